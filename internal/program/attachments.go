@@ -14,9 +14,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Attach reads files of the user's for the entry worker, as its policy lets them
-// through. A relative name starts at the worker's folder, or else at the current one.
-// Links in folders that workers can write in lead nowhere else: they are not the user's.
+// Attach reads files of the user for the entry worker, within its attachment policy. A
+// relative name starts at the worker's directory if the file is there, or else at the
+// current directory. In the program and its mounts no symlink leads out of them: workers
+// may have made it.
 func (p *Program) Attach(names []string) ([]model.File, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -54,7 +55,7 @@ type attachments struct {
 	project *project.Project
 }
 
-// attachedFile returns the file that is attached by a name.
+// find returns the file that a name means.
 func (a attachments) find(step *Step, name string) string {
 	if step != nil && !filepath.IsAbs(name) {
 		if beside := filepath.Join(a.root, filepath.Dir(step.Worker.File), name); exists(beside) {
@@ -64,13 +65,13 @@ func (a attachments) find(step *Step, name string) string {
 	return name
 }
 
-// untrustedMount returns the mount that is not trusted and that one of some files that the
-// entry worker is given is in, "" for none.
+// untrustedMount returns the first untrusted mount that holds one of the attached files,
+// "" for none.
 func (a attachments) untrustedMount(step *Step, names []string) string {
 	for _, name := range names {
 		file, err := filepath.Abs(a.find(step, name))
 		if err != nil {
-			continue // nor can it be read
+			continue // read fails for it too
 		}
 		if real, err := filepath.EvalSymlinks(file); err == nil {
 			file = real
@@ -87,13 +88,13 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// errTooLarge and errNotRegular are why a file is not attached.
+// errTooLarge and errNotRegular say why a file cannot be attached.
 var (
 	errTooLarge   = errors.New("it is too large to be attached")
 	errNotRegular = errors.New("it is no regular file")
 )
 
-// readAttached reads a regular file that is not larger than it may be.
+// read reads a regular file of at most most bytes.
 func (a attachments) read(name string, most int64) ([]byte, error) {
 	folder, rest, err := a.containingDir(name)
 	if err != nil {
@@ -125,8 +126,9 @@ func (a attachments) read(name string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// containingDir returns the folder that a file does not leave, and its name in it: the program's
-// or a mount's where it is in one, and else the one that it is really in.
+// containingDir returns the directory that symlinks of a file may not leave, and its name
+// in it: the program's or a mount's directory if the file is in one, or else the one that
+// it is in after symlinks.
 func (a attachments) containingDir(name string) (folder, rest string, err error) {
 	if name, err = filepath.Abs(name); err != nil {
 		return "", "", err
@@ -158,8 +160,7 @@ func codeOf(err error) sandbox.Code {
 	return sandbox.ErrInvalid
 }
 
-// hintOr returns what an error says, and advice for one that only says that something
-// is not there.
+// hintOr returns the text of an error, or the advice if a file does not exist.
 func hintOr(err error, advice string) string {
 	if errors.Is(err, fs.ErrNotExist) {
 		return advice

@@ -8,9 +8,9 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// monotonicClock returns a clock that never goes back, not even behind the latest time that an
-// earlier process has seen: whoever sets the machine's clock back does not extend what was
-// approved until a certain time.
+// monotonicClock returns a clock that never goes back, not even behind the latest time
+// that an earlier process recorded. So setting the machine's clock back does not extend
+// an approval that expires.
 func monotonicClock(folder *state.Folder, now func() time.Time) (func() time.Time, error) {
 	latest, err := audit.Witness(folder, now())
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// patience is how long a service may take to answer.
+// patience is the timeout of a request to an endpoint.
 const patience = time.Minute
 
-// exportTools returns the tools by which the user hands results on without git.
+// exportTools returns the tools that hand on results without git.
 func (p *Program) exportTools(clipboard func(context.Context, string) (string, error), scanners func() (*scan.Set, error)) export.Set {
 	s := export.Set{Locate: func(to string) (sandbox.Host, error) { return exportTo(p.options.Home, to) }, Copy: clipboard, Scanners: scanners, Own: []sandbox.Host{sandbox.Host(p.options.stateBase())}}
 	for _, m := range p.Project.Mounts {
@@ -46,8 +46,8 @@ func (p *Program) exportTools(clipboard func(context.Context, string) (string, e
 	return s
 }
 
-// exportTo returns the folder that the user means: from where golem was called, or from
-// the home for ~.
+// exportTo returns the directory of the host that a name means. A relative name starts at
+// the current directory, ~ is the home.
 func exportTo(home, to string) (sandbox.Host, error) {
 	rest, ok := strings.CutPrefix(to, "~")
 	switch {

@@ -31,8 +31,8 @@ func (x foreignTools) isWorker(name string) bool {
 	return slices.ContainsFunc(x.workers, func(w *worker.Worker) bool { return w.Name == name })
 }
 
-// customTools returns the tools of the program's own that a worker has. The programs are
-// run by what run returns for each; without it they can only be looked at.
+// customTools returns the custom tools of a worker. Run returns the runner of a tool's
+// program; without it the tools can only be listed.
 func (x foreignTools) customTools(step *Step, run func(worker.Foreign) (*session.Commands, error)) ([]tool.Tool, error) {
 	var list []tool.Tool
 	if step == nil {
@@ -41,7 +41,7 @@ func (x foreignTools) customTools(step *Step, run func(worker.Foreign) (*session
 	for _, c := range step.Worker.Custom {
 		d, err := x.files.Describe(c)
 		if err != nil {
-			continue // it was told when the program was loaded
+			continue // Load has reported it
 		}
 		about := tool.Tool{Name: c.Name, Description: d.Text, Mode: d.Mode, Label: d.Label, Category: d.Category}
 		d.Approval.Target = custom.Runs(c.Name)
@@ -67,8 +67,8 @@ func (x foreignTools) customTools(step *Step, run func(worker.Foreign) (*session
 	return list, nil
 }
 
-// rulesOf returns what the worker of a step, and those who call it, have written of a
-// foreign tool: none lets pass what another asks about.
+// rulesOf returns the approval rules for a foreign tool of a worker and of its callers.
+// The strictest one applies.
 func rulesOf(step *Step, name, target string) []policy.Rule {
 	var rules []policy.Rule
 	add := func(own string, f worker.Foreign) {
@@ -89,8 +89,8 @@ func rulesOf(step *Step, name, target string) []policy.Rule {
 	return rules
 }
 
-// withNetworkRules adds to rules about running a program that declares the network the same
-// about reaching it: it does nothing else with it.
+// withNetworkRules adds rules about the network for a program that declares it: they are
+// the same as those for running it.
 func withNetworkRules(rules []policy.Rule, f worker.Foreign) []policy.Rule {
 	if f.Network == nil {
 		return rules
@@ -102,15 +102,15 @@ func withNetworkRules(rules []policy.Rule, f worker.Foreign) []policy.Rule {
 	return rules
 }
 
-// isCustom reports whether a custom tool of some worker is called so.
+// isCustom reports whether a worker has a custom tool with this name.
 func (x foreignTools) isCustom(name string) bool {
 	return slices.ContainsFunc(x.workers, func(w *worker.Worker) bool {
 		return slices.ContainsFunc(w.Custom, func(c worker.Custom) bool { return c.Name == name })
 	})
 }
 
-// foreignCommands returns what runs a foreign program for a gate: with the network only
-// if it declares it, and its own files.
+// foreignCommands returns the runner of a foreign program for a gate. The program sees
+// its own files, and has the network only if it declares it.
 func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands, error) {
 	mounts, err := d.program.foreign().writeFiles(f)
 	if err != nil {
@@ -130,7 +130,7 @@ func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands
 	return d.work.Commands(o), nil
 }
 
-// foreignSecrets returns the values of the variables that foreign programs are given.
+// secrets returns the values of the environment variables that foreign programs get.
 func (x foreignTools) secrets(environment []string) (values []string) {
 	add := func(f worker.Foreign) {
 		for _, v := range f.Env {
@@ -150,10 +150,10 @@ func (x foreignTools) secrets(environment []string) (values []string) {
 	return values
 }
 
-// lintForeign returns what is wrong with foreign tools between the files of a program.
+// lint returns the problems with foreign tools that show only when all files are known.
 func (x foreignTools) lint() strictyaml.Problems {
 	var problems strictyaml.Problems
-	known := map[string]strictyaml.Place{} // by what identifies a tool
+	known := map[string]strictyaml.Place{} // by the name of the tool
 	same := map[string]string{}
 	alike := func(name, is string, at strictyaml.Place) {
 		if same[name] != "" && same[name] != is {
@@ -182,7 +182,7 @@ func (x foreignTools) lint() strictyaml.Problems {
 	return problems
 }
 
-// programIdentity is what makes a foreign program that which it is.
+// programIdentity returns a text that is the same for the same foreign program.
 func programIdentity(f worker.Foreign) string {
 	var parts []string
 	for _, list := range [][]strictyaml.Node{f.Command, f.With, f.Env} {
@@ -191,11 +191,11 @@ func programIdentity(f worker.Foreign) string {
 	return strings.Join(parts, "\x01")
 }
 
-// lintCustom holds a custom tool against its schema file.
+// lintCustom compares a custom tool with its schema file.
 func (x foreignTools) lintCustom(c worker.Custom, problems *strictyaml.Problems) {
 	file := worker.FileOf(c.Schema.Text)
 	if x.files[file] == nil {
-		return // told
+		return // reported already
 	}
 	d, err := x.files.Describe(c)
 	if wrong, ok := err.(strictyaml.Problems); ok {
@@ -214,5 +214,5 @@ func (x foreignTools) lintCustom(c worker.Custom, problems *strictyaml.Problems)
 	}
 }
 
-// reservedNames are those that no foreign tool may have.
+// reservedNames returns the names that no foreign tool may have.
 func reservedNames() []string { return append(toolNames(), "exec") }

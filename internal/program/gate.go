@@ -27,34 +27,34 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Visit says as which worker somebody comes to the door, and who can be asked.
+// GateOptions say for which worker a gate is opened, and who is asked for approval.
 type GateOptions struct {
 	Worker       string // "" for the entry worker
 	Asker        approval.Asker
-	Beside       approval.PendingAsker // asks in its place, where set
+	Beside       approval.PendingAsker // asks instead of Asker, if set
 	ApproveReads bool
 	Secrets      []string      // values that must not get into the journal
-	Session      string        // an id, NewSession, or "" for the one that was used last
-	Exec         *session.Exec // a program that the user runs, if that is what it is for
-	Run          bool          // it is for a run, which has a session in any case
-	SingleCall   bool          // it is for one call: nothing goes on after that
+	Session      string        // an id, session.New, or "" for the session used last
+	Exec         *session.Exec // the program that the user runs, nil for none
+	Run          bool          // the gate is for a run, which always has a session
+	SingleCall   bool          // the gate is for one call, and services end with it
 
-	// Copy is true for a session that works on copies. Copying is told how far they are
-	// while they are made; an error of it ends that.
+	// Copy makes the session work on copies. OnCopy receives the progress of the copying
+	// and stops it by returning an error.
 	Copy   bool
 	OnCopy func(overlay.Progress) error
 
-	// Clipboard, where set, puts a text into the user's clipboard, and says how.
+	// Clipboard, if set, puts a text into the user's clipboard, and says how.
 	Clipboard func(ctx context.Context, text string) (how string, err error)
 }
 
-// A Door is the gate of a worker, with the journal behind it. It is closed
+// A Gate is the open gate of a worker, with its journal and its session. It is closed
 // after use.
 type Gate struct {
 	tool.Gate
 	program   *Program
-	step      *Step            // nil where there is no worker
-	whole     *sandbox.Sandbox // all that the project shows
+	step      *Step            // nil if the program has no worker
+	whole     *sandbox.Sandbox // all files of the project
 	work      *session.Workspace
 	records   *Records
 	journal   *audit.Journal
@@ -62,18 +62,17 @@ type Gate struct {
 	done      *doneCalls
 	exec      *session.Exec
 	once      bool
-	clipboard func(ctx context.Context, text string) (how string, err error) // into the clipboard
+	clipboard func(ctx context.Context, text string) (how string, err error)
 	mu        sync.Mutex
-	running   []io.Closer // what each gate has started, in this order
+	running   []io.Closer // what the gates of this gate's workers have started, in this order
 
-	Session    *session.Session // nil where no mount is a layer
-	HasHome    bool             // the program that the user runs has a home from an earlier time
-	Notes      []string         // what the user should know of it
-	StartNotes []string         // and of what was begun just now
+	Session    *session.Session // nil if no mount is an overlay, unless it is for a run or golem exec
+	HasHome    bool             // the program that the user runs has a home directory from an earlier call
+	Notes      []string         // what the user should know about the session
+	StartNotes []string         // and about a session that has just started
 }
 
-// Tools returns the gate of a worker as far as it can be looked at: what tools
-// there are, and what it may do. It does nothing: there are no files behind it.
+// Tools returns the gate of a worker without files, to list its tools and what it may do.
 func (p *Program) Tools(worker string) (tool.Gate, error) {
 	step, err := p.reach(worker)
 	if err != nil {
@@ -102,7 +101,7 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	return g, nil
 }
 
-// ServerNotes says which servers of a worker have no tools to list, and why.
+// ServerNotes says which MCP servers of a worker have no tools to list, and why.
 func (p *Program) ServerNotes(worker string) ([]string, error) {
 	step, err := p.reach(worker)
 	if err != nil {
@@ -112,9 +111,9 @@ func (p *Program) ServerNotes(worker string) ([]string, error) {
 	return notes, err
 }
 
-// unlistTools lists the tools that bring in what sessions have changed only where there
-// are sessions, those of git only where there is a repository that results go to, and
-// api_send where there is an endpoint.
+// unlistTools marks tools as unlisted that have no use in this program: those about the
+// changes of sessions if no mount is an overlay, those of git if there is no target, and
+// api_send if there is no endpoint.
 func (p *Program) unlistTools(tools []tool.Tool) []tool.Tool {
 	targets := len(p.targets().list()) > 0
 	for i, t := range tools {
@@ -125,7 +124,7 @@ func (p *Program) unlistTools(tools []tool.Tool) []tool.Tool {
 	return tools
 }
 
-// unlistServices lists what is for services only where one can be started.
+// unlistServices marks the tools for services as unlisted if none can be started.
 func unlistServices(g tool.Gate) {
 	open := slices.ContainsFunc(g.Tools, func(t tool.Tool) bool { return t.Name == "service_start" && g.HighestApproval(t) > policy.Blocked })
 	for i, t := range g.Tools {
@@ -135,8 +134,8 @@ func unlistServices(g tool.Gate) {
 	}
 }
 
-// OpenGate opens the door for a worker of the program: what it may do, in the
-// user's real folders. A program that the user does not trust has none.
+// OpenGate opens the gate of a worker on the user's real files. It returns an error if
+// the user does not trust the program.
 func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
 	if err := p.CheckTrust(); err != nil {
 		return nil, err
@@ -188,7 +187,7 @@ func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
 	if desk.Now, err = monotonicClock(records.folder, p.options.Now); err != nil {
 		return closed(err)
 	}
-	if v.Beside != nil && work.Session != nil { // peers of several sessions are asked about at a time
+	if v.Beside != nil && work.Session != nil { // agents in several sessions may ask at the same time
 		desk.Session = work.Session.ID
 	}
 	gate.Approver = desk
@@ -209,10 +208,9 @@ func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
 	return d, nil
 }
 
-// newGate returns the gate of a worker behind this door: the same journal, the same user to
-// ask, the same session, and what this worker has of it. When the worker is done,
-// release ends its commands; the door does so at the latest. With list, servers that
-// never were list their tools; notes say of which there are none.
+// newGate returns the gate of one worker, with the journal, the approver and the session
+// of d. release ends the worker's commands; closing d does so too. With list it starts
+// MCP servers whose tools were never listed. Notes say which servers have no tools.
 func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool) (g tool.Gate, release func() error, notes []string, err error) {
 	g = tool.Gate{Grant: grant, Workers: chain, Approver: d.Approver, Journal: d.Journal, Enter: d.Enter, Undo: d.Undo}
 	if g.Files, err = grant.Files.Apply(d.whole); err != nil {
@@ -232,7 +230,7 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 		OnlyUser: d.exec != nil || len(d.program.Workers) == 0})
 	services := run.Services(d.once)
 	place := d.work.Session
-	if !slices.Equal(chain, d.Workers) { // who is called begins anew
+	if !slices.Equal(chain, d.Workers) { // a called worker starts without directory and variables
 		place = nil
 	}
 	staging, clearing := d.gitTools(step, g, taken)
@@ -279,8 +277,9 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 	}, notes, nil
 }
 
-// lister returns what lists the tools of a server for a gate. What it lists first is kept,
-// unless it may come from what is not trusted: a worker reads it before it has read anything.
+// lister returns a function that lists the tools of an MCP server for a gate and stores
+// the list. It refuses a server that reads untrusted input, because the worker reads the
+// list before anything else.
 func (d *Gate) lister(step *Step, g tool.Gate, taken *taint.Tracker) func(worker.Server, *foreign.Server) (foreign.Listing, error) {
 	return func(s worker.Server, server *foreign.Server) (foreign.Listing, error) {
 		if s.Reach != nil {
@@ -309,10 +308,9 @@ func (d *Gate) IsBusy() bool { return d.work.IsBusy() }
 // Review reviews all changes of the gate's session, without their diffs.
 func (d *Gate) Review() (*session.Review, error) { return d.work.Review() }
 
-// canonicalRules writes the names of rules as the sandbox writes them, where the host
-// ignores case: a rule must hold for every way to write its name. So that the
-// sandbox knows one way for each, they become names with a limit of their own,
-// which limits nothing.
+// canonicalRules writes the names in rules as the sandbox writes them. If the host
+// ignores case, a rule must apply to every spelling of its name. To make the sandbox use
+// one spelling, it adds a limit at each name that limits nothing.
 func canonicalRules(files *sandbox.Sandbox, c policy.Approvals) (*sandbox.Sandbox, policy.Approvals, error) {
 	anchors := []sandbox.Limit{{Path: "/", Access: sandbox.ReadWrite}}
 	for _, r := range c.Rules() {
@@ -336,13 +334,13 @@ func canonicalRules(files *sandbox.Sandbox, c policy.Approvals) (*sandbox.Sandbo
 	return known, renamed, nil
 }
 
-// Close ends the commands that run, writes down what is not yet written, and lets
-// go of the state. Its error names the calls that were done.
+// Close ends the commands, writes the rest of the journal and closes the state. Its error
+// names the calls that were done.
 func (d *Gate) Close() error {
 	return d.done.explainError(errors.Join(closeAll(d.running), d.work.Close(), d.journal.Close(), d.writers.Remove(), d.records.Close()))
 }
 
-// closeAll closes what was started, the last first.
+// closeAll closes in reverse order.
 func closeAll(running []io.Closer) error {
 	var errs []error
 	for _, c := range slices.Backward(running) {
@@ -351,9 +349,9 @@ func closeAll(running []io.Closer) error {
 	return errors.Join(errs...)
 }
 
-// policyHash is what remembered answers are bound to: the files that say what
-// the program may do, and what flags and the environment have made of them. How
-// questions are answered is not part of it.
+// policyHash returns the hash that remembered approvals are bound to. It covers the
+// content of the program and the effect of flags and environment on its mounts and rules.
+// It does not cover the approval mode.
 func policyHash(content trust.Content, rules *project.Project) string {
 	h := sha256.New()
 	fmt.Fprintln(h, content.Hash)

@@ -15,8 +15,8 @@ type hostEnv struct {
 	writable  []string // the directories of the host that workers may write to
 }
 
-// hostEnv returns it. The program's directory and all state count as writable: they hold
-// files of strangers, and overlays of sessions.
+// hostEnv returns the user's environment. The program's directory and all state count as
+// writable: they hold files of strangers, and overlays of sessions.
 func (p *Program) hostEnv() hostEnv {
 	e := hostEnv{p.options.Environ, []string{p.root, p.options.stateBase()}}
 	for _, m := range p.Project.Mounts {
@@ -27,8 +27,8 @@ func (p *Program) hostEnv() hostEnv {
 	return e
 }
 
-// environment returns the user's environment. Its PATH has no directory that workers
-// reach: a program there could be theirs.
+// safe returns the environment with a PATH without directories that workers may write to:
+// a program there could be theirs.
 func (e hostEnv) safe() []string {
 	list := slices.Clone(e.variables)
 	for i, one := range list {
@@ -42,16 +42,15 @@ func (e hostEnv) safe() []string {
 	return list
 }
 
-// canWorkerWrite reports whether a worker can put a file at a path of the host, now or when the
-// user applies its changes. The program's own directory and all state count as well:
-// other people's files and overlays of sessions are there.
+// canWorkerWrite reports whether a worker can create a file at a path of the host, now or
+// when the user applies its changes.
 func (e hostEnv) canWorkerWrite(name string) bool {
 	return slices.ContainsFunc(e.writable, func(root string) bool { return isWithin(root, name) })
 }
 
-// isWithin reports whether a path is a directory or below it, by whatever name: symlinks
-// are followed, and directories compared by identity, so that a bind mount or another
-// case of letters hides nothing.
+// isWithin reports whether a path is a directory or below it. It follows symlinks and
+// compares directories by identity, so that a bind mount or another case of letters hides
+// nothing.
 func isWithin(root, name string) bool {
 	root, name = evalSymlinks(root), evalSymlinks(name)
 	if rel, err := filepath.Rel(root, name); err == nil && filepath.IsLocal(rel) {

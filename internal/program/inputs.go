@@ -11,19 +11,19 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// How much is looked at to find out whether a content was passed through.
+// The limits of the search for an input with the same content.
 const (
-	maxInputs    = 20_000   // names
+	maxInputs    = 20_000   // files
 	maxInputSize = 64 << 20 // bytes of a file
 )
 
-// A passed knows which files a worker could read: a result with the same content as one
-// of them was not made, it was passed through.
+// An inputFinder finds an input of a worker with the same content as a result. Such a
+// result is a copy that the worker passed on.
 type inputFinder struct {
 	ctx     context.Context
 	files   *sandbox.Sandbox // the worker's
 	tracker *taint.Tracker
-	inputs  []string // mounts that are only read
+	inputs  []string // mounts that workers only read
 	once    sync.Once
 	bySize  map[int64][]string // by their sizes
 }
@@ -32,7 +32,8 @@ func newInputFinder(ctx context.Context, files *sandbox.Sandbox, taken *taint.Tr
 	return &inputFinder{ctx: ctx, files: files, tracker: taken, inputs: inputs}
 }
 
-// index finds the files: what was read, and what is in the mounts that are only read.
+// index collects the files that the worker read, and those in the mounts that it only
+// reads.
 func (p *inputFinder) index() {
 	p.bySize = make(map[int64][]string)
 	names := p.tracker.FilesRead()
@@ -40,7 +41,7 @@ func (p *inputFinder) index() {
 		list, err := p.files.Walk(p.ctx, target, func(_ string, e sandbox.Entry) (keep, enter bool) { return !e.IsDir(), true },
 			sandbox.Budget{Entries: maxInputs, Results: maxInputs})
 		if err != nil {
-			continue // it is not shown to this worker
+			continue // the worker does not see it
 		}
 		for _, f := range list.Found {
 			names = append(names, f.Path)

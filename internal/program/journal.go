@@ -11,8 +11,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A signer is a journal that signs the list before the first change, and knows which
-// changes were made.
+// A journalWriter is a journal that adds the gate to the list of writers before the first
+// change, and records which calls are done.
 type journalWriter struct {
 	*audit.Journal
 	sign func() error
@@ -30,25 +30,25 @@ func (s journalWriter) Write(r audit.Record, wait audit.Wait) error {
 	if err == nil && wait == audit.Durable && r.Kind == audit.Intent {
 		s.done.begin(r)
 	}
-	if r.Kind == audit.Outcome { // it has happened, whether or not the journal took it
+	if r.Kind == audit.Outcome { // the call was made, even if the journal could not record it
 		s.done.end(r)
 	}
 	return err
 }
 
-// made are the calls of a door that have changed something. An error that comes when they
-// are done must not hide them: whoever reads it would make them again.
+// doneCalls are the calls of a gate that have changed something. A later error must not
+// hide them, or whoever reads it would repeat the calls.
 type doneCalls struct {
 	mu      sync.Mutex
-	pending map[string]string // the call and its effects, by its id
-	last    []string          // the newest that are done
-	more    int               // how many are older
+	pending map[string]string // the call with its effects, by id
+	last    []string          // the newest calls that are done
+	more    int               // how many older calls are done
 }
 
-// maxMade is how many calls are named, maxEffects how many effects of each.
+// maxDone is how many calls an error names, maxEffects how many effects of each.
 const maxDone, maxEffects = 3, 5
 
-// begin notes that a call is about to be made.
+// begin records that a call is about to be made.
 func (m *doneCalls) begin(r audit.Record) {
 	effects := slices.DeleteFunc(slices.Clone(r.Effects), func(e string) bool { return strings.HasPrefix(e, policy.Read.String()+" ") })
 	if more := len(effects) - maxEffects; more > 0 {
@@ -69,7 +69,7 @@ func (m *doneCalls) begin(r audit.Record) {
 	m.pending[r.Call] = call
 }
 
-// end notes that a call has ended.
+// end records that a call has ended.
 func (m *doneCalls) end(r audit.Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -85,7 +85,7 @@ func (m *doneCalls) end(r audit.Record) {
 	}
 }
 
-// explainError says of an error that came after calls which calls were done.
+// explainError adds to an error which calls were done before it.
 func (m *doneCalls) explainError(err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()

@@ -6,8 +6,8 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-// RequiredLevel returns the least boundary that commands of the entry worker need;
-// without one, those of the project.
+// RequiredLevel returns the weakest level of the jail that commands of the entry worker
+// accept; without an entry worker, that of the project.
 func (p *Program) RequiredLevel() policy.Level {
 	if p.Project == nil {
 		return policy.AnyLevel
@@ -18,8 +18,8 @@ func (p *Program) RequiredLevel() policy.Level {
 	return p.Project.Grant().Level
 }
 
-// UnmetLevels returns a problem for each place that requires a boundary which this
-// version does not have: the files are right, and yet no command would run.
+// UnmetLevels returns a problem for each required level that this version does not have.
+// The files are valid, but no command would run.
 func (p *Program) UnmetLevels() strictyaml.Problems {
 	var problems strictyaml.Problems
 	add := func(place strictyaml.Place, l policy.Level) {

@@ -14,8 +14,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// MountsFromFlags returns what flags have given; without any it is the folder of the
-// options, as a layer.
+// MountsFromFlags returns the mounts that flags give; without any, the directory of the
+// options as an overlay.
 func MountsFromFlags(o Options, given []*explain.Given) ([]session.Mount, error) {
 	if len(given) == 0 {
 		given = []*explain.Given{{Source: sandbox.Host(o.Dir), Target: "/", Access: sandbox.ReadWrite, Layer: true}}
@@ -26,7 +26,7 @@ func MountsFromFlags(o Options, given []*explain.Given) ([]session.Mount, error)
 		if err != nil {
 			return nil, err
 		}
-		if !exists(source) && g.Said != "" { // no folder is made of a name that is misspelt
+		if !exists(source) && g.Said != "" { // a misspelt name must not create a directory
 			return nil, &explain.GivenError{Given: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrNotFound, Hint: "the source folder does not exist; make it first"}}
 		}
 		if slices.ContainsFunc(list, func(f session.Mount) bool { return f.Target == g.Target }) {
@@ -37,8 +37,8 @@ func MountsFromFlags(o Options, given []*explain.Given) ([]session.Mount, error)
 	return list, nil
 }
 
-// LoadMounts returns a program that has no files: some folders, and nothing else. Nobody
-// but the user has said so, and there is nothing to trust.
+// LoadMounts returns a program that has only these mounts and no files. The user gave
+// them, so there is nothing to trust.
 func LoadMounts(o Options, folders []session.Mount) (*Program, error) {
 	root, err := filepath.Abs(o.Dir)
 	if err != nil {
@@ -48,11 +48,11 @@ func LoadMounts(o Options, folders []session.Mount) (*Program, error) {
 		return nil, visible.FileError(o.Dir, err)
 	}
 	p := &Program{options: o, root: root, complete: true, mounts: folders, scanBudget: scan.NewBudget()}
-	p.state = filepath.Join(p.options.stateBase(), stateName(root)+"-bare") // not that of a program which may be there
+	p.state = filepath.Join(p.options.stateBase(), stateName(root)+"-bare") // apart from the state of a program in the same directory
 	return p, p.readProject("", nil, append(settingsOf(folders), o.Settings...))
 }
 
-// CheckMounts is an error if one of the folders is among those that no mount may show.
+// CheckMounts returns an error if a mount shows a directory that no mount may show.
 func CheckMounts(o Options, given []*explain.Given) error {
 	env := o.projectEnv()
 	for _, g := range given {
@@ -74,11 +74,11 @@ func CheckMounts(o Options, given []*explain.Given) error {
 	return nil
 }
 
-// GivenMounts are those that a program without files is.
+// GivenMounts returns the mounts of a program that was loaded by LoadMounts.
 func (p *Program) GivenMounts() []session.Mount { return p.mounts }
 
-// settingsOf writes folders as a project file would. What they say is told as theirs: that
-// they are given may be a flag, or nothing but the folder that golem was started in.
+// settingsOf returns mounts as settings of a project file. Messages about them name the
+// mount and not a flag: without a flag, golem mounts the current directory.
 func settingsOf(folders []session.Mount) []project.Setting {
 	var settings []project.Setting
 	mounts := strictyaml.Node{Kind: strictyaml.List}
@@ -102,9 +102,8 @@ func settingsOf(folders []session.Mount) []project.Setting {
 	return settings
 }
 
-// LoadForUndo returns the program whose last changes are undone: p, or the folders that golem
-// exec was given there in place of a configuration, if what was applied last was applied to
-// them. Nil stands for no program.
+// LoadForUndo returns the program whose last changes are undone: p, or the mounts that
+// golem exec was given in its place, if they were changed last. p may be nil.
 func LoadForUndo(o Options, p *Program) (*Program, error) {
 	bare, err := LoadMounts(o, nil)
 	if err != nil {
@@ -121,8 +120,8 @@ func LoadForUndo(o Options, p *Program) (*Program, error) {
 	return LoadMounts(o, folders)
 }
 
-// lastChange returns when something was last applied, or changed by a file tool in a directory
-// that is written directly; the zero time for never.
+// lastChange returns when changes were last applied, or made by a file tool directly; the
+// zero time for never.
 func lastChange(p *Program) time.Time {
 	landed, kept := p.Sessions().LastApplied(), undoStore(p.state).Newest()
 	if kept.After(landed) {
@@ -131,7 +130,7 @@ func lastChange(p *Program) time.Time {
 	return landed
 }
 
-// undoMounts returns the directories that the last of these changes is about.
+// undoMounts returns the directories that the last of these changes was made in.
 func undoMounts(p *Program) (folders []session.Mount, err error) {
 	add := func(source, target string) {
 		if !slices.ContainsFunc(folders, func(f session.Mount) bool { return f.Target == target }) {
@@ -158,9 +157,9 @@ func undoMounts(p *Program) (folders []session.Mount, err error) {
 	return folders, nil
 }
 
-// LoadSession returns the program that a session without a configuration was begun with,
-// the one that was used last where no id is given. The error is not_found where there
-// is none.
+// LoadSession returns the program that a session without a configuration was started
+// with; with an empty id, of the session used last. The error is not_found if there is
+// none.
 func LoadSession(o Options, id string) (*Program, error) {
 	p, err := LoadMounts(o, nil)
 	if err != nil {

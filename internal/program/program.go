@@ -21,40 +21,40 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Options are what a front knows of the user's wishes and of the machine.
+// Options are what a front knows about the user's wishes and about the machine.
 type Options struct {
-	Dir       string            // the program, or a folder in it
+	Dir       string            // the program, or a directory in it
 	Entry     string            // the entry worker; "" for main
-	State     string            // where all state is kept; "" for the user's state folder
-	StateHome string            // the user's state folder, as the system has it
+	State     string            // where all state is kept; "" for golem in StateHome
+	StateHome string            // the user's state directory
 	Home      string            // the user's home, for ~
-	Homes     []string          // the directories that are the user's home by any account; no worker is shown one
-	Configs   []string          // the directories of golem's configuration; no worker is shown one
-	Environ   []string          // the user's environment, of which a push may use some
-	Web       http.RoundTripper // how servers are reached; nil is directly
+	Homes     []string          // all directories that may be the user's home; golem mounts none of them
+	Configs   []string          // the directories of golem's configuration; golem mounts none of them
+	Environ   []string          // NAME=value
+	Web       http.RoundTripper // for requests to servers
 	Settings  []project.Setting
-	Trust     string // the hash of content that the user vouches for
+	Trust     string // the hash of content that the user trusts for this call
 	Now       func() time.Time
 }
 
-// A Program is a folder with workers, read and put together.
+// A Program is a directory with a project file and workers, loaded and connected.
 type Program struct {
 	Project *project.Project
 	Workers []*worker.Worker // ordered by name
 	Entry   *worker.Worker   // nil if there is none
-	Content trust.Content    // what trust is about
+	Content trust.Content    // what the user is asked to trust
 
 	options    Options
 	root       string
-	state      string          // the folder of this program's state
-	complete   bool            // every worker could be read
-	mounts     []session.Mount // where they were given in place of files
+	state      string          // the directory of this program's state
+	complete   bool            // all worker files could be read
+	mounts     []session.Mount // those of LoadMounts
 	toolFiles  trust.ToolFiles
-	scanBudget *scan.Budget // for all scanners of this process
+	scanBudget *scan.Budget // shared by all scanners of this process
 }
 
-// Load reads the program that holds a folder. Whatever is wrong with its files
-// comes back at once, as conf.Problems, with what could be read all the same.
+// Load reads the program that a directory belongs to. It returns all problems with its
+// files at once, as strictyaml.Problems, together with the parts that could be read.
 func Load(o Options) (*Program, error) {
 	root, file, err := project.Find(o.Dir)
 	if err != nil {
@@ -120,7 +120,8 @@ func (p *Program) readProject(file string, data []byte, settings []project.Setti
 	return err
 }
 
-// env is what a project file may refer to, and what it must not show.
+// projectEnv returns what a project file may refer to, and the directories that no mount
+// may show.
 func (o Options) projectEnv() project.Env {
 	env := project.Env{Home: o.Home, State: o.stateBase(), Configs: o.Configs, Homes: o.Homes}
 	if usual := filepath.Join(o.StateHome, "golem"); o.StateHome != "" && exists(usual) {
@@ -129,8 +130,8 @@ func (o Options) projectEnv() project.Env {
 	return env
 }
 
-// pathsOf returns the paths of an entry worker in llm-do's spelling as the
-// project's: without a project file they are what there is.
+// pathsOf returns the paths of an entry worker, as llm-do writes them, as a setting of
+// the project. They apply if there is no project file.
 func pathsOf(w *worker.Worker) project.Setting {
 	paths := strictyaml.Node{Place: w.Sandbox.Place, Kind: strictyaml.Map}
 	for _, path := range w.Sandbox.Paths {
@@ -162,10 +163,10 @@ func readError(file string, err error) error {
 	return strictyaml.Problems{{Place: strictyaml.Place{Source: file}, What: err.Error(), Hint: "it must be a file that you can read"}}
 }
 
-// Root is the program's folder, for the user's eyes.
+// Root returns the program's directory, to be shown to the user.
 func (p *Program) Root() sandbox.Host { return sandbox.Host(p.root) }
 
-// findEntry settles which worker is the entry.
+// findEntry sets the entry worker.
 func (p *Program) findEntry() error {
 	name := p.options.Entry
 	if name == "" {
@@ -178,7 +179,7 @@ func (p *Program) findEntry() error {
 	return nil
 }
 
-// Worker returns the worker of a name, nil if there is none.
+// Worker returns the worker with a name, nil if there is none.
 func (p *Program) Worker(name string) *worker.Worker { return workerNamed(p.Workers, name) }
 
 func workerNamed(workers []*worker.Worker, name string) *worker.Worker {
@@ -204,9 +205,8 @@ func unknownWorker(workers []*worker.Worker, name string) error {
 	return &sandbox.Error{Op: "worker", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
-// Ceiling returns the most that any worker of the program may do: what the
-// project says, once the user trusts it, and until then to read the program's
-// folder.
+// Ceiling returns the most that any worker of the program may do: what the project grants
+// if the user trusts it, or else to read the program's directory.
 func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
 	trusted, err := p.IsTrusted()
 	if err != nil {
@@ -224,7 +224,7 @@ func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
 	return policy.Grant{Files: policy.AllFiles(), Tools: policy.SetOf("filesystem")}, s, err
 }
 
-// stateBase is where the state of all programs is kept.
+// stateBase returns the directory with the state of all programs.
 func (o Options) stateBase() string {
 	if o.State != "" {
 		return o.State
@@ -232,8 +232,8 @@ func (o Options) stateBase() string {
 	return filepath.Join(o.StateHome, "golem")
 }
 
-// stateName is the name of a program's own state: one that a person knows
-// again, and that no other folder has.
+// stateName returns the name of a program's state directory. A person recognises it, and
+// no other program has it.
 func stateName(root string) string {
 	sum := sha256.Sum256([]byte(root))
 	return filepath.Base(root) + "-" + hex.EncodeToString(sum[:8])

@@ -15,7 +15,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// propose keeps a new worker for the user to look at.
+// propose stores a new worker for the user to review.
 func (r *Run) propose(name, description, prompt string) (string, error) {
 	p := r.Gate.program
 	problem := func(hint string) error {
@@ -42,13 +42,13 @@ func (r *Run) propose(name, description, prompt string) (string, error) {
 	return "proposed: " + name + " waits for the user, and cannot be called in this run", nil
 }
 
-// quoted writes a text as YAML that is read as the same text.
+// quoted returns a text as a YAML string, with spaces in place of line breaks.
 func quoted(text string) string {
 	return "'" + strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "'", "''") + "'"
 }
 
-// AcceptProposal puts a proposed worker into the program, as it was read. It is in the journal
-// before it is there; to be called it needs the program to be trusted again.
+// AcceptProposal writes a proposed worker into the program. It records that in the
+// journal first. The worker can be called once the user trusts the program again.
 func (p *Program) AcceptProposal(s *session.Session, w session.Proposal, secrets []string) (file string, err error) {
 	if p.Worker(w.Name) != nil {
 		return "", &sandbox.Error{Op: "accept", Path: w.Name, Code: sandbox.ErrExists, Hint: "the program has such a worker"}

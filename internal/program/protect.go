@@ -11,9 +11,9 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// protectTargets protects the repositories of targets that mounts show: who writes a
-// branch's file needs no push. A .git is protected everywhere, but a bare repository, and
-// the one that a linked work tree is of, may have any name.
+// protectAll protects the repositories of targets that mounts show: a worker that writes
+// the file of a branch needs no push. A .git is always protected, but a bare repository,
+// or the repository of a linked work tree, may have any name.
 func (r targets) protectAll() {
 	for _, t := range r.list() {
 		dir := string(t.Path)
@@ -30,8 +30,8 @@ func (r targets) protectAll() {
 	}
 }
 
-// protectAddress protects what an address of this machine means, and what it would mean if
-// it were there.
+// protectAddress protects the repository that a file URL means, and the one it would mean
+// if that existed.
 func (r targets) protectAddress(dir string) {
 	is := clearance.Repository(dir)
 	if is == filepath.Join(dir, ".git") {
@@ -41,8 +41,8 @@ func (r targets) protectAddress(dir string) {
 	r.protect(strings.TrimRight(dir, "/")+".git", true)
 }
 
-// protect protects a repository where mounts show it: all of its folder, or the names that
-// repositories are made of, for what else is there is no part of one.
+// protect protects a repository in every mount that shows it: with whole the directory,
+// or else only the names that repositories consist of.
 func (r targets) protect(dir string, whole bool) {
 	dir = evalSymlinks(dir)
 	for _, m := range r.project.Mounts {
@@ -60,11 +60,11 @@ func (r targets) protect(dir string, whole bool) {
 	}
 }
 
-// partsOfGit are the names that a repository is made of. A work tree that is in its
-// folder, too, is no part of it.
+// partsOfGit are the names that a repository consists of. A work tree in the same
+// directory is not part of it.
 const partsOfGit = "/{HEAD,objects,refs,packed-refs,reftable,logs,config,config.worktree,hooks,info,worktrees,modules,index,shallow,commondir}"
 
-// literal writes a name as a pattern that matches it.
+// literal returns a name as a pattern that matches it.
 func literal(name string) string {
 	return strings.Map(func(r rune) rune {
 		if strings.ContainsRune(`*?[]{}\,`, r) {
@@ -74,7 +74,7 @@ func literal(name string) string {
 	}, name)
 }
 
-// evalSymlinks returns a path without links, as far as it is there.
+// evalSymlinks returns a path without symlinks, as far as the path exists.
 func evalSymlinks(name string) string {
 	if at, err := filepath.EvalSymlinks(name); err == nil {
 		return at

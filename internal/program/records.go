@@ -16,17 +16,17 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// OpenRecords are what is kept of a program: its journal, and what was answered.
+// Records are the journal and the approvals of a program.
 type Records struct {
 	Approvals *approval.Store
-	Policy    string // the content that rules must have been made for
+	Policy    string // the hash that rules are bound to
 
 	folder  *state.Folder
 	now     func() time.Time
-	session string // what this process is called in the journal
+	session string // the id of this process in the journal
 }
 
-// OpenRecords opens what is kept of the program, and makes it where it is missing.
+// OpenRecords opens the records of the program, and makes them if they are missing.
 func (p *Program) OpenRecords() (*Records, error) {
 	folder, err := state.Open(p.state)
 	if err != nil {
@@ -39,18 +39,17 @@ func (p *Program) OpenRecords() (*Records, error) {
 	return &Records{store, policyHash(p.Content, p.Project), folder, p.options.Now, strings.ToLower(rand.Text()[:8])}, nil
 }
 
-// State is the folder in which everything about the program is kept, for the
-// user's eyes.
+// State returns the program's state directory, to be shown to the user.
 func (p *Program) State() sandbox.Host { return sandbox.Host(p.state) }
 
-// HasState reports whether anything is kept of the program.
+// HasState reports whether the program has a state directory.
 func (p *Program) HasState() bool {
 	_, err := os.Lstat(p.state)
 	return err == nil
 }
 
-// OpenJournal opens the folder that the journal is in, for audit.Read and
-// audit.Verify. It is nil where nothing is kept yet: to look makes nothing.
+// OpenJournal opens the directory of the journal, for audit.Read and audit.Verify. It
+// returns nil if there is no state, and makes none.
 func (p *Program) OpenJournal() (*state.Folder, error) {
 	if !p.HasState() {
 		return nil, nil
@@ -61,15 +60,15 @@ func (p *Program) OpenJournal() (*state.Folder, error) {
 // Staged returns the ids of the staged commits that wait for a review.
 func (r *Records) Staged() ([]string, error) { return clearance.Waiting(r.folder) }
 
-// Close lets go of the folder.
+// Close closes the state directory.
 func (r *Records) Close() error { return r.folder.Close() }
 
 func (r *Records) open(secrets []string) (*audit.Journal, error) {
 	return audit.Open(r.folder, audit.Options{Now: r.now, Session: r.session, Secrets: secrets})
 }
 
-// Answer answers a request that waits, with what a person replied. It is in the journal
-// before it counts.
+// Answer answers a pending request with the reply of a person. It records the answer in
+// the journal first.
 func (r *Records) Answer(id string, reply approval.Reply, secrets []string) error {
 	w, err := r.Approvals.FindPending(id)
 	if err == nil && w.Answer != nil {
@@ -101,14 +100,14 @@ func (r *Records) Answer(id string, reply approval.Reply, secrets []string) erro
 	}
 	reply.By = "user"
 	err = r.Approvals.Answer(id, reply, r.now())
-	if err != nil { // somebody was faster
+	if err != nil { // another answer came first
 		record.Code, record.Note = string(sandbox.CodeOf(err)), "too late: it does not count"
 		return errors.Join(err, r.write(record, secrets))
 	}
 	return nil
 }
 
-// Revoke takes back a rule or a request, and returns it in words.
+// Revoke removes a rule or a request, and returns a description of it.
 func (r *Records) Revoke(id string, secrets []string) (string, error) {
 	what, err := r.Approvals.Describe(id)
 	if err != nil {
@@ -121,7 +120,7 @@ func (r *Records) Revoke(id string, secrets []string) (string, error) {
 	return what, r.Approvals.Revoke(id)
 }
 
-// write puts one record into the journal, on the disk.
+// write writes one record to the journal and syncs it.
 func (r *Records) write(record audit.Record, secrets []string) error {
 	journal, err := r.open(secrets)
 	if err != nil {

@@ -19,18 +19,18 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Job is a run of a program: who begins it, with which model, on what.
+// RunOptions are the options of a run: its gate, its model, and the user's files.
 type RunOptions struct {
 	GateOptions
 	Model     model.Model
-	ModelName string // as it is written
+	ModelName string // as the user writes it
 	Price     func(modelName string, u model.Usage) (dollars float64, known bool)
-	Resume    bool     // go on where the session stands
-	Attached  []string // files of the user's that the entry worker is given, as files or as its input
+	Resume    bool     // continue the run of the session
+	Attached  []string // files of the user that the entry worker gets, attached or as its input
 	OnEvent   func(run.Event)
 }
 
-// A Running is a run that was opened. It is closed after use.
+// A Run is an open run. It is closed after use.
 type Run struct {
 	*run.Run
 	Gate  *Gate
@@ -43,7 +43,7 @@ type Run struct {
 	free func() error // lets others run in the session
 }
 
-// OpenRun opens a run: its session, its door and its log.
+// OpenRun opens a run: its gate with a session, and its log.
 func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 	step, err := p.reach(j.Worker)
 	if err != nil {
@@ -88,8 +88,8 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 	return r, nil
 }
 
-// lockRun keeps others from running in a session: two that go on with the same run would
-// do everything twice. It returns what lets them.
+// lockRun prevents other runs in a session: two that continue the same run would do
+// everything twice. free ends that.
 func lockRun(folder *state.Folder) (free func() error, err error) {
 	leases, err := folder.Leases()
 	if err != nil {
@@ -104,7 +104,8 @@ func lockRun(folder *state.Folder) (free func() error, err error) {
 	return free, err
 }
 
-// checkResume holds the worker that is to go on with a run against the one that began it.
+// checkResume returns an error unless the worker that continues a run is the one that
+// began it.
 func checkResume(session, began, worker string) error {
 	switch began {
 	case worker:
@@ -115,12 +116,12 @@ func checkResume(session, began, worker string) error {
 	return &sandbox.Error{Op: "resume", Path: session, Code: sandbox.ErrInvalid, Hint: "its run began with the worker " + began + ", not with " + worker + "; --entry " + began + " goes on with it"}
 }
 
-// Do lets the entry worker work.
+// Do runs the entry worker.
 func (r *Run) Do(ctx context.Context, in run.Input) (run.Outcome, error) {
 	return r.Run.Do(ctx, r.Entry, in)
 }
 
-// Close ends what runs, and lets go of the state.
+// Close ends the commands and closes the gate and the log.
 func (r *Run) Close() error {
 	r.log.Close()
 	r.free()
@@ -128,7 +129,7 @@ func (r *Run) Close() error {
 	return r.Gate.Close()
 }
 
-// worker returns a worker as a run knows it.
+// worker returns a worker for the run.
 func (r *Run) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
 	w, p := step.Worker, r.Gate.program
 	if err := checkModel(w, r.job.ModelName); err != nil {
@@ -159,8 +160,8 @@ func (r *Run) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
 	return made, nil
 }
 
-// child returns the worker that another calls, with what both its file and its caller
-// leave it.
+// child returns the worker that another one calls, with what both its file and its caller
+// permit.
 func (r *Run) child(parent *Step, has policy.Grant, name string, n run.Narrow) (*run.Worker, error) {
 	p := r.Gate.program
 	at := slices.IndexFunc(p.Workers, func(w *worker.Worker) bool { return w.Name == name })
@@ -179,7 +180,7 @@ func (r *Run) child(parent *Step, has policy.Grant, name string, n run.Narrow) (
 		return nil, &sandbox.Error{Op: "call", Path: name, Code: "blocked", Hint: "delegation to " + name + " is not allowed; allowed: " + joinSorted(names)}
 	}
 	caller := *parent
-	caller.Grant = has // what its own caller took away stays away
+	caller.Grant = has // restrictions by its own caller stay
 	step := p.calls().step(&caller, p.Workers[at])
 	if len(step.Problems) > 0 {
 		return nil, &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrExceedsParent, Hint: step.Problems.Error()}
@@ -191,7 +192,7 @@ func (r *Run) child(parent *Step, has policy.Grant, name string, n run.Narrow) (
 	return r.worker(step, grant)
 }
 
-// narrow takes from a grant what its caller wants to be taken.
+// narrow restricts a grant as the caller of a worker asks.
 func narrow(g policy.Grant, n run.Narrow) (policy.Grant, error) {
 	if n.Restrict != "" {
 		name := path.Join("/", n.Restrict)
@@ -206,7 +207,7 @@ func narrow(g policy.Grant, n run.Narrow) (policy.Grant, error) {
 	return g, nil
 }
 
-// checkModel holds a model against what a worker is written for.
+// checkModel returns an error if a worker does not support a model.
 func checkModel(w *worker.Worker, name string) error {
 	for _, pattern := range w.Models {
 		if ok, err := path.Match(pattern, name); err == nil && ok {
@@ -217,7 +218,7 @@ func checkModel(w *worker.Worker, name string) error {
 		return nil
 	}
 	if vendor, file, _ := strings.Cut(name, ":"); vendor == "scripted" || vendor == "replay" {
-		name = vendor + ":" + filepath.Base(file) // workers are told
+		name = vendor + ":" + filepath.Base(file) // workers read the message, and must not see a path of the host
 	}
 	return &sandbox.Error{Op: "run", Path: w.Name, Code: sandbox.ErrInvalid, Hint: "it is written for " + strings.Join(w.Models, ", ") + ", and the model is " + name + "; --model chooses another"}
 }

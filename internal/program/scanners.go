@@ -17,11 +17,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// clamavDir is where clamscan keeps what it knows.
+// clamavDir is the database directory of clamscan.
 const clamavDir = "/var/lib/clamav"
 
-// OpenScanners returns what looks at results before they are cleared. It is closed after
-// use. Verdicts are kept in a folder of the state, where one is given.
+// OpenScanners returns the scanners of results. They are closed after use. If a state
+// directory is given, they cache verdicts there.
 func (p *Program) OpenScanners(folder *state.Folder) (*Scanners, error) {
 	s := &Scanners{program: p}
 	e, limits := p.Project.Engines, p.Project.ClearanceLimits
@@ -53,26 +53,27 @@ func (p *Program) OpenScanners(folder *state.Folder) (*Scanners, error) {
 	return s, err
 }
 
-// OpenScanners are those of a program, and the jail that programs among them run in.
+// Scanners are the scanners of a program, and the jail that external ones run in.
 type Scanners struct {
 	*scan.Set
 	program *Program
 	mounts  []jail.Mount
-	kept    *verdicts // nil where none are kept
+	kept    *verdicts // nil if verdicts are not cached
 
 	mu   sync.Mutex
 	jail *jail.Session
 }
 
-// show lets programs see a file of the host, and returns where.
+// show mounts the directory of a file of the host for external scanners, and returns the
+// path of the file there.
 func (s *Scanners) show(file string) string {
 	target := fmt.Sprintf("%s/rules%d", jail.Tools, len(s.mounts))
 	s.mounts = append(s.mounts, jail.Mount{Source: sandbox.Host(filepath.Dir(file)), Target: target})
 	return path.Join(target, filepath.Base(file))
 }
 
-// run runs a scanner that is a program: it sees the system and what it is given, reaches
-// nobody, and changes nothing.
+// run runs an external scanner in the jail. It sees the system and its input, has no
+// network, and cannot write to files.
 func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (stdout []byte, exit int, err error) {
 	input, err := io.ReadAll(stdin)
 	if err != nil {
@@ -106,7 +107,7 @@ func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (std
 	return []byte(text), r.Code, nil
 }
 
-// session starts the jail with the first program.
+// start starts the jail if it does not run.
 func (s *Scanners) start() (*jail.Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -118,10 +119,10 @@ func (s *Scanners) start() (*jail.Session, error) {
 	return s.jail, err
 }
 
-// notThere is what a shell ends with that does not find a program.
+// notThere is the exit code of a shell that does not find a program.
 const notThere = 127
 
-// Close keeps the verdicts, and ends the jail.
+// Close stores the verdicts and ends the jail.
 func (s *Scanners) Close() error {
 	if s.kept != nil {
 		s.kept.save()

@@ -13,33 +13,32 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// A Service says how other agents are served: over these streams or, with HTTP, there.
+// ServeOptions say how golem serves other agents: over streams or over HTTP.
 type ServeOptions struct {
 	In      io.ReadCloser
 	Out     io.Writer
 	Errs    io.Writer // for the user
 	HTTP    *HTTPOptions
 	Version string
-	// Wait is how long an answer of the user is waited for.
+	// Wait is how long a call waits for an answer of the user.
 	Wait time.Duration
-	// Opened is told when the door is open, or why it is not.
+	// OnOpen is called when the gate is open, or with the error if it cannot be opened.
 	OnOpen func(error)
-	// Show returns a request as a person is shown it, and the items that this shows.
+	// Show returns the text of a request for a person, and the items that the text shows.
 	Show func(tool.Request) (text string, items []string)
 }
 
-// A Listening is the place where agents are served over HTTP.
+// HTTPOptions say where golem serves agents over HTTP.
 type HTTPOptions struct {
 	Address   string
-	Anywhere  bool     // it need not be this machine's own
-	Hosts     []string // by which it is called, besides its address
-	Origins   []string // of pages that may use it
+	Anywhere  bool     // the address need not be a loopback address
+	Hosts     []string // accepted host names besides the address
+	Origins   []string // of web pages that may connect
 	Token     string   // "" for a new one
 	Cert, Key string   // files, for TLS
 }
 
-// Tail returns the last records, at most n, of what was done through this door, as they
-// are in the journal, a line each.
+// Tail returns the last n records of this gate in the journal, one line each.
 func (d *Gate) Tail(n int) ([]byte, error) {
 	var b bytes.Buffer
 	err := audit.Last(d.records.folder, audit.Filter{Session: d.records.session}, n, func(_ audit.Record, line []byte) error {
@@ -49,8 +48,8 @@ func (d *Gate) Tail(n int) ([]byte, error) {
 	return b.Bytes(), err
 }
 
-// Secret returns a key that is kept with the program under a name, and makes it where
-// there is none.
+// Secret returns the key with a name from the program's state, and makes it if it is
+// missing.
 func (d *Gate) Secret(name string) (key []byte, err error) {
 	err = d.records.folder.Update(name+".key", func(old []byte) ([]byte, error) {
 		if len(old) == 0 {

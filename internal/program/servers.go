@@ -16,11 +16,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// listingsFile holds what the MCP servers of a program have listed first: what they list
-// later is held against it.
+// listingsFile holds the first tool list of each MCP server. golem compares later lists
+// with it.
 const listingsFile = "mcp.json"
 
-// keptListings bounds how much of the past is kept.
+// keptListings is how many lists are kept.
 const keptListings = 50
 
 type listingRecord struct {
@@ -30,8 +30,8 @@ type listingRecord struct {
 	Listing foreign.Listing `json:"listing"`
 }
 
-// listingKey is of all that makes a server what it is. One that was changed, and trusted
-// again, is another.
+// listingKey identifies a server by all that defines it. A server that was changed, and
+// trusted again, has another key.
 func (x foreignTools) listingKey(s worker.Server) string {
 	tools := worker.Words(s.Tools)
 	slices.Sort(tools)
@@ -43,7 +43,7 @@ func (x foreignTools) listingKey(s worker.Server) string {
 	return fmt.Sprintf("%x", sha256.Sum256(key))
 }
 
-// listing returns what a server has listed first, nil where it was never started.
+// listing returns the stored list of a server, nil if it never ran.
 func (x foreignTools) listing(s worker.Server) (foreign.Listing, error) {
 	if !exists(x.state) {
 		return nil, nil
@@ -74,7 +74,7 @@ func readListings(data []byte) (records []listingRecord, err error) {
 	return records, nil
 }
 
-// keepListing writes down what a server has listed.
+// keepListing stores the list of a server.
 func (x foreignTools) keepListing(s worker.Server, l foreign.Listing) error {
 	folder, err := state.Open(x.state)
 	if err != nil {
@@ -93,9 +93,10 @@ func (x foreignTools) keepListing(s worker.Server, l foreign.Listing) error {
 	})
 }
 
-// serverTools returns the tools of the MCP servers that a worker has, and what is to be
-// known of those of which it has none. Start returns what starts the program of one;
-// without it they can only be looked at. List, where set, lists one that never was.
+// serverTools returns the tools of a worker's MCP servers, and notes about servers
+// without tools. Start returns a server whose program can be started; without it tools
+// can only be listed from the stored list. List, if set, lists the tools of a server that
+// never ran.
 func (x foreignTools) serverTools(step *Step, limit time.Duration, others []tool.Tool, start func(worker.Server, foreign.Program) (*foreign.Server, error),
 	list func(worker.Server, *foreign.Server) (foreign.Listing, error)) (tools []tool.Tool, notes []string, err error) {
 	if step == nil {
@@ -132,7 +133,8 @@ func (x foreignTools) serverTools(step *Step, limit time.Duration, others []tool
 	return tools, notes, nil
 }
 
-// toolsOf returns the tools of a server, unless one of them is called like another.
+// toolsOf returns the tools of a server. It is an error if one has the name of another
+// tool.
 func (x foreignTools) toolsOf(step *Step, s worker.Server, server *foreign.Server, l foreign.Listing, others []tool.Tool) ([]tool.Tool, error) {
 	return server.Tools(l, func(runs string) []policy.Rule {
 		rules := rulesOf(step, s.Tool(), runs)
@@ -146,7 +148,7 @@ func (x foreignTools) toolsOf(step *Step, s worker.Server, server *foreign.Serve
 	})
 }
 
-// programOf is what a server runs.
+// programOf returns the program of a server.
 func programOf(s worker.Server, limit time.Duration) foreign.Program {
 	program := foreign.Program{Command: commandOf(s.Foreign), Network: s.Network != nil, Time: callTime(limit, s.Timeout), Only: worker.Words(s.Tools)}
 	if s.Reach != nil {
@@ -155,7 +157,7 @@ func programOf(s worker.Server, limit time.Duration) foreign.Program {
 	return program
 }
 
-// callTime is the time that a call of a server has: the limit of commands, or less.
+// callTime returns the timeout of a call to a server: the limit of commands, or less.
 func callTime(limit, own time.Duration) time.Duration {
 	if limit <= 0 {
 		limit = 2 * time.Minute
@@ -166,8 +168,8 @@ func callTime(limit, own time.Duration) time.Duration {
 	return limit
 }
 
-// list has a server list its tools, by the gate: that the user trusts the program which
-// names it is the consent to start it.
+// list lists the tools of a server through the gate. The user's trust in the program that
+// names the server is the approval to start it.
 func (d *Gate) list(ctx context.Context, g tool.Gate, s worker.Server, server *foreign.Server) (l foreign.Listing, err error) {
 	runs := foreign.Runs(s.Name)
 	rules := withNetworkRules([]policy.Rule{{Verb: policy.Run, Target: runs, Approval: policy.PreApproved, From: s.Place.String()}}, s.Foreign)
@@ -181,17 +183,17 @@ func (d *Gate) list(ctx context.Context, g tool.Gate, s worker.Server, server *f
 	return l, nil
 }
 
-// An Offer is what a server lists, to be accepted.
+// An Offer is the tool list of a server, to be accepted by the user.
 type Offer struct {
-	Differences []string // from what it listed first, or everything
-	Known       bool     // it was listed before
+	Differences []string // from the stored list, or all tools
+	Known       bool     // there is a stored list
 	keep        func() error
 }
 
-// Accept keeps it: what the server lists from now on is held against this.
+// Accept stores the list. golem compares later lists with it.
 func (o Offer) Accept() error { return o.keep() }
 
-// Offer has a server of the door's worker list its tools.
+// Offer lists the tools of a server of the gate's worker.
 func (d *Gate) Offer(ctx context.Context, name string) (Offer, error) {
 	var names []string
 	if d.step != nil {

@@ -18,8 +18,8 @@ func (p *Program) Sessions() session.Store {
 	return session.Store{State: p.state, Project: p.Project, Given: p.mounts, Now: p.options.Now}
 }
 
-// RemoveSession removes a session with all that it keeps. One that another golem works on
-// is left alone. It is in the journal before it is done.
+// RemoveSession removes a session with its changes, unless another golem works on it. It
+// records that in the journal first.
 func (p *Program) RemoveSession(s *session.Session, secrets []string) error {
 	k, err := p.Sessions().Open(s)
 	if err != nil {
@@ -56,9 +56,9 @@ func (p *Program) RunHistory(s *session.Session, yield func(run.Entry) error) er
 	return log.Read(yield)
 }
 
-// RepositoryAbove returns the git work tree that the directory at / is in without being
-// its top, "" for none. Git does not work there: what is above is not shown. Root reports
-// whether golem takes that work tree for a root.
+// RepositoryAbove returns the git work tree that holds the directory at / without being
+// that directory, "" for none. Git does not work there, because the repository is not
+// mounted. root reports whether golem accepts that work tree as --root.
 func (p *Program) RepositoryAbove() (top sandbox.Host, root bool) {
 	for _, m := range p.Project.Mounts {
 		if m.Target != "/" {

@@ -19,13 +19,13 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// taintName is the file of a session in which something was taken in that is not
-// trusted. What was made since is in its layers, and in what its runs have said.
+// taintName is the file that exists once untrusted input was read. Overlays and logs of
+// the session may hold what was made of it.
 const taintName = "untrusted"
 
-// taintFile returns that file. Without a session it is the program's: an agent that is served
-// may remember what it has read when it is served again. It goes when somebody asks for a
-// new session.
+// taintFile returns that file of a session. Without a session it is the program's: an
+// agent that is served again may remember what it has read. Asking for a new session
+// removes it.
 func taintFile(state string, s *session.Session) string {
 	if s == nil {
 		return filepath.Join(state, taintName)
@@ -33,8 +33,8 @@ func taintFile(state string, s *session.Session) string {
 	return s.TaintFile()
 }
 
-// newTracker returns what notes what a worker takes in. What others of the session take in
-// counts from then on, for it shares their files.
+// newTracker returns the tracker of what a worker reads. If another worker of the session
+// becomes tainted, this one does too, because they share files.
 func (d *Gate) newTracker(files *sandbox.Sandbox) *taint.Tracker {
 	e := &taint.Tracker{}
 	for _, m := range d.program.Project.Mounts {
@@ -64,23 +64,23 @@ func (d *Gate) newTracker(files *sandbox.Sandbox) *taint.Tracker {
 		if errors.Is(err, fs.ErrNotExist) {
 			return ""
 		}
-		return cmp.Or(string(from), "a mount") // on a full disk there is the name alone
+		return cmp.Or(string(from), "a mount") // on a full disk the file is empty
 	}
 	e.MarkTainted(kept())
-	if slices.Contains(slices.Collect(maps.Values(trust)), true) { // there is something to be taken in
+	if slices.Contains(slices.Collect(maps.Values(trust)), true) { // there are untrusted mounts
 		e.SharedSource = kept
 	}
 	e.OnTaint = func(from string) {
-		// Where it cannot be kept, this worker is asked all the same.
+		// If the file cannot be written, this worker is tainted all the same.
 		if durable.WriteFile(marker, []byte(from), 0o600) != nil {
-			os.WriteFile(marker, []byte(from), 0o600) // an empty file taints too, and needs no room
+			os.WriteFile(marker, []byte(from), 0o600) // an empty file counts too, and needs no space
 		}
 	}
 	return e
 }
 
-// canReadPart reports whether something may be read at a name, or below it before trust changes
-// again: a worker may be given a folder of a mount, and not the mount.
+// canReadPart reports whether a worker can read something at a name, or below it where
+// trust is the same: it may see a directory of a mount, and not the whole mount.
 func canReadPart(files *sandbox.Sandbox, trust map[string]bool, name string) bool {
 	return files.CanRead(name) || slices.ContainsFunc(files.ReadableRoots(), func(root string) bool {
 		for ; root != name; root = path.Dir(root) {
@@ -92,8 +92,8 @@ func canReadPart(files *sandbox.Sandbox, trust map[string]bool, name string) boo
 	})
 }
 
-// requireNamespaces asks for a tree of its own around the commands of who sees what is not
-// trusted.
+// requireNamespaces requires the level namespaces for commands of a worker that sees
+// untrusted mounts or is tainted.
 func requireNamespaces(g policy.Grant, e *taint.Tracker) policy.Grant {
 	if len(e.Untrusted) > 0 || e.Source() != "" {
 		g.Level = max(g.Level, policy.Namespaces)
@@ -101,14 +101,14 @@ func requireNamespaces(g policy.Grant, e *taint.Tracker) policy.Grant {
 	return g
 }
 
-// maxLooked is how many names of a place are looked at for those that are elsewhere too.
+// maxWalked is how many files of a mount are checked for hard links.
 const maxWalked = 10_000
 
-// hardLinkedIn returns the place in which a file has another name, or with tree one of the files
-// in a folder; "" for none. Where there are too many files to be looked at, it is taken for
-// one of them.
+// hardLinkedIn returns the mount in which a file has another hard link, or with tree one
+// of the files in a directory; "" for none. If there are too many files to check, it
+// assumes one.
 func hardLinkedIn(files *sandbox.Sandbox, places []string, name string, tree bool) string {
-	var names map[sandbox.Version]bool // of what is asked about; nil where that is not looked at yet
+	var names map[sandbox.Version]bool // the files asked about, nil if not collected yet
 	all := true
 	if !tree {
 		info, err := files.Stat(name)
@@ -134,8 +134,8 @@ func hardLinkedIn(files *sandbox.Sandbox, places []string, name string, tree boo
 	return ""
 }
 
-// hardLinks returns the files of a folder that have more than one name, and whether that are
-// all. Of what is not shown to this worker there are none.
+// hardLinks returns the files in a directory that have several hard links, and whether it
+// checked all files. For a directory that the worker does not see it returns none.
 func hardLinks(files *sandbox.Sandbox, folder string) (found map[sandbox.Version]bool, all bool) {
 	found = make(map[sandbox.Version]bool)
 	list, err := files.Walk(context.Background(), folder, func(_ string, e sandbox.Entry) (keep, enter bool) { return e.Type.IsRegular(), true },

@@ -23,7 +23,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// storeName is the folder of the state in which staged commits are.
+// storeName is the state directory with the staged commits.
 const storeName = "store"
 
 // targets are the repositories that the user pushes results to.
@@ -39,8 +39,7 @@ func (p *Program) targets() targets {
 	return targets{p.Project, p.Workers, p.Entry, p.root, p.options.Home}
 }
 
-// Targets returns the repositories that results go to: those of the project, and those
-// that workers write out.
+// list returns the targets of the project, and those that workers define themselves.
 func (r targets) list() []project.Target {
 	all := slices.Clone(r.project.Targets)
 	for _, w := range r.workers {
@@ -51,7 +50,7 @@ func (r targets) list() []project.Target {
 	return all
 }
 
-// inlineName is the name of the target that a worker writes out.
+// inlineName returns the name of the target that a worker defines.
 func (r targets) inlineName(w *worker.Worker) string {
 	if w == r.entry {
 		return "default"
@@ -59,7 +58,7 @@ func (r targets) inlineName(w *worker.Worker) string {
 	return "default-" + w.Name
 }
 
-// inline returns the target that a worker writes out. Its path begins at the program.
+// inline returns the target that a worker defines. A relative path starts at the program.
 func (r targets) inline(w *worker.Worker) project.Target {
 	in := w.Git.Inline
 	t := project.Target{Name: r.inlineName(w), Type: in.Type, URL: in.URL, Repo: in.Repo, Branch: in.Branch, At: "/workspace", From: in.Place}
@@ -79,7 +78,7 @@ func (r targets) inline(w *worker.Worker) project.Target {
 	return t
 }
 
-// gitSet returns the git tools of a worker, to look at.
+// gitSet returns the git tools of a worker, for listing.
 func (r targets) gitSet(w *worker.Worker) gittools.Set {
 	most := r.project.ClearanceLimits
 	s := gittools.Set{Limits: gittools.Limits{Files: most.MaxFiles, Bytes: most.MaxBytes, Ratio: clearance.Limit(most.MaxPercent) / 100}}
@@ -96,7 +95,7 @@ func (r targets) gitSet(w *worker.Worker) gittools.Set {
 	return s
 }
 
-// addressOf is where a target is that is not on this machine.
+// addressOf returns the address of a target on another machine.
 func addressOf(t project.Target) string {
 	if t.Repo != "" {
 		return cmp.Or(t.URL, "https://github.com") + "/" + t.Repo
@@ -104,8 +103,8 @@ func addressOf(t project.Target) string {
 	return t.URL
 }
 
-// outside returns the mounts that show other folders than the one in whose folder they
-// stand would have there.
+// outsideMounts returns the mounts inside other mounts whose directories on the host are
+// not inside each other in the same way.
 func outsideMounts(mounts []project.Mount) []string {
 	var list []string
 	for _, m := range mounts {
@@ -127,7 +126,7 @@ func outsideMounts(mounts []project.Mount) []string {
 	return list
 }
 
-// hostOf returns the folder of a mount on the host.
+// hostOf returns the directory of a mount on the host.
 func hostOf(m project.Mount) string {
 	if m.Base != "" {
 		return filepath.Join(string(m.Base), string(m.Source))
@@ -135,12 +134,13 @@ func hostOf(m project.Mount) string {
 	return string(m.Source)
 }
 
-// A clearing opens the desk of a program when it is first needed: most calls do not.
+// A clearing opens the clearance desk of a program when it is first needed: most calls do
+// not need it.
 type clearing struct {
 	program *Program
 	records *Records
 	worker  *worker.Worker
-	tree    string // the session that has the files, "" for none
+	tree    string // the session that holds the files, "" for none
 
 	mu   sync.Mutex
 	desk *clearance.Desk
@@ -148,7 +148,6 @@ type clearing struct {
 	who  func(context.Context) (author, committer git.Person)
 }
 
-// open opens the desk.
 func (c *clearing) open(ctx context.Context) (*clearance.Desk, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -179,7 +178,6 @@ func (c *clearing) open(ctx context.Context) (*clearance.Desk, error) {
 	return c.desk, nil
 }
 
-// scanners opens the scanners.
 func (c *clearing) scanners() (*scan.Set, error) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -193,7 +191,7 @@ func (c *clearing) scanners() (*scan.Set, error) {
 	return c.scan.Set, nil
 }
 
-// Close keeps what scanners have said.
+// Close stores the verdicts of the scanners.
 func (c *clearing) Close() error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -203,7 +201,7 @@ func (c *clearing) Close() error {
 	return c.scan.Close()
 }
 
-// credentials returns what a push may use to prove who pushes.
+// credentials returns the credentials that a push may use.
 func (e hostEnv) credentials(w *worker.Worker) git.Credentials {
 	var named []string
 	if w != nil {
@@ -221,7 +219,8 @@ func (e hostEnv) credentials(w *worker.Worker) git.Credentials {
 	return git.Inherit(e.safe())
 }
 
-// persons returns who has made a commit: whom the worker's file names, or the user.
+// persons returns the author and the committer of a commit: those that the worker's file
+// names, or the user.
 func (e hostEnv) persons(ctx context.Context, store *git.Store, w *worker.Worker) (author, committer git.Person) {
 	environment := e.variables
 	if w != nil {
@@ -238,7 +237,7 @@ func (e hostEnv) persons(ctx context.Context, store *git.Store, w *worker.Worker
 	return store.Who(ctx, environment, git.Person{Name: "golem", Email: "golem@localhost"})
 }
 
-// environ returns the value of a variable.
+// environ returns the value of an environment variable.
 func environ(environment []string, name string) (value string, ok bool) {
 	for _, one := range environment {
 		if n, v, _ := strings.Cut(one, "="); n == name {
@@ -248,7 +247,7 @@ func environ(environment []string, name string) (value string, ok bool) {
 	return value, ok
 }
 
-// gitTools returns the git tools of a worker behind the door.
+// gitTools returns the git tools of a worker for a gate.
 func (d *Gate) gitTools(step *Step, g tool.Gate, taken *taint.Tracker) (gittools.Set, io.Closer) {
 	var w *worker.Worker
 	if step != nil {
@@ -276,7 +275,7 @@ func (d *Gate) gitTools(step *Step, g tool.Gate, taken *taint.Tracker) (gittools
 	return s, c
 }
 
-// inputs are the mounts that workers only read.
+// inputMounts returns the mounts that are read-only or untrusted.
 func inputMounts(mounts []project.Mount) []string {
 	var list []string
 	for _, m := range mounts {
@@ -287,7 +286,7 @@ func inputMounts(mounts []project.Mount) []string {
 	return list
 }
 
-// lintTargets returns what is wrong with the targets that workers write out.
+// lint returns the problems with the targets that workers define.
 func (r targets) lint() strictyaml.Problems {
 	var problems strictyaml.Problems
 	for _, w := range r.workers {
@@ -307,13 +306,13 @@ func (r targets) lint() strictyaml.Problems {
 	return problems
 }
 
-// Balance is what a run has taken in, and what of it was staged.
+// Balance is how much a run has read, and how much it has staged.
 type Balance struct {
 	Read, Staged int64 // bytes
 	Commits      int
 }
 
-// Balance returns it for all that was done in the session so far.
+// Balance returns the balance of the session so far.
 func (r *Run) Balance() Balance {
 	var b Balance
 	if r.Entry != nil {

@@ -12,14 +12,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Where the files of a foreign program stand inside, and the variable that says so.
+// The directory of a foreign program's files in the jail, and the variable that names it.
 const (
 	foreignDir = jail.Tools + "/tool"
 	foreignVar = "GOLEM_TOOL"
 )
 
-// writeToolFiles puts the files of a foreign program where commands can be shown them, and returns
-// the mount; none for one that has no files.
+// writeFiles writes the files of a foreign program into the state directory, and returns
+// the mount that shows them to its commands; none if it has no files.
 func (x foreignTools) writeFiles(f worker.Foreign) ([]jail.Mount, error) {
 	names := x.files.NamesOf(f)
 	if len(names) == 0 {
@@ -51,7 +51,7 @@ func (x foreignTools) writeFiles(f worker.Foreign) ([]jail.Mount, error) {
 	if err := os.Chmod(temp, 0o755); err != nil {
 		return nil, visible.FileError("the programs of tools", err)
 	}
-	if err := durable.SyncTree(temp); err != nil { // its name promises its content
+	if err := durable.SyncTree(temp); err != nil { // the name of the directory is the hash of its content
 		return nil, visible.FileError("the programs of tools", err)
 	}
 	if err := durable.Rename(temp, dir); err != nil {
@@ -62,8 +62,8 @@ func (x foreignTools) writeFiles(f worker.Foreign) ([]jail.Mount, error) {
 	return mount, nil
 }
 
-// commandOf is what a foreign program is run by: a shell finds a program of the system
-// as it does for users, and files of the program where they stand inside.
+// commandOf returns the command that runs a foreign program. The shell looks up programs
+// of the system in PATH; files of the program are below foreignDir.
 func commandOf(f worker.Foreign) jail.Command {
 	line := "exec"
 	for _, word := range f.Command {
@@ -76,5 +76,5 @@ func commandOf(f worker.Foreign) jail.Command {
 	return jail.Command{Path: "/bin/sh", Args: []string{"sh", "-c", line}, Env: []string{foreignVar + "=" + foreignDir}, Dir: jail.Work}
 }
 
-// quotedWord returns a word as a shell reads it back.
+// quotedWord quotes a word for a shell.
 func quotedWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

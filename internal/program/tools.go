@@ -11,8 +11,8 @@ import (
 	"github.com/golem-forge/golem/internal/toolset/shell"
 )
 
-// toolNames are the names that tools have, which no worker may take: a worker
-// that may be called is a tool itself.
+// toolNames returns the names of golem's tools. No worker may have one of them, because a
+// worker that can be called is a tool itself.
 func toolNames() []string {
 	return []string{
 		"read_file", "read_files", "write_file", "edit_file", "list_files", "find_files", "search_files",
@@ -24,11 +24,11 @@ func toolNames() []string {
 	}
 }
 
-// Tools are those that this version has, to look at.
+// Tools returns all tools of this version, for listing.
 func Tools() []tool.Tool { return tools(shell.Set{}, git.Set{}, export.Set{}, nil, nil) }
 
-// tools are those that this version has, with what runs commands, keeps what is staged,
-// hands things on, and keeps changes.
+// tools returns all tools of this version, connected to what runs commands, stages
+// commits, exports results, keeps changes and undoes them.
 func tools(s shell.Set, g git.Set, e export.Set, k changes.Keeper, u changes.Undoer) []tool.Tool {
 	return slices.Concat(file.Tools(), s.Tools(), g.Tools(), e.Tools(), changes.Tools(k, u))
 }

@@ -13,15 +13,15 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Step is a worker where it is reached: by whom, and what it gets there.
+// A Step is a worker with the chain of its callers, and what it may do there.
 type Step struct {
 	Worker   *worker.Worker
 	Parent   *Step // nil for the entry worker
 	Grant    policy.Grant
-	Problems strictyaml.Problems // what it asks for beyond its parent
+	Problems strictyaml.Problems // what it asks for beyond its caller
 	Calls    []*Step
-	// Known is true where the worker stands elsewhere in the tree with its calls,
-	// nearer to the top; Circular where it is its own caller.
+	// Repeated is true if the worker is elsewhere in the tree with its calls, nearer to
+	// the top; Circular if it is among its own callers.
 	Repeated, Circular bool
 }
 
@@ -55,9 +55,8 @@ func (p *Program) calls() callTree {
 // Tree returns the entry worker and all that it may call, nil if there is no entry worker.
 func (p *Program) Tree() *Step { return p.calls().top() }
 
-// top returns the entry worker and all that it may call, each with what it
-// gets of the project's ceiling. Every worker is unfolded once, where it is
-// nearest to the top. It is nil if there is no entry worker.
+// top returns the entry worker and all that it may call, each with its share of the
+// project's grant. The calls of a worker are listed once, where it is nearest to the top.
 func (c callTree) top() *Step {
 	if c.entry == nil || c.project == nil {
 		return nil
@@ -94,7 +93,7 @@ func (c callTree) step(parent *Step, w *worker.Worker) *Step {
 	return s
 }
 
-// callees are the workers that a worker may call and that are there.
+// callees returns the existing workers that a worker may call.
 func (c callTree) callees(w *worker.Worker) []*worker.Worker {
 	var list []*worker.Worker
 	for _, other := range c.workers {
@@ -105,7 +104,7 @@ func (c callTree) callees(w *worker.Worker) []*worker.Worker {
 	return list
 }
 
-// Find returns the step of a worker that is nearest to the top.
+// Find returns the step of a worker that is nearest to the top, nil if there is none.
 func (s *Step) Find(name string) *Step {
 	for queue := []*Step{s}; s != nil && len(queue) > 0; queue = queue[1:] {
 		if queue[0].Worker.Name == name {
@@ -116,7 +115,8 @@ func (s *Step) Find(name string) *Step {
 	return nil
 }
 
-// reach returns the step of a worker; nil for a program without an entry.
+// reach returns the step of a worker; nil if no name is given and there is no entry
+// worker.
 func (p *Program) reach(name string) (*Step, error) {
 	if name == "" && p.Entry == nil {
 		return nil, nil
@@ -135,7 +135,7 @@ func (p *Program) reach(name string) (*Step, error) {
 		Hint: "no worker may call it; name it under workers.allowed_workers of one that is called, or choose it with --entry"}
 }
 
-// locate tells at which virtual path the project shows a folder of the host.
+// locate returns the virtual path at which the project shows a directory of the host.
 func (c callTree) locate(folder string) (string, bool) {
 	if !filepath.IsAbs(folder) {
 		folder = filepath.Join(c.root, folder)
@@ -162,8 +162,8 @@ func (c callTree) locate(folder string) (string, bool) {
 	return best, length >= 0
 }
 
-// lint returns what is wrong between the files of a program: workers that ask
-// for more than their callers have, and calls of workers that are not there.
+// lint returns problems between the files of a program: workers that ask for more than
+// their callers have, and calls of workers that do not exist.
 func (c callTree) lint() strictyaml.Problems {
 	var problems strictyaml.Problems
 	for _, w := range c.workers {
@@ -196,7 +196,7 @@ func (c callTree) lint() strictyaml.Problems {
 	if top != nil {
 		visit(top)
 	}
-	// Whom nobody calls yet is held against the project itself.
+	// A worker that nobody calls is compared with the project itself.
 	for _, w := range c.workers {
 		if ownPaths := c.project.File == "" && w.Sandbox.Kind == worker.Paths; !ownPaths && top.Find(w.Name) == nil {
 			visit(c.step(nil, w))
@@ -205,8 +205,8 @@ func (c callTree) lint() strictyaml.Problems {
 	return problems
 }
 
-// lintNames returns names of tools and targets that do not exist: a rule about
-// them would be without effect.
+// lintNames returns a problem for each unknown tool or target: a rule about it would have
+// no effect.
 func (c callTree) lintNames(w *worker.Worker) strictyaml.Problems {
 	var problems strictyaml.Problems
 	for _, r := range w.Rules {
@@ -224,7 +224,7 @@ func (c callTree) lintNames(w *worker.Worker) strictyaml.Problems {
 	return problems
 }
 
-// isForeign reports whether a name is one of a foreign tool, as far as that is known.
+// isForeign reports whether a name can be that of a foreign tool.
 func (c callTree) isForeign(name string) bool {
 	return c.foreign.isCustom(name) || slices.ContainsFunc(c.workers, func(w *worker.Worker) bool {
 		return slices.ContainsFunc(w.Servers, func(s worker.Server) bool { return strings.HasPrefix(name, s.Name+"_") })

@@ -11,8 +11,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// undoStore returns the store of what file tools have changed in directories that they write
-// directly.
+// undoStore returns the store of the changes that file tools made to files directly. dir
+// is the program's state directory.
 func undoStore(dir string) *undo.Store {
 	return &undo.Store{Dir: filepath.Join(dir, "undo"), Lock: func() (func() error, error) {
 		folder, err := state.Open(dir)
@@ -33,13 +33,13 @@ func undoStore(dir string) *undo.Store {
 	}}
 }
 
-// undoWait is how long a call waits for another that adds a step.
+// undoWait is how long a call waits for another one that saves a step.
 const undoWait = 10 * time.Second
 
-// A keeping keeps what calls are about to change.
+// An undoRecorder saves what calls are about to change.
 type undoRecorder struct {
 	store *undo.Store
-	files *sandbox.Sandbox // all that the project shows
+	files *sandbox.Sandbox // all files of the project
 	now   func() time.Time
 }
 

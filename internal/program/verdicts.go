@@ -7,14 +7,14 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// Where verdicts are kept, and how many. They can always be found anew.
+// The file of the cached verdicts, and how many it holds. Scanners can repeat them.
 const (
 	verdictsName = "verdicts.json"
 	maxVerdicts  = 200_000
 )
 
-// Verdicts are what scanners have said of contents, by a hash of both. They are read at
-// once, and written when all were given.
+// verdicts caches the verdicts of scanners by a hash of scanner and content. All are read
+// at the start and written at the end.
 type verdicts struct {
 	folder *state.Folder
 	mu     sync.Mutex
@@ -30,7 +30,7 @@ func newVerdicts(folder *state.Folder) (*verdicts, error) {
 	return &verdicts{folder: folder, known: read(data), fresh: make(map[string]json.RawMessage)}, nil
 }
 
-// read returns verdicts that were kept; none where they are not as they were written.
+// read returns the stored verdicts; none if the file is damaged.
 func read(data []byte) map[string]json.RawMessage {
 	known := make(map[string]json.RawMessage)
 	if json.Unmarshal(data, &known) != nil || known == nil {
@@ -57,7 +57,7 @@ func (v *verdicts) Put(key string, value []byte) {
 	v.known[key], v.fresh[key] = value, value
 }
 
-// save writes down what is new. That it cannot be costs time, later.
+// save writes the new verdicts. It ignores errors: they only cost time later.
 func (v *verdicts) save() {
 	v.mu.Lock()
 	defer v.mu.Unlock()

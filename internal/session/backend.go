@@ -10,8 +10,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A keptFolder is a folder as a session sees it. It is opened when it is first used: not
-// every call looks at files.
+// An overlayBackend is the directory of a mount as a session sees it. It opens the
+// directory at the first use: not every call uses files.
 type overlayBackend struct {
 	changes *jail.Kept
 	mount   jail.Over
@@ -47,7 +47,7 @@ func (f *overlayBackend) backend() (sandbox.Backend, error) {
 	return f.open, err
 }
 
-// busyError is the error of a session that another golem has.
+// BusyError returns the error for a session that another golem works on.
 func BusyError(op string) error {
 	return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "another golem works on this session; wait for it, or begin one with --session new"}
 }

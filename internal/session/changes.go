@@ -14,8 +14,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Changed is something that a session has changed, over what is in the folder
-// now. What is in a new folder is told with the folder.
+// A FileChange is a change that a session has made to a file, symlink or directory. It
+// compares with the user's directory as it is now. A change to a new directory stands for
+// all that is in it.
 type FileChange struct {
 	Path        string       `json:"path"`
 	Op          overlay.Op   `json:"operation"`
@@ -23,28 +24,28 @@ type FileChange struct {
 	OldKind     overlay.Kind `json:"was,omitempty"`
 	Size        int64        `json:"size,omitempty"`
 	Mode        string       `json:"mode,omitempty"`
-	OldMode     string       `json:"had,omitempty"`       // the mode before, where it was another
+	OldMode     string       `json:"had,omitempty"`       // the old mode, if it is another
 	UnusualMode bool         `json:"-"`                   // it is new, and its mode is not the usual one
-	LinkTarget  string       `json:"to,omitempty"`        // what a link says
-	Files       int          `json:"files,omitempty"`     // in a new folder
-	Conflict    bool         `json:"conflict"`            // it was changed in the folder too
-	Protected   string       `json:"protected,omitempty"` // the pattern that keeps it, or something in it, from being applied with the rest
-	Inside      bool         `json:"holds,omitempty"`     // it is something in it
-	Git         bool         `json:"git,omitempty"`       // git would take its directory for a repository, and it is never applied; with Holds, something in it
+	LinkTarget  string       `json:"to,omitempty"`        // of a symlink
+	Files       int          `json:"files,omitempty"`     // in a new directory
+	Conflict    bool         `json:"conflict"`            // the user's directory has changed there too
+	Protected   string       `json:"protected,omitempty"` // the pattern that protects it, or with Inside something in it
+	Inside      bool         `json:"holds,omitempty"`     // Protected or Git is about something in it
+	Git         bool         `json:"git,omitempty"`       // it is part of a git repository, and golem never applies it
 	Added       int          `json:"added"`               // lines
 	Removed     int          `json:"removed"`
 	Binary      bool         `json:"binary,omitempty"`
-	Unread      bool         `json:"unread,omitempty"` // golem did not read it; it is too large, say
+	Unread      bool         `json:"unread,omitempty"` // golem did not read it, for example because it is too large
 	Diff        string       `json:"diff,omitempty"`
-	GitModes    [2]string    `json:"-"` // before and after, as git writes them; 000000 is no file
+	GitModes    [2]string    `json:"-"` // before and after, as git writes them; 000000 if there is no file
 }
 
-// maxCounted is how many files are read for the number of their lines.
+// maxCounted is how many files are read to count their lines.
 const maxCounted = 1000
 
-// Changes lists what a session has changed at and below some names, all of it where
-// there are none; with the diffs if they are wanted. The text says that there are
-// names which can be none.
+// Changes lists what a session has changed at and below some names; without names, all of
+// it. With diffs it adds the diffs. unfit is not "" if there are names that no sandbox
+// allows.
 func (s Store) Changes(one *Session, names []string, diffs bool) (list []FileChange, unfit string, err error) {
 	k, err := s.Open(one)
 	if err != nil {
@@ -69,13 +70,14 @@ func (s Store) changes(k *jail.Kept, names []string, diffs bool) (list []FileCha
 		return nil, "", CommandError(err)
 	}
 	list = []FileChange{}
-	at := make(map[string]int) // where the new folders are
+	at := make(map[string]int) // indexes of the new directories
 	ofGit := repositoriesAmong(files, standing)
 	for _, c := range standing {
 		if len(names) > 0 && !anyWithin(names, c.Name()) {
 			continue
 		}
-		// A new directory stands for what is in it, but not for a directory with another mode.
+		// A new directory stands for all that is in it, except for directories with an
+		// unusual mode.
 		odd := c.Op == overlay.Create && !approval.IsUsualMode(c.Kind, c.Mode)
 		if i, in := at[path.Join(c.Target, c.NewDir)]; in && c.NewDir != "" && !diffs && !(odd && c.Kind == overlay.Dir) {
 			if c.Kind == overlay.File {
@@ -113,8 +115,8 @@ func repositoriesAmong(files *sandbox.Sandbox, standing []jail.Standing) func(na
 	})
 }
 
-// texts are the contents of a changed file, in the directory and in the session, and their
-// difference. Nil stands for no file, and for one that was not read.
+// texts are the contents of a changed file, in the user's directory and in the session,
+// and their diff. Nil stands for no file, and for one that was not read.
 type texts struct {
 	real, own []byte
 	diff      string

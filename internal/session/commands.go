@@ -16,29 +16,28 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// commands runs the commands of a door. A session is started with the first
-// command and ends with the door; where what commands may see has changed, there
-// is one more.
+// Commands runs the commands of a gate. It starts a session of the jail with the first
+// command, and another one whenever the visible files have changed. Close ends them.
 type Commands struct {
 	policy    jail.Policy // without mounts
 	level     policy.Level
 	now       func() time.Time
 	workspace *Workspace
-	owner     Owner        // whose home they have
-	direct    bool         // they may write what no session keeps
-	exec      *Exec        // what the user runs, nil where that is nothing
+	owner     Owner        // whose home directory they have
+	direct    bool         // they may write to files that are in no session
+	exec      *Exec        // the program that the user runs, nil for none
 	onlyUser  bool         // no other commands run in the session
-	mounts    []jail.Mount // that it has besides the sandbox
-	missing   error        // why it cannot be started, whatever the machine has
+	mounts    []jail.Mount // besides the files of the sandbox
+	missing   error        // why no command can run, whatever the machine supports
 
 	services *shell.Services
 
 	mu       sync.Mutex
 	sessions []session
-	tried    bool // what is required was tried, and is there
+	tried    bool // the required level was tried, and works
 }
 
-// A session is one of the jail, with the mounts that it was started with.
+// A session is a session of the jail, with the mounts that it was started with.
 type session struct {
 	*jail.Session
 	mounts  []jail.Mount
@@ -98,7 +97,7 @@ func (c *Commands) Serve(files *sandbox.Sandbox, command jail.Command, layered b
 	return v, nil
 }
 
-// Open implements mcp.Starter.
+// Open implements foreign.Starter.
 func (c *Commands) Open(files *sandbox.Sandbox, command jail.Command) (*jail.Process, error) {
 	s, err := c.session(files, false)
 	if err != nil {
@@ -108,8 +107,8 @@ func (c *Commands) Open(files *sandbox.Sandbox, command jail.Command) (*jail.Pro
 	return p, CommandError(err)
 }
 
-// Able implements shell.Runner. What the program requires is tried once, with no
-// folder; where it requires nothing the best is taken when a command runs.
+// Able implements shell.Runner. It tries the level that the program requires once,
+// without mounts. If none is required, each command gets the best level that there is.
 func (c *Commands) Able() error {
 	if c.missing != nil {
 		return c.missing
@@ -145,10 +144,10 @@ func (c *Commands) require(p *jail.Policy) error {
 	return nil
 }
 
-// NoContainer is what to do about a level above all that there are.
+// NoContainer is the advice for a required level that this version does not have.
 const NoContainer = "write require_os_sandbox: namespaces, which is the strongest, or leave the key out"
 
-// mountsOf returns what commands see of these files.
+// mountsOf returns the mounts of commands that see these files.
 func (c *Commands) mountsOf(files *sandbox.Sandbox) ([]jail.Mount, error) {
 	if err := makeWritable(files); err != nil {
 		return nil, err
@@ -160,7 +159,7 @@ func (c *Commands) mountsOf(files *sandbox.Sandbox) ([]jail.Mount, error) {
 	return c.addMounts(mounts)
 }
 
-// session returns the one for commands that see these files.
+// session returns the session of the jail for commands that see these files.
 func (c *Commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session, error) {
 	mounts, err := c.mountsOf(files)
 	if err != nil {
@@ -182,7 +181,7 @@ func (c *Commands) session(files *sandbox.Sandbox, layered bool) (*jail.Session,
 	return s, nil
 }
 
-// start starts a session of the jail, at a level that is not below the least.
+// start starts a session of the jail at the given level or a stronger one.
 func (c *Commands) start(mounts []jail.Mount, layered bool, least jail.Level) (*jail.Session, error) {
 	p := c.policy
 	p.Mounts = mounts
@@ -206,8 +205,8 @@ func (c *Commands) start(mounts []jail.Mount, layered bool, least jail.Level) (*
 	return s, err
 }
 
-// addHome gives commands the home of their owner, where there is a session. Where a mount
-// stands there they have none.
+// addHome gives commands the home directory of their owner, if there is a session and no
+// mount is at or around its path.
 func (c *Commands) addHome(p *jail.Policy) error {
 	there := func(m jail.Mount) bool { return isUnder(m.Target, jail.Home) || isUnder(jail.Home, m.Target) }
 	if p.Home != "" || c.workspace.Session == nil || slices.ContainsFunc(p.Mounts, there) {
@@ -218,8 +217,8 @@ func (c *Commands) addHome(p *jail.Policy) error {
 	return err
 }
 
-// makeWritable makes the folders that may be written and are missing, as the
-// first write of a file would.
+// makeWritable makes the missing directories of writable mounts, as the first write of a
+// file would.
 func makeWritable(files *sandbox.Sandbox) error {
 	for _, m := range files.Mounts() {
 		if m.Access < sandbox.ReadWrite {
@@ -227,7 +226,7 @@ func makeWritable(files *sandbox.Sandbox) error {
 		}
 		err := m.Backend.Mkdir(".")
 		var known *sandbox.Error
-		if errors.As(err, &known) && known.Hint != "" { // such as that another golem has it
+		if errors.As(err, &known) && known.Hint != "" { // for example because another golem works on the session
 			return err
 		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
@@ -242,7 +241,7 @@ func makeWritable(files *sandbox.Sandbox) error {
 	return nil
 }
 
-// Close ends all that runs.
+// Close ends all services and commands.
 func (c *Commands) Close() error {
 	c.services.Close()
 	c.mu.Lock()
@@ -255,8 +254,8 @@ func (c *Commands) Close() error {
 	return errors.Join(errs...)
 }
 
-// asWorkerError returns an error of the jail as a worker may read it. The jail names no
-// folder of the host but those of its own making.
+// CommandError returns an error of the jail as a worker may read it. The jail names no
+// directory of the host except those that it makes itself.
 func CommandError(err error) error {
 	var known *sandbox.Error
 	if err == nil || errors.As(err, &known) {
@@ -265,15 +264,15 @@ func CommandError(err error) error {
 	return &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; run golem doctor to check this machine"}
 }
 
-// Layered implements shell.Runner. A command that writes in a copy touches nothing of the
-// user's either.
+// Layered implements shell.Runner. A command that works on a copy does not write to the
+// user's files either.
 func (c *Commands) Layered() bool {
 	return !c.direct || c.workspace.canOverlay() || c.workspace.canCopy()
 }
 
 // runIn calls do with a session of the jail for commands that see these files, and
-// returns what do does. Where commands would write directly and no overlay can be mounted,
-// they work on copies, and the result has what they changed.
+// returns its result. If commands would write directly and no overlay can be mounted,
+// they work on copies, and the result has their changes.
 func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Session) (jail.Result, error)) (jail.Result, error) {
 	if !layered || !c.direct || c.workspace.canOverlay() {
 		for tries := 0; ; tries++ {
@@ -283,7 +282,7 @@ func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Ses
 			}
 			r, err := do(s)
 			if tries == 0 && errors.Is(err, jail.ErrNotBegun) {
-				continue // the holder was killed before the command began
+				continue // the holder of the session was killed before the command began
 			}
 			return r, err
 		}
@@ -312,7 +311,7 @@ func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Ses
 	return r, err
 }
 
-// writesDirectly reports whether something in a sandbox can be written that no session keeps.
+// writesDirectly reports whether a sandbox has writable files that are in no session.
 func writesDirectly(files *sandbox.Sandbox) bool {
 	for _, name := range files.Anchors() {
 		m, shown := files.MountOf(name)

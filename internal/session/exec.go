@@ -12,21 +12,21 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An Exec is a program that the user runs by golem exec.
+// An Exec is a program that the user runs with golem exec.
 type Exec struct {
-	// Attach runs a command of a session on streams that the user has.
+	// Attach runs a command in a session of the jail on the user's streams.
 	Attach       func(ctx context.Context, s *jail.Session, c jail.Command) (jail.Result, error)
-	Command      string   // the program, as the user has typed it
+	Command      string   // the program, as the user typed it
 	Env          []string // NAME=value
-	Dir          string   // of the host, where the user is
-	Path         string   // folders of the host where programs are looked for
+	Dir          string   // the user's current directory on the host
+	Path         string   // directories of the host to search for programs
 	Profile      profile.Profile
 	ProfileNamed bool // the user has named the profile
 }
 
-// mayLogIn refuses a program that would get credentials because its file has the name of
-// an agent, and that is in a directory which it works on: whoever wrote that directory
-// chose the name.
+// mayLogIn refuses a program that would get credentials only because its file has the
+// name of an agent, if it is in a directory that it works on: whoever wrote that
+// directory chose the name.
 func (x *Exec) mayLogIn(program *profile.Program, name string) error {
 	has := len(x.Profile.Logins) > 0 || slices.ContainsFunc(x.Profile.Keys, func(key string) bool {
 		return slices.ContainsFunc(x.Env, func(e string) bool { return strings.HasPrefix(e, key+"=") })
@@ -54,7 +54,7 @@ func (c *Commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 		return jail.Result{}, err
 	}
 	shell, argv := []string{"sh", "-c", `exec "$@"`, "sh"}, program.Argv(command[1:]...)
-	var names []int // the program, and before it the interpreter that runs it
+	var names []int // the program, and the interpreter before it if there is one
 	for i := range len(argv) - len(command) + 1 {
 		names = append(names, len(shell)+i)
 	}
@@ -64,7 +64,8 @@ func (c *Commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 	return r, CommandError(err)
 }
 
-// prepareExec gives commands what the program that the user runs has besides the sandbox.
+// prepareExec gives commands the home directory, limits and mounts of the program that
+// the user runs.
 func (c *Commands) prepareExec(more []jail.Mount) error {
 	home, err := c.workspace.Session.home(c.owner)
 	if err != nil {
@@ -92,7 +93,7 @@ func (c *Commands) prepareExec(more []jail.Mount) error {
 	return nil
 }
 
-// addMounts adds to the folders that commands see those which a program has besides.
+// addMounts adds the mounts that a program has besides the files of the sandbox.
 func (c *Commands) addMounts(mounts []jail.Mount) ([]jail.Mount, error) {
 	owned := slices.Clip(c.mounts)
 	if c.policy.Home != "" {
@@ -110,10 +111,11 @@ func (c *Commands) addMounts(mounts []jail.Mount) ([]jail.Mount, error) {
 	return mounts, nil
 }
 
-// isUnder reports whether a name is another, or below it.
+// isUnder reports whether a name is top or below it.
 func isUnder(name, top string) bool { return name == top || strings.HasPrefix(name, top+"/") }
 
-// workDir is where a program begins: where the user is, if it sees that.
+// workDir returns the directory where a program starts: the user's current one if the
+// program sees it.
 func workDir(files *sandbox.Sandbox, dir string) string {
 	if name, ok := jail.NameOf(files, dir); ok {
 		return jail.Inside(files, name)

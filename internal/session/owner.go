@@ -17,14 +17,15 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An owner is who has a home, variables and a current directory in a session: a worker
-// below its callers, one of its foreign programs, or a program that the user runs by a
-// profile, each with what it may reach. Nobody else sees them: what one owner leaves, such
-// as a configuration of git, is run with the rights of no other.
+// An Owner is the owner of a home directory, variables and a current directory in a
+// session: a worker with its callers, one of its foreign programs, or a program that the
+// user runs by a profile, each with its permissions. No other owner sees them: files that
+// one owner leaves, such as a configuration of git, never run with the permissions of
+// another.
 type Owner string
 
-// ownerOf returns the owner of commands of a gate. Kind and name tell the commands of the
-// worker itself from those of programs.
+// OwnerOf returns the owner of the commands of a gate. Kind and name distinguish the
+// commands of the worker itself from those of programs.
 func OwnerOf(g tool.Gate, network bool, kind, name string) Owner {
 	h := sha256.New()
 	fmt.Fprintf(h, "%q %q %q network %v\n", kind, name, g.Workers, network)
@@ -40,29 +41,28 @@ func OwnerOf(g tool.Gate, network bool, kind, name string) Owner {
 	return Owner(hex.EncodeToString(h.Sum(nil)[:8]))
 }
 
-// The directories of a session for owners, and in that of an owner.
+// The directories of owners in a session, and the directories of one owner.
 const (
 	ownersName = "owners"
-	keptName   = "kept"     // what the private directories of a profile keep
-	oldName    = "home-old" // in that of a session: a home of an older golem, without credentials
+	keptName   = "kept"     // files that the private directories of a profile keep
+	oldName    = "home-old" // in the directory of a session: a home of an older golem, without credentials
 )
 
 func (s *Session) ownerDir(o Owner) string { return filepath.Join(s.dir, ownersName, string(o)) }
 
-// hasHome reports whether an owner has a home in the session.
+// HasHome reports whether an owner has a home directory in the session.
 func (s *Session) HasHome(o Owner) bool {
 	return s != nil && exists(filepath.Join(s.ownerDir(o), homeName))
 }
 
-// home returns the directory that is the home of an owner, and makes it where it is
-// missing.
+// home returns the home directory of an owner, and makes it if it is missing.
 func (s *Session) home(o Owner) (string, error) { return s.makeDir(o, homeName) }
 
 func (s *Session) makeDir(o Owner, name string) (string, error) {
 	dir := filepath.Join(s.ownerDir(o), name)
 	err := os.MkdirAll(dir, 0o700)
 	if err == nil {
-		err = os.Chmod(dir, 0o700) // a command may have taken that away
+		err = os.Chmod(dir, 0o700) // a command may have changed it
 	}
 	if err != nil {
 		return "", visible.FileError("the home of programs", err)
@@ -70,12 +70,12 @@ func (s *Session) makeDir(o Owner, name string) (string, error) {
 	return dir, nil
 }
 
-// clearOldHomes removes the credentials from the homes that an older golem has kept in
-// sessions, which every command there could read.
+// clearOldHomes removes the credentials from the homes that an older golem kept in
+// sessions, where every command could read them.
 func (s Store) clearOldHomes() error {
 	entries, err := os.ReadDir(s.dir())
 	if err != nil {
-		return nil // there are none
+		return nil // there are no sessions
 	}
 	for _, e := range entries {
 		dir := filepath.Join(s.dir(), e.Name())
@@ -93,8 +93,8 @@ func (s Store) clearOldHomes() error {
 	return nil
 }
 
-// inherit gives an owner what a profile keeps of the home of an older golem, such as its
-// conversations.
+// inherit moves files that a profile keeps, such as conversations, from the home of an
+// older golem to an owner.
 func (s *Session) inherit(profile profile.Profile, kept string) {
 	for _, d := range profile.Private {
 		for _, name := range d.Keeps {
@@ -109,8 +109,8 @@ func (s *Session) inherit(profile profile.Profile, kept string) {
 	}
 }
 
-// hasOnlyProfileFiles reports whether owners of a session keep nothing in their homes but what a
-// profile has put there.
+// hasOnlyProfileFiles reports whether the homes of a session hold only files that a
+// profile puts there.
 func (s *Session) hasOnlyProfileFiles(profile profile.Profile) bool {
 	if exists(filepath.Join(s.dir, oldName)) {
 		return false
@@ -122,7 +122,7 @@ func (s *Session) hasOnlyProfileFiles(profile profile.Profile) bool {
 			return nil
 		}
 		rel, _ := filepath.Rel(top, name)
-		parts := strings.SplitN(filepath.ToSlash(rel), "/", 3) // of an owner, its home, in it
+		parts := strings.SplitN(filepath.ToSlash(rel), "/", 3) // owner, home, name in it
 		if err != nil || !d.IsDir() && (len(parts) == 3 && !profile.Brings(parts[2])) {
 			alone = false
 			return filepath.SkipAll

@@ -10,18 +10,17 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// pending is the folder where changes of commands are kept until they land.
+// pendingChanges is the directory where changes of commands stay until they are applied.
 type pendingChanges struct {
 	dir sandbox.Host
 	now func() time.Time
 }
 
-// pending returns it.
 func (s Store) pending() pendingChanges {
 	return pendingChanges{sandbox.Host(filepath.Join(s.State, "layers")), s.Now}
 }
 
-// lastApplied returns when something was applied last, the zero time for never.
+// lastApplied returns when changes were last applied, the zero time for never.
 func (l pendingChanges) lastApplied() time.Time {
 	info, err := os.Stat(filepath.Join(string(l.dir), "last"))
 	if err != nil {
@@ -30,8 +29,7 @@ func (l pendingChanges) lastApplied() time.Time {
 	return info.ModTime()
 }
 
-// canOverlay finds out whether layers can be had, by trying once for each start of the
-// machine.
+// canOverlay reports whether overlays can be mounted. It tries once after each boot.
 func (l pendingChanges) canOverlay() bool {
 	if _, err := os.Stat(l.probeFile()); err == nil {
 		return true
@@ -48,10 +46,11 @@ func (l pendingChanges) canOverlay() bool {
 	return os.WriteFile(l.probeFile(), nil, 0o600) == nil
 }
 
-// forgetProbe forgets that layers can be had.
+// forgetProbe makes the next call of canOverlay try again.
 func (l pendingChanges) forgetProbe() { os.Remove(l.probeFile()) }
 
-// probeFile is a file that says that they can, since the machine was started.
+// probeFile returns the file that exists if overlays could be mounted since the last
+// boot.
 func (l pendingChanges) probeFile() string {
 	boot, _ := os.ReadFile("/proc/sys/kernel/random/boot_id")
 	return filepath.Join(string(l.dir), "work-"+strings.TrimSpace(string(boot)))

@@ -12,20 +12,20 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// proposedName is the folder of a session for workers that were proposed in it.
+// proposedName is the directory of a session for proposed workers.
 const proposedName = "proposed"
 
-// maxProposed is how many wait at a time.
+// maxProposed is how many proposals a session holds.
 const maxProposed = 64
 
-// A Proposal is a worker that another has written. It has no effect before the user
-// puts it into the program.
+// A Proposal is a worker that another worker has written. It has no effect until the user
+// accepts it.
 type Proposal struct {
 	Name    string `json:"name"`
 	Content string `json:"content"` // of the file
 }
 
-// Proposals returns the workers that were proposed in a session.
+// Proposals returns the workers that were proposed in the session.
 func (s *Session) Proposals() ([]Proposal, error) {
 	dir := filepath.Join(s.dir, proposedName)
 	entries, err := os.ReadDir(dir)
@@ -47,7 +47,7 @@ func (s *Session) Proposals() ([]Proposal, error) {
 	return list, nil
 }
 
-// Proposed returns one of the proposals.
+// Proposal returns the proposal with a name.
 func (s *Session) Proposal(name string) (Proposal, error) {
 	list, err := s.Proposals()
 	if err != nil {

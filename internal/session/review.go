@@ -18,7 +18,7 @@ type Review struct {
 	Flags  []review.Flag // the riskiest first
 	Git    int           // changed files of git repositories, which are not among Files
 	Refs   bool          // the session has changed a branch or a tag of a repository
-	Unfit  string        // says that there are names which are no text, "" for none
+	Unfit  string        // not "" if there are names that are no text
 	Others []string      // targets of directories with changes that are not mounted now
 }
 
@@ -115,7 +115,7 @@ func (s Store) HasChanges(one *Session) (bool, error) {
 	}), nil
 }
 
-// reviewChange returns a change as package review takes it.
+// reviewChange returns a change as package review reads it.
 func reviewChange(c jail.Standing, d FileChange, t texts) review.Change {
 	change := review.Change{Path: c.Name(), Operation: "update", OldMode: d.GitModes[0], Mode: d.GitModes[1], Old: t.real, New: t.own,
 		Size: c.Size, Cut: d.Unread, Binary: d.Binary, Diff: t.diff}
@@ -131,7 +131,7 @@ func reviewChange(c jail.Standing, d FileChange, t texts) review.Change {
 	return change
 }
 
-// gitMode returns the mode that git has for a file; 000000 stands for none.
+// gitMode returns the mode that git stores for a file; 000000 stands for none.
 func gitMode(kind overlay.Kind, mode uint32) string {
 	switch {
 	case kind == overlay.Symlink:

@@ -10,12 +10,12 @@ import (
 	"github.com/golem-forge/golem/internal/toolset/shell"
 )
 
-// placeName is the file of an owner that says where its commands go on.
+// placeName is the file of an owner with its current directory and variables.
 const placeName = "place.json"
 
-// loadPlace returns where commands of an owner begin: where its last one in the session ended.
-// Without a session it is forgotten with the door. A value that looks like a secret is not
-// written.
+// ShellPlace returns the directory and the variables that the commands of an owner start
+// with: those that its last command in the session ended with. Without a session they
+// last as long as the gate. It does not store variables whose names look secret.
 func (s *Session) ShellPlace(o Owner) *shell.Place {
 	if s == nil {
 		return shell.NewPlace(shell.Standing{}, nil)
@@ -23,7 +23,7 @@ func (s *Session) ShellPlace(o Owner) *shell.Place {
 	var begin shell.Standing
 	data, err := os.ReadFile(filepath.Join(s.ownerDir(o), placeName))
 	if err != nil || json.Unmarshal(data, &begin) != nil {
-		begin = shell.Standing{} // the first one, or not as it was written
+		begin = shell.Standing{} // no command has ended yet, or the file is damaged
 	}
 	return shell.NewPlace(begin, func(now shell.Standing) error {
 		now.Set = maps.Clone(now.Set)

@@ -50,17 +50,16 @@ type Options struct {
 	Network bool // commands may use the network
 }
 
-// A Session is work on layers over the folders of a program, or on copies of them: what
-// its calls have changed there stays there until it is applied or discarded, whatever
-// becomes of the process.
+// A Session is work on overlays over the mounts of a program, or on copies of them. Its
+// changes stay until they are applied or discarded, even if the process is killed.
 type Session struct {
 	ID       string    `json:"id"`
 	Started  time.Time `json:"begun"`
-	LastUsed time.Time `json:"-"` // last: the time of its file
+	LastUsed time.Time `json:"-"` // the time of its file
 	Copy     bool      `json:"copy,omitempty"`
-	Mounts   []Mount   `json:"bare,omitempty"` // what it was begun with, in place of a configuration
-	// Command is the program that golem exec began it with, without its arguments: these may
-	// hold secrets.
+	Mounts   []Mount   `json:"bare,omitempty"` // the mounts that it was started with, if there was no configuration
+	// Command is the program that golem exec started it with, without the arguments:
+	// these may hold secrets.
 	Command string `json:"command,omitempty"`
 
 	dir string
@@ -70,15 +69,15 @@ type Session struct {
 const (
 	sessionsName = "sessions"
 	sessionName  = "session.json"
-	homeName     = "home" // in the directory of an owner; in that of a session, of an older golem
+	homeName     = "home" // in the directory of an owner; an older golem had it in the directory of a session
 )
 
-// New is the name by which a new session is asked for.
+// New as an ID asks for a new session.
 const New = "new"
 
 func (s Store) dir() string { return filepath.Join(s.State, sessionsName) }
 
-// Sessions returns those that there are, the one that was used last first.
+// List returns all sessions, the one used last first.
 func (s Store) List() ([]*Session, error) {
 	entries, err := os.ReadDir(s.dir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -94,8 +93,8 @@ func (s Store) List() ([]*Session, error) {
 	return list, nil
 }
 
-// Session returns the one of an id, or of the beginning of one; "" is the one that
-// was used last. One that is not there is an error with those that are.
+// Find returns the session with an id, or with an id that starts so; "" is the one used
+// last. If there is none, the error lists the sessions.
 func (s Store) Find(id string) (*Session, error) {
 	list, err := s.List()
 	if err != nil {
@@ -144,8 +143,8 @@ func (s Store) at(id string) (*Session, error) {
 	return found, nil
 }
 
-// beginSession returns the session that a visit is for, and begins it if it is a new one. The
-// result is nil if it would need overlays or copies and there are none.
+// begin returns the session that options choose, and starts it if it is new. The session
+// is nil if it would need overlays or copies, and this machine supports neither.
 func (s Store) begin(o Options, overlays bool) (found *Session, begun bool, err error) {
 	if found, err = s.choose(o, overlays); err != nil || found == nil && !o.Copy && !overlays && !jail.CanCopy && o.Exec == nil && !o.Run {
 		return nil, false, err
@@ -171,8 +170,8 @@ func (s Store) begin(o Options, overlays bool) (found *Session, begun bool, err 
 	return found, begun, nil
 }
 
-// findSession returns the session that a visit means, of those that there are, nil for none.
-// Who names none means the one that was used last, of those that can be worked on.
+// choose returns the existing session that options choose, nil for none. Without an id it
+// is the one used last of those that work on this machine.
 func (s Store) choose(o Options, overlays bool) (*Session, error) {
 	if o.ID == New {
 		return nil, nil
@@ -201,7 +200,8 @@ func (s Store) choose(o Options, overlays bool) (*Session, error) {
 	return nil, nil
 }
 
-// writeFile writes a file of the session anew: it is what it was or what it is to be.
+// writeFile replaces a file of the session. After a crash it has the old content or the
+// new.
 func (s *Session) writeFile(name string, content any) error {
 	data, err := json.Marshal(content)
 	if err != nil {
@@ -213,12 +213,12 @@ func (s *Session) writeFile(name string, content any) error {
 	return nil
 }
 
-// OpenChanges opens what a session keeps, to list, take and discard it.
+// Open opens the changes of a session, to list, apply and discard them.
 func (s Store) Open(one *Session) (*jail.Kept, error) {
 	return jail.LookKept(sandbox.Host(one.dir), s.OverlayMounts(), s.Now)
 }
 
-// overlayMounts are the folders of a program that are mounted as layers.
+// OverlayMounts returns the mounts of the program with mode: overlay.
 func (s Store) OverlayMounts() []jail.Over {
 	var list []jail.Over
 	for _, m := range s.Project.Mounts {
@@ -253,6 +253,6 @@ func exists(name string) bool {
 // OpenState opens the directory of the session, for the log of a run.
 func (s *Session) OpenState() (*state.Folder, error) { return state.Open(s.dir) }
 
-// TaintFile returns the file that is there once a worker of the session has read untrusted
+// TaintFile returns the file that exists once a worker of the session has read untrusted
 // input.
 func (s *Session) TaintFile() string { return filepath.Join(s.dir, "untrusted") }

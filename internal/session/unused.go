@@ -10,14 +10,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// IsUnused reports whether a session keeps nothing: no change, no commit, no change that golem
-// undo would give back to it, and a home with nothing but what a profile has put there.
+// IsUnused reports whether a session holds nothing: no change, no commit, no change that
+// golem undo would restore, and in its homes only files that a profile puts there.
 func (s Store) IsUnused(one *Session, profile profile.Profile) bool {
 	if one == nil || one.HasCommits() {
 		return false
 	}
 	if last, err := jail.Last(s.pending().dir); err == nil && last.Of(sandbox.Host(one.dir)) {
-		one.writeFile(appliedName, profile.Name) // it is looked at again when something else was applied
+		one.writeFile(appliedName, profile.Name) // checked again after the next apply
 		return false
 	}
 	list, unfit, err := s.Changes(one, nil, false)
@@ -28,7 +28,7 @@ func (s Store) IsUnused(one *Session, profile profile.Profile) bool {
 	if err != nil {
 		return false
 	}
-	others := k.Others() // the folder may have become another one meanwhile
+	others := k.Others() // the mount may show another directory now
 	k.Close()
 	if len(others) > 0 {
 		return false
@@ -36,12 +36,12 @@ func (s Store) IsUnused(one *Session, profile profile.Profile) bool {
 	return one.hasOnlyProfileFiles(profile)
 }
 
-// appliedName is a file of a session that is kept for golem undo, with the profile of the
-// program that ran in it.
+// appliedName is a file of a session that is kept for golem undo. It holds the profile of
+// the program that ran in the session.
 const appliedName = "applied.json"
 
-// EachApplied calls yield with the sessions that were kept for golem undo and keep no file, and
-// with the names of the profiles that ran in them.
+// EachApplied calls yield with each session that was kept for golem undo and has no
+// changed file, and with the name of the profile that ran in it.
 func (s Store) EachApplied(yield func(one *Session, profile string)) {
 	list, err := s.List()
 	if err != nil {

@@ -21,28 +21,29 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A work is what a door has of layers: where changes of commands are kept until they
-// land, and the session that keeps those of mounts which are layers.
+// A Workspace is what one gate works on: the open session with the changes to mounts with
+// mode: overlay, and the directory where changes of commands to other mounts wait for
+// approval.
 type Workspace struct {
 	store      Store
 	pending    pendingChanges
-	Session    *Session   // nil where no mount is a layer, or none can be had, unless a program has its home there
-	changes    *jail.Kept // of the session
+	Session    *Session   // nil if there is no overlay mount, or none can be mounted; a run and golem exec always have one
+	changes    *jail.Kept // of the session, nil if there is none
 	Notes      []string
-	StartNotes []string // notes of a session that has just begun
-	copyLimit  int64    // how much is copied, 0 for any
+	StartNotes []string // notes about a session that has just started
+	copyLimit  int64    // bytes, 0 for no limit
 
-	workTrees []workTree  // git work trees that a program sees with the repositories they are of
-	gitFiles  []jail.File // files of git that name directories by their names on the host
+	workTrees []workTree  // git work trees whose repositories are outside the mounts
+	gitFiles  []jail.File // files of git that name directories by their paths on the host
 
 	mu            sync.Mutex
 	noOverlay     bool  // no overlay can be mounted
-	canCopyMounts *bool // commands can work on copies, nil before that was tried
+	canCopyMounts *bool // nil if not tried yet
 }
 
-// openWorkspace returns it for a visit. If no overlay can be mounted, the session works on copies
-// of the mounts with mode: overlay, and a note says what that costs. On a system without
-// openCopies these mounts are read-only.
+// OpenWorkspace opens the workspace of a gate. If no overlay can be mounted, the session
+// works on copies of the mounts with mode: overlay, and a note says what that costs. On a
+// system without copies these mounts are read-only.
 func (s Store) OpenWorkspace(o Options) (*Workspace, error) {
 	w := &Workspace{pending: s.pending(), store: s, copyLimit: maxImplicitCopy}
 	if o.Copy {
@@ -56,7 +57,7 @@ func (s Store) OpenWorkspace(o Options) (*Workspace, error) {
 		return nil, err
 	}
 	can := w.canOverlay()
-	found, begun, err := s.begin(o, can || len(over) == 0 && !o.Copy) // without such a mount it needs no overlay
+	found, begun, err := s.begin(o, can || len(over) == 0 && !o.Copy) // without an overlay mount the session needs no overlay
 	if err != nil {
 		return nil, err
 	}
@@ -86,7 +87,7 @@ func (s Store) OpenWorkspace(o Options) (*Workspace, error) {
 	if err == nil && o.Exec != nil {
 		w.changes.Expect()
 	}
-	if err != nil && begun { // it keeps nothing
+	if err != nil && begun { // it has no changes
 		w.changes.Remove()
 		os.RemoveAll(found.dir)
 	}
@@ -96,7 +97,7 @@ func (s Store) OpenWorkspace(o Options) (*Workspace, error) {
 	return w, err
 }
 
-// directMounts names the mounts that can be written and that no session keeps.
+// directMounts returns the writable mounts that are in no session.
 func (s Store) directMounts() (names []string) {
 	for _, m := range s.Project.Mounts {
 		if m.Mode != project.Overlay && m.Access() >= sandbox.ReadWrite {
@@ -106,7 +107,7 @@ func (s Store) directMounts() (names []string) {
 	return names
 }
 
-// openOverlays opens the layers of the session.
+// openOverlays opens the overlays of the session.
 func (w *Workspace) openOverlays(over []jail.Over, network bool) (err error) {
 	for _, o := range over {
 		if names := jail.Foreign(o.Folder); len(names) > 0 {
@@ -117,13 +118,13 @@ func (w *Workspace) openOverlays(over []jail.Over, network bool) (err error) {
 	return err
 }
 
-// maxUnasked is how much golem copies without --copy.
+// maxImplicitCopy is how many bytes golem copies without --copy.
 const maxImplicitCopy = 2 << 30
 
 // openCopies opens the copies of the session, and makes those that are missing.
 func (w *Workspace) openCopies(over []jail.Over, o Options) (err error) {
 	how := jail.Copying{Without: make(map[string][]string), Tell: o.OnCopy, Most: w.copyLimit}
-	var cost *overlay.Progress // nil if no copy is made
+	var cost *overlay.Progress // nil if nothing is copied
 	if !o.Copy {
 		how.Tell = func(far overlay.Progress) error {
 			if cost = &far; o.OnCopy == nil {
@@ -158,7 +159,8 @@ func (w *Workspace) openCopies(over []jail.Over, o Options) (err error) {
 	return copyError(err, strings.Join(names, ", "))
 }
 
-// copyError says of a copy that is too large, or has no room, what to do.
+// copyError adds advice to the error of a copy that is too large or does not fit on the
+// disk.
 func copyError(err error, what string) error {
 	var large *jail.TooLarge
 	if errors.As(err, &large) {
@@ -173,7 +175,7 @@ func copyError(err error, what string) error {
 	return err
 }
 
-// listNames names some of what is in a folder.
+// listNames lists the first few names in a directory.
 func listNames(folder string, names []string) string {
 	more := ""
 	if len(names) > maxNamed {
@@ -186,7 +188,8 @@ func listNames(folder string, names []string) string {
 	return strings.Join(list, ", ") + more
 }
 
-// mount returns what a mount that is a layer shows.
+// Mount returns the sandbox mount for a mount with mode: overlay. Without a session it is
+// read-only.
 func (w *Workspace) Mount(m project.Mount) (sandbox.Mount, error) {
 	if w.changes == nil || w.changes.Through(overlayMount(m)) == "" {
 		b, err := sandbox.DirIn(m.Base, m.Source)
@@ -195,7 +198,8 @@ func (w *Workspace) Mount(m project.Mount) (sandbox.Mount, error) {
 	return sandbox.Mount{Backend: newOverlayBackend(w.changes, overlayMount(m)), Access: m.Access()}, nil
 }
 
-// enter returns what the gate calls around a call, nil where there are no layers.
+// Enter returns the function that the gate calls around each call, nil if there are no
+// overlays.
 func (w *Workspace) Enter() func(fresh, changes bool) (leave func() error, err error) {
 	if w.changes == nil {
 		return nil
@@ -203,8 +207,9 @@ func (w *Workspace) Enter() func(fresh, changes bool) (leave func() error, err e
 	return w.changes.Enter
 }
 
-// keeper returns what a session has changed, nil where there is none. What was pulled into
-// it is noted in the state folder.
+// Keeper returns the changes of the session for the tools that apply and discard them,
+// nil if there are none. Folder is the state directory, which records what was pulled
+// into the session.
 func (w *Workspace) Keeper(folder *state.Folder) changes.Keeper {
 	if w.changes == nil {
 		return nil
@@ -212,7 +217,7 @@ func (w *Workspace) Keeper(folder *state.Folder) changes.Keeper {
 	return keeper{w.changes, w.pending.dir, func() error { return clearance.Forget(folder, w.Session.ID) }, w.Session.discardCommits}
 }
 
-// A keeper is what a session keeps, with the place for transactions of it.
+// A keeper is the changes of a session, with the directory for transactions.
 type keeper struct {
 	*jail.Kept
 	pending      sandbox.Host
@@ -221,8 +226,8 @@ type keeper struct {
 	discardCommits func() error
 }
 
-// Discard implements changes.Keeper. What was pulled is not here any more, or not all.
-// Commits go with all files.
+// Discard implements changes.Keeper. It also forgets the record of pulled files, of which
+// some may be discarded, and removes commits if all files are discarded.
 func (k keeper) Discard(names []string, check func([]jail.Standing) error) error {
 	return k.Kept.Discard(names, func(list []jail.Standing) error {
 		if err := check(list); err != nil {
@@ -249,7 +254,7 @@ func (w *Workspace) Close() error {
 	return w.changes.Close()
 }
 
-// canOverlay reports whether overlays can be mounted. A no counts until the end.
+// canOverlay reports whether overlays can be mounted. After a no it stays no.
 func (w *Workspace) canOverlay() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -257,8 +262,8 @@ func (w *Workspace) canOverlay() bool {
 	return !w.noOverlay
 }
 
-// canCopy reports whether commands can work on copies of what they would write directly:
-// the level landlock cannot show other directories at names in them.
+// canCopy reports whether commands can work on copies of mounts that they would write to
+// directly: at the level landlock, golem cannot mount a copy at the path of the original.
 func (w *Workspace) canCopy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -276,7 +281,7 @@ func (w *Workspace) canCopy() bool {
 func (w *Workspace) HasOverlays() bool { return w.changes != nil }
 
 // Recover finishes applying changes that golem was applying when it was killed. It returns
-// how many commands made them.
+// how many transactions it has applied.
 func (w *Workspace) Recover() (int, error) { return jail.Recover(w.pending.dir, w.store.Now) }
 
 // IsBusy reports whether another golem works on the session now: calls that use its files

@@ -21,19 +21,19 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A linkedTree is a git work tree in a mount, with a git directory that no mount shows.
+// A workTree is a git work tree in a mount whose git directory is outside all mounts.
 type workTree struct {
 	git.Linked
-	path string // as commands name the work tree
+	path string // as commands name it
 }
 
 // The files of a session for git directories.
 const (
 	gitName    = "git"      // copies that commands may change
-	stampsName = "git.json" // what they were copied from
+	stampsName = "git.json" // the state of the originals when they were copied
 )
 
-// id is the name of the copy of its git directory.
+// id returns the name of the copy of its git directory.
 func (l workTree) id() string {
 	sum := sha256.Sum256([]byte(l.path + "\x00" + l.Own))
 	return hex.EncodeToString(sum[:4])
@@ -42,8 +42,8 @@ func (l workTree) id() string {
 func (l workTree) gitDir() string  { return path.Join(jail.Git, l.id()) }
 func (l workTree) objects() string { return path.Join(jail.Git+"-objects", l.id()) }
 
-// findWorkTrees looks for git work trees at the top of mounts whose .git is a file, and says
-// in notes what that means for commands.
+// FindWorkTrees finds the git work trees at the top of mounts whose .git is a file, and
+// adds notes about what that means for commands.
 func (w *Workspace) FindWorkTrees(files *sandbox.Sandbox, home string) {
 	for _, m := range files.Config().Mounts {
 		dir := hostDir(m)
@@ -59,7 +59,7 @@ func (w *Workspace) FindWorkTrees(files *sandbox.Sandbox, home string) {
 		}
 		if err != nil {
 			w.Notes = append(w.Notes, "git does not work in "+shown+": "+err.Error())
-			w.gitFiles = append(w.gitFiles, jail.File{Name: path.Join(at, ".git"), Data: []byte("gitdir: " + jail.Git + "/none\n")}) // it says where the other is
+			w.gitFiles = append(w.gitFiles, jail.File{Name: path.Join(at, ".git"), Data: []byte("gitdir: " + jail.Git + "/none\n")}) // the original names a directory of the host
 			continue
 		}
 		for i, l := range list {
@@ -105,8 +105,8 @@ func tildePath(name, home string) string {
 	return name
 }
 
-// mountWorkTrees gives commands the git directories of linked work trees: a copy of what git
-// needs there, which the session keeps, and the objects of the repository to read.
+// mountWorkTrees mounts the git directories of work trees for commands: a copy of what
+// git needs, which stays in the session, and the objects of the repository, read-only.
 func (c *Commands) mountWorkTrees() error {
 	w := c.workspace
 	c.policy.Replaced = w.gitFiles
@@ -131,7 +131,7 @@ func (c *Commands) mountWorkTrees() error {
 	return w.Session.writeFile(stampsName, all)
 }
 
-// copyTo brings the copy of a git directory up to date.
+// copyTo updates the copy of a git directory.
 func (l workTree) copyTo(top string, was git.Stamps) (git.Stamps, error) {
 	root, err := os.OpenRoot(top)
 	if err != nil {
@@ -154,17 +154,17 @@ func (l workTree) copyTo(top string, was git.Stamps) (git.Stamps, error) {
 	return l.Show(dir, was, l.objects(), path.Join(l.path, ".git"))
 }
 
-// stamps returns what the copies of git directories were made from.
+// stamps returns the state of the original git directories when they were copied.
 func (s *Session) stamps() map[string]git.Stamps {
 	all := make(map[string]git.Stamps)
 	if data, err := os.ReadFile(filepath.Join(s.dir, stampsName)); err == nil {
-		json.Unmarshal(data, &all) // one that cannot be read is as none
+		json.Unmarshal(data, &all) // a damaged file counts as none
 	}
 	return all
 }
 
 // HasCommits reports whether a program has committed, or changed a branch or tag, in a
-// copy of a git directory that the session keeps.
+// copy of a git directory in the session.
 func (s *Session) HasCommits() bool {
 	for id, was := range s.stamps() {
 		dir, err := os.OpenRoot(filepath.Join(s.dir, gitName, id))
@@ -188,6 +188,6 @@ func (s *Session) discardCommits() error {
 	} else if err != nil {
 		return visible.FileError("the git directory of the session", err)
 	}
-	os.RemoveAll(old) // what a program has closed is removed with the session
+	os.RemoveAll(old) // directories that a program made unreadable are removed with the session
 	return s.writeFile(stampsName, map[string]git.Stamps{})
 }

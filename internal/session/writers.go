@@ -11,24 +11,24 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A process that is killed while it writes a file leaves an unfinished one
-// behind, which no tool shows and nobody misses, but which lies in the user's
-// folder. So doors that change something sign a list, and leave it when they are
-// closed; the first door that finds only the signatures of dead ones sweeps.
+// A process that is killed while it writes a file leaves an unfinished file in the user's
+// directory. No tool shows it. So a gate that changes files adds its name to a list, and
+// removes it when it is closed. The first gate that finds only names of dead gates
+// removes the unfinished files.
 
-// signatures is the document with the list.
+// writersFile is the state document with the list.
 const writersFile = "doors.json"
 
-// A doorman keeps the list for one door.
+// A WriterList is the list as one gate uses it.
 type WriterList struct {
 	folder  *state.Folder
 	leases  state.Leases
 	name    string
-	release func() error // of the lease that shows that the door lives
+	release func() error // releases the lease that shows that the gate is alive
 }
 
-// NewWriterList sweeps, where only dead doors have signed, and returns who signs
-// for a new one.
+// NewWriterList returns the list for a new gate. If it has only names of dead gates, it
+// removes their unfinished files first.
 func NewWriterList(folder *state.Folder, name string, files *sandbox.Sandbox) (*WriterList, error) {
 	leases, err := folder.Leases()
 	if err != nil {
@@ -42,13 +42,13 @@ func NewWriterList(folder *state.Folder, name string, files *sandbox.Sandbox) (*
 		if slices.ContainsFunc(list, d.isAlive) {
 			return list
 		}
-		// While the list is held nobody else can sign and begin to write.
+		// Update holds a lock: no other gate can add its name and write meanwhile.
 		files.Sweep(context.Background(), time.Unix(1<<40, 0))
 		return nil
 	})
 }
 
-// isAlive reports whether the door of a name is still held.
+// isAlive reports whether the gate with a name still holds its lease.
 func (d *WriterList) isAlive(name string) bool {
 	ended, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -60,7 +60,8 @@ func (d *WriterList) isAlive(name string) bool {
 	return false
 }
 
-// signer returns how to sign the list, once.
+// Signer returns a function that adds the name of the gate to the list. Only its first
+// call does so.
 func (d *WriterList) Signer() func() error {
 	return sync.OnceValue(func() (err error) {
 		if d.release, err = d.leases.Take(context.Background(), "door-"+d.name, d.name); err != nil {
@@ -70,7 +71,7 @@ func (d *WriterList) Signer() func() error {
 	})
 }
 
-// remove takes the name off the list, if it is there.
+// Remove removes the name from the list, if it is there.
 func (d *WriterList) Remove() error {
 	if d.release == nil {
 		return nil
@@ -92,7 +93,7 @@ func (d *WriterList) read() ([]string, error) {
 	return parseNames(data), nil
 }
 
-// parseNames reads the list. A damaged one is of nobody who lives.
+// parseNames parses the list. A damaged list counts as empty.
 func parseNames(data []byte) (list []string) {
 	if json.Unmarshal(data, &list) != nil {
 		return nil
