@@ -1,0 +1,89 @@
+package tool
+
+import (
+	"context"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Do makes one call. It is the only way to run what a tool has planned, and it runs that
+// at most once. The journal gets the intent and the outcome of the call, or its refusal.
+func (g Gate) Do(ctx context.Context, origin policy.Origin, call Call) Result {
+	in := newInvocation(g, origin, call.Tool)
+	tool, err := in.lookUp(call.Tool)
+	if err != nil {
+		return in.refuse(err)
+	}
+	if err := in.admit(tool); err != nil {
+		return in.refuse(err)
+	}
+	var plan callPlan
+	var decision policy.Decision
+	var prepared preparedCall
+	err = in.lookAtFiles(func() error {
+		if plan, err = in.plan(ctx, tool, call.Args); err != nil {
+			return err
+		}
+		in.Grant = in.addRules(plan)
+		if decision, err = in.decide(plan); err != nil {
+			return err
+		}
+		if prepared, err = in.prepare(ctx, plan); err != nil {
+			return err
+		}
+		decision, err = in.decideEmptied(plan, prepared, decision)
+		return err
+	})
+	if err != nil {
+		return in.refuse(err)
+	}
+	approval, err := in.approve(ctx, plan, prepared, decision)
+	if err != nil {
+		return in.refuse(err)
+	}
+	ctx = approval.markSeen(ctx)
+	if err := in.recordIntent(ctx, plan, prepared, approval); err != nil {
+		return in.refuse(err)
+	}
+	in.recordInput(plan)
+	r := in.execute(ctx, plan, prepared, approval)
+	r = in.recordOutcome(plan, r)
+	r = in.applyDeferred(ctx, plan, r)
+	in.recordSize(r)
+	return r
+}
+
+// lookUp returns the tool with a name.
+func (in *invocation) lookUp(name string) (Tool, error) {
+	for _, t := range in.Tools {
+		if t.Name == name && in.has(t, in.origin) {
+			return t, nil
+		}
+	}
+	var names []string
+	for _, t := range in.ToolsFor(in.origin) {
+		names = append(names, t.Name)
+	}
+	hint := "there are " + strings.Join(names, ", ")
+	if near := sandbox.Nearest(name, names); len(near) > 0 {
+		hint = "did you mean " + near[0] + "? " + hint
+	}
+	if len(names) == 0 {
+		hint = "this worker has no tools"
+	}
+	return Tool{}, &sandbox.Error{Op: "call", Path: name, Code: errUnknown, Hint: hint}
+}
+
+// admit refuses a caller that the mode of the tool does not admit. No approval changes
+// this.
+func (in *invocation) admit(t Tool) error {
+	switch {
+	case t.Mode.Admits(in.origin):
+		return nil
+	case t.Mode == policy.Manual:
+		return &sandbox.Error{Op: t.Name, Code: errManual, Hint: "it is not available to the model; the user can run: golem tool " + t.Name}
+	}
+	return &sandbox.Error{Op: t.Name, Code: errBlocked, Hint: "it is not for the " + in.origin.String() + " to call"}
+}
