@@ -45,11 +45,14 @@ type ChangeSet struct {
 	files *sandbox.Sandbox
 	t     *jail.Transaction
 
-	skipped []string        // names as commands see them, in order
-	notes   map[string]bool // which directories contain something that is skipped, and why
-	entries []entry
-	emptied map[string]bool // cache of emptiesFile, by name
-	refusal error
+	skipped []string             // names as commands see them, in order
+	notes   map[string]*skipNote // by the reason
+	// lastNote is the note of the change that was skipped last: what is in a directory
+	// follows it.
+	lastNote *skipNote
+	entries  []entry
+	emptied  map[string]bool // cache of emptiesFile, by name
+	refusal  error
 }
 
 // An entry is a change with its name in the sandbox.
@@ -62,13 +65,13 @@ type entry struct {
 // those that refuse the whole. A protected path is applied if it is among named, except
 // in .git.
 func Classify(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...string) *ChangeSet {
-	l := &ChangeSet{op: op, files: files, t: t, notes: make(map[string]bool), emptied: make(map[string]bool)}
+	l := &ChangeSet{op: op, files: files, t: t, notes: make(map[string]*skipNote), emptied: make(map[string]bool)}
 	if len(t.Clash) > 0 {
 		l.refusal = l.conflictError(t.Clash)
 	}
 	if t.Unfit != "" {
 		l.refusal = &sandbox.Error{Op: op, Code: sandbox.ErrInvalid,
-			Hint: t.Unfit + ": names are text, with at most 255 bytes a part and 4,096 in all; nothing of it has landed"}
+			Hint: t.Unfit + ": names are text, with at most 255 bytes a part and 4,096 in all; nothing was applied"}
 	}
 	repositories := l.repositoryFilter()
 	for _, c := range t.Changes {
@@ -80,18 +83,21 @@ func Classify(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...s
 		}
 		switch {
 		case l.isSkipped(inside):
+			if c.Kind != overlay.Dir {
+				l.lastNote.count++
+			}
 		case pattern != "":
 			l.skipped = append(l.skipped, inside)
-			l.noteSkipped("is protected ("+pattern+") and "+l.explainProtected(pattern), e.name)
+			l.noteSkipped(explainProtected(l.op, pattern), e)
 		case repositories(e.name):
 			l.skipped = append(l.skipped, inside)
-			l.noteSkipped("is part of what git would take for a repository, and never lands", e.name)
+			l.noteSkipped("of a git repository (golem never applies changes there)", e)
 		case c.OldKind == overlay.Dir && c.Kind != overlay.Dir && l.findProtected(c) != "":
 			l.skipped = append(l.skipped, inside)
-			l.noteSkipped("holds what is protected ("+l.findProtected(c)+") and is not deleted", e.name)
+			l.noteSkipped("because protected files are in it ("+l.findProtected(c)+")", e)
 		case c.Kind == overlay.Special:
 			l.skipped = append(l.skipped, inside)
-			l.noteSkipped("is a pipe, socket or device, which never lands", e.name)
+			l.noteSkipped("because golem applies no pipes, sockets or devices", e)
 		default:
 			if l.refusal == nil {
 				l.refusal = l.checkLimits(e)
@@ -102,15 +108,17 @@ func Classify(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...s
 	return l
 }
 
-// explainProtected says when a protected path can change.
-func (l *ChangeSet) explainProtected(pattern string) string {
+// explainProtected says which files are skipped because a pattern protects them.
+func explainProtected(op, pattern string) string {
 	switch {
-	case l.op != "apply_changes":
-		return "changes only by clearing"
+	case op != "apply_changes" && pattern == ".git":
+		return "in .git (only clearance changes it)"
 	case pattern == ".git":
-		return "never changes by applying"
+		return "in .git (golem never applies changes there)"
+	case op != "apply_changes":
+		return "protected by " + pattern + " (only clearance changes such files)"
 	}
-	return "is applied only where it is named itself"
+	return "protected by " + pattern + " (golem applies such a file only if you name it)"
 }
 
 // findProtected returns the pattern of a protected path in a directory that was deleted
@@ -136,16 +144,35 @@ func (l *ChangeSet) isSkipped(inside string) bool {
 	return n > 0 && strings.HasPrefix(inside, l.skipped[n-1]+"/")
 }
 
-// noteSkipped records why something in a directory is skipped.
-func (l *ChangeSet) noteSkipped(why, name string) {
-	l.notes["left out: something in "+sandbox.Shown(path.Dir(name))+" "+why] = true
+// A skipNote counts the changes that are skipped for one reason.
+type skipNote struct {
+	count int
+	first string // the name of the first one
 }
 
-// Notes returns a line for each directory in which something is skipped.
+// noteSkipped records that a change is skipped. Why completes "skipped 3 files …".
+func (l *ChangeSet) noteSkipped(why string, e entry) {
+	if l.notes[why] == nil {
+		l.notes[why] = &skipNote{first: e.name}
+	}
+	if l.lastNote = l.notes[why]; e.Kind != overlay.Dir || e.Op != overlay.Create {
+		l.lastNote.count++
+	}
+}
+
+// Notes say which changes are skipped, a line for each reason.
 func (l *ChangeSet) Notes() []string {
-	notes := slices.Sorted(maps.Keys(l.notes))
-	if len(notes) > 20 {
-		notes = append(notes[:20], fmt.Sprintf("left out: something in %d more folders", len(notes)-20))
+	var notes []string
+	for _, why := range slices.Sorted(maps.Keys(l.notes)) {
+		n := l.notes[why]
+		text := "skipped " + Count(max(n.count, 1), "file") + " " + why
+		if !strings.HasPrefix(why, "in .git") {
+			text += ": " + sandbox.Shown(n.first)
+			if n.count > 1 {
+				text += ", …"
+			}
+		}
+		notes = append(notes, text)
 	}
 	return notes
 }
@@ -156,13 +183,13 @@ func (l *ChangeSet) checkLimits(e entry) error {
 	m, _ := l.files.MountOf(e.name)
 	switch {
 	case m.Access < sandbox.ReadWrite:
-		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrReadOnly, Hint: "nothing of it has landed"}
+		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrReadOnly, Hint: "nothing was applied"}
 	case e.Op == overlay.Delete || e.Kind != overlay.File:
 		return nil
 	case len(m.Suffixes) > 0 && !slices.ContainsFunc(m.Suffixes, func(s string) bool { return strings.HasSuffix(strings.ToLower(e.name), strings.ToLower(s)) }):
-		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrSuffix, Hint: "allowed: " + strings.Join(m.Suffixes, ", ") + "; nothing of it has landed"}
+		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrSuffix, Hint: "allowed: " + strings.Join(m.Suffixes, ", ") + "; nothing was applied"}
 	case m.MaxFileBytes > 0 && e.Size > m.MaxFileBytes:
-		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%d bytes, and %d are the most; nothing of it has landed", e.Size, m.MaxFileBytes)}
+		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%d bytes, and %d are the most; nothing was applied", e.Size, m.MaxFileBytes)}
 	}
 	return nil
 }
@@ -170,7 +197,7 @@ func (l *ChangeSet) checkLimits(e entry) error {
 // conflictError is the error for names that others have changed meanwhile.
 func (l *ChangeSet) conflictError(inside []string) *sandbox.Error {
 	return &sandbox.Error{Op: l.op, Code: sandbox.ErrConflict,
-		Hint: "changed by others meanwhile: " + ListNames(inside) + "; nothing of it has landed; run it again"}
+		Hint: "changed by others meanwhile: " + ListNames(inside) + "; nothing was applied; run it again"}
 }
 
 // ListNames converts names that commands see to those of the sandbox, and lists the first
@@ -240,7 +267,7 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 				return known
 			}
 			if err != nil {
-				return &sandbox.Error{Op: l.op, Code: sandbox.ErrInternal, Hint: "the changes could not be brought in: " + jail.Plain(err) + "; nothing of it has landed"}
+				return &sandbox.Error{Op: l.op, Code: sandbox.ErrInternal, Hint: "the changes could not be brought in: " + jail.Plain(err) + "; nothing was applied"}
 			}
 			if len(inside) > 0 {
 				return l.conflictError(inside)

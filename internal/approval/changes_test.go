@@ -36,12 +36,12 @@ func TestC10SortsChanges(t *testing.T) {
 		named   []string
 		skipped []string // the reasons
 	}{
-		{"shell", nil, []string{"(*.key)", "(.git)", "pipe, socket"}},
-		{"apply_changes", []string{"/x.key"}, []string{"(.git)", "pipe, socket"}},
-		{"apply_changes", []string{"/.git/hooks/pre-commit", "/pipe"}, []string{"(*.key)", "(.git)", "pipe, socket"}},
+		{"shell", nil, []string{"by *.key ", "in .git ", "pipes, sockets"}},
+		{"apply_changes", []string{"/x.key"}, []string{"in .git ", "pipes, sockets"}},
+		{"apply_changes", []string{"/.git/hooks/pre-commit", "/pipe"}, []string{"by *.key ", "in .git ", "pipes, sockets"}},
 	} {
 		notes := strings.Join(approval.Classify(test.op, files(t), &jail.Transaction{Changes: all}, test.named...).Notes(), "\n")
-		for _, reason := range []string{"a.txt", "(*.key)", "(.git)", "pipe, socket"} {
+		for _, reason := range []string{"a.txt", "by *.key ", "in .git ", "pipes, sockets"} {
 			if got, want := strings.Contains(notes, reason), slices.Contains(test.skipped, reason); got != want {
 				t.Errorf("%s %v: skipped for %s: %v, want %v\n%s", test.op, test.named, reason, got, want, notes)
 			}

@@ -298,7 +298,7 @@ func (w *Workspace) PendingNote() string {
 	if len(names) == 0 {
 		return ""
 	}
-	return "kept in session " + w.Session.ID + ", not in your folder: " + listNames("/", names) + "; golem changes shows it"
+	return "kept in session " + w.Session.ID + ", not in your directory: " + listNames("/", names) + "; golem diff shows it"
 }
 
 // maxNamed is how many names a note lists.

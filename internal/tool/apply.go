@@ -40,7 +40,7 @@ func (in *invocation) applyDeferred(ctx context.Context, plan callPlan, r Result
 	applied, err := next.apply(ctx, callPlan{Plan: Plan{Effects: changes.Listed}, tool: plan.tool, args: plan.args, applies: true}, changes)
 	if err == nil && applied.Err == nil {
 		r.Changes = append(r.Changes, applied.Changes...)
-		r.Text = strings.TrimPrefix(strings.TrimSuffix(r.Text, "\n")+"\nlanded: "+changes.Summary, "\n")
+		r.Text = strings.TrimPrefix(strings.TrimSuffix(r.Text, "\n")+"\napplied: "+changes.Summary, "\n")
 		return r
 	}
 	if err := changes.Discard(); err != nil {

@@ -97,11 +97,11 @@ func (r refusal) Error() string { return r.result.Err.Error() }
 func (in *invocation) notApproved(plan callPlan, r Request, a Answer) error {
 	nothing := "nothing was done"
 	if plan.applies {
-		nothing = "nothing of it has landed"
+		nothing = "nothing was applied"
 	}
 	if a.Verdict == Undecided {
 		return refusal{Result{Unattended: a.Unattended, Pending: &Pending{a.ID, r.Digest}, Err: &sandbox.Error{Op: r.Tool, Code: errDeclined,
-			Hint: nothing + ": it waits for the user's consent as " + a.ID + "; after golem approve " + a.ID + " make the same call again"}}}
+			Hint: nothing + ": it waits for the user's approval as " + a.ID + "; after golem approve " + a.ID + " make the same call again"}}}
 	}
 	hint := "the user said no"
 	if a.By != "user" && a.By != "" {

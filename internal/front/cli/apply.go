@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 
 	"github.com/spf13/cobra"
@@ -124,7 +125,17 @@ func (f *visitFlags) callWith(cmd *cobra.Command, name string, given map[string]
 	if err != nil {
 		return err
 	}
-	return f.call(cmd, tool.Call{Tool: name, Args: args})
+	r, err := f.do(cmd, tool.Call{Tool: name, Args: args}, false)
+	if err != nil && r.OK() {
+		return err
+	}
+	if !wantsJSON(cmd) && name == "discard_changes" {
+		r.Changes = nil // as they are listed, they would read as changes of the directory
+	}
+	if r.OK() && name == "apply_changes" && len(r.Changes) > 0 {
+		r.Notes = append(r.Notes, "golem undo restores what was there")
+	}
+	return cmp.Or(printResult(cmd, r), err)
 }
 
 func newDiscard() *cobra.Command {

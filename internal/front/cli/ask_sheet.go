@@ -23,6 +23,7 @@ const (
 
 // A sheet is a request in rows.
 type sheet struct {
+	tool             string
 	most             int // characters of one piece of text
 	head, body, tail []row
 	odd              bool // something had to be escaped
@@ -30,7 +31,7 @@ type sheet struct {
 
 // newSheet describes a request; no piece of text has more than most characters.
 func newSheet(r tool.Request, most int) *sheet {
-	s := &sheet{most: most}
+	s := &sheet{tool: r.Tool, most: most}
 	s.head = append(s.head, row{Mark: about, Text: s.actor(r) + s.wish(r), Item: tool.ItemCall})
 	s.head = append(s.head, row{Mark: about, Text: s.origin(r), Item: tool.ItemCall})
 	if r.Why != "" {
@@ -220,9 +221,24 @@ func (s *sheet) changes(r tool.Request) {
 	}
 }
 
+// verb says what a call does to a file. To discard a change of a session restores what the
+// directory has: there, a creation is discarded as a deletion.
+func (s *sheet) verb(op tool.Op) string {
+	if s.tool != "discard_changes" {
+		return s.line(string(op))
+	}
+	switch op {
+	case tool.Delete:
+		return "discard the new"
+	case tool.Create:
+		return "discard the deletion of"
+	}
+	return "discard the changes to"
+}
+
 // change says what happens to which file, and how much of it there is.
 func (s *sheet) change(c tool.Change) string {
-	text := s.line(string(c.Op)) + " " + s.name(c.Path)
+	text := s.verb(c.Op) + " " + s.name(c.Path)
 	if c.To != "" {
 		text += " to " + s.name(c.To)
 	}

@@ -45,7 +45,7 @@ tells it how.
 In a program (a folder with golem-forge.config.yaml or workers) it has what the
 entry worker has, or --worker W's. Elsewhere, or with --root and --mount, it has
 these folders: the current one as a layer, unless they say otherwise. What it
-changes in a layer waits in a session: golem changes shows it.
+changes in a layer waits in a session: golem diff shows it.
 
 You are asked in the client, where that can show a form, and golem approve ID
 answers in a terminal at the same time. In a folder without a program commands (the

@@ -37,7 +37,7 @@ type Contents interface {
 
 type applyArgs struct {
 	Paths     []string `json:"paths,omitempty" jsonschema:"files and folders; all changes where there are none"`
-	Hunks     []string `json:"hunks,omitempty" jsonschema:"parts of a file, by their numbers in golem changes --diff: /a.txt:1,3"`
+	Hunks     []string `json:"hunks,omitempty" jsonschema:"parts of a file, by their numbers in golem diff: /a.txt:1,3"`
 	Merge     bool     `json:"merge,omitempty" jsonschema:"where a file was changed in the folder too, bring both together"`
 	Overwrite bool     `json:"overwrite,omitempty" jsonschema:"where a file was changed in the folder too, the session's replaces it"`
 }
@@ -171,12 +171,12 @@ func (a application) picks(list []jail.Standing) ([]jail.Pick, error) {
 	}
 	for _, name := range append(slices.Sorted(maps.Keys(parts)), a.Paths...) {
 		if !found[name] {
-			return nil, &sandbox.Error{Op: "apply_changes", Path: name, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem changes lists what it has"}
+			return nil, &sandbox.Error{Op: "apply_changes", Path: name, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem diff --stat lists its changes"}
 		}
 	}
 	if len(clash) > 0 {
 		return nil, &sandbox.Error{Op: "apply_changes", Code: sandbox.ErrConflict, Hint: "changed in the folder since the session began to change it: " + strings.Join(clash, ", ") +
-			"; nothing was applied; --merge brings both together, --overwrite takes the session's, --paths leaves it out, golem changes --discard gives it up"}
+			"; nothing was applied; --merge combines both versions, --overwrite takes the session's, golem discard deletes the session's"}
 	}
 	return picks, nil
 }
@@ -230,7 +230,7 @@ func (a application) merged(c jail.Standing) ([]byte, error) {
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrConflict,
-			Hint: why + "; nothing was applied; --overwrite takes the session's, --paths leaves it out, golem changes --discard gives it up"}
+			Hint: why + "; nothing was applied; --overwrite takes the session's version, golem discard deletes it"}
 	}
 	if base == nil || real == nil || own == nil || !tool.IsText(base) || !tool.IsText(real) || !tool.IsText(own) {
 		return nil, no("the two cannot be merged: that needs three texts, and what both began from is not kept, or one is deleted, large or no text")

@@ -19,7 +19,7 @@ type discardArgs struct {
 	Paths []string `json:"paths" jsonschema:"files and folders; / is all"`
 }
 
-// discardTool returns the tool by which the user gives changes of a session up.
+// discardTool returns the tool by which the user discards changes of a session.
 func discardTool(k Keeper) tool.Tool {
 	const name = "discard_changes"
 	about := tool.Tool{Name: name, Toolset: "changes", Mode: policy.Manual, AlwaysAsk: true,
@@ -62,7 +62,7 @@ func discardTool(k Keeper) tool.Tool {
 	})
 }
 
-// count returns how many changes are given up: what is in a new directory goes with it.
+// count returns how many changes are discarded. What is in a new directory counts with it.
 func (a discardArgs) count(list []jail.Standing) (n int, err error) {
 	for _, given := range a.Paths {
 		found := given == "/"
@@ -76,21 +76,21 @@ func (a discardArgs) count(list []jail.Standing) (n int, err error) {
 			}
 		}
 		if !found {
-			return 0, &sandbox.Error{Op: "discard_changes", Path: given, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem changes lists what it has"}
+			return 0, &sandbox.Error{Op: "discard_changes", Path: given, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem diff --stat lists its changes"}
 		}
 	}
 	return n, nil
 }
 
-// given returns what a session gives up, as a person is shown it: from what the session has
-// to what the directory has.
+// given returns the changes that a discard deletes, as a prompt shows them: from the content
+// of the session to that of the directory.
 func given(k Contents, list []jail.Standing, unfit string) []tool.Change {
 	rows := approval.NewReversalList()
 	for _, c := range list {
 		own, real, err := k.States(c)
-		r := approval.Reversal{Name: c.Name(), Now: own, Then: real, Sum: c.Digest, Unread: err != nil, Kept: own.Kind == overlay.Nothing, About: "given up"}
+		r := approval.Reversal{Name: c.Name(), Now: own, Then: real, Sum: c.Digest, Unread: err != nil, Kept: own.Kind == overlay.Nothing}
 		if r.Kept {
-			r.About = "deleted by the session, and shown again"
+			r.About = "your directory still has it"
 		}
 		rows.Add(r)
 	}

@@ -137,7 +137,7 @@ func told(name string, files *sandbox.Sandbox, args json.RawMessage, effects []p
 	hint := ended(ran)
 	switch {
 	case ran.Changed != nil:
-		hint += "; nothing that it had changed has landed"
+		hint += "; none of its changes were applied"
 	case len(files.WritableRoots()) > 0:
 		hint += "; what it had written by then stays"
 	}

@@ -88,9 +88,9 @@ func (s Set) running(names tool.Names, judged command.Rules, a args) (tool.Plan,
 			hint := "what it had written by then is written"
 			switch {
 			case layered && kept(files):
-				hint = "what it had changed by then is kept in the session, and nothing else has landed"
+				hint = "what it had changed by then is kept in the session, and nothing else was applied"
 			case layered:
-				hint = "nothing that it had changed has landed"
+				hint = "none of its changes were applied"
 			}
 			told.Err = &sandbox.Error{Op: "shell", Code: "stopped", Hint: "the command was ended with all that it had started; " + hint}
 		}

@@ -382,7 +382,7 @@ func TestStopped(t *testing.T) {
 		t.Errorf("got %v", r.Err)
 	}
 	w.runner.layered = true
-	if r := w.run(t, args{Command: "x"}); !strings.Contains(r.Err.Hint, "nothing that it had changed has landed") {
+	if r := w.run(t, args{Command: "x"}); !strings.Contains(r.Err.Hint, "none of its changes were applied") {
 		t.Errorf("on layers: got %v", r.Err)
 	}
 	// What a session keeps is changed as the command goes.
