@@ -15,38 +15,39 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A CommandAnswer says whether a worker may run a command line, and what decides
-// it. All text in it is fit to be printed.
+// A CommandAnswer says whether a worker may run a command line, and what decides it. All
+// text in it is safe to print.
 type CommandAnswer struct {
 	Command string        `json:"command"`
 	Worker  string        `json:"worker,omitempty"`
 	Allowed bool          `json:"allowed"`
 	Trusted *bool         `json:"trusted,omitempty"`
-	Consent string        `json:"consent,omitempty"` // where it is allowed
+	Consent string        `json:"consent,omitempty"` // the approval it needs, if it is allowed
 	Reason  string        `json:"reason"`
 	Parts   []CommandPart `json:"parts"`
 	Writes  []CommandPart `json:"writes"` // files that redirections write
 	Error   *Refusal      `json:"error,omitempty"`
 }
 
-// A CommandPart is a command of a line, or a file that it writes, with what is
-// decided about it.
+// A CommandPart is a command of a line, or a file that it writes, with the decision about
+// it.
 type CommandPart struct {
 	Text string `json:"text"`
-	// Kind is command; through, of a program that only runs another one; plain, of
-	// what runs nothing; unknown, of what is not understood; or write.
+	// Kind is command; through, for a program that only runs another one; plain, for a
+	// part that runs nothing; unknown, for a part that golem does not understand; or
+	// write.
 	Kind    string   `json:"kind"`
 	Via     []string `json:"via,omitempty"`
 	Consent string   `json:"consent,omitempty"`
 	Rule    string   `json:"rule,omitempty"` // the pattern or set
-	From    string   `json:"from,omitempty"` // where that is written
+	From    string   `json:"from,omitempty"` // where the rule is written
 	Why     string   `json:"why,omitempty"`
 }
 
-// textWidth is how much of a text is shown in an answer.
+// textWidth is how much of a text an answer shows.
 const textWidth = 200
 
-// ExplainCommand answers for a worker of the program: "" for the entry worker.
+// Command answers whether the subject may run a command line.
 func (s Subject) Command(ctx context.Context, line string) (CommandAnswer, error) {
 	a := CommandAnswer{Command: visible.Text(line), Parts: []CommandPart{}, Writes: []CommandPart{}}
 	a.Worker = s.chainText()
@@ -75,8 +76,8 @@ func (s Subject) Command(ctx context.Context, line string) (CommandAnswer, error
 	return a, nil
 }
 
-// explainPart says what is decided about a part. Base is what holds where no rule
-// for commands speaks.
+// newPart describes the decision about a part. Base is the rule that applies if no rule
+// for commands matches.
 func newPart(j command.Judgement, i int, base policy.Rule) CommandPart {
 	p, v := j.Parts[i], j.Verdicts[i]
 	part := CommandPart{Text: visible.Line(p.Text, textWidth), Kind: "command", Via: p.Via, Why: visible.Line(v.Why, textWidth)}
@@ -99,8 +100,8 @@ func newPart(j command.Judgement, i int, base policy.Rule) CommandPart {
 	return part
 }
 
-// explainWrites says what is decided about the files that redirections write,
-// and returns the least of it.
+// addWrites adds the decisions about the files that redirections write, and returns the
+// strictest one.
 func (s Subject) addWrites(ctx context.Context, a *CommandAnswer, grant policy.Grant, j command.Judgement) (policy.Approval, error) {
 	least := policy.PreApproved
 	moves := slices.ContainsFunc(j.Parts, func(p command.Part) bool {
@@ -137,8 +138,8 @@ func (s Subject) addWrites(ctx context.Context, a *CommandAnswer, grant policy.G
 	return least, nil
 }
 
-// virtual returns the name of a file that a command writes, and whether it is one
-// that outlives the command.
+// virtual returns the virtual name of a file that a command writes, and whether the file
+// outlives the command.
 func virtual(grant policy.Grant, file string) (string, bool) {
 	roots := grant.Files.Roots()
 	if !path.IsAbs(file) {
@@ -164,7 +165,7 @@ func virtual(grant policy.Grant, file string) (string, bool) {
 	return file, true
 }
 
-// decide says what the grant and the writes make of the line.
+// decide sets the answer from the decisions about the line and its writes.
 func (a *CommandAnswer) decide(d policy.Decision, j command.Judgement, least policy.Approval) {
 	text := visible.Line(a.Command, textWidth)
 	at := j.Decides()
@@ -194,7 +195,7 @@ func (a *CommandAnswer) decide(d policy.Decision, j command.Judgement, least pol
 	}
 }
 
-// answerFor adds what the approval mode answers.
+// decideByMode sets what the approval mode answers.
 func (s Subject) decideByMode(a *CommandAnswer, consent policy.Approval) {
 	if !a.Allowed {
 		return
@@ -209,7 +210,7 @@ func (s Subject) decideByMode(a *CommandAnswer, consent policy.Approval) {
 	}
 }
 
-// refuse turns an answer into no.
+// refuse turns the answer into a no.
 func (a *CommandAnswer) refuse(code sandbox.Code, reason, hint string) {
 	a.Allowed, a.Consent, a.Reason = false, "", reason
 	e := &sandbox.Error{Op: "run", Path: visible.Line(a.Command, textWidth), Code: code, Hint: hint}

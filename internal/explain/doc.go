@@ -1,4 +1,4 @@
-// Package explain answers whether a file may be read, written or deleted, and says what
-// decides it: mounts, links, the file itself. It asks a real sandbox, of folders that are
-// looked at and never changed.
+// Package explain answers whether a worker may read, write or delete a file, or run a
+// command, and says what decides it: mounts, symlinks, the file itself, rules, trust. It
+// asks a real sandbox whose backends check an operation without doing it.
 package explain

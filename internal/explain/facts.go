@@ -10,13 +10,13 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// What a link does that leads nowhere.
+// What is wrong with a symlink that cannot be followed.
 const (
 	linkLeaves    = "leaves what is shown"
 	linkToNothing = "leads to a name that does not exist"
 )
 
-// links returns the links on the way, and the name at the end of it.
+// links returns a fact for each symlink in a name, and the name after all symlinks.
 func (q question) links(name string) (facts []Fact, end string) {
 	const most = 40
 	at := "/"
@@ -58,7 +58,8 @@ func (q question) links(name string) (facts []Fact, end string) {
 	return facts, path.Join(append([]string{at}, rest...)...)
 }
 
-// mountFacts returns the mount that holds a name, and what lowers it.
+// mountFacts returns the mount that holds a name, and the mounts that restrict its
+// access.
 func (q question) mountFacts(name string) []Fact {
 	m, ok := q.s.MountOf(name)
 	if !ok {
@@ -72,22 +73,22 @@ func (q question) mountFacts(name string) []Fact {
 	file, err := q.s.Resolve(name)
 	for _, g := range q.given {
 		switch {
-		case sandbox.Backend(g.look) == m.Backend:
-			own = []Fact{{"mount", sandbox.Shown(m.Target), g.Mode(), g.Said}}
+		case sandbox.Backend(g.probe) == m.Backend:
+			own = []Fact{{"mount", sandbox.Shown(m.Target), g.Mode(), g.From}}
 			if g.Access == m.Access {
 				return own
 			}
 		case g.Access == m.Access && err == nil && g.holds(file):
-			shared = append(shared, Fact{"shared", sandbox.Shown(g.Target), g.Mode(), g.Said})
+			shared = append(shared, Fact{"shared", sandbox.Shown(g.Target), g.Mode(), g.From})
 		}
 	}
 	return append(own, shared...)
 }
 
-// fileFacts says what is at a name.
+// fileFacts describes the file at a name.
 func (q question) fileFacts(name string, o outcome) []Fact {
 	if q.op == "delete" && q.isLink(name) {
-		return nil // it is a fact already
+		return nil // links has reported it
 	}
 	f := Fact{Kind: "file", Path: sandbox.Shown(name)}
 	info, err := q.s.Stat(name)
@@ -112,7 +113,7 @@ func (q question) isLink(name string) bool {
 	return err == nil && info.Mode()&fs.ModeSymlink != 0
 }
 
-// names says of a file what is special about its size and its other names.
+// names describes the size limit and the hard links of a file, if they matter.
 func (q question) names(info sandbox.Info) (text string) {
 	if !info.Mode().IsRegular() {
 		return ""

@@ -9,35 +9,35 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Operations are those that can be asked about.
+// Operations returns the operations that can be asked about.
 func Operations() []string { return []string{"read", "write", "delete"} }
 
-// A question is whether an operation may be done at a name.
+// A question is whether an operation is allowed at a name.
 type question struct {
 	op    string
 	asked string
 	s     *sandbox.Sandbox
-	given []*Given
+	given []*Mount
 }
 
-// An Answer says yes or no, and what decides it.
+// An Answer says whether an operation is allowed, and what decides it.
 type Answer struct {
-	Path     string   `json:"path"` // canonical where it is a name at all
+	Path     string   `json:"path"` // canonical if it is a valid name
 	Op       string   `json:"op"`
 	Worker   string   `json:"worker,omitempty"`
 	Allowed  bool     `json:"allowed"`
-	Trusted  *bool    `json:"trusted,omitempty"` // of a program: whether its files hold yet
-	Consent  string   `json:"consent,omitempty"` // what an approver is asked, where it is allowed
+	Trusted  *bool    `json:"trusted,omitempty"` // the user trusts the program; nil without a program
+	Consent  string   `json:"consent,omitempty"` // the approval it needs, if it is allowed
 	Reason   string   `json:"reason"`
 	Facts    []Fact   `json:"facts"`
-	Error    *Refusal `json:"error,omitempty"` // what a worker is told
+	Error    *Refusal `json:"error,omitempty"` // the error that a worker gets
 	Readable []string `json:"readable"`
 	Writable []string `json:"writable"`
 
-	End string `json:"-"` // the name at the end of all links, as it is
+	End string `json:"-"` // the name after all symlinks
 }
 
-// A Fact is one thing that decides: a mount, a link, a file, a rule.
+// A Fact is one thing that decides: a mount, a symlink, a file, a rule.
 type Fact struct {
 	Kind string `json:"kind"`
 	Path string `json:"path,omitempty"`
@@ -52,9 +52,9 @@ type Refusal struct {
 	Hint    string       `json:"hint,omitempty"`
 }
 
-// Ask asks a sandbox that Look has made whether an operation may be done at a path, and
-// what decides it. All text in the answer is fit to be printed.
-func Ask(ctx context.Context, op, asked string, s *sandbox.Sandbox, given []*Given) Answer {
+// Ask asks a sandbox made by NewSandbox whether an operation is allowed at a path, and
+// what decides it. All text in the answer is safe to print.
+func Ask(ctx context.Context, op, asked string, s *sandbox.Sandbox, given []*Mount) Answer {
 	return question{op, asked, s, given}.answer(ctx)
 }
 
@@ -89,7 +89,7 @@ func (q question) answer(ctx context.Context) Answer {
 	return a
 }
 
-// Refuse turns an answer into no.
+// Refuse turns the answer into a no.
 func (a *Answer) Refuse(code sandbox.Code, reason, hint string) {
 	a.Allowed = false
 	a.Reason = reason
@@ -97,14 +97,14 @@ func (a *Answer) Refuse(code sandbox.Code, reason, hint string) {
 	a.Error = &Refusal{Code: code, Message: e.Error(), Hint: hint}
 }
 
-// An outcome is what came of an operation.
+// An outcome is the result of an operation.
 type outcome struct {
 	err   error
-	wrote string // the name that a write has arrived at
-	whole bool   // a folder goes with all that is in it
+	wrote string // the name of the written file after symlinks
+	whole bool   // a directory is deleted with all that is in it
 }
 
-// ask does the operation, on backends that only look.
+// ask does the operation on backends that change nothing.
 func (q question) ask(ctx context.Context) (o outcome) {
 	switch q.op {
 	case "write":
@@ -116,7 +116,7 @@ func (q question) ask(ctx context.Context) (o outcome) {
 		o.err = q.s.Delete(q.asked)
 		if o.whole = errors.Is(o.err, sandbox.ErrNotEmpty); o.whole {
 			for _, g := range q.given {
-				g.look.emptied = true
+				g.probe.emptied = true
 			}
 			o.err = q.s.DeleteAll(ctx, q.asked)
 		}
@@ -130,7 +130,7 @@ func (q question) ask(ctx context.Context) (o outcome) {
 	return o
 }
 
-// done is the word for what was allowed.
+// done returns the participle of the operation for a sentence.
 func (q question) done(name string) string {
 	switch q.op {
 	case "write":
@@ -155,7 +155,7 @@ func (q question) refuse(a Answer, end string, err error) Answer {
 	return a
 }
 
-// reason says in one clause why not.
+// reason returns the reason for a no as one clause.
 func (q question) reason(facts []Fact, end string, err error) string {
 	name := sandbox.Shown(end)
 	m, mounted := q.s.MountOf(end)
@@ -196,8 +196,8 @@ func (q question) reason(facts []Fact, end string, err error) string {
 	return clause(err)
 }
 
-// clause returns the first clause of an error's hint that says why, and the
-// code where there is none.
+// clause returns the first clause of an error's hint that says why, or the code if there
+// is none.
 func clause(err error) string {
 	var e *sandbox.Error
 	if errors.As(err, &e) {

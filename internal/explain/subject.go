@@ -13,7 +13,7 @@ import (
 
 // A Subject is the worker of a program that questions are about, or the program itself.
 type Subject struct {
-	Mounts       []*Given
+	Mounts       []*Mount
 	Protect      []string // patterns of protected paths
 	Grant        policy.Grant
 	Chain        []Link // from the entry worker to this one, empty for the program itself
@@ -43,7 +43,7 @@ func (s Subject) File(ctx context.Context, op, path string) (Answer, error) {
 
 // file answers as if the program were trusted.
 func (s Subject) file(ctx context.Context, op, path string) (Answer, error) {
-	files, err := Look(s.Mounts, s.Protect)
+	files, err := NewSandbox(s.Mounts, s.Protect)
 	if err != nil {
 		return Answer{}, err
 	}

@@ -22,7 +22,7 @@ func TestFileDecidesAsTheGate(t *testing.T) {
 	for target, want := range map[string]bool{"/other": false, "/elsewhere": true} {
 		grant := policy.Grant{Files: policy.AllFiles(),
 			Approvals: policy.Approvals{}.With(policy.Rule{Verb: policy.Read, Target: target, Approval: policy.Blocked})}
-		s := Subject{Grant: grant, Trusted: true, Mounts: []*Given{
+		s := Subject{Grant: grant, Trusted: true, Mounts: []*Mount{
 			{Source: sandbox.Host(dir), Target: "/", Access: sandbox.ReadWrite},
 			{Source: sandbox.Host(filepath.Join(dir, "sub")), Target: "/other", Access: sandbox.ReadWrite},
 		}}

@@ -38,8 +38,8 @@ func (p *Program) explainSubject(name string) (explain.Subject, error) {
 	s := explain.Subject{Protect: p.Project.Protect, Grant: p.Project.Grant(), Trusted: trusted,
 		Approval: p.Project.Approval, ApprovalFrom: p.Project.PlaceOf("approval.mode").String()}
 	for _, m := range p.Project.Mounts {
-		s.Mounts = append(s.Mounts, &explain.Given{Said: m.From.String(), Source: m.Source, Base: m.Base, Target: m.Target,
-			Access: m.Access(), Layer: m.Mode == project.Overlay, Suffixes: m.Suffixes, MaxFileBytes: m.MaxFileBytes})
+		s.Mounts = append(s.Mounts, &explain.Mount{From: m.From.String(), Source: m.Source, Base: m.Base, Target: m.Target,
+			Access: m.Access(), Overlay: m.Mode == project.Overlay, Suffixes: m.Suffixes, MaxFileBytes: m.MaxFileBytes})
 	}
 	if step != nil {
 		s.Grant = step.Grant

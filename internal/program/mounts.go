@@ -16,9 +16,9 @@ import (
 
 // MountsFromFlags returns the mounts that flags give; without any, the directory of the
 // options as an overlay.
-func MountsFromFlags(o Options, given []*explain.Given) ([]session.Mount, error) {
+func MountsFromFlags(o Options, given []*explain.Mount) ([]session.Mount, error) {
 	if len(given) == 0 {
-		given = []*explain.Given{{Source: sandbox.Host(o.Dir), Target: "/", Access: sandbox.ReadWrite, Layer: true}}
+		given = []*explain.Mount{{Source: sandbox.Host(o.Dir), Target: "/", Access: sandbox.ReadWrite, Overlay: true}}
 	}
 	var list []session.Mount
 	for _, g := range given {
@@ -26,11 +26,11 @@ func MountsFromFlags(o Options, given []*explain.Given) ([]session.Mount, error)
 		if err != nil {
 			return nil, err
 		}
-		if !exists(source) && g.Said != "" { // a misspelt name must not create a directory
-			return nil, &explain.GivenError{Given: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrNotFound, Hint: "the source folder does not exist; make it first"}}
+		if !exists(source) && g.From != "" { // a misspelt name must not create a directory
+			return nil, &explain.MountError{Mount: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrNotFound, Hint: "the source folder does not exist; make it first"}}
 		}
 		if slices.ContainsFunc(list, func(f session.Mount) bool { return f.Target == g.Target }) {
-			return nil, &explain.GivenError{Given: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrExists, Hint: "two mounts at one target; give each its own"}}
+			return nil, &explain.MountError{Mount: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrExists, Hint: "two mounts at one target; give each its own"}}
 		}
 		list = append(list, session.Mount{Source: source, Target: g.Target, Mode: g.Mode()})
 	}
@@ -53,7 +53,7 @@ func LoadMounts(o Options, folders []session.Mount) (*Program, error) {
 }
 
 // CheckMounts returns an error if a mount shows a directory that no mount may show.
-func CheckMounts(o Options, given []*explain.Given) error {
+func CheckMounts(o Options, given []*explain.Mount) error {
 	env := o.projectEnv()
 	for _, g := range given {
 		source := string(g.Source)

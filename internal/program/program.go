@@ -213,7 +213,7 @@ func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
 		return policy.Grant{}, nil, err
 	}
 	if trusted {
-		s, err := p.Project.Sandbox(explain.Folder)
+		s, err := p.Project.Sandbox(explain.ProbeMount)
 		return p.Project.Grant(), s, err
 	}
 	if rel, err := filepath.Rel(p.root, p.options.stateBase()); err == nil && filepath.IsLocal(rel) {

@@ -177,7 +177,7 @@ func (c callTree) lint() strictyaml.Problems {
 	for _, w := range c.workers {
 		problems = append(problems, c.lintNames(w)...)
 	}
-	all, err := c.project.Sandbox(explain.Folder)
+	all, err := c.project.Sandbox(explain.ProbeMount)
 	if err != nil {
 		problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: c.project.File}}, err.Error(), "mend the mount, or leave it out")
 		return problems

@@ -56,7 +56,7 @@ func (s Store) Changes(one *Session, names []string, diffs bool) (list []FileCha
 }
 
 func (s Store) changes(k *jail.Kept, names []string, diffs bool) (list []FileChange, unfit string, err error) {
-	files, err := s.Project.Sandbox(explain.Folder)
+	files, err := s.Project.Sandbox(explain.ProbeMount)
 	if err != nil {
 		return nil, "", err
 	}

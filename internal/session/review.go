@@ -43,7 +43,7 @@ func (w *Workspace) Review() (*Review, error) {
 }
 
 func (s Store) review(k *jail.Kept, one *Session, names []string, diffs bool) (*Review, error) {
-	files, err := s.Project.Sandbox(explain.Folder)
+	files, err := s.Project.Sandbox(explain.ProbeMount)
 	if err != nil {
 		return nil, err
 	}
@@ -98,7 +98,7 @@ func (s Store) HasChanges(one *Session) (bool, error) {
 		return false, err
 	}
 	defer k.Close()
-	files, err := s.Project.Sandbox(explain.Folder)
+	files, err := s.Project.Sandbox(explain.ProbeMount)
 	if err != nil {
 		return false, err
 	}

@@ -28,7 +28,7 @@ import (
 // execFlags are the flags of golem exec.
 type execFlags struct {
 	*visitFlags
-	given   *[]*explain.Given
+	given   *[]*explain.Mount
 	net     string
 	jail    string
 	profile string

@@ -101,7 +101,7 @@ Exit code 0 is yes, 3 is no.`,
 }
 
 // answered asks about the mounts that are given, or about the program.
-func answered(ctx context.Context, flags *programFlags, mounts []*explain.Given, op, path, worker string) (explain.Answer, error) {
+func answered(ctx context.Context, flags *programFlags, mounts []*explain.Mount, op, path, worker string) (explain.Answer, error) {
 	if len(mounts) > 0 && (worker != "" || flags.given()) {
 		return explain.Answer{}, usageError("--root and --mount are in place of a program; --worker and the flags about one do not go with them")
 	}
@@ -113,11 +113,11 @@ func answered(ctx context.Context, flags *programFlags, mounts []*explain.Given,
 		if p.Content.Hash != "" || worker != "" {
 			return p.Explain(ctx, op, path, worker)
 		}
-		here := &explain.Given{Said: "the current folder", Source: p.Root(), Target: "/", Access: sandbox.ReadOnly}
-		mounts = []*explain.Given{here}
+		here := &explain.Mount{From: "the current folder", Source: p.Root(), Target: "/", Access: sandbox.ReadOnly}
+		mounts = []*explain.Mount{here}
 	}
 	a, err := explain.Mounts(ctx, op, path, mounts)
-	var given *explain.GivenError
+	var given *explain.MountError
 	var wrong *sandbox.Error
 	if errors.As(err, &given) || errors.As(err, &wrong) {
 		return a, usagef("%v", err)

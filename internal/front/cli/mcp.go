@@ -25,7 +25,7 @@ import (
 // mcpFlags are the flags of golem mcp.
 type mcpFlags struct {
 	*visitFlags
-	given     *[]*explain.Given
+	given     *[]*explain.Mount
 	http      program.HTTPOptions
 	tokenFile string
 }

@@ -16,12 +16,12 @@ import (
 // replaces another.
 type mountFlag struct {
 	name string
-	list *[]*explain.Given
+	list *[]*explain.Mount
 }
 
 // Set implements the flag package's Value.
 func (f mountFlag) Set(text string) error {
-	g := &explain.Given{Said: "--" + f.name + " " + sandbox.Shown(text), Target: "/", Access: sandbox.ReadWrite}
+	g := &explain.Mount{From: "--" + f.name + " " + sandbox.Shown(text), Target: "/", Access: sandbox.ReadWrite}
 	rest, last, found := cutLast(text, ":")
 	switch {
 	case found && strings.HasPrefix(last, "/") && f.name == "mount":
@@ -29,23 +29,23 @@ func (f mountFlag) Set(text string) error {
 	case found && !strings.ContainsAny(last, `/\`):
 		access, layer, err := parseMode(last)
 		if err != nil && f.name == "mount" && strings.Count(text, ":") == 1 {
-			return usagef("%s: %s is no target; a target begins with /, such as ./papers:/in:ro", g.Said, sandbox.Shown(last))
+			return usagef("%s: %s is no target; a target begins with /, such as ./papers:/in:ro", g.From, sandbox.Shown(last))
 		}
 		if err != nil {
-			return usagef("%s: %s", g.Said, err)
+			return usagef("%s: %s", g.From, err)
 		}
-		g.Access, g.Layer = access, layer
+		g.Access, g.Overlay = access, layer
 	default:
 		rest = text
 	}
 	if f.name == "mount" {
 		var ok bool
 		if rest, g.Target, ok = cutLast(rest, ":"); !ok || !strings.HasPrefix(g.Target, "/") {
-			return usagef("%s: no target; write SRC:DST[:ro|rw|overlay], such as ./papers:/in:ro", g.Said)
+			return usagef("%s: no target; write SRC:DST[:ro|rw|overlay], such as ./papers:/in:ro", g.From)
 		}
 	}
 	if rest == "" {
-		return usagef("%s: no folder; write %s", g.Said, f.Type())
+		return usagef("%s: no folder; write %s", g.From, f.Type())
 	}
 	g.Source = sandbox.Host(rest)
 	*f.list = append(*f.list, g)
@@ -83,15 +83,15 @@ func cutLast(text, sep string) (before, after string, found bool) {
 }
 
 // addMountFlags gives a command --root and --mount.
-func addMountFlags(cmd *cobra.Command) *[]*explain.Given {
-	list := new([]*explain.Given)
+func addMountFlags(cmd *cobra.Command) *[]*explain.Mount {
+	list := new([]*explain.Mount)
 	cmd.Flags().Var(mountFlag{"root", list}, "root", "the folder at /; rw unless it says ro or overlay")
 	cmd.Flags().Var(mountFlag{"mount", list}, "mount", "a folder at another path; may be given again")
 	return list
 }
 
 // folders loads the program or, where there is none or folders are given, these alone.
-func (f *programFlags) folders(given []*explain.Given) (p *program.Program, bare bool, err error) {
+func (f *programFlags) folders(given []*explain.Mount) (p *program.Program, bare bool, err error) {
 	if len(given) == 0 {
 		p, err := f.load()
 		if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {

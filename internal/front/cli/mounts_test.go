@@ -43,7 +43,7 @@ func TestMountFlag(t *testing.T) {
 		{"root", ":ro", "", "", 0},
 		{"root", "", "", "", 0},
 	} {
-		var list []*explain.Given
+		var list []*explain.Mount
 		err := mountFlag{test.flag, &list}.Set(test.text)
 		if (err == nil) != (test.source != "") || (err == nil) != (len(list) == 1) {
 			t.Errorf("--%s %q: got %d mounts, %v", test.flag, test.text, len(list), err)
@@ -52,7 +52,7 @@ func TestMountFlag(t *testing.T) {
 		if err != nil {
 			continue
 		}
-		if g := list[0]; string(g.Source) != test.source || g.Target != test.target || g.Access != test.access || g.Layer != strings.HasSuffix(test.text, ":overlay") {
+		if g := list[0]; string(g.Source) != test.source || g.Target != test.target || g.Access != test.access || g.Overlay != strings.HasSuffix(test.text, ":overlay") {
 			t.Errorf("--%s %q: got %s at %s %v", test.flag, test.text, string(g.Source), g.Target, g.Access)
 		}
 	}

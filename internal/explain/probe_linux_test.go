@@ -11,8 +11,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestHostDenies asks in a folder that belongs to somebody else: what the host
-// will refuse is answered with no.
+// TestHostDenies asks about a directory of another user: if the host would refuse the
+// operation, the answer is no.
 func TestHostDenies(t *testing.T) {
 	dir := t.TempDir()
 	if err := os.Chmod(filepath.Dir(dir), 0o755); err != nil {
@@ -42,7 +42,7 @@ func TestHostDenies(t *testing.T) {
 		t.Fatal(err)
 	}
 	if os.Geteuid() == 0 {
-		// Root may do anything: to the file system, this thread is somebody else.
+		// Root may do anything. For the file system, this thread becomes another user.
 		runtime.LockOSThread()
 		defer runtime.UnlockOSThread()
 		if err := unix.Setfsuid(65534); err != nil {

@@ -2,5 +2,5 @@
 
 package explain
 
-// hostWritable cannot tell here: only the write itself would show it.
+// hostWritable cannot check this here.
 func hostWritable(string) error { return nil }

@@ -16,7 +16,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// plant makes a tree with one of everything, in two folders of dir.
+// plant makes a tree with one of each kind of file, in two directories of dir.
 func plant(t *testing.T, dir string) {
 	t.Helper()
 	must := func(err error) {
@@ -45,7 +45,7 @@ func plant(t *testing.T, dir string) {
 	must(syscall.Mkfifo(at("root/out/pipe"), 0o666))
 }
 
-// trees are ways to mount what plant makes.
+// trees are ways to mount the directories that plant makes.
 var trees = []struct {
 	name   string
 	mounts []sandbox.Mount
@@ -69,9 +69,9 @@ var names = []string{
 	"/out/topipe", "/out/towork", "/d/er/x", "/d/new", "out/old", "out:old", "/out/../a.txt", "/../x", "", "/out/.golem-tmp-1", "/\xff",
 }
 
-// TestLookAgrees asks about every name in every tree, and then does it: what
-// was answered is what happens, and asking has changed nothing.
-func TestLookAgrees(t *testing.T) {
+// TestProbeAgrees asks about every name in every tree, and then does the operation. Both
+// have the same result, and asking changes nothing.
+func TestProbeAgrees(t *testing.T) {
 	umask := syscall.Umask(0o022)
 	defer syscall.Umask(umask)
 	said := map[bool]int{}
@@ -92,7 +92,7 @@ func TestLookAgrees(t *testing.T) {
 				}
 				want := sandbox.CodeOf(do(t, fresh, tree.mounts, op, name))
 				if want == "" && op != "read" {
-					fresh = "" // used
+					fresh = "" // the operation has changed it
 				}
 				got := sandbox.Code("")
 				if answer.Error != nil {
@@ -113,9 +113,8 @@ func TestLookAgrees(t *testing.T) {
 	}
 }
 
-// TestPipeIsLeftAlone asks about a pipe that somebody waits at: they do not
-// notice.
-func TestPipeIsLeftAlone(t *testing.T) {
+// TestPipeIsNotOpened asks about a pipe with a waiting writer, which does not notice.
+func TestPipeIsNotOpened(t *testing.T) {
 	dir := t.TempDir()
 	pipe := filepath.Join(dir, "pipe")
 	if err := syscall.Mkfifo(pipe, 0o666); err != nil {
@@ -130,7 +129,7 @@ func TestPipeIsLeftAlone(t *testing.T) {
 		woken <- err
 	}()
 	mounts := []sandbox.Mount{{Target: "/", Access: sandbox.ReadWrite}}
-	for range 20 { // the other one may be late
+	for range 20 { // the writer may be late
 		for _, op := range Operations() {
 			if a := askIn(t, dir, mounts, op, "/pipe"); a.Allowed != (op == "delete") {
 				t.Fatalf("%s: got %v, %s", op, a.Allowed, a.Reason)
@@ -154,18 +153,18 @@ func TestPipeIsLeftAlone(t *testing.T) {
 
 func askIn(t *testing.T, dir string, mounts []sandbox.Mount, op, name string) Answer {
 	t.Helper()
-	var list []*Given
+	var list []*Mount
 	for _, m := range mounts {
-		list = append(list, &Given{Said: "--mount", Source: sandbox.Host(filepath.Join(dir, string(m.Source))), Target: m.Target, Access: m.Access})
+		list = append(list, &Mount{From: "--mount", Source: sandbox.Host(filepath.Join(dir, string(m.Source))), Target: m.Target, Access: m.Access})
 	}
-	s, err := Look(list, nil)
+	s, err := NewSandbox(list, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return question{op, name, s, list}.answer(context.Background())
 }
 
-// do does what askIn asks about.
+// do does the operation that askIn asks about.
 func do(t *testing.T, dir string, mounts []sandbox.Mount, op, name string) error {
 	t.Helper()
 	var c sandbox.Config
@@ -194,7 +193,7 @@ func do(t *testing.T, dir string, mounts []sandbox.Mount, op, name string) error
 	return err
 }
 
-// snapshot describes everything below dir, with the times that show a change.
+// snapshot describes all files below dir, with their times.
 func snapshot(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
