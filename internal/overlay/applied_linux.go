@@ -88,6 +88,9 @@ func matchPaths(paths []string) func(name string) bool {
 // markDeleted makes a whiteout for an applied file that the session deleted after it was
 // picked.
 func (s *overlaySession) markDeleted(name string) error {
+	if _, err := s.upper.stat(name); err == nil {
+		return nil // the session still has it
+	}
 	if _, was, err := s.statReal(name); err != nil || was == Nothing {
 		return err
 	}

@@ -13,7 +13,6 @@ import (
 	"path"
 	"slices"
 	"strings"
-	"time"
 
 	"golang.org/x/sys/unix"
 
@@ -53,15 +52,15 @@ func (o Overlay) Pick(to Overlay, picks []Pick) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	root, err := os.OpenRoot(to.UpperDir())
+	upper, err := openTree(to.UpperDir())
 	if err != nil {
 		return nil, err
 	}
-	defer root.Close()
+	defer upper.close()
 	var picked []Change
 	for i := range chosen {
 		c := &chosen[i]
-		if err := s.copyPicked(root, c); err != nil {
+		if err := s.copyPicked(upper, c); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Path, err)
 		}
 		if picked = append(picked, c.Change); c.Kind == Special {
@@ -135,56 +134,77 @@ func findPicked(list []Change, picks []Pick, badNames []string) ([]pickedChange,
 // topPath is the path of the new directory that a change is applied with, or its own.
 func topPath(c Change) string { return cmp.Or(c.NewDir, c.Path) }
 
-// copyPicked copies one change to another overlay.
-func (s *sessionStore) copyPicked(root *os.Root, c *pickedChange) error {
+// copyPicked copies one change to the upperdir of another overlay.
+func (s *sessionStore) copyPicked(to *tree, c *pickedChange) error {
 	c.Conflict = false
 	if c.contentFile == "" && !c.hasNewFile() || c.Kind == Special {
 		return nil
 	}
-	if err := root.MkdirAll(path.Dir(c.Path), 0o700); err != nil {
+	if !to.hasOpen(path.Dir(c.Path)) {
+		if err := to.makeParents(c.Path); err != nil {
+			return err
+		}
+	}
+	return to.withParent(c.Path, func(dir int, base string) error {
+		if c.Kind == Dir || c.Kind == Symlink {
+			return s.copyNode(dir, base, c)
+		}
+		return s.copyContent(dir, base, c)
+	})
+}
+
+// copyNode makes a directory or a symlink with the owner that it has in the session.
+func (s *sessionStore) copyNode(dir int, base string, c *pickedChange) (err error) {
+	if c.Kind == Dir {
+		err = unix.Mkdirat(dir, base, 0o700)
+	} else {
+		err = unix.Symlinkat(c.LinkTarget, dir, base)
+	}
+	if err != nil {
 		return err
 	}
-	if c.Kind == Dir || c.Kind == Symlink {
-		var err error
-		if c.Kind == Dir {
-			err = root.Mkdir(c.Path, 0o700)
-		} else {
-			err = root.Symlink(c.LinkTarget, c.Path)
-		}
-		if err != nil {
-			return err
-		}
-		st, err := s.upper.stat(c.Path)
-		if err != nil {
-			return err
-		}
-		return chownLike(root.Lchown, c.Path, st)
+	st, err := s.upper.stat(c.Path)
+	if err != nil {
+		return err
 	}
+	return chownLike(func(_ string, uid, gid int) error {
+		return unix.Fchownat(dir, base, uid, gid, unix.AT_SYMLINK_NOFOLLOW)
+	}, "", st)
+}
+
+// copyContent copies a file.
+func (s *sessionStore) copyContent(dir int, base string, c *pickedChange) error {
 	in, st, err := s.openContent(c)
 	if err != nil {
 		return err
 	}
 	defer in.Close()
-	out, err := root.OpenFile(c.Path, os.O_CREATE|os.O_EXCL|os.O_RDWR, 0o600)
+	fd, err := unix.Openat(dir, base, unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC|unix.O_RDWR, 0o600)
 	if err != nil {
 		return err
 	}
+	out := os.NewFile(uintptr(fd), c.Path)
 	defer out.Close()
 	if err := copyFile(out, in, math.MaxInt64); err != nil {
 		return err
 	}
-	info, err := out.Stat()
-	if err != nil {
+	var made unix.Stat_t
+	if err := unix.Fstat(fd, &made); err != nil {
 		return err
 	}
-	c.Size = info.Size()
+	c.Size = made.Size
 	if c.OldKind == File {
 		s.copyAttributes(out, c.Path)
 	}
-	if err := chownLike(root.Lchown, c.Path, st); err != nil || c.contentFile != "" {
-		return err
+	if made.Uid != st.Uid || made.Gid != st.Gid {
+		if err := fchownLike(fd, st); err != nil {
+			return err
+		}
 	}
-	return root.Chtimes(c.Path, time.Time{}, time.Unix(st.Mtim.Unix()))
+	if c.contentFile != "" {
+		return nil
+	}
+	return unix.UtimesNanoAt(dir, base, []unix.Timespec{{Nsec: unix.UTIME_OMIT}, st.Mtim}, unix.AT_SYMLINK_NOFOLLOW)
 }
 
 // openContent opens the content to copy, and returns the file whose owner the copy gets.

@@ -106,6 +106,22 @@ func (t *tree) withParent(name string, do func(dir int, base string) error) erro
 	return do(t.lastFD, base)
 }
 
+// hasOpen reports whether a directory is the one of the last access.
+func (t *tree) hasOpen(dir string) bool {
+	return t.lastFD >= 0 && dir != "." && t.lastDir == dir
+}
+
+// makeParents makes the missing directories above a path.
+func (t *tree) makeParents(name string) error {
+	for _, dir := range parents(name) {
+		err := t.withParent(dir, func(fd int, base string) error { return unix.Mkdirat(fd, base, 0o700) })
+		if err != nil && err != unix.EEXIST {
+			return err
+		}
+	}
+	return nil
+}
+
 // stat returns the state of a path, without following symlinks.
 func (t *tree) stat(name string) (st unix.Stat_t, err error) {
 	if name == "" || name == "." {
