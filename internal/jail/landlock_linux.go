@@ -9,34 +9,34 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// What Landlock knows to restrict of files, by what commands may do.
+// Rights of Landlock for files, by what commands may do.
 const (
 	mayRead  = unix.LANDLOCK_ACCESS_FS_EXECUTE | unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_READ_DIR
 	mayWrite = mayRead | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_REFER |
 		unix.LANDLOCK_ACCESS_FS_REMOVE_DIR | unix.LANDLOCK_ACCESS_FS_REMOVE_FILE | unix.LANDLOCK_ACCESS_FS_MAKE_DIR |
 		unix.LANDLOCK_ACCESS_FS_MAKE_REG | unix.LANDLOCK_ACCESS_FS_MAKE_FIFO | unix.LANDLOCK_ACCESS_FS_MAKE_SYM
 	mayUse = unix.LANDLOCK_ACCESS_FS_READ_FILE | unix.LANDLOCK_ACCESS_FS_WRITE_FILE | unix.LANDLOCK_ACCESS_FS_TRUNCATE | unix.LANDLOCK_ACCESS_FS_IOCTL_DEV
-	// ofFiles are the rights that a file can have; the rest are a folder's.
+	// ofFiles are the rights of files; all others are rights of directories.
 	ofFiles = unix.LANDLOCK_ACCESS_FS_EXECUTE | mayUse
 )
 
-// A fence is what Landlock lets a thread, and all that it starts, open. What no
-// rule names stays closed.
+// A fence lists what Landlock lets a thread, and every process that it starts, open. All
+// other paths are closed.
 type fence struct {
 	Rules   []fenceRule
-	Network bool // TCP is not restricted
+	Network bool // do not restrict TCP
 }
 
-// A fenceRule opens a file, or a folder with all below it.
+// A fenceRule opens a file, or a directory with all below it.
 type fenceRule struct {
 	Path   string
 	Access uint64
 	Top    held // as a Mount has it
 }
 
-// fenceOf returns the fence for the tree of a plan: all of it may be read and
-// run, and written only what the plan lets be written. The mounts say the same;
-// this stands where one of them were to be wrong.
+// fenceOf returns the fence for the tree of a plan. Commands may read and run all of it,
+// and write to devices and file systems in memory. If the plan has a writable directory,
+// the fence lets them write everywhere, and only the mounts restrict that.
 func fenceOf(p plan) fence {
 	f := fence{Rules: []fenceRule{{Path: "/", Access: mayRead}, {Path: "/dev/shm", Access: mayWrite | socketRight}, {Path: path.Dir(Home), Access: mayRead | socketRight}}, Network: true}
 	for _, s := range p.Steps {
@@ -46,7 +46,7 @@ func fenceOf(p plan) fence {
 		case s.Do == memory:
 			f.Rules = append(f.Rules, fenceRule{Path: s.Target, Access: mayWrite | socketRight})
 		case s.Write && s.Each && !p.Shared:
-			// What is mounted later has no rule but that of the folder that its place is in.
+			// A later mount is subject only to the rules of the directories above it.
 			f.Rules = append(f.Rules, fenceRule{Path: "/", Access: mayWrite | socketRight})
 		case s.Write && s.Each:
 			f.Rules = append(f.Rules, fenceRule{Path: "/", Access: mayWrite})
@@ -74,7 +74,7 @@ func landlockVersion() int {
 	return int(v)
 }
 
-// handled returns all that a version can restrict and that is to be restricted.
+// handled returns the rights that the fence restricts with a version of Landlock.
 func (f fence) handled(version int) unix.LandlockRulesetAttr {
 	attr := unix.LandlockRulesetAttr{Handled_access_fs: mayWrite | unix.LANDLOCK_ACCESS_FS_MAKE_SOCK | unix.LANDLOCK_ACCESS_FS_MAKE_CHAR | unix.LANDLOCK_ACCESS_FS_MAKE_BLOCK}
 	if version < 2 {
@@ -98,8 +98,8 @@ func (f fence) handled(version int) unix.LandlockRulesetAttr {
 // errNoLandlock says that the kernel has no Landlock.
 var errNoLandlock = errors.New("this kernel has no landlock")
 
-// close closes the fence around the calling thread. It has no new privileges by
-// then. What a rule names and is not there needs no rule.
+// close restricts the calling thread, which has no_new_privs set by then. It skips rules
+// for paths that do not exist.
 func (f fence) close() error {
 	version := landlockVersion()
 	if version == 0 {
@@ -108,7 +108,7 @@ func (f fence) close() error {
 	return closeAround(f.handled(version), f.Rules)
 }
 
-// closeAround restricts the calling thread to the rules in all that attr names.
+// closeAround restricts the calling thread to the rules, for all rights in attr.
 func closeAround(attr unix.LandlockRulesetAttr, rules []fenceRule) error {
 	set, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, uintptr(unsafe.Pointer(&attr)), unsafe.Offsetof(attr.Quiet_access_fs), 0)
 	if errno != 0 {

@@ -16,8 +16,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Session runs commands with one policy. It may be used by many goroutines:
-// each command has a cell of its own while it runs.
+// A Session runs commands with one policy. Many goroutines may use it: each command has
+// its own cell while it runs.
 type Session struct {
 	policy Policy
 	now    func() time.Time
@@ -28,13 +28,13 @@ type Session struct {
 
 	mu    sync.Mutex
 	idle  []*wire         // cells that wait for a command
-	cells map[*wire]bool  // all of them
-	next  map[*wire]*work // where the next command of a cell keeps its changes
+	cells map[*wire]bool  // all cells
+	next  map[*wire]*work // the place for the changes of a cell's next command
 	works int             // so many were begun
 	ended bool
 }
 
-// A keeper is the wire to a holder. Sessions may share one.
+// A keeper is the wire to a holder. Sessions may share a holder.
 type keeper struct {
 	*wire
 	asking sync.Mutex
@@ -55,12 +55,12 @@ func (k *keeper) end() error {
 	return err
 }
 
-// startHolder starts a session that has a holder, and no cell yet.
+// startHolder starts a session with a holder and no cell.
 func startHolder(p Policy, now func() time.Time) (*Session, error) {
 	return startKeeper(holdingOf(p.Network), p, now)
 }
 
-// startKeeper is startHolder for one that is told what to be.
+// startKeeper starts a session with a holder that has the given namespaces and ids.
 func startKeeper(h holding, p Policy, now func() time.Time) (*Session, error) {
 	s, wait, err := launched(h, p, now)
 	if err != nil {
@@ -75,8 +75,8 @@ func startKeeper(h holding, p Policy, now func() time.Time) (*Session, error) {
 	return s, nil
 }
 
-// launched starts the holder of a session with namespaces of its own. The caller waits for
-// the launcher, which is done when the holder speaks.
+// launched starts the holder of a session. The caller calls wait after the report of the
+// holder, when the launcher is done.
 func launched(h holding, p Policy, now func() time.Time) (s *Session, wait func(), err error) {
 	near, far, err := newWires()
 	if err != nil {
@@ -101,10 +101,10 @@ func launched(h holding, p Policy, now func() time.Time) (s *Session, wait func(
 	return newSession(p, now, holder), wait, nil
 }
 
-// isSmall reports whether this process has little memory. The kernel copies its page tables
-// for a process with a user namespace, which takes less time than a launcher then. A holder
-// that keeps layers is asked for only where namespaces have worked: where they do not, Go
-// leaves the pipe open that the process would have got its ids by.
+// isSmall reports whether this process has little memory. For a process with a user
+// namespace, the kernel copies the page tables of its parent. If they are small, that
+// takes less time than a launcher. Only a holder for overlays is started this way, where
+// namespaces are known to work: if they do not, Go leaves a pipe open.
 func isSmall() bool {
 	const most = 64 << 20
 	data, err := os.ReadFile("/proc/self/statm")
@@ -120,7 +120,7 @@ func newSession(p Policy, now func() time.Time, holder *keeper) *Session {
 	return s
 }
 
-// startOn starts a session with a cell of a holder that there is.
+// startOn starts a session with a cell of an existing holder.
 func startOn(holder *keeper, p Policy, now func() time.Time) (*Session, error) {
 	s := newSession(p, now, holder)
 	s.plan.Apart = p.Kept.network && !p.Network
@@ -133,7 +133,7 @@ func startOn(holder *keeper, p Policy, now func() time.Time) (*Session, error) {
 	return s, nil
 }
 
-// startNamespaces starts a session with a cell.
+// startNamespaces starts a session with a cell at the level namespaces.
 func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 	if p.Kept.mounted() && p.Kept.holder != nil {
 		if p.Network && !p.Kept.network {
@@ -145,13 +145,13 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.newCell(s.plan) // asked for before there is a holder to answer: it finds the question
+	c, err := s.newCell(s.plan) // sent before the holder has started, which reads it then
 	if wrong := heard(s.holder.wire); wrong != nil {
-		err = wrong // it says why nobody took the question
+		err = wrong // the holder's own error is the cause
 	}
 	wait()
 	if err == nil {
-		err = heard(c) // that namespaces can be made does not say that a tree can
+		err = heard(c) // the tree may fail even if the namespaces work
 	}
 	if err != nil {
 		s.drop(c)
@@ -162,13 +162,13 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 	return s, nil
 }
 
-// heard waits for the first words of a part.
+// heard waits for the report of a part.
 func heard(w *wire) error {
 	_, err := given(w)
 	return err
 }
 
-// given is heard for a part that has files to give.
+// given waits for the report of a part, and returns the files that come with it.
 func given(w *wire) (files []int, err error) {
 	w.wait(patience)
 	defer w.wait(0)
@@ -182,7 +182,7 @@ func given(w *wire) (files []int, err error) {
 	return files, nil
 }
 
-// Close ends the session with all that is in it.
+// Close ends the session with all its cells and commands.
 func (s *Session) Close() error {
 	if s.holder == nil {
 		return nil
@@ -192,7 +192,7 @@ func (s *Session) Close() error {
 	s.ended, s.idle, s.next = true, nil, nil
 	for c := range cells {
 		if !slices.Contains(idle, c) {
-			unix.Shutdown(c.fd, unix.SHUT_RDWR) // what runs there is not waited for
+			unix.Shutdown(c.fd, unix.SHUT_RDWR) // do not wait for its command
 		}
 	}
 	s.mu.Unlock()
@@ -203,14 +203,14 @@ func (s *Session) Close() error {
 		s.forget(w)
 	}
 	var err error
-	if !s.policy.Kept.mounted() { // it is not the session's own otherwise
+	if !s.policy.Kept.mounted() { // otherwise the holder belongs to Kept
 		err = s.holder.end()
 	}
 	s.groups.drop(nil)
 	return err
 }
 
-// waiting returns a cell that waits, nil for none.
+// waiting returns an idle cell, nil for none.
 func (s *Session) waiting() (*wire, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -226,7 +226,7 @@ func (s *Session) waiting() (*wire, error) {
 	return c, nil
 }
 
-// cell returns one that waits, or a new one.
+// cell returns an idle cell, or a new one.
 func (s *Session) cell() (*wire, error) {
 	if c, err := s.waiting(); c != nil || err != nil {
 		return c, err
@@ -245,7 +245,8 @@ func (s *Session) cell() (*wire, error) {
 	return c, nil
 }
 
-// newCell asks the holder for a cell with a plan, which says when it is ready.
+// newCell asks the holder for a cell with a plan. The cell sends a report when it is
+// ready.
 func (s *Session) newCell(p plan) (*wire, error) {
 	near, far, err := newWires()
 	if err != nil {
@@ -273,7 +274,7 @@ func (s *Session) newCell(p plan) (*wire, error) {
 	return near, err
 }
 
-// put takes back a cell that has run a command.
+// put makes a cell that has run a command idle.
 func (s *Session) put(c *wire) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -284,7 +285,7 @@ func (s *Session) put(c *wire) {
 	s.idle = append(s.idle, c)
 }
 
-// drop gives up a cell.
+// drop closes a cell and removes its groups.
 func (s *Session) drop(w *wire) {
 	if w == nil {
 		return
@@ -292,7 +293,7 @@ func (s *Session) drop(w *wire) {
 	s.mu.Lock()
 	next := s.next[w]
 	delete(s.next, w)
-	delete(s.cells, w) // who ends the session does not reach for it from here on
+	delete(s.cells, w) // Close does not use it any more
 	s.mu.Unlock()
 	w.Close()
 	s.groups.drop(w)
@@ -301,8 +302,8 @@ func (s *Session) drop(w *wire) {
 	}
 }
 
-// order tells a cell to run a command, and returns the cell. One that has ended
-// while it waited is given up for another.
+// order sends an order to a cell, and returns the cell. If an idle cell has ended, it
+// uses another one.
 func (s *Session) order(o order, streams ...int) (*wire, *work, error) {
 	for {
 		w, err := s.cell()
@@ -320,7 +321,7 @@ func (s *Session) order(o order, streams ...int) (*wire, *work, error) {
 	}
 }
 
-// orderOf tells this cell to run a command.
+// orderOf sends an order to one cell.
 func (s *Session) orderOf(w *wire, o order, streams ...int) (*work, error) {
 	s.limit(&o, w)
 	changes, err := s.turn(w, &o)
@@ -340,8 +341,8 @@ func (s *Session) commanded(c Command, l Limits) order {
 		Memory: l.Memory, Processes: l.Processes, Files: l.Files, FileSize: l.FileSize}
 }
 
-// settled returns variables with the last value of each alone: programs do not
-// agree which one counts. A name that comes last without a value is none.
+// settled returns each variable once, with its last value, because programs do not agree
+// which one counts. It omits a variable whose last entry has no value.
 func settled(env []string) []string {
 	last := make(map[string]int)
 	for i, e := range env {
@@ -357,8 +358,8 @@ func settled(env []string) []string {
 	return list
 }
 
-// await waits for what comes of an order. When the caller does not want it any
-// more the cell is told; one that does not answer in time is given up.
+// await waits for the verdict of an order. If the context ends, it asks the cell to end
+// the command. It returns an error if no verdict arrives in time.
 func (w *wire) await(ctx context.Context, most time.Duration) (v verdict, err error) {
 	told := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
@@ -369,12 +370,13 @@ func (w *wire) await(ctx context.Context, most time.Duration) (v verdict, err er
 	_, err = w.receive(&v)
 	w.wait(0)
 	if !stop() {
-		<-told // it would be taken for the next order's
+		<-told // the cell would take it for the next order
 	}
 	return v, err
 }
 
-// Run runs a command and returns when it and all that it started are gone.
+// Run runs a command, and returns when the command and every process that it started have
+// ended.
 func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{Stopped: true, Level: s.level}, fmt.Errorf("jail: %w", err)
@@ -436,21 +438,21 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	return s.completed(c, v, changes, r)
 }
 
-// left reads what a shell has told that was given variables.
+// left returns what a shell has reported of its directory and variables.
 func (s *Session) left(told Output, given []string) *Left {
 	same := func(text string) string { return text }
-	if s.level == Landlock { // where commands have the host's names
+	if s.level == Landlock { // commands see the host's paths
 		return leftOf(told, given, s.plan.inside, s.plan.insideAll)
 	}
 	return leftOf(told, given, same, same)
 }
 
-// result returns what a verdict says of a command that was begun then.
+// result returns the result of a command from its verdict.
 func (s *Session) result(ctx context.Context, v verdict, began time.Time, l Limits) Result {
 	return Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil, Loose: s.loose(), Limits: l, NoSockets: v.NoSockets}
 }
 
-// completed adds to the result of a command what it has changed, and how it ended.
+// completed adds the changes of a command and its exit code to its result.
 func (s *Session) completed(c Command, v verdict, changes *work, r Result) (Result, error) {
 	r.Direct = changes == nil
 	if changes != nil {
