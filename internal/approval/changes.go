@@ -18,6 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -165,7 +166,7 @@ func (l *ChangeSet) Notes() []string {
 	var notes []string
 	for _, why := range slices.Sorted(maps.Keys(l.notes)) {
 		n := l.notes[why]
-		text := "skipped " + Count(max(n.count, 1), "file") + " " + why
+		text := "skipped " + visible.Count(max(n.count, 1), "file") + " " + why
 		if !strings.HasPrefix(why, "in .git") {
 			text += ": " + sandbox.Shown(n.first)
 			if n.count > 1 {
@@ -208,17 +209,9 @@ func ListNames(inside []string) string {
 		names = append(names, sandbox.Shown(jail.Outside(name)))
 	}
 	if len(names) > 10 {
-		return strings.Join(names[:10], ", ") + " and " + Count(len(names)-10, "more")
+		return strings.Join(names[:10], ", ") + " and " + fmt.Sprintf("%d more", len(names)-10)
 	}
 	return strings.Join(names, ", ")
-}
-
-// Count says how many of something there are.
-func Count(n int, what string) string {
-	if n == 1 || what == "more" {
-		return fmt.Sprintf("%d %s", n, what)
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // summary returns one line about what is applied.
@@ -232,7 +225,7 @@ func (l *ChangeSet) summary() string {
 	}
 	text := strings.Join(first, ", ")
 	if more := len(l.entries) - len(first); more > 0 {
-		text += " and " + Count(more, "more")
+		text += " and " + fmt.Sprintf("%d more", more)
 	}
 	return text
 }
@@ -469,14 +462,14 @@ func (l *ChangeSet) addTree(e entry, c *tool.Change, b *budget) {
 		return true
 	})
 	if names > 0 {
-		c.About += fmt.Sprintf(", with %s", Count(names, "name"))
+		c.About += fmt.Sprintf(", with %s", visible.Count(names, "name"))
 		c.Base = hex.EncodeToString(sum.Sum(nil))
 	}
 	switch more := names - len(c.Tree); {
 	case err != nil:
 		c.Omitted = "the directory cannot be read"
 	case more > 0:
-		c.Omitted = Count(more, "name") + " of the directory, too many to list"
+		c.Omitted = visible.Count(more, "name") + " of the directory, too many to list"
 	}
 }
 

@@ -120,7 +120,4 @@ func TestC10ListNames(t *testing.T) {
 	if got := approval.ListNames(inside); !strings.HasPrefix(got, "/0, /1, ") || !strings.HasSuffix(got, "/9 and 2 more") {
 		t.Errorf("got %s", got)
 	}
-	if got := approval.Count(1, "file") + approval.Count(2, "file") + approval.Count(2, "more"); got != "1 file2 files2 more" {
-		t.Errorf("got %s", got)
-	}
 }

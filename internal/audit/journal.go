@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -234,7 +235,7 @@ func (j *Journal) Close() error {
 	if err != nil {
 		j.mu.Lock()
 		if lost := len(j.next.entries); lost > 0 {
-			err = fmt.Errorf("%w; not written to the journal: %s", err, counted(uint64(lost), "record"))
+			err = fmt.Errorf("%w; not written to the journal: %s", err, visible.Count(uint64(lost), "record"))
 		}
 		j.mu.Unlock()
 	}

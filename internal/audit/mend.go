@@ -4,6 +4,7 @@ import (
 	"fmt"
 
 	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 // The codes of Mend records.
@@ -27,21 +28,21 @@ func (s *sealer) follow(t state.Tail, last func() ([]byte, error)) (head, []Reco
 		h.link = l
 		what = fmt.Sprintf("the head is missing or damaged; any records after %d may be gone", l.number)
 	case h.count > t.Count:
-		what = fmt.Sprintf("gone: %s up to %d; the last had the hash %x", counted(h.count-t.Count, "record"), h.number, h.hash)
+		what = fmt.Sprintf("gone: %s up to %d; the last had the hash %x", visible.Count(h.count-t.Count, "record"), h.number, h.hash)
 	case h.count < whole:
-		what = fmt.Sprintf("the head counts %s, and there are %d", counted(h.count, "line"), whole)
+		what = fmt.Sprintf("the head counts %s, and there are %d", visible.Count(h.count, "line"), whole)
 	default:
 		beyond, known := t.Beyond[h.count-whole:], h.number
 		for i, line := range beyond {
 			p := s.place(line)
 			if !p.follows(h.link) {
-				what = fmt.Sprintf("not of this journal: %s after record %d", counted(uint64(len(beyond)-i), "line"), h.number)
+				what = fmt.Sprintf("not of this journal: %s after record %d", visible.Count(uint64(len(beyond)-i), "line"), h.number)
 				break
 			}
 			h.link = p.link
 		}
 		if n := h.number - known; n > 0 {
-			behind = fmt.Sprintf("%s that the head did not count, %d to %d; if there were more after them, they are gone", counted(n, "record"), known+1, h.number)
+			behind = fmt.Sprintf("%s that the head did not count, %d to %d; if there were more after them, they are gone", visible.Count(n, "record"), known+1, h.number)
 		}
 	}
 	h.count = t.Count
@@ -53,17 +54,9 @@ func (s *sealer) follow(t state.Tail, last func() ([]byte, error)) (head, []Reco
 		mends = append(mends, Record{Kind: Mend, Code: Broken, Note: what})
 	}
 	if t.Torn > 0 {
-		mends = append(mends, Record{Kind: Mend, Code: Torn, Note: fmt.Sprintf("dropped %s of a line that was not whole", counted(uint64(t.Torn), "byte"))})
+		mends = append(mends, Record{Kind: Mend, Code: Torn, Note: fmt.Sprintf("dropped %s of a line that was not whole", visible.Count(uint64(t.Torn), "byte"))})
 	}
 	return h, mends, nil
-}
-
-// counted returns a number and what is counted.
-func counted(n uint64, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
 }
 
 // lastLink returns the last line as a link. A foreign line is numbered by its position.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 // A Report is the result of Verify.
@@ -293,7 +294,7 @@ func (v *verifier) end() {
 	case !v.headed:
 		v.bad(next, "the sealed head is missing or damaged: any records from here on may be gone")
 	case v.head.count > count:
-		v.bad(next, fmt.Sprintf("gone from the end: %s, removed or lost with the power", counted(v.head.count-count, "record")))
+		v.bad(next, fmt.Sprintf("gone from the end: %s, removed or lost with the power", visible.Count(v.head.count-count, "record")))
 	case v.known != v.head.link:
 		v.mixed(next, fmt.Sprintf("the sealed head names another record %d as the last: one of the two is from another copy of this journal", v.head.number))
 	}

@@ -34,9 +34,9 @@ func (a Attachments) RefusalReason(name string, count int, total int64) string {
 	case a.Unlimited:
 		return ""
 	case max(count, 1) > a.Max:
-		return plural(int64(max(count, 1)), "attachment") + ", at most " + strconv.Itoa(a.Max)
+		return formatCount(int64(max(count, 1)), "attachment") + ", at most " + strconv.Itoa(a.Max)
 	case total > a.Bytes:
-		return plural(total, "byte") + " in all, at most " + strconv.FormatInt(a.Bytes, 10)
+		return formatCount(total, "byte") + " in all, at most " + strconv.FormatInt(a.Bytes, 10)
 	}
 	return ""
 }
@@ -102,7 +102,7 @@ func union(a, b []string) []string {
 	return slices.Compact(all)
 }
 
-func plural(n int64, word string) string {
+func formatCount(n int64, word string) string {
 	if n == 1 {
 		return "1 " + word
 	}

@@ -89,6 +89,14 @@ func Amount(n int64) string {
 	return fmt.Sprintf("%d MB", n/1_000_000)
 }
 
+// Count returns a number with its noun: 1 file, 2 files.
+func Count[N int | int64 | uint64](n N, noun string) string {
+	if n == 1 {
+		return "1 " + noun
+	}
+	return fmt.Sprintf("%d %ss", n, noun)
+}
+
 // JSON returns a document, indented, with a line end. What is not plain in it
 // is written as JSON writes it: it reads back as the same value.
 func JSON(document any) ([]byte, error) { return encoded(document, "  ") }

@@ -217,3 +217,11 @@ func TestEveryCharacter(t *testing.T) {
 		mustBePlain(t, "Text", visible.Text("a"+string(r)), "\n\t")
 	}
 }
+
+func TestCount(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 files", 1: "1 file", 2: "2 files"} {
+		if got := visible.Count(n, "file"); got != want {
+			t.Errorf("%d: got %q, want %q", n, got, want)
+		}
+	}
+}

@@ -8,6 +8,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -72,7 +73,7 @@ terminal to ask at.`,
 			return showDryRun(cmd, w, r)
 		}
 		if yes {
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: applying %s unseen (--yes)\n", counted(len(r.Files), "changed file"))
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: applying %s unseen (--yes)\n", visible.Count(len(r.Files), "changed file"))
 		}
 		return f.callWith(cmd, "apply_changes", map[string]any{"paths": append([]string{}, names[len(paths):]...), "hunks": append([]string{}, parts...), "merge": merge, "overwrite": overwrite})
 	}
@@ -173,7 +174,7 @@ no terminal to ask at.`,
 			names = []string{"/"}
 		}
 		if yes {
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: discarding %s unseen (--yes)\n", counted(len(r.Files), "changed file"))
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: discarding %s unseen (--yes)\n", visible.Count(len(r.Files), "changed file"))
 		}
 		return f.callWith(cmd, "discard_changes", map[string]any{"paths": names})
 	}

@@ -32,7 +32,7 @@ func (q *question) choicesIf(whole, more bool) []string {
 	} else {
 		keys = append(keys, "[n]o")
 		if more {
-			keys = append(keys, "[v]iew all "+counted(q.lines(), "line"))
+			keys = append(keys, "[v]iew all "+visible.Count(q.lines(), "line"))
 		}
 		if digest, ok := q.digest(); ok {
 			keys = append(keys, "[y "+digest+"] yes, unseen")

@@ -254,7 +254,7 @@ func (s *sheet) change(c tool.Change) string {
 			}
 		}
 		if c.Op == tool.Create && less == 0 {
-			size = append(size, counted(more, "line"))
+			size = append(size, visible.Count(more, "line"))
 		} else {
 			size = append(size, fmt.Sprintf("+%d -%d", more, less))
 		}
@@ -306,7 +306,7 @@ func (s *sheet) arguments(r tool.Request) {
 			continue
 		}
 		lines := strings.Split(value, "\n")
-		s.body = append(s.body, row{Mark: argument, Text: s.name(key) + ": " + counted(len(lines), "line")})
+		s.body = append(s.body, row{Mark: argument, Text: s.name(key) + ": " + visible.Count(len(lines), "line")})
 		for _, line := range lines {
 			s.body = append(s.body, row{Mark: content, Text: s.text(line)})
 		}

@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -326,10 +327,10 @@ func printVerdict(w io.Writer, r audit.Report, folder string) {
 	case r.Records == 0:
 		fmt.Fprintln(w, "no records yet")
 	default:
-		fmt.Fprintf(w, "%s, chain whole, head sealed %s\n", counted(int(r.Records), "record"), r.Head.Local().Format("2006-01-02 15:04 MST"))
+		fmt.Fprintf(w, "%s, chain whole, head sealed %s\n", visible.Count(int(r.Records), "record"), r.Head.Local().Format("2006-01-02 15:04 MST"))
 	}
 	if r.Behind > 0 {
-		fmt.Fprintf(w, "the sealed head is %s behind: a process was killed there, the power failed, or an older head was put back\n", counted(int(r.Behind), "record"))
+		fmt.Fprintf(w, "the sealed head is %s behind: a process was killed there, the power failed, or an older head was put back\n", visible.Count(int(r.Behind), "record"))
 	}
 	for _, m := range r.Mended {
 		fmt.Fprintf(w, "mended at record %d: %s\n", m.Number, m.Note)

@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -118,7 +119,7 @@ func (d sessionDocument) String() string {
 	if d.Copy {
 		what = "on a copy, "
 	}
-	return fmt.Sprintf("session %s, %sbegun %s, keeps %s, %s", d.ID, what, d.Begun.Local().Format("2006-01-02 15:04"), counted(d.Files, "file"), tool.FormatSize(d.Bytes))
+	return fmt.Sprintf("session %s, %sbegun %s, keeps %s, %s", d.ID, what, d.Begun.Local().Format("2006-01-02 15:04"), visible.Count(d.Files, "file"), tool.FormatSize(d.Bytes))
 }
 
 func printChanges(w io.Writer, about sessionDocument, list []session.FileChange, diff bool) {
@@ -210,7 +211,7 @@ func what(c session.FileChange) string {
 	case c.Kind == overlay.Symlink:
 		return "a link to " + sandbox.Shown(c.LinkTarget)
 	case c.Kind == overlay.Dir:
-		return counted(c.Files, "file") + ", " + tool.FormatSize(c.Size)
+		return visible.Count(c.Files, "file") + ", " + tool.FormatSize(c.Size)
 	case c.Op == overlay.Delete && c.OldKind == overlay.Dir:
 		return "a folder, with all in it"
 	case c.Binary:

@@ -337,7 +337,7 @@ func (b *backlog) add(to *stream, mark string, text []byte) {
 func (b *backlog) take() []waiting {
 	all := b.head
 	if b.lines > 0 {
-		all = append(all, waiting{to: b.last, text: fmt.Sprintf("golem: %s of output dropped while a question was open\n", counted(b.lines, "line"))})
+		all = append(all, waiting{to: b.last, text: fmt.Sprintf("golem: %s of output dropped while a question was open\n", visible.Count(b.lines, "line"))})
 	}
 	all = append(all, b.tail...)
 	*b = backlog{}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 // A copying tells how far the copy of a session is, if that takes long: at a terminal
@@ -44,7 +45,7 @@ func (c *copying) tell(p overlay.Progress) error {
 	c.far = p
 	if c.screen.file != nil && now.Sub(c.began) >= quiet && now.Sub(c.told) >= again {
 		c.told = now
-		c.line(fmt.Sprintf("copying: %d of %s, %s of %s", p.Files, counted(p.TotalFiles, "file"), tool.FormatSize(p.Bytes), tool.FormatSize(p.TotalBytes)))
+		c.line(fmt.Sprintf("copying: %d of %s, %s of %s", p.Files, visible.Count(p.TotalFiles, "file"), tool.FormatSize(p.Bytes), tool.FormatSize(p.TotalBytes)))
 	}
 	return context.Cause(c.ctx)
 }
@@ -64,7 +65,7 @@ func (c *copying) end(whole bool) {
 		fmt.Fprint(c.screen.w, "\r")
 	case c.began.IsZero() || took < quiet || !whole || c.noted:
 	default:
-		text := fmt.Sprintf("golem: copied %s, %s, in %.1f s", counted(c.far.Files, "file"), tool.FormatSize(c.far.Bytes), took.Seconds())
+		text := fmt.Sprintf("golem: copied %s, %s, in %.1f s", visible.Count(c.far.Files, "file"), tool.FormatSize(c.far.Bytes), took.Seconds())
 		if c.width > 0 {
 			c.line(text)
 			text = ""

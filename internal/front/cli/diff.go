@@ -214,7 +214,7 @@ func (d *dirStat) add(c session.FileChange) {
 }
 
 func (d *dirStat) String() string {
-	return fmt.Sprintf("%s (+%d -%d)", counted(d.files, "file"), d.added, d.removed)
+	return fmt.Sprintf("%s (+%d -%d)", visible.Count(d.files, "file"), d.added, d.removed)
 }
 
 // topDir returns the first directory of a path, without those that lead upwards.
@@ -292,7 +292,7 @@ func (v *reviewText) notes() {
 func (w *workSession) skippedBy(r *session.Review) []string {
 	var lines []string
 	if r.Git > 0 {
-		text := fmt.Sprintf("skipped %s in .git (golem never applies changes there)", counted(r.Git, "file"))
+		text := fmt.Sprintf("skipped %s in .git (golem never applies changes there)", visible.Count(r.Git, "file"))
 		if r.Refs {
 			text += "; the session keeps its commits"
 		}
@@ -352,7 +352,7 @@ func total(r *session.Review) string {
 	for _, c := range r.Files {
 		added, removed = added+c.Added, removed+c.Removed
 	}
-	return fmt.Sprintf("%s changed, +%d -%d", counted(len(r.Files), "file"), added, removed)
+	return fmt.Sprintf("%s changed, +%d -%d", visible.Count(len(r.Files), "file"), added, removed)
 }
 
 // slash is what the path of a directory ends with.
@@ -371,8 +371,8 @@ func age(t time.Time) string {
 	case d < time.Hour:
 		return fmt.Sprintf("%d min ago", int(d.Minutes()))
 	case d < 24*time.Hour:
-		return counted(int(d.Hours()), "hour") + " ago"
+		return visible.Count(int(d.Hours()), "hour") + " ago"
 	default:
-		return counted(int(d.Hours()/24), "day") + " ago"
+		return visible.Count(int(d.Hours()/24), "day") + " ago"
 	}
 }

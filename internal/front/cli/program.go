@@ -171,7 +171,7 @@ Exit code 0 is none, 2 is some.`,
 				return err
 			}
 		} else if len(problems) == 0 {
-			fmt.Fprintf(cmd.OutOrStdout(), "no problems: %s, %s\n", counted(len(p.Project.Mounts), "mount"), counted(len(p.Workers), "worker"))
+			fmt.Fprintf(cmd.OutOrStdout(), "no problems: %s, %s\n", visible.Count(len(p.Project.Mounts), "mount"), visible.Count(len(p.Workers), "worker"))
 			for _, program := range p.TrustRequest().ForeignPrograms() {
 				fmt.Fprintf(cmd.OutOrStdout(), "  %s: %s\n", visible.Text(program.From), visible.Text(program.What))
 			}
@@ -210,13 +210,6 @@ func problemsOf(err error) []lintProblem {
 		list = append(list, lintProblem{placeOf(p.Place), visible.Text(p.What), visible.Text(p.Hint)})
 	}
 	return list
-}
-
-func counted(n int, word string) string {
-	if n == 1 {
-		return "1 " + word
-	}
-	return fmt.Sprintf("%d %ss", n, word)
 }
 
 func newConfig() *cobra.Command {

@@ -11,6 +11,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 // A dryStep is what a worker could do in a run, without a model.
@@ -76,7 +77,7 @@ func (d *dryStep) print(w io.Writer, indent string) {
 	if len(d.Hosts) > 0 {
 		network = "network " + strings.Join(d.Hosts, ", ")
 	}
-	fmt.Fprintf(w, "%s%s  %s; %s; %s below it\n", indent, d.Name, files, network, counted(d.Depth, "call"))
+	fmt.Fprintf(w, "%s%s  %s; %s; %s below it\n", indent, d.Name, files, network, visible.Count(d.Depth, "call"))
 	list := func(word string, names []string) {
 		if len(names) > 0 {
 			fmt.Fprintf(w, "%s  %s: %s\n", indent, word, strings.Join(names, ", "))

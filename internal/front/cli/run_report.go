@@ -275,12 +275,12 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 		if !o.OK() {
 			word = string(o.End)
 		}
-		fmt.Fprintf(r.errs, "%s  %s, %s (%d ok, %d refused), %s; %s; session %s\n", word, counted(s.Workers, "worker"), counted(s.Calls, "call"), s.Calls-s.Refused, s.Refused,
-			counted(s.Asked, "question"), r.costs(s), r.session)
+		fmt.Fprintf(r.errs, "%s  %s, %s (%d ok, %d refused), %s; %s; session %s\n", word, visible.Count(s.Workers, "worker"), visible.Count(s.Calls, "call"), s.Calls-s.Refused, s.Refused,
+			visible.Count(s.Asked, "question"), r.costs(s), r.session)
 		if len(s.By) > 1 {
 			for _, name := range slices.Sorted(maps.Keys(s.By)) {
 				share := s.By[name]
-				fmt.Fprintf(r.errs, "      %s: %s, %s\n", visible.Text(name), counted(int(share.Turns), "answer"), tokens(share.Tokens.Input+share.Tokens.CacheRead+share.Tokens.CacheWrite, share.Tokens.Output, share.Cost, s.Unpriced))
+				fmt.Fprintf(r.errs, "      %s: %s, %s\n", visible.Text(name), visible.Count(int(share.Turns), "answer"), tokens(share.Tokens.Input+share.Tokens.CacheRead+share.Tokens.CacheWrite, share.Tokens.Output, share.Cost, s.Unpriced))
 			}
 		}
 		r.balanced()
@@ -304,9 +304,9 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 		switch {
 		case r.json:
 		case s.Dropped == s.Nobody:
-			fmt.Fprintf(r.errs, "golem: %s needed consent and got none; --approval interactive asks, --approval approve_all lets all pass\n", counted(s.Nobody, "call"))
+			fmt.Fprintf(r.errs, "golem: %s needed consent and got none; --approval interactive asks, --approval approve_all lets all pass\n", visible.Count(s.Nobody, "call"))
 		default:
-			fmt.Fprintf(r.errs, "golem: %s needed consent and got no answer; golem approvals lists them, --approval approve_all lets all pass\n", counted(s.Nobody, "call"))
+			fmt.Fprintf(r.errs, "golem: %s needed consent and got no answer; golem approvals lists them, --approval approve_all lets all pass\n", visible.Count(s.Nobody, "call"))
 		}
 		return exit(exitDenied)
 	}

@@ -16,6 +16,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -66,7 +67,7 @@ func (f *programFlags) scan(cmd *cobra.Command, args []string, onlyHeld bool) er
 		var caught signaled
 		if errors.As(err, &caught) {
 			s.printHeld()
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: stopped after %s; there may be more to find\n", counted(s.count, "file"))
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: stopped after %s; there may be more to find\n", visible.Count(s.count, "file"))
 			return caught.code()
 		}
 		if err != nil {
@@ -206,7 +207,7 @@ func (s *scanning) end() error {
 		if s.leftOut > 0 {
 			left = fmt.Sprintf("; %d left out: links, pipes, .git", s.leftOut)
 		}
-		fmt.Fprintf(s.cmd.OutOrStdout(), "%s scanned, %d held back (!)%s\n", counted(s.count, "file"), s.holds, left)
+		fmt.Fprintf(s.cmd.OutOrStdout(), "%s scanned, %d held back (!)%s\n", visible.Count(s.count, "file"), s.holds, left)
 		for _, line := range s.about() {
 			fmt.Fprintln(s.cmd.OutOrStdout(), "  "+line)
 		}
@@ -228,7 +229,7 @@ func (s *scanning) about() []string {
 			line = fmt.Sprintf("%s found %d %s", name, n, about)
 		}
 		if missed := s.count - s.saw[name]; works && missed > 0 {
-			line += ", but " + counted(missed, "file") + " not seen whole"
+			line += ", but " + visible.Count(missed, "file") + " not seen whole"
 		}
 		lines = append(lines, line)
 	}

@@ -51,7 +51,7 @@ golem sessions show ID tells what was said and done in one.`,
 			if d.Copy {
 				on = "on a copy"
 			}
-			rows = append(rows, []string{d.ID, minute(d.Begun), minute(d.Used), counted(d.Files, "file"), tool.FormatSize(d.Bytes), on, visible.Line(d.Input, maxToldInput)})
+			rows = append(rows, []string{d.ID, minute(d.Begun), minute(d.Used), visible.Count(d.Files, "file"), tool.FormatSize(d.Bytes), on, visible.Line(d.Input, maxToldInput)})
 		}
 		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), map[string]any{"sessions": documents})
@@ -136,7 +136,7 @@ Exit code 0 is all removed, 1 some left alone.`,
 		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), map[string]any{"removed": removed, "busy": busy, "kept": kept})
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", counted(len(removed), "session"))
+		fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", visible.Count(len(removed), "session"))
 		for _, id := range busy {
 			fmt.Fprintf(cmd.OutOrStdout(), "left alone: another golem works on session %s\n", id)
 		}

@@ -10,6 +10,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 func newStatus() *cobra.Command {
@@ -92,7 +93,7 @@ func (s sessionStatus) row(w *workSession, r *session.Review) []string {
 	if s.Commits {
 		commits = "keeps commits"
 	}
-	return []string{s.ID, s.What, age(s.Used), counted(s.Files, "file"), fmt.Sprintf("+%d -%d", s.Added, s.Removed), commits, warningsOf(w, r)}
+	return []string{s.ID, s.What, age(s.Used), visible.Count(s.Files, "file"), fmt.Sprintf("+%d -%d", s.Added, s.Removed), commits, warningsOf(w, r)}
 }
 
 // warningsOf sums up the flags of a session in one line.
@@ -118,7 +119,7 @@ func warningsOf(w *workSession, r *session.Review) string {
 		parts = append(parts, fmt.Sprintf("%d files become code (%s, …)", len(code), first))
 	}
 	if others > 0 {
-		parts = append(parts, counted(others, "warning"))
+		parts = append(parts, visible.Count(others, "warning"))
 	}
 	if len(parts) == 0 {
 		return ""
@@ -168,7 +169,7 @@ func printStatus(cmd *cobra.Command, d statusDocument, rows [][]string) {
 		return
 	}
 	if len(rows) > 0 {
-		fmt.Fprintf(out, "%s with changes\n", counted(len(rows), "session"))
+		fmt.Fprintf(out, "%s with changes\n", visible.Count(len(rows), "session"))
 		printColumns(out, rows)
 	}
 	wait := func(n int) string {
@@ -182,10 +183,10 @@ func printStatus(cmd *cobra.Command, d statusDocument, rows [][]string) {
 		if n == 1 {
 			command = "golem approve " + d.Approvals[0]
 		}
-		fmt.Fprintf(out, "%s %s: %s\n", counted(n, "approval"), wait(n), command)
+		fmt.Fprintf(out, "%s %s: %s\n", visible.Count(n, "approval"), wait(n), command)
 	}
 	if n := len(d.Staged); n > 0 {
-		fmt.Fprintf(out, "%s %s for review: golem review\n", counted(n, "commit"), wait(n))
+		fmt.Fprintf(out, "%s %s for review: golem review\n", visible.Count(n, "commit"), wait(n))
 	}
 	if len(rows) > 0 {
 		fmt.Fprintln(out, "next: golem diff, golem apply, golem discard")

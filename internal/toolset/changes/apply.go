@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -219,7 +220,7 @@ func (a application) some(c jail.Standing, numbers []int) ([]byte, error) {
 		return nil, no("its hunks cannot be told apart")
 	}
 	if most := slices.Max(numbers); most > count {
-		return nil, no(fmt.Sprintf("it has %s, and no hunk %d", approval.Count(count, "hunk"), most))
+		return nil, no(fmt.Sprintf("it has %s, and no hunk %d", visible.Count(count, "hunk"), most))
 	}
 	return []byte(text), nil
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -55,7 +56,7 @@ func discardTool(k Keeper) tool.Tool {
 				if err != nil {
 					return tool.Result{}, failed(name, err)
 				}
-				return tool.Result{Text: "discarded: " + approval.Count(count, "change"), Brief: true}, nil
+				return tool.Result{Text: "discarded: " + visible.Count(count, "change"), Brief: true}, nil
 			}, given(k, list, unfit)...), nil
 		}
 		return tool.NewChangePlan(prepare), nil // nothing that is in a directory changes

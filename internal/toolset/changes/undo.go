@@ -15,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/undo"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -138,7 +139,7 @@ func forgetLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
 const forgotten = "golem forgets this old content; the file stays as it is now"
 
 func undone(n int, err error) (tool.Result, error) {
-	r := tool.Result{Text: "undone: " + approval.Count(n, "change"), Brief: true}
+	r := tool.Result{Text: "undone: " + visible.Count(n, "change"), Brief: true}
 	if err != nil {
 		r.Notes = append(r.Notes, "what was kept for it could not be removed")
 	}
@@ -195,7 +196,7 @@ func refused(plan undo.Plan) error {
 			names = append(names, sandbox.Shown(name))
 		}
 		if len(names) > 10 {
-			names = append(names[:10], approval.Count(len(names)-10, "more"))
+			names = append(names[:10], fmt.Sprintf("%d more", len(names)-10))
 		}
 		return &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since " + what + ": " + strings.Join(names, ", ") + toForget}
 	}

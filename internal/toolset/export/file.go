@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -135,7 +136,7 @@ func (e *exporting) prepare(ctx context.Context) (tool.Preparation, error) {
 	for _, f := range e.list {
 		list = append(list, f.held)
 	}
-	wish := fmt.Sprintf("export %s, %s, to %s", counted(len(list)), tool.FormatSize(e.bytes), e.folder.path)
+	wish := fmt.Sprintf("export %s, %s, to %s", visible.Count(len(list), "file"), tool.FormatSize(e.bytes), e.folder.path)
 	return ready(e.op, wish, e.run, list, whole, changes, e.args.Override)
 }
 
@@ -239,7 +240,7 @@ func (e *exporting) run(ctx context.Context, files *sandbox.Sandbox) (tool.Resul
 		}
 		return tool.Result{}, err
 	}
-	text := fmt.Sprintf("exported %s, %s, to %s", counted(written), tool.FormatSize(data.Bytes), data.To)
+	text := fmt.Sprintf("exported %s, %s, to %s", visible.Count(written, "file"), tool.FormatSize(data.Bytes), data.To)
 	r := tool.Result{Text: text, Data: data, Record: text}
 	if len(e.left) > 0 {
 		r.Notes = append(r.Notes, strings.TrimPrefix(e.leftOut(), "; "))
@@ -263,11 +264,4 @@ func (e *exporting) leftOut() string {
 		text += fmt.Sprintf(" and %d more", len(e.left)-1)
 	}
 	return text
-}
-
-func counted(files int) string {
-	if files == 1 {
-		return "1 file"
-	}
-	return fmt.Sprintf("%d files", files)
 }

@@ -11,6 +11,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -99,7 +100,7 @@ func list(ctx context.Context, files *sandbox.Sandbox, at string, depth int64, c
 		fmt.Fprintf(&b, "[%s; continue with cursor %s]\n", more, d.Cursor)
 	}
 	if d.Unnamed > 0 {
-		fmt.Fprintf(&b, "[%s not shown, not UTF-8 or too long; only the user can rename such files]\n", counted(d.Unnamed, "name"))
+		fmt.Fprintf(&b, "[%s not shown, not UTF-8 or too long; only the user can rename such files]\n", visible.Count(d.Unnamed, "name"))
 	}
 	b.WriteString(told(d.Cut, d.Unread))
 	return tool.Result{Text: b.String(), Data: d}, nil

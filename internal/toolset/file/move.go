@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -168,7 +169,7 @@ func (s sight) carried(files *sandbox.Sandbox, c *tool.Change) {
 			}
 		}
 		if code > 0 && c.Omitted == "" {
-			c.Omitted = "the content of " + counted(code, "name") + " that become code where they go"
+			c.Omitted = "the content of " + visible.Count(code, "name") + " that become code where they go"
 		}
 	}
 }
@@ -332,7 +333,7 @@ func (s sight) omitted() string {
 func (s sight) about() string {
 	switch {
 	case s.mode.IsDir():
-		about := "a folder with " + counted(s.files, "file") + ", " + counted(s.folders, "folder") + ", " + tool.FormatSize(s.size)
+		about := "a folder with " + visible.Count(s.files, "file") + ", " + visible.Count(s.folders, "folder") + ", " + tool.FormatSize(s.size)
 		if s.unread > 0 {
 			about += fmt.Sprintf(", and %d more that cannot be shown", s.unread)
 		}

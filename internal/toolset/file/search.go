@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -132,13 +133,13 @@ func (d *searchData) fill(found []sandbox.Match) string {
 		d.Cut, d.Cursor = "", shown(last.Path+":"+strconv.Itoa(last.Line))
 	}
 	b.WriteString(onward(d.Cursor, d.Cut, left))
-	fmt.Fprintf(&b, "[%s searched", counted(d.Files, "file"))
+	fmt.Fprintf(&b, "[%s searched", visible.Count(d.Files, "file"))
 	if d.Binary > 0 {
 		fmt.Fprintf(&b, ", %d binary passed over", d.Binary)
 	}
 	b.WriteString("]\n")
 	if d.Large > 0 {
-		fmt.Fprintf(&b, "[%s larger than %d MiB not searched; read_file reads them in pages]\n", counted(d.Large, "file"), sandbox.MaxSearch>>20)
+		fmt.Fprintf(&b, "[%s larger than %d MiB not searched; read_file reads them in pages]\n", visible.Count(d.Large, "file"), sandbox.MaxSearch>>20)
 	}
 	return b.String() + told(d.Cut, d.Unread)
 }

@@ -68,11 +68,3 @@ func shown(name string) string {
 	}
 	return name
 }
-
-// counted returns a number with its noun: 1 file, 2 files.
-func counted(n int, noun string) string {
-	if n != 1 {
-		noun += "s"
-	}
-	return strconv.Itoa(n) + " " + noun
-}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -131,7 +132,7 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("it holds too many files (%s); name smaller folders", list.Cut)}
 	}
 	if list.Unread > 0 {
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrInvalid, Hint: fmt.Sprintf("%s in it cannot be read; name what is to be staged", counted(list.Unread, "folder"))}
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrInvalid, Hint: fmt.Sprintf("%s in it cannot be read; name what is to be staged", visible.Count(list.Unread, "folder"))}
 	}
 	here := make(map[string]bool, len(list.Found))
 	for _, f := range list.Found {

@@ -204,7 +204,7 @@ func (l *Look) scanners() []string {
 			said = name + " " + scan.NotScanned + " (no engine: clearance.malware sets one)"
 		}
 		if missed := l.missed[name]; missed > 0 {
-			said += " but " + counted(missed, "file") + " not seen whole"
+			said += " but " + visible.Count(missed, "file") + " not seen whole"
 		}
 		list = append(list, said)
 	}
@@ -448,7 +448,7 @@ func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 			which = ", " + sandbox.Shown(l.unseen[0]) + more(len(l.unseen)-1)
 		}
 		return nil, &sandbox.Error{Op: "git_push", Code: sandbox.ErrLimit,
-			Hint: counted(unseen, "file") + " too large or too many to be shown" + which + "; golem review " + short(l.CommitID) + " --all shows all of it; then push with --unseen"}
+			Hint: visible.Count(unseen, "file") + " too large or too many to be shown" + which + "; golem review " + short(l.CommitID) + " --all shows all of it; then push with --unseen"}
 	}
 	var list []tool.Change
 	left := maxCarried

@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -84,7 +85,7 @@ func (s Set) push() tool.Tool {
 				return tool.Result{Text: text, Brief: true, Data: done, Record: "pushed " + short(c.ID) + " to " + c.Target + " " + c.Branch + " as " + done.CommitSHA + overridden(a.Override)}, nil
 			}
 			ready := tool.NewPreparation(run, changes...)
-			ready.Summary = fmt.Sprintf("push %q (%s) to %s", firstLine(c.Message), counted(len(c.Files), "file"), s.where(c))
+			ready.Summary = fmt.Sprintf("push %q (%s) to %s", firstLine(c.Message), visible.Count(len(c.Files), "file"), s.where(c))
 			if len(hooks) > 0 {
 				ready.Summary += ", and run the hooks of that repository (" + strings.Join(hooks, ", ") + ") as you, outside the jail"
 			}
@@ -206,7 +207,7 @@ func (s Set) only(op string, desk *clearance.Desk, target, branch string, fits f
 		cut = more(len(lines) - most)
 		lines = lines[:most]
 	}
-	return nil, &sandbox.Error{Op: op, Path: target, Code: "invalid_args", Hint: counted(len(fit), "commit") + " wait; name one by its id, as commitId: " + strings.Join(lines, ", ") + cut}
+	return nil, &sandbox.Error{Op: op, Path: target, Code: "invalid_args", Hint: visible.Count(len(fit), "commit") + " wait; name one by its id, as commitId: " + strings.Join(lines, ", ") + cut}
 }
 
 // overridden says in the journal what scanners held back, and why it passed.

@@ -163,14 +163,6 @@ func letter(o clearance.Operation) string {
 	return "M"
 }
 
-// counted is a number of things.
-func counted(n int, what string) string {
-	if n == 1 {
-		return "1 " + what
-	}
-	return fmt.Sprintf("%d %ss", n, what)
-}
-
 // firstLine is as much of a message as is told where there is little room.
 func firstLine(text string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")

@@ -185,7 +185,7 @@ func (s Set) told(c *clearance.StagedCommit, notes []string) tool.Result {
 		Branch   string       `json:"branch"`
 		Files    []stagedFile `json:"files"`
 	}{c.ID, c.Target, c.Branch, s.files(c)}
-	text := fmt.Sprintf("staged %s for %s %s: %s\n", short(c.ID), c.Target, c.Branch, counted(len(c.Files), "file"))
+	text := fmt.Sprintf("staged %s for %s %s: %s\n", short(c.ID), c.Target, c.Branch, visible.Count(len(c.Files), "file"))
 	for i, f := range data.Files {
 		if i == 20 {
 			text += fmt.Sprintf("  and %d more\n", len(data.Files)-i)
@@ -217,7 +217,7 @@ func surprises(target Target, c *clearance.StagedCommit, files []stagedFile, nam
 		}
 	}
 	if gone > 0 {
-		notes = append(notes, counted(gone, "file")+" of the branch not here, staged as deleted; where that is not meant discard this, and name files in place of a folder")
+		notes = append(notes, visible.Count(gone, "file")+" of the branch not here, staged as deleted; where that is not meant discard this, and name files in place of a folder")
 	}
 	if slices.ContainsFunc(waiting, func(w *clearance.StagedCommit) bool {
 		return w.ID != c.ID && w.Target == c.Target && w.Branch == c.Branch

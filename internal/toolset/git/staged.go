@@ -36,7 +36,7 @@ func (s Set) waiting(c *clearance.StagedCommit) waiting {
 
 // line says in a line what waits.
 func (s Set) line(c *clearance.StagedCommit) string {
-	return fmt.Sprintf("%s  %s  %s  → %s, %s", short(c.ID), visible.Text(strconv.Quote(firstLine(c.Message))), strings.Join(c.Workers, " → "), s.where(c), counted(len(c.Files), "file"))
+	return fmt.Sprintf("%s  %s  %s  → %s, %s", short(c.ID), visible.Text(strconv.Quote(firstLine(c.Message))), strings.Join(c.Workers, " → "), s.where(c), visible.Count(len(c.Files), "file"))
 }
 
 // closed returns the effects of reading those files of a staged commit that whoever asks
@@ -93,7 +93,7 @@ func (s Set) listed(ctx context.Context, op string, names tool.Names) ([]waiting
 	if len(list) == 0 {
 		return all, "nothing is staged\n", nil
 	}
-	return all, counted(len(list), "commit") + " staged\n" + text, nil
+	return all, visible.Count(len(list), "commit") + " staged\n" + text, nil
 }
 
 // telling returns a plan that tells of what waits.
