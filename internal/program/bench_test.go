@@ -21,12 +21,12 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// BenchmarkTable prints what the door costs: to decide, to go through it around
+// BenchmarkTable prints what the gate costs: to decide, to go through it around
 // a read, to write the journal, and to verify it. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
 	t := benchtable.Peers(os.Stdout)
 	bench := &bench{b}
-	bench.door(t)
+	bench.gate(t)
 	for _, callers := range []int{1, 8, 64} {
 		bench.appends(t, callers)
 	}
@@ -44,8 +44,8 @@ func (b *bench) check(err error) {
 	}
 }
 
-// door is a program with a file of 4 KiB, as golem init makes one.
-func (b *bench) door(t *benchtable.Table) {
+// gate is a program with a file of 4 KiB, as golem init makes one.
+func (b *bench) gate(t *benchtable.Table) {
 	dir := filepath.Join(b.TempDir(), "notes")
 	_, _, err := starter.Make(dir)
 	b.check(err)
@@ -53,12 +53,12 @@ func (b *bench) door(t *benchtable.Table) {
 	p, err := program.Load(program.Options{Dir: dir, State: b.TempDir(), Now: time.Now})
 	b.check(err)
 	b.check(p.Trust())
-	door, err := p.OpenGate(program.GateOptions{})
+	gate, err := p.OpenGate(program.GateOptions{})
 	b.check(err)
-	defer door.Close()
+	defer gate.Close()
 
 	effect := policy.Effect{Verb: policy.Read, Target: "/in/f.txt"}
-	decide := func() { door.Grant.Decide(effect) }
+	decide := func() { gate.Grant.Decide(effect) }
 	took := benchtable.Turns(benchtable.ManyRounds, benchtable.Burst, benchtable.Repeat(decide))[0].Median()
 	t.Row("decide a call", benchtable.Duration(took), "", "", "1 µs", t.Judge(took <= 1e-6))
 	allocs := testing.AllocsPerRun(1000, decide)
@@ -66,11 +66,11 @@ func (b *bench) door(t *benchtable.Table) {
 
 	got := benchtable.Turns(benchtable.ManyRounds, benchtable.Burst,
 		benchtable.Repeat(func() {
-			if r := door.Do(context.Background(), policy.Model, tool.Call{Tool: "read_file", Args: []byte(`{"path":"/in/f.txt"}`)}); !r.OK() {
+			if r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: "read_file", Args: []byte(`{"path":"/in/f.txt"}`)}); !r.OK() {
 				b.Fatal(r.Err)
 			}
 		}),
-		benchtable.Repeat(func() { _, err := door.Files.Read("/in/f.txt"); b.check(err) }),
+		benchtable.Repeat(func() { _, err := gate.Files.Read("/in/f.txt"); b.check(err) }),
 	)
 	t.Against("read_file of 4 KiB, journaled", got[0], "Sandbox.Read alone", got[1], 0)
 }

@@ -6,9 +6,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A worker sees what is not trusted if any of it can be read: the mount, or one folder
-// of it that is not trusted by itself.
-func TestSees(t *testing.T) {
+// A worker sees an untrusted mount if it can read any of it: the mount, or one untrusted
+// directory in it.
+func TestCanReadPart(t *testing.T) {
 	memory := func() sandbox.Backend { return sandbox.NewMemory(nil) }
 	whole, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: memory(), Access: sandbox.ReadWrite},
 		{Target: "/web", Backend: memory(), Access: sandbox.ReadWrite}, {Target: "/web/mine", Backend: memory(), Access: sandbox.ReadWrite}}})

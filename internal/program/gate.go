@@ -54,7 +54,7 @@ type Gate struct {
 	tool.Gate
 	program   *Program
 	step      *Step            // nil if the program has no worker
-	whole     *sandbox.Sandbox // all files of the project
+	allFiles  *sandbox.Sandbox // all files of the project
 	work      *session.Workspace
 	records   *Records
 	journal   *audit.Journal
@@ -136,7 +136,7 @@ func unlistServices(g tool.Gate) {
 
 // OpenGate opens the gate of a worker on the user's real files. It returns an error if
 // the user does not trust the program.
-func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
+func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if err := p.CheckTrust(); err != nil {
 		return nil, err
 	}
@@ -153,7 +153,7 @@ func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
 		return nil, err
 	}
 	defer func() {
-		if door == nil {
+		if opened == nil {
 			work.Close()
 		}
 	}()
@@ -200,7 +200,7 @@ func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
 	if err != nil {
 		return closed(fmt.Errorf("changes of a command that was cut off: %w", err))
 	}
-	d := &Gate{Gate: gate, program: p, whole: files, work: work, records: records, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, clipboard: v.Clipboard, step: step,
+	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: records, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, clipboard: v.Clipboard, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: work.StartNotes}
 	if d.Gate, _, _, err = d.newGate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)
@@ -213,14 +213,14 @@ func (p *Program) OpenGate(v GateOptions) (door *Gate, err error) {
 // MCP servers whose tools were never listed. Notes say which servers have no tools.
 func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool) (g tool.Gate, release func() error, notes []string, err error) {
 	g = tool.Gate{Grant: grant, Workers: chain, Approver: d.Approver, Journal: d.Journal, Enter: d.Enter, Undo: d.Undo}
-	if g.Files, err = grant.Files.Apply(d.whole); err != nil {
+	if g.Files, err = grant.Files.Apply(d.allFiles); err != nil {
 		return g, nil, nil, err
 	}
 	if g.Files, g.Grant.Approvals, err = canonicalRules(g.Files, grant.Approvals); err != nil {
 		return g, nil, nil, err
 	}
-	taken := d.newTracker(g.Files)
-	g.Taint, g.Grant = taken, requireNamespaces(g.Grant, taken)
+	tracker := d.newTracker(g.Files)
+	g.Taint, g.Grant = tracker, requireNamespaces(g.Grant, tracker)
 	own := session.OwnerOf(g, g.HasNetwork(), "worker", "")
 	if d.exec != nil {
 		own = session.OwnerOf(g, g.HasNetwork(), "profile", d.exec.Profile.Name)
@@ -233,9 +233,9 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 	if !slices.Equal(chain, d.Workers) { // a called worker starts without directory and variables
 		place = nil
 	}
-	staging, clearing := d.gitTools(step, g, taken)
+	staging, clearing := d.gitTools(step, g, tracker)
 	running := []io.Closer{run, clearing}
-	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners), d.work.Keeper(d.records.folder), d.work.Undoer(undoStore(d.program.state), d.whole)))
+	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners), d.work.Keeper(d.records.folder), d.work.Undoer(undoStore(d.program.state), d.allFiles)))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))
@@ -251,7 +251,7 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 	g.Tools = append(g.Tools, custom...)
 	var lister func(worker.Server, *foreign.Server) (foreign.Listing, error)
 	if list {
-		lister = d.lister(step, g, taken)
+		lister = d.lister(step, g, tracker)
 	}
 	servers, notes, err := d.program.foreign().serverTools(step, grant.Limits.Time, g.Tools, func(s worker.Server, p foreign.Program) (*foreign.Server, error) {
 		c, err := d.foreignCommands(g, s.Foreign)
@@ -280,10 +280,10 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 // lister returns a function that lists the tools of an MCP server for a gate and stores
 // the list. It refuses a server that reads untrusted input, because the worker reads the
 // list before anything else.
-func (d *Gate) lister(step *Step, g tool.Gate, taken *taint.Tracker) func(worker.Server, *foreign.Server) (foreign.Listing, error) {
+func (d *Gate) lister(step *Step, g tool.Gate, tracker *taint.Tracker) func(worker.Server, *foreign.Server) (foreign.Listing, error) {
 	return func(s worker.Server, server *foreign.Server) (foreign.Listing, error) {
 		if s.Reach != nil {
-			if from := taken.UntrustedMount(s.Reach.Folder, true); from != "" {
+			if from := tracker.UntrustedMount(s.Reach.Folder, true); from != "" {
 				return nil, fmt.Errorf("it reads %s, which is not trusted; golem tools --accept %s shows them first", from, s.Name)
 			}
 		}

@@ -58,14 +58,14 @@ func loaded(dir, state string) (*program.Program, error) {
 	return program.Load(program.Options{Dir: dir, State: state, Now: time.Now, Settings: []project.Setting{approve}})
 }
 
-// makeCalls makes calls through a door of its own: of ten one writes a file,
+// makeCalls makes calls through a gate of its own: of ten one writes a file,
 // the others read. It says which writes were acknowledged.
 func makeCalls() error {
 	p, err := loaded(os.Getenv(callsDir), os.Getenv(callsState))
 	if err != nil {
 		return err
 	}
-	door, err := p.OpenGate(program.GateOptions{})
+	gate, err := p.OpenGate(program.GateOptions{})
 	if err != nil {
 		return err
 	}
@@ -79,14 +79,14 @@ func makeCalls() error {
 		if i%10 == 0 {
 			call = tool.Call{Tool: "write_file", Args: fmt.Appendf(nil, `{"path":%q,"content":"x"}`, file)}
 		}
-		if r := door.Do(context.Background(), policy.Model, call); !r.OK() {
+		if r := gate.Do(context.Background(), policy.Model, call); !r.OK() {
 			return r.Err
 		}
 		if i%10 == 0 {
 			fmt.Println(file)
 		}
 	}
-	return door.Close()
+	return gate.Close()
 }
 
 func calls(t *testing.T, dir, state, name string, count int) *exec.Cmd {
@@ -161,7 +161,7 @@ func newNotes(t *testing.T) (dir, state string) {
 	return dir, state
 }
 
-// Two processes, 2,000 calls each, one journal: the chain is whole and nothing
+// Two processes with 2,000 calls each write one journal: its chain verifies and no record
 // is lost.
 func TestTwoProcesses(t *testing.T) {
 	each := testutil.Rounds(2000)
@@ -186,9 +186,9 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// Killed at random points, 60 times: every effect has its record, every
-// acknowledged one its outcome too, and the journal verifies after mending.
-func TestKilledDoors(t *testing.T) {
+// Processes are killed at random moments: every effect has its record, every acknowledged
+// one its outcome too, and the journal verifies after the repair.
+func TestKilledGates(t *testing.T) {
 	kills := testutil.Rounds(60)
 	dir, state := newNotes(t)
 	acknowledged := map[string]bool{}

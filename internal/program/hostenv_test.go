@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// A git, or any other program, that a worker has put into a folder of PATH is not run.
+// golem runs no git or other program that a worker has put into a directory of PATH.
 func TestNoProgramOfAWorker(t *testing.T) {
 	files := cleared(bare)
 	files["out/bin/git"] = "#!/bin/sh\necho ran >> \"$(dirname \"$0\")\"/ran\nexit 1\n"
@@ -33,12 +33,12 @@ func TestNoProgramOfAWorker(t *testing.T) {
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.OpenGate(GateOptions{Session: session.New, Asker: saying(func(tool.Request) approval.Reply { return approval.Reply{} })})
+	gate, err := p.OpenGate(GateOptions{Session: session.New, Asker: saying(func(tool.Request) approval.Reply { return approval.Reply{} })})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer door.Close()
-	r := door.Do(t.Context(), policy.User, tool.Call{Tool: "git_stage", Args: []byte(`{"files":["/src/x"],"message":"m"}`)})
+	defer gate.Close()
+	r := gate.Do(t.Context(), policy.User, tool.Call{Tool: "git_stage", Args: []byte(`{"files":["/src/x"],"message":"m"}`)})
 	if r.Err != nil {
 		t.Error(r.Err)
 	}
@@ -52,8 +52,8 @@ func TestNoProgramOfAWorker(t *testing.T) {
 	}
 }
 
-// A git in a directory that workers reach is never run, whatever the mode of the mount
-// and whatever name PATH has for the directory.
+// golem never runs a git in a directory that workers may write to, whatever the mode of
+// the mount and the name of the directory in PATH.
 func TestC14NoProgramFromAReachedDirectory(t *testing.T) {
 	for _, test := range []struct{ name, config, dir string }{
 		{"overlay root", "sandbox:\n  root: .\n", "bin"},

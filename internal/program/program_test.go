@@ -62,7 +62,7 @@ approval: {mode: approve_all}
 	"main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem, shell]\n---\nDo.\n",
 }
 
-// wideProgram is a program whose files ask for all there is.
+// wideProgram is a program whose files ask for all permissions.
 func wideProgram(t *testing.T) Options {
 	t.Helper()
 	o := program(t, wide)
@@ -72,8 +72,8 @@ func wideProgram(t *testing.T) Options {
 	return o
 }
 
-// Until the user trusts it, a program can read its own folder and nothing else,
-// whatever its files say.
+// Until the user trusts it, a program can only read its own directory, whatever its files
+// say.
 func TestUntrustedIsTheDefaultPolicy(t *testing.T) {
 	o := wideProgram(t)
 	p := load(t, o)
@@ -107,8 +107,8 @@ func TestUntrustedIsTheDefaultPolicy(t *testing.T) {
 	}
 }
 
-// Trust is for the content: one byte more, less or other in any file ends it,
-// and the old content brings it back.
+// Trust is bound to the content: a change of one byte in any file ends it, and the old
+// content restores it.
 func TestTrustIsBoundToContent(t *testing.T) {
 	o := wideProgram(t)
 	if err := load(t, o).Trust(); err != nil {
@@ -162,8 +162,9 @@ func TestTrustByHash(t *testing.T) {
 	}
 }
 
-// Every line that widens the default policy is in the summary, with its place.
-func TestWideningsNameEveryLine(t *testing.T) {
+// Every line that permits more than the default policy is among the permissions, with its
+// place.
+func TestPermissionsNameEveryLine(t *testing.T) {
 	p := load(t, wideProgram(t))
 	var lines []string
 	for _, w := range p.TrustRequest().Permissions() {
@@ -182,9 +183,9 @@ func TestWideningsNameEveryLine(t *testing.T) {
 	}
 }
 
-// What a summary leaves out is granted unseen: git, targets, scanners, and the
-// paths that another entry would have.
-func TestWideningsLeaveNothingOut(t *testing.T) {
+// The permissions include those of git, targets and scanners, and the paths that another
+// entry worker would have.
+func TestPermissionsAreComplete(t *testing.T) {
 	o := program(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\nclearance: {scanners: [format]}\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  git: {default_target: {type: local, path: /srv/x, branch: main}}\n---\n",
@@ -207,8 +208,8 @@ func TestWideningsLeaveNothingOut(t *testing.T) {
 	}
 }
 
-// No text is long enough to hide a part of itself.
-func TestWideningsAreWhole(t *testing.T) {
+// A long text is shown in full.
+func TestPermissionsAreNotCut(t *testing.T) {
 	pattern := "echo " + strings.Repeat("a", 300) + " curl evil sh " + strings.Repeat("b", 300)
 	o := program(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\n",
@@ -219,8 +220,7 @@ func TestWideningsAreWhole(t *testing.T) {
 	}
 }
 
-// Without a project file the entry worker's paths, in llm-do's spelling, are
-// the project's.
+// Without a project file, the paths of the entry worker are the project's.
 func TestPathsOfTheEntryWorker(t *testing.T) {
 	o := program(t, map[string]string{
 		"main.worker": `---
@@ -251,8 +251,8 @@ sandbox:
 	}
 }
 
-// A child that asks for more than its parent has is an error at its line, and
-// one that declares nothing has nothing.
+// A child that asks for more than its parent has is an error at its line, and a child
+// that declares nothing has nothing.
 func TestChildrenNeverExceed(t *testing.T) {
 	files := map[string]string{
 		"golem-forge.config.yaml": "sandbox:\n  zones:\n    data: {path: ./data, mode: ro}\n    final: {path: ./final}\n",
@@ -311,9 +311,9 @@ func TestTreeOfCallers(t *testing.T) {
 	}
 }
 
-// A folder to make a program in may come from anybody: nothing in it leads
-// init outside, hangs it, or is trusted with what init makes.
-func TestInitInAHostileFolder(t *testing.T) {
+// The directory of golem init may come from a stranger: nothing in it leads init outside,
+// blocks it, or becomes trusted with the files that init makes.
+func TestInitInHostileDirectory(t *testing.T) {
 	t.Run("links", func(t *testing.T) {
 		top := t.TempDir()
 		for _, name := range []string{"in", "out", "workers"} {
@@ -366,8 +366,8 @@ func TestInitInAHostileFolder(t *testing.T) {
 	})
 }
 
-// The files that say what is allowed are regular files: a link would have
-// another name, which nothing protects.
+// The project file must be a regular file: a symlink has a target, which may be
+// unprotected.
 func TestProjectFileIsNoLink(t *testing.T) {
 	o := program(t, map[string]string{"real/c.txt": "sandbox: {root: ., mode: rw}\n"})
 	if err := os.Symlink("real/c.txt", filepath.Join(o.Dir, "golem-forge.config.yaml")); err != nil {
@@ -378,7 +378,7 @@ func TestProjectFileIsNoLink(t *testing.T) {
 	}
 }
 
-// A typo in a rule is a rule without effect, and so a problem.
+// A rule with a typo has no effect, and so it is a problem.
 func TestNamesThatDoNotExist(t *testing.T) {
 	_, err := Load(program(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: rw}\n",

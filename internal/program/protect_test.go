@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// What lies in a folder that workers write to, and is the repository of a target, changes
-// only by clearing: a branch is a file, and so is a hook.
+// Workers cannot change the repository of a target in a writable mount: a branch is a
+// file, and so is a hook.
 func TestTargetsAreProtected(t *testing.T) {
 	for name, target := range map[string]string{
 		"bare":                "type: bare, path: './re,po [1].git'",

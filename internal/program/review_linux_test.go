@@ -39,27 +39,27 @@ func (v *viewer) Ask(_ context.Context, r tool.Request) approval.Reply {
 	return reply
 }
 
-// opened returns a door in a new program, whose questions a viewer answers, and its folder.
-func opened(t *testing.T, v *viewer) (door *program.Gate, p *program.Program, out string) {
+// opened returns a gate in a new program, whose questions a viewer answers, and its folder.
+func opened(t *testing.T, v *viewer) (gate *program.Gate, p *program.Program, out string) {
 	t.Helper()
 	dir, state := recordedText(t)
 	p, err := program.Load(program.Options{Dir: dir, State: state, Now: time.Now})
 	if err != nil {
 		t.Fatal(err)
 	}
-	if door, err = p.OpenGate(program.GateOptions{Asker: v}); err != nil {
+	if gate, err = p.OpenGate(program.GateOptions{Asker: v}); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { door.Close() })
-	return door, p, filepath.Join(dir, "out")
+	t.Cleanup(func() { gate.Close() })
+	return gate, p, filepath.Join(dir, "out")
 }
 
-func does(door *program.Gate, name string, args map[string]any) tool.Result {
+func does(gate *program.Gate, name string, args map[string]any) tool.Result {
 	text, err := json.Marshal(args)
 	if err != nil {
 		panic(err)
 	}
-	return door.Do(context.Background(), policy.Model, tool.Call{Tool: name, Args: text})
+	return gate.Do(context.Background(), policy.Model, tool.Call{Tool: name, Args: text})
 }
 
 // named returns all names that a request shows.
@@ -74,11 +74,12 @@ func named(r tool.Request) map[string]tool.Change {
 	return names
 }
 
-// TestA1PlainYesNeedsWholeList: of a command with very many changes, each is in the
-// request by name: a deleted directory with all in it, a script, a mode, a symlink.
+// TestA1PlainYesNeedsWholeList checks that the request about a command with very many
+// changes names each one: a deleted directory with all in it, a script, a mode, a
+// symlink.
 func TestA1PlainYesNeedsWholeList(t *testing.T) {
 	v := &viewer{}
-	door, _, out := opened(t, v)
+	gate, _, out := opened(t, v)
 	must(t, os.MkdirAll(filepath.Join(out, "old/deep"), 0o755))
 	want := []string{"/out/zz.sh", "/out/old", "/out/mode", "/out/link", "/out/was"}
 	for i := range 300 {
@@ -91,7 +92,7 @@ func TestA1PlainYesNeedsWholeList(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(out, "was/in it"), []byte("x"), 0o644))
 	want = append(want, "/out/was/in it")
 
-	r := does(door, "shell", map[string]any{"command": "cd /out; mkdir new; for i in $(seq 1 2500); do echo $i >new/$i; done; rm -r old was; echo file >was; echo '#!/bin/sh' >zz.sh; chmod 755 zz.sh mode; ln -s /etc/passwd link"})
+	r := does(gate, "shell", map[string]any{"command": "cd /out; mkdir new; for i in $(seq 1 2500); do echo $i >new/$i; done; rm -r old was; echo file >was; echo '#!/bin/sh' >zz.sh; chmod 755 zz.sh mode; ln -s /etc/passwd link"})
 	if !r.OK() {
 		t.Fatal(r.Err)
 	}
@@ -116,8 +117,8 @@ func TestA1PlainYesNeedsWholeList(t *testing.T) {
 	}
 }
 
-// TestA2UnseenContentNeedsTheDigest: what is too large to be shown, or binary, is not
-// let in by a plain yes, by whichever tool, and the journal says how it was.
+// TestA2UnseenContentNeedsTheDigest checks that a plain yes does not approve content that
+// is too large to show, or binary, for any tool, and that the journal records it.
 func TestA2UnseenContentNeedsTheDigest(t *testing.T) {
 	for name, command := range map[string]string{
 		"large":     "head -c 5000000 /dev/zero | tr '\\0' x >/out/big",
@@ -127,10 +128,10 @@ func TestA2UnseenContentNeedsTheDigest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := &viewer{}
-			door, p, out := opened(t, v)
+			gate, p, out := opened(t, v)
 			before := strings.Repeat("x\n", 2<<20)
 			must(t, os.WriteFile(filepath.Join(out, "before"), []byte(before), 0o644))
-			if r := does(door, "shell", map[string]any{"command": command}); r.Err == nil || r.Err.Code != "declined" || !strings.Contains(r.Err.Hint, "were not shown") {
+			if r := does(gate, "shell", map[string]any{"command": command}); r.Err == nil || r.Err.Code != "declined" || !strings.Contains(r.Err.Hint, "were not shown") {
 				t.Errorf("a plain yes: got %v", r.Err)
 			}
 			if left, err := filepath.Glob(out + "/big*"); err != nil || len(left) > 0 {
@@ -140,7 +141,7 @@ func TestA2UnseenContentNeedsTheDigest(t *testing.T) {
 				t.Errorf("before was changed, %v", err)
 			}
 			v.names = true
-			if r := does(door, "shell", map[string]any{"command": command}); r.Err != nil {
+			if r := does(gate, "shell", map[string]any{"command": command}); r.Err != nil {
 				t.Errorf("named: got %v", r.Err)
 			}
 			seen := decided(t, p, "shell")
@@ -151,7 +152,8 @@ func TestA2UnseenContentNeedsTheDigest(t *testing.T) {
 	}
 }
 
-// decided returns what the journal has of how much was seen by who said yes to a tool.
+// decided returns what the journal records about how much the person saw who approved a
+// tool.
 func decided(t *testing.T, p *program.Program, name string) (seen []string) {
 	t.Helper()
 	folder, err := p.OpenJournal()
@@ -164,13 +166,13 @@ func decided(t *testing.T, p *program.Program, name string) (seen []string) {
 	return seen
 }
 
-// TestA1ManyChangesStayBounded: the question about very many changes comes soon, and a
-// request that waits is kept whole.
+// TestA1ManyChangesStayBounded checks that the question about very many changes comes
+// soon, and that a pending request is stored in full.
 func TestA1ManyChangesStayBounded(t *testing.T) {
 	v := &viewer{most: 1000}
-	door, p, _ := opened(t, v)
+	gate, p, _ := opened(t, v)
 	const many = 20_000
-	r := does(door, "shell", map[string]any{"command": fmt.Sprintf("cd /out; mkdir d; cd d; for i in $(seq 1 %d); do echo line $i >some-file-$i; done", many)})
+	r := does(gate, "shell", map[string]any{"command": fmt.Sprintf("cd /out; mkdir d; cd d; for i in $(seq 1 %d); do echo line $i >some-file-$i; done", many)})
 	if r.Err == nil || len(v.asked) < 2 {
 		t.Fatalf("got %v", r)
 	}

@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// On a host that ignores case a rule holds for every way to write its name.
+// On a host that ignores case, a rule applies to every spelling of its name.
 func TestRulesOnHostsThatIgnoreCase(t *testing.T) {
 	m := sandbox.NewMemory(map[string]sandbox.Object{"Secret/key.txt": {Content: "KEY"}}, sandbox.FoldCase)
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
@@ -46,8 +46,8 @@ func TestRulesOnHostsThatIgnoreCase(t *testing.T) {
 	}
 }
 
-// What was answered is bound to the folders and rules that hold, whoever set
-// them, and not to how questions are answered.
+// Remembered approvals are bound to the mounts and rules in effect, whoever set them, and
+// not to the approval mode.
 func TestPolicyHash(t *testing.T) {
 	for _, test := range []struct {
 		spelling, project string // "" is the one that Init makes

@@ -53,16 +53,16 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 		return nil, &sandbox.Error{Op: "run", Code: sandbox.ErrNotFound, Hint: "the program has no worker to begin with; write main.worker, or name one with --entry"}
 	}
 	j.GateOptions.Run = true
-	door, err := p.OpenGate(j.GateOptions)
+	gate, err := p.OpenGate(j.GateOptions)
 	if err != nil {
 		return nil, err
 	}
 	defer func() {
 		if r == nil {
-			door.Close()
+			gate.Close()
 		}
 	}()
-	dir, err := door.Session.OpenState()
+	dir, err := gate.Session.OpenState()
 	if err != nil {
 		return nil, err
 	}
@@ -73,12 +73,12 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 	}
 	log, err := run.OpenLog(dir, j.Resume, p.options.Now)
 	if err == nil && j.Resume {
-		err = checkResume(door.Session.ID, log.Began(), step.Worker.Name)
+		err = checkResume(gate.Session.ID, log.Began(), step.Worker.Name)
 	}
 	if err != nil {
 		return nil, errors.Join(err, free(), dir.Close())
 	}
-	r = &Run{Gate: door, Chat: step.Worker.Mode == "chat", job: j, log: log, dir: dir, free: free, Run: &run.Run{ID: door.Session.ID, Log: log, Tell: j.OnEvent, Now: p.options.Now, Secrets: j.Secrets,
+	r = &Run{Gate: gate, Chat: step.Worker.Mode == "chat", job: j, log: log, dir: dir, free: free, Run: &run.Run{ID: gate.Session.ID, Log: log, Tell: j.OnEvent, Now: p.options.Now, Secrets: j.Secrets,
 		Budget: run.NewBudget(step.Grant.Limits, j.Price, p.options.Now())}}
 	if r.Entry, err = r.worker(step, step.Grant); err != nil {
 		r.Close()
@@ -139,8 +139,8 @@ func (r *Run) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
 	if err != nil {
 		return nil, err
 	}
-	taken, _ := gate.Taint.(*taint.Tracker)
-	made := &run.Worker{Name: w.Name, Exposure: taken, Prompt: w.Prompt, Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
+	tracker, _ := gate.Taint.(*taint.Tracker)
+	made := &run.Worker{Name: w.Name, Exposure: tracker, Prompt: w.Prompt, Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
 		Layer: r.Gate.work.HasOverlays() && len(p.Sessions().OverlayMounts()) > 0, Any: grant.Workers.IsAll(), Notes: notes, Close: release}
 	if schema := w.OutputSchema; schema.Kind != 0 {
 		if made.Schema, err = json.Marshal(schema.Value()); err == nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Only one run works in a session, and only the worker that began a run goes on with it.
+// Only one run works in a session, and only the worker that began a run continues it.
 func TestRunAlone(t *testing.T) {
 	options := program(t, map[string]string{"main.worker": "---\ndescription: x\n---\nWork.\n", "other.worker": "---\ndescription: x\n---\nWork.\n"})
 	p := load(t, options)
@@ -58,7 +58,7 @@ func TestRunAlone(t *testing.T) {
 	r.Close()
 }
 
-// A link that a worker may have made does not get the user's own files attached.
+// A symlink that a worker may have made does not attach the user's own files.
 func TestAttachLinks(t *testing.T) {
 	options := program(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {mounts: [{source: ../shared, target: /shared}]}\n",

@@ -63,8 +63,8 @@ type saying func(tool.Request) approval.Reply
 
 func (s saying) Ask(_ context.Context, r tool.Request) approval.Reply { return s(r) }
 
-// A child has what its own file and its caller leave it: in file tools, in commands and
-// in the list that its model is shown.
+// A child has what both its own file and its caller permit: in file tools, in commands
+// and in the list of tools for its model.
 func TestRunChild(t *testing.T) {
 	var chains []string
 	said, asked, o := play(t, map[string]string{
@@ -123,7 +123,7 @@ child:
 	}
 }
 
-// The depth is that of each chain, also where many stand beside each other.
+// The depth counts per chain of calls, also with many calls side by side.
 func TestRunDepth(t *testing.T) {
 	files := map[string]string{"golem-forge.config.yaml": "delegation: {maxDepth: 2}\n"}
 	script := "main:\n  - calls:\n"
@@ -145,9 +145,9 @@ func TestRunDepth(t *testing.T) {
 	}
 }
 
-// What a worker is told of another that fails names nothing of the host; what it proposes
-// stays as it was proposed; a schema without end fails before it is used.
-func TestRunTold(t *testing.T) {
+// An error of a child names no path of the host. A proposal stays as it was proposed. An
+// infinite schema fails before it is used.
+func TestRunPreamble(t *testing.T) {
 	files := map[string]string{"main.worker": "---\ntoolsets: {workers: {allowed_workers: [\"*\"]}}\n---\nWork.\n",
 		"a.worker": "---\ndescription: x\n---\nWork.\n", "b.worker": "---\ndescription: x\ncompatible_models: [\"openai:*\"]\n---\nWork.\n",
 		"c.worker": "---\ndescription: x\noutput_schema: {$ref: \"#\"}\n---\nWork.\n"}

@@ -15,14 +15,14 @@ import (
 	"github.com/golem-forge/golem/internal/toolset/shell"
 )
 
-// use calls a tool through the door.
-func use(t *testing.T, door *program.Gate, name string, args map[string]any) tool.Result {
+// use calls a tool through the gate.
+func use(t *testing.T, gate *program.Gate, name string, args map[string]any) tool.Result {
 	t.Helper()
 	data, err := json.Marshal(args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := door.Do(context.Background(), policy.Model, tool.Call{Tool: name, Args: data})
+	r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: name, Args: data})
 	if !r.OK() {
 		t.Errorf("%s %v: %v", name, args, r.Err)
 	}
@@ -30,43 +30,43 @@ func use(t *testing.T, door *program.Gate, name string, args map[string]any) too
 }
 
 // prints waits for what a service prints.
-func prints(t *testing.T, door *program.Gate, name, text string) {
+func prints(t *testing.T, gate *program.Gate, name, text string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if d, ok := use(t, door, "service_output", map[string]any{"name": name, "offset": 0}).Data.(shell.Served); ok && strings.Contains(d.Output, text) {
+		if d, ok := use(t, gate, "service_output", map[string]any{"name": name, "offset": 0}).Data.(shell.Served); ok && strings.Contains(d.Output, text) {
 			return
 		}
 	}
-	t.Fatalf("%s does not print %q: %s", name, text, use(t, door, "service_output", map[string]any{"name": name}))
+	t.Fatalf("%s does not print %q: %s", name, text, use(t, gate, "service_output", map[string]any{"name": name}))
 }
 
 // fetch is a line that reads a page of a server on this machine.
 const fetch = `exec 3<>/dev/tcp/127.0.0.1/8123; printf 'GET /%s HTTP/1.0\r\n\r\n' "$page" >&3; tail -n 1 <&3`
 
-// A server runs in the session while commands and file tools go on: it sees what they
-// write, they see what it writes, and it ends with the door.
+// A service runs in the session while commands and file tools continue: both see what the
+// other writes, and the service ends with the gate.
 func TestServiceOfSession(t *testing.T) {
 	dir, open := repository(t)
-	door, err := open().OpenGate(program.GateOptions{})
+	gate, err := open().OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	ran(t, door, "export ROLE=web; mkdir -p site; cd site; echo first >index")
-	r := use(t, door, "service_start", map[string]any{"name": "web", "command": `echo "$ROLE" in "$PWD" >&2; echo mine >written; exec -a served-by-test python3 -u -m http.server 8123`})
+	ran(t, gate, "export ROLE=web; mkdir -p site; cd site; echo first >index")
+	r := use(t, gate, "service_start", map[string]any{"name": "web", "command": `echo "$ROLE" in "$PWD" >&2; echo mine >written; exec -a served-by-test python3 -u -m http.server 8123`})
 	if d := r.Data.(shell.Served); !d.Running || d.Cwd != "/site" || len(r.Notes) > 0 {
 		t.Errorf("got %+v", r)
 	}
-	prints(t, door, "web", "web in /work/site\n")
-	prints(t, door, "web", "Serving HTTP")
-	if got := ran(t, door, "page=index; "+fetch+"; cat written").Stdout; got != "first\nmine\n" {
+	prints(t, gate, "web", "web in /work/site\n")
+	prints(t, gate, "web", "Serving HTTP")
+	if got := ran(t, gate, "page=index; "+fetch+"; cat written").Stdout; got != "first\nmine\n" {
 		t.Errorf("got %q", got)
 	}
-	use(t, door, "write_file", map[string]any{"path": "/site/index", "content": "second\n"})
-	if got := ran(t, door, "page=index; "+fetch).Stdout; got != "second\n" {
+	use(t, gate, "write_file", map[string]any{"path": "/site/index", "content": "second\n"})
+	if got := ran(t, gate, "page=index; "+fetch).Stdout; got != "second\n" {
 		t.Errorf("got %q", got)
 	}
 	os.WriteFile(filepath.Join(dir, "Makefile"), []byte("edited\n"), 0o644)
-	if got := ran(t, door, "cd ..; cat Makefile").Stdout; got != "edited\n" {
+	if got := ran(t, gate, "cd ..; cat Makefile").Stdout; got != "edited\n" {
 		t.Errorf("the user's edit: got %q", got)
 	}
 	p := open()
@@ -85,13 +85,13 @@ func TestServiceOfSession(t *testing.T) {
 	if n := servedByTest(); n != 1 {
 		t.Errorf("%d processes serve, want 1", n)
 	}
-	if err := door.Close(); err != nil {
+	if err := gate.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if n := servedByTest(); n != 0 {
 		t.Errorf("%d processes serve after the end", n)
 	}
-	if r := door.Do(context.Background(), policy.Model, tool.Call{Tool: "service_start", Args: []byte(`{"command":"sleep 9"}`)}); r.OK() {
+	if r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: "service_start", Args: []byte(`{"command":"sleep 9"}`)}); r.OK() {
 		t.Error("one was started in a session that has ended")
 	}
 }
@@ -107,20 +107,21 @@ func servedByTest() (n int) {
 	return n
 }
 
-// Over folders whose changes land a service only reads, and sees what has landed.
-func TestServiceOverFolders(t *testing.T) {
-	door, dir := doorWith(t, "")
-	ran(t, door, "echo first >/out/a")
-	r := use(t, door, "service_start", map[string]any{"command": "echo x >/out/b; cat /out/a; until grep -q second /out/a; do read -t 0.05 <> <(:); done; echo seen; sleep 9876", "name": "w"})
+// Over mounts without overlays a service only reads, and sees changes once they are
+// applied.
+func TestServiceOverDirectories(t *testing.T) {
+	gate, dir := gateWith(t, "")
+	ran(t, gate, "echo first >/out/a")
+	r := use(t, gate, "service_start", map[string]any{"command": "echo x >/out/b; cat /out/a; until grep -q second /out/a; do read -t 0.05 <> <(:); done; echo seen; sleep 9876", "name": "w"})
 	if notes := strings.Join(r.Notes, "; "); notes != "read-only for services: /out" {
 		t.Errorf("got %s", notes)
 	}
-	prints(t, door, "w", "Read-only file system")
-	if got := ran(t, door, "echo second >/out/a; cat /out/a").Stdout; got != "second\n" {
+	prints(t, gate, "w", "Read-only file system")
+	if got := ran(t, gate, "echo second >/out/a; cat /out/a").Stdout; got != "second\n" {
 		t.Errorf("got %q", got)
 	}
-	prints(t, door, "w", "first\nseen\n")
-	if d := use(t, door, "service_stop", map[string]any{"name": "w"}).Data.(shell.Served); d.Running || !strings.HasPrefix(d.How, "stopped after") {
+	prints(t, gate, "w", "first\nseen\n")
+	if d := use(t, gate, "service_stop", map[string]any{"name": "w"}).Data.(shell.Served); d.Running || !strings.HasPrefix(d.How, "stopped after") {
 		t.Errorf("got %+v", d)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "out", "b")); err == nil {

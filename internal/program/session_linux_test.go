@@ -121,22 +121,22 @@ func differences(a, b map[string]string) (list []string) {
 }
 
 // call makes a call, which must not fail unless it may.
-func call(t *testing.T, door *program.Gate, may bool, name string, args map[string]any) tool.Result {
+func call(t *testing.T, gate *program.Gate, may bool, name string, args map[string]any) tool.Result {
 	t.Helper()
 	data, err := json.Marshal(args)
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := door.Do(context.Background(), policy.User, tool.Call{Tool: name, Args: data})
+	r := gate.Do(context.Background(), policy.User, tool.Call{Tool: name, Args: data})
 	if r.Err != nil && !may {
 		t.Fatalf("%s %s: %v", name, data, r.Err)
 	}
 	return r
 }
 
-// TestSessionOverRepository makes two hundred calls as an agent would, over several
-// processes' worth of doors. The folder does not change before the changes are
-// applied, and is then exactly what the session saw. On a copy it is the same.
+// TestSessionOverRepository makes two hundred calls as an agent would, in several gates
+// one after the other. The directory does not change before the changes are applied, and
+// then it is exactly what the session saw. On a copy the result is the same.
 func TestSessionOverRepository(t *testing.T) {
 	t.Run("layer", func(t *testing.T) { overRepository(t, program.GateOptions{}, 200) })
 	t.Run("copy", func(t *testing.T) { overRepository(t, program.GateOptions{Copy: true}, 75) })
@@ -146,90 +146,90 @@ func overRepository(t *testing.T, visit program.GateOptions, calls int) {
 	dir, open := repository(t)
 	before := treeOf(t, dir)
 	random := rand.New(rand.NewPCG(6, 2026))
-	var door *program.Gate
+	var gate *program.Gate
 	for i := range calls {
 		if i%25 == 0 { // another process takes the session up
-			if door != nil {
-				if err := door.Close(); err != nil {
+			if gate != nil {
+				if err := gate.Close(); err != nil {
 					t.Fatal(err)
 				}
 			}
 			var err error
-			if door, err = open().OpenGate(visit); err != nil {
+			if gate, err = open().OpenGate(visit); err != nil {
 				t.Fatal(err)
 			}
 			visit = program.GateOptions{} // the session knows what it is
 		}
-		agentCall(t, door, random, i)
+		agentCall(t, gate, random, i)
 	}
 	if diff := differences(treeOf(t, dir), before); len(diff) > 0 {
 		t.Fatalf("the folder has changed: %q", diff)
 	}
 	// What the session sees, by a command that copies it out of the layer.
 	seen := filepath.Join(t.TempDir(), "seen")
-	copyOut(t, door, seen)
+	copyOut(t, gate, seen)
 	if changed := differences(treeOf(t, seen), before); len(changed) < calls/4 {
 		t.Errorf("only %d changes: %q", len(changed), changed)
 	}
-	r := call(t, door, false, "apply_changes", map[string]any{})
-	if err := door.Close(); err != nil {
+	r := call(t, gate, false, "apply_changes", map[string]any{})
+	if err := gate.Close(); err != nil {
 		t.Fatal(err)
 	}
 	if diff := differences(treeOf(t, dir), treeOf(t, seen)); len(diff) > 0 {
 		t.Errorf("after %.200s the folder is not what was seen: %q", r.Text, diff)
 	}
 	// And back.
-	door, err := open().OpenGate(program.GateOptions{})
+	gate, err := open().OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer door.Close()
-	call(t, door, false, "undo", map[string]any{})
+	defer gate.Close()
+	call(t, gate, false, "undo", map[string]any{})
 	if diff := differences(treeOf(t, dir), before); len(diff) > 0 {
 		t.Errorf("undo: %q", diff)
 	}
 }
 
 // agentCall makes a call of an agent: some fail, as they do.
-func agentCall(t *testing.T, door *program.Gate, random *rand.Rand, i int) {
+func agentCall(t *testing.T, gate *program.Gate, random *rand.Rand, i int) {
 	t.Helper()
 	source := fmt.Sprintf("/src/f%d.c", random.IntN(25))
 	page := fmt.Sprintf("/doc/%d", random.IntN(22))
 	switch random.IntN(12) {
 	case 0:
-		call(t, door, true, "write_file", map[string]any{"path": source, "content": fmt.Sprintf("written by %d\n", i)})
+		call(t, gate, true, "write_file", map[string]any{"path": source, "content": fmt.Sprintf("written by %d\n", i)})
 	case 1:
-		call(t, door, true, "edit_file", map[string]any{"path": source, "edits": []map[string]any{{"old": "written by", "new": "edited by"}}})
+		call(t, gate, true, "edit_file", map[string]any{"path": source, "edits": []map[string]any{{"old": "written by", "new": "edited by"}}})
 	case 2:
-		call(t, door, true, "delete_file", map[string]any{"path": page, "recursive": true})
+		call(t, gate, true, "delete_file", map[string]any{"path": page, "recursive": true})
 	case 3:
-		call(t, door, true, "move_file", map[string]any{"from": page, "to": fmt.Sprintf("/moved/%d", i)})
+		call(t, gate, true, "move_file", map[string]any{"from": page, "to": fmt.Sprintf("/moved/%d", i)})
 	case 4:
-		call(t, door, true, "read_file", map[string]any{"path": source})
+		call(t, gate, true, "read_file", map[string]any{"path": source})
 	case 5:
-		call(t, door, false, "search_files", map[string]any{"pattern": "line of 7"})
+		call(t, gate, false, "search_files", map[string]any{"pattern": "line of 7"})
 	case 6:
-		call(t, door, false, "list_files", map[string]any{"path": "/", "depth": 3})
+		call(t, gate, false, "list_files", map[string]any{"path": "/", "depth": 3})
 	case 7:
-		call(t, door, false, "shell", map[string]any{"command": fmt.Sprintf("make -s && cp build/out build/%d && git status --short | head -3 && touch src/*", i)})
+		call(t, gate, false, "shell", map[string]any{"command": fmt.Sprintf("make -s && cp build/out build/%d && git status --short | head -3 && touch src/*", i)})
 	case 8:
-		call(t, door, false, "shell", map[string]any{"command": fmt.Sprintf("sed -i 's/line of/row %d of/' .%s; ln -sf ../Makefile doc/link%d; chmod 600 .%s", i, source, i%3, source)})
+		call(t, gate, false, "shell", map[string]any{"command": fmt.Sprintf("sed -i 's/line of/row %d of/' .%s; ln -sf ../Makefile doc/link%d; chmod 600 .%s", i, source, i%3, source)})
 	case 9:
-		call(t, door, false, "shell", map[string]any{"command": fmt.Sprintf("rm -rf doc/%d; mkdir -p doc/%d && echo again > doc/%d/page.md", i%20, i%20, i%20)})
+		call(t, gate, false, "shell", map[string]any{"command": fmt.Sprintf("rm -rf doc/%d; mkdir -p doc/%d && echo again > doc/%d/page.md", i%20, i%20, i%20)})
 	case 10:
-		call(t, door, false, "shell", map[string]any{"command": "git add -A && git -c user.name=a -c user.email=a@example.com commit -qm more || true"})
+		call(t, gate, false, "shell", map[string]any{"command": "git add -A && git -c user.name=a -c user.email=a@example.com commit -qm more || true"})
 	case 11:
-		call(t, door, true, "copy_file", map[string]any{"from": source, "to": fmt.Sprintf("/copies/%d.c", i)})
+		call(t, gate, true, "copy_file", map[string]any{"from": source, "to": fmt.Sprintf("/copies/%d.c", i)})
 	}
 }
 
 // copyOut copies what the session sees to a folder of the host.
-func copyOut(t *testing.T, door *program.Gate, to string) {
+func copyOut(t *testing.T, gate *program.Gate, to string) {
 	t.Helper()
 	if err := os.MkdirAll(to, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	err := fs.WalkDir(door.Files, ".", func(name string, e fs.DirEntry, err error) error {
+	err := fs.WalkDir(gate.Files, ".", func(name string, e fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -246,13 +246,13 @@ func copyOut(t *testing.T, door *program.Gate, to string) {
 			}
 			return os.Chmod(at, info.Mode().Perm())
 		case info.Mode()&fs.ModeSymlink != 0:
-			target, err := door.Files.ReadLink(name)
+			target, err := gate.Files.ReadLink(name)
 			if err != nil {
 				return err
 			}
 			return os.Symlink(target, at)
 		}
-		data, err := door.Files.ReadFile(name)
+		data, err := gate.Files.ReadFile(name)
 		if err != nil {
 			return err
 		}
@@ -267,8 +267,8 @@ func copyOut(t *testing.T, door *program.Gate, to string) {
 }
 
 // TestSessionKilled kills golem in the middle of calls, and while a command runs.
-// What was acknowledged is in the session, nothing is in the folder, and the next
-// golem can go on at once.
+// Acknowledged changes are in the session, none is in the directory, and the next golem
+// can continue at once.
 func TestSessionKilled(t *testing.T) {
 	dir, open := repository(t)
 	state := filepath.Join(filepath.Dir(dir), "state")
@@ -305,13 +305,13 @@ func TestSessionKilled(t *testing.T) {
 		}
 		cmd.Wait()
 	}
-	door, err := open().OpenGate(program.GateOptions{})
+	gate, err := open().OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer door.Close()
+	defer gate.Close()
 	for _, name := range acknowledged {
-		r := call(t, door, false, "read_file", map[string]any{"path": name})
+		r := call(t, gate, false, "read_file", map[string]any{"path": name})
 		if !strings.Contains(r.Text, "x") {
 			t.Errorf("%s: %s", name, r.Text)
 		}
@@ -338,8 +338,8 @@ func TestSessionKilled(t *testing.T) {
 	}
 }
 
-// TestTwoGolems: while one golem has a session, another is told so, can begin one of
-// its own, and can look at the changes of the first.
+// TestTwoGolems checks that a second golem gets an error while the first uses a session.
+// It can start a session of its own, and list the changes of the first.
 func TestTwoGolems(t *testing.T) {
 	dir, open := repository(t)
 	one, err := open().OpenGate(program.GateOptions{})

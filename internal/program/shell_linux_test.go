@@ -16,9 +16,9 @@ import (
 	"github.com/golem-forge/golem/internal/toolset/shell"
 )
 
-// doorWith returns the door of a program with a shell, whose folder out is made
+// gateWith returns the gate of a program with a shell, whose folder out is made
 // by the first command, and the program's folder.
-func doorWith(t *testing.T, settings string) (*program.Gate, string) {
+func gateWith(t *testing.T, settings string) (*program.Gate, string) {
 	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
@@ -36,26 +36,26 @@ func doorWith(t *testing.T, settings string) (*program.Gate, string) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.OpenGate(program.GateOptions{})
+	gate, err := p.OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() {
-		if err := door.Close(); err != nil {
+		if err := gate.Close(); err != nil {
 			t.Error(err)
 		}
 	})
-	return door, dir
+	return gate, dir
 }
 
-// ran runs a command through the door.
-func ran(t *testing.T, door *program.Gate, command string) shell.Ran {
+// ran runs a command through the gate.
+func ran(t *testing.T, gate *program.Gate, command string) shell.Ran {
 	t.Helper()
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := door.Do(context.Background(), policy.Model, tool.Call{Tool: "shell", Args: args})
+	r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: "shell", Args: args})
 	if !r.OK() {
 		t.Error(r.Err)
 		return shell.Ran{}
@@ -63,12 +63,12 @@ func ran(t *testing.T, door *program.Gate, command string) shell.Ran {
 	return r.Data.(shell.Ran)
 }
 
-// The commands of a door have one session: one network, whether they run one
-// after the other or at once. What one writes the next one and the file tools
-// see; a mount that was missing is made.
-func TestDoorHasOneSession(t *testing.T) {
-	door, dir := doorWith(t, "")
-	first := ran(t, door, "readlink /proc/self/ns/net; echo 1 >/out/one; ls -A /in")
+// The commands of a gate share one session of the jail and one network, one after the
+// other or at once. The next command and the file tools see what a command writes. A
+// missing mount is made.
+func TestGateHasOneJailSession(t *testing.T) {
+	gate, dir := gateWith(t, "")
+	first := ran(t, gate, "readlink /proc/self/ns/net; echo 1 >/out/one; ls -A /in")
 	if text, err := os.ReadFile(filepath.Join(dir, "out", "one")); err != nil || string(text) != "1\n" {
 		t.Errorf("got %q, %v", text, err)
 	}
@@ -78,7 +78,7 @@ func TestDoorHasOneSession(t *testing.T) {
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if got := ran(t, door, "readlink /proc/self/ns/net; cat /out/one >&2"); got.Stdout != first.Stdout || got.Stderr != "1\n" {
+			if got := ran(t, gate, "readlink /proc/self/ns/net; cat /out/one >&2"); got.Stdout != first.Stdout || got.Stderr != "1\n" {
 				t.Errorf("got %+v, want the network %s", got, first.Stdout)
 			}
 		})
@@ -101,18 +101,18 @@ func listens(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// The limits and the network of a program are those of its commands.
-func TestDoorLimitsCommands(t *testing.T) {
-	door, _ := doorWith(t, "  network: true\nlimits: {output: 1000, file_size: 1000, time: 60s}\n")
+// Commands have the limits and the network of the program.
+func TestGateLimitsCommands(t *testing.T) {
+	gate, _ := gateWith(t, "  network: true\nlimits: {output: 1000, file_size: 1000, time: 60s}\n")
 	_, port, _ := net.SplitHostPort(listens(t))
-	got := ran(t, door, "bash -c 'exec 3<>/dev/tcp/127.0.0.1/"+port+"' && echo reached; head -c 5000 /dev/zero >/out/large; head -c 5000 /dev/zero | tr '\\0' x")
+	got := ran(t, gate, "bash -c 'exec 3<>/dev/tcp/127.0.0.1/"+port+"' && echo reached; head -c 5000 /dev/zero >/out/large; head -c 5000 /dev/zero | tr '\\0' x")
 	if !strings.HasPrefix(got.Stdout, "reached\n") || got.Network != "on" {
 		t.Errorf("network %s: got %.40q, want that the host is reached", got.Network, got.Stdout)
 	}
 	if got.HiddenStdout < 4000 || len(got.Stdout) > 1100 {
 		t.Errorf("output: %d bytes kept, %d hidden", len(got.Stdout), got.HiddenStdout)
 	}
-	if size := ran(t, door, "stat -c %s /out/large").Stdout; size != "1000\n" {
+	if size := ran(t, gate, "stat -c %s /out/large").Stdout; size != "1000\n" {
 		t.Errorf("a file of %s bytes, want 1000", size)
 	}
 }

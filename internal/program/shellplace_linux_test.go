@@ -11,25 +11,25 @@ import (
 	"github.com/golem-forge/golem/internal/session"
 )
 
-// The folder, the variables and the home of a session's commands are there for the next
-// one, in the next golem too. A secret is not written down.
-func TestSessionGoesOn(t *testing.T) {
+// The directory, the variables and the home of a session's commands stay for the next
+// command, also in the next golem. golem does not store a secret.
+func TestSessionKeepsShellPlace(t *testing.T) {
 	dir, open := repository(t)
 	p := open()
-	door, err := p.OpenGate(program.GateOptions{})
+	gate, err := p.OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := ran(t, door, `mkdir -p d/e; cd d/e; export A='1 2' API_TOKEN=canary PATH=/x:$PATH; echo kept >~/f; mkdir ~/no; touch ~/no/x; chmod 0 ~/no`)
+	first := ran(t, gate, `mkdir -p d/e; cd d/e; export A='1 2' API_TOKEN=canary PATH=/x:$PATH; echo kept >~/f; mkdir ~/no; touch ~/no/x; chmod 0 ~/no`)
 	if first.Cwd != "/d/e" || first.ExitCode != 0 {
 		t.Errorf("got %+v", first)
 	}
 	const asks = `pwd; echo "$A,$API_TOKEN,$HOME"; cat ~/f; case $PATH in /x*) echo bad;; esac`
-	if got := ran(t, door, asks).Stdout; got != "/work/d/e\n1 2,canary,/home/golem\nkept\n" {
+	if got := ran(t, gate, asks).Stdout; got != "/work/d/e\n1 2,canary,/home/golem\nkept\n" {
 		t.Errorf("got %q", got)
 	}
-	id := door.Session.ID
-	if err := door.Close(); err != nil {
+	id := gate.Session.ID
+	if err := gate.Close(); err != nil {
 		t.Fatal(err)
 	}
 	places, err := filepath.Glob(filepath.Join(string(p.State()), "sessions", id, "owners", "*", "place.json"))
@@ -44,21 +44,21 @@ func TestSessionGoesOn(t *testing.T) {
 	if text, err := os.ReadFile(place); err != nil || strings.Contains(string(text), "canary") || !strings.Contains(string(text), `"1 2"`) {
 		t.Errorf("got %s, %v", text, err)
 	}
-	if door, err = open().OpenGate(program.GateOptions{}); err != nil {
+	if gate, err = open().OpenGate(program.GateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := ran(t, door, asks).Stdout; got != "/work/d/e\n1 2,,/home/golem\nkept\n" {
+	if got := ran(t, gate, asks).Stdout; got != "/work/d/e\n1 2,,/home/golem\nkept\n" {
 		t.Errorf("the next golem: got %q", got)
 	}
-	if err := door.Close(); err != nil {
+	if err := gate.Close(); err != nil {
 		t.Fatal(err)
 	}
-	door, err = open().OpenGate(program.GateOptions{Session: session.New})
+	gate, err = open().OpenGate(program.GateOptions{Session: session.New})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer door.Close()
-	if got := ran(t, door, `pwd; echo "$A"; ls -A ~`).Stdout; got != "/work\n\n" {
+	defer gate.Close()
+	if got := ran(t, gate, `pwd; echo "$A"; ls -A ~`).Stdout; got != "/work\n\n" {
 		t.Errorf("another session: got %q", got)
 	}
 	s, err := p.Sessions().Find(id)
@@ -73,40 +73,40 @@ func TestSessionGoesOn(t *testing.T) {
 	}
 }
 
-// Without a session the folder stays as long as the door, and there is no home. What did
-// not land is no folder to begin in.
-func TestDoorGoesOn(t *testing.T) {
-	door, _ := doorWith(t, "")
-	ran(t, door, "mkdir -p /out/a/b; cd /out/a/b; export A=1")
-	if got := ran(t, door, "pwd; echo $A,$HOME").Stdout; got != "/out/a/b\n1,/tmp\n" {
+// Without a session the directory stays as long as the gate, and there is no home. No
+// command starts in a directory that was not applied.
+func TestGateKeepsShellPlace(t *testing.T) {
+	gate, _ := gateWith(t, "")
+	ran(t, gate, "mkdir -p /out/a/b; cd /out/a/b; export A=1")
+	if got := ran(t, gate, "pwd; echo $A,$HOME").Stdout; got != "/out/a/b\n1,/tmp\n" {
 		t.Errorf("got %q", got)
 	}
-	ran(t, door, "rm -r /out/a")
-	if got := ran(t, door, "pwd").Stdout; got != "/out\n" {
+	ran(t, gate, "rm -r /out/a")
+	if got := ran(t, gate, "pwd").Stdout; got != "/out\n" {
 		t.Errorf("got %q", got)
 	}
 }
 
-// Commands that run at once do not disturb each other: each has its own folder and
-// variables, and what each has changed is there afterwards.
+// Commands that run at once do not disturb each other: each has its own directory and
+// variables, and the changes of all remain.
 func TestSeveralAtOnce(t *testing.T) {
 	_, open := repository(t)
-	door, err := open().OpenGate(program.GateOptions{})
+	gate, err := open().OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer door.Close()
+	defer gate.Close()
 	var wg sync.WaitGroup
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		wg.Go(func() {
-			got := ran(t, door, "cd /work; mkdir "+name+"; cd "+name+"; export MINE=x V_"+name+"="+name+"; echo $MINE >own; for i in 1 2 3 4 5; do pwd; cat own; done")
+			got := ran(t, gate, "cd /work; mkdir "+name+"; cd "+name+"; export MINE=x V_"+name+"="+name+"; echo $MINE >own; for i in 1 2 3 4 5; do pwd; cat own; done")
 			if want := strings.Repeat("/work/"+name+"\nx\n", 5); !strings.HasPrefix(got.Stdout, want) || got.ExitCode != 0 {
 				t.Errorf("%s: got %+v", name, got)
 			}
 		})
 	}
 	wg.Wait()
-	got := ran(t, door, "pwd; echo $V_a$V_b$V_c$V_d$V_e$V_f; ls -d ../?").Stdout
+	got := ran(t, gate, "pwd; echo $V_a$V_b$V_c$V_d$V_e$V_f; ls -d ../?").Stdout
 	if !strings.Contains(got, "\nabcdef\n../a\n../b\n../c\n../d\n../e\n../f\n") {
 		t.Errorf("got %q", got)
 	}

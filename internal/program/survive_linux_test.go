@@ -30,8 +30,8 @@ const crowdEnv = "GOLEM_TEST_CROWD"
 
 const crowdFiles = 3
 
-// TestOneOfCrowd is that golem. It runs commands and edits files at once, and says of
-// each what was to be written where, and whether it was.
+// TestOneOfCrowd is that golem. It runs commands and edits files at once, and reports for
+// each what it should write where, and whether it did.
 func TestOneOfCrowd(t *testing.T) {
 	dir, rest, ok := strings.Cut(os.Getenv(crowdEnv), "\x1f")
 	if !ok {
@@ -42,7 +42,7 @@ func TestOneOfCrowd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.OpenGate(program.GateOptions{})
+	gate, err := p.OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestOneOfCrowd(t *testing.T) {
 		if err != nil {
 			t.Error(err)
 		}
-		r := door.Do(context.Background(), policy.Model, tool.Call{Tool: name, Args: data})
+		r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: name, Args: data})
 		said := "done"
 		if !r.OK() {
 			said = string(sandbox.CodeOf(r.Err))
@@ -76,13 +76,13 @@ func TestOneOfCrowd(t *testing.T) {
 		}
 	})
 	wg.Wait()
-	if err := door.Close(); err != nil {
+	if err := gate.Close(); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestCrowd: two golems work over one folder, each with commands and file tools at
-// once. What was said to be done is in the files; what was not is in none.
+// TestCrowd lets two golems work on one directory, each with commands and file tools at
+// once. The files have all changes reported as done, and no others.
 func TestCrowd(t *testing.T) {
 	dir, state := recordedText(t)
 	for i := range crowdFiles {
@@ -215,20 +215,20 @@ func verified(t *testing.T, dir, state string) {
 	}
 }
 
-// TestHooks: nothing lands that git or golem on the host would take for its own,
-// however it was put there: S03, S04, S06, G17. The repository that is there stays as
-// it is, and the rest lands.
+// TestHooks checks that golem applies no file that git or golem on the host would use as
+// its own, however a command made it: S03, S04, S06, G17. The repository stays as it is,
+// and the other changes are applied.
 func TestHooks(t *testing.T) {
 	dir, state := recordedText(t)
 	p, err := loaded(dir, state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.OpenGate(program.GateOptions{})
+	gate, err := p.OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer door.Close()
+	defer gate.Close()
 	sh := func(line string) string {
 		t.Helper()
 		cmd := exec.Command("sh", "-c", line)
@@ -256,7 +256,7 @@ func TestHooks(t *testing.T) {
 		"mv repo/src src; mv repo src/repo; mv src repo; mkdir -p repo/repo/.git",
 		"cp -r repo copied; mv copied/.git copied/git; mv copied/git copied/.git",
 	} {
-		ran(t, door, "cd /out; "+line+"; echo landed > mark")
+		ran(t, gate, "cd /out; "+line+"; echo landed > mark")
 		if sh("cat mark; rm mark") != "landed\n" {
 			t.Errorf("%s: the rest has not landed", line)
 		}
@@ -275,7 +275,7 @@ func (a *asker) Ask(_ context.Context, r tool.Request) approval.Reply {
 	return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: r.Items()}
 }
 
-// TestA1UndoMany: a long undo is shown whole.
+// TestA1UndoMany checks that a long undo is shown in full.
 func TestA1UndoMany(t *testing.T) {
 	dir, state := recordedText(t)
 	p, err := program.Load(program.Options{Dir: dir, State: state, Now: time.Now})
@@ -283,13 +283,13 @@ func TestA1UndoMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	var asked asker
-	door, err := p.OpenGate(program.GateOptions{Asker: &asked})
+	gate, err := p.OpenGate(program.GateOptions{Asker: &asked})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer door.Close()
-	ran(t, door, "cd /out; touch $(seq 250); mkdir .git; touch .git/HEAD; mkfifo pipe")
-	r := door.Do(context.Background(), policy.User, tool.Call{Tool: "undo", Args: []byte("{}")})
+	defer gate.Close()
+	ran(t, gate, "cd /out; touch $(seq 250); mkdir .git; touch .git/HEAD; mkfifo pipe")
+	r := gate.Do(context.Background(), policy.User, tool.Call{Tool: "undo", Args: []byte("{}")})
 	if !r.OK() || r.Text != "undone: 250 changes" {
 		t.Fatalf("%v, %s", r.Err, r.Text)
 	}
@@ -328,20 +328,20 @@ func kill(word string) (pid int) {
 	return pid
 }
 
-// TestPartsKilled: where the holder or a cell is killed while a command runs, nothing
-// of it lands, and the next command runs as if nothing had happened.
+// TestPartsKilled kills the holder or the jail while a command runs. None of its changes
+// is applied, and the next command runs normally.
 func TestPartsKilled(t *testing.T) {
 	dir, state := recordedText(t)
 	p, err := loaded(dir, state)
 	if err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.OpenGate(program.GateOptions{})
+	gate, err := p.OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
 	}
 	for i, part := range []string{"jail-cell", "jail-hold", "jail-hold", "jail-cell"} {
-		ran(t, door, fmt.Sprintf("echo %d > /out/n", i))
+		ran(t, gate, fmt.Sprintf("echo %d > /out/n", i))
 		if i%2 == 0 { // while one runs
 			go func() {
 				for !begun(string(p.State())) {
@@ -349,7 +349,7 @@ func TestPartsKilled(t *testing.T) {
 				}
 				kill(part)
 			}()
-			r := door.Do(context.Background(), policy.Model, tool.Call{Tool: "shell", Args: []byte(`{"command":"echo begun > /out/begun; sleep 100"}`)})
+			r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: "shell", Args: []byte(`{"command":"echo begun > /out/begun; sleep 100"}`)})
 			if r.OK() || !strings.Contains(r.Err.Error(), "ended") {
 				t.Errorf("%s was killed: %v, %s", part, r.Err, r.Text)
 			}
@@ -366,16 +366,16 @@ func TestPartsKilled(t *testing.T) {
 	// not begun runs in a new session.
 	for range 5 {
 		kill("jail-hold")
-		r := door.Do(context.Background(), policy.Model, tool.Call{Tool: "shell", Args: []byte(`{"command":"true"}`)})
+		r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: "shell", Args: []byte(`{"command":"true"}`)})
 		if !r.OK() && !strings.Contains(r.Err.Error(), "ended") {
 			t.Error(r.Err)
 		}
 	}
-	ran(t, door, "echo last > /out/n")
+	ran(t, gate, "echo last > /out/n")
 	if data, err := os.ReadFile(filepath.Join(dir, "out", "n")); err != nil || string(data) != "last\n" {
 		t.Errorf("got %q, %v", data, err)
 	}
-	if err := door.Close(); err != nil {
+	if err := gate.Close(); err != nil {
 		t.Error(err)
 	}
 	verified(t, dir, state)

@@ -42,25 +42,25 @@ func (p tainting) link(old, name string) {
 // asked reports whether somebody is asked before a peer writes, after it has made a call.
 func (p tainting) asked(session, name, args string) (asked bool) {
 	p.Helper()
-	door, err := p.OpenGate(GateOptions{Session: session, Asker: saying(func(tool.Request) approval.Reply {
+	gate, err := p.OpenGate(GateOptions{Session: session, Asker: saying(func(tool.Request) approval.Reply {
 		asked = true
 		return approval.Reply{}
 	})})
 	if err != nil {
 		p.Fatal(err)
 	}
-	defer door.Close()
+	defer gate.Close()
 	if name != "" {
-		if r := door.Do(p.Context(), policy.Peer, tool.Call{Tool: name, Args: []byte(args)}); r.Err != nil {
+		if r := gate.Do(p.Context(), policy.Peer, tool.Call{Tool: name, Args: []byte(args)}); r.Err != nil {
 			p.Fatal(r.Err)
 		}
 	}
-	door.Do(p.Context(), policy.Peer, tool.Call{Tool: "write_file", Args: []byte(`{"path": "/out/made", "content": "made"}`)})
+	gate.Do(p.Context(), policy.Peer, tool.Call{Tool: "write_file", Args: []byte(`{"path": "/out/made", "content": "made"}`)})
 	return asked
 }
 
-// An agent that is served again is asked on: it may remember what it has read. It is not
-// after the user has asked for a new session.
+// An agent that is served again stays tainted: it may remember what it has read. After
+// the user asks for a new session it is not.
 func TestTaintStays(t *testing.T) {
 	p := newTainting(t)
 	for _, test := range []struct {
@@ -85,7 +85,7 @@ func TestTaintStays(t *testing.T) {
 	}
 }
 
-// What is not trusted is not trusted by another name.
+// A hard link to an untrusted file is untrusted too.
 func TestTaintByAnotherName(t *testing.T) {
 	for _, test := range []struct {
 		what, link, as, tool, args string
@@ -114,25 +114,25 @@ func TestTaintByAnotherName(t *testing.T) {
 	}
 }
 
-// What one reads all are asked about who share its files, whenever they came; and a copy
-// out of what is not trusted is asked about itself.
+// If one agent becomes tainted, all that share its files are, whenever they came. A copy
+// out of an untrusted mount needs approval itself.
 func TestTaintIsShared(t *testing.T) {
 	p := newTainting(t)
 	asked := 0
 	open := func() *Gate {
-		door, err := p.OpenGate(GateOptions{Asker: saying(func(tool.Request) approval.Reply {
+		gate, err := p.OpenGate(GateOptions{Asker: saying(func(tool.Request) approval.Reply {
 			asked++
 			return approval.Reply{}
 		})})
 		if err != nil {
 			t.Fatal(err)
 		}
-		t.Cleanup(func() { door.Close() })
-		return door
+		t.Cleanup(func() { gate.Close() })
+		return gate
 	}
 	one, other := open(), open()
 	for i, test := range []struct {
-		door       *Gate
+		gate       *Gate
 		tool, args string
 		want       bool
 	}{
@@ -142,15 +142,15 @@ func TestTaintIsShared(t *testing.T) {
 		{other, "write_file", `{"path": "/out/d", "content": "d"}`, true},
 	} {
 		before := asked
-		r := test.door.Do(t.Context(), policy.Peer, tool.Call{Tool: test.tool, Args: []byte(test.args)})
+		r := test.gate.Do(t.Context(), policy.Peer, tool.Call{Tool: test.tool, Args: []byte(test.args)})
 		if got := asked > before; got != test.want || r.OK() == test.want {
 			t.Errorf("%d: %s %s: asked %v, want %v: %v", i, test.tool, test.args, got, test.want, r)
 		}
 	}
 }
 
-// What is changed where it stands is handed to nobody: it taints, and was not asked about.
-func TestTaintInItsPlace(t *testing.T) {
+// A change inside an untrusted mount taints the worker, but needs no approval.
+func TestTaintStaysInMount(t *testing.T) {
 	p := load(t, program(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./in, target: /in, mode: rw, trust: untrusted, approval: {write: preApproved}}\n    - {source: ./out, target: /out, approval: {write: preApproved}}\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n",
@@ -160,16 +160,16 @@ func TestTaintInItsPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := 0
-	door, err := p.OpenGate(GateOptions{Asker: saying(func(tool.Request) approval.Reply {
+	gate, err := p.OpenGate(GateOptions{Asker: saying(func(tool.Request) approval.Reply {
 		asked++
 		return approval.Reply{}
 	})})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer door.Close()
+	defer gate.Close()
 	for i, args := range []string{`{"path": "/in/x", "edits": [{"old": "one", "new": "two"}]}`, `{"path": "/out/x", "edits": [{"old": "x", "new": "y"}]}`} {
-		door.Do(t.Context(), policy.Peer, tool.Call{Tool: "edit_file", Args: []byte(args)})
+		gate.Do(t.Context(), policy.Peer, tool.Call{Tool: "edit_file", Args: []byte(args)})
 		if asked != i {
 			t.Errorf("%s: asked %d times, want %d", args, asked, i)
 		}

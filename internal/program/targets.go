@@ -248,7 +248,7 @@ func environ(environment []string, name string) (value string, ok bool) {
 }
 
 // gitTools returns the git tools of a worker for a gate.
-func (d *Gate) gitTools(step *Step, g tool.Gate, taken *taint.Tracker) (gittools.Set, io.Closer) {
+func (d *Gate) gitTools(step *Step, g tool.Gate, tracker *taint.Tracker) (gittools.Set, io.Closer) {
 	var w *worker.Worker
 	if step != nil {
 		w = step.Worker
@@ -264,12 +264,12 @@ func (d *Gate) gitTools(step *Step, g tool.Gate, taken *taint.Tracker) (gittools
 		if _, err := c.open(ctx); err != nil {
 			return clearance.Request{}, err
 		}
-		r := clearance.Request{Time: d.program.options.Now(), Workers: g.Workers, Intake: taken.Bytes(), Untrusted: taken.Source()}
+		r := clearance.Request{Time: d.program.options.Now(), Workers: g.Workers, Intake: tracker.Bytes(), Untrusted: tracker.Source()}
 		r.Author, r.Commit = c.who(ctx)
 		if d.Session != nil {
 			r.Session = d.Session.ID
 		}
-		r.Passed = newInputFinder(ctx, g.Files, taken, inputMounts(d.program.Project.Mounts)).find
+		r.Passed = newInputFinder(ctx, g.Files, tracker, inputMounts(d.program.Project.Mounts)).find
 		return r, nil
 	}
 	return s, c

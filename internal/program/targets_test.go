@@ -35,7 +35,7 @@ func cleared(target string) map[string]string {
 
 const bare = "type: bare, path: ./repo.git"
 
-// Who may not read a file is not told by git_diff what others have staged of it.
+// git_diff does not show a worker staged content of a file that it may not read.
 func TestRestrictedDiff(t *testing.T) {
 	said, _, _ := play(t, cleared(bare), `
 main:
@@ -57,8 +57,7 @@ child:
 	}
 }
 
-// Who lets another hand out what it has not read is told from who has read it: what a
-// worker is given is what it has taken in.
+// A worker counts as having read the input that its caller gives it.
 func TestDelegatedRatio(t *testing.T) {
 	files := cleared(bare)
 	files["golem-forge.config.yaml"] = strings.Replace(files["golem-forge.config.yaml"], "clearance: {", "clearance: {limits: {max_percent: 100}, ", 1)
@@ -77,8 +76,7 @@ child:
 	}
 }
 
-// What was staged by who had read what is not trusted taints who looks at it, in another
-// session too.
+// Reading what a tainted worker has staged taints the reader, in another session too.
 func TestStagedTaint(t *testing.T) {
 	options := program(t, cleared(bare))
 	p := load(t, options)
@@ -113,8 +111,8 @@ func TestStagedTaint(t *testing.T) {
 	}
 }
 
-// The first push to a remote of which nothing was pulled stages the files on what is
-// there, and says what to do next.
+// The first push to a remote that was never pulled stages the files on top of its branch,
+// and says what to do next.
 func TestFirstPush(t *testing.T) {
 	options := program(t, cleared(bare))
 	git := func(args ...string) string {
@@ -141,15 +139,15 @@ func TestFirstPush(t *testing.T) {
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	door, err := p.OpenGate(GateOptions{Session: session.New, Asker: saying(func(r tool.Request) approval.Reply {
+	gate, err := p.OpenGate(GateOptions{Session: session.New, Asker: saying(func(r tool.Request) approval.Reply {
 		return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: r.Items()}
 	})})
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer door.Close()
+	defer gate.Close()
 	call := func(name, args string) (string, error) {
-		r := door.Do(t.Context(), policy.User, tool.Call{Tool: name, Args: []byte(args)})
+		r := gate.Do(t.Context(), policy.User, tool.Call{Tool: name, Args: []byte(args)})
 		if r.Err != nil {
 			return "", r.Err
 		}

@@ -28,8 +28,8 @@ func (m *meanwhile) Ask(ctx context.Context, r tool.Request) approval.Reply {
 }
 
 // bySelf makes a call as the user.
-func bySelf(door *program.Gate, name, args string) tool.Result {
-	return door.Do(context.Background(), policy.User, tool.Call{Tool: name, Args: []byte(args)})
+func bySelf(gate *program.Gate, name, args string) tool.Result {
+	return gate.Do(context.Background(), policy.User, tool.Call{Tool: name, Args: []byte(args)})
 }
 
 // shows fails unless the last request has a text in the diff of a change.
@@ -50,20 +50,21 @@ func shows(t *testing.T, v *viewer, name, text string) {
 	t.Errorf("%s is not among the changes %+v", name, r.Changes)
 }
 
-// TestA7UndoShowsContent: who approves an undo sees all that goes and all that comes back.
+// TestA7UndoShowsContent checks that the request for an undo shows all content that goes
+// and all that comes back.
 func TestA7UndoShowsContent(t *testing.T) {
 	v := &viewer{}
-	door, _, out := opened(t, v)
+	gate, _, out := opened(t, v)
 	must(t, os.MkdirAll(filepath.Join(out, "tree/deep"), 0o755))
 	for name, text := range map[string]string{"edited": "old words\n", "gone": "gone words\n", "tree/deep/file": "deep words\n", "mode": "x\n", "was": "file before\n"} {
 		must(t, os.WriteFile(filepath.Join(out, name), []byte(text), 0o644))
 	}
 	must(t, os.Symlink("edited", filepath.Join(out, "tree/link")))
-	r := does(door, "shell", map[string]any{"command": "cd /out; echo new words >edited; rm -r gone tree was; mkdir was made; echo made words >made/file; chmod 600 mode"})
+	r := does(gate, "shell", map[string]any{"command": "cd /out; echo new words >edited; rm -r gone tree was; mkdir was made; echo made words >made/file; chmod 600 mode"})
 	if !r.OK() {
 		t.Fatal(r.Err)
 	}
-	if r := bySelf(door, "undo", "{}"); !r.OK() {
+	if r := bySelf(gate, "undo", "{}"); !r.OK() {
 		t.Fatal(r.Err)
 	}
 	shows(t, v, "/out/edited", "-new words\n+old words")
@@ -81,21 +82,22 @@ func TestA7UndoShowsContent(t *testing.T) {
 	}
 }
 
-// TestA7UndoOfUnshownContent: a plain yes does not bring back what nobody could be shown.
+// TestA7UndoOfUnshownContent checks that a plain yes does not restore content that could
+// not be shown.
 func TestA7UndoOfUnshownContent(t *testing.T) {
 	v := &viewer{}
-	door, _, out := opened(t, v)
+	gate, _, out := opened(t, v)
 	must(t, os.WriteFile(filepath.Join(out, "binary"), []byte("a\x00b"), 0o644))
 	v.names = true
-	if r := does(door, "shell", map[string]any{"command": "echo text >/out/binary"}); !r.OK() {
+	if r := does(gate, "shell", map[string]any{"command": "echo text >/out/binary"}); !r.OK() {
 		t.Fatal(r.Err)
 	}
 	v.names = false
-	if r := bySelf(door, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "were not shown") {
+	if r := bySelf(gate, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "were not shown") {
 		t.Errorf("a plain yes: %v", r.Err)
 	}
 	v.names = true
-	if r := bySelf(door, "undo", "{}"); !r.OK() {
+	if r := bySelf(gate, "undo", "{}"); !r.OK() {
 		t.Error(r.Err)
 	}
 	if text, err := os.ReadFile(filepath.Join(out, "binary")); err != nil || string(text) != "a\x00b" {
@@ -103,8 +105,8 @@ func TestA7UndoOfUnshownContent(t *testing.T) {
 	}
 }
 
-// TestA7DiscardShowsContent: who approves that changes of a session are discarded sees
-// them, and content that changes after the question is not discarded.
+// TestA7DiscardShowsContent checks that the request to discard changes of a session shows
+// them, and that content that changes after the question is not discarded.
 func TestA7DiscardShowsContent(t *testing.T) {
 	for _, copies := range []bool{false, true} {
 		dir, state := recordedText(t)
@@ -115,12 +117,12 @@ func TestA7DiscardShowsContent(t *testing.T) {
 		must(t, p.Trust())
 		must(t, os.WriteFile(filepath.Join(dir, "src/mine"), []byte("mine\n"), 0o644))
 		v := &meanwhile{}
-		door, err := p.OpenGate(program.GateOptions{Asker: v, Copy: copies})
+		gate, err := p.OpenGate(program.GateOptions{Asker: v, Copy: copies})
 		must(t, err)
-		defer door.Close()
+		defer gate.Close()
 		write := func(name, text string) {
 			t.Helper()
-			if r := does(door, "write_file", map[string]any{"path": name, "content": text}); !r.OK() {
+			if r := does(gate, "write_file", map[string]any{"path": name, "content": text}); !r.OK() {
 				t.Fatal(r.Err)
 			}
 		}
@@ -132,7 +134,7 @@ func TestA7DiscardShowsContent(t *testing.T) {
 			func() { write("/src/made", "more\n") },
 			func() { write("/src/other", "new\n") },
 			func() { write("/src/big", strings.Replace(big, "many", "Many", 1)) },
-			func() { does(door, "shell", map[string]any{"command": "chmod 600 /src/made"}) },
+			func() { does(gate, "shell", map[string]any{"command": "chmod 600 /src/made"}) },
 		} {
 			asked := 0
 			v.names = true
@@ -144,21 +146,21 @@ func TestA7DiscardShowsContent(t *testing.T) {
 					v.do = do
 				}
 			}
-			if r := bySelf(door, "discard_changes", `{"paths":["/"]}`); r.OK() || r.Err.Code != "conflict" {
+			if r := bySelf(gate, "discard_changes", `{"paths":["/"]}`); r.OK() || r.Err.Code != "conflict" {
 				t.Errorf("copies %v: content that changed meanwhile was discarded: %v", copies, r.Err)
 			}
 		}
 		v.do, v.names = nil, false
-		if r := bySelf(door, "discard_changes", `{"paths":["/"]}`); r.OK() || !strings.Contains(r.Err.Hint, "were not shown") {
+		if r := bySelf(gate, "discard_changes", `{"paths":["/"]}`); r.OK() || !strings.Contains(r.Err.Hint, "were not shown") {
 			t.Errorf("copies %v: a plain yes: %v", copies, r.Err)
 		}
 		v.names = true
-		if r := bySelf(door, "discard_changes", `{"paths":["/"]}`); !r.OK() {
+		if r := bySelf(gate, "discard_changes", `{"paths":["/"]}`); !r.OK() {
 			t.Fatal(r.Err)
 		}
 		shows(t, &v.viewer, "/src/made", "-more")
 		shows(t, &v.viewer, "/src/mine", "-theirs\n+mine")
-		if _, err := door.Files.Stat("/src/made"); err == nil {
+		if _, err := gate.Files.Stat("/src/made"); err == nil {
 			t.Error("not discarded")
 		}
 	}

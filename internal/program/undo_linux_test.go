@@ -63,11 +63,11 @@ func filled(t *testing.T, out string) {
 	must(t, os.Chmod(filepath.Join(out, "tree/deep"), 0o777))
 }
 
-// TestA7UndoBringsAllBack: after an undo a directory is what it was, byte for byte and bit
-// for bit, whatever a file tool did to it.
+// TestA7UndoBringsAllBack checks that after an undo a directory is exactly what it was,
+// whatever a file tool did to it.
 func TestA7UndoBringsAllBack(t *testing.T) {
 	v := &viewer{names: true}
-	door, _, out := opened(t, v)
+	gate, _, out := opened(t, v)
 	filled(t, out)
 	before := lookOf(t, out)
 	calls := []struct {
@@ -93,13 +93,13 @@ func TestA7UndoBringsAllBack(t *testing.T) {
 		{"sandbox_write_text", map[string]any{"path": "/out/text", "content": "by its older name"}},
 	}
 	for _, c := range calls {
-		if r := does(door, c.name, c.args); !r.OK() {
+		if r := does(gate, c.name, c.args); !r.OK() {
 			t.Fatalf("%s %v: %v", c.name, c.args, r.Err)
 		}
 		if lookOf(t, out) == before {
 			t.Errorf("%s %v changed nothing", c.name, c.args)
 		}
-		if r := bySelf(door, "undo", "{}"); !r.OK() {
+		if r := bySelf(gate, "undo", "{}"); !r.OK() {
 			t.Fatalf("undo %s %v: %v", c.name, c.args, r.Err)
 		}
 		if after := lookOf(t, out); after != before {
@@ -107,26 +107,26 @@ func TestA7UndoBringsAllBack(t *testing.T) {
 		}
 	}
 	for _, c := range calls[8:] { // and all of them one after the other
-		if r := does(door, c.name, c.args); !r.OK() && c.name != "edit_file" {
+		if r := does(gate, c.name, c.args); !r.OK() && c.name != "edit_file" {
 			t.Fatalf("%s %v: %v", c.name, c.args, r.Err)
 		}
 	}
 	for range calls[8:] {
-		bySelf(door, "undo", "{}")
+		bySelf(gate, "undo", "{}")
 	}
 	if after := lookOf(t, out); after != before {
 		t.Errorf("after several: got\n%s\nwant\n%s", after, before)
 	}
-	if r := bySelf(door, "undo", "{}"); r.OK() || r.Err.Code != "not_found" {
+	if r := bySelf(gate, "undo", "{}"); r.OK() || r.Err.Code != "not_found" {
 		t.Errorf("nothing is left: %v", r.Err)
 	}
 }
 
-// TestA7UndoLeavesHardLinksAlone: a hard link to a file that was written, moved or deleted
-// is not touched by the undo.
+// TestA7UndoLeavesHardLinksAlone checks that an undo does not change a hard link to a
+// file that was written, moved or deleted.
 func TestA7UndoLeavesHardLinksAlone(t *testing.T) {
 	v := &viewer{}
-	door, _, out := opened(t, v)
+	gate, _, out := opened(t, v)
 	outside := filepath.Join(t.TempDir(), "outside")
 	must(t, os.WriteFile(filepath.Join(out, "file"), []byte("shared\n"), 0o644))
 	must(t, os.Link(filepath.Join(out, "file"), outside))
@@ -135,11 +135,11 @@ func TestA7UndoLeavesHardLinksAlone(t *testing.T) {
 		if args["content"] == nil {
 			name = "delete_file"
 		}
-		if r := does(door, name, args); !r.OK() {
+		if r := does(gate, name, args); !r.OK() {
 			t.Fatal(r.Err)
 		}
 		must(t, os.WriteFile(outside, []byte("changed elsewhere\n"), 0o644))
-		if r := bySelf(door, "undo", "{}"); !r.OK() {
+		if r := bySelf(gate, "undo", "{}"); !r.OK() {
 			t.Fatal(r.Err)
 		}
 		if text, err := os.ReadFile(filepath.Join(out, "file")); err != nil || string(text) != "shared\n" {
@@ -151,25 +151,25 @@ func TestA7UndoLeavesHardLinksAlone(t *testing.T) {
 	}
 }
 
-// TestA7UndoKeepsTheOwner: what root brings back belongs to who it belonged to. Of an
-// ordinary user it is the user's own.
+// TestA7UndoKeepsTheOwner checks that files restored by root have their old owner. Those
+// of an ordinary user belong to the user.
 func TestA7UndoKeepsTheOwner(t *testing.T) {
 	uid, gid := uint32(1234), uint32(1235)
 	if os.Geteuid() != 0 {
 		uid, gid = uint32(os.Getuid()), uint32(os.Getgid())
 	}
 	v := &viewer{}
-	door, _, out := opened(t, v)
+	gate, _, out := opened(t, v)
 	filled(t, out)
 	for _, name := range []string{"tree/deep", "tree/deep/secret", "text"} {
 		must(t, os.Chown(filepath.Join(out, name), int(uid), int(gid)))
 	}
 	for _, path := range []string{"/out/tree", "/out/text"} {
 		v.names = true
-		if r := does(door, "delete_file", map[string]any{"path": path, "recursive": true}); !r.OK() {
+		if r := does(gate, "delete_file", map[string]any{"path": path, "recursive": true}); !r.OK() {
 			t.Fatal(r.Err)
 		}
-		if r := bySelf(door, "undo", "{}"); !r.OK() {
+		if r := bySelf(gate, "undo", "{}"); !r.OK() {
 			t.Fatal(r.Err)
 		}
 	}
@@ -181,16 +181,16 @@ func TestA7UndoKeepsTheOwner(t *testing.T) {
 	}
 }
 
-// TestA7UndoMeanwhile: content that changes between the question and the answer is left
-// alone.
+// TestA7UndoMeanwhile checks that an undo keeps content that changes between question and
+// answer.
 func TestA7UndoMeanwhile(t *testing.T) {
 	dir, state := recordedText(t)
 	p, err := loaded(dir, state)
 	must(t, err)
 	v := &meanwhile{}
-	door, err := p.OpenGate(program.GateOptions{Asker: v})
+	gate, err := p.OpenGate(program.GateOptions{Asker: v})
 	must(t, err)
-	defer door.Close()
+	defer gate.Close()
 	file := filepath.Join(dir, "out/file")
 	for _, change := range []func(){
 		func() { must(t, os.WriteFile(file, []byte("mine\n"), 0o644)) },
@@ -201,44 +201,44 @@ func TestA7UndoMeanwhile(t *testing.T) {
 		must(t, os.RemoveAll(file))
 		must(t, os.WriteFile(file, []byte("old\n"), 0o644))
 		v.do = nil
-		if r := does(door, "write_file", map[string]any{"path": "/out/file", "content": "new\n"}); !r.OK() {
+		if r := does(gate, "write_file", map[string]any{"path": "/out/file", "content": "new\n"}); !r.OK() {
 			t.Fatal(r.Err)
 		}
 		var mine string
 		v.do = func() { change(); mine = lookOf(t, filepath.Dir(file)) }
-		if r := bySelf(door, "undo", "{}"); r.OK() || r.Err.Code != "conflict" {
+		if r := bySelf(gate, "undo", "{}"); r.OK() || r.Err.Code != "conflict" {
 			t.Errorf("got %v", r.Err)
 		}
 		if now := lookOf(t, filepath.Dir(file)); now != mine {
 			t.Errorf("got\n%s\nwant\n%s", now, mine)
 		}
 		v.do = nil
-		if r := bySelf(door, "undo", `{"forget":true}`); !r.OK() {
+		if r := bySelf(gate, "undo", `{"forget":true}`); !r.OK() {
 			t.Fatal(r.Err)
 		}
 	}
 }
 
-// TestA7UndoLimits: what is too large is not kept, and undo says so; of very many calls the
-// last are kept, and of much content not more than there is room for.
+// TestA7UndoLimits checks that content over the limit is not saved, and that undo reports
+// it. Of very many calls and of much content only the newest is kept.
 func TestA7UndoLimits(t *testing.T) {
 	v := &viewer{names: true}
-	door, _, out := opened(t, v)
+	gate, _, out := opened(t, v)
 	must(t, os.WriteFile(filepath.Join(out, "large"), make([]byte, 16<<20+1), 0o644))
 	must(t, os.WriteFile(filepath.Join(out, "small"), []byte("small\n"), 0o644))
-	if r := does(door, "write_file", map[string]any{"path": "/out/small", "content": "x"}); !r.OK() {
+	if r := does(gate, "write_file", map[string]any{"path": "/out/small", "content": "x"}); !r.OK() {
 		t.Fatal(r.Err)
 	}
-	if r := does(door, "delete_file", map[string]any{"path": "/out/large"}); !r.OK() {
+	if r := does(gate, "delete_file", map[string]any{"path": "/out/large"}); !r.OK() {
 		t.Fatal(r.Err)
 	}
-	if r := bySelf(door, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "cannot be undone: /out/large is larger than 16 MiB") {
+	if r := bySelf(gate, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "cannot be undone: /out/large is larger than 16 MiB") {
 		t.Errorf("got %v", r.Err)
 	}
-	if r := bySelf(door, "undo", `{"forget":true}`); !r.OK() {
+	if r := bySelf(gate, "undo", `{"forget":true}`); !r.OK() {
 		t.Error(r.Err)
 	}
-	if r := bySelf(door, "undo", "{}"); !r.OK() {
+	if r := bySelf(gate, "undo", "{}"); !r.OK() {
 		t.Error(r.Err)
 	}
 	if text, err := os.ReadFile(filepath.Join(out, "small")); err != nil || string(text) != "small\n" {
@@ -249,20 +249,20 @@ func TestA7UndoLimits(t *testing.T) {
 	for i := range 5 {
 		must(t, os.WriteFile(filepath.Join(out, fmt.Sprint("much/", i)), make([]byte, 15<<20), 0o644))
 	}
-	if r := does(door, "delete_file", map[string]any{"path": "/out/much", "recursive": true}); !r.OK() {
+	if r := does(gate, "delete_file", map[string]any{"path": "/out/much", "recursive": true}); !r.OK() {
 		t.Fatal(r.Err)
 	}
-	if r := bySelf(door, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "cannot be undone: it is more than 64 MiB") {
+	if r := bySelf(gate, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "cannot be undone: it is more than 64 MiB") {
 		t.Errorf("got %v", r.Err)
 	}
 
 	for i := range 60 {
-		if r := does(door, "write_file", map[string]any{"path": "/out/small", "content": fmt.Sprintf("%02d\n", i)}); !r.OK() {
+		if r := does(gate, "write_file", map[string]any{"path": "/out/small", "content": fmt.Sprintf("%02d\n", i)}); !r.OK() {
 			t.Fatal(r.Err)
 		}
 	}
 	n := 0
-	for ; bySelf(door, "undo", "{}").OK(); n++ {
+	for ; bySelf(gate, "undo", "{}").OK(); n++ {
 	}
 	if text, err := os.ReadFile(filepath.Join(out, "small")); n != 50 || err != nil || string(text) != "09\n" {
 		t.Errorf("%d were undone, and the file is %q, %v", n, text, err)
@@ -314,16 +314,17 @@ func TestA7CutOff(t *testing.T) {
 	}
 	p, err := loaded(args[0], args[1])
 	must(t, err)
-	door, err := p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
+	gate, err := p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
 	must(t, err)
-	c := cutting{door.Journal, door.Undo, args[2]}
-	door.Journal, door.Undo = c, c
-	r := door.Do(context.Background(), policy.User, tool.Call{Tool: args[3], Args: []byte(args[4])})
+	c := cutting{gate.Journal, gate.Undo, args[2]}
+	gate.Journal, gate.Undo = c, c
+	r := gate.Do(context.Background(), policy.User, tool.Call{Tool: args[3], Args: []byte(args[4])})
 	t.Fatalf("it was not killed: %v", r.Err)
 }
 
-// TestA7KilledCallIsUndone kills golem between what it keeps, the intent and the change. A
-// change that was made is undone, and one that was not does not hide the one before it.
+// TestA7KilledCallIsUndone kills golem between saving, the intent and the change. A
+// change that was made is undone, and one that was not made does not hide the one before
+// it.
 func TestA7KilledCallIsUndone(t *testing.T) {
 	t.Parallel()
 	for _, at := range []string{"before keeping", "after keeping", "after the intent", "after the change"} {
@@ -338,12 +339,12 @@ func TestA7KilledCallIsUndone(t *testing.T) {
 			first := lookOf(t, out)
 			p, err := loaded(dir, state)
 			must(t, err)
-			door, err := p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
+			gate, err := p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
 			must(t, err)
-			if r := does(door, "write_file", map[string]any{"path": "/out/other/file", "content": "earlier"}); !r.OK() {
+			if r := does(gate, "write_file", map[string]any{"path": "/out/other/file", "content": "earlier"}); !r.OK() {
 				t.Fatal(r.Err)
 			}
-			must(t, door.Close())
+			must(t, gate.Close())
 			second := lookOf(t, out)
 			cmd := exec.Command("/proc/self/exe", "-test.run=^TestA7CutOff$")
 			cmd.Env = append(os.Environ(), cutEnv+"="+strings.Join([]string{dir, state, at, name, args}, "\x1f"))
@@ -353,21 +354,21 @@ func TestA7KilledCallIsUndone(t *testing.T) {
 			if made := lookOf(t, out) != second; made != (at == "after the change") {
 				t.Errorf("%s, %s: made: %v", name, at, made)
 			}
-			door, err = p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
+			gate, err = p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
 			must(t, err)
 			want := []string{first}
 			if at == "after the change" {
 				want = []string{second, first}
 			}
 			for _, tree := range want {
-				if r := bySelf(door, "undo", "{}"); !r.OK() {
+				if r := bySelf(gate, "undo", "{}"); !r.OK() {
 					t.Errorf("%s, %s: %v", name, at, r.Err)
 				}
 				if now := lookOf(t, out); now != tree {
 					t.Errorf("%s, %s: got\n%s\nwant\n%s", name, at, now, tree)
 				}
 			}
-			must(t, door.Close())
+			must(t, gate.Close())
 		}
 	}
 }
