@@ -48,7 +48,7 @@ func (e Env) Hides(real string) (why, hint string) { return (&loader{env: e}).ch
 // and by identity, so that it also finds a bind mount.
 func (l *loader) checkHidden(real string) (what, hint string) {
 	if l.host == nil {
-		l.host = &hostView{make(statCache), mountTable(), make(map[string]place)}
+		l.host = &hostView{make(statCache), mountTable(), make(map[string]devicePath)}
 	}
 	g := l.host.seen
 	above, below := g.ancestors(real), g.mountsBelow(l.host.table, real)
@@ -185,7 +185,7 @@ func (g statCache) deviceAndPath(table []mountEntry, dir string) (device, name s
 type hostView struct {
 	seen   statCache
 	table  []mountEntry
-	places map[string]place // of directories that were compared
+	places map[string]devicePath // of directories that were compared
 }
 
 // isPartOf reports whether a directory is part of another one, through any mount of its
@@ -195,11 +195,11 @@ func (v *hostView) isPartOf(dir, whole string) bool {
 	return a.device != "" && a.device == b.device && v.seen.contains(b.name, a.name)
 }
 
-// A place is the device of a directory and its path in that file system.
-type place struct{ device, name string }
+// A devicePath is the device of a directory and its path in that file system.
+type devicePath struct{ device, name string }
 
-// placeOf returns the place of a directory, and remembers it.
-func (v *hostView) placeOf(dir string) place {
+// placeOf returns the device path of a directory, and remembers it.
+func (v *hostView) placeOf(dir string) devicePath {
 	p, known := v.places[dir]
 	if !known {
 		p.device, p.name = v.seen.deviceAndPath(v.table, dir)
