@@ -32,12 +32,10 @@ func newApprove() *cobra.Command {
 	wait := patience
 	cmd := &cobra.Command{
 		Use:   "approve ID",
-		Short: "Answer a call that waits for consent",
-		Long: `Answer a call that could not be asked about when it was made: golem approvals
-lists them. At a terminal what it would do is shown, and you are asked; elsewhere
-this command is the answer. The first answer counts, it is for exactly this
-call with exactly these changes, and it is used once: by the call
-if that still waits, otherwise when it is made again.`,
+		Short: "Approve or decline a call that waits",
+		Long: `Approve or decline a call that could not ask when it was made. golem approvals lists these
+calls. At a terminal golem shows the call and asks; without one, this command approves it
+unseen. The approval covers exactly this call with these changes, and it counts once.`,
 		Example: "  golem approve k3v9q2xz\n  golem approve k3v9q2xz --no --reason elsewhere",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -47,9 +45,9 @@ if that still waits, otherwise when it is made again.`,
 		},
 	}
 	flags := addProgramFlags(cmd)
-	cmd.Flags().BoolVar(&no, "no", false, "say no")
-	cmd.Flags().StringVar(&reason, "reason", "", "why not; the worker is told")
-	cmd.Flags().DurationVar(&wait, "wait", wait, "how long to wait for an answer; then none is given")
+	cmd.Flags().BoolVar(&no, "no", false, "decline the call")
+	cmd.Flags().StringVar(&reason, "reason", "", "why; the worker reads it")
+	cmd.Flags().DurationVar(&wait, "wait", wait, "how long to wait for an answer")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if reason != "" && !no {
 			return usageError("--reason goes with --no")
@@ -103,9 +101,9 @@ if that still waits, otherwise when it is made again.`,
 func newApprovals() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approvals",
-		Short: "List calls that wait for consent, and the rules you have chosen",
-		Long: `List the calls that wait for your consent, and the rules by which you have let
-calls happen again: what they allow, literally, to whom, and until when.`,
+		Short: "List the calls that wait for approval, and your rules",
+		Long: `List the calls that wait for your approval, and the rules by which you allow calls in
+advance: what each rule allows, for whom, and until when.`,
 		Example: "  golem approvals\n  golem approvals show k3v9q2xz\n  golem approvals revoke p7d2m4aa",
 		Args:    noArgs,
 	}
@@ -226,7 +224,7 @@ func printApprovals(w io.Writer, pending []pendingDocument, rules []ruleDocument
 func newApprovalsShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show ID",
-		Short:   "Show all of a call that waits, with what it would change",
+		Short:   "Show a call that waits, with its changes",
 		Example: "  golem approvals show k3v9q2xz",
 		Args:    oneID,
 	}
@@ -257,7 +255,7 @@ func newApprovalsShow() *cobra.Command {
 func newApprovalsRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "revoke ID",
-		Short:   "Take back a rule, or drop a call that waits",
+		Short:   "Delete a rule, or a call that waits",
 		Example: "  golem approvals revoke p7d2m4aa",
 		Args:    oneID,
 	}

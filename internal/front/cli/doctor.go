@@ -42,7 +42,7 @@ type diagnosis struct {
 func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
-		Short: "Say which promises hold on this machine",
+		Short: "Check what golem can protect on this machine",
 		Long: `Say which promises hold on this machine and in the current folder, by trying,
 why not where one does not, and what to do about it. Nothing is changed.
 

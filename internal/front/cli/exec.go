@@ -39,37 +39,33 @@ type execFlags struct {
 
 func newExec() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "exec [--flag value…] -- CMD [ARG…]",
-		Short: "Run any program in the jail, on a layer over your folder",
-		Long: `Run any program, an agent or a shell, where it can do no harm: it sees the folder
-it works on, through a layer, and nothing else of yours; its home is empty; the
-network is off unless you say so. What it changes waits in a session, and your
-folder changes only by golem tool apply_changes.
+		Use:   "exec [flags] CMD [ARG…]",
+		Short: "Run an agent or any other program in the jail",
+		Long: `Run an agent, a shell or any other program in the jail. It sees a copy-on-write view of
+the current directory, an empty home directory, and no network unless you turn it on.
+Its changes wait in a session: golem diff shows them, and golem apply copies them into
+your directory.
 
-In a program (a folder with golem-forge.config.yaml or workers) it has what the
-entry worker has, or --worker W's. Elsewhere, or with --root and --mount, it has
-these folders: the current one as a layer, unless they say otherwise. A profile adds
-what a known program needs, and is shown at the start: its name is the program's,
-or --profile P.
+In a directory with golem-forge.config.yaml or workers, the program sees the files of the
+entry worker, or those of --worker. --root and --mount choose directories instead. A
+profile adds what a known program needs. golem picks it by the name of the program, and
+prints it at the start.
 
-Exit code is the program's own, 128 and the number of a signal that ended it; 2
-wrong arguments, 3 denied, 5 no boundary.`,
-		Example: `  golem exec -- bash
-  golem exec --net on -- claude
-  golem exec --root .:ro --mount ./out:/out:rw -- make report
-  golem exec --profile go -- go test ./...
-  golem exec --profile-help
-  golem changes`,
+The exit code is the program's, or 128 plus the number of the signal that ended it; 2
+wrong arguments, 3 denied, 5 no jail.`,
+		Example: `  golem exec bash
+  golem exec --net on claude
+  golem exec --root .:ro --mount ./out:/out:rw make report`,
 	}
 	f := &execFlags{visitFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
 	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
 	cmd.Flags().StringVar(&f.net, "net", "", "off or on; on is the host's network")
-	cmd.Flags().StringVar(&f.jail, "jail", "", "the least boundary that will do: landlock or namespaces; without it, the best there is")
+	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest jail to accept: landlock or namespaces; the strongest one if not given")
 	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the program; --profile-help lists the profiles")
 	cmd.Flags().BoolVar(&f.list, "profile-help", false, "list the profiles, yours and the built-in ones, and how to write one")
-	cmd.Flags().StringVar(&f.apply, "apply", "no", "what becomes of the changes at the end: ask, yes or no")
-	cmd.Flags().StringArrayVar(&f.env, "env", nil, "a variable to pass on: NAME, or NAME=value; may be given again")
+	cmd.Flags().StringVar(&f.apply, "apply", "no", "apply the changes at the end: ask, yes or no")
+	cmd.Flags().StringArrayVar(&f.env, "env", nil, "pass on an environment variable: NAME, or NAME=value; may be given again")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.list {
 			return printProfiles(cmd)
@@ -90,7 +86,7 @@ wrong arguments, 3 denied, 5 no boundary.`,
 			return err
 		}
 		if wantsJSON(cmd) {
-			return usageError("what exec prints is the program's; golem changes --json says what it has changed")
+			return usageError("exec prints the output of the program; golem diff --json lists its changes")
 		}
 		cmd.SetOut(cmd.ErrOrStderr()) // the other stream is the program's
 		if f.apply == "yes" {

@@ -41,7 +41,7 @@ func newExplain() *cobra.Command {
 	worker, line := "", ""
 	cmd := &cobra.Command{
 		Use:   "explain PATH | -- CMD…",
-		Short: "Say whether a worker may use a file here or run a command, and what decides it",
+		Short: "Explain why a worker may use a file or run a command, or not",
 		Long: `Say whether a worker may read, write or delete PATH, and what decides it: the
 mount, a link and where it leads, a protected name, the file itself, what the
 worker and its callers declare, and the approval that is needed.

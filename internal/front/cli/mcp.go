@@ -36,7 +36,7 @@ const plenty = 512 << 20
 func newMCP(serve Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
-		Short: "Serve the tools to other agents, over MCP",
+		Short: "Serve the tools to other agents over MCP",
 		Long: `Serve files, commands and tools to another agent over the Model Context Protocol:
 it sees what a worker of the program sees, and each call passes the same door, with
 your consent and a journal. A client starts it by itself: golem mcp install CLIENT

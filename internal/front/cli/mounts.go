@@ -85,8 +85,8 @@ func cutLast(text, sep string) (before, after string, found bool) {
 // addMountFlags gives a command --root and --mount.
 func addMountFlags(cmd *cobra.Command) *[]*explain.Mount {
 	list := new([]*explain.Mount)
-	cmd.Flags().Var(mountFlag{"root", list}, "root", "the folder at /; rw unless it says ro or overlay")
-	cmd.Flags().Var(mountFlag{"mount", list}, "mount", "a folder at another path; may be given again")
+	cmd.Flags().Var(mountFlag{"root", list}, "root", "the directory at /; rw unless it ends in :ro or :overlay")
+	cmd.Flags().Var(mountFlag{"mount", list}, "mount", "a directory at another path; may be given again")
 	return list
 }
 

@@ -31,11 +31,11 @@ type programFlags struct {
 func addProgramFlags(cmd *cobra.Command) *programFlags {
 	f := &programFlags{}
 	flags := cmd.Flags()
-	flags.StringVarP(&f.dir, "program", "C", ".", "the program: a folder, or one inside it")
-	flags.StringVar(&f.state, "state", "", "where golem keeps its state (GOLEM_STATE)")
-	flags.StringVar(&f.trust, "trust", "", "trust content with this hash, for this call")
+	flags.StringVarP(&f.dir, "program", "C", ".", "the directory of the program, or one inside it")
+	flags.StringVar(&f.state, "state", "", "the directory of golem's state (GOLEM_STATE)")
+	flags.StringVar(&f.trust, "trust", "", "trust the program if it has this hash, for this command")
 	flags.StringVar(&f.approval, "approval", "", "interactive, approve_all or auto_deny (GOLEM_APPROVAL)")
-	flags.StringVar(&f.entry, "entry", "", "the entry worker, in place of main")
+	flags.StringVar(&f.entry, "entry", "", "the entry worker; main if not given")
 	flags.StringArrayVar(&f.set, "set", nil, "set a value of the project file: a.b=value; may be given again")
 	markShared(flags, "program", "state", "trust", "approval", "entry", "set")
 	return f
@@ -256,7 +256,7 @@ have no value are left out, unless --all is given.`,
 func newInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
-		Short: "Make a program to start from",
+		Short: "Create a program to start from",
 		Long: `Make a program in DIR, or here: two workers, a text to read, a place to write,
 and a project file that says what they may do. What is there already stays; a
 folder that holds a program is left alone. You trust what you make.`,
@@ -269,7 +269,7 @@ folder that holds a program is left alone. You trust what you make.`,
 		return nil
 	}
 	flags := &programFlags{dir: "."}
-	cmd.Flags().StringVar(&flags.state, "state", "", "where golem keeps its state (GOLEM_STATE)")
+	cmd.Flags().StringVar(&flags.state, "state", "", "the directory of golem's state (GOLEM_STATE)")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			flags.dir = args[0]

@@ -19,15 +19,15 @@ import (
 func newReview() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "review [ID…]",
-		Short: "Look at what is staged, and let it in",
-		Long: `Show what workers have staged, all of it or the commits that are named: what to look at
-first, what becomes of each file, what the scanners say, and then the diffs. All of it
-comes from the very objects that would be pushed.
+		Short: "Review staged commits, and push or discard them",
+		Long: `Show the commits that workers have staged, or those that you name: warnings first, then
+the files, the findings of the scanners, and the diffs. golem reads all of it from the git
+objects that it would push.
 
-Of a file with very many lines the first are shown; --all shows all of every file.
+golem shows only the first lines of a very long file; --all shows every line.
 
---accept ID pushes one, as golem tool git_push does: it asks first, and what was shown
-is what is pushed. --discard ID lets one go. Nothing else on this page changes anything.`,
+--accept ID pushes a commit, after it has asked. --discard ID discards one. Without them,
+review changes nothing.`,
 		Example: "  golem review\n  golem review 4f2a91c --summary\n  golem review 4f2a91c --all\n  golem review --accept 4f2a91c\n  golem review --discard 4f2a91c\n  golem review --json",
 	}
 	f := addVisitFlags(cmd)
@@ -35,7 +35,7 @@ is what is pushed. --discard ID lets one go. Nothing else on this page changes a
 	var override []string
 	var summary, all, unseen bool
 	cmd.Flags().StringVar(&accept, "accept", "", "push the commit of this id")
-	cmd.Flags().StringVar(&discard, "discard", "", "let the commit of this id go")
+	cmd.Flags().StringVar(&discard, "discard", "", "discard the commit of this id")
 	cmd.Flags().StringArrayVar(&override, "override", nil, "with --accept: push a file that a scanner holds back: PATH=REASON; may be given again")
 	cmd.Flags().BoolVar(&unseen, "unseen", false, "with --accept: push also what is too large to be shown")
 	cmd.Flags().BoolVar(&summary, "summary", false, "without the diffs")
@@ -160,7 +160,7 @@ const maxOverrides = 5
 func showLooks(cmd *cobra.Command, looks []*git.Look, hidden []unshown, show func(*git.Look, io.Writer, visible.Page) error) error {
 	s := newScreen(cmd.OutOrStdout())
 	if len(looks)+len(hidden) == 0 {
-		fmt.Fprintln(s.w, "nothing is staged; workers stage with git_stage, you with golem tool git_stage")
+		fmt.Fprintln(s.w, "no commit is staged; workers stage with git_stage, you with golem tool git_stage")
 		return nil
 	}
 	for i, l := range looks {
@@ -182,7 +182,7 @@ func showLooks(cmd *cobra.Command, looks []*git.Look, hidden []unshown, show fun
 		if l.Unseen() {
 			accept += " --unseen"
 		}
-		for _, next := range []string{"let it in: " + accept, "let it go: golem review --discard " + id} {
+		for _, next := range []string{"push it: " + accept, "discard it: golem review --discard " + id} {
 			if err := s.page().Line(s.w, next); err != nil {
 				return err
 			}
@@ -193,7 +193,7 @@ func showLooks(cmd *cobra.Command, looks []*git.Look, hidden []unshown, show fun
 			fmt.Fprintln(s.w)
 		}
 		id := sandbox.Shown(h.CommitID[:min(12, len(h.CommitID))])
-		for _, line := range []string{id + "  cannot be shown: " + visible.Line(h.Error, 2000), "let it go: golem review --discard " + id} {
+		for _, line := range []string{id + "  cannot be shown: " + visible.Line(h.Error, 2000), "discard it: golem review --discard " + id} {
 			if err := s.page().Line(s.w, line); err != nil {
 				return err
 			}

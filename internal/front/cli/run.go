@@ -42,7 +42,7 @@ type runFlags struct {
 func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run PROGRAM|FILE [INPUT…]",
-		Short: "Let the workers of a program work, with a model",
+		Short: "Run the workers of a program with a model",
 		Long: `Run a program: its entry worker gets the input and works with the model, by tools
 that all pass the door, and calls other workers, which never have more than it.
 
@@ -67,7 +67,7 @@ nobody could be asked, 4 the budget is used up, 5 no boundary, 130 stopped.`,
 	f := &runFlags{visitFlags: addSessionFlags(cmd, "a new one")}
 	cmd.Flags().StringVar(&f.model, "model", "", "the model: anthropic:…, openai:…, ollama:…, scripted:FILE (GOLEM_MODEL)")
 	cmd.Flags().StringVar(&f.record, "record", "", "record the model's answers in a file, for --model replay:FILE")
-	cmd.Flags().StringVar(&f.resume, "resume", "", "go on with the run of a session: an id, or last")
+	cmd.Flags().StringVar(&f.resume, "resume", "", "continue the run of a session: an id, or last")
 	cmd.Flags().StringVar(&f.input, "input", "", "the input, in place of words")
 	cmd.Flags().StringVar(&f.file, "file", "", "a file with the input; - is standard input")
 	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "a file to hand to the entry worker; may be given again")

@@ -23,7 +23,7 @@ import (
 func newScan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scan PATH…",
-		Short: "Let the scanners of clearance look at files",
+		Short: "Scan files as clearance does",
 		Long: `Let the scanners that look at results before they are cleared look at files and folders
 of yours: format, size and entropy, content and metadata, secrets, malware, and what the
 program's configuration adds (clearance.malware, clearance.external). Of folders, links,

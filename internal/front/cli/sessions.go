@@ -18,7 +18,7 @@ import (
 func newSessions() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
-		Short: "List the sessions of a program, look at one, or remove old ones",
+		Short: "List, show, export and remove sessions",
 		Long: `List the sessions of a program, the one that was used last first, with how much
 each keeps, and what the first run in it was given. They are kept until you remove them: nothing is cleaned up unasked.
 golem sessions show ID tells what was said and done in one.`,
@@ -141,7 +141,7 @@ Exit code 0 is all removed, 1 some left alone.`,
 			fmt.Fprintf(cmd.OutOrStdout(), "left alone: another golem works on session %s\n", id)
 		}
 		for _, id := range kept {
-			fmt.Fprintf(cmd.OutOrStdout(), "left alone: session %s keeps changes that were not applied; golem changes --session %s shows them, --yes removes them\n", id, id)
+			fmt.Fprintf(cmd.OutOrStdout(), "left alone: session %s keeps changes that were not applied; golem diff --session %s shows them, --yes removes them\n", id, id)
 		}
 		if len(busy)+len(kept) > 0 {
 			return exit(exitFailed)

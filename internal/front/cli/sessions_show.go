@@ -40,7 +40,7 @@ func (f *programFlags) sessionOf(args []string) (*program.Program, *session.Sess
 func newSessionsShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [ID]",
-		Short: "Tell what was said and done in a session",
+		Short: "Show the messages and calls of a session",
 		Long: `Tell what the runs of a session have said and done: each worker's answers, the calls
 it made and what came of them. The journal says what was decided: golem audit show.`,
 		Example: "  golem sessions show\n  golem sessions show k3xq2a",

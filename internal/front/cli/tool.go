@@ -47,7 +47,7 @@ func addVisitFlags(cmd *cobra.Command) *visitFlags {
 }
 
 func (f *visitFlags) addWorker(cmd *cobra.Command) {
-	cmd.Flags().StringVar(&f.worker, "worker", "", "the worker, in place of the entry worker")
+	cmd.Flags().StringVar(&f.worker, "worker", "", "the worker; the entry worker if not given")
 }
 
 // addSessionFlags adds the flags of commands that work in a session; otherwise says
@@ -57,7 +57,7 @@ func addSessionFlags(cmd *cobra.Command, otherwise string) *visitFlags {
 	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "ask only for what changes something")
 	cmd.Flags().StringVar(&f.session, "session", "", "the session whose layers are worked on: an id, or new; otherwise "+otherwise+" (GOLEM_SESSION)")
 	cmd.Flags().BoolVar(&f.copy, "copy", false, "work on a copy of the folders with mode: overlay, in a session that goes on with it; of any size (GOLEM_COPY=1)")
-	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an answer; then it is no")
+	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an answer")
 	return f
 }
 
@@ -221,7 +221,7 @@ what is new or another, and keeps that if you say yes.`,
 	}
 	flags := addProgramFlags(cmd)
 	worker := ""
-	cmd.Flags().StringVar(&worker, "worker", "", "the worker, in place of the entry worker")
+	cmd.Flags().StringVar(&worker, "worker", "", "the worker; the entry worker if not given")
 	accept, yes := "", false
 	cmd.Flags().StringVar(&accept, "accept", "", "the MCP server whose tools are listed anew, and accepted")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --accept: without asking")
@@ -361,7 +361,7 @@ func toolNamed(tools []tool.Tool, name string) (tool.Tool, error) {
 func newTool() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tool NAME [--flag value…]",
-		Short: "Use a tool by hand, through the same door as a worker",
+		Short: "Call a tool yourself, through the same gate as a worker",
 		Long: `Use one tool as a worker of this program would: with its files, its rules and its
 consent, and journaled. The flags after NAME are the tool's own arguments:
 golem tool NAME --help lists them. A value of - reads a content, or a command, from

@@ -15,7 +15,7 @@ func newTrust() *cobra.Command {
 	yes := false
 	cmd := &cobra.Command{
 		Use:   "trust",
-		Short: "See what a program would be allowed, and trust it",
+		Short: "Show what a program may do, and trust it",
 		Long: `See what the files of this program would allow, each with its line, and what has
 changed since you last trusted it; then say yes or no. Trust is for this exact
 content, whatever flags and variables say: a changed byte asks again. Until then a

@@ -12,7 +12,7 @@ import (
 func newUndo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undo",
-		Short: "Undo what the last command or file tool has changed, or what was applied last",
+		Short: "Undo the last change in your directories",
 		Long: `Undo the last change in your directories: what a command of a worker has changed, what
 apply_changes has applied, or what a file tool has changed in a directory with
 mode: rw. Files and directories are again what they were, and a session has what was
@@ -26,14 +26,19 @@ With --forget golem forgets the last change without undoing it, so that the one 
 can be undone.
 
 Exit code 0 is done, 1 nothing to undo or changed since, 3 no.`,
-		Example: "  golem undo\n  golem undo --approval approve_all\n  golem undo --forget",
+		Example: "  golem undo\n  golem undo --yes\n  golem undo --forget",
 		Args:    cobra.NoArgs,
 	}
 	flags := addVisitFlags(cmd)
 	flags.undoes = true
 	forget := false
+	yes := false
+	cmd.Flags().BoolVar(&yes, "yes", false, "undo without showing the change and without asking")
 	cmd.Flags().BoolVar(&forget, "forget", false, "forget the last change without undoing it")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if yes {
+			flags.approval = "approve_all"
+		}
 		args, err := encodeArgs(map[string]any{"forget": forget})
 		if err != nil {
 			return err

@@ -21,7 +21,7 @@ type build struct {
 func newVersion() *cobra.Command {
 	return &cobra.Command{
 		Use:     "version",
-		Short:   "Print which golem this is",
+		Short:   "Print the version",
 		Long:    "Print the version and commit that golem was built from, the Go that built it, and the system it is for.",
 		Example: "  golem version\n  golem version --json",
 		Args:    noArgs,

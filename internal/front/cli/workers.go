@@ -34,7 +34,7 @@ func printInit(w io.Writer, dir string, made []string) {
 func newWorkers() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workers",
-		Short: "Show who calls whom, and what each worker gets",
+		Short: "Show which worker calls which, and their permissions",
 		Long: `Show the entry worker and all that it may call, with what each gets of its
 caller's files, tools and depth. What a worker asks for beyond its caller is an
 error. Workers that nobody may call are listed below the tree.
