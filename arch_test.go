@@ -33,6 +33,7 @@ var layers = []layer{
 	{"sandbox", 0, "file access for workers: mounts, limits, one resolver, errors, backends"},
 	{"sandbox/sandboxtest", 0, "test suite for backends, and the table of attacks"},
 	{"internal/durable", 0, "replaces files so that a crash leaves the old or the new content"},
+	{"internal/claim", 0, "tells whether the process that made a file still needs it"},
 	{"internal/overlay", 0, "changes over a directory: list, pick, apply, undo"},
 	{"internal/merge", 0, "merges two changed texts with their common base"},
 	{"internal/benchtable", 0, "times golem and its peers for make bench"},
@@ -50,6 +51,7 @@ var layers = []layer{
 	{"internal/state", 1, "the state directory: everything golem stores"},
 	{"internal/state/statetest", 1, "test suite for stores"},
 	{"internal/audit", 2, "the journal"},
+	{"internal/transaction", 2, "changes of a command or session, until they are applied or discarded"},
 	{"internal/egress", 2, "a network that reaches only the hosts of a grant"},
 	{"internal/clearance", 2, "stage, scan, review and push results"},
 	{"internal/clearance/review", 2, "what a reviewer should look at first in a change"},
@@ -150,7 +152,7 @@ var variables = []limit{
 var goroutines = limit{
 	only: []string{
 		"sandbox/walk*.go", "sandbox/search*.go", "sandbox/sandboxtest", "internal/state/statetest",
-		"internal/audit", "internal/run", "internal/model", "internal/model/*", "internal/egress", "internal/jail", "internal/terminal", "internal/front/*",
+		"internal/audit", "internal/run", "internal/model", "internal/model/*", "internal/egress", "internal/jail", "internal/transaction", "internal/terminal", "internal/front/*",
 	},
 	why: "a goroutine has an owner that waits for it",
 }
@@ -179,7 +181,6 @@ var broad = []struct {
 	why  string
 }{
 	{"sandbox.Sandbox", 88, "the public API: one method for each file operation"},
-	{"internal/jail.Session", 54, "not split yet"},
 	{"internal/clearance.Desk", 46, "not split yet"},
 	{"internal/project.loader", 48, "one method for each key of the file"},
 	{"internal/worker.reader", 44, "one method for each key of the file"},

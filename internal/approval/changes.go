@@ -18,6 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -44,7 +45,7 @@ const maxShown = tool.MaxCompared / 2
 type ChangeSet struct {
 	op    string // the name of the tool
 	files *sandbox.Sandbox
-	t     *jail.Transaction
+	t     *transaction.Transaction
 
 	skipped []string             // names as commands see them, in order
 	notes   map[string]*skipNote // by the reason
@@ -58,14 +59,14 @@ type ChangeSet struct {
 
 // An entry is a change with its name in the sandbox.
 type entry struct {
-	jail.Change
+	transaction.Change
 	name string
 }
 
 // Classify sorts the changes of a transaction into those to apply, those to skip, and
 // those that refuse the whole. A protected path is applied if it is among named, except
 // in .git.
-func Classify(op string, files *sandbox.Sandbox, t *jail.Transaction, named ...string) *ChangeSet {
+func Classify(op string, files *sandbox.Sandbox, t *transaction.Transaction, named ...string) *ChangeSet {
 	l := &ChangeSet{op: op, files: files, t: t, notes: make(map[string]*skipNote), emptied: make(map[string]bool)}
 	if len(t.Clash) > 0 {
 		l.refusal = l.conflictError(t.Clash)
@@ -124,8 +125,8 @@ func explainProtected(op, pattern string) string {
 
 // findProtected returns the pattern of a protected path in a directory that was deleted
 // or replaced, "" for none. The content of the directory goes with it.
-func (l *ChangeSet) findProtected(c jail.Change) (pattern string) {
-	err := l.t.Below(c, func(inside string) bool {
+func (l *ChangeSet) findProtected(c transaction.Change) (pattern string) {
+	err := l.t.Walk(c, func(inside string) bool {
 		name := jail.Outside(inside)
 		pattern = l.files.ProtectedBy(name)
 		if pattern == "" && !l.files.CanWrite(name) {
@@ -245,7 +246,7 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 			effects = append(effects, policy.Effect{Verb: policy.Delete, Target: e.name})
 		}
 		if e.OldKind == overlay.Dir && e.Kind != overlay.Dir {
-			l.t.Below(e.Change, func(inside string) bool {
+			l.t.Walk(e.Change, func(inside string) bool {
 				effects = append(effects, policy.Effect{Verb: policy.Delete, Target: jail.Outside(inside)})
 				return true
 			})
@@ -254,7 +255,7 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 	return &tool.DeferredChanges{
 		Effects: effects, Listed: l.listEffects(), Changes: l.changes, Refusal: l.refusal,
 		Apply: func(context.Context) error {
-			inside, err := l.t.Land(l.skipped)
+			inside, err := l.t.Apply(l.skipped)
 			var known *sandbox.Error
 			if errors.As(err, &known) {
 				return known
@@ -267,7 +268,7 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 			}
 			return nil
 		},
-		Discard: l.t.Drop, Summary: l.summary(),
+		Discard: l.t.Discard, Summary: l.summary(),
 	}
 }
 
@@ -453,7 +454,7 @@ func (l *ChangeSet) describe(e entry, b *budget) tool.Change {
 // addTree adds the names in a directory that is deleted or replaced.
 func (l *ChangeSet) addTree(e entry, c *tool.Change, b *budget) {
 	sum, names := sha256.New(), 0
-	err := l.t.Below(e.Change, func(inside string) bool {
+	err := l.t.Walk(e.Change, func(inside string) bool {
 		name := jail.Outside(inside)
 		fmt.Fprintf(sum, "%q\n", name)
 		if names++; b.addRow(name) {

@@ -10,6 +10,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/claim"
 )
 
 // How a command has a terminal. The cell leads a session and owns the terminal, as a
@@ -196,7 +198,7 @@ func (r *running) foreground() int {
 // stopped reports whether the command, of which the kernel has said that it was
 // stopped, is so for somebody to know.
 func (r *running) stopped(by syscall.Signal) bool {
-	if f := statOf(r.pid); len(f) == 0 || f[0] != "T" {
+	if f := claim.Stat(r.pid); len(f) == 0 || f[0] != "T" {
 		return false // not any more
 	}
 	front, err := unix.IoctlGetInt(r.terminal, unix.TIOCGPGRP)

@@ -99,7 +99,7 @@ func (s *Session) Attach(ctx context.Context, c Command, at Attached) (Result, e
 	if err != nil {
 		s.drop(w)
 		if changes != nil {
-			s.forget(changes)
+			changes.Discard()
 		}
 		if w == nil {
 			return r, err
@@ -118,7 +118,7 @@ func (s *Session) Attach(ctx context.Context, c Command, at Attached) (Result, e
 
 // orderAttached tells the cell that has the terminal to run a command, and without
 // one any cell.
-func (s *Session) orderAttached(o order, t *Terminal, streams []int) (*wire, *work, error) {
+func (s *Session) orderAttached(o order, t *Terminal, streams []int) (*wire, Record, error) {
 	if t == nil {
 		return s.order(o, streams...)
 	}

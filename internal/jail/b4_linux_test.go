@@ -20,6 +20,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -152,19 +153,19 @@ func TestB4NoHostPathIsReadable(t *testing.T) {
 		self, err := os.Executable()
 		check(t, err)
 		texts := []string{"hostproject", "hoststate", "hosthome", "hostlayers", "hostbin", "hostsocket", "hostabstract", top, filepath.Dir(self)}
-		over := jail.Over{Folder: sandbox.Host(project), Target: "/"}
-		kept := func(t *testing.T, p *jail.Policy, k *jail.Kept, err error) {
+		over := transaction.Directory{Host: sandbox.Host(project), Target: "/"}
+		kept := func(t *testing.T, p *jail.Policy, k *transaction.Overlays, err error) {
 			check(t, err)
 			t.Cleanup(func() { k.Close() })
-			f, err := k.Folder(over)
+			f, err := k.OpenDirectory(over)
 			check(t, err)
-			b, err := sandbox.DirAt(f, sandbox.Traits{Host: over.Folder, Through: k.Through(over)})
+			b, err := sandbox.DirAt(f, sandbox.Traits{Host: over.Host, Through: k.Path(over)})
 			check(t, err)
 			s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: b, Access: sandbox.ReadWrite}}})
 			check(t, err)
 			p.Mounts, err = jail.MountsOf(s)
 			check(t, err)
-			p.Kept = k
+			p.Overlays = k
 		}
 		kinds := map[string]func(*testing.T, *jail.Policy){
 			"ro": func(t *testing.T, p *jail.Policy) {
@@ -175,14 +176,14 @@ func TestB4NoHostPathIsReadable(t *testing.T) {
 					{Source: sandbox.Host(project + "/sub/deep"), Target: jail.Work + "/sub/deep"}}
 			},
 			"rw in a transaction": func(t *testing.T, p *jail.Policy) {
-				p.Mounts, p.Layers = []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}, sandbox.Host(state+"/hostlayers")
+				p.Mounts, p.Recorder = []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}, transaction.Recorder{Dir: sandbox.Host(state + "/hostlayers")}
 			},
 			"overlay": func(t *testing.T, p *jail.Policy) {
-				k, err := jail.OpenKept(sandbox.Host(t.TempDir()+"/hoststate"), []jail.Over{over}, p.Network, time.Now)
+				k, err := transaction.Open(sandbox.Host(t.TempDir()+"/hoststate"), []transaction.Directory{over}, p.Network)
 				kept(t, p, k, err)
 			},
 			"copy": func(t *testing.T, p *jail.Policy) {
-				k, _, err := jail.OpenCopies(sandbox.Host(t.TempDir()+"/hoststate"), []jail.Over{over}, jail.Copying{}, time.Now)
+				k, _, err := transaction.OpenCopies(sandbox.Host(t.TempDir()+"/hoststate"), []transaction.Directory{over}, transaction.CopyOptions{})
 				kept(t, p, k, err)
 			},
 		}
@@ -222,7 +223,7 @@ func search(t *testing.T, s *jail.Session, texts []string) {
 	t.Helper()
 	c := probeCommand("search")
 	c.Input = []byte(strings.Join(texts, "\n"))
-	r, err := s.Run(context.Background(), c)
+	r, err := transaction.Finish(s.Run(context.Background(), c))
 	judgeSearch(t, "a command", string(r.Stdout.Head)+string(r.Stderr.Head), err)
 }
 
@@ -246,7 +247,7 @@ func searchBeside(t *testing.T, s *jail.Session, texts []string) {
 		data, _ := io.ReadAll(out)
 		said <- string(data)
 	}()
-	_, err = s.Attach(context.Background(), c, jail.Attached{Stdin: in, Stdout: to, Terminal: term})
+	_, err = transaction.Finish(s.Attach(context.Background(), c, jail.Attached{Stdin: in, Stdout: to, Terminal: term}))
 	in.Close()
 	to.Close()
 	judgeSearch(t, "a command at a terminal", <-said, err)

@@ -12,6 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -91,7 +92,7 @@ func tryHeld(t *testing.T, m mode, swap func(*testing.T, string) string, access 
 		}
 		p := jail.Policy{Mounts: list, Least: m.level()}
 		if layered {
-			p.Layers = sandbox.Host(t.TempDir())
+			p.Recorder = transaction.Recorder{Dir: sandbox.Host(t.TempDir())}
 		}
 		s, err := jail.Start(p, time.Now)
 		if err == nil {
@@ -105,12 +106,12 @@ func tryHeld(t *testing.T, m mode, swap func(*testing.T, string) string, access 
 	}
 	try := func(what string, s *jail.Session, err error) (worked bool) {
 		t.Helper()
-		var r jail.Result
+		var r transaction.Result
 		if err == nil {
-			r, err = s.Run(context.Background(), jail.Shell(line))
+			r, err = transaction.Finish(s.Run(context.Background(), jail.Shell(line)))
 		}
 		if err == nil && r.Changed != nil {
-			_, err = r.Changed.Land(nil)
+			_, err = r.Changed.Apply(nil)
 		}
 		out := string(r.Stdout.Head)
 		if strings.Contains(out, "new") {
@@ -173,7 +174,7 @@ func TestB5SwapDuringCommand(t *testing.T) {
 					check(t, err)
 					p := jail.Policy{Mounts: list, Least: m.level()}
 					if layered {
-						p.Layers = sandbox.Host(t.TempDir())
+						p.Recorder = transaction.Recorder{Dir: sandbox.Host(t.TempDir())}
 					}
 					s, err := jail.Start(p, time.Now)
 					check(t, err)
@@ -183,9 +184,9 @@ func TestB5SwapDuringCommand(t *testing.T) {
 					wait, give, err := os.Pipe()
 					check(t, err)
 					defer wait.Close()
-					done := make(chan jail.Result, 1)
+					done := make(chan transaction.Result, 1)
 					go func() {
-						r, err := s.Attach(context.Background(), jail.Shell("echo begun; read line; echo made > made"), jail.Attached{Stdin: wait, Stdout: begun})
+						r, err := transaction.Finish(s.Attach(context.Background(), jail.Shell("echo begun; read line; echo made > made"), jail.Attached{Stdin: wait, Stdout: begun}))
 						if layered != (err != nil) || layered && !strings.Contains(err.Error(), "another directory took the place") {
 							t.Errorf("got %v", err)
 						}

@@ -16,6 +16,7 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/golem-forge/golem/internal/claim"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -51,14 +52,14 @@ func Start(p Policy, now func() time.Time) (*Session, error) {
 		}
 	}
 	needs, out := "require_os_sandbox or --jail requires the level "+p.Least.String(), "run golem doctor to see what is missing"
-	if p.Layers != "" {
+	if p.Recorder != nil {
 		needs, out = "the command writes to an overlay of your directory, which requires the level namespaces", out+", and try again"
 	}
-	if p.Kept.mounted() {
+	if p.Overlays != nil && p.Overlays.Mounted() {
 		p.Least = Namespaces
 		needs, out = "the session works on an overlay, which requires the level namespaces", "run golem doctor to see what is missing, or work on a copy with --session new --copy"
 	}
-	if err := p.Kept.stand(p.Mounts, Namespaces); err != nil {
+	if err := p.prepare(Namespaces); err != nil {
 		return nil, err
 	}
 	s, err := startNamespaces(p, now)
@@ -108,7 +109,7 @@ func startBare(p Policy, now func() time.Time) (*Session, error) {
 			return nil, err
 		}
 	}
-	if err := p.Kept.stand(p.Mounts, Landlock); err != nil {
+	if err := p.prepare(Landlock); err != nil {
 		return nil, err
 	}
 	near, far, err := newWires()
@@ -120,7 +121,7 @@ func startBare(p Policy, now func() time.Time) (*Session, error) {
 		near.Close()
 		return nil, err
 	}
-	s := &Session{policy: p, now: now, level: Landlock, plan: compile(p, os.Geteuid(), os.Getegid()), holder: &keeper{wire: near}, groups: newGroups(), cells: make(map[*wire]bool)}
+	s := &Session{policy: p, now: now, level: Landlock, plan: compile(p, os.Geteuid(), os.Getegid()), holder: &Helper{wire: near}, groups: newGroups(), cells: make(map[*wire]bool)}
 	if p.Network {
 		s.plan.Steps = append(s.plan.Steps, step{Do: online})
 	}
@@ -296,22 +297,22 @@ func bareCell(w *wire) error {
 // was killed.
 func makeTemp(in string) (string, error) {
 	sweepTemps(in)
-	name := filepath.Join(in, stamp(0))
+	name := filepath.Join(in, claim.Name(0))
 	if err := os.Mkdir(name, 0o700); err != nil {
 		return "", err
 	}
-	_, err := hold(name) // for as long as this process lives
+	_, err := claim.Hold(name) // for as long as this process lives
 	return name, err
 }
 
 // sweepTemps removes directories that makeTemp made and whose cell was killed.
 func sweepTemps(in string) {
-	sweep(in, func(name string) error {
+	claim.Sweep(in, func(name string) error {
 		var st unix.Stat_t
 		if err := unix.Lstat(name, &st); err != nil || int(st.Uid) != os.Geteuid() || st.Mode&unix.S_IFMT != unix.S_IFDIR {
 			return nil // not ours
 		}
-		held, ok := seize(name)
+		held, ok := claim.Seize(name)
 		if !ok {
 			return nil
 		}

@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/claim"
 )
 
 // groups are the control groups of a session. The commands of each cell have their own,
@@ -75,7 +77,7 @@ func findParents() (list []parent) {
 		if unix.Access(p.dir, unix.W_OK) != nil || p.unified && !p.free() {
 			continue
 		}
-		sweep(p.dir, removeGroup)
+		claim.Sweep(p.dir, removeGroup)
 		list = append(list, p)
 	}
 	return list
@@ -91,11 +93,11 @@ func sweepGroups(w *wire) {
 	if err != nil {
 		return
 	}
-	for i := 0; i < 100 && bornAt(int(golem.Pid)) != ""; i++ {
+	for i := 0; i < 100 && claim.Born(int(golem.Pid)) != ""; i++ {
 		time.Sleep(5 * time.Millisecond) // a process that ends closes its files first
 	}
 	for _, p := range findParents() {
-		for i := 0; i < 100 && sweep(p.dir, removeGroup) != nil; i++ {
+		for i := 0; i < 100 && claim.Sweep(p.dir, removeGroup) != nil; i++ {
 			time.Sleep(5 * time.Millisecond)
 		}
 	}
@@ -103,7 +105,7 @@ func sweepGroups(w *wire) {
 
 // removeGroup removes a group, unless a golem in another PID namespace has locked it.
 func removeGroup(dir string) error {
-	held, ok := seize(dir)
+	held, ok := claim.Seize(dir)
 	if !ok {
 		return nil
 	}
@@ -228,7 +230,7 @@ func (g *groups) make(w *wire, l Limits) []int {
 
 func (p parent) make(l Limits) (*group, error) {
 	for i := 0; ; i++ {
-		dir := filepath.Join(p.dir, stamp(i))
+		dir := filepath.Join(p.dir, claim.Name(i))
 		if err := os.Mkdir(dir, 0o755); os.IsExist(err) {
 			continue
 		} else if err != nil {
@@ -244,7 +246,7 @@ func (p parent) make(l Limits) (*group, error) {
 
 // limited locks the group of a directory and sets its limits.
 func (p parent) limited(dir string, l Limits) (*group, error) {
-	held, err := hold(dir)
+	held, err := claim.Hold(dir)
 	if err != nil {
 		return nil, err
 	}

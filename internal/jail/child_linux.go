@@ -31,11 +31,12 @@ const wireFD = 3
 
 // Child does the work of a part if this process was started as one, and then returns the
 // exit code. A program that starts sessions calls it before anything else.
-func Child(args []string, stderr io.Writer) (code int, is bool) {
+// A Helper carries out requests with handle.
+func Child(args []string, stderr io.Writer, handle Handler) (code int, is bool) {
 	if len(args) != 1 {
 		return 0, false
 	}
-	work := map[string]func(*wire) error{launchWord: launch, holdWord: holder, cellWord: cell, probeWord: probe, bareWord: bareHold, bareCellWord: bareCell}[args[0]]
+	work := map[string]func(*wire) error{launchWord: launch, holdWord: func(w *wire) error { return holder(w, handle) }, cellWord: cell, probeWord: probe, bareWord: bareHold, bareCellWord: bareCell}[args[0]]
 	if work == nil {
 		return 0, false
 	}
@@ -127,13 +128,6 @@ type holding struct {
 	Mounts       bool // the holder has a mount namespace, for overlays
 }
 
-// keepingOf returns the holding of a holder that mounts overlays.
-func keepingOf(network bool) holding {
-	h := holdingOf(network)
-	h.Mounts = true
-	return h
-}
-
 // holdingOf returns the holding for this process. It maps ids to themselves: all ids of
 // the user namespace if this process may map them, as root, and otherwise its own.
 func holdingOf(network bool) holding {
@@ -211,7 +205,7 @@ func (h holding) start(w *wire) (*exec.Cmd, error) {
 
 // holder owns the namespaces of a session and starts its cells. It ends when golem closes
 // the wire.
-func holder(w *wire) error {
+func holder(w *wire, handle Handler) error {
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	if err := unix.Sethostname([]byte("golem")); err != nil { // the same as in /etc/hostname; the host's own name may identify the user
 		return fmt.Errorf("hostname: %w", err)
@@ -230,14 +224,9 @@ func holder(w *wire) error {
 		if err != nil {
 			break
 		}
-		if a.Do == showLayer && len(files) == 1 {
-			// The open file is a lock: the overlays are in use.
-			got, fd := show(a.Layer)
-			w.send(got, fd...)
-			continue
-		}
-		if a.Do != "" {
-			w.send(a.carryOut())
+		if a.Request != nil {
+			reply, give := handle(a.Request, files) // the files stay open as long as this process runs
+			w.send(reply, give...)
 			continue
 		}
 		if len(files) != 1 {

@@ -6,4 +6,4 @@ import "io"
 
 // Child is the first thing that a program does which starts sessions. Sessions
 // have no parts on this system.
-func Child([]string, io.Writer) (code int, is bool) { return 0, false }
+func Child([]string, io.Writer, Handler) (code int, is bool) { return 0, false }

@@ -8,11 +8,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
 )
 
 func TestMain(m *testing.M) {
-	if code, is := jail.Child(os.Args[1:], os.Stderr); is {
+	if code, is := transaction.Child(os.Args[1:], os.Stderr); is {
 		os.Exit(code)
 	}
 	if probe(os.Args[1:]) {

@@ -11,6 +11,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
 )
 
 // A leaving is something that a command leaves for the host, as threats.md has it.
@@ -139,7 +140,7 @@ func TestLeavings(t *testing.T) {
 		g.exact = look(t, g.work, true)
 		outside := look(t, host+"/outside", true)
 		for _, l := range leavings() {
-			r, err := s.Run(context.Background(), jail.Shell("umask 022\n"+l.line))
+			r, err := transaction.Finish(s.Run(context.Background(), jail.Shell("umask 022\n"+l.line)))
 			if err != nil || r.Changed == nil {
 				t.Fatalf("%s: %v, %s", l.name, err, r.Stderr.Head)
 			}
@@ -147,13 +148,13 @@ func TestLeavings(t *testing.T) {
 				t.Errorf("%s: unfit: %q", l.name, r.Changed.Unfit)
 			}
 			if l.unfit {
-				check(t, r.Changed.Drop())
+				check(t, r.Changed.Discard())
 				g.old(l.name)
 				continue
 			}
-			if clash, err := r.Changed.Land(nil); err != nil || clash != nil {
+			if clash, err := r.Changed.Apply(nil); err != nil || clash != nil {
 				t.Errorf("%s: %v, %v", l.name, clash, err)
-				check(t, r.Changed.Drop())
+				check(t, r.Changed.Discard())
 				continue
 			}
 			t.Run(l.name, func(t *testing.T) { l.check(t, g.work, host) })

@@ -16,6 +16,8 @@ import (
 	"unsafe"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/claim"
 )
 
 // How limits hold. Open files, the size of a file and the number of processes are
@@ -350,7 +352,7 @@ func (e *eye) over(o order, spent time.Duration) []Limit {
 	pids := descendants(os.Getpid())
 	var held, n int64
 	for _, pid := range pids {
-		f := statOf(pid)
+		f := claim.Stat(pid)
 		if len(f) < 18 {
 			continue
 		}
@@ -386,7 +388,7 @@ func (e *eye) over(o order, spent time.Duration) []Limit {
 
 // threadsOf returns how many threads a process has.
 func threadsOf(pid int) int {
-	f := statOf(pid)
+	f := claim.Stat(pid)
 	if len(f) < 18 {
 		return 0
 	}

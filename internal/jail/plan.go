@@ -168,7 +168,7 @@ func compile(p Policy, uid, gid int) plan {
 		switch {
 		case m.Source == "":
 			do = empty
-		case m.Kept, m.Write && p.Layers == "":
+		case m.Kept, m.Write && p.Recorder == nil:
 			do = bind
 		}
 		steps = append(steps, between(p, p.Mounts[:i], m.Target)...)
@@ -202,7 +202,7 @@ func between(p Policy, before []Mount, target string) []step {
 	for _, dir := range above(target) {
 		rel, ok := strings.CutPrefix(dir, in.Target+"/")
 		done := slices.ContainsFunc(before, func(m Mount) bool { return strings.HasPrefix(m.Target, dir+"/") })
-		if in.Write && ok && !done && (p.Layers == "" || in.Kept) {
+		if in.Write && ok && !done && (p.Recorder == nil || in.Kept) {
 			steps = append(steps, step{Do: bind, Target: dir, Source: path.Join(string(in.Source), rel), Write: true, Maybe: true, Each: true, Own: in.Kept || in.Copy, Top: heldOf(in.Top)})
 		}
 	}

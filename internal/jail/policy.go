@@ -61,21 +61,21 @@ type Policy struct {
 	// At the level landlock none can.
 	Terminals bool
 
-	// Layers is a folder where changes are kept until they land: commands write
-	// nothing directly. Where it is "", or no layers are to be had, they do.
-	Layers sandbox.Host
+	// Recorder makes the overlays that commands write to, one for each command and
+	// directory. At the level landlock, and if it is nil, commands write the directories of
+	// the host.
+	Recorder Recorder
 
 	// Loopback names the network of commands that reach no other: sessions with the same
-	// Kept share it if they name the same. "" is one for all of them.
+	// Overlays share it if they name the same. "" is one for all of them.
 	Loopback string
 
-	// Sole says that nobody else runs commands on what Kept keeps. Otherwise commands make
-	// no Unix socket there: those of another worker could hand them open files.
+	// Sole says that nobody else runs commands in Overlays. Otherwise commands make no Unix
+	// socket there: those of another worker could hand them open files.
 	Sole bool
 
-	// Kept are the layers of a session, or its copies: mounts that say so are of them.
-	// Layers need namespaces.
-	Kept *Kept
+	// Overlays are the directories that a session works in: those of mounts with Kept set.
+	Overlays Overlays
 }
 
 // A Mount is a folder of the host that commands see.

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -25,20 +26,20 @@ func TestReplaced(t *testing.T) {
 		for _, p := range []jail.Policy{
 			{Mounts: []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work}}},
 			{Mounts: []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}},
-			{Mounts: []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}, Layers: sandbox.Host(layers)},
+			{Mounts: []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}, Recorder: transaction.Recorder{Dir: sandbox.Host(layers)}},
 		} {
 			p.Replaced, p.Least = replaced, jail.Namespaces
 			s, err := jail.Start(p, time.Now)
 			check(t, err)
 			for range 2 { // the mounts of the second command are made while the first runs
-				r, err := s.Run(context.Background(), jail.Shell(`cat file; (echo x >file) || echo refused; rm -f file; mv file a; cat file; ls dir/file; ls gone; grep -c other /etc/passwd`))
+				r, err := transaction.Finish(s.Run(context.Background(), jail.Shell(`cat file; (echo x >file) || echo refused; rm -f file; mv file a; cat file; ls dir/file; ls gone; grep -c other /etc/passwd`)))
 				check(t, err)
 				want := "other\nrefused\nother\n0\n"
 				if got := string(r.Stdout.Head); got != want {
 					t.Errorf("got %q, want %q", got, want)
 				}
 				if r.Changed != nil {
-					check(t, r.Changed.Drop())
+					check(t, r.Changed.Discard())
 				}
 			}
 			check(t, s.Close())

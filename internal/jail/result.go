@@ -57,10 +57,9 @@ type Result struct {
 
 	Limits Limits // all that were in force; of time the command may have had less
 
-	// Changed is what it has changed and has not landed yet, nil for nothing. Where
-	// Direct is so, folders were written directly, and nothing can be told.
-	Changed *Transaction
-	Direct  bool
+	// Record is where its changes are recorded, nil if it wrote directories of the host. The
+	// caller discards it, or hands it to package transaction.
+	Record Record
 
 	Left *Left // of a command that tells; nil where it has not
 }

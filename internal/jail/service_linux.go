@@ -2,7 +2,6 @@ package jail
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"slices"
@@ -58,11 +57,14 @@ func (s *Session) Serve(c Command) (*Service, error) {
 	}
 	ctx, cancel := context.WithCancel(context.Background())
 	v := &Service{out: out, signals: make(chan os.Signal, 1), cancel: cancel, done: make(chan struct{})}
-	part := s.policy.Kept.host()
+	ended := func() {}
+	if s.policy.Overlays != nil {
+		ended = s.policy.Overlays.Serve()
+	}
 	began := s.now()
 	go func() {
 		defer close(v.done)
-		defer part()
+		defer ended()
 		v.result, v.err = s.serve(ctx, w, c, v, began, limits)
 	}()
 	return v, nil
@@ -143,35 +145,3 @@ func (v *Service) Kill() {
 	v.cancel()
 	<-v.done
 }
-
-// host says that somebody works on the layers who is not in a call: while that is so,
-// nothing is taken out of them. It returns what says that it is over.
-func (k *Kept) host() (part func()) {
-	if k == nil {
-		return func() {}
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	k.guests++
-	return func() {
-		k.mu.Lock()
-		defer k.mu.Unlock()
-		k.guests--
-		k.note()
-	}
-}
-
-// note notes what the layers were changed from so far. Where nobody works on them, what
-// is no change is taken out.
-func (k *Kept) note() (err error) {
-	for i, l := range k.layers {
-		if k.shown[i] != nil {
-			_, e := k.by(l).ask(ask{Do: recordLayer, Layer: l, Tidy: k.tidy()})
-			err = errors.Join(err, e)
-		}
-	}
-	return err
-}
-
-// tidy reports whether nobody works on the layers.
-func (k *Kept) tidy() bool { return k.calls == 0 && k.guests == 0 }

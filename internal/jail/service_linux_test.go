@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -104,7 +105,7 @@ func TestServiceSees(t *testing.T) {
 			dir, home := t.TempDir(), t.TempDir()
 			policy := jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(dir), Target: jail.Work, Write: true}}, Home: sandbox.Host(home)}
 			if layered {
-				policy.Layers = sandbox.Host(t.TempDir())
+				policy.Recorder = transaction.Recorder{Dir: sandbox.Host(t.TempDir())}
 			}
 			check(t, os.WriteFile(filepath.Join(dir, "a"), []byte("first\n"), 0o666))
 			s, err := jail.Start(policy, time.Now)
@@ -116,7 +117,7 @@ func TestServiceSees(t *testing.T) {
 			check(t, os.WriteFile(filepath.Join(dir, "new"), []byte("second\n"), 0o666))
 			check(t, os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "a")))
 			until(t, v, "first\nsecond\n")
-			r, err := s.Run(context.Background(), jail.Shell("echo y >b && cat b"))
+			r, err := transaction.Finish(s.Run(context.Background(), jail.Shell("echo y >b && cat b")))
 			if err != nil || string(r.Stdout.Head) != "y\n" {
 				t.Errorf("a command beside it: %+v, %v", r, err)
 			}
@@ -124,7 +125,7 @@ func TestServiceSees(t *testing.T) {
 				if r.Changed == nil {
 					t.Error("what the command has changed is not known")
 				} else {
-					check(t, r.Changed.Drop())
+					check(t, r.Changed.Discard())
 				}
 			}
 			v.Kill()

@@ -23,66 +23,26 @@ type Session struct {
 	now    func() time.Time
 	level  Level
 	plan   plan
-	holder *keeper
+	holder *Helper
+	shared bool // the holder is not the session's own
 	groups *groups
 
-	mu    sync.Mutex
-	idle  []*wire         // cells that wait for a command
-	cells map[*wire]bool  // all cells
-	next  map[*wire]*work // the place for the changes of a cell's next command
-	works int             // so many were begun
-	ended bool
+	mu      sync.Mutex
+	idle    []*wire          // cells that wait for a command
+	cells   map[*wire]bool   // all of them
+	next    map[*wire]Record // where the next command of a cell records its changes
+	records int              // how many were made
+	ended   bool
 }
 
-// A keeper is the wire to a holder. Sessions may share a holder.
-type keeper struct {
-	*wire
-	asking sync.Mutex
-	child  *exec.Cmd // the holder, if this process started it without a launcher
-}
-
-// end ends the holder, and waits until it has ended.
-func (k *keeper) end() error {
-	k.asking.Lock()
-	defer k.asking.Unlock()
-	err := k.finish()
-	if k.child != nil {
-		late := time.AfterFunc(2*time.Second, func() { k.child.Process.Kill() })
-		k.child.Wait()
-		late.Stop()
-		k.child = nil
-	}
-	return err
-}
-
-// startHolder starts a session with a holder and no cell.
-func startHolder(p Policy, now func() time.Time) (*Session, error) {
-	return startKeeper(holdingOf(p.Network), p, now)
-}
-
-// startKeeper starts a session with a holder that has the given namespaces and ids.
-func startKeeper(h holding, p Policy, now func() time.Time) (*Session, error) {
-	s, wait, err := launched(h, p, now)
-	if err != nil {
-		return nil, err
-	}
-	err = heard(s.holder.wire)
-	wait()
-	if err != nil {
-		s.Close()
-		return nil, fmt.Errorf("jail: %w", err)
-	}
-	return s, nil
-}
-
-// launched starts the holder of a session. The caller calls wait after the report of the
-// holder, when the launcher is done.
-func launched(h holding, p Policy, now func() time.Time) (s *Session, wait func(), err error) {
+// launched starts a holder. The caller waits for the launcher, which is done when the
+// holder speaks.
+func launched(h holding) (holder *Helper, wait func(), err error) {
 	near, far, err := newWires()
 	if err != nil {
 		return nil, nil, err
 	}
-	holder := &keeper{wire: near}
+	holder = &Helper{wire: near, network: h.Network}
 	wait = func() {}
 	if h.Mounts && isSmall() {
 		holder.child, err = h.start(far)
@@ -98,7 +58,7 @@ func launched(h holding, p Policy, now func() time.Time) (s *Session, wait func(
 		near.Close()
 		return nil, nil, fmt.Errorf("jail: %w", err)
 	}
-	return newSession(p, now, holder), wait, nil
+	return holder, wait, nil
 }
 
 // isSmall reports whether this process has little memory. For a process with a user
@@ -113,17 +73,20 @@ func isSmall() bool {
 	return err == nil && n == 2 && resident*int64(os.Getpagesize()) <= most
 }
 
-func newSession(p Policy, now func() time.Time, holder *keeper) *Session {
+func newSession(p Policy, now func() time.Time, holder *Helper) *Session {
 	s := &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: holder,
-		groups: newGroups(), next: make(map[*wire]*work), cells: make(map[*wire]bool)}
-	s.plan.Shared, s.plan.NoSockets = p.Kept.join(p)
+		groups: newGroups(), next: make(map[*wire]Record), cells: make(map[*wire]bool)}
+	if p.Overlays != nil {
+		s.plan.Shared, s.plan.NoSockets = p.Overlays.Join(p.Loopback, p.Sole)
+	}
 	return s
 }
 
-// startOn starts a session with a cell of an existing holder.
-func startOn(holder *keeper, p Policy, now func() time.Time) (*Session, error) {
+// startOn starts a session with a cell of a holder that there is.
+func startOn(holder *Helper, p Policy, now func() time.Time) (*Session, error) {
 	s := newSession(p, now, holder)
-	s.plan.Apart = p.Kept.network && !p.Network
+	s.shared = true
+	s.plan.Apart = holder.network && !p.Network
 	c, err := s.cell()
 	if err != nil {
 		s.Close()
@@ -135,17 +98,18 @@ func startOn(holder *keeper, p Policy, now func() time.Time) (*Session, error) {
 
 // startNamespaces starts a session with a cell at the level namespaces.
 func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
-	if p.Kept.mounted() && p.Kept.holder != nil {
-		if p.Network && !p.Kept.network {
+	if holder := p.helper(); holder != nil {
+		if p.Network && !holder.network {
 			return nil, errors.New("jail: the session's layers were opened without the network")
 		}
-		return startOn(p.Kept.holder.holder, p, now)
+		return startOn(holder, p, now)
 	}
-	s, wait, err := launched(holdingOf(p.Network), p, now)
+	holder, wait, err := launched(holdingOf(p.Network))
 	if err != nil {
 		return nil, err
 	}
-	c, err := s.newCell(s.plan) // sent before the holder has started, which reads it then
+	s := newSession(p, now, holder)
+	c, err := s.newCell(s.plan) // asked for before there is a holder to answer: it finds the question
 	if wrong := heard(s.holder.wire); wrong != nil {
 		err = wrong // the holder's own error is the cause
 	}
@@ -184,9 +148,6 @@ func given(w *wire) (files []int, err error) {
 
 // Close ends the session with all its cells and commands.
 func (s *Session) Close() error {
-	if s.holder == nil {
-		return nil
-	}
 	s.mu.Lock()
 	idle, cells, next := s.idle, s.cells, s.next
 	s.ended, s.idle, s.next = true, nil, nil
@@ -199,12 +160,12 @@ func (s *Session) Close() error {
 	for _, c := range idle {
 		c.finish()
 	}
-	for _, w := range next {
-		s.forget(w)
+	for _, r := range next {
+		r.Discard()
 	}
 	var err error
-	if !s.policy.Kept.mounted() { // otherwise the holder belongs to Kept
-		err = s.holder.end()
+	if !s.shared {
+		err = s.holder.Close()
 	}
 	s.groups.drop(nil)
 	return err
@@ -237,7 +198,7 @@ func (s *Session) cell() (*wire, error) {
 	}
 	if err != nil {
 		s.drop(c)
-		if (errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE)) && s.endsWithin(time.Second) { // a killed holder takes a while to end
+		if (errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE)) && s.holder.endsWithin(time.Second) { // a killed holder takes a while to end
 			return nil, fmt.Errorf("jail: %w: %w", ErrNotBegun, err)
 		}
 		return nil, fmt.Errorf("jail: %w", err)
@@ -253,7 +214,7 @@ func (s *Session) newCell(p plan) (*wire, error) {
 		return nil, err
 	}
 	defer far.Close()
-	if err := s.plans(near, &p); err != nil {
+	if err := s.recordFirst(near, &p); err != nil {
 		return near, err
 	}
 	s.mu.Lock()
@@ -262,7 +223,7 @@ func (s *Session) newCell(p plan) (*wire, error) {
 	s.holder.asking.Lock()
 	a := ask{Apart: p.Apart}
 	if !s.policy.Network {
-		a.Loopback, a.Isolated = s.policy.Loopback, !(s.policy.Kept.mounted() && s.policy.Kept.network)
+		a.Loopback, a.Isolated = s.policy.Loopback, !s.holder.network
 	}
 	err = s.holder.send(a, far.fd)
 	s.holder.asking.Unlock()
@@ -298,13 +259,13 @@ func (s *Session) drop(w *wire) {
 	w.Close()
 	s.groups.drop(w)
 	if next != nil {
-		s.forget(next)
+		next.Discard()
 	}
 }
 
-// order sends an order to a cell, and returns the cell. If an idle cell has ended, it
-// uses another one.
-func (s *Session) order(o order, streams ...int) (*wire, *work, error) {
+// order tells a cell to run a command, and returns the cell. One that has ended
+// while it waited is given up for another.
+func (s *Session) order(o order, streams ...int) (*wire, Record, error) {
 	for {
 		w, err := s.cell()
 		if err != nil {
@@ -321,15 +282,15 @@ func (s *Session) order(o order, streams ...int) (*wire, *work, error) {
 	}
 }
 
-// orderOf sends an order to one cell.
-func (s *Session) orderOf(w *wire, o order, streams ...int) (*work, error) {
+// orderOf tells this cell to run a command.
+func (s *Session) orderOf(w *wire, o order, streams ...int) (Record, error) {
 	s.limit(&o, w)
-	changes, err := s.turn(w, &o)
+	changes, err := s.recordNext(w, &o)
 	if err == nil {
 		err = w.send(o, streams...)
 	}
 	if err != nil && changes != nil {
-		s.forget(changes)
+		changes.Discard()
 		changes = nil
 	}
 	return changes, err
@@ -422,7 +383,7 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 		s.drop(w)
 		out.close()
 		if changes != nil {
-			s.forget(changes)
+			changes.Discard()
 		}
 		if w == nil {
 			return r, err
@@ -452,15 +413,10 @@ func (s *Session) result(ctx context.Context, v verdict, began time.Time, l Limi
 	return Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil, Loose: s.loose(), Limits: l, NoSockets: v.NoSockets}
 }
 
-// completed adds the changes of a command and its exit code to its result.
-func (s *Session) completed(c Command, v verdict, changes *work, r Result) (Result, error) {
-	r.Direct = changes == nil
-	if changes != nil {
-		var err error
-		if r.Changed, err = s.changed(changes); err != nil {
-			return r, err
-		}
-	}
+// completed adds to the result of a command where its changes are recorded, and how it
+// ended.
+func (s *Session) completed(c Command, v verdict, changes Record, r Result) (Result, error) {
+	r.Record = changes
 	if v.Error != "" {
 		return r, fmt.Errorf("jail: %s: %s", c.Path, v.Error)
 	}

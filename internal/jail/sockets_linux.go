@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path"
-	"slices"
 	"strings"
 
 	"golang.org/x/sys/unix"
@@ -68,26 +67,6 @@ func writtenDirectly(target string) string {
 
 func notOverlaid(target string, err error) string {
 	return fmt.Sprintf("%s cannot be shown through an overlay (%v) and may hold sockets of other programs", target, err)
-}
-
-// join records whose commands will use the overlays. Shared reports whether others may
-// use them at the same time. If these could connect to sockets that the first owner makes
-// there, noSockets says so.
-func (k *Kept) join(p Policy) (shared bool, noSockets string) {
-	if k == nil {
-		return false, ""
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if !slices.Contains(k.owners, p.Loopback) {
-		k.owners = append(k.owners, p.Loopback)
-	}
-	first := k.owners[0] == p.Loopback
-	k.sole = k.sole || p.Sole && first && len(k.owners) == 1
-	if k.sole && !first {
-		noSockets = "another program of the session makes sockets in the same directories"
-	}
-	return !k.sole || !first, noSockets
 }
 
 // A systemView shows files and directories of the system to commands, read-only.

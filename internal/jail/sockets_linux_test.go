@@ -15,6 +15,7 @@ import (
 	"golang.org/x/sys/unix"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -112,36 +113,36 @@ func judge(t *testing.T, what, out string, want ...string) {
 // socketKinds are the policies under which commands have Unix sockets, by how they see
 // the directory of a project.
 func socketKinds(project string) map[string]func(*testing.T, *jail.Policy) {
-	over := jail.Over{Folder: sandbox.Host(project), Target: "/"}
-	kept := func(t *testing.T, p *jail.Policy, k *jail.Kept, err error) {
+	over := transaction.Directory{Host: sandbox.Host(project), Target: "/"}
+	kept := func(t *testing.T, p *jail.Policy, k *transaction.Overlays, err error) {
 		check(t, err)
 		t.Cleanup(func() { k.Close() })
-		p.Mounts, p.Kept, p.Sole = keptMounts(t, k, over), k, true
+		p.Mounts, p.Overlays, p.Sole = keptMounts(t, k, over), k, true
 	}
 	return map[string]func(*testing.T, *jail.Policy){
 		"read-only": func(t *testing.T, p *jail.Policy) {
 			p.Mounts = []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work}}
 		},
 		"transaction": func(t *testing.T, p *jail.Policy) {
-			p.Mounts, p.Layers = []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}, sandbox.Host(t.TempDir())
+			p.Mounts, p.Recorder = []jail.Mount{{Source: sandbox.Host(project), Target: jail.Work, Write: true}}, transaction.Recorder{Dir: sandbox.Host(t.TempDir())}
 		},
 		"overlay": func(t *testing.T, p *jail.Policy) {
-			k, err := jail.OpenKept(sandbox.Host(t.TempDir()), []jail.Over{over}, p.Network, time.Now)
+			k, err := transaction.Open(sandbox.Host(t.TempDir()), []transaction.Directory{over}, p.Network)
 			kept(t, p, k, err)
 		},
 		"copy": func(t *testing.T, p *jail.Policy) {
-			k, _, err := jail.OpenCopies(sandbox.Host(t.TempDir()), []jail.Over{over}, jail.Copying{}, time.Now)
+			k, _, err := transaction.OpenCopies(sandbox.Host(t.TempDir()), []transaction.Directory{over}, transaction.CopyOptions{})
 			kept(t, p, k, err)
 		},
 	}
 }
 
 // keptMounts returns the mounts of commands over a directory that a session keeps.
-func keptMounts(t *testing.T, k *jail.Kept, over jail.Over) []jail.Mount {
+func keptMounts(t *testing.T, k *transaction.Overlays, over transaction.Directory) []jail.Mount {
 	t.Helper()
-	f, err := k.Folder(over)
+	f, err := k.OpenDirectory(over)
 	check(t, err)
-	b, err := sandbox.DirAt(f, sandbox.Traits{Host: over.Folder, Through: k.Through(over)})
+	b, err := sandbox.DirAt(f, sandbox.Traits{Host: over.Host, Through: k.Path(over)})
 	check(t, err)
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: b, Access: sandbox.ReadWrite}}})
 	check(t, err)
@@ -167,7 +168,7 @@ func converse(t *testing.T, s *jail.Session, c jail.Command) *aConversation {
 	check(t, err)
 	v := &aConversation{t, in, bufio.NewReader(out), make(chan error, 1)}
 	go func() {
-		_, err := s.Attach(context.Background(), c, jail.Attached{Stdin: theirs, Stdout: to, Stderr: to})
+		_, err := transaction.Finish(s.Attach(context.Background(), c, jail.Attached{Stdin: theirs, Stdout: to, Stderr: to}))
 		theirs.Close()
 		to.Close()
 		v.done <- err
@@ -259,7 +260,7 @@ func TestUnixSocketOfTheHost(t *testing.T) {
 						}
 					}
 					v.end()
-					r, err := s.Run(context.Background(), probeCommand("names", append(three(jail.Work+"/after"), jail.Work+"/renamed", jail.Work+"/linked")...))
+					r, err := transaction.Finish(s.Run(context.Background(), probeCommand("names", append(three(jail.Work+"/after"), jail.Work+"/renamed", jail.Work+"/linked")...)))
 					check(t, err)
 					judge(t, "the next command", string(r.Stdout.Head), unheard...)
 					e.heard(t, "")
@@ -267,14 +268,14 @@ func TestUnixSocketOfTheHost(t *testing.T) {
 					if kind != "read-only" {
 						own = append(own, jail.Work+"/own")
 					}
-					r, err = s.Run(context.Background(), probeCommand("meet", own...))
+					r, err = transaction.Finish(s.Run(context.Background(), probeCommand("meet", own...)))
 					check(t, err)
 					if r.NoSockets != "" {
 						t.Errorf("no sockets: %s", r.NoSockets)
 					}
 					judge(t, "own sockets", string(r.Stdout.Head), "done")
 					if r.Changed != nil {
-						check(t, r.Changed.Drop())
+						check(t, r.Changed.Discard())
 					}
 					os.Remove(home + "/own")
 				})
@@ -352,13 +353,13 @@ func TestUnixSocketOfAnotherWorker(t *testing.T) {
 		tools := jail.Mount{Source: sandbox.Host(bin), Target: "/probe"}
 		for _, sole := range []bool{false, true} {
 			t.Run(fmt.Sprintf("sole %t", sole), func(t *testing.T) {
-				over := jail.Over{Folder: sandbox.Host(t.TempDir()), Target: "/"}
-				k, err := jail.OpenKept(sandbox.Host(t.TempDir()), []jail.Over{over}, false, time.Now)
+				over := transaction.Directory{Host: sandbox.Host(t.TempDir()), Target: "/"}
+				k, err := transaction.Open(sandbox.Host(t.TempDir()), []transaction.Directory{over}, false)
 				check(t, err)
 				defer k.Close()
 				mounts := append(keptMounts(t, k, over), tools)
 				start := func(owner string) *jail.Session {
-					s, err := jail.Start(jail.Policy{Mounts: mounts, Kept: k, Sole: sole, Loopback: owner, Home: sandbox.Host(t.TempDir()), Least: jail.Namespaces}, time.Now)
+					s, err := jail.Start(jail.Policy{Mounts: mounts, Overlays: k, Sole: sole, Loopback: owner, Home: sandbox.Host(t.TempDir()), Least: jail.Namespaces}, time.Now)
 					check(t, err)
 					t.Cleanup(func() { s.Close() })
 					return s

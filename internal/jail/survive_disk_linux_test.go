@@ -13,6 +13,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/testutil"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -60,20 +61,20 @@ func TestSurvivesFullDisk(t *testing.T) {
 			s := g.session()
 			change := g.ran(s)
 			both.leave(left[0], left[1])
-			clash, err := change.Land(nil)
+			clash, err := change.Apply(nil)
 			if is := g.is(when); clash != nil || is != (err == nil) {
 				t.Errorf("%s: %v, %v, and that it has landed is %v", when, clash, err, is)
 			}
 			if err != nil {
 				failed++
-				check(t, change.Drop())
+				check(t, change.Discard())
 				g.old(when)
 			} else {
 				landed++
-				last, err := jail.Last(sandbox.Host(g.layers))
+				last, err := transaction.Last(sandbox.Host(g.layers))
 				check(t, err)
 				both.leave(min(left[0], room%3), min(left[1], room%3))
-				clash, err := last.Undo(nil, time.Now)
+				clash, err := last.Undo(nil)
 				if is := g.is(when + ", undo"); clash != nil || is != (err != nil) {
 					t.Errorf("%s: undo: %v, %v, and that it has landed is %v", when, clash, err, is)
 				}
@@ -95,16 +96,16 @@ func TestSurvivesFullDisk(t *testing.T) {
 	// A command that fills the disk itself.
 	both.leave(64, plenty)
 	s := g.session()
-	r, err := s.Run(context.Background(), jail.Shell("head -c 10m /dev/zero > t/0; echo more > t/1; echo $?"))
+	r, err := transaction.Finish(s.Run(context.Background(), jail.Shell("head -c 10m /dev/zero > t/0; echo more > t/1; echo $?")))
 	if err == nil && !strings.Contains(string(r.Stderr.Head), "No space left") {
 		t.Errorf("printed %s, %s", r.Stdout.Head, r.Stderr.Head)
 	}
 	if r.Changed != nil {
-		check(t, r.Changed.Drop())
+		check(t, r.Changed.Discard())
 	}
 	both.leave(plenty, plenty)
 	g.old("a full disk")
-	if clash, err := g.ran(s).Land(nil); err != nil || clash != nil {
+	if clash, err := g.ran(s).Apply(nil); err != nil || clash != nil {
 		t.Error(clash, err)
 	}
 	check(t, s.Close())
@@ -120,7 +121,7 @@ func TestSurvivesFullDisk(t *testing.T) {
 		when := fmt.Sprintf("room for %d pages and files in the folder", room)
 		change := g.ran(s)
 		own.leave(room, room)
-		clash, err := change.Land(nil)
+		clash, err := change.Apply(nil)
 		own.leave(plenty, plenty)
 		is := g.is(when)
 		if clash != nil || is != (err == nil) {
@@ -132,7 +133,7 @@ func TestSurvivesFullDisk(t *testing.T) {
 			}
 			return
 		}
-		check(t, change.Drop())
+		check(t, change.Discard())
 		g.old(when)
 	}
 	t.Error("it does not land with room for 60 files")
@@ -161,7 +162,7 @@ func TestSurvivesKillsElsewhere(t *testing.T) {
 	s := g.session()
 	change := g.ran(s)
 	began := time.Now()
-	if clash, err := change.Land(nil); err != nil || clash != nil {
+	if clash, err := change.Apply(nil); err != nil || clash != nil {
 		t.Fatal(clash, err)
 	}
 	took, landed := time.Since(began), 0

@@ -18,6 +18,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/testutil"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -102,13 +103,13 @@ func (g *ground) session() *jail.Session {
 }
 
 func sessionOver(work, layers string) (*jail.Session, error) {
-	return jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Layers: sandbox.Host(layers), Least: jail.Namespaces}, time.Now)
+	return jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Recorder: transaction.Recorder{Dir: sandbox.Host(layers)}, Least: jail.Namespaces}, time.Now)
 }
 
 // ran runs the command.
-func (g *ground) ran(s *jail.Session) *jail.Transaction {
+func (g *ground) ran(s *jail.Session) *transaction.Transaction {
 	g.t.Helper()
-	r, err := s.Run(context.Background(), jail.Shell(g.line))
+	r, err := transaction.Finish(s.Run(context.Background(), jail.Shell(g.line)))
 	if err != nil || r.Changed == nil || r.Code != 0 || len(r.Changed.Clash) > 0 {
 		g.t.Fatalf("%+v, %v", r, err)
 	}
@@ -118,7 +119,7 @@ func (g *ground) ran(s *jail.Session) *jail.Transaction {
 // recover is the next golem.
 func (g *ground) recover() {
 	g.t.Helper()
-	if _, err := jail.Recover(sandbox.Host(g.layers), time.Now); err != nil {
+	if _, err := transaction.Recover(sandbox.Host(g.layers)); err != nil {
 		g.t.Fatal(err)
 	}
 }
@@ -160,11 +161,11 @@ func differing(got, was, becomes string) string {
 // undo takes back what has landed, and checks that all is as it was.
 func (g *ground) undo(when string) {
 	g.t.Helper()
-	last, err := jail.Last(sandbox.Host(g.layers))
+	last, err := transaction.Last(sandbox.Host(g.layers))
 	if err != nil {
 		g.t.Fatalf("%s: undo: %v", when, err)
 	}
-	if clash, err := last.Undo(nil, time.Now); err != nil || clash != nil {
+	if clash, err := last.Undo(nil); err != nil || clash != nil {
 		g.t.Fatalf("%s: undo: %v, %v", when, clash, err)
 	}
 	g.old(when + ", undone")
@@ -249,26 +250,26 @@ func TestLander(t *testing.T) {
 		if err != nil {
 			fail(err)
 		}
-		r, err := s.Run(context.Background(), jail.Shell(line))
+		r, err := transaction.Finish(s.Run(context.Background(), jail.Shell(line)))
 		if err != nil {
 			fail(err)
 		}
 		wait()
-		if clash, err := r.Changed.Land(nil); err != nil || clash != nil {
+		if clash, err := r.Changed.Apply(nil); err != nil || clash != nil {
 			fail(fmt.Sprint(clash, err))
 		}
 	case "undo":
-		last, err := jail.Last(sandbox.Host(layers))
+		last, err := transaction.Last(sandbox.Host(layers))
 		if err != nil {
 			fail(err)
 		}
 		wait()
-		if clash, err := last.Undo(nil, time.Now); err != nil || clash != nil {
+		if clash, err := last.Undo(nil); err != nil || clash != nil {
 			fail(fmt.Sprint(clash, err))
 		}
 	case "recover":
 		wait()
-		if _, err := jail.Recover(sandbox.Host(layers), time.Now); err != nil {
+		if _, err := transaction.Recover(sandbox.Host(layers)); err != nil {
 			fail(err)
 		}
 	}
@@ -352,7 +353,7 @@ func (g *ground) measure() {
 	defer s.Close()
 	t := g.ran(s)
 	began := time.Now()
-	if clash, err := t.Land(nil); err != nil || clash != nil {
+	if clash, err := t.Apply(nil); err != nil || clash != nil {
 		g.t.Fatal(clash, err)
 	}
 	g.took = time.Since(began)

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -23,7 +24,7 @@ func TestSurvivesOthers(t *testing.T) {
 		defer s.Close()
 		own, undone := pidOf("jail-hold"), 0
 		for i := range 6 {
-			if clash, err := g.ran(s).Land(nil); err != nil || clash != nil {
+			if clash, err := g.ran(s).Apply(nil); err != nil || clash != nil {
 				t.Fatal(clash, err)
 			}
 			l := g.lander("undo")
@@ -34,9 +35,9 @@ func TestSurvivesOthers(t *testing.T) {
 			}
 			l.Process.Kill()
 			l.end()
-			r, err := s.Run(context.Background(), jail.Shell("echo other > other"))
+			r, err := transaction.Finish(s.Run(context.Background(), jail.Shell("echo other > other")))
 			check(t, err)
-			if clash, err := r.Changed.Land(nil); err != nil || clash != nil {
+			if clash, err := r.Changed.Apply(nil); err != nil || clash != nil {
 				t.Fatal(clash, err)
 			}
 			check(t, os.Remove(g.work+"/other"))
@@ -69,9 +70,9 @@ func TestSurvivesEditors(t *testing.T) {
 	}
 	s := g.session()
 	defer s.Close()
-	run := func(line string) *jail.Transaction {
+	run := func(line string) *transaction.Transaction {
 		t.Helper()
-		r, err := s.Run(context.Background(), jail.Shell(line))
+		r, err := transaction.Finish(s.Run(context.Background(), jail.Shell(line)))
 		if err != nil || r.Changed == nil {
 			t.Fatalf("%v, %s", err, r.Stderr.Head)
 		}
@@ -91,10 +92,10 @@ func TestSurvivesEditors(t *testing.T) {
 		change := run("echo command >> f0; rm f1; echo new > n")
 		sh(t, g.work, edit)
 		mine := look(t, g.work, true)
-		if clash, err := change.Land(nil); err != nil || len(clash) == 0 || clash[0] != "/work/f0" {
+		if clash, err := change.Apply(nil); err != nil || len(clash) == 0 || clash[0] != "/work/f0" {
 			t.Errorf("%s: %v, %v", edit, clash, err)
 		}
-		check(t, change.Drop())
+		check(t, change.Discard())
 		if got := look(t, g.work, true); got != mine {
 			t.Errorf("%s: it became\n%s\nwas\n%s", edit, got, mine)
 		}
@@ -127,11 +128,11 @@ func TestSurvivesEditors(t *testing.T) {
 	landed, clashed := 0, 0
 	for i := range 60 {
 		change := run(fmt.Sprintf("for f in f%d f%d; do echo command %d >> $f; done", i%files, rand.N(files), i))
-		clash, err := change.Land(nil)
+		clash, err := change.Apply(nil)
 		check(t, err)
 		if len(clash) > 0 {
 			clashed++
-			check(t, change.Drop())
+			check(t, change.Discard())
 		} else {
 			landed++
 		}
@@ -157,24 +158,24 @@ func TestManyNames(t *testing.T) {
 	defer s.Close()
 	const names = 4500
 	long := strings.Repeat("n", 240)
-	r, err := s.Run(context.Background(), jail.Shell(fmt.Sprintf("for i in $(seq %d); do : > %s$i; done; mkdir d; : > d/left; : > d/f", names, long)))
+	r, err := transaction.Finish(s.Run(context.Background(), jail.Shell(fmt.Sprintf("for i in $(seq %d); do : > %s$i; done; mkdir d; : > d/left; : > d/f", names, long))))
 	check(t, err)
 	dropped, all := []string{"/work/d/left"}, fmt.Sprintf("seq -f %s%%.0f %d | xargs ", long, names)
 	for i := range names {
 		dropped = append(dropped, fmt.Sprintf("/work/%s%d", long, i+1))
 	}
 	sh(t, g.work, all+"touch")
-	if clash, err := r.Changed.Land(nil); err != nil || len(clash) != names {
+	if clash, err := r.Changed.Apply(nil); err != nil || len(clash) != names {
 		t.Errorf("%d names, %v", len(clash), err)
 	}
 	sh(t, g.work, all+"rm")
-	if clash, err := r.Changed.Land(dropped); err != nil || clash != nil {
+	if clash, err := r.Changed.Apply(dropped); err != nil || clash != nil {
 		t.Fatal(len(clash), err)
 	}
 	if got := look(t, g.work, false); got != "/d 40755 \"\" \"\"\n/d/f 100644 \"\" \"\"\n" {
 		t.Errorf("landed %d bytes: %.200s", len(got), got)
 	}
-	last, err := jail.Last(sandbox.Host(g.layers))
+	last, err := transaction.Last(sandbox.Host(g.layers))
 	if err != nil || len(last.Changes) != 2 {
 		t.Errorf("%d changes can be undone, %v", len(last.Changes), err)
 	}

@@ -2,6 +2,8 @@ package jail
 
 import (
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/claim"
 )
 
 // Commands may trace one another: strace, debuggers and crash handlers do. The cell is
@@ -30,7 +32,7 @@ func (b *filterBuilder) tracing(thread int, apart bool) {
 // release lets go of a process that has asked its parent to trace it, and was stopped:
 // the parent is the cell, which traces nobody. It reports whether it was so.
 func (h *hands) release(pid int, by unix.Signal) bool {
-	if f := statOf(pid); len(f) == 0 || f[0] != "t" {
+	if f := claim.Stat(pid); len(f) == 0 || f[0] != "t" {
 		return false
 	}
 	if by == unix.SIGTRAP {

@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -17,13 +18,13 @@ func layered(t *testing.T) (s *jail.Session, work, layers string) {
 	t.Helper()
 	work, layers = t.TempDir(), t.TempDir()
 	check(t, os.WriteFile(work+"/file", []byte("old\n"), 0o644))
-	s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Layers: sandbox.Host(layers), Least: jail.Namespaces}, time.Now)
+	s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Recorder: transaction.Recorder{Dir: sandbox.Host(layers)}, Least: jail.Namespaces}, time.Now)
 	check(t, err)
 	t.Cleanup(func() { s.Close() })
 	return s, work, layers
 }
 
-func listed(r jail.Result) string {
+func listed(r transaction.Result) string {
 	if r.Changed == nil {
 		return ""
 	}
@@ -39,9 +40,9 @@ func listed(r jail.Result) string {
 func TestTransaction(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		s, work, layers := layered(t)
-		run := func(line string) jail.Result {
+		run := func(line string) transaction.Result {
 			t.Helper()
-			r, err := s.Run(context.Background(), jail.Shell(line))
+			r, err := transaction.Finish(s.Run(context.Background(), jail.Shell(line)))
 			check(t, err)
 			return r
 		}
@@ -61,23 +62,23 @@ func TestTransaction(t *testing.T) {
 		if other := run("cat file; ls"); string(other.Stdout.Head) != "old\nfile\n" {
 			t.Errorf("the next command sees %q", other.Stdout.Head)
 		}
-		clash, err := r.Changed.Land(nil)
+		clash, err := r.Changed.Apply(nil)
 		if err != nil || clash != nil {
 			t.Fatal(clash, err)
 		}
 		if other := run("chmod 700 d; cat file d/e/f"); string(other.Stdout.Head) != "new\nx\n" {
 			t.Errorf("landed, the next command sees %q, %s", other.Stdout.Head, other.Stderr.Head)
 		} else {
-			check(t, other.Changed.Drop())
+			check(t, other.Changed.Discard())
 		}
 		if r := run("echo other > file"); listed(r) != "change /work/file" {
 			t.Errorf("got %q", listed(r))
 		} else {
 			check(t, os.WriteFile(work+"/file", []byte("mine\n"), 0o644))
-			if clash, err := r.Changed.Land(nil); err != nil || len(clash) != 1 || clash[0] != "/work/file" {
+			if clash, err := r.Changed.Apply(nil); err != nil || len(clash) != 1 || clash[0] != "/work/file" {
 				t.Errorf("a file that was changed meanwhile: %v, %v", clash, err)
 			}
-			check(t, r.Changed.Drop())
+			check(t, r.Changed.Discard())
 		}
 		check(t, s.Close())
 		left, err := os.ReadDir(layers)

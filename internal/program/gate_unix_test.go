@@ -17,13 +17,13 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/audit"
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/starter"
 	"github.com/golem-forge/golem/internal/testutil"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
 )
 
 // The environment that makes this test binary a process that makes calls.
@@ -35,7 +35,7 @@ const (
 )
 
 func TestMain(m *testing.M) {
-	if code, is := jail.Child(os.Args[1:], os.Stderr); is {
+	if code, is := transaction.Child(os.Args[1:], os.Stderr); is {
 		os.Exit(code)
 	}
 	if os.Getenv(callsDir) != "" {

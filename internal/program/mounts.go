@@ -152,7 +152,7 @@ func undoMounts(p *Program) (folders []session.Mount, err error) {
 		return nil, err
 	}
 	for _, over := range mounts {
-		add(string(over.Folder), over.Target)
+		add(string(over.Host), over.Target)
 	}
 	return folders, nil
 }

@@ -7,22 +7,23 @@ import (
 	"sync"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // An overlayBackend is the directory of a mount as a session sees it. It opens the
 // directory at the first use: not every call uses files.
 type overlayBackend struct {
-	changes *jail.Kept
-	mount   jail.Over
+	changes *transaction.Overlays
+	mount   transaction.Directory
 	traits  sandbox.Traits
 
 	mu   sync.Mutex
 	open sandbox.Backend
 }
 
-func newOverlayBackend(k *jail.Kept, o jail.Over) *overlayBackend {
-	return &overlayBackend{changes: k, mount: o, traits: sandbox.Traits{Host: o.Folder, Through: k.Through(o)}}
+func newOverlayBackend(k *transaction.Overlays, o transaction.Directory) *overlayBackend {
+	return &overlayBackend{changes: k, mount: o, traits: sandbox.Traits{Host: o.Host, Through: k.Path(o)}}
 }
 
 func (f *overlayBackend) backend() (sandbox.Backend, error) {
@@ -31,8 +32,8 @@ func (f *overlayBackend) backend() (sandbox.Backend, error) {
 	if f.open != nil {
 		return f.open, nil
 	}
-	dir, err := f.changes.Folder(f.mount)
-	if errors.Is(err, jail.ErrBusy) {
+	dir, err := f.changes.OpenDirectory(f.mount)
+	if errors.Is(err, transaction.ErrBusy) {
 		return nil, BusyError("")
 	}
 	var known *sandbox.Error

@@ -7,10 +7,10 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/explain"
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/changes"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -55,7 +55,7 @@ func (s Store) Changes(one *Session, names []string, diffs bool) (list []FileCha
 	return s.changes(k, names, diffs)
 }
 
-func (s Store) changes(k *jail.Kept, names []string, diffs bool) (list []FileChange, unfit string, err error) {
+func (s Store) changes(k *transaction.Overlays, names []string, diffs bool) (list []FileChange, unfit string, err error) {
 	files, err := s.Project.Sandbox(explain.ProbeMount)
 	if err != nil {
 		return nil, "", err
@@ -104,7 +104,7 @@ func (s Store) changes(k *jail.Kept, names []string, diffs bool) (list []FileCha
 
 // repositoriesAmong reports of changed names whether git takes a directory above them for a
 // repository: see approval.Repositories.
-func repositoriesAmong(files *sandbox.Sandbox, standing []jail.Standing) func(name string) bool {
+func repositoriesAmong(files *sandbox.Sandbox, standing []transaction.SessionChange) func(name string) bool {
 	after := make(map[string]bool, len(standing))
 	for _, c := range standing {
 		after[c.Name()] = c.Op != overlay.Delete
@@ -124,7 +124,7 @@ type texts struct {
 
 // changedOf describes a change. Read says whether to read the contents, and diffs whether
 // to compare them line by line.
-func changedOf(k *jail.Kept, files *sandbox.Sandbox, c jail.Standing, read, diffs bool) (FileChange, texts) {
+func changedOf(k *transaction.Overlays, files *sandbox.Sandbox, c transaction.SessionChange, read, diffs bool) (FileChange, texts) {
 	d := FileChange{Path: c.Name(), Op: c.Op, Kind: c.Kind, OldKind: c.OldKind, Size: c.Size, LinkTarget: c.LinkTarget, Conflict: c.Conflict, Protected: files.ProtectedBy(c.Name()),
 		GitModes: [2]string{gitMode(c.OldKind, c.OldMode), gitMode(c.Kind, c.Mode)}}
 	if c.Op != overlay.Delete && c.Kind != overlay.Symlink {

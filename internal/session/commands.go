@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/shell"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -76,7 +77,7 @@ func (c *Commands) Services(once bool) *shell.Services {
 }
 
 // Run implements shell.Runner.
-func (c *Commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail.Command, layered bool) (jail.Result, error) {
+func (c *Commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail.Command, layered bool) (transaction.Result, error) {
 	r, err := c.runIn(files, layered, func(s *jail.Session) (jail.Result, error) { return s.Run(ctx, command) })
 	if err != nil && ctx.Err() != nil {
 		return r, &sandbox.Error{Op: "shell", Code: "stopped", Hint: "it was stopped before it could begin"}
@@ -193,10 +194,13 @@ func (c *Commands) start(mounts []jail.Mount, layered bool, least jail.Level) (*
 		return nil, err
 	}
 	if layered && slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Write && !m.Kept }) {
-		p.Layers, p.Least = c.workspace.pending.dir, jail.Namespaces
+		p.Recorder, p.Least = transaction.Recorder{Dir: c.workspace.pending.dir}, jail.Namespaces
 	}
 	if slices.ContainsFunc(mounts, func(m jail.Mount) bool { return m.Kept }) {
-		p.Kept, p.Loopback, p.Sole = c.workspace.changes, string(c.owner), c.onlyUser
+		p.Loopback, p.Sole = string(c.owner), c.onlyUser
+		if c.workspace.changes != nil { // nil if the session has neither overlays nor copies
+			p.Overlays = c.workspace.changes
+		}
 	}
 	s, err := jail.Start(p, c.now)
 	if err != nil && layered {
@@ -273,14 +277,14 @@ func (c *Commands) Layered() bool {
 // runIn calls do with a session of the jail for commands that see these files, and
 // returns its result. If commands would write directly and no overlay can be mounted,
 // they work on copies, and the result has their changes.
-func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Session) (jail.Result, error)) (jail.Result, error) {
+func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Session) (jail.Result, error)) (transaction.Result, error) {
 	if !layered || !c.direct || c.workspace.canOverlay() {
 		for tries := 0; ; tries++ {
 			s, err := c.session(files, layered)
 			if err != nil {
-				return jail.Result{}, CommandError(err)
+				return transaction.Result{}, CommandError(err)
 			}
-			r, err := do(s)
+			r, err := transaction.Finish(do(s))
 			if tries == 0 && errors.Is(err, jail.ErrNotBegun) {
 				continue // the holder of the session was killed before the command began
 			}
@@ -289,25 +293,25 @@ func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Ses
 	}
 	mounts, err := c.mountsOf(files)
 	if err != nil {
-		return jail.Result{}, CommandError(err)
+		return transaction.Result{}, CommandError(err)
 	}
-	a, err := jail.SetApart(c.workspace.pending.dir, mounts, c.workspace.copyLimit, c.now)
+	a, err := transaction.CopyForCommand(c.workspace.pending.dir, mounts, c.workspace.copyLimit)
 	if err != nil {
-		return jail.Result{}, CommandError(copyError(err, "what the command may write"))
+		return transaction.Result{}, CommandError(copyError(err, "what the command may write"))
 	}
 	s, err := c.start(a.Mounts, false, jail.Namespaces)
 	if err != nil {
-		return jail.Result{}, CommandError(errors.Join(err, a.Drop()))
+		return transaction.Result{}, CommandError(errors.Join(err, a.Discard()))
 	}
-	r, err := do(s)
+	ran, err := do(s)
 	if closed := s.Close(); err == nil {
 		err = closed
 	}
+	r := transaction.Result{Result: ran}
 	if err != nil {
-		return r, errors.Join(err, a.Drop())
+		return r, errors.Join(err, a.Discard())
 	}
-	r.Direct = false
-	r.Changed, err = a.Changed()
+	r.Changed, err = a.Finish()
 	return r, err
 }
 

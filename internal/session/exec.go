@@ -8,6 +8,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/profile"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -39,19 +40,19 @@ func (x *Exec) mayLogIn(program *profile.Program, name string) error {
 }
 
 // Exec implements shell.Execer.
-func (c *Commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (jail.Result, error) {
+func (c *Commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (transaction.Result, error) {
 	program, err := profile.Find(command[0], profile.Host{Path: c.exec.Path, Dir: c.exec.Dir, Home: c.exec.Profile.Home, Single: filepath.Join(c.workspace.Session.dir, "programs")}, files)
 	if err == nil {
 		err = c.exec.mayLogIn(program, command[0])
 	}
 	if err != nil {
-		return jail.Result{}, err
+		return transaction.Result{}, err
 	}
 	if err := c.prepareExec(program.Mounts); err != nil {
-		return jail.Result{}, err
+		return transaction.Result{}, err
 	}
 	if err := c.mountWorkTrees(); err != nil {
-		return jail.Result{}, err
+		return transaction.Result{}, err
 	}
 	shell, argv := []string{"sh", "-c", `exec "$@"`, "sh"}, program.Argv(command[1:]...)
 	var names []int // the program, and the interpreter before it if there is one

@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -38,7 +39,7 @@ func (l pendingChanges) canOverlay() bool {
 	if err := os.MkdirAll(try, 0o700); err != nil {
 		return false
 	}
-	s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(try), Target: jail.Work, Write: true}}, Layers: l.dir, Least: jail.Namespaces}, l.now)
+	s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(try), Target: jail.Work, Write: true}}, Recorder: transaction.Recorder{Dir: l.dir}, Least: jail.Namespaces}, l.now)
 	if err != nil {
 		return false
 	}
@@ -60,10 +61,10 @@ func (l pendingChanges) probeFile() string {
 func (s Store) LastApplied() time.Time { return s.pending().lastApplied() }
 
 // AppliedMounts returns the mounts that the changes applied last were made in.
-func (s Store) AppliedMounts() ([]jail.Over, error) {
-	last, err := jail.Last(s.pending().dir)
+func (s Store) AppliedMounts() ([]transaction.Directory, error) {
+	last, err := transaction.Last(s.pending().dir)
 	if err != nil {
 		return nil, err
 	}
-	return last.Over(), nil
+	return last.Directories(), nil
 }

@@ -7,8 +7,8 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/explain"
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/transaction"
 )
 
 // A Review lists the changes of a session file by file, for a person who decides what to
@@ -42,7 +42,7 @@ func (w *Workspace) Review() (*Review, error) {
 	return w.store.review(w.changes, w.Session, nil, false)
 }
 
-func (s Store) review(k *jail.Kept, one *Session, names []string, diffs bool) (*Review, error) {
+func (s Store) review(k *transaction.Overlays, one *Session, names []string, diffs bool) (*Review, error) {
 	files, err := s.Project.Sandbox(explain.ProbeMount)
 	if err != nil {
 		return nil, err
@@ -57,7 +57,7 @@ func (s Store) review(k *jail.Kept, one *Session, names []string, diffs bool) (*
 	if err != nil {
 		return nil, CommandError(err)
 	}
-	r := &Review{Unfit: unfit, Others: k.Others(), Refs: one.HasCommits()}
+	r := &Review{Unfit: unfit, Others: k.OtherTargets(), Refs: one.HasCommits()}
 	ofGit := repositoriesAmong(files, standing)
 	filled := make(map[string]bool) // new directories with something in them
 	for _, c := range standing {
@@ -106,17 +106,17 @@ func (s Store) HasChanges(one *Session) (bool, error) {
 	if err != nil {
 		return false, CommandError(err)
 	}
-	if unfit != "" || len(k.Others()) > 0 {
+	if unfit != "" || len(k.OtherTargets()) > 0 {
 		return true, nil
 	}
 	ofGit := repositoriesAmong(files, standing)
-	return slices.ContainsFunc(standing, func(c jail.Standing) bool {
+	return slices.ContainsFunc(standing, func(c transaction.SessionChange) bool {
 		return files.ProtectedBy(c.Name()) != ".git" && !ofGit(c.Name())
 	}), nil
 }
 
 // reviewChange returns a change as package review reads it.
-func reviewChange(c jail.Standing, d FileChange, t texts) review.Change {
+func reviewChange(c transaction.SessionChange, d FileChange, t texts) review.Change {
 	change := review.Change{Path: c.Name(), Operation: "update", OldMode: d.GitModes[0], Mode: d.GitModes[1], Old: t.real, New: t.own,
 		Size: c.Size, Cut: d.Unread, Binary: d.Binary, Diff: t.diff}
 	switch {

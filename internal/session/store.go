@@ -13,10 +13,10 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/durable"
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -146,13 +146,13 @@ func (s Store) at(id string) (*Session, error) {
 // begin returns the session that options choose, and starts it if it is new. The session
 // is nil if it would need overlays or copies, and this machine supports neither.
 func (s Store) begin(o Options, overlays bool) (found *Session, begun bool, err error) {
-	if found, err = s.choose(o, overlays); err != nil || found == nil && !o.Copy && !overlays && !jail.CanCopy && o.Exec == nil && !o.Run {
+	if found, err = s.choose(o, overlays); err != nil || found == nil && !o.Copy && !overlays && !transaction.CanCopy && o.Exec == nil && !o.Run {
 		return nil, false, err
 	}
 	now := s.Now()
 	if begun = found == nil; begun {
 		id := strings.ToLower(rand.Text()[:6])
-		found = &Session{ID: id, Started: now, Copy: o.Copy || !overlays && jail.CanCopy, Mounts: s.Given, dir: filepath.Join(s.dir(), id)}
+		found = &Session{ID: id, Started: now, Copy: o.Copy || !overlays && transaction.CanCopy, Mounts: s.Given, dir: filepath.Join(s.dir(), id)}
 		if o.Exec != nil {
 			found.Command = o.Exec.Command
 		}
@@ -214,13 +214,13 @@ func (s *Session) writeFile(name string, content any) error {
 }
 
 // Open opens the changes of a session, to list, apply and discard them.
-func (s Store) Open(one *Session) (*jail.Kept, error) {
-	return jail.LookKept(sandbox.Host(one.dir), s.OverlayMounts(), s.Now)
+func (s Store) Open(one *Session) (*transaction.Overlays, error) {
+	return transaction.Look(sandbox.Host(one.dir), s.OverlayMounts())
 }
 
 // OverlayMounts returns the mounts of the program with mode: overlay.
-func (s Store) OverlayMounts() []jail.Over {
-	var list []jail.Over
+func (s Store) OverlayMounts() []transaction.Directory {
+	var list []transaction.Directory
 	for _, m := range s.Project.Mounts {
 		if m.Mode == project.Overlay {
 			list = append(list, overlayMount(m))
@@ -229,8 +229,8 @@ func (s Store) OverlayMounts() []jail.Over {
 	return list
 }
 
-func overlayMount(m project.Mount) jail.Over {
-	return jail.Over{Folder: RealSource(m), Target: m.Target}
+func overlayMount(m project.Mount) transaction.Directory {
+	return transaction.Directory{Host: RealSource(m), Target: m.Target}
 }
 
 // RealSource returns the directory of the host that a mount shows, without symlinks.

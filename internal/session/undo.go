@@ -1,7 +1,7 @@
 package session
 
 import (
-	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/undo"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -20,11 +20,13 @@ func (w *Workspace) Undoer(store *undo.Store, files *sandbox.Sandbox) *Undoer {
 }
 
 // Last implements changes.Undoer.
-func (u *Undoer) Last() (*jail.Landed, error) { return jail.Last(u.workspace.pending.dir) }
+func (u *Undoer) Last() (*transaction.AppliedTransaction, error) {
+	return transaction.Last(u.workspace.pending.dir)
+}
 
 // Undo implements changes.Undoer.
-func (u *Undoer) Undo(l *jail.Landed) ([]string, error) {
-	return l.Undo(u.workspace.changes, u.workspace.store.Now)
+func (u *Undoer) Undo(l *transaction.AppliedTransaction) ([]string, error) {
+	return l.Undo(u.workspace.changes)
 }
 
 // LastStep implements changes.Undoer.

@@ -5,8 +5,8 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/profile"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -16,7 +16,7 @@ func (s Store) IsUnused(one *Session, profile profile.Profile) bool {
 	if one == nil || one.HasCommits() {
 		return false
 	}
-	if last, err := jail.Last(s.pending().dir); err == nil && last.Of(sandbox.Host(one.dir)) {
+	if last, err := transaction.Last(s.pending().dir); err == nil && last.IsFrom(sandbox.Host(one.dir)) {
 		one.writeFile(appliedName, profile.Name) // checked again after the next apply
 		return false
 	}
@@ -28,7 +28,7 @@ func (s Store) IsUnused(one *Session, profile profile.Profile) bool {
 	if err != nil {
 		return false
 	}
-	others := k.Others() // the mount may show another directory now
+	others := k.OtherTargets() // the mount may show another directory now
 	k.Close()
 	if len(others) > 0 {
 		return false

@@ -17,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/changes"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -27,8 +28,8 @@ import (
 type Workspace struct {
 	store      Store
 	pending    pendingChanges
-	Session    *Session   // nil if there is no overlay mount, or none can be mounted; a run and golem exec always have one
-	changes    *jail.Kept // of the session, nil if there is none
+	Session    *Session              // nil if there is no overlay mount, or none can be mounted; a run and golem exec always have one
+	changes    *transaction.Overlays // of the session, nil if there is none
 	Notes      []string
 	StartNotes []string // notes about a session that has just started
 	copyLimit  int64    // bytes, 0 for no limit
@@ -74,7 +75,7 @@ func (s Store) OpenWorkspace(o Options) (*Workspace, error) {
 		return w, nil
 	}
 	for _, m := range over {
-		if err := os.MkdirAll(string(m.Folder), 0o777); err != nil {
+		if err := os.MkdirAll(string(m.Host), 0o777); err != nil {
 			return nil, visible.FileError("mount "+m.Target, err)
 		}
 	}
@@ -85,13 +86,13 @@ func (s Store) OpenWorkspace(o Options) (*Workspace, error) {
 		err = w.openOverlays(over, o.Network)
 	}
 	if err == nil && o.Exec != nil {
-		w.changes.Expect()
+		w.changes.StartHelper()
 	}
 	if err != nil && begun { // it has no changes
 		w.changes.Remove()
 		os.RemoveAll(found.dir)
 	}
-	if errors.Is(err, jail.ErrBusy) {
+	if errors.Is(err, transaction.ErrBusy) {
 		err = BusyError("session")
 	}
 	return w, err
@@ -108,13 +109,13 @@ func (s Store) directMounts() (names []string) {
 }
 
 // openOverlays opens the overlays of the session.
-func (w *Workspace) openOverlays(over []jail.Over, network bool) (err error) {
+func (w *Workspace) openOverlays(over []transaction.Directory, network bool) (err error) {
 	for _, o := range over {
-		if names := jail.Foreign(o.Folder); len(names) > 0 {
+		if names := jail.Foreign(o.Host); len(names) > 0 {
 			w.Notes = append(w.Notes, "nothing can be made in "+listNames(o.Target, names)+": the group of these folders is not your own, and a layer has no place for it; chgrp -R gives them yours")
 		}
 	}
-	w.changes, err = jail.OpenKept(sandbox.Host(w.Session.dir), over, network, w.store.Now)
+	w.changes, err = transaction.Open(sandbox.Host(w.Session.dir), over, network)
 	return err
 }
 
@@ -122,11 +123,11 @@ func (w *Workspace) openOverlays(over []jail.Over, network bool) (err error) {
 const maxImplicitCopy = 2 << 30
 
 // openCopies opens the copies of the session, and makes those that are missing.
-func (w *Workspace) openCopies(over []jail.Over, o Options) (err error) {
-	how := jail.Copying{Without: make(map[string][]string), Tell: o.OnCopy, Most: w.copyLimit}
+func (w *Workspace) openCopies(over []transaction.Directory, o Options) (err error) {
+	how := transaction.CopyOptions{Without: make(map[string][]string), Report: o.OnCopy, Most: w.copyLimit}
 	var cost *overlay.Progress // nil if nothing is copied
 	if !o.Copy {
-		how.Tell = func(far overlay.Progress) error {
+		how.Report = func(far overlay.Progress) error {
 			if cost = &far; o.OnCopy == nil {
 				return nil
 			}
@@ -142,9 +143,9 @@ func (w *Workspace) openCopies(over []jail.Over, o Options) (err error) {
 			}
 		}
 	}
-	var left []jail.LeftOut
+	var left []transaction.Skip
 	began := w.store.Now()
-	w.changes, left, err = jail.OpenCopies(sandbox.Host(w.Session.dir), over, how, w.store.Now)
+	w.changes, left, err = transaction.OpenCopies(sandbox.Host(w.Session.dir), over, how)
 	if cost != nil {
 		w.StartNotes = append(w.StartNotes, fmt.Sprintf("no overlay can be mounted here, so the session works on a copy of %s: %d files, %s, copied in %.1f s; golem doctor says why",
 			strings.Join(names, ", "), cost.Files, tool.FormatSize(cost.Bytes), w.store.Now().Sub(began).Seconds()))
@@ -162,7 +163,7 @@ func (w *Workspace) openCopies(over []jail.Over, o Options) (err error) {
 // copyError adds advice to the error of a copy that is too large or does not fit on the
 // disk.
 func copyError(err error, what string) error {
-	var large *jail.TooLarge
+	var large *transaction.TooLarge
 	if errors.As(err, &large) {
 		return &sandbox.Error{Op: "copy", Code: sandbox.ErrLimit, Hint: "no overlay can be mounted here, so golem would work on a copy of " + what + ", which is larger than " +
 			fmt.Sprintf("%d GiB", large.Most>>30) + "; nothing was copied; --copy copies any size; golem doctor says why there is no overlay"}
@@ -191,7 +192,7 @@ func listNames(folder string, names []string) string {
 // Mount returns the sandbox mount for a mount with mode: overlay. Without a session it is
 // read-only.
 func (w *Workspace) Mount(m project.Mount) (sandbox.Mount, error) {
-	if w.changes == nil || w.changes.Through(overlayMount(m)) == "" {
+	if w.changes == nil || w.changes.Path(overlayMount(m)) == "" {
 		b, err := sandbox.DirIn(m.Base, m.Source)
 		return sandbox.Mount{Backend: b, Access: sandbox.ReadOnly}, err
 	}
@@ -219,7 +220,7 @@ func (w *Workspace) Keeper(folder *state.Folder) changes.Keeper {
 
 // A keeper is the changes of a session, with the directory for transactions.
 type keeper struct {
-	*jail.Kept
+	*transaction.Overlays
 	pending      sandbox.Host
 	forgetPulled func() error
 
@@ -228,8 +229,8 @@ type keeper struct {
 
 // Discard implements changes.Keeper. It also forgets the record of pulled files, of which
 // some may be discarded, and removes commits if all files are discarded.
-func (k keeper) Discard(names []string, check func([]jail.Standing) error) error {
-	return k.Kept.Discard(names, func(list []jail.Standing) error {
+func (k keeper) Discard(names []string, check func([]transaction.SessionChange) error) error {
+	return k.Overlays.Discard(names, func(list []transaction.SessionChange) error {
 		if err := check(list); err != nil {
 			return err
 		}
@@ -242,9 +243,9 @@ func (k keeper) Discard(names []string, check func([]jail.Standing) error) error
 	})
 }
 
-// Take implements changes.Keeper.
-func (k keeper) Take(picks []jail.Pick) (*jail.Transaction, error) {
-	return k.Kept.Take(k.pending, picks)
+// Begin implements changes.Keeper.
+func (k keeper) Begin(picks []transaction.Pick) (*transaction.Transaction, error) {
+	return k.Overlays.Begin(k.pending, picks)
 }
 
 func (w *Workspace) Close() error {
@@ -269,7 +270,7 @@ func (w *Workspace) canCopy() bool {
 	defer w.mu.Unlock()
 	if w.canCopyMounts == nil {
 		s, err := jail.Start(jail.Policy{Least: jail.Namespaces}, w.pending.now)
-		can := jail.CanCopy && err == nil
+		can := transaction.CanCopy && err == nil
 		if w.canCopyMounts = &can; can {
 			s.Close()
 		}
@@ -282,11 +283,11 @@ func (w *Workspace) HasOverlays() bool { return w.changes != nil }
 
 // Recover finishes applying changes that golem was applying when it was killed. It returns
 // how many transactions it has applied.
-func (w *Workspace) Recover() (int, error) { return jail.Recover(w.pending.dir, w.store.Now) }
+func (w *Workspace) Recover() (int, error) { return transaction.Recover(w.pending.dir) }
 
 // IsBusy reports whether another golem works on the session now: calls that use its files
 // fail until it ends.
-func (w *Workspace) IsBusy() bool { return w.Session != nil && w.changes.Busy() }
+func (w *Workspace) IsBusy() bool { return w.Session != nil && w.changes.IsBusy() }
 
 // PendingNote says of the last call that its changes are in the session and not in the
 // user's directory; "" if it has changed nothing there.

@@ -17,11 +17,12 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/terminal"
 	"github.com/golem-forge/golem/internal/testutil"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 func TestMain(m *testing.M) {
-	if code, is := jail.Child(os.Args[1:], os.Stderr); is {
+	if code, is := transaction.Child(os.Args[1:], os.Stderr); is {
 		os.Exit(code)
 	}
 	if len(os.Args) > 2 && os.Args[1] == "exec" {

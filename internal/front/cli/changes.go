@@ -109,7 +109,7 @@ func aboutSession(p *program.Program, s *session.Session) (sessionDocument, erro
 	defer k.Close()
 	d := sessionDocument{ID: s.ID, Begun: s.Started, Used: s.LastUsed, Copy: s.Copy}
 	d.Files, d.Bytes = k.Usage()
-	d.Others = k.Others()
+	d.Others = k.OtherTargets()
 	return d, nil
 }
 

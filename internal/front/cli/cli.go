@@ -18,6 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -51,7 +52,7 @@ type Server func(ctx context.Context, p *program.Program, v program.GateOptions,
 
 // Main runs the command line and returns the exit code.
 func Main(args []string, stdout, stderr io.Writer, serve Server) int {
-	if code, is := jail.Child(args, stderr); is {
+	if code, is := transaction.Child(args, stderr); is {
 		return code
 	}
 	// File names reach both streams, and may hold anything: nothing but plain

@@ -8,10 +8,10 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -125,7 +125,7 @@ Exit code 0 is all removed, 1 some left alone.`,
 				continue
 			}
 			switch err := p.RemoveSession(s, secrets(os.Environ())); {
-			case errors.Is(err, jail.ErrBusy):
+			case errors.Is(err, transaction.ErrBusy):
 				busy = append(busy, s.ID)
 			case err != nil:
 				return err

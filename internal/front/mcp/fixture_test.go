@@ -14,14 +14,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
 )
 
 func TestMain(m *testing.M) {
-	if code, is := jail.Child(os.Args[1:], os.Stderr); is {
+	if code, is := transaction.Child(os.Args[1:], os.Stderr); is {
 		os.Exit(code)
 	}
 	os.Exit(m.Run())

@@ -7,11 +7,11 @@ package part
 import (
 	"os"
 
-	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
 )
 
 func init() {
-	if code, is := jail.Child(os.Args[1:], os.Stderr); is {
+	if code, is := transaction.Child(os.Args[1:], os.Stderr); is {
 		os.Exit(code)
 	}
 }

@@ -16,24 +16,25 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Keeper has what a session has changed. See jail.Kept.
+// A Keeper has what a session has changed. See transaction.Overlays.
 type Keeper interface {
 	Contents
-	Changes() (list []jail.Standing, unfit string, err error)
-	Take(picks []jail.Pick) (*jail.Transaction, error)
-	Lost(names []string) (list []jail.Standing, unfit string, err error)
-	Discard(names []string, check func([]jail.Standing) error) error
+	Changes() (list []transaction.SessionChange, unfit string, err error)
+	Begin(picks []transaction.Pick) (*transaction.Transaction, error)
+	PlanDiscard(names []string) (list []transaction.SessionChange, unfit string, err error)
+	Discard(names []string, check func([]transaction.SessionChange) error) error
 }
 
 // Contents are what a session has of files, beside what the directories have.
 type Contents interface {
-	Base(c jail.Standing) []byte
-	Texts(c jail.Standing, most int64) (real, own []byte)
-	States(c jail.Standing) (own, real overlay.State, err error)
+	Base(c transaction.SessionChange) []byte
+	Texts(c transaction.SessionChange, most int64) (real, own []byte)
+	States(c transaction.SessionChange) (own, real overlay.State, err error)
 }
 
 type applyArgs struct {
@@ -98,7 +99,7 @@ func (a application) run() (tool.Result, error) {
 	if len(picks) == 0 {
 		return tool.Result{Text: "nothing to apply: the session has changed nothing"}, nil
 	}
-	t, err := a.keeper.Take(picks)
+	t, err := a.keeper.Begin(picks)
 	if err != nil {
 		return tool.Result{}, failed("apply_changes", err)
 	}
@@ -109,7 +110,7 @@ func (a application) run() (tool.Result, error) {
 	}
 	if r.Deferred == nil {
 		r.Text = "nothing to apply"
-		return r, t.Drop()
+		return r, t.Discard()
 	}
 	return r, nil
 }
@@ -119,19 +120,19 @@ func failed(op string, err error) error {
 	switch {
 	case errors.As(err, &known):
 		return err
-	case errors.Is(err, jail.ErrBusy):
+	case errors.Is(err, transaction.ErrBusy):
 		return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "a call of another golem is at work on the session; try again when it has ended"}
 	}
 	return &sandbox.Error{Op: op, Code: sandbox.ErrInternal, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; nothing was done"}
 }
 
 // picks chooses among the changes of the session.
-func (a application) picks(list []jail.Standing) ([]jail.Pick, error) {
+func (a application) picks(list []transaction.SessionChange) ([]transaction.Pick, error) {
 	parts, err := a.parts()
 	if err != nil {
 		return nil, err
 	}
-	var picks []jail.Pick
+	var picks []transaction.Pick
 	var clash []string
 	found, picked := make(map[string]bool), make(map[string]bool)
 	for _, c := range list {
@@ -150,7 +151,7 @@ func (a application) picks(list []jail.Standing) ([]jail.Pick, error) {
 			continue // what is in a new directory comes with it
 		}
 		picked[name] = true
-		pick := jail.Pick{Name: name}
+		pick := transaction.Pick{Name: name}
 		switch {
 		case hunks && c.Conflict:
 			clash = append(clash, sandbox.Shown(name)) // its hunks are not the session's alone
@@ -207,7 +208,7 @@ func (a application) parts() (map[string][]int, error) {
 }
 
 // some returns a file of the directory with some of the session's hunks.
-func (a application) some(c jail.Standing, numbers []int) ([]byte, error) {
+func (a application) some(c transaction.SessionChange, numbers []int) ([]byte, error) {
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; apply the whole of it with --paths"}
@@ -226,7 +227,7 @@ func (a application) some(c jail.Standing, numbers []int) ([]byte, error) {
 }
 
 // merged brings together what the session and somebody else have made of a file.
-func (a application) merged(c jail.Standing) ([]byte, error) {
+func (a application) merged(c transaction.SessionChange) ([]byte, error) {
 	base := a.keeper.Base(c)
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) error {

@@ -8,10 +8,10 @@ import (
 	"path"
 
 	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -37,7 +37,7 @@ func discardTool(k Keeper) tool.Tool {
 			a.Paths[i] = canonical
 		}
 		prepare := func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
-			list, unfit, err := k.Lost(a.Paths)
+			list, unfit, err := k.PlanDiscard(a.Paths)
 			if err != nil {
 				return tool.Preparation{}, failed(name, err)
 			}
@@ -47,7 +47,7 @@ func discardTool(k Keeper) tool.Tool {
 			}
 			seen := fingerprint(list)
 			return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
-				err := k.Discard(a.Paths, func(now []jail.Standing) error {
+				err := k.Discard(a.Paths, func(now []transaction.SessionChange) error {
 					if fingerprint(now) != seen {
 						return &sandbox.Error{Op: name, Code: sandbox.ErrConflict, Hint: "the session has changed since this was shown; nothing was discarded; look at it and discard it again"}
 					}
@@ -64,7 +64,7 @@ func discardTool(k Keeper) tool.Tool {
 }
 
 // count returns how many changes are discarded. What is in a new directory counts with it.
-func (a discardArgs) count(list []jail.Standing) (n int, err error) {
+func (a discardArgs) count(list []transaction.SessionChange) (n int, err error) {
 	for _, given := range a.Paths {
 		found := given == "/"
 		for _, c := range list {
@@ -85,7 +85,7 @@ func (a discardArgs) count(list []jail.Standing) (n int, err error) {
 
 // given returns the changes that a discard deletes, as a prompt shows them: from the content
 // of the session to that of the directory.
-func given(k Contents, list []jail.Standing, unfit string) []tool.Change {
+func given(k Contents, list []transaction.SessionChange, unfit string) []tool.Change {
 	rows := approval.NewReversalList()
 	for _, c := range list {
 		own, real, err := k.States(c)
@@ -103,7 +103,7 @@ func given(k Contents, list []jail.Standing, unfit string) []tool.Change {
 }
 
 // fingerprint returns a digest of what a session has changed.
-func fingerprint(list []jail.Standing) string {
+func fingerprint(list []transaction.SessionChange) string {
 	sum := sha256.New()
 	for _, c := range list {
 		fmt.Fprintf(sum, "%q %s %s %o %q %d %s\n", c.Name(), c.Op, c.Kind, c.Mode, c.LinkTarget, c.Size, c.Digest)

@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/undo"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -23,10 +24,10 @@ import (
 // that they write directly.
 type Undoer interface {
 	// Last returns what was applied last; without it the error is fs.ErrNotExist.
-	Last() (*jail.Landed, error)
+	Last() (*transaction.AppliedTransaction, error)
 	// Undo brings back what was there before. It returns the names that have changed
 	// since: then nothing has been undone.
-	Undo(*jail.Landed) (clash []string, err error)
+	Undo(*transaction.AppliedTransaction) (clash []string, err error)
 	// LastStep plans the undo of the last call of a file tool, if that is later than what
 	// was applied last. Passed are later steps that have nothing to undo.
 	LastStep() (plan undo.Plan, passed []*undo.Step, ok bool, err error)
@@ -72,7 +73,7 @@ func undoTool(u Undoer) tool.Tool {
 const toForget = "; nothing was undone; golem undo --forget forgets this change, and then golem undo takes the one before it"
 
 // undoLanded plans the undo of what was applied last.
-func undoLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
+func undoLanded(u Undoer, last *transaction.AppliedTransaction, passed []*undo.Step) tool.Plan {
 	var effects []policy.Effect
 	for _, c := range last.Changes {
 		name := jail.Outside(path.Join(c.Target, c.Path))
@@ -114,7 +115,7 @@ func undoLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
 
 // forgetLanded plans that what is kept of the last command, or of what was applied last, is
 // removed.
-func forgetLanded(u Undoer, last *jail.Landed, passed []*undo.Step) tool.Plan {
+func forgetLanded(u Undoer, last *transaction.AppliedTransaction, passed []*undo.Step) tool.Plan {
 	return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 		rows := approval.NewReversalList()
 		err := last.Each(func(name string, _, then overlay.State) error {

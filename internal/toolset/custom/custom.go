@@ -19,6 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -30,7 +31,7 @@ type Runner interface {
 	// Layered reports whether what commands write is known before it lands.
 	Layered() bool
 	// Run runs a command; one that must be layered writes nothing directly.
-	Run(ctx context.Context, files *sandbox.Sandbox, c jail.Command, layered bool) (jail.Result, error)
+	Run(ctx context.Context, files *sandbox.Sandbox, c jail.Command, layered bool) (transaction.Result, error)
 }
 
 // A Program is what a tool runs, and the least that it needs.
@@ -117,16 +118,16 @@ func elsewhere(files *sandbox.Sandbox, args json.RawMessage, effects []policy.Ef
 }
 
 // told tells what came of a run.
-func told(name string, files *sandbox.Sandbox, args json.RawMessage, effects []policy.Effect, ran jail.Result) (tool.Result, error) {
+func told(name string, files *sandbox.Sandbox, args json.RawMessage, effects []policy.Effect, ran transaction.Result) (tool.Result, error) {
 	text, hidden := ran.Stdout.Text()
-	r := tool.Result{Text: text, Record: ended(ran) + " (" + ran.Level.String() + ")"}
+	r := tool.Result{Text: text, Record: ended(ran.Result) + " (" + ran.Level.String() + ")"}
 	if data := []byte(strings.TrimSpace(text)); hidden == 0 && json.Valid(data) {
 		r.Data = json.RawMessage(data)
 	}
 	if ran.Changed != nil {
 		l := approval.Classify(name, files, ran.Changed)
 		if r.Deferred, r.Notes = l.Deferred(), l.Notes(); r.Deferred == nil {
-			if err := ran.Changed.Drop(); err != nil {
+			if err := ran.Changed.Discard(); err != nil {
 				return r, err
 			}
 		}
@@ -134,7 +135,7 @@ func told(name string, files *sandbox.Sandbox, args json.RawMessage, effects []p
 	if ran.Code == 0 && !ran.Late && !ran.Stopped {
 		return r, nil
 	}
-	hint := ended(ran)
+	hint := ended(ran.Result)
 	switch {
 	case ran.Changed != nil:
 		hint += "; none of its changes were applied"
@@ -147,7 +148,7 @@ func told(name string, files *sandbox.Sandbox, args json.RawMessage, effects []p
 	if ran.Level == jail.Namespaces {
 		hint += elsewhere(files, args, effects)
 	}
-	r.Err = &sandbox.Error{Op: name, Code: code(ran), Hint: hint}
+	r.Err = &sandbox.Error{Op: name, Code: code(ran.Result), Hint: hint}
 	return r, nil
 }
 

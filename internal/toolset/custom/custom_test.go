@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/custom"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -27,10 +28,10 @@ type runner struct {
 
 func (r *runner) Able() error   { return nil }
 func (r *runner) Layered() bool { return r.layered }
-func (r *runner) Run(_ context.Context, _ *sandbox.Sandbox, c jail.Command, _ bool) (jail.Result, error) {
+func (r *runner) Run(_ context.Context, _ *sandbox.Sandbox, c jail.Command, _ bool) (transaction.Result, error) {
 	r.got = c
 	r.runs++
-	return r.result, r.err
+	return transaction.Result{Result: r.result}, r.err
 }
 
 // journal refuses a record that is not waited for.

@@ -5,9 +5,9 @@ import (
 	"fmt"
 
 	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -16,7 +16,7 @@ import (
 type Execer interface {
 	Able() error
 	Layered() bool
-	Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (jail.Result, error)
+	Exec(ctx context.Context, files *sandbox.Sandbox, command []string) (transaction.Result, error)
 }
 
 type execArgs struct {
@@ -40,7 +40,7 @@ func Exec(x Execer) tool.Tool {
 			if err != nil {
 				return tool.Result{}, err
 			}
-			r := tool.Result{Data: result, Record: fmt.Sprintf("exit %d (%s)", result.Code, result.Level)}
+			r := tool.Result{Data: result.Result, Record: fmt.Sprintf("exit %d (%s)", result.Code, result.Level)}
 			if hit := (view{Result: result}).hit(); hit != "" {
 				r.Notes = append(r.Notes, hit+"; --set limits.KEY=VALUE gives it more")
 			}
@@ -51,7 +51,7 @@ func Exec(x Execer) tool.Tool {
 				l := approval.Classify("exec", files, result.Changed)
 				r.Deferred, r.Notes = l.Deferred(), append(r.Notes, l.Notes()...)
 				if r.Deferred == nil {
-					return r, result.Changed.Drop()
+					return r, result.Changed.Discard()
 				}
 			}
 			return r, nil

@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -36,7 +37,7 @@ type Ran struct {
 type view struct {
 	files   *sandbox.Sandbox
 	effects []policy.Effect
-	jail.Result
+	transaction.Result
 	from *beginning
 	at   *Place // where the next one begins; nil for nowhere special
 }
@@ -66,7 +67,7 @@ func (v view) result() tool.Result {
 		l := approval.Classify("shell", v.files, v.Changed)
 		r.Deferred, r.Notes = l.Deferred(), append(r.Notes, l.Notes()...)
 		if r.Deferred == nil {
-			v.Changed.Drop()
+			v.Changed.Discard()
 			r.Notes = append(r.Notes, "it has changed nothing else")
 		}
 	}

@@ -10,6 +10,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -165,7 +166,7 @@ func TestHints(t *testing.T) {
 		}
 	}
 	// What commands do not see is not told of, be it there or not.
-	blind := view{files: w.Files, Result: jail.Result{Level: jail.Namespaces}, from: &beginning{}, effects: []policy.Effect{{Verb: policy.Read, Target: "/in", Tree: true}}}
+	blind := view{files: w.Files, Result: transaction.Result{Result: jail.Result{Level: jail.Namespaces}}, from: &beginning{}, effects: []policy.Effect{{Verb: policy.Read, Target: "/in", Tree: true}}}
 	if got := blind.elsewhere("cat: /a.txt: No such file or directory"); got != nil {
 		t.Errorf("got %q, want nothing", got)
 	}
@@ -186,7 +187,7 @@ func TestNoHint(t *testing.T) {
 		{jail.Result{Stdout: out("README: sudo: not found, Could not resolve host"), Level: jail.Namespaces}, false, "here"}, // it was to print this
 	} {
 		test.says.Limits = limits()
-		v := view{files: w.Files, Result: test.says, from: &beginning{}}
+		v := view{files: w.Files, Result: transaction.Result{Result: test.says}, from: &beginning{}}
 		if test.net {
 			v.effects = []policy.Effect{{Verb: policy.Connect}}
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -22,7 +23,7 @@ type Runner interface {
 	// Layered reports whether what commands write is known before it lands.
 	Layered() bool
 	// Run runs a command; one that must be layered writes nothing directly.
-	Run(ctx context.Context, files *sandbox.Sandbox, c jail.Command, layered bool) (jail.Result, error)
+	Run(ctx context.Context, files *sandbox.Sandbox, c jail.Command, layered bool) (transaction.Result, error)
 }
 
 type args struct {

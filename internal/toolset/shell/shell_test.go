@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -48,17 +49,17 @@ type runner struct {
 
 func (r *runner) Layered() bool { return r.layered }
 
-func (r *runner) Last() (*jail.Landed, error) { return nil, fs.ErrNotExist }
+func (r *runner) Last() (*transaction.AppliedTransaction, error) { return nil, fs.ErrNotExist }
 
-func (r *runner) Undo(*jail.Landed) ([]string, error) { return nil, nil }
+func (r *runner) Undo(*transaction.AppliedTransaction) ([]string, error) { return nil, nil }
 
-func (r *runner) Run(_ context.Context, files *sandbox.Sandbox, c jail.Command, _ bool) (jail.Result, error) {
+func (r *runner) Run(_ context.Context, files *sandbox.Sandbox, c jail.Command, _ bool) (transaction.Result, error) {
 	r.command, r.files = append(r.command, c), files
 	says := r.says
 	if says.Left == nil && !r.mute { // where it began
 		says.Left = &jail.Left{Dir: c.Dir}
 	}
-	return says, r.fails
+	return transaction.Result{Result: says}, r.fails
 }
 
 func (r *runner) Able() error { return r.unable }

@@ -1,4 +1,4 @@
-package jail
+package transaction
 
 import (
 	"encoding/binary"
@@ -9,11 +9,11 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// A list of changes that one golem writes and the same one reads needs no JSON, which takes
+// Only the golem that has a listing written reads it, so it needs no JSON, which takes
 // longer than finding the changes. Each field is a length and the bytes, or a number.
 
-// writeStanding writes a list of changes to a file of a layer.
-func writeStanding(l overlay.Overlay, name string, list []overlay.Change) error {
+// writeListing writes a list of changes to a file in the directory of an overlay.
+func writeListing(l overlay.Overlay, name string, list []overlay.Change) error {
 	data := binary.AppendUvarint(nil, uint64(len(list)))
 	for _, c := range list {
 		for _, text := range []string{c.Path, string(c.Op), string(c.Kind), string([]rune(c.LinkTarget)), c.NewDir, string(c.OldKind), c.Digest} {
@@ -30,8 +30,8 @@ func writeStanding(l overlay.Overlay, name string, list []overlay.Change) error 
 	return os.WriteFile(filepath.Join(l.Store, name), data, 0o600)
 }
 
-// readStanding reads it.
-func readStanding(l overlay.Overlay, name string) ([]overlay.Change, error) {
+// readListing reads a list of changes.
+func readListing(l overlay.Overlay, name string) ([]overlay.Change, error) {
 	data, err := os.ReadFile(filepath.Join(l.Store, name))
 	if err != nil {
 		return nil, err
@@ -55,10 +55,10 @@ func readStanding(l overlay.Overlay, name string) ([]overlay.Change, error) {
 // errCut is the error of a list that is not as it was written.
 var errCut = errors.New("the list of changes is not as it was written")
 
-// fields are read one after the other.
+// A fields reads fields one after the other.
 type fields struct {
 	data []byte
-	text string // the same
+	text string // the same as data
 	at   int
 	cut  bool
 }

@@ -1,4 +1,4 @@
-package jail
+package transaction
 
 import (
 	"os"
@@ -9,9 +9,9 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// TestStandingList checks that a list of changes is read as it was written, with every
+// TestListing checks that a list of changes is read as it was written, with every
 // field that a change has, and that one that was cut or changed is refused.
-func TestStandingList(t *testing.T) {
+func TestListing(t *testing.T) {
 	t.Parallel()
 	l := overlay.Overlay{Store: t.TempDir()}
 	var full overlay.Change
@@ -31,10 +31,10 @@ func TestStandingList(t *testing.T) {
 		}
 	}
 	for _, list := range [][]overlay.Change{{}, {full}, {{Path: "a"}, full, {}}} {
-		if err := writeStanding(l, "list", list); err != nil {
+		if err := writeListing(l, "list", list); err != nil {
 			t.Fatal(err)
 		}
-		if got, err := readStanding(l, "list"); err != nil || !reflect.DeepEqual(got, list) {
+		if got, err := readListing(l, "list"); err != nil || !reflect.DeepEqual(got, list) {
 			t.Errorf("got %v %v, want %v", got, err, list)
 		}
 		data, err := os.ReadFile(filepath.Join(l.Store, "list"))
@@ -45,7 +45,7 @@ func TestStandingList(t *testing.T) {
 			if err := os.WriteFile(filepath.Join(l.Store, "list"), data[:n], 0o600); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := readStanding(l, "list"); err == nil {
+			if got, err := readListing(l, "list"); err == nil {
 				t.Errorf("%d of %d bytes: read %v", n, len(data), got)
 			}
 		}
@@ -53,7 +53,7 @@ func TestStandingList(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(l.Store, "list"), []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, 0o600); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := readStanding(l, "list"); err == nil {
+	if _, err := readListing(l, "list"); err == nil {
 		t.Error("a list that claims more entries than it has bytes was read")
 	}
 }

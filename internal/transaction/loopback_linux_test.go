@@ -1,28 +1,29 @@
-package jail
+package transaction
 
 import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestB2Loopback: workers of one session reach their own services, and none of another
+// TestLoopback: workers of one session reach their own services, and none of another
 // worker.
-func TestB2Loopback(t *testing.T) {
+func TestLoopback(t *testing.T) {
 	for _, network := range []bool{false, true} { // that another worker of the session has
 		folder, dir := t.TempDir(), t.TempDir()
-		over := Over{Folder: sandbox.Host(folder), Target: "/"}
-		k, err := OpenKept(sandbox.Host(dir), []Over{over}, network, time.Now)
+		over := Directory{Host: sandbox.Host(folder), Target: "/"}
+		k, err := Open(sandbox.Host(dir), []Directory{over}, network)
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer k.Close()
-		if _, err := k.Folder(over); err != nil {
+		if _, err := k.OpenDirectory(over); err != nil {
 			t.Fatal(err)
 		}
-		start := func(loopback string) *Session {
-			s, err := Start(Policy{Mounts: []Mount{{Source: k.Through(over), Target: Work, Write: true, Kept: true}}, Kept: k, Loopback: loopback}, time.Now)
+		start := func(loopback string) *jail.Session {
+			s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: k.Path(over), Target: jail.Work, Write: true, Kept: true}}, Overlays: k, Loopback: loopback}, time.Now)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -30,13 +31,13 @@ func TestB2Loopback(t *testing.T) {
 			return s
 		}
 		child := start("child")
-		v, err := child.Serve(Shell(`exec python3 -u -m http.server 8765 --bind 127.0.0.1`))
+		v, err := child.Serve(jail.Shell(`exec python3 -u -m http.server 8765 --bind 127.0.0.1`))
 		if err != nil {
 			t.Fatal(err)
 		}
 		defer v.Kill()
-		reaches := func(s *Session) bool {
-			r, err := s.Run(t.Context(), Shell("exec 3<>/dev/tcp/127.0.0.1/8765"))
+		reaches := func(s *jail.Session) bool {
+			r, err := s.Run(t.Context(), jail.Shell("exec 3<>/dev/tcp/127.0.0.1/8765"))
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -8,39 +8,11 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// show mounts a layer that a session keeps, in the holder's own mounts, and returns
-// the folder as it is seen through it. Cells have it from there; golem has it by the
-// descriptor alone. A copy is there as it is.
-func show(l overlay.Overlay) (reply, []int) {
-	look := mountKept
+// MountOverlay mounts the overlay of a session in the mount namespace of this process, and
+// opens the directory that is seen through it. A copy is only opened.
+func MountOverlay(l overlay.Overlay) (fd int, err error) {
 	if l.IsCopy {
-		look = openCopy
-	}
-	fd, err := look(l)
-	if err != nil {
-		return reply{Error: Plain(err)}, nil
-	}
-	return reply{}, []int{fd}
-}
-
-func openCopy(l overlay.Overlay) (int, error) {
-	if err := l.MarkStart(); err != nil {
-		return -1, err
-	}
-	return openFolder(l.SessionDir())
-}
-
-func openFolder(name string) (int, error) {
-	return openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: noLinks})
-}
-
-func mountKept(l overlay.Overlay) (int, error) {
-	// A call may have been killed before it was noted what it has changed, and from what.
-	if err := l.RecordBases(true); err != nil {
-		return -1, err
-	}
-	if err := l.MarkStart(); err != nil {
-		return -1, err
+		return openFolder(l.SessionDir())
 	}
 	// What is mounted here is nobody else's affair, and what others mount is seen.
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
@@ -82,6 +54,18 @@ func mountKept(l overlay.Overlay) (int, error) {
 		return -1, err
 	}
 	return openFolder(l.SessionDir())
+}
+
+func openFolder(name string) (int, error) {
+	return openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: noLinks})
+}
+
+// FlushOverlay makes the kernel look again at the directory below the overlay of a session.
+func FlushOverlay(l overlay.Overlay) error {
+	if l.IsCopy { // nothing is below it
+		return nil
+	}
+	return flush(l.SessionDir())
 }
 
 // flush makes the kernel look again at what is below an overlay: it would otherwise

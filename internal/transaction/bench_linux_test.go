@@ -1,4 +1,4 @@
-package jail_test
+package transaction_test
 
 import (
 	"fmt"
@@ -8,14 +8,14 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/benchtable"
-	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// BenchmarkKept prints what a session's layer costs: a read of a file through it
+// BenchmarkOverlays prints what a session's layer costs: a read of a file through it
 // beside one in the folder itself, and what is done around every call. `make bench`
 // runs it.
-func BenchmarkKept(b *testing.B) {
+func BenchmarkOverlays(b *testing.B) {
 	folder := b.TempDir()
 	const files = 10_000
 	for i := range files {
@@ -23,15 +23,15 @@ func BenchmarkKept(b *testing.B) {
 		check(b, os.MkdirAll(filepath.Dir(name), 0o755))
 		check(b, os.WriteFile(name, make([]byte, 4096), 0o644))
 	}
-	over := jail.Over{Folder: sandbox.Host(folder), Target: "/"}
-	k, err := jail.OpenKept(sandbox.Host(b.TempDir()), []jail.Over{over}, false, time.Now)
+	over := transaction.Directory{Host: sandbox.Host(folder), Target: "/"}
+	k, err := transaction.Open(sandbox.Host(b.TempDir()), []transaction.Directory{over}, false)
 	check(b, err)
 	defer k.Close()
-	top, err := k.Folder(over)
+	top, err := k.OpenDirectory(over)
 	check(b, err)
-	shown, err := sandbox.DirAt(top, sandbox.Traits{Host: over.Folder, Through: k.Through(over)})
+	shown, err := sandbox.DirAt(top, sandbox.Traits{Host: over.Host, Through: k.Path(over)})
 	check(b, err)
-	plain, err := sandbox.Dir(over.Folder)
+	plain, err := sandbox.Dir(over.Host)
 	check(b, err)
 	read := func(backend sandbox.Backend, around func()) func(int) {
 		s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: backend, Access: sandbox.ReadWrite}}})

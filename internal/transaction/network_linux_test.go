@@ -1,4 +1,4 @@
-package jail
+package transaction
 
 import (
 	"net"
@@ -6,12 +6,13 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // Of two workers that share a session the one without the network has none, though the
 // layers are held with it.
-func TestApart(t *testing.T) {
+func TestNetworkOfOneWorker(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -27,31 +28,31 @@ func TestApart(t *testing.T) {
 		}
 	}()
 	folder, dir := t.TempDir(), t.TempDir()
-	over := Over{Folder: sandbox.Host(folder), Target: "/"}
-	k, err := OpenKept(sandbox.Host(dir), []Over{over}, true, time.Now)
+	over := Directory{Host: sandbox.Host(folder), Target: "/"}
+	k, err := Open(sandbox.Host(dir), []Directory{over}, true)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer k.Close()
-	if _, err := k.Folder(over); err != nil {
+	if _, err := k.OpenDirectory(over); err != nil {
 		t.Fatal(err)
 	}
 	_, port, _ := strings.Cut(listener.Addr().String(), ":")
 	line := "echo x >> f; exec 3<>/dev/tcp/127.0.0.1/" + port
 	own := "(exec 3<>/dev/tcp/127.0.0.1/1) 2>&1 | grep -o refused" // its own loopback is up
 	for _, network := range []bool{true, false} {
-		s, err := Start(Policy{Mounts: []Mount{{Source: k.Through(over), Target: Work, Write: true, Kept: true}}, Kept: k, Network: network}, time.Now)
+		s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: k.Path(over), Target: jail.Work, Write: true, Kept: true}}, Overlays: k, Network: network}, time.Now)
 		if err != nil {
 			t.Fatal(err)
 		}
-		r, err := s.Run(t.Context(), Shell(line))
+		r, err := s.Run(t.Context(), jail.Shell(line))
 		if err != nil || (r.Code == 0) != network {
 			t.Errorf("network %v: code %d, %v: %s", network, r.Code, err, r.Stderr.Head)
 		}
-		if r, err := s.Run(t.Context(), Shell(own)); err != nil || !strings.Contains(string(r.Stdout.Head), "refused") {
+		if r, err := s.Run(t.Context(), jail.Shell(own)); err != nil || !strings.Contains(string(r.Stdout.Head), "refused") {
 			t.Errorf("network %v: its own loopback: %q %v", network, r.Stdout.Head, err)
 		}
-		v, err := s.Serve(Shell(line))
+		v, err := s.Serve(jail.Shell(line))
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -61,15 +62,15 @@ func TestApart(t *testing.T) {
 		}
 		s.Close()
 	}
-	k2, err := OpenKept(sandbox.Host(t.TempDir()), []Over{over}, false, time.Now)
+	k2, err := Open(sandbox.Host(t.TempDir()), []Directory{over}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer k2.Close()
-	if _, err := k2.Folder(over); err != nil {
+	if _, err := k2.OpenDirectory(over); err != nil {
 		t.Fatal(err)
 	}
-	if s, err := Start(Policy{Mounts: []Mount{{Source: k2.Through(over), Target: Work, Write: true, Kept: true}}, Kept: k2, Network: true}, time.Now); err == nil {
+	if s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: k2.Path(over), Target: jail.Work, Write: true, Kept: true}}, Overlays: k2, Network: true}, time.Now); err == nil {
 		s.Close()
 		t.Error("a session without the network has it for a worker")
 	}

@@ -1,4 +1,4 @@
-package jail
+package transaction
 
 import (
 	"io/fs"
@@ -12,24 +12,25 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
 	"github.com/golem-forge/golem/sandbox/sandboxtest"
 )
 
-// keptOver opens layers over a folder, and a sandbox that shows it through them.
-func keptOver(t *testing.T, dir, folder string) (*Kept, *sandbox.Sandbox) {
+// openOver opens layers over a folder, and a sandbox that shows it through them.
+func openOver(t *testing.T, dir, folder string) (*Overlays, *sandbox.Sandbox) {
 	t.Helper()
-	over := Over{sandbox.Host(folder), "/"}
-	k, err := OpenKept(sandbox.Host(dir), []Over{over}, false, time.Now)
+	over := Directory{sandbox.Host(folder), "/"}
+	k, err := Open(sandbox.Host(dir), []Directory{over}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.Close() })
-	f, err := k.Folder(over)
+	f, err := k.OpenDirectory(over)
 	if err != nil {
 		t.Fatal(err)
 	}
-	b, err := sandbox.DirAt(f, sandbox.Traits{Host: over.Folder, Through: k.Through(over)})
+	b, err := sandbox.DirAt(f, sandbox.Traits{Host: over.Host, Through: k.Path(over)})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -40,17 +41,17 @@ func keptOver(t *testing.T, dir, folder string) (*Kept, *sandbox.Sandbox) {
 	return k, s
 }
 
-// TestKept works on a folder by file tools and commands in turn, while its owner
+// TestOverlays works on a folder by file tools and commands in turn, while its owner
 // does too.
-func TestKept(t *testing.T) {
+func TestOverlays(t *testing.T) {
 	folder, dir := t.TempDir(), t.TempDir()
 	os.WriteFile(filepath.Join(folder, "a.txt"), []byte("real\n"), 0o644)
-	k, files := keptOver(t, dir, folder)
-	mounts, err := MountsOf(files)
+	k, files := openOver(t, dir, folder)
+	mounts, err := jail.MountsOf(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Start(Policy{Mounts: mounts, Kept: k, Least: Namespaces}, time.Now)
+	s, err := jail.Start(jail.Policy{Mounts: mounts, Overlays: k, Least: jail.Namespaces}, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -69,7 +70,7 @@ func TestKept(t *testing.T) {
 	run := func(line, want string) {
 		t.Helper()
 		call(func() {
-			r, err := s.Run(t.Context(), Shell(line))
+			r, err := s.Run(t.Context(), jail.Shell(line))
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -119,17 +120,17 @@ func list(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// throughLayer is the fixture of a folder that is shown through a layer: each a part
+// throughOverlay is the fixture of a folder that is shown through a layer: each a part
 // of one, for layers are not made by the thousand.
-func throughLayer(t *testing.T) sandboxtest.Fixture {
+func throughOverlay(t *testing.T) sandboxtest.Fixture {
 	folder := t.TempDir()
-	over := Over{sandbox.Host(folder), "/"}
-	k, err := OpenKept(sandbox.Host(t.TempDir()), []Over{over}, false, time.Now)
+	over := Directory{sandbox.Host(folder), "/"}
+	k, err := Open(sandbox.Host(t.TempDir()), []Directory{over}, false)
 	if err != nil {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { k.Close() })
-	top, err := k.Folder(over)
+	top, err := k.OpenDirectory(over)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +153,7 @@ func throughLayer(t *testing.T) sandboxtest.Fixture {
 		}
 		f := os.NewFile(uintptr(fd), name)
 		t.Cleanup(func() { f.Close() })
-		b, err := sandbox.DirAt(f, sandbox.Traits{Host: sandbox.Host(at), Through: sandbox.Host(filepath.Join(string(k.Through(over)), name))})
+		b, err := sandbox.DirAt(f, sandbox.Traits{Host: sandbox.Host(at), Through: sandbox.Host(filepath.Join(string(k.Path(over)), name))})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -160,26 +161,26 @@ func throughLayer(t *testing.T) sandboxtest.Fixture {
 	}}
 }
 
-// TestKeptFiles holds a folder that is shown through a layer to what every store of
+// TestOverlayFiles holds a folder that is shown through a layer to what every store of
 // files promises, and sets the attacks on it.
-func TestKeptFiles(t *testing.T) {
-	t.Run("suite", func(t *testing.T) { sandboxtest.Suite(t, throughLayer(t)) })
-	t.Run("attacks", func(t *testing.T) { sandboxtest.Attacks(t, throughLayer(t)) })
+func TestOverlayFiles(t *testing.T) {
+	t.Run("suite", func(t *testing.T) { sandboxtest.Suite(t, throughOverlay(t)) })
+	t.Run("attacks", func(t *testing.T) { sandboxtest.Attacks(t, throughOverlay(t)) })
 }
 
 // A service works on the layers while calls come and go: what it has open is not taken
 // from under it, and what it has changed is known, with what it was changed from.
-func TestKeptService(t *testing.T) {
+func TestServiceInOverlays(t *testing.T) {
 	folder, dir := t.TempDir(), t.TempDir()
 	for _, name := range []string{"a.txt", "b.txt"} {
 		os.WriteFile(filepath.Join(folder, name), []byte("real\n"), 0o644)
 	}
-	k, files := keptOver(t, dir, folder)
-	mounts, err := MountsOf(files)
+	k, files := openOver(t, dir, folder)
+	mounts, err := jail.MountsOf(files)
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := Start(Policy{Mounts: mounts, Kept: k, Least: Namespaces}, time.Now)
+	s, err := jail.Start(jail.Policy{Mounts: mounts, Overlays: k, Least: jail.Namespaces}, time.Now)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -190,7 +191,7 @@ func TestKeptService(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if r, err := s.Run(t.Context(), Shell(line)); err != nil || r.Code != 0 {
+		if r, err := s.Run(t.Context(), jail.Shell(line)); err != nil || r.Code != 0 {
 			t.Errorf("%s: %+v, %v", line, r, err)
 		}
 		if err := leave(); err != nil {
@@ -202,7 +203,7 @@ func TestKeptService(t *testing.T) {
 		t.Fatal(err)
 	}
 	const waits = "until [ -e go ]; do read -t 0.01 <> <(:); done; "
-	v, err := s.Serve(Shell("exec 5>>a.txt; echo opened; " + waits + "echo more >&5; touch done; until [ ! -e go ]; do read -t 0.01 <> <(:); done; read -t 0.3 <> <(:); echo own >b.txt; echo wrote; sleep 9876"))
+	v, err := s.Serve(jail.Shell("exec 5>>a.txt; echo opened; " + waits + "echo more >&5; touch done; until [ ! -e go ]; do read -t 0.01 <> <(:); done; read -t 0.3 <> <(:); echo own >b.txt; echo wrote; sleep 9876"))
 	if err != nil {
 		t.Fatal(err)
 	}

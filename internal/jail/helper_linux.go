@@ -1,0 +1,96 @@
+package jail
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"os/exec"
+	"sync"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// A Helper is a holder: a process of golem in a user namespace of its own. Besides starting
+// cells it carries out requests. It can enter every directory of the user, also one that a
+// command has closed to the user. Sessions may share one.
+type Helper struct {
+	*wire
+	network bool // it has the host's network
+	asking  sync.Mutex
+	child   *exec.Cmd // its process, if this one started it without a launcher
+}
+
+// StartHelper starts a helper, with the host's network or without, and with mounts of its
+// own or without.
+func StartHelper(network, mounts bool) (*Helper, error) {
+	h := holdingOf(network)
+	h.Mounts = mounts
+	helper, wait, err := launched(h)
+	if err != nil {
+		return nil, err
+	}
+	err = heard(helper.wire)
+	wait()
+	if err != nil {
+		helper.Close()
+		return nil, fmt.Errorf("jail: %w", err)
+	}
+	return helper, nil
+}
+
+// Close ends the helper, and waits until it has ended.
+func (h *Helper) Close() error {
+	h.asking.Lock()
+	defer h.asking.Unlock()
+	err := h.finish()
+	if h.child != nil {
+		late := time.AfterFunc(2*time.Second, func() { h.child.Process.Kill() })
+		h.child.Wait()
+		late.Stop()
+		h.child = nil
+	}
+	return err
+}
+
+// endsWithin reports whether the helper has ended, and waits for that up to a time. The
+// kernel may kill it if memory runs out.
+func (h *Helper) endsWithin(most time.Duration) bool {
+	poll := []unix.PollFd{{Fd: int32(h.fd)}}
+	n, err := unix.Poll(poll, int(most.Milliseconds()))
+	return err == nil && n > 0 && poll[0].Revents&(unix.POLLHUP|unix.POLLERR|unix.POLLNVAL) != 0
+}
+
+// ErrEnded is the error of Ask if the helper runs no more.
+var ErrEnded = errors.New("the session has ended")
+
+// An ask is a message to a holder: it wants a cell, whose wire comes with it, or a request
+// carried out.
+type ask struct {
+	Apart    bool            // the cell has a network of its own, which reaches nothing
+	Loopback string          // the cell shares the network of this name
+	Isolated bool            // the holder is not in the host's network
+	Request  json.RawMessage `json:",omitempty"` // for a Handler
+}
+
+// Ask has the helper carry out a request, with some files, and returns the files that came
+// with the reply.
+func (h *Helper) Ask(request, reply any, files ...int) (given []int, err error) {
+	data, err := json.Marshal(request)
+	if err != nil {
+		return nil, err
+	}
+	h.asking.Lock()
+	defer h.asking.Unlock()
+	if err := h.send(ask{Request: data}, files...); err != nil {
+		return nil, fmt.Errorf("jail: %w: %w", ErrEnded, err)
+	}
+	if given, err = h.receive(reply); err != nil {
+		return nil, fmt.Errorf("jail: %w: %w", ErrEnded, err)
+	}
+	return given, nil
+}
+
+// Ended reports whether the session can run no command any more, because its holder was
+// killed.
+func (s *Session) Ended() bool { return s.holder.endsWithin(0) }

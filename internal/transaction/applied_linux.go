@@ -1,0 +1,152 @@
+package transaction
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+
+	"github.com/golem-forge/golem/internal/claim"
+	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// An AppliedTransaction is the transaction that was applied last to some directories. It
+// can be undone.
+type AppliedTransaction struct {
+	Changes []Change
+	dir     string // of the store
+	record  *record
+}
+
+// Name returns a name that no other transaction has.
+func (a *AppliedTransaction) Name() string {
+	if a.record == nil {
+		return ""
+	}
+	return filepath.Base(a.record.dir)
+}
+
+// Last returns the transaction that was applied last, of those with their records in a
+// directory of golem's. Without one the error is fs.ErrNotExist.
+func Last(dir sandbox.Host) (*AppliedTransaction, error) {
+	name := lastIn(string(dir))
+	if name == "" {
+		return nil, fs.ErrNotExist
+	}
+	w, err := readRecord(filepath.Join(string(dir), name))
+	if err != nil {
+		return nil, err
+	}
+	a := &AppliedTransaction{dir: string(dir), record: w}
+	for i, l := range w.layers {
+		list, err := readChanges(l)
+		if err != nil {
+			return nil, err
+		}
+		skipped, err := readList[string](l, skippedName)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range overlay.Applicable(list, skipped) {
+			a.Changes = append(a.Changes, Change{c, w.targets[i]})
+		}
+	}
+	return a, nil
+}
+
+// Directories returns the directories that it was applied to.
+func (a *AppliedTransaction) Directories() []Directory {
+	var list []Directory
+	for i, l := range a.record.layers {
+		list = append(list, Directory{Host: sandbox.Host(l.Dir), Target: jail.Outside(a.record.targets[i])})
+	}
+	return list
+}
+
+// Each calls visit for everything that Undo would change, by the name that the file tools
+// have for it, with what is there now and what was there before.
+func (a *AppliedTransaction) Each(visit func(name string, now, then overlay.State) error) error {
+	for i, l := range a.record.layers {
+		var changes []overlay.Change
+		for _, c := range a.Changes {
+			if c.Target == a.record.targets[i] {
+				changes = append(changes, c.Change)
+			}
+		}
+		if len(changes) == 0 {
+			continue
+		}
+		err := l.PreviewUndo(changes, func(now, then overlay.State) error {
+			return visit(jail.Outside(path.Join(a.record.targets[i], now.Path)), now, then)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// IsFrom reports whether its changes are from the session in a directory of golem's.
+func (a *AppliedTransaction) IsFrom(dir sandbox.Host) bool {
+	return slices.ContainsFunc(a.record.of, func(l overlay.Overlay) bool { return l.Store != "" && filepath.Dir(l.Store) == string(dir) })
+}
+
+// Undo brings back what was there before. It returns the names that have changed since:
+// then nothing is undone. A session that changes are from has them again; o are its
+// overlays if this golem has them open, or nil.
+func (a *AppliedTransaction) Undo(o *Overlays) (clash []string, err error) {
+	locked, err := lockDirectory(a.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer locked.Close()
+	if lastIn(a.dir) != filepath.Base(a.record.dir) {
+		return nil, errors.New("another command has changed something since")
+	}
+	held, ok := claim.Seize(a.record.dir)
+	if !ok {
+		return nil, errors.New("another golem is at it")
+	}
+	defer held.Close()
+	var stayed []string
+	err = withHelper(func(h *helper) (err error) {
+		st := &store{a.dir, h}
+		if !isUndoing(a.record.dir) {
+			if clash, err = st.each(a.record, checkUndo); err != nil || len(clash) > 0 {
+				return err
+			}
+			if err := durable.WriteAlone(filepath.Join(a.record.dir, undoingName), nil, 0o600); err != nil {
+				return err
+			}
+		}
+		stayed, err = st.undo(a.record, o)
+		return err
+	})
+	switch {
+	case err != nil && isUndoing(a.record.dir):
+		return nil, &sandbox.Error{Op: "undo", Code: sandbox.ErrInternal, Hint: jail.Plain(err) + "; a part of it is undone, and golem undoes the rest when it is started next"}
+	case len(stayed) > 0:
+		return nil, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed while it was undone, and left as it is: " + sandbox.Shown(jail.Outside(stayed[0])) + fmt.Sprintf("; of such there are %d, and all else is undone", len(stayed))}
+	}
+	return clash, err
+}
+
+// Forget makes it a transaction that cannot be undone. The next golem removes what was kept
+// to undo it.
+func (a *AppliedTransaction) Forget() error {
+	locked, err := lockDirectory(a.dir)
+	if err != nil {
+		return err
+	}
+	defer locked.Close()
+	if lastIn(a.dir) != filepath.Base(a.record.dir) {
+		return errors.New("another command has changed something since")
+	}
+	return os.Remove(filepath.Join(a.dir, lastName))
+}

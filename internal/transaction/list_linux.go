@@ -1,0 +1,67 @@
+package transaction
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/golem-forge/golem/internal/overlay"
+)
+
+// The lists in the directory of an overlay: what was changed, what of it is not applied,
+// what others have changed meanwhile, and what was picked.
+const (
+	changesName = "changes"
+	skippedName = "left-out"
+	clashName   = "clash"
+	picksName   = "picks"
+)
+
+func writeChanges(l overlay.Overlay, list []overlay.Change) error {
+	return writeList(l, changesName, list)
+}
+
+func readChanges(l overlay.Overlay) ([]overlay.Change, error) {
+	return readList[overlay.Change](l, changesName)
+}
+
+// writeList writes a list to a file in the directory of an overlay. A message has no room
+// for it.
+func writeList[T any](l overlay.Overlay, name string, list []T) error {
+	f, err := os.OpenFile(filepath.Join(l.Store, name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
+	if err != nil {
+		return err
+	}
+	defer f.Close()
+	w := bufio.NewWriter(f)
+	e := json.NewEncoder(w)
+	for _, one := range list {
+		if err := e.Encode(one); err != nil {
+			return err
+		}
+	}
+	return w.Flush()
+}
+
+// readList reads a list. Without a file it is empty.
+func readList[T any](l overlay.Overlay, name string) (list []T, err error) {
+	f, err := os.Open(filepath.Join(l.Store, name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	for d := json.NewDecoder(bufio.NewReader(f)); d.More(); {
+		var one T
+		if err := d.Decode(&one); err != nil {
+			return nil, err
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}

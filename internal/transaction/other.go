@@ -1,0 +1,109 @@
+//go:build !linux
+
+package transaction
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// This system has neither overlays nor a jail: nothing can be recorded, and there is nothing
+// to decide about.
+
+var errNoOverlays = errors.New("there are no overlays on this system")
+
+// CanCopy reports whether this system can work on copies.
+const CanCopy = false
+
+type (
+	store  struct{}
+	record struct{}
+)
+
+// Child is jail.Child.
+func Child(args []string, stderr io.Writer) (code int, is bool) {
+	return jail.Child(args, stderr, nil)
+}
+
+// A Recorder records nothing.
+type Recorder struct{ Dir sandbox.Host }
+
+// Prepare returns an error.
+func (Recorder) Prepare(*jail.Helper, []jail.Mount, int) (jail.Record, error) {
+	return nil, errNoOverlays
+}
+
+// Finish returns the result without changes.
+func Finish(r jail.Result, err error) (Result, error) { return Result{Result: r}, err }
+
+// Apply returns an error.
+func (*Transaction) Apply([]string) ([]string, error) { return nil, errNoOverlays }
+
+// Discard does nothing.
+func (*Transaction) Discard() error { return nil }
+
+// Content returns an error.
+func (*Transaction) Content(Change, int64) (old, new []byte, err error) {
+	return nil, nil, errNoOverlays
+}
+
+// Walk returns an error.
+func (*Transaction) Walk(Change, func(string) bool) error { return errNoOverlays }
+
+// Exists returns false.
+func (*Transaction) Exists(string) bool { return false }
+
+// Open returns an error.
+func (*Transaction) Open(Change) (*os.File, error) { return nil, errNoOverlays }
+
+// Hash returns "".
+func (*Transaction) Hash(Change) string { return "" }
+
+// An AppliedTransaction is one that was applied; there is none.
+type AppliedTransaction struct{ Changes []Change }
+
+// Last returns fs.ErrNotExist.
+func Last(sandbox.Host) (*AppliedTransaction, error) { return nil, fs.ErrNotExist }
+
+// Recover finds nothing.
+func Recover(sandbox.Host) (int, error) { return 0, nil }
+
+// Name returns "".
+func (*AppliedTransaction) Name() string { return "" }
+
+// Directories returns nothing.
+func (*AppliedTransaction) Directories() []Directory { return nil }
+
+// Each returns an error.
+func (*AppliedTransaction) Each(func(name string, now, then overlay.State) error) error {
+	return errNoOverlays
+}
+
+// IsFrom returns false.
+func (*AppliedTransaction) IsFrom(sandbox.Host) bool { return false }
+
+// Undo returns an error.
+func (*AppliedTransaction) Undo(*Overlays) ([]string, error) { return nil, errNoOverlays }
+
+// Forget returns an error.
+func (*AppliedTransaction) Forget() error { return errNoOverlays }
+
+// CommandCopies are copies for one command; there are none.
+type CommandCopies struct{ Mounts []jail.Mount }
+
+// CopyForCommand returns an error.
+func CopyForCommand(sandbox.Host, []jail.Mount, int64) (*CommandCopies, error) {
+	return nil, errNoOverlays
+}
+
+// Finish returns an error.
+func (*CommandCopies) Finish() (*Transaction, error) { return nil, errNoOverlays }
+
+// Discard does nothing.
+func (*CommandCopies) Discard() error { return nil }

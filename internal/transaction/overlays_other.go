@@ -1,0 +1,95 @@
+//go:build !linux
+
+package transaction
+
+import (
+	"os"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Overlays are the overlays of a session; there are none on this system.
+type Overlays struct{}
+
+// Open returns an error.
+func Open(sandbox.Host, []Directory, bool) (*Overlays, error) { return nil, errNoOverlays }
+
+// Look returns an error.
+func Look(sandbox.Host, []Directory) (*Overlays, error) { return nil, errNoOverlays }
+
+// OpenCopies returns an error.
+func OpenCopies(sandbox.Host, []Directory, CopyOptions) (*Overlays, []Skip, error) {
+	return nil, nil, errNoOverlays
+}
+
+// StartHelper does nothing.
+func (*Overlays) StartHelper() {}
+
+// Path returns "".
+func (*Overlays) Path(Directory) sandbox.Host { return "" }
+
+// OpenDirectory returns an error.
+func (*Overlays) OpenDirectory(Directory) (*os.File, error) { return nil, errNoOverlays }
+
+// IsBusy returns false.
+func (*Overlays) IsBusy() bool { return false }
+
+// Enter returns an error.
+func (*Overlays) Enter(fresh, changes bool) (func() error, error) { return nil, errNoOverlays }
+
+// Touched returns nothing.
+func (*Overlays) Touched() []string { return nil }
+
+// Changes returns an error.
+func (*Overlays) Changes() ([]SessionChange, string, error) { return nil, "", errNoOverlays }
+
+// States returns an error.
+func (*Overlays) States(SessionChange) (own, real overlay.State, err error) {
+	return own, real, errNoOverlays
+}
+
+// Base returns nothing.
+func (*Overlays) Base(SessionChange) []byte { return nil }
+
+// Texts returns nothing.
+func (*Overlays) Texts(SessionChange, int64) (real, own []byte) { return nil, nil }
+
+// OtherTargets returns nothing.
+func (*Overlays) OtherTargets() []string { return nil }
+
+// Usage returns zeros.
+func (*Overlays) Usage() (files int, bytes int64) { return 0, 0 }
+
+// PlanDiscard returns an error.
+func (*Overlays) PlanDiscard([]string) ([]SessionChange, string, error) {
+	return nil, "", errNoOverlays
+}
+
+// Discard returns an error.
+func (*Overlays) Discard([]string, func([]SessionChange) error) error { return errNoOverlays }
+
+// Begin returns an error.
+func (*Overlays) Begin(sandbox.Host, []Pick) (*Transaction, error) { return nil, errNoOverlays }
+
+// Close does nothing.
+func (*Overlays) Close() error { return nil }
+
+// Remove returns an error.
+func (*Overlays) Remove() error { return errNoOverlays }
+
+// Mounted returns false.
+func (*Overlays) Mounted() bool { return false }
+
+// Helper returns nil.
+func (*Overlays) Helper() *jail.Helper { return nil }
+
+// Prepare does nothing.
+func (*Overlays) Prepare([]jail.Mount, jail.Level) error { return nil }
+
+// Join does nothing.
+func (*Overlays) Join(string, bool) (bool, string) { return false, "" }
+
+// Serve does nothing.
+func (*Overlays) Serve() func() { return func() {} }

@@ -1,0 +1,90 @@
+package transaction
+
+import (
+	"cmp"
+	"errors"
+	"os"
+	"path"
+	"path/filepath"
+	"strconv"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Begin makes a transaction of some of the changes, with its record in a directory of
+// golem's. The names of those that others have changed since are its Clash.
+func (o *Overlays) Begin(dir sandbox.Host, picks []Pick) (t *Transaction, err error) {
+	err = o.alone(func() error {
+		t, err = o.begin(&store{string(dir), o.helpers.any()}, picks)
+		return err
+	})
+	return t, err
+}
+
+func (o *Overlays) begin(st *store, picks []Pick) (*Transaction, error) {
+	var mounts []jail.Mount
+	for i, l := range o.layers {
+		mounts = append(mounts, jail.Mount{Source: sandbox.Host(l.Dir), Target: commandName(o.targets[i]), Write: true})
+	}
+	if err := os.MkdirAll(st.dir, 0o700); err != nil {
+		return nil, err
+	}
+	w, err := st.newRecord(mounts, 1)
+	if err != nil {
+		return nil, err
+	}
+	w.of, w.picked = o.layers, make([][]string, len(o.layers))
+	t := &Transaction{store: st, record: w,
+		settle: func() error { return o.alone(func() error { return st.settle(w, nil) }) },
+		unpick: func() error { return o.alone(func() error { return st.unpick(w) }) }}
+	for i := range o.layers {
+		if err := o.pick(t, i, picks); err != nil {
+			return nil, errors.Join(err, st.remove(w))
+		}
+	}
+	return t, w.describe()
+}
+
+// pick copies the picks that are in an overlay to the record of a transaction.
+func (o *Overlays) pick(t *Transaction, i int, picks []Pick) error {
+	w := t.record
+	var list []overlay.Pick
+	for n, p := range picks {
+		rel, ok := o.pathIn(i, p.Name)
+		if !ok {
+			continue
+		}
+		pick := overlay.Pick{Path: rel, Force: p.Over, Complete: p.Whole}
+		if p.Text != nil {
+			pick.ContentFile = filepath.Join(w.dir, "given-"+strconv.Itoa(n))
+			if err := os.WriteFile(pick.ContentFile, p.Text, 0o600); err != nil {
+				return err
+			}
+		}
+		list, w.picked[i] = append(list, pick), append(w.picked[i], rel)
+	}
+	if len(list) == 0 {
+		return nil
+	}
+	if err := writeList(w.layers[i], picksName, list); err != nil {
+		return err
+	}
+	got, err := t.store.helper.ask(request{Do: pickChanges, Layer: o.layers[i], To: w.layers[i]})
+	if err != nil {
+		return err
+	}
+	t.Unfit = cmp.Or(t.Unfit, got.Unfit)
+	for _, name := range got.Clash {
+		t.Clash = append(t.Clash, path.Join(commandName(o.targets[i]), name))
+	}
+	changes, err := readChanges(w.layers[i])
+	if err != nil {
+		return err
+	}
+	for _, c := range changes {
+		t.Changes = append(t.Changes, Change{c, commandName(o.targets[i])})
+	}
+	return nil
+}

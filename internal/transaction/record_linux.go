@@ -1,0 +1,175 @@
+package transaction
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Recorder records the changes of commands in a directory of golem's own. It implements
+// jail.Recorder.
+type Recorder struct{ Dir sandbox.Host }
+
+// Prepare implements jail.Recorder.
+func (r Recorder) Prepare(h *jail.Helper, mounts []jail.Mount, number int) (jail.Record, error) {
+	w, err := (&store{dir: string(r.Dir), helper: &helper{h}}).newRecord(mounts, number)
+	if err != nil {
+		return nil, err
+	}
+	return w, nil
+}
+
+// A record is a directory with the changes of one transaction: an overlay for each
+// directory that may be written. It implements jail.Record.
+type record struct {
+	store   *store // that made it, nil for one that was found
+	dir     string
+	layers  []overlay.Overlay
+	targets []string // of each, as commands name it
+	held    *os.File // says that it is in use
+
+	of     []overlay.Overlay // the overlays of a session that the changes are from
+	picked [][]string        // and which, of each
+}
+
+// Stores implements jail.Record.
+func (w *record) Stores() []string {
+	var list []string
+	for _, l := range w.layers {
+		list = append(list, l.Store)
+	}
+	return list
+}
+
+// Start implements jail.Record.
+func (w *record) Start() error {
+	for _, l := range w.layers {
+		if err := l.MarkStart(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Discard implements jail.Record.
+func (w *record) Discard() error { return w.store.remove(w) }
+
+// description is what a file says about a record, or about the overlays of a session.
+type description struct {
+	Layers []overlay.Overlay
+	Target []string
+	Of     []overlay.Overlay
+	Picked [][]string
+}
+
+// descriptionName is the name of that file.
+const descriptionName = "about.json"
+
+// find returns which overlay is over a directory, -1 for none.
+func (d description) find(o Directory) int {
+	for i, l := range d.Layers {
+		if l.Dir == string(o.Host) && d.Target[i] == o.Target {
+			return i
+		}
+	}
+	return -1
+}
+
+// readDescription reads the description in a directory.
+func readDescription(dir string) (d description, err error) {
+	data, err := os.ReadFile(filepath.Join(dir, descriptionName))
+	if err != nil {
+		return d, err
+	}
+	if err := json.Unmarshal(data, &d); err != nil || len(d.Layers) != len(d.Target) {
+		return d, fmt.Errorf("%s: not as it was written", descriptionName)
+	}
+	return d, nil
+}
+
+// write writes the description, without devices and inodes of directories: who reads it
+// later may rightly find another directory in the place of one.
+func (d description) write(dir string) error {
+	d.Layers = slices.Clone(d.Layers)
+	for i := range d.Layers {
+		d.Layers[i].Device, d.Layers[i].Inode = 0, 0
+	}
+	data, err := json.Marshal(d)
+	if err != nil {
+		return err
+	}
+	return replaceFile(filepath.Join(dir, descriptionName), data)
+}
+
+// replaceFile replaces a file of the state directory.
+func replaceFile(name string, data []byte) error { return durable.WriteAlone(name, data, 0o600) }
+
+// describe writes the description of a record.
+func (w *record) describe() error {
+	return description{w.layers, w.targets, w.of, w.picked}.write(w.dir)
+}
+
+// readRecord reads a record, which may have been moved since it was described.
+func readRecord(dir string) (*record, error) {
+	d, err := readDescription(dir)
+	for i := range d.Layers {
+		d.Layers[i].Store = filepath.Join(dir, strconv.Itoa(i))
+	}
+	return &record{dir: dir, layers: d.Layers, targets: d.Target, of: d.Of, picked: d.Picked}, err
+}
+
+// decidedName is a file of a record that says that its changes are applied, all of them.
+const decidedName = "decided"
+
+func (w *record) decide() error {
+	return durable.WriteAlone(filepath.Join(w.dir, decidedName), nil, 0o600)
+}
+
+func (w *record) undecide() error {
+	err := os.Remove(filepath.Join(w.dir, decidedName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// isDecided reports whether the changes of a record are to be applied, or were.
+func (w *record) isDecided() bool {
+	_, err := os.Lstat(filepath.Join(w.dir, decidedName))
+	return err == nil
+}
+
+// undoingName is a file of a record that says that it is being undone, all of it.
+const undoingName = "undoing"
+
+// isUndoing reports whether the record in a directory is being undone.
+func isUndoing(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, undoingName))
+	return err == nil
+}
+
+// skip writes down which changes of a record are not applied.
+func (w *record) skip(names []string) error {
+	for i, l := range w.layers {
+		var list []string
+		for _, name := range names {
+			if rel, err := filepath.Rel(w.targets[i], name); err == nil && filepath.IsLocal(rel) {
+				list = append(list, rel)
+			}
+		}
+		if err := writeList(l, skippedName, list); err != nil {
+			return err
+		}
+	}
+	return nil
+}

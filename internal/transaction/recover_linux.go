@@ -1,0 +1,126 @@
+package transaction
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/claim"
+	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Recover completes transactions that were being applied, or undone, when golem was killed,
+// and removes what is left of others. One that it cannot complete it sets aside. It returns
+// how many it has applied.
+func Recover(dir sandbox.Host) (n int, err error) {
+	st := &store{dir: string(dir)}
+	list, err := st.findAbandoned()
+	if len(list) == 0 {
+		return 0, err
+	}
+	// Somebody may be at it. If there is only something to remove, that is not waited for.
+	held, ok := claim.Seize(st.dir)
+	if !ok && !slices.ContainsFunc(list, isHalfDone) {
+		return 0, nil
+	}
+	if !ok {
+		if held, err = lockDirectory(st.dir); err != nil {
+			return 0, err
+		}
+	}
+	defer held.Close()
+	if list, err = st.findAbandoned(); len(list) == 0 {
+		return 0, err
+	}
+	err = withHelper(func(h *helper) error {
+		more, err := (&store{st.dir, h}).recoverAll()
+		n += more
+		return err
+	})
+	return n, ifHalfDone(err, list)
+}
+
+// ifHalfDone returns an error if a record of a list is still to be applied or undone. One
+// that only cannot be removed is in nobody's way.
+func ifHalfDone(err error, list []string) error {
+	if slices.ContainsFunc(list, isHalfDone) {
+		return err
+	}
+	return nil
+}
+
+// isHalfDone reports whether the changes of the record in a directory are to be applied, or
+// to be undone.
+func isHalfDone(dir string) bool { return isUndoing(dir) || (&record{dir: dir}).isDecided() }
+
+// findAbandoned returns the directories of records that nobody works on any more: of a
+// golem that has ended, half undone, or applied before the last one.
+func (st *store) findAbandoned() (list []string, err error) {
+	entries, err := os.ReadDir(st.dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	last := lastIn(st.dir)
+	for _, e := range entries {
+		dir := filepath.Join(st.dir, e.Name())
+		name, applied := strings.CutPrefix(e.Name(), appliedPrefix)
+		if applied && (isUndoing(dir) || e.Name() != last) || !applied && claim.IsAbandoned(name) {
+			list = append(list, dir)
+		}
+	}
+	return list, err
+}
+
+// recoverAll completes or removes all abandoned records. The store is locked.
+func (st *store) recoverAll() (n int, err error) {
+	list, err := st.findAbandoned()
+	for _, dir := range list {
+		held, ok := claim.Seize(dir)
+		if !ok {
+			continue // of a golem that cannot be seen from here
+		}
+		applied, e := st.recover(dir)
+		held.Close()
+		var later postponed
+		if e != nil && !errors.Is(e, jail.ErrEnded) && !(errors.As(e, &later) && isHalfDone(dir)) {
+			e = durable.Rename(dir, filepath.Join(st.dir, "broken-"+filepath.Base(dir)))
+		}
+		if e != nil {
+			err = e
+		} else if applied {
+			n++
+		}
+	}
+	return n, ifHalfDone(err, list)
+}
+
+// recover does with an abandoned record what was to be done with it, and reports whether it
+// has applied it.
+func (st *store) recover(dir string) (applied bool, err error) {
+	w, err := readRecord(dir)
+	if err != nil {
+		return false, os.RemoveAll(dir) // it was just being made
+	}
+	switch {
+	case isUndoing(dir):
+		_, err := st.undo(w, nil)
+		return false, err
+	case strings.HasPrefix(filepath.Base(dir), appliedPrefix):
+		return false, errors.Join(w.undecide(), st.remove(w)) // another was applied since
+	case !w.isDecided():
+		if _, err := st.each(w, abortRecord); err != nil {
+			return false, err
+		}
+		return false, st.remove(w)
+	}
+	clash, err := st.each(w, recoverRecord) // what others have changed since is left as it is
+	if err != nil {
+		return false, err
+	}
+	return true, errors.Join(st.settle(w, clash), st.remember(w))
+}

@@ -1,0 +1,221 @@
+package transaction
+
+import (
+	"errors"
+	"fmt"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
+)
+
+// A request asks a helper to do something with an overlay.
+type request struct {
+	Do    string
+	Layer overlay.Overlay
+
+	// About the overlays of a session.
+	Tidy  bool            // nobody writes to it now
+	Paths []string        // in it
+	To    overlay.Overlay // of the record that changes are picked for
+	List  string          // the name of the list to write
+	Sums  bool            // with a digest of each file
+}
+
+// What a request asks for.
+const (
+	// With an overlay of a record.
+	listRecord    = "list"
+	prepareRecord = "prepare"
+	finishRecord  = "finish"
+	clearRecord   = "clear"
+	abortRecord   = "abort"
+	checkUndo     = "may undo"
+	recoverRecord = "recover"
+	removeRecord  = "remove"
+
+	// With an overlay of a session.
+	showOverlay    = "show"
+	flushOverlay   = "flush"
+	recordChanges  = "record"
+	listChanges    = "list kept"
+	pickChanges    = "pick"
+	settleChanges  = "settle"
+	discardChanges = "discard"
+	restoreChanges = "restore"
+	unpickChanges  = "unpick"
+)
+
+// A reply is what came of a request.
+type reply struct {
+	Error string
+	Later bool     // it may be done later: something is short now
+	Clash []string // names that others have changed meanwhile
+	More  bool     // and there are others, in a list
+	Unfit string   // says which name no sandbox can have
+
+	Touched []string // some of what a call has changed in an overlay
+}
+
+// How many entries of an overlay golem looks at for Touched. A copy has more of them.
+const (
+	maxTouched     = 5_000
+	maxTouchedCopy = 100_000
+)
+
+// maxNames is how many bytes the names in a reply may have.
+const maxNames = 64 << 10
+
+// show mounts the overlay of a session in this process, and opens the directory that is
+// seen through it.
+func (r request) show() (reply, []int) {
+	fd, err := open(r.Layer)
+	if err != nil {
+		return reply{Error: jail.Plain(err)}, nil
+	}
+	return reply{}, []int{fd}
+}
+
+func open(l overlay.Overlay) (int, error) {
+	if !l.IsCopy {
+		// A call may have been killed before its changes were recorded.
+		if err := l.RecordBases(true); err != nil {
+			return -1, err
+		}
+	}
+	if err := l.MarkStart(); err != nil {
+		return -1, err
+	}
+	return jail.MountOverlay(l)
+}
+
+// carryOut carries a request out. If the helper of a golem that was killed still works on
+// the same overlay, it waits for that.
+func (r request) carryOut() (got reply) {
+	defer func() { // others need the helper
+		if v := recover(); v != nil {
+			got = reply{Error: fmt.Sprint("broken: ", v)}
+		}
+	}()
+	var err error
+	switch r.Do {
+	case prepareRecord, finishRecord, clearRecord, abortRecord, recoverRecord, removeRecord:
+		if held, err := lockDirectory(r.Layer.Store); err == nil {
+			defer held.Close()
+		}
+	}
+	switch r.Do {
+	case listRecord:
+		var list []overlay.Change
+		if list, err = r.Layer.Changes(); err == nil {
+			err = writeChanges(r.Layer, list)
+		}
+	case prepareRecord:
+		var list []overlay.Change
+		if list, err = readChanges(r.Layer); err == nil {
+			var skipped []string
+			if skipped, err = readList[string](r.Layer, skippedName); err == nil {
+				err = r.Layer.PrepareApply(list, skipped)
+			}
+		}
+	case finishRecord:
+		err = r.Layer.FinishApply()
+	case clearRecord:
+		err = r.Layer.RemoveStaging()
+	case abortRecord:
+		err = r.Layer.AbortApply()
+	case checkUndo:
+		err = r.Layer.CheckUndo()
+	case recoverRecord:
+		_, err = r.Layer.Recover()
+	case removeRecord:
+		err = r.Layer.Remove()
+	case flushOverlay:
+		err = jail.FlushOverlay(r.Layer)
+	case recordChanges:
+		if err = r.Layer.RecordBases(r.Tidy); err == nil {
+			most := maxTouched
+			if r.Layer.IsCopy {
+				most = maxTouchedCopy
+			}
+			got.Touched, err = r.Layer.RecentPaths(most)
+		}
+	case listChanges:
+		list, unfit := r.Layer.SessionChanges()
+		if r.Sums {
+			list = overlay.Within(list, r.Paths)
+			overlay.AddDigests(r.Layer, list)
+		}
+		if err = writeListing(r.Layer, r.List, list); err == nil {
+			err = unfit
+		}
+	case pickChanges:
+		var list []overlay.Change
+		var picks []overlay.Pick
+		if picks, err = readList[overlay.Pick](r.To, picksName); err == nil {
+			list, err = r.Layer.Pick(r.To, picks)
+		}
+		if err == nil {
+			err = writeChanges(r.To, list)
+		}
+	case settleChanges:
+		var paths, skipped []string
+		if paths, err = readList[string](r.To, picksName); err == nil {
+			skipped, err = readList[string](r.To, skippedName)
+		}
+		if err == nil {
+			err = r.Layer.MarkApplied(paths, skipped)
+		}
+	case unpickChanges:
+		var paths []string
+		if paths, err = readList[string](r.To, picksName); err == nil {
+			err = r.Layer.Unpick(paths)
+		}
+	case restoreChanges:
+		var list []overlay.Change
+		if list, err = readChanges(r.To); err == nil {
+			var skipped []string
+			if skipped, err = readList[string](r.To, skippedName); err == nil {
+				err = r.Layer.Restore(r.To, overlay.Applicable(list, skipped))
+			}
+		}
+	case discardChanges:
+		err = r.Layer.Discard(r.Paths)
+	default:
+		err = errors.New("no such request")
+	}
+	var conflict *overlay.ConflictError
+	var unfit *overlay.NameError
+	switch {
+	case errors.As(err, &conflict):
+		got.Clash = some(conflict.Paths)
+		got.More = len(got.Clash) < len(conflict.Paths) && writeList(r.Layer, clashName, conflict.Paths) == nil
+	case errors.As(err, &unfit):
+		got.Unfit = unfit.Error()
+	case err != nil:
+		got.Error, got.Later = jail.Plain(err), isShortage(err)
+	}
+	return got
+}
+
+// some returns as many names as a reply has room for.
+func some(names []string) []string {
+	size := 0
+	for i, name := range names {
+		if size += len(name); size > maxNames {
+			return names[:i]
+		}
+	}
+	return names
+}
+
+// isShortage reports whether an error is due to something that there may be enough of later.
+func isShortage(err error) bool {
+	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EROFS, unix.EIO} {
+		if errors.Is(err, e) {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,292 @@
+package transaction
+
+import (
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/claim"
+	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
+)
+
+// A store is the directory with the records of transactions, and a helper to work on them.
+type store struct {
+	dir    string
+	helper *helper
+}
+
+// newRecord makes a record for changes in the mounts that need an overlay.
+func (st *store) newRecord(mounts []jail.Mount, number int) (*record, error) {
+	dir, err := st.newDirectory(number)
+	if err != nil {
+		return nil, err
+	}
+	w := &record{store: st, dir: dir}
+	if w.held, err = claim.Hold(w.dir); err != nil {
+		return nil, err
+	}
+	for _, m := range mounts {
+		if !m.NeedsOverlay() {
+			continue
+		}
+		l := overlay.Overlay{Dir: string(m.Source), Store: filepath.Join(w.dir, strconv.Itoa(len(w.layers)))}
+		if l.Device, l.Inode, err = m.Identity(); err != nil {
+			break
+		}
+		if err = l.Init(); err != nil {
+			break
+		}
+		w.layers, w.targets = append(w.layers, l), append(w.targets, m.Target)
+	}
+	if err == nil {
+		err = w.describe()
+	}
+	if err != nil {
+		w.held.Close()
+		os.RemoveAll(w.dir)
+		return nil, err
+	}
+	return w, nil
+}
+
+// newDirectory makes a directory with a name that no record of this process has, also not
+// one that was applied.
+func (st *store) newDirectory(number int) (string, error) {
+	for ; ; number++ {
+		name := claim.Name(number)
+		dir := filepath.Join(st.dir, name)
+		err := os.Mkdir(dir, 0o700)
+		if errors.Is(err, fs.ErrExist) {
+			continue
+		}
+		if err != nil {
+			return "", err
+		}
+		if _, err := os.Lstat(filepath.Join(st.dir, appliedPrefix+name)); err != nil {
+			return dir, nil
+		}
+		os.Remove(dir)
+	}
+}
+
+// list makes a transaction of the changes in a record, nil for none.
+func (st *store) list(w *record) (t *Transaction, err error) {
+	defer func() {
+		if err != nil { // nobody can apply it
+			st.remove(w)
+		}
+	}()
+	t = &Transaction{store: st, record: w}
+	for i, l := range w.layers {
+		if entries, err := os.ReadDir(l.UpperDir()); err == nil && len(entries) == 0 {
+			continue
+		}
+		got, err := st.helper.ask(request{Do: listRecord, Layer: l})
+		if err != nil {
+			return nil, err
+		}
+		if got.Unfit != "" {
+			t.Unfit = got.Unfit
+		}
+		for _, name := range got.Clash {
+			t.Clash = append(t.Clash, filepath.Join(w.targets[i], name))
+		}
+		list, err := readChanges(l)
+		if err != nil {
+			return nil, err
+		}
+		for _, c := range list {
+			t.Changes = append(t.Changes, Change{c, w.targets[i]})
+		}
+	}
+	if len(t.Changes) == 0 && len(t.Clash) == 0 && t.Unfit == "" {
+		return nil, st.remove(w)
+	}
+	return t, nil
+}
+
+// remove removes a record. It fails if the record is decided, or was not taken back: who
+// continues with it needs what it holds of the directories as they were before.
+func (st *store) remove(w *record) error {
+	defer w.held.Close()
+	moved := !strings.HasPrefix(filepath.Base(w.dir), appliedPrefix) && slices.ContainsFunc(w.layers, overlay.Overlay.HasMoves)
+	if moved || w.isDecided() {
+		return errors.New("it is being applied")
+	}
+	for _, l := range w.layers {
+		if l.Remove() != nil {
+			if _, err := st.helper.ask(request{Do: removeRecord, Layer: l}); err != nil {
+				return err
+			}
+		}
+	}
+	return os.RemoveAll(w.dir)
+}
+
+// abort takes back what was applied of a record, and decides that nothing is. It returns
+// the names of what others changed after that, which stays.
+func (st *store) abort(w *record) (stayed []string, err error) {
+	if err := w.undecide(); err != nil {
+		return nil, err
+	}
+	stayed, err = st.each(w, abortRecord)
+	if errors.Is(err, jail.ErrEnded) {
+		err = withHelper(func(h *helper) (err error) {
+			stayed, err = (&store{st.dir, h}).each(w, abortRecord)
+			return err
+		})
+	}
+	return stayed, err
+}
+
+// unpick tells the overlays of a session that nothing of a record is applied.
+func (st *store) unpick(w *record) error {
+	for i, paths := range w.picked {
+		if len(paths) == 0 {
+			continue
+		}
+		if err := writeList(w.layers[i], picksName, paths); err != nil {
+			return err
+		}
+		if _, err := st.helper.ask(request{Do: unpickChanges, Layer: w.of[i], To: w.layers[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// settle takes out of the overlays of a session what was applied of them, except the names,
+// as commands have them, of what others have changed meanwhile.
+func (st *store) settle(w *record, clash []string) error {
+	for i, paths := range w.picked {
+		if len(paths) == 0 {
+			continue
+		}
+		skipped, err := readList[string](w.layers[i], skippedName)
+		if err != nil {
+			return err
+		}
+		for _, name := range clash {
+			if rel, err := filepath.Rel(w.targets[i], name); err == nil && filepath.IsLocal(rel) {
+				skipped = append(skipped, rel)
+			}
+		}
+		err = errors.Join(writeList(w.layers[i], picksName, paths), writeList(w.layers[i], skippedName, skipped))
+		if err != nil {
+			return err
+		}
+		if _, err := st.helper.ask(request{Do: settleChanges, Layer: w.of[i], To: w.layers[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// each makes a request for every overlay of a record that has changes, and returns the
+// names of what others have changed.
+func (st *store) each(w *record, do string) (clash []string, err error) {
+	for i, l := range w.layers {
+		if _, err := os.Lstat(filepath.Join(l.Store, changesName)); err != nil {
+			continue // nothing was changed there
+		}
+		got, err := st.helper.ask(request{Do: do, Layer: l})
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range got.Clash {
+			clash = append(clash, filepath.Join(w.targets[i], name))
+		}
+	}
+	return clash, nil
+}
+
+// lastName is a file of the store that names the record that was applied last.
+const lastName = "last"
+
+// appliedPrefix begins the name of a record that was applied.
+const appliedPrefix = "landed-"
+
+// lastIn returns the name of the record that was applied last, "" for none.
+func lastIn(dir string) string {
+	name, err := os.ReadFile(filepath.Join(dir, lastName))
+	if err != nil || filepath.Base(string(name)) != string(name) {
+		return ""
+	}
+	return string(name)
+}
+
+// remember makes an applied record the one that can be undone, and removes the one before
+// it. The store is locked.
+func (st *store) remember(w *record) error {
+	before, kept := lastIn(st.dir), appliedPrefix+filepath.Base(w.dir)
+	for _, l := range w.layers { // an undo needs the lists, also after a crash of the machine
+		if err := durable.SyncFiles(l.Store); err != nil {
+			return err
+		}
+	}
+	if err := durable.SyncFiles(w.dir); err != nil {
+		return err
+	}
+	// Whoever is killed between finds either the name or the record itself.
+	last := filepath.Join(st.dir, lastName)
+	if err := replaceFile(last, []byte(kept)); err != nil {
+		return err
+	}
+	if err := durable.Rename(w.dir, filepath.Join(st.dir, kept)); err != nil {
+		return errors.Join(err, replaceFile(last, []byte(before)))
+	}
+	defer w.held.Close()
+	w.dir = filepath.Join(st.dir, kept)
+	for i := range w.layers {
+		w.layers[i].Store = filepath.Join(w.dir, strconv.Itoa(i))
+	}
+	if was, err := readRecord(filepath.Join(st.dir, before)); err == nil && before != kept && !isUndoing(was.dir) {
+		was.undecide()
+		st.remove(was) // what is left of it the next golem removes
+	}
+	return nil
+}
+
+// undo undoes all of a record, and removes it. It returns the names of what has changed
+// meanwhile, which stays.
+func (st *store) undo(w *record, o *Overlays) (stayed []string, err error) {
+	if stayed, err = st.each(w, abortRecord); err != nil {
+		return nil, err
+	}
+	if err := st.restore(w, o); err != nil {
+		return nil, err
+	}
+	if lastIn(st.dir) == filepath.Base(w.dir) {
+		if err := os.Remove(filepath.Join(st.dir, lastName)); err != nil {
+			return nil, err
+		}
+	}
+	return stayed, errors.Join(w.undecide(), st.remove(w))
+}
+
+// restore gives a session the changes back that a record had from it and that were undone.
+// A session that does not exist any more gets nothing.
+func (st *store) restore(w *record, o *Overlays) error {
+	for i, l := range w.of {
+		if _, err := os.Lstat(l.Store); err != nil || len(w.picked[i]) == 0 {
+			continue
+		}
+		if o == nil || o.dir != filepath.Dir(l.Store) {
+			o = &Overlays{dir: filepath.Dir(l.Store)}
+		}
+		err := o.alone(func() error {
+			_, err := st.helper.ask(request{Do: restoreChanges, Layer: l, To: w.layers[i]})
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
