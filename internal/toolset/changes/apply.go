@@ -21,7 +21,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Keeper has what a session has changed. See transaction.Overlays.
+// A Keeper reads, takes and discards the changes of a session. See transaction.Overlays.
 type Keeper interface {
 	Contents
 	Changes() (list []transaction.SessionChange, unfit string, err error)
@@ -30,7 +30,8 @@ type Keeper interface {
 	Discard(names []string, check func([]transaction.SessionChange) error) error
 }
 
-// Contents are what a session has of files, beside what the directories have.
+// Contents reads both versions of a changed file: that of the session and that of the
+// directory.
 type Contents interface {
 	Base(c transaction.SessionChange) []byte
 	Texts(c transaction.SessionChange, most int64) (real, own []byte)
@@ -38,13 +39,14 @@ type Contents interface {
 }
 
 type applyArgs struct {
-	Paths     []string `json:"paths,omitempty" jsonschema:"files and folders; all changes where there are none"`
-	Hunks     []string `json:"hunks,omitempty" jsonschema:"parts of a file, by their numbers in golem diff: /a.txt:1,3"`
-	Merge     bool     `json:"merge,omitempty" jsonschema:"where a file was changed in the folder too, bring both together"`
-	Overwrite bool     `json:"overwrite,omitempty" jsonschema:"where a file was changed in the folder too, the session's replaces it"`
+	Paths     []string `json:"paths,omitempty" jsonschema:"files and directories; default: all changes"`
+	Hunks     []string `json:"hunks,omitempty" jsonschema:"hunks of a file, by their numbers in golem diff: /a.txt:1,3"`
+	Merge     bool     `json:"merge,omitempty" jsonschema:"if a file was changed in the directory too, merge both versions"`
+	Overwrite bool     `json:"overwrite,omitempty" jsonschema:"if a file was changed in the directory too, replace it with the version of the session"`
 }
 
-// Tools returns the tools. Without a keeper or an undoer they can only be looked at.
+// Tools returns the tools. Without a keeper or an undoer they can be listed but not
+// called.
 func Tools(k Keeper, u Undoer) []tool.Tool {
 	about := tool.Tool{Name: "apply_changes", Toolset: "changes", Mode: policy.Manual, AlwaysAsk: true, Verbs: []policy.Verb{policy.Write, policy.Delete},
 		Description: "Apply the changes of a session to the real directories: all changes, some paths, or some hunks of a file. " +
@@ -90,7 +92,7 @@ type application struct {
 func (a application) run() (tool.Result, error) {
 	list, unfit, err := a.keeper.Changes()
 	if err != nil {
-		return tool.Result{}, failed("apply_changes", err)
+		return tool.Result{}, wrapError("apply_changes", err)
 	}
 	picks, err := a.picks(list)
 	if err != nil {
@@ -101,12 +103,12 @@ func (a application) run() (tool.Result, error) {
 	}
 	t, err := a.keeper.Begin(picks)
 	if err != nil {
-		return tool.Result{}, failed("apply_changes", err)
+		return tool.Result{}, wrapError("apply_changes", err)
 	}
 	l := approval.Classify("apply_changes", a.files, t, a.Paths...)
 	r := tool.Result{Notes: l.Notes(), Deferred: l.Deferred()}
 	if unfit != "" {
-		r.Notes = append(r.Notes, "left out: "+unfit)
+		r.Notes = append(r.Notes, "skipped: "+unfit)
 	}
 	if r.Deferred == nil {
 		r.Text = "nothing to apply"
@@ -115,25 +117,26 @@ func (a application) run() (tool.Result, error) {
 	return r, nil
 }
 
-func failed(op string, err error) error {
+func wrapError(op string, err error) error {
 	var known *sandbox.Error
 	switch {
 	case errors.As(err, &known):
 		return err
 	case errors.Is(err, transaction.ErrBusy):
-		return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "a call of another golem is at work on the session; try again when it has ended"}
+		return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "another golem process is using the session; try again when its call has ended"}
 	}
 	return &sandbox.Error{Op: op, Code: sandbox.ErrInternal, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; nothing was done"}
 }
 
-// picks chooses among the changes of the session.
+// picks selects the changes that the call names, and decides how each conflict is
+// resolved.
 func (a application) picks(list []transaction.SessionChange) ([]transaction.Pick, error) {
-	parts, err := a.parts()
+	parts, err := a.parseHunks()
 	if err != nil {
 		return nil, err
 	}
 	var picks []transaction.Pick
-	var clash []string
+	var conflicts []string
 	found, picked := make(map[string]bool), make(map[string]bool)
 	for _, c := range list {
 		name := c.Name()
@@ -147,27 +150,27 @@ func (a application) picks(list []transaction.SessionChange) ([]transaction.Pick
 		if hunks {
 			found[name] = true
 		}
-		if !wanted && !hunks || c.NewDir != "" && above(picked, name) {
-			continue // what is in a new directory comes with it
+		if !wanted && !hunks || c.NewDir != "" && hasParentIn(picked, name) {
+			continue // the content of a new directory is applied with the directory
 		}
 		picked[name] = true
 		pick := transaction.Pick{Name: name}
 		switch {
 		case hunks && c.Conflict:
-			clash = append(clash, sandbox.Shown(name)) // its hunks are not the session's alone
+			conflicts = append(conflicts, sandbox.Shown(name)) // the hunks also hold the change of somebody else
 		case hunks:
-			if pick.Text, err = a.some(c, numbers); err != nil {
+			if pick.Text, err = a.applyHunks(c, numbers); err != nil {
 				return nil, err
 			}
 		case c.Conflict && a.Merge:
-			if pick.Text, err = a.merged(c); err != nil {
+			if pick.Text, err = a.merge(c); err != nil {
 				return nil, err
 			}
 			pick.Over, pick.Whole = true, true
 		case c.Conflict && a.Overwrite:
 			pick.Over = true
 		case c.Conflict:
-			clash = append(clash, sandbox.Shown(name))
+			conflicts = append(conflicts, sandbox.Shown(name))
 		}
 		picks = append(picks, pick)
 	}
@@ -176,15 +179,15 @@ func (a application) picks(list []transaction.SessionChange) ([]transaction.Pick
 			return nil, &sandbox.Error{Op: "apply_changes", Path: name, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem diff --stat lists its changes"}
 		}
 	}
-	if len(clash) > 0 {
-		return nil, &sandbox.Error{Op: "apply_changes", Code: sandbox.ErrConflict, Hint: "changed in the folder since the session began to change it: " + strings.Join(clash, ", ") +
+	if len(conflicts) > 0 {
+		return nil, &sandbox.Error{Op: "apply_changes", Code: sandbox.ErrConflict, Hint: "changed in your directory since the session first changed it: " + strings.Join(conflicts, ", ") +
 			"; nothing was applied; --merge combines both versions, --overwrite takes the session's, golem discard deletes the session's"}
 	}
 	return picks, nil
 }
 
-// parts reads which hunks of which files are wanted.
-func (a application) parts() (map[string][]int, error) {
+// parseHunks returns the hunk numbers that the call names, by file.
+func (a application) parseHunks() (map[string][]int, error) {
 	parts := make(map[string][]int)
 	for _, h := range a.Hunks {
 		i := strings.LastIndex(h, ":")
@@ -207,18 +210,19 @@ func (a application) parts() (map[string][]int, error) {
 	return parts, nil
 }
 
-// some returns a file of the directory with some of the session's hunks.
-func (a application) some(c transaction.SessionChange, numbers []int) ([]byte, error) {
+// applyHunks returns the content of a file in the directory with some of the session's
+// hunks applied.
+func (a application) applyHunks(c transaction.SessionChange, numbers []int) ([]byte, error) {
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) error {
-		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; apply the whole of it with --paths"}
+		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; apply the whole file with --paths"}
 	}
 	if c.Op != overlay.Modify || c.Kind != overlay.File || c.OldKind != overlay.File || !HasHunks(real, own) {
-		return nil, no("it has no hunks: only texts that were changed do, in UTF-8")
+		return nil, no("it has no hunks: only changed text files in UTF-8 have hunks")
 	}
 	text, count, err := withHunks(string(real), string(own), numbers)
 	if err != nil {
-		return nil, no("its hunks cannot be told apart")
+		return nil, no("golem cannot split its diff into hunks")
 	}
 	if most := slices.Max(numbers); most > count {
 		return nil, no(fmt.Sprintf("it has %s, and no hunk %d", visible.Count(count, "hunk"), most))
@@ -226,8 +230,9 @@ func (a application) some(c transaction.SessionChange, numbers []int) ([]byte, e
 	return []byte(text), nil
 }
 
-// merged brings together what the session and somebody else have made of a file.
-func (a application) merged(c transaction.SessionChange) ([]byte, error) {
+// merge combines the versions of the session and of the directory. It fails if both changed
+// the same lines.
+func (a application) merge(c transaction.SessionChange) ([]byte, error) {
 	base := a.keeper.Base(c)
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) error {
@@ -235,17 +240,17 @@ func (a application) merged(c transaction.SessionChange) ([]byte, error) {
 			Hint: why + "; nothing was applied; --overwrite takes the session's version, golem discard deletes it"}
 	}
 	if base == nil || real == nil || own == nil || !tool.IsText(base) || !tool.IsText(real) || !tool.IsText(own) {
-		return nil, no("the two cannot be merged: that needs three texts, and what both began from is not kept, or one is deleted, large or no text")
+		return nil, no("golem cannot merge the two versions: the version from before both changes is not kept, or one version is deleted, too large or not text")
 	}
-	text, clean := merge.Texts(string(base), string(real), string(own), merge.Marks{Ours: "folder", Base: "before", Theirs: "session"})
+	text, clean := merge.Texts(string(base), string(real), string(own), merge.Marks{Ours: "directory", Base: "before", Theirs: "session"})
 	if !clean {
 		return nil, no("both have changed the same lines:\n" + text)
 	}
 	return []byte(text), nil
 }
 
-// above reports whether a directory that a name is in was picked.
-func above(picked map[string]bool, name string) bool {
+// hasParentIn reports whether a directory that a name is in was picked.
+func hasParentIn(picked map[string]bool, name string) bool {
 	for name != "/" {
 		if name = path.Dir(name); picked[name] {
 			return true

@@ -17,10 +17,10 @@ import (
 )
 
 type discardArgs struct {
-	Paths []string `json:"paths" jsonschema:"files and folders; / is all"`
+	Paths []string `json:"paths" jsonschema:"files and directories; / means all changes"`
 }
 
-// discardTool returns the tool by which the user discards changes of a session.
+// discardTool returns the tool that discards changes of a session.
 func discardTool(k Keeper) tool.Tool {
 	const name = "discard_changes"
 	about := tool.Tool{Name: name, Toolset: "changes", Mode: policy.Manual, AlwaysAsk: true,
@@ -39,7 +39,7 @@ func discardTool(k Keeper) tool.Tool {
 		prepare := func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 			list, unfit, err := k.PlanDiscard(a.Paths)
 			if err != nil {
-				return tool.Preparation{}, failed(name, err)
+				return tool.Preparation{}, wrapError(name, err)
 			}
 			count, err := a.count(list)
 			if err != nil {
@@ -49,21 +49,22 @@ func discardTool(k Keeper) tool.Tool {
 			return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 				err := k.Discard(a.Paths, func(now []transaction.SessionChange) error {
 					if fingerprint(now) != seen {
-						return &sandbox.Error{Op: name, Code: sandbox.ErrConflict, Hint: "the session has changed since this was shown; nothing was discarded; look at it and discard it again"}
+						return &sandbox.Error{Op: name, Code: sandbox.ErrConflict, Hint: "the session has changed since this was shown; nothing was discarded; look at the diff and discard again"}
 					}
 					return nil
 				})
 				if err != nil {
-					return tool.Result{}, failed(name, err)
+					return tool.Result{}, wrapError(name, err)
 				}
 				return tool.Result{Text: "discarded: " + visible.Count(count, "change"), Brief: true}, nil
-			}, given(k, list, unfit)...), nil
+			}, reversals(k, list, unfit)...), nil
 		}
-		return tool.NewChangePlan(prepare), nil // nothing that is in a directory changes
+		return tool.NewChangePlan(prepare), nil // it has no effects: nothing in a real directory changes
 	})
 }
 
-// count returns how many changes are discarded. What is in a new directory counts with it.
+// count returns how many changes are discarded. A new directory and its content count as
+// one.
 func (a discardArgs) count(list []transaction.SessionChange) (n int, err error) {
 	for _, given := range a.Paths {
 		found := given == "/"
@@ -83,9 +84,9 @@ func (a discardArgs) count(list []transaction.SessionChange) (n int, err error) 
 	return n, nil
 }
 
-// given returns the changes that a discard deletes, as a prompt shows them: from the content
-// of the session to that of the directory.
-func given(k Contents, list []transaction.SessionChange, unfit string) []tool.Change {
+// reversals returns the changes that a discard deletes, as a prompt shows them: from the
+// content of the session to that of the directory.
+func reversals(k Contents, list []transaction.SessionChange, unfit string) []tool.Change {
 	rows := approval.NewReversalList()
 	for _, c := range list {
 		own, real, err := k.States(c)
@@ -102,7 +103,7 @@ func given(k Contents, list []transaction.SessionChange, unfit string) []tool.Ch
 	return changes
 }
 
-// fingerprint returns a digest of what a session has changed.
+// fingerprint returns a digest of the changes of a session.
 func fingerprint(list []transaction.SessionChange) string {
 	sum := sha256.New()
 	for _, c := range list {

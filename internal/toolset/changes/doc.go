@@ -1,3 +1,3 @@
-// Package changes holds the tools by which the user brings in, or takes back, what
-// was changed: the changes of a session, and those of the last transaction.
+// Package changes holds the tools that apply and discard the changes of a session, and
+// that undo the last change.
 package changes

@@ -13,14 +13,14 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// HasHunks reports whether the difference of two texts has hunks to choose from: what
-// is shown of it must be what they are made of.
+// HasHunks reports whether the diff of two contents has hunks to choose from. Both must
+// be text in UTF-8, because a diff of anything else is not shown byte for byte.
 func HasHunks(old, new []byte) bool {
 	return old != nil && new != nil && tool.IsText(old) && tool.IsText(new) && utf8.Valid(old) && utf8.Valid(new)
 }
 
-// withHunks returns a text with some of the hunks that make another of it, by their
-// numbers from 1, and how many there are.
+// withHunks returns old with some of the hunks of its diff to new applied. Hunks are
+// numbered from 1. Count is how many the diff has.
 func withHunks(old, new string, numbers []int) (text string, count int, err error) {
 	files, _, err := gitdiff.Parse(strings.NewReader(udiff.Unified("a", "b", old, new)))
 	if err != nil || len(files) != 1 {
@@ -38,7 +38,7 @@ func withHunks(old, new string, numbers []int) (text string, count int, err erro
 	return out.String(), len(all), err
 }
 
-// Numbered returns a diff with the number of each hunk at its head.
+// Numbered returns a diff with a number at the head of each hunk.
 func Numbered(diff string) string {
 	var b strings.Builder
 	n := 0

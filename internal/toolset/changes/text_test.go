@@ -25,7 +25,8 @@ func lines(n int, replaced ...int) string {
 	return b.String()
 }
 
-// TestC10Hunks applies every choice of hunks: exactly those are in the text.
+// TestC10Hunks checks that exactly the chosen hunks are applied, for every choice of
+// them.
 func TestC10Hunks(t *testing.T) {
 	places := []int{2, 20, 40}
 	old, new := lines(50), lines(50, places...)
@@ -51,7 +52,8 @@ func TestC10Hunks(t *testing.T) {
 	}
 }
 
-// TestC10Numbered numbers heads, and no line of content that looks like one.
+// TestC10Numbered checks that heads of hunks are numbered, and lines of content that look
+// like one are not. It also checks which contents have hunks.
 func TestC10Numbered(t *testing.T) {
 	diff := "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+@@ -9 +9 @@\n@@ -5 +5 @@\n x\n"
 	if got, want := Numbered(diff), "--- a\n+++ b\n@@ -1 +1 @@ hunk 1\n-a\n+@@ -9 +9 @@\n@@ -5 +5 @@ hunk 2\n x\n"; got != want {
@@ -71,8 +73,8 @@ func TestC10Numbered(t *testing.T) {
 	}
 }
 
-// TestC10ToolsAreTheUsers shows that no model can apply, discard or undo, that each of them
-// asks, and that without a session each says so.
+// TestC10ToolsAreTheUsers checks that no model can call the tools, and that each of them
+// always asks.
 func TestC10ToolsAreTheUsers(t *testing.T) {
 	seen := 0
 	for _, tl := range Tools(nil, nil) {
@@ -90,7 +92,8 @@ func TestC10ToolsAreTheUsers(t *testing.T) {
 	}
 }
 
-// TestC10Within holds names below a directory apart from names that only begin like it.
+// TestC10Within checks that names below a directory are not confused with names that only
+// begin like it.
 func TestC10Within(t *testing.T) {
 	for _, test := range []struct {
 		above, name string

@@ -20,18 +20,19 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An Undoer undoes what was applied last, and what file tools have changed in directories
-// that they write directly.
+// An Undoer undoes the changes that were applied last, and those that file tools made in
+// directories that they write directly.
 type Undoer interface {
-	// Last returns what was applied last; without it the error is fs.ErrNotExist.
+	// Last returns the changes that were applied last. If there are none, the error is
+	// fs.ErrNotExist.
 	Last() (*transaction.AppliedTransaction, error)
-	// Undo brings back what was there before. It returns the names that have changed
-	// since: then nothing has been undone.
-	Undo(*transaction.AppliedTransaction) (clash []string, err error)
-	// LastStep plans the undo of the last call of a file tool, if that is later than what
-	// was applied last. Passed are later steps that have nothing to undo.
+	// Undo restores the earlier state. If names have changed since, it returns them and
+	// undoes nothing.
+	Undo(*transaction.AppliedTransaction) (conflicts []string, err error)
+	// LastStep plans the undo of the last call of a file tool, if that is later than the
+	// changes that were applied last. Passed are later steps that have nothing to undo.
 	LastStep() (plan undo.Plan, passed []*undo.Step, ok bool, err error)
-	// Forget removes steps.
+	// Forget removes steps without undoing them.
 	Forget(steps ...*undo.Step) error
 }
 
@@ -39,18 +40,18 @@ type undoArgs struct {
 	Forget bool `json:"forget,omitempty" jsonschema:"forget the last change without undoing it, so that the one before it can be undone"`
 }
 
-// undoTool returns the tool that the user undoes the last change with.
+// undoTool returns the tool that undoes the last change.
 func undoTool(u Undoer) tool.Tool {
 	about := tool.Tool{Name: "undo", Toolset: "changes", Mode: policy.Manual, AlwaysAsk: true, Verbs: []policy.Verb{policy.Write, policy.Delete},
 		Description: "Undo the changes of the last command or file tool. Refused if those files have changed since."}
 	return tool.New(about, func(_ context.Context, _ tool.Names, a undoArgs) (tool.Plan, error) {
 		if u == nil {
-			return tool.Plan{}, errors.New("nobody runs commands here")
+			return tool.Plan{}, errors.New("undo is not available: this program runs no commands")
 		}
 		plan, passed, ok, err := u.LastStep()
 		switch {
 		case err != nil:
-			return tool.Plan{}, notUndone(err)
+			return tool.Plan{}, undoError(err)
 		case ok && a.Forget:
 			return forgetStep(u, plan, passed), nil
 		case ok:
@@ -63,17 +64,17 @@ func undoTool(u Undoer) tool.Tool {
 		case err != nil:
 			return tool.Plan{}, err
 		case a.Forget:
-			return forgetLanded(u, last, passed), nil
+			return forgetApplied(u, last, passed), nil
 		}
-		return undoLanded(u, last, passed), nil
+		return undoApplied(u, last, passed), nil
 	})
 }
 
-// toForget ends an error about something that cannot be undone.
-const toForget = "; nothing was undone; golem undo --forget forgets this change, and then golem undo takes the one before it"
+// forgetHint ends an error about a change that cannot be undone.
+const forgetHint = "; nothing was undone; golem undo --forget forgets this change, and then golem undo undoes the one before it"
 
-// undoLanded plans the undo of what was applied last.
-func undoLanded(u Undoer, last *transaction.AppliedTransaction, passed []*undo.Step) tool.Plan {
+// undoApplied plans the undo of the changes that were applied last.
+func undoApplied(u Undoer, last *transaction.AppliedTransaction, passed []*undo.Step) tool.Plan {
 	var effects []policy.Effect
 	for _, c := range last.Changes {
 		name := jail.Outside(path.Join(c.Target, c.Path))
@@ -81,23 +82,23 @@ func undoLanded(u Undoer, last *transaction.AppliedTransaction, passed []*undo.S
 		if c.OldKind == overlay.Nothing {
 			effect = policy.Effect{Verb: policy.Delete, Target: name, Tree: c.Kind == overlay.Dir}
 		}
-		if c.NewDir == "" { // otherwise it goes with its directory
+		if c.NewDir == "" { // otherwise the effect on its directory covers it
 			effects = append(effects, effect)
 		}
 	}
 	run := func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
-		inside, err := u.Undo(last)
+		conflicts, err := u.Undo(last)
 		var known *sandbox.Error
 		if errors.As(err, &known) {
 			return tool.Result{}, known
 		}
 		if err != nil {
-			return tool.Result{}, notUndone(err)
+			return tool.Result{}, undoError(err)
 		}
-		if len(inside) > 0 {
-			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + approval.ListNames(inside) + toForget}
+		if len(conflicts) > 0 {
+			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + approval.ListNames(conflicts) + forgetHint}
 		}
-		return undone(len(effects), u.Forget(passed...))
+		return undoResult(len(effects), u.Forget(passed...))
 	}
 	prepare := func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 		rows := approval.NewReversalList()
@@ -106,54 +107,53 @@ func undoLanded(u Undoer, last *transaction.AppliedTransaction, passed []*undo.S
 			return nil
 		})
 		if err != nil {
-			return tool.Preparation{}, notUndone(err)
+			return tool.Preparation{}, undoError(err)
 		}
 		return tool.NewPreparation(run, rows.Changes()...), nil
 	}
 	return tool.NewChangePlan(prepare, effects...)
 }
 
-// forgetLanded plans that what is kept of the last command, or of what was applied last, is
-// removed.
-func forgetLanded(u Undoer, last *transaction.AppliedTransaction, passed []*undo.Step) tool.Plan {
+// forgetApplied plans to remove the saved content of the changes that were applied last.
+func forgetApplied(u Undoer, last *transaction.AppliedTransaction, passed []*undo.Step) tool.Plan {
 	return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 		rows := approval.NewReversalList()
 		err := last.Each(func(name string, _, then overlay.State) error {
 			if then.Kind != overlay.Nothing {
-				rows.Add(approval.Reversal{Name: name, Now: then, Step: last.Name(), About: forgotten})
+				rows.Add(approval.Reversal{Name: name, Now: then, Step: last.Name(), About: forgetNote})
 			}
 			return nil
 		})
 		if err != nil && !errors.Is(err, overlay.ErrCannotUndo) {
-			return tool.Preparation{}, notUndone(err)
+			return tool.Preparation{}, undoError(err)
 		}
 		return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 			if err := errors.Join(last.Forget(), u.Forget(passed...)); err != nil {
-				return tool.Result{}, notUndone(err)
+				return tool.Result{}, undoError(err)
 			}
-			return tool.Result{Text: "forgotten: what was applied last cannot be undone any more", Brief: true}, nil
+			return tool.Result{Text: "forgotten: the changes that were applied last can no longer be undone", Brief: true}, nil
 		}, rows.Changes()...), nil
 	})
 }
 
-// forgotten is said of content that is kept for undo and that golem forgets.
-const forgotten = "golem forgets this old content; the file stays as it is now"
+// forgetNote is shown with saved content that golem forgets.
+const forgetNote = "golem forgets this old content; the file stays as it is now"
 
-func undone(n int, err error) (tool.Result, error) {
+func undoResult(n int, err error) (tool.Result, error) {
 	r := tool.Result{Text: "undone: " + visible.Count(n, "change"), Brief: true}
 	if err != nil {
-		r.Notes = append(r.Notes, "what was kept for it could not be removed")
+		r.Notes = append(r.Notes, "golem could not remove the content that it saved for this undo")
 	}
 	return r, nil
 }
 
-func notUndone(err error) error {
+func undoError(err error) error {
 	return &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; nothing was undone"}
 }
 
 // undoStep plans the undo of a call of a file tool.
 func undoStep(u Undoer, plan undo.Plan, passed []*undo.Step) (tool.Plan, error) {
-	if err := refused(plan); err != nil {
+	if err := checkUndo(plan); err != nil {
 		return tool.Plan{}, err
 	}
 	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
@@ -164,7 +164,7 @@ func undoStep(u Undoer, plan undo.Plan, passed []*undo.Step) (tool.Plan, error) 
 			}
 			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrInternal, Hint: jail.Plain(err) + "; a part of it may be undone; golem undo continues with the rest"}
 		}
-		return undone(count(plan), u.Forget(append(slices.Clone(passed), plan.Step)...))
+		return undoResult(count(plan), u.Forget(append(slices.Clone(passed), plan.Step)...))
 	}
 	prepare := func(_ context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 		rows := approval.NewReversalList()
@@ -175,22 +175,22 @@ func undoStep(u Undoer, plan undo.Plan, passed []*undo.Step) (tool.Plan, error) 
 		if m := plan.Step.Rename; plan.MoveBack {
 			changes = append(changes, tool.Change{Path: m.To, Op: tool.Move, To: m.From, Base: m.Node.Sum, About: "back to where it was"})
 		} else if plan.DeleteCopy {
-			changes = append(changes, tool.Change{Path: m.To, Op: tool.Delete, Base: m.Node.Sum, About: "a copy of " + sandbox.Shown(m.From) + ", left by a move that was cut off"})
+			changes = append(changes, tool.Change{Path: m.To, Op: tool.Delete, Base: m.Node.Sum, About: "a copy of " + sandbox.Shown(m.From) + ", left by an interrupted move"})
 		}
 		return tool.NewPreparation(run, changes...), nil
 	}
 	return tool.NewChangePlan(prepare, effectsOf(plan)...), nil
 }
 
-// refused says why the undo of a step is not possible, nil if it is.
-func refused(plan undo.Plan) error {
+// checkUndo returns an error if the undo of a step is not possible.
+func checkUndo(plan undo.Plan) error {
 	s := plan.Step
 	what := fmt.Sprintf("the last change, by %s at %s", s.Tool, s.Time.Local().Format("15:04:05"))
 	switch {
 	case s.Impossible != "":
-		return &sandbox.Error{Op: "undo", Code: sandbox.ErrInvalid, Hint: what + ", cannot be undone: " + s.Impossible + toForget}
+		return &sandbox.Error{Op: "undo", Code: sandbox.ErrInvalid, Hint: what + ", cannot be undone: " + s.Impossible + forgetHint}
 	case plan.Elsewhere != "":
-		return &sandbox.Error{Op: "undo", Path: plan.Elsewhere, Code: sandbox.ErrConflict, Hint: what + ", was made in another directory than the one that is mounted there now" + toForget}
+		return &sandbox.Error{Op: "undo", Path: plan.Elsewhere, Code: sandbox.ErrConflict, Hint: what + ", was made in another directory than the one that is mounted there now" + forgetHint}
 	case len(plan.Conflicts) > 0:
 		var names []string
 		for _, name := range plan.Conflicts {
@@ -199,12 +199,13 @@ func refused(plan undo.Plan) error {
 		if len(names) > 10 {
 			names = append(names[:10], fmt.Sprintf("%d more", len(names)-10))
 		}
-		return &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since " + what + ": " + strings.Join(names, ", ") + toForget}
+		return &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since " + what + ": " + strings.Join(names, ", ") + forgetHint}
 	}
 	return nil
 }
 
-// count returns how many changes a person would count: what is in a directory goes with it.
+// count returns the number of changes as a person counts them: a directory and its
+// content are one.
 func count(plan undo.Plan) int {
 	n := 0
 	for _, list := range [][]undo.Entry{plan.Remove, plan.Restore, plan.Modes} {
@@ -226,7 +227,7 @@ func topmost(names []string) (top []string) {
 	slices.SortFunc(sorted, func(a, b string) int { return len(a) - len(b) })
 	known := make(map[string]bool)
 	for _, name := range sorted {
-		if !known[name] && !above(known, name) {
+		if !known[name] && !hasParentIn(known, name) {
 			known[name] = true
 			top = append(top, name)
 		}
@@ -235,7 +236,7 @@ func topmost(names []string) (top []string) {
 	return top
 }
 
-// effectsOf returns what the undo of a step does.
+// effectsOf returns the effects of undoing a step.
 func effectsOf(plan undo.Plan) []policy.Effect {
 	effects := []policy.Effect{}
 	add := func(verb policy.Verb, list []undo.Entry) {
@@ -259,22 +260,22 @@ func effectsOf(plan undo.Plan) []policy.Effect {
 			effects = append(effects, policy.Effect{Verb: policy.Delete, Target: m.To, Tree: true})
 		}
 	}
-	add(policy.Read, plan.Step.Entries) // also what needs nothing is looked at
+	add(policy.Read, plan.Step.Entries) // entries that need no change are read too
 	return effects
 }
 
-// forgetStep plans that what is kept of a call is removed.
+// forgetStep plans to remove the saved content of a call of a file tool.
 func forgetStep(u Undoer, plan undo.Plan, passed []*undo.Step) tool.Plan {
 	return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 		rows := approval.NewReversalList()
 		plan.EachSaved(func(name string, then overlay.State) {
-			rows.Add(approval.Reversal{Name: name, Now: then, Step: plan.Step.Call, About: forgotten})
+			rows.Add(approval.Reversal{Name: name, Now: then, Step: plan.Step.Call, About: forgetNote})
 		})
 		return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 			if err := u.Forget(append(slices.Clone(passed), plan.Step)...); err != nil {
-				return tool.Result{}, notUndone(err)
+				return tool.Result{}, undoError(err)
 			}
-			return tool.Result{Text: "forgotten: what " + plan.Step.Tool + " has changed cannot be undone any more", Brief: true}, nil
+			return tool.Result{Text: "forgotten: the changes by " + plan.Step.Tool + " can no longer be undone", Brief: true}, nil
 		}, rows.Changes()...), nil
 	})
 }
