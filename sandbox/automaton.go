@@ -87,7 +87,7 @@ func (a *automaton) step(s *state, r rune) *state {
 	if next := s.wide[r]; next != nil {
 		return next
 	}
-	next := a.work(s, r)
+	next := a.computeStep(s, r)
 	switch {
 	case next == nil:
 	case r < utf8.RuneSelf && r != '\r': // which find has to look at each time
@@ -106,7 +106,7 @@ func (a *automaton) step(s *state, r rune) *state {
 
 // work works out a step: from each instruction on as far as no character is
 // needed, then over the character.
-func (a *automaton) work(s *state, r rune) *state {
+func (a *automaton) computeStep(s *state, r rune) *state {
 	after, last := r, otherRune
 	switch {
 	case r == '\n':

@@ -86,7 +86,7 @@ func (a Attr) version() Version { return Version{id: a.ID, size: a.Size, changed
 
 // fit reports whether a file with these attributes may be replaced as how has
 // it: by what is there, not by what the policy allows.
-func (a Attr) fit(how How) error {
+func (a Attr) checkReplace(how How) error {
 	switch {
 	case a.Mode&fs.ModeSymlink != 0:
 		return ErrLink

@@ -8,33 +8,33 @@ import (
 
 // anchor returns the existing directory that a mount starts from, and where the
 // mount stands below it.
-func anchor(base, source Host) (folder, prefix string, err error) {
+func findSource(base, source Host) (dir, prefix string, err error) {
 	if base == "" {
-		folder, err = realSource(source)
-		return folder, ".", err
+		dir, err = resolveSource(source)
+		return dir, ".", err
 	}
 	if !filepath.IsLocal(string(source)) {
-		return "", "", &Error{Code: ErrInvalid, Hint: "a source with a base is relative to it and does not leave it"}
+		return "", "", &Error{Code: ErrInvalid, Hint: "a source with a base must be a relative path that stays inside the base"}
 	}
-	folder, err = realSource(base)
-	return folder, filepath.ToSlash(filepath.Clean(string(source))), err
+	dir, err = resolveSource(base)
+	return dir, filepath.ToSlash(filepath.Clean(string(source))), err
 }
 
 // sourceError says of a source what sets it apart from other directories.
 func sourceError(err error) error {
 	if err == ErrLink {
-		return &Error{Code: ErrOutside, Hint: "a link stands where the source folder should; name the folder it leads to"}
+		return &Error{Code: ErrOutside, Hint: "the path of the source has a symlink; name the directory that the symlink points to"}
 	}
 	return err
 }
 
 // realSource returns the absolute path of a source without links, and refuses
 // directories whose files are not files.
-func realSource(folder Host) (string, error) {
-	if folder == "" {
-		return "", &Error{Code: ErrInvalid, Hint: "a mount needs a source folder or a backend"}
+func resolveSource(dir Host) (string, error) {
+	if dir == "" {
+		return "", &Error{Code: ErrInvalid, Hint: "a mount needs a source directory or a backend"}
 	}
-	abs, err := filepath.Abs(string(folder))
+	abs, err := filepath.Abs(string(dir))
 	if err != nil {
 		return "", err
 	}
@@ -44,7 +44,7 @@ func realSource(folder Host) (string, error) {
 	}
 	for _, kernel := range kernelNames {
 		if within(kernel, filepath.ToSlash(real)) {
-			return "", &Error{Code: ErrInvalid, Hint: "a source under " + kernel + " holds no files; mount a real folder"}
+			return "", &Error{Code: ErrInvalid, Hint: "a source under " + kernel + " has no regular files; mount another directory"}
 		}
 	}
 	return real, nil
@@ -62,12 +62,12 @@ func mountError(target string, err error) *Error {
 	case errors.As(err, &known):
 		hint = known.Hint
 	case errors.Is(err, os.ErrNotExist):
-		hint = "the source folder does not exist"
+		hint = "the source directory does not exist"
 	case code == ErrNotDir:
-		hint = "the source is not a folder"
+		hint = "the source is not a directory"
 	}
 	return &Error{Op: "mount", Path: target, Code: code, Hint: hint}
 }
 
 // errLocked ends the wait for a directory that somebody keeps locked.
-var errLocked = &Error{Code: ErrConflict, Hint: "somebody holds the folder locked; try again"}
+var errLocked = &Error{Code: ErrConflict, Hint: "another process has locked the directory; try again"}

@@ -41,16 +41,16 @@ type tree struct {
 const linkFree = unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS
 
 func openTree(base, source Host) (*tree, error) {
-	folder, prefix, err := anchor(base, source)
+	dir, prefix, err := findSource(base, source)
 	if err != nil {
 		return nil, err
 	}
-	top, err := os.OpenFile(folder, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	top, err := os.OpenFile(dir, unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return nil, err
 	}
 	d := &tree{top: top, fd: int(top.Fd()), prefix: prefix}
-	d.traits = Traits{Host: Host(path.Join(folder, prefix)), FoldsCase: foldsCase(d.fd)}
+	d.traits = Traits{Host: Host(path.Join(dir, prefix)), FoldsCase: foldsCase(d.fd)}
 	if fd, err := d.openat2(".", unix.O_PATH|unix.O_DIRECTORY); err == nil {
 		unix.Close(fd)
 	} else if err != unix.ENOENT || base == "" {
@@ -60,8 +60,8 @@ func openTree(base, source Host) (*tree, error) {
 }
 
 // openAt returns a backend for a directory that is open.
-func openAt(folder *os.File, t Traits) (Backend, error) {
-	d := &tree{top: folder, fd: int(folder.Fd()), prefix: ".", traits: t}
+func openAt(dir *os.File, t Traits) (Backend, error) {
+	d := &tree{top: dir, fd: int(dir.Fd()), prefix: ".", traits: t}
 	fd, err := d.openat2(".", unix.O_PATH|unix.O_DIRECTORY)
 	if err != nil {
 		return nil, mountError("", err)
@@ -204,7 +204,7 @@ func (d *tree) Write(name string, content io.Reader, how How) (Attr, error) {
 		return Attr{}, err
 	}
 	defer unix.Close(dir)
-	old, err := replaced(dir, base, how)
+	old, err := statReplaced(dir, base, how)
 	if err != nil {
 		return Attr{}, err
 	}
@@ -217,11 +217,11 @@ func (d *tree) Write(name string, content io.Reader, how How) (Attr, error) {
 		return Attr{}, err
 	}
 	defer unix.Close(fd)
-	if err := fill(fd, content, old); err != nil {
+	if err := fillTemp(fd, content, old); err != nil {
 		unix.Unlinkat(dir, temp, 0)
 		return Attr{}, err
 	}
-	if err := exchange(dir, temp, base, how); err != nil {
+	if err := renameTemp(dir, temp, base, how); err != nil {
 		unix.Unlinkat(dir, temp, 0)
 		return Attr{}, err
 	}
@@ -229,7 +229,7 @@ func (d *tree) Write(name string, content io.Reader, how How) (Attr, error) {
 }
 
 // replaced returns the file that a write replaces, if there is one and it may.
-func replaced(dir int, base string, how How) (*unix.Stat_t, error) {
+func statReplaced(dir int, base string, how How) (*unix.Stat_t, error) {
 	var old unix.Stat_t
 	switch err := unix.Fstatat(dir, base, &old, unix.AT_SYMLINK_NOFOLLOW); {
 	case err == unix.ENOENT && how.If.IsZero():
@@ -239,7 +239,7 @@ func replaced(dir int, base string, how How) (*unix.Stat_t, error) {
 	case err != nil:
 		return nil, err
 	}
-	return &old, attrOf(&old).fit(how)
+	return &old, attrOf(&old).checkReplace(how)
 }
 
 // createTemp makes a file that nobody else has, with a name that nobody can
@@ -257,7 +257,7 @@ func createTemp(dir int, perm uint32) (fd int, name string, err error) {
 
 // fill writes the content and gives the file the bits and the owner of the one
 // it replaces. The umask has a say in the bits of new files only.
-func fill(fd int, content io.Reader, old *unix.Stat_t) error {
+func fillTemp(fd int, content io.Reader, old *unix.Stat_t) error {
 	if _, err := io.Copy(fdWriter(fd), content); err != nil {
 		return err
 	}
@@ -280,7 +280,7 @@ func fill(fd int, content io.Reader, old *unix.Stat_t) error {
 
 // exchange gives the finished file its name. Between the last look at the old
 // file and the rename nobody else of ours may write: the directory is locked.
-func exchange(dir int, temp, base string, how How) error {
+func renameTemp(dir int, temp, base string, how How) error {
 	if how.New {
 		err := unix.Renameat2(dir, temp, dir, base, unix.RENAME_NOREPLACE)
 		if err != unix.EINVAL && err != unix.ENOSYS {
@@ -295,7 +295,7 @@ func exchange(dir int, temp, base string, how How) error {
 		return err
 	}
 	if !how.If.IsZero() {
-		now, err := replaced(dir, base, how)
+		now, err := statReplaced(dir, base, how)
 		if err != nil {
 			return err
 		}
@@ -358,7 +358,7 @@ func (d *tree) makePrefix() error {
 		return unix.EEXIST
 	}
 	top := &tree{top: d.top, fd: d.fd, prefix: "."}
-	err := makeFolders(top, path.Dir(d.prefix))
+	err := makeDirs(top, path.Dir(d.prefix))
 	if err == nil {
 		err = top.Mkdir(d.prefix)
 	}

@@ -9,5 +9,5 @@ func openDir(base, source Host) (Backend, error) { return openRoot(base, source)
 
 // openAt is for layers, which there are on Linux alone.
 func openAt(*os.File, Traits) (Backend, error) {
-	return nil, &Error{Op: "mount", Code: ErrInvalid, Hint: "there are no layers on this system"}
+	return nil, &Error{Op: "mount", Code: ErrInvalid, Hint: "this system has no overlays"}
 }

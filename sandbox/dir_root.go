@@ -17,27 +17,27 @@ import (
 // directory but follows links there, so rooted goes part by part: it looks at a
 // part, refuses a link, opens it, and continues only if what it opened is what it
 // looked at.
-type rooted struct {
+type rootDir struct {
 	top    *os.Root
 	prefix string
 	traits Traits
 }
 
-func openRoot(base, source Host) (*rooted, error) {
-	folder, prefix, err := anchor(base, source)
+func openRoot(base, source Host) (*rootDir, error) {
+	dir, prefix, err := findSource(base, source)
 	if err != nil {
 		return nil, err
 	}
 	// os.OpenRoot does not say so in a way that can be told apart.
-	if info, err := os.Stat(folder); err == nil && !info.IsDir() {
+	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil, ErrNotDir
 	}
-	top, err := os.OpenRoot(folder)
+	top, err := os.OpenRoot(dir)
 	if err != nil {
 		return nil, err
 	}
-	d := &rooted{top: top, prefix: prefix}
-	d.traits = Traits{Host: Host(filepath.Join(folder, filepath.FromSlash(prefix))), FoldsCase: rootFoldsCase(top)}
+	d := &rootDir{top: top, prefix: prefix}
+	d.traits = Traits{Host: Host(filepath.Join(dir, filepath.FromSlash(prefix))), FoldsCase: rootFoldsCase(top)}
 	switch attr, err := d.Lstat("."); {
 	case err != nil && (base == "" || !os.IsNotExist(err)):
 		return nil, sourceError(err)
@@ -49,14 +49,14 @@ func openRoot(base, source Host) (*rooted, error) {
 	return d, nil
 }
 
-func (d *rooted) Traits() Traits { return d.traits }
+func (d *rootDir) Traits() Traits { return d.traits }
 
 // Format hides the directory from package fmt.
-func (d *rooted) Format(w fmt.State, verb rune) { d.traits.Host.Format(w, verb) }
+func (d *rootDir) Format(w fmt.State, verb rune) { d.traits.Host.Format(w, verb) }
 
 // in opens the directory of name, calls act with it and the last part, and closes
 // the directory. The mount's own directory is "." in itself.
-func (d *rooted) in(name string, act func(dir *os.Root, base string) error) error {
+func (d *rootDir) in(name string, act func(dir *os.Root, base string) error) error {
 	dir, base := path.Split(path.Join(d.prefix, name))
 	at := d.top
 	for part := range strings.SplitSeq(strings.TrimSuffix(dir, "/"), "/") {
@@ -104,9 +104,9 @@ func step(at *os.Root, part string) (*os.Root, error) {
 	return next, nil
 }
 
-func (d *rooted) Open(name string) (file File, err error) {
+func (d *rootDir) Open(name string) (file File, err error) {
 	err = d.in(name, func(dir *os.Root, base string) error {
-		file, err = openRooted(dir, base)
+		file, err = openRootFile(dir, base)
 		return err
 	})
 	return file, err
@@ -114,9 +114,9 @@ func (d *rooted) Open(name string) (file File, err error) {
 
 // openRooted opens a file or directory, again if it was replaced meanwhile: that
 // happens whenever somebody writes it.
-func openRooted(dir *os.Root, base string) (File, error) {
+func openRootFile(dir *os.Root, base string) (File, error) {
 	for range maxAttempts {
-		f, err := openSeen(dir, base)
+		f, err := openChecked(dir, base)
 		if f != nil || err != nil {
 			return f, err
 		}
@@ -125,7 +125,7 @@ func openRooted(dir *os.Root, base string) (File, error) {
 }
 
 // openSeen opens what it has looked at, nil if it finds something else.
-func openSeen(dir *os.Root, base string) (File, error) {
+func openChecked(dir *os.Root, base string) (File, error) {
 	seen, err := dir.Lstat(base)
 	switch {
 	case err != nil:
@@ -144,10 +144,10 @@ func openSeen(dir *os.Root, base string) (File, error) {
 		f.Close()
 		return nil, err
 	}
-	return rootedFile{f, infoAttr(opened)}, nil
+	return rootFile{f, infoAttr(opened)}, nil
 }
 
-func (d *rooted) Lstat(name string) (attr Attr, err error) {
+func (d *rootDir) Lstat(name string) (attr Attr, err error) {
 	err = d.in(name, func(dir *os.Root, base string) error {
 		info, err := dir.Lstat(base)
 		if err != nil {
@@ -166,12 +166,12 @@ func (d *rooted) Lstat(name string) (attr Attr, err error) {
 	return attr, err
 }
 
-func (d *rooted) Write(name string, content io.Reader, how How) (attr Attr, err error) {
+func (d *rootDir) Write(name string, content io.Reader, how How) (attr Attr, err error) {
 	if name == "." {
 		return Attr{}, ErrIsDir
 	}
 	err = d.in(name, func(dir *os.Root, base string) error {
-		old, err := rootedReplaced(dir, base, how)
+		old, err := statRootReplaced(dir, base, how)
 		if err != nil {
 			return err
 		}
@@ -179,11 +179,11 @@ func (d *rooted) Write(name string, content io.Reader, how How) (attr Attr, err 
 		if old != nil {
 			perm = old.Mode().Perm()
 		}
-		f, temp, err := rootedTemp(dir, perm)
+		f, temp, err := createRootTemp(dir, perm)
 		if err != nil {
 			return err
 		}
-		attr, err = rootedFinish(dir, f, temp, base, content, how, old)
+		attr, err = finishRootWrite(dir, f, temp, base, content, how, old)
 		f.Close()
 		if err != nil {
 			dir.Remove(temp)
@@ -193,7 +193,7 @@ func (d *rooted) Write(name string, content io.Reader, how How) (attr Attr, err 
 	return attr, err
 }
 
-func rootedReplaced(dir *os.Root, base string, how How) (fs.FileInfo, error) {
+func statRootReplaced(dir *os.Root, base string, how How) (fs.FileInfo, error) {
 	old, err := dir.Lstat(base)
 	switch {
 	case os.IsNotExist(err) && how.If.IsZero():
@@ -203,10 +203,10 @@ func rootedReplaced(dir *os.Root, base string, how How) (fs.FileInfo, error) {
 	case err != nil:
 		return nil, err
 	}
-	return old, infoAttr(old).fit(how)
+	return old, infoAttr(old).checkReplace(how)
 }
 
-func rootedTemp(dir *os.Root, perm fs.FileMode) (f *os.File, name string, err error) {
+func createRootTemp(dir *os.Root, perm fs.FileMode) (f *os.File, name string, err error) {
 	for range 100 {
 		name = tempPrefix + strconv.FormatUint(rand.Uint64(), 36)
 		f, err = dir.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, perm)
@@ -218,7 +218,7 @@ func rootedTemp(dir *os.Root, perm fs.FileMode) (f *os.File, name string, err er
 }
 
 // rootedFinish fills the file and gives it its name.
-func rootedFinish(dir *os.Root, f *os.File, temp, base string, content io.Reader, how How, old fs.FileInfo) (Attr, error) {
+func finishRootWrite(dir *os.Root, f *os.File, temp, base string, content io.Reader, how How, old fs.FileInfo) (Attr, error) {
 	if _, err := io.Copy(f, content); err != nil {
 		return Attr{}, err
 	}
@@ -228,22 +228,22 @@ func rootedFinish(dir *os.Root, f *os.File, temp, base string, content io.Reader
 			return Attr{}, err
 		}
 	}
-	unlock, err := lockFolder(dir)
+	unlock, err := lockDir(dir)
 	if err != nil {
 		return Attr{}, err
 	}
 	defer unlock()
-	now, err := rootedReplaced(dir, base, how)
+	now, err := statRootReplaced(dir, base, how)
 	if err != nil {
 		return Attr{}, err
 	}
 	if !how.If.IsZero() {
 		open := func() (io.ReadCloser, error) {
-			f, err := openRooted(dir, base)
+			f, err := openRootFile(dir, base)
 			if err != nil {
 				return nil, err
 			}
-			return f.(rootedFile), nil
+			return f.(rootFile), nil
 		}
 		if err := how.If.check(infoAttr(now), open); err != nil {
 			return Attr{}, err
@@ -263,20 +263,20 @@ func rootedFinish(dir *os.Root, f *os.File, temp, base string, content io.Reader
 	return infoAttr(info), nil
 }
 
-func (d *rooted) Mkdir(name string) error {
+func (d *rootDir) Mkdir(name string) error {
 	if name == "." {
 		if d.prefix == "." {
 			return fs.ErrExist
 		}
-		top := &rooted{top: d.top, prefix: "."}
-		if err := makeFolders(top, path.Dir(d.prefix)); err != nil {
+		top := &rootDir{top: d.top, prefix: "."}
+		if err := makeDirs(top, path.Dir(d.prefix)); err != nil {
 			return err
 		}
 	}
 	return d.in(name, func(dir *os.Root, base string) error { return dir.Mkdir(base, 0o777) })
 }
 
-func (d *rooted) Rename(from, to string) error {
+func (d *rootDir) Rename(from, to string) error {
 	if from == "." || to == "." {
 		return ErrInvalid
 	}
@@ -293,7 +293,7 @@ func (d *rooted) Rename(from, to string) error {
 	})
 }
 
-func (d *rooted) Remove(name string) error {
+func (d *rootDir) Remove(name string) error {
 	if name == "." {
 		return ErrInvalid
 	}
@@ -301,18 +301,18 @@ func (d *rooted) Remove(name string) error {
 }
 
 // rootedFile is an open file of a rooted directory.
-type rootedFile struct {
+type rootFile struct {
 	*os.File
 	attr Attr
 }
 
 // Symlink implements Restorer.
-func (d *rooted) Symlink(target, name string) error {
+func (d *rootDir) Symlink(target, name string) error {
 	return d.in(name, func(dir *os.Root, base string) error { return dir.Symlink(filepath.FromSlash(target), base) })
 }
 
 // SetAttr implements Restorer. Owners are left as they are.
-func (d *rooted) SetAttr(name string, was Attr) error {
+func (d *rootDir) SetAttr(name string, was Attr) error {
 	return d.in(name, func(dir *os.Root, base string) error {
 		now, err := dir.Lstat(base)
 		if err != nil {
@@ -325,9 +325,9 @@ func (d *rooted) SetAttr(name string, was Attr) error {
 	})
 }
 
-func (f rootedFile) Attr() Attr { return f.attr }
+func (f rootFile) Attr() Attr { return f.attr }
 
-func (f rootedFile) ReadDir() ([]Entry, error) {
+func (f rootFile) ReadDir() ([]Entry, error) {
 	if !f.attr.Mode.IsDir() {
 		return nil, ErrNotDir
 	}

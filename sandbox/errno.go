@@ -28,7 +28,7 @@ func classifyErrno(err error) (Code, string) {
 	case syscall.ENAMETOOLONG:
 		return ErrInvalid, "the name is too long for the host"
 	case syscall.EINVAL:
-		return ErrInvalid, "the host does not take it"
+		return ErrInvalid, "the host rejects it"
 	case syscall.ELOOP, syscall.EXDEV:
 		return ErrOutside, ""
 	case syscall.EROFS:
@@ -36,7 +36,7 @@ func classifyErrno(err error) (Code, string) {
 	case syscall.EACCES, syscall.EPERM:
 		return ErrOutside, "the host's permissions deny it"
 	case syscall.EOVERFLOW:
-		return ErrOutside, "a folder's group is not your own, and a layer has no place for it; chgrp gives it yours"
+		return ErrOutside, "the overlay cannot store the group of a directory; change it to your own group with chgrp"
 	case syscall.EFBIG:
 		return ErrTooLarge, "too large for the host's file system"
 	case syscall.ENOSPC, syscall.EDQUOT:

@@ -98,12 +98,12 @@ func CodeOf(err error) Code {
 // Shown returns name as it may be printed on one line: as it is where every
 // character is plain, quoted where one is not (control, bidirectional and
 // invisible characters become escapes), the middle left out where it is long.
-func Shown(name string) string { return shown(name, 84) }
+func Shown(name string) string { return printable(name, 84) }
 
 // brief is Shown for a name inside a hint.
-func brief(name string) string { return shown(name, 36) }
+func brief(name string) string { return printable(name, 36) }
 
-func shown(name string, most int) string {
+func printable(name string, most int) string {
 	name = shorten(name, most)
 	for _, r := range name {
 		if !Plain(r) || r == utf8.RuneError || r == '"' {
@@ -155,7 +155,7 @@ func classify(err error) (Code, string) {
 	case errors.Is(err, fs.ErrExist):
 		return ErrExists, ""
 	case errors.Is(err, fs.ErrPermission):
-		return ErrOutside, "the host denies it"
+		return ErrOutside, "the host denies access"
 	case errors.Is(err, fs.ErrInvalid):
 		return ErrInvalid, ""
 	}

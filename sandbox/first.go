@@ -5,7 +5,7 @@ import "slices"
 // A firsts keeps the first things in their order, whatever the order in which
 // they come: what a walk returns is then the same each time, and where there is
 // more, that lies behind it.
-type firsts[T any] struct {
+type firstN[T any] struct {
 	most  int
 	order func(a, b T) int
 	list  []T
@@ -14,11 +14,11 @@ type firsts[T any] struct {
 }
 
 // wants reports whether v would be kept, or enough come before it.
-func (f *firsts[T]) wants(v T) bool { return !f.more || f.order(v, f.last) <= 0 }
+func (f *firstN[T]) accepts(v T) bool { return !f.more || f.order(v, f.last) <= 0 }
 
 // add keeps v if it is wanted, and reports whether it was.
-func (f *firsts[T]) add(v T) bool {
-	if !f.wants(v) {
+func (f *firstN[T]) add(v T) bool {
+	if !f.accepts(v) {
 		return false
 	}
 	f.list = append(f.list, v)
@@ -29,7 +29,7 @@ func (f *firsts[T]) add(v T) bool {
 }
 
 // trim puts what is kept in order, and leaves out what is too much.
-func (f *firsts[T]) trim() {
+func (f *firstN[T]) trim() {
 	slices.SortFunc(f.list, f.order)
 	if len(f.list) > f.most {
 		f.list = f.list[:f.most]
@@ -38,8 +38,8 @@ func (f *firsts[T]) trim() {
 }
 
 // joined returns the first of what several have kept, and whether there is more.
-func joined[T any](all []firsts[T]) (list []T, more bool) {
-	sum := firsts[T]{most: all[0].most, order: all[0].order}
+func mergeFirst[T any](all []firstN[T]) (list []T, more bool) {
+	sum := firstN[T]{most: all[0].most, order: all[0].order}
 	for _, one := range all {
 		sum.list = append(sum.list, one.list...)
 		more = more || one.more

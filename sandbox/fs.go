@@ -12,7 +12,7 @@ import (
 // [io.Seeker].
 func (s *Sandbox) Open(name string) (fs.File, error) {
 	var file fs.File
-	err := s.strict(want{op: "open", access: ReadOnly, folders: true}, name, func(asked string, p place) error {
+	err := s.doFS(request{op: "open", access: ReadOnly, dirs: true}, name, func(asked string, p location) error {
 		attr, err := s.attr(p)
 		if err != nil {
 			return err
@@ -26,7 +26,7 @@ func (s *Sandbox) Open(name string) (fs.File, error) {
 				return err
 			}
 			slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
-			file = &openFolder{sandbox: s, info: Info{asked, attr}, rest: entries}
+			file = &fsDir{sandbox: s, info: Info{asked, attr}, rest: entries}
 			return nil
 		}
 		f, err := s.open(p)
@@ -34,7 +34,7 @@ func (s *Sandbox) Open(name string) (fs.File, error) {
 			return err
 		}
 		info := Info{asked, f.Attr()}
-		file = &openFile{SectionReader: io.NewSectionReader(f, 0, info.Size()), file: f, info: info}
+		file = &fsFile{SectionReader: io.NewSectionReader(f, 0, info.Size()), file: f, info: info}
 		return nil
 	})
 	return file, err
@@ -43,7 +43,7 @@ func (s *Sandbox) Open(name string) (fs.File, error) {
 // ReadFile implements [fs.ReadFileFS], with the size limit of [Sandbox.Read].
 func (s *Sandbox) ReadFile(name string) ([]byte, error) {
 	var data []byte
-	err := s.strict(want{op: "open", access: ReadOnly}, name, func(_ string, p place) (err error) {
+	err := s.doFS(request{op: "open", access: ReadOnly}, name, func(_ string, p location) (err error) {
 		data, _, err = s.readAt(p)
 		return err
 	})
@@ -53,8 +53,8 @@ func (s *Sandbox) ReadFile(name string) ([]byte, error) {
 // Lstat implements [fs.ReadLinkFS]: it describes a link, not what it leads to.
 func (s *Sandbox) Lstat(name string) (fs.FileInfo, error) {
 	var info Info
-	w := want{op: "lstat", access: ReadOnly, folders: true, itself: true}
-	err := s.strict(w, name, func(asked string, p place) error {
+	req := request{op: "lstat", access: ReadOnly, dirs: true, noFollow: true}
+	err := s.doFS(req, name, func(asked string, p location) error {
 		attr, err := s.attr(p)
 		info = Info{asked, attr}
 		return err
@@ -69,20 +69,20 @@ func (s *Sandbox) Lstat(name string) (fs.FileInfo, error) {
 // nothing: where it leads is the host's affair.
 func (s *Sandbox) ReadLink(name string) (string, error) {
 	var target string
-	w := want{op: "readlink", access: ReadOnly, itself: true}
-	err := s.strict(w, name, func(_ string, p place) error {
+	req := request{op: "readlink", access: ReadOnly, noFollow: true}
+	err := s.doFS(req, name, func(_ string, p location) error {
 		attr, err := s.attr(p)
 		switch {
 		case err != nil:
 			return err
 		case attr.Mode&fs.ModeSymlink == 0:
-			return &Error{Code: ErrInvalid, Hint: "it is not a link"}
+			return &Error{Code: ErrInvalid, Hint: "it is not a symlink"}
 		}
 		if strings.HasPrefix(attr.Target, "/") {
-			return linkOutside
+			return errLinkOutside
 		}
 		target = attr.Target
-		_, err = s.chase(p.rule.mount, parent(p.name), strings.Split(target, "/"), false)
+		_, err = s.followParts(p.rule.mount, parent(p.name), strings.Split(target, "/"), false)
 		return err
 	})
 	if err != nil {
@@ -93,48 +93,48 @@ func (s *Sandbox) ReadLink(name string) (string, error) {
 
 // strict is do for the names of io/fs, with the errors of io/fs. What act makes
 // bears the name that was asked for, as io/fs wants it.
-func (s *Sandbox) strict(w want, name string, act func(asked string, p place) error) error {
-	err := error(s.invalid(w, name, "io/fs has names such as a/b, without . and .."))
+func (s *Sandbox) doFS(req request, name string, act func(asked string, p location) error) error {
+	err := error(s.invalid(req, name, "a name of io/fs is relative, such as a/b, without . and .."))
 	if fs.ValidPath(name) {
 		asked := "/" + name
 		if name == "." {
 			asked = "/"
 		}
-		err = s.do(w, asked, func(p place) error { return act(asked, p) })
+		err = s.do(req, asked, func(p location) error { return act(asked, p) })
 	}
 	if err != nil {
-		return &fs.PathError{Op: w.op, Path: name, Err: err}
+		return &fs.PathError{Op: req.op, Path: name, Err: err}
 	}
 	return nil
 }
 
 // openFile is a regular file, as long as it was when it was opened.
-type openFile struct {
+type fsFile struct {
 	*io.SectionReader
 	file File
 	info Info
 }
 
-func (f *openFile) Stat() (fs.FileInfo, error) { return f.info, nil }
-func (f *openFile) Close() error               { return f.file.Close() }
+func (f *fsFile) Stat() (fs.FileInfo, error) { return f.info, nil }
+func (f *fsFile) Close() error               { return f.file.Close() }
 
 // openFolder is a directory with the entries that it had when it was opened.
-type openFolder struct {
+type fsDir struct {
 	sandbox *Sandbox
 	info    Info
 	rest    []Entry
 }
 
-func (d *openFolder) Stat() (fs.FileInfo, error) { return d.info, nil }
-func (d *openFolder) Close() error               { return nil }
+func (d *fsDir) Stat() (fs.FileInfo, error) { return d.info, nil }
+func (d *fsDir) Close() error               { return nil }
 
-func (d *openFolder) Read([]byte) (int, error) {
-	e := &Error{Op: "read", Path: d.info.path, Code: ErrIsDir, Hint: "it is a folder; read its entries"}
+func (d *fsDir) Read([]byte) (int, error) {
+	e := &Error{Op: "read", Path: d.info.path, Code: ErrIsDir, Hint: "it is a directory; read its entries"}
 	return 0, &fs.PathError{Op: e.Op, Path: d.info.Name(), Err: e}
 }
 
 // ReadDir returns the next n entries, all of them for n <= 0.
-func (d *openFolder) ReadDir(n int) ([]fs.DirEntry, error) {
+func (d *fsDir) ReadDir(n int) ([]fs.DirEntry, error) {
 	if n <= 0 {
 		n = len(d.rest)
 	} else if len(d.rest) == 0 {

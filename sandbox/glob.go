@@ -17,12 +17,12 @@ type glob struct {
 }
 
 // maxWays bounds the alternatives that a match may have to try: they multiply.
-const maxWays = 1000
+const maxAlternatives = 1000
 
 // ways counts the alternatives of a pattern, up to a little over maxWays.
-func ways(pattern string) int {
+func countAlternatives(pattern string) int {
 	product, open := 1, []int{}
-	for i := 0; i < len(pattern) && product <= maxWays; i++ {
+	for i := 0; i < len(pattern) && product <= maxAlternatives; i++ {
 		switch c := pattern[i]; {
 		case c == '\\':
 			i++
@@ -39,7 +39,7 @@ func ways(pattern string) int {
 }
 
 func newGlob(op, name, pattern string) (glob, error) {
-	if pattern == "" || len(pattern) > maxName || ways(pattern) > maxWays || !doublestar.ValidatePattern(pattern) {
+	if pattern == "" || len(pattern) > maxName || countAlternatives(pattern) > maxAlternatives || !doublestar.ValidatePattern(pattern) {
 		return glob{}, &Error{Op: op, Path: name, Code: ErrInvalid,
 			Hint: brief(pattern) + " is not a pattern; *.md, src/**/*.go and {a,b}.txt are"}
 	}

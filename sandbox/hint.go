@@ -8,34 +8,34 @@ import (
 )
 
 // hint says what is allowed where an operation met code at name.
-func (s *Sandbox) hint(w want, name string, code Code) string {
+func (s *Sandbox) hint(req request, name string, code Code) string {
 	switch code {
 	case ErrNotFound:
-		if w.bare {
+		if req.noSuggestions {
 			return ""
 		}
 		if strings.Contains(name, `"`) {
-			return "a name that was shown in quotes is given without them, and with the characters that its escapes stand for"
+			return "write a name that was printed in quotes without them, and replace its escapes by the characters"
 		}
 		// Where nothing can be made, names that are there are no help.
-		if w.access < ReadWrite || s.lookup(name).mount != nil {
+		if req.access < ReadWrite || s.lookup(name).mount != nil {
 			if near := s.nearest(name); near != "" {
 				return near
 			}
 		}
-		return s.allowed(w.access)
+		return s.allowed(req.access)
 	case ErrReadOnly, ErrOutside:
-		return s.allowed(w.access)
+		return s.allowed(req.access)
 	case ErrExists:
-		return "nothing is overwritten unasked; choose another name or delete it first"
+		return "it is not overwritten; choose another name or delete it first"
 	case ErrIsDir:
-		return "it is a folder; list it, or name a file in it"
+		return "it is a directory; list it, or name a file in it"
 	case ErrNotDir:
-		return "a file stands where a folder is needed"
+		return "the path needs a directory where there is a file"
 	case ErrNotRegular:
-		return "only regular files and folders can be used"
+		return "only regular files and directories can be used"
 	case ErrNotEmpty:
-		return "the folder has something in it; delete that first, or all of it at once"
+		return "the directory is not empty; delete its files first, or delete all at once"
 	case ErrConflict:
 		return "it has changed since it was read; read it again"
 	case ErrInternal:
@@ -48,13 +48,13 @@ func (s *Sandbox) hint(w want, name string, code Code) string {
 // directory above it that is there. It returns "" where that directory is not shown.
 func (s *Sandbox) nearest(name string) string {
 	const most = 2000
-	if name == "/" || !s.visible(parent(name)) {
+	if name == "/" || !s.isVisible(parent(name)) {
 		return ""
 	}
 	dir, missing := parent(name), path.Base(name)
 	entries, err := s.entries(dir)
 	for err != nil {
-		if dir == "/" || !s.visible(parent(dir)) {
+		if dir == "/" || !s.isVisible(parent(dir)) {
 			return ""
 		}
 		missing = path.Base(dir)
@@ -76,7 +76,7 @@ func (s *Sandbox) nearest(name string) string {
 	for i, name := range near {
 		near[i] = join(dir, name)
 	}
-	return "there is " + listed(near)
+	return "there is " + joinNames(near)
 }
 
 // Nearest returns the words most like the given one, the likeliest first: none
@@ -94,7 +94,7 @@ func Nearest(word string, among []string) []string {
 		}
 	}
 	slices.SortStableFunc(near, func(a, b candidate) int {
-		return cmp.Or(a.far-b.far, shared(word, b.word)-shared(word, a.word))
+		return cmp.Or(a.far-b.far, commonPrefix(word, b.word)-commonPrefix(word, a.word))
 	})
 	var words []string
 	for _, c := range near[:min(most, len(near))] {
@@ -104,7 +104,7 @@ func Nearest(word string, among []string) []string {
 }
 
 // shared counts the bytes with which both words begin.
-func shared(a, b string) int {
+func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
 		n++

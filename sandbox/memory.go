@@ -168,7 +168,7 @@ func (m *Memory) walk(root *node, name string) (*node, error) {
 		return at, nil
 	}
 	for part := range strings.SplitSeq(name, "/") {
-		if err := folder(at); err != nil {
+		if err := checkDir(at); err != nil {
 			return nil, err
 		}
 		next, ok := at.child(part, m.folds)
@@ -181,7 +181,7 @@ func (m *Memory) walk(root *node, name string) (*node, error) {
 }
 
 // directory returns nil if one can continue from n.
-func folder(n *node) error {
+func checkDir(n *node) error {
 	switch {
 	case n.mode.IsDir():
 		return nil
@@ -244,7 +244,7 @@ func (m *Memory) Write(name string, content io.Reader, how How) (attr Attr, err 
 	}
 	var text *string
 	err = m.change(func(root *node) (*node, error) {
-		old, err := m.replaced(root, name, how)
+		old, err := m.findReplaced(root, name, how)
 		if err != nil {
 			return nil, err
 		}
@@ -268,10 +268,10 @@ func (m *Memory) Write(name string, content io.Reader, how How) (attr Attr, err 
 }
 
 // replaced returns the node that a write replaces, if there is one and it may.
-func (m *Memory) replaced(root *node, name string, how How) (*node, error) {
+func (m *Memory) findReplaced(root *node, name string, how How) (*node, error) {
 	dir, err := m.walk(root, path.Dir(name))
 	if err == nil {
-		err = folder(dir)
+		err = checkDir(dir)
 	}
 	if err != nil {
 		return nil, err
@@ -283,7 +283,7 @@ func (m *Memory) replaced(root *node, name string, how How) (*node, error) {
 	case !ok:
 		return nil, ErrConflict
 	}
-	if err := old.attr().fit(how); err != nil {
+	if err := old.attr().checkReplace(how); err != nil {
 		return nil, err
 	}
 	if how.If.IsZero() {
@@ -301,7 +301,7 @@ func (m *Memory) Mkdir(name string) error {
 		if name == "." {
 			return nil, ErrExists
 		}
-		if err := m.free(root, name); err != nil {
+		if err := m.checkFree(root, name); err != nil {
 			return nil, err
 		}
 		return m.put(root, strings.Split(name, "/"), m.newNode(fs.ModeDir|0o755, "")), nil
@@ -309,10 +309,10 @@ func (m *Memory) Mkdir(name string) error {
 }
 
 // free returns nil if name does not exist but its directory does.
-func (m *Memory) free(root *node, name string) error {
+func (m *Memory) checkFree(root *node, name string) error {
 	dir, err := m.walk(root, path.Dir(name))
 	if err == nil {
-		err = folder(dir)
+		err = checkDir(dir)
 	}
 	if err != nil {
 		return err
@@ -333,7 +333,7 @@ func (m *Memory) Rename(from, to string) error {
 		if err != nil {
 			return nil, err
 		}
-		if err := m.free(root, to); err != nil {
+		if err := m.checkFree(root, to); err != nil {
 			return nil, err
 		}
 		if strings.HasPrefix(key(to, m.folds), key(from, m.folds)+"/") {
@@ -374,7 +374,7 @@ func (f memoryFile) Attr() Attr   { return f.node.attr() }
 func (f memoryFile) Close() error { return nil }
 
 func (f memoryFile) ReadDir() ([]Entry, error) {
-	if err := folder(f.node); err != nil {
+	if err := checkDir(f.node); err != nil {
 		return nil, err
 	}
 	list := make([]Entry, len(f.node.entries))

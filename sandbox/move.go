@@ -14,34 +14,34 @@ import (
 // above it are made. Between mounts only files move. Where anything below a
 // directory may not be changed, the directory stays.
 func (s *Sandbox) Move(from, to string) error {
-	away := want{op: "move", access: ReadWrite, itself: true, removes: true}
-	here := want{op: "move", access: ReadWrite, itself: true}
-	return s.do(away, from, func(f place) error {
-		attr, err := s.movable(f)
+	away := request{op: "move", access: ReadWrite, noFollow: true, removes: true}
+	here := request{op: "move", access: ReadWrite, noFollow: true}
+	return s.do(away, from, func(f location) error {
+		attr, err := s.lstatMovable(f)
 		if err != nil {
 			return err
 		}
-		if err := s.mayGo(context.Background(), f, attr); err != nil {
+		if err := s.checkRemoveTree(context.Background(), f, attr); err != nil {
 			return err
 		}
-		return s.do(here, to, func(t place) error {
-			if err := s.mayCome(f, t, attr); err != nil {
+		return s.do(here, to, func(t location) error {
+			if err := s.checkMoveTo(f, t, attr); err != nil {
 				return err
 			}
 			if f.rule.mount == t.rule.mount {
 				return rename(f, t)
 			}
-			return s.carry(f, t, attr)
+			return s.moveBetweenMounts(f, t, attr)
 		})
 	})
 }
 
 // rename moves inside one mount.
-func rename(f, t place) error {
+func rename(f, t location) error {
 	b := f.rule.mount.Backend
 	err := b.Rename(f.rel, t.rel)
-	if missing(err) {
-		if err := makeFolders(b, path.Dir(t.rel)); err != nil {
+	if isMissing(err) {
+		if err := makeDirs(b, path.Dir(t.rel)); err != nil {
 			return err
 		}
 		err = b.Rename(f.rel, t.rel)
@@ -53,9 +53,9 @@ func rename(f, t place) error {
 // then the old name goes. If it cannot, or is another file or content by then,
 // the copy goes. What somebody does between that last look and the act is not
 // seen.
-func (s *Sandbox) carry(f, t place, attr Attr) error {
+func (s *Sandbox) moveBetweenMounts(f, t location, attr Attr) error {
 	if !attr.Mode.IsRegular() {
-		return &Error{Code: ErrInvalid, Hint: "only files move between mounts; make the folder there and move its files"}
+		return &Error{Code: ErrInvalid, Hint: "only files move between mounts; make the directory there and move its files"}
 	}
 	file, err := s.open(f)
 	if err != nil {
@@ -74,7 +74,7 @@ func (s *Sandbox) carry(f, t place, attr Attr) error {
 	}
 	now, err := f.rule.mount.Backend.Lstat(f.rel)
 	if err == nil && !(now.sameFile(was) && now.Changed == was.Changed && now.Mode == was.Mode) {
-		err = &Error{Op: "move", Path: f.name, Code: ErrConflict, Hint: "it changed while it was copied, and stays where it is; try again"}
+		err = &Error{Op: "move", Path: f.name, Code: ErrConflict, Hint: "it changed while it was copied, and was not moved; try again"}
 	}
 	if err == nil {
 		err = f.rule.mount.Backend.Remove(f.rel)
@@ -95,12 +95,12 @@ func (a Attr) sameFile(b Attr) bool {
 
 // Delete removes a file, a link or an empty directory.
 func (s *Sandbox) Delete(name string) error {
-	return s.do(want{op: "delete", access: ReadWrite, itself: true, removes: true}, name, func(p place) error {
-		attr, err := s.movable(p)
+	return s.do(request{op: "delete", access: ReadWrite, noFollow: true, removes: true}, name, func(p location) error {
+		attr, err := s.lstatMovable(p)
 		if err != nil {
 			return err
 		}
-		if err := s.mayGoAlone(p, attr); err != nil {
+		if err := s.checkRemove(p, attr); err != nil {
 			return err
 		}
 		return p.rule.mount.Backend.Remove(p.rel)
@@ -111,12 +111,12 @@ func (s *Sandbox) Delete(name string) error {
 // policy keeps anything in the directory, nothing is removed. If the host fails or
 // ctx ends midway, a part may be gone; the error says where it stopped.
 func (s *Sandbox) DeleteAll(ctx context.Context, name string) error {
-	return s.do(want{op: "delete", access: ReadWrite, itself: true, removes: true}, name, func(p place) error {
-		attr, err := s.movable(p)
+	return s.do(request{op: "delete", access: ReadWrite, noFollow: true, removes: true}, name, func(p location) error {
+		attr, err := s.lstatMovable(p)
 		if err != nil {
 			return err
 		}
-		if err := s.mayGo(ctx, p, attr); err != nil {
+		if err := s.checkRemoveTree(ctx, p, attr); err != nil {
 			return err
 		}
 		return s.removeTree(ctx, p, Entry{Type: attr.Mode.Type()})
@@ -125,11 +125,11 @@ func (s *Sandbox) DeleteAll(ctx context.Context, name string) error {
 
 // removeTree removes from the leaves up, and asks about each name once more:
 // somebody may have put a protected one there meanwhile.
-func (s *Sandbox) removeTree(ctx context.Context, p place, e Entry) error {
+func (s *Sandbox) removeTree(ctx context.Context, p location, e Entry) error {
 	if err := ctx.Err(); err != nil {
-		return &Error{Op: "delete", Path: p.name, Code: ErrLimit, Hint: "stopped here; a part is gone"}
+		return &Error{Op: "delete", Path: p.name, Code: ErrLimit, Hint: "stopped here; a part is already deleted"}
 	}
-	if err := s.mayGoAlone(p, Attr{Mode: e.Type}); err != nil {
+	if err := s.checkRemove(p, Attr{Mode: e.Type}); err != nil {
 		return err
 	}
 	if p.rule.noDelete {
@@ -137,12 +137,12 @@ func (s *Sandbox) removeTree(ctx context.Context, p place, e Entry) error {
 	}
 	b := p.rule.mount.Backend
 	if e.IsDir() {
-		entries, err := s.onDisk(p)
+		entries, err := s.readDir(p)
 		if err != nil {
 			return err
 		}
 		for _, child := range entries {
-			if err := s.removeTree(ctx, s.inside(p, child.Name), child); err != nil {
+			if err := s.removeTree(ctx, s.childOf(p, child.Name), child); err != nil {
 				return err
 			}
 		}
@@ -152,10 +152,10 @@ func (s *Sandbox) removeTree(ctx context.Context, p place, e Entry) error {
 
 // inside returns the place of a name in the directory at p, whose rule it shares
 // unless something below p has one of its own.
-func (s *Sandbox) inside(p place, name string) place {
-	child := place{name: join(p.name, name), rule: p.rule}
+func (s *Sandbox) childOf(p location, name string) location {
+	child := location{name: join(p.name, name), rule: p.rule}
 	if s.table.deeper[p.name] || p.rule.mount == nil {
-		child.name = s.table.spelled.spell(child.name)
+		child.name = s.table.spellings.spell(child.name)
 		child.rule = s.lookup(child.name)
 	}
 	if child.rule.mount != nil {
@@ -165,22 +165,22 @@ func (s *Sandbox) inside(p place, name string) place {
 }
 
 // movable describes what is at p, be it a link, if it is not there forever.
-func (s *Sandbox) movable(p place) (Attr, error) {
-	if s.table.always[p.name] {
-		return Attr{}, &Error{Code: ErrInvalid, Hint: "a mount stands here or below and stays"}
+func (s *Sandbox) lstatMovable(p location) (Attr, error) {
+	if s.table.permanent[p.name] {
+		return Attr{}, &Error{Code: ErrInvalid, Hint: "a mount is here or below, and cannot be moved or deleted"}
 	}
 	return p.rule.mount.Backend.Lstat(p.rel)
 }
 
 // mayGoAlone reports whether what is at p, directory or not, may be removed from
 // there, without a look at what is in it.
-func (s *Sandbox) mayGoAlone(p place, attr Attr) error {
+func (s *Sandbox) checkRemove(p location, attr Attr) error {
 	// A directory that another mount shows too would take the mount along, to where
 	// its limits do not hold.
-	if slices.ContainsFunc(s.shared, func(o overlap) bool {
-		return o.in == p.rule.mount && o.place != o.in.Target && within(p.name, o.place)
+	if slices.ContainsFunc(s.overlaps, func(o overlap) bool {
+		return o.in == p.rule.mount && o.location != o.in.Target && within(p.name, o.location)
 	}) {
-		return &Error{Code: ErrReadOnly, Hint: "another mount shows it, or a part of it, and it stays"}
+		return &Error{Code: ErrReadOnly, Hint: "another mount shows it or a part of it, so it cannot be moved or deleted"}
 	}
 	if s.table.deeper[p.name] {
 		for name, r := range s.table.rules {
@@ -190,39 +190,39 @@ func (s *Sandbox) mayGoAlone(p place, attr Attr) error {
 		}
 	}
 	if pattern := s.guard.match(p.name); pattern != "" {
-		return &Error{Code: ErrProtected, Hint: brief(p.name) + " changes only by clearing"}
+		return &Error{Code: ErrProtected, Hint: "only clearance can change " + brief(p.name)}
 	}
 	if attr.Mode.IsRegular() && !isTemp(path.Base(p.name)) {
-		return p.admits()
+		return p.checkSuffix()
 	}
 	return nil
 }
 
 // mayGo reports whether p and all that is in it may be removed from there.
-func (s *Sandbox) mayGo(ctx context.Context, p place, attr Attr) error {
-	return s.eachBelow(ctx, p, Entry{Type: attr.Mode.Type()}, func(p place, e Entry) error {
+func (s *Sandbox) checkRemoveTree(ctx context.Context, p location, attr Attr) error {
+	return s.visitTree(ctx, p, Entry{Type: attr.Mode.Type()}, func(p location, e Entry) error {
 		if p.rule.noDelete {
 			return &Error{Code: ErrReadOnly, Hint: "a part of it may not be deleted or moved away"}
 		}
-		return s.mayGoAlone(p, Attr{Mode: e.Type})
+		return s.checkRemove(p, Attr{Mode: e.Type})
 	})
 }
 
 // mayCome reports whether what is at f may stand at t, with all that is in it.
-func (s *Sandbox) mayCome(f, t place, attr Attr) error {
-	if s.table.always[t.name] {
+func (s *Sandbox) checkMoveTo(f, t location, attr Attr) error {
+	if s.table.permanent[t.name] {
 		return ErrExists
 	}
-	if err := s.mayMake(t); err != nil {
+	if err := s.checkNewName(t); err != nil {
 		return err
 	}
 	if within(f.name, t.name) && f.name != t.name {
-		return &Error{Code: ErrInvalid, Hint: "a folder cannot move into itself"}
+		return &Error{Code: ErrInvalid, Hint: "a directory cannot move into itself"}
 	}
-	err := s.eachBelow(context.Background(), f, Entry{Type: attr.Mode.Type()}, func(p place, e Entry) error {
+	err := s.visitTree(context.Background(), f, Entry{Type: attr.Mode.Type()}, func(p location, e Entry) error {
 		there := t
 		if p.rel != f.rel {
-			there = s.inside(t, relative(f.name, p.name))
+			there = s.childOf(t, relative(f.name, p.name))
 		}
 		if there.rule.noWrite {
 			return &Error{Code: ErrReadOnly, Hint: "a part of it may not be written there"}
@@ -230,24 +230,24 @@ func (s *Sandbox) mayCome(f, t place, attr Attr) error {
 		if len(there.name) > maxName {
 			return &Error{Code: ErrInvalid, Hint: "a name in it would be longer than 4096 bytes"}
 		}
-		if err := s.fitsIn(p, there, e); err != nil {
+		if err := s.checkSize(p, there, e); err != nil {
 			return err
 		}
-		return s.mayGoAlone(there, Attr{Mode: e.Type})
+		return s.checkRemove(there, Attr{Mode: e.Type})
 	})
 	if err != nil || !attr.Mode.IsDir() || f.rule.mount != t.rule.mount {
 		return err
 	}
 	// What another call puts into the directory meanwhile is allowed where it is now.
 	// So it goes only to where no other rule could be about what is in it.
-	if s.table.deeper[t.name] || s.guard.reaches(t.name) || !slices.Equal(f.rule.bounds, t.rule.bounds) {
-		return &Error{Code: ErrInvalid, Hint: "other rules hold there; make the folder and move its files one by one"}
+	if s.table.deeper[t.name] || s.guard.canMatchBelow(t.name) || !slices.Equal(f.rule.fileLimits, t.rule.fileLimits) {
+		return &Error{Code: ErrInvalid, Hint: "other rules apply there; make the directory and move its files one by one"}
 	}
 	return nil
 }
 
 // fitsIn holds a file against a size limit that it does not have yet.
-func (s *Sandbox) fitsIn(p, there place, e Entry) error {
+func (s *Sandbox) checkSize(p, there location, e Entry) error {
 	most := there.rule.maxBytes()
 	if most == 0 || most == p.rule.maxBytes() || !e.Type.IsRegular() {
 		return nil
@@ -260,14 +260,14 @@ func (s *Sandbox) fitsIn(p, there place, e Entry) error {
 }
 
 // eachBelow calls visit for p and for everything in it, following no link.
-func (s *Sandbox) eachBelow(ctx context.Context, p place, e Entry, visit func(place, Entry) error) error {
+func (s *Sandbox) visitTree(ctx context.Context, p location, e Entry, visit func(location, Entry) error) error {
 	if err := visit(p, e); err != nil {
 		return err
 	}
 	if e.Type&fs.ModeDir == 0 {
 		return nil
 	}
-	entries, err := s.onDisk(p)
+	entries, err := s.readDir(p)
 	if err != nil {
 		return err
 	}
@@ -277,7 +277,7 @@ func (s *Sandbox) eachBelow(ctx context.Context, p place, e Entry, visit func(pl
 		if ctx.Err() != nil {
 			return &Error{Code: ErrLimit, Hint: "stopped before anything was done"}
 		}
-		if err := s.eachBelow(ctx, s.inside(p, child.Name), child, visit); err != nil {
+		if err := s.visitTree(ctx, s.childOf(p, child.Name), child, visit); err != nil {
 			return err
 		}
 	}

@@ -26,10 +26,10 @@ func ValidPath(name string) bool {
 // canonical already comes back as it is, without an allocation.
 func clean(name string) (canonical, why string) {
 	if name == "" {
-		return "", "an empty name; / is the top folder"
+		return "", "an empty name; / is the top directory"
 	}
 	if len(name) > maxName {
-		return "", "a name may have 4096 bytes"
+		return "", "a name may have at most 4096 bytes"
 	}
 	if strings.IndexByte(name, 0) >= 0 {
 		return "", "NUL in a name"
@@ -47,7 +47,7 @@ func clean(name string) (canonical, why string) {
 		var part string
 		part, rest, _ = strings.Cut(rest, "/")
 		if len(part) > maxComponent {
-			return "", "a part of a name may have 255 bytes"
+			return "", "a part of a name may have at most 255 bytes"
 		}
 		if isTemp(part) {
 			return "", "names that begin with " + tempPrefix + " are kept for unfinished writes"

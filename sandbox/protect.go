@@ -44,8 +44,8 @@ type partPattern struct {
 func newGuard(patterns []string) (guard, string) {
 	var g guard
 	for _, pattern := range append(Protected(), patterns...) {
-		p := composed(caseless(strings.TrimPrefix(pattern, "./")))
-		if !guards(p) {
+		p := composeAccents(caseless(strings.TrimPrefix(pattern, "./")))
+		if !canMatch(p) {
 			return guard{}, "protect: " + brief(pattern) + " is not a pattern; .env, *.key and /ci/** are"
 		}
 		if strings.Contains(p, "/") {
@@ -61,9 +61,9 @@ func newGuard(patterns []string) (guard, string) {
 
 // guards reports whether a pattern can match a name: what looks like one and
 // never would is a mistake that leaves a file open.
-func guards(pattern string) bool {
+func canMatch(pattern string) bool {
 	bare := strings.Trim(pattern, "/")
-	return bare != "" && ways(pattern) <= maxWays && doublestar.ValidatePattern(pattern) && strings.TrimSpace(pattern) == pattern &&
+	return bare != "" && countAlternatives(pattern) <= maxAlternatives && doublestar.ValidatePattern(pattern) && strings.TrimSpace(pattern) == pattern &&
 		!strings.HasPrefix(pattern, "!") && !strings.HasPrefix(pattern, "~") &&
 		!slices.ContainsFunc(strings.Split(bare, "/"), func(part string) bool { return part == "" || part == "." || part == ".." })
 }
@@ -79,7 +79,7 @@ func (g guard) match(name string) string {
 		if p := g.matchPart(part); p != "" {
 			return p
 		}
-		if other := composed(part); other != part {
+		if other := composeAccents(part); other != part {
 			if p := g.matchPart(other); p != "" {
 				return p
 			}
@@ -92,7 +92,7 @@ func (g guard) match(name string) string {
 	if p := g.matchPath(plain); p != "" {
 		return p
 	}
-	if other := composed(plain); other != plain {
+	if other := composeAccents(plain); other != plain {
 		return g.matchPath(other)
 	}
 	return ""
@@ -120,7 +120,7 @@ func (g guard) matchPath(name string) string {
 
 // composed returns a caseless name with each accent and its letter as one character where
 // there is one (NFC). Some hosts, macOS among them, take both spellings for one name.
-func composed(name string) string {
+func composeAccents(name string) string {
 	if norm.NFC.IsNormalString(name) {
 		return name
 	}
@@ -143,8 +143,8 @@ func plainName(name string) string {
 
 // reaches reports whether a pattern for whole names could be about something
 // below a name.
-func (g guard) reaches(name string) bool {
-	name = composed(plainName(name))
+func (g guard) canMatchBelow(name string) bool {
+	name = composeAccents(plainName(name))
 	return slices.ContainsFunc(g.paths, func(p string) bool {
 		fixed := p
 		if i := strings.IndexAny(p, `*?[{\`); i >= 0 {

@@ -32,7 +32,7 @@ func (s *Sandbox) ReadVersion(name string) ([]byte, Version, error) {
 }
 
 func (s *Sandbox) readWhole(name string) (data []byte, attr Attr, err error) {
-	err = s.do(want{op: "read", access: ReadOnly}, name, func(p place) (err error) {
+	err = s.do(request{op: "read", access: ReadOnly}, name, func(p location) (err error) {
 		data, attr, err = s.readAt(p)
 		return err
 	})
@@ -40,7 +40,7 @@ func (s *Sandbox) readWhole(name string) (data []byte, attr Attr, err error) {
 }
 
 // readAt reads the whole file at p.
-func (s *Sandbox) readAt(p place) ([]byte, Attr, error) {
+func (s *Sandbox) readAt(p location) ([]byte, Attr, error) {
 	f, err := s.open(p)
 	if err != nil {
 		return nil, Attr{}, err
@@ -59,12 +59,12 @@ func (s *Sandbox) readAt(p place) ([]byte, Attr, error) {
 func (s *Sandbox) ReadRange(name string, offset int64, length int) ([]byte, Info, error) {
 	var data []byte
 	var info Info
-	w := want{op: "read", access: ReadOnly}
+	req := request{op: "read", access: ReadOnly}
 	if offset < 0 || length < 0 || length > MaxRead {
-		return nil, info, &Error{Op: w.op, Path: name, Code: ErrInvalid,
-			Hint: fmt.Sprintf("an offset is not below zero, a length lies between 0 and %d", MaxRead)}
+		return nil, info, &Error{Op: req.op, Path: name, Code: ErrInvalid,
+			Hint: fmt.Sprintf("the offset must not be negative, and the length must be between 0 and %d", MaxRead)}
 	}
-	err := s.do(w, name, func(p place) error {
+	err := s.do(req, name, func(p location) error {
 		f, err := s.open(p)
 		if err != nil {
 			return err
@@ -87,11 +87,11 @@ func (s *Sandbox) ReadRange(name string, offset int64, length int) ([]byte, Info
 }
 
 // open opens a regular file that the limits of its place admit.
-func (s *Sandbox) open(p place) (File, error) {
-	if s.table.always[p.name] {
+func (s *Sandbox) open(p location) (File, error) {
+	if s.table.permanent[p.name] {
 		return nil, ErrIsDir
 	}
-	if err := p.admits(); err != nil {
+	if err := p.checkSuffix(); err != nil {
 		return nil, err
 	}
 	f, err := p.rule.mount.Backend.Open(p.rel)
@@ -112,9 +112,9 @@ func (s *Sandbox) open(p place) (File, error) {
 }
 
 // admits holds the name of p against the suffix limits of its place.
-func (p place) admits() error {
+func (p location) checkSuffix() error {
 	if allowed := p.rule.suffix(p.name); allowed != nil {
-		return &Error{Code: ErrSuffix, Hint: "allowed: " + listed(allowed)}
+		return &Error{Code: ErrSuffix, Hint: "allowed: " + joinNames(allowed)}
 	}
 	return nil
 }
@@ -155,12 +155,12 @@ func readAll(f io.ReaderAt, size, most int64) ([]byte, error) {
 
 // Stat describes a file or directory. A link is followed.
 func (s *Sandbox) Stat(name string) (Info, error) {
-	return s.stat(want{op: "stat", access: ReadOnly, folders: true}, name)
+	return s.stat(request{op: "stat", access: ReadOnly, dirs: true}, name)
 }
 
-func (s *Sandbox) stat(w want, name string) (Info, error) {
+func (s *Sandbox) stat(req request, name string) (Info, error) {
 	var info Info
-	err := s.do(w, name, func(p place) error {
+	err := s.do(req, name, func(p location) error {
 		attr, err := s.attr(p)
 		if err != nil {
 			return err
@@ -176,28 +176,28 @@ func (s *Sandbox) stat(w want, name string) (Info, error) {
 
 // attr returns the attributes at p, made up for a directory that exists only
 // because a mount lies in it.
-func (s *Sandbox) attr(p place) (Attr, error) {
+func (s *Sandbox) attr(p location) (Attr, error) {
 	err := error(ErrNotFound)
 	var attr Attr
 	if p.rule.mount != nil {
 		attr, err = p.rule.mount.Backend.Lstat(p.rel)
 	}
-	if s.table.always[p.name] && (missing(err) || err == ErrLink || err == nil && !attr.Mode.IsDir()) {
-		return madeUp, nil
+	if s.table.permanent[p.name] && (isMissing(err) || err == ErrLink || err == nil && !attr.Mode.IsDir()) {
+		return syntheticDir, nil
 	}
 	if err == nil && p.rule.access == None {
 		if !attr.Mode.IsDir() {
 			return attr, ErrNotFound
 		}
-		return madeUp, nil // of a directory on the way nothing is told
+		return syntheticDir, nil // of a directory on the way nothing is told
 	}
 	return attr, err
 }
 
 // madeUp describes a directory that no backend has.
-var madeUp = Attr{Mode: fs.ModeDir | 0o555}
+var syntheticDir = Attr{Mode: fs.ModeDir | 0o555}
 
-func missing(err error) bool {
+func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNotDir) || isNotDir(err)
 }
 
@@ -205,10 +205,10 @@ func missing(err error) bool {
 // an invalid name or a link that leaves, is an error and not a no.
 func (s *Sandbox) Exists(name string) (bool, error) {
 	found := false
-	err := s.do(want{op: "exists", access: ReadOnly, folders: true, bare: true}, name, func(p place) error {
+	err := s.do(request{op: "exists", access: ReadOnly, dirs: true, noSuggestions: true}, name, func(p location) error {
 		attr, err := s.attr(p)
 		switch {
-		case missing(err):
+		case isMissing(err):
 			return nil
 		case err == nil && attr.Mode&fs.ModeSymlink != 0:
 			return ErrLink
@@ -233,7 +233,7 @@ func (s *Sandbox) List(name string) ([]Entry, error) {
 // ListCount is List that also returns how many names are left out.
 func (s *Sandbox) ListCount(name string) (list []Entry, unnamed int, err error) {
 	var left atomic.Int64
-	err = s.do(want{op: "list", access: ReadOnly, folders: true}, name, func(p place) (err error) {
+	err = s.do(request{op: "list", access: ReadOnly, dirs: true}, name, func(p location) (err error) {
 		list, err = s.entriesAt(p, &left)
 		return err
 	})
@@ -246,7 +246,7 @@ func (s *Sandbox) ListCount(name string) (list []Entry, unnamed int, err error) 
 
 // entries lists a canonical name that needs no link to be followed.
 func (s *Sandbox) entries(name string) ([]Entry, error) {
-	p, err := s.place(want{access: ReadOnly, folders: true}, name)
+	p, err := s.authorize(request{access: ReadOnly, dirs: true}, name)
 	if err != nil {
 		return nil, err
 	}
@@ -255,9 +255,9 @@ func (s *Sandbox) entries(name string) ([]Entry, error) {
 
 // entriesAt returns what a caller may see in the directory at p, in no order, and
 // counts the names that nobody could give back.
-func (s *Sandbox) entriesAt(p place, unnamed *atomic.Int64) ([]Entry, error) {
-	list, err := s.onDisk(p)
-	if err != nil && !(s.table.always[p.name] && (missing(err) || err == ErrLink)) {
+func (s *Sandbox) entriesAt(p location, unnamed *atomic.Int64) ([]Entry, error) {
+	list, err := s.readDir(p)
+	if err != nil && !(s.table.permanent[p.name] && (isMissing(err) || err == ErrLink)) {
 		return nil, err
 	}
 	mounted := s.table.children[p.name]
@@ -268,7 +268,7 @@ func (s *Sandbox) entriesAt(p place, unnamed *atomic.Int64) ([]Entry, error) {
 			}
 			return true
 		}
-		return isTemp(e.Name) || !s.seen(p, e, mounted)
+		return isTemp(e.Name) || !s.isShown(p, e, mounted)
 	})
 	for _, child := range mounted {
 		list = append(list, Entry{child, fs.ModeDir})
@@ -278,18 +278,18 @@ func (s *Sandbox) entriesAt(p place, unnamed *atomic.Int64) ([]Entry, error) {
 
 // seen reports whether the entry of the directory at p is shown, and is none of
 // the mounts there.
-func (s *Sandbox) seen(p place, e Entry, mounted []string) bool {
+func (s *Sandbox) isShown(p location, e Entry, mounted []string) bool {
 	if !s.table.deeper[p.name] {
 		return p.rule.access > None
 	}
-	name := s.table.spelled.spell(join(p.name, e.Name))
+	name := s.table.spellings.spell(join(p.name, e.Name))
 	if slices.Contains(mounted, relative(p.name, name)) {
 		return false
 	}
 	return s.lookup(name).access > None || e.IsDir() && s.table.above[name]
 }
 
-func (s *Sandbox) onDisk(p place) ([]Entry, error) {
+func (s *Sandbox) readDir(p location) ([]Entry, error) {
 	if p.rule.mount == nil {
 		return nil, ErrNotFound
 	}
@@ -309,20 +309,20 @@ func (s *Sandbox) onDisk(p place) ([]Entry, error) {
 // name need not exist. A mount without a directory on the host has no such path.
 func (s *Sandbox) Resolve(name string) (Host, error) {
 	var host Host
-	err := s.do(want{op: "resolve", access: ReadOnly}, name, func(p place) error {
+	err := s.do(request{op: "resolve", access: ReadOnly}, name, func(p location) error {
 		attr, err := p.rule.mount.Backend.Lstat(p.rel)
 		switch {
-		case s.table.always[p.name] && missing(err):
+		case s.table.permanent[p.name] && isMissing(err):
 		case err == nil && attr.Mode&fs.ModeSymlink != 0:
 			return ErrLink
 		case err != nil && !errors.Is(err, fs.ErrNotExist):
 			return err
 		}
 		if host = p.rule.mount.traits.Host; host == "" {
-			return &Error{Code: ErrNotFound, Hint: "it is kept in memory"}
+			return &Error{Code: ErrNotFound, Hint: "it is in memory, and has no path on the host"}
 		}
 		if p.rule.mount.traits.Through != "" {
-			return &Error{Code: ErrNotFound, Hint: "it is kept in a layer, and not in the folder"}
+			return &Error{Code: ErrNotFound, Hint: "it is in an overlay, not in the directory on the host"}
 		}
 		if p.rel != "." {
 			host += Host("/" + p.rel)

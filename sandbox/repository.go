@@ -17,7 +17,7 @@ func PartOfGit(part string) bool { return slices.Contains(partsOfGit, plainPart(
 
 // repository returns the directory at or above p that git takes for a repository, or would
 // once there is something at p; "" for none.
-func (p place) repository() string {
+func (p location) repository() string {
 	if p.rule.mount == nil {
 		return ""
 	}

@@ -21,41 +21,41 @@ const (
 )
 
 // A place is a name with the rule that holds there, and its name in the mount.
-type place struct {
+type location struct {
 	name string
 	rel  string
 	rule rule
 }
 
 // A want says what an operation needs at a name.
-type want struct {
+type request struct {
 	op     string
 	access Access
 	// directories admits a directory that is only shown because something below it is.
-	folders bool
+	dirs bool
 	// itself keeps a link in the last part from being followed.
-	itself bool
+	noFollow bool
 	// bare saves the search for names like one that was not found.
-	bare bool
+	noSuggestions bool
 	// removes is for what takes a name away, where others with ReadWrite make or
 	// change it.
 	removes bool
 	// asks is for who only wants to know where a name leads. The halves of
 	// ReadWrite that a layer has taken bind who acts.
-	asks bool
+	onlyAsk bool
 }
 
 // do resolves name and calls act at the place, again for every link on the way,
 // until act returns something other than ErrLink. Whatever goes wrong comes
 // back as an *Error about the name that was asked for.
-func (s *Sandbox) do(w want, name string, act func(place) error) error {
+func (s *Sandbox) do(req request, name string, act func(location) error) error {
 	asked, why := s.clean(name)
 	if why != "" {
-		return s.invalid(w, name, why)
+		return s.invalid(req, name, why)
 	}
 	now := asked
 	for range maxAttempts {
-		p, err := s.place(w, now)
+		p, err := s.authorize(req, now)
 		if err == nil {
 			err = act(p)
 		}
@@ -63,13 +63,13 @@ func (s *Sandbox) do(w want, name string, act func(place) error) error {
 			return nil
 		}
 		if errors.Is(err, ErrLink) {
-			if now, err = s.follow(p, w.itself); err == nil {
+			if now, err = s.follow(p, req.noFollow); err == nil {
 				continue
 			}
 		}
-		return s.explain(w, asked, now, err)
+		return s.explain(req, asked, now, err)
 	}
-	return &Error{Op: w.op, Path: asked, Code: ErrConflict, Hint: "links on the way keep changing; try again"}
+	return &Error{Op: req.op, Path: asked, Code: ErrConflict, Hint: "symlinks in the path keep changing; try again"}
 }
 
 // Locate returns the canonical name that name leads to, links followed, if the
@@ -78,10 +78,10 @@ func (s *Sandbox) do(w want, name string, act func(place) error) error {
 // link in the last part is not followed: that is what an operation that removes
 // a name acts on. NoWrite and NoDelete do not count: a sandbox with both can be
 // asked and not changed. The op is the word that the error begins with.
-func (s *Sandbox) Locate(op, name string, access Access, itself bool) (string, error) {
+func (s *Sandbox) Locate(op, name string, access Access, noFollow bool) (string, error) {
 	at := ""
-	w := want{op: op, access: access, folders: access < ReadWrite, itself: itself, asks: true}
-	err := s.do(w, name, func(p place) error {
+	req := request{op: op, access: access, dirs: access < ReadWrite, noFollow: noFollow, onlyAsk: true}
+	err := s.do(req, name, func(p location) error {
 		at = p.name
 		if p.rule.mount == nil {
 			return nil // a directory above mounts
@@ -90,7 +90,7 @@ func (s *Sandbox) Locate(op, name string, access Access, itself bool) (string, e
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			return nil
-		case err == nil && attr.Mode&fs.ModeSymlink != 0 && !itself:
+		case err == nil && attr.Mode&fs.ModeSymlink != 0 && !noFollow:
 			return ErrLink
 		}
 		return err
@@ -102,29 +102,29 @@ func (s *Sandbox) Locate(op, name string, access Access, itself bool) (string, e
 }
 
 // place decides whether the policy admits the operation at a canonical name.
-func (s *Sandbox) place(w want, name string) (place, error) {
+func (s *Sandbox) authorize(req request, name string) (location, error) {
 	r := s.lookup(name)
-	p := place{name: name, rule: r}
+	p := location{name: name, rule: r}
 	if r.mount != nil {
 		p.rel = relative(r.mount.Target, name)
 	}
 	switch {
-	case r.access == None && w.folders && s.table.above[name]:
+	case r.access == None && req.dirs && s.table.above[name]:
 		return p, nil
 	case r.access == None:
 		return p, ErrNotFound
-	case r.access < w.access:
+	case r.access < req.access:
 		return p, ErrReadOnly
-	case w.access == ReadWrite && w.removes && r.noDelete:
-		return p, &Error{Code: ErrReadOnly, Hint: "it may be written here, not deleted or moved away"}
-	case w.access == ReadWrite && !w.removes && r.noWrite && !w.asks:
-		return p, &Error{Code: ErrReadOnly, Hint: "it may be deleted or moved away, not written"}
-	case w.access == ReadWrite:
+	case req.access == ReadWrite && req.removes && r.noDelete:
+		return p, &Error{Code: ErrReadOnly, Hint: "it may be written here, but not deleted or moved away"}
+	case req.access == ReadWrite && !req.removes && r.noWrite && !req.onlyAsk:
+		return p, &Error{Code: ErrReadOnly, Hint: "it may be deleted or moved away, but not written"}
+	case req.access == ReadWrite:
 		if pattern := s.guard.match(name); pattern != "" {
-			return p, &Error{Code: ErrProtected, Hint: pattern + " and what is in it change only by clearing"}
+			return p, &Error{Code: ErrProtected, Hint: "only clearance can change " + pattern + " and the files in it"}
 		}
 		if dir := p.repository(); dir != "" {
-			return p, &Error{Code: ErrProtected, Hint: "git would take " + brief(dir) + " for a repository, which changes only by clearing; choose another name"}
+			return p, &Error{Code: ErrProtected, Hint: "git would treat " + brief(dir) + " as a repository, which only clearance can change; choose another name"}
 		}
 	}
 	return p, nil
@@ -132,14 +132,14 @@ func (s *Sandbox) place(w want, name string) (place, error) {
 
 // follow walks the name of p by hand and returns the name that it leads to,
 // which has no link in it. With itself, a link in the last part stays.
-func (s *Sandbox) follow(p place, itself bool) (string, error) {
+func (s *Sandbox) follow(p location, noFollow bool) (string, error) {
 	m := p.rule.mount
-	return s.chase(m, m.Target, strings.Split(p.rel, "/"), itself)
+	return s.followParts(m, m.Target, strings.Split(p.rel, "/"), noFollow)
 }
 
 // chase continues from a name of the mount m that has no link in it. A link may
 // only pass through what is shown, and never out of its mount or into another.
-func (s *Sandbox) chase(m *mount, at string, rest []string, itself bool) (string, error) {
+func (s *Sandbox) followParts(m *mount, at string, rest []string, noFollow bool) (string, error) {
 	for links := 0; len(rest) > 0; {
 		part := rest[0]
 		rest = rest[1:]
@@ -148,16 +148,16 @@ func (s *Sandbox) chase(m *mount, at string, rest []string, itself bool) (string
 			continue
 		case "..":
 			if at == m.Target {
-				return "", linkOutside
+				return "", errLinkOutside
 			}
 			at = parent(at)
 			continue
 		}
-		next := s.table.spelled.spell(join(at, part))
-		if s.table.find(next).mount != m || !s.visible(next) {
-			return "", linkOutside
+		next := s.table.spellings.spell(join(at, part))
+		if s.table.find(next).mount != m || !s.isVisible(next) {
+			return "", errLinkOutside
 		}
-		if itself && len(rest) == 0 {
+		if noFollow && len(rest) == 0 {
 			return next, nil
 		}
 		attr, err := m.Backend.Lstat(relative(m.Target, next))
@@ -175,17 +175,17 @@ func (s *Sandbox) chase(m *mount, at string, rest []string, itself bool) (string
 			at = next
 			continue
 		case strings.HasPrefix(attr.Target, "/"):
-			return "", linkOutside
+			return "", errLinkOutside
 		}
 		if links++; links > maxLinks {
-			return "", &Error{Code: ErrInvalid, Hint: "more than 40 links on the way; they may lead in a circle"}
+			return "", &Error{Code: ErrInvalid, Hint: "more than 40 symlinks in the path; they may form a loop"}
 		}
 		rest = append(strings.Split(attr.Target, "/"), rest...)
 	}
 	return s.canonical(at, nil)
 }
 
-var linkOutside = &Error{Code: ErrOutside, Hint: "a link on the way leaves what is shown"}
+var errLinkOutside = &Error{Code: ErrOutside, Hint: "a symlink in the path leaves its mount or points to a hidden file"}
 
 // canonical joins and checks a name that links have made.
 func (s *Sandbox) canonical(at string, rest []string) (string, error) {
@@ -196,21 +196,21 @@ func (s *Sandbox) canonical(at string, rest []string) (string, error) {
 	return name, nil
 }
 
-func (s *Sandbox) invalid(w want, name, why string) *Error {
-	return &Error{Op: w.op, Path: name, Code: ErrInvalid, Hint: why + "; " + s.allowed(w.access)}
+func (s *Sandbox) invalid(req request, name, why string) *Error {
+	return &Error{Op: req.op, Path: name, Code: ErrInvalid, Hint: why + "; " + s.allowed(req.access)}
 }
 
 // allowed says where an operation of this kind may go.
 func (s *Sandbox) allowed(a Access) string {
 	if a == ReadWrite {
-		return "writable: " + listed(s.table.writable) + s.table.except()
+		return "writable: " + joinNames(s.table.writable) + s.table.except()
 	}
-	return "readable: " + listed(s.table.readable)
+	return "readable: " + joinNames(s.table.readable)
 }
 
 // explain makes the error that a caller sees: about the name asked for, with a
 // hint on what is allowed instead.
-func (s *Sandbox) explain(w want, asked, now string, err error) error {
+func (s *Sandbox) explain(req request, asked, now string, err error) error {
 	code, hint := ErrInternal, ""
 	var known *Error
 	if errors.As(err, &known) {
@@ -222,10 +222,10 @@ func (s *Sandbox) explain(w want, asked, now string, err error) error {
 		code, hint = classify(err)
 	}
 	if hint == "" {
-		hint = s.hint(w, now, code)
+		hint = s.hint(req, now, code)
 	}
-	if now != "" && now != asked && s.visible(now) {
+	if now != "" && now != asked && s.isVisible(now) {
 		hint = "it leads to " + brief(now) + "; " + hint
 	}
-	return &Error{Op: w.op, Path: asked, Code: code, Hint: strings.TrimSuffix(hint, "; ")}
+	return &Error{Op: req.op, Path: asked, Code: code, Hint: strings.TrimSuffix(hint, "; ")}
 }

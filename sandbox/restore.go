@@ -22,13 +22,13 @@ type Restorer interface {
 // directory can be read and written only by its owner until [Sandbox.RestoreAttr] is called,
 // which is done when all that is in it is back.
 func (s *Sandbox) Restore(name string, content []byte, was Attr) error {
-	return s.do(want{op: "restore", access: ReadWrite, itself: true}, name, func(p place) error {
+	return s.do(request{op: "restore", access: ReadWrite, noFollow: true}, name, func(p location) error {
 		b := p.rule.mount.Backend
 		r, ok := b.(Restorer)
 		if !ok {
-			return &Error{Code: ErrInvalid, Hint: "files here cannot be brought back"}
+			return &Error{Code: ErrInvalid, Hint: "this mount cannot restore files"}
 		}
-		if s.table.always[p.name] {
+		if s.table.permanent[p.name] {
 			return ErrExists
 		}
 		if was.Mode.IsRegular() {
@@ -37,7 +37,7 @@ func (s *Sandbox) Restore(name string, content []byte, was Attr) error {
 			}
 			return r.SetAttr(p.rel, was)
 		}
-		if err := s.mayMake(p); err != nil {
+		if err := s.checkNewName(p); err != nil {
 			return err
 		}
 		make := func() error {
@@ -48,7 +48,7 @@ func (s *Sandbox) Restore(name string, content []byte, was Attr) error {
 		}
 		err := make()
 		if errors.Is(err, fs.ErrNotExist) {
-			if err = makeFolders(b, path.Dir(p.rel)); err == nil {
+			if err = makeDirs(b, path.Dir(p.rel)); err == nil {
 				err = make()
 			}
 		}
@@ -64,10 +64,10 @@ func (s *Sandbox) Restore(name string, content []byte, was Attr) error {
 // RestoreAttr gives a file or directory the permission bits that it had, and its owner if the
 // process may do that.
 func (s *Sandbox) RestoreAttr(name string, was Attr) error {
-	return s.do(want{op: "restore", access: ReadWrite, itself: true}, name, func(p place) error {
+	return s.do(request{op: "restore", access: ReadWrite, noFollow: true}, name, func(p location) error {
 		r, ok := p.rule.mount.Backend.(Restorer)
 		if !ok {
-			return &Error{Code: ErrInvalid, Hint: "permission bits here cannot be brought back"}
+			return &Error{Code: ErrInvalid, Hint: "this mount cannot restore permission bits"}
 		}
 		return r.SetAttr(p.rel, was)
 	})

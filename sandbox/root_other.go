@@ -11,11 +11,11 @@ const nonblock = 0
 
 // lockFolder does nothing where directories have no locks: between the check of a
 // version and the rename another process may write.
-func lockFolder(*os.Root) (unlock func(), err error) { return func() {}, nil }
+func lockDir(*os.Root) (unlock func(), err error) { return func() {}, nil }
 
 // rename moves by names: nothing here moves between open directories. Whoever swaps
 // one of them for a link at this moment leads the move astray in the mount.
-func (d *rooted) rename(from string, _ *os.Root, _, to string, _ *os.Root, _ string) error {
+func (d *rootDir) rename(from string, _ *os.Root, _, to string, _ *os.Root, _ string) error {
 	return d.top.Rename(path.Join(d.prefix, from), path.Join(d.prefix, to))
 }
 

@@ -13,7 +13,7 @@ const nonblock = syscall.O_NONBLOCK
 
 // lockFolder takes the lock of a directory, as tree does, so that processes on
 // both ways exclude each other.
-func lockFolder(dir *os.Root) (unlock func(), err error) {
+func lockDir(dir *os.Root) (unlock func(), err error) {
 	f, err := dir.Open(".")
 	if err != nil {
 		return func() {}, nil // it may not be read: do without, as tree does
@@ -31,7 +31,7 @@ func lockFolder(dir *os.Root) (unlock func(), err error) {
 
 // rename moves between two directories that are open already, so that nobody can
 // swap them for links. os.Root has no such call.
-func (d *rooted) rename(_ string, fromDir *os.Root, fromBase, _ string, toDir *os.Root, toBase string) error {
+func (d *rootDir) rename(_ string, fromDir *os.Root, fromBase, _ string, toDir *os.Root, toBase string) error {
 	from, err := fromDir.Open(".")
 	if err != nil {
 		return err

@@ -11,12 +11,12 @@ import (
 // immutable and may be used by many goroutines at once. The zero Sandbox shows
 // nothing.
 type Sandbox struct {
-	mounts  []*mount
-	shared  []overlap
-	layers  []layer
-	protect []string
-	guard   guard
-	table   table
+	mounts   []*mount
+	overlaps []overlap
+	layers   []layer
+	protect  []string
+	guard    guard
+	table    table
 }
 
 // Config is what a Sandbox is made from.
@@ -51,8 +51,8 @@ type Mount struct {
 // mount is a Mount that has passed New.
 type mount struct {
 	Mount
-	traits Traits
-	bounds *bounds // nil: none
+	traits     Traits
+	fileLimits *fileLimits // nil: none
 }
 
 // New makes a sandbox. Two mounts at one target, a source that is missing or
@@ -76,17 +76,17 @@ func New(c Config) (*Sandbox, error) {
 	if err := s.spellTargets(); err != nil {
 		return nil, err
 	}
-	s.shared = append(overlaps(s.mounts), kernelFolders(s.mounts)...)
+	s.overlaps = append(findOverlaps(s.mounts), kernelDirs(s.mounts)...)
 	if s.folds() {
-		known := table{spelled: spelling{}}
+		known := table{spellings: spelling{}}
 		for _, m := range s.mounts {
-			known.spelled.add(m.Target)
+			known.spellings.add(m.Target)
 		}
-		for i := range s.shared {
-			for _, name := range []*string{&s.shared[i].place, &s.shared[i].at} {
+		for i := range s.overlaps {
+			for _, name := range []*string{&s.overlaps[i].location, &s.overlaps[i].at} {
 				if *name != "" {
-					*name = known.spelled.spell(*name)
-					known.spelled.add(*name)
+					*name = known.spellings.spell(*name)
+					known.spellings.add(*name)
 				}
 			}
 		}
@@ -105,7 +105,7 @@ func (s *Sandbox) spellTargets() error {
 		if _, twice := known[caseless(m.Target)]; twice && slices.ContainsFunc(s.mounts, func(o *mount) bool {
 			return o != m && caseless(o.Target) == caseless(m.Target)
 		}) {
-			return &Error{Op: "mount", Path: m.Target, Code: ErrExists, Hint: "two mounts at one target, but for case; give each its own"}
+			return &Error{Op: "mount", Path: m.Target, Code: ErrExists, Hint: "two mounts whose targets differ only in case; give each its own"}
 		}
 		m.Target = known.spell(m.Target)
 		known.add(m.Target)
@@ -121,8 +121,8 @@ func newMount(given Mount) (*mount, error) {
 	}
 	m.Target = target
 	m.Suffixes = slices.Clone(given.Suffixes)
-	if m.bounds, why = newBounds(given.Suffixes, given.MaxFileBytes); why == "" && given.Access > ReadWrite {
-		why = "access is none, ro or rw"
+	if m.fileLimits, why = newFileLimits(given.Suffixes, given.MaxFileBytes); why == "" && given.Access > ReadWrite {
+		why = "access must be none, ro or rw"
 	}
 	if why != "" {
 		return nil, &Error{Op: "mount", Path: target, Code: ErrInvalid, Hint: why}
@@ -140,7 +140,7 @@ func newMount(given Mount) (*mount, error) {
 
 // Dir returns a backend for a directory of the host, which must exist. A Mount
 // with a Source makes its own.
-func Dir(folder Host) (Backend, error) { return DirIn("", folder) }
+func Dir(dir Host) (Backend, error) { return DirIn("", dir) }
 
 // DirIn returns a backend for a source below a base, as a Mount has them.
 func DirIn(base, source Host) (Backend, error) {
@@ -155,7 +155,7 @@ func DirIn(base, source Host) (Backend, error) {
 // with the traits that are given. It is for a directory that is shown through a layer,
 // which the kernel makes on Linux alone: elsewhere it is an error. The file must
 // stay open for as long as the backend is used.
-func DirAt(folder *os.File, t Traits) (Backend, error) { return openAt(folder, t) }
+func DirAt(dir *os.File, t Traits) (Backend, error) { return openAt(dir, t) }
 
 // Restrict returns a sandbox with one more layer: at each limit's path and
 // below, at most its access; everywhere else nothing. The longest path decides
@@ -200,7 +200,7 @@ func (s *Sandbox) Within(limits ...Limit) error {
 func (s *Sandbox) Canonical(name string) (string, error) {
 	canonical, why := s.clean(name)
 	if why != "" {
-		return "", s.invalid(want{op: "name", access: ReadOnly}, name, why)
+		return "", s.invalid(request{op: "name", access: ReadOnly}, name, why)
 	}
 	return canonical, nil
 }
@@ -239,7 +239,7 @@ func (s *Sandbox) MountOf(name string) (Mount, bool) {
 	if r.mount == nil || r.access == None {
 		return Mount{}, false
 	}
-	return r.mount.left(r.access), true
+	return r.mount.withAccess(r.access), true
 }
 
 // Mounts returns the mounts, ordered by target, each with the access that is
@@ -248,7 +248,7 @@ func (s *Sandbox) Mounts() []Mount {
 	var list []Mount
 	for _, m := range s.mounts {
 		if r := s.lookup(m.Target); r.access > None || s.table.above[m.Target] {
-			list = append(list, m.left(r.access))
+			list = append(list, m.withAccess(r.access))
 		}
 	}
 	slices.SortFunc(list, func(a, b Mount) int { return strings.Compare(a.Target, b.Target) })
@@ -260,17 +260,17 @@ func (s *Sandbox) Mounts() []Mount {
 func (s *Sandbox) Config() Config {
 	c := Config{Protect: slices.Clone(s.protect)}
 	for _, m := range s.mounts {
-		c.Mounts = append(c.Mounts, m.left(m.Access))
+		c.Mounts = append(c.Mounts, m.withAccess(m.Access))
 	}
 	return c
 }
 
 // left returns the mount as others may have it, with the access that is left.
-func (m *mount) left(access Access) Mount {
-	left := m.Mount
-	left.Access = access
-	left.Suffixes = slices.Clone(m.Suffixes)
-	return left
+func (m *mount) withAccess(access Access) Mount {
+	shown := m.Mount
+	shown.Access = access
+	shown.Suffixes = slices.Clone(m.Suffixes)
+	return shown
 }
 
 // String names what is shown, and how far it may be used.
@@ -293,7 +293,7 @@ func (s *Sandbox) WritableRoots() []string { return slices.Clone(s.table.writabl
 // "/name", and how names that have rules are spelled.
 func (s *Sandbox) clean(name string) (canonical, why string) {
 	if i := strings.IndexAny(name, ":/"); i > 0 && name[i] == ':' {
-		if target := s.table.spelled.spell("/" + name[:i]); s.table.always[target] && s.lookup(target).mount != nil {
+		if target := s.table.spellings.spell("/" + name[:i]); s.table.permanent[target] && s.lookup(target).mount != nil {
 			inside, why := clean("/" + strings.TrimLeft(name[i+1:], "/"))
 			if why != "" {
 				return "", why
@@ -302,5 +302,5 @@ func (s *Sandbox) clean(name string) (canonical, why string) {
 		}
 	}
 	canonical, why = clean(name)
-	return s.table.spelled.spell(canonical), why
+	return s.table.spellings.spell(canonical), why
 }

@@ -64,7 +64,7 @@ type Match struct {
 // Like [Sandbox.Walk] it follows no links, and when the budget is used up or
 // ctx ends it returns what it has, and says so.
 func (s *Sandbox) Search(ctx context.Context, name string, q Query, b Budget) (Matches, error) {
-	n, wrong := newNeedle(q)
+	n, wrong := newMatcher(q)
 	if wrong != nil {
 		return Matches{}, &Error{Op: "search", Path: name, Code: ErrInvalid, Hint: wrong.Hint}
 	}
@@ -79,11 +79,11 @@ func (s *Sandbox) Search(ctx context.Context, name string, q Query, b Budget) (M
 	searchers := make([]searcher, walkers())
 	for i := range searchers {
 		searchers[i].lines = newAutomaton(n.prog)
-		searchers[i].found = firsts[Match]{most: w.results, order: inOrder}
+		searchers[i].found = firstN[Match]{most: w.results, order: compareMatches}
 	}
-	w.visit = func(id int, p place, e Entry) bool {
-		h, here := &searchers[id], w.s.inside(p, e.Name)
-		if !h.found.wants(Match{Path: here.name}) {
+	w.visit = func(id int, p location, e Entry) bool {
+		h, here := &searchers[id], w.s.childOf(p, e.Name)
+		if !h.found.accepts(Match{Path: here.name}) {
 			return false // nor anything below it
 		}
 		keep, enter := true, true
@@ -91,21 +91,21 @@ func (s *Sandbox) Search(ctx context.Context, name string, q Query, b Budget) (M
 			keep, enter = q.Pick(p.name, e)
 		}
 		if keep && e.Type.IsRegular() && here.name >= w.after && (q.Glob == "" || g.match(w.top, p.name, e.Name)) {
-			h.file(w, n, here, q.AfterLine)
+			h.searchFile(w, n, here, q.AfterLine)
 		}
-		return enter && w.ahead(here.name)
+		return enter && w.hasNamesAfter(here.name)
 	}
 	cut, err := w.walk("search", name)
 	if err != nil {
 		return Matches{}, err
 	}
-	return together(searchers, cut, int(w.unread.Load())), nil
+	return mergeMatches(searchers, cut, int(w.unread.Load())), nil
 }
 
 // together returns what all searchers have found.
-func together(searchers []searcher, cut Cut, unread int) Matches {
+func mergeMatches(searchers []searcher, cut Cut, unread int) Matches {
 	all := Matches{Cut: cut, Unread: unread}
-	found := make([]firsts[Match], len(searchers))
+	found := make([]firstN[Match], len(searchers))
 	for i, one := range searchers {
 		found[i] = one.found
 		all.Files += one.Files
@@ -114,27 +114,27 @@ func together(searchers []searcher, cut Cut, unread int) Matches {
 		all.Unread += one.Unread
 	}
 	var more bool
-	if all.Found, more = joined(found); more && cut == "" {
+	if all.Found, more = mergeFirst(found); more && cut == "" {
 		all.Cut = CutResults
 	}
 	return all
 }
 
-func inOrder(a, b Match) int {
+func compareMatches(a, b Match) int {
 	return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
 }
 
 // A searcher is what one worker of a search has found, and its tools.
 type searcher struct {
 	Matches // its counts
-	found   firsts[Match]
+	found   firstN[Match]
 	buf     []byte
 	lines   *automaton
 }
 
 // file searches the file at p. Of the one that the search continues in, only the
 // lines after the given one count.
-func (h *searcher) file(w *walker, n *needle, p place, after int) {
+func (h *searcher) searchFile(w *walker, n *matcher, p location, after int) {
 	if p.name != w.after {
 		after = 0
 	}
@@ -153,7 +153,7 @@ func (h *searcher) file(w *walker, n *needle, p place, after int) {
 		h.Unread++
 		return
 	}
-	if !w.take(&w.bytes, int64(len(data)), CutBytes) {
+	if !w.spend(&w.bytes, int64(len(data)), CutBytes) {
 		return
 	}
 	if bytes.IndexByte(data[:min(len(data), sniffed)], 0) >= 0 {
@@ -213,14 +213,14 @@ func excerpt(line []byte, at int) string {
 // A needle finds the lines that match. Most patterns hold a text that every
 // match must contain: looking for that first is many times faster than running
 // the expression. For the others there is an automaton.
-type needle struct {
+type matcher struct {
 	must  []byte // a text that every match contains, nil if none is known
 	exact bool   // must is the whole pattern
 	re    *regexp.Regexp
 	prog  *syntax.Prog
 }
 
-func newNeedle(q Query) (*needle, *Error) {
+func newMatcher(q Query) (*matcher, *Error) {
 	pattern := q.Pattern
 	if q.Literal {
 		pattern = regexp.QuoteMeta(pattern)
@@ -245,7 +245,7 @@ func newNeedle(q Query) (*needle, *Error) {
 	if len(prog.Inst) > maxProgram {
 		return nil, errComplex
 	}
-	n := &needle{must: []byte(mustContain(tree)), re: regexp.MustCompile(pattern), prog: prog}
+	n := &matcher{must: []byte(mustContain(tree)), re: regexp.MustCompile(pattern), prog: prog}
 	if bytes.IndexByte(n.must, '\n') >= 0 {
 		return nil, errLineBreak
 	}
@@ -289,7 +289,7 @@ func mustContain(tree *syntax.Regexp) string {
 // each calls found for every line of data that matches, with its number, where
 // it starts and ends, and where the first match in it starts, until found
 // returns false or ctx ends.
-func (n *needle) each(ctx context.Context, data []byte, lines *automaton, found func(line, start, end, at int) bool) {
+func (n *matcher) each(ctx context.Context, data []byte, lines *automaton, found func(line, start, end, at int) bool) {
 	line, counted := 1, 0
 	for pos := 0; pos < len(data); {
 		hit := n.next(data, pos, lines)
@@ -321,7 +321,7 @@ func (n *needle) each(ctx context.Context, data []byte, lines *automaton, found 
 
 // next returns a position in the first line from pos on that may match, or that
 // of its end; -1 if there is no such line.
-func (n *needle) next(data []byte, pos int, lines *automaton) int {
+func (n *matcher) next(data []byte, pos int, lines *automaton) int {
 	i := bytes.Index(data[pos:], n.must)
 	switch {
 	case i < 0:
@@ -334,12 +334,12 @@ func (n *needle) next(data []byte, pos int, lines *automaton) int {
 
 // match returns where the first match in a line starts, and -1 if there is none
 // or ctx ends. An expression can take a second for a long line, and longer.
-func (n *needle) match(ctx context.Context, line []byte) int {
+func (n *matcher) match(ctx context.Context, line []byte) int {
 	var m []int
 	if every := max(1, maxUnwatched/len(n.prog.Inst)); len(line) <= every {
 		m = n.re.FindIndex(line)
 	} else {
-		m = n.re.FindReaderIndex(&watched{ctx: ctx, rest: line, every: every})
+		m = n.re.FindReaderIndex(&contextReader{ctx: ctx, rest: line, every: every})
 	}
 	if m == nil {
 		return -1
@@ -348,7 +348,7 @@ func (n *needle) match(ctx context.Context, line []byte) int {
 }
 
 // watched reads a line until ctx ends.
-type watched struct {
+type contextReader struct {
 	ctx   context.Context
 	rest  []byte
 	every int // characters between two looks
@@ -356,7 +356,7 @@ type watched struct {
 }
 
 // ReadRune implements io.RuneReader.
-func (w *watched) ReadRune() (rune, int, error) {
+func (w *contextReader) ReadRune() (rune, int, error) {
 	if w.read++; len(w.rest) == 0 || w.read%w.every == 0 && w.ctx.Err() != nil {
 		return 0, 0, io.EOF
 	}

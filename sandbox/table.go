@@ -7,23 +7,23 @@ import (
 )
 
 // Bounds are what files of a place may be.
-type bounds struct {
+type fileLimits struct {
 	suffixes []string // none: any
 	maxBytes int64    // 0: any
 }
 
 // newBounds returns bounds, nil where there are none, or what is wrong.
-func newBounds(suffixes []string, maxBytes int64) (*bounds, string) {
+func newFileLimits(suffixes []string, maxBytes int64) (*fileLimits, string) {
 	if slices.ContainsFunc(suffixes, func(s string) bool { return s == "" || strings.ContainsAny(s, "/\x00") }) {
-		return nil, "a suffix is the end of a file name, such as .md"
+		return nil, "a suffix must be the end of a file name, such as .md"
 	}
 	if maxBytes < 0 {
-		return nil, "a largest size is not below zero"
+		return nil, "the size limit must not be negative"
 	}
 	if len(suffixes) == 0 && maxBytes == 0 {
 		return nil, ""
 	}
-	return &bounds{slices.Clone(suffixes), maxBytes}, ""
+	return &fileLimits{slices.Clone(suffixes), maxBytes}, ""
 }
 
 // A layer is the limits of one Restrict.
@@ -32,18 +32,18 @@ type layer []limit
 type limit struct {
 	path              string
 	access            Access
-	bounds            *bounds // nil: none
+	fileLimits        *fileLimits // nil: none
 	noWrite, noDelete bool
 }
 
 func (s *Sandbox) newLayer(limits []Limit) (layer, error) {
 	l := make(layer, 0, len(limits))
-	known := spelling(maps.Clone(s.table.spelled))
+	known := spelling(maps.Clone(s.table.spellings))
 	for _, given := range limits {
 		name, why := s.clean(given.Path)
-		var b *bounds
+		var b *fileLimits
 		if why == "" {
-			b, why = newBounds(given.Suffixes, given.MaxFileBytes)
+			b, why = newFileLimits(given.Suffixes, given.MaxFileBytes)
 		}
 		if why != "" {
 			return nil, &Error{Op: "restrict", Path: given.Path, Code: ErrInvalid, Hint: why}
@@ -75,7 +75,7 @@ func (l layer) lower(r *rule, name string) {
 	for _, limit := range l {
 		if len(limit.path) == longest && within(limit.path, name) {
 			r.access = min(r.access, limit.access)
-			r.bind(limit.bounds)
+			r.addFileLimits(limit.fileLimits)
 			r.noWrite = r.noWrite || limit.noWrite
 			r.noDelete = r.noDelete || limit.noDelete
 		}
@@ -89,22 +89,22 @@ type rule struct {
 	access Access
 	// bounds limit the files of this place: those of the mount itself, of mounts
 	// that share the host directory, and of layers.
-	bounds []*bounds
+	fileLimits []*fileLimits
 	// noWrite and noDelete are the halves of ReadWrite that layers have taken.
 	noWrite, noDelete bool
 }
 
 // bind adds bounds to the rule, each once.
-func (r *rule) bind(b *bounds) {
-	if b != nil && !slices.Contains(r.bounds, b) {
-		r.bounds = append(r.bounds, b)
+func (r *rule) addFileLimits(b *fileLimits) {
+	if b != nil && !slices.Contains(r.fileLimits, b) {
+		r.fileLimits = append(r.fileLimits, b)
 	}
 }
 
 // maxBytes returns the smallest size limit of the place, 0 for none.
 func (r rule) maxBytes() int64 {
 	var least int64
-	for _, b := range r.bounds {
+	for _, b := range r.fileLimits {
 		if b.maxBytes > 0 && (least == 0 || b.maxBytes < least) {
 			least = b.maxBytes
 		}
@@ -114,7 +114,7 @@ func (r rule) maxBytes() int64 {
 
 // suffix returns the suffixes that keep a file of this name out, or nil.
 func (r rule) suffix(name string) []string {
-	for _, b := range r.bounds {
+	for _, b := range r.fileLimits {
 		if len(b.suffixes) > 0 && !hasSuffix(name, b.suffixes) {
 			return b.suffixes
 		}
@@ -126,20 +126,20 @@ func (r rule) suffix(name string) []string {
 // where something changes. To decide about a name is to find the longest of
 // them that holds it; how many there are does not matter.
 type table struct {
-	rules    map[string]rule
-	longest  int             // length of the longest name in rules
-	deeper   map[string]bool // names with a rule strictly below them
-	above    map[string]bool // names with something shown strictly below them
-	always   map[string]bool // shown mounts and the directories above them: there, on disk or not
-	children map[string][]string
-	spelled  spelling // of the names above, where a mount folds case
-	readable []string
-	writable []string
+	rules     map[string]rule
+	longest   int             // length of the longest name in rules
+	deeper    map[string]bool // names with a rule strictly below them
+	above     map[string]bool // names with something shown strictly below them
+	permanent map[string]bool // shown mounts and the directories above them: there, on disk or not
+	children  map[string][]string
+	spellings spelling // of the names above, where a mount folds case
+	readable  []string
+	writable  []string
 }
 
 func (s *Sandbox) compile() table {
 	t := table{rules: map[string]rule{}, deeper: map[string]bool{}, above: map[string]bool{},
-		always: map[string]bool{}, children: map[string][]string{}}
+		permanent: map[string]bool{}, children: map[string][]string{}}
 	targets := map[string]*mount{}
 	for _, m := range s.mounts {
 		targets[m.Target] = m
@@ -169,14 +169,14 @@ func (s *Sandbox) compile() table {
 	t.readable = t.roots(ReadOnly)
 	t.writable = t.roots(ReadWrite)
 	if s.folds() {
-		t.spelled = spelling{}
+		t.spellings = spelling{}
 		for name, r := range t.rules {
 			if r.mount == nil || r.mount.traits.FoldsCase {
-				t.spelled.add(name)
+				t.spellings.add(name)
 			}
 		}
 		for _, m := range s.mounts {
-			t.spelled.add(m.Target)
+			t.spellings.add(m.Target)
 		}
 	}
 	return t
@@ -215,8 +215,8 @@ func (known spelling) spell(name string) string {
 
 // show notes that name and the directories above it are always there.
 func (t *table) show(name string) {
-	for !t.always[name] {
-		t.always[name] = true
+	for !t.permanent[name] {
+		t.permanent[name] = true
 		if name == "/" {
 			return
 		}
@@ -254,7 +254,7 @@ func (t *table) except() string {
 		return ""
 	}
 	slices.Sort(names)
-	return " but not " + listed(names)
+	return " but not " + joinNames(names)
 }
 
 // find returns the rule of the longest name that holds name.
@@ -285,7 +285,7 @@ func (s *Sandbox) lookup(name string) rule { return s.table.find(name) }
 
 // visible reports whether name is shown at all: as itself, or as a directory on
 // the way to something shown.
-func (s *Sandbox) visible(name string) bool {
+func (s *Sandbox) isVisible(name string) bool {
 	return s.lookup(name).access > None || s.table.above[name]
 }
 
@@ -299,8 +299,8 @@ func (s *Sandbox) anchors() []string {
 	for _, m := range s.mounts {
 		names = append(names, m.Target)
 	}
-	for _, o := range s.shared {
-		names = append(names, o.place)
+	for _, o := range s.overlaps {
+		names = append(names, o.location)
 	}
 	for _, l := range s.layers {
 		for _, limit := range l {
@@ -319,11 +319,11 @@ func (s *Sandbox) ruleAt(name string, m *mount) rule {
 		return rule{}
 	}
 	r := rule{mount: m, access: m.Access}
-	r.bind(m.bounds)
-	for _, o := range s.shared {
-		if o.in == m && within(o.place, name) {
+	r.addFileLimits(m.fileLimits)
+	for _, o := range s.overlaps {
+		if o.in == m && within(o.location, name) {
 			r.access = min(r.access, o.with.Access)
-			r.bind(o.with.bounds)
+			r.addFileLimits(o.with.fileLimits)
 		}
 	}
 	for _, l := range s.layers {
@@ -333,7 +333,7 @@ func (s *Sandbox) ruleAt(name string, m *mount) rule {
 }
 
 // listed joins names for a hint, as many as fit.
-func listed(names []string) string {
+func joinNames(names []string) string {
 	const most = 60
 	if len(names) == 0 {
 		return "nothing"

@@ -24,7 +24,7 @@ type Budget struct {
 	After string
 }
 
-func (b Budget) filled() Budget {
+func (b Budget) withDefaults() Budget {
 	b.Entries = cmp.Or(b.Entries, 1_000_000)
 	b.Bytes = cmp.Or(b.Bytes, 1<<30)
 	b.Results = cmp.Or(b.Results, 10_000)
@@ -91,11 +91,11 @@ func (s *Sandbox) Find(ctx context.Context, name, pattern string, b Budget) (Lis
 
 // collect walks and keeps what pick chooses.
 func (w *walker) collect(op, name string, pick Pick) (Listing, error) {
-	found := make([]firsts[Found], walkers())
+	found := make([]firstN[Found], walkers())
 	for i := range found {
-		found[i] = firsts[Found]{most: w.results, order: func(a, b Found) int { return strings.Compare(a.Path, b.Path) }}
+		found[i] = firstN[Found]{most: w.results, order: func(a, b Found) int { return strings.Compare(a.Path, b.Path) }}
 	}
-	w.visit = func(id int, p place, e Entry) bool {
+	w.visit = func(id int, p location, e Entry) bool {
 		keep, enter := pick(p.name, e)
 		if keep {
 			if here := join(p.name, e.Name); here > w.after {
@@ -105,14 +105,14 @@ func (w *walker) collect(op, name string, pick Pick) (Listing, error) {
 		if !enter || !e.IsDir() {
 			return false
 		}
-		folder := w.s.inside(p, e.Name).name
-		return w.ahead(folder) && found[id].wants(Found{Path: folder})
+		dir := w.s.childOf(p, e.Name).name
+		return w.hasNamesAfter(dir) && found[id].accepts(Found{Path: dir})
 	}
 	cut, err := w.walk(op, name)
 	if err != nil {
 		return Listing{}, err
 	}
-	list, more := joined(found)
+	list, more := mergeFirst(found)
 	if more && cut == "" {
 		cut = CutResults
 	}
@@ -120,8 +120,8 @@ func (w *walker) collect(op, name string, pick Pick) (Listing, error) {
 }
 
 // ahead reports whether anything below a directory comes after what is left out.
-func (w *walker) ahead(folder string) bool {
-	below := folder + "/"
+func (w *walker) hasNamesAfter(dir string) bool {
+	below := dir + "/"
 	return below > w.after || strings.HasPrefix(w.after, below)
 }
 
@@ -130,7 +130,7 @@ func (s *Sandbox) isFile(dir string, e Entry) bool {
 	if e.Type&fs.ModeSymlink == 0 {
 		return e.Type.IsRegular()
 	}
-	info, err := s.stat(want{op: "find", access: ReadOnly, bare: true}, join(dir, e.Name))
+	info, err := s.stat(request{op: "find", access: ReadOnly, noSuggestions: true}, join(dir, e.Name))
 	return err == nil && info.Mode().IsRegular()
 }
 
@@ -141,7 +141,7 @@ func (s *Sandbox) Sweep(ctx context.Context, before time.Time) (int, error) {
 	var swept atomic.Int64
 	w := s.newWalker(ctx, Budget{Entries: math.MaxInt, Time: math.MaxInt64})
 	w.temps = true
-	w.visit = func(_ int, p place, e Entry) bool {
+	w.visit = func(_ int, p location, e Entry) bool {
 		if !isTemp(e.Name) || !e.Type.IsRegular() || p.rule.access < ReadWrite || p.rule.noDelete {
 			return e.IsDir() && !isTemp(e.Name)
 		}
@@ -165,7 +165,7 @@ type walker struct {
 	s     *Sandbox
 	ctx   context.Context
 	stop  context.CancelCauseFunc
-	visit func(id int, p place, e Entry) (enter bool)
+	visit func(id int, p location, e Entry) (enter bool)
 	temps bool   // also visit unfinished files
 	top   string // the directory that the walk is in, once all links to it are followed
 
@@ -181,12 +181,12 @@ type walker struct {
 
 // A job is a directory to read, or a part of its entries to visit.
 type job struct {
-	p       place
+	p       location
 	entries []Entry
 }
 
 func (s *Sandbox) newWalker(ctx context.Context, b Budget) *walker {
-	b = b.filled()
+	b = b.withDefaults()
 	w := &walker{s: s, jobs: make(chan job), time: b.Time, results: max(1, b.Results), after: b.After}
 	w.ctx, w.stop = context.WithCancelCause(ctx)
 	w.entries.Store(int64(b.Entries))
@@ -198,7 +198,7 @@ func (s *Sandbox) newWalker(ctx context.Context, b Budget) *walker {
 func (c Cut) Error() string { return string(c) }
 
 // take takes n of what is left of a budget. What it cannot give ends the walk.
-func (w *walker) take(left *atomic.Int64, n int64, c Cut) bool {
+func (w *walker) spend(left *atomic.Int64, n int64, c Cut) bool {
 	if left.Add(-n) >= 0 {
 		return true
 	}
@@ -222,7 +222,7 @@ func (w *walker) walk(op, name string) (cut Cut, err error) {
 	timer := time.AfterFunc(w.time, func() { w.stop(CutTime) })
 	defer timer.Stop()
 	defer w.stop(nil) // the caller's context may live long
-	err = w.s.do(want{op: op, access: ReadOnly, folders: true}, name, func(p place) error {
+	err = w.s.do(request{op: op, access: ReadOnly, dirs: true}, name, func(p location) error {
 		entries, err := w.list(p)
 		if err != nil {
 			return err
@@ -277,11 +277,11 @@ func (w *walker) doJob(id int, j job, own []job) []job {
 		j.entries = j.entries[:part]
 	}
 	for _, e := range j.entries {
-		if w.ctx.Err() != nil || !w.take(&w.entries, 1, CutEntries) {
+		if w.ctx.Err() != nil || !w.spend(&w.entries, 1, CutEntries) {
 			return own
 		}
 		if enter := w.visit(id, j.p, e); enter && e.IsDir() {
-			own = w.offer(job{p: w.s.inside(j.p, e.Name)}, own)
+			own = w.offer(job{p: w.s.childOf(j.p, e.Name)}, own)
 		}
 	}
 	return own
@@ -313,10 +313,10 @@ func (w *walker) offer(j job, own []job) []job {
 }
 
 // list returns the entries of a directory that the walk may visit, never nil.
-func (w *walker) list(p place) ([]Entry, error) {
+func (w *walker) list(p location) ([]Entry, error) {
 	list, err := w.s.entriesAt(p, &w.unread)
 	if err == nil && w.temps {
-		disk, _ := w.s.onDisk(p)
+		disk, _ := w.s.readDir(p)
 		for _, e := range disk {
 			if isTemp(e.Name) {
 				list = append(list, e)

@@ -31,14 +31,14 @@ func (s *Sandbox) WriteProgram(name string, data []byte) (Info, error) {
 // read or write returned: otherwise it is ErrConflict and nothing is lost.
 func (s *Sandbox) WriteIf(name string, data []byte, v Version) (Info, error) {
 	if v.IsZero() {
-		return Info{}, &Error{Op: "write", Path: name, Code: ErrInvalid, Hint: "no version is given; read the file first"}
+		return Info{}, &Error{Op: "write", Path: name, Code: ErrInvalid, Hint: "the version is missing; read the file first"}
 	}
 	return s.write(name, bytes.NewReader(data), int64(len(data)), How{If: v})
 }
 
 // write writes content of size bytes.
 func (s *Sandbox) write(name string, content io.ReadSeeker, size int64, how How) (info Info, err error) {
-	err = s.do(want{op: "write", access: ReadWrite}, name, func(p place) error {
+	err = s.do(request{op: "write", access: ReadWrite}, name, func(p location) error {
 		info, err = s.put(p, content, size, how)
 		return err
 	})
@@ -49,8 +49,8 @@ func (s *Sandbox) write(name string, content io.ReadSeeker, size int64, how How)
 }
 
 // put writes content at p, and makes the directories above it.
-func (s *Sandbox) put(p place, content io.ReadSeeker, size int64, how How) (Info, error) {
-	if err := s.mayHold(p); err != nil {
+func (s *Sandbox) put(p location, content io.ReadSeeker, size int64, how How) (Info, error) {
+	if err := s.checkNewFile(p); err != nil {
 		return Info{}, err
 	}
 	most := int64(MaxCopy)
@@ -70,7 +70,7 @@ func (s *Sandbox) put(p place, content io.ReadSeeker, size int64, how How) (Info
 	}
 	attr, err := attempt()
 	if errors.Is(err, fs.ErrNotExist) && how.If.IsZero() {
-		if err = makeFolders(b, path.Dir(p.rel)); err == nil {
+		if err = makeDirs(b, path.Dir(p.rel)); err == nil {
 			attr, err = attempt()
 		}
 	}
@@ -80,18 +80,18 @@ func (s *Sandbox) put(p place, content io.ReadSeeker, size int64, how How) (Info
 // mayHold reports whether the place may hold a file of its name: no directory that
 // is always there, no suffix that is not allowed, and no new file with a name
 // that is not one everywhere.
-func (s *Sandbox) mayHold(p place) error {
-	if s.table.always[p.name] {
+func (s *Sandbox) checkNewFile(p location) error {
+	if s.table.permanent[p.name] {
 		return ErrIsDir
 	}
-	if err := p.admits(); err != nil {
+	if err := p.checkSuffix(); err != nil {
 		return err
 	}
-	return s.mayMake(p)
+	return s.checkNewName(p)
 }
 
 // mayMake reports whether the place may be made, as a file or a directory.
-func (s *Sandbox) mayMake(p place) error {
+func (s *Sandbox) checkNewName(p location) error {
 	if portablePath(p.rel) {
 		return nil
 	}
@@ -112,10 +112,10 @@ func portablePath(rel string) bool {
 
 // makeFolders makes the directory rel of a mount, and those above it where they
 // are missing.
-func makeFolders(b Backend, rel string) error {
+func makeDirs(b Backend, rel string) error {
 	err := b.Mkdir(rel)
 	if errors.Is(err, fs.ErrNotExist) && rel != "." {
-		if err = makeFolders(b, path.Dir(rel)); err == nil {
+		if err = makeDirs(b, path.Dir(rel)); err == nil {
 			err = b.Mkdir(rel)
 		}
 	}
@@ -127,14 +127,14 @@ func makeFolders(b Backend, rel string) error {
 
 // MakeDir makes a directory and those above it. One that is there already is fine.
 func (s *Sandbox) MakeDir(name string) error {
-	return s.do(want{op: "make", access: ReadWrite}, name, func(p place) error {
-		if err := s.mayMake(p); err != nil {
+	return s.do(request{op: "make", access: ReadWrite}, name, func(p location) error {
+		if err := s.checkNewName(p); err != nil {
 			return err
 		}
 		b := p.rule.mount.Backend
 		attr, err := s.attr(p)
 		if errors.Is(err, fs.ErrNotExist) {
-			if err := makeFolders(b, p.rel); err != nil {
+			if err := makeDirs(b, p.rel); err != nil {
 				return err
 			}
 			attr, err = b.Lstat(p.rel)
@@ -158,7 +158,7 @@ const MaxCopy = 4 << 30
 // Copy copies a file to a name that must not exist. Permission bits come along.
 func (s *Sandbox) Copy(from, to string) (Info, error) {
 	var info Info
-	err := s.do(want{op: "copy", access: ReadOnly}, from, func(p place) error {
+	err := s.do(request{op: "copy", access: ReadOnly}, from, func(p location) error {
 		f, err := s.open(p)
 		if err != nil {
 			return err

@@ -27,7 +27,7 @@ func MountsFromFlags(o Options, given []*explain.Mount) ([]session.Mount, error)
 			return nil, err
 		}
 		if !exists(source) && g.From != "" { // a misspelt name must not create a directory
-			return nil, &explain.MountError{Mount: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrNotFound, Hint: "the source folder does not exist; make it first"}}
+			return nil, &explain.MountError{Mount: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrNotFound, Hint: "the source directory does not exist; make it first"}}
 		}
 		if slices.ContainsFunc(list, func(f session.Mount) bool { return f.Target == g.Target }) {
 			return nil, &explain.MountError{Mount: g, Err: &sandbox.Error{Op: "mount", Path: g.Target, Code: sandbox.ErrExists, Hint: "two mounts at one target; give each its own"}}

@@ -341,7 +341,7 @@ func TestSandboxErrorNamesLine(t *testing.T) {
 	}
 	must(t, os.Remove(filepath.Join(w.env.Home, "npm")))
 	_, err = p.Sandbox(plain)
-	if want := "p.yaml:3: mount /cache: not_found; the source folder does not exist"; err == nil || err.Error() != want {
+	if want := "p.yaml:3: mount /cache: not_found; the source directory does not exist"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }

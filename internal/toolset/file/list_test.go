@@ -54,7 +54,7 @@ func TestListFiles(t *testing.T) {
 			}
 		}
 		contains(t, refused(t, g, "list_files", `{"path":"/bb"}`, sandbox.ErrNotFound), "list /bb", "there is /b")
-		contains(t, refused(t, g, "list_files", `{"path":"/a.md"}`, sandbox.ErrNotDir), "a file stands where a folder is needed")
+		contains(t, refused(t, g, "list_files", `{"path":"/a.md"}`, sandbox.ErrNotDir), "the path needs a directory where there is a file")
 	}
 }
 
@@ -340,8 +340,8 @@ func TestCursorAsShown(t *testing.T) {
 		contains(t, done(t, g, name, "{"+args+`,"cursor":`+quoted(cursor)+"}"), "note1000 ", "note1499 ")
 		contains(t, refused(t, g, name, "{"+args+`,"cursor":"\"x"}`, sandbox.ErrInvalid), "a cursor is what an earlier answer gave")
 	}
-	contains(t, refused(t, g, "read_file", `{"path":"\"/note0000 \\u2764\\ufe0f.txt\""}`, sandbox.ErrNotFound), "shown in quotes is given without them")
-	contains(t, refused(t, g, "edit_file", `{"path":"/\"note0000 \\u2764\\ufe0f.txt\"","edits":[{"old":"a","new":"b"}]}`, sandbox.ErrNotFound), "shown in quotes")
+	contains(t, refused(t, g, "read_file", `{"path":"\"/note0000 \\u2764\\ufe0f.txt\""}`, sandbox.ErrNotFound), "printed in quotes without them")
+	contains(t, refused(t, g, "edit_file", `{"path":"/\"note0000 \\u2764\\ufe0f.txt\"","edits":[{"old":"a","new":"b"}]}`, sandbox.ErrNotFound), "printed in quotes")
 }
 
 // TestSearchLarge tells of files that are too large to be searched.

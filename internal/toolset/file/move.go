@@ -205,7 +205,7 @@ func octal(mode fs.FileMode) string {
 // stays refuses what is there forever, so that nobody is asked about it.
 func stays(names tool.Names, op, name string) error {
 	if names.IsPermanent(name) {
-		return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "a mount stands here or below and stays; name something in it"}
+		return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "a mount is here or below, and cannot be moved or deleted; name something in it"}
 	}
 	return nil
 }
@@ -224,7 +224,7 @@ func vacant(files *sandbox.Sandbox, op, from, to string) error {
 		return &sandbox.Error{Op: op, Path: to, Code: sandbox.ErrExists,
 			Hint: "it is a folder; to put it in there name the file: " + sandbox.Shown(path.Join(to, path.Base(from)))}
 	}
-	hint := "nothing is overwritten unasked; choose another name"
+	hint := "it is not overwritten; choose another name"
 	if op == string(tool.Move) { // who may move may delete
 		hint += ", or delete_file it first"
 	}

@@ -53,7 +53,7 @@ func reader(name, description string) tool.Tool {
 func locateFile(names tool.Names, name string) (string, error) {
 	at, err := names.Locate("read", name, sandbox.ReadOnly, false)
 	if err == nil && !names.CanRead(at) {
-		return "", &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrIsDir, Hint: "it is a folder; list it, or name a file in it"}
+		return "", &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrIsDir, Hint: "it is a directory; list it, or name a file in it"}
 	}
 	return at, err
 }
