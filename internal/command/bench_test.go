@@ -9,10 +9,10 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// line200 is an ordinary line of 200 bytes.
+// line200 is an ordinary line of about 200 bytes.
 const line200 = `cd src && git status --short | grep -v '^??' | head -n 20; for f in $(git ls-files '*.go'); do wc -l "$f"; done 2>&1 | sort -n | tail -n 5; timeout 60 rg -n 'TODO|FIXME' --glob '*.go' . | sort -u | wc`
 
-// BenchmarkTable prints what judging costs. `make bench` runs it.
+// BenchmarkTable prints how long judging a line takes. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
 	t := benchtable.Peers(os.Stdout)
 	layer := rulesOf("yes <read_only>", "yes <build>", "no git push", "ask git", "no rm", "no rm -rf", "yes npm run *", "ask curl", "no default")
@@ -27,6 +27,7 @@ func BenchmarkTable(b *testing.B) {
 	b.SkipNow() // the table is the result
 }
 
+// BenchmarkJudge measures one ordinary line against the ready-made sets.
 func BenchmarkJudge(b *testing.B) {
 	rules := NewRules(policy.Shell{}.With(ready()))
 	b.ReportAllocs()

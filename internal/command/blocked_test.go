@@ -8,8 +8,9 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// A line that could run what a rule blocks is blocked, in every spelling, whether the rest
-// is preApproved, asks or has no rule.
+// TestC6BlockedInEverySpelling checks that a line is blocked if it could run a blocked
+// command, in every spelling. This holds whether other commands are allowed, ask or have
+// no rule.
 func TestC6BlockedInEverySpelling(t *testing.T) {
 	removes := []string{
 		"rm -rf d", "rm -Rf d", "rm -fR d", "rm -R -f d", "rm --recursive --force d", "rm --rec --fo d", "rm --r --f d", "rm -r --force d", "rm d -rf",
@@ -59,6 +60,7 @@ func TestC6BlockedInEverySpelling(t *testing.T) {
 	}
 }
 
+// TestC6BlockedSubcommands checks that rules for subcommands and options block every spelling of them.
 func TestC6BlockedSubcommands(t *testing.T) {
 	for pattern, lines := range map[string][]string{
 		"git push": {"git push", "git-push", "/usr/lib/git-core/git-push x", "git -C x push", "git -c a=b push", "git --git-dir x push", "git --no-pager push", "git $x", "git \"$x\" origin", "git p",
@@ -83,7 +85,7 @@ func TestC6BlockedSubcommands(t *testing.T) {
 	}
 }
 
-// Work that a rule does not speak of continues.
+// TestC6OthersPass checks that blocking rules do not stop ordinary commands.
 func TestC6OthersPass(t *testing.T) {
 	rules := rulesOf("yes default", "no rm -rf", "no git push --force", "no git push", "no npm publish")
 	for _, line := range []string{
@@ -99,13 +101,13 @@ func TestC6OthersPass(t *testing.T) {
 			t.Errorf("%q: got %s: %s", line, got, j.Verdicts[max(0, j.Decides())].Why)
 		}
 	}
-	// A rule of one's own allows code that golem cannot read; a default does not.
+	// The user's own rule allows code that golem cannot read; a default does not.
 	for rule, want := range map[string]string{"yes python3 -c": "yes python3 -c", "yes python3": "yes python3", "ask python3 -c": "ask python3 -c", "yes other": "no rm", "yes *": "no rm"} {
 		if got := verdict("python3 -c 'print(1)'", rulesOf(rule, "no rm")); got != want {
 			t.Errorf("%s: got %s, want %s", rule, got, want)
 		}
 	}
-	// Where nothing is blocked nothing changes.
+	// Without a blocking rule such lines stay allowed.
 	for _, line := range []string{"$x y", "python3 -c 'print(1)'", "sh < f", "git x", strings.Repeat("true;", 2000) + "rm -rf d"} {
 		if got := verdict(line, rulesOf("yes default")); got != "yes default" {
 			t.Errorf("%.40q: got %s", line, got)
@@ -113,7 +115,7 @@ func TestC6OthersPass(t *testing.T) {
 	}
 }
 
-// No line takes long to judge.
+// TestC6Judging checks that no line takes longer than three seconds to judge.
 func TestC6Judging(t *testing.T) {
 	rules := rulesOf("yes default", "no rm -rf", "no git push --force")
 	for _, word := range []string{"rm ", "'a b' ", "git-", "x=y=z ", "-a'b c' ", "\"sh -c 'x y'\" ", "$x ", "foo 'foo x';"} {

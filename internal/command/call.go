@@ -7,92 +7,91 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// call reads a simple command. Input is what it is given to read in the line
-// itself.
-func (r *reader) call(c *syntax.CallExpr, input *Word) {
+// readCall reads a simple command. Input is the text that the line itself gives it on stdin,
+// nil if there is none.
+func (r *reader) readCall(c *syntax.CallExpr, input *Word) {
 	p := Part{Text: r.text(c), Words: make([]Word, 0, len(c.Args))}
 	for _, a := range c.Assigns {
-		p.Assigns = append(p.Assigns, r.assign(a))
+		p.Assigns = append(p.Assigns, r.readAssign(a))
 	}
 	for _, w := range c.Args {
-		p.Words = append(p.Words, r.word(w))
+		p.Words = append(p.Words, r.readWord(w))
 	}
 	if len(p.Words) == 0 {
-		r.bare(p)
+		r.readAssigns(p)
 		return
 	}
-	r.run(p, input)
+	r.readCommand(p, input)
 }
 
-// bare reads assignments without a command. They last.
-func (r *reader) bare(p Part) {
+// readAssigns reads assignments without a command. They stay set for the rest of the line.
+func (r *reader) readAssigns(p Part) {
 	for _, a := range p.Assigns {
-		r.sets(a.Name, p.Text)
+		r.addVariable(a.Name, p.Text)
 	}
 	p.Plain, p.Assigns = true, nil
 	r.add(p)
 }
 
-// changers are builtins that change how what comes after them is read, found or
-// started.
-var changers = []string{"alias", "bind", "complete", "declare", "enable", "export", "hash", "local", "readonly", "shopt", "typeset", "unalias"}
+// shellChangers are builtins that change how the shell reads, finds or starts later commands.
+var shellChangers = []string{"alias", "bind", "complete", "declare", "enable", "export", "hash", "local", "readonly", "shopt", "typeset", "unalias"}
 
-// others are programs that run a command as somebody else, or elsewhere.
-var others = []string{"sudo", "doas", "su", "pkexec", "runuser", "chroot", "nsenter", "unshare", "ssh"}
+// elsewherePrograms are programs that run a command as another user, or in another place.
+var elsewherePrograms = []string{"sudo", "doas", "su", "pkexec", "runuser", "chroot", "nsenter", "unshare", "ssh"}
 
-// run reads a command by its words.
-func (r *reader) run(p Part, input *Word) {
+// readCommand reads a command, with a special case for each program that runs other commands.
+func (r *reader) readCommand(p Part, input *Word) {
 	n := name(p.Words)
 	switch {
 	case n == "":
 		p.Unknown = "what it runs is not known before it runs"
 		r.add(p)
 	case isShell(n):
-		r.shell(p, input)
+		r.readShell(p, input)
 	case n == "eval":
-		r.eval(p)
+		r.readEval(p)
 	case n == "trap":
-		r.trap(p)
+		r.readTrap(p)
 	case n == "." || n == "source":
 		p.Unknown = "it runs a file as part of this line"
 		r.add(p)
 	case n == "find":
-		r.find(p)
+		r.readFind(p)
 	case n == "xargs":
-		r.xargs(p)
+		r.readXargs(p)
 	case n == "git":
-		r.git(p)
-	case slices.Contains(others, n):
-		r.other(p)
+		r.readGit(p)
+	case slices.Contains(elsewherePrograms, n):
+		r.readElsewhere(p)
 	default:
 		if w, ok := runners[n]; ok {
-			r.runner(p, w)
+			r.readRunner(p, w)
 			return
 		}
-		if slices.Contains(changers, n) {
-			p.Unknown = "it changes how the commands after it are read, found or started"
+		if slices.Contains(shellChangers, n) {
+			p.Unknown = "it changes how the shell reads, finds or starts later commands"
 		}
 		r.add(p)
 	}
 }
 
-// inner reads the command that a program runs.
-func (r *reader) inner(way string, p Part, words []Word, assigns []Assign) {
-	r.under(way, func() {
-		r.run(Part{Text: join(words), Words: words, Assigns: append(slices.Clip(p.Assigns), assigns...)}, nil)
+// readInner reads the command that a program runs.
+func (r *reader) readInner(way string, p Part, words []Word, assigns []Assign) {
+	r.readVia(way, func() {
+		r.readCommand(Part{Text: join(words), Words: words, Assigns: append(slices.Clip(p.Assigns), assigns...)}, nil)
 	})
 }
 
-// other reads a command that is run as somebody else. It is not understood; the
-// command in it is looked at for rules that hold it back.
-func (r *reader) other(p Part) {
+// readElsewhere reads a command that runs as another user. The part counts as not understood. The
+// command in it is still read, because restricting rules apply to it.
+func (r *reader) readElsewhere(p Part) {
 	n := name(p.Words)
-	p.Unknown = n + " runs it as somebody else, or elsewhere"
+	p.Unknown = n + " runs it as another user or in another place"
 	r.add(p)
 	for i := 1; i < len(p.Words); i++ {
 		if w := p.Words[i]; w.Literal && w.Text != "" && w.Text[0] != '-' && !strings.Contains(w.Text, "=") {
-			r.inner(n, p, p.Words[i:], nil)
-			// Behind an option it may be that option's value.
+			r.readInner(n, p, p.Words[i:], nil)
+			// After an option, the word may be the value of that option.
 			if !p.Words[i-1].mayBeOption() {
 				return
 			}

@@ -1,15 +1,14 @@
-// Package command looks at a command line of bash without running it. [Parse]
-// takes it apart into the commands that it runs, each with its words; [Rules]
-// hold these against the rules of a grant, one by one, and the line is allowed
-// only if each of them is.
+// Package command judges a bash command line without running it. [Parse] splits the line
+// into the commands that it runs, each with its words. [Rules] check these commands one
+// by one against the rules of a grant. The line is allowed only if each command is.
 //
-// A rule matches words, never the beginning of a text. Programs that only run
-// another one (env, timeout, xargs, sh -c, find -exec) are looked through: what
-// counts is what they run. What is not understood is said to be so, with the
-// reason, and no rule lets it pass but one for everything.
+// A rule matches whole words, never a prefix of the text. For a program that only runs
+// another one (env, timeout, xargs, sh -c, find -exec), the rules apply to the command it
+// runs. If the package does not understand a command, it reports why. Then only a rule
+// for all commands can allow it.
 //
-// This saves questions. It is not the boundary: a program that may be run does
-// what it likes, within the jail.
+// This package saves approvals. It does not confine anything: an allowed program can do
+// whatever the jail allows.
 //
-// The package is pure. It reads no file and starts nothing.
+// The package is pure. It reads no files and starts no programs.
 package command

@@ -5,8 +5,8 @@ import (
 	"strings"
 )
 
-// find looks at the commands that find runs on what it finds.
-func (r *reader) find(p Part) {
+// readFind reads the commands that find runs on its results.
+func (r *reader) readFind(p Part) {
 	var inner [][]Word
 	var ways []string
 	own := p.Words[:1:1]
@@ -22,11 +22,11 @@ func (r *reader) find(p Part) {
 			end++
 		}
 		if slices.ContainsFunc(p.Words, func(w Word) bool { return w.splits }) || end == len(p.Words) {
-			p.Unknown = "where the command of " + w.Text + " ends is not known"
+			p.Unknown = "golem cannot tell where the command of " + w.Text + " ends"
 		}
 		words := slices.Clone(p.Words[i+1 : end])
 		for k, w := range words {
-			words[k] = w.without(literal("{}"), "./") // a path never looks like an option
+			words[k] = w.withPlaceholder(literal("{}"), "./") // the path starts with ./, so it never looks like an option
 		}
 		if len(words) > 0 {
 			inner, ways = append(inner, words), append(ways, "find "+w.Text)
@@ -38,13 +38,13 @@ func (r *reader) find(p Part) {
 	}
 	r.add(p)
 	for i, words := range inner {
-		r.inner(ways[i], p, words, nil)
+		r.readInner(ways[i], p, words, nil)
 	}
 }
 
-// git takes away the options that stand before git's subcommand. Some of them
-// make git run what the line says: then it is not understood.
-func (r *reader) git(p Part) {
+// readGit removes the options before git's subcommand. With some of these options git can run
+// other programs; then the part counts as not understood.
+func (r *reader) readGit(p Part) {
 	own := p.Words[:1:1]
 	at := 1
 	for ; at < len(p.Words); at++ {
@@ -59,7 +59,7 @@ func (r *reader) git(p Part) {
 		case w.is("--no-pager", "-P", "--no-optional-locks", "--no-replace-objects", "--literal-pathspecs", "--no-literal-pathspecs",
 			"--glob-pathspecs", "--noglob-pathspecs", "--icase-pathspecs", "--no-lazy-fetch", "--no-advice"):
 			continue
-		case w.is("-C") && at+1 < len(p.Words) && p.Words[at+1].one():
+		case w.is("-C") && at+1 < len(p.Words) && p.Words[at+1].isOne():
 			at++
 			continue
 		case w.is("--version", "--help", "-v", "-h", "--html-path", "--man-path", "--info-path"):

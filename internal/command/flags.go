@@ -6,11 +6,11 @@ import (
 	"strings"
 )
 
-// sameFlags are spellings of one option, for every program: a rule that holds one back
-// holds all of them back.
+// sameFlags lists spellings of one option that are the same for every program. A rule
+// that restricts one spelling restricts all of them.
 var sameFlags = [][]string{{"-r", "-R", "--recursive"}, {"-f", "--force"}}
 
-// ownFlags are spellings of one option of a program, which do not begin with the same
+// ownFlags lists, by program, spellings of one option that do not start with the same
 // letter.
 var ownFlags = map[string][][]string{
 	"curl":    {{"-X", "--request"}, {"-T", "--upload-file"}, {"-K", "--config"}, {"-k", "--insecure"}, {"-x", "--proxy"}, {"-F", "--form"}},
@@ -22,7 +22,7 @@ var ownFlags = map[string][][]string{
 	"git":     {{"-D", "--delete"}, {"-n", "--no-verify"}},
 }
 
-// spellings returns the options that mean the same as one for a program.
+// spellings returns the options that mean the same as flag for a program.
 func spellings(program, flag string) []string {
 	list := []string{flag}
 	for _, table := range [][][]string{ownFlags[program], sameFlags} {
@@ -35,14 +35,14 @@ func spellings(program, flag string) []string {
 	return list
 }
 
-// hasFlag reports whether a command has an option: a long one also with a value or
-// shortened, letters also together with others or apart, both also by another name.
-// Maybe is true where it could have it: a word is not known, or an option that is not
-// known here begins with the same letter.
+// hasFlag reports whether a command has an option. It finds a long option with a value or
+// shortened, and single letters combined or separate. It knows other spellings of both.
+// Maybe is true if the command could have the option: a word is not known, or an option
+// that this package does not know starts with the same letter.
 func hasFlag(words []Word, flag string) (sure, maybe bool) {
 	program := path.Base(words[0].Text)
 	args := words[1:]
-	if !strings.HasPrefix(flag, "--") && len(flag) <= 4 { // letters; a longer one is a word, such as -delete
+	if !strings.HasPrefix(flag, "--") && len(flag) <= 4 { // single letters; a longer one is a word, such as -delete
 		sure, maybe = true, true
 		for _, letter := range flag[1:] {
 			is, could := hasSpelling(program, args, "-"+string(letter))
@@ -55,7 +55,7 @@ func hasFlag(words []Word, flag string) (sure, maybe bool) {
 	for _, w := range args {
 		sure = sure || w.Literal && w.Text == flag
 		maybe = maybe || !w.Literal && w.mayBeOption()
-		// A refspec with a plus is a push by force.
+		// A refspec that starts with a plus is a forced push.
 		if sub := words[1]; program == "git" && sub.is("push") && slices.Contains(spellings("git", flag), "--force") {
 			sure = sure || w.Literal && len(w.Text) > 1 && w.Text[0] == '+'
 			maybe = maybe || !w.Literal && w.begins == ""
@@ -64,7 +64,7 @@ func hasFlag(words []Word, flag string) (sure, maybe bool) {
 	return sure, maybe
 }
 
-// hasSpelling reports whether one option is among words, in any spelling.
+// hasSpelling reports whether words contain the option in any spelling.
 func hasSpelling(program string, words []Word, flag string) (sure, maybe bool) {
 	all := spellings(program, flag)
 	for _, w := range words {
@@ -82,14 +82,14 @@ func hasSpelling(program string, words []Word, flag string) (sure, maybe bool) {
 				sure = sure || !strings.HasPrefix(key, "--") && strings.Contains(w.Text, is[1:])
 			}
 		}
-		maybe = maybe || len(all) == 1 && alike(flag, key)
+		maybe = maybe || len(all) == 1 && mayBeSameOption(flag, key)
 	}
 	return sure, maybe
 }
 
-// alike reports whether a long and a short option could be the same: they begin with the
-// same letter.
-func alike(a, b string) bool {
+// mayBeSameOption reports whether a long and a short option could be the same: the short one
+// contains the first letter of the long one.
+func mayBeSameOption(a, b string) bool {
 	if strings.HasPrefix(b, "--") {
 		a, b = b, a
 	}

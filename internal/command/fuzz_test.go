@@ -11,11 +11,10 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// FuzzJudge holds verdicts against checks that are dumber than the judge: a line
-// that passes by the ready-made sets has only commands in it that are in them,
-// wherever a walk over its whole syntax finds one; it passes printed back, too;
-// what it writes is said; and outside of quotes nothing in its bytes runs a
-// command or writes a file that is not among its parts.
+// FuzzJudge compares verdicts with checks that are simpler than the judge. A line that
+// the ready-made sets allow contains only commands of these sets, wherever a walk over
+// its syntax finds one. It stays allowed when it is printed back. Its writes are
+// reported. Outside quotes, none of its bytes run a command that is not among its parts.
 func FuzzJudge(f *testing.F) {
 	for _, file := range []string{"testdata/bypasses.txt", "testdata/ordinary.txt"} {
 		for _, line := range lines(f, file) {
@@ -36,31 +35,31 @@ func FuzzJudge(f *testing.F) {
 		if !passes(j) {
 			return
 		}
-		d := dumb{T: t, line: line}
+		d := simpleCheck{T: t, line: line}
 		d.script(line, syntax.LangBash)
 		if d.writes > 0 && len(j.Writes) == 0 {
-			t.Fatalf("%q passes, and says of no file that it writes it", line)
+			t.Fatalf("%q passes, and reports no writes", line)
 		}
 		d.bytes(line, j)
 		d.again(rules)
 	})
 }
 
-// passes reports whether every part of a line is allowed.
+// passes reports whether a line is allowed.
 func passes(j Judgement) bool {
 	rule, ok := j.Consent()
 	return ok && rule.Approval == policy.PreApproved
 }
 
-// dumb is a check that knows no rule but which programs there are.
-type dumb struct {
+// A simpleCheck knows no rules, only the names of allowed programs.
+type simpleCheck struct {
 	*testing.T
 	line   string
 	writes int
 }
 
-// script looks at every command of a script, wherever it is.
-func (d *dumb) script(text string, lang syntax.LangVariant) {
+// script checks every command of a script.
+func (d *simpleCheck) script(text string, lang syntax.LangVariant) {
 	file, err := syntax.NewParser(syntax.Variant(lang)).Parse(strings.NewReader(text), "")
 	if err != nil {
 		d.Fatalf("%q passes, and is no script: %v", d.line, err)
@@ -83,7 +82,7 @@ func (d *dumb) script(text string, lang syntax.LangVariant) {
 	}
 }
 
-// known are the programs that may be in a line that passes.
+// known reports whether an allowed line may contain the program.
 func known(n string) bool {
 	_, runs := runners[n]
 	for _, set := range Sets() {
@@ -92,9 +91,8 @@ func known(n string) bool {
 	return runs || slices.Contains([]string{"sh", "bash", "dash", "ash", "eval", "trap", "xargs"}, n)
 }
 
-// call looks at one command: its name, and every word of it that could be one,
-// where a program runs it.
-func (d *dumb) call(c *syntax.CallExpr) {
+// call checks the name of one command, and the commands or scripts in its words.
+func (d *simpleCheck) call(c *syntax.CallExpr) {
 	var words []string
 	for _, w := range c.Args {
 		words = append(words, plainText(w))
@@ -109,7 +107,7 @@ func (d *dumb) call(c *syntax.CallExpr) {
 		for ; at < len(words) && strings.HasPrefix(words[at], "-"); at++ {
 			script = script || strings.Contains(words[at], "c")
 			if strings.HasSuffix(words[at], "o") {
-				at++ // its value
+				at++ // the value of the option
 			}
 		}
 		if script && at < len(words) {
@@ -122,7 +120,7 @@ func (d *dumb) call(c *syntax.CallExpr) {
 	case "find":
 		for i, w := range words {
 			if strings.HasPrefix(w, "-ok") {
-				break // all up to its end is of it
+				break // the rest may be the command of -ok
 			}
 			if w == "-exec" || w == "-execdir" {
 				d.runs(words[i+1:])
@@ -132,14 +130,14 @@ func (d *dumb) call(c *syntax.CallExpr) {
 	}
 }
 
-// runs looks at the name of a command that a program runs.
-func (d *dumb) runs(words []string) {
+// runs checks the name of a command that a program runs.
+func (d *simpleCheck) runs(words []string) {
 	if len(words) > 0 && !known(strings.TrimPrefix(strings.TrimPrefix(words[0], "/usr"), "/bin/")) {
 		d.Fatalf("%q passes, and runs %q", d.line, words)
 	}
 }
 
-// plainText returns the letters of a word, without its quotes.
+// plainText returns the text of a word without quotes.
 func plainText(w *syntax.Word) string {
 	var b strings.Builder
 	for _, p := range w.Parts {
@@ -159,7 +157,7 @@ func plainText(w *syntax.Word) string {
 	return b.String()
 }
 
-func (d *dumb) redirect(r *syntax.Redirect) {
+func (d *simpleCheck) redirect(r *syntax.Redirect) {
 	switch r.Op {
 	case syntax.RdrOut, syntax.AppOut, syntax.RdrInOut, syntax.RdrClob, syntax.RdrAll, syntax.AppAll:
 		if to := plainText(r.Word); !strings.HasPrefix(to, "/dev/") {
@@ -168,8 +166,8 @@ func (d *dumb) redirect(r *syntax.Redirect) {
 	}
 }
 
-// bytes looks for what runs commands outside of quotes.
-func (d *dumb) bytes(line string, j Judgement) {
+// bytes looks for substitutions outside quotes that are not among the parts.
+func (d *simpleCheck) bytes(line string, j Judgement) {
 	bare := unquoted(line)
 	for _, none := range []string{"$((", "$$", "$()", "$(<", "<()", ">()", "``"} {
 		bare = strings.ReplaceAll(bare, none, "")
@@ -188,8 +186,8 @@ func (d *dumb) bytes(line string, j Judgement) {
 	}
 }
 
-// unquoted returns a line with a dot in place of quotes and what stands in
-// single ones or behind a backslash.
+// unquoted returns a line in which a dot replaces quotes, text in single quotes, and
+// characters after a backslash.
 func unquoted(line string) string {
 	var b strings.Builder
 	single, double := false, false
@@ -213,15 +211,15 @@ func unquoted(line string) string {
 	return b.String()
 }
 
-// again judges the line as a printer writes it.
-func (d *dumb) again(rules Rules) {
+// again judges the line as the printer of the syntax package writes it.
+func (d *simpleCheck) again(rules Rules) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(d.line), "")
 	if err != nil {
 		d.Fatal(err)
 	}
 	var printed bytes.Buffer
 	if err := syntax.NewPrinter().Print(&printed, file); err != nil {
-		return // it cannot print all that it reads
+		return // the printer cannot print everything that the parser reads
 	}
 	if _, err := syntax.NewParser().Parse(bytes.NewReader(printed.Bytes()), ""); err != nil {
 		return

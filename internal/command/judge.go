@@ -6,14 +6,14 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// Rules are those of a grant, ready to judge command lines by.
+// Rules judge command lines by the rules of a grant.
 type Rules struct{ layers []layer }
 
-// A layer is the rules of one who had a say.
+// A layer holds the rules of one source, such as the user or a worker.
 type layer struct {
 	rules []rule
 	sets  []policy.ShellRule
-	rest  *policy.ShellRule // for what no other rule speaks of, nil where there is none
+	rest  *policy.ShellRule // for commands that no other rule matches; nil if there is none
 }
 
 type rule struct {
@@ -21,8 +21,8 @@ type rule struct {
 	pattern Pattern
 }
 
-// NewRules returns rules to judge by. A rule that cannot be meant holds
-// everything back that it could be about.
+// NewRules prepares the rules of s. If a pattern is not valid, its rule blocks every
+// command that no other rule matches.
 func NewRules(s policy.Shell) Rules {
 	var r Rules
 	for _, from := range s.Layers {
@@ -40,8 +40,8 @@ func NewRules(s policy.Shell) Rules {
 			case why != "":
 				is.Approval = policy.Blocked
 				l.rest = &is
-			case pattern.everything():
-				l.rest = least(l.rest, is)
+			case pattern.matchesAll():
+				l.rest = pickFallback(l.rest, is)
 			default:
 				l.rules = append(l.rules, rule{is, pattern})
 			}
@@ -51,36 +51,37 @@ func NewRules(s policy.Shell) Rules {
 	return r
 }
 
-// least returns the rule for everything: what is written as one counts before
-// the default, and the stricter of two.
-func least(is *policy.ShellRule, other policy.ShellRule) *policy.ShellRule {
+// pickFallback returns the rule for all commands. A rule with the pattern * wins over the
+// default. Of two such rules, the stricter one wins.
+func pickFallback(is *policy.ShellRule, other policy.ShellRule) *policy.ShellRule {
 	if is != nil && is.Pattern == "*" && is.Approval <= other.Approval {
 		return is
 	}
 	return &other
 }
 
-// A Judgement says what rules make of a command line.
+// A Judgement is the result of judging a command line.
 type Judgement struct {
 	Line
-	Verdicts []Verdict // of the parts, in their order
-	Ruled    bool      // there are rules
+	Verdicts []Verdict // one per part, in the same order
+	Ruled    bool      // the grant has rules
 }
 
-// A Verdict is what rules say of a part.
+// A Verdict is the result of the rules for one part.
 type Verdict struct {
-	// Said is false where no rule speaks of it: then the default of commands holds.
+	// Said is false if no rule matches the part. Then the default for commands applies.
 	Said    bool
 	Consent policy.Approval
-	Rule    policy.ShellRule // the one that decides
-	// Unsure is true where the rule blocks what the part could be: its words do not say.
+	Rule    policy.ShellRule // the rule that decides
+	// Unsure is true if the rule restricts the part only because the part could be the
+	// command that the rule names.
 	Unsure bool
-	Why    string // what keeps a rule that is near from letting it pass
+	Why    string // why a rule that nearly matches does not allow the part, or why the part is not understood
 }
 
-// Judge judges a command line. In each layer the longest rule that matches
-// decides about a part, a rule of one's own before a ready-made set; among
-// layers the least consent does.
+// Judge judges a command line. In each layer the longest matching rule decides about a
+// part. A rule with a pattern wins over a ready-made set. Across layers the strictest
+// approval wins.
 func (r Rules) Judge(line string) Judgement {
 	j := Judgement{Line: Parse(line), Ruled: len(r.layers) > 0}
 	alone := !slices.ContainsFunc(j.Parts, func(p Part) bool { return !p.Plain && !p.Runs })
@@ -113,13 +114,13 @@ func or(a, b string) string {
 	return b
 }
 
-// judge says what a layer makes of a part. What runs no program of its own needs
-// no rule, unless there is nothing else in the line.
+// judge returns the verdict of a layer for a part. A part that runs no program of its own
+// needs no rule, unless the line has only such parts.
 func (l layer) judge(p Part, alone bool) Verdict {
 	best := Verdict{Consent: policy.PreApproved}
 	rank := -1
 	if !p.Plain {
-		best, rank = l.longest(p)
+		best, rank = l.findLongest(p)
 	}
 	if !best.Said && !(p.Plain || p.Runs) && p.Unknown == "" {
 		for _, s := range l.sets {
@@ -135,20 +136,21 @@ func (l layer) judge(p Part, alone bool) Verdict {
 		best = Verdict{Said: true, Consent: l.rest.Approval, Rule: *l.rest, Why: best.Why}
 	}
 	if !p.Plain && best.Consent > policy.Blocked {
-		best = l.could(p, best, rank)
+		best = l.restrictPossible(p, best, rank)
 	}
 	return best
 }
 
-// longest returns what the longest rule says that matches a part for certain.
-func (l layer) longest(p Part) (Verdict, int) {
+// findLongest returns the verdict of the longest rule that certainly matches a part, and the
+// rank of that rule.
+func (l layer) findLongest(p Part) (Verdict, int) {
 	best, rank := Verdict{Consent: policy.PreApproved}, -1
 	for _, r := range l.rules {
 		now := r.pattern.rank()
 		ok, why := false, ""
 		switch {
 		case r.Approval < policy.PreApproved:
-			ok, _ = r.pattern.holds(p)
+			ok, _ = r.pattern.restricts(p)
 		case p.Runs || p.Unknown != "":
 		default:
 			ok, why = r.pattern.passes(p)
@@ -163,19 +165,21 @@ func (l layer) longest(p Part) (Verdict, int) {
 	return best, rank
 }
 
-// could applies rules that hold back to a part that they could match. A rule that blocks
-// blocks it: no approval allows what nobody can judge. A rule that asks makes it ask.
-func (l layer) could(p Part, best Verdict, rank int) Verdict {
+// restrictPossible applies restricting rules to a part that they could match. A blocking rule blocks
+// the part: nobody can approve what nobody can judge. A rule that asks makes the part
+// ask.
+func (l layer) restrictPossible(p Part, best Verdict, rank int) Verdict {
 	for _, consent := range []policy.Approval{policy.Blocked, policy.Ask} {
 		for _, r := range l.rules {
 			if r.Approval != consent || best.Consent <= consent || r.pattern.rank() <= rank {
 				continue
 			}
-			_, possible := r.pattern.holds(p)
+			_, possible := r.pattern.restricts(p)
 			reason := p.Unknown
 			if !possible {
-				// Code in another language counts only for rules that block: python -c would always ask.
-				reason = r.pattern.hides(p, rank >= 0 || consent == policy.Ask)
+				// Code in another language counts only for blocking rules. Otherwise
+				// python -c would always ask.
+				reason = r.pattern.explainHidden(p, rank >= 0 || consent == policy.Ask)
 				possible = reason != ""
 			}
 			if possible {
@@ -190,13 +194,13 @@ func (l layer) could(p Part, best Verdict, rank int) Verdict {
 	return best
 }
 
-// Decides returns the part that decides about the line: the first with the
-// least consent, one of which no rule speaks before one that may pass. It is
-// negative where there is none.
+// Decides returns the index of the part that decides about the line: the first one with
+// the strictest verdict. A part without a rule counts as stricter than an allowed one.
+// The index is negative if no part counts.
 func (j Judgement) Decides() int {
 	at := -1
 	for i, v := range j.Verdicts {
-		if !j.counts(i) {
+		if !j.hasSay(i) {
 			continue
 		}
 		if at < 0 || v.order() < j.Verdicts[at].order() {
@@ -206,12 +210,12 @@ func (j Judgement) Decides() int {
 	return at
 }
 
-// counts reports whether a part has a say in the verdict.
-func (j Judgement) counts(i int) bool {
+// hasSay reports whether a part counts in the decision about the line.
+func (j Judgement) hasSay(i int) bool {
 	return j.Verdicts[i].Said || !j.Parts[i].Plain && !j.Parts[i].Runs
 }
 
-// order is the order of strictness: blocked, asks, unsaid, passes.
+// order sorts verdicts by strictness: blocked, ask, no rule, allowed.
 func (v Verdict) order() int {
 	switch {
 	case !v.Said:
@@ -222,9 +226,8 @@ func (v Verdict) order() int {
 	return int(v.Consent)
 }
 
-// Consent returns the rule that the judgement is for a grant's consent to run
-// the line, if it says anything beyond the default: where a part is left to that,
-// only what is stricter.
+// Consent returns the judgement as a rule for running the line. It returns false if the
+// default for commands decides.
 func (j Judgement) Consent() (policy.Rule, bool) {
 	at := j.Decides()
 	if at < 0 || !j.Verdicts[at].Said {
@@ -234,12 +237,12 @@ func (j Judgement) Consent() (policy.Rule, bool) {
 	return policy.Rule{Verb: policy.Run, Approval: v.Consent, From: v.Rule.From}, true
 }
 
-// Matches reports whether a rule alone matches a line, and why or why not: one
-// that lets pass lets all of it pass, one that holds back finds in it what it
-// holds back.
+// Matches reports whether a single rule matches a line, and explains the result. A rule
+// that allows must match every command of the line. A rule that restricts must match one
+// of them.
 func Matches(is policy.ShellRule, line string) (bool, string) {
 	if is.Approval < policy.PreApproved && is.Use == "" {
-		return found(is.Pattern, line)
+		return findPattern(is.Pattern, line)
 	}
 	j := NewRules(policy.Shell{}.With(policy.ShellLayer{NoDefault: true, Rules: []policy.ShellRule{is}})).Judge(line)
 	at := j.Decides()
@@ -256,21 +259,22 @@ func Matches(is policy.ShellRule, line string) (bool, string) {
 	return false, text + " is another command"
 }
 
-// found reports whether what a pattern holds back is in a line, and where.
-func found(text, line string) (bool, string) {
+// findPattern reports whether a restricting pattern matches a command of the line, and which
+// one.
+func findPattern(text, line string) (bool, string) {
 	pattern, why := NewPattern(text, false)
 	if why != "" {
 		return false, why
 	}
 	for _, p := range Parse(line).Parts {
-		if certain, _ := pattern.holds(p); certain || pattern.everything() {
+		if certain, _ := pattern.restricts(p); certain || pattern.matchesAll() {
 			return true, shorten(p.Text) + " does"
 		}
 	}
 	return false, "no command in it begins with these words"
 }
 
-// shorten returns a text as it stands in a sentence.
+// shorten cuts a text to a length that fits into a sentence.
 func shorten(text string) string {
 	const most = 60
 	if shown := []rune(text); len(shown) > most {

@@ -8,8 +8,8 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// rulesOf makes a layer of lines: a consent, and a pattern or a set in < >. A
-// pattern "default" is the layer's.
+// rulesOf makes a layer from lines. Each line is yes, ask or no, followed by a pattern or
+// by a set in < >. The pattern "default" sets the default of the layer.
 func rulesOf(lines ...string) policy.ShellLayer {
 	l := policy.ShellLayer{NoDefault: true, From: "default"}
 	for _, line := range lines {
@@ -30,8 +30,8 @@ func rulesOf(lines ...string) policy.ShellLayer {
 	return l
 }
 
-// verdict returns what layers make of a line: yes, ask or no with the rule that
-// says so, or "-" where it is left to the default of commands.
+// verdict judges a line by layers. It returns yes, ask or no with the rule that decides,
+// or "-" if the default for commands decides.
 func verdict(line string, layers ...policy.ShellLayer) string {
 	j := NewRules(policy.Shell{Layers: layers}).Judge(line)
 	rule, ok := j.Consent()
@@ -41,6 +41,7 @@ func verdict(line string, layers ...policy.ShellLayer) string {
 	return map[policy.Approval]string{policy.PreApproved: "yes ", policy.Ask: "ask ", policy.Blocked: "no "}[rule.Approval] + rule.From
 }
 
+// TestJudge checks which rule decides about a line.
 func TestJudge(t *testing.T) {
 	status := rulesOf("yes git status")
 	for _, test := range []struct {
@@ -78,7 +79,7 @@ func TestJudge(t *testing.T) {
 		{"npm test", "-", []policy.ShellLayer{rulesOf("yes CI=1 npm test")}},
 		{"CI=2 npm test", "yes CI=* npm test", []policy.ShellLayer{rulesOf("yes CI=* npm test")}},
 
-		// What makes a command another one, unless the pattern spells it out.
+		// Words that make a command another one, unless the pattern contains them.
 		{"find . -name x", "yes find", []policy.ShellLayer{rulesOf("yes find")}},
 		{"find . -delete", "-", []policy.ShellLayer{rulesOf("yes find")}},
 		{"find . $x", "-", []policy.ShellLayer{rulesOf("yes find")}},
@@ -91,7 +92,7 @@ func TestJudge(t *testing.T) {
 		{"awk '{print > \"x\"}'", "yes awk *", []policy.ShellLayer{rulesOf("yes awk *")}},
 		{"git log --output=x", "-", []policy.ShellLayer{rulesOf("yes git")}},
 
-		// The longest rule of a layer, the strictest of equals.
+		// The longest rule of a layer wins, and the strictest of equally long ones.
 		{"rm x", "no rm", []policy.ShellLayer{rulesOf("no rm", "ask rm temp")}},
 		{"rm temp x", "ask rm temp", []policy.ShellLayer{rulesOf("no rm", "ask rm temp")}},
 		{"rm x", "no rm", []policy.ShellLayer{rulesOf("yes rm", "no rm")}},
@@ -99,14 +100,14 @@ func TestJudge(t *testing.T) {
 		{"git pull", "ask git *", []policy.ShellLayer{rulesOf("yes git", "no git push", "ask git *")}},
 		{"ls x", "ask ls x", []policy.ShellLayer{rulesOf("yes ls *", "ask ls x")}},
 
-		// Layers: the least.
+		// The strictest layer wins.
 		{"ls", "ask ls", []policy.ShellLayer{rulesOf("yes ls"), rulesOf("ask ls")}},
 		{"ls", "no default", []policy.ShellLayer{rulesOf("yes default"), rulesOf("no default")}},
 		{"ls", "yes ls", []policy.ShellLayer{rulesOf("yes ls"), rulesOf("no rm")}},
 		{"ls; pwd", "-", []policy.ShellLayer{rulesOf("yes ls"), rulesOf("ask curl")}},
 		{"ls; pwd", "yes ls", []policy.ShellLayer{rulesOf("yes ls"), rulesOf("yes pwd")}},
 
-		// What holds back is found in other spellings.
+		// Restricting rules match other spellings.
 		{"rm -rf x", "no rm -rf", []policy.ShellLayer{rulesOf("yes rm", "no rm -rf")}},
 		{"rm -fr x", "no rm -rf", []policy.ShellLayer{rulesOf("yes rm", "no rm -rf")}},
 		{"rm -r x -f", "no rm -rf", []policy.ShellLayer{rulesOf("yes rm", "no rm -rf")}},
@@ -125,7 +126,7 @@ func TestJudge(t *testing.T) {
 		{"f() { rm x; }", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
 		{"rm x; (", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
 
-		// Where it could be found, a rule that blocks blocks, and one that asks asks.
+		// If a restricting rule could match, it blocks or asks.
 		{"$x y", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
 		{"$x y", "ask rm", []policy.ShellLayer{rulesOf("yes default", "ask rm")}},
 		{"git $x", "no git push", []policy.ShellLayer{rulesOf("yes git", "no git push")}},
@@ -136,7 +137,7 @@ func TestJudge(t *testing.T) {
 		{"ls >$x", "-", []policy.ShellLayer{rulesOf("yes ls", "no rm")}},
 		{"echo $x", "yes default", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
 
-		// For everything.
+		// Rules for all commands.
 		{"$x y", "yes default", []policy.ShellLayer{rulesOf("yes default")}},
 		{"$x y", "yes *", []policy.ShellLayer{rulesOf("yes *")}},
 		{"PATH=. ls", "yes *", []policy.ShellLayer{rulesOf("yes *", "no default")}},
@@ -146,13 +147,13 @@ func TestJudge(t *testing.T) {
 		{"x=1", "-", []policy.ShellLayer{rulesOf("yes ls")}},
 		{"sudo ls", "-", []policy.ShellLayer{rulesOf("yes ls")}},
 
-		// Sets, and what one wrote oneself before them.
+		// A rule with a pattern wins over a set.
 		{"git status", "yes <read_only>", []policy.ShellLayer{rulesOf("yes <read_only>")}},
 		{"git status", "ask git", []policy.ShellLayer{rulesOf("yes <read_only>", "ask git")}},
 		{"make", "yes <build>", []policy.ShellLayer{rulesOf("yes <read_only>", "yes <build>", "no default")}},
 		{"make", "no default", []policy.ShellLayer{rulesOf("yes <read_only>", "no default")}},
 
-		// A rule that cannot be meant holds back.
+		// A pattern that is not valid blocks.
 		{"ls", "no a | b", []policy.ShellLayer{rulesOf("yes a | b")}},
 	} {
 		if got := verdict(test.line, test.layers...); got != test.want {
@@ -161,7 +162,7 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// lines returns the lines of a file, without those that are remarks.
+// lines returns the lines of a file, without comments.
 func lines(t testing.TB, file string) []string {
 	text, err := os.ReadFile(file)
 	if err != nil {
@@ -179,10 +180,10 @@ func lines(t testing.TB, file string) []string {
 	return list
 }
 
-// ready are the ready-made sets, and what the user of them may have written.
+// ready returns a layer that allows both ready-made sets.
 func ready() policy.ShellLayer { return rulesOf("yes <read_only>", "yes <build>") }
 
-// None of the ways around the lists of others is one around ours.
+// TestBypasses checks that no known way around the allowlists of other tools works here.
 func TestBypasses(t *testing.T) {
 	for _, line := range lines(t, "testdata/bypasses.txt") {
 		if got := verdict(line, ready()); strings.HasPrefix(got, "yes") {
@@ -194,7 +195,8 @@ func TestBypasses(t *testing.T) {
 	}
 }
 
-// What is harmless passes, and writes nothing that is not said.
+// TestOrdinary checks that harmless lines are allowed, and that their writes are
+// reported.
 func TestOrdinary(t *testing.T) {
 	for _, line := range lines(t, "testdata/ordinary.txt") {
 		if got := verdict(line, ready()); !strings.HasPrefix(got, "yes") {
@@ -214,12 +216,12 @@ func TestOrdinary(t *testing.T) {
 	}
 }
 
-// Every command of a set passes by it, and with a variable or an unknown word
-// before it does not.
+// TestSets checks that every command of a set is allowed by it, and is not with a
+// variable or an unknown word in front.
 func TestSets(t *testing.T) {
 	for _, set := range Sets() {
 		if About(set) == "" {
-			t.Errorf("%s: nothing is said about it", set)
+			t.Errorf("%s: About is empty", set)
 		}
 		for _, list := range entries()[set] {
 			for _, e := range list {
@@ -241,7 +243,7 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// The reason is said.
+// TestWhy checks that a verdict gives the reason.
 func TestWhy(t *testing.T) {
 	for line, want := range map[string]string{
 		"sort -o x y":           "-o makes it another command",
@@ -267,6 +269,7 @@ func TestWhy(t *testing.T) {
 	}
 }
 
+// TestPatterns checks which patterns are valid for rules that allow and for rules that restrict.
 func TestPatterns(t *testing.T) {
 	for _, test := range []struct{ pattern, yes, no string }{
 		{"git status", "", ""},
@@ -298,7 +301,8 @@ func TestPatterns(t *testing.T) {
 	}
 }
 
-// What may be remembered is as narrow as the words allow, and covers no more.
+// TestNarrow checks that proposed patterns are as narrow as the words allow, and cover
+// nothing else.
 func TestNarrow(t *testing.T) {
 	for line, want := range map[string]string{
 		"git status":                "git status",
@@ -337,7 +341,7 @@ func TestNarrow(t *testing.T) {
 		"'a b' c":                   "'a b'",
 	} {
 		if line == "'a b' c" {
-			want = "" // a name with a space is no word of a pattern
+			want = "" // a name with a space cannot be a word of a pattern
 		}
 		if got := strings.Join(Narrow(line), ", "); got != want {
 			t.Errorf("%q: got %q, want %q", line, got, want)
@@ -348,7 +352,7 @@ func TestNarrow(t *testing.T) {
 			t.Errorf("%q is not covered", line)
 		}
 	}
-	// A07 of the threats.
+	// Threat A07: a remembered pattern must not cover more than its words.
 	for _, line := range []string{"git status; touch x", "git status\ntouch x", "git status $(touch x)", "env git status", "git -c alias.x=y status",
 		"GIT_EXTERNAL_DIFF=x git status", "git statusx", "busybox sh -c 'touch x'", "git status >x", "git status $x", "git", "x=1", "", "git status --output=x",
 		"timeout 5 git status", "git -C x status", "git status | sh", "./git status"} {

@@ -8,57 +8,57 @@ import (
 	"sync"
 )
 
-// Limits of the search for commands in the arguments of programs that this package
-// does not know. A line that exceeds them counts as one that cannot be judged.
+// These limits apply to the search for commands in the arguments of programs that this
+// package does not know. If a line exceeds them, golem cannot judge it.
 const (
-	maxGuesses = 100 // scripts that are parsed
-	maxStarts  = 64  // words of one command at which a blocked command may begin
+	maxGuesses = 100 // scripts to parse
+	maxStarts  = 64  // words of one command at which a blocked command may start
 )
 
-// inspect notes what a rule that holds commands back must know about a part: why its
-// words do not say what it runs, and which scripts its arguments could be.
+// inspect records what a restricting rule needs to know about a part: why its words do
+// not show what it runs, and which scripts its arguments could be.
 func (r *reader) inspect(p *Part) {
 	if p.Plain || len(p.Words) == 0 {
 		return
 	}
 	for _, a := range p.Assigns {
-		if steers(a.Name) {
+		if changesPrograms(a.Name) {
 			p.opaque = or(p.opaque, a.Name+" can change which program runs")
 		}
-		r.guess(p, a.Value)
+		r.guessScripts(p, a.Value)
 	}
 	p.opaque = or(p.opaque, inlineCode(p.Words))
 	if p.Runs || takesText(p.words()) {
 		return
 	}
 	for _, w := range p.Words[1:] {
-		r.guess(p, w)
+		r.guessScripts(p, w)
 	}
 }
 
-// guess parses a word as a script, if it can be one. Only rules that block look at the
+// guessScripts parses a word as a script, if it could be one. Only restricting rules use the
 // result.
-func (r *reader) guess(p *Part, w Word) {
+func (r *reader) guessScripts(p *Part, w Word) {
 	if !w.Literal {
 		return
 	}
-	for _, text := range values(w.Text) {
+	for _, text := range commandCandidates(w.Text) {
 		if !strings.ContainsAny(text, " \t\n;|&(`$") {
 			continue
 		}
 		if *r.guesses++; *r.guesses > maxGuesses || r.depth >= maxDepth {
-			p.opaque = or(p.opaque, "its arguments are too many to look at")
+			p.opaque = or(p.opaque, "it has too many arguments to check")
 			return
 		}
 		sub := reader{depth: r.depth, guesses: r.guesses}
-		sub.script(strings.TrimLeft(text, "!"), r.lang)
+		sub.readScript(strings.TrimLeft(text, "!"), r.lang)
 		p.guesses = append(p.guesses, sub.parts...)
 	}
 }
 
-// values returns what a word could hand to a program as a command: the word itself, or
-// the value of an option.
-func values(text string) []string {
+// commandCandidates returns the texts that a program could take from a word as a command: the word
+// itself, or the value of an option.
+func commandCandidates(text string) []string {
 	list := []string{text}
 	if _, value, ok := strings.Cut(text, "="); ok {
 		list = append(list, value)
@@ -67,13 +67,13 @@ func values(text string) []string {
 		}
 	}
 	for i := 2; i < min(len(text), 6) && text[0] == '-' && text[i-1] >= 'A'; i++ {
-		list = append(list, text[i:]) // behind letters of options
+		list = append(list, text[i:]) // after option letters
 	}
 	return list
 }
 
-// steers reports whether a variable names or changes the programs that others run.
-func steers(variable string) bool {
+// changesPrograms reports whether a variable can change which program runs.
+func changesPrograms(variable string) bool {
 	for _, end := range []string{"PATH", "PAGER", "EDITOR", "_COMMAND", "_ASKPASS", "_SSH", "_RSH"} {
 		if strings.HasSuffix(variable, end) {
 			return true
@@ -88,9 +88,9 @@ func steers(variable string) bool {
 		"NODE_OPTIONS", "MAKEFLAGS", "TAR_OPTIONS"}, variable)
 }
 
-// texts are programs that take their arguments for text or for names of files, and run
-// none of them.
-var texts = strings.Fields("echo printf cat tac ls dir head tail wc cut tr uniq comm join paste column fold fmt rev od hexdump strings grep egrep fgrep rg " +
+// textPrograms are programs that take their arguments as text or file names, and run none of
+// them.
+var textPrograms = strings.Fields("echo printf cat tac ls dir head tail wc cut tr uniq comm join paste column fold fmt rev od hexdump strings grep egrep fgrep rg " +
 	"tree diff cmp stat file du df basename dirname realpath readlink md5sum sha1sum sha256sum sha512sum b2sum cksum base64 seq expr jq date " +
 	": true false test [ cd pwd mkdir rmdir touch rm chmod chown chgrp which type command whereis man info whatis apropos sleep read id whoami uname kill " +
 	"set unset shift return exit break continue wait umask ulimit")
@@ -101,11 +101,11 @@ func takesText(words []Word) bool {
 	if n == "git" && len(words) > 1 {
 		return words[1].is("commit", "tag", "notes", "stash", "merge", "add", "log", "show", "diff", "status", "blame", "rm", "mv", "revert", "cherry-pick")
 	}
-	return slices.Contains(texts, n)
+	return slices.Contains(textPrograms, n)
 }
 
-// hasSubcommands reports whether the first operand of a program says what it does, and
-// is no program.
+// hasSubcommands reports whether the first operand of a program is a subcommand, not a
+// program to run.
 func hasSubcommands(words []Word) bool {
 	switch n := name(words); n {
 	case "docker", "podman", "kubectl", "conda", "svn", "hg", "jj", "apt-get", "dnf", "yum", "pacman", "nix", "helm", "aws", "gcloud", "az":
@@ -115,15 +115,16 @@ func hasSubcommands(words []Word) bool {
 	}
 }
 
-// inlineCode says why the words of a command do not say what it runs: it is given code in
-// a language that this package does not read, or reads commands from its input.
+// inlineCode explains why the words of a command do not show what it runs. The command
+// may contain code in a language that this package does not read, or may read commands
+// from stdin.
 func inlineCode(words []Word) string {
 	if !words[0].Literal {
 		return ""
 	}
 	base := path.Base(words[0].Text)
 	language := strings.TrimRight(base, "0123456789.")
-	cannot := "golem cannot read what " + base + " is told to run"
+	cannot := "golem cannot read the code that " + base + " runs"
 	if isShell(base) && base != name(words) {
 		return cannot
 	}
@@ -141,7 +142,7 @@ func inlineCode(words []Word) string {
 			return cannot
 		}
 	case "awk", "gawk", "mawk", "nawk":
-		if awkProgram(words) != "" {
+		if checkAwk(words) != "" {
 			return cannot
 		}
 	case "sed", "gsed":
@@ -161,13 +162,13 @@ func inlineCode(words []Word) string {
 	return ""
 }
 
-// sedRuns finds the commands of sed that run a program.
+// sedRuns matches the sed commands that run a program.
 var sedRuns = sync.OnceValue(func() *regexp.Regexp {
 	return regexp.MustCompile(`(^|[;{\n])\s*([0-9$,~+]|/[^/]*/)*\s*e(\s|$|;)|[^\w\s][gpIMm0-9]*e[gpIMm0-9]*\s*($|[;}\n])`)
 })
 
-// codeOption returns why where an interpreter is given code after one of the letters, or
-// no file to run.
+// codeOption returns why if an interpreter gets code after one of the letters, or gets no
+// file to run.
 func codeOption(words []Word, letters, why string) string {
 	for _, w := range words[1:] {
 		switch {
@@ -190,8 +191,8 @@ func codeOption(words []Word, letters, why string) string {
 	return why
 }
 
-// gitCommands are the subcommands that git or a usual extension of it has. Any other may
-// be an alias, which can stand for every command.
+// gitCommands lists the subcommands of git and of its usual extensions. Any other word
+// may be an alias, and an alias can stand for any command.
 var gitCommands = strings.Fields("add am annotate apply archive bisect blame branch bugreport bundle cat-file check-attr check-ignore check-mailmap " +
 	"check-ref-format checkout checkout-index cherry cherry-pick citool clean clone column commit commit-graph commit-tree config count-objects credential " +
 	"credential-cache credential-store daemon describe diagnose diff diff-files diff-index diff-pairs diff-tree difftool fast-export fast-import fetch fetch-pack " +
@@ -203,14 +204,14 @@ var gitCommands = strings.Fields("add am annotate apply archive bisect blame bra
 	"submodule subtree svn switch symbolic-ref tag unpack-file unpack-objects update-index update-ref update-server-info upload-archive upload-pack var " +
 	"verify-commit verify-pack verify-tag version whatchanged worktree write-tree")
 
-// mayBeAlias reports whether git could take the subcommand for an alias.
+// mayBeAlias reports whether git could take the subcommand as an alias.
 func mayBeAlias(words []Word) bool {
 	return len(words) > 1 && words[1].Literal && words[1].Text != "" && words[1].Text[0] != '-' && !slices.Contains(gitCommands, words[1].Text)
 }
 
-// canonical returns words with a program of git's in its usual spelling: git-push is
-// git push, and send-pack is what push runs.
-func canonical(words []Word) []Word {
+// normalizeGit returns words with programs of git in their usual spelling: git-push becomes
+// git push, and so does git send-pack, which push runs.
+func normalizeGit(words []Word) []Word {
 	base := path.Base(words[0].Text)
 	if sub, ok := strings.CutPrefix(base, "git-"); ok && sub != "" {
 		words = append([]Word{literal("git"), literal(sub)}, words[1:]...)

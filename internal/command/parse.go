@@ -8,18 +8,18 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// How much is looked at. What is longer or deeper is not understood.
+// Limits of parsing. Parts beyond them count as not understood.
 const (
 	maxLine  = 32 << 10
 	maxParts = 1000
-	maxDepth = 8 // of scripts in scripts
+	maxDepth = 8 // scripts inside scripts
 	maxWay   = 64
 )
 
-// Parse takes a command line of bash apart.
+// Parse splits a bash command line into the commands that it runs.
 func Parse(line string) Line {
 	r := reader{guesses: new(int)}
-	r.script(line, syntax.LangBash)
+	r.readScript(line, syntax.LangBash)
 	return Line{r.parts, r.writes}
 }
 
@@ -27,18 +27,18 @@ func Parse(line string) Line {
 type reader struct {
 	parts  []Part
 	writes []Write
-	source string // of the script that is read
+	source string // the script being read
 	lang   syntax.LangVariant
 	via    []string
-	given  []Assign // variables that are set for all of the script
-	nested int      // substitutions around what is read
+	given  []Assign // variables that are set for the whole script
+	nested int      // number of enclosing substitutions
 	depth  int
-	// guesses counts the scripts that were found in arguments, in all of the line.
+	// guesses counts the scripts found in arguments of the whole line.
 	guesses *int
 }
 
-// script reads a script in a shell's language.
-func (r *reader) script(text string, lang syntax.LangVariant) {
+// readScript reads a script in the language of a shell.
+func (r *reader) readScript(text string, lang syntax.LangVariant) {
 	source, outer := r.source, r.lang
 	r.source, r.lang = text, lang
 	r.depth++
@@ -47,25 +47,25 @@ func (r *reader) script(text string, lang syntax.LangVariant) {
 		if why == "" {
 			why = "scripts in scripts are too deep"
 		}
-		r.unknown(text, why)
+		r.addUnknown(text, why)
 		return
 	}
 	var stmts []*syntax.Stmt
 	failed := false
 	for s, err := range syntax.NewParser(syntax.Variant(lang)).StmtsSeq(strings.NewReader(text)) {
-		switch { // to the end: the parser does not take a break
+		switch { // no break: the parser does not support it
 		case failed:
 		case err != nil:
 			failed = true
-			r.unknown(text, "a shell could not read it: "+syntaxError(err))
+			r.addUnknown(text, "a shell could not read it: "+syntaxError(err))
 		default:
 			stmts = append(stmts, s)
 		}
 	}
-	r.stmts(stmts)
+	r.readStmts(stmts)
 }
 
-// syntaxError returns what is wrong, without its place.
+// syntaxError returns the message of err without the position.
 func syntaxError(err error) string {
 	text := err.Error()
 	if _, what, ok := strings.Cut(text, ": "); ok {
@@ -74,34 +74,34 @@ func syntaxError(err error) string {
 	return text
 }
 
-// unreadable returns why shells may not agree on what a text says.
+// unreadable explains why shells may disagree about a text; "" if it finds no reason.
 func unreadable(text string) string {
 	switch {
 	case len(text) > maxLine:
-		return "it is too long to be looked at"
+		return "it is too long to check"
 	case !utf8.ValidString(text):
 		return "it is not UTF-8"
 	case strings.ContainsFunc(text, func(c rune) bool { return c < ' ' && c != '\n' && c != '\t' || c == 0x7f }):
 		return "it holds control characters"
 	}
-	// A shell takes such a line end away before it reads words, so that what is
-	// before and behind it may become another word.
+	// A shell removes a backslash and newline before it splits words. The text before and
+	// after it may join into another word.
 	for rest := text; ; {
 		before, after, ok := strings.Cut(rest, "\\\n")
 		if !ok {
 			return ""
 		}
 		if !strings.HasSuffix(before, " ") && !strings.HasSuffix(before, "\t") {
-			return "a line goes on in the middle of a word"
+			return "a line break splits a word"
 		}
 		rest = after
 	}
 }
 
-// under reads what is reached in a way.
-func (r *reader) under(way string, read func()) {
+// readVia calls read for commands that are reached in the given way.
+func (r *reader) readVia(way string, read func()) {
 	if len(r.via) == maxWay {
-		r.unknown("…", "commands in commands are too deep")
+		r.addUnknown("…", "commands in commands are too deep")
 		return
 	}
 	r.via = append(slices.Clip(r.via), way)
@@ -109,22 +109,21 @@ func (r *reader) under(way string, read func()) {
 	r.via = r.via[:len(r.via)-1]
 }
 
-// inside reads what is in a substitution.
-func (r *reader) inside(way string, stmts []*syntax.Stmt) {
+// readSubstitution reads the statements of a substitution.
+func (r *reader) readSubstitution(way string, stmts []*syntax.Stmt) {
 	r.nested++
-	r.under(way, func() { r.stmts(stmts) })
+	r.readVia(way, func() { r.readStmts(stmts) })
 	r.nested--
 }
 
-// within reads a script that a part runs, with the variables of the part.
-func (r *reader) within(way string, p Part, read func()) {
+// readWithVariables reads a script that a part runs, with the variables of that part.
+func (r *reader) readWithVariables(way string, p Part, read func()) {
 	given := r.given
 	r.given = append(slices.Clip(given), p.Assigns...)
-	r.under(way, read)
+	r.readVia(way, read)
 	r.given = given
 }
 
-// add adds a part.
 func (r *reader) add(p Part) {
 	switch {
 	case len(r.parts) > maxParts:
@@ -140,10 +139,10 @@ func (r *reader) add(p Part) {
 	r.parts = append(r.parts, p)
 }
 
-// unknown adds a part of which nothing more is known.
-func (r *reader) unknown(text, why string) { r.add(Part{Text: text, Unknown: why}) }
+// addUnknown adds a part that is not understood, without words.
+func (r *reader) addUnknown(text, why string) { r.add(Part{Text: text, Unknown: why}) }
 
-// text returns how a node is written.
+// text returns the source text of a node.
 func (r *reader) text(n syntax.Node) string {
 	from, to := n.Pos().Offset(), n.End().Offset()
 	if from >= to || to > uint(len(r.source)) {
@@ -152,120 +151,120 @@ func (r *reader) text(n syntax.Node) string {
 	return r.source[from:to]
 }
 
-func (r *reader) stmts(list []*syntax.Stmt) {
+func (r *reader) readStmts(list []*syntax.Stmt) {
 	for _, s := range list {
-		r.stmt(s)
+		r.readStmt(s)
 	}
 }
 
-// stmt reads a statement: its redirections, and its command.
-func (r *reader) stmt(s *syntax.Stmt) {
-	input := r.redirects(s.Redirs)
+// readStmt reads the redirections and the command of a statement.
+func (r *reader) readStmt(s *syntax.Stmt) {
+	input := r.readRedirects(s.Redirs)
 	switch c := s.Cmd.(type) {
 	case nil:
 	case *syntax.CallExpr:
-		r.call(c, input)
+		r.readCall(c, input)
 	case *syntax.BinaryCmd:
-		r.stmt(c.X)
-		r.under(c.Op.String(), func() { r.stmt(c.Y) })
+		r.readStmt(c.X)
+		r.readVia(c.Op.String(), func() { r.readStmt(c.Y) })
 	case *syntax.Block:
-		r.stmts(c.Stmts)
+		r.readStmts(c.Stmts)
 	case *syntax.Subshell:
-		r.under("( )", func() { r.stmts(c.Stmts) })
+		r.readVia("( )", func() { r.readStmts(c.Stmts) })
 	case *syntax.IfClause:
 		for at := c; at != nil; at = at.Else {
-			r.stmts(at.Cond)
-			r.stmts(at.Then)
+			r.readStmts(at.Cond)
+			r.readStmts(at.Then)
 		}
 	case *syntax.WhileClause:
-		r.stmts(c.Cond)
-		r.stmts(c.Do)
+		r.readStmts(c.Cond)
+		r.readStmts(c.Do)
 	case *syntax.ForClause:
-		r.loop(c)
+		r.readLoop(c)
 	case *syntax.CaseClause:
-		r.word(c.Word)
+		r.readWord(c.Word)
 		for _, item := range c.Items {
-			r.wordList(item.Patterns)
-			r.stmts(item.Stmts)
+			r.readWords(item.Patterns)
+			r.readStmts(item.Stmts)
 		}
 	case *syntax.TestClause:
 		r.add(Part{Text: r.text(c), Plain: true})
-		r.test(c.X)
+		r.readTest(c.X)
 	case *syntax.ArithmCmd:
 		r.add(Part{Text: r.text(c), Plain: true})
-		r.arithmetic(c.X)
+		r.readArithmetic(c.X)
 	case *syntax.LetClause:
 		r.add(Part{Text: r.text(c), Plain: true})
 		for _, x := range c.Exprs {
-			r.arithmetic(x)
+			r.readArithmetic(x)
 		}
 	case *syntax.TimeClause:
 		if c.Stmt != nil {
-			r.under("time", func() { r.stmt(c.Stmt) })
+			r.readVia("time", func() { r.readStmt(c.Stmt) })
 		}
 	case *syntax.CoprocClause:
 		if c.Name != nil {
-			r.sets(r.word(c.Name).Text, r.text(c))
+			r.addVariable(r.readWord(c.Name).Text, r.text(c))
 		}
-		r.under("coproc", func() { r.stmt(c.Stmt) })
+		r.readVia("coproc", func() { r.readStmt(c.Stmt) })
 	case *syntax.FuncDecl:
-		r.unknown(r.text(c), "a function: what a call of it does depends on how it is called")
-		r.under("a function", func() { r.stmt(c.Body) })
+		r.addUnknown(r.text(c), "a function: its effect depends on the call")
+		r.readVia("a function", func() { r.readStmt(c.Body) })
 	case *syntax.DeclClause:
-		r.declare(c)
+		r.readDeclaration(c)
 	default:
-		r.unknown(r.text(s), "of a kind that is not known here")
+		r.addUnknown(r.text(s), "of a kind that is not known here")
 	}
 }
 
-// loop reads a for or select. Its variable is set.
-func (r *reader) loop(c *syntax.ForClause) {
+// readLoop reads a for or select loop, and records its variable.
+func (r *reader) readLoop(c *syntax.ForClause) {
 	switch l := c.Loop.(type) {
 	case *syntax.WordIter:
-		r.wordList(l.Items)
-		r.sets(l.Name.Value, r.text(l))
+		r.readWords(l.Items)
+		r.addVariable(l.Name.Value, r.text(l))
 	case *syntax.CStyleLoop:
 		for _, x := range []syntax.ArithmExpr{l.Init, l.Cond, l.Post} {
 			if x != nil {
-				r.arithmetic(x)
+				r.readArithmetic(x)
 			}
 		}
 	default:
-		r.unknown(r.text(c), "a loop of a kind that is not known here")
+		r.addUnknown(r.text(c), "a loop of a kind that is not known here")
 	}
-	r.stmts(c.Do)
+	r.readStmts(c.Do)
 }
 
-// declare reads export, declare, local and their kin, which change what later
-// commands are given.
-func (r *reader) declare(c *syntax.DeclClause) {
+// readDeclaration reads export, declare, local and similar builtins, which change the variables
+// of later commands.
+func (r *reader) readDeclaration(c *syntax.DeclClause) {
 	words := []Word{literal(c.Variant.Value)}
 	sets := c.Variant.Value != "nameref"
 	for _, a := range c.Args {
 		if a.Naked && a.Value != nil {
-			w := r.word(a.Value)
+			w := r.readWord(a.Value)
 			sets = sets && w.Literal && strings.Trim(w.Text, "-xrgaAiul") == ""
 			words = append(words, w)
 			continue
 		}
 		words = append(words, Word{Text: r.text(a), Literal: a.Naked})
-		set := r.assign(a)
-		sets = sets && !steers(set.Name) && set.Name != ""
+		set := r.readAssign(a)
+		sets = sets && !changesPrograms(set.Name) && set.Name != ""
 	}
-	r.add(Part{Text: r.text(c), Words: words, Unknown: "it changes what the commands after it are given", sets: sets})
+	r.add(Part{Text: r.text(c), Words: words, Unknown: "it changes the variables of later commands", sets: sets})
 }
 
-// sets notes a variable that is set for the rest of the line, where that could
-// change what the rest does.
-func (r *reader) sets(variable, text string) {
-	if !harmless(variable) {
-		r.add(Part{Text: text, Unknown: "it sets " + variable + " for all that comes after it", sets: variable != "" && !steers(variable)})
+// addVariable adds a part for a variable that stays set for the rest of the line, if it could
+// change later commands.
+func (r *reader) addVariable(variable, text string) {
+	if !isHarmless(variable) {
+		r.add(Part{Text: text, Unknown: "it sets " + variable + " for all later commands", sets: variable != "" && !changesPrograms(variable)})
 	}
 }
 
-// harmless reports whether no shell and no program looks at a variable that is
-// set in a script: they are in capitals, except a few.
-func harmless(variable string) bool {
+// isHarmless reports whether shells and programs ignore a variable with this name. The
+// variables they use are in capitals, with a few exceptions.
+func isHarmless(variable string) bool {
 	for i, c := range variable {
 		if !(c == '_' || c >= 'a' && c <= 'z' || i > 0 && c >= '0' && c <= '9') {
 			return false
@@ -274,17 +273,17 @@ func harmless(variable string) bool {
 	return variable != "" && variable != "_" && variable != "histchars" && variable != "auto_resume" && !strings.HasSuffix(variable, "_proxy")
 }
 
-// assign reads the value of an assignment.
-func (r *reader) assign(a *syntax.Assign) Assign {
+// readAssign reads the value of an assignment.
+func (r *reader) readAssign(a *syntax.Assign) Assign {
 	var set Assign
 	if a.Name != nil {
 		set.Name = a.Name.Value
 	}
 	if a.Index != nil {
-		r.subscript(a.Index)
+		r.readSubscript(a.Index)
 	}
 	if a.Value != nil {
-		set.Value = r.word(a.Value)
+		set.Value = r.readWord(a.Value)
 		set.Value.many, set.Value.splits = false, false // a value is one word
 	} else {
 		set.Value.Literal = a.Array == nil
@@ -293,49 +292,49 @@ func (r *reader) assign(a *syntax.Assign) Assign {
 		set.Value.Text = r.text(a.Array)
 		for _, e := range a.Array.Elems {
 			if e.Index != nil {
-				r.subscript(e.Index)
+				r.readSubscript(e.Index)
 			}
 			if e.Value != nil {
-				r.word(e.Value)
+				r.readWord(e.Value)
 			}
 		}
 	}
 	return set
 }
 
-// subscript reads what stands in brackets behind a name: of a plain array an
+// readSubscript reads the brackets after a name. In an indexed array they contain an
 // expression.
-func (r *reader) subscript(x syntax.ArithmExpr) {
+func (r *reader) readSubscript(x syntax.ArithmExpr) {
 	if w, ok := x.(*syntax.Word); ok {
 		if lit := w.Lit(); lit == "@" || lit == "*" {
 			return
 		}
 	}
-	r.arithmetic(x)
+	r.readArithmetic(x)
 }
 
-// arithmetic reads an expression. A name in it stands for a value that is an
-// expression again, which may run commands.
-func (r *reader) arithmetic(x syntax.ArithmExpr) {
+// readArithmetic reads an arithmetic expression. The shell evaluates the value of a variable
+// in it as an expression again, which may run commands.
+func (r *reader) readArithmetic(x syntax.ArithmExpr) {
 	switch x := x.(type) {
 	case nil:
 	case *syntax.BinaryArithm:
-		r.arithmetic(x.X)
-		r.arithmetic(x.Y)
+		r.readArithmetic(x.X)
+		r.readArithmetic(x.Y)
 	case *syntax.UnaryArithm:
-		r.arithmetic(x.X)
+		r.readArithmetic(x.X)
 	case *syntax.ParenArithm:
-		r.arithmetic(x.X)
+		r.readArithmetic(x.X)
 	case *syntax.Word:
-		r.number(x)
+		r.readNumber(x)
 	default:
-		r.unknown(r.text(x), "arithmetic of a kind that is not known here")
+		r.addUnknown(r.text(x), "arithmetic of a kind that is not known here")
 	}
 }
 
-// number reads a word that is taken for a number.
-func (r *reader) number(w *syntax.Word) {
-	at := r.word(w)
+// readNumber reads a word that the shell evaluates as a number.
+func (r *reader) readNumber(w *syntax.Word) {
+	at := r.readWord(w)
 	if at.Literal && at.Text != "" && strings.Trim(at.Text, "0123456789") == "" {
 		return
 	}
@@ -346,15 +345,15 @@ func (r *reader) number(w *syntax.Word) {
 		}
 	}
 	if len(parts) == 1 {
-		if p, ok := parts[0].(*syntax.ParamExp); ok && counts(p) {
+		if p, ok := parts[0].(*syntax.ParamExp); ok && isNumber(p) {
 			return
 		}
 	}
-	r.unknown(at.Text, "arithmetic on a variable: its value is taken for arithmetic again, which may run commands")
+	r.addUnknown(at.Text, "arithmetic on a variable: the shell evaluates its value again, which may run commands")
 }
 
-// test reads the expression of [[ ]].
-func (r *reader) test(x syntax.TestExpr) {
+// readTest reads the expression of [[ ]].
+func (r *reader) readTest(x syntax.TestExpr) {
 	switch x := x.(type) {
 	case nil:
 	case *syntax.BinaryTest:
@@ -362,28 +361,28 @@ func (r *reader) test(x syntax.TestExpr) {
 		case syntax.TsEql, syntax.TsNeq, syntax.TsLeq, syntax.TsGeq, syntax.TsLss, syntax.TsGtr:
 			for _, side := range []syntax.TestExpr{x.X, x.Y} {
 				if w, ok := side.(*syntax.Word); ok {
-					r.number(w)
+					r.readNumber(w)
 				} else {
-					r.unknown(r.text(x), "arithmetic of a kind that is not known here")
+					r.addUnknown(r.text(x), "arithmetic of a kind that is not known here")
 				}
 			}
 			return
 		}
 		if text := r.text(x.Y); x.Op == syntax.TsReMatch && strings.ContainsAny(text, " \t\n;&|<>()") {
-			r.unknown(text, "shells may read it differently")
+			r.addUnknown(text, "shells may read it differently")
 		}
-		r.test(x.X)
-		r.test(x.Y)
+		r.readTest(x.X)
+		r.readTest(x.Y)
 	case *syntax.UnaryTest:
 		if x.Op == syntax.TsVarSet || x.Op == syntax.TsRefVar {
-			r.unknown(r.text(x), "what stands in the brackets of a name may run commands")
+			r.addUnknown(r.text(x), "the brackets after a name may run commands")
 		}
-		r.test(x.X)
+		r.readTest(x.X)
 	case *syntax.ParenTest:
-		r.test(x.X)
+		r.readTest(x.X)
 	case *syntax.Word:
-		r.word(x)
+		r.readWord(x)
 	default:
-		r.unknown(r.text(x), "a test of a kind that is not known here")
+		r.addUnknown(r.text(x), "a test of a kind that is not known here")
 	}
 }

@@ -5,9 +5,9 @@ import (
 	"testing"
 )
 
-// spelled writes parts as tests have them: how a part is reached, its
-// variables and its words, of which what is not literal stands in ‹›; then what
-// is special about it.
+// spelled writes the parts of a line in the notation of the tests: how a part is reached,
+// its variables, its words, and its special properties. Words that are not literal stand
+// in ‹›.
 func spelled(l Line) string {
 	var list []string
 	for _, p := range l.Parts {
@@ -48,6 +48,7 @@ func marked(w Word) string {
 	return "‹" + w.Text + "›"
 }
 
+// TestParse checks the parts that Parse finds in a line.
 func TestParse(t *testing.T) {
 	for _, test := range []struct{ line, want string }{
 		{"git status", "git status"},
@@ -77,7 +78,7 @@ func TestParse(t *testing.T) {
 		{"for PATH in .; do c; done", "PATH in . (?)\nc"},
 		{"${PATH:=x}", "${PATH:=x} (?)\n‹${PATH:=x}› (?)"},
 
-		// What runs what is in a variable.
+		// Expansions that run the value of a variable.
 		{"a $((x))", "x (?)\na ‹$((x))›"},
 		{"a $((1 + $# + ${#x}))", "a ‹$((1 + $# + ${#x}))›"},
 		{"[[ $x -gt 1 ]]", "[[ $x -gt 1 ]] (plain)\n$x (?)"},
@@ -90,7 +91,7 @@ func TestParse(t *testing.T) {
 		{"(( x++ ))", "(( x++ )) (plain)\nx (?)"},
 		{"let x=1", "let x=1 (plain)\nx (?)"},
 
-		// Flow.
+		// Control flow.
 		{"if a; then b; elif c; then d; else e; fi", "a\nb\nc\nd\ne"},
 		{"while a; do b; done; until c; do d; done", "a\nb\nc\nd"},
 		{"case $(a) in b|$(c)) d;; esac", "$( ): a\n$( ): c\nd"},
@@ -158,13 +159,13 @@ func TestParse(t *testing.T) {
 		{". x; source y", ". x (?)\nsource y (?)"},
 		{"alias a=b", "alias a=b (?)"},
 
-		// git.
+		// Options of git.
 		{"git -C d --no-pager log -p", "git -C d --no-pager log -p"},
 		{"git -c a.b=c log", "git -c a.b=c log (?)"},
 		{"git --git-dir=d log", "git --git-dir=d log (?)"},
 		{"git $x log", "git ‹$x› log (?)"},
 
-		// What is not a line, or not one that shells agree on.
+		// Text that is not a line, or that shells read differently.
 		{"a; (", "a; ( (?)\na"},
 		{"a\rb", "a\rb (?)"},
 		{"a \x00", "a \x00 (?)"},
@@ -189,7 +190,8 @@ func TestParse(t *testing.T) {
 	}
 }
 
-// What is too much to look at is not understood, and does not take long.
+// TestParseBounds checks that lines beyond the limits count as not understood, and that
+// parsing them is fast.
 func TestParseBounds(t *testing.T) {
 	deep := "a"
 	for range maxDepth + 1 {

@@ -8,52 +8,53 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// A Line is what a command line runs.
+// A Line is a parsed command line.
 type Line struct {
 	Parts []Part
-	// Writes are the files that redirections of it write.
+	// Writes are the files that its redirections write.
 	Writes []Write
 }
 
 // A Part is one command of a line.
 type Part struct {
-	Text    string   // as it is written
-	Words   []Word   // what is run, and what it is given; none of a bare assignment
-	Assigns []Assign // variables that are set for it alone
-	// Via is how it is reached: an operator, a substitution, a program that runs it.
+	Text    string   // as written in the line
+	Words   []Word   // the program and its arguments; empty for a bare assignment
+	Assigns []Assign // variables that are set only for this command
+	// Via says how the line reaches the command: by an operator, a substitution, or a
+	// program that runs it.
 	Via []string
-	// Unknown says why it is not understood; "" if it is.
+	// Unknown says why the command is not understood; "" if it is.
 	Unknown string
-	// Plain is true of what runs no program and changes nothing outside of the
-	// line: a test, a variable. No rule is needed for it.
+	// Plain is true if the part runs no program and changes nothing outside the line,
+	// such as a test or an assignment. It needs no rule.
 	Plain bool
-	// Runs is true of a program that only runs another one, which is a part of
-	// its own. Rules that hold something back are for both.
+	// Runs is true if the program only runs another one, which is a part of its own.
+	// Restricting rules apply to both.
 	Runs bool
 
-	// own are the words without those that are another command, and without
-	// options that stand before a subcommand.
+	// own are the words without those of an inner command, and without options before a
+	// subcommand.
 	own []Word
-	// writes is true of what is not understood, and only writes a file.
+	// writes is true if the part is not understood, but only writes a file.
 	writes bool
-	// sets is true of what is not understood, and only sets variables that do not say
-	// which programs run.
+	// sets is true if the part is not understood, but only sets variables that do not
+	// change which programs run.
 	sets bool
-	// opaque says why the words of a part do not say what it runs; "" if they do. Only
-	// rules that block look at it, and at guesses: the commands that its arguments could
-	// be, of a program that may run them.
+	// opaque says why the words do not show what the part runs; "" if they do. Guesses
+	// are the commands that its arguments could be, if the program may run them. Only
+	// restricting rules use both.
 	opaque  string
 	guesses []Part
 }
 
-// A Word is one of a command, as it is when the command runs.
+// A Word is one word of a command, after the shell has expanded it.
 type Word struct {
-	Text    string // what it is; as it is written where that is not known
-	Literal bool   // Text is the word
-	// Of a word that is not literal:
-	begins string // what it begins with, as far as that is known
+	Text    string // the word itself if Literal, otherwise the source text
+	Literal bool   // the word is known before the line runs
+	// These fields describe a word that is not literal:
+	begins string // the known start of the word
 	many   bool   // it may become several words, or none
-	splits bool   // of several, only the first begins as it does
+	splits bool   // if it becomes several words, only the first starts with begins
 }
 
 // An Assign sets a variable.
@@ -64,14 +65,14 @@ type Assign struct {
 
 // A Write is a file that a redirection writes.
 type Write struct {
-	Path    string // as it is written, where that is not known
+	Path    string // the source text if not Literal
 	Literal bool
 }
 
 // literal returns a word that is known.
 func literal(text string) Word { return Word{Text: text, Literal: true} }
 
-// mayBeOption reports whether a command could take the word for an option.
+// mayBeOption reports whether a command could take the word as an option.
 func (w Word) mayBeOption() bool {
 	if w.Literal {
 		return len(w.Text) > 1 && w.Text[0] == '-'
@@ -79,14 +80,14 @@ func (w Word) mayBeOption() bool {
 	return w.splits || w.begins == "" || w.begins[0] == '-'
 }
 
-// one reports whether it is exactly one word.
-func (w Word) one() bool { return w.Literal || !w.many }
+// isOne reports whether it is exactly one word.
+func (w Word) isOne() bool { return w.Literal || !w.many }
 
-// is reports whether it is known to be one of these.
+// is reports whether the word is known and equals one of texts.
 func (w Word) is(texts ...string) bool { return w.Literal && slices.Contains(texts, w.Text) }
 
-// name returns what a command is called: a program of the system is called by
-// its bare name. It is "" where the name is not known.
+// name returns the name of the program that words run, without /bin/ or /usr/bin/. It is
+// "" if the name is not known.
 func name(words []Word) string {
 	if len(words) == 0 || !words[0].Literal {
 		return ""
@@ -98,7 +99,7 @@ func name(words []Word) string {
 	return n
 }
 
-// words returns the words that are held against rules.
+// words returns the words that rules match.
 func (p Part) words() []Word {
 	if p.own != nil {
 		return p.own
@@ -106,7 +107,7 @@ func (p Part) words() []Word {
 	return p.Words
 }
 
-// join returns words as they could be written.
+// join returns words in shell quoting.
 func join(words []Word) string {
 	var list []string
 	for _, w := range words {
@@ -115,7 +116,7 @@ func join(words []Word) string {
 	return strings.Join(list, " ")
 }
 
-// String returns the word as it could be written.
+// String returns the word in shell quoting.
 func (w Word) String() string {
 	if !w.Literal {
 		return w.Text
@@ -126,7 +127,7 @@ func (w Word) String() string {
 	return w.Text
 }
 
-// Quote returns a line that runs words as they are.
+// Quote returns a line that runs words unchanged.
 func Quote(words []string) string {
 	var list []Word
 	for _, w := range words {

@@ -6,21 +6,20 @@ import (
 	"strings"
 )
 
-// A Pattern is the words that a command begins with. A star stands for one
-// word, whichever; further words may follow. NAME=VALUE before them is a
-// variable that the command may be given, NAME=* with any value. A star alone
-// stands for everything.
+// A Pattern lists the first words of a command; more words may follow. A star stands for
+// any one word. NAME=VALUE before the words is a variable that may be set for the
+// command, and NAME=* allows any value. A single star matches all commands.
 type Pattern struct {
 	words   []string
 	assigns []string
 }
 
-// everything reports whether the pattern is for all commands, those that are
-// not understood among them.
-func (p Pattern) everything() bool { return len(p.words) == 1 && p.words[0] == "*" }
+// matchesAll reports whether the pattern matches all commands, including those that are
+// not understood.
+func (p Pattern) matchesAll() bool { return len(p.words) == 1 && p.words[0] == "*" }
 
-// rank is how closely a pattern names commands: by its words, and those of them
-// that are no stars.
+// rank tells how specific a pattern is: first by its number of words, then by how many of
+// them are not stars.
 func (p Pattern) rank() int {
 	named := 0
 	for _, w := range p.words {
@@ -31,12 +30,13 @@ func (p Pattern) rank() int {
 	return (len(p.words)+len(p.assigns))*1000 + named
 }
 
-// NewPattern reads a pattern. Why says what is wrong with it for a rule that
-// lets commands pass, or holds them back.
+// NewPattern parses a pattern. Passes is true for a rule that allows commands, and false
+// for one that restricts them. Why says what is wrong with the pattern for such a rule;
+// "" if nothing is.
 func NewPattern(text string, passes bool) (p Pattern, why string) {
 	for w := range strings.FieldsSeq(text) {
 		if strings.ContainsAny(w, ";|&<>()`\"'\\$") {
-			return p, "a pattern is the words of one command, without quotes: the commands of a line are held against rules one by one"
+			return p, "a pattern is the words of one command, without quotes: rules apply to each command of a line separately"
 		}
 		if isAssign(w) && len(p.words) == 0 {
 			p.assigns = append(p.assigns, w)
@@ -58,7 +58,7 @@ func NewPattern(text string, passes bool) (p Pattern, why string) {
 	case first == "command" && len(p.words) > 1 && strings.HasPrefix(p.words[1], "-"), first == "env" && len(p.words) == 1:
 	case runs || first == "xargs" || first == "eval" || first == "trap":
 		return p, first + " is looked through: name the commands that it may run, each in a rule of its own"
-	case first == "." || first == "source" || slices.Contains(others, first) || slices.Contains(changers, first):
+	case first == "." || first == "source" || slices.Contains(elsewherePrograms, first) || slices.Contains(shellChangers, first):
 		return p, first + " is never understood: only a rule for everything lets it pass"
 	case isShell(first) && len(p.words) > 1 && strings.HasPrefix(p.words[1], "-"):
 		return p, first + " " + p.words[1] + " is looked through: name the commands that it may run, each in a rule of its own"
@@ -75,25 +75,24 @@ func isAssign(w string) bool {
 		(variable[0] < '0' || variable[0] > '9')
 }
 
-// passes reports whether a rule with the pattern lets a part pass; if not, why,
-// where the part begins as the pattern does.
+// passes reports whether a rule with the pattern allows a part. If the part only starts
+// like the pattern, why says what differs.
 func (p Pattern) passes(part Part) (ok bool, why string) {
 	for _, words := range [][]Word{part.Words, part.words()} {
 		if !p.begins(words) {
 			continue
 		}
-		if why = p.gives(part); why != "" {
+		if why = p.compareVariables(part); why != "" {
 			return false, why
 		}
-		if why = turned(words, len(p.words)); why == "" {
+		if why = findTurn(words, len(p.words)); why == "" {
 			return true, ""
 		}
 	}
 	return false, why
 }
 
-// begins reports whether words begin with those of the pattern, and are known
-// to.
+// begins reports whether words are known to start with those of the pattern.
 func (p Pattern) begins(words []Word) bool {
 	if len(p.words) > len(words) {
 		return false
@@ -101,7 +100,7 @@ func (p Pattern) begins(words []Word) bool {
 	for i, w := range p.words {
 		at := words[i]
 		switch {
-		case w == "*" && at.one():
+		case w == "*" && at.isOne():
 		case i == 0 && at.Literal && (at.Text == w || name(words) == w):
 		case i > 0 && at.is(w):
 		default:
@@ -111,26 +110,28 @@ func (p Pattern) begins(words []Word) bool {
 	return true
 }
 
-// gives says which variable a part is given that the pattern does not name.
-func (p Pattern) gives(part Part) string {
+// compareVariables explains how the variables of a part differ from those of the pattern; "" if they
+// do not.
+func (p Pattern) compareVariables(part Part) string {
 	for _, a := range part.Assigns {
 		if !slices.ContainsFunc(p.assigns, func(w string) bool {
 			variable, value, _ := strings.Cut(w, "=")
 			return variable == a.Name && (value == "*" || a.Value.Literal && a.Value.Text == value)
 		}) {
-			return a.Name + " is set for it, which the rule does not name"
+			return a.Name + " is set for it, and the rule does not name that variable"
 		}
 	}
 	if len(part.Assigns) < len(p.assigns) {
-		return "the rule is for it with " + strings.Join(p.assigns, " ")
+		return "the rule requires " + strings.Join(p.assigns, " ")
 	}
 	return ""
 }
 
-// holds reports whether a rule with the pattern holds a part back: certain, or
-// possible where words are not known. It is caught in other spellings too: with
-// other options between, and options apart, together or in another order.
-func (p Pattern) holds(part Part) (certain, possible bool) {
+// restricts reports whether a rule with the pattern restricts a part. Possible is true if
+// words of the part are not known, and it could match. The rule also matches other
+// spellings: other options in between, and options separate, combined or in another
+// order.
+func (p Pattern) restricts(part Part) (certain, possible bool) {
 	possible = part.Unknown != "" && !part.writes && !part.sets
 	if len(part.Words) == 0 {
 		return false, possible
@@ -140,24 +141,24 @@ func (p Pattern) holds(part Part) (certain, possible bool) {
 		spellings = spellings[1:] // the options before the subcommand are known
 	}
 	for _, words := range spellings {
-		sure, maybe := p.catches(words)
+		sure, maybe := p.matchWords(words)
 		certain, possible = certain || sure, possible || maybe
 	}
 	return certain, possible
 }
 
-// hides says why a part could run what the pattern matches, though its own words do not
-// match; "" if it cannot. Allowed is true where a rule of the user's own allows the part
-// by its words: then the rule also allows the code that it is given.
-func (p Pattern) hides(part Part, allowed bool) string {
+// explainHidden explains why a part could run a command that the pattern matches, although its
+// own words do not match; "" if it cannot. If allowed is true, code that golem cannot
+// read is no reason.
+func (p Pattern) explainHidden(part Part, allowed bool) string {
 	if part.opaque != "" && !allowed {
 		return part.opaque
 	}
 	for _, g := range part.guesses {
-		if certain, _ := p.holds(g); certain && !g.Plain {
+		if certain, _ := p.restricts(g); certain && !g.Plain {
 			return shorten(g.Text) + " may be a command that it runs"
 		}
-		if why := p.hides(g, true); why != "" {
+		if why := p.explainHidden(g, true); why != "" {
 			return why
 		}
 	}
@@ -172,14 +173,14 @@ func (p Pattern) hides(part Part, allowed bool) string {
 		if !w.Literal {
 			continue
 		}
-		for _, text := range values(w.Text) {
+		for _, text := range commandCandidates(w.Text) {
 			if b := path.Base(text); b != p.words[0] && !strings.HasPrefix(b, "git-") {
 				continue
 			}
 			if starts++; starts > maxStarts {
-				return "its arguments are too many to look at"
+				return "it has too many arguments to check"
 			}
-			if certain, possible := p.catches(append([]Word{literal(text)}, words[i+1:]...)); certain || possible {
+			if certain, possible := p.matchWords(append([]Word{literal(text)}, words[i+1:]...)); certain || possible {
 				return part.Words[0].Text + " may run its arguments"
 			}
 		}
@@ -187,11 +188,11 @@ func (p Pattern) hides(part Part, allowed bool) string {
 	return ""
 }
 
-func (p Pattern) catches(words []Word) (certain, possible bool) {
+func (p Pattern) matchWords(words []Word) (certain, possible bool) {
 	if !words[0].Literal {
 		return false, true
 	}
-	words = canonical(words)
+	words = normalizeGit(words)
 	if p.words[0] != "*" && words[0].Text != p.words[0] && path.Base(words[0].Text) != p.words[0] {
 		return false, false
 	}
@@ -202,7 +203,7 @@ func (p Pattern) catches(words []Word) (certain, possible bool) {
 			flags = append(flags, w)
 			continue
 		}
-		n, maybe := skip(rest, w)
+		n, maybe := findWord(rest, w)
 		if n < 0 {
 			return false, maybe
 		}
@@ -219,10 +220,10 @@ func (p Pattern) catches(words []Word) (certain, possible bool) {
 	return certain, !certain
 }
 
-// skip returns how many words there are up to a word, with it: options, and
-// what may be their values, may stand before it. It is negative where the word
-// does not come; maybe is true if a word that is not known could be it.
-func skip(words []Word, want string) (n int, maybe bool) {
+// findWord returns the number of words up to and including want. Options and their possible
+// values may precede it. It returns a negative number if want is missing. Then maybe is
+// true if a word that is not known could be want.
+func findWord(words []Word, want string) (n int, maybe bool) {
 	value := false
 	for i, w := range words {
 		switch {

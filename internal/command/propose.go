@@ -5,14 +5,13 @@ import (
 	"strings"
 )
 
-// maxPatterns is how many patterns are proposed for one line.
+// maxPatterns limits how many patterns are proposed for one line.
 const maxPatterns = 4
 
-// Narrow returns the patterns that a line may be remembered by, as narrow as
-// its words allow: for each command the words up to the first operand. There
-// are none where only the line itself is narrow enough: it is not understood,
-// writes files, sets variables, or runs a program that does whatever its
-// operands say.
+// Narrow proposes patterns for remembering a line, as narrow as its words allow. For each
+// command, a pattern holds the words up to the first operand. Narrow returns none if only
+// the line itself is narrow enough: it is not understood, writes files, sets variables,
+// or runs a program whose operands decide what it does.
 func Narrow(line string) []string {
 	var patterns []string
 	for _, p := range Parse(line).Parts {
@@ -20,7 +19,7 @@ func Narrow(line string) []string {
 			continue
 		}
 		text := narrow(p.Words)
-		if _, why := NewPattern(text, true); why != "" || broad(name(p.Words)) {
+		if _, why := NewPattern(text, true); why != "" || isBroad(name(p.Words)) {
 			return nil
 		}
 		if !slices.Contains(patterns, text) {
@@ -33,10 +32,10 @@ func Narrow(line string) []string {
 	return patterns
 }
 
-// Covers reports whether every command of a line begins with the words of one
-// of the patterns, and does nothing that they do not say: it is understood and
-// of literal words, no program runs it, no variable is set for it, nothing is
-// written by redirection, and no option makes it another command.
+// Covers reports whether the patterns describe all that a line does. Every command must
+// start with the words of a pattern, be understood, and have only literal words. No other
+// program may run it, and no variable may be set for it. The line must not write files by
+// redirection, and no option may make it another command.
 func Covers(patterns []string, line string) bool {
 	l := Parse(line)
 	var all []Pattern
@@ -71,7 +70,7 @@ func narrow(words []Word) string {
 	at := 1
 	for range subcommands(words) {
 		if at == len(words) || !words[at].Literal || words[at].mayBeOption() {
-			return "" // what it does is not said
+			return "" // the subcommand is not known
 		}
 		list = append(list, words[at].Text)
 		at++
@@ -82,7 +81,7 @@ func narrow(words []Word) string {
 	return strings.Join(list, " ")
 }
 
-// subcommands returns how many words behind its name say what a program does.
+// subcommands returns how many words after the program name select what the program does.
 func subcommands(words []Word) int {
 	switch name(words) {
 	case "git", "go", "cargo", "gh", "apt", "brew", "dotnet", "terraform", "systemctl", "rustup", "poetry", "uv", "pip", "pip3", "composer", "make", "mvn", "gradle":
@@ -96,9 +95,9 @@ func subcommands(words []Word) int {
 	return 0
 }
 
-// broad reports whether what a program does is in its operands, so that its
-// name and options say little.
-func broad(n string) bool {
+// isBroad reports whether the operands of a program decide what it does, so that its name
+// and options say little.
+func isBroad(n string) bool {
 	switch n {
 	case "rm", "mv", "dd", "chmod", "chown", "kill", "pkill", "killall", "curl", "wget", "nc", "ncat", "socat", "scp", "rsync", "docker", "podman", "kubectl",
 		"python", "python2", "python3", "node", "deno", "bun", "perl", "ruby", "php", "lua", "npx", "uvx", "pipx", "awk", "gawk", "mawk", "sed", "vim", "vi", "ed",

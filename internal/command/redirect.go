@@ -6,25 +6,25 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// redirects reads the redirections of a command, and returns what it is given
-// to read in the line itself, if it is.
-func (r *reader) redirects(list []*syntax.Redirect) (input *Word) {
+// readRedirects reads the redirections of a command. It returns the text that the line gives
+// the command on stdin, nil if there is none.
+func (r *reader) readRedirects(list []*syntax.Redirect) (input *Word) {
 	for _, d := range list {
 		if d.N != nil && strings.HasPrefix(d.N.Value, "{") {
-			r.sets(strings.Trim(d.N.Value, "{}"), r.text(d))
+			r.addVariable(strings.Trim(d.N.Value, "{}"), r.text(d))
 		}
 		switch d.Op {
 		case syntax.Hdoc, syntax.DashHdoc:
-			body := r.document(d)
+			body := r.readHereDocument(d)
 			input = &body
 		case syntax.WordHdoc:
-			body := r.word(d.Word)
+			body := r.readWord(d.Word)
 			input = &body
 		case syntax.RdrIn, syntax.DplIn:
-			r.connects(r.word(d.Word), d)
+			r.addConnection(r.readWord(d.Word), d)
 			input = nil
 		default:
-			r.write(d)
+			r.addWrite(d)
 		}
 		if d.Op == syntax.RdrInOut {
 			input = nil
@@ -33,16 +33,16 @@ func (r *reader) redirects(list []*syntax.Redirect) (input *Word) {
 	return input
 }
 
-// document reads a here-document. It is literal where nothing in it is replaced.
-func (r *reader) document(d *syntax.Redirect) Word {
+// readHereDocument reads a here-document. It is literal if it contains no expansion.
+func (r *reader) readHereDocument(d *syntax.Redirect) Word {
 	if r.nested > 0 {
-		r.unknown(r.text(d.Word), "a here-document in a substitution: shells may end it differently")
+		r.addUnknown(r.text(d.Word), "a here-document in a substitution: shells may end it differently")
 	}
 	if d.Hdoc == nil {
 		return literal("")
 	}
 	delimiter := d.Word.Lit()
-	plain := delimiter == "" || strings.Contains(delimiter, `\`) // it is quoted
+	plain := delimiter == "" || strings.Contains(delimiter, `\`) // the delimiter is quoted
 	known := true
 	var text strings.Builder
 	b := builder{r: r, known: true}
@@ -52,12 +52,12 @@ func (r *reader) document(d *syntax.Redirect) Word {
 			if plain {
 				text.WriteString(p.Value)
 			} else {
-				b.wary(p.Value, false)
+				b.checkText(p.Value, false)
 				text.WriteString(unescape(p.Value, "$`\\"))
 			}
 		default:
 			known = false
-			b.quoted(p)
+			b.addQuoted(p)
 		}
 	}
 	if !known {
@@ -66,10 +66,10 @@ func (r *reader) document(d *syntax.Redirect) Word {
 	return literal(text.String())
 }
 
-// write notes what a redirection writes.
-func (r *reader) write(d *syntax.Redirect) {
-	to := r.word(d.Word)
-	if r.connects(to, d) {
+// addWrite records the file that a redirection writes.
+func (r *reader) addWrite(d *syntax.Redirect) {
+	to := r.readWord(d.Word)
+	if r.addConnection(to, d) {
 		return
 	}
 	if d.Op == syntax.DplOut && to.Literal && strings.Trim(to.Text, "0123456789-") == "" {
@@ -86,15 +86,16 @@ func (r *reader) write(d *syntax.Redirect) {
 	}
 }
 
-// connects reports whether a redirection is no file, but a host for bash.
-func (r *reader) connects(to Word, d *syntax.Redirect) bool {
+// addConnection reports whether bash takes the target of a redirection as a network
+// connection, not as a file. If so, it adds a part that is not understood.
+func (r *reader) addConnection(to Word, d *syntax.Redirect) bool {
 	begins := to.begins
 	if to.Literal {
 		begins = to.Text
 	}
 	for _, device := range []string{"/dev/tcp/", "/dev/udp/"} {
 		if strings.HasPrefix(begins, device) {
-			r.unknown(r.text(d), "bash takes it for a connection to a host")
+			r.addUnknown(r.text(d), "bash opens a network connection for it")
 			return true
 		}
 	}

@@ -5,14 +5,14 @@ import (
 	"strings"
 )
 
-// A runner is a program that only runs another one: which of its words are its
-// own.
+// A runner describes the command line of a program that only runs another one: which
+// words are its own.
 type runner struct {
 	flags    string   // letters of options without a value
-	values   string   // letters of options with one
-	long     []string // options without a value
-	longer   []string // options with one
-	operands int      // its own, before the command
+	values   string   // letters of options with a value
+	long     []string // long options without a value
+	longer   []string // long options with a value
+	operands int      // number of its own operands before the command
 	assigns  bool     // NAME=VALUE before the command sets a variable
 	number   bool     // -10 is an option
 }
@@ -34,55 +34,55 @@ var runners = map[string]runner{
 	"toybox":  {},
 }
 
-// An option is one that stands before a command.
+// An option is an option of a runner, before the command.
 type option struct {
-	name  string // a letter, or a long name
+	name  string // a letter or a long name
 	value Word
 }
 
-// runner looks through a program that only runs another one.
-func (r *reader) runner(p Part, own runner) {
+// readRunner reads the command that a runner runs.
+func (r *reader) readRunner(p Part, own runner) {
 	n := name(p.Words)
 	if n == "command" && len(p.Words) > 1 && p.Words[1].is("-v", "-V", "-pv", "-pV") {
-		r.add(p) // it only looks for a program
+		r.add(p) // it only looks up a program
 		return
 	}
-	options, at, why := own.command(p.Words)
+	options, at, why := own.findCommand(p.Words)
 	if why != "" {
-		r.stuck(p, at, why)
+		r.addUnknownOption(p, at, why)
 		return
 	}
 	var assigns []Assign
 	if own.assigns {
-		assigns, at = environment(options, p.Words, at)
+		assigns, at = envAssigns(options, p.Words, at)
 	}
 	switch {
 	case at < len(p.Words):
 		p.Runs = true
 		r.add(p)
-		r.inner(n, p, p.Words[at:], assigns)
-	default: // it runs nothing, and sets for nobody
+		r.readInner(n, p, p.Words[at:], assigns)
+	default: // it runs no command
 		p.Plain = n == "exec"
 		r.add(p)
 	}
 }
 
-// stuck adds a program of whose options one is not understood, and looks for
-// the command behind it, for rules that hold that back.
-func (r *reader) stuck(p Part, at int, why string) {
+// addUnknownOption adds a program with an option that is not known. It still reads the command after
+// it, because restricting rules apply to that.
+func (r *reader) addUnknownOption(p Part, at int, why string) {
 	p.Unknown = why
 	r.add(p)
 	for i := max(at, 1); i < len(p.Words); i++ {
 		if w := p.Words[i]; w.Literal && w.Text != "" && w.Text[0] != '-' {
-			r.inner(name(p.Words), p, p.Words[i:], nil)
+			r.readInner(name(p.Words), p, p.Words[i:], nil)
 			return
 		}
 	}
 }
 
-// command returns a program's own options and at which word the command
-// begins, or why that is not known.
-func (o runner) command(words []Word) (options []option, at int, why string) {
+// findCommand returns the options of a runner and the index of the word where the command
+// starts, or why that is not known.
+func (o runner) findCommand(words []Word) (options []option, at int, why string) {
 	at = 1
 	for at < len(words) {
 		w := words[at]
@@ -99,7 +99,7 @@ func (o runner) command(words []Word) (options []option, at int, why string) {
 		if len(w.Text) < 2 || w.Text[0] != '-' {
 			break
 		}
-		found, n := o.option(w.Text, words[at+1:])
+		found, n := o.readOption(w.Text, words[at+1:])
 		if n == 0 {
 			return options, at, name(words) + " " + w.Text + ": an option that is not known here"
 		}
@@ -115,9 +115,9 @@ func (o runner) command(words []Word) (options []option, at int, why string) {
 	return options, at, ""
 }
 
-// option reads a word of options, and returns how many words they are, 0 if one
-// is not known.
-func (o runner) option(text string, next []Word) ([]option, int) {
+// readOption reads one word with options. It returns how many words the options take, 0 if
+// one is not known.
+func (o runner) readOption(text string, next []Word) ([]option, int) {
 	if long, ok := strings.CutPrefix(text, "--"); ok {
 		key, value, attached := strings.Cut(long, "=")
 		switch {
@@ -125,7 +125,7 @@ func (o runner) option(text string, next []Word) ([]option, int) {
 			return []option{{key, literal("")}}, 1
 		case slices.Contains(o.longer, key) && attached:
 			return []option{{key, literal(value)}}, 1
-		case slices.Contains(o.longer, key) && len(next) > 0 && next[0].one():
+		case slices.Contains(o.longer, key) && len(next) > 0 && next[0].isOne():
 			return []option{{key, next[0]}}, 2
 		}
 		return nil, 0
@@ -144,7 +144,7 @@ func (o runner) option(text string, next []Word) ([]option, int) {
 			return nil, 0
 		case i+1 < len(text):
 			return append(list, option{letter, literal(text[i+1:])}), 1
-		case len(next) > 0 && next[0].one():
+		case len(next) > 0 && next[0].isOne():
 			return append(list, option{letter, next[0]}), 2
 		}
 		return nil, 0
@@ -152,9 +152,9 @@ func (o runner) option(text string, next []Word) ([]option, int) {
 	return list, 1
 }
 
-// environment returns what env sets or takes away for the command, and where
-// that begins.
-func environment(options []option, words []Word, at int) ([]Assign, int) {
+// envAssigns returns the variables and options that env sets for the command, and the
+// index of the word where the command starts.
+func envAssigns(options []option, words []Word, at int) ([]Assign, int) {
 	var assigns []Assign
 	for _, o := range options {
 		assigns = append(assigns, Assign{Name: "env -" + o.name, Value: o.value})
@@ -184,14 +184,14 @@ func environment(options []option, words []Word, at int) ([]Assign, int) {
 	return assigns, at
 }
 
-// xargs looks through xargs: what it reads becomes words of the command, or
-// stands where -I says.
-func (r *reader) xargs(p Part) {
+// readXargs reads the command that xargs runs. The words that xargs reads are appended to the
+// command, or replace the placeholder of -I.
+func (r *reader) readXargs(p Part) {
 	own := runner{flags: "0rtx", values: "IndLPsaE", long: []string{"null", "no-run-if-empty", "verbose", "exit"},
 		longer: []string{"max-args", "max-procs", "max-lines", "delimiter", "arg-file", "eof", "max-chars"}}
-	options, at, why := own.command(p.Words)
+	options, at, why := own.findCommand(p.Words)
 	if why != "" {
-		r.stuck(p, at, why)
+		r.addUnknownOption(p, at, why)
 		return
 	}
 	p.Runs = true
@@ -206,27 +206,27 @@ func (r *reader) xargs(p Part) {
 		case "I":
 			appends = false
 			for i, w := range words {
-				words[i] = w.without(o.value, "")
+				words[i] = w.withPlaceholder(o.value, "")
 			}
 		case "n", "L", "max-args", "max-lines":
-			counts = true // of these and -I the last holds
+			counts = true // the last of these options and -I wins
 		}
 	}
 	if appends || counts {
 		words = append(words, Word{Text: "…", many: true, splits: true})
 	}
-	r.inner("xargs", p, words, nil)
+	r.readInner("xargs", p, words, nil)
 }
 
-// without returns a word in which a mark stands for what is not known. Instead
-// says what it begins with, where the mark is the first of it.
-func (w Word) without(mark Word, instead string) Word {
+// withPlaceholder returns a word in which the placeholder mark stands for unknown text. If the
+// mark comes first, the word starts with instead.
+func (w Word) withPlaceholder(mark Word, instead string) Word {
 	before, _, ok := strings.Cut(w.Text, mark.Text)
 	if mark.Literal && !ok {
 		return w
 	}
 	if !w.Literal || !mark.Literal {
-		before = "" // what it says is not what it is
+		before = "" // the text is not the word
 	}
 	if before == "" {
 		before = instead

@@ -7,7 +7,7 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-// isShell reports whether a program runs scripts of a shell.
+// isShell reports whether a program is a shell.
 func isShell(n string) bool {
 	switch n {
 	case "sh", "bash", "dash", "ash", "rbash", "zsh", "ksh", "mksh", "yash", "fish", "csh", "tcsh", "pwsh":
@@ -16,18 +16,17 @@ func isShell(n string) bool {
 	return false
 }
 
-// shell looks through a shell that is given its script in the line: after -c,
-// or as a here-document.
-func (r *reader) shell(p Part, input *Word) {
+// readShell reads a shell whose script is in the line: after -c, or in a here-document.
+func (r *reader) readShell(p Part, input *Word) {
 	n := name(p.Words)
 	own := runner{flags: "ceuxvfn", values: "o", long: []string{"norc", "noprofile"}}
-	options, at, why := own.command(p.Words)
+	options, at, why := own.findCommand(p.Words)
 	inline := slices.ContainsFunc(options, func(o option) bool { return o.name == "c" })
 	switch {
 	case why != "":
 		p.Unknown = why
 		r.add(p)
-		r.suspect(p)
+		r.readPossibleScript(p)
 		return
 	case inline && at == len(p.Words):
 		r.add(p)
@@ -57,43 +56,44 @@ func (r *reader) shell(p Part, input *Word) {
 	}
 	p.Runs = p.Unknown == ""
 	r.add(p)
-	r.within(n, p, func() { r.inShell(input.Text, n) })
+	r.readWithVariables(n, p, func() { r.readShellScript(input.Text, n) })
 }
 
-// suspect reads what could be a script, for rules that hold back what is in it.
-func (r *reader) suspect(p Part) {
+// readPossibleScript reads a word that could be a script, because restricting rules apply to its
+// commands.
+func (r *reader) readPossibleScript(p Part) {
 	for i, w := range p.Words {
 		if i > 0 && w.Literal && strings.HasPrefix(p.Words[i-1].Text, "-") && !strings.HasPrefix(w.Text, "-") {
-			r.within(name(p.Words), p, func() { r.inShell(w.Text, "bash") })
+			r.readWithVariables(name(p.Words), p, func() { r.readShellScript(w.Text, "bash") })
 			return
 		}
 	}
 }
 
-// inShell reads a script in the language of a shell. What is called sh may be
-// one or the other: there it is what either makes of it.
-func (r *reader) inShell(text, shell string) {
+// readShellScript reads a script in the language of a shell. A shell other than bash may follow
+// POSIX or bash. Then the script is read both ways, and the parts of both count.
+func (r *reader) readShellScript(text, shell string) {
 	if shell == "bash" {
-		r.script(text, syntax.LangBash)
+		r.readScript(text, syntax.LangBash)
 		return
 	}
 	from := len(r.parts)
-	r.script(text, syntax.LangPOSIX)
+	r.readScript(text, syntax.LangPOSIX)
 	seen := slices.Clone(r.parts[from:])
-	r.script(text, syntax.LangBash)
+	r.readScript(text, syntax.LangBash)
 	kept := from + len(seen)
 	for _, p := range r.parts[min(kept, len(r.parts)):] {
-		if !slices.ContainsFunc(seen, p.same) {
+		if !slices.ContainsFunc(seen, p.isSame) {
 			r.parts[kept] = p
 			kept++
 		}
 	}
 	r.parts = r.parts[:min(kept, len(r.parts))]
-	r.writes = once(r.writes)
+	r.writes = removeDuplicates(r.writes)
 }
 
-// once returns writes without those that are there before.
-func once(writes []Write) []Write {
+// removeDuplicates removes duplicates.
+func removeDuplicates(writes []Write) []Write {
 	var list []Write
 	for _, w := range writes {
 		if !slices.Contains(list, w) {
@@ -103,14 +103,14 @@ func once(writes []Write) []Write {
 	return list
 }
 
-// same reports whether two parts are the same to every rule.
-func (p Part) same(q Part) bool {
+// isSame reports whether two parts are equal for rules that match their words.
+func (p Part) isSame(q Part) bool {
 	return p.Text == q.Text && p.Unknown == q.Unknown && p.writes == q.writes && p.Plain == q.Plain && p.Runs == q.Runs && slices.Equal(p.Words, q.Words) &&
 		slices.Equal(p.own, q.own) && slices.Equal(p.Assigns, q.Assigns)
 }
 
-// eval looks through eval, whose words are a script.
-func (r *reader) eval(p Part) {
+// readEval reads eval, whose words are a script.
+func (r *reader) readEval(p Part) {
 	var texts []string
 	for _, w := range p.Words[1:] {
 		if !w.Literal {
@@ -122,11 +122,11 @@ func (r *reader) eval(p Part) {
 	}
 	p.Runs = true
 	r.add(p)
-	r.within("eval", p, func() { r.script(strings.Join(texts, " "), r.lang) })
+	r.readWithVariables("eval", p, func() { r.readScript(strings.Join(texts, " "), r.lang) })
 }
 
-// trap looks through trap, whose first word is a script for later.
-func (r *reader) trap(p Part) {
+// readTrap reads trap, whose first operand is a script that runs later.
+func (r *reader) readTrap(p Part) {
 	words := p.Words[1:]
 	if len(words) > 0 && words[0].is("--") {
 		words = words[1:]
@@ -141,6 +141,6 @@ func (r *reader) trap(p Part) {
 	default:
 		p.Runs = true
 		r.add(p)
-		r.within("trap", p, func() { r.script(words[0].Text, r.lang) })
+		r.readWithVariables("trap", p, func() { r.readScript(words[0].Text, r.lang) })
 	}
 }

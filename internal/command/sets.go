@@ -6,26 +6,26 @@ import (
 	"sync"
 )
 
-// An entry is a command of a ready-made set. Further words may follow, except
-// what makes it another command.
+// An entry is a command of a ready-made set. More words may follow, except those that
+// make it another command.
 type entry struct {
 	words string
-	// only are the options that it may have, where not all: whole words, and
-	// beginnings where they end in *.
+	// only lists the allowed options, nil if all are. An item is a whole word, or a
+	// prefix if it ends in *.
 	only []string
-	// most is how many operands it may have, where not any number: one less, so
-	// that 1 is none.
+	// most is the number of operands at which the set refuses the command, so 1 allows
+	// none; 0 allows any number.
 	most int
-	// operands are those that it may have, where not all.
+	// operands lists the allowed operands, nil if all are.
 	operands []string
 
-	list []string // the words one by one
+	list []string // the fields of words
 }
 
 // Sets returns the names of the ready-made sets.
 func Sets() []string { return []string{"read_only", "build"} }
 
-// About says what a ready-made set is, in a few words.
+// About describes a ready-made set in a few words.
 func About(set string) string {
 	switch set {
 	case "read_only":
@@ -36,7 +36,7 @@ func About(set string) string {
 	return ""
 }
 
-// entries are the ready-made sets, by the first word of their commands.
+// entries returns the commands of each ready-made set, by their first word.
 var entries = sync.OnceValue(func() map[string]map[string][]entry {
 	all := map[string]map[string][]entry{}
 	for set, list := range map[string][]entry{"read_only": readOnly(), "build": build()} {
@@ -49,9 +49,9 @@ var entries = sync.OnceValue(func() map[string]map[string][]entry {
 	return all
 })
 
-// plain are entries of commands whose every option is harmless, or is known
-// where it is not.
-func plain(commands string) []entry {
+// plainEntries returns entries for commands that may have any option, except those in the table
+// of turns.
+func plainEntries(commands string) []entry {
 	var list []entry
 	for c := range strings.FieldsSeq(commands) {
 		list = append(list, entry{words: c})
@@ -59,8 +59,8 @@ func plain(commands string) []entry {
 	return list
 }
 
-// git are entries of subcommands of git.
-func git(commands ...string) []entry {
+// gitEntries returns entries for subcommands of git.
+func gitEntries(commands ...string) []entry {
 	var list []entry
 	for _, c := range commands {
 		list = append(list, entry{words: "git " + c})
@@ -68,8 +68,8 @@ func git(commands ...string) []entry {
 	return list
 }
 
-// exact are commands with nothing behind them.
-func exact(commands ...string) []entry {
+// exactEntries returns entries for commands that allow no further words.
+func exactEntries(commands ...string) []entry {
 	var list []entry
 	for _, c := range commands {
 		list = append(list, entry{words: c, only: []string{}, most: 1})
@@ -77,18 +77,18 @@ func exact(commands ...string) []entry {
 	return list
 }
 
-// readOnly are commands that only look.
+// readOnly returns the entries of commands that only read.
 func readOnly() []entry {
 	branch := []string{"-a", "-r", "-v", "-vv", "-l", "-i", "--all", "--remotes", "--list", "--verbose", "--no-color", "--color*", "--column*", "--sort=*",
 		"--format=*", "--ignore-case", "--no-abbrev", "--abbrev=*", "--omit-empty", "--show-current"}
 	config := []string{"--global", "--local", "--system", "--worktree", "--show-origin", "--show-scope", "--name-only", "--null", "-z", "--all", "--type=*",
 		"--default=*", "--includes", "--no-includes"}
 	return slices.Concat(
-		plain("ls dir vdir cat tac nl head tail wc cut tr uniq sort comm join paste column fold fmt expand unexpand rev od hexdump strings "+
+		plainEntries("ls dir vdir cat tac nl head tail wc cut tr uniq sort comm join paste column fold fmt expand unexpand rev od hexdump strings "+
 			"grep egrep fgrep rg fd fdfind tree diff cmp stat file du df basename dirname realpath readlink "+
 			"md5sum sha1sum sha224sum sha256sum sha384sum sha512sum b2sum cksum sum base64 base32 seq expr jq sed awk gawk mawk date "+
 			"echo printf pwd cd true false : test [ sleep read which type id whoami groups uname arch nproc uptime free ps printenv locale"),
-		git("status", "log", "diff", "show", "whatchanged", "shortlog", "describe", "blame", "annotate", "grep", "ls-files", "ls-tree", "cat-file", "rev-parse",
+		gitEntries("status", "log", "diff", "show", "whatchanged", "shortlog", "describe", "blame", "annotate", "grep", "ls-files", "ls-tree", "cat-file", "rev-parse",
 			"rev-list", "merge-base", "name-rev", "for-each-ref", "show-ref", "show-branch", "count-objects", "diff-tree", "diff-index", "diff-files",
 			"check-ignore", "check-attr", "check-mailmap", "cherry", "range-diff", "stash list", "stash show", "worktree list", "reflog show",
 			"remote get-url", "version"),
@@ -120,14 +120,14 @@ func readOnly() []entry {
 			{words: "set", only: []string{"-e", "-u", "-x", "-eu", "-ex", "-ux", "-eux", "-o", "-euo", "-eo", "-uo", "-euxo"}, operands: []string{"pipefail", "errexit", "nounset"}},
 			{words: "command -v"}, {words: "command -V"},
 		},
-		exact("env", "exit", "exit 0", "exit 1", "break", "continue", "return", "wait", "go version", "node --version", "node -v",
+		exactEntries("env", "exit", "exit 0", "exit 1", "break", "continue", "return", "wait", "go version", "node --version", "node -v",
 			"npm --version", "npm -v", "python --version", "python3 --version", "cargo --version", "rustc --version", "gcc --version", "make --version",
 			"java -version"),
 	)
 }
 
-// build are commands that build and test what is in the tree. They run its
-// code: they are for the jail, with the network off.
+// build returns the entries of commands that build and test the code in the tree. They
+// run that code: they are meant for the jail, with the network off.
 func build() []entry {
 	var list []entry
 	for _, c := range []string{"build", "test", "vet", "fmt", "list", "doc", "generate", "install", "mod tidy", "mod verify", "mod graph", "mod why", "mod download", "env"} {
@@ -154,47 +154,47 @@ func build() []entry {
 		"python -m unittest", "python3 -m unittest", "bundle exec rspec", "bundle exec rake"} {
 		list = append(list, entry{words: c})
 	}
-	return append(list, plain("make gmake ninja ctest meson gofmt rustfmt pytest tox ruff mypy flake8 black tsc eslint prettier jest vitest mocha rspec rake")...)
+	return append(list, plainEntries("make gmake ninja ctest meson gofmt rustfmt pytest tox ruff mypy flake8 black tsc eslint prettier jest vitest mocha rspec rake")...)
 }
 
-// named are variables that the sets let a command be given, with their values.
-var named = map[string][]string{
+// allowedVariables lists the variables, with their values, that the sets allow for a command.
+var allowedVariables = map[string][]string{
 	"LC_ALL": {"C", "POSIX", "C.UTF-8", "en_US.UTF-8"}, "LANG": {"C", "POSIX", "C.UTF-8", "en_US.UTF-8"}, "TZ": {"UTC"},
 	"NO_COLOR": {"1"}, "CI": {"1", "true"}, "GIT_OPTIONAL_LOCKS": {"0"},
 }
 
-// allows reports whether a set lets a part pass; if not, why, where the part
-// is near to one that it does.
+// allows reports whether a set allows a part. If the part only starts like a command of
+// the set, why says what differs.
 func allows(set string, p Part) (ok bool, why string) {
 	words := p.words()
 	for _, e := range entries()[set][name(words)] {
 		if !e.begins(words) {
 			continue
 		}
-		if why = given(p); why != "" {
+		if why = findVariable(p); why != "" {
 			continue
 		}
-		if why = e.refuses(words); why == "" {
+		if why = e.explainRefusal(words); why == "" {
 			return true, ""
 		}
 	}
 	return false, why
 }
 
-// given says which variable a command is given that may change what it does.
-func given(p Part) string {
+// findVariable names a variable of a part that may change what the command does.
+func findVariable(p Part) string {
 	for _, a := range p.Assigns {
 		if a.Name == "IFS" && name(p.Words) == "read" {
 			continue
 		}
-		if !a.Value.Literal || !slices.Contains(named[a.Name], a.Value.Text) {
+		if !a.Value.Literal || !slices.Contains(allowedVariables[a.Name], a.Value.Text) {
 			return a.Name + " is set for it"
 		}
 	}
 	return ""
 }
 
-// begins reports whether words begin with those of the entry.
+// begins reports whether words start with those of the entry.
 func (e entry) begins(words []Word) bool {
 	if len(e.list) > len(words) {
 		return false
@@ -207,10 +207,10 @@ func (e entry) begins(words []Word) bool {
 	return name(words) == e.list[0]
 }
 
-// refuses says why the set does not let it pass.
-func (e entry) refuses(words []Word) string {
+// explainRefusal explains why the set does not allow the words; "" if it does.
+func (e entry) explainRefusal(words []Word) string {
 	n := len(e.list)
-	if why := turned(words, n); why != "" {
+	if why := findTurn(words, n); why != "" {
 		return why
 	}
 	ended, count := false, 0
@@ -222,15 +222,15 @@ func (e entry) refuses(words []Word) string {
 			if !w.Literal {
 				return w.Text + " could be an option"
 			}
-			if !slices.ContainsFunc(e.only, func(o string) bool { return fits(o, w.Text) }) {
+			if !slices.ContainsFunc(e.only, func(o string) bool { return matchesOption(o, w.Text) }) {
 				return w.Text + " is not among the options that only look"
 			}
 		case ended || !w.mayBeOption():
 			count++
 			if e.operands != nil && !w.is(e.operands...) {
-				return w.Text + " is not among what it is for"
+				return w.Text + " is not an operand that the set allows"
 			}
-			if !w.one() && (e.most > 0 || e.operands != nil) {
+			if !w.isOne() && (e.most > 0 || e.operands != nil) {
 				return w.Text + " could become several words"
 			}
 		}
@@ -241,8 +241,8 @@ func (e entry) refuses(words []Word) string {
 	return ""
 }
 
-// fits reports whether an option is one, or begins as one.
-func fits(only, text string) bool {
+// matchesOption reports whether an option equals an item of entry.only, or has it as a prefix.
+func matchesOption(only, text string) bool {
 	if begin, ok := strings.CutSuffix(only, "*"); ok {
 		return strings.HasPrefix(text, begin)
 	}

@@ -7,18 +7,18 @@ import (
 	"sync"
 )
 
-// A turn is what makes a harmless command another one: options that have it
-// run a program, or write a file.
+// A turn lists the words that turn a harmless command into another one: they make it run
+// a program or write a file.
 type turn struct {
-	long    []string // after two dashes, or what a program takes for it
-	letters string   // after one, among others
+	long    []string // long options, after two dashes; a prefix is enough
+	letters string   // single letters, after one dash
 	dashed  []string // whole words after one dash or two
-	begins  []string // of any word
-	infix   []string // in any word
+	begins  []string // prefixes of any word
+	infix   []string // texts anywhere in any word
 	check   func(words []Word) string
 }
 
-// turns holds the turns of commands by their first words.
+// turns holds the turn of each command, by its first words.
 var turns = map[string]turn{
 	"find": {dashed: []string{"delete", "exec", "execdir", "ok", "okdir", "fprint", "fprint0", "fprintf", "fls"}},
 	"fd":   {long: []string{"exec", "exec-batch"}, letters: "xX"},
@@ -27,18 +27,18 @@ var turns = map[string]turn{
 	"tree": {letters: "oR"},
 	"file": {long: []string{"compile", "uncompress", "uncompress-noreport"}, letters: "CzZ"},
 	"diff": {long: []string{"paginate"}, letters: "l"},
-	"uniq": {check: oneOperand},
-	"date": {check: dateSets},
+	"uniq": {check: checkOperands},
+	"date": {check: checkDate},
 	"tar": {long: []string{"to-command", "checkpoint-action", "use-compress-program", "rsh-command", "rmt-command", "info-script", "new-volume-script"},
-		letters: "IF", check: tarBundle},
+		letters: "IF", check: checkTar},
 	"rsync":  {long: []string{"rsh", "rsync-path"}, letters: "e"},
 	"yq":     {long: []string{"inplace", "in-place"}, letters: "i"},
-	"sed":    {check: sedScript},
-	"awk":    {check: awkProgram},
-	"printf": {check: printfSets},
-	"test":   {check: testWords},
-	"[":      {check: testWords},
-	"read":   {check: readNames},
+	"sed":    {check: checkSed},
+	"awk":    {check: checkAwk},
+	"printf": {check: checkPrintf},
+	"test":   {check: checkTest},
+	"[":      {check: checkTest},
+	"read":   {check: checkRead},
 
 	"git":           {long: gitLong},
 	"git grep":      {long: gitLong, letters: "O"},
@@ -54,20 +54,20 @@ var turns = map[string]turn{
 
 	"go":     {dashed: []string{"exec", "toolexec", "vettool", "ldflags", "gccgoflags", "overlay", "modfile"}},
 	"go env": {dashed: []string{"w", "u"}},
-	"make":   {long: []string{"eval"}, check: makeVariables},
+	"make":   {long: []string{"eval"}, check: checkMake},
 	"cargo":  {long: []string{"config"}},
 	"npm":    {long: []string{"script-shell", "node-options", "userconfig", "globalconfig"}},
 	"cmake":  {begins: []string{"-E", "-P"}},
 }
 
-// gitLong are options of git's subcommands that write a file or run a program.
+// gitLong lists options of git's subcommands that write a file or run a program.
 var gitLong = []string{"output", "ext-diff", "show-signature", "open-files-in-pager", "extcmd", "exec", "upload-pack", "receive-pack"}
 
-// turned says what makes a command another one than its name says, or could;
-// "" if nothing does. The first words, so many, are as they should be.
-func turned(words []Word, first int) string {
+// findTurn explains what makes a command another one than its name says, or could make it
+// so; "" if nothing does. The rule names the first words itself, so they are not checked.
+func findTurn(words []Word, first int) string {
 	key := name(words)
-	t, ok := turns[alias(key)]
+	t, ok := turns[turnName(key)]
 	own := 1
 	if len(words) > 1 && words[1].Literal {
 		if under, is := turns[key+" "+words[1].Text]; is {
@@ -81,7 +81,7 @@ func turned(words []Word, first int) string {
 		if w.is("--") && t.dashed == nil {
 			break
 		}
-		if why := t.by(w); why != "" {
+		if why := t.checkWord(w); why != "" {
 			return why
 		}
 	}
@@ -91,8 +91,8 @@ func turned(words []Word, first int) string {
 	return ""
 }
 
-// alias returns the name under which a command's turns are.
-func alias(n string) string {
+// turnName returns the name under which turns holds a command.
+func turnName(n string) string {
 	switch n {
 	case "gawk", "mawk", "nawk":
 		return "awk"
@@ -106,8 +106,8 @@ func alias(n string) string {
 	return n
 }
 
-// by says what a word makes of a command.
-func (t turn) by(w Word) string {
+// checkWord explains how a word makes the command another one; "" if it does not.
+func (t turn) checkWord(w Word) string {
 	if !w.Literal {
 		if (t.long != nil || t.letters != "" || t.dashed != nil || t.begins != nil) && w.mayBeOption() {
 			return w.Text + " could be an option that makes it another command"
@@ -132,7 +132,7 @@ func (t turn) by(w Word) string {
 	bad := slices.Contains(t.dashed, strings.TrimLeft(key, "-"))
 	switch {
 	case isLong && long != "":
-		// Programs take the beginning of an option for it.
+		// Programs accept a prefix of a long option.
 		bad = bad || slices.ContainsFunc(t.long, func(l string) bool { return strings.HasPrefix(l, long) })
 	case !isLong:
 		bad = bad || strings.ContainsAny(key[1:], t.letters)
@@ -143,15 +143,15 @@ func (t turn) by(w Word) string {
 	return ""
 }
 
-// operands returns the words that are no options, and whether all words are
-// known well enough to tell.
+// operands returns the words that are not options. It returns false if words that are not
+// known make this unclear.
 func operands(words []Word) (list []Word, ok bool) {
 	ended := false
 	for _, w := range words[1:] {
 		switch {
 		case !ended && w.is("--"):
 			ended = true
-		case !w.one():
+		case !w.isOne():
 			return nil, false
 		case ended || !w.mayBeOption():
 			list = append(list, w)
@@ -162,23 +162,22 @@ func operands(words []Word) (list []Word, ok bool) {
 	return list, true
 }
 
-// oneOperand is for commands whose second operand is written.
-func oneOperand(words []Word) string {
+// checkOperands checks commands that write their second operand.
+func checkOperands(words []Word) string {
 	if list, ok := operands(words); !ok || len(list) > 1 {
 		return "a second file would be written"
 	}
 	return ""
 }
 
-// dateSets is for date, which sets the clock where it is given another than a
-// format.
-func dateSets(words []Word) string {
+// checkDate checks date, which sets the clock if an operand is not a format.
+func checkDate(words []Word) string {
 	shows := []string{"+", "-I", "--iso-8601", "--rfc-3339=", "--date=", "--reference="}
 	for i := 1; i < len(words); i++ {
 		w := words[i]
 		switch {
 		case w.is("-u", "-R", "--utc", "--universal", "--rfc-email"):
-		case w.is("-d", "-r", "--date", "--reference") && i+1 < len(words) && words[i+1].one():
+		case w.is("-d", "-r", "--date", "--reference") && i+1 < len(words) && words[i+1].isOne():
 			i++
 		case w.Literal && slices.ContainsFunc(shows, func(s string) bool { return strings.HasPrefix(w.Text, s) }):
 		default:
@@ -188,15 +187,15 @@ func dateSets(words []Word) string {
 	return ""
 }
 
-// tarBundle is for options of tar without a dash.
-func tarBundle(words []Word) string {
+// checkTar checks the options of tar without a dash.
+func checkTar(words []Word) string {
 	if len(words) > 1 && words[1].Literal && !strings.HasPrefix(words[1].Text, "-") && strings.ContainsAny(words[1].Text, "IF") {
 		return words[1].Text + " makes it another command"
 	}
 	return ""
 }
 
-// What a script of sed may be so that it only shows: lines by number, or a
+// sedShows and sedReplaces match sed scripts that only print: lines by number, or a
 // replacement.
 var (
 	sedShows = sync.OnceValue(func() *regexp.Regexp {
@@ -207,10 +206,10 @@ var (
 	})
 )
 
-// sedScript is for sed, whose scripts can run programs and write files.
-func sedScript(words []Word) string {
+// checkSed checks sed, whose scripts can run programs and write files.
+func checkSed(words []Word) string {
 	script, ended := false, false
-	harmless := func(w Word) bool {
+	isHarmless := func(w Word) bool {
 		if !w.Literal {
 			return false
 		}
@@ -231,7 +230,7 @@ func sedScript(words []Word) string {
 			ended = true
 		case !ended && w.is("-e", "--expression") && i+1 < len(words):
 			i, script = i+1, true
-			if !harmless(words[i]) {
+			if !isHarmless(words[i]) {
 				return words[i].Text + ": a script that may do more than show"
 			}
 		case !ended && w.is("--quiet", "--silent", "--regexp-extended", "--separate", "--unbuffered", "--null-data", "--posix", "--sandbox"):
@@ -240,7 +239,7 @@ func sedScript(words []Word) string {
 			return w.Text + " may make sed write"
 		case !script:
 			script = true
-			if !harmless(w) {
+			if !isHarmless(w) {
 				return w.Text + ": a script that may do more than show"
 			}
 		}
@@ -248,14 +247,14 @@ func sedScript(words []Word) string {
 	return ""
 }
 
-// awkProgram is for awk, whose programs can run others and write files.
-func awkProgram(words []Word) string {
+// checkAwk checks awk, whose programs can run others and write files.
+func checkAwk(words []Word) string {
 	for i := 1; i < len(words); i++ {
 		w := words[i]
 		switch {
 		case !w.Literal:
 			return w.Text + ": a program that is not known before it runs"
-		case w.is("-F", "-v") && i+1 < len(words) && words[i+1].one():
+		case w.is("-F", "-v") && i+1 < len(words) && words[i+1].isOne():
 			i++
 		case strings.HasPrefix(w.Text, "-F") || strings.HasPrefix(w.Text, "-v"):
 		case strings.HasPrefix(w.Text, "-"):
@@ -266,22 +265,22 @@ func awkProgram(words []Word) string {
 					return w.Text + ": a program that may do more than print"
 				}
 			}
-			return "" // what follows are files
+			return "" // the words after the program are files
 		}
 	}
 	return ""
 }
 
-// printfSets is for printf, which can set a variable.
-func printfSets(words []Word) string {
+// checkPrintf checks printf, which can set a variable.
+func checkPrintf(words []Word) string {
 	if len(words) > 1 && words[1].mayBeOption() && !words[1].is("--") {
 		return words[1].Text + " could set a variable"
 	}
 	return ""
 }
 
-// testWords is for test, where the name of a variable may run commands.
-func testWords(words []Word) string {
+// checkTest checks test, where the name of a variable may run commands.
+func checkTest(words []Word) string {
 	rest := words[1:]
 	if words[0].is("[") {
 		if len(rest) == 0 || !rest[len(rest)-1].is("]") {
@@ -290,7 +289,7 @@ func testWords(words []Word) string {
 		rest = rest[:len(rest)-1]
 	}
 	for _, w := range rest {
-		if !w.one() {
+		if !w.isOne() {
 			return w.Text + " could become several words, and another test"
 		}
 	}
@@ -305,7 +304,7 @@ func testWords(words []Word) string {
 		for len(rest) > 1 && rest[0].is("!") {
 			rest = rest[1:]
 		}
-		n := operand(rest)
+		n := testLength(rest)
 		if n == 0 {
 			return join(rest) + ": a test that is not known here"
 		}
@@ -320,8 +319,8 @@ func testWords(words []Word) string {
 	return ""
 }
 
-// operand returns how many words a single test is, 0 if it is not known.
-func operand(rest []Word) int {
+// testLength returns the number of words of a single test, 0 if the test is not known.
+func testLength(rest []Word) int {
 	switch {
 	case len(rest) > 2 && rest[1].is("=", "==", "!=", "<", ">", "-eq", "-ne", "-lt", "-le", "-gt", "-ge", "-nt", "-ot", "-ef"):
 		return 3
@@ -333,29 +332,29 @@ func operand(rest []Word) int {
 	return 0
 }
 
-// readNames is for read, which sets variables.
-func readNames(words []Word) string {
+// checkRead checks read, which sets variables.
+func checkRead(words []Word) string {
 	for i := 1; i < len(words); i++ {
 		w := words[i]
 		switch {
 		case !w.Literal:
 			return w.Text + " could be any variable"
 		case w.is("-r", "-s", "-e"):
-		case w.is("-d", "-n", "-N", "-p", "-t", "-u") && i+1 < len(words) && words[i+1].one():
+		case w.is("-d", "-n", "-N", "-p", "-t", "-u") && i+1 < len(words) && words[i+1].isOne():
 			i++
-		case !harmless(w.Text):
+		case !isHarmless(w.Text):
 			return "it sets " + w.Text
 		}
 	}
 	return ""
 }
 
-// makeVariables is for make, which takes variables from its words.
-func makeVariables(words []Word) string {
+// checkMake checks make, which takes variables from its words.
+func checkMake(words []Word) string {
 	for _, w := range words[1:] {
 		variable, value, ok := strings.Cut(w.Text, "=")
 		if !w.Literal {
-			return w.Text + " could be anything that make takes"
+			return w.Text + " could be any option or variable of make"
 		}
 		if ok && (strings.ContainsAny(value, "$`") || strings.Contains(variable, "SHELL") || strings.HasSuffix(strings.TrimRight(variable, ":?+!"), "FLAGS")) {
 			return w.Text + " may make it run something else"

@@ -6,14 +6,14 @@ import (
 	"mvdan.cc/sh/v3/syntax"
 )
 
-func (r *reader) wordList(list []*syntax.Word) {
+func (r *reader) readWords(list []*syntax.Word) {
 	for _, w := range list {
-		r.word(w)
+		r.readWord(w)
 	}
 }
 
-// word reads a word, and the commands in it.
-func (r *reader) word(w *syntax.Word) Word {
+// readWord reads a word, and the commands in it.
+func (r *reader) readWord(w *syntax.Word) Word {
 	if w == nil {
 		return literal("")
 	}
@@ -22,10 +22,10 @@ func (r *reader) word(w *syntax.Word) Word {
 	}
 	b := builder{r: r, known: true}
 	for i, p := range w.Parts {
-		b.part(p, i == 0)
+		b.addPart(p, i == 0)
 	}
-	if b.braces() {
-		b.open(true, true)
+	if b.hasBraces() {
+		b.markUnknown(true, true)
 	}
 	if b.known {
 		return literal(b.text.String())
@@ -33,7 +33,7 @@ func (r *reader) word(w *syntax.Word) Word {
 	return Word{Text: r.text(w), begins: b.begins, many: b.many, splits: b.splits}
 }
 
-// simple returns the text of a word in which nothing is special: most are.
+// simple returns the text of a word without special characters; most words are such.
 func simple(w *syntax.Word) (string, bool) {
 	if len(w.Parts) != 1 {
 		return "", false
@@ -47,26 +47,26 @@ func simple(w *syntax.Word) (string, bool) {
 	return "", false
 }
 
-// A builder puts a word together from its pieces.
+// A builder builds a word from its pieces.
 type builder struct {
 	r            *reader
 	text         strings.Builder
-	bare         strings.Builder // what is not quoted, for braces
-	known        bool            // so far it is the text
+	bare         strings.Builder // unquoted characters that matter for brace expansion
+	known        bool            // text is the whole word so far
 	many, splits bool
 	begins       string
 }
 
-// open notes that from here on the word is not known.
-func (b *builder) open(many, splits bool) {
+// markUnknown records that the word is not known from here on.
+func (b *builder) markUnknown(many, splits bool) {
 	if b.known {
 		b.known, b.begins = false, b.text.String()
 	}
 	b.many, b.splits = b.many || many, b.splits || splits
 }
 
-// braces reports whether the shell makes several words of a{b,c} or {1..3}.
-func (b *builder) braces() bool {
+// hasBraces reports whether the shell could expand the word like a{b,c} or {1..3}.
+func (b *builder) hasBraces() bool {
 	_, rest, ok := strings.Cut(b.bare.String(), "{")
 	if !ok {
 		return false
@@ -82,64 +82,64 @@ func cutLast(s, sep string) (before, after string, found bool) {
 	return s, "", false
 }
 
-func (b *builder) part(p syntax.WordPart, first bool) {
+func (b *builder) addPart(p syntax.WordPart, first bool) {
 	switch p := p.(type) {
 	case *syntax.Lit:
-		b.lit(p.Value, first)
+		b.addLiteral(p.Value, first)
 	case *syntax.SglQuoted:
 		if p.Dollar && strings.Contains(p.Value, `\`) {
-			b.r.unknown(b.r.text(p), "shells do not agree on such quotes")
-			b.open(false, false)
+			b.r.addUnknown(b.r.text(p), "shells do not agree on such quotes")
+			b.markUnknown(false, false)
 			return
 		}
 		b.text.WriteString(p.Value)
 	case *syntax.DblQuoted:
 		if p.Dollar {
-			b.open(false, false) // a translation
+			b.markUnknown(false, false) // a translated string
 		}
 		for _, in := range p.Parts {
-			b.quoted(in)
+			b.addQuoted(in)
 		}
 	case *syntax.ParamExp:
-		b.param(p, false)
+		b.addParam(p, false)
 	case *syntax.CmdSubst:
-		b.substitution(p)
-		b.open(true, true)
+		b.readSubstitution(p)
+		b.markUnknown(true, true)
 	case *syntax.ArithmExp:
-		b.r.arithmetic(p.X)
-		b.open(false, false)
+		b.r.readArithmetic(p.X)
+		b.markUnknown(false, false)
 	case *syntax.ProcSubst:
-		b.r.inside(p.Op.String()+" )", p.Stmts)
+		b.r.readSubstitution(p.Op.String()+" )", p.Stmts)
 		b.text.WriteString("/dev/fd/")
-		b.open(false, false)
+		b.markUnknown(false, false)
 	default:
-		b.r.unknown(b.r.text(p), "a pattern that shells read differently")
-		b.open(true, true)
+		b.r.addUnknown(b.r.text(p), "a pattern that shells read differently")
+		b.markUnknown(true, true)
 	}
 }
 
-// quoted adds a piece that stands in double quotes.
-func (b *builder) quoted(p syntax.WordPart) {
+// addQuoted adds a piece inside double quotes.
+func (b *builder) addQuoted(p syntax.WordPart) {
 	switch p := p.(type) {
 	case *syntax.Lit:
-		b.wary(p.Value, false)
+		b.checkText(p.Value, false)
 		b.text.WriteString(unescape(p.Value, "$`\"\\"))
 	case *syntax.ParamExp:
-		b.param(p, true)
+		b.addParam(p, true)
 	case *syntax.CmdSubst:
-		b.substitution(p)
-		b.open(false, false)
+		b.readSubstitution(p)
+		b.markUnknown(false, false)
 	default:
-		b.part(p, false)
+		b.addPart(p, false)
 	}
 }
 
-// lit adds a piece without quotes.
-func (b *builder) lit(text string, first bool) {
-	b.wary(text, true)
+// addLiteral adds an unquoted piece.
+func (b *builder) addLiteral(text string, first bool) {
+	b.checkText(text, true)
 	if first && strings.HasPrefix(text, "~") {
-		b.text.WriteString("~") // a directory
-		b.open(false, false)
+		b.text.WriteString("~") // a home directory
+		b.markUnknown(false, false)
 	}
 	escaped := false
 	for _, c := range text {
@@ -150,7 +150,7 @@ func (b *builder) lit(text string, first bool) {
 			escaped = true
 			continue
 		case c == '*' || c == '?' || c == '[':
-			b.open(true, false) // each begins with what is before
+			b.markUnknown(true, false) // each file name starts with the text before
 		case c == '{' || c == '}' || c == ',' || c == '.':
 			b.bare.WriteRune(c)
 		}
@@ -161,9 +161,10 @@ func (b *builder) lit(text string, first bool) {
 	}
 }
 
-// wary notes a piece that is taken for text and looks as if a shell would not:
-// where shells and this package read a line differently, it is there.
-func (b *builder) wary(text string, bare bool) {
+// checkText looks for text that the parser took literally, but that a shell might expand.
+// There the parser and a shell may read the line differently, so the word counts as not
+// understood.
+func (b *builder) checkText(text string, bare bool) {
 	for i := 0; i < len(text); i++ {
 		next := byte(' ')
 		if i+1 < len(text) {
@@ -181,13 +182,13 @@ func (b *builder) wary(text string, bare bool) {
 			odd = bare && next == '('
 		}
 		if odd {
-			b.r.unknown(text, "shells may read it differently")
+			b.r.addUnknown(text, "shells may read it differently")
 			return
 		}
 	}
 }
 
-// unescape takes the backslashes away before certain characters.
+// unescape removes backslashes before the special characters.
 func unescape(text, special string) string {
 	if !strings.Contains(text, `\`) {
 		return text
@@ -202,21 +203,21 @@ func unescape(text, special string) string {
 	return out.String()
 }
 
-// substitution reads the commands whose output a word is made of.
-func (b *builder) substitution(c *syntax.CmdSubst) {
+// readSubstitution reads the commands of a command substitution.
+func (b *builder) readSubstitution(c *syntax.CmdSubst) {
 	way := "$( )"
 	if c.Backquotes {
 		way = "` `"
 		if text := b.r.text(c); strings.ContainsAny(text, "\\'\"#<") {
-			b.r.unknown(text, "quotes and the like in backquotes: shells may read them differently")
+			b.r.addUnknown(text, "quotes and the like in backquotes: shells may read them differently")
 		}
 	}
-	b.r.inside(way, c.Stmts)
+	b.r.readSubstitution(way, c.Stmts)
 }
 
-// param reads a variable. Some forms take a value for a name or an expression,
-// or run what is in it.
-func (b *builder) param(p *syntax.ParamExp, quoted bool) {
+// addParam reads the expansion of a variable. Some forms use the value as a name or an
+// expression, or run commands in it.
+func (b *builder) addParam(p *syntax.ParamExp, quoted bool) {
 	r := b.r
 	variable := ""
 	if p.Param != nil {
@@ -225,49 +226,49 @@ func (b *builder) param(p *syntax.ParamExp, quoted bool) {
 	odd := p.Param == nil || p.Flags != nil || p.Excl || p.Width || p.IsSet || p.Split != 0 || p.GlobSubst != 0 || p.RcExpand != 0 ||
 		p.NestedParam != nil || len(p.Modifiers) > 0 || p.Names != 0 || p.Exp != nil && p.Exp.Op == syntax.OtherParamOps
 	if odd {
-		r.unknown(r.text(p), "it takes what is in a variable for a name, or runs it")
+		r.addUnknown(r.text(p), "it uses the value of a variable as a name, or runs it")
 	}
 	if p.Index != nil {
-		r.subscript(p.Index)
+		r.readSubscript(p.Index)
 	}
 	if p.Slice != nil {
 		for _, x := range []syntax.ArithmExpr{p.Slice.Offset, p.Slice.Length} {
 			if x != nil {
-				r.arithmetic(x)
+				r.readArithmetic(x)
 			}
 		}
 	}
 	if p.Repl != nil {
-		b.operands(p, quoted, p.Repl.Orig, p.Repl.With)
+		b.readOperands(p, quoted, p.Repl.Orig, p.Repl.With)
 	}
 	if p.Exp != nil {
-		b.operands(p, quoted, p.Exp.Word)
+		b.readOperands(p, quoted, p.Exp.Word)
 		if p.Exp.Op == syntax.AssignUnset || p.Exp.Op == syntax.AssignUnsetOrNull {
-			r.sets(variable, r.text(p))
+			r.addVariable(variable, r.text(p))
 		}
 	}
 	all := variable == "@" || p.Index != nil || variable == "*" && !quoted
 	switch {
-	case counts(p):
+	case isNumber(p):
 		b.text.WriteString("0") // or another digit
-		b.open(false, false)
+		b.markUnknown(false, false)
 	default:
-		b.open(!quoted || all, !quoted || all)
+		b.markUnknown(!quoted || all, !quoted || all)
 	}
 }
 
-// operands reads the words in a variable. In quotes, a quote in it is a letter
-// to some shells.
-func (b *builder) operands(p *syntax.ParamExp, quoted bool, words ...*syntax.Word) {
-	b.r.wordList(words)
+// readOperands reads the words inside an expansion. Inside double quotes, shells may disagree
+// about quotes in them.
+func (b *builder) readOperands(p *syntax.ParamExp, quoted bool, words ...*syntax.Word) {
+	b.r.readWords(words)
 	if text := b.r.text(p); quoted && strings.ContainsAny(text, "'\"\\") {
-		b.r.unknown(text, "quotes in a variable in quotes: shells may read them differently")
+		b.r.addUnknown(text, "quotes in a variable in quotes: shells may read them differently")
 	}
 }
 
-// counts reports whether a variable is always a number: a length, a count, a
-// code.
-func counts(p *syntax.ParamExp) bool {
+// isNumber reports whether an expansion is always a number: a length, a count, an exit code
+// or a process id.
+func isNumber(p *syntax.ParamExp) bool {
 	if p.Length {
 		return true
 	}
