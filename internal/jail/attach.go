@@ -2,25 +2,25 @@ package jail
 
 import "os"
 
-// An Attached is what a command has for streams of its own, and how it is reached
-// while it runs.
+// An Attached holds the streams of a command and the ways to control it while it runs.
 type Attached struct {
-	// The streams: pipes and files. The command gets a pipe as it is; of another file
-	// it sees only what passes through it. One that is nil is Terminal where there is
-	// one, and /dev/null otherwise. A terminal that somebody sits at is refused: the
-	// command could read what is meant for others.
+	// The streams: pipes and files. If a stream is a pipe, the command gets the pipe
+	// itself. For any other file the command gets a pipe, and golem copies between the
+	// two. A nil stream is Terminal if that is set, and /dev/null otherwise. A terminal
+	// is refused as a stream: the command could read input that is meant for others.
 	Stdin, Stdout, Stderr *os.File
 
-	// Terminal becomes the one that the command belongs to. At least one stream is nil.
+	// Terminal becomes the controlling terminal of the command. At least one stream must
+	// be nil.
 	Terminal *Terminal
 
-	// Signals are passed on to the processes in the foreground of the terminal, and
-	// those that no key stands for to the command's own group as well. Without a terminal
-	// they are for that group, and SIGTSTP stops it like SIGSTOP: the kernel would not
-	// stop those that no shell can continue.
+	// Signals are sent to the foreground processes of the terminal. Signals that no key
+	// sends also go to the command's own process group. Without a terminal all signals go
+	// to that group, and SIGTSTP is sent as SIGSTOP: the kernel ignores SIGTSTP for
+	// groups that no shell could continue.
 	Signals <-chan os.Signal
 
-	// Stopped is called when the command was stopped. When it returns, the command is
-	// continued. Nil leaves it stopped.
+	// Stopped is called when the command was stopped. When it returns, the command
+	// continues. If Stopped is nil, the command stays stopped.
 	Stopped func()
 }

@@ -14,13 +14,14 @@ import (
 	"github.com/golem-forge/golem/internal/claim"
 )
 
-// How a command has a terminal. The cell leads a session and owns the terminal, as a
-// shell does, and the command is a group in the foreground. Were the command to lead
-// the session, no key could stop it: the kernel stops nobody whose parent would not
-// notice. A cell does this for one command, and ends with it.
+// How a command gets a terminal. The cell leads a session and owns the terminal, as a
+// shell does, and the command is the process group in the foreground. If the command led
+// the session, no key could stop it: the kernel stops a process only if its parent can
+// notice. A cell does this for one command and ends with it.
 
-// lead makes this process the leader of a session, if it is none. It does not obey
-// the keys of its terminal, and returns what they mean.
+// lead makes this process the leader of a session unless it is one. Keys of the terminal
+// no longer stop or end this process. lead returns a channel with the signals that they
+// send.
 func lead() (<-chan os.Signal, error) {
 	keys := make(chan os.Signal, 16)
 	signal.Notify(keys, unix.SIGINT, unix.SIGQUIT, unix.SIGTSTP)
@@ -34,8 +35,8 @@ func lead() (<-chan os.Signal, error) {
 	return keys, nil
 }
 
-// follow passes keys on to the command: they were struck before it came to the
-// foreground.
+// follow passes signals of keys on to the command. They were pressed before the command
+// came to the foreground.
 func (r *running) follow(keys <-chan os.Signal) {
 	for s := range keys {
 		if number, ok := s.(syscall.Signal); ok {
@@ -44,7 +45,8 @@ func (r *running) follow(keys <-chan os.Signal) {
 	}
 }
 
-// openTerminal opens a new terminal: the side of the person, and that of a program.
+// openTerminal opens a new terminal and returns both sides, for the person and for the
+// program.
 func openTerminal(maker, dir string) (person, program int, err error) {
 	person, err = unix.Open(maker, unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC, 0)
 	if err != nil {
@@ -67,8 +69,8 @@ func openTerminal(maker, dir string) (person, program int, err error) {
 	return person, program, nil
 }
 
-// terminal returns the terminal that the command of an order belongs to, -1 for
-// none.
+// terminal returns the controlling terminal for the command of an order, or -1 if there
+// is none.
 func (o order) terminal() int {
 	if o.Terminal <= 0 || o.Terminal > len(o.streams) {
 		return -1
@@ -76,8 +78,9 @@ func (o order) terminal() int {
 	return o.streams[o.Terminal-1]
 }
 
-// own makes it that of this process. Nothing is shown on it yet: who sees a command
-// strikes keys for it, and it is not in the foreground before it has begun.
+// own makes the terminal the controlling terminal of this process. It pauses output until
+// show resumes it: a person who sees output presses keys for the command, and the command
+// is not in the foreground yet.
 func (o order) own() error {
 	if o.Terminal == 0 {
 		return nil
@@ -91,18 +94,18 @@ func (o order) own() error {
 	return nil
 }
 
-// show puts a command that was just started in the foreground. Had it found itself in
-// the background before this it was stopped: stopped continues it.
+// show puts a command that was just started in the foreground. If the command used the
+// terminal before this, the kernel stopped it, and running.stopped continues it.
 func (o order) show(pid int) {
 	if o.Terminal == 0 {
 		return
 	}
 	unix.IoctlSetPointerInt(o.terminal(), unix.TIOCSPGRP, pid)
-	signal.Ignore(unix.SIGTTOU) // this process is in the background now; the command does not inherit it any more
+	signal.Ignore(unix.SIGTTOU) // this process is in the background now; the command has started and does not inherit this
 	unix.IoctlSetInt(o.terminal(), unix.TCXONC, unix.TCOON)
 }
 
-// events are what the cell waits for, besides ends.
+// events returns the wait(2) options for events other than the end of a process.
 func (o order) events() int {
 	if o.Attached {
 		return unix.WUNTRACED
@@ -110,25 +113,25 @@ func (o order) events() int {
 	return 0
 }
 
-// running is the command that runs, for who signals it.
+// running is the current command, for sending signals to it.
 type running struct {
-	do func(func() error) error // on a thread that reaches nobody else
+	do func(func() error) error // calls a function on a thread whose signals reach only the command
 
 	mu       sync.Mutex
-	pid      int // of its first process and its group; 0 before it has begun
+	pid      int // process ID of the first process and of its group; 0 before the command starts
 	over     bool
 	terminal int              // -1 for none
-	early    []syscall.Signal // for it, before it has begun
+	early    []syscall.Signal // signals that came before the command started
 }
 
-// expect says that a command will begin.
+// expect resets r before a command starts.
 func (r *running) expect() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.pid, r.over = 0, false
 }
 
-// begin says that it has begun.
+// begin records that the command has started, and sends the signals that came before.
 func (r *running) begin(pid, terminal int) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -139,14 +142,14 @@ func (r *running) begin(pid, terminal int) {
 	r.early = nil
 }
 
-// end says that it has ended.
+// end records that the command has ended.
 func (r *running) end() {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	r.over = true
 }
 
-// pass passes a signal on to it.
+// pass sends a signal to the command. If the command has not started yet, begin sends it.
 func (r *running) pass(s syscall.Signal) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -182,8 +185,9 @@ func (r *running) send(s syscall.Signal) {
 	})
 }
 
-// foreground returns the group that has the terminal. Where that is none of the
-// command's, or there is no terminal, it is the command's own.
+// foreground returns the process group in the foreground of the terminal. If there is no
+// terminal, or the group in front is not one of the command's, it returns the command's
+// own group.
 func (r *running) foreground() int {
 	if r.terminal < 0 {
 		return r.pid
@@ -195,15 +199,15 @@ func (r *running) foreground() int {
 	return front
 }
 
-// stopped reports whether the command, of which the kernel has said that it was
-// stopped, is so for somebody to know.
+// stopped reports whether the command is stopped and the caller has to know. The kernel
+// has reported that it was stopped.
 func (r *running) stopped(by syscall.Signal) bool {
 	if f := claim.Stat(r.pid); len(f) == 0 || f[0] != "T" {
-		return false // not any more
+		return false // it has continued
 	}
 	front, err := unix.IoctlGetInt(r.terminal, unix.TIOCGPGRP)
 	if err == nil && front == r.pid && (by == unix.SIGTTIN || by == unix.SIGTTOU) {
-		r.pass(unix.SIGCONT) // it came to the foreground after it was begun
+		r.pass(unix.SIGCONT) // it came to the foreground only after it was stopped
 		return false
 	}
 	return true

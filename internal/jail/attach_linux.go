@@ -12,17 +12,17 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Terminal is for one command to belong to. Where there are namespaces no name on
-// the host leads to it, and commands find it as /dev/pts/0.
+// A Terminal is the controlling terminal for one command. With namespaces it has no name
+// on the host, and commands see it as /dev/pts/0.
 type Terminal struct {
-	Person *os.File // the side that somebody sits at
+	Person *os.File // the side for the user
 
 	session *Session
 	program *os.File
-	cell    *wire // has it, until it is used
+	cell    *wire // the cell that has the terminal; nil after use
 }
 
-// Terminal opens a terminal. It is closed after use.
+// Terminal opens a terminal. The caller must close it.
 func (s *Session) Terminal() (t *Terminal, err error) {
 	p := s.plan.attached()
 	var files []int
@@ -61,7 +61,7 @@ func closeAll(fds []int) (err error) {
 	return err
 }
 
-// Close closes the terminal. What runs there is hung up on.
+// Close closes the terminal. Processes that use it get a hangup.
 func (t *Terminal) Close() error {
 	if t.cell != nil {
 		t.session.drop(t.cell)
@@ -71,10 +71,10 @@ func (t *Terminal) Close() error {
 	return t.Person.Close()
 }
 
-// Attach runs a command with streams of the caller's, and returns when it and all
-// that it started are gone. Nothing is collected. It has all the limits that Run has
-// but for output, for time where the command sets none, and for processor time where
-// the policy sets none.
+// Attach runs a command with the streams of the caller. It returns when the command and
+// all processes that it started have ended. It does not collect output. All limits of Run
+// hold except output. Time is limited only if the command sets a limit, and processor
+// time only if the policy does.
 func (s *Session) Attach(ctx context.Context, c Command, at Attached) (Result, error) {
 	if err := ctx.Err(); err != nil {
 		return Result{Stopped: true, Level: s.level}, fmt.Errorf("jail: %w", err)
@@ -116,8 +116,8 @@ func (s *Session) Attach(ctx context.Context, c Command, at Attached) (Result, e
 	return r, errors.Join(err, lost)
 }
 
-// orderAttached tells the cell that has the terminal to run a command, and without
-// one any cell.
+// orderAttached sends an order to the cell that has the terminal, or to any cell if there
+// is no terminal.
 func (s *Session) orderAttached(o order, t *Terminal, streams []int) (*wire, Record, error) {
 	if t == nil {
 		return s.order(o, streams...)
@@ -128,7 +128,7 @@ func (s *Session) orderAttached(o order, t *Terminal, streams []int) (*wire, Rec
 	w := t.cell
 	t.cell = nil
 	changes, err := s.orderOf(w, o, streams...)
-	t.program.Close() // who reads at the other side is to see its end
+	t.program.Close() // so that a reader at the other side sees the end
 	if err != nil {
 		s.drop(w)
 		return nil, nil, fmt.Errorf("jail: %w", err)
@@ -136,9 +136,8 @@ func (s *Session) orderAttached(o order, t *Terminal, streams []int) (*wire, Rec
 	return w, changes, nil
 }
 
-// attend waits for what comes of an order, and passes signals on meanwhile. When the
-// caller does not want it any more the cell is told; one that does not answer in time
-// is given up.
+// attend waits for the verdict of an order and passes signals on. If the context ends, it
+// cancels the order. If the cell does not answer in time, it closes the connection.
 func (w *wire) attend(ctx context.Context, at Attached) (v verdict, err error) {
 	told := make(chan struct{})
 	var late *time.Timer

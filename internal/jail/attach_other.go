@@ -7,20 +7,20 @@ import (
 	"os"
 )
 
-// A Terminal is for a command to belong to. There is none on this system: no
-// session is.
+// A Terminal is the controlling terminal for one command. It does not exist on this
+// system, because Start always fails.
 type Terminal struct{ Person *os.File }
 
 // Close does nothing.
 func (*Terminal) Close() error { return nil }
 
-// Terminal returns the error that Start does.
+// Terminal returns the error of Start.
 func (*Session) Terminal() (*Terminal, error) {
 	_, err := Start(Policy{}, nil)
 	return nil, err
 }
 
-// Attach returns the error that Start does.
+// Attach returns the error of Start.
 func (*Session) Attach(context.Context, Command, Attached) (Result, error) {
 	_, err := Start(Policy{}, nil)
 	return Result{}, err

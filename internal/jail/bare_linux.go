@@ -20,23 +20,23 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The level without namespaces. A cell is a process of the host like others. What
-// its commands open is fenced by Landlock with the host's own paths, and what they
-// ask of the kernel by a second filter, for all that a namespace would keep apart.
+// The level without namespaces. A cell is an ordinary process of the host. Landlock
+// restricts which paths of the host its commands can open. A second seccomp filter
+// restricts the system calls for everything that a namespace would separate.
 //
-// They end by the fence as well: who is in it can signal all that is in it and
-// nothing else, and the kernel signals all at one go. No search could keep up with
-// a command that forks without end.
+// Landlock also serves to end the commands. A process inside the ruleset can signal all
+// processes in it and no others, and one call of kill reaches all of them. A search for
+// processes could not keep up with a command that forks without end.
 
-// leastLandlock is the first version that keeps signals inside.
+// leastLandlock is the first version of Landlock that restricts signals.
 const leastLandlock = 6
 
-// online is the step of a plan that leaves the host's network open. There is no
-// tree to make at this level; a plan is read for its folders.
+// online is the step of a plan that allows the host's network. At this level the cell
+// builds no tree. It only reads the plan for its directories.
 const online deed = "online"
 
-// Start starts a session at the best level that this machine has. It is closed
-// after use. Where the policy asks for a better one the error is ErrNoSandbox.
+// Start starts a session at the best level that this machine provides. The caller must
+// close it. If the policy requires a better level, the error is ErrNoSandbox.
 func Start(p Policy, now func() time.Time) (*Session, error) {
 	for _, m := range p.Mounts {
 		if !utf8.ValidString(string(m.Source)) {
@@ -72,7 +72,7 @@ func Start(p Policy, now func() time.Time) (*Session, error) {
 	s, bare := startBare(p, now)
 	if bare != nil {
 		var own *sandbox.Error
-		if errors.As(bare, &own) { // of the session, and not of the machine
+		if errors.As(bare, &own) { // an error of the session, not of the machine
 			return nil, own
 		}
 		if errors.Is(bare, errWithin) {
@@ -83,17 +83,17 @@ func Start(p Policy, now func() time.Time) (*Session, error) {
 	return s, nil
 }
 
-// noSandbox is the error of a machine that lacks the level that commands need.
+// noSandbox returns the error for a machine that lacks the level that commands need.
 func noSandbox(why, out string) error {
 	return &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: "golem ran no command: " + why + "; " + out}
 }
 
-// inLine returns the text of an error of the jail in one line.
+// inLine returns the text of an error in one line, without the prefix of this package.
 func inLine(err error) string {
 	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "jail: ")), " ")
 }
 
-// errWithin is why a fence alone cannot keep a policy.
+// errWithin is the reason why Landlock alone cannot enforce a policy.
 var errWithin = errors.New("landlock opens all that is below a folder")
 
 // startBare starts a session without namespaces.
@@ -138,8 +138,8 @@ func startBare(p Policy, now func() time.Time) (*Session, error) {
 	return s, nil
 }
 
-// inside refuses mounts that lie in others and may do less: a fence opens all that
-// is below a folder.
+// inside refuses mounts inside other mounts that allow more: a Landlock rule opens
+// everything below a directory.
 func inside(mounts []Mount) error {
 	within := func(a, b string) bool { return a == b || strings.HasPrefix(a, strings.TrimSuffix(b, "/")+"/") }
 	for _, m := range mounts {
@@ -155,10 +155,10 @@ func inside(mounts []Mount) error {
 	return nil
 }
 
-// signalFenced signals all that is in the fence of the calling thread, but its own
-// process. Where the fence did not hold it would reach all that the user runs: it
-// does nothing if it could signal the process that started this one, which is
-// outside.
+// signalFenced signals all processes in the Landlock ruleset of the calling thread,
+// except its own process. If Landlock did not hold, the signal would reach all processes
+// of the user. So signalFenced first checks that it cannot signal its parent process,
+// which is outside, and otherwise returns an error.
 func signalFenced(s syscall.Signal) error {
 	if outside := os.Getppid(); outside > 0 && unix.Kill(outside, 0) != unix.EPERM {
 		return errors.New("landlock does not keep signals inside")
@@ -169,9 +169,9 @@ func signalFenced(s syscall.Signal) error {
 	return nil
 }
 
-// bareHold starts cells without namespaces. When golem is gone, or a cell was
-// killed, which could not end its command then, it ends all of them. A fence of
-// its own, which keeps nothing but signals, is around them all.
+// bareHold starts cells without namespaces. It ends all of them when golem is gone, or
+// when a cell was killed and so could not end its command. They share one Landlock
+// ruleset, which restricts only signals.
 func bareHold(w *wire) error {
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -208,7 +208,7 @@ func bareHold(w *wire) error {
 		select {
 		case fd, ok := <-asked:
 			if !ok {
-				asked = nil // the cells see for themselves that golem is gone
+				asked = nil // the cells notice by themselves that golem is gone
 				continue
 			}
 			cmd, err := again(bareCellWord, &wire{fd}, &syscall.SysProcAttr{Setsid: true})
@@ -238,7 +238,7 @@ func bareHold(w *wire) error {
 	return nil
 }
 
-// bareCell runs commands without a tree of its own.
+// bareCell runs commands without their own tree.
 func bareCell(w *wire) error {
 	brace()
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
@@ -282,7 +282,7 @@ func bareCell(w *wire) error {
 		return err
 	}
 	h.ready, h.ahead, h.stands = func() error { return nil }, func([]string) {}, func() bool { return true }
-	h.anew = h.ready // there is nothing between
+	h.anew = h.ready // there are no overlays to refresh
 	h.noSockets = noSocketsBare
 	h.signal = func(s syscall.Signal) { h.do(func() error { return signalFenced(s) }) }
 	h.others = processesOf(os.Getuid()) + cellThreads
@@ -293,15 +293,15 @@ func bareCell(w *wire) error {
 	return h.serve(w)
 }
 
-// makeTemp makes a directory of this cell's own in another, and removes those whose cell
-// was killed.
+// makeTemp makes a directory for this cell in another directory. It removes those whose
+// cell was killed.
 func makeTemp(in string) (string, error) {
 	sweepTemps(in)
 	name := filepath.Join(in, claim.Name(0))
 	if err := os.Mkdir(name, 0o700); err != nil {
 		return "", err
 	}
-	_, err := claim.Hold(name) // for as long as this process lives
+	_, err := claim.Hold(name) // as long as this process lives
 	return name, err
 }
 
@@ -310,7 +310,7 @@ func sweepTemps(in string) {
 	claim.Sweep(in, func(name string) error {
 		var st unix.Stat_t
 		if err := unix.Lstat(name, &st); err != nil || int(st.Uid) != os.Geteuid() || st.Mode&unix.S_IFMT != unix.S_IFDIR {
-			return nil // not ours
+			return nil // not made by this user
 		}
 		held, ok := claim.Seize(name)
 		if !ok {
@@ -321,9 +321,9 @@ func sweepTemps(in string) {
 	})
 }
 
-// removeTemp removes a folder, also where a command has taken away the right to.
+// removeTemp removes a directory, even if a command has removed its permissions.
 func removeTemp(name string) error {
-	if root, err := os.OpenRoot(name); err == nil { // a link in it leads nowhere else
+	if root, err := os.OpenRoot(name); err == nil { // a Root follows no symlink out of the directory
 		fs.WalkDir(root.FS(), ".", func(at string, d fs.DirEntry, err error) error {
 			if d != nil && d.IsDir() {
 				root.Chmod(at, 0o700)
@@ -335,7 +335,7 @@ func removeTemp(name string) error {
 	return os.RemoveAll(name)
 }
 
-// bare puts the host's paths into an order.
+// bare replaces paths in an order with paths of the host.
 func (o order) bare(p plan, temp string) order {
 	if o.Dir = p.host(o.Dir, temp); o.Dir == "" {
 		o.Dir = temp
@@ -358,8 +358,8 @@ func (o order) bare(p plan, temp string) order {
 	return o
 }
 
-// host returns the host's path for a name that is in a folder of the policy or is
-// /tmp, "" for others.
+// host returns the host's path for a name in a directory of the policy or for /tmp. It
+// returns "" for other names.
 func (p plan) host(name, temp string) (at string) {
 	if name == "/tmp" {
 		at = temp
@@ -374,8 +374,8 @@ func (p plan) host(name, temp string) (at string) {
 	return at
 }
 
-// inside returns what commands of other levels call something in a folder of the
-// policy, "" for others.
+// inside returns the name that a path of the host has in the tree of the plan. It returns
+// "" for paths that are in no directory of the policy.
 func (p plan) inside(host string) (name string) {
 	longest := 0
 	for _, s := range p.Steps {
@@ -387,7 +387,8 @@ func (p plan) inside(host string) (name string) {
 	return name
 }
 
-// insideAll is inside for the value of a variable, which may be a list of paths.
+// insideAll does the same as inside for the value of a variable, which may be a list of
+// paths.
 func (p plan) insideAll(value string) string {
 	list := strings.Split(value, ":")
 	for n, each := range list {
@@ -396,7 +397,7 @@ func (p plan) insideAll(value string) string {
 	return strings.Join(list, ":")
 }
 
-// bareFence opens the host's folders that a plan names.
+// bareFence returns the Landlock rules for the directories of the host that a plan names.
 func bareFence(p plan, temp, secret string) fence {
 	f := fence{Rules: append(deviceRules(), fenceRule{Path: temp, Access: mayWrite})}
 	if secret != "" {
@@ -414,7 +415,7 @@ func bareFence(p plan, temp, secret string) fence {
 			f.Rules = append(f.Rules, etcRules(s.Names)...)
 		case device:
 			f.Rules = append(f.Rules, fenceRule{Path: s.Source, Access: mayUse})
-		case file: // the host's own
+		case file: // the host's own file
 			f.Rules = append(f.Rules, fenceRule{Path: s.Target, Access: unix.LANDLOCK_ACCESS_FS_READ_FILE})
 		case online:
 			f.Network = true
@@ -423,7 +424,7 @@ func bareFence(p plan, temp, secret string) fence {
 	return f
 }
 
-// confineBare confines the calling thread where there are no namespaces.
+// confineBare confines the calling thread without namespaces.
 func confineBare(f fence) error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no new privileges: %w", err)
@@ -432,7 +433,7 @@ func confineBare(f fence) error {
 		return err
 	}
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
-		// Who may not drop them has none, and gets none.
+		// A process that may not drop capabilities has none and cannot get any.
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL && err != unix.EPERM {
 			return fmt.Errorf("bounding set: %w", err)
 		}
@@ -451,9 +452,9 @@ func confineBare(f fence) error {
 	return filter(bareSeccomp(f.Network))
 }
 
-// bareSeccomp returns the filter for what namespaces would keep apart: the network,
-// shared memory and queues, other processes of the user; and for what Landlock
-// does not restrict of files.
+// bareSeccomp returns the filter for what namespaces would separate, and for access to
+// files that Landlock does not restrict. Namespaces would separate the network, shared
+// memory, message queues and other processes of the user.
 func bareSeccomp(network bool) []unix.SockFilter {
 	const refused = deny | uint32(unix.EPERM)
 	var b filterBuilder
@@ -471,19 +472,20 @@ func bareSeccomp(network bool) []unix.SockFilter {
 	}, bareDeniedHere()...) {
 		b.when(call, refused)
 	}
-	// Attributes of what cannot be opened, and what happens to it.
+	// Landlock does not restrict reading the extended attributes of files, nor watching
+	// them with inotify.
 	for _, call := range []uint32{unix.SYS_GETXATTR, unix.SYS_LGETXATTR, unix.SYS_LISTXATTR, unix.SYS_LLISTXATTR, unix.SYS_GETXATTRAT, unix.SYS_LISTXATTRAT} {
 		b.when(call, deny|uint32(unix.EOPNOTSUPP))
 	}
 	b.when(unix.SYS_INOTIFY_INIT1, deny|uint32(unix.ENOSYS))
-	b.call(unix.SYS_IOCTL, func() { // what file systems offer is for who owns a file, not for who may write it
+	b.call(unix.SYS_IOCTL, func() { // requests of file systems are for the owner of a file, not for everyone who may write it
 		b.load(atArgs + 8)
 		b.add(unix.BPF_ALU|unix.BPF_AND|unix.BPF_K, 0, 0, 0xff00)
 		for _, kind := range []uint32{'f', 'v', 'X', 0x94} {
 			b.when(kind<<8, deny|uint32(unix.ENOTTY))
 		}
 	})
-	// Of itself only, which is 0.
+	// A command may change only itself, which is 0.
 	for _, call := range []uint32{unix.SYS_PRLIMIT64, unix.SYS_SCHED_SETAFFINITY, unix.SYS_SCHED_SETSCHEDULER, unix.SYS_SCHED_SETPARAM, unix.SYS_SCHED_SETATTR} {
 		b.call(call, func() {
 			b.load(atArgs)
@@ -493,12 +495,12 @@ func bareSeccomp(network bool) []unix.SockFilter {
 	for _, call := range []uint32{unix.SYS_SETPRIORITY, unix.SYS_IOPRIO_SET} {
 		b.call(call, func() {
 			b.load(atArgs)
-			b.over(2, refused) // of a user
+			b.over(2, refused) // 2 means all processes of a user
 			b.load(atArgs + 8)
 			b.unless(0, refused)
 		})
 	}
-	// Times only of what is open, which has no name.
+	// A command may change the times of open files only: the name must be NULL.
 	b.call(unix.SYS_UTIMENSAT, func() {
 		b.load(atArgs + 8)
 		b.unless(0, refused)
@@ -522,7 +524,7 @@ func processesOf(uid int) int64 {
 	return n
 }
 
-// Loses returns what this session does not give, a sentence for each loss.
+// Loses returns what this session lacks, one sentence for each.
 func (s *Session) Loses() []string {
 	list := Loses(s.level)
 	switch v := landlockVersion(); {

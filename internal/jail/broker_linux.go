@@ -9,16 +9,16 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How commands have the host's network. They are in a network namespace of their own:
-// /proc/PID/net of the host's lists every Unix socket of the machine by its path. The
-// kernel asks the cell for each socket of an internet family, and the cell, which is in
-// the host's network namespace, makes it and hands it over. What is asked for is
-// numbers, which nobody can change after they were looked at.
+// How commands use the host's network. They have their own network namespace, because
+// /proc/PID/net of the host's lists every Unix socket of the machine with its path. The
+// kernel asks the cell for each socket of an internet family. The cell is in the host's
+// network namespace. It opens the socket and hands it to the command. The arguments of
+// the request are numbers, so the command cannot change them after the check.
 
-// asks is what a filter answers so that the kernel asks.
+// asks is the return value of a filter that makes the kernel ask the cell.
 const asks = unix.SECCOMP_RET_USER_NOTIF
 
-// apartNetwork gives the calling thread a network namespace of its own.
+// apartNetwork moves the calling thread to a new network namespace.
 func apartNetwork() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
 		return fmt.Errorf("a network namespace of its own: %w", err)
@@ -54,13 +54,13 @@ type socketReply struct {
 	flags uint32
 }
 
-// answerSockets answers the questions of a filter, until nobody is left who could ask.
-// It runs in the network that sockets are to have.
+// answerSockets answers the requests of a filter until no process with that filter is
+// left. It runs in the network namespace that the sockets should have.
 func answerSockets(listener int) {
-	// A signal, such as those by which Go interrupts its own threads, must not interrupt the
-	// handing over: the kernel would answer with descriptor 0, which is another file of the
-	// command.
-	runtime.LockOSThread() // and never unlocked: the thread ends with its mask
+	// Block all signals, such as those that Go sends its own threads. A signal that
+	// interrupts SECCOMP_IOCTL_NOTIF_ADDFD would make the kernel answer with descriptor
+	// 0, which is another file of the command.
+	runtime.LockOSThread() // never unlocked: the thread ends with its signal mask
 	var all unix.Sigset_t
 	for i := range all.Val {
 		all.Val[i] = ^uint64(0)
@@ -74,7 +74,7 @@ func answerSockets(listener int) {
 		switch errno := control(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&q)); errno {
 		case 0:
 			q.answer(listener)
-		case unix.EINTR, unix.ENOENT: // who asked is gone
+		case unix.EINTR, unix.ENOENT: // the process that asked has ended
 		default:
 			unix.Close(listener)
 			return
@@ -82,7 +82,7 @@ func answerSockets(listener int) {
 	}
 }
 
-// answer makes the socket that is asked for and hands it over.
+// answer opens the requested socket and hands it to the command.
 func (q socketRequest) answer(listener int) {
 	refuse := func(err error) {
 		errno := unix.EACCES
@@ -101,7 +101,7 @@ func (q socketRequest) answer(listener int) {
 		h.newFlags = unix.O_CLOEXEC
 	}
 	_, errno := ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&h))
-	if errno == unix.EINVAL { // before Linux 5.14 in two steps
+	if errno == unix.EINVAL { // before Linux 5.14 this takes two calls
 		h.flags = 0
 		var number uintptr
 		if number, errno = ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&h)); errno == 0 {

@@ -7,9 +7,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A collector reads what a command prints, and keeps the head and the tail.
+// A collector reads the output of a command and keeps its head and tail.
 type collector struct {
-	end  int // what the command writes to
+	end  int // the end of the pipe for the command
 	read *os.File
 	most int64
 	done chan struct{}
@@ -23,7 +23,7 @@ func collect(most int64) (*collector, error) {
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, err
 	}
-	if err := unix.SetNonblock(fds[0], true); err != nil { // so that close ends a read
+	if err := unix.SetNonblock(fds[0], true); err != nil { // so that closing it interrupts a read
 		unix.Close(fds[0])
 		unix.Close(fds[1])
 		return nil, err
@@ -33,10 +33,10 @@ func collect(most int64) (*collector, error) {
 	return c, nil
 }
 
-// collectors read all that a command prints.
+// collectors read all output streams of a command.
 type collectors []*collector
 
-// collectAll returns a collector for each stream, with the most that is kept of it.
+// collectAll returns a collector for each stream. most is how many bytes each one keeps.
 func collectAll(most ...int64) (collectors, error) {
 	var list collectors
 	for _, m := range most {
@@ -50,7 +50,7 @@ func collectAll(most ...int64) (collectors, error) {
 	return list, nil
 }
 
-// ends are what the command writes to.
+// ends returns the ends of the pipes for the command.
 func (l collectors) ends() (fds []int) {
 	for _, c := range l {
 		fds = append(fds, c.end)
@@ -78,14 +78,14 @@ func (c *collector) handed() {
 	}
 }
 
-// close gives up.
+// close stops reading.
 func (c *collector) close() {
 	c.handed()
 	c.read.Close()
 	<-c.done
 }
 
-// wait returns the output, when nobody can write any more.
+// wait returns the output when all copies of the command's end are closed.
 func (c *collector) wait() Output {
 	<-c.done
 	c.read.Close()
@@ -104,7 +104,7 @@ func (c *collector) collect() {
 	}
 }
 
-// add keeps what was read.
+// add appends data to the head and the tail, and drops bytes between them.
 func (c *collector) add(data []byte, last bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

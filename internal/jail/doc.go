@@ -1,13 +1,13 @@
-// Package jail runs a command where it can do no harm: it sees the folders that
-// a sandbox shows and a little of the system, reaches no network unless it may,
-// has no privilege, no other process and no descriptor to hold on to, works
-// within limits, and is gone with all that it started when the call ends.
+// Package jail runs commands in a sandbox of the operating system. A command sees the
+// directories that a sandbox.Sandbox shows and a part of the system. It has no network
+// unless the policy allows it, no privileges, no access to other processes, and no open
+// files except its streams. Limits hold for it, and when the call ends, the command and
+// all processes that it started have ended.
 //
-// A Session is a place for commands with one Policy. On Linux it is a holder,
-// which owns the user and network namespaces and runs nothing, and cells, each
-// the first process of its own process, mount and ipc namespaces, which run one
-// command at a time. Holder and cells are this program again, started by exec
-// and never by a copy of a large process; who embeds the package calls Child
-// first thing in main. The socket to the program that started them is their
-// life line: when it closes, all of it ends.
+// A Session runs commands with one Policy. On Linux it consists of a holder and of cells.
+// The holder owns the user and network namespaces and runs no commands. Each cell is the
+// first process of its own PID, mount and IPC namespaces and runs one command at a time.
+// Holder and cells are this program again, started with exec: a program that uses the
+// package must call Child at the start of main. A socket connects them to the program
+// that started them. When it closes, they end.
 package jail

@@ -6,15 +6,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A feeder writes what a command has for its input. A command that does not read it
-// is not waited for.
+// A feeder writes the input of a command. It does not wait for a command that does not
+// read it.
 type feeder struct {
-	end   int // what the command reads from
+	end   int // the end of the pipe for the command
 	write *os.File
 	done  chan struct{}
 }
 
-// feed returns a feeder, nil for a command without input.
+// feed returns a feeder, or nil if there is no input.
 func feed(data []byte) (*feeder, error) {
 	if len(data) == 0 {
 		return nil, nil
@@ -23,7 +23,7 @@ func feed(data []byte) (*feeder, error) {
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, err
 	}
-	if err := unix.SetNonblock(fds[1], true); err != nil { // so that close ends a write
+	if err := unix.SetNonblock(fds[1], true); err != nil { // so that closing it interrupts a write
 		unix.Close(fds[0])
 		unix.Close(fds[1])
 		return nil, err
@@ -31,7 +31,7 @@ func feed(data []byte) (*feeder, error) {
 	f := &feeder{end: fds[0], write: os.NewFile(uintptr(fds[1]), "input"), done: make(chan struct{})}
 	go func() {
 		defer close(f.done)
-		f.write.Write(data) // one that ends before it has read all needs no more
+		f.write.Write(data) // a command may end before it has read everything
 		f.write.Close()
 	}()
 	return f, nil
@@ -45,7 +45,7 @@ func (f *feeder) handed() {
 	}
 }
 
-// close ends it.
+// close stops writing.
 func (f *feeder) close() {
 	if f == nil {
 		return

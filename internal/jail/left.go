@@ -7,39 +7,42 @@ import (
 	"unicode/utf8"
 )
 
-// A Left is where the shell of a command ended, and what had become of its variables.
-// It is the command's own word, and may be anything.
+// A Left is the state of a command's shell at its end: its directory and its environment
+// variables. The command reports it and may report anything.
 type Left struct {
-	Dir  string   // as commands name it; "" where it is not known
-	Set  []string // NAME=value, of what it exports now and did not so before
-	Gone []string // names of what it does not export any more
+	Dir  string   // as commands name it; "" if not known
+	Set  []string // NAME=value, exported variables that are new or have another value
+	Gone []string // names of variables that it no longer exports
 }
 
-// tellFD is the descriptor on which a shell tells, and maxTold how much it may.
+// tellFD is the descriptor on which a shell reports its state. maxTold is the most bytes
+// that golem reads from it.
 const (
 	tellFD  = 7
 	maxTold = 256 << 10
 )
 
-// A shell tells when it ends, by whatever way but exec and a signal. While the line
-// runs the descriptor is not there, so that nothing it starts has it. A line that has a
-// trap of its own on EXIT keeps that, and is told of where it comes to its end.
+// A shell reports its state when it ends, except by exec or a signal. While the line
+// runs, the descriptor is closed, so that no program that it starts has it. A line may
+// set its own trap on EXIT. Then the shell reports only if it reaches the end of the
+// line.
 const (
 	tells   = `{ command pwd -P; command printf "\0"; /usr/bin/env -0; command printf "\0"; } >&7`
 	telling = `trap '{ [ "${__golem-}" ] || ` + tells + `; } 2>/dev/null' EXIT; REPLY=$1; shift; eval " $REPLY" 7>&-; ` +
 		`{ __golem=$?; set +x; ` + tells + `; } 2>/dev/null; exit "$__golem"`
 )
 
-// Telling returns the command that Shell does, which tells in the end what it has left.
+// Telling returns the same command as Shell, whose shell also reports its state at its
+// end.
 func Telling(line string) Command {
 	c := Shell(line)
 	c.Args, c.Tells = []string{c.Args[0], "-c", "--", telling, c.Args[0], line}, true
 	return c
 }
 
-// leftOf reads what a shell has told, nil where that is not as it should be. Variables
-// are held against those that it was given, once folders and values have the names that
-// they are given by.
+// leftOf parses the report of a shell. It returns nil if the report is not well formed.
+// folder and value translate a directory and a value to the names that commands have.
+// leftOf then compares the variables with those that the shell was given.
 func leftOf(o Output, given []string, folder, value func(string) string) *Left {
 	fields := strings.Split(string(o.Head)+string(o.Tail), "\x00")
 	n := len(fields) - 2

@@ -1,9 +1,9 @@
 package jail
 
-// A Limit is one of the bounds that Limits sets.
+// A Limit names one field of Limits.
 type Limit string
 
-// The limits.
+// The limits of a command.
 const (
 	TimeLimit      Limit = "time"
 	CPULimit       Limit = "cpu"
@@ -15,15 +15,14 @@ const (
 	TempLimit      Limit = "temp"
 )
 
-// A Held says how a limit holds in a session.
+// A Held describes how a session enforces a limit.
 type Held struct {
 	Limit Limit
-	Full  bool   // for all processes of a command together, whatever they do
-	How   string // what holds it and, where that is not in full, what gets by
+	Full  bool   // the limit holds for all processes of a command together
+	How   string // what enforces it and, if Full is false, what it does not cover
 }
 
-// Loses returns what a level does not give that Namespaces does, a sentence for
-// each loss.
+// Loses returns what a level lacks compared with Namespaces, one sentence for each.
 func Loses(l Level) []string {
 	switch l {
 	case Namespaces:

@@ -20,32 +20,32 @@ import (
 	"github.com/golem-forge/golem/internal/claim"
 )
 
-// How limits hold. Open files, the size of a file and the number of processes are
-// limits of the cell itself, set before its first command: what it forks has them
-// from the first instruction on, and cannot raise them. A cell needs some for
-// itself: no command has less than 32 open files, and the right to the processes
-// that the cell may have besides is taken from a command just after the fork. Time,
-// and the processor time of all processes together, are watched, as is what no
-// control group and no kernel limit holds here. So is memory: a limit of the kernel
-// only keeps a process from asking for far too much.
+// How limits are enforced. The cell sets the limits for open files, file size and the
+// number of processes on itself before its first command. Its child processes inherit
+// them and cannot raise them. The cell needs some of this for itself: a command always
+// has at least 32 open files, and right after the fork the cell lowers the hard limit for
+// processes of the command by its own share. The cell watches the time, and the processor
+// time of all processes together. It also watches each limit that neither a control group
+// nor the kernel enforces here. Memory is one of them: the rlimit only stops a process
+// that asks for far too much.
 const (
 	cellFiles = 32
 	cellData  = 256 << 20
-	maxData   = 64 << 30 // more than this is no limit
-	// threadData is what a thread asks for as its stack, nearly all of which it
-	// never uses.
+	maxData   = 64 << 30 // a larger limit is not set
+	// threadData is the usual size of a thread's stack. A thread uses only a small part
+	// of it.
 	threadData = 8 << 20
-	// cellThreads is room for threads of holder and cells, which the kernel counts
-	// as processes of the user.
+	// cellThreads is the room for threads of holder and cells, which the kernel counts as
+	// processes of the user.
 	cellThreads = 48
-	// glance is how often a command is looked at, and blink where nothing holds the
-	// number of its processes.
+	// glance is the interval at which the cell checks a command. blink is the interval at
+	// which it counts processes if nothing else limits their number.
 	glance = 50 * time.Millisecond
 	blink  = 2 * time.Millisecond
 )
 
-// brace makes ready for a command that does its worst: the threads that the cell
-// will need are there before there can be too many.
+// brace starts the threads that the cell will need, before a command can use up the limit
+// for processes.
 func brace() {
 	const n = 6
 	var ready, done sync.WaitGroup
@@ -66,13 +66,14 @@ func brace() {
 	done.Wait()
 }
 
-// limitSelf sets the limits of an order on the cell, for all that it forks.
+// limitSelf sets the limits of an order on the cell. Its child processes inherit them.
 func (o order) limitSelf(others int64) error {
 	if o.onlyUser() {
 		others = neighbours(0) + cellThreads
 	}
-	// A control group would hold what is used. Sanitizers and race detectors ask for
-	// terabytes that they never use; wide limits leave room for them.
+	// A control group limits the memory that is used. Sanitizers and race detectors
+	// reserve terabytes that they never use, so this rlimit is set only if it is small
+	// enough.
 	if most := o.Memory + o.Processes*threadData + cellData; o.WatchMemory && most <= maxData {
 		if err := limit(0, unix.RLIMIT_DATA, most, most); err != nil {
 			return err
@@ -82,7 +83,7 @@ func (o order) limitSelf(others int64) error {
 		resource int
 		most     int64
 	}{{unix.RLIMIT_NOFILE, max(o.Files, cellFiles)}, {unix.RLIMIT_FSIZE, o.FileSize},
-		{unix.RLIMIT_CORE, 1}, // as good as 0, and where the host gives core files to a program 0 would start it
+		{unix.RLIMIT_CORE, 1}, // practically 0; with 0 the kernel would still start the program that the host has for core files
 		{unix.RLIMIT_RTPRIO, 0}, {unix.RLIMIT_NICE, 0}, {unix.RLIMIT_MSGQUEUE, 0}, {unix.RLIMIT_NPROC, o.Processes + others}} {
 		if err := limit(0, l.resource, l.most, l.most); err != nil {
 			return err
@@ -91,7 +92,7 @@ func (o order) limitSelf(others int64) error {
 	return nil
 }
 
-// limitFirst sets what differs for the first process of a command.
+// limitFirst sets the limits that only the first process of a command has.
 func (o order) limitFirst(pid int) {
 	if seconds := int64((o.CPU + time.Second - 1) / time.Second); seconds > 0 {
 		limit(pid, unix.RLIMIT_CPU, seconds, seconds+1)
@@ -102,16 +103,16 @@ func (o order) limitFirst(pid int) {
 	}
 }
 
-// onlyUser reports whether nothing but the limit of a user holds the number of
-// processes. It does not bind root.
+// onlyUser reports whether only RLIMIT_NPROC limits the number of processes. The kernel
+// does not apply it to root.
 func (o order) onlyUser() bool { return o.WatchProcesses && os.Geteuid() != 0 }
 
-// neighbours returns how many processes and threads the kernel counts with those of
-// a command, which are n: in namespaces those of the holder and of all its cells,
-// elsewhere all of the user.
+// neighbours returns how many processes and threads the kernel counts together with the n
+// of a command: in namespaces those of the holder and all its cells, otherwise those of
+// the user.
 func neighbours(n int64) int64 {
 	found := make(chan int64)
-	go func() { // on a thread that sees the host's tree: those that do not are not free
+	go func() { // a new goroutine runs on a thread that sees the host's tree: the others are locked
 		if os.Getpid() != 1 {
 			found <- max(processesOf(os.Getuid())-n, 0)
 			return
@@ -123,7 +124,7 @@ func neighbours(n int64) int64 {
 				sum += int64(st.Nlink) - 2
 			}
 		}
-		if sum == 0 { // the host does not show them
+		if sum == 0 { // the host's /proc does not show them
 			sum = cellThreads
 		}
 		found <- sum
@@ -131,7 +132,7 @@ func neighbours(n int64) int64 {
 	return <-found
 }
 
-// session returns the folders of the holder and its cells, as the host sees them.
+// session returns the directories of the holder and its cells in the host's /proc.
 func session(proc string) []string {
 	self, err := os.ReadFile(proc + "/self/stat")
 	f := strings.Fields(string(self[strings.LastIndexByte(string(self), ')')+1:]))
@@ -146,7 +147,8 @@ func session(proc string) []string {
 	return list
 }
 
-// limit sets a limit of a process, 0 for this one, and never raises it.
+// limit sets a limit of a process, or of this process if pid is 0. It never raises a
+// limit.
 func limit(pid, resource int, soft, hard int64) error {
 	var was unix.Rlimit
 	if err := unix.Prlimit(pid, resource, nil, &was); err != nil {
@@ -159,7 +161,7 @@ func limit(pid, resource int, soft, hard int64) error {
 	return nil
 }
 
-// joinGroups puts the calling thread, or its process, in control groups.
+// joinGroups moves the calling thread, or its process, into control groups.
 func joinGroups(fds []int) error {
 	for _, fd := range fds {
 		_, err := unix.Write(fd, []byte("0"))
@@ -171,15 +173,16 @@ func joinGroups(fds []int) error {
 	return nil
 }
 
-// start starts a command on the calling thread.
+// start starts a command from the calling thread.
 func start(o order) (int, error) {
 	attr := &syscall.ProcAttr{
 		Dir: o.Dir, Env: o.Env,
 		Sys: &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL},
 	}
 	if o.Terminal > 0 {
-		// In the session of the cell, as a shell has it: who has no parent there that is of
-		// another group is not stopped by a key.
+		// The command stays in the session of the cell, as under a shell. The kernel
+		// ignores stop keys for a process group whose members have no parent in another
+		// group of the session.
 		attr.Sys.Setsid, attr.Sys.Setpgid = false, true
 	}
 	for i, n := range o.Streams {
@@ -190,8 +193,8 @@ func start(o order) (int, error) {
 			attr.Files = append(attr.Files, uintptr(o.streams[n-1]))
 			continue
 		}
-		// The tree's own, which is read-only: of one that was opened outside a command of
-		// root could change the mode.
+		// Open /dev/null in the tree, where it is read-only. A command of root could
+		// change the mode of one that was opened outside.
 		fd, err := unix.Open("/dev/null", map[bool]int{true: unix.O_RDONLY, false: unix.O_WRONLY}[i == 0]|unix.O_CLOEXEC, 0)
 		if err != nil {
 			return 0, err
@@ -207,10 +210,11 @@ func start(o order) (int, error) {
 	}
 	var was unix.Rlimit
 	if o.onlyUser() && unix.Prlimit(0, unix.RLIMIT_NPROC, nil, &was) == nil {
-		// For the command alone: the cell needs room for threads of its own.
+		// Set a lower limit for the command only: the cell needs room for its own
+		// threads.
 		defer unix.Prlimit(0, unix.RLIMIT_NPROC, &was, nil)
 		most := was.Max - cellThreads
-		if o.Processes <= cellThreads { // threads that a busy cell has come to need would take the room of them all
+		if o.Processes <= cellThreads { // the threads of a busy cell could use up the whole limit
 			most = max(most, min(uint64(o.Processes+neighbours(0)), was.Max))
 		}
 		unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: was.Max}, nil)
@@ -218,15 +222,15 @@ func start(o order) (int, error) {
 		if err != unix.EAGAIN {
 			return pid, err
 		}
-		// Others have come since they were counted.
+		// More processes have started since they were counted.
 		unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: min(uint64(o.Processes+neighbours(0)), was.Max), Max: was.Max}, nil)
 	}
 	return syscall.ForkExec(o.Path, o.Args, attr)
 }
 
-// removeShared removes what a command has left in shared memory, queues and
-// semaphores of the old kind, which stay without a process. A cell without
-// namespaces of its own has none that are its commands'.
+// removeShared removes the System V shared memory, message queues and semaphores that a
+// command left: they exist without a process. A cell without its own IPC namespace
+// removes nothing.
 func removeShared() {
 	if os.Getpid() != 1 {
 		return
@@ -241,7 +245,7 @@ func removeShared() {
 			if len(f) < 2 {
 				continue
 			}
-			if id, err := strconv.Atoi(f[1]); err == nil { // the first line has words
+			if id, err := strconv.Atoi(f[1]); err == nil { // skips the heading
 				if call == unix.SYS_SEMCTL {
 					unix.Syscall6(call, uintptr(id), 0, unix.IPC_RMID, 0, 0, 0)
 				} else {
@@ -252,8 +256,8 @@ func removeShared() {
 	}
 }
 
-// anyShared asks the kernel whether there is any of a kind, which is quicker than
-// a list.
+// anyShared reports whether any System V object of a kind exists. This is faster than
+// reading the list.
 func anyShared(name string, call uintptr) bool {
 	const shmInfo, msgInfo, semInfo = 14, 12, 19
 	var info [32]int32
@@ -263,16 +267,15 @@ func anyShared(name string, call uintptr) bool {
 		return info[0] != 0 // used_ids
 	case "msg":
 		unix.Syscall(call, 0, msgInfo, uintptr(unsafe.Pointer(&info)))
-		return info[0] != 0 // msgpool: how many there are
+		return info[0] != 0 // msgpool: the number of queues
 	}
 	unix.Syscall6(call, 0, 0, semInfo, uintptr(unsafe.Pointer(&info)), 0, 0)
-	return info[7] != 0 // semusz: how many there are
+	return info[7] != 0 // semusz: the number of sets
 }
 
-// watch looks after a command until it has ended, and ends it when it has gone
-// over a limit or is not wanted any more. Spent is the processor time of those
-// processes that the cell has waited for. It returns the limits that the command
-// ran into.
+// watch waits until a command has ended. It kills the command if it exceeds a limit or is
+// canceled. spent is the processor time of processes that the cell has waited for. watch
+// returns the limits that the command reached.
 func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{}) []Limit {
 	var late, look, crowd <-chan time.Time
 	if o.Time > 0 {
@@ -305,8 +308,8 @@ func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{
 				continue
 			}
 		case <-crowd:
-			// How many there are in all is quickly known; whose they are is not, and is
-			// asked while they stand still.
+			// The number of all tasks on the machine is cheap to read. To count those of
+			// the command, stop them first.
 			more := int16(tasks() - first)
 			if int64(more) <= o.Processes {
 				continue
@@ -330,8 +333,8 @@ func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{
 	}
 }
 
-// tasks returns how many processes and threads the machine has, in the kernel's
-// own measure, which begins anew at 65,536.
+// tasks returns how many processes and threads the machine has, as a 16-bit number that
+// wraps around.
 func tasks() uint16 {
 	var info unix.Sysinfo_t
 	if unix.Sysinfo(&info) != nil {
@@ -340,14 +343,14 @@ func tasks() uint16 {
 	return info.Procs
 }
 
-// An eye looks at the processes of a command now and then.
+// An eye checks the processes of a command from time to time.
 type eye struct {
-	met    []Limit      // those that the command has reached, and may go on
-	rest   int64        // so often their memory is not counted in full
-	memory func() int64 // bytes in file systems that are memory
+	met    []Limit      // limits that the command reached without being ended
+	rest   int64        // how many of the next checks skip the exact count of memory
+	memory func() int64 // returns the bytes in file systems that are in memory
 }
 
-// over returns the limits that the processes of a command have gone over together.
+// over returns the limits that the processes of a command exceed together.
 func (e *eye) over(o order, spent time.Duration) []Limit {
 	pids := descendants(os.Getpid())
 	var held, n int64
@@ -356,12 +359,12 @@ func (e *eye) over(o order, spent time.Duration) []Limit {
 		if len(f) < 18 {
 			continue
 		}
-		for _, ticks := range f[11:15] { // its own, and of its children that have ended; 100 are a second
+		for _, ticks := range f[11:15] { // its own time and that of children that have ended, in ticks of 10 ms
 			n, _ := strconv.ParseInt(ticks, 10, 64)
 			spent += time.Duration(n) * 10 * time.Millisecond
 		}
 		threads, _ := strconv.ParseInt(f[17], 10, 64)
-		n += max(threads, 1) // one that has ended and is not waited for is counted by the kernel too
+		n += max(threads, 1) // the kernel also counts a zombie
 		if o.WatchMemory {
 			held += ownMemory(pid)
 		}
@@ -369,8 +372,8 @@ func (e *eye) over(o order, spent time.Duration) []Limit {
 	if o.WatchMemory {
 		held += e.files() + oldShared()
 	}
-	// The kernel tells nobody when it refuses a process. That there is no room for one
-	// more can be seen.
+	// The kernel does not report that it refused a new process. Check whether there is
+	// room for one more.
 	if len(e.met) == 0 && o.onlyUser() && n > 1 && n+cellThreads >= o.Processes {
 		var most unix.Rlimit
 		if unix.Prlimit(pids[0], unix.RLIMIT_NPROC, nil, &most) == nil && uint64(n+neighbours(n)) >= most.Cur {
@@ -386,7 +389,6 @@ func (e *eye) over(o order, spent time.Duration) []Limit {
 	return nil
 }
 
-// threadsOf returns how many threads a process has.
 func threadsOf(pid int) int {
 	f := claim.Stat(pid)
 	if len(f) < 18 {
@@ -396,7 +398,7 @@ func threadsOf(pid int) int {
 	return n
 }
 
-// descendants returns the processes below one.
+// descendants returns the children of a process, their children, and so on.
 func descendants(pid int) []int {
 	list := children("/proc", pid)
 	for i := 0; i < len(list); i++ {
@@ -405,7 +407,7 @@ func descendants(pid int) []int {
 	return list
 }
 
-// children returns the processes that one has started.
+// children returns the child processes of a process.
 func children(proc string, pid int) []int {
 	var list []int
 	names, _ := filepath.Glob(fmt.Sprintf("%s/%d/task/*/children", proc, pid))
@@ -420,10 +422,10 @@ func children(proc string, pid int) []int {
 	return list
 }
 
-// told returns the limits that the end of a command tells of.
+// told returns the limits that the exit status of a command reveals.
 func told(status unix.WaitStatus) []Limit {
 	signal := status.Signal()
-	if status.Exited() && status.ExitStatus() > 128 { // as a shell says it
+	if status.Exited() && status.ExitStatus() > 128 { // the exit code of a shell
 		signal = unix.Signal(status.ExitStatus() - 128)
 	}
 	switch signal {
@@ -435,15 +437,14 @@ func told(status unix.WaitStatus) []Limit {
 	return nil
 }
 
-// limit puts into an order what the cell has to watch, because nothing else holds
-// it.
+// limit sets in an order what the cell has to watch because no control group limits it.
 func (s *Session) limit(o *order, w *wire) {
 	memory, pids := s.groups.holds(w)
 	o.WatchMemory = !memory
 	o.WatchProcesses = !pids
 }
 
-// hit returns the limits that a command ran into.
+// hit returns the limits that a command reached.
 func (s *Session) hit(w *wire, v verdict, r Result) []Limit {
 	var list []Limit
 	for _, l := range append(append(v.Hit, told(unix.WaitStatus(v.Status))...), s.groups.hit(w)...) {
@@ -457,8 +458,8 @@ func (s *Session) hit(w *wire, v verdict, r Result) []Limit {
 	return list
 }
 
-// loose returns the limits that hold only in part. That of the size of a file is
-// for each file by its meaning.
+// loose returns the limits that hold only in part. It leaves out the limit for file size,
+// which is meant for each file.
 func (s *Session) loose() []Limit {
 	var list []Limit
 	for _, h := range s.Holds() {
@@ -469,7 +470,7 @@ func (s *Session) loose() []Limit {
 	return list
 }
 
-// Holds says how each limit holds in this session on this machine.
+// Holds returns how this session enforces each limit on this machine.
 func (s *Session) Holds() []Held {
 	var memory, pids bool
 	for _, p := range s.groups.parents() {

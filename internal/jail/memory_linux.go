@@ -10,19 +10,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// How memory is counted where no control group does it.
+// How the cell counts memory if no control group does.
 
-// exceeds reports whether processes hold more memory than they may. Held counts
-// what they share after a fork for each of them. The exact count takes 9 ms for a
-// GiB, so it is made the less often the more there is to count, and the more often
-// the less is left.
+// exceeds reports whether processes use more memory than most. held counts memory that
+// processes share after a fork once for each of them. The exact count takes 9 ms for a
+// GiB. exceeds makes it less often the more memory there is, and more often the less is
+// left.
 func (e *eye) exceeds(most, held int64, pids []int) bool {
 	if e.rest > 0 {
 		e.rest--
 		return false
 	}
-	// What has a file, of a file system or of the old kind of shared memory, is counted
-	// there, whether it is mapped or not.
+	// Files in memory and System V shared memory are counted here, mapped or not.
 	exact := e.files() + oldShared()
 	for _, pid := range pids {
 		exact += fairMemory(pid)
@@ -34,7 +33,7 @@ func (e *eye) exceeds(most, held int64, pids []int) bool {
 	return false
 }
 
-// files returns the bytes in file systems that are memory.
+// files returns the bytes in file systems that are in memory.
 func (e *eye) files() int64 {
 	if e.memory == nil {
 		return 0
@@ -42,8 +41,9 @@ func (e *eye) files() int64 {
 	return e.memory()
 }
 
-// countMemory returns what counts the bytes in the file systems of the tree that are
-// memory. It has a thread in the tree, and holds nothing open: a command would find that.
+// countMemory returns a function that counts the bytes in those file systems of the tree
+// that are in memory. The function has a thread in the tree. It keeps no file open,
+// because a command could find it.
 func (t *tree) countMemory() (func() int64, error) {
 	in, err := newThread(t.enter)
 	if err != nil {
@@ -63,8 +63,8 @@ func (t *tree) countMemory() (func() int64, error) {
 	}, nil
 }
 
-// oldShared returns the bytes in shared memory of the old kind, which stays without a
-// process. A cell without namespaces of its own has none.
+// oldShared returns the bytes in System V shared memory, which exists without a process.
+// A cell without its own IPC namespace has none.
 func oldShared() (sum int64) {
 	if os.Getpid() != 1 || !anyShared("shm", unix.SYS_SHMCTL) {
 		return 0
@@ -75,7 +75,7 @@ func oldShared() (sum int64) {
 		if len(f) < 16 {
 			continue
 		}
-		for _, word := range f[14:16] { // resident, and swapped
+		for _, word := range f[14:16] { // resident and swapped
 			n, _ := strconv.ParseInt(word, 10, 64)
 			sum += n
 		}
@@ -83,8 +83,8 @@ func oldShared() (sum int64) {
 	return sum
 }
 
-// ownMemory returns the bytes of a process that are of no file on a disk, though others
-// may have them too.
+// ownMemory returns the bytes of a process that do not come from a file on a disk. Memory
+// that it shares with other processes counts in full.
 func ownMemory(pid int) (sum int64) {
 	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
 	for line := range strings.Lines(string(data)) {
@@ -99,8 +99,9 @@ func ownMemory(pid int) (sum int64) {
 	return sum
 }
 
-// fairMemory returns what a process has of no file at all, with what several processes
-// have divided among them. A process that hides from others is counted in full.
+// fairMemory returns the bytes of a process that do not come from any file. Memory that
+// several processes share is divided among them. If the process cannot be inspected,
+// fairMemory returns ownMemory.
 func fairMemory(pid int) (sum int64) {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/smaps_rollup", pid))
 	if err != nil || len(data) == 0 {
@@ -124,7 +125,8 @@ func fairMemory(pid int) (sum int64) {
 	return sum
 }
 
-// sharedMemory returns the bytes of mappings that processes share and that have no file.
+// sharedMemory returns the share of a process in mappings that processes share and that
+// have no file.
 func sharedMemory(pid int) (sum int64) {
 	f, err := os.Open(fmt.Sprintf("/proc/%d/smaps", pid))
 	if err != nil {
@@ -137,7 +139,7 @@ func sharedMemory(pid int) (sum int64) {
 		line := lines.Text()
 		name, rest, _ := strings.Cut(line, " ")
 		switch {
-		case !strings.HasSuffix(name, ":"): // where a mapping is, and of what
+		case !strings.HasSuffix(name, ":"): // the address and the file of a mapping
 			counts = strings.HasSuffix(line, " /dev/zero (deleted)")
 		case name == "Pss:" && counts:
 			var kilobytes int64

@@ -12,21 +12,22 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// MountsOf returns the folders that a sandbox shows, as commands see them: what
-// is at / in the sandbox is at Work. Wherever the sandbox allows less or more
-// than around it, in a folder of a mount or where one mount stands in another, a
-// mount of its own says so, by both names where Work has it too; what is hidden
-// is an empty folder.
+// MountsOf returns the directories that a sandbox shows, as commands see them. The
+// directory at / in the sandbox is at Work. If the sandbox allows less or more in a
+// directory than around it, or if one mount is inside another, the directory becomes a
+// mount of its own. It has both names if it is in Work too. A hidden directory becomes an
+// empty one.
 //
-// Commands are kept to folders that are there. A mount without a folder on the
-// host, one in or over a folder that every command has, and a limit on a single
-// file, or on a folder that a command could make, are errors.
+// MountsOf can only restrict directories that exist. It returns an error for a mount
+// without a directory on the host, and for a mount in or over a directory that every
+// command has. It also returns one if other rules hold for a single file, or for a
+// directory that a command could create.
 func MountsOf(s *sandbox.Sandbox) ([]Mount, error) {
 	v := view{s: s, mounts: s.Config().Mounts}
 	if err := v.locate(); err != nil {
 		return nil, err
 	}
-	for _, name := range s.Anchors() { // in order: a folder comes before what is in it
+	for _, name := range s.Anchors() { // sorted: a directory comes before its content
 		if err := v.add(name); err != nil {
 			return nil, err
 		}
@@ -39,7 +40,7 @@ func MountsOf(s *sandbox.Sandbox) ([]Mount, error) {
 	return list, nil
 }
 
-// Inside returns what commands call a canonical name of a sandbox.
+// Inside returns the name that commands have for a canonical name of a sandbox.
 func Inside(s *sandbox.Sandbox, name string) string {
 	if (view{mounts: s.Config().Mounts}).holder(name).Target == "/" {
 		return path.Join(Work, name)
@@ -47,8 +48,8 @@ func Inside(s *sandbox.Sandbox, name string) string {
 	return name
 }
 
-// Elsewhere returns where commands find a file that is there and that other tools call
-// otherwise, with the name that these have for it.
+// Elsewhere returns the canonical name of a file and the name that commands have for it.
+// ok is true if the file exists and the names differ.
 func Elsewhere(s *sandbox.Sandbox, file string) (name, inside string, ok bool) {
 	name, err := s.Canonical(file)
 	if err != nil {
@@ -59,7 +60,8 @@ func Elsewhere(s *sandbox.Sandbox, file string) (name, inside string, ok bool) {
 	return name, inside, err == nil && there && inside != name
 }
 
-// NameOf returns what a sandbox calls a path of the host, and whether it shows it.
+// NameOf returns the name that a sandbox has for a path of the host. ok is false if the
+// sandbox does not show it.
 func NameOf(files *sandbox.Sandbox, file string) (name string, ok bool) {
 	real, err := filepath.EvalSymlinks(file)
 	if err != nil {
@@ -83,7 +85,7 @@ func NameOf(files *sandbox.Sandbox, file string) (name string, ok bool) {
 	return name, longest >= 0
 }
 
-// Outside returns the canonical name for what commands call so.
+// Outside returns the canonical name for a name that commands use.
 func Outside(inside string) string {
 	if rest, ok := strings.CutPrefix(inside, Work); ok && (rest == "" || rest[0] == '/') {
 		return path.Join("/", rest)
@@ -91,15 +93,15 @@ func Outside(inside string) string {
 	return inside
 }
 
-// A view is a sandbox on its way to mounts.
+// A view collects the mounts for a sandbox.
 type view struct {
 	s      *sandbox.Sandbox
 	mounts []sandbox.Mount
-	places map[string]sandbox.Place // of mounts by their targets: the folders that file tools hold open
+	places map[string]sandbox.Place // by target of the mount: the directories that file tools hold open
 	list   []spot
 }
 
-// locate finds out where the folders of the mounts are now.
+// locate finds out where the directories of the mounts are now.
 func (v *view) locate() error {
 	v.places = make(map[string]sandbox.Place)
 	for _, m := range v.mounts {
@@ -121,20 +123,20 @@ func (v *view) locate() error {
 	return nil
 }
 
-// A spot is a mount of commands with what the sandbox has there.
+// A spot is a mount of commands and what the sandbox has there.
 type spot struct {
 	Mount
 	standing
 }
 
-// A standing is a place of the host and what is allowed there.
+// A standing is a path of the host and the access that is allowed there.
 type standing struct {
 	place  string
 	access sandbox.Access
-	top    sandbox.Place // that the place is in
+	top    sandbox.Place // the directory that place is in
 }
 
-// holder returns the mount that a name is in, the zero Mount if in none.
+// holder returns the mount that contains a name, or the zero Mount.
 func (v view) holder(name string) (in sandbox.Mount) {
 	for _, m := range v.mounts {
 		if (m.Target == "/" || name == m.Target || strings.HasPrefix(name, m.Target+"/")) && len(m.Target) > len(in.Target) {
@@ -144,13 +146,13 @@ func (v view) holder(name string) (in sandbox.Mount) {
 	return in
 }
 
-// access is what is left at a name, of files that are not protected.
+// access returns the access at a name for files that are not protected.
 func (v view) access(name string) sandbox.Access {
 	m, _ := v.s.MountOf(name)
 	return m.Access
 }
 
-// add adds what holds at an anchor: by its own name, and by that in Work.
+// add adds mounts for an anchor: one for its own name, and one for its name in Work.
 func (v *view) add(name string) error {
 	in := v.holder(name)
 	if in.Target == "" {
@@ -175,7 +177,7 @@ func (v *view) add(name string) error {
 	return v.put(name, path.Join(Work, name), want, top)
 }
 
-// host returns the folder of a mount, as commands find it.
+// host returns the directory of a mount for commands.
 func host(m sandbox.Mount) sandbox.Host {
 	if m.Backend == nil {
 		return m.Source
@@ -187,8 +189,8 @@ func host(m sandbox.Mount) sandbox.Host {
 	return t.Host
 }
 
-// kept returns the mount that shows a place through a layer, and what the place is
-// called in it.
+// kept returns the mount that shows a place through an overlay, and the path of the place
+// in that mount.
 func (v *view) kept(place string) (m sandbox.Mount, rel string, ok bool) {
 	for _, m := range v.mounts {
 		if m.Backend == nil || m.Backend.Traits().Through == "" {
@@ -201,7 +203,7 @@ func (v *view) kept(place string) (m sandbox.Mount, rel string, ok bool) {
 	return m, "", false
 }
 
-// mode says what is at a place, without following a link to it.
+// mode returns the mode of a place. It does not follow a symlink.
 func (v *view) mode(place string) (fs.FileMode, error) {
 	if m, rel, ok := v.kept(place); ok {
 		a, err := m.Backend.Lstat(rel)
@@ -214,7 +216,7 @@ func (v *view) mode(place string) (fs.FileMode, error) {
 	return info.Mode(), nil
 }
 
-// at returns the mount that holds a target so far, and what stands there by it.
+// at returns the mount that contains a target so far, and what that mount has there.
 func (v *view) at(target string) (in spot, now standing) {
 	for _, s := range v.list {
 		if (target == s.Target || strings.HasPrefix(target, s.Target+"/")) && len(s.Target) > len(in.Target) {
@@ -227,8 +229,9 @@ func (v *view) at(target string) (in spot, now standing) {
 	return in, standing{path.Join(in.place, strings.TrimPrefix(target, in.Target)), in.access, in.top}
 }
 
-// put makes what stands at a target what the sandbox has at a name. Where nothing
-// is around it, it is shown only by the name that commands have for it.
+// put adds a mount at a target if the mounts so far do not show there what the sandbox
+// has at a name. known says that commands use this target for the name. If no mount shows
+// the target so far, put adds one only if known is true.
 func (v *view) put(name, target string, want standing, known bool) error {
 	in, now := v.at(target)
 	known = known && want.access > sandbox.None
@@ -241,16 +244,16 @@ func (v *view) put(name, target string, want standing, known bool) error {
 		}
 		return nil
 	}
-	own := now.place == want.place // it is this folder itself, and no other stands in it
+	own := now.place == want.place // the target is this directory itself, not another one mounted in it
 	found, err := v.foundAt(in.place, strings.TrimPrefix(strings.TrimPrefix(target, in.Target), "/"), own)
 	made := known && (!own || name == v.holder(name).Target)
 	switch {
 	case err != nil:
 		return &sandbox.Error{Op: "mount", Path: name, Code: sandbox.CodeOf(err), Hint: "commands cannot be kept to what is allowed there"}
 	case found == isMissing && made && now.access == sandbox.ReadWrite:
-		// Where it stands is made for it.
+		// The cell makes the directory for the mount.
 	case found == isMissing && !made && (now.access < sandbox.ReadWrite || !own):
-		return nil // nothing is there, and what a command may make there is not it
+		return nil // nothing is there, and what a command may create there is not in this mount
 	case found != isFolder:
 		return &sandbox.Error{Op: "mount", Path: name, Code: sandbox.ErrNotDir,
 			Hint: "other rules hold there than around it, and commands can be kept to them only where it is a folder: make it one, or give both the same rules"}
@@ -259,11 +262,11 @@ func (v *view) put(name, target string, want standing, known bool) error {
 	return nil
 }
 
-// show adds a mount. A folder that is hidden, or is missing and may not be made, is
-// empty.
+// show adds a mount. It is an empty directory if access is denied, or if the directory is
+// missing and commands may not create it.
 func (v *view) show(target string, what standing) {
 	m := Mount{Source: sandbox.Host(what.place), Target: target, Write: what.access == sandbox.ReadWrite, Top: what.top}
-	if m.Top.Inode == 0 { // nobody holds it open
+	if m.Top.Inode == 0 { // file tools do not hold it open
 		m.Top = sandbox.Place{}
 	}
 	_, _, m.Kept = v.kept(what.place)
@@ -273,16 +276,16 @@ func (v *view) show(target string, what standing) {
 	v.list = append(v.list, spot{m, what})
 }
 
-// What is found at a place.
+// The results of foundAt.
 const (
 	isMissing = iota
 	isFolder
 	isOther
 )
 
-// foundAt says what is at a place below a folder. A link on the way is something
-// else than a folder: a mount would follow it. One that stands for another folder in
-// what a session keeps is golem's own, and leads there.
+// foundAt returns what is at a path below a directory. A symlink on the way is not a
+// directory: a mount would follow it. The exception is a symlink in an overlay of the
+// session that stands for another directory: golem made it.
 func (v *view) foundAt(folder, rel string, own bool) (int, error) {
 	at := folder
 	for part := range strings.SplitSeq(rel, "/") {
@@ -303,7 +306,7 @@ func (v *view) foundAt(folder, rel string, own bool) (int, error) {
 	return isFolder, nil
 }
 
-// taken reports whether a target lies in, or over, a folder of the system.
+// taken reports whether a target is in, or over, a directory of the system.
 func taken(target string) bool {
 	top, _, _ := strings.Cut(strings.TrimPrefix(target, "/"), "/")
 	return slices.Contains([]string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var", "work"}, top)

@@ -9,39 +9,38 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A plan is the tree that a cell makes for its commands, step by step. It is
-// data: made from a Policy without a look at the machine, and carried out in the
-// cell. Host is where the cell sees the host's tree while it works.
+// A plan describes the tree that a cell builds for its commands, step by step. compile
+// makes it from a Policy without looking at the machine, and the cell carries it out.
 type plan struct {
 	Steps  []step
-	Stores []string // where the first command's changes are kept, of each folder that may be written
+	Stores []string // stores for the changes of the first command, one for each directory that it may write
 
-	Terminal bool // the cell is for one command, at a terminal that it opens
-	Apart    bool // the cell has a network of its own: that of its holder is the host's
+	Terminal bool // the cell is for one command, and opens a terminal for it
+	Apart    bool // the cell has its own network namespace, because its holder has the host's
 	Counted  bool // a control group counts the memory of commands
 	Online   bool // commands have the host's network
-	Direct   bool // nothing is written to layers of its commands
+	Direct   bool // commands do not write to overlays
 	Shared   bool // commands of other workers may write the same directories at the same time
 
-	NoSockets string // why commands have no Unix sockets whatever the cell finds, "" if they may
+	NoSockets string // why commands have no Unix sockets, "" if the cell may allow them
 }
 
-// A step makes one thing. Names are those in the new tree.
+// A step makes one thing. Target is a path in the new tree.
 type step struct {
 	Do     deed
 	Target string
-	Source string // a path of the host, or what a link or file says
+	Source string // a path of the host, or the content of a symlink or file
 	Size   int64
 	Write  bool
-	Maybe  bool // the host may lack it
-	Each   bool // it is made anew for every command
-	Own    bool // golem made the directory: no other program has a socket in it
-	Top    held // as a Mount has it
+	Maybe  bool // skipped if the host lacks it
+	Each   bool // repeated for every command
+	Own    bool // golem made the directory, so no other program has a socket in it
+	Top    held // as in Mount
 	Files  []File
-	Names  []string // of /etc
+	Names  []string // names in /etc
 }
 
-// A held is a folder with the kernel's numbers of it, as it goes over a wire.
+// A held is a directory with its device and inode numbers, in the form for a wire.
 type held struct {
 	Folder string
 	Number [2]uint64
@@ -51,34 +50,34 @@ func heldOf(p sandbox.Place) held {
 	return held{string(p.Host), [2]uint64{p.Device, p.Inode}}
 }
 
-// deed is a kind of step.
+// A deed is a kind of step.
 type deed string
 
-// The deeds.
+// The kinds of steps.
 const (
-	folder   deed = "folder"   // an empty folder
-	file     deed = "file"     // a file with this content
-	link     deed = "link"     // a symbolic link that says this
-	bind     deed = "bind"     // a folder or file of the host
-	veiled   deed = "layer"    // a folder of the host, through an overlay that hides where it is
-	empty    deed = "empty"    // a folder with nothing in it, whatever is there
-	memory   deed = "memory"   // an empty file system of so many bytes
-	private  deed = "private"  // a directory in memory with files, for one command
-	replaced deed = "replaced" // a file with another content, if there is one
-	devices  deed = "devices"  // a few harmless ones; Source says whether with terminals
-	device   deed = "device"   // one of the host, where there is no tree
-	etcParts deed = "etc"      // these names of the host's /etc
-	process  deed = "process"  // what the kernel tells of the cell's own processes
-	sameLink deed = "samelink" // a link if the host has one there, otherwise the folder bound
+	folder   deed = "folder"   // an empty directory
+	file     deed = "file"     // a file with the content Source
+	link     deed = "link"     // a symlink to Source
+	bind     deed = "bind"     // a directory or file of the host
+	veiled   deed = "layer"    // a directory of the host, through an overlay that hides its path
+	empty    deed = "empty"    // an empty directory over what is there
+	memory   deed = "memory"   // an empty file system in memory with Size bytes
+	private  deed = "private"  // a directory in memory with Files, new for each command
+	replaced deed = "replaced" // a file with other content, if the file exists
+	devices  deed = "devices"  // a few harmless devices; Source says whether commands have terminals
+	device   deed = "device"   // a device of the host, at the level landlock
+	etcParts deed = "etc"      // Names of the host's /etc
+	process  deed = "process"  // /proc with only the processes of the cell
+	sameLink deed = "samelink" // a symlink if the host has one there, otherwise the directory of the host
 )
 
-// What devices have of terminals besides none.
+// The values of Source for devices with terminals.
 const (
-	ownTerminals = "terminals" // those that commands open
-	ownTerminal  = "terminal"  // and /dev/tty, for the one that a command belongs to
+	ownTerminals = "terminals" // terminals that commands open
+	ownTerminal  = "terminal"  // also /dev/tty, for the controlling terminal of a command
 )
 
-// attached returns the plan of a cell for one command at a terminal.
+// attached returns the plan of a cell for one command with a terminal.
 func (p plan) attached() plan {
 	p.Steps = slices.Clone(p.Steps)
 	for i := range p.Steps {
@@ -90,8 +89,9 @@ func (p plan) attached() plan {
 	return p
 }
 
-// system is what every command sees of the host: programs and what they need to
-// start, and of /etc nothing that is secret or says who uses the machine.
+// system returns the steps for what every command sees of the host: programs and what
+// they need to start. Of /etc it shows nothing that is secret or says who uses the
+// machine.
 func system(etc []string) []step {
 	steps := []step{
 		{Do: bind, Target: "/usr", Source: "/usr"},
@@ -117,7 +117,7 @@ const (
 	hosts      = "127.0.0.1 localhost golem\n::1 localhost golem\n"
 )
 
-// shown are the parts of /proc besides those of processes that commands see.
+// shown returns the names in /proc that commands see besides their processes.
 func shown() []string {
 	return []string{"cgroups", "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "sysvipc", "uptime", "version", "vmstat"}
 }
@@ -132,7 +132,8 @@ func compile(p Policy, uid, gid int) plan {
 		switch steps[i].Target {
 		case "/etc/passwd":
 			if uid != 0 {
-				// First, because the user may have the number of nobody, who has no shell.
+				// This line comes first: the user may have the number of nobody, which
+				// has no shell.
 				steps[i].Source = fmt.Sprintf("user:x:%d:%d:user:/tmp:/bin/sh\n", uid, gid) + steps[i].Source
 			}
 			if p.Home != "" {
@@ -156,14 +157,14 @@ func compile(p Policy, uid, gid int) plan {
 		step{Do: link, Target: "/var/tmp", Source: "../tmp"},
 		step{Do: memory, Target: "/run", Size: 16 << 20},
 		step{Do: folder, Target: "/run/lock"},
-		step{Do: folder, Target: "/run/mysqld"}, // where Debian's servers have their sockets
+		step{Do: folder, Target: "/run/mysqld"}, // servers on Debian put their sockets here
 		step{Do: folder, Target: "/run/postgresql"},
 		step{Do: link, Target: "/var/run", Source: "../run"},
 		step{Do: devices, Target: "/dev", Source: terminals},
 		step{Do: process, Target: "/proc"},
 		step{Do: folder, Target: Work},
 	)
-	for i, m := range p.Mounts { // ordered: a folder comes before what is in it
+	for i, m := range p.Mounts { // sorted: a directory comes before its content
 		do := veiled
 		switch {
 		case m.Source == "":
@@ -186,11 +187,11 @@ func compile(p Policy, uid, gid int) plan {
 	return plan{Steps: steps, Online: p.Network}
 }
 
-// between returns the folders between a target and the mount that it stands in, if
-// that may be written, as mounts of their own. What is a mount cannot be moved:
-// a folder that is none would carry what is hidden or read-only in it to a name
-// where it is not. Through the layer of one command no folder can be moved that was
-// there before it.
+// between returns mounts for the directories between a target and the mount that contains
+// it, if that mount may be written. A mount cannot be moved. If such a directory were not
+// a mount, a command could move it, and what is hidden or read-only in it would have a
+// name where it is not. With an overlay for each command this is not needed: a command
+// cannot move a directory that existed before it.
 func between(p Policy, before []Mount, target string) []step {
 	var steps []step
 	var in Mount
@@ -209,7 +210,7 @@ func between(p Policy, before []Mount, target string) []step {
 	return steps
 }
 
-// above returns the folders above a name, the topmost first.
+// above returns the directories above a name, the topmost first.
 func above(name string) []string {
 	var list []string
 	for dir := path.Dir(name); dir != "/" && dir != "."; dir = path.Dir(dir) {
@@ -218,11 +219,11 @@ func above(name string) []string {
 	return list
 }
 
-// Path is where commands look for programs.
+// Path is the search path of commands for programs.
 const Path = "/usr/local/bin:/usr/bin:/bin:/usr/local/go/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
-// environment returns the variables that a command has: a few that all have, and
-// those of the policy.
+// environment returns the environment variables of a command: some that all commands
+// have, and those of the policy.
 func environment(p Policy) []string {
 	env := []string{"PATH=" + Path, "HOME=/tmp", "TMPDIR=/tmp", "LANG=C.UTF-8",
 		"TERM=dumb", "GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_NOSYSTEM=1", "GOLEM_JAIL=1"}

@@ -7,17 +7,17 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Level is a boundary around commands, the weaker the lower.
+// A Level is how strongly golem confines commands. A higher level is stronger.
 type Level uint8
 
 // The levels.
 const (
-	None       Level = iota // no boundary
-	Landlock                // a process that can open only what is shown
-	Namespaces              // a tree, processes and a network of its own
+	None       Level = iota // not confined
+	Landlock                // a process of the host that can open only what the policy shows
+	Namespaces              // its own tree, processes and network
 )
 
-// String returns the word that configuration has for it.
+// String returns the name of the level in the configuration.
 func (l Level) String() string {
 	switch l {
 	case None:
@@ -30,85 +30,88 @@ func (l Level) String() string {
 	return "invalid"
 }
 
-// A Policy is all that commands of a session may see and do. The zero Policy
-// shows no folder and reaches no network.
+// A Policy says what commands of a session may see and do. The zero Policy shows no
+// directory and allows no network.
 type Policy struct {
 	Mounts  []Mount
-	Env     []string // NAME=value; the only ones besides those that every command has
-	Network bool     // the host's network; otherwise none but its own loopback
+	Env     []string // NAME=value, in addition to the variables that every command has
+	Network bool     // commands use the host's network; otherwise only their own loopback
 	Limits  Limits
-	Least   Level // a weaker boundary is an error
+	Least   Level // Start returns an error if it cannot provide this level
 
-	// Etc are names in /etc that commands see besides those that all do. Of files that not
-	// everybody may read they see none.
+	// Etc are names in /etc that commands see in addition to the default ones. They do
+	// not see files that are not readable for everybody.
 	Etc []string
 
-	// Home is a folder of the host that commands have for a home and write directly; ""
-	// is their /tmp.
+	// Home is a directory of the host that commands use as their home and write directly.
+	// If it is "", their home is /tmp.
 	Home sandbox.Host
 
-	// Private are directories of the home that are in memory only. Every command has its
-	// own, with these files in it, and it is gone when the command ends.
+	// Private are directories in the home that exist only in memory. Every command gets
+	// its own copy with these files, and it is removed when the command ends.
 	Private []Private
 
-	// Replaced are files of mounts that commands see with another content, by the names
-	// that commands have for them. They can be neither written nor removed. One that is not
-	// there stays missing. At the level landlock files are as they are.
+	// Replaced are files in mounts that commands see with other content, by the names
+	// that commands use. Commands can neither write nor remove them. A file that does not
+	// exist stays missing. The level landlock does not replace files.
 	Replaced []File
 
-	// Terminals lets commands open terminals of their own, as programs do that show
-	// others in a window or record them. A command that is attached to one always may.
-	// At the level landlock none can.
+	// Terminals lets commands open their own terminals, as terminal multiplexers and
+	// recorders do. A command that is attached to a terminal always may. At the level
+	// landlock no command may.
 	Terminals bool
 
 	// Recorder makes the overlays that commands write to, one for each command and
-	// directory. At the level landlock, and if it is nil, commands write the directories of
-	// the host.
+	// directory. At the level landlock, and if it is nil, commands write the directories
+	// of the host.
 	Recorder Recorder
 
-	// Loopback names the network of commands that reach no other: sessions with the same
-	// Overlays share it if they name the same. "" is one for all of them.
+	// Loopback names the network of commands without the host's network. Sessions with
+	// the same Overlays share it if the names are the same. All sessions with "" share
+	// one.
 	Loopback string
 
-	// Sole says that nobody else runs commands in Overlays. Otherwise commands make no Unix
-	// socket there: those of another worker could hand them open files.
+	// Sole says that nobody else runs commands in Overlays. If it is false, commands
+	// cannot make Unix sockets there: commands of another worker could use them to hand
+	// over open files.
 	Sole bool
 
-	// Overlays are the directories that a session works in: those of mounts with Kept set.
+	// Overlays are the directories of a session: those of mounts with Kept set.
 	Overlays Overlays
 }
 
-// A Mount is a folder of the host that commands see.
+// A Mount is a directory of the host that commands see.
 type Mount struct {
-	Source sandbox.Host // "" for an empty folder
-	Target string       // as commands name it
+	Source sandbox.Host // "" for an empty directory
+	Target string       // the path for commands
 	Write  bool
-	Kept   bool // it is of a layer or copy that the session keeps, and Source where that is seen
+	Kept   bool // it belongs to an overlay or copy of the session, and Source is where that is visible
 	Copy   bool // golem made Source for the command
 
-	// Top is the folder that Source is, or lies in, and that file tools hold open, with
-	// the kernel's numbers of it. Where another one has its name the mount is an error.
+	// Top is the directory that is Source or contains it and that file tools hold open,
+	// with its device and inode numbers. If another directory has its name now, the mount
+	// is an error.
 	Top sandbox.Place
 }
 
-// A Private is a directory of the home for what must not be kept, such as credentials.
-// A command may change it; nothing of that is kept.
+// A Private is a directory of the home for files that must not be kept, such as
+// credentials. A command may change it, but golem keeps no changes.
 type Private struct {
-	Target string // as commands name it
+	Target string // the path for commands
 	Files  []File
-	Keeps  []Mount // directories of the host in it that are kept
+	Keeps  []Mount // directories of the host inside it whose changes stay
 }
 
-// A File is one that a command finds in a private directory, or in place of another.
+// A File is a file in a private directory, or one that replaces another.
 type File struct {
-	Name string // in the directory
+	Name string // path in the directory; for Replaced, the path for commands
 	Data []byte
 }
 
-// maxPrivate is how many bytes the files of private directories have in all.
+// maxPrivate is the most bytes that the files of all private directories may have.
 const maxPrivate = 512 << 10
 
-// checkPrivate returns an error if private directories hold too much.
+// checkPrivate returns an error if the files of private directories are too large.
 func checkPrivate(list []Private) error {
 	size := 0
 	for _, p := range list {
@@ -122,19 +125,19 @@ func checkPrivate(list []Private) error {
 	return nil
 }
 
-// Limits bound a command. Zero is the default of the field.
+// Limits are the limits of a command. A zero field means the default.
 type Limits struct {
-	Time      time.Duration // 2 minutes
-	CPU       time.Duration // as Time
-	Memory    int64         // bytes; 2 GiB, and at least 16 MiB, for hardly a program runs with less
-	Processes int64         // 512
-	Files     int64         // open ones of a process; 1024
-	FileSize  int64         // bytes of one; 1 GiB
-	Output    int64         // bytes that are kept of each stream; 50 KB
-	Temp      int64         // bytes of /tmp; 512 MiB, and at most half of Memory
+	Time      time.Duration // default: 2 minutes
+	CPU       time.Duration // default: Time
+	Memory    int64         // bytes; default 2 GiB, at least 16 MiB, because hardly any program runs with less
+	Processes int64         // default: 512
+	Files     int64         // open files of a process; default 1024
+	FileSize  int64         // bytes of one file; default 1 GiB
+	Output    int64         // bytes that golem keeps of each stream; default 50 KB
+	Temp      int64         // bytes of /tmp; default 512 MiB, at most half of Memory
 }
 
-// filled returns the limits with defaults in place of zeros.
+// filled returns the limits with defaults for zero fields.
 func (l Limits) filled() Limits {
 	or := func(v *int64, other int64) {
 		if *v <= 0 {
@@ -154,14 +157,14 @@ func (l Limits) filled() Limits {
 	or(&l.FileSize, 1<<30)
 	or(&l.Output, 50_000)
 	or(&l.Temp, 512<<20)
-	l.Temp = min(l.Temp, l.Memory/2) // it is memory
+	l.Temp = min(l.Temp, l.Memory/2) // /tmp is in memory
 	return l
 }
 
-// Where things stand for commands.
+// Paths for commands.
 const (
-	Work  = "/work"       // the mount at /; commands begin there
-	Home  = "/home/golem" // a home that they are given
-	Tools = "/opt/golem"  // programs that are none of the system's
-	Git   = "/run/git"    // the git directories of work trees whose own is not in a mount
+	Work  = "/work"       // the mount at /; commands start here
+	Home  = "/home/golem" // Policy.Home
+	Tools = "/opt/golem"  // programs that do not belong to the system
+	Git   = "/run/git"    // git directories of work trees that are outside the mounts
 )

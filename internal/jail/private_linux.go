@@ -12,8 +12,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// memory returns a file system in memory with the files of a private directory. It is
-// mounted nowhere yet.
+// memory returns a file system in memory with the files of a private directory. It is not
+// mounted yet.
 func (s step) memory() (int, error) {
 	fd, err := fileSystem("tmpfs", 0, [2]string{"mode", "0700"}, [2]string{"size", strconv.FormatInt(s.Size, 10)})
 	if err != nil {
@@ -44,8 +44,8 @@ func writePrivate(dir int, f File) error {
 	return errors.Join(err, file.Close())
 }
 
-// replacement returns a file in memory with the content that a step names. It is mounted
-// nowhere yet.
+// replacement returns a file in memory with the content that a step names. It is not
+// mounted yet.
 func (s step) replacement() (int, error) {
 	dir, err := fileSystem("tmpfs", 0, [2]string{"mode", "0755"}, [2]string{"size", "64k"})
 	if err != nil {
@@ -67,7 +67,7 @@ func (s step) replacement() (int, error) {
 	return clone(file, false)
 }
 
-// isFile reports whether a file is at a name, with no link on the way to it.
+// isFile reports whether name is a regular file and no part of the path is a symlink.
 func isFile(name string) bool {
 	fd, err := openat2(unix.AT_FDCWD, name, &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: noLinks})
 	if err != nil {
@@ -78,8 +78,8 @@ func isFile(name string) bool {
 	return unix.Fstat(fd, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG
 }
 
-// memoryDir returns a directory of the host that is in memory, for what must not come to
-// a disk where there are no mounts of a command's own.
+// memoryDir returns a directory of the host that is in memory. The level landlock needs
+// it for files that must not be written to a disk.
 func memoryDir() (string, error) {
 	const tmpfs = 0x01021994
 	for _, dir := range []string{"/dev/shm", "/run/user/" + strconv.Itoa(os.Geteuid())} {
@@ -91,16 +91,17 @@ func memoryDir() (string, error) {
 	return "", errors.New("credentials are kept in memory only, and neither /dev/shm nor /run/user is a directory in memory here")
 }
 
-// sweepPrivate removes what cells that were killed have left in memory.
+// sweepPrivate removes directories in memory whose cell was killed.
 func sweepPrivate() {
 	if dir, err := memoryDir(); err == nil {
 		sweepTemps(dir)
 	}
 }
 
-// makePrivate makes the private directories of a plan where there is no tree: in one
-// directory in memory, which the cell removes at its end, with links to them in the home.
-// It returns that directory, "" if the plan has none.
+// makePrivate makes the private directories of a plan at the level landlock. They are in
+// one directory in memory, which the cell removes at its end, and the home has symlinks
+// to them. makePrivate returns that directory, or "" if the plan has no private
+// directories.
 func (p plan) makePrivate() (secret string, err error) {
 	for i, s := range p.Steps {
 		if s.Do != private {
@@ -123,7 +124,7 @@ func (p plan) makePrivate() (secret string, err error) {
 	return secret, nil
 }
 
-// placePrivate makes one private directory, and the link to it.
+// placePrivate makes one private directory and the symlink to it.
 func (p plan) placePrivate(s step, dir string) error {
 	if err := os.Mkdir(dir, 0o700); err != nil {
 		return err
@@ -157,7 +158,8 @@ func (p plan) placePrivate(s step, dir string) error {
 	return home.Symlink(dir, name)
 }
 
-// homeOf opens the home that a private directory is in, and returns its name there.
+// homeOf opens the home directory that a private directory is in, and returns the name of
+// the private directory there.
 func (p plan) homeOf(s step) (*os.Root, string, error) {
 	for _, h := range p.Steps {
 		if name, in := strings.CutPrefix(s.Target, Home+"/"); in && h.Target == Home && h.Source != "" {
@@ -168,7 +170,7 @@ func (p plan) homeOf(s step) (*os.Root, string, error) {
 	return nil, "", errors.New("a private directory is one of the home")
 }
 
-// removePrivate removes the private directories, and the links to them.
+// removePrivate removes the private directories and the symlinks to them.
 func (p plan) removePrivate(secret string) {
 	if secret == "" {
 		return

@@ -8,29 +8,28 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// ErrNoSandbox is the code of an error that says that this machine does not have
-// the boundary that is asked for.
+// ErrNoSandbox is the code of the error for a machine that cannot provide the level that
+// is required.
 const ErrNoSandbox sandbox.Code = "no_os_sandbox"
 
-// A Report is what a machine can do, found by trying.
+// A Report says what a machine can do. Probe finds this by trying.
 type Report struct {
-	Best     Level     // the strongest boundary; None means that no command is run
-	Found    []Finding // the means of the machine
-	Promises []Finding // what a command at the best level is held to, each as the end of "a command …"
+	Best     Level     // the strongest level; None means that golem runs no commands
+	Found    []Finding // what the machine provides
+	Promises []Finding // what holds for a command at the best level, each as the end of "a command …"
 }
 
-// A Finding says whether one thing holds.
+// A Finding says how far one feature or promise holds.
 type Finding struct {
 	Name  string
 	Holds Holds
-	Why   string // what gives it; what is missing, and the true cause
-	Mend  string // what to do about it: lines to read or to type; "" where it holds, or nothing helps
+	Why   string // what provides it, or what is missing and the cause
+	Mend  string // how to fix it: lines to read or to type; "" if it holds or nothing helps
 }
 
-// Holds is how far something holds. The zero Holds is not at all.
+// Holds says how far something holds. The zero value is No.
 type Holds uint8
 
-// How far.
 const (
 	No Holds = iota
 	Part
@@ -48,34 +47,34 @@ func (h Holds) String() string {
 	return "no"
 }
 
-// facts are what a machine says of itself.
+// facts are the properties of a machine that golem reads without a trial.
 type facts struct {
-	System      string // as Go names it
-	Kernel      string // its release
+	System      string // runtime.GOOS
+	Kernel      string // the release of the kernel
 	Root        bool
-	AppArmor    bool   // it keeps ordinary programs from using user namespaces
+	AppArmor    bool   // AppArmor keeps programs without a profile from using user namespaces
 	CloneOff    bool   // kernel.unprivileged_userns_clone is 0
 	NoneAllowed bool   // user.max_user_namespaces is 0
-	Filtered    bool   // a seccomp filter lies on this process, as in a container
-	Unreadable  string // the file of this program, where its user may run it and not read it
-	Nested      bool   // golem is in a user namespace already
+	Filtered    bool   // this process has a seccomp filter, as in a container
+	Unreadable  string // the file of this program, if its user may run it but not read it
+	Nested      bool   // golem is in a user namespace
 	NoProc      bool   // there is no /proc
-	Systemd     bool   // it runs, and starts programs for this user
-	StateFS     string // the kind of file system of the state folder
-	NoFolder    bool   // nothing could be made in the state folder
-	Held        []Held // how limits hold in a session, where one could be started
+	Systemd     bool   // systemd runs and starts programs for this user
+	StateFS     string // the file system of the state directory
+	NoFolder    bool   // golem could not create anything in the state directory
+	Held        []Held // how a session enforces limits; nil if none could be started
 	NoSockets   string // why a command had no Unix sockets there, "" if it had
 }
 
-// An attempt is what came of one trial. The zero attempt is one that was not made.
+// An attempt is the result of one trial. The zero attempt was not made.
 type attempt struct {
 	Worked bool
-	Errno  string // as errno(3) names it, where the kernel refused
-	Text   string // what was refused, and with which words; or what was found
+	Errno  string // the name of the errno(3) if the kernel refused
+	Text   string // the error, or what was found
 	Number int    // a version that was found
 }
 
-// The trials, each made in a process of its own.
+// The trials. Each runs in its own process.
 const (
 	tryUser      = "user"
 	tryIDs       = "ids"
@@ -92,11 +91,11 @@ const (
 	trySeccomp   = "seccomp"
 	tryPrivilege = "privilege"
 	tryRlimits   = "rlimits"
-	tryWhole     = "whole" // a session at the level namespaces, with a command in it
-	tryBare      = "bare"  // one at the level landlock
+	tryWhole     = "whole" // a command in a session at the level namespaces
+	tryBare      = "bare"  // a command in a session at the level landlock
 )
 
-// whatIs says in plain words what a trial was about.
+// whatIs describes in plain words what a trial tries.
 func whatIs(trial string) string {
 	switch trial {
 	case tryUser:
@@ -125,17 +124,18 @@ func whatIs(trial string) string {
 	return trial
 }
 
-// forNamespaces are the trials that the level needs, the first cause first.
+// forNamespaces returns the trials that the level namespaces needs. Trials that others
+// depend on come first.
 func forNamespaces() []string {
 	return []string{tryUser, tryIDs, tryMount, tryPID, tryIPC, tryUTS, tryNet, tryTree, tryProc, tryOverlay, tryPrivilege, trySeccomp, tryRlimits, tryWhole}
 }
 
-// forLandlock are those that the lower level needs.
+// forLandlock returns the trials that the level landlock needs.
 func forLandlock() []string {
 	return []string{tryLandlock, tryPrivilege, trySeccomp, tryRlimits, tryBare}
 }
 
-// missing returns the first of some trials that did not work.
+// missing returns the first of the needed trials that failed.
 func missing(tried map[string]attempt, need []string) (string, bool) {
 	for _, name := range need {
 		if !tried[name].Worked {
@@ -145,7 +145,7 @@ func missing(tried map[string]attempt, need []string) (string, bool) {
 	return "", false
 }
 
-// diagnose makes a report of what was tried.
+// diagnose makes a report from facts and trials.
 func diagnose(f facts, tried map[string]attempt) Report {
 	r := Report{}
 	if f.System != "linux" {
@@ -154,7 +154,7 @@ func diagnose(f facts, tried map[string]attempt) Report {
 		r.Promises = promises(None, Finding{}, Finding{})
 		return r
 	}
-	if f.NoProc { // golem starts itself by a name in it
+	if f.NoProc { // golem starts itself through /proc/self/exe
 		tried = maps.Clone(tried)
 		for name, a := range tried {
 			if a.Errno == "ENOENT" {
@@ -173,7 +173,8 @@ func diagnose(f facts, tried map[string]attempt) Report {
 	return r
 }
 
-// notHere says what another system than Linux lacks, and what to do.
+// notHere returns why golem runs no commands on a system other than Linux, and what to
+// do.
 func notHere(system string) (why, mend string) {
 	mend = "run golem on Linux: in a virtual machine, or in a container"
 	switch system {
@@ -196,7 +197,7 @@ func foundNamespaces(f facts, tried map[string]attempt) Finding {
 
 const noProc = "there is no /proc where golem runs"
 
-// cause says why a trial did not work, and how to mend it.
+// cause returns why a trial failed and how to fix it.
 func cause(f facts, trial string, a attempt) (why, mend string) {
 	refused := a.Errno == "EPERM" || a.Errno == "EACCES"
 	lead := "no " + strings.TrimPrefix(whatIs(trial), "a ") + ": "
@@ -235,19 +236,19 @@ or run golem outside of the container`
 	return strings.TrimSuffix(lead, "; "), ""
 }
 
-// forShell returns a name as a shell reads it.
+// forShell quotes a name for a shell.
 func forShell(name string) string { return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'" }
 
 const apparmorMend = `golem doctor --apparmor | sudo tee /etc/apparmor.d/golem
 sudo apparmor_parser -r /etc/apparmor.d/golem`
 
-// setting returns what sets a kernel parameter, now and at every start.
+// setting returns commands that set a kernel parameter, now and at every start.
 func setting(text string) string {
 	return "echo " + text + " | sudo tee /etc/sysctl.d/60-golem.conf\nsudo sysctl -p /etc/sysctl.d/60-golem.conf"
 }
 
-// older reports whether a kernel's release is below a version. One that cannot be
-// read is not.
+// older reports whether a kernel's release is below a version. It returns false if it
+// cannot read the release.
 func older(release string, major, minor int) bool {
 	var a, b int
 	if n, _ := fmt.Sscanf(release, "%d.%d", &a, &b); n != 2 {
@@ -328,7 +329,7 @@ func foundLimits(f facts, tried map[string]attempt) Finding {
 	var full, part []string
 	mend := ""
 	for _, h := range f.Held {
-		if h.Full || h.Limit == FileSizeLimit { // that one is for each file by its meaning
+		if h.Full || h.Limit == FileSizeLimit { // this limit is meant for each file
 			full = append(full, string(h.Limit))
 			continue
 		}
@@ -361,7 +362,7 @@ func foundNetwork(tried map[string]attempt) Finding {
 	return Finding{"network", No, "it cannot be kept from a command", ""}
 }
 
-// noSocketsBare is why commands have no Unix sockets at the level landlock.
+// noSocketsBare is the reason why commands have no Unix sockets at the level landlock.
 const noSocketsBare = "at the level landlock a command could connect to sockets of other programs"
 
 func foundSockets(f facts, tried map[string]attempt) Finding {
@@ -374,7 +375,7 @@ func foundSockets(f facts, tried map[string]attempt) Finding {
 	return Finding{"sockets", Yes, "commands have Unix sockets of their own, and reach none of other programs; not in a session that writes your directories directly", ""}
 }
 
-// promises returns what a command is held to at a level.
+// promises returns what holds for a command at a level.
 func promises(level Level, limits, layers Finding) []Finding {
 	list := []Finding{
 		{"files", Yes, "sees the folders that it is given, a list of the system's, and nothing else", ""},
@@ -418,9 +419,9 @@ func promises(level Level, limits, layers Finding) []Finding {
 	return list
 }
 
-// AppArmor returns the profile that lets a program use user namespaces where
-// AppArmor keeps those from it that it has no profile for. It confines nothing:
-// what golem starts is confined by golem.
+// AppArmor returns the profile that lets a program use user namespaces on a machine where
+// AppArmor keeps programs without a profile from it. The profile confines nothing: golem
+// itself confines the commands that it runs.
 func AppArmor(program sandbox.Host) string {
 	var name strings.Builder
 	for _, b := range []byte(program) {

@@ -17,18 +17,18 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// patience is how long a trial may take: a file system that hangs is an answer.
+// patience is the time limit of a trial. A file system that hangs is a result too.
 const patience = 20 * time.Second
 
-// Probe finds by trying what this machine can do. Layers are tried in the state
-// folder, or in the nearest one above that is there; nothing stays behind.
+// Probe finds out by trying what this machine can do. It tries overlays in the state
+// directory, or in the nearest directory above it that exists, and removes what it made.
 func Probe(stateDir sandbox.Host, now func() time.Time) Report {
 	tried := map[string]attempt{}
 	f := factsHere()
 	where := nearest(string(stateDir))
 	f.StateFS = kindOf(where)
 	dir, err := prepared(where)
-	if err != nil { // all else is tried elsewhere
+	if err != nil { // make the other trials in another directory
 		tried[tryUpper], f.NoFolder = attemptOf(err), where != ""
 		if dir, err = prepared(os.TempDir()); err != nil {
 			dir, err = prepared("/tmp")
@@ -57,7 +57,8 @@ func Probe(stateDir sandbox.Host, now func() time.Time) Report {
 	return diagnose(f, tried)
 }
 
-// nearest returns a folder, or the nearest one above it that is there; "" for "".
+// nearest returns dir, or the nearest directory above it that exists. It returns "" for
+// "".
 func nearest(dir string) string {
 	for dir != "" && dir != filepath.Dir(dir) {
 		if info, err := os.Stat(dir); err == nil && info.IsDir() {
@@ -68,7 +69,7 @@ func nearest(dir string) string {
 	return dir
 }
 
-// prepared makes a folder to try things in.
+// prepared makes a directory for trials.
 func prepared(where string) (string, error) {
 	if where == "" {
 		return "", errors.New("there is no state folder")
@@ -87,21 +88,21 @@ func prepared(where string) (string, error) {
 	return dir, err
 }
 
-// discard removes what prepared has made. The kernel has made a folder in it that
-// nobody may enter.
+// discard removes the directory that prepared made. The kernel has created a directory in
+// it that nobody may enter.
 func discard(dir string) {
 	os.Chmod(filepath.Join(dir, "work", "work"), 0o700)
 	os.RemoveAll(dir)
 }
 
-// attemptOf returns what came of a trial.
+// attemptOf returns the attempt for the error of a trial.
 func attemptOf(err error) attempt {
 	if err == nil {
 		return attempt{Worked: true}
 	}
 	a := attempt{Text: err.Error()}
 	var wrong *os.PathError
-	if errors.As(err, &wrong) { // its path is not of use to anybody
+	if errors.As(err, &wrong) { // leave out the path, which helps nobody
 		a.Text = wrong.Op + ": " + wrong.Err.Error()
 	}
 	var errno syscall.Errno
@@ -111,7 +112,7 @@ func attemptOf(err error) attempt {
 	return a
 }
 
-// factsHere reads what the machine says of itself.
+// factsHere reads the facts about this machine.
 func factsHere() facts {
 	says := func(name, value string) bool {
 		text, err := os.ReadFile(name)
@@ -146,7 +147,7 @@ func factsHere() facts {
 	return f
 }
 
-// kindOf names the kind of file system that a folder is on.
+// kindOf returns the name of the file system that a directory is on.
 func kindOf(dir string) string {
 	var st unix.Statfs_t
 	if err := unix.Statfs(dir, &st); err != nil {
@@ -181,8 +182,8 @@ func kindOf(dir string) string {
 	return fmt.Sprintf("a file system of the kind %#x", uint32(st.Type))
 }
 
-// wholeSession runs a command as all are run by default: it reads one folder,
-// writes another, and is kept from writing the first.
+// wholeSession runs a command with the default settings. The command must be able to read
+// one directory and write another, and must not be able to write the first.
 func wholeSession(dir string, now func() time.Time) ([]Held, error) {
 	mounts := []Mount{
 		{Source: sandbox.Host(filepath.Join(dir, "lower")), Target: "/in"},
@@ -195,21 +196,22 @@ func wholeSession(dir string, now func() time.Time) ([]Held, error) {
 	return held, err
 }
 
-// bareSession runs a command at the level that needs no namespaces.
+// bareSession runs a command at the level landlock.
 func bareSession(now func() time.Time) ([]Held, error) {
 	held, _, err := runOne(startBare, Policy{}, "true", now)
 	return held, err
 }
 
-// socketSession runs a command that only reads, and says why it has no Unix sockets, ""
-// if it has.
+// socketSession runs a command that only reads. It returns why the command had no Unix
+// sockets, or "" if it had.
 func socketSession(dir string, now func() time.Time) (noSockets string, err error) {
 	mounts := []Mount{{Source: sandbox.Host(filepath.Join(dir, "lower")), Target: "/in"}}
 	_, r, err := runOne(startNamespaces, Policy{Mounts: mounts}, "read line < /in/file", now)
 	return r.NoSockets, err
 }
 
-// runOne runs a line that must end well, and says how limits hold where it did.
+// runOne runs a shell line, which must exit with code 0, and returns how the session
+// enforces limits.
 func runOne(start func(Policy, func() time.Time) (*Session, error), p Policy, line string, now func() time.Time) ([]Held, Result, error) {
 	s, err := start(p, now)
 	if err != nil {

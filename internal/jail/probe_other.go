@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Probe says what this machine can do: run no command, in this version.
+// Probe reports that golem runs no commands on this system.
 func Probe(sandbox.Host, func() time.Time) Report {
 	return diagnose(facts{System: runtime.GOOS}, nil)
 }

@@ -5,32 +5,32 @@ import (
 	"os"
 )
 
-// A Process is a command that goes on while somebody talks with it, by its standard
-// input and output. It has all that [Session.Attach] gives a command. Whoever opened
-// it closes it; when golem ends in any other way it is ended all the same.
+// A Process is a running command that the caller talks to through its standard input and
+// output. It has everything that [Session.Attach] gives a command. The caller must close
+// it. If golem ends without that, the process ends too.
 type Process struct {
 	in, out *os.File
 	stop    context.CancelFunc
-	errs    func() Output // what it has written to its standard error, once it is gone
+	errs    func() Output // returns its standard error, after it has ended
 	gone    chan struct{}
 	result  Result
 	err     error
 }
 
-// Read reads from its standard output. The end of it is io.EOF.
+// Read reads from its standard output. It returns io.EOF at the end.
 func (p *Process) Read(piece []byte) (int, error) { return p.out.Read(piece) }
 
-// Write writes to its standard input. It waits until the process has read enough; when
-// that is ended, so is the wait.
+// Write writes to its standard input. It blocks until the process has read enough, or has
+// ended.
 func (p *Process) Write(data []byte) (int, error) { return p.in.Write(data) }
 
-// Until ends the process when a context does. What it returns undoes that, if it has
-// not happened.
+// Until ends the process when a context ends. The returned function cancels that and
+// reports whether it did so in time.
 func (p *Process) Until(ctx context.Context) (undo func() bool) {
 	return context.AfterFunc(ctx, p.stop)
 }
 
-// Ended reports whether it is gone.
+// Ended reports whether the process has ended.
 func (p *Process) Ended() bool {
 	select {
 	case <-p.gone:
@@ -40,8 +40,8 @@ func (p *Process) Ended() bool {
 	}
 }
 
-// Close ends it with all that it has started, and returns what came of it, with the
-// head and tail of what it has written to its standard error.
+// Close ends the process with all processes that it started. It returns the result, with
+// the head and tail of its standard error.
 func (p *Process) Close() (Result, error) {
 	p.stop()
 	p.in.Close()

@@ -6,8 +6,8 @@ import (
 	"sync"
 )
 
-// Open starts a command that somebody talks with. Of what it writes to its standard
-// error the head and the tail are kept.
+// Open starts a command that the caller talks to. It keeps the head and tail of its
+// standard error.
 func (s *Session) Open(c Command) (p *Process, err error) {
 	var files []*os.File
 	defer func() {
@@ -41,7 +41,7 @@ func (s *Session) Open(c Command) (p *Process, err error) {
 		defer close(p.gone)
 		p.result, p.err = s.Attach(ctx, c, Attached{Stdin: itsIn, Stdout: itsOut, Stderr: itsErr})
 		stop()
-		// Who reads sees the end, and who writes that nobody reads.
+		// A reader then sees the end, and a writer an error.
 		itsIn.Close()
 		itsOut.Close()
 		itsErr.Close()

@@ -10,26 +10,26 @@ import (
 	"unicode/utf8"
 )
 
-// ErrNotBegun is the error of a command that could not begin because its session had
-// ended. It can be run in a new session.
+// ErrNotBegun is the error of a command that could not start because its session had
+// ended. A new session can run it.
 var ErrNotBegun = errors.New("the session ended before the command began")
 
 // A Command is a program to run.
 type Command struct {
-	Path  string   // as it is in the jail
-	Args  []string // with the name of the program first
-	Names []int    // which of Args name files as the jail has them: the level landlock gives them the names of the host
-	Env   []string // above that of the policy; a name alone takes a variable away
+	Path  string   // path in the jail
+	Args  []string // the first is the name of the program
+	Names []int    // indexes of Args that are paths in the jail; the level landlock replaces them with paths of the host
+	Env   []string // overrides the variables of the policy; a name without a value removes the variable
 	Dir   string
-	Time  time.Duration // less than the policy's, where set
+	Time  time.Duration // a shorter limit than the policy's, if not 0
 
-	Tells bool   // it tells what it has left: see Telling
-	Input []byte // what it reads from its standard input; of an attached one its stream is for that
+	Tells bool   // the shell reports its state at its end: see Telling
+	Input []byte // standard input; an attached command uses its stream instead
 }
 
-// Shell returns the command that a shell makes of a line: bash where the host
-// has it, for that is what most lines are written for. A line is never taken for
-// an option, whatever it begins with.
+// Shell returns the command that runs a line in a shell. It uses bash if the host has it,
+// because most lines are written for bash. A line that begins with - is not read as an
+// option.
 func Shell(line string) Command {
 	shell := "/bin/bash"
 	if _, err := os.Stat(shell); err != nil {
@@ -38,40 +38,40 @@ func Shell(line string) Command {
 	return Command{Path: shell, Args: []string{path.Base(shell), "-c", "--", line}, Dir: Work}
 }
 
-// A Result is what came of a command.
+// A Result is the result of a command.
 type Result struct {
-	Code    int     // the exit code; 128 and the signal's number where one ended it
-	Signal  string  // its name
+	Code    int     // the exit code; 128 plus the number of the signal that ended it
+	Signal  string  // the name of the signal that ended it
 	Late    bool    // its time was over
 	Stopped bool    // the caller ended it
-	Hit     []Limit // those that it ran into; it may have gone on all the same
+	Hit     []Limit // limits that it reached; it may have continued
 	Stdout  Output
 	Stderr  Output
 	Took    time.Duration
 	CPU     time.Duration
-	Peak    int64 // bytes of its largest process
+	Peak    int64 // bytes of memory of its largest process
 	Level   Level
-	Loose   []Limit // those that hold only in part here
+	Loose   []Limit // limits that hold only in part here
 
 	NoSockets string // why it had no Unix sockets, "" if it had
 
-	Limits Limits // all that were in force; of time the command may have had less
+	Limits Limits // the limits that held; the command may have had less time
 
-	// Record is where its changes are recorded, nil if it wrote directories of the host. The
-	// caller discards it, or hands it to package transaction.
+	// Record holds its changes. It is nil if the command wrote directories of the host.
+	// The caller discards it, or hands it to package transaction.
 	Record Record
 
-	Left *Left // of a command that tells; nil where it has not
+	Left *Left // the state of the shell, if Tells was set and the shell reported it
 }
 
-// Output is what a command has printed: all of it, or its head and tail.
+// Output is the output of a command: all of it, or its head and tail.
 type Output struct {
 	Head, Tail []byte
-	Hidden     int64 // bytes between them that are not kept
+	Hidden     int64 // bytes between Head and Tail that were dropped
 }
 
-// Text returns an output as text, and how many bytes of it are left out. It is cut
-// between characters, and what is no character is replaced.
+// Text returns an output as text, and how many bytes of it are missing. It cuts between
+// characters and replaces invalid UTF-8.
 func (o Output) Text() (text string, hidden int64) {
 	head, tail, hidden := o.Head, o.Tail, o.Hidden
 	if hidden == 0 {

@@ -10,15 +10,15 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// seatbelt returns the profile that keeps a command on macOS to a policy, for
-// sandbox-exec. It is text from a policy and looks at nothing: sources must be
-// free of links (/private/tmp, not /tmp), as the kernel compares real names.
-// Temp is a folder that belongs to the command alone.
+// seatbelt returns the profile for sandbox-exec that confines a command on macOS to a
+// policy. It does not look at the machine. Sources must be free of symlinks
+// (/private/tmp, not /tmp), because the kernel compares real paths. temp is a directory
+// for this command only.
 //
-// Of two rules the later one holds. What is not named is denied, so there is no
-// rule against the clipboard, Apple events, or the opening of other programs:
-// they are reached through services that are not in the list. Commands see the
-// names of the host, as at the level Landlock.
+// If two rules match, the later one holds. Everything that no rule names is denied. So
+// there are no rules against the clipboard, Apple events, or opening other programs:
+// commands would reach them through services that are not in the list. Commands see the
+// paths of the host, as at the level Landlock.
 func seatbelt(p Policy, temp sandbox.Host) string {
 	var b profile
 	b.text.WriteString(seatbeltSystem)
@@ -27,7 +27,7 @@ func seatbelt(p Policy, temp sandbox.Host) string {
 	for _, r := range regions(p.Mounts) {
 		b.region(r)
 	}
-	// A second name for a file would carry it out of the rules for the first.
+	// A hard link would give a file a second name that its rules do not cover.
 	b.line("(deny file-link)")
 	if !p.Network {
 		b.line("(deny network*)")
@@ -36,14 +36,16 @@ func seatbelt(p Policy, temp sandbox.Host) string {
 	b.line("(allow network*)")
 	b.line("(allow system-socket)")
 	b.line(`(allow mach-lookup (global-name "com.apple.SystemConfiguration.configd") (global-name "com.apple.SystemConfiguration.DNSConfiguration") (global-name "com.apple.dnssd.service") (global-name "com.apple.trustd.agent"))`)
-	// Sockets in the file system are not the network: only the one for names.
+	// Sockets in the file system are not the network: allow only the one for name
+	// lookups.
 	b.line(`(deny network-outbound (subpath "/"))`)
 	b.line(`(allow network-outbound (literal "/private/var/run/mDNSResponder"))`)
 	return b.text.String()
 }
 
-// seatbeltSystem begins every profile: what programs need to start, and of the
-// system what system has of Linux. Nothing in it says who uses the machine.
+// seatbeltSystem is the start of every profile: what programs need to start, and the
+// parts of macOS that correspond to the steps of system on Linux. Nothing in it says who
+// uses the machine.
 const seatbeltSystem = `(version 1)
 (deny default)
 (allow process-fork)
@@ -60,16 +62,16 @@ const seatbeltSystem = `(version 1)
 (allow file-read* process-exec (subpath "/bin") (subpath "/sbin") (subpath "/usr") (subpath "/System") (subpath "/Library/Apple") (subpath "/Library/Developer/CommandLineTools"))
 `
 
-// A region is a folder of the host, and what is allowed in it.
+// A region is a directory of the host and the access to it.
 type region struct {
 	place  string
 	access sandbox.Access
-	inside string // the folder that may be written and holds it, where it allows less
+	inside string // the writable directory that contains it, if it allows less
 }
 
-// regions returns what mounts come to where names cannot be given anew: the
-// folder that a mount would cover is hidden. Of two, the deeper comes later, and
-// for one folder the lesser access.
+// regions returns the rules for mounts on a system that cannot mount. It hides a
+// directory that a mount would cover. Deeper directories come later, and so does the
+// lesser access to the same directory.
 func regions(mounts []Mount) []region {
 	var list []region
 	for i, m := range mounts {
@@ -108,7 +110,7 @@ func regions(mounts []Mount) []region {
 	return list
 }
 
-// profile is the text of a profile as it is written.
+// profile builds the text of a profile.
 type profile struct{ text strings.Builder }
 
 func (b *profile) line(text string) { b.text.WriteString(text + "\n") }
@@ -117,8 +119,8 @@ func (b *profile) rule(answer, what, filter, name string) {
 	b.line(fmt.Sprintf("(%s %s (%s %s))", answer, what, filter, quoted(name)))
 }
 
-// read shows a folder, and that the folders above it are there; what can be read
-// can be run.
+// read allows reading a directory, running programs in it, and seeing that the
+// directories above it exist.
 func (b *profile) read(name string) {
 	for _, dir := range above(name) {
 		b.rule("allow", "file-read-metadata", "literal", dir)
@@ -126,14 +128,14 @@ func (b *profile) read(name string) {
 	b.rule("allow", "file-read* process-exec", "subpath", name)
 }
 
-// write lets a folder be changed, but not moved or removed itself.
+// write allows changing a directory, but not moving or removing the directory itself.
 func (b *profile) write(name string) {
 	b.rule("allow", "file-write*", "subpath", name)
 	b.rule("deny", "file-write-unlink", "literal", name)
 }
 
-// region writes down what holds for one. A folder above one that is narrowed
-// stays where it is: moved elsewhere, it would carry it out of its rule.
+// region writes the rules of a region. A directory above one with less access cannot be
+// moved: its content would get a path that the rules do not cover.
 func (b *profile) region(r region) {
 	switch r.access {
 	case sandbox.ReadWrite:
@@ -150,7 +152,8 @@ func (b *profile) region(r region) {
 	}
 }
 
-// quoted returns a name as a string of the profile's language. No name ends it.
+// quoted returns a name as a string in the language of profiles. It escapes quotes,
+// backslashes and control characters.
 func quoted(name string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -2,23 +2,23 @@ package jail
 
 import "golang.org/x/sys/unix"
 
-// What a filter answers.
+// The return values of a filter.
 const (
 	allow = 0x7fff0000         // SECCOMP_RET_ALLOW
 	deny  = 0x00050000         // SECCOMP_RET_ERRNO, with the errno in the low half
 	kill  = uint32(0x80000000) // SECCOMP_RET_KILL_PROCESS
 )
 
-// Where a filter finds what it judges: struct seccomp_data.
+// Offsets in the input of a filter, struct seccomp_data.
 const (
 	atCall = 0
 	atArch = 4
-	atArgs = 16 // eight bytes each; the low half first, as on all that golem runs on
+	atArgs = 16 // eight bytes each, low half first (all supported machines are little-endian)
 )
 
-// denied are the system calls that no command needs and that reach beyond its
-// own processes and files: other namespaces and mounts, other processes' memory,
-// the kernel itself, and ways around this filter.
+// denied returns the system calls that no command needs and that reach beyond its own
+// processes and files: other namespaces and mounts, the memory of other processes, the
+// kernel itself, and ways around this filter.
 func denied() []uint32 {
 	return append([]uint32{
 		unix.SYS_UNSHARE, unix.SYS_SETNS,
@@ -36,26 +36,26 @@ func denied() []uint32 {
 	}, deniedHere()...)
 }
 
-// newNamespaces are the flags of clone that make one.
+// newNamespaces are the flags with which clone makes a namespace.
 const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// seccomp returns the filter for commands that a thread starts. Inet is what it answers
-// who wants a socket of an internet family. With apart, commands have namespaces and a
-// tree of their own, and so Unix sockets, and may trace one another.
+// seccomp returns the filter for commands that a thread starts. inet is the return value
+// for sockets of an internet family. If apart is true, commands have their own namespaces
+// and their own tree. They may then use Unix sockets and trace one another.
 func seccomp(thread int, inet uint32, apart bool) []unix.SockFilter {
 	var b filterBuilder
 	b.load(atArch)
 	b.unless(hereArch, kill)
 	b.load(atCall)
-	b.over(0x40000000, deny|uint32(unix.EPERM)) // another way to number them, which the list below does not have
+	b.over(0x40000000, deny|uint32(unix.EPERM)) // the x32 numbers, which the list below does not have
 	for _, call := range denied() {
 		b.when(call, deny|uint32(unix.EPERM))
 	}
-	// What they are asked for is in memory, where a filter does not see it; programs
-	// fall back to clone and openat.
+	// Their arguments are in memory, where a filter cannot read them. Programs fall back
+	// to clone and openat.
 	b.when(unix.SYS_CLONE3, deny|uint32(unix.ENOSYS))
 	b.when(unix.SYS_OPENAT2, deny|uint32(unix.ENOSYS))
-	// They tell where mounts lie on the host; programs fall back to /proc.
+	// They reveal the host paths of mounts. Programs fall back to /proc.
 	b.when(unix.SYS_LISTMOUNT, deny|uint32(unix.ENOSYS))
 	b.when(unix.SYS_STATMOUNT, deny|uint32(unix.ENOSYS))
 	b.tracing(thread, apart)
@@ -67,9 +67,10 @@ func seccomp(thread int, inet uint32, apart bool) []unix.SockFilter {
 		b.load(atArgs)
 		b.any(newNamespaces, deny|uint32(unix.EPERM))
 	})
-	// The thread has the fence that commands have, so that only this keeps them from
-	// signalling it, which would be the end of the cell, and from making it slow. By
-	// a descriptor or a pointer the filter does not see who is meant.
+	// The thread has the same Landlock rules as commands. Only this filter keeps them
+	// from signalling it, which would end the cell, and from slowing it down. If the call
+	// names the target by a descriptor or a pointer, the filter cannot see which process
+	// it is.
 	for _, c := range []struct{ call, arg uint32 }{{unix.SYS_KILL, 0}, {unix.SYS_TKILL, 0}, {unix.SYS_TGKILL, 1}, {unix.SYS_RT_SIGQUEUEINFO, 0}, {unix.SYS_RT_TGSIGQUEUEINFO, 1},
 		{unix.SYS_SCHED_SETAFFINITY, 0}, {unix.SYS_SCHED_SETSCHEDULER, 0}, {unix.SYS_SCHED_SETPARAM, 0}, {unix.SYS_SCHED_SETATTR, 0}} {
 		b.call(c.call, func() {
@@ -77,7 +78,7 @@ func seccomp(thread int, inet uint32, apart bool) []unix.SockFilter {
 			b.when(uint32(thread), deny|uint32(unix.EPERM))
 		})
 	}
-	// Nor all processes of the user, or of a group.
+	// A command may not set the priority of all processes of the user or of a group.
 	for call, one := range map[uint32]uint32{unix.SYS_SETPRIORITY: unix.PRIO_PROCESS, unix.SYS_IOPRIO_SET: 1 /* IOPRIO_WHO_PROCESS */} {
 		b.call(call, func() {
 			b.load(atArgs)
@@ -90,14 +91,15 @@ func seccomp(thread int, inet uint32, apart bool) []unix.SockFilter {
 	b.call(unix.SYS_FCNTL, func() {
 		b.load(atArgs + 8)
 		b.when(unix.F_SETOWN_EX, deny|uint32(unix.EPERM))
-		b.when(unix.F_SETLEASE, deny|uint32(unix.EPERM)) // others would wait for a file that is only shown
+		b.when(unix.F_SETLEASE, deny|uint32(unix.EPERM)) // others would have to wait for a file that the command can only read
 		b.when(unix.F_NOTIFY, deny|uint32(unix.EPERM))
 		b.call(unix.F_SETOWN, func() {
 			b.load(atArgs + 16)
 			b.when(uint32(thread), deny|uint32(unix.EPERM))
 		})
 	})
-	// To type into a terminal, or to change what it is; and to have signals sent.
+	// Requests that type into a terminal, change its kind, or make the kernel send
+	// signals.
 	b.call(unix.SYS_IOCTL, func() {
 		b.load(atArgs + 8)
 		for _, request := range []uint32{unix.TIOCSTI, unix.TIOCLINUX, unix.TIOCSETD, unix.TIOCCONS, fioSetOwn, unix.SIOCSPGRP} {
@@ -108,9 +110,10 @@ func seccomp(thread int, inet uint32, apart bool) []unix.SockFilter {
 		{unix.SYS_MKNODAT, 2, -1}, {unix.SYS_OPENAT, 3, 2}}, modesHere()...) {
 		b.mode(m)
 	}
-	// Limits are its own affair: those of the cell would be the next command's. Of
-	// core files the limit stays as it is, which keeps the host's handler of crashes
-	// from being started; programs that set it go on as if they had.
+	// A command may change only its own limits: the next command would inherit those of
+	// the cell. It cannot change the limit for core files, which keeps the kernel from
+	// starting the host's crash handler. Programs that try continue as if they had set
+	// it.
 	b.call(unix.SYS_PRLIMIT64, func() {
 		b.load(atArgs)
 		b.unless(0, deny|uint32(unix.EPERM))
@@ -125,8 +128,8 @@ func seccomp(thread int, inet uint32, apart bool) []unix.SockFilter {
 		b.load(atArgs)
 		b.when(unix.RLIMIT_CORE, deny)
 	})
-	// Only the network that the namespace has, and Unix sockets only where none of the
-	// host's can be reached.
+	// Allow only the network of the namespace. Allow Unix sockets only if commands cannot
+	// reach any of the host.
 	b.call(unix.SYS_SOCKET, func() {
 		b.load(atArgs)
 		b.when(unix.AF_INET, inet)
@@ -153,9 +156,9 @@ func seccomp(thread int, inet uint32, apart bool) []unix.SockFilter {
 	return b.program
 }
 
-// noMemoryFiles returns the filter for commands whose memory no control group counts.
-// What is in a file that has no name is in no process: it can be in a message that
-// nobody has read, where no watcher finds it. Programs fall back to /dev/shm.
+// noMemoryFiles returns the filter for commands whose memory no control group counts. The
+// content of a file without a name belongs to no process. It can be in a message that
+// nobody has read, where the cell cannot find it. Programs fall back to /dev/shm.
 func noMemoryFiles() []unix.SockFilter {
 	var b filterBuilder
 	b.load(atCall)
@@ -167,15 +170,16 @@ func noMemoryFiles() []unix.SockFilter {
 // fioSetOwn is FIOSETOWN.
 const fioSetOwn = 0x8901
 
-// A modeCall is a system call that gives a file its mode: which argument the mode
-// is, and which says whether there is one, or -1.
+// A modeCall is a system call that sets the mode of a file. mode is the index of the
+// argument with the mode. flags is the index of the argument that says whether there is a
+// mode, or -1.
 type modeCall struct {
 	call        uint32
 	mode, flags int
 }
 
-// mode refuses files that run as who owns them: what lies in a folder of the host
-// would do so there, for anybody.
+// mode refuses setuid and setgid files. In a directory of the host they would run with
+// the rights of their owner for every user of the host.
 func (b *filterBuilder) mode(m modeCall) {
 	b.call(m.call, func() {
 		if m.flags >= 0 {
@@ -187,20 +191,21 @@ func (b *filterBuilder) mode(m modeCall) {
 	})
 }
 
-// A filterBuilder writes a filter, line by line.
+// A filterBuilder builds a filter, one instruction at a time.
 type filterBuilder struct{ program []unix.SockFilter }
 
 func (b *filterBuilder) add(code uint16, jt, jf uint8, k uint32) {
 	b.program = append(b.program, unix.SockFilter{Code: code, Jt: jt, Jf: jf, K: k})
 }
 
-// load takes a word of what is judged.
+// load loads a word of the input.
 func (b *filterBuilder) load(at uint32) { b.add(unix.BPF_LD|unix.BPF_W|unix.BPF_ABS, 0, 0, at) }
 
 func (b *filterBuilder) always(answer uint32) { b.add(unix.BPF_RET|unix.BPF_K, 0, 0, answer) }
 
-// when answers for the word, unless for every other; over for what is not below
-// it, any where a bit of it is set, and without where none is.
+// when returns the answer if the loaded word equals word, and unless if it does not. over
+// returns it if the loaded word is at least word, any if one of the bits is set, and
+// without if none is.
 func (b *filterBuilder) when(word, answer uint32) {
 	b.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, 1, word)
 	b.always(answer)
@@ -226,8 +231,8 @@ func (b *filterBuilder) without(bits, answer uint32) {
 	b.always(answer)
 }
 
-// call judges one system call by more than its number. What comes of it for the
-// others goes on behind it.
+// call adds instructions for one system call. For other calls the filter continues after
+// them.
 func (b *filterBuilder) call(number uint32, judge func()) {
 	b.add(unix.BPF_JMP|unix.BPF_JEQ|unix.BPF_K, 0, 0, number)
 	from := len(b.program)

@@ -1,17 +1,18 @@
 package jail
 
-// A Piece is a part of what a service has printed, on both of its streams.
+// A Piece is a part of the output of a service, with both streams together.
 type Piece struct {
-	From  int64 // where it begins, in bytes from the beginning
+	From  int64 // offset of the first byte
 	Text  []byte
-	Total int64 // so much was printed so far
+	Total int64 // bytes of output so far
 }
 
-// Next is where the next piece begins.
+// Next returns the offset of the next piece.
 func (p Piece) Next() int64 { return p.From + int64(len(p.Text)) }
 
-// piece returns what is kept of an output from an offset on. What is not kept any more
-// is left out: the piece begins later then, or ends where that begins.
+// piece returns at most most bytes of an output from an offset on. If the bytes at the
+// offset were dropped, the piece begins after them. It ends before bytes that were
+// dropped.
 func (o Output) piece(offset, most int64) Piece {
 	head, tail := int64(len(o.Head)), int64(len(o.Head))+o.Hidden
 	p := Piece{From: max(offset, 0), Total: tail + int64(len(o.Tail))}

@@ -10,21 +10,20 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Service is a command that runs beside others until it ends or is stopped. It has a
-// cell of its own, and the network that the others have.
+// A Service is a command that runs at the same time as others, until it ends or is
+// stopped. It has its own cell, and the same network as the others.
 type Service struct {
 	out     *collector
 	signals chan os.Signal
 	cancel  context.CancelFunc
 	done    chan struct{}
-	result  Result // when it is done
+	result  Result // valid when done is closed
 	err     error
 }
 
-// Serve starts a command that goes on. It has all the limits that Run has but for time,
-// and for processor time where the policy sets none. Of folders it writes those that a
-// session keeps, and nothing else: a change that is not known before its end could not
-// be decided about.
+// Serve starts a service. All limits of Run hold except time. Processor time is limited
+// only if the policy sets a limit. A service may write only mounts with Kept set: golem
+// could not ask for approval of changes that are not known before the service ends.
 func (s *Session) Serve(c Command) (*Service, error) {
 	limits := s.policy.Limits.filled()
 	limits.Time, limits.CPU = 0, s.policy.Limits.CPU
@@ -70,7 +69,7 @@ func (s *Session) Serve(c Command) (*Service, error) {
 	return v, nil
 }
 
-// serve waits for the end of a service.
+// serve waits until a service has ended.
 func (s *Session) serve(ctx context.Context, w *wire, c Command, v *Service, began time.Time, l Limits) (Result, error) {
 	defer s.drop(w)
 	got, err := w.attend(ctx, Attached{Signals: v.signals})
@@ -84,7 +83,7 @@ func (s *Session) serve(ctx context.Context, w *wire, c Command, v *Service, beg
 	return s.completed(c, got, nil, r)
 }
 
-// serving returns the plan of a cell for a service.
+// serving returns the plan of the cell for a service.
 func (s *Session) serving() (plan, error) {
 	p := s.policy
 	p.Mounts = slices.Clone(p.Mounts)
@@ -102,8 +101,8 @@ func (s *Session) serving() (plan, error) {
 	return made, nil
 }
 
-// Output returns what it has printed from an offset on, at most so many bytes. A
-// negative offset is one from the end.
+// Output returns at most most bytes of output from an offset on. A negative offset counts
+// from the end.
 func (v *Service) Output(offset, most int64) Piece {
 	v.out.mu.Lock()
 	defer v.out.mu.Unlock()
@@ -113,17 +112,18 @@ func (v *Service) Output(offset, most int64) Piece {
 	return v.out.out.piece(offset, most)
 }
 
-// Done is closed when it has ended, with all that it had started.
+// Done returns a channel that is closed when the service and all processes that it
+// started have ended.
 func (v *Service) Done() <-chan struct{} { return v.done }
 
-// Result returns what came of it, once it is done.
+// Result returns the result of the service. Call it after Done is closed.
 func (v *Service) Result() (Result, error) { return v.result, v.err }
 
-// stopping is how long a service has to end by itself.
+// stopping is how long a service has to end by itself after SIGTERM.
 const stopping = 3 * time.Second
 
-// Stop asks it to end, ends it with all that it has started where it does not, and
-// returns when it is gone.
+// Stop sends SIGTERM to the service. If it does not end in time, Stop kills it with all
+// processes that it started. Stop returns when the service has ended.
 func (v *Service) Stop() {
 	select {
 	case v.signals <- unix.SIGTERM:
@@ -140,7 +140,7 @@ func (v *Service) Stop() {
 	v.cancel()
 }
 
-// Kill ends it at once.
+// Kill ends the service at once.
 func (v *Service) Kill() {
 	v.cancel()
 	<-v.done

@@ -2,10 +2,11 @@
 
 package jail
 
-// A Service is a command that goes on. There is none on this system: no session is.
+// A Service is a command that runs at the same time as others. It does not exist on this
+// system, because Start always fails.
 type Service struct{}
 
-// Serve returns the error that Start does.
+// Serve returns the error of Start.
 func (*Session) Serve(Command) (*Service, error) {
 	_, err := Start(Policy{}, nil)
 	return nil, err
@@ -17,7 +18,7 @@ func (*Service) Output(offset, most int64) Piece { return Piece{} }
 // Done returns nil.
 func (*Service) Done() <-chan struct{} { return nil }
 
-// Result returns the error that Start does.
+// Result returns the error of Start.
 func (*Service) Result() (Result, error) {
 	_, err := Start(Policy{}, nil)
 	return Result{}, err

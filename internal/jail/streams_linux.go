@@ -10,14 +10,14 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// streams are those of a command that is attached. It gets the ends of pipes, never
-// a file of the host's: whoever has one open can change its mode, and may open it
-// anew to write what was to be read.
+// streams are the streams of an attached command. It gets the ends of pipes, never a file
+// of the host: a process that has a file open can change its mode, and might open it
+// again to write a file that it should only read.
 type streams struct {
-	fds   []int // for the command
-	ours  []int // of them, those that are not the caller's
+	fds   []int // descriptors for the command
+	ours  []int // those of fds that do not belong to the caller
 	ended *os.File
-	end   *os.File // its other side: closed when the command has ended
+	end   *os.File // the other side of ended, closed when the command has ended
 	gone  atomic.Bool
 	all   sync.WaitGroup
 
@@ -25,7 +25,7 @@ type streams struct {
 	err error
 }
 
-// streams makes the streams that are asked for, and puts them into an order.
+// streams makes the streams and puts their numbers into an order.
 func (at Attached) streams(o *order) (_ *streams, err error) {
 	s := &streams{}
 	if s.ended, s.end, err = os.Pipe(); err != nil {
@@ -61,7 +61,7 @@ func (at Attached) streams(o *order) (_ *streams, err error) {
 	return s, nil
 }
 
-// of returns what a command gets for a file; -1 for /dev/null.
+// of returns the descriptor that a command gets for a file, or -1 for /dev/null.
 func (s *streams) of(f *os.File, number int) (int, error) {
 	if f == nil {
 		return -1, nil
@@ -76,7 +76,7 @@ func (s *streams) of(f *os.File, number int) (int, error) {
 		return -1, errors.New("it is a terminal, and commands get one of their own")
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == unix.Mkdev(1, 3) {
-		return -1, nil // the jail has one, and programs can tell it from a pipe
+		return -1, nil // the jail has its own, and programs can tell it from a pipe
 	}
 	if fs.Type == unix.PIPEFS_MAGIC {
 		return fd, nil
@@ -107,8 +107,9 @@ func (s *streams) of(f *os.File, number int) (int, error) {
 	return theirs, nil
 }
 
-// copy copies to the end. Who reads for the command stops when that has ended: what
-// is left is for others. An error of the side that is the caller's is returned.
+// copy copies until the end of the input. If it reads input for the command, it stops
+// when the command has ended, and leaves the rest for others. It returns errors only for
+// the file of the caller.
 func (s *streams) copy(to, from int, reads bool) error {
 	piece := make([]byte, 64<<10)
 	files := []unix.PollFd{{Fd: int32(from), Events: unix.POLLIN}, {Fd: int32(s.ended.Fd()), Events: unix.POLLIN}}
@@ -121,7 +122,7 @@ func (s *streams) copy(to, from int, reads bool) error {
 				if reads || s.gone.Load() {
 					return nil
 				}
-				files = files[:1] // what is left is to be read
+				files = files[:1] // read the rest
 			}
 		}
 		n, err := unix.Read(from, piece)
@@ -140,7 +141,7 @@ func (s *streams) copy(to, from int, reads bool) error {
 			case err == unix.EAGAIN:
 				unix.Poll([]unix.PollFd{{Fd: int32(to), Events: unix.POLLOUT}}, -1)
 			case err != nil && reads:
-				return nil // nobody reads it any more
+				return nil // the command no longer reads
 			case err != nil:
 				return err
 			default:
@@ -150,7 +151,7 @@ func (s *streams) copy(to, from int, reads bool) error {
 	}
 }
 
-// handed closes our copies of what the command has.
+// handed closes our copies of the command's descriptors.
 func (s *streams) handed() {
 	for _, fd := range s.ours {
 		unix.Close(fd)
@@ -158,8 +159,8 @@ func (s *streams) handed() {
 	s.ours = nil
 }
 
-// wait waits until all that the command has written is where it was to go, when
-// nobody is left who could write. Where that is not known it is not waited for.
+// wait waits until all output of the command is copied. Call it when the command has
+// ended. If unknown is true, it does not wait for the rest of the output.
 func (s *streams) wait(unknown bool) error {
 	s.gone.Store(unknown)
 	s.end.Close()
