@@ -209,7 +209,7 @@ func (d *Desk) beside(ctx context.Context, c *StagedCommit, folders []string) ([
 		if dir == "." {
 			within = ""
 		}
-		list, err := r.Folder(c.parent(), within)
+		list, err := r.ReadDir(c.parent(), within)
 		if err != nil {
 			return nil, err
 		}

@@ -11,33 +11,33 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// AddressHint says how the address of a repository is written.
+// AddressHint lists the forms that the address of a repository may have.
 const AddressHint = "https://host/path, ssh://host/path, user@host:path and file:///path are addresses; http://localhost/path is one on this machine only"
 
-// late makes a pattern when it is first asked for: most programs that start here
-// never are.
-func late(pattern string) func() *regexp.Regexp {
+// lazyPattern returns a function that compiles a pattern on its first call. Most runs of
+// golem never need one.
+func lazyPattern(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }
 
 var (
-	userForm = late(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
-	hostForm = late(`^(?:[A-Za-z0-9_][A-Za-z0-9._-]*|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$`)
-	scpForm  = late(`^(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9_][A-Za-z0-9._-]*:[^:\s-][^\s]*$`)
-	repoForm = late(`^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._][A-Za-z0-9._-]{0,99}$`)
+	userForm = lazyPattern(`^[A-Za-z0-9_][A-Za-z0-9._-]*$`)
+	hostForm = lazyPattern(`^(?:[A-Za-z0-9_][A-Za-z0-9._-]*|[0-9A-Fa-f:.]*:[0-9A-Fa-f:.]*)$`)
+	scpForm  = lazyPattern(`^(?:[A-Za-z0-9_][A-Za-z0-9._-]*@)?[A-Za-z0-9_][A-Za-z0-9._-]*:[^:\s-][^\s]*$`)
+	repoForm = lazyPattern(`^[A-Za-z0-9][A-Za-z0-9-]{0,38}/[A-Za-z0-9._][A-Za-z0-9._-]{0,99}$`)
 )
 
-// BadURL says why a text is not the address of a repository, "" if it is one.
-// Git takes some addresses for programs to run (ext::) and hands others to a
-// program that takes them for options (a host or user that begins with -); and
-// an address with a secret in it ends up in logs, so it is never told here.
+// BadURL returns why a text is not the address of a repository, or "" if it is one. Git
+// runs some addresses as programs (ext::), and passes others to a program that could read
+// them as options (a host or user that begins with -). The result never quotes an address
+// that may hold a secret, because errors end up in logs.
 func BadURL(text string) string {
 	shown := sandbox.Shown(text)
 	if strings.Contains(text, "@") && strings.Contains(text, "://") {
-		shown = "it" // what stands before the @ may be a secret
+		shown = "it" // the part before the @ may be a secret
 	}
 	if strings.ContainsFunc(text, func(r rune) bool { return !sandbox.Plain(r) || r == ' ' }) {
-		return shown + " has a space or a character in it that is not seen"
+		return shown + " has a space or an invisible character"
 	}
 	scheme, _, isURL := strings.Cut(text, "://")
 	if !isURL {
@@ -46,8 +46,8 @@ func BadURL(text string) string {
 		}
 		return ""
 	}
-	if scheme != "file" && !slices.Contains(ways, scheme) {
-		return sandbox.Shown(scheme) + " is no way to a repository"
+	if scheme != "file" && !slices.Contains(protocols, scheme) {
+		return sandbox.Shown(scheme) + " is not a supported protocol"
 	}
 	u, err := url.Parse(text)
 	if err != nil {
@@ -60,7 +60,7 @@ func BadURL(text string) string {
 	case u.User != nil && !userForm().MatchString(u.User.Username()):
 		return shown + " names no user"
 	case scheme == "file" && (u.Host != "" || len(u.Path) < 2):
-		return shown + " names no folder of this machine"
+		return shown + " names no directory of this machine"
 	case scheme != "file" && !hostForm().MatchString(u.Hostname()):
 		return shown + " names no host"
 	case u.RawQuery != "" || u.Fragment != "":
@@ -74,8 +74,8 @@ func BadURL(text string) string {
 // isLoopback reports whether a host is this machine.
 func isLoopback(host string) bool { return host == "localhost" || net.ParseIP(host).IsLoopback() }
 
-// BadBranch returns why a name cannot be that of a branch, "" if it can. It refuses names
-// that git refuses, and names that git reads as something else than a branch of that
+// BadBranch returns why a name cannot be the name of a branch, or "" if it can. It
+// refuses names that git refuses, and names that git does not read as a branch of that
 // name: HEAD, a full reference, a commit.
 func BadBranch(name string) string {
 	const most = 200
@@ -94,8 +94,8 @@ func BadBranch(name string) string {
 	return ""
 }
 
-// BadRepo says why a text is not the owner and name of a repository on GitHub,
-// "" if it is.
+// BadRepo returns why a text is not the owner and name of a repository on GitHub, or ""
+// if it is.
 func BadRepo(text string) string {
 	if _, name, _ := strings.Cut(text, "/"); !repoForm().MatchString(text) || name == "." || name == ".." {
 		return sandbox.Shown(text) + " is no repository"
@@ -103,8 +103,8 @@ func BadRepo(text string) string {
 	return ""
 }
 
-// BadServer says why a text is not the address of a GitHub Enterprise, "" if it
-// is: of its root, by https, or by http on this machine.
+// BadServer returns why a text is not the address of a GitHub Enterprise server, or "" if
+// it is. It accepts only the root of the server, by https, or by http on this machine.
 func BadServer(text string) string {
 	if why := BadURL(text); why != "" {
 		return why

@@ -7,8 +7,8 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// Addresses that git reaches a repository by are taken, and none that git or ssh
-// would take for more.
+// TestAddresses checks that BadURL accepts addresses of repositories, and refuses those
+// that git or ssh could read as a program or an option.
 func TestAddresses(t *testing.T) {
 	for name, check := range map[string]struct {
 		bad       func(string) string
@@ -46,8 +46,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// TestC14PlainHTTP: an address without encryption is taken only on the own machine, however
-// that is spelled, and the reason names what to write instead.
+// TestC14PlainHTTP checks that an address without encryption is accepted only for this
+// machine, however its name is spelled, and that the reason names the alternative.
 func TestC14PlainHTTP(t *testing.T) {
 	t.Parallel()
 	for _, url := range []string{"http://localhost/a", "http://localhost:3000/a", "http://127.0.0.1/a", "http://127.8.8.8:80/a", "http://[::1]/a"} {

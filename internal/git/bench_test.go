@@ -12,8 +12,8 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// BenchmarkTable prints what it costs to stage, beside git's own way to a
-// commit. `make bench` runs it.
+// BenchmarkTable prints the cost of staging beside the cost of a commit with git itself.
+// `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
 	table := benchtable.Peers(os.Stdout)
 	b.Run("many", func(b *testing.B) { benchMany(b, table); b.SkipNow() })
@@ -43,7 +43,8 @@ func benchMany(b *testing.B, table *benchtable.Table) {
 		plain(b, dir, "add", "-A")
 		plain(b, dir, "commit", "-q", "-m", "x")
 	})
-	// What both have made is removed, outside of the time: nobody finds it there.
+	// Remove the objects of both before each run, outside of the measured time, so that
+	// neither finds them.
 	var all [2]benchtable.Series
 	for range 3 {
 		s = open(b)
@@ -58,7 +59,7 @@ func benchMany(b *testing.B, table *benchtable.Table) {
 	table.Against("stage 10,000 files", all[0], "add -A, commit", all[1], 0.4)
 }
 
-// benchOne stages one file of 100,000.
+// benchOne stages one file in a repository of 100,000.
 func benchOne(b *testing.B, table *benchtable.Table) {
 	const n = 100_000
 	s, dir := open(b), repository(b)

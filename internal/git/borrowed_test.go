@@ -11,7 +11,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A target that has its objects from elsewhere is refused, whichever way it has them.
+// TestC14BorrowedObjectsAreRefused checks that a target is refused if it reads objects
+// from elsewhere, in any of the ways that git has.
 func TestC14BorrowedObjectsAreRefused(t *testing.T) {
 	other := repository(t)
 	plain(t, other, "repack", "-q", "-a", "-d")

@@ -17,7 +17,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Branch returns the commit of a branch, "" if there is none.
+// Branch returns the commit of a branch, or "" if the branch does not exist.
 func (t *Target) Branch(ctx context.Context, branch string) (Hash, error) {
 	ref, err := branchRef("branch", branch)
 	if err != nil {
@@ -42,7 +42,7 @@ func (t *Target) Branch(ctx context.Context, branch string) (Hash, error) {
 	}
 	if _, err := os.Lstat(filepath.Join(t.dir, ref)); err == nil {
 		if info, err := os.Stat(filepath.Join(t.dir, ref)); err != nil || !info.IsDir() {
-			return "", refusal("branch", branch, ErrUnsupported, "it names no commit that is there; see what git fsck says in the target")
+			return "", refusal("branch", branch, ErrUnsupported, "it names no commit that is there; run git fsck in the target")
 		}
 	}
 	return "", nil
@@ -63,17 +63,18 @@ func (t *Target) Branches(ctx context.Context) (map[string]Hash, error) {
 	return all, nil
 }
 
-// Head returns the branch that is checked out, "" if it is none.
+// Head returns the branch that is checked out, or "" if no branch is.
 func (t *Target) Head() (string, error) {
 	data, err := os.ReadFile(filepath.Join(t.own, "HEAD"))
 	if err != nil {
 		return "", refusal("target", "", sandbox.ErrNotFound, "the target's HEAD cannot be read")
 	}
-	return named(data, "ref: "), nil
+	return branchFrom(data, "ref: "), nil
 }
 
-// named returns the branch that a file of git's names, "" if it is none.
-func named(data []byte, prefix string) string {
+// branchFrom returns the branch that the content of a git file names after a prefix, or
+// "" if it names none.
+func branchFrom(data []byte, prefix string) string {
 	branch, ok := strings.CutPrefix(strings.TrimSpace(string(data)), prefix+"refs/heads/")
 	if !ok {
 		return ""
@@ -81,24 +82,24 @@ func named(data []byte, prefix string) string {
 	return branch
 }
 
-// Reached reports whether a branch has come to a commit, or beyond it. What a
-// killed Move has left to be done is waited for.
+// Reached reports whether a branch is at a commit or at a descendant of it. It first
+// waits for a lock that a killed Move may have left behind.
 func (t *Target) Reached(ctx context.Context, branch string, commit Hash) (bool, error) {
 	if _, err := branchRef("push", branch); err != nil {
 		return false, err
 	}
-	if err := t.quiet(ctx, branch); err != nil {
+	if err := t.waitUnlocked(ctx, branch); err != nil {
 		return false, err
 	}
 	now, err := t.Branch(ctx, branch)
 	if err != nil || now == "" || now == commit {
 		return now != "" && now == commit, err
 	}
-	return t.store.follows(ctx, t.Objects(), commit, now)
+	return t.store.isAncestor(ctx, t.Objects(), commit, now)
 }
 
-// follows reports whether a commit comes after another.
-func (s *Store) follows(ctx context.Context, objects string, first, then Hash) (bool, error) {
+// isAncestor reports whether the commit first is an ancestor of the commit then.
+func (s *Store) isAncestor(ctx context.Context, objects string, first, then Hash) (bool, error) {
 	_, err := s.run(s.command(ctx, s.here(objects), "merge-base", "--is-ancestor", "--end-of-options", string(first), string(then)))
 	var failure *Failure
 	if errors.As(err, &failure) && failure.Exit == 1 {
@@ -107,8 +108,8 @@ func (s *Store) follows(ctx context.Context, objects string, first, then Hash) (
 	return err == nil, err
 }
 
-// quiet waits until no git is about to change a branch.
-func (t *Target) quiet(ctx context.Context, branch string) error {
+// waitUnlocked waits up to two seconds until the lock file of a branch is gone.
+func (t *Target) waitUnlocked(ctx context.Context, branch string) error {
 	ctx, cancel := context.WithTimeout(ctx, 2*time.Second)
 	defer cancel()
 	tick := time.NewTicker(time.Millisecond)
@@ -119,26 +120,27 @@ func (t *Target) quiet(ctx context.Context, branch string) error {
 		}
 		select {
 		case <-ctx.Done():
-			return locked(branch)
+			return lockedError(branch)
 		case <-tick.C:
 		}
 	}
 }
 
-// Move sets a branch to a commit that the target has, if it is where it was, ""
-// for a branch that is not there. One that is elsewhere is a conflict, and so is one
-// that is checked out: its files would stay behind.
+// Move sets a branch to a commit that the target has, if the branch is still at old. An
+// empty old means that the branch must not exist. It is a conflict if the branch is
+// elsewhere, or if a work tree has it checked out, because the files there would not
+// change.
 func (t *Target) Move(ctx context.Context, branch string, old, to Hash) error {
 	if err := t.Free(branch); err != nil {
 		return err
 	}
-	if err := t.consult(ctx, branch, old, to); err != nil {
+	if err := t.runHooksBefore(ctx, branch, old, to); err != nil {
 		return err
 	}
 	return t.move(ctx, branch, old, to)
 }
 
-// move is Move without a look at work trees and without hooks.
+// move is Move without the check of work trees and without hooks.
 func (t *Target) move(ctx context.Context, branch string, old, to Hash) error {
 	ref, err := branchRef("push", branch)
 	if err != nil {
@@ -147,14 +149,14 @@ func (t *Target) move(ctx context.Context, branch string, old, to Hash) error {
 	if !to.Valid() || old != "" && !old.Valid() {
 		return refusal("push", branch, sandbox.ErrInvalid, "there is no commit of that name")
 	}
-	if err := t.straight(ref); err != nil {
+	if err := t.refuseSymlinks(ref); err != nil {
 		return err
 	}
 	was := string(old)
 	if old == "" {
 		was = nothing
 	}
-	// A target that keeps no log of its branches, as bare ones do, gets none.
+	// A target without a reflog, such as a bare repository, gets none.
 	_, logs := os.Lstat(filepath.Join(t.dir, "logs"))
 	logged := fmt.Sprintf("core.logAllRefUpdates=%v", logs == nil)
 	cmd := t.store.command(ctx, place{dir: t.view}, "-c", logged, "update-ref", "-m", "golem: cleared", "--no-deref", "--stdin", "-z")
@@ -169,12 +171,12 @@ func (t *Target) move(ctx context.Context, branch string, old, to Hash) error {
 		return refusal("push", branch, sandbox.ErrConflict, "the branch has moved since this was staged; pull, and stage again")
 	}
 	if _, look := os.Lstat(filepath.Join(t.dir, ref+".lock")); look == nil {
-		return locked(branch)
+		return lockedError(branch)
 	}
 	return err
 }
 
-// moveBack undoes a Move.
+// moveBack undoes a Move. It deletes the branch if to is empty.
 func (t *Target) moveBack(ctx context.Context, branch string, from, to Hash) error {
 	if to != "" {
 		return t.move(ctx, branch, from, to)
@@ -187,26 +189,26 @@ func (t *Target) moveBack(ctx context.Context, branch string, from, to Hash) err
 	return t.store.commit(cmd, "delete "+ref+"\x00"+string(from)+"\x00")
 }
 
-// straight refuses a branch whose file lies behind a link.
-func (t *Target) straight(ref string) error {
+// refuseSymlinks refuses a reference if its file or a directory above it is a symlink.
+func (t *Target) refuseSymlinks(ref string) error {
 	for dir := ref; dir != ""; dir = parent(dir) {
 		if info, err := os.Lstat(filepath.Join(t.dir, dir)); err == nil && info.Mode()&fs.ModeSymlink != 0 {
-			return refusal("push", "", ErrUnsupported, sandbox.Shown(dir)+" in the target's repository is a link; look at who made it")
+			return refusal("push", "", ErrUnsupported, sandbox.Shown(dir)+" in the target's repository is a symlink; find out who made it")
 		}
 	}
 	return nil
 }
 
-func locked(branch string) error {
+func lockedError(branch string) error {
 	return refusal("push", branch, sandbox.ErrConflict, "a git holds the lock of the branch; let it end, or remove the lock it left, and try again")
 }
 
-// commit runs a git that changes references in two steps: the locks are taken,
-// and only then is it told to continue. A git that has lost us before that changes
-// nothing, so whoever finds no lock knows that nothing is still to come.
+// commit runs a git that changes references in two steps: git takes the locks, and golem
+// then sends "commit". If golem dies before that, git changes nothing. So if there is no
+// lock, no change is still to come.
 func (s *Store) commit(cmd *exec.Cmd, change string) error {
-	var said tail
-	cmd.Stderr = &said
+	var stderr tail
+	cmd.Stderr = &stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return err
@@ -231,7 +233,7 @@ func (s *Store) commit(cmd *exec.Cmd, change string) error {
 	}
 	in.Close()
 	if err := cmd.Wait(); err != nil || done != nil {
-		return s.failed(cmd, errors.Join(err, done), said)
+		return s.failed(cmd, errors.Join(err, done), stderr)
 	}
 	return nil
 }

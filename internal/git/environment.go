@@ -18,14 +18,14 @@ import (
 
 // The codes that this package adds to those of the sandbox.
 const (
-	ErrStageAgain  sandbox.Code = "stage_again" // what it was made against is no longer there
-	ErrUnsupported sandbox.Code = "unsupported" // a repository of a kind that is not known here
+	ErrStageAgain  sandbox.Code = "stage_again" // the commit it builds on no longer exists
+	ErrUnsupported sandbox.Code = "unsupported" // a kind of repository that golem does not support
 	ErrGit         sandbox.Code = "git"         // git failed
-	ErrUnreachable sandbox.Code = "unreachable" // a remote does not answer, or not to us
+	ErrUnreachable sandbox.Code = "unreachable" // a remote does not answer, or refuses us
 )
 
-// settings are the configuration of every git that runs here. What is given with
-// a command comes last, and so counts more than any file.
+// settings are the configuration of every git that runs here. Git reads settings on the
+// command line last, so they override every file.
 var settings = []string{
 	"core.hooksPath=" + os.DevNull, "core.attributesFile=" + os.DevNull, "core.excludesFile=" + os.DevNull,
 	"core.fsmonitor=false", "core.untrackedCache=false", "core.splitIndex=false", "core.commitGraph=false", "core.multiPackIndex=false",
@@ -39,7 +39,7 @@ var settings = []string{
 	"protocol.allow=never", "http.followRedirects=false", "http.lowSpeedLimit=1", "http.lowSpeedTime=120", "commit.gpgSign=false", "advice.detachedHead=false",
 }
 
-// environment is that of every git that runs here.
+// environment returns the environment of every git that runs here.
 func (s *Store) environment() []string {
 	null := os.DevNull
 	return []string{
@@ -52,45 +52,46 @@ func (s *Store) environment() []string {
 	}
 }
 
-// A place is where a git runs: the directory it takes for its repository, and the
-// directories in which it finds more objects.
+// A place says where a git runs: its repository directory, and the directories in which
+// it finds more objects.
 type place struct {
 	dir  string
 	more []string
 }
 
-// command makes a git that has not started. It runs in an empty directory.
+// command returns a git command that has not started. It runs in an empty directory.
 func (s *Store) command(ctx context.Context, at place, args ...string) *exec.Cmd {
 	all := []string{"--no-pager", "--git-dir=" + at.dir}
 	for _, one := range settings {
 		all = append(all, "-c", one)
 	}
-	program, all := limited(s.program, memoryOf(word(args)), append(all, args...))
+	program, all := limitMemory(s.program, memoryOf(subcommand(args)), append(all, args...))
 	cmd := exec.CommandContext(ctx, program, all...)
 	cmd.Dir = s.home
 	cmd.Env = s.environment()
 	if len(at.more) > 0 {
-		cmd.Env = append(cmd.Env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+folders(at.more))
+		cmd.Env = append(cmd.Env, "GIT_ALTERNATE_OBJECT_DIRECTORIES="+quoteList(at.more))
 	}
-	cmd.WaitDelay = time.Second // what git has started may hold its streams
+	cmd.WaitDelay = time.Second // a child of git may hold its streams open
 	return cmd
 }
 
-// memoryOf returns how much memory a git may take for a command. Transfers keep a record
-// of every object. The others answer with lists, which a hostile repository makes endless:
-// a list of references, or a tree of a few objects that contain each other.
+// memoryOf returns the memory limit of a git command. Transfers keep a record of every
+// object. The others print lists, which a hostile repository makes endless: a list of
+// references, or a tree of a few objects that contain each other.
 func memoryOf(command string) int64 {
 	switch command {
 	case "fetch", "push", "index-pack", "pack-objects", "fast-import":
 		return 1 << 30
-	case "diff-tree": // which holds all of its answer before it prints any
+	case "diff-tree": // which holds its whole output before it prints any
 		return 128 << 20
 	}
 	return 256 << 20
 }
 
-// directories writes a list of directories as git reads it, whatever their names are.
-func folders(list []string) string {
+// quoteList joins directories as git reads them from an environment variable, with each
+// one quoted.
+func quoteList(list []string) string {
 	quoted := make([]string, len(list))
 	for i, one := range list {
 		quoted[i] = quote(one)
@@ -98,34 +99,34 @@ func folders(list []string) string {
 	return strings.Join(quoted, string(os.PathListSeparator))
 }
 
-// run runs a git to its end, and returns what it wrote.
+// run runs a git to its end, and returns what it printed.
 func (s *Store) run(cmd *exec.Cmd) ([]byte, error) {
 	var out answer
-	var said tail
-	cmd.Stdout, cmd.Stderr = &out, &said
+	var stderr tail
+	cmd.Stdout, cmd.Stderr = &out, &stderr
 	err := cmd.Run()
 	if out.endless {
 		return nil, refusal("read", "", sandbox.ErrLimit, fmt.Sprintf("git answers with more than %d MB, which no repository that is worked on has; name fewer files, or look at what is in it", maxOutput>>20))
 	}
 	if err != nil {
-		return nil, s.failed(cmd, err, said)
+		return nil, s.failed(cmd, err, stderr)
 	}
 	return out.text.Bytes(), nil
 }
 
-// starved reports whether a git failed for want of memory.
-func starved(said string) bool {
-	return strings.Contains(said, "fatal: Out of memory") || strings.Contains(said, "out of memory") || strings.Contains(said, "fatal: mmap failed: Cannot allocate memory")
+// isOutOfMemory reports whether the stderr of a git says that it ran out of memory.
+func isOutOfMemory(stderr string) bool {
+	return strings.Contains(stderr, "fatal: Out of memory") || strings.Contains(stderr, "out of memory") || strings.Contains(stderr, "fatal: mmap failed: Cannot allocate memory")
 }
 
-// maxOutput is how much a git may answer: the names of a million files. A tree of a few
-// objects that are in each other many times has any number of them.
+// maxOutput limits the output of a git: room for the names of a million files. A tree of
+// a few objects that contain each other many times can list any number of files.
 const maxOutput = 64 << 20
 
-// An answer is what a git prints. One that does not end is not waited for.
+// An answer keeps what a git prints. It fails when the output passes a limit.
 type answer struct {
 	text    bytes.Buffer
-	most    int // how many zero bytes there may be; 0 for any number
+	most    int // limit on the number of zero bytes; 0 for no limit
 	zeros   int
 	endless bool
 }
@@ -140,7 +141,7 @@ func (a *answer) Write(p []byte) (int, error) {
 	return a.text.Write(p)
 }
 
-// A tail keeps the end of what git says of its troubles.
+// A tail keeps the last bytes that are written to it, for the stderr of git.
 type tail struct{ text []byte }
 
 func (t *tail) Write(p []byte) (int, error) {
@@ -152,15 +153,15 @@ func (t *tail) Write(p []byte) (int, error) {
 
 // A Failure is the error of a git that failed.
 type Failure struct {
-	Command string // of git
-	Said    string // by git, without the directories of this machine
-	Exit    int    // -1 if it did not come to its end
+	Command string // the git command
+	Said    string // stderr of git, without directories of this machine
+	Exit    int    // exit code, -1 if it did not exit by itself
 	cause   error
 }
 
 func (f *Failure) Error() string { return f.plain().Error() }
 
-// As lets it be taken for an error whose text may be shown to anybody.
+// As converts the failure to an error whose text may be shown to anybody.
 func (f *Failure) As(target any) bool { return as(target, f.plain()) }
 
 func as(target any, e *sandbox.Error) bool {
@@ -171,52 +172,52 @@ func as(target any, e *sandbox.Error) bool {
 	return ok
 }
 
-// plain tells it in a line: what ssh says of why it cannot reach a host, or the first
-// trouble that git names.
+// plain returns the failure as one line: the first line of stderr in which git or ssh
+// reports an error.
 func (f *Failure) plain() *sandbox.Error {
-	said := f.cause.Error()
+	stderr := f.cause.Error()
 	for line := range strings.Lines(f.Said) {
 		line = strings.TrimSpace(line)
 		if strings.HasPrefix(line, "fatal: ") || strings.HasPrefix(line, "error: ") || strings.HasPrefix(line, "ssh: ") || strings.Contains(line, "Permission denied (") {
-			said = line
+			stderr = line
 			break
 		}
 	}
-	if starved(f.Said) {
+	if isOutOfMemory(f.Said) {
 		return &sandbox.Error{Op: "git " + f.Command, Code: sandbox.ErrLimit,
 			Hint: fmt.Sprintf("git needs more than %d MiB, the limit for what a repository may take; look at how many branches and files it has", memoryOf(f.Command)>>20)}
 	}
-	return &sandbox.Error{Op: "git " + f.Command, Code: ErrGit, Hint: "git says: " + sandbox.Shown(hostPath().ReplaceAllString(said, "${1}…"))}
+	return &sandbox.Error{Op: "git " + f.Command, Code: ErrGit, Hint: "git says: " + sandbox.Shown(hostPath().ReplaceAllString(stderr, "${1}…"))}
 }
 
-// hostPath finds a path of the machine among words.
-var hostPath = late(`(^|[\s'"(=])(?:/|[A-Za-z]:\\)[^\s'":;]+`)
+// hostPath matches an absolute path in a text.
+var hostPath = lazyPattern(`(^|[\s'"(=])(?:/|[A-Za-z]:\\)[^\s'":;]+`)
 
 func (f *Failure) Unwrap() []error { return []error{f.plain().Code, f.cause} }
 
-// failed makes the error of a git. Directories of the machine are not told: what is
-// said here may reach a model.
-func (s *Store) failed(cmd *exec.Cmd, err error, said tail) error {
-	text := string(said.text)
+// failed returns the error of a git that failed. It hides directories of the machine,
+// because the text may reach a model.
+func (s *Store) failed(cmd *exec.Cmd, err error, stderr tail) error {
+	text := string(stderr.text)
 	for _, arg := range cmd.Env {
 		switch name, value, _ := strings.Cut(arg, "="); name {
 		case "GIT_ALTERNATE_OBJECT_DIRECTORIES":
 			for value != "" {
 				quoted, _ := strconv.QuotedPrefix(value)
-				folder, _ := strconv.Unquote(quoted)
-				text = hidden(text, folder)
+				dir, _ := strconv.Unquote(quoted)
+				text = hide(text, dir)
 				value = value[min(len(value), len(quoted)+1):]
 			}
 		case "GIT_INDEX_FILE", "GIT_WORK_TREE":
-			text = hidden(text, value)
+			text = hide(text, value)
 		}
 	}
 	for _, arg := range cmd.Args {
 		if dir, ok := strings.CutPrefix(arg, "--git-dir="); ok {
-			text = hidden(text, dir)
+			text = hide(text, dir)
 		}
 	}
-	f := &Failure{Command: command(cmd), Said: hidden(text, s.dir), Exit: -1, cause: err}
+	f := &Failure{Command: subcommandOf(cmd), Said: hide(text, s.dir), Exit: -1, cause: err}
 	var exit *exec.ExitError
 	if errors.As(err, &exit) {
 		f.Exit = exit.ExitCode()
@@ -224,20 +225,20 @@ func (s *Store) failed(cmd *exec.Cmd, err error, said tail) error {
 	return f
 }
 
-func hidden(text, folder string) string {
-	if folder == "" {
+func hide(text, dir string) string {
+	if dir == "" {
 		return text
 	}
-	return strings.ReplaceAll(text, folder, "…")
+	return strings.ReplaceAll(text, dir, "…")
 }
 
-// command returns which of git's commands a process runs.
-func command(cmd *exec.Cmd) string {
-	return word(cmd.Args[1+slices.Index(cmd.Args, "--no-pager"):])
+// subcommandOf returns the git command that a process runs.
+func subcommandOf(cmd *exec.Cmd) string {
+	return subcommand(cmd.Args[1+slices.Index(cmd.Args, "--no-pager"):])
 }
 
-// word returns which of git's commands has these arguments.
-func word(args []string) string {
+// subcommand returns the git command in a list of arguments.
+func subcommand(args []string) string {
 	for i := 0; i < len(args); i++ {
 		switch {
 		case args[i] == "-c":
@@ -249,7 +250,7 @@ func word(args []string) string {
 	return "?"
 }
 
-// refusal makes the error of something that is not done.
+// refusal returns the error of an operation that this package refuses.
 func refusal(op, path string, code sandbox.Code, hint string) error {
 	return &sandbox.Error{Op: op, Path: path, Code: code, Hint: hint}
 }

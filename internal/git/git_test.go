@@ -19,7 +19,7 @@ import (
 
 var somebody = git.Person{Name: "A Person", Email: "person@example.org"}
 
-// file is one to stage.
+// file returns a file to stage.
 func file(path, content string) git.File {
 	return git.File{Path: path, Mode: git.Plain, Size: int64(len(content)), Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(content)), nil
@@ -41,7 +41,7 @@ func open(t testing.TB) *git.Store {
 	return s
 }
 
-// plain runs the git of an ordinary user in a directory.
+// plain runs git as an ordinary user does, in a directory.
 func plain(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	out, err := tryPlain(dir, args...)
@@ -62,7 +62,7 @@ func tryPlain(dir string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// repository makes a working repository with some files.
+// repository creates a repository with a work tree and some files.
 func repository(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), `a "re:po" \ of mine`)
@@ -85,7 +85,7 @@ func put(t testing.TB, name, content string) {
 	}
 }
 
-// staged stages, and returns what is different.
+// staged stages a commit, and returns its hash and its changes.
 func staged(t *testing.T, s *git.Store, target *git.Target, c git.Commit) (git.Hash, string) {
 	t.Helper()
 	objects := ""
@@ -121,6 +121,7 @@ func based(t testing.TB, s *git.Store, dir string) (*git.Target, git.Hash) {
 	return target, base
 }
 
+// TestStageMakesTheCommitThatGitWouldMake checks that Stage writes the same tree as git does.
 func TestStageMakesTheCommitThatGitWouldMake(t *testing.T) {
 	s, dir := open(t), repository(t)
 	target, base := based(t, s, dir)
@@ -162,6 +163,7 @@ func TestStageMakesTheCommitThatGitWouldMake(t *testing.T) {
 	}
 }
 
+// TestStageWithoutABase checks the first commit of a branch.
 func TestStageWithoutABase(t *testing.T) {
 	s := open(t)
 	_, got := staged(t, s, nil, commit("", file("a", "a"), file("b/c", "")))
@@ -170,6 +172,8 @@ func TestStageWithoutABase(t *testing.T) {
 	}
 }
 
+// TestStageTheSameIsTheSame checks that staging the same files twice gives the same commit, and leaves no
+// reference in the store.
 func TestStageTheSameIsTheSame(t *testing.T) {
 	s, dir := open(t), repository(t)
 	target, base := based(t, s, dir)
@@ -178,7 +182,7 @@ func TestStageTheSameIsTheSame(t *testing.T) {
 	if one != two {
 		t.Errorf("the same stage twice: got %s and %s", one, two)
 	}
-	if refs := plain(t, git.Folder(s), "for-each-ref"); refs != "" {
+	if refs := plain(t, git.RepositoryDir(s), "for-each-ref"); refs != "" {
 		t.Errorf("references are left in the store:\n%s", refs)
 	}
 	if _, got := staged(t, s, target, commit(base, file("a.txt", "one\ntwo\n"), deleted("nowhere"))); got != "" {
@@ -186,8 +190,8 @@ func TestStageTheSameIsTheSame(t *testing.T) {
 	}
 }
 
-// Every byte that may be in a name is kept, and none is taken for a command of
-// fast-import or an option.
+// TestNamesOfEveryByte checks that a name keeps every byte that git allows, and that
+// fast-import reads no name as a command or an option.
 func TestNamesOfEveryByte(t *testing.T) {
 	s, dir := open(t), repository(t)
 	target, base := based(t, s, dir)
@@ -229,6 +233,7 @@ func TestNamesOfEveryByte(t *testing.T) {
 	}
 }
 
+// TestMessagesAreTexts checks that fast-import reads no message as a command.
 func TestMessagesAreTexts(t *testing.T) {
 	s := open(t)
 	for _, message := range []string{"-F/etc/passwd", "a\n\ndone\nD a\n", "\x1b[31mred", "data 5\n", "#", "é", "\xff"} {
@@ -238,13 +243,14 @@ func TestMessagesAreTexts(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, got, _ := strings.Cut(plain(t, git.Folder(s), "--git-dir="+git.Folder(s), "cat-file", "commit", string(hash)), "\n\n")
+		_, got, _ := strings.Cut(plain(t, git.RepositoryDir(s), "--git-dir="+git.RepositoryDir(s), "cat-file", "commit", string(hash)), "\n\n")
 		if got != strings.TrimRight(message, "\n") {
 			t.Errorf("message: got %q, want %q", got, message)
 		}
 	}
 }
 
+// TestStageRefuses checks the errors for commits that cannot be staged.
 func TestStageRefuses(t *testing.T) {
 	s, dir := open(t), repository(t)
 	target, base := based(t, s, dir)
@@ -291,8 +297,9 @@ func TestStageRefuses(t *testing.T) {
 	}
 }
 
-// What the user's git has thrown away cannot be built on, nor shown.
-func TestAPrunedBaseMeansStageAgain(t *testing.T) {
+// TestPrunedBaseMeansStageAgain checks the error for a base that the user's git has
+// deleted, when staging and when showing.
+func TestPrunedBaseMeansStageAgain(t *testing.T) {
 	s, dir := open(t), repository(t)
 	target, _ := based(t, s, dir)
 	put(t, filepath.Join(dir, "a.txt"), "soon gone\n")
@@ -314,10 +321,11 @@ func TestAPrunedBaseMeansStageAgain(t *testing.T) {
 		t.Errorf("take: got %v, want %v", err, git.ErrStageAgain)
 	}
 	if err != nil && strings.Contains(err.Error(), filepath.Dir(dir)) {
-		t.Errorf("the error tells a folder of this machine: %v", err)
+		t.Errorf("the error names a directory of this machine: %v", err)
 	}
 }
 
+// TestMoveIsAConflictWhereTheBranchMoved checks that Move changes only a branch that is still where it was.
 func TestMoveIsAConflictWhereTheBranchMoved(t *testing.T) {
 	s, dir := open(t), repository(t)
 	target, base := based(t, s, dir)
@@ -345,7 +353,8 @@ func TestMoveIsAConflictWhereTheBranchMoved(t *testing.T) {
 	}
 }
 
-func TestReaderBoundsWhatItReads(t *testing.T) {
+// TestReaderLimitsWhatItReads checks that a Reader returns at most the bytes that the caller asks for.
+func TestReaderLimitsWhatItReads(t *testing.T) {
 	s := open(t)
 	large := strings.Repeat("0123456789abcdef", 1<<16)
 	hash, err := s.Stage(t.Context(), "", commit("", file("large", large), file("small", "small")))
@@ -381,8 +390,9 @@ func TestReaderBoundsWhatItReads(t *testing.T) {
 	}
 }
 
-// A few objects that are in each other many times are a tree without end.
-func TestATreeWithoutEnd(t *testing.T) {
+// TestEndlessTree checks that a tree of a few objects that contain each other many
+// times is refused.
+func TestEndlessTree(t *testing.T) {
 	dir := repository(t)
 	tree := plain(t, dir, "rev-parse", "HEAD^{tree}")
 	for range 9 {
@@ -412,7 +422,8 @@ func TestATreeWithoutEnd(t *testing.T) {
 	}
 }
 
-func TestAStageThatIsCalledOffLeavesAUsableStore(t *testing.T) {
+// TestCanceledStageLeavesAUsableStore cancels a stage, and then stages again.
+func TestCanceledStageLeavesAUsableStore(t *testing.T) {
 	s := open(t)
 	ctx, cancel := context.WithCancel(t.Context())
 	f := file("a", "a")
@@ -425,7 +436,7 @@ func TestAStageThatIsCalledOffLeavesAUsableStore(t *testing.T) {
 	}
 }
 
-// plainFrom is tryPlain with an input.
+// plainFrom runs git like tryPlain, with an input.
 func plainFrom(dir, input string, args ...string) {
 	in, err := os.Open(input)
 	if err != nil {
@@ -438,7 +449,7 @@ func plainFrom(dir, input string, args ...string) {
 	cmd.Run()
 }
 
-// onDisk is a file to stage as it is.
+// onDisk returns a file of the disk to stage.
 func onDisk(t testing.TB, dir, name string) git.File {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(dir, name))

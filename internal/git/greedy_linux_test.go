@@ -16,8 +16,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// children returns what all processes that were started and have ended have used: the
-// memory of the largest, and the time of all.
+// children returns the resources of all child processes that have ended: the peak memory
+// of the largest, and the processor time of all.
 func children(t *testing.T) (peak int64, used time.Duration) {
 	t.Helper()
 	var u syscall.Rusage
@@ -27,8 +27,9 @@ func children(t *testing.T) (peak int64, used time.Duration) {
 	return u.Maxrss << 10, time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// A remote that lists references without end takes a limited amount of memory.
-func TestC14AHostileListOfReferences(t *testing.T) {
+// TestC14HostileListOfReferences checks that a remote with an endless list of references
+// takes a limited amount of memory.
+func TestC14HostileListOfReferences(t *testing.T) {
 	packet := func(text string) string { return fmt.Sprintf("%04x%s", len(text)+4, text) }
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set("Content-Type", "application/x-git-upload-pack-advertisement")
@@ -58,9 +59,9 @@ func TestC14AHostileListOfReferences(t *testing.T) {
 	}
 }
 
-// A tree of 10^10 files, made of ten objects, is refused by its number of files before
-// git has looked at many of them.
-func TestC7ATreeWithoutEnd(t *testing.T) {
+// TestC7EndlessTree checks that a tree of 10^10 files, made of ten objects, is
+// refused by its number of files before git has looked at many of them.
+func TestC7EndlessTree(t *testing.T) {
 	s, dir := open(t), repository(t)
 	tree := plain(t, dir, "rev-parse", "HEAD^{tree}")
 	for range 10 {
@@ -96,8 +97,9 @@ func TestC7ATreeWithoutEnd(t *testing.T) {
 	}
 }
 
-// No git, and so no program that it starts, has a GitHub token in its environment. The
-// server that a token belongs to gets it in a header, and no other host does.
+// TestC14TokensStayWithTheirServer checks that no git, and so no program that it starts,
+// has a GitHub token in its environment. The server of a token gets it in a header, and
+// no other host does.
 func TestC14TokensStayWithTheirServer(t *testing.T) {
 	real := git.Find(os.Getenv("PATH"), func(string) bool { return false })
 	seen := filepath.Join(t.TempDir(), "seen")

@@ -14,11 +14,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// ErrRejected is the code of a push that a hook of the target has rejected.
+// ErrRejected is the code of a push that a hook of the target rejected.
 const ErrRejected sandbox.Code = "rejected"
 
-// The hooks that git runs in a repository that is pushed to: those before the branch
-// moves, which can reject the push, and those after it.
+// The hooks that git runs in a repository that somebody pushes to. The hooks before the
+// branch moves can reject the push.
 var (
 	hooksBefore = []string{"pre-receive", "update"}
 	hooksAfter  = []string{"post-receive", "post-update"}
@@ -28,10 +28,10 @@ var (
 // them.
 var otherHooks = []string{"proc-receive", "reference-transaction"}
 
-// maxHook is how long a hook may run.
+// maxHook limits how long a hook may run.
 const maxHook = 10 * time.Minute
 
-// hookVariables are the variables of the user's environment that a hook gets.
+// hookVariables are the variables that a hook gets from the user's environment.
 var hookVariables = []string{"HOME", "XDG_CONFIG_HOME", "USER", "LOGNAME", "PATH"}
 
 // RunHooks makes Move and Advance run the hooks before a push, and Announce those after it.
@@ -39,14 +39,14 @@ func (t *Target) RunHooks(c Credentials) {
 	t.hooks = []string{"PATH=/usr/bin" + string(os.PathListSeparator) + "/bin", "GIT_DIR=" + t.dir}
 	for _, one := range c.env {
 		if name, _, _ := strings.Cut(one, "="); slices.Contains(hookVariables, name) {
-			t.hooks = append(t.hooks, one) // the last one of a name counts
+			t.hooks = append(t.hooks, one) // for a repeated name the last value counts
 		}
 	}
 }
 
 // Hooks returns the names of the hooks that a push runs, none without RunHooks. It is an
-// error if somebody other than the user could have written them: whoever writes a hook
-// runs programs as the user.
+// error if somebody other than the user could have written them, because hooks run as the
+// user.
 func (t *Target) Hooks(ctx context.Context) ([]string, error) {
 	if t.hooks == nil {
 		return nil, nil
@@ -66,7 +66,7 @@ func (t *Target) Hooks(ctx context.Context) ([]string, error) {
 			return nil, refusal("target", "", ErrUnsupported, "the hook "+name+" of the target is a symlink; copy the file into its hooks directory, or remove hooks: run")
 		case !info.Mode().IsRegular() || info.Mode().Perm()&0o111 == 0:
 			continue // git skips it, too
-		case !owned(info) || info.Mode().Perm()&0o022 != 0:
+		case !isOwned(info) || info.Mode().Perm()&0o022 != 0:
 			return nil, refusal("target", "", ErrUnsupported, "others can write the hook "+name+" of the target; make it yours and run chmod go-w on it, or remove hooks: run")
 		case slices.Contains(otherHooks, name):
 			return nil, refusal("target", "", ErrUnsupported, "the target has the hook "+name+", which golem cannot run; push there with git, or remove hooks: run")
@@ -78,8 +78,8 @@ func (t *Target) Hooks(ctx context.Context) ([]string, error) {
 
 func (t *Target) hook(name string) string { return filepath.Join(t.dir, "hooks", name) }
 
-// ownHooks refuses a repository of another user, and hooks that are not in the hooks
-// directory of the repository: only that one is protected from workers.
+// ownHooks refuses a repository of another user, and hooks outside of the hooks directory
+// of the repository. Only that directory is protected from workers.
 func (t *Target) ownHooks(ctx context.Context) error {
 	for _, dir := range []string{t.dir, filepath.Join(t.dir, "hooks")} {
 		info, err := os.Lstat(dir)
@@ -89,7 +89,7 @@ func (t *Target) ownHooks(ctx context.Context) error {
 			return refusal("target", "", sandbox.ErrInternal, "the hooks of the target cannot be read: "+cause(err).Error())
 		case !info.IsDir():
 			return refusal("target", "", ErrUnsupported, "the hooks directory of the target is not a directory; make it one, or remove hooks: run")
-		case !owned(info):
+		case !isOwned(info):
 			return refusal("target", "", ErrUnsupported, "the target's repository belongs to another user, and golem runs only your own hooks; remove hooks: run")
 		case dir != t.dir && info.Mode().Perm()&0o022 != 0:
 			return refusal("target", "", ErrUnsupported, "others can write to the hooks directory of the target; run chmod go-w on it, or remove hooks: run")
@@ -107,8 +107,8 @@ func (t *Target) ownHooks(ctx context.Context) error {
 	return err
 }
 
-// consult runs the hooks that can reject a push.
-func (t *Target) consult(ctx context.Context, branch string, old, to Hash) error {
+// runHooksBefore runs the hooks that can reject a push.
+func (t *Target) runHooksBefore(ctx context.Context, branch string, old, to Hash) error {
 	present, err := t.Hooks(ctx)
 	if err != nil {
 		return err
@@ -117,20 +117,20 @@ func (t *Target) consult(ctx context.Context, branch string, old, to Hash) error
 		if !slices.Contains(present, name) {
 			continue
 		}
-		said, err := t.runHook(ctx, name, branch, old, to)
+		printed, err := t.runHook(ctx, name, branch, old, to)
 		var exit *exec.ExitError
 		switch {
 		case err == nil:
 		case ctx.Err() == nil && errors.As(err, &exit) && exit.Exited():
-			return refusal("push", branch, ErrRejected, "the hook "+name+" of the target rejected the push, and nothing was pushed"+quoted(said))
+			return refusal("push", branch, ErrRejected, "the hook "+name+" of the target rejected the push, and nothing was pushed"+lastLines(printed))
 		default:
-			return refusal("push", branch, ErrGit, "the hook "+name+" of the target could not be run to its end ("+cause(err).Error()+"), and nothing was pushed"+quoted(said))
+			return refusal("push", branch, ErrGit, "the hook "+name+" of the target could not be run to its end ("+cause(err).Error()+"), and nothing was pushed"+lastLines(printed))
 		}
 	}
 	return nil
 }
 
-// Announce runs the hooks after a push. As with git, their exit codes do not matter.
+// Announce runs the hooks after a push. Like git, it ignores their exit codes.
 func (t *Target) Announce(ctx context.Context, branch string, old, to Hash) {
 	present, err := t.Hooks(ctx)
 	if err != nil {
@@ -144,7 +144,8 @@ func (t *Target) Announce(ctx context.Context, branch string, old, to Hash) {
 }
 
 // runHook runs a hook as git does: in the directory of the repository, with the change of
-// the reference on its stdin or as its arguments. It returns what the hook printed last.
+// the reference on stdin or as arguments. It returns the last part of what the hook
+// printed.
 func (t *Target) runHook(ctx context.Context, name, branch string, old, to Hash) (string, error) {
 	ref, err := branchRef("push", branch)
 	if err != nil {
@@ -166,19 +167,19 @@ func (t *Target) runHook(ctx context.Context, name, branch string, old, to Hash)
 		cmd.Stdin = strings.NewReader(was + " " + string(to) + " " + ref + "\n")
 	}
 	cmd.Dir, cmd.Env, cmd.WaitDelay = t.dir, t.hooks, time.Second
-	var said tail
-	cmd.Stdout, cmd.Stderr = &said, &said
+	var printed tail
+	cmd.Stdout, cmd.Stderr = &printed, &printed
 	err = cmd.Run()
 	if errors.Is(err, exec.ErrWaitDelay) {
-		err = nil // it succeeded, and left a process that has its streams
+		err = nil // the hook succeeded, and left a process that holds its streams
 	}
-	return string(said.text), err
+	return string(printed.text), err
 }
 
-// quoted returns the last lines that a hook printed, "" for none.
-func quoted(said string) string {
+// lastLines returns the last lines that a hook printed, or "" if it printed none.
+func lastLines(printed string) string {
 	var lines []string
-	for line := range strings.Lines(said) {
+	for line := range strings.Lines(printed) {
 		if line = strings.TrimSpace(line); line != "" {
 			lines = append(lines, sandbox.Shown(line))
 		}

@@ -11,7 +11,8 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// A push runs no hook of a repository that belongs to another user.
+// TestC14HooksOfAnotherUser checks that a push runs no hook of a repository that belongs
+// to another user.
 func TestC14HooksOfAnotherUser(t *testing.T) {
 	if git.Owned(stat(t, "/")) != (os.Geteuid() == 0) {
 		t.Error("a directory of root's belongs to somebody else")
@@ -35,7 +36,7 @@ func TestC14HooksOfAnotherUser(t *testing.T) {
 		t.Errorf("of one's own: %v, %v", names, err)
 	}
 	if os.Geteuid() != 0 {
-		return // nobody else can give a file away
+		return // only root can change the owner of a file
 	}
 	hash, _ := staged(t, s, target, commit("", file("a", "a")))
 	if err := target.Take(t.Context(), "", hash); err != nil {

@@ -11,14 +11,15 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// A hostile tree makes an ordinary git run a command, $RUN, which leaves a mark.
+// A hostile is a tree that makes an ordinary git run a command, $RUN, which leaves a
+// mark.
 type hostile struct {
-	id     string // of the threat
+	id     string // ID of the threat
 	name   string
-	config string            // of the repository
+	config string            // configuration of the repository
 	files  map[string]string // in the work tree or, with .git/, in the repository
 	more   func(t *testing.T, dir, run string)
-	silent bool // not every ordinary git runs it; the target must be unharmed all the same
+	silent bool // not every ordinary git runs it; the target must be safe all the same
 }
 
 var hooks = strings.Fields("pre-commit post-commit prepare-commit-msg commit-msg pre-push reference-transaction post-index-change " +
@@ -97,7 +98,7 @@ func hostiles() []hostile {
 			put(t, filepath.Join(dir, ".git/objects/info/http-alternates"), "http://localhost/\n")
 			put(t, filepath.Join(dir, ".git/commondir"), "/nowhere\n")
 		}},
-		{id: "G16", name: "a repository in a folder", silent: true, more: func(t *testing.T, dir, run string) {
+		{id: "G16", name: "a repository in a directory", silent: true, more: func(t *testing.T, dir, run string) {
 			for name, content := range map[string]string{"HEAD": "ref: refs/heads/main\n", "objects/x": "", "refs/x": "", "config": "[core]\nbare = false\nworktree = .\nfsmonitor = " + run + ";false\n"} {
 				put(t, filepath.Join(dir, "dir", name), content)
 			}
@@ -105,8 +106,8 @@ func hostiles() []hostile {
 	}
 }
 
-// Whatever a tree says, nothing that we do with it runs a command, and an
-// ordinary git would have.
+// TestNothingOfATreeIsRun checks that a hostile tree makes an ordinary git run a command,
+// and that nothing this package does with the tree runs it.
 func TestNothingOfATreeIsRun(t *testing.T) {
 	var fired atomic.Int32
 	t.Cleanup(func() { t.Logf("%d of %d trees make an ordinary git run a command", fired.Load(), len(hostiles())) })
@@ -148,7 +149,7 @@ func TestNothingOfATreeIsRun(t *testing.T) {
 	}
 }
 
-// everything does with a target all that this package can do.
+// everything calls all operations of this package on a target.
 func everything(t *testing.T, s *git.Store, dir string) {
 	t.Helper()
 	target, base := based(t, s, dir)
@@ -200,7 +201,7 @@ func everything(t *testing.T, s *git.Store, dir string) {
 	}
 }
 
-// ordinary does what a user does.
+// ordinary runs the git commands that a user runs.
 func ordinary(dir string) {
 	os.WriteFile(filepath.Join(dir, "a.txt"), []byte("changed\n"), 0o644)
 	for _, line := range []string{
@@ -209,7 +210,7 @@ func ordinary(dir string) {
 	} {
 		tryPlain(dir, strings.Fields(line)...)
 	}
-	// A server that asks for a password is not needed to see a helper run.
+	// This runs a credential helper without a server that asks for a password.
 	question := filepath.Join(dir, "question")
 	os.WriteFile(question, []byte("protocol=https\nhost=example.org\n\n"), 0o644)
 	plainFrom(dir, question, "credential", "fill")

@@ -15,8 +15,8 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// A process that stages and pushes again and again is killed: what it has told
-// is there, and the store and the target can be used.
+// TestKill kills a process that stages and pushes again and again. All stages that the
+// process reported exist, and the store and the target still work.
 func TestKill(t *testing.T) {
 	if dir := os.Getenv("GOLEM_TEST_STORE"); dir != "" {
 		stageForever(t, dir, os.Getenv("GOLEM_TEST_TARGET"))
@@ -45,7 +45,7 @@ func TestKill(t *testing.T) {
 				continue
 			}
 			last, told = [2]string{words[1], words[2]}, told+1
-			if !killed { // at another moment of what it does next
+			if !killed { // each time at another moment of the next operation
 				time.AfterFunc(time.Duration(round)*2*time.Millisecond, func() { cmd.Process.Kill() })
 				killed = true
 			}
@@ -56,18 +56,18 @@ func TestKill(t *testing.T) {
 			t.Fatal(err)
 		}
 		if _, err := s.Changes(t.Context(), "", "", git.Hash(last[1])); err != nil && last[1] != "" {
-			t.Errorf("what was told is not there: %v", err)
+			t.Errorf("a reported stage is missing: %v", err)
 		}
 		plain(t, bare, "fsck", "--strict", "--no-dangling")
-		plain(t, git.Folder(s), "fsck", "--no-dangling")
+		plain(t, git.RepositoryDir(s), "fsck", "--no-dangling")
 		s.Tidy(time.Now(), map[git.Hash]bool{git.Hash(last[1]): true})
 	}
 	if told < 12 {
-		t.Errorf("only %d stages were told: this test sees too little", told)
+		t.Errorf("only %d stages were reported: this test sees too little", told)
 	}
 }
 
-// stageForever tells each of its stages when it is on the target.
+// stageForever prints each stage when it is in the target.
 func stageForever(t *testing.T, dir, bare string) {
 	s, err := git.Open(t.Context(), dir, "git")
 	if err != nil {
@@ -82,7 +82,7 @@ func stageForever(t *testing.T, dir, bare string) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		// A lock of git's that a kill has left is the user's to remove, as with git.
+		// As with git, the user removes a lock that a killed git left.
 		os.Remove(filepath.Join(bare, "refs/heads/main.lock"))
 		hash, err := s.Stage(t.Context(), target.Objects(), commit(base, file(fmt.Sprintf("f%d", i), fmt.Sprint(os.Getpid(), i))))
 		if err != nil {

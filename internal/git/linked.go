@@ -8,7 +8,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// RepositoryOf returns the directory of the repository that a work tree is of.
+// RepositoryOf returns the directory of the repository of a work tree.
 func RepositoryOf(work string) string {
 	if common, _, err := linkedTree(work); err == nil {
 		return common
@@ -16,10 +16,10 @@ func RepositoryOf(work string) string {
 	return filepath.Join(work, ".git")
 }
 
-// linkedTree returns the directories of a work tree that git worktree has made, whose
-// .git is a file: the repository's, and the one in it that has the work tree's own
-// HEAD and index. Whoever can write the file could name any repository, so the
-// repository must name the file in turn.
+// linkedTree returns the directories of a work tree that git worktree made, whose .git is
+// a file: common is the repository's, own is the one in it with the work tree's HEAD and
+// index. A writer of the .git file could name any repository in it, so the repository
+// must name the file in turn.
 func linkedTree(work string) (common, own string, err error) {
 	elsewhere := refusal("target", "", ErrUnsupported,
 		"the target's .git leads to a repository that does not know of it; name the repository itself in clearance.targets, or have git worktree repair it")
@@ -49,10 +49,10 @@ func linkedTree(work string) (common, own string, err error) {
 	return common, own, nil
 }
 
-// free refuses a branch that a work tree of the repository has checked out, except the
-// one that has its HEAD in a directory: whoever commits there next would take back what was
-// pushed.
-func (t *Target) free(branch, but string) error {
+// refuseCheckedOut refuses a branch that a work tree of the repository has checked out.
+// It ignores the work tree whose HEAD is in the directory but. The next commit in such a
+// work tree would revert what was pushed.
+func (t *Target) refuseCheckedOut(branch, but string) error {
 	var heads []string
 	if t.works {
 		heads = append(heads, t.dir)
@@ -62,7 +62,7 @@ func (t *Target) free(branch, but string) error {
 		own := filepath.Join(t.dir, "worktrees", e.Name())
 		back, ok := pointer(filepath.Join(own, "gitdir"), "", own)
 		_, gone := os.Lstat(back)
-		_, open := os.Lstat(filepath.Join(own, "locked")) // as one on a disk that is not there now
+		_, open := os.Lstat(filepath.Join(own, "locked")) // for example a work tree on a disk that is not mounted now
 		if ok && gone == nil || open == nil {
 			heads = append(heads, own)
 		}
@@ -70,16 +70,17 @@ func (t *Target) free(branch, but string) error {
 	for _, dir := range heads {
 		for _, file := range []struct{ name, prefix string }{{"HEAD", "ref: "}, {"rebase-merge/head-name", ""}, {"rebase-apply/head-name", ""}} {
 			data, _ := os.ReadFile(filepath.Join(dir, file.name))
-			if dir != but && named(data, file.prefix) == branch {
+			if dir != but && branchFrom(data, file.prefix) == branch {
 				return refusal("push", branch, sandbox.ErrConflict, "a work tree of the target's repository has it checked out, and its files would stay behind; "+
-					"name that folder as a target of type local in clearance.targets, or check out another branch there")
+					"name that directory as a target of type local in clearance.targets, or check out another branch there")
 			}
 		}
 	}
 	return nil
 }
 
-// pointer reads the path that a file names, from a directory on if it is relative.
+// pointer reads the path that a file holds after a prefix. A relative path starts at the
+// directory from.
 func pointer(name, prefix, from string) (string, bool) {
 	const most = maxName + 64
 	info, err := os.Lstat(name)

@@ -6,7 +6,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Hash names an object: 40 digits of a hexadecimal number, or "" for none.
+// A Hash names an object: 40 hexadecimal digits, or "" for none.
 type Hash string
 
 const (
@@ -19,13 +19,13 @@ func (h Hash) Valid() bool {
 	return len(h) == hashLength && strings.Trim(string(h), "0123456789abcdef") == "" && h != nothing
 }
 
-// maxName bounds the path of a file.
+// maxName limits the length of a path.
 const maxName = 4096
 
-// BadName says why git, or a file system that git may check it out to, would not
-// take a path for that of a file, "" if they would. These are the rules of git's
-// own verify_path with the protection for every system. Any other byte but zero
-// may be in a name.
+// BadName returns why git, or a file system that git may check the file out to, would
+// refuse the path of a file, or "" if they would not. The rules are those of git's
+// verify_path, with the protections for every system. A name may hold any byte except
+// zero.
 func BadName(path string, mode Mode) string {
 	switch {
 	case path == "":
@@ -42,12 +42,12 @@ func BadName(path string, mode Mode) string {
 		case part == "." || part == "..":
 			return "it leads through " + part
 		}
-		// Windows takes a backslash for a slash.
+		// Windows reads a backslash as a slash.
 		for piece := range strings.SplitSeq(part, `\`) {
 			if dotName(piece, "git", "git~1") {
 				return "git keeps its own files under that name"
 			}
-			if mode == Link && (dotName(piece, "gitmodules", "gitmod~1") || strings.HasPrefix(folded(piece), "gi7eba~")) {
+			if mode == Link && (dotName(piece, "gitmodules", "gitmod~1") || strings.HasPrefix(fold(piece), "gi7eba~")) {
 				return "git takes no link of that name"
 			}
 			if piece == ".." && strings.Contains(part, `\`) {
@@ -58,20 +58,20 @@ func BadName(path string, mode Mode) string {
 	return ""
 }
 
-// dotName reports whether some file system takes a name for that of a file of
-// git's: without regard to case, to what follows a colon, to dots and blanks at
-// the end, or to characters that are not seen; or for its short name.
+// dotName reports whether some file system reads a name as one of git's own files. A file
+// system may ignore case, text after a colon, dots and spaces at the end, and invisible
+// characters. It may also know the file by a short name.
 func dotName(name, long, short string) bool {
-	name = folded(name)
+	name = fold(name)
 	return name == "."+long || name == short
 }
 
-// folded returns a name as the most careless of file systems compares it.
-func folded(name string) string {
+// fold returns a name as the most lenient file systems compare it.
+func fold(name string) string {
 	name = strings.Map(func(r rune) rune {
 		switch {
 		case r >= 0x200c && r <= 0x200f, r >= 0x202a && r <= 0x202e, r >= 0x206a && r <= 0x206f, r == 0xfeff:
-			return -1 // HFS+ leaves these out
+			return -1 // HFS+ ignores these
 		}
 		return r
 	}, name)
@@ -79,7 +79,7 @@ func folded(name string) string {
 	return strings.ToLower(strings.TrimRight(name, " ."))
 }
 
-// branchRef returns the full name of a branch.
+// branchRef returns the full reference name of a branch.
 func branchRef(op, branch string) (string, error) {
 	if why := BadBranch(branch); why != "" {
 		return "", refusal(op, branch, sandbox.ErrInvalid, why+"; main and drafts/notes are")
@@ -87,8 +87,7 @@ func branchRef(op, branch string) (string, error) {
 	return "refs/heads/" + branch, nil
 }
 
-// quote writes a name as git reads it from lists, with every byte that could
-// mean something else escaped.
+// quote returns a name in the quotes that git reads, with special bytes escaped.
 func quote(name string) string {
 	var b strings.Builder
 	b.WriteByte('"')

@@ -9,8 +9,8 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// What git does not take, we do not take; what it takes, we do except a few
-// names that it takes on this system and not on others.
+// TestNamesAsGitTakesThem checks that BadName refuses every name that git refuses. It may
+// refuse a few more, which git refuses on other systems.
 func TestNamesAsGitTakesThem(t *testing.T) {
 	dir := repository(t)
 	blob := plain(t, dir, "rev-parse", "HEAD:a.txt")
@@ -25,7 +25,7 @@ func TestNamesAsGitTakesThem(t *testing.T) {
 		".g\u200cit|.git\u200d|\u202e.git|\ufeff.git/a|.gi\u206ft|.gitx|.gitignore|.gitattributes|.gitmodules|git|xgit~1|git~2|.git~1|"+
 		"...|..a|a..|.. |.a|a.|-|--|-x|con|aux.txt|a b|a\tb|a\nb|a\x1bb|*|?|:a|~|é|.ɡit|a:b|.git\x7f", "|")
 	stricter := map[string]string{
-		"..\\x": "Windows takes it for a folder above", "a\\..\\b": "the same",
+		"..\\x": "Windows takes it for a directory above", "a\\..\\b": "the same",
 	}
 	taken, refused := 0, 0
 	for _, name := range names {
@@ -47,6 +47,7 @@ func TestNamesAsGitTakesThem(t *testing.T) {
 	}
 }
 
+// TestBranchesAsGitTakesThem compares BadBranch with git.
 func TestBranchesAsGitTakesThem(t *testing.T) {
 	s := open(t)
 	for _, name := range strings.Split("main|drafts/notes|a.b|é|-x|--upload-pack=x|+main:refs/heads/prod|:prod|main:refs/*|HEAD|@|@{u}|a..b|x y|a~1|a^|"+

@@ -8,7 +8,7 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// What a tree could make git run is tried as somebody else than root, too.
+// TestOrdinaryUser runs tests as a user other than root.
 func TestOrdinaryUser(t *testing.T) {
 	testutil.OrdinaryUser(t, "-test.run=^(TestNothingOfATreeIsRun|TestTargetRefuses|TestTokens|TestBranchesWithTricks|TestC14HooksOfAnotherUser)$")
 }

@@ -4,5 +4,6 @@ package git
 
 import "io/fs"
 
-// owned reports whether a file belongs to the user, which cannot be told here.
-func owned(fs.FileInfo) bool { return false }
+// isOwned reports whether a file belongs to the user. This system does not say, so it
+// reports false.
+func isOwned(fs.FileInfo) bool { return false }

@@ -8,8 +8,8 @@ import (
 	"syscall"
 )
 
-// owned reports whether a file belongs to the user.
-func owned(info fs.FileInfo) bool {
+// isOwned reports whether a file belongs to the user.
+func isOwned(info fs.FileInfo) bool {
 	stat, ok := info.Sys().(*syscall.Stat_t)
 	return ok && int(stat.Uid) == os.Geteuid()
 }

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// Who returns who commits for the user of an environment: by the variables of git,
-// or by the user's own configuration, never a repository's. Where neither says, it is
-// otherwise.
+// Who returns the author and committer for the user of an environment. It reads git's
+// variables first, then the user's own configuration, never that of a repository. If
+// neither names a person, it returns otherwise.
 func (s *Store) Who(ctx context.Context, environment []string, otherwise Person) (author, committer Person) {
-	var said Person
+	var found Person
 	for _, one := range []struct {
 		key  string
 		into *string
-	}{{"user.name", &said.Name}, {"user.email", &said.Email}} {
+	}{{"user.name", &found.Name}, {"user.email", &found.Email}} {
 		cmd := s.command(ctx, place{dir: os.DevNull}, "config", "--global", "--includes", "--get", one.key)
 		cmd.Env = slices.DeleteFunc(cmd.Env, func(v string) bool {
 			name, _, _ := strings.Cut(v, "=")
@@ -33,12 +33,12 @@ func (s *Store) Who(ctx context.Context, environment []string, otherwise Person)
 	made := func(kind string) Person {
 		p := Person{variable(environment, "GIT_"+kind+"_NAME"), variable(environment, "GIT_"+kind+"_EMAIL")}
 		if p.Name == "" {
-			p.Name = said.Name
+			p.Name = found.Name
 		}
 		if p.Email == "" {
-			p.Email = said.Email
+			p.Email = found.Email
 		}
-		if !p.fits() {
+		if !p.isValid() {
 			return otherwise
 		}
 		return p
@@ -46,10 +46,12 @@ func (s *Store) Who(ctx context.Context, environment []string, otherwise Person)
 	return made("AUTHOR"), made("COMMITTER")
 }
 
-// fits reports whether git can write a person down.
-func (p Person) fits() bool { return p.Name != "" && !strings.ContainsAny(p.Name+p.Email, "<>\n\x00") }
+// isValid reports whether git can write the person into a commit.
+func (p Person) isValid() bool {
+	return p.Name != "" && !strings.ContainsAny(p.Name+p.Email, "<>\n\x00")
+}
 
-// variable returns the value of a variable, the last if there are several.
+// variable returns the value of a variable. For a repeated name the last value counts.
 func variable(environment []string, name string) (value string) {
 	for _, one := range environment {
 		if n, v, ok := strings.Cut(one, "="); ok && n == name {

@@ -13,32 +13,31 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Reader reads objects of a store by one git for all of them. It is used by
-// one at a time.
+// A Reader reads objects of a store with one git process. It is not safe for concurrent
+// use.
 type Reader struct {
-	store *Store
-	cmd   *exec.Cmd
-	in    io.WriteCloser
-	out   *bufio.Reader
-	said  tail
-	ahead int // objects that were asked for at the start, and not read yet
+	store  *Store
+	cmd    *exec.Cmd
+	in     io.WriteCloser
+	out    *bufio.Reader
+	stderr tail
+	ahead  int // objects that were requested at the start and not read yet
 }
 
-// Reader starts one. The objects are those of the store, and of a directory of
-// objects besides.
+// Reader starts a Reader. It reads objects of the store, and of more object directories.
 func (s *Store) Reader(ctx context.Context, objects ...string) (*Reader, error) {
 	return s.reader(ctx, objects, nil)
 }
 
-// ReaderOf starts one for files that are read by Blob in this order, and for nothing
-// else: git need not wait to be asked.
+// ReaderOf starts a Reader that can only read the given files with Blob, in this order.
+// It sends all requests to git at once.
 func (s *Store) ReaderOf(ctx context.Context, hashes []Hash, objects ...string) (*Reader, error) {
 	return s.reader(ctx, objects, hashes)
 }
 
 func (s *Store) reader(ctx context.Context, objects []string, hashes []Hash) (*Reader, error) {
 	r := &Reader{store: s, cmd: s.command(ctx, s.here(objects...), "cat-file", "--batch"), ahead: len(hashes)}
-	r.cmd.Stderr = &r.said
+	r.cmd.Stderr = &r.stderr
 	var err error
 	if len(hashes) > 0 {
 		var all strings.Builder
@@ -66,13 +65,13 @@ func (r *Reader) Close() {
 	r.cmd.Wait()
 }
 
-// Blob returns the content of a file, of which it reads so many bytes at most,
-// and the size of it all.
+// Blob returns the content of a file, at most the given number of bytes, and the whole
+// size.
 func (r *Reader) Blob(hash Hash, most int64) (content []byte, size int64, err error) {
 	if !hash.Valid() {
 		return nil, 0, refusal("read", "", sandbox.ErrInvalid, "there is no object of that name")
 	}
-	kind, size, err := r.ask(string(hash))
+	kind, size, err := r.request(string(hash))
 	if err != nil {
 		return nil, 0, err
 	}
@@ -89,8 +88,8 @@ func (r *Reader) Blob(hash Hash, most int64) (content []byte, size int64, err er
 	return content, size, nil
 }
 
-// ask asks for an object, and returns what it is. Its content comes next.
-func (r *Reader) ask(name string) (kind string, size int64, err error) {
+// request asks git for an object, and returns its type and size. The content comes next.
+func (r *Reader) request(name string) (kind string, size int64, err error) {
 	if r.in == nil {
 		if r.ahead--; r.ahead < 0 {
 			return "", 0, refusal("read", "", sandbox.ErrInternal, "more is read than was asked for")
@@ -104,32 +103,32 @@ func (r *Reader) ask(name string) (kind string, size int64, err error) {
 	}
 	words := strings.Fields(line)
 	if len(words) != 3 {
-		return "", 0, gone(Hash(name))
+		return "", 0, goneError(Hash(name))
 	}
 	size, err = strconv.ParseInt(words[2], 10, 64)
 	return words[1], size, err
 }
 
-// has reports whether an object is there.
+// has reports whether an object exists.
 func (r *Reader) has(name Hash) bool {
-	_, size, err := r.ask(string(name))
+	_, size, err := r.request(string(name))
 	if err == nil {
 		_, err = io.CopyN(io.Discard, r.out, size+1)
 	}
 	return err == nil
 }
 
-func (r *Reader) broken(err error) error { return r.store.failed(r.cmd, err, r.said) }
+func (r *Reader) broken(err error) error { return r.store.failed(r.cmd, err, r.stderr) }
 
-// A Change is one file that two commits have differently.
+// A Change is a file that differs between two commits.
 type Change struct {
 	Path             string
 	OldMode, NewMode Mode
-	Old, New         Hash // "" where there is none
+	Old, New         Hash // "" if there is no file
 }
 
-// Changes returns how a commit differs from its base, "" for a commit that has
-// none, in the order of git. Files that moved are files that went and came.
+// Changes returns how a commit differs from its base, in git's order. A base of "" means
+// that the commit has none. A renamed file is one deleted and one new file.
 func (s *Store) Changes(ctx context.Context, objects string, base, commit Hash) ([]Change, error) {
 	if !commit.Valid() || base != "" && !base.Valid() {
 		return nil, refusal("diff", "", sandbox.ErrInvalid, "there is no commit of that name")
@@ -142,13 +141,13 @@ func (s *Store) Changes(ctx context.Context, objects string, base, commit Hash) 
 	}
 	out, err := s.run(s.command(ctx, s.here(objects), args...))
 	if err != nil {
-		return nil, s.pruned(ctx, objects, base, err)
+		return nil, s.explainMissing(ctx, objects, base, err)
 	}
 	return parseChanges(out)
 }
 
-// parseChanges reads what diff-tree writes: ":mode mode hash hash kind", zero, path,
-// zero.
+// parseChanges reads the output of diff-tree: ":mode mode hash hash kind", zero byte,
+// path, zero byte.
 func parseChanges(out []byte) ([]Change, error) {
 	var list []Change
 	for len(out) > 0 {
@@ -160,15 +159,15 @@ func parseChanges(out []byte) ([]Change, error) {
 		}
 		list = append(list, Change{
 			Path: string(path), OldMode: Mode(words[0][1:]), NewMode: Mode(words[1]),
-			Old: some(words[2]), New: some(words[3]),
+			Old: hashOrNone(words[2]), New: hashOrNone(words[3]),
 		})
 		out = rest
 	}
 	return list, nil
 }
 
-// some returns a hash, "" for that of nothing.
-func some(hash string) Hash {
+// hashOrNone returns a hash, or "" for git's hash of zeros.
+func hashOrNone(hash string) Hash {
 	if hash == nothing {
 		return ""
 	}

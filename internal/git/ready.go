@@ -8,29 +8,29 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Ready says what Advance would be refused for, as things are now. It changes nothing
-// of the target's and takes no lock: what comes later is for Advance to find.
+// Ready returns the error with which Advance would refuse a push now. It changes nothing
+// in the target and takes no lock, so Advance may still find later changes.
 func (t *Target) Ready(ctx context.Context, branch string, base Hash, changes []Change) error {
-	if err := t.checkedOut(branch); err != nil {
+	if err := t.requireCheckedOut(branch); err != nil {
 		return err
 	}
-	room, err := os.MkdirTemp(filepath.Dir(t.view), "new-")
+	scratch, err := os.MkdirTemp(filepath.Dir(t.view), "new-")
 	if err != nil {
-		return trouble(err)
+		return storeError(err)
 	}
-	defer os.RemoveAll(room)
-	w, err := t.tree(room, changes)
+	defer os.RemoveAll(scratch)
+	w, err := t.tree(scratch, changes)
 	if err != nil {
 		return err
 	}
 	defer w.root.Close()
-	_, err = w.clean(ctx, base, changes)
+	_, err = w.findRemaining(ctx, base, changes)
 	return err
 }
 
-// checkedOut refuses a branch that is not the one of the work tree, or that another
-// work tree has as well.
-func (t *Target) checkedOut(branch string) error {
+// requireCheckedOut refuses a branch that the work tree does not have checked out, or
+// that another work tree has too.
+func (t *Target) requireCheckedOut(branch string) error {
 	head, err := t.Head()
 	if err != nil {
 		return err
@@ -42,8 +42,8 @@ func (t *Target) checkedOut(branch string) error {
 		}
 		return refusal("push", branch, sandbox.ErrConflict, has+"; check out "+sandbox.Shown(branch)+" there first")
 	}
-	return t.free(branch, t.own)
+	return t.refuseCheckedOut(branch, t.own)
 }
 
-// Free refuses a branch that Move would not move, for a work tree has it checked out.
-func (t *Target) Free(branch string) error { return t.free(branch, "") }
+// Free refuses a branch that Move would refuse because a work tree has it checked out.
+func (t *Target) Free(branch string) error { return t.refuseCheckedOut(branch, "") }

@@ -15,37 +15,37 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Credentials are what a git that reaches a remote may use to prove who is
-// pushing. The zero value is none.
+// Credentials are what a git may use to authenticate to a remote. The zero value holds
+// none.
 type Credentials struct {
 	inherit bool
 	env     []string
 }
 
-// inherited are the variables of the user's environment that a git which may use
-// the user's credentials gets. Others would have git run a program or read a
-// configuration that somebody other than the user may have put there.
+// inherited are the variables of the user's environment that go into the user's
+// credentials. Other variables could make git run a program, or read a configuration that
+// somebody other than the user wrote.
 var inherited = []string{
 	"HOME", "XDG_CONFIG_HOME", "XDG_RUNTIME_DIR", "DBUS_SESSION_BUS_ADDRESS", "USER", "LOGNAME", "PATH", "GNUPGHOME",
 	"SSH_AUTH_SOCK", "SSH_AGENT_PID", "GITHUB_TOKEN", "GH_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN", "GH_CONFIG_DIR",
 	"http_proxy", "https_proxy", "no_proxy", "HTTPS_PROXY", "NO_PROXY",
 }
 
-// tokens are the variables with a token for a GitHub server. No git gets them: it would
-// hand them to every program that it starts, whichever host it reaches. Its own server
-// gets the token in a header.
+// tokens are the variables with a token for a GitHub server. No git gets them, because it
+// would pass them to every program that it starts, for every host. The server gets its
+// token in a header.
 var tokens = []string{"GITHUB_TOKEN", "GH_TOKEN", "GH_ENTERPRISE_TOKEN", "GITHUB_ENTERPRISE_TOKEN"}
 
-// forGit returns the variables that a git gets.
-func (c Credentials) forGit() []string {
+// gitVariables returns the variables that a git gets.
+func (c Credentials) gitVariables() []string {
 	return slices.DeleteFunc(slices.Clone(c.env), func(one string) bool {
 		name, _, _ := strings.Cut(one, "=")
 		return slices.Contains(tokens, name)
 	})
 }
 
-// Inherit gives the user's own credentials, as the user's git has them: the SSH
-// agent, keys, credential helpers of the user's configuration, and tokens.
+// Inherit returns the user's own credentials, as the user's git has them: the SSH agent,
+// keys, credential helpers in the user's configuration, and tokens.
 func Inherit(environment []string) Credentials {
 	c := Credentials{inherit: true}
 	for _, one := range environment {
@@ -56,27 +56,27 @@ func Inherit(environment []string) Credentials {
 	return c
 }
 
-// Explicit gives the variables that are named and nothing else of the user's.
+// Explicit returns credentials with only the given variables.
 func Explicit(variables []string) Credentials {
 	return Credentials{env: slices.Clone(variables)}
 }
 
 // A Remote is a repository that git reaches over the network.
 type Remote struct {
-	Name string // what the user calls it, for errors
+	Name string // the user's name for it, for errors
 
 	store       *Store
 	url         string
 	credentials Credentials
-	server      string // of GitHub's, "" for another
-	token       string // for the server, "" for none
-	asked       bool   // for the token
+	server      string // GitHub server, "" for another kind of remote
+	token       string // token for the server, "" for none
+	asked       bool   // whether token was looked up
 }
 
-// ways are the protocols by which a remote is reached.
-var ways = []string{"https", "http", "ssh"}
+// protocols are those that git may use to reach a remote.
+var protocols = []string{"https", "http", "ssh"}
 
-// Remote returns the one at an address, which is the user's configuration's.
+// Remote returns the remote at an address from the user's configuration.
 func (s *Store) Remote(address string, c Credentials) (*Remote, error) {
 	if why := BadURL(address); why != "" || strings.HasPrefix(address, "file:") {
 		return nil, refusal("remote", "", sandbox.ErrInvalid, AddressHint)
@@ -84,21 +84,21 @@ func (s *Store) Remote(address string, c Credentials) (*Remote, error) {
 	return &Remote{store: s, url: address, credentials: c}, nil
 }
 
-// How long a remote may take.
+// The time limits for a remote.
 const (
-	maxAnswer   = time.Minute      // to say which branches it has
-	maxTransfer = 30 * time.Minute // to give or take objects
+	maxAnswer   = time.Minute      // to list its branches
+	maxTransfer = 30 * time.Minute // to send or receive objects
 )
 
-// errLate ends a git that waits for a remote.
+// errLate is the cause when golem stops a git because the remote did not answer.
 var errLate = errors.New("no answer in time")
 
-// command makes a git that may reach the remote, in the repository of what was
-// pulled or in that of what was staged. Only here does a git see a configuration
-// of the user's, and only with their credentials.
+// command returns a git command that may reach the remote. The directory is the
+// repository of what was pulled or of what was staged. With the user's credentials, git
+// reads the user's configuration.
 func (r *Remote) command(ctx context.Context, dir string, args ...string) *exec.Cmd {
 	var all []string
-	for _, way := range ways {
+	for _, way := range protocols {
 		all = append(all, "-c", "protocol."+way+".allow=always")
 	}
 	cmd := r.store.command(ctx, place{dir: dir}, append(all, args...)...)
@@ -107,17 +107,16 @@ func (r *Remote) command(ctx context.Context, dir string, args ...string) *exec.
 			return strings.HasPrefix(one, "GIT_CONFIG_") || strings.HasPrefix(one, "XDG_CONFIG_HOME=")
 		})
 	} else {
-		// The files of ssh are found without HOME.
+		// ssh finds its files without HOME.
 		cmd.Env = append(cmd.Env, "GIT_SSH_COMMAND=ssh -F none -o BatchMode=yes -o IdentityFile=none")
 	}
-	cmd.Env = append(cmd.Env, r.credentials.forGit()...)
-	cmd.Env = append(cmd.Env, r.proof(ctx)...)
+	cmd.Env = append(cmd.Env, r.credentials.gitVariables()...)
+	cmd.Env = append(cmd.Env, r.tokenConfig(ctx)...)
 	return cmd
 }
 
-// proof returns what a git gets of a token: one for a server of GitHub's, and for
-// no other.
-func (r *Remote) proof(ctx context.Context) []string {
+// tokenConfig returns the variables that give a git a token. Only GitHub servers get one.
+func (r *Remote) tokenConfig(ctx context.Context) []string {
 	if r.server != "" {
 		return header(r.server, r.Token(ctx))
 	}
@@ -127,8 +126,8 @@ func (r *Remote) proof(ctx context.Context) []string {
 	return header(GitHub, cmp.Or(r.credentials.value("GITHUB_TOKEN"), r.credentials.value("GH_TOKEN")))
 }
 
-// run runs a git that reaches the remote, for so long at most. What it says has no
-// secret in it.
+// run runs a git that reaches the remote, with a time limit. It hides secrets in the
+// error.
 func (r *Remote) run(ctx context.Context, limit time.Duration, dir string, args ...string) ([]byte, error) {
 	if r.store.patience > 0 {
 		limit = min(limit, r.store.patience)
@@ -142,18 +141,18 @@ func (r *Remote) run(ctx context.Context, limit time.Duration, dir string, args 
 		return out, err
 	}
 	if errors.Is(context.Cause(ctx), errLate) {
-		return nil, refusal(command(cmd), r.Name, ErrUnreachable, fmt.Sprintf("the remote did not answer within %v; see that it can be reached, and try again", limit))
+		return nil, refusal(subcommandOf(cmd), r.Name, ErrUnreachable, fmt.Sprintf("the remote did not answer within %v; see that it can be reached, and try again", limit))
 	}
 	for _, one := range cmd.Env {
 		if name, secret, _ := strings.Cut(one, "="); strings.HasSuffix(name, "_TOKEN") || strings.HasPrefix(name, "GIT_CONFIG_VALUE") {
-			failure.Said = hidden(hidden(failure.Said, secret), secret[strings.LastIndexByte(secret, ' ')+1:]) // a header's is its last word
+			failure.Said = hide(hide(failure.Said, secret), secret[strings.LastIndexByte(secret, ' ')+1:]) // in a header the secret is the last word
 		}
 	}
-	failure.Said = hidden(hidden(failure.Said, r.token), strings.TrimPrefix(r.url, "file://"))
+	failure.Said = hide(hide(failure.Said, r.token), strings.TrimPrefix(r.url, "file://"))
 	return nil, &unreachable{failure, r.Name}
 }
 
-// An unreachable is the failure of a remote.
+// An unreachable is the failure of a git that reaches a remote.
 type unreachable struct {
 	*Failure
 	name string
@@ -170,15 +169,16 @@ func (u *unreachable) plain() *sandbox.Error {
 
 func (u *unreachable) Unwrap() []error { return []error{ErrUnreachable, u.Failure} }
 
-// refs returns a branch's reference at the remote, and the one that keeps what
-// was last pulled of it.
+// refs returns the reference of a branch at the remote, and the reference in the store
+// that keeps what was last pulled of it.
 func (r *Remote) refs(op, branch string) (ref, kept string, err error) {
 	ref, err = branchRef(op, branch)
 	sum := sha256.Sum256([]byte(r.url))
 	return ref, "refs/remotes/" + hex.EncodeToString(sum[:16]) + "/" + branch, err
 }
 
-// Now asks the remote for the commit of a branch, "" if there is none.
+// Now asks the remote for the commit of a branch. It returns "" if the branch does not
+// exist.
 func (r *Remote) Now(ctx context.Context, branch string) (Hash, error) {
 	ref, _, err := r.refs("branch", branch)
 	if err != nil {
@@ -188,11 +188,11 @@ func (r *Remote) Now(ctx context.Context, branch string) (Hash, error) {
 	return all[branch], err
 }
 
-// Branches asks the remote for its branches and their commits. Those whose names
-// would be taken for more than a name are left out.
+// Branches asks the remote for its branches and their commits. It skips branches whose
+// names BadBranch refuses.
 func (r *Remote) Branches(ctx context.Context) (map[string]Hash, error) { return r.list(ctx) }
 
-// list asks the remote for branches, all of them or those that fit a pattern.
+// list asks the remote for its branches, all of them or those that match a pattern.
 func (r *Remote) list(ctx context.Context, patterns ...string) (map[string]Hash, error) {
 	args := append([]string{"ls-remote", "--heads", "--quiet", "--end-of-options", r.url}, patterns...)
 	out, err := r.run(ctx, maxAnswer, r.store.pulled(), args...)
@@ -212,8 +212,8 @@ func (r *Remote) list(ctx context.Context, patterns ...string) (map[string]Hash,
 	return all, nil
 }
 
-// Pull brings a branch of the remote into the store, and returns its commit, "" if the
-// remote has none: then what was pulled of it before is forgotten.
+// Pull copies a branch of the remote into the store and returns its commit. If the remote
+// has no such branch, it returns "" and deletes the reference to what was pulled before.
 func (r *Remote) Pull(ctx context.Context, branch string) (Hash, error) {
 	ref, kept, err := r.refs("pull", branch)
 	if err != nil {
@@ -234,7 +234,7 @@ func (r *Remote) Pull(ctx context.Context, branch string) (Hash, error) {
 	return r.Last(ctx, branch)
 }
 
-// Last returns the commit of a branch when it was last pulled, "" if it was not.
+// Last returns the commit of a branch as last pulled, or "" if it was never pulled.
 func (r *Remote) Last(ctx context.Context, branch string) (Hash, error) {
 	_, kept, err := r.refs("branch", branch)
 	if err != nil {
@@ -252,10 +252,9 @@ func (r *Remote) Last(ctx context.Context, branch string) (Hash, error) {
 	return "", nil
 }
 
-// Push sets a branch of the remote to a commit of the store that was made from
-// its base, if it still is there, "" for a branch that is not there. One that is
-// elsewhere is a conflict. An error of another kind does not say that nothing
-// was pushed.
+// Push sets a branch of the remote to a commit of the store, if the branch is still at
+// base. An empty base means that the branch must not exist. It is a conflict if the
+// branch is elsewhere. After any other error the push may still have happened.
 func (r *Remote) Push(ctx context.Context, branch string, base, commit Hash) error {
 	ref, _, err := r.refs("push", branch)
 	if err != nil {
@@ -264,8 +263,8 @@ func (r *Remote) Push(ctx context.Context, branch string, base, commit Hash) err
 	if !commit.Valid() || base != "" && !base.Valid() {
 		return refusal("push", branch, sandbox.ErrInvalid, "there is no commit of that name")
 	}
-	// The lease compares and sets in one step. It forces nothing: the commit comes
-	// after its base.
+	// The lease compares and sets in one step. It overwrites no commits, because the
+	// commit was made on its base.
 	_, err = r.run(ctx, maxTransfer, r.store.repository(), "push", "--quiet", "--porcelain", "--no-verify", "--no-signed", "--no-follow-tags", "--recurse-submodules=no",
 		fmt.Sprintf("--force-with-lease=%s:%s", ref, base), "--end-of-options", r.url, string(commit)+":"+ref)
 	if err == nil {
@@ -277,8 +276,7 @@ func (r *Remote) Push(ctx context.Context, branch string, base, commit Hash) err
 	return err
 }
 
-// Reached reports whether a branch of the remote has come to a commit, or beyond
-// it.
+// Reached reports whether a branch of the remote is at a commit or at a descendant of it.
 func (r *Remote) Reached(ctx context.Context, branch string, commit Hash) (bool, error) {
 	now, err := r.Now(ctx, branch)
 	if err != nil || now == commit {
@@ -287,5 +285,5 @@ func (r *Remote) Reached(ctx context.Context, branch string, commit Hash) (bool,
 	if now, err = r.Pull(ctx, branch); err != nil || now == "" {
 		return false, err
 	}
-	return r.store.follows(ctx, "", commit, now)
+	return r.store.isAncestor(ctx, "", commit, now)
 }

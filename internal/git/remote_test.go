@@ -19,8 +19,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// What a git that reaches a remote has in its environment, and on its command
-// line, by a program in its place that writes both down.
+// TestCredentialsOfAPush checks the environment and the arguments of a git that reaches a
+// remote. A program in the place of git records both.
 func TestCredentialsOfAPush(t *testing.T) {
 	real, err := exec.LookPath("git")
 	if err != nil {
@@ -74,7 +74,7 @@ func TestCredentialsOfAPush(t *testing.T) {
 					t.Errorf("%s is in\n%s", bad, data)
 				}
 			}
-			// Beyond what every git gets there is what was named, and nothing else.
+			// Beside the variables of every git there are only the named ones.
 			if test.name == "explicit" || test.name == "none" {
 				if got, want := names(string(data)), append(names(base), test.adds...); !sameSet(got, want) {
 					t.Errorf("variables: got %v, want %v", got, want)
@@ -88,13 +88,13 @@ func TestCredentialsOfAPush(t *testing.T) {
 	}
 }
 
-// base is what every git that reaches a remote has in its environment, the shell's
-// own variables included.
+// base lists the variables of every git that reaches a remote, including those that the
+// shell sets.
 const base = `PATH= HOME= XDG_CONFIG_HOME= LC_ALL= TZ= TERM= GIT_CONFIG_NOSYSTEM= GIT_CONFIG_SYSTEM= GIT_CONFIG_GLOBAL= GIT_ATTR_NOSYSTEM=
 GIT_NO_REPLACE_OBJECTS= GIT_NO_LAZY_FETCH= GIT_OPTIONAL_LOCKS= GIT_CEILING_DIRECTORIES= GIT_LITERAL_PATHSPECS= GIT_PROTOCOL_FROM_USER=
 GIT_TERMINAL_PROMPT= GIT_ASKPASS= SSH_ASKPASS= GIT_PAGER= GIT_EDITOR= GIT_SEQUENCE_EDITOR= GIT_SSH_COMMAND= PWD=`
 
-// names returns those of the variables in a text.
+// names returns the names of the variables in a text.
 func names(text string) (list []string) {
 	for _, line := range strings.Fields(text) {
 		if name, _, ok := strings.Cut(line, "="); ok && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" && !slices.Contains([]string{"OLDPWD", "SHLVL", "_"}, name) {
@@ -110,17 +110,18 @@ func sameSet(a, b []string) bool {
 	return slices.Equal(slices.Compact(a), slices.Compact(b))
 }
 
-// A remote that takes a connection and says nothing is given up, and told.
-func TestARemoteThatSaysNothing(t *testing.T) {
+// TestSilentRemote checks that a push fails with a clear error when a remote
+// accepts a connection and sends nothing.
+func TestSilentRemote(t *testing.T) {
 	t.Parallel()
-	deaf, err := net.Listen("tcp", "127.0.0.1:0")
+	closed, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
-	defer deaf.Close()
+	defer closed.Close()
 	s := open(t)
 	git.Hurry(s, 100*time.Millisecond)
-	r, err := s.Remote("http://"+deaf.Addr().String()+"/x.git", git.Credentials{})
+	r, err := s.Remote("http://"+closed.Addr().String()+"/x.git", git.Credentials{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -129,9 +130,9 @@ func TestARemoteThatSaysNothing(t *testing.T) {
 	}
 }
 
-// What git says of a remote that refuses can be shown as it is: it is an error of the
-// sandbox's kind, and no path of the machine is in it.
-func TestARemoteThatRefuses(t *testing.T) {
+// TestRemoteThatRefuses checks that the error for a remote that refuses can be shown: it
+// is an error of the sandbox, without a path of the machine.
+func TestRemoteThatRefuses(t *testing.T) {
 	t.Parallel()
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -159,8 +160,9 @@ func TestARemoteThatRefuses(t *testing.T) {
 	}
 }
 
-// A remote that says what it was told in confidence tells nobody else.
-func TestARemoteThatTells(t *testing.T) {
+// TestRemoteThatEchoesSecrets checks that the error contains no secret when the remote prints
+// the secrets that it got.
+func TestRemoteThatEchoesSecrets(t *testing.T) {
 	t.Parallel()
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		_, secret, _ := strings.Cut(r.Header.Get("Authorization"), " ")
@@ -181,6 +183,8 @@ func TestARemoteThatTells(t *testing.T) {
 	}
 }
 
+// TestRemotesWithTricks checks that addresses and branch names that git would read as programs,
+// options or refspecs are refused.
 func TestRemotesWithTricks(t *testing.T) {
 	s := open(t)
 	for _, address := range []string{

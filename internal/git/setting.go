@@ -6,12 +6,12 @@ import (
 	"strings"
 )
 
-// A setting is one of a configuration file of git.
+// A setting is one key and value of a git configuration file.
 type setting struct{ section, sub, key, value string } // section and key in lower case
 
-// harmlessKeys are the settings that commands may read, by their sections: git needs them
-// to read a repository as its user does. None runs a program, names a path of the host or
-// holds an address, which may have a password in it.
+// harmlessKeys are the settings that commands in the jail may read, by section. Git needs
+// them to read a repository as its user does. None of them runs a program or names a path
+// of the host. None holds an address, which could contain a password.
 var harmlessKeys = map[string][]string{
 	"core": {"repositoryformatversion", "filemode", "symlinks", "ignorecase", "precomposeunicode", "autocrlf", "eol", "safecrlf", "quotepath", "sparsecheckout",
 		"sparsecheckoutcone", "logallrefupdates", "whitespace", "abbrev", "trustctime", "checkstat", "bigfilethreshold", "compression"},
@@ -29,12 +29,12 @@ var harmlessKeys = map[string][]string{
 	"diff":       {"algorithm", "renames"},
 }
 
-// harmless reports whether commands may read a setting.
-func (v setting) harmless() bool {
+// isHarmless reports whether commands may read a setting.
+func (v setting) isHarmless() bool {
 	if !slices.Contains(harmlessKeys[v.section], v.key) {
 		return false
 	}
-	switch v.section { // a remote may be called by its address
+	switch v.section { // a remote may have its address as its name
 	case "remote":
 		return plainRemote(v.sub)
 	case "branch":
@@ -45,11 +45,12 @@ func (v setting) harmless() bool {
 
 func plainRemote(name string) bool { return name != "" && !strings.ContainsAny(name, `:@\`) }
 
-// maxConfig is the size of the largest configuration that is read.
+// maxConfig limits the size of a configuration file. readConfig returns nothing for a
+// larger one.
 const maxConfig = 1 << 20
 
-// readConfig returns the settings of a configuration file in a git directory, none if it
-// cannot be read. It reads no other file that this one includes.
+// readConfig returns the settings of a configuration file in a git directory. It returns
+// none if it cannot read the file. It does not follow includes.
 func readConfig(dir, name string) []setting {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
@@ -67,8 +68,7 @@ func readConfig(dir, name string) []setting {
 	return parseConfig(string(data))
 }
 
-// parseConfig reads what git config writes. It stops where it does not understand the
-// text.
+// parseConfig reads what git config writes. It stops at text that it does not understand.
 func parseConfig(text string) []setting {
 	var list []setting
 	var at setting
@@ -97,7 +97,7 @@ func parseConfig(text string) []setting {
 			}
 			v := at
 			v.key, text = strings.ToLower(text[:end]), strings.TrimLeft(text[end:], " \t")
-			v.value = "true" // as git takes a key without a value
+			v.value = "true" // git reads a key without a value as true
 			if rest, ok := strings.CutPrefix(text, "="); ok {
 				if v.value, text, ok = parseValue(rest); !ok {
 					return list
@@ -109,7 +109,7 @@ func parseConfig(text string) []setting {
 	return list
 }
 
-// parseSection reads the name of a section behind its bracket.
+// parseSection reads the name of a section after its opening bracket.
 func parseSection(text string) (at setting, rest string, ok bool) {
 	end := strings.IndexAny(text, "] \t\n")
 	if end < 0 || text[end] == '\n' {
@@ -139,7 +139,7 @@ func parseSection(text string) (at setting, rest string, ok bool) {
 // parseValue reads a value up to the end of its line.
 func parseValue(text string) (value, rest string, ok bool) {
 	var b strings.Builder
-	keep := 0 // what follows is space, unless something follows that
+	keep := 0 // length of the value without spaces at its end
 	quotes := false
 	text = strings.TrimLeft(text, " \t")
 	for i := 0; i < len(text); i++ {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestParseConfig compares what is read of a configuration with what git reads.
+// TestParseConfig compares the settings that parseConfig reads with those that git reads.
 func TestParseConfig(t *testing.T) {
 	text := "# a comment\n[core]\n\tbare = false ; another\n\tfileMode\n[user]name = \"A \\\"B\\\" # C\" \n\temail=  a@example.com  \t\n" +
 		"[remote \"or\\\"i\\\\gin\"]\n\turl = https://user:hush@example.com/a\\tb\n\tfetch = +refs/heads/*:refs/\\\nremotes/*\n[branch.Old]\n\tmerge = x\r\n[alias] st = \"status  -s\"  -b\n"
@@ -58,11 +58,11 @@ func TestHarmless(t *testing.T) {
 	} {
 		section, rest, _ := strings.Cut(name, ".")
 		at := strings.LastIndex(rest, ".")
-		if got := (setting{section, rest[:at], rest[at+1:], "x"}).harmless(); got != want {
+		if got := (setting{section, rest[:at], rest[at+1:], "x"}).isHarmless(); got != want {
 			t.Errorf("%s: got %t, want %t", name, got, want)
 		}
 	}
-	if (setting{"branch", "main", "remote", "https://u:p@example.com/"}).harmless() {
+	if (setting{"branch", "main", "remote", "https://u:p@example.com/"}).isHarmless() {
 		t.Error("an address in place of a remote's name is shown")
 	}
 }

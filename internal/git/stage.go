@@ -17,10 +17,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Mode is what a file is to git.
+// A Mode is the kind of a file in git.
 type Mode string
 
-// The modes that are staged, and two that are only met.
+// The modes. A stage cannot hold a Submodule.
 const (
 	Plain      Mode = "100644"
 	Executable Mode = "100755"
@@ -29,7 +29,7 @@ const (
 	None       Mode = "000000" // no file
 )
 
-// goneFirst compares two modes: files that go come before those that stay.
+// goneFirst compares two modes: deleted files come first.
 func goneFirst(a, b Mode) int {
 	switch {
 	case (a == None) == (b == None):
@@ -40,22 +40,22 @@ func goneFirst(a, b Mode) int {
 	return 1
 }
 
-// A File is one that is staged. One of mode None is deleted.
+// A File is a file to stage. Mode None deletes it.
 type File struct {
 	Path string // relative to the root of the repository
 	Mode Mode
 	Size int64
-	// Open returns the content, which has Size bytes; of a link it is where it
-	// leads. It is called once at most.
+	// Open returns the content, which has Size bytes. For a symlink it is the target. It
+	// is called at most once.
 	Open func() (io.ReadCloser, error)
 }
 
-// A Person made a commit.
+// A Person is the author or committer of a commit.
 type Person struct{ Name, Email string }
 
-// A Commit is what is staged.
+// A Commit is a commit to stage.
 type Commit struct {
-	Base      Hash // "" for a branch that is not there yet
+	Base      Hash // "" for a branch that does not exist yet
 	Message   string
 	Author    Person
 	Committer Person
@@ -63,24 +63,25 @@ type Commit struct {
 	Files     []File
 }
 
-// Stage makes objects of a commit. The objects of the target are in a directory
-// from which nothing is taken but the base and its trees. When Stage returns, the
-// commit is on the disk; when it fails or is killed, nothing is there but waste.
+// Stage writes the objects of a commit and returns its hash. It reads the base and its
+// trees from a directory of the target's objects. When Stage returns without an error,
+// the commit is on the disk. If Stage fails or is killed, it leaves only files that Tidy
+// removes.
 func (s *Store) Stage(ctx context.Context, objects string, c Commit) (Hash, error) {
 	files, err := c.check()
 	if err != nil {
 		return "", err
 	}
-	// What others have staged is not seen, so that nothing here needs it.
-	room, err := os.MkdirTemp(s.dir, "new-")
+	// Git does not see what others staged, so this stage cannot depend on it.
+	scratch, err := os.MkdirTemp(s.dir, "new-")
 	if err != nil {
-		return "", trouble(err)
+		return "", storeError(err)
 	}
-	defer os.RemoveAll(room)
+	defer os.RemoveAll(scratch)
 	cmd := s.command(ctx, s.here(objects, filepath.Join(s.pulled(), "objects")), "fast-import", "--quiet", "--done", "--date-format=raw", "--depth=0")
-	cmd.Env = append(cmd.Env, "GIT_OBJECT_DIRECTORY="+room)
-	var out, said tail
-	cmd.Stdout, cmd.Stderr = &out, &said
+	cmd.Env = append(cmd.Env, "GIT_OBJECT_DIRECTORY="+scratch)
+	var out, stderr tail
+	cmd.Stdout, cmd.Stderr = &out, &stderr
 	in, err := cmd.StdinPipe()
 	if err != nil {
 		return "", err
@@ -91,7 +92,7 @@ func (s *Store) Stage(ctx context.Context, objects string, c Commit) (Hash, erro
 	wrong := c.write(in, files)
 	in.Close()
 	if wrong.file != nil {
-		cmd.Process.Kill() // or else it would take what there is for all
+		cmd.Process.Kill() // otherwise git would commit the files so far
 	}
 	err = cmd.Wait()
 	switch {
@@ -100,20 +101,20 @@ func (s *Store) Stage(ctx context.Context, objects string, c Commit) (Hash, erro
 	case wrong.file != nil:
 		return "", wrong.file
 	case err != nil:
-		return "", s.pruned(ctx, objects, c.Base, s.failed(cmd, err, said))
+		return "", s.explainMissing(ctx, objects, c.Base, s.failed(cmd, err, stderr))
 	case wrong.pipe != nil:
 		return "", wrong.pipe
 	}
 	hash := Hash(strings.TrimSpace(string(out.text)))
 	if !hash.Valid() {
-		return "", s.failed(cmd, errors.New("it named no commit"), said)
+		return "", s.failed(cmd, errors.New("it named no commit"), stderr)
 	}
-	return hash, s.adopt(room, hash)
+	return hash, s.keepPack(scratch, hash)
 }
 
-// check looks at all that git would have to take on trust, and returns the files
-// in the order in which they are written: first those that go, for another may
-// have the name of a directory that goes with them.
+// check validates what git would not check, and returns the files in the order in which
+// they are written. Deleted files come first, because a new file may have the name of a
+// directory that disappears with them.
 func (c *Commit) check() ([]File, error) {
 	if c.Base != "" && !c.Base.Valid() {
 		return nil, refusal("stage", "", sandbox.ErrInvalid, "the base is no commit")
@@ -122,7 +123,7 @@ func (c *Commit) check() ([]File, error) {
 		return nil, refusal("stage", "", sandbox.ErrInvalid, "say in a message what is staged, without zero bytes")
 	}
 	for _, p := range []Person{c.Author, c.Committer} {
-		if !p.fits() {
+		if !p.isValid() {
 			return nil, refusal("stage", "", sandbox.ErrInvalid, "an author has a name and an address, without < and > and in one line")
 		}
 	}
@@ -131,7 +132,7 @@ func (c *Commit) check() ([]File, error) {
 	}
 	files := slices.Clone(c.Files)
 	slices.SortFunc(files, func(a, b File) int { return cmp.Or(goneFirst(a.Mode, b.Mode), strings.Compare(a.Path, b.Path)) })
-	stays := make(map[string]bool, len(files)) // the files, true for those that stay
+	stays := make(map[string]bool, len(files)) // the files; false for deleted ones
 	for _, f := range files {
 		if why := BadName(f.Path, f.Mode); why != "" {
 			return nil, refusal("stage", f.Path, sandbox.ErrInvalid, why+"; stage files by their path in the repository")
@@ -160,13 +161,13 @@ func parent(path string) string {
 	return path[:max(0, i)]
 }
 
-// wrong is what stopped a stream: a file that could not be read, or git that no
-// longer listened.
-type wrong struct{ file, pipe error }
+// A streamError is why a stream stopped: a file that could not be read, or git closed the
+// pipe.
+type streamError struct{ file, pipe error }
 
-// write writes the stream of a commit. The branch that fast-import wants is taken
-// back in the same stream: whoever stages keeps the commit's name.
-func (c *Commit) write(to io.Writer, files []File) wrong {
+// write writes the stream of a commit. It deletes the branch that fast-import needs in
+// the same stream. The caller keeps the hash of the commit.
+func (c *Commit) write(to io.Writer, files []File) streamError {
 	w := bufio.NewWriterSize(to, 64<<10)
 	branch := "refs/staged/" + rand.Text()
 	stamp := fmt.Sprintf("%d +0000", c.Time.Unix())
@@ -183,16 +184,16 @@ func (c *Commit) write(to io.Writer, files []File) wrong {
 		}
 		fmt.Fprintf(w, "M %s inline %s\ndata %d\n", f.Mode, quote(f.Path), f.Size)
 		if err := f.copy(w); err != nil {
-			return wrong{file: err}
+			return streamError{file: err}
 		}
 		w.WriteByte('\n')
 	}
 	fmt.Fprintf(w, "\nget-mark :1\nreset %s\nfrom %s\n\ndone\n", branch, nothing)
-	return wrong{pipe: w.Flush()}
+	return streamError{pipe: w.Flush()}
 }
 
-// copy writes the content of a file, all of it and no more. When git no longer
-// listens, that is found out later.
+// copy writes the content of a file, which must have exactly Size bytes. It ignores
+// errors of the pipe to git. The final Flush reports them.
 func (f File) copy(w *bufio.Writer) error {
 	content, err := f.Open()
 	if err != nil {
@@ -206,9 +207,9 @@ func (f File) copy(w *bufio.Writer) error {
 			n++
 		}
 	}
-	var deaf *deafError
+	var closed *pipeError
 	switch {
-	case errors.As(err, &deaf):
+	case errors.As(err, &closed):
 		return nil
 	case err != nil:
 		return err
@@ -218,22 +219,22 @@ func (f File) copy(w *bufio.Writer) error {
 	return nil
 }
 
-// An onlyWriter tells a writer's errors from a reader's.
+// An onlyWriter marks the errors of a writer, so that io.Copy's error shows who failed.
 type onlyWriter struct{ w io.Writer }
 
-type deafError struct{ error }
+type pipeError struct{ error }
 
 func (o onlyWriter) Write(p []byte) (int, error) {
 	n, err := o.w.Write(p)
 	if err != nil {
-		err = &deafError{err}
+		err = &pipeError{err}
 	}
 	return n, err
 }
 
-// pruned returns the error of a git that did not find what it was to build on,
-// if that is why it failed.
-func (s *Store) pruned(ctx context.Context, objects string, base Hash, failed error) error {
+// explainMissing returns goneError if a git failed because the base no longer exists, and
+// otherwise the error that it was given.
+func (s *Store) explainMissing(ctx context.Context, objects string, base Hash, failed error) error {
 	if base == "" {
 		return failed
 	}
@@ -243,13 +244,12 @@ func (s *Store) pruned(ctx context.Context, objects string, base Hash, failed er
 	}
 	defer r.Close()
 	if !r.has(base) || !r.has(base+"^{tree}") {
-		return gone(base)
+		return goneError(base)
 	}
 	return failed
 }
 
-// gone is the error of something that was made against a commit that is no
-// longer there.
-func gone(base Hash) error {
+// goneError is the error for a base commit that no longer exists.
+func goneError(base Hash) error {
 	return refusal("git", "", ErrStageAgain, "commit "+string(base[:min(12, len(base))])+" is no longer in the target; stage again")
 }

@@ -14,22 +14,23 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Store is a private bare repository, in a directory where nobody but its user
-// writes, and a second one beside it for what was pulled from remotes, whose
-// objects it sees. Many processes may use it at once.
+// A Store is a private bare repository, in a directory that only its user writes to. A
+// second repository beside it holds what was pulled from remotes. The first one sees the
+// objects of the second. Many processes may use a store at once.
 //
-// Each stage is a pack of its own, which needs no other stage's: so it can be
-// dropped without a look at the others, and nothing is ever packed anew.
+// Each stage is a pack of its own that needs no other stage. So it can be dropped without
+// looking at the others, and nothing is ever repacked.
 type Store struct {
-	program string // git
-	dir     string // the directory of all that is here
-	home    string // an empty directory in it
+	program string // path of git
+	dir     string // directory of the store
+	home    string // empty directory in it
 
-	patience time.Duration // with remotes, if it is less than usual
+	patience time.Duration // time limit for remotes, if shorter than the usual ones
 }
 
-// Find returns the git in a list of directories, as PATH is one, "" if there is none. It
-// skips a git that is refused, by its own path or by the one that its symlinks lead to.
+// Find returns the path of the first git in a list of directories such as PATH, or "" if
+// there is none. It skips a git if refused reports true for its path, or for the path
+// behind its symlinks.
 func Find(directories string, refused func(path string) bool) string {
 	for _, dir := range filepath.SplitList(directories) {
 		program, err := exec.LookPath(filepath.Join(dir, "git"))
@@ -43,8 +44,8 @@ func Find(directories string, refused func(path string) bool) string {
 	return ""
 }
 
-// Open opens the store in a directory of the state, and makes it where it is
-// missing. The program is git, by its name or path.
+// Open opens the store in a directory, and creates it if it does not exist. The program
+// is the name or path of git.
 func Open(ctx context.Context, dir, program string) (*Store, error) {
 	program, err := exec.LookPath(program)
 	if err != nil {
@@ -58,7 +59,7 @@ func Open(ctx context.Context, dir, program string) (*Store, error) {
 	}
 	s := &Store{program: program, dir: dir, home: filepath.Join(dir, "home")}
 	if err := os.MkdirAll(s.home, 0o700); err != nil {
-		return nil, trouble(err)
+		return nil, storeError(err)
 	}
 	for _, dir := range []string{s.pulled(), s.repository()} {
 		if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
@@ -67,30 +68,30 @@ func Open(ctx context.Context, dir, program string) (*Store, error) {
 				return nil, err
 			}
 		} else if err != nil {
-			return nil, trouble(err)
+			return nil, storeError(err)
 		}
 	}
 	return s, nil
 }
 
-// repository is the directory of the private repository.
+// repository returns the directory of the private repository.
 func (s *Store) repository() string { return filepath.Join(s.dir, "store.git") }
 
-// pulled is the directory of what was pulled.
+// pulled returns the directory of the repository for what was pulled.
 func (s *Store) pulled() string { return filepath.Join(s.dir, "pulled.git") }
 
-// here is where git finds the store, and the objects of others.
+// here returns the place of the store, with more object directories.
 func (s *Store) here(more ...string) place {
 	more = slices.DeleteFunc(slices.Clone(more), func(dir string) bool { return dir == "" })
 	return place{s.repository(), more}
 }
 
-// make makes a repository beside its place and moves it there when it is whole.
-// Another process may be first.
+// make creates a repository in a temporary directory and renames it when it is complete.
+// Another process may create it first.
 func (s *Store) make(ctx context.Context, dir string) error {
 	temp, err := os.MkdirTemp(s.dir, "new-")
 	if err != nil {
-		return trouble(err)
+		return storeError(err)
 	}
 	defer os.RemoveAll(temp)
 	cmd := s.command(ctx, place{dir: temp}, "init", "--quiet", "--bare", "--template=", "--object-format=sha1", "--initial-branch=none")
@@ -100,19 +101,19 @@ func (s *Store) make(ctx context.Context, dir string) error {
 	if dir == s.repository() {
 		name := filepath.Join(temp, "objects/info/alternates")
 		if err := os.WriteFile(name, []byte(quote(filepath.Join(s.pulled(), "objects"))+"\n"), 0o600); err != nil {
-			return trouble(err)
+			return storeError(err)
 		}
 	}
 	if err = durable.SyncTree(temp); err == nil {
 		err = durable.Rename(temp, dir)
 	}
 	if _, there := os.Lstat(dir); err != nil && there != nil {
-		return trouble(err)
+		return storeError(err)
 	}
 	return nil
 }
 
-// trouble tells what the system says of a file of the store, without its path.
-func trouble(err error) error {
-	return refusal("git", "", sandbox.ErrInternal, "the store of what is staged: "+cause(err).Error()+"; look at the state folder")
+// storeError returns a system error about a file of the store, without the path.
+func storeError(err error) error {
+	return refusal("git", "", sandbox.ErrInternal, "cannot use the store of staged commits: "+cause(err).Error()+"; check the state directory")
 }

@@ -15,21 +15,21 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Target is a repository of the user's. Git never reads its configuration: it
+// A Target is a repository of the user's. Git does not run with its configuration: it
 // runs in a view, a directory of the store that has a configuration of our own and
-// links to the target's objects and references.
+// symlinks to the target's objects and references.
 type Target struct {
 	store *Store
-	dir   string // the repository: of a working one its .git
-	own   string // what of it is the work tree's own: HEAD and the index
-	work  string // the work tree, "" for a bare one
+	dir   string // the repository; for one with a work tree its .git
+	own   string // the directory with the work tree's own HEAD and index
+	work  string // the work tree, "" for a bare repository
 	view  string
-	hooks []string // the environment of its hooks, nil if they do not run
-	works bool     // the repository has a work tree at its own place, whatever it is opened as
+	hooks []string // the environment of hooks, nil if none run
+	works bool     // whether the repository has a main work tree, even if opened as a bare one
 }
 
-// linked are the parts of a repository that a view links to, except the first.
-// What is not named here (config, hooks, info, modules, worktrees) is not seen.
+// linked are the parts of a repository that check looks at. A view has symlinks to all of
+// them except HEAD. It hides the rest (config, hooks, info, modules, worktrees).
 var linked = []string{"HEAD", "objects", "refs", "packed-refs", "logs"}
 
 // Target opens the repository at a path: a bare one, or one with a work tree.
@@ -53,11 +53,11 @@ func (s *Store) Target(ctx context.Context, path string, bare bool) (*Target, er
 	}
 	sum := sha256.Sum256([]byte(t.dir))
 	t.view = filepath.Join(s.dir, "views", hex.EncodeToString(sum[:16]))
-	return t, t.look()
+	return t, t.makeView()
 }
 
-// check refuses what is no plain repository. A .git that is a link, or a file
-// that names another directory, would lead to wherever its writer wants.
+// check refuses directories that are not plain repositories. A .git that is a symlink
+// could lead anywhere.
 func (t *Target) check(ctx context.Context) error {
 	unfit := func(code sandbox.Code, hint string) error { return refusal("target", "", code, hint) }
 	if info, err := os.Lstat(t.dir); err != nil {
@@ -85,9 +85,9 @@ func (t *Target) check(ctx context.Context) error {
 	return t.format(ctx)
 }
 
-// ownObjects refuses a repository that has its objects from elsewhere, by a list of
-// alternates or by symlinks: whoever wrote these chooses which files of this machine are
-// read, and git has no way to ignore them.
+// ownObjects refuses a repository that reads objects from elsewhere, through a list of
+// alternates or symlinks. Their writer chooses which files of this machine git reads, and
+// git has no way to ignore them.
 func (t *Target) ownObjects() error {
 	borrowed := func(what string) error {
 		return refusal("target", "", ErrUnsupported, "the target's repository has objects from elsewhere ("+what+"), which golem does not read; "+
@@ -124,16 +124,16 @@ func (t *Target) ownObjects() error {
 	return borrowed(name)
 }
 
-// format refuses a repository that keeps its objects or references in a way
-// which a view does not show. Reading one key of a file runs nothing.
+// format refuses a repository whose format for objects or references a view does not
+// support. Reading keys of a file runs no program.
 func (t *Target) format(ctx context.Context) error {
 	cmd := t.store.command(ctx, t.store.here(), "config", "--file", filepath.Join(t.dir, "config"), "--no-includes", "--null",
 		"--get-regexp", `^(extensions\.(objectformat|refstorage|relativeworktrees)|core\.bare)$`)
 	out, err := t.store.run(cmd)
-	t.works = filepath.Base(t.dir) == ".git" // as git takes it where nothing is said
+	t.works = filepath.Base(t.dir) == ".git" // git's default if core.bare is not set
 	var failure *Failure
 	if errors.As(err, &failure) && failure.Exit == 1 {
-		return nil // none
+		return nil // no such key
 	}
 	if err != nil {
 		return refusal("target", "", ErrUnsupported, "the configuration of the target's repository cannot be read; see what git status says there")
@@ -155,55 +155,56 @@ func (t *Target) format(ctx context.Context) error {
 	return nil
 }
 
-// noRepository says what to do where none is.
-const noRepository = "there is no git repository where the target is said to be; make one with git init, or change where it is in clearance.targets"
+// noRepository is the hint for a target without a repository.
+const noRepository = "there is no git repository at the path of the target; make one with git init, or change its path in clearance.targets"
 
-// bySHA256 says what to do with a repository whose objects have other names.
+// bySHA256 is the hint for a repository with SHA-256 hashes.
 const bySHA256 = "the target's repository names its objects by SHA-256, and only SHA-1 is known here; name another in clearance.targets, " +
 	"or bring results there by golem tool apply_changes or file_export, and commit them yourself"
 
-// look makes the view where it is missing. Another process may be first.
-func (t *Target) look() error {
+// makeView creates the view if it does not exist. Another process may create it first.
+func (t *Target) makeView() error {
 	if to, err := os.Readlink(filepath.Join(t.view, "objects")); err == nil && to == t.Objects() {
 		return nil
 	}
 	views := filepath.Dir(t.view)
 	if err := os.MkdirAll(views, 0o700); err != nil {
-		return trouble(err)
+		return storeError(err)
 	}
 	temp, err := os.MkdirTemp(views, "new-")
 	if err != nil {
-		return trouble(err)
+		return storeError(err)
 	}
 	defer os.RemoveAll(temp)
 	for _, name := range linked[1:] {
 		if err := os.Symlink(filepath.Join(t.dir, name), filepath.Join(temp, name)); err != nil {
-			return trouble(err)
+			return storeError(err)
 		}
 	}
 	for name, content := range map[string]string{
-		"HEAD":   "ref: refs/heads/none\n", // git takes no link for it
+		"HEAD":   "ref: refs/heads/none\n", // git does not accept a symlink here
 		"config": "[core]\n\trepositoryformatversion = 0\n\tbare = true\n",
 	} {
 		if err := os.WriteFile(filepath.Join(temp, name), []byte(content), 0o600); err != nil {
-			return trouble(err)
+			return storeError(err)
 		}
 	}
 	if err = durable.SyncTree(temp); err == nil {
 		err = durable.Rename(temp, t.view)
 	}
 	if _, there := os.Lstat(t.view); err != nil && there != nil {
-		return trouble(err)
+		return storeError(err)
 	}
 	return nil
 }
 
-// Objects is the directory of the target's objects, for those of a store's methods
-// that take one.
+// Objects returns the directory of the target's objects, for methods of Store that take
+// one.
 func (t *Target) Objects() string { return filepath.Join(t.dir, "objects") }
 
-// Take copies a commit of the store, and what its base lacks, into the target.
-// Nothing there refers to it yet. When Take returns it is on the disk.
+// Take copies a commit of the store, and the objects that its base lacks, into the
+// target. No reference names the commit yet. When Take returns without an error, it is on
+// the disk.
 func (t *Target) Take(ctx context.Context, base, commit Hash) error {
 	if !commit.Valid() || base != "" && !base.Valid() {
 		return refusal("push", "", sandbox.ErrInvalid, "there is no commit of that name")
@@ -227,9 +228,9 @@ func (t *Target) Take(ctx context.Context, base, commit Hash) error {
 	}
 	indexErr := index.Run()
 	pipe.Close()
-	// A signal says no more than that nobody has read to the end.
+	// If a signal ended pack-objects, index-pack stopped reading, and its error says why.
 	if err := pack.Wait(); err != nil && (indexErr == nil || pack.ProcessState.Exited()) {
-		return t.store.pruned(ctx, t.Objects(), base, t.store.failed(pack, err, packSaid))
+		return t.store.explainMissing(ctx, t.Objects(), base, t.store.failed(pack, err, packSaid))
 	}
 	if indexErr != nil {
 		return t.store.failed(index, indexErr, indexSaid)

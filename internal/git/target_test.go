@@ -9,6 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
+// TestTargetRefuses checks which repositories Target refuses, and the errors.
 func TestTargetRefuses(t *testing.T) {
 	move := func(t *testing.T, dir, name string) string {
 		away := filepath.Join(t.TempDir(), "away")
@@ -25,7 +26,7 @@ func TestTargetRefuses(t *testing.T) {
 		{"no repository", func(t *testing.T, dir string) { move(t, dir, ".git") }, "there is no git repository"},
 		{"an empty one", func(t *testing.T, dir string) { move(t, dir, ".git"); os.Mkdir(filepath.Join(dir, ".git"), 0o755) }, "there is no git repository"},
 		{"a link", func(t *testing.T, dir string) { os.Symlink(move(t, dir, ".git"), filepath.Join(dir, ".git")) }, "leads elsewhere"},
-		{"a file that names a folder", func(t *testing.T, dir string) {
+		{"a file that names a directory", func(t *testing.T, dir string) {
 			put(t, filepath.Join(dir, ".git"), "gitdir: "+move(t, dir, ".git")+"\n")
 		}, "does not know of it"},
 		{"a file that names another's work tree", func(t *testing.T, dir string) {
@@ -62,13 +63,14 @@ func TestTargetRefuses(t *testing.T) {
 				t.Errorf("got %v, want %s", err, test.want)
 			}
 			if err != nil && strings.Contains(err.Error(), filepath.Dir(dir)) {
-				t.Errorf("the error tells a folder of this machine: %v", err)
+				t.Errorf("the error names a directory of this machine: %v", err)
 			}
 		})
 	}
 }
 
-// A branch that is another name for a branch, or lies behind a link, is not moved.
+// TestBranchesWithTricks checks that a branch does not move if it is a symbolic reference
+// to another one, or if its file is behind a symlink.
 func TestBranchesWithTricks(t *testing.T) {
 	s, dir := open(t), repository(t)
 	target, base := based(t, s, dir)
@@ -84,7 +86,7 @@ func TestBranchesWithTricks(t *testing.T) {
 	outside := filepath.Join(t.TempDir(), "outside")
 	put(t, filepath.Join(outside, "x"), string(base)+"\n")
 	os.Symlink(outside, filepath.Join(dir, ".git/refs/heads/out"))
-	if err := target.Move(t.Context(), "out/x", base, hash); err == nil || !strings.Contains(err.Error(), "is a link") {
+	if err := target.Move(t.Context(), "out/x", base, hash); err == nil || !strings.Contains(err.Error(), "is a symlink") {
 		t.Errorf("behind a link: got %v", err)
 	}
 	for _, name := range []string{"+main:refs/heads/prod", ":prod", "main:refs/*", "--force", "HEAD", "main\nupdate refs/heads/prod", "../../config"} {
@@ -100,6 +102,7 @@ func TestBranchesWithTricks(t *testing.T) {
 	}
 }
 
+// TestBareTarget pushes to a bare repository.
 func TestBareTarget(t *testing.T) {
 	s, dir := open(t), filepath.Join(t.TempDir(), "bare.git")
 	plain(t, filepath.Dir(dir), "init", "-q", "--bare", "-b", "main", dir)

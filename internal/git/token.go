@@ -15,11 +15,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// GitHub is the server of repositories that name no other.
+// GitHub is the default GitHub server.
 const GitHub = "https://github.com"
 
-// Hub returns the remote of a repository, owner/name, on a GitHub server, whose
-// token it uses if there is one.
+// Hub returns the remote of a repository, owner/name, on a GitHub server. It uses the
+// token for that server, if there is one.
 func (s *Store) Hub(server, repo string, c Credentials) (*Remote, error) {
 	if why := cmp.Or(BadServer(server), BadRepo(repo)); why != "" {
 		return nil, refusal("target", "", sandbox.ErrInvalid, why+"; look at url and repo in clearance.targets")
@@ -31,10 +31,10 @@ func (s *Store) Hub(server, repo string, c Credentials) (*Remote, error) {
 	return r, err
 }
 
-// Token returns what proves to a server of Hub's who is pushing, "" if there is
-// nothing: one of the variables or, where all of the user's credentials may be
-// used, what the user's gh says. A server that is not github.com gets none that
-// the user has for github.com, unless it was named for this.
+// Token returns the token for a server of Hub, or "" if there is none. It reads variables
+// and, with the user's inherited credentials, asks the user's gh. With inherited
+// credentials, another server than github.com does not get a token from GITHUB_TOKEN or
+// GH_TOKEN.
 func (r *Remote) Token(ctx context.Context) string {
 	if r.asked {
 		return r.token
@@ -53,12 +53,12 @@ func (r *Remote) Token(ctx context.Context) string {
 		}
 	}
 	if r.credentials.inherit {
-		r.token = r.credentials.ask(ctx, r.server)
+		r.token = r.credentials.askGH(ctx, r.server)
 	}
 	return r.token
 }
 
-// value returns that of a variable. The last one of a name counts.
+// value returns the value of a variable. For a repeated name the last value counts.
 func (c Credentials) value(name string) (value string) {
 	for _, one := range c.env {
 		if key, text, _ := strings.Cut(one, "="); key == name {
@@ -68,14 +68,14 @@ func (c Credentials) value(name string) (value string) {
 	return value
 }
 
-// ask has the user's gh tell the token for a server, "" if there is no gh or it
-// knows none. It runs with what git gets of the user's environment.
-func (c Credentials) ask(ctx context.Context, server string) string {
+// askGH asks the user's gh for the token of a server. It returns "" if there is no gh or
+// gh has no token. gh runs with the variables of the credentials.
+func (c Credentials) askGH(ctx context.Context, server string) string {
 	u, err := url.Parse(server)
 	if err != nil {
 		return ""
 	}
-	const patience = 10 * time.Second // it may ask a keyring
+	const patience = 10 * time.Second // gh may ask a keyring
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
 	for _, dir := range filepath.SplitList(c.value("PATH")) {
@@ -98,8 +98,8 @@ func (c Credentials) ask(ctx context.Context, server string) string {
 	return ""
 }
 
-// header hands a token to git, for its server alone and by the environment alone,
-// where no list of processes shows it.
+// header returns variables that give a token to git, only for its server. The list of
+// processes does not show variables as it shows arguments.
 func header(server, token string) []string {
 	if token == "" {
 		return nil

@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// program writes a script that is run in the place of a program.
+// program writes a script that runs in the place of a program.
 func program(t *testing.T, name, script string) {
 	t.Helper()
 	put(t, name, "#!/bin/sh\n"+script)
@@ -18,8 +18,8 @@ func program(t *testing.T, name, script string) {
 	}
 }
 
-// Which token is used for a server of GitHub's: one that was named, one of the
-// user's, or what the user's gh says, and never one that is for another server.
+// TestTokens checks which token a GitHub server gets: a named one, one from the user's
+// environment, or the one of the user's gh, and never one for another server.
 func TestTokens(t *testing.T) {
 	bin := t.TempDir()
 	seen := filepath.Join(bin, "seen")

@@ -13,25 +13,25 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Stream returns the content of a file of any size. The reader is of no use for
-// anything else from then on, but to be closed.
+// Stream returns the content of a file of any size. After it the Reader can only be
+// closed.
 func (r *Reader) Stream(hash Hash) (content io.Reader, size int64, err error) {
 	if !hash.Valid() {
 		return nil, 0, refusal("read", "", sandbox.ErrInvalid, "there is no object of that name")
 	}
-	kind, size, err := r.ask(string(hash))
+	kind, size, err := r.request(string(hash))
 	if err == nil && kind != "blob" {
 		err = refusal("read", "", sandbox.ErrInvalid, string(hash)+" is no file but a "+kind)
 	}
 	return io.LimitReader(r.out, size), size, err
 }
 
-// A CommitObject is a commit as it was made.
+// A CommitObject is a commit of the store.
 type CommitObject struct {
 	Tree              Hash
 	Parents           []Hash
 	Author, Committer Person
-	Time              time.Time // of both, in UTC: this is how commits are staged
+	Time              time.Time // of author and committer, in UTC, as Stage writes it
 	Message           string
 }
 
@@ -40,7 +40,7 @@ func (r *Reader) Commit(hash Hash) (*CommitObject, error) {
 	if !hash.Valid() {
 		return nil, refusal("read", "", sandbox.ErrInvalid, "there is no commit of that name")
 	}
-	kind, size, err := r.ask(string(hash))
+	kind, size, err := r.request(string(hash))
 	if err != nil {
 		return nil, err
 	}
@@ -82,11 +82,11 @@ type Entry struct {
 	Path string
 	Mode Mode
 	Hash Hash
-	Size int64 // 0 of a submodule
+	Size int64 // 0 for a submodule
 }
 
-// Entries returns the files of a commit that are at the paths, or in directories at
-// them, in git's order, so many at most. A path with nothing at it gives none.
+// Entries returns the files of a commit at the paths, or in directories at the paths, in
+// git's order. It fails if there are more than most. A path without files gives none.
 func (s *Store) Entries(ctx context.Context, objects string, commit Hash, paths []string, most int) ([]Entry, error) {
 	if !commit.Valid() {
 		return nil, refusal("read", "", sandbox.ErrInvalid, "there is no commit of that name")
@@ -98,25 +98,25 @@ func (s *Store) Entries(ctx context.Context, objects string, commit Hash, paths 
 		}
 		args = append(args, path)
 	}
-	// Sizes are asked for once it is known how many files there are: git would look up
-	// each one of a tree that has no end.
-	out, err := s.names(s.command(ctx, s.here(objects), args...), most)
+	// Sizes are read only after the number of files is known: git would look up each file
+	// of an endless tree.
+	out, err := s.listNames(s.command(ctx, s.here(objects), args...), most)
 	if err != nil {
-		return nil, s.pruned(ctx, objects, commit, err)
+		return nil, s.explainMissing(ctx, objects, commit, err)
 	}
 	var list []Entry
 	for part := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
 		head, path, ok := bytes.Cut(part, []byte{'\t'})
 		words := strings.Fields(string(head))
 		if !ok || len(words) != 3 {
-			continue // nothing was found
+			continue // no files
 		}
 		list = append(list, Entry{Path: string(path), Mode: Mode(words[0]), Hash: Hash(words[2])})
 	}
 	return list, s.sizes(ctx, objects, list)
 }
 
-// sizes fills in how large files are.
+// sizes fills in the sizes of files.
 func (s *Store) sizes(ctx context.Context, objects string, list []Entry) error {
 	size := map[Hash]int64{}
 	var asked []Hash
@@ -145,7 +145,7 @@ func (s *Store) sizes(ctx context.Context, objects string, list []Entry) error {
 		kind, text, _ := strings.Cut(line, " ")
 		n, err := strconv.ParseInt(text, 10, 64)
 		if kind != "blob" || err != nil {
-			return gone(asked[i])
+			return goneError(asked[i])
 		}
 		size[asked[i]] = n
 	}
@@ -155,9 +155,9 @@ func (s *Store) sizes(ctx context.Context, objects string, list []Entry) error {
 	return nil
 }
 
-// names runs a git that lists files, each with a zero behind it, and stops it when there
-// are more than so many.
-func (s *Store) names(cmd *exec.Cmd, most int) ([]byte, error) {
+// listNames runs a git that lists files, each with a zero byte after it. It stops git
+// when there are more than most.
+func (s *Store) listNames(cmd *exec.Cmd, most int) ([]byte, error) {
 	out := answer{most: most}
 	var said tail
 	cmd.Stdout, cmd.Stderr = &out, &said

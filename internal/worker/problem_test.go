@@ -148,8 +148,8 @@ func TestProblems(t *testing.T) {
 		{"toolsets: {git: {default_target: {type: remote, url: 'ssh://git@-oProxyCommand=touch/x'}}}", []string{`1:54: default_target.url: it names no host; https://host/path`}},
 		{"toolsets: {git: {default_target: {type: remote, url: 'git@-ofoo:y'}}}", []string{`1:54: default_target.url: git@-ofoo:y is no address`}},
 		{"toolsets: {git: {default_target: {type: remote, url: '-ofoo@h:y'}}}", []string{`1:54: default_target.url: -ofoo@h:y is no address`}},
-		{"toolsets: {git: {default_target: {type: remote, url: 'git://h/x'}}}", []string{`1:54: default_target.url: git is no way to a repository`}},
-		{"toolsets: {git: {default_target: {type: remote, url: 'git://h/x'}}}", []string{`1:54: default_target.url: git is no way to a repository`}},
+		{"toolsets: {git: {default_target: {type: remote, url: 'git://h/x'}}}", []string{`1:54: default_target.url: git is not a supported protocol`}},
+		{"toolsets: {git: {default_target: {type: remote, url: 'git://h/x'}}}", []string{`1:54: default_target.url: git is not a supported protocol`}},
 		{"toolsets: {git: {default_target: {type: remote, url: 'https://token@github.com/x/y'}}}", []string{`1:54: default_target.url: a secret or a user in the address`}},
 		{"toolsets: {git: {default_target: {type: local, path: ., branch: 'a@{1}'}}}", []string{`1:65: default_target.branch: a@{1} is no name of a branch`}},
 		// foreign programs

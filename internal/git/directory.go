@@ -13,12 +13,12 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// maxNames is how many files of a commit are listed at most.
+// maxNames limits how many files of a commit are listed.
 const maxNames = 1_000_000
 
-// Names returns the files that a commit has at a path or below it, "" for all. It
-// looks at no other directory. A submodule is one only where it is the path itself: what
-// is in it is another repository's.
+// Names returns the files of a commit at a path or below it, all files for "". It reads
+// no other directory. It returns a submodule only if the submodule is the path itself,
+// because its files belong to another repository.
 func (s *Store) Names(ctx context.Context, objects string, commit Hash, path string) ([]string, error) {
 	if commit == "" {
 		return nil, nil
@@ -33,9 +33,9 @@ func (s *Store) Names(ctx context.Context, objects string, commit Hash, path str
 		}
 		args = append(args, "--", path)
 	}
-	out, err := s.names(s.command(ctx, s.here(objects), args...), maxNames)
+	out, err := s.listNames(s.command(ctx, s.here(objects), args...), maxNames)
 	if err != nil {
-		return nil, s.pruned(ctx, objects, commit, err)
+		return nil, s.explainMissing(ctx, objects, commit, err)
 	}
 	var names []string
 	for part := range bytes.SplitSeq(bytes.TrimSuffix(out, []byte{0}), []byte{0}) {
@@ -47,10 +47,10 @@ func (s *Store) Names(ctx context.Context, objects string, commit Hash, path str
 	return names, nil
 }
 
-// Directory returns the names that are in a directory of a commit, "" for its root; none
-// where there is no such directory.
-func (r *Reader) Folder(commit Hash, path string) ([]string, error) {
-	if !commit.Valid() || strings.Contains(path, "\n") { // which would be two questions
+// ReadDir returns the names in a directory of a commit, the root for "". It returns none
+// if there is no such directory.
+func (r *Reader) ReadDir(commit Hash, path string) ([]string, error) {
+	if !commit.Valid() || strings.Contains(path, "\n") { // git would read two requests
 		return nil, nil
 	}
 	if _, err := fmt.Fprintf(r.in, "%s:%s\n", commit, path); err != nil {
@@ -76,7 +76,7 @@ func (r *Reader) Folder(commit Hash, path string) ([]string, error) {
 		return nil, nil
 	}
 	var names []string
-	for rest := content[:size]; len(rest) > 0; { // mode, blank, name, zero, hash
+	for rest := content[:size]; len(rest) > 0; { // mode, space, name, zero byte, hash
 		head, tail, ok := bytes.Cut(rest, []byte{0})
 		_, name, named := bytes.Cut(head, []byte{' '})
 		if !ok || !named || len(tail) < sha1.Size {

@@ -13,18 +13,18 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A content is what is at a path.
+// A content is the mode and hash of the file at a path.
 type content struct {
 	mode Mode
 	hash Hash
 }
 
-// state returns what is at a path of the work tree.
+// state returns the content at a path of the work tree.
 func (w *worktree) state(path string) (content, error) {
 	unseen := func(err error) error {
-		return refusal("push", path, sandbox.ErrInternal, "it cannot be looked at in the target's work tree: "+cause(err).Error()+"; make that possible, and push again")
+		return refusal("push", path, sandbox.ErrInternal, "it cannot be read in the target's work tree: "+cause(err).Error()+"; fix that, and push again")
 	}
-	dir, base, err := w.enter(path, false)
+	dir, base, err := w.openParent(path, false)
 	if err != nil || dir == nil {
 		return content{mode: None}, err
 	}
@@ -42,7 +42,7 @@ func (w *worktree) state(path string) (content, error) {
 		}
 		return content{Link, BlobHash(int64(len(to)), strings.NewReader(to))}, nil
 	case info.IsDir():
-		return content{mode: None}, nil // what is in it counts for itself
+		return content{mode: None}, nil // changes name the files in it, not the directory
 	case !info.Mode().IsRegular():
 		return content{}, nil
 	}
@@ -52,7 +52,7 @@ func (w *worktree) state(path string) (content, error) {
 	}
 	defer f.Close()
 	if now, err := f.Stat(); err != nil || !os.SameFile(info, now) {
-		return content{}, dirty(path)
+		return content{}, dirtyError(path)
 	}
 	mode := Plain
 	if info.Mode()&0o100 != 0 {
@@ -61,7 +61,7 @@ func (w *worktree) state(path string) (content, error) {
 	return content{mode, BlobHash(info.Size(), f)}, nil
 }
 
-// BlobHash returns the name that git gives to a content.
+// BlobHash returns the hash that git gives to a blob with this content.
 func BlobHash(size int64, from io.Reader) Hash {
 	h := sha1.New()
 	fmt.Fprintf(h, "blob %d\x00", size)
@@ -69,16 +69,17 @@ func BlobHash(size int64, from io.Reader) Hash {
 	return Hash(hex.EncodeToString(h.Sum(nil)))
 }
 
-// enter opens the directory of a path without following a link, and returns the name that is
-// left of it. Where the directory is not there, it is made if asked to, or else nil.
-func (w *worktree) enter(path string, create bool) (*os.Root, string, error) {
+// openParent opens the directory of a path without following symlinks, and returns it
+// with the last name of the path. If the directory does not exist, openParent creates it
+// if create is set, and returns nil otherwise.
+func (w *worktree) openParent(path string, create bool) (*os.Root, string, error) {
 	dir, err := w.root.OpenRoot(".")
 	for at := 0; err == nil; {
 		first, _, more := strings.Cut(path[at:], "/")
 		if !more {
 			return dir, first, nil
 		}
-		folder := path[:at+len(first)]
+		prefix := path[:at+len(first)]
 		info, look := dir.Lstat(first)
 		if errors.Is(look, fs.ErrNotExist) && create {
 			if look = dir.Mkdir(first, 0o777); look == nil {
@@ -86,14 +87,14 @@ func (w *worktree) enter(path string, create bool) (*os.Root, string, error) {
 			}
 		}
 		switch {
-		case !create && (errors.Is(look, fs.ErrNotExist) || look == nil && (info.Mode().IsRegular() || w.goes[folder] && !info.IsDir())):
+		case !create && (errors.Is(look, fs.ErrNotExist) || look == nil && (info.Mode().IsRegular() || w.deleted[prefix] && !info.IsDir())):
 			return nil, "", dir.Close()
 		case look != nil:
 			dir.Close()
-			return nil, "", shut(path, look)
+			return nil, "", directoryError(path, look)
 		case !info.IsDir():
 			dir.Close()
-			return nil, "", refusal("push", path, ErrDirty, "a link or a file is in the place of its folder in the target's work tree; move it away first")
+			return nil, "", refusal("push", path, ErrDirty, "a symlink or a file is in the place of its directory in the target's work tree; move it away first")
 		}
 		var next *os.Root
 		next, err = dir.OpenRoot(first)
@@ -103,21 +104,22 @@ func (w *worktree) enter(path string, create bool) (*os.Root, string, error) {
 		}
 		if is, look := next.Stat("."); look != nil || !os.SameFile(info, is) {
 			next.Close()
-			return nil, "", dirty(path)
+			return nil, "", dirtyError(path)
 		}
-		dir, at = next, len(folder)+1
+		dir, at = next, len(prefix)+1
 	}
-	return nil, "", shut(path, err)
+	return nil, "", directoryError(path, err)
 }
 
-// shut is the error of a path whose directory cannot be had.
-func shut(path string, err error) error {
-	return refusal("push", path, sandbox.ErrInternal, "its folder cannot be had in the target's work tree: "+cause(err).Error()+"; make that possible, and push again")
+// directoryError is the error for a path whose directory cannot be opened.
+func directoryError(path string, err error) error {
+	return refusal("push", path, sandbox.ErrInternal, "its directory cannot be opened in the target's work tree: "+cause(err).Error()+"; fix that, and push again")
 }
 
-// vacant refuses a path at which there is a directory with more in it than goes.
-func (w *worktree) vacant(path string) error {
-	dir, base, err := w.enter(path, false)
+// refuseOccupied refuses a path at which a directory holds files that the commit does not
+// delete.
+func (w *worktree) refuseOccupied(path string) error {
+	dir, base, err := w.openParent(path, false)
 	if err != nil || dir == nil {
 		return err
 	}
@@ -125,35 +127,36 @@ func (w *worktree) vacant(path string) error {
 	if info, err := dir.Lstat(base); err != nil || !info.IsDir() {
 		return nil
 	}
-	folder, err := dir.Open(base)
+	opened, err := dir.Open(base)
 	if err != nil {
-		return dirty(path)
+		return dirtyError(path)
 	}
-	defer folder.Close()
-	list, err := folder.ReadDir(-1)
+	defer opened.Close()
+	list, err := opened.ReadDir(-1)
 	for _, e := range list {
 		switch name := path + "/" + e.Name(); {
 		case e.IsDir():
-			err = errors.Join(err, w.vacant(name))
-		case !w.goes[name]:
-			return dirty(name)
+			err = errors.Join(err, w.refuseOccupied(name))
+		case !w.deleted[name]:
+			return dirtyError(name)
 		}
 	}
 	return err
 }
 
-// hollow removes a directory that holds nothing but such directories.
-func hollow(dir *os.Root, name string) {
+// removeEmpty removes a directory and the directories in it, if there are no files in
+// them.
+func removeEmpty(dir *os.Root, name string) {
 	if info, err := dir.Lstat(name); err != nil || !info.IsDir() {
 		return
 	}
 	if inside, err := dir.OpenRoot(name); err == nil {
 		defer inside.Close()
-		if folder, err := inside.Open("."); err == nil {
-			list, _ := folder.ReadDir(-1)
-			folder.Close()
+		if opened, err := inside.Open("."); err == nil {
+			list, _ := opened.ReadDir(-1)
+			opened.Close()
 			for _, e := range list {
-				hollow(inside, e.Name())
+				removeEmpty(inside, e.Name())
 			}
 		}
 	}

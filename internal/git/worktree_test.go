@@ -12,7 +12,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// taken stages a commit for a working repository and copies it there.
+// taken stages a commit for a repository with a work tree, and copies the commit there.
 func taken(t *testing.T, s *git.Store, dir string, files ...git.File) (*git.Target, git.Hash, git.Hash, []git.Change) {
 	t.Helper()
 	target, base := based(t, s, dir)
@@ -27,9 +27,9 @@ func taken(t *testing.T, s *git.Store, dir string, files ...git.File) (*git.Targ
 	return target, base, hash, changes
 }
 
-// A directory with files that nobody has committed is in the way of a file: that is found
-// before anything has changed.
-func TestAFolderInTheWay(t *testing.T) {
+// TestDirectoryInTheWay checks that a directory with uncommitted files in the place of a
+// new file is found before anything changes.
+func TestDirectoryInTheWay(t *testing.T) {
 	s, dir := open(t), repository(t)
 	put(t, filepath.Join(dir, "z/deep/mine"), "precious")
 	target, base, hash, changes := taken(t, s, dir, deleted("dir/b.txt"), deleted("dir/c.txt"), file("dir", "a file now"), file("z", "a file"))
@@ -64,8 +64,8 @@ func besides(t *testing.T, command string) string {
 	return script
 }
 
-// What somebody writes into the tree while a push is on its way stays, and all the rest is
-// as it was.
+// TestWrittenMeanwhile checks that a file somebody writes into the tree during a push
+// stays, and that everything else is as before.
 func TestWrittenMeanwhile(t *testing.T) {
 	for _, name := range []string{"a.txt", "zz.txt"} {
 		t.Run(name, func(t *testing.T) {
@@ -92,9 +92,9 @@ func TestWrittenMeanwhile(t *testing.T) {
 	}
 }
 
-// A file that waits for its place cannot be exchanged by a worker that writes to the tree:
-// it may become one that is protected.
-func TestWhatIsPreparedIsNotShown(t *testing.T) {
+// TestPreparedFilesAreHidden checks that a worker with access to the tree cannot
+// replace a prepared file. The file may become a protected one.
+func TestPreparedFilesAreHidden(t *testing.T) {
 	dir, list := repository(t), filepath.Join(t.TempDir(), "list")
 	s, err := git.Open(t.Context(), filepath.Join(t.TempDir(), "state"), besides(t, "ls -A '"+dir+"' > "+list))
 	if err != nil {
@@ -123,54 +123,54 @@ func TestWhatIsPreparedIsNotShown(t *testing.T) {
 	}
 }
 
-// What a killed push has left is finished only in the tree that it was made for: a user
-// who has gone on since keeps what is there.
+// TestResumeInAnotherTree checks that Resume finishes a killed push only in the tree that
+// it was made for. A user who has continued to work keeps the files.
 func TestResumeInAnotherTree(t *testing.T) {
-	for name, goOn := range map[string]func(dir string, base git.Hash){
+	for name, continueWork := range map[string]func(dir string, base git.Hash){
 		"another branch": func(dir string, base git.Hash) { plain(t, dir, "checkout", "-q", "-f", "-b", "dev", string(base)) },
-		"a commit that takes it back": func(dir string, base git.Hash) {
+		"a commit that reverts it": func(dir string, base git.Hash) {
 			plain(t, dir, "commit", "-q", "-m", "back")
 		},
 	} {
 		t.Run(name, func(t *testing.T) {
 			s, dir := open(t), repository(t)
 			target, base, hash, changes := taken(t, s, dir, file("a.txt", "theirs"), file("new.txt", "new"))
-			room := filepath.Join(dir, ".git/golem-"+string(hash))
-			put(t, filepath.Join(room, "lock"), "") // and the lock of the index was removed by the user
+			scratch := filepath.Join(dir, ".git/golem-"+string(hash))
+			put(t, filepath.Join(scratch, "lock"), "") // and the user removed the lock of the index
 			plain(t, dir, "update-ref", "refs/heads/main", string(hash))
-			goOn(dir, base)
+			continueWork(dir, base)
 			if err := target.Resume(t.Context(), "main", hash, changes); err != nil {
 				t.Fatal(err)
 			}
 			if got := plain(t, dir, "status", "--porcelain"); got != "" {
 				t.Errorf("the tree has changed: got\n%s", got)
 			}
-			if _, err := os.Lstat(room); err == nil {
+			if _, err := os.Lstat(scratch); err == nil {
 				t.Error("what was prepared is still there")
 			}
 		})
 	}
 }
 
-// What stops a push is told to who pushes, with what to do: an error of another kind than
-// the sandbox's would not get through the door.
-func TestAPushThatCannotBeMade(t *testing.T) {
+// TestFailedPushNamesTheReason checks that each failed push has an error of the sandbox with
+// a hint. The gate would hide the text of another kind of error.
+func TestFailedPushNamesTheReason(t *testing.T) {
 	for name, c := range map[string]struct {
 		prepare func(dir string)
 		file    string
 		want    string
 	}{
-		"a name that the disk does not take":   {func(string) {}, strings.Repeat("n", 300), "too long; make that possible"},
-		"a folder that the disk does not take": {func(string) {}, strings.Repeat("n", 300) + "/x", "too long; make that possible"},
-		"a link for a folder":                  {func(dir string) { os.Symlink("..", filepath.Join(dir, "dir/sub")) }, "dir/sub/x", "push dir/sub/x: dirty; a link or a file is in the place"},
-		"no folder for packs": {func(dir string) {
+		"a name too long for the disk":           {func(string) {}, strings.Repeat("n", 300), "too long; fix that"},
+		"a directory name too long for the disk": {func(string) {}, strings.Repeat("n", 300) + "/x", "too long; fix that"},
+		"a symlink for a directory":              {func(dir string) { os.Symlink("..", filepath.Join(dir, "dir/sub")) }, "dir/sub/x", "push dir/sub/x: dirty; a symlink or a file is in the place"},
+		"no directory for packs": {func(dir string) {
 			os.RemoveAll(filepath.Join(dir, ".git/objects/pack"))
 			put(t, filepath.Join(dir, ".git/objects/pack"), "")
 		}, "a.txt", "git index-pack: git; git says: "},
 		"an index that is none": {func(dir string) {
 			os.Remove(filepath.Join(dir, ".git/index"))
 			os.Mkdir(filepath.Join(dir, ".git/index"), 0o700)
-		}, "a.txt", "is a directory; make room"},
+		}, "a.txt", "is a directory; free disk space"},
 		"a lock of the branch": {func(dir string) { put(t, filepath.Join(dir, ".git/refs/heads/main.lock"), "") }, "a.txt", "remove the lock it left"},
 		"a lock of the index":  {func(dir string) { put(t, filepath.Join(dir, ".git/index.lock"), "") }, "a.txt", "remove the index.lock"},
 	} {
@@ -197,7 +197,8 @@ func TestAPushThatCannotBeMade(t *testing.T) {
 	}
 }
 
-// An index that git has split into two files is read whole, and written so.
+// TestASplitIndex checks that an index which git has split into two files is read and
+// written as a whole.
 func TestASplitIndex(t *testing.T) {
 	s, dir := open(t), repository(t)
 	plain(t, dir, "update-index", "--split-index")
@@ -214,8 +215,8 @@ func TestASplitIndex(t *testing.T) {
 	plain(t, dir, "fsck", "--strict")
 }
 
-// What git says of a repository that is damaged names no directory of the machine, whatever
-// characters are in it.
+// TestADamagedRepository checks that errors about a damaged repository name no directory
+// of the machine, whatever characters are in its path.
 func TestADamagedRepository(t *testing.T) {
 	s, dir := open(t), repository(t)
 	target, base := based(t, s, dir)

@@ -11,47 +11,47 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 )
 
-// packs is the directory of what was staged.
+// packs returns the directory with the packs of what was staged.
 func (s *Store) packs() string { return filepath.Join(s.repository(), "objects", "pack") }
 
-// adopt moves the pack of a stage from where it was made to the others. Its name
-// tells the commit, and that it is this stage's and no other's: git takes any
-// name. The index comes last, for without it there is no pack.
-func (s *Store) adopt(room string, commit Hash) error {
-	made, _ := filepath.Glob(filepath.Join(room, "pack", "pack-*.pack"))
+// keepPack moves the pack of a stage to the packs of the store. The name of the pack
+// holds the commit and a random part, so that each stage has a pack of its own. Git
+// accepts any name. The index moves last, because git ignores a pack without an index.
+func (s *Store) keepPack(scratch string, commit Hash) error {
+	made, _ := filepath.Glob(filepath.Join(scratch, "pack", "pack-*.pack"))
 	if len(made) != 1 {
-		return trouble(errors.New("git has made no pack of what was staged"))
+		return storeError(errors.New("git has made no pack of what was staged"))
 	}
 	name := filepath.Join(s.packs(), "pack-"+string(commit)+"-"+rand.Text())
 	for _, part := range []string{".pack", ".idx"} {
 		if err := durable.Move(strings.TrimSuffix(made[0], ".pack")+part, name+part); err != nil {
-			return trouble(err)
+			return storeError(err)
 		}
 	}
-	return settle(s.packs())
+	return syncDirectory(s.packs())
 }
 
-// settle has the names in a directory on the disk. Where a system cannot do that to a
-// directory, it is done with the files.
-func settle(dir string) error {
+// syncDirectory writes the names in a directory to the disk, where the system can do
+// that.
+func syncDirectory(dir string) error {
 	f, err := os.Open(dir)
 	if err != nil {
-		return trouble(err)
+		return storeError(err)
 	}
 	defer f.Close()
 	f.Sync()
 	return nil
 }
 
-// Drop removes what was staged as a commit. What git reads at the moment it has
-// open.
+// Drop removes the packs that were staged as a commit. A git that reads them now has them
+// open already.
 func (s *Store) Drop(commit Hash) {
 	if commit.Valid() {
 		s.drop(func(of Hash, _ time.Time) bool { return of == commit })
 	}
 }
 
-// drop removes the packs of stages that are unwanted: the index first.
+// drop removes the packs of unwanted stages, each index first.
 func (s *Store) drop(unwanted func(of Hash, since time.Time) bool) {
 	list, _ := os.ReadDir(s.packs())
 	for _, e := range list {
@@ -67,8 +67,8 @@ func (s *Store) drop(unwanted func(of Hash, since time.Time) bool) {
 	}
 }
 
-// Tidy removes what killed processes have left of their work and stages that
-// nobody keeps, if they are older than a time.
+// Tidy removes leftovers of killed processes, and stages that are not in keep, if they
+// are older than a time.
 func (s *Store) Tidy(before time.Time, keep map[Hash]bool) {
 	for _, pattern := range []string{"new-*", "views/new-*", "*.git/fast_import_crash_*", "*.git/objects/pack/tmp_*"} {
 		list, _ := filepath.Glob(filepath.Join(s.dir, pattern))

@@ -15,7 +15,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Linked is a work tree whose .git is a file: one that git worktree has made, or a
+// A Linked is a work tree whose .git is a file: one that git worktree made, or a
 // submodule.
 type Linked struct {
 	Work   string // the work tree
@@ -23,10 +23,11 @@ type Linked struct {
 	Own    string // the directory with HEAD and index; Common itself for a submodule
 }
 
-// FindLinked returns the work tree at a directory, if its .git is a file, and then those
-// of its submodules. The git directory of each names the work tree in turn: whoever can
-// write a .git file could name any repository of the user's. One that does not is an
-// error. Links and directories that git made elsewhere are not followed.
+// FindLinked returns the work tree at a directory, if its .git is a file, and the work
+// trees of its submodules. The git directory of each must name the work tree in turn,
+// because a writer of the .git file could name any repository of the user's in it. It is
+// an error if that of the first does not. Submodules for which it does not hold are
+// skipped.
 func FindLinked(work string) ([]Linked, error) {
 	info, err := os.Lstat(filepath.Join(work, ".git"))
 	if err != nil || !info.Mode().IsRegular() {
@@ -45,7 +46,7 @@ func linkedAt(work string) (Linked, error) {
 	var err error
 	if l.Common, l.Own, err = linkedTree(work); err != nil {
 		own, ok := pointer(filepath.Join(work, ".git"), "gitdir: ", work)
-		if !ok || !names(own, work) {
+		if !ok || !namesWorkTree(own, work) {
 			return l, errors.New("the git directory that its .git names does not name it in turn")
 		}
 		l.Common, l.Own = own, own
@@ -66,8 +67,9 @@ func linkedAt(work string) (Linked, error) {
 	return l, nil
 }
 
-// names reports whether a git directory says that a directory is its work tree.
-func names(own, work string) bool {
+// namesWorkTree reports whether the configuration of a git directory names a directory as
+// its work tree.
+func namesWorkTree(own, work string) bool {
 	for _, v := range readConfig(own, "config") {
 		if v.section != "core" || v.sub != "" || v.key != "worktree" {
 			continue
@@ -83,7 +85,7 @@ func names(own, work string) bool {
 	return false
 }
 
-// submodules returns the submodules of a work tree that are in the work tree at the top.
+// submodules returns the submodules of a work tree that are inside the top work tree.
 func (l Linked) submodules(top string, depth int) []Linked {
 	var list []Linked
 	modules := filepath.Join(l.Own, "modules")
@@ -92,7 +94,7 @@ func (l Linked) submodules(top string, depth int) []Linked {
 			return fs.SkipDir
 		}
 		if _, err := os.Lstat(filepath.Join(name, "HEAD")); err != nil || name == modules {
-			return nil // the name of a submodule may have slashes
+			return nil // the name of a submodule may contain slashes
 		}
 		for _, v := range readConfig(name, "config") {
 			if v.section != "core" || v.sub != "" || v.key != "worktree" {
@@ -114,8 +116,9 @@ func (l Linked) submodules(top string, depth int) []Linked {
 	return list
 }
 
-// WorkTreesIn returns the work trees that git worktree has made in the work tree of a
-// repository, by the names that the repository has for them.
+// WorkTreesIn returns the work trees that git worktree made inside the work tree of a
+// repository. The keys are the names that the repository has for them, the values are
+// relative paths.
 func WorkTreesIn(work string) map[string]string {
 	list := make(map[string]string)
 	common := filepath.Join(work, ".git")
@@ -133,7 +136,7 @@ func WorkTreesIn(work string) map[string]string {
 	return list
 }
 
-// Above returns the work tree that a directory is in without being its top, "" for none.
+// Above returns the work tree that contains a directory below its top, or "" for none.
 func Above(dir string) string {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil || isTop(real) {
@@ -160,15 +163,16 @@ func isTop(dir string) bool {
 	return err == nil
 }
 
-// Where a copy of Show has the git directory of a work tree.
+// The directory in a copy for the files of one work tree, and a limit on the number of
+// files that Show copies.
 const (
 	ownName = "worktrees/work"
 	maxRefs = 200_000
 )
 
-// Stamps say what a copy was made of, and when each file of it was last written: by
-// them Show knows the files that were changed since.
-type Stamps map[string][2]Stamp // of the repository, of the copy
+// Stamps hold, for each file of a copy, the version in the repository and the version in
+// the copy. Show compares them to find the files that changed since.
+type Stamps map[string][2]Stamp // first of the repository, then of the copy
 
 // A Stamp tells one version of a file from another.
 type Stamp struct {
@@ -184,15 +188,15 @@ func stampOf(root *os.Root, name string) Stamp {
 	return Stamp{info.Size(), info.ModTime()}
 }
 
-// is reports whether two stamps are of one version.
-func (s Stamp) is(o Stamp) bool { return s.Size == o.Size && s.Time.Equal(o.Time) }
+// equal reports whether two stamps are of the same version.
+func (s Stamp) equal(o Stamp) bool { return s.Size == o.Size && s.Time.Equal(o.Time) }
 
-// Show brings a copy of the repository's state up to date: HEAD, index, references, and
-// the few settings that git needs to read them. It holds no credential, no hook, no
-// address of a remote, no reflog and no path of the host. A file that was changed in the
-// copy stays as it is. Objects is where commands find those of the repository, and gitFile
-// what they call the .git of the work tree. The copy may be in any state: who had it
-// before is not trusted.
+// Show updates a copy of the repository's state: HEAD, index, references, and the few
+// settings that git needs to read them. It copies no credential, hook, address of a
+// remote, reflog or path of the host. It keeps a file that was changed in the copy.
+// Objects is the path at which commands find the objects of the repository, and gitFile
+// the path of the work tree's .git as they see it. Show does not trust the copy, because
+// commands could write to it.
 func (l Linked) Show(dir *os.Root, was Stamps, objects, gitFile string) (Stamps, error) {
 	common, err := os.OpenRoot(l.Common)
 	if err != nil {
@@ -210,7 +214,7 @@ func (l Linked) Show(dir *os.Root, was Stamps, objects, gitFile string) (Stamps,
 		return nil, err
 	}
 	for _, name := range files {
-		if err := bring(common, name, dir, name, was, is); err != nil {
+		if err := copyChanged(common, name, dir, name, was, is); err != nil {
 			return nil, err
 		}
 	}
@@ -220,15 +224,15 @@ func (l Linked) Show(dir *os.Root, was Stamps, objects, gitFile string) (Stamps,
 			return nil, err
 		}
 		for _, name := range files {
-			if err := bring(own, name, dir, path.Join(ownName, name), was, is); err != nil {
+			if err := copyChanged(own, name, dir, path.Join(ownName, name), was, is); err != nil {
 				return nil, err
 			}
 		}
 		fixed[ownName+"/commondir"] = "../..\n"
 		fixed[ownName+"/gitdir"] = gitFile + "\n"
 	}
-	for name, stamps := range was { // what the repository has no more
-		if _, there := is[name]; !there && stamps[1].is(stampOf(dir, name)) {
+	for name, stamps := range was { // files that the repository no longer has
+		if _, there := is[name]; !there && stamps[1].equal(stampOf(dir, name)) {
 			dir.Remove(name)
 		}
 	}
@@ -245,7 +249,7 @@ func (l Linked) Show(dir *os.Root, was Stamps, objects, gitFile string) (Stamps,
 	return is, nil
 }
 
-// GitFile is what the .git of a work tree says to commands that find the copy at a
+// GitFile returns the content of a .git file for commands that find the copy at a
 // directory.
 func (l Linked) GitFile(at string) string {
 	if l.Own != l.Common {
@@ -254,7 +258,7 @@ func (l Linked) GitFile(at string) string {
 	return "gitdir: " + at + "\n"
 }
 
-// Changed reports whether somebody has committed in a copy, or changed a reference.
+// Changed reports whether a copy has new objects or changed references.
 func Changed(dir *os.Root, was Stamps) bool {
 	changed := false
 	fs.WalkDir(dir.FS(), ".", func(name string, d fs.DirEntry, err error) error {
@@ -264,7 +268,7 @@ func Changed(dir *os.Root, was Stamps) bool {
 		in := strings.TrimPrefix(name, ownName+"/")
 		state := in == "HEAD" || in == "packed-refs" || strings.HasPrefix(in, "refs/")
 		object := strings.HasPrefix(name, "objects/") && name != "objects/info/alternates"
-		if changed = object || state && !was[name][1].is(stampOf(dir, name)); changed {
+		if changed = object || state && !was[name][1].equal(stampOf(dir, name)); changed {
 			return fs.SkipAll
 		}
 		return nil
@@ -272,8 +276,8 @@ func Changed(dir *os.Root, was Stamps) bool {
 	return changed
 }
 
-// sharedState reports whether a file of a repository is one that all of its work trees
-// have in common and that Show copies.
+// sharedState reports whether Show copies a file that all work trees of a repository
+// share.
 func sharedState(name string) bool {
 	switch name {
 	case "HEAD", "packed-refs", "shallow", "info/exclude", "info/attributes", "info/grafts":
@@ -282,7 +286,7 @@ func sharedState(name string) bool {
 	return strings.HasPrefix(name, "reftable/") || strings.HasPrefix(name, "refs/")
 }
 
-// ownState is the same for a file that each work tree has for itself.
+// ownState reports whether Show copies a file that each work tree has for itself.
 func ownState(name string) bool {
 	top, _, _ := strings.Cut(name, "/")
 	switch top {
@@ -294,7 +298,7 @@ func ownState(name string) bool {
 	return name == "info/sparse-checkout" || strings.HasPrefix(top, "sharedindex.") || strings.HasPrefix(top, "MERGE_") || strings.HasPrefix(top, "BISECT_")
 }
 
-// stateFiles returns the regular files of a git directory that are wanted.
+// stateFiles returns the wanted regular files of a git directory.
 func stateFiles(dir *os.Root, wanted func(string) bool) (list []string, err error) {
 	err = fs.WalkDir(dir.FS(), ".", func(name string, d fs.DirEntry, err error) error {
 		switch {
@@ -315,21 +319,21 @@ func stateFiles(dir *os.Root, wanted func(string) bool) (list []string, err erro
 	return list, err
 }
 
-// bring copies a file, if it was changed since it was copied last and its copy was not.
-func bring(from *os.Root, name string, to *os.Root, as string, was, is Stamps) error {
+// copyChanged copies a file, if it changed since the last copy and the copy did not.
+func copyChanged(from *os.Root, name string, to *os.Root, as string, was, is Stamps) error {
 	now := stampOf(from, name)
 	last, known := was[as]
 	switch {
-	case known && !last[1].is(stampOf(to, as)):
-		is[as] = last // the session has its own
+	case known && !last[1].equal(stampOf(to, as)):
+		is[as] = last // the session changed its copy
 		return nil
-	case known && last[0].is(now):
+	case known && last[0].equal(now):
 		is[as] = last
 		return nil
 	}
 	f, err := from.Open(name)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil // gone since
+		return nil // deleted since
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", sandbox.Shown(name), cause(err))
@@ -342,7 +346,7 @@ func bring(from *os.Root, name string, to *os.Root, as string, was, is Stamps) e
 	return nil
 }
 
-// write writes a file of a copy anew.
+// write replaces a file of a copy.
 func write(dir *os.Root, name string, content io.Reader) error {
 	if err := dir.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err
@@ -368,7 +372,7 @@ func (l Linked) settings() string {
 	}
 	var b strings.Builder
 	for _, v := range list {
-		if v.harmless() {
+		if v.isHarmless() {
 			b.WriteString(v.String())
 		}
 	}
