@@ -2,8 +2,8 @@ package sandbox
 
 import "strconv"
 
-// Access is how far a name may be used. The zero value is None, and the order
-// is None < ReadOnly < ReadWrite: the lesser of two is always their minimum.
+// Access says what a caller may do with a name. The zero value is None, and the order is
+// None < ReadOnly < ReadWrite, so min returns the lower of two.
 type Access uint8
 
 // The levels of access.
@@ -26,7 +26,7 @@ func (a Access) String() string {
 	return "access(" + strconv.Itoa(int(a)) + ")"
 }
 
-// ParseAccess reads the word that String returns, and nothing else.
+// ParseAccess parses the words that String returns for the three levels: none, ro and rw.
 func ParseAccess(word string) (Access, bool) {
 	for _, a := range []Access{None, ReadOnly, ReadWrite} {
 		if word == a.String() {
@@ -36,14 +36,14 @@ func ParseAccess(word string) (Access, bool) {
 	return None, false
 }
 
-// A Limit allows at most Access at Path and below it, and of files only those
-// that its suffixes and size admit, as in a [Mount]. See [Sandbox.Restrict].
+// A Limit allows at most Access at Path and below it. Suffixes and MaxFileBytes limit the
+// files there, as in a [Mount]. See [Sandbox.Restrict].
 type Limit struct {
 	Path         string
 	Access       Access
 	Suffixes     []string
 	MaxFileBytes int64
-	// NoWrite and NoDelete each take one half of ReadWrite away: to make and
-	// change what is there, and to remove it or move it away.
+	// NoWrite and NoDelete each remove one half of ReadWrite. NoWrite forbids making and
+	// changing files, NoDelete forbids deleting them and moving them away.
 	NoWrite, NoDelete bool
 }

@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// kinds are the types of files by the numbers that getdents gives them, which
-// are those of st_mode above its twelfth bit.
+// kinds has the file types by the numbers that getdents returns. These are the bits of
+// st_mode from the twelfth up.
 var kinds = [16]fs.FileMode{
 	unix.DT_REG:     0,
 	unix.DT_DIR:     fs.ModeDir,
@@ -55,9 +55,9 @@ func attrOf(st *unix.Stat_t) Attr {
 	}
 }
 
-// foldsCase reports whether the directory lies on a file system that may take "A"
-// and "a" for one name: by what the file system is, and by the flag that ext4
-// and f2fs have for a directory.
+// foldsCase reports whether the directory is on a file system that may treat "A" and "a"
+// as one name. It looks at the type of the file system, and at the casefold flag that
+// ext4 and f2fs have for a directory.
 func foldsCase(fd int) bool {
 	var st unix.Statfs_t
 	if unix.Fstatfs(fd, &st) == nil {
@@ -76,7 +76,7 @@ func foldsCase(fd int) bool {
 	return err == nil && flags&casefoldFlag != 0
 }
 
-// Numbers of the kernel that x/sys does not name.
+// Constants of the kernel that x/sys does not define.
 const (
 	casefoldFlag = 0x40000000
 	ntfsMagic    = 0x5346544e

@@ -8,58 +8,58 @@ import (
 	"time"
 )
 
-// A Backend keeps the files of one mount. Names are relative and clean, as
-// io/fs has them: "." is the mount's own directory, "a/b" a file in a directory.
+// A Backend stores the files of one mount. Names are relative and clean, as in io/fs: "."
+// is the mount's own directory, "a/b" a file in a directory.
 //
-// The one rule that everything rests on: no method follows a symbolic link. A
-// link among the directories of a name is ErrLink, and what a method then did is
-// nothing. The last part of a name may be a link for Lstat, Rename and Remove,
-// which act on the link itself; for Open and Write it is ErrLink. The check
-// and the act are one step, whoever changes the tree at that moment.
+// Everything depends on one rule: no method follows a symlink. If a directory in a name
+// is a symlink, the method does nothing and returns ErrLink. If the last part of the name
+// is a symlink, Lstat, Rename and Remove act on the symlink itself, and Open and Write
+// return ErrLink. The check and the action are one step, even if another process changes
+// the tree at the same moment.
 //
-// Errors are a [Code], an error of io/fs or of the system, or ErrLink. Methods
-// may be called from many goroutines at once. Package sandboxtest holds the
-// suite that a backend must pass.
+// Errors are a [Code], an error of io/fs or of the system, or ErrLink. Many goroutines
+// may call the methods at once. Package sandboxtest has the test suite that a backend
+// must pass.
 type Backend interface {
-	// Open opens a regular file or a directory for reading. Anything else is
-	// ErrNotRegular, at once.
+	// Open opens a regular file or a directory for reading. For anything else it returns
+	// ErrNotRegular without blocking.
 	Open(name string) (File, error)
 
-	// Lstat tells about name, and of a link where it leads.
+	// Lstat describes the file at name. For a symlink, it also returns the target.
 	Lstat(name string) (Attr, error)
 
-	// Write makes name a regular file with the content, in one step: a reader
-	// finds the old file or the new one. Nothing is read from content before
-	// name was found fit for it, and an error from content leaves all as it was.
+	// Write makes name a regular file with the content, in one step: a reader finds the
+	// old file or the new one. It reads from content only after it has checked that name
+	// can be written. If content returns an error, nothing changes.
 	Write(name string, content io.Reader, how How) (Attr, error)
 
-	// Mkdir makes one directory; "." makes the mount's own where it is missing.
+	// Mkdir makes one directory. "." makes the mount's own directory if it is missing.
 	Mkdir(name string) error
 
-	// Rename moves a file, directory or link. Where to exists, it is ErrExists.
+	// Rename moves a file, directory or symlink. If to exists, it returns ErrExists.
 	Rename(from, to string) error
 
-	// Remove removes a file, a link or an empty directory.
+	// Remove removes a file, a symlink or an empty directory.
 	Remove(name string) error
 
-	// Traits tells what does not change about the backend.
+	// Traits returns the properties of the backend that never change.
 	Traits() Traits
 }
 
-// ErrLink is what a backend returns when it meets a symbolic link.
+// ErrLink is the error of a backend that meets a symlink.
 var ErrLink = errors.New("symbolic link")
 
 // A File is an open file or directory of a backend.
 type File interface {
 	io.ReaderAt
 	io.Closer
-	// Attr tells about the file as it was when it was opened.
+	// Attr returns the attributes that the file had when it was opened.
 	Attr() Attr
-	// ReadDir returns all entries of a directory, in no order.
+	// ReadDir returns all entries of a directory, in any order.
 	ReadDir() ([]Entry, error)
 }
 
-// An Entry is a name in a directory and the type bits of what it names.
+// An Entry is a name in a directory, with the type bits of the file.
 type Entry struct {
 	Name string
 	Type fs.FileMode
@@ -68,24 +68,24 @@ type Entry struct {
 // IsDir reports whether the entry is a directory.
 func (e Entry) IsDir() bool { return e.Type.IsDir() }
 
-// Attr is what a backend knows about a file.
+// Attr holds the attributes of a file.
 type Attr struct {
 	Size    int64
 	Mode    fs.FileMode // type and permission bits
 	ModTime time.Time
-	Links   uint64 // how many names it has; 0 where that is not known
-	ID      uint64 // tells it from other files that exist at the same time
+	Links   uint64 // number of hard links; 0 if unknown
+	ID      uint64 // differs from the ID of every other file that exists at the same time
 	Changed int64  // grows with every change
-	Target  string // where a link leads, with slashes
-	UID     uint32 // its owner and group; 0 where that is not known
+	Target  string // target of a symlink, with slashes
+	UID     uint32 // owner and group; 0 if unknown
 	GID     uint32
 }
 
-// version returns the version that attr shows without a look at the content.
+// version returns the version of the file without the hash of its content.
 func (a Attr) version() Version { return Version{id: a.ID, size: a.Size, changed: a.Changed} }
 
-// fit reports whether a file with these attributes may be replaced as how has
-// it: by what is there, not by what the policy allows.
+// checkReplace returns an error if a file with these attributes cannot be replaced in the
+// way that how asks for. It does not look at the policy.
 func (a Attr) checkReplace(how How) error {
 	switch {
 	case a.Mode&fs.ModeSymlink != 0:
@@ -102,14 +102,14 @@ func (a Attr) checkReplace(how How) error {
 	return nil
 }
 
-// How says how a file is written.
+// How says how to write a file.
 type How struct {
-	New  bool        // it must not exist yet
-	If   Version     // it must exist and be the same as this one, unless zero
-	Mode fs.FileMode // permission bits of a new file, before the umask; an old one keeps its own
+	New  bool        // the file must not exist
+	If   Version     // if not zero, the file must exist and have this version
+	Mode fs.FileMode // permission bits of a new file, before the umask; an existing file keeps its own
 }
 
-// perm returns the permission bits that a new file is made with.
+// perm returns the permission bits for a new file.
 func (h How) perm() fs.FileMode {
 	if h.Mode == 0 {
 		return 0o666
@@ -117,30 +117,31 @@ func (h How) perm() fs.FileMode {
 	return h.Mode.Perm()
 }
 
-// Traits are the lasting properties of a backend.
+// Traits are the properties of a backend that never change.
 type Traits struct {
-	// FoldsCase is true where "A" and "a" name one file.
+	// FoldsCase is true if "A" and "a" name the same file.
 	FoldsCase bool
-	// Host is the directory on the host, "" where there is none.
+	// Host is the directory on the host, "" if there is none.
 	Host Host
-	// Through, where set, is where commands find the directory: it is shown through a
-	// layer that keeps what is changed, and Host is the directory below.
+	// Through is set if the directory is shown through an overlay, which keeps all
+	// changes. Then commands find the overlay at Through, and Host is the directory below
+	// it.
 	Through Host
 }
 
-// A Place is a directory of the host: the name that it has now, and the numbers by which
-// the kernel knows it.
+// A Place is a directory of the host: its current name, and the numbers by which the
+// kernel identifies it.
 type Place struct {
 	Host          Host
-	Device, Inode uint64 // 0 where the directory is missing
+	Device, Inode uint64 // 0 if the directory is missing
 }
 
-// A Placed backend knows where the directory is that it holds open. Somebody may have
-// renamed it since, or put another one in its place. The backends of [Dir] and of a
+// A Placed backend can say where the directory is that it holds open. Somebody may have
+// renamed the directory, or put another one in its place. The backends of [Dir] and of a
 // Mount with a Source are Placed on Linux.
 type Placed interface {
-	// Place returns where the directory is now. It is an error where no name leads to it
-	// any more.
+	// Place returns the current place of the directory. It returns an error if no name
+	// leads to the directory any more.
 	Place() (Place, error)
 }
 
@@ -153,7 +154,7 @@ type Info struct {
 // Path returns the canonical virtual name.
 func (i Info) Path() string { return i.path }
 
-// Name returns the last part of the name; "." for the top directory, as io/fs has it.
+// Name returns the last part of the name. For the top directory it is ".", as in io/fs.
 func (i Info) Name() string {
 	if i.path == "/" || i.path == "" {
 		return "."
@@ -170,15 +171,15 @@ func (i Info) Mode() fs.FileMode { return i.attr.Mode }
 // ModTime returns the time of the last change of the content.
 func (i Info) ModTime() time.Time { return i.attr.ModTime }
 
-// IsDir reports whether it is a directory.
+// IsDir reports whether the file is a directory.
 func (i Info) IsDir() bool { return i.attr.Mode.IsDir() }
 
-// Sys returns nil: what the host knows stays there.
+// Sys returns nil, so that it cannot reveal details of the host.
 func (i Info) Sys() any { return nil }
 
-// Links returns how many names the file has on the host; more than one means
-// that it may also have a name outside the sandbox. 0 means that nobody knows.
+// Links returns the number of hard links that the file has on the host, 0 if unknown. If
+// it is more than one, the file may also have a name outside the sandbox.
 func (i Info) Links() uint64 { return i.attr.Links }
 
-// Version returns the version of the file, without a look at its content.
+// Version returns the version of the file, without reading its content.
 func (i Info) Version() Version { return i.attr.version() }

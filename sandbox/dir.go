@@ -6,8 +6,8 @@ import (
 	"path/filepath"
 )
 
-// anchor returns the existing directory that a mount starts from, and where the
-// mount stands below it.
+// findSource returns the existing directory on the host that a mount starts from, and the
+// path of the mount below it.
 func findSource(base, source Host) (dir, prefix string, err error) {
 	if base == "" {
 		dir, err = resolveSource(source)
@@ -20,7 +20,8 @@ func findSource(base, source Host) (dir, prefix string, err error) {
 	return dir, filepath.ToSlash(filepath.Clean(string(source))), err
 }
 
-// sourceError says of a source what sets it apart from other directories.
+// sourceError explains ErrLink for the source of a mount. It returns other errors
+// unchanged.
 func sourceError(err error) error {
 	if err == ErrLink {
 		return &Error{Code: ErrOutside, Hint: "the path of the source has a symlink; name the directory that the symlink points to"}
@@ -28,8 +29,8 @@ func sourceError(err error) error {
 	return err
 }
 
-// realSource returns the absolute path of a source without links, and refuses
-// directories whose files are not files.
+// resolveSource returns the absolute path of a source without symlinks. It refuses
+// directories of the kernel.
 func resolveSource(dir Host) (string, error) {
 	if dir == "" {
 		return "", &Error{Code: ErrInvalid, Hint: "a mount needs a source directory or a backend"}
@@ -50,11 +51,11 @@ func resolveSource(dir Host) (string, error) {
 	return real, nil
 }
 
-// kernelNames are directories of the host that hold no files.
+// kernelNames are directories of the host whose files are interfaces of the kernel.
 var kernelNames = []string{"/proc", "/sys", "/dev"}
 
-// mountError makes the error of a source that cannot be mounted. It names the
-// target, never the host's path.
+// mountError returns the error for a source that cannot be mounted. It names the target,
+// never the path on the host.
 func mountError(target string, err error) *Error {
 	code, hint := classify(err)
 	var known *Error
@@ -69,5 +70,5 @@ func mountError(target string, err error) *Error {
 	return &Error{Op: "mount", Path: target, Code: code, Hint: hint}
 }
 
-// errLocked ends the wait for a directory that somebody keeps locked.
+// errLocked is the error if another process holds the lock of a directory for too long.
 var errLocked = &Error{Code: ErrConflict, Hint: "another process has locked the directory; try again"}

@@ -18,8 +18,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// openDir opens a directory of the host as a backend: by openat2, and by os.Root
-// on kernels, and under seccomp filters, that do not have it.
+// openDir opens a directory of the host as a backend. It uses openat2, or os.Root if the
+// kernel or a seccomp filter refuses openat2.
 func openDir(base, source Host) (Backend, error) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, ".", &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: linkFree})
 	if err != nil {
@@ -29,12 +29,12 @@ func openDir(base, source Host) (Backend, error) {
 	return openTree(base, source)
 }
 
-// tree is a directory of the host, reached by openat2: one system call resolves a
-// whole name below the directory and refuses every link, in whatever part.
+// tree is a directory of the host that uses openat2. One system call resolves a whole
+// name below the directory, and refuses a symlink in any part of it.
 type tree struct {
-	top    *os.File // the directory, or the one that prefix starts from
+	top    *os.File // the mount's directory, or the one above it that prefix starts from
 	fd     int
-	prefix string // "." or where the mount stands below top
+	prefix string // path of the mount below top, or "."
 	traits Traits
 }
 
@@ -59,7 +59,7 @@ func openTree(base, source Host) (*tree, error) {
 	return d, nil
 }
 
-// openAt returns a backend for a directory that is open.
+// openAt returns a backend for an open directory.
 func openAt(dir *os.File, t Traits) (Backend, error) {
 	d := &tree{top: dir, fd: int(dir.Fd()), prefix: ".", traits: t}
 	fd, err := d.openat2(".", unix.O_PATH|unix.O_DIRECTORY)
@@ -85,7 +85,7 @@ func (d *tree) Place() (Place, error) {
 	return placeOf(fd, d.traits.Host)
 }
 
-// placeOf returns the place of an open directory that was at a name.
+// placeOf returns the place of an open directory. was is its earlier name.
 func placeOf(fd int, was Host) (Place, error) {
 	var own unix.Stat_t
 	if err := unix.Fstat(fd, &own); err != nil {
@@ -110,8 +110,8 @@ func placeOf(fd int, was Host) (Place, error) {
 // Format hides the directory from package fmt.
 func (d *tree) Format(w fmt.State, verb rune) { d.traits.Host.Format(w, verb) }
 
-// openat2 opens name without following a link. Somebody who renames directories on
-// the way can make the kernel ask for another try.
+// openat2 opens name without following a symlink. It tries again if the kernel asks for
+// it, which happens if somebody renames a directory in the path.
 func (d *tree) openat2(name string, flags uint64) (int, error) {
 	how := unix.OpenHow{Flags: flags | unix.O_CLOEXEC, Resolve: linkFree}
 	if d.prefix != "." {
@@ -133,7 +133,7 @@ func (d *tree) openat2(name string, flags uint64) (int, error) {
 	return -1, unix.EAGAIN
 }
 
-// parent opens the directory of name and returns the last part.
+// parent opens the directory of name. It returns the directory and the last part of name.
 func (d *tree) parent(name string, flags uint64) (int, string, error) {
 	if name == "." {
 		return -1, "", ErrInvalid
@@ -147,10 +147,10 @@ func (d *tree) parent(name string, flags uint64) (int, string, error) {
 }
 
 func (d *tree) Open(name string) (File, error) {
-	// Non-blocking, so that a pipe without a writer comes back at once. Terminals
-	// are not to become ours.
+	// O_NONBLOCK makes the open of a pipe without a writer return at once. O_NOCTTY keeps
+	// a terminal from becoming the controlling terminal.
 	fd, err := d.openat2(name, unix.O_RDONLY|unix.O_NONBLOCK|unix.O_NOCTTY)
-	if err == unix.EACCES { // a device on a mount that has none
+	if err == unix.EACCES { // a device on a file system that is mounted nodev
 		if a, known := d.Lstat(name); known == nil && a.Mode.Type()&(fs.ModeDevice|fs.ModeNamedPipe|fs.ModeSocket) != 0 {
 			err = unix.ENXIO
 		}
@@ -194,8 +194,8 @@ func (d *tree) Lstat(name string) (Attr, error) {
 }
 
 func (d *tree) Write(name string, content io.Reader, how How) (Attr, error) {
-	// The directory is opened for reading because only such a descriptor can be
-	// locked; where it may not be read, it is written to without a lock.
+	// Only a descriptor that is open for reading can be locked. If the directory cannot
+	// be read, it is not locked.
 	dir, base, err := d.parent(name, unix.O_RDONLY)
 	if err == unix.EACCES {
 		dir, base, err = d.parent(name, unix.O_PATH)
@@ -228,7 +228,8 @@ func (d *tree) Write(name string, content io.Reader, how How) (Attr, error) {
 	return fstat(fd)
 }
 
-// replaced returns the file that a write replaces, if there is one and it may.
+// statReplaced returns the file that a write would replace, nil if there is none. It
+// returns an error if the write may not replace it.
 func statReplaced(dir int, base string, how How) (*unix.Stat_t, error) {
 	var old unix.Stat_t
 	switch err := unix.Fstatat(dir, base, &old, unix.AT_SYMLINK_NOFOLLOW); {
@@ -242,8 +243,7 @@ func statReplaced(dir int, base string, how How) (*unix.Stat_t, error) {
 	return &old, attrOf(&old).checkReplace(how)
 }
 
-// createTemp makes a file that nobody else has, with a name that nobody can
-// foresee.
+// createTemp creates a new file with a random name.
 func createTemp(dir int, perm uint32) (fd int, name string, err error) {
 	for range 100 {
 		name = tempPrefix + strconv.FormatUint(rand.Uint64(), 36)
@@ -255,8 +255,8 @@ func createTemp(dir int, perm uint32) (fd int, name string, err error) {
 	return fd, name, err
 }
 
-// fill writes the content and gives the file the bits and the owner of the one
-// it replaces. The umask has a say in the bits of new files only.
+// fillTemp writes the content, and gives the file the permission bits and the owner of
+// the file it replaces. The umask affects only the bits of a new file.
 func fillTemp(fd int, content io.Reader, old *unix.Stat_t) error {
 	if _, err := io.Copy(fdWriter(fd), content); err != nil {
 		return err
@@ -269,7 +269,8 @@ func fillTemp(fd int, content io.Reader, old *unix.Stat_t) error {
 		return err
 	}
 	if st.Uid != old.Uid || st.Gid != old.Gid {
-		// Only root can give a file away. Where we cannot, it is ours from now on.
+		// Only root can give a file away. If this fails, the file belongs to the current
+		// user.
 		unix.Fchown(fd, int(old.Uid), int(old.Gid))
 	}
 	if perm := old.Mode & 0o777; st.Mode&0o7777 != perm {
@@ -278,8 +279,9 @@ func fillTemp(fd int, content io.Reader, old *unix.Stat_t) error {
 	return nil
 }
 
-// exchange gives the finished file its name. Between the last look at the old
-// file and the rename nobody else of ours may write: the directory is locked.
+// renameTemp gives the finished file its name. If it may replace a file, it locks the
+// directory first, so that no other process that uses this package writes between the last
+// check of the old file and the rename.
 func renameTemp(dir int, temp, base string, how How) error {
 	if how.New {
 		err := unix.Renameat2(dir, temp, dir, base, unix.RENAME_NOREPLACE)
@@ -326,9 +328,9 @@ func openIn(dir int, base string) (io.ReadCloser, error) {
 	}{io.NewSectionReader(f, 0, math.MaxInt64), f}, nil
 }
 
-// lock takes the lock of a directory, until its descriptor is closed. Somebody who
-// never lets go of it makes the write fail, not hang. A file system without
-// such locks does without.
+// lock locks a directory until its descriptor is closed. If another process never releases
+// the lock, lock returns an error after some time. If the file system has no such locks, it
+// returns nil.
 func lock(dir int) error {
 	for wait := 20 * time.Microsecond; wait < time.Second/2; wait += wait / 8 {
 		err := unix.Flock(dir, unix.LOCK_EX|unix.LOCK_NB)
@@ -352,7 +354,7 @@ func (d *tree) Mkdir(name string) error {
 	return unix.Mkdirat(dir, base, 0o777)
 }
 
-// makePrefix makes the mount's own directory, part by part, following no link.
+// makePrefix makes the mount's own directory, part by part, without following a symlink.
 func (d *tree) makePrefix() error {
 	if d.prefix == "." {
 		return unix.EEXIST
@@ -377,14 +379,14 @@ func (d *tree) Rename(from, to string) error {
 	}
 	defer unix.Close(toDir)
 	err = renameNew(fromDir, fromBase, toDir, toBase)
-	if err == unix.EXDEV { // a directory that is shown through a layer
+	if err == unix.EXDEV { // a directory that is shown through an overlay
 		return d.renameParts(from, to)
 	}
 	return err
 }
 
-// renameParts moves a directory that cannot be moved as a whole. Where it fails a part
-// has moved.
+// renameParts moves a directory that the kernel cannot move as a whole. If it fails, a part
+// of the directory has moved.
 func (d *tree) renameParts(from, to string) error {
 	f, err := d.Open(from)
 	if err != nil {
@@ -410,13 +412,13 @@ func (d *tree) renameParts(from, to string) error {
 	return d.Remove(from)
 }
 
-// renameNew moves to a name that must not exist.
+// renameNew renames a file to a name that must not exist.
 func renameNew(fromDir int, fromBase string, toDir int, toBase string) error {
 	err := unix.Renameat2(fromDir, fromBase, toDir, toBase, unix.RENAME_NOREPLACE)
 	if err != unix.EINVAL && err != unix.ENOSYS {
 		return err
 	}
-	// The file system cannot refuse to replace: look first.
+	// The file system has no rename that refuses to replace, so check first.
 	var there unix.Stat_t
 	if err := unix.Fstatat(toDir, toBase, &there, unix.AT_SYMLINK_NOFOLLOW); err != unix.ENOENT {
 		if err == nil {
@@ -442,13 +444,13 @@ func (d *tree) Remove(name string) error {
 	return err
 }
 
-// treeFile is an open descriptor, without what os.File adds for files that can
-// block.
+// treeFile is an open file descriptor, without the support for blocking files that
+// os.File has.
 type treeFile struct {
 	fd     int
 	attr   Attr
 	closed atomic.Bool
-	users  atomic.Int32 // calls that use fd, and one for as long as it is not closed
+	users  atomic.Int32 // number of calls that use fd, plus one until Close
 }
 
 func newTreeFile(fd int, attr Attr) *treeFile {
@@ -459,8 +461,8 @@ func newTreeFile(fd int, attr Attr) *treeFile {
 
 func (f *treeFile) Attr() Attr { return f.attr }
 
-// Close closes the file once the last call that uses it is done. A number that
-// was closed may be another file's: it is never used again.
+// Close closes the file after the last call that uses it. The descriptor is not used
+// after that, because the kernel may give its number to another file.
 func (f *treeFile) Close() error {
 	if f.closed.Swap(true) {
 		return fs.ErrClosed
@@ -468,7 +470,7 @@ func (f *treeFile) Close() error {
 	return f.release()
 }
 
-// use reports whether the descriptor may be used, until release.
+// use reports whether the descriptor may be used. If so, the caller must call release.
 func (f *treeFile) use() bool {
 	for {
 		n := f.users.Load()
@@ -503,7 +505,7 @@ func (f *treeFile) ReadAt(p []byte, off int64) (int, error) {
 			return done, err
 		}
 		done += n
-		// A regular file gives all there is: less than asked for is the end.
+		// A short read of a regular file is the end of the file.
 		if n == 0 || done < len(p) && off+int64(done) >= f.attr.Size {
 			return done, io.EOF
 		}
@@ -535,8 +537,8 @@ func (f *treeFile) ReadDir() ([]Entry, error) {
 	}
 }
 
-// appendEntries reads the records of getdents64: inode and offset of eight
-// bytes each, two of length, one of type, the name up to a NUL.
+// appendEntries parses the records of getdents64: eight bytes of inode, eight of offset,
+// two of length, one of type, and the name up to a NUL.
 func (f *treeFile) appendEntries(list []Entry, buf []byte) ([]Entry, error) {
 	const lengthAt, typeAt, nameAt = 16, 18, 19
 	for len(buf) > nameAt {

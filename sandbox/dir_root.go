@@ -12,11 +12,11 @@ import (
 	"strings"
 )
 
-// rooted is a directory of the host, reached by os.Root: on systems other than
-// Linux, and on kernels without openat2. os.Root keeps every name inside the
-// directory but follows links there, so rooted goes part by part: it looks at a
-// part, refuses a link, opens it, and continues only if what it opened is what it
-// looked at.
+// rootDir is a directory of the host that uses os.Root, on systems other than Linux and
+// on kernels without openat2. os.Root keeps every name inside the directory but follows
+// symlinks there. So rootDir opens a name part by part. It calls Lstat for a part,
+// refuses a symlink, opens the part, and continues only if the opened file is the one
+// that Lstat described.
 type rootDir struct {
 	top    *os.Root
 	prefix string
@@ -28,7 +28,7 @@ func openRoot(base, source Host) (*rootDir, error) {
 	if err != nil {
 		return nil, err
 	}
-	// os.OpenRoot does not say so in a way that can be told apart.
+	// os.OpenRoot has no error that identifies this case.
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
 		return nil, ErrNotDir
 	}
@@ -54,8 +54,8 @@ func (d *rootDir) Traits() Traits { return d.traits }
 // Format hides the directory from package fmt.
 func (d *rootDir) Format(w fmt.State, verb rune) { d.traits.Host.Format(w, verb) }
 
-// in opens the directory of name, calls act with it and the last part, and closes
-// the directory. The mount's own directory is "." in itself.
+// in opens the directory of name, calls act with it and the last part, and closes the
+// directory. The last part of the mount's own directory is ".".
 func (d *rootDir) in(name string, act func(dir *os.Root, base string) error) error {
 	dir, base := path.Split(path.Join(d.prefix, name))
 	at := d.top
@@ -78,7 +78,7 @@ func (d *rootDir) in(name string, act func(dir *os.Root, base string) error) err
 	return act(at, base)
 }
 
-// step opens a directory inside another, and no link.
+// step opens a directory inside another. It refuses a symlink.
 func step(at *os.Root, part string) (*os.Root, error) {
 	seen, err := at.Lstat(part)
 	switch {
@@ -95,7 +95,7 @@ func step(at *os.Root, part string) (*os.Root, error) {
 	}
 	opened, err := next.Stat(".")
 	if err == nil && !os.SameFile(seen, opened) {
-		err = ErrLink // swapped between the two: somebody is changing the tree
+		err = ErrLink // somebody replaced the directory in between
 	}
 	if err != nil {
 		next.Close()
@@ -112,8 +112,8 @@ func (d *rootDir) Open(name string) (file File, err error) {
 	return file, err
 }
 
-// openRooted opens a file or directory, again if it was replaced meanwhile: that
-// happens whenever somebody writes it.
+// openRootFile opens a file or directory. It tries again if the file was replaced in
+// between, which happens whenever somebody writes it.
 func openRootFile(dir *os.Root, base string) (File, error) {
 	for range maxAttempts {
 		f, err := openChecked(dir, base)
@@ -124,7 +124,8 @@ func openRootFile(dir *os.Root, base string) (File, error) {
 	return nil, ErrLink
 }
 
-// openSeen opens what it has looked at, nil if it finds something else.
+// openChecked opens a file after a check. It returns nil if the opened file is another
+// one than it checked.
 func openChecked(dir *os.Root, base string) (File, error) {
 	seen, err := dir.Lstat(base)
 	switch {
@@ -217,7 +218,7 @@ func createRootTemp(dir *os.Root, perm fs.FileMode) (f *os.File, name string, er
 	return f, name, err
 }
 
-// rootedFinish fills the file and gives it its name.
+// finishRootWrite writes the content into the temporary file and gives it its name.
 func finishRootWrite(dir *os.Root, f *os.File, temp, base string, content io.Reader, how How, old fs.FileInfo) (Attr, error) {
 	if _, err := io.Copy(f, content); err != nil {
 		return Attr{}, err
@@ -249,7 +250,7 @@ func finishRootWrite(dir *os.Root, f *os.File, temp, base string, content io.Rea
 			return Attr{}, err
 		}
 	}
-	// Windows does not rename a file that is open.
+	// Windows cannot rename an open file.
 	if err := f.Close(); err != nil {
 		return Attr{}, err
 	}
@@ -300,7 +301,7 @@ func (d *rootDir) Remove(name string) error {
 	return d.in(name, func(dir *os.Root, base string) error { return dir.Remove(base) })
 }
 
-// rootedFile is an open file of a rooted directory.
+// rootFile is an open file of a rootDir.
 type rootFile struct {
 	*os.File
 	attr Attr
@@ -311,7 +312,7 @@ func (d *rootDir) Symlink(target, name string) error {
 	return d.in(name, func(dir *os.Root, base string) error { return dir.Symlink(filepath.FromSlash(target), base) })
 }
 
-// SetAttr implements Restorer. Owners are left as they are.
+// SetAttr implements Restorer. It does not change owners.
 func (d *rootDir) SetAttr(name string, was Attr) error {
 	return d.in(name, func(dir *os.Root, base string) error {
 		now, err := dir.Lstat(base)
@@ -339,7 +340,7 @@ func (f rootFile) ReadDir() ([]Entry, error) {
 	return list, err
 }
 
-// infoAttr returns what the host's Stat says.
+// infoAttr returns the attributes in the result of a Stat.
 func infoAttr(info fs.FileInfo) Attr {
 	a := Attr{Size: info.Size(), Mode: info.Mode(), ModTime: info.ModTime(), Changed: info.ModTime().UnixNano()}
 	identify(&a, info)

@@ -1,10 +1,10 @@
-// Package sandbox shows a program the files it was given, and nothing else.
+// Package sandbox gives a program access to chosen files, and to no others.
 //
-// A [Sandbox] is an immutable value: directories of the host mounted at virtual
-// paths, and layers of limits on top. Every operation takes a virtual name,
-// resolves it in one place, and either acts inside a mount or returns an
-// [*Error] that says what is allowed. [Sandbox.Restrict] makes a lesser
-// sandbox; no call makes a greater one.
+// A [Sandbox] is an immutable value. It has mounts, which are directories of the host at
+// virtual paths, and layers of limits on top of them. Every operation takes a virtual
+// name. One resolver turns the name into a file. The operation then acts inside a mount,
+// or returns an [*Error] that says what is allowed. [Sandbox.Restrict] returns a sandbox
+// with less access. No method returns a sandbox with more.
 //
 //	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 //		{Target: "/in", Source: "./papers", Access: sandbox.ReadOnly},
@@ -13,41 +13,40 @@
 //
 // # Names
 //
-// A name is virtual and absolute: slash-separated, rooted at "/". Input is
-// liberal: "/a/b", "a/b", and "name:b" for a mount at "/name" mean the same
-// file where they can. Output is canonical: "/a/b". ".." is resolved
-// lexically, and climbing above "/" is an error. NUL, invalid UTF-8, a
-// component over 255 bytes and a name over 4,096 bytes are errors before any
-// system call. Nothing is decoded or expanded: "%2e", "~", "$HOME" and a
-// backslash are characters. A new file may not take a name that another
-// system reads as a device or a drive ("NUL.txt", "C:x").
+// A name is virtual and absolute: it is separated by slashes and starts at "/". The
+// operations also accept "a/b" for "/a/b", and "name:b" for "/name/b" if a mount is at
+// "/name". Results and errors have the canonical form "/a/b". ".." is resolved lexically,
+// and a name that climbs above "/" is an error. NUL, invalid UTF-8, a component over 255
+// bytes and a name over 4,096 bytes are errors before any system call. Nothing is decoded
+// or expanded: "%2e", "~", "$HOME" and a backslash are plain characters. A new file
+// cannot have a name that another system reads as a device or a drive ("NUL.txt", "C:x").
 //
 // # Mounts
 //
-// The mount with the longest target holds a name. What a backend holds below
-// another mount's target is hidden. Directories above a mount are shown, on disk
-// or not, so a listing of "/" leads to every mount. Where the host directories of
-// two mounts overlap, a mount that stands at its own place inside the other
-// keeps its access; elsewhere the stricter of the two holds on the shared
-// part, by whichever name it is reached.
+// The mount with the longest target holds a name. It hides the files that another backend
+// has below its target. Directories above a mount are always shown, even if they do not
+// exist on disk, so a listing of "/" leads to every mount. The host directories of two
+// mounts may overlap. A mount whose target is the same path that its directory has in the
+// other mount keeps its own access. Otherwise the lower access of the two applies to the
+// shared files, under both names.
 //
-// # Links
+// # Symlinks
 //
-// A symbolic link is followed while it stays inside its mount, and access is
-// checked on the name it leads to. A link that leaves its mount, an absolute
-// link, and a link into another mount are refused. What counts is the open
-// itself, which meets no link on its way: names are never checked first and
-// opened later. [Sandbox.Delete] and [Sandbox.Move] act on a link itself, and
-// walks never follow one to a directory.
+// The resolver follows a symlink while it stays inside its mount, and checks access on
+// the name that the symlink leads to. It refuses a symlink that leaves its mount, an
+// absolute symlink, and a symlink into another mount. A name is never checked first and
+// opened later: the step that opens the file refuses symlinks itself.
+// [Sandbox.Delete] and [Sandbox.Move] act on a symlink itself. Walks never follow a
+// symlink to a directory.
 //
-// # What it does not do
+// # Limits of the guarantees
 //
-// A hard link is a file like any other when it is read; a write replaces the
-// name and leaves the other name's content alone. Writes are atomic against
-// readers and a killed process; against a power cut they are as safe as the
-// host's file system makes a rename. Extended attributes and access lists are
-// not carried over when a file is replaced. On Windows and in the browser, a move
-// between two directories of one mount may be led astray inside that mount by a
-// process that swaps directories for links at that moment, and between the check
-// of a version and the write another process may write.
+// Reading a hard link reads the file. A write replaces the name, so the content under the
+// file's other names stays the same. A write is atomic for readers and if the process is
+// killed. After a power cut it is as safe as a rename on the host's file system. Extended
+// attributes and access control lists are lost when a file is replaced. On Windows and in
+// the browser there are two races. If another process replaces directories by symlinks
+// during a move between two directories of one mount, the move may reach another
+// directory inside that mount. Another process may also write between the check of a
+// version and the write.
 package sandbox

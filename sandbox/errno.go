@@ -5,8 +5,8 @@ import (
 	"syscall"
 )
 
-// classifyErrno finds the code for an error of the system, and says of the
-// rarer ones what they mean.
+// classifyErrno returns the code for an error of the system, with a hint for rare ones.
+// It returns "" for other errors.
 func classifyErrno(err error) (Code, string) {
 	var errno syscall.Errno
 	if !errors.As(err, &errno) {

@@ -8,10 +8,10 @@ import (
 	"unicode/utf8"
 )
 
-// A Code is the class of an error: stable, lower case, fit for machines. It is
-// an error itself, so that errors.Is(err, sandbox.ErrReadOnly) asks for it. The
-// fitting codes also answer to fs.ErrNotExist, fs.ErrExist, fs.ErrPermission
-// and fs.ErrInvalid.
+// A Code is the class of an error. It never changes, is in lower case, and programs can
+// rely on it. A Code is an error itself, so errors.Is(err, sandbox.ErrReadOnly) works.
+// Codes also match fs.ErrNotExist, fs.ErrExist, fs.ErrPermission and fs.ErrInvalid where
+// they fit.
 type Code string
 
 // The codes of this package. Other packages add their own.
@@ -34,7 +34,7 @@ const (
 	ErrInternal      Code = "internal"       // the host failed
 )
 
-// Error returns the code.
+// Error returns the code as a string.
 func (c Code) Error() string { return string(c) }
 
 // Is matches the errors of io/fs.
@@ -52,17 +52,17 @@ func (c Code) Is(target error) bool {
 	return false
 }
 
-// An Error is the one type of error that the operations of a Sandbox return.
-// It reads "op /path: code; hint", names virtual paths only, and its hint says
-// what is allowed.
+// An Error is the error that the operations of a Sandbox return. It reads "op /path:
+// code; hint" and contains only virtual paths. The hint says what is allowed.
 type Error struct {
-	Op   string // what was tried: read, write, list, …
-	Path string // the virtual name, as canonical as it could be made
+	Op   string // the operation: read, write, list, …
+	Path string // the virtual name, in canonical form if it has one
 	Code Code
-	Hint string // what is allowed, what to do next
+	Hint string // what is allowed, or what to do next
 }
 
-// Error returns one short line, whatever the name in it.
+// Error returns the error as one short line. It quotes and shortens the name as [Shown]
+// does.
 func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Op)
@@ -82,8 +82,8 @@ func (e *Error) Error() string {
 // Unwrap returns the code, for errors.Is.
 func (e *Error) Unwrap() error { return e.Code }
 
-// CodeOf returns the code of err: "" for nil, ErrInternal for an error that
-// carries none.
+// CodeOf returns the code of err: "" for nil, and ErrInternal for an error without a
+// code.
 func CodeOf(err error) Code {
 	if err == nil {
 		return ""
@@ -95,12 +95,12 @@ func CodeOf(err error) Code {
 	return ErrInternal
 }
 
-// Shown returns name as it may be printed on one line: as it is where every
-// character is plain, quoted where one is not (control, bidirectional and
-// invisible characters become escapes), the middle left out where it is long.
+// Shown returns name in a form that is safe to print on one line. It quotes a name that
+// has characters that are not [Plain] and writes them as escapes, and it cuts the middle
+// of a long name.
 func Shown(name string) string { return printable(name, 84) }
 
-// brief is Shown for a name inside a hint.
+// brief is Shown with a smaller length, for a name inside a hint.
 func brief(name string) string { return printable(name, 36) }
 
 func printable(name string, most int) string {
@@ -113,8 +113,8 @@ func printable(name string, most int) string {
 	return name
 }
 
-// Plain reports whether an eye sees a character for what it is: not control,
-// bidirectional or zero-width characters, tags, fillers and selectors.
+// Plain reports whether a reader can see which character r is. It is false for control,
+// bidirectional and zero-width characters, tags, fillers and variation selectors.
 func Plain(r rune) bool {
 	switch {
 	case r >= 0x180b && r <= 0x180f, r >= 0xfe00 && r <= 0xfe0f, r >= 0xe0100 && r <= 0xe01ef, // variation selectors
@@ -124,7 +124,7 @@ func Plain(r rune) bool {
 	return strconv.IsPrint(r)
 }
 
-// shorten leaves out the middle of a text of more than most bytes.
+// shorten cuts the middle of a text that has more than most bytes.
 func shorten(text string, most int) string {
 	if len(text) <= most {
 		return text
@@ -139,8 +139,8 @@ func shorten(text string, most int) string {
 	return text[:head] + "…" + text[tail:]
 }
 
-// classify turns what a backend returned into a code and a word on the cause.
-// Errors of the host reach nobody as they are: their texts carry host paths.
+// classify returns the code for an error of a backend, and a hint on the cause. It drops
+// the text of an error of the host, because that may contain host paths.
 func classify(err error) (Code, string) {
 	var c Code
 	if errors.As(err, &c) {

@@ -2,21 +2,21 @@ package sandbox
 
 import "slices"
 
-// A firsts keeps the first things in their order, whatever the order in which
-// they come: what a walk returns is then the same each time, and where there is
-// more, that lies behind it.
+// A firstN keeps the first values in order, at most a given number, whatever the order in
+// which they are added. So a walk returns the same result each time, and everything that
+// it omits comes after the result.
 type firstN[T any] struct {
 	most  int
 	order func(a, b T) int
 	list  []T
-	more  bool // something was left out
-	last  T    // then, the one behind which nothing is kept
+	more  bool // some values were dropped
+	last  T    // if more: the last value that is kept
 }
 
-// wants reports whether v would be kept, or enough come before it.
+// accepts reports whether add would keep v.
 func (f *firstN[T]) accepts(v T) bool { return !f.more || f.order(v, f.last) <= 0 }
 
-// add keeps v if it is wanted, and reports whether it was.
+// add keeps v if it is among the first values so far, and reports whether it did.
 func (f *firstN[T]) add(v T) bool {
 	if !f.accepts(v) {
 		return false
@@ -28,7 +28,7 @@ func (f *firstN[T]) add(v T) bool {
 	return true
 }
 
-// trim puts what is kept in order, and leaves out what is too much.
+// trim sorts the kept values and drops those over the limit.
 func (f *firstN[T]) trim() {
 	slices.SortFunc(f.list, f.order)
 	if len(f.list) > f.most {
@@ -37,7 +37,7 @@ func (f *firstN[T]) trim() {
 	}
 }
 
-// joined returns the first of what several have kept, and whether there is more.
+// mergeFirst returns the first values of several lists, and whether values were dropped.
 func mergeFirst[T any](all []firstN[T]) (list []T, more bool) {
 	sum := firstN[T]{most: all[0].most, order: all[0].order}
 	for _, one := range all {

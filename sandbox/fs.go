@@ -7,9 +7,9 @@ import (
 	"strings"
 )
 
-// Open implements [fs.FS]. Its names are those of io/fs, "." and "a/b", not the
-// liberal ones of the other operations. Files are also [io.ReaderAt] and
-// [io.Seeker].
+// Open implements [fs.FS]. Its names are those of io/fs, such as "." and "a/b". It does
+// not accept the other forms that the operations accept. Files also implement
+// [io.ReaderAt] and [io.Seeker].
 func (s *Sandbox) Open(name string) (fs.File, error) {
 	var file fs.File
 	err := s.doFS(request{op: "open", access: ReadOnly, dirs: true}, name, func(asked string, p location) error {
@@ -50,7 +50,7 @@ func (s *Sandbox) ReadFile(name string) ([]byte, error) {
 	return data, err
 }
 
-// Lstat implements [fs.ReadLinkFS]: it describes a link, not what it leads to.
+// Lstat implements [fs.ReadLinkFS]: it describes a symlink itself.
 func (s *Sandbox) Lstat(name string) (fs.FileInfo, error) {
 	var info Info
 	req := request{op: "lstat", access: ReadOnly, dirs: true, noFollow: true}
@@ -65,8 +65,8 @@ func (s *Sandbox) Lstat(name string) (fs.FileInfo, error) {
 	return info, nil
 }
 
-// ReadLink implements [fs.ReadLinkFS]. Of a link that leaves its mount it tells
-// nothing: where it leads is the host's affair.
+// ReadLink implements [fs.ReadLinkFS]. For a symlink that leaves its mount it returns an
+// error, because the target is a path of the host.
 func (s *Sandbox) ReadLink(name string) (string, error) {
 	var target string
 	req := request{op: "readlink", access: ReadOnly, noFollow: true}
@@ -91,8 +91,8 @@ func (s *Sandbox) ReadLink(name string) (string, error) {
 	return target, nil
 }
 
-// strict is do for the names of io/fs, with the errors of io/fs. What act makes
-// bears the name that was asked for, as io/fs wants it.
+// doFS is do for the names and errors of io/fs. It passes act the name that the caller
+// asked for, since io/fs expects results under that name.
 func (s *Sandbox) doFS(req request, name string, act func(asked string, p location) error) error {
 	err := error(s.invalid(req, name, "a name of io/fs is relative, such as a/b, without . and .."))
 	if fs.ValidPath(name) {
@@ -108,7 +108,8 @@ func (s *Sandbox) doFS(req request, name string, act func(asked string, p locati
 	return nil
 }
 
-// openFile is a regular file, as long as it was when it was opened.
+// fsFile is an open regular file. It keeps the length that the file had when it was
+// opened.
 type fsFile struct {
 	*io.SectionReader
 	file File
@@ -118,7 +119,7 @@ type fsFile struct {
 func (f *fsFile) Stat() (fs.FileInfo, error) { return f.info, nil }
 func (f *fsFile) Close() error               { return f.file.Close() }
 
-// openFolder is a directory with the entries that it had when it was opened.
+// fsDir is an open directory, with the entries that it had when it was opened.
 type fsDir struct {
 	sandbox *Sandbox
 	info    Info
@@ -133,7 +134,7 @@ func (d *fsDir) Read([]byte) (int, error) {
 	return 0, &fs.PathError{Op: e.Op, Path: d.info.Name(), Err: e}
 }
 
-// ReadDir returns the next n entries, all of them for n <= 0.
+// ReadDir returns the next n entries, or all if n <= 0.
 func (d *fsDir) ReadDir(n int) ([]fs.DirEntry, error) {
 	if n <= 0 {
 		n = len(d.rest)
@@ -149,7 +150,7 @@ func (d *fsDir) ReadDir(n int) ([]fs.DirEntry, error) {
 	return list, nil
 }
 
-// dirEntry is an Entry that can be asked for more.
+// dirEntry is an Entry that implements fs.DirEntry.
 type dirEntry struct {
 	entry   Entry
 	sandbox *Sandbox
@@ -160,7 +161,7 @@ func (e dirEntry) Name() string      { return e.entry.Name }
 func (e dirEntry) IsDir() bool       { return e.entry.IsDir() }
 func (e dirEntry) Type() fs.FileMode { return e.entry.Type }
 
-// Info describes the entry itself; a link is not followed.
+// Info describes the entry itself. It does not follow a symlink.
 func (e dirEntry) Info() (fs.FileInfo, error) {
 	return e.sandbox.Lstat(e.path[1:])
 }

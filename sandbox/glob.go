@@ -6,20 +6,21 @@ import (
 	"github.com/bmatcuk/doublestar/v4"
 )
 
-// A glob is a pattern for names. The common ones, a part with one star at most,
-// are matched by their two ends.
+// A glob is a pattern for names. Most patterns are one part with at most one star. For
+// these, match compares only the text before and after the star.
 type glob struct {
 	pattern    string
-	base       bool // about the last part of a name only
+	base       bool // applies to the last part of a name only
 	simple     bool
 	star       bool
 	head, tail string
 }
 
-// maxWays bounds the alternatives that a match may have to try: they multiply.
+// maxAlternatives limits the alternatives of a pattern, which multiply.
 const maxAlternatives = 1000
 
-// ways counts the alternatives of a pattern, up to a little over maxWays.
+// countAlternatives counts the alternatives of a pattern. It stops soon after
+// maxAlternatives.
 func countAlternatives(pattern string) int {
 	product, open := 1, []int{}
 	for i := 0; i < len(pattern) && product <= maxAlternatives; i++ {
@@ -54,8 +55,8 @@ func newGlob(op, name, pattern string) (glob, error) {
 	return g, nil
 }
 
-// match reports whether the file base in dir matches, as seen from top. A
-// pattern that begins with a slash is seen from "/".
+// match reports whether the file base in dir matches. The pattern is relative to top, or
+// to "/" if it begins with a slash.
 func (g glob) match(top, dir, base string) bool {
 	switch {
 	case g.simple && !g.star:

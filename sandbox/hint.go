@@ -7,7 +7,7 @@ import (
 	"strings"
 )
 
-// hint says what is allowed where an operation met code at name.
+// hint returns the hint for an operation that failed with code at name.
 func (s *Sandbox) hint(req request, name string, code Code) string {
 	switch code {
 	case ErrNotFound:
@@ -17,7 +17,7 @@ func (s *Sandbox) hint(req request, name string, code Code) string {
 		if strings.Contains(name, `"`) {
 			return "write a name that was printed in quotes without them, and replace its escapes by the characters"
 		}
-		// Where nothing can be made, names that are there are no help.
+		// If nothing can be written here, similar names do not help.
 		if req.access < ReadWrite || s.lookup(name).mount != nil {
 			if near := s.nearest(name); near != "" {
 				return near
@@ -44,8 +44,8 @@ func (s *Sandbox) hint(req request, name string, code Code) string {
 	return ""
 }
 
-// nearest looks for names like the one that was not found, in the nearest
-// directory above it that is there. It returns "" where that directory is not shown.
+// nearest returns a hint with names similar to one that was not found. It looks in the
+// nearest directory above it that exists, and returns "" if that directory is hidden.
 func (s *Sandbox) nearest(name string) string {
 	const most = 2000
 	if name == "/" || !s.isVisible(parent(name)) {
@@ -79,8 +79,8 @@ func (s *Sandbox) nearest(name string) string {
 	return "there is " + joinNames(near)
 }
 
-// Nearest returns the words most like the given one, the likeliest first: none
-// where none is near, three at most. It is what the hints of errors offer.
+// Nearest returns the words most similar to the given one, the most similar first. It
+// returns at most three, and none if no word is similar. Hints of errors use it.
 func Nearest(word string, among []string) []string {
 	const most = 3
 	type candidate struct {
@@ -103,7 +103,7 @@ func Nearest(word string, among []string) []string {
 	return words
 }
 
-// shared counts the bytes with which both words begin.
+// commonPrefix returns how many bytes at the start of both words are equal.
 func commonPrefix(a, b string) int {
 	n := 0
 	for n < len(a) && n < len(b) && a[n] == b[n] {
@@ -112,8 +112,8 @@ func commonPrefix(a, b string) int {
 	return n
 }
 
-// distance counts the edits from a to b: a byte more, less or another, or two that have
-// changed places. Long words are as far as can be.
+// distance counts the edits from a to b. An edit inserts, deletes or replaces a byte, or
+// swaps two neighbours. For long words it returns the sum of both lengths.
 func distance(a, b string) int {
 	const long = 64
 	if len(a) > long || len(b) > long {

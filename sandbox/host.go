@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// Host is a path on the host. It has its own type so that it cannot slip into
-// an error, a result or a log: printed or marshalled it hides itself. Where a
-// host path is truly wanted, on the user's side, convert it: string(h).
+// Host is a path on the host. It is a type of its own so that it cannot get into an
+// error, a result or a log by accident: printing or marshalling it hides the path. To get
+// the path, for the user, convert it: string(h).
 type Host string
 
 const hiddenHost = "(host path)"

@@ -6,7 +6,7 @@ import (
 	"syscall"
 )
 
-// identify adds what the host's own record of a file says.
+// identify adds ID, link count and change time from the system's own record.
 func identify(a *Attr, info fs.FileInfo) {
 	if st, ok := info.Sys().(*syscall.Stat_t); ok {
 		a.ID, a.Links, a.Changed = st.Ino, uint64(st.Nlink), st.Ctim.Nano()
