@@ -47,8 +47,8 @@ func TestHostile(t *testing.T) {
 		{"more zones than a sandbox has", "sandbox:\n  zones:\n" + many("    z%d: {path: z}\n", 101), "p.yaml:3:5: sandbox.zones: 101 directories; a sandbox has at most 100"},
 		{"more paths than a sandbox has", "sandbox:\n  paths:\n" + many("    z%d: {root: z}\n", 101), "p.yaml:3:5: sandbox.paths: 101 directories; a sandbox has at most 100"},
 		{"more mounts than a sandbox has", "sandbox:\n  root: .\n  mounts:\n" + many("    - {source: in, target: /t%d}\n", 100), "p.yaml:4:5: sandbox.mounts: 101 directories; a sandbox has at most 100"},
-		{"unknown keys cut short", many("k%d: 1\n", 1000), "too many problems; mend those above first"},
-		{"control characters without end", "workerPaths: [" + many("\"\\0%d\", ", 1000) + "]", "too many problems; mend those above first"},
+		{"unknown keys cut short", many("k%d: 1\n", 1000), "too many problems; fix those above first"},
+		{"control characters without end", "workerPaths: [" + many("\"\\0%d\", ", 1000) + "]", "too many problems; fix those above first"},
 		{"escapes", "sandbox: {zones: {\"a\\e[2J\": {path: x}}}", `a control character in "a\x1b[2J"`},
 		{"a key that is a list", "? [a]\n: b", "a key is one word"},
 	} {

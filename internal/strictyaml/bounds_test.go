@@ -7,7 +7,8 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-// The problems of one check are cut short, and the last says so, also in order.
+// TestCheckCutShort checks that a check stops at the limit of problems, and that the last
+// problem says so, also after sorting.
 func TestCheckCutShort(t *testing.T) {
 	var text strings.Builder
 	for i := range 80_000 {
@@ -26,6 +27,7 @@ func TestCheckCutShort(t *testing.T) {
 	}
 }
 
+// TestBounded checks the limit for entries of lists and maps.
 func TestBounded(t *testing.T) {
 	list := func(n int) strictyaml.Node {
 		return strictyaml.Node{Kind: strictyaml.List, Items: make([]strictyaml.Node, n)}

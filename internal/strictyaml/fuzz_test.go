@@ -8,8 +8,8 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-// FuzzParse: whatever the file, every value and every problem has a place in
-// it, and a value from elsewhere the place that it came from.
+// FuzzParse checks for any file that every value and every problem has a place inside it.
+// A value from another source keeps the place of that source.
 func FuzzParse(f *testing.F) {
 	for _, seed := range []string{
 		"", "a: b\n", "a:\n  - b\n  - {c: d}\n", "\ufeffa: b\r\n", "a: &b c\nd: *b\n", "<<: {a: b}\n", "a: !!str b\n", "a: 1\na: 2\n",
@@ -53,7 +53,7 @@ func mustLie(t *testing.T, text string, above int, n strictyaml.Node) {
 	}
 }
 
-// mustLieAt checks that a place is in the file, or right behind its end.
+// mustLieAt checks that a place is in the file, or directly after its end.
 func mustLieAt(t *testing.T, text string, above int, p strictyaml.Place, what string) {
 	lines := strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n")
 	line := p.Line - above

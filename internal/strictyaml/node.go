@@ -15,14 +15,14 @@ import (
 // A Place is where a value comes from: a line of a file, a flag, an environment
 // variable, or the defaults.
 type Place struct {
-	Source    string // a file's name, "--set", "GOLEM_MODEL", "default"
-	Line, Col int    // from 1; 0 where there are no lines
+	Source    string // the name of a file, "--set", "GOLEM_MODEL", "default"
+	Line, Col int    // from 1; 0 if the source has no lines
 }
 
-// Default is the place of what nobody has written.
+// Default is the place of a value that comes from the defaults.
 var Default = Place{Source: "default"}
 
-// String returns file:line, or the source alone.
+// String returns file:line, or only the source if there is no line.
 func (p Place) String() string {
 	if p.Line == 0 {
 		return visible(p.Source)
@@ -30,8 +30,8 @@ func (p Place) String() string {
 	return fmt.Sprintf("%s:%d", visible(p.Source), p.Line)
 }
 
-// visible returns the name of a source as it may be printed: files of strangers
-// may have any letter in their names. It is not shortened; editors follow it.
+// visible returns the name of a source in printable form, because file names from others
+// may contain any character. It does not shorten the name, so that editors can open it.
 func visible(source string) string {
 	if strings.ContainsFunc(source, func(r rune) bool { return !strconv.IsPrint(r) || r == utf8.RuneError }) {
 		return strconv.Quote(source)
@@ -39,10 +39,10 @@ func visible(source string) string {
 	return source
 }
 
-// Kind is the form of a node.
+// Kind is the kind of a node.
 type Kind uint8
 
-// The forms of a node.
+// The kinds of nodes.
 const (
 	Null Kind = iota
 	Scalar
@@ -58,22 +58,22 @@ func (k Kind) String() string {
 type Node struct {
 	Place Place
 	Kind  Kind
-	Text  string // of a scalar, as written
-	// Quoted is true for a scalar in quotes or of several lines: a text, whatever
-	// it looks like.
+	Text  string // the source text of a scalar
+	// Quoted is true for a scalar in quotes or a block scalar. Such a scalar is always a
+	// text.
 	Quoted bool
-	Items  []Node // of a list
+	Items  []Node // the items of a list
 	Fields []Field
 }
 
-// A Field is a key of a map, and its value.
+// A Field is a key of a map and its value.
 type Field struct {
 	Key   Node
 	Value Node
 }
 
-// At returns the value of a key, and whether it is there. Several keys lead
-// down several maps.
+// At returns the value of a key, and whether it exists. With several keys it follows
+// nested maps.
 func (n Node) At(keys ...string) (Node, bool) {
 	for _, key := range keys {
 		i := slices.IndexFunc(n.Fields, func(f Field) bool { return f.Key.Text == key })
@@ -103,8 +103,8 @@ func (n Node) Texts() []string {
 	return list
 }
 
-// Set returns the tree with value at the path of keys; maps on the way are
-// made. What stood there is replaced.
+// Set returns a copy of the tree with value at the path of keys. It replaces the old
+// value and creates missing maps.
 func (n Node) Set(keys []string, value Node) Node {
 	if len(keys) == 0 {
 		return value
@@ -122,11 +122,11 @@ func (n Node) Set(keys []string, value Node) Node {
 	return n
 }
 
-// MaxEntries is how many entries a list or map may have.
+// MaxEntries is the maximum number of entries of a list or map.
 const MaxEntries = 1000
 
-// Bounded notes every list and map that has more than MaxEntries entries, over
-// which somebody would have to wait, and reports whether there is none.
+// Bounded adds a problem for every list and map with more than MaxEntries entries,
+// because processing them could take long. It reports whether there is none.
 func (n Node) Bounded(problems *Problems) bool {
 	if count := len(n.Items) + len(n.Fields); count > MaxEntries {
 		problems.Add(n, fmt.Sprintf("%s of %d entries", n.Kind, count), fmt.Sprintf("at most %d", MaxEntries))
@@ -142,12 +142,12 @@ func (n Node) Bounded(problems *Problems) bool {
 	return ok
 }
 
-// A Problem is something wrong with a value, at its place.
+// A Problem is something wrong with a value, with its place.
 type Problem struct {
 	Place Place
 	What  string
-	Hint  string       // what is allowed, what to do
-	Code  sandbox.Code // the class; "" is sandbox.ErrInvalid
+	Hint  string       // which values are allowed, or what to do
+	Code  sandbox.Code // the error code; "" is sandbox.ErrInvalid
 }
 
 // Error returns "file:line:col: what; hint".
@@ -167,7 +167,7 @@ func (p Problem) Error() string {
 // Unwrap returns the code, for errors.Is.
 func (p Problem) Unwrap() error { return cmp.Or(p.Code, sandbox.ErrInvalid) }
 
-// Problems are all that is wrong, in the order of their places.
+// Problems are all problems of a check.
 type Problems []Problem
 
 // Error returns a line for each problem.
@@ -179,7 +179,7 @@ func (ps Problems) Error() string {
 	return strings.Join(lines, "\n")
 }
 
-// Unwrap returns the problems one by one.
+// Unwrap returns each problem as an error.
 func (ps Problems) Unwrap() []error {
 	var errs []error
 	for _, p := range ps {
@@ -188,8 +188,8 @@ func (ps Problems) Unwrap() []error {
 	return errs
 }
 
-// Err returns the problems in order, each once, or nil if there are none. That
-// there are too many comes last.
+// Err returns the problems sorted by place without duplicates, or nil if there are none.
+// The problem "too many problems" comes last.
 func (ps Problems) Err() error {
 	if len(ps) == 0 {
 		return nil
@@ -214,35 +214,35 @@ func last(p Problem) int {
 	return 0
 }
 
-// maxProblems is how many problems are told at once.
+// maxProblems is the maximum number of problems to report at once.
 const maxProblems = 100
 
 const tooMany = "too many problems"
 
-// Add notes a problem at a node.
+// Add adds a problem at a node.
 func (ps *Problems) Add(at Node, what, hint string) {
 	ps.Note(Problem{Place: at.Place, What: what, Hint: hint})
 }
 
-// Note notes problems. Those of something that is nothing but wrong are cut
-// short: the last of 100 says so, and the rest is dropped.
+// Note adds problems. At the limit it adds a last problem that says so, and drops the
+// rest.
 func (ps *Problems) Note(more ...Problem) {
 	for _, p := range more {
 		switch len(*ps) {
 		case maxProblems:
 			return
 		case maxProblems - 1:
-			p = Problem{Place: p.Place, What: tooMany, Hint: "mend those above first"}
+			p = Problem{Place: p.Place, What: tooMany, Hint: "fix those above first"}
 		}
 		*ps = append(*ps, p)
 	}
 }
 
-// Full reports whether no further problem would be told.
+// Full reports whether Note would drop further problems.
 func (ps Problems) Full() bool { return len(ps) >= maxProblems }
 
-// Value returns the node as encoding/json knows it: maps, lists, texts, numbers, true,
-// false and nothing.
+// Value returns the node as encoding/json represents it: maps, lists, strings, numbers,
+// booleans and nil.
 func (n Node) Value() any {
 	switch n.Kind {
 	case List:

@@ -19,6 +19,7 @@ func parse(t *testing.T, text string) strictyaml.Node {
 	return n
 }
 
+// TestAt checks lookups of keys in nested maps.
 func TestAt(t *testing.T) {
 	n := parse(t, "a:\n  b: {c: d}\n  e: [f, 1, 'g']\nh:\n")
 	for keys, want := range map[string]string{"": "a map", "a": "a map", "a b": "a map", "a b c": "a single value", "a e": "a list", "h": "nothing"} {
@@ -47,8 +48,8 @@ func TestAt(t *testing.T) {
 	}
 }
 
-// Set is as if the value had been written in the file, except its place; and
-// the tree it is called on stays as it was.
+// TestSet checks that Set gives the same tree as writing the value in the file, except
+// for its place. The original tree stays unchanged.
 func TestSet(t *testing.T) {
 	for _, test := range []struct{ text, keys, value, want string }{
 		{"a: b", "a", "c", "{a@1:1=c@0:0}@1:1"},
@@ -73,7 +74,7 @@ func TestSet(t *testing.T) {
 			t.Errorf("%s, %s=%s: the tree has changed to %s", test.text, test.keys, test.value, got)
 		}
 	}
-	// Two that are made from one do not share what they add.
+	// Two trees made from the same tree do not share added fields.
 	n := parse(t, "a: {b: c}")
 	one, two := n.Set([]string{"a", "d"}, read(t, "1")), n.Set([]string{"a", "d"}, read(t, "2"))
 	if x, _ := one.At("a", "d"); x.Text != "1" {
@@ -84,6 +85,7 @@ func TestSet(t *testing.T) {
 	}
 }
 
+// TestPlace checks how places are printed.
 func TestPlace(t *testing.T) {
 	for want, place := range map[string]strictyaml.Place{
 		"default":       strictyaml.Default,
@@ -104,6 +106,7 @@ func TestPlace(t *testing.T) {
 
 var long = strings.Repeat("long/", 100)
 
+// TestProblems checks the order, the text and the codes of problems.
 func TestProblems(t *testing.T) {
 	at := func(source string, line, col int) strictyaml.Node {
 		return strictyaml.Node{Place: strictyaml.Place{Source: source, Line: line, Col: col}}

@@ -6,8 +6,8 @@ import (
 	"time"
 )
 
-// Int returns a whole number that is not below zero: 1000 or 1_000. What some
-// readers of YAML take for octal (010) or for a text is none.
+// Int returns a whole number, at least zero: 1000 or 1_000. It rejects quoted numbers and
+// a leading zero, which some YAML parsers read as octal.
 func (n Node) Int() (int64, error) {
 	if n.Kind != Scalar || n.Quoted {
 		return 0, strconv.ErrSyntax
@@ -15,7 +15,7 @@ func (n Node) Int() (int64, error) {
 	return whole(n.Text)
 }
 
-// whole reads digits, with single underscores between them.
+// whole parses digits with single underscores between them.
 func whole(text string) (int64, error) {
 	last := byte('_')
 	for i := range len(text) {
@@ -34,7 +34,7 @@ func whole(text string) (int64, error) {
 	return v, nil
 }
 
-// Number returns a number that is not below zero, and below 10^15.
+// Number returns a number of at least zero and less than 10^15.
 func (n Node) Number() (float64, error) {
 	if n.Kind != Scalar || n.Quoted || strings.Trim(n.Text[:min(1, len(n.Text))], ".0123456789") != "" {
 		return 0, strconv.ErrSyntax
@@ -79,8 +79,8 @@ func (n Node) Bytes() (int64, error) {
 	return n.Int()
 }
 
-// Duration returns a time that is not below zero: 30s, 5m, 1h30m, or a number
-// of seconds. What is shorter than a nanosecond is zero.
+// Duration returns a duration of at least zero: 30s, 5m, 1h30m, or a number of seconds.
+// Anything shorter than a nanosecond is zero.
 func (n Node) Duration() (time.Duration, error) {
 	if n.Kind != Scalar {
 		return 0, strconv.ErrSyntax
@@ -92,7 +92,7 @@ func (n Node) Duration() (time.Duration, error) {
 		}
 		text = strconv.FormatFloat(seconds, 'f', -1, 64) + "s"
 	} else if strings.Trim(text, "0123456789.") == "" {
-		return 0, strconv.ErrSyntax // in quotes, and without a unit
+		return 0, strconv.ErrSyntax // a quoted number without a unit
 	}
 	d, err := time.ParseDuration(text)
 	switch {

@@ -7,7 +7,7 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-// read parses a value as a file would have it.
+// read parses a value as it would stand in a file.
 func read(t *testing.T, text string) strictyaml.Node {
 	t.Helper()
 	n, problems := strictyaml.ParseValue("f", text)
@@ -17,8 +17,8 @@ func read(t *testing.T, text string) strictyaml.Node {
 	return n
 }
 
-// check holds what a reader of values returns against a table, in which what
-// cannot be read is missing a value.
+// check compares the result of a reader method with a table. If ok is false, the value
+// must be rejected.
 func check[T comparable](t *testing.T, read func(strictyaml.Node) (T, error), n strictyaml.Node, text string, want T, ok bool) {
 	t.Helper()
 	got, err := read(n)
@@ -27,6 +27,7 @@ func check[T comparable](t *testing.T, read func(strictyaml.Node) (T, error), n 
 	}
 }
 
+// TestInt checks which texts are whole numbers.
 func TestInt(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "7": 7, "1000": 1000, "1_000_000": 1_000_000, "9223372036854775807": 9223372036854775807,
@@ -39,6 +40,7 @@ func TestInt(t *testing.T) {
 	}
 }
 
+// TestNumber checks which texts are numbers.
 func TestNumber(t *testing.T) {
 	for text, want := range map[string]float64{
 		"0": 0, "2.50": 2.5, ".5": 0.5, "5.": 5, "1e3": 1000, "1e-3": 0.001, "999999999999999": 999999999999999,
@@ -51,6 +53,7 @@ func TestNumber(t *testing.T) {
 	}
 }
 
+// TestBytes checks which texts are sizes.
 func TestBytes(t *testing.T) {
 	for text, want := range map[string]int64{
 		"0": 0, "10": 10, "10B": 10, "10KB": 10_000, "10KiB": 10 << 10, "10MB": 10_000_000, "10 MB": 10_000_000, "1_000KB": 1_000_000,
@@ -65,6 +68,7 @@ func TestBytes(t *testing.T) {
 	}
 }
 
+// TestDuration checks which texts are durations.
 func TestDuration(t *testing.T) {
 	for text, want := range map[string]time.Duration{
 		"0": 0, "30": 30 * time.Second, "1.5": 1500 * time.Millisecond, "30s": 30 * time.Second, "5m": 5 * time.Minute, "1h30m": 90 * time.Minute,
@@ -78,6 +82,7 @@ func TestDuration(t *testing.T) {
 	}
 }
 
+// TestBool checks which nodes are true.
 func TestBool(t *testing.T) {
 	for text, want := range map[string]bool{"true": true, "false": false, "yes": false, "[true]": false, "null": false} {
 		if got := read(t, text).Bool(); got != want {

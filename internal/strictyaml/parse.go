@@ -8,42 +8,42 @@ import (
 	"go.yaml.in/yaml/v3"
 )
 
-// MaxFile is how many bytes a file may have.
+// MaxFile is the maximum size of a file in bytes.
 const MaxFile = 1 << 20
 
 const (
 	maxDepth = 32
-	maxText  = 256 << 10 // of one scalar in bytes; a prompt is one
+	maxText  = 256 << 10 // bytes of one scalar; a prompt is one scalar
 )
 
-// Parse reads one YAML document. Of YAML only what a reader sees is taken:
-// anchors, aliases, merge keys, tags, a key twice, a second document, nesting
-// beyond reason and characters that break lines unseen are problems. An empty
-// document is an empty map.
+// Parse parses one YAML document. It accepts only the parts of YAML whose effect a reader
+// sees. It reports anchors, aliases, merge keys, tags, duplicate keys, a second document,
+// deep nesting and invisible line breaks as problems. An empty document is an empty map.
 func Parse(source string, data []byte) (Node, Problems) {
 	return ParseAfter(source, data, 0)
 }
 
-// ParseAfter is Parse for YAML that starts after so many lines of its file.
+// ParseAfter is like Parse for YAML that starts after the given number of lines of its
+// file.
 func ParseAfter(source string, data []byte, lines int) (Node, Problems) {
 	p := parser{source: source, lines: lines}
-	n := p.document(data)
+	n := p.parseDocument(data)
 	if n.Kind == Null {
 		n = Node{Place: p.place(1, 1), Kind: Map}
 	}
 	return n, p.problems
 }
 
-// A parser turns the nodes of the YAML reader into ours.
+// A parser converts the nodes of the YAML library.
 type parser struct {
 	source    string
-	lines     int // above the first
+	lines     int // lines of the file before the YAML
 	last, end int // line and column of the end
 	problems  Problems
 }
 
-// place is a place in the file, by line and column of the text. Of nothing at
-// the end of a text the YAML reader says that it is one line further down.
+// place returns the place of a line and column of the text. For an empty value at the end
+// of a text, the YAML library reports the line after the last one; place corrects that.
 func (p *parser) place(line, col int) Place {
 	if p.last > 0 && line > p.last {
 		line, col = p.last, p.end
@@ -55,37 +55,37 @@ func (p *parser) add(at Place, what, hint string) {
 	p.problems.Note(Problem{Place: at, What: what, Hint: hint})
 }
 
-// document reads the text of a file; what cannot be read is a Null.
-func (p *parser) document(data []byte) Node {
+// parseDocument parses the text of a file. It returns a Null node if it cannot.
+func (p *parser) parseDocument(data []byte) Node {
 	if len(data) > MaxFile {
 		p.add(p.place(1, 1), fmt.Sprintf("%d bytes", len(data)), fmt.Sprintf("a file may have %d", MaxFile))
 		return Node{}
 	}
 	text := strings.TrimPrefix(string(data), "\ufeff")
-	if !p.legible(text) {
+	if !p.isLegible(text) {
 		return Node{}
 	}
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	var doc, second yaml.Node
 	if err := decoder.Decode(&doc); err != nil {
 		if says := err.Error(); says != "EOF" {
-			p.syntax(text, says)
+			p.addSyntax(text, says)
 		}
 		return Node{}
 	}
 	if err := decoder.Decode(&second); err == nil {
-		p.node(&second, 0)
+		p.convert(&second, 0)
 		p.add(p.place(second.Line, second.Column), "a second document", "a file holds one; remove the --- between them")
 	} else if says := err.Error(); says != "EOF" {
-		p.syntax(text, says)
+		p.addSyntax(text, says)
 	}
-	return p.node(&doc, 0)
+	return p.convert(&doc, 0)
 }
 
-// legible reports whether a text has only characters that a reader sees as what
-// they are. YAML breaks lines at some that editors do not: behind one of them
-// the end of a comment would be a key.
-func (p *parser) legible(text string) bool {
+// isLegible reports whether a text has only characters that a reader can recognize. YAML
+// breaks lines at some characters where editors do not. After such a character, the end
+// of a comment would become a key.
+func (p *parser) isLegible(text string) bool {
 	line, col := 1, 1
 	for i, r := range text {
 		what, hint := "", "remove it"
@@ -98,7 +98,7 @@ func (p *parser) legible(text string) bool {
 		case r == utf8.RuneError && !strings.HasPrefix(text[i:], "\uFFFD"):
 			what, hint = "not UTF-8", "save the file as UTF-8"
 		case r == '\u2028' || r == '\u2029' || r == '\u0085':
-			what = fmt.Sprintf("not YAML: %U, a line break that is not seen", r)
+			what = fmt.Sprintf("not YAML: %U, an invisible line break", r)
 		case r < ' ' || r >= 0x7f && r < 0xa0:
 			what, hint = fmt.Sprintf("not YAML: the control character %U", r), "remove it, or write it as an escape between double quotes"
 		case r == '\ufeff' || r == '\ufffe' || r == '\uffff':
@@ -114,7 +114,7 @@ func (p *parser) legible(text string) bool {
 	return true
 }
 
-func (p *parser) node(y *yaml.Node, depth int) Node {
+func (p *parser) convert(y *yaml.Node, depth int) Node {
 	n := Node{Place: p.place(y.Line, y.Column)}
 	if depth > maxDepth {
 		p.add(n.Place, "nested too deep", fmt.Sprintf("at most %d levels", maxDepth))
@@ -122,39 +122,39 @@ func (p *parser) node(y *yaml.Node, depth int) Node {
 	if depth > maxDepth || p.problems.Full() {
 		return n
 	}
-	p.plain(n, y)
+	p.checkPlain(n, y)
 	switch y.Kind {
 	case yaml.DocumentNode:
 		if len(y.Content) == 1 {
-			return p.node(y.Content[0], depth)
+			return p.convert(y.Content[0], depth)
 		}
 	case yaml.ScalarNode:
-		p.scalar(&n, y)
+		p.convertScalar(&n, y)
 	case yaml.SequenceNode:
 		n.Kind = List
 		for _, item := range y.Content {
-			n.Items = append(n.Items, p.node(item, depth+1))
+			n.Items = append(n.Items, p.convert(item, depth+1))
 		}
 	case yaml.MappingNode:
 		n.Kind = Map
-		p.fields(&n, y, depth)
+		p.convertFields(&n, y, depth)
 	}
 	return n
 }
 
-// plain notes what is more than meets the eye.
-func (p *parser) plain(n Node, y *yaml.Node) {
+// checkPlain reports anchors, aliases and tags as problems.
+func (p *parser) checkPlain(n Node, y *yaml.Node) {
 	switch {
 	case y.Kind == yaml.AliasNode:
 		p.add(n.Place, "an alias", aliasHint)
 	case y.Anchor != "":
-		p.add(n.Place, "an anchor", "aliases are not taken; write the value where it is used, and quote a text that begins with &")
+		p.add(n.Place, "an anchor", "golem does not accept aliases; write the value where it is used, and quote a text that begins with &")
 	case y.Style&yaml.TaggedStyle != 0:
 		p.add(n.Place, "a tag", "values have the type that their key says; quote a text that begins with !")
 	}
 }
 
-func (p *parser) scalar(n *Node, y *yaml.Node) {
+func (p *parser) convertScalar(n *Node, y *yaml.Node) {
 	n.Quoted = y.Style&(yaml.DoubleQuotedStyle|yaml.SingleQuotedStyle|yaml.LiteralStyle|yaml.FoldedStyle) != 0
 	if !n.Quoted && y.Tag == "!!null" {
 		return
@@ -165,16 +165,16 @@ func (p *parser) scalar(n *Node, y *yaml.Node) {
 	}
 }
 
-func (p *parser) fields(n *Node, y *yaml.Node, depth int) {
+func (p *parser) convertFields(n *Node, y *yaml.Node, depth int) {
 	seen := map[string]Place{}
 	for i := 0; i+1 < len(y.Content); i += 2 {
-		key := p.node(y.Content[i], depth+1)
+		key := p.convert(y.Content[i], depth+1)
 		if key.Kind == Null && y.Content[i].Kind == yaml.ScalarNode {
 			key.Kind, key.Text = Scalar, y.Content[i].Value
 		}
-		value := p.node(y.Content[i+1], depth+1)
+		value := p.convert(y.Content[i+1], depth+1)
 		switch first, twice := seen[key.Text]; {
-		case y.Content[i].Kind == yaml.AliasNode: // noted already
+		case y.Content[i].Kind == yaml.AliasNode: // already reported
 			continue
 		case key.Kind != Scalar:
 			p.add(key.Place, "a key that is "+key.Kind.String(), "a key is one word")
@@ -191,29 +191,29 @@ func (p *parser) fields(n *Node, y *yaml.Node, depth int) {
 	}
 }
 
-// ParseValue reads a value given on the command line or in the environment, as
-// it would be written in a file after its key. An empty text is an empty text.
+// ParseValue parses a value from the command line or the environment, as it would stand
+// in a file after its key. An empty text stays an empty text.
 func ParseValue(source, text string) (Node, Problems) {
 	p := parser{source: source}
-	n := p.document([]byte(text))
+	n := p.parseDocument([]byte(text))
 	if strings.TrimSpace(text) == "" && len(p.problems) == 0 {
 		n = Node{Kind: Scalar, Quoted: true, Text: text}
 	}
-	n = n.from(Place{Source: source})
+	n = n.withPlace(Place{Source: source})
 	for i := range p.problems {
 		p.problems[i].Place = n.Place
 	}
 	return n, p.problems
 }
 
-// from returns the tree as if all of it came from one place.
-func (n Node) from(place Place) Node {
+// withPlace returns the tree with the same place for all of its nodes.
+func (n Node) withPlace(place Place) Node {
 	n.Place = place
 	for i := range n.Items {
-		n.Items[i] = n.Items[i].from(place)
+		n.Items[i] = n.Items[i].withPlace(place)
 	}
 	for i, f := range n.Fields {
-		n.Fields[i] = Field{f.Key.from(place), f.Value.from(place)}
+		n.Fields[i] = Field{f.Key.withPlace(place), f.Value.withPlace(place)}
 	}
 	return n
 }

@@ -10,7 +10,7 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-// outline prints a tree on one line: each value with its line and column.
+// outline prints a tree on one line, each value with its line and column.
 func outline(n strictyaml.Node) string {
 	at := fmt.Sprintf("@%d:%d", n.Place.Line, n.Place.Col)
 	var parts []string
@@ -34,6 +34,7 @@ func outline(n strictyaml.Node) string {
 	return "nothing" + at
 }
 
+// TestParse checks the tree of valid files.
 func TestParse(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"empty", "", "{}@1:1"},
@@ -71,6 +72,7 @@ func TestParse(t *testing.T) {
 	}
 }
 
+// TestParseAfter checks the lines of YAML that starts later in its file.
 func TestParseAfter(t *testing.T) {
 	n, problems := strictyaml.ParseAfter("w.worker", []byte("a: b\nc: [d]\n"), 10)
 	if got, want := outline(n), "{a@11:1=b@11:4 c@12:1=[d@12:5]@12:4}@11:1"; got != want || len(problems) > 0 {
@@ -87,7 +89,7 @@ func TestParseAfter(t *testing.T) {
 		}
 	}
 	_, problems = strictyaml.ParseAfter("w.worker", []byte("a: &x b\nc: *x\na: d\n"), 10)
-	want := "w.worker:11:4: an anchor; aliases are not taken; write the value where it is used, and quote a text that begins with &\n" +
+	want := "w.worker:11:4: an anchor; golem does not accept aliases; write the value where it is used, and quote a text that begins with &\n" +
 		"w.worker:12:4: an alias; write the value out; quote a text that begins with *\n" +
 		"w.worker:13:1: \"a\" twice, first in line 11; keep one"
 	if got := problems.Error(); got != want {
@@ -98,7 +100,8 @@ func TestParseAfter(t *testing.T) {
 	}
 }
 
-// What is more than meets the eye, and what is not YAML, with its place.
+// TestParseProblems checks the problems for hidden features and for invalid YAML, each
+// with its place.
 func TestParseProblems(t *testing.T) {
 	for _, test := range []struct{ name, text, want string }{
 		{"an anchor", "a: b\nc: &d e\n", "f:2:4: an anchor; "},
@@ -161,7 +164,7 @@ func TestParseProblems(t *testing.T) {
 		{"a control character of the upper half", "a: ä\u009b\n", "f:1:5: not YAML: the control character U+009B; "},
 		{"not UTF-8", "a: b\nc: ä\xff\n", "f:2:5: not UTF-8; save the file as UTF-8"},
 		{"UTF-16", "\xff\xfea\x00", "f:1:1: not UTF-8; "},
-		{"a key behind a line separator", "# a comment\u2028b: c\n", "f:1:12: not YAML: U+2028, a line break that is not seen; remove it"},
+		{"a key behind a line separator", "# a comment\u2028b: c\n", "f:1:12: not YAML: U+2028, an invisible line break; remove it"},
 		{"a paragraph separator", "a: b\u2029c: d\n", "f:1:5: not YAML: U+2029, "},
 		{"a next line", "# a\u0085b: c\n", "f:1:4: not YAML: U+0085, "},
 		{"a key behind a carriage return", "# a comment\rb: c\n", "f:1:12: not YAML: a carriage return without a line feed; end lines with LF or CRLF"},
@@ -185,6 +188,7 @@ func TestParseProblems(t *testing.T) {
 	}
 }
 
+// TestDepth checks the limit for nesting.
 func TestDepth(t *testing.T) {
 	nested := func(open, shut string, n int) string { return strings.Repeat(open, n) + strings.Repeat(shut, n) }
 	block := func(n int) string {
@@ -212,7 +216,7 @@ func TestDepth(t *testing.T) {
 		{"keys without end", strings.Repeat("? ", 1<<19), true},
 		{"behind a comment that closes more", "# " + strings.Repeat("]", 5000) + "\n" + nested("[", "]", 5000), true},
 
-		// A prompt may look like anything.
+		// A prompt may contain any text.
 		{"a prompt full of brackets", "a: |\n" + strings.Repeat("  if x[i { [[[ {{{ (\n", 5000), false},
 		{"a prompt with a long rule", "a: |\n  " + strings.Repeat("-", 5000) + "\n  b\n", false},
 		{"a prompt with a wide indent", "a: |\n  b\n" + strings.Repeat(" ", 5000) + "c\n", false},
@@ -227,8 +231,9 @@ func TestDepth(t *testing.T) {
 	}
 }
 
-// Files that were made to be hard: each is refused, with few words, in no time
-// and little memory. The bounds are wide; what they catch is growth.
+// TestHostile checks that files made to exhaust the parser are refused with a short
+// message, quickly and with little memory. The limits are wide, so they only catch
+// unbounded growth.
 func TestHostile(t *testing.T) {
 	const long, much = 20 * time.Second, 400 << 20
 	var laughs, keys strings.Builder
@@ -279,7 +284,7 @@ func TestHostile(t *testing.T) {
 			}
 		})
 	}
-	// What is only large is read.
+	// A file that is only large is read.
 	for _, text := range []string{keys.String(), repeat("# a\n"), repeat("\n"), repeat("- a\n"), "a: " + strings.Repeat("b", 256<<10)} {
 		if _, problems := strictyaml.Parse("f", []byte(text)); len(problems) > 0 {
 			t.Errorf("%.20q…: %.200v", text, problems)
@@ -287,7 +292,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-// A file that is nothing but wrong is not told all of it.
+// TestTooManyProblems checks that the number of reported problems is limited.
 func TestTooManyProblems(t *testing.T) {
 	for _, n := range []int{98, 99, 100, 101, 5000} {
 		_, problems := strictyaml.Parse("f", []byte("a: 0\n"+strings.Repeat("a: 1\n", n)))
@@ -301,6 +306,7 @@ func TestTooManyProblems(t *testing.T) {
 	}
 }
 
+// TestParseValue checks values from the command line and the environment.
 func TestParseValue(t *testing.T) {
 	for text, want := range map[string]string{
 		"":                      `""@0:0`,

@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Type is what a value must be.
+// Type is the type that a value must have.
 type Type string
 
 // The types of values.
@@ -28,7 +28,7 @@ const (
 	Free   Type = "anything"  // a schema of its own, checked elsewhere
 )
 
-// A Key describes a value that may stand in a map.
+// A Key describes an allowed key of a map and its value.
 type Key struct {
 	Name    string
 	Type    Type
@@ -40,13 +40,13 @@ type Key struct {
 	Or      []Key    // other types that are taken; their names do not matter
 	Empty   bool     // an empty list, map or nothing at all has a meaning here
 
-	// Instead are keys of other tools that are not taken in a Group, Groups or Named,
-	// each with what to write instead.
+	// Instead lists keys of other tools that are not valid in a Group, Groups or Named,
+	// each with a hint about what to write instead.
 	Instead map[string]string
 }
 
-// Check holds a node against what the key describes and notes all that is
-// wrong, down to the leaves, until there are too many problems.
+// Check checks a node against the key, down to the leaves. It adds all problems until
+// there are too many.
 func (k Key) Check(n Node, problems *Problems) {
 	if problems.Full() {
 		return
@@ -62,10 +62,10 @@ func (k Key) Check(n Node, problems *Problems) {
 			return
 		}
 	}
-	k.wrong(n, problems)
+	k.addWrong(n, problems)
 }
 
-// fits reports whether the node has the form of the key's type.
+// fits reports whether the node has the kind and form that the type needs.
 func (k Key) fits(n Node) bool {
 	if n.Kind == Null {
 		return k.Empty
@@ -80,11 +80,11 @@ func (k Key) fits(n Node) bool {
 	case Text:
 		return n.Kind == Scalar
 	}
-	return n.Kind == Scalar && k.reads(n)
+	return n.Kind == Scalar && k.canRead(n)
 }
 
-// reads reports whether a scalar can be read as the key's type.
-func (k Key) reads(n Node) bool {
+// canRead reports whether a scalar can be parsed as the type of the key.
+func (k Key) canRead(n Node) bool {
 	if slices.Contains(k.Words, n.Text) {
 		return true
 	}
@@ -106,7 +106,7 @@ func (k Key) reads(n Node) bool {
 	return err == nil
 }
 
-func (k Key) wrong(n Node, problems *Problems) {
+func (k Key) addWrong(n Node, problems *Problems) {
 	got := n.Kind.String()
 	if n.Kind == Scalar {
 		got = sandbox.Shown(n.Text)
@@ -117,21 +117,21 @@ func (k Key) wrong(n Node, problems *Problems) {
 	if k.Name != "" {
 		got = k.Name + ": " + got
 	}
-	hint := "it is " + k.allowed()
+	hint := "it is " + k.describe()
 	for _, or := range k.Or {
-		hint += ", or " + or.allowed()
+		hint += ", or " + or.describe()
 	}
 	if bare := (Node{Kind: n.Kind, Text: n.Text}); n.Quoted && k.fits(bare) {
 		hint += "; write it without quotes"
 	} else if n.Kind == Scalar {
-		hint += near(n.Text, k.Words, "; did you mean %s?")
+		hint += suggest(n.Text, k.Words, "; did you mean %s?")
 	}
 	problems.Add(n, got, hint)
 }
 
-// near returns a phrase with the word most like the given one, "" where none is.
-func near(word string, among []string, phrase string) string {
-	const most = 64 // of a word in bytes; a text is like no word
+// suggest returns the phrase with the most similar word, or "" if no word is similar.
+func suggest(word string, among []string, phrase string) string {
+	const most = 64 // bytes; a longer text is similar to no word
 	if len(word) > most {
 		return ""
 	}
@@ -141,7 +141,7 @@ func near(word string, among []string, phrase string) string {
 	return ""
 }
 
-// quoted returns a text as it may be printed, in quotes.
+// quoted returns a text in printable form, in quotes.
 func quoted(text string) string {
 	if shown := sandbox.Shown(text); strings.HasPrefix(shown, `"`) {
 		return shown
@@ -149,15 +149,15 @@ func quoted(text string) string {
 	return `"` + sandbox.Shown(text) + `"`
 }
 
-// phrases say what a value of a type is, and how it is written.
+// phrases describe the values of each type.
 var phrases = map[Type]string{
 	Text: "a text", Whole: "a whole number", Money: "a number", Texts: "a list of texts",
 	Count: "a number of bytes, such as 10000000, 10MB or 512KiB", Span: "a time, such as 30s, 5m or a number of seconds",
 	Group: "a map", Groups: "a list of maps", Named: "a map of names", Free: "a value of any kind",
 }
 
-// allowed says what the key takes.
-func (k Key) allowed() string {
+// describe describes the values that the key allows.
+func (k Key) describe() string {
 	phrase := cmp.Or(phrases[k.Type], string(k.Type))
 	switch {
 	case k.Type == Word:
@@ -198,7 +198,7 @@ func (k Key) check(n Node, problems *Problems) {
 		}
 		for _, f := range n.Fields {
 			if hint, ok := k.Instead[f.Key.Text]; ok && f.Value.Kind != Map {
-				k.notTaken(f, hint, problems)
+				k.addInstead(f, hint, problems)
 				continue
 			}
 			each := Key{Name: k.Name + "." + sandbox.Shown(f.Key.Text), Type: Group, Keys: k.Keys, Empty: true}
@@ -207,7 +207,7 @@ func (k Key) check(n Node, problems *Problems) {
 	}
 }
 
-// checkGroup checks the keys of a map: those it has must be known and fit.
+// checkGroup checks that each key of a map is known and has a valid value.
 func (k Key) checkGroup(n Node, problems *Problems) {
 	known := make([]string, len(k.Keys))
 	for i, key := range k.Keys {
@@ -215,15 +215,15 @@ func (k Key) checkGroup(n Node, problems *Problems) {
 	}
 	for _, f := range n.Fields {
 		if problems.Full() {
-			return // even to look for a name that is near takes time
+			return // looking for a similar name takes time too
 		}
 		i := slices.Index(known, f.Key.Text)
 		if i < 0 {
 			if hint, ok := k.Instead[f.Key.Text]; ok {
-				k.notTaken(f, hint, problems)
+				k.addInstead(f, hint, problems)
 				continue
 			}
-			hint := near(f.Key.Text, known, "did you mean %s? ") + "known here: " + strings.Join(known, ", ")
+			hint := suggest(f.Key.Text, known, "did you mean %s? ") + "known here: " + strings.Join(known, ", ")
 			if len(known) == 0 {
 				hint = "nothing is known here"
 			}
@@ -234,12 +234,12 @@ func (k Key) checkGroup(n Node, problems *Problems) {
 			problems.Add(f.Key, "unknown key "+quoted(f.Key.Text)+where, hint)
 			continue
 		}
-		k.Keys[i].under(k.Name).Check(f.Value, problems)
+		k.Keys[i].withPrefix(k.Name).Check(f.Value, problems)
 	}
 }
 
-// notTaken notes a key of another tool, with what to write instead.
-func (k Key) notTaken(f Field, hint string, problems *Problems) {
+// addInstead reports a key of another tool, with what to write instead.
+func (k Key) addInstead(f Field, hint string, problems *Problems) {
 	where := ""
 	if k.Name != "" {
 		where = " in " + k.Name
@@ -247,8 +247,8 @@ func (k Key) notTaken(f Field, hint string, problems *Problems) {
 	problems.Add(f.Key, "unknown key "+quoted(f.Key.Text)+where, hint)
 }
 
-// under returns the key with the whole of its name.
-func (k Key) under(name string) Key {
+// withPrefix returns the key with its full name, which starts with the name of the outer key.
+func (k Key) withPrefix(name string) Key {
 	if name != "" {
 		k.Name = name + "." + k.Name
 	}
@@ -263,5 +263,5 @@ func names(keys []Key) string {
 	return strings.Join(list, ", ")
 }
 
-// Bool returns whether a checked node is true.
+// Bool reports whether a node that passed the check is true.
 func (n Node) Bool() bool { return n.Kind == Scalar && n.Text == "true" }

@@ -31,6 +31,7 @@ var house = strictyaml.Key{Type: strictyaml.Group, Keys: []strictyaml.Key{
 	{Name: "none", Type: strictyaml.Group},
 }}
 
+// TestCheck checks the problems that a schema finds in a file.
 func TestCheck(t *testing.T) {
 	const known = "known here: name, open, rooms, size, price, time, mode, level, doors, keys, garden, floors, attics, people, notes, network, none"
 	for _, test := range []struct{ text, want string }{
@@ -97,7 +98,7 @@ func TestCheck(t *testing.T) {
 		{"'a'", `1:1: "a"; it is a map`},
 		{"open: |\n  true\n", `1:7: open: "true\n"; it is true or false`},
 
-		// All at once, each with its place.
+		// All problems at once, each with its place.
 		{"nam: a\nopen: yes\nmode: x\ngarden:\n  trees: -1\n", "1:1: unknown key \"nam\"; did you mean name? " + known +
 			"\n2:7: open: yes; it is true or false\n3:7: mode: x; it is ro | rw | overlay\n5:10: garden.trees: -1; it is a whole number"},
 	} {

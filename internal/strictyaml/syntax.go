@@ -15,10 +15,10 @@ import (
 
 const aliasHint = "write the value out; quote a text that begins with *"
 
-// misreadings tell in plain words what the YAML reader says when it cannot go
-// on. It looks for tokens; a reader of the file looks for what to fix.
-var misreadings = []struct {
-	says       string // a part of the reader's own text
+// plainMessages maps errors of the YAML library to plain words. The library reports the
+// token it expected. A reader needs to know what to fix.
+var plainMessages = []struct {
+	says       string // a part of the library's message
 	what, hint string
 }{
 	{"tab character", "a tab in an indent", "indent with spaces"},
@@ -47,35 +47,35 @@ var misreadings = []struct {
 		"close it; quote a text that begins with a bracket or a comma"},
 }
 
-// maxSought is how far into a text its first wrong line is sought, which takes
-// reading that much some 15 times. Behind it the line that the YAML reader tells
-// must do, which may be that of the map in which it was lost.
-const maxSought = 128 << 10
+// maxSearch is the number of bytes in which to search for the first wrong line. The
+// search parses that text about 15 times. In a longer text the line that the YAML library
+// reports has to do, which may be the line of the enclosing map.
+const maxSearch = 128 << 10
 
 var (
-	yamlLine   = late(`^line (\d+): `)
-	yamlAnchor = late(`^unknown anchor '(.+)' referenced$`)
+	yamlLine   = compileLate(`^line (\d+): `)
+	yamlAnchor = compileLate(`^unknown anchor '(.+)' referenced$`)
 )
 
-// syntax notes what the YAML reader could not read.
-func (p *parser) syntax(text, err string) {
-	said, line := spoken(err)
-	if first, ok := firstWrong(text[:min(len(text), maxSought)], said); ok || len(text) <= maxSought {
+// addSyntax reports an error of the YAML library as a problem.
+func (p *parser) addSyntax(text, err string) {
+	said, line := parseMessage(err)
+	if first, ok := findFirstWrong(text[:min(len(text), maxSearch)], said); ok || len(text) <= maxSearch {
 		line = first
 	}
-	col, begins := beginning(text, line)
+	col, begins := lineStart(text, line)
 	at := p.place(line, col)
 	if yamlAnchor().MatchString(said) {
 		p.add(at, "an alias", aliasHint)
 		return
 	}
-	switch { // the reader does not always find these words
-	case open(text) > maxDepth:
+	switch { // the library does not always report these two
+	case countOpen(text) > maxDepth:
 		said = "exceeded max depth"
 	case begins == '\t':
 		said = "tab character"
 	}
-	for _, m := range misreadings {
+	for _, m := range plainMessages {
 		if strings.Contains(said, m.says) {
 			p.add(at, "not YAML: "+m.what, m.hint)
 			return
@@ -84,13 +84,13 @@ func (p *parser) syntax(text, err string) {
 	p.add(at, "not YAML: "+sandbox.Shown(said), "check the indents, colons and quotes")
 }
 
-// open counts the brackets that are not closed, wherever they stand.
-func open(text string) int {
+// countOpen counts the brackets that are not closed, wherever they are.
+func countOpen(text string) int {
 	return strings.Count(text, "[") + strings.Count(text, "{") - strings.Count(text, "]") - strings.Count(text, "}")
 }
 
-// spoken returns what the YAML reader says, and the line it tells.
-func spoken(err string) (said string, line int) {
+// parseMessage returns the message and the line in an error of the YAML library.
+func parseMessage(err string) (said string, line int) {
 	said, line = strings.TrimPrefix(err, "yaml: "), 1
 	if m := yamlLine().FindStringSubmatch(said); m != nil {
 		line, _ = strconv.Atoi(m[1])
@@ -99,38 +99,37 @@ func spoken(err string) (said string, line int) {
 	return said, line
 }
 
-// firstWrong returns the first line with which the YAML reader says the same of
-// the text up to there, and whether that line ends in the text. The reader's own
-// line is of little use: it is that of the map or list around, or of the line
-// before, or missing.
-func firstWrong(text, said string) (line int, ends bool) {
+// findFirstWrong returns the first line such that parsing the text up to its end gives the
+// same error, and whether there is such a line. The line that the library reports is of
+// little use: it may be that of the enclosing map or list, the line before, or missing.
+func findFirstWrong(text, said string) (line int, ends bool) {
 	lines := strings.SplitAfter(text, "\n")
 	upTo := make([]int, 0, len(lines))
 	for end := 0; len(lines) > 1; lines = lines[1:] {
 		end += len(lines[0])
 		upTo = append(upTo, end)
 	}
-	i := sort.Search(len(upTo), func(i int) bool { return says(text[:upTo[i]]) == said })
+	i := sort.Search(len(upTo), func(i int) bool { return yamlMessage(text[:upTo[i]]) == said })
 	return i + 1, i < len(upTo)
 }
 
-// says returns what the YAML reader says of a text, "" if it can read it.
-func says(text string) string {
+// yamlMessage returns the message of the YAML library for a text, "" if it can parse it.
+func yamlMessage(text string) string {
 	decoder := yaml.NewDecoder(strings.NewReader(text))
 	for range 2 {
 		if err := decoder.Decode(new(yaml.Node)); err == io.EOF {
 			return ""
 		} else if err != nil {
-			said, _ := spoken(err.Error())
+			said, _ := parseMessage(err.Error())
 			return said
 		}
 	}
 	return ""
 }
 
-// beginning returns the column and the character at which a line begins, blanks
-// apart.
-func beginning(text string, line int) (col int, begins byte) {
+// lineStart returns the column and the character at which a line begins, after its
+// spaces.
+func lineStart(text string, line int) (col int, begins byte) {
 	for range line - 1 {
 		_, text, _ = strings.Cut(text, "\n")
 	}
@@ -142,8 +141,8 @@ func beginning(text string, line int) (col int, begins byte) {
 	return 1 + len(text) - len(rest), begins
 }
 
-// late returns a pattern that is compiled when it is first needed: a program
-// that starts itself again for each jail pays for what it has at hand.
-func late(pattern string) func() *regexp.Regexp {
+// compileLate returns a pattern that is compiled on first use. Golem starts itself again for
+// each jail, and should not compile patterns it does not need.
+func compileLate(pattern string) func() *regexp.Regexp {
 	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(pattern) })
 }

@@ -122,7 +122,7 @@ func TestDiscoverMany(t *testing.T) {
 	for name := range files {
 		files[name] = "a: 1\nb: 2\n"
 	}
-	if _, err := discover(program(t, files), "."); strings.Count(err.Error(), "\n") != 99 || !strings.HasSuffix(err.Error(), "too many problems; mend those above first") {
+	if _, err := discover(program(t, files), "."); strings.Count(err.Error(), "\n") != 99 || !strings.HasSuffix(err.Error(), "too many problems; fix those above first") {
 		t.Errorf("got %d lines", strings.Count(err.Error(), "\n"))
 	}
 }

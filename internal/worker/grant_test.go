@@ -186,7 +186,7 @@ func TestExceedsWithoutEnd(t *testing.T) {
 	if took := time.Since(start); took > 20*time.Second {
 		t.Errorf("took %v", took)
 	}
-	if text := problems.Error(); len(problems) != 100 || len(text) > 100_000 || !strings.HasSuffix(text, "too many problems; mend those above first") {
+	if text := problems.Error(); len(problems) != 100 || len(text) > 100_000 || !strings.HasSuffix(text, "too many problems; fix those above first") {
 		t.Errorf("%d problems of %d bytes", len(problems), len(text))
 	}
 }
