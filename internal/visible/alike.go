@@ -10,15 +10,15 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// Alikes looks for letters in a line that are taken for others: words of Latin
-// letters in which some of another script look like Latin ones. In code it is also
-// a word of another script all of which looks Latin, unless it stands beside a word
-// that nobody takes for Latin; letters in another style, which some compilers take
-// for the plain ones; and signs that look like punctuation.
+// Alikes finds letters in a line that a reader takes for others. It finds words of Latin
+// letters that contain look-alikes from another script. In code it also finds three more
+// cases: a word of another script that looks Latin throughout, unless a neighbouring word
+// is clearly of another script; letters in another style, which some compilers read as
+// the plain ones; and signs that look like punctuation.
 func Alikes(line string, code bool) iter.Seq[Trick] {
 	return func(yield func(Trick) bool) {
-		var waits *Trick // a word that looks Latin, and the word after it is not known
-		spoken := false  // the word before is one of another script, and looks like that
+		var waits *Trick // a word that looks Latin, held until the next word is known
+		spoken := false  // the previous word is clearly of another script
 		dotless := code && hasDotless(line)
 		for at := 0; at < len(line); {
 			w := nextWord(line[at:], code, dotless)
@@ -47,12 +47,12 @@ func Alikes(line string, code bool) iter.Seq[Trick] {
 			switch {
 			case w.alike == 0 || other:
 			case w.latin > 0:
-				t.Says = "letters of other scripts in a word that looks like " + latinised(word)
+				t.Says = "letters of other scripts in a word that looks like " + toLatin(word)
 				if !yield(*t) {
 					return
 				}
 			case code && w.alike-w.wide > 1 && !spoken:
-				t.Says = "a word of another script that looks like " + latinised(word)
+				t.Says = "a word of another script that looks like " + toLatin(word)
 				waits = t
 			}
 			spoken = other
@@ -63,17 +63,17 @@ func Alikes(line string, code bool) iter.Seq[Trick] {
 	}
 }
 
-// A word is what its letters are.
+// A word counts the letters of a word by kind.
 type word struct {
-	length  int // in bytes
-	latin   int // letters
-	foreign int // letters of other scripts in which there are such that look Latin
-	alike   int // those that do
-	wide    int // those that are as wide as ideographs: by themselves they are ordinary
+	length  int // bytes
+	latin   int // Latin letters
+	foreign int // letters of other scripts that have look-alikes of Latin letters
+	alike   int // letters that look Latin
+	wide    int // full-width letters; a word of only these is ordinary
 }
 
-// nextWord returns the word that a text begins with, if one does. With dotless, a
-// dotless i or j counts as a look-alike.
+// nextWord returns the word at the start of a text; its length is 0 if there is none. If
+// dotless is true, a dotless i or j counts as a look-alike.
 func nextWord(text string, code, dotless bool) word {
 	var w word
 	for w.length < len(text) {
@@ -87,7 +87,7 @@ func nextWord(text string, code, dotless bool) word {
 			if letter {
 				w.latin++
 			}
-		case code && signs[r] != 0 || !unicode.In(r, unicode.L, unicode.M, unicode.Nd) && !romanNumeral(r):
+		case code && signs[r] != 0 || !unicode.In(r, unicode.L, unicode.M, unicode.Nd) && !isRomanNumeral(r):
 			return w
 		case isDotless(r):
 			if dotless {
@@ -122,8 +122,8 @@ func nextWord(text string, code, dotless bool) word {
 	return w
 }
 
-// latinised returns what a word looks like.
-func latinised(word string) string {
+// toLatin returns the Latin word that a word looks like.
+func toLatin(word string) string {
 	const most = 60
 	var b strings.Builder
 	for _, r := range Cut(word, 2*most) {
@@ -146,36 +146,36 @@ func latin(r rune) string {
 	return string(r)
 }
 
-// styled returns the letters or digits that a character in another style stands for, ""
-// if it is none: mathematical and full-width letters, letter-like symbols such as the
-// Kelvin sign, Roman numerals, ligatures and the long s. Some compilers take them for
-// the plain ones.
+// styled returns the plain letters or digits of a character in another style, "" if it is
+// not such a character. These are mathematical and full-width letters, letter-like
+// symbols such as the Kelvin sign, Roman numerals, ligatures and the long s. Some
+// compilers read them as the plain ones.
 func styled(r rune) string {
 	switch {
-	case r == 0x17f, r >= 0x2100 && r <= 0x214f, romanNumeral(r), r >= 0xfb00 && r <= 0xfb06,
+	case r == 0x17f, r >= 0x2100 && r <= 0x214f, isRomanNumeral(r), r >= 0xfb00 && r <= 0xfb06,
 		r >= 0xff21 && r <= 0xff3a, r >= 0xff41 && r <= 0xff5a, r >= 0x1d400 && r <= 0x1d7ff:
 	default:
 		return ""
 	}
 	plain := norm.NFKC.String(string(r))
-	if plain == "" || strings.ContainsFunc(plain, func(r rune) bool { return !asciiLetter(r) && (r < '0' || r > '9') }) {
+	if plain == "" || strings.ContainsFunc(plain, func(r rune) bool { return !isASCIILetter(r) && (r < '0' || r > '9') }) {
 		return ""
 	}
 	return plain
 }
 
-func asciiLetter(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' }
+func isASCIILetter(r rune) bool { return r|0x20 >= 'a' && r|0x20 <= 'z' }
 
-func romanNumeral(r rune) bool { return r >= 0x2160 && r <= 0x217f }
+func isRomanNumeral(r rune) bool { return r >= 0x2160 && r <= 0x217f }
 
-// dotlessLetters are those of Turkish and its neighbours: look-alikes where nothing else
-// is written in these languages.
+// dotlessLetters are letters of Turkish and related languages. They count as look-alikes
+// if nothing else in the line is written in these languages.
 var dotlessLetters = map[rune]rune{0x131: 'i', 0x237: 'j'}
 
 func isDotless(r rune) bool { return dotlessLetters[r] != 0 }
 
-// hasDotless reports whether a line has a dotless letter, and no other letter of a
-// language that needs one.
+// hasDotless reports whether a line has a dotless letter and no other non-ASCII Latin
+// letter of a written language.
 func hasDotless(line string) bool {
 	found := false
 	for _, r := range line {
@@ -190,15 +190,15 @@ func hasDotless(line string) bool {
 	return found
 }
 
-// signs look like punctuation or a space, and are letters, or end nothing.
+// signs look like punctuation or a space, but are other characters.
 var signs = map[rune]rune{
 	0x1c3: '!', 0x37e: ';', 0xa789: ':', 0x2215: '/', 0x29f8: '/', 0x2044: '/', 0x1c0: '|', 0x2223: '|', 0x2d0: ':', 0x589: ':', 0x2236: ':', 0x2024: '.',
 	0x2b9: '\'', 0x2bc: '\'', 0x2c8: '\'', 0xa78c: '\'', 0xa4f8: '.', 0xa4f9: ',', 0xa4fc: ';', 0xa4fd: ':', 0xa60e: '.',
 	0xa0: ' ', 0x1680: ' ', 0x2000: ' ', 0x2001: ' ', 0x2002: ' ', 0x2003: ' ', 0x2004: ' ', 0x2005: ' ', 0x2006: ' ', 0x2007: ' ', 0x2008: ' ', 0x2009: ' ', 0x200a: ' ', 0x202f: ' ', 0x205f: ' ',
 }
 
-// alikes are the letters that look like Latin ones in most fonts. Of Greek it is
-// those that nobody tells apart: formulas are full of the others.
+// alikes are letters that look like Latin ones in most fonts. Of Greek it has only
+// letters that nobody can tell apart, because formulas contain many of the others.
 var alikes = map[rune]rune{
 	// Cyrillic
 	0x430: 'a', 0x441: 'c', 0x435: 'e', 0x43e: 'o', 0x440: 'p', 0x445: 'x', 0x443: 'y', 0x456: 'i', 0x458: 'j', 0x455: 's', 0x501: 'd', 0x4bb: 'h',
@@ -220,7 +220,7 @@ var alikes = map[rune]rune{
 	0xa4d0: 'B', 0xa4d1: 'P', 0xa4d3: 'D', 0xa4d4: 'T', 0xa4d6: 'G', 0xa4d7: 'K', 0xa4d9: 'J', 0xa4da: 'C', 0xa4dc: 'Z', 0xa4dd: 'F', 0xa4df: 'M', 0xa4e0: 'N',
 	0xa4e1: 'L', 0xa4e2: 'S', 0xa4e3: 'R', 0xa4e6: 'V', 0xa4e7: 'H', 0xa4ea: 'W', 0xa4eb: 'X', 0xa4ec: 'Y', 0xa4ee: 'A', 0xa4f0: 'E', 0xa4f2: 'I', 0xa4f3: 'O',
 	0xa4f4: 'U',
-	// letters of phonetics, small capitals among them
+	// phonetic letters, including small capitals
 	0x251: 'a', 0x261: 'g', 0x269: 'i', 0x28b: 'u', 0x299: 'B', 0x262: 'G', 0x29c: 'H', 0x26a: 'I', 0x29f: 'L', 0x274: 'N', 0x280: 'R', 0x28f: 'Y',
 	0x1d00: 'A', 0x1d04: 'C', 0x1d05: 'D', 0x1d07: 'E', 0x1d0a: 'J', 0x1d0b: 'K', 0x1d0d: 'M', 0x1d0f: 'O', 0x1d18: 'P', 0x1d1b: 'T', 0x1d1c: 'U', 0x1d20: 'V',
 	0x1d21: 'W', 0x1d22: 'Z', 0xa730: 'F', 0xa731: 'S', 0xa7af: 'Q', 0xab75: 'i', 0x1d26: 'r',

@@ -5,23 +5,23 @@ import (
 	"strings"
 )
 
-// Bar begins each line of a question. Only golem prints it: [Barless] takes it out of
-// everything else that reaches a terminal.
+// Bar begins each line of a question. Only golem prints it: [Barless] escapes it in all
+// other text that reaches a terminal.
 const Bar = "┃"
 
-// bars are the characters that look like the bar wherever they stand: heavy vertical
-// lines, and the ornaments that fonts draw alike.
+// bars are characters that look like the bar anywhere in a line: heavy vertical lines,
+// and ornaments that fonts draw the same way.
 const bars = "┃┇┋╏╹╻╽╿┠┡┢┣❙❚"
 
-// thinBars are other vertical lines. They look like the bar only if they begin a line.
+// thinBars are other vertical lines. They look like the bar only at the start of a line.
 const thinBars = "|¦ǀ׀│┆┊╎║╵╷├┝┞┟╞╟╠∣∥⁞⎜⎟⎢⎥⎪⎮⎸⎹⏐⏽❘▏▎▍▌▋▊▉█▐▕⡇⢸ㅣ︱︳｜￨丨〡𐌠"
 
-// LikeBar reports whether a character that begins a line could be taken for the bar.
+// LikeBar reports whether a character at the start of a line could look like the bar.
 func LikeBar(r rune) bool {
 	return r >= '|' && (strings.ContainsRune(bars, r) || strings.ContainsRune(thinBars, r))
 }
 
-// Barless returns text in which each bar is an escape such as \u2503.
+// Barless returns text in which each bar is replaced by an escape such as \u2503.
 func Barless(text string) string {
 	if !strings.ContainsAny(text, bars) {
 		return text
@@ -37,8 +37,8 @@ func Barless(text string) string {
 	return b.String()
 }
 
-// Cells returns how many columns of a terminal a character takes at most. Letters of
-// Latin, Greek and Cyrillic take one, whatever a terminal for ideographs does with them.
+// Cells returns the maximum number of terminal columns of a character. It counts one for
+// letters of Latin, Greek and Cyrillic, although some East Asian terminals use two.
 func Cells(r rune) int {
 	switch {
 	case isTag(r):

@@ -9,14 +9,14 @@ import (
 	"unicode/utf8"
 )
 
-// maxPoints is how many characters of a name a trick lists.
+// maxPoints is the maximum number of characters that a trick lists.
 const maxPoints = 4
 
-// NameAlikes looks for what could be mistaken in a path, a host or another short name:
-// words that mix Latin letters with those of a script that has look-alikes, words of such
-// a script that look Latin throughout, letters in another style, and signs that look like
-// punctuation. Each is described by its code points. A word that looks Latin is no trick
-// where the rest of the name is plainly written in its script.
+// NameAlikes finds deceptive parts of a path, a host or another short name. These are
+// words that mix Latin letters with a script that has look-alikes, words of such a script
+// that look Latin throughout, letters in another style, and signs that look like
+// punctuation. It describes each by its code points. A word that looks Latin is not a
+// trick if the name has another word that is clearly in its script.
 func NameAlikes(name string) iter.Seq[Trick] {
 	return func(yield func(Trick) bool) {
 		dotless := hasDotless(name)
@@ -41,21 +41,23 @@ func NameAlikes(name string) iter.Seq[Trick] {
 	}
 }
 
-// wordOfName returns the length of the letters, marks and digits that a name begins with.
+// wordOfName returns the number of bytes of letters, marks and digits at the start of a
+// name.
 func wordOfName(name string) int {
 	for i, r := range name {
-		if signs[r] != 0 || !unicode.In(r, unicode.L, unicode.M, unicode.Nd) && !romanNumeral(r) {
+		if signs[r] != 0 || !unicode.In(r, unicode.L, unicode.M, unicode.Nd) && !isRomanNumeral(r) {
 			return i
 		}
 	}
 	return len(name)
 }
 
-// mixers are the scripts that are not mixed with Latin in one word: each has letters that
+// mixers are scripts that real words do not mix with Latin letters. Each has letters that
 // look like Latin ones.
 var mixers = []string{"Cyrillic", "Greek", "Armenian", "Cherokee", "Coptic", "Lisu", "Georgian", "Deseret", "Glagolitic", "Tifinagh", "Vai", "Osage", "Warang_Citi"}
 
-// scriptOf returns the one of the mixers that a letter belongs to, "" for none.
+// scriptOf returns the script among the mixers that a letter belongs to, "" if there is
+// none.
 func scriptOf(r rune) string {
 	if r < 0x370 || !unicode.IsLetter(r) {
 		return ""
@@ -85,18 +87,18 @@ func spokenScripts(name string) []string {
 				script, plain = "", false
 			}
 		}
-		if plain && script != "" && !strings.ContainsFunc(word, asciiLetter) {
+		if plain && script != "" && !strings.ContainsFunc(word, isASCIILetter) {
 			list = append(list, script)
 		}
 	}
 	return list
 }
 
-// judgeWord says what could be mistaken in a word, "" for nothing.
+// judgeWord describes what is deceptive in a word, "" if nothing is.
 func judgeWord(word string, dotless bool, spoken []string) string {
 	latinLetters, foreign, alike := 0, 0, 0
 	var points []string
-	known := true // by the rest of the name
+	known := true // the rest of the name uses the script
 	note := func(r rune, what string) {
 		text := fmt.Sprintf("U+%04X", r)
 		if what != "" {
@@ -111,7 +113,7 @@ func judgeWord(word string, dotless bool, spoken []string) string {
 		script := scriptOf(r)
 		switch {
 		case r < utf8.RuneSelf:
-			if asciiLetter(r) {
+			if isASCIILetter(r) {
 				latinLetters++
 			}
 		case script != "":
@@ -139,7 +141,7 @@ func judgeWord(word string, dotless bool, spoken []string) string {
 		points = append(points[:maxPoints], "more")
 	}
 	text := "has " + strings.Join(points, ", ")
-	if looks := latinised(word); looks != Name(word) {
+	if looks := toLatin(word); looks != Name(word) {
 		text = "looks like " + looks + ", but " + text
 	} else if foreign > 0 {
 		text = "mixes scripts: it " + text

@@ -10,8 +10,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Quote returns a text of any length in full, as a Go string literal in ASCII if it has
-// characters that a terminal may hide or interpret.
+// Quote returns a text in full. If the text has characters that a terminal may hide or
+// interpret, the result is a Go string literal in ASCII.
 func Quote(text string) string {
 	for _, r := range text {
 		if !sandbox.Plain(r) || r == utf8.RuneError {
@@ -21,8 +21,8 @@ func Quote(text string) string {
 	return text
 }
 
-// FileError returns an error about a file under the name that the user knows, with the
-// system's reason and without the path in it.
+// FileError returns an error with the name that the user knows and the reason of the
+// system. If err is a path error, its path is dropped.
 func FileError(name string, err error) error {
 	var cause *fs.PathError
 	if errors.As(err, &cause) {

@@ -7,17 +7,17 @@ import (
 	"unicode"
 )
 
-// A Row is a line that is shown, its text made visible. Its mark says what it is:
-// nothing that somebody else has written stands where a mark does.
+// A Row is a printed line with visible text. Its mark says what kind of line it is.
+// Untrusted text never stands in the place of the mark.
 type Row struct {
 	Mark string
 	Text string
-	Item string // the item of a request that the row shows, or a part of: see tool.Request.Items
+	Item string // the item of a request that the row shows or belongs to: see tool.Request.Items
 }
 
 // The marks.
 const (
-	About    = ""  // what all of it is about
+	About    = ""  // the subject of all rows
 	Header   = "?" // the first line of a question
 	Detail   = "•"
 	Argument = "="
@@ -29,8 +29,8 @@ const (
 	Warning  = "!"
 )
 
-// colour returns what comes before and after a row. It is all that is ever sent
-// to a terminal beside visible text.
+// colour returns the escape sequences before and after a row. Golem prints no other
+// escape sequences around rows.
 func (r Row) colour() (on, off string) {
 	switch r.Mark {
 	case Header:
@@ -47,17 +47,17 @@ func (r Row) colour() (on, off string) {
 	return "", ""
 }
 
-// Margin is how many columns of a line are not for the text of a row: those of a bar and
-// a mark, which may be wide, and the last one.
+// Margin is the number of columns of a line that are not for the text of a row: those of
+// the bar and the mark, which may be wide, and the last column.
 const Margin = 7
 
-// Lines returns a row as lines of a terminal with so many columns, or as one where
-// there are none to be counted. It breaks them itself: where the terminal does,
-// somebody's text would begin a line as golem's own does.
+// Lines returns a row as lines for a terminal of the given width, or as one line if the
+// width is 0. It wraps the text itself: if the terminal wrapped it, untrusted text could
+// begin a line like golem's own.
 func (r Row) Lines(columns int, colours bool) []string { return r.lines("  ", columns, colours) }
 
-// Barred returns a row as lines of a question: each begins with the bar, and nothing else
-// in it looks like one.
+// Barred returns a row as lines of a question. Each line begins with the bar, and bars in
+// its text are escaped.
 func (r Row) Barred(columns int, colours bool) []string {
 	margin := Bar + " "
 	if colours {
@@ -91,7 +91,8 @@ func (r Row) lines(margin string, columns int, colours bool) []string {
 	return lines
 }
 
-// A Page is what is printed on. The zero page has no end to its right, and no colours.
+// A Page describes the terminal to print on. The zero page has no width limit and no
+// colours.
 type Page struct {
 	Columns int
 	Colours bool
@@ -107,8 +108,8 @@ func (p Page) Row(w io.Writer, r Row) error {
 	return nil
 }
 
-// Line prints a line of golem's own that may have texts of others in it, made visible.
-// Where it is broken, what continues does not begin as a line does.
+// Line prints a line of golem that may contain untrusted text, made visible. If it wraps
+// the text, a continuation begins with a mark of its own.
 func (p Page) Line(w io.Writer, text string) error {
 	const next = "  ┆ "
 	for i, piece := range Broken(Text(text), p.Columns-len("  + ")-1) {
@@ -122,8 +123,8 @@ func (p Page) Line(w io.Writer, text string) error {
 	return nil
 }
 
-// Broken breaks a text into pieces of so many columns, taking each character
-// for as wide as it may be; with none, it stays whole.
+// Broken splits a text into pieces that fit the given number of columns. It counts the
+// maximum width of each character. If columns is not positive, the text stays whole.
 func Broken(text string, columns int) []string {
 	if columns <= 0 {
 		return []string{text}
@@ -148,8 +149,8 @@ func Broken(text string, columns int) []string {
 	return append(pieces, text[start:])
 }
 
-// Diff returns the lines of a unified diff as rows, without its two lines of
-// names. Their texts are not made visible yet.
+// Diff returns the lines of a unified diff as rows, without the two lines of file names.
+// It does not make their texts visible.
 func Diff(diff string) iter.Seq[Row] {
 	return func(yield func(Row) bool) {
 		lines := diff

@@ -10,27 +10,27 @@ import (
 	"unicode/utf8"
 )
 
-// A Deceit is how a text deceives an eye.
+// A Deceit is a way in which text deceives a reader.
 type Deceit string
 
 // The deceits.
 const (
-	Reorders Deceit = "bidi"      // it is shown in another order than it is read in
-	Unseen   Deceit = "invisible" // it is read, and not shown
-	Commands Deceit = "control"   // a terminal obeys it
-	Alike    Deceit = "lookalike" // it is taken for other letters
+	Reorders Deceit = "bidi"      // the terminal shows it in another order than programs read it
+	Unseen   Deceit = "invisible" // programs read it, but it is not shown
+	Commands Deceit = "control"   // a terminal interprets it as a command
+	Alike    Deceit = "lookalike" // it looks like other letters
 )
 
-// A Trick is a part of a line that deceives.
+// A Trick is a part of a line that deceives a reader.
 type Trick struct {
 	Deceit  Deceit
-	At, End int    // bytes of the line
-	Says    string // what it is, plain, and what is hidden in it
+	At, End int    // byte offsets in the line
+	Says    string // describes the characters and the text hidden in them
 }
 
-// Tricks looks for what an eye does not see in a line. What living scripts and
-// emoji need is none: a joiner between Persian or Hindi letters, a selector after
-// a pictogram, the tags of a flag.
+// Tricks finds invisible and reordering characters in a line. Characters that living
+// scripts and emoji need are not tricks: a joiner between Persian or Hindi letters, a
+// selector after a pictogram, the tags of a flag.
 func Tricks(line string) iter.Seq[Trick] {
 	return func(yield func(Trick) bool) {
 		s := tricks{line: line, before: -1}
@@ -40,35 +40,35 @@ func Tricks(line string) iter.Seq[Trick] {
 			if deceit == "" {
 				continue
 			}
-			for s.at < len(line) { // what is of one kind is one trick
+			for s.at < len(line) { // neighbours of one kind are one trick
 				ahead := s
 				if ahead.next() != deceit {
 					break
 				}
 				s = ahead
 			}
-			if !yield(Trick{deceit, start, s.at, says(line[start:s.at])}) {
+			if !yield(Trick{deceit, start, s.at, describe(line[start:s.at])}) {
 				return
 			}
 		}
 	}
 }
 
-// tricks goes through a line.
+// tricks is the state of a walk over a line.
 type tricks struct {
 	line    string
 	at      int
-	before  rune // the last character that is not a mark, a joiner or the like
+	before  rune // the last character that is not a mark, a joiner or a selector
 	chosen  bool // the last character was a selector
-	rtl     bool // the line has letters that are written from right to left
-	counted bool // that was looked at
+	rtl     bool // the line has letters of a right-to-left script
+	counted bool // rtl is set
 }
 
-// next passes a character, or a sequence that belongs together, and returns how
-// it deceives, "" if it does not.
+// next advances by a character, or by a sequence that belongs together. It returns how it
+// deceives, "" if it does not.
 func (s *tricks) next() Deceit {
 	r, size := utf8.DecodeRuneInString(s.line[s.at:])
-	if r < utf8.RuneSelf && r >= ' ' && r != 0x7f { // most are
+	if r < utf8.RuneSelf && r >= ' ' && r != 0x7f { // most characters
 		s.at, s.before, s.chosen = s.at+1, r, false
 		return ""
 	}
@@ -93,23 +93,23 @@ func (s *tricks) judge(r, after rune) Deceit {
 		return Commands
 	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
 		return Reorders
-	case unseen(r) && !s.needed(r, after), unicode.Is(unicode.Co, r) && (unicode.Is(unicode.Co, s.before) || unicode.Is(unicode.Co, after)):
-		return Unseen // one of private use alone is an icon; several are shown by no font
+	case isUnseen(r) && !s.isNeeded(r, after), unicode.Is(unicode.Co, r) && (unicode.Is(unicode.Co, s.before) || unicode.Is(unicode.Co, after)):
+		return Unseen // a single private-use character is an icon; no font shows several
 	}
 	return ""
 }
 
-// needed reports whether a character that is not seen is needed where it stands.
-func (s *tricks) needed(r, after rune) bool {
+// isNeeded reports whether an invisible character has a proper use at its position.
+func (s *tricks) isNeeded(r, after rune) bool {
 	switch {
-	case r == 0x200d && pictogram(s.before):
-		return pictogram(after)
+	case r == 0x200d && isPictogram(s.before):
+		return isPictogram(after)
 	case r == 0x200c, r == 0x200d:
-		return unicode.In(s.before, joining...) && !unseen(after)
+		return unicode.In(s.before, joining...) && !isUnseen(after)
 	case r == 0x200b:
 		return unicode.In(s.before, spaceless...) && unicode.In(after, spaceless...)
 	case r == 0xfe0e, r == 0xfe0f:
-		return !s.chosen && (pictogram(s.before) || keycap(s.before) && after == 0x20e3)
+		return !s.chosen && (isPictogram(s.before) || isKeycap(s.before) && after == 0x20e3)
 	case r >= 0xfe00 && r <= 0xfe02, r >= 0xe0100 && r <= 0xe01ef:
 		return !s.chosen && unicode.In(s.before, unicode.Han, unicode.Sm, unicode.Myanmar, unicode.Phags_Pa, eastern)
 	case r >= 0x180b && r <= 0x180f:
@@ -117,7 +117,7 @@ func (s *tricks) needed(r, after rune) bool {
 	case r == 0x200e, r == 0x200f, r == 0x061c:
 		return s.rightToLeft()
 	case r == 0x2800:
-		return braille(s.before) || braille(after)
+		return isBraille(s.before) || isBraille(after)
 	}
 	return false
 }
@@ -132,34 +132,34 @@ func (s *tricks) rightToLeft() bool {
 	return s.rtl
 }
 
-// unseen reports whether a character leaves no ink where it stands, and is no
-// space.
-func unseen(r rune) bool {
+// isUnseen reports whether a character is invisible and is not a space.
+func isUnseen(r rune) bool {
 	switch {
 	case r >= 0x600 && r <= 0x605, r == 0x6dd, r == 0x70f, r == 0x890, r == 0x891, r == 0x8e2, r == 0x110bd, r == 0x110cd:
-		return false // signs that stand over numbers and words
+		return false // signs over numbers and words
 	case r == 0x2028, r == 0x2029, r == 0x2800, r == 0x34f, r >= 0xe0000 && r <= 0xe0fff:
 		return true
 	}
 	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point)
 }
 
-// joining are the scripts in which joiners choose between forms of letters.
+// joining are the scripts in which joiners select forms of letters.
 var joining = []*unicode.RangeTable{
 	unicode.Arabic, unicode.Syriac, unicode.Nko, unicode.Mongolian, unicode.Mandaic, unicode.Adlam, unicode.Hanifi_Rohingya,
 	unicode.Devanagari, unicode.Bengali, unicode.Gurmukhi, unicode.Gujarati, unicode.Oriya, unicode.Tamil, unicode.Telugu,
 	unicode.Kannada, unicode.Malayalam, unicode.Sinhala, unicode.Khmer, unicode.Myanmar, unicode.Tibetan, unicode.Javanese, unicode.Balinese,
 }
 
-// spaceless are the scripts that write words without spaces, so that one without
-// width says where a line may end.
+// spaceless are the scripts that write words without spaces. There a zero width space
+// marks where a line may break.
 var spaceless = []*unicode.RangeTable{unicode.Thai, unicode.Lao, unicode.Khmer, unicode.Myanmar, unicode.Tibetan, unicode.Javanese, unicode.Balinese, unicode.Tai_Tham}
 
-// eastern are signs of which there is a form for columns.
+// eastern are signs that have a form for vertical text.
 var eastern = &unicode.RangeTable{R16: []unicode.Range16{{Lo: 0x3001, Hi: 0x303f, Stride: 1}, {Lo: 0xff01, Hi: 0xff60, Stride: 1}}}
 
-// pictogram reports whether a character may be an emoji, of today or to come.
-func pictogram(r rune) bool {
+// isPictogram reports whether a character may be an emoji, now or in a later version of
+// Unicode.
+func isPictogram(r rune) bool {
 	switch r {
 	case 0x203c, 0x2049, 0x2139, 0x3030, 0x303d:
 		return true
@@ -167,17 +167,17 @@ func pictogram(r rune) bool {
 	return r >= 0x1f000 && r <= 0x1faff || r >= 0x2190 && r <= 0x2bff && unicode.Is(unicode.Sm, r) || r > 0x7f && r < 0xfff0 && unicode.Is(unicode.So, r) && (r < 0x2800 || r > 0x28ff)
 }
 
-func keycap(r rune) bool { return r >= '0' && r <= '9' || r == '#' || r == '*' }
+func isKeycap(r rune) bool { return r >= '0' && r <= '9' || r == '#' || r == '*' }
 
-func braille(r rune) bool { return r > 0x2800 && r <= 0x28ff }
+func isBraille(r rune) bool { return r > 0x2800 && r <= 0x28ff }
 
 const (
 	blackFlag = 0x1f3f4
 	tagEnd    = 0xe007f
 )
 
-// flags are the tags of the flags of England, Scotland and Wales, which follow a black
-// flag. There are no others; any more would be a place to hide a word in.
+// flags are the tag sequences of the flags of England, Scotland and Wales, which follow a
+// black flag. Other sequences could hide text, so they do not count as flags.
 var flags = func() (list []string) {
 	for _, place := range []string{"gbeng", "gbsct", "gbwls"} {
 		var tags strings.Builder
@@ -190,7 +190,8 @@ var flags = func() (list []string) {
 	return list
 }()
 
-// flagTags returns the length of the tags that make a flag of the one before, 0 if none do.
+// flagTags returns the length of the tags of a flag at the start of rest, 0 if there is
+// none.
 func flagTags(rest string) int {
 	for _, tags := range flags {
 		if strings.HasPrefix(rest, tags) {
@@ -200,7 +201,8 @@ func flagTags(rest string) int {
 	return 0
 }
 
-// openFlag returns where a flag begins that a text ends within, or its length.
+// openFlag returns the offset of an incomplete flag at the end of a text, or the length
+// of the text.
 func openFlag(text []byte) int {
 	at := bytes.LastIndex(text, []byte(string(rune(blackFlag))))
 	if at < 0 {
@@ -218,19 +220,19 @@ func openFlag(text []byte) int {
 func isTag(r rune) bool { return r > 0xe0000 && r <= tagEnd }
 
 const (
-	maxNamed   = 4   // characters of one trick
-	maxDecoded = 200 // bytes that are hidden in one
+	maxNamed   = 4   // characters named in one trick
+	maxDecoded = 200 // bytes decoded from one trick
 )
 
-// says tells what is in a trick.
-func says(part string) string {
+// describe describes the characters of a trick.
+func describe(part string) string {
 	var names []string
 	var tags strings.Builder
 	var selected []byte
 	count := 0
 	for _, r := range part {
 		count++
-		if name := named(r); len(names) <= maxNamed && (len(names) == 0 || names[len(names)-1] != name) {
+		if name := describeRune(r); len(names) <= maxNamed && (len(names) == 0 || names[len(names)-1] != name) {
 			names = append(names, name)
 		}
 		switch {
@@ -260,8 +262,8 @@ func says(part string) string {
 	return text + hides
 }
 
-// named names a character.
-func named(r rune) string {
+// describeRune returns the code point of a character, and its name if it is in tricky.
+func describeRune(r rune) string {
 	name := fmt.Sprintf("U+%04X", r)
 	if known, ok := tricky[r]; ok {
 		name += " " + known
@@ -283,8 +285,8 @@ var tricky = map[rune]string{
 	0xfff9: "annotation", 0xfffa: "annotation", 0xfffb: "end of annotation",
 }
 
-// Revealed returns a line in which what is not plain, and what else a trick is
-// about, is named where it stands, as ⟨U+202E⟩.
+// Revealed returns a line in which each character that is not plain, or is part of a
+// trick, is replaced by its code point, such as ⟨U+202E⟩.
 func Revealed(line string, tricks ...Trick) string {
 	var b strings.Builder
 	s := scan{}

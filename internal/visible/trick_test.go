@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// tags writes a text in tag characters, selectors in variation selectors.
+// tags writes a text in tag characters, and selectors writes it in variation selectors.
 func tags(text string) string {
 	var b strings.Builder
 	for _, r := range text {
@@ -30,6 +30,7 @@ func selectors(text string) string {
 	return b.String()
 }
 
+// TestTricks checks which parts of a line are tricks, and their descriptions.
 func TestTricks(t *testing.T) {
 	for _, test := range []struct {
 		text string
@@ -67,7 +68,7 @@ func TestTricks(t *testing.T) {
 	}
 }
 
-// TestNoTricks: what people write is not flagged.
+// TestNoTricks checks that ordinary text is not reported.
 func TestNoTricks(t *testing.T) {
 	ordinary := []string{
 		"plain\ttext\r", "a\r\n", "\f", "ünï, “quotes” – dashes… « bonjour\u00a0»\u202f!", "漢字　かな", "葛\U000e0100城市", "辻\ufe00", "≨\ufe00", "\ue0b0 prompt", "e\u0301q\u0307\u0323",
@@ -107,10 +108,11 @@ func TestNoTricks(t *testing.T) {
 	}
 }
 
+// TestAlikes checks look-alikes in code and in prose.
 func TestAlikes(t *testing.T) {
 	for _, test := range []struct {
 		text        string
-		code, prose string // what is found
+		code, prose string // the tricks found
 	}{
 		{"p\u0430ypal", "paypal", "paypal"},
 		{"admin\u03bf", "admino", "admino"},
@@ -153,6 +155,7 @@ func TestAlikes(t *testing.T) {
 	}
 }
 
+// TestDiffRows checks the rows of a unified diff.
 func TestDiffRows(t *testing.T) {
 	diff := "--- a/x\n+++ b/x\n@@ -1,2 +1,2 @@\n same\n---- old\n++++ new\n\\ No newline at end of file\n"
 	got := ""
@@ -165,7 +168,7 @@ func TestDiffRows(t *testing.T) {
 	}
 }
 
-// TestC15LookAlikes: letters that only a table of all styles finds.
+// TestC15LookAlikes checks letters that only a table of all styles finds.
 func TestC15LookAlikes(t *testing.T) {
 	for _, test := range []struct{ text, code, prose string }{
 		{"\u03c1assword", "password", "password"},
@@ -198,8 +201,8 @@ func TestC15LookAlikes(t *testing.T) {
 	}
 }
 
-// TestA10NameAlikes: a path or a host that could be mistaken for another is described by
-// its code points, and names in living scripts pass.
+// TestA10NameAlikes checks that a deceptive path or host is described by its code points,
+// and that names in living scripts pass.
 func TestA10NameAlikes(t *testing.T) {
 	for name, want := range map[string][]string{
 		"/out/d\u0430ta":  {"d\u0430ta looks like data, but has U+0430 (Cyrillic)"},
@@ -238,8 +241,8 @@ func TestA10NameAlikes(t *testing.T) {
 	}
 }
 
-// TestA10KnownFlags: the three flags made of tag characters pass, whole, however they are
-// written; any other tag characters are escaped.
+// TestA10KnownFlags checks that the three flags made of tag characters pass whole,
+// however they are split into writes. Any other tag characters are escaped.
 func TestA10KnownFlags(t *testing.T) {
 	england := "\U0001f3f4" + tags("gbeng") + "\U000e007f"
 	for text, want := range map[string]string{

@@ -1,11 +1,11 @@
-// Package visible makes untrusted text fit for a terminal. What a terminal
-// would obey, and what an eye would not see, comes out as an escape such as
-// \x1b or \u202e; [sandbox.Plain] is the table of what passes as it is. Marks
-// that combine pass only on a character of the same text, and only so many. Tag
+// Package visible makes untrusted text safe to print on a terminal. It replaces
+// characters that a terminal would interpret or a reader would not see with an escape
+// such as \x1b or \u202e. [sandbox.Plain] defines which characters pass unchanged.
+// Combining marks pass only on a character of the same text, and only a few of them. Tag
 // characters pass only in the three flags that are made of them.
 //
-// An escape and the same letters in the text look alike: what is made visible
-// is for eyes, and is not to be read back.
+// An escape looks the same as those letters in the text. Visible text is for people;
+// programs must not parse it.
 package visible
 
 import (
@@ -22,28 +22,28 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// maxMarks is how many combining marks pass on one character. Living scripts
-// need no more; a tower of them covers the lines above and below.
+// maxMarks is the maximum number of combining marks on one character. Living scripts need
+// no more. A stack of them would cover the lines above and below.
 const maxMarks = 4
 
-// kept is what gives a text its form.
+// kept are the control characters that stay in a text.
 const kept = "\n\t"
 
-// Text returns text that may be printed. Line ends and tabs stay.
+// Text returns text that is safe to print. Newlines and tabs stay.
 func Text(text string) string {
 	s := scan{keep: kept}
 	return s.escape(text)
 }
 
-// Line returns text as one line without tabs. Where it is longer than most
-// characters its middle is left out; see [Cut].
+// Line returns text as one line without tabs. If it has more than most characters, [Cut]
+// shortens its middle.
 func Line(text string, most int) string {
 	s := scan{}
 	return Cut(s.escape(text), most)
 }
 
-// Name returns a name as it stands in a sentence, never cut: in quotes where it
-// could be taken for words of the sentence, or holds anything unusual.
+// Name returns a name for use in a sentence, never shortened. It adds quotes if the name
+// could read as words of the sentence, or contains unusual characters.
 func Name(name string) string {
 	text := Line(name, math.MaxInt)
 	usual := func(r rune) bool {
@@ -55,8 +55,8 @@ func Name(name string) string {
 	return `"` + strings.ReplaceAll(text, `"`, `\"`) + `"`
 }
 
-// Cut returns a line of which the middle is left out, where it has more than
-// most characters; how many are missing stands in their place.
+// Cut shortens the middle of a line that has more than most characters. A note in its
+// place says how many characters are missing.
 func Cut(line string, most int) string {
 	if len(line) <= most {
 		return line
@@ -68,15 +68,15 @@ func Cut(line string, most int) string {
 	head := max(0, most) * 2 / 3
 	tail := len(runes) - (max(0, most) - head)
 	for head > 0 && isTag(runes[head]) {
-		head-- // a flag stays whole
+		head-- // keep a flag whole
 	}
 	for tail < len(runes) && (unicode.IsMark(runes[tail]) || isTag(runes[tail])) {
-		tail++ // its character is left out
+		tail++ // the base character is cut
 	}
 	return fmt.Sprintf("%s…(%d characters left out)…%s", string(runes[:head]), tail-head, string(runes[tail:]))
 }
 
-// Amount says how many bytes something has.
+// Amount returns a number of bytes with its unit.
 func Amount(n int64) string {
 	switch {
 	case n == 1:
@@ -97,14 +97,14 @@ func Count[N int | int64 | uint64](n N, noun string) string {
 	return fmt.Sprintf("%d %ss", n, noun)
 }
 
-// JSON returns a document, indented, with a line end. What is not plain in it
-// is written as JSON writes it: it reads back as the same value.
-func JSON(document any) ([]byte, error) { return encoded(document, "  ") }
+// JSON returns a document as indented JSON with a newline. Characters that are not plain
+// become JSON escapes, so the result decodes to the same value.
+func JSON(document any) ([]byte, error) { return encode(document, "  ") }
 
-// JSONLine returns a document as JSON does, on one line.
-func JSONLine(document any) ([]byte, error) { return encoded(document, "") }
+// JSONLine is like JSON, but on one line.
+func JSONLine(document any) ([]byte, error) { return encode(document, "") }
 
-func encoded(document any, indent string) ([]byte, error) {
+func encode(document any, indent string) ([]byte, error) {
 	var text, out bytes.Buffer
 	e := json.NewEncoder(&text)
 	e.SetEscapeHTML(false)
@@ -127,13 +127,13 @@ func encoded(document any, indent string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
-// A scan goes through a text, character by character.
+// A scan is the state of a walk over a text.
 type scan struct {
-	keep string // passes although it is not plain
-	room int    // how many marks may follow
+	keep string // characters that pass although they are not plain
+	room int    // how many more marks may follow
 }
 
-// passes reports whether the next character may be printed as it is.
+// passes reports whether the next character may be printed unchanged.
 func (s *scan) passes(r rune) bool {
 	switch {
 	case strings.ContainsRune(s.keep, r):
@@ -150,7 +150,7 @@ func (s *scan) passes(r rune) bool {
 	return true
 }
 
-// escape returns text with an escape for what does not pass.
+// escape returns text with escapes for the characters that do not pass.
 func (s *scan) escape(text string) string {
 	var b strings.Builder
 	for len(text) > 0 {

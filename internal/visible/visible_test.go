@@ -12,14 +12,15 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// hostile are texts that would move the cursor, colour, hide, reorder or
-// rename something, or answer for the user, were they printed as they are.
+// hostile are texts that would move the cursor, set colours, hide, reorder or rename
+// something, or answer for the user, if they were printed unchanged.
 var hostile = []string{
 	"\x1b[2K\r", "\x1b[8mhidden\x1b[0m", "\x1b]0;title\a", "\x1b]8;;http://x\x1b\\link\x1b]8;;\x1b\\", "\x1b]52;c;eQo=\a", "\x1bP1$r\x1b\\",
 	"\x9b2J", "\u009b2J", "\u0085", "\a\b\v\f\x00\x7f", "a\rb", "\u202efdp.sh", "\u2066x\u2069", "\u200b\u200d\ufeff\u2060\u00ad", "\U000e0041\U000e007f",
 	"\ufe0f\U000e0100", "\u2028\u2029", "\u3164\u115f\u2800", "a" + strings.Repeat("\u0301", 50), "\u0338", "\xff\xc3\xe2\x80", "\ud7ff\ue000\uffff",
 }
 
+// TestText checks the escapes of hostile texts.
 func TestText(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
 		{"plain text, ü and 漢\n\tas it is", "plain text, ü and 漢\n\tas it is"},
@@ -41,6 +42,7 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestLine checks texts on one line and their shortening.
 func TestLine(t *testing.T) {
 	for _, test := range []struct {
 		text string
@@ -62,8 +64,8 @@ func TestLine(t *testing.T) {
 	}
 }
 
-// TestWriter: a character may come in pieces, and what never becomes one is
-// told at the end.
+// TestWriter checks that a character may arrive in pieces, and that an incomplete one is
+// escaped at the end.
 func TestWriter(t *testing.T) {
 	var out bytes.Buffer
 	w := visible.NewWriter(&out)
@@ -92,7 +94,7 @@ func TestWriter(t *testing.T) {
 	}
 }
 
-// broken fails once, and then takes everything.
+// broken fails once and then accepts everything.
 type broken struct {
 	err error
 	got string
@@ -107,7 +109,7 @@ func (b *broken) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// TestWriterFails: a failure is not forgotten, and no text with a hole is made.
+// TestWriterFails checks that a failure is kept, and that no text with a gap is written.
 func TestWriterFails(t *testing.T) {
 	full := errors.New("full")
 	to := &broken{err: full}
@@ -125,6 +127,7 @@ func TestWriterFails(t *testing.T) {
 	}
 }
 
+// TestJSON checks that JSON escapes hostile text.
 func TestJSON(t *testing.T) {
 	got, err := visible.JSON(map[string]string{"a<b": "\x1b\u202e\U000e0041\x7f\n漢e\u0301"})
 	want := "{\n  \"a<b\": \"\\u001b\\u202e\\udb40\\udc41\\u007f\\n漢e\u0301\"\n}\n"
@@ -136,8 +139,8 @@ func TestJSON(t *testing.T) {
 	}
 }
 
-// FuzzVisible: whatever the text and the pieces it comes in, nothing gets out
-// that a terminal obeys or an eye does not see, and JSON means the same.
+// FuzzVisible checks for any text and any split into writes that the output has nothing
+// that a terminal interprets or a reader does not see, and that JSON keeps its value.
 func FuzzVisible(f *testing.F) {
 	for _, text := range hostile {
 		f.Add([]byte(text), uint8(1), 20)
@@ -185,8 +188,8 @@ func FuzzVisible(f *testing.F) {
 	})
 }
 
-// mustBePlain holds a text to what a terminal may get. It does not ask
-// sandbox.Plain, so that a hole in that table is found too.
+// mustBePlain checks that a text is safe for a terminal. It does not use sandbox.Plain,
+// so that it also finds a gap in that table.
 func mustBePlain(t *testing.T, what, text, kept string) {
 	t.Helper()
 	if !utf8.ValidString(text) {
@@ -211,13 +214,14 @@ func mustBePlain(t *testing.T, what, text, kept string) {
 	}
 }
 
-// TestEveryCharacter tries them all, each on a letter that it may combine with.
+// TestEveryCharacter tries every character, each after a letter that it may combine with.
 func TestEveryCharacter(t *testing.T) {
 	for r := rune(0); r <= unicode.MaxRune; r++ {
 		mustBePlain(t, "Text", visible.Text("a"+string(r)), "\n\t")
 	}
 }
 
+// TestCount checks the plural of nouns.
 func TestCount(t *testing.T) {
 	for n, want := range map[int64]string{0: "0 files", 1: "1 file", 2: "2 files"} {
 		if got := visible.Count(n, "file"); got != want {

@@ -6,27 +6,26 @@ import (
 	"unicode/utf8"
 )
 
-// A Writer lets only visible text through: what is written to it in whatever
-// pieces comes out as [Text] would return the whole. It may be used by many
-// goroutines at once.
+// A Writer passes on only visible text. However the text is split into writes, the output
+// is what [Text] returns for the whole. Several goroutines may use it at once.
 type Writer struct {
 	to io.Writer
 
 	mu   sync.Mutex
 	scan scan
-	rest []byte // the beginning of a character
+	rest []byte // the start of a character or flag
 	err  error
 }
 
 // NewWriter returns a writer to w.
 func NewWriter(w io.Writer) *Writer { return &Writer{to: w, scan: scan{keep: kept}} }
 
-// Under returns what is written to: what comes from golem alone, such as a
-// colour, may go there as it is.
+// Under returns the underlying writer. Only golem's own output, such as a colour, may go
+// there directly.
 func (w *Writer) Under() io.Writer { return w.to }
 
-// Write implements io.Writer. The beginning of a character, or of a flag, is held back
-// until the rest comes. After a failure nothing more is written.
+// Write implements io.Writer. It holds back the start of a character or of a flag until
+// the rest arrives. After a failure it writes nothing more.
 func (w *Writer) Write(text []byte) (int, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -45,7 +44,7 @@ func (w *Writer) Write(text []byte) (int, error) {
 	return len(text), nil
 }
 
-// Close writes what is held back. It does not close what is written to.
+// Close writes the text that Write held back. It does not close the underlying writer.
 func (w *Writer) Close() error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
