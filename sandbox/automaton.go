@@ -8,36 +8,37 @@ import (
 )
 
 const (
-	maxStates       = 1000     // of one automaton: about a megabyte
-	maxInstructions = 5000     // of an expression that gets one
-	maxWide         = 64 << 10 // steps over wide characters that it remembers
+	maxStates       = 1000     // states of one automaton, which take about a megabyte
+	maxInstructions = 5000     // instructions of an expression that gets an automaton
+	maxWide         = 64 << 10 // remembered steps over characters of more than a byte
 )
 
-// An automaton finds the lines that a regular expression may match. It looks at
-// every byte once and is many times faster than package regexp: each of its
-// states is a set of places in the expression that a text can lead to, and the
-// way from state to state is worked out when a text first takes it. It does not
-// know where in a line a match lies, and an expression that needs too many
-// states makes it let lines pass: the expression itself has the last word.
+// An automaton finds the lines that a regular expression may match. It reads every byte
+// once and is many times faster than package regexp. Each state is a set of instructions
+// of the expression that a text can lead to. A step from one state to the next is
+// computed when a text first needs it. The automaton does not know where in a line a
+// match is. If an expression needs too many states, the automaton also reports lines that
+// do not match, so the caller runs
+// the expression on each reported line.
 //
-// It learns as it goes, so every goroutine needs its own.
+// It remembers steps as it runs, so every goroutine needs its own.
 type automaton struct {
 	prog  *syntax.Prog
-	begin *state // at the beginning of a line; nil: every line passes
+	begin *state // state at the start of a line; nil if every line may match
 	known map[string]*state
-	wide  int // steps over wide characters that are known
+	wide  int // number of remembered steps over characters of more than a byte
 }
 
-// A state is where a line that has not matched so far may stand.
+// A state is what is known about a line that has not matched so far.
 type state struct {
 	at   []uint32 // instructions of the expression, in order
-	last rune     // stands for the character before
+	last rune     // class of the character before: noRune, wordRune or otherRune
 	next [utf8.RuneSelf]*state
-	wide map[rune]*state // next for characters of more than a byte
+	wide map[rune]*state // like next, for characters of more than a byte
 }
 
-// All that an expression can ask about the character before: whether there is
-// one, and whether it belongs to a word.
+// The classes of the character before. An expression can only ask whether there is one,
+// and whether it belongs to a word.
 const (
 	noRune    rune = -1
 	wordRune  rune = 'a'
@@ -52,8 +53,8 @@ func newAutomaton(prog *syntax.Prog) *automaton {
 	return a
 }
 
-// find returns where the first line that may match gives itself away, which is
-// in it or at its end, and -1 if there is none. A line starts at pos.
+// find returns a position in the first line that may match, or at its end. It returns -1
+// if there is no such line. pos is the start of a line.
 func (a *automaton) find(data []byte, pos int) int {
 	now := a.begin
 	if now == nil {
@@ -69,7 +70,7 @@ func (a *automaton) find(data []byte, pos int) int {
 		}
 		r, size := utf8.DecodeRune(data[i:])
 		if r == '\r' && (i+1 == len(data) || data[i+1] == '\n') {
-			r = '\n' // the expression does not see it either
+			r = '\n' // the expression does not see the carriage return at the end of a line
 		}
 		if now = a.step(now, r); now == nil {
 			return i
@@ -82,7 +83,7 @@ func (a *automaton) find(data []byte, pos int) int {
 	return -1
 }
 
-// step returns the state after a character, nil where the line may match.
+// step returns the state after a character, nil if the line may match.
 func (a *automaton) step(s *state, r rune) *state {
 	if next := s.wide[r]; next != nil {
 		return next
@@ -90,7 +91,7 @@ func (a *automaton) step(s *state, r rune) *state {
 	next := a.computeStep(s, r)
 	switch {
 	case next == nil:
-	case r < utf8.RuneSelf && r != '\r': // which find has to look at each time
+	case r < utf8.RuneSelf && r != '\r': // find must look at each carriage return
 		s.next[r] = next
 	default:
 		if a.wide++; a.wide > maxWide {
@@ -104,8 +105,8 @@ func (a *automaton) step(s *state, r rune) *state {
 	return next
 }
 
-// work works out a step: from each instruction on as far as no character is
-// needed, then over the character.
+// computeStep computes the state after a character. From each instruction it follows
+// those that need no character, and then the ones that match the character.
 func (a *automaton) computeStep(s *state, r rune) *state {
 	after, last := r, otherRune
 	switch {
@@ -117,7 +118,7 @@ func (a *automaton) computeStep(s *state, r rune) *state {
 	between := syntax.EmptyOpContext(s.last, after)
 	var next []uint32
 	seen := make([]bool, len(a.prog.Inst))
-	todo := append(slices.Clone(s.at), uint32(a.prog.Start)) // a match may begin anywhere
+	todo := append(slices.Clone(s.at), uint32(a.prog.Start)) // a match may start anywhere
 	for len(todo) > 0 {
 		pc := todo[len(todo)-1]
 		todo = todo[:len(todo)-1]
@@ -150,8 +151,7 @@ func (a *automaton) computeStep(s *state, r rune) *state {
 	return a.state(slices.Compact(next), last)
 }
 
-// state returns the state with these properties, nil where it would be one too
-// many.
+// state returns the state with these properties, nil if there are too many states.
 func (a *automaton) state(at []uint32, last rune) *state {
 	key := binary.AppendVarint(nil, int64(last))
 	for _, pc := range at {

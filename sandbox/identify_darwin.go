@@ -15,8 +15,8 @@ func identify(a *Attr, info fs.FileInfo) {
 	}
 }
 
-// rootFoldsCase returns true. macOS ignores case unless a volume was made otherwise. If
-// the assumption is wrong, mounts cannot have targets that differ only in case.
+// rootFoldsCase returns true. macOS ignores case unless a volume was made otherwise. If the
+// assumption is wrong, the only cost is that other spellings of a mount name it, too.
 func rootFoldsCase(*os.Root) bool { return true }
 
 // renameNew renames a file to a name that must not exist.

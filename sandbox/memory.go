@@ -12,9 +12,9 @@ import (
 	"time"
 )
 
-// Memory is a backend that keeps its files in memory: for tests, and for runs
-// that must leave nothing behind. It is one immutable tree; a change makes a
-// new tree that shares what did not change, and swaps it in.
+// Memory is a backend that keeps its files in memory, for tests and for runs that must
+// leave nothing behind. It holds one immutable tree. A change makes a new tree, which
+// shares the unchanged parts, and replaces the old one.
 type Memory struct {
 	root  atomic.Pointer[node]
 	ids   atomic.Uint64
@@ -22,24 +22,24 @@ type Memory struct {
 	folds bool
 }
 
-// An Object is a file, link or directory to start from. For a link, which has
-// fs.ModeSymlink, the content is where it leads.
+// An Object is a file, symlink or directory that a Memory starts with. The content of a
+// symlink, which has fs.ModeSymlink, is its target.
 type Object struct {
 	Content string
-	Mode    fs.FileMode // 0 is a regular file with 0644
+	Mode    fs.FileMode // 0 means a regular file with mode 0644
 }
 
 // A MemoryOption changes how a Memory behaves.
 type MemoryOption func(*Memory)
 
-// FoldCase makes "A" and "a" one name, as most Macs and Windows have it.
+// FoldCase makes "A" and "a" the same name, as on Windows and on most Macs.
 func FoldCase(m *Memory) { m.folds = true }
 
-// Clock sets where modification times come from. Without it they are zero.
+// Clock sets the clock for modification times. Without it they are zero.
 func Clock(now func() time.Time) MemoryOption { return func(m *Memory) { m.now = now } }
 
-// NewMemory makes a memory that holds the objects, by their names from the top:
-// "a/b.txt". Directories above an object are made.
+// NewMemory returns a Memory that holds the objects. The keys are paths from the top,
+// such as "a/b.txt". It makes the directories above an object.
 func NewMemory(objects map[string]Object, options ...MemoryOption) *Memory {
 	m := &Memory{now: func() time.Time { return time.Time{} }}
 	for _, option := range options {
@@ -49,7 +49,7 @@ func NewMemory(objects map[string]Object, options ...MemoryOption) *Memory {
 	return m
 }
 
-// Reset replaces all that the memory holds.
+// Reset replaces all files by the objects.
 func (m *Memory) Reset(objects map[string]Object) {
 	root := m.newNode(fs.ModeDir|0o755, "")
 	names := make([]string, 0, len(objects))
@@ -67,7 +67,7 @@ func (m *Memory) Reset(objects map[string]Object) {
 	m.root.Store(root)
 }
 
-// plant returns dir with n below it, the directories on the way made.
+// plant returns dir with n below it. It makes missing directories.
 func (m *Memory) plant(dir *node, parts []string, n *node) *node {
 	if len(parts) > 1 {
 		sub, ok := dir.child(parts[0], m.folds)
@@ -79,7 +79,7 @@ func (m *Memory) plant(dir *node, parts []string, n *node) *node {
 	return dir.with(parts[0], n, m.folds)
 }
 
-// Files returns the content of every regular file by its name from the top.
+// Files returns the content of every regular file by its path from the top.
 func (m *Memory) Files() map[string]string {
 	files := map[string]string{}
 	var visit func(n *node, at string)
@@ -95,18 +95,18 @@ func (m *Memory) Files() map[string]string {
 	return files
 }
 
-// A node is a file, link or directory. It never changes.
+// A node is a file, symlink or directory. It never changes.
 type node struct {
 	id      uint64
 	mode    fs.FileMode
 	modTime time.Time
 	content string
-	entries []entry // of a directory, ordered by name
+	entries []entry // entries of a directory, ordered by key
 }
 
 type entry struct {
-	name string // as it was first spelled
-	key  string // as it is looked up
+	name string // as it was first written
+	key  string // name for lookups, caseless if the Memory folds case
 	node *node
 }
 
@@ -133,7 +133,8 @@ func (n *node) child(name string, folds bool) (*node, bool) {
 	return n.entries[i].node, true
 }
 
-// with returns the directory with child under name; nil removes the name.
+// with returns a copy of the directory with child under name. If child is nil, it removes
+// the name.
 func (n *node) with(name string, child *node, folds bool) *node {
 	changed := *n
 	i, ok := n.find(name, folds)
@@ -161,7 +162,8 @@ func (n *node) attr() Attr {
 	return a
 }
 
-// walk returns the node at name. A link before the last part is ErrLink.
+// walk returns the node at name. It returns ErrLink if a part before the last is a
+// symlink.
 func (m *Memory) walk(root *node, name string) (*node, error) {
 	at := root
 	if name == "." {
@@ -180,7 +182,7 @@ func (m *Memory) walk(root *node, name string) (*node, error) {
 	return at, nil
 }
 
-// directory returns nil if one can continue from n.
+// checkDir returns an error if n is not a directory.
 func checkDir(n *node) error {
 	switch {
 	case n.mode.IsDir():
@@ -191,7 +193,8 @@ func checkDir(n *node) error {
 	return ErrNotDir
 }
 
-// change makes a new tree of the old one, again if somebody was faster.
+// change replaces the tree by an edited one. It edits again if another goroutine changed
+// the tree in between.
 func (m *Memory) change(edit func(root *node) (*node, error)) error {
 	for {
 		old := m.root.Load()
@@ -205,7 +208,8 @@ func (m *Memory) change(edit func(root *node) (*node, error)) error {
 	}
 }
 
-// put returns the tree with n at name, whose directory exists; nil removes it.
+// put returns the tree with n at name, whose directory exists. If n is nil, it removes
+// the name.
 func (m *Memory) put(dir *node, parts []string, n *node) *node {
 	if len(parts) > 1 {
 		sub, _ := dir.child(parts[0], m.folds)
@@ -267,7 +271,8 @@ func (m *Memory) Write(name string, content io.Reader, how How) (attr Attr, err 
 	return attr, err
 }
 
-// replaced returns the node that a write replaces, if there is one and it may.
+// findReplaced returns the node that a write would replace, nil if there is none. It
+// returns an error if the write may not replace it.
 func (m *Memory) findReplaced(root *node, name string, how How) (*node, error) {
 	dir, err := m.walk(root, path.Dir(name))
 	if err == nil {
@@ -308,7 +313,7 @@ func (m *Memory) Mkdir(name string) error {
 	})
 }
 
-// free returns nil if name does not exist but its directory does.
+// checkFree returns nil if name does not exist and its directory does.
 func (m *Memory) checkFree(root *node, name string) error {
 	dir, err := m.walk(root, path.Dir(name))
 	if err == nil {

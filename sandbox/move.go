@@ -10,9 +10,9 @@ import (
 	"strings"
 )
 
-// Move moves a file, directory or link to a name that must not exist; the directories
-// above it are made. Between mounts only files move. Where anything below a
-// directory may not be changed, the directory stays.
+// Move moves a file, directory or symlink to a name that must not exist. It makes the
+// directories above that name. Between mounts it moves only files. If the policy forbids
+// changing anything in a directory, Move does not move the directory.
 func (s *Sandbox) Move(from, to string) error {
 	away := request{op: "move", access: ReadWrite, noFollow: true, removes: true}
 	here := request{op: "move", access: ReadWrite, noFollow: true}
@@ -36,7 +36,7 @@ func (s *Sandbox) Move(from, to string) error {
 	})
 }
 
-// rename moves inside one mount.
+// rename moves a file, directory or symlink inside one mount.
 func rename(f, t location) error {
 	b := f.rule.mount.Backend
 	err := b.Rename(f.rel, t.rel)
@@ -49,10 +49,9 @@ func rename(f, t location) error {
 	return err
 }
 
-// carry moves a file to another mount: a copy first, whole or not at all, and
-// then the old name goes. If it cannot, or is another file or content by then,
-// the copy goes. What somebody does between that last look and the act is not
-// seen.
+// moveBetweenMounts copies a file to another mount and then removes the old name. If the
+// old name cannot be removed, or its file has changed since the copy, it removes the copy
+// again. It does not notice a change between that last check and the removal.
 func (s *Sandbox) moveBetweenMounts(f, t location, attr Attr) error {
 	if !attr.Mode.IsRegular() {
 		return &Error{Code: ErrInvalid, Hint: "only files move between mounts; make the directory there and move its files"}
@@ -66,7 +65,7 @@ func (s *Sandbox) moveBetweenMounts(f, t location, attr Attr) error {
 	made, err := s.put(t, io.NewSectionReader(file, 0, was.Size), was.Size, How{New: true, Mode: attr.Mode.Perm()})
 	if errors.Is(err, ErrLink) {
 		if _, there := t.rule.mount.Backend.Lstat(t.rel); there == nil {
-			err = ErrExists // a link stands at the name itself
+			err = ErrExists // the name itself is a symlink
 		}
 	}
 	if err != nil {
@@ -87,13 +86,13 @@ func (s *Sandbox) moveBetweenMounts(f, t location, attr Attr) error {
 	return err
 }
 
-// sameFile reports whether both are of one file with one content, as far as size
-// and time tell.
+// sameFile reports whether both describe the same file with the same content, as far as
+// ID, size and modification time show.
 func (a Attr) sameFile(b Attr) bool {
 	return a.ID == b.ID && a.Size == b.Size && a.ModTime.Equal(b.ModTime)
 }
 
-// Delete removes a file, a link or an empty directory.
+// Delete removes a file, a symlink or an empty directory.
 func (s *Sandbox) Delete(name string) error {
 	return s.do(request{op: "delete", access: ReadWrite, noFollow: true, removes: true}, name, func(p location) error {
 		attr, err := s.lstatMovable(p)
@@ -107,9 +106,9 @@ func (s *Sandbox) Delete(name string) error {
 	})
 }
 
-// DeleteAll removes a file or link, or a directory with all that is in it. If the
-// policy keeps anything in the directory, nothing is removed. If the host fails or
-// ctx ends midway, a part may be gone; the error says where it stopped.
+// DeleteAll removes a file or symlink, or a directory with everything in it. If the
+// policy forbids deleting anything in the directory, it removes nothing. If the host fails or
+// ctx ends midway, some files may already be deleted.
 func (s *Sandbox) DeleteAll(ctx context.Context, name string) error {
 	return s.do(request{op: "delete", access: ReadWrite, noFollow: true, removes: true}, name, func(p location) error {
 		attr, err := s.lstatMovable(p)
@@ -123,8 +122,8 @@ func (s *Sandbox) DeleteAll(ctx context.Context, name string) error {
 	})
 }
 
-// removeTree removes from the leaves up, and asks about each name once more:
-// somebody may have put a protected one there meanwhile.
+// removeTree removes the files in a directory before the directory. It checks the policy
+// again for each name, because somebody may have put a protected file there in between.
 func (s *Sandbox) removeTree(ctx context.Context, p location, e Entry) error {
 	if err := ctx.Err(); err != nil {
 		return &Error{Op: "delete", Path: p.name, Code: ErrLimit, Hint: "stopped here; a part is already deleted"}
@@ -150,8 +149,8 @@ func (s *Sandbox) removeTree(ctx context.Context, p location, e Entry) error {
 	return b.Remove(p.rel)
 }
 
-// inside returns the place of a name in the directory at p, whose rule it shares
-// unless something below p has one of its own.
+// childOf returns the location of a name in the directory at p. The child has the rule of
+// p unless a name below p has a rule of its own.
 func (s *Sandbox) childOf(p location, name string) location {
 	child := location{name: join(p.name, name), rule: p.rule}
 	if s.table.deeper[p.name] || p.rule.mount == nil {
@@ -164,7 +163,8 @@ func (s *Sandbox) childOf(p location, name string) location {
 	return child
 }
 
-// movable describes what is at p, be it a link, if it is not there forever.
+// lstatMovable describes the file or symlink at p. It refuses a mount and the directories
+// above mounts, which cannot be moved or deleted.
 func (s *Sandbox) lstatMovable(p location) (Attr, error) {
 	if s.table.permanent[p.name] {
 		return Attr{}, &Error{Code: ErrInvalid, Hint: "a mount is here or below, and cannot be moved or deleted"}
@@ -172,11 +172,11 @@ func (s *Sandbox) lstatMovable(p location) (Attr, error) {
 	return p.rule.mount.Backend.Lstat(p.rel)
 }
 
-// mayGoAlone reports whether what is at p, directory or not, may be removed from
-// there, without a look at what is in it.
+// checkRemove returns an error if the policy forbids removing the file or directory at p.
+// It does not check the files in a directory.
 func (s *Sandbox) checkRemove(p location, attr Attr) error {
-	// A directory that another mount shows too would take the mount along, to where
-	// its limits do not hold.
+	// If another mount shows this directory, moving it would move that mount's files to a
+	// name where its limits do not apply.
 	if slices.ContainsFunc(s.overlaps, func(o overlap) bool {
 		return o.in == p.rule.mount && o.location != o.in.Target && within(p.name, o.location)
 	}) {
@@ -198,7 +198,7 @@ func (s *Sandbox) checkRemove(p location, attr Attr) error {
 	return nil
 }
 
-// mayGo reports whether p and all that is in it may be removed from there.
+// checkRemoveTree returns an error if the policy forbids removing p or anything in it.
 func (s *Sandbox) checkRemoveTree(ctx context.Context, p location, attr Attr) error {
 	return s.visitTree(ctx, p, Entry{Type: attr.Mode.Type()}, func(p location, e Entry) error {
 		if p.rule.noDelete {
@@ -208,7 +208,8 @@ func (s *Sandbox) checkRemoveTree(ctx context.Context, p location, attr Attr) er
 	})
 }
 
-// mayCome reports whether what is at f may stand at t, with all that is in it.
+// checkMoveTo returns an error if the policy forbids that f, with everything in it, moves
+// to t.
 func (s *Sandbox) checkMoveTo(f, t location, attr Attr) error {
 	if s.table.permanent[t.name] {
 		return ErrExists
@@ -238,15 +239,17 @@ func (s *Sandbox) checkMoveTo(f, t location, attr Attr) error {
 	if err != nil || !attr.Mode.IsDir() || f.rule.mount != t.rule.mount {
 		return err
 	}
-	// What another call puts into the directory meanwhile is allowed where it is now.
-	// So it goes only to where no other rule could be about what is in it.
+	// Another call may add files to the directory during the move, under the rules of its
+	// old name. So a directory moves only to a name where the same rules apply to
+	// everything in it.
 	if s.table.deeper[t.name] || s.guard.canMatchBelow(t.name) || !slices.Equal(f.rule.fileLimits, t.rule.fileLimits) {
 		return &Error{Code: ErrInvalid, Hint: "other rules apply there; make the directory and move its files one by one"}
 	}
 	return nil
 }
 
-// fitsIn holds a file against a size limit that it does not have yet.
+// checkSize returns an error if the file at p is over the size limit of the location
+// there.
 func (s *Sandbox) checkSize(p, there location, e Entry) error {
 	most := there.rule.maxBytes()
 	if most == 0 || most == p.rule.maxBytes() || !e.Type.IsRegular() {
@@ -259,7 +262,7 @@ func (s *Sandbox) checkSize(p, there location, e Entry) error {
 	return err
 }
 
-// eachBelow calls visit for p and for everything in it, following no link.
+// visitTree calls visit for p and for everything in it. It follows no symlinks.
 func (s *Sandbox) visitTree(ctx context.Context, p location, e Entry, visit func(location, Entry) error) error {
 	if err := visit(p, e); err != nil {
 		return err
@@ -271,7 +274,7 @@ func (s *Sandbox) visitTree(ctx context.Context, p location, e Entry, visit func
 	if err != nil {
 		return err
 	}
-	// In order, so that the same directory always meets the same refusal.
+	// Visit in order, so that the same directory always leads to the same error.
 	slices.SortFunc(entries, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	for _, child := range entries {
 		if ctx.Err() != nil {

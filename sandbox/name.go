@@ -11,19 +11,19 @@ const (
 	maxName      = 4096
 	maxComponent = 255
 
-	// tempPrefix begins the names of files that are being written. They are
-	// nobody's files yet: no name reaches them and no listing shows them.
+	// tempPrefix starts the names of unfinished files. No name reaches them and no
+	// listing shows them.
 	tempPrefix = ".golem-tmp-"
 )
 
-// ValidPath reports whether name has the form of a name, whatever it leads to.
+// ValidPath reports whether name has a valid form. It does not look at any file.
 func ValidPath(name string) bool {
 	_, why := clean(name)
 	return why == ""
 }
 
-// clean returns the canonical form of name, or why it has none. A name that is
-// canonical already comes back as it is, without an allocation.
+// clean returns the canonical form of name, or the reason why it has none. It returns a
+// canonical name unchanged, without an allocation.
 func clean(name string) (canonical, why string) {
 	if name == "" {
 		return "", "an empty name; / is the top directory"
@@ -125,7 +125,7 @@ func join(dir, part string) string {
 	return dir + "/" + part
 }
 
-// below reports whether name lies strictly below dir; both are canonical.
+// below reports whether name is below dir and not dir itself. Both are canonical.
 func below(dir, name string) bool {
 	if dir == "/" {
 		return len(name) > 1
@@ -133,10 +133,10 @@ func below(dir, name string) bool {
 	return len(name) > len(dir) && name[len(dir)] == '/' && name[:len(dir)] == dir
 }
 
-// within reports whether name is dir or lies below it.
+// within reports whether name is dir or below it.
 func within(dir, name string) bool { return dir == name || below(dir, name) }
 
-// relative returns name seen from dir, which holds it: "." for dir itself.
+// relative returns the path of name from dir, which must contain it: "." for dir itself.
 func relative(dir, name string) string {
 	switch {
 	case name == dir:
@@ -147,13 +147,12 @@ func relative(dir, name string) string {
 	return name[len(dir)+1:]
 }
 
-// caseless returns the form in which two names meet that a host ignoring case
-// takes for one. Upper case first: it also brings letters such as U+017F home.
+// caseless returns a form that is equal for names that a host without case treats as one.
+// It converts to upper case first, because that also maps letters such as U+017F.
 func caseless(name string) string { return strings.ToLower(strings.ToUpper(name)) }
 
-// portable reports whether a new file may be called base. The refused names
-// are ones that another system takes for a device, a drive or a share, so that
-// the file could not be carried there, or would be something else.
+// portable reports whether a new file may have the name base. It is false for names that
+// another system takes for a device, a drive or a share.
 func portable(base string) bool {
 	if strings.HasPrefix(base, `\\`) {
 		return false
@@ -177,8 +176,8 @@ func portable(base string) bool {
 
 var deviceUnits = []string{"0", "1", "2", "3", "4", "5", "6", "7", "8", "9", "¹", "²", "³"}
 
-// NotOnWindows returns why Windows cannot keep a file under a name, or takes the name for
-// another one, "" if it keeps it. The name is one part of a path.
+// NotOnWindows returns why Windows cannot store a file with this name, or takes the name
+// for another one. It returns "" if Windows can store it. The name is one part of a path.
 func NotOnWindows(part string) string {
 	switch {
 	case part == "" || part == "." || part == "..":
@@ -195,7 +194,7 @@ func NotOnWindows(part string) string {
 	return ""
 }
 
-// hasSuffix reports whether name ends in one of the suffixes, in any case.
+// hasSuffix reports whether name ends in one of the suffixes, ignoring case.
 func hasSuffix(name string, suffixes []string) bool {
 	base := path.Base(name)
 	return slices.ContainsFunc(suffixes, func(suffix string) bool {

@@ -7,17 +7,18 @@ import (
 	"slices"
 )
 
-// An overlap says that below place, which lies in one mount, the host's files
-// are also those of another, so that what limits the other holds there too.
+// An overlap says that the files below location, in one mount, are also files of another
+// mount on the host. So the limits of the other mount apply there, too.
 type overlap struct {
 	in       *mount
 	location string
 	with     *mount
-	at       string // what the other calls the place; "" where it shows nothing
+	at       string // name of the location in the other mount; "" if it shows nothing
 }
 
-// overlaps compares the host directories of every two mounts. A mount that stands
-// at its own place inside another hides what it shares with it: no overlap.
+// findOverlaps compares the host directories of every two mounts. There is no overlap if
+// a mount's target is the path that its directory has in the other mount, because it
+// hides the shared files there.
 func findOverlaps(mounts []*mount) []overlap {
 	var found []overlap
 	chains := make([][]ancestor, len(mounts))
@@ -46,15 +47,15 @@ func findOverlaps(mounts []*mount) []overlap {
 	return found
 }
 
-// A rung is a directory of the host that a mount's own is or lies in.
+// An ancestor is the host directory of a mount, or a directory above it.
 type ancestor struct {
 	dir  string
-	info fs.FileInfo // nil where it cannot be looked at
-	rel  string      // the mount's directory seen from here, with slashes
+	info fs.FileInfo // nil if Stat failed
+	rel  string      // path of the mount's directory from here, with slashes
 }
 
-// ladder returns the directory of a mount and all those above it, each looked at
-// once. A mount without one has no list.
+// ancestors returns the host directory of a mount and all directories above it. It calls
+// Stat once for each. A mount without a host directory has none.
 func ancestors(dir string) []ancestor {
 	var list []ancestor
 	for rel := "."; dir != ""; {
@@ -73,9 +74,9 @@ func ancestors(dir string) []ancestor {
 	return list
 }
 
-// standsIn returns where the first rung of inner lies in the first of outer. It
-// compares directories, not spellings, so that another case or a bind mount on the
-// way does not hide the overlap.
+// relativeTo returns the path of the first directory of inner from the first of outer. It
+// compares directories and not only their names, so that another case or a bind mount
+// does not hide an overlap.
 func relativeTo(outer, inner []ancestor) (rel string, ok bool) {
 	if len(outer) == 0 {
 		return "", false
@@ -89,8 +90,7 @@ func relativeTo(outer, inner []ancestor) (rel string, ok bool) {
 	return "", false
 }
 
-// kernelFolders hides the directories of the kernel where a mount would show them:
-// what lies there are no files.
+// kernelDirs hides the directories of the kernel in mounts that contain them.
 func kernelDirs(mounts []*mount) []overlap {
 	hidden := &mount{}
 	var found []overlap
@@ -105,9 +105,9 @@ func kernelDirs(mounts []*mount) []overlap {
 	return found
 }
 
-// Aliases returns the other names by which the files at a canonical name are
-// shown, because the directories of mounts overlap. Who decides by names decides
-// about all of them.
+// Aliases returns the other names of the files at a canonical name. There are other names
+// if the host directories of mounts overlap. A caller that decides by name must check all
+// of them.
 func (s *Sandbox) Aliases(name string) []string {
 	var names []string
 	for _, o := range s.overlaps {

@@ -9,14 +9,13 @@ import (
 )
 
 // Protected returns the patterns of names that are read-only in every sandbox:
-// repositories, and the files that say what a worker may do. Only clearing
-// changes them.
+// repositories, and the files that say what a worker may do. Only clearance changes them.
 func Protected() []string {
 	return []string{".git", "golem-forge.config.y*ml", "*.worker"}
 }
 
-// ProtectedBy returns the pattern that protects a name, or a directory that it is in,
-// from every change, "" for none. The name is canonical.
+// ProtectedBy returns the pattern that protects a canonical name, or a directory above
+// it, from every change. It returns "" if there is none.
 func (s *Sandbox) ProtectedBy(name string) string {
 	if !strings.HasPrefix(name, "/") {
 		return ""
@@ -24,16 +23,17 @@ func (s *Sandbox) ProtectedBy(name string) string {
 	return s.guard.match(name)
 }
 
-// A guard knows the protected names. A pattern without a slash speaks of any
-// part of a name, one with a slash of the whole name from "/"; both cover what
-// lies below a match, and neither cares about case or about how accents are written.
+// A guard matches protected names. A pattern without a slash applies to any part of a
+// name, and a pattern with a slash to the whole name from "/". Both also protect
+// everything below a match. Both ignore case and the way in which accents are encoded.
 type guard struct {
 	parts []partPattern
 	paths []string
 }
 
-// A partPattern is a caseless pattern for one part of a name. Those with one
-// star at most, nearly all, are matched by their two ends without allocating.
+// A partPattern is a caseless pattern for one part of a name. Most patterns have at most
+// one star. For these, match compares the text before and after the star without
+// allocating.
 type partPattern struct {
 	whole      string
 	head, tail string
@@ -59,8 +59,8 @@ func newGuard(patterns []string) (guard, string) {
 	return g, ""
 }
 
-// guards reports whether a pattern can match a name: what looks like one and
-// never would is a mistake that leaves a file open.
+// canMatch reports whether a pattern can match a name. A pattern that never matches would
+// leave a file unprotected by mistake.
 func canMatch(pattern string) bool {
 	bare := strings.Trim(pattern, "/")
 	return bare != "" && countAlternatives(pattern) <= maxAlternatives && doublestar.ValidatePattern(pattern) && strings.TrimSpace(pattern) == pattern &&
@@ -118,8 +118,9 @@ func (g guard) matchPath(name string) string {
 	return ""
 }
 
-// composed returns a caseless name with each accent and its letter as one character where
-// there is one (NFC). Some hosts, macOS among them, take both spellings for one name.
+// composeAccents returns a caseless name in normal form NFC, in which a letter and its
+// accent are one character if possible. Some hosts, such as macOS, treat both encodings
+// as one name.
 func composeAccents(name string) string {
 	if norm.NFC.IsNormalString(name) {
 		return name
@@ -127,8 +128,8 @@ func composeAccents(name string) string {
 	return caseless(norm.NFC.String(name))
 }
 
-// plainName returns the name that some host would take a canonical name for: see
-// plainPart. A part of which nothing is left stays as it is.
+// plainName applies plainPart to each part of a canonical name. A part stays as it is if
+// plainPart would leave nothing of it.
 func plainName(name string) string {
 	parts := strings.Split(name[1:], "/")
 	for i, part := range parts {
@@ -141,8 +142,8 @@ func plainName(name string) string {
 	return caseless("/" + strings.Join(parts, "/"))
 }
 
-// reaches reports whether a pattern for whole names could be about something
-// below a name.
+// canMatchBelow reports whether a pattern for whole names could match a name below this
+// one.
 func (g guard) canMatchBelow(name string) bool {
 	name = composeAccents(plainName(name))
 	return slices.ContainsFunc(g.paths, func(p string) bool {
@@ -167,7 +168,7 @@ func (p *partPattern) match(part string) bool {
 		strings.EqualFold(part[:len(p.head)], p.head) && strings.EqualFold(part[n-len(p.tail):], p.tail)
 }
 
-// isPlain reports whether every host takes part for what it says, except case.
+// isPlain reports whether every host takes part as it is written, except for case.
 func isPlain(part string) bool {
 	for i := 0; i < len(part); i++ {
 		if c := part[i]; c >= 0x80 || c == ':' || c == '~' {
@@ -178,9 +179,9 @@ func isPlain(part string) bool {
 	return last != '.' && last != ' '
 }
 
-// plainPart returns the name that some host would take part for: without case,
-// without the characters that HFS+ ignores, without the trailing dots, spaces
-// and stream names that Windows drops, and with the short name of .git undone.
+// plainPart returns the name that some host would take part for. It removes the
+// characters that HFS+ ignores, and the trailing dots, spaces and stream names that
+// Windows ignores. It ignores case, and replaces the short name of .git.
 func plainPart(part string) string {
 	part = strings.Map(func(r rune) rune {
 		switch {

@@ -11,18 +11,18 @@ import (
 	"unicode/utf8"
 )
 
-// MaxRead is the largest file that Read takes whole.
+// MaxRead is the size of the largest file that Read reads.
 const MaxRead = 64 << 20
 
-// Read returns the content of a file of at most MaxRead bytes. For a part of a
-// larger one use [Sandbox.ReadRange].
+// Read returns the content of a file of at most MaxRead bytes. To read a part of a larger
+// file use [Sandbox.ReadRange].
 func (s *Sandbox) Read(name string) ([]byte, error) {
 	data, _, err := s.readWhole(name)
 	return data, err
 }
 
-// ReadVersion is Read that also returns the version of the content, to make a
-// later write conditional on it. See [Sandbox.WriteIf].
+// ReadVersion is like Read, and also returns the version of the content for
+// [Sandbox.WriteIf].
 func (s *Sandbox) ReadVersion(name string) ([]byte, Version, error) {
 	data, attr, err := s.readWhole(name)
 	if err != nil {
@@ -54,8 +54,9 @@ func (s *Sandbox) readAt(p location) ([]byte, Attr, error) {
 	return data, attr, err
 }
 
-// ReadRange returns up to length bytes of a file from offset on: fewer at the
-// end, none behind it. The Info is of the file that was read.
+// ReadRange returns up to length bytes of a file, starting at offset. It returns fewer
+// bytes at the end of the file and none after it. The Info describes the file that was
+// read.
 func (s *Sandbox) ReadRange(name string, offset int64, length int) ([]byte, Info, error) {
 	var data []byte
 	var info Info
@@ -76,7 +77,7 @@ func (s *Sandbox) ReadRange(name string, offset int64, length int) ([]byte, Info
 		n, err := io.ReadFull(io.NewSectionReader(f, offset, left), data)
 		data = data[:n]
 		if err == io.EOF || err == io.ErrUnexpectedEOF {
-			return nil // it has shrunk since it was opened
+			return nil // the file became shorter after it was opened
 		}
 		return err
 	})
@@ -86,7 +87,7 @@ func (s *Sandbox) ReadRange(name string, offset int64, length int) ([]byte, Info
 	return data, info, nil
 }
 
-// open opens a regular file that the limits of its place admit.
+// open opens a regular file if the suffix and size limits allow it.
 func (s *Sandbox) open(p location) (File, error) {
 	if s.table.permanent[p.name] {
 		return nil, ErrIsDir
@@ -111,7 +112,7 @@ func (s *Sandbox) open(p location) (File, error) {
 	return f, nil
 }
 
-// admits holds the name of p against the suffix limits of its place.
+// checkSuffix returns an error if the suffix limits do not allow the name of p.
 func (p location) checkSuffix() error {
 	if allowed := p.rule.suffix(p.name); allowed != nil {
 		return &Error{Code: ErrSuffix, Hint: "allowed: " + joinNames(allowed)}
@@ -127,9 +128,9 @@ func tooLarge(size, most int64, then string) *Error {
 	return &Error{Code: ErrTooLarge, Hint: hint}
 }
 
-// readAll reads a file of about the given size, in one call where nobody
-// changes it: a read that comes back short has met the end. A file that grows
-// meanwhile is read on, up to the limit.
+// readAll reads a file of about the given size. It needs one call unless the file
+// changes: a short read has met the end. If the file grows, readAll reads on up to the
+// limit.
 func readAll(f io.ReaderAt, size, most int64) ([]byte, error) {
 	if most == 0 || most > MaxRead {
 		most = MaxRead
@@ -153,7 +154,7 @@ func readAll(f io.ReaderAt, size, most int64) ([]byte, error) {
 	}
 }
 
-// Stat describes a file or directory. A link is followed.
+// Stat describes a file or directory. It follows symlinks.
 func (s *Sandbox) Stat(name string) (Info, error) {
 	return s.stat(request{op: "stat", access: ReadOnly, dirs: true}, name)
 }
@@ -174,8 +175,8 @@ func (s *Sandbox) stat(req request, name string) (Info, error) {
 	return info, err
 }
 
-// attr returns the attributes at p, made up for a directory that exists only
-// because a mount lies in it.
+// attr returns the attributes at p. It returns syntheticDir for a directory that is shown
+// only because a mount is in it.
 func (s *Sandbox) attr(p location) (Attr, error) {
 	err := error(ErrNotFound)
 	var attr Attr
@@ -189,20 +190,20 @@ func (s *Sandbox) attr(p location) (Attr, error) {
 		if !attr.Mode.IsDir() {
 			return attr, ErrNotFound
 		}
-		return syntheticDir, nil // of a directory on the way nothing is told
+		return syntheticDir, nil // do not reveal attributes of a directory that is shown only for what is below it
 	}
 	return attr, err
 }
 
-// madeUp describes a directory that no backend has.
+// syntheticDir describes a directory that no backend has.
 var syntheticDir = Attr{Mode: fs.ModeDir | 0o555}
 
 func isMissing(err error) bool {
 	return errors.Is(err, fs.ErrNotExist) || errors.Is(err, ErrNotDir) || isNotDir(err)
 }
 
-// Exists reports whether there is a file or directory. What cannot be answered,
-// an invalid name or a link that leaves, is an error and not a no.
+// Exists reports whether there is a file or directory at name. An invalid name, or a
+// symlink that leaves its mount, is an error.
 func (s *Sandbox) Exists(name string) (bool, error) {
 	found := false
 	err := s.do(request{op: "exists", access: ReadOnly, dirs: true, noSuggestions: true}, name, func(p location) error {
@@ -222,15 +223,15 @@ func (s *Sandbox) Exists(name string) (bool, error) {
 	return found, err
 }
 
-// List returns the entries of a directory, ordered by name. Mounts are among them,
-// on disk or not; links are shown as links. Names that no caller could give
-// back, because they are not UTF-8, are left out.
+// List returns the entries of a directory, ordered by name. It includes mounts, even if
+// they do not exist on disk. It lists symlinks as symlinks. It skips names that no caller
+// could use, because they are not valid UTF-8 or too long.
 func (s *Sandbox) List(name string) ([]Entry, error) {
 	list, _, err := s.ListCount(name)
 	return list, err
 }
 
-// ListCount is List that also returns how many names are left out.
+// ListCount is like List, and also returns the number of skipped names.
 func (s *Sandbox) ListCount(name string) (list []Entry, unnamed int, err error) {
 	var left atomic.Int64
 	err = s.do(request{op: "list", access: ReadOnly, dirs: true}, name, func(p location) (err error) {
@@ -244,7 +245,7 @@ func (s *Sandbox) ListCount(name string) (list []Entry, unnamed int, err error) 
 	return list, int(left.Load()), nil
 }
 
-// entries lists a canonical name that needs no link to be followed.
+// entries lists the directory at a canonical name that has no symlinks in it.
 func (s *Sandbox) entries(name string) ([]Entry, error) {
 	p, err := s.authorize(request{access: ReadOnly, dirs: true}, name)
 	if err != nil {
@@ -253,8 +254,8 @@ func (s *Sandbox) entries(name string) ([]Entry, error) {
 	return s.entriesAt(p, nil)
 }
 
-// entriesAt returns what a caller may see in the directory at p, in no order, and
-// counts the names that nobody could give back.
+// entriesAt returns the entries that a caller may see in the directory at p, in any
+// order. It counts the names that no caller could use in unnamed.
 func (s *Sandbox) entriesAt(p location, unnamed *atomic.Int64) ([]Entry, error) {
 	list, err := s.readDir(p)
 	if err != nil && !(s.table.permanent[p.name] && (isMissing(err) || err == ErrLink)) {
@@ -276,7 +277,7 @@ func (s *Sandbox) entriesAt(p location, unnamed *atomic.Int64) ([]Entry, error) 
 	return list, nil
 }
 
-// seen reports whether the entry of the directory at p is shown, and is none of
+// isShown reports whether the entry of the directory at p is visible and is not one of
 // the mounts there.
 func (s *Sandbox) isShown(p location, e Entry, mounted []string) bool {
 	if !s.table.deeper[p.name] {
@@ -304,9 +305,9 @@ func (s *Sandbox) readDir(p location) ([]Entry, error) {
 	return f.ReadDir()
 }
 
-// Resolve returns the host's path of a name, for the user's own eyes and for
-// programs of the user's: it is true now and promises nothing about later. The
-// name need not exist. A mount without a directory on the host has no such path.
+// Resolve returns the host path of a name, for the user and for programs of the user. The
+// path is correct now and may be wrong later. The name need not exist. A mount without a
+// directory on the host has no such path.
 func (s *Sandbox) Resolve(name string) (Host, error) {
 	var host Host
 	err := s.do(request{op: "resolve", access: ReadOnly}, name, func(p location) error {

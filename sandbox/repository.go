@@ -6,17 +6,17 @@ import (
 	"strings"
 )
 
-// partsOfGit are the names by which git takes a directory for a repository: it has HEAD, and
-// objects and refs of its own or a commondir that says where these are. Such a directory needs
-// no .git: its config says what git runs in it.
+// partsOfGit are the names that make git treat a directory as a repository: HEAD, and
+// either objects and refs, or a commondir file that says where these are. Such a
+// directory needs no .git. Its config can make git run programs.
 var partsOfGit = []string{"head", "objects", "refs", "commondir"}
 
-// PartOfGit reports whether a part of a name is one that makes a directory a repository of
-// git on some host.
+// PartOfGit reports whether a part of a name is, on some host, one of the names that make
+// git treat a directory as a repository.
 func PartOfGit(part string) bool { return slices.Contains(partsOfGit, plainPart(part)) }
 
-// repository returns the directory at or above p that git takes for a repository, or would
-// once there is something at p; "" for none.
+// repository returns the directory at or above p that git treats as a repository, or
+// would if something were at p. It returns "" if there is none.
 func (p location) repository() string {
 	if p.rule.mount == nil {
 		return ""
@@ -37,8 +37,8 @@ func (p location) repository() string {
 	}
 }
 
-// isRepository reports whether git takes a directory of the mount for a repository, with a
-// child that may still be missing.
+// isRepository reports whether git treats a directory of the mount as a repository, or
+// would if child existed.
 func (m *mount) isRepository(dir, child string) bool {
 	if child != "" && !isPlain(child) {
 		child = plainPart(child)

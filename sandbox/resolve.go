@@ -7,47 +7,48 @@ import (
 	"strings"
 )
 
-// This file is the way from a name to a file, the only one. It rests on the
-// backends' promise that an operation meets no symbolic link: what a link-free
-// operation at a name touches is what the name says, so access is decided on
-// the name, and no check has to be repeated. When a link is met nothing has
-// happened; follow then works out, by hand, the name that the link leads to,
-// and everything starts again from that name, access included. What follow
-// sees may change under its feet: it only ever computes the next name to try.
+// This file is the only way from a name to a file. It relies on the promise of the
+// backends that no operation follows a symlink. So an operation at a name touches exactly
+// the file with that name. Access is decided on the name, and no check is repeated. If an
+// operation meets a symlink, it has done nothing. Then follow computes the name that the
+// symlink leads to, and everything starts again with that name, including the access
+// check. Somebody may change the tree while follow reads it. This is safe, because follow
+// only computes the next name to try.
 
 const (
-	maxLinks    = 40 // in one walk by hand, as Linux has it
-	maxAttempts = 16 // with somebody changing the tree all the time
+	maxLinks    = 40 // in one call of followParts, as on Linux
+	maxAttempts = 16 // tries of one operation while somebody keeps changing symlinks
 )
 
-// A place is a name with the rule that holds there, and its name in the mount.
+// A location is a canonical name, the rule that applies there, and the name relative to
+// the mount.
 type location struct {
 	name string
 	rel  string
 	rule rule
 }
 
-// A want says what an operation needs at a name.
+// A request says what an operation needs at a name.
 type request struct {
 	op     string
 	access Access
-	// directories admits a directory that is only shown because something below it is.
+	// dirs also allows a directory that is visible only because something below it is.
 	dirs bool
-	// itself keeps a link in the last part from being followed.
+	// noFollow means that a symlink in the last part is not followed.
 	noFollow bool
-	// bare saves the search for names like one that was not found.
+	// noSuggestions skips the search for names similar to one that was not found.
 	noSuggestions bool
-	// removes is for what takes a name away, where others with ReadWrite make or
-	// change it.
+	// removes is true if the operation removes a name. Other operations with ReadWrite
+	// make or change a file.
 	removes bool
-	// asks is for who only wants to know where a name leads. The halves of
-	// ReadWrite that a layer has taken bind who acts.
+	// onlyAsk is true if the caller only asks where a name leads. Then noWrite of a rule
+	// does not apply.
 	onlyAsk bool
 }
 
-// do resolves name and calls act at the place, again for every link on the way,
-// until act returns something other than ErrLink. Whatever goes wrong comes
-// back as an *Error about the name that was asked for.
+// do resolves name and calls act with the location. It follows symlinks and calls act
+// again until act returns something other than ErrLink. Every error is an *Error about
+// the name that the caller asked for.
 func (s *Sandbox) do(req request, name string, act func(location) error) error {
 	asked, why := s.clean(name)
 	if why != "" {
@@ -72,12 +73,11 @@ func (s *Sandbox) do(req request, name string, act func(location) error) error {
 	return &Error{Op: req.op, Path: asked, Code: ErrConflict, Hint: "symlinks in the path keep changing; try again"}
 }
 
-// Locate returns the canonical name that name leads to, links followed, if the
-// policy lets an operation with this access go there, and otherwise the error
-// that it would meet. There need not be anything at the name. With itself, a
-// link in the last part is not followed: that is what an operation that removes
-// a name acts on. NoWrite and NoDelete do not count: a sandbox with both can be
-// asked and not changed. The op is the word that the error begins with.
+// Locate returns the canonical name that name leads to after following symlinks. It
+// returns an error if the policy forbids an operation with this access there. Nothing
+// need exist at the name. With noFollow it does not follow a symlink in the last part, as
+// for an operation that removes a name. Locate ignores NoWrite and NoDelete, so a caller
+// can ask a sandbox that has both. The error begins with op.
 func (s *Sandbox) Locate(op, name string, access Access, noFollow bool) (string, error) {
 	at := ""
 	req := request{op: op, access: access, dirs: access < ReadWrite, noFollow: noFollow, onlyAsk: true}
@@ -101,7 +101,8 @@ func (s *Sandbox) Locate(op, name string, access Access, noFollow bool) (string,
 	return at, nil
 }
 
-// place decides whether the policy admits the operation at a canonical name.
+// authorize returns the location of a canonical name, or an error if the policy forbids
+// the operation there.
 func (s *Sandbox) authorize(req request, name string) (location, error) {
 	r := s.lookup(name)
 	p := location{name: name, rule: r}
@@ -130,15 +131,16 @@ func (s *Sandbox) authorize(req request, name string) (location, error) {
 	return p, nil
 }
 
-// follow walks the name of p by hand and returns the name that it leads to,
-// which has no link in it. With itself, a link in the last part stays.
+// follow resolves the symlinks in the name of p and returns a name without symlinks. With
+// noFollow it keeps a symlink in the last part.
 func (s *Sandbox) follow(p location, noFollow bool) (string, error) {
 	m := p.rule.mount
 	return s.followParts(m, m.Target, strings.Split(p.rel, "/"), noFollow)
 }
 
-// chase continues from a name of the mount m that has no link in it. A link may
-// only pass through what is shown, and never out of its mount or into another.
+// followParts resolves the parts in rest, starting at a name of the mount m that has no
+// symlinks. A symlink may lead only through visible names, and never out of its mount or
+// into another.
 func (s *Sandbox) followParts(m *mount, at string, rest []string, noFollow bool) (string, error) {
 	for links := 0; len(rest) > 0; {
 		part := rest[0]
@@ -168,7 +170,7 @@ func (s *Sandbox) followParts(m *mount, at string, rest []string, noFollow bool)
 			}
 			return s.canonical(next, rest)
 		case errors.Is(err, ErrLink):
-			return s.canonical(next, rest) // somebody made it one just now: try again
+			return s.canonical(next, rest) // somebody just replaced it by a symlink: try again
 		case err != nil:
 			return "", err
 		case attr.Target == "":
@@ -187,7 +189,7 @@ func (s *Sandbox) followParts(m *mount, at string, rest []string, noFollow bool)
 
 var errLinkOutside = &Error{Code: ErrOutside, Hint: "a symlink in the path leaves its mount or points to a hidden file"}
 
-// canonical joins and checks a name that links have made.
+// canonical joins the parts of a name after symlinks are resolved, and checks it.
 func (s *Sandbox) canonical(at string, rest []string) (string, error) {
 	name, why := s.clean(strings.Join(append([]string{at}, rest...), "/"))
 	if why != "" {
@@ -200,7 +202,7 @@ func (s *Sandbox) invalid(req request, name, why string) *Error {
 	return &Error{Op: req.op, Path: name, Code: ErrInvalid, Hint: why + "; " + s.allowed(req.access)}
 }
 
-// allowed says where an operation of this kind may go.
+// allowed returns a hint on where operations with this access are allowed.
 func (s *Sandbox) allowed(a Access) string {
 	if a == ReadWrite {
 		return "writable: " + joinNames(s.table.writable) + s.table.except()
@@ -208,14 +210,14 @@ func (s *Sandbox) allowed(a Access) string {
 	return "readable: " + joinNames(s.table.readable)
 }
 
-// explain makes the error that a caller sees: about the name asked for, with a
-// hint on what is allowed instead.
+// explain returns the error for the caller. It is about the name that the caller asked
+// for, and its hint says what is allowed instead.
 func (s *Sandbox) explain(req request, asked, now string, err error) error {
 	code, hint := ErrInternal, ""
 	var known *Error
 	if errors.As(err, &known) {
 		if known.Op != "" {
-			return known // about another name, and finished
+			return known // a complete error about another name
 		}
 		code, hint = known.Code, known.Hint
 	} else {

@@ -7,20 +7,20 @@ import (
 	"path"
 )
 
-// A Restorer is a backend that can bring back what no other operation makes. The backends
-// of [Dir] and of a Mount with a Source are Restorers.
+// A Restorer is a backend that can restore symlinks and attributes, which no other
+// operation can. The backends of [Dir] and of a Mount with a Source are Restorers.
 type Restorer interface {
-	// Symlink makes name a symbolic link to target. Where name exists, it is ErrExists.
+	// Symlink makes name a symlink to target. If name exists, it returns ErrExists.
 	Symlink(target, name string) error
 	// SetAttr gives the file or directory at name the permission bits of was and, if the
 	// process may do that, its owner and group. Set-id bits of a file are not set.
 	SetAttr(name string, was Attr) error
 }
 
-// Restore makes name what it was before it was deleted: a file with this content, a directory,
-// or a link that may lead anywhere. Nothing may be there; directories above it are made. A
-// directory can be read and written only by its owner until [Sandbox.RestoreAttr] is called,
-// which is done when all that is in it is back.
+// Restore restores a deleted file with this content, a directory, or a symlink with any
+// target. Nothing may exist at name. Restore makes the directories above it. Only the
+// owner can use a restored directory until the caller restores everything in it and calls
+// [Sandbox.RestoreAttr].
 func (s *Sandbox) Restore(name string, content []byte, was Attr) error {
 	return s.do(request{op: "restore", access: ReadWrite, noFollow: true}, name, func(p location) error {
 		b := p.rule.mount.Backend
@@ -61,7 +61,7 @@ func (s *Sandbox) Restore(name string, content []byte, was Attr) error {
 	})
 }
 
-// RestoreAttr gives a file or directory the permission bits that it had, and its owner if the
+// RestoreAttr gives a file or directory the permission bits of was, and its owner if the
 // process may do that.
 func (s *Sandbox) RestoreAttr(name string, was Attr) error {
 	return s.do(request{op: "restore", access: ReadWrite, noFollow: true}, name, func(p location) error {

@@ -31,7 +31,7 @@ func (d *tree) SetAttr(name string, was Attr) error {
 		unix.Fchown(fd, int(was.UID), int(was.GID)) // only root can give a file away
 	}
 	bits := uint32(was.Mode.Perm())
-	if was.Mode.IsDir() && was.Mode&fs.ModeSetgid != 0 { // it says whose group new files are of
+	if was.Mode.IsDir() && was.Mode&fs.ModeSetgid != 0 { // new files in the directory get its group
 		bits |= unix.S_ISGID
 	}
 	if was.Mode.IsDir() && was.Mode&fs.ModeSticky != 0 {

@@ -9,15 +9,16 @@ import (
 
 const nonblock = 0
 
-// lockFolder does nothing where directories have no locks: between the check of a
-// version and the rename another process may write.
+// lockDir does nothing, because directories have no locks here. Another process may write
+// between the check of a version and the rename.
 func lockDir(*os.Root) (unlock func(), err error) { return func() {}, nil }
 
-// rename moves by names: nothing here moves between open directories. Whoever swaps
-// one of them for a link at this moment leads the move astray in the mount.
+// rename renames by path, because this system cannot rename between open directories. If
+// somebody replaces one of them by a symlink at this moment, the file may get to another
+// directory of the mount.
 func (d *rootDir) rename(from string, _ *os.Root, _, to string, _ *os.Root, _ string) error {
 	return d.top.Rename(path.Join(d.prefix, from), path.Join(d.prefix, to))
 }
 
-// keepOwner does nothing: a file belongs to whoever made it.
+// keepOwner does nothing: a new file belongs to the current user.
 func keepOwner(*os.File, os.FileInfo) {}

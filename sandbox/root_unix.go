@@ -8,15 +8,15 @@ import (
 	"time"
 )
 
-// nonblock makes the open of a pipe come back at once.
+// nonblock makes the open of a pipe return at once.
 const nonblock = syscall.O_NONBLOCK
 
-// lockFolder takes the lock of a directory, as tree does, so that processes on
-// both ways exclude each other.
+// lockDir locks a directory in the same way as tree, so that processes with either
+// backend exclude each other.
 func lockDir(dir *os.Root) (unlock func(), err error) {
 	f, err := dir.Open(".")
 	if err != nil {
-		return func() {}, nil // it may not be read: do without, as tree does
+		return func() {}, nil // the directory cannot be read: continue without a lock, as tree does
 	}
 	for wait := 20 * time.Microsecond; wait < time.Second/2; wait += wait / 8 {
 		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB)
@@ -29,8 +29,8 @@ func lockDir(dir *os.Root) (unlock func(), err error) {
 	return nil, errLocked
 }
 
-// rename moves between two directories that are open already, so that nobody can
-// swap them for links. os.Root has no such call.
+// rename renames between two open directories, so that nobody can replace them by
+// symlinks. os.Root has no such method.
 func (d *rootDir) rename(_ string, fromDir *os.Root, fromBase, _ string, toDir *os.Root, toBase string) error {
 	from, err := fromDir.Open(".")
 	if err != nil {
@@ -45,7 +45,8 @@ func (d *rootDir) rename(_ string, fromDir *os.Root, fromBase, _ string, toDir *
 	return renameNew(int(from.Fd()), fromBase, int(to.Fd()), toBase)
 }
 
-// keepOwner gives a new file the owner of the one it replaces, where it can.
+// keepOwner gives a new file the owner of the file it replaces, if the process may do
+// that.
 func keepOwner(f *os.File, old os.FileInfo) {
 	if st, ok := old.Sys().(*syscall.Stat_t); ok {
 		f.Chown(int(st.Uid), int(st.Gid))

@@ -7,9 +7,8 @@ import (
 	"strings"
 )
 
-// A Sandbox is a view of files: mounts, and layers of limits above them. It is
-// immutable and may be used by many goroutines at once. The zero Sandbox shows
-// nothing.
+// A Sandbox is a view of files: mounts, and layers of limits on top. It is immutable, and
+// many goroutines may use it at once. The zero Sandbox shows nothing.
 type Sandbox struct {
 	mounts   []*mount
 	overlaps []overlap
@@ -19,11 +18,11 @@ type Sandbox struct {
 	table    table
 }
 
-// Config is what a Sandbox is made from.
+// Config describes a Sandbox for [New].
 type Config struct {
 	Mounts []Mount
-	// Protect adds patterns to those that [Protected] names: ".env" or "*.key"
-	// for a name anywhere, "/ci/**" for one place.
+	// Protect adds patterns to those of [Protected]. ".env" and "*.key" match a name in
+	// any directory, "/ci/**" matches only from the top.
 	Protect []string
 }
 
@@ -33,30 +32,32 @@ type Mount struct {
 	Target string
 	// Source is the directory on the host. It must exist, unless Base is set.
 	Source Host
-	// Base, where set, is an existing directory that Source is relative to. Such a
-	// source is reached without following a link below Base, and may be missing:
-	// it is then an empty directory until the first write makes it.
+	// If Base is set, Source is relative to this existing directory. Then no symlink
+	// below Base is followed, and Source may be missing. A missing source is an empty
+	// directory until the first write makes it.
 	Base Host
-	// Backend is used in place of Source where set.
+	// Backend replaces Source if it is set.
 	Backend Backend
-	// Access is the most that is allowed here. The zero value hides the mount.
+	// Access is the highest access that is allowed here. The zero value hides the mount.
 	Access Access
-	// Suffixes, where there are any, are the only endings that files read or
-	// written here may have, in any case: ".md", ".tar.gz".
+	// Suffixes limits the files that can be read or written here to those with one of
+	// these endings, such as ".md" and ".tar.gz". Case does not matter. Empty means any
+	// file.
 	Suffixes []string
-	// MaxFileBytes, where above zero, limits the size of files read or written.
+	// MaxFileBytes limits the size of files that can be read or written. 0 means no
+	// limit.
 	MaxFileBytes int64
 }
 
-// mount is a Mount that has passed New.
+// mount is a Mount that New has checked.
 type mount struct {
 	Mount
 	traits     Traits
 	fileLimits *fileLimits // nil: none
 }
 
-// New makes a sandbox. Two mounts at one target, a source that is missing or
-// lies under /proc, /sys or /dev, and a pattern that is none are errors.
+// New makes a sandbox. It returns an error if two mounts have the same target, if a
+// source is missing or under /proc, /sys or /dev, or if a pattern is invalid.
 func New(c Config) (*Sandbox, error) {
 	s := &Sandbox{protect: slices.Clone(c.Protect)}
 	var why string
@@ -95,7 +96,7 @@ func New(c Config) (*Sandbox, error) {
 	return s, nil
 }
 
-// spellTargets writes the targets of mounts one way, where case does not count.
+// spellTargets makes the targets of mounts use one spelling if some mount ignores case.
 func (s *Sandbox) spellTargets() error {
 	if !s.folds() {
 		return nil
@@ -138,11 +139,11 @@ func newMount(given Mount) (*mount, error) {
 	return m, nil
 }
 
-// Dir returns a backend for a directory of the host, which must exist. A Mount
-// with a Source makes its own.
+// Dir returns a backend for a directory of the host, which must exist. A Mount with a
+// Source makes its own backend.
 func Dir(dir Host) (Backend, error) { return DirIn("", dir) }
 
-// DirIn returns a backend for a source below a base, as a Mount has them.
+// DirIn returns a backend for a source below a base, like the fields of a [Mount].
 func DirIn(base, source Host) (Backend, error) {
 	b, err := openDir(base, source)
 	if err != nil {
@@ -151,22 +152,23 @@ func DirIn(base, source Host) (Backend, error) {
 	return b, nil
 }
 
-// DirAt returns a backend for a directory that is open, and need have no name here,
-// with the traits that are given. It is for a directory that is shown through a layer,
-// which the kernel makes on Linux alone: elsewhere it is an error. The file must
-// stay open for as long as the backend is used.
+// DirAt returns a backend with the given traits for an open directory, which need not
+// have a name on the host. It is for a directory that is shown through an overlay. The
+// kernel makes overlays only on Linux, so DirAt returns an error on other systems. The
+// file must stay open as long as the backend is used.
 func DirAt(dir *os.File, t Traits) (Backend, error) { return openAt(dir, t) }
 
-// Restrict returns a sandbox with one more layer: at each limit's path and
-// below, at most its access; everywhere else nothing. The longest path decides
-// within a layer, the least access among layers. Names stay as they are. With
-// no limits at all, nothing is left.
+// Restrict returns a sandbox with one more layer of limits. A limit allows at most its
+// access at its path and below. Where no limit applies, nothing is allowed. Within a
+// layer, the limit with the longest path decides. Among layers, the lowest access
+// decides. Names do not change. Without any limits, the new sandbox shows nothing.
 //
-// A limit is about names: where one directory of the host is mounted at two places,
-// a limit on the one does not bind the other, as the mounts' own access does.
+// A limit applies to names. If a directory of the host is mounted at two targets, a limit
+// on one of them does not apply to the other. In contrast, the access of a mount applies
+// to both.
 //
-// Restricting only lowers: a limit above what s has leaves what s has. To
-// refuse such a wish instead, ask [Sandbox.Within] first.
+// Restrict only lowers access. A limit above the access of s has no effect. To refuse
+// such a limit instead, call [Sandbox.Within] first.
 func (s *Sandbox) Restrict(limits ...Limit) (*Sandbox, error) {
 	l, err := s.newLayer(limits)
 	if err != nil {
@@ -178,9 +180,9 @@ func (s *Sandbox) Restrict(limits ...Limit) (*Sandbox, error) {
 	return &lesser, nil
 }
 
-// Within returns nil if s has all that the limits ask for, each at its own
-// path, and otherwise an error that names every excess. Every part of it is an
-// *Error with the code ErrExceedsParent.
+// Within returns nil if s has at least the access of each limit at its path. Otherwise it
+// returns a joined error with one *Error for each limit that exceeds s, with the code
+// ErrExceedsParent, or ErrInvalid for an invalid path.
 func (s *Sandbox) Within(limits ...Limit) error {
 	var excess []error
 	for _, l := range limits {
@@ -195,8 +197,8 @@ func (s *Sandbox) Within(limits ...Limit) error {
 	return errors.Join(excess...)
 }
 
-// Canonical returns the one form of a name that errors and results have, and in
-// which policies speak of it. It does not look at any file.
+// Canonical returns the canonical form of a name, which errors, results and policies use.
+// It does not look at any file.
 func (s *Sandbox) Canonical(name string) (string, error) {
 	canonical, why := s.clean(name)
 	if why != "" {
@@ -205,11 +207,11 @@ func (s *Sandbox) Canonical(name string) (string, error) {
 	return canonical, nil
 }
 
-// FoldsCase reports whether some mount takes names that differ in case for one.
+// FoldsCase reports whether some mount treats names that differ in case as one.
 func (s *Sandbox) FoldsCase() bool { return s.folds() }
 
-// Access returns what is allowed at name: None for a name that is not valid.
-// It looks at the policy only, not at the files.
+// Access returns the access that is allowed at name, None if the name is invalid. It
+// looks only at the policy, not at the files.
 func (s *Sandbox) Access(name string) Access {
 	name, why := s.clean(name)
 	if why != "" {
@@ -222,14 +224,14 @@ func (s *Sandbox) Access(name string) Access {
 	return a
 }
 
-// CanRead reports whether the policy lets name be read.
+// CanRead reports whether the policy allows reading name.
 func (s *Sandbox) CanRead(name string) bool { return s.Access(name) >= ReadOnly }
 
-// CanWrite reports whether the policy lets name be written.
+// CanWrite reports whether the policy allows writing name.
 func (s *Sandbox) CanWrite(name string) bool { return s.Access(name) >= ReadWrite }
 
-// MountOf returns the mount that holds name, with the access that is left of
-// it at that name. It reports false where nothing is shown.
+// MountOf returns the mount that holds name. Its Access is the access that is allowed at
+// that name. MountOf reports false if nothing is visible there.
 func (s *Sandbox) MountOf(name string) (Mount, bool) {
 	name, why := s.clean(name)
 	if why != "" {
@@ -242,8 +244,8 @@ func (s *Sandbox) MountOf(name string) (Mount, bool) {
 	return r.mount.withAccess(r.access), true
 }
 
-// Mounts returns the mounts, ordered by target, each with the access that is
-// left at its target. Those that nothing is left of are not among them.
+// Mounts returns the visible mounts, ordered by target. The Access of each is the access
+// that is allowed at its target.
 func (s *Sandbox) Mounts() []Mount {
 	var list []Mount
 	for _, m := range s.mounts {
@@ -255,8 +257,8 @@ func (s *Sandbox) Mounts() []Mount {
 	return list
 }
 
-// Config returns what the sandbox was made from, before any Restrict: for the
-// user's side, since a sandbox made from it again is not restricted.
+// Config returns the configuration of the sandbox before any Restrict. It is for the
+// user's side only: a sandbox made from it is not restricted.
 func (s *Sandbox) Config() Config {
 	c := Config{Protect: slices.Clone(s.protect)}
 	for _, m := range s.mounts {
@@ -265,7 +267,7 @@ func (s *Sandbox) Config() Config {
 	return c
 }
 
-// left returns the mount as others may have it, with the access that is left.
+// withAccess returns a copy of the Mount with another access.
 func (m *mount) withAccess(access Access) Mount {
 	shown := m.Mount
 	shown.Access = access
@@ -273,7 +275,7 @@ func (m *mount) withAccess(access Access) Mount {
 	return shown
 }
 
-// String names what is shown, and how far it may be used.
+// String returns the visible mounts with their access.
 func (s *Sandbox) String() string {
 	var parts []string
 	for _, m := range s.Mounts() {
@@ -282,15 +284,15 @@ func (s *Sandbox) String() string {
 	return "sandbox(" + strings.Join(parts, ", ") + ")"
 }
 
-// ReadableRoots returns the topmost names that may be read, with all below
-// them except what a deeper mount or limit says.
+// ReadableRoots returns the topmost names that may be read. Everything below them may be
+// read too, unless a mount or limit below says otherwise.
 func (s *Sandbox) ReadableRoots() []string { return slices.Clone(s.table.readable) }
 
 // WritableRoots returns the topmost names that may be written.
 func (s *Sandbox) WritableRoots() []string { return slices.Clone(s.table.writable) }
 
-// clean is the package's clean, which also knows "name:rest" for a mount at
-// "/name", and how names that have rules are spelled.
+// clean is like the function clean. It also accepts "name:rest" for a mount at "/name",
+// and writes names that have rules in their known spelling.
 func (s *Sandbox) clean(name string) (canonical, why string) {
 	if i := strings.IndexAny(name, ":/"); i > 0 && name[i] == ':' {
 		if target := s.table.spellings.spell("/" + name[:i]); s.table.permanent[target] && s.lookup(target).mount != nil {

@@ -11,43 +11,43 @@ import (
 	"unicode/utf8"
 )
 
-// MaxSearch is the largest file that is searched.
+// MaxSearch is the size of the largest file that Search reads.
 const MaxSearch = 16 << 20
 
 const (
-	maxMatch = 400     // bytes of a line that a match shows
-	sniffed  = 8 << 10 // a NUL in the first bytes makes a file binary
+	maxMatch = 400     // bytes of a line that a Match has at most
+	sniffed  = 8 << 10 // a file with a NUL in this many first bytes is binary
 
 	maxPattern   = 4 << 10 // bytes of an expression
-	maxProgram   = 10_000  // instructions of one, when it is compiled
-	maxUnwatched = 4 << 20 // instructions between two looks at the clock
+	maxProgram   = 10_000  // instructions of a compiled expression
+	maxUnwatched = 4 << 20 // instructions between two checks of the context
 )
 
-// A Query says what to search for, and where.
+// A Query says what to search for, and in which files.
 type Query struct {
 	// Pattern is a regular expression in Go's syntax. It is matched line by line.
 	Pattern string
-	// Literal takes Pattern as it is.
+	// Literal means that Pattern is plain text.
 	Literal bool
-	// IgnoreCase takes upper and lower case for the same.
+	// IgnoreCase ignores upper and lower case.
 	IgnoreCase bool
-	// Glob, where set, chooses the files, as in [Sandbox.Find].
+	// Glob selects the files, if set, as in [Sandbox.Find].
 	Glob string
-	// Pick, where set, chooses files and the directories to enter.
+	// Pick selects the files to search and the directories to enter, if set.
 	Pick Pick
-	// AfterLine leaves out the lines up to this one of the file that the budget's
-	// After names.
+	// AfterLine skips the lines up to this one, in the file that After of the Budget
+	// names.
 	AfterLine int
 }
 
-// Matches is what a search found, ordered by path and line. Where Cut is not
-// empty there may be more: with CutResults behind the last match, otherwise
-// anywhere.
+// Matches is the result of a search, ordered by path and line. If Cut is not empty, there
+// may be more matches. With CutResults they come after the last match, otherwise they may
+// be anywhere.
 type Matches struct {
 	Found  []Match
 	Files  int // files searched
-	Binary int // files passed over because they are not text
-	Large  int // files passed over because they are larger than MaxSearch
+	Binary int // files skipped because they are not text
+	Large  int // files skipped because they are larger than MaxSearch
 	Unread int // files and directories that could not be read
 	Cut    Cut
 }
@@ -56,13 +56,13 @@ type Matches struct {
 type Match struct {
 	Path   string
 	Line   int    // from 1
-	Column int    // of the first match, in bytes from 1
-	Text   string // the line, or the part of a long one around the match
+	Column int    // column of the first match, in bytes from 1
+	Text   string // the line, or the part of a long line around the match
 }
 
-// Search looks for a pattern in the text files below a directory, in parallel.
-// Like [Sandbox.Walk] it follows no links, and when the budget is used up or
-// ctx ends it returns what it has, and says so.
+// Search searches the text files below a directory for a pattern, in parallel. Like
+// [Sandbox.Walk] it does not follow symlinks. If the budget is used up or ctx ends, it
+// returns the matches so far and sets Cut.
 func (s *Sandbox) Search(ctx context.Context, name string, q Query, b Budget) (Matches, error) {
 	n, wrong := newMatcher(q)
 	if wrong != nil {
@@ -84,7 +84,7 @@ func (s *Sandbox) Search(ctx context.Context, name string, q Query, b Budget) (M
 	w.visit = func(id int, p location, e Entry) bool {
 		h, here := &searchers[id], w.s.childOf(p, e.Name)
 		if !h.found.accepts(Match{Path: here.name}) {
-			return false // nor anything below it
+			return false // nothing below it is accepted either
 		}
 		keep, enter := true, true
 		if q.Pick != nil {
@@ -102,7 +102,7 @@ func (s *Sandbox) Search(ctx context.Context, name string, q Query, b Budget) (M
 	return mergeMatches(searchers, cut, int(w.unread.Load())), nil
 }
 
-// together returns what all searchers have found.
+// mergeMatches returns the matches of all searchers.
 func mergeMatches(searchers []searcher, cut Cut, unread int) Matches {
 	all := Matches{Cut: cut, Unread: unread}
 	found := make([]firstN[Match], len(searchers))
@@ -124,16 +124,16 @@ func compareMatches(a, b Match) int {
 	return cmp.Or(strings.Compare(a.Path, b.Path), cmp.Compare(a.Line, b.Line))
 }
 
-// A searcher is what one worker of a search has found, and its tools.
+// A searcher has the matches of one goroutine of a search, and its buffers.
 type searcher struct {
-	Matches // its counts
+	Matches // only the counts are used
 	found   firstN[Match]
 	buf     []byte
 	lines   *automaton
 }
 
-// file searches the file at p. Of the one that the search continues in, only the
-// lines after the given one count.
+// searchFile searches the file at p. In the file in which the search continues, it skips
+// the lines up to after.
 func (h *searcher) searchFile(w *walker, n *matcher, p location, after int) {
 	if p.name != w.after {
 		after = 0
@@ -170,8 +170,8 @@ func (h *searcher) searchFile(w *walker, n *matcher, p location, after int) {
 	})
 }
 
-// read reads a file into the buffer: all of it, or the start of one whose start
-// shows that it is not text.
+// read reads a file into the buffer. Of a large file that is binary, it returns only the
+// start.
 func (h *searcher) read(f File) ([]byte, error) {
 	size := f.Attr().Size
 	if size > MaxSearch {
@@ -191,8 +191,7 @@ func (h *searcher) read(f File) ([]byte, error) {
 	return h.buf[:n], err
 }
 
-// excerpt returns a line as text, cut to a part around column at where it is
-// long.
+// excerpt returns a line as text. It shortens a long line to the part around column at.
 func excerpt(line []byte, at int) string {
 	line = bytes.TrimSuffix(line, []byte("\r"))
 	if len(line) <= maxMatch {
@@ -210,9 +209,9 @@ func excerpt(line []byte, at int) string {
 	return text
 }
 
-// A needle finds the lines that match. Most patterns hold a text that every
-// match must contain: looking for that first is many times faster than running
-// the expression. For the others there is an automaton.
+// A matcher finds the lines that match. Most patterns have a text that every match must
+// contain. To look for that text first is many times faster than to run the expression.
+// For other patterns there is an automaton.
 type matcher struct {
 	must  []byte // a text that every match contains, nil if none is known
 	exact bool   // must is the whole pattern
@@ -249,7 +248,7 @@ func newMatcher(q Query) (*matcher, *Error) {
 	if bytes.IndexByte(n.must, '\n') >= 0 {
 		return nil, errLineBreak
 	}
-	// The carriage return at the end of a line is not a part of it.
+	// The carriage return at the end of a line does not belong to the line.
 	n.exact = len(n.must) > 0 && tree.Op == syntax.OpLiteral && n.must[len(n.must)-1] != '\r'
 	return n, nil
 }
@@ -260,8 +259,8 @@ var (
 	errLineBreak    = &Error{Code: ErrInvalid, Hint: "a pattern is matched line by line and has no line break"}
 )
 
-// mustContain returns the longest text that every match of the expression
-// contains, as far as its form shows it.
+// mustContain returns the longest text that every match of the expression contains, as
+// far as the parsed expression shows it.
 func mustContain(tree *syntax.Regexp) string {
 	switch tree.Op {
 	case syntax.OpLiteral:
@@ -286,9 +285,9 @@ func mustContain(tree *syntax.Regexp) string {
 	return ""
 }
 
-// each calls found for every line of data that matches, with its number, where
-// it starts and ends, and where the first match in it starts, until found
-// returns false or ctx ends.
+// each calls found for every line of data that matches, until found returns false or ctx
+// ends. It passes the line number, the start and end of the line, and the start of the
+// first match.
 func (n *matcher) each(ctx context.Context, data []byte, lines *automaton, found func(line, start, end, at int) bool) {
 	line, counted := 1, 0
 	for pos := 0; pos < len(data); {
@@ -319,21 +318,21 @@ func (n *matcher) each(ctx context.Context, data []byte, lines *automaton, found
 	}
 }
 
-// next returns a position in the first line from pos on that may match, or that
-// of its end; -1 if there is no such line.
+// next returns a position in the first line from pos on that may match, or the position
+// of its end. It returns -1 if there is no such line.
 func (n *matcher) next(data []byte, pos int, lines *automaton) int {
 	i := bytes.Index(data[pos:], n.must)
 	switch {
 	case i < 0:
 		return -1
-	case !n.exact && len(n.must) < 3: // it may be in every line
+	case !n.exact && len(n.must) < 3: // a short text may be in every line
 		return lines.find(data, pos)
 	}
 	return pos + i
 }
 
-// match returns where the first match in a line starts, and -1 if there is none
-// or ctx ends. An expression can take a second for a long line, and longer.
+// match returns the start of the first match in a line, -1 if there is none or ctx ends.
+// On a long line, an expression can take a second or more.
 func (n *matcher) match(ctx context.Context, line []byte) int {
 	var m []int
 	if every := max(1, maxUnwatched/len(n.prog.Inst)); len(line) <= every {
@@ -347,11 +346,11 @@ func (n *matcher) match(ctx context.Context, line []byte) int {
 	return m[0]
 }
 
-// watched reads a line until ctx ends.
+// contextReader reads a line until ctx ends.
 type contextReader struct {
 	ctx   context.Context
 	rest  []byte
-	every int // characters between two looks
+	every int // characters between two checks of ctx
 	read  int
 }
 

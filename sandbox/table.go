@@ -6,13 +6,13 @@ import (
 	"strings"
 )
 
-// Bounds are what files of a place may be.
+// fileLimits limits the suffix and size of files.
 type fileLimits struct {
-	suffixes []string // none: any
-	maxBytes int64    // 0: any
+	suffixes []string // empty: no limit
+	maxBytes int64    // 0: no limit
 }
 
-// newBounds returns bounds, nil where there are none, or what is wrong.
+// newFileLimits returns the limits, nil if there are none, or why they are invalid.
 func newFileLimits(suffixes []string, maxBytes int64) (*fileLimits, string) {
 	if slices.ContainsFunc(suffixes, func(s string) bool { return s == "" || strings.ContainsAny(s, "/\x00") }) {
 		return nil, "a suffix must be the end of a file name, such as .md"
@@ -26,7 +26,7 @@ func newFileLimits(suffixes []string, maxBytes int64) (*fileLimits, string) {
 	return &fileLimits{slices.Clone(suffixes), maxBytes}, ""
 }
 
-// A layer is the limits of one Restrict.
+// A layer has the limits of one Restrict.
 type layer []limit
 
 type limit struct {
@@ -48,8 +48,8 @@ func (s *Sandbox) newLayer(limits []Limit) (layer, error) {
 		if why != "" {
 			return nil, &Error{Op: "restrict", Path: given.Path, Code: ErrInvalid, Hint: why}
 		}
-		// Two limits that differ in case alone are one: the first says how it is
-		// written, and so what a new file there is called.
+		// Two limits whose paths differ only in case are one. The first decides the
+		// spelling, which is also the name of a new file there.
 		if m := s.table.find(name).mount; known != nil && (m == nil || m.traits.FoldsCase) {
 			name = known.spell(name)
 			known.add(name)
@@ -59,9 +59,8 @@ func (s *Sandbox) newLayer(limits []Limit) (layer, error) {
 	return l, nil
 }
 
-// lower lowers a rule to what the layer allows at name: what the limit with the
-// longest path says, all of them where there are more, and nothing where there
-// is none.
+// lower lowers a rule to what the layer allows at name. The limit with the longest path
+// decides, or all of them if there are several. If no limit applies, nothing is allowed.
 func (l layer) lower(r *rule, name string) {
 	longest := 0
 	for _, limit := range l {
@@ -82,26 +81,26 @@ func (l layer) lower(r *rule, name string) {
 	}
 }
 
-// A rule is all that holds at a name and below it, down to the next name that
-// has a rule of its own.
+// A rule says what is allowed at a name and below it, down to the next name that has a
+// rule of its own.
 type rule struct {
 	mount  *mount // nil: no mount holds the name
 	access Access
-	// bounds limit the files of this place: those of the mount itself, of mounts
-	// that share the host directory, and of layers.
+	// fileLimits are the limits of the mount, of mounts that share the host directory,
+	// and of layers.
 	fileLimits []*fileLimits
-	// noWrite and noDelete are the halves of ReadWrite that layers have taken.
+	// noWrite and noDelete are the halves of ReadWrite that layers forbid.
 	noWrite, noDelete bool
 }
 
-// bind adds bounds to the rule, each once.
+// addFileLimits adds limits to the rule unless it has them already.
 func (r *rule) addFileLimits(b *fileLimits) {
 	if b != nil && !slices.Contains(r.fileLimits, b) {
 		r.fileLimits = append(r.fileLimits, b)
 	}
 }
 
-// maxBytes returns the smallest size limit of the place, 0 for none.
+// maxBytes returns the smallest size limit of the rule, 0 if there is none.
 func (r rule) maxBytes() int64 {
 	var least int64
 	for _, b := range r.fileLimits {
@@ -112,7 +111,7 @@ func (r rule) maxBytes() int64 {
 	return least
 }
 
-// suffix returns the suffixes that keep a file of this name out, or nil.
+// suffix returns the allowed suffixes if name has none of them, otherwise nil.
 func (r rule) suffix(name string) []string {
 	for _, b := range r.fileLimits {
 		if len(b.suffixes) > 0 && !hasSuffix(name, b.suffixes) {
@@ -122,17 +121,17 @@ func (r rule) suffix(name string) []string {
 	return nil
 }
 
-// A table is mounts, overlaps and layers compiled into one rule for each name
-// where something changes. To decide about a name is to find the longest of
-// them that holds it; how many there are does not matter.
+// A table has mounts, overlaps and layers compiled into one rule for each name at which
+// something changes. The rule of the longest name that contains a given name decides. The
+// time for a lookup does not depend on the number of rules.
 type table struct {
 	rules     map[string]rule
 	longest   int             // length of the longest name in rules
 	deeper    map[string]bool // names with a rule strictly below them
-	above     map[string]bool // names with something shown strictly below them
-	permanent map[string]bool // shown mounts and the directories above them: there, on disk or not
+	above     map[string]bool // names with something visible strictly below them
+	permanent map[string]bool // visible mounts and the directories above them, which always exist for the caller
 	children  map[string][]string
-	spellings spelling // of the names above, where a mount folds case
+	spellings spelling // spellings of these names, if a mount folds case
 	readable  []string
 	writable  []string
 }
@@ -144,7 +143,7 @@ func (s *Sandbox) compile() table {
 	for _, m := range s.mounts {
 		targets[m.Target] = m
 	}
-	for _, name := range s.anchors() { // in order: a directory comes before what is in it
+	for _, name := range s.anchors() { // sorted: a directory comes before its files
 		m := targets[name]
 		if m == nil {
 			m = t.find(parent(name)).mount
@@ -182,16 +181,15 @@ func (s *Sandbox) compile() table {
 	return t
 }
 
-// folds reports whether some mount takes names that differ in case for one.
+// folds reports whether some mount treats names that differ in case as one.
 func (s *Sandbox) folds() bool {
 	return slices.ContainsFunc(s.mounts, func(m *mount) bool { return m.traits.FoldsCase })
 }
 
-// A spelling knows how names that have rules are written, and the directories above
-// them, by their caseless forms. On a host that ignores case another way to
-// write one of them would reach the same files by another rule; so every name
-// is written the known way before anything is decided. The nil spelling leaves
-// names as they are.
+// A spelling maps the caseless forms of names that have rules, and of the directories
+// above them, to the way they are written. On a host that ignores case, another way to
+// write such a name would reach the same files by another rule. So every name is written
+// in the known way before anything is decided. The nil spelling leaves names as they are.
 type spelling map[string]string
 
 func (known spelling) add(name string) {
@@ -200,7 +198,7 @@ func (known spelling) add(name string) {
 	}
 }
 
-// spell returns a canonical name with as much of it as is known written so.
+// spell returns a canonical name with its longest known part written in the known way.
 func (known spelling) spell(name string) string {
 	if known == nil {
 		return name
@@ -213,7 +211,7 @@ func (known spelling) spell(name string) string {
 	return name
 }
 
-// show notes that name and the directories above it are always there.
+// show records that name and the directories above it always exist for the caller.
 func (t *table) show(name string) {
 	for !t.permanent[name] {
 		t.permanent[name] = true
@@ -226,7 +224,7 @@ func (t *table) show(name string) {
 	}
 }
 
-// roots returns the topmost names with at least the access.
+// roots returns the topmost names with at least this access.
 func (t *table) roots(access Access) []string {
 	var list []string
 	for name, r := range t.rules {
@@ -242,7 +240,7 @@ func (t *table) roots(access Access) []string {
 	return list
 }
 
-// except names what is shown in a writable place, and may only be read.
+// except returns a hint with the read-only names inside writable ones.
 func (t *table) except() string {
 	var names []string
 	for name, r := range t.rules {
@@ -257,7 +255,7 @@ func (t *table) except() string {
 	return " but not " + joinNames(names)
 }
 
-// find returns the rule of the longest name that holds name.
+// find returns the rule of the longest name that contains name.
 func (t *table) find(name string) rule {
 	if len(name) > t.longest {
 		if t.longest == 0 {
@@ -280,20 +278,20 @@ func (t *table) find(name string) rule {
 	}
 }
 
-// lookup returns what holds at a canonical name.
+// lookup returns the rule for a canonical name.
 func (s *Sandbox) lookup(name string) rule { return s.table.find(name) }
 
-// visible reports whether name is shown at all: as itself, or as a directory on
-// the way to something shown.
+// isVisible reports whether the caller can see name, because it is allowed or because
+// something below it is.
 func (s *Sandbox) isVisible(name string) bool {
 	return s.lookup(name).access > None || s.table.above[name]
 }
 
-// Anchors returns every name at which what is allowed may change, in order:
-// mounts, what they share, limits. Between two of them nothing does.
+// Anchors returns every name at which the allowed access may change, in order: mounts,
+// shared directories and limits. Between two anchors it does not change.
 func (s *Sandbox) Anchors() []string { return s.anchors() }
 
-// anchors returns every name at which something may change.
+// anchors returns the same as Anchors.
 func (s *Sandbox) anchors() []string {
 	var names []string
 	for _, m := range s.mounts {
@@ -311,7 +309,7 @@ func (s *Sandbox) anchors() []string {
 	return slices.Compact(names)
 }
 
-// ruleAt works out the rule at a name that m holds from overlaps and layers.
+// ruleAt computes the rule for a name that the mount m holds.
 //
 //	access(name) = min(mount, mounts that share the directory, every layer)
 func (s *Sandbox) ruleAt(name string, m *mount) rule {
@@ -332,7 +330,7 @@ func (s *Sandbox) ruleAt(name string, m *mount) rule {
 	return r
 }
 
-// listed joins names for a hint, as many as fit.
+// joinNames joins as many names as fit into a hint.
 func joinNames(names []string) string {
 	const most = 60
 	if len(names) == 0 {

@@ -8,9 +8,9 @@ import (
 	"strings"
 )
 
-// A Version tells one state of a file from another. It holds what the host
-// says (which file, how large, when changed) and, once the content was read,
-// its hash. The zero Version is no state at all.
+// A Version identifies one state of a file. It has what the host reports (which file, its
+// size, when it changed) and, after the content was read, the hash of the content. The
+// zero Version is no state.
 type Version struct {
 	id      uint64
 	size    int64
@@ -21,7 +21,7 @@ type Version struct {
 // sum is the first half of a SHA-256.
 type sum [16]byte
 
-// IsZero reports whether v is no version.
+// IsZero reports whether v is the zero Version.
 func (v Version) IsZero() bool { return v == Version{} }
 
 // With returns v with the hash of the content.
@@ -31,9 +31,9 @@ func (v Version) With(content []byte) Version {
 	return v
 }
 
-// Same reports whether v and w are the same state: by the content where both
-// know it, otherwise by what the host says. A file that was touched but not
-// changed is the same as before only to those who have read it.
+// Same reports whether v and w are the same state. If both have the hash of the content,
+// only the hash counts. Otherwise what the host reports counts. So a file that was
+// touched without a change of its content is the same only for callers that have read it.
 func (v Version) Same(w Version) bool {
 	if v.sum != (sum{}) && w.sum != (sum{}) {
 		return v.sum == w.sum
@@ -41,8 +41,8 @@ func (v Version) Same(w Version) bool {
 	return v.id == w.id && v.size == w.size && v.changed == w.changed && !v.IsZero()
 }
 
-// String returns the version as one word: the hash of the content where it is
-// known, and what the host says otherwise.
+// String returns the version as one word: the hash of the content if it is known,
+// otherwise what the host reports.
 func (v Version) String() string {
 	switch {
 	case v.IsZero():
@@ -53,7 +53,7 @@ func (v Version) String() string {
 	return fmt.Sprintf("%x-%x-%x", v.id, v.size, v.changed)
 }
 
-// ParseVersion reads what String returned.
+// ParseVersion parses a word that String returned.
 func ParseVersion(word string) (Version, error) {
 	var v Version
 	if strings.Contains(word, "-") {
@@ -67,14 +67,14 @@ func ParseVersion(word string) (Version, error) {
 	return Version{}, &Error{Op: "version", Code: ErrInvalid, Hint: "a version is the word that a read returned"}
 }
 
-// check returns ErrConflict unless a file with this attr and content is still
-// at version v. A version that knows the content is held against the content:
-// the clocks of some hosts are too coarse to show two changes in a row.
+// check returns ErrConflict unless a file with this attr and content still has version v.
+// If v has the hash of the content, check reads the content, because the clocks of some
+// hosts are too coarse to show two changes in a row.
 func (v Version) check(attr Attr, content func() (io.ReadCloser, error)) error {
 	now := attr.version()
 	if v.sum != (sum{}) {
 		if attr.Size > MaxRead {
-			return ErrConflict // nobody has read it whole
+			return ErrConflict // nobody can have read all of it
 		}
 		r, err := content()
 		if err != nil {
@@ -82,7 +82,7 @@ func (v Version) check(attr Attr, content func() (io.ReadCloser, error)) error {
 		}
 		defer r.Close()
 		h := sha256.New()
-		if _, err := io.Copy(h, io.LimitReader(r, attr.Size+1)); err != nil { // more is another content in any case
+		if _, err := io.Copy(h, io.LimitReader(r, attr.Size+1)); err != nil { // a longer content differs in any case
 			return err
 		}
 		copy(now.sum[:], h.Sum(nil))

@@ -13,14 +13,14 @@ import (
 	"time"
 )
 
-// A Budget bounds a walk. A field that is zero has the value given with it.
+// A Budget limits a walk. A field that is zero has the default that its comment names.
 type Budget struct {
-	Entries int           // names looked at: 1,000,000
+	Entries int           // entries visited: 1,000,000
 	Bytes   int64         // content read by a search: 1 GiB
 	Results int           // names or matches returned, the first ones: 10,000
 	Time    time.Duration // 30 seconds
-	// After leaves out the names up to this one, to continue where an earlier walk
-	// has ended. In a search it is the files before it.
+	// After skips the names up to this one, to continue after an earlier walk. In a
+	// search it skips the files before this one.
 	After string
 }
 
@@ -32,10 +32,10 @@ func (b Budget) withDefaults() Budget {
 	return b
 }
 
-// A Cut says what ended a walk early: "" if it saw everything.
+// A Cut says why a walk ended early, "" if it visited everything.
 type Cut string
 
-// The reasons for which a walk ends early.
+// The reasons why a walk ends early.
 const (
 	CutEntries   Cut = "entries"
 	CutBytes     Cut = "bytes"
@@ -44,28 +44,29 @@ const (
 	CutCancelled Cut = "cancelled"
 )
 
-// A Listing is what a walk found, ordered by path. Where Cut is not empty there
-// may be more: with CutResults behind the last name, otherwise anywhere.
+// A Listing is the result of a walk, ordered by path. If Cut is not empty, there may be
+// more names. With CutResults they come after the last name, otherwise they may be
+// anywhere.
 type Listing struct {
 	Found  []Found
 	Cut    Cut
-	Unread int // directories that could not be read, and names that nobody could give back
+	Unread int // directories that could not be read, and names that no caller could use
 }
 
-// Found is a name that a walk came upon.
+// Found is a name that a walk found, with its type bits.
 type Found struct {
 	Path string
 	Type fs.FileMode
 }
 
-// A Pick chooses among the entries of a directory: which to keep, and which
-// directories to enter. It is called from several goroutines at once.
+// A Pick decides which entries of a directory to keep, and which directories to enter.
+// Several goroutines call it at once.
 type Pick func(dir string, e Entry) (keep, enter bool)
 
-// Walk looks at everything below a directory and keeps what pick chooses; all of
-// it where pick is nil. Directories are read in parallel and links are not
-// followed. When the budget is used up or ctx ends, Walk returns what it has,
-// and says so: that is no error.
+// Walk visits everything below a directory and keeps the entries that pick selects, all
+// if pick is nil. It reads directories in parallel and does not follow symlinks. If the
+// budget is used up or ctx ends, Walk returns what it has found and sets Cut. This is not
+// an error.
 func (s *Sandbox) Walk(ctx context.Context, name string, pick Pick, b Budget) (Listing, error) {
 	w := s.newWalker(ctx, b)
 	if pick == nil {
@@ -74,10 +75,10 @@ func (s *Sandbox) Walk(ctx context.Context, name string, pick Pick, b Budget) (L
 	return w.collect("walk", name, pick)
 }
 
-// Find returns the files below a directory whose names match a pattern, and links
-// that lead to such files. A pattern without a slash is about the last part of
-// a name, at any depth: "*.md". One with a slash is about the name as seen from
-// the directory: "src/**/*.go".
+// Find returns the files below a directory whose names match a pattern, and symlinks to
+// files if their own names match. A pattern without a slash applies to the last part of a
+// name, at any depth: "*.md". A pattern with a slash applies to the path from the
+// directory: "src/**/*.go".
 func (s *Sandbox) Find(ctx context.Context, name, pattern string, b Budget) (Listing, error) {
 	g, err := newGlob("find", name, pattern)
 	if err != nil {
@@ -89,7 +90,7 @@ func (s *Sandbox) Find(ctx context.Context, name, pattern string, b Budget) (Lis
 	})
 }
 
-// collect walks and keeps what pick chooses.
+// collect walks and keeps the entries that pick selects.
 func (w *walker) collect(op, name string, pick Pick) (Listing, error) {
 	found := make([]firstN[Found], walkers())
 	for i := range found {
@@ -119,13 +120,14 @@ func (w *walker) collect(op, name string, pick Pick) (Listing, error) {
 	return Listing{list, cut, int(w.unread.Load())}, nil
 }
 
-// ahead reports whether anything below a directory comes after what is left out.
+// hasNamesAfter reports whether names below a directory can come after the name at which
+// the walk starts.
 func (w *walker) hasNamesAfter(dir string) bool {
 	below := dir + "/"
 	return below > w.after || strings.HasPrefix(w.after, below)
 }
 
-// isFile reports whether an entry is a regular file or a link to one.
+// isFile reports whether an entry is a regular file or a symlink to one.
 func (s *Sandbox) isFile(dir string, e Entry) bool {
 	if e.Type&fs.ModeSymlink == 0 {
 		return e.Type.IsRegular()
@@ -134,9 +136,9 @@ func (s *Sandbox) isFile(dir string, e Entry) bool {
 	return err == nil && info.Mode().IsRegular()
 }
 
-// Sweep removes what writes that were killed have left behind: their unfinished
-// files, which no other operation shows. Those changed after the given time may
-// still be in the making and stay. It returns how many are gone.
+// Sweep removes the unfinished files of writes that were killed. No other operation shows
+// these files. It keeps files that changed at or after the given time, because a write
+// may still use them. It returns the number of removed files.
 func (s *Sandbox) Sweep(ctx context.Context, before time.Time) (int, error) {
 	var swept atomic.Int64
 	w := s.newWalker(ctx, Budget{Entries: math.MaxInt, Time: math.MaxInt64})
@@ -158,21 +160,20 @@ func (s *Sandbox) Sweep(ctx context.Context, before time.Time) (int, error) {
 
 func walkers() int { return min(runtime.GOMAXPROCS(0), 8) }
 
-// A walker reads the directories of a tree in parallel. A worker that finds
-// directories hands them to one that waits, and keeps what nobody waits for until
-// somebody does.
+// A walker reads the directories of a tree in parallel. A worker gives directories that
+// it finds to workers that wait, and keeps the others until one waits.
 type walker struct {
 	s     *Sandbox
 	ctx   context.Context
 	stop  context.CancelCauseFunc
 	visit func(id int, p location, e Entry) (enter bool)
 	temps bool   // also visit unfinished files
-	top   string // the directory that the walk is in, once all links to it are followed
+	top   string // name of the directory of the walk, after following symlinks
 
 	jobs    chan job
 	pending sync.WaitGroup
 
-	entries, bytes atomic.Int64 // what is left of the budget
+	entries, bytes atomic.Int64 // the rest of the budget
 	results        int
 	after          string
 	time           time.Duration
@@ -194,10 +195,11 @@ func (s *Sandbox) newWalker(ctx context.Context, b Budget) *walker {
 	return w
 }
 
-// Error makes a Cut the cause of a context's end.
+// Error makes Cut an error, so that it can be the cause of a cancelled context.
 func (c Cut) Error() string { return string(c) }
 
-// take takes n of what is left of a budget. What it cannot give ends the walk.
+// spend takes n from the rest of a budget. If too little is left, it ends the walk and
+// returns false.
 func (w *walker) spend(left *atomic.Int64, n int64, c Cut) bool {
 	if left.Add(-n) >= 0 {
 		return true
@@ -216,12 +218,12 @@ func (w *walker) cut() Cut {
 	return CutCancelled
 }
 
-// walk visits everything below the directory name, returns when the last worker
-// is done, and says what ended the walk early.
+// walk visits everything below the directory name. It returns when the last worker is
+// done, with the reason if the walk ended early.
 func (w *walker) walk(op, name string) (cut Cut, err error) {
 	timer := time.AfterFunc(w.time, func() { w.stop(CutTime) })
 	defer timer.Stop()
-	defer w.stop(nil) // the caller's context may live long
+	defer w.stop(nil) // the caller's context may live longer
 	err = w.s.do(request{op: op, access: ReadOnly, dirs: true}, name, func(p location) error {
 		entries, err := w.list(p)
 		if err != nil {
@@ -253,13 +255,13 @@ func (w *walker) work(id int) {
 			j := own[len(own)-1]
 			own = w.doJob(id, j, own[:len(own)-1])
 			w.pending.Done()
-			runtime.Gosched() // a short call beside the walk need not wait for its end
+			runtime.Gosched() // let other goroutines run during a long walk
 		}
 	}
 }
 
-// doJob visits the entries of a directory and returns own with the directories in it
-// that no other worker took.
+// doJob visits the entries of a directory. It returns own with the directories that no
+// other worker took.
 func (w *walker) doJob(id int, j job, own []job) []job {
 	const part = 256
 	if w.ctx.Err() != nil {
@@ -287,8 +289,8 @@ func (w *walker) doJob(id int, j job, own []job) []job {
 	return own
 }
 
-// share gives the oldest of own, which have the most below them, to workers
-// that wait, and leaves the last.
+// share gives the oldest jobs of own to workers that wait, because these have the most
+// below them. It keeps the last job.
 func (w *walker) share(own []job) []job {
 	for len(own) > 1 {
 		select {
@@ -301,7 +303,7 @@ func (w *walker) share(own []job) []job {
 	return own
 }
 
-// offer gives a job to a worker that waits for one, or adds it to own.
+// offer gives a job to a worker that waits, or adds it to own.
 func (w *walker) offer(j job, own []job) []job {
 	w.pending.Add(1)
 	select {
@@ -312,7 +314,7 @@ func (w *walker) offer(j job, own []job) []job {
 	}
 }
 
-// list returns the entries of a directory that the walk may visit, never nil.
+// list returns the entries of a directory that the walk visits, never nil.
 func (w *walker) list(p location) ([]Entry, error) {
 	list, err := w.s.entriesAt(p, &w.unread)
 	if err == nil && w.temps {

@@ -9,26 +9,27 @@ import (
 	"strings"
 )
 
-// Write makes name a file with this content, whether or not there was one. The
-// directories above it are made. It is one step: a reader, another process or a
-// kill finds the old file or the new one. A file that is replaced keeps its
-// permission bits; set-id bits are never kept.
+// Write makes name a file with this content. It replaces an existing file and makes
+// missing directories above it. The write is one step:
+// readers see the old file or the new one, also if the process is killed. A replaced file keeps its permission bits,
+// except set-id bits.
 func (s *Sandbox) Write(name string, data []byte) (Info, error) {
 	return s.write(name, bytes.NewReader(data), int64(len(data)), How{})
 }
 
-// WriteNew is Write for a file that must not exist: otherwise it is ErrExists.
+// WriteNew is like Write for a file that must not exist. If it exists, WriteNew returns
+// ErrExists.
 func (s *Sandbox) WriteNew(name string, data []byte) (Info, error) {
 	return s.write(name, bytes.NewReader(data), int64(len(data)), How{New: true})
 }
 
-// WriteProgram is WriteNew for a file that is executable.
+// WriteProgram is like WriteNew, and makes the file executable.
 func (s *Sandbox) WriteProgram(name string, data []byte) (Info, error) {
 	return s.write(name, bytes.NewReader(data), int64(len(data)), How{New: true, Mode: 0o777})
 }
 
-// WriteIf is Write for a file that must still be at the version that an earlier
-// read or write returned: otherwise it is ErrConflict and nothing is lost.
+// WriteIf is like Write for a file that must still have the version that an earlier read
+// or write returned. If it does not, WriteIf changes nothing and returns ErrConflict.
 func (s *Sandbox) WriteIf(name string, data []byte, v Version) (Info, error) {
 	if v.IsZero() {
 		return Info{}, &Error{Op: "write", Path: name, Code: ErrInvalid, Hint: "the version is missing; read the file first"}
@@ -62,7 +63,7 @@ func (s *Sandbox) put(p location, content io.ReadSeeker, size int64, how How) (I
 	}
 	b := p.rule.mount.Backend
 	attempt := func() (Attr, error) {
-		// One that failed late has read the content already.
+		// A failed attempt may have read the content.
 		if _, err := content.Seek(0, io.SeekStart); err != nil {
 			return Attr{}, err
 		}
@@ -77,9 +78,8 @@ func (s *Sandbox) put(p location, content io.ReadSeeker, size int64, how How) (I
 	return Info{p.name, attr}, err
 }
 
-// mayHold reports whether the place may hold a file of its name: no directory that
-// is always there, no suffix that is not allowed, and no new file with a name
-// that is not one everywhere.
+// checkNewFile returns an error if no file may be at p: because a mount or a directory
+// above one is there, because of the suffix, or because the name is new and not portable.
 func (s *Sandbox) checkNewFile(p location) error {
 	if s.table.permanent[p.name] {
 		return ErrIsDir
@@ -90,7 +90,7 @@ func (s *Sandbox) checkNewFile(p location) error {
 	return s.checkNewName(p)
 }
 
-// mayMake reports whether the place may be made, as a file or a directory.
+// checkNewName returns an error if nothing exists at p and its name is not portable.
 func (s *Sandbox) checkNewName(p location) error {
 	if portablePath(p.rel) {
 		return nil
@@ -110,8 +110,8 @@ func portablePath(rel string) bool {
 	return true
 }
 
-// makeFolders makes the directory rel of a mount, and those above it where they
-// are missing.
+// makeDirs makes the directory rel of a mount, and the directories above it if they are
+// missing.
 func makeDirs(b Backend, rel string) error {
 	err := b.Mkdir(rel)
 	if errors.Is(err, fs.ErrNotExist) && rel != "." {
@@ -125,7 +125,8 @@ func makeDirs(b Backend, rel string) error {
 	return err
 }
 
-// MakeDir makes a directory and those above it. One that is there already is fine.
+// MakeDir makes a directory and the directories above it. It is not an error if the
+// directory exists.
 func (s *Sandbox) MakeDir(name string) error {
 	return s.do(request{op: "make", access: ReadWrite}, name, func(p location) error {
 		if err := s.checkNewName(p); err != nil {
@@ -151,11 +152,11 @@ func (s *Sandbox) MakeDir(name string) error {
 	})
 }
 
-// MaxCopy is the largest file that is copied: by Copy, and by Move between two
-// mounts. A file of holes is as large as it says.
+// MaxCopy is the size of the largest file that can be written, and that Copy, and Move
+// between two mounts, copy. The holes of a sparse file count.
 const MaxCopy = 4 << 30
 
-// Copy copies a file to a name that must not exist. Permission bits come along.
+// Copy copies a file to a name that must not exist. It also copies the permission bits.
 func (s *Sandbox) Copy(from, to string) (Info, error) {
 	var info Info
 	err := s.do(request{op: "copy", access: ReadOnly}, from, func(p location) error {
