@@ -128,7 +128,7 @@ func TestShellFiltered(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs, code = runFiltered(t, dir, state, "tool", "shell", "--command", "true")
-	const want = "/sub is read-only inside /work, which may be written, and landlock opens all that is below a folder; give both directories the same rules, or run golem doctor to see what the level namespaces lacks\n"
+	const want = "/sub is read-only inside /work, which may be written, and landlock opens everything below a directory; give both directories the same rules, or run golem doctor to see what the level namespaces lacks\n"
 	if code != 5 || !strings.HasPrefix(errs, "golem: jail: no_os_sandbox; golem ran no command: this machine cannot provide the level namespaces (") || !strings.HasSuffix(errs, want) || strings.Count(errs, "\n") != 1 {
 		t.Errorf("a part that is read-only: code %d, want 5 and one line\n%s%s", code, out, errs)
 	}
@@ -153,7 +153,7 @@ func TestDoctorFiltered(t *testing.T) {
 		"\nnamespaces   no    no place where golem may arrange things without being root (a user namespace): fork/exec: operation not permitted; a seccomp filter around golem refuses it, as Docker's does by default\n",
 		"\nlandlock     ",
 		"\ncommands run at the level landlock, which is weaker than namespaces, the default. A command\n",
-		"\n  part  opens the folders that it is given",
+		"\n  part  opens the directories that it is given",
 		"\nto mend namespaces:\n  start the container with: docker run --security-opt seccomp=unconfined ",
 	} {
 		if !strings.Contains(text, want) {

@@ -41,7 +41,7 @@ func (s *Session) Terminal() (t *Terminal, err error) {
 	c, err := s.newCell(p)
 	var own []int
 	if err == nil {
-		own, err = given(c)
+		own, err = receiveReport(c)
 	}
 	files = append(files, own...)
 	if err == nil && len(files) != 2 {
@@ -81,7 +81,7 @@ func (s *Session) Attach(ctx context.Context, c Command, at Attached) (Result, e
 	}
 	limits := s.policy.Limits.filled()
 	limits.Time, limits.CPU, limits.Output = c.Time, s.policy.Limits.CPU, 0
-	o := s.commanded(c, limits)
+	o := s.newOrder(c, limits)
 	o.Attached = true
 	streams, err := at.streams(&o)
 	if err != nil {
@@ -89,7 +89,7 @@ func (s *Session) Attach(ctx context.Context, c Command, at Attached) (Result, e
 	}
 	began := s.now()
 	w, changes, err := s.orderAttached(o, at.Terminal, streams.fds)
-	streams.handed()
+	streams.closeOurs()
 	var v verdict
 	if err == nil {
 		v, err = w.attend(ctx, at)
@@ -112,7 +112,7 @@ func (s *Session) Attach(ctx context.Context, c Command, at Attached) (Result, e
 	} else {
 		s.put(w)
 	}
-	r, err = s.completed(c, v, changes, r)
+	r, err = s.complete(c, v, changes, r)
 	return r, errors.Join(err, lost)
 }
 
@@ -139,10 +139,10 @@ func (s *Session) orderAttached(o order, t *Terminal, streams []int) (*wire, Rec
 // attend waits for the verdict of an order and passes signals on. If the context ends, it
 // cancels the order. If the cell does not answer in time, it closes the connection.
 func (w *wire) attend(ctx context.Context, at Attached) (v verdict, err error) {
-	told := make(chan struct{})
+	sent := make(chan struct{})
 	var late *time.Timer
 	stop := context.AfterFunc(ctx, func() {
-		defer close(told)
+		defer close(sent)
 		w.send(order{})
 		late = time.AfterFunc(patience, func() { unix.Shutdown(w.fd, unix.SHUT_RDWR) })
 	})
@@ -175,7 +175,7 @@ func (w *wire) attend(ctx context.Context, at Attached) (v verdict, err error) {
 	close(done)
 	passing.Wait()
 	if !stop() {
-		<-told
+		<-sent
 		late.Stop()
 	}
 	return v, err

@@ -71,7 +71,7 @@ func runAt(cmd *exec.Cmd, level jail.Level) (out []byte, err error) {
 func lostBare() map[string]string {
 	return map[string]string{
 		"no host path is told":       "commands see the host's paths, the names, sizes, times and link targets of files that they cannot open, and the host's passwd and hostname",
-		"mounts below what is shown": "what is in a folder that is shown is shown: nothing can be hidden inside it",
+		"mounts below what is shown": "nothing can be hidden inside a directory that commands see",
 	}
 }
 
@@ -99,7 +99,7 @@ func (y *yard) temp() string {
 	var st unix.Stat_t
 	check(y.t, unix.Lstat(name, &st))
 	if st.Mode != unix.S_IFDIR|0o700 || int(st.Uid) != os.Geteuid() || strings.HasPrefix(name, y.host) {
-		y.t.Errorf("the temporary folder %s is %o of %d", name, st.Mode, st.Uid)
+		y.t.Errorf("the temporary directory %s is %o of %d", name, st.Mode, st.Uid)
 	}
 	return name
 }
@@ -208,7 +208,7 @@ func statusOf(t *testing.T, pid int, name string) string {
 }
 
 // twoAtOnceBare runs two commands that see the host's processes: neither signals the
-// other, nor reads what it has in its temporary folder.
+// other, nor reads what it has in its temporary directory.
 func twoAtOnceBare(t *testing.T, y *yard) {
 	done := make(chan jail.Result)
 	go func() {

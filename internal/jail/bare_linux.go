@@ -33,14 +33,14 @@ const leastLandlock = 6
 
 // online is the step of a plan that allows the host's network. At this level the cell
 // builds no tree. It only reads the plan for its directories.
-const online deed = "online"
+const online stepKind = "online"
 
 // Start starts a session at the best level that this machine provides. The caller must
 // close it. If the policy requires a better level, the error is ErrNoSandbox.
 func Start(p Policy, now func() time.Time) (*Session, error) {
 	for _, m := range p.Mounts {
 		if !utf8.ValidString(string(m.Source)) {
-			return nil, &sandbox.Error{Op: "jail", Path: m.Target, Code: sandbox.ErrInvalid, Hint: "the name of its folder on the host is no text, and commands cannot be shown it: give it another name"}
+			return nil, &sandbox.Error{Op: "jail", Path: m.Target, Code: sandbox.ErrInvalid, Hint: "the name of its directory on the host is not valid UTF-8, so commands cannot see it: rename it"}
 		}
 	}
 	if err := checkPrivate(p.Private); err != nil {
@@ -94,7 +94,7 @@ func inLine(err error) string {
 }
 
 // errWithin is the reason why Landlock alone cannot enforce a policy.
-var errWithin = errors.New("landlock opens all that is below a folder")
+var errWithin = errors.New("landlock opens everything below a directory")
 
 // startBare starts a session without namespaces.
 func startBare(p Policy, now func() time.Time) (*Session, error) {
@@ -125,7 +125,7 @@ func startBare(p Policy, now func() time.Time) (*Session, error) {
 	if p.Network {
 		s.plan.Steps = append(s.plan.Steps, step{Do: online})
 	}
-	if err := heard(near); err != nil {
+	if err := awaitReport(near); err != nil {
 		near.Close()
 		return nil, err
 	}
@@ -240,7 +240,7 @@ func bareHold(w *wire) error {
 
 // bareCell runs commands without their own tree.
 func bareCell(w *wire) error {
-	brace()
+	startThreads()
 	unix.Prctl(unix.PR_SET_DUMPABLE, 0, 0, 0, 0)
 	if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 		return err
@@ -405,7 +405,7 @@ func bareFence(p plan, temp, secret string) fence {
 	}
 	for _, s := range p.Steps {
 		switch s.Do {
-		case bind, veiled, sameLink:
+		case bind, overlayBind, sameLink:
 			access := uint64(mayRead)
 			if s.Write {
 				access = mayWrite

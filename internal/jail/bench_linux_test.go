@@ -135,7 +135,7 @@ func startAsker(b *testing.B, who string, heap int) *asker {
 		id := 200_000 + os.Getpid()%100_000
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id)}}
 	}
-	// A peer takes no home that is in the temporary folder.
+	// A peer takes no home that is in the temporary directory.
 	for _, name := range []string{"/home", "/tmp"} {
 		must(b, os.Mkdir(dir+name, 0o700))
 		if cmd.SysProcAttr != nil {

@@ -80,7 +80,7 @@ func cell(w *wire) error {
 	threads := make(chan error, 2)
 	var h *hands
 	go func() {
-		brace()
+		startThreads()
 		threads <- nil
 	}()
 	go func() {

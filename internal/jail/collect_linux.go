@@ -58,9 +58,9 @@ func (l collectors) ends() (fds []int) {
 	return fds
 }
 
-func (l collectors) handed() {
+func (l collectors) closeOurs() {
 	for _, c := range l {
-		c.handed()
+		c.closeOurs()
 	}
 }
 
@@ -70,8 +70,8 @@ func (l collectors) close() {
 	}
 }
 
-// handed closes our copy of the end that the command has.
-func (c *collector) handed() {
+// closeOurs closes our copy of the end that the command has.
+func (c *collector) closeOurs() {
 	if c.end >= 0 {
 		unix.Close(c.end)
 		c.end = -1
@@ -80,7 +80,7 @@ func (c *collector) handed() {
 
 // close stops reading.
 func (c *collector) close() {
-	c.handed()
+	c.closeOurs()
 	c.read.Close()
 	<-c.done
 }

@@ -37,8 +37,8 @@ func feed(data []byte) (*feeder, error) {
 	return f, nil
 }
 
-// handed closes our copy of the end that the command has.
-func (f *feeder) handed() {
+// closeOurs closes our copy of the end that the command has.
+func (f *feeder) closeOurs() {
 	if f != nil && f.end >= 0 {
 		unix.Close(f.end)
 		f.end = -1
@@ -50,7 +50,7 @@ func (f *feeder) close() {
 	if f == nil {
 		return
 	}
-	f.handed()
+	f.closeOurs()
 	f.write.Close()
 	<-f.done
 }

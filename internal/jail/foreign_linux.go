@@ -9,14 +9,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Foreign names folders at the top of a folder whose group an ordinary user has no
+// Foreign names folders at the top of a parent whose group an ordinary user has no
 // place for in a session: nothing can be made there through a layer. It looks at some
 // of them only.
-func Foreign(folder sandbox.Host) (names []string) {
+func Foreign(parent sandbox.Host) (names []string) {
 	if os.Geteuid() == 0 {
 		return nil
 	}
-	dir, err := os.Open(string(folder))
+	dir, err := os.Open(string(parent))
 	if err != nil {
 		return nil
 	}
@@ -25,7 +25,7 @@ func Foreign(folder sandbox.Host) (names []string) {
 	entries, _ := dir.ReadDir(most)
 	for _, e := range entries {
 		var st unix.Stat_t
-		if !e.IsDir() || unix.Lstat(filepath.Join(string(folder), e.Name()), &st) != nil {
+		if !e.IsDir() || unix.Lstat(filepath.Join(string(parent), e.Name()), &st) != nil {
 			continue
 		}
 		if int(st.Gid) != os.Getegid() && int(st.Uid) == os.Geteuid() {

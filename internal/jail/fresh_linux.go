@@ -100,7 +100,7 @@ func (t *tree) make() *making {
 			continue
 		}
 		store := ""
-		if s.Do == veiled && s.Write {
+		if s.Do == overlayBind && s.Write {
 			if len(stores) == 0 {
 				m.err = fmt.Errorf("%s %s: no place for changes", s.Do, s.Target)
 				return m
@@ -220,7 +220,7 @@ func (t *tree) anew() (err error) {
 	}
 	return t.within.do(func() error {
 		for _, s := range t.shown {
-			if s.Do == veiled && !s.Write {
+			if s.Do == overlayBind && !s.Write {
 				flush(s.Target, "ro") // it fails for a bind mount, which is always current
 			}
 		}
@@ -377,7 +377,7 @@ func (s step) detached(store string) (fd int, from [2]uint64, exposed string, er
 	}
 	source, err := s.open()
 	if err == unix.ELOOP {
-		return -1, from, "", errors.New("a link is on the way to the folder now, and none was when it was given")
+		return -1, from, "", errors.New("a symlink is in the path of the directory now, and was not when it was mounted")
 	}
 	if err != nil {
 		return -1, from, "", err

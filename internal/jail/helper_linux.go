@@ -30,7 +30,7 @@ func StartHelper(network, mounts bool) (*Helper, error) {
 	if err != nil {
 		return nil, err
 	}
-	err = heard(helper.wire)
+	err = awaitReport(helper.wire)
 	wait()
 	if err != nil {
 		helper.Close()
@@ -75,7 +75,7 @@ type ask struct {
 
 // Ask has the helper carry out a request, with some files, and returns the files that came
 // with the reply.
-func (h *Helper) Ask(request, reply any, files ...int) (given []int, err error) {
+func (h *Helper) Ask(request, reply any, files ...int) (received []int, err error) {
 	data, err := json.Marshal(request)
 	if err != nil {
 		return nil, err
@@ -85,10 +85,10 @@ func (h *Helper) Ask(request, reply any, files ...int) (given []int, err error) 
 	if err := h.send(ask{Request: data}, files...); err != nil {
 		return nil, fmt.Errorf("jail: %w: %w", ErrEnded, err)
 	}
-	if given, err = h.receive(reply); err != nil {
+	if received, err = h.receive(reply); err != nil {
 		return nil, fmt.Errorf("jail: %w: %w", ErrEnded, err)
 	}
-	return given, nil
+	return received, nil
 }
 
 // Ended reports whether the session can run no command any more, because its holder was

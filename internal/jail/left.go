@@ -41,15 +41,15 @@ func Telling(line string) Command {
 }
 
 // leftOf parses the report of a shell. It returns nil if the report is not well formed.
-// folder and value translate a directory and a value to the names that commands have.
+// dir and value translate a directory and a value to the names that commands have.
 // leftOf then compares the variables with those that the shell was given.
-func leftOf(o Output, given []string, folder, value func(string) string) *Left {
+func leftOf(o Output, initial []string, dir, value func(string) string) *Left {
 	fields := strings.Split(string(o.Head)+string(o.Tail), "\x00")
 	n := len(fields) - 2
 	if o.Hidden > 0 || n < 1 || fields[n] != "" || fields[n+1] != "" {
 		return nil
 	}
-	l := &Left{Dir: folder(strings.TrimSuffix(fields[0], "\n"))}
+	l := &Left{Dir: dir(strings.TrimSuffix(fields[0], "\n"))}
 	if !path.IsAbs(l.Dir) || path.Clean(l.Dir) != l.Dir || !utf8.ValidString(l.Dir) {
 		l.Dir = ""
 	}
@@ -60,11 +60,11 @@ func leftOf(o Output, given []string, folder, value func(string) string) *Left {
 			return nil
 		}
 		has[name] = true
-		if e = name + "=" + value(text); name != "__golem" && !slices.Contains(given, e) {
+		if e = name + "=" + value(text); name != "__golem" && !slices.Contains(initial, e) {
 			l.Set = append(l.Set, e)
 		}
 	}
-	for _, e := range given {
+	for _, e := range initial {
 		if name, _, _ := strings.Cut(e, "="); !has[name] {
 			l.Gone = append(l.Gone, name)
 		}

@@ -31,15 +31,15 @@ func Loses(l Level) []string {
 		return []string{
 			"commands see the host's paths, the names, sizes, times and link targets of files that they cannot open, and the host's passwd and hostname",
 			"commands share the host's process ids; they see that a process is there, not what it does",
-			"what is in a folder that is shown is shown: nothing can be hidden inside it",
+			"nothing can be hidden inside a directory that commands see",
 			"permission bits, owners and extended attributes cannot be changed, not even where files may be written: git init and clone, cp -p, install and gzip fail, and gcc makes programs that cannot be run",
 			"there is no /dev/shm, no terminal of its own and no inotify, so programs that need those do not work",
-			"a device that stands in a folder that is shown can be used, if the user may use it",
-			"times of files that are shown read-only can be changed",
+			"commands can use a device in a directory that they see, if the user may use it",
+			"commands can change the times of files that they may only read",
 			"/proc cannot be read, so ps and its like do not work",
-			"the temporary folder is on the host's disk, and its size is not limited",
+			"the temporary directory is on the host's disk, and its size is not limited",
 			"without a network there is no loopback either; with it, all of the host's is reached, its loopback too",
-			"pipes in folders that are shown can be read",
+			"commands can read pipes in directories that they see",
 			"no layers: what a command writes is written",
 		}
 	}

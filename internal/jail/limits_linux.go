@@ -38,15 +38,15 @@ const (
 	// cellThreads is the room for threads of holder and cells, which the kernel counts as
 	// processes of the user.
 	cellThreads = 48
-	// glance is the interval at which the cell checks a command. blink is the interval at
+	// checkInterval is the interval at which the cell checks a command. countInterval is the interval at
 	// which it counts processes if nothing else limits their number.
-	glance = 50 * time.Millisecond
-	blink  = 2 * time.Millisecond
+	checkInterval = 50 * time.Millisecond
+	countInterval = 2 * time.Millisecond
 )
 
-// brace starts the threads that the cell will need, before a command can use up the limit
+// startThreads starts the threads that the cell will need, before a command can use up the limit
 // for processes.
-func brace() {
+func startThreads() {
 	const n = 6
 	var ready, done sync.WaitGroup
 	ready.Add(n)
@@ -69,7 +69,7 @@ func brace() {
 // limitSelf sets the limits of an order on the cell. Its child processes inherit them.
 func (o order) limitSelf(others int64) error {
 	if o.onlyUser() {
-		others = neighbours(0) + cellThreads
+		others = otherTasks(0) + cellThreads
 	}
 	// A control group limits the memory that is used. Sanitizers and race detectors
 	// reserve terabytes that they never use, so this rlimit is set only if it is small
@@ -107,10 +107,10 @@ func (o order) limitFirst(pid int) {
 // does not apply it to root.
 func (o order) onlyUser() bool { return o.WatchProcesses && os.Geteuid() != 0 }
 
-// neighbours returns how many processes and threads the kernel counts together with the n
+// otherTasks returns how many processes and threads the kernel counts together with the n
 // of a command: in namespaces those of the holder and all its cells, otherwise those of
 // the user.
-func neighbours(n int64) int64 {
+func otherTasks(n int64) int64 {
 	found := make(chan int64)
 	go func() { // a new goroutine runs on a thread that sees the host's tree: the others are locked
 		if os.Getpid() != 1 {
@@ -118,7 +118,7 @@ func neighbours(n int64) int64 {
 			return
 		}
 		var sum int64
-		for _, name := range session(oldRoot + "/proc") {
+		for _, name := range sessionDirs(oldRoot + "/proc") {
 			var st unix.Stat_t
 			if unix.Stat(name+"/task", &st) == nil {
 				sum += int64(st.Nlink) - 2
@@ -132,8 +132,8 @@ func neighbours(n int64) int64 {
 	return <-found
 }
 
-// session returns the directories of the holder and its cells in the host's /proc.
-func session(proc string) []string {
+// sessionDirs returns the directories of the holder and its cells in the host's /proc.
+func sessionDirs(proc string) []string {
 	self, err := os.ReadFile(proc + "/self/stat")
 	f := strings.Fields(string(self[strings.LastIndexByte(string(self), ')')+1:]))
 	if err != nil || len(f) < 2 {
@@ -215,7 +215,7 @@ func start(o order) (int, error) {
 		defer unix.Prlimit(0, unix.RLIMIT_NPROC, &was, nil)
 		most := was.Max - cellThreads
 		if o.Processes <= cellThreads { // the threads of a busy cell could use up the whole limit
-			most = max(most, min(uint64(o.Processes+neighbours(0)), was.Max))
+			most = max(most, min(uint64(o.Processes+otherTasks(0)), was.Max))
 		}
 		unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: was.Max}, nil)
 		pid, err := syscall.ForkExec(o.Path, o.Args, attr)
@@ -223,7 +223,7 @@ func start(o order) (int, error) {
 			return pid, err
 		}
 		// More processes have started since they were counted.
-		unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: min(uint64(o.Processes+neighbours(0)), was.Max), Max: was.Max}, nil)
+		unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: min(uint64(o.Processes+otherTasks(0)), was.Max), Max: was.Max}, nil)
 	}
 	return syscall.ForkExec(o.Path, o.Args, attr)
 }
@@ -284,17 +284,17 @@ func (h *hands) watch(o order, spent *atomic.Int64, ended, cancel <-chan struct{
 		late = timer.C
 	}
 	if o.CPU > 0 || o.WatchMemory || o.onlyUser() {
-		tick := time.NewTicker(glance)
+		tick := time.NewTicker(checkInterval)
 		defer tick.Stop()
 		look = tick.C
 	}
 	if o.WatchProcesses && !o.onlyUser() {
-		often := time.NewTicker(blink)
+		often := time.NewTicker(countInterval)
 		defer often.Stop()
 		crowd = often.C
 	}
 	first := tasks()
-	e := eye{memory: h.memory}
+	e := checker{memory: h.memory}
 	for {
 		var over []Limit
 		select {
@@ -343,15 +343,15 @@ func tasks() uint16 {
 	return info.Procs
 }
 
-// An eye checks the processes of a command from time to time.
-type eye struct {
+// A checker checks the processes of a command from time to time.
+type checker struct {
 	met    []Limit      // limits that the command reached without being ended
 	rest   int64        // how many of the next checks skip the exact count of memory
 	memory func() int64 // returns the bytes in file systems that are in memory
 }
 
 // over returns the limits that the processes of a command exceed together.
-func (e *eye) over(o order, spent time.Duration) []Limit {
+func (e *checker) over(o order, spent time.Duration) []Limit {
 	pids := descendants(os.Getpid())
 	var held, n int64
 	for _, pid := range pids {
@@ -376,7 +376,7 @@ func (e *eye) over(o order, spent time.Duration) []Limit {
 	// room for one more.
 	if len(e.met) == 0 && o.onlyUser() && n > 1 && n+cellThreads >= o.Processes {
 		var most unix.Rlimit
-		if unix.Prlimit(pids[0], unix.RLIMIT_NPROC, nil, &most) == nil && uint64(n+neighbours(n)) >= most.Cur {
+		if unix.Prlimit(pids[0], unix.RLIMIT_NPROC, nil, &most) == nil && uint64(n+otherTasks(n)) >= most.Cur {
 			e.met = []Limit{ProcessesLimit}
 		}
 	}
@@ -422,8 +422,8 @@ func children(proc string, pid int) []int {
 	return list
 }
 
-// told returns the limits that the exit status of a command reveals.
-func told(status unix.WaitStatus) []Limit {
+// limitsOf returns the limits that the exit status of a command reveals.
+func limitsOf(status unix.WaitStatus) []Limit {
 	signal := status.Signal()
 	if status.Exited() && status.ExitStatus() > 128 { // the exit code of a shell
 		signal = unix.Signal(status.ExitStatus() - 128)
@@ -447,7 +447,7 @@ func (s *Session) limit(o *order, w *wire) {
 // hit returns the limits that a command reached.
 func (s *Session) hit(w *wire, v verdict, r Result) []Limit {
 	var list []Limit
-	for _, l := range append(append(v.Hit, told(unix.WaitStatus(v.Status))...), s.groups.hit(w)...) {
+	for _, l := range append(append(v.Hit, limitsOf(unix.WaitStatus(v.Status))...), s.groups.hit(w)...) {
 		if !slices.Contains(list, l) {
 			list = append(list, l)
 		}
@@ -499,7 +499,7 @@ func (s *Session) Holds() []Held {
 		list[3] = Held{ProcessesLimit, false, "rlimit, for all commands of the session together"}
 	}
 	if s.level == Landlock {
-		list[7] = Held{TempLimit, false, "a folder on the host's disk: only the size of each file is limited"}
+		list[7] = Held{TempLimit, false, "a directory on the host's disk: only the size of each file is limited"}
 	}
 	return list
 }

@@ -16,7 +16,7 @@ import (
 // processes share after a fork once for each of them. The exact count takes 9 ms for a
 // GiB. exceeds makes it less often the more memory there is, and more often the less is
 // left.
-func (e *eye) exceeds(most, held int64, pids []int) bool {
+func (e *checker) exceeds(most, held int64, pids []int) bool {
 	if e.rest > 0 {
 		e.rest--
 		return false
@@ -34,7 +34,7 @@ func (e *eye) exceeds(most, held int64, pids []int) bool {
 }
 
 // files returns the bytes in file systems that are in memory.
-func (e *eye) files() int64 {
+func (e *checker) files() int64 {
 	if e.memory == nil {
 		return 0
 	}

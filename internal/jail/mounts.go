@@ -116,7 +116,7 @@ func (v *view) locate() error {
 			return &sandbox.Error{Op: "mount", Path: m.Target, Code: known.Code, Hint: known.Hint}
 		}
 		if err != nil {
-			return &sandbox.Error{Op: "mount", Path: m.Target, Code: sandbox.CodeOf(err), Hint: "commands cannot be shown the folder"}
+			return &sandbox.Error{Op: "mount", Path: m.Target, Code: sandbox.CodeOf(err), Hint: "golem cannot show commands the directory"}
 		}
 		v.places[m.Target] = place
 	}
@@ -163,13 +163,13 @@ func (v *view) add(name string) error {
 	top := in.Target == "/"
 	switch {
 	case want.access == sandbox.None:
-	case !top && taken(name):
+	case !top && isReserved(name):
 		return &sandbox.Error{Op: "mount", Path: in.Target, Code: sandbox.ErrInvalid,
-			Hint: "commands have a folder of their own there; give the mount another target"}
+			Hint: "commands have their own directory there; give the mount another target"}
 	case at.Host == "":
 		return &sandbox.Error{Op: "mount", Path: in.Target, Code: sandbox.ErrNotFound, Hint: "it is kept in memory, where no command reaches it"}
 	}
-	if !top && !taken(name) {
+	if !top && !isReserved(name) {
 		if err := v.put(name, name, want, true); err != nil {
 			return err
 		}
@@ -254,9 +254,9 @@ func (v *view) put(name, target string, want standing, known bool) error {
 		// The cell makes the directory for the mount.
 	case found == isMissing && !made && (now.access < sandbox.ReadWrite || !own):
 		return nil // nothing is there, and what a command may create there is not in this mount
-	case found != isFolder:
+	case found != isDirectory:
 		return &sandbox.Error{Op: "mount", Path: name, Code: sandbox.ErrNotDir,
-			Hint: "other rules hold there than around it, and commands can be kept to them only where it is a folder: make it one, or give both the same rules"}
+			Hint: "it has other rules than the directory around it, which golem can enforce for commands only if it is a directory: make it one, or give both the same rules"}
 	}
 	v.show(target, want)
 	return nil
@@ -279,15 +279,15 @@ func (v *view) show(target string, what standing) {
 // The results of foundAt.
 const (
 	isMissing = iota
-	isFolder
+	isDirectory
 	isOther
 )
 
 // foundAt returns what is at a path below a directory. A symlink on the way is not a
 // directory: a mount would follow it. The exception is a symlink in an overlay of the
 // session that stands for another directory: golem made it.
-func (v *view) foundAt(folder, rel string, own bool) (int, error) {
-	at := folder
+func (v *view) foundAt(base, rel string, own bool) (int, error) {
+	at := base
 	for part := range strings.SplitSeq(rel, "/") {
 		at = path.Join(at, part)
 		mode, err := v.mode(at)
@@ -297,17 +297,17 @@ func (v *view) foundAt(folder, rel string, own bool) (int, error) {
 		case err != nil:
 			return isOther, err
 		case !mode.IsDir():
-			if _, _, kept := v.kept(at); kept && !own && mode&fs.ModeSymlink != 0 && at == path.Join(folder, rel) {
-				return isFolder, nil
+			if _, _, kept := v.kept(at); kept && !own && mode&fs.ModeSymlink != 0 && at == path.Join(base, rel) {
+				return isDirectory, nil
 			}
 			return isOther, nil
 		}
 	}
-	return isFolder, nil
+	return isDirectory, nil
 }
 
-// taken reports whether a target is in, or over, a directory of the system.
-func taken(target string) bool {
+// isReserved reports whether a target is in, or over, a directory of the system.
+func isReserved(target string) bool {
 	top, _, _ := strings.Cut(strings.TrimPrefix(target, "/"), "/")
 	return slices.Contains([]string{"bin", "boot", "dev", "etc", "lib", "lib32", "lib64", "libx32", "proc", "root", "run", "sbin", "sys", "tmp", "usr", "var", "work"}, top)
 }

@@ -27,7 +27,7 @@ type plan struct {
 
 // A step makes one thing. Target is a path in the new tree.
 type step struct {
-	Do     deed
+	Do     stepKind
 	Target string
 	Source string // a path of the host, or the content of a symlink or file
 	Size   int64
@@ -50,25 +50,25 @@ func heldOf(p sandbox.Place) held {
 	return held{string(p.Host), [2]uint64{p.Device, p.Inode}}
 }
 
-// A deed is a kind of step.
-type deed string
+// A stepKind is a kind of step.
+type stepKind string
 
 // The kinds of steps.
 const (
-	folder   deed = "folder"   // an empty directory
-	file     deed = "file"     // a file with the content Source
-	link     deed = "link"     // a symlink to Source
-	bind     deed = "bind"     // a directory or file of the host
-	veiled   deed = "layer"    // a directory of the host, through an overlay that hides its path
-	empty    deed = "empty"    // an empty directory over what is there
-	memory   deed = "memory"   // an empty file system in memory with Size bytes
-	private  deed = "private"  // a directory in memory with Files, new for each command
-	replaced deed = "replaced" // a file with other content, if the file exists
-	devices  deed = "devices"  // a few harmless devices; Source says whether commands have terminals
-	device   deed = "device"   // a device of the host, at the level landlock
-	etcParts deed = "etc"      // Names of the host's /etc
-	process  deed = "process"  // /proc with only the processes of the cell
-	sameLink deed = "samelink" // a symlink if the host has one there, otherwise the directory of the host
+	newDir      stepKind = "folder"   // an empty directory
+	file        stepKind = "file"     // a file with the content Source
+	link        stepKind = "link"     // a symlink to Source
+	bind        stepKind = "bind"     // a directory or file of the host
+	overlayBind stepKind = "layer"    // a directory of the host, through an overlay that hides its path
+	empty       stepKind = "empty"    // an empty directory over what is there
+	memory      stepKind = "memory"   // an empty file system in memory with Size bytes
+	private     stepKind = "private"  // a directory in memory with Files, new for each command
+	replaced    stepKind = "replaced" // a file with other content, if the file exists
+	devices     stepKind = "devices"  // a few harmless devices; Source says whether commands have terminals
+	device      stepKind = "device"   // a device of the host, at the level landlock
+	etcParts    stepKind = "etc"      // Names of the host's /etc
+	process     stepKind = "process"  // /proc with only the processes of the cell
+	sameLink    stepKind = "samelink" // a symlink if the host has one there, otherwise the directory of the host
 )
 
 // The values of Source for devices with terminals.
@@ -117,8 +117,8 @@ const (
 	hosts      = "127.0.0.1 localhost golem\n::1 localhost golem\n"
 )
 
-// shown returns the names in /proc that commands see besides their processes.
-func shown() []string {
+// procNames returns the names in /proc that commands see besides their processes.
+func procNames() []string {
 	return []string{"cgroups", "cpuinfo", "filesystems", "loadavg", "meminfo", "stat", "sys", "sysvipc", "uptime", "version", "vmstat"}
 }
 
@@ -156,16 +156,16 @@ func compile(p Policy, uid, gid int) plan {
 		step{Do: memory, Target: "/tmp", Size: p.Limits.filled().Temp},
 		step{Do: link, Target: "/var/tmp", Source: "../tmp"},
 		step{Do: memory, Target: "/run", Size: 16 << 20},
-		step{Do: folder, Target: "/run/lock"},
-		step{Do: folder, Target: "/run/mysqld"}, // servers on Debian put their sockets here
-		step{Do: folder, Target: "/run/postgresql"},
+		step{Do: newDir, Target: "/run/lock"},
+		step{Do: newDir, Target: "/run/mysqld"}, // servers on Debian put their sockets here
+		step{Do: newDir, Target: "/run/postgresql"},
 		step{Do: link, Target: "/var/run", Source: "../run"},
 		step{Do: devices, Target: "/dev", Source: terminals},
 		step{Do: process, Target: "/proc"},
-		step{Do: folder, Target: Work},
+		step{Do: newDir, Target: Work},
 	)
 	for i, m := range p.Mounts { // sorted: a directory comes before its content
-		do := veiled
+		do := overlayBind
 		switch {
 		case m.Source == "":
 			do = empty

@@ -199,7 +199,7 @@ func (l *lot) at(name string) (found thing) {
 			continue
 		}
 		switch {
-		case s.Do != veiled && !(s.Do == bind && s.Write):
+		case s.Do != overlayBind && !(s.Do == bind && s.Write):
 			found = thing{}
 		case s.Write:
 			found = thing{path.Join(s.Source, strings.TrimPrefix(name, s.Target)), sandbox.ReadWrite}
@@ -284,7 +284,7 @@ func (l *lot) ordered(t *testing.T) {
 			l.fail(t, "%s is no target", s.Target)
 		}
 		for _, before := range steps[:i] {
-			if holds(s.Target, before.Target) && !(s.Target == Work && before.Do == folder) {
+			if holds(s.Target, before.Target) && !(s.Target == Work && before.Do == newDir) {
 				l.fail(t, "%s comes after %s", s.Target, before.Target)
 			}
 		}
@@ -306,10 +306,10 @@ func (l *lot) silent(t *testing.T) {
 	t.Helper()
 	for _, s := range l.plan.Steps {
 		source := strings.Contains(s.Source, l.top)
-		if !source && (s.Do == veiled || s.Write) {
+		if !source && (s.Do == overlayBind || s.Write) {
 			l.fail(t, "%s %s is of no mount", s.Do, s.Target)
 		}
-		if source && s.Do != veiled && !(s.Do == bind && s.Write) || strings.Contains(s.Target, l.top) || s.Do == veiled && s.Write {
+		if source && s.Do != overlayBind && !(s.Do == bind && s.Write) || strings.Contains(s.Target, l.top) || s.Do == overlayBind && s.Write {
 			l.fail(t, "%s %s tells where a folder lies", s.Do, s.Target)
 		}
 	}

@@ -103,7 +103,7 @@ func whatIs(trial string) string {
 	case tryIDs:
 		return "a way to be your user in that place (an id map)"
 	case tryMount:
-		return "folders of its own (a mount namespace)"
+		return "directories of its own (a mount namespace)"
 	case tryPID:
 		return "processes of its own (a pid namespace)"
 	case tryIPC:
@@ -113,11 +113,11 @@ func whatIs(trial string) string {
 	case tryNet:
 		return "a network of its own (a net namespace)"
 	case tryTree:
-		return "another root folder (pivot_root)"
+		return "another root directory (pivot_root)"
 	case tryProc:
 		return "a /proc of its own"
 	case tryOverlay:
-		return "folders shown through an overlay"
+		return "directories shown through an overlay"
 	case tryWhole, tryBare:
 		return "a command in the jail"
 	}
@@ -258,23 +258,23 @@ func older(release string, major, minor int) bool {
 }
 
 func foundLayers(f facts, tried map[string]attempt) Finding {
-	const now = "what commands change lands when it is decided"
+	const now = "golem decides about changes of commands before it applies them"
 	const copies = "sessions work on copies of mounts with mode: overlay"
 	const direct = "so each command works on a copy of what it may write, and " + copies
 	lower, upper := tried[tryOverlay], tried[tryUpper]
 	switch {
 	case lower.Worked && upper.Worked:
-		return Finding{"layers", Yes, "overlayfs, with the state folder on " + f.StateFS + "; " + now, ""}
+		return Finding{"layers", Yes, "overlayfs, with the state directory on " + f.StateFS + "; " + now, ""}
 	case lower.Worked:
-		why := "overlayfs, but not with a layer in the state folder, which is on " + f.StateFS + ": " + upper.Text
+		why := "overlayfs, but not with a layer in the state directory, which is on " + f.StateFS + ": " + upper.Text
 		if f.NoFolder {
-			return Finding{"layers", Part, why + "; " + direct, "name a state folder that you can write: --state DIR or GOLEM_STATE"}
+			return Finding{"layers", Part, why + "; " + direct, "name a state directory that you can write: --state DIR or GOLEM_STATE"}
 		}
 		switch f.StateFS {
 		case "overlayfs", "nfs", "cifs", "fuse", "9p", "vfat":
 			why += "; that file system cannot hold one"
 		}
-		return Finding{"layers", Part, why + "; " + direct, "name a state folder on a disk of this machine (ext4, xfs, btrfs, tmpfs; in a container, a volume): --state DIR or GOLEM_STATE"}
+		return Finding{"layers", Part, why + "; " + direct, "name a state directory on a disk of this machine (ext4, xfs, btrfs, tmpfs; in a container, a volume): --state DIR or GOLEM_STATE"}
 	}
 	if !tried[tryTree].Worked {
 		return Finding{"layers", No, "they need namespaces; " + copies, ""}
@@ -378,7 +378,7 @@ func foundSockets(f facts, tried map[string]attempt) Finding {
 // promises returns what holds for a command at a level.
 func promises(level Level, limits, layers Finding) []Finding {
 	list := []Finding{
-		{"files", Yes, "sees the folders that it is given, a list of the system's, and nothing else", ""},
+		{"files", Yes, "sees the directories that it is given, a list of the system's, and nothing else", ""},
 		{"own", Yes, "has a /tmp, /run, /dev and /proc of its own", ""},
 		{"places", Yes, "sees no host path, and opens no named pipe of the host", ""},
 		{"processes", Yes, "sees, reads and signals no process but its own", ""},
@@ -407,9 +407,9 @@ func promises(level Level, limits, layers Finding) []Finding {
 		}
 		switch p.Name {
 		case "files":
-			p.Holds, p.Why = Part, "opens the folders that it is given, a list of the system's, and nothing else; which other files there are, and how large, it can see"
+			p.Holds, p.Why = Part, "opens the directories that it is given, a list of the system's, and nothing else; which other files there are, and how large, it can see"
 		case "own":
-			p.Holds, p.Why = Part, "has a temporary folder of its own, on your disk; of /dev a few harmless devices, of /proc nothing"
+			p.Holds, p.Why = Part, "has a temporary directory of its own, on your disk; of /dev a few harmless devices, of /proc nothing"
 		case "places":
 			p.Holds, p.Why = No, "sees no host path: it works at the real paths of its directories; /proc and /sys are closed, so it learns of no others there"
 		case "processes":

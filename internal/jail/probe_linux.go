@@ -27,15 +27,15 @@ func Probe(stateDir sandbox.Host, now func() time.Time) Report {
 	f := factsHere()
 	where := nearest(string(stateDir))
 	f.StateFS = kindOf(where)
-	dir, err := prepared(where)
+	dir, err := makeTrialDir(where)
 	if err != nil { // make the other trials in another directory
 		tried[tryUpper], f.NoFolder = attemptOf(err), where != ""
-		if dir, err = prepared(os.TempDir()); err != nil {
-			dir, err = prepared("/tmp")
+		if dir, err = makeTrialDir(os.TempDir()); err != nil {
+			dir, err = makeTrialDir("/tmp")
 		}
 	}
 	if err != nil {
-		tried[tryOverlay] = attempt{Text: "there is no folder to try it in: " + attemptOf(err).Text}
+		tried[tryOverlay] = attempt{Text: "there is no directory to try it in: " + attemptOf(err).Text}
 	} else {
 		defer discard(dir)
 	}
@@ -69,10 +69,10 @@ func nearest(dir string) string {
 	return dir
 }
 
-// prepared makes a directory for trials.
-func prepared(where string) (string, error) {
+// makeTrialDir makes a directory for trials.
+func makeTrialDir(where string) (string, error) {
 	if where == "" {
-		return "", errors.New("there is no state folder")
+		return "", errors.New("there is no state directory")
 	}
 	dir, err := os.MkdirTemp(where, ".golem-doctor-")
 	if err != nil {
@@ -88,7 +88,7 @@ func prepared(where string) (string, error) {
 	return dir, err
 }
 
-// discard removes the directory that prepared made. The kernel has created a directory in
+// discard removes the directory that makeTrialDir made. The kernel has created a directory in
 // it that nobody may enter.
 func discard(dir string) {
 	os.Chmod(filepath.Join(dir, "work", "work"), 0o700)

@@ -21,13 +21,13 @@ import (
 
 // A patient is a process whose machine is examined.
 type patient struct {
-	state    string // the state folder
+	state    string // the state directory
 	uid      int    // whose process it is; 0 is ours
 	filtered bool   // as in a container of Docker's
-	overlaid bool   // the state folder is on an overlay
+	overlaid bool   // the state directory is on an overlay
 }
 
-// examined marks the process, and tells it the state folder.
+// examined marks the process, and tells it the state directory.
 const examined, overlaid = "GOLEM_TEST_EXAMINED", "GOLEM_TEST_OVERLAID"
 
 // TestExamined is the patient; the other tests start it.
@@ -207,7 +207,7 @@ func TestProbeFiltered(t *testing.T) {
 	})
 }
 
-// TestProbeState: a state folder that cannot hold layers is said to be the cause,
+// TestProbeState: a state directory that cannot hold layers is said to be the cause,
 // and the rest is examined all the same.
 func TestProbeState(t *testing.T) {
 	check := func(t *testing.T, r Report, why string) {
@@ -245,7 +245,7 @@ func TestProbeState(t *testing.T) {
 		check(t, examine(t, patient{state: filepath.Join(dir, "state"), overlaid: true}, program), "which is on overlayfs: overlay: invalid argument; that file system cannot hold one")
 	})
 	t.Run("none", func(t *testing.T) {
-		check(t, Probe("", time.Now), "there is no state folder")
+		check(t, Probe("", time.Now), "there is no state directory")
 	})
 }
 

@@ -125,7 +125,7 @@ func TestDiagnose(t *testing.T) {
 		"no /proc, of Landlock": {withoutProc, "landlock", No, "there is no /proc where golem runs", "", None},
 		"state where nothing can be made": {func(f *facts, tried map[string]attempt) {
 			f.NoFolder, tried[tryUpper] = true, attempt{Errno: "EROFS", Text: "mkdir: read-only file system"}
-		}, "layers", Part, "mkdir: read-only file system", "name a state folder that you can write", Namespaces},
+		}, "layers", Part, "mkdir: read-only file system", "name a state directory that you can write", Namespaces},
 		"no network namespace": {func(_ *facts, tried map[string]attempt) { tried[tryNet] = refused },
 			"network", Part, "refusing sockets", "", Landlock},
 		"no Unix sockets at the level landlock": {func(_ *facts, tried map[string]attempt) { tried[tryNet] = refused },

@@ -27,13 +27,13 @@ type Service struct {
 func (s *Session) Serve(c Command) (*Service, error) {
 	limits := s.policy.Limits.filled()
 	limits.Time, limits.CPU = 0, s.policy.Limits.CPU
-	p, err := s.serving()
+	p, err := s.servicePlan()
 	if err != nil {
 		return nil, err
 	}
 	w, err := s.newCell(p)
 	if err == nil {
-		err = heard(w)
+		err = awaitReport(w)
 	}
 	if err != nil {
 		s.drop(w)
@@ -44,11 +44,11 @@ func (s *Session) Serve(c Command) (*Service, error) {
 		s.drop(w)
 		return nil, err
 	}
-	o := s.commanded(c, limits)
+	o := s.newOrder(c, limits)
 	o.Streams, o.Looks = [3]int{0, 1, 1}, true
 	s.limit(&o, w)
 	err = w.send(o, out.end)
-	out.handed()
+	out.closeOurs()
 	if err != nil {
 		s.drop(w)
 		out.close()
@@ -80,11 +80,11 @@ func (s *Session) serve(ctx context.Context, w *wire, c Command, v *Service, beg
 	}
 	r.Stdout = v.out.wait()
 	r.Hit = s.hit(w, got, r)
-	return s.completed(c, got, nil, r)
+	return s.complete(c, got, nil, r)
 }
 
-// serving returns the plan of the cell for a service.
-func (s *Session) serving() (plan, error) {
+// servicePlan returns the plan of the cell for a service.
+func (s *Session) servicePlan() (plan, error) {
 	p := s.policy
 	p.Mounts = slices.Clone(p.Mounts)
 	for i, m := range p.Mounts {

@@ -110,12 +110,12 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 	}
 	s := newSession(p, now, holder)
 	c, err := s.newCell(s.plan) // asked for before there is a holder to answer: it finds the question
-	if wrong := heard(s.holder.wire); wrong != nil {
+	if wrong := awaitReport(s.holder.wire); wrong != nil {
 		err = wrong // the holder's own error is the cause
 	}
 	wait()
 	if err == nil {
-		err = heard(c) // the tree may fail even if the namespaces work
+		err = awaitReport(c) // the tree may fail even if the namespaces work
 	}
 	if err != nil {
 		s.drop(c)
@@ -126,14 +126,14 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 	return s, nil
 }
 
-// heard waits for the report of a part.
-func heard(w *wire) error {
-	_, err := given(w)
+// awaitReport waits for the report of a part.
+func awaitReport(w *wire) error {
+	_, err := receiveReport(w)
 	return err
 }
 
-// given waits for the report of a part, and returns the files that come with it.
-func given(w *wire) (files []int, err error) {
+// receiveReport waits for the report of a part, and returns the files that come with it.
+func receiveReport(w *wire) (files []int, err error) {
 	w.wait(patience)
 	defer w.wait(0)
 	var r report
@@ -194,7 +194,7 @@ func (s *Session) cell() (*wire, error) {
 	}
 	c, err := s.newCell(s.plan)
 	if err == nil {
-		err = heard(c)
+		err = awaitReport(c)
 	}
 	if err != nil {
 		s.drop(c)
@@ -296,8 +296,8 @@ func (s *Session) orderOf(w *wire, o order, streams ...int) (Record, error) {
 	return changes, err
 }
 
-// commanded returns the order for a command.
-func (s *Session) commanded(c Command, l Limits) order {
+// newOrder returns the order for a command.
+func (s *Session) newOrder(c Command, l Limits) order {
 	return order{Path: c.Path, Args: c.Args, Names: c.Names, Env: settled(append(environment(s.policy), c.Env...)), Dir: c.Dir, Time: l.Time, CPU: l.CPU,
 		Memory: l.Memory, Processes: l.Processes, Files: l.Files, FileSize: l.FileSize}
 }
@@ -322,16 +322,16 @@ func settled(env []string) []string {
 // await waits for the verdict of an order. If the context ends, it asks the cell to end
 // the command. It returns an error if no verdict arrives in time.
 func (w *wire) await(ctx context.Context, most time.Duration) (v verdict, err error) {
-	told := make(chan struct{})
+	sent := make(chan struct{})
 	stop := context.AfterFunc(ctx, func() {
-		defer close(told)
+		defer close(sent)
 		w.send(order{})
 	})
 	w.wait(most)
 	_, err = w.receive(&v)
 	w.wait(0)
 	if !stop() {
-		<-told // the cell would take it for the next order
+		<-sent // the cell would take it for the next order
 	}
 	return v, err
 }
@@ -357,7 +357,7 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 		return Result{}, err
 	}
 	defer in.close()
-	o := s.commanded(c, limits)
+	o := s.newOrder(c, limits)
 	o.Streams = [3]int{0, 1, 2}
 	if c.Tells {
 		o.Tell = 3
@@ -372,8 +372,8 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	began := s.now()
 	w, changes, err := s.order(o, streams...)
-	out.handed()
-	in.handed()
+	out.closeOurs()
+	in.closeOurs()
 	var v verdict
 	if err == nil {
 		v, err = w.await(ctx, o.Time+patience)
@@ -396,16 +396,16 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	}
 	r.Hit = s.hit(w, v, r)
 	s.put(w)
-	return s.completed(c, v, changes, r)
+	return s.complete(c, v, changes, r)
 }
 
 // left returns what a shell has reported of its directory and variables.
-func (s *Session) left(told Output, given []string) *Left {
+func (s *Session) left(output Output, initial []string) *Left {
 	same := func(text string) string { return text }
 	if s.level == Landlock { // commands see the host's paths
-		return leftOf(told, given, s.plan.inside, s.plan.insideAll)
+		return leftOf(output, initial, s.plan.inside, s.plan.insideAll)
 	}
-	return leftOf(told, given, same, same)
+	return leftOf(output, initial, same, same)
 }
 
 // result returns the result of a command from its verdict.
@@ -413,9 +413,9 @@ func (s *Session) result(ctx context.Context, v verdict, began time.Time, l Limi
 	return Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil, Loose: s.loose(), Limits: l, NoSockets: v.NoSockets}
 }
 
-// completed adds to the result of a command where its changes are recorded, and how it
+// complete adds to the result of a command where its changes are recorded, and how it
 // ended.
-func (s *Session) completed(c Command, v verdict, changes Record, r Result) (Result, error) {
+func (s *Session) complete(c Command, v verdict, changes Record, r Result) (Result, error) {
 	r.Record = changes
 	if v.Error != "" {
 		return r, fmt.Errorf("jail: %s: %s", c.Path, v.Error)

@@ -33,7 +33,7 @@ func (at Attached) streams(o *order) (_ *streams, err error) {
 	}
 	defer func() {
 		if err != nil {
-			s.handed()
+			s.closeOurs()
 			s.wait(true)
 		}
 	}()
@@ -151,8 +151,8 @@ func (s *streams) copy(to, from int, reads bool) error {
 	}
 }
 
-// handed closes our copies of the command's descriptors.
-func (s *streams) handed() {
+// closeOurs closes our copies of the command's descriptors.
+func (s *streams) closeOurs() {
 	for _, fd := range s.ours {
 		unix.Close(fd)
 	}

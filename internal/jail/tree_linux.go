@@ -116,7 +116,7 @@ func (s step) carryOut(all []step, view *systemView) error {
 		return ignoreExists(os.Mkdir(at, 0o755))
 	}
 	switch s.Do {
-	case folder:
+	case newDir:
 		return ignoreExists(os.Mkdir(at, 0o755))
 	case file:
 		return writeNew(at, []byte(s.Source), 0o644)
@@ -181,7 +181,7 @@ func makeNothing() error {
 
 // makeProcess mounts a /proc that shows the processes of the cell. It is read-only:
 // otherwise a command of root could change settings of the host's kernel without any
-// capability. Apart from processes it shows only the names in shown. It hides processes
+// capability. Apart from processes it shows only the names of procNames. It hides processes
 // that a command may not trace: the kernel finds every thread of the cell by its number,
 // listed or not, and the mount table of a thread that sees the host contains host paths.
 func makeProcess(at string) error {
@@ -197,7 +197,7 @@ func makeProcess(at string) error {
 	}
 	for _, entry := range list {
 		name := entry.Name()
-		if name[0] >= '0' && name[0] <= '9' && name != "1" || entry.Type()&os.ModeSymlink != 0 || slices.Contains(shown(), name) {
+		if name[0] >= '0' && name[0] <= '9' && name != "1" || entry.Type()&os.ModeSymlink != 0 || slices.Contains(procNames(), name) {
 			continue
 		}
 		nothing := noFile

@@ -122,7 +122,7 @@ func firstProcess() error {
 
 // throughOverlay reads a file through a layer that hides where it is.
 func throughOverlay(dir string) (attempt, error) {
-	t, err := newTree(plan{Steps: []step{{Do: veiled, Target: "/layer", Source: filepath.Join(dir, "lower"), Each: true}}})
+	t, err := newTree(plan{Steps: []step{{Do: overlayBind, Target: "/layer", Source: filepath.Join(dir, "lower"), Each: true}}})
 	if err == nil {
 		err = t.refresh()
 	}
