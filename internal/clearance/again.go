@@ -10,11 +10,12 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Again stages a commit that waits once more, on its branch as that is now, and lets the
-// old one go: the same files with the same contents. Where the branch has changed one of
-// them since, that is a conflict, and the old one waits on; of a remote of which nothing
-// was known nobody can say that, and what is replaced is in the new one's diff. Of the
-// request only the author and the time count: who made it stays.
+// Again stages a waiting commit once more, on its branch as it is now, with the same
+// files and contents, and discards the old one. It is a conflict if the branch has
+// changed one of the files since, and then the old commit stays. If nothing of a remote
+// was known, Again cannot check that, and the new diff shows what is replaced. From the
+// request it uses only the author, the committer and the time. The workers stay those of
+// the old commit.
 func (d *Desk) Again(ctx context.Context, id string, r Request) (*StagedCommit, error) {
 	old, err := d.Get(id)
 	if err != nil {
@@ -32,7 +33,7 @@ func (d *Desk) Again(ctx context.Context, id string, r Request) (*StagedCommit, 
 		return nil, &sandbox.Error{Op: "stage", Path: old.ID[:12], Code: ErrUnmoved, Hint: "the branch is as it was; this can be pushed as it is"}
 	}
 	if old.parent() != "" || !t.far() {
-		if err := d.untouched(ctx, at, old, cmp.Or(base, from)); err != nil {
+		if err := d.refuseChanged(ctx, at, old, cmp.Or(base, from)); err != nil {
 			return nil, err
 		}
 	}
@@ -49,7 +50,7 @@ func (d *Desk) Again(ctx context.Context, id string, r Request) (*StagedCommit, 
 	}
 	c, err := d.In(old.Tree).Stage(ctx, r)
 	if errors.Is(err, ErrNoChanges) {
-		return nil, &sandbox.Error{Op: "stage", Path: old.ID[:12], Code: ErrNoChanges, Hint: "the branch has all of it as it is; let this go: git_discard --commitId " + old.ID[:12]}
+		return nil, &sandbox.Error{Op: "stage", Path: old.ID[:12], Code: ErrNoChanges, Hint: "the branch already has all of it; discard this: git_discard --commitId " + old.ID[:12]}
 	}
 	if err != nil || c.ID == old.ID {
 		return c, err
@@ -57,16 +58,16 @@ func (d *Desk) Again(ctx context.Context, id string, r Request) (*StagedCommit, 
 	return c, d.Discard(ctx, old.ID)
 }
 
-// untouched is an error if a branch has files of a commit otherwise than when that was
+// refuseChanged returns an error if a branch has changed files of a commit since it was
 // staged.
-func (d *Desk) untouched(ctx context.Context, at place, c *StagedCommit, now git.Hash) error {
+func (d *Desk) refuseChanged(ctx context.Context, at place, c *StagedCommit, now git.Hash) error {
 	var paths []string
 	for _, f := range c.Files {
 		paths = append(paths, f.Path)
 	}
 	has := make(map[string]git.Entry)
 	if now != "" {
-		const chunk = 500 // names that one command line takes
+		const chunk = 500 // paths on one command line
 		for len(paths) > 0 {
 			n := min(chunk, len(paths))
 			list, err := d.store.Entries(ctx, at.objects(), now, paths[:n], maxRemembered)
@@ -90,7 +91,7 @@ func (d *Desk) untouched(ctx context.Context, at place, c *StagedCommit, now git
 	return nil
 }
 
-// content opens a content of the store.
+// content opens a blob of the store.
 func (d *Desk) content(ctx context.Context, at place, hash git.Hash) (io.ReadCloser, error) {
 	r, err := d.store.Reader(ctx, at.objects())
 	if err != nil {

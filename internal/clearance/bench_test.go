@@ -14,8 +14,8 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// BenchmarkTable prints what it costs to show a staged commit, beside git's own diff.
-// `make bench` runs it.
+// BenchmarkTable prints the cost of showing a staged commit beside the cost of git's own
+// diff. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
 	table := benchtable.Peers(os.Stdout)
 	b.Run("diff", func(b *testing.B) { benchDiff(b, table); b.SkipNow() })
@@ -23,7 +23,7 @@ func BenchmarkTable(b *testing.B) {
 	b.SkipNow() // the table is the result
 }
 
-// benchDiff shows what 1,000 files become.
+// benchDiff shows a commit of 1,000 files.
 func benchDiff(b *testing.B, table *benchtable.Table) {
 	const n = 1000
 	dir := b.TempDir()

@@ -12,8 +12,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A branch that some work tree has checked out is not moved without its files: the next
-// commit there would take back what was pushed.
+// TestABranchThatIsCheckedOut checks that a branch which a work tree has checked out does
+// not move without its files. The next commit there would revert what was pushed.
 func TestABranchThatIsCheckedOut(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(s *scene, tree string) (clearance.Target, string){
@@ -67,7 +67,8 @@ func TestABranchThatIsCheckedOut(t *testing.T) {
 	}
 }
 
-// A work tree that is no longer there has nothing checked out.
+// TestAWorkTreeThatIsGone checks that a deleted work tree does not count as having a
+// branch checked out.
 func TestAWorkTreeThatIsGone(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -79,8 +80,8 @@ func TestAWorkTreeThatIsGone(t *testing.T) {
 	}
 }
 
-// The address of a repository on this machine means what it means to git, which is what
-// golem init writes for a clone of a working one.
+// TestAFileAddress checks that golem finds the repository of a file address as git does.
+// golem init writes such an address for a clone of a repository with a work tree.
 func TestAFileAddress(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)

@@ -43,7 +43,8 @@ func put(t testing.TB, name, content string) {
 	}
 }
 
-// A scene is a desk with a working and a bare repository of the same files.
+// A scene is a desk with a repository with a work tree and a bare one, with the same
+// files.
 type scene struct {
 	*testing.T
 	state, local, bare string
@@ -61,7 +62,7 @@ func setUp(t *testing.T) *scene {
 	return s
 }
 
-// made is the directory of what scenes are copied from, made by the first of them.
+// made is the directory that scenes are copied from. The first scene creates it.
 var made struct {
 	sync.Once
 	dir string
@@ -115,7 +116,7 @@ func openDesk(t testing.TB, dir, local, bare string) *clearance.Desk {
 	return desk
 }
 
-// request asks for files, each "path=content", "path" to delete it.
+// request returns a request for files, each "path=content", or "path" to delete it.
 func request(target string, files ...string) clearance.Request {
 	r := clearance.Request{
 		Target: target, Message: "a message", Time: time.Unix(1700000000, 0), Workers: []string{"main", "helper"}, Session: "s",
@@ -153,6 +154,7 @@ func (s *scene) refused(err error, code sandbox.Code) {
 	}
 }
 
+// TestStageListDiffDiscard stages, lists, compares and discards a commit.
 func TestStageListDiffDiscard(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -191,8 +193,7 @@ func TestStageListDiffDiscard(t *testing.T) {
 	s.refused(err, sandbox.ErrNotFound)
 }
 
-// What becomes of a file is shown, whatever it was: a text in the place of binary data is
-// no binary file.
+// TestTextInPlaceOfBinary checks that a text which replaces binary data is shown as text.
 func TestTextInPlaceOfBinary(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -214,7 +215,7 @@ func TestTextInPlaceOfBinary(t *testing.T) {
 	}
 }
 
-// A name with line ends in it shows no lines that are in no file.
+// TestLinesInNames checks that a name with line breaks does not add lines to a diff.
 func TestLinesInNames(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -230,6 +231,7 @@ func TestLinesInNames(t *testing.T) {
 	}
 }
 
+// TestStageRefuses checks the errors for requests that cannot be staged.
 func TestStageRefuses(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -261,6 +263,7 @@ func TestStageRefuses(t *testing.T) {
 	}
 }
 
+// TestPushToABareTarget pushes to a bare repository.
 func TestPushToABareTarget(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -268,7 +271,7 @@ func TestPushToABareTarget(t *testing.T) {
 	_, err := s.desk.Push(t.Context(), c.ID, "other")
 	s.refused(err, sandbox.ErrConflict)
 	second := s.stage("bare", "a.txt=newer\n")
-	for range 2 { // the second time it is told again
+	for range 2 { // the second call returns the recorded result
 		got, err := s.desk.Push(t.Context(), c.ID, "main")
 		if err != nil || got.CommitSHA != string(c.Commit) {
 			t.Fatalf("got %v, %v", got, err)
@@ -283,11 +286,12 @@ func TestPushToABareTarget(t *testing.T) {
 	_, err = s.desk.Push(t.Context(), second.ID, "")
 	s.refused(err, sandbox.ErrConflict)
 	if list, _ := s.desk.List(); len(list) != 1 || list[0].ID != second.ID {
-		t.Errorf("what is refused waits on: got %v", list)
+		t.Errorf("a refused commit still waits: got %v", list)
 	}
 	s.refused(s.desk.Discard(t.Context(), c.ID), sandbox.ErrNotFound)
 }
 
+// TestPushesAtOnce pushes the same and other commits from many goroutines.
 func TestPushesAtOnce(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -318,12 +322,13 @@ func TestPushesAtOnce(t *testing.T) {
 	}
 }
 
+// TestPushToALocalTarget checks pushes to a work tree in many states.
 func TestPushToALocalTarget(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		before func(s *scene)
 		files  []string
-		want   sandbox.Code // "" for a push that is made
+		want   sandbox.Code // "" for a push that succeeds
 	}{
 		{"clean", func(*scene) {}, []string{"a.txt=new\n", "dir/b.txt", "dir/c.txt", "deep/er/n=n", "only/x"}, ""},
 		{"changed as staged", func(s *scene) { put(s, s.local+"/a.txt", "new\n"); put(s, s.local+"/n", "n") }, []string{"a.txt=new\n", "n=n"}, ""},
@@ -393,8 +398,8 @@ func TestPushToALocalTarget(t *testing.T) {
 	}
 }
 
-// A work tree that git worktree has made is a target as any other, and the one it
-// was made from is left alone.
+// TestALinkedWorktree checks that a work tree of git worktree is a target like any other,
+// and that the main work tree does not change.
 func TestALinkedWorktree(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -423,7 +428,7 @@ func TestALinkedWorktree(t *testing.T) {
 	s.refused(err, clearance.ErrDirty)
 }
 
-// What is in the place of a directory may be a link that goes.
+// TestALinkBecomesAFolder checks that a commit may replace a symlink by a directory.
 func TestALinkBecomesAFolder(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -442,7 +447,7 @@ func TestALinkBecomesAFolder(t *testing.T) {
 	}
 }
 
-// picture returns all files of a work tree and their contents.
+// picture returns all files of a work tree and their contents as one text.
 func picture(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder

@@ -13,26 +13,25 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// maxShown bounds how much of a file is compared.
+// maxShown limits how much of a file is compared.
 const maxShown = 1 << 20
 
-// A FileDiff is how one file of a staged commit differs.
+// A FileDiff says how one file of a staged commit differs.
 type FileDiff struct {
 	File
 	OldSize, NewSize int64
-	Binary           bool   // there are zero bytes in what it becomes, or in what goes: only its sizes are told
-	Cut              bool   // it is too large to be compared
-	Encoding         string // of a text that was converted to be compared, "" for others
-	Text             string // unified; as the files have it, and not made fit for a terminal
+	Binary           bool   // it has zero bytes, so only its sizes are shown
+	Cut              bool   // it is too large to compare
+	Encoding         string // encoding of a text that was converted to be compared, "" for others
+	Text             string // unified diff, with the characters of the files, not escaped for a terminal
 	Added, Removed   int    // lines
 
-	content      []byte // the beginning of a large one
-	was, becomes []byte // as it is shown
+	content      []byte // the beginning of the new content
+	was, becomes []byte // old and new content as shown
 }
 
-// Diff compares the files of a staged commit with those that they replace. It
-// reads the objects that a push would push, and tells each file to show, one at a
-// time.
+// Diff compares the files of a staged commit with those that they replace. It reads the
+// objects that a push would push, and calls show for one file at a time.
 func (d *Desk) Diff(ctx context.Context, c *StagedCommit, show func(FileDiff) error) error {
 	_, at, err := d.open(ctx, c.Target)
 	if err != nil {
@@ -55,7 +54,8 @@ func (d *Desk) Diff(ctx context.Context, c *StagedCommit, show func(FileDiff) er
 	return nil
 }
 
-// contents are those of the files of a commit, in the order in which they are compared.
+// contents returns the hashes of the files of a commit, in the order in which Diff reads
+// them.
 func (c *StagedCommit) contents() []git.Hash {
 	var list []git.Hash
 	for _, f := range c.Files {
@@ -90,12 +90,12 @@ func fileDiff(r *git.Reader, f File) (FileDiff, error) {
 		old, from = readable(f.Path, f.OldMode, old)
 		current, to = readable(f.Path, f.Mode, current)
 		if bytes.IndexByte(old, 0) >= 0 {
-			from = to // it was no text
+			from = to // the old content was not text
 		}
 		diff.Encoding = encoding(f.Operation, from, to)
 	}
 	diff.was, diff.becomes = old, current
-	shown := current // what it becomes is what is let in, whatever it was
+	shown := current // the new content decides, whatever the old one was
 	if f.Mode == git.None {
 		shown = old
 	}
@@ -104,9 +104,9 @@ func fileDiff(r *git.Reader, f File) (FileDiff, error) {
 		return diff, nil
 	}
 	if bytes.IndexByte(old, 0) >= 0 {
-		old = nil // what was no text is told with its size
+		old = nil // an old content that was not text is shown by its size
 	}
-	name := strings.ReplaceAll(f.Path, "\n", `\n`) // or else a name could show lines that are in no file
+	name := strings.ReplaceAll(f.Path, "\n", `\n`) // otherwise a name could show lines that are in no file
 	before, after := "a/"+name, "b/"+name
 	switch f.Operation {
 	case Create:
@@ -119,7 +119,8 @@ func fileDiff(r *git.Reader, f File) (FileDiff, error) {
 	return diff, nil
 }
 
-// readable returns a content as it is shown, and how it is encoded if that is otherwise.
+// readable returns a content as it is shown. If it was converted, readable also returns
+// the encoding.
 func readable(name string, mode git.Mode, content []byte) ([]byte, string) {
 	if mode != git.Plain && mode != git.Executable || bytes.IndexByte(content, 0) < 0 {
 		return content, ""
@@ -131,7 +132,7 @@ func readable(name string, mode git.Mode, content []byte) ([]byte, string) {
 	return text, encoding
 }
 
-// encoding says how a text is encoded that is shown in another way, and what it was.
+// encoding describes the old and new encoding of a text that was converted.
 func encoding(op Operation, from, to string) string {
 	switch {
 	case from == "" && to == "":
@@ -141,7 +142,7 @@ func encoding(op Operation, from, to string) string {
 	case op == Delete:
 		return from + " shown as text"
 	}
-	return cmp.Or(to, "one byte a letter") + " now, and was " + cmp.Or(from, "one byte a letter")
+	return cmp.Or(to, "one byte per character") + " now, and was " + cmp.Or(from, "one byte per character")
 }
 
 // side returns the content of one side of a change.

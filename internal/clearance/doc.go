@@ -1,9 +1,9 @@
-// Package clearance is the gate between what a worker made and what the user
-// trusts. What is staged becomes objects of a private repository, and a
-// [StagedCommit] that names them; what is shown is computed from these objects;
-// and what is pushed is these objects and no others.
+// Package clearance is the step between the results of a worker and the repositories that
+// the user trusts. Staging writes files as objects of a private repository and keeps a
+// [StagedCommit] that names them. Reviews are computed from these objects, and a push
+// sends exactly these objects.
 //
-// Everything is on the disk when a call returns, and seen by every process. A
-// push is written down before it is made: when it is cut off, the target itself
-// is asked whether it was made.
+// When a call returns, its result is on the disk and every process sees it. A push is
+// recorded before it starts. If it is interrupted, golem asks the target whether it
+// happened.
 package clearance

@@ -11,14 +11,15 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The first push to a remote of which nothing was pulled: what was staged without a base
-// is pushed where there is nothing, and otherwise staged again on what is there.
+// TestFirstPush checks the first push to a remote of which nothing was pulled. A commit
+// without a base is pushed to an empty remote, and otherwise staged again on what is
+// there.
 func TestFirstPush(t *testing.T) {
 	for _, test := range []struct {
 		name, branch string
 		files        []string
-		empty        bool     // the remote has nothing
-		want         []string // what becomes of the files when they are staged again, none for pushed at once
+		empty        bool     // the remote is empty
+		want         []string // operations when the files are staged again, none if the first push succeeds
 	}{
 		{"an empty remote", "", []string{"a.txt=mine\n"}, true, nil},
 		{"a branch of an empty remote", "drafts", []string{"a.txt=mine\n"}, true, nil},
@@ -74,7 +75,8 @@ func TestFirstPush(t *testing.T) {
 	}
 }
 
-// What the branch has already need not be staged again.
+// TestFirstPushOfWhatIsThere checks that files which the branch already has are not
+// staged again.
 func TestFirstPushOfWhatIsThere(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -86,7 +88,8 @@ func TestFirstPushOfWhatIsThere(t *testing.T) {
 	s.refused(err, clearance.ErrNoChanges)
 }
 
-// A remote that was made anew is a new one: what was pulled before holds nothing up.
+// TestARemoteThatWasEmptied checks that a recreated remote counts as new, whatever was
+// pulled before.
 func TestARemoteThatWasEmptied(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -110,7 +113,8 @@ func TestARemoteThatWasEmptied(t *testing.T) {
 	}
 }
 
-// GitHub's API takes nothing for an empty repository; git does.
+// TestFirstPushToGitHub checks that the first commit of an empty repository is pushed
+// with git, because GitHub's API refuses it.
 func TestFirstPushToGitHub(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -127,7 +131,8 @@ func TestFirstPushToGitHub(t *testing.T) {
 	}
 }
 
-// A remote with other names for its objects is refused, and said how results get there.
+// TestARemoteOfSHA256 checks that a remote with SHA-256 hashes is refused, with a hint
+// how to get results there.
 func TestARemoteOfSHA256(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)

@@ -17,24 +17,23 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// What is pushed by the API, at most: GitHub takes no larger file, and a request
-// for each file beyond these would run into its limits. A target of type remote
-// has neither.
+// The limits of a push through the API. GitHub accepts no larger files, and requests for
+// more files would exceed its rate limits. A target of type remote has neither limit.
 const (
 	maxHubFile  = 100 << 20 // bytes
-	maxHubFiles = 1000      // that are not deleted
+	maxHubFiles = 1000      // not counting deleted files
 	maxHubTree  = 500       // files in one request
 )
 
-// A hub is a repository on GitHub. It is read by git, as every remote, and
-// written to by the API, except what is first in it.
+// A hub is a repository on GitHub. Golem reads it with git, like every remote, and writes
+// to it through the API. The first commit of an empty repository is pushed with git.
 type hub struct {
 	network
 	store  *git.Store
 	target Target
 }
 
-// hub opens one.
+// hub opens a GitHub target.
 func (d *Desk) hub(t Target) (place, error) {
 	at, err := d.store.Hub(t.server(), t.Repo, d.proof)
 	if err == nil {
@@ -43,7 +42,7 @@ func (d *Desk) hub(t Target) (place, error) {
 	return hub{network{at}, d.store, t}, err
 }
 
-// server returns that of a target, without a slash at its end.
+// server returns the server of a target, without a slash at its end.
 func (t Target) server() string {
 	if t.URL == "" {
 		return git.GitHub
@@ -51,16 +50,16 @@ func (t Target) server() string {
 	return strings.TrimRight(t.URL, "/")
 }
 
-// push makes the objects of a commit at GitHub, one after another, and sees of
-// each that it is the one that was staged. Only the last step moves the branch.
+// push creates the objects of a commit on GitHub one by one, and checks that each has the
+// hash that was staged. Only the last step moves the branch.
 func (h hub) push(ctx context.Context, c *StagedCommit) error {
 	if c.parent() == "" {
-		return h.network.push(ctx, c) // the API takes nothing for a repository that is empty
+		return h.network.push(ctx, c) // the API does not write to an empty repository
 	}
-	if err := h.fits(c); err != nil {
+	if err := h.checkLimits(c); err != nil {
 		return err
 	}
-	if err := h.stands(ctx, c); err != nil {
+	if err := h.refuseMoved(ctx, c); err != nil {
 		return err
 	}
 	api, err := h.dial(ctx)
@@ -97,7 +96,7 @@ func (h hub) push(ctx context.Context, c *StagedCommit) error {
 	if err := api.commit(ctx, c.Commit, commit); err != nil {
 		return err
 	}
-	if err := h.stands(ctx, c); err != nil { // the API only sees to it that nothing is lost
+	if err := h.refuseMoved(ctx, c); err != nil { // the API alone would accept any fast-forward
 		return err
 	}
 	if err := api.move(ctx, c); err != nil {
@@ -107,8 +106,8 @@ func (h hub) push(ctx context.Context, c *StagedCommit) error {
 	return nil
 }
 
-// fits refuses what the API does not take.
-func (h hub) fits(c *StagedCommit) error {
+// checkLimits refuses a commit that the API does not accept.
+func (h hub) checkLimits(c *StagedCommit) error {
 	files := 0
 	for _, f := range c.Files {
 		if f.Mode != git.None {
@@ -124,13 +123,13 @@ func (h hub) fits(c *StagedCommit) error {
 	return nil
 }
 
-// unfit is the error of what could be pushed in another way.
+// unfit returns the error for a commit that can be pushed another way.
 func (h hub) unfit(path string, code sandbox.Code, why string) error {
 	return &sandbox.Error{Op: "push", Path: path, Code: code, Hint: why + "; a target of type remote takes it, with url: " + h.target.server() + "/" + h.target.Repo + ".git"}
 }
 
-// stands refuses to push to a branch that is not where it was.
-func (h hub) stands(ctx context.Context, c *StagedCommit) error {
+// refuseMoved refuses to push to a branch that is neither at the base nor at the commit.
+func (h hub) refuseMoved(ctx context.Context, c *StagedCommit) error {
 	now, err := h.Now(ctx, c.Branch)
 	if err == nil && now != c.Base && now != c.Commit {
 		err = moved(c.Branch)
@@ -138,18 +137,18 @@ func (h hub) stands(ctx context.Context, c *StagedCommit) error {
 	return err
 }
 
-// moved is the conflict of a branch.
+// moved returns the conflict for a branch that has moved.
 func moved(branch string) error {
 	return &sandbox.Error{Op: "push", Path: branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since it was last pulled; stage it again, on the branch as it is now"}
 }
 
-// differs is the conflict of an object that GitHub has made otherwise.
+// differs returns the conflict for an object that got another hash on GitHub.
 func differs(what string, got string, want git.Hash) error {
 	return &sandbox.Error{Op: "push", Code: sandbox.ErrConflict,
 		Hint: fmt.Sprintf("GitHub made another %s of it (%s, not %s), and the branch was not moved; push by a target of type remote", what, sandbox.Shown(got), want)}
 }
 
-// blobs makes the files, each once.
+// blobs creates the blobs of the files, each content once.
 func (a *api) blobs(ctx context.Context, store *git.Store, c *StagedCommit) error {
 	done := map[git.Hash]bool{}
 	for _, f := range c.Files {
@@ -164,7 +163,7 @@ func (a *api) blobs(ctx context.Context, store *git.Store, c *StagedCommit) erro
 	return nil
 }
 
-// blob makes a file. Its content is never all in memory.
+// blob creates the blob of a file. It streams the content.
 func (a *api) blob(ctx context.Context, store *git.Store, f File) error {
 	got := new(github.Blob)
 	err := a.call(ctx, func(ctx context.Context) (*github.Response, error) {
@@ -196,10 +195,10 @@ func (a *api) blob(ctx context.Context, store *git.Store, f File) error {
 	return err
 }
 
-// An encoder reads base64 of what another reader has.
+// An encoder reads the base64 encoding of another reader.
 type encoder struct {
 	from io.Reader
-	text []byte // that was not read yet
+	text []byte // not read yet
 	end  error
 }
 
@@ -208,7 +207,7 @@ func (e *encoder) Read(p []byte) (int, error) {
 		if e.end != nil {
 			return 0, e.end
 		}
-		chunk := make([]byte, 48<<10) // three bytes are four characters
+		chunk := make([]byte, 48<<10) // 3 bytes become 4 characters
 		n, err := io.ReadFull(e.from, chunk)
 		if e.end = err; errors.Is(err, io.ErrUnexpectedEOF) {
 			e.end = io.EOF
@@ -223,8 +222,8 @@ func (e *encoder) Read(p []byte) (int, error) {
 	return n, nil
 }
 
-// tree makes the trees, from that of the base on: what goes comes first, for a
-// directory may take its name.
+// tree creates the trees, starting from the tree of the base. Deleted files come first,
+// because a directory may need their name.
 func (a *api) tree(ctx context.Context, base, want git.Hash, c *StagedCommit) error {
 	files := slices.Clone(c.Files)
 	slices.SortStableFunc(files, func(x, y File) int { return strings.Compare(goesFirst(x), goesFirst(y)) })
@@ -251,7 +250,7 @@ func (a *api) tree(ctx context.Context, base, want git.Hash, c *StagedCommit) er
 	return nil
 }
 
-// treeEntry says what becomes of a file; one without a hash goes.
+// treeEntry returns the change of a file. An entry without a hash deletes the file.
 func treeEntry(f File) *github.TreeEntry {
 	e := &github.TreeEntry{Path: &f.Path, Type: github.Ptr("blob"), Mode: github.Ptr(string(f.Mode)), SHA: github.Ptr(string(f.New))}
 	if f.Mode == git.None {
@@ -270,7 +269,7 @@ func goesFirst(f File) string {
 	return "then"
 }
 
-// commit makes the commit.
+// commit creates the commit.
 func (a *api) commit(ctx context.Context, want git.Hash, c *git.CommitObject) error {
 	who := func(p git.Person) *github.CommitAuthor {
 		return &github.CommitAuthor{Name: &p.Name, Email: &p.Email, Date: &github.Timestamp{Time: c.Time}}
@@ -291,8 +290,7 @@ func (a *api) commit(ctx context.Context, want git.Hash, c *git.CommitObject) er
 	})
 }
 
-// move moves the branch, or makes it. To have done it twice is to have done it
-// once.
+// move moves the branch or creates it.
 func (a *api) move(ctx context.Context, c *StagedCommit) error {
 	ref := &github.Reference{Ref: github.Ptr("refs/heads/" + c.Branch), Object: &github.GitObject{SHA: github.Ptr(string(c.Commit))}}
 	return a.call(ctx, func(ctx context.Context) (answer *github.Response, err error) {
@@ -312,7 +310,7 @@ func (a *api) move(ctx context.Context, c *StagedCommit) error {
 	})
 }
 
-// movedBy reports whether a branch was refused for not being where it was.
+// movedBy reports whether GitHub refused because the branch was not where golem expected.
 func movedBy(err error) bool {
 	text := strings.ToLower(said(err))
 	return strings.Contains(text, "fast forward") || strings.Contains(text, "fast-forward") ||

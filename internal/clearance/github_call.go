@@ -18,16 +18,16 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// How long GitHub is waited for.
+// Limits of the calls to GitHub.
 const (
-	maxCall   = 5 * time.Minute        // for one request, of which the largest is 133 MB
-	maxWait   = 2 * time.Minute        // until it takes requests again
-	maxTries  = 3                      // of one request
-	firstWait = 250 * time.Millisecond // after one that failed; three times as long after the next
-	maxAnswer = 16 << 20               // bytes of an answer
+	maxCall   = 5 * time.Minute        // for one request; the largest has 133 MB
+	maxWait   = 2 * time.Minute        // until a rate limit ends
+	maxTries  = 3                      // tries of one request
+	firstWait = 250 * time.Millisecond // after the first failure; three times as long after the next
+	maxAnswer = 16 << 20               // bytes of a response
 )
 
-// An api is the API of one repository.
+// An api is a client for the API of one repository.
 type api struct {
 	client      *github.Client
 	web         *http.Client
@@ -36,7 +36,7 @@ type api struct {
 	token       string
 }
 
-// dial prepares the API for a push.
+// dial prepares the client for a push. It sends no request.
 func (h hub) dial(ctx context.Context) (*api, error) {
 	base := "https://api.github.com/"
 	if h.target.server() != git.GitHub {
@@ -64,8 +64,8 @@ func (h hub) dial(ctx context.Context) (*api, error) {
 	return a, nil
 }
 
-// renew makes the client anew: one that was told to wait would ask the clock of
-// this machine whether it has, and not the server's.
+// renew creates a new client. After a rate limit the old one would wait by the clock of
+// this machine instead of the server's.
 func (a *api) renew() {
 	a.client = github.NewClient(a.web)
 	a.client.BaseURL, a.client.UserAgent = a.root, "golem"
@@ -73,13 +73,13 @@ func (a *api) renew() {
 
 func (a *api) close() { a.web.CloseIdleConnections() }
 
-// path returns that of an endpoint of git's objects.
+// path returns the path of an endpoint for git objects.
 func (a *api) path(what string) string {
 	return fmt.Sprintf("repos/%s/%s/git/%s", a.owner, a.repo, what)
 }
 
-// A courier takes the token to the one server that it is for, and brings back no
-// more than can be an answer.
+// A courier adds the token to requests to its own server only, and limits the size of
+// responses.
 type courier struct {
 	next  http.RoundTripper
 	to    *url.URL
@@ -93,26 +93,27 @@ func (c courier) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	answer, err := c.next.RoundTrip(r)
 	if err == nil {
-		answer.Body = bounded{io.LimitReader(answer.Body, maxAnswer), answer.Body}
+		answer.Body = limitedBody{io.LimitReader(answer.Body, maxAnswer), answer.Body}
 	}
 	return answer, err
 }
 
-// CloseIdleConnections is found by the client that has the courier.
+// CloseIdleConnections closes the connections of the transport behind the courier. The
+// HTTP client calls it.
 func (c courier) CloseIdleConnections() {
 	if t, ok := c.next.(interface{ CloseIdleConnections() }); ok {
 		t.CloseIdleConnections()
 	}
 }
 
-type bounded struct {
+type limitedBody struct {
 	io.Reader
 	io.Closer
 }
 
-// call makes a request until it is answered for good. All of them can be made
-// twice: objects have their content for a name, and a branch that was moved is
-// where it should be.
+// call repeats a request until it succeeds or must not be retried. Every request can be
+// made twice: objects are named by their content, and moving a branch again changes
+// nothing.
 func (a *api) call(ctx context.Context, do func(context.Context) (*github.Response, error)) error {
 	pause := firstWait
 	for try := 1; ; try++ {
@@ -148,9 +149,9 @@ func (a *api) once(ctx context.Context, do func(context.Context) (*github.Respon
 	return do(ctx)
 }
 
-// judge says what an answer that is none means: how long to wait before the next
-// try, 0 for as long as it seems fit and -1 for not at all, and what is told if
-// there is none.
+// judge says what to do about a request that failed. Wait is the time until the next try,
+// 0 for the usual pause and -1 for no other try. Told is the error if there is no other
+// try.
 func (a *api) judge(answer *github.Response, err error) (wait time.Duration, told error) {
 	tell := func(code sandbox.Code, hint string) error {
 		return &sandbox.Error{Op: "push", Path: a.owner + "/" + a.repo, Code: code, Hint: hint}
@@ -192,7 +193,7 @@ func (a *api) judge(answer *github.Response, err error) (wait time.Duration, tol
 	}
 }
 
-// said returns what an answer says of its refusal.
+// said returns the message of GitHub in an error.
 func said(err error) string {
 	var other *github.ErrorResponse
 	var rate *github.RateLimitError
@@ -212,8 +213,8 @@ func said(err error) string {
 	return ""
 }
 
-// limit reports whether a request was one too many, how long to wait and how that
-// is told. The server's own clock says how late it is.
+// limit reports whether a request met a rate limit, how long to wait, and the words for
+// the error. It compares with the server's clock.
 func limit(r *http.Response, says string) (wait time.Duration, until string, limited bool) {
 	if r.StatusCode != http.StatusForbidden && r.StatusCode != http.StatusTooManyRequests {
 		return 0, "", false
@@ -231,7 +232,7 @@ func limit(r *http.Response, says string) (wait time.Duration, until string, lim
 		return maxWait + 1, "for up to an hour", true
 	}
 	if r.StatusCode == http.StatusTooManyRequests || strings.Contains(strings.ToLower(says), "rate limit") {
-		return time.Minute, "for a minute", true // as GitHub asks for
+		return time.Minute, "for a minute", true // as GitHub's documentation asks
 	}
 	return 0, "", false
 }

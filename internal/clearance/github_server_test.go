@@ -22,9 +22,9 @@ import (
 
 const hubToken = "canary-token-4711"
 
-// A hubServer behaves as GitHub does, over a bare repository: the endpoints of
-// git's objects, made by git itself, so that every hash is real, and git over
-// HTTP. Before and after a request to the API it can be made to misbehave.
+// A hubServer behaves like GitHub, over a bare repository. It has the endpoints of git
+// objects, which git itself creates, so that every hash is real, and git over HTTP. It
+// can be made to misbehave before and after a request to the API.
 type hubServer struct {
 	*httptest.Server
 	bare    string
@@ -33,7 +33,7 @@ type hubServer struct {
 
 	mu     sync.Mutex
 	calls  []string
-	look   func() // at every request, to git too
+	look   func() // called at every request, also those of git
 	before func(w http.ResponseWriter, r *http.Request, step string) (done bool)
 	after  func(w http.ResponseWriter, step string) (done bool)
 }
@@ -173,7 +173,7 @@ func (h *hubServer) answer(w http.ResponseWriter, r *http.Request, kind, ref str
 	}
 }
 
-// tree makes a tree of a base and changes to it, in an index of its own.
+// tree creates a tree from a base and changes to it, in an index of its own.
 func (h *hubServer) tree(w http.ResponseWriter, made func(int, string), base string, raw json.RawMessage) {
 	var entries []struct {
 		Path, Mode, Type string
@@ -224,8 +224,8 @@ func (h *hubServer) git(input []byte, env []string, args ...string) (string, err
 	return strings.TrimSpace(string(out)), err
 }
 
-// hub returns a desk whose only target is the scene's bare repository, on a
-// server that behaves as GitHub does, and has pulled from it.
+// hub starts a server that behaves like GitHub. The scene gets a desk whose only target
+// is its bare repository on that server, and pulls from it.
 func (s *scene) hub() *hubServer {
 	s.Helper()
 	h := newHub(s.T, s.bare)

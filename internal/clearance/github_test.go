@@ -17,7 +17,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// What was staged is what GitHub has afterwards, bit for bit.
+// TestPushToGitHub checks that GitHub has exactly the staged commit after a push.
 func TestPushToGitHub(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -45,7 +45,7 @@ func TestPushToGitHub(t *testing.T) {
 	_, err = s.desk.Push(t.Context(), rival.ID, "")
 	s.refused(err, sandbox.ErrConflict)
 
-	// A branch that is not there is made.
+	// A branch that does not exist is created.
 	r = request("", "a=b")
 	r.Branch = "drafts/new"
 	fresh, err := s.desk.Stage(t.Context(), r)
@@ -59,8 +59,8 @@ func TestPushToGitHub(t *testing.T) {
 		t.Errorf("the new branch is %s, want %s", now, fresh.Commit)
 	}
 
-	// The next is made against what was pushed. Large ones go in pieces, and many in
-	// several trees.
+	// The next commit is staged on what was pushed. Large files are streamed, and many
+	// files go into several trees.
 	r = request("", "small=s")
 	for i := range 600 {
 		r.Files = append(r.Files, request("", fmt.Sprintf("many/%d=same", i)).Files...)
@@ -89,7 +89,7 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A counted counts requests, which are made one after another.
+// A counted counts requests. They come one after another.
 type counted struct {
 	http.RoundTripper
 	n int
@@ -114,7 +114,8 @@ func cut(w http.ResponseWriter) bool {
 	return true
 }
 
-// Whatever GitHub answers, a push was made once or not at all, and is told so.
+// TestGitHubMisbehaves checks that a push happens once or not at all, whatever GitHub
+// answers, and that the result says so.
 func TestGitHubMisbehaves(t *testing.T) {
 	type before = func(w http.ResponseWriter, r *http.Request, step string) bool
 	at := func(step string, times int, do func(w http.ResponseWriter)) before {
@@ -134,7 +135,7 @@ func TestGitHubMisbehaves(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		before func(s *scene, h *hubServer)
-		want   sandbox.Code // "" for a push that is made
+		want   sandbox.Code // "" for a push that succeeds
 		says   string
 	}{
 		{"401", func(_ *scene, h *hubServer) { h.before = at("blobs", -1, code(401, "Bad credentials")) }, git.ErrUnreachable, "refuses the token"},
@@ -253,7 +254,8 @@ func TestGitHubMisbehaves(t *testing.T) {
 	}
 }
 
-// What the API does not take is refused before it is asked.
+// TestGitHubLimits checks that golem refuses what the API does not accept before it sends
+// a request.
 func TestGitHubLimits(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -278,7 +280,8 @@ func TestGitHubLimits(t *testing.T) {
 	}
 }
 
-// Who has no token reads what is public, and is told what to push with.
+// TestGitHubWithoutAToken checks that golem reads a public repository without a token,
+// and that the error of a push says which token to set.
 func TestGitHubWithoutAToken(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -295,7 +298,7 @@ func TestGitHubWithoutAToken(t *testing.T) {
 	}
 }
 
-// Who waits no longer is answered at once.
+// TestGitHubHangs checks that a canceled push returns at once.
 func TestGitHubHangs(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -317,7 +320,7 @@ func TestGitHubHangs(t *testing.T) {
 	}
 }
 
-// A token is nowhere but in the request.
+// TestGitHubTokenIsKept checks that the token appears only in the request.
 func TestGitHubTokenIsKept(t *testing.T) {
 	s := setUp(t)
 	h := s.hub()

@@ -18,12 +18,13 @@ func (s *scene) packs() int {
 	return len(list)
 }
 
-// What was discarded or pushed is no longer kept, and others do not miss it.
+// TestNothingIsKeptForNobody checks that the store drops discarded and pushed commits,
+// and that other stages do not need them.
 func TestNothingIsKeptForNobody(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	first := s.stage("bare", "a.txt=secret\n", "b=b")
-	second := s.stage("bare", "a.txt=secret\n", "c=c") // of which git need not keep a second copy
+	second := s.stage("bare", "a.txt=secret\n", "c=c") // git need not keep a second copy of it
 	twin := s.stage("local", "a.txt=secret\n", "b=b")  // the same commit as the first
 	if first.Commit != twin.Commit || s.packs() != 3 {
 		t.Fatalf("got %s and %s, %d packs", first.Commit, twin.Commit, s.packs())
@@ -44,7 +45,8 @@ func TestNothingIsKeptForNobody(t *testing.T) {
 	}
 }
 
-// What a killed process has left goes with a later stage; what waits does not.
+// TestOldWasteGoes checks that a later stage removes leftovers of a killed process, and
+// keeps waiting commits.
 func TestOldWasteGoes(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -54,7 +56,7 @@ func TestOldWasteGoes(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := request("bare", "x=y")
-	// This one was staged and never written down.
+	// This commit was staged and never recorded.
 	if _, err := store.Stage(t.Context(), "", git.Commit{Message: "m", Author: r.Author, Committer: r.Author, Time: r.Time, Files: r.Files}); err != nil {
 		t.Fatal(err)
 	}
@@ -82,8 +84,8 @@ func TestOldWasteGoes(t *testing.T) {
 	}
 }
 
-// A target that is gone keeps nobody from discarding what was staged for it, and
-// a push that was begun is told to have been begun.
+// TestDiscardWithoutATarget checks that a commit can be discarded when its target is
+// gone, and that the error says if a push was begun.
 func TestDiscardWithoutATarget(t *testing.T) {
 	for _, how := range []string{"the folder went", "it is no longer configured"} {
 		t.Run(how, func(t *testing.T) {
@@ -107,7 +109,7 @@ func TestDiscardWithoutATarget(t *testing.T) {
 	}
 }
 
-// begin has a push begun and cut off: the document says so before anything is done.
+// begin records that a push was begun, as if it was interrupted.
 func begin(t *testing.T, s *scene, id string) {
 	t.Helper()
 	name := filepath.Join(s.state, "staged.json")

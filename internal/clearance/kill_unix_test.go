@@ -22,9 +22,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A process that stages and pushes again and again is killed at every moment:
-// what it has told is so, what it had begun was made once or not at all, and
-// branch, index and work tree agree. G47.
+// TestKill kills a process that stages and pushes again and again, at many moments. The
+// results that it reported are true, a push that it began happened once or not at all,
+// and branch, index and work tree agree. G47.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -34,7 +34,7 @@ func TestKill(t *testing.T) {
 	}
 }
 
-// The same with a remote that takes its time.
+// TestKillRemote does the same with a slow remote.
 func TestKillRemote(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -44,8 +44,8 @@ func TestKillRemote(t *testing.T) {
 	s.kill(6, 30*time.Millisecond, s.bare, clearance.Target{Name: "origin", Type: "remote", URL: s.serve(""), Branch: "main"})
 }
 
-// Each step of a push by the API is the last thing that a process does, before
-// GitHub has done it and after.
+// TestKillGitHub kills a process at each step of a push through the API, before and after
+// GitHub has done the step.
 func TestKillGitHub(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -92,11 +92,10 @@ func TestKillGitHub(t *testing.T) {
 	plain(t, s.bare, "fsck", "--strict")
 }
 
-// proof is what the processes of these tests push with.
+// proof holds the credentials of the processes in these tests.
 var proof = git.Explicit([]string{"GITHUB_TOKEN=" + hubToken})
 
-// kill starts a process for each round, and kills it so long after it has staged
-// for the first time.
+// kill starts a process for each round, and kills it some time after its first stage.
 func (s *scene) kill(n int, step time.Duration, repository string, target clearance.Target) {
 	s.Helper()
 	s.desk = s.open(proof, target)
@@ -150,9 +149,9 @@ func (s *scene) kill(n int, step time.Duration, repository string, target cleara
 		if err != nil || len(list) > 1 {
 			s.Errorf("round %d: waiting are %v, %v", round, list, err)
 		}
-		for _, c := range list { // one may be staged, and not told before the kill
+		for _, c := range list { // one may be staged and not reported before the kill
 			if c.ID == staged {
-				s.Errorf("round %d: what was pushed waits on: %v", round, c)
+				s.Errorf("round %d: a pushed commit still waits: %v", round, c)
 			}
 			if err := s.desk.Discard(s.Context(), c.ID); err != nil {
 				s.Error(err)
@@ -165,7 +164,7 @@ func (s *scene) kill(n int, step time.Duration, repository string, target cleara
 	}
 }
 
-// forever returns a process that has not started, and what it will tell.
+// forever returns a process that has not started, and its output.
 func (s *scene) forever(target clearance.Target) (*exec.Cmd, io.Reader) {
 	s.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestPushForever$")
@@ -181,7 +180,7 @@ func (s *scene) forever(target clearance.Target) (*exec.Cmd, io.Reader) {
 func TestPushForever(t *testing.T) {
 	dir := os.Getenv("GOLEM_TEST_STATE")
 	if dir == "" {
-		return // it is started by others
+		return // only other tests start it
 	}
 	s := &scene{T: t, state: dir}
 	target := clearance.Target{Name: os.Getenv("GOLEM_TEST_NAME"), Type: os.Getenv("GOLEM_TEST_TYPE"), URL: os.Getenv("GOLEM_TEST_URL"),
@@ -206,8 +205,9 @@ func TestPushForever(t *testing.T) {
 	}
 }
 
-// Two processes push at once, the same and not the same: one of the two is made,
-// once, and told to both who want it.
+// TestTwoProcesses checks that of two processes that push at once, the same commit or two
+// different ones, one push happens, once. Both get the result if they push the same
+// commit.
 func TestTwoProcesses(t *testing.T) {
 	if id := os.Getenv("GOLEM_TEST_PUSH"); id != "" {
 		s := &scene{T: t, state: os.Getenv("GOLEM_TEST_STATE")}

@@ -16,8 +16,8 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// Many files are staged and pushed in a time that grows with their number and no
-// faster. A twentieth of them is tried in every run; all 50,000 take 20 rounds.
+// TestManyFiles checks that the time to stage and push grows with the number of files and
+// no faster. Every run tries a twentieth of 50,000 files.
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -41,7 +41,7 @@ func TestManyFiles(t *testing.T) {
 	}
 }
 
-// zeros is a file of nothing but zero bytes, which takes no room.
+// zeros returns a sparse file of zero bytes.
 func zeros(t *testing.T, size int64) git.File {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "zeros")
@@ -52,10 +52,10 @@ func zeros(t *testing.T, size int64) git.File {
 	return git.File{Path: "zeros", Mode: git.Plain, Size: size, Open: func() (io.ReadCloser, error) { return os.Open(name) }}
 }
 
-// A large file goes through in pieces: no process, of git's or ours, ever has all
-// of it. Of 32 MB every run sees that; 2 GB take 64 rounds.
+// TestALargeFile checks that a large file is streamed: no process, of git or ours, ever
+// holds all of it. Every run tries 32 MB. 64 rounds try 2 GB.
 func TestALargeFile(t *testing.T) {
-	if os.Getenv("GOLEM_TEST_ALONE") == "" { // what other tests start would be counted too
+	if os.Getenv("GOLEM_TEST_ALONE") == "" { // children of other tests would be counted too
 		t.Parallel()
 		cmd := exec.Command(os.Args[0], "-test.run=^TestALargeFile$")
 		cmd.Env = append(os.Environ(), "GOLEM_TEST_ALONE=1")
@@ -92,7 +92,8 @@ func TestALargeFile(t *testing.T) {
 	}
 }
 
-// What there is no time to scan is held, and the message with it.
+// TestNoTimeToScan checks that scanners hold back files and the message when the time
+// runs out.
 func TestNoTimeToScan(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)

@@ -16,32 +16,32 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// maxTexts bounds how much of a commit is held to be shown. What is beyond is told,
-// and not shown.
+// maxTexts limits how much text of a commit is kept to be shown. Files beyond it are
+// marked as cut.
 const maxTexts = 32 << 20
 
-// A Look is all there is to know of a staged commit before it is let in. It comes from
-// the objects that a push would push.
+// A Look is the result of examining a staged commit before a push. It comes from the
+// objects that the push would push.
 type Look struct {
 	Commit *StagedCommit
-	Flags  []review.Flag // of all of it, the riskiest first
+	Flags  []review.Flag // of the whole commit, the riskiest first
 	Files  []Seen        // the riskiest first
-	Bytes  int64         // that would be let in
+	Bytes  int64         // size of the new contents
 
-	Message []scan.Finding // of the message, and of the names of files and of the branch
+	Message []scan.Finding // findings in the message, the names of files and the name of the branch
 }
 
-// A Seen is a file that was looked at.
+// A Seen is the result for one file.
 type Seen struct {
 	review.Change // without its contents
 	Flags         []review.Flag
-	Verdict       scan.Verdict // of the scanners; the zero one of what is deleted
+	Verdict       scan.Verdict // of the scanners; zero for a deleted file
 }
 
-// Limit is how much may be handed out for each byte that was taken in, 0 for any.
+// A Limit is how many bytes may leave for each byte that was read, 0 for no limit.
 type Limit float64
 
-// Look looks at a staged commit, and lets scanners look, nil for none.
+// Look examines a staged commit, also with scanners unless they are nil.
 func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *scan.Set) (*Look, error) {
 	l := &Look{Commit: c, Bytes: c.Bytes()}
 	scanning := ctx
@@ -64,7 +64,7 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *
 			s.Verdict = scanners.Scan(scanning, d.scanned(ctx, c, f))
 		}
 		s.Old = nil
-		if f.Mode != git.Link && f.Mode != git.Submodule { // which say where they lead
+		if f.Mode != git.Link && f.Mode != git.Submodule { // whose content says where they lead
 			s.New = nil
 		}
 		l.Files = append(l.Files, s)
@@ -74,7 +74,7 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *
 		return nil, err
 	}
 	if scanners != nil {
-		l.Message = slices.Concat(scan.Message(scanning, c.Message), inNames(scanning, c))
+		l.Message = slices.Concat(scan.Message(scanning, c.Message), scanNames(scanning, c))
 	}
 	if err := d.together(ctx, l); err != nil {
 		return nil, err
@@ -92,7 +92,7 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *
 	return l, nil
 }
 
-// sum tells a content that nobody can read by its hash.
+// sum sets the hash of a binary content, which nobody can read.
 func (d *Desk) sum(ctx context.Context, c *StagedCommit, f FileDiff, change *review.Change) error {
 	if !f.Binary || f.Operation == Delete {
 		return nil
@@ -110,7 +110,7 @@ func (d *Desk) sum(ctx context.Context, c *StagedCommit, f FileDiff, change *rev
 	return nil
 }
 
-// scanned returns a file as scanners read it.
+// scanned returns a file for the scanners.
 func (d *Desk) scanned(ctx context.Context, c *StagedCommit, f FileDiff) scan.Content {
 	content := scan.Content{Path: f.Path, Size: f.NewSize, Hash: string(f.New)}
 	content.Open = func() (io.ReadCloser, error) {
@@ -122,7 +122,7 @@ func (d *Desk) scanned(ctx context.Context, c *StagedCommit, f FileDiff) scan.Co
 	return content
 }
 
-// Content opens what a file of a staged commit becomes.
+// Content opens the new content of a file of a staged commit.
 func (d *Desk) Content(ctx context.Context, c *StagedCommit, f File) (io.ReadCloser, error) {
 	_, at, err := d.open(ctx, c.Target)
 	if err != nil {
@@ -131,7 +131,7 @@ func (d *Desk) Content(ctx context.Context, c *StagedCommit, f File) (io.ReadClo
 	return d.content(ctx, at, f.New)
 }
 
-// A streamed is the content of a file, read by a git of its own.
+// A streamed is the content of a file, read by a git process of its own.
 type streamed struct {
 	io.Reader
 	git *git.Reader
@@ -142,8 +142,8 @@ func (s streamed) Close() error {
 	return nil
 }
 
-// inNames looks for secrets in the names of files and of the branch.
-func inNames(ctx context.Context, c *StagedCommit) []scan.Finding {
+// scanNames finds secrets in the names of files and of the branch.
+func scanNames(ctx context.Context, c *StagedCommit) []scan.Finding {
 	var names strings.Builder
 	names.WriteString(c.Branch + "\n")
 	for _, f := range c.Files {
@@ -159,7 +159,7 @@ func inNames(ctx context.Context, c *StagedCommit) []scan.Finding {
 	return found
 }
 
-// Held returns what scanners hold back.
+// Held returns the verdicts with which scanners hold files back.
 func (l *Look) Held() []scan.Verdict {
 	var list []scan.Verdict
 	for _, s := range l.Files {
@@ -170,8 +170,8 @@ func (l *Look) Held() []scan.Verdict {
 	return list
 }
 
-// together looks at the files as one: what they are beside each other, and beside what
-// stays in their directories.
+// together examines the files as a whole, with the names that already exist in their
+// directories.
 func (d *Desk) together(ctx context.Context, l *Look) error {
 	changes := make([]review.Change, len(l.Files))
 	folders := make(map[string]bool)
@@ -220,13 +220,13 @@ func (d *Desk) beside(ctx context.Context, c *StagedCommit, folders []string) ([
 	return names, nil
 }
 
-// change returns a diff as the review knows it.
+// change converts a diff to the type of package review.
 func (f FileDiff) change() review.Change {
 	return review.Change{Path: f.Path, Operation: string(f.Operation), OldMode: string(f.OldMode), Mode: string(f.Mode), Old: f.was, New: f.becomes,
 		OldSize: f.OldSize, Size: f.NewSize, Cut: f.Cut, Binary: f.Binary, Encoding: f.Encoding, Diff: f.Text, Passed: f.Passed, Links: int(f.Links)}
 }
 
-// Risky returns the flags of all files and of the whole.
+// Risky returns the flags of all files and of the whole, the riskiest first.
 func (l *Look) Risky() []review.Flag {
 	all := slices.Clone(l.Flags)
 	for _, s := range l.Files {
@@ -236,7 +236,7 @@ func (l *Look) Risky() []review.Flag {
 	return all
 }
 
-// Unseen returns the files of which not all can be shown.
+// Unseen returns the text files that cannot be shown completely.
 func (l *Look) Unseen() []string {
 	var names []string
 	for _, s := range l.Files {

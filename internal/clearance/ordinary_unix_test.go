@@ -8,7 +8,7 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// What is pushed to a target is pushed as somebody else than root, too.
+// TestOrdinaryUser runs tests of pushes as a user other than root.
 func TestOrdinaryUser(t *testing.T) {
 	testutil.OrdinaryUser(t, "-test.run=^(TestThreats|TestPushToALocalTarget|TestPushOverSSH|TestALinkedWorktree)$/^(G.*|clean|in_the_way|changed_as_staged|inherit)$")
 }

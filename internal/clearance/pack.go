@@ -5,8 +5,8 @@ import (
 	"unicode/utf8"
 )
 
-// A packed is a staged commit as it is kept. JSON has no way to write a name that
-// is not UTF-8, so such names stand beside it, by the number of their file.
+// A packed is the stored form of a staged commit. JSON cannot hold a name that is not
+// UTF-8, so such names are in a map, by the index of their file.
 type packed struct {
 	*StagedCommit
 	Names map[int][]byte `json:"names,omitempty"`

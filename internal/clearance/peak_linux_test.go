@@ -2,8 +2,7 @@ package clearance_test
 
 import "syscall"
 
-// peak returns how much memory the largest of the processes that were started
-// from here and have ended took, in bytes.
+// peak returns the peak memory, in bytes, of the largest child process that has ended.
 func peak() int64 {
 	var children syscall.Rusage
 	if syscall.Getrusage(syscall.RUSAGE_CHILDREN, &children) != nil {

@@ -13,25 +13,25 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// What is pulled, at most.
+// The limits of a pull.
 const (
-	maxPaths  = 1000   // by which files are named
-	maxPulled = 10_000 // files at once
+	maxPaths  = 1000   // paths in a request
+	maxPulled = 10_000 // files in a result
 )
 
-// A Pulled is a file as a branch has it now, and as it was when the tree last got
-// it from there or something was staged from it.
+// A Pulled is a file as the branch has it now, with its base: the version that the tree
+// last got from the branch, or that a waiting commit was staged from.
 type Pulled struct {
 	Path      string
-	Mode      git.Mode // None if the branch no longer has it
+	Mode      git.Mode // None if the branch no longer has the file
 	Hash      git.Hash
 	Size      int64
-	BaseMode  git.Mode // None if it was not there, or is not known
+	BaseMode  git.Mode // None if it did not exist or is not known
 	Base      git.Hash
-	Elsewhere git.Hash // what another tree has got last, "" for nothing: it may be applied here
+	Elsewhere git.Hash // what any tree got last, "" for nothing; it may have been applied here
 }
 
-// A Pull is some files of a branch, to be brought into a tree.
+// A Pull holds files of a branch to bring into a tree.
 type Pull struct {
 	Target, Branch string
 	Commit         git.Hash
@@ -41,12 +41,12 @@ type Pull struct {
 	reader         *git.Reader
 }
 
-// Pull returns the files of a branch at some paths, or in directories at them, as the
-// target has them now; no paths are all files. The branch is the target's own if
-// it is "". The caller closes the result.
+// Pull returns the files of a branch at the paths, or in directories at the paths, as the
+// target has them now. Without paths it returns all files. An empty branch means the
+// target's own. The caller closes the result.
 func (d *Desk) Pull(ctx context.Context, target, branch string, paths []string) (*Pull, error) {
 	if len(paths) > maxPaths {
-		return nil, &sandbox.Error{Op: "pull", Code: sandbox.ErrLimit, Hint: fmt.Sprintf("%d paths, and %d are taken; name folders", len(paths), maxPaths)}
+		return nil, &sandbox.Error{Op: "pull", Code: sandbox.ErrLimit, Hint: fmt.Sprintf("%d paths, and the limit is %d; name directories", len(paths), maxPaths)}
 	}
 	t, err := d.target(target)
 	if err != nil {
@@ -67,7 +67,7 @@ func (d *Desk) Pull(ctx context.Context, target, branch string, paths []string) 
 		return nil, err
 	}
 	if p.Commit == "" {
-		return nil, &sandbox.Error{Op: "pull", Path: branch, Code: sandbox.ErrNotFound, Hint: "the target has no such branch; git_branches tells which it has"}
+		return nil, &sandbox.Error{Op: "pull", Path: branch, Code: sandbox.ErrNotFound, Hint: "the target has no such branch; git_branches lists its branches"}
 	}
 	entries, err := d.store.Entries(ctx, p.objects, p.Commit, paths, maxPulled)
 	if err != nil {
@@ -77,7 +77,7 @@ func (d *Desk) Pull(ctx context.Context, target, branch string, paths []string) 
 	if err != nil {
 		return nil, err
 	}
-	if p.Files, err = compared(entries, base, paths); err != nil {
+	if p.Files, err = compare(entries, base, paths); err != nil {
 		return nil, err
 	}
 	for i, f := range p.Files {
@@ -87,9 +87,9 @@ func (d *Desk) Pull(ctx context.Context, target, branch string, paths []string) 
 	return p, err
 }
 
-// compared puts what a branch has beside what it had. A path with neither is an
+// compare combines the files of a branch with their bases. A path without any is an
 // error.
-func compared(entries []git.Entry, base map[string]had, paths []string) ([]Pulled, error) {
+func compare(entries []git.Entry, base map[string]had, paths []string) ([]Pulled, error) {
 	var files []Pulled
 	seen := map[string]bool{}
 	found := func(path string) {
@@ -114,25 +114,26 @@ func compared(entries []git.Entry, base map[string]had, paths []string) ([]Pulle
 	}
 	for _, path := range paths {
 		if !seen[path] {
-			return nil, &sandbox.Error{Op: "pull", Path: path, Code: sandbox.ErrNotFound, Hint: "the branch has nothing there; name files or folders by their path in the repository"}
+			return nil, &sandbox.Error{Op: "pull", Path: path, Code: sandbox.ErrNotFound, Hint: "the branch has nothing there; name files or directories by their path in the repository"}
 		}
 	}
 	slices.SortFunc(files, func(a, b Pulled) int { return strings.Compare(a.Path, b.Path) })
 	return files, nil
 }
 
-// Close ends a pull.
+// Close ends the process that reads contents.
 func (p *Pull) Close() { p.reader.Close() }
 
-// Read returns a content of so many bytes at most; "" has none. One that is no
-// longer there, as the base of a branch that was rewritten, is git.ErrStageAgain.
+// Read returns a content of at most the given number of bytes, and nothing for "". The
+// error is git.ErrStageAgain if the content no longer exists, such as the base of a
+// rewritten branch.
 func (p *Pull) Read(hash git.Hash, most int64) ([]byte, error) {
 	if hash == "" {
 		return nil, nil
 	}
 	content, size, err := p.reader.Blob(hash, most)
 	if err == nil && size > most {
-		err = &sandbox.Error{Op: "pull", Code: sandbox.ErrLimit, Hint: fmt.Sprintf("a file has %d bytes, and %d are taken", size, most)}
+		err = &sandbox.Error{Op: "pull", Code: sandbox.ErrLimit, Hint: fmt.Sprintf("a file has %d bytes, and the limit is %d", size, most)}
 	}
 	return content, err
 }
@@ -155,8 +156,8 @@ func (p *Pull) Copy(ctx context.Context, hash git.Hash, to io.Writer) error {
 	return err
 }
 
-// Took remembers that the tree now has files as they were pulled, or merged with
-// them: the next pull is compared with these.
+// Took records that the tree now has files as they were pulled, or merged with them. They
+// are the base of the next pull.
 func (p *Pull) Took(paths ...string) error {
 	took := map[string]bool{}
 	for _, path := range paths {
@@ -191,8 +192,8 @@ func (d *Desk) Branches(ctx context.Context, target string) (map[string]git.Hash
 	return at.Branches(ctx)
 }
 
-// Merge brings together what two have made of a text. Where they contradict each
-// other the result has both, between marks, and is not clean.
+// Merge merges two versions of a text with a common base. If they conflict, the result
+// has both between markers, and clean is false.
 func Merge(base, ours, theirs string) (text string, clean bool) {
 	return merge.Texts(base, ours, theirs, merge.Marks{Ours: "ours", Base: "base", Theirs: "theirs"})
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// pulled pulls, and returns what it got in lines.
+// pulled pulls, and returns the result as lines.
 func (s *scene) pulled(target string, took bool, paths ...string) string {
 	s.Helper()
 	p, err := s.desk.Pull(s.Context(), target, "", paths)
@@ -49,7 +49,8 @@ func (s *scene) pulls(target string, took bool, want string, paths ...string) {
 	}
 }
 
-// What is pulled is what the branch has now, beside what the tree had of it.
+// TestPull checks that a pull returns what the branch has now, with the base that the
+// tree had.
 func TestPull(t *testing.T) {
 	for _, way := range []string{"local", "bare", "remote", "github"} {
 		t.Run(way, func(t *testing.T) {
@@ -92,7 +93,7 @@ func TestPull(t *testing.T) {
 			s.pulls(way, false, "not_found", "nowhere")
 			s.pulls(way, false, "invalid", "../x")
 			s.pulls(way, false, "invalid", "--output=x/../..")
-			// Of what was never pulled, what something was staged from counts.
+			// For files that were never pulled, the base of a waiting commit counts.
 			if err := s.desk.Refresh(t.Context(), way, ""); err != nil {
 				t.Fatal(err)
 			}
@@ -114,6 +115,7 @@ func TestPull(t *testing.T) {
 	}
 }
 
+// TestPullOfALargeFile checks that Read refuses a content above its limit, and that Copy writes it.
 func TestPullOfALargeFile(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)

@@ -14,32 +14,32 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A PushResult is what a push has made.
+// A PushResult names the pushed commit and where to see it.
 type PushResult struct {
 	CommitSHA string `json:"commitSha"`
 	URL       string `json:"url"`
 }
 
-// A Target is a repository that results are cleared into. It comes from the
-// user's configuration alone.
+// A Target is a repository that results are pushed to. It comes only from the user's
+// configuration.
 type Target struct {
 	Name   string
 	Type   string       // local, bare, remote or github
-	Path   sandbox.Host // of local and bare
-	URL    string       // of remote; of github its server, "" for github.com
-	Repo   string       // of github, owner/name
+	Path   sandbox.Host // for local and bare
+	URL    string       // for remote; for github its server, "" for github.com
+	Repo   string       // for github, owner/name
 	Branch string
-	Hooks  bool              // run its own hooks, if it is on this machine
-	Web    http.RoundTripper // how GitHub's API is reached; nil is directly
+	Hooks  bool              // run the target's own hooks, if it is on this machine
+	Web    http.RoundTripper // transport for GitHub's API; nil connects directly
 }
 
-// far reports whether it is reached over the network: what is staged for it is made
-// against what was last pulled.
+// far reports whether the target is reached over the network. A commit for it is staged
+// on what was last pulled.
 func (t Target) far() bool {
 	return t.Type == "github" || t.Type == "remote" && !strings.HasPrefix(t.URL, "file:")
 }
 
-// shown returns where a commit of a target is seen. No path of the host is told.
+// shown returns where to see a commit of a target, without a path of the host.
 func (t Target) shown(commit git.Hash) string {
 	switch {
 	case t.Type == "github":
@@ -50,7 +50,7 @@ func (t Target) shown(commit git.Hash) string {
 	return t.URL
 }
 
-// target returns the one of a name, "" for the only one there is or origin.
+// target returns the target of a name. An empty name means the only target, or origin.
 func (d *Desk) target(name string) (Target, error) {
 	var names []string
 	for _, t := range d.targets {
@@ -66,9 +66,9 @@ func (d *Desk) target(name string) (Target, error) {
 	return Target{}, &sandbox.Error{Op: "target", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
-// Push pushes a staged commit, exactly as it is, and exactly once: one that was
-// pushed already is told again. The branch is the one it was staged for, or "".
-// A branch that has moved is a conflict, and the commit waits on.
+// Push pushes a staged commit unchanged. For one that was pushed already it returns the
+// recorded result. The branch must be the one it was staged for, or "". It is a conflict
+// if the branch has moved, and then the commit keeps waiting.
 func (d *Desk) Push(ctx context.Context, id, branch string) (*PushResult, error) {
 	e, err := d.find(id, id != "")
 	if err != nil {
@@ -90,7 +90,7 @@ func (d *Desk) Push(ctx context.Context, id, branch string) (*PushResult, error)
 	if err := d.settleAll(ctx, c.Target); err != nil {
 		return nil, err
 	}
-	if e, err = d.find(e.ID, true); err != nil { // another may have been first
+	if e, err = d.find(e.ID, true); err != nil { // another process may have pushed it
 		return nil, err
 	}
 	if e.Phase == pushed {
@@ -99,8 +99,8 @@ func (d *Desk) Push(ctx context.Context, id, branch string) (*PushResult, error)
 	return d.push(ctx, c)
 }
 
-// settleAll settles what was begun for a target. Whoever holds its lease is the
-// only one who pushes there, so what was begun by others was cut off.
+// settleAll settles the pushes to a target that were begun. The caller holds the lease of
+// the target, so nobody else is pushing there: such a push was interrupted.
 func (d *Desk) settleAll(ctx context.Context, target string) error {
 	list, err := d.list()
 	if err != nil {
@@ -120,10 +120,10 @@ func (d *Desk) settleAll(ctx context.Context, target string) error {
 	return errors.Join(all...)
 }
 
-// Ready says what a push of a commit would be refused for, so that nobody is asked about
-// one in vain: of a target on this machine a branch that has moved, one that is not the
-// one checked out, and a work tree with changes. To ask others is for the push, and so is
-// what a push that was cut off has left.
+// Ready returns the error with which a push of a commit would be refused, so that golem
+// does not ask for approval in vain. It checks only a target on this machine, for a
+// branch that has moved, a branch that is not checked out, and a work tree with changes.
+// It checks nothing if an interrupted push waits to be settled.
 func (d *Desk) Ready(ctx context.Context, c *StagedCommit) error {
 	list, err := d.list()
 	if err != nil {
@@ -142,7 +142,7 @@ func (d *Desk) Ready(ctx context.Context, c *StagedCommit) error {
 	if !here {
 		return nil
 	}
-	if err := t.unmoved(ctx, at, c); err != nil {
+	if err := t.refuseMoved(ctx, at, c); err != nil {
 		return err
 	}
 	return on.ready(ctx, c)
@@ -162,8 +162,8 @@ func (d *Desk) Hooks(ctx context.Context, c *StagedCommit) ([]string, error) {
 	return list, ofTarget(c.Target, err)
 }
 
-// unmoved refuses a commit that was staged on something else than is there.
-func (t Target) unmoved(ctx context.Context, at source, c *StagedCommit) error {
+// refuseMoved refuses a commit if its branch is no longer at the base of the commit.
+func (t Target) refuseMoved(ctx context.Context, at source, c *StagedCommit) error {
 	base, from, err := t.parents(ctx, at, c.Branch)
 	if err != nil {
 		return err
@@ -172,38 +172,38 @@ func (t Target) unmoved(ctx context.Context, at source, c *StagedCommit) error {
 	switch {
 	case c.parent() == "" && cmp.Or(base, from) != "" && t.far():
 		return &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict,
-			Hint: "nothing of the remote had been pulled when this was staged, and it has files; it waits on; stage it again, on what is there" + again}
+			Hint: "nothing of the remote had been pulled when this was staged, and it has files; the commit still waits; stage it again, on what is there" + again}
 	case base != c.Base:
-		return &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since this was staged, and it waits on; stage it again, on the branch as it is now" + again}
+		return &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict, Hint: "the branch has moved since this was staged, and the commit still waits; stage it again, on the branch as it is now" + again}
 	}
 	return nil
 }
 
-// patience is how long a target is asked whether a push that failed was made.
+// patience limits how long golem asks a target whether a failed push happened.
 const patience = 10 * time.Second
 
-// push makes a push that was not made before.
+// push pushes a commit that was not pushed before.
 func (d *Desk) push(ctx context.Context, c *StagedCommit) (*PushResult, error) {
 	t, at, err := d.open(ctx, c.Target)
 	if err != nil {
 		return nil, err
 	}
-	if c.parent() == "" { // of a remote nothing may have been known
+	if c.parent() == "" { // nothing may have been known of a remote
 		for _, branch := range slices.Compact([]string{c.Branch, t.Branch}) {
 			if err := at.refresh(ctx, branch); err != nil {
 				return nil, err
 			}
 		}
 	}
-	if err := t.unmoved(ctx, at, c); err != nil {
+	if err := t.refuseMoved(ctx, at, c); err != nil {
 		return nil, err
 	}
 	if err := d.mark(c, pushing, nil); err != nil {
 		return nil, err
 	}
 	if err := at.push(ctx, c); err != nil {
-		// Whether it was made after all is the target's to say, also where the
-		// caller waits no longer. If it does not say, the next push asks again.
+		// The target decides whether the push happened, even if the caller no longer
+		// waits. If it does not answer, the next push asks again.
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), patience)
 		defer cancel()
 		result, unsettled := d.settle(ctx, c)
@@ -215,7 +215,7 @@ func (d *Desk) push(ctx context.Context, c *StagedCommit) (*PushResult, error) {
 	return d.done(c)
 }
 
-// done writes down that a push was made.
+// done records that a commit was pushed.
 func (d *Desk) done(c *StagedCommit) (*PushResult, error) {
 	t, err := d.target(c.Target)
 	if err != nil {
@@ -226,11 +226,11 @@ func (d *Desk) done(c *StagedCommit) (*PushResult, error) {
 		return nil, err
 	}
 	d.drop(c.Commit)
-	d.remember(c) // else the next pull merges, and what is gone from the tree is deleted by name
+	d.remember(c) // without it the next pull merges, and a deletion must be named
 	return result, nil
 }
 
-// mark writes down how far a commit has come.
+// mark records the phase of a commit.
 func (d *Desk) mark(c *StagedCommit, to phase, result *PushResult) error {
 	return d.update(func(list []entry) ([]entry, error) {
 		for i := range list {
@@ -243,8 +243,8 @@ func (d *Desk) mark(c *StagedCommit, to phase, result *PushResult) error {
 	})
 }
 
-// settle finds out whether a push that was begun was made, finishes or takes back
-// what it left, and writes it down. Its result is nil if it was not made.
+// settle finds out whether a push that was begun happened, finishes or undoes what it
+// left, and records the result. The result is nil if the push did not happen.
 func (d *Desk) settle(ctx context.Context, c *StagedCommit) (*PushResult, error) {
 	_, at, err := d.open(ctx, c.Target)
 	if err != nil {

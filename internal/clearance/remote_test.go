@@ -21,8 +21,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// serve serves the bare repository of a scene as git does over HTTP, to whoever
-// knows the password, if there is one.
+// serve serves the bare repository of a scene over HTTP as git does. If there is a
+// password, clients need it.
 func (s *scene) serve(password string) string {
 	s.Helper()
 	plain(s, s.bare, "config", "http.receivepack", "true")
@@ -73,6 +73,7 @@ func (s *scene) openWith(program string, proof git.Credentials, targets ...clear
 	return desk
 }
 
+// TestPushToARemote pushes to a remote over HTTP.
 func TestPushToARemote(t *testing.T) {
 	for _, way := range []string{"http", "file"} {
 		t.Run(way, func(t *testing.T) {
@@ -102,14 +103,14 @@ func TestPushToARemote(t *testing.T) {
 			_, err := s.desk.Push(t.Context(), rival.ID, "")
 			s.refused(err, sandbox.ErrConflict)
 
-			// The next is made against what was pushed. A remote that went back has moved
-			// as well, and what it took back stays so.
+			// The next commit is staged on what was pushed. A remote that was reset has
+			// moved too, and its reset stays.
 			next := s.stage("", "a.txt=next\n")
 			plain(t, s.bare, "update-ref", "refs/heads/main", "main^")
 			_, err = s.desk.Push(t.Context(), next.ID, "")
 			s.refused(err, sandbox.ErrConflict)
 
-			// A branch that is not there is made.
+			// A branch that does not exist is created.
 			r := request("", "a=b")
 			r.Branch = "drafts/new"
 			fresh, err := s.desk.Stage(t.Context(), r)
@@ -127,7 +128,8 @@ func TestPushToARemote(t *testing.T) {
 	}
 }
 
-// The user's own helpers are asked with inherit, and with nothing else.
+// TestCredentialsOfTheUser checks that git asks the user's credential helpers only with
+// inherited credentials.
 func TestCredentialsOfTheUser(t *testing.T) {
 	t.Parallel()
 	const password = "canary-4711"
@@ -158,6 +160,7 @@ func TestCredentialsOfTheUser(t *testing.T) {
 	}
 }
 
+// TestARemoteThatHangs checks that a canceled call to a remote that does not answer returns.
 func TestARemoteThatHangs(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -174,7 +177,8 @@ func TestARemoteThatHangs(t *testing.T) {
 	}
 }
 
-// Whether a push that was cut off has reached the remote is found out.
+// TestAPushThatWasCutOff checks that golem finds out whether an interrupted push reached
+// the remote.
 func TestAPushThatWasCutOff(t *testing.T) {
 	t.Parallel()
 	for hook, made := range map[string]bool{"post-receive": true, "pre-receive": false} {
@@ -184,7 +188,7 @@ func TestAPushThatWasCutOff(t *testing.T) {
 			t.Fatal(err)
 		}
 		c := s.stage("", "a.txt=new\n")
-		// The remote stands still after, or before, it has taken the commit.
+		// The remote hangs after, or before, it has accepted the commit.
 		put(t, filepath.Join(s.bare, "hooks", hook), "#!/bin/sh\n: >began\nuntil [ -e go ]; do sleep 0.01; done\nexit 1\n")
 		if err := os.Chmod(filepath.Join(s.bare, "hooks", hook), 0o755); err != nil {
 			t.Fatal(err)
@@ -211,7 +215,8 @@ func TestAPushThatWasCutOff(t *testing.T) {
 	}
 }
 
-// A remote that moves, goes back or is gone: told, and nothing is lost.
+// TestARemoteThatIsGone checks the errors for a remote that moves, is reset or is gone,
+// and that nothing is lost.
 func TestARemoteThatIsGone(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -242,7 +247,8 @@ func TestARemoteThatIsGone(t *testing.T) {
 	}
 }
 
-// Names of every byte arrive, wherever names can be of bytes.
+// TestPushOfNamesOfEveryByte checks that names with every possible byte arrive at targets
+// that support them.
 func TestPushOfNamesOfEveryByte(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"local", "bare", "http"} {

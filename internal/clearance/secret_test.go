@@ -9,8 +9,7 @@ import (
 	"testing"
 )
 
-// processes writes the command lines of all processes, where the system has them
-// in files.
+// processes writes the command lines of all processes, if the system has /proc.
 func processes(to io.Writer) {
 	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range list {
@@ -19,7 +18,7 @@ func processes(to io.Writer) {
 	}
 }
 
-// holding returns the files of a directory that have a secret in them.
+// holding returns the files of a directory that contain a secret.
 func holding(t *testing.T, dir, secret string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {

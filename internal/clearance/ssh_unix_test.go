@@ -11,8 +11,8 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// A remote by ssh, with a program in its place that runs the other side here. It
-// finds what was named in its environment, and nothing else of the user's.
+// TestPushOverSSH pushes to a remote by ssh. A program in the place of ssh runs the other
+// side here. It gets only the named variables, and no other variable of the user.
 func TestPushOverSSH(t *testing.T) {
 	t.Setenv("CANARY", "canary")
 	t.Setenv("SSH_ASKPASS", "canary")

@@ -18,13 +18,13 @@ import (
 
 // The codes that this package adds to those of the sandbox.
 const (
-	ErrNoChanges sandbox.Code = "no_changes" // the target has it all already
-	ErrUnmoved   sandbox.Code = "unmoved"    // there is no need to stage it again
-	ErrUncertain sandbox.Code = "uncertain"  // it is done, and something else may have been
-	ErrDirty                  = git.ErrDirty // the work tree has changes of its own
+	ErrNoChanges sandbox.Code = "no_changes" // the target already has all of it
+	ErrUnmoved   sandbox.Code = "unmoved"    // it need not be staged again
+	ErrUncertain sandbox.Code = "uncertain"  // it was discarded, but may have been pushed
+	ErrDirty                  = git.ErrDirty // the work tree has other changes
 )
 
-// An Operation is what becomes of a file.
+// An Operation is what a commit does with a file.
 type Operation string
 
 // The operations.
@@ -34,46 +34,46 @@ const (
 	Delete Operation = "delete"
 )
 
-// A File is one of a staged commit.
+// A File is a file of a staged commit.
 type File struct {
 	Path      string    `json:"path"`
 	Operation Operation `json:"operation"`
 	OldMode   git.Mode  `json:"oldMode"`
 	Mode      git.Mode  `json:"mode"`
-	Old       git.Hash  `json:"old,omitempty"`  // the content before
-	New       git.Hash  `json:"new,omitempty"`  // and after
-	Size      int64     `json:"size,omitempty"` // of it
-	// Passed is the name of a file that was there for the worker to read and has the
-	// same content: it was passed through. Links is how many names the file had.
+	Old       git.Hash  `json:"old,omitempty"`  // the old content
+	New       git.Hash  `json:"new,omitempty"`  // the new content
+	Size      int64     `json:"size,omitempty"` // of the new content
+	// Passed is the name of a file with the same content that the worker could read: the
+	// content passed through unchanged. Links is the number of hard links of the file.
 	Passed string `json:"passed,omitempty"`
 	Links  uint64 `json:"links,omitempty"`
 }
 
-// A StagedCommit waits to be pushed. It never changes: its id is the hash of all
-// the rest, so another content, message or target has another id.
+// A StagedCommit is a commit that waits to be pushed. It never changes: its ID is the
+// hash of all other fields, so another content, message or target has another ID.
 type StagedCommit struct {
 	ID        string    `json:"-"`
 	Target    string    `json:"target"`
 	Branch    string    `json:"branch"`
-	Base      git.Hash  `json:"base,omitempty"` // the branch as it was, "" if it was not there
-	From      git.Hash  `json:"from,omitempty"` // the commit that a new branch comes out of
+	Base      git.Hash  `json:"base,omitempty"` // commit of the branch when it was staged, "" for a new branch
+	From      git.Hash  `json:"from,omitempty"` // commit that a new branch starts from
 	Commit    git.Hash  `json:"commit"`
 	Message   string    `json:"message"`
 	Files     []File    `json:"files"`
 	CreatedAt time.Time `json:"createdAt"`
-	Workers   []string  `json:"workers"` // who made it, from the outermost on
+	Workers   []string  `json:"workers"` // who made it, the outermost first
 	Session   string    `json:"session,omitempty"`
-	Tree      string    `json:"tree,omitempty"`   // whose files they are: the session's, "" for the program's own
-	Intake    int64     `json:"intake,omitempty"` // bytes that who made it had taken in
-	// Untrusted is a place that is not trusted and that who made it had read, "" for none:
-	// who reads it may be steered by what is there.
+	Tree      string    `json:"tree,omitempty"`   // session whose files they are, "" for the program's own
+	Intake    int64     `json:"intake,omitempty"` // bytes that the workers had read
+	// Untrusted is an untrusted mount that the workers had read, "" for none. Its content
+	// may have steered them.
 	Untrusted string `json:"untrusted,omitempty"`
 }
 
-// parent is the commit that it comes after, "" for none.
+// parent returns the parent commit, "" for none.
 func (c *StagedCommit) parent() git.Hash { return cmp.Or(c.Base, c.From) }
 
-// Bytes is how much its files are in all.
+// Bytes returns the total size of the new contents.
 func (c *StagedCommit) Bytes() (sum int64) {
 	for _, f := range c.Files {
 		sum += f.Size
@@ -81,7 +81,7 @@ func (c *StagedCommit) Bytes() (sum int64) {
 	return sum
 }
 
-// changes returns the files as git names their changes.
+// changes returns the files as changes of package git.
 func (c *StagedCommit) changes() []git.Change {
 	list := make([]git.Change, len(c.Files))
 	for i, f := range c.Files {
@@ -90,33 +90,33 @@ func (c *StagedCommit) changes() []git.Change {
 	return list
 }
 
-// What is kept, and how much of it.
+// The name of the document, and limits.
 const (
 	document   = "staged.json"
-	maxStaged  = 1000      // commits that wait
-	maxPushed  = 1000      // commits that are remembered to have been pushed
-	maxContent = 256 << 20 // bytes of what one is kept as
+	maxStaged  = 1000      // waiting commits
+	maxPushed  = 1000      // pushed commits that are remembered
+	maxContent = 256 << 20 // bytes of one stored commit
 )
 
-// A phase is how far a staged commit has come.
+// A phase is the state of a staged commit.
 type phase string
 
 const (
 	waits   phase = "staged"
-	pushing phase = "pushing" // begun, and perhaps made
+	pushing phase = "pushing" // begun, and perhaps finished
 	pushed  phase = "pushed"
 )
 
-// An entry is what the document has of a staged commit.
+// An entry is a staged commit in the document.
 type entry struct {
 	ID     string      `json:"id"`
 	Phase  phase       `json:"phase"`
 	Commit git.Hash    `json:"commit"`
 	Result *PushResult `json:"result,omitempty"`
-	Shown  bool        `json:"shown,omitempty"` // the user was shown all of it
+	Shown  bool        `json:"shown,omitempty"` // the user has seen all of it
 }
 
-// A Desk keeps what is staged, for all processes of a program.
+// A Desk keeps staged commits, for all processes of a program.
 type Desk struct {
 	folder  *state.Folder
 	blobs   state.Blobs
@@ -124,11 +124,11 @@ type Desk struct {
 	store   *git.Store
 	targets []Target
 	proof   git.Credentials
-	tree    string // whose files are pulled into: the name of a session, "" for the program's own
+	tree    string // session whose files are pulled into, "" for the program's own
 }
 
-// Open returns the desk in a program's state directory. The credentials are for
-// remotes, and only for the gits that reach them.
+// Open opens the desk in a program's state directory. Only a git that reaches a remote,
+// the API of GitHub and hooks get values from the credentials.
 func Open(folder *state.Folder, store *git.Store, targets []Target, proof git.Credentials) (*Desk, error) {
 	blobs, err := folder.Blobs("staged")
 	if err != nil {
@@ -141,36 +141,36 @@ func Open(folder *state.Folder, store *git.Store, targets []Target, proof git.Cr
 	return &Desk{folder: folder, blobs: blobs, leases: leases, store: store, targets: targets, proof: proof}, nil
 }
 
-// In returns the desk for the files of a session that has its own, by the session's name.
+// In returns the desk for the files of a session, by the session's name.
 func (d *Desk) In(tree string) *Desk {
 	in := *d
 	in.tree = tree
 	return &in
 }
 
-// A Request is what a worker wants staged.
+// A Request is what a worker wants to stage.
 type Request struct {
-	Target  string // "" for the only one
+	Target  string // "" for the only one, or origin
 	Branch  string // "" for the target's own
 	Message string
 	Files   []git.File
 	Author  git.Person
-	Commit  git.Person // who commits
+	Commit  git.Person // the committer
 	Time    time.Time
 	Workers []string
 	Session string
 	Intake  int64
 
-	Untrusted string // a place that who stages has read
+	Untrusted string // an untrusted mount that the worker has read
 
-	// Links returns how many names a file has, 0 if that is not known, and Passed a
-	// file that was read and has the same content. Both may be missing.
+	// Links returns the number of hard links of a file, 0 if unknown. Passed returns a
+	// file with the same content that was read, "" for none. Both may be nil.
 	Links  func(path string) uint64
 	Passed func(size int64, content git.Hash) string
 }
 
-// Names returns the files that the branch of a target has at a path or below it, ""
-// for the target's own branch and for all.
+// Names returns the files that a branch of a target has at a path or below it. An empty
+// branch means the target's own, an empty path means all files.
 func (d *Desk) Names(ctx context.Context, target, branch, path string) ([]string, error) {
 	t, at, err := d.open(ctx, target)
 	if err != nil {
@@ -183,8 +183,8 @@ func (d *Desk) Names(ctx context.Context, target, branch, path string) ([]string
 	return d.store.Names(ctx, at.objects(), cmp.Or(base, from), path)
 }
 
-// Stage keeps a commit for a target, and reaches no network. Files that the
-// branch has already are left out.
+// Stage stores a commit for a target. It uses no network. It skips files that the branch
+// already has.
 func (d *Desk) Stage(ctx context.Context, r Request) (*StagedCommit, error) {
 	t, err := d.target(r.Target)
 	if err != nil {
@@ -220,8 +220,8 @@ func (d *Desk) Stage(ctx context.Context, r Request) (*StagedCommit, error) {
 	return c, nil
 }
 
-// parents returns the commit of a branch as it is staged against, "" if there is none,
-// and then the one that it comes out of: a new branch comes out of the target's own.
+// parents returns the commit of a branch to stage on, "" if there is none. A new branch
+// starts from the target's own branch, and from is the commit of that.
 func (t Target) parents(ctx context.Context, at source, branch string) (base, from git.Hash, err error) {
 	base, err = at.branch(ctx, branch)
 	if err == nil && base == "" && branch != t.Branch {
@@ -230,7 +230,7 @@ func (t Target) parents(ctx context.Context, at source, branch string) (base, fr
 	return base, from, err
 }
 
-// describe adds what is known of the files that were staged.
+// describe sets the sizes, links and passed files of staged files.
 func (r *Request) describe(files []File) {
 	sizes := make(map[string]int64, len(r.Files))
 	for _, f := range r.Files {
@@ -253,8 +253,8 @@ func (r *Request) describe(files []File) {
 	}
 }
 
-// operations says what becomes of each file. What was asked for is all that may
-// change: a file in the place of a directory would delete all that is in it.
+// operations returns what the commit does with each file. Only files of the request may
+// change: a file in the place of a directory would delete everything in it.
 func operations(asked []git.File, changes []git.Change) ([]File, error) {
 	wanted := make(map[string]bool, len(asked))
 	for _, f := range asked {
@@ -265,7 +265,7 @@ func operations(asked []git.File, changes []git.Change) ([]File, error) {
 	for _, c := range changes {
 		if !wanted[c.Path] {
 			return nil, &sandbox.Error{Op: "stage", Path: c.Path, Code: sandbox.ErrConflict,
-				Hint: "it would go, for its folder is staged as a file; stage its deletion as well"}
+				Hint: "it would be deleted, because its directory is staged as a file; stage its deletion as well"}
 		}
 		f := File{Path: c.Path, Operation: Update, OldMode: c.OldMode, Mode: c.NewMode, Old: c.Old, New: c.New}
 		switch git.None {
@@ -287,7 +287,7 @@ func operations(asked []git.File, changes []git.Change) ([]File, error) {
 	return files, nil
 }
 
-// keep puts a staged commit on the disk, and its id in the document.
+// keep writes a staged commit to the disk, and its ID to the document.
 func (d *Desk) keep(c *StagedCommit) error {
 	data, err := pack(c)
 	if err != nil {
@@ -334,7 +334,7 @@ func (d *Desk) update(change func([]entry) ([]entry, error)) error {
 	})
 }
 
-// MarkShown notes that the user was shown all of a staged commit, by its whole id.
+// MarkShown records that the user has seen all of a staged commit, by its full ID.
 func (d *Desk) MarkShown(id string) error {
 	return d.update(func(list []entry) ([]entry, error) {
 		for i := range list {
@@ -346,7 +346,7 @@ func (d *Desk) MarkShown(id string) error {
 	})
 }
 
-// WasShown reports whether the user was shown all of a staged commit, by its whole id.
+// WasShown reports whether the user has seen all of a staged commit, by its full ID.
 func (d *Desk) WasShown(id string) (bool, error) {
 	list, err := d.list()
 	return slices.ContainsFunc(list, func(e entry) bool { return e.ID == id && e.Shown }), err
@@ -362,9 +362,9 @@ func entries(data []byte) (list []entry, err error) {
 	return list, nil
 }
 
-// damaged is the error of a document that cannot be read.
+// damaged returns the error for a document that cannot be read.
 func damaged(name string) error {
-	return &sandbox.Error{Op: "staged", Code: sandbox.ErrInternal, Hint: name + " in the state folder is damaged; move it away to start anew"}
+	return &sandbox.Error{Op: "staged", Code: sandbox.ErrInternal, Hint: name + " in the state directory is damaged; move it away to start again"}
 }
 
 // list returns the entries of the document.
@@ -376,7 +376,7 @@ func (d *Desk) list() ([]entry, error) {
 	return entries(data)
 }
 
-// Waiting returns the ids of the staged commits that wait, as a state directory has them.
+// Waiting returns the IDs of the waiting commits in a state directory.
 func Waiting(folder *state.Folder) ([]string, error) {
 	data, err := folder.Read(document)
 	if err != nil {
@@ -392,7 +392,7 @@ func Waiting(folder *state.Folder) ([]string, error) {
 	return ids, err
 }
 
-// List returns what waits, in the order in which it was staged.
+// List returns the waiting commits, in the order in which they were staged.
 func (d *Desk) List() ([]*StagedCommit, error) {
 	list, err := d.list()
 	if err != nil {
@@ -412,8 +412,8 @@ func (d *Desk) List() ([]*StagedCommit, error) {
 	return all, nil
 }
 
-// Get returns what waits under an id or the beginning of one, "" for the only
-// one that waits.
+// Get returns the waiting commit with an ID or a prefix of one. An empty ID means the
+// only waiting commit.
 func (d *Desk) Get(id string) (*StagedCommit, error) {
 	e, err := d.find(id, false)
 	if err != nil {
@@ -422,11 +422,11 @@ func (d *Desk) Get(id string) (*StagedCommit, error) {
 	return d.read(e.ID)
 }
 
-// minPrefix is how much of an id names a commit.
+// minPrefix is the shortest prefix of an ID that names a commit.
 const minPrefix = 6
 
-// find returns the entry of an id. One that was pushed is found by its id if
-// that is wanted.
+// find returns the entry for an ID or prefix. It finds pushed commits only if done is
+// set.
 func (d *Desk) find(id string, done bool) (entry, error) {
 	list, err := d.list()
 	if err != nil {
@@ -454,8 +454,8 @@ func (d *Desk) find(id string, done bool) (entry, error) {
 	return entry{}, &sandbox.Error{Op: "staged", Path: id, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
-// read returns a staged commit as it was kept. One that was changed since no
-// longer has its id, and is an error.
+// read returns a staged commit. It is an error if the stored text was changed, because
+// then it no longer matches the ID.
 func (d *Desk) read(id string) (*StagedCommit, error) {
 	data, err := d.blobs.Get(id, maxContent)
 	if err != nil {
@@ -464,9 +464,9 @@ func (d *Desk) read(id string) (*StagedCommit, error) {
 	return unpack(data, id)
 }
 
-// Discard lets a staged commit go. One of which a push was begun is asked after
-// first; if the target does not answer it goes all the same, and the error, which
-// is ErrUncertain, says that it may have been pushed.
+// Discard removes a staged commit. If a push of it was begun, Discard first asks the
+// target whether it happened. If the target does not answer, Discard removes the commit
+// all the same, and the error ErrUncertain says that it may have been pushed.
 func (d *Desk) Discard(ctx context.Context, id string) error {
 	e, err := d.find(id, false)
 	if err != nil {
@@ -483,7 +483,7 @@ func (d *Desk) Discard(ctx context.Context, id string) error {
 	defer release()
 	ask, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
-	d.settleAll(ask, c.Target) // what it does not find out is told below
+	d.settleAll(ask, c.Target) // the error below covers what it does not find out
 	if e, err = d.find(e.ID, true); err != nil {
 		return err
 	}

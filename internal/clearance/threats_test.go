@@ -13,9 +13,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The threats to what is staged and pushed, by their ids. Those of trees that make
-// git run commands, G01 to G18, are in internal/git, G47 is in TestKill and its
-// kin.
+// TestThreats checks the threats to what is staged and pushed, by their IDs. The threats
+// of trees that make git run commands, G01 to G18, are in internal/git. G47 is in
+// TestKill and the tests after it.
 func TestThreats(t *testing.T) {
 	for _, test := range []struct {
 		id, name string
@@ -77,7 +77,7 @@ func TestThreats(t *testing.T) {
 			plain(s, s.local, "commit", "-q", "-m", "with a submodule")
 			plain(s, s.local, "push", "-q", s.bare, "main")
 			_, err := s.desk.Pull(s.Context(), "", "", nil)
-			s.refused(err, git.ErrUnreachable) // git's own check of what it is given
+			s.refused(err, git.ErrUnreachable) // git checks the objects that it receives
 			if _, err := os.Lstat(mark); err == nil {
 				s.Error("a command was run")
 			}
@@ -99,7 +99,7 @@ func TestThreats(t *testing.T) {
 			if _, err := s.desk.Pull(s.Context(), "bare", option, nil); err == nil {
 				s.Error("pulled")
 			}
-			// In files, messages and authors they are nothing but text.
+			// In files, messages and authors they are only text.
 			r := request("bare", "--output=x=y", "-F=y")
 			r.Message, r.Author = "-F/etc/passwd", git.Person{Name: "--exec=x", Email: "-o@x"}
 			c, err := s.desk.Stage(s.Context(), r)
@@ -125,7 +125,7 @@ func TestThreats(t *testing.T) {
 				}
 				r := request("bare", "a.txt=x")
 				if r.Branch = branch; branch == "refs/heads/main" {
-					continue // a name like any other, of a branch below refs/heads
+					continue // a valid name of a branch below refs/heads
 				}
 				_, err := s.desk.Stage(s.Context(), r)
 				s.refused(err, sandbox.ErrInvalid)

@@ -7,12 +7,10 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// grace is how old something must be before it is taken for what a killed process
-// has left.
+// grace is the minimum age of leftovers of killed processes before they are removed.
 const grace = time.Hour
 
-// tidy removes from the store what nobody waits for. It may fail: the next stage
-// tries again.
+// tidy removes unused objects from the store. It may fail: the next stage tries again.
 func (d *Desk) tidy(now time.Time) {
 	list, err := d.list()
 	if err != nil {
@@ -27,8 +25,8 @@ func (d *Desk) tidy(now time.Time) {
 	d.store.Tidy(now.Add(-grace), keep)
 }
 
-// drop removes a commit from the store, unless it waits under another id too, as
-// one does that was staged for two targets.
+// drop removes a commit from the store, unless it also waits under another ID, for
+// example for a second target.
 func (d *Desk) drop(commit git.Hash) {
 	list, err := d.list()
 	if err != nil || slices.ContainsFunc(list, func(e entry) bool { return e.Phase != pushed && e.Commit == commit }) {

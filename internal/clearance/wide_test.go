@@ -19,7 +19,8 @@ func wide(text string) string {
 	return string(out)
 }
 
-// Text of two bytes a letter is shown as text, with its flags and what scanners find.
+// TestWideText checks that UTF-16 text is shown as text, with its flags and findings of
+// scanners.
 func TestWideText(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
@@ -38,7 +39,7 @@ func TestWideText(t *testing.T) {
 	for _, f := range look.Files {
 		files[f.Path] = f
 	}
-	if got, want := strings.Join(review.Lines(files["a.txt"].Change), ";"), "M /a.txt (the same lines, UTF-16LE now, and was one byte a letter)"; got != want {
+	if got, want := strings.Join(review.Lines(files["a.txt"].Change), ";"), "M /a.txt (the same lines, UTF-16LE now, and was one byte per character)"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	f := files["w.ps1"]

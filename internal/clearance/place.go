@@ -12,23 +12,23 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A place is a target that was opened.
+// A place is an opened target.
 type place interface {
 	source
-	// push makes a push. It may have been made where that fails.
+	// push pushes a commit. After an error the push may still have happened.
 	push(ctx context.Context, c *StagedCommit) error
-	// settle reports whether a push was made, and finishes or takes back what one
-	// that was cut off has left.
+	// settle reports whether a push happened, and finishes or undoes what an interrupted
+	// one left.
 	settle(ctx context.Context, c *StagedCommit) (made bool, err error)
 }
 
-// A source is what a target has.
+// A source reads a target.
 type source interface {
-	// objects is a directory of more objects than the store has, "" for none.
+	// objects returns a directory with objects that the store lacks, "" for none.
 	objects() string
-	// branch returns the commit that is staged against, "" for none.
+	// branch returns the commit to stage on, "" for none.
 	branch(ctx context.Context, name string) (git.Hash, error)
-	// refresh brings what is staged against to what the target has now.
+	// refresh updates the commit to stage on to what the target has now.
 	refresh(ctx context.Context, branch string) error
 	// Branches returns the branches and their commits, as they are now.
 	Branches(ctx context.Context) (map[string]git.Hash, error)
@@ -44,7 +44,7 @@ func (d *Desk) open(ctx context.Context, name string) (Target, place, error) {
 	return t, at, err
 }
 
-// reach opens a target. What is wrong with it is said of it by its name.
+// reach opens a target. Errors about the target name it.
 func (d *Desk) reach(ctx context.Context, t Target) (place, error) {
 	at, err := d.at(ctx, t)
 	return at, ofTarget(t.Name, err)
@@ -67,7 +67,7 @@ func (d *Desk) at(ctx context.Context, t Target) (place, error) {
 	case "local", "bare":
 		return d.onDisk(ctx, t, string(t.Path), t.Type == "local")
 	case "remote":
-		// What is on this machine is not left to a git that would read its settings.
+		// For a repository on this machine git must not read its settings.
 		if u, err := url.Parse(t.URL); err == nil && u.Scheme == "file" && u.Host == "" {
 			return d.onDisk(ctx, t, Repository(u.Path), false)
 		}
@@ -91,8 +91,8 @@ func (d *Desk) onDisk(ctx context.Context, t Target, path string, work bool) (pl
 	return folder{at, work}, err
 }
 
-// Repository returns the repository that a path of an address means, as git finds it: that
-// of a work tree, the path itself, or one whose name ends in .git.
+// Repository returns the repository at a path of an address, as git finds it: the one of
+// a work tree, the path itself, or the path with .git.
 func Repository(path string) string {
 	for _, dir := range []string{filepath.Join(path, ".git"), path, strings.TrimRight(path, "/") + ".git"} {
 		if _, err := os.Lstat(filepath.Join(dir, "HEAD")); err == nil {
@@ -102,7 +102,7 @@ func Repository(path string) string {
 	return path
 }
 
-// A directory is a target on this machine.
+// A folder is a target on this machine.
 type folder struct {
 	*git.Target
 	work bool // it has a work tree
@@ -119,7 +119,7 @@ func (f folder) push(ctx context.Context, c *StagedCommit) error {
 		return err
 	}
 	var err error
-	if f.work && c.From == "" { // to make a new branch changes no file
+	if f.work && c.From == "" { // a new branch changes no file
 		err = f.Advance(ctx, c.Branch, c.Base, c.Commit, c.changes())
 	} else {
 		err = f.Move(ctx, c.Branch, c.Base, c.Commit)
@@ -131,7 +131,7 @@ func (f folder) push(ctx context.Context, c *StagedCommit) error {
 	return nil
 }
 
-// ready says what a push would be refused for.
+// ready returns the error with which a push would be refused.
 func (f folder) ready(ctx context.Context, c *StagedCommit) error {
 	if f.work && c.From == "" {
 		return f.Ready(ctx, c.Branch, c.Base, c.changes())
@@ -147,9 +147,9 @@ func (f folder) settle(ctx context.Context, c *StagedCommit) (bool, error) {
 	return made, err
 }
 
-func (f folder) refresh(context.Context, string) error { return nil } // it is always as it is
+func (f folder) refresh(context.Context, string) error { return nil } // it is read directly
 
-// A network is a target that git reaches.
+// A network is a target that git reaches over the network.
 type network struct{ *git.Remote }
 
 func (n network) objects() string { return "" }
@@ -166,8 +166,8 @@ func (n network) push(ctx context.Context, c *StagedCommit) error {
 	return err
 }
 
-// follow has the next commit staged against what was just pushed. If it fails, the
-// user pulls.
+// follow pulls after a push, so that the next commit is staged on what was pushed. If it
+// fails, the user pulls.
 func (n network) follow(ctx context.Context, branch string) {
 	ctx, cancel := context.WithTimeout(ctx, patience)
 	defer cancel()
@@ -187,8 +187,8 @@ func (n network) settle(ctx context.Context, c *StagedCommit) (bool, error) {
 	return made, err
 }
 
-// Refresh pulls what a remote target has of a branch, "" for the target's own:
-// what is staged next is made against it. Other targets are always as they are.
+// Refresh pulls a branch of a remote target, "" for the target's own. The next commit is
+// staged on it. For other targets it does nothing.
 func (d *Desk) Refresh(ctx context.Context, target, branch string) error {
 	t, at, err := d.open(ctx, target)
 	if err != nil {

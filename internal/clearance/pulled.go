@@ -10,11 +10,11 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// maxRemembered is how many files of a branch are remembered.
+// maxRemembered limits how many files of a branch are remembered.
 const maxRemembered = 100_000
 
-// pulledDocument keeps what trees have of each branch, and under anyTree what was taken
-// last by any of them. No session has that name.
+// pulledDocument keeps which files each tree has of each branch. The entry anyTree keeps
+// what any tree pulled last. No session has that name.
 const (
 	pulledDocument = "pulled.json"
 	anyTree        = "*"
@@ -22,17 +22,17 @@ const (
 
 func pulledKey(tree, target, branch string) string { return tree + "\x00" + target + "\x00" + branch }
 
-// had is what was at a path.
+// A had is the mode and hash of a file that a tree got from a branch.
 type had struct {
 	Mode git.Mode `json:"mode"`
 	Hash git.Hash `json:"hash"`
 }
 
-// of is what a tree has of a branch, by path, quoted, for JSON has no way to write
-// every name.
+// An of maps quoted paths to the files that a tree has of a branch. Paths are quoted
+// because JSON cannot hold every name.
 type of map[string]had
 
-// put notes what the tree has at a path, the mode None for nothing.
+// put records what the tree has at a path. Mode None removes the path.
 func (o of) put(path string, mode git.Mode, hash git.Hash) {
 	name := strconv.QuoteToASCII(path)
 	switch _, known := o[name]; {
@@ -43,7 +43,7 @@ func (o of) put(path string, mode git.Mode, hash git.Hash) {
 	}
 }
 
-// remembered reads the document: by tree, target and branch.
+// remembered reads the document. Its keys are those of pulledKey.
 func remembered(data []byte) (all map[string]of, err error) {
 	if data == nil {
 		return map[string]of{}, nil
@@ -54,8 +54,8 @@ func remembered(data []byte) (all map[string]of, err error) {
 	return all, nil
 }
 
-// remember notes that the tree that a commit was staged from has its files as the branch
-// has them now. Of a tree that nothing is pulled into nothing is known.
+// remember records after a push that the tree of a commit has its files as the branch has
+// them now. It records nothing for a tree without pulled files.
 func (d *Desk) remember(c *StagedCommit) error {
 	data, err := d.folder.Read(pulledDocument)
 	if err != nil || data == nil {
@@ -68,7 +68,7 @@ func (d *Desk) remember(c *StagedCommit) error {
 		}
 		for _, tree := range []string{c.Tree, anyTree} {
 			key := pulledKey(tree, c.Target, c.Branch)
-			if all[key] == nil && fed(all, tree, c.Target) {
+			if all[key] == nil && hasPulled(all, tree, c.Target) {
 				all[key] = of{} // a new branch
 			}
 			for _, f := range c.Files {
@@ -81,8 +81,8 @@ func (d *Desk) remember(c *StagedCommit) error {
 	})
 }
 
-// fed reports whether anything was pulled from a target into a tree.
-func fed(all map[string]of, tree, target string) bool {
+// hasPulled reports whether anything was pulled from a target into a tree.
+func hasPulled(all map[string]of, tree, target string) bool {
 	for key := range all {
 		if strings.HasPrefix(key, pulledKey(tree, target, "")) {
 			return true
@@ -91,9 +91,9 @@ func fed(all map[string]of, tree, target string) bool {
 	return false
 }
 
-// Had returns what reports whether the tree has had a file of a target: that it is not
-// there means that it was deleted. A tree that nothing was pulled into has had all, for
-// it was filled in another way.
+// Had returns a function that reports whether the tree had a file of a target. If such a
+// file is missing now, it was deleted. If nothing was pulled into the tree, the function
+// always reports true, because the files came another way.
 func (d *Desk) Had(target string) (func(path string) bool, error) {
 	t, err := d.target(target)
 	if err != nil {
@@ -103,7 +103,7 @@ func (d *Desk) Had(target string) (func(path string) bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	if !fed(all, d.tree, t.Name) && !fed(all, anyTree, t.Name) {
+	if !hasPulled(all, d.tree, t.Name) && !hasPulled(all, anyTree, t.Name) {
 		return func(string) bool { return true }, nil
 	}
 	waiting, err := d.List()
@@ -129,9 +129,8 @@ func (d *Desk) Had(target string) (func(path string) bool, error) {
 	return func(path string) bool { return known[strconv.QuoteToASCII(path)] }, nil
 }
 
-// bases returns what the tree has of a branch: what it last took from there or,
-// of other files, what the newest commit that waits was made from. It returns what trees
-// elsewhere took, too.
+// bases returns the files that the tree last got of a branch. For other files it uses the
+// base of the newest waiting commit. Elsewhere holds what any tree got last.
 func (d *Desk) bases(target, branch string) (base, elsewhere map[string]had, err error) {
 	base, elsewhere = map[string]had{}, map[string]had{}
 	waiting, err := d.List()
@@ -168,7 +167,7 @@ func (d *Desk) remembered() (map[string]of, error) {
 	return remembered(data)
 }
 
-// Forget forgets what the tree of a session has, where its changes are given up.
+// Forget removes the entries of a session whose changes are discarded.
 func Forget(folder *state.Folder, tree string) error {
 	if data, err := folder.Read(pulledDocument); err != nil || data == nil {
 		return err
