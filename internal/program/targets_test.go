@@ -71,7 +71,7 @@ child:
   - calls: [{tool: git_diff}]
   - text: done
 `, nil)
-	if !strings.Contains(said, "ratio: 1000 bytes are handed out, and 2 bytes were taken in") {
+	if !strings.Contains(said, "ratio: 1000 bytes leave, and 2 bytes were read") {
 		t.Errorf("no flag in\n%s", said)
 	}
 }

@@ -6,9 +6,9 @@ import (
 	"sync"
 )
 
-// Code says why a file becomes code when it is trusted, or steers what runs: "" and
-// false if it is not known to. It goes by the name, as the most careless of file
-// systems compares it.
+// Code returns why a file becomes code when it is trusted, or controls which code runs.
+// It returns "" and false for other files. It looks only at the name, folded as the most
+// lenient file systems compare names.
 func Code(name string) (why string, ok bool) {
 	e, ok := find(name)
 	return e.why, ok
@@ -17,10 +17,11 @@ func Code(name string) (why string, ok bool) {
 func find(name string) (entry, bool) {
 	parts := strings.Split(strings.Trim(name, "/"), "/")
 	for i := range parts {
-		parts[i] = folded(parts[i])
+		parts[i] = fold(parts[i])
 	}
 	t := known()
-	// What is nearest to the file says most about it, and a whole name more than a part.
+	// The parts nearest to the file say most about it, and a whole name says more than a
+	// pattern.
 	for i := len(parts) - 1; i >= 0; i-- {
 		if e, ok := first(t.words[parts[i]], parts[i:]); ok {
 			return e, true
@@ -39,11 +40,11 @@ func find(name string) (entry, bool) {
 	return entry{}, false
 }
 
-// hidden is said of files that only their dot gives away. Programs keep in such what
-// steers them, and new programs come every week.
-const hidden = "hidden, as what steers programs is"
+// hidden is the reason for files that are only known by their leading dot. Many programs
+// keep their settings in such files, and new programs appear every week.
+const hidden = "hidden, as settings of programs often are"
 
-// first returns the first entry that stands for the parts of a path.
+// first returns the first entry that matches the parts of a path.
 func first(list []entry, parts []string) (entry, bool) {
 	i := slices.IndexFunc(list, func(e entry) bool { return e.matches(parts) })
 	if i < 0 {
@@ -52,31 +53,30 @@ func first(list []entry, parts []string) (entry, bool) {
 	return list[i], true
 }
 
-// An entry is a pattern of names. It stands for the last parts of a path; one that
-// ends in a slash for a directory, with all that is in it. A star stands for a part of
-// one name.
+// An entry is a pattern for the last parts of a path. A pattern that ends in a slash
+// matches a directory and everything in it. A star matches any text within one part.
 type entry struct {
 	parts  []string
 	folder bool
 	why    string
 }
 
-// matches reports whether the parts of a path, from one on to the last, are such.
+// matches reports whether the given parts, up to the end of a path, match the entry.
 func (e entry) matches(parts []string) bool {
 	if len(parts) < len(e.parts) || len(parts) == len(e.parts) && e.folder || len(parts) > len(e.parts) && !e.folder {
 		return false
 	}
 	for i, p := range e.parts {
-		if !like(p, parts[i]) {
+		if !matchPattern(p, parts[i]) {
 			return false
 		}
 	}
 	return true
 }
 
-// like reports whether a name is as a pattern has it. Hundreds of them are tried for each
-// file.
-func like(pattern, name string) bool {
+// matchPattern reports whether a name matches a pattern. It is called hundreds of times for each
+// file, so it is simple.
+func matchPattern(pattern, name string) bool {
 	begin, rest, star := strings.Cut(pattern, "*")
 	if !star {
 		return name == pattern
@@ -89,18 +89,18 @@ func like(pattern, name string) bool {
 		return strings.HasSuffix(name, rest)
 	}
 	for i := range len(name) + 1 {
-		if like(rest, name[i:]) {
+		if matchPattern(rest, name[i:]) {
 			return true
 		}
 	}
 	return false
 }
 
-// A table is the list of entries, to be looked up.
+// A table holds the entries for fast lookup.
 type table struct {
-	words    map[string][]entry // by their first part
-	patterns []entry            // whose first part has a star
-	harmless []entry            // hidden, and no code
+	words    map[string][]entry // by first part
+	patterns []entry            // entries whose first part has a star
+	harmless []entry            // hidden files that are not code
 }
 
 var known = sync.OnceValue(func() table {
@@ -126,7 +126,7 @@ func entries(why, names string) (list []entry) {
 	return list
 }
 
-// harmless are hidden files that choose among what is there, or are only read by people.
+// harmless are hidden files that choose among what exists, or that only people read.
 const harmless = `
 	.editorconfig .gitignore .gitkeep .keep .nvmrc .node-version .ruby-version .java-version .go-version .terraform-version .swift-version .mailmap .git-blame-ignore-revs
 	.prettierrc .prettierrc.json .prettierrc.yaml .prettierrc.yml .prettierrc.toml .prettierignore .eslintignore .stylelintignore .markdownlintignore .dockerignore .npmignore .helmignore
@@ -134,8 +134,8 @@ const harmless = `
 	.cspell.json .codespellrc .typos.toml .all-contributorsrc .isort.cfg .browserslistrc .nojekyll .well-known/ .github/issue_template/ .github/pull_request_template/ .github/discussion_template/
 	.github/*.md .github/funding.yml .gitlab/issue_templates/ .gitlab/merge_request_templates/ .reuse/`
 
-// trusted are the files that become code when they are trusted, by what makes them
-// so. Names are in lower case.
+// trusted are the files that become code when they are trusted, by the reason. Names are
+// in lower case.
 var trusted = []struct{ why, names string }{
 	{"read by coding agents as instructions", `
 		agents.md agents.override.md agent.md claude.md claude.local.md gemini.md qwen.md codex.md warp.md crush.md conventions.md
@@ -167,7 +167,7 @@ var trusted = []struct{ why, names string }{
 		post-merge pre-push pre-receive update.sample post-receive post-update reference-transaction push-to-checkout pre-auto-gc post-rewrite sendemail-validate fsmonitor-watchman`},
 	{"steers git itself", `
 		.gitattributes .gitmodules .gitconfig .git/ .git .gitconfig.local .lfsconfig .config/git/ .gitallowed .gitleaks.toml .gitleaksignore`},
-	{"runs when a shell enters the folder", `
+	{"runs when a shell enters the directory", `
 		.envrc .env.rc .direnv/ .direnvrc .config/direnv/ mise.toml .mise.toml .mise/ mise.local.toml .config/mise.toml .config/mise/ .tool-versions .rtx.toml .autoenv .env.leave .in .out
 		.shadowenv.d/ .envrc.* devenv.nix devenv.yaml flake.nix shell.nix default.nix .nix/ devbox.json .venv/ venv/ .rvmrc .ondirrc .hermit/`},
 	{"read into the environment of programs", `.env .env.* *.env .flaskenv .dockerenv .npmenv env.sh`},

@@ -7,6 +7,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 )
 
+// TestCode checks which names become code, and the reasons.
 func TestCode(t *testing.T) {
 	for why, names := range map[string]string{
 		"read by coding agents as instructions": `CLAUDE.md AGENTS.md sub/agents.md GEMINI.md .cursor/rules/a.mdc .cursorrules .github/copilot-instructions.md .windsurfrules
@@ -16,7 +17,7 @@ func TestCode(t *testing.T) {
 		"runs in CI":                                               `.github/workflows/x.yml .GitHub/Workflows/x.yml .gitlab-ci.yml .circleci/config.yml Jenkinsfile azure-pipelines.yml azure-pipelines-2.yml bitbucket-pipelines.yml .woodpecker/x.yml .buildkite/p.yml .travis.yml .forgejo/workflows/x.yml cloudbuild.yaml`,
 		"runs at git operations":                                   `.husky/pre-commit .pre-commit-config.yaml lefthook.yml .githooks/x hooks/pre-push pre-commit .lintstagedrc.json`,
 		"steers git itself":                                        `.gitattributes a/.gitmodules .gitconfig .lfsconfig .config/git/attributes`,
-		"runs when a shell enters the folder":                      `.envrc .direnv/x mise.toml .tool-versions flake.nix shell.nix`,
+		"runs when a shell enters the directory":                   `.envrc .direnv/x mise.toml .tool-versions flake.nix shell.nix`,
 		"runs when a shell starts":                                 `.bashrc home/.zshrc .profile .config/fish/config.fish Microsoft.PowerShell_profile.ps1`,
 		"runs when a program starts":                               `.vimrc .exrc .gdbinit .ripgreprc .dir-locals.el .psqlrc .irbrc .Rprofile .tmux.conf`,
 		"keys, or where programs log in and how":                   `.ssh/config x/authorized_keys .aws/credentials .pypirc`,
@@ -30,7 +31,7 @@ func TestCode(t *testing.T) {
 		"Python runs it when it starts":                            `x.pth sitecustomize.py usercustomize.py a.pyc __pycache__/x.bin`,
 		"a tool loads it as a program or as plugins":               `webpack.config.js vite.config.ts .eslintrc.js eslint.config.mjs babel.config.js tsconfig.json next.config.mjs drizzle.config.ts .anythingrc.cjs`,
 		"changes what is merged, published or installed by itself": `CODEOWNERS .github/dependabot.yml renovate.json`,
-		"hidden, as what steers programs is":                       `.jules/x.md .vela.yml .new-agent/rules.txt .config/anything/init .run/a.xml .newtoolrc .github/labeler.yml .foo/.gitignore`,
+		"hidden, as settings of programs often are":                `.jules/x.md .vela.yml .new-agent/rules.txt .config/anything/init .run/a.xml .newtoolrc .github/labeler.yml .foo/.gitignore`,
 		"changes machines and what runs on them":                   `main.tf x.tfvars .htaccess kustomization.yaml`,
 		"the system starts it, or runs it by the clock":            `x.desktop a.service a.timer crontab cron.d/x x.lnk autorun.inf desktop.ini ld.so.preload x.command x.workflow/document.wflow x.settingcontent-ms`,
 	} {

@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// modes returns what a file is, where that is not a plain file as before.
+// modes returns flags for a changed mode, a symlink, a submodule and hard links.
 func modes(c Change) []Flag {
 	var list []Flag
 	gone := c.Operation == remove || c.Mode == none
@@ -37,7 +37,7 @@ func modes(c Change) []Flag {
 	return list
 }
 
-// modeLine says which mode a file gets, "" if that goes without saying.
+// modeLine describes a new mode. It returns "" for a new plain file or an unchanged mode.
 func modeLine(c Change) string {
 	gone := c.Operation == remove || c.Mode == none
 	is := visible.Line(c.Mode, 10)
@@ -53,7 +53,7 @@ func modeLine(c Change) string {
 	return "MODE " + visible.Line(c.OldMode, 10) + " -> " + is
 }
 
-// leads says where a link leads.
+// leads describes the target of a symlink.
 func leads(c Change) string {
 	if c.New == nil || c.Cut {
 		return "to a place whose name is too long to be shown"
@@ -65,12 +65,12 @@ func leads(c Change) string {
 	return "-> " + text
 }
 
-// leaves returns where a link leads, and what is wrong with that, "" for nothing.
-// It goes by the names alone: other links may lead elsewhere.
+// leaves returns the target of a symlink, and what is wrong with it, "" for nothing. It
+// looks only at names. Other symlinks on the way could lead elsewhere.
 func leaves(c Change) (to, why string) {
 	target := string(c.New)
 	to = visible.Cut(visible.Name(visible.Cut(target, 1000)), 1000)
-	unix := strings.ReplaceAll(target, `\`, "/") // as Windows reads it
+	unix := strings.ReplaceAll(target, `\`, "/") // as on Windows
 	switch {
 	case c.New == nil || c.Cut:
 		return to, "is not known"
@@ -83,7 +83,7 @@ func leaves(c Change) (to, why string) {
 		switch {
 		case part == "" || part == ".":
 		case part != "..":
-			if folded(part) == ".git" || folded(part) == "git~1" {
+			if fold(part) == ".git" || fold(part) == "git~1" {
 				return to, "leads into git's own files"
 			}
 			depth, down = depth+1, true
@@ -99,7 +99,7 @@ func leaves(c Change) (to, why string) {
 	return to, why
 }
 
-// name looks at the name of a file.
+// name returns flags for the name of a file.
 func name(c Change) []Flag {
 	var list []Flag
 	for t := range visible.Tricks(c.Path) {
@@ -119,7 +119,7 @@ func name(c Change) []Flag {
 	return list
 }
 
-// NotOnWindows says which part of a path is not usable on Windows and why, "" for none.
+// NotOnWindows returns which part of a path Windows cannot use and why, or "" for none.
 func NotOnWindows(path string) string {
 	for part := range strings.SplitSeq(strings.Trim(path, "/"), "/") {
 		if why := sandbox.NotOnWindows(part); why != "" {

@@ -9,22 +9,22 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// A Change is what becomes of one file.
+// A Change is the change of one file.
 type Change struct {
-	Path          string // from the root of the repository; a slash before it may be left out
+	Path          string // relative to the root of the repository, with or without a leading slash
 	Operation     string // create, update or delete
-	OldMode, Mode string // as git writes them; 000000 is no file
-	// Old and New are the contents: nil where there is none, and the beginning or
-	// nothing where the change is Cut.
+	OldMode, Mode string // as git writes them; 000000 means no file
+	// Old and New are the contents. They are nil if there is none. If the change is Cut,
+	// they hold the beginning or nothing.
 	Old, New      []byte
 	OldSize, Size int64
 	Cut           bool
 	Binary        bool
-	Encoding      string // of a text that is shown in UTF-8 and is not, "" for others; what it was, too, if that is another
-	Diff          string // unified, of what is not binary; its bytes are those of the files
-	Sum           string // the SHA-256 of the new content; it is computed where New is all of it
-	Passed        string // the path of what was read and has the same bytes, "" for none
-	Links         int    // how many names the file had that was staged; 0 is not known
+	Encoding      string // of a text that was converted to UTF-8, with the old encoding if it differs; "" for others
+	Diff          string // unified diff, empty for binary files, with the bytes of the files
+	Sum           string // SHA-256 of the new content; computed if "" and New is complete
+	Passed        string // path of a file with the same bytes that the worker read, "" for none
+	Links         int    // number of hard links of the staged file, 0 if unknown
 }
 
 // The modes.
@@ -43,35 +43,34 @@ const (
 	remove = "delete"
 )
 
-// A Kind says why a flag is raised.
+// A Kind is the reason of a flag.
 type Kind string
 
 // The kinds, the riskiest first.
 const (
-	Bare       Kind = "bare repository" // git takes a directory for a repository
-	Bidi       Kind = "bidi"            // a text is read in another order than it is shown
-	Invisible  Kind = "invisible"       // a text holds what is not shown
-	Control    Kind = "control"         // a terminal obeys it
+	Bare       Kind = "bare repository" // git would read a directory as a repository
+	Bidi       Kind = "bidi"            // a text is shown in another order than programs read it
+	Invisible  Kind = "invisible"       // a text has invisible characters
+	Control    Kind = "control"         // characters that control a terminal
 	Becomes    Kind = "code"            // the file becomes code when it is trusted
 	Link       Kind = "link"
 	Submodule  Kind = "submodule"
-	Lookalike  Kind = "lookalike" // letters that are taken for others
-	Case       Kind = "case"      // names that are one on other systems
-	Windows    Kind = "windows"   // a name that Windows cannot keep, or takes for another
+	Lookalike  Kind = "lookalike" // letters that look like others
+	Case       Kind = "case"      // names that are equal on other systems
+	Windows    Kind = "windows"   // a name that Windows cannot store, or reads differently
 	Mode       Kind = "mode"
-	NotSeen    Kind = "not looked at" // there was too much of it
+	NotSeen    Kind = "not looked at" // too large to examine
 	DeleteMany Kind = "delete many"
-	Hardlink   Kind = "hardlink"  // the file has other names
-	Unmerged   Kind = "unmerged"  // markers of a merge that nobody has finished
-	Binary     Kind = "binary"    // nobody can read it
-	Minified   Kind = "minified"  // lines that nobody reads
-	Large      Kind = "large"     // more than anybody reads
-	Unchanged  Kind = "unchanged" // the bytes of something that was read
-	Ratio      Kind = "ratio"     // more is handed out than is usual for what was taken in
+	Hardlink   Kind = "hardlink"  // the file has several hard links
+	Unmerged   Kind = "unmerged"  // conflict markers of an unfinished merge
+	Binary     Kind = "binary"    // not readable for people
+	Minified   Kind = "minified"  // lines too long to read
+	Large      Kind = "large"     // too long to read
+	Unchanged  Kind = "unchanged" // the same bytes as a file that was read
+	Ratio      Kind = "ratio"     // more bytes leave than the limit allows for the bytes read
 )
 
-// risks is how much there is to fear, from 0 to 100; a flag may have more or less
-// than its kind.
+// risks is the risk of each kind, from 0 to 100. A single flag may have another risk.
 var risks = map[Kind]int{
 	Bare: 95, Bidi: 95, Invisible: 90, Control: 90, Becomes: 85, Link: 60, Submodule: 80, Lookalike: 75, Case: 75, Windows: 72, Mode: 70,
 	NotSeen: 65, DeleteMany: 60, Hardlink: 60, Unmerged: 55, Binary: 50, Minified: 45, Large: 40, Unchanged: 30, Ratio: 55,
@@ -80,13 +79,13 @@ var risks = map[Kind]int{
 // A Flag is something to look at.
 type Flag struct {
 	Kind Kind   `json:"kind"`
-	Path string `json:"path,omitempty"` // as the change has it; "" is all of them
-	Line int    `json:"line,omitempty"` // of the new file; 0 is the file itself
-	Text string `json:"text"`           // plain: it may be printed as it is
+	Path string `json:"path,omitempty"` // as in the change; "" for the whole
+	Line int    `json:"line,omitempty"` // of the new file; 0 for the file itself
+	Text string `json:"text"`           // safe to print
 	Risk int    `json:"risk"`
 }
 
-// String returns a flag as one line that may be printed.
+// String returns the flag as one line that is safe to print.
 func (f Flag) String() string {
 	where := ""
 	if f.Path != "" {
@@ -103,13 +102,13 @@ func flag(kind Kind, path, format string, args ...any) Flag {
 	return Flag{Kind: kind, Path: path, Text: fmt.Sprintf(format, args...), Risk: risks[kind]}
 }
 
-// shown returns the path of a change as it may be printed, whole.
+// shown returns the full path of a change, safe to print.
 func shown(path string) string { return visible.Name("/" + strings.TrimPrefix(path, "/")) }
 
-// brief returns a path as it may be printed in a sentence, or in a list of many.
+// brief returns a shortened path, safe to print, for sentences and long lists.
 func brief(path string) string { return visible.Cut(shown(path), 200) }
 
-// Flags returns what there is to look at in one file, the riskiest first.
+// Flags returns the flags of one file, the riskiest first.
 func Flags(c Change) []Flag {
 	list := slices.Concat(code(c), modes(c), name(c))
 	if c.Operation != remove {
@@ -123,8 +122,8 @@ func byRisk(list []Flag) {
 	slices.SortStableFunc(list, func(a, b Flag) int { return b.Risk - a.Risk })
 }
 
-// Sort sorts whatever belongs to files by their flags: the file with the riskiest
-// flag first, then the one with more flags; what is equal stays as it was.
+// Sort sorts values that belong to files by the flags of the files. The file with the
+// riskiest flag comes first, then the one with more flags. The sort is stable.
 func Sort[T any](files []T, path func(T) string, flags []Flag) {
 	type weight struct{ risk, count int }
 	weights := make(map[string]weight)
@@ -132,7 +131,7 @@ func Sort[T any](files []T, path func(T) string, flags []Flag) {
 		w := weights[f.Path]
 		weights[f.Path] = weight{max(w.risk, f.Risk), w.count + 1}
 	}
-	// A flag of a directory is one of all that is in it.
+	// A flag of a directory counts for every file in it.
 	of := func(name string) weight {
 		sum := weights[name]
 		for i := len(name) - 1; i > 0; i-- {
@@ -148,12 +147,12 @@ func Sort[T any](files []T, path func(T) string, flags []Flag) {
 	})
 }
 
-// Handed holds what is handed out against what was taken in: more than most bytes
-// for each byte is a flag. A worker that takes in little and hands out much has it
-// from elsewhere, or hides something. Without most there is no limit.
+// Handed returns a flag if out has more than most bytes for each byte of in. A worker
+// that reads little and writes much has its content from elsewhere, or hides something.
+// There is no limit if most is 0 or less.
 func Handed(in, out int64, most float64) (Flag, bool) {
 	if most <= 0 || float64(out) <= most*float64(max(in, 1)) {
 		return Flag{}, false
 	}
-	return flag(Ratio, "", "%s are handed out, and %s were taken in: more than %g for one", visible.Amount(out), visible.Amount(in), most), true
+	return flag(Ratio, "", "%s leave, and %s were read: more than %g for each byte", visible.Amount(out), visible.Amount(in), most), true
 }

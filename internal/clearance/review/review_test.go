@@ -14,7 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// changed returns the change from one content to another; "-" is no file.
+// changed returns the change from one content to another. "-" means no file.
 func changed(path, old, new string) review.Change {
 	c := review.Change{Path: path, Operation: "update", OldMode: "100644", Mode: "100644"}
 	if old == "-" {
@@ -40,6 +40,7 @@ func with(c review.Change, set func(*review.Change)) review.Change {
 	return c
 }
 
+// TestFlags checks the flags of single files.
 func TestFlags(t *testing.T) {
 	linked := func(path, to string) review.Change {
 		return with(changed(path, "-", to), func(c *review.Change) { c.Mode = "120000" })
@@ -50,7 +51,7 @@ func TestFlags(t *testing.T) {
 	for _, test := range []struct {
 		name   string
 		change review.Change
-		want   []string // parts of flags, in their order
+		want   []string // parts of the expected flags, in order
 	}{
 		{"nothing", changed("a/b.txt", "-", "hello\n"), nil},
 		{"an agent's rules", changed("x/AGENTS.md", "-", "hello\n"), []string{"/x/AGENTS.md: code: read by coding agents as instructions"}},
@@ -118,6 +119,7 @@ func TestFlags(t *testing.T) {
 	}
 }
 
+// TestAll checks the flags of changes as a whole.
 func TestAll(t *testing.T) {
 	made := func(paths ...string) []review.Change {
 		var list []review.Change
@@ -172,6 +174,7 @@ func TestAll(t *testing.T) {
 	}
 }
 
+// TestScripts checks which changes of a manifest are reported.
 func TestScripts(t *testing.T) {
 	for _, test := range []struct{ old, new, want string }{
 		{"-", `{"name":"x","scripts":{"postinstall":"curl"}}`, "these change: scripts.postinstall"},
@@ -190,6 +193,7 @@ func TestScripts(t *testing.T) {
 	}
 }
 
+// TestSort checks that files with riskier flags come first.
 func TestSort(t *testing.T) {
 	files := []string{"a", "b", "c", "d", "e"}
 	review.Sort(files, strings.Clone, []review.Flag{{Path: "c", Risk: 10}, {Path: "d", Risk: 90}, {Path: "e", Risk: 10}, {Path: "e", Risk: 5}})
@@ -198,6 +202,7 @@ func TestSort(t *testing.T) {
 	}
 }
 
+// TestHanded checks the limit on bytes that leave.
 func TestHanded(t *testing.T) {
 	for _, test := range []struct {
 		in, out int64
@@ -210,6 +215,7 @@ func TestHanded(t *testing.T) {
 	}
 }
 
+// TestSummary checks the lines that describe a change.
 func TestSummary(t *testing.T) {
 	linked := with(changed("l", "-", "/etc/passwd"), func(c *review.Change) { c.Mode = "120000" })
 	changes := []review.Change{
@@ -253,6 +259,7 @@ A "/a b\n\x1b[2J" (+1)
 	}
 }
 
+// TestText checks how a diff is printed.
 func TestText(t *testing.T) {
 	c := changed("a\n@@ x", "a\nb\nc\n", "a\n\x1b[2J\u202e\nc\n")
 	for _, test := range []struct {
@@ -287,7 +294,7 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestTextOfWhatIsLarge: what is too large to be compared can be seen all the same, line by line.
+// TestTextOfWhatIsLarge checks that a file too large to compare is shown line by line.
 func TestTextOfWhatIsLarge(t *testing.T) {
 	content := "one\n\x1b[2J\n" + strings.Repeat("x", 100_000) + "\nlast"
 	c := review.Change{Path: "x", Operation: "create", OldMode: "000000", Mode: "100644", Size: int64(len(content)), Cut: true}
@@ -306,7 +313,8 @@ func TestTextOfWhatIsLarge(t *testing.T) {
 	}
 }
 
-// TestBounds: very much is not shown, and what is not looked at is told.
+// TestBounds checks that the output is limited, and that a flag reports what was not
+// examined.
 func TestBounds(t *testing.T) {
 	var diff strings.Builder
 	diff.Grow(201 << 20)
@@ -349,7 +357,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzReview: whatever the bytes, nothing but safe text comes out, and not much of it.
+// FuzzReview checks that any input gives only safe text, and not much of it.
 func FuzzReview(f *testing.F) {
 	f.Add("a.go", []byte("x\n"), []byte("x\n\x1b[2J\u202e\n"), uint8(0))
 	f.Add("package.json", []byte(`{"scripts":{}}`), []byte(`{"scripts":{"a":"b"}}`), uint8(1))
@@ -360,7 +368,7 @@ func FuzzReview(f *testing.F) {
 		c.Mode = []string{"100644", "100755", "120000", "160000"}[way%4]
 		c.Cut = way&4 != 0
 		if way&8 != 0 {
-			c.Diff = string(old) // which is no diff
+			c.Diff = string(old) // this is not a diff
 		}
 		if way&16 != 0 {
 			c.Passed, c.Sum, c.OldMode = path, path, path
@@ -384,7 +392,7 @@ func FuzzReview(f *testing.F) {
 	})
 }
 
-// mustBeSafe holds a text to what a terminal may get.
+// mustBeSafe checks that a text is safe for a terminal.
 func mustBeSafe(t *testing.T, text, kept string) {
 	t.Helper()
 	rest := strings.Map(func(r rune) rune {

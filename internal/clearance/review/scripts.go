@@ -10,7 +10,7 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// code flags a file that becomes code.
+// code returns a flag for a file that becomes code.
 func code(c Change) []Flag {
 	why, ok := Code(c.Path)
 	if !ok {
@@ -18,13 +18,13 @@ func code(c Change) []Flag {
 	}
 	f := flag(Becomes, c.Path, "%s", why)
 	if why == hidden {
-		f.Risk = risks[Mode] // those that are known come first
+		f.Risk = risks[Mode] // files of known programs come first
 	}
 	switch {
 	case c.Operation == remove:
 		f.Text += "; it is deleted"
 		f.Risk -= 30
-	case manifests[folded(path.Base(c.Path))]:
+	case manifests[fold(path.Base(c.Path))]:
 		changed, known := scripts(c)
 		switch {
 		case !known:
@@ -39,17 +39,17 @@ func code(c Change) []Flag {
 	return []Flag{f}
 }
 
-// manifests are the documents of which only some parts are run.
+// manifests are documents of which only some parts run code.
 var manifests = map[string]bool{"package.json": true, "composer.json": true, "deno.json": true}
 
-// inert are the parts of such a document that are told and not run.
+// inert are the keys of a manifest that run nothing.
 var inert = []string{
 	"name", "version", "description", "keywords", "homepage", "bugs", "license", "licenses", "author", "authors", "contributors", "funding", "private", "support", "$schema",
 }
 
-// scripts returns what changes in such a document beside what is inert: its keys,
-// and of scripts and the like those in them. It is not known where the document
-// cannot be read as a reader of it would.
+// scripts returns which keys of a manifest change, except inert ones. For values that are
+// objects, such as scripts, it returns the keys in them. Known is false if a document
+// cannot be parsed without doubt.
 func scripts(c Change) (changed []string, known bool) {
 	if c.Cut || c.New == nil {
 		return nil, false
@@ -79,8 +79,8 @@ func scripts(c Change) (changed []string, known bool) {
 	return changed, true
 }
 
-// document reads an object, one level of it. One that has a key twice is read by
-// each reader in its own way.
+// document parses the first level of a JSON object. It refuses an object with a repeated
+// key, because parsers disagree about which one counts.
 func document(text []byte) (map[string]json.RawMessage, bool) {
 	d := json.NewDecoder(strings.NewReader(string(text)))
 	if t, err := d.Token(); err != nil || t != json.Delim('{') {
@@ -105,7 +105,7 @@ func document(text []byte) (map[string]json.RawMessage, bool) {
 	return object, err == nil
 }
 
-// different returns the keys whose values differ, in their order.
+// different returns the keys whose values differ, sorted.
 func different(a, b map[string]json.RawMessage) []string {
 	keys := slices.Sorted(maps.Keys(a))
 	for key := range b {

@@ -12,9 +12,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Lines says what becomes of a file, in a line: A, M or D for what is created, changed or
-// deleted, and how much of it. A mode, a link and a submodule have lines of their own. All
-// of it is fit for a terminal.
+// Lines describes the change of a file: A, M or D for a created, changed or deleted file,
+// and how much changes. A mode, a symlink and a submodule have lines of their own. The
+// lines are safe for a terminal.
 func Lines(c Change) []string {
 	name := shown(c.Path)
 	var lines []string
@@ -42,7 +42,7 @@ func letter(c Change) string {
 	return "M"
 }
 
-// Amount says how much of a file changes.
+// Amount describes how much of a file changes.
 func Amount(c Change) string {
 	if c.Binary {
 		return about(c)
@@ -76,27 +76,26 @@ func Amount(c Change) string {
 	return fmt.Sprintf("+%d -%d", more, less) + converted
 }
 
-// maxShown is how many bytes of one line are shown.
+// maxShown limits how many bytes of one line are shown.
 const maxShown = 2000
 
-// How says how a diff is shown.
+// How says how to show a diff.
 type How struct {
 	Page visible.Page
-	Most int    // lines of it, and of a long line its two ends; 0 is all there is
-	More string // how the rest is seen
-	// Whole opens what the file becomes: where it is too large to be compared, that is
-	// shown in place of a diff. It may be missing.
+	Most int    // limit on lines, and only the two ends of a long line; 0 shows everything
+	More string // how to see the rest
+	// Whole opens the new content. If the file is too large to compare, Text shows it
+	// instead of a diff. It may be nil.
 	Whole func() (io.ReadCloser, error)
 }
 
-// Text prints the diff of a change, and how much of it that is. Every byte of it is fit
-// for a terminal.
+// Text prints the description and the diff of a change, safe for a terminal.
 func Text(w io.Writer, c Change, how How) error {
 	b := bufio.NewWriter(w)
 	for _, line := range Lines(c) {
 		how.Page.Line(b, line)
 	}
-	show := func(mark, text string) { how.Page.Row(b, visible.Row{Mark: mark, Text: text}) } // the error is b's
+	show := func(mark, text string) { how.Page.Row(b, visible.Row{Mark: mark, Text: text}) } // b keeps the error
 	more := func(format string, args ...any) {
 		text := fmt.Sprintf(format, args...)
 		if how.More != "" {
@@ -125,7 +124,7 @@ func Text(w io.Writer, c Change, how How) error {
 			return err
 		}
 	case c.Binary:
-		show(visible.Hidden, "not shown, for it is binary") // the line above has the rest
+		show(visible.Hidden, "not shown, for it is binary") // the line above says more
 	case c.Cut:
 		more("not shown: %s", Amount(c))
 	case how.Most != 0 && count > how.Most:
@@ -136,7 +135,7 @@ func Text(w io.Writer, c Change, how How) error {
 	return b.Flush()
 }
 
-// whole shows all lines of a content of so many bytes. One that is very long is shown in
+// whole shows all lines of a content of the given size. It shows a very long line in
 // pieces.
 func whole(name string, size int64, open func() (io.ReadCloser, error), show func(mark, text string)) error {
 	content, err := open()
@@ -145,17 +144,17 @@ func whole(name string, size int64, open func() (io.ReadCloser, error), show fun
 	}
 	defer content.Close()
 	r := bufio.NewReaderSize(content, 64<<10)
-	for goesOn := ""; ; {
+	for prefix := ""; ; {
 		line, err := r.ReadSlice('\n')
 		size -= int64(len(line))
 		if len(line) > 0 {
-			show(visible.Added, goesOn+visible.Text(strings.TrimSuffix(string(line), "\n")))
+			show(visible.Added, prefix+visible.Text(strings.TrimSuffix(string(line), "\n")))
 		}
 		switch {
 		case err == nil:
-			goesOn = ""
+			prefix = ""
 		case errors.Is(err, bufio.ErrBufferFull):
-			goesOn = "…"
+			prefix = "…"
 		case errors.Is(err, io.EOF) && size == 0:
 			return nil
 		case errors.Is(err, io.EOF):
@@ -166,7 +165,8 @@ func whole(name string, size int64, open func() (io.ReadCloser, error), show fun
 	}
 }
 
-// bare returns the diff of a change without its names, if it is to be shown.
+// bare returns the diff of a change without its header, or "" for a diff that is not
+// shown.
 func bare(c Change) string {
 	if c.Binary || c.Cut {
 		return ""
@@ -174,8 +174,8 @@ func bare(c Change) string {
 	return body(c)
 }
 
-// cut makes a line visible, without its middle where it is very long. What is left
-// out is not looked at, whatever its length.
+// cut escapes a line for a terminal, without the middle of a very long one. It does not
+// read the middle.
 func cut(text string) string {
 	if len(text) <= maxShown {
 		return visible.Text(text)

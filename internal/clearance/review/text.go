@@ -16,25 +16,25 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// How much is looked at, and how much is told.
+// Limits of what is examined and reported.
 const (
 	maxLooked = 8 << 20 // bytes of added lines of one file
-	maxTold   = 10      // flags of one kind in one file; how many more there are is told
-	maxCount  = 1000    // tricks that are counted in one file
-	longLine  = 2000    // bytes; nobody reads more in one line
-	longHunk  = 1500    // lines that are added in one piece
+	maxTold   = 10      // flags of one kind in one file; one more flag counts the rest
+	maxCount  = 1000    // tricks counted in one file
+	longLine  = 2000    // bytes; longer lines count as minified
+	longHunk  = 1500    // lines added in one piece
 	largeFile = 1 << 20 // bytes
-	farBlanks = 120     // columns; what stands behind so many is on no screen
+	farBlanks = 120     // columns; text after such a gap is outside of every screen
 )
 
-// A line is one that a change adds.
+// A line is a line that a change adds.
 type line struct {
 	number int
 	text   string
 }
 
-// added returns the lines that a change adds, with their numbers in the new file.
-// The lines of a file that has no diff, because it is cut, are all taken for added.
+// added returns the lines that a change adds, with their numbers in the new file. If a
+// file has no diff because it is cut, all of its lines count as added.
 func added(c Change) iter.Seq[line] {
 	return func(yield func(line) bool) {
 		if c.Diff == "" {
@@ -66,8 +66,7 @@ func added(c Change) iter.Seq[line] {
 	}
 }
 
-// body returns a diff without its lines of names, in which a name may have put a
-// line end.
+// body returns a diff without its header. A name in the header may contain line breaks.
 func body(c Change) string {
 	rest := c.Diff
 	for _, side := range []struct{ mark, name string }{{"--- ", "a/"}, {"+++ ", "b/"}} {
@@ -83,7 +82,7 @@ func body(c Change) string {
 	return rest
 }
 
-// begins returns where a hunk begins in the new file.
+// begins returns the first line of a hunk in the new file.
 func begins(head string) int {
 	_, after, _ := strings.Cut(head[:min(len(head), 100)], " +")
 	digits := strings.TrimLeft(after, "0123456789")
@@ -91,7 +90,7 @@ func begins(head string) int {
 	return start
 }
 
-// texts looks at the lines that a change adds.
+// texts returns flags for the lines that a change adds.
 func texts(c Change) []Flag {
 	if c.Binary || c.Mode == link || c.Mode == submodule {
 		return nil
@@ -107,7 +106,7 @@ func texts(c Change) []Flag {
 		return found[f.Kind] < maxCount
 	}
 	looked, lines, longest, hunkLines, hunkAt, last := 0, 0, line{}, 0, 0, -1
-	ours, unmerged := 0, 0 // where both sides of a merge begin that was not finished
+	ours, unmerged := 0, 0 // first lines of conflict markers
 	for l := range added(c) {
 		if looked+len(l.text) > maxLooked {
 			l.text = l.text[:max(0, maxLooked-looked)]
@@ -127,7 +126,7 @@ func texts(c Change) []Flag {
 		}
 		last = l.number
 		if l.number == 1 {
-			l.text = strings.TrimPrefix(l.text, "\ufeff") // says how the file is encoded
+			l.text = strings.TrimPrefix(l.text, "\ufeff") // the byte order mark
 		}
 		switch {
 		case strings.HasPrefix(l.text, "<<<<<<< "):
@@ -181,7 +180,8 @@ func texts(c Change) []Flag {
 	return list
 }
 
-// gap returns how wide the widest gap of a line is that something follows, and what does.
+// gap returns the width of the widest gap in a line that has text after it, and that
+// text.
 func gap(text string) (widest int, behind string) {
 	wide := 0
 	for i := range len(text) {
@@ -200,8 +200,7 @@ func gap(text string) (widest int, behind string) {
 	return widest, behind
 }
 
-// Message looks at the words that are let in with the files: a message, the name of a
-// branch.
+// Message returns flags for a commit message and the name of a branch.
 func Message(text string) []Flag {
 	var list []Flag
 	for line := range strings.SplitSeq(text, "\n") {
@@ -218,7 +217,7 @@ func Message(text string) []Flag {
 	return list
 }
 
-// trickFlag is the flag of a trick, with what is around it.
+// trickFlag returns the flag for a trick, with the text around it.
 func trickFlag(path string, number int, text string, t visible.Trick) Flag {
 	const around, inside = 40, 60
 	from, to := max(0, t.At-around), min(len(text), min(t.End, t.At+inside)+around)
@@ -244,7 +243,7 @@ func trickFlag(path string, number int, text string, t visible.Trick) Flag {
 	return f
 }
 
-// contents looks at a content as a whole.
+// contents returns flags for a content as a whole.
 func contents(c Change) []Flag {
 	var list []Flag
 	if c.Mode == link || c.Mode == submodule {
@@ -275,7 +274,7 @@ func contents(c Change) []Flag {
 	return list
 }
 
-// about says what is known of a content that is not shown.
+// about describes a content that is not shown.
 func about(c Change) string {
 	size, kind := c.Size, ""
 	if c.Operation == remove {
@@ -295,7 +294,7 @@ func about(c Change) string {
 	return text
 }
 
-// sum returns the hash of the new content, "" if it is not known.
+// sum returns the hash of the new content, or "" if it is not known.
 func sum(c Change) string {
 	switch {
 	case c.Sum != "":
@@ -307,7 +306,7 @@ func sum(c Change) string {
 	return hex.EncodeToString(h[:])
 }
 
-// program says which kind of program a content is, if it is one.
+// program returns which kind of program a content is, if it is one.
 func program(content []byte) (kind string, ok bool) {
 	for _, p := range []struct{ begins, kind string }{
 		{"\x7fELF", "a program for Linux"}, {"MZ", "a program for Windows"}, {"\xfe\xed\xfa", "a program for macOS"},
@@ -318,14 +317,14 @@ func program(content []byte) (kind string, ok bool) {
 			return p.kind, true
 		}
 	}
-	// Python's begin with the version of the compiler and a line end.
+	// Compiled Python begins with a version number and a line break.
 	if len(content) > 16 && content[2] == '\r' && content[3] == '\n' {
 		return "a program for Python", true
 	}
 	return "", false
 }
 
-// isCode reports whether a file is code by its name: there letters matter more
+// isCode reports whether a file is code by its name. There lookalike letters matter more
 // than in prose.
 func isCode(name string) bool {
 	ending := strings.ToLower(path.Ext(name))

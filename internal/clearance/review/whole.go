@@ -6,16 +6,15 @@ import (
 	"strings"
 )
 
-// How many flags of a kind there are about a whole, and how many deletions are many.
+// The maximum number of flags of All, and how many deletions raise a flag.
 const (
 	maxWhole = 100
 	many     = 10
 )
 
-// All returns what there is to look at in changes that are made together, beside
-// what Flags says of each, the riskiest first. It does not look at contents, so
-// these need not be there. The names of files that stay beside them may be given
-// too.
+// All returns the flags of changes as a whole, the riskiest first. Flags returns those of
+// each file. All does not need the contents of the changes. The caller can also pass
+// names of files that stay in the same directories.
 func All(changes []Change, beside ...string) []Flag {
 	t := tree{}
 	for _, c := range changes {
@@ -30,7 +29,7 @@ func All(changes []Change, beside ...string) []Flag {
 	t.look(&t.root)
 	list := t.flags
 	if t.left > 0 {
-		list = append(list, flag(Case, "", "and %d more of such names and folders", t.left))
+		list = append(list, flag(Case, "", "and %d more such names and directories", t.left))
 	}
 	gone := 0
 	for _, c := range changes {
@@ -45,25 +44,25 @@ func All(changes []Change, beside ...string) []Flag {
 	return list
 }
 
-// A tree holds the names of files, by how the most careless system compares them.
+// A tree holds the names of files, as the most lenient file systems compare them.
 type tree struct {
 	root  folder
-	top   string   // what paths begin with
-	at    []string // the parts of the directory that is looked at
+	top   string   // prefix of all paths
+	at    []string // path of the directory being examined
 	flags []Flag
-	left  int // flags that are not told
+	left  int // number of flags beyond the limit
 }
 
-// A directory holds what is in it: the folded name, then each spelling of it.
+// A folder maps each folded name in a directory to its spellings.
 type folder map[string]map[string]*node
 
 type node struct {
-	made     bool // a change makes it, or something in it
-	gone     bool // changes delete it, or all in it
+	made     bool // a change writes it, or something in it
+	gone     bool // changes delete it, or everything in it
 	contents folder
 }
 
-// maxDepth is how many parts of a name are directories; the rest is taken for one.
+// maxDepth limits the number of directories in a path. The rest counts as one name.
 const maxDepth = 32
 
 func (t *tree) add(name string, made, gone bool) {
@@ -74,7 +73,7 @@ func (t *tree) add(name string, made, gone bool) {
 		}
 		pieces := strings.Split(part, "/")
 		for i := range pieces {
-			pieces[i] = folded(pieces[i])
+			pieces[i] = fold(pieces[i])
 		}
 		key := strings.Join(pieces, "/")
 		if (*at)[key] == nil {
@@ -90,7 +89,7 @@ func (t *tree) add(name string, made, gone bool) {
 	}
 }
 
-// look looks at a directory and at those in it.
+// look examines a directory and those in it.
 func (t *tree) look(f *folder) {
 	if parts := f.bare(); parts != "" {
 		t.tell(Bare, "", func(string) string {
@@ -108,8 +107,8 @@ func (t *tree) look(f *folder) {
 	}
 }
 
-// bare returns the parts by which git takes a directory for a repository, "" for one that
-// it does not.
+// bare returns the files by which git reads a directory as a repository, or "" if git
+// does not.
 func (f *folder) bare() string {
 	switch {
 	case !f.has("head"):
@@ -122,7 +121,7 @@ func (f *folder) bare() string {
 	return ""
 }
 
-// has reports whether a name is in a directory when the changes are made.
+// has reports whether a name is in a directory after the changes.
 func (f *folder) has(key string) bool {
 	for _, n := range (*f)[key] {
 		if !n.gone {
@@ -132,8 +131,7 @@ func (f *folder) has(key string) bool {
 	return false
 }
 
-// clash flags names that are one on other systems, where a change makes one of
-// them.
+// clash flags names that are equal on other systems, if a change writes one of them.
 func (t *tree) clash(spellings map[string]*node) {
 	if len(spellings) < 2 {
 		return
@@ -160,8 +158,7 @@ func (t *tree) clash(spellings map[string]*node) {
 	}
 }
 
-// tell raises a flag about a name in the directory that is looked at, or about the
-// directory.
+// tell adds a flag about a name in the directory being examined, or about the directory.
 func (t *tree) tell(kind Kind, name string, text func(above string) string) {
 	if len(t.flags) >= maxWhole {
 		t.left++

@@ -6,17 +6,17 @@ import (
 	"unicode/utf16"
 )
 
-// How many bytes in a row that are a text by themselves are none of UTF-16. Chinese has
-// some in a row by chance; in code fewer would do harm.
+// If so many bytes in a row are printable on their own, the content does not count as
+// UTF-16. Chinese text has a few in a row by chance. In code fewer bytes would do harm.
 const (
 	ownText     = 20
 	ownTextCode = 8
 )
 
-// Narrow returns the text of a file whose first two bytes say that it has two for each
-// letter, in UTF-8 and without these, and how it is encoded. Nothing is lost by that. It
-// returns "" where the content is no such text, or where a part of it, read byte by byte,
-// is another one: who reads it so must not see something else than the reviewer.
+// Narrow converts UTF-16 text with a byte order mark to UTF-8, and returns the encoding.
+// The conversion loses nothing. It returns "" if the content is not such text. It also
+// returns "" if a part, read byte by byte, is another text. Otherwise a program that
+// reads bytes would see something else than the reviewer.
 func Narrow(name string, content []byte) (text []byte, encoding string) {
 	if len(content) < 2 || len(content)%2 != 0 {
 		return nil, ""
@@ -48,10 +48,10 @@ func Narrow(name string, content []byte) (text []byte, encoding string) {
 	}
 	letters := utf16.Decode(units)
 	if !slices.Equal(utf16.Encode(letters), units) {
-		return nil, "" // half a letter
+		return nil, "" // half a surrogate pair
 	}
 	return []byte(string(letters)), encoding
 }
 
-// letterByte reports whether a byte is text by itself.
+// letterByte reports whether a byte is printable ASCII or white space.
 func letterByte(c byte) bool { return c >= ' ' && c < 0x7f || c == '\n' || c == '\r' || c == '\t' }

@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 )
 
-// wide writes a text with two bytes a letter, and the mark that says so.
+// wide encodes a text as UTF-16 with a byte order mark.
 func wide(order binary.AppendByteOrder, text string) []byte {
 	var out []byte
 	for _, unit := range utf16.Encode([]rune("\ufeff" + text)) {
@@ -18,6 +18,7 @@ func wide(order binary.AppendByteOrder, text string) []byte {
 	return out
 }
 
+// TestNarrow checks which contents are converted from UTF-16.
 func TestNarrow(t *testing.T) {
 	const text = "Grüße, 世界 𝄞\r\n\u202eend\n"
 	little := func(text string) []byte { return wide(binary.LittleEndian, text) }

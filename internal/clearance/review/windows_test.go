@@ -7,7 +7,8 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 )
 
-// A name that Windows cannot keep is flagged, in directories too, and comes first.
+// TestC13NamesForWindows checks that a name which Windows cannot store is flagged, also
+// in directories, and comes first.
 func TestC13NamesForWindows(t *testing.T) {
 	flagged := func(name, operation string) string {
 		for _, f := range review.Flags(review.Change{Path: name, Operation: operation, OldMode: "000000", Mode: "100644"}) {

@@ -7,11 +7,10 @@ import (
 	"golang.org/x/text/unicode/norm"
 )
 
-// folded returns a part of a path as the most careless of file systems compares
-// it: without case, without the way in which accents are written, without what
-// HFS+ does not see, without what Windows drops at the end. Bytes that are no
-// characters stay as they are.
-func folded(part string) string {
+// fold returns a part of a path as the most lenient file systems compare it. It ignores
+// case, the encoding of accents, characters that HFS+ ignores, and what Windows drops at
+// the end. It keeps bytes that are not valid UTF-8.
+func fold(part string) string {
 	if !ascii(part) && utf8.ValidString(part) {
 		part = strings.Map(func(r rune) rune {
 			switch {
