@@ -113,6 +113,8 @@ func (p place) program(text string) string {
 	return "exec python3 program.py"
 }
 
+// TestAttachTerminal checks that a command at a terminal gets its size, keys and signals, and cannot type
+// into it.
 func TestAttachTerminal(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{Time: time.Millisecond, CPU: time.Minute}) // no limit of what is attached
@@ -137,7 +139,8 @@ func TestAttachTerminal(t *testing.T) {
 	})
 }
 
-// A key stops the command, and it is told; when that was heard, it goes on.
+// TestAttachStop checks that a key stops the command, that Stopped is called, and that
+// the command continues when it returns.
 func TestAttachStop(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{})
@@ -181,7 +184,7 @@ func TestAttachStop(t *testing.T) {
 	})
 }
 
-// Terminals that a command opens are its own, and nobody else's.
+// TestAttachTerminals checks that only the command can see the terminals that it opens.
 func TestAttachTerminals(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{})
@@ -228,6 +231,7 @@ func pipe(t *testing.T) (in *os.File, out func() string) {
 	}
 }
 
+// TestAttachStreams checks how a command uses the streams of the caller.
 func TestAttachStreams(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{})
@@ -310,8 +314,8 @@ func TestAttachStreams(t *testing.T) {
 	})
 }
 
-// Signals that come before the command has begun are not lost, and a command without
-// a terminal is stopped all the same.
+// TestAttachSignals checks that signals sent before the command starts are not lost, and
+// that a command without a terminal can be stopped.
 func TestAttachSignals(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{})

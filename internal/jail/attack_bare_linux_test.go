@@ -31,7 +31,7 @@ func levelHere() jail.Level {
 }
 
 // TestAttacksBare runs the attacks at the level landlock, as root and as a user, in
-// processes that are refused namespaces.
+// processes that cannot make namespaces.
 func TestAttacksBare(t *testing.T) {
 	if os.Geteuid() != 0 {
 		attackAgain(t, os.Geteuid(), jail.Landlock)
@@ -42,9 +42,9 @@ func TestAttacksBare(t *testing.T) {
 	}
 }
 
-// runAt runs a command and returns what it prints. For the lower level the thread
-// that starts it is refused user namespaces, and so is what it starts. Root keeps the
-// way to new privileges: what has none must have lost it to the jail.
+// runAt runs a command and returns its output. For the level landlock, the thread that
+// starts the command cannot make user namespaces, and neither can its child processes.
+// Root keeps its privileges, so that the jail itself must remove them.
 func runAt(cmd *exec.Cmd, level jail.Level) (out []byte, err error) {
 	if level == jail.Namespaces {
 		return cmd.CombinedOutput()
@@ -66,8 +66,8 @@ func runAt(cmd *exec.Cmd, level jail.Level) (out []byte, err error) {
 	return out, err
 }
 
-// lostBare names the attacks that are not tried at the level landlock, each with
-// what the level says that it loses.
+// lostBare returns the attacks that are not tried at the level landlock, each with the
+// sentence of Loses that covers it.
 func lostBare() map[string]string {
 	return map[string]string{
 		"no host path is told":       "commands see the host's paths, the names, sizes, times and link targets of files that they cannot open, and the host's passwd and hostname",
@@ -77,8 +77,8 @@ func lostBare() map[string]string {
 
 func (y *yard) bare() bool { return y.level == jail.Landlock }
 
-// names puts the host's names in place of those that folders have in the jail, as
-// commands without a tree of their own know them.
+// names replaces the names of directories in the jail with paths of the host, as commands
+// without their own tree see them.
 func (y *yard) names(text string) string {
 	targets := regexp.MustCompile(`(^|[^\w/.])/(?:in|work|probe|s)\b`)
 	return targets.ReplaceAllStringFunc(text, func(found string) string {
@@ -92,7 +92,7 @@ func (y *yard) names(text string) string {
 	})
 }
 
-// temp returns the folder that commands have for a /tmp.
+// temp returns the directory that commands use as /tmp.
 func (y *yard) temp() string {
 	y.t.Helper()
 	name := strings.TrimSpace(y.sh("echo $TMPDIR"))

@@ -17,20 +17,19 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An attack is what a hostile command tries, as threats.md numbers it. Those on
-// limits (S21, S22, S24 and the loops of S38) are with the limits. Not held yet,
-// because folders that may be written are the host's own inside a command: that
-// protected names stay as they are (S03, S04, S06), that nothing is planted for
-// the host to run (S30), and that a named pipe in such a folder leads nowhere.
+// An attack is something that a hostile command tries, with its number in threats.md.
+// Attacks on limits (S21, S22, S24 and the loops of S38) are with the tests of limits.
+// Not covered yet, because commands write some directories of the host directly: that
+// protected names stay as they are (S03, S04, S06), that nothing is planted for the host
+// to run (S30), and that a named pipe in such a directory leads nowhere.
 type attack struct {
 	name string
 	try  func(*testing.T, *yard)
 }
 
-// TestAttacks tries them all as the user that runs the tests, at the level
-// namespaces. TestAttacksAsUser runs it once more as an ordinary one, and
-// TestAttacksBare as both at the level landlock. What that level gives up on is
-// not tried there: lost names what its losses say of it.
+// TestAttacks tries all attacks as the user that runs the tests, at the level namespaces.
+// TestAttacksAsUser runs it again as an ordinary user, and TestAttacksBare as both at the
+// level landlock. Attacks that lostBare names are not tried there.
 func TestAttacks(t *testing.T) {
 	lost := map[string]string{}
 	if levelHere() == jail.Landlock {
@@ -50,7 +49,7 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// copyOfSelf copies the test program to a folder that commands can be shown.
+// copyOfSelf copies the test program to a directory that can be mounted for commands.
 func copyOfSelf(t *testing.T, dir string) string {
 	t.Helper()
 	self, err := os.Executable()
@@ -70,19 +69,19 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// A yard is the ground of an attack: folders that are shown, and one outside with
-// what must neither be read nor changed.
+// A yard is the environment of an attack: directories that commands see, and one outside
+// that they must neither read nor change.
 type yard struct {
 	t       *testing.T
 	level   jail.Level
-	host    string // the name of the folder that all of them are in
+	host    string // the name of the directory that contains all of them
 	outside string
-	in      string // at /in, to be read
-	work    string // at /work, to be written
-	canary  string // what nobody may learn
+	in      string // at /in, read-only
+	work    string // at /work, writable
+	canary  string // a secret that no command may see
 	policy  jail.Policy
 	session *jail.Session
-	was     string // how it was outside
+	was     string // the state of the outside before the attack
 }
 
 func newYard(t *testing.T, self string) *yard {
@@ -113,7 +112,7 @@ func newYard(t *testing.T, self string) *yard {
 	return y
 }
 
-// look tells all about what must not change.
+// look describes everything that must not change.
 func (y *yard) look() string {
 	var b strings.Builder
 	for _, dir := range []string{y.outside, y.in} {
@@ -136,7 +135,7 @@ func (y *yard) look() string {
 	return b.String()
 }
 
-// try runs a command, and checks what it learnt.
+// try runs a command and checks that it learned no secret.
 func (y *yard) try(c jail.Command) (jail.Result, string) {
 	y.t.Helper()
 	if y.session == nil {
@@ -220,7 +219,7 @@ func (y *yard) is(got, want string) {
 	}
 }
 
-// fileAttacks are on what lies outside of what is shown.
+// fileAttacks try to reach files that commands do not see.
 func fileAttacks() []attack {
 	return []attack{
 		{"S01 read secrets", func(t *testing.T, y *yard) {
@@ -321,8 +320,8 @@ func libs() string {
 	return b.String()
 }
 
-// noHostPath reads all that is told of a command's surroundings. The name of the
-// folder that the yard is in, and of the one this program is in, must not be there.
+// noHostPath reads everything that a command can learn about its environment. It must not
+// contain the name of the directory of the yard, nor of the directory of this program.
 func noHostPath(t *testing.T, y *yard) {
 	self, err := os.Executable()
 	check(t, err)
@@ -367,7 +366,7 @@ func noHostPath(t *testing.T, y *yard) {
 	told(fmt.Sprint(err), secrets...)
 }
 
-// wayAttacks are on the ways out: sockets, descriptors, variables, terminals.
+// wayAttacks try sockets, descriptors, variables and terminals.
 func wayAttacks() []attack {
 	// There is no such socket, or it stays with the one that it is a pair with.
 	noSocket := []string{"EAFNOSUPPORT", "ESOCKTNOSUPPORT", "EISCONN", "EPROTOTYPE", "ECONNREFUSED", "ENOENT"}
@@ -469,7 +468,7 @@ func wayAttacks() []attack {
 			_, out := y.probe("descriptors")
 			y.is(out, "")
 			y.sh(`i=3; while [ $i -lt 600 ]; do cat /dev/fd/$i; i=$((i+1)); done 2>/dev/null; true`)
-			// What the cell has open must not serve as a working folder.
+			// A descriptor of the cell must not work as a working directory.
 			for fd := range 32 {
 				c := jail.Shell("pwd -P; cat .netrc ../.netrc; ls")
 				c.Dir = fmt.Sprintf("/proc/self/fd/%d", fd)

@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestAttacksOverTime tries what one command does to the next, which may be in
+// TestAttacksOverTime checks what one command can do to the next one, which may run in
 // another cell.
 func TestAttacksOverTime(t *testing.T) {
 	self := copyOfSelf(t, t.TempDir())
@@ -55,8 +55,8 @@ func (y *yard) elsewhere(line string) string {
 	return y.learnt(r)
 }
 
-// within shows folders that lie in the one that may be written, and makes them. One
-// without a source is hidden.
+// within makes directories inside the writable one and mounts them. One without a source
+// is hidden.
 func (y *yard) within(mounts ...jail.Mount) {
 	y.t.Helper()
 	for _, m := range mounts {
@@ -68,7 +68,7 @@ func (y *yard) within(mounts ...jail.Mount) {
 	}
 }
 
-// anew makes an empty folder, and begins another session.
+// anew makes an empty directory and starts another session.
 func (y *yard) anew(name string) {
 	y.t.Helper()
 	if y.session != nil {

@@ -19,7 +19,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// powerAttacks are on the kernel, and on what root may.
+// powerAttacks try to use the kernel and the rights of root.
 func powerAttacks() []attack {
 	return []attack{
 		{"S14 S17 S25 S28 system calls", func(t *testing.T, y *yard) {

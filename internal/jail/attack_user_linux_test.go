@@ -19,7 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 )
 
-// TestAttacksAsUser runs the attacks as an ordinary user, whom nobody else is.
+// TestAttacksAsUser runs the attacks as an ordinary user ID that no other process has.
 func TestAttacksAsUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // TestAttacks has been that
@@ -142,7 +142,7 @@ func (g *golem) gone(t *testing.T) {
 	}
 }
 
-// TestNothingIsLeft runs a thousand commands that each leave two behind: S19.
+// TestNothingIsLeft runs a thousand commands that each leave two processes behind (S19).
 func TestNothingIsLeft(t *testing.T) {
 	g := startGolem(t, "setsid sleep 1000 & (sleep 1000 &) ; exit 0", 1000)
 	for _, want := range []string{"before true\n", "ended\n"} {
@@ -155,7 +155,8 @@ func TestNothingIsLeft(t *testing.T) {
 	g.gone(t)
 }
 
-// TestGolemKilled kills golem while a command runs: all that it has started ends.
+// TestGolemKilled kills golem while a command runs, and checks that all processes that it
+// started end.
 func TestGolemKilled(t *testing.T) {
 	g := startGolem(t, "trap '' HUP TERM INT; setsid sleep 1000 & (setsid sh -c 'trap \"\" HUP TERM; sleep 1000' &) ; sleep 1000", 2)
 	for i := 0; len(g.others()) < 9; i++ { // holder, and of two commands cell, shell, and those that it starts

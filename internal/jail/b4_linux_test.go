@@ -132,8 +132,8 @@ func readSome(name string) []byte {
 	}
 }
 
-// TestB4NoHostPathIsReadable searches all that a command can read for the names of the
-// host's directories: of the project, of the state, of golem itself.
+// TestB4NoHostPathIsReadable searches everything that a command can read for the names of
+// the host's directories: those of the project, of the state and of golem itself.
 func TestB4NoHostPathIsReadable(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		top := t.TempDir()

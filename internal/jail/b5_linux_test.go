@@ -16,7 +16,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// swaps put another folder at the name of one, and say where that is then.
+// swaps put another directory at the path of one, and return where the first one is then.
 func swaps(root bool) map[string]func(t *testing.T, top string) (old string) {
 	list := map[string]func(*testing.T, string) string{
 		"rename": func(t *testing.T, top string) string {
@@ -52,8 +52,9 @@ func swaps(root bool) map[string]func(t *testing.T, top string) (old string) {
 	return list
 }
 
-// TestB5CommandsUseTheHeldFolder swaps the folder of a sandbox for another one. Commands
-// work on the folder that file tools hold open, wherever it is now, or not at all.
+// TestB5CommandsUseTheHeldFolder replaces the directory of a sandbox with another one.
+// Commands must work in the directory that file tools hold open, wherever it is now, or
+// fail.
 func TestB5CommandsUseTheHeldFolder(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		for name, swap := range swaps(!m.user) {
@@ -154,8 +155,8 @@ func tryHeld(t *testing.T, m mode, swap func(*testing.T, string) string, access 
 	}
 }
 
-// TestB5SwapDuringCommand swaps the folder while a command runs that writes. What it
-// wrote is in no other folder than the one that it was given.
+// TestB5SwapDuringCommand replaces the directory while a command writes to it. The
+// command must write to no other directory than its own.
 func TestB5SwapDuringCommand(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		for name, swap := range swaps(!m.user) {

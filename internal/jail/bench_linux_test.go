@@ -36,11 +36,10 @@ const (
 // as long as the others.
 const peersEvery = benchtable.ManyRounds / benchtable.FewRounds
 
-// BenchmarkTable prints what it costs to run /bin/true: plainly, by bwrap with
-// the same folders, by other programs that confine commands, in a session that is
-// warm and in one that is cold; as root and as an ordinary user, asked for by a
-// program with little memory and by one with much. All of them take turns. `make
-// bench` runs it.
+// BenchmarkTable prints the time to run /bin/true: directly, by bwrap with the same
+// directories, by other programs that confine commands, and in a warm and a cold session.
+// It measures as root and as an ordinary user, and from a program with little and with
+// much memory. All of them take turns. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
 	if _, err := exec.LookPath("bwrap"); err != nil {
 		b.Skip("bwrap is missing here; make bench installs it")
@@ -206,8 +205,8 @@ func must(b *testing.B, err error) {
 	}
 }
 
-// BenchmarkAsker is the program that BenchmarkTable starts: it says what it can
-// measure, then reads names of sides and answers with how long they took.
+// BenchmarkAsker is the program that BenchmarkTable starts. It prints what it can
+// measure, then reads names of sides and prints how long they took.
 func BenchmarkAsker(b *testing.B) {
 	heap, err := strconv.Atoi(os.Getenv(askerHeap))
 	if err != nil {

@@ -17,8 +17,8 @@ import (
 )
 
 // TestSocketsSurviveSignals opens sockets with the network on while the processes of the
-// jail get signals, as Go sends them to its own threads. A socket is never descriptor 0,
-// which is open.
+// jail get signals, as Go sends them to its own threads. A socket must never be
+// descriptor 0, which is already open.
 func TestSocketsSurviveSignals(t *testing.T) {
 	s, err := jail.Start(jail.Policy{Least: jail.Namespaces, Network: true, Mounts: []jail.Mount{{Source: sandbox.Host(t.TempDir()), Target: jail.Work}}}, time.Now)
 	check(t, err)

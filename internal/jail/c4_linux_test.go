@@ -53,8 +53,8 @@ time.sleep(2)
 	filesAndHeap = `head -c 120M /dev/zero > /tmp/x; head -c 60M /dev/zero > /dev/shm/x; ` + "python3 -c '\nimport time\nx = b\"x\" * (150 << 20)\ntime.sleep(5)\n'; rm -f /tmp/x /dev/shm/x"
 )
 
-// TestC4SharedMemoryIsCounted holds memory that is in no process, or in several, where
-// golem itself watches the limit.
+// TestC4SharedMemoryIsCounted checks the memory limit for memory that belongs to no
+// process or to several, if golem itself watches the limit.
 func TestC4SharedMemoryIsCounted(t *testing.T) {
 	inModes(t, uncounted(), func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{Memory: 256 << 20, Temp: 128 << 20, Time: time.Minute})
@@ -86,7 +86,7 @@ except OSError as e: print(e.errno)
 	})
 }
 
-// TestC4SharedMemoryIsCountedOnce runs programs that stay below the limit.
+// TestC4SharedMemoryIsCountedOnce checks that programs below the limit are not ended.
 func TestC4SharedMemoryIsCountedOnce(t *testing.T) {
 	inModes(t, uncounted(), func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{Memory: 256 << 20, Temp: 128 << 20, Time: time.Minute})

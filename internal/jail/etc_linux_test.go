@@ -13,8 +13,8 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 )
 
-// TestEtcShows: of /etc commands see an allowlist, what jail.etc adds to it, and of
-// both only what everybody may read.
+// TestEtcShows checks that commands see in /etc only the allowlist and the names that
+// jail.etc adds, and of both only what everybody may read.
 func TestEtcShows(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		run := func(line string, etc ...string) string {
@@ -89,7 +89,8 @@ func TestEtcShows(t *testing.T) {
 	})
 }
 
-// TestEtcNames: golem refuses names that are none of /etc, or that it writes itself.
+// TestEtcNames checks that golem refuses names that are not in /etc or that it writes
+// itself.
 func TestEtcNames(t *testing.T) {
 	for _, name := range []string{"", ".", "..", "/etc/php", "../root", "a/../b", "a//b", "a/", "./a", "*", "p*", "a\nb", "passwd", "group", "hosts", "resolv.conf", "nsswitch.conf"} {
 		if jail.CheckEtc(name) == nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// TestEtcIsListed: docs/jail.md names all of /etc that commands see.
+// TestEtcIsListed checks that docs/jail.md lists all names in /etc that commands see.
 func TestEtcIsListed(t *testing.T) {
 	page, err := os.ReadFile("../../docs/jail.md")
 	if err != nil {
@@ -20,8 +20,8 @@ func TestEtcIsListed(t *testing.T) {
 	}
 }
 
-// TestEtcPasswdNamesTheUser: whoever the user is, the first line with that number has a
-// shell and a home. Programs that start a shell, such as tmux, read it there.
+// TestEtcPasswdNamesTheUser checks that the first line with the user's number has a shell
+// and a home, for any user. Programs that start a shell, such as tmux, read it there.
 func TestEtcPasswdNamesTheUser(t *testing.T) {
 	for _, uid := range []int{0, 1000, 65534} {
 		for _, s := range compile(Policy{Home: "/somewhere"}, uid, uid).Steps {

@@ -5,11 +5,12 @@ import (
 	"testing"
 )
 
+// TestFixes checks the fixes for machines that lack nothing and for one that lacks much.
 func TestFixes(t *testing.T) {
 	if list := fixesFor(facts{System: "linux"}, "/usr/bin/golem"); len(list) > 0 {
 		t.Errorf("got %+v for a machine that lacks nothing", list)
 	}
-	// What ordinary users lack is fixed when root asks.
+	// If root runs golem, the fixes are still those that ordinary users need.
 	list := fixesFor(facts{System: "linux", Root: true, NoneAllowed: true, CloneOff: true, AppArmor: true}, "/usr/bin/golem")
 	if len(list) != 3 {
 		t.Fatalf("got %+v", list)

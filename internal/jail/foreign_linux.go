@@ -9,9 +9,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Foreign names folders at the top of a parent whose group an ordinary user has no
-// place for in a session: nothing can be made there through a layer. It looks at some
-// of them only.
+// Foreign returns the names of directories directly below parent whose group an ordinary
+// user cannot have in a session: nothing can be created in them through an overlay. It
+// looks only at the first entries.
 func Foreign(parent sandbox.Host) (names []string) {
 	if os.Geteuid() == 0 {
 		return nil

@@ -10,8 +10,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestFresh: every command sees the folders as they are when it begins, whatever
-// the one before it has looked at.
+// TestFresh checks that every command sees the directories as they are when it starts,
+// whatever the command before it has read.
 func TestFresh(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		dir, work := t.TempDir(), t.TempDir()

@@ -8,7 +8,7 @@ import (
 	"testing"
 )
 
-// TestGuide: every test that the guide names is there.
+// TestGuide checks that every test that the guide names exists.
 func TestGuide(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/jail.md")
 	if err != nil {

@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/transaction"
 )
 
+// TestMain also runs the test program as a helper of golem, and as a probe in the jail.
 func TestMain(m *testing.M) {
 	if code, is := transaction.Child(os.Args[1:], os.Stderr); is {
 		os.Exit(code)
@@ -27,12 +28,12 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// netted says that a net is spread: it is safe to try what a jail may not hold.
+// netted marks a process that runs in the control groups of spreadNet.
 const netted = "GOLEM_TEST_NET"
 
-// spreadNet puts this process, and so all that it starts, in control groups that keep
-// the machine usable whatever a test does. Leave goes back to where it was; that
-// fails where a test has left a process or a group.
+// spreadNet moves this process, with all processes that it starts, into control groups
+// that keep the machine usable whatever a test does. leave moves it back. It fails if a
+// test has left a process or a group.
 func spreadNet() (leave func() error) {
 	if os.Geteuid() != 0 || os.Getenv(netted) != "" {
 		return func() error { return nil }

@@ -19,14 +19,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// says runs a line and returns what it prints, without an end of line.
+// says runs a line and returns its output without the final newline.
 func (p place) says(line string) string {
 	p.t.Helper()
 	r := p.sh(line)
 	return strings.TrimSpace(string(r.Stdout.Head) + string(r.Stderr.Head))
 }
 
-// refused fails unless a line has the exit code of one that was not let.
+// refused fails unless a line has the exit code of a refused operation.
 func (p place) refused(what, line string) {
 	p.t.Helper()
 	if r := p.sh(line); r.Code == 0 {
@@ -42,8 +42,8 @@ func (p place) allowed(what, line string) {
 	}
 }
 
-// TestFenceInNamespaces shows that Landlock stands around commands that have a tree
-// of their own: these two nothing else refuses.
+// TestFenceInNamespaces checks that Landlock also confines commands with their own tree,
+// by two operations that nothing else refuses.
 func TestFenceInNamespaces(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{})
@@ -58,8 +58,8 @@ func TestFenceInNamespaces(t *testing.T) {
 	})
 }
 
-// TestBareFiles: without namespaces commands open what the policy shows, and a
-// little of the system, and nothing else.
+// TestBareFiles checks that commands without namespaces can open only what the policy
+// shows and a part of the system.
 func TestBareFiles(t *testing.T) {
 	inModes(t, bareModes, func(t *testing.T, m mode) {
 		outside, ro, rw := t.TempDir(), t.TempDir(), t.TempDir()
@@ -125,8 +125,8 @@ func TestBareFiles(t *testing.T) {
 	})
 }
 
-// TestBareOthers: no network, no socket, no signal and no shared memory reaches
-// what is not the command's.
+// TestBareOthers checks that commands without namespaces reach no network, and no
+// sockets, processes or shared memory of others.
 func TestBareOthers(t *testing.T) {
 	inModes(t, bareModes, func(t *testing.T, m mode) {
 		listener, err := net.Listen("tcp", "127.0.0.1:0")
@@ -185,8 +185,8 @@ print([ctypes.CDLL(None).prctl(23, c, 0, 0, 0) for c in (7, 21)], ctypes.CDLL(No
 	})
 }
 
-// TestBareNothingIsLeft: what a command starts ends with it, whatever it does to be
-// overlooked; and its folder with the session.
+// TestBareNothingIsLeft checks that all processes that a command starts end with it, and
+// that its directory is removed with the session.
 func TestBareNothingIsLeft(t *testing.T) {
 	inModes(t, bareModes, func(t *testing.T, m mode) {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -224,8 +224,8 @@ if os.fork() == 0:
 	})
 }
 
-// TestBareCellKilled: who ends a cell from outside ends what runs in it, and the next
-// command has a new one.
+// TestBareCellKilled checks that killing a cell from outside ends its command, and that
+// the next command gets a new cell.
 func TestBareCellKilled(t *testing.T) {
 	inModes(t, bareModes, func(t *testing.T, m mode) {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
@@ -251,8 +251,8 @@ func TestBareCellKilled(t *testing.T) {
 	})
 }
 
-// TestBareTemp: what a killed cell has left goes with the next one, and nothing else
-// that has such a name.
+// TestBareTemp checks that the next cell removes the directory of a killed cell, and
+// nothing else with such a name.
 func TestBareTemp(t *testing.T) {
 	inModes(t, bareModes, func(t *testing.T, m mode) {
 		outside := t.TempDir()
@@ -299,7 +299,8 @@ func TestBareTemp(t *testing.T) {
 		if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0o750 {
 			t.Errorf("where a link leads: %v, %v", info, err)
 		}
-		// The folder that there is now is for nobody else, and goes with the session.
+		// The current directory is readable only for its user, and the session removes
+		// it.
 		home := p.says("echo $HOME")
 		if filepath.Dir(home) != os.TempDir() {
 			t.Errorf("the folder is %s", home)
@@ -307,7 +308,7 @@ func TestBareTemp(t *testing.T) {
 	})
 }
 
-// soon waits until something is so.
+// soon waits until so returns true.
 func soon(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -318,8 +319,8 @@ func soon(t *testing.T, what string, so func() bool) {
 	t.Errorf("not so: %s", what)
 }
 
-// TestBareIsSaid: the level and what it loses are told, and a policy that needs
-// more is refused.
+// TestBareIsSaid checks that a session reports its level and what it lacks, and that
+// Start refuses a policy that needs more.
 func TestBareIsSaid(t *testing.T) {
 	inModes(t, bareModes, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{})
@@ -347,8 +348,8 @@ func TestBareIsSaid(t *testing.T) {
 	})
 }
 
-// TestKilled: when golem is killed nothing of it stays, no process, no folder and
-// no control group.
+// TestKilled checks that no process, directory or control group stays when golem is
+// killed.
 func TestKilled(t *testing.T) {
 	if os.Getenv("GOLEM_TEST_HELD") != "" {
 		inModes(t, everyMode, func(t *testing.T, m mode) {
@@ -426,8 +427,8 @@ func groupsOf(pid int) []string {
 	return list
 }
 
-// TestGroups: a session has its control groups while it lasts, below golem's own,
-// and removes what a killed one has left.
+// TestGroups checks that a session has its control groups below golem's own while it
+// lasts, and that it removes the groups of a killed session.
 func TestGroups(t *testing.T) {
 	inModes(t, []mode{{}, {refused: true}}, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{})

@@ -14,16 +14,16 @@ import (
 	"github.com/golem-forge/golem/internal/transaction"
 )
 
-// A leaving is something that a command leaves for the host, as threats.md has it.
+// A leaving is something that a command leaves for the host, as in threats.md.
 type leaving struct {
 	name, line string
-	unfit      bool                                 // nothing of it may land
-	check      func(t *testing.T, dir, host string) // of the folder, and what is beside it
+	unfit      bool                                 // golem must apply nothing of it
+	check      func(t *testing.T, dir, host string) // checks the directory and what is next to it
 }
 
-// leavings are what commands try to leave. The folder has a file f, a file hard that
-// is f of a folder outside as well, a file suid with that bit, and a folder sub/deep
-// with a file in it.
+// leavings returns what commands try to leave. The directory has a file f, a file hard
+// that is a hard link to a file outside, a file suid with that bit, and a directory
+// sub/deep with a file in it.
 func leavings() []leaving {
 	lines := func(want ...string) func(*testing.T, string, string) {
 		return func(t *testing.T, dir, _ string) {
@@ -127,9 +127,9 @@ for f in "n", "sub", "f":
 	}
 }
 
-// TestLeavings: whatever a command leaves, only plain files, folders and links land,
-// where they were made; what is beside the folder stays as it is, and what has landed
-// can be undone to the byte.
+// TestLeavings checks that golem applies only plain files, directories and symlinks, and
+// only where the command made them. Files next to the directory stay as they are, and
+// applied changes can be undone to the byte.
 func TestLeavings(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		host := t.TempDir()

@@ -9,9 +9,9 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 )
 
-// A shell tells where it ended and what it exports, by whatever way it ends but exec and
-// a signal. It is the shell that it would be otherwise: the code, the output and the
-// descriptors are the line's own.
+// TestTelling checks that a shell reports its directory and its exported variables at its
+// end, unless it ends by exec or a signal. The exit code, the output and the descriptors
+// must be those of the line.
 func TestTelling(t *testing.T) {
 	tests := []struct {
 		line string
@@ -77,8 +77,8 @@ func TestTelling(t *testing.T) {
 	})
 }
 
-// told returns what was left in one line: the folder if it is another than the first one,
-// ? for none, and the variables that shells do not always have.
+// told returns a Left in one line: the directory if it is not the first one, ? for none,
+// and the variables that shells do not always have.
 func told(l *jail.Left) string {
 	var list []string
 	switch l.Dir {
@@ -102,7 +102,7 @@ func told(l *jail.Left) string {
 	return strings.Join(list, " ")
 }
 
-// A command may be given variables, and have some taken away.
+// TestGivenVariables checks that a command can add variables and remove some.
 func TestGivenVariables(t *testing.T) {
 	inModes(t, everyMode[:1], func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{})

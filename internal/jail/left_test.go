@@ -5,12 +5,12 @@ import (
 	"testing"
 )
 
-// What a shell has told is read only as it should be; it may be anything.
+// TestLeftOf checks that leftOf accepts only well-formed reports of a shell.
 func TestLeftOf(t *testing.T) {
 	given := []string{"PATH=/bin", "LANG=C", "X=1"}
 	tests := []struct {
 		told string
-		want string // folder, what is set, what is gone; "" for nothing
+		want string // directory, variables set, variables gone; "" for nil
 	}{
 		{"/work/a\n\x00PATH=/bin\x00LANG=C\x00X=1\x00\x00", "/work/a |  |"},
 		{"/work/a\n\x00PATH=/bin\x00X=2\x00Y=a=b\nc\x00\x00", "/work/a | X=2,Y=a=b\nc | LANG"},

@@ -24,11 +24,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// modeEnv tells a test that it was started again, and how.
+// modeEnv is the environment variable with the mode for a test that was started again.
 const modeEnv = "GOLEM_TEST_MODE"
 
-// A mode is who runs sessions, and whether user namespaces are refused to it, or
-// control groups out of reach, as in containers.
+// A mode says who runs sessions, and whether user namespaces are refused or control
+// groups cannot be used, as in containers.
 type mode struct{ user, refused, groupless bool }
 
 func (m mode) String() string {
@@ -179,11 +179,11 @@ func refuseUserNamespaces(t *testing.T) {
 	}
 }
 
-// place is a session with a folder that commands write.
+// place is a session with a directory that commands write.
 type place struct {
 	*jail.Session
 	t    *testing.T
-	dir  string // the folder at /work
+	dir  string // the directory at /work
 	mode mode
 }
 
@@ -198,7 +198,7 @@ func newPlace(t *testing.T, m mode, l jail.Limits) place {
 	return place{s, t, dir, m}
 }
 
-// sh runs a line, and then shows that the next command works.
+// sh runs a line, and then checks that the next command works.
 func (p place) sh(line string) jail.Result {
 	p.t.Helper()
 	r, err := p.Run(context.Background(), jail.Shell(line))
@@ -246,10 +246,11 @@ func below() map[int]bool {
 	return found
 }
 
+// TestForkBomb checks the limit for processes with a command that forks without end.
 func TestForkBomb(t *testing.T) {
 	inModes(t, bombModes(), func(t *testing.T, m mode) {
-		// A session's holder is not below the process that started it, unless that one
-		// takes in what others leave.
+		// A session's holder is a descendant of the process that started it only if that
+		// process adopts orphans.
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			t.Fatal(err)
 		}
@@ -294,8 +295,9 @@ func TestForkBomb(t *testing.T) {
 	})
 }
 
-// As many processes as are allowed can be had, and no more, also where the kernel
-// counts others with them; and that it was so is told.
+// TestProcessesAreExact checks that a command can have as many processes as allowed and
+// no more, also if the kernel counts others with them, and that the result names the
+// limit.
 func TestProcessesAreExact(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		for _, most := range []int{5, 20} {
@@ -333,7 +335,8 @@ time.sleep(0.5)'`)
 	})
 }
 
-// Threads ask for stacks that they never use.
+// TestManyThreads checks that the stacks that threads reserve and never use do not count
+// as memory.
 func TestManyThreads(t *testing.T) {
 	inModes(t, limitModes, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{})
@@ -347,7 +350,8 @@ for i in range(490): threading.Thread(target=end.wait, daemon=True).start()'`)
 	})
 }
 
-// What processes share since a fork is there once, until they write to it.
+// TestMemorySharedByForks checks that memory that processes share after a fork counts
+// once until they write to it.
 func TestMemorySharedByForks(t *testing.T) {
 	inModes(t, limitModes, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{Memory: 300 << 20, Time: time.Minute})
@@ -371,7 +375,7 @@ print("done")'`
 	})
 }
 
-// A limit that no program could run with is none: the least is 16 MiB.
+// TestLeastMemory checks that the memory limit is at least 16 MiB.
 func TestLeastMemory(t *testing.T) {
 	inModes(t, limitModes, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{Memory: 1})
@@ -382,6 +386,7 @@ func TestLeastMemory(t *testing.T) {
 	})
 }
 
+// TestMemoryBomb checks the memory limit for one process and for several together.
 func TestMemoryBomb(t *testing.T) {
 	inModes(t, limitModes, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{Memory: 300 << 20, Time: time.Minute})
@@ -398,6 +403,7 @@ func TestMemoryBomb(t *testing.T) {
 	})
 }
 
+// TestMemoryOfTheWholeIsBounded checks the memory limit for memory that belongs to no process.
 func TestMemoryOfTheWholeIsBounded(t *testing.T) {
 	inModes(t, everyMode[:1], func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{Memory: 300 << 20, Temp: 100 << 20, Time: time.Minute})
@@ -415,6 +421,7 @@ for fd in fds:
 	})
 }
 
+// TestMemoryFileSystemsFill checks the sizes of /tmp and /dev/shm.
 func TestMemoryFileSystemsFill(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{Temp: 20 << 20})
@@ -425,6 +432,7 @@ func TestMemoryFileSystemsFill(t *testing.T) {
 	})
 }
 
+// TestFileFillsDisk checks the limit for the size of a file.
 func TestFileFillsDisk(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{FileSize: 1 << 20})
@@ -439,6 +447,7 @@ func TestFileFillsDisk(t *testing.T) {
 	})
 }
 
+// TestOutputFlood checks that golem keeps only the head and tail of endless output.
 func TestOutputFlood(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		const most = 10_000
@@ -462,6 +471,7 @@ func TestOutputFlood(t *testing.T) {
 	})
 }
 
+// TestBusyLoop checks the limits for time and processor time.
 func TestBusyLoop(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{CPU: 300 * time.Millisecond, Time: time.Minute})
@@ -483,6 +493,7 @@ func TestBusyLoop(t *testing.T) {
 	})
 }
 
+// TestOpenFiles checks the limit for open files.
 func TestOpenFiles(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		for _, most := range []int64{32, 150} {
@@ -495,6 +506,7 @@ func TestOpenFiles(t *testing.T) {
 	})
 }
 
+// TestEveryProcessHasTheLimits checks that child processes of a command have its rlimits.
 func TestEveryProcessHasTheLimits(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{Memory: 1 << 30, FileSize: 5 << 20, Files: 100})
@@ -509,6 +521,7 @@ func TestEveryProcessHasTheLimits(t *testing.T) {
 	})
 }
 
+// TestHoldsIsTrue checks which limits Holds reports as full in each mode.
 func TestHoldsIsTrue(t *testing.T) {
 	inModes(t, limitModes, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{})

@@ -13,9 +13,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestMountsOf holds the mounts of commands to what the sandbox says: each row
-// makes folders and a file, mounts them, limits them, and lists what a command
-// sees: name, access, folder.
+// TestMountsOf checks the mounts of commands. Each row makes directories and a file,
+// mounts them, limits them, and lists what a command sees: name, access, directory.
 func TestMountsOf(t *testing.T) {
 	type mount struct {
 		target, source string
@@ -132,7 +131,8 @@ func TestMountsOf(t *testing.T) {
 	}
 }
 
-// Memory has no folder that a command could see, and no part of it has.
+// TestMountsOfMemory checks that neither a backend in memory nor a part of it becomes a
+// mount.
 func TestMountsOfMemory(t *testing.T) {
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/m", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadOnly}}})
 	if err != nil {
@@ -149,8 +149,8 @@ func TestMountsOfMemory(t *testing.T) {
 	}
 }
 
-// What is hidden or read-only stays so: the folders that it lies in cannot be moved
-// to where no rule is, for a later command.
+// TestPartsStay checks that commands cannot move the directories around hidden or
+// read-only parts, where no rule would hold for a later command.
 func TestPartsStay(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("no command is run here")
@@ -197,7 +197,7 @@ func TestPartsStay(t *testing.T) {
 	}
 }
 
-// Names are translated as MountsOf places them.
+// TestInside checks that Inside and Outside translate names as MountsOf places them.
 func TestInside(t *testing.T) {
 	top := sandbox.Host(t.TempDir())
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Source: top, Access: sandbox.ReadWrite}, {Target: "/in", Source: top, Access: sandbox.ReadOnly}}})

@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestOpenWhileRenaming opens a symlink with ".." while something else is renamed all the
-// time, for which the kernel asks for another try.
+// TestOpenWhileRenaming opens a symlink with ".." while another file is renamed all the
+// time. The kernel then asks for another try.
 func TestOpenWhileRenaming(t *testing.T) {
 	top := t.TempDir()
 	for _, dir := range []string{"a", "b", "c"} {

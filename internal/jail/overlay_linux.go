@@ -14,7 +14,7 @@ func MountOverlay(l overlay.Overlay) (fd int, err error) {
 	if l.IsCopy {
 		return openFolder(l.SessionDir())
 	}
-	// What is mounted here is nobody else's affair, and what others mount is seen.
+	// Mounts made here stay in this namespace, and mounts of others still appear.
 	if err := unix.Mount("", "/", "", unix.MS_SLAVE|unix.MS_REC, ""); err != nil {
 		return -1, fmt.Errorf("mounts of its own: %w", err)
 	}
@@ -68,8 +68,8 @@ func FlushOverlay(l overlay.Overlay) error {
 	return flush(l.SessionDir())
 }
 
-// flush makes the kernel look again at what is below an overlay: it would otherwise
-// show what it has seen before, whatever others have made of it since.
+// flush makes the kernel look again at the directory below an overlay. Otherwise it could
+// show an earlier state of the directory.
 func flush(at string, flags ...string) error {
 	fs, err := unix.Fspick(unix.AT_FDCWD, at, unix.FSPICK_CLOEXEC|unix.FSPICK_NO_AUTOMOUNT|unix.FSPICK_SYMLINK_NOFOLLOW)
 	if err != nil {

@@ -12,10 +12,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// FuzzPlan holds plans to what the sandbox says, over mounts and limits of all
-// kinds: nothing is written or shown that it denies, all that it shows is there,
-// a lesser sandbox has a lesser plan, and nothing in the tree says where a folder
-// lies.
+// FuzzPlan checks plans against the sandbox, with mounts and limits of all kinds. A plan
+// must not show or write anything that the sandbox denies, and must show everything that
+// it shows. A sandbox with less access must have a plan with less access, and nothing in
+// the tree may reveal the path of a directory.
 func FuzzPlan(f *testing.F) {
 	g := newGround(f)
 	for _, seed := range [][]byte{

@@ -38,7 +38,7 @@ func printed(p plan) string {
 	return b.String()
 }
 
-// TestPlan holds the plans of some policies, as text.
+// TestPlan compares the plans of some policies with their text.
 func TestPlan(t *testing.T) {
 	for _, test := range []struct {
 		name   string
@@ -74,7 +74,7 @@ func TestPlan(t *testing.T) {
 	}
 }
 
-// TestVariablesAreTold: the guide lists every variable that all commands have,
+// TestVariablesAreTold checks that the guide lists every variable that all commands have,
 // with its value.
 func TestVariablesAreTold(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/jail.md")

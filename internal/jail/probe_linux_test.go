@@ -19,18 +19,18 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A patient is a process whose machine is examined.
+// A patient is a process that runs Probe.
 type patient struct {
 	state    string // the state directory
 	uid      int    // whose process it is; 0 is ours
-	filtered bool   // as in a container of Docker's
+	filtered bool   // as in a container of Docker
 	overlaid bool   // the state directory is on an overlay
 }
 
-// examined marks the process, and tells it the state directory.
+// examined marks the process and holds the state directory.
 const examined, overlaid = "GOLEM_TEST_EXAMINED", "GOLEM_TEST_OVERLAID"
 
-// TestExamined is the patient; the other tests start it.
+// TestExamined runs in the patient. The other tests start it.
 func TestExamined(t *testing.T) {
 	state := os.Getenv(examined)
 	if state == "" {
@@ -49,8 +49,8 @@ func TestExamined(t *testing.T) {
 	fmt.Printf("\nreport %s\n", data)
 }
 
-// readable returns a copy of this program that every user may run, and a folder
-// that the user may write.
+// readable returns a copy of this program that every user may run, and a directory that
+// the user may write.
 func readable(t *testing.T, uid int) (program, dir string) {
 	t.Helper()
 	top, err := os.MkdirTemp("", "golem-probe-")
@@ -82,7 +82,7 @@ func readable(t *testing.T, uid int) (program, dir string) {
 	return program, dir
 }
 
-// examine returns what Probe says of a patient.
+// examine returns the report of Probe in a patient.
 func examine(t *testing.T, p patient, program string) Report {
 	t.Helper()
 	cmd := exec.Command(program, "-test.run=^TestExamined$")
@@ -150,7 +150,7 @@ func asEach(t *testing.T, test func(t *testing.T, uid int)) {
 	t.Run("user", func(t *testing.T) { test(t, 12345) })
 }
 
-// empty fails where something was left in a folder.
+// isEmpty fails if a directory is not empty.
 func isEmpty(t *testing.T, dir string) {
 	t.Helper()
 	left, err := os.ReadDir(dir)
@@ -159,8 +159,8 @@ func isEmpty(t *testing.T, dir string) {
 	}
 }
 
-// TestProbe: on a machine that can do all, the report says so, and the state
-// folder is as it was.
+// TestProbe checks that the report says so if the machine can do everything, and that the
+// state directory is unchanged.
 func TestProbe(t *testing.T) {
 	asEach(t, func(t *testing.T, uid int) {
 		program, dir := readable(t, uid)
@@ -184,8 +184,8 @@ func TestProbe(t *testing.T) {
 	})
 }
 
-// TestProbeFiltered: where user namespaces are refused the lower level is said,
-// with the cause and what to do about it.
+// TestProbeFiltered checks that the report names the lower level, the cause and a fix if
+// user namespaces are refused.
 func TestProbeFiltered(t *testing.T) {
 	asEach(t, func(t *testing.T, uid int) {
 		program, dir := readable(t, uid)
@@ -207,8 +207,8 @@ func TestProbeFiltered(t *testing.T) {
 	})
 }
 
-// TestProbeState: a state directory that cannot hold layers is said to be the cause,
-// and the rest is examined all the same.
+// TestProbeState checks that the report names a state directory that cannot hold overlays
+// as the cause, and that the other trials still run.
 func TestProbeState(t *testing.T) {
 	check := func(t *testing.T, r Report, why string) {
 		t.Helper()
@@ -249,7 +249,8 @@ func TestProbeState(t *testing.T) {
 	})
 }
 
-// TestProbeUnreadable: that golem may be run and not read is told as the cause.
+// TestProbeUnreadable checks that the report names the cause if golem's file may be run
+// but not read.
 func TestProbeUnreadable(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root has programs that others cannot read")

@@ -8,7 +8,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// able returns what is tried on a machine that can do all.
+// able returns the attempts of a machine that can do everything.
 func able() map[string]attempt {
 	tried := map[string]attempt{}
 	for _, name := range append(append(forNamespaces(), forLandlock()...), tryUpper) {
@@ -31,7 +31,8 @@ func find(t *testing.T, list []Finding, name string) Finding {
 	return list[at]
 }
 
-// withoutProc is what a machine without /proc says: golem cannot start itself.
+// withoutProc sets the facts and attempts of a machine without /proc, where golem cannot
+// start itself.
 func withoutProc(f *facts, tried map[string]attempt) {
 	f.NoProc = true
 	for name := range tried {
@@ -39,6 +40,7 @@ func withoutProc(f *facts, tried map[string]attempt) {
 	}
 }
 
+// TestDiagnose checks the finding, the cause and the fix for machines that lack something.
 func TestDiagnose(t *testing.T) {
 	refused := attempt{Errno: "EPERM", Text: "operation not permitted"}
 	for name, test := range map[string]struct {
@@ -46,7 +48,7 @@ func TestDiagnose(t *testing.T) {
 		row    string
 		holds  Holds
 		why    string // a part of it
-		mend   string // a part of it; "" where there must be none
+		mend   string // a part of it; "" if there must be none
 		best   Level
 	}{
 		"all is well": {func(*facts, map[string]attempt) {}, "namespaces", Yes, "user, mount, pid, ipc, uts, net", "", Namespaces},
@@ -151,8 +153,8 @@ func TestDiagnose(t *testing.T) {
 	}
 }
 
-// TestDiagnoseNeeds: each thing that a level is made of is missed when it is not
-// there, and the cause is never empty.
+// TestDiagnoseNeeds checks that the report names each missing part of a level, with a
+// cause.
 func TestDiagnoseNeeds(t *testing.T) {
 	for _, name := range forNamespaces() {
 		tried := able()
@@ -171,7 +173,7 @@ func TestDiagnoseNeeds(t *testing.T) {
 	}
 }
 
-// TestPromises: a lower level promises nothing more.
+// TestPromises checks that a lower level promises nothing more than a higher one.
 func TestPromises(t *testing.T) {
 	limits := Finding{Holds: Yes}
 	full, less, none := promises(Namespaces, limits, limits), promises(Landlock, limits, Finding{}), promises(None, limits, Finding{})
@@ -185,6 +187,7 @@ func TestPromises(t *testing.T) {
 	}
 }
 
+// TestOtherSystems checks the report for systems other than Linux.
 func TestOtherSystems(t *testing.T) {
 	for _, system := range []string{"darwin", "windows", "freebsd"} {
 		r := diagnose(facts{System: system}, able())
@@ -199,6 +202,7 @@ func TestOtherSystems(t *testing.T) {
 	}
 }
 
+// TestOlder checks the comparison of kernel releases.
 func TestOlder(t *testing.T) {
 	for release, want := range map[string]bool{"5.10.0-30-amd64": true, "4.19": true, "5.11.0": false, "6.1": false, "10.0": false, "": false, "odd": false} {
 		if got := older(release, 5, 11); got != want {
@@ -207,6 +211,7 @@ func TestOlder(t *testing.T) {
 	}
 }
 
+// TestAppArmor checks that the profile quotes the name of the program.
 func TestAppArmor(t *testing.T) {
 	for program, want := range map[string]string{
 		"/usr/local/bin/golem":     `profile golem "/usr/local/bin/golem" flags=(unconfined) {`,

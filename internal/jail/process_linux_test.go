@@ -12,7 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 )
 
-// A command reads what it is given, however much of it it takes.
+// TestInput checks that a command can read its input, all of it or a part.
 func TestInput(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{})
@@ -44,8 +44,8 @@ func TestInput(t *testing.T) {
 	})
 }
 
-// A process is talked with while it runs, and is gone when it is closed or its context
-// ends, whatever it does.
+// TestProcess checks that the caller can talk to a process while it runs, and that it
+// ends when it is closed or its context ends, whatever it does.
 func TestProcess(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{Time: time.Millisecond}) // no limit of what is talked with

@@ -11,8 +11,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestReplaced checks that a command sees another content in a file, cannot change it, and
-// gets nothing where there is no file.
+// TestReplaced checks that a command sees other content in a replaced file, cannot change
+// it, and gets no file if there was none.
 func TestReplaced(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		project, layers := t.TempDir(), t.TempDir()

@@ -6,8 +6,7 @@ import (
 	"testing"
 )
 
-// TestShellTakesAnyLine: a line is one for each shell that there may be, whatever
-// it begins with.
+// TestShellTakesAnyLine checks that every shell runs a line, whatever it begins with.
 func TestShellTakesAnyLine(t *testing.T) {
 	for _, name := range []string{"bash", "sh", "dash"} {
 		path, err := exec.LookPath(name)

@@ -9,10 +9,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// hostilePath has all that could end a string of the profile, or begin a rule.
+// hostilePath has all characters that could end a string of the profile or begin a rule.
 const hostilePath = "/Users/u/a\") (allow default) (\"b\\\") ; \n(allow network*)\t\x7f'ü*"
 
-// TestSeatbelt holds the text of profiles, as nothing here can run them.
+// TestSeatbelt compares the text of profiles. Nothing on this system can run them.
 func TestSeatbelt(t *testing.T) {
 	for name, p := range map[string]Policy{
 		"none": {},
@@ -33,11 +33,11 @@ func TestSeatbelt(t *testing.T) {
 	}
 }
 
-// A fate is what a profile says to an operation on a file.
+// A fate is an operation on a file that a profile allows or denies.
 type fate struct{ op, name string }
 
-// judge plays a profile, as far as files are in it: the last rule that is about
-// the operation and the name holds.
+// judge evaluates the rules of a profile for files: the last rule that matches the
+// operation and the name holds.
 func judge(t *testing.T, text string, f fate) bool {
 	t.Helper()
 	allowed := false
@@ -128,8 +128,8 @@ func parse(t *testing.T, text string) []form {
 
 func hex(c byte) byte { return byte(strings.IndexByte("0123456789abcdef", c)) }
 
-// TestSeatbeltFates says what profiles come to: what is not shown is not opened,
-// nothing is moved out of its rule, no name breaks out of its string.
+// TestSeatbeltFates checks what profiles allow: no command opens what it is not shown,
+// nothing can be moved out of its rule, and no name ends its string.
 func TestSeatbeltFates(t *testing.T) {
 	p := Policy{Mounts: []Mount{
 		{Source: "/u/in", Target: "/in"},
@@ -173,7 +173,7 @@ func TestSeatbeltFates(t *testing.T) {
 		{"file-write-unlink", "/u/notes/b/c", false},
 		{"file-write-unlink", "/u/notes/b", false},
 		{"file-write-data", "/u/notes/b/c/free", true},
-		{"file-read-data", "/u/notes/lib/x", false}, // another folder stands there
+		{"file-read-data", "/u/notes/lib/x", false}, // another directory is mounted there
 		{"file-write-data", "/u/other/x", true},
 		{"file-write-data", "/u/notes/x/y/z", false},
 		{"file-write-unlink", "/u/notes/x", false},
@@ -199,7 +199,7 @@ func TestSeatbeltFates(t *testing.T) {
 	}
 }
 
-// FuzzSeatbelt: a name stays one string, whatever is in it.
+// FuzzSeatbelt checks that every name stays one string.
 func FuzzSeatbelt(f *testing.F) {
 	f.Add(hostilePath)
 	f.Add("/a\\")

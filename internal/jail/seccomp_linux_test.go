@@ -7,21 +7,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A systemCall is what a filter judges.
+// A systemCall is the input of a filter.
 type systemCall struct {
 	arch   uint32
 	number uint32
 	args   [6]uint64
 }
 
-// native is a call of this machine's own kind.
+// native returns a system call with the architecture of this machine.
 func native(number uint32, args ...uint64) systemCall {
 	c := systemCall{arch: hereArch, number: number}
 	copy(c.args[:], args)
 	return c
 }
 
-// answer runs a filter as the kernel does: forward only, on words of the call.
+// answer runs a filter as the kernel does, and returns its result.
 func answer(t *testing.T, program []unix.SockFilter, c systemCall) uint32 {
 	t.Helper()
 	var data [64]byte
@@ -62,11 +62,11 @@ func answer(t *testing.T, program []unix.SockFilter, c systemCall) uint32 {
 	return 0
 }
 
-// The thread that must not be touched.
+// someThread is the thread that the filter protects.
 const someThread = 4321
 
-// TestFilterForm holds what the kernel asks of a filter: it is short, every jump
-// and every load is within bounds, and the end is an answer.
+// TestFilterForm checks what the kernel requires of a filter: it is short, every jump and
+// every load is within bounds, and it ends with a return.
 func TestFilterForm(t *testing.T) {
 	program := seccomp(someThread, allow, true)
 	if len(program) == 0 || len(program) >= unix.BPF_MAXINSNS {
@@ -89,7 +89,8 @@ func TestFilterForm(t *testing.T) {
 	}
 }
 
-// TestFilterDenies: every call of the list is refused, whatever it is asked for.
+// TestFilterDenies checks that the filter refuses every call of the list with any
+// arguments.
 func TestFilterDenies(t *testing.T) {
 	program := seccomp(someThread, allow, true)
 	for _, number := range denied() {
@@ -101,8 +102,8 @@ func TestFilterDenies(t *testing.T) {
 	}
 }
 
-// FuzzFilter: what a foreign system or numbering asks for is never allowed, and
-// neither is what is on the list, or makes a namespace.
+// FuzzFilter checks that the filter never allows a call of another architecture or
+// numbering, a call of the list, or a clone that makes a namespace.
 func FuzzFilter(f *testing.F) {
 	f.Add(uint32(hereArch), uint32(unix.SYS_CLONE), uint64(unix.CLONE_NEWUSER), uint64(0), uint64(0), uint64(0))
 	f.Add(uint32(hereArch), uint32(unix.SYS_READ), uint64(0), uint64(0), uint64(0), uint64(0))
@@ -130,7 +131,7 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-// TestFilter says what single calls come to.
+// TestFilter checks the result of the filter for single calls.
 func TestFilter(t *testing.T) {
 	const yes, perm, nosys = uint32(allow), deny | uint32(unix.EPERM), deny | uint32(unix.ENOSYS)
 	const high = 1 << 32

@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// until waits for what a service prints.
+// until waits until a service has printed a text.
 func until(t *testing.T, v *jail.Service, text string) string {
 	t.Helper()
 	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
@@ -25,8 +25,9 @@ func until(t *testing.T, v *jail.Service, text string) string {
 	return ""
 }
 
-// A service goes on while commands run beside it, which reach it by the network that they
-// share. It ends when it is stopped, with all that it has started, or by itself.
+// TestService checks that a service runs while commands run, and that they reach it
+// through their shared network. It ends by itself, or with all its processes when it is
+// stopped.
 func TestService(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{})
@@ -76,7 +77,7 @@ s.serve_forever()`
 	})
 }
 
-// A session that is closed ends its services.
+// TestServiceEndsWithSession checks that closing a session ends its services.
 func TestServiceEndsWithSession(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{})
@@ -94,8 +95,8 @@ func TestServiceEndsWithSession(t *testing.T) {
 	})
 }
 
-// A service writes no folder but those that a session keeps, whether commands write to
-// layers or directly, and sees what others make of them.
+// TestServiceSees checks that a service writes only directories of the session, whether
+// commands write to overlays or directly, and that it sees the changes of others there.
 func TestServiceSees(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		for _, layered := range []bool{false, true} {
@@ -137,7 +138,8 @@ func TestServiceSees(t *testing.T) {
 	})
 }
 
-// What a service prints is kept at its head and tail, and can be read from anywhere.
+// TestServiceOutput checks that head and tail of a service's output are kept and can be
+// read from any offset.
 func TestServiceOutput(t *testing.T) {
 	inModes(t, everyMode[:1], func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{Output: 300})

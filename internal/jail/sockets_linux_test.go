@@ -199,8 +199,8 @@ func (v *aConversation) end() {
 	check(v.t, <-v.done)
 }
 
-// TestUnixSocketOfTheHost: commands have Unix sockets of their own, and reach none of
-// the host's, whenever and however that came to a directory that they see.
+// TestUnixSocketOfTheHost checks that commands have their own Unix sockets and reach none
+// of the host, whenever and however a socket came to a directory that they see.
 func TestUnixSocketOfTheHost(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		bin := t.TempDir()
@@ -284,8 +284,8 @@ func TestUnixSocketOfTheHost(t *testing.T) {
 	})
 }
 
-// TestUnixSocketExposedDirectory: where a command could reach a socket of the host by
-// its inode, it has no Unix sockets, and the result says why.
+// TestUnixSocketExposedDirectory checks that a command has no Unix sockets if it could
+// reach a socket of the host by its inode, and that the result says why.
 func TestUnixSocketExposedDirectory(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		bin := t.TempDir()
@@ -344,8 +344,8 @@ func TestUnixSocketExposedDirectory(t *testing.T) {
 	})
 }
 
-// TestUnixSocketOfAnotherWorker: commands of different workers of a session have no
-// socket in common, over which one could hand open files to the other.
+// TestUnixSocketOfAnotherWorker checks that commands of different workers of a session
+// share no socket through which one could hand open files to the other.
 func TestUnixSocketOfAnotherWorker(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		bin := t.TempDir()
@@ -397,8 +397,8 @@ func TestUnixSocketOfAnotherWorker(t *testing.T) {
 	})
 }
 
-// TestUnixSocketNextSteps tries what an exploit of a browser does next: the buses, the
-// displays, the agents and the daemons of the machine.
+// TestUnixSocketNextSteps tries what an exploit of a browser would do next: connect to
+// the buses, displays, agents and daemons of the machine.
 func TestUnixSocketNextSteps(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		bin := t.TempDir()

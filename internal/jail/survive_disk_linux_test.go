@@ -17,7 +17,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A disk is a small one.
+// A disk is a small file system.
 type disk struct {
 	t   *testing.T
 	dir string
@@ -44,9 +44,9 @@ func (d disk) leave(pages, files uint64) {
 
 const plenty = 10_000
 
-// TestSurvivesFullDisk: where the disk is full at any step of a command, of its
-// landing and of its undo, that is an error; the folder is as it was, or as it was to
-// be. When there is room again all goes on.
+// TestSurvivesFullDisk fills the disk at every step of a command, of applying its changes
+// and of undoing them. Each must return an error and leave the directory in its old or
+// its new state. When there is room again, everything works.
 func TestSurvivesFullDisk(t *testing.T) {
 	if !testutil.Mounts(t) {
 		return
@@ -112,7 +112,7 @@ func TestSurvivesFullDisk(t *testing.T) {
 	g.undo("a full disk")
 	g.clean("a full disk")
 
-	// The folder's own disk.
+	// The disk of the directory itself.
 	own := newDisk(t)
 	g.on(own.dir, both.dir)
 	s = g.session()
@@ -139,7 +139,7 @@ func TestSurvivesFullDisk(t *testing.T) {
 	t.Error("it does not land with room for 60 files")
 }
 
-// on puts the folder and the place for layers on other disks.
+// on puts the directory and the overlays on other disks.
 func (g *ground) on(work, layers string) {
 	g.t.Helper()
 	var err error
@@ -150,8 +150,9 @@ func (g *ground) on(work, layers string) {
 	sh(g.t, g.copy, "cp -a . "+g.work)
 }
 
-// TestSurvivesKillsElsewhere kills golem and the holder where what lands is copied
-// into the folder first: it is whole or not there, and nothing lies beside it.
+// TestSurvivesKillsElsewhere kills golem and the holder while changes are first copied
+// into the directory. Each change must be complete or missing, and no other file may
+// stay.
 func TestSurvivesKillsElsewhere(t *testing.T) {
 	if !testutil.Mounts(t) {
 		return

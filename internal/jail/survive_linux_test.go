@@ -22,19 +22,19 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A ground is a folder with many files, a place for layers, and a command that
-// changes the folder.
+// A ground is a directory with many files, a place for overlays, and a command that
+// changes the directory.
 type ground struct {
 	t            *testing.T
 	work, layers string
-	copy         string // of the folder, as it was
+	copy         string // of the directory before the command
 	line         string
-	was, becomes string // the folder before and after, as look tells it
+	was, becomes string // the directory before and after, as look describes it
 	exact        string // before, with the times of files
 	took         time.Duration
 }
 
-// newGround makes a folder of so many files.
+// newGround makes a directory with a number of files.
 func newGround(t *testing.T, files int) *ground {
 	t.Helper()
 	g := &ground{t: t, work: t.TempDir(), copy: t.TempDir(), layers: t.TempDir()}
@@ -61,7 +61,8 @@ func sh(t *testing.T, dir, line string) {
 	}
 }
 
-// look tells all about what is in a folder, and when its files were written.
+// look describes the content of a directory, with the times of its files if times is
+// true.
 func look(t *testing.T, dir string, times bool) string {
 	t.Helper()
 	var b strings.Builder
@@ -94,7 +95,7 @@ func look(t *testing.T, dir string, times bool) string {
 	return b.String()
 }
 
-// session starts one over the folder.
+// session starts a session for the directory.
 func (g *ground) session() *jail.Session {
 	g.t.Helper()
 	s, err := sessionOver(g.work, g.layers)
@@ -116,7 +117,7 @@ func (g *ground) ran(s *jail.Session) *transaction.Transaction {
 	return r.Changed
 }
 
-// recover is the next golem.
+// recover does what the next golem does.
 func (g *ground) recover() {
 	g.t.Helper()
 	if _, err := transaction.Recover(sandbox.Host(g.layers)); err != nil {
@@ -124,7 +125,7 @@ func (g *ground) recover() {
 	}
 }
 
-// is checks that the folder is what it was or what it was to be, and says which.
+// is checks that the directory is in its old or its new state, and returns which.
 func (g *ground) is(when string) (landed bool) {
 	g.t.Helper()
 	got := look(g.t, g.work, false)
@@ -138,7 +139,7 @@ func (g *ground) is(when string) (landed bool) {
 	return false
 }
 
-// differing shows some lines that are in one and in none of the others.
+// differing returns some lines that are in one text and in none of the others.
 func differing(got, was, becomes string) string {
 	known := make(map[string]string)
 	for line := range strings.Lines(was) {
@@ -158,7 +159,7 @@ func differing(got, was, becomes string) string {
 	return fmt.Sprintf("%v, and %.300q", count, odd)
 }
 
-// undo takes back what has landed, and checks that all is as it was.
+// undo undoes the applied changes, and checks that everything is as before.
 func (g *ground) undo(when string) {
 	g.t.Helper()
 	last, err := transaction.Last(sandbox.Host(g.layers))
@@ -171,7 +172,7 @@ func (g *ground) undo(when string) {
 	g.old(when + ", undone")
 }
 
-// old checks that all is as it was, to the byte.
+// old checks that everything is as before, to the byte.
 func (g *ground) old(when string) {
 	g.t.Helper()
 	if got := look(g.t, g.work, true); got != g.exact {
@@ -229,7 +230,7 @@ func pidOf(word string) int {
 // what has landed: it waits for a word before.
 const landerEnv = "GOLEM_TEST_LANDER"
 
-// TestLander is that golem.
+// TestLander runs in the golem that the tests kill.
 func TestLander(t *testing.T) {
 	args := strings.Split(os.Getenv(landerEnv), "\x1f")
 	if len(args) != 4 {
@@ -363,10 +364,10 @@ func (g *ground) measure() {
 	g.undo("landed")
 }
 
-// TestSurvivesKills kills golem, the holder, the cell, or all of them at any moment
-// of a landing, of an undo and of what carries on with them. When the next golem has
-// come the folder is what it was or what it was to be, to the byte; what has landed
-// can be undone, and nothing is left.
+// TestSurvivesKills kills golem, the holder, the cell, or all of them at any moment while
+// golem applies changes, undoes them, or recovers. After the next golem has started, the
+// directory must be in its old or its new state, to the byte. Applied changes can be
+// undone, and nothing is left.
 func TestSurvivesKills(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		g, seen := newGround(t, 200), make(map[string]int)

@@ -14,8 +14,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestSurvivesOthers: where a golem is killed while it undoes, one that lives and
-// lands something afterwards first undoes the rest.
+// TestSurvivesOthers checks that if a golem is killed during an undo, another one that
+// runs completes the undo before it applies changes.
 func TestSurvivesOthers(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		g := newGround(t, 200)
@@ -58,9 +58,9 @@ func TestSurvivesOthers(t *testing.T) {
 	})
 }
 
-// TestSurvivesEditors: what a user saves while commands run and land is never lost,
-// saved in place or by a rename: a command whose changes would replace it lands
-// nothing.
+// TestSurvivesEditors checks that golem never overwrites a file that a user saves while
+// commands run and are applied, in place or by a rename. It applies nothing of a command
+// whose changes would replace the file.
 func TestSurvivesEditors(t *testing.T) {
 	g := &ground{t: t, work: t.TempDir(), layers: t.TempDir()}
 	const files = 6
@@ -150,8 +150,8 @@ func TestSurvivesEditors(t *testing.T) {
 	}
 }
 
-// TestManyNames: as many names as there may be are left out, and told, where they do
-// not fit into a message.
+// TestManyNames checks that Apply can report and skip more names than fit into one
+// message.
 func TestManyNames(t *testing.T) {
 	g := &ground{t: t, work: t.TempDir(), layers: t.TempDir()}
 	s := g.session()

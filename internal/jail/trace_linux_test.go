@@ -123,8 +123,8 @@ func traceSession(t *testing.T, m mode, network bool) func(word string, args ...
 	}
 }
 
-// TestPtraceAmongOwn: commands trace their own processes at the level namespaces, which
-// gets them around no filter, and nobody at the level landlock.
+// TestPtraceAmongOwn checks that commands can trace their own processes at the level
+// namespaces, without getting around a filter, and no process at the level landlock.
 func TestPtraceAmongOwn(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		for _, network := range []bool{false, true} {
@@ -140,7 +140,7 @@ func TestPtraceAmongOwn(t *testing.T) {
 	})
 }
 
-// TestPtraceCell: no command reaches into a process or thread of golem's.
+// TestPtraceCell checks that no command can trace a process or thread of golem.
 func TestPtraceCell(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		run := traceSession(t, m, true)
@@ -148,8 +148,8 @@ func TestPtraceCell(t *testing.T) {
 	})
 }
 
-// TestPtraceParent: a command that asks its parent to trace it goes on, because the cell
-// traces nobody.
+// TestPtraceParent checks that a command that asks its parent to trace it continues,
+// because the cell traces nobody.
 func TestPtraceParent(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		run := traceSession(t, m, false)

@@ -35,8 +35,8 @@ func listed(r transaction.Result) string {
 	return strings.Join(list, ", ")
 }
 
-// TestTransaction: what a command does is in no folder before it lands, is there
-// afterwards, and the next command sees what is there.
+// TestTransaction checks that the changes of a command are in no directory before they
+// are applied and are there afterwards, and that the next command sees them.
 func TestTransaction(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		s, work, layers := layered(t)

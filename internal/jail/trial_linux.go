@@ -11,21 +11,21 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A trial is one thing that the kernel is asked for, in a process that ends then.
+// A trial is one request to the kernel, made in its own process.
 type trial struct {
 	name  string
-	flags uintptr // the namespaces of the process, above its user namespace
+	flags uintptr // the new namespaces of the process besides its user namespace
 	in    placing
 	do    func(dir string) (attempt, error)
 }
 
-// placing says which user namespace a trial is made in.
+// placing says which user namespace a trial runs in.
 type placing uint8
 
 const (
-	here     placing = iota // the one that there is
-	unmapped                // a new one, without ids
-	mapped                  // a new one, as sessions have it
+	here     placing = iota // the current one
+	unmapped                // a new one without an ID map
+	mapped                  // a new one as in sessions
 )
 
 func trials() []trial {
@@ -52,7 +52,7 @@ func trials() []trial {
 	}
 }
 
-// A question is what a process is told that makes a trial.
+// A question is the message to the process that makes a trial.
 type question struct{ Trial, Dir string }
 
 // ask makes the trial.
@@ -69,7 +69,7 @@ func (t trial) ask(dir string) attempt {
 	if t.in == mapped {
 		attr.UidMappings = []syscall.SysProcIDMap{{ContainerID: os.Geteuid(), HostID: os.Geteuid(), Size: 1}}
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
-		// An overlay keeps its work in a folder that its own maker may not enter
+		// The kernel creates a directory for an overlay that its owner cannot enter
 		// without CAP_DAC_OVERRIDE.
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_DAC_OVERRIDE}
 	}
@@ -120,7 +120,7 @@ func firstProcess() error {
 	return nil
 }
 
-// throughOverlay reads a file through a layer that hides where it is.
+// throughOverlay reads a file through an overlay that hides its path.
 func throughOverlay(dir string) (attempt, error) {
 	t, err := newTree(plan{Steps: []step{{Do: overlayBind, Target: "/layer", Source: filepath.Join(dir, "lower"), Each: true}}})
 	if err == nil {
@@ -133,7 +133,7 @@ func throughOverlay(dir string) (attempt, error) {
 	return attempt{}, err
 }
 
-// ontoOverlay changes, makes and removes files in a layer that lies in a folder.
+// ontoOverlay changes, creates and removes files in an overlay that is stored in dir.
 func ontoOverlay(dir string) (attempt, error) {
 	if err := ownMounts(); err != nil {
 		return attempt{}, err
@@ -156,7 +156,7 @@ func ontoOverlay(dir string) (attempt, error) {
 	return attempt{}, os.Remove("merged/file")
 }
 
-// underLandlock gives up all files, and looks whether they are gone.
+// underLandlock denies itself access to all files, and checks that it has lost it.
 func underLandlock(string) (attempt, error) {
 	abi, _, errno := unix.Syscall(unix.SYS_LANDLOCK_CREATE_RULESET, 0, 0, unix.LANDLOCK_CREATE_RULESET_VERSION)
 	if errno != 0 {
@@ -175,8 +175,8 @@ func underLandlock(string) (attempt, error) {
 	return attempt{Number: int(abi)}, nil
 }
 
-// underFilter lays the filter of commands on this thread, and looks whether it
-// refuses.
+// underFilter installs the filter of commands on this thread, and checks that it refuses
+// a call.
 func underFilter() error {
 	if err := noPrivileges(); err != nil {
 		return err
@@ -184,13 +184,13 @@ func underFilter() error {
 	if err := filter(seccomp(unix.Gettid(), allow, false)); err != nil {
 		return err
 	}
-	if err := unix.Unshare(0); !errors.Is(err, unix.EPERM) { // harmless, and otherwise granted to all
+	if err := unix.Unshare(0); !errors.Is(err, unix.EPERM) { // harmless, and allowed without the filter
 		return errors.New("it is accepted, and does nothing")
 	}
 	return nil
 }
 
-// noPrivileges takes from this thread the way to new privileges.
+// noPrivileges keeps this thread from getting new privileges.
 func noPrivileges() error {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 		return fmt.Errorf("no_new_privs: %w", err)
@@ -198,7 +198,7 @@ func noPrivileges() error {
 	return nil
 }
 
-// underRlimits sets a limit, and reads it back.
+// underRlimits sets a limit and reads it back.
 func underRlimits() error {
 	for _, resource := range []int{unix.RLIMIT_CPU, unix.RLIMIT_NOFILE, unix.RLIMIT_FSIZE, unix.RLIMIT_NPROC, unix.RLIMIT_CORE, unix.RLIMIT_DATA} {
 		var had, has unix.Rlimit
