@@ -6,30 +6,30 @@ import (
 	"sync"
 )
 
-// A Budget is what all scans that share it may use at the same time. A scan that does not
-// fit waits. Many Sets and goroutines may use one.
+// A Budget limits what all scans that share it may use at the same time. A scan that does
+// not fit waits. Many Sets and goroutines may use one.
 type Budget struct {
 	mu    sync.Mutex
 	room  int64 // bytes
 	slots int
-	queue []*turn // in the order in which they came
+	queue []*turn // in the order of arrival
 }
 
-// A turn is a scan that waits.
+// A turn is a waiting scan.
 type turn struct {
 	need  int64
-	ready chan struct{} // closed when it has what it needs
+	ready chan struct{} // closed when the scan may start
 }
 
 // budgetBytes is the memory of one budget. One scan may have all of it.
 const budgetBytes = 192 << 20
 
-// NewBudget makes the budget of a process: as many scans at once as there are processors,
-// with a limited amount of memory in all.
+// NewBudget returns the budget of a process: one scan at a time for each processor, at
+// least two, with a limited amount of memory in all.
 func NewBudget() *Budget { return &Budget{room: budgetBytes, slots: max(2, runtime.GOMAXPROCS(0))} }
 
-// take waits until there is room for a scan that needs so many bytes. The caller calls
-// release when the scan has ended.
+// take waits until there is room for a scan that needs a number of bytes. The caller
+// calls release when the scan has ended.
 func (b *Budget) take(ctx context.Context, need int64) (release func(), err error) {
 	t := &turn{need: min(need, budgetBytes), ready: make(chan struct{})}
 	b.mu.Lock()
@@ -44,7 +44,7 @@ func (b *Budget) take(ctx context.Context, need int64) (release func(), err erro
 		for i, other := range b.queue {
 			if other == t {
 				b.queue = append(b.queue[:i], b.queue[i+1:]...)
-				b.admit() // those behind it may fit
+				b.admit() // the next ones may fit
 				return nil, ended(ctx)
 			}
 		}
@@ -58,7 +58,7 @@ func (b *Budget) take(ctx context.Context, need int64) (release func(), err erro
 	}, nil
 }
 
-// admit lets those in who are next, as far as they fit. The caller holds mu.
+// admit starts the next scans, as long as they fit. The caller holds mu.
 func (b *Budget) admit() {
 	for len(b.queue) > 0 && b.slots > 0 && b.queue[0].need <= b.room {
 		t := b.queue[0]
@@ -73,8 +73,8 @@ func (b *Budget) leave(t *turn) {
 	b.admit()
 }
 
-// needs estimates the memory for a content: its bytes, what may come out of it, and
-// copies of both.
+// needs estimates the memory for a content: its bytes, the bytes inside of it, and copies
+// of both.
 func (l Limits) needs(size int64) int64 {
 	inside := min(l.Ratio*size+freely, l.Expanded, 2*l.Size)
 	return 2*min(size, l.Size) + inside

@@ -11,22 +11,22 @@ import (
 	"slices"
 )
 
-// A relic is an archive that begins in the middle of other data: of a film, a database,
-// an old Office document. Nobody follows how all of these are made.
+// A relic is an archive that begins in the middle of other data, such as a film, a
+// database or an old Office document. Package scan does not parse these formats.
 type relic struct {
-	from, to int // where it ends, where that is known
+	from, to int // to is the end of the data if the end is not known
 	kind     string
 }
 
-// mostTries is how often it is tried whether an archive begins somewhere in a content. By
-// chance it seems so twice in the largest.
+// mostTries limits how often golem tries to open an archive in the middle of a content.
+// By chance even the largest content has only about two such places.
 const mostTries = 20_000
 
-// endless is the kind of what there is too much of.
+// endless is the kind for a content with too many beginnings of archives.
 const endless = "endless"
 
-// buried finds the archives that begin in the middle of binary data, in their order. An
-// archive of which all is shown has none.
+// buried returns the archives that begin in the middle of binary data, in order. It
+// returns none for an archive, which is opened as a whole.
 func buried(data []byte) []relic {
 	var all []relic
 	tries := 0
@@ -74,7 +74,7 @@ func buried(data []byte) []relic {
 	return all
 }
 
-// buriedZip returns the archive that ends with a record.
+// buriedZip returns the archive that ends with the record at a position.
 func buriedZip(data []byte, end int) (relic, bool) {
 	list := zipDirectory(data, end)
 	if list < 0 || list == end {
@@ -90,7 +90,8 @@ func buriedZip(data []byte, end int) (relic, bool) {
 
 func isBuried(data []byte) bool { return len(buried(data)) > 0 }
 
-// openBuried shows what is in such archives. What only begins like one is passed over.
+// openBuried shows the contents of buried archives. It skips data that only begins like
+// an archive.
 func openBuried(b *box) error {
 	for _, r := range buried(b.data) {
 		if err := b.ctx.Err(); err != nil {
@@ -124,7 +125,7 @@ func openBuried(b *box) error {
 	return nil
 }
 
-// relic shows what is in an archive, if it is one.
+// relic shows the content of an archive, if the data is one.
 func (b *box) relic(name string, open func() (io.Reader, error)) error {
 	r, err := open()
 	if err != nil {
@@ -140,7 +141,8 @@ func (b *box) relic(name string, open func() (io.Reader, error)) error {
 	return b.ctx.Err()
 }
 
-// isGzip reports whether data begins as gzip does, and is more than that.
+// isGzip reports whether data begins with a gzip header and with data that can be
+// decompressed.
 func isGzip(r *gzip.Reader, data []byte) bool {
 	if len(data) < 18 || data[3]&0xe0 != 0 || r.Reset(bytes.NewReader(data)) != nil {
 		return false
@@ -150,7 +152,7 @@ func isGzip(r *gzip.Reader, data []byte) bool {
 	return err == nil || err == io.EOF || err == io.ErrUnexpectedEOF || err == gzip.ErrHeader
 }
 
-// plainest are the kinds of closed archives that no other data looks like by chance.
+// plainest are the closed archives that other data does not look like by chance.
 var plainest = []sealed{
 	{"7z", 0, "7z\xbc\xaf\x27\x1c", func(d []byte) bool {
 		return len(d) >= 32 && crc32.ChecksumIEEE(d[12:32]) == be.LittleEndian.Uint32(d[8:])
@@ -164,7 +166,7 @@ var plainest = []sealed{
 	{"wim", 0, "MSWIM\x00\x00\x00", func(d []byte) bool { return len(d) > 200 }},
 }
 
-// plainKind is closedKind for what was decoded, which may look like anything.
+// plainKind is closedKind for decoded data, which may look like anything.
 func plainKind(data []byte) string {
 	for _, p := range plainest {
 		if bytes.HasPrefix(data, []byte(p.mark)) && p.is(data) {

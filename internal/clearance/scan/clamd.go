@@ -10,11 +10,11 @@ import (
 	"strings"
 )
 
-// Dial connects with clamd.
+// A Dial connects to clamd.
 type Dial func(ctx context.Context) (net.Conn, error)
 
-// clamd asks ClamAV's daemon, by its INSTREAM command: blocks with their length
-// before them, an empty one at the end, and one line as the answer.
+// clamd asks ClamAV's daemon with its INSTREAM command: blocks with their length before
+// them, an empty block at the end, and one line as the answer.
 type clamd struct{ dial Dial }
 
 func (clamd) Name() string    { return "clamd" }
@@ -32,7 +32,7 @@ func (s clamd) Scan(ctx context.Context, c Content) ([]Finding, error) {
 		}
 	}
 	sent := s.send(ctx, conn, c)
-	// When clamd has had enough it says why, and closes.
+	// When clamd gets too much data it answers why, and closes the connection.
 	answer, err := io.ReadAll(io.LimitReader(&patient{ctx, conn}, 4096))
 	what := strings.TrimRight(string(answer), "\x00\n")
 	switch {
@@ -54,7 +54,7 @@ func (s clamd) Scan(ctx context.Context, c Content) ([]Finding, error) {
 	return nil, errors.New("clamd gave no answer")
 }
 
-// withoutPlace takes from an error where the socket lies.
+// withoutPlace removes the path of the socket from an error.
 func withoutPlace(err error) error {
 	if op := (*net.OpError)(nil); errors.As(err, &op) {
 		return op.Err

@@ -6,17 +6,16 @@ import (
 	"strings"
 )
 
-// A sealed kind is one of things that have others inside and cannot be opened here, with
-// the mark that it is known by.
+// A sealed is a kind of archive that golem cannot open, with the mark that identifies it.
 type sealed struct {
 	kind string
-	at   int // where the mark stands; from the end where it is below zero
+	at   int // offset of the mark; below zero counts from the end
 	mark string
-	is   func(data []byte) bool // what else must hold, nil for nothing
+	is   func(data []byte) bool // a further condition, nil for none
 }
 
-// closed are those that are known. What is no text and not known at all is held anyway:
-// these are kinds that pass for something else, or are named for who reads it.
+// closed are the known kinds. Binary data of an unknown kind is held anyway. This list
+// has kinds that look like something else, and kinds whose name helps the reader.
 var closed = []sealed{
 	{"7z", 0, "7z\xbc\xaf\x27\x1c", nil}, {"rar", 0, "Rar!\x1a\x07", nil}, {"xz", 0, "\xfd7zXZ\x00", nil}, {"zstd", 0, "\x28\xb5\x2f\xfd", nil},
 	{"lz4", 0, "\x04\x22\x4d\x18", nil}, {"lz4", 0, "\x02\x21\x4c\x18", nil}, {"lzip", 0, "LZIP", oddHead}, {"lzop", 0, "\x89LZO\x00\r\n\x1a\n", nil},
@@ -37,7 +36,7 @@ var closed = []sealed{
 	{"vdi", 64, "\x7f\x10\xda\xbe", nil}, {"Android", 0, "\x3a\xff\x26\xed", nil}, {"Android", 0, "ANDROID!", oddHead},
 }
 
-// closedKind returns which of them a content is, "" for none.
+// closedKind returns the kind of a closed archive, or "" for other contents.
 func closedKind(data []byte) string {
 	for _, s := range closed {
 		at := s.at
@@ -51,15 +50,15 @@ func closedKind(data []byte) string {
 	return ""
 }
 
-// oddHead reports whether content begins as no text does.
+// oddHead reports whether the first bytes are not text.
 func oddHead(data []byte) bool { return oddByte(data[:min(len(data), 1024)]) >= 0 }
 
-// isLZMA looks at the size, which is small or not known.
+// isLZMA checks that the size is plausible or unknown.
 func isLZMA(data []byte) bool {
 	return len(data) > 13 && (bytes.Equal(data[5:13], bytes.Repeat([]byte{0xff}, 8)) || be.LittleEndian.Uint64(data[5:]) < 1<<40)
 }
 
-// isTextCPIO looks at the numbers of the first header.
+// isTextCPIO checks the digits of the first header.
 func isTextCPIO(data []byte) bool {
 	length := 110
 	switch {
@@ -81,7 +80,7 @@ func isTextCPIO(data []byte) bool {
 	return true
 }
 
-// isCPIO looks whether the name in the first header ends where it should.
+// isCPIO checks that the name in the first header ends with a zero byte.
 func isCPIO(order be.ByteOrder) func([]byte) bool {
 	return func(data []byte) bool {
 		if len(data) < 26 {
@@ -92,5 +91,5 @@ func isCPIO(order be.ByteOrder) func([]byte) bool {
 	}
 }
 
-// isLHA looks at the level of the first header, of which there are four.
+// isLHA checks the level of the first header, from 0 to 3.
 func isLHA(data []byte) bool { return len(data) > 21 && data[6] == '-' && data[20] < 4 }

@@ -10,15 +10,15 @@ import (
 	"strings"
 )
 
-// isPDF looks where readers of PDF do: they forgive what is before.
+// isPDF looks for the mark where PDF readers do. They accept other data before it.
 func isPDF(data []byte) bool {
 	head := data[:min(len(data), 1024)]
 	i := bytes.Index(head, []byte("%PDF-"))
 	return i >= 0 && i+5 < len(head) && head[i+5] >= '1' && head[i+5] <= '9'
 }
 
-// pdfActs are the names in a PDF file of what does something, or hides
-// something; pdfTells those of what tells something.
+// pdfActs are the names in a PDF file of parts that run something or hide something.
+// pdfTells are the names of parts that reveal something.
 var (
 	pdfActs = map[string]string{
 		"JavaScript": "JavaScript", "JS": "JavaScript", "OpenAction": "an action when it is opened", "AA": "actions of its pages",
@@ -29,7 +29,7 @@ var (
 	pdfTells = map[string]string{"Author": "author", "Creator": "creator", "Producer": "producer", "Keywords": "keywords", "Title": "title"}
 )
 
-// lookPDF looks at the names in a PDF file, or in one of its streams.
+// lookPDF examines the names in a PDF file, or in one of its streams.
 func lookPDF(n *notes, data []byte) {
 	seen := map[string]bool{}
 	for i := 0; i < len(data); {
@@ -57,15 +57,15 @@ func lookPDF(n *notes, data []byte) {
 	}
 }
 
-// pdfValue reports whether a value follows. Short names stand in any data.
+// pdfValue reports whether a value follows. Short names occur in any data.
 func pdfValue(data []byte) bool {
 	data = bytes.TrimLeft(data[:min(len(data), 64)], "\x00\t\n\f\r %")
 	return len(data) == 0 || bytes.IndexByte([]byte("(<[0123456789"), data[0]) >= 0
 }
 
-// pdfName reads a name, in which any letter may be written as a number.
+// pdfName reads a name, in which any character may be written as a number.
 func pdfName(data []byte, i int) (string, int) {
-	const most = 64 // no name that matters is as long
+	const most = 64 // all names that matter are shorter
 	var name []byte
 	for i < len(data) && len(name) < most && bytes.IndexByte([]byte("\x00\t\n\f\r ()<>[]{}/%"), data[i]) < 0 {
 		if data[i] == '#' && i+2 < len(data) {
@@ -87,7 +87,7 @@ func hexByte(high, low byte) (byte, bool) {
 	return byte(h<<4 | l), h >= 0 && l >= 0
 }
 
-// openPDF shows the streams that are compressed: objects stand in them too.
+// openPDF shows the compressed streams. They may contain objects.
 func openPDF(b *box) error {
 	const ends = "endstream"
 	number, end, tried := 0, 0, 0
@@ -105,7 +105,7 @@ func openPDF(b *box) error {
 		}
 		body := bytes.TrimLeft(b.data[i:min(len(b.data), i+4)], "\r\n ")
 		from := min(len(b.data), i+4) - len(body)
-		for end >= 0 && end < from { // one end serves all that begins before it
+		for end >= 0 && end < from { // one end serves all streams that begin before it
 			if next := bytes.Index(b.data[from:], []byte(ends)); next >= 0 {
 				end = from + next
 			} else {
@@ -137,12 +137,13 @@ func openPDF(b *box) error {
 	}
 }
 
-// armourLimit is how many times as much as a file has is read as bytes written as letters.
+// armourLimit limits how much encoded data is read, as a multiple of the size of the
+// file.
 const armourLimit = 4
 
-// unarmoured takes from a stream of a PDF file, which ends at a place, what writes bytes as
-// letters, if anything does: base 85 or hexadecimal digits, each with an end of its own, or
-// one in the other. It says how many bytes it has read for that.
+// unarmoured decodes a stream of a PDF file if its bytes are written as characters: in
+// base 85, in hexadecimal digits, or in one inside the other. It returns how many bytes
+// it read for that.
 func unarmoured(body []byte, end int) (plain []byte, armoured bool, cost int) {
 	const deepest = 4
 	text := body[:end]
@@ -164,11 +165,11 @@ func unarmoured(body []byte, end int) (plain []byte, armoured bool, cost int) {
 	return text, true, cost
 }
 
-// unwritten reads bytes that are written as letters.
+// unwritten decodes bytes that are written as characters.
 func unwritten(text []byte) ([]byte, bool) {
 	if inner, ok := bytes.CutSuffix(text, []byte("~>")); ok {
 		inner = bytes.TrimPrefix(inner, []byte("<~"))
-		zeros := bytes.Count(inner, []byte("z")) // each is four of them
+		zeros := bytes.Count(inner, []byte("z")) // each z stands for four zero bytes
 		out := make([]byte, 4*zeros+4*((len(inner)-zeros)/5+2))
 		n, _, err := ascii85.Decode(out, inner, true)
 		return out[:n], err == nil
@@ -182,7 +183,7 @@ func unwritten(text []byte) ([]byte, bool) {
 	return nil, false
 }
 
-// lookZip looks at what is around an archive.
+// lookZip examines the data around a ZIP archive.
 func lookZip(n *notes, data []byte) {
 	end := zipEnd(data)
 	if end < 0 {
@@ -195,7 +196,7 @@ func lookZip(n *notes, data []byte) {
 		n.text("ZIP: a comment", data[end+22:stop])
 	}
 	if isTar(data) {
-		return // it may be the last file of that
+		return // it may be the last file of that archive
 	}
 	n.behind("ZIP archive", data, stop)
 	if !bytes.HasPrefix(data, []byte("PK")) {
@@ -203,8 +204,8 @@ func lookZip(n *notes, data []byte) {
 	}
 }
 
-// External parts of Office documents that are loaded when they are opened. A
-// link that waits for a click is not.
+// External parts of Office documents that are loaded when the document is opened. A
+// hyperlink, which needs a click, is not one.
 var (
 	officeOutside = lateRegexp(`(?i)<[^>]*TargetMode\s*=\s*["']External[^>]*>`)
 	officeLoaded  = lateRegexp(`(?i)/(?:attachedTemplate|oleObject|frame|subDocument|externalLinkPath|package)["']`)
@@ -219,7 +220,7 @@ func loadsMore(rels []byte) bool {
 	return false
 }
 
-// lookOffice looks at a part of an Office document, which is a ZIP archive.
+// lookOffice examines a part of an Office document, which is a ZIP archive.
 func lookOffice(n *notes, name string, data []byte) {
 	low := strings.ToLower(name)
 	switch base := path.Base(low); {
@@ -242,12 +243,12 @@ func lookOffice(n *notes, name string, data []byte) {
 	}
 }
 
-// isOLE goes by how old Office documents begin.
+// isOLE reports whether data begins like an old Office document.
 func isOLE(data []byte) bool {
 	return bytes.HasPrefix(data, []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"))
 }
 
-// lookOLE looks for the names of streams in an old Office document.
+// lookOLE finds the names of streams in an old Office document.
 func lookOLE(n *notes, data []byte) {
 	text := string(narrowed(data))
 	for _, mark := range []string{"_VBA_PROJECT", "Macros", "Ole10Native", "VBA"} {
@@ -259,7 +260,7 @@ func lookOLE(n *notes, data []byte) {
 	n.tell("an old Office document, of which not all can be seen")
 }
 
-// wide is a text with two bytes a letter.
+// wide encodes ASCII as UTF-16LE.
 func wide(text string) (out []byte) {
 	for i := range len(text) {
 		out = append(out, text[i], 0)
@@ -267,7 +268,7 @@ func wide(text string) (out []byte) {
 	return out
 }
 
-// lookRTF looks for objects, which old programs start.
+// lookRTF finds embedded objects, which old programs run.
 func lookRTF(n *notes, data []byte) {
 	if at := bytes.Index(data, []byte(`\obj`)); at >= 0 {
 		n.hold(at, "RTF: an object inside")
@@ -278,7 +279,7 @@ func isID3(data []byte) bool {
 	return bytes.HasPrefix(data, []byte("ID3")) || len(data) >= 128 && string(data[len(data)-128:len(data)-125]) == "TAG"
 }
 
-// lookID3 follows the frames in front of a piece of sound.
+// lookID3 follows the frames before the data of a sound file.
 func lookID3(n *notes, data []byte) {
 	if !bytes.HasPrefix(data, []byte("ID3")) {
 		n.text("ID3: an old tag", data[len(data)-125:])
@@ -303,7 +304,7 @@ func lookID3(n *notes, data []byte) {
 	}
 }
 
-// synchsafe reads a number of which each byte has seven bits.
+// synchsafe reads a number with seven bits in each byte.
 func synchsafe(b []byte) int {
 	return int(b[0]&0x7f)<<21 | int(b[1]&0x7f)<<14 | int(b[2]&0x7f)<<7 | int(b[3]&0x7f)
 }
@@ -312,18 +313,18 @@ func isFont(data []byte) bool {
 	return len(data) >= 12 && (string(data[:4]) == "\x00\x01\x00\x00" || string(data[:4]) == "OTTO" || string(data[:4]) == "true")
 }
 
-// lookFont looks at the tables of a font.
+// lookFont examines the tables of a font.
 func lookFont(n *notes, data []byte) {
 	count := int(be.BigEndian.Uint16(data[4:]))
 	end := int64(12 + 16*count)
 	if end > int64(len(data)) || count == 0 {
-		return // it is something else, or format says so
+		return // format reports a content of another kind
 	}
 	for i := range count {
 		entry := data[12+16*i:]
 		from, length := int64(be.BigEndian.Uint32(entry[8:])), int64(be.BigEndian.Uint32(entry[12:]))
 		if from+length > int64(len(data)) {
-			return // so is this
+			return // format reports this too
 		}
 		if string(entry[:4]) == "SVG " {
 			lookSVG(n, data[from:from+length])

@@ -9,25 +9,26 @@ import (
 	"unicode/utf8"
 )
 
-// entropy, by name size, finds data that hides in text: long encoded runs, parts that have more
-// entropy than any language, letters of no width, and patterns of white space.
-// Short ones are told, long ones hold.
+// entropy, by name size, finds data hidden in text: long encoded runs, parts with more
+// entropy than any language, invisible characters, and patterns of white space. Short
+// ones are reported, long ones hold.
 type entropy struct{}
 
 func (entropy) Name() string    { return entropyName }
 func (entropy) Version() string { return "2" }
 
-// From how many bytes on something is told, and holds; and from how many all of
-// a file's together hold.
+// From how many bytes a region is reported, and holds, and from how many bytes all
+// regions of a file together hold.
 const (
 	tellFrom  = 512
 	holdFrom  = 8 << 10
 	holdTotal = 64 << 10
 )
 
-// Letters of an encoding are used about alike. Words and numbers are not.
+// Encoded data uses all characters of its alphabet about equally. Words and numbers do
+// not.
 const (
-	leastBase64 = 4.6 // bits a letter; of 6
+	leastBase64 = 4.6 // bits per character, of 6
 	leastHex    = 3.2 // of 4
 	leastDense  = 6.0
 	pane        = 1 << 10
@@ -67,15 +68,14 @@ func (entropy) Scan(ctx context.Context, c Content) (found []Finding, err error)
 	return append(found, hiddenSpaces(data)...), nil
 }
 
-// A region is a part of a text that is data.
+// A region is a part of a text that holds data.
 type region struct {
 	from, to int
 	what     string
-	known    bool // it is an image or a font, which web pages have inside
+	known    bool // it is an image or a font, as web pages embed them
 }
 
-// touches reports whether a region has something in common with others, which
-// are in their order.
+// touches reports whether a region overlaps one of others, which are sorted.
 func touches(all []region, r region) bool {
 	i, _ := slices.BinarySearchFunc(all, r.from+1, func(o region, at int) int { return o.to - at })
 	return i < len(all) && all[i].from < r.to
@@ -96,8 +96,8 @@ func encoded(data []byte) (all []region) {
 	return append(all, uuencoded(data)...)
 }
 
-// picture reports whether a run is the data of an image or a font, as its
-// address in a web page says and its first bytes do.
+// picture reports whether a run is an image or a font, by its data URL and its first
+// bytes.
 func picture(data []byte, r run) bool {
 	head := string(data[r.from:min(r.to, r.from+8)])
 	for _, magic := range []string{"iVBORw0K", "/9j/4", "R0lGOD", "UklGR", "d09GR", "AAEAAAA"} {
@@ -132,8 +132,8 @@ func uuencoded(data []byte) (all []region) {
 	return all
 }
 
-// denseRegions finds parts with more entropy than text has, in steps of a pane.
-// Letters beyond ASCII are left to those who can read them.
+// denseRegions finds parts with more entropy than text has, in steps of a pane. It skips
+// characters beyond ASCII.
 func denseRegions(ctx context.Context, data []byte) (all []region, err error) {
 	for from := 0; from+pane <= len(data); from += pane {
 		if err := ctx.Err(); err != nil {
@@ -159,8 +159,8 @@ func denseRegions(ctx context.Context, data []byte) (all []region, err error) {
 	return all, nil
 }
 
-// hiddenLetters finds letters that nobody sees, where they are more than a
-// language needs: many in a row, or many between letters of ASCII.
+// hiddenLetters finds more invisible characters than a language needs: many in a row, or
+// many between ASCII letters.
 func hiddenLetters(data []byte) []Finding {
 	const manyInRow, manyAlone = 8, 16
 	first, row, longest, alone := -1, 0, 0, 0
@@ -194,8 +194,8 @@ func hiddenLetters(data []byte) []Finding {
 		What: fmt.Sprintf("letters that nobody sees: %d in a row, %d between others", longest, alone)}}
 }
 
-// hidden reports whether a letter leaves no ink. Some that do not stand in pictures made
-// of braille, and are none.
+// hidden reports whether a character is invisible. An empty braille pattern is not,
+// because it occurs in pictures made of braille.
 func hidden(r rune) bool {
 	switch {
 	case r < 0xad, r > 0x3164 && r < 0xfe00:
@@ -204,12 +204,12 @@ func hidden(r rune) bool {
 	return unicode.In(r, unicode.Cf, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point) && !unicode.Is(unicode.Prepended_Concatenation_Mark, r)
 }
 
-// private reports whether a letter is of private use: one is an icon, but fonts have
-// nothing to show for a row of them.
+// private reports whether a character is for private use. A single one is often an icon,
+// but fonts show nothing for a row of them.
 func private(r rune) bool { return r >= 0xe000 && unicode.Is(unicode.Co, r) }
 
-// hiddenSpaces finds lines that end in both spaces and tabs, where many do: no
-// editor leaves that, but programs that hide data there.
+// hiddenSpaces finds many lines that end in both spaces and tabs. Editors leave no such
+// pattern, but programs that hide data do.
 func hiddenSpaces(data []byte) []Finding {
 	const many, length = 3, 4
 	first, count, offset := -1, 0, 0
@@ -231,7 +231,7 @@ func hiddenSpaces(data []byte) []Finding {
 		What: fmt.Sprintf("%d lines that end in a pattern of spaces and tabs", count)}}
 }
 
-// changes counts how often a text goes from one letter to another.
+// changes counts how often a byte differs from the one before.
 func changes(text []byte) (n int) {
 	for i := 1; i < len(text); i++ {
 		if text[i] != text[i-1] {

@@ -7,13 +7,13 @@ import (
 	"unicode/utf8"
 )
 
-// A Command is a scanner of the user's: a program that gets the bytes on its
-// standard input. Exit code 0 says that they are clean, 1 that each line of its
-// output is a finding. Everything else means that it cannot tell.
+// A Command is a scanner that the user configures: a program that reads the content from
+// stdin. Exit code 0 means clean. Exit code 1 means that each line of its output is a
+// finding. Everything else means that it cannot tell.
 type Command struct {
 	Name    string
 	Argv    []string
-	Version string // verdicts are kept for as long as it stays; empty: never
+	Version string // verdicts are cached for this version; empty: never
 }
 
 type external struct {

@@ -12,15 +12,15 @@ import (
 	"github.com/gabriel-vasile/mimetype"
 )
 
-// format holds the content of a file against its name, and says of a binary file
-// what it is. Programs, and what nobody knows, are held: they cannot be reviewed.
+// format compares the content of a file with its name, and reports the kind of a binary
+// file. Programs and unknown binary files are held, because nobody can review them.
 type format struct{ allow []string }
 
 func (format) Name() string      { return formatName }
 func (f format) Version() string { return fmt.Sprint("2 ", f.allow) }
 
-// kinds are the names of binary files, and what their content must be, as the
-// library calls it. A kind that is based on another is that one too.
+// kinds maps extensions of binary files to the kinds that their content must have, by the
+// names of the mimetype library. A kind also counts as the kind it is based on.
 var kinds = map[string][]string{
 	".png": {"image/png"}, ".jpg": {"image/jpeg"}, ".jpeg": {"image/jpeg"}, ".gif": {"image/gif"}, ".webp": {"image/webp"},
 	".bmp": {"image/bmp"}, ".ico": {"image/x-icon", "image/png"}, ".tif": {"image/tiff"}, ".tiff": {"image/tiff"}, ".avif": {"image/avif"},
@@ -38,13 +38,13 @@ var kinds = map[string][]string{
 	".sqlite": {"application/vnd.sqlite3"},
 }
 
-// textual are the names of files that are text, whatever it says.
+// textual are the extensions of files that must be text.
 var textual = strings.Fields(`.md .markdown .rst .txt .text .adoc .csv .tsv .log .go .mod .sum .py .pyi .js .mjs .cjs .jsx .tsx .rb .rs .c .h .cc
 .cpp .hpp .cs .java .kt .kts .swift .scala .php .pl .pm .lua .r .sh .bash .zsh .fish .ps1 .bat .cmd .sql .html .htm .xhtml .css .scss .less .sass .xml
 .xsl .svg .json .jsonl .json5 .yaml .yml .toml .ini .cfg .conf .env .properties .lock .gradle .cmake .mk .proto .graphql .tf .hcl .vue .svelte .tex .bib
 .diff .patch .gitignore .gitattributes .editorconfig .worker .ipynb .map .pem .crt .asm .s .el .clj .ex .exs .erl .hs .ml .jl .nix .zig .dart`)
 
-// programs are the kinds of files that are run.
+// programs are the kinds of executable files.
 var programs = []string{"application/x-elf", "application/vnd.microsoft.portable-executable", "application/x-mach-binary",
 	"application/wasm", "application/x-java-applet", "application/x-installshield", "application/x-ms-shortcut", "application/x-ms-installer",
 	"application/vnd.debian.binary-package", "application/x-shockwave-flash", "application/vnd.ms-htmlhelp", "application/x-rpm", "application/x-bytecode.python"}
@@ -88,7 +88,7 @@ func (f format) Scan(_ context.Context, c Content) ([]Finding, error) {
 	return append(found, Finding{Hold: held && !f.allows(kind), What: what}), nil
 }
 
-// isKind reports whether a kind is another, or based on it.
+// isKind reports whether a kind is another one, or based on it.
 func isKind(kind *mimetype.MIME, name string) bool {
 	for ; kind != nil; kind = kind.Parent() {
 		if kind.Is(name) {
@@ -105,7 +105,7 @@ func (f format) allows(kind *mimetype.MIME) bool {
 	})
 }
 
-// oddByte is where the first byte stands that no text has, or -1.
+// oddByte returns the position of the first byte that does not occur in text, or -1.
 func oddByte(data []byte) int {
 	if wideText(data) {
 		return -1
@@ -115,8 +115,8 @@ func oddByte(data []byte) int {
 
 func isOdd(c byte) bool { return c < ' ' && (c < '\b' || c > '\r') && c != '\x1b' }
 
-// mostlyText reports whether data is UTF-8 with no more than a few odd bytes anywhere, as
-// a bell or the end of a file of DOS: where there are more of them data begins.
+// mostlyText reports whether data is UTF-8 with only a few odd bytes, such as a bell or
+// the end-of-file character of DOS.
 func mostlyText(data []byte) bool {
 	if !utf8.Valid(data) || slices.Contains(data, 0) {
 		return false
@@ -135,8 +135,7 @@ func mostlyText(data []byte) bool {
 	return true
 }
 
-// wideText reports whether a text says that it has two bytes a letter, and is
-// one.
+// wideText reports whether data is UTF-16 text with a byte order mark.
 func wideText(data []byte) bool {
 	if len(data) < 2 || len(data)%2 != 0 {
 		return false
@@ -157,7 +156,7 @@ func wideText(data []byte) bool {
 	return true
 }
 
-// byteEntropy is the entropy of data in bits a byte.
+// byteEntropy returns the entropy of data in bits per byte.
 func byteEntropy(data []byte) (bits float64) {
 	var counts [256]int
 	for _, c := range data {

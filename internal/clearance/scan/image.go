@@ -17,7 +17,7 @@ func lookJPEG(n *notes, data []byte) {
 		}
 		marker := data[i+1]
 		switch {
-		case marker == 0xff: // filling
+		case marker == 0xff: // fill bytes
 			i++
 			continue
 		case marker == 0xd9:
@@ -40,7 +40,7 @@ func lookJPEG(n *notes, data []byte) {
 	}
 }
 
-// segment returns what follows a length of two bytes, which counts itself.
+// segment returns the data after a length of two bytes, which counts itself.
 func segment(data []byte, at int) ([]byte, bool) {
 	if at+2 > len(data) {
 		return nil, false
@@ -66,7 +66,7 @@ func jpegSegment(n *notes, marker byte, body []byte) {
 	}
 }
 
-// scanEnd is where the next marker stands after the image's data.
+// scanEnd returns the position of the next marker after the image data.
 func scanEnd(data []byte, i int) int {
 	for ; i+1 < len(data); i++ {
 		if m := data[i+1]; data[i] == 0xff && m != 0 && (m < 0xd0 || m > 0xd7) {
@@ -76,7 +76,7 @@ func scanEnd(data []byte, i int) int {
 	return len(data)
 }
 
-// lookXMP looks at metadata in XML.
+// lookXMP examines metadata in XML.
 func lookXMP(n *notes, body []byte) {
 	n.text("XMP metadata", body)
 	if bytes.Contains(body, []byte("GPSLatitude")) {
@@ -84,14 +84,14 @@ func lookXMP(n *notes, body []byte) {
 	}
 }
 
-// exifTexts are the fields of EXIF that people and programs write into.
+// exifTexts are the EXIF fields that people and programs write text into.
 var exifTexts = map[uint16]string{
 	0x010e: "description", 0x010f: "maker of the camera", 0x0110: "camera", 0x0131: "software", 0x013b: "artist", 0x8298: "copyright",
 	0x9286: "comment", 0x927c: "maker's note", 0xa430: "owner", 0xa431: "serial number", 0x9c9b: "title", 0x9c9c: "comment of Windows",
 	0x9c9d: "author", 0x9c9e: "keywords", 0x9c9f: "subject", 0x02bc: "XMP",
 }
 
-// lookEXIF follows the directories of EXIF, which are those of TIFF.
+// lookEXIF follows the EXIF directories, which have the format of TIFF.
 func lookEXIF(n *notes, data []byte) {
 	var order be.ByteOrder = be.LittleEndian
 	switch {
@@ -102,7 +102,7 @@ func lookEXIF(n *notes, data []byte) {
 		order = be.BigEndian
 	}
 	open := []uint32{order.Uint32(data[4:])}
-	// Directories may point at each other: only so many are read.
+	// Directories may point at each other, so their number is limited.
 	for range 16 {
 		if len(open) == 0 {
 			return
@@ -133,7 +133,7 @@ func lookEXIF(n *notes, data []byte) {
 	}
 }
 
-// exifField notes a field, and returns where the directory is that it names.
+// exifField records a field, and returns the position of the directory that it names.
 func exifField(n *notes, data []byte, order be.ByteOrder, field []byte) uint32 {
 	tag, kind, count := order.Uint16(field), order.Uint16(field[2:]), order.Uint32(field[4:])
 	switch tag {
@@ -160,8 +160,8 @@ func exifField(n *notes, data []byte, order be.ByteOrder, field []byte) uint32 {
 	return 0
 }
 
-// pngChunks calls each for the chunks of a PNG file, and returns where it ends, or
-// -1 where it is damaged.
+// pngChunks calls each for every chunk of a PNG file, and returns the end of the file, or
+// -1 if it is damaged.
 func pngChunks(data []byte, each func(kind string, body []byte) error) (int, error) {
 	i := 8
 	for i+12 <= len(data) {
@@ -181,7 +181,7 @@ func pngChunks(data []byte, each func(kind string, body []byte) error) (int, err
 	return -1, nil
 }
 
-// pngKnown are the chunks of which readers of PNG know what they are.
+// pngKnown are the chunks that PNG readers know.
 var pngKnown = map[string]bool{"IHDR": true, "PLTE": true, "IDAT": true, "IEND": true, "tRNS": true, "cHRM": true, "gAMA": true, "iCCP": true, "sBIT": true,
 	"sRGB": true, "bKGD": true, "hIST": true, "pHYs": true, "sPLT": true, "tIME": true, "acTL": true, "fcTL": true, "fdAT": true, "cICP": true, "oFFs": true,
 	"pCAL": true, "sCAL": true, "mDCv": true, "cLLi": true, "sTER": true, "gIFg": true, "gIFx": true, "mDCV": true, "cLLI": true, "vpAg": true, "orNT": true}
@@ -207,7 +207,7 @@ func lookPNG(n *notes, data []byte) {
 	n.behind("PNG image", data, end)
 }
 
-// openPNG shows texts that are compressed.
+// openPNG shows compressed texts.
 func openPNG(b *box) error {
 	_, err := pngChunks(b.data, func(kind string, body []byte) error {
 		if kind != "zTXt" && kind != "iTXt" {
@@ -233,7 +233,7 @@ func openPNG(b *box) error {
 	return err
 }
 
-// inflate shows what a stream has, as far as it can be read.
+// inflate shows the content of a stream, as far as it can be read.
 func (b *box) inflate(name string, packed []byte) error {
 	if err := b.ctx.Err(); err != nil {
 		return err
@@ -245,7 +245,7 @@ func (b *box) inflate(name string, packed []byte) error {
 		b.zlib, err = zlib.NewReader(bytes.NewReader(packed))
 	}
 	if err != nil {
-		return nil // it only looks like one
+		return nil // it only looks like a stream
 	}
 	data, err := b.read(&forgiving{r: b.zlib})
 	if err != nil {
@@ -254,7 +254,7 @@ func (b *box) inflate(name string, packed []byte) error {
 	return b.show(name, data, true)
 }
 
-// A forgiving reader ends where its data is damaged.
+// A forgiving reader ends at damaged data without an error.
 type forgiving struct{ r io.Reader }
 
 func (f *forgiving) Read(p []byte) (int, error) {
@@ -308,7 +308,7 @@ func lookGIF(n *notes, data []byte) {
 	n.broken("GIF image", len(data))
 }
 
-// subBlocks joins blocks with their length before them, up to the empty one.
+// subBlocks joins blocks, each with its length before it, up to the empty one.
 func subBlocks(data []byte, i int) (body []byte, end int) {
 	for i < len(data) {
 		length := int(data[i])

@@ -18,31 +18,31 @@ import (
 	"strings"
 )
 
-// A walk shows what is inside of one content: files of archives, streams of
-// documents, what is encoded in texts. It counts all that it reads, and stops at
-// a limit.
+// A walk shows what is inside of one content: files of archives, streams of documents,
+// and data encoded in text. It counts all bytes that it reads, and stops at a limit.
 type walk struct {
 	ctx      context.Context
 	limits   Limits
 	entries  int
 	expanded int64
-	zlib     io.Reader // used again
+	zlib     io.Reader // reused
 	look     func(part Content, names []string)
 }
 
-// A limitError says that there is more inside than is looked at.
+// A limitError says that the content has more inside than a limit allows.
 type limitError string
 
 func (e limitError) Error() string { return string(e) }
 
-// An opener knows one kind of thing that has others inside.
+// An opener opens one kind of container.
 type opener struct {
 	kind string
 	is   func(data []byte) bool
 	open func(b *box) error
 }
 
-// openers are tried all: a file can be two things at once.
+// openers returns all openers. A walk tries each, because a file can be two kinds at
+// once.
 func openers() []opener {
 	return []opener{
 		{"zip", isZip, openZip},
@@ -57,7 +57,7 @@ func openers() []opener {
 	}
 }
 
-// starts makes a test for how content begins.
+// starts returns a check for the first bytes of a content.
 func starts(magic string) func([]byte) bool {
 	return func(data []byte) bool { return bytes.HasPrefix(data, []byte(magic)) }
 }
@@ -68,11 +68,11 @@ type box struct {
 	Content
 	kind  string
 	names []string
-	room  int64 // how many bytes may still come out of it
+	room  int64 // how many more bytes may come out of it
 }
 
-// open shows what is inside of a content that has these names from the outside
-// in, and what is inside of that.
+// open shows everything inside of a content. Names are those of the containers and of the
+// content, the outermost first.
 func (w *walk) open(c Content, names []string) (err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -105,7 +105,7 @@ func (w *walk) open(c Content, names []string) (err error) {
 		case errors.As(err, &limit) || w.ctx.Err() != nil:
 			return err
 		case c.text:
-			// What was decoded often only looks like an archive.
+			// Decoded data often only looks like an archive.
 		default:
 			return fmt.Errorf("%s%s: %w", prefix(names), o.kind, err)
 		}
@@ -113,7 +113,7 @@ func (w *walk) open(c Content, names []string) (err error) {
 	return nil
 }
 
-// prefix says where something is.
+// prefix returns the words that say where a part is.
 func prefix(names []string) string {
 	if len(names) == 0 {
 		return ""
@@ -121,7 +121,7 @@ func prefix(names []string) string {
 	return "in " + strings.Join(names, ", in ") + ": "
 }
 
-// file shows a file that is inside.
+// file shows a file inside of the box.
 func (b *box) file(name string, r io.Reader) error {
 	data, err := b.read(r)
 	if err != nil {
@@ -130,7 +130,7 @@ func (b *box) file(name string, r io.Reader) error {
 	return b.show(name, data, false)
 }
 
-// show shows what is inside: a file, or what was decoded.
+// show shows a part of the box: a file, or decoded data.
 func (b *box) show(name string, data []byte, text bool) error {
 	if err := b.ctx.Err(); err != nil {
 		return err
@@ -145,7 +145,7 @@ func (b *box) show(name string, data []byte, text bool) error {
 	return b.open(part, names)
 }
 
-// read reads what comes out of the box, within the limits.
+// read reads data that comes out of the box, within the limits.
 func (b *box) read(r io.Reader) ([]byte, error) {
 	room := min(b.limits.Size, b.room, b.limits.Expanded-b.expanded)
 	data, err := io.ReadAll(io.LimitReader(&patient{b.ctx, r}, room+1))
@@ -155,7 +155,8 @@ func (b *box) read(r io.Reader) ([]byte, error) {
 	return data, err
 }
 
-// count counts bytes that came out of the box, and says which limit they exceed.
+// count counts bytes that came out of the box, and returns an error if they exceed a
+// limit.
 func (b *box) count(size int) error {
 	b.room -= int64(size)
 	b.expanded += int64(size)
@@ -170,7 +171,7 @@ func (b *box) count(size int) error {
 	return nil
 }
 
-// A patient reader ends with its context.
+// A patient reader stops with an error when its context ends.
 type patient struct {
 	ctx context.Context
 	r   io.Reader
@@ -183,11 +184,11 @@ func (p *patient) Read(b []byte) (int, error) {
 	return p.r.Read(b)
 }
 
-// isZip looks for the end of an archive, which may stand behind anything else: readers
-// go by it, and not by how a file begins.
+// isZip looks for the end of an archive. ZIP readers look for the end and not for the
+// beginning, so other data may come before the archive.
 func isZip(data []byte) bool { return bytes.HasPrefix(data, []byte("PK\x03\x04")) || zipEnd(data) >= 0 }
 
-// zipEnd is where the last record of a ZIP archive stands, or -1.
+// zipEnd returns the position of the last record of a ZIP archive, or -1.
 func zipEnd(data []byte) int {
 	const comment = 1<<16 - 1
 	from := max(0, len(data)-zipEndLength-comment)
@@ -205,8 +206,9 @@ func zipEnd(data []byte) int {
 // zipEndLength is the length of the last record, without a comment.
 const zipEndLength = 22
 
-// zipDirectory is where the list of entries begins that a last record names, or -1 where
-// there is none. It may count from the start of the archive, and not of the file.
+// zipDirectory returns where the list of entries begins that the last record names, or -1
+// if there is none. The position may count from the start of the archive instead of the
+// file.
 func zipDirectory(data []byte, end int) int {
 	if end+zipEndLength > len(data) {
 		return -1
@@ -217,7 +219,7 @@ func zipDirectory(data []byte, end int) int {
 			return at
 		}
 	}
-	// A large archive has its numbers elsewhere, and an empty one nothing.
+	// A large archive has its numbers elsewhere, and an empty one has no list.
 	if end >= 20 && bytes.HasPrefix(data[end-20:], []byte("PK\x06\x07")) || end == 0 {
 		return end
 	}
@@ -225,7 +227,7 @@ func zipDirectory(data []byte, end int) int {
 }
 
 func openZip(b *box) error {
-	// The reader takes memory for each entry: they are counted before.
+	// The ZIP reader needs memory for each entry, so entries are counted first.
 	if n := bytes.Count(b.data, []byte("PK\x01\x02")); n > b.limits.Entries {
 		return limitError(fmt.Sprintf("there is more inside than the limit of %d entries", b.limits.Entries))
 	}
@@ -238,13 +240,14 @@ func openZip(b *box) error {
 		return hidden
 	}
 	if isTar(b.data) {
-		hidden = nil // it may be the last file of a tar, which shows what is around it
+		hidden = nil // it may be the last file of a tar archive, which shows the data around it
 	}
 	for _, f := range z.File {
 		if f.Flags&1 != 0 {
 			return fmt.Errorf("%s is encrypted", label(f.Name))
 		}
-		// The reader shows nothing of a directory. Nothing takes two bytes at most.
+		// The ZIP reader does not show data of a directory. Compressed emptiness has at
+		// most two bytes.
 		if strings.HasSuffix(f.Name, "/") && f.CompressedSize64 > 2 {
 			return fmt.Errorf("%s is a folder with data", label(f.Name))
 		}
@@ -255,9 +258,9 @@ func openZip(b *box) error {
 	return hidden
 }
 
-// accounted holds that entries lie one behind the other, each as the list has it: what
-// several share would be read several times, what is between them is seen by nobody, and
-// who does not go by the list would see something else.
+// accounted returns an error unless the entries follow one another and match the list.
+// Entries that share data would be read several times. Nobody sees data between entries.
+// A program that does not use the list would see something else.
 func accounted(data []byte, files []*zip.File) error {
 	type span struct {
 		from, to int64
@@ -295,8 +298,8 @@ func accounted(data []byte, files []*zip.File) error {
 	return nil
 }
 
-// agrees reports whether the header before an entry says of it what the list does. Sizes
-// may follow the entry.
+// agrees reports whether the header before an entry matches the list. Sizes may follow
+// the entry instead.
 func agrees(f *zip.File, header []byte) bool {
 	flags, method := be.LittleEndian.Uint16(header[6:]), be.LittleEndian.Uint16(header[8:])
 	packed, size := be.LittleEndian.Uint32(header[18:]), be.LittleEndian.Uint32(header[22:])
@@ -305,7 +308,7 @@ func agrees(f *zip.File, header []byte) bool {
 		(late || large || uint64(packed) == f.CompressedSize64 && uint64(size) == f.UncompressedSize64)
 }
 
-// zipData is where the data of an entry begins, by the header before it.
+// zipData returns where the data of an entry begins, by the header before it.
 func zipData(data, header []byte) int64 {
 	if len(header) < 30 {
 		return -1
@@ -313,7 +316,7 @@ func zipData(data, header []byte) int64 {
 	return int64(len(data)-len(header)) + 30 + int64(be.LittleEndian.Uint16(header[26:])) + int64(be.LittleEndian.Uint16(header[28:]))
 }
 
-// follows reports whether a header that fits begins here, or behind the sums
+// follows reports whether a matching header begins at a position, or after the checksums
 // that may follow an entry.
 func follows(data []byte, from int64, mark string, fits func(header []byte) bool) bool {
 	const sums = 24
@@ -334,9 +337,9 @@ func (b *box) zipFile(f *zip.File) error {
 	return b.file(f.Name, r)
 }
 
-// isTar looks at the mark of newer archives, and at the checksum that every header has:
-// old ones have no other. Some have added its bytes as signed numbers, and some write
-// the sum in another way than in octal digits.
+// isTar checks the mark of newer archives, or the checksum of the first header, which is
+// all that old ones have. Some programs add signed bytes, and some do not write the
+// checksum in octal digits.
 func isTar(data []byte) bool {
 	if len(data) < 512 {
 		return false
@@ -396,7 +399,8 @@ func openBzip2(b *box) error {
 	return b.file(unpacked(b.Path), bzip2.NewReader(bytes.NewReader(b.data)))
 }
 
-// isZlib reports whether data begins as zlib does, which a text may, and is more than that.
+// isZlib reports whether data has a zlib header and can be decompressed. A text may begin
+// with the same bytes.
 func isZlib(data []byte) bool {
 	if len(data) < 8 || data[0]&0x8f != 8 || data[1]&0x20 != 0 || be.BigEndian.Uint16(data)%31 != 0 {
 		return false
@@ -425,7 +429,7 @@ func openZlib(b *box) error {
 	return nil
 }
 
-// unpacked is the name of what is inside of a compressed file.
+// unpacked returns the name of the file inside of a compressed file.
 func unpacked(p string) string {
 	base := path.Base(p)
 	ext := path.Ext(base)
@@ -435,10 +439,10 @@ func unpacked(p string) string {
 	return strings.TrimSuffix(base, ext)
 }
 
-// label is how a name from an archive is told: without a secret, and with its
-// end if it is long.
+// label returns a name from an archive for a message. It hides a name with a secret, and
+// keeps only the end of a long name.
 func label(name string) string {
-	// A secret of which only a part would be shown is one too.
+	// Part of a secret counts as a secret too.
 	const near = 1 << 10
 	end := name[max(0, len(name)-near):]
 	few := &tries{used: fewTries - 50}

@@ -1,11 +1,11 @@
 package scan
 
-// keywords finds words in one pass: the first two letters of each are looked up
-// in a table, and only where they stand is compared. All words are in lower
-// case; the text need not be.
+// keywords finds words in one pass. It looks up two letters at a time in a table, and
+// compares only where a word begins with them. All words are in lower case. The text may
+// have any case.
 type keywords struct {
 	words  []string
-	starts [1 << 16]uint16 // of two letters: 1 + the group
+	starts [1 << 16]uint16 // by two letters: 1 + the group
 	groups [][]int
 }
 
@@ -23,7 +23,7 @@ func newKeywords(words []string) *keywords {
 	return k
 }
 
-// find calls at for every place of every word, until it returns false.
+// find calls at for every occurrence of every word, until it returns false.
 func (k *keywords) find(text []byte, at func(word, offset int) bool) {
 	if len(text) == 0 {
 		return
@@ -42,7 +42,7 @@ func (k *keywords) find(text []byte, at func(word, offset int) bool) {
 	}
 }
 
-// same reports whether a text begins with a word, whatever the case.
+// same reports whether a text begins with a word, in any case.
 func same(text []byte, word string) bool {
 	if len(text) < len(word) {
 		return false

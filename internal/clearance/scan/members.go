@@ -9,17 +9,17 @@ import (
 	"strings"
 )
 
-// mostMembers is how many members of an archive are looked at here. One with more is held
-// by the limit of what may be inside.
+// mostMembers limits how many members of an archive are examined here. An archive with
+// more is held by the limit on entries.
 const mostMembers = 10_000
 
-// lookTar looks at the names and kinds of the members of a tar archive.
+// lookTar examines the names and kinds of the members of a tar archive.
 func lookTar(n *notes, data []byte) {
 	r := tar.NewReader(bytes.NewReader(data))
 	for range mostMembers {
 		h, err := r.Next()
 		if h == nil || err != nil && err != tar.ErrInsecurePath {
-			return // who opens it says what is wrong
+			return // openTar reports what is wrong
 		}
 		n.member("tar", h.Name)
 		switch h.Typeflag {
@@ -41,10 +41,10 @@ func lookTar(n *notes, data []byte) {
 	}
 }
 
-// lookMembers looks at the names and kinds of the members of a ZIP archive.
+// lookMembers examines the names and kinds of the members of a ZIP archive.
 func lookMembers(n *notes, data []byte) {
 	if bytes.Count(data, []byte("PK\x01\x02")) > mostMembers {
-		return // so many are held anyway, and each takes memory
+		return // so many are held anyway, and each needs memory
 	}
 	z, err := zip.NewReader(bytes.NewReader(data), int64(len(data)))
 	if z == nil || err != nil && err != zip.ErrInsecurePath {
@@ -69,7 +69,7 @@ func lookMembers(n *notes, data []byte) {
 	}
 }
 
-// linkIn returns where a symlink in a ZIP archive leads.
+// linkIn returns the target of a symlink in a ZIP archive.
 func linkIn(f *zip.File) (string, bool) {
 	const longest = 4 << 10
 	r, err := f.Open()
@@ -81,8 +81,8 @@ func linkIn(f *zip.File) (string, bool) {
 	return string(to), err == nil && len(to) <= longest
 }
 
-// member notes a member that would be written outside of the directory that the archive
-// is unpacked in.
+// member reports a member that would be written outside of the directory in which the
+// archive is unpacked.
 func (n *notes) member(kind, name string) {
 	switch {
 	case isRooted(name):
@@ -92,7 +92,8 @@ func (n *notes) member(kind, name string) {
 	}
 }
 
-// memberLink notes a link that leads out of the archive. Its target counts from a directory.
+// memberLink reports a symlink or hard link that leads out of the archive. Its target is
+// relative to from.
 func (n *notes) memberLink(kind, what, name, to, from string) {
 	switch {
 	case isRooted(to):
@@ -108,15 +109,15 @@ func parentOf(name string) string {
 	return name[:strings.LastIndexByte(name, '/')+1]
 }
 
-// slashed writes a name as Unix does: programs for Windows take both signs for one.
+// slashed returns a name with slashes, because Windows programs read a backslash as one.
 func slashed(name string) string { return strings.ReplaceAll(name, `\`, "/") }
 
-// isRooted reports whether a name begins at a root, on Unix or on Windows.
+// isRooted reports whether a name is absolute, on Unix or on Windows.
 func isRooted(name string) bool {
 	return strings.HasPrefix(slashed(name), "/") || len(name) >= 2 && name[1] == ':' && alphabet[name[0]] != 0
 }
 
-// climbs reports whether a name leads above where a directory begins, at any of its parts.
+// climbs reports whether any part of a name leads above the directory where it starts.
 func climbs(from, name string) bool {
 	depth := 0
 	for part := range strings.SplitSeq(slashed(from)+slashed(name), "/") {

@@ -7,15 +7,15 @@ import (
 	"strings"
 )
 
-// metadata, by name content, finds what files have beside what they show: where a photograph was
-// taken, comments, macros, scripts, data behind the end. What does something
-// when it is opened, and what no program shows, holds; the rest is told.
+// metadata, by name content, finds what files contain beside what they show: where a
+// photo was taken, comments, macros, scripts, data after the end. Parts that run when the
+// file is opened, and parts that no program shows, hold. The rest is reported.
 type metadata struct{}
 
 func (metadata) Name() string    { return metadataName }
 func (metadata) Version() string { return "2" }
 
-// A form is a kind of file that has metadata.
+// A form is a kind of file with metadata.
 type form struct {
 	is   func(c Content, data []byte) bool
 	look func(n *notes, data []byte)
@@ -70,16 +70,16 @@ func (metadata) Scan(_ context.Context, c Content) ([]Finding, error) {
 	return n.found, nil
 }
 
-// notes collects findings. It names what is there, and never what it says: that
-// may be private. Of a file with more than anybody reads it keeps what holds.
+// A notes collects findings. It names metadata and never quotes it, because it may be
+// private. If there are too many findings, those that hold stay.
 type notes struct {
 	found []Finding
 	holds int
 	read  int // bytes of text
 }
 
-// mostText is how much text beside what it shows is read of a file. A field can
-// be named many times.
+// mostText limits how much metadata text of a file is read. A file can name the same
+// field many times.
 const mostText = 16 << 20
 
 func (n *notes) tell(format string, args ...any) {
@@ -95,10 +95,10 @@ func (n *notes) hold(offset int, format string, args ...any) {
 	}
 }
 
-// acts are the beginnings of what some program would run.
+// acts are beginnings of code that some program would run.
 var acts = []string{"<script", "javascript:", "vbscript:", "<?php", "#!/", "powershell", "<iframe", "onerror=", "onload=", "eval("}
 
-// text notes text that a file has beside what it shows.
+// text records text that a file contains beside what it shows.
 func (n *notes) text(what string, text []byte) {
 	text = bytes.Trim(text, "\x00 \t\r\n")
 	if len(text) == 0 {
@@ -122,7 +122,7 @@ func (n *notes) text(what string, text []byte) {
 	n.tell("%s, %d bytes", what, len(text))
 }
 
-// behind notes what follows the end of a file, zeros and white space apart.
+// behind records data after the end of a file, except zeros and white space.
 func (n *notes) behind(what string, data []byte, end int) {
 	if end > len(data) {
 		return
@@ -132,7 +132,7 @@ func (n *notes) behind(what string, data []byte, end int) {
 	}
 }
 
-// broken notes a file whose structure cannot be followed.
+// broken records a file whose structure cannot be followed.
 func (n *notes) broken(what string, at int) {
 	n.hold(at, "cannot tell: the %s is cut off or damaged", what)
 }

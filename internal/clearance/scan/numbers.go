@@ -7,8 +7,8 @@ import (
 	"strings"
 )
 
-// escapes are the ways to write a letter as its number: what is before it, how many
-// digits it has, 0 for any number of them, to which base, and what is behind it.
+// escapes are the ways to write a character as a number: the text before it, the number
+// of digits (0 for any), the base, and the text after it.
 var escapes = []struct {
 	before string
 	digits int
@@ -18,8 +18,8 @@ var escapes = []struct {
 	{"%", 2, 16, ""}, {`\x`, 2, 16, ""}, {`\u00`, 2, 16, ""}, {`\u{`, 0, 16, "}"}, {"&#x", 0, 16, ";"}, {"&#X", 0, 16, ";"}, {"&#", 0, 10, ";"}, {`\`, 3, 8, ""},
 }
 
-// unescaped returns the lines that have letters written as numbers, with these letters,
-// or nil.
+// unescaped returns the lines with escaped characters, with the characters decoded, or
+// nil.
 func unescaped(data []byte) (out []byte) {
 	for l := range bytes.Lines(data) {
 		if !bytes.ContainsAny(l, `%\&`) {
@@ -39,9 +39,9 @@ func unescaped(data []byte) (out []byte) {
 	return out
 }
 
-// escape reads a letter, however it is written, and how many bytes it takes.
+// escape reads an escaped character, and returns it with the number of bytes read.
 func escape(text []byte) (c byte, length int) {
-	const most = 8 // digits, zeros before them included
+	const most = 8 // digits, with leading zeros
 	if text[0] != '%' && text[0] != '\\' && text[0] != '&' {
 		return text[0], 1
 	}
@@ -64,8 +64,8 @@ func escape(text []byte) (c byte, length int) {
 	return text[0], 1
 }
 
-// numbers shows what is written as lists of numbers, as programs have it that carry
-// files along: 80, 75, 3, 4 or 0x50, 0x4b or 50 4b.
+// numbers shows data written as lists of numbers, as programs do that embed files: 80,
+// 75, 3, 4 or 0x50, 0x4b or 50 4b.
 func (b *box) numbers() error {
 	var lines []byte
 	for i := 0; i < len(b.data); {
@@ -96,11 +96,11 @@ func (b *box) numbers() error {
 	return b.decoded("numbers", lines)
 }
 
-// commas are what stands between the numbers of a list.
+// commas are the characters between the numbers of a list.
 const commas = " \t\r\n,;"
 
-// listAt returns where the next list is from a place on of what may be numbers, and how
-// many it has.
+// listAt returns the next list of possible numbers from a position on, and how many
+// numbers it has.
 func listAt(data []byte, i int) (from, to, count int) {
 	const longest = 4 // 0x50
 	for i < len(data) && alphabet[data[i]]&inHex == 0 {
@@ -125,9 +125,9 @@ func listAt(data []byte, i int) (from, to, count int) {
 	return from, to, count
 }
 
-// bytesOf returns the bytes of a list, as many in a row as are some. To base 16 each has
-// two digits; those that say that they are written so are read to base 10 as well. It
-// reads the list as it goes: one with millions of numbers takes no more memory than they do.
+// bytesOf returns the runs of valid bytes in a list. In base 16 each number has two
+// digits. It reads the list as it goes, so that a list of millions of numbers needs no
+// more memory than its bytes.
 func bytesOf(list []byte, base int) iter.Seq[[]byte] {
 	return func(yield func([]byte) bool) {
 		var out []byte

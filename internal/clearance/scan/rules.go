@@ -12,7 +12,7 @@ import (
 	"sync"
 )
 
-// rulesFrom names whose rules they are. Their license is in rules.LICENSE.
+// rulesFrom names the source of the rules. Their license is in rules.LICENSE.
 const rulesFrom = "gitleaks v8.30.1"
 
 //go:embed rules.json
@@ -24,7 +24,7 @@ var rulesJSON []byte
 //go:embed own.json
 var ownJSON []byte
 
-// rulesVersion is another where any of the rules is.
+// rulesVersion changes when any rule changes.
 var rulesVersion = sync.OnceValue(func() string {
 	h := sha256.New()
 	h.Write(rulesJSON)
@@ -32,26 +32,26 @@ var rulesVersion = sync.OnceValue(func() string {
 	return hex.EncodeToString(h.Sum(nil)[:8])
 })
 
-// A rule says how one kind of secret looks, as gitleaks does.
+// A rule describes one kind of secret, as gitleaks does.
 type rule struct {
 	ID       string   `json:"id"`
-	Path     string   `json:"path"`     // of the files that it is about; empty: all
-	Regex    string   `json:"regex"`    // empty: the path alone is the finding
-	Group    int      `json:"group"`    // which holds the secret; 0: the first that is not empty
-	Entropy  float64  `json:"entropy"`  // which the secret must exceed
-	Keywords []string `json:"keywords"` // of which one must be in the text
-	At       bool     `json:"at"`       // what is found begins at a keyword, except the name before it
-	Near     bool     `json:"near"`     // what is found has a keyword in it
+	Path     string   `json:"path"`     // pattern of the files it applies to; empty: all
+	Regex    string   `json:"regex"`    // empty: the path itself is the finding
+	Group    int      `json:"group"`    // group with the secret; 0: the first that is not empty
+	Entropy  float64  `json:"entropy"`  // minimum entropy of the secret
+	Keywords []string `json:"keywords"` // one of them must be in the text
+	At       bool     `json:"at"`       // a match begins at a keyword, except the name before it
+	Near     bool     `json:"near"`     // a match contains a keyword
 	Allow    []allow  `json:"allow"`
 
-	given       bool // what is found is the value of a name with a keyword in it
+	given       bool // a match is the value of a name that contains a keyword
 	path, regex func() *regexp.Regexp
 }
 
-// An allow says what is no secret although it looks like one.
+// An allow describes what looks like a secret and is none.
 type allow struct {
-	All     bool     `json:"all"`    // every part must agree; otherwise one is enough
-	Target  string   `json:"target"` // of the regular expressions: match, line, or the secret
+	All     bool     `json:"all"`    // every part must match; otherwise one is enough
+	Target  string   `json:"target"` // what the expressions apply to: match, line, or the secret
 	Paths   []string `json:"paths"`
 	Regexes []string `json:"regexes"`
 	Words   []string `json:"words"` // in the secret
@@ -59,23 +59,23 @@ type allow struct {
 	paths, regexes func() *regexp.Regexp
 }
 
-// A rulebook is all rules, made ready. A regular expression is compiled when it
-// is first needed: all of them take longer than the whole of a start.
+// A rulebook holds all rules, ready to use. A regular expression is compiled when it is
+// first needed: compiling all takes longer than starting golem.
 type rulebook struct {
 	Allow []allow `json:"allow"`
 	Rules []*rule `json:"rules"`
 
-	values   []allow // what of Allow is about secrets, not paths
+	values   []allow // the parts of Allow about secrets, not paths
 	keywords *keywords
-	by       [][]*rule // the rules of each keyword
-	named    []*rule   // those of which the path alone is the finding
+	by       [][]*rule // rules by keyword
+	named    []*rule   // rules for which the path itself is the finding
 }
 
 var book = sync.OnceValue(func() *rulebook {
 	var b rulebook
 	var own rulebook
 	if err := errors.Join(json.Unmarshal(rulesJSON, &b), json.Unmarshal(ownJSON, &own)); err != nil {
-		panic(err) // a test reads them
+		panic(err) // a test parses them
 	}
 	b.Rules = append(b.Rules, own.Rules...)
 	late(b.Allow)
@@ -89,7 +89,7 @@ var book = sync.OnceValue(func() *rulebook {
 		r.given = r.At && strings.Contains(r.Regex, assignment) && !strings.Contains(r.Regex, `|\b(`)
 		r.path, r.regex = lateRegexp(r.Path), lateRegexp(r.expression())
 		if !r.generic() {
-			// No place makes a secret that is known by its own looks a harmless one.
+			// A secret with a known form is a secret in every file.
 			r.Allow = slices.DeleteFunc(r.Allow, func(a allow) bool { return len(a.Paths) > 0 })
 		}
 		late(r.Allow)
@@ -112,12 +112,11 @@ var book = sync.OnceValue(func() *rulebook {
 	return &b
 })
 
-// anyName is how rules say that a name may have more before the keyword.
+// anyName is the part of a rule that matches the name before the keyword.
 const anyName = `[\w.-]{0,50}?`
 
-// expression is the regular expression as it is used. At a keyword it is tried
-// there and nowhere else, with the letter before: that takes a hundredth of the
-// time.
+// expression returns the regular expression that is used. If a match begins at a keyword,
+// it is tried only there, with the letter before. That takes a hundredth of the time.
 func (r *rule) expression() string {
 	if !r.At {
 		return r.Regex
@@ -125,7 +124,7 @@ func (r *rule) expression() string {
 	return `\A(?s:.)(?:` + strings.ReplaceAll(r.Regex, anyName, "") + `)`
 }
 
-// late makes lists ready.
+// late prepares lists, so that their expressions are compiled on first use.
 func late(all []allow) {
 	for i := range all {
 		a := &all[i]
@@ -133,7 +132,8 @@ func late(all []allow) {
 	}
 }
 
-// lateRegexp compiles one of several expressions, when it is first called. It is nil for none.
+// lateRegexp returns a function that compiles the alternatives on its first call, or nil
+// if there are none.
 func lateRegexp(any ...string) func() *regexp.Regexp {
 	if len(any) == 0 || any[0] == "" {
 		return nil
@@ -143,12 +143,12 @@ func lateRegexp(any ...string) func() *regexp.Regexp {
 	})
 }
 
-// aboutPath reports whether a list lets a whole file pass for its path alone.
+// aboutPath reports whether a list allows a whole file by its path.
 func (a *allow) aboutPath(path string) bool {
 	return a.paths != nil && a.paths().MatchString(path) && (!a.All || a.regexes == nil && len(a.Words) == 0)
 }
 
-// about reports whether a list lets a secret pass.
+// about reports whether a list allows a secret.
 func (a *allow) about(path string, secret, match, line string) bool {
 	target := secret
 	switch a.Target {

@@ -13,14 +13,14 @@ import (
 	"unicode"
 )
 
-// mostFindings is how many findings of one scanner are kept; more say nothing more.
+// mostFindings limits the findings of one scanner.
 const mostFindings = 100
 
-// Scan lets every scanner look at a content, and at what is inside of it. It
-// always returns a verdict: who could not look holds.
+// Scan runs every scanner on a content and on everything inside of it. It always returns
+// a verdict. A scanner that cannot tell holds the content.
 //
-// All scans with the same Budget wait for each other where their memory does not suffice.
-// That time does not count for the limit of one content.
+// Scans with the same Budget wait for each other if there is not enough memory. The time
+// limit for one content does not include the wait.
 func (s *Set) Scan(ctx context.Context, c Content) Verdict {
 	v := Verdict{Path: c.Path, Hash: c.Hash, Scanners: []string{}}
 	var all, open []*answer
@@ -48,22 +48,23 @@ func (s *Set) Scan(ctx context.Context, c Content) Verdict {
 	return v
 }
 
-// together is how many times as long as one content several may take that are let in as one.
+// together is the time limit for several contents that are approved together, as a
+// multiple of the limit for one.
 const together = 10
 
-// Together returns a context in which contents are scanned that are let in as one. What
-// was not looked at when its time is over is held, unless a verdict on it is kept.
+// Together returns a context for scanning contents that are approved together. When its
+// time is over, the remaining contents are held, unless a verdict is cached.
 func (s *Set) Together(ctx context.Context) (context.Context, context.CancelFunc) {
 	limit := together * s.limits.Time
 	return context.WithTimeoutCause(ctx, limit, lateError(fmt.Sprintf("%v are the limit for all files together (%d times clearance.limits.scan_time)", limit, together)))
 }
 
-// A lateError says which time was over.
+// A lateError says which time limit was exceeded.
 type lateError string
 
 func (e lateError) Error() string { return "it took too long: " + string(e) }
 
-// ended returns why a context ended, nil if it did not.
+// ended returns why a context ended, or nil if it did not.
 func ended(ctx context.Context) error {
 	if ctx.Err() == nil {
 		return nil
@@ -71,17 +72,17 @@ func ended(ctx context.Context) error {
 	return context.Cause(ctx)
 }
 
-// An answer is what one scanner says of a content and of what is inside.
+// An answer collects the findings of one scanner for a content and everything inside.
 type answer struct {
 	look
 	key    string
 	found  []Finding
 	seen   map[Finding]bool
-	unsure bool // it could not tell: nothing is kept
-	looked bool // at all of it
+	unsure bool // it could not tell, so nothing is cached
+	looked bool // it examined everything
 }
 
-// admitted runs scanners that have no verdict yet, when the budget has room for them.
+// admitted runs scanners without a cached verdict, when the budget has room for them.
 func (s *Set) admitted(ctx context.Context, c Content, all []*answer) []Finding {
 	release, err := s.budget.take(ctx, s.limits.needs(c.Size))
 	if err != nil {
@@ -93,7 +94,7 @@ func (s *Set) admitted(ctx context.Context, c Content, all []*answer) []Finding 
 	return s.ask(ctx, c, all)
 }
 
-// ask runs scanners that have no verdict yet.
+// ask runs scanners without a cached verdict.
 func (s *Set) ask(ctx context.Context, c Content, all []*answer) (found []Finding) {
 	if late := ended(ctx); late != nil {
 		return []Finding{cannot(limitsName, late)}
@@ -132,7 +133,8 @@ func (s *Set) ask(ctx context.Context, c Content, all []*answer) (found []Findin
 	return found
 }
 
-// at looks at one part, which has these names from the outside in.
+// at examines one part. Names are those of its containers and its own, the outermost
+// first.
 func (a *answer) at(ctx context.Context, part Content, names []string) {
 	found, err := guarded(ctx, a.Scanner, part)
 	if late := ended(ctx); late != nil {
@@ -146,7 +148,7 @@ func (a *answer) at(ctx context.Context, part Content, names []string) {
 		f.Scanner = a.Name()
 		f.What = plain(prefix(names) + f.What)
 		if part.text {
-			f.Line, f.Offset = 0, 0 // nobody sees these lines
+			f.Line, f.Offset = 0, 0 // these lines are in no file
 		}
 		if a.seen[f] {
 			continue
@@ -159,13 +161,13 @@ func (a *answer) at(ctx context.Context, part Content, names []string) {
 		case len(a.found) < mostFindings:
 			a.found = append(a.found, f)
 		case f.Hold && !a.found[mostFindings-1].Hold:
-			// What is only told makes room for what holds.
+			// A finding that holds replaces one that does not.
 			a.found[mostFindings-1] = f
 		}
 	}
 }
 
-// guarded is a scan that cannot panic.
+// guarded runs a scanner, and turns a panic into an error.
 func guarded(ctx context.Context, s Scanner, c Content) (found []Finding, err error) {
 	defer func() {
 		if r := recover(); r != nil {
@@ -178,7 +180,7 @@ func guarded(ctx context.Context, s Scanner, c Content) (found []Finding, err er
 	return s.Scan(ctx, c)
 }
 
-// cannot is the finding that something could not be looked at.
+// cannot returns the finding that something could not be examined.
 func cannot(scanner string, err error) Finding {
 	what := "cannot tell: " + err.Error()
 	switch {
@@ -190,7 +192,7 @@ func cannot(scanner string, err error) Finding {
 	return Finding{Scanner: scanner, Hold: true, What: plain(what)}
 }
 
-// plain bounds a text, and takes from it what a terminal would obey.
+// plain shortens a text, and replaces characters that are not printable.
 func plain(text string) string {
 	text = strings.Map(func(r rune) rune {
 		if !unicode.IsPrint(r) {
@@ -204,12 +206,12 @@ func plain(text string) string {
 	return text
 }
 
-// insides changes when more is seen of what is inside of a content: kept verdicts of
-// those who looked at it are of no use then.
+// insides is part of the keys of cached verdicts. Increase it when walks find more inside
+// of a content.
 const insides = 5
 
-// key names a verdict: by the scanner, its version, the content, and what of
-// its name and of the limits the scanner depends on.
+// key returns the name of a cached verdict. It covers the scanner, its version, the
+// content, the limits, and the part of the path that the scanner depends on.
 func (s *Set) key(l look, c Content) string {
 	version := l.Version()
 	if s.cache == nil || c.Hash == "" || version == "" {
@@ -219,7 +221,7 @@ func (s *Set) key(l look, c Content) string {
 	return "scan-" + hex.EncodeToString(sum[:])
 }
 
-// kept returns a verdict from the cache.
+// kept returns a cached verdict.
 func (s *Set) kept(key string) (found []Finding, ok bool) {
 	if key == "" {
 		return nil, false

@@ -13,61 +13,60 @@ import (
 	"time"
 )
 
-// A Content is what is scanned: its bytes, their number, the name that they will
-// have, and their hash.
+// A Content is what is scanned: its bytes, their number, the path, and the hash.
 type Content struct {
 	Path string
 	Size int64
-	Hash string // of the bytes; without one no verdict is kept
+	Hash string // of the bytes; without a hash no verdict is cached
 	Open func() (io.ReadCloser, error)
 
-	data   []byte // all of it, once it was read
-	tries  *tries // shared by all that is inside of one content
-	within string // the kind of thing that it is inside of, or empty
-	text   bool   // was decoded from something, and is no file by itself
+	data   []byte // all bytes, once they were read
+	tries  *tries // shared by everything inside of one content
+	within string // kind of the container, "" for none
+	text   bool   // decoded from something, and not a file of its own
 }
 
-// A Finding is one thing that a scanner says of a content.
+// A Finding is one result of a scanner.
 type Finding struct {
 	Scanner string `json:"scanner"`
-	Hold    bool   `json:"hold,omitempty"` // holds the content back; otherwise it is only told
+	Hold    bool   `json:"hold,omitempty"` // it holds the content back; otherwise it is only reported
 	What    string `json:"what"`           // short, and without the value of a secret
-	Line    int    `json:"line,omitempty"` // from 1; 0 where there is none
+	Line    int    `json:"line,omitempty"` // from 1; 0 for none
 	Offset  int64  `json:"offset,omitempty"`
 }
 
-// A Scanner looks at one content. An error means that it cannot tell.
+// A Scanner examines one content. An error means that it cannot tell.
 type Scanner interface {
 	Name() string
-	// Version changes when verdicts may. Where it is empty none is kept.
+	// Version changes when verdicts may change. If it is empty, verdicts are not cached.
 	Version() string
 	Scan(ctx context.Context, c Content) ([]Finding, error)
 }
 
-// A Verdict is what all scanners say of one content. It is held if one of them
-// found something that holds, or could not tell.
+// A Verdict is the result of all scanners for one content. The content is held if one of
+// them found something that holds, or could not tell.
 type Verdict struct {
 	Path     string    `json:"path"`
 	Hash     string    `json:"hash"`
 	Findings []Finding `json:"findings,omitempty"`
-	Scanners []string  `json:"scanners"` // that looked at all of it
+	Scanners []string  `json:"scanners"` // those that examined all of it
 	Held     bool      `json:"held"`
 }
 
-// Limits bound the work for one content. Zero means the default.
+// Limits limit the work for one content. Zero means the default.
 type Limits struct {
-	Size     int64         // of a content, and of each file inside of it; 32 MiB
+	Size     int64         // bytes of a content, and of each file inside; 32 MiB
 	Time     time.Duration // for all scanners together; one minute
-	Depth    int           // of things inside of each other; 4
-	Entries  int           // inside of a content, at all depths together; 10,000
-	Expanded int64         // bytes inside of it, at all depths together; 256 MiB
-	Ratio    int64         // of the bytes inside of an archive to its own; 250
+	Depth    int           // of containers inside of each other; 4
+	Entries  int           // parts inside of a content, at all depths together; 10,000
+	Expanded int64         // bytes inside, at all depths together; 256 MiB
+	Ratio    int64         // bytes inside of an archive per byte of the archive; 250
 }
 
-// freely is what may be inside of an archive whatever the ratio.
+// freely is how many bytes may be inside of an archive whatever the ratio.
 const freely = 1 << 20
 
-// withDefaults returns limits without zeros.
+// withDefaults returns the limits with defaults for zeros.
 func (l Limits) withDefaults() (Limits, error) {
 	if l.Size < 0 || l.Time < 0 || l.Depth < 0 || l.Entries < 0 || l.Expanded < 0 || l.Ratio < 0 {
 		return l, errors.New("scan limits: invalid; a limit is a positive number, or left out for the default")
@@ -81,39 +80,39 @@ func (l Limits) withDefaults() (Limits, error) {
 	return l, nil
 }
 
-// or sets what is zero.
+// or sets a value that is zero.
 func or[T comparable](value *T, otherwise T) {
 	if zero := *new(T); *value == zero {
 		*value = otherwise
 	}
 }
 
-// A Cache keeps verdicts. It holds no secret: findings never do.
+// A Cache keeps verdicts. They contain no secret, because findings never do.
 type Cache interface {
 	Get(key string) ([]byte, bool)
 	Put(key string, value []byte)
 }
 
-// Run runs a program with content on its standard input, where it can do no harm.
-// It returns when the context ends.
+// A Run runs a program with content on its stdin, in a place where it can do no harm. It
+// returns when the context ends.
 type Run func(ctx context.Context, argv []string, stdin io.Reader) (stdout []byte, exit int, err error)
 
-// Options say what a Set does. The zero value has all the scanners that need
-// nothing from outside.
+// Options configure a Set. The zero value has all scanners that need nothing from
+// outside.
 type Options struct {
-	Scanners []string // which of ours look: format, size, content, secrets, malware; none: all
+	Scanners []string // which of ours run: format, size, content, secrets, malware; none: all
 	Limits   Limits
-	Allow    []string // kinds of binary files that are only told: image/png, application/*
+	Allow    []string // kinds of binary files that do not hold: image/png, application/*
 	Cache    Cache    // may be nil
-	Clamd    Dial     // to clamd's socket; nil: without
-	Clamscan []string // the program with its options, run by Run; empty: without
+	Clamd    Dial     // connects to clamd's socket; nil: not used
+	Clamscan []string // the program with its options, run by Run; empty: not used
 	Yara     []string // files with rules for the program yara, run by Run
 	External []Command
 	Run      Run
 	Budget   *Budget // shared with other sets; nil: one for this set
 }
 
-// A Set runs scanners. Many goroutines may use it at once.
+// A Set runs scanners. It is safe for concurrent use.
 type Set struct {
 	looks  []look
 	limits Limits
@@ -122,34 +121,34 @@ type Set struct {
 	about  []string
 }
 
-// A look is a scanner, with what the Set must know of it.
+// A look is a scanner, with what the Set must know about it.
 type look struct {
 	Scanner
-	inside  bool                // looks at what is inside of a content too
-	decoded bool                // and at what is no file, but was decoded from one
-	depends func(string) string // what of the path its verdicts depend on
-	unsaid  bool                // its silence means nothing: it is not named among those that looked
+	inside  bool                // it also examines what is inside of a content
+	decoded bool                // and data that was decoded from a file
+	depends func(string) string // returns the part of the path that its verdicts depend on
+	unsaid  bool                // a clean result means little, so it is not listed in Verdict.Scanners
 }
 
-// The scanners of ours, by name.
+// The names of our scanners.
 const (
 	formatName   = "format"
 	entropyName  = "size"
 	metadataName = "content"
 	secretsName  = "secrets"
 	malwareName  = "malware"
-	limitsName   = "limits" // what could not be looked at
+	limitsName   = "limits" // for contents that could not be examined
 )
 
-// New makes a Set. It does no work and meets nobody: what a scanner needs is
-// there when it is first used.
+// New returns a Set. It runs nothing and opens no connection: scanners prepare what they
+// need on first use.
 func New(o Options) (*Set, error) {
 	limits, err := o.Limits.withDefaults()
 	if err != nil {
 		return nil, err
 	}
 	whole := func(p string) string { return p }
-	// What is in page.html.gz is page.html: all endings count.
+	// page.html.gz contains page.html, so all extensions count.
 	extension := func(p string) string {
 		_, endings, _ := strings.Cut(strings.ToLower(path.Base(p)), ".")
 		return endings
@@ -173,7 +172,7 @@ func New(o Options) (*Set, error) {
 			continue
 		}
 		if l.Name() == malwareName && !o.hasEngine() {
-			// It knows one test file. To call that "ok" would be a promise.
+			// It knows one test file. To report "ok" would promise too much.
 			l.unsaid = true
 			s.looks = append(s.looks, l.look)
 			s.about = append(s.about, l.Name()+" "+NotScanned+" (no engine: clearance.malware sets one; without it only "+l.about+" is known)")
@@ -198,13 +197,13 @@ func New(o Options) (*Set, error) {
 	return s, nil
 }
 
-// NotScanned is what About says of a scanner that has nothing to scan with.
+// NotScanned is the word in About for a scanner without an engine.
 const NotScanned = "not scanned"
 
-// hasEngine reports whether there is a program that knows malware.
+// hasEngine reports whether a malware engine is configured.
 func (o Options) hasEngine() bool { return o.Clamd != nil || len(o.Clamscan)+len(o.Yara) > 0 }
 
-// engines are the scanners that are programs of others.
+// engines returns the scanners that are external programs.
 func (o Options) engines() (all []Scanner, err error) {
 	if o.Clamd != nil {
 		all = append(all, clamd{o.Clamd})
@@ -230,10 +229,10 @@ func (o Options) engines() (all []Scanner, err error) {
 	return all, nil
 }
 
-// About says what each scanner can do here, a line each.
+// About describes what each scanner can do here, one line each.
 func (s *Set) About() []string { return s.about }
 
-// bytes returns all of a content.
+// bytes returns all bytes of a content.
 func (c Content) bytes() ([]byte, error) {
 	if c.data != nil || c.Open == nil {
 		return c.data, nil
@@ -243,7 +242,7 @@ func (c Content) bytes() ([]byte, error) {
 		return nil, err
 	}
 	defer r.Close()
-	// One byte more than there should be shows that there is more.
+	// One byte more shows whether the content is longer than it should be.
 	data := make([]byte, c.Size+1)
 	n, err := io.ReadFull(r, data)
 	if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
@@ -255,13 +254,13 @@ func (c Content) bytes() ([]byte, error) {
 	return data[:n], nil
 }
 
-// of makes a content of bytes.
+// of returns a content with the given bytes.
 func of(name string, data []byte) Content {
 	return Content{Path: name, Size: int64(len(data)), data: data,
 		Open: func() (io.ReadCloser, error) { return io.NopCloser(bytes.NewReader(data)), nil }}
 }
 
-// line is the number of the line in which an offset lies.
+// line returns the line number of an offset.
 func line(data []byte, offset int) int {
 	return 1 + bytes.Count(data[:offset], []byte{'\n'})
 }

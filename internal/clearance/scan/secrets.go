@@ -10,8 +10,8 @@ import (
 	"strings"
 )
 
-// secrets finds keys, tokens and passwords by the rules of gitleaks and ours. Nothing in
-// the content or beside it (gitleaks:allow, .gitleaks.toml) lets a secret pass.
+// secrets finds keys, tokens and passwords by the rules of gitleaks and our own. Nothing
+// in or beside the content (gitleaks:allow, .gitleaks.toml) allows a secret.
 type secrets struct{}
 
 func (secrets) Name() string    { return secretsName }
@@ -24,7 +24,7 @@ func (secrets) Scan(ctx context.Context, c Content) ([]Finding, error) {
 	}
 	found, err := search(ctx, c.tries, c.Path, data)
 	if c.text || err != nil {
-		return found, err // what was decoded has no name of its own
+		return found, err // decoded data has no name of its own
 	}
 	for _, r := range book().named {
 		if r.path().MatchString(c.Path) {
@@ -38,8 +38,7 @@ func (secrets) Scan(ctx context.Context, c Content) ([]Finding, error) {
 	return found, err
 }
 
-// Message looks for secrets in a text that is no file, such as the message of a
-// commit.
+// Message finds secrets in a text that is not a file, such as a commit message.
 func Message(ctx context.Context, text string) []Finding {
 	found, err := search(ctx, nil, "", []byte(text))
 	if err != nil {
@@ -51,30 +50,31 @@ func Message(ctx context.Context, text string) []Finding {
 	return found
 }
 
-// enough is how many secrets of one text are looked for.
+// enough limits how many secrets of one text are collected.
 const enough = 10_000
 
 // A hit is a secret that was found.
 type hit struct {
 	rule     *rule
-	from, to int // of the secret
+	from, to int // position of the secret
 }
 
-// tries counts how often regular expressions were tried in a content and in all that is
+// A tries counts how often regular expressions were tried in a content and everything
 // inside of it. A try takes microseconds, and a hostile file has a place for one at every
-// fifth byte. Nothing that people write comes near a place in forty.
+// fifth byte. Ordinary files have fewer than one in forty bytes.
 type tries struct {
 	used, allowed int
 }
 
-// How many tries a content has: some, and one more for so many bytes.
+// How many tries a content has: a fixed number, and one more for each bytesATry bytes.
 const (
 	fewTries   = 20_000
 	bytesATry  = 48
-	triesAPart = 50 // that a try in a part of the text counts for, not at one place
+	triesAPart = 50 // weight of a try in a whole piece of text instead of one position
 )
 
-// search finds the secrets of a text. It counts its tries, nil for those of this text alone.
+// search finds the secrets of a text. It adds its tries to n. A nil n counts only this
+// text.
 func search(ctx context.Context, n *tries, path string, data []byte) ([]Finding, error) {
 	if n == nil {
 		n = &tries{}
@@ -84,7 +84,7 @@ func search(ctx context.Context, n *tries, path string, data []byte) ([]Finding,
 	words := 0
 	var err error
 	t.keywords.find(data, func(word, at int) bool {
-		// A place costs little, but there may be many.
+		// One position is cheap, but there may be many.
 		if words++; words%256 == 0 {
 			err = ctx.Err()
 		}
@@ -99,22 +99,22 @@ func search(ctx context.Context, n *tries, path string, data []byte) ([]Finding,
 	return told(data, t.hits), err
 }
 
-// generic reports whether a rule knows no secret by its own looks.
+// generic reports whether a rule describes secrets without a known form.
 func (r *rule) generic() bool { return strings.HasPrefix(r.ID, "generic") }
 
-// A trial holds one text against the rules.
+// A trial compares one text with the rules.
 type trial struct {
 	*rulebook
 	path  string
 	data  []byte
-	skip  map[*rule]bool // whether it is not for this file, once that is known
-	tried map[*rule]int  // the piece in which it was tried last, from 1
-	next  int            // where a value is given next, as far as that is known
+	skip  map[*rule]bool // whether a rule does not apply to this file, once known
+	tried map[*rule]int  // piece in which a rule was tried last, from 1
+	next  int            // position of the next assignment, as far as known
 	tries *tries
 	hits  []hit
 }
 
-// try holds a rule against a text that has one of its keywords here.
+// try tries a rule on a text that has one of its keywords at a position.
 func (t *trial) try(r *rule, at int) {
 	skip, known := t.skip[r]
 	if !known {
@@ -132,18 +132,18 @@ func (t *trial) try(r *rule, at int) {
 	}
 }
 
-// fits reports whether a rule is for the file of this name.
+// fits reports whether a rule applies to a file with this name.
 func (t *trial) fits(r *rule) bool {
 	if r.path != nil && !r.path().MatchString(t.path) {
 		return false
 	}
-	// Lock files and the like are full of what only looks like a secret. That
-	// is believed of the rule that goes by a word nearby, and of no other.
+	// Lock files and the like contain much that looks like secrets. So only generic rules
+	// skip them.
 	allowed := func(a allow) bool { return a.aboutPath(t.path) }
 	return !r.generic() || !slices.ContainsFunc(t.Allow, allowed) && !slices.ContainsFunc(r.Allow, allowed)
 }
 
-// How far behind a keyword a secret can end, and how much text is tried at once.
+// How far after a keyword a secret can end, and how much text is tried at once.
 const (
 	reach    = 4 << 10
 	reachKey = 24 << 10 // private keys are long
@@ -151,7 +151,7 @@ const (
 	nearby   = 2 << 10
 )
 
-// piece is how much text is tried for one keyword. Gitleaks tries 100 kB.
+// piece returns how much text is tried for one keyword. Gitleaks tries 100 kB.
 func (r *rule) piece() int {
 	if r.Near {
 		return nearby
@@ -159,7 +159,7 @@ func (r *rule) piece() int {
 	return piece
 }
 
-// at tries a rule where a keyword stands.
+// at tries a rule at the position of a keyword.
 func (t *trial) at(r *rule, at int) {
 	end := at + reach
 	if r.private() {
@@ -190,7 +190,7 @@ func (t *trial) at(r *rule, at int) {
 	t.judge(r, m)
 }
 
-// nameLetter reports whether a name may have this letter.
+// nameLetter reports whether a byte can be part of a name.
 func nameLetter(c byte) bool { return alphabet[c] != 0 && c != '+' && c != '/' || c == '.' }
 
 // anywhere tries a rule in a piece of the text, and a little around it.
@@ -209,7 +209,7 @@ func (t *trial) anywhere(r *rule, n int) {
 	}
 }
 
-// judge keeps a match that is a secret. It has the places of the groups.
+// judge keeps a match if it is a secret. It gets the positions of the groups.
 func (t *trial) judge(r *rule, m []int) {
 	from, to := m[0], m[1]
 	for g := 1; g < len(m)/2; g++ {
@@ -230,7 +230,7 @@ func (t *trial) judge(r *rule, m []int) {
 	}
 }
 
-// lineAround is the part of a text from the beginning of a line to its end.
+// lineAround returns the bounds of the lines that contain a part of a text.
 func lineAround(data []byte, from, to int) (int, int) {
 	const most = 4 << 10
 	low, high := max(0, from-most), min(len(data), to+most)
@@ -243,8 +243,7 @@ func lineAround(data []byte, from, to int) (int, int) {
 	return low, high
 }
 
-// told makes findings of hits: each place once, and by the rule that knows it
-// best.
+// told turns hits into findings. It reports each place once, by the most specific rule.
 func told(data []byte, hits []hit) (found []Finding) {
 	slices.SortFunc(hits, func(a, b hit) int {
 		if a.from != b.from {
@@ -259,7 +258,7 @@ func told(data []byte, hits []hit) (found []Finding) {
 		return strings.Compare(a.rule.ID, b.rule.ID)
 	})
 	number, counted := 1, 0
-	covered := -1 // up to where a rule that is not generic has found something
+	covered := -1 // end of the last hit of a specific rule
 	var last hit
 	for _, h := range hits {
 		if h == last || h.rule.generic() && (h.from < covered || overlaps(hits, h)) {
@@ -277,8 +276,7 @@ func told(data []byte, hits []hit) (found []Finding) {
 	return found
 }
 
-// overlaps reports whether another rule found something in the place of a
-// generic one's.
+// overlaps reports whether a specific rule found something in the place of a generic hit.
 func overlaps(hits []hit, generic hit) bool {
 	i, _ := slices.BinarySearchFunc(hits, generic.from, func(h hit, from int) int { return h.from - from })
 	for ; i < len(hits) && hits[i].from < generic.to; i++ {
@@ -289,7 +287,7 @@ func overlaps(hits []hit, generic hit) bool {
 	return false
 }
 
-// shannon is the entropy of a text in bits a letter.
+// shannon returns the entropy of a text in bits per character.
 func shannon(text string) (bits float64) {
 	counts := map[rune]int{}
 	for _, r := range text {

@@ -10,8 +10,8 @@ import (
 
 var svgTag = lateRegexp(`(?i)<(?:[\w-]+:)?svg[\s>]`)
 
-// isSVG goes by the name or by the first tag. A web page may have both images
-// and scripts.
+// isSVG looks at the name or the first tag. A web page may contain both images and
+// scripts.
 func isSVG(name string, data []byte) bool {
 	switch strings.ToLower(path.Ext(name)) {
 	case ".svg":
@@ -23,7 +23,7 @@ func isSVG(name string, data []byte) bool {
 	return bytes.HasPrefix(head, []byte("<")) && svgTag().Match(head)
 }
 
-// lookSVG looks for what runs in an image that is made of text.
+// lookSVG finds parts of an SVG image that run.
 func lookSVG(n *notes, data []byte) {
 	if text := narrowed(data); text != nil {
 		data = text
@@ -33,7 +33,7 @@ func lookSVG(n *notes, data []byte) {
 	}
 	runs := svgActs(data)
 	if !runs && bytes.ContainsAny(data, "\t\n\r") {
-		// In an address such letters do not count.
+		// Browsers ignore these characters in an address.
 		tight := make([]byte, 0, len(data))
 		for _, c := range data {
 			if c != '\t' && c != '\n' && c != '\r' {
@@ -47,7 +47,7 @@ func lookSVG(n *notes, data []byte) {
 	}
 }
 
-// svgWords stand in everything that runs. Each has a check of what is around it.
+// svgWords occur in everything that runs. Each has a check of the text around it.
 var svgWords = []struct {
 	word string
 	runs func(data []byte, at, end int) bool
@@ -73,8 +73,8 @@ var svgKeywords = sync.OnceValue(func() *keywords {
 	return newKeywords(words)
 })
 
-// svgActs reports whether an image has something that runs. It reads no byte more than a
-// few times, whatever the image is made of.
+// svgActs reports whether an image contains something that runs. It reads each byte only
+// a few times, whatever the image contains.
 func svgActs(data []byte) (found bool) {
 	svgKeywords().find(data, func(word, at int) bool {
 		w := svgWords[word]
@@ -84,7 +84,7 @@ func svgActs(data []byte) (found bool) {
 	return found
 }
 
-// isElement reports whether a word is the name of an element, perhaps with a prefix.
+// isElement reports whether a word is the name of an element, possibly with a prefix.
 func isElement(data []byte, at, end int) bool {
 	if end >= len(data) || !isSpace(data[end]) && data[end] != '>' && data[end] != '/' || at == 0 {
 		return false
@@ -114,9 +114,9 @@ func isAddress(data []byte, at, end int) bool {
 	return end < len(data) && data[end] == ':'
 }
 
-// isHandler reports whether an attribute such as onload begins here and has a value.
+// isHandler reports whether an attribute such as onload with a value begins here.
 func isHandler(data []byte, at, end int) bool {
-	const least = 4 // letters behind "on"
+	const least = 4 // letters after "on"
 	if at == 0 || !isSpace(data[at-1]) && !bytes.ContainsRune([]byte(`"'/`), rune(data[at-1])) {
 		return false
 	}
@@ -127,7 +127,7 @@ func isHandler(data []byte, at, end int) bool {
 	return end-from >= least && quoteAfter(data, end) >= 0
 }
 
-// quoteAfter returns where a value in quotes begins, if one is given here, or -1.
+// quoteAfter returns where a quoted value of an assignment begins, or -1.
 func quoteAfter(data []byte, at int) int {
 	for _, sign := range []string{"=", `"'`} {
 		for at < len(data) && isSpace(data[at]) {
@@ -141,5 +141,5 @@ func quoteAfter(data []byte, at int) int {
 	return at
 }
 
-// isSpace reports whether a byte is white space as \s of regular expressions is.
+// isSpace reports whether a byte is white space, like \s in a regular expression.
 func isSpace(c byte) bool { return c == ' ' || c == '\t' || c == '\n' || c == '\f' || c == '\r' }

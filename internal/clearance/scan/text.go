@@ -10,12 +10,11 @@ import (
 	"unicode/utf8"
 )
 
-// openText shows what is encoded in a content, so that what is looked for is
-// found there too: text of two bytes a letter, letters that are written as their
-// numbers, and base64 and hexadecimal runs, each in its line, as the words around
-// it tell what it is.
+// openText decodes data in a content, so that scanners examine it too: UTF-16 text,
+// escaped characters, and base64 and hexadecimal runs. Each run is shown with its line,
+// because the words around it say what it is.
 func openText(b *box) error {
-	if wideText(b.data) { // which it says itself: all look at it as what it is
+	if wideText(b.data) { // it has a byte order mark, so all scanners examine it as text
 		if err := b.became("UTF-16", narrow(b.data), false); err != nil {
 			return err
 		}
@@ -32,7 +31,7 @@ func openText(b *box) error {
 	if err := b.numbers(); err != nil {
 		return err
 	}
-	// What is around runs is taken once, however near they are to each other.
+	// The text around runs is taken once, however near the runs are.
 	var lines []byte
 	done, tail := 0, 0
 	var show func(r run) error
@@ -43,7 +42,7 @@ func openText(b *box) error {
 		plain := r.decode(b.data)
 		switch {
 		case plain == nil && r.lines > 1:
-			// Not one thing in many lines, but perhaps one in each.
+			// Perhaps each line is a run of its own.
 			for part := range r.split(b.data) {
 				if err := show(part); err != nil {
 					return err
@@ -74,11 +73,11 @@ func openText(b *box) error {
 	return b.decoded("encoded text", append(lines, b.data[done:tail]...))
 }
 
-// decoded shows what was decoded. It counts as what comes out of an archive does.
+// decoded shows decoded data. It counts toward the limits like a file of an archive.
 func (b *box) decoded(name string, data []byte) error { return b.became(name, data, true) }
 
-// became shows what a content became: text that is no file by itself, or all of the
-// file in another way, line by line.
+// became shows data that a content was converted to. It is either decoded data, or the
+// whole file in another encoding.
 func (b *box) became(name string, data []byte, text bool) error {
 	if err := b.count(len(data)); err != nil {
 		return err
@@ -86,7 +85,7 @@ func (b *box) became(name string, data []byte, text bool) error {
 	return b.show(name, data, text)
 }
 
-// narrow returns a text of two bytes a letter in UTF-8, without its mark.
+// narrow converts UTF-16 text to UTF-8, without the byte order mark.
 func narrow(data []byte) (out []byte) {
 	var order binary.ByteOrder = binary.LittleEndian
 	if data[0] == 0xfe {
@@ -105,7 +104,7 @@ func narrow(data []byte) (out []byte) {
 	return out
 }
 
-// opens reports whether something may be inside of what was decoded.
+// opens reports whether decoded data may contain something.
 func opens(data []byte) bool {
 	if plainKind(data) != "" {
 		return true
@@ -118,7 +117,7 @@ func opens(data []byte) bool {
 	return false
 }
 
-// around is the line in which a run stands, or what is near of a long one.
+// around returns the bounds of the line of a run, or of the text near it in a long line.
 func around(data []byte, from, to int) (int, int) {
 	const near = 200
 	start, end := max(0, from-near), min(len(data), to+near)
@@ -131,11 +130,11 @@ func around(data []byte, from, to int) (int, int) {
 	return start, end
 }
 
-// shortest is the length from which text of two bytes a letter is seen.
+// shortest is the minimum length of UTF-16 text.
 const shortest = 8
 
-// narrowed returns the runs of text with a zero between the letters, a line
-// each, or nil.
+// narrowed returns the runs of text with a zero byte between the letters, one line each,
+// or nil.
 func narrowed(data []byte) (out []byte) {
 	if bytes.IndexByte(data, 0) < 0 {
 		return nil
@@ -154,18 +153,18 @@ func narrowed(data []byte) (out []byte) {
 			out = append(out, data[i])
 		}
 		if zeroFirst && i < len(data) && letter(data[i]) {
-			out = append(out, data[i]) // its zero was the one before
+			out = append(out, data[i]) // the zero byte before belongs to it
 		}
 		out = append(out, '\n')
 	}
 	return out
 }
 
-// letter reports whether a byte is text in ASCII.
+// letter reports whether a byte is printable ASCII or white space.
 func letter(c byte) bool { return c >= ' ' && c < 0x7f || c == '\n' || c == '\r' || c == '\t' }
 
-// isPrintable reports whether data is text, in whichever language. Some bytes may be none:
-// one that was put among them hides nothing.
+// isPrintable reports whether data is text in any language. It accepts a few other bytes,
+// so that inserted bytes do not hide a text.
 func isPrintable(data []byte) bool {
 	odd := 0
 	for i := 0; i < len(data); {
@@ -178,15 +177,15 @@ func isPrintable(data []byte) bool {
 	return len(data) > 0 && odd <= len(data)/3
 }
 
-// A run is a part of a text that may be encoded data. It can go over lines that
-// have nothing else.
+// A run is a part of a text that may be encoded data. It can continue over lines that
+// contain nothing else.
 type run struct {
 	from, to int
-	hex      bool // it has nothing but hexadecimal digits
+	hex      bool // it has only hexadecimal digits
 	lines    int
 }
 
-// The letters of encodings, as bits.
+// The characters of encodings, as bits.
 const (
 	inHex = 1 << iota
 	inBase64
@@ -205,13 +204,13 @@ var alphabet = func() (table [256]byte) {
 	return table
 }()
 
-// Lengths of runs: what is looked at, and of a line that is only a part.
+// The minimum length of a run, and of a line that continues one.
 const (
 	leastRun  = 16
 	leastLine = 40
 )
 
-// runs returns the runs of a text, one at a time: there may be millions.
+// runs returns the runs of a text one at a time, because there may be millions.
 func runs(data []byte) iter.Seq[run] {
 	return func(yield func(run) bool) { eachRun(data, yield) }
 }
@@ -224,7 +223,7 @@ func eachRun(data []byte, yield func(run) bool) {
 		}
 		r := run{from: i, lines: 1}
 		only := byte(inHex)
-		start := i // of the line
+		start := i // start of the line
 		for {
 			for i < len(data) && alphabet[data[i]] != 0 {
 				only &= alphabet[data[i]]
@@ -235,7 +234,7 @@ func eachRun(data []byte, yield func(run) bool) {
 			if next < 0 || i-start < leastLine || !fillsLine(data, start) {
 				break
 			}
-			// The next line continues, if it has nothing else either.
+			// The next line continues the run if it contains nothing else either.
 			end := next
 			for end < len(data) && alphabet[data[end]] != 0 {
 				end++
@@ -261,7 +260,7 @@ func eachRun(data []byte, yield func(run) bool) {
 	}
 }
 
-// nextLine is where the next line begins, if this one ends here, or -1.
+// nextLine returns where the next line begins if this one ends here, or -1.
 func nextLine(data []byte, i int) int {
 	if i < len(data) && data[i] == '\r' {
 		i++
@@ -277,8 +276,8 @@ func nextLine(data []byte, i int) int {
 	return i
 }
 
-// fillsLine reports whether a run begins where its line does, white space,
-// quotes and a name with its sign apart.
+// fillsLine reports whether a run begins at the start of its line, except for white
+// space, quotes, and a name with a sign.
 func fillsLine(data []byte, start int) bool {
 	return start == 0 || data[start-1] == '\n' || bytes.IndexByte([]byte(" \t\"'`=:,>"), data[start-1]) >= 0
 }
@@ -290,7 +289,7 @@ func (r run) kind() string {
 	return "base64"
 }
 
-// split makes a run of each line.
+// split returns a run for each line.
 func (r run) split(data []byte) iter.Seq[run] {
 	return func(yield func(run) bool) {
 		from := r.from
@@ -306,7 +305,7 @@ func (r run) split(data []byte) iter.Seq[run] {
 	}
 }
 
-// decode returns what is encoded, or nil.
+// decode returns the decoded data, or nil.
 func (r run) decode(data []byte) []byte {
 	text := data[r.from:r.to]
 	if r.lines > 1 {
@@ -323,7 +322,7 @@ func (r run) decode(data []byte) []byte {
 	if bytes.IndexByte(bare, '-') >= 0 || bytes.IndexByte(bare, '_') >= 0 {
 		encoding = base64.RawURLEncoding
 	}
-	// A long word decodes to nonsense at once.
+	// Decoding the start is enough to reject a long word.
 	var head [12]byte
 	n, err := encoding.Decode(head[:], bare[:min(16, len(bare)/4*4)])
 	if err != nil || !isPrintable(head[:n]) && !likely(head[:n]) {
@@ -347,7 +346,7 @@ func withoutSpace(text []byte) []byte {
 	return out
 }
 
-// likely reports whether content that begins like this may be opened.
+// likely reports whether data that begins like this may be something to open.
 func likely(head []byte) bool {
 	for _, magic := range []string{"PK\x03\x04", "\x1f\x8b\x08", "BZh", "%PDF-", "\x89PNG", "x\x01", "x\x9c", "x\xda", "7z\xbc\xaf", "\xfd7zXZ", "Rar!", "MSCF", "\x89LZO", "MSWIM"} {
 		if bytes.HasPrefix(head, []byte(magic)) {
