@@ -1,7 +1,7 @@
 package terminal
 
-// answers counts, in what comes from a terminal, the answers to what it is: ESC [ ?
-// and numbers and c.
+// answers counts, in the input from a terminal, its answers to the question of what it
+// is: ESC [ ? numbers c.
 type answers struct {
 	names int
 	at    int

@@ -14,8 +14,9 @@ const (
 	yes
 )
 
-// reaches reports whether an OSC sequence that begins like this, and may be at its end,
-// reaches the clipboard, or who shows the terminal.
+// reaches reports whether an OSC sequence reaches the clipboard, the desktop or the
+// program that shows the terminal. Value is the start of the sequence; end is true if it
+// may be complete.
 func reaches(value []byte, end bool) certainty {
 	value = bytes.TrimLeft(value, " +")
 	digits := 0
@@ -40,11 +41,11 @@ func reaches(value []byte, end bool) certainty {
 	return reachesItem(rest, end)
 }
 
-// reaching are the OSC sequences that reach further than the screen.
+// reaching are the OSC sequences that affect more than the screen.
 var reaching = []string{"3", "20", "46", "50", "51", "52", "55", "72", "440", "5113", "5522", "7773"}
 
-// runs is reaches for what follows OSC 9, by which ConEmu runs macros and programs and
-// prints variables. Other terminals notify the user, with any other text.
+// runs is reaches for the text after OSC 9. ConEmu uses it to run macros and programs and
+// to print variables. Other terminals use it, with any other text, to notify the user.
 func runs(rest []byte, end bool) certainty {
 	body, ok := bytes.CutPrefix(rest, []byte(";"))
 	if !ok {
@@ -65,8 +66,8 @@ func runs(rest []byte, end bool) certainty {
 	return no
 }
 
-// namesFile is reaches for what follows OSC 11, by which mintty takes a file for a
-// background if there is a sign before its name.
+// namesFile is reaches for the text after OSC 11. If a certain sign precedes a name,
+// mintty loads that file as a background.
 func namesFile(rest []byte, end bool) certainty {
 	body, ok := bytes.CutPrefix(rest, []byte(";"))
 	switch {
@@ -80,11 +81,11 @@ func namesFile(rest []byte, end bool) certainty {
 	return no
 }
 
-// harmless are the keys of OSC 1337 that reach no further than the screen.
+// harmless are the keys of OSC 1337 that affect only the screen.
 var harmless = []string{"setmark", "currentdir", "remotehost", "cursorshape", "clear", "clearscrollback", "highlightcursorline", "setuservar", "reportcellsize",
 	"shellintegrationversion", "unicodeversion", "requestattention", "addannotation", "addhiddenannotation", "setbadgeformat", "capabilities", "filepart", "fileend"}
 
-// reachesItem is reaches for what follows OSC 1337.
+// reachesItem is reaches for the text after OSC 1337.
 func reachesItem(rest []byte, end bool) certainty {
 	rest = bytes.ToLower(rest)
 	body, separated := bytes.CutPrefix(rest, []byte(";"))

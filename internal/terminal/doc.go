@@ -1,9 +1,9 @@
-// Package terminal connects the terminal that somebody sits at with the one that a
-// program in the jail has.
+// Package terminal connects the user's terminal with the terminal of a program in the
+// jail.
 //
-// Programs that draw on the whole screen are shown as they are: what they print
-// passes, except what would write to the clipboard or let the terminal type text
-// of the program's choice. Keys reach the program alone. What it leaves set, however
-// it ended, is put back, and answers of the terminal that come too late for it do not
+// Full-screen programs work unchanged. Their output passes, except sequences that write
+// to the clipboard, reach files or the desktop, or make the terminal type text that the
+// program chose. Keys reach only the program. When the program ends, however it ends,
+// golem resets what it left set in the terminal. Late answers of the terminal do not
 // reach the shell as if they were typed.
 package terminal

@@ -8,58 +8,59 @@ import (
 	"unicode/utf8"
 )
 
-// A Filter stands between a program and a terminal. Everything passes as it is but
-// for control sequences that
+// A Filter stands between a program and a terminal. It passes all output unchanged,
+// except control sequences that
 //
 //   - reach the clipboard: OSC 52 and OSC 5522;
 //   - reach files, properties and programs of the desktop: OSC 3, 20, 46, 50, 55, 72, 440,
 //     5113 and 7773, OSC 9 with 6, 7 or 8, and OSC 1337 with a key that is not known to be
 //     harmless, such as Copy, ReportVariable, RequestUpload, or a File that is not shown
 //     inline;
-//   - have the terminal read a file or shared memory: pictures of kitty (APC G) that are not
-//     sent themselves (t=d), pictures as a background (OSC 11 with a sign before a name), and
-//     ESC }, after which Terminology takes names;
-//   - command what the terminal is part of: DCS @kitty-cmd, and OSC 51, which is for
-//     editors that show a terminal;
-//   - have the terminal type back what the program has set before: CSI 20 t and 21 t,
+//   - make the terminal read a file or shared memory: kitty pictures (APC G) whose data is not
+//     in the sequence (t=d), background pictures (OSC 11 with a sign before a name), and
+//     ESC }, after which Terminology reads names;
+//   - control the program that contains the terminal: DCS @kitty-cmd, and OSC 51, which is
+//     for editors that show a terminal;
+//   - make the terminal type text that the program has set before: CSI 20 t and 21 t,
 //     which report titles;
 //   - define what a key types, a macro does, or a character looks like: DCS with the final
 //     |, z, {, or + p;
 //   - print on paper: CSI with the final i;
-//   - have the terminal read sequences in another way than this filter: CSI ? 2 l (VT52),
+//   - make the terminal parse sequences differently from this filter: CSI ? 2 l (VT52),
 //     CSI ? 38 h (Tektronix), and ESC % with anything but G (no UTF-8);
-//   - begin with more than a kilobyte of what no terminal knows.
+//   - begin with more than a kilobyte that no terminal knows.
 //
-// In place of such a one the terminal gets an end of a string that has no beginning,
-// ESC \, which does nothing: what stands before and after must not become one.
+// The filter replaces such a sequence with ESC \, the end of a string that has no
+// beginning, which does nothing. Without it, the output before and after could join into
+// a new sequence.
 //
-// A sequence that is not complete is held back until it is known what it is; nobody
-// would see anything of it. It is for terminals that show UTF-8, as all do that have
-// a clipboard: there a byte of a character is no control.
+// The filter holds back an incomplete sequence until it can judge it; a terminal would
+// not show it yet. It is made for terminals that show UTF-8, where a byte of a character
+// is not a control. All terminals with a clipboard do that.
 type Filter struct {
 	state state
-	held  []byte // the beginning of a sequence, or of a character
-	value []byte // of it, without control characters: they are obeyed at once or not at all
+	held  []byte // the start of a sequence or of a character
+	value []byte // its bytes without control characters, which terminals execute at once or ignore
 
-	used  bool // by more than text
+	used  bool // more than text has passed
 	left  settings
-	asked bool // an answer of the terminal may be on its way
-	names int  // so often it was asked what it is
+	asked bool // an answer of the terminal may be pending
+	names int  // how often the program asked what the terminal is
 }
 
 type state uint8
 
 const (
 	ground  state = iota
-	letter        // in a character of several bytes
+	letter        // in a multi-byte character
 	escape        // after ESC
 	control       // after CSI
-	ignored       // in a CSI sequence that does not pass
+	ignored       // in a CSI sequence that is dropped
 	number        // after OSC
 	colour        // in an OSC sequence about colours
 	device        // after DCS
-	dropped       // in an OSC sequence that does not pass
-	dropEnd       // after an ESC there
+	dropped       // in a string sequence that is dropped
+	dropEnd       // after an ESC in a dropped sequence
 	coding        // after ESC %
 	picture       // after APC
 )
@@ -70,17 +71,17 @@ const (
 	sub    = 0x1a
 	esc    = 0x1b
 	rubout = 0x7f
-	// The same as ESC and a letter, in one character, from firstC1 to lastC1.
+	// The one-character forms of ESC and a letter are from firstC1 to lastC1.
 	firstC1, dcs, identify, csi, terminator, osc, apc, lastC1 = 0x80, 0x90, 0x9a, 0x9b, 0x9c, 0x9d, 0x9f, 0x9f
 
 	longest = 1 << 10
 )
 
-// Pass appends to a buffer what passes of some output.
+// Pass appends to a buffer the part of output that may reach the terminal.
 func (f *Filter) Pass(to, output []byte) []byte {
 	for len(output) > 0 {
 		if f.state == ground {
-			n := plain(output)
+			n := countPlain(output)
 			to, output = append(to, output[:n]...), output[n:]
 			if len(output) == 0 {
 				break
@@ -92,8 +93,8 @@ func (f *Filter) Pass(to, output []byte) []byte {
 	return to
 }
 
-// plain returns how many bytes are characters and nothing else.
-func plain(output []byte) int {
+// countPlain returns the number of bytes at the start of output that are only characters.
+func countPlain(output []byte) int {
 	for i := 0; i < len(output); {
 		b := output[i]
 		if b == esc || b == enquiry || b == shiftOut {
@@ -112,10 +113,10 @@ func plain(output []byte) int {
 	return len(output)
 }
 
-// executed reports whether a byte within a sequence is no part of it.
-func executed(b byte) bool { return b < ' ' && b != esc && b != cancel && b != sub || b == rubout }
+// isControl reports whether a byte inside a sequence is a control of its own.
+func isControl(b byte) bool { return b < ' ' && b != esc && b != cancel && b != sub || b == rubout }
 
-// step judges one byte.
+// step handles one byte.
 func (f *Filter) step(to []byte, b byte) []byte {
 	switch f.state {
 	case ground:
@@ -160,7 +161,7 @@ func (f *Filter) step(to []byte, b byte) []byte {
 	return to
 }
 
-// text judges a byte outside of sequences.
+// text handles a byte outside sequences.
 func (f *Filter) text(to []byte, b byte) []byte {
 	switch {
 	case b == esc:
@@ -176,7 +177,7 @@ func (f *Filter) text(to []byte, b byte) []byte {
 	return append(to, b)
 }
 
-// letter judges a byte of a character of several.
+// letter handles a byte of a multi-byte character.
 func (f *Filter) letter(to []byte, b byte) []byte {
 	f.held = append(f.held, b)
 	if !utf8.FullRune(f.held) {
@@ -189,7 +190,8 @@ func (f *Filter) letter(to []byte, b byte) []byte {
 	case size > 1:
 		return f.single(to, byte(r))
 	}
-	// No character: some terminals take a byte for a control even so.
+	// This is not a character, but some terminals would still take a byte of it as a
+	// control.
 	rest := slices.Clone(f.held[1:])
 	first := f.held[0]
 	f.held = f.held[:1]
@@ -200,7 +202,7 @@ func (f *Filter) letter(to []byte, b byte) []byte {
 	return to
 }
 
-// single judges what is held, which is a control in one character.
+// single handles the held bytes, which are a control in one character.
 func (f *Filter) single(to []byte, c byte) []byte {
 	f.used = f.used || c <= lastC1
 	switch {
@@ -217,26 +219,26 @@ func (f *Filter) single(to []byte, c byte) []byte {
 	return f.release(to)
 }
 
-// begin begins a sequence with ESC.
+// begin starts a sequence with ESC.
 func (f *Filter) begin(to []byte, b byte) []byte {
 	f.held, f.value, f.state, f.used = append(f.held[:0], b), f.value[:0], escape, true
 	return to
 }
 
-// release lets pass what was held.
+// release passes the held bytes.
 func (f *Filter) release(to []byte) []byte {
 	to = append(to, f.held...)
 	f.held, f.state = f.held[:0], ground
 	return to
 }
 
-// drop forgets it.
+// drop discards the held bytes.
 func (f *Filter) drop(to []byte, next state) []byte {
 	f.held, f.state = f.held[:0], next
 	return append(to, esc, '\\')
 }
 
-// hold holds another byte of a sequence. One that is too long is dropped.
+// hold holds another byte of a sequence. It drops a sequence that is too long.
 func (f *Filter) hold(to []byte, b byte, sequence, otherwise state) []byte {
 	if f.held, f.state = append(f.held, b), sequence; len(f.held) > longest {
 		return f.drop(to, otherwise)
@@ -244,10 +246,10 @@ func (f *Filter) hold(to []byte, b byte, sequence, otherwise state) []byte {
 	return to
 }
 
-// escape judges a byte after ESC.
+// escape handles a byte after ESC.
 func (f *Filter) escape(to []byte, b byte) []byte {
 	switch {
-	case executed(b):
+	case isControl(b):
 		return f.hold(to, b, escape, ground)
 	case b == esc:
 		return f.begin(f.release(to), b)
@@ -266,16 +268,16 @@ func (f *Filter) escape(to []byte, b byte) []byte {
 	case b >= 0x80:
 		return f.text(f.release(to), b)
 	}
-	f.note(b)
+	f.noteEscape(b)
 	return append(f.release(to), b)
 }
 
-// coding judges a byte after ESC %. Only G passes, which chooses UTF-8.
+// coding handles a byte after ESC %. Only G passes, which selects UTF-8.
 func (f *Filter) coding(to []byte, b byte) []byte {
 	switch {
 	case b == esc:
 		return f.begin(f.release(to), b)
-	case executed(b):
+	case isControl(b):
 		return f.hold(to, b, coding, ground)
 	case b == 'G', b == cancel, b == sub:
 		return append(f.release(to), b)
@@ -287,7 +289,7 @@ func (f *Filter) coding(to []byte, b byte) []byte {
 	return to
 }
 
-// control judges a byte of a CSI sequence.
+// control handles a byte of a CSI sequence.
 func (f *Filter) control(to []byte, b byte) []byte {
 	switch {
 	case b == esc:
@@ -296,7 +298,7 @@ func (f *Filter) control(to []byte, b byte) []byte {
 		return f.text(f.release(to), b)
 	case b == cancel, b == sub:
 		return append(f.release(to), b)
-	case executed(b):
+	case isControl(b):
 		return f.hold(to, b, control, ignored)
 	}
 	f.value = append(f.value, b)
@@ -310,7 +312,7 @@ func (f *Filter) control(to []byte, b byte) []byte {
 	return append(f.release(to), b)
 }
 
-// reportsTitle reports whether a CSI sequence makes the terminal type a title.
+// reportsTitle reports whether a CSI sequence makes the terminal type its title.
 func reportsTitle(value []byte) bool {
 	body, ok := bytes.CutSuffix(value, []byte("t"))
 	if !ok {
@@ -322,7 +324,8 @@ func reportsTitle(value []byte) bool {
 	return what == "20" || what == "21" || len(what) > mostDigits && strings.Trim(what, "0123456789") == ""
 }
 
-// leavesMode reports whether a CSI sequence has the terminal read sequences in another way.
+// leavesMode reports whether a CSI sequence makes the terminal parse sequences
+// differently.
 func leavesMode(value []byte) bool {
 	final := value[len(value)-1]
 	if value[0] != '?' || final != 'h' && final != 'l' {
@@ -337,15 +340,16 @@ func leavesMode(value []byte) bool {
 	return false
 }
 
-// mostDigits have a number that no terminal counts round to another.
+// mostDigits is the maximum length of a number. No terminal's counter overflows below it.
 const mostDigits = 9
 
-// numeral returns a number without zeros before it.
+// numeral returns a number without leading zeros.
 func numeral(digits []byte) string { return string(bytes.TrimLeft(digits, "0")) }
 
-// number judges a byte after OSC: digits, and where they say so what follows.
+// number handles a byte after OSC: the digits, and the text after them if the digits
+// require it.
 func (f *Filter) number(to []byte, b byte) []byte {
-	if executed(b) && b != bell {
+	if isControl(b) && b != bell {
 		return f.hold(to, b, number, dropped)
 	}
 	end := b == bell || b == cancel || b == sub || b == esc || b >= 0x80
@@ -363,42 +367,42 @@ func (f *Filter) number(to []byte, b byte) []byte {
 	switch {
 	case b == esc:
 		return f.begin(to, b)
-	case !end && colours(f.value):
+	case !end && setsColours(f.value):
 		f.state = colour
 		return f.colour(to, b)
 	}
 	return f.text(to, b)
 }
 
-// colours reports whether an OSC sequence that begins like this is about colours. P is
-// what the console of Linux has for it.
-func colours(value []byte) bool {
+// setsColours reports whether an OSC sequence that starts with value sets colours. The Linux
+// console uses P for that.
+func setsColours(value []byte) bool {
 	what := numeral(bytes.TrimLeft(value[:len(value)-1], " +"))
 	n, err := strconv.Atoi(what)
 	return err == nil && (n == 4 || n == 5 || n >= 10 && n <= 19 || n == 21 || n == 30101) || what == "" && value[len(value)-1] == 'P'
 }
 
-// colour passes a byte of such a sequence on. One that asks has no letters.
+// colour passes a byte of a colour sequence. A query contains no letters.
 func (f *Filter) colour(to []byte, b byte) []byte {
 	switch {
 	case b == esc:
 		return f.begin(to, b)
 	case b >= 0x80:
-		f.left.painted, f.state = true, ground // who knows
+		f.left.painted, f.state = true, ground // assume that colours have changed
 		return f.text(to, b)
 	case b == bell, b == cancel, b == sub:
 		f.state = ground
-	case !executed(b) && !strings.ContainsRune("0123456789;:?", rune(b)):
+	case !isControl(b) && !strings.ContainsRune("0123456789;:?", rune(b)):
 		f.left.painted = true
 	}
 	return append(to, b)
 }
 
-// device judges a byte after DCS: numbers and signs, and the letter behind them, which says
-// what it is.
+// device handles a byte after DCS: numbers and signs, and the letter after them, which
+// selects the function.
 func (f *Filter) device(to []byte, b byte) []byte {
 	const word = "@kitty-cmd"
-	if executed(b) {
+	if isControl(b) {
 		return f.hold(to, b, device, dropped)
 	}
 	if b != esc && b != cancel && b != sub && b < 0x80 {
@@ -421,7 +425,7 @@ func (f *Filter) device(to []byte, b byte) []byte {
 	return f.text(to, b)
 }
 
-// defines reports whether a DCS sequence that begins like this defines keys, macros,
+// defines reports whether a DCS sequence that starts with value defines keys, macros,
 // characters or properties of the terminal.
 func defines(value []byte) bool {
 	switch value[len(value)-1] {
@@ -433,22 +437,22 @@ func defines(value []byte) bool {
 	return false
 }
 
-// picture judges a byte after APC. What begins with G is a picture, with keys up to a
-// semicolon; one that says where its data is must say that it follows.
+// picture handles a byte after APC. A sequence that starts with G is a picture, with keys
+// up to a semicolon. If the keys say where the data is, they must say that it follows.
 func (f *Filter) picture(to []byte, b byte) []byte {
 	ends := b == esc || b == cancel || b == sub || b >= 0x80
 	switch {
-	case executed(b):
+	case isControl(b):
 		return f.hold(to, b, picture, dropped)
 	case !ends:
 		f.value = append(f.value, b)
 	}
 	f.asked = true
 	switch {
-	case len(f.value) == 0 || f.value[0] != 'G': // of another kind
+	case len(f.value) == 0 || f.value[0] != 'G': // not a picture
 	case b != ';' && !ends:
 		return f.hold(to, b, picture, dropped)
-	case ends && b != esc, !sent(string(f.value[1:])): // not every terminal ends it there
+	case ends && b != esc, !hasData(string(f.value[1:])): // not every terminal ends the sequence there
 		return f.step(f.drop(to, dropped), b)
 	}
 	to = f.release(to)
@@ -458,9 +462,9 @@ func (f *Filter) picture(to []byte, b byte) []byte {
 	return f.text(to, b)
 }
 
-// sent reports whether the keys of a picture say that its data is sent with it, and nothing
-// that one terminal may read in another way than this.
-func sent(keys string) bool {
+// hasData reports whether the keys of a picture say that its data is in the sequence, and
+// contain nothing that a terminal may parse differently.
+func hasData(keys string) bool {
 	keys = strings.TrimSuffix(keys, ";")
 	if keys == "" {
 		return true
@@ -475,17 +479,17 @@ func sent(keys string) bool {
 	return true
 }
 
-// Undo returns what puts the terminal back to how programs find it; nothing, where
-// nothing has passed but text since it was called before.
+// Undo returns the output that resets the terminal to its usual state. It returns nothing
+// if only text has passed since the last call.
 func (f *Filter) Undo() []byte {
 	if !f.used {
 		return nil
 	}
 	left := f.left
 	f.used, f.left = f.state != ground, settings{}
-	return append([]byte{esc, '\\'}, left.undo()...) // what was not completed ends
+	return append([]byte{esc, '\\'}, left.undo()...) // ends an incomplete sequence
 }
 
-// Asked reports whether the terminal may still have to answer something, and how
-// often it was asked what it is.
+// Asked reports whether answers of the terminal may be pending, and how often the program
+// asked what the terminal is.
 func (f *Filter) Asked() (something bool, names int) { return f.asked, f.names }

@@ -9,7 +9,7 @@ import (
 	"unicode/utf8"
 )
 
-// passed returns what a filter lets pass of output in pieces that end at some places.
+// passed returns what a filter passes of output that is split at cuts.
 func passed(f *Filter, output []byte, cuts ...int) []byte {
 	var got []byte
 	from := 0
@@ -20,6 +20,7 @@ func passed(f *Filter, output []byte, cuts ...int) []byte {
 	return got
 }
 
+// TestFilter checks which sequences pass and which are dropped.
 func TestFilter(t *testing.T) {
 	const st = "\x1b\\"
 	long := strings.Repeat("\x00", longest)
@@ -57,11 +58,11 @@ func TestFilter(t *testing.T) {
 		{"a\x1b[22;0t\x1b[18t\x1b[?21t\x1b[21 tb", "a\x1b[22;0t\x1b[18t\x1b[?21t\x1b[21 tb"},
 		{"a\x1b" + long + "]52;c;x\x07b", "a" + st + "]52;c;x\x07b"},
 		{"a\x1b[" + long + "1mb", "a" + st + "b"},
-		// What is left of two must not become one.
+		// The rest of two sequences must not form a new one.
 		{"\x1b\x1b]52;x\x07]52;y\x07", "\x1b" + st + "]52;y\x07"},
 		{"\x1b]5\x1b]52;x\x072;y\x07", "\x1b]5" + st + "2;y\x07"},
 		{"\x1b[2\x1b[21t1t", "\x1b[2" + st + "1t"},
-		// What is not complete is nothing yet.
+		// An incomplete sequence is held back.
 		{"a\x1b]52", "a"}, {"a\x1b[1;3", "a"}, {"a\xe2\x80", "a"}, {"a\x1b", "a"},
 	} {
 		if got := string(passed(&Filter{}, []byte(test.output))); got != test.want {
@@ -70,6 +71,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
+// TestUndo checks the output that resets a terminal after a program.
 func TestUndo(t *testing.T) {
 	const (
 		st    = "\x1b\\"
@@ -86,7 +88,7 @@ func TestUndo(t *testing.T) {
 		{"\x1b[=1u\x1b[>4;2m\x1b[4h\x1b[2;5r\x1b[5 q\x0e\x1b(0", st + "\x1b(B\x0f\x1b[0 q\x1b[4l\x1b[>4m\x1b[=0u\x1b7\x1b[r\x1b8"},
 		{"\x1b[>4;2m\x1b[>4m\x1b[?7l\x1b[?12h", st + "\x1b[?7h"},
 		{"\x1b[?1049h\x1bc", st},
-		// A style that was kept comes back, and nothing must hide what golem shows next.
+		// A saved style is reset, so that it cannot hide what golem prints next.
 		{"\x1b[8m\x1b7\x1b[m\x1b8", st + fresh},
 		{"\x1b[8m\x1b[s\x1b[m\x1b[u", st + fresh},
 		{"\x1b[8m\x1b[#{\x1b[m\x1b[#}", st + fresh},
@@ -103,7 +105,7 @@ func TestUndo(t *testing.T) {
 			t.Errorf("%q: got %q, want %q", test.output, got, test.want)
 		}
 	}
-	// What is set after that is another thing.
+	// Settings made after Undo are undone separately.
 	f := &Filter{}
 	passed(f, []byte("\x1b[?1049h\x1b[?1003"))
 	f.Undo()
@@ -120,9 +122,9 @@ func TestUndo(t *testing.T) {
 	}
 }
 
-// TestC15FilterStopsWhatReachesFurther: sequences that define keys, move files, report
-// variables, print, or change how sequences are read do not pass; their harmless neighbours
-// do.
+// TestC15FilterStopsWhatReachesFurther checks that the filter drops sequences that define
+// keys, move files, report variables, print, or change how sequences are parsed. Similar
+// harmless sequences pass.
 func TestC15FilterStopsWhatReachesFurther(t *testing.T) {
 	const st = "\x1b\\"
 	for _, output := range []string{
@@ -165,12 +167,12 @@ func TestC15FilterStopsWhatReachesFurther(t *testing.T) {
 	}
 }
 
-// A reader is a terminal as generous as can be: it takes for a sequence what any
-// terminal might. It is written without a look at the filter's way of working: it
-// reads all at once, and whole strings.
+// A reader is a terminal that recognizes every sequence that any terminal might. It is
+// written independently of the filter: it reads all output at once, and whole strings.
 type reader struct{ text []rune }
 
-// readAll reads output as UTF-8, where a byte that is no character counts for itself.
+// readAll decodes output as UTF-8. A byte that is not part of a character counts as
+// itself.
 func readAll(output []byte) *reader {
 	r := &reader{}
 	for len(output) > 0 {
@@ -186,8 +188,8 @@ func readAll(output []byte) *reader {
 
 func skipped(c rune) bool { return c < ' ' && !strings.ContainsRune("\x1b\x18\x1a", c) || c == 0x7f }
 
-// refused reports whether a sequence is there that must not pass, and whether one is
-// too long.
+// refused reports whether the output has a sequence that must not pass, and whether one
+// is too long.
 func (r *reader) refused() (bad, long bool) {
 	for i := range r.text {
 		kind, at := rune(0), i+1
@@ -278,7 +280,7 @@ func title(text string) bool {
 	return slices.Contains([]string{"20", "21"}, strings.TrimLeft(digits, "0"))
 }
 
-// direct reports whether the keys of a picture leave no doubt that its data follows.
+// direct reports whether the keys of a picture say clearly that its data follows.
 func direct(keys string) bool {
 	for _, key := range strings.Split(keys, ",") {
 		if keys != "" && (!regexp.MustCompile(`^[^=,](=[0-9A-Za-z+-]*)?$`).MatchString(key) || key[0] == 't' && key != "t=d") {
@@ -312,8 +314,9 @@ func clip(text string, complete bool) bool {
 	return !slices.Contains(harmless, item[1])
 }
 
-// FuzzFilter: however output is cut into pieces, the same passes; no terminal finds
-// in it what must not pass; and where nothing is to be refused, all of it passes.
+// FuzzFilter checks three things: the split of the output does not matter, the passed
+// output has no sequence that must not pass, and output without such a sequence passes
+// whole.
 func FuzzFilter(f *testing.F) {
 	for _, seed := range []string{"\x1b]52;c;aGk=\x07", "\x1b]5\x1b]52;x\x072;y\x07", "\x9d52;", "\u009d52;", "\xe2\x9d52;x", "\x1b[2\x1b[21t1t", "\x1b\x1b]52;x\x07]52;y\x07",
 		"\x1b[?1049h\x1b[21t", "\x1b]1337;Co\x00py=", "“52;”", "\x1b]0;t\x1b\\", "\x1bPq\x1b\x1b]52;\x07", "\x1bP@kitty-cmd{}\x1b\\", "\x1b]4;1;#000\x07",
@@ -346,14 +349,14 @@ func FuzzFilter(f *testing.F) {
 	})
 }
 
-// hasLongNumber reports whether there are ten digits in a row, except controls.
+// hasLongNumber reports whether output has ten digits in a row, ignoring controls.
 func hasLongNumber(output []byte) bool {
 	n := 0
 	for _, b := range output {
 		switch {
 		case b >= '0' && b <= '9':
 			n++
-		case !executed(b):
+		case !isControl(b):
 			n = 0
 		}
 		if n > mostDigits {

@@ -21,6 +21,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
+// TestMain runs a shell line as golem does if the arguments are "exec" and a line, and the
+// tests otherwise.
 func TestMain(m *testing.M) {
 	if code, is := transaction.Child(os.Args[1:], os.Stderr); is {
 		os.Exit(code)
@@ -31,7 +33,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// golem runs a line as golem does, with its own streams.
+// golem runs a shell line as golem does, with the streams of this process.
 func golem(line string) int {
 	code, err := attach(line)
 	if err != nil {
@@ -66,14 +68,14 @@ func attach(line string) (int, error) {
 		if err := l.Connect(at.Terminal.Person); err != nil {
 			return 0, err
 		}
-		defer l.Close() // before its terminal
+		defer l.Close() // close the line before its terminal
 		c.Env = []string{"TERM=" + os.Getenv("TERM")}
 	}
 	r, err := s.Attach(context.Background(), c, at)
 	return r.Code, err
 }
 
-// A stage is a terminal at which something runs, seen from the side of who sits there.
+// A stage is a terminal on which something runs, seen from the user's side.
 type stage struct {
 	*testutil.Screen
 	t      *testing.T
@@ -115,7 +117,7 @@ func (s *stage) resize(rows, columns uint16) {
 	must(s.t, unix.IoctlSetWinsize(int(s.slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}))
 }
 
-// begin starts golem with a line at the terminal, or with some streams elsewhere.
+// begin starts golem with a shell line on a terminal. Change may redirect some streams.
 func begin(t *testing.T, line string, change ...func(*exec.Cmd)) *stage {
 	t.Helper()
 	s := newStage(t)
@@ -125,7 +127,7 @@ func begin(t *testing.T, line string, change ...func(*exec.Cmd)) *stage {
 	return s
 }
 
-// shell starts an interactive one, in which "$golem" runs a line as golem does.
+// shell starts an interactive shell, in which "$golem" runs a line as golem does.
 func shell(t *testing.T) *stage {
 	t.Helper()
 	s := newStage(t)
@@ -161,23 +163,23 @@ func (s *stage) types(text string) {
 	}
 }
 
-// state tells what golem does.
+// state returns the state of the golem process.
 func (s *stage) state() string {
 	data, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", s.cmd.Process.Pid))
 	must(s.t, err)
 	return string(data)
 }
 
-// end waits for golem, checks that the terminal is as it was, and returns how golem
-// ended, and what was seen.
+// end waits for golem and checks that the terminal is as before. It returns golem's exit
+// code and the output.
 func (s *stage) end() (code int, screen string) {
 	s.t.Helper()
 	s.cmd.Wait()
-	s.usual()
+	s.checkModes()
 	if n, err := unix.IoctlGetInt(int(s.slave.Fd()), unix.TIOCINQ); err != nil || n > 0 {
 		s.t.Errorf("%d bytes are left to be read, %v", n, err)
 	}
-	// Nothing is on its way when this is seen.
+	// When this appears, no other output is pending.
 	must(s.t, func() error { _, err := s.slave.WriteString("\x04end"); return err }())
 	s.Until("\x04end")
 	screen, _ = s.Seen()
@@ -185,8 +187,8 @@ func (s *stage) end() (code int, screen string) {
 	return s.cmd.ProcessState.ExitCode(), strings.ReplaceAll(screen, "\r\n", "\n")
 }
 
-// usual checks that the modes of the terminal are as terminals begin.
-func (s *stage) usual() {
+// checkModes checks that the terminal has its usual modes.
+func (s *stage) checkModes() {
 	s.t.Helper()
 	modes, err := unix.IoctlGetTermios(int(s.slave.Fd()), unix.TCGETS)
 	must(s.t, err)
@@ -195,7 +197,7 @@ func (s *stage) usual() {
 	}
 }
 
-// alive returns the processes of programs that hold a word.
+// alive returns the processes whose command line contains a word.
 func alive(word string) (list []string) {
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range names {
@@ -207,9 +209,9 @@ func alive(word string) (list []string) {
 	return list
 }
 
-// stopped waits until there are some, all of them stopped: what a program has just
-// started may be about to.
-func stopped(t *testing.T, word string) {
+// waitStopped waits until there are such processes and all of them are stopped. A process
+// that has just started may stop a moment later.
+func waitStopped(t *testing.T, word string) {
 	t.Helper()
 	states := map[string]int{}
 	for range 2000 {
@@ -228,8 +230,8 @@ func stopped(t *testing.T, word string) {
 	t.Errorf("the program is in states %v, want it stopped", states)
 }
 
-// gone waits until there are none.
-func gone(t *testing.T, word string) {
+// waitGone waits until there are no such processes.
+func waitGone(t *testing.T, word string) {
 	t.Helper()
 	for range 2000 {
 		if len(alive(word)) == 0 {
@@ -240,7 +242,8 @@ func gone(t *testing.T, word string) {
 	t.Errorf("still there: %q", alive(word))
 }
 
-// A program has a terminal like any other, and its code is golem's.
+// TestTerminal checks that a program has an ordinary terminal, and that golem returns its
+// exit code.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `test -t 0 && test -t 1 && test -t 2 && echo all; tty; stty size; ls --color=auto -d /usr; echo $TERM; exit 7`)
@@ -255,7 +258,7 @@ func TestTerminal(t *testing.T) {
 	}
 }
 
-// What is typed reaches the program, and nobody else.
+// TestKeys checks that keys reach only the program.
 func TestKeys(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `trap 'echo caught; hit=1' INT; echo ready; until [ $hit ]; do sleep 0.01; done; read x; trap - INT; echo "[$x]"; cat; echo end; stty raw -echo; echo raw; head -c 4 | od -An -c; stty sane; trap 'stty size; exit 3' WINCH; echo size; while :; do sleep 0.01; done`)
@@ -264,7 +267,7 @@ func TestKeys(t *testing.T) {
 	s.Until("caught\r\n")
 	s.types("a line\r")
 	s.Until("[a line]\r\n")
-	s.types("more\r\x04") // the end of the input of cat
+	s.types("more\r\x04") // ends the input of cat
 	s.Until("more\r\nmore\r\n")
 	s.Until("end\r\n")
 	s.Until("raw")
@@ -278,8 +281,8 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// Whatever a program leaves set is set back, also when it is killed. The clipboard is
-// not its own.
+// TestLeftSet checks that golem resets what a program leaves set, also when the program
+// is killed, and that the program cannot write to the clipboard.
 func TestLeftSet(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `stty raw -echo -isig; printf '\033[?1049h\033[?25l\033[?2004h\033[?1003h\033]5'; printf '2;c;aGk=\007\033[31mred'; kill -9 $$`)
@@ -291,13 +294,14 @@ func TestLeftSet(t *testing.T) {
 	}
 }
 
-// Answers of the terminal that come when the program has ended are typed into nothing.
+// TestLateAnswers checks that golem drops answers of the terminal that arrive after the
+// program has ended.
 func TestLateAnswers(t *testing.T) {
 	t.Parallel()
 	s := shell(t)
 	s.types("$golem 'printf \"\\033[6n\\033[c\\033]11;?\\007\"'\n")
 	s.Until("\x1b]11;?\x07")
-	s.types("\x1b[1;1R\x1b[?62c") // the program is not there to read it
+	s.types("\x1b[1;1R\x1b[?62c") // no program is left to read it
 	s.Until("\x1b[c")
 	s.types("\x1b]11;rgb:0000/0000/0000\x07echo evil\r\x1b[?62c")
 	s.Until("ready> ")
@@ -307,7 +311,7 @@ func TestLateAnswers(t *testing.T) {
 	if _, screen := s.end(); strings.Contains(screen, "rgb") || strings.Contains(screen, "evil") || !strings.Contains(screen, "ready> echo $((1+1))\n") {
 		t.Errorf("the shell was typed at: %q", screen)
 	}
-	// Nor when it has stopped itself.
+	// The same holds when the program has stopped itself.
 	s = shell(t)
 	s.types("$golem 'printf \"\\033[?1003h\\033[6n\"; kill -STOP $$; echo went on'\n")
 	s.Until("\x1b[?1003h\x1b[6n")
@@ -324,13 +328,14 @@ func TestLateAnswers(t *testing.T) {
 	if _, screen := s.end(); strings.Contains(screen, "evil") || strings.Contains(screen, "1R") {
 		t.Errorf("the shell was typed at: %q", screen)
 	}
-	// One that never answers is not waited for.
+	// Golem does not wait for a terminal that never answers.
 	if code, screen := begin(t, `printf '\033[c'`).end(); code != 0 || screen != "\x1b[c\x1b\\\x1b[c" {
 		t.Errorf("exit code %d, %q", code, screen)
 	}
 }
 
-// A shell stops and continues golem with the program, as any of its jobs.
+// TestJobs checks that a shell can stop and continue golem with its program, like any
+// job.
 func TestJobs(t *testing.T) {
 	s := shell(t)
 	s.types("$golem \"printf '\\033[?1049h'; echo beg''un; read x; printf '\\033[?1049l'; echo got \\$x\"; echo code $?\n")
@@ -345,18 +350,18 @@ func TestJobs(t *testing.T) {
 	s.types("more\r")
 	s.Until("got more\r\n")
 	s.Until("ready> ")
-	// In the background it prints, and is not stopped before it is to read.
+	// In the background the program prints, and stops only when it has to read.
 	s.types("$golem \"echo f''irst; sleep 0.3; echo l''ast\" &\n")
 	s.Until("first")
 	s.Until("last")
-	s.types("wait $!; echo c''ode $?\n") // who waits is not always told Done as well
+	s.types("wait $!; echo c''ode $?\n") // a shell that waits does not always print Done as well
 	s.Until("code 0\r\n")
-	// With its output elsewhere it leaves the keys to others.
+	// With its output redirected, golem leaves the keys to other programs.
 	s.types("$golem 'while :; do echo; sleep 0.01; done; : 1000.4' | sed s/^/th''rough-/\n")
 	s.Until("through-")
 	s.types("\x1a")
 	s.Until("Stopped")
-	stopped(t, "1000.4")
+	waitStopped(t, "1000.4")
 	s.types("fg\n")
 	s.Until("fg\r\n")
 	s.Until("through-")
@@ -364,10 +369,10 @@ func TestJobs(t *testing.T) {
 	s.Until("ready> ")
 	s.types("exit\n")
 	s.end()
-	gone(t, "1000.4")
+	waitGone(t, "1000.4")
 }
 
-// Signals are the program's. When it ends, so does golem.
+// TestSignals checks that signals reach the program, and that golem ends when it ends.
 func TestSignals(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `trap 'echo terminated; exit 4' TERM; echo ready; while :; do sleep 0.01; done`)
@@ -377,7 +382,7 @@ func TestSignals(t *testing.T) {
 	if code, screen := s.end(); code != 4 {
 		t.Errorf("exit code %d, %q", code, screen)
 	}
-	// Who stops golem itself may have made the terminal a shell's.
+	// A sender that stops golem itself may have given the terminal to a shell.
 	s = begin(t, `trap 'echo caught; exit 6' INT; echo ready; while :; do sleep 0.01; done`)
 	s.Until("ready\r\n")
 	must(t, s.cmd.Process.Signal(unix.SIGSTOP))
@@ -400,7 +405,7 @@ func TestSignals(t *testing.T) {
 	if code, screen := s.end(); code != 6 {
 		t.Errorf("exit code %d, %q", code, screen)
 	}
-	// Nobody sits there any more.
+	// The terminal hangs up.
 	s = begin(t, `trap 'echo > left; exit 5' HUP; echo ready; while :; do sleep 0.01; done`)
 	s.Until("ready\r\n")
 	s.slave.Close()
@@ -411,7 +416,8 @@ func TestSignals(t *testing.T) {
 	}
 }
 
-// Without a terminal the streams are pipes, and there is none to be had.
+// TestStreams checks that without a terminal the streams are pipes, and that the program
+// cannot get a terminal.
 func TestStreams(t *testing.T) {
 	t.Parallel()
 	self, err := os.Executable()
@@ -440,7 +446,7 @@ func TestStreams(t *testing.T) {
 	}); code != 141 {
 		t.Errorf("code %d: want SIGPIPE", code)
 	}
-	// Input from elsewhere, and a terminal for the rest.
+	// Input from a pipe, and a terminal for the rest.
 	r, w, err := os.Pipe()
 	must(t, err)
 	w.WriteString("piped\n")
@@ -452,15 +458,15 @@ func TestStreams(t *testing.T) {
 	if code, screen := s.end(); code != 0 {
 		t.Errorf("exit code %d, %q", code, screen)
 	}
-	// Errors on the terminal, which is not handed to the program for it.
+	// Errors go to the terminal, but the program does not get the terminal for that.
 	s = begin(t, `test -t 2 || printf 'none\033]52;c;x\007\n' >&2`, func(c *exec.Cmd) { c.Stdout = nil })
 	if code, screen := s.end(); code != 0 || screen != "none\x1b\\\n\x1b\\" {
 		t.Errorf("exit code %d, %q", code, screen)
 	}
 }
 
-// However much a program prints, golem does not grow, and what it leaves running ends
-// with it.
+// TestFlood checks that golem's memory does not grow with the output of a program, and
+// that processes it leaves behind end with it.
 func TestFlood(t *testing.T) {
 	s := begin(t, `setsid sleep 1000.6 & nohup sleep 1000.6 > /dev/null & head -c 100M /dev/zero | tr '\0' 'x'; echo; echo done`)
 	s.Keep(1 << 20)
@@ -476,11 +482,11 @@ func TestFlood(t *testing.T) {
 	}
 }
 
-// Whoever kills golem ends all.
+// TestGolemKilled checks that the program ends when golem is killed.
 func TestGolemKilled(t *testing.T) {
 	t.Parallel()
 	s := begin(t, `trap '' HUP TERM INT; setsid sleep 1000.8 & echo ready; sleep 1000.8`)
 	s.Until("ready")
 	must(t, s.cmd.Process.Kill())
-	gone(t, "1000.8")
+	waitGone(t, "1000.8")
 }

@@ -7,8 +7,8 @@ import (
 	"os"
 )
 
-// A Line is between golem's own streams and a program that has them in its stead.
-// There is none on this system: no program is run.
+// A Line connects golem's own streams with those of a program. On this system there is
+// none, because golem runs no programs here.
 type Line struct {
 	Stdin, Stdout, Stderr *os.File
 	Wanted                bool
@@ -20,7 +20,7 @@ func Open(stdin, stdout, stderr *os.File) (*Line, error) {
 	return nil, errors.New("terminals of programs are not to be had on this system")
 }
 
-// Connect returns the error that Open does.
+// Connect returns the same error as Open.
 func (*Line) Connect(*os.File) error {
 	_, err := Open(nil, nil, nil)
 	return err

@@ -14,8 +14,8 @@ import (
 	"golang.org/x/term"
 )
 
-// How long it is waited: for answers of a terminal, for a shell to stop golem, and
-// between looks whether a shell has given golem the terminal.
+// Wait times: for answers of a terminal, for a shell to stop golem, and between checks
+// whether a shell has given golem the terminal.
 const (
 	answerTime = 500 * time.Millisecond
 	answerStep = 5 * time.Millisecond
@@ -23,28 +23,28 @@ const (
 	lookTime   = 200 * time.Millisecond
 )
 
-// A Line is between golem's own streams and a program that has them in its stead.
+// A Line connects golem's own streams with those of a program.
 type Line struct {
-	// What the program is given. One that is nil is the terminal that is connected or,
-	// where none is wanted, nothing.
+	// Streams for the program. A nil stream is the connected terminal or, if none is
+	// wanted, nothing.
 	Stdin, Stdout, Stderr *os.File
 
-	// Wanted says that a terminal for the program is to be connected.
+	// Wanted is true if the program should get a terminal.
 	Wanted bool
 
-	// Signals are those that golem got and that are meant for the program.
+	// Signals delivers the signals that golem got for the program.
 	Signals <-chan os.Signal
 
-	in, out int        // the terminal that somebody sits at; -1 for none
-	own     []*os.File // that the line has opened
+	in, out int        // the user's terminal; -1 if there is none
+	own     []*os.File // files that the line has opened
 	relays  []*relay
 	answers answers
 
 	mu     sync.Mutex
 	keys   *relay      // to and from the program's terminal; nil before it is connected
-	before *term.State // how the terminal was found; nil while it is so
+	before *term.State // the state of the terminal before golem changed it; nil if it is unchanged
 
-	quit *os.File // closed to halt what copies
+	quit *os.File // closed to stop copying
 	busy sync.WaitGroup
 
 	caught chan os.Signal
@@ -53,21 +53,21 @@ type Line struct {
 	hears  sync.WaitGroup
 }
 
-// A relay carries what a program prints to a terminal.
+// A relay copies the output of a program to a terminal.
 type relay struct {
 	from, to int
 	filter   Filter
 }
 
-// Open makes a line from golem's own streams. A program is to have a terminal where
-// standard output is one: somebody sees it. Where that goes elsewhere, keys are
-// perhaps meant for who is shown it, as a pager.
+// Open makes a line from golem's own streams. The program should get a terminal only if
+// stdout is one, because then the user sees its output. If stdout goes elsewhere, the
+// keys may be meant for another program, such as a pager.
 func Open(stdin, stdout, stderr *os.File) (*Line, error) {
 	l := &Line{in: -1, out: -1, done: make(chan struct{})}
-	l.Wanted = is(stdout)
+	l.Wanted = isTerminal(stdout)
 	if l.Wanted {
 		l.in, l.out = int(stdout.Fd()), int(stdout.Fd())
-		if is(stdin) {
+		if isTerminal(stdin) {
 			l.in = int(stdin.Fd())
 		} else if flags, err := unix.FcntlInt(stdout.Fd(), unix.F_GETFL, 0); err != nil || flags&unix.O_ACCMODE != unix.O_RDWR {
 			tty, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
@@ -83,42 +83,42 @@ func Open(stdin, stdout, stderr *os.File) (*Line, error) {
 		given **os.File
 	}{{stdin, &l.Stdin}, {stdout, &l.Stdout}, {stderr, &l.Stderr}} {
 		switch {
-		case !is(s.file):
+		case !isTerminal(s.file):
 			*s.given = s.file
 		case !l.Wanted && s.file != stdin:
-			// A program that had it could do more than print.
+			// With the terminal itself, the program could do more than print.
 			r, w, err := os.Pipe()
 			if err != nil {
 				l.Close()
 				return nil, err
 			}
-			unix.SetNonblock(int(w.Fd()), false) // it is the program's
+			unix.SetNonblock(int(w.Fd()), false) // the program uses it
 			*s.given = w
 			l.own = append(l.own, r, w)
 			l.relays = append(l.relays, newRelay(int(r.Fd()), int(s.file.Fd())))
 		}
 	}
-	l.hear()
+	l.catchSignals()
 	return l, l.start()
 }
 
-// is reports whether a file is a terminal.
-func is(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
+// isTerminal reports whether a file is a terminal.
+func isTerminal(f *os.File) bool { return f != nil && term.IsTerminal(int(f.Fd())) }
 
 func newRelay(from, to int) *relay {
 	unix.SetNonblock(from, true)
 	return &relay{from: from, to: to}
 }
 
-// Connect connects the terminal that somebody sits at with the person's side of the
-// program's, until the line is closed.
+// Connect connects the user's terminal with the outer side of the program's terminal,
+// until the line is closed.
 func (l *Line) Connect(person *os.File) error {
 	if !l.Wanted || l.keys != nil {
 		return errors.New("no terminal is to be connected")
 	}
 	l.halt()
 	fd := int(person.Fd())
-	if modes, err := unix.IoctlGetTermios(l.in, getTermios); err == nil && l.foreground() { // otherwise they are a shell's
+	if modes, err := unix.IoctlGetTermios(l.in, getTermios); err == nil && l.isForeground() { // otherwise the modes are those of a shell
 		unix.IoctlSetTermios(fd, setTermios, modes)
 	}
 	l.mu.Lock()
@@ -129,12 +129,12 @@ func (l *Line) Connect(person *os.File) error {
 	return l.start()
 }
 
-// hear catches the signals that are meant for the program.
-func (l *Line) hear() {
+// catchSignals catches the signals that are meant for the program.
+func (l *Line) catchSignals() {
 	l.caught, l.passed = make(chan os.Signal, 16), make(chan os.Signal, 16)
 	l.Signals = l.passed
 	list := []os.Signal{unix.SIGINT, unix.SIGTERM, unix.SIGHUP, unix.SIGQUIT, unix.SIGUSR1, unix.SIGUSR2}
-	if !l.Wanted { // otherwise the key that it stands for is not golem's
+	if !l.Wanted { // otherwise the key for this signal is not for golem
 		list = append(list, unix.SIGTSTP)
 	}
 	signal.Notify(l.caught, append(slices.DeleteFunc(list, signal.Ignored), unix.SIGWINCH, unix.SIGCONT)...)
@@ -145,7 +145,7 @@ func (l *Line) hear() {
 				return
 			case s := <-l.caught:
 				switch s {
-				case unix.SIGCONT: // a shell may have set the terminal meanwhile
+				case unix.SIGCONT: // a shell may have changed the terminal meanwhile
 					l.takeAgain()
 					l.resize()
 				case unix.SIGWINCH:
@@ -162,7 +162,7 @@ func (l *Line) hear() {
 	})
 }
 
-// resize gives the program's terminal the size of the user's. The kernel tells the
+// resize gives the program's terminal the size of the user's. The kernel notifies the
 // program.
 func (l *Line) resize() {
 	l.mu.Lock()
@@ -175,7 +175,7 @@ func (l *Line) resize() {
 	}
 }
 
-// start lets everything be copied.
+// start starts copying keys and output.
 func (l *Line) start() error {
 	ended, quit, err := os.Pipe()
 	if err != nil {
@@ -197,7 +197,7 @@ func (l *Line) start() error {
 	return nil
 }
 
-// halt stops that, when all that the program has printed is on the screen.
+// halt stops copying after all output of the program is on the screen.
 func (l *Line) halt() {
 	if l.quit != nil {
 		l.quit.Close()
@@ -206,19 +206,19 @@ func (l *Line) halt() {
 	}
 }
 
-// foreground reports whether the terminal is golem's to use. Who reads from it, or
-// changes it, in the background is stopped.
-func (l *Line) foreground() bool {
+// isForeground reports whether golem may use the terminal. The kernel stops a background
+// process that reads from the terminal or changes it.
+func (l *Line) isForeground() bool {
 	group, err := unix.IoctlGetInt(l.in, unix.TIOCGPGRP)
-	return err != nil || group == unix.Getpgrp() // a terminal that golem does not belong to stops nobody
+	return err != nil || group == unix.Getpgrp() // a terminal that golem does not belong to stops no process
 }
 
-// take makes the terminal pass every key on, if it is golem's to use, and reports
-// whether it does.
+// take makes the terminal pass on every key, if golem may use it. It reports whether
+// golem does.
 func (l *Line) take() bool {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.before == nil && l.foreground() {
+	if l.before == nil && l.isForeground() {
 		if state, err := term.MakeRaw(l.in); err == nil {
 			l.before = state
 		}
@@ -226,28 +226,29 @@ func (l *Line) take() bool {
 	return l.before != nil
 }
 
-// takeAgain does so where somebody else has set the terminal.
+// takeAgain calls take after another program may have changed the terminal.
 func (l *Line) takeAgain() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.before != nil && l.foreground() {
+	if l.before != nil && l.isForeground() {
 		term.MakeRaw(l.in)
 	}
 }
 
-// give makes it what it was. In the background it is what others have made it.
-func (l *Line) give() {
+// restore restores the state of the terminal. In the background it leaves the state that
+// others have set.
+func (l *Line) restore() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	if l.before != nil && l.foreground() {
+	if l.before != nil && l.isForeground() {
 		term.Restore(l.in, l.before)
 	}
 	l.before = nil
 }
 
-// ready waits until a file can be read, or written, or another one is closed. A wait
-// of less than 0 is without end.
-func ready(fd int, events int16, ended *os.File, wait time.Duration) (is, over bool) {
+// waitReady waits until a file can be read or written, or until ended is closed. A negative
+// wait has no limit.
+func waitReady(fd int, events int16, ended *os.File, wait time.Duration) (is, over bool) {
 	files := []unix.PollFd{{Fd: int32(fd), Events: events}}
 	if ended != nil {
 		files = append(files, unix.PollFd{Fd: int32(ended.Fd()), Events: unix.POLLIN})
@@ -264,13 +265,13 @@ func ready(fd int, events int16, ended *os.File, wait time.Duration) (is, over b
 	return files[0].Revents != 0, len(files) > 1 && files[1].Revents != 0
 }
 
-// read reads what there is.
+// read reads the available input.
 func read(fd int, piece []byte) (n int, again bool) {
 	n, err := unix.Read(fd, piece)
 	return max(n, 0), err == unix.EINTR || err == unix.EAGAIN
 }
 
-// write writes all of something, unless nobody takes it any more.
+// write writes all of data, unless ended is closed first.
 func write(fd int, data []byte, ended *os.File) error {
 	for len(data) > 0 {
 		n, err := unix.Write(fd, data)
@@ -279,7 +280,7 @@ func write(fd int, data []byte, ended *os.File) error {
 			data = data[n:]
 		case unix.EINTR:
 		case unix.EAGAIN:
-			if _, over := ready(fd, unix.POLLOUT, ended, -1); over {
+			if _, over := waitReady(fd, unix.POLLOUT, ended, -1); over {
 				return os.ErrClosed
 			}
 		default:
@@ -289,32 +290,32 @@ func write(fd int, data []byte, ended *os.File) error {
 	return nil
 }
 
-// copyKeys passes keys on to the program, while the terminal is golem's to use.
+// copyKeys copies keys to the program while golem may use the terminal.
 func (l *Line) copyKeys(ended *os.File) {
 	piece := make([]byte, 4<<10)
 	for {
 		if !l.take() {
-			if _, over := ready(-1, 0, ended, lookTime); over {
+			if _, over := waitReady(-1, 0, ended, lookTime); over {
 				return
 			}
 			continue
 		}
-		is, over := ready(l.in, unix.POLLIN, ended, -1)
+		is, over := waitReady(l.in, unix.POLLIN, ended, -1)
 		if over {
 			return
 		}
 		if !is {
 			continue
 		}
-		if !l.foreground() {
-			l.give()
+		if !l.isForeground() {
+			l.restore()
 			continue
 		}
 		n, again := read(l.in, piece)
 		if again {
 			continue
 		}
-		if n == 0 { // nobody sits there any more
+		if n == 0 { // the terminal is gone
 			select {
 			case l.passed <- unix.SIGHUP:
 			default:
@@ -328,9 +329,9 @@ func (l *Line) copyKeys(ended *os.File) {
 	}
 }
 
-// copy carries what the program prints, and at the end what is left.
+// copy copies the output of the program, and at the end what is left of it.
 func (r *relay) copy(ended *os.File) {
-	const most = 1 << 20 // more does not wait to be read
+	const most = 1 << 20 // limit of the output that is read at the end
 	piece, out := make([]byte, 64<<10), make([]byte, 0, 64<<10)
 	left := most
 	for {
@@ -338,7 +339,7 @@ func (r *relay) copy(ended *os.File) {
 		if ended == nil {
 			wait = 0
 		}
-		is, over := ready(r.from, unix.POLLIN, ended, wait)
+		is, over := waitReady(r.from, unix.POLLIN, ended, wait)
 		if over {
 			ended = nil
 		}
@@ -353,7 +354,7 @@ func (r *relay) copy(ended *os.File) {
 			return
 		}
 		out = r.filter.Pass(out[:0], piece[:n])
-		write(r.to, out, nil) // where it is gone, the program continues
+		write(r.to, out, nil) // if the terminal is gone, the program continues
 		if ended == nil {
 			if left -= n; left <= 0 {
 				return
@@ -362,8 +363,9 @@ func (r *relay) copy(ended *os.File) {
 	}
 }
 
-// Suspend stops golem, as a shell's user wants it that has stopped the program, and
-// returns when golem continues. It does at once where no shell would continue it.
+// Suspend stops golem after the user has stopped the program, and returns when golem
+// continues. If golem does not stop, because no shell would continue it, Suspend returns
+// after a short wait.
 func (l *Line) Suspend() {
 	l.halt()
 	l.leave()
@@ -371,9 +373,9 @@ func (l *Line) Suspend() {
 	signal.Notify(on, unix.SIGCONT)
 	stop := unix.SIGTSTP
 	if !l.Wanted {
-		stop = unix.SIGTTIN // the same to a shell, and Go does not let go of the other, which was caught
+		stop = unix.SIGTTIN // equal for a shell; Go does not reset SIGTSTP once it was caught
 	}
-	unix.Kill(0, stop) // all of the job
+	unix.Kill(0, stop) // the whole job
 	soon := time.NewTimer(stopTime)
 	select {
 	case <-on:
@@ -385,8 +387,8 @@ func (l *Line) Suspend() {
 	l.start()
 }
 
-// Close ends the line when the program has ended. All that it has printed is on the
-// screen then, and the terminal is as it was found.
+// Close closes the line after the program has ended. Then all its output is on the
+// screen, and the terminal is as before.
 func (l *Line) Close() error {
 	select {
 	case <-l.done:
@@ -404,8 +406,8 @@ func (l *Line) Close() error {
 	return nil
 }
 
-// leave makes the terminal what others expect: nothing is set that the program has set,
-// and nothing that it has asked for is answered to them.
+// leave resets the terminal for others: it undoes the program's settings and drops
+// answers to its questions.
 func (l *Line) leave() {
 	for _, r := range l.relays {
 		write(r.to, r.filter.Undo(), nil)
@@ -413,19 +415,19 @@ func (l *Line) leave() {
 	if l.keys != nil && l.take() {
 		l.drain()
 	}
-	l.give()
+	l.restore()
 }
 
-// drain throws away what was typed and not read. Where the program may have asked the
-// terminal something, its answers are waited for: it gives them in order, and is
-// asked last for one that everybody knows.
+// drain discards typed input that nobody read. If the program may have asked the terminal
+// something, drain waits for the answers. A terminal answers in order, so drain asks a
+// last question that every terminal answers.
 func (l *Line) drain() {
 	asked, names := l.keys.filter.Asked()
 	if asked && write(l.out, []byte("\x1b[c"), nil) == nil {
 		piece := make([]byte, 4<<10)
-		left, most := answerTime, 10_000 // somebody may lean on a key
+		left, most := answerTime, 10_000 // a key may be held down
 		for ; left > 0 && most > 0 && l.answers.names <= names; most-- {
-			if is, _ := ready(l.in, unix.POLLIN, nil, answerStep); !is {
+			if is, _ := waitReady(l.in, unix.POLLIN, nil, answerStep); !is {
 				left -= answerStep
 				continue
 			}
@@ -435,7 +437,7 @@ func (l *Line) drain() {
 			}
 			l.answers.read(piece[:n])
 		}
-		l.answers.names = names // without the one for this
+		l.answers.names = names // without the answer to this question
 	}
 	flushInput(l.in)
 }

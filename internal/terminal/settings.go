@@ -9,34 +9,33 @@ import (
 
 const enquiry, shiftOut = 0x05, 0x0e
 
-// settings are what a program has set in a terminal, and not set back.
+// settings are the changes that a program made to a terminal and did not undo.
 type settings struct {
-	on, off []int // modes that were off and on
-	ansi    []int // those of the older kind, that were off
-	keys    int   // how often keys were told to be sent in another way
+	on, off []int // modes that are off or on by default
+	ansi    []int // older (ANSI) modes that are off by default
+	keys    int   // how often the program changed the encoding of keys
 	keysSet bool
-	others  bool // keys with modifiers are sent in another way
+	others  bool // keys with modifiers are encoded differently
 	keypad  bool
-	letters bool // other characters
+	letters bool // another character set
 	styled  bool
 	region  bool // only a part of the screen scrolls
-	cursor  bool // has another form
-	painted bool // colours are others
-	moved   bool // the cursor is anywhere, and perhaps with a style that was kept
+	cursor  bool // another shape
+	painted bool // other colours
+	moved   bool // the cursor may be anywhere, perhaps with a saved style
 }
 
-// tracked are the modes that are put back: those that are off before a program
-// begins, and those that are on.
+// The modes to reset: those that are off before a program starts, and those that are on.
 var (
 	trackedOff = []int{1, 5, 6, 9, 45, 66, 69, 1000, 1001, 1002, 1003, 1004, 1005, 1006, 1015, 1016, 2004, 2026, 2031, 2048, 9001, 47, 1047, 1049}
 	trackedOn  = []int{7, 25}
 )
 
-// note notes a sequence of ESC and a letter.
-func (f *Filter) note(b byte) {
+// noteEscape records a sequence of ESC and a letter.
+func (f *Filter) noteEscape(b byte) {
 	switch b {
 	case 'c':
-		f.left = settings{painted: f.left.painted} // not everywhere
+		f.left = settings{painted: f.left.painted} // not all terminals reset colours
 	case '=':
 		f.left.keypad = true
 	case '>':
@@ -53,7 +52,7 @@ func (f *Filter) note(b byte) {
 	}
 }
 
-// noteControl notes a CSI sequence.
+// noteControl records a CSI sequence.
 func (f *Filter) noteControl(value []byte) {
 	final := value[len(value)-1]
 	body := value[:len(value)-1]
@@ -69,20 +68,20 @@ func (f *Filter) noteControl(value []byte) {
 		}
 		f.asked = true
 	case (final == 'h' || final == 'l' || final == 'r') && private == '?':
-		f.asked = true // mouse and focus tell of themselves
+		f.asked = true // the terminal sends mouse and focus events by itself
 		for _, mode := range numbers(body) {
-			switch { // r is what was kept, whatever that is
+			switch { // r restores saved modes, which are not known
 			case slices.Contains(trackedOff, mode):
-				f.left.on = with(f.left.on, mode, final != 'l')
+				f.left.on = setNumber(f.left.on, mode, final != 'l')
 			case slices.Contains(trackedOn, mode):
-				f.left.off = with(f.left.off, mode, final != 'h')
+				f.left.off = setNumber(f.left.off, mode, final != 'h')
 			}
 			f.left.moved = f.left.moved || mode == 1048 || otherScreen(mode)
 		}
 	case (final == 'h' || final == 'l') && private == 0:
 		for _, mode := range numbers(body) {
 			if mode == 4 || mode == 20 {
-				f.left.ansi = with(f.left.ansi, mode, final == 'h')
+				f.left.ansi = setNumber(f.left.ansi, mode, final == 'h')
 			}
 		}
 	case final == 'm' && private == 0:
@@ -103,7 +102,7 @@ func (f *Filter) noteControl(value []byte) {
 	}
 }
 
-// keys notes how keys are to be sent.
+// keys records a change in the encoding of keys.
 func (f *Filter) keys(private byte, body []byte) {
 	f.asked = true
 	n := 1
@@ -120,7 +119,7 @@ func (f *Filter) keys(private byte, body []byte) {
 	}
 }
 
-// numbers returns the numbers of a sequence; what is none is left out.
+// numbers returns the numbers of a sequence, and skips everything else.
 func numbers(body []byte) []int {
 	var list []int
 	for part := range bytes.SplitSeq(body, []byte(";")) {
@@ -131,8 +130,8 @@ func numbers(body []byte) []int {
 	return list
 }
 
-// with returns a list with or without a number, which is last then.
-func with(list []int, n int, there bool) []int {
+// setNumber returns a list with or without a number. It puts an added number last.
+func setNumber(list []int, n int, there bool) []int {
 	list = slices.DeleteFunc(list, func(m int) bool { return m == n })
 	if there {
 		list = append(list, n)
@@ -142,31 +141,31 @@ func with(list []int, n int, there bool) []int {
 
 func (s settings) undo() []byte {
 	var out []byte
-	say := func(when bool, text string) {
+	add := func(when bool, text string) {
 		if when {
 			out = append(out, text...)
 		}
 	}
-	say(s.styled, "\x1b[m")
-	say(s.letters, "\x1b(B\x0f")
-	say(s.keypad, "\x1b>")
-	say(s.cursor, "\x1b[0 q")
+	add(s.styled, "\x1b[m")
+	add(s.letters, "\x1b(B\x0f")
+	add(s.keypad, "\x1b>")
+	add(s.cursor, "\x1b[0 q")
 	for _, n := range s.ansi {
-		say(true, "\x1b["+strconv.Itoa(n)+"l")
+		add(true, "\x1b["+strconv.Itoa(n)+"l")
 	}
-	say(s.others, "\x1b[>4m")
-	say(s.keysSet, "\x1b[=0u")
-	say(s.keys > 0, "\x1b[<"+strconv.Itoa(s.keys)+"u")
+	add(s.others, "\x1b[>4m")
+	add(s.keysSet, "\x1b[=0u")
+	add(s.keys > 0, "\x1b[<"+strconv.Itoa(s.keys)+"u")
 	for _, n := range trackedOn {
-		say(slices.Contains(s.off, n), "\x1b[?"+strconv.Itoa(n)+"h")
+		add(slices.Contains(s.off, n), "\x1b[?"+strconv.Itoa(n)+"h")
 	}
-	say(s.region, "\x1b7\x1b[r\x1b8") // which would move the cursor
-	for _, n := range trackedOff {    // the other screen last
-		say(slices.Contains(s.on, n), "\x1b[?"+strconv.Itoa(n)+"l")
+	add(s.region, "\x1b7\x1b[r\x1b8") // resetting the region moves the cursor
+	for _, n := range trackedOff {    // the alternate screen last
+		add(slices.Contains(s.on, n), "\x1b[?"+strconv.Itoa(n)+"l")
 	}
-	say(s.painted, "\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\\x1b]117\x1b\\\x1b]119\x1b\\\x1b]R\x1b\\")
-	say(s.keys > 0 && slices.ContainsFunc(s.on, otherScreen), "\x1b[<"+strconv.Itoa(s.keys)+"u") // each has its own
-	say(s.moved, "\x1b[m\x1b(B\x0f\x1b[J")                                                       // what stands below would stand beside what others print
+	add(s.painted, "\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\\x1b]117\x1b\\\x1b]119\x1b\\\x1b]R\x1b\\")
+	add(s.keys > 0 && slices.ContainsFunc(s.on, otherScreen), "\x1b[<"+strconv.Itoa(s.keys)+"u") // each screen has its own
+	add(s.moved, "\x1b[m\x1b(B\x0f\x1b[J")                                                       // text below the cursor would mix with later output
 	return out
 }
 

@@ -29,8 +29,7 @@ const (
 	Warning  = "!"
 )
 
-// colour returns the escape sequences before and after a row. Golem prints no other
-// escape sequences around rows.
+// colour returns the escape sequences before and after a row.
 func (r Row) colour() (on, off string) {
 	switch r.Mark {
 	case Header:
