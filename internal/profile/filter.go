@@ -6,8 +6,8 @@ import (
 	"strings"
 )
 
-// filters say of some files of the user's home what a program is given of them: the
-// rest is of no use to it, or is not for it.
+// filters returns, for some files of the user's home, a function that keeps only the
+// parts the program gets. The rest is useless to the program or not meant for it.
 func filters() map[string]func([]byte) []byte {
 	return map[string]func([]byte) []byte{
 		".gitconfig":         gitUser,
@@ -17,7 +17,7 @@ func filters() map[string]func([]byte) []byte {
 	}
 }
 
-// gitUser keeps of a git configuration the user's name and address.
+// gitUser keeps the user's name and email address of a git configuration.
 func gitUser(config []byte) []byte {
 	var kept []string
 	in := false
@@ -38,8 +38,8 @@ func gitUser(config []byte) []byte {
 	return []byte(strings.Join(append(kept, ""), "\n"))
 }
 
-// npmRegistries keeps of a configuration of npm where packages come from, except
-// addresses with a password in them.
+// npmRegistries keeps the package registries of an npm configuration, except URLs with a
+// password.
 func npmRegistries(config []byte) []byte {
 	var kept []string
 	for line := range strings.Lines(string(config)) {
@@ -54,8 +54,8 @@ func npmRegistries(config []byte) []byte {
 	return []byte(strings.Join(append(kept, ""), "\n"))
 }
 
-// claudeAccount keeps of Claude Code's notes who the user is and what was answered once
-// and for all, without the directories and what was said in them.
+// claudeAccount keeps the account and the permanent answers in Claude Code's state file,
+// without its directories and their conversations.
 func claudeAccount(notes []byte) []byte {
 	var all map[string]json.RawMessage
 	if json.Unmarshal(notes, &all) != nil {
@@ -68,12 +68,12 @@ func claudeAccount(notes []byte) []byte {
 			delete(all, key)
 		}
 	}
-	data, _ := json.MarshalIndent(all, "", "  ") // of a map that was JSON
+	data, _ := json.MarshalIndent(all, "", "  ") // the map came from JSON, so this cannot fail
 	return append(data, '\n')
 }
 
-// in returns a file of sections, keys and values with the line, and no other of its key:
-// one elsewhere might count for more.
+// in returns a configuration file with the line, and removes other lines with its key:
+// one elsewhere could take precedence.
 func (l Line) in(data []byte) []byte {
 	setting := l.Key + " = " + l.Value + "\n"
 	var b strings.Builder
@@ -97,7 +97,7 @@ func (l Line) in(data []byte) []byte {
 	return []byte(b.String())
 }
 
-// String is how the line is told.
+// String returns the line as golem prints it.
 func (l Line) String() string {
 	name := l.Key
 	if l.Section != "" {

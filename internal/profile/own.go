@@ -14,10 +14,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// ownEnding ends the names of files with profiles.
+// ownEnding is the extension of profile files.
 const ownEnding = ".yaml"
 
-// ownSchema describes the file of a profile that the user has written.
+// ownSchema describes the file of a user's own profile.
 func ownSchema() strictyaml.Key {
 	return strictyaml.Key{Name: "profile", Type: strictyaml.Group, Empty: true, Keys: []strictyaml.Key{
 		{Name: "description", Type: strictyaml.Text, Doc: "One line that the start shows."},
@@ -35,8 +35,8 @@ func ownSchema() strictyaml.Key {
 	}}
 }
 
-// readOwn reads the profile of a name from the user's directory. It reports whether there
-// is one.
+// readOwn reads the named profile from the user's directory. It reports whether it
+// exists.
 func (u User) readOwn(name string) (Profile, bool, error) {
 	file := filepath.Join(u.Profiles, name+ownEnding)
 	f, err := os.Open(file)
@@ -112,7 +112,7 @@ func (u User) own(name string, root strictyaml.Node) (Profile, error) {
 	for _, file := range texts(checkCredential, "credentials", "files") {
 		p.Logins = append(slices.Clip(p.Logins), file)
 		if !slices.ContainsFunc(p.Private, func(d Private) bool { return within(d.Dir, target(file)) }) {
-			// A directory above others in memory takes their place.
+			// A directory in memory hides any directory inside it.
 			dir := path.Dir(file)
 			var keeps []string
 			p.Private = slices.DeleteFunc(p.Private, func(d Private) bool {
@@ -148,7 +148,7 @@ func (u User) own(name string, root strictyaml.Node) (Profile, error) {
 	return p, nil
 }
 
-// ownNames returns the names of the profiles that the user has written.
+// ownNames returns the names of the user's own profiles.
 func (u User) ownNames() ([]string, error) {
 	if u.Profiles == "" {
 		return nil, nil
@@ -175,7 +175,7 @@ func (u User) ownNames() ([]string, error) {
 	return names, nil
 }
 
-// The checks below return what is allowed instead, or "" for a good value.
+// Each check below returns what is allowed instead, or "" for a valid value.
 
 func checkProgram(name string) string {
 	odd := func(r rune) bool {

@@ -11,14 +11,15 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// ownUser returns a user who has written profiles.
+// ownUser returns a user with own profiles.
 func ownUser(t *testing.T, files map[string]string) User {
 	t.Helper()
 	u := User{Home: t.TempDir(), Getenv: noVariables, Profiles: t.TempDir()}
-	written(t, u.Profiles, files)
+	writeFiles(t, u.Profiles, files)
 	return u
 }
 
+// TestOwnProfile checks the profiles that a user writes.
 func TestOwnProfile(t *testing.T) {
 	u := ownUser(t, map[string]string{
 		"aider.yaml": `description: aider with my key
@@ -36,7 +37,7 @@ hosts: [api.example.com]
 		"mine.yaml":   "extends: claude\ncredentials: {files: [.claude/more/token], keep: [.claude/shell-snapshots]}\n",
 		"notes.txt":   "not a profile",
 	})
-	written(t, u.Home, map[string]string{".config/aider/conventions.md": "be short\n", ".config/aider/keys/oauth.json": "secret\n", ".claude/.credentials.json": "claude's", ".claude/more/token": "t"})
+	writeFiles(t, u.Home, map[string]string{".config/aider/conventions.md": "be short\n", ".config/aider/keys/oauth.json": "secret\n", ".claude/.credentials.json": "claude's", ".claude/more/token": "t"})
 
 	for program, want := range map[string]string{"aider": "aider", "/usr/local/bin/aider-chat": "aider", "claude": "claude", "codex": "codex", "other": "plain"} {
 		if p, err := u.ProfileFor("", program); err != nil || p.Name != want {
@@ -53,14 +54,14 @@ hosts: [api.example.com]
 		t.Errorf("got %+v", p)
 	}
 	home, kept := t.TempDir(), t.TempDir()
-	got := filled(t, p, home, kept)
+	got := fillHome(t, p, home, kept)
 	if got[".config/aider/conventions.md"] != "be short\n" || got[".config/aider/keys/oauth.json"] != "secret\n" {
 		t.Errorf("got %q", got)
 	}
-	if disk := below(t, home); disk[".config/aider/keys/oauth.json"] != "" {
+	if disk := listFiles(t, home); disk[".config/aider/keys/oauth.json"] != "" {
 		t.Error("a credential is on the disk")
 	}
-	if _, ok := below(t, kept)[".config/aider/keys/oauth.json"]; ok {
+	if _, ok := listFiles(t, kept)[".config/aider/keys/oauth.json"]; ok {
 		t.Error("a credential is kept")
 	}
 
@@ -79,8 +80,8 @@ hosts: [api.example.com]
 	}
 }
 
-// TestOwnProfileRefused: every mistake in an own profile is an error that names the file,
-// the line and what is allowed.
+// TestOwnProfileRefused checks that every mistake in an own profile gives an error with
+// the file, the line and what is allowed.
 func TestOwnProfileRefused(t *testing.T) {
 	for text, want := range map[string]string{
 		"credential: {}":                                  "did you mean credentials",
@@ -123,8 +124,9 @@ func TestOwnProfileRefused(t *testing.T) {
 	}
 }
 
-// TestB1OwnProfileKeepsNoCredential: a directory, a link or a hard link among the files of
-// a profile does not bring a credential to the disk. The program has all files.
+// TestB1OwnProfileKeepsNoCredential checks that a directory, a symlink or a hard link
+// among the files of a profile does not bring a credential to disk. The program still
+// gets all files.
 func TestB1OwnProfileKeepsNoCredential(t *testing.T) {
 	for text, more := range map[string]string{
 		"files: [.config/tool]":            ".config/tool/rules.md",
@@ -136,7 +138,7 @@ func TestB1OwnProfileKeepsNoCredential(t *testing.T) {
 		"files: [.config/tool/dir/inside]": "",
 	} {
 		u := ownUser(t, map[string]string{"x.yaml": text + "\ncredentials: {files: [.config/tool/auth.json, .config/tool/dir], keep: [.config/tool/chats]}\n"})
-		written(t, u.Home, map[string]string{".config/tool/auth.json": "secret", ".config/tool/rules.md": "rules", ".config/tool/chats/one": "chat",
+		writeFiles(t, u.Home, map[string]string{".config/tool/auth.json": "secret", ".config/tool/rules.md": "rules", ".config/tool/chats/one": "chat",
 			".config/tool/dir/inside/token": "secret", ".config/hard/note": "note"})
 		for _, err := range []error{
 			os.Symlink("tool", filepath.Join(u.Home, ".config/alias")),
@@ -152,13 +154,13 @@ func TestB1OwnProfileKeepsNoCredential(t *testing.T) {
 			t.Fatal(err)
 		}
 		home, kept := t.TempDir(), t.TempDir()
-		for range 2 { // a home that is new, and one that is not
-			got := filled(t, p, home, kept)
+		for range 2 { // a new home and an existing one
+			got := fillHome(t, p, home, kept)
 			if got[".config/tool/auth.json"] != "secret" || got[".config/tool/dir/inside/token"] != "secret" || more != "" && got[more] == "" {
 				t.Errorf("%s: the program has %q", text, got)
 			}
 			for _, dir := range []string{home, kept} {
-				for name, content := range below(t, dir) {
+				for name, content := range listFiles(t, dir) {
 					if content == "secret" {
 						t.Errorf("%s: the credential is on the disk, as %s", text, name)
 					}

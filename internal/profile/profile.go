@@ -14,61 +14,62 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Profile is what a program needs besides the directories it works on. It is shown
+// A Profile is what a program needs besides the directories it works on. Golem shows it
 // before the program starts.
 type Profile struct {
 	Name     string
 	About    string
-	Programs []string     // that it is for, besides the one of its name
-	Mounts   []jail.Mount // directories of the host, to be read
-	Copies   []string     // files and directories of the user's home, copied into the empty one when that is new
-	Logins   []string     // such that hold credentials, or may, as settings with the keys of MCP servers
-	Private  []Private    // the directories of the home that Logins are in
-	Env      []string     // names of variables that are passed on
-	Keys     []string     // such that are credentials
+	Programs []string     // programs it is for, besides the one with its name
+	Mounts   []jail.Mount // read-only directories of the host
+	Copies   []string     // files and directories of the user's home; golem copies them when the jail's home is new
+	Logins   []string     // like Copies, but they contain or may contain credentials, such as settings with keys of MCP servers
+	Private  []Private    // the directories of the home that contain Logins
+	Env      []string     // names of environment variables that are passed on
+	Keys     []string     // names of such variables that are credentials
 	Set      []string     // NAME=value
-	Lines    []Line       // of files of the home
-	Net      bool         // it is of no use without the network
-	Hosts    []string     // that it needs; the network is not limited to them yet
+	Lines    []Line       // settings in files of the home
+	Net      bool         // the program needs the network
+	Hosts    []string     // hosts that it needs; the network is not limited to them yet
 
-	Home string // of the user, "" where it is not known
-	File string // that the user has written it in, "" for a built-in one
+	Home string // the user's home, "" if it is not known
+	File string // the file of an own profile, "" for a built-in one
 }
 
-// A User is a person whose programs are run.
+// A User is the person who runs the programs.
 type User struct {
 	Home     string // "" if it is not known
 	Getenv   func(string) string
-	Profiles string // directory of the profiles that the user has written, "" for none
+	Profiles string // directory of the user's own profiles, "" for none
 }
 
-// A Private is a directory of the home that holds credentials. It is in memory, and ends
-// with the program: no credential gets into a home that is kept, neither one that golem
-// copies nor one that the program writes.
+// A Private is a directory of the home that contains credentials. It exists only in
+// memory and ends with the program. So no credential reaches a home that is kept, whether
+// golem copies it or the program writes it.
 type Private struct {
 	Dir   string
-	Keeps []string // directories in it without credentials, such as those of conversations; they are kept
+	Keeps []string // directories in it without credentials, such as conversations; these are kept
 }
 
-// A Line is a setting that a file of the home has, whatever the user's says.
+// A Line is a setting that a file of the home always has, whatever the user's own file
+// says.
 type Line struct{ File, Section, Key, Value string }
 
-// Common returns the files with the user's name for git and the variables of proxies and
-// certificates, which every built-in profile has except plain.
+// Common returns the files with the user's git identity and the variables for proxies and
+// certificates. Every built-in profile except plain has them.
 func Common() (files, variables []string) {
 	return []string{".gitconfig", ".config/git/config"},
 		[]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
 			"NODE_EXTRA_CA_CERTS", "SSL_CERT_FILE", "SSL_CERT_DIR"}
 }
 
-// profiles returns those that there are, for a user's home and variables.
+// profiles returns the built-in profiles for a user's home and variables.
 func profiles(home string, getenv func(string) string) []Profile {
 	git, proxies := Common()
-	keys := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY"} // of agents that know many providers
+	keys := []string{"ANTHROPIC_API_KEY", "OPENAI_API_KEY", "OPENROUTER_API_KEY", "GEMINI_API_KEY", "GROQ_API_KEY"} // for agents that support many providers
 	with := func(list []string, more ...string) []string { return slices.Concat(list, more) }
 
-	// A cache of modules that cannot be written is of use as a source of modules: what
-	// the program needs it unpacks at home.
+	// A read-only module cache still works as a source of modules: the program unpacks
+	// what it needs in its home.
 	modules := cmp.Or(getenv("GOMODCACHE"), filepath.Join(cmp.Or(firstOf(getenv("GOPATH")), filepath.Join(home, "go")), "pkg", "mod"))
 	downloads := jail.Mount{Source: sandbox.Host(filepath.Join(modules, "cache", "download")), Target: "/cache/go-mod"}
 
@@ -89,9 +90,9 @@ func profiles(home string, getenv func(string) string) []Profile {
 			Env: with(proxies, "ANTHROPIC_BASE_URL", "ANTHROPIC_MODEL", "ANTHROPIC_SMALL_FAST_MODEL", "ANTHROPIC_DEFAULT_OPUS_MODEL", "ANTHROPIC_DEFAULT_SONNET_MODEL",
 				"ANTHROPIC_DEFAULT_HAIKU_MODEL", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"),
 			Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN"},
-			// What is read-only cannot be updated. That it is in a sandbox it must know,
-			// to work for root without questions.
-			// CLAUDE_CONFIG_DIR puts .claude.json beside the other credentials.
+			// A read-only program cannot be updated. IS_SANDBOX lets it work as root
+			// without questions. CLAUDE_CONFIG_DIR puts .claude.json beside the other
+			// credentials.
 			Set: []string{"DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1", "CLAUDE_CONFIG_DIR=" + jail.Home + "/.claude"}},
 		{Name: "codex", About: "Codex CLI", Net: true,
 			Copies:  with(git, ".codex/AGENTS.md", ".codex/prompts", ".codex/rules", ".codex/skills"),
@@ -99,8 +100,8 @@ func profiles(home string, getenv func(string) string) []Profile {
 			Private: []Private{{".codex", []string{"sessions", "archived_sessions"}}},
 			Env:     with(proxies, "OPENAI_BASE_URL"),
 			Keys:    []string{"OPENAI_API_KEY", "CODEX_API_KEY", "CODEX_ACCESS_TOKEN"},
-			// Its own sandbox needs namespaces, and the server that it leaves behind a
-			// socket in the file system: the jail gives neither.
+			// Its own sandbox needs namespaces, and the server that it leaves behind
+			// needs a socket in the file system. The jail gives neither.
 			Lines: []Line{{".codex/config.toml", "", "sandbox_mode", `"danger-full-access"`}, {".codex/config.toml", "", "check_for_update_on_startup", "false"},
 				{".codex/config.toml", "features", "daemon_auto_start", "false"}}},
 		{Name: "gemini", About: "Gemini CLI", Net: true,
@@ -110,8 +111,9 @@ func profiles(home string, getenv func(string) string) []Profile {
 			Env: with(proxies, "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI",
 				"GOOGLE_GENAI_USE_GCA"),
 			Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
-			// It starts no sandbox of its own. SANDBOX would do that too, but says that it is
-			// inside one, and then it cannot start itself again, as it does after a trust question.
+			// It must not start a sandbox of its own. SANDBOX would prevent that too, but
+			// it also means that Gemini is inside its sandbox. Then it cannot restart
+			// itself, as it does after a trust question.
 			Set: []string{"GEMINI_SANDBOX=false"}},
 		{Name: "opencode", About: "opencode", Net: true,
 			Copies: with(git, ".config/opencode/tui.json", ".config/opencode/AGENTS.md",
@@ -147,7 +149,7 @@ func profiles(home string, getenv func(string) string) []Profile {
 	}
 }
 
-// firstOf is the first of a list of directories.
+// firstOf returns the first of a list of directories.
 func firstOf(list string) string {
 	if dirs := filepath.SplitList(list); len(dirs) > 0 {
 		return dirs[0]
@@ -155,12 +157,12 @@ func firstOf(list string) string {
 	return ""
 }
 
-// ProfileFor returns the profile of a name; if no name is given, that of the program,
-// and for a program without one the profile plain. A profile that the user has written
-// comes before a built-in one.
+// ProfileFor returns the profile with a name. Without a name it returns that of the
+// program, or plain if the program has none. An own profile of the user wins over a
+// built-in one.
 func (u User) ProfileFor(name, program string) (Profile, error) {
 	if name != "" {
-		return u.named(name)
+		return u.findNamed(name)
 	}
 	program = filepath.Base(program)
 	list, err := u.All()
@@ -169,27 +171,27 @@ func (u User) ProfileFor(name, program string) (Profile, error) {
 	}
 	for _, p := range list {
 		if p.Name == program {
-			return p.from(u.Home), nil
+			return p.withoutMissing(u.Home), nil
 		}
 	}
 	for _, p := range list {
 		if slices.Contains(p.Programs, program) {
-			return p.from(u.Home), nil
+			return p.withoutMissing(u.Home), nil
 		}
 	}
-	return u.named(Plain)
+	return u.findNamed(Plain)
 }
 
-// named returns the profile of a name.
-func (u User) named(name string) (Profile, error) {
+// findNamed returns the profile with a name.
+func (u User) findNamed(name string) (Profile, error) {
 	list := profiles(u.Home, u.Getenv)
 	if u.Profiles != "" && checkProgram(name) == "" {
 		if p, ok, err := u.readOwn(name); ok || err != nil {
-			return p.from(u.Home), err
+			return p.withoutMissing(u.Home), err
 		}
 	}
 	if i := slices.IndexFunc(list, func(p Profile) bool { return p.Name == name }); i >= 0 {
-		return list[i].from(u.Home), nil
+		return list[i].withoutMissing(u.Home), nil
 	}
 	own, err := u.ownNames()
 	if err != nil {
@@ -203,8 +205,8 @@ func (u User) named(name string) (Profile, error) {
 	return Profile{}, &sandbox.Error{Op: "--profile", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
-// All returns the profiles that there are: first those that the user has written, then
-// the built-in ones that no own profile replaces.
+// All returns all profiles: first the user's own, then the built-in ones that no own
+// profile replaces.
 func (u User) All() ([]Profile, error) {
 	own, err := u.ownNames()
 	if err != nil {
@@ -228,12 +230,12 @@ func (u User) All() ([]Profile, error) {
 	return list, nil
 }
 
-// IsBuiltIn reports whether golem has a profile of a name by itself.
+// IsBuiltIn reports whether golem has a built-in profile with this name.
 func IsBuiltIn(name string) bool {
 	return slices.Contains(namesOf(profiles("", func(string) string { return "" })), name)
 }
 
-// Plain is the profile of programs that have none of their own.
+// Plain is the profile of programs without a profile of their own.
 const Plain = "plain"
 
 func namesOf(list []Profile) []string {
@@ -244,9 +246,9 @@ func namesOf(list []Profile) []string {
 	return names
 }
 
-// from leaves out what a home does not have. What is named without saying where counts
-// for none: it would be in the directory that the program works on.
-func (p Profile) from(home string) Profile {
+// withoutMissing returns the profile without the files and mounts that a home does not have. It
+// also drops relative paths, which would be in the directory that the program works on.
+func (p Profile) withoutMissing(home string) Profile {
 	if !filepath.IsAbs(home) {
 		home = ""
 	}
@@ -264,7 +266,7 @@ func (p Profile) from(home string) Profile {
 	return p
 }
 
-// Brings reports whether a file of a program's home may be there by the profile alone.
+// Brings reports whether a file of a program's home may come from the profile.
 func (p Profile) Brings(name string) bool {
 	for _, copied := range slices.Concat(p.Copies, p.Logins) {
 		if within(copied, name) {
@@ -274,10 +276,10 @@ func (p Profile) Brings(name string) bool {
 	return slices.ContainsFunc(p.Lines, func(l Line) bool { return l.File == name })
 }
 
-// Fill copies into a home what the profile names and is not there yet, and returns the
-// private directories, which have their files anew each time. What these keep is in the
-// directory kept. A program that had the home before may have left anything there: Fill
-// writes through no link.
+// Fill copies the files of the profile that are missing in a home. It returns the private
+// directories, whose files are new each time. Their kept directories are in kept. An
+// earlier program may have left anything in the home, so Fill does not write through
+// symlinks.
 func (p Profile) Fill(home, kept string) ([]jail.Private, error) {
 	root, err := os.OpenRoot(home)
 	if err != nil {
@@ -307,7 +309,7 @@ func (p Profile) Fill(home, kept string) ([]jail.Private, error) {
 			}
 		}
 	}
-	// inMemory adds a file to the private directory that its name is in, if there is one.
+	// inMemory adds a file to the private directory that contains it, if there is one.
 	inMemory := func(name string, data []byte) bool {
 		at := slices.IndexFunc(p.Private, func(d Private) bool { return within(d.Dir, target(name)) })
 		if at < 0 {
@@ -324,7 +326,7 @@ func (p Profile) Fill(home, kept string) ([]jail.Private, error) {
 	}
 	for _, name := range names {
 		at := slices.IndexFunc(p.Private, func(d Private) bool { return within(d.Dir, target(name)) })
-		fresh := at < 0 && !taken(root, name)
+		fresh := at < 0 && !exists(root, name)
 		holds := slices.ContainsFunc(p.Private, func(d Private) bool { return within(name, d.Dir) })
 		switch {
 		case at < 0 && (fresh || holds):
@@ -335,8 +337,8 @@ func (p Profile) Fill(home, kept string) ([]jail.Private, error) {
 				return writeIn(root, name, data)
 			})
 		case at >= 0 && name != p.Private[at].Dir && p.isDir(name) && slices.Contains(p.Copies, name):
-			// What a directory of settings holds is no credential.
-			if !taken(store, name) {
+			// A directory of settings contains no credential.
+			if !exists(store, name) {
 				err = p.copy(name, func(name string, data []byte) error { return writeIn(store, name, data) })
 			}
 			if err == nil {
@@ -355,21 +357,21 @@ func (p Profile) Fill(home, kept string) ([]jail.Private, error) {
 	return list, nil
 }
 
-// target returns where a file of the user's home is in that of the program.
+// target returns the name in the program's home of a file of the user's home.
 func target(name string) string {
 	if name == ".claude.json" {
-		return ".claude/.claude.json" // where CLAUDE_CONFIG_DIR has it
+		return ".claude/.claude.json" // CLAUDE_CONFIG_DIR puts it there
 	}
 	return name
 }
 
-// isDir reports whether a name of the user's home is a directory.
+// isDir reports whether a name in the user's home is a directory.
 func (p Profile) isDir(name string) bool {
 	info, err := os.Stat(filepath.Join(p.Home, name))
 	return p.Home != "" && err == nil && info.IsDir()
 }
 
-// keep makes a directory of a private one part of what is kept.
+// keep marks a subdirectory of a private directory as kept.
 func keep(d *jail.Private, store *os.Root, name string) error {
 	if err := store.MkdirAll(name, 0o700); err != nil {
 		return err
@@ -379,7 +381,7 @@ func keep(d *jail.Private, store *os.Root, name string) error {
 	return err
 }
 
-// free removes what stands where a private directory will be.
+// free removes anything at the place of a private directory.
 func free(home *os.Root, name string) error {
 	for i := range len(name) {
 		if name[i] != '/' {
@@ -394,7 +396,7 @@ func free(home *os.Root, name string) error {
 	return removeAll(home, name)
 }
 
-// removeAll removes all that is at a name, also directories that a program has closed.
+// removeAll removes everything at a name, also directories without write permission.
 func removeAll(home *os.Root, name string) error {
 	if home.RemoveAll(name) == nil {
 		return nil
@@ -408,8 +410,8 @@ func removeAll(home *os.Root, name string) error {
 	return home.RemoveAll(name)
 }
 
-// Scrub removes from a home that an older golem has kept all that may be a credential:
-// what is in the private directories of any profile, except what these keep, and other
+// Scrub removes possible credentials from a home that an older golem kept. These are the
+// contents of the private directories of any profile, except kept directories, and other
 // files that profiles copied as credentials.
 func Scrub(home string) error {
 	root, err := os.OpenRoot(home)
@@ -421,15 +423,15 @@ func Scrub(home string) error {
 		for _, d := range p.Private {
 			err = errors.Join(err, scrubDir(root, d.Dir, func(name string) bool { return !slices.Contains(d.Keeps, name) }))
 		}
-		for _, login := range p.Logins { // with what programs call a copy of it
+		for _, login := range p.Logins { // including copies that programs make under a similar name
 			err = errors.Join(err, scrubDir(root, path.Dir(login), func(name string) bool { return strings.HasPrefix(name, path.Base(login)) }))
 		}
 	}
 	return err
 }
 
-// scrubDir removes some entries of a directory of a home. It follows no link: it removes one
-// that stands in the directory's place.
+// scrubDir removes some entries of a directory of a home. It does not follow symlinks: it
+// removes one that stands in place of the directory.
 func scrubDir(home *os.Root, dir string, out func(name string) bool) error {
 	at := ""
 	for part := range strings.SplitSeq(dir, "/") {
@@ -465,9 +467,8 @@ func scrubDir(home *os.Root, dir string, out func(name string) bool) error {
 	return err
 }
 
-// taken reports whether something is at a name of a home, or is no directory on the way
-// there.
-func taken(home *os.Root, name string) bool {
+// exists reports whether a name of a home exists, or a parent of it is not a directory.
+func exists(home *os.Root, name string) bool {
 	for i := range len(name) {
 		if name[i] != '/' {
 			continue
@@ -480,8 +481,8 @@ func taken(home *os.Root, name string) bool {
 	return !errors.Is(err, fs.ErrNotExist)
 }
 
-// isLogin reports whether a file of the host is a credential of the profile, by whatever
-// name: a directory that is copied may hold it, or a link or a hard link may lead to it.
+// isLogin reports whether a file of the host is a credential of the profile, under any
+// name. A copied directory may contain it, or a symlink or hard link may refer to it.
 func (p Profile) isLogin(file string) bool {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -497,12 +498,12 @@ func (p Profile) isLogin(file string) bool {
 	})
 }
 
-// copy reads a file, or the plain files of a directory, and hands on what of each is for
-// the program. A credential is handed on by its own name alone.
+// copy reads a file, or the regular files of a directory, and passes the program's part
+// of each to write. It passes a credential only under its own name.
 func (p Profile) copy(name string, write func(name string, data []byte) error) error {
 	from, err := filepath.EvalSymlinks(filepath.Join(p.Home, name))
 	if p.Home == "" || errors.Is(err, fs.ErrNotExist) {
-		return write(name, p.filtered(name, nil)) // it has lines alone
+		return write(name, p.filter(name, nil)) // there are only lines
 	}
 	if err != nil {
 		return err
@@ -523,12 +524,12 @@ func (p Profile) copy(name string, write func(name string, data []byte) error) e
 			return err
 		}
 		to := path.Join(name, filepath.ToSlash(rel))
-		return write(to, p.filtered(to, data))
+		return write(to, p.filter(to, data))
 	})
 }
 
-// filtered returns the content of a file as far as it is for the program.
-func (p Profile) filtered(name string, data []byte) []byte {
+// filter returns the part of a file that the program gets.
+func (p Profile) filter(name string, data []byte) []byte {
 	if kept, ok := filters()[name]; ok {
 		data = kept(data)
 	}
@@ -540,7 +541,7 @@ func (p Profile) filtered(name string, data []byte) []byte {
 	return data
 }
 
-// writeIn writes a file below a directory.
+// writeIn writes a file in a directory.
 func writeIn(root *os.Root, name string, data []byte) error {
 	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err
@@ -548,8 +549,9 @@ func writeIn(root *os.Root, name string, data []byte) error {
 	return root.WriteFile(name, data, 0o600)
 }
 
-// Roomy returns limits of which those that nobody has set are for a program that stays,
-// and builds and tests by many others: it is to notice them no sooner than the machine.
+// Roomy sets the limits that are not set to values for a long-running program that builds
+// and tests with many others. Such a program should notice the limits of the machine
+// first.
 func Roomy(l jail.Limits) jail.Limits {
 	l.Memory = cmp.Or(l.Memory, 16<<30)
 	l.Processes = cmp.Or(l.Processes, 8192)

@@ -15,8 +15,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// written writes files below a directory.
-func written(t *testing.T, top string, files map[string]string) {
+// writeFiles writes files in a directory.
+func writeFiles(t *testing.T, top string, files map[string]string) {
 	t.Helper()
 	for name, text := range files {
 		file := filepath.Join(top, name)
@@ -29,8 +29,8 @@ func written(t *testing.T, top string, files map[string]string) {
 	}
 }
 
-// below returns the files below a directory.
-func below(t *testing.T, top string) map[string]string {
+// listFiles returns the files in a directory.
+func listFiles(t *testing.T, top string) map[string]string {
 	t.Helper()
 	files := map[string]string{}
 	err := filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
@@ -50,7 +50,8 @@ func below(t *testing.T, top string) map[string]string {
 
 func noVariables(string) string { return "" }
 
-// The name of a program says which profile it has, if nobody else does.
+// TestProfileFor checks that the name of a program selects the profile if no name is
+// given.
 func TestProfileFor(t *testing.T) {
 	for _, c := range []struct{ name, program, want string }{
 		{"", "bash", "plain"},
@@ -73,8 +74,8 @@ func TestProfileFor(t *testing.T) {
 	}
 }
 
-// Every profile can be had by its name, and what it names is below the home and is no
-// secret of another's.
+// TestProfiles checks that every profile can be selected by name, and that its files are
+// in the home and are not secrets of other programs.
 func TestProfiles(t *testing.T) {
 	owner := map[string]string{}
 	for _, p := range profiles("/home/me", noVariables) {
@@ -83,7 +84,7 @@ func TestProfiles(t *testing.T) {
 				t.Errorf("%s: %q is no name in a home", p.Name, name)
 			}
 		}
-		// Settings may hold keys: those of MCP servers, of providers, in variables.
+		// Settings may contain keys: those of MCP servers, of providers, in variables.
 		for _, name := range p.Copies {
 			if ext := filepath.Ext(name); p.Net && (ext == ".json" || ext == ".jsonc" || ext == ".toml") && !slices.Contains([]string{"keybindings.json", "google_accounts.json", "tui.json"}, filepath.Base(name)) {
 				t.Errorf("%s: %s is not told as what may hold credentials", p.Name, name)
@@ -111,16 +112,16 @@ func TestProfiles(t *testing.T) {
 	}
 }
 
-// filled fills a home, and returns the files that a program finds there: those of the home
+// fillHome fills a home and returns the files that a program finds there: those of the home
 // itself, and those that are kept or private.
-func filled(t *testing.T, p Profile, home, kept string) map[string]string {
+func fillHome(t *testing.T, p Profile, home, kept string) map[string]string {
 	t.Helper()
 	private, err := p.Fill(home, kept)
 	if err != nil {
 		t.Fatal(err)
 	}
-	files := below(t, home)
-	maps.Copy(files, below(t, kept))
+	files := listFiles(t, home)
+	maps.Copy(files, listFiles(t, kept))
 	for _, d := range private {
 		for _, f := range d.Files {
 			files[path.Join(strings.TrimPrefix(d.Target, jail.Home+"/"), f.Name)] = string(f.Data)
@@ -129,10 +130,10 @@ func filled(t *testing.T, p Profile, home, kept string) map[string]string {
 	return files
 }
 
-// A profile copies what its program needs, and no more of it.
+// TestProfileCopies checks that a profile copies only what its program needs.
 func TestProfileCopies(t *testing.T) {
 	user := t.TempDir()
-	written(t, user, map[string]string{
+	writeFiles(t, user, map[string]string{
 		".gitconfig":                      "[user]\n\tname = Me\n\tsigningkey = X\n[credential]\n\thelper = store\n[url \"https://token@host/\"]\n\tinsteadOf = x\n",
 		".npmrc":                          "registry=https://packages.example/\n//packages.example/:_authToken=secret\n@mine:registry = https://mine.example/\n@other:registry=https://me:secret@other.example/\n_auth=secret\n",
 		".claude.json":                    `{"theme":"dark","hasCompletedOnboarding":true,"projects":{"/home/me/x":{"history":["secret"]}},"mcpServers":{"x":{"env":{"T":"secret"}}}}`,
@@ -159,14 +160,14 @@ func TestProfileCopies(t *testing.T) {
 			t.Fatal(err)
 		}
 		home, kept := t.TempDir(), t.TempDir()
-		got := filled(t, p, home, kept)
+		got := fillHome(t, p, home, kept)
 		for file, text := range got {
 			if text != want[file] {
 				t.Errorf("%s: %s: got %q, want %q", profile, file, text, want[file])
 			}
 		}
 		for _, dir := range []string{home, kept} {
-			for file, text := range below(t, dir) {
+			for file, text := range listFiles(t, dir) {
 				if !p.Brings(file) {
 					t.Errorf("%s: %s counts as the program's own", profile, file)
 				}
@@ -183,8 +184,8 @@ func TestProfileCopies(t *testing.T) {
 		}
 	}
 
-	// What a program has changed at home stays, except in a private directory, which is
-	// filled anew; lines are there without a file too.
+	// Changes of a program to its home stay, except in a private directory, which is
+	// filled again. Lines exist without a file too.
 	p, err := User{Home: user, Getenv: noVariables}.ProfileFor("codex", "")
 	if err != nil {
 		t.Fatal(err)
@@ -192,25 +193,25 @@ func TestProfileCopies(t *testing.T) {
 	p.Home = t.TempDir()
 	home, kept := t.TempDir(), t.TempDir()
 	for range 2 {
-		if got := filled(t, p, home, kept)[".codex/config.toml"]; got != lines+daemon {
+		if got := fillHome(t, p, home, kept)[".codex/config.toml"]; got != lines+daemon {
 			t.Errorf("got %q, want %q", got, lines+daemon)
 		}
-		written(t, home, map[string]string{".codex/config.toml": "changed", ".gitconfig": "changed"})
+		writeFiles(t, home, map[string]string{".codex/config.toml": "changed", ".gitconfig": "changed"})
 	}
-	if got := filled(t, p, home, kept)[".gitconfig"]; got != "changed" {
+	if got := fillHome(t, p, home, kept)[".gitconfig"]; got != "changed" {
 		t.Errorf("what a program has changed: got %q", got)
 	}
 }
 
-// TestB1Scrub removes from a home that was kept whatever may be a credential, and nothing
-// else.
+// TestB1Scrub checks that Scrub removes possible credentials from a kept home, and
+// nothing else.
 func TestB1Scrub(t *testing.T) {
 	top := t.TempDir()
 	home, other := filepath.Join(top, "home"), filepath.Join(top, "other")
 	stays := map[string]string{"note": "", ".gitconfig": "", ".claude/projects/x/1.jsonl": "", ".codex/sessions/1": "", ".cache/x": "", ".config/other": ""}
-	written(t, other, map[string]string{"auth.json": "not the home's"})
-	written(t, home, stays)
-	written(t, home, map[string]string{".claude/.credentials.json": "", ".claude/.credentials.json.tmp.12": "", ".claude/backups/.claude.json.backup": "", ".claude.json": "",
+	writeFiles(t, other, map[string]string{"auth.json": "not the home's"})
+	writeFiles(t, home, stays)
+	writeFiles(t, home, map[string]string{".claude/.credentials.json": "", ".claude/.credentials.json.tmp.12": "", ".claude/backups/.claude.json.backup": "", ".claude.json": "",
 		".claude.json.backup": "", ".claude/settings.json": "", ".codex/auth.json": "", ".codex/config.toml": "", ".codex/.tmp/auth.json": "", ".gemini/oauth_creds.json": "", ".gemini/.env": "",
 		".gemini/mcp-oauth-tokens.json": "", ".local/share/opencode/auth.json": "", ".local/share/opencode/mcp-auth.json": "", ".config/crush/crush.json": ""})
 	if err := errors.Join(os.MkdirAll(filepath.Join(home, ".local/share"), 0o700), os.Symlink(other, filepath.Join(home, ".local/share/crush"))); err != nil {
@@ -219,16 +220,16 @@ func TestB1Scrub(t *testing.T) {
 	if err := Scrub(home); err != nil {
 		t.Fatal(err)
 	}
-	if got := below(t, home); !maps.Equal(got, stays) {
+	if got := listFiles(t, home); !maps.Equal(got, stays) {
 		t.Errorf("got %q, want %q", slices.Sorted(maps.Keys(got)), slices.Sorted(maps.Keys(stays)))
 	}
-	if got := below(t, other); len(got) != 1 {
+	if got := listFiles(t, other); len(got) != 1 {
 		t.Errorf("elsewhere: %q", got)
 	}
 }
 
-// TestB1LoginsArePrivate: whatever a profile copies as a credential is in a directory that
-// is in memory, and no such directory keeps one.
+// TestB1LoginsArePrivate checks that every credential that a profile copies is in a
+// directory in memory, and that no such directory keeps one.
 func TestB1LoginsArePrivate(t *testing.T) {
 	for _, p := range profiles("/nowhere", noVariables) {
 		for _, login := range p.Logins {
@@ -251,10 +252,11 @@ func TestB1LoginsArePrivate(t *testing.T) {
 	}
 }
 
-// What a program has left at home leads nothing elsewhere that golem writes there.
+// TestProfileLinks checks that symlinks that a program left in its home do not redirect
+// what golem writes there.
 func TestProfileLinks(t *testing.T) {
 	user := t.TempDir()
-	written(t, user, map[string]string{".claude/.credentials.json": "claude's", ".claude/settings.json": "{}", ".config/git/config": "[user]\n\tname = Me\n"})
+	writeFiles(t, user, map[string]string{".claude/.credentials.json": "claude's", ".claude/settings.json": "{}", ".config/git/config": "[user]\n\tname = Me\n"})
 	p, err := User{Home: user, Getenv: noVariables}.ProfileFor("claude", "")
 	if err != nil {
 		t.Fatal(err)
@@ -277,16 +279,17 @@ func TestProfileLinks(t *testing.T) {
 		if _, err := p.Fill(home, t.TempDir()); err != nil {
 			t.Errorf("%s: %v", name, err)
 		}
-		if got := below(t, other); len(got) > 0 {
+		if got := listFiles(t, other); len(got) > 0 {
 			t.Errorf("%s: written elsewhere: %q", name, got)
 		}
 	}
 }
 
-// Without a home nothing is taken from the directory in its stead.
+// TestProfileNowhere checks that without a home golem reads no files from the current
+// directory instead.
 func TestProfileNowhere(t *testing.T) {
 	t.Chdir(t.TempDir())
-	written(t, ".", map[string]string{"go/pkg/mod/cache/download/x": "", ".codex/config.toml": "model = \"m\"\n", ".codex/auth.json": "", ".gitconfig": "[user]\n\tname = Me\n"})
+	writeFiles(t, ".", map[string]string{"go/pkg/mod/cache/download/x": "", ".codex/config.toml": "model = \"m\"\n", ".codex/auth.json": "", ".gitconfig": "[user]\n\tname = Me\n"})
 	for _, home := range []string{"", "."} {
 		for _, name := range []string{"go", "codex"} {
 			p, err := User{Home: home, Getenv: func(name string) string { return map[string]string{"GOPATH": "go"}[name] }}.ProfileFor(name, "")
@@ -294,7 +297,7 @@ func TestProfileNowhere(t *testing.T) {
 				t.Fatal(err)
 			}
 			to := t.TempDir()
-			got := filled(t, p, to, t.TempDir())
+			got := fillHome(t, p, to, t.TempDir())
 			if len(p.Mounts) > 0 || strings.Contains(got[".codex/config.toml"], "model") || name == "go" && len(got) > 0 {
 				t.Errorf("%s from %q: got %q, %v", name, home, got, p.Mounts)
 			}
@@ -302,7 +305,7 @@ func TestProfileNowhere(t *testing.T) {
 	}
 }
 
-// Modules are taken from where the user has them.
+// TestGoModules checks that modules come from the user's module cache.
 func TestGoModules(t *testing.T) {
 	home := t.TempDir()
 	for dir, env := range map[string]map[string]string{
@@ -335,7 +338,7 @@ func TestGoModules(t *testing.T) {
 	}
 }
 
-// A program has more room than a command, unless somebody has said how much.
+// TestRoomy checks that a program gets higher limits than a command, unless they are set.
 func TestRoomy(t *testing.T) {
 	if got := Roomy(jail.Limits{}); got.Memory <= 2<<30 || got.Processes <= 512 || got.Files <= 1024 || got.FileSize <= 1<<30 || got.Time != 0 || got.CPU != 0 {
 		t.Errorf("got %+v", got)
@@ -346,7 +349,7 @@ func TestRoomy(t *testing.T) {
 	}
 }
 
-// The guide names all that profiles have.
+// TestProfilesGuide checks that the guide names everything in the profiles.
 func TestProfilesGuide(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/agents.md")
 	if err != nil {
@@ -369,9 +372,9 @@ func TestProfilesGuide(t *testing.T) {
 	}
 }
 
-// TestC9GeminiRestarts: Gemini CLI takes SANDBOX for a sign that it is inside a sandbox of
-// its own, and then ends with 199 where it would start itself again, as after the question
-// about trust. GEMINI_SANDBOX=false keeps it from starting one.
+// TestC9GeminiRestarts checks that Gemini CLI can restart itself. It takes SANDBOX as a
+// sign that it is inside its own sandbox, and then exits with 199 where it would restart,
+// as after the trust question. GEMINI_SANDBOX=false prevents it from starting a sandbox.
 func TestC9GeminiRestarts(t *testing.T) {
 	p, err := User{Home: t.TempDir(), Getenv: noVariables}.ProfileFor("gemini", "")
 	if err != nil {
@@ -385,8 +388,8 @@ func TestC9GeminiRestarts(t *testing.T) {
 	}
 }
 
-// TestB1CredentialsStayInMemory: golem writes no credential of any profile to a disk. The
-// files are handed over in memory.
+// TestB1CredentialsStayInMemory checks that golem writes no credential of any profile to
+// disk, and passes the files in memory.
 func TestB1CredentialsStayInMemory(t *testing.T) {
 	t.Parallel()
 	const secret = "CREDENTIAL"
@@ -396,7 +399,7 @@ func TestB1CredentialsStayInMemory(t *testing.T) {
 		for _, login := range known.Logins {
 			files[login] = secret
 		}
-		written(t, user, files)
+		writeFiles(t, user, files)
 		p, err := User{Home: user, Getenv: noVariables}.ProfileFor(known.Name, "")
 		if err != nil {
 			t.Fatal(err)
@@ -406,7 +409,7 @@ func TestB1CredentialsStayInMemory(t *testing.T) {
 			t.Fatal(err)
 		}
 		for _, dir := range []string{home, kept} {
-			for name, text := range below(t, dir) {
+			for name, text := range listFiles(t, dir) {
 				if strings.Contains(text, secret) {
 					t.Errorf("%s: %s is on the disk", p.Name, name)
 				}
@@ -418,7 +421,7 @@ func TestB1CredentialsStayInMemory(t *testing.T) {
 				handed += strings.Count(string(f.Data), secret)
 			}
 		}
-		if (handed > 0) != (len(known.Logins) > 0) { // of some only a part is the program's
+		if (handed > 0) != (len(known.Logins) > 0) { // the program gets only a part of some files
 			t.Errorf("%s: %d credentials of %d were handed over", p.Name, handed, len(known.Logins))
 		}
 	}

@@ -19,31 +19,32 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Program is one of the user's, with what it takes to run it inside. Programs of the
-// system are there anyway; others come with their own directory alone, read-only, at a name
-// that says nothing of the host. That is the directory of packages or of a tool chain, and
-// otherwise the file by itself: what stands beside it may be anything.
+// A Program is a program of the user, with what it needs to run in the jail. Programs of
+// the system are already there. Any other comes only with its own directory, read-only,
+// under a name that reveals nothing about the host. That is its package directory or tool
+// chain, or otherwise only the file itself, because files beside it may be anything.
 type Program struct {
-	// Shown reports that the program is a file in a directory that it works on.
+	// Shown is true if the program is a file in a directory that it works on.
 	Shown  bool
 	Mounts []jail.Mount
 
-	path  string   // of the program inside
-	with  []string // the interpreter that runs it, where the program does not find that itself
-	paths []string // directories inside in which programs are looked for, besides those of the system
+	path  string   // the program's path in the jail
+	with  []string // its interpreter, if the program would not find it itself
+	paths []string // directories in the jail to search for programs, besides those of the system
 	host  Host
 }
 
-// A Host is where programs are looked for.
+// A Host describes where to look for programs.
 type Host struct {
-	Path   string // directories, as in the variable of that name
-	Dir    string // where the user is
-	Home   string // of the user
-	Single string // a directory of the session's, for files that are shown by themselves
+	Path   string // directories, as in the variable PATH
+	Dir    string // the current directory
+	Home   string // the user's home
+	Single string // a directory of the session for files that are mounted alone
 }
 
-// HasInstalled reports whether a program is one that the user has installed, as agents
-// are: it is in their home or a package of npm, and not below the directory they are in.
+// HasInstalled reports whether the user has installed the program, as one does with
+// agents. Such a program is in their home or in an npm package, and not below the current
+// directory.
 func (h Host) HasInstalled(name string) bool {
 	file := (&Program{host: h}).look(name)
 	if file == "" || within(h.Dir, file) {
@@ -53,8 +54,8 @@ func (h Host) HasInstalled(name string) bool {
 	return err == nil && (h.Home != "" && within(h.Home, file) || strings.Contains(real, "/node_modules/"))
 }
 
-// Find finds a program as a shell would, on the host. One that is not there, or that a
-// sandbox shows, is left to be found inside.
+// Find finds a program on the host as a shell would. If the program does not exist there,
+// or a sandbox shows it, the jail looks it up inside.
 func Find(name string, h Host, files *sandbox.Sandbox) (*Program, error) {
 	if real, err := filepath.EvalSymlinks(h.Home); err == nil {
 		h.Home = real
@@ -73,12 +74,12 @@ func Find(name string, h Host, files *sandbox.Sandbox) (*Program, error) {
 	return p, p.interpreter(file, files)
 }
 
-// Argv returns what is run, with the arguments that the user has given.
+// Argv returns the command to run, with the user's arguments.
 func (p *Program) Argv(args ...string) []string {
 	return slices.Concat(p.with, []string{p.path}, args)
 }
 
-// Env returns the variable that says where programs are looked for.
+// Env returns the PATH variable for the jail, nil if the default is enough.
 func (p *Program) Env() []string {
 	if len(p.paths) == 0 {
 		return nil
@@ -86,8 +87,8 @@ func (p *Program) Env() []string {
 	return []string{"PATH=" + strings.Join(p.paths, ":") + ":" + jail.Path}
 }
 
-// look returns the file of a program on the host, "" for none. What stands for a
-// program of many versions, and asks another which is meant, is none.
+// look returns the file of a program on the host, "" if there is none. It skips
+// directories named shims, whose programs only select a version of another program.
 func (p *Program) look(name string) string {
 	var names []string
 	switch {
@@ -110,7 +111,8 @@ func (p *Program) look(name string) string {
 	return ""
 }
 
-// shows reports whether a sandbox shows a file by its name, wherever that leads.
+// shows reports whether a sandbox shows a file under this path, without resolving
+// symlinks.
 func shows(files *sandbox.Sandbox, file string) bool {
 	for dir := filepath.Dir(file); dir != filepath.Dir(dir); dir = filepath.Dir(dir) {
 		if _, ok := jail.NameOf(files, dir); ok {
@@ -120,17 +122,18 @@ func shows(files *sandbox.Sandbox, file string) bool {
 	return false
 }
 
-// searched reports whether a file is in a directory where programs are looked for.
-func (p *Program) searched(file string) bool {
+// isOnPath reports whether a file is in a directory of PATH.
+func (p *Program) isOnPath(file string) bool {
 	return slices.ContainsFunc(filepath.SplitList(p.host.Path), func(dir string) bool {
 		real, err := filepath.EvalSymlinks(dir)
 		return err == nil && filepath.IsAbs(dir) && real == filepath.Dir(file)
 	})
 }
 
-// place makes a file of the host one that is seen inside, and returns its name there:
-// none for files of the system. One that is led to by what a sandbox shows must be where
-// the user's programs are: whoever writes there is not to choose what else is seen.
+// place makes a file of the host visible in the jail, and returns its path there. It
+// returns "" for files of the system. If led is true, a file that the sandbox shows
+// refers to this one. Then this one must be in a directory of PATH, because files in the
+// sandbox must not choose what else is visible.
 func (p *Program) place(file string, files *sandbox.Sandbox, led bool) (string, error) {
 	real, err := filepath.EvalSymlinks(file)
 	if file == "" || err != nil {
@@ -144,7 +147,7 @@ func (p *Program) place(file string, files *sandbox.Sandbox, led bool) (string, 
 	if name, ok := jail.NameOf(files, real); ok {
 		return jail.Inside(files, name), nil
 	}
-	if led && !p.searched(real) && (shows(files, file) || !p.searched(file)) {
+	if led && !p.isOnPath(real) && (shows(files, file) || !p.isOnPath(file)) {
 		return "", nil
 	}
 	top := p.packageOf(real)
@@ -161,8 +164,8 @@ func (p *Program) place(file string, files *sandbox.Sandbox, led bool) (string, 
 	return path.Join(p.mount(top), filepath.ToSlash(rel)), nil
 }
 
-// mount shows a directory inside, once. A directory of packages keeps its name: by that
-// they find each other.
+// mount mounts a directory in the jail, once. A package directory keeps its name, because
+// packages find each other by it.
 func (p *Program) mount(source string) string {
 	at := slices.IndexFunc(p.Mounts, func(m jail.Mount) bool { return string(m.Source) == source })
 	if at < 0 {
@@ -176,29 +179,29 @@ func (p *Program) mount(source string) string {
 	return p.Mounts[at].Target
 }
 
-// packages is what directories of packages for Node are called.
+// packages is the name of package directories for Node.
 const packages = "node_modules"
 
-// wholes tell directories that are one whole by what is in them, from the directory of a
-// program: tool chains, whose programs are in bin, and what pnpm installs.
-func wholes() []string {
+// wholeMarkers lists paths, relative to the directory of a program, that identify a directory
+// to mount whole: a tool chain, whose programs are in bin, or a directory of pnpm.
+func wholeMarkers() []string {
 	return []string{"../lib/node_modules", "../pkg/tool", "../lib/python3*", "../lib/rustlib", "global/*/node_modules"}
 }
 
-// packageOf is the directory that holds what a program needs: the outermost directory of
-// packages that it is in, the tool chain that it is of, or its own in /opt; "" for none.
+// packageOf returns the directory with everything a program needs: the outermost package
+// directory around it, its tool chain, or its directory in /opt; "" if there is none.
 func (p *Program) packageOf(file string) string {
 	if i := strings.Index(file, "/"+packages+"/"); i >= 0 {
 		return file[:i+1+len(packages)]
 	}
 	dir := filepath.Dir(file)
-	for _, mark := range wholes() {
+	for _, mark := range wholeMarkers() {
 		there, err := filepath.Glob(filepath.Join(dir, mark))
 		top, up := dir, strings.HasPrefix(mark, "../")
 		if up {
 			top = filepath.Dir(dir)
 		}
-		if err == nil && len(there) > 0 && (!up || filepath.Base(dir) == "bin") && !p.shared(top) {
+		if err == nil && len(there) > 0 && (!up || filepath.Base(dir) == "bin") && !p.isShared(top) {
 			return top
 		}
 	}
@@ -209,14 +212,14 @@ func (p *Program) packageOf(file string) string {
 	return ""
 }
 
-// shared reports whether a directory holds more of the user's than programs: the home,
-// what is above it, and where programs of every kind put their own.
-func (p *Program) shared(dir string) bool {
+// isShared reports whether a directory contains more of the user's files than programs: the
+// home, its parents, and .local.
+func (p *Program) isShared(dir string) bool {
 	return p.host.Home == "" || within(dir, p.host.Home) || dir == "/" || dir == filepath.Join(p.host.Home, ".local")
 }
 
-// alone returns a directory of the session's with nothing but a file: a second name of
-// it, or a copy where that cannot be.
+// alone returns a directory of the session that contains only the file, as a hard link,
+// or as a copy if that is not possible.
 func (p *Program) alone(file string) (string, error) {
 	info, err := os.Stat(file)
 	if err != nil {
@@ -240,7 +243,7 @@ func (p *Program) alone(file string) (string, error) {
 	return dir, nil
 }
 
-// copyProgram copies a program to a name that is not there before the copy is whole.
+// copyProgram copies a program. The name to appears only when the copy is complete.
 func copyProgram(from, to string) error {
 	in, err := os.Open(from)
 	if err != nil {
@@ -256,10 +259,10 @@ func copyProgram(from, to string) error {
 	if err = errors.Join(err, out.Chmod(0o700), out.Close()); err != nil {
 		return err
 	}
-	return durable.Move(out.Name(), to) // a torn copy would be run as it is
+	return durable.Move(out.Name(), to) // an incomplete copy would be run
 }
 
-// interpreter places what the first line of a script names.
+// interpreter makes the interpreter in the first line of a script visible in the jail.
 func (p *Program) interpreter(script string, files *sandbox.Sandbox) error {
 	words := shebang(script)
 	searched := len(words) > 0 && path.Base(words[0]) == "env"
@@ -282,7 +285,8 @@ func (p *Program) interpreter(script string, files *sandbox.Sandbox) error {
 	return nil
 }
 
-// shebang returns the words of the first line of a script, none for what is none.
+// shebang returns the words of the first line of a script, nil if the file is not a
+// script.
 func shebang(file string) []string {
 	in, err := os.Open(file)
 	if err != nil {
@@ -296,10 +300,11 @@ func shebang(file string) []string {
 	return strings.Fields(string(line[2:]))
 }
 
-// within reports whether a name is a directory or below it.
+// within reports whether a name is dir or below it.
 func within(dir, name string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
 
-// plainError names a file as the user did, and what the system says of it.
+// plainError returns an error with the name that the user knows and the reason of the
+// system.
 func plainError(name string, err error) error {
 	var cause *fs.PathError
 	if errors.As(err, &cause) {

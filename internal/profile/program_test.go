@@ -12,8 +12,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A program comes with its own package or tool chain, and otherwise by itself: never
-// with what else the user has.
+// TestFind checks that a program comes with its package or tool chain, or otherwise
+// alone, and never with other files of the user.
 func TestFind(t *testing.T) {
 	home, err := filepath.EvalSymlinks(t.TempDir())
 	if err != nil {
@@ -21,7 +21,7 @@ func TestFind(t *testing.T) {
 	}
 	const node = ".nvm/versions/node/v22"
 	script := "#!/usr/bin/env node\n"
-	written(t, home, map[string]string{
+	writeFiles(t, home, map[string]string{
 		"agent":                            "binary",
 		"secret":                           "",
 		"Downloads/tool":                   "binary",
@@ -92,7 +92,7 @@ func TestFind(t *testing.T) {
 		{program: "node_modules/.bin/local", path: "/work/node_modules/.bin/local", mounts: []string{node}, paths: "/opt/golem/0/bin"},
 		{program: "./pinned", path: "/work/pinned", mounts: []string{node}, with: "/opt/golem/0/bin/node"},
 		{program: "./node", path: "/opt/golem/0/bin/node", mounts: []string{node}, paths: "/opt/golem/0/bin"},
-		// What is in the directory does not choose what else of the user's is shown.
+		// Files in the directory do not choose what else of the user is visible.
 		{program: "./greedy", path: "/work/greedy"},
 		{program: "./greedy.env", path: "/work/greedy.env"},
 		{program: "./link", path: "./link"},
@@ -117,7 +117,7 @@ func TestFind(t *testing.T) {
 				t.Fatal(err)
 			}
 			if strings.HasPrefix(string(m.Source), single) {
-				if there := below(t, string(m.Source)); len(there) != 1 {
+				if there := listFiles(t, string(m.Source)); len(there) != 1 {
 					t.Errorf("%s: beside it are %v", c.program, there)
 				}
 				rel = alone
@@ -130,10 +130,11 @@ func TestFind(t *testing.T) {
 	}
 }
 
-// A program that is shown by itself is there once, and is what it was changed to.
+// TestFindAlone checks that a program that is mounted alone exists once, and follows
+// changes of the file.
 func TestFindAlone(t *testing.T) {
 	home, single := t.TempDir(), t.TempDir()
-	written(t, home, map[string]string{"tool": "first"})
+	writeFiles(t, home, map[string]string{"tool": "first"})
 	f := &Program{host: Host{Home: home, Single: single}}
 	first, err := f.alone(filepath.Join(home, "tool"))
 	if err != nil {
@@ -142,19 +143,19 @@ func TestFindAlone(t *testing.T) {
 	if again, err := f.alone(filepath.Join(home, "tool")); err != nil || again != first {
 		t.Errorf("again: got %s, %v, want %s", again, err, first)
 	}
-	written(t, home, map[string]string{"new": "second one"})
+	writeFiles(t, home, map[string]string{"new": "second one"})
 	if err := os.Rename(filepath.Join(home, "new"), filepath.Join(home, "tool")); err != nil {
 		t.Fatal(err)
 	}
 	second, err := f.alone(filepath.Join(home, "tool"))
-	if err != nil || below(t, second)["tool"] != "second one" || below(t, first)["tool"] != "first" {
-		t.Errorf("changed: got %v, %v; the first is %v", below(t, second), err, below(t, first))
+	if err != nil || listFiles(t, second)["tool"] != "second one" || listFiles(t, first)["tool"] != "first" {
+		t.Errorf("changed: got %v, %v; the first is %v", listFiles(t, second), err, listFiles(t, first))
 	}
 	to := filepath.Join(second, "copy")
 	if err := copyProgram(filepath.Join(home, "tool"), to); err != nil {
 		t.Fatal(err)
 	}
-	if info, err := os.Stat(to); err != nil || info.Mode().Perm() != 0o700 || below(t, second)["copy"] != "second one" {
+	if info, err := os.Stat(to); err != nil || info.Mode().Perm() != 0o700 || listFiles(t, second)["copy"] != "second one" {
 		t.Errorf("copied: got %v, %v", info, err)
 	}
 	if left, err := os.ReadDir(single); err != nil || len(left) != 2 {
