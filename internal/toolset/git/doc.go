@@ -1,4 +1,4 @@
-// Package git has the tools by which a worker hands results over, and by which the
-// user looks at them and lets them in. What is staged is read through the sandbox,
-// and kept by internal/clearance; to push is the user's alone.
+// Package git has the tools with which a worker stages results, and with which the user
+// reviews and pushes them. Staging reads files through the sandbox. Package clearance
+// stores staged commits. Only the user can push.
 package git

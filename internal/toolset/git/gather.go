@@ -18,30 +18,30 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// maxStaged is how many files one call stages where the project sets no limit.
+// maxStaged limits how many files one call stages if the project sets no limit.
 const maxStaged = 100_000
 
-// A gathering finds the files that are staged.
+// A gathering collects the files to stage, and lists what it skips.
 type gathering struct {
 	Set
 	target   Target
 	files    *sandbox.Sandbox
 	onBranch func(inside string) ([]string, error)
-	had      func(inside string) bool // whether the tree has had a file of the branch
-	found    map[string]git.File      // by their names in the repository
+	had      func(inside string) bool // whether the tree had a file of the branch
+	found    map[string]git.File      // by path in the repository
 	links    map[string]uint64
 	bytes    int64
-	left     []string // what git keeps for itself, and is left out
-	other    []string // directories of the host that stand elsewhere, and are left out
-	ignored  []string // what .gitignore leaves out
+	left     []string // names that git reserves
+	other    []string // other directories of the host
+	ignored  []string // files that .gitignore names
 	nested   []string // repositories of their own
-	kept     []string // what no worker can have deleted, and stays on the branch
-	unpulled []string // what was never here, and stays on the branch
-	away     []string // links that lead out of the directory that is staged
+	kept     []string // files that no worker can have deleted; they stay on the branch
+	unpulled []string // files that were never here; they stay on the branch
+	away     []string // symlinks that lead out of the staged directory
 }
 
-// add adds what is at a name: a file, a link, all that is in a directory, or what is on
-// the branch and no longer here.
+// add adds the file, symlink or directory at a name. If nothing is there, it adds the
+// deletion of what the branch has.
 func (g *gathering) add(ctx context.Context, name string) error {
 	inside, err := g.target.inside("stage", name)
 	if err != nil {
@@ -59,7 +59,7 @@ func (g *gathering) add(ctx context.Context, name string) error {
 	return g.file(name, inside, info)
 }
 
-// fsName is a virtual name as io/fs writes it.
+// fsName converts a virtual name to a name of package io/fs.
 func fsName(name string) string {
 	if name == "/" {
 		return "."
@@ -67,7 +67,7 @@ func fsName(name string) string {
 	return strings.TrimPrefix(name, "/")
 }
 
-// gone adds deletions of what the branch has at a name.
+// gone adds deletions of the files that the branch has at a name.
 func (g *gathering) gone(name, inside string) error {
 	there, err := g.onBranch(inside)
 	if err != nil {
@@ -82,9 +82,10 @@ func (g *gathering) gone(name, inside string) error {
 	return nil
 }
 
-// directory adds all files below a directory, and deletions of what the branch has there and
-// is gone. What git keeps for itself is left out, and so are other directories of the host,
-// and what .gitignore names and the branch does not have.
+// folder adds all files below a directory, and deletions of files that the branch has
+// there and the tree no longer has. It skips names that git reserves, other directories
+// of the host, repositories of their own, and files that .gitignore names and the branch
+// does not have.
 func (g *gathering) folder(ctx context.Context, name, inside string) error {
 	if g.isRepository(name) {
 		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrInvalid, Hint: "it is a repository of its own, with commits of its own; name files in it that are to be part of this one"}
@@ -93,7 +94,7 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 	if err != nil {
 		return err
 	}
-	tracked := make(map[string]bool, len(there)) // with the directories above
+	tracked := make(map[string]bool, len(there)) // and the directories above
 	for _, one := range there {
 		for at := g.target.name(one); !tracked[at] && at != "/"; at = path.Dir(at) {
 			tracked[at] = true
@@ -142,7 +143,7 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 		}
 		info, err := g.files.Lstat(fsName(f.Path))
 		if errors.Is(err, fs.ErrNotExist) {
-			continue // gone since
+			continue // deleted since
 		}
 		if err == nil {
 			err = g.file(f.Path, rel, info)
@@ -180,7 +181,7 @@ func (g *gathering) isRepository(name string) bool {
 	return err == nil
 }
 
-// file adds one file or link.
+// file adds one file or symlink.
 func (g *gathering) file(name, inside string, info fs.FileInfo) error {
 	f := git.File{Path: inside, Mode: git.Plain, Size: info.Size()}
 	switch {
@@ -209,14 +210,14 @@ func (g *gathering) file(name, inside string, info fs.FileInfo) error {
 	if g.Limits.Files > 0 && int64(len(g.found)) > g.Limits.Files {
 		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("%d files at once are the most (clearance.limits.max_files); stage fewer", g.Limits.Files)}
 	}
-	// A file of holes is as large as it says.
+	// A sparse file counts with its full size.
 	if most := cmp.Or(g.Limits.Bytes, sandbox.MaxCopy); g.bytes > most {
 		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at once are the most (clearance.limits.max_bytes); stage less", tool.FormatSize(most))}
 	}
 	return nil
 }
 
-// notes tells what was left out.
+// notes describes what was skipped.
 func (g *gathering) notes() (notes []string) {
 	for _, n := range []struct {
 		list []string

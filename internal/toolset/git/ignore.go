@@ -10,31 +10,31 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// How much of a .gitignore counts.
+// The limits of a .gitignore.
 const (
 	ignoreName = ".gitignore"
 	maxIgnore  = 64 << 10
 )
 
-// An ignoring knows what the .gitignore files of a tree leave out. They are files like
-// others: a worker may have written them. So they only spare who stages a directory what is
-// not meant, and hold for nothing that is named, or on the branch already.
+// An ignoring reads the .gitignore files of a tree. A worker may have written them, so
+// they only shorten the list of a staged directory. They do not apply to files that are
+// named, or that are already on the branch.
 type ignoring struct {
 	files *sandbox.Sandbox
 	top   string // the root of the repository
 
 	mu    sync.Mutex
-	known map[string][]ignoreRule // by directory: its own, behind those of the directories above
+	known map[string][]ignoreRule // rules by directory, after those of the directories above
 }
 
 // An ignoreRule is one line.
 type ignoreRule struct {
-	pattern string // of the whole name
-	not     bool   // what matches is not left out after all
-	folder  bool   // it is about directories
+	pattern string // for the whole name
+	not     bool   // matching names are not ignored
+	folder  bool   // it applies only to directories
 }
 
-// leaves reports whether a file or directory is left out.
+// leaves reports whether a file or directory is ignored.
 func (i *ignoring) leaves(dir, name string, folder bool) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
@@ -45,13 +45,13 @@ func (i *ignoring) leaves(dir, name string, folder bool) bool {
 			continue
 		}
 		if ok, err := doublestar.Match(r.pattern, full); ok && err == nil {
-			out = !r.not // the last one counts
+			out = !r.not // the last match counts
 		}
 	}
 	return out
 }
 
-// rules returns those of a directory and of all above it.
+// rules returns the rules of a directory and of all above it.
 func (i *ignoring) rules(dir string) []ignoreRule {
 	if rules, ok := i.known[dir]; ok {
 		return rules
@@ -67,7 +67,7 @@ func (i *ignoring) rules(dir string) []ignoreRule {
 	return rules
 }
 
-// ignoreRules reads the lines of a .gitignore, as git does.
+// ignoreRules parses a .gitignore as git does.
 func ignoreRules(dir, text string) []ignoreRule {
 	var rules []ignoreRule
 	for line := range strings.Lines(text) {
@@ -95,7 +95,7 @@ func ignoreRules(dir, text string) []ignoreRule {
 	return rules
 }
 
-// quotedGlob writes a name as a pattern that matches it alone.
+// quotedGlob returns a pattern that matches only a name.
 func quotedGlob(name string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `{`, `\{`).Replace(name)
 }

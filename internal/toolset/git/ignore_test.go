@@ -7,8 +7,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestIgnore holds what is left out against what git leaves out: each row was tried
-// with git check-ignore.
+// TestIgnore checks which names are ignored. The expected result of each row is that of
+// git check-ignore.
 func TestIgnore(t *testing.T) {
 	memory := sandbox.NewMemory(nil)
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: memory, Access: sandbox.ReadWrite}}})

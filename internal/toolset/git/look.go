@@ -19,7 +19,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Look is what is shown of a staged commit: to a model as text, to a program as JSON,
+// A Look is what a staged commit is shown as: to a model as text, to a program as JSON,
 // to a person in colours.
 type Look struct {
 	CommitID  string        `json:"commitId"`
@@ -31,27 +31,27 @@ type Look struct {
 	Session   string        `json:"session,omitempty"`
 	Flags     []review.Flag `json:"flags"` // the riskiest first
 	Files     []seen        `json:"files"` // the riskiest first
-	Found     []found       `json:"found"` // by the scanners
+	Found     []found       `json:"found"` // findings of the scanners
 	Scanned   []string      `json:"scanned"`
 	Intake    int64         `json:"intake"`
 	Bytes     int64         `json:"bytes"`
 
 	head   string
-	all    bool // of every file that was compared is shown
+	all    bool // every file that was compared is shown completely
 	unseen []string
-	held   []string       // names that scanners hold back
-	missed map[string]int // files that a scanner did not see whole, by its name
+	held   []string       // names of files that scanners hold back
+	missed map[string]int // number of files that a scanner did not examine completely, by scanner
 	whole  func(ctx context.Context, f seen) (io.ReadCloser, error)
-	mark   func() error // notes that the user was shown all of it
+	mark   func() error // records that the user has seen all of it
 }
 
-// A found is what a scanner has found.
+// A found is a finding of a scanner.
 type found struct {
-	Path string `json:"path,omitempty"` // "" is the message
+	Path string `json:"path,omitempty"` // "" for the message
 	scan.Finding
 }
 
-// String returns it as one line that may be printed.
+// String returns the finding as one line that is safe to print.
 func (f found) String() string {
 	where := messageName
 	if f.Path != "" {
@@ -67,17 +67,17 @@ func (f found) String() string {
 	return where + ": " + f.Scanner + " (" + word + "): " + visible.Line(f.What, maxWhat)
 }
 
-// messageName is what a message is called where files are named, and maxWhat how many
-// characters are told of a finding.
+// messageName stands for the message in a list of files. maxWhat limits the characters
+// shown of a finding.
 const (
 	messageName = "message"
 	maxWhat     = 300
 )
 
-// errScan is the code of what scanners hold back.
+// errScan is the code for content that scanners hold back.
 const errScan sandbox.Code = "scan"
 
-// A seen is a file that was looked at.
+// A seen is a file of a Look.
 type seen struct {
 	Path      string `json:"path"`
 	Operation string `json:"operation"`
@@ -85,16 +85,16 @@ type seen struct {
 	Mode      string `json:"mode,omitempty"`
 	Size      int64  `json:"size"`
 	Binary    bool   `json:"binary,omitempty"`
-	Encoding  string `json:"encoding,omitempty"` // of what is shown converted
+	Encoding  string `json:"encoding,omitempty"` // of a text that is shown converted
 	Cut       bool   `json:"cut,omitempty"`
 	Diff      string `json:"diff,omitempty"`
 
-	inside   string // its name in the repository
-	old, new string // what git calls the contents
+	inside   string // path in the repository
+	old, new string // git's hashes of the contents
 	change   review.Change
 }
 
-// look looks at a staged commit.
+// look examines a staged commit.
 func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.StagedCommit) (*Look, error) {
 	var scanners *scan.Set
 	if s.Scanners != nil {
@@ -104,7 +104,7 @@ func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.Staged
 		}
 	}
 	found, err := desk.Look(ctx, c, s.Limits.Ratio, scanners)
-	if ctx.Err() != nil { // then what the scanners say is of no use
+	if ctx.Err() != nil { // then the findings are of no use
 		return nil, ctx.Err()
 	}
 	if err != nil {
@@ -140,7 +140,7 @@ func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.Staged
 	return l, nil
 }
 
-// verdicts takes over what the scanners say.
+// verdicts adds the results of the scanners.
 func (l *Look) verdicts(seen *clearance.Look, t Target, scanners *scan.Set) {
 	l.Found = []found{}
 	if scanners == nil {
@@ -164,7 +164,7 @@ func (l *Look) verdicts(seen *clearance.Look, t Target, scanners *scan.Set) {
 		for _, line := range l.Scanned {
 			name, state, _ := strings.Cut(line, " ")
 			if strings.HasPrefix(state, scan.NotScanned) {
-				continue // the line says so of all files
+				continue // the line for the scanner says so for all files
 			}
 			if f.Operation != string(clearance.Delete) && !slices.Contains(f.Verdict.Scanners, name) {
 				l.missed[name]++
@@ -182,7 +182,8 @@ func (l *Look) verdicts(seen *clearance.Look, t Target, scanners *scan.Set) {
 	})
 }
 
-// scanners says of each scanner whether it found something, and what it did not see.
+// scanners returns a line for each scanner: whether it found something, and what it did
+// not examine.
 func (l *Look) scanners() []string {
 	var list []string
 	for _, line := range l.Scanned {
@@ -211,15 +212,15 @@ func (l *Look) scanners() []string {
 	return list
 }
 
-// How much of a commit is shown at once.
+// Limits of what is shown at once.
 const (
-	maxFlags = 200  // of what scanners say
+	maxFlags = 200  // lines of findings
 	maxKind  = 50   // flags of one kind
-	maxLines = 2000 // of one file
+	maxLines = 2000 // lines of one file
 )
 
-// Show prints it for a person, every byte fit for a terminal: as much of each file as
-// anybody reads, or all that was compared, and how the rest is seen.
+// Show prints the commit for a person, safe for a terminal. It prints a limited part of
+// each file, or everything that was compared, and says how to see the rest.
 func (l *Look) Show(w io.Writer, page visible.Page) error {
 	how := review.How{Page: page, Most: maxLines, More: "golem review " + short(l.CommitID) + " --all shows all of it"}
 	if l.all {
@@ -228,7 +229,7 @@ func (l *Look) Show(w io.Writer, page visible.Page) error {
 	return l.show(w, page, func(seen) review.How { return how })
 }
 
-// ShowAll prints all of it, also of what is too large to be compared.
+// ShowAll prints everything, also files that are too large to compare.
 func (l *Look) ShowAll(ctx context.Context, w io.Writer, page visible.Page) error {
 	return l.show(w, page, func(f seen) review.How {
 		return review.How{Page: page, Whole: func() (io.ReadCloser, error) { return l.whole(ctx, f) }}
@@ -241,7 +242,7 @@ func (l *Look) show(w io.Writer, page visible.Page, how func(seen) review.How) e
 	}
 	for _, f := range l.Files {
 		if f.Diff == "" && !f.Binary && !f.Cut {
-			continue // the summary says it all
+			continue // the summary has all of it
 		}
 		if err := review.Text(w, f.change, how(f)); err != nil {
 			return err
@@ -250,8 +251,8 @@ func (l *Look) show(w io.Writer, page visible.Page, how func(seen) review.How) e
 	return nil
 }
 
-// Printed notes that the user was shown the commit by Show or, with all, by ShowAll. It
-// does nothing if Show left something out.
+// Printed records that the user has seen the commit through Show or, if all is set,
+// through ShowAll. It does nothing if Show skipped something.
 func (l *Look) Printed(all bool) error {
 	for _, f := range l.Files {
 		if !all && (f.Cut || strings.Count(f.Diff, "\n") > maxLines) {
@@ -261,10 +262,10 @@ func (l *Look) Printed(all bool) error {
 	return l.mark()
 }
 
-// Summary prints what it is, the flags, and what becomes of each file.
+// Summary prints the commit, the flags, and the change of each file.
 func (l *Look) Summary(w io.Writer, page visible.Page) error {
 	b := bufio.NewWriter(w)
-	line := func(format string, args ...any) { page.Line(b, fmt.Sprintf(format, args...)) } // the error is b's
+	line := func(format string, args ...any) { page.Line(b, fmt.Sprintf(format, args...)) } // b keeps the error
 	rows := func(mark string, lines []string) {
 		for _, text := range lines {
 			page.Row(b, visible.Row{Mark: mark, Text: visible.Text(text)})
@@ -298,7 +299,7 @@ func (l *Look) Summary(w io.Writer, page visible.Page) error {
 	return b.Flush()
 }
 
-// few returns lines, as many as anybody reads.
+// few shortens a list of lines to what a person reads.
 func few(lines []string) []string {
 	if more := len(lines) - maxFlags; more > 0 {
 		return append(lines[:maxFlags:maxFlags], fmt.Sprintf("and %d more", more))
@@ -306,8 +307,8 @@ func few(lines []string) []string {
 	return lines
 }
 
-// rest returns the lines of the message behind the first, fit for a terminal. They are
-// pushed as well, and services obey some: who else made it, what it closes, what to skip.
+// rest returns the lines of the message after the first, safe for a terminal. They are
+// pushed too, and services act on some of them: co-authors, issues to close, CI to skip.
 func (l *Look) rest() []string {
 	_, rest, _ := strings.Cut(strings.TrimSpace(l.Message), "\n")
 	var lines []string
@@ -319,8 +320,8 @@ func (l *Look) rest() []string {
 	return lines
 }
 
-// told returns what scanners say without holding anything back, a line for each file
-// and scanner. What a binary file is its flag says already.
+// told returns the findings that hold nothing back, one line for each file and scanner.
+// It skips the kind of a binary file, which is in a flag.
 func (l *Look) told() []string {
 	binary := make(map[string]bool)
 	for _, f := range l.Files {
@@ -341,10 +342,10 @@ func (l *Look) told() []string {
 	return lines
 }
 
-// Unseen reports whether something is let in only by who says that it was not shown.
+// Unseen reports whether the push needs the user's word that some of it was not shown.
 func (l *Look) Unseen() bool { return len(l.unseen) > 0 || len(l.Files) > maxAsked }
 
-// Held returns what scanners hold back, by name.
+// Held returns the names that scanners hold back.
 func (l *Look) Held() []string { return l.held }
 
 type diffArgs struct {
@@ -367,7 +368,7 @@ func (s Set) diff() tool.Tool {
 		} else {
 			c, err = s.only(op, desk, "", "", func(c *clearance.StagedCommit) bool { return len(s.closed(names, c)) == 0 })
 		}
-		if err != nil { // it may name those that there are
+		if err != nil { // the error may list the waiting commits
 			told, _ := s.telling(ctx, op, names, nil)
 			return told, err
 		}
@@ -380,20 +381,20 @@ func (s Set) diff() tool.Tool {
 			l.all = a.All
 			err = l.Show(&b, visible.Page{})
 			return tool.Result{Text: b.String(), Data: l}, err
-		}, s.closed(names, c)...) // others may have staged what this worker may not read
+		}, s.closed(names, c)...) // others may have staged files that this worker may not read
 		plan.Args, plan.TaintedBy, plan.Reveals = diffArgs{c.ID, a.All}, c.Untrusted, s.names(c)
 		return plan, nil
 	})
 }
 
-// maxAsked is how many files are pushed without --unseen, and maxCarried how many bytes of
-// diffs a request to push carries.
+// maxAsked limits how many files are pushed without --unseen. maxCarried limits the bytes
+// of diffs in a request to push.
 const (
 	maxAsked   = 1000
 	maxCarried = 8 << 20
 )
 
-// warnings are what who decides about a push should look at first, and how many more there
+// warnings returns what to look at first before a push, and how many more warnings there
 // are.
 func (l *Look) warnings() (list []string, more int) {
 	for _, f := range l.Found {
@@ -409,9 +410,9 @@ func (l *Look) warnings() (list []string, more int) {
 	return list, more
 }
 
-// risky returns flags as lines, the riskiest first. Of one kind there are so many at
-// most, and of what becomes code so many for each reason: nothing hides behind many of
-// another. More is how many are left out.
+// risky returns flags as lines, the riskiest first. It limits the lines of one kind, and
+// for files that become code the lines of one reason, so that many flags of one kind do
+// not hide another. More is the number of skipped flags.
 func risky(flags []review.Flag) (list []string, more int) {
 	var kinds []string
 	count := make(map[string]int)
@@ -435,8 +436,8 @@ func risky(flags []review.Flag) (list []string, more int) {
 	return list, more
 }
 
-// shown returns the changes that who decides about a push is shown. What cannot be shown is
-// let in only where the user says so.
+// shown returns the changes to show before a push. It returns an error if something
+// cannot be shown and the user has not accepted that.
 func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 	unseen := len(l.unseen)
 	if len(l.Files) > maxAsked {
@@ -460,7 +461,7 @@ func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 		if f.Diff == "" || f.Encoding != "" || f.Mode != f.OldMode && f.Operation == string(clearance.Update) {
 			c.About = strings.Join(review.Lines(f.change), "; ")
 			if amount := review.Amount(f.change); strings.HasSuffix(c.About, "("+amount+")") {
-				c.About = amount // the rest is the change's name
+				c.About = amount // the name of the change has the rest
 			}
 		}
 		switch gone := f.Operation == string(clearance.Delete); {
@@ -478,8 +479,8 @@ func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 	return list, nil
 }
 
-// overrides holds what scanners hold back against what the user lets through, each with
-// a reason.
+// overrides returns an error unless the user overrides everything that scanners hold
+// back, each with a reason.
 func (l *Look) overrides(list []string) error {
 	given, err := tool.ParseOverrides("git_push", list, func(name string) bool { return slices.Contains(l.held, name) })
 	if err != nil {

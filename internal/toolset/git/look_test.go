@@ -10,7 +10,8 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// All of a message is shown before it is pushed, fit for a terminal.
+// TestMessageIsShown checks that all of a message is shown before a push, safe for a
+// terminal.
 func TestMessageIsShown(t *testing.T) {
 	l := &Look{head: "head", Message: "Fix a word\n\nCloses #1\n\x1b[2Kand more\n"}
 	var out strings.Builder
@@ -26,7 +27,7 @@ func TestMessageIsShown(t *testing.T) {
 	}
 }
 
-// Many flags of one kind do not push out those of another.
+// TestNoFlagHides checks that many flags of one kind do not hide those of another.
 func TestNoFlagHides(t *testing.T) {
 	l := &Look{}
 	for i := range 300 {

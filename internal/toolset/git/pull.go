@@ -24,9 +24,9 @@ type pullArgs struct {
 	Branch string   `json:"branch,omitempty" jsonschema:"the branch; otherwise the one of the configuration"`
 }
 
-// How large a file may be that is pulled, and all that changes together: both versions are
-// held until somebody has decided, and a few objects of a repository may be any number of
-// files.
+// The maximum size of a pulled file, and of all changes together. Both versions stay in
+// memory until somebody has decided, and a few objects of a repository can be any number
+// of files.
 const (
 	maxPulled   = 16 << 20
 	maxTogether = 256 << 20
@@ -55,11 +55,11 @@ func (s Set) pull() tool.Tool {
 		var inside []string
 		var effects []policy.Effect
 		for i, name := range a.Paths {
-			if !strings.HasPrefix(name, "/") { // as it is called in the repository
+			if !strings.HasPrefix(name, "/") { // a path in the repository
 				name = path.Join(target.At, name)
 			}
 			if all, err := names.Canonical(name); err == nil && above(all, target.At) {
-				name = target.At // of a directory above it all is meant, as it is where it is staged
+				name = target.At // a directory above the repository means all of it, as when staging
 			}
 			at, err := names.Locate("pull", name, sandbox.ReadWrite, true)
 			if err != nil {
@@ -76,7 +76,7 @@ func (s Set) pull() tool.Tool {
 			effects = append(effects, policy.Effect{Verb: policy.Write, Target: at, Tree: true}, policy.Effect{Verb: policy.Read, Target: at, Tree: true})
 		}
 		if slices.Contains(a.Paths, target.At) {
-			inside = nil // all of it
+			inside = nil // everything
 		}
 		plan := tool.NewChangePlan(func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 			p := &pulling{target: target, files: files, names: names}
@@ -95,12 +95,12 @@ type pulling struct {
 	changes []pulled
 	same    []string // files that the tree has as the branch has them
 	notes   []string
-	bytes   int // of all changes
+	bytes   int // size of all changes
 	branch  string
 	commit  git.Hash
 }
 
-// A pulled is a file that is brought in.
+// A pulled is a file to bring in.
 type pulled struct {
 	Path      string `json:"path"`
 	Operation string `json:"operation"` // create, update, merge or conflict
@@ -113,7 +113,7 @@ type pulled struct {
 	program bool // it is executable on the branch
 }
 
-// prepare works out what changes in the tree.
+// prepare works out the changes of the tree.
 func (p *pulling) prepare(ctx context.Context, desk *clearance.Desk, branch string, inside []string) (tool.Preparation, error) {
 	pull, err := desk.Pull(ctx, p.target.Name, branch, inside)
 	if err != nil {
@@ -141,10 +141,10 @@ func (p *pulling) prepare(ctx context.Context, desk *clearance.Desk, branch stri
 	return tool.NewPreparation(run, list...), nil
 }
 
-// left notes a file that is not brought in, or not as it is there.
+// left records why a file is skipped, or changed on the way.
 func (p *pulling) left(name, why string) { p.notes = append(p.notes, sandbox.Shown(name)+": "+why) }
 
-// file works out what becomes of one file.
+// file works out the change of one file.
 func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 	name := p.target.name(f.Path)
 	switch {
@@ -168,7 +168,7 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 	ours, version, err := p.files.ReadVersion(name)
 	missing := errors.Is(err, fs.ErrNotExist)
 	var known *sandbox.Error
-	if errors.As(err, &known) && !missing { // one file of the branch keeps no other from being brought in
+	if errors.As(err, &known) && !missing { // one bad file does not stop the others
 		p.left(name, "left out, "+string(known.Code)+": "+known.Hint)
 		return nil
 	}
@@ -181,7 +181,7 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 	}
 	base, err := pull.Read(f.Base, maxPulled)
 	if err != nil {
-		base = nil // it is no longer there: what both have is all there is
+		base = nil // the base no longer exists, so both versions are all there is
 	}
 	c := pulled{Path: name, Operation: "update", inside: f.Path, old: ours, content: theirs, version: version, there: !missing, program: f.Mode == git.Executable}
 	switch {
@@ -211,7 +211,7 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 	return nil
 }
 
-// run writes what was worked out. A file that was changed meanwhile is an error.
+// run writes the changes. It is an error if a file has changed meanwhile.
 func (p *pulling) run(pull *clearance.Pull, files *sandbox.Sandbox) (tool.Result, error) {
 	took := p.same
 	counts := make(map[string]int)
@@ -282,7 +282,7 @@ func (s Set) branches() tool.Tool {
 	})
 }
 
-// merge returns the tool that merges texts, and nothing else.
+// merge returns the tool that merges texts. It changes no file.
 func (s Set) merge() tool.Tool {
 	const op = "git_merge"
 	type mergeArgs struct {

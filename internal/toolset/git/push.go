@@ -27,7 +27,7 @@ type pushArgs struct {
 	Unseen   bool     `json:"unseen,omitempty" jsonschema:"push also what is too large to be shown"`
 }
 
-// push returns the tool by which the user lets a staged commit in.
+// push returns the tool with which the user pushes a staged commit.
 func (s Set) push() tool.Tool {
 	const op = "git_push"
 	about := tool.Tool{Name: op, Toolset: "git", Mode: policy.Manual, AlwaysAsk: true, Label: "Push to Remote", Category: "Git Operations",
@@ -103,8 +103,8 @@ func (s Set) push() tool.Tool {
 	})
 }
 
-// standing returns an error about a file of a work tree with the name that the file has
-// where results are made. Of these two codes the path is that of a file, where there is one.
+// standing replaces the path of a file in an error by its virtual name. With these two
+// codes the path is that of a file.
 func (t Target) standing(err error) error {
 	var wrong *sandbox.Error
 	if !errors.As(err, &wrong) || wrong.Path == "" || wrong.Code != git.ErrDirty && wrong.Code != sandbox.ErrInternal {
@@ -115,9 +115,8 @@ func (t Target) standing(err error) error {
 	return &named
 }
 
-// moved stages a commit again whose branch is not where it was staged for, where that can
-// be done, and returns the error that says so: what was reviewed cannot be pushed, and what
-// can be was not reviewed.
+// moved stages a commit again if its branch has moved, and returns the error that says
+// so. The reviewed commit cannot be pushed, and the new one was not reviewed.
 func (s Set) moved(ctx context.Context, desk *clearance.Desk, c *clearance.StagedCommit, conflict error) error {
 	r, err := s.Request(ctx)
 	if err != nil {
@@ -126,7 +125,7 @@ func (s Set) moved(ctx context.Context, desk *clearance.Desk, c *clearance.Stage
 	again, err := desk.Again(ctx, c.ID, r)
 	switch {
 	case errors.Is(err, clearance.ErrUnmoved):
-		return conflict // it is another one
+		return conflict // the conflict has another reason
 	case err != nil:
 		return err
 	}
@@ -139,8 +138,8 @@ func (s Set) moved(ctx context.Context, desk *clearance.Desk, c *clearance.Stage
 		" in place of " + short(c.ID) + ": look at them as they stand there with golem review " + id + ", then push that: golem review --accept " + id}
 }
 
-// meant returns the staged commit that is meant: the one that is named, or the only one
-// for the target.
+// meant returns the staged commit that the arguments name, or the only one for the
+// target.
 func (s Set) meant(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, error) {
 	const op = "git_push"
 	if err := checkBranch(op, a.Branch); err != nil {
@@ -173,8 +172,8 @@ func (s Set) meant(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, e
 	return c, nil
 }
 
-// only returns the only commit that waits for a target, "" for any, of those that fit,
-// nil for all. Where several do, a branch tells them apart.
+// only returns the only waiting commit for a target, "" for any. The function fits can
+// exclude commits, and nil excludes none. If several remain, the branch decides.
 func (s Set) only(op string, desk *clearance.Desk, target, branch string, fits func(*clearance.StagedCommit) bool) (*clearance.StagedCommit, error) {
 	list, err := desk.List()
 	if err != nil {
@@ -210,7 +209,8 @@ func (s Set) only(op string, desk *clearance.Desk, target, branch string, fits f
 	return nil, &sandbox.Error{Op: op, Path: target, Code: "invalid_args", Hint: visible.Count(len(fit), "commit") + " wait; name one by its id, as commitId: " + strings.Join(lines, ", ") + cut}
 }
 
-// overridden says in the journal what scanners held back, and why it passed.
+// overridden returns the text for the journal: what scanners held back, and why the user
+// let it pass.
 func overridden(list []string) string {
 	if len(list) == 0 {
 		return ""

@@ -8,8 +8,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A file that keeps a push from a work tree has the name by which it is known here; a
-// branch and a repository keep theirs.
+// TestWhereAFileStands checks that an error about a file of a work tree has the virtual
+// name of the file. Names of branches and repositories stay.
 func TestWhereAFileStands(t *testing.T) {
 	target := Target{Name: "origin", At: "/site"}
 	for _, row := range []struct{ wrong, want sandbox.Error }{

@@ -16,18 +16,18 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Set is the tools, with what they work on. A zero Set can only be looked at.
+// A Set holds the tools and what they work on. A zero Set can only list its tools.
 type Set struct {
 	Desk    func(context.Context) (*clearance.Desk, error)
 	Targets []Target
-	Default string // the target that is meant where none is named, "" for origin or the only one
+	Default string // the default target, "" for origin or the only one
 	Limits  Limits
-	// Scanners returns what looks at results; nil where nothing does.
+	// Scanners returns the scanners for results. It is nil if there are none.
 	Scanners func() (*scan.Set, error)
-	// Request returns what is known of who stages: author, time, workers, session.
+	// Request returns a request with the author, time, workers and session.
 	Request func(context.Context) (clearance.Request, error)
-	// Outside are the directories in which other directories of the host are shown. They are no
-	// part of what is above them.
+	// Outside are the directories at which other directories of the host are mounted.
+	// They are not part of the directories above them.
 	Outside []string
 }
 
@@ -36,14 +36,14 @@ type Target struct {
 	Name    string `json:"name"`
 	Type    string `json:"type"`
 	Branch  string `json:"branch"`
-	At      string `json:"at"`                // where its root stands among the files
-	Address string `json:"address,omitempty"` // of a remote one
+	At      string `json:"at"`                // virtual directory of its root
+	Address string `json:"address,omitempty"` // for a remote
 }
 
-// Limits bound what is staged at once. Zero is no limit.
+// Limits limit what is staged at once. Zero is no limit.
 type Limits struct {
 	Files, Bytes int64
-	Ratio        clearance.Limit // of what is handed over to what was taken in
+	Ratio        clearance.Limit // bytes that leave per byte that was read
 }
 
 // Tools returns the tools.
@@ -51,7 +51,7 @@ func (s Set) Tools() []tool.Tool {
 	return []tool.Tool{s.stage(), s.status(), s.listStaged(), s.diff(), s.discard(), s.pull(), s.branches(), s.merge(), s.push()}
 }
 
-// about returns what all tools of the set have in common.
+// about returns a tool with what all tools of the set have in common.
 func about(name, description string) tool.Tool {
 	return tool.Tool{Name: name, Toolset: "git", Mode: policy.Both, ForUser: true, Description: description}
 }
@@ -72,7 +72,7 @@ func (s Set) desk(ctx context.Context, op string) (*clearance.Desk, error) {
 	return s.Desk(ctx)
 }
 
-// target returns the one of a name, "" for the one that is meant then.
+// target returns the target of a name, or the default for "".
 func (s Set) target(op, name string) (Target, error) {
 	name = cmp.Or(name, s.Default)
 	var names []string
@@ -85,8 +85,8 @@ func (s Set) target(op, name string) (Target, error) {
 	return Target{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrNotFound, Hint: "the targets are " + strings.Join(names, ", ") + "; name one of them"}
 }
 
-// named returns the target of two arguments that mean the same: target, and the older
-// remote.
+// named returns the target from two arguments with the same meaning: target, and the
+// older remote.
 func (s Set) named(op, target, remote string) (Target, error) {
 	if target != "" && remote != "" && target != remote {
 		return Target{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "target and remote are two words for one thing; write one of them"}
@@ -94,7 +94,8 @@ func (s Set) named(op, target, remote string) (Target, error) {
 	return s.target(op, cmp.Or(target, remote))
 }
 
-// checkBranch refuses what is no name of a branch; "" is the one of the configuration.
+// checkBranch refuses an invalid name of a branch. An empty name means the configured
+// branch.
 func checkBranch(op, branch string) error {
 	if branch == "" {
 		return nil
@@ -105,10 +106,10 @@ func checkBranch(op, branch string) error {
 	return nil
 }
 
-// far reports whether it is reached over the network.
+// far reports whether the target is reached over the network.
 func (t Target) far() bool { return t.Address != "" && !strings.HasPrefix(t.Address, "file:") }
 
-// inside returns the name that a file has in the repository of a target.
+// inside returns the path of a file in the repository of a target.
 func (t Target) inside(op, name string) (string, error) {
 	if t.At == "/" {
 		return strings.TrimPrefix(name, "/"), nil
@@ -126,8 +127,8 @@ func (t Target) inside(op, name string) (string, error) {
 // name returns the virtual name of a file of the repository.
 func (t Target) name(inside string) string { return path.Join(t.At, inside) }
 
-// of returns the target of a staged commit. One that is no longer configured has its
-// name alone.
+// of returns the target of a staged commit. If it is no longer configured, the result has
+// only its name.
 func (s Set) of(c *clearance.StagedCommit) Target {
 	i := slices.IndexFunc(s.Targets, func(t Target) bool { return t.Name == c.Target })
 	if i < 0 {
@@ -136,7 +137,7 @@ func (s Set) of(c *clearance.StagedCommit) Target {
 	return s.Targets[i]
 }
 
-// where says where a commit is to go.
+// where describes the destination of a commit.
 func (s Set) where(c *clearance.StagedCommit) string {
 	t := s.of(c)
 	text := t.Name + " " + c.Branch
@@ -149,10 +150,10 @@ func (s Set) where(c *clearance.StagedCommit) string {
 	return text
 }
 
-// short is as much of an id as people read.
+// short returns the part of an ID that people read.
 func short(id string) string { return id[:min(12, len(id))] }
 
-// letter is the one that stands for an operation.
+// letter returns the letter for an operation.
 func letter(o clearance.Operation) string {
 	switch o {
 	case clearance.Create:
@@ -163,13 +164,13 @@ func letter(o clearance.Operation) string {
 	return "M"
 }
 
-// firstLine is as much of a message as is told where there is little room.
+// firstLine returns the first line of a message, shortened.
 func firstLine(text string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(text), "\n")
 	return first
 }
 
-// more says how many others there are, "" for none.
+// more returns a text for how many others there are, "" for none.
 func more(n int) string {
 	if n == 0 {
 		return ""

@@ -23,13 +23,13 @@ type stageArgs struct {
 	Again   string   `json:"again,omitempty" jsonschema:"in place of all else, the id of a staged commit whose branch has moved: stage the same once more, on the branch as it is now"`
 }
 
-// A stagedFile is a file of a staged commit as programs read it.
+// A stagedFile is a file of a staged commit in JSON.
 type stagedFile struct {
 	Path      string              `json:"path"`
 	Operation clearance.Operation `json:"operation"`
 }
 
-// stage returns the tool by which results are handed over.
+// stage returns the tool with which workers stage results.
 func (s Set) stage() tool.Tool {
 	const op = "git_stage"
 	t := about(op, "Hand files over for the user's review: they are kept as a commit exactly as they are now, and wait. Only the user can push it. "+
@@ -79,7 +79,7 @@ func (s Set) stage() tool.Tool {
 					besides = append(besides, e)
 				}
 			}
-			// Where a link leads is told only of what may be read.
+			// Reveal the target of a symlink only if the caller may read it.
 			if to, err := names.Locate("stage", name, sandbox.ReadOnly, false); err == nil && to != at {
 				effects = append(effects, names.ReadEffects(to)...)
 			}
@@ -93,14 +93,15 @@ func (s Set) stage() tool.Tool {
 	})
 }
 
-// above reports whether a directory holds another.
+// above reports whether a directory contains a name.
 func above(folder, name string) bool {
 	return name != folder && strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// ignores returns the effects of reading the .gitignore files of the directories above a name,
-// up to the root of the repository: they speak of what is below it too. As with git one
-// that is a link does not count, nor does one that would have to be asked about.
+// ignores returns the effects of reading the .gitignore files of the directories above a
+// name, up to the root of the repository, because they apply below too. As in git, a
+// .gitignore that is a symlink does not count. One that needs approval does not count
+// either.
 func ignores(names tool.Names, top, at string) (effects []policy.Effect) {
 	for dir := at; dir != top && dir != "/"; {
 		dir = path.Dir(dir)
@@ -136,7 +137,7 @@ func (s Set) again(desk *clearance.Desk, names tool.Names, a stageArgs) (tool.Pl
 	return plan, nil
 }
 
-// stages makes the commit.
+// stages creates the commit.
 func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, a stageArgs) (tool.Result, error) {
 	desk, err := s.desk(ctx, "git_stage")
 	if err != nil {
@@ -177,7 +178,7 @@ func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, 
 	return s.told(c, append(g.notes(), surprises(target, c, s.files(c), a.Files, waiting)...)), nil
 }
 
-// told tells of a commit that was staged.
+// told returns the result for a staged commit.
 func (s Set) told(c *clearance.StagedCommit, notes []string) tool.Result {
 	data := struct {
 		CommitID string       `json:"commitId"`
@@ -205,7 +206,7 @@ func (s Set) files(c *clearance.StagedCommit) []stagedFile {
 	return list
 }
 
-// surprises tells what a commit does that who staged it may not have meant.
+// surprises returns notes on what a commit does that the caller may not have meant.
 func surprises(target Target, c *clearance.StagedCommit, files []stagedFile, named []string, waiting []*clearance.StagedCommit) (notes []string) {
 	if c.Base == "" && target.far() {
 		notes = append(notes, "nothing of "+sandbox.Shown(c.Branch)+" was pulled yet, so all of this counts as new; if the branch is there already, the first push stages it on that, to be reviewed again")

@@ -18,7 +18,7 @@ import (
 
 type noArgs struct{}
 
-// A waiting is a staged commit as programs read it.
+// A waiting is a staged commit in JSON.
 type waiting struct {
 	ID        string       `json:"id"`
 	Message   string       `json:"message"`
@@ -34,13 +34,13 @@ func (s Set) waiting(c *clearance.StagedCommit) waiting {
 	return waiting{c.ID, c.Message, c.Target, c.Branch, s.files(c), c.CreatedAt, c.Workers, c.Session}
 }
 
-// line says in a line what waits.
+// line describes a waiting commit in one line.
 func (s Set) line(c *clearance.StagedCommit) string {
 	return fmt.Sprintf("%s  %s  %s  → %s, %s", short(c.ID), visible.Text(strconv.Quote(firstLine(c.Message))), strings.Join(c.Workers, " → "), s.where(c), visible.Count(len(c.Files), "file"))
 }
 
-// closed returns the effects of reading those files of a staged commit that whoever asks
-// may not read unasked.
+// closed returns the effects of reading those files of a staged commit that the caller
+// may read only with approval.
 func (s Set) closed(names tool.Names, c *clearance.StagedCommit) []policy.Effect {
 	return names.ReadsToApprove(s.names(c)...)
 }
@@ -54,8 +54,8 @@ func (s Set) names(c *clearance.StagedCommit) []string {
 	return list
 }
 
-// get returns the commit of an id. One with files that whoever asks may not read is not
-// there for them, nor are the ids of others.
+// get returns the commit of an ID. For a caller who may not read all of its files, the
+// commit does not exist. Its error does not list other IDs.
 func (s Set) get(op string, desk *clearance.Desk, names tool.Names, id string) (*clearance.StagedCommit, error) {
 	c, err := desk.Get(id)
 	if err == nil && !names.AnyHidden(s.names(c)...) {
@@ -67,7 +67,7 @@ func (s Set) get(op string, desk *clearance.Desk, names tool.Names, id string) (
 	return nil, &sandbox.Error{Op: op, Path: id, Code: sandbox.ErrNotFound, Hint: "nothing is staged under this id; git_list_staged lists what is"}
 }
 
-// listed tells what waits, as far as whoever asks may read it.
+// listed returns the waiting commits that the caller may read.
 func (s Set) listed(ctx context.Context, op string, names tool.Names) ([]waiting, string, error) {
 	desk, err := s.desk(ctx, op)
 	if err != nil {
@@ -96,25 +96,25 @@ func (s Set) listed(ctx context.Context, op string, names tool.Names) ([]waiting
 	return all, visible.Count(len(list), "commit") + " staged\n" + text, nil
 }
 
-// telling returns a plan that tells of what waits.
+// telling returns a plan that reveals the waiting commits.
 func (s Set) telling(ctx context.Context, op string, names tool.Names, run tool.Run) (tool.Plan, error) {
 	plan := tool.NewReadPlan(run)
 	desk, err := s.desk(ctx, op)
 	if err != nil {
-		return plan, nil // it says so when it runs
+		return plan, nil // the run reports the error
 	}
 	list, err := desk.List()
 	for _, c := range list {
 		if len(s.closed(names, c)) > 0 {
-			continue // it is not told of
+			continue // it is not listed
 		}
-		plan.TaintedBy = cmp.Or(plan.TaintedBy, c.Untrusted) // a message says something too,
-		plan.Reveals = append(plan.Reveals, s.names(c)...)   // and so does a name
+		plan.TaintedBy = cmp.Or(plan.TaintedBy, c.Untrusted) // a message may come from untrusted input,
+		plan.Reveals = append(plan.Reveals, s.names(c)...)   // and names are revealed
 	}
 	return plan, err
 }
 
-// IDs returns the ids of what git_list_staged has listed.
+// IDs returns the IDs in a result of git_list_staged.
 func IDs(r tool.Result) []string {
 	var ids []string
 	if data, ok := r.Data.(map[string]any); ok {
@@ -126,7 +126,7 @@ func IDs(r tool.Result) []string {
 	return ids
 }
 
-// listStaged returns the tool that lists what waits.
+// listStaged returns the tool that lists waiting commits.
 func (s Set) listStaged() tool.Tool {
 	const op = "git_list_staged"
 	return tool.New(looks(op, "List the staged commits that wait for the user."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
@@ -137,7 +137,7 @@ func (s Set) listStaged() tool.Tool {
 	})
 }
 
-// status returns the tool that tells what waits, and what for.
+// status returns the tool that describes what waits, and for which target.
 func (s Set) status() tool.Tool {
 	const op = "git_status"
 	return tool.New(looks(op, "List what is staged, and the repositories that results can be staged for."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
@@ -159,7 +159,7 @@ func (s Set) status() tool.Tool {
 	})
 }
 
-// discard returns the tool that lets a staged commit go.
+// discard returns the tool that discards a staged commit.
 func (s Set) discard() tool.Tool {
 	const op = "git_discard"
 	type discardArgs struct {
