@@ -1,5 +1,5 @@
-// Package benchtable times golem and its peers for make bench and prints a table.
-// It runs both in turns, so that a disturbance of the machine affects both.
+// Package benchtable times golem and its peers for make bench and prints a table. It runs
+// both in turns, so that a disturbance of the machine affects both.
 package benchtable
 
 import (
@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// How long a row is measured. What is short is done in bursts, what is long
-// once in a round.
+// How long to measure a row. Short work is repeated in bursts; long work runs once in a
+// round.
 const (
 	ManyRounds = 201
 	FewRounds  = 11
@@ -19,21 +19,20 @@ const (
 	Once       = time.Nanosecond
 )
 
-// A Series is the time that one side took for one call, in each round.
+// A Series holds the time of one side for one call, per round.
 type Series []float64
 
-// Turns measures sides that do the same work. In each round every side
-// works once, for about the length of a burst, and the order turns from round
-// to round: what disturbs the machine for longer than a moment disturbs all of
-// them, and a ratio within a round keeps its meaning. A side is called with how
-// often to do its work.
+// Turns measures sides that do the same work. In each round every side works for about
+// the length of a burst. The order of the sides changes from round to round. A longer
+// disturbance of the machine affects all sides, so a ratio within a round stays valid.
+// The argument of a side is how often to do its work.
 func Turns(rounds int, burst time.Duration, sides ...func(times int)) []Series {
 	times := make([]int, len(sides))
 	for i, work := range sides {
 		times[i] = fitting(burst, work)
 	}
-	// Those of about the same speed work equally often: a disk that is uneven,
-	// or was when the bursts were fitted, treats them alike.
+	// Sides of about the same speed work equally often. Then an uneven disk treats them
+	// alike, also if it was uneven when the bursts were fitted.
 	least := slices.Min(times)
 	for i := range times {
 		if times[i] < 10*least {
@@ -51,8 +50,8 @@ func Turns(rounds int, burst time.Duration, sides ...func(times int)) []Series {
 	return all
 }
 
-// fitting returns how often the work is done in a burst, at least once. It takes
-// the best of several tries: a disturbance must not pass for slow work.
+// fitting returns how often the work fits into a burst, at least once. It takes the best
+// of several tries, so that a disturbance does not count as slow work.
 func fitting(burst time.Duration, work func(times int)) int {
 	for times := 1; burst > Once; times *= 2 {
 		best := timed(work, times)
@@ -74,7 +73,7 @@ func timed(work func(times int), times int) time.Duration {
 	return time.Since(start)
 }
 
-// Repeat makes a side of a call.
+// Repeat returns a side that repeats a call.
 func Repeat(call func()) func(int) {
 	return func(times int) {
 		for range times {
@@ -83,7 +82,7 @@ func Repeat(call func()) func(int) {
 	}
 }
 
-// Median returns the middle of the rounds.
+// Median returns the median of the rounds.
 func (s Series) Median() float64 {
 	sorted := slices.Sorted(slices.Values(s))
 	return sorted[len(sorted)/2]
@@ -98,7 +97,7 @@ func (s Series) Over(peer Series) float64 {
 	return ratios.Median()
 }
 
-// Less returns what is left of each round without another side's time.
+// Less returns the series minus another one, round by round.
 func (s Series) Less(part Series) Series {
 	rest := make(Series, len(s))
 	for i := range s {
@@ -107,7 +106,7 @@ func (s Series) Less(part Series) Series {
 	return rest
 }
 
-// Duration prints seconds with three digits and the fitting unit.
+// Duration formats seconds with three digits and a suitable unit.
 func Duration(seconds float64) string {
 	value, unit := seconds*1e9, "ns"
 	for _, larger := range []string{"µs", "ms", "s"} {
@@ -125,26 +124,25 @@ func Duration(seconds float64) string {
 	return fmt.Sprintf("%.0f %s", value, unit)
 }
 
-// A Table prints its rows as they come, so that a long run shows where it
-// is.
+// A Table prints each row at once, so that a long run shows its progress.
 type Table struct {
 	out         io.Writer
 	columns     []column
-	Met, Missed int // targets
+	Met, Missed int // number of targets
 }
 
-// A column has a head and a width.
+// A column has a title and a width.
 type column struct {
 	head  string
 	width int
 }
 
-// Peers begins a table of figures beside those of peers. See Against.
+// Peers starts a table that compares golem with its peers. See Against.
 func Peers(out io.Writer) *Table {
 	return newTable(out, column{"work", 34}, column{"ours", 16}, column{"peer", 32}, column{"ratio", 6}, column{"target", 8}, column{"ok?", 3})
 }
 
-// Growths begins a table of how times grow. See Growth.
+// Growths starts a table of how times grow. See Growth.
 func Growths(out io.Writer) *Table {
 	return newTable(out, column{"work", 16}, column{"at", 34}, column{"time", 57}, column{"size ×", 6}, column{"time ×", 7})
 }
@@ -171,7 +169,7 @@ func (t *Table) Row(cells ...string) {
 	fmt.Fprintln(t.out, b.String()+"|")
 }
 
-// Against prints ours beside a peer's. A target of 0 is none.
+// Against prints our time beside that of a peer. A target of 0 means none.
 func (t *Table) Against(work string, ours Series, peer string, theirs Series, target float64) {
 	ratio := ours.Over(theirs)
 	limit, ok := "", ""
@@ -181,7 +179,7 @@ func (t *Table) Against(work string, ours Series, peer string, theirs Series, ta
 	t.Row(work, Duration(ours.Median()), Duration(theirs.Median())+" "+peer, fmt.Sprintf("%.2f×", ratio), limit, ok)
 }
 
-// Judge counts a target, and says whether it was met.
+// Judge counts a target as met or missed, and returns the word for it.
 func (t *Table) Judge(ok bool) string {
 	if ok {
 		t.Met++
@@ -191,7 +189,7 @@ func (t *Table) Judge(ok bool) string {
 	return "NO"
 }
 
-// Growth prints how a time grows from the first of the sizes to the last.
+// Growth prints how a time grows from the smallest size to the largest.
 func (t *Table) Growth(work string, sizes []int, unit string, times []Series) {
 	at, took := make([]string, len(sizes)), make([]string, len(sizes))
 	for i := range sizes {
@@ -202,7 +200,7 @@ func (t *Table) Growth(work string, sizes []int, unit string, times []Series) {
 		Thousands(sizes[last]/max(1, sizes[0])), fmt.Sprintf("%.2f", times[last].Over(times[0])))
 }
 
-// Thousands prints a number with commas.
+// Thousands formats a number with commas.
 func Thousands(n int) string {
 	if n < 1000 {
 		return fmt.Sprint(n)

@@ -9,7 +9,7 @@ import (
 
 var update = flag.Bool("update", false, "write anew what files should be")
 
-// Golden holds a file against what it should be, or with -update writes it.
+// Golden compares a file with its expected content. With -update it writes the file.
 func Golden(t *testing.T, file, want string) {
 	t.Helper()
 	if *update {
@@ -22,7 +22,7 @@ func Golden(t *testing.T, file, want string) {
 	}
 }
 
-// GoldenPart is Golden for what stands between two lines of a file.
+// GoldenPart is like Golden for the text between two lines of a file.
 func GoldenPart(t *testing.T, file, begin, end, want string) {
 	t.Helper()
 	head, rest, ok := strings.Cut(read(t, file), begin)

@@ -8,8 +8,8 @@ import (
 	"testing"
 )
 
-// Mounts runs the calling test once more where it may mount, and reports whether this is
-// that run.
+// Mounts runs the calling test again in a place where it may mount. It reports whether
+// this is that run.
 func Mounts(t *testing.T) bool {
 	t.Helper()
 	const variable = "GOLEM_TEST_MOUNTS"

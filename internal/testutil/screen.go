@@ -8,25 +8,25 @@ import (
 	"time"
 )
 
-// A Screen is what a person at a terminal sees. One waits at a time.
+// A Screen collects what a terminal shows. Only one goroutine may wait at a time.
 type Screen struct {
 	t    *testing.T
-	more chan struct{} // something came
-	over chan struct{} // nothing will
+	more chan struct{} // new output arrived
+	over chan struct{} // the output has ended
 
 	mu    sync.Mutex
-	most  int // what is kept at least, 0 for all
+	most  int // minimum number of bytes to keep, 0 for all
 	seen  []byte
-	count int // how many bytes that were, with those that are forgotten
-	at    int // behind what was waited for before
+	count int // number of bytes so far, including dropped ones
+	at    int // offset after the last text that Until found
 }
 
-// NewScreen returns a screen for somebody to watch.
+// NewScreen returns an empty screen.
 func NewScreen(t *testing.T) *Screen {
 	return &Screen{t: t, more: make(chan struct{}, 1), over: make(chan struct{})}
 }
 
-// Watch sees what a terminal shows, until it ends.
+// Watch collects the output of a terminal until it ends.
 func (s *Screen) Watch(terminal io.Reader) {
 	defer close(s.over)
 	var buf [64 << 10]byte
@@ -53,14 +53,14 @@ func (s *Screen) add(text []byte) {
 	}
 }
 
-// Keep forgets what was seen before the last so many bytes.
+// Keep drops output older than the last most bytes.
 func (s *Screen) Keep(most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	s.most = most
 }
 
-// Until waits for a text, after what was waited for before.
+// Until waits for a text after the one that it found before.
 func (s *Screen) Until(text string) {
 	s.t.Helper()
 	late := time.After(20 * time.Second)
@@ -79,7 +79,7 @@ func (s *Screen) Until(text string) {
 	}
 }
 
-// past reports whether a text was seen, and goes behind it.
+// past reports whether the text has appeared, and advances behind it.
 func (s *Screen) past(text string) bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -90,12 +90,12 @@ func (s *Screen) past(text string) bool {
 	return i >= 0
 }
 
-// Seen returns what is kept of what was seen so far, and how much that was.
+// Seen returns the kept output, and the number of bytes of all output so far.
 func (s *Screen) Seen() (text string, count int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return string(s.seen), s.count
 }
 
-// Over is closed when there is no more.
+// Over returns a channel that is closed when the output has ended.
 func (s *Screen) Over() <-chan struct{} { return s.over }

@@ -18,12 +18,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An Op is what a traced process did with a file.
+// An Op is an operation of a traced process on a file.
 type Op string
 
-// The operations that are traced.
+// The traced operations.
 const (
-	Write  Op = "write" // also truncate, and the creation of a file
+	Write  Op = "write" // also truncating and creating a file
 	Sync   Op = "sync"
 	Rename Op = "rename"
 	Link   Op = "link"
@@ -32,20 +32,20 @@ const (
 	Exec   Op = "exec" // a program
 )
 
-// A FileCall is a system call of a traced process that concerns a file. It is recorded when
-// the call begins, whether or not it succeeds.
+// A FileCall is a system call of a traced process on a file. It is recorded when the call
+// begins, whether or not it succeeds.
 type FileCall struct {
 	Op   Op
 	Path string
-	To   string // of a rename or a link
+	To   string // target of a rename or a link
 }
 
-// Trace runs a command and returns what it and its children do with files, in order. A kill
-// cannot show that a sync is missing: the kernel keeps what a dead process wrote. Only the
-// calls themselves can.
+// Trace runs a command and returns the operations of it and its children on files, in
+// order. Killing a process cannot show that a sync is missing, because the kernel keeps
+// what a dead process wrote. Only the calls themselves show it.
 func Trace(t testing.TB, cmd *exec.Cmd) []FileCall {
 	t.Helper()
-	runtime.LockOSThread() // one thread traces
+	runtime.LockOSThread() // ptrace works from one thread only
 	defer runtime.UnlockOSThread()
 	var said bytes.Buffer
 	out, err := os.CreateTemp(t.TempDir(), "out-")
@@ -77,7 +77,7 @@ type tracer struct {
 	calls  []FileCall
 }
 
-// follow runs the command to its end, and returns its exit code.
+// follow traces the command to its end, and returns its exit code.
 func (tr *tracer) follow() (code int, err error) {
 	const options = unix.PTRACE_O_TRACESYSGOOD | unix.PTRACE_O_TRACECLONE | unix.PTRACE_O_TRACEFORK | unix.PTRACE_O_TRACEVFORK | unix.PTRACE_O_TRACEEXEC | unix.PTRACE_O_EXITKILL
 	var status unix.WaitStatus
@@ -116,11 +116,11 @@ func (tr *tracer) follow() (code int, err error) {
 				tr.enter(pid)
 			}
 		case stop == unix.SIGTRAP && status.TrapCause() > 0: // a new thread, process or program
-		case stop == unix.SIGSTOP: // how a new one begins
+		case stop == unix.SIGSTOP: // the first stop of a new one
 		default:
 			signal = int(stop)
 		}
-		unix.PtraceSyscall(pid, signal) // it may be gone
+		unix.PtraceSyscall(pid, signal) // ignore the error: it may have ended
 	}
 }
 
@@ -141,7 +141,7 @@ func (tr *tracer) enter(pid int) {
 	if len(arg) < 7 {
 		return
 	}
-	number, _ := strconv.Atoi(strings.Fields(string(text))[0]) // the one that is decimal
+	number, _ := strconv.Atoi(strings.Fields(string(text))[0]) // the only decimal field
 	arg = arg[1:]
 	add := func(op Op, path, to string) { tr.calls = append(tr.calls, FileCall{op, path, to}) }
 	switch number {
@@ -169,13 +169,13 @@ func (tr *tracer) enter(pid int) {
 	}
 }
 
-// fdPath returns the path of a file that a process has open.
+// fdPath returns the path of an open file of a process.
 func fdPath(pid int, fd uint64) string {
 	path, _ := os.Readlink(fmt.Sprintf("/proc/%d/fd/%d", pid, int32(fd)))
 	return path
 }
 
-// nameAt returns the path that a process names, from a directory that it has open.
+// nameAt returns the path that a process names relative to an open directory.
 func nameAt(pid int, dir, address uint64) string {
 	memory, err := os.Open(fmt.Sprintf("/proc/%d/mem", pid))
 	if err != nil {
@@ -185,7 +185,7 @@ func nameAt(pid int, dir, address uint64) string {
 	var name []byte
 	for len(name) < unix.PathMax {
 		var part [256]byte
-		n, err := memory.ReadAt(part[:256-(address+uint64(len(name)))%256], int64(address)+int64(len(name))) // not into the next page
+		n, err := memory.ReadAt(part[:256-(address+uint64(len(name)))%256], int64(address)+int64(len(name))) // do not read into the next page
 		if end := bytes.IndexByte(part[:n], 0); end >= 0 {
 			name = append(name, part[:end]...)
 			break
@@ -205,13 +205,13 @@ func nameAt(pid int, dir, address uint64) string {
 	return filepath.Join(from, string(name))
 }
 
-// Unsynced returns what a crash of the machine could tear of the files below a directory:
-// files that were renamed with content that was not synced, and names that were given
-// without a sync of their directory.
+// Unsynced returns what a crash of the machine could damage in a directory: files that
+// were renamed before their content was synced, and names that were created without a
+// sync of their directory.
 func Unsynced(calls []FileCall, below string) []string {
 	var list []string
 	dirty := make(map[string]bool)
-	named := make(map[string]string) // what was given a name last, by directory
+	named := make(map[string]string) // the last new name, by directory
 	for _, c := range calls {
 		switch {
 		case c.Op == Write:
@@ -241,7 +241,7 @@ func Unsynced(calls []FileCall, below string) []string {
 	return list
 }
 
-// Dirty reports whether a file was written to since it was last synced.
+// Dirty reports whether a file was written after its last sync.
 func Dirty(calls []FileCall, path string) bool {
 	dirty := false
 	for _, c := range calls {
@@ -252,7 +252,7 @@ func Dirty(calls []FileCall, path string) bool {
 	return dirty
 }
 
-// Wrote reports whether a file was written to.
+// Wrote reports whether a file was written.
 func Wrote(calls []FileCall, path string) bool {
 	return slices.ContainsFunc(calls, func(c FileCall) bool { return c.Op == Write && c.Path == path })
 }

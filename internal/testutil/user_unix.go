@@ -11,12 +11,12 @@ import (
 	"testing"
 )
 
-// nobody is a user without privileges, on every Unix.
+// nobody is the usual id of a user without privileges.
 const nobody = 65534
 
-// OrdinaryUser runs tests once more as a user without privileges, with flags of the test
-// program, and returns what they print. Root may do what others may not, and is refused
-// less. Where the tests are an ordinary user's, they have done it already.
+// OrdinaryUser runs tests again as a user without privileges, with flags of the test
+// program, and returns their output. Root passes checks that stop others. If the tests
+// already run as an ordinary user, it does nothing.
 func OrdinaryUser(t *testing.T, flags ...string) (output string) {
 	t.Helper()
 	if os.Getuid() != 0 {
@@ -45,9 +45,10 @@ func OrdinaryUser(t *testing.T, flags ...string) (output string) {
 	return string(out)
 }
 
-// copyFile copies a program to where everybody may run it: the go command builds into a
-// directory that only root enters. A child that has not yet begun its program would hold
-// this one open for writing, and nobody could run it: nobody forks meanwhile.
+// copyFile copies a program to a place where every user can run it, because the go
+// command builds into a directory that only root can enter. It prevents forks meanwhile:
+// a new child would hold the copy open for writing, and then the kernel refuses to run
+// it.
 func copyFile(from, to string) error {
 	syscall.ForkLock.RLock()
 	defer syscall.ForkLock.RUnlock()

@@ -10,7 +10,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// Rounds is n, or as many times n as GOLEM_TEST_ROUNDS says.
+// Rounds returns n, multiplied by GOLEM_TEST_ROUNDS if that is set.
 func Rounds(n int) int {
 	if times, err := strconv.Atoi(os.Getenv("GOLEM_TEST_ROUNDS")); err == nil {
 		return n * times
@@ -18,8 +18,8 @@ func Rounds(n int) int {
 	return n
 }
 
-// Law runs a law on so many rounds of n cases, which are new each time, unless the caller
-// chose a number.
+// Law checks a property with rapid on Rounds(n) random cases, unless the caller chose a
+// number of checks.
 func Law(t *testing.T, n int, law func(*rapid.T)) {
 	t.Helper()
 	if n = Rounds(n); testing.Short() {
