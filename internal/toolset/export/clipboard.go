@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// MaxClipboard is how many bytes of text go into a clipboard: terminals take no more.
+// MaxClipboard limits the bytes of text for a clipboard. Terminals accept no more.
 const MaxClipboard = 74_000
 
 type copyArgs struct {
@@ -17,7 +17,7 @@ type copyArgs struct {
 	Override []string `json:"override,omitempty" jsonschema:"hand on a file that a scanner holds back: PATH=REASON; the reason is journaled"`
 }
 
-// copy returns the tool by which the user takes a text into the clipboard.
+// copy returns the tool with which the user copies a text to the clipboard.
 func (s Set) copy() tool.Tool {
 	const op = "clipboard_copy"
 	t := about(op, "Put the text of a file into your clipboard. It always asks, with the text and with what in it cannot be seen.")

@@ -1,4 +1,5 @@
-// Package export holds the tools by which the user hands results on without git: into
-// a directory, to a service, into the clipboard. They are the user's alone and always ask.
-// What was shown is what is handed on: a file that has changed since is a conflict.
+// Package export holds the tools with which the user takes results out without git: into
+// a directory, to a service, into the clipboard. Only the user can call them, and they
+// always ask for approval. They hand on exactly what was shown: a file that has changed
+// since is a conflict.
 package export

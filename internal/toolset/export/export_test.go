@@ -25,12 +25,12 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A scene is a door with a user behind it, who may do something before the answer.
+// A scene is a gate with a user who may do something before the approval.
 type scene struct {
 	*testing.T
 	gate    tool.Gate
-	dir     string // that the files are in
-	before  func() // the yes
+	dir     string // directory of the files
+	before  func() // the approval
 	asked   []tool.Request
 	journal []audit.Record
 	copied  string
@@ -100,7 +100,7 @@ func (s *scene) put(name, content string) {
 	}
 }
 
-// call makes a call by the user's hand. No token is in anything that comes of it.
+// call makes a call as the user. It checks that no token is in the result.
 func (s *scene) call(set *Set, name string, args any) tool.Result {
 	s.Helper()
 	s.gate.Tools = set.Tools()
@@ -121,6 +121,7 @@ func (s *scene) call(set *Set, name string, args any) tool.Result {
 
 type args map[string]any
 
+// TestSend checks what a service gets, and the errors.
 func TestSend(t *testing.T) {
 	for _, test := range []struct {
 		name, content string
@@ -166,6 +167,7 @@ func TestSend(t *testing.T) {
 	}
 }
 
+// TestSendLarge checks the limit on the size of a request.
 func TestSendLarge(t *testing.T) {
 	large := `"` + strings.Repeat("x", 3<<20) + `"`
 	s, set := setUp(t, map[string]string{"a.json": large, "b.json": `"` + strings.Repeat("x", maxBody) + `"`}, func(http.ResponseWriter, *http.Request) {})
@@ -180,8 +182,8 @@ func TestSendLarge(t *testing.T) {
 	}
 }
 
-// Whatever happens between the question and the answer, only what was shown is handed
-// on.
+// TestChangedMeanwhile checks that only what was shown leaves, whatever happens between
+// the prompt and the approval.
 func TestChangedMeanwhile(t *testing.T) {
 	for _, name := range []string{"api_send", "clipboard_copy", "file_export"} {
 		s, set := setUp(t, map[string]string{"a.json": `{"a": 1}`, "b.json": `{}`}, func(http.ResponseWriter, *http.Request) {})
@@ -203,6 +205,7 @@ func TestChangedMeanwhile(t *testing.T) {
 	}
 }
 
+// TestClipboard checks what is copied, and the errors.
 func TestClipboard(t *testing.T) {
 	s, set := setUp(t, map[string]string{"a": "x\u202ey\n", "b": "\x00", "c": "\xff", "d": strings.Repeat("x", MaxClipboard+1)}, nil)
 	if r := s.call(set, "clipboard_copy", args{"path": "/a"}); !r.OK() || s.copied != "x\u202ey\n" || !strings.Contains(r.Text, "6 bytes of /a are in the clipboard (by hand)") {
@@ -222,7 +225,8 @@ func TestClipboard(t *testing.T) {
 	}
 }
 
-// What is riskiest is told first, however many files there are before it.
+// TestRiskiestFirst checks that the riskiest warning comes first, however many files
+// there are.
 func TestRiskiestFirst(t *testing.T) {
 	files := map[string]string{"z.txt": "x\u202ey\n"}
 	for i := range 2 * maxWarnings {
@@ -238,7 +242,8 @@ func TestRiskiestFirst(t *testing.T) {
 	}
 }
 
-// An export says of each file whether the request carries its content, and why not.
+// TestA2NotShown checks that an export says for each file whether the request carries its
+// content, and why not.
 func TestA2NotShown(t *testing.T) {
 	files := map[string]string{"binary": "a\x00b", "large": strings.Repeat("x\n", maxText), "z": "last\n", "empty": ""}
 	for i := range 1 + maxShown/(maxText/2) {
@@ -262,7 +267,8 @@ func TestA2NotShown(t *testing.T) {
 	}
 }
 
-// What appears in the directory while the user thinks is not replaced.
+// TestFolderMeanwhile checks that an export does not replace a file that appears in the
+// directory before the approval.
 func TestFolderMeanwhile(t *testing.T) {
 	for name, test := range map[string]struct {
 		overwrite bool
@@ -299,7 +305,8 @@ func TestFolderMeanwhile(t *testing.T) {
 	}
 }
 
-// What replaces a file that others do not see is not seen by them either.
+// TestReplacedMode checks that the new file has no more read permissions for others than
+// the file it replaces.
 func TestReplacedMode(t *testing.T) {
 	s, set := setUp(t, map[string]string{"a": "new"}, nil)
 	to := t.TempDir()
@@ -315,7 +322,8 @@ func TestReplacedMode(t *testing.T) {
 	}
 }
 
-// The directory is above one that workers see: each file is looked at.
+// TestAboveOwn checks that an export into a directory refuses files that would go into one
+// below it that workers see.
 func TestAboveOwn(t *testing.T) {
 	s, set := setUp(t, map[string]string{"x/b": "b"}, nil)
 	if err := os.Mkdir(filepath.Join(s.dir, "own"), 0o755); err != nil {
@@ -330,7 +338,8 @@ func TestAboveOwn(t *testing.T) {
 	}
 }
 
-// What a scanner holds back nobody is asked about, and it passes with a reason alone.
+// TestScan checks that golem does not ask for approval of files that scanners hold back,
+// and that such a file passes only with a reason.
 func TestScan(t *testing.T) {
 	eicar := `X5O!P%@AP[4\PZX54(P^)7CC)7}` + `$EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*`
 	s, set := setUp(t, map[string]string{"a.txt": eicar, "b.txt": "x"}, nil)
@@ -379,8 +388,8 @@ func TestScan(t *testing.T) {
 	}
 }
 
-// What is not looked at is not handed on: a file that is another one just while scanners
-// read it has no verdict, and none is kept.
+// TestScanMeanwhile checks that a file which changes while scanners read it is not handed
+// on, and that no verdict is cached.
 func TestScanMeanwhile(t *testing.T) {
 	eicar := `X5O!P%@AP[4\PZX54(P^)7CC)7}` + `$EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*`
 	s, set := setUp(t, map[string]string{"a.txt": eicar}, nil)
@@ -402,6 +411,7 @@ func TestScanMeanwhile(t *testing.T) {
 	}
 }
 
+// TestBadName checks which names are refused.
 func TestBadName(t *testing.T) {
 	for name, want := range map[string]string{
 		"a/b.md": "", ".bashrc": "", "ü/漢": "", "console.txt": "", "com.txt": "", "com10": "", "a b": "", "-x": "", "nul-x": "",

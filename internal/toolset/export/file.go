@@ -16,11 +16,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The bounds of one export.
+// The limits of one export.
 const (
 	maxFiles = 10_000
 	maxBytes = 4 << 30
-	maxShown = 4 << 20 // bytes of content that are shown; of more there are the hashes
+	maxShown = 4 << 20 // bytes of content that are shown; the rest is shown by hash
 )
 
 type exportArgs struct {
@@ -31,7 +31,7 @@ type exportArgs struct {
 	Override  []string `json:"override,omitempty" jsonschema:"hand on a file that a scanner holds back: PATH=REASON; the reason is journaled"`
 }
 
-// export returns the tool by which the user takes files out into a directory.
+// export returns the tool with which the user writes files into a directory.
 func (s Set) export() tool.Tool {
 	const op = "file_export"
 	t := about(op, "Copy files out into a folder of yours, outside of all that workers see. It always asks, with what they are; nothing is overwritten unless overwrite says so, and links are left out.")
@@ -59,7 +59,7 @@ func (s Set) export() tool.Tool {
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		a.To = string(to) // the user's own word, made whole: the answer is bound to it
+		a.To = string(to) // the approval covers the absolute path
 		prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 			e := &exporting{Set: s, op: op, files: files, args: a, folder: folder{path: a.To, own: s.Own}}
 			return e.prepare(ctx)
@@ -85,14 +85,14 @@ type exporting struct {
 	list  []exported
 	bytes int64
 	shown int      // bytes of diffs
-	left  []string // links and special files
+	left  []string // skipped symlinks and special files
 }
 
-// An exported file is one with the name that it gets.
+// An exported is a file with its new name.
 type exported struct {
 	held
-	to     string // below the directory, with slashes
-	was    string // the SHA-256 of the file that it replaces
+	to     string // relative to the directory, with slashes
+	was    string // SHA-256 of the file that it replaces
 	change tool.Change
 }
 
@@ -100,7 +100,7 @@ func (e *exporting) refuse(name string, code sandbox.Code, format string, args .
 	return &sandbox.Error{Op: e.op, Path: name, Code: code, Hint: fmt.Sprintf(format, args...)}
 }
 
-// prepare finds the files, and what is in the way.
+// prepare collects the files, and the files that they replace.
 func (e *exporting) prepare(ctx context.Context) (tool.Preparation, error) {
 	for _, name := range e.args.Paths {
 		if err := e.add(ctx, name); err != nil {
@@ -140,7 +140,7 @@ func (e *exporting) prepare(ctx context.Context) (tool.Preparation, error) {
 	return ready(e.op, wish, e.run, list, whole, changes, e.args.Override)
 }
 
-// add adds what is at a name.
+// add adds the file or directory at a name.
 func (e *exporting) add(ctx context.Context, name string) error {
 	inner := strings.TrimPrefix(name, "/")
 	if name == "/" {
@@ -183,7 +183,7 @@ func (e *exporting) addFolder(ctx context.Context, name string) error {
 	return nil
 }
 
-// addFile adds one file of what the user has named.
+// addFile adds one file below a name that the user gave.
 func (e *exporting) addFile(ctx context.Context, named, name string) error {
 	to := below(named, name)
 	if why := badName(to, runtime.GOOS == "windows"); why != "" {
@@ -200,13 +200,13 @@ func (e *exporting) addFile(ctx context.Context, named, name string) error {
 	if e.shown += len(f.change.Diff); e.shown > maxShown && f.change.Diff != "" {
 		f.change.Diff, f.change.Omitted = "", "there is too much to show; export less at a time"
 	}
-	f.text = nil // there may be very many
+	f.text = nil // there may be many files
 	e.list = append(e.list, f)
 	return nil
 }
 
-// together looks at the names of all files: two that are one on some systems are
-// refused.
+// together examines the names of all files. It refuses two names that are equal on some
+// systems.
 func (e *exporting) together() ([]review.Flag, error) {
 	var changes []review.Change
 	names := make(map[string]bool)
@@ -226,7 +226,7 @@ func (e *exporting) together() ([]review.Flag, error) {
 	return flags, nil
 }
 
-// run writes the files, each of them only if it is as it was shown.
+// run writes the files, each only if it is as it was shown.
 func (e *exporting) run(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 	written, err := e.folder.put(ctx, e.op, e.list, func(name string) (io.ReadCloser, error) { return files.Open(strings.TrimPrefix(name, "/")) })
 	data := exportedData{To: e.folder.path, Files: []string{}}
@@ -254,7 +254,7 @@ type exportedData struct {
 	Bytes int64    `json:"bytes"`
 }
 
-// leftOut tells what was not exported.
+// leftOut describes what was skipped.
 func (e *exporting) leftOut() string {
 	if len(e.left) == 0 {
 		return ""

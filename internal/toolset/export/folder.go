@@ -18,15 +18,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A directory is one of the user's that files are written into. It is opened once, and
-// nothing leads out of it.
+// A folder is a directory of the user's that files are written into.
 type folder struct {
 	path string
-	own  []sandbox.Host // nothing is written into these
+	own  []sandbox.Host // directories that nothing is written into
 }
 
-// fit refuses a directory that nothing may be written into, or that is not there and has
-// no directory to be made in.
+// fit refuses a directory that nothing may be written into. It also refuses one that does
+// not exist and whose parent does not exist.
 func (f *folder) fit(op string) error {
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -56,7 +55,7 @@ func (f *folder) fit(op string) error {
 	}
 }
 
-// real returns a path without links, as far as it is there.
+// real resolves the symlinks of the part of a path that exists.
 func real(name string) string {
 	if at, err := filepath.EvalSymlinks(name); err == nil {
 		return at
@@ -84,8 +83,8 @@ func (f *folder) isOwn(dir string) bool {
 	})
 }
 
-// stands returns the hash of the file that is at a name, "" if nothing is. What is
-// neither is in the way.
+// stands returns the hash of the file at a name, or "" if there is none. Anything else at
+// the name is an error.
 func (f *folder) stands(op, name string) (sum string, err error) {
 	root, err := os.OpenRoot(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -101,7 +100,7 @@ func (f *folder) stands(op, name string) (sum string, err error) {
 	return fileSum(op, root, name)
 }
 
-// passable refuses a way that leads over a link, or into a directory of golem's.
+// passable refuses a path through a symlink, or into a directory of golem's.
 func (f *folder) passable(op string, root *os.Root, dir string) error {
 	at := ""
 	for part := range strings.SplitSeq(dir, "/") {
@@ -147,11 +146,11 @@ func fileSum(op string, root *os.Root, name string) (string, error) {
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// put writes files. First all of them get there under names of their own, and only if
-// each is as it was shown they get their own names, one after the other. It returns how
-// many have.
+// put writes files. It first writes all of them under temporary names. Only if each is as
+// it was shown, it gives them their final names, one after the other. It returns how many
+// have theirs.
 func (f *folder) put(ctx context.Context, op string, list []exported, open func(name string) (io.ReadCloser, error)) (written int, err error) {
-	var made []string // directories, to be taken away again
+	var made []string // directories to remove after a failure
 	if err := os.Mkdir(f.path, 0o777); err == nil {
 		defer func() {
 			if written == 0 {
@@ -198,7 +197,7 @@ func (f *folder) put(ctx context.Context, op string, list []exported, open func(
 	return written, nil
 }
 
-// makeFolders makes the directories that a file is in.
+// makeFolders creates the directories of a file.
 func (f *folder) makeFolders(op string, root *os.Root, dir string, made *[]string) error {
 	if err := f.passable(op, root, dir); err != nil || dir == "." {
 		return err
@@ -216,7 +215,7 @@ func (f *folder) makeFolders(op string, root *os.Root, dir string, made *[]strin
 	return nil
 }
 
-// write writes a file under a name of its own, and compares it with what was shown.
+// write writes a file under a temporary name, and compares it with what was shown.
 func write(ctx context.Context, op string, root *os.Root, name string, file exported, open func(string) (io.ReadCloser, error)) error {
 	from, err := open(file.name)
 	if err != nil {
@@ -228,7 +227,7 @@ func write(ctx context.Context, op string, root *os.Root, name string, file expo
 		mode = 0o777
 	}
 	if old, err := root.Lstat(filepath.FromSlash(file.to)); err == nil && file.was != "" {
-		// What replaces a file is read and written by nobody who could not before.
+		// Nobody may read or write the new file who could not read or write the old one.
 		mode &= old.Mode().Perm() | old.Mode().Perm()&0o444>>2
 	}
 	to, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
@@ -249,8 +248,8 @@ func write(ctx context.Context, op string, root *os.Root, name string, file expo
 	return nil
 }
 
-// settle gives a file that was written its name. It replaces nothing but what was shown
-// to be replaced.
+// settle gives a written file its final name. It replaces only the file that was shown as
+// replaced.
 func settle(op string, root *os.Root, temporary string, file exported) error {
 	name := filepath.FromSlash(file.to)
 	now, err := fileSum(op, root, file.to)
@@ -261,7 +260,7 @@ func settle(op string, root *os.Root, temporary string, file exported) error {
 		return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: sandbox.Shown(file.to) + " in that folder has changed since it was shown; look at it, and make the call again"}
 	}
 	if file.was == "" {
-		err := root.Link(temporary, name) // which never replaces
+		err := root.Link(temporary, name) // a link never replaces a file
 		if err == nil {
 			root.Remove(temporary)
 			return syncParent(op, root, name)
@@ -269,7 +268,7 @@ func settle(op string, root *os.Root, temporary string, file exported) error {
 		if errors.Is(err, fs.ErrExist) {
 			return &sandbox.Error{Op: op, Code: sandbox.ErrExists, Hint: sandbox.Shown(file.to) + " has appeared in that folder just now; look at it, and make the call again"}
 		}
-		claim, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // a disk without links
+		claim, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // a disk without hard links
 		if err != nil {
 			return failure(op, err)
 		}
@@ -294,7 +293,7 @@ func syncParent(op string, root *os.Root, name string) error {
 	return nil
 }
 
-// failure is an error of the host, without its paths.
+// failure returns an error of the host without its paths.
 func failure(op string, err error) error {
 	var known *sandbox.Error
 	if errors.As(err, &known) {
@@ -320,7 +319,7 @@ func failure(op string, err error) error {
 	return &sandbox.Error{Op: op, Code: code, Hint: "the folder to export to: " + err.Error() + "; look at it, or name another"}
 }
 
-// hint returns what an error says to do.
+// hint returns the hint of an error.
 func hint(err error) string {
 	var known *sandbox.Error
 	if errors.As(err, &known) {

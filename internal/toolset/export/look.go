@@ -17,16 +17,16 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// errScan is the code of what scanners hold back.
+// errScan is the code for content that scanners hold back.
 const errScan sandbox.Code = "scan"
 
-// What is told of one file, and of all.
+// Limits of the warnings for one file, and for all.
 const (
 	maxTold     = 4
 	maxWarnings = 40
 )
 
-// look looks at a file as a reviewer does, and lets the scanners look.
+// look examines a file for review, and runs the scanners.
 func (s Set) look(ctx context.Context, op string, files *sandbox.Sandbox, h *held) error {
 	flags := review.Flags(h.change())
 	for i, f := range flags {
@@ -70,8 +70,8 @@ func (s Set) look(ctx context.Context, op string, files *sandbox.Sandbox, h *hel
 	return nil
 }
 
-// A same reads a file, and fails at its end if it is not the one that has this sum: a
-// verdict about other bytes would be kept as one about these.
+// A same reads a file, and fails at its end if the content does not have the expected
+// hash. Otherwise a verdict about other bytes would be cached for this hash.
 type same struct {
 	io.ReadCloser
 	hash hash.Hash
@@ -87,8 +87,9 @@ func (s *same) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ready returns what hands files on, with what to look at first: in all of them, and then
-// in the riskiest. What scanners hold back passes only with a reason of the user's.
+// ready returns the preparation that hands files on, with warnings: first about all
+// files, then about the riskiest ones. A file that scanners hold back passes only with a
+// reason from the user.
 func ready(op, wish string, run tool.Run, list []held, all []review.Flag, changes []tool.Change, override []string) (tool.Preparation, error) {
 	given, err := tool.ParseOverrides(op, override, func(name string) bool {
 		return slices.ContainsFunc(list, func(h held) bool { return h.name == name && len(h.holds) > 0 })

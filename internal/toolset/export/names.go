@@ -7,9 +7,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// badName says why a name below a directory is not fit for the user's disk, "" if it is.
-// What Windows takes for a device or cuts off is refused everywhere: what is exported
-// travels on.
+// badName returns why a name below a directory is not safe on the user's disk, or "" if
+// it is. It refuses names that Windows reads as a device or shortens, on every system,
+// because exported files travel on.
 func badName(name string, windows bool) string {
 	for part := range strings.SplitSeq(name, "/") {
 		stem, _, _ := strings.Cut(part, ".")
@@ -31,7 +31,7 @@ func badName(name string, windows bool) string {
 	return ""
 }
 
-// device reports whether Windows takes a name for a device.
+// device reports whether Windows reads a name as a device.
 func device(stem string) bool {
 	switch stem {
 	case "con", "prn", "aux", "nul", "conin$", "conout$":
@@ -49,7 +49,7 @@ func gitName(part string) bool {
 	return stem == ".git" || stem == "git~1"
 }
 
-// below returns the name that a file gets in the directory, of what the user has named.
+// below returns the path of a file in the directory, from the name that the user gave.
 func below(named, file string) string {
 	if named == "/" {
 		return strings.TrimPrefix(file, "/")

@@ -19,7 +19,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An Endpoint is a service that the configuration names.
+// An Endpoint is a service from the configuration.
 type Endpoint struct {
 	Name    string
 	URL     string
@@ -28,18 +28,18 @@ type Endpoint struct {
 	Headers []Header
 }
 
-// A Header goes with a request. Its value may be a secret: only what is shown of it is
-// ever told.
+// A Header is a header of a request. Its value may be a secret, so only Shown is ever
+// displayed.
 type Header struct {
 	Name    string
-	Shown   string // such as: Bearer, from TOKEN
+	Shown   string // for example: Bearer, from TOKEN
 	Value   string
-	Missing string // the variable that is not set
+	Missing string // a variable that is not set
 }
 
 const (
-	maxBody   = 8 << 20  // bytes that are sent
-	maxAnswer = 64 << 10 // bytes of an answer that are shown
+	maxBody   = 8 << 20  // bytes of a request
+	maxAnswer = 64 << 10 // bytes of a response that are shown
 )
 
 type sendArgs struct {
@@ -48,7 +48,7 @@ type sendArgs struct {
 	Override []string `json:"override,omitempty" jsonschema:"hand on a file that a scanner holds back: PATH=REASON; the reason is journaled"`
 }
 
-// send returns the tool by which the user hands a file to a service.
+// send returns the tool with which the user sends a file to a service.
 func (s Set) send() tool.Tool {
 	const op = "api_send"
 	t := about(op, "Send the content of a file to a service that the configuration names. It always asks, with the body.")
@@ -88,7 +88,7 @@ func (s Set) send() tool.Tool {
 	})
 }
 
-// endpoint returns the one of a name.
+// endpoint returns the endpoint of a name.
 func (s Set) endpoint(op, name string) (Endpoint, error) {
 	var names []string
 	for _, e := range s.Endpoints {
@@ -104,7 +104,7 @@ func (s Set) endpoint(op, name string) (Endpoint, error) {
 	return Endpoint{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
-// body reads what is to be sent.
+// body reads the content to send.
 func (s Set) body(ctx context.Context, op string, files *sandbox.Sandbox, name string, to Endpoint) (h held, body []byte, err error) {
 	for _, header := range to.Headers {
 		if header.Missing != "" {
@@ -137,7 +137,7 @@ func sumOf(data []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// sent is what a service has answered.
+// A sent is the response of a service.
 type sent struct {
 	Endpoint string `json:"endpoint"`
 	Status   int    `json:"status"`
@@ -146,13 +146,13 @@ type sent struct {
 	Cut      bool   `json:"cut,omitempty"`
 }
 
-// post sends it, once.
+// post sends the content once.
 func (s Set) post(ctx context.Context, op string, h held, body []byte, to Endpoint) (tool.Result, error) {
 	request, err := http.NewRequestWithContext(ctx, to.Method, to.URL, bytes.NewReader(body))
 	if err != nil {
 		return tool.Result{}, &sandbox.Error{Op: op, Path: to.Name, Code: sandbox.ErrInvalid, Hint: "its url or method is none; look at clearance.endpoints"}
 	}
-	request.GetBody = nil // whoever asks for it again gets nothing
+	request.GetBody = nil // prevents that the client sends it again
 	request.Header.Set("Content-Type", to.Type)
 	request.Header.Set("User-Agent", "golem")
 	for _, header := range to.Headers {
@@ -183,7 +183,7 @@ func (s Set) post(ctx context.Context, op string, h held, body []byte, to Endpoi
 	return r, nil
 }
 
-// hide takes the values of headers out of a text.
+// hide removes the values of headers from a text.
 func (e Endpoint) hide(text string) string {
 	for _, h := range e.Headers {
 		for _, word := range append([]string{h.Value}, strings.Fields(h.Value)...) {
@@ -195,7 +195,7 @@ func (e Endpoint) hide(text string) string {
 	return text
 }
 
-// cause says why nothing was answered, without the address, which the user knows.
+// cause returns why there was no response, without the address, which the user knows.
 func cause(err error) string {
 	var at *url.Error
 	if errors.As(err, &at) {

@@ -17,48 +17,48 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Set is the tools, with where things go. A zero Set can only be looked at.
+// A Set holds the tools and their destinations. A zero Set can only list its tools.
 type Set struct {
-	// Locate returns the directory of the host that the user means, absolute.
+	// Locate returns the absolute path of the host directory that the user names.
 	Locate func(to string) (sandbox.Host, error)
-	// Own are the directories that nothing is exported into: those of mounts, and golem's.
+	// Own are the directories that nothing is exported into: mounts, and golem's own.
 	Own []sandbox.Host
 
 	Endpoints []Endpoint
 	// Client sends requests. It follows no redirect and does not wait forever.
 	Client *http.Client
 
-	// Copy puts a text into the user's clipboard, and says how.
+	// Copy copies a text to the user's clipboard, and returns how.
 	Copy func(ctx context.Context, text string) (how string, err error)
 
-	// Scanners returns what looks at a content first; nil where nothing does.
+	// Scanners returns the scanners. It is nil if there are none.
 	Scanners func() (*scan.Set, error)
 }
 
 // Tools returns the tools.
 func (s Set) Tools() []tool.Tool { return []tool.Tool{s.export(), s.send(), s.copy()} }
 
-// about returns what the tools have in common.
+// about returns a tool with what the tools have in common.
 func about(name, description string) tool.Tool {
 	return tool.Tool{Name: name, Toolset: "clearance", Mode: policy.Manual, AlwaysAsk: true, Category: "Clearance", Description: description}
 }
 
-// maxText is how much of a content is looked at and shown.
+// maxText limits how much of a content is examined and shown.
 const maxText = 1 << 20
 
-// A held file is one as it was shown.
+// A held is a file as it was shown.
 type held struct {
-	name       string // canonical
+	name       string // canonical name
 	size       int64
 	sum        string // SHA-256
-	text       []byte // all of it, nil if it is more than maxText
+	text       []byte // all of it, nil if it is longer than maxText
 	executable bool
 	warnings   []string // what to look at first
-	risk       int      // of the first of them
+	risk       int      // of the first warning
 	holds      []string // why scanners hold it back
 }
 
-// hold reads a file, and looks at it.
+// hold reads and examines a file.
 func (s Set) hold(ctx context.Context, op string, files *sandbox.Sandbox, name string) (held, error) {
 	h, err := read(ctx, op, files, name)
 	if err == nil {
@@ -91,12 +91,12 @@ func read(ctx context.Context, op string, files *sandbox.Sandbox, name string) (
 	}
 	h.sum = hex.EncodeToString(sum.Sum(nil))
 	if h.size <= maxText {
-		h.text = append([]byte{}, start.Bytes()...) // one that is empty is all there, too
+		h.text = append([]byte{}, start.Bytes()...) // not nil for an empty file
 	}
 	return h, nil
 }
 
-// still is a conflict unless a file is as it was shown.
+// still returns a conflict unless a file is as it was shown.
 func (h held) still(ctx context.Context, op string, files *sandbox.Sandbox) error {
 	now, err := read(ctx, op, files, h.name)
 	if err != nil || now.sum != h.sum {
@@ -109,8 +109,8 @@ func changedSince(op, name string) error {
 	return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrConflict, Hint: "it has changed since it was shown; nothing was handed on; make the call again to see it as it is now"}
 }
 
-// as returns an error under the name of an operation. What is none of the sandbox's may
-// name the host.
+// as returns an error under the name of an operation. It hides errors that are not of the
+// sandbox, because they may name paths of the host.
 func as(op, name string, err error) error {
 	if code := sandbox.CodeOf(err); code != sandbox.ErrInternal {
 		return &sandbox.Error{Op: op, Path: name, Code: code, Hint: hint(err)}
@@ -118,7 +118,7 @@ func as(op, name string, err error) error {
 	return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInternal, Hint: "it could not be read; look at it with golem tool file_info"}
 }
 
-// A contextual reader ends with its context.
+// A contextual reader stops with an error when its context ends.
 type contextual struct {
 	ctx context.Context
 	r   io.Reader
@@ -154,10 +154,10 @@ func (h held) change() review.Change {
 	return c
 }
 
-// isText reports whether all of a file can be shown as it is.
+// isText reports whether all of a file can be shown as text.
 func (h held) isText() bool { return h.text != nil && tool.IsText(h.text) && utf8.Valid(h.text) }
 
-// shows returns a file as it is shown to who decides.
+// shows returns a file as it is shown for the approval.
 func (h held) shows(op tool.Op, to string) tool.Change {
 	c := tool.Change{Path: h.name, Op: op, To: to, Becomes: h.sum, About: tool.FormatSize(h.size)}
 	switch {
