@@ -12,8 +12,8 @@ import (
 	"github.com/golem-forge/golem/internal/benchtable"
 )
 
-// BenchmarkTable prints how fast each scanner is, beside gitleaks and clamscan
-// where they are installed. `make bench` runs it.
+// BenchmarkTable prints how fast each scanner is, beside gitleaks and clamscan if they
+// are installed. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
 	table := benchtable.Peers(os.Stdout)
 	files, size, dir := source(b)
@@ -29,7 +29,7 @@ func BenchmarkTable(b *testing.B) {
 	b.SkipNow() // the table is the result
 }
 
-// source is the source code of Go's library, which all machines with Go have.
+// source is the source code of Go's library, which every machine with Go has.
 func source(b *testing.B) (files []Content, size int64, dir string) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
@@ -58,7 +58,7 @@ func source(b *testing.B) (files []Content, size int64, dir string) {
 	return files, size, dir
 }
 
-// peerOf is a program that does the work of a scanner, or nil.
+// peerOf returns a program that does the work of a scanner, or nil.
 func peerOf(b *testing.B, scanner, dir string) []string {
 	peer := map[string][]string{
 		secretsName: {"gitleaks", "dir", dir, "--no-banner", "--exit-code", "0", "--ignore-gitleaks-allow", "--max-decode-depth", "1"},
@@ -74,11 +74,11 @@ func peerOf(b *testing.B, scanner, dir string) []string {
 	return peer
 }
 
-// benchSet measures one row. A peer has all cores, ours one.
+// benchSet measures one row. A peer uses all cores, our scanner one.
 func benchSet(b *testing.B, table *benchtable.Table, name string, s *Set, files []Content, size int64, peer []string) {
 	sides := []func(int){benchtable.Repeat(func() {
 		for _, f := range files {
-			// One of them has a gzip in itself, without end, and is held.
+			// One of them contains an endless gzip, and is held.
 			if v := s.Scan(b.Context(), f); len(v.Scanners) == 0 && !v.Held {
 				b.Fatalf("nobody looked at %s", f.Path)
 			}

@@ -14,7 +14,7 @@ import (
 	"testing"
 )
 
-// summed writes the checksum of the header that a tar begins with.
+// summed writes the checksum of the first header of a tar archive.
 func summed(archive []byte, signed bool) []byte {
 	copy(archive[148:156], "        ")
 	sum := 0
@@ -27,7 +27,7 @@ func summed(archive []byte, signed bool) []byte {
 	return archive
 }
 
-// signedTar is a tar whose checksum is one of signed numbers, and oldTar one without a
+// signedTar is a tar archive with a checksum of signed bytes, and oldTar one without a
 // mark.
 func signedTar(content []byte) []byte {
 	archive := tarred(member{"cafe.gz", string(content)})
@@ -41,8 +41,8 @@ func oldTar(content []byte) []byte {
 	return summed(archive, false)
 }
 
-// twoKinds is a tar with a database for those who take it for one, and else a zip, whose
-// list stands in the name of a second file.
+// twoKinds is a tar archive with a database for tar readers, and a ZIP archive for
+// others. The list of the ZIP archive is in the name of a second file.
 func twoKinds(content string) []byte {
 	const head = "SQLite format 3\x00"
 	var b bytes.Buffer
@@ -63,14 +63,14 @@ func twoKinds(content string) []byte {
 	return archive
 }
 
-// sevenZip is the beginning of an archive as 7-Zip makes it.
+// sevenZip is the beginning of an archive that 7-Zip made.
 func sevenZip() string {
 	b := append([]byte("7z\xbc\xaf\x27\x1c\x00\x04\x00\x00\x00\x00"), make([]byte, 20)...)
 	be.LittleEndian.PutUint32(b[8:], crc32.ChecksumIEEE(b[12:]))
 	return string(b)
 }
 
-// disagreeing is an archive with something else before an entry than in the list.
+// disagreeing is an archive whose header before an entry differs from the list.
 func disagreeing(change func(header []byte)) []byte {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
@@ -81,7 +81,7 @@ func disagreeing(change func(header []byte)) []byte {
 	return b.Bytes()
 }
 
-// TestTwoKinds holds that a file is looked at as all that readers may take it for.
+// TestTwoKinds checks that a file is examined as every kind that readers may take it for.
 func TestTwoKinds(t *testing.T) {
 	e := string(eicar())
 	const want = "malware hold=true"
@@ -113,10 +113,10 @@ func TestTwoKinds(t *testing.T) {
 	})
 }
 
-// TestClosed holds that what cannot be opened is held, whatever it begins as for others,
-// and that no text is.
+// TestClosed checks that archives which cannot be opened are held, whatever other kind
+// they look like, and that no text is.
 func TestClosed(t *testing.T) {
-	s := newSet(t, Options{Scanners: []string{"malware"}}) // not those who do not know a kind
+	s := newSet(t, Options{Scanners: []string{"malware"}}) // without the scanners that do not know a kind
 	at := func(offset int, mark string) []byte {
 		return append(make([]byte, offset), mark+strings.Repeat("\x00", 2000)...)
 	}
@@ -142,7 +142,7 @@ func TestClosed(t *testing.T) {
 	}
 }
 
-// TestNumbers holds that what is written as numbers is read, and that no text is.
+// TestNumbers checks that lists of numbers are decoded, and that no text is.
 func TestNumbers(t *testing.T) {
 	e := string(eicar())
 	z := string(zipped(member{"a", e}))
@@ -165,7 +165,7 @@ func TestNumbers(t *testing.T) {
 	})
 }
 
-// TestArmour holds that streams of a PDF file are read that are written as letters.
+// TestArmour checks that encoded streams of a PDF file are decoded.
 func TestArmour(t *testing.T) {
 	stream := func(body string) []byte {
 		return []byte("%PDF-1.7\n1 0 obj\n<< /Filter [/ASCII85Decode /FlateDecode] >>\nstream\n" + body + "\nendstream\nendobj\n%%EOF\n")

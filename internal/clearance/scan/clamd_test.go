@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// socket is an address that is short enough for a socket.
+// socket returns an address that is short enough for a socket.
 func socket(t *testing.T) string {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "scan")
@@ -24,8 +24,8 @@ func socket(t *testing.T) string {
 	return filepath.Join(dir, "s")
 }
 
-// fakeClamd speaks clamd's protocol, and answers what a function says of the
-// bytes it got. An empty answer closes the connection.
+// fakeClamd speaks clamd's protocol, and answers what a function returns for the bytes it
+// got. An empty answer closes the connection.
 func fakeClamd(t *testing.T, largest int, answer func(data []byte) string) Dial {
 	t.Helper()
 	address := socket(t)
@@ -77,6 +77,7 @@ func served(conn net.Conn, largest int, answer func([]byte) string) string {
 	}
 }
 
+// TestClamd checks how answers of clamd are read.
 func TestClamd(t *testing.T) {
 	large := bytes.Repeat([]byte("words and words\n"), 20_000)
 	for _, c := range []struct {

@@ -17,7 +17,7 @@ import (
 	"testing"
 )
 
-// A sample file of the corpus.
+// A sample is a file of the corpus.
 type sampleFile struct {
 	name    string
 	content []byte
@@ -33,8 +33,8 @@ const (
 	notation = letters + "-_"
 )
 
-// tokenKinds make secrets that were never given out. The marks of their kinds are
-// put together here, so that no scanner takes this file for a leak.
+// tokenKinds make secrets that nobody ever issued. Their prefixes are joined here, so
+// that no scanner reports this file as a leak.
 var tokenKinds = []struct {
 	kind string
 	make func(of func(alphabet string, n int) string) string
@@ -105,7 +105,7 @@ func gzipped(data []byte) []byte {
 	return b.Bytes()
 }
 
-// leaks are 100 secrets, each in 10 carriers.
+// leaks returns 100 secrets, each in 10 carriers.
 func leaks(random *rand.Rand) (all []sampleFile) {
 	of := func(alphabet string, n int) string {
 		b := make([]byte, n)
@@ -125,8 +125,8 @@ func leaks(random *rand.Rand) (all []sampleFile) {
 	return all
 }
 
-// clean are 1,000 files without a secret: of the Go project, and of the kinds
-// that look most like secrets.
+// clean returns 1,000 files without a secret: files of the Go project, and files that
+// look most like secrets.
 func clean(t testing.TB, random *rand.Rand) (all []sampleFile) {
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
 	if err != nil {
@@ -137,7 +137,7 @@ func clean(t testing.TB, random *rand.Rand) (all []sampleFile) {
 		if err != nil || len(all) == 700 {
 			return err
 		}
-		// The tests of crypto and net have real keys.
+		// The tests of crypto and net contain real keys.
 		if !d.Type().IsRegular() || strings.Contains(p, "testdata") || strings.HasSuffix(p, "_test.go") {
 			return nil
 		}
@@ -157,7 +157,7 @@ func clean(t testing.TB, random *rand.Rand) (all []sampleFile) {
 	return all
 }
 
-// lookalikes are files that are full of what looks like secrets or hidden data.
+// lookalikes returns files full of what looks like secrets or hidden data.
 var lookalikes = []struct {
 	name string
 	make func(random *rand.Rand) string
@@ -215,15 +215,15 @@ var lookalikes = []struct {
 	}},
 }
 
-// sum is the base64 form of a hash.
+// sum returns a hash in base64.
 func sum(r *rand.Rand) string {
 	h := sha512.Sum512(fmt.Append(nil, r.Uint64()))
 	return base64.StdEncoding.EncodeToString(h[:])
 }
 
-// TestCorpus counts which secrets are found, and which files are held for
-// nothing. GOLEM_SCAN_CORPUS names a directory into which the files are written, for
-// other scanners to look at.
+// TestCorpus counts which secrets are found, and which clean files are held.
+// GOLEM_SCAN_CORPUS names a directory that the files are written into, for other
+// scanners.
 func TestCorpus(t *testing.T) {
 	random := rand.New(rand.NewPCG(9, 9))
 	s, err := New(Options{})

@@ -22,7 +22,7 @@ func used(t *testing.T) time.Duration {
 	return time.Duration(u.Utime.Nano() + u.Stime.Nano())
 }
 
-// hostileTexts are what a file can be made of, over and over, to make a scanner slow.
+// hostileTexts are pieces that, repeated, make a scanner slow.
 func hostileTexts() []string {
 	texts := hostileBytes()
 	for _, w := range []string{"auth", "key", "token", "secret", "password", "aws_secret", "mysql", "sshpass", "q~", "eyj", "xoxb", "ghp_", "sk_live", "hvs.", "authorization", "machine", "accountkey", "facebook", "sourcegraph", "api_org_"} {
@@ -31,7 +31,7 @@ func hostileTexts() []string {
 	return texts
 }
 
-// hostileBytes are those of them that have no keyword of a secret.
+// hostileBytes are pieces without a keyword of a secret.
 func hostileBytes() []string {
 	return []string{"1,", "0x41,", "41 ", "80;", "<g>", "<", "<a:", "<svg ", " on", "onaaaa ", " onaaaa=", "javascript", "vbscript ", "attributename=", "&#", "&#65;", "&amp;", "&lt", "%41", `\x41`, `\101`, `\u0041`,
 		"A", "A\n", "QUJDREVGR0hJSktM ", strings.Repeat("QUJD", 20) + "\n", strings.Repeat("41", 40) + "\n", "/", "/JS#", "/J ", "stream", "stream\nz~>endstream", "stream\n41>endstream ", "PK\x05\x06", "PK\x01\x02", "PK\x03\x04",
@@ -39,8 +39,9 @@ func hostileBytes() []string {
 		"7z\xbc\xaf\x27\x1c", "Rar!\x1a\x07", "-----BEGIN ", "-----BEGIN RSA PRIVATE KEY-----\n", "://a:b@", "://", "kind: secret\ndata:\n", "kind: secret data: a: ", `"kty":"RSA" `, "eval(", "😀", "é", "TargetMode=\"External\" ", "GPSLatitude"}
 }
 
-// A file in which a secret may begin at every fifth byte is not searched to its end: it is
-// held after as many tries as its size allows.
+// TestC7KeywordsWithoutEnd checks that a file in which a secret may begin at every fifth
+// byte is held after as many tries as its size allows, instead of being searched to its
+// end.
 func TestC7KeywordsWithoutEnd(t *testing.T) {
 	for _, text := range []string{"auth=", "key= \"a", "mysql= "} {
 		data := []byte(strings.Repeat(text, 400_000/len(text)))
@@ -58,8 +59,8 @@ func TestC7KeywordsWithoutEnd(t *testing.T) {
 	}
 }
 
-// The time of a scan grows with a file's size and not faster, whatever the file is made
-// of.
+// TestC7CostGrowsWithSize checks that the time of a scan grows with the size of a file
+// and no faster, whatever the file contains.
 func TestC7CostGrowsWithSize(t *testing.T) {
 	const small, factor = 16 << 10, 4
 	set := newSet(t, Options{Limits: Limits{Time: time.Hour}})
@@ -73,7 +74,7 @@ func TestC7CostGrowsWithSize(t *testing.T) {
 	for i, text := range hostileTexts() {
 		for _, form := range []struct{ name, head string }{{"a.txt", ""}, {"a.svg", "<svg "}, {"a.pdf", "%PDF-1.7\n"}, {"a.zip", "PK\x03\x04"}} {
 			if form.head != "" && i >= len(hostileBytes()) {
-				continue // a keyword is looked for in the same way in each form
+				continue // the search for a keyword is the same in each form
 			}
 			ok := false
 			var n, many time.Duration
@@ -91,7 +92,8 @@ func TestC7CostGrowsWithSize(t *testing.T) {
 	}
 }
 
-// Large files that are scanned at the same time take a limited amount of memory together.
+// TestC7ScansShareTheirMemory checks that large files scanned at the same time take a
+// limited amount of memory together.
 func TestC7ScansShareTheirMemory(t *testing.T) {
 	if text := os.Getenv("GOLEM_TEST_SCAN"); text != "" {
 		manyScans(t, text)
@@ -113,7 +115,7 @@ func TestC7ScansShareTheirMemory(t *testing.T) {
 	}
 }
 
-// manyScans scans a file of the largest size three times at once.
+// manyScans scans a file of the maximum size three times at once.
 func manyScans(t *testing.T, text string) {
 	var raw []byte
 	if _, err := fmt.Sscanf(text, "%x", &raw); err != nil {
@@ -137,7 +139,8 @@ func manyScans(t *testing.T, text string) {
 	all.Wait()
 }
 
-// A scan waits while others have all of the memory, and is held if its time is over.
+// TestC7ABudgetIsShared checks that a scan waits while others have all of the memory, and
+// that its content is held if its time is over.
 func TestC7ABudgetIsShared(t *testing.T) {
 	b := NewBudget()
 	release, err := b.take(t.Context(), budgetBytes)

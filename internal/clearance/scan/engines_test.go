@@ -13,8 +13,8 @@ import (
 	"time"
 )
 
-// TestInstalledEngines holds the real programs, where there are any, to what is
-// believed of them. They get a signature of our own: no download is needed.
+// TestInstalledEngines runs the real programs, if they are installed. They get a
+// signature of our own, so no download is needed.
 func TestInstalledEngines(t *testing.T) {
 	const mark = "a mark that only this test has"
 	dir := filepath.Dir(socket(t))

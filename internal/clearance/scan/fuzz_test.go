@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// FuzzContent lets all scanners look at anything. None may fail, whatever it is.
+// FuzzContent runs all scanners on any input. None may fail.
 func FuzzContent(f *testing.F) {
 	e := string(eicar())
 	for _, seed := range []struct {
@@ -38,7 +38,7 @@ func FuzzContent(f *testing.F) {
 	})
 }
 
-// FuzzClamd lets clamd answer anything. Only one answer is a yes.
+// FuzzClamd lets clamd answer anything. Only one answer means clean.
 func FuzzClamd(f *testing.F) {
 	for _, seed := range []string{"stream: OK\x00", "stream: X FOUND\x00", " FOUND", "INSTREAM size limit exceeded. ERROR\x00", ""} {
 		f.Add(seed)

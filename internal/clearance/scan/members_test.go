@@ -10,8 +10,9 @@ import (
 	"testing"
 )
 
-// Members that would be written outside of an archive's own directory, or that are no
-// files, hold it, in every kind of archive and inside of others.
+// TestC15MembersThatEscape checks that members which would be written outside of the
+// archive's directory, or that are not files, hold an archive of every kind, also inside
+// of others.
 func TestC15MembersThatEscape(t *testing.T) {
 	inTar := func(h tar.Header) []byte {
 		var b bytes.Buffer
@@ -45,7 +46,7 @@ func TestC15MembersThatEscape(t *testing.T) {
 	for _, c := range []struct {
 		name string
 		file []byte
-		want string // "" for nothing
+		want string // "" for no finding
 	}{
 		{"a.tar", inTar(tar.Header{Name: "../x"}), "leads out of the archive"},
 		{"a.tar", inTar(tar.Header{Name: "a/../../x"}), "leads out of the archive"},

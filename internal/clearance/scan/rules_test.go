@@ -11,8 +11,8 @@ import (
 	tests "github.com/golem-forge/golem/internal/testutil"
 )
 
-// TestRules holds that every rule can be used, and that one which is tried only
-// at its keywords finds what its regular expression finds anywhere.
+// TestRules checks that every rule works, and that a rule which is tried only at its
+// keywords finds what its regular expression finds anywhere.
 func TestRules(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	b := book()
@@ -37,7 +37,7 @@ func TestRules(t *testing.T) {
 			at++
 		}
 		for range tests.Rounds(6) {
-			// The keyword may stand anywhere: with gitleaks it is enough.
+			// The keyword may be anywhere, as in gitleaks.
 			text := "x = 1\n" + sample(random, tree) + "\n\n" + r.Keywords[random.IntN(len(r.Keywords))] + "\n"
 			path := "a.txt"
 			if r.path != nil {
@@ -72,7 +72,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// sample makes a text that a regular expression matches.
+// sample returns a text that a regular expression matches.
 func sample(random *rand.Rand, r *syntax.Regexp) string {
 	var b strings.Builder
 	switch r.Op {

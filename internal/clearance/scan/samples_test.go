@@ -11,7 +11,7 @@ import (
 	"strings"
 )
 
-// A member of an archive.
+// A member is a file of an archive.
 type member struct{ name, content string }
 
 func zipped(members ...member) []byte {
@@ -44,7 +44,7 @@ func deflated(text string) string {
 	return b.String()
 }
 
-// png makes an image with more chunks than it needs, as pairs of kind and body.
+// png returns an image with additional chunks, as pairs of kind and body.
 func png(chunks ...string) []byte {
 	b := []byte("\x89PNG\r\n\x1a\n")
 	add := func(kind, body string) {
@@ -61,8 +61,7 @@ func png(chunks ...string) []byte {
 	return b
 }
 
-// jpeg makes an image with more segments than it needs, as pairs of marker and
-// body.
+// jpeg returns an image with additional segments, as pairs of marker and body.
 func jpeg(segments ...string) []byte {
 	b := []byte("\xff\xd8")
 	for i := 0; i+1 < len(segments); i += 2 {
@@ -73,7 +72,7 @@ func jpeg(segments ...string) []byte {
 	return append(b, "\xff\xda\x00\x02data\xff\x00more\xff\xd9"...)
 }
 
-// exif makes EXIF data with one text, and perhaps a position.
+// exif returns EXIF data with one text, and optionally a position.
 func exif(tag uint16, text string, gps bool) string {
 	b := []byte("MM\x00*\x00\x00\x00\x08")
 	fields := uint16(1)
@@ -103,7 +102,7 @@ func pdf(body string) []byte {
 	return []byte("%PDF-1.7\n1 0 obj\n<< /Type /Catalog " + body + " >>\nendobj\ntrailer << /Root 1 0 R >>\n%%EOF\n")
 }
 
-// pdfStream makes a document with one compressed stream.
+// pdfStream returns a document with one compressed stream.
 func pdfStream(text string) []byte {
 	return []byte("%PDF-1.7\n1 0 obj\n<< /Type /ObjStm /Filter /FlateDecode >>\nstream\n" + deflated(text) + "\nendstream\nendobj\n%%EOF\n")
 }

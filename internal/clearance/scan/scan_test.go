@@ -22,7 +22,7 @@ import (
 	"time"
 )
 
-// newSet makes a Set that must be possible.
+// newSet returns a Set, or fails the test.
 func newSet(t testing.TB, o Options) *Set {
 	t.Helper()
 	s, err := New(o)
@@ -32,7 +32,7 @@ func newSet(t testing.TB, o Options) *Set {
 	return s
 }
 
-// says is all that a verdict has, a line each.
+// says returns everything in a verdict, one line each.
 func says(v Verdict) string {
 	var b strings.Builder
 	for _, f := range v.Findings {
@@ -41,8 +41,8 @@ func says(v Verdict) string {
 	return b.String()
 }
 
-// A case is a content, and what is said of it: a part of a line of says. With
-// nothing it must not be held.
+// A scanCase is a content and the expected finding: a part of a line of says. With no
+// expected finding it must not be held.
 type scanCase struct {
 	name, path string
 	content    []byte
@@ -68,7 +68,7 @@ func check(t *testing.T, s *Set, cases []scanCase) {
 	}
 }
 
-// random is data that nobody can compress.
+// random returns data that cannot be compressed.
 func random(n int) []byte {
 	r := rand.New(rand.NewPCG(3, 4))
 	b := make([]byte, n)
@@ -87,6 +87,7 @@ func wrapped(text string, width int) string {
 	return b.String() + text + "\n"
 }
 
+// TestMalware checks that the EICAR test file is found, also inside of archives and encodings.
 func TestMalware(t *testing.T) {
 	e := string(eicar())
 	encoded := base64.StdEncoding.EncodeToString([]byte(e))
@@ -128,8 +129,8 @@ func escapedAs(format, text string) string {
 	return b.String()
 }
 
-// bzip2ed is a file with a token that was never given out; there is no writer of
-// bzip2 here, but python3 has one.
+// bzip2ed is a file with a token that nobody ever issued. Go has no bzip2 writer, so
+// python3 made it.
 func bzip2ed(t *testing.T) []byte {
 	t.Helper()
 	cmd := exec.CommandContext(t.Context(), "python3", "-c", "import bz2,sys; sys.stdout.buffer.write(bz2.compress(sys.stdin.buffer.read()))")
@@ -141,8 +142,8 @@ func bzip2ed(t *testing.T) []byte {
 	return out
 }
 
-// TestBombs holds that what cannot be looked at whole is held, and takes no more
-// memory than the limits say.
+// TestBombs checks that content which cannot be examined completely is held, and takes no
+// more memory than the limits allow.
 func TestBombs(t *testing.T) {
 	limits := Limits{Size: 1 << 20, Expanded: 4 << 20, Entries: 200, Depth: 4}
 	s := newSet(t, Options{Limits: limits})
@@ -206,8 +207,8 @@ func TestBombs(t *testing.T) {
 			if !v.Held || !strings.Contains(got, "limits hold=true") || !strings.Contains(got, c.want) {
 				t.Errorf("want it held by limits with %q, got:\n%s", c.want, got)
 			}
-			// All that was taken in the meantime, not only what was held at once: reading
-			// doubles its room, and every scanner may copy.
+			// This counts all allocations, not only the memory in use at once: reading
+			// doubles its buffer, and every scanner may copy.
 			if taken := after.TotalAlloc - before.TotalAlloc; taken > 30*uint64(limits.Expanded) {
 				t.Errorf("took %d bytes", taken)
 			}
@@ -215,8 +216,8 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// unlisted is an archive of n files and one more, before the one with this
-// number, which its directory does not name.
+// unlisted returns an archive of n files, with one more before the given one that its
+// list does not name.
 func unlisted(n, at int) []byte {
 	var names []member
 	for i := range n + 1 {
@@ -233,7 +234,7 @@ func unlisted(n, at int) []byte {
 	return slices.Concat(all[:start], entries, last)
 }
 
-// overlapping is an archive of which all entries have the same data.
+// overlapping returns an archive whose entries all have the same data.
 func overlapping(n int) []byte {
 	one := zipped(member{"a", string(random(2000))})
 	start := bytes.Index(one, []byte("PK\x01\x02"))
@@ -249,8 +250,8 @@ func overlapping(n int) []byte {
 	return slices.Concat(one[:start], entries, last)
 }
 
-// TestGreed holds that small content that names its parts many times, or has very
-// many of them, takes neither much memory nor much time.
+// TestGreed checks that small content which names its parts many times, or has very many
+// of them, takes neither much memory nor much time.
 func TestGreed(t *testing.T) {
 	s := newSet(t, Options{})
 	long := strings.Repeat("x", 60_000)
@@ -288,7 +289,7 @@ func TestGreed(t *testing.T) {
 	}
 }
 
-// TestLimits holds that a limit that is changed is the one that counts.
+// TestLimits checks that changed limits apply.
 func TestLimits(t *testing.T) {
 	content := of("a.zip", zipped(member{"a", strings.Repeat("some words ", 40_000)}))
 	if v := newSet(t, Options{}).Scan(t.Context(), content); v.Held {
@@ -317,6 +318,7 @@ func runHere(ctx context.Context, argv []string, stdin io.Reader) ([]byte, int, 
 	return out, 0, err
 }
 
+// TestExternal checks how exit codes and output of an external scanner are read.
 func TestExternal(t *testing.T) {
 	for _, c := range []struct {
 		name, script string
@@ -365,8 +367,7 @@ func TestExternal(t *testing.T) {
 	}
 }
 
-// TestEngines lets shell scripts speak as clamscan does; of yara it needs what it
-// is given.
+// TestEngines uses shell scripts in the place of clamscan, and checks what yara gets.
 func TestEngines(t *testing.T) {
 	speak := func(script string) Run {
 		return func(ctx context.Context, _ []string, stdin io.Reader) ([]byte, int, error) {
@@ -395,8 +396,8 @@ func TestEngines(t *testing.T) {
 			}
 		})
 	}
-	// The script around yara gives the program a file with the bytes, and its exit
-	// code.
+	// The script around yara passes the program a file with the bytes, and returns its
+	// exit code.
 	script := strings.Replace(yaraScript, "yara --no-warnings", "show", 1)
 	out, exit, err := runHere(t.Context(), []string{"sh", "-c", `show() { echo "$1"; cat "$2"; return 7; }; ` + script, "yara", "rules.yar"}, strings.NewReader("the bytes"))
 	if string(out) != "rules.yar\nthe bytes" || exit != 7 || err != nil {
@@ -404,7 +405,7 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-// A failing scanner does what scanners must not.
+// A failing scanner does what scanners must not do.
 type failing struct{ what string }
 
 func (failing) Name() string    { return "failing" }
@@ -421,8 +422,8 @@ func (f failing) Scan(ctx context.Context, _ Content) ([]Finding, error) {
 	return nil, errors.New(f.what)
 }
 
-// TestTogether holds that what there was no time for is held, and said to be, except
-// what is known already.
+// TestTogether checks that contents are held when the time is over, with a finding that
+// says so, unless a verdict is cached.
 func TestTogether(t *testing.T) {
 	kept := memory{}
 	known, other := of("a.txt", []byte("text")), of("b.txt", []byte("another"))
@@ -449,7 +450,7 @@ func TestTogether(t *testing.T) {
 	}
 }
 
-// TestGiven holds that a rule is tried only where a value may be given.
+// TestGiven checks that a rule is tried only where a value may be assigned.
 func TestGiven(t *testing.T) {
 	far := strings.Repeat(" ", farthest)
 	for text, want := range map[string]bool{
@@ -469,8 +470,8 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// TestUnsure holds that a scanner that cannot tell holds, by name, and that
-// nothing is kept of it.
+// TestUnsure checks that a scanner that cannot tell holds the content, by its name, and
+// that nothing is cached.
 func TestUnsure(t *testing.T) {
 	for what, want := range map[string]string{"panic": "it failed", "time": "it took too long", "out of order": "out of order"} {
 		kept := memory{}
@@ -507,14 +508,14 @@ func TestUnsure(t *testing.T) {
 	}
 }
 
-// memory is a cache.
+// A memory is a cache in memory.
 type memory map[string][]byte
 
 func (m memory) Get(key string) ([]byte, bool) { v, ok := m[key]; return v, ok }
 func (m memory) Put(key string, value []byte)  { m[key] = value }
 
-// TestKept holds that a verdict belongs to a content, a name and a version, and
-// that no secret is in what is kept.
+// TestKept checks that a cached verdict belongs to a content, a name and a version, and
+// that the cache contains no secret.
 func TestKept(t *testing.T) {
 	token := "gh" + "p_" + "0123456789abcdefghijABCDEFGHIJklmnop"
 	kept := memory{}
@@ -563,6 +564,7 @@ func TestKept(t *testing.T) {
 	}
 }
 
+// TestEntropy checks which hidden data in text is found.
 func TestEntropy(t *testing.T) {
 	data := random(150_000)
 	b64 := base64.StdEncoding.EncodeToString(data)
@@ -617,6 +619,7 @@ func TestEntropy(t *testing.T) {
 	})
 }
 
+// TestFormat checks which contents do not match their names.
 func TestFormat(t *testing.T) {
 	elf := append([]byte("\x7fELF\x02\x01\x01\x00\x00\x00\x00\x00\x00\x00\x00\x00\x02\x00\x3e\x00"), make([]byte, 64)...)
 	check(t, newSet(t, Options{}), []scanCase{
@@ -649,6 +652,7 @@ func TestFormat(t *testing.T) {
 	}
 }
 
+// TestMetadata checks which metadata and active parts are found.
 func TestMetadata(t *testing.T) {
 	svg := func(body string) []byte {
 		return []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="9">` + body + "</svg>\n")
@@ -724,6 +728,7 @@ func TestMetadata(t *testing.T) {
 	})
 }
 
+// TestSecrets checks which secrets are found.
 func TestSecrets(t *testing.T) {
 	token := "gh" + "p_" + "0123456789abcdefghijABCDEFGHIJklmnop"
 	key := "-----BEGIN PRIV" + "ATE KEY-----\n" + strings.Repeat("x8Kq2mVw7Zr4Tn9b", 8) + "\n-----END PRIV" + "ATE KEY-----\n"
@@ -763,8 +768,8 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestOwnRules holds what our own rules find, where people have such things, and that what
-// stands in its place in a manual is not held.
+// TestOwnRules checks what our own rules find, and that placeholders in documentation are
+// not held.
 func TestOwnRules(t *testing.T) {
 	const value = "x8Kq2mVw7Zr4Tn9bLp3s"
 	long := strings.Repeat(value, 5)
@@ -816,7 +821,7 @@ func TestOwnRules(t *testing.T) {
 	})
 }
 
-// TestAtOnce holds that a Set may be used by many at once, from the first use on.
+// TestAtOnce checks that many goroutines may use a Set from the first use on.
 func TestAtOnce(t *testing.T) {
 	s := newSet(t, Options{})
 	contents := []Content{of("a.zip", zipped(member{"a", string(eicar())})), of("a.pdf", pdfStream("/JS (x)")), of("a.png", png("tEXt", "k\x00words")),
@@ -838,8 +843,8 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestEncodedAmongOthers: bytes that are no text, and letters beyond ASCII, hide nothing
-// that is encoded with them; and zlib is opened as the other ways to compress are.
+// TestEncodedAmongOthers checks that bytes which are not text, and letters beyond ASCII,
+// do not hide encoded data near them. It also checks that zlib data is opened.
 func TestEncodedAmongOthers(t *testing.T) {
 	token := "token = gh" + "p_" + "0123456789abcdefghijABCDEFGHIJklmnop\n"
 	s := newSet(t, Options{Scanners: []string{secretsName}})
@@ -868,7 +873,7 @@ func TestEncodedAmongOthers(t *testing.T) {
 	}
 }
 
-// TestKeywords holds the search against the plain way.
+// TestKeywords compares the search with a plain one.
 func TestKeywords(t *testing.T) {
 	b := book()
 	text := []byte(strings.Repeat("The API-Key and sK-ant, AKIA; gHp_ xoxb hooks.slack.com -----BEGIN password\n", 3))
@@ -892,6 +897,7 @@ func TestKeywords(t *testing.T) {
 	}
 }
 
+// TestAbout checks the description of the scanners.
 func TestAbout(t *testing.T) {
 	about := strings.Join(newSet(t, Options{Scanners: []string{"format", "secrets", "malware"}}).About(), "\n")
 	for _, want := range []string{"secrets ok (", "size off", "malware not scanned (no engine: clearance.malware sets one"} {
@@ -903,7 +909,7 @@ func TestAbout(t *testing.T) {
 	if slices.Contains(v.Scanners, "secrets") || !slices.Contains(v.Scanners, "format") {
 		t.Errorf("got scanners %v", v.Scanners)
 	}
-	// Who has not seen all of it does not say that it has looked.
+	// A scanner that has not examined everything is not listed.
 	for _, c := range []struct {
 		name string
 		o    Options
