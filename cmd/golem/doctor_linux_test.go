@@ -97,7 +97,7 @@ func TestShellFiltered(t *testing.T) {
 		t.Fatal(err)
 	}
 	out, errs, code := runFiltered(t, dir, state, "tool", "shell", "--command", "echo made > file; unset GOLEM_JAIL; ./again tools; echo code $?")
-	for _, want := range []string{"exit 0 in ", " (landlock, network off", "note: commands have the level landlock here, where less is kept from them", "golem runs inside one of its own commands", "code 3\n"} {
+	for _, want := range []string{"exit 0 in ", " (landlock, network off", "note: commands run at the level landlock here: it isolates less than namespaces", "golem runs inside one of its own commands", "code 3\n"} {
 		if !strings.Contains(out, want) || code != 0 {
 			t.Errorf("code %d, lacks %q:\n%s%s", code, want, out, errs)
 		}

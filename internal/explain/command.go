@@ -95,7 +95,7 @@ func newPart(j command.Judgement, i int, base policy.Rule) CommandPart {
 		part.Rule = visible.Line(cmp.Or(v.Rule.Use, v.Rule.Pattern), textWidth)
 	case !p.Plain && !p.Runs:
 		part.Consent, part.From = base.Approval.String(), cmp.Or(base.From, strictyaml.Default.String())
-		part.Why = cmp.Or(part.Why, "no rule speaks of it")
+		part.Why = cmp.Or(part.Why, "no rule matches it")
 	}
 	return part
 }

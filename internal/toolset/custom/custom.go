@@ -1,9 +1,9 @@
-// Package custom is the tools of a program's own: executables that are run in the jail,
-// once for each call, with the least that they declare. One reads its arguments as JSON
-// from its standard input and answers on its standard output.
+// Package custom makes tools from executables of the project. golem runs one in the jail
+// for each call, with only the files and the network that it declares. The executable
+// reads its arguments as JSON from stdin and writes its result to stdout.
 //
-// What it has changed is a landing, as of a shell command, if it has ended well: one that
-// fails has changed nothing.
+// The changes of a program that succeeds are decided like those of a shell command. If it
+// fails, none of the changes of its transaction are applied.
 package custom
 
 import (
@@ -23,31 +23,32 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Runner runs commands in the jail. They see what the sandbox shows, and the files of
-// the program that they are.
+// A Runner runs commands in the jail. They see what the sandbox shows, and their own
+// program files.
 type Runner interface {
-	// Able returns an error where no command can be run.
+	// Able returns an error if no command can run.
 	Able() error
-	// Layered reports whether what commands write is known before it lands.
+	// Layered reports whether golem knows what a command has written before it is
+	// applied.
 	Layered() bool
-	// Run runs a command; one that must be layered writes nothing directly.
+	// Run runs a command. If layered is true, the command must write nothing directly.
 	Run(ctx context.Context, files *sandbox.Sandbox, c jail.Command, layered bool) (transaction.Result, error)
 }
 
-// A Program is what a tool runs, and the least that it needs.
+// A Program is what a tool runs, and what it may see.
 type Program struct {
 	Command  jail.Command // without input
-	Folder   string       // of the worker's files that it sees, with all below; "" for none
+	Folder   string       // a directory of the worker that it sees, with all below; "" for none
 	ReadOnly bool
 	Network  bool
-	Timeout  time.Duration // 0 for the limit's own
+	Timeout  time.Duration // 0 means the limit of the configuration
 }
 
-// Runs is the effect of running the tool of a name.
+// Runs returns the target of the run effect of a tool.
 func Runs(name string) string { return "custom " + name }
 
-// New returns a tool that runs a program. Without a runner it can only be looked at. An
-// error is about the schema.
+// New returns a tool that runs a program. Without a runner it can be listed but not
+// called. An error is about the schema.
 func New(about tool.Tool, schema []byte, p Program, r Runner) (tool.Tool, error) {
 	about.Toolset, about.Verbs, about.Program = "custom", []policy.Verb{policy.Run}, Runs(about.Name)
 	return tool.Dynamic(about, schema, func(_ context.Context, names tool.Names, args json.RawMessage) (tool.Plan, error) {
@@ -58,7 +59,7 @@ func New(about tool.Tool, schema []byte, p Program, r Runner) (tool.Tool, error)
 			shown := names.CommandEffectsIn(p.Folder, p.ReadOnly, p.Network)
 			if len(shown) == 0 || shown[0].Verb != policy.Read {
 				return tool.Plan{}, &sandbox.Error{Op: about.Name, Path: p.Folder, Code: sandbox.ErrNotFound,
-					Hint: "the tool works on this folder, and nothing of it may be read here without a question"}
+					Hint: "the tool works on this directory, and nothing in it may be read without approval"}
 			}
 			effects = append(effects, shown...)
 		}
@@ -67,13 +68,13 @@ func New(about tool.Tool, schema []byte, p Program, r Runner) (tool.Tool, error)
 			c := p.Command
 			c.Input, c.Time = append(args, '\n'), p.Timeout
 			if p.Folder != "" {
-				c.Dir = begins(files, p.Folder, effects)
+				c.Dir = startDir(files, p.Folder, effects)
 			}
 			result, err := r.Run(ctx, files, c, layered)
 			if err != nil {
 				return tool.Result{}, err
 			}
-			return told(about.Name, files, args, effects, result)
+			return newResult(about.Name, files, args, effects, result)
 		}
 		prepare := func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 			return tool.NewPreparation(run), r.Able()
@@ -84,9 +85,9 @@ func New(about tool.Tool, schema []byte, p Program, r Runner) (tool.Tool, error)
 	})
 }
 
-// begins is the directory in which a program begins: that which it declares or, where only
-// some in it are shown, the first of these.
-func begins(files *sandbox.Sandbox, folder string, effects []policy.Effect) string {
+// startDir returns the directory in which a program starts: the declared one or, if that
+// is not readable, the first visible one in it.
+func startDir(files *sandbox.Sandbox, folder string, effects []policy.Effect) string {
 	if !files.CanRead(folder) {
 		for _, e := range effects {
 			if e.Verb == policy.Read {
@@ -97,10 +98,9 @@ func begins(files *sandbox.Sandbox, folder string, effects []policy.Effect) stri
 	return jail.Inside(files, folder)
 }
 
-// elsewhere says where the program finds a file that it sees and an argument names as the
-// other tools do: the root is /work in the jail. Of what it does not see nothing is told,
-// not even that it is there.
-func elsewhere(files *sandbox.Sandbox, args json.RawMessage, effects []policy.Effect) string {
+// suggestPath returns the path inside the jail of a file that an argument names as other
+// tools do. It says nothing about files that the program does not see.
+func suggestPath(files *sandbox.Sandbox, args json.RawMessage, effects []policy.Effect) string {
 	var given map[string]any
 	if err := json.Unmarshal(args, &given); err != nil {
 		return ""
@@ -117,10 +117,10 @@ func elsewhere(files *sandbox.Sandbox, args json.RawMessage, effects []policy.Ef
 	return ""
 }
 
-// told tells what came of a run.
-func told(name string, files *sandbox.Sandbox, args json.RawMessage, effects []policy.Effect, ran transaction.Result) (tool.Result, error) {
+// newResult returns the result of a run.
+func newResult(name string, files *sandbox.Sandbox, args json.RawMessage, effects []policy.Effect, ran transaction.Result) (tool.Result, error) {
 	text, hidden := ran.Stdout.Text()
-	r := tool.Result{Text: text, Record: ended(ran.Result) + " (" + ran.Level.String() + ")"}
+	r := tool.Result{Text: text, Record: describeEnd(ran.Result) + " (" + ran.Level.String() + ")"}
 	if data := []byte(strings.TrimSpace(text)); hidden == 0 && json.Valid(data) {
 		r.Data = json.RawMessage(data)
 	}
@@ -135,29 +135,29 @@ func told(name string, files *sandbox.Sandbox, args json.RawMessage, effects []p
 	if ran.Code == 0 && !ran.Late && !ran.Stopped {
 		return r, nil
 	}
-	hint := ended(ran.Result)
+	hint := describeEnd(ran.Result)
 	switch {
 	case ran.Changed != nil:
 		hint += "; none of its changes were applied"
 	case len(files.WritableRoots()) > 0:
-		hint += "; what it had written by then stays"
+		hint += "; its changes until then stay"
 	}
 	if said := last(ran.Stderr); said != "" {
 		hint += "; it said: " + said
 	}
 	if ran.Level == jail.Namespaces {
-		hint += elsewhere(files, args, effects)
+		hint += suggestPath(files, args, effects)
 	}
 	r.Err = &sandbox.Error{Op: name, Code: code(ran.Result), Hint: hint}
 	return r, nil
 }
 
-// ended says how it ended.
-func ended(ran jail.Result) string {
+// describeEnd says how the program ended.
+func describeEnd(ran jail.Result) string {
 	how := fmt.Sprintf("exit %d", ran.Code)
 	switch {
 	case ran.Late:
-		how = fmt.Sprintf("its time was over after %.1f s, and it was ended with all that it had started", ran.Took.Seconds())
+		how = fmt.Sprintf("it timed out after %.1f s; golem ended it and all its processes", ran.Took.Seconds())
 	case ran.Stopped:
 		how = "it was stopped"
 	case ran.Signal != "":
@@ -183,10 +183,10 @@ func code(ran jail.Result) sandbox.Code {
 	return "failed"
 }
 
-// maxSaid is how much of what a program says of its failure is passed on.
+// maxSaid is the most bytes of stderr that an error repeats.
 const maxSaid = 2000
 
-// last returns the end of what a program has written to its standard error.
+// last returns the end of what a program has written to stderr.
 func last(o jail.Output) string {
 	text, _ := o.Text()
 	text = strings.TrimSpace(text)

@@ -16,8 +16,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// runner is a jail that runs nothing: it keeps what it was given, and returns a result. The
-// real one has tests of its own, and the script custom.txtar runs programs in it.
+// runner is a jail that runs nothing. It keeps the command and returns a result that a
+// test sets. The script custom.txtar runs real programs.
 type runner struct {
 	result  jail.Result
 	err     error
@@ -72,8 +72,8 @@ func call(g tool.Gate, args string) tool.Result {
 	return g.Do(context.Background(), policy.Model, tool.Call{Tool: "count", Args: []byte(args)})
 }
 
-// TestC10CustomRuns gives a program its arguments as one line of JSON, after the intent is
-// in the journal, and returns its output.
+// TestC10CustomRuns checks that a program gets its arguments as one line of JSON after
+// the journal has the intent, and that the tool returns its output.
 func TestC10CustomRuns(t *testing.T) {
 	r := &runner{}
 	g, j := gate(t, r, tool.Approved)
@@ -88,8 +88,8 @@ func TestC10CustomRuns(t *testing.T) {
 	}
 }
 
-// TestC10CustomRefused runs nothing without an approval, or with arguments that the schema
-// refuses.
+// TestC10CustomRefused checks that nothing runs without approval, or with arguments that
+// the schema refuses.
 func TestC10CustomRefused(t *testing.T) {
 	for args, verdict := range map[string]tool.Verdict{`{"n":3}`: tool.Declined, `{"n":"x"}`: tool.Approved, `{}`: tool.Approved, `{"n":1,"m":2}`: tool.Approved, `[]`: tool.Approved} {
 		r := &runner{}
@@ -100,7 +100,7 @@ func TestC10CustomRefused(t *testing.T) {
 	}
 }
 
-// TestC10CustomFails returns how a program failed, with a code for each way.
+// TestC10CustomFails checks the error code for each way in which a program can fail.
 func TestC10CustomFails(t *testing.T) {
 	for _, test := range []struct {
 		result jail.Result
@@ -108,7 +108,7 @@ func TestC10CustomFails(t *testing.T) {
 		hint   string
 	}{
 		{jail.Result{Code: 7}, "failed", "exit 7"},
-		{jail.Result{Late: true, Code: 137}, "timeout", "its time was over"},
+		{jail.Result{Late: true, Code: 137}, "timeout", "it timed out"},
 		{jail.Result{Stopped: true, Code: 137}, "stopped", "it was stopped"},
 		{jail.Result{Code: 137, Hit: []jail.Limit{jail.MemoryLimit}}, sandbox.ErrLimit, "limit of memory"},
 		{jail.Result{Code: 139, Signal: "SIGSEGV"}, "failed", "ended by SIGSEGV"},

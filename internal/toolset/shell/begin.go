@@ -11,19 +11,19 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A beginning is where a command begins.
-type beginning struct {
-	Standing        // the place at that moment
-	dir      string // a canonical name; "" where a command sees no directory at all
-	top      string // where the first command begins
-	asked    bool   // the call says where
-	gone     string // where it would have begun, if that were still there
+// A startPoint is where a command starts.
+type startPoint struct {
+	Standing        // the Place when the call was planned
+	dir      string // a canonical name; "" if commands see no directory at all
+	top      string // where the first command starts
+	explicit bool   // the call names the directory
+	missing  string // where the last command ended, if that is gone
 }
 
-// begin returns where a command begins: in the directory that was asked for, or where the
-// last one ended, if commands still see that, or at the top.
-func begin(names tool.Names, effects []policy.Effect, asked string, at *Place) (*beginning, error) {
-	b := &beginning{Standing: at.here(), top: top(effects)}
+// findStart returns where a command starts: in the requested directory, else where the
+// last command ended, if commands still see that, else at the top.
+func findStart(names tool.Names, effects []policy.Effect, asked string, at *Place) (*startPoint, error) {
+	b := &startPoint{Standing: at.here(), top: top(effects)}
 	b.dir = b.top
 	switch {
 	case asked != "":
@@ -31,23 +31,24 @@ func begin(names tool.Names, effects []policy.Effect, asked string, at *Place) (
 		if err == nil && !names.IsVisibleToCommands(dir) {
 			same := func(name string) string { return name }
 			err = &sandbox.Error{Op: "run", Path: dir, Code: sandbox.ErrNotFound,
-				Hint: "commands see what may be read without a question: " + listed(effects, policy.Read, same)}
+				Hint: "commands see only what they may read without approval: " + listTargets(effects, policy.Read, same)}
 		}
 		if err != nil {
 			return nil, err
 		}
-		b.dir, b.asked = dir, true
+		b.dir, b.explicit = dir, true
 	case b.Dir == "":
 	case names.IsVisibleToCommands(b.Dir):
 		b.dir = b.Dir
 	default:
-		b.gone = b.Dir
+		b.missing = b.Dir
 	}
 	return b, nil
 }
 
-// top is where the first command begins: the top of the tree, else the first directory that
-// may be written, else the first. It is "" where a command sees no directory at all.
+// top returns where the first command starts: the top of the tree, else the first
+// directory that may be written, else the first. It returns "" if commands see no
+// directory at all.
 func top(effects []policy.Effect) string {
 	first := ""
 	for _, verb := range []policy.Verb{policy.Write, policy.Read} {
@@ -63,19 +64,20 @@ func top(effects []policy.Effect) string {
 	return first
 }
 
-// enter lets a command begin there, with the variables that stay. A directory that the last
-// one ended in may be gone; one that was asked for must be there.
-func (b *beginning) enter(files *sandbox.Sandbox, c *jail.Command) error {
+// enter sets the directory and the variables of a command. If the directory where the
+// last command ended is gone, it uses the top. If a requested directory is gone, it
+// fails.
+func (b *startPoint) enter(files *sandbox.Sandbox, c *jail.Command) error {
 	c.Env = b.env()
 	if b.dir == "" {
 		return nil
 	}
 	info, err := files.Stat(b.dir)
 	if err == nil && !info.IsDir() {
-		err = &sandbox.Error{Op: "run", Path: b.dir, Code: sandbox.ErrNotDir, Hint: "a command begins in a folder"}
+		err = &sandbox.Error{Op: "run", Path: b.dir, Code: sandbox.ErrNotDir, Hint: "a command must start in a directory"}
 	}
-	if err != nil && !b.asked && b.dir != b.top {
-		b.dir, b.gone = b.top, b.dir
+	if err != nil && !b.explicit && b.dir != b.top {
+		b.dir, b.missing = b.top, b.dir
 		_, err = files.Stat(b.dir)
 	}
 	if err != nil {
@@ -85,9 +87,9 @@ func (b *beginning) enter(files *sandbox.Sandbox, c *jail.Command) error {
 	return nil
 }
 
-// named returns the canonical name of a directory that commands call so, "" where it is none
-// that they were given.
-func named(files *sandbox.Sandbox, inside string) string {
+// canonicalName returns the canonical name of a directory that commands call inside. It
+// returns "" if the directory is not one that the sandbox shows.
+func canonicalName(files *sandbox.Sandbox, inside string) string {
 	name := jail.Outside(inside)
 	if !path.IsAbs(inside) || name == inside && jail.Inside(files, name) != inside || !files.CanRead(name) {
 		return ""
@@ -95,24 +97,25 @@ func named(files *sandbox.Sandbox, inside string) string {
 	return name
 }
 
-// end keeps what a command has left for the next one, and returns where it has ended,
-// "" where that is not known or was not to be kept, and what there is to say about it.
-func (v view) end() (dir string, notes []string) {
+// finish saves the directory and variables that a command has left for the next one. It
+// returns where the command ended, and notes for the result. Dir is "" if it is unknown
+// or must not be kept.
+func (v view) finish() (dir string, notes []string) {
 	b := v.from
-	if b.gone != "" {
-		notes = append(notes, sandbox.Shown(b.gone)+", where the last command ended, is gone: it began in "+sandbox.Shown(b.dir))
+	if b.missing != "" {
+		notes = append(notes, sandbox.Shown(b.missing)+", where the last command ended, is gone; this command started in "+sandbox.Shown(b.dir))
 	}
 	if v.at == nil || v.Late || v.Stopped || v.Signal != "" {
 		return "", notes
 	}
 	if v.Left == nil {
-		return "", append(notes, "where it ended is not known (exec, or exit with a trap of its own on EXIT): the next command begins as this one did")
+		return "", append(notes, "where it ended is unknown (exec, or its own trap on EXIT); directory and variables of the next command are unchanged")
 	}
-	if dir = named(v.files, v.Left.Dir); dir == "" && b.dir != "" {
-		notes = append(notes, "it ended in no folder of the tree: the next command begins as this one did")
+	if dir = canonicalName(v.files, v.Left.Dir); dir == "" && b.dir != "" {
+		notes = append(notes, "it ended outside the visible directories; the starting directory of the next command is unchanged")
 	}
 	left := *v.Left
-	if v.Level == jail.Landlock { // where these are never what was given
+	if v.Level == jail.Landlock { // at this level HOME and TMPDIR always differ from what golem set
 		left.Set = slices.DeleteFunc(slices.Clone(left.Set), func(e string) bool { return strings.HasPrefix(e, "HOME=") || strings.HasPrefix(e, "TMPDIR=") })
 	}
 	return dir, append(notes, v.at.leave(b.Standing, dir, &left)...)

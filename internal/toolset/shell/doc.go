@@ -1,8 +1,9 @@
-// Package shell is the shell tool: it runs one command line in the jail, where
-// the command sees what the worker may read unasked and nothing else.
+// Package shell holds the tools that run commands in the jail: shell runs one command
+// line, exec runs a program for the user, and the service tools run commands that keep
+// running. A command sees only what the worker may read without approval.
 //
-// A command is a transaction: what it has changed is a landing, which the gate
-// decides about when the command has ended. Where there are no layers it writes to
-// the directories themselves; there every call asks, about everything that it could
-// change, unless all of that is a session's.
+// A command is a transaction: the gate decides about its changes when the command has
+// ended. If overlays are not available, the command writes to the directories themselves.
+// Then every call asks for approval of everything that the command could change, unless
+// the directories belong to a session.
 package shell

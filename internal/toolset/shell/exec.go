@@ -11,8 +11,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An Execer runs a program on streams that the user has. It sees what the sandbox
-// shows.
+// An Execer runs a program on the streams of the user. It sees what the sandbox shows.
 type Execer interface {
 	Able() error
 	Layered() bool
@@ -23,9 +22,9 @@ type execArgs struct {
 	Command []string `json:"command" jsonschema:"the program and its arguments"`
 }
 
-// Exec returns the tool by which the user runs any program in the jail. It is the
-// user's own word, and needs no consent, nor does the network that goes with it, unless
-// a rule says otherwise; what it changes in directories that are no layers does.
+// Exec returns the tool with which the user runs any program in the jail. The user typed
+// the command, so neither the program nor its network needs approval, unless a rule says
+// otherwise. Changes in directories without a session overlay do.
 func Exec(x Execer) tool.Tool {
 	about := tool.Tool{Name: "exec", Toolset: "shell", Mode: policy.Manual, Unlisted: true, Verbs: []policy.Verb{policy.Read},
 		Description: "Run any program in the sandbox, on the user's own terminal or streams."}
@@ -41,8 +40,8 @@ func Exec(x Execer) tool.Tool {
 				return tool.Result{}, err
 			}
 			r := tool.Result{Data: result.Result, Record: fmt.Sprintf("exit %d (%s)", result.Code, result.Level)}
-			if hit := (view{Result: result}).hit(); hit != "" {
-				r.Notes = append(r.Notes, hit+"; --set limits.KEY=VALUE gives it more")
+			if hit := (view{Result: result}).describeHit(); hit != "" {
+				r.Notes = append(r.Notes, hit+"; raise it with --set limits.KEY=VALUE")
 			}
 			if result.NoSockets != "" && result.Code != 0 {
 				r.Notes = append(r.Notes, "it had no Unix sockets: "+result.NoSockets)

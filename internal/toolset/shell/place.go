@@ -11,33 +11,33 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Place is where the commands of a session continue: in the directory where the last one
-// ended, with the variables that it had exported.
+// A Place remembers where the next command of a session starts: in the directory where
+// the last one ended, with the variables that it exported.
 type Place struct {
-	keep func(Standing) error // nil where it is not written down
+	keep func(Standing) error // saves the place; nil if it is not saved
 
 	mu  sync.Mutex
 	now Standing
 }
 
-// A Standing is a place at one moment.
+// A Standing is the content of a Place at one moment.
 type Standing struct {
 	Dir   string            `json:"dir,omitempty"`   // a canonical name; "" for the first directory
-	Set   map[string]string `json:"set,omitempty"`   // variables besides those of every command
-	Unset []string          `json:"unset,omitempty"` // and those of every command that are taken away
+	Set   map[string]string `json:"set,omitempty"`   // variables in addition to those of every command
+	Unset []string          `json:"unset,omitempty"` // variables of every command that were unset
 }
 
-// NewPlace returns a place that begins so, and is written down by keep, if that is not
-// nil, whenever it has changed.
+// NewPlace returns a place with the given content. It calls keep, unless that is nil,
+// after every change.
 func NewPlace(begin Standing, keep func(Standing) error) *Place {
-	maps.DeleteFunc(begin.Set, func(name, _ string) bool { return !stays(name) })
+	maps.DeleteFunc(begin.Set, func(name, _ string) bool { return !canKeep(name) })
 	if begin.Set == nil {
 		begin.Set = make(map[string]string)
 	}
 	return &Place{keep: keep, now: begin}
 }
 
-// here returns where a command begins. Without a place that is nowhere special.
+// here returns the current content. A nil place has none.
 func (p *Place) here() Standing {
 	if p == nil {
 		return Standing{}
@@ -47,7 +47,7 @@ func (p *Place) here() Standing {
 	return Standing{p.now.Dir, maps.Clone(p.now.Set), slices.Clone(p.now.Unset)}
 }
 
-// env returns the variables for a command.
+// env returns the variables for a command: NAME=VALUE to set, NAME to unset.
 func (s Standing) env() (env []string) {
 	for _, name := range slices.Sorted(maps.Keys(s.Set)) {
 		env = append(env, name+"="+s.Set[name])
@@ -55,13 +55,13 @@ func (s Standing) env() (env []string) {
 	return append(env, s.Unset...)
 }
 
-// The most that stays of variables, so that every command can be given them.
+// Limits of the variables that are kept, so that every command can get them.
 const (
 	maxVariables = 200
 	maxBytes     = 32 << 10
 )
 
-// size is how much room variables take.
+// size returns the bytes that the variables need.
 func (s Standing) size() (n int) {
 	for _, e := range s.env() {
 		n += len(e) + 1
@@ -69,9 +69,9 @@ func (s Standing) size() (n int) {
 	return n
 }
 
-// leave makes what a command has left the place, as far as it differs from where it
-// began: of two that run at once each brings what it has changed. Dir is "" where it
-// ended in no directory that could be kept. It returns what there is to say about it.
+// leave records the directory and the variables that a command has changed. It leaves the
+// rest as it is, because two commands may run at once. Dir is "" if the command ended in
+// no directory that can be kept. It returns notes for the result.
 func (p *Place) leave(began Standing, dir string, l *jail.Left) (notes []string) {
 	var lost []string
 	p.mu.Lock()
@@ -83,8 +83,8 @@ func (p *Place) leave(began Standing, dir string, l *jail.Left) (notes []string)
 	for _, e := range l.Set {
 		name, value, _ := strings.Cut(e, "=")
 		switch {
-		case silent(name):
-		case !stays(name) || !utf8.ValidString(value):
+		case isSetByShell(name):
+		case !canKeep(name) || !utf8.ValidString(value):
 			lost = append(lost, name)
 		default:
 			next.Set[name] = value
@@ -93,8 +93,8 @@ func (p *Place) leave(began Standing, dir string, l *jail.Left) (notes []string)
 	}
 	for _, name := range l.Gone {
 		switch {
-		case silent(name):
-		case !stays(name):
+		case isSetByShell(name):
+		case !canKeep(name):
 			lost = append(lost, name)
 		case !slices.Contains(next.Unset, name):
 			next.Unset = append(next.Unset, name)
@@ -103,23 +103,23 @@ func (p *Place) leave(began Standing, dir string, l *jail.Left) (notes []string)
 	}
 	if len(next.Set)+len(next.Unset) > maxVariables || next.size() > maxBytes {
 		next.Set, next.Unset = p.now.Set, p.now.Unset
-		notes = append(notes, "the variables that it has exported do not stay: they are too many, or too long")
+		notes = append(notes, "its exported variables are not kept for the next command: they are too many or too long")
 	}
 	if len(lost) > 0 {
-		notes = append(notes, "not kept for the next command, for it could change what that runs: "+variables(lost)+"; set it in the line that needs it")
+		notes = append(notes, "not kept for the next command, because it could change what that command runs: "+listVariables(lost)+"; set it in the command line that needs it")
 	}
 	if next.Dir == p.now.Dir && maps.Equal(next.Set, p.now.Set) && slices.Equal(next.Unset, p.now.Unset) {
 		return notes
 	}
 	p.now = next
 	if p.keep != nil && p.keep(next) != nil {
-		notes = append(notes, "the folder and the variables could not be written down: they hold as long as this golem runs")
+		notes = append(notes, "the directory and the variables could not be saved; they hold until this golem process ends")
 	}
 	return notes
 }
 
-// variables names some.
-func variables(names []string) string {
+// listVariables lists the first names.
+func listVariables(names []string) string {
 	const most = 8
 	slices.Sort(names)
 	var list []string
@@ -132,18 +132,18 @@ func variables(names []string) string {
 	return strings.Join(list, ", ")
 }
 
-// silent reports whether a variable is one that a shell sets by itself.
-func silent(name string) bool { return slices.Contains(own, name) }
+// isSetByShell reports whether shells set a variable by themselves.
+func isSetByShell(name string) bool { return slices.Contains(shellVariables, name) }
 
-var own = []string{"PWD", "OLDPWD", "SHLVL", "_", "REPLY"}
+var shellVariables = []string{"PWD", "OLDPWD", "SHLVL", "_", "REPLY"}
 
-// stays reports whether a variable may hold for the next command. One that says what
-// programs run, load or read first may not: a command that is allowed by its words would
-// be another one. The line that needs it says it.
-func stays(name string) bool {
+// canKeep reports whether a variable may be kept for the next command. Variables that
+// decide what programs run, load or read first may not: they would let an allowed command
+// line do something else. A command line that needs such a variable must set it itself.
+func canKeep(name string) bool {
 	for i, c := range name {
 		if c != '_' && (c < 'a' || c > 'z') && (c < 'A' || c > 'Z') && (i == 0 || c < '0' || c > '9') {
-			return false // exported functions among them
+			return false // this also excludes exported functions
 		}
 	}
 	if name == "" || len(name) > 255 {
@@ -152,15 +152,15 @@ func stays(name string) bool {
 	has := func(list []string, match func(s, part string) bool) bool {
 		return slices.ContainsFunc(list, func(part string) bool { return match(strings.ToUpper(name), part) })
 	}
-	if has(harmlessBegins, strings.HasPrefix) {
+	if has(harmlessPrefixes, strings.HasPrefix) {
 		return true
 	}
-	return !slices.Contains(harmful, strings.ToUpper(name)) && !has(harmfulBegins, strings.HasPrefix) && !has(harmfulEnds, strings.HasSuffix)
+	return !slices.Contains(harmful, strings.ToUpper(name)) && !has(harmfulPrefixes, strings.HasPrefix) && !has(harmfulSuffixes, strings.HasSuffix)
 }
 
-// What may change what a command does, in capitals: of shells, of the loader, of
-// languages, compilers, build and test tools, of git, and whatever names a program, a
-// directory to look for one in, options or a file of settings.
+// Variables that may change what a command does, in capitals. They belong to shells, the
+// loader, languages, compilers, build and test tools and git, or name a program, a search
+// path, options or a settings file.
 var (
 	harmful = []string{
 		"ENV", "IFS", "SHELLOPTS", "POSIXLY_CORRECT", "GLOBIGNORE", "EXECIGNORE", "FCEDIT", "ZDOTDIR", "TMPDIR", "TERMINFO", "TERMINFO_DIRS", "TERMCAP",
@@ -169,16 +169,16 @@ var (
 		"NODE_REPL_EXTERNAL_MODULE", "NODE_CHANNEL_FD", "ELECTRON_RUN_AS_NODE", "RSYNC_RSH", "CVS_RSH", "GZIP", "BZIP2", "KUBECONFIG",
 		"INPUTRC", "NETRC", "WGETRC", "ACKRC", "SCREENRC", "PYLINTRC", "PSQLRC", "VIMINIT", "EXINIT", "GVIMINIT", "MYVIMRC",
 	}
-	harmfulBegins = []string{
+	harmfulPrefixes = []string{
 		"BASH", "PS0", "PS1", "PS2", "PS3", "PS4", "PROMPT", "HIST", "COMP_", "LD_", "DYLD_", "GLIBC_", "GCONV_", "MALLOC_", "OPENSSL_", "XDG_", "GOLEM_",
 		"GIT_", "SSH_", "GPG_", "SUDO_", "DOCKER_", "LESS", "GREP_", "RIPGREP_", "FZF_", "TAR_", "XZ_",
 		"PYTHON", "PYTEST_", "PIP_", "UV_", "PERL", "RUBY", "GEM_", "BUNDLE_", "LUA_", "PHP", "COMPOSER_", "R_", "ERL_", "JULIA_", "NPM_", "YARN_", "PNPM_", "BUN_", "DENO_",
 		"JAVA", "_JAVA", "JDK_", "MAVEN_", "MVN_", "GRADLE_", "ANT_", "SBT_", "DOTNET_", "CORECLR_", "MSBUILD", "CARGO_", "RUSTC", "RUSTDOC", "RUSTUP",
 		"MAKE", "CMAKE_", "NINJA_", "MESON_", "CCACHE_", "GCC_", "CLANG_", "PKG_CONFIG", "TF_",
 	}
-	harmfulEnds = []string{
+	harmfulSuffixes = []string{
 		"PATH", "HOME", "FLAGS", "OPTIONS", "OPTS", "_OPT", "_COMMAND", "_CMD", "PAGER", "EDITOR", "VISUAL", "BROWSER", "SHELL", "ASKPASS", "WRAPPER", "LAUNCHER",
 		"PRELOAD", "_PROXY", "_RC", "_CONF", "_CONFIG", "_CONFIG_FILE", "STARTUP", "LINKER", "RUNNER", "_BIN", "_EXE", "_PROGRAM",
 	}
-	harmlessBegins = []string{"GIT_AUTHOR_", "GIT_COMMITTER_", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED"}
+	harmlessPrefixes = []string{"GIT_AUTHOR_", "GIT_COMMITTER_", "PYTHONUNBUFFERED", "PYTHONDONTWRITEBYTECODE", "PYTHONHASHSEED"}
 )

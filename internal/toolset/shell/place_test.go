@@ -12,7 +12,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// withTop is a tree with directories in it.
+// withTop returns a world with a tree of directories.
 func withTop(t *testing.T) *world {
 	t.Helper()
 	w := newWorld(t, append(zones(), sandbox.Mount{Target: "/", Access: sandbox.ReadWrite}))
@@ -24,7 +24,8 @@ func withTop(t *testing.T) *world {
 	return w
 }
 
-// ends lets a command end as told, and returns where it began, and what came of it.
+// ends runs a command that ends with the given result. It returns the command as the
+// runner got it, the cwd of the result and its notes.
 func (w *world) ends(t *testing.T, a args, says jail.Result) (jail.Command, string, []string) {
 	t.Helper()
 	a.Command, says.Level = "x", jail.Namespaces
@@ -40,15 +41,15 @@ func left(dir string, set ...string) jail.Result {
 	return jail.Result{Left: &jail.Left{Dir: dir, Set: set}}
 }
 
-// A command begins where the last one ended, by the name that the tree has for it, and
-// the answer says where that is if it is another directory.
-func TestFolderStays(t *testing.T) {
-	const nowhere = "it ended in no folder of the tree: the next command begins as this one did"
+// TestDirectoryStays checks that a command starts where the last one ended, and that the
+// result names the directory by its canonical name if it has changed.
+func TestDirectoryStays(t *testing.T) {
+	const nowhere = "it ended outside the visible directories; the starting directory of the next command is unchanged"
 	for _, test := range []struct {
-		cwd, ends string // where it is told to begin, and ends
-		says      string // of where it is
+		cwd, ends string // where it is asked to start, and where it ends
+		says      string // the directory in the result
 		note      string
-		next      string // where the next one begins
+		next      string // where the next command starts
 	}{
 		{"", "/work", "", "", "/work"},
 		{"", "/work/src/a", "; now in /src/a", "", "/work/src/a"},
@@ -73,8 +74,9 @@ func TestFolderStays(t *testing.T) {
 	}
 }
 
-// Who is asked about a command sees where it begins, and the answer is for there.
-func TestFolderIsAskedAbout(t *testing.T) {
+// TestDirectoryIsInRequest checks that a request for approval shows where a command
+// starts, and that its digest covers the directory.
+func TestDirectoryIsInRequest(t *testing.T) {
 	w := withTop(t)
 	w.ends(t, args{}, left("/work/src"))
 	w.ends(t, args{}, left("/work/src"))
@@ -87,24 +89,25 @@ func TestFolderIsAskedAbout(t *testing.T) {
 		t.Errorf("asked with %q, want %q", got, want)
 	}
 	if w.asked.list[0].Digest == w.asked.list[1].Digest || w.asked.list[1].Digest != w.asked.list[2].Digest {
-		t.Error("an answer is not for the folder that was shown")
+		t.Error("an answer is not for the directory that was shown")
 	}
 }
 
-// A directory that is gone, or may not be seen any more, is not begun in, and that is said.
-func TestFolderGone(t *testing.T) {
+// TestDirectoryGone checks that a command starts at the top, with a note, if the
+// directory where the last one ended is gone or no longer visible.
+func TestDirectoryGone(t *testing.T) {
 	w := withTop(t)
 	w.ends(t, args{}, left("/work/src/a"))
 	if err := w.Files.Delete("/src/a"); err != nil {
 		t.Fatal(err)
 	}
 	c, _, notes := w.ends(t, args{}, left("/work/src"))
-	if want := "/src/a, where the last command ended, is gone: it began in /"; c.Dir != "/work" || !slices.Contains(notes, want) {
+	if want := "/src/a, where the last command ended, is gone; this command started in /"; c.Dir != "/work" || !slices.Contains(notes, want) {
 		t.Errorf("began in %s, %q", c.Dir, notes)
 	}
 	w.Grant.Approvals = w.Grant.Approvals.With(policy.Rule{Verb: policy.Read, Target: "/src", Approval: policy.Ask})
 	c, _, notes = w.ends(t, args{}, left("/work"))
-	if want := "/src, where the last command ended, is gone: it began in /"; c.Dir != "/work" || !slices.Contains(notes, want) {
+	if want := "/src, where the last command ended, is gone; this command started in /"; c.Dir != "/work" || !slices.Contains(notes, want) {
 		t.Errorf("hidden: began in %s, %q", c.Dir, notes)
 	}
 	if c, _, notes = w.ends(t, args{}, left("/work")); c.Dir != "/work" || slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "is gone") }) {
@@ -112,7 +115,8 @@ func TestFolderGone(t *testing.T) {
 	}
 }
 
-// What was killed, timed out or has not told leaves all as it was.
+// TestLeavesAsItWas checks that a command that was killed, timed out or did not report
+// where it ended changes neither directory nor variables of the next one.
 func TestLeavesAsItWas(t *testing.T) {
 	for name, says := range map[string]jail.Result{
 		"killed":  {Code: 137, Signal: "SIGKILL"},
@@ -127,7 +131,7 @@ func TestLeavesAsItWas(t *testing.T) {
 		}
 		w.runner.mute = true
 		_, _, notes := w.ends(t, args{Cwd: "/out"}, says)
-		if told := len(notes) == 1 && strings.HasPrefix(notes[0], "where it ended is not known"); told != (name == "mute") {
+		if told := len(notes) == 1 && strings.HasPrefix(notes[0], "where it ended is unknown"); told != (name == "mute") {
 			t.Errorf("%s: %q", name, notes)
 		}
 		if c, _, _ := w.ends(t, args{}, left("/work")); c.Dir != "/work/src" || !slices.Equal(c.Env, []string{"A=1"}) {
@@ -136,15 +140,16 @@ func TestLeavesAsItWas(t *testing.T) {
 	}
 }
 
-// Variables stay, except those that a shell sets by itself and those that could make an
-// allowed command another one, which is said.
+// TestVariablesStay checks that variables are kept, except those that a shell sets by
+// itself and those that could change what an allowed command does. A note lists the
+// latter.
 func TestVariablesStay(t *testing.T) {
 	long := strings.Repeat("x", maxBytes)
 	many := make([]string, maxVariables+1)
 	for i := range many {
 		many[i] = fmt.Sprintf("V%d=1", i)
 	}
-	const lost, much = "not kept for the next command, for it could change what that runs: ", "the variables that it has exported do not stay: they are too many, or too long"
+	const lost, much = "not kept for the next command, because it could change what that command runs: ", "its exported variables are not kept for the next command: they are too many or too long"
 	for _, test := range []struct {
 		set, gone []string
 		env       []string
@@ -154,9 +159,9 @@ func TestVariablesStay(t *testing.T) {
 		{[]string{"OLD=1"}, nil, []string{"OLD=1"}, ""},
 		{nil, []string{"OLD"}, []string{"OLD"}, ""},
 		{nil, []string{"LANG", "TERM"}, []string{"OLD=0", "LANG", "TERM"}, ""},
-		{[]string{"PATH=/x", "A=1"}, []string{"HOME"}, []string{"A=1", "OLD=0"}, lost + "HOME, PATH; set it in the line that needs it"},
-		{[]string{"BASH_FUNC_ls%%=() { :; }"}, nil, []string{"OLD=0"}, lost + "BASH_FUNC_ls%%; set it in the line that needs it"},
-		{[]string{"A=\xff"}, nil, []string{"OLD=0"}, lost + "A; set it in the line that needs it"},
+		{[]string{"PATH=/x", "A=1"}, []string{"HOME"}, []string{"A=1", "OLD=0"}, lost + "HOME, PATH; set it in the command line that needs it"},
+		{[]string{"BASH_FUNC_ls%%=() { :; }"}, nil, []string{"OLD=0"}, lost + "BASH_FUNC_ls%%; set it in the command line that needs it"},
+		{[]string{"A=\xff"}, nil, []string{"OLD=0"}, lost + "A; set it in the command line that needs it"},
 		{[]string{"A=" + long}, []string{"LANG"}, []string{"OLD=0"}, much},
 		{many, nil, []string{"OLD=0"}, much},
 	} {
@@ -170,24 +175,26 @@ func TestVariablesStay(t *testing.T) {
 	}
 }
 
-// What says which program is run, or what it reads first, does not stay.
-func TestStays(t *testing.T) {
+// TestCanKeep checks that variables that decide which program runs, or what it reads
+// first, are not kept.
+func TestCanKeep(t *testing.T) {
 	for _, name := range []string{"PATH", "BASH_ENV", "ENV", "LD_PRELOAD", "LD_LIBRARY_PATH", "GIT_SSH_COMMAND", "GIT_EXTERNAL_DIFF", "GIT_PAGER", "GIT_DIR", "GIT_CONFIG_COUNT", "PAGER", "MANPAGER",
 		"EDITOR", "VISUAL", "NODE_OPTIONS", "NODE_PATH", "PYTHONSTARTUP", "PYTHONPATH", "BASH_FUNC_ls%%", "BASHOPTS", "SHELLOPTS", "PS4", "PROMPT_COMMAND", "CDPATH", "HOME", "TMPDIR", "GOLEM_JAIL", "PERL5OPT", "RUBYOPT",
 		"GOFLAGS", "GOROOT", "CC", "CFLAGS", "MAKEFLAGS", "MAKEFILES", "JAVA_TOOL_OPTIONS", "_JAVA_OPTIONS", "JAVA_HOME", "RUSTC_WRAPPER", "CARGO_HOME", "npm_config_script_shell", "LESSOPEN", "TAR_OPTIONS", "RIPGREP_CONFIG_PATH",
 		"http_proxy", "HTTPS_PROXY", "XDG_CONFIG_HOME", "SSH_ASKPASS", "OPENSSL_CONF", "PYTEST_ADDOPTS", "DOTNET_STARTUP_HOOKS", "INPUTRC", "GCONV_PATH", "IFS", "", "1A", "A-B", "A B", "Ä"} {
-		if stays(name) {
+		if canKeep(name) {
 			t.Errorf("%s stays", name)
 		}
 	}
 	for _, name := range []string{"A", "a_1", "CI", "DEBUG", "NODE_ENV", "DATABASE_URL", "PORT", "RUST_LOG", "GOOS", "CGO_ENABLED", "LANG", "LC_ALL", "TZ", "TERM", "NO_COLOR", "SRC", "API_TOKEN", "VIRTUAL_ENV", "GIT_AUTHOR_NAME", "PYTHONUNBUFFERED"} {
-		if !stays(name) {
+		if !canKeep(name) {
 			t.Errorf("%s does not stay", name)
 		}
 	}
 }
 
-// Of what two commands change that run at once each brings its own.
+// TestPlaceOfTwo checks that two commands that run at once each record only what they
+// have changed.
 func TestPlaceOfTwo(t *testing.T) {
 	p := NewPlace(Standing{Set: map[string]string{"X": "0"}}, nil)
 	one, two := p.here(), p.here()
@@ -202,8 +209,8 @@ func TestPlaceOfTwo(t *testing.T) {
 	}
 }
 
-// What is written down is read again except what must not stay; that it could not be
-// written is said.
+// TestPlaceKept checks that a saved place is loaded without variables that must not be
+// kept, and that a note reports a failure to save.
 func TestPlaceKept(t *testing.T) {
 	var kept Standing
 	p := NewPlace(Standing{Dir: "/a", Set: map[string]string{"A": "1", "PATH": "/x"}}, func(s Standing) error { kept = s; return nil })
@@ -219,7 +226,7 @@ func TestPlaceKept(t *testing.T) {
 		t.Errorf("kept %+v", kept)
 	}
 	full := NewPlace(Standing{}, func(Standing) error { return errors.New("no room") })
-	if notes := full.leave(full.here(), "/b", &jail.Left{}); len(notes) != 1 || !strings.Contains(notes[0], "could not be written down") || full.here().Dir != "/b" {
+	if notes := full.leave(full.here(), "/b", &jail.Left{}); len(notes) != 1 || !strings.Contains(notes[0], "could not be saved") || full.here().Dir != "/b" {
 		t.Errorf("got %q, %+v", notes, full.here())
 	}
 }

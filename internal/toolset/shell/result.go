@@ -15,9 +15,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Ran is what came of a command, for programs.
+// Ran is the result of a command, for programs.
 type Ran struct {
-	ExitCode     int     `json:"exitCode"` // 128 and the signal's number where one ended it
+	ExitCode     int     `json:"exitCode"` // 128 plus the number of the signal, if one ended the command
 	Signal       string  `json:"signal,omitempty"`
 	TimedOut     bool    `json:"timedOut"`
 	Stopped      bool    `json:"stopped"`
@@ -25,33 +25,33 @@ type Ran struct {
 	Stderr       string  `json:"stderr"`
 	HiddenStdout int64   `json:"hiddenStdout"` // bytes that are not kept
 	HiddenStderr int64   `json:"hiddenStderr"`
-	Cwd          string  `json:"cwd,omitempty"` // where it ended, and the next one begins
+	Cwd          string  `json:"cwd,omitempty"` // where it ended and the next one starts
 	Level        string  `json:"level"`
-	Network      string  `json:"network"` // off, on
+	Network      string  `json:"network"` // off or on
 	Seconds      float64 `json:"seconds"`
-	Limit        string  `json:"limit,omitempty"` // the one that was hit
-	Loose        string  `json:"loose,omitempty"` // limits that hold only in part here
+	Limit        string  `json:"limit,omitempty"` // the limits that were reached
+	Loose        string  `json:"loose,omitempty"` // limits that are only partly enforced here
 }
 
-// A view is a command that has run, and what it was shown.
+// A view is a command that has run, with what it saw.
 type view struct {
 	files   *sandbox.Sandbox
 	effects []policy.Effect
 	transaction.Result
-	from *beginning
-	at   *Place // where the next one begins; nil for nowhere special
+	from *startPoint
+	at   *Place // where the next command starts; nil if every command starts at the top
 }
 
-// result tells what came of it. That a command has failed is a result like any
-// other: what was asked for was done.
+// result returns the result of the call. A command that fails is no error of the tool:
+// the call did what it was asked to do.
 func (v view) result() tool.Result {
 	stdout, hiddenOut := v.Stdout.Text()
 	stderr, hiddenErr := v.Stderr.Text()
 	ran := Ran{ExitCode: v.Code, Signal: v.Signal, TimedOut: v.Late, Stopped: v.Stopped, Stdout: stdout, Stderr: stderr,
-		HiddenStdout: hiddenOut, HiddenStderr: hiddenErr, Level: v.Level.String(), Network: v.network(), Seconds: v.Took.Seconds(), Limit: listing(v.Hit), Loose: listing(v.Loose)}
-	dir, notes := v.end()
+		HiddenStdout: hiddenOut, HiddenStderr: hiddenErr, Level: v.Level.String(), Network: v.network(), Seconds: v.Took.Seconds(), Limit: listLimits(v.Hit), Loose: listLimits(v.Loose)}
+	dir, notes := v.finish()
 	ran.Cwd = dir
-	first := v.first()
+	first := v.summary()
 	if dir != "" && dir != v.from.dir {
 		first += "; now in " + sandbox.Shown(dir)
 	}
@@ -74,12 +74,12 @@ func (v view) result() tool.Result {
 	return r
 }
 
-// first is the line that says how it ended, and in what boundary.
-func (v view) first() string {
+// summary returns the line that says how the command ended, and how it was confined.
+func (v view) summary() string {
 	how := fmt.Sprintf("exit %d in", v.Code)
 	switch {
 	case v.Late:
-		how = "its time was over, and it was ended with all that it had started, after"
+		how = "timed out; golem ended it and all its processes after"
 	case v.Stopped:
 		how = "stopped after"
 	case v.Signal != "":
@@ -87,29 +87,29 @@ func (v view) first() string {
 	}
 	where := v.Level.String() + ", network " + v.network()
 	if len(v.Loose) > 0 {
-		where += "; limits in part: " + listing(v.Loose)
+		where += "; limits in part: " + listLimits(v.Loose)
 	}
 	text := fmt.Sprintf("%s %s (%s)", how, seconds(v.Took), where)
-	if hit := v.hit(); hit != "" {
+	if hit := v.describeHit(); hit != "" {
 		text += "; " + hit
 	}
 	return text
 }
 
-// hit says which limits it ran into, "" for none.
-func (v view) hit() string {
+// describeHit says which limits the command reached. It returns "" if it reached none.
+func (v view) describeHit() string {
 	if len(v.Hit) == 0 {
 		return ""
 	}
 	var limits []string
 	for _, l := range v.Hit {
-		limits = append(limits, string(l)+", "+v.bound(l))
+		limits = append(limits, string(l)+", "+v.describeLimit(l))
 	}
 	return "it ran into its limit of " + strings.Join(limits, ", and of ")
 }
 
-// bound is how much a limit allows, and the key that sets it.
-func (v view) bound(l jail.Limit) string {
+// describeLimit returns how much a limit allows, and the key that sets it.
+func (v view) describeLimit(l jail.Limit) string {
 	most := v.Limits
 	switch l {
 	case jail.TimeLimit:
@@ -137,7 +137,7 @@ func (v view) bound(l jail.Limit) string {
 
 func exactly(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', -1, 64) + " s" }
 
-// size is a number of bytes in the largest unit that has no fraction.
+// size formats a number of bytes in the largest unit that has no fraction.
 func size(n int64) string {
 	for _, u := range []struct {
 		bytes int64
@@ -159,8 +159,8 @@ func (v view) network() string {
 	return "off"
 }
 
-// listing names limits.
-func listing(limits []jail.Limit) string {
+// listLimits lists limits by name.
+func listLimits(limits []jail.Limit) string {
 	var names []string
 	for _, l := range limits {
 		names = append(names, string(l))

@@ -20,7 +20,8 @@ func limits() jail.Limits {
 	return jail.Limits{Time: 2 * time.Second, CPU: time.Second / 2, Memory: 2 << 30, Processes: 512, Files: 1024, FileSize: 3e6, Output: 50_000, Temp: 1<<20 + 1}
 }
 
-// The text says how it ended, then what it printed; the data says the same.
+// TestResult checks that the text says how the command ended and what it printed, and
+// that the data says the same.
 func TestResult(t *testing.T) {
 	tests := []struct {
 		says jail.Result
@@ -32,9 +33,9 @@ func TestResult(t *testing.T) {
 		{jail.Result{Code: 137, Signal: "SIGKILL", Hit: []jail.Limit{jail.MemoryLimit}},
 			"ended by SIGKILL after 0.0 s (namespaces, network off); it ran into its limit of memory, 2 GiB (limits.memory)"},
 		{jail.Result{Code: 137, Signal: "SIGKILL", Late: true, Hit: []jail.Limit{jail.TimeLimit}, Took: time.Second},
-			"its time was over, and it was ended with all that it had started, after 1.0 s (namespaces, network off); it ran into its limit of time, the timeout of the call"},
+			"timed out; golem ended it and all its processes after 1.0 s (namespaces, network off); it ran into its limit of time, the timeout of the call"},
 		{jail.Result{Code: 137, Signal: "SIGKILL", Late: true, Hit: []jail.Limit{jail.TimeLimit}, Took: 2010 * time.Millisecond},
-			"its time was over, and it was ended with all that it had started, after 2.0 s (namespaces, network off); it ran into its limit of time, 2 s (limits.time)"},
+			"timed out; golem ended it and all its processes after 2.0 s (namespaces, network off); it ran into its limit of time, 2 s (limits.time)"},
 		{jail.Result{Hit: []jail.Limit{jail.ProcessesLimit, jail.OutputLimit}},
 			"exit 0 in 0.0 s (namespaces, network off); it ran into its limit of processes, 512 with their threads (limits.pids), and of output, 50 kB of each stream (limits.output)"},
 		{jail.Result{Code: 153, Signal: "SIGXFSZ", Hit: []jail.Limit{jail.FileSizeLimit}},
@@ -61,8 +62,8 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// Whatever a command prints, the text is valid, and nothing is lost but what is
-// told: no character is cut in two.
+// TestLegible checks that the text of any output is valid UTF-8, that no character is cut
+// in two, and that the number of hidden bytes is right.
 func TestLegible(t *testing.T) {
 	long := []byte("aä€😀")
 	for cut := range len(long) + 1 {
@@ -92,7 +93,8 @@ func FuzzLegible(f *testing.F) {
 	})
 }
 
-// Where a command was refused something, it is told once what is allowed.
+// TestHints checks that a command that was refused something gets one note about what is
+// allowed.
 func TestHints(t *testing.T) {
 	w := newWorld(t, append(zones(), sandbox.Mount{Target: "/", Access: sandbox.ReadOnly}))
 	top, err := w.Files.Resolve("/")
@@ -105,9 +107,9 @@ func TestHints(t *testing.T) {
 	const allowed = "commands here may read /work, /in, /out, the system's programs; write /out, /tmp; network off"
 	const (
 		offline  = "commands here have no network"
-		local    = "localhost here is that of commands alone: a server must run in the same line, or as a service"
-		root     = "no command here can become root or change the system: use what is there, or install into the tree or the home"
-		terminal = "commands here have no terminal, and nobody answers: say in the line what it would ask (-y, -m, --batch)"
+		local    = "localhost here is private to commands; run the server in the same command line, or as a service"
+		root     = "no command here can become root or change the system; use installed programs, or install into the project or the home directory"
+		terminal = "commands here have no terminal, and nobody answers prompts; give the answers as options (-y, -m, --batch)"
 	)
 	for output, want := range map[string]string{
 		"all is well": "",
@@ -121,15 +123,15 @@ func TestHints(t *testing.T) {
 		"x: Temporary failure in name resolution":                                                       "commands here have no network",
 		"curl: (7) Failed to connect to 10.0.0.1 port 80":                                               "commands here have no network",
 		"bash: connect: Connection refused":                                                             "commands here have no network",
-		"dd: error writing 'x': File too large":                                                         "a file that a command here writes may have 3 MB (limits.file_size)",
-		"bash: line 1:     7 File size limit exceeded head":                                             "a file that a command here writes may have 3 MB (limits.file_size)",
-		"cp: error writing '/tmp/x': No space left on device":                                           "/dev/shm has 64 MiB, other folders what is left on the disk, /tmp 1048577 bytes (no key sets it; it is at most half of limits.memory)",
+		"dd: error writing 'x': File too large":                                                         "the largest file that a command here may write: 3 MB (limits.file_size)",
+		"bash: line 1:     7 File size limit exceeded head":                                             "the largest file that a command here may write: 3 MB (limits.file_size)",
+		"cp: error writing '/tmp/x': No space left on device":                                           "/dev/shm has 64 MiB, other directories what is free on the disk, /tmp 1048577 bytes (no key sets it; it is at most half of limits.memory)",
 		"OSError: [Errno 24] Too many open files: 'x'":                                                  "open files: 1024 in each process (no key sets it)",
-		"fork: Cannot allocate memory":                                                                  "commands here may have memory of 2 GiB (limits.memory)",
-		"MemoryError":                                                                                   "commands here may have memory of 2 GiB (limits.memory)",
-		"RuntimeError: can't start new thread":                                                          "processes of a command here at once: 512 with their threads (limits.pids)",
-		"sh: 1: Cannot fork":                                                                            "processes of a command here at once: 512 with their threads (limits.pids)",
-		"bash: fork: retry: Resource temporarily unavailable":                                           "processes of a command here at once: 512 with their threads (limits.pids)",
+		"fork: Cannot allocate memory":                                                                  "memory limit of commands here: 2 GiB (limits.memory)",
+		"MemoryError":                                                                                   "memory limit of commands here: 2 GiB (limits.memory)",
+		"RuntimeError: can't start new thread":                                                          "limit of processes for a command here: 512 with their threads (limits.pids)",
+		"sh: 1: Cannot fork":                                                                            "limit of processes for a command here: 512 with their threads (limits.pids)",
+		"bash: fork: retry: Resource temporarily unavailable":                                           "limit of processes for a command here: 512 with their threads (limits.pids)",
 		"cat: /a.txt: No such file or directory":                                                        allowed + "; in commands /a.txt is /work/a.txt; relative paths are the same everywhere",
 		"FileNotFoundError: [Errno 2] No such file or directory: '/a.txt'":                              allowed + "; in commands /a.txt is /work/a.txt; relative paths are the same everywhere",
 		"Error: ENOENT: no such file or directory, open '/a.txt'":                                       allowed + "; in commands /a.txt is /work/a.txt; relative paths are the same everywhere",
@@ -149,11 +151,11 @@ func TestHints(t *testing.T) {
 		"stty: 'standard input': Inappropriate ioctl for device":                                        terminal,
 		"Vim: Warning: Input is not from a terminal":                                                    terminal,
 		"fatal: could not read Username for 'https://x.example': No such device or address":             terminal,
-		"Cannot connect to the Docker daemon at unix:///var/run/docker.sock.":                           "no daemon and no display of the machine is reached from here",
-		"[0101/000000:FATAL:zygote] No usable sandbox! Update your kernel":                              "programs cannot make a sandbox of their own here: turn theirs off (--no-sandbox), this is one",
-		"fatal: detected dubious ownership in repository at '/work'":                                    "golem runs as another user than the one who owns the folder: run it as that one",
+		"Cannot connect to the Docker daemon at unix:///var/run/docker.sock.":                           "commands here cannot reach a daemon or display of the machine",
+		"[0101/000000:FATAL:zygote] No usable sandbox! Update your kernel":                              "programs cannot create their own sandbox here; turn it off (--no-sandbox), golem already runs them in one",
+		"fatal: detected dubious ownership in repository at '/work'":                                    "golem runs as a different user than the owner of the directory; run it as the owner",
 		"npm error code EROFS":                                                                          allowed,
-		"bash: line 1:     7 CPU time limit exceeded":                                                   "processor time of a command here: 0.5 s (limits.cpu)",
+		"bash: line 1:     7 CPU time limit exceeded":                                                   "limit of processor time for a command here: 0.5 s (limits.cpu)",
 		"cat: /b.txt: No such file or directory":                                                        allowed,
 	} {
 		w.runner.says = jail.Result{Code: 1, Stderr: out(output), Level: jail.Namespaces, Limits: limits()}
@@ -165,15 +167,15 @@ func TestHints(t *testing.T) {
 			t.Errorf("a path of the host: %s", r)
 		}
 	}
-	// What commands do not see is not told of, be it there or not.
-	blind := view{files: w.Files, Result: transaction.Result{Result: jail.Result{Level: jail.Namespaces}}, from: &beginning{}, effects: []policy.Effect{{Verb: policy.Read, Target: "/in", Tree: true}}}
-	if got := blind.elsewhere("cat: /a.txt: No such file or directory"); got != nil {
+	// A note must not tell whether a file exists that commands do not see.
+	blind := view{files: w.Files, Result: transaction.Result{Result: jail.Result{Level: jail.Namespaces}}, from: &startPoint{}, effects: []policy.Effect{{Verb: policy.Read, Target: "/in", Tree: true}}}
+	if got := blind.suggestPath("cat: /a.txt: No such file or directory"); got != nil {
 		t.Errorf("got %q, want nothing", got)
 	}
 }
 
-// A limit that the first line names is named once; a temporary directory on the
-// disk has none; and where there is a network, nothing is said of it.
+// TestNoHint checks that a limit in the first line gets no second note, that a /tmp on
+// the disk gets none, and that nothing is said about the network if there is one.
 func TestNoHint(t *testing.T) {
 	w := newWorld(t, zones())
 	for _, test := range []struct {
@@ -184,10 +186,10 @@ func TestNoHint(t *testing.T) {
 		{jail.Result{Stderr: out("MemoryError"), Hit: []jail.Limit{jail.MemoryLimit}, Level: jail.Namespaces}, false, "memory"},
 		{jail.Result{Stderr: out("No space left on device"), Level: jail.Landlock}, false, "/tmp"},
 		{jail.Result{Stderr: out("Connection refused"), Level: jail.Namespaces}, true, "network"},
-		{jail.Result{Stdout: out("README: sudo: not found, Could not resolve host"), Level: jail.Namespaces}, false, "here"}, // it was to print this
+		{jail.Result{Stdout: out("README: sudo: not found, Could not resolve host"), Level: jail.Namespaces}, false, "here"}, // the command was asked to print this
 	} {
 		test.says.Limits = limits()
-		v := view{files: w.Files, Result: transaction.Result{Result: test.says}, from: &beginning{}}
+		v := view{files: w.Files, Result: transaction.Result{Result: test.says}, from: &startPoint{}}
 		if test.net {
 			v.effects = []policy.Effect{{Verb: policy.Connect}}
 		}

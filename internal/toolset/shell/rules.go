@@ -7,9 +7,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// judge holds a command line against the rules for commands. An error is that
-// they block it; else it returns what they are to the grant, and why they ask.
-func judge(rules command.Rules, line string) (said []policy.Rule, why string, err error) {
+// judge compares a command line with the rules for commands. It returns an error if they
+// block it. Otherwise it returns the rule for the grant, and the reason why golem asks.
+func judge(rules command.Rules, line string) (matched []policy.Rule, why string, err error) {
 	j := rules.Judge(line)
 	at := j.Decides()
 	if at < 0 {
@@ -31,7 +31,7 @@ func judge(rules command.Rules, line string) (said []policy.Rule, why string, er
 	}
 	if rule, ok := j.Consent(); ok {
 		rule.Target = line
-		said = []policy.Rule{rule}
+		matched = []policy.Rule{rule}
 	}
 	switch {
 	case v.Said && v.Consent == policy.PreApproved:
@@ -40,7 +40,7 @@ func judge(rules command.Rules, line string) (said []policy.Rule, why string, er
 	case v.Said:
 		why = part
 	case j.Ruled:
-		why = part + ": no rule speaks of it"
+		why = part + ": no rule matches it"
 	}
-	return said, why, nil
+	return matched, why, nil
 }

@@ -17,22 +17,22 @@ import (
 
 type startArgs struct {
 	Command string `json:"command" jsonschema:"a command line of bash"`
-	Cwd     string `json:"cwd,omitempty" jsonschema:"virtual path of the folder to begin in, otherwise where the last command ended"`
-	Name    string `json:"name,omitempty" jsonschema:"what to call it; otherwise its first word"`
+	Cwd     string `json:"cwd,omitempty" jsonschema:"virtual path of the directory to start in; default: where the last command ended"`
+	Name    string `json:"name,omitempty" jsonschema:"name of the service; default: the first word of the command"`
 }
 
 type nameArgs struct {
-	Name string `json:"name" jsonschema:"of the service"`
+	Name string `json:"name" jsonschema:"name of the service"`
 }
 
 type outputArgs struct {
-	Name   string `json:"name" jsonschema:"of the service"`
-	Offset int64  `json:"offset,omitempty" jsonschema:"byte to read from, as the last answer said; a negative one is from the end" default:"-8000"`
+	Name   string `json:"name" jsonschema:"name of the service"`
+	Offset int64  `json:"offset,omitempty" jsonschema:"byte offset to read from, as the last result reported; a negative one counts from the end" default:"-8000"`
 }
 
 type noArgs struct{}
 
-// Served is how a service is, for programs.
+// Served is the state of a service, for programs.
 type Served struct {
 	Name     string  `json:"name"`
 	Command  string  `json:"command"`
@@ -48,14 +48,14 @@ type Served struct {
 	Next   int64  `json:"next,omitempty"`   // and where it continues
 }
 
-// What is read of an output at once.
+// How many bytes of output one call returns.
 const (
 	maxPiece  = 32_000
 	lastPiece = 2_000
 )
 
-// serviceTools are those for commands that continue.
-func (s Set) serviceTools(judged command.Rules) []tool.Tool {
+// serviceTools returns the tools for services.
+func (s Set) serviceTools(rules command.Rules) []tool.Tool {
 	about := func(name, description string, verbs ...policy.Verb) tool.Tool {
 		return tool.Tool{Name: name, Toolset: "shell", Mode: policy.Both, AliasOf: "shell", Verbs: verbs, Description: description}
 	}
@@ -66,23 +66,24 @@ func (s Set) serviceTools(judged command.Rules) []tool.Tool {
 		tool.New(about("service_start", "Start a command that keeps running, such as a dev server. Commands reach it on localhost. "+
 			"It ends with the session. It cannot change directories whose changes are applied after each command.", policy.Run),
 			func(_ context.Context, names tool.Names, a startArgs) (tool.Plan, error) {
-				return s.starting(names, judged, a)
+				return s.planStart(names, rules, a)
 			}),
 		tool.New(about("service_list", "List the services with their states."), func(context.Context, tool.Names, noArgs) (tool.Plan, error) {
-			return reads(func() (tool.Result, error) { return s.Services.listed() })
+			return reads(func() (tool.Result, error) { return s.Services.listAll() })
 		}),
 		tool.New(about("service_output", "Read the output of a service: the end of it, or from an offset on."), func(_ context.Context, _ tool.Names, a outputArgs) (tool.Plan, error) {
 			return reads(func() (tool.Result, error) { return s.Services.output(a) })
 		}),
 		tool.New(about("service_stop", "End a service."), func(_ context.Context, _ tool.Names, a nameArgs) (tool.Plan, error) {
-			return reads(func() (tool.Result, error) { return s.Services.stopped(a.Name) })
+			return reads(func() (tool.Result, error) { return s.Services.stopNamed(a.Name) })
 		}),
 	}
 }
 
-// starting plans to start a service. It is judged as the same line of the shell tool.
-func (s Set) starting(names tool.Names, judged command.Rules, a startArgs) (tool.Plan, error) {
-	if err := s.Services.able("service_start"); err != nil {
+// planStart plans to start a service. The rules judge it like the same command line of
+// the shell tool.
+func (s Set) planStart(names tool.Names, rules command.Rules, a startArgs) (tool.Plan, error) {
+	if err := s.Services.checkAvailable("service_start"); err != nil {
 		return tool.Plan{}, err
 	}
 	if err := check("service_start", a.Command); err != nil {
@@ -91,12 +92,12 @@ func (s Set) starting(names tool.Names, judged command.Rules, a startArgs) (tool
 	if wrong := nameWrong(a.Name); wrong != "" && a.Name != "" {
 		return tool.Plan{}, invalid("service_start", wrong)
 	}
-	said, why, err := judge(judged, a.Command)
+	matched, why, err := judge(rules, a.Command)
 	if err != nil {
 		return tool.Plan{}, err
 	}
 	effects := names.CommandEffects()
-	from, err := begin(names, effects, a.Cwd, s.Place)
+	from, err := findStart(names, effects, a.Cwd, s.Place)
 	if err != nil {
 		return tool.Plan{}, err
 	}
@@ -118,19 +119,19 @@ func (s Set) starting(names tool.Names, judged command.Rules, a startArgs) (tool
 		case <-wait.C:
 		case <-ctx.Done():
 		}
-		r := s.Services.tell(v, v.Output(0, lastPiece))
-		r.Notes = append(fixed(files, effects), r.Notes...)
+		r := s.Services.report(v, v.Output(0, lastPiece))
+		r.Notes = append(noteReadOnly(files, effects), r.Notes...)
 		return r, nil
 	}
 	prepare := func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
-		if err := s.Services.mayStart(is); err != nil {
+		if err := s.Services.checkStart(is); err != nil {
 			return tool.Preparation{}, err
 		}
 		return tool.NewPreparation(run), s.Runner.Able()
 	}
 	plan := tool.NewChangePlan(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...)
-	// It writes what a session keeps, and nothing else: there is nothing to decide later.
-	plan.Deferred, plan.Rules, plan.Why = true, said, why
+	// It can write only what a session keeps, so there is nothing to decide later.
+	plan.Deferred, plan.Rules, plan.Why = true, matched, why
 	if a.Cwd == "" && from.dir != from.top {
 		a.Cwd = from.dir
 		plan.Args = a
@@ -138,8 +139,8 @@ func (s Set) starting(names tool.Names, judged command.Rules, a startArgs) (tool
 	return plan, nil
 }
 
-// fixed says which directories a service cannot change and a command could.
-func fixed(files *sandbox.Sandbox, effects []policy.Effect) []string {
+// noteReadOnly lists the directories that commands may change and services may not.
+func noteReadOnly(files *sandbox.Sandbox, effects []policy.Effect) []string {
 	var names []string
 	for _, e := range effects {
 		m, _ := files.MountOf(e.Target)
@@ -153,10 +154,10 @@ func fixed(files *sandbox.Sandbox, effects []policy.Effect) []string {
 	return []string{"read-only for services: " + strings.Join(names, ", ")}
 }
 
-// served says how a service is.
-func (s *Services) served(v *service) Served {
+// state returns the state of a service.
+func (s *Services) state(v *service) Served {
 	now := s.now()
-	d := Served{Name: v.name, Command: v.command, Cwd: v.dir, Running: !v.over(), How: v.how(now), Seconds: now.Sub(v.begun).Seconds(), Bytes: v.Output(0, 0).Total}
+	d := Served{Name: v.name, Command: v.command, Cwd: v.dir, Running: !v.hasEnded(), How: v.describe(now), Seconds: now.Sub(v.begun).Seconds(), Bytes: v.Output(0, 0).Total}
 	if !d.Running {
 		r, _ := v.Result()
 		d.ExitCode, d.Seconds = r.Code, r.Took.Seconds()
@@ -164,55 +165,55 @@ func (s *Services) served(v *service) Served {
 	return d
 }
 
-// listed is the answer with all services.
-func (s *Services) listed() (tool.Result, error) {
-	if err := s.able("service_list"); err != nil {
+// listAll returns the states of all services.
+func (s *Services) listAll() (tool.Result, error) {
+	if err := s.checkAvailable("service_list"); err != nil {
 		return tool.Result{}, err
 	}
 	var lines []string
 	list := []Served{}
 	for _, v := range s.all() {
-		d := s.served(v)
-		s.seen(v)
+		d := s.state(v)
+		s.markReported(v)
 		list = append(list, d)
 		lines = append(lines, fmt.Sprintf("%s: %s, %d bytes printed; %s", d.Name, d.How, d.Bytes, sandbox.Shown(d.Command)))
 	}
 	if len(lines) == 0 {
-		lines = []string{"there is no service"}
+		lines = []string{"there are no services"}
 	}
 	return tool.Result{Text: strings.Join(lines, "\n"), Data: list}, nil
 }
 
-// output is the answer with what a service has printed.
+// output returns a part of the output of a service.
 func (s *Services) output(a outputArgs) (tool.Result, error) {
-	if err := s.able("service_output"); err != nil {
+	if err := s.checkAvailable("service_output"); err != nil {
 		return tool.Result{}, err
 	}
-	v, err := s.named("service_output", a.Name)
+	v, err := s.find("service_output", a.Name)
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return s.tell(v, v.Output(a.Offset, maxPiece)), nil
+	return s.report(v, v.Output(a.Offset, maxPiece)), nil
 }
 
-// stopped stops a service, and is the answer.
-func (s *Services) stopped(name string) (tool.Result, error) {
-	if err := s.able("service_stop"); err != nil {
+// stopNamed stops a service, and returns its state and the end of its output.
+func (s *Services) stopNamed(name string) (tool.Result, error) {
+	if err := s.checkAvailable("service_stop"); err != nil {
 		return tool.Result{}, err
 	}
-	v, err := s.named("service_stop", name)
+	v, err := s.find("service_stop", name)
 	if err != nil {
 		return tool.Result{}, err
 	}
 	s.stop(v)
-	return s.tell(v, v.Output(-lastPiece, lastPiece)), nil
+	return s.report(v, v.Output(-lastPiece, lastPiece)), nil
 }
 
-// tell is the answer with a piece of what a service has printed. It is cut between
-// characters, and what is no character is replaced.
-func (s *Services) tell(v *service, p jail.Piece) tool.Result {
-	d := s.served(v)
-	s.seen(v)
+// report returns the state of a service with a part of its output. It cuts the output
+// between characters, and replaces invalid UTF-8.
+func (s *Services) report(v *service, p jail.Piece) tool.Result {
+	d := s.state(v)
+	s.markReported(v)
 	for i := 0; i < utf8.UTFMax-1 && p.From > 0 && len(p.Text) > 0 && !utf8.RuneStart(p.Text[0]); i++ {
 		p.From, p.Text = p.From+1, p.Text[1:]
 	}
@@ -228,10 +229,10 @@ func (s *Services) tell(v *service, p jail.Piece) tool.Result {
 		text += fmt.Sprintf(", here %d to %d", p.From, p.Next())
 	}
 	if d.Running || p.Next() < p.Total {
-		text += fmt.Sprintf("; offset %d reads on", p.Next())
+		text += fmt.Sprintf("; continue with offset %d", p.Next())
 	}
 	if d.Output != "" {
 		text += "\n" + strings.TrimSuffix(d.Output, "\n")
 	}
-	return tool.Result{Text: text, Data: d, Notes: s.news(), Record: d.Name + ": " + d.How}
+	return tool.Result{Text: text, Data: d, Notes: s.reportEnded(), Record: d.Name + ": " + d.How}
 }

@@ -13,14 +13,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Server starts services: commands that continue while others run.
+// A Server starts services: commands that keep running while other commands run.
 type Server interface {
-	// Serve starts one, which sees what the sandbox shows, in the network of the commands
-	// that see the same.
+	// Serve starts a service that sees what the sandbox shows. It shares the network of
+	// the commands that see the same.
 	Serve(files *sandbox.Sandbox, c jail.Command, layered bool) (Service, error)
 }
 
-// A Service is a command that continues. See jail.Service.
+// A Service is a command that keeps running. See jail.Service.
 type Service interface {
 	Output(offset, most int64) jail.Piece
 	Done() <-chan struct{}
@@ -29,41 +29,41 @@ type Service interface {
 	Kill()
 }
 
-// The most services that run at once, and that are remembered with those that have ended.
+// How many services may run at once, and how many are remembered with those that ended.
 const (
 	maxServices = 8
 	maxKnown    = 16
 )
 
-// Services are those of a session. They end with it.
+// Services holds the services of a session. They end with it.
 type Services struct {
 	server Server
 	now    func() time.Time
-	brief  bool          // there is no time for one
-	early  time.Duration // how long one is watched for an early end
+	brief  bool          // golem ends with the call, so that no service can run
+	early  time.Duration // how long service_start waits for an early end
 
 	mu    sync.Mutex
 	list  []*service
 	ended bool
 }
 
-// NewServices returns the services of a session, of which there are none yet. A session
-// that is for one call has none.
+// NewServices returns an empty list of services. If brief is true, golem ends with the
+// call and services cannot be started.
 func NewServices(s Server, now func() time.Time, brief bool) *Services {
 	return &Services{server: s, now: now, brief: brief, early: 500 * time.Millisecond}
 }
 
-// A service is one with its name.
+// A service is a Service with its name, command line and directory.
 type service struct {
 	Service
 	name, command, dir string
 	begun              time.Time
-	stopped            bool // somebody has
-	told               bool // that it has ended
+	stopped            bool // by service_stop
+	reported           bool // a result has said that it ended
 }
 
-// over reports whether it has ended.
-func (s *service) over() bool {
+// hasEnded reports whether the service has ended.
+func (s *service) hasEnded() bool {
 	select {
 	case <-s.Done():
 		return true
@@ -72,15 +72,15 @@ func (s *service) over() bool {
 	}
 }
 
-// how says how it is.
-func (s *service) how(now time.Time) string {
-	if !s.over() {
+// describe says whether the service runs, or how it ended.
+func (s *service) describe(now time.Time) string {
+	if !s.hasEnded() {
 		return "running for " + seconds(now.Sub(s.begun))
 	}
 	r, err := s.Result()
 	switch {
 	case err != nil:
-		return "ended with the sandbox that it was in"
+		return "ended with the jail that it ran in"
 	case s.stopped:
 		return "stopped after " + seconds(r.Took)
 	}
@@ -89,25 +89,25 @@ func (s *service) how(now time.Time) string {
 		how = "ended by " + r.Signal + " after " + seconds(r.Took)
 	}
 	if len(r.Hit) > 0 {
-		how += ", at its limit of " + listing(r.Hit)
+		how += ", at its limit of " + listLimits(r.Hit)
 	}
 	return how
 }
 
-// able is an error where there can be none.
-func (s *Services) able(op string) error {
+// checkAvailable returns an error if this golem can run no services.
+func (s *Services) checkAvailable(op string) error {
 	if s != nil && !s.brief {
 		return nil
 	}
-	return &sandbox.Error{Op: op, Code: sandbox.ErrInvalid, Hint: "a service lives as long as the golem that started it, and this one ends with the call; " +
-		"start and use it in one line of shell (server & client), or run it by golem exec"}
+	return &sandbox.Error{Op: op, Code: sandbox.ErrInvalid, Hint: "a service runs as long as the golem process that started it, and this one ends with the call; " +
+		"start and use it in one shell command (server & client), or run it with golem exec"}
 }
 
-// start starts one, under a name that no other has which runs.
+// start starts a service under a name that no running service has.
 func (s *Services) start(v service, files *sandbox.Sandbox, c jail.Command, layered bool) (*service, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	name, err := s.room(v)
+	name, err := s.chooseName(v)
 	if err != nil {
 		return nil, err
 	}
@@ -118,7 +118,7 @@ func (s *Services) start(v service, files *sandbox.Sandbox, c jail.Command, laye
 	v.begun = s.now()
 	s.list = slices.DeleteFunc(s.list, func(o *service) bool { return o.name == v.name })
 	for i := 0; len(s.list) >= maxKnown && i < len(s.list); {
-		if s.list[i].over() {
+		if s.list[i].hasEnded() {
 			s.list = slices.Delete(s.list, i, i+1)
 		} else {
 			i++
@@ -128,41 +128,42 @@ func (s *Services) start(v service, files *sandbox.Sandbox, c jail.Command, laye
 	return &v, nil
 }
 
-// mayStart is an error where one cannot be started.
-func (s *Services) mayStart(v service) error {
+// checkStart returns an error if the service cannot be started.
+func (s *Services) checkStart(v service) error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	_, err := s.room(v)
+	_, err := s.chooseName(v)
 	return err
 }
 
-// room returns the name under which one can be started.
-func (s *Services) room(v service) (string, error) {
+// chooseName returns the name under which the service can be started.
+func (s *Services) chooseName(v service) (string, error) {
 	var running []string
 	for _, o := range s.list {
-		if !o.over() {
+		if !o.hasEnded() {
 			running = append(running, o.name)
 		}
 	}
 	if v.name == "" {
-		v.name = free(v.command, running)
+		v.name = freeName(v.command, running)
 	}
 	hint := ""
 	switch {
 	case s.ended:
 		hint = "the session has ended"
 	case slices.Contains(running, v.name):
-		hint = "a service of this name is running; give another, or service_stop it first"
+		hint = "a service with this name is running; choose another name, or call service_stop first"
 	case len(running) >= maxServices:
-		hint = strconv.Itoa(maxServices) + " services are the most that run at once; service_stop one of " + strings.Join(running, ", ")
+		hint = "at most " + strconv.Itoa(maxServices) + " services run at once; call service_stop for one of " + strings.Join(running, ", ")
 	default:
 		return v.name, nil
 	}
 	return "", &sandbox.Error{Op: "service_start", Path: v.name, Code: sandbox.ErrLimit, Hint: hint}
 }
 
-// free returns a name for a command: its first word, with a number where others have it.
-func free(command string, taken []string) string {
+// freeName returns a name for a command: its first word, with a number if the name is
+// taken.
+func freeName(command string, taken []string) string {
 	first, _, _ := strings.Cut(strings.TrimSpace(command), " ")
 	name := path.Base(first)
 	if nameWrong(name) != "" {
@@ -174,7 +175,7 @@ func free(command string, taken []string) string {
 	return name
 }
 
-// nameWrong says what is wrong with a name for a service, "" for nothing.
+// nameWrong says what is wrong with the name of a service. It returns "" if it is valid.
 func nameWrong(name string) string {
 	const most = 32
 	ok := strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789._-") == ""
@@ -184,8 +185,8 @@ func nameWrong(name string) string {
 	return ""
 }
 
-// named returns the service of a name.
-func (s *Services) named(op, name string) (*service, error) {
+// find returns the service with a name.
+func (s *Services) find(op, name string) (*service, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	var names []string
@@ -197,50 +198,50 @@ func (s *Services) named(op, name string) (*service, error) {
 	}
 	hint := "there is " + strings.Join(names, ", ")
 	if len(names) == 0 {
-		hint = "there is none; service_start starts one"
+		hint = "there are no services; service_start starts one"
 	}
 	return nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
-// all returns those that are known.
+// all returns all known services.
 func (s *Services) all() []*service {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	return slices.Clone(s.list)
 }
 
-// stop stops one, and returns when it is gone.
+// stop stops a service, and returns when it has ended.
 func (s *Services) stop(v *service) {
 	s.mu.Lock()
-	v.stopped, v.told = v.stopped || !v.over(), true
+	v.stopped, v.reported = v.stopped || !v.hasEnded(), true
 	s.mu.Unlock()
 	v.Stop()
 }
 
-// news tells of services that have ended by themselves, once of each.
-func (s *Services) news() (notes []string) {
+// reportEnded returns a note for each service that ended by itself, once per service.
+func (s *Services) reportEnded() (notes []string) {
 	if s == nil {
 		return nil
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	for _, v := range s.list {
-		if !v.told && v.over() {
-			v.told = true
-			notes = append(notes, "service "+v.name+" has "+v.how(s.now())+"; service_output reads what it printed")
+		if !v.reported && v.hasEnded() {
+			v.reported = true
+			notes = append(notes, "service "+v.name+" has "+v.describe(s.now())+"; service_output returns its output")
 		}
 	}
 	return notes
 }
 
-// seen says that it was told how a service is.
-func (s *Services) seen(v *service) {
+// markReported records that a result has reported the state of a service.
+func (s *Services) markReported(v *service) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	v.told = v.told || v.over()
+	v.reported = v.reported || v.hasEnded()
 }
 
-// Close ends them all.
+// Close ends all services.
 func (s *Services) Close() {
 	if s == nil {
 		return

@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// standIn is a service that runs nothing: it ends when it is told to.
+// standIn is a service that runs nothing. A test ends it.
 type standIn struct {
 	printed []byte
 	done    chan struct{}
@@ -43,11 +43,11 @@ func (s *standIn) end(r jail.Result) {
 	}
 }
 
-// house is where they are started.
+// house is a Server that starts stand-ins.
 type house struct {
 	list    []*standIn
 	command []jail.Command
-	ends    *jail.Result // at once, where set
+	ends    *jail.Result // if set, services end at once with this result
 }
 
 func (h *house) Serve(_ *sandbox.Sandbox, c jail.Command, _ bool) (Service, error) {
@@ -59,7 +59,7 @@ func (h *house) Serve(_ *sandbox.Sandbox, c jail.Command, _ bool) (Service, erro
 	return s, nil
 }
 
-// withServices is a world where there can be some.
+// withServices returns a world in which services can run.
 func withServices(t *testing.T, rules ...policy.Rule) (*world, *house) {
 	t.Helper()
 	w, h := newWorld(t, zones(), rules...), &house{}
@@ -84,12 +84,12 @@ func (w *world) text(t *testing.T, name string, args any) string {
 	return w.call(t, name, args).String()
 }
 
-// A service is started with consent, as a command is, and then listed, read and stopped
-// without.
+// TestServices checks that starting a service asks for approval as a command does, and
+// that listing, reading and stopping it does not.
 func TestServices(t *testing.T) {
 	w, h := withServices(t)
 	got := w.text(t, "service_start", startArgs{Command: "npm run dev", Name: "web"})
-	if want := "web: running for 0.0 s; printed 6 bytes; offset 6 reads on\nbegun\nnote: read-only for services: /out"; got != want {
+	if want := "web: running for 0.0 s; printed 6 bytes; continue with offset 6\nbegun\nnote: read-only for services: /out"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if len(w.asked.list) != 1 || spelled(w.asked.list[0].ToApprove) != "run npm run dev" {
@@ -105,12 +105,12 @@ func TestServices(t *testing.T) {
 		want string
 	}{
 		{"service_list", nil, "web: running for 0.0 s, 18 bytes printed; npm run dev"},
-		{"service_output", outputArgs{Name: "web", Offset: 6}, "web: running for 0.0 s; printed 18 bytes, here 6 to 18; offset 18 reads on\näxxxxxxxxxx"},
-		{"service_output", outputArgs{Name: "web", Offset: 7}, "web: running for 0.0 s; printed 18 bytes, here 8 to 18; offset 18 reads on\nxxxxxxxxxx"},
-		{"service_output", outputArgs{Name: "web", Offset: 18}, "web: running for 0.0 s; printed 18 bytes; offset 18 reads on"},
-		{"service_output", nameArgs{Name: "web"}, "web: running for 0.0 s; printed 18 bytes; offset 18 reads on\nbegun\näxxxxxxxxxx"},
+		{"service_output", outputArgs{Name: "web", Offset: 6}, "web: running for 0.0 s; printed 18 bytes, here 6 to 18; continue with offset 18\näxxxxxxxxxx"},
+		{"service_output", outputArgs{Name: "web", Offset: 7}, "web: running for 0.0 s; printed 18 bytes, here 8 to 18; continue with offset 18\nxxxxxxxxxx"},
+		{"service_output", outputArgs{Name: "web", Offset: 18}, "web: running for 0.0 s; printed 18 bytes; continue with offset 18"},
+		{"service_output", nameArgs{Name: "web"}, "web: running for 0.0 s; printed 18 bytes; continue with offset 18\nbegun\näxxxxxxxxxx"},
 		{"service_output", nameArgs{Name: "api"}, "Error: service_output api: not_found; there is web"},
-		{"service_start", startArgs{Command: "x", Name: "web"}, "Error: service_start web: limit; a service of this name is running; give another, or service_stop it first"},
+		{"service_start", startArgs{Command: "x", Name: "web"}, "Error: service_start web: limit; a service with this name is running; choose another name, or call service_stop first"},
 		{"service_start", startArgs{Command: "x", Name: "a b"}, "Error: service_start: invalid_args; name: letters, digits, dots, dashes and underscores, at most 32"},
 		{"service_start", startArgs{Command: " "}, "Error: service_start: invalid_args; command: it is empty"},
 		{"service_start", startArgs{Command: "x", Cwd: "/none"}, "Error: run /none: not_found; readable: /in, /out; the nearest: "},
@@ -130,13 +130,14 @@ func TestServices(t *testing.T) {
 	}
 }
 
-// That a service has ended is told once, with the next answer, whatever that is of.
+// TestServiceEnds checks that the next result, of any tool, reports once that a service
+// has ended.
 func TestServiceEnds(t *testing.T) {
 	w, h := withServices(t)
 	w.call(t, "service_start", startArgs{Command: "/usr/bin/serve -p 8000"})
 	w.call(t, "service_start", startArgs{Command: "serve"})
 	h.list[0].end(jail.Result{Code: 1, Took: 2 * time.Second})
-	const want = "service serve has ended: exit 1 after 2.0 s; service_output reads what it printed"
+	const want = "service serve has ended: exit 1 after 2.0 s; service_output returns its output"
 	if notes := strings.Join(w.run(t, args{Command: "x"}).Notes, "; "); !strings.Contains(notes, want) {
 		t.Errorf("got %s", notes)
 	}
@@ -144,7 +145,7 @@ func TestServiceEnds(t *testing.T) {
 		t.Errorf("again: %s", notes)
 	}
 	h.list[1].end(jail.Result{Code: 137, Signal: "SIGKILL", Hit: []jail.Limit{jail.MemoryLimit}})
-	if got := w.text(t, "service_output", nameArgs{Name: "serve"}); !strings.HasSuffix(got, "note: service serve-2 has ended by SIGKILL after 0.0 s, at its limit of memory; service_output reads what it printed") {
+	if got := w.text(t, "service_output", nameArgs{Name: "serve"}); !strings.HasSuffix(got, "note: service serve-2 has ended by SIGKILL after 0.0 s, at its limit of memory; service_output returns its output") {
 		t.Errorf("got %s", got)
 	}
 	h.ends = &jail.Result{Code: 127}
@@ -154,7 +155,7 @@ func TestServiceEnds(t *testing.T) {
 	}
 }
 
-// So many run at once, and those that have ended are forgotten some time.
+// TestServicesAreLimited checks the limits of running and of remembered services.
 func TestServicesAreLimited(t *testing.T) {
 	w, h := withServices(t)
 	for i := range maxServices {
@@ -163,7 +164,7 @@ func TestServicesAreLimited(t *testing.T) {
 		}
 	}
 	r := w.call(t, "service_start", startArgs{Command: "x"})
-	if r.OK() || r.Err.Code != sandbox.ErrLimit || !strings.Contains(r.Err.Hint, "service_stop one of s0, s1") {
+	if r.OK() || r.Err.Code != sandbox.ErrLimit || !strings.Contains(r.Err.Hint, "call service_stop for one of s0, s1") {
 		t.Errorf("got %v", r.Err)
 	}
 	h.ends = &jail.Result{}
@@ -179,7 +180,7 @@ func TestServicesAreLimited(t *testing.T) {
 	}
 }
 
-// To start one is judged as the same command is; what blocks a command blocks it.
+// TestServicesAreJudged checks that the rules for commands also decide about services.
 func TestServicesAreJudged(t *testing.T) {
 	w, h := withServices(t)
 	rules := policy.Shell{}.With(policy.ShellLayer{NoDefault: true, Rules: []policy.ShellRule{
@@ -200,12 +201,13 @@ func TestServicesAreJudged(t *testing.T) {
 	}
 }
 
-// Where golem ends with the call there is none, and that is said before anybody is asked.
+// TestNoServices checks that a golem that ends with the call refuses services before it
+// asks for approval.
 func TestNoServices(t *testing.T) {
 	w, h := withServices(t)
 	w.Tools = Set{Runner: w.runner, Services: NewServices(h, time.Now, true)}.Tools()
 	for name, args := range map[string]any{"service_start": startArgs{Command: "x"}, "service_list": noArgs{}, "service_output": nameArgs{"x"}, "service_stop": nameArgs{"x"}} {
-		if r := w.call(t, name, args); r.OK() || !strings.Contains(r.Err.Hint, "a service lives as long as the golem that started it") {
+		if r := w.call(t, name, args); r.OK() || !strings.Contains(r.Err.Hint, "a service runs as long as the golem process that started it") {
 			t.Errorf("%s: got %v", name, r.Err)
 		}
 	}

@@ -17,63 +17,65 @@ import (
 
 // A Runner runs commands in the jail. They see what the sandbox shows.
 type Runner interface {
-	// Able returns an error where no command can be run: nobody is asked for
-	// what cannot be.
+	// Able returns an error if no command can run. The gate then asks nobody for
+	// approval.
 	Able() error
-	// Layered reports whether what commands write is known before it lands.
+	// Layered reports whether golem knows what a command has written before it is
+	// applied.
 	Layered() bool
-	// Run runs a command; one that must be layered writes nothing directly.
+	// Run runs a command. If layered is true, the command must write nothing directly.
 	Run(ctx context.Context, files *sandbox.Sandbox, c jail.Command, layered bool) (transaction.Result, error)
 }
 
 type args struct {
 	Command string  `json:"command" jsonschema:"a command line of bash; use relative paths"`
-	Cwd     string  `json:"cwd,omitempty" jsonschema:"virtual path of the folder to begin in, otherwise where the last command ended"`
-	Timeout float64 `json:"timeout,omitempty" jsonschema:"seconds after which it is ended; never more than the limit" minimum:"0"`
+	Cwd     string  `json:"cwd,omitempty" jsonschema:"virtual path of the directory to start in; default: where the last command ended"`
+	Timeout float64 `json:"timeout,omitempty" jsonschema:"seconds until golem ends the command; at most the limit" minimum:"0"`
 }
 
-// A Set is what the tools are made of. The zero Set can only be looked at.
+// A Set has what the tools need to run. The tools of the zero Set can be listed but not
+// called.
 type Set struct {
 	Runner   Runner
 	Rules    policy.Shell
-	Place    *Place    // where commands continue; nil where each is the first
+	Place    *Place    // where the next command starts; nil if every command starts at the top
 	Services *Services // nil for none
 }
 
 // Tools returns the tools.
 func (s Set) Tools() []tool.Tool {
-	judged := command.NewRules(s.Rules)
+	rules := command.NewRules(s.Rules)
 	about := tool.Tool{Name: "shell", Toolset: "shell", Mode: policy.Both, Verbs: []policy.Verb{policy.Run},
 		Description: "Run a command line in a sandbox. Use relative paths: the first command starts at the top of the tree, if there is one, " +
 			"each later one where the last one ended, with the variables that it exported. " +
 			"There is no stdin and no terminal. Processes that it leaves running are ended. The answer has the exit code."}
 	shell := tool.New(about, func(_ context.Context, names tool.Names, a args) (tool.Plan, error) {
-		return s.running(names, judged, a)
+		return s.planRun(names, rules, a)
 	})
-	return append([]tool.Tool{shell}, s.serviceTools(judged)...)
+	return append([]tool.Tool{shell}, s.serviceTools(rules)...)
 }
 
-// running plans to run a command.
-func (s Set) running(names tool.Names, judged command.Rules, a args) (tool.Plan, error) {
+// planRun plans to run a command.
+func (s Set) planRun(names tool.Names, rules command.Rules, a args) (tool.Plan, error) {
 	if err := check("shell", a.Command); err != nil {
 		return tool.Plan{}, err
 	}
 	if a.Timeout > (time.Hour * 24 * 365).Seconds() {
 		return tool.Plan{}, invalid("shell", "timeout: more than a year")
 	}
-	said, why, err := judge(judged, a.Command)
+	matched, why, err := judge(rules, a.Command)
 	if err != nil {
 		return tool.Plan{}, err
 	}
 	effects := names.CommandEffects()
-	from, err := begin(names, effects, a.Cwd, s.Place)
+	from, err := findStart(names, effects, a.Cwd, s.Place)
 	if err != nil {
 		return tool.Plan{}, err
 	}
 	layered := s.Runner != nil && s.Runner.Layered()
 	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 		c := jail.Telling(a.Command)
-		if a.Timeout > 0 { // zero is the limit's own
+		if a.Timeout > 0 { // zero means the limit of the configuration
 			c.Time = max(time.Duration(a.Timeout*float64(time.Second)), time.Millisecond)
 		}
 		if err := from.enter(files, &c); err != nil {
@@ -83,54 +85,54 @@ func (s Set) running(names tool.Names, judged command.Rules, a args) (tool.Plan,
 		if err != nil {
 			return tool.Result{}, err
 		}
-		told := view{files, effects, result, from, s.Place}.result()
-		told.Notes = append(told.Notes, s.Services.news()...)
+		r := view{files, effects, result, from, s.Place}.result()
+		r.Notes = append(r.Notes, s.Services.reportEnded()...)
 		if result.Stopped {
-			hint := "what it had written by then is written"
+			hint := "its changes until then stay"
 			switch {
-			case layered && kept(files):
-				hint = "what it had changed by then is kept in the session, and nothing else was applied"
+			case layered && hasSessionMount(files):
+				hint = "its changes until then are kept in the session, and nothing else was applied"
 			case layered:
 				hint = "none of its changes were applied"
 			}
-			told.Err = &sandbox.Error{Op: "shell", Code: "stopped", Hint: "the command was ended with all that it had started; " + hint}
+			r.Err = &sandbox.Error{Op: "shell", Code: "stopped", Hint: "golem ended the command and all its processes; " + hint}
 		}
-		return told, nil
+		return r, nil
 	}
 	prepare := func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 		return tool.NewPreparation(run), s.Runner.Able()
 	}
 	plan := tool.NewChangePlan(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...)
-	// What is written directly cannot be taken back, and is not known before.
-	plan.Deferred, plan.AlwaysAsk, plan.Rules, plan.Why = layered, !layered, said, why
+	// Direct writes are not known before, and cannot be undone.
+	plan.Deferred, plan.AlwaysAsk, plan.Rules, plan.Why = layered, !layered, matched, why
 	if a.Cwd == "" && from.dir != from.top {
-		a.Cwd = from.dir // who is asked knows where it is
+		a.Cwd = from.dir // the prompt shows where the command starts
 		plan.Args = a
 	}
 	return plan, nil
 }
 
-// kept reports whether something may be written that a session keeps: commands work on
-// its layer as if it were the directory, so that what they change there is there at once.
-func kept(files *sandbox.Sandbox) bool {
+// hasSessionMount reports whether commands may write to a mount whose changes a session
+// keeps. Changes there are in the session at once, before the command ends.
+func hasSessionMount(files *sandbox.Sandbox) bool {
 	return slices.ContainsFunc(files.Anchors(), func(name string) bool {
 		m, shown := files.MountOf(name)
 		return shown && m.Access >= sandbox.ReadWrite && m.Backend != nil && m.Backend.Traits().Through != ""
 	})
 }
 
-// maxCommand is the longest command line; the kernel takes little more.
+// maxCommand is the longest command line in bytes. The kernel accepts little more.
 const maxCommand = 100_000
 
-// check refuses what cannot be a command line.
+// check returns an error if a command line is empty, too long or contains NUL.
 func check(op, line string) error {
 	switch {
 	case strings.TrimSpace(line) == "":
 		return invalid(op, "command: it is empty")
 	case strings.ContainsRune(line, 0):
-		return invalid(op, "command: it holds a NUL character")
+		return invalid(op, "command: it contains a NUL character")
 	case len(line) > maxCommand:
-		return invalid(op, "command: "+strconv.Itoa(len(line))+" bytes; "+strconv.Itoa(maxCommand)+" are the most: write a script, and run that")
+		return invalid(op, "command: "+strconv.Itoa(len(line))+" bytes; at most "+strconv.Itoa(maxCommand)+" are allowed; write a script and run that")
 	}
 	return nil
 }
@@ -139,8 +141,8 @@ func invalid(op, hint string) error {
 	return &sandbox.Error{Op: op, Code: "invalid_args", Hint: hint}
 }
 
-// listed names the targets of a verb, each as it is called, "" for none.
-func listed(effects []policy.Effect, verb policy.Verb, called func(name string) string) string {
+// listTargets lists the targets of a verb, each under the name that called returns.
+func listTargets(effects []policy.Effect, verb policy.Verb, called func(name string) string) string {
 	var names []string
 	for _, e := range effects {
 		if e.Verb == verb {

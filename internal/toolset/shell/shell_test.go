@@ -17,7 +17,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// records is a journal that only collects.
+// records is a journal in memory.
 type records struct{ list []audit.Record }
 
 func (j *records) Write(r audit.Record, wait audit.Wait) error {
@@ -28,7 +28,7 @@ func (j *records) Write(r audit.Record, wait audit.Wait) error {
 	return nil
 }
 
-// asked is an approver that agrees, and keeps what it was asked.
+// asked is an approver that approves everything and keeps the requests.
 type asked struct{ list []tool.Request }
 
 func (a *asked) Approve(_ context.Context, r tool.Request) tool.Answer {
@@ -36,7 +36,7 @@ func (a *asked) Approve(_ context.Context, r tool.Request) tool.Answer {
 	return tool.Answer{Verdict: tool.Approved, By: "user"}
 }
 
-// runner is a jail that runs nothing: it says what it was told to.
+// runner is a jail that runs nothing. It returns the result that a test sets.
 type runner struct {
 	layered bool
 	says    jail.Result
@@ -44,7 +44,7 @@ type runner struct {
 	unable  error
 	command []jail.Command
 	files   *sandbox.Sandbox
-	mute    bool // it does not tell where a command ended
+	mute    bool // it does not report where a command ended
 }
 
 func (r *runner) Layered() bool { return r.layered }
@@ -56,7 +56,7 @@ func (r *runner) Undo(*transaction.AppliedTransaction) ([]string, error) { retur
 func (r *runner) Run(_ context.Context, files *sandbox.Sandbox, c jail.Command, _ bool) (transaction.Result, error) {
 	r.command, r.files = append(r.command, c), files
 	says := r.says
-	if says.Left == nil && !r.mute { // where it began
+	if says.Left == nil && !r.mute { // the command ended where it started
 		says.Left = &jail.Left{Dir: c.Dir}
 	}
 	return transaction.Result{Result: says}, r.fails
@@ -64,7 +64,7 @@ func (r *runner) Run(_ context.Context, files *sandbox.Sandbox, c jail.Command, 
 
 func (r *runner) Able() error { return r.unable }
 
-// A world is a gate to the shell tool with all there is to see of a call.
+// A world is a gate to the shell tool with a journal, an approver and a runner.
 type world struct {
 	tool.Gate
 	runner  *runner
@@ -108,7 +108,7 @@ func spelled(effects []policy.Effect) string {
 	return strings.Join(words, ", ")
 }
 
-// open are rules that let everything happen unasked.
+// open returns rules that allow everything without approval.
 func open() []policy.Rule {
 	return []policy.Rule{
 		{Verb: policy.Run, Target: "*", Approval: policy.PreApproved}, {Verb: policy.Write, Target: "/", Approval: policy.PreApproved},
@@ -116,8 +116,8 @@ func open() []policy.Rule {
 	}
 }
 
-// A command that writes directly asks even where a grant lets all that it does
-// happen unasked; one on layers does not.
+// TestAlwaysAsks checks that a command that writes directly asks even if the grant allows
+// all its effects, and that a command on overlays does not.
 func TestAlwaysAsks(t *testing.T) {
 	w := newWorld(t, zones(), open()...)
 	if r := w.run(t, args{Command: "ls"}); !r.OK() {
@@ -141,7 +141,8 @@ func TestAlwaysAsks(t *testing.T) {
 	}
 }
 
-// What a command may see and change is declared, and is what the jail gets.
+// TestEffects checks that the plan declares what a command may see and change, and that
+// the jail gets exactly that.
 func TestEffects(t *testing.T) {
 	rule := func(v policy.Verb, target string, c policy.Approval) policy.Rule {
 		return policy.Rule{Verb: v, Target: target, Approval: c, From: "p.yaml:1"}
@@ -197,7 +198,8 @@ func TestEffects(t *testing.T) {
 	}
 }
 
-// An open network is an effect that is seen; what blocks it closes it.
+// TestNetwork checks that an open network is an effect of the plan, and that a rule that
+// blocks it turns it off.
 func TestNetwork(t *testing.T) {
 	w := newWorld(t, zones())
 	w.Grant.Hosts = policy.AllHosts()
@@ -212,11 +214,11 @@ func TestNetwork(t *testing.T) {
 	}
 }
 
-// Rules decide whether a command is asked about, and what they block is refused.
-// Which rule matches what is tested where they are.
+// TestRules checks that rules decide whether golem asks about a command, and that golem
+// refuses what they block. Package command tests which rule matches what.
 func TestRules(t *testing.T) {
-	rule := func(consent policy.Approval, pattern string) policy.ShellRule {
-		return policy.ShellRule{Pattern: pattern, Approval: consent, From: "w:" + pattern}
+	rule := func(approval policy.Approval, pattern string) policy.ShellRule {
+		return policy.ShellRule{Pattern: pattern, Approval: approval, From: "w:" + pattern}
 	}
 	layer := policy.ShellLayer{NoDefault: true, From: "w:1", Rules: []policy.ShellRule{
 		rule(policy.Blocked, "rm"), rule(policy.Ask, "git push"), rule(policy.PreApproved, "git"), {Use: "read_only", Approval: policy.PreApproved, From: "w:set"}}}
@@ -228,16 +230,16 @@ func TestRules(t *testing.T) {
 		layers  []policy.ShellLayer
 		rules   []policy.Rule
 		command string
-		want    string // passes, asks with rule and why, or blocked with the hint's beginning
+		want    string // passes, asks with rule and reason, or blocked with the start of the hint
 	}{
 		{nil, nil, "ls", "asks"},
 		{[]policy.ShellLayer{layer}, nil, "git status | wc -l", "passes"},
 		{[]policy.ShellLayer{layer}, nil, "git push; ls", "asks w:git push git push"},
-		{[]policy.ShellLayer{layer}, nil, "ls; curl x", "asks curl x: no rule speaks of it"},
+		{[]policy.ShellLayer{layer}, nil, "ls; curl x", "asks curl x: no rule matches it"},
 		{[]policy.ShellLayer{layer}, nil, "ls; sort -o x y", "asks sort -o x y: -o makes it another command"},
 		{[]policy.ShellLayer{layer}, nil, "X=1 ls", "asks X=1 ls: X is set for it"},
 		{[]policy.ShellLayer{layer}, nil, "$x", "blocked golem cannot tell whether it runs what a rule (w:rm) blocks, and no approval changes that"},
-		{[]policy.ShellLayer{layer}, nil, "ls >/out/x", "passes"}, // what it writes is decided when it has
+		{[]policy.ShellLayer{layer}, nil, "ls >/out/x", "passes"}, // the gate decides about its changes when it has ended
 		{[]policy.ShellLayer{layer}, nil, "rm x", "blocked a rule (w:rm) blocks it, and no approval changes that"},
 		{[]policy.ShellLayer{layer}, nil, "ls; sh -c 'rm x'", "blocked rm x: a rule (w:rm) blocks it"},
 		{[]policy.ShellLayer{strict}, nil, "curl x", "blocked a rule (w:9) blocks it"},
@@ -266,7 +268,7 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// The tool is offered where a rule lets any command happen.
+// TestOffered checks that the tool is offered if a rule allows any command.
 func TestOffered(t *testing.T) {
 	w := newWorld(t, zones())
 	for _, test := range []struct {
@@ -286,7 +288,7 @@ func TestOffered(t *testing.T) {
 	}
 }
 
-// A rule that blocks is held before anybody is asked.
+// TestBlocked checks that a blocked command is refused before anybody is asked.
 func TestBlocked(t *testing.T) {
 	w := newWorld(t, zones(), policy.Rule{Verb: policy.Run, Target: "*", Approval: policy.Blocked})
 	if r := w.run(t, args{Command: "ls"}); r.OK() || r.Err.Code != "blocked" {
@@ -302,7 +304,7 @@ func TestBlocked(t *testing.T) {
 	}
 }
 
-// What cannot be a command is refused by its name.
+// TestArguments checks that invalid commands and timeouts are refused.
 func TestArguments(t *testing.T) {
 	for _, a := range []args{{}, {Command: " \n"}, {Command: "a\x00b"}, {Command: strings.Repeat("x", maxCommand+1)}, {Command: "x", Timeout: 1e300}, {Command: "x", Timeout: -1}} {
 		w := newWorld(t, zones())
@@ -316,15 +318,15 @@ func TestArguments(t *testing.T) {
 	}
 }
 
-// Where it begins is a name of the tree, or an error.
-func TestFolder(t *testing.T) {
+// TestDirectory checks that cwd must be a visible name of the tree.
+func TestDirectory(t *testing.T) {
 	w := newWorld(t, append(zones(), sandbox.Mount{Target: "/", Access: sandbox.ReadWrite}), policy.Rule{Verb: policy.Read, Target: "/in", Approval: policy.Ask})
 	if err := w.Files.MakeDir("/src"); err != nil {
 		t.Fatal(err)
 	}
 	for cwd, want := range map[string]string{"": "/work", "/": "/work", "src": "/work/src", "/work/src": "/work/src", "out:": "/out", "/in": "", "/../x": ""} {
 		w.runner.command = nil
-		w.Tools = Set{Runner: w.runner}.Tools() // each is the first
+		w.Tools = Set{Runner: w.runner}.Tools() // without a place each command is the first
 		r := w.run(t, args{Command: "pwd", Cwd: cwd})
 		if want == "" {
 			if r.OK() {
@@ -338,7 +340,8 @@ func TestFolder(t *testing.T) {
 	}
 }
 
-// The jail's errors are the tool's, and what came of it is in the journal.
+// TestOutcome checks that the journal records the outcome of a command, and that the tool
+// returns errors of the jail.
 func TestOutcome(t *testing.T) {
 	w := newWorld(t, zones())
 	w.runner.says = jail.Result{Code: 3, Took: 1900 * time.Millisecond, Level: jail.Landlock}
@@ -356,7 +359,7 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// Where no command can be run nobody is asked for one.
+// TestUnable checks that nobody is asked for approval if no command can run.
 func TestUnable(t *testing.T) {
 	w := newWorld(t, zones())
 	w.runner.unable = &sandbox.Error{Op: "shell", Code: jail.ErrNoSandbox}
@@ -371,7 +374,8 @@ type inSession struct{ sandbox.Backend }
 
 func (inSession) Traits() sandbox.Traits { return sandbox.Traits{Through: "/x"} }
 
-// A command that was stopped is not done; what came of it is told all the same.
+// TestStopped checks that a stopped command is an error, and that its output and what
+// became of its changes are reported.
 func TestStopped(t *testing.T) {
 	w := newWorld(t, zones())
 	w.runner.says = jail.Result{Stopped: true, Signal: "SIGKILL", Level: jail.Namespaces, Stdout: jail.Output{Head: []byte("begun")}}
@@ -379,20 +383,20 @@ func TestStopped(t *testing.T) {
 	if ran, ok := r.Data.(Ran); r.OK() || r.Err.Code != "stopped" || !ok || ran.Stdout != "begun" {
 		t.Errorf("got %v, %+v", r.Err, r.Data)
 	}
-	if !strings.Contains(r.Err.Hint, "written by then is written") {
+	if !strings.Contains(r.Err.Hint, "its changes until then stay") {
 		t.Errorf("got %v", r.Err)
 	}
 	w.runner.layered = true
 	if r := w.run(t, args{Command: "x"}); !strings.Contains(r.Err.Hint, "none of its changes were applied") {
 		t.Errorf("on layers: got %v", r.Err)
 	}
-	// What a session keeps is changed as the command goes.
+	// Changes in a session are made while the command runs.
 	files, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Access: sandbox.ReadWrite, Backend: inSession{sandbox.NewMemory(nil)}}}})
 	if err != nil {
 		t.Fatal(err)
 	}
 	w.Files = files
-	if r := w.run(t, args{Command: "x"}); !strings.Contains(r.Err.Hint, "by then is kept in the session") {
+	if r := w.run(t, args{Command: "x"}); !strings.Contains(r.Err.Hint, "until then are kept in the session") {
 		t.Errorf("in a session: got %v", r.Err)
 	}
 	last := w.journal.list[len(w.journal.list)-1]
