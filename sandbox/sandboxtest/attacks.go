@@ -11,63 +11,64 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An attack is names to try in a sandbox, and what each operation then ends
-// with. Its tree is that of the directory proj, which holds spare/mine as well; {host}
-// stands for the directory around proj, {canary} for what must not come back.
+// An attack has names to try in a sandbox, and the result that each operation must have.
+// Its tree is the content of the directory proj, which also has spare/mine. {host} stands
+// for the directory around proj, and {canary} for a secret that no result may contain.
 type attack struct {
 	name  string
 	paths []string
 	tree  tree
 
-	// mounts are the mounts, given the one for proj; without, it is rw at "/".
+	// mounts returns the mounts. It gets the backend for proj. If nil, proj is mounted rw
+	// at "/".
 	mounts  func(w *world, proj sandbox.Backend) []sandbox.Mount
 	protect []string
 	limits  [][]sandbox.Limit // layers of Restrict, one after the other
 
-	// prepare does to the host what no tree can say. An attack that has it is
-	// for backends on the host only.
+	// prepare changes the host in a way that tree cannot express. An attack with prepare
+	// is only for backends on the host.
 	prepare func(t testing.TB, w *world)
-	host    bool // for backends on the host only
-	folds   bool // for backends that fold case only
+	host    bool // only for backends on the host
+	folds   bool // only for backends that fold case
 
-	mine    string   // where spare/mine of proj is seen: "/spare/mine" unless set
-	keep    []string // what must not change, whatever works, by its name in the world
-	mayRead bool     // a read of the secret is no leak: the user has put it there
-	skip    []string // operations that this attack is not for
-	only    []string // if set, the operations that it is for
+	mine    string   // virtual name of spare/mine in proj: "/spare/mine" unless set
+	keep    []string // names in the world that must not change, even if the operation succeeds
+	mayRead bool     // reading the secret is no leak, because the user made it visible
+	skip    []string // operations that this attack does not try
+	only    []string // if set, the only operations that it tries
 
-	// want says what each operation ends with, as "ops=codes" parted by spaces.
-	// Ops are names of operations or groups, or all, with commas; codes have
-	// bars between them. The last that speaks of an operation counts.
-	// Beside codes there are: ok; host, which is ok where there is a host and
-	// not_found elsewhere; and none, ro, rw for access.
+	// want has the result of each operation, as "ops=codes" separated by spaces. Ops are
+	// names of operations or groups, or all, separated by commas. Codes are separated by
+	// bars. The last entry for an operation counts. There are more words than codes: ok;
+	// host, which is ok on the host and not_found elsewhere; and none, ro and rw for
+	// access.
 	want string
 
-	shows map[string]string // by operation: a part of what comes back
-	hides []string          // what is no part of what comes back, unless it was given
+	shows map[string]string // by operation: a text that the result must contain
+	hides []string          // texts that no result may contain, unless they are in the given name
 
-	// after, where set, looks at the sandbox once each operation is done.
+	// after checks the sandbox after each operation, if set.
 	after func(t testing.TB, w *world, s *sandbox.Sandbox)
 }
 
-// What the operations end with at names of the common kinds.
+// The results of the operations at common kinds of names.
 const (
 	isNoName  = "all=invalid access=none"
 	isMissing = "all=not_found put,mkdir=ok if=conflict|not_found resolve=host access=rw"
 	isHidden  = "all=not_found access=none"
-	isFile    = "all=ok folder=not_dir new,copy-to,move-to,mkdir=exists if=conflict fs.ReadLink=invalid resolve=host access=rw"
-	isFolder  = "all=ok file,put,if,restrict=is_dir move-to=exists delete=not_empty fs.ReadLink=invalid resolve=host access=rw"
-	isTop     = isFolder + " take=invalid" // also a mount, and a directory above one
+	isFile    = "all=ok directory=not_dir new,copy-to,move-to,mkdir=exists if=conflict fs.ReadLink=invalid resolve=host access=rw"
+	isDir     = "all=ok file,put,if,restrict=is_dir move-to=exists delete=not_empty fs.ReadLink=invalid resolve=host access=rw"
+	isTop     = isDir + " take=invalid" // also a mount, and a directory above one
 
-	// A link that leaves, and a name that leads through one. Links are moved and
-	// deleted themselves.
+	// A symlink that leaves the mount, and a name through one. Move and delete act on the
+	// symlink itself.
 	linkOut    = "all=outside take,fs.Lstat=ok move-to=exists access=rw"
 	throughOut = "all=outside access=rw"
 
-	// A link to a file or directory in the mount. Whoever is restricted to the link
-	// does not see what it leads to.
-	linkToFile   = isFile + " fs.ReadLink=ok restrict=outside"
-	linkToFolder = isFolder + " take,fs.ReadLink=ok restrict=outside"
+	// A symlink to a file or directory in the mount. A sandbox restricted to the symlink
+	// does not show its target.
+	linkToFile = isFile + " fs.ReadLink=ok restrict=outside"
+	linkToDir  = isDir + " take,fs.ReadLink=ok restrict=outside"
 
 	readOnlyFile    = isFile + " put,if,mkdir,take=read_only access=ro"
 	readOnlyMissing = isMissing + " put,if,mkdir,take=read_only access=ro"
@@ -75,9 +76,9 @@ const (
 	protectedName   = isMissing + " put,if,mkdir,take=protected access=ro"
 )
 
-// Attacks sets sandboxes on the backend in a hostile world and tries every
-// operation on every name that might lead out of them, or to what they deny.
-// Every attack is a subtest, and every name in it; attacks run in parallel.
+// Attacks makes sandboxes on the backend in a hostile world. It tries every operation on
+// every name that might lead out of them, or to files they deny. Every attack is a
+// subtest, and so is every name in it. Attacks run in parallel.
 func Attacks(t *testing.T, f Fixture) {
 	folds := f.open(t, tree{"a": file("a")}).Traits().FoldsCase
 	for _, table := range [][]attack{nameAttacks, linkAttacks, kindAttacks, hostAttacks, mountAttacks, protectAttacks,
@@ -129,12 +130,12 @@ func (a attack) run(t *testing.T, f Fixture) {
 	t.Logf("%d attempts", attempts)
 }
 
-// A state is what an operation has left of its world.
+// A state says what an operation did to its world.
 type state int
 
 const (
-	hung    state = iota // it is still at it
-	changed              // the next operation needs a new one
+	hung    state = iota // the operation still runs
+	changed              // the next operation needs a new world
 	intact
 )
 
@@ -174,7 +175,7 @@ func (a attack) own() string {
 	return a.mine
 }
 
-// try makes one attempt and holds it against the oracles and the table.
+// try runs one operation and checks its result against the oracles and the table.
 func (a attack) try(t *testing.T, w *world, s *sandbox.Sandbox, op operation, name string, want []string) state {
 	at := &attempt{w: w, s: s, name: name, mine: a.own()}
 	switch {
@@ -219,13 +220,13 @@ func (a attack) try(t *testing.T, w *world, s *sandbox.Sandbox, op operation, na
 	return intact
 }
 
-// byMount reports whether a name begins with that of a mount and a colon. In
-// io/fs that is a name like any other.
+// byMount reports whether a name begins with the name of a mount and a colon. In io/fs
+// such a name has no special meaning.
 func byMount(s *sandbox.Sandbox, name string) bool {
 	return slices.ContainsFunc(s.Mounts(), func(m sandbox.Mount) bool { return strings.HasPrefix(name, m.Target[1:]+":") })
 }
 
-// expectations reads want.
+// expectations parses want.
 func (a attack) expectations() (map[string][]string, error) {
 	want := map[string][]string{}
 	for field := range strings.FieldsSeq(a.want) {

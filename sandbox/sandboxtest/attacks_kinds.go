@@ -12,9 +12,9 @@ import (
 
 func special(mode fs.FileMode) sandbox.Object { return sandbox.Object{Mode: mode | 0o644} }
 
-// What is neither file nor directory can be seen, moved and deleted, never opened.
+// Special files can be listed, moved and deleted, but never opened.
 const (
-	isSpecial     = isFile + " file,fs.Open,fs.Stat,folder,restrict,write,new,if,copy-to=not_regular"
+	isSpecial     = isFile + " file,fs.Open,fs.Stat,directory,restrict,write,new,if,copy-to=not_regular"
 	linkToSpecial = isSpecial + " fs.ReadLink=ok restrict=outside"
 )
 
@@ -25,15 +25,15 @@ var kindAttacks = []attack{
 	{name: "P27 links to pipes", want: linkToSpecial, tree: tree{"x": special(fs.ModeNamedPipe), "l": link("x")}, paths: []string{"/l"}},
 	{name: "P27 below pipes", want: "all=not_dir exists=not_found access=rw", tree: tree{"x": special(fs.ModeNamedPipe)},
 		paths: []string{"/x/y"}},
-	{name: "P27 a folder of pipes", want: isFolder,
+	{name: "P27 a directory of pipes", want: isDir,
 		tree:  tree{"d/x": special(fs.ModeNamedPipe), "d/y": special(fs.ModeSocket), "d/l": link("x"), "d/e/z": special(fs.ModeNamedPipe)},
 		paths: []string{"/d"}},
-	{name: "P27 a folder of devices", want: isFolder, tree: tree{"d/x": special(fs.ModeDevice | fs.ModeCharDevice), "d/f": file("f")},
+	{name: "P27 a directory of devices", want: isDir, tree: tree{"d/x": special(fs.ModeDevice | fs.ModeCharDevice), "d/f": file("f")},
 		paths: []string{"/d"}},
 	{name: "P45 names of unfinished files", want: isNoName,
 		paths: []string{"/.golem-tmp-x", "/d/.GOLEM-TMP-y", "/.golem-tmp-", "/.Golem-Tmp-x/y", "/.golem-tmp-x/../spare/.golem-tmp-z"},
 		tree:  tree{".golem-tmp-x": file("{canary}"), "d/.golem-tmp-y": file("{canary}")}},
-	{name: "P45 a folder of unfinished files", hides: []string{".golem-tmp-"}, shows: map[string]string{"walk": "{/d d"}, want: isTop,
+	{name: "P45 a directory of unfinished files", hides: []string{".golem-tmp-"}, shows: map[string]string{"walk": "{/d d"}, want: isTop,
 		paths: []string{"/"},
 		tree: tree{".golem-tmp-x": file("{canary}"), "d/.golem-tmp-y": file("{canary}"), ".golem-tmp-l": link("../out/secret"),
 			".golem-tmp-d/f": file("{canary}")}},
@@ -48,16 +48,16 @@ var kindAttacks = []attack{
 	{name: "a link to a file over the limit",
 		want: linkToFile + " file,fs.Open,fs.Stat=too_large fs.ReadDir=not_dir|too_large if=too_large|conflict",
 		tree: tree{"f": file(strings.Repeat("{canary}", 10)), "l": link("f")}, paths: []string{"/l"}, mounts: small},
-	{name: "a folder with a file over the limit", want: isFolder, tree: tree{"d/f": file(strings.Repeat("{canary}", 10))},
+	{name: "a directory with a file over the limit", want: isDir, tree: tree{"d/f": file(strings.Repeat("{canary}", 10))},
 		paths: []string{"/d"}, mounts: small},
 }
 
-// small mounts proj for files of a few bytes.
+// small mounts proj with a size limit of a few bytes.
 func small(_ *world, proj sandbox.Backend) []sandbox.Mount {
 	return []sandbox.Mount{{Target: "/", Backend: proj, Access: sandbox.ReadWrite, MaxFileBytes: 16}}
 }
 
-// hostAttacks are about what only a real file system has.
+// hostAttacks need features that only a real file system has.
 var hostAttacks = []attack{
 	{name: "P23 hard links", want: isFile + " if=ok", mayRead: true, paths: []string{"/hard"}, prepare: hardLink, keep: []string{"out"},
 		after: func(t testing.TB, w *world, s *sandbox.Sandbox) {
@@ -70,7 +70,7 @@ var hostAttacks = []attack{
 	{name: "P29 a file of 1 TiB", want: hugeFile, paths: []string{"/big"}, skip: []string{"copy"}, prepare: hugeAt("proj/big")},
 	{name: "P29 a file of 1 TiB and a limit", want: hugeFile + " file,fs.Open,fs.Stat=too_large fs.ReadDir=not_dir|too_large",
 		paths: []string{"/big"}, prepare: hugeAt("proj/big"), mounts: small},
-	{name: "P29 a folder with a file of 1 TiB", want: isFolder, paths: []string{"/d"}, tree: tree{"d/f": file("f")},
+	{name: "P29 a directory with a file of 1 TiB", want: isDir, paths: []string{"/d"}, tree: tree{"d/f": file("f")},
 		prepare: hugeAt("proj/d/big")},
 	{name: "P31 set-id bits", want: isFile, paths: []string{"/uid", "/gid", "/both"}, after: noSetID,
 		tree: tree{"uid": fileMode("x", 0o755|fs.ModeSetuid), "gid": fileMode("x", 0o755|fs.ModeSetgid),
@@ -85,7 +85,7 @@ func hardLink(t testing.TB, w *world) {
 	}
 }
 
-// hugeAt makes a file that claims to be large and holds nothing.
+// hugeAt makes a sparse file with a large size and no content.
 func hugeAt(name string) func(testing.TB, *world) {
 	return func(t testing.TB, w *world) {
 		at := filepath.Join(w.dir, filepath.FromSlash(name))
@@ -98,8 +98,8 @@ func hugeAt(name string) func(testing.TB, *world) {
 	}
 }
 
-// noSetID finds a file with the bits that a write must drop: any that is not
-// the one that was there before, under its own name or moved.
+// noSetID fails if a file has set-id bits, which a write must drop. The original file,
+// under its own name or moved, may have them.
 func noSetID(t testing.TB, w *world, _ *sandbox.Sandbox) {
 	for name, now := range w.snapshot() {
 		special := strings.HasPrefix(now, "u") || strings.HasPrefix(now, "g") || strings.HasPrefix(now, "t")

@@ -7,7 +7,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// chain is n links, each to the next, and the last to the end.
+// chain returns n symlinks, each to the next, and the last to end.
 func chain(n int, end string) tree {
 	objects := tree{}
 	for i := range n {
@@ -43,26 +43,26 @@ var linkAttacks = []attack{
 		tree: tree{"abs": link("{host}/out/secret"), "rel": link("../out/secret"), "sub/rel": link("../../out/secret"),
 			"etc": link("/etc/passwd"), "up": link(".."), "dotdot": link("../../../../../../../../etc/passwd"), "host": link("{host}"),
 			"own": link("{host}/proj/spare/mine"), "root": link("/")}},
-	{name: "P15 a folder with such links", hides: []string{"secret", "deep"}, shows: map[string]string{"list": "{rel L"}, want: isTop,
+	{name: "P15 a directory with such links", hides: []string{"secret", "deep"}, shows: map[string]string{"list": "{rel L"}, want: isTop,
 		paths: []string{"/"},
 		tree: tree{"abs": link("{host}/out/secret"), "rel": link("../out/secret"), "d": link("../out"), "a": link("{host}/out"),
 			"sub/d": link("../../out")}},
 	{name: "P15 from inside another mount", want: linkOut, mounts: zone, mine: "/zone/spare/mine",
 		paths: []string{"/zone/l", "/zone/m", "/zone/n"}, tree: tree{"l": link("../out/secret"), "m": link("../f"), "n": link("..")}},
-	{name: "P16 links to folders outside", want: linkOut, paths: []string{"/d", "/a", "/d/", "/d/."},
+	{name: "P16 links to directories outside", want: linkOut, paths: []string{"/d", "/a", "/d/", "/d/."},
 		tree: tree{"d": link("../out"), "a": link("{host}/out")}},
-	{name: "P16 through links to folders outside", want: throughOut,
+	{name: "P16 through links to directories outside", want: throughOut,
 		tree: tree{"d": link("../out"), "a": link("{host}/out"), "e/f": link("../../out/sub")},
 		paths: []string{"/d/secret", "/a/secret", "/d/new", "/d/sub/deep", "/d/sub", "/d/new/deeper", "/a/new", "/e/f/deep",
 			"/d/../d/secret"}},
-	{name: "P16 policy files through links to folders outside", want: throughOut + " put,if,mkdir,take=protected access=ro",
+	{name: "P16 policy files through links to directories outside", want: throughOut + " put,if,mkdir,take=protected access=ro",
 		tree: tree{"d": link("../out")}, paths: []string{"/d/.git/config", "/d/golem.worker", "/d/new.worker"}},
 	{name: "P17 links to what is not there, outside", want: linkOut, paths: []string{"/abs", "/rel", "/deep"},
 		tree: tree{"abs": link("{host}/out/new"), "rel": link("../out/new"), "deep": link("../new/er/file")}},
 	{name: "P17 links to what is not there, inside", want: linkDangling, paths: []string{"/l", "/m", "/sub/l"},
-		tree: tree{"l": link("new"), "m": link("no/such/folder/f"), "sub/l": link("../new.txt")}},
+		tree: tree{"l": link("new"), "m": link("no/such/directory/f"), "sub/l": link("../new.txt")}},
 	{name: "P18 a chain that leaves", want: linkOut, paths: []string{"/c0", "/c3", "/c9"}, tree: chain(10, "{host}/out/secret")},
-	{name: "P18 a chain that leaves by folders", want: throughOut, paths: []string{"/c0/secret", "/c4/sub/deep"}, tree: chain(5, "../out")},
+	{name: "P18 a chain that leaves by directories", want: throughOut, paths: []string{"/c0/secret", "/c4/sub/deep"}, tree: chain(5, "../out")},
 	{name: "P18 links inside", shows: map[string]string{"read": "text"}, want: linkToFile,
 		paths: []string{"/l", "/sub/l", "/c0", "/d/l", "/dot", "/long"},
 		tree: with(chain(40, "f.txt"), tree{"f.txt": file("text"), "l": link("f.txt"), "sub/l": link("../f.txt"), "d/l": link("../d/./../sub/l"),
@@ -71,7 +71,7 @@ var linkAttacks = []attack{
 		paths: []string{"/d/f.txt", "/e/sub/f.txt", "/top/real/f.txt", "/top/top/top/real/f.txt", "/slash/f.txt"},
 		tree: tree{"real/f.txt": file("text"), "real/sub/f.txt": file("text"), "d": link("real"), "e": link("d"), "top": link("."),
 			"slash": link("real/")}},
-	{name: "P18 links to folders inside", want: linkToFolder, paths: []string{"/d", "/e", "/d/", "/slash", "/sub/up"},
+	{name: "P18 links to directories inside", want: linkToDir, paths: []string{"/d", "/e", "/d/", "/slash", "/sub/up"},
 		tree: tree{"real/f.txt": file("text"), "d": link("real"), "e": link("d"), "slash": link("real//"), "sub/up": link("../real/.")}},
 	{name: "P18 new files through links inside", want: isMissing + " restrict=outside", paths: []string{"/d/new", "/d/no/such/new"},
 		tree: tree{"real/f.txt": file("text"), "d": link("real")}},
@@ -81,7 +81,7 @@ var linkAttacks = []attack{
 		paths: []string{"/self/x", "/p/x/y", "/t" + strings.Repeat("/t", 60)},
 		tree:  tree{"self": link("self"), "p": link("q"), "q": link("p"), "t": link(".")}},
 	{name: "P19 one link too many", want: circle + " fs.ReadLink=ok", paths: []string{"/c0"}, tree: with(chain(41, "f.txt"), tree{"f.txt": file("text")})},
-	{name: "P19 a folder with circles", hides: []string{"self/", "t/", "up/", "out/"}, shows: map[string]string{"walk": "{/d/e/up L"},
+	{name: "P19 a directory with circles", hides: []string{"self/", "t/", "up/", "out/"}, shows: map[string]string{"walk": "{/d/e/up L"},
 		want: isTop, paths: []string{"/"},
 		tree: tree{"self": link("self"), "t": link("."), "d/up": link(".."), "d/e/up": link("../.."), "out": link("../proj")}},
 	{name: "P19 out and in again", want: linkOut, paths: []string{"/up", "/in", "/abs"},
@@ -97,7 +97,8 @@ var linkAttacks = []attack{
 		paths: []string{"/f.txt/x", "/l/x", "/f.txt/x/y"}, tree: tree{"f.txt": file("text"), "l": link("f.txt")}},
 	{name: "link/up from where a link leads", want: linkToFile, paths: []string{"/t", "/u"},
 		shows: map[string]string{"read": "right", "copy": "right", "fs.ReadFile": "right"},
-		// By the letters, lnk/../f is the secret at the top; where lnk leads, it is another file.
+		// Lexically, lnk/../f is the secret at the top. Through the target of lnk, it is
+		// another file.
 		tree: tree{"deep/one/two/x": file("x"), "lnk": link("deep/one/two"), "t": link("lnk/../f"), "u": link("lnk/../../../deep/one/f"),
 			"deep/one/f": file("right"), "f": file("{canary}")}},
 	{name: "link/up and out from where a link leads", want: linkOut, paths: []string{"/t", "/u"},
@@ -110,7 +111,7 @@ var linkAttacks = []attack{
 		tree: tree{"l": link(strings.Repeat("n", 1000)), "m": link("d/" + strings.Repeat("n", 300) + "/x"), "d/x": file("x")}},
 	{name: "link/to a name that is not UTF-8", want: circle, host: true, paths: []string{"/l", "/m"},
 		tree: tree{"l": link("bad\xff"), "bad\xff": file("{canary}"), "m": link("d\xff/f"), "d\xff/f": file("{canary}")}},
-	{name: "link/to the mount itself", want: linkToFolder + " restrict=outside|not_found", paths: []string{"/zone/l", "/zone/sub/l"},
+	{name: "link/to the mount itself", want: linkToDir + " restrict=outside|not_found", paths: []string{"/zone/l", "/zone/sub/l"},
 		mounts: zone, mine: "/zone/spare/mine", tree: tree{"l": link("."), "sub/l": link("../")}},
 	{name: "link/to an unfinished file", want: circle, paths: []string{"/l", "/m"},
 		tree: tree{".golem-tmp-x": file("{canary}"), "l": link(".golem-tmp-x"), "m": link("d/.golem-tmp-y"),
@@ -126,8 +127,8 @@ var linkAttacks = []attack{
 		mounts: withInner(sandbox.ReadWrite), tree: tree{"f.txt": file("{canary}"), "m/x": file("{canary}")}},
 }
 
-// withInner mounts proj at "/" and a mount of another directory at "/m", over
-// whatever proj has there. The inner one has files and links to outside it.
+// withInner mounts proj at "/" and another directory at "/m", which hides what proj has
+// there. The inner mount has files, and symlinks that leave it.
 func withInner(access sandbox.Access) func(*world, sandbox.Backend) []sandbox.Mount {
 	return func(w *world, proj sandbox.Backend) []sandbox.Mount {
 		inner := w.mount("inner", tree{"y": file("inner"), "d/z": file("inner"), "up": link("../f.txt"), "peer": link("../proj/f.txt")})

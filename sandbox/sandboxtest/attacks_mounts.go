@@ -4,7 +4,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// cached mounts proj at "/" and another directory at /cache, over what proj has
+// cached mounts proj at "/" and another directory at /cache, which hides what proj has
 // there.
 func cached(access sandbox.Access) func(*world, sandbox.Backend) []sandbox.Mount {
 	return func(w *world, proj sandbox.Backend) []sandbox.Mount {
@@ -24,7 +24,7 @@ func far(w *world, proj sandbox.Backend) []sandbox.Mount {
 	}
 }
 
-// alone mounts nothing but a directory deep below "/".
+// alone mounts only a directory deep below "/".
 func alone(_ *world, proj sandbox.Backend) []sandbox.Mount {
 	return []sandbox.Mount{{Target: "/x/y/m", Backend: proj, Access: sandbox.ReadWrite}}
 }
@@ -33,10 +33,10 @@ var shadowed = tree{"cache/shadowed": file("{canary}"), "cache/d/shadowed": file
 	"cache/.git/config": file("{canary}")}
 
 const (
-	// A directory that is there because of a mount below it, whatever proj has.
+	// A directory that exists because of a mount below it, whatever proj has there.
 	madeUp = isTop + " file,restrict=is_dir|not_found take=invalid|not_found"
-	// The same, where no mount holds it.
-	madeUpAlone = "all=not_found folder,meta,fs.Open=ok fs.ReadLink=not_found|invalid access=none"
+	// The same for a directory that is in no mount.
+	madeUpAlone = "all=not_found directory,meta,fs.Open=ok fs.ReadLink=not_found|invalid access=none"
 )
 
 var mountAttacks = []attack{
@@ -47,11 +47,11 @@ var mountAttacks = []attack{
 	{name: "P33 a mount without one above", want: madeUpAlone, mounts: alone, mine: "/x/y/m/spare/mine", paths: []string{"/", "/x", "/x/y"}},
 	{name: "P33 beside a mount without one above", want: isHidden, mounts: alone, mine: "/x/y/m/spare/mine",
 		paths: []string{"/z", "/x/z", "/x/y/z/f", "/m"}},
-	{name: "P33 a file where a mount has its folder", want: madeUp + " resolve=host|not_dir", mounts: far,
+	{name: "P33 a file where a mount has its directory", want: madeUp + " resolve=host|not_dir", mounts: far,
 		tree: tree{"x": file("{canary}")}, paths: []string{"/x", "/x/y"}},
-	{name: "P33 a link out where a mount has its folder", want: madeUp + " file,restrict=is_dir|not_found|outside resolve=host|outside",
+	{name: "P33 a link out where a mount has its directory", want: madeUp + " file,restrict=is_dir|not_found|outside resolve=host|outside",
 		mounts: far, tree: tree{"x": link("../out")}, paths: []string{"/x", "/x/y"}},
-	{name: "P33 through a link out where a mount has its folder", want: throughOut, mounts: far, tree: tree{"x": link("../out")},
+	{name: "P33 through a link out where a mount has its directory", want: throughOut, mounts: far, tree: tree{"x": link("../out")},
 		paths: []string{"/x/secret", "/x/new", "/x/sub/deep"}},
 	{name: "P33 a mount behind a link out", want: isFile, mounts: far, tree: tree{"x": link("../out")}, paths: []string{"/x/y/m/own"}},
 	{name: "P34 hidden under a mount, ro", want: readOnlyMissing, mounts: cached(sandbox.ReadOnly), tree: shadowed, keep: []string{"proj/cache"},
@@ -70,7 +70,7 @@ var mountAttacks = []attack{
 	{name: "P34 the top above what is hidden", hides: []string{"shadowed"},
 		shows: map[string]string{"walk": "{/cache/own ", "search": "/cache/own 1", "find": "/cache/d/own", "fs.ReadDir": "cache"},
 		want:  isTop, mounts: cached(sandbox.ReadWrite), tree: shadowed, keep: []string{"proj/cache"}, paths: []string{"/"}},
-	{name: "P34 the folder above what is hidden", want: isTop, mounts: far,
+	{name: "P34 the directory above what is hidden", want: isTop, mounts: far,
 		tree: tree{"x/y/m/shadowed": file("{canary}"), "x/f": file("f")}, keep: []string{"proj/x"}, paths: []string{"/x", "/x/y"}},
 	{name: "P36 a mount stays", want: isTop, mounts: cached(sandbox.ReadWrite), tree: shadowed,
 		paths: []string{"/cache", "/cache/", "/cache/.", "cache:", "cache:/", "/cache/d/.."}},
@@ -79,7 +79,7 @@ var mountAttacks = []attack{
 	{name: "P37 a file in a mount that is ro", want: readOnlyFile, mounts: cached(sandbox.ReadOnly),
 		paths: []string{"/cache/own", "/cache/d/own", "cache:own"}},
 	{name: "P37 a file in another mount", want: isFile, mounts: cached(sandbox.ReadWrite), paths: []string{"/cache/own", "/cache/d/own"}},
-	{name: "P37 a folder in another mount", want: isFolder + " move=invalid move-to=exists|is_dir", mounts: cached(sandbox.ReadWrite),
+	{name: "P37 a directory in another mount", want: isDir + " move=invalid move-to=exists|is_dir", mounts: cached(sandbox.ReadWrite),
 		paths: []string{"/cache/d"}},
 	{name: "P37 a link in another mount", want: linkToFile + " move=invalid", paths: []string{"/m/l"},
 		mounts: func(w *world, proj sandbox.Backend) []sandbox.Mount {
@@ -94,7 +94,7 @@ var mountAttacks = []attack{
 		}},
 }
 
-// odd are other spellings of protected names, for one system or another.
+// odd has spellings that some system takes for protected names.
 var odd = []string{
 	"/.GIT", "/.git.", "/.git ", "/.g\u200cit", "/git~1", "/.git::$INDEX_ALLOCATION", "/main.wor\u212Aer", "/.Git/hooks/pre-commit", "/.git. . ",
 	"/.GIT:x", "/GIT~2", "/golem-forge.config.yaml.", "/GOLEM-FORGE.config.YML", "/x.worker::$DATA", "/sub/.gIt/x", "/.\u200egit", "/.git\ufeff",
@@ -107,7 +107,7 @@ var policyFiles = tree{
 	"ci/deploy.yml": file("text"), "AGENTS.md": file("text"), "pkg/deep/x.worker": file("text"), "pkg/f": file("f"),
 }
 
-// ownPatterns are patterns that a project adds.
+// ownPatterns are patterns of protected names that a project adds.
 var ownPatterns = []string{"AGENTS.md", "/ci/**", "*.key", "/deep/*/x.yml"}
 
 var protectAttacks = []attack{
@@ -123,18 +123,18 @@ var protectAttacks = []attack{
 		"/GOLEM-FORGE.config.yaml", "/Workers/SELF.worker", "/.GIT/config", "/.Git/CONFIG", "/SUB/.giT"}},
 	{name: "P44 links to policy files", want: protectedFile + " take,fs.ReadLink=ok move-to=exists restrict=outside access=rw",
 		tree: policyFiles, paths: []string{"/l"}},
-	{name: "P44 links to policy folders", want: linkToFolder + " write,new,if,copy-to,mkdir=protected", tree: policyFiles,
+	{name: "P44 links to policy directories", want: linkToDir + " write,new,if,copy-to,mkdir=protected", tree: policyFiles,
 		paths: []string{"/lg"}},
-	{name: "P44 through links to policy folders", want: protectedFile + " restrict=outside access=rw", tree: policyFiles,
+	{name: "P44 through links to policy directories", want: protectedFile + " restrict=outside access=rw", tree: policyFiles,
 		paths: []string{"/lg/config"}},
-	{name: "P44 new files through links to policy folders",
+	{name: "P44 new files through links to policy directories",
 		want: isMissing + " put,if,mkdir=protected take=protected|not_found restrict=outside", tree: policyFiles,
 		paths: []string{"/lg/hooks/pre-commit", "/lg/new"}},
 	{name: "P44 links to policy files that are not there", want: linkDangling + " write,new,if,copy-to,mkdir=protected", tree: policyFiles,
 		paths: []string{"/new"}},
-	{name: "P44 the folder of policy files", want: isFolder + " take=protected delete=not_empty", tree: policyFiles,
+	{name: "P44 the directory of policy files", want: isDir + " take=protected delete=not_empty", tree: policyFiles,
 		paths: []string{"/workers", "/pkg", "/pkg/deep", "/sub"}},
-	{name: "P44 a policy folder", want: isFolder + " put,if,mkdir,take=protected access=ro", tree: policyFiles,
+	{name: "P44 a policy directory", want: isDir + " put,if,mkdir,take=protected access=ro", tree: policyFiles,
 		paths: []string{"/.git", "/.git/"}},
 	{name: "P44 what a project protects", want: protectedFile, tree: policyFiles, protect: ownPatterns,
 		paths: []string{"/AGENTS.md", "/ci/deploy.yml"}},

@@ -16,8 +16,8 @@ var movePromises = []promise{
 	{"R03 spellings of a limit", restrictSpellings},
 }
 
-// A step is one operation with two names, or on a whole directory, in a sandbox
-// that an attack describes.
+// A step is one operation with two names, or on a whole directory, in the sandbox of an
+// attack.
 type step struct {
 	name   string
 	attack attack
@@ -41,22 +41,22 @@ func makeDir(name string) func(*sandbox.Sandbox) error {
 	return func(s *sandbox.Sandbox) error { return s.MakeDir(name) }
 }
 
-// boxed has a directory with something denied in it.
+// boxed has a directory with a hidden part.
 var boxed = attack{
 	tree:   with(project, tree{"box/secret/y": file("{canary}"), "box/f": file("f"), "stage/secret/evil": file("e"), "stage/f": file("f")}),
 	limits: [][]sandbox.Limit{limits(rw("/"), no("/box/secret"), no("/new/secret"), ro("/kept/f"))},
 }
 
-// guarded has policy files, and directories that become policy where they go.
+// guarded has policy files, and directories that would become policy files by a move.
 var guarded = attack{
 	tree:    with(policyFiles, tree{"stage/sub/.git/x": file("x"), "plain/f": file("f"), "plain/a.yml": file("y")}),
 	protect: append([]string{"/pipes/*.yml"}, ownPatterns...),
 }
 
 var steps = []step{
-	{"a folder with a denied part", boxed, move("/box", "/spare/box"), "read_only"},
-	{"a folder with a denied part, all of it gone", boxed, deleteAll("/box"), "read_only"},
-	{"a folder with a denied part, itself", boxed, move("/box", "/box"), "read_only"},
+	{"a directory with a denied part", boxed, move("/box", "/spare/box"), "read_only"},
+	{"a directory with a denied part, all of it gone", boxed, deleteAll("/box"), "read_only"},
+	{"a directory with a denied part, itself", boxed, move("/box", "/box"), "read_only"},
 	{"into a place with a denied part below", boxed, move("/stage", "/new"), "read_only"},
 	{"a file into a place with a denied part below", boxed, move("/stage/f", "/new"), "read_only"},
 	{"into a place with a read-only part below", boxed, move("/stage", "/kept"), "read_only"},
@@ -66,37 +66,37 @@ var steps = []step{
 	{"a copy out of what is denied", boxed, copyTo("/box/secret/y", "/y"), "not_found"},
 	{"a copy into what is denied", boxed, copyTo("/stage/f", "/box/secret/f"), "not_found"},
 	{"beside what is denied", boxed, move("/stage/f", "/box/g"), "ok"},
-	{"a folder where a denied part is to be", boxed, makeDir("/new/other"), "ok"},
-	{"a folder that is denied", boxed, makeDir("/new/secret"), "not_found"},
-	{"a folder below what is denied", boxed, makeDir("/new/secret/x"), "not_found"},
-	{"a folder into itself", boxed, move("/stage", "/stage/f2"), "invalid"},
-	{"a folder deep into itself", boxed, move("/stage", "/stage/no/such/x"), "invalid"},
-	{"a folder into itself by a link", attack{tree: tree{"d/f": file("f"), "l": link("d")}}, move("/d", "/l/x"), "invalid"},
+	{"a directory where a denied part is to be", boxed, makeDir("/new/other"), "ok"},
+	{"a directory that is denied", boxed, makeDir("/new/secret"), "not_found"},
+	{"a directory below what is denied", boxed, makeDir("/new/secret/x"), "not_found"},
+	{"a directory into itself", boxed, move("/stage", "/stage/f2"), "invalid"},
+	{"a directory deep into itself", boxed, move("/stage", "/stage/no/such/x"), "invalid"},
+	{"a directory into itself by a link", attack{tree: tree{"d/f": file("f"), "l": link("d")}}, move("/d", "/l/x"), "invalid"},
 	{"the top", boxed, move("/", "/x"), "read_only|invalid"},
 	{"onto the top", boxed, move("/stage", "/"), "exists|read_only"},
 
-	{"a folder with a policy file", guarded, move("/pkg", "/pkg2"), "protected"},
-	{"a folder with a policy file, all of it gone", guarded, deleteAll("/pkg"), "protected"},
+	{"a directory with a policy file", guarded, move("/pkg", "/pkg2"), "protected"},
+	{"a directory with a policy file, all of it gone", guarded, deleteAll("/pkg"), "protected"},
 	{"everything with a policy file deep in it", guarded, move("/stage", "/spare/stage"), "protected"},
 	{"to a policy name", guarded, move("/plain", "/x/.git"), "protected"},
 	{"to a policy name in another case", guarded, move("/plain", "/x/.GIT"), "protected"},
 	{"to where its content is policy", guarded, move("/plain", "/pipes"), "protected"},
 	{"to where its content is policy, in another case", guarded, move("/plain", "/Pipes"), "protected"},
-	{"into a policy folder", guarded, move("/plain/f", "/.git/f"), "protected"},
-	{"into a policy folder by a link", guarded, move("/plain/f", "/lg/f"), "protected"},
-	{"out of a policy folder by a link", guarded, move("/lg/config", "/config"), "protected"},
+	{"into a policy directory", guarded, move("/plain/f", "/.git/f"), "protected"},
+	{"into a policy directory by a link", guarded, move("/plain/f", "/lg/f"), "protected"},
+	{"out of a policy directory by a link", guarded, move("/lg/config", "/config"), "protected"},
 	{"a copy to a policy name", guarded, copyTo("/plain/f", "/x.worker"), "protected"},
-	{"a copy out of a policy folder", guarded, copyTo("/.git/config", "/config"), "ok"},
-	{"a folder with a policy name", guarded, makeDir("/x/.git/hooks"), "protected"},
-	{"a folder that becomes policy by its parent", guarded, makeDir("/ci/x/y"), "protected"},
-	{"a policy folder, all of it gone", guarded, deleteAll("/.git"), "protected"},
-	{"a link to a policy folder, gone", guarded, deleteAll("/lg"), "ok"},
-	{"a folder of links to policy", attack{tree: tree{"d/l": link("../.git"), ".git/config": file("c")}}, deleteAll("/d"), "ok"},
+	{"a copy out of a policy directory", guarded, copyTo("/.git/config", "/config"), "ok"},
+	{"a directory with a policy name", guarded, makeDir("/x/.git/hooks"), "protected"},
+	{"a directory that becomes policy by its parent", guarded, makeDir("/ci/x/y"), "protected"},
+	{"a policy directory, all of it gone", guarded, deleteAll("/.git"), "protected"},
+	{"a link to a policy directory, gone", guarded, deleteAll("/lg"), "ok"},
+	{"a directory of links to policy", attack{tree: tree{"d/l": link("../.git"), ".git/config": file("c")}}, deleteAll("/d"), "ok"},
 
-	{"a folder of links out, gone",
+	{"a directory of links out, gone",
 		attack{tree: tree{"d/l": link("../../out"), "d/a": link("{host}/out"), "d/e/f": file("f")}, keep: []string{"out"}}, deleteAll("/d"),
 		"ok"},
-	{"a folder of links out, moved", attack{tree: tree{"d/l": link("../../out"), "d/a": link("{host}/out")}}, move("/d", "/e"), "ok"},
+	{"a directory of links out, moved", attack{tree: tree{"d/l": link("../../out"), "d/a": link("{host}/out")}}, move("/d", "/e"), "ok"},
 	{"a link moved so that it leaves", attack{tree: tree{"a/b/l": link("../../f"), "f": file("f")}}, func(s *sandbox.Sandbox) error {
 		if err := s.Move("/a/b/l", "/l"); err != nil {
 			return err
@@ -106,9 +106,9 @@ var steps = []step{
 		}
 		return nil
 	}, "ok"},
-	{"endings that are not allowed, in a folder",
+	{"endings that are not allowed, in a directory",
 		attack{tree: tree{"d/x.env": file("x"), "d/y.md": file("y")}, mounts: onlyText, mine: "/spare/mine.md"}, move("/d", "/e"), "suffix"},
-	{"endings that are not allowed, in a folder, gone",
+	{"endings that are not allowed, in a directory, gone",
 		attack{tree: tree{"d/x.env": file("x"), "d/y.md": file("y")}, mounts: onlyText, mine: "/spare/mine.md"}, deleteAll("/d"), "suffix"},
 	{"a file to an ending that is not allowed", attack{tree: tree{"y.md": file("y")}, mounts: onlyText, mine: "/spare/mine.md"},
 		move("/y.md", "/y.env"), "suffix"},
@@ -125,7 +125,7 @@ var steps = []step{
 	{"between mounts, a pipe", attack{tree: tree{"x": special(fs.ModeNamedPipe)}, mounts: bigAndSmall}, move("/x", "/m/x"), "invalid"},
 }
 
-// bigAndSmall mounts proj at "/", and at "/m" a directory for small files.
+// bigAndSmall mounts proj at "/", and a directory with a small size limit at "/m".
 func bigAndSmall(w *world, proj sandbox.Backend) []sandbox.Mount {
 	return []sandbox.Mount{{Target: "/", Backend: proj, Access: sandbox.ReadWrite},
 		{Target: "/m", Backend: w.mount("m", tree{"own": file("own")}), Access: sandbox.ReadWrite, MaxFileBytes: 16}}
@@ -141,8 +141,8 @@ func moves(t *testing.T, f Fixture) {
 	}
 }
 
-// restrictSpellings tries the spellings of a limit: what is not "/src" itself
-// shows nothing of it, and none shows the secrets.
+// restrictSpellings tries spellings of the path of a limit. Only "/src" itself shows its
+// files, and no spelling shows the secrets.
 func restrictSpellings(t *testing.T, f Fixture) {
 	for _, c := range []struct{ path, want string }{
 		{"/src", "ok"}, {"/src/", "ok"}, {"/src//", "ok"}, {"/src/.", "ok"}, {"src", "ok"}, {"/x/../src", "ok"},

@@ -6,23 +6,23 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// some is a tree for attacks that need none of their own.
+// some returns a tree for attacks that need no special one.
 func some() tree {
 	return tree{"a/b/f.txt": file("text"), "f.txt": file("text")}
 }
 
-// zone mounts proj at /zone, and nothing else.
+// zone mounts only proj, at /zone.
 func zone(_ *world, proj sandbox.Backend) []sandbox.Mount {
 	return []sandbox.Mount{{Target: "/zone", Backend: proj, Access: sandbox.ReadWrite}}
 }
 
-// onlyText mounts proj for files that end in .md.
+// onlyText mounts proj and allows only the suffix .md.
 func onlyText(_ *world, proj sandbox.Backend) []sandbox.Mount {
 	return []sandbox.Mount{{Target: "/", Backend: proj, Access: sandbox.ReadWrite, Suffixes: []string{".md"}}}
 }
 
-// What happens to a name whose ending is not allowed: it may be seen, and that
-// is all. (fs.Stat opens what it describes.)
+// The results at a name whose suffix is not allowed. Such a file can be listed and
+// nothing else. (fs.Stat opens the file.)
 const (
 	wrongEnding        = isFile + " file,fs.Open,fs.Stat,put,if,take,restrict=suffix fs.ReadDir=suffix|not_dir"
 	wrongEndingMissing = isMissing + " file,put,if,restrict=suffix fs.ReadFile=suffix|not_found"
@@ -71,7 +71,7 @@ var nameAttacks = []attack{
 		},
 		limits: [][]sandbox.Limit{{{Path: "/data", Access: sandbox.ReadWrite}, {Path: "/spare", Access: sandbox.ReadWrite}}},
 		paths:  []string{"/data-secret/f", "/data-secret", "/dat", "/data-", "/data-secret/../data-secret/f", "/data/../data-secret/f"}},
-	{name: "P07 a folder beside the mount", tree: tree{"l": link("../proj-secret/f"), "m": link("{host}/proj-secret/f")}, want: linkOut,
+	{name: "P07 a directory beside the mount", tree: tree{"l": link("../proj-secret/f"), "m": link("{host}/proj-secret/f")}, want: linkOut,
 		paths: []string{"/l", "/m"}},
 	{name: "P13 devices, drives and shares", tree: some(), want: isMissing + " put,mkdir,if=invalid",
 		paths: []string{"/CON", "/NUL.txt", "/COM1", "/aux.md", `C:\x`, "/C:x", `/\\?\C:\x`, `\\srv\share`, "/lpt9.log", "/con.", "/COM¹",
@@ -84,7 +84,7 @@ var nameAttacks = []attack{
 		"/a\nc", "/\x1b[2K\x1b]0;t", "/-help", `/x"z`, "/\u202egnp.ex", "/bad", "/\r", "/\u2028", "/\u009b2J"}},
 	{name: "P39 names that are not UTF-8", want: isNoName, host: true, tree: hostileNames(),
 		paths: []string{"/bad\xff", "\xff", "/a/\xc3\x28", "/\xed\xa0\x80"}},
-	{name: "P39 a folder of hostile names", hides: []string{"bad"}, shows: map[string]string{"list": "{--help "}, want: isTop,
+	{name: "P39 a directory of hostile names", hides: []string{"bad"}, shows: map[string]string{"list": "{--help "}, want: isTop,
 		tree: hostileNames(), paths: []string{"/"}},
 	{name: "P43 nothing is expanded", tree: some(), want: isMissing, paths: []string{
 		"~/.ssh/id", "/~/.ssh/id", "$HOME/.ssh/id", "${HOME}/x", "file:///etc/passwd", "%USERPROFILE%", "~root", "/*", "/{a,b}", "/`id`", "/$(id)"}},
@@ -94,7 +94,7 @@ var nameAttacks = []attack{
 	{name: "P49 no name", tree: some(), want: isNoName, paths: []string{""}},
 }
 
-// hostileNames are files whose names are made to be misread.
+// hostileNames returns files whose names look like something else.
 func hostileNames() tree {
 	objects := tree{}
 	for _, name := range []string{"a\nb", "\x1b[2K\x1b]0;t\x07", "--help", `x"y`, "<img onerror=1>", "\u202egnp.exe", "\u200b",

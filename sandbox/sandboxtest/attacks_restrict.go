@@ -8,7 +8,7 @@ func rw(path string) sandbox.Limit { return sandbox.Limit{Path: path, Access: sa
 func ro(path string) sandbox.Limit { return sandbox.Limit{Path: path, Access: sandbox.ReadOnly} }
 func no(path string) sandbox.Limit { return sandbox.Limit{Path: path} }
 
-// project has a part that a worker sees and one that it does not.
+// project has a part that a worker can see, and a part that it cannot see.
 var project = tree{
 	"src/app.ts": file("text"), "src/d/f": file("text"), "secrets/y": file("{canary}"), "src/x": link("../secrets/y"), "src/ld": link("../secrets"),
 	"src/dang": link("../secrets/new"), "src/in": link("app.ts"), "src/back": link("../src/app.ts"), "src-private/f": file("{canary}"),
@@ -20,15 +20,15 @@ var project = tree{
 
 var onlySrc = [][]sandbox.Limit{limits(rw("/src"))}
 
-// What is left of a directory that is shown for what is below it.
-const onTheWay = "all=not_found folder,meta,fs.Open=ok fs.ReadLink=invalid|not_found access=none"
+// The results at a directory that is visible only because something below it is.
+const onTheWay = "all=not_found directory,meta,fs.Open=ok fs.ReadLink=invalid|not_found access=none"
 
 var restrictAttacks = []attack{
 	{name: "R03 links out of what is shown", want: linkOut, tree: project, limits: onlySrc, mine: "/src/spare/mine",
 		keep: []string{"proj/secrets"}, paths: []string{"/src/x", "/src/ld", "/src/dang", "/src/top", "/src/via"}},
 	{name: "R03 through links out of what is shown", want: throughOut, tree: project, limits: onlySrc, mine: "/src/spare/mine",
 		keep: []string{"proj/secrets"}, paths: []string{"/src/ld/y", "/src/ld/new", "/src/up/top.txt", "/src/up/secrets/y"}},
-	{name: "R03 a link to the folder of what is shown", want: onTheWay + " take,fs.ReadLink=ok move-to=exists access=rw", tree: project,
+	{name: "R03 a link to the directory of what is shown", want: onTheWay + " take,fs.ReadLink=ok move-to=exists access=rw", tree: project,
 		limits: onlySrc, mine: "/src/spare/mine", paths: []string{"/src/up"}},
 	{name: "R03 names that are not shown", want: isHidden, tree: project, limits: onlySrc, mine: "/src/spare/mine",
 		keep: []string{"proj/secrets"},
@@ -52,15 +52,15 @@ var restrictAttacks = []attack{
 	{name: "R03 links to what is denied", want: linkOut, tree: project,
 		limits: [][]sandbox.Limit{limits(rw("/"), no("/secrets"), no("/top.txt"), no("/src-private"))}, keep: []string{"proj/secrets"},
 		paths: []string{"/src/x", "/src/ld", "/src/top", "/src/dang"}},
-	{name: "R03 the folder of what is denied", hides: []string{"secrets", "top.txt"},
+	{name: "R03 the directory of what is denied", hides: []string{"secrets", "top.txt"},
 		shows: map[string]string{"list": "{src d", "walk": "{/src/d/f "}, want: isTop, tree: project,
 		limits: [][]sandbox.Limit{limits(rw("/"), no("/secrets"), no("/top.txt"), no("/src-private"))},
 		keep:   []string{"proj/secrets", "proj/top.txt"}, paths: []string{"/"}},
-	{name: "R03 a folder with something denied", want: isFolder + " take,move-to=read_only", tree: project, keep: []string{"proj/src"},
+	{name: "R03 a directory with something denied", want: isDir + " take,move-to=read_only", tree: project, keep: []string{"proj/src"},
 		paths: []string{"/src"}, limits: [][]sandbox.Limit{limits(rw("/"), no("/src/d"))}},
-	{name: "R03 a folder with something read-only", want: isFolder + " take,move-to=read_only", tree: project, keep: []string{"proj/src"},
+	{name: "R03 a directory with something read-only", want: isDir + " take,move-to=read_only", tree: project, keep: []string{"proj/src"},
 		paths: []string{"/src"}, limits: [][]sandbox.Limit{limits(rw("/"), ro("/src/d/f"))}},
-	{name: "R03 a folder with something denied that is not there", want: isFolder + " take,move-to=read_only", tree: project,
+	{name: "R03 a directory with something denied that is not there", want: isDir + " take,move-to=read_only", tree: project,
 		keep: []string{"proj/src"}, paths: []string{"/src"}, limits: [][]sandbox.Limit{limits(rw("/"), no("/src/no/such"))}},
 	{name: "R04 all of it is no more than it was", want: readOnlyMissing, tree: shadowed, mounts: cached(sandbox.ReadOnly),
 		limits: [][]sandbox.Limit{limits(rw("/")), limits(rw("/"), rw("/cache"))}, keep: []string{"proj/cache"},
@@ -91,7 +91,7 @@ var restrictAttacks = []attack{
 		paths: []string{"/", "/src", "/src/app.ts", "/secrets/y"}},
 }
 
-// nested mounts a rw directory in a ro one, and a ro one in that.
+// nested mounts a rw directory inside a ro one, and a ro directory inside that.
 func nested(w *world, proj sandbox.Backend) []sandbox.Mount {
 	return []sandbox.Mount{
 		{Target: "/", Backend: proj, Access: sandbox.ReadOnly},
@@ -100,7 +100,7 @@ func nested(w *world, proj sandbox.Backend) []sandbox.Mount {
 	}
 }
 
-// shared mounts proj at "/" and its directory p/d once more, with limits.
+// shared mounts proj at "/", and its directory p/d a second time with limits.
 func shared(at string, m sandbox.Mount) func(*world, sandbox.Backend) []sandbox.Mount {
 	return func(w *world, proj sandbox.Backend) []sandbox.Mount {
 		m := m
@@ -115,13 +115,13 @@ var overlapped = tree{
 }
 
 var overlapAttacks = []attack{
-	{name: "overlap/a folder that is ro by another name", host: true, want: readOnlyFile,
+	{name: "overlap/a directory that is ro by another name", host: true, want: readOnlyFile,
 		mounts: shared("/docs", sandbox.Mount{Access: sandbox.ReadOnly}), mayRead: true, tree: overlapped, keep: []string{"proj/p/d"},
 		paths: []string{"/p/d/f.md", "/docs/f.md", "docs:f.md"}},
-	{name: "overlap/its folder", host: true, want: isFolder + " put,if,mkdir,take=read_only access=ro",
+	{name: "overlap/its directory", host: true, want: isDir + " put,if,mkdir,take=read_only access=ro",
 		mounts: shared("/docs", sandbox.Mount{Access: sandbox.ReadOnly}), mayRead: true, tree: overlapped, keep: []string{"proj/p/d"},
 		paths: []string{"/p/d"}},
-	{name: "overlap/the folder above it", host: true, want: isFolder + " take,move-to=read_only",
+	{name: "overlap/the directory above it", host: true, want: isDir + " take,move-to=read_only",
 		mounts: shared("/docs", sandbox.Mount{Access: sandbox.ReadOnly}), mayRead: true, tree: overlapped, keep: []string{"proj/p/d"},
 		paths: []string{"/p"}},
 	{name: "overlap/links to it", host: true, want: readOnlyFile + " take,fs.ReadLink=ok move-to=exists restrict=outside access=rw",
@@ -130,24 +130,24 @@ var overlapAttacks = []attack{
 	{name: "overlap/through links to it", host: true, want: readOnlyFile + " restrict=outside access=rw",
 		mounts: shared("/docs", sandbox.Mount{Access: sandbox.ReadOnly}), tree: overlapped, keep: []string{"proj/p/d"},
 		paths: []string{"/lp/d/f.md"}},
-	{name: "overlap/a folder that is hidden by another name", host: true, want: isHidden,
+	{name: "overlap/a directory that is hidden by another name", host: true, want: isHidden,
 		mounts: shared("/docs", sandbox.Mount{Access: sandbox.None}), tree: overlapped, keep: []string{"proj/p/d"},
 		paths: []string{"/p/d/f.md", "/p/d/f.env", "/docs/f.md", "/p/d", "/docs", "/p/d/new"}},
-	{name: "overlap/links to a folder that is hidden", host: true, want: linkOut,
+	{name: "overlap/links to a directory that is hidden", host: true, want: linkOut,
 		mounts: shared("/docs", sandbox.Mount{Access: sandbox.None}), tree: overlapped, keep: []string{"proj/p/d"},
 		paths: []string{"/l", "/le"}},
 	{name: "overlap/endings that are limited by another name", host: true, want: wrongEnding,
 		mounts: shared("/docs", sandbox.Mount{Access: sandbox.ReadWrite, Suffixes: []string{".md"}}), mine: "/spare/mine.md",
 		tree: overlapped, keep: []string{"proj/p/d"}, paths: []string{"/p/d/f.env", "/docs/f.env"}},
-	{name: "overlap/the folder above limited endings", host: true,
-		want:   isFolder + " move-to=exists|read_only take=suffix|read_only|invalid delete=not_empty|read_only",
+	{name: "overlap/the directory above limited endings", host: true,
+		want:   isDir + " move-to=exists|read_only take=suffix|read_only|invalid delete=not_empty|read_only",
 		mounts: shared("/docs", sandbox.Mount{Access: sandbox.ReadWrite, Suffixes: []string{".md"}}), tree: overlapped,
 		keep: []string{"proj/p/d"}, paths: []string{"/p"}},
 	{name: "overlap/sizes that are limited by another name", host: true,
 		want:   isFile + " file,fs.Open,fs.Stat,restrict=too_large fs.ReadDir=not_dir|too_large if=ok|too_large|conflict move=ok|too_large",
 		mounts: shared("/docs", sandbox.Mount{Access: sandbox.ReadWrite, MaxFileBytes: 16}), mayRead: true, tree: overlapped,
 		paths: []string{"/p/d/f.env", "/docs/f.env"}},
-	{name: "overlap/one folder at two places", host: true, want: readOnlyFile + " copy,move-to,copy-to=read_only",
+	{name: "overlap/one directory at two places", host: true, want: readOnlyFile + " copy,move-to,copy-to=read_only",
 		tree: overlapped, mayRead: true, mine: "/a/spare/mine", paths: []string{"/a/p/d/f.md", "/b/p/d/f.md"},
 		mounts: func(w *world, proj sandbox.Backend) []sandbox.Mount {
 			return []sandbox.Mount{{Target: "/a", Backend: proj, Access: sandbox.ReadWrite}, {Target: "/b", Backend: proj, Access: sandbox.ReadOnly}}
@@ -164,7 +164,7 @@ var overlapAttacks = []attack{
 		}},
 }
 
-// ownPlace mounts proj ro, and a directory of it rw, where it stands.
+// ownPlace mounts proj ro, and a directory of it rw at its own path.
 func ownPlace(w *world, proj sandbox.Backend) []sandbox.Mount {
 	return []sandbox.Mount{
 		{Target: "/", Backend: proj, Access: sandbox.ReadOnly},
@@ -172,10 +172,10 @@ func ownPlace(w *world, proj sandbox.Backend) []sandbox.Mount {
 	}
 }
 
-// On a backend that folds case another spelling is another name for the same
-// file, but not another rule.
+// On a backend that folds case, another spelling is another name for the same file. The
+// rule stays the same.
 var caseAttacks = []attack{
-	// Another case of a name that has a rule is that name, with its rule.
+	// A name that has a rule keeps it in another case.
 	{name: "P11 other cases of what is hidden under a mount", folds: true, want: isMissing, mounts: cached(sandbox.ReadWrite),
 		tree: shadowed, keep: []string{"proj/cache"},
 		paths: []string{"/CACHE/shadowed", "/cachE/new", "/CACHE/d/shadowed"}},
@@ -195,10 +195,10 @@ var caseAttacks = []attack{
 		keep: []string{"proj/secrets"}, paths: []string{"/SECRETS/y", "/Secrets", "/SRC-private/f"}},
 	{name: "P11 other cases of what is shown alone", folds: true, want: isFile, tree: project, limits: onlySrc, mine: "/src/spare/mine",
 		keep: []string{"proj/secrets"}, paths: []string{"/SRC/app.ts", "/Src/APP.ts"}},
-	{name: "P11 other cases of the folder of what is denied", folds: true,
-		want: isFolder + " take=read_only|not_found|invalid all=not_found|ok|is_dir|exists|invalid|read_only access=none|rw", tree: project,
+	{name: "P11 other cases of the directory of what is denied", folds: true,
+		want: isDir + " take=read_only|not_found|invalid all=not_found|ok|is_dir|exists|invalid|read_only access=none|rw", tree: project,
 		limits: [][]sandbox.Limit{limits(rw("/"), no("/src/d"))}, keep: []string{"proj/src"}, paths: []string{"/SRC", "/Src"}},
-	{name: "P11 other cases of the folder above a mount", folds: true,
+	{name: "P11 other cases of the directory above a mount", folds: true,
 		want: "all=not_found|ok|is_dir|exists|invalid|read_only if=conflict|is_dir|not_found access=none|rw", mounts: far, keep: []string{"proj/x"},
 		tree:  tree{"x/y/m/shadowed": file("{canary}"), "x/f": file("f")},
 		paths: []string{"/X", "/x/Y", "/X/Y", "/X/y/m/shadowed", "/x/y/M/shadowed"}},

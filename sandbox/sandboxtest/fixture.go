@@ -1,8 +1,8 @@
-// Package sandboxtest holds what every [sandbox.Backend] must pass: [Suite],
-// the contract, promise by promise, and [Attacks], which sets a sandbox on the
-// backend in a hostile place and tries to get out of it by every operation.
+// Package sandboxtest has the tests that every [sandbox.Backend] must pass. [Suite]
+// checks the contract, promise by promise. [Attacks] makes a sandbox on the backend in a
+// hostile directory and tries to get out of it by every operation.
 //
-// A backend is tested in a few lines:
+// A test for a backend takes a few lines:
 //
 //	func TestStore(t *testing.T) {
 //		f := sandboxtest.Fixture{
@@ -27,21 +27,21 @@ import (
 
 // A Fixture makes the backends under test.
 type Fixture struct {
-	// New returns a backend that holds the objects of tree, by their names from
-	// the top: "a/b.txt". Directories above an object are made. Where the backend
-	// cannot hold one of them (a pipe, a device), New calls t.Skip.
+	// New returns a backend that holds the objects of tree. The keys are paths from the
+	// top, such as "a/b.txt". New makes the directories above an object. If the backend
+	// cannot hold an object (a pipe, a device), New calls t.Skip.
 	//
-	// With OnHost, directory is a directory of the host for this backend, which may
-	// hold files already when tree is empty. Without, it is "".
-	New func(t testing.TB, folder sandbox.Host, tree map[string]sandbox.Object) sandbox.Backend
+	// With OnHost, dir is a directory of the host for this backend. It may already have
+	// files if tree is empty. Without OnHost, dir is "".
+	New func(t testing.TB, dir sandbox.Host, tree map[string]sandbox.Object) sandbox.Backend
 
-	// OnHost says that the files lie in the directory that New was given, as files
-	// of the host. [Plant] puts a tree there. Attacks then have a real world
-	// around that directory to reach for.
+	// OnHost says that the backend stores its files in the directory that New gets, as
+	// files of the host. [Plant] writes a tree there. Then Attacks has real files around
+	// that directory to attack.
 	OnHost bool
 }
 
-// tree is what a backend holds at first.
+// tree is the initial content of a backend.
 type tree = map[string]sandbox.Object
 
 func file(content string) sandbox.Object { return sandbox.Object{Content: content} }
@@ -50,7 +50,7 @@ func link(target string) sandbox.Object {
 	return sandbox.Object{Content: target, Mode: fs.ModeSymlink | 0o777}
 }
 
-func folder() sandbox.Object { return sandbox.Object{Mode: fs.ModeDir | 0o755} }
+func directory() sandbox.Object { return sandbox.Object{Mode: fs.ModeDir | 0o755} }
 
 func fileMode(content string, mode fs.FileMode) sandbox.Object {
 	return sandbox.Object{Content: content, Mode: mode}
@@ -69,10 +69,10 @@ func (f Fixture) open(t testing.TB, objects tree) sandbox.Backend {
 	return f.New(t, sandbox.Host(host), objects)
 }
 
-// Plant makes the objects of tree in a directory of the host, with the modes that
-// they ask for, whatever the umask. Where the host does not let it make one (a
-// device needs root, a link may need a privilege), it calls t.Skip.
-func Plant(t testing.TB, folder sandbox.Host, tree map[string]sandbox.Object) {
+// Plant makes the objects of tree in a directory of the host. They get exactly the given
+// modes, whatever the umask. If the host does not allow one (a device needs root, a
+// symlink may need a privilege), Plant calls t.Skip.
+func Plant(t testing.TB, dir sandbox.Host, tree map[string]sandbox.Object) {
 	t.Helper()
 	names := make([]string, 0, len(tree))
 	for name := range tree {
@@ -81,7 +81,7 @@ func Plant(t testing.TB, folder sandbox.Host, tree map[string]sandbox.Object) {
 	slices.Sort(names)
 	made := ""
 	for _, name := range names {
-		at := filepath.Join(string(folder), filepath.FromSlash(name))
+		at := filepath.Join(string(dir), filepath.FromSlash(name))
 		if dir := filepath.Dir(at); dir != made {
 			if err := os.MkdirAll(dir, 0o755); err != nil {
 				t.Fatal(err)
@@ -109,7 +109,7 @@ func plant(at string, o sandbox.Object) error {
 	return plantSpecial(at, o.Mode)
 }
 
-// mount returns a sandbox that shows a backend at "/", all of it.
+// mount returns a sandbox that shows all of a backend at "/".
 func mount(t testing.TB, b sandbox.Backend) *sandbox.Sandbox {
 	t.Helper()
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: b, Access: sandbox.ReadWrite}}})

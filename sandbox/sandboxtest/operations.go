@@ -14,8 +14,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An attempt is one operation of a sandbox on one name. What comes back is
-// written to out; what is wrong beyond any error, to fault.
+// An attempt is one operation of a sandbox on one name. The operation writes its results
+// to out, and other defects than an error to fault.
 type attempt struct {
 	w     *world
 	s     *sandbox.Sandbox
@@ -40,12 +40,12 @@ func (a *attempt) wrong(format string, args ...any) {
 	}
 }
 
-// free is a name beside mine where nothing is, with the same ending.
+// free returns an unused name next to mine, with the same suffix.
 func (a *attempt) free() string {
 	return path.Join(path.Dir(a.mine), "free"+path.Ext(a.mine))
 }
 
-// fsName is the name as io/fs spells it, whether or not it is one there.
+// fsName returns the name in the form of io/fs, even if it is invalid there.
 func (a *attempt) fsName() string {
 	if a.name == "/" {
 		return "."
@@ -53,17 +53,17 @@ func (a *attempt) fsName() string {
 	return strings.TrimPrefix(a.name, "/")
 }
 
-// planted is what attacks write.
+// planted is the content that attacks write.
 const planted = "PLANTED"
 
-// holds finds fault unless name holds the content now.
+// holds reports a fault unless name has the content now.
 func (a *attempt) holds(name, content string) {
 	if data, err := a.s.Read(name); err != nil || string(data) != content {
 		a.wrong("it returned no error, but a read of %q then says %q, %v", name, data, err)
 	}
 }
 
-// gone finds fault if there is something at name.
+// gone reports a fault if name exists.
 func (a *attempt) gone(name string) {
 	if found, err := a.s.Exists(name); found || err != nil {
 		a.wrong("it returned no error, but %q exists: %v, %v", name, found, err)
@@ -78,8 +78,7 @@ type operation struct {
 	run   func(a *attempt) error
 }
 
-// operations are all of them, in an order that changes little before it
-// changes much.
+// operations returns all operations. Those that change little come first.
 func operations() []operation {
 	return slices.Concat(lookers, fsLookers, changers, takers)
 }
@@ -115,22 +114,22 @@ var lookers = []operation{
 		return err
 	}},
 	{name: "exists", group: "meta", run: exists},
-	{name: "list", group: "folder", run: func(a *attempt) error {
+	{name: "list", group: "directory", run: func(a *attempt) error {
 		list, err := a.s.List(a.name)
 		a.say(list)
 		return err
 	}},
-	{name: "walk", group: "folder", run: func(a *attempt) error {
+	{name: "walk", group: "directory", run: func(a *attempt) error {
 		listing, err := a.s.Walk(context.Background(), a.name, nil, sandbox.Budget{Entries: 10_000})
 		a.say(listing)
 		return err
 	}},
-	{name: "find", group: "folder", run: func(a *attempt) error {
+	{name: "find", group: "directory", run: func(a *attempt) error {
 		listing, err := a.s.Find(context.Background(), a.name, "*", sandbox.Budget{Entries: 10_000})
 		a.say(listing)
 		return err
 	}},
-	{name: "search", group: "folder", run: func(a *attempt) error {
+	{name: "search", group: "directory", run: func(a *attempt) error {
 		matches, err := a.s.Search(context.Background(), a.name, sandbox.Query{Pattern: "."}, sandbox.Budget{Entries: 10_000})
 		a.say(matches)
 		return err
@@ -140,7 +139,7 @@ var lookers = []operation{
 	{name: "access", run: access},
 }
 
-// exists takes a no for an error, so that one table serves all.
+// exists turns a negative answer into an error, so that all operations can use one table.
 func exists(a *attempt) error {
 	found, err := a.s.Exists(a.name)
 	if err == nil && !found {
@@ -149,8 +148,8 @@ func exists(a *attempt) error {
 	return err
 }
 
-// resolve is for the user and returns a host path: one inside a mount, also
-// when the links on it are followed.
+// resolve checks that the host path is inside a mount, also after following its symlinks.
+// The result is for the user, so a host path is no leak.
 func resolve(a *attempt) error {
 	host, err := a.s.Resolve(a.name)
 	if err != nil {
@@ -175,7 +174,7 @@ func resolve(a *attempt) error {
 	return nil
 }
 
-// restrict asks for all of a name, reads it, and looks around from the top.
+// restrict restricts the sandbox to a name, reads it, and walks from the top.
 func restrict(a *attempt) error {
 	lesser, err := a.s.Restrict(sandbox.Limit{Path: a.name, Access: sandbox.ReadWrite})
 	if err != nil {
@@ -197,7 +196,7 @@ func restrict(a *attempt) error {
 	return err
 }
 
-// accessError carries the answer to an access query through a table of codes.
+// accessError is an Access as an error, so that the table of codes can hold it.
 type accessError struct{ sandbox.Access }
 
 func (e accessError) Error() string { return e.String() }
@@ -218,7 +217,7 @@ func access(a *attempt) error {
 var fsLookers = []operation{
 	{name: "fs.Open", ofFS: true, run: fsOpen},
 	{name: "fs.ReadFile", group: "file", ofFS: true, run: fsReadFile},
-	{name: "fs.ReadDir", group: "folder", ofFS: true, run: fsReadDir},
+	{name: "fs.ReadDir", group: "directory", ofFS: true, run: fsReadDir},
 	{name: "fs.Stat", group: "meta", ofFS: true, run: func(a *attempt) error {
 		info, err := fs.Stat(a.s, a.fsName())
 		a.sayInfo(info)
@@ -258,8 +257,8 @@ func fsOpen(a *attempt) error {
 	return err
 }
 
-// fsReadFile does not let fs.ReadFile allocate what a file claims to be: that
-// would end the test, not fail it.
+// fsReadFile does not call fs.ReadFile if that would allocate the size of a huge file,
+// because it would crash the test.
 func fsReadFile(a *attempt) error {
 	if _, own := fs.FS(a.s).(fs.ReadFileFS); !own {
 		if info, err := fs.Stat(a.s, a.fsName()); err == nil && info.Size() > sandbox.MaxRead {
@@ -280,12 +279,12 @@ func fsReadDir(a *attempt) error {
 		return err
 	}
 	defer f.Close()
-	folder, ok := f.(fs.ReadDirFile)
+	directory, ok := f.(fs.ReadDirFile)
 	if !ok {
-		// As fs.ReadDir does; io/fs has no error for it.
+		// fs.ReadDir does the same, and io/fs has no error for it.
 		return &fs.PathError{Op: "readdir", Path: a.fsName(), Err: &sandbox.Error{Op: "readdir", Code: sandbox.ErrNotDir, Hint: "a file"}}
 	}
-	list, err := folder.ReadDir(-1)
+	list, err := directory.ReadDir(-1)
 	for _, e := range list {
 		info, err := e.Info()
 		a.say(e.Name(), e.Type(), err)
@@ -302,14 +301,14 @@ var changers = []operation{
 		return a.wrote(a.s.WriteNew(a.name, []byte(planted)))
 	}},
 	{name: "if", run: func(a *attempt) error {
-		// The version is that of the secret: whoever gets this far would learn that.
+		// The version is that of the secret, so a success would confirm its content.
 		return a.wrote(a.s.WriteIf(a.name, []byte(planted), sandbox.Version{}.With([]byte(a.w.canary))))
 	}},
 	{name: "mkdir", run: func(a *attempt) error {
 		err := a.s.MakeDir(a.name)
 		if err == nil {
 			if info, err := a.s.Stat(a.name); err != nil || !info.IsDir() {
-				a.wrong("it returned no error, but there is no folder: %v, %v", info.Mode(), err)
+				a.wrong("it returned no error, but there is no directory: %v, %v", info.Mode(), err)
 			}
 		}
 		return err
@@ -368,7 +367,7 @@ var takers = []operation{
 	}},
 }
 
-// codeName returns what an operation ended with, in the words of the tables.
+// codeName returns the result of an operation as a word of the tables.
 func codeName(err error) string {
 	var access accessError
 	switch {

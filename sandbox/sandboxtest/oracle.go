@@ -14,25 +14,24 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The oracles are what is true of every operation on every name, whatever else
-// is expected of it:
+// The oracles are rules for every operation on every name:
 //
-//	leak    no result and no error contains what lies outside, or a host path
-//	tamper  nothing outside has changed, and nothing at all where it was refused
-//	hang    it comes back
+//	leak    no result and no error contains a secret from outside, or a host path
+//	tamper  nothing outside changes, and nothing at all if the operation is refused
+//	hang    the operation returns
 //	shape   an error is an *Error: short, on one line, with a code and a hint
 
-// maxErrorText is how long the text of an error may be.
+// maxErrorText is the largest length of an error text.
 const maxErrorText = 300
 
-// knownCodes are the codes that an operation of a sandbox may end with.
+// knownCodes are the codes that an operation of a sandbox may return.
 var knownCodes = []sandbox.Code{
 	sandbox.ErrNotFound, sandbox.ErrExists, sandbox.ErrInvalid, sandbox.ErrOutside, sandbox.ErrReadOnly, sandbox.ErrProtected,
 	sandbox.ErrNotRegular, sandbox.ErrIsDir, sandbox.ErrNotDir, sandbox.ErrTooLarge, sandbox.ErrSuffix, sandbox.ErrConflict,
 	sandbox.ErrExceedsParent, sandbox.ErrNotEmpty, sandbox.ErrLimit,
 }
 
-// misshapen says what is wrong with the form of an error.
+// misshapen returns the defects in the form of an error.
 func misshapen(err error, ofFS bool) (wrong []string) {
 	if ofFS {
 		wrapped, ok := err.(*fs.PathError)
@@ -64,15 +63,15 @@ func misshapen(err error, ofFS bool) (wrong []string) {
 	return wrong
 }
 
-// An outcome is what an operation did, seen from outside.
+// An outcome is the visible result of an operation.
 type outcome struct {
-	text  string // everything that came back
+	text  string // all returned text
 	err   error
-	fault error // what the operation found wrong itself
+	fault error // the defect that the operation reported itself
 	hung  bool
 }
 
-// watch runs an operation and gives up on it when it hangs.
+// watch runs an operation, and stops waiting if it hangs.
 func watch(act func(a *attempt) error, a *attempt) outcome {
 	done := make(chan outcome, 1)
 	go func() {
@@ -89,8 +88,7 @@ func watch(act func(a *attempt) error, a *attempt) outcome {
 	}
 }
 
-// leaks says what came back that should not have. A name that the attacker has
-// given may come back.
+// leaks returns the secrets in an outcome. The name that the attacker gave may be in it.
 func (w *world) leaks(o outcome, given string, a attack) (found []string) {
 	text := o.text
 	if o.err != nil {
@@ -110,8 +108,8 @@ func (w *world) leaks(o outcome, given string, a attack) (found []string) {
 	return found
 }
 
-// tampered says what has changed that should not have: outside, in what is to
-// be kept, and anywhere at all if the operation was refused.
+// tampered returns the changes that must not be: outside, in files of keep, and all
+// changes if the operation was refused.
 func (w *world) tampered(list []string, refused bool, keep []string) (found []string) {
 	for _, change := range list {
 		name := changedName(change)
@@ -123,8 +121,8 @@ func (w *world) tampered(list []string, refused bool, keep []string) (found []st
 	return found
 }
 
-// above reports whether a mount lies below name, so that the name comes and
-// goes with the mount.
+// above reports whether a mount is below name. Then the name appears and disappears with
+// the mount.
 func (w *world) above(name string) bool {
 	for m := range w.mounts {
 		if name == "." || strings.HasPrefix(m, path.Clean(name)+"/") {

@@ -9,8 +9,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// plantSpecial makes a pipe, a socket that nobody listens on, or a device that
-// gives zeros forever.
+// plantSpecial makes a pipe, a socket without a listener, or a device that returns zeros
+// forever.
 func plantSpecial(at string, mode fs.FileMode) error {
 	switch mode.Type() {
 	case fs.ModeNamedPipe:

@@ -14,18 +14,17 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A promise is one sentence of the contract and the test that holds a backend
-// to it.
+// A promise is one sentence of the contract, and its test.
 type promise struct {
 	name string
 	test func(t *testing.T, f Fixture)
 }
 
-// Suite holds a backend to the contract of [sandbox.Backend]. Every promise is
-// a subtest; they run in parallel.
+// Suite checks that a backend keeps the contract of [sandbox.Backend]. Every promise is a
+// subtest. They run in parallel.
 func Suite(t *testing.T, f Fixture) {
 	for _, list := range [][]promise{openPromises, lstatPromises, writePromises, conditionPromises, modePromises,
-		folderPromises, renamePromises, removePromises, racePromises} {
+		dirPromises, renamePromises, removePromises, racePromises} {
 		for _, p := range list {
 			t.Run(p.name, func(t *testing.T) {
 				t.Parallel()
@@ -35,8 +34,9 @@ func Suite(t *testing.T, f Fixture) {
 	}
 }
 
-// codeOf returns the code that a sandbox gives to an error of a backend: by its
-// Code, by io/fs, or by the few numbers of the system that a contract speaks of.
+// codeOf returns the code that a sandbox would give to an error of a backend. It looks at
+// the Code, the errors of io/fs, and the few errors of the system that the contract
+// names.
 func codeOf(err error) sandbox.Code {
 	var c sandbox.Code
 	switch {
@@ -62,10 +62,10 @@ func codeOf(err error) sandbox.Code {
 	return sandbox.ErrInternal
 }
 
-// errLink stands for sandbox.ErrLink, which is no code, in tables of codes.
+// errLink stands for sandbox.ErrLink in tables of codes, because ErrLink is not a code.
 const errLink sandbox.Code = "a link"
 
-// wantCode fails the test unless err has one of the codes; "" is no error.
+// wantCode fails the test unless err has one of the codes. "" stands for no error.
 func wantCode(t testing.TB, what string, err error, codes ...sandbox.Code) {
 	t.Helper()
 	if got := codeOf(err); !slices.Contains(codes, got) {
@@ -93,7 +93,7 @@ func read(b sandbox.Backend, name string) (string, error) {
 	return string(data), err
 }
 
-// put writes a file that must be written.
+// put writes a file and fails the test if it cannot.
 func put(t testing.TB, b sandbox.Backend, name, content string, how sandbox.How) sandbox.Attr {
 	t.Helper()
 	attr, err := b.Write(name, strings.NewReader(content), how)
@@ -112,7 +112,7 @@ func lstat(t testing.TB, b sandbox.Backend, name string) sandbox.Attr {
 	return attr
 }
 
-// names returns the names in a directory, in order.
+// names returns the names in a directory, sorted.
 func names(t testing.TB, b sandbox.Backend, dir string) []string {
 	t.Helper()
 	f, err := b.Open(dir)
@@ -122,7 +122,7 @@ func names(t testing.TB, b sandbox.Backend, dir string) []string {
 	defer f.Close()
 	entries, err := f.ReadDir()
 	if err != nil {
-		t.Fatalf("read folder %q: %v", dir, err)
+		t.Fatalf("read directory %q: %v", dir, err)
 	}
 	list := []string{}
 	for _, e := range entries {
@@ -146,7 +146,7 @@ func wantContent(t testing.TB, b sandbox.Backend, name, want string) {
 	}
 }
 
-// A counted is content that knows how often it was read from.
+// A counted is a content that counts how often it is read.
 type counted struct {
 	io.Reader
 	reads int
@@ -157,8 +157,8 @@ func (c *counted) Read(p []byte) (int, error) {
 	return c.Reader.Read(p)
 }
 
-// wantUnread fails the test unless a write of name is refused with one of the
-// codes, before anything was read from the content.
+// wantUnread fails the test unless the backend refuses a write of name with one of the
+// codes, before it reads from the content.
 func wantUnread(t testing.TB, b sandbox.Backend, name string, how sandbox.How, codes ...sandbox.Code) {
 	t.Helper()
 	content := &counted{Reader: strings.NewReader("never")}
@@ -169,7 +169,7 @@ func wantUnread(t testing.TB, b sandbox.Backend, name string, how sandbox.How, c
 	}
 }
 
-// soon fails the test if act takes longer than it ever should.
+// soon fails the test if act takes too long.
 func soon(t testing.TB, what string, act func()) {
 	t.Helper()
 	done := make(chan struct{})
@@ -184,11 +184,11 @@ func soon(t testing.TB, what string, act func()) {
 	}
 }
 
-// patience is how long an operation may take that does not hang. A name of a thousand
-// directories, each of them put on a disk that others write to as well, takes seconds.
+// patience is the longest time that an operation may take. To make a name of a thousand
+// directories takes seconds if others write to the same disk.
 const patience = time.Minute
 
-// binary is content that a text mode or a decoder would change.
+// binary returns content that a text mode or a decoder would change.
 func binary() string {
 	var b bytes.Buffer
 	for i := range 256 {

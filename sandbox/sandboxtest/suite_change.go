@@ -12,11 +12,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-var folderPromises = []promise{
-	{"mkdir/makes one folder", mkdirOne},
+var dirPromises = []promise{
+	{"mkdir/makes one directory", mkdirOne},
 	{"mkdir/what is there stays", mkdirExists},
 	{"mkdir/no link is followed", mkdirLinks},
-	{"mkdir/the mount's own folder is made where it is missing", mkdirTop},
+	{"mkdir/the mount's own directory is made where it is missing", mkdirTop},
 }
 
 func mkdirOne(t *testing.T, f Fixture) {
@@ -25,7 +25,7 @@ func mkdirOne(t *testing.T, f Fixture) {
 	wantCode(t, "mkdir", b.Mkdir("d/sub/sub"), "")
 	wantCode(t, "mkdir without a parent", b.Mkdir("x/y"), sandbox.ErrNotFound)
 	if a := lstat(t, b, "d/sub"); !a.Mode.IsDir() || a.Mode.Perm()&0o700 != 0o700 {
-		t.Errorf("got mode %v, want a folder that its owner can use", a.Mode)
+		t.Errorf("got mode %v, want a directory that its owner can use", a.Mode)
 	}
 	put(t, b, "d/sub/sub/file", "f", sandbox.How{})
 	wantNames(t, b, ".", "d")
@@ -67,15 +67,15 @@ func mkdirTop(t *testing.T, f Fixture) {
 }
 
 var renamePromises = []promise{
-	{"rename/moves a file, a folder, a link", renameMoves},
+	{"rename/moves a file, a directory, a link", renameMoves},
 	{"rename/never replaces", renameReplaces},
 	{"rename/no link is followed", renameLinks},
 	{"rename/into itself, or of the mount, is refused", renameInto},
-	{"rename/needs a folder to go to", renameMissing},
+	{"rename/needs a directory to go to", renameMissing},
 }
 
 func renameMoves(t *testing.T, f Fixture) {
-	b := f.open(t, tree{"a": fileMode("a", 0o750), "d/e/f": file("f"), "l": link("d/e"), "to": folder(), "dang": link("../nothing")})
+	b := f.open(t, tree{"a": fileMode("a", 0o750), "d/e/f": file("f"), "l": link("d/e"), "to": directory(), "dang": link("../nothing")})
 	for _, move := range [][2]string{{"a", "to/a"}, {"d", "to/d"}, {"l", "to/l"}, {"dang", "to/dang"}, {"to/a", "to/b"}} {
 		wantCode(t, "rename "+move[0], b.Rename(move[0], move[1]), "")
 	}
@@ -92,7 +92,7 @@ func renameMoves(t *testing.T, f Fixture) {
 }
 
 func renameReplaces(t *testing.T, f Fixture) {
-	start := tree{"file": file("1"), "other": file("2"), "full/x": file("3"), "empty": folder(), "bare": folder(), "link": link("file"), "dang": link("no")}
+	start := tree{"file": file("1"), "other": file("2"), "full/x": file("3"), "empty": directory(), "bare": directory(), "link": link("file"), "dang": link("no")}
 	b := f.open(t, start)
 	top := names(t, b, ".")
 	for _, from := range top {
@@ -117,7 +117,7 @@ func renameLinks(t *testing.T, f Fixture) {
 	wantNames(t, b, ".", top...)
 	wantNames(t, b, "folder", inner...)
 	wantCode(t, "rename a link that leads nowhere", b.Rename("dangling", "folder/dangling"), "")
-	wantCode(t, "rename a link to a folder", b.Rename("tofolder", "folder/self"), "")
+	wantCode(t, "rename a link to a directory", b.Rename("tofolder", "folder/self"), "")
 	wantContent(t, b, "folder/inner.txt", "inner")
 }
 
@@ -133,20 +133,20 @@ func renameInto(t *testing.T, f Fixture) {
 
 func renameMissing(t *testing.T, f Fixture) {
 	b := f.open(t, tree{"a": file("a")})
-	wantCode(t, "to a missing folder", b.Rename("a", "no/a"), sandbox.ErrNotFound)
+	wantCode(t, "to a missing directory", b.Rename("a", "no/a"), sandbox.ErrNotFound)
 	wantCode(t, "from a missing name", b.Rename("no", "b"), sandbox.ErrNotFound)
 	wantNames(t, b, ".", "a")
 }
 
 var removePromises = []promise{
-	{"remove/a file, an empty folder, a link itself", removeOne},
-	{"remove/a folder with something in it stays", removeFull},
+	{"remove/a file, an empty directory, a link itself", removeOne},
+	{"remove/a directory with something in it stays", removeFull},
 	{"remove/no link is followed", removeLinks},
 	{"remove/the mount stays", removeTop},
 }
 
 func removeOne(t *testing.T, f Fixture) {
-	b := f.open(t, tree{"a": file("a"), "ro": fileMode("ro", 0o444), "d": folder(), "l": link("keep"), "ld": link("dir"), "dang": link("no"),
+	b := f.open(t, tree{"a": file("a"), "ro": fileMode("ro", 0o444), "d": directory(), "l": link("keep"), "ld": link("dir"), "dang": link("no"),
 		"loop": link("loop"), "keep": file("k"), "dir/x": file("x")})
 	for _, name := range []string{"a", "ro", "d", "l", "ld", "dang", "loop"} {
 		wantCode(t, "remove "+name, b.Remove(name), "")
@@ -158,7 +158,7 @@ func removeOne(t *testing.T, f Fixture) {
 }
 
 func removeFull(t *testing.T, f Fixture) {
-	b := f.open(t, tree{"d/a": file("a"), "e/f": folder()})
+	b := f.open(t, tree{"d/a": file("a"), "e/f": directory()})
 	for _, name := range []string{"d", "e"} {
 		wantCode(t, "remove "+name, b.Remove(name), sandbox.ErrNotEmpty)
 	}
@@ -178,7 +178,7 @@ func removeLinks(t *testing.T, f Fixture) {
 }
 
 func removeTop(t *testing.T, f Fixture) {
-	for _, objects := range []tree{{"a": file("a")}, {"d": folder()}} {
+	for _, objects := range []tree{{"a": file("a")}, {"d": directory()}} {
 		b := f.open(t, objects)
 		wantCode(t, "remove .", b.Remove("."), sandbox.ErrInvalid)
 		if got := names(t, b, "."); len(got) != 1 {
@@ -223,7 +223,7 @@ func raceCounter(t *testing.T, f Fixture) {
 	wantNames(t, b, "d", "counter")
 }
 
-// increment reads, adds one and writes, until nobody came between.
+// increment reads a number, adds one and writes it, until no other write came in between.
 func increment(s *sandbox.Sandbox, name string) error {
 	for {
 		data, v, err := s.ReadVersion(name)
@@ -264,7 +264,7 @@ func raceReaders(t *testing.T, f Fixture) {
 
 func raceWinner(t *testing.T, f Fixture) {
 	const n, rounds = 8, 20
-	objects := tree{"d": folder()}
+	objects := tree{"d": directory()}
 	for r := range rounds {
 		for i := range n {
 			objects[fmt.Sprintf("from/%d-%d", r, i)] = file(strconv.Itoa(i))

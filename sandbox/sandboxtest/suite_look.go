@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// links is a tree with links of every kind, and what they lead to.
+// links returns a tree with symlinks of every kind, and their targets.
 func links() tree {
 	return tree{
 		"folder/inner.txt": file("inner"),
@@ -29,22 +29,22 @@ func links() tree {
 	}
 }
 
-// throughLinks are names that need a link to be followed on the way.
+// throughLinks are names with a symlink before the last part.
 var throughLinks = []string{
 	"tofolder/inner.txt", "tofolder/up", "tofolder/new", "totop/file.txt", "totop/totop/file.txt", "toparent/x",
 	"dangling/x", "absolute/x", "loop/x", "tofile/x", "totop/folder/inner.txt",
 }
 
-// areLinks are names that are links.
+// areLinks are names of symlinks.
 var areLinks = []string{"tofile", "tofolder", "totop", "toparent", "dangling", "absolute", "loop", "folder/up"}
 
 var openPromises = []promise{
 	{"open/a file can be read from any offset", openReads},
 	{"open/content comes back as it is", openContent},
-	{"open/a folder lists its entries with their types", openFolders},
-	{"open/a folder of 5,000 entries is listed whole", openMany},
+	{"open/a directory lists its entries with their types", openDirs},
+	{"open/a directory of 5,000 entries is listed whole", openMany},
 	{"open/what is not there is not found", openMissing},
-	{"open/a file on the way is not a folder", openThroughFile},
+	{"open/a file on the way is not a directory", openThroughFile},
 	{"open/no link is followed", openLinks},
 	{"open/pipes, sockets and devices are refused at once", openSpecial},
 	{"open/an open file stays as it was opened", openStays},
@@ -70,7 +70,7 @@ func openReads(t *testing.T, f Fixture) {
 	}{{0, 10, "0123456789", nil}, {3, 4, "3456", nil}, {8, 4, "89", io.EOF}, {10, 1, "", io.EOF}, {99, 1, "", io.EOF}} {
 		buf := make([]byte, c.size)
 		n, err := file.ReadAt(buf, c.off)
-		// A reader that has filled the buffer may say at once that this was the end.
+		// A reader that filled the buffer may return io.EOF at once.
 		if string(buf[:n]) != c.want || err != c.err && !(n == c.size && err == io.EOF) {
 			t.Errorf("read %d at %d: got %q, %v; want %q, %v", c.size, c.off, buf[:n], err, c.want, c.err)
 		}
@@ -98,15 +98,15 @@ func openContent(t *testing.T, f Fixture) {
 	}
 }
 
-func openFolders(t *testing.T, f Fixture) {
-	b := f.open(t, tree{"d/file": file("x"), "d/folder/deep": file("y"), "d/link": link("folder"), "empty": folder()})
+func openDirs(t *testing.T, f Fixture) {
+	b := f.open(t, tree{"d/file": file("x"), "d/folder/deep": file("y"), "d/link": link("folder"), "empty": directory()})
 	for _, dir := range []string{"d", ".", "empty"} {
 		file, err := b.Open(dir)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if a := file.Attr(); !a.Mode.IsDir() {
-			t.Errorf("attr of %q: got mode %v, want a folder", dir, a.Mode)
+			t.Errorf("attr of %q: got mode %v, want a directory", dir, a.Mode)
 		}
 		file.Close()
 	}
@@ -195,7 +195,7 @@ func openSpecial(t *testing.T, f Fixture) {
 				wantUnread(t, b, "d/x", sandbox.How{If: sandbox.Version{}.With(nil)}, sandbox.ErrNotRegular)
 				_, err = b.Open("d/x/y")
 				wantCode(t, "open below it", err, sandbox.ErrNotDir)
-				wantCode(t, "make a folder in its place", b.Mkdir("d/x"), sandbox.ErrExists)
+				wantCode(t, "make a directory in its place", b.Mkdir("d/x"), sandbox.ErrExists)
 				wantCode(t, "move something onto it", b.Rename("d/file", "d/x"), sandbox.ErrExists)
 			})
 			if got := lstat(t, b, "d/x").Mode.Type(); got != kind.mode {
@@ -209,7 +209,7 @@ func openSpecial(t *testing.T, f Fixture) {
 	}
 }
 
-// specialKinds are what is neither file, directory nor link.
+// specialKinds are the types other than file, directory and symlink.
 var specialKinds = []struct {
 	name string
 	mode fs.FileMode
@@ -232,7 +232,7 @@ func openStays(t *testing.T, f Fixture) {
 	}
 	defer gone.Close()
 	put(t, b, "a", "after, and longer", sandbox.How{})
-	if runtime.GOOS != "windows" { // which does not remove a file that is open
+	if runtime.GOOS != "windows" { // Windows cannot remove an open file
 		wantCode(t, "remove", b.Remove("gone"), "")
 	}
 	for file, want := range map[sandbox.File]string{a: "before", gone: "still here"} {
@@ -254,7 +254,7 @@ func openOddNames(t *testing.T, f Fixture) {
 		"...", ".hidden", "-rf", "--help", " ", "a b", "a\nb", "\x1b[2K", `back\slash`, `quo"te`, "semi;colon", "$HOME", "~", "%2e%2e",
 		"*", "?", "[a]", "{a,b}", "a:b", "ümläut", "\u202ecod.exe", "日本語", strings.Repeat("n", 255),
 	}
-	b := f.open(t, tree{"d": folder()})
+	b := f.open(t, tree{"d": directory()})
 	for _, name := range odd {
 		put(t, b, "d/"+name, name, sandbox.How{New: true})
 	}
@@ -285,17 +285,17 @@ func openCase(t *testing.T, f Fixture) {
 }
 
 var lstatPromises = []promise{
-	{"lstat/files and folders are described", lstatKinds},
+	{"lstat/files and directories are described", lstatKinds},
 	{"lstat/a link is described, not followed", lstatLinks},
 	{"lstat/two files have two ids, and a change shows", lstatIdentity},
-	{"traits/the host folder is absolute or none", traitsHost},
+	{"traits/the host directory is absolute or none", traitsHost},
 }
 
 func lstatKinds(t *testing.T, f Fixture) {
 	b := f.open(t, tree{"d/a": fileMode("12345", 0o640), "d/x": fileMode("", 0o755)})
 	for _, name := range []string{".", "d"} {
 		if a := lstat(t, b, name); !a.Mode.IsDir() {
-			t.Errorf("%q: got mode %v, want a folder", name, a.Mode)
+			t.Errorf("%q: got mode %v, want a directory", name, a.Mode)
 		}
 	}
 	if a := lstat(t, b, "d/a"); a.Size != 5 || a.Mode != modeHere(0o640) || a.Target != "" {
@@ -306,7 +306,7 @@ func lstatKinds(t *testing.T, f Fixture) {
 	}
 }
 
-// modeHere is what the host makes of permission bits.
+// modeHere returns the permission bits that the host keeps of mode.
 func modeHere(mode fs.FileMode) fs.FileMode {
 	if runtime.GOOS == "windows" {
 		return 0o666
@@ -333,7 +333,7 @@ func lstatLinks(t *testing.T, f Fixture) {
 }
 
 func lstatIdentity(t *testing.T, f Fixture) {
-	b := f.open(t, tree{"a": file("same"), "b": file("same"), "d": folder()})
+	b := f.open(t, tree{"a": file("same"), "b": file("same"), "d": directory()})
 	seen := map[uint64]string{}
 	for _, name := range []string{".", "a", "b", "d"} {
 		id := lstat(t, b, name).ID
@@ -368,7 +368,7 @@ func traitsHost(t *testing.T, f Fixture) {
 	b := f.open(t, nil)
 	host := string(b.Traits().Host)
 	if host != "" && !filepath.IsAbs(host) || f.OnHost && host == "" {
-		t.Errorf("host folder: got %q", host)
+		t.Errorf("host directory: got %q", host)
 	}
 	if again := b.Traits(); again != b.Traits() {
 		t.Errorf("traits change: %+v, %+v", again, b.Traits())

@@ -55,7 +55,7 @@ func writeReaders(t *testing.T, f Fixture) {
 }
 
 func writeUnfit(t *testing.T, f Fixture) {
-	b := f.open(t, tree{"d/a": file("a"), "empty": folder()})
+	b := f.open(t, tree{"d/a": file("a"), "empty": directory()})
 	for _, how := range []sandbox.How{{}, {New: true}} {
 		wantUnread(t, b, "d", how, sandbox.ErrIsDir)
 		wantUnread(t, b, "empty", how, sandbox.ErrIsDir)
@@ -110,7 +110,7 @@ func writeFails(t *testing.T, f Fixture) {
 	}
 }
 
-// A watcher calls look when it is read from, and then ends.
+// A watcher is a short content that calls look when it is first read.
 type watcher struct{ look func() }
 
 func (w *watcher) Read(p []byte) (int, error) {
@@ -145,7 +145,7 @@ func writeHidden(t *testing.T, f Fixture) {
 
 func writeSwapped(t *testing.T, f Fixture) {
 	b := f.open(t, tree{"victim": file("untouched"), "name": file("old"), "lure": link("victim"), "dir/x": file("x")})
-	// Whether the write then fails or takes the place of the link is free.
+	// The write may fail or may replace the symlink.
 	b.Write("name", &watcher{func() {
 		wantCode(t, "remove", b.Remove("name"), "")
 		wantCode(t, "rename", b.Rename("lure", "name"), "")
@@ -153,7 +153,7 @@ func writeSwapped(t *testing.T, f Fixture) {
 	wantContent(t, b, "victim", "untouched")
 
 	_, err := b.Write("new", &watcher{func() { wantCode(t, "mkdir", b.Mkdir("new"), "") }}, sandbox.How{})
-	wantCode(t, "write where a folder was made meanwhile", err, sandbox.ErrIsDir, sandbox.ErrExists)
+	wantCode(t, "write where a directory was made meanwhile", err, sandbox.ErrIsDir, sandbox.ErrExists)
 	_, err = b.Write("fresh", &watcher{func() { put(t, b, "fresh", "theirs", sandbox.How{}) }}, sandbox.How{New: true})
 	wantCode(t, "write new where a file was made meanwhile", err, sandbox.ErrExists)
 	wantContent(t, b, "fresh", "theirs")
@@ -181,7 +181,7 @@ var conditionPromises = []promise{
 	{"if/a missing file is a conflict, other things are what they are", ifUnfit},
 }
 
-// versionOf returns the version that a reader, or one who only looked, has.
+// versionOf returns the version of a file, with the hash of its content or without.
 func versionOf(t testing.TB, b sandbox.Backend, name string, content bool) sandbox.Version {
 	t.Helper()
 	s := mount(t, b)
@@ -271,7 +271,7 @@ func modeNew(t *testing.T, f Fixture) {
 	if runtime.GOOS == "windows" {
 		t.Skip("the host has no permission bits")
 	}
-	b := f.open(t, tree{"d": folder()})
+	b := f.open(t, tree{"d": directory()})
 	for name, c := range map[string]struct{ asked, most, least fs.FileMode }{
 		"default": {0, 0o666, 0o600},
 		"private": {0o600, 0o600, 0o600},

@@ -16,26 +16,26 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A world is a place for attacks: the directories of mounts and, around them, what
-// no attack may read or change.
+// A world is a directory for attacks. It has the directories of mounts and, around them,
+// files that no attack may read or change.
 //
 //	proj/         a mount, rw at "/" unless an attack says otherwise
 //	proj-secret/  not a mount, though its name begins like one
-//	out/          not a mount: the aim of links
+//	out/          not a mount: the target of symlinks
 //
-// On a backend that is not on the host only the mounts are real, and the rest
-// are names that links have.
+// On a backend that is not on the host only the mounts are real. The rest are names in
+// symlinks.
 type world struct {
 	t       testing.TB
 	fixture Fixture
-	dir     string // on the host, "" if nothing is
-	canary  string // what no result may contain
+	dir     string // its path on the host, "" if it is not there
+	canary  string // secret that no result may contain
 	mounts  map[string]sandbox.Backend
-	planted tree // what the mounts held at first, by names in the world
+	planted tree // initial content of the mounts, by names in the world
 	before  manifest
 }
 
-// nowhere stands for the world's directory where there is none.
+// nowhere stands for the path of a world that is not on the host.
 const nowhere = "/srv/world"
 
 func newWorld(t testing.TB, f Fixture) *world {
@@ -61,7 +61,7 @@ func newWorld(t testing.TB, f Fixture) *world {
 	return w
 }
 
-// host returns what stands for the world's directory in links and names.
+// host returns the path of the world for symlinks and names.
 func (w *world) host() string {
 	if w.dir == "" {
 		return nowhere
@@ -69,7 +69,7 @@ func (w *world) host() string {
 	return filepath.ToSlash(w.dir)
 }
 
-// fill puts the host's directory and the canary in where a text asks for them.
+// fill replaces {host} and {canary} in a text.
 func (w *world) fill(text string) string {
 	return strings.NewReplacer("{host}", w.host(), "{canary}", w.canary).Replace(text)
 }
@@ -95,8 +95,8 @@ func (w *world) mount(name string, objects tree) sandbox.Backend {
 	return b
 }
 
-// release empties the large files of a world, so that an operation which hangs
-// on one comes to an end and does not slow down what follows.
+// release truncates the large files of a world, so that an operation that hangs on one
+// ends and does not slow down later tests.
 func (w *world) release() {
 	filepath.WalkDir(w.dir, func(at string, d fs.DirEntry, err error) error {
 		if info, err := os.Lstat(at); err == nil && info.Mode().IsRegular() && info.Size() > 1<<30 {
@@ -106,8 +106,8 @@ func (w *world) release() {
 	})
 }
 
-// restore undoes changes in the mounts on the host, which is cheaper than a new
-// world. It reports false where a new one is needed.
+// restore undoes changes in the mounts on the host, which is cheaper than a new world. It
+// returns false if a new world is needed.
 func (w *world) restore(list []string) bool {
 	if w.dir == "" {
 		return false
@@ -135,19 +135,18 @@ func (w *world) restore(list []string) bool {
 	return maps.EqualFunc(was, w.before, func(a, b string) bool { return timeless(a) == timeless(b) })
 }
 
-// timeless is a line of a manifest without the time in it.
+// timeless returns a line of a manifest without its time.
 func timeless(line string) string {
 	head, tail, _ := strings.Cut(line, " at ")
 	_, tail, _ = strings.Cut(tail, " ")
 	return head + " " + tail
 }
 
-// A manifest is all that can be seen of files, by their names.
+// A manifest describes files by their names.
 type manifest map[string]string
 
-// snapshot describes everything: in the mounts, and outside them on the host.
-// Times of directories count outside only: an unfinished file that came and went
-// leaves a mount as it was.
+// snapshot describes all files in the mounts, and outside them on the host. It ignores
+// the times of directories in mounts, because a temporary file changes them.
 func (w *world) snapshot() manifest {
 	m := manifest{}
 	if w.dir == "" {
@@ -191,7 +190,7 @@ func (w *world) describe(at, name string) (string, error) {
 	return text, nil
 }
 
-// mounted reports whether a name of the manifest lies in a mount.
+// mounted reports whether a name of the manifest is in a mount.
 func (w *world) mounted(name string) bool {
 	for m := range w.mounts {
 		if name == m || strings.HasPrefix(name, m+"/") {
@@ -229,7 +228,7 @@ func (m manifest) addBackend(b sandbox.Backend, top, name string) {
 	}
 }
 
-// changes lists what differs between two manifests.
+// changes returns the differences between two manifests.
 func changes(before, after manifest) []string {
 	if maps.Equal(before, after) {
 		return nil
