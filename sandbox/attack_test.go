@@ -21,7 +21,8 @@ func TestAttacks(t *testing.T) {
 	}
 }
 
-// A source is the user's, but it may be wrong, or lie in a tree that is not.
+// TestSources: a source is chosen by the user, but it may be wrong, or be in a directory
+// that somebody else can change.
 func TestSources(t *testing.T) {
 	top := t.TempDir()
 	for _, dir := range []string{"out", "proj/real/deep", "proj/sub"} {
@@ -72,7 +73,7 @@ func TestSources(t *testing.T) {
 	}
 }
 
-// The directories of the kernel hold no files.
+// TestKernelSources: the directories of the kernel cannot be sources.
 func TestKernelSources(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("there are none here")
@@ -89,7 +90,7 @@ func TestKernelSources(t *testing.T) {
 	}
 }
 
-// wantMountError wants an *Error with the code that does not name the host.
+// wantMountError fails unless err is an *Error with the code and without the host path.
 func wantMountError(t *testing.T, what string, err error, want sandbox.Code, host string) {
 	t.Helper()
 	if got := sandbox.CodeOf(err); got != want {

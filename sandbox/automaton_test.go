@@ -74,7 +74,8 @@ func TestAutomaton(t *testing.T) {
 				t.Errorf("%q: got lines %v, want %v", pattern, got, want)
 			}
 		}
-		// A line that ends in "\r\n" may pass in vain, and never gets lost.
+		// A line that ends in "\r\n" may be reported without a match, but a match is
+		// never missed.
 		text := strings.ReplaceAll(text, "\n", "\r\n") + "\r"
 		got := passed(a, text)
 		for _, want := range matched(pattern, text) {
@@ -85,8 +86,8 @@ func TestAutomaton(t *testing.T) {
 	}
 }
 
-// An expression of too many states costs the automaton its judgement, and
-// neither a match nor much memory.
+// TestAutomatonBounds: with an expression of too many states the automaton reports more
+// lines, misses no match, and does not need much memory.
 func TestAutomatonBounds(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	text := make([]byte, 200_000)

@@ -74,8 +74,7 @@ func below(open func(base, source sandbox.Host) (sandbox.Backend, error)) sandbo
 	}
 }
 
-// TestBackends and TestAttacks hold every kind to the contract, and set every
-// attack on it.
+// TestBackends checks that every kind of backend keeps the contract.
 func TestBackends(t *testing.T) {
 	for _, k := range kinds() {
 		t.Run(k.name, func(t *testing.T) { sandboxtest.Suite(t, k.fixture) })

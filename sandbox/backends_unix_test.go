@@ -10,7 +10,7 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// What touches the disk is tried as somebody else than root, too.
+// TestOrdinaryUser runs the tests that use the disk as another user than root.
 func TestOrdinaryUser(t *testing.T) {
 	out := testutil.OrdinaryUser(t, "-test.v", "-test.run=^(TestBackends|TestAttacks)$/^(dir|root|base)$", "-test.skip=^TestAttacks$/^base$")
 	attempts := 0

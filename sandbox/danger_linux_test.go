@@ -66,8 +66,8 @@ var ways = map[string]func(sandbox.Host) (sandbox.Backend, error){
 	"os.Root": sandbox.RootBackend,
 }
 
-// Where the kernel has openat2, Dir uses it: the slower way would pass every
-// other test.
+// TestDirUsesOpenat2: if the kernel has openat2, Dir uses it. No other test would notice
+// the slower backend.
 func TestDirUsesOpenat2(t *testing.T) {
 	fd, err := unix.Openat2(unix.AT_FDCWD, ".", &unix.OpenHow{Flags: unix.O_PATH, Resolve: unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
@@ -101,10 +101,9 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-// Directories, files and links of one name take turns, as fast as another process
-// can swap them, while eight readers and eight writers use the name. Nothing of
-// the outside, and nothing of a part of the mount that is not shown, is ever
-// read or changed.
+// TestLinkSwapRace: another process swaps directories, files and symlinks of one name as
+// fast as it can, while eight readers and eight writers use the name. They never read or
+// change anything outside, or in a hidden part of the mount.
 func TestLinkSwapRace(t *testing.T) {
 	length := time.Duration(testutil.Rounds(3)) * time.Second
 	if testing.Short() {
@@ -226,8 +225,8 @@ func manifest(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// A process that writes is killed, again and again, over two thousand writes:
-// every file is one that was written whole, and a sweep finds the leftovers.
+// TestKillTearsNothing kills a process that writes, again and again, over two thousand
+// writes. Every file has a complete content, and a sweep finds the unfinished files.
 func TestKillTearsNothing(t *testing.T) {
 	dir := t.TempDir()
 	s := mounted(t, sandbox.Dir, dir)
@@ -291,8 +290,8 @@ func whole(data []byte) bool {
 	return bytes.Equal(sum[:], data[len(data)-32:])
 }
 
-// Three processes add to one number, each write on condition of the read before
-// it: no addition is lost, by whichever way each reaches the directory.
+// TestProcessesLoseNoUpdate: three processes add to one number, and each write has the
+// version of its read as a condition. No addition is lost, with either backend.
 func TestProcessesLoseNoUpdate(t *testing.T) {
 	dir := t.TempDir()
 	ok(t, os.WriteFile(filepath.Join(dir, "n"), []byte("0"), 0o666))
@@ -332,8 +331,8 @@ func countUp(t *testing.T, dir string) {
 	}
 }
 
-// On a full disk a write fails with a word on why, the old file stays whole,
-// nothing half-written is left, and it works again once there is space.
+// TestFullDisk: on a full disk a write fails with a reason, the old file stays complete,
+// and no unfinished file remains. The write succeeds once there is space.
 func TestFullDisk(t *testing.T) {
 	if !testutil.Mounts(t) {
 		return
@@ -373,7 +372,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// What cannot be mounted says why, and names no path of the host.
+// TestUnfitSource: the error for a source that cannot be mounted says why, and has no
+// host path.
 func TestUnfitSource(t *testing.T) {
 	dir := t.TempDir()
 	file := filepath.Join(dir, "file")
@@ -389,7 +389,7 @@ func TestUnfitSource(t *testing.T) {
 				continue
 			}
 			if way == "os.Root" {
-				continue // the error is finished by who mounts
+				continue // the caller of the backend completes the error
 			}
 			if got := sandbox.CodeOf(err); got != want || source != "" && strings.Contains(err.Error(), source+"/") || strings.Contains(err.Error(), dir) {
 				t.Errorf("%s: %s: %v, want %s", way, source, err, want)
@@ -398,7 +398,8 @@ func TestUnfitSource(t *testing.T) {
 	}
 }
 
-// A file of a tebibyte costs nothing to refuse, and a part of it can be read.
+// TestHugeFileIsNotTakenIn: refusing to read a file of a tebibyte takes little memory,
+// and a part of it can be read.
 func TestHugeFileIsNotTakenIn(t *testing.T) {
 	for way, open := range ways {
 		t.Run(way, func(t *testing.T) {

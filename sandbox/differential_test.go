@@ -21,8 +21,8 @@ import (
 	"github.com/golem-forge/golem/sandbox/sandboxtest"
 )
 
-// The backends must be one to whoever uses a sandbox: the same operations on
-// the same files end alike on each, and leave the same files.
+// A caller must not notice which backend a sandbox has: the same operations on the same
+// files have the same results on each, and leave the same files.
 
 // differentialCalls is how many calls a part makes, each on every backend.
 const differentialCalls = 6_000
@@ -70,7 +70,7 @@ func script(calls []call) string {
 	return b.String()
 }
 
-// shortest leaves out calls while the rest still ends in a difference.
+// shortest drops calls as long as the rest still ends in a difference.
 func shortest(t *testing.T, calls []call, difference string) ([]call, string) {
 	for part := len(calls) / 2; part > 0; {
 		shorter := false

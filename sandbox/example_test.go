@@ -39,7 +39,7 @@ func Example() {
 	// read /../../etc/passwd: invalid; .. climbs above /; readable: /in, /out
 }
 
-// A lesser sandbox for somebody who is trusted with less. Names stay the same.
+// A sandbox with less access. Names stay the same.
 func ExampleSandbox_Restrict() {
 	home := exampleFolder("src/app.ts", "secrets/key")
 	defer os.RemoveAll(string(home))
@@ -61,7 +61,7 @@ func ExampleSandbox_Restrict() {
 	// true false
 }
 
-// Restrict lowers in silence; Within says where a wish goes beyond.
+// Restrict lowers access without an error. Within reports limits above the access.
 func ExampleSandbox_Within() {
 	s, _ := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/data", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadOnly},
@@ -78,7 +78,7 @@ func ExampleSandbox_Within() {
 	// true
 }
 
-// An edit that must not undo what somebody else wrote meanwhile.
+// An edit that does not overwrite a change that somebody else made in between.
 func ExampleSandbox_WriteIf() {
 	s, _ := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/", Backend: sandbox.NewMemory(map[string]sandbox.Object{"n": {Content: "1"}}), Access: sandbox.ReadWrite},
@@ -91,7 +91,7 @@ func ExampleSandbox_WriteIf() {
 	// write /n: conflict; it has changed since it was read; read it again
 }
 
-// A walk that may not take long says what it did not see.
+// A walk with a budget reports that it ended early.
 func ExampleSandbox_Find() {
 	s, _ := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/", Backend: sandbox.NewMemory(map[string]sandbox.Object{
@@ -107,7 +107,7 @@ func ExampleSandbox_Find() {
 	// 1 results <nil>
 }
 
-// A Sandbox is an fs.FS, so whatever reads one can be confined.
+// A Sandbox is an fs.FS, so it can confine any code that reads one.
 func ExampleSandbox_Open() {
 	s, _ := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/docs", Backend: sandbox.NewMemory(map[string]sandbox.Object{"a.md": {Content: "A"}}), Access: sandbox.ReadOnly},
@@ -170,8 +170,7 @@ func ExampleNew_direct() {
 	// true <nil>
 }
 
-// The shape of createSandbox with a single directory: the cache has its place in
-// the workspace.
+// The shape of createSandbox with a single directory: the cache is in the workspace.
 func ExampleNew_singleFolder() {
 	home := exampleFolder("report.md")
 	defer os.RemoveAll(string(home))
@@ -187,7 +186,7 @@ func ExampleNew_singleFolder() {
 	// true <nil>
 }
 
-// The shape of createSandbox with zones of one's own, each with its limits.
+// The shape of createSandbox with custom zones, each with its limits.
 func ExampleNew_zones() {
 	home := exampleFolder("input/data.json", "input/notes.txt", "output/")
 	defer os.RemoveAll(string(home))

@@ -11,9 +11,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// What a walk and a search return are the first results in their order, and what
-// comes after the last of them is the rest: page by page nothing is left out and
-// nothing is there twice.
+// TestResultsInPages: a walk and a search return the first results in order, and the rest
+// comes after the last of them. Page by page, no result is missing or returned twice.
 func TestResultsInPages(t *testing.T) {
 	objects := map[string]sandbox.Object{}
 	var names, lines []string
@@ -70,7 +69,7 @@ func TestResultsInPages(t *testing.T) {
 	}
 }
 
-// A file that is too large to be searched is counted as that.
+// TestSearchCountsLarge: a search counts the files that are too large for it.
 func TestSearchCountsLarge(t *testing.T) {
 	s := box(t, sandbox.Mount{Target: "/", Access: sandbox.ReadOnly, Backend: sandbox.NewMemory(map[string]sandbox.Object{
 		"large": {Content: strings.Repeat("x\n", sandbox.MaxSearch/2+1)}, "fits": {Content: strings.Repeat("y\n", sandbox.MaxSearch/2)}})})
@@ -80,8 +79,8 @@ func TestSearchCountsLarge(t *testing.T) {
 	}
 }
 
-// busy is a backend beside whose writes something happens: when the content is
-// there, and before anybody hears of it.
+// busy is a backend that runs a function during a write: after the content is written,
+// and before the call returns.
 type busy struct {
 	*sandbox.Memory
 	then func()
@@ -93,8 +92,8 @@ func (b busy) Write(name string, content io.Reader, how sandbox.How) (sandbox.At
 	return attr, err
 }
 
-// A write during a move between mounts is not lost: the move is a conflict, and
-// leaves no copy behind, unless somebody has made it a file of their own.
+// TestCarryBesideAWrite: a write during a move between mounts is not lost. The move
+// returns a conflict and removes its copy, unless somebody has replaced the copy.
 func TestCarryBesideAWrite(t *testing.T) {
 	for _, row := range []struct{ why, from, to, wantFrom, wantTo string }{
 		{"a write to the old name", "new work", "", "new work", ""},

@@ -18,7 +18,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Holes that somebody found, each closed for good.
+// Tests of defects that were found and fixed.
 
 const rw, ro = sandbox.ReadWrite, sandbox.ReadOnly
 
@@ -52,7 +52,7 @@ func meanwhile(t *testing.T, act func()) {
 	t.Cleanup(func() { stop.Store(true); <-done })
 }
 
-// within fails the test if act takes longer than a generous while.
+// within fails the test if act takes longer than while.
 func within(t *testing.T, while time.Duration, act func()) {
 	t.Helper()
 	done := make(chan bool)
@@ -64,7 +64,8 @@ func within(t *testing.T, while time.Duration, act func()) {
 	}
 }
 
-// A write whose unfinished file vanishes is made again with all of its content.
+// TestWriteBesideASweep: if a sweep removes the unfinished file of a write, the write
+// starts again with all of its content.
 func TestWriteBesideASweep(t *testing.T) {
 	dir := t.TempDir()
 	s := box(t, at("/", dir))
@@ -80,7 +81,8 @@ func TestWriteBesideASweep(t *testing.T) {
 	}
 }
 
-// A closed file is closed: its number may be somebody else's by now.
+// TestClosedFileIsClosed: a closed file does not use its descriptor, whose number may
+// belong to another file.
 func TestClosedFileIsClosed(t *testing.T) {
 	dir := t.TempDir()
 	file(t, dir+"/in/a", strings.Repeat("a", 100))
@@ -104,7 +106,8 @@ func TestClosedFileIsClosed(t *testing.T) {
 	}
 }
 
-// A link in the last part of a name stays itself, whatever links lead to it.
+// TestLinkItselfBehindALink: an operation on a symlink acts on the symlink itself, also
+// if a symlink leads to its directory.
 func TestLinkItselfBehindALink(t *testing.T) {
 	dir := t.TempDir()
 	file(t, dir+"/real/target", "precious")
@@ -119,7 +122,7 @@ func TestLinkItselfBehindALink(t *testing.T) {
 	}
 }
 
-// Patterns that take forever are refused.
+// TestEndlessPatterns: patterns that would take too long are refused.
 func TestEndlessPatterns(t *testing.T) {
 	s := box(t, sandbox.Mount{Target: "/", Access: rw, Backend: sandbox.NewMemory(map[string]sandbox.Object{
 		strings.Repeat("a", 60): {Content: strings.Repeat("a", 4000) + "\n"}})})
@@ -143,7 +146,8 @@ func TestEndlessPatterns(t *testing.T) {
 	}
 }
 
-// A directory that two mounts show does not move away from the limits of either.
+// TestSharedFoldersStay: a directory that two mounts show cannot be moved to a name where
+// the limits of either do not apply.
 func TestSharedFoldersStay(t *testing.T) {
 	dir := t.TempDir()
 	ok(t, os.MkdirAll(dir+"/a/b", 0o755))
@@ -164,7 +168,8 @@ func TestSharedFoldersStay(t *testing.T) {
 	}
 }
 
-// A conditional write does not wait on what took the file's place.
+// TestWriteIfBesideAPipe: a conditional write does not block if a pipe has replaced the
+// file.
 func TestWriteIfBesideAPipe(t *testing.T) {
 	for way, open := range ways {
 		t.Run(way, func(t *testing.T) {
@@ -186,7 +191,8 @@ func TestWriteIfBesideAPipe(t *testing.T) {
 	}
 }
 
-// Where one mount ignores case, names of another that does not keep theirs.
+// TestCaseOfOtherMounts: if one mount ignores case, names in a mount with case keep their
+// spelling.
 func TestCaseOfOtherMounts(t *testing.T) {
 	dir := t.TempDir()
 	file(t, dir+"/Data/f", "granted")
@@ -211,7 +217,7 @@ func (h hosted) Traits() sandbox.Traits {
 	return sandbox.Traits{FoldsCase: true, Host: sandbox.Host(h.host)}
 }
 
-// Overlaps hold in any case, every time.
+// TestCaseOfOverlaps: overlaps apply to every spelling of a name, each time.
 func TestCaseOfOverlaps(t *testing.T) {
 	empty := func() *sandbox.Memory { return sandbox.NewMemory(nil, sandbox.FoldCase) }
 	for range 50 {
@@ -225,7 +231,8 @@ func TestCaseOfOverlaps(t *testing.T) {
 	}
 }
 
-// Two calls at once do not make what neither may.
+// TestMoveBesideAWrite: two calls at the same time do not make a file that neither may
+// make.
 func TestMoveBesideAWrite(t *testing.T) {
 	dir := t.TempDir()
 	s, err := sandbox.New(sandbox.Config{Protect: []string{"/ci/*.yml"}, Mounts: []sandbox.Mount{at("/", dir)}})
@@ -251,7 +258,8 @@ type noRemove struct{ sandbox.Backend }
 
 func (noRemove) Remove(string) error { return os.ErrPermission }
 
-// A move between mounts never lands on a link, and undoes only what it did.
+// TestMoveOntoALink: a move between mounts never writes through a symlink, and removes
+// only its own copy.
 func TestMoveOntoALink(t *testing.T) {
 	from := sandbox.NewMemory(map[string]sandbox.Object{"f": {Content: "x"}})
 	for name, b := range map[string]sandbox.Backend{"it goes": from, "it cannot go": noRemove{from}} {
@@ -282,7 +290,8 @@ func (growingFile) ReadAt(p []byte, off int64) (int, error) {
 	return len(p), nil
 }
 
-// A file that grows is read up to the limit, whatever its mount allows.
+// TestGrowingFile: a file that grows is read up to the limit of Read, whatever its mount
+// allows.
 func TestGrowingFile(t *testing.T) {
 	s := box(t, sandbox.Mount{Target: "/", Access: rw, MaxFileBytes: 1 << 40,
 		Backend: growing{sandbox.NewMemory(map[string]sandbox.Object{"f": {Content: "x"}})}})
@@ -291,7 +300,8 @@ func TestGrowingFile(t *testing.T) {
 	}
 }
 
-// What a link leads to is told only if that very link stays inside.
+// TestReadLinkBesideASwap: ReadLink returns a target only if it belongs to a symlink that
+// stays inside.
 func TestReadLinkBesideASwap(t *testing.T) {
 	dir := t.TempDir()
 	file(t, dir+"/f", "x")
@@ -308,7 +318,7 @@ func TestReadLinkBesideASwap(t *testing.T) {
 	}
 }
 
-// A hidden mount is not to be told from none.
+// TestHiddenMountByItsName: a caller cannot tell a hidden mount from no mount.
 func TestHiddenMountByItsName(t *testing.T) {
 	m := sandbox.NewMemory(nil)
 	s := box(t, sandbox.Mount{Target: "/a", Backend: m, Access: rw}, sandbox.Mount{Target: "/hidden", Backend: m})
@@ -319,7 +329,7 @@ func TestHiddenMountByItsName(t *testing.T) {
 	}
 }
 
-// Nothing is made that no name can reach.
+// TestMoveTooDeep: a move does not make a file whose name is too long to reach.
 func TestMoveTooDeep(t *testing.T) {
 	s := box(t, at("/", t.TempDir()))
 	deep := strings.Repeat("/"+strings.Repeat("d", 200), 19)
@@ -331,7 +341,8 @@ func TestMoveTooDeep(t *testing.T) {
 	ok(t, s.DeleteAll(context.Background(), "/b"))
 }
 
-// What a sandbox hands out is not the sandbox's own, and tells no host path.
+// TestValuesAreCopies: a caller cannot change a sandbox through the values that it
+// returns, and they print no host path.
 func TestValuesAreCopies(t *testing.T) {
 	s := box(t, sandbox.Mount{Target: "/", Backend: sandbox.NewMemory(nil), Access: rw, Suffixes: []string{".md"}})
 	s.Mounts()[0].Suffixes[0] = ".sh"
@@ -354,7 +365,7 @@ func TestValuesAreCopies(t *testing.T) {
 	}
 }
 
-// The kernel's directories are no files, by whichever mount.
+// TestKernelFoldersInARoot: no mount shows the directories of the kernel.
 func TestKernelFoldersInARoot(t *testing.T) {
 	s := box(t, sandbox.Mount{Target: "/h", Source: "/", Access: ro})
 	for _, name := range []string{"/h/proc/self/status", "/h/sys/kernel", "/h/dev/null", "/h/proc"} {

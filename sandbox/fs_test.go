@@ -111,8 +111,8 @@ func (k kind) open(t *testing.T, tree map[string]sandbox.Object, links bool) san
 	return k.fixture.New(t, sandbox.Host(host), all)
 }
 
-// What io/fs promises of errors, and what its helpers do, on links that leave,
-// on directories and on names that are none.
+// TestFSErrors checks the errors of io/fs and its helpers for symlinks that leave the
+// mount, for directories and for invalid names.
 func TestFSErrors(t *testing.T) {
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Access: sandbox.ReadWrite, Backend: sandbox.NewMemory(map[string]sandbox.Object{
 		"d/f": {Content: "0123456789"}, "out": lnk("../x"), "abs": lnk("/x"), "to": lnk("d/f"), "tod": lnk("d"), "pipe": {Mode: fs.ModeNamedPipe},
@@ -148,8 +148,8 @@ func TestFSErrors(t *testing.T) {
 	}
 }
 
-// A file can be read from anywhere, and a directory in parts; both are as they
-// were when they were opened.
+// TestFSFiles: a file can be read from any offset, and a directory in parts. Both stay as
+// they were when they were opened.
 func TestFSFiles(t *testing.T) {
 	m := sandbox.NewMemory(map[string]sandbox.Object{"d/f": {Content: "0123456789"}, "d/g": {}, "d/h": {}})
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: m, Access: sandbox.ReadWrite}}})

@@ -11,8 +11,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The laws of restriction, over random mounts, chains and names. A name is made
-// of few letters, so that names meet mounts and limits often.
+// The laws of restriction, with random mounts, chains and names. Names have few letters,
+// so that they often meet mounts and limits.
 
 const lawCases = 10_000
 
@@ -74,8 +74,8 @@ func longest(limits []sandbox.Limit, name string) sandbox.Access {
 	return access
 }
 
-// The access of a name is the least of what its mount and every layer allow,
-// and protected names are never writable.
+// TestAccessIsTheMinimum: the access of a name is the lowest that its mount and every
+// layer allow, and protected names are never writable.
 func TestAccessIsTheMinimum(t *testing.T) {
 	testutil.Law(t, lawCases, func(t *rapid.T) {
 		s, mounts := drawSandbox(t)
@@ -103,7 +103,8 @@ func TestAccessIsTheMinimum(t *testing.T) {
 	})
 }
 
-// Restricting lowers or leaves, twice is once, and the order does not matter.
+// TestRestrictLaws: Restrict never raises access, a second equal Restrict changes
+// nothing, and the order does not matter.
 func TestRestrictLaws(t *testing.T) {
 	testutil.Law(t, lawCases, func(t *rapid.T) {
 		s, _ := drawSandbox(t)
@@ -127,8 +128,8 @@ func TestRestrictLaws(t *testing.T) {
 	})
 }
 
-// The end of a chain is never above any of its members, and what is not seen
-// in the parent is not seen in the child, by access and by operation.
+// TestChainsNeverRise: the last sandbox of a chain never has more access than an earlier
+// one. A name that is hidden in the parent is hidden in the child.
 func TestChainsNeverRise(t *testing.T) {
 	testutil.Law(t, lawCases/4, func(t *rapid.T) {
 		s, _ := drawSandbox(t)
@@ -156,7 +157,8 @@ func TestChainsNeverRise(t *testing.T) {
 	})
 }
 
-// Within agrees with access: it refuses exactly the limits above it.
+// TestWithinIsTheOrder: Within refuses exactly the limits above the access of the
+// sandbox.
 func TestWithinIsTheOrder(t *testing.T) {
 	testutil.Law(t, lawCases/4, func(t *rapid.T) {
 		s, _ := drawSandbox(t)

@@ -30,7 +30,7 @@ func limited(t *testing.T) (*sandbox.Sandbox, *sandbox.Memory) {
 	return s, m
 }
 
-// Locate says where a name leads, or what an operation would meet there.
+// TestLocate: Locate returns where a name leads, or the error of an operation there.
 func TestLocate(t *testing.T) {
 	s, m := limited(t)
 	before := m.Files()
@@ -69,8 +69,8 @@ func TestLocate(t *testing.T) {
 	}
 }
 
-// A limit may take one half of ReadWrite away: what may be written may not be
-// deleted, and what may be deleted may not be written.
+// TestHalfLimits: a limit can forbid one half of ReadWrite. With NoDelete a file can be
+// written but not deleted, with NoWrite deleted but not written.
 func TestHalfLimits(t *testing.T) {
 	ctx := context.Background()
 	type op struct {
@@ -112,8 +112,8 @@ func TestHalfLimits(t *testing.T) {
 	}
 }
 
-// What holds below a directory keeps the directory from being taken away, or from
-// coming to stand there.
+// TestHalfLimitsBelow: a limit below a directory also stops moves and deletes of the
+// directory, and moves to that name.
 func TestHalfLimitsBelow(t *testing.T) {
 	ctx := context.Background()
 	s, m := limited(t)
@@ -138,7 +138,7 @@ func TestHalfLimitsBelow(t *testing.T) {
 	if m.Files()["dir/sub/c.md"] != "c" {
 		t.Errorf("files: %v", m.Files())
 	}
-	// A second layer cannot give back what the first took.
+	// A second layer cannot allow what the first forbids.
 	more, err := less.Restrict(sandbox.Limit{Path: "/", Access: sandbox.ReadWrite})
 	if err != nil {
 		t.Fatal(err)
@@ -148,8 +148,8 @@ func TestHalfLimitsBelow(t *testing.T) {
 	}
 }
 
-// On a host that ignores case a limit says how a new name is written, and binds
-// every way to write it.
+// TestLimitKeepsCase: on a host that ignores case, a limit decides the spelling of a new
+// name, and applies to every spelling.
 func TestLimitKeepsCase(t *testing.T) {
 	m := sandbox.NewMemory(nil, sandbox.FoldCase)
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: m, Access: sandbox.ReadWrite}}})

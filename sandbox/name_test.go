@@ -64,8 +64,8 @@ func FuzzClean(f *testing.F) {
 	})
 }
 
-// Whatever the name, an operation gives a file of the tree or an error of the
-// one shape.
+// FuzzOperations: for any name, an operation returns a file of the tree or a well-formed
+// error.
 func FuzzOperations(f *testing.F) {
 	for _, seed := range []string{"/a", "/d/x", "/loop", "/out", "m:x", "/d/../a", "/.git/x", "\x1b[2J", "/d/up/d/x"} {
 		f.Add(seed, "/to")
@@ -134,8 +134,7 @@ func FuzzVersion(f *testing.F) {
 	})
 }
 
-// A search finds the lines that the expression matches, whatever shortcuts it
-// takes.
+// FuzzSearch: a search finds exactly the lines that the expression matches.
 func FuzzSearch(f *testing.F) {
 	f.Add("hel+o", "say hello\nno\r\nhello again", false)
 	f.Add("a.b", "a.b\naxb\n", true)

@@ -6,8 +6,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A pattern for whole names protects what a careless host takes for the name, in
-// directories too.
+// TestC13ProtectedDirectories: a pattern for whole names also protects the spellings that
+// some host takes for the name, in directories too.
 func TestC13ProtectedDirectories(t *testing.T) {
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Access: sandbox.ReadWrite, Backend: sandbox.NewMemory(nil)}}, Protect: []string{"/ci/**", "/a/b.key"}})
 	if err != nil {
@@ -25,7 +25,7 @@ func TestC13ProtectedDirectories(t *testing.T) {
 	}
 }
 
-// A pattern protects a name however its accents are written.
+// TestC13ProtectedAccents: a pattern protects a name in every encoding of its accents.
 func TestC13ProtectedAccents(t *testing.T) {
 	const composed, apart = "\u00e9", "e\u0301"
 	for _, in := range []string{composed, apart, "\u00c9", "E\u0301"} {

@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A search ends with its budget, inside a file and inside a line too.
+// TestSearchTime: a search ends with its budget, also inside a file and inside a line.
 func TestSearchTime(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	text := make([]byte, 1<<20)
@@ -43,8 +43,8 @@ func TestSearchTime(t *testing.T) {
 	}
 }
 
-// A pattern is about names as seen from the directory that is walked, also where a
-// link leads to it.
+// TestFindBelowALink: a pattern applies to the path from the walked directory, also if a
+// symlink leads to that directory.
 func TestFindBelowALink(t *testing.T) {
 	m := sandbox.NewMemory(map[string]sandbox.Object{
 		"r/a/x.md": {Content: "x"}, "r/y.md": {Content: "x"}, "a-name-longer-than-any-below": {Content: "r", Mode: fs.ModeSymlink},
@@ -64,8 +64,8 @@ func TestFindBelowALink(t *testing.T) {
 	}
 }
 
-// A foreign is a context that is not of package context: to wait for its end
-// takes a goroutine.
+// A foreign is a context that is not from package context. Waiting for its end takes a
+// goroutine.
 type foreign struct {
 	context.Context
 	done chan struct{}
@@ -73,7 +73,8 @@ type foreign struct {
 
 func (f foreign) Done() <-chan struct{} { return f.done }
 
-// A walk leaves nothing behind in a context that lives on.
+// TestWalksLetGoOfTheirContext: a walk leaves nothing behind in a context that lives
+// longer.
 func TestWalksLetGoOfTheirContext(t *testing.T) {
 	m := sandbox.NewMemory(map[string]sandbox.Object{"a": {}})
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: m, Access: sandbox.ReadOnly}}})
@@ -100,8 +101,8 @@ func TestWalksLetGoOfTheirContext(t *testing.T) {
 	}
 }
 
-// Suffixes and sizes of a limit hold on top of the mount's, below its path and
-// for every layer above it.
+// TestLimitsHaveBounds: suffixes and sizes of a limit apply in addition to those of the
+// mount, below its path and in every later layer.
 func TestLimitsHaveBounds(t *testing.T) {
 	m := sandbox.NewMemory(map[string]sandbox.Object{"src/a.go": {Content: "package a"}, "src/k.pem": {Content: "secret"}, "l.go": {Content: "src/k.pem", Mode: fs.ModeSymlink}})
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: m, Access: sandbox.ReadWrite, MaxFileBytes: 20}}})
