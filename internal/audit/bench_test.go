@@ -31,8 +31,8 @@ func share(b *testing.B, callers int, write func(i int) error) {
 	b.StopTimer()
 }
 
-// BenchmarkWrite writes durable records, and for comparison the same records
-// with one write and one sync each, without chain or seal.
+// BenchmarkWrite writes durable records. For comparison it writes the same records with
+// one write and one sync each, without chain or seal.
 func BenchmarkWrite(b *testing.B) {
 	for _, callers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("journal/%d", callers), func(b *testing.B) {
@@ -57,14 +57,14 @@ func BenchmarkWrite(b *testing.B) {
 	}
 }
 
-// BenchmarkQueued is what a record costs nobody waits for.
+// BenchmarkQueued measures a record that no caller waits for.
 func BenchmarkQueued(b *testing.B) {
 	j := journal(b, b.TempDir(), audit.Options{Secrets: []string{"correct horse", "battery staple"}})
 	b.ReportAllocs()
 	share(b, 1, func(i int) error { return j.Write(intent("c"), audit.Queued) })
 }
 
-// million returns the directory of a journal of a million records.
+// million returns the directory of a journal with a million records.
 func million(b *testing.B) *state.Folder {
 	dir := b.TempDir()
 	j := journal(b, dir, audit.Options{Session: "s"})
@@ -77,8 +77,8 @@ func million(b *testing.B) *state.Folder {
 	return folder(b, dir)
 }
 
-// BenchmarkLast finds the last records of a million: any, of a kind, and those
-// that there are none of.
+// BenchmarkLast finds the last records of a million: any records, those of a kind, and
+// those that do not exist.
 func BenchmarkLast(b *testing.B) {
 	folder := million(b)
 	for name, f := range map[string]audit.Filter{

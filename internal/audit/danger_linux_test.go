@@ -20,8 +20,8 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// These tests need other processes: to compete with, and to kill. They are this
-// test binary, started with a part to play.
+// These tests need other processes, to compete with and to kill. They start this test
+// binary again with a part to play.
 
 const partVariable = "AUDIT_TEST_PART"
 
@@ -39,7 +39,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// play prepares another process with a part to play on a directory.
+// play prepares another process that plays a part on a directory.
 func play(t *testing.T, part, name, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestPart$", "-test.timeout=5m")
@@ -54,7 +54,7 @@ func play(t *testing.T, part, name, dir string) *exec.Cmd {
 	return cmd
 }
 
-// Two processes write ten thousand records each.
+// each is how many records each of the two processes writes.
 const each = 10_000
 
 func writeMany(t *testing.T, name, dir string) {
@@ -81,8 +81,8 @@ func writeMany(t *testing.T, name, dir string) {
 	ok(t, j.Close())
 }
 
-// Two processes that write into one journal lose nothing and break no chain, and
-// Verify beside them never finds anything wrong.
+// TestTwoProcesses checks that two processes that write to one journal lose nothing and
+// break no chain, and that Verify at the same time reports no problem.
 func TestTwoProcesses(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -119,8 +119,8 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// acknowledgeForever writes durable records from some goroutines, and says of
-// each that it is written.
+// acknowledgeForever writes durable records from some goroutines, and prints each record
+// that is written.
 func acknowledgeForever(t *testing.T, name, dir string) {
 	j := journal(t, dir, audit.Options{Session: name, Segment: 50_000})
 	var group sync.WaitGroup
@@ -140,8 +140,8 @@ func acknowledgeForever(t *testing.T, name, dir string) {
 	group.Wait()
 }
 
-// A process that is killed, at whatever moment, has every record in the journal
-// of which it was told that it is written.
+// TestKill checks that a process killed at any moment has every acknowledged record in
+// the journal.
 func TestKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -162,7 +162,7 @@ func TestKill(t *testing.T) {
 			note()
 		}
 		ok(t, cmd.Process.Kill())
-		for lines.Scan() { // what it said before it died
+		for lines.Scan() { // its output before it died
 			note()
 		}
 		cmd.Wait()
@@ -188,9 +188,9 @@ func TestKill(t *testing.T) {
 	t.Logf("%d records, %d torn ones mended", len(rs), mended)
 }
 
-// On a full disk who waits is told, what is written is whole, nothing that was
-// refused comes back, nothing that was queued is lost, and all is well once
-// there is space.
+// TestFullDisk checks that on a full disk waiting callers get an error, written records
+// are whole, refused records do not come back, and queued records are not lost. The
+// journal continues when there is space.
 func TestFullDisk(t *testing.T) {
 	if !testutil.Mounts(t) {
 		return
@@ -259,7 +259,7 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// zeros is an endless file.
+// zeros is an endless reader.
 type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { clear(p); return len(p), nil }

@@ -2,7 +2,7 @@ package audit
 
 import "github.com/golem-forge/golem/internal/state"
 
-// BeforeAppend lets a test see, and hold up, what a journal asks of its log.
+// BeforeAppend lets a test watch and delay the appends of a journal to its log.
 func (j *Journal) BeforeAppend(look func(sync bool)) { j.log = watched{j.log, look} }
 
 type watched struct {
@@ -22,7 +22,7 @@ func (j *Journal) Waiting() int {
 	return len(j.next.entries)
 }
 
-// Kept returns a text as a journal with these secrets keeps it.
+// Kept returns a text as a journal with these secrets would store it.
 func Kept(text string, secrets ...string) string {
 	k := &keeper{redactor: newRedactor(secrets), left: maxBytes, nodes: maxNodes}
 	return k.text(text)

@@ -40,7 +40,7 @@ func folder(t testing.TB, dir string) *state.Folder {
 	return f
 }
 
-// journal opens the journal of a directory, with options that a test cares about.
+// journal opens the journal of a directory with options.
 func journal(t testing.TB, dir string, o audit.Options) *audit.Journal {
 	t.Helper()
 	if o.Now == nil {
@@ -83,7 +83,7 @@ func verify(t testing.TB, dir string) audit.Report {
 	return r
 }
 
-// whole demands a journal of n records that is as it was written.
+// whole fails the test unless the journal has n records and is unchanged.
 func whole(t testing.TB, dir string, n uint64) audit.Report {
 	t.Helper()
 	r := verify(t, dir)
@@ -93,7 +93,7 @@ func whole(t testing.TB, dir string, n uint64) audit.Report {
 	return r
 }
 
-// records returns what a filter chooses.
+// records returns the records and lines that a filter selects.
 func records(t testing.TB, dir string, f audit.Filter) (rs []audit.Record, lines []string) {
 	t.Helper()
 	ok(t, audit.Read(folder(t, dir), f, func(r audit.Record, line []byte) error {
@@ -103,8 +103,8 @@ func records(t testing.TB, dir string, f audit.Filter) (rs []audit.Record, lines
 	return rs, lines
 }
 
-// A line has the layout that the package promises, and the chain of an export
-// can be checked by anybody.
+// TestLayout checks that a line has the documented layout, and that the chain of an
+// export can be checked without the key.
 func TestLayout(t *testing.T) {
 	dir := t.TempDir()
 	j := journal(t, dir, audit.Options{Session: "s1"})
@@ -139,7 +139,7 @@ func TestLayout(t *testing.T) {
 	}
 }
 
-// Where there is no journal, looking makes none.
+// TestNoJournal checks that reading creates no journal.
 func TestNoJournal(t *testing.T) {
 	dir := t.TempDir()
 	if r := whole(t, dir, 0); r.Bad != nil || r.Records != 0 {
@@ -162,7 +162,7 @@ func TestNoJournal(t *testing.T) {
 	ok(t, err)
 }
 
-// A journal whose key is gone is told of, and gets no new one.
+// TestMissingKey checks that a journal without its key is reported, and gets no new key.
 func TestMissingKey(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 2, audit.Options{})
@@ -191,8 +191,8 @@ func TestMissingKey(t *testing.T) {
 	}
 }
 
-// Queued records are written in their order, before any that waits, and when
-// the journal is closed.
+// TestQueued checks that queued records are written in order, before any record that a
+// caller waits for, and when the journal is closed.
 func TestQueued(t *testing.T) {
 	dir := t.TempDir()
 	j := journal(t, dir, audit.Options{})
@@ -219,7 +219,8 @@ func TestQueued(t *testing.T) {
 	ok(t, j.Close())
 }
 
-// The queue is bounded: who would make it too long writes it.
+// TestQueueIsBounded checks that the caller who would exceed the limit of the queue
+// writes it.
 func TestQueueIsBounded(t *testing.T) {
 	dir := t.TempDir()
 	j := journal(t, dir, audit.Options{})
@@ -235,7 +236,8 @@ func TestQueueIsBounded(t *testing.T) {
 	whole(t, dir, n)
 }
 
-// What only the journal may say, and what says nothing, is refused.
+// TestKinds checks that Write refuses unknown kinds and those that only the journal writes.
+// refused.
 func TestKinds(t *testing.T) {
 	j := journal(t, t.TempDir(), audit.Options{})
 	for _, kind := range []audit.Kind{"", "other", audit.Mend} {
@@ -245,8 +247,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// Many goroutines share one journal; each record is there once, and when Write
-// has returned it is there.
+// TestManyCallers checks that goroutines can share a journal: each record exists once,
+// and is there when Write has returned.
 func TestManyCallers(t *testing.T) {
 	dir := t.TempDir()
 	j := journal(t, dir, audit.Options{})
@@ -283,8 +285,8 @@ func TestManyCallers(t *testing.T) {
 	}
 }
 
-// Callers who wait while another writes are written together, and synced if one
-// of them needs it.
+// TestGroupCommit checks that callers who wait during a write are written together, and
+// synced if one of them needs it.
 func TestGroupCommit(t *testing.T) {
 	dir := t.TempDir()
 	j := journal(t, dir, audit.Options{})
@@ -325,7 +327,7 @@ func TestGroupCommit(t *testing.T) {
 	whole(t, dir, 23)
 }
 
-// A call without an outcome is told of, by its session.
+// TestOpenIntents checks that a call without an outcome is reported with its session.
 func TestOpenIntents(t *testing.T) {
 	dir := t.TempDir()
 	j := journal(t, dir, audit.Options{Session: "one"})
@@ -343,7 +345,7 @@ func TestOpenIntents(t *testing.T) {
 	}
 }
 
-// A journal in many small files is one journal.
+// TestSegments checks that a journal in many small files is one journal.
 func TestSegments(t *testing.T) {
 	dir := t.TempDir()
 	for range 3 {
@@ -366,8 +368,8 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// A crash before the key was made, when there are no records either, is no
-// missing key.
+// TestKeyThatWasNotMadeYet checks that a crash before the key and any record were written
+// does not count as a missing key.
 func TestKeyThatWasNotMadeYet(t *testing.T) {
 	dir := t.TempDir()
 	ok(t, journal(t, dir, audit.Options{}).Close())
@@ -377,6 +379,7 @@ func TestKeyThatWasNotMadeYet(t *testing.T) {
 	whole(t, dir, 2)
 }
 
+// TestFilter checks which records a filter selects.
 func TestFilter(t *testing.T) {
 	dir := t.TempDir()
 	now := clock()
@@ -438,7 +441,7 @@ func TestFilter(t *testing.T) {
 	}
 }
 
-// lastOf returns the numbers of the last records that a filter chooses.
+// lastOf returns the numbers of the last records that a filter selects.
 func lastOf(t testing.TB, dir string, f audit.Filter, n int) (numbers []string) {
 	t.Helper()
 	ok(t, audit.Last(folder(t, dir), f, n, func(r audit.Record, line []byte) error {
@@ -451,12 +454,12 @@ func lastOf(t testing.TB, dir string, f audit.Filter, n int) (numbers []string) 
 	return numbers
 }
 
-// The last records are found however far from the end they are, in whichever
+// TestLast checks that the last records are found at any distance from the end, in any
 // file.
 func TestLast(t *testing.T) {
 	dir := t.TempDir()
 	j := journal(t, dir, audit.Options{Segment: 200_000})
-	const n = 12_000 // more than two parts of what Last reads at once
+	const n = 12_000 // more than two of the parts that Last reads at once
 	for i := range n {
 		r := outcome("common")
 		if i%2_500 == 0 {
@@ -494,7 +497,8 @@ func TestLast(t *testing.T) {
 	}
 }
 
-// An export has every line, even one that is no record; a filter passes it over.
+// TestReadHidesNothing checks that an export has every line, even one that is not a
+// record. A filter skips such a line.
 func TestReadHidesNothing(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 2, audit.Options{})
@@ -511,6 +515,7 @@ func TestReadHidesNothing(t *testing.T) {
 	}
 }
 
+// TestVerifyCanBeStopped checks that Verify stops when its context ends.
 func TestVerifyCanBeStopped(t *testing.T) {
 	dir := t.TempDir()
 	fill(t, dir, 2, audit.Options{})

@@ -7,7 +7,7 @@ import (
 	"pgregory.net/rapid"
 )
 
-// A record is encoded as encoding/json would do it.
+// TestMiddle checks that a record is encoded as encoding/json does.
 func TestMiddle(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, list := rapid.String(), rapid.SliceOfN(rapid.String(), 0, 3)

@@ -19,11 +19,11 @@ import (
 
 const gone = "⟨redacted⟩"
 
-// some is a text as random as a credential, made of parts so that no scanner
-// takes this file for a leak.
+// some returns a text as random as a credential. It is built from parts, so that no
+// scanner reports this file as a leak.
 func some(n int) string { return strings.Repeat("a1B2c3D4e5F6g7H8", n/16+1)[:n] }
 
-// Credentials are known by their looks.
+// TestCredentials checks that credentials are recognized by their form.
 func TestCredentials(t *testing.T) {
 	upper := strings.ToUpper(some(16))
 	for _, c := range []struct{ name, text, want string }{
@@ -77,7 +77,7 @@ func TestCredentials(t *testing.T) {
 	}
 }
 
-// Values that the journal was told of are found in every common form.
+// TestExactSecrets checks that known secrets are found in every common encoding.
 func TestExactSecrets(t *testing.T) {
 	const secret = `pä"s&w/rd <1>`
 	quoted, err := json.Marshal(secret)
@@ -133,23 +133,25 @@ func TestExactSecrets(t *testing.T) {
 	}
 }
 
+// TestLooksSecret checks which names of variables look like secrets.
 func TestLooksSecret(t *testing.T) {
 	for _, name := range strings.Fields(`API_KEY OPENAI_API_KEY GITHUB_TOKEN npm_config__auth DB_PASS DBPASSWORD PGPASSWORD MYSQL_PWD GITHUB_PAT
 		AWS_SECRET_ACCESS_KEY GOOGLE_CREDENTIALS OAUTH AUTH AUTHORIZATION BASIC_AUTH_USER SESSION_COOKIE jwt MY_BEARER SENTRY_DSN TLS_PEM CARD_PIN
 		OTP_SEED WALLET_MNEMONIC SLACK_WEBHOOK_URL CONNECTION_STRING AZURE_CONNECTIONSTRING PRIVATE PASSPHRASE AUTHORISATION`) {
 		if !audit.LooksSecret(name) {
-			t.Errorf("%s: it is told to everybody", name)
+			t.Errorf("%s: got false, want true", name)
 		}
 	}
 	for _, name := range strings.Fields(`PATH PWD OLDPWD HOME USER LANG TERM SHELL EDITOR GOPATH MANPATH SSH_AUTH_SOCK KEY_PATH SECRETS_DIR
 		AWS_SHARED_CREDENTIALS_FILE XAUTHORITY GIT_AUTHOR_NAME AUTHOR CI DISPLAY HOSTNAME TZ SPINNER PATTERN GOLEM_STATE XDG_STATE_HOME`) {
 		if audit.LooksSecret(name) {
-			t.Errorf("%s: it is kept from everybody", name)
+			t.Errorf("%s: got true, want false", name)
 		}
 	}
 }
 
-// No secret is in any file of the state directory, wherever in a record it was.
+// TestNoSecretOnDisk checks that no file of the state directory contains a secret,
+// wherever in a record it was.
 func TestNoSecretOnDisk(t *testing.T) {
 	dir := t.TempDir()
 	const secret, number = "correct horse battery", "8675309123"
@@ -189,7 +191,8 @@ func TestNoSecretOnDisk(t *testing.T) {
 	}
 }
 
-// A record has bounds, whatever is in it, and says what was left out.
+// TestBounds checks that the size of a record is limited, and that the record says what
+// was cut.
 func TestBounds(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
@@ -245,7 +248,7 @@ func TestBounds(t *testing.T) {
 	}
 }
 
-// FuzzRedact: a secret does not come out, whatever is around it.
+// FuzzRedact checks that a secret is removed, whatever is around it.
 func FuzzRedact(f *testing.F) {
 	f.Add("before ", "correct horse", " after")
 	f.Add("sk-", `quo"ted\`, "=")
@@ -256,7 +259,7 @@ func FuzzRedact(f *testing.F) {
 		if len(secret) < 6 || strings.TrimSpace(secret) == "" {
 			return
 		}
-		// What the journal itself says may be part of a secret's alphabet.
+		// Text that the journal itself adds may contain characters of the secret.
 		for _, own := range []string{gone, "⟨0123456789 bytes cut⟩", "⟨0123456789 bytes⟩"} {
 			if strings.ContainsAny(secret, own) && strings.Trim(secret, own) == "" {
 				return
@@ -282,7 +285,7 @@ func FuzzRedact(f *testing.F) {
 	})
 }
 
-// FuzzWrite: whatever is in a record, its line is one line and the journal whole.
+// FuzzWrite checks that any record becomes one line and that the journal stays whole.
 func FuzzWrite(f *testing.F) {
 	f.Add("call", "note", "key", "value")
 	f.Add("\",\"seal\":\"", "\n\r\u2028", ",\"prev\":\"", "\xff\x00")

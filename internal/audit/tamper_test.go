@@ -15,7 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// A copy is the files of a journal, to be changed and put back.
+// A copied holds the files of a journal, to change and restore them.
 type copied struct {
 	dir   string
 	files map[string][]byte
@@ -34,7 +34,7 @@ func copyOf(t testing.TB, dir string) copied {
 	return c
 }
 
-// restore makes the directory what it was.
+// restore restores the directory.
 func (c copied) restore(t testing.TB) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(c.dir, "*"))
@@ -52,7 +52,7 @@ func (c copied) write(t testing.TB, name string, data []byte) {
 	ok(t, os.WriteFile(filepath.Join(c.dir, name), data, 0o600))
 }
 
-// lines returns the lines of the journal, each with its end.
+// lines returns the lines of the journal, each with its newline.
 func (c copied) lines() []string {
 	return strings.SplitAfter(strings.TrimSuffix(string(c.files["journal.jsonl"]), "\n"), "\n")
 }
@@ -71,8 +71,8 @@ func small(t testing.TB) copied {
 	return copyOf(t, dir)
 }
 
-// badAt demands that Verify names a record, before the next write and after it:
-// mending hides nothing.
+// badAt fails the test unless Verify names a record, before the next write and after it.
+// So a repair hides nothing.
 func badAt(t testing.TB, c copied, name string, number uint64) {
 	t.Helper()
 	before := verify(t, c.dir).Bad
@@ -97,8 +97,8 @@ func badAt(t testing.TB, c copied, name string, number uint64) {
 	}
 }
 
-// Every byte of the journal counts: whichever is changed, the record that it is
-// part of is named.
+// TestEveryByte changes each byte of the journal, and checks that Verify names the record
+// it belongs to.
 func TestEveryByte(t *testing.T) {
 	t.Parallel()
 	c := small(t)
@@ -119,8 +119,8 @@ func TestEveryByte(t *testing.T) {
 	}
 }
 
-// What is bad stays bad when the journal continues: a byte of each part of each
-// line is changed, the line ends too.
+// TestBadStaysBad checks that a bad record stays bad when the journal continues. It
+// changes a byte in each part of each line, including the newlines.
 func TestBadStaysBad(t *testing.T) {
 	c := small(t)
 	data := c.files["journal.jsonl"]
@@ -137,7 +137,7 @@ func TestBadStaysBad(t *testing.T) {
 	}
 }
 
-// So does every byte of the head.
+// TestEveryByteOfTheHead checks a change of each byte of the head.
 func TestEveryByteOfTheHead(t *testing.T) {
 	c := small(t)
 	data := c.files["journal.head"]
@@ -158,8 +158,8 @@ func TestEveryByteOfTheHead(t *testing.T) {
 	}
 }
 
-// Wherever the journal is cut, the first record that is not whole is named. One
-// that lacks only its line end is whole.
+// TestEveryCut cuts the journal at each byte, and checks that Verify names the first
+// incomplete record. A record without only its newline is complete.
 func TestEveryCut(t *testing.T) {
 	t.Parallel()
 	c := small(t)
@@ -186,7 +186,8 @@ func TestEveryCut(t *testing.T) {
 	}
 }
 
-// An editor that takes the last line end away costs no record.
+// TestLastLineEnd checks that removing the last newline, as an editor may, loses no
+// record.
 func TestLastLineEnd(t *testing.T) {
 	c := small(t)
 	c.write(t, "journal.jsonl", bytes.TrimSuffix(c.files["journal.jsonl"], []byte("\n")))
@@ -197,8 +198,8 @@ func TestLastLineEnd(t *testing.T) {
 	}
 }
 
-// A record that the head counts is never dropped as torn: what is left of it
-// stays, and is named.
+// TestCountedBytesStay checks that a record that the head counts is never dropped as
+// incomplete. The rest of it stays and is named.
 func TestCountedBytesStay(t *testing.T) {
 	c := small(t)
 	data := c.files["journal.jsonl"]
@@ -211,7 +212,7 @@ func TestCountedBytesStay(t *testing.T) {
 	}
 }
 
-// Lines that are removed, moved, doubled or put in are named.
+// TestEveryLine checks that removed, moved, duplicated and inserted lines are named.
 func TestEveryLine(t *testing.T) {
 	c := small(t)
 	lines := c.lines()
@@ -247,8 +248,8 @@ func TestEveryLine(t *testing.T) {
 	}
 }
 
-// A chain that was made anew is whole for everybody who lacks the key, and not
-// for Verify.
+// TestRecomputedChain checks that Verify detects a recomputed chain, which looks whole
+// without the key.
 func TestRecomputedChain(t *testing.T) {
 	c := small(t)
 	lines := c.lines()
@@ -270,7 +271,7 @@ func TestRecomputedChain(t *testing.T) {
 	}
 }
 
-// Records that somebody without the key has put at the end are named.
+// TestForgedAtTheEnd checks that records appended without the key are named.
 func TestForgedAtTheEnd(t *testing.T) {
 	c := small(t)
 	lines := c.lines()
@@ -303,8 +304,8 @@ func TestForgedAtTheEnd(t *testing.T) {
 	}
 }
 
-// withCount returns a head of the log's own with another count and size, its
-// checksum right: the log is content, the seal is not.
+// withCount returns a head of the log with another count and size and a valid checksum.
+// The log accepts it, but its seal is wrong.
 func withCount(slot []byte, count uint64, size int) []byte {
 	slot = bytes.Clone(slot)
 	binary.LittleEndian.PutUint64(slot[12:], count)
@@ -314,7 +315,7 @@ func withCount(slot []byte, count uint64, size int) []byte {
 	return slot
 }
 
-// Whatever is done to the head to hide that records are gone, they stay gone.
+// TestHeads checks that no change of the head can hide missing records.
 func TestHeads(t *testing.T) {
 	old := small(t)
 	fill(t, old.dir, 2, audit.Options{Session: "s"})
@@ -322,7 +323,7 @@ func TestHeads(t *testing.T) {
 	whole(t, c.dir, 10)
 	head, data := c.files["journal.head"], c.files["journal.jsonl"]
 	upTo := func(n int) []byte { return []byte(strings.Join(c.lines()[:n], "")) }
-	// Nothing is gone where only the log's own count is lower.
+	// No record is missing if only the count of the log is lower.
 	c.write(t, "journal.head", withCount(head, 8, len(upTo(8))))
 	whole(t, c.dir, 10)
 	fill(t, c.dir, 1, audit.Options{})
@@ -369,8 +370,8 @@ func TestHeads(t *testing.T) {
 	}
 }
 
-// The next write cannot be made to hide a loss: neither by removing what it says
-// of the loss, nor by losing the head again.
+// TestMendIsNotRemoved checks that the next write cannot be made to hide a loss, neither
+// by removing its note about the loss nor by losing the head again.
 func TestMendIsNotRemoved(t *testing.T) {
 	c := small(t)
 	c.write(t, "journal.jsonl", []byte(strings.Join(c.lines()[:4], "")))
@@ -394,8 +395,8 @@ func TestMendIsNotRemoved(t *testing.T) {
 	badAt(t, mended, "without the mend and the head", 5)
 }
 
-// Two copies of a journal that went on apart cannot be mixed, though the key has
-// sealed every line of both.
+// TestMixedCopies checks that lines of two copies of a journal that continued separately
+// cannot be mixed, although the key sealed every line of both.
 func TestMixedCopies(t *testing.T) {
 	old := small(t)
 	fill(t, old.dir, 2, audit.Options{Session: "a"})
@@ -408,8 +409,8 @@ func TestMixedCopies(t *testing.T) {
 		lines[i] = a.lines()[i]
 		b.restore(t)
 		b.writeLines(t, lines...)
-		// The first is chained to what both have in common, so it is the next one
-		// that is not chained to it.
+		// The first line is chained to the common part, so the next line is the one that
+		// does not fit.
 		badAt(t, b, fmt.Sprint("line ", i+1), uint64(max(i+1, 8)))
 		bad := verify(t, b.dir).Bad
 		if want := fmt.Sprintf("does not follow from %d: one of the two", max(i, 7)); bad.Before || !strings.Contains(bad.String(), want) {
@@ -431,7 +432,8 @@ func TestMixedCopies(t *testing.T) {
 	}
 }
 
-// What is not found, as the package says: an older copy of all of it.
+// TestRollbackIsNotFound shows the documented gap: Verify does not detect an older copy
+// of all files.
 func TestRollbackIsNotFound(t *testing.T) {
 	old := small(t)
 	fill(t, old.dir, 2, audit.Options{Session: "s"})
@@ -439,8 +441,8 @@ func TestRollbackIsNotFound(t *testing.T) {
 	whole(t, old.dir, 6)
 }
 
-// What a crash leaves behind the head is no harm: whole records stay, and a torn
-// one goes and is told of.
+// TestCrashIsMended checks what a crash leaves after the head: complete records stay, and
+// an incomplete one is removed and reported.
 func TestCrashIsMended(t *testing.T) {
 	old := small(t)
 	fill(t, old.dir, 2, audit.Options{Session: "s"})
@@ -460,7 +462,7 @@ func TestCrashIsMended(t *testing.T) {
 			t.Fatalf("cut at %d: before any write %d behind, mended: %v", cut, r.Behind, r.Mended)
 		}
 		fill(t, full.dir, 1, audit.Options{})
-		var want []string // of each fix, its code and a part of its note
+		var want []string // the code and a part of the note of each repair
 		if n > 6 {
 			want = append(want, audit.Behind, fmt.Sprintf("that the head did not count, 7 to %d;", n))
 		}
@@ -481,8 +483,8 @@ func TestCrashIsMended(t *testing.T) {
 	}
 }
 
-// An older head that was put back, and records after it that are gone: that is
-// told, before the next write and forever after.
+// TestStaleHeadIsTold checks that an older head with later records missing is reported,
+// before the next write and from then on.
 func TestStaleHeadIsTold(t *testing.T) {
 	old := small(t)
 	fill(t, old.dir, 2, audit.Options{Session: "s"})
@@ -502,7 +504,8 @@ func TestStaleHeadIsTold(t *testing.T) {
 	}
 }
 
-// A file with the name of a part of the journal stops no record, and is named.
+// TestStrayFile checks that a file named like a part of the journal blocks no record, and
+// is named.
 func TestStrayFile(t *testing.T) {
 	c := small(t)
 	c.write(t, "journal-000000000500.jsonl", []byte("rubbish\n"))
@@ -518,7 +521,8 @@ func TestStrayFile(t *testing.T) {
 	whole(t, c.dir, 8)
 }
 
-// Where something is gone nobody knows which calls have no outcome.
+// TestOpenIsNotGuessed checks that open calls are not reported if records are missing,
+// because then nobody knows which calls have no outcome.
 func TestOpenIsNotGuessed(t *testing.T) {
 	dir := t.TempDir()
 	j := journal(t, dir, audit.Options{})

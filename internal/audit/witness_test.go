@@ -11,8 +11,9 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// A journal that is deleted while the rest of the state stays is reported as missing, and
-// one that is begun after that as another. A clock that is set back is not believed.
+// TestC14DeletedJournalAndClockSetBack checks that a journal that was deleted while the
+// rest of the state stays is reported as missing, and a journal started after that as
+// another one. A clock that was set back is not trusted.
 func TestC14DeletedJournalAndClockSetBack(t *testing.T) {
 	dir := t.TempDir()
 	folder, err := state.Open(dir)

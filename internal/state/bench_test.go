@@ -8,6 +8,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
+// BenchmarkAppend measures appending a record.
 func BenchmarkAppend(b *testing.B) {
 	for name, sync := range map[string]bool{"nosync": false, "sync": true} {
 		b.Run(name, func(b *testing.B) {
@@ -24,6 +25,7 @@ func BenchmarkAppend(b *testing.B) {
 	}
 }
 
+// BenchmarkRead measures reading a log.
 func BenchmarkRead(b *testing.B) {
 	const records = 1_000_000
 	l := log(b, open(b, filepath.Join(b.TempDir(), "state")), 0)

@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// only returns the file of a directory that a pattern fits.
+// only returns the single file that a pattern matches.
 func only(t *testing.T, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(pattern)
@@ -45,7 +45,8 @@ func addTo(name, text string) error {
 	return errors.Join(err, file.Close())
 }
 
-// A decision that is damaged is none, and no new one is made in its place.
+// TestDamagedDecisions checks that a damaged decision is not returned, and that no new
+// decision replaces it.
 func TestDamagedDecisions(t *testing.T) {
 	for what, do := range damage {
 		dir := filepath.Join(t.TempDir(), "state")
@@ -65,7 +66,8 @@ func TestDamagedDecisions(t *testing.T) {
 	}
 }
 
-// The file of another key is no decision of this one.
+// TestDecisionOfAnotherKey checks that the file of another key does not count as a
+// decision of this one.
 func TestDecisionOfAnotherKey(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	once, _ := open(t, dir).Once("answers")
@@ -88,8 +90,9 @@ func TestDecisionOfAnotherKey(t *testing.T) {
 	}
 }
 
-// A kill after a decision has its name leaves it under another name too. What
-// is written there next is not written into it.
+// TestDecisionLeftTwice checks a kill after a decision got its name, which leaves the
+// file under a second name too. The next write under that name must not change the
+// decision.
 func TestDecisionLeftTwice(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	once, _ := open(t, dir).Once("answers")
@@ -111,6 +114,7 @@ func TestDecisionLeftTwice(t *testing.T) {
 	}
 }
 
+// TestDamagedContents checks that damaged contents are reported.
 func TestDamagedContents(t *testing.T) {
 	for what, do := range damage {
 		dir := filepath.Join(t.TempDir(), "state")
@@ -129,7 +133,7 @@ func TestDamagedContents(t *testing.T) {
 	}
 }
 
-// What killed writers leave behind is used up again.
+// TestContentLeftovers checks that files left by killed writers are reused.
 func TestContentLeftovers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	blobs, _ := open(t, dir).Blobs("staged")
@@ -152,6 +156,7 @@ func TestContentLeftovers(t *testing.T) {
 	}
 }
 
+// TestHostileLeases checks damaged lease files and things in place of them.
 func TestHostileLeases(t *testing.T) {
 	for what, do := range damage {
 		dir := filepath.Join(t.TempDir(), "state")
@@ -176,8 +181,8 @@ func TestHostileLeases(t *testing.T) {
 	}
 }
 
-// FuzzTail gives a log whatever files. A head that is none is replaced by a
-// whole one with the numbers that follow it.
+// FuzzTail opens logs with arbitrary files. It replaces an invalid head with a valid one
+// that has the numbers that follow it.
 func FuzzTail(f *testing.F) {
 	f.Add([]byte("one\ntwo\n"), []byte(nil), []byte(nil), uint64(0), uint64(2), uint64(1), int64(8))
 	f.Add([]byte("one\ntwo\nthr"), []byte(nil), []byte("old\n"), uint64(1), uint64(3), uint64(2), int64(8))

@@ -2,7 +2,7 @@ package state
 
 import "time"
 
-// Slot returns a whole head, as whoever can forge a checksum would write it.
+// Slot returns a valid head, as an attacker who can compute the checksum would write it.
 func Slot(count, first uint64, size int64) []byte {
 	return head{count: count, first: first, size: size, mark: []byte("forged")}.slot()
 }

@@ -25,6 +25,7 @@ func open(t testing.TB, dir string) *state.Folder {
 	return f
 }
 
+// TestDocuments checks reading and updating documents.
 func TestDocuments(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
 	f := open(t, dir)
@@ -49,6 +50,7 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
+// TestFolderIsPrivate checks that other users have no access to the directory.
 func TestFolderIsPrivate(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "state")
@@ -89,7 +91,8 @@ func TestFolderIsPrivate(t *testing.T) {
 	}
 }
 
-// Documents stay inside the directory, whatever their names or links there say.
+// TestNoDocumentOutside checks that documents stay inside the directory, whatever their
+// names and whatever symlinks are there.
 func TestNoDocumentOutside(t *testing.T) {
 	top := t.TempDir()
 	f := open(t, filepath.Join(top, "state"))
@@ -118,7 +121,7 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// countUp adds one to a number that is followed by as many bytes.
+// countUp increments a number that is followed by as many bytes.
 func countUp(old []byte) ([]byte, error) {
 	n := 0
 	if old != nil {
@@ -149,6 +152,7 @@ func part(t *testing.T, dir string) *exec.Cmd {
 	return cmd
 }
 
+// TestProcessesLoseNoUpdate checks that concurrent processes lose no update of a document.
 func TestProcessesLoseNoUpdate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	open(t, dir)
@@ -164,6 +168,7 @@ func TestProcessesLoseNoUpdate(t *testing.T) {
 	}
 }
 
+// TestKillTearsNothing checks that a kill leaves a document whole.
 func TestKillTearsNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	f := open(t, dir)

@@ -7,6 +7,7 @@ import (
 	"testing"
 )
 
+// TestHead checks which heads are valid.
 func TestHead(t *testing.T) {
 	for _, h := range []head{
 		{first: 1},
@@ -37,13 +38,14 @@ func TestHead(t *testing.T) {
 	}
 }
 
+// FuzzHead checks arbitrary heads.
 func FuzzHead(f *testing.F) {
 	f.Add(head{first: 1}.slot())
 	f.Add(head{count: 7, first: 3, size: 99, mark: []byte("mark")}.slot())
 	f.Fuzz(func(t *testing.T, slot []byte) {
 		h, err := parseHead(slot)
 		if err != nil {
-			// Its checksum is that of a head, so that the rest is tried as well.
+			// The checksum is made valid, so that the rest of the head is tested as well.
 			if len(slot) < slotSize-4 {
 				return
 			}

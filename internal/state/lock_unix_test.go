@@ -20,7 +20,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// hurried opens a directory whose locks are not waited for.
+// hurried opens a directory that does not wait for locks.
 func hurried(t *testing.T, dir string) *state.Folder {
 	f := open(t, dir)
 	f.SetPatience(time.Millisecond)
@@ -31,8 +31,8 @@ func isLocked(err error, name string) bool {
 	return err != nil && strings.HasPrefix(err.Error(), name+": locked by ") && strings.Contains(err.Error(), "delete nothing")
 }
 
-// Whatever is deleted under somebody who appends, no other record is lost, and
-// nobody is told of a record that is not there.
+// TestDeletedWhileAppending checks that deleting files during an append loses no other
+// record, and that Append acknowledges no record that is missing.
 func TestDeletedWhileAppending(t *testing.T) {
 	for _, gone := range [][]string{{"head"}, {"jsonl"}, {"head", "jsonl"}} {
 		dir := filepath.Join(t.TempDir(), "state")
@@ -57,7 +57,7 @@ func TestDeletedWhileAppending(t *testing.T) {
 		if slices.Contains(gone, "jsonl") {
 			want = ""
 		}
-		if len(gone) == 2 { // then both files are others, and nobody is in the way
+		if len(gone) == 2 { // both files are new then, and no lock is held
 			want = "other"
 		}
 		if (between == nil) != (len(gone) == 2) || between != nil && !isLocked(between, "journal.head") && !isLocked(between, "journal.jsonl") {
@@ -77,8 +77,8 @@ func TestDeletedWhileAppending(t *testing.T) {
 
 const appendVariable = "STATE_TEST_APPEND"
 
-// TestAppendPart is another process, which appends and says which records it
-// was told are kept. Without a number it holds the log until it is killed.
+// TestAppendPart is another process, which appends records and prints the acknowledged
+// ones. Without a number it holds the log until it is killed.
 func TestAppendPart(t *testing.T) {
 	name, dir, ok := strings.Cut(os.Getenv(appendVariable), " ")
 	if !ok {
@@ -88,7 +88,7 @@ func TestAppendPart(t *testing.T) {
 	if name == "hold" {
 		l.Append(false, func(state.Tail) ([][]byte, []byte, error) {
 			fmt.Println("kept hold")
-			time.Sleep(time.Hour) // with nothing to wait for, Go would end it as deadlocked
+			time.Sleep(time.Hour) // with nothing to wait for, Go would report a deadlock
 			return nil, nil, nil
 		})
 	}
@@ -112,8 +112,8 @@ func appender(t *testing.T, name, dir string) (*exec.Cmd, *bufio.Scanner) {
 	return cmd, bufio.NewScanner(out)
 }
 
-// Processes append while somebody deletes whatever is not the records: each
-// record that was acknowledged is there, once.
+// TestDeleterCostsNothing checks processes that append while another deletes all files
+// except the records. Each acknowledged record exists exactly once.
 func TestDeleterCostsNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := log(t, open(t, dir), 0)
@@ -169,7 +169,8 @@ func TestDeleterCostsNothing(t *testing.T) {
 	t.Logf("%d records, %d deletions", len(kept), deleted)
 }
 
-// Whatever is deleted while a document changes, nobody else is in a change.
+// TestDeletedWhileUpdating checks that deleting files during an update does not let a
+// second update in.
 func TestDeletedWhileUpdating(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	f, other := open(t, dir), hurried(t, dir)
@@ -196,7 +197,8 @@ func TestDeletedWhileUpdating(t *testing.T) {
 	}
 }
 
-// Decisions are made one after the other, by the directory's own lock.
+// TestDecisionsWait checks that the lock of the directory makes decisions wait for each
+// other.
 func TestDecisionsWait(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	once, _ := hurried(t, dir).Once("answers")
@@ -219,7 +221,8 @@ func TestDecisionsWait(t *testing.T) {
 	}
 }
 
-// A process that is stopped while it appends stops nobody forever.
+// TestStoppedProcess checks that a process that is stopped during an append does not
+// block others forever.
 func TestStoppedProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := log(t, hurried(t, dir), 0)
@@ -247,7 +250,8 @@ func TestStoppedProcess(t *testing.T) {
 	}
 }
 
-// A content whose place was taken while it was written is not kept as another.
+// TestContentTaken checks that content is not kept under the name of other content if its
+// file was replaced during the write.
 func TestContentTaken(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	blobs, _ := open(t, dir).Blobs("staged")
@@ -260,7 +264,7 @@ func TestContentTaken(t *testing.T) {
 	}
 }
 
-// taker is a content that puts another file in the place of its own.
+// taker is a content that replaces its own file with another one while it is read.
 type taker struct{ name string }
 
 func (r taker) Read([]byte) (int, error) {
@@ -270,8 +274,9 @@ func (r taker) Read([]byte) (int, error) {
 	return 0, io.EOF
 }
 
-// TestC12LockWaitIsOneTotal: somebody who stopped holds every lock of a directory. Its users
-// wait as long as the error says, all of them together, and learn who it is.
+// TestC12LockWaitIsOneTotal checks the wait while a stopped process holds every lock of a
+// directory. All waits of a call together take as long as the error says, and the error
+// names the holder.
 func TestC12LockWaitIsOneTotal(t *testing.T) {
 	t.Parallel()
 	const most = 300 * time.Millisecond

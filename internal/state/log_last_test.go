@@ -6,8 +6,8 @@ import (
 	"testing"
 )
 
-// TestReadLast reads only the last record, where it is short and where it is longer than
-// the part of the file that is looked at first.
+// TestReadLast reads only the last record: a short one, and one that is longer than the
+// part of the file that is read first.
 func TestReadLast(t *testing.T) {
 	t.Parallel()
 	for _, size := range []int{1, 70 << 10} {
@@ -26,7 +26,7 @@ func TestReadLast(t *testing.T) {
 				t.Fatal(err)
 			}
 			log.Close()
-			if log, err = folder.Log("log", 0); err != nil { // one that has read nothing yet
+			if log, err = folder.Log("log", 0); err != nil { // a log that has read nothing yet
 				t.Fatal(err)
 			}
 			read := 0

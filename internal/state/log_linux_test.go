@@ -11,7 +11,7 @@ import (
 	"testing"
 )
 
-// smallDisk mounts a disk of so many bytes, and returns where.
+// smallDisk mounts a disk with so many bytes, and returns its directory.
 func smallDisk(t *testing.T, bytes int) string {
 	t.Helper()
 	dir := t.TempDir()
@@ -26,7 +26,7 @@ func smallDisk(t *testing.T, bytes int) string {
 	return dir
 }
 
-// fill leaves no room on a disk, and returns how to make some again.
+// fill fills a disk except for leave bytes. The returned function frees the space.
 func fill(t *testing.T, dir string, leave int) (free func()) {
 	t.Helper()
 	name := filepath.Join(dir, "filler")
@@ -41,8 +41,8 @@ func fill(t *testing.T, dir string, leave int) (free func()) {
 	return func() { os.Remove(name) }
 }
 
-// On a full disk nothing is acknowledged, nothing half stays, and all continues
-// when there is room.
+// TestFullDisk checks that on a full disk no record is acknowledged and no partial record
+// stays, and that the log continues when there is space.
 func TestFullDisk(t *testing.T) {
 	disk := smallDisk(t, 256<<10)
 	f := open(t, filepath.Join(disk, "state"))
@@ -51,7 +51,7 @@ func TestFullDisk(t *testing.T) {
 		t.Fatal(err)
 	}
 	free := fill(t, disk, 0)
-	batch := []string{"two", "three", strings.Repeat("x", 10_000)} // the last goes over the end of a page
+	batch := []string{"two", "three", strings.Repeat("x", 10_000)} // the last record crosses the end of a page
 	for range 3 {
 		err := add(l, true, batch...)
 		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room") {
@@ -91,7 +91,8 @@ func TestFullDisk(t *testing.T) {
 	}
 }
 
-// At whatever step the disk is full, a log that takes new segments continues.
+// TestFullDiskAtEveryStep checks that a log with several segments continues, at whatever
+// step the disk was full.
 func TestFullDiskAtEveryStep(t *testing.T) {
 	disk := smallDisk(t, 256<<10)
 	l := log(t, open(t, filepath.Join(disk, "state")), 3000)
@@ -123,7 +124,8 @@ func TestFullDiskAtEveryStep(t *testing.T) {
 	}
 }
 
-// A directory that nobody can write to is read, and says what to do.
+// TestReadOnlyFolder checks that a read-only directory can be read, and that the error of
+// a write says what to do.
 func TestReadOnlyFolder(t *testing.T) {
 	disk := smallDisk(t, 256<<10)
 	f := open(t, filepath.Join(disk, "state"))

@@ -55,10 +55,10 @@ func TestSegments(t *testing.T) {
 	if tail, err := l.Tail(); tail.Count != 6 || string(tail.Mark) != "r6" || err != nil {
 		t.Errorf("tail %+v, %v", tail, err)
 	}
-	mend(t, l, state.Tail{Count: 6, Mark: []byte("r6")}, six)
+	appendTwice(t, l, state.Tail{Count: 6, Mark: []byte("r6")}, six)
 }
 
-// A kill between any two steps to a new segment.
+// TestSegmentKills checks a kill between any two steps to a new segment.
 func TestSegmentKills(t *testing.T) {
 	move := func(dir string) error {
 		return os.Rename(filepath.Join(dir, "journal.jsonl"), filepath.Join(dir, "journal-000000000005.jsonl"))
@@ -87,7 +87,7 @@ func TestSegmentKills(t *testing.T) {
 		t.Run(name, func(t *testing.T) {
 			dir, f := segmented(t)
 			old := log(t, f, 100)
-			if err := add(old, false); err != nil { // holds its files open
+			if err := add(old, false); err != nil { // it keeps its files open
 				t.Fatal(err)
 			}
 			if err := old.Append(false, func(state.Tail) ([][]byte, []byte, error) { return nil, mark, nil }); err != nil {
@@ -104,12 +104,12 @@ func TestSegmentKills(t *testing.T) {
 					t.Errorf("read %q, %v, want %q", got, err, c.reads)
 				}
 			}
-			mend(t, old, c.tail, c.reads)
+			appendTwice(t, old, c.tail, c.reads)
 		})
 	}
 }
 
-// A head that a crash of the machine has thrown back by several segments.
+// TestOldHead checks a head that a crash of the machine has set back by several segments.
 func TestOldHead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := log(t, open(t, dir), 4)
@@ -138,10 +138,11 @@ func TestOldHead(t *testing.T) {
 			t.Errorf("head of %d: read %q, %v", i+1, got, err)
 		}
 	}
-	mend(t, l, state.Tail{Count: 6, Mark: []byte("r5"), Beyond: [][]byte{[]byte("r6")}}, six)
+	appendTwice(t, l, state.Tail{Count: 6, Mark: []byte("r5"), Beyond: [][]byte{[]byte("r6")}}, six)
 }
 
-// A kill at a new segment with records beyond the mark loses neither.
+// TestSegmentWaitsForMark checks that a kill at a new segment with records after the mark
+// loses no record.
 func TestSegmentWaitsForMark(t *testing.T) {
 	dir, f := segmented(t)
 	edit(t, filepath.Join(dir, "journal.jsonl"), func(d []byte) []byte { return append(d, "r7\n"...) })
@@ -163,8 +164,8 @@ func TestSegmentWaitsForMark(t *testing.T) {
 	}
 }
 
-// Whatever is missing, all that is there is read, the file that does not fit is
-// named, and the log continues.
+// TestMissingSegments checks that with missing files all existing records are read, the
+// file that does not fit is named, and the log continues.
 func TestMissingSegments(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(dir string) error
@@ -186,7 +187,7 @@ func TestMissingSegments(t *testing.T) {
 		}, nil, six},
 		"the last has other lines": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "journal.jsonl"), []byte("r5_r6\n"), 0o600)
-		}, nil, "r1 r2 r3 r4 r5_r6"}, // the tail tells that one is lost
+		}, nil, "r1 r2 r3 r4 r5_r6"}, // the tail reports that one is lost
 		"a number that is none": {func(dir string) error {
 			return os.WriteFile(filepath.Join(dir, "journal-0000000000000.jsonl"), nil, 0o600)
 		}, []string{"journal-0000000000000.jsonl"}, six},
@@ -211,15 +212,15 @@ func TestMissingSegments(t *testing.T) {
 	}
 }
 
-// readAll is read whatever the numbers.
+// readAll returns all records, whatever their numbers.
 func readAll(l state.Log) (string, error) {
 	var out []string
 	err := l.Read(1, func(_ uint64, record []byte) error { out = append(out, string(record)); return nil })
 	return strings.Join(out, " "), err
 }
 
-// What is called like a segment and is none stops nothing, is read after all
-// else, and is named.
+// TestStraySegments checks files that are named like a segment but are none. They stop
+// nothing, are read last, and are named.
 func TestStraySegments(t *testing.T) {
 	for name, c := range map[string]struct {
 		file  string
@@ -268,7 +269,8 @@ func TestStraySegments(t *testing.T) {
 	}
 }
 
-// A head that somebody made, checksum and all, hides nothing that is there.
+// TestForgedHead checks that a forged head with a valid checksum hides no existing
+// record.
 func TestForgedHead(t *testing.T) {
 	for name, h := range map[string]struct {
 		count, first uint64

@@ -24,7 +24,7 @@ func log(t testing.TB, f *state.Folder, segment int64) state.Log {
 	return l
 }
 
-// add appends records, with the last as the mark, or as much of it as one holds.
+// add appends records, with the last one as the mark, cut to the length of a mark.
 func add(l state.Log, sync bool, records ...string) error {
 	return l.Append(sync, func(state.Tail) (out [][]byte, mark []byte, _ error) {
 		for _, r := range records {
@@ -35,7 +35,7 @@ func add(l state.Log, sync bool, records ...string) error {
 	})
 }
 
-// read returns the records of a log, parted by spaces.
+// read returns the records of a log, separated by spaces.
 func read(l state.Log) (string, error) {
 	var out []string
 	next := uint64(1)
@@ -50,7 +50,7 @@ func read(l state.Log) (string, error) {
 	return strings.Join(out, " "), err
 }
 
-// edit changes a file of a directory.
+// edit changes a file.
 func edit(t testing.TB, name string, change func(data []byte) []byte) {
 	t.Helper()
 	data, err := os.ReadFile(name)
@@ -74,6 +74,7 @@ func names(t testing.TB, dir string) (out []string) {
 	return out
 }
 
+// TestLookingLeavesNothing checks that reading an empty state creates no files.
 func TestLookingLeavesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	f := open(t, dir)
@@ -107,6 +108,7 @@ func TestLookingLeavesNothing(t *testing.T) {
 	}
 }
 
+// TestRecordsAreLines checks which records a log accepts.
 func TestRecordsAreLines(t *testing.T) {
 	l := log(t, open(t, filepath.Join(t.TempDir(), "state")), 0)
 	big := strings.Repeat("x", 16<<20)
@@ -136,8 +138,8 @@ func TestRecordsAreLines(t *testing.T) {
 	}
 }
 
-// What crashes and accidents leave, what the tail says of it, what can be read
-// of it, and what it is once two more records are there.
+// TestTails checks the files that crashes and accidents leave: the tail that the log
+// reports, the records that can be read, and the result after two more records.
 func TestTails(t *testing.T) {
 	cut := func(n int) func([]byte) []byte { return func(d []byte) []byte { return d[:len(d)-n] } }
 	put := func(text string) func([]byte) []byte { return func(d []byte) []byte { return append(d, text...) } }
@@ -147,10 +149,10 @@ func TestTails(t *testing.T) {
 	for _, c := range []struct {
 		name, file string
 		change     func([]byte) []byte
-		want       state.Tail // Mark three unless damaged
+		want       state.Tail // the mark is three unless the log is damaged
 		reads      string
 		damaged    bool
-		more       string // at the end of the records
+		more       string // appended to the records
 	}{
 		{name: "nothing", file: "jsonl", change: put(""), want: state.Tail{Count: 3}, reads: three},
 		{name: "torn", file: "jsonl", change: put("fo"), want: state.Tail{Count: 3, Torn: 2}, reads: three},
@@ -202,16 +204,16 @@ func TestTails(t *testing.T) {
 			if after, _ := os.ReadFile(filepath.Join(dir, "journal.jsonl")); !bytes.Equal(after, before) {
 				t.Errorf("a look has made %q of %q", after, before)
 			}
-			if c.name == "zeros" { // as a crash of the machine leaves them, and no process
+			if c.name == "zeros" { // a crash of the machine leaves this, not a killed process
 				l = log(t, f, 0)
 			}
-			mend(t, l, c.want, c.reads)
+			appendTwice(t, l, c.want, c.reads)
 		})
 	}
 }
 
-// fix appends twice to a log with a tail.
-func mend(t *testing.T, l state.Log, tail state.Tail, reads string) {
+// appendTwice appends twice to a log with a tail.
+func appendTwice(t *testing.T, l state.Log, tail state.Tail, reads string) {
 	t.Helper()
 	for i, record := range []string{"x", "y"} {
 		err := l.Append(i == 0, func(got state.Tail) ([][]byte, []byte, error) {
@@ -234,7 +236,7 @@ func mend(t *testing.T, l state.Log, tail state.Tail, reads string) {
 	}
 }
 
-// Files that somebody deletes under a log in use.
+// TestDeletedFiles checks a log in use whose files are deleted.
 func TestDeletedFiles(t *testing.T) {
 	for _, name := range []string{"head", "jsonl"} {
 		dir := filepath.Join(t.TempDir(), "state")
@@ -261,6 +263,7 @@ func TestDeletedFiles(t *testing.T) {
 	}
 }
 
+// TestHugeRecords checks the limits for the size of records.
 func TestHugeRecords(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := log(t, open(t, dir), 0)
@@ -272,7 +275,7 @@ func TestHugeRecords(t *testing.T) {
 	if _, err := read(l); err == nil || !strings.Contains(err.Error(), "without a line end") {
 		t.Errorf("a record of 17 MiB: %v", err)
 	}
-	// More behind the mark than is ever taken into memory.
+	// More bytes after the mark than the log ever reads into memory.
 	edit(t, current, func([]byte) []byte {
 		return bytes.Repeat(append(bytes.Repeat([]byte("x"), 1<<20), '\n'), 66)
 	})
@@ -297,7 +300,8 @@ func TestHugeRecords(t *testing.T) {
 	}
 }
 
-// A file that is larger than any log, with nothing in it, is told of at once.
+// TestSparseFiles checks that a file larger than any log, without data, is reported at
+// once.
 func TestSparseFiles(t *testing.T) {
 	const tera = 1 << 40
 	for name, c := range map[string]struct {
@@ -327,7 +331,7 @@ func TestSparseFiles(t *testing.T) {
 	}
 }
 
-// Short records cost more memory than they have bytes, and that counts.
+// TestManyShortRecords checks that the memory limit counts the overhead of short records.
 func TestManyShortRecords(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l := log(t, open(t, dir), 0)

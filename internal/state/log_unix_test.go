@@ -14,7 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// hostile is what may stand where a file should.
+// hostile makes things that may stand in place of a file.
 var hostile = map[string]func(name string) error{
 	"a folder":               func(name string) error { return os.Mkdir(name, 0o700) },
 	"a pipe":                 func(name string) error { return syscall.Mkfifo(name, 0o600) },
@@ -24,6 +24,7 @@ var hostile = map[string]func(name string) error{
 	"a link to what streams": func(name string) error { return os.Symlink("/dev/zero", name) },
 }
 
+// TestHostileFiles checks things that stand in place of a file of a log.
 func TestHostileFiles(t *testing.T) {
 	for _, file := range []string{"journal.jsonl", "journal.head"} {
 		for what, make := range hostile {
@@ -57,7 +58,8 @@ func TestHostileFiles(t *testing.T) {
 	}
 }
 
-// What has the name of an older segment and is no file is passed over, and told.
+// TestHostileSegments checks that an entry named like an older segment that is not a file
+// is skipped and reported.
 func TestHostileSegments(t *testing.T) {
 	for what, make := range hostile {
 		dir := filepath.Join(t.TempDir(), "state")
@@ -82,7 +84,7 @@ func TestHostileSegments(t *testing.T) {
 	}
 }
 
-// Nothing that is kept is for others, whatever the user's mask.
+// TestModes checks that other users have no access to any file, whatever the umask.
 func TestModes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	old := syscall.Umask(0)
@@ -118,13 +120,13 @@ func TestModes(t *testing.T) {
 	}
 }
 
-// Whoever is killed before the very first mark leaves records beyond it, and no
-// damage: a log has a head before it has records.
+// TestFirstRecordBeyond checks that a kill before the first mark leaves records after it
+// and no damage. A log has a head before it has records.
 func TestFirstRecordBeyond(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	l, current := log(t, open(t, dir), 0), filepath.Join(dir, "journal.jsonl")
 	err := l.Append(false, func(state.Tail) ([][]byte, []byte, error) {
-		return [][]byte{[]byte("one")}, []byte("one"), os.Remove(current) // stops it before its mark
+		return [][]byte{[]byte("one")}, []byte("one"), os.Remove(current) // fails before the mark is written
 	})
 	if err == nil {
 		t.Fatal("records were written to a file that is gone")
@@ -132,5 +134,5 @@ func TestFirstRecordBeyond(t *testing.T) {
 	if err := os.WriteFile(current, []byte("one\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	mend(t, l, state.Tail{Count: 1, Beyond: [][]byte{[]byte("one")}}, "one")
+	appendTwice(t, l, state.Tail{Count: 1, Beyond: [][]byte{[]byte("one")}}, "one")
 }

@@ -33,6 +33,7 @@ type process struct {
 
 func (p process) Kill() error { return p.Process.Kill() }
 
+// TestKeepsThings runs the suite of statetest on a directory.
 func TestKeepsThings(t *testing.T) {
 	if words := strings.Split(os.Getenv(wordsVariable), "\n"); len(words) == 3 {
 		suite.Play(t, os.Stdout, [3]string(words))

@@ -14,8 +14,8 @@ import (
 
 const syncedVariable = "STATE_TEST_SYNCED"
 
-// steps are what a directory promises to have on the disk when it returns, and the files that
-// hold it then. A * stands for one file.
+// steps are calls with the files that must be on disk when they return. A * stands for
+// one file.
 var steps = []struct {
 	name  string
 	do    func(t *testing.T, f *state.Folder)
@@ -52,7 +52,8 @@ func put(t *testing.T, f *state.Folder, text string) {
 	}
 }
 
-// appendN appends records, of which only the last waits, to a log with small segments.
+// appendN appends records to a log with small segments. Only the last append waits for
+// the disk.
 func appendN(t *testing.T, f *state.Folder, n int) {
 	t.Helper()
 	l, err := f.Log("log", 1000)
@@ -86,8 +87,9 @@ func TestC10Steps(t *testing.T) {
 	}
 }
 
-// TestC10StateIsSynced shows that whatever a directory reports as kept is on the disk: content
-// is synced before its name, the directory after it, and records before Append returns.
+// TestC10StateIsSynced checks that everything that a directory reports as kept is on
+// disk. Content is synced before its name, the directory after it, and records before
+// Append returns.
 func TestC10StateIsSynced(t *testing.T) {
 	dir := t.TempDir()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestC10Steps$")
@@ -121,7 +123,7 @@ func TestC10StateIsSynced(t *testing.T) {
 			}
 		}
 	}
-	// Older segments were put away whole.
+	// Older segments were complete before they were renamed.
 	old, _ := filepath.Glob(filepath.Join(kept, "log-*.jsonl"))
 	if len(old) == 0 {
 		t.Error("there is no older segment")

@@ -53,7 +53,7 @@ func (s *Screen) add(text []byte) {
 	}
 }
 
-// Keep drops output older than the last most bytes.
+// Keep sets how many of the last bytes to keep at least; older output may be dropped.
 func (s *Screen) Keep(most int) {
 	s.mu.Lock()
 	defer s.mu.Unlock()

@@ -16,7 +16,7 @@ const nobody = 65534
 
 // OrdinaryUser runs tests again as a user without privileges, with flags of the test
 // program, and returns their output. Root passes checks that stop others. If the tests
-// already run as an ordinary user, it does nothing.
+// already run as an ordinary user, it skips the test.
 func OrdinaryUser(t *testing.T, flags ...string) (output string) {
 	t.Helper()
 	if os.Getuid() != 0 {

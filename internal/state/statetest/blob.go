@@ -12,7 +12,7 @@ import (
 	"testing/iotest"
 )
 
-// content is the i-th content of a tag.
+// content returns the i-th content of a tag.
 func content(tag string, i int) string { return strings.Repeat(fmt.Sprintln(tag, i), 1+i%3*10_000) }
 
 func sum(text string) string { return fmt.Sprintf("%x", sha256.Sum256([]byte(text))) }

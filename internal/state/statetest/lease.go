@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// ended is a context that lets nobody wait.
+// ended returns a context that is already cancelled, so that nothing waits.
 func ended() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
@@ -35,7 +35,7 @@ func (s Suite) leaseExcludes(t *testing.T) {
 		if err != nil {
 			t.Fatalf("another lease: %v", err)
 		}
-		for _, f := range []func() error{release, release, free} { // twice is once
+		for _, f := range []func() error{release, release, free} { // a second call does nothing
 			if err := f(); err != nil {
 				t.Error(err)
 			}
@@ -61,7 +61,7 @@ func (s Suite) leaseExcludes(t *testing.T) {
 	}
 }
 
-// turns is how often each of some processes takes a lease.
+// turns is how often each process takes the lease.
 const turns = 30
 
 func (s Suite) leaseProcesses(t *testing.T) {

@@ -15,15 +15,15 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// hash is the mark that the suite leaves: a hash of the last record.
+// hash returns the mark that the suite uses: a hash of the last record.
 func hash(record []byte) string {
 	sum := sha256.Sum256(record)
 	return fmt.Sprintf("%x", sum[:8])
 }
 
-// chain returns a next that adds n records of a writer, from its i-th on. Each
-// has its number, its writer, the writer's count, and the hash of the record
-// before, which next takes from the tail.
+// chain returns a next function that adds n records of a writer, starting with its i-th.
+// Each record has its number, its writer, the writer's count, and the hash of the
+// previous record, which next takes from the tail.
 func chain(writer string, i, n, padding int) func(state.Tail) ([][]byte, []byte, error) {
 	return func(tail state.Tail) (records [][]byte, mark []byte, err error) {
 		before := string(tail.Mark)
@@ -46,7 +46,7 @@ func chain(writer string, i, n, padding int) func(state.Tail) ([][]byte, []byte,
 type checker struct {
 	number uint64
 	before string
-	counts map[string]int // by writer: how many records there are
+	counts map[string]int // number of records by writer
 }
 
 func (c *checker) yield(number uint64, record []byte) error {
@@ -65,7 +65,7 @@ func (c *checker) yield(number uint64, record []byte) error {
 	return nil
 }
 
-// check reads on in a log, and holds its tail to what was read.
+// check reads the new records of a log, and compares the tail with them.
 func (c *checker) check(t testing.TB, l state.Log) {
 	t.Helper()
 	must(t, l.Read(c.number+1, c.yield))
@@ -80,7 +80,7 @@ func (c *checker) check(t testing.TB, l state.Log) {
 
 func newChecker() *checker { return &checker{counts: map[string]int{}} }
 
-// texts reads a log from a number on.
+// texts returns the records of a log, starting at a number.
 func texts(t testing.TB, l state.Log, from uint64) (out []string) {
 	t.Helper()
 	err := l.Read(from, func(number uint64, record []byte) error {
@@ -91,7 +91,7 @@ func texts(t testing.TB, l state.Log, from uint64) (out []string) {
 	return out
 }
 
-// add returns a next that adds texts, and a mark.
+// add returns a next function that adds texts and a mark.
 func add(mark string, records ...string) func(state.Tail) ([][]byte, []byte, error) {
 	return func(state.Tail) (out [][]byte, _ []byte, _ error) {
 		for _, r := range records {
@@ -173,7 +173,7 @@ func (s Suite) logMarks(t *testing.T) {
 			t.Errorf("mark %q, %v, want %q", tail.Mark, err, mark)
 		}
 	}
-	// A call may leave a mark alone.
+	// A call may set only a mark.
 	must(t, other.Append(true, add("alone")))
 	if tail, err := l.Tail(); string(tail.Mark) != "alone" || tail.Count != 4 || err != nil {
 		t.Errorf("a mark alone: %+v, %v", tail, err)
@@ -232,7 +232,7 @@ func (s Suite) logGoroutines(t *testing.T) {
 			}
 		})
 	}
-	for r := range 2 { // what is read meanwhile is whole
+	for r := range 2 { // concurrent reads return whole records
 		all.Go(func() {
 			for c := newChecker(); c.number < writers*each && !t.Failed(); {
 				if err := logs[r].Read(c.number+1, c.yield); err != nil {
@@ -294,14 +294,14 @@ func (s Suite) logWatchProcess(t *testing.T) {
 	p.end()
 }
 
-// perProcess is how many records each of some processes appends.
+// perProcess is how many records each process appends.
 const perProcess = 3000
 
 func (s Suite) logProcesses(t *testing.T) {
 	dir, c := folder(t), newChecker()
 	l := s.log(t, dir)
 	parts := []*player{s.start(t, "append", dir, "a"), s.start(t, "append", dir, "b"), s.start(t, "append", dir, "c")}
-	for c.number < perProcess { // read while they write
+	for c.number < perProcess { // read while the processes write
 		must(t, l.Read(c.number+1, c.yield))
 	}
 	for _, p := range parts {

@@ -86,7 +86,7 @@ func (s Suite) onceGoroutines(t *testing.T) {
 	}
 }
 
-// keys is how many keys some processes decide.
+// keys is how many keys the processes decide.
 const keys = 100
 
 func (s Suite) onceProcesses(t *testing.T) {

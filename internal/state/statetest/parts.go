@@ -15,30 +15,30 @@ import (
 	"time"
 )
 
-// A player is another process, and what it says line by line.
+// A player is another process and the lines that it prints.
 type player struct {
 	t       testing.TB
 	process Process
 	out     *bufio.Scanner
-	other   strings.Builder // what it says besides
+	other   strings.Builder // its other output
 }
 
-// start starts another process for a part in a directory. The tag tells it from
-// others.
+// start starts another process that plays a part in a directory. The tag distinguishes it
+// from others.
 func (s Suite) start(t *testing.T, part, dir, tag string) *player {
 	t.Helper()
 	process, err := s.Start([3]string{part, dir, tag})
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { process.Kill(); process.Wait() }) // where the test did not
+	t.Cleanup(func() { process.Kill(); process.Wait() }) // if the test did not
 	return &player{t: t, process: process, out: bufio.NewScanner(process)}
 }
 
-// said is what precedes a line of a part, to tell it from those of the test.
+// said precedes each line of a part, to distinguish it from lines of the test framework.
 const said = "said: "
 
-// next returns the next line that the process says, and false when it has ended.
+// next returns the next line of the process, and false when it has ended.
 func (p *player) next() (string, bool) {
 	for p.out.Scan() {
 		if line, ok := strings.CutPrefix(p.out.Text(), said); ok {
@@ -49,7 +49,7 @@ func (p *player) next() (string, bool) {
 	return "", false
 }
 
-// rest returns all that the process still says until it ends.
+// rest returns the remaining lines of the process until it ends.
 func (p *player) rest() (lines []string) {
 	for line, ok := p.next(); ok; line, ok = p.next() {
 		lines = append(lines, line)
@@ -57,7 +57,7 @@ func (p *player) rest() (lines []string) {
 	return lines
 }
 
-// end waits for the end of a process that is to have done its part.
+// end waits for a process that must end with success, and returns its remaining lines.
 func (p *player) end() []string {
 	p.t.Helper()
 	lines := p.rest()
@@ -67,8 +67,8 @@ func (p *player) end() []string {
 	return lines
 }
 
-// kill kills the process at a random moment after it has said so many lines,
-// and returns all that it has said.
+// kill kills the process at a random moment after it has printed so many lines, and
+// returns all its lines.
 func (p *player) kill(random *rand.Rand, after int) (lines []string) {
 	p.t.Helper()
 	for len(lines) < after {
@@ -89,7 +89,7 @@ func (p *player) kill(random *rand.Rand, after int) (lines []string) {
 	return lines
 }
 
-// Play plays the part that words tell of, and writes what it says to out.
+// Play plays the part that words name, and writes its lines to out.
 func (s Suite) Play(t *testing.T, out io.Writer, words [3]string) {
 	t.Helper()
 	part, dir, tag := words[0], words[1], words[2]
@@ -142,7 +142,7 @@ func (s Suite) Play(t *testing.T, out io.Writer, words [3]string) {
 	}
 }
 
-// must ends a test that cannot continue.
+// must fails the test at once if err is not nil.
 func must(t testing.TB, err error) {
 	t.Helper()
 	if err != nil {
@@ -150,7 +150,8 @@ func must(t testing.TB, err error) {
 	}
 }
 
-// countInTurn adds to a number in a file, which goes wrong unless all take turns.
+// countInTurn increments a number in a file. The count is wrong unless all processes take
+// turns.
 func (s Suite) countInTurn(t *testing.T, dir, tag string) {
 	leases, name := s.leases(t, dir), filepath.Join(filepath.Dir(dir), "number")
 	for range turns {

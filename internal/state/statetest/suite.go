@@ -1,5 +1,5 @@
-// Package statetest holds whatever keeps things to the contracts of package
-// state, with many processes at once and a kill at any moment.
+// Package statetest tests that a store keeps the contracts of package state, with many
+// processes at once and with kills at random moments.
 package statetest
 
 import (
@@ -10,7 +10,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// A Store gives out what keeps things. A *state.Directory is one.
+// A Store returns logs, decisions, contents and leases. A *state.Folder is one.
 type Store interface {
 	Log(name string, segment int64) (state.Log, error)
 	Once(name string) (state.Once, error)
@@ -19,17 +19,17 @@ type Store interface {
 	Close() error
 }
 
-// A Process is another process that plays a part. What is read is what it says.
+// A Process is another process that plays a part. Reading from it returns its output.
 type Process interface {
 	io.Reader
-	Kill() error // as by kill -9
+	Kill() error // like kill -9
 	Wait() error
 }
 
-// A Suite holds a store to its contracts.
+// A Suite tests a store against its contracts.
 type Suite struct {
-	// Open opens the store of a directory, and makes it where there is none. Two that
-	// are opened at one directory, in whatever process, are the same store.
+	// Open opens the store of a directory, and creates it if it does not exist. All
+	// stores opened on one directory, in any process, are the same store.
 	Open func(dir string) (Store, error)
 	// Start starts another process, which calls Play with the same words.
 	Start func(words [3]string) (Process, error)
@@ -68,7 +68,7 @@ func (s Suite) Run(t *testing.T) {
 	}
 }
 
-// directory returns where a new store can be.
+// folder returns a directory for a new store.
 func folder(t *testing.T) string { return filepath.Join(t.TempDir(), "store") }
 
 // at opens the store of a directory.
@@ -80,7 +80,7 @@ func (s Suite) at(t testing.TB, dir string) Store {
 	return store
 }
 
-// smallSegment makes a log take a new segment often.
+// smallSegment makes a log start a new segment often.
 const smallSegment = 64 << 10
 
 func (s Suite) log(t testing.TB, dir string) state.Log {
