@@ -237,7 +237,6 @@ func TestQueueIsBounded(t *testing.T) {
 }
 
 // TestKinds checks that Write refuses unknown kinds and those that only the journal writes.
-// refused.
 func TestKinds(t *testing.T) {
 	j := journal(t, t.TempDir(), audit.Options{})
 	for _, kind := range []audit.Kind{"", "other", audit.Mend} {
