@@ -46,8 +46,8 @@ var benchSearches = []struct{ kind, pattern string }{
 	{"regexp without one", `[A-Z][0-9]{3,5}\b`},
 }
 
-// search holds Search against ripgrep, which uses every core too, and grep.
-// Both are told to read what we read: hidden and ignored files as well.
+// search compares Search with ripgrep, which uses every core too, and with grep. The
+// options make both read the same files as Search, including hidden and ignored ones.
 func (b *bench) search(t *benchtable.Table, kind, pattern string) {
 	ours := func() []sandbox.Match {
 		m, err := b.box.Search(context.Background(), "/tree", sandbox.Query{Pattern: pattern}, sandbox.Budget{})
