@@ -350,7 +350,7 @@ func TestProgress(t *testing.T) {
 	if err != nil || r.IsError {
 		t.Fatalf("got %v, %v", r, err)
 	}
-	wants(t, *told.Load(), "write_file waits for the user's consent; golem approve ")
+	wants(t, *told.Load(), "write_file waits for the user's approval; golem approve ")
 }
 
 // A call that is ended while it waits does nothing.

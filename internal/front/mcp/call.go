@@ -239,7 +239,7 @@ func (s *server) progress(ctx context.Context, c *call, r *mcp.CallToolRequest) 
 			}
 			message := r.Params.Name + " is under way"
 			if id := c.waits.Load(); id != nil {
-				message = r.Params.Name + " waits for the user's consent; golem approve " + *id + " gives it"
+				message = r.Params.Name + " waits for the user's approval; golem approve " + *id + " approves it"
 			}
 			if r.Session.NotifyProgress(ctx, &mcp.ProgressNotificationParams{ProgressToken: token, Progress: n, Message: message}) != nil {
 				return

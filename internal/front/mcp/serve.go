@@ -183,7 +183,7 @@ func (s *server) list() map[string]bool {
 	listed := make(map[string]bool)
 	for _, t := range s.door.ToolsFor(policy.Peer) {
 		if err := s.add(t); err != nil {
-			fmt.Fprintf(s.options.Errs, "golem: the tool %s is left out: %v\n", sandbox.Shown(t.Name), err)
+			fmt.Fprintf(s.options.Errs, "golem: skipped the tool %s: %v\n", sandbox.Shown(t.Name), err)
 			continue
 		}
 		listed[t.Name] = true
@@ -247,13 +247,13 @@ func (s *server) instructions() string {
 	if slices.ContainsFunc(s.door.ToolsFor(policy.Peer), func(t tool.Tool) bool { return t.Name == "shell" }) {
 		b.WriteString("Commands run in the same files, begin at their top, and should use relative paths. ")
 		if s.door.Session == nil { // in a session it is there at once
-			b.WriteString("What a command changes lands when it ends. ")
+			b.WriteString("The changes of a command are decided when it ends. ")
 		}
 	}
 	if s.door.Session != nil {
-		b.WriteString("Changes are kept in a session, and reach the user's own folder when the user applies them: that is not yours to do. ")
+		b.WriteString("Changes are kept in a session, and reach the user's own directory only when the user applies them. You cannot apply them. ")
 	}
-	b.WriteString("Some calls need the user's consent, and wait for it. A call that was refused says why and what is allowed; do not repeat it as it is. " +
+	b.WriteString("Some calls need the user's approval, and wait for it. A call that was refused says why and what is allowed; do not repeat it as it is. " +
 		"One that is pending has an id: tell the user to run golem approve with it, and make the same call again afterwards.")
 	return b.String()
 }

@@ -1,9 +1,8 @@
-// Package file is the file tools: to read, list, find and search, and to write,
-// edit, move, copy and delete. Each is one constructor that returns a tool.Tool;
-// Tools has them all.
+// Package file holds the file tools: they read, list, find, search, write, edit, move, copy
+// and delete files. Each has one constructor that returns a tool.Tool. Tools returns them
+// all.
 //
-// A planner only says which names a call would touch, links followed. What
-// reads the files is the run, after the decision, with a sandbox in which
-// nothing but these names exists. Whatever a tool shows is bounded, and where
-// something was left out the text says so and how to continue.
+// A plan only says which names a call would touch, with symlinks followed. The run reads
+// the files, after the decision, in a sandbox that shows only these names. The size of a
+// result is limited. If something is missing, the text says so and how to continue.
 package file
