@@ -153,7 +153,7 @@ func (y *yard) try(c jail.Command) (jail.Result, string) {
 	return r, y.learnt(r)
 }
 
-// run runs a command with the names of folders that it has.
+// run runs a command with the names that directories have for it.
 func (y *yard) run(c jail.Command) (jail.Result, error) {
 	if y.bare() {
 		c.Path, c.Args = y.names(c.Path), slices.Clone(c.Args)
@@ -308,7 +308,7 @@ func fileAttacks() []attack {
 	}
 }
 
-// libs are the folders of libraries that this machine has in its root, as ls
+// libs are the directories of libraries that this machine has in its root, as ls
 // lists them between in and probe.
 func libs() string {
 	var b strings.Builder

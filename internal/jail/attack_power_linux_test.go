@@ -49,7 +49,7 @@ func powerAttacks() []attack {
 			y.is(y.sh(`cd /proc/$PPID || echo gone; for f in environ maps smaps mem auxv io stack syscall pagemap exe; do cat $f >/dev/null 2>&1 && echo $f; done; for f in exe cwd root ns/user ns/mnt fd/0 fd/3; do readlink $f; done; readlink fd/*; ls map_files 2>/dev/null; for t in task/*; do cat $t/environ $t/maps $t/mem 2>/dev/null; readlink $t/exe $t/root; done; true`), "")
 		}},
 		{"S17 the program of the cell", func(t *testing.T, y *yard) {
-			// Until a command is executed it is a part of the cell, and its own is golem.
+			// Before exec, the process of a command is still golem.
 			check(t, os.Symlink("/proc/self/exe", y.work+"/link"))
 			check(t, os.WriteFile(y.work+"/script", []byte("#!/proc/self/exe\n"), 0o755))
 			y.sh("true")
@@ -84,7 +84,7 @@ func powerAttacks() []attack {
 				y.is(y.sh(`ls -A /dev /dev/shm`), "/dev:\nfd\nfull\nnull\nrandom\nshm\nstderr\nstdin\nstdout\nurandom\nzero\n\n/dev/shm:\n")
 			}
 			y.is(y.sh(`echo x > /dev/null && head -c 4 /dev/zero | wc -c; head -c 4 /dev/urandom | wc -c; echo x 2>/dev/null >/dev/full || echo full`), "4\n4\nfull\n")
-			if os.Geteuid() == 0 && !y.bare() { // where they lie in a folder that is shown landlock shows them
+			if os.Geteuid() == 0 && !y.bare() { // at the level landlock, commands see them if they are in a directory that they see
 				check(t, unix.Mknod(y.work+"/zero", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))))
 				check(t, unix.Mknod(y.in+"/zero", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))))
 				y.was = y.look()
@@ -131,7 +131,7 @@ func powerAttacks() []attack {
 			dir := setuidFolder(t)
 			names := []string{"/s/probe"}
 			y.policy.Mounts = append([]jail.Mount{{Source: sandbox.Host(dir), Target: "/s"}}, y.policy.Mounts...)
-			if !y.bare() { // which has no folder that may be written and may not
+			if !y.bare() { // the level landlock has no read-only directory inside a writable one
 				names = append(names, "/sw/probe")
 				y.policy.Mounts = append([]jail.Mount{{Source: sandbox.Host(dir), Target: "/sw", Write: true}}, y.policy.Mounts...)
 			}
@@ -140,7 +140,7 @@ func powerAttacks() []attack {
 				_, got := y.try(jail.Command{Path: name, Args: []string{"probe"}, Env: []string{probeWord + "=ids"}, Dir: "/"})
 				y.is(got, want)
 			}
-			if !y.bare() { // Either alone would do; both are there.
+			if !y.bare() { // Either protection would be enough; the jail has both.
 				y.is(y.sh(`grep -v nosuid /proc/self/mountinfo; true`), "")
 			}
 			if out := y.sh(`for p in su sudo pkexec passwd mount newgrp; do timeout 0.3 $p -c id </dev/null 2>&1; done; true`); os.Geteuid() != 0 && strings.Contains(out, "uid=0") {
@@ -165,8 +165,8 @@ func powerAttacks() []attack {
 	}
 }
 
-// setuidFolder returns a folder with this program, which would run as another
-// user. Only root can make one: who runs the tests as an ordinary user is given it.
+// setuidFolder returns a directory with a copy of this program that would run as another
+// user. Only root can make it: tests that run as an ordinary user get it from root.
 func setuidFolder(t *testing.T) string {
 	if dir := os.Getenv("JAIL_SETUID"); dir != "" {
 		return dir
@@ -180,8 +180,8 @@ func setuidFolder(t *testing.T) string {
 	return dir
 }
 
-// ownProcesses goes no further where the jail has none of its own, or lets signals
-// out: what follows would end all that runs on this machine.
+// ownProcesses stops the test if commands have no processes of their own or can signal
+// others: the next step would end everything that runs on this machine.
 func (y *yard) ownProcesses() {
 	y.t.Helper()
 	if y.bare() {
@@ -198,7 +198,7 @@ func (y *yard) ownProcesses() {
 	}
 }
 
-// otherProcesses starts one on the host that has a secret.
+// otherProcesses starts a process with a secret on the host.
 func otherProcesses(t *testing.T, y *yard) {
 	self, err := os.Executable()
 	check(t, err)
@@ -225,19 +225,19 @@ func otherProcesses(t *testing.T, y *yard) {
 	y.sh(`kill -9 -1; kill -9 -%d; true`, unix.Getpgrp())
 	y.is(y.sh(`echo still`), "still\n")
 	check(t, other.Process.Signal(unix.Signal(0)))
-	// Shared memory of the host is another's as well.
+	// Commands cannot reach the host's shared memory either.
 	id, err := unix.SysvShmGet(unix.IPC_PRIVATE, 4096, unix.IPC_CREAT|0o666)
 	check(t, err)
 	defer unix.SysvShmCtl(id, unix.IPC_RMID, nil)
 	y.is(y.sh(`tail -n +2 /proc/sysvipc/shm 2>/dev/null; ipcs -m -i %d 2>/dev/null | grep bytes; true`, id), "")
 }
 
-// cellAttacks are on the place that commands run in, and on one another.
+// cellAttacks try to reach the cell and other commands.
 func cellAttacks() []attack {
 	return []attack{
 		{"S19 what is left behind ends with the call", func(t *testing.T, y *yard) {
 			y.sh(`setsid sh -c 'trap "" HUP TERM INT; while :; do echo x >> /work/tick; sleep 0.01; done' >/dev/null 2>&1 & (nohup sh -c 'while :; do echo x >> /work/tock; sleep 0.01; done' >/dev/null 2>&1 &) ; while [ ! -e /work/tick ] || [ ! -e /work/tock ]; do sleep 0.01; done`)
-			// The call has ended: not a letter is added from here on.
+			// The call has ended: the file must not grow any more.
 			tick, _ := os.ReadFile(y.work + "/tick")
 			tock, _ := os.ReadFile(y.work + "/tock")
 			if got := y.sh(`ps -A -o comm= 2>/dev/null; true`); strings.Contains(got, "sleep") {
@@ -288,7 +288,7 @@ func cellAttacks() []attack {
 	}
 }
 
-// twoAtOnce runs two commands that would find one another.
+// twoAtOnce runs two commands that try to find each other.
 func twoAtOnce(t *testing.T, y *yard) {
 	y.ownProcesses()
 	if y.bare() {
@@ -331,7 +331,7 @@ func twoAtOnce(t *testing.T, y *yard) {
 	}
 }
 
-// ears listen on the host for what gets out.
+// ears listen on the host for messages of commands.
 type ears struct {
 	addresses [][2]string
 	port      string
@@ -394,8 +394,8 @@ func (e *ears) listen(t *testing.T, network, address string) string {
 	return l.Addr().String()
 }
 
-// heard checks what has arrived. What is on its way within this machine arrives
-// before the next thing that is sent there.
+// heard checks which messages have arrived. Messages within this machine arrive in the
+// order in which they were sent.
 func (e *ears) heard(t *testing.T, want string) {
 	t.Helper()
 	heard := func() string {

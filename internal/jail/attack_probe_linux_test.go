@@ -22,11 +22,11 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// probeWord is the variable that makes this test program a small hostile one,
-// which tries something and prints, a line each, what came of it.
+// probeWord is the environment variable that turns this test program into a small hostile
+// one. It tries something and prints one line for each result.
 const probeWord = "JAIL_PROBE"
 
-// probe does what the variable says, if it is there.
+// probe does what the variable says, if it is set.
 func probe(args []string) bool {
 	try := map[string]func([]string){"calls": tryCalls, "families": tryFamilies, "dial": tryDial, "names": tryNames, "descriptors": tryDescriptors,
 		"typing": tryTyping, "modes": tryModes, "writeproc": tryWriteProc, "foreign": tryForeign, "ids": tryIDs, "program": tryProgram, "limits": tryLimits, "powers": tryPowers, "signals": trySignals,
@@ -38,7 +38,7 @@ func probe(args []string) bool {
 	return true
 }
 
-// say prints what a system call answered.
+// say prints the result of a system call.
 func say(name string, errno error) {
 	answer := "done"
 	if e := syscall.Errno(0); errors.As(errno, &e) && e != 0 {
@@ -59,8 +59,8 @@ func call(name string, number uintptr, args ...uintptr) {
 
 const nowhere = ^uintptr(0) // as a descriptor or an address
 
-// tryCalls makes those that no command has, where possible in a way that the
-// kernel itself would answer otherwise than by EPERM.
+// tryCalls makes the system calls that no command may make. If possible, it makes them so
+// that the kernel itself would not answer EPERM.
 func tryCalls([]string) {
 	self := uintptr(os.Getpid())
 	var ring [120]byte
@@ -119,8 +119,8 @@ func tryCalls([]string) {
 	}
 }
 
-// trySignals signals every thread that there is, or those that it is told of, by
-// every way but its own, and makes it slow, in the hope that it is the cell's.
+// trySignals signals all threads that it finds, or those in args, in every way except its
+// own threads, and tries to slow them down. One of them may be the cell's.
 func trySignals(args []string) {
 	runtime.LockOSThread()
 	signal.Ignore(unix.SIGIO, unix.SIGTERM)
@@ -182,7 +182,7 @@ func trySignals(args []string) {
 		}
 		unix.Setpriority(unix.PRIO_PROCESS, tid, 19)
 	}
-	if len(args) == 0 { // elsewhere they would be the host's
+	if len(args) == 0 { // without namespaces they would be the host's
 		unix.Setpriority(unix.PRIO_USER, os.Getuid(), 19)
 	}
 	unix.Setpriority(unix.PRIO_PGRP, first, 19)
@@ -274,8 +274,8 @@ func tryTyping([]string) {
 	say("tty", err)
 }
 
-// tryModes makes files in a folder that run as who owns them, in every way, and
-// changes the host's null device by the stream that it was given.
+// tryModes makes setuid and setgid files in a directory in every way, and changes the
+// host's null device through its stream.
 func tryModes(args []string) {
 	dir := args[0]
 	name := func(s string) string { return filepath.Join(dir, s) }
@@ -301,8 +301,8 @@ func tryModes(args []string) {
 	say("other", err)
 }
 
-// tryWriteProc opens all of /proc that is not a way elsewhere, to write, or what a
-// file names; it writes nothing.
+// tryWriteProc opens files in /proc for writing, or the files named in args. It writes
+// nothing.
 func tryWriteProc(args []string) {
 	n := 0
 	for _, list := range args {
@@ -366,8 +366,8 @@ func tryProgram([]string) {
 	fmt.Println("written", err)
 }
 
-// tryLimits sets limits of the cell, and the one that keeps the host's handler of
-// crashes from being started.
+// tryLimits sets limits of the cell, and the limit that keeps the kernel from starting
+// the host's crash handler.
 func tryLimits([]string) {
 	var none, core unix.Rlimit
 	say("cell", unix.Prlimit(1, unix.RLIMIT_NOFILE, &none, nil))
@@ -387,7 +387,7 @@ func tryLimits([]string) {
 	say("own", unix.Prlimit(0, unix.RLIMIT_NOFILE, &files, nil))
 }
 
-// tryPowers does what root may.
+// tryPowers tries what only root may do.
 func tryPowers(args []string) {
 	dir := args[0]
 	os.WriteFile(dir+"/own", nil, 0o644)
@@ -404,14 +404,14 @@ func tryPowers(args []string) {
 	say("capability", unix.Setxattr(dir+"/own", "security.capability", []byte("\x01\x00\x00\x02\xff\xff\xff\xff\x00\x00\x00\x00\xff\xff\xff\xff\x00\x00\x00\x00"), 0))
 	say("raw", func() error { _, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP); return err }())
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
-		say("chmod-"+name, unix.Chmod("/dev/"+name, 0o666)) // as it is: nothing changes where this is done
+		say("chmod-"+name, unix.Chmod("/dev/"+name, 0o666)) // the mode that it has: nothing changes if this works
 		say("times-"+name, unix.Utimes("/dev/"+name, make([]unix.Timeval, 2)))
 	}
-	say("fchmod-stdin", unix.Fchmod(0, 0o666))               // as it is: nothing changes where this is done
-	say("chmod-stdin", unix.Chmod("/proc/self/fd/0", 0o666)) // as it is: nothing changes where this is done
+	say("fchmod-stdin", unix.Fchmod(0, 0o666))               // the mode that it has: nothing changes if this works
+	say("chmod-stdin", unix.Chmod("/proc/self/fd/0", 0o666)) // the mode that it has: nothing changes if this works
 }
 
-// tryRights prints what a process may beyond others.
+// tryRights prints the privileges of a process.
 func tryRights([]string) {
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var has [2]unix.CapUserData
@@ -432,8 +432,8 @@ func tryRights([]string) {
 	fmt.Println("filter", prctl(unix.PR_GET_SECCOMP, 0, 0))
 }
 
-// tryOthers does to a process, and to what processes share, what asks for nothing
-// but the same user, where possible in a way that changes nothing if it is done.
+// tryOthers tries what the kernel allows among processes of the same user. If possible,
+// it does so in a way that changes nothing.
 func tryOthers(args []string) {
 	pid, _ := strconv.Atoi(args[0])
 	other := uintptr(pid)
@@ -473,8 +473,8 @@ func tryOthers(args []string) {
 	call("mq_unlink", unix.SYS_MQ_UNLINK, nowhere)
 }
 
-// tryAttributes changes what a file is besides its content, of one that it was
-// shown and of one that it was not, by name and by what it can open.
+// tryAttributes changes the attributes of a file that it sees and of one that it does not
+// see, by name and by descriptor.
 func tryAttributes(names []string) {
 	times := [2]unix.Timespec{{Sec: 5}, {Sec: 5}}
 	at, empty, here := uintptr(unsafe.Pointer(&times)), uintptr(unsafe.Pointer(&[1]byte{})), uintptr(0xffffff9c) // AT_FDCWD
@@ -538,7 +538,7 @@ func tryAttributes(names []string) {
 	}
 }
 
-// folderOf opens the folder that a file is in, as a place.
+// folderOf opens the directory of a file with O_PATH.
 func folderOf(name string) int {
 	fd, _ := unix.Open(filepath.Dir(name), unix.O_PATH|unix.O_CLOEXEC, 0)
 	return fd
@@ -549,7 +549,7 @@ func tryHang([]string) {
 	time.Sleep(time.Hour)
 }
 
-// tryListen tells its port on the loopback by a file, and waits for a word.
+// tryListen writes its port on the loopback to a file, and waits for a word.
 func tryListen(args []string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -566,8 +566,8 @@ func tryListen(args []string) {
 	}
 }
 
-// beGolem is a program that starts a session: it runs a line so many times, two
-// at once, and waits for the end of its input.
+// beGolem starts a session, runs a line a number of times, two at once, and waits for the
+// end of its input.
 func beGolem(args []string) {
 	work, line, times := args[0], args[1], 0
 	fmt.Sscan(args[2], &times)
@@ -602,7 +602,7 @@ func beGolem(args []string) {
 	os.Stdin.Read(make([]byte, 1))
 }
 
-// beGolemAbove mounts something in folders, and shows them.
+// beGolemAbove mounts something in directories, and shows them to commands.
 func beGolemAbove(args []string) {
 	in, work := args[0], args[1]
 	for _, dir := range []string{in + "/sub", work + "/sub"} {
@@ -622,7 +622,8 @@ func beGolemAbove(args []string) {
 	fmt.Println(string(r.Stdout.Head)+string(r.Stderr.Head), err)
 }
 
-// standing is what a process holds of the system: descriptors, mounts, folders.
+// standing describes what a process holds of the system: descriptors, mounts,
+// directories.
 func standing() string {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	var b strings.Builder

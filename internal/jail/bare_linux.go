@@ -529,7 +529,7 @@ func (s *Session) Loses() []string {
 	list := Loses(s.level)
 	switch v := landlockVersion(); {
 	case v == 0:
-		list = append(list, "this kernel has no landlock, which would be a second fence around files")
+		list = append(list, "this kernel has no landlock, which would protect files a second time")
 	case v < 6:
 		list = append(list, "this kernel's landlock does not keep a command from ending its own cell; the next one gets a new cell")
 	}

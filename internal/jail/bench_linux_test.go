@@ -100,7 +100,7 @@ func BenchmarkTable(b *testing.B) {
 
 func isRare(side string) bool { return side == byRuntime || side == byCodex }
 
-// An asker is a program with so much memory that runs commands when it is told to.
+// An asker is a program with a given amount of memory that runs commands on request.
 type asker struct {
 	who   string
 	heap  int      // in MB
@@ -111,10 +111,12 @@ type asker struct {
 	out   *bufio.Reader
 }
 
-// askerHeap has an asker's size, and tells this program that it is one.
+// askerHeap is the environment variable with an asker's memory. It marks this program as
+// one.
 const askerHeap = "JAIL_BENCH_HEAP"
 
-// peersFolder names the folder that npm has put peers into, if it could.
+// peersFolder is the environment variable with the directory of the peers that npm
+// installed.
 const peersFolder = "JAIL_BENCH_PEERS"
 
 // startAsker starts this program again as an asker: as it is, or, where it is root
@@ -279,9 +281,8 @@ type peer struct {
 	args    []string
 }
 
-// What both forbid unless they are told otherwise is about the same: to write, and
-// to reach a host. Of Codex this is the binary: what npm puts on the path is a
-// script that starts it.
+// By default both forbid about the same: to write, and to reach a host. For Codex this is
+// the binary: npm puts a script on the path that starts it.
 var npmPeers = []peer{
 	{byRuntime, ".bin/srt", []string{"/bin/true"}},
 	{byCodex, "@openai/codex-linux-*/vendor/*/bin/codex", []string{"sandbox", "--", "/bin/true"}},

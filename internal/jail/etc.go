@@ -30,7 +30,7 @@ func etcNames() []string {
 		// Fonts, graphics and sound.
 		"X11/rgb.txt", "X11/xkb", "ImageMagick-*", "OpenCL", "alsa", "asound.conf", "dictionaries-common", "drirc", "egl", "fonts", "ghostscript", "glvnd", "gtk-2.0", "gtk-3.0", "gtk-4.0",
 		"libreoffice", "pango", "pulse/client.conf", "vulkan", "xdg/menus", "xdg/user-dirs.conf", "xdg/user-dirs.defaults",
-		// Browsers; their policies are left out, which may hold a token.
+		// Browsers without their policies, which may hold a token.
 		"chromium.d", "chromium/initial_preferences", "chromium/master_preferences", "firefox/pref", "firefox-esr",
 		// Languages and their tools.
 		"ant", "ant.conf", "gdb", "gprofng.rc", "java", "java-*", "jvm", "maven/logging", "maven/m2.conf", "maven/toolchains.xml", "perl/Net", "perl/XML", "python2*", "python3*", "dpkg/origins",

@@ -22,7 +22,8 @@ const (
 	apparmorFile = "/etc/apparmor.d/golem"
 )
 
-// fixesFor returns the fixes of a machine: for ordinary users too, whoever asks.
+// fixesFor returns the fixes for a machine, including those that only ordinary users
+// need.
 func fixesFor(f facts, program sandbox.Host) []Fix {
 	var list []Fix
 	sysctl := func(name, value, why string) {

@@ -21,7 +21,7 @@ func TestFresh(t *testing.T) {
 		p := place{s, t, work, m}
 		in := "/in"
 		if m.refused {
-			in = dir // as folders are called at that level
+			in = dir // the path of the directory at that level
 		}
 		put := func(name, text string) {
 			t.Helper()

@@ -494,7 +494,7 @@ func (s *Session) Holds() []Held {
 	case os.Geteuid() == 0:
 		list[3] = Held{ProcessesLimit, false, "no control group, and no rlimit binds root: counted every 2 ms, and all ended when there are too many"}
 	case s.level == Landlock:
-		list[3] = Held{ProcessesLimit, false, "rlimit, which counts all processes of the user: as many as there are before the first command are left out"}
+		list[3] = Held{ProcessesLimit, false, "rlimit, which counts all processes of the user: it is raised by the number that run before the first command"}
 	default:
 		list[3] = Held{ProcessesLimit, false, "rlimit, for all commands of the session together"}
 	}

@@ -22,19 +22,19 @@ func FuzzPlan(f *testing.F) {
 		{},
 		mix(1, 0, 1, 2, 0),
 		mix(2, 0, 1, 2, 1, 4, 1, 0), // a mount at its own place
-		mix(2, 0, 1, 2, 1, 6, 2, 0), // one of another folder
+		mix(2, 0, 1, 2, 1, 6, 2, 0), // a mount of another directory
 		mix(2, 0, 1, 2, 1, 4, 2, 1, 2, 0, 2, 2, 0),             // a part of it is hidden
-		mix(2, 0, 1, 2, 1, 6, 2, 1, 2, 0, 2, 2, 1),             // or to be read only
+		mix(2, 0, 1, 2, 1, 6, 2, 1, 2, 0, 2, 2, 1),             // a part of it is read-only
 		mix(3, 0, 1, 2, 1, 6, 2, 2, 7, 1, 1, 2, 0, 2, 1, 1),    // a mount in a mount in the top
 		mix(2, 1, 4, 2, 2, 7, 1, 2, 2, 1, 2, 14, 0, 1, 1, 1),   // two layers
 		mix(1, 0, 1, 2, 1, 3, 0, 2, 4, 1, 5, 2),                // read-only, and in it writable again
-		mix(2, 3, 1, 2, 6, 3, 1, 0),                            // one folder by two names
-		mix(3, 0, 1, 1, 1, 10, 1, 2, 11, 2, 1, 1, 0, 2),        // folders that are missing
-		mix(1, 10, 6, 1, 0),                                    // in a folder of the system
+		mix(2, 3, 1, 2, 6, 3, 1, 0),                            // one directory with two names
+		mix(3, 0, 1, 1, 1, 10, 1, 2, 11, 2, 1, 1, 0, 2),        // directories that are missing
+		mix(1, 10, 6, 1, 0),                                    // in a directory of the system
 		mix(2, 0, 9, 2, 2, 6, 1, 1, 2, 0, 2, 2, 0),             // where nothing is
 		mix(4, 0, 1, 2, 1, 6, 2, 2, 2, 2, 8, 9, 2, 1, 1, 0, 2), // three deep
 		mix(2, 0, 3, 1, 11, 9, 0),                              // hidden, where commands work
-		mix(1, 6, 12, 1, 1, 1, 23, 1),                          // a part of what has no folder
+		mix(1, 6, 12, 1, 1, 1, 23, 1),                          // a part of a mount without a directory
 		mix(1, 10, 1, 1, 1, 1, 22, 1),                          // a part of what stands in the system
 	} {
 		f.Add(seed)
@@ -77,7 +77,7 @@ func (d *draw) of(n int) int {
 	return int(b) % n
 }
 
-// A ground is folders that are mounted in all ways.
+// A ground is a set of directories that are mounted in all ways.
 type ground struct {
 	top   string
 	there map[string]bool // host paths, without links to them
@@ -120,10 +120,10 @@ var (
 	someSources = []string{".", "top", "top/a", "top/a/b", "top/data", "top/data/deep", "other", "other/data", "other/a", "bare", "top/new", "bare/new", inMemory}
 )
 
-const inMemory = "memory" // no folder
+const inMemory = "memory" // no directory
 
-// sandboxes makes one, and from each a lesser one. None is made of what is not
-// valid.
+// sandboxes makes a sandbox, and from each one another with less access. It makes none
+// from invalid input.
 func (g ground) sandboxes(d *draw) []*sandbox.Sandbox {
 	var c sandbox.Config
 	for range d.of(6) {
@@ -175,14 +175,14 @@ func (l *lot) names() []string {
 	return slices.Compact(list)
 }
 
-// A lot is a sandbox with the plan that was made of it.
+// A lot is a sandbox with its plan.
 type lot struct {
 	ground
 	s    *sandbox.Sandbox
 	plan plan
 }
 
-// A thing is what stands at a name: a folder or file of the host, or none.
+// A thing is what is at a name: a directory or file of the host, or nothing.
 type thing struct {
 	host   string
 	access sandbox.Access
@@ -220,9 +220,8 @@ func (l *lot) says(name string) thing {
 	return thing{path.Join(string(m.Backend.Traits().Host), strings.TrimPrefix(name, strings.TrimSuffix(m.Target, "/"))), m.Access}
 }
 
-// covered reports whether a command sees at a name of the sandbox, where nothing
-// is, the folder that a mount stands in: what is made there has no name in the
-// sandbox.
+// covered reports whether a command sees, at a name of the sandbox where nothing is, the
+// directory around a mount. A file created there has no name in the sandbox.
 func (l *lot) covered(name, host string) bool {
 	in := view{mounts: l.s.Config().Mounts}.holder(name)
 	return !l.there[host] && in.Target != "" && path.Join(string(in.Backend.Traits().Host), strings.TrimPrefix(name, strings.TrimSuffix(in.Target, "/"))) != host
@@ -249,14 +248,14 @@ func (l *lot) agrees(t *testing.T) {
 	}
 }
 
-// mustBe reports whether what the sandbox shows is there, or a command may make it
-// in a folder that is.
+// mustBe reports whether what the sandbox shows exists, or a command may create it in an
+// existing directory.
 func (l *lot) mustBe(name string, what thing) bool {
 	return l.there[what.host] || what.access == sandbox.ReadWrite && l.there[path.Dir(what.host)] && l.says(path.Dir(name)).access == sandbox.ReadWrite
 }
 
-// below checks that nothing is shown or written that the plan of the sandbox above
-// does not have.
+// below checks that the plan shows and writes nothing that the plan of the sandbox above
+// does not.
 func (l *lot) below(t *testing.T, above *lot) {
 	t.Helper()
 	for _, name := range l.names() {
@@ -272,9 +271,9 @@ func (l *lot) below(t *testing.T, above *lot) {
 	}
 }
 
-// ordered checks that a folder comes before what is in it, nothing comes twice, no
-// mount touches a folder of the system, and in a folder that may be written none
-// can be moved that another mount stands in.
+// ordered checks that a directory comes before its content, that nothing comes twice, and
+// that no mount touches a directory of the system. In a writable directory, a command
+// must not be able to move a directory that contains another mount.
 func (l *lot) ordered(t *testing.T) {
 	t.Helper()
 	steps := l.plan.Steps
@@ -299,9 +298,9 @@ func (l *lot) ordered(t *testing.T) {
 	}
 }
 
-// silent checks that nothing a command can read tells where a folder lies: not
-// what files and links say, nor names, nor variables; and that a folder which is
-// only read is not bound, which would tell.
+// silent checks that nothing that a command can read reveals the path of a directory:
+// neither files and symlinks, nor names, nor variables. A directory that is only read
+// must not be a bind mount, which would reveal it.
 func (l *lot) silent(t *testing.T) {
 	t.Helper()
 	for _, s := range l.plan.Steps {
@@ -326,7 +325,7 @@ func (g ground) short(host string) string {
 	return strings.TrimPrefix(host, g.top+"/")
 }
 
-// fail tells what is wrong, once, with the mounts that it came from.
+// fail reports an error once, with the mounts that caused it.
 func (l *lot) fail(t *testing.T, format string, args ...any) {
 	t.Helper()
 	for _, m := range l.s.Config().Mounts {

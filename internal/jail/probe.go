@@ -312,7 +312,7 @@ func foundSeccomp(tried map[string]attempt) Finding {
 	filter, privilege := tried[trySeccomp], tried[tryPrivilege]
 	switch {
 	case !privilege.Worked:
-		return Finding{"seccomp", No, "privileges cannot be given up for good: " + privilege.Text, ""}
+		return Finding{"seccomp", No, "golem cannot drop privileges for good: " + privilege.Text, ""}
 	case !filter.Worked:
 		return Finding{"seccomp", No, "a filter cannot be laid on a command's system calls: " + filter.Text, "use a kernel with CONFIG_SECCOMP_FILTER=y"}
 	}

@@ -263,8 +263,8 @@ func (s *Session) drop(w *wire) {
 	}
 }
 
-// order tells a cell to run a command, and returns the cell. One that has ended
-// while it waited is given up for another.
+// order tells a cell to run a command, and returns the cell. If the cell ended while it
+// was idle, order uses another one.
 func (s *Session) order(o order, streams ...int) (*wire, Record, error) {
 	for {
 		w, err := s.cell()

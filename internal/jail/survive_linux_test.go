@@ -180,7 +180,7 @@ func (g *ground) old(when string) {
 	}
 }
 
-// clean checks that nothing is left where layers are kept.
+// clean checks that nothing is left in the directory for overlays.
 func (g *ground) clean(when string) {
 	g.t.Helper()
 	for end := time.Now().Add(hang); ; {
@@ -226,8 +226,8 @@ func pidOf(word string) int {
 	return found
 }
 
-// landerEnv makes this program a golem that runs a command and lands it, or undoes
-// what has landed: it waits for a word before.
+// landerEnv is the environment variable that makes this program a golem that applies the
+// changes of a command, or undoes them. It waits for a word first.
 const landerEnv = "GOLEM_TEST_LANDER"
 
 // TestLander runs in the golem that the tests kill.
@@ -278,14 +278,14 @@ func TestLander(t *testing.T) {
 	os.Exit(0)
 }
 
-// A lander is a golem in a process of its own.
+// A lander is a golem in its own process.
 type lander struct {
 	*exec.Cmd
 	lines *bufio.Reader
 	begin func()
 }
 
-// lander starts one, which is ready.
+// lander starts one and waits until it is ready.
 func (g *ground) lander(do string) *lander {
 	g.t.Helper()
 	l := &lander{Cmd: exec.Command("/proc/self/exe", "-test.run=^TestLander$")}
@@ -304,7 +304,7 @@ func (g *ground) lander(do string) *lander {
 	return l
 }
 
-// end waits for its end, and returns what it said last.
+// end waits until it has ended, and returns its last line.
 func (l *lander) end() string {
 	said, _ := l.lines.ReadString('\n')
 	l.Wait()
@@ -317,8 +317,7 @@ func kill(pid int) {
 	}
 }
 
-// gone waits until what was killed is gone. Until then it holds its locks, and what it
-// worked on is left to it.
+// gone waits until killed processes have ended. Until then they hold their locks.
 func gone(pids ...int) {
 	for _, pid := range pids {
 		for range 2000 {
@@ -347,7 +346,7 @@ func (g *ground) swept() {
 	g.t.Error("control groups are left")
 }
 
-// measure lands and undoes once, and remembers how long that takes.
+// measure applies and undoes once, and records how long that takes.
 func (g *ground) measure() {
 	g.t.Helper()
 	s := g.session()

@@ -91,7 +91,7 @@ func tryCell([]string) {
 	}
 }
 
-// tryTraced asks its parent to trace it, and goes on as if nobody did.
+// tryTraced asks its parent to trace it, and continues as if nobody did.
 func tryTraced([]string) {
 	runtime.LockOSThread()
 	call("traceme", unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0, 0)
