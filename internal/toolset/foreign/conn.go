@@ -18,14 +18,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// What a server may say.
+// Limits of what a server may send.
 const (
 	maxMessage = 8 << 20 // bytes of a message
 	maxChatter = 10_000  // messages that nobody has asked for, between two answers
 )
 
-// What the shape of a message is at most, whoever sends it: its levels, and its values and
-// keys, each of which takes up to fifty times its bytes when it is read.
+// Limits of the shape of a message from any sender: its levels, and its values and keys.
+// Each of these takes up to fifty times its bytes when it is read.
 const (
 	MaxLevels = 64
 	MaxValues = 250_000
@@ -117,7 +117,7 @@ func (c *conn) answer(id json.RawMessage, method string) error {
 	return c.write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s}`, id, with))
 }
 
-// asked reports whether something was asked by this id, and is not answered yet.
+// asked reports whether a request with this id waits for an answer, and removes it.
 func (c *conn) asked(id json.RawMessage) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -126,13 +126,13 @@ func (c *conn) asked(id json.RawMessage) bool {
 	return asked
 }
 
-// garbage is the error of a line that is no message.
+// garbage returns the error for a line that is no message.
 func (c *conn) garbage(line []byte) error {
 	return c.broken(sandbox.ErrInvalid, "the server wrote something that is no message of the protocol: "+visible.Line(string(line[:min(len(line), 400)]), 80)+
 		"; what it wants to tell people belongs on its standard error")
 }
 
-// line reads a line, which is no longer than a message may be.
+// line reads a line. It fails if the line is longer than a message may be.
 func (c *conn) line() ([]byte, error) {
 	var whole []byte
 	for {
@@ -151,7 +151,7 @@ func (c *conn) line() ([]byte, error) {
 	}
 }
 
-// trimmed is a line without its end, and without spaces around it.
+// trimmed returns a line without its line end and without blanks around it.
 func trimmed(line []byte) []byte {
 	blank := func(b byte) bool { return b == '\n' || b == '\r' || b == ' ' || b == '\t' }
 	for len(line) > 0 && blank(line[len(line)-1]) {
@@ -213,7 +213,7 @@ func (c *conn) write(line []byte) error {
 	return err
 }
 
-// broken remembers why nothing more is read.
+// broken records why nothing more is read from the server.
 func (c *conn) broken(code sandbox.Code, why string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -221,7 +221,7 @@ func (c *conn) broken(code sandbox.Code, why string) error {
 	return c.err
 }
 
-// why returns that, nil for nothing.
+// why returns the error that broken recorded, nil if there is none.
 func (c *conn) why() *sandbox.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -19,7 +19,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// What a server may list.
+// Limits of the tools that a server may list.
 const (
 	maxTools       = 128
 	maxPages       = 32
@@ -66,7 +66,7 @@ func more(t *mcp.Tool) (json.RawMessage, error) {
 	return json.Marshal(fields)
 }
 
-// Hash is of the whole listing.
+// Hash returns a hash of the whole listing.
 func (l Listing) Hash() string {
 	h := sha256.New()
 	for _, d := range l {

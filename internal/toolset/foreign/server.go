@@ -24,7 +24,7 @@ type Starter interface {
 	Open(files *sandbox.Sandbox, c jail.Command) (*jail.Process, error)
 }
 
-// A Program is what a server is, and the least that it needs.
+// A Program is the command of a server, and what it may see.
 type Program struct {
 	Command jail.Command
 	Folder  string // of the worker's files that it reads, with all below; "" for none
@@ -34,7 +34,7 @@ type Program struct {
 }
 
 // A Server is an MCP server of a worker. It is started when it is first needed, and
-// again when it has ended; whoever made it closes it.
+// again when it has ended. The caller of NewServer must close it.
 type Server struct {
 	name    string
 	program Program
@@ -46,7 +46,7 @@ type Server struct {
 	refused error // it lists other tools
 }
 
-// A live server is one that runs.
+// A live is a server that runs.
 type live struct {
 	*conn
 	session *mcp.ClientSession
@@ -140,8 +140,8 @@ func (s *Server) call(ctx context.Context, files *sandbox.Sandbox, tool string, 
 	return r, nil
 }
 
-// failed says why a server could not do something. One that has said no is as it was;
-// all others have ended, or are ended.
+// failed returns the error of a call that failed. A server that answered with an error
+// keeps running. Any other server has ended, or failed ends it.
 func (s *Server) failed(ctx context.Context, c *conn, err error) error {
 	said := func(code sandbox.Code, hint string) error {
 		return &sandbox.Error{Op: "mcp", Path: s.name, Code: code, Hint: hint}
@@ -181,7 +181,7 @@ func (s *Server) failed(ctx context.Context, c *conn, err error) error {
 	return said("failed", hint)
 }
 
-// unreached are words by which programs say that they have reached nobody.
+// unreached matches messages of programs that could not reach the network.
 func unreached() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)EAI_AGAIN|ENOTFOUND|ENETUNREACH|getaddrinfo|name resolution|network is unreachable|name or service not known|(could not|failed to|cannot) resolve|no such host|dns error`)
 }

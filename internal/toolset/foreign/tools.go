@@ -103,7 +103,8 @@ func (s *Server) Lister(rules []policy.Rule, keep func(Listing) error) tool.Tool
 	})
 }
 
-// told tells what a server has answered, its images only to who takes them.
+// told returns the answer of a server as a result. Images are in it only if the caller
+// accepts them.
 func told(name string, r *mcp.CallToolResult, images bool) tool.Result {
 	var parts []string
 	var media []tool.Media
