@@ -154,7 +154,7 @@ func TestDoctorFiltered(t *testing.T) {
 		"\nlandlock     ",
 		"\ncommands run at the level landlock, which is weaker than namespaces, the default. A command\n",
 		"\n  part  opens the directories that it is given",
-		"\nto mend namespaces:\n  start the container with: docker run --security-opt seccomp=unconfined ",
+		"\nto fix namespaces:\n  start the container with: docker run --security-opt seccomp=unconfined ",
 	} {
 		if !strings.Contains(text, want) {
 			t.Errorf("lacks %q:\n%s", want, text)

@@ -59,7 +59,7 @@ func TestForeignTerminal(t *testing.T) {
 		t.Fatalf("code %d\n%s", code, out)
 	}
 	out, code := golem("tool", "write_file", "-C", "notes", "--path", "/out/a", "--content", "x")
-	if code != 3 || !strings.Contains(out, "it waits for the user's approval") || !strings.Contains(out, "\nnote: nobody was asked: the terminal belongs to another user") {
+	if code != 3 || !strings.Contains(out, "it waits for your approval") || !strings.Contains(out, "\nnote: nobody was asked: the terminal belongs to another user") {
 		t.Errorf("code %d\n%s", code, out)
 	}
 	_, id, _ := strings.Cut(out, "after golem approve ")

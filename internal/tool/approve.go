@@ -100,8 +100,12 @@ func (in *invocation) notApproved(plan callPlan, r Request, a Answer) error {
 		nothing = "nothing was applied"
 	}
 	if a.Verdict == Undecided {
+		whose, next := "the user's", "make the same call again"
+		if in.origin == policy.User {
+			whose, next = "your", "run the same golem command again"
+		}
 		return refusal{Result{Unattended: a.Unattended, Pending: &Pending{a.ID, r.Digest}, Err: &sandbox.Error{Op: r.Tool, Code: errDeclined,
-			Hint: nothing + ": it waits for the user's approval as " + a.ID + "; after golem approve " + a.ID + " make the same call again"}}}
+			Hint: nothing + ": it waits for " + whose + " approval as " + a.ID + "; after golem approve " + a.ID + " " + next}}}
 	}
 	hint := "the user said no"
 	if a.By != "user" && a.By != "" {

@@ -41,7 +41,7 @@ terminal to ask at.`,
 	cmd.Flags().BoolVar(&merge, "merge", false, "combine both versions of a file that changed in your directory too")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace a file that changed in your directory too")
 	cmd.Flags().StringArrayVar(&hunks, "hunks", nil, "only these hunks of a file, by their numbers in golem diff: PATH:1,3; may be given again")
-	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an answer")
+	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an approval")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case all && (len(args) > 0 || len(hunks) > 0):
@@ -154,7 +154,7 @@ no terminal to ask at.`,
 	f := addChoiceFlags(cmd)
 	yes := false
 	cmd.Flags().BoolVar(&yes, "yes", false, "discard without showing the changes and without asking")
-	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an answer")
+	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an approval")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if yes {
 			f.approval = "approve_all"

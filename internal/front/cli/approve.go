@@ -33,9 +33,10 @@ func newApprove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve ID",
 		Short: "Approve or decline a call that waits",
-		Long: `Approve or decline a call that could not ask when it was made. golem approvals lists these
-calls. At a terminal golem shows the call and asks; without one, this command approves it
-unseen. The approval covers exactly this call with these changes, and it counts once.`,
+		Long: `Approve or decline a call that golem could not ask about when it was made. golem approvals
+lists these calls. At a terminal golem shows the call and asks. Without a terminal this
+command approves the call unseen. The approval covers exactly this call with these
+changes, and it counts once.`,
 		Example: "  golem approve k3v9q2xz\n  golem approve k3v9q2xz --no --reason elsewhere",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -46,8 +47,8 @@ unseen. The approval covers exactly this call with these changes, and it counts 
 	}
 	flags := addProgramFlags(cmd)
 	cmd.Flags().BoolVar(&no, "no", false, "decline the call")
-	cmd.Flags().StringVar(&reason, "reason", "", "why; the worker reads it")
-	cmd.Flags().DurationVar(&wait, "wait", wait, "how long to wait for an answer")
+	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the worker")
+	cmd.Flags().DurationVar(&wait, "wait", wait, "how long to wait for an approval")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if reason != "" && !no {
 			return usageError("--reason goes with --no")
@@ -91,7 +92,7 @@ unseen. The approval covers exactly this call with these changes, and it counts 
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %s, by %s\n", word, w.Tool, comesTo(visible.Line(w.Summary, maxColumns), shownAll(w.Effects)), strings.Join(shownAll(w.Workers), " → "))
 		if yes {
-			fmt.Fprintln(cmd.OutOrStdout(), "it passes once: now if it still waits, otherwise when the same call is made again")
+			fmt.Fprintln(cmd.OutOrStdout(), "the approval counts once: now if the call still waits, otherwise when the same call is made again")
 		}
 		return nil
 	}
@@ -189,9 +190,9 @@ func shownAll(names []string) []string {
 
 func printApprovals(w io.Writer, pending []pendingDocument, rules []ruleDocument) {
 	if len(pending) == 0 {
-		fmt.Fprintln(w, "nothing waits for consent")
+		fmt.Fprintln(w, "nothing waits for approval")
 	} else {
-		fmt.Fprintln(w, "waiting for consent: golem approve ID")
+		fmt.Fprintln(w, "waiting for approval: golem approve ID")
 	}
 	var rows [][]string
 	for _, p := range pending {

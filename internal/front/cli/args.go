@@ -123,7 +123,7 @@ func (f *toolFlag) usage(t tool.Tool) string {
 		text += "; one of " + strings.Join(words, ", ")
 	}
 	if f.schema.Default != nil {
-		text += "; " + string(f.schema.Default) + " if left out"
+		text += "; " + string(f.schema.Default) + " if not given"
 	}
 	if f.reads(t) {
 		text += "; - reads standard input"

@@ -70,12 +70,16 @@ func (q *question) explained() []key {
 	if q.whole {
 		keys = append(keys, key{"y, yes", "yes, this once"})
 	}
-	keys = append(keys, key{"n, n REASON", "no; the worker is told the reason"})
+	if q.request.Origin == policy.User {
+		keys = append(keys, key{"n, n REASON", "no; the journal records the reason"})
+	} else {
+		keys = append(keys, key{"n, n REASON", "no; the worker gets the reason"})
+	}
 	if q.more {
 		keys = append(keys, key{"v", "view everything, page by page"})
 	}
 	if digest, ok := q.digest(); ok && !q.whole {
-		keys = append(keys, key{"y " + digest, "yes, this once, also to what was not shown"})
+		keys = append(keys, key{"y " + digest, "yes, this once, also to the part that was not shown"})
 	}
 	if q.whole && q.remembers() {
 		long := "for a day"

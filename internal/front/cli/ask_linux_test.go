@@ -81,7 +81,7 @@ func TestA9TyposAskAgain(t *testing.T) {
 	}
 	s.until(ready)
 	s.types("?\r")
-	for _, text := range []string{"y, yes", "n, n REASON", "told the reason", "e  ", "r  ", "s  ", "stop the run", "Ctrl-C", ready} {
+	for _, text := range []string{"y, yes", "n, n REASON", "gets the reason", "e  ", "r  ", "s  ", "stop the run", "Ctrl-C", ready} {
 		s.until(text)
 	}
 	s.types("y\r")

@@ -21,10 +21,11 @@ import (
 func newAudit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "audit",
-		Short: "See, verify or export the journal",
-		Long: `The journal tells of every call: who made it, what it would do, what was decided
-and by whom, and what came of it. It is only ever added to, and a change to what
-is in it is found. It holds no content of files and no secrets.`,
+		Short: "Show, verify or export the journal",
+		Long: `The journal records every call: who made it, its effects, the decision, who decided, and
+the outcome. golem only appends to it, and golem audit verify finds changes to its
+records, unless somebody can read the signing key. It holds no file contents and no
+secrets.`,
 		Example: "  golem audit show --since 1h\n  golem audit verify\n  golem audit export",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -92,8 +93,8 @@ type filterFlags struct {
 func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	f := &filterFlags{}
 	flags := cmd.Flags()
-	flags.Var(&f.since, "since", "from then on: 2h (ago), 2026-11-15, 2026-11-15T10:42:00Z")
-	flags.Var(&f.until, "until", "before then")
+	flags.Var(&f.since, "since", "records since then: 2h (ago), 2026-11-15, 2026-11-15T10:42:00Z")
+	flags.Var(&f.until, "until", "records before then")
 	flags.StringVar(&f.Origin, "origin", "", "calls by the user, by a model, or by a peer, which is another agent")
 	flags.StringVar(&f.Worker, "worker", "", "calls by this worker, or by one that it called")
 	flags.StringVar(&f.Tool, "tool", "", "calls of this tool")
@@ -101,7 +102,7 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	flags.StringVar(&f.Decision, "decision", "", "preApproved, yes, no, pending, blocked")
 	flags.StringVar(&f.Kind, "kind", "", "intent, outcome, refusal, answer, mend")
 	flags.StringVar(&f.Call, "call", "", "the records of one call")
-	flags.IntVar(&f.last, "last", 0, "only the last so many")
+	flags.IntVar(&f.last, "last", 0, "only the last N records")
 	return f
 }
 
@@ -126,7 +127,7 @@ func (f *filterFlags) check() error {
 		return usagef("--last %d: it is a number of records", f.last)
 	}
 	if !f.since.time.IsZero() && !f.until.time.IsZero() && !f.since.time.Before(f.until.time) {
-		return usageError("--since is not before --until: nothing lies between them")
+		return usageError("--since is not before --until: there is no time between them")
 	}
 	if f.Path != "" && !strings.HasPrefix(f.Path, "/") {
 		f.Path = "/" + f.Path // as the tools take it
@@ -150,10 +151,10 @@ func (f *filterFlags) read(folder *state.Folder, yield func(audit.Record, []byte
 func newAuditShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
-		Short: "Show what happened",
-		Long: `Show the records of the journal, one a line: number, time, who called (user, model,
-or peer: another agent), as which worker, tool, effects, what was decided and by whom,
-and what came of it. The flags choose among them.`,
+		Short: "Show records of the journal",
+		Long: `Show the records of the journal, one a line: number, time, kind, origin (user, model, or
+peer: another agent), worker, tool, effects, the decision and who decided, and the
+outcome. The flags select records.`,
 		Example: "  golem audit show --last 20\n  golem audit show --decision no --since 24h\n  golem audit show --path /out --json",
 		Args:    noArgs,
 	}
@@ -186,7 +187,7 @@ and what came of it. The flags choose among them.`,
 		if shown == 0 {
 			said := "no records"
 			if filter.Filter != (audit.Filter{}) {
-				said += " that the flags choose; golem audit show lists all"
+				said += " match the flags; golem audit show lists all"
 			}
 			fmt.Fprintln(cmd.OutOrStdout(), said)
 		}
@@ -263,11 +264,10 @@ func newAuditVerify() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "verify",
 		Short: "Check that nothing in the journal was changed",
-		Long: `Check every record's place in the chain and its seal, and that the last one is
-the one that the sealed head names. The first record that is not as it was
-written is named.
+		Long: `Check that every record is in its place in the hash chain and has a valid seal, and that
+the sealed head names the last record. golem prints the first record that was changed.
 
-Exit code 0 is whole, 1 is not.`,
+Exit code 0 is unchanged, 1 is changed.`,
 		Example: "  golem audit verify\n  golem audit verify --json",
 		Args:    noArgs,
 	}
@@ -320,9 +320,9 @@ func printVerdict(w io.Writer, r audit.Report, folder string) {
 			return // it says itself what to do
 		}
 		if r.Bad.Before {
-			fmt.Fprintln(w, "what comes before it is as it was written")
+			fmt.Fprintln(w, "the records before it are unchanged")
 		}
-		fmt.Fprintf(w, "the journal goes on, and this stays in it; to begin a new one, move the files journal* and clock.json away from %s\n", folder)
+		fmt.Fprintf(w, "golem continues this journal, and the error stays in it; to start a new one, move the files journal* and clock.json out of %s\n", folder)
 		return // what has no outcome cannot be told
 	case r.Records == 0:
 		fmt.Fprintln(w, "no records yet")
@@ -330,23 +330,23 @@ func printVerdict(w io.Writer, r audit.Report, folder string) {
 		fmt.Fprintf(w, "%s, chain whole, head sealed %s\n", visible.Count(int(r.Records), "record"), r.Head.Local().Format("2006-01-02 15:04 MST"))
 	}
 	if r.Behind > 0 {
-		fmt.Fprintf(w, "the sealed head is %s behind: a process was killed there, the power failed, or an older head was put back\n", visible.Count(int(r.Behind), "record"))
+		fmt.Fprintf(w, "the sealed head is %s behind: a process was killed, the power failed, or somebody restored an older head\n", visible.Count(int(r.Behind), "record"))
 	}
 	for _, m := range r.Mended {
-		fmt.Fprintf(w, "mended at record %d: %s\n", m.Number, m.Note)
+		fmt.Fprintf(w, "repaired at record %d: %s\n", m.Number, m.Note)
 	}
 	for _, u := range r.Open {
-		fmt.Fprintf(w, "no outcome: record %d, %s, begun %s; it runs now, or was cut off\n", u.Number, sandbox.Shown(u.Tool), u.Time.Local().Format(time.DateTime))
+		fmt.Fprintf(w, "no outcome: record %d, %s, started %s; it still runs, or was interrupted\n", u.Number, sandbox.Shown(u.Tool), u.Time.Local().Format(time.DateTime))
 	}
 }
 
 func newAuditExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Print the journal as it is, one JSON object a line",
-		Long: `Print the records as they are in the journal, one JSON object a line. The chain
-of a whole export can be checked by anybody: prev is the SHA-256 of the line
-before, without its line end.`,
+		Short: "Print the journal, one JSON object a line",
+		Long: `Print the records exactly as they are in the journal, one JSON object a line. Anybody can
+check the chain of a whole export: prev is the SHA-256 of the line before, without its
+line end.`,
 		Example: "  golem audit export\n  golem audit export --since 24h",
 		Args:    noArgs,
 	}

@@ -25,7 +25,7 @@ some paths, or some hunks. A session is kept until it is applied or discarded,
 whatever becomes of golem; the one that was used last is meant, or --session ID.
 
 A line begins with A for created, M for changed, D for deleted, and ! where the
-file was changed in your folder too.
+file was changed in your directory too.
 
 With --discard the changes at and below each PATH, or all, are given up: it asks
 first, and is journaled.`,
@@ -67,7 +67,7 @@ first, and is journaled.`,
 		}
 		printChanges(cmd.OutOrStdout(), about, list, diff)
 		if unfit != "" {
-			fmt.Fprintln(cmd.OutOrStdout(), "left out: "+unfit+"; it can only be discarded")
+			fmt.Fprintln(cmd.OutOrStdout(), "skipped: "+unfit+"; golem discard removes it")
 		}
 		return nil
 	}
@@ -125,11 +125,11 @@ func (d sessionDocument) String() string {
 func printChanges(w io.Writer, about sessionDocument, list []session.FileChange, diff bool) {
 	fmt.Fprintln(w, about)
 	for _, target := range about.Others {
-		fmt.Fprintln(w, "not shown: changes over another folder that was mounted at "+sandbox.Shown(target)+"; mount it again to see them")
+		fmt.Fprintln(w, "skipped: changes in a directory that was mounted at "+sandbox.Shown(target)+"; mount it again to see them")
 	}
 	if len(list) == 0 {
 		if about.Files > 0 && len(about.Others) == 0 {
-			fmt.Fprintln(w, "nothing is changed: your folder has the same")
+			fmt.Fprintln(w, "nothing is changed: your directory has the same content")
 		} else {
 			fmt.Fprintln(w, "nothing is changed")
 		}
@@ -144,11 +144,11 @@ func printChanges(w io.Writer, about sessionDocument, list []session.FileChange,
 		}
 		mark := " "
 		if c.Conflict {
-			mark, note = "!", "changed in your folder too"
+			mark, note = "!", "changed in your directory too"
 			conflicts++
 		}
 		if c.Protected != "" {
-			note = "protected (" + c.Protected + "), left out"
+			note = "protected (" + c.Protected + "), skipped"
 			if c.Inside {
 				note = "protected files in it (" + c.Protected + ") are skipped"
 			}
@@ -181,12 +181,12 @@ func printChanges(w io.Writer, about sessionDocument, list []session.FileChange,
 	if diff {
 		look = ""
 	}
-	fmt.Fprintln(w, "next: "+look+"golem tool apply_changes brings them in, golem changes --discard gives them up")
+	fmt.Fprintln(w, "next: "+look+"golem tool apply_changes applies them, golem changes --discard discards them")
 	if conflicts > 0 {
-		fmt.Fprintln(w, "!     golem tool apply_changes --merge brings both together, --overwrite takes the session's")
+		fmt.Fprintln(w, "!     golem tool apply_changes --merge combines both versions, --overwrite takes the session's")
 	}
 	if protected > 0 {
-		fmt.Fprintln(w, "left out: what is protected is applied only where --paths names it itself, and never in .git")
+		fmt.Fprintln(w, "skipped: golem applies a protected path only if --paths names it, and never applies changes in .git")
 	}
 }
 
@@ -207,13 +207,13 @@ func what(c session.FileChange) string {
 	case c.Op == overlay.Mode:
 		return "permission bits " + c.OldMode + " → " + c.Mode
 	case c.Kind == overlay.Special:
-		return "a pipe, socket or device, which never lands"
+		return "a pipe, socket or device, never applied"
 	case c.Kind == overlay.Symlink:
-		return "a link to " + sandbox.Shown(c.LinkTarget)
+		return "a symlink to " + sandbox.Shown(c.LinkTarget)
 	case c.Kind == overlay.Dir:
 		return visible.Count(c.Files, "file") + ", " + tool.FormatSize(c.Size)
 	case c.Op == overlay.Delete && c.OldKind == overlay.Dir:
-		return "a folder, with all in it"
+		return "a directory with its contents"
 	case c.Binary:
 		return tool.FormatSize(c.Size) + ", binary"
 	case c.Added == 0 && c.Removed == 0 && c.Op != overlay.Delete:

@@ -43,18 +43,18 @@ func newDoctor() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "doctor",
 		Short: "Check what golem can protect on this machine",
-		Long: `Say which promises hold on this machine and in the current folder, by trying,
-why not where one does not, and what to do about it. Nothing is changed.
+		Long: `Check what golem can protect on this machine and in the current directory. doctor tries
+each protection, and prints why one is missing and how to fix it. It changes nothing.
 
-With --fix it shows what root can change on this machine so that commands run at
-the level namespaces, and changes it after you approve.
+With --fix it shows what root can change on this machine so that commands run at the
+level namespaces, and changes that after you approve.
 
-With --apparmor it prints the profile that lets golem confine commands on a
-machine where AppArmor keeps it from that, as on Ubuntu.
+With --apparmor it prints an AppArmor profile that lets golem confine commands. Machines
+where AppArmor prevents that, such as Ubuntu, need it.
 
-Exit code 0 is that commands run within the default boundary, namespaces; 5 that
-they run within a weaker one, or not at all, as where the program here requires
-more than there is.`,
+Exit code 0 is that commands run at the default level, namespaces. 5 is that they run at
+a weaker level, or not at all, for example because the program here requires more than
+this machine has.`,
 		Example: `  golem doctor
   golem doctor --json
   golem doctor --fix
@@ -140,11 +140,11 @@ func (d diagnosis) print(w io.Writer) {
 	}
 	switch {
 	case d.Refused:
-		fmt.Fprintf(w, "\ncommands of this program are refused: see required above. Of another program, at the level %s, a command\n", d.Level)
+		fmt.Fprintf(w, "\ncommands of this program are refused: see required above. Other programs run at the level %s, where a command\n", d.Level)
 	case d.Default:
 		fmt.Fprintf(w, "\ncommands run at the level %s, the strongest. A command\n", d.Level)
 	case d.Level == jail.None.String():
-		fmt.Fprintf(w, "\ncommands are not run here: golem has nothing to keep them in. It could not promise that a command\n")
+		fmt.Fprintf(w, "\ncommands are not run here: this machine has nothing to confine them with. golem cannot promise that a command\n")
 	default:
 		fmt.Fprintf(w, "\ncommands run at the level %s, which is weaker than namespaces, the default. A command\n", d.Level)
 	}
@@ -153,7 +153,7 @@ func (d diagnosis) print(w io.Writer) {
 	}
 	for _, f := range d.Found {
 		if f.Mend != "" {
-			fmt.Fprintf(w, "\nto mend %s:\n  %s\n", f.Name, strings.ReplaceAll(f.Mend, "\n", "\n  "))
+			fmt.Fprintf(w, "\nto fix %s:\n  %s\n", f.Name, strings.ReplaceAll(f.Mend, "\n", "\n  "))
 		}
 	}
 	if d.Fixable {
@@ -162,7 +162,7 @@ func (d diagnosis) print(w io.Writer) {
 }
 
 // otherPlace is what to do about a state folder that cannot be used.
-const otherPlace = "name another place, which you can write: --state DIR or GOLEM_STATE"
+const otherPlace = "choose a directory that you can write to: --state DIR or GOLEM_STATE"
 
 // examineState says where the program here keeps its journal and what was
 // answered, and whether it can, by trying.
@@ -190,7 +190,7 @@ func examineState(flags *programFlags) (finding, *program.Program) {
 		return no, p
 	}
 	if !used.HasState() {
-		where += ": made by the first call"
+		where += ": the first call makes it"
 	}
 	return finding{Name: "state", Holds: "yes", Why: where}, p
 }
@@ -254,10 +254,10 @@ func examineLevel(p *program.Program, best jail.Level) []finding {
 	switch {
 	case needs > policy.Namespaces:
 		f.Holds, f.Why = "no", f.Why+", which this version does not have: its commands are refused"
-		f.Mend = "write require_os_sandbox: namespaces, the strongest that there is, or leave it out"
+		f.Mend = "write require_os_sandbox: namespaces, the strongest level, or omit it"
 	case needs == policy.Namespaces && best < jail.Namespaces, best == jail.None:
 		f.Holds, f.Why = "no", f.Why+", and the best here is "+best.String()+": its commands are refused"
-		f.Mend = "mend namespaces, or require less"
+		f.Mend = "fix namespaces, or require less"
 	}
 	return []finding{f}
 }
@@ -267,11 +267,11 @@ func examine() ([]finding, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := finding{Name: "files", Holds: "yes", Why: "openat2: one system call resolves a name and meets no link"}
+	files := finding{Name: "files", Holds: "yes", Why: "openat2: one system call resolves a path and follows no symlink"}
 	if why := withoutOpenat2(); why != "" {
-		files.Why = "os.Root, part by part (" + why + "): slower, the same refusals"
+		files.Why = "os.Root, one path element at a time (" + why + "): slower, with the same refusals"
 	}
-	spelling := finding{Name: "case", Holds: "yes", Why: `"A" and "a" are two names in this folder`}
+	spelling := finding{Name: "case", Holds: "yes", Why: `"A" and "a" are two names in this directory`}
 	if here.Traits().FoldsCase {
 		spelling.Holds, spelling.Why = "part", `"A" and "a" may be one name here: other spellings of a mount are refused`
 	}

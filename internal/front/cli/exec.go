@@ -161,6 +161,9 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 			p.RemoveSession(s, nil) // where another golem works on it, it is looked at next time
 		}
 	})
+	if ran.Code == exitNotFound && !inPath(args[0]) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: no program %s in your PATH; check the name\n", sandbox.Shown(args[0]))
+	}
 	if ran.Code != 0 {
 		var told exit
 		if err != nil && !errors.As(err, &told) {
@@ -169,6 +172,17 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return exit(ran.Code)
 	}
 	return err
+}
+
+// exitNotFound is the exit code of a shell that does not find a program.
+const exitNotFound = 127
+
+// inPath reports whether PATH has a program of this name, or the name is a path.
+func inPath(name string) bool {
+	return strings.Contains(name, "/") || slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool {
+		info, err := os.Stat(filepath.Join(dir, name))
+		return err == nil && !info.IsDir()
+	})
 }
 
 // door opens the door for the program. Its session is a new one, unless it is named.
@@ -181,7 +195,7 @@ func (f *execFlags) door(cmd *cobra.Command, p *program.Program, x *session.Exec
 	copying.end(err == nil)
 	var caught signaled
 	if errors.As(err, &caught) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped before the copy was whole; nothing was done, and nothing of it is left")
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped before the copy was complete; nothing was done, and the copy was removed")
 		return nil, caught.code()
 	}
 	return door, err

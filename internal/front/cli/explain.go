@@ -42,20 +42,20 @@ func newExplain() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "explain PATH | -- CMD…",
 		Short: "Explain why a worker may use a file or run a command, or not",
-		Long: `Say whether a worker may read, write or delete PATH, and what decides it: the
-mount, a link and where it leads, a protected name, the file itself, what the
-worker and its callers declare, and the approval that is needed.
+		Long: `Show whether a worker may read, write or delete PATH, and what decides it: the mount,
+symlinks and their targets, protected paths, the file, the permissions of the worker and
+its callers, and the approval that is needed.
 
-It is about a worker of the program here; with --root or --mount about those
-mounts; and where there is neither, about the current folder at /, read-only.
-The sandbox that a worker would get is asked about the real folders. No file's
-content is read, and nothing is changed.
+The worker is one of the program here. With --root or --mount, PATH is in those mounts.
+Without either, PATH is in the current directory, read-only at /. golem checks the real
+directories with the sandbox that the worker would get. It reads no file contents and
+changes nothing.
 
-With -- and a command, or --command and a line of bash, it is about running that:
-the commands that the line runs, what was looked through and what is not
-understood, the rule for each with its file and line, the files that its
-redirections write, and the verdict. Nothing is run. One word behind -- is a line,
-several are the words of one command.
+With -- and a command, or --command and a line of bash, explain is about running that. It
+shows the commands in the line, the parts that golem does not understand, the rule for
+each command with its file and line, the files that redirections write, and the verdict.
+It runs nothing. One argument after -- is a line of bash; several are one command with its
+arguments.
 
 Exit code 0 is yes, 3 is no.`,
 		Example: `  golem explain /notes.md
@@ -68,13 +68,13 @@ Exit code 0 is yes, 3 is no.`,
 	cmd.Args = func(cmd *cobra.Command, args []string) error { return explainArgs(cmd, args, line) }
 	flags := addProgramFlags(cmd)
 	cmd.Flags().Var(op, "op", "what the worker would do")
-	cmd.Flags().StringVar(&worker, "worker", "", "the worker, in place of the entry worker")
-	cmd.Flags().StringVar(&line, "command", "", "a command line, in place of a path")
+	cmd.Flags().StringVar(&worker, "worker", "", "the worker; the entry worker if not given")
+	cmd.Flags().StringVar(&line, "command", "", "a command line, instead of a path")
 	mounts := addMountFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if cmd.Flags().Changed("command") || cmd.ArgsLenAtDash() >= 0 {
 			if cmd.Flags().Changed("op") || len(*mounts) > 0 {
-				return usageError("--op, --root and --mount are about paths; they do not go with a command")
+				return usageError("--op, --root and --mount are about paths; do not use them with a command")
 			}
 			if len(args) == 1 {
 				line = args[0]
@@ -103,7 +103,7 @@ Exit code 0 is yes, 3 is no.`,
 // answered asks about the mounts that are given, or about the program.
 func answered(ctx context.Context, flags *programFlags, mounts []*explain.Mount, op, path, worker string) (explain.Answer, error) {
 	if len(mounts) > 0 && (worker != "" || flags.given()) {
-		return explain.Answer{}, usageError("--root and --mount are in place of a program; --worker and the flags about one do not go with them")
+		return explain.Answer{}, usageError("--root and --mount replace the program; do not use them with --worker or flags about a program")
 	}
 	if len(mounts) == 0 {
 		p, err := flags.load()
@@ -113,7 +113,7 @@ func answered(ctx context.Context, flags *programFlags, mounts []*explain.Mount,
 		if p.Content.Hash != "" || worker != "" {
 			return p.Explain(ctx, op, path, worker)
 		}
-		here := &explain.Mount{From: "the current folder", Source: p.Root(), Target: "/", Access: sandbox.ReadOnly}
+		here := &explain.Mount{From: "the current directory", Source: p.Root(), Target: "/", Access: sandbox.ReadOnly}
 		mounts = []*explain.Mount{here}
 	}
 	a, err := explain.Mounts(ctx, op, path, mounts)
@@ -145,7 +145,7 @@ func explainArgs(cmd *cobra.Command, args []string, line string) error {
 	dash := cmd.ArgsLenAtDash()
 	switch {
 	case dash > 0 || cmd.Flags().Changed("command") && len(args) > 0:
-		return usageError("a path or a command, not both; a command goes behind --, or is --command")
+		return usageError("a path or a command, not both; a command comes after --, or is the value of --command")
 	case dash == 0 && len(args) == 0, cmd.Flags().Changed("command") && strings.TrimSpace(line) == "":
 		return usageError("explain which command? golem explain -- git status")
 	case dash == 0 || cmd.Flags().Changed("command"):
@@ -153,7 +153,7 @@ func explainArgs(cmd *cobra.Command, args []string, line string) error {
 	case len(args) == 0:
 		return usageError("explain what? golem explain PATH, such as /notes.md, or golem explain -- CMD")
 	case len(args) > 1:
-		return usagef("explain takes one path, got %d: %s is too many; a command goes behind --", len(args), sandbox.Shown(args[1]))
+		return usagef("explain takes one path, got %d: %s is too many; a command comes after --", len(args), sandbox.Shown(args[1]))
 	}
 	return nil
 }
@@ -185,7 +185,7 @@ func yesOrNo(allowed bool, consent string) string {
 	case !allowed:
 		return "no"
 	case consent == "ask":
-		return "yes, if you say so"
+		return "yes, with your approval"
 	}
 	return "yes"
 }
@@ -203,7 +203,7 @@ func printCommand(w io.Writer, a explain.CommandAnswer) {
 	}
 	printColumns(w, rows)
 	if !a.Allowed {
-		fmt.Fprintf(w, "a worker is told: %s\n", a.Error.Message)
+		fmt.Fprintf(w, "the worker gets: %s\n", a.Error.Message)
 	}
 }
 
@@ -238,7 +238,7 @@ func printAnswer(w io.Writer, a explain.Answer) {
 	if a.Allowed {
 		return
 	}
-	fmt.Fprintf(w, "a worker is told: %s\n", a.Error.Message)
+	fmt.Fprintf(w, "the worker gets: %s\n", a.Error.Message)
 	fmt.Fprintf(w, "allowed: read %s; write %s\n", list(a.Readable), list(a.Writable))
 }
 

@@ -37,39 +37,39 @@ func newMCP(serve Server) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "mcp",
 		Short: "Serve the tools to other agents over MCP",
-		Long: `Serve files, commands and tools to another agent over the Model Context Protocol:
-it sees what a worker of the program sees, and each call passes the same door, with
-your consent and a journal. A client starts it by itself: golem mcp install CLIENT
-tells it how.
+		Long: `Serve files, commands and tools to an agent over the Model Context Protocol. The agent
+sees what a worker of the program sees. Each call passes the same gate, asks for your
+approval by the same rules, and is recorded in the journal. The client starts golem mcp:
+golem mcp install CLIENT prints the settings that it needs.
 
-In a program (a folder with golem-forge.config.yaml or workers) it has what the
-entry worker has, or --worker W's. Elsewhere, or with --root and --mount, it has
-these folders: the current one as a layer, unless they say otherwise. What it
-changes in a layer waits in a session: golem diff shows it.
+In a directory with golem-forge.config.yaml or workers, the agent has the permissions of
+the entry worker, or those of --worker. In other directories it sees the current directory
+copy-on-write. --root and --mount choose directories instead. Changes to a copy-on-write
+directory wait in a session: golem diff shows them.
 
-You are asked in the client, where that can show a form, and golem approve ID
-answers in a terminal at the same time. In a folder without a program commands (the
-tool shell) always ask; the start says which tools do.
+golem asks you in the client if that can show forms. golem approve ID in a terminal works
+too. In a directory without a program, commands (the tool shell) always ask. golem prints
+at the start which tools ask.
 
-With --http it listens for clients, on this machine alone unless --anywhere is given.
-Each needs the token that is printed at the start, or that is in --token-file.`,
+With --http golem listens for clients, on this machine only unless you give --anywhere.
+Each client needs a token: golem prints a new one at the start, or reads --token-file.`,
 		Example: `  golem mcp install claude-code
   golem mcp --worker reviewer
   golem mcp --root .:ro --mount ./out:/out:rw
   golem mcp --http 127.0.0.1:8137`,
 		Args: noArgs,
 	}
-	f := &mcpFlags{visitFlags: addSessionFlags(cmd, "the one that was used last"), given: addMountFlags(cmd)}
+	f := &mcpFlags{visitFlags: addSessionFlags(cmd, "the last used one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
 	flags := cmd.Flags()
-	flags.Lookup("wait").Usage = "how long to wait for an answer, but at most 45s where the client has no forms; then the call says that it is pending"
-	flags.StringVar(&f.http.Address, "http", "", "listen at this address, such as 127.0.0.1:8137, in place of the standard streams")
-	flags.BoolVar(&f.http.Anywhere, "anywhere", false, "with --http: the address need not be this machine's own; with --cert and --key")
-	flags.StringArrayVar(&f.http.Hosts, "host", nil, "with --http: a further name by which clients call it, such as box.example:8137; may be given again")
-	flags.StringArrayVar(&f.http.Origins, "origin", nil, "with --http: an origin whose pages may use it, such as http://localhost:6274; may be given again")
-	flags.StringVar(&f.tokenFile, "token-file", "", "with --http: the file that holds the token, in place of a new one")
+	flags.Lookup("wait").Usage = "how long to wait for an approval; at most 45s if the client has no forms, then the call returns as pending"
+	flags.StringVar(&f.http.Address, "http", "", "listen at this address, such as 127.0.0.1:8137, instead of using standard input and output")
+	flags.BoolVar(&f.http.Anywhere, "anywhere", false, "with --http: also accept an address that other machines reach; needs --cert and --key")
+	flags.StringArrayVar(&f.http.Hosts, "host", nil, "with --http: another host name that clients use, such as box.example:8137; may be given again")
+	flags.StringArrayVar(&f.http.Origins, "origin", nil, "with --http: an origin whose web pages may connect, such as http://localhost:6274; may be given again")
+	flags.StringVar(&f.tokenFile, "token-file", "", "with --http: the file with the token; a new token if not given")
 	flags.StringVar(&f.http.Cert, "cert", "", "with --http: the certificate, a PEM file")
-	flags.StringVar(&f.http.Key, "key", "", "with --http: its key, a PEM file")
+	flags.StringVar(&f.http.Key, "key", "", "with --http: the key of the certificate, a PEM file")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.run(cmd, serve) }
 	cmd.AddCommand(newInstall())
 	return cmd
@@ -77,7 +77,7 @@ Each needs the token that is printed at the start, or that is in --token-file.`,
 
 func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	if wantsJSON(cmd) {
-		return usageError("what mcp prints is for its client; golem audit show --json says what was done")
+		return usageError("golem mcp prints only messages for its client; golem audit show --json shows the calls")
 	}
 	p, bare, err := f.folders(*f.given)
 	if err != nil {
@@ -113,7 +113,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	}
 	f.tell(cmd, p)
 	if o.HTTP == nil && term.IsTerminal(int(os.Stdin.Fd())) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: it speaks to a client, which starts it by itself: golem mcp install CLIENT adds it to one; Ctrl-C ends it")
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: waiting for messages of an MCP client on standard input; golem mcp install CLIENT makes a client start golem mcp; Ctrl-C ends it")
 	}
 	o.OnOpen = func(err error) { copying.end(err == nil) }
 	err = serve(ctx, p, v, o)
@@ -145,7 +145,7 @@ func (f *mcpFlags) listening() (*program.HTTPOptions, error) {
 			return nil, unreadToken(f.tokenFile, err)
 		}
 		if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
-			return nil, usagef("--token-file %s: others may read it; chmod 600 takes that away", sandbox.Shown(f.tokenFile))
+			return nil, usagef("--token-file %s: other users can read it; run chmod 600 on it", sandbox.Shown(f.tokenFile))
 		}
 		data, err := os.ReadFile(f.tokenFile)
 		if err != nil {
@@ -153,7 +153,7 @@ func (f *mcpFlags) listening() (*program.HTTPOptions, error) {
 		}
 		f.http.Token = strings.TrimSpace(string(data))
 		if len(f.http.Token) < minToken || strings.ContainsFunc(f.http.Token, func(r rune) bool { return r <= ' ' || r > '~' }) {
-			return nil, usagef("--token-file %s: a token has at least %d letters, of ASCII and without spaces", sandbox.Shown(f.tokenFile), minToken)
+			return nil, usagef("--token-file %s: a token has at least %d ASCII characters and no spaces", sandbox.Shown(f.tokenFile), minToken)
 		}
 	}
 	if (f.http.Cert == "") != (f.http.Key == "") {
@@ -163,7 +163,7 @@ func (f *mcpFlags) listening() (*program.HTTPOptions, error) {
 }
 
 func unreadToken(file string, err error) error {
-	return usagef("--token-file %s: %v; write a token of at least %d letters there, or leave the flag out: then one is made and printed", sandbox.Shown(file), cause(err), minToken)
+	return usagef("--token-file %s: %v; write a token of at least %d characters there, or omit the flag: then golem makes one and prints it", sandbox.Shown(file), cause(err), minToken)
 }
 
 // lastOf returns the last session that was begun with the folders of a program without

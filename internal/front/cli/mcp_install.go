@@ -33,11 +33,11 @@ type client struct {
 func clients() []client {
 	open := []string{"-C", "${workspaceFolder}"} // as editors call it
 	return []client{
-		{"claude-code", "Claude Code", ".mcp.json", "mcpServers", false, nil, "start claude in this folder, and approve the server once; /mcp shows it"},
-		{"codex", "Codex", ".codex/config.toml", "", false, nil, "start codex in this folder, which it must trust; /mcp shows it"},
-		{"gemini", "Gemini CLI", ".gemini/settings.json", "mcpServers", false, nil, "start gemini in this folder; /mcp shows it"},
-		{"vscode", "VS Code", ".vscode/mcp.json", "servers", true, open, "open this folder in VS Code, and start the server: MCP: List Servers"},
-		{"cursor", "Cursor", ".cursor/mcp.json", "mcpServers", false, open, "open this folder in Cursor, and switch the server on in its settings, under MCP"},
+		{"claude-code", "Claude Code", ".mcp.json", "mcpServers", false, nil, "start claude in this directory, and approve the server once; /mcp shows it"},
+		{"codex", "Codex", ".codex/config.toml", "", false, nil, "start codex in this directory, which it must trust; /mcp shows it"},
+		{"gemini", "Gemini CLI", ".gemini/settings.json", "mcpServers", false, nil, "start gemini in this directory; /mcp shows it"},
+		{"vscode", "VS Code", ".vscode/mcp.json", "servers", true, open, "open this directory in VS Code, and start the server: MCP: List Servers"},
+		{"cursor", "Cursor", ".cursor/mcp.json", "mcpServers", false, open, "open this directory in Cursor, and switch the server on in its settings, under MCP"},
 	}
 }
 
@@ -49,20 +49,19 @@ func newInstall() *cobra.Command {
 	write := false
 	cmd := &cobra.Command{
 		Use:   "install " + strings.Join(names, "|") + " [-- FLAG…]",
-		Short: "Tell a client how to start golem mcp here",
-		Long: `Print what a client's configuration needs so that it starts golem mcp in this
-folder, and where that belongs. With --write the file is edited, and what was changed
-is shown; an entry that golem has written before is replaced. What stands behind two
-dashes are flags of golem mcp.`,
+		Short: "Print or write the settings of a client",
+		Long: `Print the settings with which a client starts golem mcp in this directory, and the file
+they belong in. With --write golem edits that file and shows the change. It replaces an
+entry that it has written before. Arguments after -- are flags for golem mcp.`,
 		Example: "  golem mcp install claude-code\n  golem mcp install vscode --write\n  golem mcp install codex --write -- --worker reviewer",
 	}
 	cmd.Flags().BoolVar(&write, "write", false, "edit the file")
 	cmd.SetFlagErrorFunc(func(cmd *cobra.Command, err error) error {
-		return usagef("%v; flags of golem mcp stand behind two dashes", flagError(cmd, err))
+		return usagef("%v; flags of golem mcp come after --", flagError(cmd, err))
 	})
 	cmd.Args = func(cmd *cobra.Command, args []string) error {
 		if dash := cmd.ArgsLenAtDash(); len(args) == 0 || dash != -1 && dash != 1 || dash == -1 && len(args) > 1 {
-			return usagef("install for which client? it is one of %s; flags of golem mcp stand behind two dashes", strings.Join(names, ", "))
+			return usagef("install for which client? it is one of %s; flags of golem mcp come after --", strings.Join(names, ", "))
 		}
 		return nil
 	}
@@ -111,10 +110,10 @@ func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
 	out := cmd.OutOrStdout()
 	switch {
 	case err != nil && !write && !wantsJSON(cmd): // it is only to be said
-		fmt.Fprintf(out, "%s: put this into %s yourself, for golem cannot edit it: %v:\n%s", c.title, path, err, entry.whole())
+		fmt.Fprintf(out, "%s: golem cannot edit %s: %v; add this yourself:\n%s", c.title, path, err, entry.whole())
 		return nil
 	case err != nil:
-		return usagef("%s: %v; mend that, or put this in yourself:\n%s", sandbox.Shown(path), err, strings.TrimSpace(entry.whole()))
+		return usagef("%s: %v; fix that, or add this yourself:\n%s", sandbox.Shown(path), err, strings.TrimSpace(entry.whole()))
 	}
 	diff := udiff.Unified(path, path, string(old), next)
 	switch {
@@ -129,7 +128,7 @@ func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
 		if len(flags) > 0 {
 			again = slices.Concat(again, []string{"--"}, flags)
 		}
-		fmt.Fprintf(out, "%s: put this into %s, or let %s do it:\n%s", c.title, path, commandLine(again...), entry.whole())
+		fmt.Fprintf(out, "%s: add this to %s, or run %s:\n%s", c.title, path, commandLine(again...), entry.whole())
 	default:
 		fmt.Fprint(out, diff)
 	}

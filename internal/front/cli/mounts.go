@@ -45,7 +45,7 @@ func (f mountFlag) Set(text string) error {
 		}
 	}
 	if rest == "" {
-		return usagef("%s: no folder; write %s", g.From, f.Type())
+		return usagef("%s: no directory; write %s", g.From, f.Type())
 	}
 	g.Source = sandbox.Host(rest)
 	*f.list = append(*f.list, g)

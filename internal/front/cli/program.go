@@ -42,7 +42,7 @@ func addProgramFlags(cmd *cobra.Command) *programFlags {
 }
 
 // errNoPlace is that there is nowhere to keep what is to be kept.
-const errNoPlace = usageError("no place for state: HOME is not set; name one with --state")
+const errNoPlace = usageError("no directory for state: HOME is not set; name one with --state")
 
 // given reports whether a flag says something about a program.
 func (f *programFlags) given() bool {
@@ -62,7 +62,7 @@ func (f *programFlags) load() (*program.Program, error) {
 // what the environment sets today would hide what they grant tomorrow.
 func (f *programFlags) loadFiles() (*program.Program, error) {
 	if len(f.set) > 0 || f.approval != "" {
-		return nil, usageError("trust is for the files as they are; --set and --approval do not go with it")
+		return nil, usageError("trust is for the files as they are; do not use --set or --approval with it")
 	}
 	o, err := f.options()
 	if err != nil {
@@ -79,7 +79,7 @@ func (f *programFlags) options() (program.Options, error) {
 	}
 	if o.State == "" {
 		if o.State = os.Getenv("GOLEM_STATE"); o.State != "" && !filepath.IsAbs(o.State) {
-			return o, usagef("GOLEM_STATE is %s; it must be a whole path, or it would be another folder in every place", sandbox.Shown(o.State))
+			return o, usagef("GOLEM_STATE is %s; it must be an absolute path, or it would be another directory in every place", sandbox.Shown(o.State))
 		}
 	}
 	o.Home, _ = os.UserHomeDir()
@@ -257,14 +257,15 @@ func newInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Create a program to start from",
-		Long: `Make a program in DIR, or here: two workers, a text to read, a place to write,
-and a project file that says what they may do. What is there already stays; a
-folder that holds a program is left alone. You trust what you make.`,
+		Long: `Create a program in DIR or in the current directory: two workers, a text to read, a
+directory to write to, and a project file with their permissions. golem keeps files that
+exist, and changes nothing in a directory that already has a program. golem marks the
+program as trusted if all of its files are new.`,
 		Example: "  golem init notes\n  golem init",
 	}
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 1 {
-			return usagef("init takes one folder, got %d", len(args))
+			return usagef("init takes one directory, got %d", len(args))
 		}
 		return nil
 	}
@@ -294,10 +295,10 @@ folder that holds a program is left alone. You trust what you make.`,
 		}
 		printInit(cmd.OutOrStdout(), flags.dir, made)
 		if len(leftOut) > 0 {
-			fmt.Fprintf(cmd.OutOrStdout(), "left out: the remotes %s, whose name or address cannot be a target's; write them under clearance.targets yourself (https, ssh, user@host:path or file, with no secret in it)\n", strings.Join(leftOut, ", "))
+			fmt.Fprintf(cmd.OutOrStdout(), "skipped the remotes %s: their name or address cannot be a target; write them under clearance.targets yourself (https, ssh, user@host:path or file, with no secret in it)\n", strings.Join(leftOut, ", "))
 		}
 		if len(others) > 0 {
-			fmt.Fprintf(cmd.OutOrStdout(), "not trusted yet: %s came with the folder; look at it with golem trust\n", strings.Join(others, ", "))
+			fmt.Fprintf(cmd.OutOrStdout(), "not trusted yet: %s was in the directory before; look at it with golem trust\n", strings.Join(others, ", "))
 		}
 		return nil
 	}

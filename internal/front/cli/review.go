@@ -37,9 +37,9 @@ review changes nothing.`,
 	cmd.Flags().StringVar(&accept, "accept", "", "push the commit of this id")
 	cmd.Flags().StringVar(&discard, "discard", "", "discard the commit of this id")
 	cmd.Flags().StringArrayVar(&override, "override", nil, "with --accept: push a file that a scanner holds back: PATH=REASON; may be given again")
-	cmd.Flags().BoolVar(&unseen, "unseen", false, "with --accept: push also what is too large to be shown")
-	cmd.Flags().BoolVar(&summary, "summary", false, "without the diffs")
-	cmd.Flags().BoolVar(&all, "all", false, "all of every file, however large")
+	cmd.Flags().BoolVar(&unseen, "unseen", false, "with --accept: also push files that are too large to show")
+	cmd.Flags().BoolVar(&summary, "summary", false, "do not show the diffs")
+	cmd.Flags().BoolVar(&all, "all", false, "show every line of every file")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		flags := cmd.Flags()
 		switch {

@@ -43,20 +43,20 @@ func newRun() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "run PROGRAM|FILE [INPUT…]",
 		Short: "Run the workers of a program with a model",
-		Long: `Run a program: its entry worker gets the input and works with the model, by tools
-that all pass the door, and calls other workers, which never have more than it.
+		Long: `Run the workers of a program. The entry worker gets the input and works with the model.
+Each of its tool calls passes the gate. It can call other workers, which never have more
+permissions than the worker that calls them.
 
-PROGRAM is a folder with main.worker, FILE a worker to begin with, as --entry names
-one. The rest is the input, and with -C all of it; PDFs and images among it are
-attached, other files by --attach alone. The answer goes to standard output, and what
-happens on the way to standard error.
+PROGRAM is a directory with main.worker. FILE is the worker file to start with. The other
+arguments are the input; if -C names the program, all arguments are. golem attaches PDFs
+and images among them; --attach attaches other files. The answer goes to standard output,
+the progress to standard error.
 
-Ctrl-C stops after the call that is made now, with what there is; a second one ends
-all at once. A run that was stopped, or killed, goes on with --resume ID: what it had
-done is not done again.
+Ctrl-C stops the run after the current call. A second Ctrl-C ends it at once. --resume ID
+continues a run that was stopped or killed, and does not repeat calls that were done.
 
-Exit code 0 is done, 1 failed, 2 usage or configuration, 3 a call needed consent and
-nobody could be asked, 4 the budget is used up, 5 no boundary, 130 stopped.`,
+Exit code 0 is done, 1 failed, 2 wrong usage or configuration, 3 a call needed approval
+and nobody could be asked, 4 the budget is spent, 5 no jail, 130 stopped.`,
 		Example: `  golem run . "Summarise the papers"
   golem run . --model scripted:demo.yaml "Summarise the papers"
   golem run . --model ollama:qwen3 --attach figure.png "What is in it?"
@@ -68,10 +68,10 @@ nobody could be asked, 4 the budget is used up, 5 no boundary, 130 stopped.`,
 	cmd.Flags().StringVar(&f.model, "model", "", "the model: anthropic:…, openai:…, ollama:…, scripted:FILE (GOLEM_MODEL)")
 	cmd.Flags().StringVar(&f.record, "record", "", "record the model's answers in a file, for --model replay:FILE")
 	cmd.Flags().StringVar(&f.resume, "resume", "", "continue the run of a session: an id, or last")
-	cmd.Flags().StringVar(&f.input, "input", "", "the input, in place of words")
+	cmd.Flags().StringVar(&f.input, "input", "", "the input, instead of arguments")
 	cmd.Flags().StringVar(&f.file, "file", "", "a file with the input; - is standard input")
-	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "a file to hand to the entry worker; may be given again")
-	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "say what a run could do and would ask, and run nothing")
+	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "a file to attach to the input; may be given again")
+	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show what a run could do and would ask, and run nothing")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		words, err := f.begin(args)
 		if err != nil {
@@ -93,7 +93,7 @@ nobody could be asked, 4 the budget is used up, 5 no boundary, 130 stopped.`,
 func (f *runFlags) begin(args []string) ([]string, error) {
 	if len(args) == 0 {
 		if f.dir == "." {
-			return nil, usageError("run what? golem run . for the program in this folder")
+			return nil, usageError("run what? golem run . for the program in this directory")
 		}
 		f.said = f.dir
 		return nil, nil
@@ -105,15 +105,15 @@ func (f *runFlags) begin(args []string) ([]string, error) {
 		f.said = f.dir
 		return args, nil
 	case err != nil:
-		return nil, usagef("no program %s; the first argument is a folder or a worker file: golem run . \"what to do\"; a worker by its name: golem run . --entry NAME \"what to do\"", sandbox.Shown(args[0]))
+		return nil, usagef("no program %s; the first argument is a directory or a worker file: golem run . \"what to do\"; a worker by its name: golem run . --entry NAME \"what to do\"", sandbox.Shown(args[0]))
 	case f.dir != ".":
-		return nil, usageError("--program and an argument name a program; leave one of them out")
+		return nil, usageError("--program and an argument name a program; use one of them")
 	case info.IsDir():
 		f.dir = args[0]
 	case !strings.HasSuffix(args[0], ".worker"):
-		return nil, usagef("%s is no worker file; it ends in .worker", sandbox.Shown(args[0]))
+		return nil, usagef("%s is no worker file: its name does not end in .worker", sandbox.Shown(args[0]))
 	case f.entry != "":
-		return nil, usageError("--entry and a worker file name a worker; leave one of them out")
+		return nil, usageError("--entry and a worker file name a worker; use one of them")
 	default:
 		f.dir, f.entry = filepath.Dir(args[0]), strings.TrimSuffix(filepath.Base(args[0]), ".worker")
 		if f.entry == "worker" {
@@ -203,7 +203,7 @@ func stopping(stop func(), end context.CancelCauseFunc, errs io.Writer) (done fu
 			case s := <-caught:
 				first := code.CompareAndSwap(0, int64(signaled{s}.code()))
 				if first && s == os.Interrupt {
-					fmt.Fprintln(errs, "golem: stopping after the call that is made now; Ctrl-C again ends it at once")
+					fmt.Fprintln(errs, "golem: stopping after the current call; press Ctrl-C again to end the run at once")
 					stop()
 				} else {
 					end(signaled{s})
@@ -248,7 +248,7 @@ func (f *runFlags) given(cmd *cobra.Command, p *program.Program, words []string)
 		}
 	}
 	if said > 1 {
-		return in, usageError("the input is given twice; use words, --input or --file")
+		return in, usageError("the input is given twice; use arguments, --input or --file")
 	}
 	switch {
 	case f.file == "-":

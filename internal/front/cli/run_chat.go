@@ -19,11 +19,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-const chatHelp = `  /new            begin a new conversation; what was done stays done
-  /tool NAME …    make a call by your own hand, such as /tool read_file --path /in/a.txt;
+const chatHelp = `  /new            start a new conversation; changes are kept
+  /tool NAME …    call a tool yourself, such as /tool read_file --path /in/a.txt;
                   /tool NAME --help lists its flags
-  /help           this
-  /exit           end it; golem run … --resume ID goes on`
+  /help           show this help
+  /exit           end the run; golem run … --resume ID continues it`
 
 // chat lets a worker answer each line that is typed.
 func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *program.Run, in run.Input, out *report) (o run.Outcome, err error) {
@@ -31,7 +31,7 @@ func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *program.Run,
 	prompt := "" // where nobody types
 	if newScreen(os.Stdin).file != nil {
 		prompt = "> "
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: say something; /help tells what else there is")
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: type a message; /help lists the commands")
 	}
 	o = run.Outcome{End: run.Finished}
 	for ctx.Err() == nil {

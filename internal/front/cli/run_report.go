@@ -304,9 +304,9 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 		switch {
 		case r.json:
 		case s.Dropped == s.Nobody:
-			fmt.Fprintf(r.errs, "golem: %s needed consent and got none; --approval interactive asks, --approval approve_all lets all pass\n", visible.Count(s.Nobody, "call"))
+			fmt.Fprintf(r.errs, "golem: %s needed approval and got none; --approval interactive asks, --approval approve_all approves everything\n", visible.Count(s.Nobody, "call"))
 		default:
-			fmt.Fprintf(r.errs, "golem: %s needed consent and got no answer; golem approvals lists them, --approval approve_all lets all pass\n", visible.Count(s.Nobody, "call"))
+			fmt.Fprintf(r.errs, "golem: %s needed approval and got no answer; golem approvals lists them, --approval approve_all approves everything\n", visible.Count(s.Nobody, "call"))
 		}
 		return exit(exitDenied)
 	}

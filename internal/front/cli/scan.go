@@ -24,18 +24,18 @@ func newScan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scan PATH…",
 		Short: "Scan files as clearance does",
-		Long: `Let the scanners that look at results before they are cleared look at files and folders
-of yours: format, size and entropy, content and metadata, secrets, malware, and what the
-program's configuration adds (clearance.malware, clearance.external). Of folders, links,
-pipes and .git are left out, as they are when results are staged. Nothing is changed, and
-nothing leaves this machine but to clamd, where one is configured.
+		Long: `Scan files and directories with the scanners that check results before clearance: format,
+size and entropy, content and metadata, secrets, malware, and those that the program's
+configuration adds (clearance.malware, clearance.external). In directories golem skips
+symlinks, pipes and .git, as it does for staged results. golem changes nothing, and
+nothing leaves this machine, except to clamd if one is configured.
 
-What is held stands last. Exit code 0 is nothing held, 1 something would be held back,
-2 wrong arguments, such as a file that is not there.`,
+Files that would be held back are listed last. Exit code 0 is none held back, 1 some held
+back, 2 wrong arguments, such as a file that does not exist.`,
 		Example: "  golem scan out/\n  golem scan --held .\n  golem scan report.pdf picture.png\n  golem scan --json . > findings.json",
 	}
 	f := addProgramFlags(cmd)
-	held := cmd.Flags().Bool("held", false, "show only what is held back")
+	held := cmd.Flags().Bool("held", false, "show only files that are held back")
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) == 0 {
 			return usageError("scan which files? golem scan PATH…")
@@ -97,7 +97,7 @@ func (s *scanning) below(ctx context.Context, top string) error {
 	return filepath.WalkDir(top, func(name string, e fs.DirEntry, err error) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist) && name == top:
-			return usagef("scan %s: not_found; name a file or a folder that is there", sandbox.Shown(name))
+			return usagef("scan %s: not_found; name a file or a directory that exists", sandbox.Shown(name))
 		case err != nil:
 			s.add(name, scan.Verdict{Path: filepath.ToSlash(name), Held: true, Scanners: []string{}, Findings: []scan.Finding{{Scanner: "limits", Hold: true, What: "cannot tell: " + cause(err).Error()}}})
 			return nil
@@ -111,7 +111,7 @@ func (s *scanning) below(ctx context.Context, top string) error {
 		case e.Type().IsRegular():
 			return s.file(ctx, name)
 		case name == top:
-			return usagef("scan %s: invalid; it is no file and no folder, and links are not followed; name what it leads to", sandbox.Shown(name))
+			return usagef("scan %s: invalid; it is no file and no directory, and golem follows no symlinks; name the target", sandbox.Shown(name))
 		}
 		s.leftOut++
 		return nil
@@ -205,7 +205,7 @@ func (s *scanning) end() error {
 		s.printHeld()
 		left := ""
 		if s.leftOut > 0 {
-			left = fmt.Sprintf("; %d left out: links, pipes, .git", s.leftOut)
+			left = fmt.Sprintf("; %d skipped: symlinks, pipes, .git", s.leftOut)
 		}
 		fmt.Fprintf(s.cmd.OutOrStdout(), "%s scanned, %d held back (!)%s\n", visible.Count(s.count, "file"), s.holds, left)
 		for _, line := range s.about() {

@@ -19,9 +19,9 @@ func newSessions() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "sessions",
 		Short: "List, show, export and remove sessions",
-		Long: `List the sessions of a program, the one that was used last first, with how much
-each keeps, and what the first run in it was given. They are kept until you remove them: nothing is cleaned up unasked.
-golem sessions show ID tells what was said and done in one.`,
+		Long: `List the sessions of a program, the last used one first, with the number and size of the
+files in each, and the input of its first run. golem keeps a session with changes until
+you remove it. golem sessions show ID shows the messages and calls in one.`,
 		Example: "  golem sessions\n  golem sessions show k3xq2a\n  golem sessions export k3xq2a > run.jsonl\n  golem sessions remove k3xq2a\n  golem sessions remove --older 720h",
 		Args:    noArgs,
 	}
@@ -57,7 +57,7 @@ golem sessions show ID tells what was said and done in one.`,
 			return printJSON(cmd.OutOrStdout(), map[string]any{"sessions": documents})
 		}
 		if len(list) == 0 {
-			fmt.Fprintln(cmd.OutOrStdout(), "no sessions; the first call on a mount with mode: overlay begins one")
+			fmt.Fprintln(cmd.OutOrStdout(), "no sessions; the first call that uses a mount with mode: overlay starts one")
 			return nil
 		}
 		printColumns(cmd.OutOrStdout(), rows)
@@ -79,18 +79,18 @@ func keepsChanges(p *program.Program, s *session.Session) bool {
 func newSessionsRemove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "remove [ID…]",
-		Short: "Remove sessions with all that they keep",
-		Long: `Remove sessions. Those that another golem works on are left alone, and told; so are
-those that keep changes which were not applied, unless --yes is given.
+		Short: "Remove sessions and their changes",
+		Long: `Remove sessions. golem skips a session that another golem uses. It also skips sessions
+with changes that were not applied, unless you give --yes.
 
-Exit code 0 is all removed, 1 some left alone.`,
+Exit code 0 is all removed, 1 some skipped.`,
 		Example: "  golem sessions remove k3xq2a\n  golem sessions remove --older 720h --yes",
 	}
 	flags := addProgramFlags(cmd)
 	var older time.Duration
 	yes := false
-	cmd.Flags().BoolVar(&yes, "yes", false, "also those that keep changes which were not applied")
-	cmd.Flags().DurationVar(&older, "older", 0, "those that were not used for so long: 720h")
+	cmd.Flags().BoolVar(&yes, "yes", false, "also remove sessions with changes that were not applied")
+	cmd.Flags().DurationVar(&older, "older", 0, "sessions that were not used for this long: 720h")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 0 && older <= 0 {
 			return usageError("remove which? name a session, or --older 720h; golem sessions lists them")
@@ -138,10 +138,10 @@ Exit code 0 is all removed, 1 some left alone.`,
 		}
 		fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", visible.Count(len(removed), "session"))
 		for _, id := range busy {
-			fmt.Fprintf(cmd.OutOrStdout(), "left alone: another golem works on session %s\n", id)
+			fmt.Fprintf(cmd.OutOrStdout(), "skipped session %s: another golem uses it\n", id)
 		}
 		for _, id := range kept {
-			fmt.Fprintf(cmd.OutOrStdout(), "left alone: session %s keeps changes that were not applied; golem diff --session %s shows them, --yes removes them\n", id, id)
+			fmt.Fprintf(cmd.OutOrStdout(), "skipped session %s: it has changes that were not applied; golem diff --session %s shows them, --yes removes them\n", id, id)
 		}
 		if len(busy)+len(kept) > 0 {
 			return exit(exitFailed)

@@ -41,8 +41,8 @@ func newSessionsShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [ID]",
 		Short: "Show the messages and calls of a session",
-		Long: `Tell what the runs of a session have said and done: each worker's answers, the calls
-it made and what came of them. The journal says what was decided: golem audit show.`,
+		Long: `Show the messages and calls in the runs of a session: the answers of each worker, its
+calls, and their results. golem audit show shows the decisions about the calls.`,
 		Example: "  golem sessions show\n  golem sessions show k3xq2a",
 		Args:    aSession,
 	}
@@ -147,8 +147,8 @@ func showPart(line func(string, ...any), worker string, role model.Role, p model
 func newSessionsExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "export [ID]",
-		Short:   "Print all that a session has kept of its runs, a line of JSON each",
-		Long:    "Print all that a session has kept of its runs: messages, calls and results, a line of\nJSON each, in the order in which they were written down.",
+		Short:   "Print the messages and calls of a session, one JSON object a line",
+		Long:    "Print the messages, calls and results in the runs of a session, one JSON object a line,\nin the order in which they were recorded.",
 		Example: "  golem sessions export k3xq2a > run.jsonl",
 		Args:    aSession,
 	}

@@ -41,7 +41,7 @@ type visitFlags struct {
 }
 
 func addVisitFlags(cmd *cobra.Command) *visitFlags {
-	f := addSessionFlags(cmd, "the one that was used last")
+	f := addSessionFlags(cmd, "the last used one")
 	f.addWorker(cmd)
 	return f
 }
@@ -54,10 +54,10 @@ func (f *visitFlags) addWorker(cmd *cobra.Command) {
 // which one it is where none is named.
 func addSessionFlags(cmd *cobra.Command, otherwise string) *visitFlags {
 	f := &visitFlags{programFlags: addProgramFlags(cmd)}
-	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "ask only for what changes something")
-	cmd.Flags().StringVar(&f.session, "session", "", "the session whose layers are worked on: an id, or new; otherwise "+otherwise+" (GOLEM_SESSION)")
-	cmd.Flags().BoolVar(&f.copy, "copy", false, "work on a copy of the folders with mode: overlay, in a session that goes on with it; of any size (GOLEM_COPY=1)")
-	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an answer")
+	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "do not ask about calls that only read")
+	cmd.Flags().StringVar(&f.session, "session", "", "the session to work in: an id, or new; "+otherwise+" if not given (GOLEM_SESSION)")
+	cmd.Flags().BoolVar(&f.copy, "copy", false, "work on a full copy of the directories with mode: overlay, of any size; the session keeps the copy (GOLEM_COPY=1)")
+	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an approval")
 	return f
 }
 
@@ -133,14 +133,14 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	copying.end(err == nil)
 	var caught signaled
 	if errors.As(err, &caught) {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped before the copy was whole; nothing was done, and nothing of it is left")
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped before the copy was complete; nothing was done, and the copy was removed")
 		return r, caught.code()
 	}
 	if err != nil {
 		return r, err
 	}
 	if f.copy && door.Session == nil {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: --copy is without effect: no mount of this program has mode: overlay")
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: --copy has no effect: no mount of this program has mode: overlay")
 	}
 	for _, note := range door.StartNotes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
@@ -204,13 +204,13 @@ func newTools() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools [NAME]",
 		Short: "List the tools of a worker",
-		Long: `List the tools that a worker of this program has: who may call each (llm, manual,
-both), what consent it needs at most, and what it does to files. With a NAME, all
-about one tool, its arguments included.
+		Long: `List the tools that a worker of this program has: who may call each (llm, manual, both),
+the strictest approval that it needs, and its effects on files. With NAME, show that tool
+and its arguments.
 
-The tools of an MCP server are those that it has listed when it was first started;
-where it lists others later, its calls are refused. --accept SERVER starts it, shows
-what is new or another, and keeps that if you say yes.`,
+golem remembers the tools that an MCP server listed when golem first started it. If the
+server lists other tools later, golem refuses its calls. --accept SERVER starts the
+server, shows the differences, and accepts them if you answer yes.`,
 		Example: "  golem tools\n  golem tools edit_file\n  golem tools --worker summarise --json\n  golem tools --accept search",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
@@ -223,8 +223,8 @@ what is new or another, and keeps that if you say yes.`,
 	worker := ""
 	cmd.Flags().StringVar(&worker, "worker", "", "the worker; the entry worker if not given")
 	accept, yes := "", false
-	cmd.Flags().StringVar(&accept, "accept", "", "the MCP server whose tools are listed anew, and accepted")
-	cmd.Flags().BoolVar(&yes, "yes", false, "with --accept: without asking")
+	cmd.Flags().StringVar(&accept, "accept", "", "list the tools of this MCP server again, and accept them")
+	cmd.Flags().BoolVar(&yes, "yes", false, "with --accept: accept without asking")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := flags.program()
 		if err != nil {
@@ -246,13 +246,13 @@ what is new or another, and keeps that if you say yes.`,
 				return printJSON(cmd.OutOrStdout(), aboutTool(gate, t))
 			}
 			printTool(cmd.OutOrStdout(), t)
-			fmt.Fprintf(cmd.OutOrStdout(), "\nconsent for %s: %s\n", strings.Join(gate.Workers, " → "), gate.HighestApproval(t))
+			fmt.Fprintf(cmd.OutOrStdout(), "\napproval for %s: %s\n", strings.Join(gate.Workers, " → "), gate.HighestApproval(t))
 			return nil
 		}
 		if trusted, err := p.IsTrusted(); err != nil {
 			return err
 		} else if !trusted {
-			fmt.Fprintln(cmd.ErrOrStderr(), "not trusted yet: none of them can be used before golem trust")
+			fmt.Fprintln(cmd.ErrOrStderr(), "not trusted yet: run golem trust before you use these tools")
 		}
 		notes, err := p.ServerNotes(worker)
 		for _, note := range notes {
@@ -277,7 +277,7 @@ func acceptTools(cmd *cobra.Command, p *program.Program, worker, server string, 
 	}
 	out := cmd.OutOrStdout()
 	if len(offer.Differences) == 0 && offer.Known {
-		fmt.Fprintln(out, "nothing has changed: its tools are those that it had")
+		fmt.Fprintln(out, "nothing has changed: it has the same tools")
 		return nil
 	}
 	for _, line := range offer.Differences {
@@ -321,7 +321,7 @@ func listTools(cmd *cobra.Command, g tool.Gate) error {
 	if wantsJSON(cmd) {
 		return printJSON(cmd.OutOrStdout(), map[string]any{"worker": strings.Join(g.Workers, " → "), "tools": list})
 	}
-	printColumns(cmd.OutOrStdout(), append([][]string{{"tool", "for", "consent", "effects", "what it does"}}, rows...))
+	printColumns(cmd.OutOrStdout(), append([][]string{{"tool", "for", "approval", "effects", "description"}}, rows...))
 	if len(rows) == 0 {
 		fmt.Fprintln(cmd.OutOrStdout(), "this worker has no tools")
 	}
@@ -362,14 +362,14 @@ func newTool() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tool NAME [--flag value…]",
 		Short: "Call a tool yourself, through the same gate as a worker",
-		Long: `Use one tool as a worker of this program would: with its files, its rules and its
-consent, and journaled. The flags after NAME are the tool's own arguments:
-golem tool NAME --help lists them. A value of - reads a content, or a command, from
-standard input; --args takes all arguments as one JSON object.
+		Long: `Call a tool as a worker of this program would: with the files, rules and approvals of the
+worker, and recorded in the journal. The flags after NAME are the arguments of the tool:
+golem tool NAME --help lists them. A content or a command of - is read from standard
+input. --args takes all arguments as one JSON object.
 
-Exit code 0 is done, 1 failed, 2 wrong arguments, 3 denied or consent needed,
-5 no boundary around commands, 129, 130, 131 or 143 ended by a signal. A command
-that fails was run: that is 0, and its own exit code is in the answer.`,
+Exit code 0 is done, 1 failed, 2 wrong arguments, 3 declined or approval needed, 5 no jail
+for commands, 129, 130, 131 or 143 ended by a signal. If a command ran and failed, the
+code is 0, and the result shows the exit code of the command.`,
 		Example: `  golem tool list_files
   golem tool read_file --path /in/paper.txt --limit 20
   golem tool write_file --path /out/a.md --content hi

@@ -16,11 +16,11 @@ func newTrust() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "trust",
 		Short: "Show what a program may do, and trust it",
-		Long: `See what the files of this program would allow, each with its line, and what has
-changed since you last trusted it; then say yes or no. Trust is for this exact
-content, whatever flags and variables say: a changed byte asks again. Until then a
-program has no effect beyond the default, which is to read its own folder. A
-machine passes the hash that --json prints: --trust HASH.
+		Long: `Show what the files of this program would allow, each with its line, and what has changed
+since you last trusted it. Then golem asks whether to trust it. Trust holds for exactly
+these files: if one byte changes, golem asks again. Flags and environment variables do not
+change that. Before you trust it, a program can only read its own directory. A script
+passes the hash that --json prints: --trust HASH.
 
 Exit code 0 is trusted, 3 is not.`,
 		Example: "  golem trust\n  golem trust --yes\n  golem trust --json",
@@ -105,7 +105,7 @@ func (d trustDocument) print(w io.Writer) {
 		fmt.Fprint(newGutter(w, ""), d.Changes)
 	}
 	if len(d.Grants) == 0 {
-		fmt.Fprintln(w, "it grants nothing beyond reading its own folder")
+		fmt.Fprintln(w, "it grants nothing except reading its own directory")
 		return
 	}
 	fmt.Fprintln(w, "it grants:")
@@ -118,7 +118,7 @@ func (d trustDocument) print(w io.Writer) {
 
 // askedYes asks the user whether to trust.
 func askedYes(cmd *cobra.Command) bool {
-	return confirmed(cmd, "trust", "this program, as it is now", "golem trust --yes, or --trust HASH on a machine")
+	return confirmed(cmd, "trust", "this program, as it is now", "golem trust --yes, or pass --trust HASH in a script")
 }
 
 // confirmed asks the user at the terminal whether to do something, such as trust this
@@ -127,7 +127,7 @@ func confirmed(cmd *cobra.Command, verb, what, otherwise string) bool {
 	out := cmd.OutOrStdout()
 	terminal := findTerminal(false)
 	if terminal == nil {
-		fmt.Fprintln(out, "nobody to ask here: look at it, then "+otherwise)
+		fmt.Fprintln(out, "no terminal to ask at: look at it, then run "+otherwise)
 		return false
 	}
 	asker := newAsker(terminal, out, patience)

@@ -23,7 +23,7 @@ func printInit(w io.Writer, dir string, made []string) {
 		where = "made " + sandbox.Shown(dir) + ":"
 	}
 	fmt.Fprintf(w, "%s %s\n", where, strings.Join(made, ", "))
-	fmt.Fprintln(w, "  /   a layer: your files stay as they are until you apply changes        /in   read-only        /out   asks before a write")
+	fmt.Fprintln(w, "  /   copy-on-write: your files change only when you apply changes        /in   read-only        /out   asks before a write")
 	next := `golem run . "Summarise the papers"     (no key? add --model scripted:demo.yaml)`
 	if dir != "." {
 		next = "cd " + commandLine(dir) + " && " + next
@@ -35,11 +35,11 @@ func newWorkers() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workers",
 		Short: "Show which worker calls which, and their permissions",
-		Long: `Show the entry worker and all that it may call, with what each gets of its
-caller's files, tools and depth. What a worker asks for beyond its caller is an
-error. Workers that nobody may call are listed below the tree.
+		Long: `Show the entry worker and the workers that it may call, with the files, tools and depth
+that each gets from its caller. It is an error if a worker asks for more than its caller
+has. Workers that no worker may call are listed below the tree.
 
-Exit code 0 is a tree without errors, 2 one with some.`,
+Exit code 0 is a tree without errors, 2 a tree with errors.`,
 		Example: "  golem workers\n  golem workers --entry summarise --json",
 		Args:    noArgs,
 	}
@@ -147,7 +147,7 @@ func describe(p *program.Program, s *program.Step) *workerStep {
 	}
 	switch {
 	case s.Circular:
-		d.Note = "refused: it is its own caller"
+		d.Note = "refused: it calls itself"
 	case s.Repeated:
 		d.Note = "see above"
 	}

@@ -12,16 +12,16 @@ import (
 func newWorkersAccept() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "accept [NAME]",
-		Short: "Put a worker that another has proposed into the program",
-		Long: `Show the workers that were proposed in a session, or put one of them into the
-program: with --yes the file is written to workers/NAME.worker, as it is shown. It has
-no effect before golem trust.`,
+		Short: "Add a worker that another worker proposed",
+		Long: `Show the workers that were proposed in a session, or one of them. With --yes golem writes
+that worker to workers/NAME.worker, exactly as it is shown. It has no effect before golem
+trust.`,
 		Example: "  golem workers accept\n  golem workers accept translate\n  golem workers accept translate --yes",
 	}
 	flags := addProgramFlags(cmd)
 	yes, session := false, ""
-	cmd.Flags().BoolVar(&yes, "yes", false, "put it into the program")
-	cmd.Flags().StringVar(&session, "session", "", "the session; otherwise the one that was used last")
+	cmd.Flags().BoolVar(&yes, "yes", false, "add it to the program")
+	cmd.Flags().StringVar(&session, "session", "", "the session; the last used one if not given")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) > 1 || len(args) == 0 && yes {
 			return usageError("accept which? golem workers accept NAME --yes")
@@ -56,14 +56,14 @@ no effect before golem trust.`,
 		}
 		fmt.Fprint(newGutter(cmd.OutOrStdout(), w.Name), visible.Text(w.Content))
 		if !yes {
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: nothing is changed; golem workers accept %s --yes puts it into the program\n", w.Name)
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: nothing was changed; golem workers accept %s --yes adds it to the program\n", w.Name)
 			return nil
 		}
 		file, err := p.AcceptProposal(s, w, secrets(os.Environ()))
 		if err != nil {
 			return err
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: wrote %s; golem trust lets it be called\n", file)
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: wrote %s; run golem trust before it can be called\n", file)
 		return nil
 	}
 	return cmd
