@@ -188,7 +188,7 @@ func TestB5SwapDuringCommand(t *testing.T) {
 					done := make(chan transaction.Result, 1)
 					go func() {
 						r, err := transaction.Finish(s.Attach(context.Background(), jail.Shell("echo begun; read line; echo made > made"), jail.Attached{Stdin: wait, Stdout: begun}))
-						if layered != (err != nil) || layered && !strings.Contains(err.Error(), "another directory took the place") {
+						if layered != (err != nil) || layered && !strings.Contains(err.Error(), "replaced by another one meanwhile") {
 							t.Errorf("got %v", err)
 						}
 						done <- r
