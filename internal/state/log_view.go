@@ -8,6 +8,7 @@ import (
 	"os"
 	"slices"
 	"strconv"
+	"time"
 )
 
 // A view is a consistent snapshot of a log's files.
@@ -156,6 +157,19 @@ func (l *fileLog) look() (v *view, e ending, settled bool, err error) {
 		return v, e, true, nil
 	}
 	v.close()
+	for try := 0; ; try++ {
+		v, e, settled, err = l.lookLocked()
+		if err != nil || settled || v.headed || try == 8 {
+			return v, e, settled, err
+		}
+		// A writer holds the lock and may have been interrupted in the middle of the head.
+		v.close()
+		time.Sleep(time.Millisecond << try)
+	}
+}
+
+// lookLocked is look with the locks of the log, if they are free.
+func (l *fileLog) lookLocked() (v *view, e ending, settled bool, err error) {
 	free, quiet, err := l.tryLock()
 	if err != nil {
 		return nil, ending{}, false, err
@@ -164,7 +178,8 @@ func (l *fileLog) look() (v *view, e ending, settled bool, err error) {
 	if v, err = l.view(); err != nil {
 		return nil, ending{}, false, err
 	}
-	if e, ok = v.stable(); !ok || quiet {
+	e, ok := v.stable()
+	if !ok || quiet {
 		// Without the lock, this serves only for a useless head: next may look too.
 		e, err = v.ending()
 	}
