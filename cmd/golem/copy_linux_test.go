@@ -61,7 +61,7 @@ func TestCopyEnded(t *testing.T) {
 		return out.String(), cmd.ProcessState
 	}
 	out, how := ended(syscall.SIGINT)
-	if how.ExitCode() != 130 || out != "golem: stopped before the copy was whole; nothing was done, and nothing of it is left\n" {
+	if how.ExitCode() != 130 || out != "golem: stopped before the copy was complete; nothing was done, and the copy was removed\n" {
 		t.Errorf("interrupted: %v\n%s", how, out)
 	}
 	if left := found("*"); len(left) > 0 {

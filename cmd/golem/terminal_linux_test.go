@@ -168,7 +168,7 @@ func TestServerAtATerminal(t *testing.T) {
 	}
 	cmd := golem("mcp")
 	cmd.Stdin = terminal
-	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "golem mcp install CLIENT adds it to one") {
+	if out, err := cmd.CombinedOutput(); err != nil || !strings.Contains(string(out), "golem mcp install CLIENT makes a client start golem mcp") {
 		t.Errorf("%v\n%s", err, out)
 	}
 }
