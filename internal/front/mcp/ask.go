@@ -14,33 +14,34 @@ import (
 )
 
 const (
-	// maxAlone is how long a call waits for golem approve where the client has no forms:
-	// clients give up on a call after a minute.
+	// maxAlone limits how long a call waits for golem approve if the client has no forms.
+	// Clients stop waiting for a call after a minute.
 	maxAlone = 45 * time.Second
-	// glance is how often it is looked whether somebody has answered elsewhere.
+	// glance is the interval between checks for an answer from elsewhere.
 	glance = 100 * time.Millisecond
-	// maxAsked is how many calls wait for a person at a time, each with all that it holds.
+	// maxAsked limits how many calls wait for a person at a time. Each of them keeps its
+	// resources while it waits.
 	maxAsked = maxCalls
 )
 
-// The words of a form.
+// The field names and the answers of a form.
 const (
 	question = "answer"
-	digest   = "digest" // where not all is shown
+	digest   = "digest" // only if the form does not show everything
 	yes      = "yes"
 	no       = "no"
 )
 
-// A form asks about one request.
+// A form asks for approval of one request.
 type form struct {
 	id     string
 	params *mcp.ElicitParams
-	items  []string // of the request, that it shows
-	unseen bool     // there are others: who says yes types the digest
+	items  []string // the items of the request that the form shows
+	unseen bool     // the form does not show all items; to approve, the user types the digest
 }
 
-// newForm returns the form for a request. Where it cannot show all of it, it says so and
-// asks for the digest, as a terminal does.
+// newForm returns the form for a request. If the form cannot show the whole request, it
+// says so and asks for the digest, as a terminal does.
 func (s *server) newForm(r tool.Request, id string) form {
 	text, items := s.options.Show(r)
 	f := form{id: id, items: items}
@@ -61,9 +62,9 @@ func (s *server) newForm(r tool.Request, id string) form {
 	return f
 }
 
-// reply returns what somebody has said in a form. Only an explicit yes or no is an answer,
-// and to decline is a no. Whoever cancels, or fills in something else, has given none: the
-// call waits for golem approve.
+// reply returns the answer in a form. Only an explicit yes or no is an answer, and
+// declining the form means no. If the user cancels the form or fills in something else,
+// there is no answer. The request then stays pending for golem approve.
 func (f form) reply(r *mcp.ElicitResult) approval.Reply {
 	if r == nil {
 		return nobody
@@ -90,16 +91,17 @@ func (f form) reply(r *mcp.ElicitResult) approval.Reply {
 	return said
 }
 
-// nobody is that there is no answer.
+// nobody means that there is no answer.
 var nobody = approval.Reply{Answer: tool.Answer{By: "nobody", Unattended: true}}
 
-// left is that somebody has closed the form without an answer. There is no use in waiting
-// for another.
+// left means that somebody closed the form without an answer. It is useless to wait for
+// another answer.
 var left = approval.Reply{Answer: tool.Answer{By: "nobody", Note: "the form was closed without an answer", Unattended: true}}
 
-// AskWhilePending implements approval.Beside. It asks in the client of the call, where that has
-// forms, and waits for an answer there or elsewhere. Where too many wait already, as when
-// a client makes one call over and over, the client is told at once that it is pending.
+// AskWhilePending implements approval.PendingAsker. It asks in the client that made the
+// call, if the client has forms. It waits for an answer there or elsewhere. If too many
+// calls wait already, it returns at once and the client learns that the call is pending.
+// This happens if a client repeats one call over and over.
 func (s *server) AskWhilePending(ctx context.Context, r tool.Request, id string, answered func() bool) approval.Reply {
 	c, ok := ctx.Value(callKey{}).(*call)
 	if !ok {
@@ -111,7 +113,7 @@ func (s *server) AskWhilePending(ctx context.Context, r tool.Request, id string,
 	}
 	c.waits.Store(&id)
 	defer c.waits.Store(nil)
-	c.turn.leave() // who waits for a person is in nobody's way
+	c.turn.leave() // a call that waits for a person must not block other calls
 	defer c.turn.enter(ctx)
 	f := s.newForm(r, id)
 	wait, cancel := context.WithTimeout(ctx, s.options.Wait)
@@ -138,8 +140,9 @@ func (s *server) AskWhilePending(ctx context.Context, r tool.Request, id string,
 	return await(wait, nil, answered)
 }
 
-// askThere hands a form to the client, and waits until it comes back. What was answered
-// elsewhere meanwhile counts then, and not before: nobody would be told what came of it.
+// askThere gives a form to the client and waits until the client returns it. An answer
+// from elsewhere counts only then. Before that, no request is open to carry the result to
+// the client.
 func (s *server) askThere(ctx context.Context, c *call, f form) approval.Reply {
 	if b := c.brought; b != nil && b.id == f.id {
 		c.brought = nil
@@ -159,11 +162,11 @@ func (s *server) askThere(ctx context.Context, c *call, f form) approval.Reply {
 	}
 }
 
-// undelivered is the code of the library's for what did not reach a client.
+// undelivered is the library's error code for a message that did not reach a client.
 const undelivered = -32005
 
-// elicit asks the client. One that has no forms after all, or has gone, has said nothing,
-// and neither has one that answers with something else than was asked for.
+// elicit asks the client. If the client has no forms or is gone, nobody was asked. If the
+// client returns another error, the form counts as closed without an answer.
 func (f form) elicit(ctx context.Context, session *mcp.ServerSession) approval.Reply {
 	r, err := session.Elicit(ctx, f.params)
 	var refused *jsonrpc.Error
@@ -177,8 +180,9 @@ func (f form) elicit(ctx context.Context, session *mcp.ServerSession) approval.R
 	return left
 }
 
-// await waits for what is said here, nil for nowhere, or elsewhere. Where the client cannot
-// ask after all, somebody may still answer elsewhere.
+// await waits for an answer from said or from elsewhere. A nil said means that only
+// elsewhere can answer. If the client turns out not to have forms, await still waits for
+// an answer from elsewhere.
 func await(ctx context.Context, said <-chan approval.Reply, answered func() bool) approval.Reply {
 	tick := time.NewTicker(glance)
 	defer tick.Stop()

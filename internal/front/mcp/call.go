@@ -15,31 +15,32 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// multiRound is the first version of the protocol in which a server asks nothing by
-// itself: it returns a form, and the client makes the call again with the answer.
+// multiRound is the first version of the protocol in which a server does not send
+// questions. The server returns a form instead, and the client repeats the call with the
+// answer.
 const multiRound = "2026-07-28"
 
-// newestAsked is the last version in which a server asks.
+// newestAsked is the last version in which a server sends questions.
 const newestAsked = "2025-11-25"
 
-// A call is one of a client's calls, on its way through the door.
+// A call is a call of a client on its way through the gate.
 type call struct {
-	request *mcp.CallToolRequest   // that began it
-	turn    *turn                  // nil until it is taken through the door, where none was given
-	waits   atomic.Pointer[string] // the request that waits for consent
+	request *mcp.CallToolRequest   // the request that started the call
+	turn    *turn                  // nil until do sets it, if the request carried none
+	waits   atomic.Pointer[string] // the id of the request that waits for approval
 
-	// Where the client brings answers:
-	forms   chan form              // to be filled in
-	answers chan *mcp.ElicitResult // that it has brought, nil for none
-	brought *brought               // what it brings for a call that is not known any more
+	// Set only if the client repeats the call with answers:
+	forms   chan form              // forms for the client to fill in
+	answers chan *mcp.ElicitResult // answers from the client, nil for none
+	brought *brought               // the answer for a call that is no longer parked
 	done    chan tool.Result
 	cancel  context.CancelFunc
 }
 
 type callKey struct{}
 
-// call does what a client asks for. The client is answered when it is done or, where it
-// brings the user's answers itself, when there is a question.
+// call runs a call of a client. It returns when the call is done. If the client repeats
+// calls with answers, it also returns when there is a question.
 func (s *server) call(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	if elicits(r) && r.ProtocolVersion() >= multiRound {
 		return s.callAgain(ctx, r)
@@ -47,7 +48,7 @@ func (s *server) call(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToo
 	return s.callOnce(ctx, r)
 }
 
-// callOnce does what a client asks for, and answers when it is done.
+// callOnce runs a call of a client and returns when the call is done.
 func (s *server) callOnce(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	c := &call{request: r}
 	defer s.progress(ctx, c, r)()
@@ -62,16 +63,17 @@ func (s *server) callOnce(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Cal
 	return content(s.do(ctx, c)), nil
 }
 
-// callDirect does what a client asks for in a direct call, and returns when it is done.
+// callDirect runs a direct call of a client and returns when the call is done.
 func (s *server) callDirect(ctx context.Context, r *mcp.CallToolRequest, t *turn) *mcp.CallToolResult {
 	return content(s.do(ctx, &call{request: r, turn: t}))
 }
 
-// aCall is how many bytes a call takes at least that waits for a slot.
+// aCall is the least number of bytes that limit counts for a call that waits for a slot.
 const aCall = 64 << 10
 
-// limit waits for a slot, where the connection does not, and returns what frees it. Who
-// waits may have gone, so there are only so many.
+// limit waits for a slot and returns a function that frees it. On streams the connection
+// takes the slot, and limit does nothing. The number of waiting calls is limited, because
+// their clients may be gone.
 func (s *server) limit(ctx context.Context, p *mcp.CallToolParamsRaw) (free func(), refused *sandbox.Error) {
 	if s.options.HTTP == nil {
 		return func() {}, nil
@@ -94,13 +96,13 @@ func (s *server) limit(ctx context.Context, p *mcp.CallToolParamsRaw) (free func
 	}
 }
 
-// neverBegun is the error of a call that was ended while it waited for others.
+// neverBegun returns the error of a call that was canceled while it waited for others.
 func neverBegun(tool string) *sandbox.Error {
 	return &sandbox.Error{Op: tool, Code: "stopped", Hint: "it was ended before it began; nothing was done"}
 }
 
-// callAgain begins a call or, where the client comes back with an answer, continues with it.
-// It waits for the next one when the client's request has ended.
+// callAgain starts a call. If the client returns with an answer, callAgain continues the
+// parked call with it. The call outlives the client's request if it waits for an answer.
 func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	if _, err := s.key(); err != nil {
 		fmt.Fprintln(s.options.Errs, "golem: "+err.Error())
@@ -120,7 +122,7 @@ func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 		c = s.unpark(b.id)
 	}
 	if t := claim(r); c != nil {
-		if t != nil { // the call has one of its own
+		if t != nil { // the parked call has its own turn
 			t.leave()
 		}
 		c.answers <- b.result
@@ -145,10 +147,10 @@ func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 	}
 }
 
-// do takes a call through the door, until it is done or ctx ends.
+// do passes a call through the gate. It returns when the call is done or ctx ends.
 func (s *server) do(ctx context.Context, c *call) tool.Result {
 	do := tool.Call{Tool: c.request.Params.Name, Args: c.request.Params.Arguments}
-	if len(do.Args) == 0 { // there may be none
+	if len(do.Args) == 0 { // arguments are optional
 		do.Args = []byte("{}")
 	}
 	if c.turn == nil {
@@ -167,13 +169,13 @@ func (s *server) do(ctx context.Context, c *call) tool.Result {
 	return s.door.Do(ctx, policy.Peer, do)
 }
 
-// An under is a call that is under way, or waits for that.
+// An under is a call that runs or waits to run.
 type under struct {
-	session string // "" where there is only one, or none
+	session string // "" if there is only one session or none
 	cancel  context.CancelFunc
 }
 
-// within returns a context that ends when the server does, too, or the session.
+// within returns a context that also ends when the server or the session ends.
 func (s *server) within(ctx context.Context, session string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.ctx, cancel)
@@ -186,8 +188,8 @@ func (s *server) within(ctx context.Context, session string) (context.Context, c
 	}
 }
 
-// enter reports whether a call may begin: when the server ends, none does, and the door
-// stays open until the last has left.
+// enter reports whether a call may start. No call starts after the server begins to end.
+// The gate stays open until the last call has returned.
 func (s *server) enter() bool {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -204,7 +206,7 @@ func elicits(r *mcp.CallToolRequest) bool {
 	return can != nil && can.Elicitation != nil && (can.Elicitation.Form != nil || can.Elicitation.URL == nil)
 }
 
-// content returns a result as the protocol writes it: its text once.
+// content returns a result in the form of the protocol, with its text once.
 func content(r tool.Result) *mcp.CallToolResult {
 	result := &mcp.CallToolResult{IsError: r.Err != nil, Content: []mcp.Content{&mcp.TextContent{Text: r.String()}}}
 	for _, m := range r.Media {
@@ -217,13 +219,14 @@ func content(r tool.Result) *mcp.CallToolResult {
 	return result
 }
 
-// beat is how often a client that wants to know is told that a call is under way.
+// beat is the interval of progress notifications.
 const beat = time.Second
 
-// progress tells the client that a call continues, until what it returns is called.
+// progress sends progress notifications for a call to the client. It sends them until
+// stop is called.
 func (s *server) progress(ctx context.Context, c *call, r *mcp.CallToolRequest) (stop func()) {
 	token := r.Params.GetProgressToken()
-	if text, ok := token.(string); token == nil || ok && len(text) > maxName { // each notice has it
+	if text, ok := token.(string); token == nil || ok && len(text) > maxName { // each notification repeats the token
 		return func() {}
 	}
 	ended, stopped := make(chan struct{}), make(chan struct{})

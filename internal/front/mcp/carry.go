@@ -14,14 +14,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// A brought is the answer that a client brings when it makes a call again.
+// A brought is the answer that a client sends when it repeats a call.
 type brought struct {
-	id     string            // of the request that it answers
-	result *mcp.ElicitResult // nil where it brings none
+	id     string            // the id of the request that it answers
+	result *mcp.ElicitResult // nil if the client sends no answer
 }
 
-// park lets a call wait until the client brings an answer, and returns the form for it. A
-// client that makes the same call anew is answered about that one, and the earlier ends.
+// park lets a call wait until the client returns with an answer, and returns the form for
+// it. If another call waits for the same request, park cancels that earlier call.
 func (s *server) park(c *call, f form) *mcp.CallToolResult {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -35,8 +35,8 @@ func (s *server) park(c *call, f form) *mcp.CallToolResult {
 	}
 }
 
-// unpark returns the call that waits for an answer to a request, nil for none, and lets
-// nobody find it again.
+// unpark removes the call that waits for an answer to a request and returns it. It
+// returns nil if there is none.
 func (s *server) unpark(id string) *call {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -45,7 +45,7 @@ func (s *server) unpark(id string) *call {
 	return c
 }
 
-// leave takes a call out that does not wait for an answer any more.
+// leave removes a call that no longer waits for an answer.
 func (s *server) leave(id string, c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -54,8 +54,8 @@ func (s *server) leave(id string, c *call) {
 	}
 }
 
-// bring returns what a client brings, nil where it makes a call for the first time. What
-// it carries must be what it was given, for this very call.
+// bring returns the answer that a client sends, or nil if this is the first request of a
+// call. The request state must be the one that golem issued for exactly this call.
 func (s *server) bring(r *mcp.CallToolRequest) (*brought, error) {
 	state := r.Params.RequestState
 	if state == "" {
@@ -77,8 +77,8 @@ func (s *server) bring(r *mcp.CallToolRequest) (*brought, error) {
 	return b, nil
 }
 
-// sign returns what a client carries: the name of a request, until when it may bring an
-// answer, and a seal on both and on the exact call.
+// sign returns the request state that a client carries. It holds the id of a request, the
+// time limit for an answer, and an HMAC of both and of the exact call.
 func (s *server) sign(id string, until time.Time, p *mcp.CallToolParamsRaw) string {
 	var args bytes.Buffer
 	if json.Compact(&args, p.Arguments) != nil {
@@ -86,8 +86,8 @@ func (s *server) sign(id string, until time.Time, p *mcp.CallToolParamsRaw) stri
 		args.Write(p.Arguments)
 	}
 	state := id + "." + strconv.FormatInt(until.Unix(), 10)
-	call, _ := json.Marshal([]string{state, p.Name, args.String()}) // texts always have a JSON form
-	key, _ := s.key()                                               // who comes here has it
+	call, _ := json.Marshal([]string{state, p.Name, args.String()}) // strings always have a JSON form
+	key, _ := s.key()                                               // callAgain has checked that there is a key
 	seal := hmac.New(sha256.New, key)
 	seal.Write(call)
 	return state + "." + base64.RawURLEncoding.EncodeToString(seal.Sum(nil))

@@ -20,53 +20,53 @@ import (
 	foreign "github.com/golem-forge/golem/internal/toolset/foreign"
 )
 
-// grace is how long calls may still take when the client has nothing more to say.
+// grace is how long calls may still run after the end of the client's input.
 const grace = 2 * time.Second
 
-// A conn is the connection with a client over two streams, one message a line. A line
-// that is no message is answered with an error, and the next one is read. At most as many
-// calls as there are slots are let through at a time; others wait in line, so that a
-// client which does not read its answers takes no memory for them. What is no call, an
-// answer of the user or the end of a call, is let through at once.
+// A conn is the connection with a client over two streams, one message a line. It answers
+// a line that is not a message with an error and reads the next one. It lets at most as
+// many calls through as there are slots. Other calls wait in a queue, so a client that
+// does not read its answers takes no memory for them. Messages that are not calls pass at
+// once, such as an answer of the user or a cancellation.
 type conn struct {
 	in    io.ReadCloser
 	out   io.Writer
 	slots slots
-	stop  <-chan struct{} // ends it
+	stop  <-chan struct{} // closed when the connection must end
 
-	inTurn func(tool.Call) *turn // gives a call its turn, nil for none
+	inTurn func(tool.Call) *turn // returns the turn of a call, nil for none
 
 	direct atomic.Pointer[directly] // nil until there is a session
 
 	lead  lead
-	input *bufio.Reader // whoever leads uses this, and over
+	input *bufio.Reader // only the leader uses input and over
 	over  bool
 
-	lines   chan line     // to Read
-	ahead   atomic.Int32  // lines that were handed on, and calls of them that wait for a slot
-	idle    chan struct{} // something was answered, when there is nothing more to read
+	lines   chan line     // lines for Read
+	ahead   atomic.Int32  // lines sent to Read, and their calls that wait for a slot
+	idle    chan struct{} // a call was answered after the end of the input
 	closing sync.Once
 	closed  chan struct{}
 
-	writing sync.Mutex // one does at a time
+	writing sync.Mutex // held while a line is written
 
 	// Only Read uses these.
 	queue []waiting
-	held  int // bytes of the queue
+	held  int // bytes in the queue
 	ended <-chan time.Time
 
 	mu     sync.Mutex
-	calls  map[string]standing // not answered yet
-	under  int                 // how many of them are under way
-	quick  map[string]bool     // the tools whose last call was
-	ending bool                // there is nothing more to read
+	calls  map[string]standing // calls without an answer yet
+	under  int                 // how many of them run
+	quick  map[string]bool     // whether the last call of a tool was quick
+	ending bool                // the input has ended
 }
 
-// A standing is how far a call has come.
+// A standing is the state of a call.
 type standing struct {
-	under  bool               // it is let through
-	cancel context.CancelFunc // ends it, where the library does not
-	turn   *turn              // that its request carries, nil for none
+	under  bool               // the call runs
+	cancel context.CancelFunc // cancels a direct call; nil if the library runs the call
+	turn   *turn              // the turn that its request carries, nil for none
 }
 
 // A waiting is a call that waits for a slot.
@@ -81,7 +81,7 @@ func newConn(in io.ReadCloser, out io.Writer, s slots, stop <-chan struct{}) *co
 		idle: make(chan struct{}, 1), closed: make(chan struct{}), calls: make(map[string]standing), quick: make(map[string]bool)}
 	c.lead.watch = time.AfterFunc(time.Hour, c.lookAfter)
 	c.lead.watch.Stop()
-	// A read of standard input cannot be ended; the goroutine ends with it.
+	// Nothing can interrupt a read of stdin. The goroutine ends when that read returns.
 	c.pass()
 	return c
 }
@@ -151,7 +151,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// take returns the message of a line, nil where there is none that continues at once.
+// take returns the message of a line, or nil if no message passes at once.
 func (c *conn) take(l line) (jsonrpc.Message, error) {
 	refuse := func(id json.RawMessage, code int, why string) (jsonrpc.Message, error) {
 		if len(id) == 0 {
@@ -210,7 +210,7 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 	return nil, nil
 }
 
-// next lets the first of the calls that wait through.
+// next removes the first call from the queue and marks it as running.
 func (c *conn) next() *jsonrpc.Request {
 	first := c.queue[0]
 	c.queue[0] = waiting{}
@@ -228,7 +228,7 @@ func (c *conn) next() *jsonrpc.Request {
 	return first.Request
 }
 
-// note takes note of a call, and reports whether there is none by this id already.
+// note records a call. It reports whether the id was free.
 func (c *conn) note(key string, s standing) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -242,15 +242,15 @@ func (c *conn) note(key string, s standing) bool {
 	return true
 }
 
-// running returns how many calls are under way.
+// running returns how many calls run.
 func (c *conn) running() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.under
 }
 
-// withdraw takes a call out of the line that the client does not want any more, or ends
-// it. What the library has begun, it ends.
+// withdraw handles a cancellation by the client. It removes the call from the queue or
+// cancels it. The library cancels the calls that it has started.
 func (c *conn) withdraw(r *jsonrpc.Request) {
 	var p map[string]json.RawMessage
 	if r.Method != "notifications/cancelled" || json.Unmarshal(r.Params, &p) != nil {
@@ -296,7 +296,7 @@ func (c *conn) Write(_ context.Context, message jsonrpc.Message) error {
 	return err
 }
 
-// answered makes room for another call.
+// answered removes a call that was answered and frees its slot.
 func (c *conn) answered(key string) {
 	c.mu.Lock()
 	was, ending := c.calls[key], c.ending

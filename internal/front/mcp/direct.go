@@ -14,18 +14,17 @@ import (
 	foreign "github.com/golem-forge/golem/internal/toolset/foreign"
 )
 
-// A direct call is a message that asks for a tool, and says nothing but its name and its
-// arguments. Most messages are one. They go to the door from here: the library would
-// take longer for each than all that the door does. Everything else it handles.
+// A direct call is a message that asks for a tool and holds only its name and arguments.
+// Most messages are direct calls. They pass to the gate from here, because the library
+// would take longer for each than the gate does. The library handles all other messages.
 type direct struct {
-	id   []byte // as it is written
+	id   []byte // as written
 	name string
 	args []byte
 }
 
-// directIn returns the call that a line is, if it is one: each of its parts is there once,
-// and is written as it is everywhere. Where anything else is seen the library has to say
-// what it means.
+// directIn returns the direct call in a line, if the line is one. Each part must occur
+// exactly once, in its usual spelling. The library interprets all other lines.
 func directIn(data []byte) (d direct, ok bool) {
 	data = bytes.Trim(data, blanks)
 	levels, values := foreign.Shape(data)
@@ -47,14 +46,14 @@ func directIn(data []byte) (d direct, ok bool) {
 	return d, d.args[0] == '{'
 }
 
-// A part is a member of a JSON object, and where its value is to go.
+// A part is a member of a JSON object and the place to store its value.
 type part struct {
 	name string
 	into *[]byte
 }
 
-// split finds the members of a valid JSON object, and reports whether they are exactly
-// those that are asked for.
+// split finds the members of a valid JSON object. It reports whether they are exactly the
+// parts.
 func split(object []byte, parts ...part) bool {
 	n := 0
 	for name, value := range members(object) {
@@ -68,19 +67,18 @@ func split(object []byte, parts ...part) bool {
 	return n == len(parts)
 }
 
-// members returns the members of a valid JSON object, names and values as they are
-// written.
+// members returns the members of a valid JSON object, names and values as written.
 func members(object []byte) iter.Seq2[[]byte, []byte] {
 	return func(yield func(name, value []byte) bool) {
 		for at := spaceEnd(object, 1); at < len(object) && object[at] == '"'; at = spaceEnd(object, at+1) {
 			end := valueEnd(object, at)
 			name := object[at:end]
-			at = spaceEnd(object, spaceEnd(object, end)+1) // behind the colon
+			at = spaceEnd(object, spaceEnd(object, end)+1) // after the colon
 			end = valueEnd(object, at)
 			if !yield(name, object[at:end]) {
 				return
 			}
-			at = spaceEnd(object, end) // a comma, or the end
+			at = spaceEnd(object, end) // a comma or the end
 		}
 	}
 }
@@ -92,7 +90,7 @@ func spaceEnd(data []byte, at int) int {
 	return at
 }
 
-// valueEnd returns where a value ends that begins at a place of valid JSON.
+// valueEnd returns the end of the value that begins at a position of valid JSON.
 func valueEnd(data []byte, at int) int {
 	depth := 0
 	for ; at < len(data); at++ {
@@ -109,7 +107,7 @@ func valueEnd(data []byte, at int) int {
 		case '}', ']':
 			depth--
 		default:
-			if depth == 0 { // a number or a word
+			if depth == 0 { // a number or a literal
 				for at < len(data) && !bytes.ContainsRune([]byte(" \t\r\n,}]"), rune(data[at])) {
 					at++
 				}
@@ -124,7 +122,7 @@ func valueEnd(data []byte, at int) int {
 	return at
 }
 
-// plainID reports whether an id is written in the one way in which it is kept.
+// plainID reports whether an id is written in the form that keyOf returns.
 func plainID(id []byte) bool {
 	if id[0] == '"' {
 		return plainText(id)
@@ -137,8 +135,8 @@ func plainID(id []byte) bool {
 	return len(id) <= 15
 }
 
-// plainText reports whether a JSON string holds letters, digits, - and _ alone, and no more
-// of them than a name has.
+// plainText reports whether a JSON string holds only letters, digits, - and _, and is not
+// longer than maxName.
 func plainText(text []byte) bool {
 	if len(text) < 3 || len(text) > maxName || text[0] != '"' {
 		return false
@@ -151,8 +149,8 @@ func plainText(text []byte) bool {
 	return true
 }
 
-// readDirect reads until there is a direct call that can be made at once, and hands all
-// other lines on. It reports whether there is one, and not the end.
+// readDirect reads until it finds a direct call that can start at once. It passes all
+// other lines to Read. It returns false at the end of the input.
 func (c *conn) readDirect() (d started, ok bool) {
 	for !c.over {
 		l := readLine(c.input)
@@ -170,7 +168,7 @@ func (c *conn) readDirect() (d started, ok bool) {
 	return started{}, false
 }
 
-// A started call is under way.
+// A started is a direct call that runs.
 type started struct {
 	direct
 	ctx    context.Context
@@ -178,8 +176,8 @@ type started struct {
 	turn   *turn // nil for none
 }
 
-// start begins a direct call, if a line is one, the client was greeted, no other line is
-// before it, and there is a slot for it.
+// start starts the direct call in a line. It does so only if the client is initialized,
+// no other line is ahead, and a slot is free.
 func (c *conn) start(l line) (s started, ok bool) {
 	do := c.direct.Load()
 	if do == nil || l.data == nil || c.ahead.Load() > 0 {
@@ -203,14 +201,15 @@ func (c *conn) start(l line) (s started, ok bool) {
 	return s, true
 }
 
-// greeted reports whether a client has begun a session in which a call is all that it
-// says.
+// greeted reports whether a client has initialized a session of a version before
+// multiRound. Only there a call needs nothing except its name and arguments.
 func greeted(session *mcp.ServerSession) bool {
 	p := session.InitializeParams()
 	return p != nil && p.ProtocolVersion < multiRound
 }
 
-// make makes a call and answers it, through a buffer, and notes whether that was quick.
+// make runs a call and writes its answer with the help of a buffer. It records whether
+// the call was quick.
 func (c *conn) make(s started, b *bytes.Buffer) {
 	begun := time.Now()
 	defer s.cancel()
@@ -225,23 +224,23 @@ func (c *conn) make(s started, b *bytes.Buffer) {
 	writeResult(b, result)
 	b.WriteString("}\n")
 	if c.writeLine(b.Bytes()) != nil {
-		c.Close() // nobody is there any more
+		c.Close() // the client is gone
 	}
 	c.answered(string(s.id))
 	c.setQuick(s.name, time.Since(begun) < quickly)
 }
 
-// maxReused is how many bytes of room for an answer are kept for the next.
+// maxReused is the largest capacity of a buffer that make reuses, in bytes.
 const maxReused = 64 << 10
 
-// A directly is what makes direct calls.
+// A directly holds what direct calls need.
 type directly struct {
 	ctx     context.Context
 	session *mcp.ServerSession
 	call    func(context.Context, *mcp.CallToolRequest, *turn) *mcp.CallToolResult
 }
 
-// writeResult writes a result as the library would. Texts and bytes always have a JSON
+// writeResult writes a result as the library would. Strings and bytes always have a JSON
 // form.
 func writeResult(b *bytes.Buffer, r *mcp.CallToolResult) {
 	e := json.NewEncoder(b)

@@ -18,8 +18,8 @@ import (
 	foreign "github.com/golem-forge/golem/internal/toolset/foreign"
 )
 
-// A doorkeeper lets requests through that are meant for this server, come from no page
-// that was not allowed, and know the token.
+// A doorkeeper lets a request through if it names this server and holds the token. A
+// request from a web page must come from an allowed origin.
 type doorkeeper struct {
 	hosts, origins []string
 	token, url     string
@@ -32,7 +32,7 @@ func newDoorkeeper(l program.HTTPOptions, at net.Addr) *doorkeeper {
 	if l.Cert != "" {
 		scheme = "https"
 	}
-	host, port, _ := net.SplitHostPort(at.String()) // it is one that was listened at
+	host, port, _ := net.SplitHostPort(at.String()) // the listener returned a valid address
 	d.hosts = append(d.hosts, net.JoinHostPort(host, port))
 	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
 		d.hosts = append(d.hosts, net.JoinHostPort("localhost", port))
@@ -69,14 +69,14 @@ func (d *doorkeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if status == http.StatusUnauthorized {
 		w.Header().Set("WWW-Authenticate", "Bearer")
 	}
-	// What else it sends is not read, and not waited for.
+	// Do not read the rest of the request, and do not wait for it.
 	w.Header().Set("Connection", "close")
 	http.NewResponseController(w).SetReadDeadline(time.Now())
 	http.Error(w, why, status)
 }
 
-// strange returns why a request is not for this server, or not from whom it may come, ""
-// where it is.
+// strange returns why a request has a wrong host, origin or path. It returns "" if all
+// three are right.
 func (d *doorkeeper) strange(r *http.Request) (status int, why string) {
 	origins := r.Header.Values("Origin")
 	switch {
@@ -90,8 +90,8 @@ func (d *doorkeeper) strange(r *http.Request) (status int, why string) {
 	return 0, ""
 }
 
-// welcomes lets a page that was allowed see the answers, and reports whether this was only
-// the browser's question whether it is, which is answered then.
+// welcomes sets the headers that let a page of an allowed origin read the answers. It
+// answers a preflight request of a browser, and reports whether this was one.
 func welcomes(w http.ResponseWriter, r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
@@ -113,7 +113,8 @@ func welcomes(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// refuses returns why a request is not let through, "" where it is.
+// refuses returns why a request has a wrong method or token. It returns "" if both are
+// right.
 func (d *doorkeeper) refuses(r *http.Request) (status int, why string) {
 	authorization := r.Header.Values("Authorization")
 	switch {
@@ -131,9 +132,8 @@ func (d *doorkeeper) knows(authorization string) bool {
 	return strings.EqualFold(kind, "Bearer") && subtle.ConstantTimeCompare([]byte(token), []byte(d.token)) == 1
 }
 
-// readBody reads the whole of a request, in bounded time: afterwards the connection may
-// stay open as long as an answer takes. It returns why it is not let through, "" where it
-// is.
+// readBody reads a whole request within bodyTime. After that the connection may stay open
+// for as long as the answer takes. readBody returns why it refuses the request, or "".
 func readBody(w http.ResponseWriter, r *http.Request) (status int, why string) {
 	c := http.NewResponseController(w)
 	c.SetReadDeadline(time.Now().Add(bodyTime))
@@ -153,7 +153,7 @@ func readBody(w http.ResponseWriter, r *http.Request) (status int, why string) {
 	case bytes.HasPrefix(bytes.TrimSpace(body), []byte("[")):
 		return http.StatusBadRequest, "batches are not part of the protocol any more; send one message a request"
 	}
-	if r.Method == http.MethodPost { // the library reads no further than the end of the first
+	if r.Method == http.MethodPost { // the library stops reading after the first message
 		switch _, err := decode(body); {
 		case errors.As(err, new(refusal)):
 			return http.StatusBadRequest, err.Error()

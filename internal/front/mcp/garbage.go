@@ -6,16 +6,16 @@ import (
 )
 
 const (
-	// quiet is how long nobody calls before the memory that calls have left is given back.
+	// quiet is how long no call must run before golem returns free memory to the system.
 	quiet = 500 * time.Millisecond
-	// lazily is how much garbage there may be until then beside what is in use, in
-	// percent: calls leave much behind, and little is in use. To look for it more often
-	// would take an eighth of the time of a small read.
+	// lazily is the garbage collection percentage. Calls leave much garbage, and little
+	// memory is in use. More frequent collection would take an eighth of the time of a
+	// small read.
 	lazily = 400
 )
 
-// collectLazily lets garbage lie until nobody calls. What it returns is reset after each
-// call, and stopped when the last has ended.
+// collectLazily makes garbage collection rare. The returned timer frees memory when it
+// fires. The server resets it after each call and stops it at the end.
 func collectLazily() *time.Timer {
 	debug.SetGCPercent(lazily)
 	return time.AfterFunc(quiet, debug.FreeOSMemory)

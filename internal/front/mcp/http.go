@@ -24,18 +24,18 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The bounds of what comes over HTTP.
+// The limits for HTTP clients.
 const (
 	maxConnections = 128
 	maxHeader      = 16 << 10
 	headerTime     = 5 * time.Second
 	bodyTime       = 30 * time.Second
 	idleTime       = 2 * time.Minute
-	sessionTime    = time.Hour // of a client that says nothing
+	sessionTime    = time.Hour // until a silent client loses its session
 	maxSessions    = 1024
 )
 
-// said returns what the system says about an address, without what it was asked for.
+// said returns the reason in a network error, without the operation and the address.
 func said(err error) error {
 	var call *os.SyscallError
 	var address *net.AddrError
@@ -48,10 +48,10 @@ func said(err error) error {
 	return err
 }
 
-// endpoint is the one path there is.
+// endpoint is the only path.
 const endpoint = "/mcp"
 
-// listen serves all clients that come to an address that is allowed and know the token.
+// listen serves all clients that reach the address and hold the token.
 func (s *server) listen(address string, l program.HTTPOptions) error {
 	var encrypted *tls.Config
 	if l.Cert != "" {
@@ -69,8 +69,8 @@ func (s *server) listen(address string, l program.HTTPOptions) error {
 	d.next = s.handler()
 	h := &http.Server{
 		Handler: d, TLSConfig: encrypted, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
-		TLSNextProto: make(map[string]func(*http.Server, *tls.Conn, http.Handler)), // HTTP/1.1 alone
-		ErrorLog:     slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),      // what strangers do wrong is not told
+		TLSNextProto: make(map[string]func(*http.Server, *tls.Conn, http.Handler)), // HTTP/1.1 only
+		ErrorLog:     slog.NewLogLogger(slog.DiscardHandler, slog.LevelError),      // do not log the errors of strangers
 		BaseContext:  func(net.Listener) context.Context { return s.ctx },
 	}
 	fmt.Fprintf(s.options.Errs, "golem: listening at %s\n", d.url)
@@ -96,11 +96,11 @@ func (s *server) listen(address string, l program.HTTPOptions) error {
 	return nil
 }
 
-// handler returns the protocol, in both of its forms: that with sessions, and since
-// multiRound that without.
+// handler returns the handler for both forms of the protocol. The older form has
+// sessions. The form since multiRound has none.
 func (s *server) handler() http.Handler {
 	server := func(*http.Request) *mcp.Server { return s.sdk }
-	// Which names are its own the doorkeeper knows better.
+	// The doorkeeper checks host names, so the library's own check is off.
 	o := mcp.StreamableHTTPOptions{SessionTimeout: sessionTime, MaxRequestBodyBytes: maxMessage, DisableLocalhostProtection: true}
 	sessions := mcp.NewStreamableHTTPHandler(server, &o)
 	o.Stateless, o.PropagateRequestCancellation = true, true
@@ -133,20 +133,20 @@ func checked(next http.HandlerFunc) http.Handler {
 			if bad := tool.CheckJSON(body); len(body) <= maxMessage && bad != nil {
 				w.Header().Set("Content-Type", "application/json")
 				w.WriteHeader(http.StatusBadRequest)
-				text, _ := json.Marshal("the message: " + bad.Error()) // a text always has a JSON form
+				text, _ := json.Marshal("the message: " + bad.Error()) // a string always has a JSON form
 				fmt.Fprintf(w, `{"jsonrpc":"2.0","id":null,"error":{"code":%d,"message":%s}}`, jsonrpc.CodeInvalidRequest, text)
 				return
 			}
 			r.Body = struct {
 				io.Reader
 				io.Closer
-			}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body} // the library refuses what is too long
+			}{io.MultiReader(bytes.NewReader(body), r.Body), r.Body} // the library refuses a body that is too long
 		}
 		next(w, r)
 	})
 }
 
-// full reports whether there are as many sessions as there may be.
+// full reports whether the number of sessions has reached maxSessions.
 func (s *server) full() bool {
 	n := 0
 	for range s.sdk.Sessions() {
@@ -155,7 +155,7 @@ func (s *server) full() bool {
 	return n >= maxSessions
 }
 
-// endCalls ends what is under way in a session.
+// endCalls cancels all calls of a session.
 func (s *server) endCalls(session string) {
 	if session == "" {
 		return
@@ -167,8 +167,8 @@ func (s *server) endCalls(session string) {
 	}
 }
 
-// allowed returns the address to listen at. One that others can reach must be meant, and
-// what goes there is encrypted.
+// allowed returns the address to listen on. An address that other machines can reach
+// needs --anywhere and TLS.
 func allowed(l program.HTTPOptions) (string, error) {
 	host, port, err := net.SplitHostPort(l.Address)
 	if err != nil {
@@ -188,7 +188,8 @@ func allowed(l program.HTTPOptions) (string, error) {
 	return net.JoinHostPort(host, port), nil
 }
 
-// A bounded is a listener with so many connections at most at a time; others wait.
+// A bounded is a listener with a limited number of connections at a time. Further
+// connections wait.
 type bounded struct {
 	net.Listener
 	free chan struct{}
@@ -205,7 +206,7 @@ func (b *bounded) Accept() (net.Conn, error) {
 	return &counted{Conn: c, free: b.free}, nil
 }
 
-// A counted connection makes room for another when it is closed.
+// A counted is a connection that frees its place in a bounded listener when it is closed.
 type counted struct {
 	net.Conn
 	free   chan struct{}

@@ -7,36 +7,37 @@ import (
 )
 
 const (
-	// quickly is how long a call takes at most that is expected to take no longer when it
-	// is made again.
+	// quickly is the limit for a quick call. golem expects the next call of that tool to
+	// be quick again.
 	quickly = 500 * time.Microsecond
-	// glimpse is after how long the leader is looked after, and maxVain how often in vain
-	// before that ends: to begin it wakes somebody.
+	// glimpse is the interval at which lookAfter checks the leader. maxVain is how many
+	// checks without a new call end the checks. Starting them again costs a wakeup.
 	glimpse = 5 * time.Millisecond
 	maxVain = 20
 )
 
-// A lead is who reads, of the goroutines that make direct calls: one at a time. The one
-// that finds a call makes it itself, so that nobody has to be woken for it. Before that
-// it lets another read; but where the call is a quick one and no other waits, only if it
-// takes long after all.
+// A lead decides which of the goroutines that make direct calls reads the input. Only one
+// reads at a time. The reader that finds a call makes it itself, so no other goroutine
+// has to wake up. Before that, it passes the lead to another goroutine. If the call is
+// expected to be quick and no input is buffered, it keeps the lead. Then lookAfter takes
+// the lead away if the call is slow after all.
 type lead struct {
-	free      chan struct{} // holds one, while nobody has it
-	followers atomic.Int32  // how many wait for it
+	free      chan struct{} // holds one value while nobody leads
+	followers atomic.Int32  // how many goroutines wait for the lead
 
-	calls  atomic.Int64 // how many quick ones were made
-	making atomic.Int64 // which of these is made by the one who has it; 0 for none
+	calls  atomic.Int64 // how many quick calls the leaders have started
+	making atomic.Int64 // the number of the call that the leader makes; 0 for none
 
 	watching atomic.Bool
-	watch    *time.Timer // looks after it; only that uses what follows
-	seen     int64       // what was made when it looked last
-	counted  int64       // how many calls there were
-	vain     int         // how often there were no more than before
+	watch    *time.Timer // runs lookAfter; only lookAfter uses the fields below
+	seen     int64       // the value of making at the last check
+	counted  int64       // the value of calls at the last check
+	vain     int         // how many checks in a row found no new call
 }
 
-// follow reads lines and makes calls until there are no more.
+// follow reads lines and makes calls until the input ends.
 func (c *conn) follow() {
-	var answer bytes.Buffer // the room for one
+	var answer bytes.Buffer // reused for every answer
 	for {
 		c.lead.followers.Add(1)
 		<-c.lead.free
@@ -47,13 +48,13 @@ func (c *conn) follow() {
 	}
 }
 
-// leads reads and makes calls until another has the lead. It reports whether there may be
-// more.
+// leads reads and makes calls until another goroutine has the lead. It reports whether
+// there may be more lines.
 func (c *conn) leads(answer *bytes.Buffer) bool {
 	for {
 		s, more := c.readDirect()
 		if !more {
-			c.lead.free <- struct{}{} // for the others to end, too
+			c.lead.free <- struct{}{} // so that the other goroutines end, too
 			return false
 		}
 		if c.input.Buffered() > 0 || !c.isQuick(s.name) {
@@ -64,20 +65,20 @@ func (c *conn) leads(answer *bytes.Buffer) bool {
 		n := c.lead.begin()
 		c.make(s, answer)
 		if !c.lead.making.CompareAndSwap(n, 0) {
-			return true // it was taken meanwhile
+			return true // lookAfter took the lead meanwhile
 		}
 	}
 }
 
-// isQuick reports whether the last call of a tool was.
+// isQuick reports whether the last call of a tool was quick.
 func (c *conn) isQuick(tool string) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.quick[tool]
 }
 
-// setQuick notes whether the last call of a tool was quick. The names are a client's, so
-// there are only so many.
+// setQuick records whether the last call of a tool was quick. Clients choose the names,
+// so the number of entries is limited.
 func (c *conn) setQuick(tool string, quick bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
@@ -86,7 +87,7 @@ func (c *conn) setQuick(tool string, quick bool) {
 	}
 }
 
-// pass gives the lead to another.
+// pass gives the lead to another goroutine.
 func (c *conn) pass() {
 	if c.lead.followers.Load() == 0 {
 		go c.follow()
@@ -94,7 +95,7 @@ func (c *conn) pass() {
 	c.lead.free <- struct{}{}
 }
 
-// begin notes that a quick call is made, and returns its number.
+// begin records that a quick call starts, and returns its number.
 func (l *lead) begin() int64 {
 	n := l.calls.Add(1)
 	l.making.Store(n)
@@ -102,15 +103,15 @@ func (l *lead) begin() int64 {
 	return n
 }
 
-// look has the leader looked after, if that is not done already.
+// look starts the checks of the leader, unless they run already.
 func (l *lead) look() {
 	if l.watching.CompareAndSwap(false, true) {
 		l.watch.Reset(glimpse)
 	}
 }
 
-// lookAfter takes the lead from one who makes the same call as a glimpse ago. It looks
-// again as long as calls are made.
+// lookAfter takes the lead from a goroutine that makes the same call as at the last
+// check. It runs again for as long as there are new calls.
 func (c *conn) lookAfter() {
 	l := &c.lead
 	n := l.making.Load()
@@ -128,7 +129,7 @@ func (c *conn) lookAfter() {
 	}
 	l.vain = 0
 	l.watching.Store(false)
-	if l.making.Load() != 0 { // begun just now
+	if l.making.Load() != 0 { // a call has just started
 		l.look()
 	}
 }

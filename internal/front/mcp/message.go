@@ -20,27 +20,28 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// What a client may send.
+// The limits for messages of a client.
 const (
 	maxMessage = 16 << 20 // bytes of a message
-	maxShown   = 4 << 10  // bytes at each end of a message that is too long, to find its id in
-	// maxHello is how many bytes a client says of itself at most: they are kept as long as
-	// its session, in many times the memory.
+	maxShown   = 4 << 10  // bytes at each end of a message that is too long, to find its id
+	// maxHello limits the bytes of a client's initialize parameters. golem keeps them for
+	// the whole session, in many times the memory.
 	maxHello = 64 << 10
 	maxName  = 1 << 10 // bytes of an id or a method, which answers repeat
 )
 
-// blanks are what JSON takes for one.
+// blanks are the characters that JSON treats as white space.
 const blanks = " \t\r\n"
 
-// A line is what was read.
+// A line is a line of the input or the end of it.
 type line struct {
 	data []byte
-	long []byte // of one that is too long, both ends
+	long []byte // both ends of a line that is too long
 	err  error
 }
 
-// readLine reads a line. Of one that is longer than a message may be it keeps the ends.
+// readLine reads a line. It keeps only both ends of a line that is longer than
+// maxMessage.
 func readLine(in *bufio.Reader) line {
 	var whole, tail []byte
 	size := 0
@@ -55,7 +56,7 @@ func readLine(in *bufio.Reader) line {
 		switch {
 		case errors.Is(err, bufio.ErrBufferFull):
 			continue
-		case err != nil: // what it has begun to write is no message
+		case err != nil: // an incomplete last line is not a message
 			return line{err: io.EOF}
 		case size <= maxMessage:
 			return line{data: whole}
@@ -64,14 +65,15 @@ func readLine(in *bufio.Reader) line {
 	}
 }
 
-// A refusal is why a message is not taken, in words for the client.
+// A refusal is the reason why golem refuses a message, in words for the client.
 type refusal string
 
 // Error implements error.
 func (r refusal) Error() string { return string(r) }
 
 var (
-	// errID says which ids there are. The library would answer with another number.
+	// errID describes the valid ids. The library would answer other ids with a different
+	// number.
 	errID     = refusal(fmt.Sprintf("the id of a call is a text of at most %d bytes, or a whole number of at most 2^53", maxName))
 	errLevels = refusal(fmt.Sprintf("a message has at most %d levels", foreign.MaxLevels))
 	errValues = refusal(fmt.Sprintf("a message has at most %d values; send less at a time", foreign.MaxValues))
@@ -80,16 +82,16 @@ var (
 	errHello  = refusal(fmt.Sprintf("what a client says of itself when it begins has at most %d bytes", maxHello))
 )
 
-// decode returns the message that a line holds. The library would do it, with ten times
-// the memory. Names count as they are written: who looks at a message on its way must find
-// in it what is found here.
+// decode returns the message in a line. The library would need ten times the memory for
+// it. Member names must match exactly, so that a proxy that inspects a message finds the
+// same members.
 func decode(data []byte) (jsonrpc.Message, error) {
 	var m map[string]json.RawMessage
 	if err := json.Unmarshal(data, &m); err != nil {
 		return nil, err
 	}
 	if m["method"] == nil {
-		if bad := tool.CheckJSON(data); bad != nil { // whoever waits for it is told
+		if bad := tool.CheckJSON(data); bad != nil { // the call that waits for this response gets the error
 			id, err := idOf(m["id"])
 			return &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: jsonrpc.CodeInvalidRequest, Message: "the message: " + bad.Error()}}, err
 		}
@@ -122,7 +124,7 @@ func decode(data []byte) (jsonrpc.Message, error) {
 	return &jsonrpc.Request{ID: id, Method: method, Params: m["params"]}, err
 }
 
-// idOf returns the id that is written in a message, none where there is none.
+// idOf returns the id in a message. It returns the zero ID if the message has none.
 func idOf(text json.RawMessage) (id jsonrpc.ID, err error) {
 	var name any
 	if text != nil {
@@ -137,14 +139,14 @@ func idOf(text json.RawMessage) (id jsonrpc.ID, err error) {
 	return jsonrpc.MakeID(name)
 }
 
-// keyOf returns an id in the one way in which it is kept, however it was written.
+// keyOf returns the canonical form of an id.
 func keyOf(id jsonrpc.ID) string {
-	key, _ := json.Marshal(id.Raw()) // texts and numbers always have a JSON form
+	key, _ := json.Marshal(id.Raw()) // strings and numbers always have a JSON form
 	return string(key)
 }
 
-// encode returns a message as a line. What was done is JSON already, and is not read
-// again.
+// encode returns a message as a line. It does not parse a result again, because that is
+// JSON already.
 func encode(message jsonrpc.Message) ([]byte, error) {
 	r, ok := message.(*jsonrpc.Response)
 	if !ok || r.Error != nil || len(r.Result) == 0 || bytes.IndexByte(r.Result, '\n') >= 0 {
@@ -156,8 +158,8 @@ func encode(message jsonrpc.Message) ([]byte, error) {
 	return append(append(append(data, `,"result":`...), r.Result...), '}'), nil
 }
 
-// plainly returns an error of the library's as a client reads it: with a code, without the
-// names of its types, and without all of what the client has sent.
+// plainly returns an error of the library in a form for clients. It has a code and no
+// names of Go types, and it does not repeat the whole message of the client.
 func plainly(err error) error {
 	text := err.Error()
 	var known *jsonrpc.Error
@@ -181,7 +183,7 @@ func plainly(err error) error {
 	return &jsonrpc.Error{Code: code, Message: visible.Cut(text, maxName)}
 }
 
-// idPlaces are the places of an id in a message of which only the ends are known.
+// idPlaces match the id in a message of which only both ends are known.
 var idPlaces = sync.OnceValue(func() []*regexp.Regexp {
 	return []*regexp.Regexp{
 		regexp.MustCompile(`^\s*\{\s*(?:"jsonrpc"\s*:\s*"2\.0"\s*,\s*)?"id"\s*:\s*("[^"\\]{1,100}"|-?(?:0|[1-9]\d{0,14}))\s*,`),
@@ -189,8 +191,8 @@ var idPlaces = sync.OnceValue(func() []*regexp.Regexp {
 	}
 })
 
-// idIn finds the id of a message that is too long, where clients write it: so the one
-// that waits for an answer gets it.
+// idIn finds the id of a message that is too long, in the places where clients write it.
+// So the call that waits for an answer gets it.
 func idIn(ends []byte) json.RawMessage {
 	for _, place := range idPlaces() {
 		if m := place.FindSubmatch(ends); m != nil {

@@ -14,20 +14,20 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// A resource is something that a client may read without a call: it changes nothing, and
-// tells nothing that calls of this client would not.
+// A resource is something that a client may read without a call. Reading it changes
+// nothing and reveals only what calls of this client would reveal.
 type resource struct {
 	uri, name, about, mime string
 	read                   func(context.Context) ([]byte, error)
 }
 
-// maxTail is how many records of the journal are told.
+// maxTail limits how many records of the journal a client can read.
 const maxTail = 200
 
-// stagedURI is what waits to be let in; with an id behind it, one commit of it.
+// stagedURI names the staged commits. With an id after it, it names one of them.
 const stagedURI = "golem://staged"
 
-// resources are those that there are, for a client with these tools.
+// resources returns the resources for a client with these tools.
 func (s *server) resources(tools map[string]bool) []resource {
 	list := []resource{{
 		uri: "golem://journal", name: "journal", mime: "application/x-ndjson",
@@ -46,7 +46,7 @@ func (s *server) resources(tools map[string]bool) []resource {
 	return list
 }
 
-// through returns what a tool that only looks says, by way of the door.
+// through calls a tool that only reads, through the gate, and returns its output.
 func (s *server) through(ctx context.Context, name string, args map[string]string) ([]byte, error) {
 	data, err := json.Marshal(args)
 	if err != nil {
@@ -63,33 +63,33 @@ func (s *server) through(ctx context.Context, name string, args map[string]strin
 	return []byte(r.String()), nil
 }
 
-// stagedCommit answers who reads a staged commit.
+// stagedCommit handles a read of a staged commit.
 func (s *server) stagedCommit(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	id, ok := strings.CutPrefix(r.Params.URI, stagedURI+"/")
 	if !ok {
 		return nil, mcp.ResourceNotFoundError(r.Params.URI)
 	}
 	data, err := s.through(ctx, "git_diff", map[string]string{"commitId": id})
-	if err != nil { // the library would give it no code
+	if err != nil { // the library would send it without a code
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}
 	return &mcp.ReadResourceResult{Contents: []*mcp.ResourceContents{{URI: r.Params.URI, MIMEType: "text/plain", Text: string(data)}}}, nil
 }
 
-// handler answers who reads it.
+// handler returns the handler for reads of the resource.
 func (r resource) handler() mcp.ResourceHandler {
 	return func(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		data, err := r.read(ctx)
-		if err != nil { // it may name the host
+		if err != nil { // the error may name host paths
 			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the " + r.name + " cannot be read; the user can see to it with golem audit verify"}
 		}
 		list := []*mcp.ResourceContents{}
-		if len(data) > 0 { // the library leaves out a text that is empty, and clients take no contents without one
+		if len(data) > 0 { // the library omits an empty text, and clients refuse contents without a text
 			list = append(list, &mcp.ResourceContents{URI: r.uri, MIMEType: r.mime, Text: string(data)})
 		}
 		return &mcp.ReadResourceResult{Contents: list}, nil
 	}
 }
 
-// fileURI names a file of the sandbox.
+// fileURI returns the URI of a file in the sandbox.
 func fileURI(path string) string { return (&url.URL{Scheme: "golem", Path: path}).String() }

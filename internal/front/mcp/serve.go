@@ -21,14 +21,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// patience is how long what is under way may take to end when the server ends.
+// patience is how long the session may take to end when the server ends.
 const patience = 5 * time.Second
 
-// Serve serves a program to other agents until ctx ends or the client goes. It is what
-// cli.Server is.
+// Serve serves a program to other agents until ctx ends or the client disconnects. It has
+// the type cli.Server.
 func Serve(ctx context.Context, p *program.Program, v program.GateOptions, o program.ServeOptions) error {
 	address := ""
-	if o.HTTP != nil { // before a session is begun
+	if o.HTTP != nil { // check this before a session starts
 		var err error
 		if address, err = allowed(*o.HTTP); err != nil {
 			o.OnOpen(err)
@@ -58,14 +58,15 @@ func Serve(ctx context.Context, p *program.Program, v program.GateOptions, o pro
 	} else {
 		err = s.streams()
 	}
-	s.mu.Lock() // who is about to enter is counted, or finds the end
+	s.mu.Lock() // a call that is about to enter is counted or sees the end
 	cancel()
 	s.mu.Unlock()
 	s.ending.Wait()
 	return errors.Join(err, door.Close())
 }
 
-// about says in which session a client works, and which tools always ask.
+// about returns notes about the session of a client and the tools that always ask for
+// approval.
 func (s *server) about(p *program.Program) (notes []string) {
 	if s.door.Session != nil {
 		notes = append(notes, "works in session "+s.door.Session.ID)
@@ -85,29 +86,29 @@ func (s *server) about(p *program.Program) (notes []string) {
 	return notes
 }
 
-// A server is the door of a program as a client sees it.
+// A server offers the gate of a program to clients.
 type server struct {
 	options program.ServeOptions
-	ctx     context.Context // until the server ends
+	ctx     context.Context // ends when the server ends
 	door    *program.Gate
 	sdk     *mcp.Server
 	slots   slots
 	turns   turns
-	changes map[string]bool        // the tools that change the files which a call names
-	key     func() ([]byte, error) // signs what a client carries between two requests
+	changes map[string]bool        // the tools that change the files that a call names
+	key     func() ([]byte, error) // the key for request states
 
-	tidy   *time.Timer    // gives memory back
-	ending sync.WaitGroup // calls that are under way
+	tidy   *time.Timer    // frees memory when no call runs
+	ending sync.WaitGroup // calls that run
 	asked  atomic.Int32   // how many of them wait for a person
 	held   atomic.Int64   // bytes of calls that wait for a slot
 
 	under sync.Map // an *under for each call
 
-	mu     sync.Mutex       // also of entering, which is not done while the server ends
-	parked map[string]*call // that wait for the client to bring an answer, by request
+	mu     sync.Mutex       // also held by enter, so no call enters while the server ends
+	parked map[string]*call // calls that wait for the client to return with an answer, by request id
 }
 
-// streams serves the one client at the other end of the streams.
+// streams serves the one client on the streams.
 func (s *server) streams() error {
 	c := newConn(s.options.In, s.options.Out, s.slots, s.ctx.Done())
 	c.inTurn = s.inTurn
@@ -125,12 +126,12 @@ func (s *server) streams() error {
 	}
 	select {
 	case <-ended:
-	case <-time.After(patience): // it writes to somebody who does not read
+	case <-time.After(patience): // it writes to a client that does not read
 	}
 	return nil
 }
 
-// prepare puts together what is the same for all clients.
+// prepare builds the parts that all clients share.
 func (s *server) prepare() {
 	s.sdk = mcp.NewServer(&mcp.Implementation{Name: "golem", Title: "Golem Forge", Version: s.options.Version}, &mcp.ServerOptions{
 		Instructions: s.instructions(),
@@ -151,16 +152,17 @@ func (s *server) prepare() {
 	}
 	listed := sync.OnceValue(s.list)
 	if s.options.HTTP != nil {
-		listed() // the library holds headers against schemas before anything else
+		listed() // the library checks headers against schemas before anything else
 	}
-	// What is not listed is answered by the door all the same: it knows older names, and
-	// says of others what there is. The library lets only listed ones return a form.
+	// The gate also answers calls of unlisted tools. It knows older names, and for
+	// unknown names it lists the tools. The library lets only listed tools return a form.
 	s.sdk.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
 		return func(ctx context.Context, method string, r mcp.Request) (mcp.Result, error) {
 			switch r := r.(type) {
 			case *mcp.ServerRequest[*mcp.InitializeParams]:
-				// A session that begins so is one of an older version, whatever the client
-				// would rather have: the library says so, and goes by the wish.
+				// A session that starts with initialize has an older version, even if the
+				// client asks for a newer one. The library answers with the older version
+				// but uses the requested one.
 				if r.Params != nil && r.Params.ProtocolVersion >= multiRound {
 					r.Params.ProtocolVersion = newestAsked
 				}
@@ -177,8 +179,8 @@ func (s *server) prepare() {
 	s.sdk.AddReceivingMiddleware(s.guard)
 }
 
-// list tells the library of the tools, when they are first asked for: their schemas take
-// longer than all else that is done at the start. It returns which are listed.
+// list adds the tools to the library and returns the names of the listed ones. It runs on
+// first use, because the schemas take longer than the rest of the start.
 func (s *server) list() map[string]bool {
 	listed := make(map[string]bool)
 	for _, t := range s.door.ToolsFor(policy.Peer) {
@@ -191,9 +193,9 @@ func (s *server) list() map[string]bool {
 	return listed
 }
 
-// unlisted answers a call of a tool that the library does not know, which cannot return
-// a form. The library says of its own results that they are complete, and lets nobody
-// else say it but by reading it.
+// unlisted answers a call of a tool that the library does not list. Such a call cannot
+// return a form. The library marks its own results as complete. Others can set that mark
+// only by decoding JSON.
 func (s *server) unlisted(ctx context.Context, r *mcp.CallToolRequest) (mcp.Result, error) {
 	result, err := s.callOnce(ctx, r)
 	if err != nil || r.ProtocolVersion() < multiRound {
@@ -207,8 +209,7 @@ func (s *server) unlisted(ctx context.Context, r *mcp.CallToolRequest) (mcp.Resu
 	return &typed, nil
 }
 
-// add lists a tool. The library takes no schema of which it does not understand all, and
-// panics.
+// add lists a tool. The library panics if it does not understand all of a schema.
 func (s *server) add(t tool.Tool) (err error) {
 	defer func() {
 		if why := recover(); why != nil {
@@ -220,7 +221,7 @@ func (s *server) add(t tool.Tool) (err error) {
 	return nil
 }
 
-// annotations says what a tool does, by its verbs.
+// annotations describes a tool by its verbs.
 func annotations(t tool.Tool, network bool) *mcp.ToolAnnotations {
 	reads := len(t.Verbs) > 0 && !t.ChangesState && !slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool { return v != policy.Read })
 	open := t.Program != "" || t.UsesNetwork || slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool {
@@ -230,7 +231,7 @@ func annotations(t tool.Tool, network bool) *mcp.ToolAnnotations {
 	return &mcp.ToolAnnotations{Title: t.Label, ReadOnlyHint: reads, DestructiveHint: &destroys, IdempotentHint: reads, OpenWorldHint: &open}
 }
 
-// instructions tell a model how to find its way.
+// instructions returns the text that explains the sandbox to a model.
 func (s *server) instructions() string {
 	var b strings.Builder
 	b.WriteString("These tools work in a sandbox of Golem Forge. ")
@@ -246,7 +247,7 @@ func (s *server) instructions() string {
 	}
 	if slices.ContainsFunc(s.door.ToolsFor(policy.Peer), func(t tool.Tool) bool { return t.Name == "shell" }) {
 		b.WriteString("Commands run in the same files, begin at their top, and should use relative paths. ")
-		if s.door.Session == nil { // in a session it is there at once
+		if s.door.Session == nil { // in a session changes take effect at once
 			b.WriteString("The changes of a command are decided when it ends. ")
 		}
 	}

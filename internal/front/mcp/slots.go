@@ -1,12 +1,12 @@
 package mcp
 
-// How many calls there are at a time.
+// The limits for calls at a time.
 const (
-	maxCalls = 64       // under way
-	maxHeld  = 64 << 20 // bytes of those that wait for a slot
+	maxCalls = 64       // running calls
+	maxHeld  = 64 << 20 // bytes of calls that wait for a slot
 )
 
-// Slots are for calls that are under way.
+// slots limits how many calls run at a time.
 type slots struct {
 	free chan struct{}
 	done <-chan struct{}

@@ -15,27 +15,27 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// Turns lets calls that change the same file come one after the other, in the order in
-// which a client has made them. Clients make many at once, and each would find that another
-// has changed what it was made from, or that the last one is not what stays.
+// turns serializes calls that change the same file, in the order in which a client made
+// them. Clients make many calls at once. Without turns a call would find that another has
+// changed the file that it read, or an earlier call would overwrite a later one.
 type turns struct {
 	mu    sync.Mutex
-	files map[string][]*turn // who changes a file, and behind it who waits for that
+	files map[string][]*turn // for each file, the call that changes it and then those that wait
 }
 
-// A turn is a call's, at the files that it changes. It has its place at all of them, or at
-// none, so that there is always one who is first everywhere.
+// A turn is the place of a call in the queues of the files that it changes. It has a
+// place in all of them or in none, so one turn is always first everywhere.
 type turn struct {
 	*turns
 	names   []string
-	claimed bool          // by the call itself, which leaves
+	claimed bool          // the call itself leaves the queues
 	placed  bool          // it has its places
 	first   chan struct{} // closed when it is first at all of them
 }
 
-// turn returns the turn of a call, which has no place yet. It goes by the names in the
-// call: what has several is found to have changed, as it is without turns. Commands have
-// none: what they change is not known before.
+// turn returns the turn of a call, without places yet. It uses the names in the call. If
+// a file has several names, a later call finds that the file has changed, as without
+// turns. Commands have no turns, because golem does not know their changes in advance.
 func (s *server) turn(c tool.Call) *turn {
 	t := &turn{turns: &s.turns}
 	var at struct{ Path, From, To string }
@@ -52,7 +52,7 @@ func (s *server) turn(c tool.Call) *turn {
 	return t
 }
 
-// changing returns the tools that change the files which a call names.
+// changing reports for each tool whether it changes the files that a call names.
 func changing(tools []tool.Tool) map[string]bool {
 	names := make(map[string]bool)
 	for _, t := range tools {
@@ -62,8 +62,8 @@ func changing(tools []tool.Tool) map[string]bool {
 	return names
 }
 
-// inTurn returns the turn of a call, which has its places; nil for none. It is called by the
-// one who reads, so that they are in the order of the calls.
+// inTurn returns the turn of a call with its places, or nil for none. Only the goroutine
+// that reads calls it, so the places are in the order of the calls.
 func (s *server) inTurn(c tool.Call) *turn {
 	if !s.changes[c.Tool] {
 		return nil
@@ -73,16 +73,16 @@ func (s *server) inTurn(c tool.Call) *turn {
 	return t
 }
 
-// turnIn is where a request carries its turn through the library, which hands on nothing
-// else that is not the client's.
+// turnIn is the key under which a request carries its turn through the library. The
+// library passes on nothing else that is not from the client.
 const turnIn = "turn"
 
-// carrier returns what carries a turn through the library, to whoever claims it.
+// carrier returns a value that carries a turn through the library to claim.
 func (t *turn) carrier() *mcp.RequestExtra {
 	return &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{turnIn: t}}}
 }
 
-// callIn returns the call of a tool that a request is, if it is one.
+// callIn returns the tool call in a request, or the zero Call if it is none.
 func callIn(r *jsonrpc.Request) (c tool.Call) {
 	var p struct {
 		Name      string          `json:"name"`
@@ -94,7 +94,8 @@ func callIn(r *jsonrpc.Request) (c tool.Call) {
 	return c
 }
 
-// claim returns the turn that a request carries, nil for none. Whoever has it leaves.
+// claim returns the turn that a request carries, or nil for none. The caller must call
+// leave.
 func claim(r *mcp.CallToolRequest) *turn {
 	if r.Extra == nil || r.Extra.TokenInfo == nil {
 		return nil
@@ -108,7 +109,7 @@ func claim(r *mcp.CallToolRequest) *turn {
 	return t
 }
 
-// place takes the last place at each file, if the turn has none.
+// place takes the last place at each file, if the turn has no places.
 func (t *turn) place() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
@@ -122,14 +123,14 @@ func (t *turn) place() {
 	t.look()
 }
 
-// look lets the call go ahead that is first at all its files.
+// look lets the call continue if it is first at all its files.
 func (t *turn) look() {
 	if !slices.ContainsFunc(t.names, func(name string) bool { return t.files[name][0] != t }) {
 		close(t.first)
 	}
 }
 
-// enter waits until the call may go ahead, or ctx ends.
+// enter waits until the call may continue or ctx ends.
 func (t *turn) enter(ctx context.Context) {
 	if len(t.names) == 0 {
 		return
@@ -142,14 +143,14 @@ func (t *turn) enter(ctx context.Context) {
 	}
 }
 
-// leave lets others go ahead.
+// leave removes the turn from its queues, so that other calls continue.
 func (t *turn) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	t.out()
 }
 
-// drop leaves in place of a call that was answered without being made.
+// drop leaves for a call that was answered without being made.
 func (t *turn) drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
