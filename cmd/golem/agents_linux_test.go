@@ -19,18 +19,18 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An agent is a program of other people's that works by a language model.
+// An agent is a foreign program that works with a language model.
 type agent struct {
 	name    string
-	install string // as npm names it, with its version
-	always  bool   // installed wherever npm can; the others where GOLEM_TEST_AGENTS=all asks for it
+	install string // the package name and version for npm
+	always  bool   // installed wherever npm works; the others only with GOLEM_TEST_AGENTS=all
 	args    []string
 	env     func(url string) []string
-	files   func(url string) map[string]string // of the user's home
+	files   func(url string) map[string]string // files in the user's home directory
 }
 
-// agents are those that are tried. crush is not among them: its package is a program
-// that fetches it from elsewhere.
+// agents returns the agents that TestAgents runs. It omits crush, because the npm package
+// of crush only downloads the program from another site.
 func agents() []agent {
 	const task = "write the file and run the command"
 	return []agent{
@@ -81,13 +81,13 @@ wire_api = "responses"
 	}
 }
 
-// inside is set in the process that is apart from the network.
+// inside is the environment variable that is set in the process with its own network.
 const inside = "GOLEM_TEST_AGENTS_INSIDE"
 
-// TestAgents puts golem exec before agents that people use, against a model that is
-// played here. They do their work and notice nothing; what they have made waits in the
-// session, and the repository and the home they were started from are as they were.
-// The network they have, golem's own, is one with nobody else in it.
+// TestAgents runs real agents under golem exec, with a modelServer as their language
+// model. The agents complete their work as usual. Their changes stay in the session, and
+// the repository and the home directory do not change. The agents share golem's network,
+// which holds only the loopback interface.
 func TestAgents(t *testing.T) {
 	cache := npmCache(t)
 	if os.Getenv(inside) != "" {
@@ -114,14 +114,14 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// directory is that of the cache in which an agent is installed, and bin where it is there.
+// folder returns the name of the agent's directory in the cache.
 func (a agent) folder() string { return strings.ReplaceAll(a.install, "/", "-") }
 
 func (a agent) bin(cache string) string {
 	return filepath.Join(cache, a.folder(), "node_modules", ".bin")
 }
 
-// apart runs a test again, in a process that has a network of its own.
+// apart runs a test again, in a process with its own network namespace.
 func apart(t *testing.T, test string) {
 	t.Helper()
 	self, err := os.Executable()
@@ -144,7 +144,7 @@ func apart(t *testing.T, test string) {
 	t.Logf("%s", out)
 }
 
-// loopbackUp brings up the only interface that a new network has.
+// loopbackUp brings up the only interface of a new network namespace.
 func loopbackUp() error {
 	fd, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
@@ -159,9 +159,9 @@ func loopbackUp() error {
 	return unix.IoctlIfreq(fd, unix.SIOCSIFFLAGS, request)
 }
 
-// try runs an agent in a repository of somebody's.
+// try runs an agent in a new repository and then applies its changes.
 func (a agent) try(t *testing.T, bin string) {
-	t.Parallel() // they wait more than they work
+	t.Parallel() // the agents spend more time waiting than working
 	model := newModelServer(t)
 	top := t.TempDir()
 	home, repository := filepath.Join(top, "home"), filepath.Join(top, "home", "repository")
@@ -222,7 +222,7 @@ func (a agent) try(t *testing.T, bin string) {
 	}
 	var got []string
 	for _, c := range list.Changes {
-		if c.Protected == "" { // what an agent notes in .git is never applied
+		if c.Protected == "" { // golem never applies changes to .git
 			got = append(got, c.Operation+" "+c.Path)
 		}
 	}
@@ -239,8 +239,8 @@ func (a agent) try(t *testing.T, bin string) {
 	}
 }
 
-// picture tells everything that can be seen of the files below a directory: names, modes,
-// times, contents.
+// picture describes the files below a directory by name, mode, modification time and a
+// hash of the content.
 func picture(t *testing.T, top string) string {
 	t.Helper()
 	var b strings.Builder

@@ -12,21 +12,21 @@ import (
 	"testing"
 )
 
-// A modelServer plays a language model for the agents that are tried, in the formats
-// of the providers. In each conversation it asks first for a file to be written, then
-// for a command to be run, with the tools that the agent offers and the arguments that
-// these say they take; then it says that it is done.
+// A modelServer plays a language model for the tested agents, in the format of each
+// provider. In each conversation it first asks the agent to write a file and then to run
+// a command. It uses the tools that the agent offers, with arguments that fit their
+// schemas. Then it says that it is done.
 type modelServer struct {
 	t         *testing.T
 	url       string
-	file      string // to be written, as the agent sees it
+	file      string // the file to write, by its path in the jail
 	content   string
-	command   string // to be run
+	command   string // the command to run
 	lastWords string
 
 	mu      sync.Mutex
-	results []string // of the calls, as the agent told them last
-	strays  []string // requests that are not known
+	results []string // the results of calls in the last request with tools
+	strays  []string // unknown requests
 }
 
 func newModelServer(t *testing.T) *modelServer {
@@ -55,17 +55,17 @@ func newModelServer(t *testing.T) *modelServer {
 	return m
 }
 
-// told returns the results of calls that the agent told last.
+// told returns the results of calls in the last request with tools.
 func (m *modelServer) told() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.results
 }
 
-// An offer is a tool that an agent has.
+// An offer is a tool that an agent offers to the model.
 type offer struct {
 	Name   string
-	Free   bool // it takes a text, and no arguments
+	Free   bool // it takes plain text in place of arguments
 	Schema struct {
 		Properties map[string]struct {
 			Type any
@@ -75,23 +75,23 @@ type offer struct {
 	}
 }
 
-// A turn is what the model says next: a text, or a call of a tool.
+// A turn is the next answer of the model, either a text or a call of a tool.
 type turn struct {
 	id   string
 	text string
 	tool string
 	args map[string]any
-	free string // what a tool without arguments takes
+	free string // the text for a tool without arguments
 }
 
-// input is what a call takes, as JSON.
+// input returns the arguments of a call as JSON.
 func (t turn) input() string {
 	data, _ := json.Marshal(t.args)
 	return string(data)
 }
 
-// next decides what is said to an agent that has these tools, and has told these
-// results of calls. What is asked without tools, such as a title, gets a text.
+// next returns the answer to a request with these tools and these results of calls. A
+// request without tools, for example for a title, gets a text.
 func (m *modelServer) next(offers []offer, results []string) turn {
 	if len(offers) == 0 {
 		return turn{text: "Work"}
@@ -111,14 +111,14 @@ func (m *modelServer) next(offers []offer, results []string) turn {
 				return turn{id: id, tool: o.Name, args: o.arguments(m.file, m.content, "")}
 			}
 		}
-		return m.shell(id, offers, "apply_patch <<'END'\n"+patch+"END\n") // as Codex knows it
+		return m.shell(id, offers, "apply_patch <<'END'\n"+patch+"END\n") // Codex has this command
 	case 1:
 		return m.shell(id, offers, m.command)
 	}
 	return turn{text: m.lastWords}
 }
 
-// shell calls the tool that runs commands.
+// shell returns a call of the agent's tool that runs commands.
 func (m *modelServer) shell(id string, offers []offer, command string) turn {
 	for _, o := range offers {
 		if slices.Contains([]string{"Bash", "bash", "shell", "shell_command", "exec_command", "run_shell_command"}, o.Name) {
@@ -128,8 +128,8 @@ func (m *modelServer) shell(id string, offers []offer, command string) turn {
 	return turn{text: "There is no tool that runs commands."}
 }
 
-// arguments fills in what a tool takes: by the names that the agents have, and what
-// else it requires by type.
+// arguments returns the arguments for a tool. It recognises file, content and command by
+// the names that agents use, and fills in other required arguments by their type.
 func (o offer) arguments(file, content, command string) map[string]any {
 	args := map[string]any{}
 	for name, p := range o.Schema.Properties {
@@ -157,7 +157,7 @@ func (o offer) arguments(file, content, command string) map[string]any {
 	return args
 }
 
-// asked reads a request.
+// asked reads a request. It reports false if the request is not valid.
 func (m *modelServer) asked(w http.ResponseWriter, r *http.Request, to any) bool {
 	data, err := io.ReadAll(r.Body)
 	if err == nil {
@@ -170,7 +170,7 @@ func (m *modelServer) asked(w http.ResponseWriter, r *http.Request, to any) bool
 	return err == nil
 }
 
-// textOf returns a result of a call as a text, however it is written.
+// textOf returns the result of a call as text, in whatever form it came.
 func textOf(result any) string {
 	if text, ok := result.(string); ok {
 		return text
@@ -179,7 +179,7 @@ func textOf(result any) string {
 	return string(data)
 }
 
-// A stream is an answer that is sent in events.
+// A stream sends an answer as server-sent events.
 type stream struct{ http.ResponseWriter }
 
 func newStream(w http.ResponseWriter) stream {
@@ -187,7 +187,7 @@ func newStream(w http.ResponseWriter) stream {
 	return stream{w}
 }
 
-// send sends an event; one without a name has data alone.
+// send sends an event. An event without a name has only data.
 func (s stream) send(name string, data any) {
 	if name != "" {
 		fmt.Fprintf(s, "event: %s\n", name)
@@ -342,8 +342,8 @@ func (m *modelServer) completions(w http.ResponseWriter, r *http.Request) {
 	s.send("", "[DONE]")
 }
 
-// gemini answers as POST /v1beta/models/MODEL:streamGenerateContent?alt=sse does, and
-// the calls beside it.
+// gemini answers as POST /v1beta/models/MODEL:streamGenerateContent?alt=sse does. It also
+// answers countTokens and generateContent.
 func (m *modelServer) gemini(w http.ResponseWriter, r *http.Request) {
 	var q struct {
 		Tools []struct {
@@ -384,7 +384,7 @@ func (m *modelServer) gemini(w http.ResponseWriter, r *http.Request) {
 	say := m.next(offers, results)
 	part := object{"text": say.text}
 	switch {
-	case q.Config.MIME == "application/json": // how hard the task is
+	case q.Config.MIME == "application/json": // the agent asks how hard the task is
 		part = object{"text": `{"complexity_reasoning": "small", "complexity_score": 1}`}
 	case say.tool != "":
 		part = object{"functionCall": object{"id": say.id, "name": say.tool, "args": say.args}}

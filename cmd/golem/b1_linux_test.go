@@ -14,8 +14,9 @@ import (
 	"time"
 )
 
-// TestB1KilledAgent kills golem, and everything that it has started, while an agent has
-// credentials: nothing of them is on a disk at any moment, and in memory nothing stays.
+// TestB1KilledAgent kills golem, or golem with all processes that it started, while an
+// agent holds credentials. The credentials are never on disk, and they do not stay in
+// memory.
 func TestB1KilledAgent(t *testing.T) {
 	for _, level := range []string{"namespaces", "landlock"} {
 		for _, whole := range []bool{false, true} {
@@ -45,7 +46,7 @@ func killAgent(t *testing.T, bare, whole bool) {
 		}
 		begun := make(chan error)
 		go func() {
-			runtime.LockOSThread() // and never unlocked: the thread ends with its filter
+			runtime.LockOSThread() // never unlocked, so the thread ends with its filter
 			var err error
 			if bare {
 				err = refuseNamespaces()
@@ -75,7 +76,7 @@ func killAgent(t *testing.T, bare, whole bool) {
 		syscall.Kill(pid, syscall.SIGKILL)
 	}
 	cmd.Wait()
-	if bare && whole { // nobody is left to remove it: the next one does
+	if bare && whole { // no process is left to remove the file, so the next golem removes it
 		next, _ := start("true")
 		next.Wait()
 	}
@@ -89,7 +90,7 @@ func killAgent(t *testing.T, bare, whole bool) {
 	t.Errorf("left behind: %q", found)
 }
 
-// holding returns the files below some directories that hold a text.
+// holding returns the files below some directories that contain a text.
 func holding(t *testing.T, text string, dirs ...string) (found []string) {
 	t.Helper()
 	for _, dir := range dirs {
@@ -105,7 +106,7 @@ func holding(t *testing.T, text string, dirs ...string) (found []string) {
 	return found
 }
 
-// childrenOf returns all processes that a process has started, and those that these have.
+// childrenOf returns all descendants of a process.
 func childrenOf(pid int) (list []int) {
 	names, _ := filepath.Glob("/proc/" + strconv.Itoa(pid) + "/task/*/children")
 	for _, name := range names {

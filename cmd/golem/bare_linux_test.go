@@ -9,8 +9,8 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// bare runs a command where user namespaces are refused, so that there are no layers
-// and the level is landlock; it must end with a code: bare CODE PROGRAM ARG…
+// bare runs a command that cannot create user namespaces. It gets no overlays, and its
+// level is landlock. It must end with an exit code: bare CODE PROGRAM ARG…
 func bare(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: bare CODE PROGRAM ARG…")
@@ -19,7 +19,7 @@ func bare(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with its filter
+		runtime.LockOSThread() // never unlocked, so the thread ends with its filter
 		err := refuseNamespaces()
 		if err == nil {
 			err = ts.Exec(args[1], args[2:]...)

@@ -13,9 +13,9 @@ import (
 	"github.com/golem-forge/golem/internal/benchtable"
 )
 
-// BenchmarkTable prints what it costs to confine /bin/true as a whole: golem exec from
-// its start to its end, with journal and session, beside other programs that confine
-// one. `make bench` runs it, and says where golem and its peers are.
+// BenchmarkTable prints the whole cost of confining /bin/true. It runs golem exec from
+// start to end, with journal and session, and compares it with other sandboxes. `make
+// bench` runs it and sets the paths of golem and of the other programs.
 func BenchmarkTable(b *testing.B) {
 	golem := os.Getenv("GOLEM_BENCH_BINARY")
 	if golem == "" {
@@ -64,9 +64,9 @@ func BenchmarkTable(b *testing.B) {
 	b.SkipNow() // the table is the result
 }
 
-// benchRuns measures what golem itself takes of a run: processor time of a cold start,
-// the time of a turn with one call, and the memory of a hundred workers that one answer calls. The
-// model is a script, which takes nothing.
+// benchRuns measures the share of golem in a run: the processor time of a cold start, the
+// time of a turn with one call, and the memory of a hundred workers that one answer
+// calls. The model is a script, which costs next to nothing.
 func benchRuns(b *testing.B, t *benchtable.Table, golem string) {
 	dir, state := b.TempDir(), b.TempDir()
 	const turns, workers = 400, 100
@@ -123,8 +123,8 @@ func benchRuns(b *testing.B, t *benchtable.Table, golem string) {
 	t.Row(fmt.Sprintf("%d workers of one answer, processor time", workers), benchtable.Duration(used.Seconds()), "1.08 s, the TypeScript original, two turns", fmt.Sprintf("%.2f×", used.Seconds()/1.08), "", "")
 }
 
-// benchMany measures how long a session of 100,000 new files takes to list and to apply,
-// beside programs that list and copy as many.
+// benchMany measures how long golem takes to list and to apply a session of 100,000 new
+// files. It compares this with programs that list and copy as many files.
 func benchMany(b *testing.B, t *benchtable.Table, golem string) {
 	const folders, files = 100, 1000
 	source := b.TempDir()

@@ -12,14 +12,15 @@ import (
 )
 
 // TestC12LateErrorSaysWhatWasDone breaks a file of the state directory while a call runs.
-// Whoever made the call learns that it was done: the user at the terminal by the error, the
-// model of a run and the client of golem mcp by the result of the call.
+// The caller learns that the call was done. The user at the terminal reads it in the
+// error. The model of a run and the client of golem mcp read it in the result of the
+// call.
 func TestC12LateErrorSaysWhatWasDone(t *testing.T) {
 	const wait = "echo new > new.txt; sleep 31.%d; true"
 	fronts := []struct {
 		name string
 		args func(command string) []string
-		tool string // what the user is told was done
+		tool string // how the error names the call
 	}{
 		{"tool", func(c string) []string { return []string{"tool", "shell", "--command", c} }, "shell (run echo new > new.txt; "},
 		{"exec", func(c string) []string { return []string{"exec", "--", "sh", "-c", c} }, "exec was"},
@@ -85,8 +86,9 @@ func TestC12LateErrorSaysWhatWasDone(t *testing.T) {
 	}
 }
 
-// breakDuring puts a directory in the place of a file of the state while a process with an
-// argument runs, and ends this process. It returns what waits until that is done.
+// breakDuring waits for a sleep process with an argument. It then replaces a state file
+// with a directory and ends that process. The function that it returns waits until this
+// is done.
 func breakDuring(t *testing.T, state, name, argument string) (wait func()) {
 	done := make(chan error, 1)
 	go func() {

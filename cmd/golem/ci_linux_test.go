@@ -9,8 +9,9 @@ import (
 	"testing"
 )
 
-// TestCI runs the script of examples/ci on this machine, and within the limits that a
-// container has by default. The checkout stays as it is, and the diff is there.
+// TestCI runs the script of examples/ci on this machine, and with user namespaces
+// refused, as in a default container. The script writes the diff and does not change the
+// checkout.
 func TestCI(t *testing.T) {
 	for name, refused := range map[string]bool{"machine": false, "container": true} {
 		t.Run(name, func(t *testing.T) {
@@ -22,7 +23,7 @@ func TestCI(t *testing.T) {
 			var out []byte
 			done := make(chan error)
 			go func() {
-				runtime.LockOSThread() // and never unlocked: the thread ends with its filter
+				runtime.LockOSThread() // never unlocked, so the thread ends with its filter
 				if refused {
 					if err := refuseNamespaces(); err != nil {
 						done <- err

@@ -17,14 +17,14 @@ import (
 	"time"
 )
 
-// The clients of the protocol that are tried, beside what the example of the AI SDK names.
+// The packages that TestClients needs, besides those of the AI SDK example.
 const (
 	inspectorPackage   = "@modelcontextprotocol/inspector@2.12.0"
 	conformancePackage = "@modelcontextprotocol/conformance@0.2.0-alpha.12"
-	nodeVersion        = "22.23.3" // where there is none that they run with
+	nodeVersion        = "22.23.3" // used if the machine has no Node that the clients can run with
 )
 
-// TestClients puts golem mcp before clients that people use.
+// TestClients checks golem mcp with clients that people use.
 func TestClients(t *testing.T) {
 	t.Parallel()
 	packages := slices.Concat([]string{conformancePackage, inspectorPackage}, examplePackages(t))
@@ -41,10 +41,10 @@ func TestClients(t *testing.T) {
 	}
 }
 
-// nodeName is the package that has Node itself.
+// nodeName returns the name of the package that contains Node itself.
 func nodeName() string { return "node-linux-" + strings.Replace(runtime.GOARCH, "amd64", "x64", 1) }
 
-// modernNode reports whether the machine has a Node that the clients run with.
+// modernNode reports whether the machine has a Node that the clients can run with.
 func modernNode(t *testing.T) bool {
 	out, err := exec.CommandContext(t.Context(), "node", "--version").Output()
 	if err != nil {
@@ -55,7 +55,7 @@ func modernNode(t *testing.T) bool {
 	return err == nil && n >= 22
 }
 
-// examplePackages are those that the example of the AI SDK names.
+// examplePackages returns the packages that the AI SDK example depends on.
 func examplePackages(t *testing.T) []string {
 	t.Helper()
 	text, err := os.ReadFile("../../examples/ai-sdk/package.json")
@@ -77,22 +77,22 @@ func examplePackages(t *testing.T) []string {
 	return list
 }
 
-// nodeModules is the directory in which the packages are.
+// nodeModules is the directory that holds the packages.
 type nodeModules string
 
-// command returns a command that finds the packages' programs, where golem would run, in
-// a home of its own.
+// command returns a command that finds the programs of the packages. It runs in the
+// directory and environment of the golem command, with a new home directory.
 func (m nodeModules) command(t *testing.T, golem *exec.Cmd, program string, args ...string) *exec.Cmd {
 	t.Helper()
 	path := strings.Join([]string{filepath.Join(string(m), ".bin"), filepath.Join(string(m), nodeName(), "bin"), os.Getenv("PATH")}, ":")
 	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
 	t.Cleanup(cancel)
-	cmd := exec.CommandContext(ctx, "env", append([]string{program}, args...)...) // which looks in that path
+	cmd := exec.CommandContext(ctx, "env", append([]string{program}, args...)...) // env searches this PATH for the program
 	cmd.Dir, cmd.Env = golem.Dir, append(golem.Env, "PATH="+path, "HOME="+t.TempDir())
 	return cmd
 }
 
-// tryAISDK runs the example, as its page says.
+// tryAISDK runs the example as its README describes.
 func tryAISDK(t *testing.T, m nodeModules) {
 	dir, golem := example(t, "ai-sdk")
 	if err := os.Symlink(string(m), filepath.Join(dir, "node_modules")); err != nil {
@@ -133,8 +133,9 @@ func tryAISDK(t *testing.T, m nodeModules) {
 	}
 }
 
-// tryInspector asks by the Inspector, which holds answers against the protocol, and in
-// its strict mode the tools' schemas against what clients understand.
+// tryInspector calls golem mcp with the Inspector, which checks answers against the
+// protocol. In strict mode the Inspector also checks whether clients understand the
+// tools' schemas.
 func tryInspector(t *testing.T, m nodeModules) {
 	_, state, golem := trusted(t, mcpProgram)
 	for _, test := range []struct {
@@ -150,7 +151,7 @@ func tryInspector(t *testing.T, m nodeModules) {
 		{[]string{"--method", "resources/read", "--uri", "golem://journal", "--protocol-era", "modern"}, `"contents":[]`},
 	} {
 		var said strings.Builder
-		cmd := m.command(t, golem(), "mcp-inspector", // it hands over no environment
+		cmd := m.command(t, golem(), "mcp-inspector", // the Inspector passes no environment to the server
 			slices.Concat([]string{"--cli", "golem", "mcp", "--state", state}, test.args, []string{"--format", "json"})...)
 		cmd.Stderr = &said
 		out, err := cmd.Output()

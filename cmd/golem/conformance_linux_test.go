@@ -21,8 +21,8 @@ import (
 	"testing"
 )
 
-// conformanceProgram has tools with the names that the suite calls, as far as a tool of a
-// program or of an MCP server can be what it wants.
+// conformanceProgram has tools with the names that the suite calls. They do what the
+// suite wants as far as a tool of a program or of an MCP server can.
 var conformanceProgram = map[string]string{
 	"golem-forge.config.yaml": "sandbox:\n  root: ./tree\n",
 	"main.worker": `---
@@ -67,7 +67,7 @@ done
 	"tree/a": "0",
 }
 
-// Why golem does not do what a scenario wants.
+// The reasons why golem fails a scenario.
 const (
 	noPrompts    = "golem has no prompts"
 	noMedia      = "tools of others answer with text and images"
@@ -109,18 +109,19 @@ var conformanceFailures = map[string]string{
 	"server-stateless":                              "no tool needs a client's model, which two checks want; and prompts/list is answered, with none, though golem declares no prompts",
 }
 
-// conformanceChecks are how many checks of such a scenario fail, where it is not one.
+// conformanceChecks holds how many checks of an expected failure fail, if more than one.
 var conformanceChecks = map[string]string{"server-stateless": "3"}
 
 // tryConformance runs the official suite against golem mcp --http, for each revision that
-// it knows. A scenario fails or passes as is expected, and the report is printed.
+// the suite knows. It checks that each scenario passes or fails as expected, and logs a
+// report.
 func tryConformance(t *testing.T, m nodeModules) {
 	_, _, golem := trusted(t, conformanceProgram)
 	if out, err := golem("tools", "--accept", "test", "--yes").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
 
-	// The suite sends no token: it comes through somebody who does.
+	// The suite sends no token, so a proxy adds it.
 	socket, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
@@ -155,14 +156,15 @@ func tryConformance(t *testing.T, m nodeModules) {
 			}
 		}
 	}
-	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // the suite leaves in the middle
+	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelError) // the suite disconnects before answers end
 	proxy := &http.Server{Handler: &httputil.ReverseProxy{FlushInterval: -1, ErrorLog: quiet, Rewrite: func(r *httputil.ProxyRequest) {
 		r.SetURL(target)
 		r.Out.Host = r.In.Host
 		r.Out.Header.Set("Authorization", "Bearer a-token-for-the-suite-alone")
-		// A body that is still handed on when the answer comes makes the transport close
-		// the connection now and then, in the middle of the answer.
-		body, _ := io.ReadAll(r.In.Body) // what is missing makes the request a wrong one
+		// If the answer comes while the transport still sends the body, it sometimes
+		// closes the connection in the middle of the answer. So the proxy reads the whole
+		// body first.
+		body, _ := io.ReadAll(r.In.Body) // an incomplete body makes the request invalid
 		r.Out.Body = io.NopCloser(bytes.NewReader(body))
 	}}}
 	go proxy.Serve(socket)
@@ -172,7 +174,7 @@ func tryConformance(t *testing.T, m nodeModules) {
 	reports, details := make([]string, 3), t.TempDir()
 	for i, revision := range []string{"2025-06-18", "2025-11-25", "2026-07-28"} {
 		suites.Go(func() {
-			// It ends with an error where a scenario fails.
+			// The suite ends with an error if a scenario fails.
 			dir := filepath.Join(details, revision)
 			out, err := m.command(t, golem(), "conformance", "server", "--url", "http://"+host+"/mcp", "--suite", "all", "--spec-version", revision, "--output-dir", dir).CombinedOutput()
 			reports[i] = conformanceReport(t, revision, dir, string(out))
@@ -184,18 +186,18 @@ func tryConformance(t *testing.T, m nodeModules) {
 	suites.Wait()
 	report := strings.Join(reports, "")
 	t.Log("\n" + report)
-	if file := os.Getenv("GOLEM_TEST_CONFORMANCE"); file != "" { // make test prints it
+	if file := os.Getenv("GOLEM_TEST_CONFORMANCE"); file != "" { // make test prints the file
 		if err := os.WriteFile(file, []byte(report), 0o644); err != nil {
 			t.Fatal(err)
 		}
 	}
 }
 
-// A line of the suite's summary.
+// conformanceLine matches a line of the suite's summary.
 var conformanceLine = regexp.MustCompile(`(?m)^([✓✗]) ([a-z0-9-]+): (\d+) passed, (\d+) failed`)
 
-// conformanceReport tells what came of the scenarios, "" where there are none. Their
-// checks are in dir.
+// conformanceReport returns a report of the scenarios, or "" if there are none. The suite
+// wrote the checks of the scenarios to dir.
 func conformanceReport(t *testing.T, revision, dir, out string) string {
 	var passed, failed []string
 	for _, line := range conformanceLine.FindAllStringSubmatch(out, -1) {
@@ -221,7 +223,7 @@ func conformanceReport(t *testing.T, revision, dir, out string) string {
 		revision, len(passed), len(failed), strings.Join(passed, ", "), strings.Join(failed, ""))
 }
 
-// conformanceReasons returns what the suite says of the checks of a scenario that failed.
+// conformanceReasons returns the suite's messages for the failed checks of a scenario.
 func conformanceReasons(dir, scenario string) string {
 	var reasons []string
 	files, _ := filepath.Glob(filepath.Join(dir, "server-"+scenario+"-20*", "checks.json"))

@@ -11,8 +11,9 @@ import (
 	"time"
 )
 
-// TestCopyEnded: a copy that is not finished is none. Who is asked to end removes it,
-// and says so; after one that was killed the next call makes it anew.
+// TestCopyEnded: golem does not use an unfinished copy. If a signal stops golem during
+// the copy, golem removes the copy and reports that. If golem is killed, the next call
+// copies again.
 func TestCopyEnded(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{"golem-forge.config.yaml": "sandbox: {root: ., mode: overlay}\n", "main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\n"} {
@@ -42,7 +43,7 @@ func TestCopyEnded(t *testing.T) {
 		}
 		return list
 	}
-	// ended begins a copy, and sends a signal in the middle of it.
+	// ended starts a copy and sends a signal in the middle of it.
 	ended := func(s syscall.Signal) (string, *os.ProcessState) {
 		t.Helper()
 		var out strings.Builder

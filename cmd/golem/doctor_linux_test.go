@@ -15,8 +15,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// refuseNamespaces lays on the calling thread a filter that refuses new user
-// namespaces, as Docker's does.
+// refuseNamespaces installs a filter on the calling thread that refuses new user
+// namespaces, as Docker's filter does.
 func refuseNamespaces() error {
 	const (
 		load  = unix.BPF_LD | unix.BPF_W | unix.BPF_ABS
@@ -25,11 +25,11 @@ func refuseNamespaces() error {
 		ret   = unix.BPF_RET | unix.BPF_K
 	)
 	program := []unix.SockFilter{
-		{Code: load, K: 0}, // the number of the call
+		{Code: load, K: 0}, // the system call number
 		{Code: equal, Jt: 2, K: unix.SYS_CLONE},
 		{Code: equal, Jt: 1, K: unix.SYS_UNSHARE},
 		{Code: ret, K: 0x7fff0000}, // allow
-		{Code: load, K: 16},        // its flags
+		{Code: load, K: 16},        // the flags of the call
 		{Code: bits, Jt: 1, K: unix.CLONE_NEWUSER},
 		{Code: ret, K: 0x7fff0000},
 		{Code: ret, K: 0x00050000 | uint32(unix.EPERM)},
@@ -44,7 +44,7 @@ func refuseNamespaces() error {
 	return nil
 }
 
-// runFiltered runs golem in a directory where user namespaces are refused to it.
+// runFiltered runs golem in a directory, with a filter that refuses user namespaces.
 func runFiltered(t *testing.T, dir, state string, args ...string) (stdout, stderr string, code int) {
 	t.Helper()
 	cmd := exec.Command("golem", args...)
@@ -53,7 +53,7 @@ func runFiltered(t *testing.T, dir, state string, args ...string) (stdout, stder
 	cmd.Env = append(os.Environ(), "GOLEM_STATE="+state, "GOLEM_APPROVAL=approve_all")
 	done := make(chan error)
 	go func() {
-		runtime.LockOSThread() // and never unlocked: the thread ends with its filter
+		runtime.LockOSThread() // never unlocked, so the thread ends with its filter
 		err := refuseNamespaces()
 		if err == nil {
 			err = cmd.Run()
@@ -68,9 +68,9 @@ func runFiltered(t *testing.T, dir, state string, args ...string) (stdout, stder
 	return out.String(), errs.String(), cmd.ProcessState.ExitCode()
 }
 
-// TestShellFiltered: where user namespaces are refused, a command runs at the level
-// that is left, which is said with what is lost; a program that asks for more gets
-// no command at all; and golem still knows that it is inside one.
+// TestShellFiltered: without user namespaces, a command runs at the level landlock, and a
+// note says that it isolates less. If the program requires namespaces, golem runs no
+// command. A golem inside a command still detects that.
 func TestShellFiltered(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	program := func(config string) {
@@ -134,8 +134,8 @@ func TestShellFiltered(t *testing.T) {
 	}
 }
 
-// TestDoctorFiltered: where user namespaces are refused, golem doctor says which
-// level is left, why, and what to do, and ends with the code for it.
+// TestDoctorFiltered: without user namespaces, golem doctor reports the remaining level,
+// the reason and the fix. Its exit code is 5.
 func TestDoctorFiltered(t *testing.T) {
 	run := func(args ...string) (string, int) {
 		t.Helper()

@@ -17,14 +17,14 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// everydayVariable is set by make everyday: then every command runs, as root and as an
+// everydayVariable is set by make everyday. Then every command runs, as root and as an
 // ordinary user, and a missing program is an error.
 const everydayVariable = "GOLEM_TEST_EVERYDAY"
 
 // An everyday command is one that developers and agents run every day.
 type everyday struct {
 	name     string   // in the table of docs/jail.md
-	programs []string // or files that it needs
+	programs []string // programs or files that it needs
 	files    string   // the directory in testdata/everyday that it works on, an empty one by default
 	before   string   // it runs with sh -e in that directory, outside of the jail
 	in       string   // the directory there that golem exec runs in
@@ -35,7 +35,7 @@ type everyday struct {
 	want     string   // part of its output
 	slow     bool     // only make everyday runs it
 
-	// Why it does not work: at the level landlock, and at either level as root.
+	// The reason why it does not work at the level landlock, and at either level as root.
 	landlock, root string
 }
 
@@ -52,7 +52,7 @@ const (
 	noInotify  = "no inotify"
 )
 
-// ordinary is the number of a user without privileges.
+// ordinary is the ID of a user without privileges.
 const ordinary = 12345
 
 // TestEverydayWork runs the table under golem exec, at both levels, as root and as an
@@ -168,7 +168,7 @@ func (e everyday) try(t *testing.T, golem, level string, user int) {
 		run = func() error { return withoutNamespaces(cmd.Run) }
 	}
 	err := run()
-	// Behind the command, golem lists the files that it changed.
+	// After the output of the command, golem lists the files that it changed.
 	said, _, _ := strings.Cut(out.String(), "\nsession ")
 	ok := err == nil && strings.Contains(said, e.want)
 	switch why := e.fails(level, user); {
@@ -181,7 +181,7 @@ func (e everyday) try(t *testing.T, golem, level string, user int) {
 	}
 }
 
-// asUser makes a process one of a user.
+// asUser returns the attributes that start a process as a user.
 func asUser(user int) *syscall.SysProcAttr {
 	if user == os.Geteuid() {
 		return nil
@@ -189,8 +189,8 @@ func asUser(user int) *syscall.SysProcAttr {
 	return &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(user), Gid: uint32(user)}}
 }
 
-// everydaySettings gives a user the settings of package managers that this user has, such as
-// the addresses of registries.
+// everydaySettings copies the package manager settings of the current user to another
+// user, such as the addresses of registries.
 func everydaySettings(t *testing.T, home string, user int) (env []string) {
 	if data, err := os.ReadFile(filepath.Join(os.Getenv("HOME"), ".npmrc")); err == nil {
 		name := filepath.Join(home, ".npmrc")
@@ -208,7 +208,7 @@ func everydaySettings(t *testing.T, home string, user int) (env []string) {
 	return env
 }
 
-// fails says why the command does not work for a user at a level, "" if it works.
+// fails returns why the command does not work for a user at a level, or "" if it works.
 func (e everyday) fails(level string, user int) string {
 	if level == "landlock" && e.landlock != "" {
 		return e.landlock

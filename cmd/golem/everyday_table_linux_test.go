@@ -146,7 +146,7 @@ const (
 
 	goModule = `printf 'module a\n\ngo 1.21\n' >go.mod; printf 'package main\n\nfunc main() { println("hello") }\n' >a.go; printf 'package main\n\nimport "testing"\n\nfunc TestA(t *testing.T) { go func() {}() }\n' >a_test.go; `
 
-	// try tries a command again and again, for ten seconds.
+	// try repeats a command for about ten seconds, until it succeeds.
 	try   = `n=0; until `
 	pause = `n=$((n+1)); test $n -lt 50; sleep 0.2; `
 )

@@ -9,7 +9,7 @@ import (
 	"testing"
 )
 
-// exampleFiles are what each example leaves behind, and what is in it.
+// exampleFiles holds the files that each example produces, with a part of their content.
 var exampleFiles = map[string]map[string]string{
 	"greeter":           {},
 	"note-taker":        {"notes/ideas.md": "a lamp beside it"},
@@ -20,7 +20,7 @@ var exampleFiles = map[string]map[string]string{
 	"gray-zone":         {"out/report.md": "12 euros", "in/offer.txt": "12 euros"},
 }
 
-// example copies an example, and returns golem in it.
+// example copies an example and returns a function that makes golem commands in the copy.
 func example(t *testing.T, name string) (dir string, golem func(args ...string) *exec.Cmd) {
 	t.Helper()
 	dir, state := filepath.Join(t.TempDir(), name), t.TempDir()
@@ -34,8 +34,9 @@ func example(t *testing.T, name string) (dir string, golem func(args ...string) 
 	}
 }
 
-// TestExamples runs every example as its page says. One with a package.json is a program
-// of another language, which TestClients runs; TestCI runs the script of ci.
+// TestExamples runs every example as its README describes. TestClients runs the examples
+// with a package.json, which are programs in another language. TestCI runs the script of
+// ci.
 func TestExamples(t *testing.T) {
 	folders, err := os.ReadDir("../../examples")
 	if err != nil {
@@ -60,7 +61,7 @@ func TestExamples(t *testing.T) {
 				t.Errorf("its page does not say %s", want)
 			}
 			run := []string{"run", ".", "Do it", "--model", "scripted:demo.yaml", "--approval", "approve_all"}
-			for _, args := range [][]string{{"lint"}, {"trust", "--yes"}, run, {"audit", "verify"}, run} { // it can be looked at twice
+			for _, args := range [][]string{{"lint"}, {"trust", "--yes"}, run, {"audit", "verify"}, run} { // a user can run an example twice
 				if out, err := golem(args...).CombinedOutput(); err != nil {
 					t.Fatalf("golem %s: %v\n%s", strings.Join(args, " "), err, out)
 				}

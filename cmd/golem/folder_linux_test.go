@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// trusted makes a program of files, trusts it, and returns golem in its directory.
+// trusted writes the files of a program and trusts it. It returns a function that makes
+// golem commands in the program's directory.
 func trusted(t *testing.T, files map[string]string) (dir, state string, golem func(args ...string) *exec.Cmd) {
 	t.Helper()
 	dir, state = t.TempDir(), t.TempDir()

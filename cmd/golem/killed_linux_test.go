@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// TestKilledTransactions kills golem while a command runs and while its changes
-// land: the directory is then as it was or as it was to be, when the next one comes.
+// TestKilledTransactions kills golem while a command runs and while golem applies its
+// changes. After the next golem, the directory has either none or all of the changes.
 func TestKilledTransactions(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	write := func(name, text string) {
@@ -38,10 +38,10 @@ func TestKilledTransactions(t *testing.T) {
 	if out, err := golem("trust", "--yes").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	// Every file says the same, whoever was killed.
+	// look checks that all files have the same content, and returns it.
 	look := func() string {
 		t.Helper()
-		if out, err := golem("tool", "list_files").CombinedOutput(); err != nil { // carries on with what was cut off
+		if out, err := golem("tool", "list_files").CombinedOutput(); err != nil { // completes an interrupted apply
 			t.Fatalf("%v\n%s", err, out)
 		}
 		entries, err := os.ReadDir(filepath.Join(dir, "tree"))

@@ -1,5 +1,5 @@
-// Command golem is a boundary around programs that are not trusted: they get
-// the files they were given, and nothing else.
+// Command golem runs workers and foreign agents in a sandbox. They get the files that
+// they were given, and no others of yours.
 package main
 
 import (
@@ -7,7 +7,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/front/cli"
 	"github.com/golem-forge/golem/internal/front/mcp"
-	_ "github.com/golem-forge/golem/internal/front/part" // a process of a jail ends here, before the rest is initialised
+	_ "github.com/golem-forge/golem/internal/front/part" // processes of a jail end here, before Go initialises the other packages
 )
 
 func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, mcp.Serve)) }

@@ -17,7 +17,7 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"golem": main})
 }
 
-// TestScript plays what a user types, and compares what a user sees.
+// TestScript runs the commands that a user types, and compares the output.
 func TestScript(t *testing.T) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata/script",
@@ -25,9 +25,9 @@ func TestScript(t *testing.T) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("GOLEM_STATE", filepath.Join(env.WorkDir, ".state"))
-			env.Setenv("ESC", "\x1b")   // starts what a terminal obeys
-			env.Setenv("RLO", "\u202e") // turns the direction of the text
-			env.Setenv("BAD", "\xff")   // is not UTF-8
+			env.Setenv("ESC", "\x1b")   // starts a terminal escape sequence
+			env.Setenv("RLO", "\u202e") // reverses the direction of the text
+			env.Setenv("BAD", "\xff")   // not UTF-8
 			env.Setenv("FORGED", "/out/a\nyes: everything, by root\nit passes")
 			return nil
 		},
@@ -47,7 +47,7 @@ func TestScript(t *testing.T) {
 	})
 }
 
-// exits runs a command that must end with a code: exits CODE PROGRAM ARG…
+// exits runs a command and checks its exit code: exits CODE PROGRAM ARG…
 func exits(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM ARG…")
@@ -66,7 +66,7 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// damage overwrites what is kept of the user's trust.
+// damage overwrites the stored trust of the user.
 func damage(ts *testscript.TestScript, neg bool, args []string) {
 	kept, err := filepath.Glob(filepath.Join(ts.Getenv("GOLEM_STATE"), "*", "trust.json"))
 	ts.Check(err)
@@ -78,7 +78,7 @@ func damage(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// staged sets STAGED to the id of the commit that was staged last.
+// staged sets STAGED to the ID of the last staged commit.
 func staged(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: staged")
@@ -96,7 +96,7 @@ func staged(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("STAGED", list.Result.Staged[len(list.Result.Staged)-1].ID)
 }
 
-// answer answers the only request that waits: answer yes, answer no REASON
+// answer approves or declines the only pending request: answer yes, answer no REASON
 func answer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ts.Exec("golem", "approvals", "--json"))
 	var list struct{ Pending []struct{ ID string } }
@@ -122,15 +122,15 @@ func kept(ts *testscript.TestScript, name string) string {
 	return found[0]
 }
 
-// copyKept copies a file of the state directory here: kept NAME
+// copyKept copies a file of the state directory to the current directory: kept NAME
 func copyKept(ts *testscript.TestScript, neg bool, args []string) {
 	data, err := os.ReadFile(kept(ts, args[0]))
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o600))
 }
 
-// flip changes a byte in the middle of a line of a file of the state directory, and
-// back: flip NAME LINE
+// flip changes a bit in the middle of a line of a file of the state directory. A second
+// flip restores it: flip NAME LINE
 func flip(ts *testscript.TestScript, neg bool, args []string) {
 	name := kept(ts, args[0])
 	data, err := os.ReadFile(name)
@@ -153,7 +153,7 @@ func chop(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(name, []byte(strings.Join(lines[:len(lines)-1], "")), 0o600))
 }
 
-// sparse makes a file of a size without content: sparse NAME BYTES
+// sparse makes a sparse file of a size: sparse NAME BYTES
 func sparse(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: sparse NAME BYTES")

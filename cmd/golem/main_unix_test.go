@@ -17,7 +17,7 @@ func makePipe(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(syscall.Mkfifo(ts.MkAbs(args[0]), 0o666))
 }
 
-// hardLink gives a file another name: ln OLD NEW
+// hardLink makes a hard link to a file: ln OLD NEW
 func hardLink(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: ln OLD NEW")

@@ -17,12 +17,12 @@ import (
 	"github.com/golem-forge/golem/internal/benchtable"
 )
 
-// A fileServer is a program that serves files over MCP, with its own names for things.
+// A fileServer is an MCP server for files, with its own names for tools and arguments.
 type fileServer struct {
 	name    string
 	command []string
-	top     string                 // what its paths begin with
-	calls   map[string]fileRequest // by the work that is measured; what it has not is left out
+	top     string                 // the prefix of its paths
+	calls   map[string]fileRequest // by the kind of work; without the kinds that it cannot do
 }
 
 // A fileRequest makes the arguments of a tool.
@@ -31,9 +31,9 @@ type fileRequest struct {
 	args func(path string, more ...string) map[string]any
 }
 
-// fileServers are golem and those of its peers that are there.
+// fileServers returns golem and the other servers that are installed.
 func fileServers(golem, tree string) []fileServer {
-	keys := func(tool string, names ...string) fileRequest { // what follows the path, by its names
+	keys := func(tool string, names ...string) fileRequest { // the arguments after the path, by name
 		return fileRequest{tool, func(path string, more ...string) map[string]any {
 			args := map[string]any{"path": path}
 			for i, name := range names {
@@ -47,7 +47,7 @@ func fileServers(golem, tree string) []fileServer {
 			return map[string]any{"path": path, "edits": []map[string]string{{before: more[0], after: more[1]}}}
 		}}
 	}
-	below := func(tool string) fileRequest { // a pattern of the whole path
+	below := func(tool string) fileRequest { // a pattern that matches the whole path
 		return fileRequest{tool, func(path string, more ...string) map[string]any {
 			return map[string]any{"path": path, "pattern": "**/" + more[0]}
 		}}
@@ -68,8 +68,8 @@ func fileServers(golem, tree string) []fileServer {
 	return list
 }
 
-// BenchmarkMCP measures golem mcp beside other servers of files, each over its streams,
-// with the same calls.
+// BenchmarkMCP compares golem mcp with other file servers over stdin and stdout, with the
+// same calls.
 func BenchmarkMCP(b *testing.B) {
 	golem := os.Getenv("GOLEM_BENCH_BINARY")
 	if golem == "" {
@@ -104,8 +104,8 @@ func BenchmarkMCP(b *testing.B) {
 		live[i].own = fmt.Sprint(i)
 	}
 	t := benchtable.Peers(os.Stdout)
-	// Each peer has turns of its own with golem: beside a slow one those who are about as
-	// fast would not work equally often.
+	// Each server is compared with golem separately. In turns with a slow server, servers
+	// of about the same speed would not work equally often.
 	row := func(work string, rounds int, burst time.Duration, needs string, side func(*fileClient) func(int)) {
 		ours := side(live[0])
 		for _, peer := range live[1:] {
@@ -115,7 +115,7 @@ func BenchmarkMCP(b *testing.B) {
 			}
 		}
 	}
-	// one measures a call, whose answer has something in it.
+	// one measures a call and checks that the answer contains a text.
 	one := func(work string, rounds int, kind, want string, more func(c *fileClient, n int) (path string, more []string)) {
 		row(work, rounds, benchtable.Burst, kind, func(c *fileClient) func(int) {
 			n := 0
@@ -166,7 +166,7 @@ func BenchmarkMCP(b *testing.B) {
 	b.SkipNow() // the table is the result
 }
 
-// A fileClient speaks with one of the servers, in as few steps as can be.
+// A fileClient talks to one of the servers with as little overhead as possible.
 type fileClient struct {
 	fileServer
 	b     *testing.B
@@ -174,9 +174,9 @@ type fileClient struct {
 	in    io.WriteCloser
 	out   *bufio.Reader
 	last  int
-	own   string         // what its files are called by
-	later []int          // calls whose answers nobody waits for
-	came  map[int][]byte // answers that came before they were waited for
+	own   string         // a part of the names of its files
+	later []int          // calls whose answers are read at the end
+	came  map[int][]byte // answers that arrived before await asked for them
 }
 
 func startServer(b *testing.B, s fileServer, dir string) *fileClient {
@@ -216,7 +216,7 @@ func (c *fileClient) send(kind, path string, more ...string) int {
 	return c.request("tools/call", string(params))
 }
 
-// await reads answers until that of a call is there, and returns it.
+// await reads answers until the answer to a call arrives, and returns it.
 func (c *fileClient) await(id int) []byte {
 	for c.came[id] == nil {
 		line, err := c.out.ReadBytes('\n')
@@ -225,7 +225,7 @@ func (c *fileClient) await(id int) []byte {
 		}
 		var head struct{ ID *int }
 		if err := json.Unmarshal(line, &head); err != nil || head.ID == nil {
-			continue // something that nobody has asked for
+			continue // not an answer
 		}
 		if bytes.Contains(line, []byte(`"isError":true`)) || bytes.Contains(line, []byte(`"error":{`)) {
 			c.b.Fatalf("%s: %.500s", c.name, line)
@@ -237,7 +237,7 @@ func (c *fileClient) await(id int) []byte {
 	return line
 }
 
-// flight makes calls, so many at a time.
+// flight makes calls, with at most so many in flight.
 func (c *fileClient) flight(times, most int, kind, path string) {
 	var open []int
 	for range times {
@@ -252,13 +252,13 @@ func (c *fileClient) flight(times, most int, kind, path string) {
 	}
 }
 
-// memory returns how many KiB a server takes, when all that it was asked is answered.
+// memory returns the resident memory of a server in KiB, after it has answered all calls.
 func (c *fileClient) memory() int {
 	for _, id := range c.later {
 		c.await(id)
 	}
 	c.later = nil
-	time.Sleep(time.Second) // it may tidy up
+	time.Sleep(time.Second) // time for the server to free memory
 	status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", c.cmd.Process.Pid))
 	if err != nil {
 		c.b.Fatal(err)

@@ -18,14 +18,14 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// mcpProgram is one in which commands may run and write.
+// mcpProgram is a program whose commands may run and write without approval.
 var mcpProgram = map[string]string{
 	"golem-forge.config.yaml": "sandbox:\n  root: ./tree\n  approval: {write: preApproved, delete: preApproved}\n",
 	"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  filesystem:\n  shell: {default: {approval: preApproved}}\n---\nWork.\n",
 	"tree/a":                  "0",
 }
 
-// A peer is a client with golem mcp at the other end.
+// A peer is an MCP client that is connected to golem mcp.
 type peer struct {
 	*mcp.ClientSession
 	cmd  *exec.Cmd
@@ -70,7 +70,7 @@ func (a *peer) use(t *testing.T, tool string, args map[string]any) string {
 	return r.Content[0].(*mcp.TextContent).Text
 }
 
-// ends waits for the end of golem, which comes by itself.
+// ends waits until golem ends by itself, and returns its exit code.
 func (a *peer) ends(t *testing.T) int {
 	t.Helper()
 	timer := time.AfterFunc(30*time.Second, func() { a.cmd.Process.Signal(syscall.SIGQUIT) })
@@ -81,7 +81,7 @@ func (a *peer) ends(t *testing.T) int {
 	return a.cmd.ProcessState.ExitCode()
 }
 
-// sleeps reports whether a command that sleeps so long is there.
+// sleeps reports whether a sleep command with this many seconds is running.
 func sleeps(t *testing.T, seconds int) bool {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
@@ -96,7 +96,7 @@ func sleeps(t *testing.T, seconds int) bool {
 	return false
 }
 
-// until waits until something is so.
+// until waits until a condition is true.
 func until(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for range 1000 {
@@ -108,8 +108,8 @@ func until(t *testing.T, what string, so func() bool) {
 	t.Fatal("waited too long until " + what)
 }
 
-// TestMCPEnds: however a client goes while commands run, golem ends, their children are
-// dead, and what they would have changed is not there.
+// TestMCPEnds: golem ends however the client disconnects while commands run. All children
+// of the commands end, and golem applies none of their changes.
 func TestMCPEnds(t *testing.T) {
 	for i, test := range []struct {
 		name string
@@ -151,8 +151,8 @@ func TestMCPEnds(t *testing.T) {
 	}
 }
 
-// TestMCPBinary: over the streams of the real program, calls that take long stand in
-// nobody's way, forms are filled in twice where a command asks twice, and all is in the
+// TestMCPBinary checks golem mcp over stdin and stdout. A slow call does not delay other
+// calls. A command that needs two approvals sends two forms. The approvals are in the
 // journal.
 func TestMCPBinary(t *testing.T) {
 	dir, _, golem := trusted(t, map[string]string{
@@ -195,7 +195,7 @@ func TestMCPBinary(t *testing.T) {
 	if text, err := os.ReadFile(filepath.Join(dir, "tree", "made")); err != nil || string(text) != "\x1b[31m\n" {
 		t.Errorf("got %q, %v", text, err)
 	}
-	// What is cancelled ends, with all that it has started.
+	// A cancelled call ends, with every process that it started.
 	seconds := 72_000_000 + os.Getpid()%1000
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan struct{})

@@ -13,8 +13,7 @@ import (
 	"time"
 )
 
-// npmCache is the directory in which packages of npm's registry stay from one run of the
-// tests to the next.
+// npmCache returns the directory that keeps npm packages from one test run to the next.
 func npmCache(t *testing.T) string {
 	t.Helper()
 	cache, err := os.UserCacheDir()
@@ -24,18 +23,17 @@ func npmCache(t *testing.T) string {
 	return filepath.Join(cache, "golem-test-agents")
 }
 
-// How long npm may take to know a package, and to install it with all that it needs.
+// The timeouts for npm to look up a package, and to install it with its dependencies.
 const knowing, installing = 20 * time.Second, 90 * time.Second
 
-// noRegistry is set where npm could not get something: a registry that is slow or broken
-// is not waited for twice.
+// noRegistry is set after npm failed to get something. Then the tests do not wait again
+// for a slow or broken registry.
 var noRegistry atomic.Bool
 
-// fetch installs packages, as npm names them with their versions, into a directory with a
-// name in the cache, if it is not there. One of the programs that come with them, "" for
-// none, must run: of what a package names as optional npm leaves out what it cannot get,
-// and says nothing. A machine without a registry, or with one that does not do what it
-// should, is the only reason to do without.
+// fetch installs npm packages with their versions into a directory of the cache, if that
+// directory does not exist. It then runs one of their programs, if program is not "".
+// This check is needed because npm silently skips optional packages that it cannot get.
+// fetch skips the test only if there is no registry or the registry does not work.
 func fetch(t *testing.T, name, program string, packages []string, flags ...string) (dir string) {
 	t.Helper()
 	cache := npmCache(t)
@@ -83,15 +81,15 @@ func fetch(t *testing.T, name, program string, packages []string, flags ...strin
 	return dir
 }
 
-// unknown reports whether npm says that there is no such package, or not in this version.
+// unknown reports whether npm says that one of the packages or versions does not exist.
 func unknown(out []byte, packages []string) bool {
 	text := string(out)
 	return (strings.Contains(text, "E404") || strings.Contains(text, "ETARGET")) &&
 		slices.ContainsFunc(packages, func(p string) bool { return strings.Contains(text, p) })
 }
 
-// limited runs npm or what comes from it, and ends it with all that it has started when
-// its time is over. npm itself gives up on a server that says nothing.
+// limited runs npm or an installed program, and kills it with its process group after a
+// time limit. The settings make npm itself time out early if a server is silent.
 func limited(t *testing.T, limit time.Duration, env []string, program string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()

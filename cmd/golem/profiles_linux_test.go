@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// TestGoProfile: a module that the user has is used by Go inside, without the network,
-// and the user's cache of modules stays as it is.
+// TestGoProfile: in the jail, Go uses a module of the user without the network. golem
+// reports that the user's module cache is mounted read-only.
 func TestGoProfile(t *testing.T) {
 	out, err := exec.Command("go", "env", "GOMODCACHE").Output()
 	if err != nil {

@@ -17,15 +17,15 @@ import (
 	"github.com/golem-forge/golem/internal/worker"
 )
 
-// A vendorServer answers as a vendor's does, with what a script says. Whose turn it is
-// it finds out by the prompt.
+// A vendorServer answers in the format of a vendor with the turns of a script. It
+// recognises the worker by its prompt.
 type vendorServer struct {
 	t       *testing.T
 	script  *scripted.Model
-	prompts map[string]string // of each worker
+	prompts map[string]string // by worker
 
 	mu   sync.Mutex
-	keys []string // that it was sent
+	keys []string // the keys in the requests
 }
 
 func newVendorServer(t *testing.T, dir string) (*vendorServer, string) {
@@ -60,13 +60,13 @@ func newVendorServer(t *testing.T, dir string) (*vendorServer, string) {
 	return s, server.URL
 }
 
-// A wireMessage is a message of either vendor.
+// A wireMessage is a message in the format of either vendor.
 type wireMessage struct {
 	Role    string          `json:"role"`
 	Content json.RawMessage `json:"content"`
 }
 
-// texts returns what a content says, whatever form it has.
+// texts returns the text of a content, in whatever form it came.
 func texts(content json.RawMessage) string {
 	var text string
 	if json.Unmarshal(content, &text) == nil {
@@ -115,7 +115,7 @@ func (s *vendorServer) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 			continue
 		case m.Role == "assistant":
 			said.Role = model.Assistant
-		case last >= 0 && request.Messages[last].Role == model.User: // results one by one
+		case last >= 0 && request.Messages[last].Role == model.User: // this vendor sends each result as a message
 			request.Messages[last].Parts = append(request.Messages[last].Parts, said.Parts...)
 			continue
 		}
@@ -147,7 +147,7 @@ func event(w io.Writer, name string, data any) {
 	fmt.Fprintf(w, "data: %s\n\n", text)
 }
 
-// An object is one of JSON.
+// An object is a JSON object.
 type object = map[string]any
 
 func streamAnthropic(w io.Writer, a model.Answer) {
@@ -188,8 +188,8 @@ func streamOpenAI(w io.Writer, a model.Answer) {
 	fmt.Fprint(w, "data: [DONE]\n\n")
 }
 
-// TestProviders runs every example against a server that speaks as each vendor does: the
-// same comes out, and the key that is sent is the vendor's own.
+// TestProviders runs every example against a server in the format of each vendor. The
+// results are the same, and golem sends only the key of that vendor.
 func TestProviders(t *testing.T) {
 	for _, vendor := range []struct {
 		model, base, want string

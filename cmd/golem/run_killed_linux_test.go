@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// TestKilledRuns kills runs again and again, and lets each continue until it is done:
-// whatever a call does is done at most once, and what the model was told of is done.
+// TestKilledRuns kills runs again and again, and resumes each until it is done. Every
+// step is done at most once.
 func TestKilledRuns(t *testing.T) {
 	const steps = 12
 	var script, child strings.Builder
@@ -27,7 +27,7 @@ func TestKilledRuns(t *testing.T) {
 	script.WriteString("  - text: all done\n")
 	child.WriteString("  - text: child done\n")
 	kills, within := 0, 250*time.Millisecond
-	for round := 0; round < 2 || kills == 0 && round < 20; round++ { // on a fast machine it may be done before
+	for round := 0; round < 2 || kills == 0 && round < 20; round++ { // on a fast machine a run may end before it is killed
 		dir, state, golem := trusted(t, map[string]string{
 			"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./out, target: /out, approval: {write: preApproved, delete: preApproved}}\n",
 			"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  shell: {default: {approval: preApproved}}\n  workers: {allowed_workers: [child]}\n---\nWork.\n",
@@ -47,7 +47,7 @@ func TestKilledRuns(t *testing.T) {
 			}
 			timer := time.AfterFunc(20*time.Millisecond+rand.N(within), func() { cmd.Process.Kill() })
 			if try >= 40 {
-				timer.Stop() // now it may end
+				timer.Stop() // from here on the run may end
 			}
 			err := cmd.Wait()
 			if timer.Stop() {
@@ -59,9 +59,9 @@ func TestKilledRuns(t *testing.T) {
 			if err == nil {
 				break
 			}
-			// Where the one before was killed before it began.
+			// golem was killed before the run began.
 			none := strings.Contains(out.String(), "nothing was run in this session")
-			if cmd.ProcessState.ExitCode() > 0 && !none && !strings.Contains(out.String(), "there is none yet") { // it was not killed
+			if cmd.ProcessState.ExitCode() > 0 && !none && !strings.Contains(out.String(), "there is none yet") { // golem failed and was not killed
 				t.Fatalf("%v\n%s", err, said)
 			}
 			if none {

@@ -10,14 +10,14 @@ import (
 	"testing"
 )
 
-// TestRunSignals stops a run with one Ctrl-C, which lets its call end, and with two, which
-// do not; either way it continues afterwards.
+// TestRunSignals stops a run with signals. After one Ctrl-C golem finishes the current
+// call. After a second one, or SIGTERM, it does not. The run can be resumed in each case.
 func TestRunSignals(t *testing.T) {
 	for _, c := range []struct {
 		name    string
 		signals []os.Signal
 		code    int
-		done    bool // the call that was made was let end
+		done    bool // golem finishes the current call
 	}{
 		{"once", []os.Signal{os.Interrupt}, 130, true},
 		{"twice", []os.Signal{os.Interrupt, os.Interrupt}, 130, false},
@@ -47,7 +47,7 @@ func TestRunSignals(t *testing.T) {
 			}
 			told := bufio.NewScanner(errs)
 			for i, s := range c.signals {
-				if i > 0 { // it is another one, once the first was heard
+				if i > 0 { // sends the next signal only after golem reported the first
 					for told.Scan() && !strings.Contains(told.Text(), "Ctrl-C again") {
 					}
 				}
@@ -78,12 +78,12 @@ func TestRunSignals(t *testing.T) {
 	}
 }
 
-// TestChatSignals ends a chat in which nobody says anything.
+// TestChatSignals checks that signals end a chat that waits for input.
 func TestChatSignals(t *testing.T) {
 	for s, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
 		_, _, golem := trusted(t, map[string]string{"main.worker": "---\nmode: chat\n---\nTalk.\n", "demo.yaml": "- text: hello\n"})
 		cmd := golem("run", ".", "hi", "--model", "scripted:demo.yaml")
-		stdin, err := cmd.StdinPipe() // which stays open
+		stdin, err := cmd.StdinPipe() // stays open
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -96,7 +96,7 @@ func TestChatSignals(t *testing.T) {
 			t.Fatal(err)
 		}
 		told := bufio.NewReader(out)
-		if _, err := told.ReadString('\n'); err != nil { // it has answered, and waits
+		if _, err := told.ReadString('\n'); err != nil { // golem has answered and waits for input
 			t.Fatal(err)
 		}
 		if err := cmd.Process.Signal(s); err != nil {

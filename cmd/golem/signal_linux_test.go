@@ -14,10 +14,10 @@ import (
 	"time"
 )
 
-// TestSignals: a signal that asks golem to end ends the command with all that it
-// has started; what it has printed is told, the journal has the outcome, and the
-// exit code is that of a program that the signal has ended. A hang-up that golem
-// was started to ignore, as by nohup, is ignored.
+// TestSignals: a signal that ends golem also ends the command and its children. golem
+// prints the output of the command so far and writes the outcome to the journal. Its exit
+// code is that of a program that the signal ended. golem ignores SIGHUP if it was started
+// so, for example by nohup.
 func TestSignals(t *testing.T) {
 	for name, test := range map[string]struct {
 		signal syscall.Signal
@@ -65,7 +65,7 @@ func TestSignals(t *testing.T) {
 			late := time.AfterFunc(time.Minute, func() { cmd.Process.Kill() })
 			defer late.Stop()
 			for range 3000 {
-				// What it writes is in its layer.
+				// The command writes to its overlay.
 				if begun, _ := filepath.Glob(filepath.Join(dir, "..", "state", "*", "layers", "*", "*", "upper", "ready")); len(begun) > 0 {
 					break
 				}

@@ -10,8 +10,8 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// initialised runs golem and returns the packages that Go initialises before its code
-// runs, with what the runtime reports of each.
+// initialised runs golem and returns the trace of each package that Go initialises before
+// main.
 func initialised(t *testing.T, args ...string) map[string][]string {
 	t.Helper()
 	cmd := exec.Command("golem", args...)
@@ -29,8 +29,8 @@ func initialised(t *testing.T, args ...string) map[string][]string {
 	return packages
 }
 
-// TestJailProcessesStartEarly checks that a process of a jail does not wait for packages
-// that it does not use: every command of a session pays for its start.
+// TestJailProcessesStartEarly checks that a process of a jail does not initialise
+// packages that it does not use. Every command of a session pays for this start.
 func TestJailProcessesStartEarly(t *testing.T) {
 	t.Parallel()
 	all, early := initialised(t, "version"), initialised(t, "jail-hold")
@@ -44,8 +44,8 @@ func TestJailProcessesStartEarly(t *testing.T) {
 	}
 }
 
-// TestPackagesInitialiseLittle checks what every start of golem pays for: a package of its
-// own prepares no more than a table or two before main. sync.OnceValue makes the rest late.
+// TestPackagesInitialiseLittle checks that golem's own packages allocate little before
+// main, because every start pays for it. sync.OnceValue postpones the rest.
 func TestPackagesInitialiseLittle(t *testing.T) {
 	t.Parallel()
 	const most = 100 // allocations
@@ -65,8 +65,8 @@ func TestPackagesInitialiseLittle(t *testing.T) {
 	}
 }
 
-// TestExecStartsFewProcesses counts how often golem exec starts its own binary: each start
-// takes longer than most commands.
+// TestExecStartsFewProcesses counts how often golem exec starts its own binary. Each
+// start takes longer than most commands.
 func TestExecStartsFewProcesses(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	run := func() *exec.Cmd {
@@ -74,7 +74,7 @@ func TestExecStartsFewProcesses(t *testing.T) {
 		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
 		return cmd
 	}
-	if out, err := run().CombinedOutput(); err != nil { // the first one finds out what the machine can do
+	if out, err := run().CombinedOutput(); err != nil { // the first run detects what the machine supports
 		t.Fatalf("%v\n%s", err, out)
 	}
 	var started, others []string

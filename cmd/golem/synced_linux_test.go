@@ -10,9 +10,9 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// TestC10IntentIsOnDiskBeforeTheEffect traces golem while it changes a directory. The
-// journal holds the intent, synced, before the first change, and every file of the state
-// directory that is replaced is synced before and after.
+// TestC10IntentIsOnDiskBeforeTheEffect traces golem while it changes a directory. golem
+// writes and syncs the journal before the first change. It also syncs every state file
+// that it replaces, before and after.
 func TestC10IntentIsOnDiskBeforeTheEffect(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	tree := filepath.Join(dir, "tree")
@@ -41,7 +41,7 @@ func TestC10IntentIsOnDiskBeforeTheEffect(t *testing.T) {
 	}
 	for _, test := range []struct {
 		args    []string
-		changes string // a file of the tree that is there afterwards, or is gone with a - before it
+		changes string // a file of the tree that exists afterwards; a leading - means that it is deleted
 	}{
 		{[]string{"tool", "write_file", "--path", "/new", "--content", "x"}, "new"},
 		{[]string{"tool", "write_file", "--path", "/old", "--content", "x"}, "old"},

@@ -17,8 +17,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestForeignTerminal: at a terminal of another user, as after su, nobody can be
-// asked; golem says why.
+// TestForeignTerminal: golem asks nobody at a terminal of another user, as after su, and
+// reports the reason.
 func TestForeignTerminal(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("only root has terminals that others inherit")
@@ -100,8 +100,8 @@ func newTerminal(t *testing.T) (person, program *os.File) {
 	return person, program
 }
 
-// TestReviewAtATerminal: nothing that a worker wrote stands where golem's own lines do, or
-// is there and not seen.
+// TestReviewAtATerminal: text of a worker cannot imitate golem's own lines, and golem
+// reports its invisible characters.
 func TestReviewAtATerminal(t *testing.T) {
 	const forged = "scanned: all of it, clamd ok"
 	wide := func(text string) string { return text + strings.Repeat(" ", max(0, 80-len(text))) }
@@ -125,7 +125,7 @@ func TestReviewAtATerminal(t *testing.T) {
 		person, terminal := newTerminal(t)
 		screen := make(chan string, 1)
 		go func() {
-			data, _ := io.ReadAll(person) // it ends with an error when nobody has the other end
+			data, _ := io.ReadAll(person) // ends with an error when the other end is closed
 			screen <- string(data)
 		}()
 		cmd := golem(args...)
@@ -159,11 +159,11 @@ func TestReviewAtATerminal(t *testing.T) {
 	}
 }
 
-// TestServerAtATerminal: who starts the server by hand is told that it is for a client.
+// TestServerAtATerminal: golem mcp at a terminal explains how to connect a client.
 func TestServerAtATerminal(t *testing.T) {
 	_, _, golem := trusted(t, map[string]string{"golem-forge.config.yaml": "sandbox: {root: .}\n", "main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\n"})
 	person, terminal := newTerminal(t)
-	if _, err := person.WriteString("\x04"); err != nil { // the end of input
+	if _, err := person.WriteString("\x04"); err != nil { // end of input
 		t.Fatal(err)
 	}
 	cmd := golem("mcp")
@@ -173,7 +173,7 @@ func TestServerAtATerminal(t *testing.T) {
 	}
 }
 
-// TestSlowAtATerminal: who waits for the scanners is told what for.
+// TestSlowAtATerminal: golem reports that it waits for slow scanners.
 func TestSlowAtATerminal(t *testing.T) {
 	_, _, golem := trusted(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: .}\nclearance: {external: {slow: {command: [sleep, \"2\"]}}}\n",

@@ -14,15 +14,15 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A weakness is something that a machine lacks.
+// A weakness is a feature that a machine lacks.
 type weakness struct {
 	name  string
-	mount string // a line of a shell script that takes it away, run by root of a mount namespace
-	calls []int  // system calls that the kernel does not know
-	users bool   // user namespaces are refused
+	mount string // a shell line that removes the feature, run as root in a mount namespace
+	calls []int  // system calls that the kernel lacks
+	users bool   // whether user namespaces are refused
 }
 
-// weaknesses are those of containers, CI runners and old kernels.
+// weaknesses returns those of containers, CI runners and old kernels.
 func weaknesses() []weakness {
 	return []weakness{
 		{name: "state on overlayfs", mount: `mkdir -p $TOP/up $TOP/wk $TOP/state && mount -t overlay -o lowerdir=$TOP/state,upperdir=$TOP/up,workdir=$TOP/wk none $TOP/state`},
@@ -38,9 +38,9 @@ func weaknesses() []weakness {
 	}
 }
 
-// TestWeakerMachines runs the daily work on machines that lack something, or two things.
-// golem does it, or refuses in one line that says what is missing and what to type. In
-// both cases the files of the user are not touched before they are applied.
+// TestWeakerMachines runs everyday work on machines that lack one or two features. golem
+// either does the work or refuses in one line, with what is missing and what to type. In
+// both cases golem changes no file of the user before apply_changes.
 func TestWeakerMachines(t *testing.T) {
 	if os.Geteuid() != 0 {
 		t.Skip("root takes things away from the machine")
@@ -49,7 +49,8 @@ func TestWeakerMachines(t *testing.T) {
 	for i, a := range list {
 		t.Run(a.name, func(t *testing.T) { t.Parallel(); tryWeaker(t, a) })
 		for j, b := range list[:i] {
-			// All pairs take minutes: those that touch the state, the level and the home are tried always.
+			// All pairs take minutes, so by default it tries only the pairs of state,
+			// level and home.
 			if os.Getenv("GOLEM_TEST_ROUNDS") != "" || j < 2 && i < 5 || a.name == "no landlock" && b.users {
 				t.Run(a.name+", "+b.name, func(t *testing.T) { t.Parallel(); tryWeaker(t, a, b) })
 			}
@@ -58,7 +59,7 @@ func TestWeakerMachines(t *testing.T) {
 }
 
 func tryWeaker(t *testing.T, lacks ...weakness) {
-	top, err := os.MkdirTemp("", "weaker") // without commas, which end options of mount
+	top, err := os.MkdirTemp("", "weaker") // no commas in the path, because they separate mount options
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -79,7 +80,7 @@ func tryWeaker(t *testing.T, lacks ...weakness) {
 	run := func(line string) error {
 		done := make(chan error)
 		go func() {
-			runtime.LockOSThread() // and never unlocked: the thread ends with its filter
+			runtime.LockOSThread() // never unlocked, so the thread ends with its filter
 			err := mask(calls, users)
 			if err == nil {
 				cmd := exec.Command("unshare", "-m", "sh", "-c", line)
@@ -126,8 +127,9 @@ ls >$TOP/after
 	t.Logf("%s", refusal)
 }
 
-// mask lays a filter on the calling thread: it answers calls as a kernel does that does not
-// know them, and refuses user namespaces as Docker's filter does.
+// mask installs a filter on the calling thread. The filter fails calls with ENOSYS, like
+// a kernel that lacks them. With users it also refuses user namespaces, as Docker's
+// filter does.
 func mask(calls []int, users bool) error {
 	if users {
 		if err := refuseNamespaces(); err != nil {
