@@ -80,7 +80,8 @@ terminal to ask at.`,
 	return cmd
 }
 
-// hunksOf reads --hunks, and returns the paths and what apply_changes takes for it.
+// hunksOf parses --hunks. It returns the paths as typed, and the hunks argument of
+// apply_changes.
 func (w *workSession) hunksOf(hunks []string) (paths, parts []string, err error) {
 	for _, h := range hunks {
 		typed, numbers, ok := cutLast(h, ":")
@@ -96,7 +97,8 @@ func (w *workSession) hunksOf(hunks []string) (paths, parts []string, err error)
 	return paths, parts, nil
 }
 
-// nothing says that there is nothing to apply or discard.
+// nothing prints what was skipped, and returns the error that there is nothing to apply
+// or discard.
 func (w *workSession) nothing(cmd *cobra.Command, verb string, r *session.Review) error {
 	for _, text := range w.skippedBy(r) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+text)
@@ -104,7 +106,7 @@ func (w *workSession) nothing(cmd *cobra.Command, verb string, r *session.Review
 	return &sandbox.Error{Op: verb, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no changes to " + verb}
 }
 
-// showDryRun shows what golem apply would apply.
+// showDryRun prints the changes that golem apply would apply.
 func showDryRun(cmd *cobra.Command, w *workSession, r *session.Review) error {
 	if wantsJSON(cmd) {
 		about, err := aboutSession(w.program, w.Session)
@@ -131,7 +133,7 @@ func (f *visitFlags) callWith(cmd *cobra.Command, name string, given map[string]
 		return err
 	}
 	if !wantsJSON(cmd) && name == "discard_changes" {
-		r.Changes = nil // as they are listed, they would read as changes of the directory
+		r.Changes = nil // in the list they would look like changes of the directory
 	}
 	if r.OK() && name == "apply_changes" && len(r.Changes) > 0 {
 		r.Notes = append(r.Notes, "golem undo restores what was there")

@@ -18,7 +18,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// records opens what is kept of the program.
+// records opens the stored records of the program.
 func (f *programFlags) records() (*program.Records, error) {
 	p, err := f.program()
 	if err != nil {
@@ -62,7 +62,7 @@ changes, and it counts once.`,
 		if err != nil {
 			return err
 		}
-		// Without a terminal the command is the answer. Its ID names the digest.
+		// Without a terminal the command itself is the answer. The ID names the digest.
 		reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, Note: reason}, DigestPrefix: w.Digest}
 		if no {
 			reply.Verdict = tool.Declined
@@ -175,7 +175,7 @@ func listApprovals(cmd *cobra.Command, r *program.Records) error {
 	return nil
 }
 
-// comesTo says what a call would do: as it says itself, or by its effects.
+// comesTo returns the summary of a call, or its effects if it has none.
 func comesTo(wish string, effects []string) string {
 	return cmp.Or(wish, strings.Join(effects, ", "))
 }

@@ -18,28 +18,28 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// maxStdin bounds what is read from standard input as a content.
+// maxStdin limits the bytes that golem reads from standard input.
 const maxStdin = 16 << 20
 
-// toolArgs are the arguments of a tool as flags: one for each property of its
-// schema. A list of objects is given as JSON or, where it has one entry, by the
-// fields of the entry.
+// toolArgs holds the arguments of a tool as flags, one for each property of its schema. A
+// list of objects is given as JSON. If the list has only one entry, the fields of the
+// entry are flags too.
 type toolArgs struct {
 	tool  tool.Tool
 	whole string // --args
 	flags []*toolFlag
 }
 
-// A toolFlag is one argument.
+// A toolFlag is the flag of one argument.
 type toolFlag struct {
-	key    string // of the property
-	in     string // the list of objects whose entry it is in, "" for the top
+	key    string // the name of the property
+	in     string // the list of objects that has the field; "" for a property of the top level
 	schema *jsonschema.Schema
 	given  []string
-	taken  bool // another flag has its name: only --args gives it
+	taken  bool // another flag has this name, so only --args can set it
 }
 
-// items is what the entries of a list are, where a schema says so.
+// items returns the schema of the entries of a list, or an empty schema.
 func items(s *jsonschema.Schema) *jsonschema.Schema {
 	if s.Items == nil {
 		return new(jsonschema.Schema)
@@ -65,7 +65,7 @@ func newToolArgs(t tool.Tool) *toolArgs {
 	return a
 }
 
-// several says how a flag that was given and takes several values is given them.
+// several explains how to pass several values, if a list flag was given.
 func (a *toolArgs) several() string {
 	for _, f := range a.flags {
 		if f.schema.Type == "array" && len(f.given) > 0 {
@@ -75,7 +75,7 @@ func (a *toolArgs) several() string {
 	return ""
 }
 
-// ordered returns the properties of an object, those that are required first.
+// ordered returns the properties of an object, the required ones first.
 func ordered(s *jsonschema.Schema) []string {
 	var keys []string
 	for key := range s.Properties {
@@ -92,7 +92,7 @@ func ordered(s *jsonschema.Schema) []string {
 	return keys
 }
 
-// addTo adds the flags. A name may be written with - for _.
+// addTo adds the flags. A name may have - instead of _.
 func (a *toolArgs) addTo(flags *pflag.FlagSet) {
 	flags.SetNormalizeFunc(func(_ *pflag.FlagSet, name string) pflag.NormalizedName {
 		return pflag.NormalizedName(strings.ReplaceAll(name, "_", "-"))
@@ -109,7 +109,7 @@ func (a *toolArgs) addTo(flags *pflag.FlagSet) {
 	flags.StringVar(&a.whole, "args", "", "all arguments as one JSON object; - reads it from standard input")
 }
 
-// usage is the help text of a flag.
+// usage returns the help text of a flag.
 func (f *toolFlag) usage(t tool.Tool) string {
 	text := f.schema.Description
 	if f.in != "" {
@@ -134,8 +134,8 @@ func (f *toolFlag) usage(t tool.Tool) string {
 	return strings.TrimPrefix(strings.TrimSpace(text), "; ")
 }
 
-// reads reports whether - stands for standard input: in contents, and in a
-// command, which it could not be itself. In names it is a name.
+// reads reports whether - means standard input. It does for contents, and for a command,
+// because - is no command. In a name, - is just a name.
 func (f *toolFlag) reads(t tool.Tool) bool {
 	command := f.key == "command" && slices.Contains(t.Verbs, policy.Run)
 	return f.schema.Type == "string" && f.in == "" && (command || slices.Contains(t.Private, f.key))
@@ -150,7 +150,7 @@ func (f *toolFlag) Set(text string) error {
 	return nil
 }
 
-// String implements pflag.Value. Defaults are told by the usage.
+// String implements pflag.Value. It is empty because usage prints the default.
 func (f *toolFlag) String() string { return "" }
 
 // Type implements pflag.Value.
@@ -166,13 +166,13 @@ func (f *toolFlag) Type() string {
 	return f.schema.Type
 }
 
-// given is what the flags say, as JSON.
+// given holds the values of the flags, as JSON.
 type given struct {
 	json  []byte
-	stdin bool // standard input is used up
+	stdin bool // standard input was read
 }
 
-// read returns the arguments. That they fit the schema the gate finds out.
+// read returns the arguments. The gate checks them against the schema.
 func (a *toolArgs) read(stdin io.Reader) (*given, error) {
 	g := &given{}
 	set := slices.ContainsFunc(a.flags, func(f *toolFlag) bool { return f.given != nil })
@@ -220,8 +220,8 @@ func (a *toolArgs) read(stdin io.Reader) (*given, error) {
 	return g, err
 }
 
-// encodeArgs returns arguments as JSON. Text that is not UTF-8 is an error: the encoder
-// would replace it, and the call would be about another name or content.
+// encodeArgs returns arguments as JSON. It refuses text that is not UTF-8: the encoder
+// would replace bytes, and the call would be about another name or content.
 func encodeArgs(values any) ([]byte, error) {
 	if !isText(reflect.ValueOf(values)) {
 		return nil, usageError("the arguments are not UTF-8 text")
@@ -229,8 +229,8 @@ func encodeArgs(values any) ([]byte, error) {
 	return json.Marshal(values)
 }
 
-// isText reports whether every string in maps and lists is UTF-8. JSON in it is checked
-// when it is decoded.
+// isText reports whether every string in maps and lists is UTF-8. It does not look into
+// JSON, which is checked when it is decoded.
 func isText(v reflect.Value) bool {
 	switch v.Kind() {
 	case reflect.Interface:
@@ -253,7 +253,7 @@ func isText(v reflect.Value) bool {
 	return true
 }
 
-// missing names a flag that is needed and not given.
+// missing returns an error if a required flag is not given.
 func (a *toolArgs) missing() error {
 	for _, key := range a.tool.Schema().Required {
 		if slices.ContainsFunc(a.flags, func(f *toolFlag) bool { return f.given != nil && (f.key == key && f.in == "" || f.in == key) }) {
@@ -272,8 +272,8 @@ func (a *toolArgs) missing() error {
 	return nil
 }
 
-// value returns what a flag says, as the schema has it. What does not fit goes
-// on as it is: the gate says what is wrong with it.
+// value returns the value of a flag in the type of the schema. It passes on most values
+// that do not fit, and the gate reports the error.
 func (f *toolFlag) value(t tool.Tool, g *given, stdin io.Reader) (any, error) {
 	last := f.given[len(f.given)-1]
 	switch f.schema.Type {
@@ -309,7 +309,7 @@ func (f *toolFlag) value(t tool.Tool, g *given, stdin io.Reader) (any, error) {
 	return json.RawMessage(last), nil
 }
 
-// example shows how a value of a schema is written.
+// example returns an example of a value that fits a schema.
 func example(s *jsonschema.Schema) string {
 	switch s.Type {
 	case "array":
@@ -330,7 +330,7 @@ func example(s *jsonschema.Schema) string {
 	return "1"
 }
 
-// readAll reads standard input, once.
+// readAll reads all of standard input. It works only once.
 func (g *given) readAll(stdin io.Reader) (string, error) {
 	if g.stdin {
 		return "", usageError("standard input can be read once; only one flag takes -")

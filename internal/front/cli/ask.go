@@ -19,15 +19,16 @@ import (
 )
 
 const (
-	// patience is how long an answer is waited for, unless the user says otherwise.
+	// patience is how long golem waits for an answer by default.
 	patience = 5 * time.Minute
 	// settling is how long a question is on screen before an answer is accepted.
 	settling = 400 * time.Millisecond
-	// maxTypos is how often a question is asked again.
+	// maxTypos is how many lines golem reads for one question before it stops asking.
 	maxTypos = 20
 )
 
-// Why a question has no answer. None of them is a yes.
+// These errors are the reasons why a question has no answer. None of them approves the
+// call.
 var (
 	errNobody    = errors.New("nobody can be asked: the terminal is not ours to read from")
 	errForeign   = errors.New("nobody was asked: the terminal belongs to another user, as after su; log in as this user, or run golem approve in a terminal of this user")
@@ -35,57 +36,59 @@ var (
 	errEnd       = errors.New("the input ended without an answer")
 	errStopped   = errors.New("stopped at the question")
 	errClosed    = errors.New("no")                       // Ctrl-D
-	errTypo      = errors.New("that is no answer")        // the question is asked again
-	errChanged   = errors.New("the screen has changed")   // the question is drawn again
-	errSuspended = errors.New("golem is to be suspended") // and then drawn again
-	errBack      = errors.New("no rule was made")         // the question is asked again
+	errTypo      = errors.New("that is no answer")        // golem asks the question again
+	errChanged   = errors.New("the screen has changed")   // golem draws the question again
+	errSuspended = errors.New("golem is to be suspended") // golem draws the question again afterwards
+	errBack      = errors.New("no rule was made")         // golem asks the question again
 )
 
-// An asker puts questions to the person at a terminal. A question owns the terminal until
-// it is answered: other output of golem waits. It is drawn in full before the prompt
-// appears, and what is typed before the prompt is thrown away. Then one line counts:
+// An asker asks the person at a terminal. A question owns the terminal until it is
+// answered, and other output of golem waits. The asker draws the whole question before
+// the prompt, and discards keys that were pressed before the prompt. Then it reads one
+// line:
 //
 //	y, yes      yes, once
-//	y DIGEST    yes, also to what was not shown
+//	y DIGEST    yes, also to the part that was not shown
 //	n, n WHY    no
 //	v           if not everything is shown: show it, page by page
 //	e           yes, and the same call again
-//	r           yes, and a rule, chosen from those that fit, shown, and confirmed
+//	r           yes, and a rule: choose one that fits, read it, confirm it
 //	s           no, and stop the run
 //	?           explain the keys
 //
-// Capitals are the same answers. An empty line, Ctrl-C and Ctrl-D are no. After anything
-// else the question is asked again. If nobody answers in time, the call waits for golem
-// approve. By tells whether somebody has said no (user) or nobody has answered (nobody).
+// Capital letters count too. An empty line, Ctrl-C and Ctrl-D mean no. After any other
+// line golem asks again. If nobody answers in time, the call waits for golem approve. The
+// By field of the answer is "user" if a person declined, and "nobody" if no one answered.
+// AskOnce treats an empty line and Ctrl-D as no answer.
 type asker struct {
 	keys    *keyboard
 	screen  screen
-	console *console // whose output waits while a question is open; may be nil
+	console *console // its output waits while a question is open; may be nil
 	wait    time.Duration
 	settle  time.Duration
-	session bool          // there is a session that may remember
-	turn    chan struct{} // holds one, while a question is open
-	shown   bool          // the last question that was answered showed all of its change
-	why     error         // what kept the last question from being put, where somebody can do something about it
+	session bool          // a session can store remembered answers
+	turn    chan struct{} // holds one element while a question is open
+	shown   bool          // an answered question has shown its whole change
+	why     error         // why golem could not ask the last question, if the user can fix it
 }
 
-// newAsker returns an asker that reads from a terminal, and waits so long for
-// each line. Questions go to out; where that is no terminal they would not be
-// seen, and go to the one that is read from.
+// newAsker returns an asker that reads from in and waits at most wait for each line. It
+// prints questions to out. If out is no terminal, nobody would see them, so it prints
+// them to in.
 func newAsker(in *os.File, out io.Writer, wait time.Duration) *asker {
 	s := newScreen(out)
 	if s.file == nil {
 		s = newScreen(in)
 	}
-	s.w = s.file // no other output passes meanwhile, and no bar passes a console
+	s.w = s.file // write directly: the console would delay a question and escape its bars
 	return &asker{keys: newKeyboard(in), screen: s, console: consoleOf(out), wait: wait, settle: settling, turn: make(chan struct{}, 1)}
 }
 
-// Ask implements approval.Asker. Questions that come at once are put one after
-// the other, each with its own answer.
+// Ask implements approval.Asker. It asks concurrent questions one after the other, each
+// with its own answer.
 func (a *asker) Ask(ctx context.Context, r tool.Request) approval.Reply { return a.ask(ctx, r, true) }
 
-// AskOnce asks without an offer to remember the answer.
+// AskOnce asks without offering to remember the answer.
 func (a *asker) AskOnce(ctx context.Context, r tool.Request) approval.Reply {
 	return a.ask(ctx, r, false)
 }
@@ -114,7 +117,7 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 	}
 	q.show([]row{{Mark: about, Text: note}})
 	no := tool.Answer{By: "nobody", Note: err.Error(), Unattended: errors.Is(err, errNobody) || errors.Is(err, errLate)}
-	// An interrupt is meant for more than this question, whoever caught it.
+	// An interrupt stops more than this question, no matter which handler caught it.
 	no.Stop = q.ctx.Err() != nil && (ctx.Err() == nil || context.Cause(ctx) != ctx.Err())
 	switch {
 	case no.Stop:
@@ -158,7 +161,7 @@ func (a *asker) confirm(ctx context.Context, what string) bool {
 	return false
 }
 
-// open makes a new question the owner of the terminal, until it is done.
+// open creates a question that owns the terminal until done is called.
 func (a *asker) open(ctx context.Context) (q *question, done func(), err error) {
 	select {
 	case a.turn <- struct{}{}:
@@ -193,30 +196,30 @@ func (a *asker) open(ctx context.Context) (q *question, done func(), err error) 
 	}, nil
 }
 
-// A question is one that is open.
+// A question is an open question of an asker.
 type question struct {
 	*asker
 	ctx     context.Context
 	suspend chan os.Signal
-	letGo   func() // of the terminal
-	partial bool   // the cursor was within a line
+	letGo   func() // releases the terminal
+	partial bool   // the cursor was in the middle of a line
 
 	request tool.Request
-	again   bool     // the answer may be remembered
+	again   bool     // golem may remember the answer
 	whole   bool     // a plain yes is valid
-	more    bool     // there are rows that were not shown
-	seen    []string // the items that were shown
-	failed  error    // a part of it could not be shown
+	more    bool     // some rows were not shown
+	seen    []string // the items that were shown so far
+	failed  error    // set if a part could not be printed
 
-	columns, height int    // of the screen that it was drawn for
-	redraw          func() // draws what is asked now
+	columns, height int    // the size of the screen when the question was drawn
+	redraw          func() // draws the current step
 	options         func() []string
 }
 
-// hold keeps other golems from the terminal, and gives it its usual modes.
+// hold locks the terminal against other golem processes, and sets its usual modes.
 func (q *question) hold(ctx context.Context) error {
-	// Another golem may ask at the same terminal: one question at a time there too,
-	// or an answer could reach the wrong one.
+	// Another golem process may ask at the same terminal. Only one question may be open
+	// there, or an answer could reach the wrong one.
 	release, err := q.keys.take(ctx, q.wait)
 	if err != nil {
 		return err
@@ -242,13 +245,13 @@ func (q *question) begin() {
 	q.draw()
 }
 
-// draw draws what is asked now, for the screen as it is.
+// draw draws the current step for the current size of the screen.
 func (q *question) draw() {
 	q.columns, q.height = q.screen.size()
 	q.redraw()
 }
 
-// put shows the request and takes the answer. An error is no yes.
+// put shows the request and reads the answer. An error is never an approval.
 func (q *question) put() (approval.Reply, error) {
 	q.options, q.redraw = q.choices, q.drawAll
 	q.begin()
@@ -275,8 +278,8 @@ func (q *question) drawAll() {
 	q.showKeys(q.choices()...)
 }
 
-// drawRequest shows as much of the request as the screen has room for, so that the
-// question and what it is about are on it together. It notes which items that are.
+// drawRequest shows as much of the request as fits on the screen together with the
+// question. It records which items it showed.
 func (q *question) drawRequest() {
 	count := func(rows ...row) (n int) {
 		for _, r := range rows {
@@ -286,7 +289,7 @@ func (q *question) drawRequest() {
 	}
 	sheet, all := newSheet(q.request, maxColumns), newSheet(q.request, math.MaxInt).all()
 	rows := sheet.all()
-	room := q.height - 1 - len(q.keyLines(q.choicesIf(true, false)...)) // of the prompt and the keys
+	room := q.height - 1 - len(q.keyLines(q.choicesIf(true, false)...)) // without the lines of the prompt and the keys
 	if count(rows...) <= room && count(sheet.body...) <= maxRows && slices.Equal(rows, all) {
 		q.more = false
 		q.has(rendered(all, rows))
@@ -302,7 +305,7 @@ func (q *question) drawRequest() {
 		}
 		onScreen := rows
 		for len(onScreen) > 0 && count(onScreen...) > room {
-			onScreen = onScreen[1:] // it has left the screen when the keys are there
+			onScreen = onScreen[1:] // this row has scrolled off the screen when the keys appear
 		}
 		q.has(rendered(all, onScreen))
 		if q.whole {
@@ -314,7 +317,7 @@ func (q *question) drawRequest() {
 	q.showHead(rows)
 }
 
-// unseen says what a person can do about what is not shown.
+// unseen explains how to see or approve the part that is not shown.
 func (q *question) unseen() string {
 	text := "not everything is shown"
 	if q.more {
@@ -328,7 +331,7 @@ func (q *question) unseen() string {
 	return text
 }
 
-// has notes which items were shown, with those that were shown before.
+// has adds items to those that were shown, and checks whether that is all of the request.
 func (q *question) has(items []string) {
 	for _, item := range items {
 		if !slices.Contains(q.seen, item) {
@@ -339,13 +342,13 @@ func (q *question) has(items []string) {
 	q.whole = err == nil
 }
 
-// yes is a plain yes.
+// yes returns a plain approval.
 func (q *question) yes() approval.Reply {
 	return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Rendered: q.seen}
 }
 
-// digest is the part of the request's digest that somebody types who has not
-// seen all of it.
+// digest returns the digest prefix that a person types to approve a request without
+// seeing all of it.
 func (q *question) digest() (string, bool) {
 	d := q.request.Digest
 	if len(d) < approval.MinDigestPrefix || strings.Trim(d, "0123456789abcdef") != "" {
@@ -354,8 +357,8 @@ func (q *question) digest() (string, bool) {
 	return d[:approval.MinDigestPrefix], true
 }
 
-// answer takes a line for an answer. An errTypo was explained, and the keys are shown
-// again.
+// answer interprets a line. When it returns errTypo, it has explained the error and shown
+// the keys again.
 func (q *question) answer(text string) (approval.Reply, error) {
 	yes := q.yes()
 	word, rest, _ := strings.Cut(text, " ")
@@ -408,7 +411,7 @@ func (q *question) answer(text string) (approval.Reply, error) {
 	return yes, q.failed
 }
 
-// typo says what would be an answer, and shows the keys again.
+// typo prints a hint, and shows the keys again.
 func (q *question) typo(say string) {
 	if say != "" {
 		q.show([]row{{Mark: about, Text: say}})
@@ -416,8 +419,8 @@ func (q *question) typo(say string) {
 	q.showKeys(q.options()...)
 }
 
-// page shows all rows, a screen at a time. Who leaves before the end has seen the pages
-// that were displayed.
+// page shows all rows, one screen at a time. If the person quits early, only the
+// displayed pages count as seen.
 func (q *question) page() error {
 	all := newSheet(q.request, math.MaxInt).all()
 	var lines []string
@@ -455,16 +458,16 @@ func (q *question) page() error {
 		q.has(rendered(all, all[:n]))
 		q.more = n < len(all)
 	}
-	// The keys are on screen with what they are about.
+	// Show the keys together with the head of the request.
 	q.redraw = q.drawAll
 	q.showHead(newSheet(q.request, maxColumns).head)
 	q.showKeys(q.choices()...)
 	return q.failed
 }
 
-// read takes a line. What was typed before the prompt is thrown away, and a line with
-// characters that cannot be seen is a typo. If the window changes meanwhile, what is asked
-// is drawn again, and the line does not count.
+// read reads a line. It discards input that was typed before the prompt, and returns
+// errTypo for a line with invisible characters. If the window changes meanwhile, it
+// discards the line and draws the question again.
 func (q *question) read() (string, error) {
 	for {
 		text, err := q.readOnce()
@@ -505,7 +508,7 @@ func (q *question) readOnce() (string, error) {
 	text, err := q.keys.line(q.ctx, q.wait, q.interrupted)
 	if err != nil {
 		if !errors.Is(err, errChanged) && !errors.Is(err, errSuspended) {
-			q.say("\n") // nobody has pressed Enter
+			q.say("\n") // no one has pressed Enter
 		}
 		return "", err
 	}
@@ -518,8 +521,8 @@ func (q *question) readOnce() (string, error) {
 	return strings.Trim(text, " "), nil
 }
 
-// interrupted reports why a question has to be drawn again: the window has another size,
-// or golem is to be suspended.
+// interrupted reports why the question must be drawn again: the window size changed, or
+// golem is about to be suspended.
 func (q *question) interrupted() error {
 	select {
 	case <-q.suspend:

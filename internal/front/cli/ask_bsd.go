@@ -12,19 +12,18 @@ import (
 
 const getTermios, setTermios = unix.TIOCGETA, unix.TIOCSETA
 
-// countInput is FIONREAD, which is the same on all of them.
+// countInput is FIONREAD, which is the same on all these systems.
 const countInput = 0x4004667f
 
 func flushInput(fd int) error { return unix.IoctlSetPointerInt(fd, unix.TIOCFLUSH, unix.TCIFLUSH) }
 
-// take does not keep other processes from the terminal: it cannot be opened anew
-// by its descriptor here.
+// take does not lock the terminal against other processes. A process cannot reopen its
+// terminal by file descriptor here.
 func (k *keyboard) take(context.Context, time.Duration) (release func(), err error) {
 	return func() {}, nil
 }
 
-// A guard would share a terminal with a golem that asks at it; there are no locks on
-// terminals here.
+// A guard does nothing here, because these systems have no locks on terminals.
 type guard struct{}
 
 func openGuard(*os.File) *guard { return nil }

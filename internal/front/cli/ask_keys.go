@@ -10,19 +10,19 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// A key is an answer, and what it does.
+// A key is an answer and its explanation.
 type key struct{ name, does string }
 
-// remembers reports whether an answer can be remembered.
+// remembers reports whether golem can remember the answer.
 func (q *question) remembers() bool { return q.again && !q.request.OnlyUser }
 
-// offers reports whether there is a rule to choose.
+// offers reports whether there are rules to choose from.
 func (q *question) offers() bool { return q.remembers() && len(approval.OfferRules(q.request)) > 0 }
 
-// stops reports whether there is a run to stop: a call of the user's own is all there is.
+// stops reports whether there is a run to stop. A call of the user's own is no run.
 func (q *question) stops() bool { return q.again && q.request.Origin != policy.User }
 
-// choices are the keys of the question.
+// choices returns the keys of the question.
 func (q *question) choices() []string { return q.choicesIf(q.whole, q.more) }
 
 func (q *question) choicesIf(whole, more bool) []string {
@@ -56,7 +56,7 @@ func (q *question) choicesIf(whole, more bool) []string {
 // lines counts the rows of the whole request.
 func (q *question) lines() int { return len(newSheet(q.request, maxColumns).all()) }
 
-// please says which answers there are, after a typo.
+// please lists the valid answers after a typo.
 func (q *question) please() string {
 	if q.whole {
 		return "please answer y, n or ? (help)"
@@ -64,7 +64,7 @@ func (q *question) please() string {
 	return "please answer n or ? (help); " + q.unseen()
 }
 
-// explained returns what each key of the question does.
+// explained returns the explanation of each key of the question.
 func (q *question) explained() []key {
 	var keys []key
 	if q.whole {
@@ -109,12 +109,12 @@ func help(keys []key) []row {
 	return rows
 }
 
-// pageKeys are the keys of a page that ends with a line.
+// pageKeys returns the keys below a page that ends at line end.
 func pageKeys(end, all int) []string {
 	return []string{fmt.Sprintf("%d of %d lines", end, all), "[Enter] next page", "[q]uit viewing"}
 }
 
-// prompt is where an answer is typed.
+// prompt returns the text before the answer.
 func (q *question) prompt() string {
 	return bar(!q.screen.plain) + " > "
 }
@@ -126,7 +126,7 @@ func bar(colours bool) string {
 	return visible.Bar
 }
 
-// keyLines returns keys as lines, broken between them.
+// keyLines returns keys as lines, with line breaks between keys where possible.
 func (q *question) keyLines(keys ...string) []string {
 	columns, _ := q.screen.size()
 	room := max(columns-len("   ")-1, 1) // the bar may be wide
@@ -149,15 +149,15 @@ func (q *question) keyLines(keys ...string) []string {
 	return append(lines, line)
 }
 
-// showKeys shows keys.
+// showKeys prints keys.
 func (q *question) showKeys(keys ...string) {
 	for _, line := range q.keyLines(keys...) {
 		q.say(bar(!q.screen.plain) + " " + line + "\n")
 	}
 }
 
-// showHead shows the rows of a request, the first of which says what is asked. The second
-// is beside it where there is room.
+// showHead prints the rows of a request. The first row states the question. The second
+// row is printed on the same line if it fits.
 func (q *question) showHead(rows []row) {
 	if len(rows) > 1 && rows[0].Mark == about && rows[1].Mark == about {
 		first, second := visible.Barless(rows[0].Text), visible.Barless(rows[1].Text)
@@ -171,10 +171,10 @@ func (q *question) showHead(rows []row) {
 	q.show(rows)
 }
 
-// maxHeader is how wide the first line of a question gets.
+// maxHeader is the maximum width of the first line of a question.
 const maxHeader = 130
 
-// cells counts the columns that a text takes at most, as visible.Broken does.
+// cells returns an upper limit for the columns of a text, as visible.Broken counts them.
 func cells(text string) (n int) {
 	for _, r := range text {
 		if n++; r >= 0x300 {
@@ -184,7 +184,7 @@ func cells(text string) (n int) {
 	return n
 }
 
-// show prints rows of the question.
+// show prints rows.
 func (q *question) show(rows []row) {
 	columns, _ := q.screen.size()
 	var b strings.Builder

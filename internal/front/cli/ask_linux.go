@@ -15,9 +15,9 @@ const getTermios, setTermios, countInput = unix.TCGETS, unix.TCSETS, unix.TIOCIN
 
 func flushInput(fd int) error { return unix.IoctlSetInt(fd, unix.TCFLSH, unix.TCIFLUSH) }
 
-// take waits until no other process asks at this terminal, and keeps others from
-// it until it is released. The lock is on the terminal itself, opened anew:
-// what was inherited would share it.
+// take waits until no other process asks at this terminal, and locks it until release is
+// called. The lock is on the terminal itself. take opens the terminal again, because an
+// inherited descriptor would share the lock.
 func (k *keyboard) take(ctx context.Context, wait time.Duration) (release func(), err error) {
 	own, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", k.file.Fd()), os.O_RDWR|unix.O_NOCTTY, 0)
 	if errors.Is(err, fs.ErrPermission) {
@@ -38,11 +38,11 @@ func (k *keyboard) take(ctx context.Context, wait time.Duration) (release func()
 	}
 }
 
-// A guard shares a terminal with a golem that may ask at it: a question locks the terminal
-// for itself, and who prints only looks whether one is open.
+// A guard lets golem print to a terminal only while no question is open there. A question
+// takes an exclusive lock on the terminal. A printing process takes a shared lock.
 type guard struct{ file *os.File }
 
-// openGuard opens a terminal anew; nil where that cannot be done.
+// openGuard opens a terminal again. It returns nil if that fails.
 func openGuard(f *os.File) *guard {
 	own, err := os.OpenFile(fmt.Sprintf("/proc/self/fd/%d", f.Fd()), os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
@@ -51,8 +51,8 @@ func openGuard(f *os.File) *guard {
 	return &guard{own}
 }
 
-// share reports whether no question is open at the terminal, and keeps one from being
-// opened until it is released.
+// share reports whether no question is open at the terminal. If so, no question can open
+// until release is called.
 func (g *guard) share() (release func(), free bool) {
 	if g == nil {
 		return func() {}, true
@@ -62,7 +62,7 @@ func (g *guard) share() (release func(), free bool) {
 		case unix.EINTR:
 		case unix.EWOULDBLOCK:
 			return nil, false
-		default: // another error is no question
+		default: // no other error means that a question is open
 			return func() { unix.Flock(int(g.file.Fd()), unix.LOCK_UN) }, true
 		}
 	}

@@ -16,10 +16,10 @@ func suspends() []os.Signal { return nil }
 
 func suspendSelf() {}
 
-// findTerminal returns nil: there is nobody to ask here.
+// findTerminal returns nil: golem cannot ask anyone on this system.
 func findTerminal(bool) *os.File { return nil }
 
-// A keyboard is that of nobody.
+// A keyboard has no terminal on this system.
 type keyboard struct{}
 
 func newKeyboard(*os.File) *keyboard { return &keyboard{} }
@@ -38,8 +38,7 @@ func (*keyboard) take(context.Context, time.Duration) (release func(), err error
 	return nil, errNobody
 }
 
-// A guard would share a terminal with a golem that asks at it; there are no locks on
-// terminals here.
+// A guard does nothing here, because golem does not lock terminals on this system.
 type guard struct{}
 
 func openGuard(*os.File) *guard { return nil }

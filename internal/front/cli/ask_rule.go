@@ -12,7 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// exactly is the rule for this exact call.
+// exactly returns the rule for this exact call.
 func (q *question) exactly() approval.Rule {
 	rule := approval.ExactRule(q.request)
 	if q.session {
@@ -23,8 +23,8 @@ func (q *question) exactly() approval.Rule {
 	return rule
 }
 
-// choose lets the user choose a rule and how long it holds, and confirm it as it
-// will be kept.
+// choose lets the user choose a rule and its duration. Then the user confirms the rule as
+// golem will store it.
 func (q *question) choose() (approval.Rule, error) {
 	offers := approval.OfferRules(q.request)
 	var listed []string
@@ -67,7 +67,7 @@ func (q *question) choose() (approval.Rule, error) {
 	return rule, err
 }
 
-// number takes a number from 1 to most, and returns it counted from 0.
+// number reads a number from 1 to most, and returns it minus 1.
 func (q *question) number(listed []string, prompt string, most int) (n int, err error) {
 	err = q.step(func() {
 		for _, text := range listed {
@@ -82,8 +82,8 @@ func (q *question) number(listed []string, prompt string, most int) (n int, err 
 	return n, err
 }
 
-// step asks something on the way to a rule, until the answer is accepted. An empty line
-// and a no lead back to the question, as errBack.
+// step asks one question on the way to a rule, until accept returns true. After an empty
+// line or a no it returns errBack, and the main question continues.
 func (q *question) step(draw func(), please string, accept func(string) bool) error {
 	q.redraw = func() {
 		q.drawRequest()
@@ -106,7 +106,7 @@ func (q *question) step(draw func(), please string, accept func(string) bool) er
 	return errLate
 }
 
-// rule shows a rule literally.
+// rule prints a rule word for word.
 func (q *question) rule(what string, rule approval.Rule) {
 	q.show([]row{{Mark: detail, Text: what + " " + visible.Line(rule.String(), math.MaxInt)}})
 }

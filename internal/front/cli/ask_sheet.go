@@ -15,21 +15,21 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// How much of a request is shown at once.
+// These constants limit how much of a request is shown at once.
 const (
-	maxRows    = 40  // of what a call would do, on a screen that has the room
-	maxColumns = 200 // characters of one line
+	maxRows    = 40  // rows of the body, if the screen has room
+	maxColumns = 200 // characters in one line
 )
 
-// A sheet is a request in rows.
+// A sheet is a request as rows of text.
 type sheet struct {
 	tool             string
-	most             int // characters of one piece of text
+	most             int // maximum characters of one piece of text
 	head, body, tail []row
 	odd              bool // something had to be escaped
 }
 
-// newSheet describes a request; no piece of text has more than most characters.
+// newSheet describes a request. It cuts each piece of text to at most most characters.
 func newSheet(r tool.Request, most int) *sheet {
 	s := &sheet{tool: r.Tool, most: most}
 	s.head = append(s.head, row{Mark: about, Text: s.actor(r) + s.wish(r), Item: tool.ItemCall})
@@ -56,8 +56,7 @@ func newSheet(r tool.Request, most int) *sheet {
 	return s
 }
 
-// actor says who acts: the user, who has made the call, or the chain of workers that leads
-// to it.
+// actor names who acts: the user, or the chain of workers that made the call.
 func (s *sheet) actor(r tool.Request) string {
 	if r.Origin == policy.User {
 		return "You are about to "
@@ -72,7 +71,7 @@ func (s *sheet) actor(r tool.Request) string {
 	return strings.Join(who, " › ") + " wants to "
 }
 
-// origin says which tool is called, as whom, and what asks.
+// origin names the tool, its caller, and the reason why golem asks.
 func (s *sheet) origin(r tool.Request) string {
 	text := "(tool " + s.name(r.Tool)
 	switch {
@@ -92,10 +91,10 @@ func (s *sheet) origin(r tool.Request) string {
 	return text + ")"
 }
 
-// maxAlikes is how many look-alikes are listed by name.
+// maxAlikes is how many look-alike names are listed.
 const maxAlikes = 5
 
-// alikes warns of names that could be mistaken for others: of workers and tools, paths,
+// alikes warns of names that look like other names. It checks workers, tools, paths,
 // hosts, commands and short arguments.
 func (s *sheet) alikes(r tool.Request) {
 	names := append(slices.Clone(r.Workers), r.Tool, r.Summary)
@@ -124,10 +123,11 @@ func (s *sheet) alikes(r tool.Request) {
 	}
 }
 
-// maxName is the length of an argument that may be a name.
+// maxName is the maximum length of an argument that golem checks as a name.
 const maxName = 4096
 
-// appendNames appends the strings of a JSON value that may be names: those of one line.
+// appendNames appends the strings of a JSON value that may be names: short strings of one
+// line, and the keys of objects.
 func appendNames(names []string, value any) []string {
 	switch v := value.(type) {
 	case string:
@@ -156,7 +156,7 @@ func caller(o policy.Origin) string {
 	return o.String()
 }
 
-// wish says in a few words what a call would do.
+// wish describes in a few words what a call would do.
 func (s *sheet) wish(r tool.Request) string {
 	if r.Summary != "" {
 		return s.line(r.Summary)
@@ -183,12 +183,12 @@ func (s *sheet) effect(e policy.Effect) string {
 	if e.Verb != policy.Run {
 		return e.Verb.String() + " " + s.name(e.Target)
 	}
-	// A command may have lines: that is nothing odd, and its arguments show them.
+	// A command may have several lines. That is not odd, and its arguments show them.
 	s.odd = s.odd || visible.Text(e.Target) != e.Target
 	return e.Verb.String() + " " + visible.Cut(visible.Name(e.Target), s.most)
 }
 
-// effects lists the effects that neither the first row nor the changes tell.
+// effects lists the effects that neither the first row nor the changes show.
 func (s *sheet) effects(r tool.Request) {
 	asks := make(map[policy.Effect]bool, len(r.ToApprove))
 	for _, e := range r.ToApprove {
@@ -203,8 +203,8 @@ func (s *sheet) effects(r tool.Request) {
 	}
 }
 
-// changes shows each change with its lines, and its name where the first row has not
-// told it.
+// changes shows each change with its lines. It also shows the name of the file if the
+// first row does not.
 func (s *sheet) changes(r tool.Request) {
 	for i, c := range r.Changes {
 		if len(r.Changes) > 1 || r.Summary != "" {
@@ -221,8 +221,8 @@ func (s *sheet) changes(r tool.Request) {
 	}
 }
 
-// verb says what a call does to a file. To discard a change of a session restores what the
-// directory has: there, a creation is discarded as a deletion.
+// verb describes what a call does to a file. Discarding a change restores the file of the
+// directory, so discarding a new file deletes it.
 func (s *sheet) verb(op tool.Op) string {
 	if s.tool != "discard_changes" {
 		return s.line(string(op))
@@ -236,7 +236,7 @@ func (s *sheet) verb(op tool.Op) string {
 	return "discard the changes to"
 }
 
-// change says what happens to which file, and how much of it there is.
+// change describes what happens to a file, and the size of the change.
 func (s *sheet) change(c tool.Change) string {
 	text := s.verb(c.Op) + " " + s.name(c.Path)
 	if c.To != "" {
@@ -278,7 +278,7 @@ func (s *sheet) change(c tool.Change) string {
 	return text
 }
 
-// arguments shows what the tool was given, where neither a diff nor its wish tells what
+// arguments shows the arguments of the call, if neither a diff nor the summary shows what
 // it does.
 func (s *sheet) arguments(r tool.Request) {
 	if !r.ShowsArguments() {
@@ -313,21 +313,21 @@ func (s *sheet) arguments(r tool.Request) {
 	}
 }
 
-// text makes a line of a text visible.
+// text makes a line of text visible.
 func (s *sheet) text(line string) string {
 	text := visible.Text(line)
 	s.odd = s.odd || text != line
 	return visible.Cut(text, s.most)
 }
 
-// line makes words visible that stand among others.
+// line makes words in a sentence visible.
 func (s *sheet) line(words string) string {
 	text := visible.Line(words, math.MaxInt)
 	s.odd = s.odd || text != words
 	return visible.Cut(text, s.most)
 }
 
-// name makes a name visible, in quotes where it could be taken for a sentence.
+// name makes a name visible. It quotes a name that could be read as a sentence.
 func (s *sheet) name(name string) string {
 	s.odd = s.odd || visible.Line(name, math.MaxInt) != name
 	return visible.Cut(visible.Name(name), s.most)
@@ -336,9 +336,9 @@ func (s *sheet) name(name string) string {
 // all returns all rows.
 func (s *sheet) all() []row { return slices.Concat(s.head, s.body, s.tail) }
 
-// folded returns the rows without the middle of a long body: what is left has
-// at most so many lines of the screen, as lines counts them for a row. So the
-// question and what it is about stand on one screen.
+// folded returns the rows without the middle of a long body. The rest of the body takes
+// at most most lines of the screen; lines counts those of one row. So the question and
+// its subject fit on one screen.
 func (s *sheet) folded(most int, lines func(row) int) []row {
 	total := 0
 	for _, r := range s.body {
@@ -365,8 +365,8 @@ func (s *sheet) folded(most int, lines func(row) int) []row {
 	return slices.Concat(s.head, s.body[:front], []row{gap}, s.body[end:], s.tail)
 }
 
-// rendered returns the items of a request that were shown completely: each row of the
-// item is among those that were shown, and was not cut.
+// rendered returns the items of a request that were shown completely. Each row of such an
+// item was shown, and was not cut.
 func rendered(all, shown []row) []string {
 	left := make(map[row]int, len(shown))
 	for _, r := range shown {

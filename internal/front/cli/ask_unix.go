@@ -14,18 +14,18 @@ import (
 	"golang.org/x/term"
 )
 
-// colours says whether terminals here know them.
+// colours reports whether terminals on this system support colours.
 const colours = true
 
-// ends are the signals that end a question.
+// ends returns the signals that end a question.
 func ends() []os.Signal {
 	return []os.Signal{os.Interrupt, syscall.SIGHUP, syscall.SIGTERM, syscall.SIGQUIT}
 }
 
-// suspends are the signals that suspend golem.
+// suspends returns the signals that suspend golem.
 func suspends() []os.Signal { return []os.Signal{syscall.SIGTSTP} }
 
-// suspendSelf suspends golem until somebody lets it continue.
+// suspendSelf suspends golem until it gets SIGCONT.
 func suspendSelf() {
 	continued := make(chan os.Signal, 1)
 	signal.Notify(continued, syscall.SIGCONT)
@@ -35,11 +35,10 @@ func suspendSelf() {
 	}
 }
 
-// findTerminal returns the terminal that somebody can be asked at, for reading
-// and writing; nil if there is none. What comes through standard input is never
-// consent: only a terminal there is one to ask at. Where standard input was
-// taken, because the user said that it holds content, the terminal that the
-// process belongs to stands in for it.
+// findTerminal returns a terminal to ask at, open for reading and writing, or nil. Data
+// from standard input never counts as approval, so standard input must be a terminal. If
+// taken is set, standard input holds content, and golem uses the controlling terminal
+// instead.
 func findTerminal(taken bool) *os.File {
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		flags, err := unix.FcntlInt(os.Stdin.Fd(), unix.F_GETFL, 0)
@@ -63,20 +62,20 @@ func findTerminal(taken bool) *os.File {
 	return tty
 }
 
-// foreground reports whether the file is the terminal that this process belongs
-// to, and its group may read from it. Reading would stop any other.
+// foreground reports whether f is the controlling terminal of this process, and its
+// process group may read from it. Reading would stop any other process.
 func foreground(f *os.File) bool {
 	group, err := unix.IoctlGetInt(int(f.Fd()), unix.TIOCGPGRP)
 	return err == nil && group == unix.Getpgrp()
 }
 
-// A keyboard reads lines that somebody types at a terminal.
+// A keyboard reads lines that a person types at a terminal.
 type keyboard struct{ file *os.File }
 
 func newKeyboard(f *os.File) *keyboard { return &keyboard{f} }
 
-// ready gives the terminal its usual modes, in which lines are edited and seen:
-// another program may have left it without. They are put back afterwards.
+// ready sets the usual modes of the terminal, with line editing and echo. Another program
+// may have changed them. restore sets the old modes again.
 func (k *keyboard) ready() (restore func(), err error) {
 	if !foreground(k.file) {
 		return nil, errNobody
@@ -97,14 +96,14 @@ func (k *keyboard) ready() (restore func(), err error) {
 		return nil, err
 	}
 	return func() {
-		if foreground(k.file) { // setting it would stop any other
+		if foreground(k.file) { // setting the modes would stop a background process
 			unix.IoctlSetTermios(fd, setTermios, old)
 		}
 	}, nil
 }
 
-// settle waits until a question was on screen for so long, throws away what was typed and
-// not yet read, and reports whether something was. Meanwhile nothing typed is shown.
+// settle waits until the question was on screen for long. Then it discards unread input,
+// and reports whether there was any. The terminal does not echo input meanwhile.
 func (k *keyboard) settle(ctx context.Context, long time.Duration) (early bool, err error) {
 	if !foreground(k.file) {
 		return false, errNobody
@@ -123,7 +122,7 @@ func (k *keyboard) settle(ctx context.Context, long time.Duration) (early bool, 
 	case <-ctx.Done():
 	case <-time.After(long):
 	}
-	if !foreground(k.file) { // setting the modes would stop us
+	if !foreground(k.file) { // setting the modes would stop this process
 		return false, errNobody
 	}
 	n, _ := unix.IoctlGetInt(fd, countInput)
@@ -139,12 +138,12 @@ func (k *keyboard) settle(ctx context.Context, long time.Duration) (early bool, 
 	return n > 0, nil
 }
 
-// glance is how often it is looked whether a question is to be drawn again.
+// glance is how often golem checks whether to draw a question again.
 const glance = 100 * time.Millisecond
 
-// line returns the next line. It reads only what is there, so that a question
-// that ended without an answer leaves nobody behind who takes the next one. Where
-// interrupted returns an error, nothing is read.
+// line returns the next line. It reads only available input, so a question that ends
+// without an answer leaves no pending read that could take the next one. If interrupted
+// returns an error, line returns that error without reading.
 func (k *keyboard) line(ctx context.Context, wait time.Duration, interrupted func() error) (string, error) {
 	ended, end, err := os.Pipe()
 	if err != nil {
@@ -180,12 +179,12 @@ func (k *keyboard) line(ctx context.Context, wait time.Duration, interrupted fun
 	}
 }
 
-// read reads a line that is there.
+// read reads an available line.
 func (k *keyboard) read() (string, error) {
 	if !foreground(k.file) {
 		return "", errNobody
 	}
-	var buf [8192]byte // the system keeps no line that is longer
+	var buf [8192]byte // the system stores no longer line
 	n, err := unix.Read(int(k.file.Fd()), buf[:])
 	switch {
 	case err == unix.EINTR || err == unix.EAGAIN:
@@ -195,7 +194,7 @@ func (k *keyboard) read() (string, error) {
 	}
 	text, whole := strings.CutSuffix(string(buf[:n]), "\n")
 	if !whole {
-		return "", errClosed // a Ctrl-D after some letters is no Enter
+		return "", errClosed // Ctrl-D after some letters is not Enter
 	}
 	return text, nil
 }

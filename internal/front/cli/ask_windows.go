@@ -11,21 +11,21 @@ import (
 	"golang.org/x/term"
 )
 
-// colours says whether terminals here know them: not without a mode of their own.
+// colours reports whether terminals on this system support colours. These need a console
+// mode that golem does not set.
 const colours = false
 
-// ends are the signals that end a question.
+// ends returns the signals that end a question.
 func ends() []os.Signal { return []os.Signal{os.Interrupt} }
 
-// suspends are the signals that suspend golem: there are none.
+// suspends returns the signals that suspend golem. Windows has none.
 func suspends() []os.Signal { return nil }
 
 func suspendSelf() {}
 
-// findTerminal returns the console that somebody can be asked at; nil if there
-// is none. What comes through standard input is never consent: only a console
-// there is one to ask at. Where standard input was taken, because the user said
-// that it holds content, the console of the process stands in for it.
+// findTerminal returns a console to ask at, or nil. Data from standard input never counts
+// as approval, so standard input must be a console. If taken is set, standard input holds
+// content, and golem uses the console of the process instead.
 func findTerminal(taken bool) *os.File {
 	if term.IsTerminal(int(os.Stdin.Fd())) {
 		return os.Stdin
@@ -40,13 +40,13 @@ func findTerminal(taken bool) *os.File {
 	return console
 }
 
-// A keyboard reads lines that somebody types at a console. A read there cannot
-// be called back: one that outlives its question is kept, and serves the next.
+// A keyboard reads lines that a person types at a console. A read cannot be cancelled
+// there. If a read outlives its question, the next question uses it.
 type keyboard struct {
 	file    *os.File
 	reads   *bufio.Reader
 	lines   chan typed
-	pending bool // a read is under way
+	pending bool // a read has started and not ended
 }
 
 type typed struct {
@@ -58,7 +58,8 @@ func newKeyboard(f *os.File) *keyboard {
 	return &keyboard{file: f, reads: bufio.NewReader(f), lines: make(chan typed, 1)}
 }
 
-// ready gives the console its usual modes, in which lines are edited and seen.
+// ready sets the usual modes of the console, with line editing and echo. restore sets the
+// old modes again.
 func (k *keyboard) ready() (restore func(), err error) {
 	console := windows.Handle(k.file.Fd())
 	var old uint32
@@ -72,8 +73,8 @@ func (k *keyboard) ready() (restore func(), err error) {
 	return func() { windows.SetConsoleMode(console, old) }, nil
 }
 
-// settle waits until a question was on screen for so long, throws away what was typed and
-// not yet read, and reports whether a line was.
+// settle waits until the question was on screen for long. Then it discards unread input,
+// and reports whether there was a whole line.
 func (k *keyboard) settle(ctx context.Context, long time.Duration) (early bool, err error) {
 	select {
 	case <-ctx.Done():
@@ -91,10 +92,10 @@ func (k *keyboard) settle(ctx context.Context, long time.Duration) (early bool, 
 	return early, windows.FlushConsoleInputBuffer(windows.Handle(k.file.Fd()))
 }
 
-// glance is how often it is looked whether a question is to be drawn again.
+// glance is how often golem checks whether to draw a question again.
 const glance = 100 * time.Millisecond
 
-// line returns the next line. Where interrupted returns an error, it is not waited for.
+// line returns the next line. If interrupted returns an error, line returns that error.
 func (k *keyboard) line(ctx context.Context, wait time.Duration, interrupted func() error) (string, error) {
 	if !k.pending {
 		k.pending = true
@@ -127,13 +128,12 @@ func (k *keyboard) line(ctx context.Context, wait time.Duration, interrupted fun
 	}
 }
 
-// take does not keep other processes from the console.
+// take does not lock the console against other processes.
 func (k *keyboard) take(context.Context, time.Duration) (release func(), err error) {
 	return func() {}, nil
 }
 
-// A guard would share a terminal with a golem that asks at it; there are no locks on
-// terminals here.
+// A guard does nothing here, because golem does not lock terminals on this system.
 type guard struct{}
 
 func openGuard(*os.File) *guard { return nil }

@@ -9,8 +9,8 @@ import (
 	"github.com/golem-forge/golem/internal/terminal"
 )
 
-// attach runs a command on the streams of this process. Where these are a terminal the
-// command has one of its own, connected with it.
+// attach runs a command on the streams of this process. If these are a terminal, the
+// command gets a terminal of its own, connected to it.
 func attach(ctx context.Context, s *jail.Session, c jail.Command) (r jail.Result, err error) {
 	line, err := terminal.Open(os.Stdin, os.Stdout, os.Stderr)
 	if err != nil {
@@ -26,7 +26,7 @@ func attach(ctx context.Context, s *jail.Session, c jail.Command) (r jail.Result
 		if err := line.Connect(at.Terminal.Person); err != nil {
 			return r, err
 		}
-		defer line.Close() // before its terminal
+		defer line.Close() // close it before the command's terminal
 	}
 	return s.Attach(ctx, c, at)
 }

@@ -34,14 +34,14 @@ secrets.`,
 	return cmd
 }
 
-// journal opens the folder of the journal, nil where there is none yet: to look
-// leaves nothing behind. It also says where that is, for the user's eyes.
+// journal opens the directory of the journal, or returns nil if there is none yet. It
+// creates nothing. where is the path of the state, for the user.
 func (f *programFlags) journal() (folder *state.Folder, where string, err error) {
 	p, err := f.load()
 	if p == nil {
 		return nil, "", err
 	}
-	if p.Content.Hash == "" && !p.HasState() { // it may be folders that were given
+	if p.Content.Hash == "" && !p.HasState() { // the user may have given directories instead
 		o, err := f.options()
 		if err != nil {
 			return nil, "", err
@@ -56,7 +56,7 @@ func (f *programFlags) journal() (folder *state.Folder, where string, err error)
 	return folder, string(p.State()), err
 }
 
-// A timeFlag is a moment: a time, a day, or how long ago.
+// A timeFlag is a flag with a point in time: a time, a day, or a duration before now.
 type timeFlag struct {
 	time time.Time
 	text string
@@ -106,14 +106,14 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	return f
 }
 
-// The words that a filter takes.
+// These are the words that the filter flags accept.
 var (
 	decisions = []string{"preApproved", "yes", "no", "pending", "blocked", "revoked"}
 	origins   = []string{policy.User.String(), policy.Model.String(), policy.Peer.String()}
 	kinds     = []string{string(audit.Intent), string(audit.Outcome), string(audit.Refusal), string(audit.Answer), string(audit.Mend)}
 )
 
-// check refuses what no record could be.
+// check refuses flags that no record can match.
 func (f *filterFlags) check() error {
 	for _, flag := range []struct {
 		name, word string
@@ -130,12 +130,12 @@ func (f *filterFlags) check() error {
 		return usageError("--since is not before --until: there is no time between them")
 	}
 	if f.Path != "" && !strings.HasPrefix(f.Path, "/") {
-		f.Path = "/" + f.Path // as the tools take it
+		f.Path = "/" + f.Path // the tools use absolute paths
 	}
 	return nil
 }
 
-// read calls yield for the records that the flags choose.
+// read calls yield for the records that the flags select.
 func (f *filterFlags) read(folder *state.Folder, yield func(audit.Record, []byte) error) error {
 	if folder == nil {
 		return nil
@@ -196,7 +196,7 @@ outcome. The flags select records.`,
 	return cmd
 }
 
-// printRecord prints a record on one line.
+// printRecord prints a record as one line.
 func printRecord(w io.Writer, r audit.Record) error {
 	parts := []string{fmt.Sprintf("%4d", r.Number), r.Time.Local().Format(time.RFC3339), fmt.Sprintf("%-7s", sandbox.Shown(string(r.Kind)))}
 	if r.Origin != "" {
@@ -243,8 +243,8 @@ func printRecord(w io.Writer, r audit.Record) error {
 	return err
 }
 
-// namesIn returns the paths among arguments, or the commit and where it goes: of a
-// call that has no effects they say what it was about.
+// namesIn returns the paths among the arguments, or the commit, target and branch. For a
+// call without effects they show what the call was about.
 func namesIn(args map[string]any) []string {
 	var names []string
 	for _, key := range []string{"path", "from", "to", "commitId", "target", "branch"} {
@@ -317,13 +317,13 @@ func printVerdict(w io.Writer, r audit.Report, folder string) {
 	case r.Bad != nil:
 		fmt.Fprintf(w, "not whole: %s\n", r.Bad)
 		if r.Records == 0 {
-			return // it says itself what to do
+			return // the message already says what to do
 		}
 		if r.Bad.Before {
 			fmt.Fprintln(w, "the records before it are unchanged")
 		}
 		fmt.Fprintf(w, "golem continues this journal, and the error stays in it; to start a new one, move the files journal* and clock.json out of %s\n", folder)
-		return // what has no outcome cannot be told
+		return // a changed journal cannot show which calls have no outcome
 	case r.Records == 0:
 		fmt.Fprintln(w, "no records yet")
 	default:

@@ -74,7 +74,7 @@ first, and is journaled.`,
 	return cmd
 }
 
-// discardChanges gives changes up, through the door.
+// discardChanges discards changes through the gate.
 func discardChanges(cmd *cobra.Command, flags *visitFlags, paths []string) error {
 	if len(paths) == 0 {
 		paths = []string{"/"}
@@ -86,18 +86,18 @@ func discardChanges(cmd *cobra.Command, flags *visitFlags, paths []string) error
 	return flags.call(cmd, tool.Call{Tool: "discard_changes", Args: args})
 }
 
-// A sessionDocument is what there is to know of a session.
+// A sessionDocument describes a session.
 type sessionDocument struct {
 	ID    string    `json:"id"`
 	Begun time.Time `json:"begun"`
 	Used  time.Time `json:"used"`
-	Copy  bool      `json:"copy"`  // it works on copies of the folders
-	Files int       `json:"files"` // that it keeps
+	Copy  bool      `json:"copy"`  // it works on copies of the directories
+	Files int       `json:"files"` // number of files it stores
 	Bytes int64     `json:"bytes"`
-	// Input is what the first run in it was given, where that is told.
+	// Input is the input of the first run in the session, if it is known.
 	Input string `json:"input,omitempty"`
-	// Others are the targets of folders that it keeps changes over, and that are
-	// mounted no more.
+	// Others are the targets of directories that the session changed and that are not
+	// mounted now.
 	Others []string `json:"others,omitempty"`
 }
 
@@ -113,7 +113,7 @@ func aboutSession(p *program.Program, s *session.Session) (sessionDocument, erro
 	return d, nil
 }
 
-// String says it in one line.
+// String describes the session in one line.
 func (d sessionDocument) String() string {
 	what := ""
 	if d.Copy {
@@ -190,7 +190,7 @@ func printChanges(w io.Writer, about sessionDocument, list []session.FileChange,
 	}
 }
 
-// letter is the one that stands for what was done.
+// letter returns the letter for the kind of a change.
 func letter(op overlay.Op) string {
 	switch op {
 	case overlay.Create:
@@ -201,7 +201,7 @@ func letter(op overlay.Op) string {
 	return "M"
 }
 
-// what says what a change is.
+// what describes a change.
 func what(c session.FileChange) string {
 	switch {
 	case c.Op == overlay.Mode:

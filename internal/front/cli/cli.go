@@ -1,6 +1,6 @@
-// Package cli is the command line: it reads arguments, asks the packages below,
-// and prints. Answers go to standard output; what went wrong goes to standard
-// error, one line that says what and then what to do.
+// Package cli is the command line. It reads arguments, calls the packages below, and
+// prints. Results go to standard output. Errors go to standard error, in one line that
+// says what failed and then what to do.
 package cli
 
 import (
@@ -23,7 +23,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The exit codes that commands end with.
+// These are the exit codes of the commands.
 const (
 	exitDone      = 0
 	exitFailed    = 1
@@ -31,23 +31,23 @@ const (
 	exitDenied    = 3
 	exitBudget    = 4
 	exitNoSandbox = 5
-	exitSignal    = 128 // and the number of the signal
+	exitSignal    = 128 // plus the number of the signal
 )
 
-// An exit ends a command with a code, when all that there is to say was said.
+// An exit ends a command with a code, after the command has printed all messages.
 type exit int
 
 func (e exit) Error() string { return "exit code " + strconv.Itoa(int(e)) }
 
-// A usageError says what is wrong with the arguments.
+// A usageError describes what is wrong with the arguments.
 type usageError string
 
 func (e usageError) Error() string { return string(e) }
 
 func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(format, args...)) }
 
-// A Server serves a program to other agents until ctx ends or they go. It is another
-// front, which this one does not know.
+// A Server serves a program to other agents until ctx ends or they disconnect. It is
+// another front, which this package does not import.
 type Server func(ctx context.Context, p *program.Program, v program.GateOptions, o program.ServeOptions) error
 
 // Main runs the command line and returns the exit code.
@@ -55,8 +55,8 @@ func Main(args []string, stdout, stderr io.Writer, serve Server) int {
 	if code, is := transaction.Child(args, stderr); is {
 		return code
 	}
-	// File names reach both streams, and may hold anything: nothing but plain
-	// text gets through to the terminal, whoever prints it.
+	// File names reach both streams and may hold any bytes. Only plain text reaches the
+	// terminal, no matter which code prints it.
 	terminal := newConsole(stdout, stderr)
 	defer terminal.close()
 	out, errs := visible.NewWriter(terminal.out), visible.NewWriter(terminal.errs)
@@ -69,7 +69,7 @@ func Main(args []string, stdout, stderr io.Writer, serve Server) int {
 	var code exit
 	if problem := out.Close(); problem != nil {
 		fmt.Fprintf(errs, "golem: standard output: %v\n", problem)
-		if errors.As(err, &code) && code > exitSignal { // with it the terminal may have gone
+		if errors.As(err, &code) && code > exitSignal { // the signal may mean that the terminal is gone
 			return int(code)
 		}
 		return exitFailed
@@ -100,8 +100,8 @@ func Main(args []string, stdout, stderr io.Writer, serve Server) int {
 	return status
 }
 
-// withLate returns what a command ends with that has ended with err, and whose records
-// could not be closed. An exit code stays; the late error is printed then.
+// withLate joins the error of a command with the error of closing its records. If err is
+// an exit code, withLate keeps it and prints late.
 func withLate(cmd *cobra.Command, err, late error) error {
 	var code exit
 	if late != nil && errors.As(err, &code) {
@@ -111,8 +111,9 @@ func withLate(cmd *cobra.Command, err, late error) error {
 	return errors.Join(err, late)
 }
 
-// printProblems prints a line for each problem. Those of a line in a file begin with its
-// place, which editors know; others, of flags and variables, as every other error does.
+// printProblems prints one line for each problem. A problem in a file begins with its
+// place, in the form that editors know. Problems with flags and variables begin like
+// every other error.
 func printProblems(w io.Writer, problems strictyaml.Problems) {
 	for _, p := range problems {
 		if p.Place.Line == 0 {
@@ -148,20 +149,20 @@ func classify(err error) (toolError, int) {
 	return said, exitFailed
 }
 
-// A subcommand is made when it is needed: with their flags, all of them take longer to make
-// than most of them run.
+// A subcommand is created when it is needed. Creating all of them with their flags takes
+// longer than most of them run.
 type subcommand struct {
 	name  string
-	group string // of golem help; "" for a command that keeps working and is not listed
+	group string // the group in golem help; "" for a command that still works but is not listed
 	make  func() *cobra.Command
 }
 
-// The groups of golem help.
+// groups are the groups of golem help.
 var groups = []*cobra.Group{
 	{ID: "run", Title: "Run"}, {ID: "review", Title: "Review"}, {ID: "project", Title: "Project"}, {ID: "records", Title: "Records"}, {ID: "more", Title: "More"},
 }
 
-// subcommands lists them in the order of golem help.
+// subcommands lists the commands in the order of golem help.
 func subcommands(serve Server) []subcommand {
 	return []subcommand{
 		{"run", "run", newRun}, {"exec", "run", newExec}, {"mcp", "run", func() *cobra.Command { return newMCP(serve) }},
@@ -175,8 +176,8 @@ func subcommands(serve Server) []subcommand {
 	}
 }
 
-// newRoot returns the command line with the subcommand that the arguments begin with, or
-// with all of them if they begin with none.
+// newRoot returns the command line with the subcommand that args starts with. If args
+// starts with no subcommand, it returns all of them.
 func newRoot(serve Server, args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "golem",
@@ -191,7 +192,7 @@ review and apply them.`,
 		SilenceUsage:  true,
 	}
 	root.PersistentPreRunE = refuseInside
-	root.DisableSuggestions = true // unknownCommand makes its own, in one line
+	root.DisableSuggestions = true // noCommand suggests a command, in one line
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.PersistentFlags().Bool("json", false, "print one JSON document; run prints one a line, for each event")
 	root.SetFlagErrorFunc(flagError)
@@ -211,8 +212,8 @@ review and apply them.`,
 	return root
 }
 
-// refuseInside refuses to act as the user where golem was started by a command
-// that it confines: who runs there is not the user.
+// refuseInside refuses to act as the user if golem runs inside a command that it
+// confines. The caller is not the user there.
 func refuseInside(cmd *cobra.Command, _ []string) error {
 	if cmd.Name() == "help" || cmd.Name() == "version" || !jail.Confined() {
 		return nil
@@ -226,7 +227,7 @@ func wantsJSON(cmd *cobra.Command) bool {
 	return err == nil && asked
 }
 
-// noArgs refuses arguments, in the words of this package.
+// noArgs refuses arguments, with the error messages of this package.
 func noArgs(cmd *cobra.Command, args []string) error {
 	if len(args) > 0 && cmd.HasSubCommands() {
 		var names []string
@@ -241,11 +242,11 @@ func noArgs(cmd *cobra.Command, args []string) error {
 	return nil
 }
 
-// flagError says what is wrong with a flag of a command.
+// flagError describes what is wrong with a flag of a command.
 func flagError(cmd *cobra.Command, err error) error { return flagErrorOf(cmd, cmd.CommandPath(), err) }
 
-// flagErrorOf says what is wrong with a flag, what it takes, or which one may have been
-// meant. path is what --help stands behind to list the flags.
+// flagErrorOf describes what is wrong with a flag, which values it takes, or which flag
+// was probably meant. path is the command whose --help lists the flags.
 func flagErrorOf(cmd *cobra.Command, path string, err error) error {
 	var ours usageError
 	var empty *pflag.ValueRequiredError
@@ -268,7 +269,7 @@ func flagErrorOf(cmd *cobra.Command, path string, err error) error {
 	return usagef("unknown flag %s; %s", sandbox.Shown(dashed(name)), didYouMean(name, "--", flagNames(cmd)))
 }
 
-// dashed returns a flag's name as it is typed.
+// dashed returns the name of a flag as the user types it.
 func dashed(name string) string {
 	if len(name) == 1 {
 		return "-" + name
@@ -276,7 +277,7 @@ func dashed(name string) string {
 	return "--" + name
 }
 
-// takes says what a flag takes, for a value that it does not.
+// takes describes the values that a flag takes, after a wrong value.
 func takes(wrong *pflag.InvalidValueError) string {
 	switch wrong.GetFlag().Value.Type() {
 	case "int":

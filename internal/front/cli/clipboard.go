@@ -12,8 +12,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// clipboardOf returns what puts a text into the user's clipboard: a program of the
-// desktop, or else the terminal, nil where there is none.
+// clipboardOf returns a function that copies text to the user's clipboard. It uses a
+// program of the desktop, or else a terminal. terminal may be nil.
 func clipboardOf(terminal *os.File) func(ctx context.Context, text string) (string, error) {
 	return func(ctx context.Context, text string) (string, error) {
 		name, err := clipboard.Copy(ctx, clipboard.Directories(), os.Environ(), text)

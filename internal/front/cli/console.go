@@ -15,28 +15,28 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// A console is what golem prints on: all that it writes to a terminal, to whichever
-// stream, passes through it. While a question is open, here or in another golem at the
-// same terminal, everything else waits, and is printed afterwards. A stream that is no
-// terminal is written to at once, as it is.
+// A console carries all output of golem that goes to a terminal, from both streams. While
+// a question is open, in this or another golem process at the same terminal, other output
+// waits. The console prints it afterwards. A stream that is no terminal gets its output
+// at once and unchanged.
 type console struct {
 	out, errs *stream
 
 	mu       sync.Mutex
 	asking   bool    // a question owns the terminal
-	waits    backlog // what is printed after it
-	draining bool    // somebody waits for another golem's question to end
-	partial  bool    // the cursor is not at the beginning of a line
-	mark     string  // of the gutter whose line is not ended; "" for none
-	column   int     // where the cursor is at most
+	waits    backlog // output to print after the question
+	draining bool    // drain waits for the end of a question of another golem process
+	partial  bool    // the cursor is not at the start of a line
+	mark     string  // mark of the gutter whose line has not ended; "" for none
+	column   int     // upper limit for the column of the cursor
 }
 
-// A stream is standard output or standard error. What is written to it has passed a
-// [visible.Writer], or is made of visible text and colours.
+// A stream is standard output or standard error. Text for it has passed a
+// [visible.Writer], or consists of visible text and colours.
 type stream struct {
 	console *console
 	to      io.Writer
-	file    *os.File // the terminal; nil where there is none
+	file    *os.File // the terminal; nil if there is none
 	guard   *guard
 }
 
@@ -55,7 +55,7 @@ func (c *console) stream(w io.Writer) *stream {
 	return s
 }
 
-// consoleOf returns the console that a writer leads to; nil where there is none.
+// consoleOf returns the console that a writer writes to, or nil.
 func consoleOf(w io.Writer) *console {
 	if s := streamOf(w); s != nil {
 		return s.console
@@ -74,16 +74,16 @@ func streamOf(w io.Writer) *stream {
 // Write implements io.Writer.
 func (s *stream) Write(text []byte) (int, error) { return s.put("", text) }
 
-// A guttered writes text of somebody else to a stream, behind a mark that each line of the
-// terminal begins with. Lines are broken before the terminal breaks them, so that the text
-// cannot reach the first column.
+// A guttered writes untrusted text to a stream, with a mark at the start of each line of
+// the terminal. It breaks lines before the terminal does, so the text cannot reach the
+// first column.
 type guttered struct {
 	stream *stream
 	mark   string
 }
 
-// newGutter returns a writer for text of somebody else, which is made visible. Where w
-// leads to no terminal, it is w.
+// newGutter returns a writer for untrusted text, which it makes visible. If w writes to
+// no terminal, newGutter returns w.
 func newGutter(w io.Writer, mark string) io.Writer {
 	s := streamOf(w)
 	if s == nil || s.file == nil {
@@ -100,14 +100,14 @@ func newGutter(w io.Writer, mark string) io.Writer {
 
 const (
 	gutterEnd = "│ "
-	maxMark   = 40 // characters of a name in a gutter
+	maxMark   = 40 // maximum characters of a name in a gutter
 )
 
 // Write implements io.Writer.
 func (g guttered) Write(text []byte) (int, error) { return g.stream.put(g.mark, text) }
 
-// put prints text, behind a mark unless that is "", or keeps it until a question is
-// answered.
+// put prints text after a mark, which may be "". While a question is open, it stores the
+// text instead.
 func (s *stream) put(mark string, text []byte) (int, error) {
 	if s.file == nil {
 		return s.to.Write(text)
@@ -153,13 +153,13 @@ func (s *stream) print(mark, text string) error {
 	return err
 }
 
-// plain appends text of golem's own, in which there may be names and words of others.
-// Where a line of the terminal would begin with what looks like a bar, that is escaped.
+// plain appends text of golem, which may contain untrusted names and words. It escapes a
+// character like a bar that could be at the start of a line of the terminal.
 func (c *console) plain(b *strings.Builder, text string, columns int) {
 	if !c.partial {
 		c.column = 0
 	}
-	colour := false // within a sequence that sets a colour
+	colour := false // inside a sequence that sets a colour
 	for _, r := range text {
 		switch {
 		case r == '\n', r == '\r':
@@ -182,7 +182,7 @@ func (c *console) plain(b *strings.Builder, text string, columns int) {
 	c.mark, c.partial = "", !strings.HasSuffix(text, "\n")
 }
 
-// behind appends text with a mark before each line of a terminal.
+// behind appends text, with a mark before each line of the terminal.
 func (c *console) behind(b *strings.Builder, mark, text string, columns int) {
 	shown, width := fitMark(mark, columns)
 	begin := func() {
@@ -214,8 +214,8 @@ func (c *console) behind(b *strings.Builder, mark, text string, columns int) {
 	}
 }
 
-// fitMark returns as much of a mark as leaves most of the line to the text, and how many
-// columns that takes at most.
+// fitMark shortens a mark so that most of the line is left for the text. width is the
+// maximum number of columns of the result.
 func fitMark(mark string, columns int) (shown string, width int) {
 	name := strings.TrimSuffix(mark, gutterEnd)
 	kept := 0
@@ -226,11 +226,11 @@ func fitMark(mark string, columns int) (shown string, width int) {
 		}
 		kept += visible.Cells(r)
 	}
-	return name + gutterEnd, kept + len("   ") // its line may be wide
+	return name + gutterEnd, kept + len("   ") // the line of the gutter may be wide
 }
 
-// own makes a question the owner of the terminal until it is released, and reports whether
-// the cursor is within a line.
+// own makes a question the owner of the terminal until release is called. partial reports
+// whether the cursor is in the middle of a line.
 func (c *console) own() (partial bool, release func()) {
 	if c == nil {
 		return false, func() {}
@@ -246,9 +246,9 @@ func (c *console) own() (partial bool, release func()) {
 	}
 }
 
-// flush prints what waits. The caller holds the lock.
+// flush prints waiting output. The caller holds the lock.
 func (c *console) flush() {
-	if c.draining { // another golem asks
+	if c.draining { // another golem process asks
 		return
 	}
 	for _, p := range c.waits.take() {
@@ -258,11 +258,13 @@ func (c *console) flush() {
 
 const (
 	drainEvery = 20 * time.Millisecond
-	// maxDrain is how long a golem that has ended waits for the question of another one.
+	// maxDrain is how long golem waits at its end for a question of another golem
+	// process.
 	maxDrain = 10 * time.Minute
 )
 
-// drain waits until no other golem asks at the terminal, and prints what waits.
+// drain waits until no other golem process asks at the terminal, and prints waiting
+// output.
 func (c *console) drain(g *guard) {
 	for {
 		time.Sleep(drainEvery)
@@ -281,7 +283,7 @@ func (c *console) drain(g *guard) {
 	}
 }
 
-// close prints what waits, at the end of golem.
+// close prints waiting output when golem ends.
 func (c *console) close() {
 	for deadline := time.Now().Add(maxDrain); ; time.Sleep(drainEvery) {
 		c.mu.Lock()
@@ -296,27 +298,27 @@ func (c *console) close() {
 	}
 }
 
-// maxWaiting is how much output waits for a question to be answered: its beginning and
-// its end, each half of it.
+// maxWaiting limits the output that waits for the end of a question. golem keeps the
+// beginning and the end, half of the limit each.
 const maxWaiting = 128 << 10
 
-// A backlog is output that waits.
+// A backlog holds output that waits.
 type backlog struct {
 	head, tail []waiting
-	size       [2]int // of head and tail
-	lines      int    // that were dropped between them
+	size       [2]int // bytes of head and tail
+	lines      int    // number of lines dropped between them
 	last       *stream
 }
 
-// A waiting is a piece of output, at most a line.
+// A waiting is a piece of output of at most one line.
 type waiting struct {
 	to   *stream
 	mark string
 	text string
 }
 
-// add appends output, line by line. Where there is too much of it, the oldest lines of
-// its second half are dropped.
+// add appends output, line by line. If there is too much of it, add drops the oldest
+// lines of the tail.
 func (b *backlog) add(to *stream, mark string, text []byte) {
 	for line := range bytes.Lines(text) {
 		w := waiting{to, mark, string(line)}
@@ -333,7 +335,7 @@ func (b *backlog) add(to *stream, mark string, text []byte) {
 	}
 }
 
-// take returns what waits, and leaves nothing.
+// take returns the waiting output, and empties the backlog.
 func (b *backlog) take() []waiting {
 	all := b.head
 	if b.lines > 0 {
@@ -344,7 +346,7 @@ func (b *backlog) take() []waiting {
 	return all
 }
 
-// columnsOf returns how many columns a terminal has.
+// columnsOf returns the number of columns of a terminal.
 func columnsOf(f *os.File) int {
 	columns, _, err := term.GetSize(int(f.Fd()))
 	if err != nil || columns <= 0 {
@@ -353,5 +355,5 @@ func columnsOf(f *os.File) int {
 	return max(columns, minColumns)
 }
 
-// minColumns is the narrowest terminal that lines are broken for.
+// minColumns is the smallest width that golem breaks lines for.
 const minColumns = 8

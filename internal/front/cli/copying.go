@@ -13,30 +13,30 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// A copying tells how far the copy of a session is, if that takes long: at a terminal
-// on one line, again and again, and elsewhere once it is made.
+// A copying reports the progress of copying directories for a session, if that takes
+// long. At a terminal it updates one line. Elsewhere it prints one line at the end.
 type copying struct {
 	ctx    context.Context
 	screen screen
-	began  time.Time // zero where nothing is copied
-	told   time.Time // last
-	width  int       // of what was told then
-	noted  bool      // a note says what was copied
+	began  time.Time // zero if nothing is copied
+	told   time.Time // time of the last update
+	width  int       // length of the last update
+	noted  bool      // a note of the session reports the copy
 	far    overlay.Progress
 }
 
 const (
-	quiet = time.Second // nothing is said before
+	quiet = time.Second // print nothing before this
 	again = time.Second / 10
 )
 
-// newCopying returns it for a copy that the user has asked for or, if not, for one that
-// golem makes where no overlay can be mounted. A note of the session reports the latter.
+// newCopying returns a copying. asked means that the user asked for a copy. If not, golem
+// copies because it cannot mount an overlay, and a note of the session reports it.
 func newCopying(ctx context.Context, w io.Writer, asked bool) *copying {
 	return &copying{ctx: ctx, screen: newScreen(w), noted: !asked}
 }
 
-// tell takes note of how far it is. Where the user has enough of it that is an error.
+// tell records and prints the progress. It returns an error if the context was cancelled.
 func (c *copying) tell(p overlay.Progress) error {
 	now := time.Now()
 	if c.began.IsZero() {
@@ -50,13 +50,13 @@ func (c *copying) tell(p overlay.Progress) error {
 	return context.Cause(c.ctx)
 }
 
-// line writes over the line before.
+// line overwrites the line that it printed before.
 func (c *copying) line(text string) {
 	fmt.Fprintf(c.screen.w, "\r%-*s", c.width, text)
 	c.width = len(text)
 }
 
-// end says what was copied, if anything was, and if it took long.
+// end prints what was copied, if anything was and it took long.
 func (c *copying) end(whole bool) {
 	took := time.Since(c.began)
 	switch {
@@ -77,7 +77,7 @@ func (c *copying) end(whole bool) {
 // wantsCopy reports whether a flag or the environment asks for sessions on copies.
 func wantsCopy(flag bool) bool { return flag || wanted(os.Getenv("GOLEM_COPY")) }
 
-// wanted reports whether a variable of the environment says yes.
+// wanted reports whether the value of an environment variable means yes.
 func wanted(value string) bool {
 	switch strings.ToLower(value) {
 	case "", "0", "no", "false":

@@ -82,7 +82,7 @@ it is a plain diff on standard output, and everything else goes to standard erro
 	return cmd
 }
 
-// diffDocument is what golem diff --json prints.
+// diffDocument returns the document that golem diff --json prints.
 func diffDocument(about sessionDocument, r *session.Review) any {
 	files, flags := r.Files, r.Flags
 	if files == nil {
@@ -94,7 +94,7 @@ func diffDocument(about sessionDocument, r *session.Review) any {
 	return map[string]any{"session": about, "changes": files, "flags": flags, "skipped_in_git": r.Git, "unfit": r.Unfit}
 }
 
-// A reviewText is the changes of a session as a person at a terminal reads them.
+// A reviewText is the changes of a session as text for a person at a terminal.
 type reviewText struct {
 	*workSession
 	review *session.Review
@@ -115,7 +115,7 @@ func (v *reviewText) row(mark, text string) {
 	v.page.Row(&v.b, visible.Row{Mark: mark, Text: visible.Text(text)})
 }
 
-// flush prints the text, in a pager if the terminal is too small for it.
+// flush prints the text. It uses a pager if the text does not fit on the terminal.
 func (v *reviewText) flush() error {
 	text := v.b.String()
 	if _, height := v.screen.size(); v.screen.file != nil && strings.Count(text, "\n") >= height {
@@ -130,7 +130,7 @@ func (v *reviewText) flush() error {
 	return err
 }
 
-// head prints which session it is, how much has changed, and what needs a closer look.
+// head prints the session, the size of its changes, and the warnings.
 func (v *reviewText) head() {
 	v.line("%s: %s", v.title(), total(v.review))
 	v.flags()
@@ -139,7 +139,7 @@ func (v *reviewText) head() {
 // maxFlagLines is how many warnings are listed at once.
 const maxFlagLines = 50
 
-// flags prints what needs a closer look.
+// flags prints the warnings: changes that need a closer look.
 func (v *reviewText) flags() {
 	for i, f := range v.review.Flags {
 		if i == maxFlagLines {
@@ -166,17 +166,18 @@ func (v *reviewText) flag(f review.Flag) string {
 	return where + kind + ": " + f.Text
 }
 
-// becomesCode reports whether a flag says of a file that it becomes code, and is not deleted.
+// becomesCode reports whether a warning is about a file that becomes code and is not
+// deleted.
 func becomesCode(r *session.Review, f review.Flag) bool {
 	deleted := func(c session.FileChange) bool { return c.Path == f.Path && c.Op == overlay.Delete }
 	return f.Kind == review.Becomes && !slices.ContainsFunc(r.Files, deleted)
 }
 
-// maxStat is how many files are listed by name if the list is to be short.
+// maxStat is how many files a short list names.
 const maxStat = 30
 
-// stat prints a line for each file. If there are more than most, it prints those that need a
-// closer look, and one line for each directory with the others.
+// stat prints a line for each file. If there are more than most, it prints only files
+// with warnings or conflicts, and one line for each directory with other files.
 func (v *reviewText) stat(most int) {
 	v.head()
 	var rows [][]string
@@ -217,7 +218,8 @@ func (d *dirStat) String() string {
 	return fmt.Sprintf("%s (+%d -%d)", visible.Count(d.files, "file"), d.added, d.removed)
 }
 
-// topDir returns the first directory of a path, without those that lead upwards.
+// topDir returns the first directory of a path. Leading ../ elements are kept and not
+// counted.
 func topDir(name string) string {
 	up := ""
 	for strings.HasPrefix(name, "../") {
@@ -229,7 +231,7 @@ func topDir(name string) string {
 	return up + "./"
 }
 
-// diffs prints each file with its lines.
+// diffs prints each file with its diff.
 func (v *reviewText) diffs() {
 	v.head()
 	for _, c := range v.review.Files {
@@ -250,7 +252,7 @@ func (v *reviewText) diffs() {
 	v.notes()
 }
 
-// notesOf says what is special about a change.
+// notesOf returns notes about a change: permissions, conflicts, protection and size.
 func (v *reviewText) notesOf(c session.FileChange) string {
 	var notes []string
 	if c.OldMode != "" && c.Op != overlay.Mode {
@@ -271,7 +273,7 @@ func (v *reviewText) notesOf(c session.FileChange) string {
 	return strings.Join(notes, "; ")
 }
 
-// notes prints what is not among the files, and the next commands.
+// notes prints the skipped changes and the next commands.
 func (v *reviewText) notes() {
 	for _, text := range v.skippedBy(v.review) {
 		v.line("%s", text)
@@ -288,7 +290,7 @@ func (v *reviewText) notes() {
 	v.line("next: golem diff, golem apply [PATH…], golem discard [PATH…]")
 }
 
-// skippedBy says which changes are not among the files of a review.
+// skippedBy describes the changes that are not among the files of a review.
 func (w *workSession) skippedBy(r *session.Review) []string {
 	var lines []string
 	if r.Git > 0 {
@@ -307,7 +309,7 @@ func (w *workSession) skippedBy(r *session.Review) []string {
 	return lines
 }
 
-// printPatch prints the changes as a diff that other programs read. What is no diff goes to
+// printPatch prints the changes as a diff for other programs. All other text goes to
 // standard error.
 func (w *workSession) printPatch(cmd *cobra.Command, r *session.Review) {
 	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
@@ -346,7 +348,7 @@ func (w *workSession) printPatch(cmd *cobra.Command, r *session.Review) {
 	}
 }
 
-// total says how much has changed.
+// total describes how much has changed.
 func total(r *session.Review) string {
 	added, removed := 0, 0
 	for _, c := range r.Files {
@@ -355,7 +357,7 @@ func total(r *session.Review) string {
 	return fmt.Sprintf("%s changed, +%d -%d", visible.Count(len(r.Files), "file"), added, removed)
 }
 
-// slash is what the path of a directory ends with.
+// slash returns "/" for a directory, to add to its path.
 func slash(c session.FileChange) string {
 	if c.Kind == overlay.Dir || c.Kind == overlay.Nothing && c.OldKind == overlay.Dir {
 		return "/"
@@ -363,7 +365,7 @@ func slash(c session.FileChange) string {
 	return ""
 }
 
-// age says how long ago something was.
+// age describes how long ago a time was.
 func age(t time.Time) string {
 	switch d := time.Since(t); {
 	case d < time.Minute:

@@ -21,7 +21,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A finding is one promise, and whether it holds here.
+// A finding is one promise, and whether golem keeps it on this machine.
 type finding struct {
 	Name  string `json:"name"`
 	Holds string `json:"holds"` // yes, part or no
@@ -29,13 +29,13 @@ type finding struct {
 	Mend  string `json:"mend,omitempty"`
 }
 
-// A diagnosis is all that golem doctor says.
+// A diagnosis is the report of golem doctor.
 type diagnosis struct {
-	Level    string    `json:"level"`   // the strongest boundary around commands
-	Default  bool      `json:"default"` // it is the one that golem wants
+	Level    string    `json:"level"`   // the strongest jail for commands
+	Default  bool      `json:"default"` // the level is the default or stronger
 	Found    []finding `json:"found"`
-	Promises []finding `json:"promises"` // why ends the sentence that begins "a command"
-	Refused  bool      `json:"refused"`  // the program here requires more, and runs no command
+	Promises []finding `json:"promises"` // Why completes a sentence that begins with "a command"
+	Refused  bool      `json:"refused"`  // the program here requires more, so its commands are refused
 	Fixable  bool      `json:"fixable"`  // golem doctor --fix can change the machine
 }
 
@@ -132,8 +132,8 @@ func findings(list []jail.Finding) []finding {
 	return out
 }
 
-// print says it to a person: what there is, what that means for a command, and
-// what to do about what is missing.
+// print prints the findings, what they mean for a command, and how to fix what is
+// missing.
 func (d diagnosis) print(w io.Writer) {
 	for _, f := range d.Found {
 		fmt.Fprintf(w, "%-12s %-5s %s\n", f.Name, f.Holds, f.Why)
@@ -161,11 +161,11 @@ func (d diagnosis) print(w io.Writer) {
 	}
 }
 
-// otherPlace is what to do about a state folder that cannot be used.
+// otherPlace is the advice for a state directory that golem cannot use.
 const otherPlace = "choose a directory that you can write to: --state DIR or GOLEM_STATE"
 
-// examineState says where the program here keeps its journal and what was
-// answered, and whether it can, by trying.
+// examineState reports the state directory of the program here, which holds the journal
+// and the answers. It tries whether golem can use it.
 func examineState(flags *programFlags) (finding, *program.Program) {
 	p, err := flags.load()
 	no := finding{Name: "state", Holds: "no"}
@@ -177,7 +177,7 @@ func examineState(flags *programFlags) (finding, *program.Program) {
 		return no, nil
 	}
 	used := p
-	if p.Content.Hash == "" && !p.HasState() { // golem exec may have made the state of a directory without a program
+	if p.Content.Hash == "" && !p.HasState() { // golem exec may have created state for a directory without a program
 		if o, err := flags.options(); err == nil {
 			if bare, err := program.LoadMounts(o, nil); err == nil && bare.HasState() {
 				used = bare
@@ -195,8 +195,8 @@ func examineState(flags *programFlags) (finding, *program.Program) {
 	return finding{Name: "state", Holds: "yes", Why: where}, p
 }
 
-// tryState makes and removes what the first call would make: a folder where the
-// state folder would be, or a file in the one that is there.
+// tryState creates and removes what the first call would create. That is a file in the
+// state directory, or a directory if there is no state directory yet.
 func tryState(name string) error {
 	f, err := os.CreateTemp(name, ".golem-doctor-")
 	if err == nil {
@@ -220,12 +220,12 @@ func tryState(name string) error {
 	}
 	defer os.RemoveAll(trial)
 	if above != filepath.Dir(name) {
-		return nil // what is above it is made with it, for this user alone
+		return nil // golem creates the missing parents too, accessible only to this user
 	}
 	return canOpen(trial)
 }
 
-// canOpen returns why a folder cannot hold state, without its name.
+// canOpen returns why a directory cannot hold state, without naming it.
 func canOpen(name string) error {
 	folder, err := state.Open(name)
 	if err != nil {
@@ -234,7 +234,7 @@ func canOpen(name string) error {
 	return folder.Close()
 }
 
-// reason is what the system says, without the name that it was about.
+// reason returns the error of the system, without the path.
 func reason(err error) error {
 	var wrong *fs.PathError
 	if errors.As(err, &wrong) {
@@ -243,8 +243,8 @@ func reason(err error) error {
 	return err
 }
 
-// examineLevel says whether commands of the program run at the level that it
-// requires; nothing where it requires none.
+// examineLevel reports whether commands of the program run at the level that it requires.
+// It returns nil if the program requires none.
 func examineLevel(p *program.Program, best jail.Level) []finding {
 	if p == nil || p.RequiredLevel() == policy.AnyLevel {
 		return nil

@@ -12,8 +12,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// fixMachine shows what root can change on this machine so that golem confines commands
-// better, and changes it after the user has approved.
+// fixMachine shows what root can change so that golem confines commands better. It makes
+// the changes after the user approves.
 func fixMachine(cmd *cobra.Command, yes bool) error {
 	self, err := os.Executable()
 	if err != nil {

@@ -2,5 +2,5 @@
 
 package cli
 
-// withoutOpenat2 says why openat2 cannot be used: only Linux has it.
+// withoutOpenat2 returns why golem cannot use openat2: only Linux has it.
 func withoutOpenat2() string { return "this system has no openat2" }

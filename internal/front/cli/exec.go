@@ -88,7 +88,7 @@ wrong arguments, 3 denied, 5 no jail.`,
 		if wantsJSON(cmd) {
 			return usageError("exec prints the output of the program; golem diff --json lists its changes")
 		}
-		cmd.SetOut(cmd.ErrOrStderr()) // the other stream is the program's
+		cmd.SetOut(cmd.ErrOrStderr()) // standard output belongs to the program
 		if f.apply == "yes" {
 			f.approval = "approve_all"
 		}
@@ -97,7 +97,7 @@ wrong arguments, 3 denied, 5 no jail.`,
 	return cmd
 }
 
-// program returns what the program to run may see.
+// program returns the program with the files that the command may see.
 func (f *execFlags) program() (*program.Program, error) {
 	if f.net != "" {
 		f.set = append(f.set, "sandbox.network="+map[string]string{"on": "true", "off": "false"}[f.net])
@@ -136,7 +136,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	f.tell(cmd, p, door, x, args[0]) // of what does not begin there is nothing to say
+	f.tell(cmd, p, door, x, args[0]) // only now, because a session that did not open needs no report
 	for _, note := range slices.Concat(door.StartNotes, door.Notes, outside) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
@@ -158,7 +158,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	p.Sessions().EachApplied(func(s *session.Session, name string) {
 		if profile, wrong := user.ProfileFor(name, ""); wrong == nil && s.ID != f.sessionID() && p.Sessions().IsUnused(s, profile) {
-			p.RemoveSession(s, nil) // where another golem works on it, it is looked at next time
+			p.RemoveSession(s, nil) // if another golem process uses it, a later run tries again
 		}
 	})
 	if ran.Code == exitNotFound && !inPath(args[0]) {
@@ -185,9 +185,9 @@ func inPath(name string) bool {
 	})
 }
 
-// door opens the door for the program. Its session is a new one, unless it is named.
+// door opens the gate for the command. It uses a new session unless the user names one.
 func (f *execFlags) door(cmd *cobra.Command, p *program.Program, x *session.Exec) (*program.Gate, error) {
-	ctx, stop := untilSignal(cmd.Context()) // afterwards they are the program's
+	ctx, stop := untilSignal(cmd.Context()) // after this the command gets the signals
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	door, err := p.OpenGate(program.GateOptions{Worker: f.worker, Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), OnCopy: copying.tell,
@@ -201,8 +201,8 @@ func (f *execFlags) door(cmd *cobra.Command, p *program.Program, x *session.Exec
 	return door, err
 }
 
-// outsideOf says that git does not work where only a part of a work tree is shown. It is
-// an error where git itself is to run.
+// outsideOf warns that git does not work in a part of a work tree. If the command is git
+// itself, that is an error.
 func outsideOf(p *program.Program, args []string) ([]string, error) {
 	top, root := p.RepositoryAbove()
 	if top == "" {
@@ -218,7 +218,7 @@ func outsideOf(p *program.Program, args []string) ([]string, error) {
 	return nil, usagef("%s", text)
 }
 
-// makesRepository reports whether a command line of git needs no repository.
+// makesRepository reports whether a git command line needs no repository.
 func makesRepository(args []string) bool {
 	for i := 0; i < len(args); i++ {
 		switch {
@@ -234,7 +234,7 @@ func makesRepository(args []string) bool {
 	return true
 }
 
-// asker asks at the terminal about what lands.
+// asker returns an asker at the terminal for applying changes, or nil.
 func (f *execFlags) asker(cmd *cobra.Command) approval.Asker {
 	terminal := findTerminal(true)
 	if terminal == nil {
@@ -243,8 +243,8 @@ func (f *execFlags) asker(cmd *cobra.Command) approval.Asker {
 	return newAsker(terminal, cmd.ErrOrStderr(), f.wait)
 }
 
-// passable refuses what is no variable, and one that is not there to be passed on: the
-// program would have to do without what the user meant it to have.
+// passable refuses --env flags with a wrong name, or with a variable that is not set.
+// Otherwise the command would run without a variable that the user meant it to have.
 func (f *execFlags) passable() error {
 	for _, e := range f.env {
 		name, _, set := strings.Cut(e, "=")
@@ -261,7 +261,8 @@ func (f *execFlags) passable() error {
 	return nil
 }
 
-// environment is what the program has of the user's, by the profile and the flags.
+// environment returns the user's variables that the command gets, by the profile and the
+// flags.
 func (f *execFlags) environment(p profile.Profile) []string {
 	var list []string
 	for _, name := range slices.Concat([]string{"TERM", "TERM_PROGRAM", "COLORTERM", "NO_COLOR", "LANG", "LC_ALL", "TZ"}, p.Env, p.Keys) {
@@ -278,7 +279,8 @@ func (f *execFlags) environment(p profile.Profile) []string {
 	return list
 }
 
-// tell says what the program will have: directories, network, home and credentials.
+// tell prints what the command gets: directories, network, home directory and
+// credentials.
 func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, door *program.Gate, x *session.Exec, program string) {
 	net := "off"
 	if p.Project.Network.IsAll() {
@@ -313,7 +315,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, door *program.G
 	}
 	adds = append(adds, present(x.Profile.Env)...)
 	for _, e := range x.Profile.Set {
-		name, _, _ := strings.Cut(e, "=") // what it is set to may be made of a variable of the user's
+		name, _, _ := strings.Cut(e, "=") // the value may contain a variable of the user
 		adds = append(adds, name+", which it sets")
 	}
 	if len(adds) > 0 {
@@ -330,7 +332,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, door *program.G
 	}
 }
 
-// mountedAt says which directories of the host the program sees, and how.
+// mountedAt describes which host directories the command sees, and how.
 func mountedAt(door *program.Gate, home string) string {
 	type shown struct{ name, source, how string }
 	var list []shown
@@ -356,7 +358,7 @@ func mountedAt(door *program.Gate, home string) string {
 		default:
 			how = "read-write"
 		}
-		part := func(s shown) bool { // it is the same as the rest of a directory that is listed
+		part := func(s shown) bool { // it is mounted like the rest of a directory that is already listed
 			below, err := filepath.Rel(s.source, source)
 			inside, e := filepath.Rel(s.name, name)
 			return err == nil && e == nil && below == inside && filepath.IsLocal(below) && s.how == how
@@ -375,7 +377,7 @@ func mountedAt(door *program.Gate, home string) string {
 	return strings.Join(words, ", ")
 }
 
-// copiesOf says of files of the user's home that they are copied.
+// copiesOf describes copies of files in the user's home directory.
 func copiesOf(names []string) []string {
 	var list []string
 	for _, name := range names {
@@ -384,13 +386,13 @@ func copiesOf(names []string) []string {
 	return list
 }
 
-// present returns the variables that the user has.
+// present returns those variables that are set and not empty.
 func present(names []string) []string {
 	return slices.DeleteFunc(slices.Clone(names), func(name string) bool { return os.Getenv(name) == "" })
 }
 
-// after shows what has changed, and applies it if that was asked for. It reports whether it
-// left changes waiting in the session.
+// after prints the changes, and applies them if --apply asks for it. It reports whether
+// changes wait in the session.
 func (f *execFlags) after(cmd *cobra.Command, p *program.Program, door *program.Gate) (waiting bool, err error) {
 	if door.Session == nil {
 		return false, nil

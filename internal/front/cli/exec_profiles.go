@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// guestUser returns the user who runs golem, with the profiles that they have written.
+// guestUser returns the user who runs golem, with the directory of their own profiles.
 func guestUser() profile.User {
 	home, _ := os.UserHomeDir()
 	u := profile.User{Home: home, Getenv: os.Getenv}
@@ -25,7 +25,7 @@ func guestUser() profile.User {
 	return u
 }
 
-// homeRelative returns a path of the host as ~/… if it is in the user's home.
+// homeRelative returns a host path as ~/… if it is in the user's home directory.
 func homeRelative(name, home string) string {
 	if below, err := filepath.Rel(home, name); err == nil && home != "" && filepath.IsLocal(below) {
 		return filepath.Join("~", below)
@@ -33,7 +33,7 @@ func homeRelative(name, home string) string {
 	return name
 }
 
-// exampleProfile is a profile that --profile-help prints.
+// exampleProfile is the example that --profile-help prints.
 const exampleProfile = `description: aider, with a key of its own
 extends: python
 programs: [aider-chat]

@@ -18,10 +18,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An opFlag is one of the operations that can be asked about.
+// An opFlag is an operation that golem explain knows.
 type opFlag struct{ op string }
 
-// Set implements the flag package's Value.
+// Set implements pflag.Value.
 func (f *opFlag) Set(word string) error {
 	if !slices.Contains(explain.Operations(), word) {
 		return usagef("--op %s: no such operation; %s", sandbox.Shown(word), didYouMean(word, "", explain.Operations()))
@@ -30,10 +30,10 @@ func (f *opFlag) Set(word string) error {
 	return nil
 }
 
-// String implements the flag package's Value.
+// String implements pflag.Value.
 func (f *opFlag) String() string { return f.op }
 
-// Type names the value in a help text.
+// Type implements pflag.Value.
 func (f *opFlag) Type() string { return strings.Join(explain.Operations(), "|") }
 
 func newExplain() *cobra.Command {
@@ -100,7 +100,7 @@ Exit code 0 is yes, 3 is no.`,
 	return cmd
 }
 
-// answered asks about the mounts that are given, or about the program.
+// answered returns the answer for the given mounts, or for the program.
 func answered(ctx context.Context, flags *programFlags, mounts []*explain.Mount, op, path, worker string) (explain.Answer, error) {
 	if len(mounts) > 0 && (worker != "" || flags.given()) {
 		return explain.Answer{}, usageError("--root and --mount replace the program; do not use them with --worker or flags about a program")
@@ -108,7 +108,7 @@ func answered(ctx context.Context, flags *programFlags, mounts []*explain.Mount,
 	if len(mounts) == 0 {
 		p, err := flags.load()
 		if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
-			return explain.Answer{}, err // what others ask for too much is theirs
+			return explain.Answer{}, err // workers that ask for too much are no error here
 		}
 		if p.Content.Hash != "" || worker != "" {
 			return p.Explain(ctx, op, path, worker)
@@ -129,10 +129,10 @@ func answered(ctx context.Context, flags *programFlags, mounts []*explain.Mount,
 	if err != nil {
 		return a, err
 	}
-	return a, program.CheckMounts(o, mounts) // golem exec refuses the same
+	return a, program.CheckMounts(o, mounts) // golem exec refuses the same mounts
 }
 
-// onlyExcess reports whether all problems are workers that ask for too much.
+// onlyExcess reports whether every problem is a worker that asks for too much.
 func onlyExcess(err error) bool {
 	var problems strictyaml.Problems
 	return errors.As(err, &problems) && !slices.ContainsFunc(problems, func(p strictyaml.Problem) bool {
@@ -140,7 +140,7 @@ func onlyExcess(err error) bool {
 	})
 }
 
-// explainArgs wants one path, or a command.
+// explainArgs checks that the arguments are one path or a command.
 func explainArgs(cmd *cobra.Command, args []string, line string) error {
 	dash := cmd.ArgsLenAtDash()
 	switch {
@@ -158,7 +158,7 @@ func explainArgs(cmd *cobra.Command, args []string, line string) error {
 	return nil
 }
 
-// explainCommand says whether a worker may run a line.
+// explainCommand prints whether a worker may run a command line.
 func explainCommand(cmd *cobra.Command, flags *programFlags, line, worker string) error {
 	p, err := flags.load()
 	if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
@@ -179,7 +179,7 @@ func explainCommand(cmd *cobra.Command, flags *programFlags, line, worker string
 	return err
 }
 
-// yesOrNo is an answer in a word.
+// yesOrNo returns the answer in a few words.
 func yesOrNo(allowed bool, consent string) string {
 	switch {
 	case !allowed:
@@ -190,7 +190,7 @@ func yesOrNo(allowed bool, consent string) string {
 	return "yes"
 }
 
-// printCommand says the answer, then each part on a line.
+// printCommand prints the answer, then each part on a line.
 func printCommand(w io.Writer, a explain.CommandAnswer) {
 	fmt.Fprintf(w, "%s: %s\n", yesOrNo(a.Allowed, a.Consent), a.Reason)
 	var rows [][]string
@@ -207,7 +207,7 @@ func printCommand(w io.Writer, a explain.CommandAnswer) {
 	}
 }
 
-// aboutPart says of a part which rule it is, how it is reached, and why.
+// aboutPart describes a part of a command line: its rule, how the line runs it, and why.
 func aboutPart(p explain.CommandPart) []string {
 	var list []string
 	if p.Rule != "" && p.Rule != "default" {
@@ -227,7 +227,8 @@ func aboutPart(p explain.CommandPart) []string {
 	return list
 }
 
-// print says the answer, then each fact on a line, then what is allowed.
+// printAnswer prints the answer, then each fact on a line. After a no it also prints
+// which paths are allowed.
 func printAnswer(w io.Writer, a explain.Answer) {
 	fmt.Fprintf(w, "%s: %s\n", yesOrNo(a.Allowed, a.Consent), a.Reason)
 	var rows [][]string

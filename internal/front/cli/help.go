@@ -27,18 +27,19 @@ func newHelp() *cobra.Command {
 	}
 }
 
-// sharedFlag marks a flag that many commands have. Their help lists it below their own.
+// sharedFlag marks a flag that many commands have. Help lists it below the command's own
+// flags.
 const sharedFlag = "shared"
 
 // markShared marks flags as shared.
 func markShared(flags *pflag.FlagSet, names ...string) {
 	for _, name := range names {
-		flags.SetAnnotation(name, sharedFlag, []string{"true"}) // it fails only for a flag that is not there
+		flags.SetAnnotation(name, sharedFlag, []string{"true"}) // this fails only for an unknown flag
 	}
 }
 
-// printUsage prints how a command is used: its commands, its own flags, the shared ones,
-// and examples.
+// printUsage prints the usage of a command: its subcommands, its own flags, the shared
+// flags, and examples.
 func printUsage(cmd *cobra.Command) error {
 	out := cmd.OutOrStderr()
 	fmt.Fprintln(out, "Usage:")
@@ -72,7 +73,7 @@ func printUsage(cmd *cobra.Command) error {
 	return nil
 }
 
-// useLine returns how a command is typed. Its flags come before the arguments.
+// useLine returns the command line of a command, with the flags before the arguments.
 func useLine(cmd *cobra.Command) string {
 	name, args, _ := strings.Cut(cmd.Use, " ")
 	line := strings.TrimSuffix(cmd.CommandPath(), name) + name
@@ -82,7 +83,7 @@ func useLine(cmd *cobra.Command) string {
 	return strings.TrimSpace(line + " " + args)
 }
 
-// printCommands lists the commands below one, by their groups.
+// printCommands lists the subcommands of a command. For the root it groups them.
 func printCommands(w io.Writer, cmd *cobra.Command) {
 	listed := make(map[string]bool)
 	if !cmd.HasParent() {
@@ -116,7 +117,7 @@ func listCommand(w io.Writer, cmd *cobra.Command, listed map[string]bool) {
 	fmt.Fprintf(w, "  %-10s %s\n", cmd.Name(), cmd.Short)
 }
 
-// sameMeaning has commands that other programs have for what golem does.
+// sameMeaning maps command names of other programs to commands of golem.
 var sameMeaning = map[string]string{
 	"rollback": "undo", "revert": "undo", "restore": "undo", "ps": "sessions", "ls": "sessions", "list": "sessions", "sesssion": "sessions",
 	"merge": "apply", "accept": "apply", "commit": "apply", "pull": "apply", "land": "apply", "reset": "discard", "clean": "discard", "drop": "discard", "rm": "discard",
@@ -124,7 +125,7 @@ var sameMeaning = map[string]string{
 	"validate": "lint", "check": "lint", "serve": "mcp", "pending": "approvals", "allow": "approve", "yes": "approve", "settings": "config", "agents": "workers",
 }
 
-// unknownCommand returns the name that cobra took for a command.
+// unknownCommand returns the name in cobra's error about an unknown command.
 func unknownCommand(err error) (string, bool) {
 	quoted, ok := strings.CutPrefix(err.Error(), "unknown command ")
 	if !ok {

@@ -29,7 +29,7 @@ type workSession struct {
 // A mountedDir is a directory of the host and its name in the sandbox.
 type mountedDir struct{ source, target string }
 
-// newWorkSession returns a session for a command that is run in dir.
+// newWorkSession returns a session for a command that runs in dir.
 func newWorkSession(p *program.Program, s *session.Session, dir string) *workSession {
 	w := &workSession{Session: s, program: p, dir: dir}
 	for _, m := range p.Project.Mounts {
@@ -38,7 +38,8 @@ func newWorkSession(p *program.Program, s *session.Session, dir string) *workSes
 	return w
 }
 
-// sourceOf returns the directory that a mount shows, without symlinks if it is there.
+// sourceOf returns the directory that a mount shows. It resolves symlinks if the
+// directory exists.
 func sourceOf(m project.Mount) string {
 	source := string(m.Source)
 	if m.Base != "" {
@@ -50,8 +51,9 @@ func sourceOf(m project.Mount) string {
 	return source
 }
 
-// nameOf returns the name that the sandbox has for a file that the user has typed: a path
-// from the current directory on, or one that begins with / and is a name already.
+// nameOf returns the name in the sandbox of a path that the user typed. The path is
+// relative to the current directory, or begins with /. If a path with / is in no mount,
+// it is already a name.
 func (w *workSession) nameOf(typed string) (string, error) {
 	if typed == "" {
 		return "", usageError("an empty path names no file; . is the current directory")
@@ -69,7 +71,7 @@ func (w *workSession) nameOf(typed string) (string, error) {
 	return "", usagef("%s is in no directory of session %s", sandbox.Shown(typed), w.ID)
 }
 
-// nameIn returns the name of a file of the host, by the mount that is nearest above it.
+// nameIn returns the sandbox name of a host file, by the nearest mount above it.
 func nameIn(mounts []mountedDir, host string) (name string, ok bool) {
 	longest := -1
 	for _, m := range mounts {
@@ -80,8 +82,8 @@ func nameIn(mounts []mountedDir, host string) (name string, ok bool) {
 	return name, longest >= 0
 }
 
-// realPath returns a path without symlinks above its last part. What does not exist stays
-// as it is.
+// realPath resolves the symlinks in a path except in its last part. Parts that do not
+// exist stay unchanged.
 func realPath(file string) string {
 	dir, base := filepath.Split(filepath.Clean(file))
 	if dir == "" || dir == file {
@@ -93,8 +95,8 @@ func realPath(file string) string {
 	return filepath.Join(realPath(filepath.Clean(dir)), base)
 }
 
-// pathOf returns the path by which the user can name a file of the sandbox: from the
-// current directory on, or a whole one if it is elsewhere.
+// pathOf returns a path by which the user can name a sandbox file. It is relative to the
+// current directory, or absolute if the file is elsewhere.
 func (w *workSession) pathOf(name string) string {
 	at, longest := mountedDir{}, -1
 	for _, m := range w.mounts {
@@ -113,13 +115,13 @@ func (w *workSession) pathOf(name string) string {
 	return filepath.ToSlash(below)
 }
 
-// isBelow reports whether a directory is another one, or below it.
+// isBelow reports whether dir is top or below it.
 func isBelow(top, dir string) bool {
 	below, err := filepath.Rel(top, dir)
 	return err == nil && filepath.IsLocal(below)
 }
 
-// shown returns pathOf, fit for a terminal.
+// shown returns pathOf in a form that is safe for a terminal.
 func (w *workSession) shown(name string) string { return visible.Name(w.pathOf(name)) }
 
 // title describes a session in a few words.
@@ -131,7 +133,7 @@ func (w *workSession) title() string {
 	return text + ", " + age(w.LastUsed)
 }
 
-// what returns the program that began a session, or the first input of its first run.
+// what returns the program that started a session, or the input of its first run.
 func (w *workSession) what() string {
 	if w.Command != "" {
 		return visible.Line(filepath.Base(w.Command), maxWhat)
@@ -142,9 +144,9 @@ func (w *workSession) what() string {
 // maxWhat is how many characters of a command or an input are shown.
 const maxWhat = 30
 
-// sessionsHere returns the sessions of the program that the directory belongs to, and
-// those that golem exec began, without a program, in this directory or in one above that
-// they show. The newest comes first.
+// sessionsHere returns the sessions of the program in this directory. It also returns
+// sessions that golem exec started without a program, in this directory or in one above
+// that they show. The newest comes first.
 func (f *programFlags) sessionsHere() ([]*workSession, error) {
 	o, err := f.options()
 	if err != nil {
@@ -186,8 +188,9 @@ func (f *programFlags) sessionsHere() ([]*workSession, error) {
 	return all, nil
 }
 
-// bareSessions returns the sessions that golem exec began without a program in the
-// directory of the options. If that is above dir, it returns those that show dir.
+// bareSessions returns the sessions that golem exec started without a program in the
+// directory of the options. If that directory is above dir, it returns only those that
+// show dir.
 func bareSessions(o program.Options, dir string) ([]*workSession, error) {
 	none, err := program.LoadMounts(o, nil)
 	if err != nil {
@@ -212,19 +215,19 @@ func bareSessions(o program.Options, dir string) ([]*workSession, error) {
 	return all, nil
 }
 
-// addChoiceFlags adds the flags of commands that are about the changes of one session.
+// addChoiceFlags adds the flags of commands that work on the changes of one session.
 func addChoiceFlags(cmd *cobra.Command) *visitFlags {
 	f := &visitFlags{programFlags: addProgramFlags(cmd), wait: patience}
 	cmd.Flags().StringVar(&f.session, "session", "", "an id, the beginning of one, or last; the newest session with changes if not given (GOLEM_SESSION)")
 	return f
 }
 
-// errNoChanges is the error of a directory in which no session has changes.
+// errNoChanges is the error if no session of the directory has changes.
 var errNoChanges = errors.New("no session here has changes; golem exec CMD starts one")
 
-// choose returns the session that the user means: the one that is named, or the newest one
-// with changes. If several have changes, it says so, and without a terminal it refuses to
-// choose.
+// choose returns the session that the user named, or the newest session with changes. If
+// several sessions have changes, it prints that. Without a terminal it returns an error
+// then.
 func (f *visitFlags) choose(cmd *cobra.Command) (*workSession, error) {
 	all, err := f.sessionsHere()
 	if err != nil {
@@ -261,7 +264,8 @@ func (f *visitFlags) choose(cmd *cobra.Command) (*workSession, error) {
 	return chosen, nil
 }
 
-// named returns the session that a flag or the environment names, nil for none.
+// named returns the session that a flag or the environment names, or nil if they name
+// none.
 func (f *visitFlags) named(all []*workSession) (*workSession, error) {
 	id := f.sessionID()
 	if id == "" {
@@ -292,11 +296,12 @@ func (f *visitFlags) named(all []*workSession) (*workSession, error) {
 	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "sessions here: " + strings.Join(ids, ", ")}
 }
 
-// lastSession is what --session takes for the session that was used last.
+// lastSession is the value of --session for the session that was used last.
 const lastSession = "last"
 
-// review returns the changes of a session at and below some paths that the user has typed,
-// all of them if there are none, and the names of these. A path without a change is an error.
+// review returns the changes of a session at and below the typed paths, or all changes if
+// there are no paths. names are the sandbox names of the paths. A path without a change
+// is an error.
 func (w *workSession) review(op string, paths []string, diffs bool) (r *session.Review, names []string, err error) {
 	for _, typed := range paths {
 		name, err := w.nameOf(typed)
@@ -317,13 +322,13 @@ func (w *workSession) review(op string, paths []string, diffs bool) (r *session.
 	return r, names, nil
 }
 
-// isWithin reports whether a name is at or below another.
+// isWithin reports whether name is at or below top.
 func isWithin(top, name string) bool {
 	return top == "/" || name == top || strings.HasPrefix(name, top+"/")
 }
 
-// unchanged is the error of a path that a session has not changed. It names the changed
-// path that is most like it.
+// unchanged returns the error for a path that a session has not changed. It suggests a
+// changed file with a similar name.
 func (w *workSession) unchanged(op, typed, name string) error {
 	e := &sandbox.Error{Op: op, Path: typed, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has not changed it; golem diff --stat lists the changes"}
 	if slices.Contains(strings.Split(name, "/"), ".git") {

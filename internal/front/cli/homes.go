@@ -8,9 +8,9 @@ import (
 	"strconv"
 )
 
-// homes returns the directories that are the user's home: by the environment, and by the
-// accounts of this process and of who started it with other rights. HOME alone may be
-// unset, or of somebody else.
+// homes returns the home directories of the user: that of the environment, and those of
+// the accounts of this process and of the user of sudo, doas or pkexec. HOME alone may be
+// unset, or belong to another user.
 func homes() []string {
 	var list []string
 	add := func(dir string) {

@@ -30,7 +30,7 @@ type mcpFlags struct {
 	tokenFile string
 }
 
-// plenty is how many bytes it may take before it is looked after more often.
+// plenty is the memory limit in bytes above which the garbage collector runs more often.
 const plenty = 512 << 20
 
 func newMCP(serve Server) *cobra.Command {
@@ -95,7 +95,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	debug.SetMemoryLimit(min(plenty, debug.SetMemoryLimit(-1)))
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	// A client that has gone is an error like others, and no end of golem.
+	// A client that disconnects causes an error, and must not end golem.
 	gone := make(chan os.Signal, 1)
 	signal.Notify(gone, syscall.SIGPIPE)
 	defer signal.Stop(gone)
@@ -105,7 +105,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	switch {
 	case bare && v.Session == "":
 		v.Session, err = lastOf(p)
-	case bare && v.Session != session.New && len(*f.given) == 0: // it has the folders that it was begun with
+	case bare && v.Session != session.New && len(*f.given) == 0: // the session has the directories that it started with
 		p, err = f.programOf(v.Session)
 	}
 	if err != nil {
@@ -124,7 +124,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	return err
 }
 
-// withoutHTTP refuses flags that say something about it.
+// withoutHTTP refuses flags that need --http.
 func (f *mcpFlags) withoutHTTP(cmd *cobra.Command) error {
 	for _, name := range []string{"anywhere", "host", "origin", "token-file", "cert", "key"} {
 		if cmd.Flags().Changed(name) {
@@ -134,10 +134,10 @@ func (f *mcpFlags) withoutHTTP(cmd *cobra.Command) error {
 	return nil
 }
 
-// minToken is how long a token must be that the user has chosen.
+// minToken is the minimum length of a token that the user chose.
 const minToken = 16
 
-// listening returns where to listen.
+// listening returns the options of the HTTP server.
 func (f *mcpFlags) listening() (*program.HTTPOptions, error) {
 	if f.tokenFile != "" {
 		info, err := os.Stat(f.tokenFile)
@@ -166,8 +166,7 @@ func unreadToken(file string, err error) error {
 	return usagef("--token-file %s: %v; write a token of at least %d characters there, or omit the flag: then golem makes one and prints it", sandbox.Shown(file), cause(err), minToken)
 }
 
-// lastOf returns the last session that was begun with the folders of a program without
-// files, or that it is a new one.
+// lastOf returns the last used session with the same given directories, or session.New.
 func lastOf(p *program.Program) (string, error) {
 	list, err := p.Sessions().List()
 	for _, s := range list {
@@ -178,19 +177,19 @@ func lastOf(p *program.Program) (string, error) {
 	return session.New, err
 }
 
-// tell says which folders a client will have, where no file says so, and which servers
-// have no tools for it.
+// tell prints the directories of the client if flags chose them, and notes about servers
+// whose tools it does not get.
 func (f *mcpFlags) tell(cmd *cobra.Command, p *program.Program) {
 	for _, m := range p.GivenMounts() {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is at %s, %s\n", m.Source, m.Target, m.Mode)
 	}
-	notes, _ := p.ServerNotes(f.worker) // what is wrong with the worker the door says
+	notes, _ := p.ServerNotes(f.worker) // the gate reports errors of the worker
 	for _, note := range notes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
 }
 
-// shortly returns a request as it is asked about in a form, and the items that it shows.
+// shortly returns a request as text for a form, and the items that the text shows.
 func shortly(r tool.Request) (text string, items []string) {
 	rows, all := newSheet(r, maxColumns).folded(2*maxRows, func(row) int { return 1 }), newSheet(r, 1<<20).all()
 	var b strings.Builder

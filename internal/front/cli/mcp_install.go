@@ -19,19 +19,19 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A client is an agent that has a file in the project's folder which names MCP servers.
+// A client is an agent with a file in the project directory that lists MCP servers.
 type client struct {
 	name  string
 	title string
 	file  string
-	under string   // the key that servers stand under; "" for TOML
-	typed bool     // each says that it speaks over streams
-	where []string // flags that say which folder it is, where that is not the client's own
+	under string   // the key of the object with the servers; "" for TOML
+	typed bool     // each server has a type: stdio
+	where []string // flags for the directory, if the client starts servers elsewhere
 	then  string   // what the user does next
 }
 
 func clients() []client {
-	open := []string{"-C", "${workspaceFolder}"} // as editors call it
+	open := []string{"-C", "${workspaceFolder}"} // the variable that editors replace
 	return []client{
 		{"claude-code", "Claude Code", ".mcp.json", "mcpServers", false, nil, "start claude in this directory, and approve the server once; /mcp shows it"},
 		{"codex", "Codex", ".codex/config.toml", "", false, nil, "start codex in this directory, which it must trust; /mcp shows it"},
@@ -79,8 +79,8 @@ entry that it has written before. Arguments after -- are flags for golem mcp.`,
 	return cmd
 }
 
-// serverFlags says what is wrong with flags of golem mcp: who would find out is a client,
-// and clients show little of what a server says that does not start.
+// serverFlags checks the flags of golem mcp. Otherwise only the client would see the
+// error, and clients show little output of a server that does not start.
 func serverFlags(flags []string) error {
 	mcp, _, err := newRoot(nil).Find([]string{"mcp"})
 	if err != nil {
@@ -109,7 +109,7 @@ func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
 	next, err := entry.into(string(old))
 	out := cmd.OutOrStdout()
 	switch {
-	case err != nil && !write && !wantsJSON(cmd): // it is only to be said
+	case err != nil && !write && !wantsJSON(cmd): // without --write, only print the entry
 		fmt.Fprintf(out, "%s: golem cannot edit %s: %v; add this yourself:\n%s", c.title, path, err, entry.whole())
 		return nil
 	case err != nil:
@@ -144,7 +144,7 @@ func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
 	return nil
 }
 
-// followed returns the file that a name leads to: what is shown is what is written.
+// followed resolves the symlinks of a path, so golem shows the file that it writes.
 func followed(path string) string {
 	if end, err := filepath.EvalSymlinks(path); err == nil {
 		return end
@@ -155,10 +155,11 @@ func followed(path string) string {
 	return path
 }
 
-// maxSettings is how many bytes a client's file has at most.
+// maxSettings is the maximum size in bytes of a client's file.
 const maxSettings = 4 << 20
 
-// readSettings reads a client's file, which comes with the folder and may be anything.
+// readSettings reads a client's file. The file comes with the directory, so it is
+// untrusted.
 func readSettings(path string) ([]byte, error) {
 	info, err := os.Stat(path)
 	switch {
@@ -174,8 +175,8 @@ func readSettings(path string) ([]byte, error) {
 	return os.ReadFile(path)
 }
 
-// self returns the command by which this golem is started: by its name where that finds
-// it.
+// self returns the command that starts this golem. It is just golem if PATH finds this
+// executable.
 func self() string {
 	path, err := os.Executable()
 	if err != nil {
@@ -196,10 +197,10 @@ func self() string {
 	return path
 }
 
-// An entry is what is said about golem in a client's file.
+// An entry is the entry of golem in a client's file.
 type entry struct {
 	under string
-	lines []string // of its value in JSON
+	lines []string // lines of its JSON value
 	toml  string
 }
 
@@ -219,13 +220,13 @@ func (c client) entry(command string, args []string) entry {
 	return entry{under: c.under, lines: lines}
 }
 
-// quoted writes a text as JSON and TOML do.
+// quoted returns a string as it is written in JSON and TOML.
 func quoted(text string) string {
 	b, _ := json.Marshal(text) // a text always has a JSON form
 	return string(b)
 }
 
-// whole returns the entry as a file of its own.
+// whole returns the entry as a complete file.
 func (e entry) whole() string {
 	if e.toml != "" {
 		return e.toml
@@ -233,15 +234,16 @@ func (e entry) whole() string {
 	return "{\n  " + quoted(e.under) + ": {\n" + e.member() + "\n  }\n}\n"
 }
 
-// value returns the entry's value in JSON.
+// value returns the JSON value of the entry.
 func (e entry) value() string {
 	return "{\n      " + strings.Join(e.lines, ",\n      ") + "\n    }"
 }
 
-// member returns the entry as one member of the object of servers.
+// member returns the entry as a member of the object of servers.
 func (e entry) member() string { return `    "golem": ` + e.value() }
 
-// into returns a file's content with the entry in it. All else stays as it is.
+// into returns the content of a file with the entry added. Everything else stays as it
+// is.
 func (e entry) into(old string) (string, error) {
 	switch {
 	case e.toml != "":
@@ -278,18 +280,18 @@ func (e entry) into(old string) (string, error) {
 		text, rest = text+"\n"+indent, strings.TrimLeft(rest, " \t\r\n")
 	case strings.HasPrefix(strings.TrimLeft(rest, " \t\r"), "\n"):
 		text += ","
-	default: // all of it stands in one line
+	default: // the whole object is in one line
 		text, rest = text+",\n"+indent+"  ", strings.TrimLeft(rest, " ")
 	}
 	next := old[:at] + "\n" + text + rest
-	if !e.in(next) { // a name may stand there twice
+	if !e.in(next) { // a key may occur twice
 		return "", errNotEdited
 	}
 	return next, nil
 }
 
-// again returns a JSON text with the entry in place of an earlier one of golem's, which
-// has nothing in it that golem does not write.
+// again returns JSON text with the entry in place of an older entry of golem. It refuses
+// an older entry with fields that golem does not write.
 func (e entry) again(old string, was json.RawMessage) (string, error) {
 	var own struct {
 		Type    string   `json:"type"`
@@ -324,13 +326,13 @@ func (e entry) again(old string, was json.RawMessage) (string, error) {
 
 var errNotEdited = errors.New("it is written in a way that golem does not edit")
 
-// startsGolem reports whether a command is golem mcp, wherever golem was.
+// startsGolem reports whether a command is golem mcp, no matter where golem is installed.
 func startsGolem(command string, args []string) bool {
 	name := strings.TrimSuffix(command[strings.LastIndexAny(command, `/\`)+1:], ".exe")
 	return (name == "golem" || command == self()) && len(args) > 0 && args[0] == "mcp"
 }
 
-// in reports whether a JSON text says what the entry does.
+// in reports whether JSON text contains exactly this entry.
 func (e entry) in(text string) bool {
 	var all map[string]json.RawMessage
 	var servers map[string]any
@@ -339,8 +341,9 @@ func (e entry) in(text string) bool {
 		json.Unmarshal([]byte(e.value()), &should) == nil && reflect.DeepEqual(servers["golem"], should)
 }
 
-// place returns where the entry goes in a JSON text: behind the brace of the object of
-// servers or, where there is none, of the whole. It says whether that object is empty.
+// place returns where to insert the entry in JSON text: after the brace of the object of
+// servers. If there is no such object, it is after the first brace of the file. empty
+// reports whether that object is empty.
 func (e entry) place(old string) (at int, empty, nested bool) {
 	d := json.NewDecoder(strings.NewReader(old))
 	d.Token() // the brace
@@ -392,9 +395,9 @@ func (e entry) intoTOML(old string) (string, error) {
 	return old + e.toml, nil
 }
 
-// touches reports whether a line of TOML may say something about the server golem: the
-// name of a table or a value is its own, that of one in it, or that of all servers. A name
-// with escapes may be any.
+// touches reports whether a line of TOML may be about the server golem. Such a line names
+// its table, a table or value in it, or the table of all servers. A name with escapes may
+// be any of these.
 func touches(line string) bool {
 	name := strings.NewReplacer(" ", "", "\t", "", `"`, "", "'", "", "\ufeff", "").Replace(strings.TrimSpace(line))
 	table := strings.TrimLeft(name, "[")
@@ -408,8 +411,8 @@ func touches(line string) bool {
 	return strings.Contains(name, `\`) || name == "mcp_servers" || strings.HasPrefix(name+".", "mcp_servers.golem.")
 }
 
-// ownTOML returns what stands before and behind an earlier entry of golem's, which has
-// nothing in it that golem does not write.
+// ownTOML returns the text before and after an older entry of golem. ok is false if that
+// entry has lines that golem does not write.
 func ownTOML(old string) (before, after string, ok bool) {
 	before, rest, ok := strings.Cut("\n"+old, "\n[mcp_servers.golem]\n")
 	if !ok || inText(before) {
@@ -426,14 +429,14 @@ func ownTOML(old string) (before, after string, ok bool) {
 	return strings.TrimPrefix(before+"\n", "\n"), after, ok
 }
 
-// inText reports whether a text of several lines has begun in a file, and not ended.
+// inText reports whether a multi-line string begins in TOML text and does not end.
 func inText(toml string) bool {
 	return strings.Count(toml, `"""`)%2 == 1 || strings.Count(toml, "'''")%2 == 1
 }
 
-// ended reports whether nothing more is said of a table before another begins, or
-// afterwards: what is added to golem's own, as a variable that answers for the user, is
-// not golem's.
+// ended reports whether rest adds nothing to the table of golem, directly or in later
+// tables. golem does not own such additions, for example a variable that answers for the
+// user.
 func ended(rest string) bool {
 	in := true
 	for line := range strings.Lines(rest) {
@@ -450,7 +453,8 @@ func ended(rest string) bool {
 	return true
 }
 
-// replaceFile writes a file of the user's anew: it is what it was or what it is to be.
+// replaceFile replaces a file of the user. The file has either its old or its new
+// content.
 func replaceFile(path string, content []byte) error {
 	mode := fs.FileMode(0o644)
 	if info, err := os.Stat(path); err == nil {

@@ -10,9 +10,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// meant says which name a file has that the user has named by where it lies on the host,
-// "" where nothing speaks for that. Names begin at the top of the program, wherever golem
-// is started. It is for the user's eyes alone.
+// meant suggests the sandbox name of a file that the user named by its host path, or
+// returns "". Names begin at the top of the program, no matter where golem starts. Only
+// the user may see this text.
 func meant(p *program.Program, args json.RawMessage, wrong *sandbox.Error) string {
 	var given struct {
 		Path  string   `json:"path"`
@@ -35,7 +35,7 @@ func meant(p *program.Program, args json.RawMessage, wrong *sandbox.Error) strin
 		file, err = filepath.EvalSymlinks(file)
 	}
 	if err != nil {
-		return "" // there is no such file
+		return "" // the file does not exist
 	}
 	var mounts []mountedDir
 	for _, m := range p.Project.Mounts {

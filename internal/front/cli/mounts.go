@@ -11,21 +11,20 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A mountFlag collects --root and --mount, in Docker's spelling. What is given
-// twice is there twice, and refused when the sandbox is made: no flag silently
-// replaces another.
+// A mountFlag collects --root and --mount, in Docker's syntax. It keeps duplicates, and
+// creating the sandbox refuses them, so no flag silently replaces another.
 type mountFlag struct {
 	name string
 	list *[]*explain.Mount
 }
 
-// Set implements the flag package's Value.
+// Set implements pflag.Value.
 func (f mountFlag) Set(text string) error {
 	g := &explain.Mount{From: "--" + f.name + " " + sandbox.Shown(text), Target: "/", Access: sandbox.ReadWrite}
 	rest, last, found := cutLast(text, ":")
 	switch {
 	case found && strings.HasPrefix(last, "/") && f.name == "mount":
-		rest, last = text, "" // no mode: this is the target
+		rest, last = text, "" // last is the target, and there is no mode
 	case found && !strings.ContainsAny(last, `/\`):
 		access, layer, err := parseMode(last)
 		if err != nil && f.name == "mount" && strings.Count(text, ":") == 1 {
@@ -52,10 +51,10 @@ func (f mountFlag) Set(text string) error {
 	return nil
 }
 
-// String implements the flag package's Value: there is no default to show.
+// String implements pflag.Value. There is no default to show.
 func (f mountFlag) String() string { return "" }
 
-// Type names the value in a help text.
+// Type implements pflag.Value.
 func (f mountFlag) Type() string {
 	if f.name == "root" {
 		return "DIR[:ro|rw|overlay]"
@@ -82,7 +81,7 @@ func cutLast(text, sep string) (before, after string, found bool) {
 	return text, "", false
 }
 
-// addMountFlags gives a command --root and --mount.
+// addMountFlags adds --root and --mount to a command.
 func addMountFlags(cmd *cobra.Command) *[]*explain.Mount {
 	list := new([]*explain.Mount)
 	cmd.Flags().Var(mountFlag{"root", list}, "root", "the directory at /; rw unless it ends in :ro or :overlay")
@@ -90,7 +89,8 @@ func addMountFlags(cmd *cobra.Command) *[]*explain.Mount {
 	return list
 }
 
-// folders loads the program or, where there is none or folders are given, these alone.
+// folders loads the program. If there is no program, or directories are given, it loads
+// only the directories and bare is true.
 func (f *programFlags) folders(given []*explain.Mount) (p *program.Program, bare bool, err error) {
 	if len(given) == 0 {
 		p, err := f.load()
