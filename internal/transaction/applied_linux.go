@@ -16,11 +16,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An AppliedTransaction is the transaction that was applied last to some directories. It
-// can be undone.
+// An AppliedTransaction is the last transaction that golem applied to some directories.
+// It can be undone.
 type AppliedTransaction struct {
 	Changes []Change
-	dir     string // of the store
+	dir     string // the directory of the store
 	record  *record
 }
 
@@ -32,8 +32,8 @@ func (a *AppliedTransaction) Name() string {
 	return filepath.Base(a.record.dir)
 }
 
-// Last returns the transaction that was applied last, of those with their records in a
-// directory of golem's. Without one the error is fs.ErrNotExist.
+// Last returns the last applied transaction whose record is in dir, a directory of
+// golem's. If there is none, the error is fs.ErrNotExist.
 func Last(dir sandbox.Host) (*AppliedTransaction, error) {
 	name := lastIn(string(dir))
 	if name == "" {
@@ -60,7 +60,7 @@ func Last(dir sandbox.Host) (*AppliedTransaction, error) {
 	return a, nil
 }
 
-// Directories returns the directories that it was applied to.
+// Directories returns the directories that the transaction was applied to.
 func (a *AppliedTransaction) Directories() []Directory {
 	var list []Directory
 	for i, l := range a.record.layers {
@@ -69,8 +69,8 @@ func (a *AppliedTransaction) Directories() []Directory {
 	return list
 }
 
-// Each calls visit for everything that Undo would change, by the name that the file tools
-// have for it, with what is there now and what was there before.
+// Each calls visit for everything that Undo would change. It passes the name that file
+// tools use, the current state and the state before the transaction.
 func (a *AppliedTransaction) Each(visit func(name string, now, then overlay.State) error) error {
 	for i, l := range a.record.layers {
 		var changes []overlay.Change
@@ -92,14 +92,15 @@ func (a *AppliedTransaction) Each(visit func(name string, now, then overlay.Stat
 	return nil
 }
 
-// IsFrom reports whether its changes are from the session in a directory of golem's.
+// IsFrom reports whether the changes are from the session whose overlays are in dir.
 func (a *AppliedTransaction) IsFrom(dir sandbox.Host) bool {
 	return slices.ContainsFunc(a.record.of, func(l overlay.Overlay) bool { return l.Store != "" && filepath.Dir(l.Store) == string(dir) })
 }
 
-// Undo brings back what was there before. It returns the names that have changed since:
-// then nothing is undone. A session that changes are from has them again; o are its
-// overlays if this golem has them open, or nil.
+// Undo restores the state before the transaction. If files have changed since, Undo
+// returns their names and undoes nothing. If the changes came from a session, that
+// session has them again. o are the overlays of the session if this golem has them open,
+// or nil.
 func (a *AppliedTransaction) Undo(o *Overlays) (clash []string, err error) {
 	locked, err := lockDirectory(a.dir)
 	if err != nil {
@@ -137,8 +138,8 @@ func (a *AppliedTransaction) Undo(o *Overlays) (clash []string, err error) {
 	return clash, err
 }
 
-// Forget makes it a transaction that cannot be undone. The next golem removes what was kept
-// to undo it.
+// Forget makes it impossible to undo the transaction. The next golem removes the files
+// that an undo would have needed.
 func (a *AppliedTransaction) Forget() error {
 	locked, err := lockDirectory(a.dir)
 	if err != nil {

@@ -12,9 +12,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// BenchmarkOverlays prints what a session's layer costs: a read of a file through it
-// beside one in the folder itself, and what is done around every call. `make bench`
-// runs it.
+// BenchmarkOverlays compares a read of a file through a session's overlay with a read in
+// the directory itself. It also prints the cost of Enter and leave. `make bench` runs it.
 func BenchmarkOverlays(b *testing.B) {
 	folder := b.TempDir()
 	const files = 10_000

@@ -9,11 +9,12 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// Enter is called before a call looks at the overlays or changes them, and leave after it.
-// With fresh, the overlays show from here on what others have changed in the directories
-// below; with changes, what is changed until leave is recorded with what it was before.
+// Enter starts a call that reads or changes the overlays. The caller calls leave at its
+// end. If fresh is set, the overlays now show the current state of the directories below.
+// If changes is set, leave records the changes of the call together with the state before
+// them.
 func (o *Overlays) Enter(fresh, changes bool) (leave func() error, err error) {
-	if len(o.layers) == 0 { // there is nothing that calls share
+	if len(o.layers) == 0 { // calls share nothing
 		return func() error { return nil }, nil
 	}
 	o.mu.Lock()
@@ -33,7 +34,7 @@ func (o *Overlays) Enter(fresh, changes bool) (leave func() error, err error) {
 			return nil, err
 		}
 	}
-	if changes && o.calls == 1 { // what others began earlier is recorded from then
+	if changes && o.calls == 1 { // earlier calls that still run have marked the start
 		if o.guests > 0 {
 			if err := o.record(); err != nil {
 				o.leave(false)
@@ -42,7 +43,7 @@ func (o *Overlays) Enter(fresh, changes bool) (leave func() error, err error) {
 		}
 		for i, l := range o.layers {
 			if o.shown[i] == nil {
-				continue // it is stamped when it is mounted
+				continue // mounting it marks the start
 			}
 			if err := l.MarkStart(); err != nil {
 				o.leave(false)
@@ -57,7 +58,7 @@ func (o *Overlays) Enter(fresh, changes bool) (leave func() error, err error) {
 	}, nil
 }
 
-// leave ends a call.
+// leave ends a call. If the call may have changed something, leave records it.
 func (o *Overlays) leave(changed bool) (err error) {
 	o.calls--
 	o.last = nil
@@ -77,15 +78,15 @@ func (o *Overlays) leave(changed bool) (err error) {
 	return err
 }
 
-// Touched returns some of the names that the last call has changed.
+// Touched returns some of the names that the last call changed.
 func (o *Overlays) Touched() []string {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	return slices.Clone(o.last)
 }
 
-// alone runs do while no call works on the overlays, of this golem or another, except the
-// one that it belongs to.
+// alone runs do while no other call, of this golem or another one, works on the overlays.
+// The call that do belongs to may be running.
 func (o *Overlays) alone(do func() error) error {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -107,8 +108,8 @@ func (o *Overlays) alone(do func() error) error {
 	return do()
 }
 
-// Serve implements jail.Overlays. While a service runs, nothing that it may have open is
-// taken out of the overlays.
+// Serve implements jail.Overlays. While a service runs, golem removes no file from the
+// overlays that the service may have open.
 func (o *Overlays) Serve() (ended func()) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -121,8 +122,8 @@ func (o *Overlays) Serve() (ended func()) {
 	}
 }
 
-// record records what was changed so far, and what it was before. If nobody works on the
-// overlays, it takes out what is no change.
+// record records all changes so far, together with the state before them. If the overlays
+// are idle, it also removes entries that do not differ from the directory.
 func (o *Overlays) record() (err error) {
 	for i, l := range o.layers {
 		if o.shown[i] != nil {

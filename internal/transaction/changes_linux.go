@@ -12,8 +12,8 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// Changes lists what the session has changed, over the directories as they are now. Names
-// that no sandbox can have are skipped; unfit says that there are some.
+// Changes lists the session's changes relative to the current state of the directories.
+// It skips names that no sandbox can have. unfit describes one of them, if there are any.
 func (o *Overlays) Changes() (list []SessionChange, unfit string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -30,8 +30,8 @@ func (o *Overlays) Changes() (list []SessionChange, unfit string, err error) {
 	return list, unfit, nil
 }
 
-// PlanDiscard lists what Discard would discard, with a digest of each file. Unfit is as in
-// Changes.
+// PlanDiscard lists the changes that Discard would discard, with a digest of each file.
+// unfit is as in Changes.
 func (o *Overlays) PlanDiscard(names []string) (list []SessionChange, unfit string, err error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -57,15 +57,15 @@ func (o *Overlays) listBelow(h *helper, names []string) (list []SessionChange, u
 	return list, unfit, nil
 }
 
-// list lists the changes of one overlay. It starts a helper only if there are changes: the
-// helper enters directories that the user cannot enter.
+// list lists the changes of one overlay. It starts a helper only if there are changes,
+// because only then may it need to enter directories that the user cannot enter.
 func (o *Overlays) list(l overlay.Overlay) (list []overlay.Change, unfit string, err error) {
 	r := request{Do: listChanges, Layer: l}
 	if o.helpers.now == nil && isEmpty(l) {
 		return (&helper{}).list(r)
 	}
 	list, unfit, err = o.helpers.any().list(r)
-	if errors.Is(err, jail.ErrEnded) { // a machine that runs out of memory ends helpers first
+	if errors.Is(err, jail.ErrEnded) { // a machine that runs out of memory kills helpers first
 		other := startHelper()
 		defer other.close()
 		return other.list(r)
@@ -73,9 +73,9 @@ func (o *Overlays) list(l overlay.Overlay) (list []overlay.Change, unfit string,
 	return list, unfit, err
 }
 
-// list makes a request for the changes of one overlay.
+// list asks the helper for the changes of one overlay.
 func (h *helper) list(r request) (list []overlay.Change, unfit string, err error) {
-	r.List = changesName + "-" + rand.Text()[:8] // others may list it at the same time
+	r.List = changesName + "-" + rand.Text()[:8] // another golem may list the changes at the same time
 	got, err := h.ask(r)
 	if err != nil {
 		return nil, "", err

@@ -15,22 +15,22 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// CommandCopies are copies of the directories that one command may write, for a machine on
-// which no overlay can be mounted.
+// CommandCopies are copies of the directories that one command may write. golem uses them
+// if the machine cannot mount overlays.
 type CommandCopies struct {
-	Mounts []jail.Mount // for the command
+	Mounts []jail.Mount // the mounts for the command
 	copies *Overlays
-	dir    sandbox.Host // of records
+	dir    sandbox.Host // the directory of records
 }
 
 // CopyForCommand copies every directory that a command with these mounts would write
-// directly, at most so many bytes; 0 is any size. The copies are in a directory of golem's,
-// and the next golem removes them if this one is killed.
+// directly. It copies at most most bytes, or any number if most is 0. The copies are in a
+// directory of golem's. If this golem is killed, the next one removes them.
 func CopyForCommand(dir sandbox.Host, mounts []jail.Mount, most int64) (*CommandCopies, error) {
 	c := &CommandCopies{Mounts: slices.Clone(mounts), dir: dir}
 	var list []Directory
 	how := CopyOptions{Without: make(map[string][]string), Most: most}
-	targets := map[sandbox.Host]string{} // of each copy
+	targets := map[sandbox.Host]string{} // the target of each copied directory
 	for _, m := range mounts {
 		if !m.NeedsOverlay() || targets[m.Source] != "" {
 			continue
@@ -44,7 +44,7 @@ func CopyForCommand(dir sandbox.Host, mounts []jail.Mount, most int64) (*Command
 			}
 		}
 	}
-	check := func() error { // that the directories are those that file tools hold open
+	check := func() error { // checks that the directories are still the ones that file tools have open
 		for _, m := range mounts {
 			if targets[m.Source] == "" {
 				continue
@@ -63,7 +63,7 @@ func CopyForCommand(dir sandbox.Host, mounts []jail.Mount, most int64) (*Command
 		return nil, err
 	}
 	if c.copies, _, err = OpenCopies(sandbox.Host(at), list, how); err == nil {
-		c.copies.helpers.now = &helper{} // this process works on them
+		c.copies.helpers.now = &helper{} // copies need no helper process
 		err = errors.Join(check(), c.copies.Prepare(mounts, jail.Namespaces))
 	}
 	if err != nil {
@@ -77,8 +77,8 @@ func CopyForCommand(dir sandbox.Host, mounts []jail.Mount, most int64) (*Command
 	return c, nil
 }
 
-// newCopyDirectory makes a directory that others can see to be abandoned when this process
-// has ended.
+// newCopyDirectory makes a directory whose name shows which process it belongs to.
+// Another golem can see that it is abandoned after this process has ended.
 func newCopyDirectory(in string) (string, error) {
 	if err := os.MkdirAll(in, 0o700); err != nil {
 		return "", err
@@ -91,7 +91,8 @@ func newCopyDirectory(in string) (string, error) {
 	}
 }
 
-// Finish returns what the command has changed, nil for nothing, and removes the copies.
+// Finish returns the changes of the command, nil if there are none, and removes the
+// copies.
 func (c *CommandCopies) Finish() (t *Transaction, err error) {
 	defer func() {
 		if gone := c.Discard(); gone != nil && err == nil && t == nil {
@@ -110,7 +111,7 @@ func (c *CommandCopies) Finish() (t *Transaction, err error) {
 		}
 	}
 	if len(clash) > 0 || unfit != "" {
-		picks = nil // nothing of it can be applied
+		picks = nil // none of the changes can be applied
 	}
 	if t, err = c.copies.Begin(c.dir, picks); err != nil {
 		return nil, err

@@ -13,12 +13,12 @@ import (
 // CanCopy reports whether this system can work on copies.
 const CanCopy = true
 
-// OpenCopies is Open for a session that works on copies. It returns what is not in the
-// copies that it made, and what older ones lack at paths where another directory was
-// mounted when they were made and none is now.
+// OpenCopies is Open for a session that works on copies. It returns the files that it
+// skipped when it made copies. It also returns the paths that older copies lack because
+// another directory was mounted there then, if none is mounted there now.
 func OpenCopies(dir sandbox.Host, list []Directory, how CopyOptions) (o *Overlays, skipped []Skip, err error) {
 	o = &Overlays{dir: string(dir)}
-	var progress overlay.Progress // of all copies
+	var progress overlay.Progress // the sum over all copies
 	err = o.open(list, func(l *overlay.Overlay, d Directory) error {
 		l.IsCopy = true
 		before := progress
@@ -55,8 +55,8 @@ func OpenCopies(dir sandbox.Host, list []Directory, how CopyOptions) (o *Overlay
 	return o, skipped, err
 }
 
-// Prepare implements jail.Overlays. It makes the places in copies at which other
-// directories are mounted. At the level landlock, which mounts nothing, these are symlinks.
+// Prepare implements jail.Overlays. It makes the mount points for other directories in
+// copies. At the level landlock, which mounts nothing, it makes symlinks in their place.
 func (o *Overlays) Prepare(mounts []jail.Mount, at jail.Level) error {
 	for i, l := range o.layers {
 		top := commandName(o.targets[i])

@@ -9,7 +9,7 @@ import (
 )
 
 // Child is jail.Child with the handler of this package. A program that uses the package
-// calls it first thing in main.
+// must call it first in main.
 func Child(args []string, stderr io.Writer) (code int, is bool) {
 	return jail.Child(args, stderr, handle)
 }
@@ -21,18 +21,19 @@ func handle(data json.RawMessage, files []int) (any, []int) {
 		return reply{Error: err.Error()}, nil
 	}
 	if r.Do == showOverlay {
-		// A file that came with it says that overlays are in use, as long as it is open here.
+		// A file that came with the request marks the overlays as used while it is open
+		// here.
 		return r.show()
 	}
 	return r.carryOut(), nil
 }
 
 // A helper carries out requests in a process that can enter all directories of the user.
-// Without a process this one does it, with the rights that it has.
+// If process is nil, this process carries them out with its own permissions.
 type helper struct{ process *jail.Helper }
 
-// startHelper starts a helper that needs no mounts, without a process if none can be
-// started.
+// startHelper starts a helper that needs no mounts. If no process can be started, the
+// helper has none.
 func startHelper() *helper {
 	p, err := jail.StartHelper(false, false)
 	if err != nil {
@@ -41,7 +42,8 @@ func startHelper() *helper {
 	return &helper{p}
 }
 
-// withHelper runs do with a new helper, and if that ends too soon with another.
+// withHelper runs do with a new helper. If the helper ends too early, it runs do again
+// with another one.
 func withHelper(do func(*helper) error) error {
 	for tries := 0; ; tries++ {
 		h := startHelper()
@@ -90,7 +92,7 @@ func (h *helper) askFor(r request, with ...int) (got reply, files []int, err err
 	return got, files, nil
 }
 
-// A postponed is the error of something that may be done later.
+// A postponed is the error of work that may succeed later.
 type postponed string
 
 // Error implements error.
@@ -98,14 +100,14 @@ func (p postponed) Error() string { return string(p) }
 
 // helpers are the helpers of a session's overlays.
 type helpers struct {
-	network  bool          // that the one with mounts has
+	network  bool          // whether the helper with mounts has the network
 	now      *helper       // nil before it is needed
-	mounts   bool          // it has mounts of its own
-	starting chan starting // the one that expect starts
-	before   []*helper     // those before it, which transactions may still work with
+	mounts   bool          // whether now has its own mounts
+	starting chan starting // the helper that expect starts
+	before   []*helper     // older helpers, which transactions may still use
 }
 
-// A starting is a helper that was started, or why it was not.
+// A starting is a started helper, or the error.
 type starting struct {
 	helper *jail.Helper
 	err    error
@@ -123,7 +125,8 @@ func (h *helpers) expect() {
 	}(h.starting)
 }
 
-// start returns the helper that expect has started, or a new one. It has mounts of its own.
+// start returns the helper that expect has started, or a new one. The helper has its own
+// mounts.
 func (h *helpers) start() (*helper, error) {
 	var got starting
 	if h.starting != nil {
@@ -138,7 +141,7 @@ func (h *helpers) start() (*helper, error) {
 	return &helper{got.helper}, nil
 }
 
-// mount makes the current helper one with mounts of its own.
+// mount replaces the current helper with one that has its own mounts.
 func (h *helpers) mount() error {
 	if h.mounts {
 		return nil
@@ -164,7 +167,7 @@ func (h *helpers) any() *helper {
 
 // close ends all helpers.
 func (h *helpers) close() (err error) {
-	if h.starting != nil { // nobody has needed it
+	if h.starting != nil { // no caller needed it
 		if started, failed := h.start(); failed == nil {
 			err = started.close()
 		}

@@ -8,8 +8,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestStartHelper starts a helper before it is needed: it mounts the directory, and Close
-// ends it also if nobody needed it.
+// TestStartHelper starts a helper before it is needed. The helper mounts the directory,
+// and Close ends the helper even if it was never used.
 func TestStartHelper(t *testing.T) {
 	folder := t.TempDir()
 	if err := os.WriteFile(filepath.Join(folder, "a"), []byte("real"), 0o644); err != nil {

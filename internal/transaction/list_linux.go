@@ -11,8 +11,8 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// The lists in the directory of an overlay: what was changed, what of it is not applied,
-// what others have changed meanwhile, and what was picked.
+// The lists in the directory of an overlay: the changes, the changes to skip, the names
+// that others changed meanwhile, and the picks.
 const (
 	changesName = "changes"
 	skippedName = "left-out"
@@ -28,8 +28,8 @@ func readChanges(l overlay.Overlay) ([]overlay.Change, error) {
 	return readList[overlay.Change](l, changesName)
 }
 
-// writeList writes a list to a file in the directory of an overlay. A message has no room
-// for it.
+// writeList writes a list to a file in the directory of an overlay, because a message has
+// no room for it.
 func writeList[T any](l overlay.Overlay, name string, list []T) error {
 	f, err := os.OpenFile(filepath.Join(l.Store, name), os.O_CREATE|os.O_TRUNC|os.O_WRONLY, 0o600)
 	if err != nil {
@@ -46,7 +46,7 @@ func writeList[T any](l overlay.Overlay, name string, list []T) error {
 	return w.Flush()
 }
 
-// readList reads a list. Without a file it is empty.
+// readList reads a list. If the file does not exist, the list is empty.
 func readList[T any](l overlay.Overlay, name string) (list []T, err error) {
 	f, err := os.Open(filepath.Join(l.Store, name))
 	if errors.Is(err, fs.ErrNotExist) {

@@ -9,8 +9,8 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// Only the golem that has a listing written reads it, so it needs no JSON, which takes
-// longer than finding the changes. Each field is a length and the bytes, or a number.
+// Only the golem that requested a listing reads it, so it needs no JSON. JSON would take
+// longer than finding the changes. Each field is a number, or a length and the bytes.
 
 // writeListing writes a list of changes to a file in the directory of an overlay.
 func writeListing(l overlay.Overlay, name string, list []overlay.Change) error {
@@ -52,7 +52,7 @@ func readListing(l overlay.Overlay, name string) ([]overlay.Change, error) {
 	return list, nil
 }
 
-// errCut is the error of a list that is not as it was written.
+// errCut is the error for a damaged list.
 var errCut = errors.New("the list of changes is not as it was written")
 
 // A fields reads fields one after the other.

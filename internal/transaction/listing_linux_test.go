@@ -9,8 +9,8 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// TestListing checks that a list of changes is read as it was written, with every
-// field that a change has, and that one that was cut or changed is refused.
+// TestListing checks that a list of changes is read as it was written, with every field
+// of a change. A list that was cut or changed is refused.
 func TestListing(t *testing.T) {
 	t.Parallel()
 	l := overlay.Overlay{Store: t.TempDir()}

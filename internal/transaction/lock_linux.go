@@ -10,8 +10,8 @@ import (
 // busyWait is how long golem waits for another golem.
 const busyWait = 5 * time.Second
 
-// lockFile opens a file and locks it. If others hold it longer than most, the error is
-// ErrBusy.
+// lockFile opens a file and locks it. If others hold the lock longer than most, the error
+// is ErrBusy.
 func lockFile(name string, how int, most time.Duration) (*os.File, error) {
 	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
 	if err != nil {
@@ -24,7 +24,7 @@ func lockFile(name string, how int, most time.Duration) (*os.File, error) {
 	return f, nil
 }
 
-// lock locks a file, or makes another lock of the one that it has.
+// lock locks a file, or changes the kind of the lock that it holds.
 func lock(f *os.File, how int, most time.Duration) error {
 	const step = 5 * time.Millisecond
 	for wait := time.Duration(0); ; wait += step {
@@ -39,8 +39,8 @@ func lock(f *os.File, how int, most time.Duration) error {
 	}
 }
 
-// lockDirectory waits until nobody else has locked a directory, and locks it until the file
-// is closed.
+// lockDirectory waits until no other process has locked a directory, and locks it until
+// the file is closed.
 func lockDirectory(dir string) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {

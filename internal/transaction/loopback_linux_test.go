@@ -8,10 +8,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestLoopback: workers of one session reach their own services, and none of another
+// TestLoopback: a worker of a session reaches its own services, and no service of another
 // worker.
 func TestLoopback(t *testing.T) {
-	for _, network := range []bool{false, true} { // that another worker of the session has
+	for _, network := range []bool{false, true} { // whether the overlays are opened with the network
 		folder, dir := t.TempDir(), t.TempDir()
 		over := Directory{Host: sandbox.Host(folder), Target: "/"}
 		k, err := Open(sandbox.Host(dir), []Directory{over}, network)

@@ -10,8 +10,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Of two workers that share a session the one without the network has none, though the
-// layers are held with it.
+// TestNetworkOfOneWorker: a worker without the network does not get it from another
+// worker of the session, although the helper of the overlays has it.
 func TestNetworkOfOneWorker(t *testing.T) {
 	listener, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {

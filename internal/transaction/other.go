@@ -13,8 +13,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// This system has neither overlays nor a jail: nothing can be recorded, and there is nothing
-// to decide about.
+// This system has neither overlays nor a jail, so there are no records and no changes to
+// apply or discard.
 
 var errNoOverlays = errors.New("there are no overlays on this system")
 
@@ -65,7 +65,7 @@ func (*Transaction) Open(Change) (*os.File, error) { return nil, errNoOverlays }
 // Hash returns "".
 func (*Transaction) Hash(Change) string { return "" }
 
-// An AppliedTransaction is one that was applied; there is none.
+// An AppliedTransaction is an applied transaction. This system has none.
 type AppliedTransaction struct{ Changes []Change }
 
 // Last returns fs.ErrNotExist.
@@ -94,7 +94,7 @@ func (*AppliedTransaction) Undo(*Overlays) ([]string, error) { return nil, errNo
 // Forget returns an error.
 func (*AppliedTransaction) Forget() error { return errNoOverlays }
 
-// CommandCopies are copies for one command; there are none.
+// CommandCopies are copies for one command. This system has none.
 type CommandCopies struct{ Mounts []jail.Mount }
 
 // CopyForCommand returns an error.

@@ -9,52 +9,52 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Directory is a directory of the host that a session works over.
+// A Directory is a directory of the host that a session changes through an overlay or a
+// copy.
 type Directory struct {
 	Host   sandbox.Host
 	Target string // the sandbox's name for it
 }
 
-// CopyOptions say how copies of directories are made.
+// CopyOptions control how directories are copied.
 type CopyOptions struct {
-	// Without are, by the target of each directory, the paths in it at which other
+	// Without holds, for the target of each directory, the paths in it where other
 	// directories are mounted.
 	Without map[string][]string
-	// Report is called with the progress. If it returns an error, copying ends.
+	// Report is called with the progress. If it returns an error, copying stops.
 	Report func(overlay.Progress) error
-	// Most is the size that all files together may have, 0 for any.
+	// Most is the maximum size of all files together, or 0 for any size.
 	Most int64
 }
 
-// TooLarge is the error of directories that hold more than CopyOptions.Most. Nothing is
-// copied.
+// TooLarge is the error for directories that hold more than CopyOptions.Most.
 type TooLarge struct{ Most int64 }
 
 // Error implements error.
 func (t *TooLarge) Error() string { return fmt.Sprintf("the files are larger than %d bytes", t.Most) }
 
-// A Skip is something that is not in a copy.
+// A Skip is a path that a copy does not contain.
 type Skip struct {
-	Name string // as the sandbox has it
+	Name string // the path in the sandbox
 	Why  string
 }
 
 // A SessionChange is a change in the overlays of a session.
 type SessionChange struct {
 	overlay.Change
-	Target string // of the directory, as the sandbox has it
+	Target string // the target of the directory in the sandbox
 }
 
-// Name returns the sandbox's name for what has changed.
+// Name returns the sandbox's name for the changed file.
 func (c SessionChange) Name() string { return path.Join(c.Target, c.Path) }
 
-// A Pick is a change of a session that is to be applied.
+// A Pick is a change of a session to apply.
 type Pick struct {
-	Name  string // as the sandbox has it
-	Text  []byte // if not nil, the content that the file gets: some hunks of it, or a merge
-	Whole bool   // Text stands for all that the session has made of the file
-	Over  bool   // whatever became of the file since: the user has seen that
+	Name  string // the path in the sandbox
+	Text  []byte // if not nil, the content to apply: some hunks, or a merge
+	Whole bool   // Text covers all changes that the session made to the file
+	Over  bool   // apply even if the file has changed since, because the user has seen that
 }
 
-// ErrBusy is the error of a session that another golem works on.
+// ErrBusy is the error if another golem works on the session.
 var ErrBusy = errors.New("another golem works on the session")

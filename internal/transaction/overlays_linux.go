@@ -17,54 +17,54 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Overlays are what a session has changed over some directories, in a directory of golem's
-// own, until it is applied or discarded. A session may have copies of the directories
-// instead. Overlays implement jail.Overlays.
+// Overlays hold the changes of a session to some directories until they are applied or
+// discarded. They are in a directory of golem's. A session may have copies of the
+// directories instead. Overlays implement jail.Overlays.
 //
-// They are mounted in a helper when they are first used, by one golem at a time. To list,
-// pick or discard changes nothing needs to be mounted, and another golem may work on the
-// session: only its calls are waited for.
+// A helper mounts the overlays when they are first used, for one golem at a time. To
+// list, pick or discard changes, golem mounts nothing. Another golem may then work on the
+// session, and golem waits only for its calls.
 type Overlays struct {
 	dir     string
 	layers  []overlay.Overlay
-	targets []string    // of each, as the sandbox names it
-	all     description // with overlays over other directories
+	targets []string    // the target of each overlay in the sandbox
+	all     description // also describes overlays over other directories
 
 	mu      sync.Mutex
 	helpers helpers
-	shown   []*os.File // of each overlay, once it is mounted
-	used    *os.File   // says that they are
-	calls   int        // that run now
-	guests  int        // services that run now
-	last    []string   // some of what the last call has changed
-	inCall  *os.File   // says that calls run
-	owners  []string   // whose commands work on them
-	sole    bool       // the first owner was promised that it is the only one
+	shown   []*os.File // the directory of each mounted overlay, nil if it is not mounted
+	used    *os.File   // locked while overlays are mounted
+	calls   int        // the number of running calls
+	guests  int        // the number of running services
+	last    []string   // some of the names that the last call changed
+	inCall  *os.File   // locked while calls run
+	owners  []string   // the owners of commands that work on the overlays
+	sole    bool       // whether the first owner was promised to be the only one
 }
 
-// The files of a session's directory that are locked: while its overlays are mounted, and
-// while a call works on them.
+// The lock files in a session's directory. golem locks usedName while overlays are
+// mounted, and callName while a call works on them.
 const (
 	usedName = "used"
 	callName = "call"
 )
 
-// Open opens the overlays over directories that are in a directory of golem's, and makes
-// those that are missing. Others there stay as they are. Commands that write to them can
-// have the host's network only if network is set.
+// Open opens the overlays over these directories, which are in dir, a directory of
+// golem's. It makes missing overlays and does not change others. Commands that write to
+// the overlays can use the host's network only if network is set.
 func Open(dir sandbox.Host, list []Directory, network bool) (*Overlays, error) {
 	o := &Overlays{dir: string(dir), helpers: helpers{network: network}}
 	return o, o.open(list, func(l *overlay.Overlay, _ Directory) error { return l.InitSession() })
 }
 
-// Look is Open for callers that only list, pick or discard changes: it makes nothing.
+// Look is Open for callers that only list, pick or discard changes. It makes no overlays.
 func Look(dir sandbox.Host, list []Directory) (*Overlays, error) {
 	o := &Overlays{dir: string(dir)}
 	return o, o.open(list, nil)
 }
 
-// open opens the overlays over directories, and makes those that are missing if begin is
-// not nil. While another golem does the same the error is ErrBusy.
+// open opens the overlays over directories. If begin is not nil, it makes missing ones.
+// If another golem is doing the same, the error is ErrBusy.
 func (o *Overlays) open(list []Directory, begin func(*overlay.Overlay, Directory) error) error {
 	if begin != nil {
 		if err := os.MkdirAll(o.dir, 0o700); err != nil {
@@ -90,7 +90,7 @@ func (o *Overlays) open(list []Directory, begin func(*overlay.Overlay, Directory
 		}
 		if i < 0 {
 			l := overlay.Overlay{Dir: string(d.Host), Store: filepath.Join(o.dir, strconv.Itoa(len(known.Layers)))}
-			if err := l.Remove(); err != nil { // a golem that was killed may have left one
+			if err := l.Remove(); err != nil { // a killed golem may have left one
 				return err
 			}
 			if err := begin(&l, d); err != nil {
@@ -108,12 +108,13 @@ func (o *Overlays) open(list []Directory, begin func(*overlay.Overlay, Directory
 	return nil
 }
 
-// find returns which overlay is over a directory, -1 for none.
+// find returns the index of the overlay over a directory, or -1.
 func (o *Overlays) find(d Directory) int {
 	return description{Layers: o.layers, Target: o.targets}.find(d)
 }
 
-// Path returns where commands find the overlay over a directory, "" if there is none.
+// Path returns the path of the overlay over a directory for commands, "" if there is
+// none.
 func (o *Overlays) Path(d Directory) sandbox.Host {
 	i := o.find(d)
 	if i < 0 {
@@ -122,8 +123,8 @@ func (o *Overlays) Path(d Directory) sandbox.Host {
 	return sandbox.Host(o.layers[i].SessionDir())
 }
 
-// OpenDirectory opens a directory as the session sees it. It is mounted if it is not yet.
-// If another golem has it mounted, the error is ErrBusy.
+// OpenDirectory opens a directory as the session sees it, and mounts its overlay if
+// needed. If another golem has mounted the overlays, the error is ErrBusy.
 func (o *Overlays) OpenDirectory(d Directory) (*os.File, error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -148,7 +149,7 @@ func (o *Overlays) OpenDirectory(d Directory) (*os.File, error) {
 	return o.shown[i], nil
 }
 
-// StartHelper starts the helper that OpenDirectory will need, and returns at once: it
+// StartHelper starts the helper that OpenDirectory needs, and returns at once. The helper
 // starts while the caller prepares other things.
 func (o *Overlays) StartHelper() {
 	o.mu.Lock()
@@ -172,7 +173,7 @@ func (o *Overlays) IsBusy() bool {
 	return errors.Is(err, ErrBusy)
 }
 
-// use takes the overlays for this golem, and starts the helper that one needs.
+// use reserves the overlays for this golem, and starts the helper that an overlay needs.
 func (o *Overlays) use(l overlay.Overlay) (err error) {
 	if o.used == nil {
 		if o.used, err = lockFile(filepath.Join(o.dir, usedName), unix.LOCK_EX, busyWait); err != nil {
@@ -190,8 +191,8 @@ func (o *Overlays) use(l overlay.Overlay) (err error) {
 	return nil
 }
 
-// by returns who works on an overlay that is mounted: the helper that has the mount, and on
-// a copy this process.
+// by returns the helper that works on a mounted overlay. For an overlay that is the
+// helper with the mount, and for a copy this process.
 func (o *Overlays) by(l overlay.Overlay) *helper {
 	if l.IsCopy {
 		return &helper{}
@@ -199,7 +200,7 @@ func (o *Overlays) by(l overlay.Overlay) *helper {
 	return o.helpers.now
 }
 
-// States returns what the session has at the path of a change, and what the directory has.
+// States returns the state at the path of a change in the session and in the directory.
 func (o *Overlays) States(c SessionChange) (own, real overlay.State, err error) {
 	i := slices.Index(o.targets, c.Target)
 	if i < 0 {
@@ -208,8 +209,8 @@ func (o *Overlays) States(c SessionChange) (own, real overlay.State, err error) 
 	return o.layers[i].States(c.Change)
 }
 
-// Base returns what a changed file was when the session first changed it, nil if that is
-// not kept.
+// Base returns the content of a changed file before the session first changed it, or nil
+// if golem did not keep it.
 func (o *Overlays) Base(c SessionChange) (base []byte) {
 	if i := slices.Index(o.targets, c.Target); i >= 0 {
 		base, _ = o.layers[i].BaseContent(c.Path)
@@ -217,8 +218,8 @@ func (o *Overlays) Base(c SessionChange) (base []byte) {
 	return base
 }
 
-// Texts returns what a changed file is in the directory now, and what the session has made
-// of it; nil for one that does not exist, or has more than most bytes.
+// Texts returns the current content of a changed file in the directory and in the
+// session. A content is nil if the file does not exist or has more than most bytes.
 func (o *Overlays) Texts(c SessionChange, most int64) (real, own []byte) {
 	i := slices.Index(o.targets, c.Target)
 	if i < 0 {
@@ -234,8 +235,8 @@ func (o *Overlays) Texts(c SessionChange, most int64) (real, own []byte) {
 	return real, own
 }
 
-// OtherTargets returns the targets of directories that the session has changes over and
-// that were not named to Open: the configuration was another one.
+// OtherTargets returns the targets of changed directories that Open did not get. They are
+// from another configuration.
 func (o *Overlays) OtherTargets() (targets []string) {
 	for i, l := range o.all.Layers {
 		if entries, err := os.ReadDir(l.UpperDir()); !slices.Contains(o.layers, l) && (err != nil || len(entries) > 0) {
@@ -245,7 +246,7 @@ func (o *Overlays) OtherTargets() (targets []string) {
 	return targets
 }
 
-// Usage returns how many files the session keeps, and how many bytes.
+// Usage returns the number and the total size of the files that the session keeps.
 func (o *Overlays) Usage() (files int, bytes int64) {
 	for _, l := range o.all.Layers {
 		n, size, _ := l.Usage()
@@ -254,9 +255,9 @@ func (o *Overlays) Usage() (files int, bytes int64) {
 	return files, bytes
 }
 
-// Discard takes the changes at and below names out of the overlays: the directories show
-// through again. It calls check with what is discarded, while no call can change that, and
-// does nothing if check returns an error.
+// Discard removes the changes at and below names from the overlays, so that the overlays
+// show the directories there again. It calls check with the changes first, while no call
+// can add to them. If check returns an error, Discard does nothing.
 func (o *Overlays) Discard(names []string, check func([]SessionChange) error) error {
 	return o.alone(func() error {
 		h := o.helpers.any()
@@ -280,7 +281,7 @@ func (o *Overlays) Discard(names []string, check func([]SessionChange) error) er
 	})
 }
 
-// pathsIn returns the paths that names have in an overlay.
+// pathsIn returns the paths of names in an overlay.
 func (o *Overlays) pathsIn(i int, names []string) (paths []string) {
 	for _, name := range names {
 		if rel, ok := o.pathIn(i, name); ok {
@@ -290,8 +291,8 @@ func (o *Overlays) pathsIn(i int, names []string) (paths []string) {
 	return paths
 }
 
-// pathIn returns the path of a name in an overlay, if the overlay has it: another directory
-// may be mounted in the directory.
+// pathIn returns the path of a name in an overlay. It returns false if the name is not in
+// the overlay, for example because another directory is mounted there.
 func (o *Overlays) pathIn(i int, name string) (rel string, ok bool) {
 	in := -1
 	for n, target := range o.targets {
@@ -299,7 +300,7 @@ func (o *Overlays) pathIn(i int, name string) (rel string, ok bool) {
 			in = n
 		}
 	}
-	if name == "/" { // all
+	if name == "/" { // the whole overlay
 		return ".", true
 	}
 	if in != i {
@@ -346,7 +347,7 @@ func (o *Overlays) Remove() error {
 		for _, l := range o.all.Layers {
 			r := request{Do: removeRecord, Layer: l}
 			if _, err := (&helper{}).ask(r); err == nil {
-				continue // only directories that the user cannot enter need a process
+				continue // only directories that the user cannot enter need a helper process
 			}
 			if _, err := o.helpers.any().ask(r); err != nil {
 				return err

@@ -17,7 +17,8 @@ import (
 	"github.com/golem-forge/golem/sandbox/sandboxtest"
 )
 
-// openOver opens layers over a folder, and a sandbox that shows it through them.
+// openOver opens an overlay over a directory, and a sandbox that shows the directory
+// through it.
 func openOver(t *testing.T, dir, folder string) (*Overlays, *sandbox.Sandbox) {
 	t.Helper()
 	over := Directory{sandbox.Host(folder), "/"}
@@ -41,8 +42,8 @@ func openOver(t *testing.T, dir, folder string) (*Overlays, *sandbox.Sandbox) {
 	return k, s
 }
 
-// TestOverlays works on a folder by file tools and commands in turn, while its owner
-// does too.
+// TestOverlays changes a directory by file tools and by commands in turn, while the user
+// changes it too.
 func TestOverlays(t *testing.T) {
 	folder, dir := t.TempDir(), t.TempDir()
 	os.WriteFile(filepath.Join(folder, "a.txt"), []byte("real\n"), 0o644)
@@ -120,8 +121,8 @@ func list(t *testing.T, dir string) (names []string) {
 	return names
 }
 
-// throughOverlay is the fixture of a folder that is shown through a layer: each a part
-// of one, for layers are not made by the thousand.
+// throughOverlay returns a fixture for directories that are seen through an overlay. All
+// directories share one overlay, because thousands of overlays would be too slow.
 func throughOverlay(t *testing.T) sandboxtest.Fixture {
 	folder := t.TempDir()
 	over := Directory{sandbox.Host(folder), "/"}
@@ -161,15 +162,16 @@ func throughOverlay(t *testing.T) sandboxtest.Fixture {
 	}}
 }
 
-// TestOverlayFiles holds a folder that is shown through a layer to what every store of
-// files promises, and sets the attacks on it.
+// TestOverlayFiles runs the suite for backends and the attacks on a directory that is
+// seen through an overlay.
 func TestOverlayFiles(t *testing.T) {
 	t.Run("suite", func(t *testing.T) { sandboxtest.Suite(t, throughOverlay(t)) })
 	t.Run("attacks", func(t *testing.T) { sandboxtest.Attacks(t, throughOverlay(t)) })
 }
 
-// A service works on the layers while calls come and go: what it has open is not taken
-// from under it, and what it has changed is known, with what it was changed from.
+// TestServiceInOverlays runs a service in overlays while calls come and go. golem does
+// not remove files that the service has open. golem knows the changes of the service and
+// the state before them.
 func TestServiceInOverlays(t *testing.T) {
 	folder, dir := t.TempDir(), t.TempDir()
 	for _, name := range []string{"a.txt", "b.txt"} {
@@ -217,9 +219,9 @@ func TestServiceInOverlays(t *testing.T) {
 		}
 	}
 	prints("opened")
-	call("true") // who is at work then is the service alone
+	call("true") // at its end only the service is running
 	call("touch go; until [ -e done ]; do read -t 0.01 <> <(:); done; grep more a.txt")
-	call("rm go") // what it does then is in no call
+	call("rm go") // after it, the service writes outside of any call
 	prints("wrote")
 	os.WriteFile(filepath.Join(folder, "b.txt"), []byte("the user's\n"), 0o644)
 	call("grep own b.txt; echo last >c.txt")

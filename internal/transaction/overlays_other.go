@@ -10,7 +10,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Overlays are the overlays of a session; there are none on this system.
+// Overlays are the overlays of a session. This system has none.
 type Overlays struct{}
 
 // Open returns an error.

@@ -13,8 +13,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Begin makes a transaction of some of the changes, with its record in a directory of
-// golem's. The names of those that others have changed since are its Clash.
+// Begin makes a transaction of some of the changes, with its record in dir, a directory
+// of golem's. Clash of the transaction names the picked files that others have changed
+// since.
 func (o *Overlays) Begin(dir sandbox.Host, picks []Pick) (t *Transaction, err error) {
 	err = o.alone(func() error {
 		t, err = o.begin(&store{string(dir), o.helpers.any()}, picks)
@@ -47,7 +48,7 @@ func (o *Overlays) begin(st *store, picks []Pick) (*Transaction, error) {
 	return t, w.describe()
 }
 
-// pick copies the picks that are in an overlay to the record of a transaction.
+// pick copies the picks in an overlay to the record of a transaction.
 func (o *Overlays) pick(t *Transaction, i int, picks []Pick) error {
 	w := t.record
 	var list []overlay.Pick

@@ -16,7 +16,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Recorder records the changes of commands in a directory of golem's own. It implements
+// A Recorder records the changes of commands in a directory of golem's. It implements
 // jail.Recorder.
 type Recorder struct{ Dir sandbox.Host }
 
@@ -29,17 +29,17 @@ func (r Recorder) Prepare(h *jail.Helper, mounts []jail.Mount, number int) (jail
 	return w, nil
 }
 
-// A record is a directory with the changes of one transaction: an overlay for each
-// directory that may be written. It implements jail.Record.
+// A record is a directory with the changes of one transaction. It has an overlay for each
+// writable directory. It implements jail.Record.
 type record struct {
-	store   *store // that made it, nil for one that was found
+	store   *store // the store that made the record, nil for a record that was found
 	dir     string
 	layers  []overlay.Overlay
-	targets []string // of each, as commands name it
-	held    *os.File // says that it is in use
+	targets []string // the target of each overlay for commands
+	held    *os.File // locked while the record is in use
 
-	of     []overlay.Overlay // the overlays of a session that the changes are from
-	picked [][]string        // and which, of each
+	of     []overlay.Overlay // the overlays of the session that the changes came from
+	picked [][]string        // the picked paths of each
 }
 
 // Stores implements jail.Record.
@@ -64,7 +64,8 @@ func (w *record) Start() error {
 // Discard implements jail.Record.
 func (w *record) Discard() error { return w.store.remove(w) }
 
-// description is what a file says about a record, or about the overlays of a session.
+// description is the content of a file about a record, or about the overlays of a
+// session.
 type description struct {
 	Layers []overlay.Overlay
 	Target []string
@@ -75,7 +76,7 @@ type description struct {
 // descriptionName is the name of that file.
 const descriptionName = "about.json"
 
-// find returns which overlay is over a directory, -1 for none.
+// find returns the index of the overlay over a directory, or -1.
 func (d description) find(o Directory) int {
 	for i, l := range d.Layers {
 		if l.Dir == string(o.Host) && d.Target[i] == o.Target {
@@ -97,8 +98,8 @@ func readDescription(dir string) (d description, err error) {
 	return d, nil
 }
 
-// write writes the description, without devices and inodes of directories: who reads it
-// later may rightly find another directory in the place of one.
+// write writes the description. It omits devices and inodes, because the user may replace
+// a directory before golem reads the description.
 func (d description) write(dir string) error {
 	d.Layers = slices.Clone(d.Layers)
 	for i := range d.Layers {
@@ -128,7 +129,8 @@ func readRecord(dir string) (*record, error) {
 	return &record{dir: dir, layers: d.Layers, targets: d.Target, of: d.Of, picked: d.Picked}, err
 }
 
-// decidedName is a file of a record that says that its changes are applied, all of them.
+// decidedName is a file in a record. It says that golem applies all changes of the
+// record.
 const decidedName = "decided"
 
 func (w *record) decide() error {
@@ -143,13 +145,14 @@ func (w *record) undecide() error {
 	return err
 }
 
-// isDecided reports whether the changes of a record are to be applied, or were.
+// isDecided reports whether golem is to apply the changes of a record, or has applied
+// them.
 func (w *record) isDecided() bool {
 	_, err := os.Lstat(filepath.Join(w.dir, decidedName))
 	return err == nil
 }
 
-// undoingName is a file of a record that says that it is being undone, all of it.
+// undoingName is a file in a record. It says that golem is undoing the whole record.
 const undoingName = "undoing"
 
 // isUndoing reports whether the record in a directory is being undone.
@@ -158,7 +161,7 @@ func isUndoing(dir string) bool {
 	return err == nil
 }
 
-// skip writes down which changes of a record are not applied.
+// skip writes down which changes of a record golem skips.
 func (w *record) skip(names []string) error {
 	for i, l := range w.layers {
 		var list []string

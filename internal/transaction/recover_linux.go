@@ -14,16 +14,16 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Recover completes transactions that were being applied, or undone, when golem was killed,
-// and removes what is left of others. One that it cannot complete it sets aside. It returns
-// how many it has applied.
+// Recover completes transactions that were being applied or undone when golem was killed,
+// and removes the remains of others. It sets aside transactions that it cannot complete.
+// It returns the number of transactions that it applied.
 func Recover(dir sandbox.Host) (n int, err error) {
 	st := &store{dir: string(dir)}
 	list, err := st.findAbandoned()
 	if len(list) == 0 {
 		return 0, err
 	}
-	// Somebody may be at it. If there is only something to remove, that is not waited for.
+	// Another golem may be working here. Wait for it only if a record is half done.
 	held, ok := claim.Seize(st.dir)
 	if !ok && !slices.ContainsFunc(list, isHalfDone) {
 		return 0, nil
@@ -45,8 +45,8 @@ func Recover(dir sandbox.Host) (n int, err error) {
 	return n, ifHalfDone(err, list)
 }
 
-// ifHalfDone returns an error if a record of a list is still to be applied or undone. One
-// that only cannot be removed is in nobody's way.
+// ifHalfDone returns err if a record of a list is still to be applied or undone, and nil
+// otherwise. A record that only cannot be removed does no harm.
 func ifHalfDone(err error, list []string) error {
 	if slices.ContainsFunc(list, isHalfDone) {
 		return err
@@ -54,12 +54,12 @@ func ifHalfDone(err error, list []string) error {
 	return nil
 }
 
-// isHalfDone reports whether the changes of the record in a directory are to be applied, or
-// to be undone.
+// isHalfDone reports whether golem still has to apply or undo the changes of a record.
 func isHalfDone(dir string) bool { return isUndoing(dir) || (&record{dir: dir}).isDecided() }
 
-// findAbandoned returns the directories of records that nobody works on any more: of a
-// golem that has ended, half undone, or applied before the last one.
+// findAbandoned returns the directories of abandoned records. These are records of a
+// golem that has ended, records that are half undone, and applied records except the
+// last.
 func (st *store) findAbandoned() (list []string, err error) {
 	entries, err := os.ReadDir(st.dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -82,7 +82,7 @@ func (st *store) recoverAll() (n int, err error) {
 	for _, dir := range list {
 		held, ok := claim.Seize(dir)
 		if !ok {
-			continue // of a golem that cannot be seen from here
+			continue // a golem uses it that cannot be seen from here
 		}
 		applied, e := st.recover(dir)
 		held.Close()
@@ -99,26 +99,26 @@ func (st *store) recoverAll() (n int, err error) {
 	return n, ifHalfDone(err, list)
 }
 
-// recover does with an abandoned record what was to be done with it, and reports whether it
-// has applied it.
+// recover applies, undoes or removes an abandoned record, as its golem intended. It
+// reports whether it applied the record.
 func (st *store) recover(dir string) (applied bool, err error) {
 	w, err := readRecord(dir)
 	if err != nil {
-		return false, os.RemoveAll(dir) // it was just being made
+		return false, os.RemoveAll(dir) // golem was killed while it made the record
 	}
 	switch {
 	case isUndoing(dir):
 		_, err := st.undo(w, nil)
 		return false, err
 	case strings.HasPrefix(filepath.Base(dir), appliedPrefix):
-		return false, errors.Join(w.undecide(), st.remove(w)) // another was applied since
+		return false, errors.Join(w.undecide(), st.remove(w)) // a later transaction was applied
 	case !w.isDecided():
 		if _, err := st.each(w, abortRecord); err != nil {
 			return false, err
 		}
 		return false, st.remove(w)
 	}
-	clash, err := st.each(w, recoverRecord) // what others have changed since is left as it is
+	clash, err := st.each(w, recoverRecord) // keeps the files that others have changed since
 	if err != nil {
 		return false, err
 	}

@@ -15,17 +15,17 @@ type request struct {
 	Do    string
 	Layer overlay.Overlay
 
-	// About the overlays of a session.
-	Tidy  bool            // nobody writes to it now
-	Paths []string        // in it
-	To    overlay.Overlay // of the record that changes are picked for
+	// For the overlays of a session.
+	Tidy  bool            // nothing writes to the overlay now
+	Paths []string        // paths in the overlay
+	To    overlay.Overlay // the overlay of the record that gets the picked changes
 	List  string          // the name of the list to write
 	Sums  bool            // with a digest of each file
 }
 
-// What a request asks for.
+// The kinds of requests.
 const (
-	// With an overlay of a record.
+	// For an overlay of a record.
 	listRecord    = "list"
 	prepareRecord = "prepare"
 	finishRecord  = "finish"
@@ -35,7 +35,7 @@ const (
 	recoverRecord = "recover"
 	removeRecord  = "remove"
 
-	// With an overlay of a session.
+	// For an overlay of a session.
 	showOverlay    = "show"
 	flushOverlay   = "flush"
 	recordChanges  = "record"
@@ -47,28 +47,28 @@ const (
 	unpickChanges  = "unpick"
 )
 
-// A reply is what came of a request.
+// A reply is the answer to a request.
 type reply struct {
 	Error string
-	Later bool     // it may be done later: something is short now
-	Clash []string // names that others have changed meanwhile
-	More  bool     // and there are others, in a list
-	Unfit string   // says which name no sandbox can have
+	Later bool     // a resource is short now, so a retry may succeed
+	Clash []string // names that others changed meanwhile
+	More  bool     // a list file holds more of them
+	Unfit string   // describes a name that no sandbox can have
 
-	Touched []string // some of what a call has changed in an overlay
+	Touched []string // some of the names that a call changed in an overlay
 }
 
-// How many entries of an overlay golem looks at for Touched. A copy has more of them.
+// The number of entries of an overlay that golem examines for Touched. A copy has more
+// entries.
 const (
 	maxTouched     = 5_000
 	maxTouchedCopy = 100_000
 )
 
-// maxNames is how many bytes the names in a reply may have.
+// maxNames is the maximum size in bytes of the names in a reply.
 const maxNames = 64 << 10
 
-// show mounts the overlay of a session in this process, and opens the directory that is
-// seen through it.
+// show mounts the overlay of a session in this process, and opens the mounted directory.
 func (r request) show() (reply, []int) {
 	fd, err := open(r.Layer)
 	if err != nil {
@@ -79,7 +79,7 @@ func (r request) show() (reply, []int) {
 
 func open(l overlay.Overlay) (int, error) {
 	if !l.IsCopy {
-		// A call may have been killed before its changes were recorded.
+		// A call may have been killed before golem recorded its changes.
 		if err := l.RecordBases(true); err != nil {
 			return -1, err
 		}
@@ -90,10 +90,10 @@ func open(l overlay.Overlay) (int, error) {
 	return jail.MountOverlay(l)
 }
 
-// carryOut carries a request out. If the helper of a golem that was killed still works on
-// the same overlay, it waits for that.
+// carryOut carries out a request. If the helper of a killed golem still works on the same
+// overlay of a record, carryOut waits for it.
 func (r request) carryOut() (got reply) {
-	defer func() { // others need the helper
+	defer func() { // a panic must not end the helper, which others need
 		if v := recover(); v != nil {
 			got = reply{Error: fmt.Sprint("broken: ", v)}
 		}
@@ -199,7 +199,7 @@ func (r request) carryOut() (got reply) {
 	return got
 }
 
-// some returns as many names as a reply has room for.
+// some returns as many names as fit in a reply.
 func some(names []string) []string {
 	size := 0
 	for i, name := range names {
@@ -210,7 +210,7 @@ func some(names []string) []string {
 	return names
 }
 
-// isShortage reports whether an error is due to something that there may be enough of later.
+// isShortage reports whether an error comes from a shortage that may pass.
 func isShortage(err error) bool {
 	for _, e := range []error{unix.ENOSPC, unix.EDQUOT, unix.ENOMEM, unix.EMFILE, unix.ENFILE, unix.EROFS, unix.EIO} {
 		if errors.Is(err, e) {

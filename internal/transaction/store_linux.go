@@ -15,7 +15,8 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// A store is the directory with the records of transactions, and a helper to work on them.
+// A store is the directory with the records of transactions, and a helper to work on
+// them.
 type store struct {
 	dir    string
 	helper *helper
@@ -55,8 +56,8 @@ func (st *store) newRecord(mounts []jail.Mount, number int) (*record, error) {
 	return w, nil
 }
 
-// newDirectory makes a directory with a name that no record of this process has, also not
-// one that was applied.
+// newDirectory makes a directory with a name that no record of this process has, applied
+// records included.
 func (st *store) newDirectory(number int) (string, error) {
 	for ; ; number++ {
 		name := claim.Name(number)
@@ -75,10 +76,10 @@ func (st *store) newDirectory(number int) (string, error) {
 	}
 }
 
-// list makes a transaction of the changes in a record, nil for none.
+// list makes a transaction of the changes in a record. It returns nil if there are none.
 func (st *store) list(w *record) (t *Transaction, err error) {
 	defer func() {
-		if err != nil { // nobody can apply it
+		if err != nil { // the record cannot be applied
 			st.remove(w)
 		}
 	}()
@@ -111,8 +112,9 @@ func (st *store) list(w *record) (t *Transaction, err error) {
 	return t, nil
 }
 
-// remove removes a record. It fails if the record is decided, or was not taken back: who
-// continues with it needs what it holds of the directories as they were before.
+// remove removes a record. It fails if the record is decided, or if changes are applied
+// that were not undone. Then the record still holds files that are needed to complete or
+// undo it.
 func (st *store) remove(w *record) error {
 	defer w.held.Close()
 	moved := !strings.HasPrefix(filepath.Base(w.dir), appliedPrefix) && slices.ContainsFunc(w.layers, overlay.Overlay.HasMoves)
@@ -129,8 +131,8 @@ func (st *store) remove(w *record) error {
 	return os.RemoveAll(w.dir)
 }
 
-// abort takes back what was applied of a record, and decides that nothing is. It returns
-// the names of what others changed after that, which stays.
+// abort undoes the applied part of a record, and decides that golem applies none of it.
+// It returns the names of files that others changed after that, and keeps those files.
 func (st *store) abort(w *record) (stayed []string, err error) {
 	if err := w.undecide(); err != nil {
 		return nil, err
@@ -145,7 +147,8 @@ func (st *store) abort(w *record) (stayed []string, err error) {
 	return stayed, err
 }
 
-// unpick tells the overlays of a session that nothing of a record is applied.
+// unpick marks the picked changes of a record as not applied in the overlays of the
+// session.
 func (st *store) unpick(w *record) error {
 	for i, paths := range w.picked {
 		if len(paths) == 0 {
@@ -161,8 +164,9 @@ func (st *store) unpick(w *record) error {
 	return nil
 }
 
-// settle takes out of the overlays of a session what was applied of them, except the names,
-// as commands have them, of what others have changed meanwhile.
+// settle removes the applied changes of a record from the overlays of the session. It
+// keeps the changes in clash, the names for commands of files that others changed
+// meanwhile.
 func (st *store) settle(w *record, clash []string) error {
 	for i, paths := range w.picked {
 		if len(paths) == 0 {
@@ -188,12 +192,12 @@ func (st *store) settle(w *record, clash []string) error {
 	return nil
 }
 
-// each makes a request for every overlay of a record that has changes, and returns the
-// names of what others have changed.
+// each makes a request for every overlay of a record that has changes. It returns the
+// names of files that others have changed.
 func (st *store) each(w *record, do string) (clash []string, err error) {
 	for i, l := range w.layers {
 		if _, err := os.Lstat(filepath.Join(l.Store, changesName)); err != nil {
-			continue // nothing was changed there
+			continue // the overlay has no changes
 		}
 		got, err := st.helper.ask(request{Do: do, Layer: l})
 		if err != nil {
@@ -206,13 +210,13 @@ func (st *store) each(w *record, do string) (clash []string, err error) {
 	return clash, nil
 }
 
-// lastName is a file of the store that names the record that was applied last.
+// lastName is a file of the store with the name of the last applied record.
 const lastName = "last"
 
-// appliedPrefix begins the name of a record that was applied.
+// appliedPrefix is the prefix of the name of an applied record.
 const appliedPrefix = "landed-"
 
-// lastIn returns the name of the record that was applied last, "" for none.
+// lastIn returns the name of the last applied record, "" if there is none.
 func lastIn(dir string) string {
 	name, err := os.ReadFile(filepath.Join(dir, lastName))
 	if err != nil || filepath.Base(string(name)) != string(name) {
@@ -221,11 +225,11 @@ func lastIn(dir string) string {
 	return string(name)
 }
 
-// remember makes an applied record the one that can be undone, and removes the one before
-// it. The store is locked.
+// remember makes an applied record the one that can be undone, and removes the previous
+// one. The caller has locked the store.
 func (st *store) remember(w *record) error {
 	before, kept := lastIn(st.dir), appliedPrefix+filepath.Base(w.dir)
-	for _, l := range w.layers { // an undo needs the lists, also after a crash of the machine
+	for _, l := range w.layers { // an undo needs the lists, even after a crash of the machine
 		if err := durable.SyncFiles(l.Store); err != nil {
 			return err
 		}
@@ -233,7 +237,7 @@ func (st *store) remember(w *record) error {
 	if err := durable.SyncFiles(w.dir); err != nil {
 		return err
 	}
-	// Whoever is killed between finds either the name or the record itself.
+	// If golem is killed in between, the next one finds the record under its old name.
 	last := filepath.Join(st.dir, lastName)
 	if err := replaceFile(last, []byte(kept)); err != nil {
 		return err
@@ -248,13 +252,13 @@ func (st *store) remember(w *record) error {
 	}
 	if was, err := readRecord(filepath.Join(st.dir, before)); err == nil && before != kept && !isUndoing(was.dir) {
 		was.undecide()
-		st.remove(was) // what is left of it the next golem removes
+		st.remove(was) // if this fails, the next golem removes the rest
 	}
 	return nil
 }
 
-// undo undoes all of a record, and removes it. It returns the names of what has changed
-// meanwhile, which stays.
+// undo undoes a whole record and removes it. It returns the names of files that changed
+// meanwhile, and keeps those files.
 func (st *store) undo(w *record, o *Overlays) (stayed []string, err error) {
 	if stayed, err = st.each(w, abortRecord); err != nil {
 		return nil, err
@@ -270,8 +274,8 @@ func (st *store) undo(w *record, o *Overlays) (stayed []string, err error) {
 	return stayed, errors.Join(w.undecide(), st.remove(w))
 }
 
-// restore gives a session the changes back that a record had from it and that were undone.
-// A session that does not exist any more gets nothing.
+// restore puts the undone changes of a record back into the session that they came from,
+// if that session still exists.
 func (st *store) restore(w *record, o *Overlays) error {
 	for i, l := range w.of {
 		if _, err := os.Lstat(l.Store); err != nil || len(w.picked[i]) == 0 {

@@ -5,26 +5,26 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// A Change is one thing that a command has done in a directory that it may write.
+// A Change is a change of a command in a directory that it may write.
 type Change struct {
 	overlay.Change
-	Target string // of the directory, as commands name it
+	Target string // the target of the directory for commands
 }
 
-// A Transaction is what a command has changed, or a part of what a session has changed. No
-// directory of the host has it until Apply.
+// A Transaction holds the changes of a command, or some changes of a session. Apply
+// brings them into the directories of the host.
 type Transaction struct {
 	Changes []Change
-	Clash   []string // names that others changed meanwhile; there are no Changes then
-	Unfit   string   // says which name no sandbox can have; nothing can be applied then
+	Clash   []string // names that others changed meanwhile; Changes lacks the overlays with such names
+	Unfit   string   // describes a name that no sandbox can have; nothing can be applied then
 	store   *store
 	record  *record
 	settle  func() error // called after Apply, if not nil
 	unpick  func() error // called by Discard, if not nil
 }
 
-// A Result is what came of a command, with what it changed.
+// A Result is the result of a command, with its changes.
 type Result struct {
 	jail.Result
-	Changed *Transaction // nil for nothing
+	Changed *Transaction // nil if nothing changed
 }

@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Finish returns the result of a command of a jail.Session with what the command changed.
+// Finish adds the changes of a command to its result from jail.Session.
 func Finish(r jail.Result, err error) (Result, error) {
 	got := Result{Result: r}
 	if w, ok := r.Record.(*record); ok {
@@ -25,9 +25,9 @@ func Finish(r jail.Result, err error) (Result, error) {
 	return got, err
 }
 
-// Apply brings the changes into the directories, except those at or below the names to
-// skip, which are as commands have them. It returns the names that others have changed
-// meanwhile: then nothing is applied.
+// Apply applies the changes to the directories. It skips changes at or below the names in
+// skip, which are names for commands. If others have changed files meanwhile, Apply
+// returns their names and applies nothing.
 func (t *Transaction) Apply(skip []string) (clash []string, err error) {
 	st, w := t.store, t.record
 	unlock, err := lockDirectory(st.dir)
@@ -35,7 +35,7 @@ func (t *Transaction) Apply(skip []string) (clash []string, err error) {
 		return nil, err
 	}
 	defer unlock.Close()
-	// Transactions that a killed golem left come first: they were decided before.
+	// First complete the transactions of a killed golem, which were decided before.
 	if _, err := st.recoverAll(); err != nil {
 		return nil, err
 	}
@@ -44,7 +44,7 @@ func (t *Transaction) Apply(skip []string) (clash []string, err error) {
 	}
 	clash, err = st.each(w, prepareRecord)
 	if err == nil && len(clash) == 0 {
-		// From here on it is applied, whoever is killed.
+		// After decide, a golem that is started next completes the transaction.
 		if err = w.decide(); err == nil {
 			clash, err = st.each(w, finishRecord)
 		}
@@ -53,10 +53,11 @@ func (t *Transaction) Apply(skip []string) (clash []string, err error) {
 		if _, err = st.each(w, clearRecord); err == nil {
 			err = st.remember(w)
 		}
-		// If it cannot be taken back any more it is applied: the next golem does the rest.
+		// If it can no longer be undone, it counts as applied. The next golem does the
+		// rest.
 		if err == nil || slices.ContainsFunc(w.layers, overlay.Overlay.IsFinal) {
 			if t.settle != nil {
-				t.settle() // if it fails, the overlays have what the directories have, which is no change
+				t.settle() // if it fails, the overlays have the same content as the directories, which is no change
 			}
 			return nil, nil
 		}
@@ -69,7 +70,7 @@ func (t *Transaction) Apply(skip []string) (clash []string, err error) {
 	return append(clash, stayed...), err
 }
 
-// Discard gives the changes up.
+// Discard discards the changes.
 func (t *Transaction) Discard() error {
 	if t.unpick != nil {
 		if err := t.unpick(); err != nil {
@@ -79,8 +80,8 @@ func (t *Transaction) Discard() error {
 	return t.store.remove(t.record)
 }
 
-// Content returns what a changed file holds, and held before. A file that does not exist
-// is nil.
+// Content returns the content of a changed file before and after the change. It is nil if
+// the file did not or does not exist.
 func (t *Transaction) Content(c Change, most int64) (old, new []byte, err error) {
 	l, err := t.layer(c)
 	if err != nil {
@@ -97,7 +98,7 @@ func (t *Transaction) Content(c Change, most int64) (old, new []byte, err error)
 	return old, new, err
 }
 
-// layer returns the overlay that has a change. Without one the error is fs.ErrNotExist.
+// layer returns the overlay of a change. If there is none, the error is fs.ErrNotExist.
 func (t *Transaction) layer(c Change) (overlay.Overlay, error) {
 	i := slices.Index(t.record.targets, c.Target)
 	if i < 0 {
@@ -106,8 +107,8 @@ func (t *Transaction) layer(c Change) (overlay.Overlay, error) {
 	return t.record.layers[i], nil
 }
 
-// Walk calls visit with everything in a directory that was deleted or replaced, as commands
-// name it, until visit returns false.
+// Walk calls visit for every name in a deleted or replaced directory, as commands name
+// it, until visit returns false.
 func (t *Transaction) Walk(c Change, visit func(inside string) bool) error {
 	l, err := t.layer(c)
 	if err != nil {
@@ -125,8 +126,8 @@ func (t *Transaction) Walk(c Change, visit func(inside string) bool) error {
 	})
 }
 
-// Exists reports whether a name, as the file tools have it, is in a directory of the
-// transaction before it is applied.
+// Exists reports whether a name, as file tools use it, exists in a directory of the
+// transaction before Apply.
 func (t *Transaction) Exists(name string) bool {
 	if t.record == nil {
 		return false
