@@ -25,24 +25,25 @@ const (
 )
 
 // Limits of the shape of a message from any sender: its levels, and its values and keys.
-// Each of these takes up to fifty times its bytes when it is read.
+// Decoding takes up to fifty times the bytes of each value or key.
 const (
 	MaxLevels = 64
 	MaxValues = 250_000
 )
 
-// A conn is the connection with a server: one message a line. It lets through answers
-// to what was asked, and nothing else: notifications are dropped, requests refused.
+// A conn is the connection with a server, with one message a line. It returns only the
+// answers to requests of golem. It drops notifications and refuses requests of the
+// server.
 type conn struct {
 	process *jail.Process
 	in      *bufio.Reader
 	chatter int // messages since the last answer
 
-	writing sync.Mutex // one does at a time
+	writing sync.Mutex // held while a line is written
 
 	mu    sync.Mutex
-	waits map[string]bool // what was asked, and is not answered yet
-	err   *sandbox.Error  // why it is of no use any more
+	waits map[string]bool // requests without an answer yet
+	err   *sandbox.Error  // why the connection is unusable
 }
 
 func newConn(p *jail.Process) *conn {
@@ -107,8 +108,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 	}
 }
 
-// answer answers what the server has asked for: that golem is there, and all else with a
-// refusal.
+// answer answers a request of the server. It answers ping, and refuses everything else.
 func (c *conn) answer(id json.RawMessage, method string) error {
 	with := fmt.Sprintf(`"error":{"code":%d,"message":"a server can ask golem for nothing"}`, jsonrpc.CodeMethodNotFound)
 	if method == "ping" {
@@ -126,7 +126,7 @@ func (c *conn) asked(id json.RawMessage) bool {
 	return asked
 }
 
-// garbage returns the error for a line that is no message.
+// garbage returns the error for a line that is not a message.
 func (c *conn) garbage(line []byte) error {
 	return c.broken(sandbox.ErrInvalid, "the server wrote something that is no message of the protocol: "+visible.Line(string(line[:min(len(line), 400)]), 80)+
 		"; what it wants to tell people belongs on its standard error")
@@ -145,7 +145,7 @@ func (c *conn) line() ([]byte, error) {
 		case err == nil:
 			return trimmed(whole), nil
 		case errors.Is(err, bufio.ErrBufferFull):
-		default: // what it has begun to write is no message
+		default: // an incomplete last line is not a message
 			return nil, io.EOF
 		}
 	}
@@ -163,8 +163,8 @@ func trimmed(line []byte) []byte {
 	return line
 }
 
-// Shape returns how many levels a JSON text has at most, and, roughly, how many values and
-// keys. What reads it goes one call deeper for each level.
+// Shape returns the number of nested levels of a JSON text and, roughly, the number of
+// its values and keys. A decoder recurses once for each level.
 func Shape(text []byte) (levels, values int) {
 	depth, quoted, escaped := 0, false, false
 	for _, c := range text {

@@ -23,20 +23,20 @@ import (
 const (
 	maxTools       = 128
 	maxPages       = 32
-	maxDescription = 16 << 10 // bytes; a model is shown maxShown characters
+	maxDescription = 16 << 10 // bytes; golem shows maxShown characters to a model
 	maxShown       = 2000
 	maxSchema      = 64 << 10
 	maxListing     = 1 << 20 // bytes in all
-	maxDiffers     = 300     // characters of each side of a difference that is told
-	maxAlike       = 40      // bytes of them before it
+	maxDiffers     = 300     // characters to show of each side of a difference
+	maxAlike       = 40      // equal bytes to show before a difference
 )
 
-// A Listing is the tools of a server, in its own words. It is kept, and held against
-// what the server lists later.
+// A Listing is the tools of a server, as the server describes them. golem stores it and
+// compares it with later lists of the server.
 type Listing []Described
 
-// A Described is everything that a server says of a tool. Golem decides by none of it how
-// harmless the tool is.
+// A Described is everything that a server says about a tool. golem never uses it to
+// decide how harmless the tool is.
 type Described struct {
 	Name        string          `json:"name"`
 	Description string          `json:"description"`
@@ -75,8 +75,8 @@ func (l Listing) Hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Differs says what is another than it was, a line each, none for nothing: to who accepts
-// it all that a model would be told, to others as much as they need.
+// Differs describes each difference from old in a line. With whole it shows the full text
+// of each, for a user who decides whether to accept it. Otherwise it shortens the text.
 func (l Listing) Differs(old Listing, whole bool) []string {
 	most := maxDiffers
 	if whole {
@@ -119,8 +119,8 @@ func (l Listing) Differs(old Listing, whole bool) []string {
 // orNothing returns JSON as text, "nothing" if there is none.
 func orNothing(text json.RawMessage) string { return cmp.Or(string(text), "nothing") }
 
-// apart returns two texts that differ as they are shown. Of long ones it leaves out what
-// they begin with alike: where they part is seen.
+// apart returns two different texts for display. If one is too long, it cuts most of the
+// part that both begin with, so that the difference is visible.
 func apart(now, was string, most int) (string, string) {
 	from := 0
 	if len(now) > most || len(was) > most {
@@ -139,7 +139,7 @@ func apart(now, was string, most int) (string, string) {
 	return before + visible.Line(now[from:], most), before + visible.Line(was[from:], most)
 }
 
-// list asks a server for its tools: all, or only some.
+// list asks a server for its tools. It returns all tools, or only the named ones.
 func list(ctx context.Context, session *mcp.ClientSession, only []string) (Listing, error) {
 	var all Listing
 	refuse := func(format string, args ...any) error {
@@ -195,16 +195,15 @@ func list(ctx context.Context, session *mcp.ClientSession, only []string) (Listi
 	return all, nil
 }
 
-// isName reports whether a name can be that of a tool.
+// isName reports whether a name is valid for a tool.
 func isName(name string) bool {
 	return 0 < len(name) && len(name) <= 64 && !strings.ContainsFunc(name, func(r rune) bool {
 		return r > unicode.MaxASCII || r != '_' && r != '-' && !unicode.IsLetter(r) && !unicode.IsDigit(r)
 	})
 }
 
-// plain returns a schema as a model is shown it: what is said in it is escaped and cut,
-// and what is neither said nor needed left out. Letters that nobody sees are an error in
-// what has a meaning.
+// plain returns a schema for a model. It escapes and shortens descriptions, and removes
+// titles, examples and comments. Invisible characters in any other part are an error.
 func plain(schema json.RawMessage) (json.RawMessage, error) {
 	var value any
 	if err := json.Unmarshal(schema, &value); err != nil {
@@ -216,8 +215,8 @@ func plain(schema json.RawMessage) (json.RawMessage, error) {
 	return json.Marshal(value)
 }
 
-// plainIn does it in a value. The keys of named values are names, and no words of the
-// schema.
+// plainIn does the work of plain for a value. With named, the keys of the value are names
+// and not keywords of the schema.
 func plainIn(value any, named bool) error {
 	switch v := value.(type) {
 	case string:

@@ -11,8 +11,8 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// A message is as deep as its brackets, and has as many values as signs between them,
-// whatever stands in texts.
+// TestShape checks that the levels are those of the brackets and that the values follow
+// the punctuation. Text in strings does not count.
 func TestShape(t *testing.T) {
 	for text, want := range map[string][2]int{
 		`1`: {0, 0}, `{}`: {1, 1}, `[[{"a": []}]]`: {4, 5}, `{"a": "[[,:[["}`: {1, 2}, `"\"[["`: {0, 0}, `["\\", [1]]`: {2, 3}, `]]][`: {0, 1}, strings.Repeat("[", 1000): {1000, 1000},
@@ -23,7 +23,8 @@ func TestShape(t *testing.T) {
 	}
 }
 
-// Of a schema a model sees what has a meaning, and nothing that an eye would not.
+// TestPlain checks that a model sees the meaningful parts of a schema and no invisible
+// characters.
 func TestPlain(t *testing.T) {
 	for schema, want := range map[string]string{
 		`{"type":"object"}`: `{"type":"object"}`,
@@ -60,7 +61,7 @@ func FuzzPlain(f *testing.F) {
 	})
 }
 
-// A listing is another as soon as a word of it is.
+// TestDiffers checks that every change of a listing counts as a difference.
 func TestDiffers(t *testing.T) {
 	schema := func(text string) json.RawMessage { return json.RawMessage(text) }
 	old := Listing{{"a", "A.", schema(`{}`), nil}, {"b", "B.", schema(`{}`), nil}}
@@ -81,7 +82,7 @@ func TestDiffers(t *testing.T) {
 	}
 }
 
-// What differs is seen, however long what stands around it is.
+// TestDiffersWithin checks that a difference is shown even in the middle of long text.
 func TestDiffersWithin(t *testing.T) {
 	long := strings.Repeat("é", 900)
 	listing := func(middle string) Listing {
@@ -103,8 +104,8 @@ func TestDiffersWithin(t *testing.T) {
 	}
 }
 
-// Every field of a foreign tool is part of its pin: a change of any of them shows, and
-// the tool is not used until somebody accepts it.
+// TestC14AllFieldsArePinned checks that every field of a foreign tool is part of its pin.
+// A change of any field shows in the differences and in the hash.
 func TestC14AllFieldsArePinned(t *testing.T) {
 	yes := true
 	base := func() *sdk.Tool {

@@ -18,32 +18,32 @@ import (
 
 // A Starter starts the program of a server in the jail.
 type Starter interface {
-	// Able returns an error where no program can be run.
+	// Able returns an error if no program can run.
 	Able() error
-	// Open starts it; it sees what the sandbox shows.
+	// Open starts the program. The program sees only the files that the sandbox shows.
 	Open(files *sandbox.Sandbox, c jail.Command) (*jail.Process, error)
 }
 
-// A Program is the command of a server, and what it may see.
+// A Program is the command of a server and its permissions.
 type Program struct {
 	Command jail.Command
-	Folder  string // of the worker's files that it reads, with all below; "" for none
+	Folder  string // the directory of the worker's files that it reads, with everything below; "" for none
 	Network bool
-	Time    time.Duration // that a call has
-	Only    []string      // the tools that are wanted; none for all
+	Time    time.Duration // limit for a call
+	Only    []string      // the wanted tools; none for all
 }
 
-// A Server is an MCP server of a worker. It is started when it is first needed, and
-// again when it has ended. The caller of NewServer must close it.
+// A Server is an MCP server of a worker. golem starts it when it is first needed, and
+// again after it has ended. The caller of NewServer must close it.
 type Server struct {
 	name    string
 	program Program
 	start   Starter
-	listing Listing // as it must be
+	listing Listing // the list that the server must have
 
 	mu      sync.Mutex
 	live    *live
-	refused error // it lists other tools
+	refused error // set if the server lists other tools
 }
 
 // A live is a server that runs.
@@ -53,13 +53,13 @@ type live struct {
 	listing Listing
 }
 
-// NewServer returns a server by its name. Without a starter its tools can only be looked
-// at.
+// NewServer returns a server with a name. Without a starter golem can only show its
+// tools.
 func NewServer(name string, p Program, s Starter) *Server {
 	return &Server{name: name, program: p, start: s}
 }
 
-// Close ends it, if it runs.
+// Close ends the server, if it runs.
 func (s *Server) Close() error {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -75,11 +75,12 @@ func (s *Server) end() {
 	}
 }
 
-// protocol is the version that is spoken: the newest of those that begin with a
+// protocol is the version that golem uses. It is the newest of those that begin with a
 // handshake, which all servers know.
 const protocol = "2025-11-25"
 
-// running returns the server with its tools listed, and starts it if it does not run.
+// running returns the server with its tools listed. It starts the server if it does not
+// run.
 func (s *Server) running(ctx context.Context, files *sandbox.Sandbox) (*live, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -101,7 +102,7 @@ func (s *Server) running(ctx context.Context, files *sandbox.Sandbox) (*live, er
 	defer process.Until(ctx)()
 	l := &live{conn: newConn(process)}
 	client := mcp.NewClient(&mcp.Implementation{Name: "golem", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{},
-		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}}) // the library would call again, as often as it is asked to
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}}) // otherwise the library would repeat a call as often as the server asks
 	l.session, err = client.Connect(ctx, l.conn, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
 	if err == nil {
 		if l.listing, err = list(ctx, l.session, s.program.Only); err != nil {
@@ -121,7 +122,7 @@ func (s *Server) running(ctx context.Context, files *sandbox.Sandbox) (*live, er
 	return l, nil
 }
 
-// call calls one of its tools.
+// call calls a tool of the server.
 func (s *Server) call(ctx context.Context, files *sandbox.Sandbox, tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.program.Time)
 	defer cancel()
@@ -158,7 +159,7 @@ func (s *Server) failed(ctx context.Context, c *conn, err error) error {
 	case c.why() != nil:
 		c.Close()
 		return said(c.why().Code, c.why().Hint+again)
-	case errors.As(err, &known): // of its listing
+	case errors.As(err, &known): // an error in its list of tools
 		c.Close()
 		return said(known.Code, known.Hint)
 	case errors.As(err, new(wireError)):

@@ -15,14 +15,15 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// wireError is what a server answers in place of a result.
+// wireError is an error that a server returns instead of a result.
 type wireError = *jsonrpc.Error
 
-// Runs is the effect of using the tool of a name, or of starting the server of one.
+// Runs returns the target of the effect of using the named tool, or of starting the named
+// server.
 func Runs(name string) string { return "mcp " + name }
 
-// Tools returns the tools of a server as they are listed. Rules says what is written of
-// one, and taken whether a name is another tool's.
+// Tools returns the tools of a listing. The function rules returns the rules for a tool.
+// The function taken reports whether another tool has a name.
 func (s *Server) Tools(l Listing, rules func(runs string) []policy.Rule, taken func(name string) bool) ([]tool.Tool, error) {
 	s.listing = l
 	var tools []tool.Tool
@@ -53,7 +54,7 @@ func (s *Server) Tools(l Listing, rules func(runs string) []policy.Rule, taken f
 	return tools, nil
 }
 
-// plan plans the calls of a tool.
+// plan returns the function that plans the calls of a tool.
 func (s *Server) plan(about tool.Tool, name string) func(context.Context, tool.Names, json.RawMessage) (tool.Plan, error) {
 	return func(_ context.Context, names tool.Names, args json.RawMessage) (tool.Plan, error) {
 		return s.planned(names, about.Program, func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
@@ -66,7 +67,7 @@ func (s *Server) plan(about tool.Tool, name string) func(context.Context, tool.N
 	}
 }
 
-// planned returns the plan of something that the server does.
+// planned returns the plan of an action of the server.
 func (s *Server) planned(names tool.Names, runs string, run tool.Run) (tool.Plan, error) {
 	effects := []policy.Effect{{Verb: policy.Run, Target: runs}}
 	if s.program.Folder == "" {
@@ -85,8 +86,8 @@ func (s *Server) planned(names tool.Names, runs string, run tool.Run) (tool.Plan
 	return tool.NewChangePlan(able, effects...), nil
 }
 
-// Lister returns the tool by which the user has a server list its tools: to start it is
-// an effect like others. What it lists is handed to keep.
+// Lister returns the tool with which the user lists the tools of a server. Starting the
+// server is an effect like others. Lister passes the list to keep.
 func (s *Server) Lister(rules []policy.Rule, keep func(Listing) error) tool.Tool {
 	about := tool.Tool{Name: Runs(s.name), Toolset: "mcp", Mode: policy.Manual, Unlisted: true, Verbs: []policy.Verb{policy.Run},
 		Description: "List the tools of an MCP server.", Program: Runs(s.name), Rules: rules}
@@ -103,7 +104,7 @@ func (s *Server) Lister(rules []policy.Rule, keep func(Listing) error) tool.Tool
 	})
 }
 
-// told returns the answer of a server as a result. Images are in it only if the caller
+// told returns the answer of a server as a result. It includes images only if the caller
 // accepts them.
 func told(name string, r *mcp.CallToolResult, images bool) tool.Result {
 	var parts []string
@@ -114,7 +115,7 @@ func told(name string, r *mcp.CallToolResult, images bool) tool.Result {
 		case *mcp.TextContent:
 			parts = append(parts, c.Text)
 		case *mcp.ImageContent:
-			kind := tool.MediaType(c.Data) // what the server says of it is not believed
+			kind := tool.MediaType(c.Data) // golem does not trust the type that the server names
 			if !images || !strings.HasPrefix(kind, "image/") || len(c.Data) > room {
 				parts = append(parts, fmt.Sprintf("[an image, %s, %d bytes, not shown]", visible.Line(c.MIMEType, 60), len(c.Data)))
 				continue
@@ -148,7 +149,7 @@ func told(name string, r *mcp.CallToolResult, images bool) tool.Result {
 	return tool.Result{Text: text, Data: r.StructuredContent, Media: media, Record: "answered"}
 }
 
-// maxSaid is how much of what a server says of a failure is passed on.
+// maxSaid is how many bytes golem passes on of the text of a server's error.
 const maxSaid = 2000
 
 // cutEnd returns the end of a long text.
