@@ -8,11 +8,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// sniffed is how much of a file's start is looked at to tell text from other
-// content.
+// sniffed is how many bytes at the start of a file decide whether it is text.
 const sniffed = 8 << 10
 
-// refuseBinary returns an error where a content is not text.
+// refuseBinary returns an error if the content is not text.
 func refuseBinary(at string, content []byte, size int64) error {
 	if kind := notText(content); kind != "" {
 		return binary(at, kind, size)
@@ -20,7 +19,8 @@ func refuseBinary(at string, content []byte, size int64) error {
 	return nil
 }
 
-// notText says what a content is that does not begin as a text; "" for a text.
+// notText names the kind of a content that does not begin as text. It returns "" for
+// text.
 func notText(content []byte) string {
 	start := content[:min(len(content), sniffed)]
 	if kind := kindOf(start); kind != "" {
@@ -37,7 +37,8 @@ func binary(at, kind string, size int64) error {
 		Hint: fmt.Sprintf("cannot read a binary file as text (%s, %d bytes); file_info tells about it; hand it to the user, or to a worker that takes attachments", kind, size)}
 }
 
-// kindOf names what a content begins as; "" where that is not known.
+// kindOf names the format of a content by its first bytes. It returns "" for an unknown
+// format.
 func kindOf(start []byte) string {
 	for _, k := range []struct{ magic, kind string }{
 		{"%PDF-", "PDF"},
@@ -59,13 +60,13 @@ func kindOf(start []byte) string {
 	return ""
 }
 
-// mostlyControl reports whether more than a third of the first bytes are
-// control characters that no text has.
+// mostlyControl reports whether more than a third of the first bytes are control
+// characters that do not occur in text.
 func mostlyControl(start []byte) bool {
 	start = start[:min(len(start), 1<<10)]
 	n := 0
 	for _, c := range start {
-		if c >= ' ' && c < 0x7f { // as most are
+		if c >= ' ' && c < 0x7f { // the common case
 			continue
 		}
 		if (c < '\b' || c > '\r') && c != 0x1b && c <= 0x7f {

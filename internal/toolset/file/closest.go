@@ -9,16 +9,16 @@ import (
 )
 
 const (
-	maxScanned   = 8 << 20 // bytes of a file that are searched for something like a text
-	maxCandidate = 200_000 // lines of it
-	maxWanted    = 500     // lines of the text
-	maxRepeats   = 8       // of one line in the text
-	maxShown     = 10      // lines that are shown
-	maxChars     = 200     // characters of each
+	maxScanned   = 8 << 20 // bytes of a file to search for something similar
+	maxCandidate = 200_000 // lines of a file to search
+	maxWanted    = 500     // lines of the wanted text
+	maxRepeats   = 8       // repeats of one line in the wanted text
+	maxShown     = 10      // lines to show
+	maxChars     = 200     // characters to show of each line
 )
 
-// closest says where in the file something like old stands, and what differs if
-// that is little. How much it looks at is bounded, whatever the file.
+// closest shows the part of the file that is most like old. If only one kind of thing
+// differs, it names that. It searches a limited part of the file.
 func closest(content []byte, old string) string {
 	have := split(content[:min(len(content), maxScanned)], maxCandidate)
 	wanted := split([]byte(strings.Trim(old, "\r\n")), maxWanted)
@@ -73,8 +73,8 @@ func brief(line string) string {
 	return line
 }
 
-// vote finds the place at which the most of the wanted lines stand, white space
-// and quotes aside. Long lines count for more than short ones.
+// vote finds the position with the most of the wanted lines. It ignores white space and
+// kinds of quotes. Long lines count for more than short ones.
 func vote(have, wanted []string) (start int, ok bool) {
 	at := map[string][]int{}
 	for i, line := range wanted {
@@ -99,8 +99,8 @@ func vote(have, wanted []string) (start int, ok bool) {
 	return start, best > 0
 }
 
-// likest finds the line that has the most in common with the longest of the
-// wanted ones: runs of three bytes.
+// likest finds the line that shares the most runs of three bytes with the longest wanted
+// line.
 func likest(have, wanted []string) (start int, ok bool) {
 	longest, offset := "", 0
 	for i, line := range wanted {
@@ -113,7 +113,7 @@ func likest(have, wanted []string) (start int, ok bool) {
 	for i := range max(0, len(longest)-2) {
 		runs[longest[i:i+3]] = true
 	}
-	best := len(runs) / 3 // less is chance
+	best := len(runs) / 3 // fewer shared runs are chance
 	for i, line := range have {
 		key := bare(line[:min(len(line), 4*maxChars)])
 		shared := map[string]bool{}
@@ -129,7 +129,8 @@ func likest(have, wanted []string) (start int, ok bool) {
 	return start, ok
 }
 
-// difference names the one kind of thing in which the file differs from a text.
+// difference names the one kind of thing in which the file differs from a text. It
+// returns "" if no single kind explains the difference.
 func difference(have, want string) string {
 	for _, d := range []struct {
 		what string
@@ -150,7 +151,7 @@ func difference(have, want string) string {
 	return ""
 }
 
-// bare returns a line without white space, with one kind of quotes.
+// bare returns a line without white space and with one kind of quotes.
 func bare(line string) string { return strings.Map(oneQuote, strings.Map(noSpace, line)) }
 
 func noSpace(r rune) rune {
@@ -168,8 +169,8 @@ func oneQuote(r rune) rune {
 	return r
 }
 
-// blanks makes one space of every run of tabs and spaces, and none of those at
-// the ends of lines.
+// blanks replaces each run of tabs and spaces with one space and removes those at both
+// ends of lines.
 func blanks(text string) string {
 	list := strings.Split(text, "\n")
 	for i, line := range list {
@@ -178,7 +179,7 @@ func blanks(text string) string {
 	return strings.Join(list, "\n")
 }
 
-// numbers leaves out the number with which read_file begins a line.
+// numbers removes the line numbers that read_file puts before lines.
 func numbers(text string) string {
 	list := strings.Split(text, "\n")
 	for i, line := range list {

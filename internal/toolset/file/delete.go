@@ -10,7 +10,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// maxMourned is the size of a text that is shown when it is to be deleted.
+// maxMourned is the largest size of a text that an approval to delete it shows.
 const maxMourned = 64 << 10
 
 type deleteArgs struct {
@@ -18,15 +18,15 @@ type deleteArgs struct {
 	Recursive bool   `json:"recursive,omitempty" jsonschema:"a folder with all that is in it"`
 }
 
-// Deleted is what came of deleting something.
+// Deleted is the result of a deletion.
 type Deleted struct {
 	Path    string `json:"path"`
 	Files   int    `json:"files"`
 	Folders int    `json:"folders"`
 }
 
-// deleteFile removes a file, a link, an empty directory, or with recursive a full
-// one. Of a link only the link goes.
+// deleteFile removes a file, a symlink or an empty directory. With recursive it also
+// removes a directory that is not empty. It removes a symlink and not its target.
 func deleteFile() tool.Tool {
 	return tool.New(changer("delete_file", "Delete a file or an empty directory; with recursive, a directory and everything in it.", policy.Delete),
 		func(_ context.Context, names tool.Names, a deleteArgs) (tool.Plan, error) {
@@ -40,7 +40,8 @@ func deleteFile() tool.Tool {
 			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 				return prepareDelete(ctx, files, name, a.Recursive)
 			}
-			// Whether there is something to delete is something to read.
+			// The result reveals whether the name exists, so the call also counts as a
+			// read.
 			effects := append([]policy.Effect{{Verb: policy.Delete, Target: name, Tree: a.Recursive}}, names.ReadsToApprove(name)...)
 			return tool.NewChangePlan(prepare, effects...), nil
 		})

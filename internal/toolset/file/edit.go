@@ -15,12 +15,12 @@ import (
 )
 
 const (
-	maxEdits   = 200      // in one call: each looks through the whole file
-	maxEdited  = 16 << 20 // bytes of a file: it is in memory several times
-	maxMatches = 20       // that an error names
+	maxEdits   = 200      // in one call; each edit searches the whole file
+	maxEdited  = 16 << 20 // bytes of a file; it is in memory several times
+	maxMatches = 20       // matches that an error names
 )
 
-// An edit puts new in the place of old.
+// An edit replaces old with new.
 type edit struct {
 	Old        string `json:"old" jsonschema:"exact text"`
 	New        string `json:"new" jsonschema:"text in its place"`
@@ -33,15 +33,15 @@ type editArgs struct {
 	IfVersion string `json:"if_version,omitempty" jsonschema:"edit only if the file is still at this version"`
 }
 
-// Edited is what came of editing a file.
+// Edited is the result of editing a file.
 type Edited struct {
 	Path    string `json:"path"`
-	Edits   int    `json:"edits"` // that were made: all, or 0 where together they leave the file as it was
+	Edits   int    `json:"edits"` // edits made: all, or 0 if together they do not change the file
 	Version string `json:"version"`
 }
 
-// editFile changes parts of a file. All that is not in an edit stays as it is,
-// byte by byte: line ends, a byte order mark, whatever the encoding.
+// editFile changes parts of a file. All other bytes stay as they are, including line ends
+// and a byte order mark, in any encoding.
 func editFile() tool.Tool {
 	t := changer("edit_file", "Replace parts of a text file. Each old text must occur exactly once, or at least once with replace_all; "+
 		"omit the line numbers that read_file shows. Later edits see the result of earlier ones. Nothing is written unless all edits match.", policy.Read, policy.Write)
@@ -91,7 +91,7 @@ func planEdit(_ context.Context, names tool.Names, a editArgs) (tool.Plan, error
 	return tool.NewChangePlan(prepare, policy.Effect{Verb: policy.Read, Target: name}, policy.Effect{Verb: policy.Write, Target: name}), nil
 }
 
-// editable reads the file that is to be edited, which is a text of no great size.
+// editable reads the file to edit. It refuses a file that is too large or not text.
 func editable(files *sandbox.Sandbox, op, name string) (base, error) {
 	data, info, err := files.ReadRange(name, 0, maxEdited)
 	if err != nil {
@@ -120,7 +120,7 @@ func (b base) stays(op, name string) tool.Preparation {
 	}, tool.DescribeChange(name, b.version, b.content, b.content))
 }
 
-// unfit says what is wrong with edits, whatever the file.
+// unfit returns the reason why edits are invalid for any file, or "".
 func unfit(edits []edit) string {
 	switch {
 	case len(edits) == 0:
@@ -139,7 +139,7 @@ func unfit(edits []edit) string {
 	return ""
 }
 
-// applied makes the edits one after the other, each on what the former left.
+// applied makes the edits in order, each on the result of the one before.
 func applied(ctx context.Context, content []byte, edits []edit) ([]byte, error) {
 	for i, e := range edits {
 		if ctx.Err() != nil {
@@ -158,7 +158,7 @@ func applied(ctx context.Context, content []byte, edits []edit) ([]byte, error) 
 	return content, nil
 }
 
-// apply makes one edit, or says why it cannot be made.
+// apply makes one edit, or returns an error that says why it cannot.
 func (e edit) apply(content []byte) ([]byte, error) {
 	s := newSubject(content)
 	places, err := s.places(e.Old)

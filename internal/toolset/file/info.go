@@ -20,14 +20,14 @@ type pathArgs struct {
 // infoData describes a file or directory for programs.
 type infoData struct {
 	Path        string `json:"path"`
-	LeadsTo     string `json:"leadsTo,omitempty"` // where the path leads by a link
+	LeadsTo     string `json:"leadsTo,omitempty"` // the target, if the path leads through a symlink
 	Size        int64  `json:"size"`
 	IsDirectory bool   `json:"isDirectory"`
-	Modified    string `json:"modified,omitempty"` // RFC 3339, UTC; "" where nobody knows
+	Modified    string `json:"modified,omitempty"` // RFC 3339, UTC; "" if unknown
 	Mode        string `json:"mode"`               // permission bits, octal
-	Links       uint64 `json:"links,omitempty"`    // names it has, if more than one
+	Links       uint64 `json:"links,omitempty"`    // number of hard links, if more than one
 	Version     string `json:"version,omitempty"`
-	Writable    bool   `json:"writable"` // the sandbox lets it be changed
+	Writable    bool   `json:"writable"` // the sandbox allows changes
 }
 
 func fileInfo() tool.Tool {
@@ -55,7 +55,7 @@ func fileInfo() tool.Tool {
 		})
 }
 
-// describe takes over what is known of a file, and tells it in a line.
+// describe copies the attributes of a file into d and returns them as a line.
 func (d *infoData) describe(info sandbox.Info) string {
 	d.Size, d.IsDirectory = info.Size(), info.IsDir()
 	d.Mode = fmt.Sprintf("%04o", info.Mode().Perm())
@@ -97,7 +97,7 @@ func kind(mode fs.FileMode) string {
 	return "not a regular file"
 }
 
-// existsData is the answer for programs.
+// existsData is the result for programs.
 type existsData struct {
 	Path   string `json:"path"`
 	Exists bool   `json:"exists"`
@@ -137,7 +137,7 @@ func fileExists() tool.Tool {
 		})
 }
 
-// absent reports whether an error says that nothing is there.
+// absent reports whether an error says that the name does not exist.
 func absent(err error) bool {
 	return errors.Is(err, sandbox.ErrNotFound) || errors.Is(err, sandbox.ErrNotDir)
 }

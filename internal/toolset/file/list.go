@@ -15,10 +15,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The bounds of lists.
+// The limits of lists.
 const (
 	maxEntries = 1000      // names of a page
-	maxNames   = 512 << 10 // bytes of text that they have
+	maxNames   = 512 << 10 // bytes of their text
 )
 
 type listArgs struct {
@@ -32,15 +32,15 @@ type listArgs struct {
 type listData struct {
 	Path    string      `json:"path"`
 	Entries []listEntry `json:"entries"`
-	Cursor  string      `json:"cursor,omitempty"`  // where there are more
-	Cut     sandbox.Cut `json:"cut,omitempty"`     // why not everything was looked at
-	Unread  int         `json:"unread,omitempty"`  // what could not be read
-	Unnamed int         `json:"unnamed,omitempty"` // names that nobody could give back
+	Cursor  string      `json:"cursor,omitempty"`  // set if there are more
+	Cut     sandbox.Cut `json:"cut,omitempty"`     // why the list is not complete
+	Unread  int         `json:"unread,omitempty"`  // files and directories that could not be read
+	Unnamed int         `json:"unnamed,omitempty"` // names that no call could use
 }
 
 type listEntry struct {
-	Name string `json:"name"` // as seen from the path
-	Type string `json:"type"` // file, directory, link or other
+	Name string `json:"name"` // relative to the path
+	Type string `json:"type"` // file, folder, link or other
 	To   string `json:"to,omitempty"`
 }
 
@@ -106,18 +106,18 @@ func list(ctx context.Context, files *sandbox.Sandbox, at string, depth int64, c
 	return tool.Result{Text: b.String(), Data: d}, nil
 }
 
-// A lister lists directories one inside the other, in the order of their names, and
-// looks into no more of them than a page needs, so that a page costs what it
-// shows, whatever the size of the tree.
+// A lister lists nested directories in the order of their names. It opens only the
+// directories that a page needs. So the cost of a page does not depend on the size of the
+// tree.
 type lister struct {
 	ctx   context.Context
 	files *sandbox.Sandbox
 	data  listData
-	more  int // names behind the page in the directory where it was full
+	more  int // names after the page in the directory in which it became full
 }
 
-// directory lists dir, whose entries are called prefix and their name, from the
-// first one after the given name on, whose parts come from a cursor.
+// folder lists dir. It puts prefix before the names of the entries. It starts after the
+// name in after, which holds the parts of a cursor.
 func (l *lister) folder(dir, prefix string, after []string, depth int64) error {
 	entries, unnamed, err := l.files.ListCount(dir)
 	if err != nil {
@@ -150,8 +150,8 @@ func (l *lister) folder(dir, prefix string, after []string, depth int64) error {
 	return nil
 }
 
-// below lists what is in an entry of dir, if it is a directory and not too deep.
-// One that cannot be read is counted.
+// below lists an entry of dir, if it is a directory and not too deep. It counts a
+// directory that it cannot read.
 func (l *lister) below(dir, prefix string, e sandbox.Entry, after []string, depth int64) {
 	if !e.IsDir() || depth <= 1 {
 		return
@@ -161,7 +161,7 @@ func (l *lister) below(dir, prefix string, e sandbox.Entry, after []string, dept
 	}
 }
 
-// entry describes one name; of a link, where it leads.
+// entry describes one name, and for a symlink also its target.
 func (l *lister) entry(at, name string, kind fs.FileMode) listEntry {
 	e := listEntry{Name: name, Type: "other"}
 	switch {
@@ -171,7 +171,7 @@ func (l *lister) entry(at, name string, kind fs.FileMode) listEntry {
 		e.Type = "file"
 	case kind&fs.ModeSymlink != 0:
 		e.Type = "link"
-		e.To, _ = l.files.ReadLink(strings.TrimPrefix(at, "/")) // of one that leaves nothing is told
+		e.To, _ = l.files.ReadLink(strings.TrimPrefix(at, "/")) // empty if the target is outside the sandbox
 	}
 	return e
 }
@@ -214,8 +214,8 @@ func findFiles() tool.Tool {
 		})
 }
 
-// findPage finds the files below a located name whose names match; with relative,
-// they are told as seen from there. A page begins after the last name of the one
+// findPage finds the files below a located name that match the pattern. With relative, it
+// lists their names relative to that name. A page begins after the last name of the page
 // before.
 func findPage(ctx context.Context, files *sandbox.Sandbox, a findArgs, relative bool) (tool.Result, error) {
 	after := a.Cursor
@@ -250,8 +250,8 @@ func findPage(ctx context.Context, files *sandbox.Sandbox, a findArgs, relative 
 	return tool.Result{Text: b.String(), Data: d}, nil
 }
 
-// onward says how a page continues. What a walk that did not see everything has
-// found is not the start of a list, and has no next page.
+// onward says how to get the next page. An incomplete walk has no next page, because its
+// results are not the start of the list.
 func onward(cursor string, cut sandbox.Cut, left int) string {
 	switch {
 	case cursor != "":
@@ -262,7 +262,8 @@ func onward(cursor string, cut sandbox.Cut, left int) string {
 	return ""
 }
 
-// parseCursor reads a cursor as it was shown: odd names are in quotes there.
+// parseCursor parses a cursor as shown. A name with unusual characters is in quotes
+// there.
 func parseCursor(op, at, cursor string) (string, error) {
 	if !strings.HasPrefix(cursor, `"`) {
 		return cursor, nil
@@ -274,7 +275,7 @@ func parseCursor(op, at, cursor string) (string, error) {
 	return plain, nil
 }
 
-// told says what a walk did not see, "" where it saw everything.
+// told says what a walk did not see. It returns "" if the walk saw everything.
 func told(cut sandbox.Cut, unread int) string {
 	const narrower = "; name a folder further down or a narrower pattern]\n"
 	text := ""

@@ -11,33 +11,33 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// This file finds where an edit is meant to be made. A caller writes LF and
-// UTF-8 where the file has CRLF or Latin-1: what it says is then taken in the
-// file's own terms, and the file keeps to them.
+// This file finds the places of an edit. A caller writes LF and UTF-8 even if the file
+// has CRLF or Latin-1. The edit is then converted to the form of the file, and the file
+// keeps that form.
 
 const (
-	maxPlaces = 1 << 20  // at which one edit is made
-	maxTries  = 64 << 20 // bytes that are compared at places which do not count
+	maxPlaces = 1 << 20  // places of one edit
+	maxTries  = 64 << 20 // bytes compared at matches that do not count
 )
 
-// A place is where an edit is made, and in whose terms.
+// A place is a position of an edit, with the line ends and the encoding there.
 type place struct {
 	at, end int
-	latin   bool // its odd bytes are Latin-1
-	crlf    bool // it has CRLF where the caller wrote LF
+	latin   bool // its bytes that are not ASCII are Latin-1
+	crlf    bool // it has CRLF and the caller wrote LF
 }
 
-// A subject is the content that an edit is made of.
+// A subject is the content to edit.
 type subject struct {
 	content []byte
 	ends    lineEnds
-	last    int  // where the last line end is, -1 if there is none
-	utf8    bool // all of it is; otherwise:
-	some    bool // it has characters of several bytes
-	stray   bool // it has bytes that are in neither UTF-8 nor Latin-1
+	last    int  // position of the last LF, -1 if there is none
+	utf8    bool // all of it is UTF-8; the next two are set only if not
+	some    bool // it has UTF-8 characters of several bytes
+	stray   bool // it has bytes that are neither UTF-8 nor Latin-1
 }
 
-// lineEnds are the numbers of line ends of each kind.
+// lineEnds counts the line ends of each kind.
 type lineEnds struct{ crlf, lf, cr int }
 
 // allCRLF reports whether every line ends in CRLF.
@@ -56,7 +56,7 @@ func newSubject(content []byte) *subject {
 	return s
 }
 
-// places returns where old is, in the order of the file. Some may overlap.
+// places returns the places of old in the order of the file. Some may overlap.
 func (s *subject) places(old string) ([]place, error) {
 	spelled := []string{old}
 	if other := crlf(old); s.ends.crlf > 0 && other != old {
@@ -78,9 +78,9 @@ func (s *subject) places(old string) ([]place, error) {
 	return list, nil
 }
 
-// find returns the places of the bytes at which they cut nothing in two. They
-// do not overlap, unless there would be only one: then which is meant nobody
-// knows.
+// find returns the places of the bytes. It skips places that would split a CRLF or a
+// character. The places do not overlap, with one exception. If there would be only one
+// place, find also returns one that overlaps it, because the edit is then ambiguous.
 func (s *subject) find(old []byte, p place) (list []place, err error) {
 	tried := 0
 	for from := 0; ; {
@@ -111,7 +111,7 @@ func (s *subject) find(old []byte, p place) (list []place, err error) {
 	return list, nil
 }
 
-// cutsLineEnd reports whether a place begins or ends inside of a CRLF.
+// cutsLineEnd reports whether a place begins or ends inside a CRLF.
 func (s *subject) cutsLineEnd(p place) bool {
 	inside := func(i int) bool {
 		return i > 0 && i < len(s.content) && s.content[i-1] == '\r' && s.content[i] == '\n'
@@ -119,8 +119,8 @@ func (s *subject) cutsLineEnd(p place) bool {
 	return inside(p.at) || inside(p.end)
 }
 
-// cutsUTF8 reports whether a place has a part in a character of several bytes,
-// which is then no Latin-1.
+// cutsUTF8 reports whether a place overlaps a UTF-8 character of several bytes. Such a
+// place is not Latin-1.
 func (s *subject) cutsUTF8(p place) bool {
 	for i := max(0, p.at-utf8.UTFMax+1); i < p.end; i++ {
 		if r, size := utf8.DecodeRune(s.content[i:]); r != utf8.RuneError && size > 1 && i+size > p.at {
@@ -130,12 +130,12 @@ func (s *subject) cutsUTF8(p place) bool {
 	return false
 }
 
-// replaced returns the content with new at the places, which do not overlap.
+// replaced returns the content with new at the places, which must not overlap.
 func (s *subject) replaced(places []place, e edit) ([]byte, error) {
 	var b bytes.Buffer
 	from, lineEnd := 0, -1
 	for _, p := range places {
-		if lineEnd < p.end { // that of the line in which the place ends
+		if lineEnd < p.end { // the end of the line in which the place ends
 			lineEnd = len(s.content)
 			if i := bytes.IndexByte(s.content[p.end:], '\n'); i >= 0 {
 				lineEnd = p.end + i
@@ -157,8 +157,8 @@ func (s *subject) replaced(places []place, e edit) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// spelled returns new in the line ends and the encoding of a place, or why it
-// cannot be there.
+// spelled returns new with the line ends and the encoding of a place, or the reason why
+// that is impossible.
 func (s *subject) spelled(e edit, p place, lineEnd int) (text []byte, why string) {
 	new := e.New
 	switch {
@@ -166,7 +166,7 @@ func (s *subject) spelled(e edit, p place, lineEnd int) (text []byte, why string
 		return nil, "every line of the file ends in CRLF, and new has a CR alone; write line ends as LF"
 	case s.ends.allCRLF(), p.crlf:
 		new = crlf(new)
-	case strings.ContainsAny(e.Old, "\r\n"): // it says which line ends are meant
+	case strings.ContainsAny(e.Old, "\r\n"): // old says which line ends are meant
 	case s.ends.crlf > 0 && s.endsCRLF(lineEnd):
 		new = crlf(new)
 	}
@@ -183,8 +183,8 @@ func (s *subject) spelled(e edit, p place, lineEnd int) (text []byte, why string
 	return []byte(new), ""
 }
 
-// endsCRLF reports whether a line with this end ends in CRLF; for the last line,
-// if it has no end, the one before it counts.
+// endsCRLF reports whether the line that ends at lineEnd ends in CRLF. If the last line
+// has no line end, the line before it counts.
 func (s *subject) endsCRLF(lineEnd int) bool {
 	if lineEnd == len(s.content) {
 		lineEnd = s.last
@@ -194,8 +194,8 @@ func (s *subject) endsCRLF(lineEnd int) bool {
 
 const noReplacement = "\uFFFD stands for bytes that are no characters; it can be neither matched nor written, so leave it out of old and new"
 
-// apart returns the places that a replacement of all takes: of two that overlap
-// the first.
+// apart returns the places that replace_all uses. If two places overlap, it keeps the
+// first.
 func apart(places []place) []place {
 	var list []place
 	end := 0
@@ -233,7 +233,7 @@ func isASCII(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
-// latin1 returns the text in Latin-1, or why that cannot be.
+// latin1 returns the text in Latin-1, or the reason why that is impossible.
 func latin1(text string) (encoded []byte, why string) {
 	for _, r := range text {
 		if r > 0xff {

@@ -7,8 +7,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// readMedia returns a file that is no text whole, if it is an image or a PDF, and why it
-// could not be read otherwise.
+// readMedia returns a whole file that is an image or a PDF. For any other file it returns
+// why, the error of the read as text.
 func readMedia(files *sandbox.Sandbox, at string, why error) (tool.Result, error) {
 	start, info, err := files.ReadRange(at, 0, sniffed)
 	kind := tool.MediaType(start)

@@ -28,13 +28,13 @@ type copyArgs struct {
 	To   string `json:"to" jsonschema:"the copy's path; nothing may be there"`
 }
 
-// Moved is what came of a move or a copy.
+// Moved is the result of a move or a copy.
 type Moved struct {
 	From string `json:"from"`
 	To   string `json:"to"`
 }
 
-// moveFile gives a file, directory or link another name.
+// moveFile renames a file, directory or symlink.
 func moveFile() tool.Tool {
 	const op = "move"
 	return tool.New(changer("move_file", "Move or rename a file or directory. Never overwrites: use delete_file on the target first.",
@@ -56,7 +56,8 @@ func moveFile() tool.Tool {
 					return files.Move(from, to)
 				})
 			}
-			// Whether something has the new name already is something to read.
+			// The result reveals whether the new name exists, so the call also counts as
+			// a read of it.
 			effects := append([]policy.Effect{{Verb: policy.Read, Target: from, Tree: true},
 				{Verb: policy.Delete, Target: from, Tree: true}, {Verb: policy.Write, Target: to, Tree: true}}, names.ReadsToApprove(to)...)
 			return tool.NewChangePlan(prepare, effects...), nil
@@ -92,13 +93,14 @@ func copyFile() tool.Tool {
 					return err
 				})
 			}
-			// Whether something has the new name already is something to read.
+			// The result reveals whether the new name exists, so the call also counts as
+			// a read of it.
 			effects := append([]policy.Effect{{Verb: policy.Read, Target: from}, {Verb: policy.Write, Target: to}}, names.ReadsToApprove(to)...)
 			return tool.NewChangePlan(prepare, effects...), nil
 		})
 }
 
-// relocates prepares a move or a copy, which act does.
+// relocates prepares a move or a copy. The function act does it.
 func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act func(*sandbox.Sandbox) error) (tool.Preparation, error) {
 	op := string(c.Op)
 	seen, err := look(ctx, files, op, c.Path)
@@ -113,7 +115,7 @@ func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act f
 	if seen.mode.IsDir() || seen.mode.IsRegular() {
 		c.Mode = octal(seen.mode)
 		if c.Op == tool.Copy {
-			c.Mode = octal(seen.mode.Perm()) // what else there is does not come along
+			c.Mode = octal(seen.mode.Perm()) // a copy does not get the other bits
 		}
 	}
 	return tool.NewPreparation(func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
@@ -133,10 +135,10 @@ func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act f
 	}, c).WithUndo(), nil
 }
 
-// carried puts into a move or copy what an approval of it covers besides the names. A file
-// that stays in its mount is named by its version: whoever may read the one name may read
-// the other. In another mount other people and rules trust it, and by some names programs
-// run it, so its content is shown, or named as not shown.
+// carried adds to a move or copy what its approval covers besides the names. If a file
+// stays in its mount, its version is enough: anyone who may read one name may read the
+// other. In another mount other people and rules trust it, and programs run files with
+// some names. So carried then shows the content, or says that it is not shown.
 func (s sight) carried(files *sandbox.Sandbox, c *tool.Change) {
 	from, _ := files.MountOf(c.Path)
 	to, _ := files.MountOf(c.To)
@@ -174,8 +176,8 @@ func (s sight) carried(files *sandbox.Sandbox, c *tool.Change) {
 	}
 }
 
-// newMode tells the permission bits of a new file that a copy or a move makes, where they
-// are not the usual ones. In its own mount a file that moves is no new one.
+// newMode describes the permission bits of the new file of a copy or a move, if they are
+// unusual. A file that moves within its mount is not new.
 func (s sight) newMode(files *sandbox.Sandbox, c tool.Change) string {
 	from, _ := files.MountOf(c.Path)
 	to, _ := files.MountOf(c.To)
@@ -185,13 +187,14 @@ func (s sight) newMode(files *sandbox.Sandbox, c tool.Change) string {
 	return ""
 }
 
-// tooLarge says what to do with a file that does not fit where it should go.
+// tooLarge returns the error for a file that is too large for its new place. The error
+// says what to do instead.
 func tooLarge(name, why string) error {
 	return &sandbox.Error{Path: name, Code: sandbox.ErrTooLarge,
 		Hint: why + "; nothing was done: use it where it is, name a folder with a higher limit, or ask the user"}
 }
 
-// octal returns permission bits as chmod takes them.
+// octal returns permission bits in the form that chmod accepts.
 func octal(mode fs.FileMode) string {
 	bits := mode.Perm()
 	for i, special := range []fs.FileMode{fs.ModeSticky, fs.ModeSetgid, fs.ModeSetuid} {
@@ -202,7 +205,8 @@ func octal(mode fs.FileMode) string {
 	return fmt.Sprintf("%04o", uint32(bits))
 }
 
-// stays refuses what is there forever, so that nobody is asked about it.
+// stays refuses to move or delete a permanent name, so that golem does not ask for
+// approval of it.
 func stays(names tool.Names, op, name string) error {
 	if names.IsPermanent(name) {
 		return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "a mount is here or below, and cannot be moved or deleted; name something in it"}
@@ -210,7 +214,7 @@ func stays(names tool.Names, op, name string) error {
 	return nil
 }
 
-// vacant reports whether nothing is at the name that something is to get.
+// vacant returns an error if the new name exists already.
 func vacant(files *sandbox.Sandbox, op, from, to string) error {
 	info, err := lstat(files, op, to)
 	switch {
@@ -225,32 +229,32 @@ func vacant(files *sandbox.Sandbox, op, from, to string) error {
 			Hint: "it is a folder; to put it in there name the file: " + sandbox.Shown(path.Join(to, path.Base(from)))}
 	}
 	hint := "it is not overwritten; choose another name"
-	if op == string(tool.Move) { // who may move may delete
+	if op == string(tool.Move) { // a caller that may move may delete
 		hint += ", or delete_file it first"
 	}
 	return &sandbox.Error{Op: op, Path: to, Code: sandbox.ErrExists, Hint: hint}
 }
 
 const (
-	maxHashed = 1 << 20 // bytes of a file that is told apart by its content
-	maxTree   = 100_000 // entries of a directory that moves or goes as a whole
-	maxNamed  = 8 << 20 // bytes of their names that are shown
+	maxHashed = 1 << 20 // bytes of a file whose version includes its content
+	maxTree   = 100_000 // entries of a directory to move or delete as a whole
+	maxNamed  = 8 << 20 // bytes of their names to show
 )
 
-// A sight is what stood at a name when a change of the name was planned.
+// A sight is the state of a name when a change of it was planned.
 type sight struct {
-	// version is another one after any change, of a directory also in what is in it.
+	// version differs after any change, for a directory also after changes inside it.
 	version        string
 	mode           fs.FileMode
 	size           int64
 	files, folders int      // in a directory
-	unread         int      // in it, and not to be looked at
+	unread         int      // entries in it that could not be examined
 	content        []byte   // of a file of at most maxHashed bytes
-	names          []string // of all in a directory, if they are not more than maxNamed bytes
+	names          []string // of the entries in a directory, up to maxNamed bytes
 	long           int      // bytes of all these names
 }
 
-// look sees what is at a name; a link is not followed.
+// look returns the state of a name. It does not follow a symlink.
 func look(ctx context.Context, files *sandbox.Sandbox, op, name string) (sight, error) {
 	info, err := lstat(files, op, name)
 	if err != nil {
@@ -261,7 +265,7 @@ func look(ctx context.Context, files *sandbox.Sandbox, op, name string) (sight, 
 	case info.IsDir():
 		return s, s.lookInside(ctx, files, op, name)
 	case info.Mode().IsRegular() && info.Size() <= maxHashed:
-		// One that cannot be read can still be moved or deleted.
+		// A file that cannot be read can still be moved or deleted.
 		if data, version, err := files.ReadVersion(name); err == nil {
 			s.content, s.version = data, version.String()
 		}
@@ -269,7 +273,7 @@ func look(ctx context.Context, files *sandbox.Sandbox, op, name string) (sight, 
 	return s, nil
 }
 
-// lookInside takes down all that is in a directory.
+// lookInside records everything in a directory.
 func (s *sight) lookInside(ctx context.Context, files *sandbox.Sandbox, op, name string) error {
 	found, err := files.Walk(ctx, name, nil, sandbox.Budget{Entries: maxTree + 1, Results: maxTree + 1})
 	if err != nil {
@@ -295,7 +299,7 @@ func (s *sight) lookInside(ctx context.Context, files *sandbox.Sandbox, op, name
 		}
 		version := ""
 		switch {
-		case info.IsDir(): // what is in it has lines of its own
+		case info.IsDir(): // its entries have their own lines
 			s.folders++
 		default:
 			s.files++
@@ -308,8 +312,8 @@ func (s *sight) lookInside(ctx context.Context, files *sandbox.Sandbox, op, name
 	return nil
 }
 
-// still returns a conflict unless the same is at the name now. What somebody
-// does between this look and the act that follows it is not seen.
+// still returns a conflict if the state of the name has changed. It cannot see changes
+// between this check and the operation after it.
 func (s sight) still(ctx context.Context, files *sandbox.Sandbox, op, name string) error {
 	now, err := look(ctx, files, op, name)
 	if code := sandbox.CodeOf(err); code == sandbox.ErrLimit || code == errTimeout {
@@ -321,7 +325,7 @@ func (s sight) still(ctx context.Context, files *sandbox.Sandbox, op, name strin
 	return nil
 }
 
-// omitted says what in a directory is not listed, "" for nothing.
+// omitted says how many entries of a directory are not listed. It returns "" for none.
 func (s sight) omitted() string {
 	if more := s.files + s.folders + s.unread - len(s.names); more > 0 && s.mode.IsDir() {
 		return fmt.Sprintf("%d names of the folder, which cannot be shown", more)
@@ -329,7 +333,7 @@ func (s sight) omitted() string {
 	return ""
 }
 
-// about says how much it is.
+// about describes the kind and the size.
 func (s sight) about() string {
 	switch {
 	case s.mode.IsDir():
@@ -346,7 +350,7 @@ func (s sight) about() string {
 	return tool.FormatSize(s.size)
 }
 
-// lstat describes what is at a canonical name, be it a link.
+// lstat describes a canonical name. It does not follow a symlink.
 func lstat(files *sandbox.Sandbox, op, name string) (sandbox.Info, error) {
 	inner := "."
 	if name != "/" {

@@ -11,11 +11,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// This file holds the readers of llm-do under their names: no numbers, no
-// pages, characters in place of lines.
+// This file holds the readers of llm-do under their old names. They have no line numbers
+// and no pages, and they count characters instead of lines.
 
-// maxWindow is the most characters of one answer: as bytes they stay below what
-// a result may have.
+// maxWindow limits the characters of one result, so that their bytes stay below the limit
+// of a result.
 const maxWindow = 200_000
 
 type readTextArgs struct {
@@ -24,7 +24,7 @@ type readTextArgs struct {
 	Offset   int64  `json:"offset,omitempty" jsonschema:"characters to pass over"`
 }
 
-// readTextData is what llm-do returned.
+// readTextData has the form that llm-do returned.
 type readTextData struct {
 	Content    string `json:"content"`
 	Truncated  bool   `json:"truncated"`
@@ -91,8 +91,7 @@ func oldList() tool.Tool {
 	return t.Alias(t.Name)
 }
 
-// listOld returns the names of the files that match, which is all that llm-do
-// returned.
+// listOld returns only the names of the files that match, as llm-do did.
 func listOld(ctx context.Context, files *sandbox.Sandbox, a oldListArgs) (tool.Result, error) {
 	found, err := files.Find(ctx, a.Path, a.Pattern, sandbox.Budget{})
 	if err != nil {

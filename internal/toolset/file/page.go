@@ -11,22 +11,22 @@ import (
 	"unicode/utf8"
 )
 
-// The bounds of reading.
+// The limits of reading.
 const (
-	maxPage  = 256 << 10 // bytes of text that a page has, numbers included
-	maxLines = 2000      // lines of a page, unless more are asked for
-	maxLine  = 2000      // characters that are shown of one line
-	maxWhole = 4 << 20   // bytes of a file that is read whole; of a larger one only parts are
-	maxScan  = 64 << 20  // bytes of such a file that one call looks at
-	chunk    = 1 << 20   // bytes of it that are in memory at a time
+	maxPage  = 256 << 10 // bytes of text in a page, with line numbers
+	maxLines = 2000      // lines of a page, unless the call asks for more
+	maxLine  = 2000      // characters to show of one line
+	maxWhole = 4 << 20   // bytes of a file to read whole; golem reads only parts of a larger one
+	maxScan  = 64 << 20  // bytes of such a file to scan in one call
+	chunk    = 1 << 20   // bytes of it in memory at a time
 )
 
-// errSpent is met when a call has looked at maxScan bytes.
+// errSpent means that a call has scanned maxScan bytes.
 var errSpent = errors.New("looked at enough")
 
-// A spot is a place in a text: the number of a line, and the byte where reading
-// it begins, which is the line's first unless the line is a long one. Numbers
-// below zero count from the end, as offsets do.
+// A spot is a position in a text: a line number, and the byte at which to start reading.
+// That byte is the first of the line, except in a long line. Negative numbers count from
+// the end, as offsets do.
 type spot struct{ line, at int64 }
 
 // String returns the spot as a cursor.
@@ -34,7 +34,7 @@ func (s spot) String() string {
 	return strconv.FormatInt(s.line, 10) + "@" + strconv.FormatInt(s.at, 10)
 }
 
-// parseSpot reads what String returned; "" is the zero spot.
+// parseSpot parses the result of String. An empty cursor is the zero spot.
 func parseSpot(cursor string) (spot, bool) {
 	if cursor == "" {
 		return spot{}, true
@@ -47,27 +47,27 @@ func parseSpot(cursor string) (spot, bool) {
 	return s, err == [2]error{} && s.line != 0 && s.at >= 0
 }
 
-// A text is a file that pages are taken from. A small one is in memory; of a
-// large one there is a chunk, which is read anew where it is needed.
+// A text is a file to take pages from. A small file is in memory. Of a large file one
+// chunk is in memory, and golem reads other chunks when it needs them.
 type text struct {
 	ctx  context.Context
 	size int64
-	file io.ReaderAt // nil where buf has all of it
-	step int         // bytes that are read at a time, or more where they are needed
+	file io.ReaderAt // nil if buf has the whole file
+	step int         // the least number of bytes to read at a time
 	buf  []byte
-	at   int64 // the place of buf in the file
+	at   int64 // the position of buf in the file
 	left int64 // bytes that this call may still read
 }
 
 // wholeText returns a text that is in memory.
 func wholeText(data []byte) *text { return &text{size: int64(len(data)), buf: data} }
 
-// largeText returns a text that is read in chunks.
+// largeText returns a text that golem reads in chunks.
 func largeText(ctx context.Context, file io.ReaderAt, size int64) *text {
 	return &text{ctx: ctx, size: size, file: file, step: chunk, left: maxScan}
 }
 
-// from returns bytes from pos on: n at least, unless the text ends before.
+// from returns at least n bytes from pos, or fewer if the text ends before.
 func (t *text) from(pos int64, n int) ([]byte, error) {
 	end := t.at + int64(len(t.buf))
 	if pos >= t.at && (t.file == nil || pos <= end && (end-pos >= int64(n) || end >= t.size)) {
@@ -88,15 +88,15 @@ func (t *text) from(pos int64, n int) ([]byte, error) {
 		return nil, err
 	}
 	if err == io.EOF {
-		t.size = min(t.size, pos+int64(got)) // it may have shrunk
+		t.size = min(t.size, pos+int64(got)) // the file may have shrunk
 	}
 	t.buf, t.at = t.buf[:got], pos
 	t.left -= int64(got)
 	return t.buf, nil
 }
 
-// skip passes over n lines from s on and returns where it has come to: fewer
-// lines ahead where the text ends, or the call has looked at enough.
+// skip advances n lines from s and returns the new position. It advances less if the text
+// ends or the call has scanned enough.
 func (t *text) skip(s spot, n int64) (spot, error) {
 	for n > 0 && s.at < t.size {
 		b, err := t.from(s.at, 1)
@@ -117,8 +117,8 @@ func (t *text) skip(s spot, n int64) (spot, error) {
 
 var newline = []byte{'\n'}
 
-// total returns how many lines a text in memory has. What follows the last line
-// end is a line if there is anything.
+// total returns the number of lines of a text in memory. Text after the last line end
+// counts as a line.
 func (t *text) total() int64 {
 	n := int64(bytes.Count(t.buf, newline))
 	if len(t.buf) > 0 && t.buf[len(t.buf)-1] != '\n' {
@@ -127,8 +127,8 @@ func (t *text) total() int64 {
 	return n
 }
 
-// tail returns where the last n lines of a large text begin, numbered from the
-// end; nearer to the end where the call has looked at enough.
+// tail returns the start of the last n lines of a large text, numbered from the end. The
+// start is nearer to the end if the call has scanned enough.
 func (t *text) tail(n int64) (spot, error) {
 	s := spot{line: 0, at: t.size}
 	for end := t.size; end > 0; {
@@ -142,7 +142,7 @@ func (t *text) tail(n int64) (spot, error) {
 		}
 		b = b[:min(end-start, int64(len(b)))]
 		if end == t.size && len(b) > 0 && b[len(b)-1] == '\n' {
-			b = b[:len(b)-1] // it ends the last line, and begins none
+			b = b[:len(b)-1] // it ends the last line and begins none
 		}
 		for i := len(b); i > 0; {
 			if i = bytes.LastIndexByte(b[:i], '\n'); i < 0 {
@@ -161,26 +161,27 @@ func (t *text) tail(n int64) (spot, error) {
 	return s, nil
 }
 
-// A page is some lines of a text.
+// A page is a range of lines of a text.
 type page struct {
-	first, last int64  // line numbers; 0 where there are none
+	first, last int64  // line numbers; 0 if there are no lines
 	shown       []byte // the lines with their numbers
-	content     []byte // the lines as they are in the file, except what was cut
-	copied      bool   // content is not a part of the text itself
-	cut         []spot // where long lines would continue
-	next        spot   // where the next page begins
-	more        bool   // there is one
-	spent       bool   // the call has looked at enough
-	crlf, lf    int    // how lines end
+	content     []byte // the lines as they are in the file, without the parts that were cut
+	copied      bool   // content is not a slice of the text
+	cut         []spot // the rest of each long line
+	next        spot   // the start of the next page
+	more        bool   // there is a next page
+	spent       bool   // the call has scanned enough
+	crlf, lf    int    // counts of line ends
 	bom         bool   // the text begins with a byte order mark
 }
 
-// open reports whether the last line of the text is shown and has no line end.
+// open reports whether the page shows the last line of the text and that line has no line
+// end.
 func (p *page) open() bool {
 	return !p.more && len(p.content) > 0 && p.content[len(p.content)-1] != '\n'
 }
 
-// page returns up to limit lines from s on, and no more than most bytes of them.
+// page returns up to limit lines from s, in at most most bytes.
 func (t *text) page(s spot, limit int64, most int) (*page, error) {
 	p := &page{next: s}
 	room := min(int64(most), t.size-min(s.at, t.size)) + 256
@@ -222,7 +223,7 @@ func (t *text) line(p *page, most int) (full bool, err error) {
 	if !ended {
 		end = len(b)
 	}
-	// Where the line continues behind b it has more characters than are shown.
+	// If the line continues after b, it has more characters than golem shows.
 	line, lineEnd := b[:end], b[end:min(end+1, len(b))]
 	if ended && end > 0 && b[end-1] == '\r' {
 		line, lineEnd = b[:end-1], b[end-1:end+1]
@@ -254,7 +255,7 @@ func (t *text) line(p *page, most int) (full bool, err error) {
 
 var bom = []byte("\xef\xbb\xbf")
 
-// add writes one line down.
+// add appends one line to the page.
 func (p *page) add(s spot, visible, lineEnd []byte, cut bool) {
 	if cut && !p.copied {
 		p.content, p.copied = bytes.Clone(p.content), true
@@ -288,8 +289,8 @@ func (p *page) add(s spot, visible, lineEnd []byte, cut bool) {
 	p.shown = append(p.shown, '\n')
 }
 
-// prefix returns how many bytes the first n characters have. A byte that is no
-// part of one counts as one.
+// prefix returns how many bytes the first n characters have. An invalid byte counts as a
+// character.
 func prefix(b []byte, n int) int {
 	if len(b) <= n {
 		return len(b)
@@ -302,8 +303,9 @@ func prefix(b []byte, n int) int {
 	return at
 }
 
-// window returns max characters of a content from the character offset on, and
-// where they begin and end; whatever the numbers, as much of it as there is.
+// window returns at most most characters of a content from the character offset on, and
+// the positions of their start and end. It limits offsets and counts that are out of
+// range.
 func window(content []byte, offset, most int64) (part []byte, first, last int64) {
 	clamp := func(n int64) int { return int(max(0, min(n, math.MaxInt32))) }
 	start := prefix(content, clamp(offset))
@@ -312,8 +314,8 @@ func window(content []byte, offset, most int64) (part []byte, first, last int64)
 	return content[start:end], first, first + int64(utf8.RuneCount(content[start:end]))
 }
 
-// valid returns a content as text. Of what is not UTF-8 each byte becomes a
-// replacement character.
+// valid returns a content as text. Each byte that is not UTF-8 becomes a replacement
+// character.
 func valid(content []byte) string {
 	if utf8.Valid(content) {
 		return string(content)

@@ -14,7 +14,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// The bounds of reading several files at once.
+// The limits of reading several files at once.
 const (
 	maxPaths = 50
 	maxEach  = 64 << 10  // bytes of text for one file
@@ -28,17 +28,17 @@ type readArgs struct {
 	Cursor string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to go on there; offset wins over it"`
 }
 
-// readData is a page of a file for programs. The content is as in the file, but
-// for what is cut from long lines; bytes that are not UTF-8 are replaced.
+// readData is a page of a file for programs. The content is as in the file, without the
+// parts cut from long lines. Replacement characters stand for bytes that are not UTF-8.
 type readData struct {
 	Path       string   `json:"path"`
 	Content    string   `json:"content"`
-	FirstLine  int64    `json:"firstLine,omitempty"` // below zero: counted from the end
+	FirstLine  int64    `json:"firstLine,omitempty"` // negative numbers count from the end
 	LastLine   int64    `json:"lastLine,omitempty"`
-	TotalLines int64    `json:"totalLines,omitempty"` // where it is known
-	NextOffset int64    `json:"nextOffset,omitempty"` // where there is more
-	Cursor     string   `json:"cursor,omitempty"`     // the same, for a large file
-	CutLines   []string `json:"cutLines,omitempty"`   // cursors to what is cut
+	TotalLines int64    `json:"totalLines,omitempty"` // if known
+	NextOffset int64    `json:"nextOffset,omitempty"` // set if there is more
+	Cursor     string   `json:"cursor,omitempty"`     // the same for a large file
+	CutLines   []string `json:"cutLines,omitempty"`   // cursors to the parts that were cut
 	Size       int64    `json:"size"`
 	Version    string   `json:"version"`
 	LineEnds   string   `json:"lineEnds,omitempty"` // LF, CRLF or mixed, of the page
@@ -99,8 +99,7 @@ func readFiles() tool.Tool {
 		})
 }
 
-// readAll reads one file after the other. Those with an error already, and
-// those that get one, have it in their place.
+// readAll reads the files in order. A file with an error has that error in its place.
 func readAll(ctx context.Context, files *sandbox.Sandbox, at []string, wrong []error) (tool.Result, error) {
 	var b strings.Builder
 	list := make([]readEach, len(at))
@@ -130,8 +129,8 @@ func readAll(ctx context.Context, files *sandbox.Sandbox, at []string, wrong []e
 	return tool.Result{Text: b.String(), Data: list}, nil
 }
 
-// plainly returns an error as it may be shown. Others than those of the sandbox
-// may name the host.
+// plainly returns an error that golem may show. Errors from outside the sandbox may
+// contain host paths.
 func plainly(err error) *sandbox.Error {
 	var known *sandbox.Error
 	if errors.As(err, &known) {
@@ -142,14 +141,13 @@ func plainly(err error) *sandbox.Error {
 
 // A wish says which part of a file to read.
 type wish struct {
-	offset int64 // a line, as in readArgs; 0 is where the cursor is, or the start
+	offset int64 // a line, as in readArgs; 0 means the cursor or the start
 	limit  int64 // lines
-	cursor spot  // zero: none
+	cursor spot  // the zero spot means none
 	most   int   // bytes of text
 }
 
-// read returns a page of the file at a located name, for programs and for a
-// model.
+// read returns a page of the file at a located name, for programs and for a model.
 func read(ctx context.Context, files *sandbox.Sandbox, at string, w wish) (*readData, string, error) {
 	data, info, err := files.ReadRange(at, 0, maxWhole)
 	if err != nil {
@@ -196,7 +194,7 @@ func (w wish) page(t *text, total int64) (*page, error) {
 		s = w.cursor
 	case w.offset > 0:
 		if c := w.cursor; c.line > 0 && c.line <= w.offset {
-			s = c // what lies before it need not be counted again
+			s = c // do not count the lines before it again
 		}
 		s, err = t.skip(s, w.offset-s.line)
 	}
@@ -213,7 +211,7 @@ func (w wish) page(t *text, total int64) (*page, error) {
 	return t.page(s, limit, w.most)
 }
 
-// stopped returns the error of a read that did not come to its end.
+// stopped returns the error of a read that did not complete.
 func stopped(at string, err error) error {
 	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
 		return &sandbox.Error{Op: "read", Path: at, Code: errTimeout, Hint: "it was stopped"}
@@ -221,7 +219,7 @@ func stopped(at string, err error) error {
 	return &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrInternal, Hint: "the host failed"}
 }
 
-// fill takes over what the page tells.
+// fill copies the data of the page.
 func (d *readData) fill(p *page) {
 	d.NotUTF8 = !utf8.Valid(p.content)
 	if d.Content = string(p.content); d.NotUTF8 {
@@ -251,8 +249,7 @@ func (d *readData) fill(p *page) {
 	}
 }
 
-// text returns the page as a model reads it: what it is, the lines, and how to
-// continue.
+// text returns the page as a model reads it: a heading, the lines, and how to continue.
 func (d *readData) text(p *page, w wish) string {
 	var b strings.Builder
 	b.Grow(len(p.shown) + 256)

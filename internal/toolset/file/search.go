@@ -15,8 +15,8 @@ import (
 )
 
 const (
-	maxHits  = 200    // of a page, unless more are asked for
-	mostHits = 10_000 // of a page, whatever is asked for
+	maxHits  = 200    // matches of a page, unless the call asks for more
+	mostHits = 10_000 // matches of a page at most
 )
 
 type searchArgs struct {
@@ -29,16 +29,16 @@ type searchArgs struct {
 	Cursor     string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to go on there"`
 }
 
-// searchData is what a search found, for programs.
+// searchData is the result of a search for programs.
 type searchData struct {
 	Path    string        `json:"path"`
 	Matches []searchMatch `json:"matches"`
 	Files   int           `json:"files"`  // searched
-	Binary  int           `json:"binary"` // passed over
-	Large   int           `json:"large"`  // passed over
+	Binary  int           `json:"binary"` // skipped
+	Large   int           `json:"large"`  // skipped
 	Unread  int           `json:"unread"`
-	Cursor  string        `json:"cursor,omitempty"` // where there are more
-	Cut     sandbox.Cut   `json:"cut,omitempty"`    // why not everything was looked at
+	Cursor  string        `json:"cursor,omitempty"` // set if there are more
+	Cut     sandbox.Cut   `json:"cut,omitempty"`    // why the search is not complete
 }
 
 type searchMatch struct {
@@ -74,7 +74,7 @@ func searchFiles() tool.Tool {
 		})
 }
 
-// parseMatch reads a cursor, which is the place of a match: path:line.
+// parseMatch parses a cursor, which is the position of a match: path:line.
 func parseMatch(cursor string) (searchMatch, bool) {
 	if cursor == "" {
 		return searchMatch{}, true
@@ -87,7 +87,8 @@ func parseMatch(cursor string) (searchMatch, bool) {
 	return searchMatch{Path: cursor[:i], Line: line}, err == nil
 }
 
-// search searches below a located name, or in it, for matches after one.
+// search searches the file at a located name, or the files below it, for matches after
+// one.
 func search(ctx context.Context, files *sandbox.Sandbox, a searchArgs, after searchMatch) (tool.Result, error) {
 	q := sandbox.Query{Pattern: a.Pattern, Literal: a.Literal, IgnoreCase: a.IgnoreCase, Glob: a.Glob, AfterLine: after.Line}
 	limit := a.Limit
@@ -97,7 +98,7 @@ func search(ctx context.Context, files *sandbox.Sandbox, a searchArgs, after sea
 	budget := sandbox.Budget{Results: int(min(limit, mostHits)), After: after.Path}
 	found, err := files.Search(ctx, a.Path, q, budget)
 	if errors.Is(err, sandbox.ErrNotDir) {
-		// A file: it is searched as the one entry of its directory.
+		// A file is searched as the only entry of its directory.
 		q.Glob = ""
 		q.Pick = func(dir string, e sandbox.Entry) (keep, enter bool) { return path.Join(dir, e.Name) == a.Path, false }
 		found, err = files.Search(ctx, path.Dir(a.Path), q, budget)
@@ -114,7 +115,7 @@ func search(ctx context.Context, files *sandbox.Sandbox, a searchArgs, after sea
 	return tool.Result{Text: text, Data: d}, nil
 }
 
-// fill takes over the matches that a page has room for, and returns its text.
+// fill copies the matches that fit on a page, and returns the text of the page.
 func (d *searchData) fill(found []sandbox.Match) string {
 	var b strings.Builder
 	for _, m := range found {

@@ -11,17 +11,17 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// toolset is the name by which a grant gives these tools.
+// toolset is the name under which a grant gives these tools.
 const toolset = "filesystem"
 
 // errTimeout is the code of a call whose context has ended.
 const errTimeout = sandbox.Code("timeout")
 
-// Tools returns the file tools: those that are offered, and then the older
-// names, which are only answered.
+// Tools returns the file tools. The listed tools come first, and then the older names,
+// which golem only answers.
 func Tools() []tool.Tool { return slices.Clone(all()) }
 
-// all makes the tools once: every worker has the same.
+// all creates the tools once, because every worker has the same.
 var all = sync.OnceValue(func() []tool.Tool {
 	return []tool.Tool{
 		readFile(),
@@ -48,8 +48,8 @@ func reader(name, description string) tool.Tool {
 	return tool.Tool{Name: name, Toolset: toolset, Mode: policy.Both, Verbs: []policy.Verb{policy.Read}, Description: description}
 }
 
-// locateFile returns the canonical name of a file to read. What may not be read
-// and is shown all the same is a directory on the way to something.
+// locateFile returns the canonical name of a file to read. A name that is visible but not
+// readable is a directory above a readable name.
 func locateFile(names tool.Names, name string) (string, error) {
 	at, err := names.Locate("read", name, sandbox.ReadOnly, false)
 	if err == nil && !names.CanRead(at) {
@@ -58,9 +58,8 @@ func locateFile(names tool.Names, name string) (string, error) {
 	return at, err
 }
 
-// shown returns a name as it stands in a list: as it is where nobody can
-// mistake it, and quoted otherwise. Unlike sandbox.Shown it leaves nothing out,
-// for what a list shows is given back in the next call.
+// shown returns a name for a list. It quotes a name that a reader could mistake. Unlike
+// sandbox.Shown it does not shorten the name, because the next call may use it.
 func shown(name string) string {
 	odd := strings.ContainsFunc(name, func(r rune) bool { return !sandbox.Plain(r) || r == '"' || r == '\uFFFD' })
 	if odd || strings.Contains(name, " -> ") || strings.TrimSpace(name) != name {

@@ -18,7 +18,7 @@ type writeArgs struct {
 	IfVersion string `json:"if_version,omitempty" jsonschema:"write only if the file is still at this version"`
 }
 
-// Written is what came of writing a file.
+// Written is the result of writing a file.
 type Written struct {
 	Path         string `json:"path"`
 	IsNew        bool   `json:"isNew"`
@@ -31,7 +31,7 @@ func changer(name, description string, verbs ...policy.Verb) tool.Tool {
 	return tool.Tool{Name: name, Toolset: toolset, Mode: policy.Both, Verbs: verbs, Description: description}
 }
 
-// writeFile makes a file, or gives one a new content.
+// writeFile creates a file or replaces its content.
 func writeFile() tool.Tool {
 	t := changer("write_file", "Create a file, or replace a whole file. Missing parent directories are created. To change a part of a file use edit_file.", policy.Write)
 	t.Private = []string{"content"}
@@ -41,7 +41,7 @@ func writeFile() tool.Tool {
 		})
 }
 
-// oldWriteText is writeFile as llm-do has it.
+// oldWriteText is the form of writeFile that llm-do has.
 func oldWriteText() tool.Tool {
 	type args struct {
 		Path    string `json:"path" jsonschema:"the file"`
@@ -82,7 +82,7 @@ func planWrite(names tool.Names, a writeArgs) (tool.Plan, error) {
 		}), nil
 	}
 	effects := []policy.Effect{{Verb: policy.Write, Target: name}}
-	if a.IfVersion != "" { // whether it has a content is something to read
+	if a.IfVersion != "" { // the result reveals whether the file has this content, so the call also counts as a read
 		effects = append(effects, policy.Effect{Verb: policy.Read, Target: name})
 	}
 	return tool.NewChangePlan(prepare, effects...), nil
@@ -90,14 +90,14 @@ func planWrite(names tool.Names, a writeArgs) (tool.Plan, error) {
 
 // A base is a file as it was when a change of it was planned.
 type base struct {
-	version sandbox.Version // zero: there is no file
+	version sandbox.Version // zero if there is no file
 	mode    fs.FileMode
 	content []byte
 	size    int64
-	whole   bool // content is all of it; otherwise it is too large to read
+	whole   bool // content is the whole file; otherwise it is too large to read
 }
 
-// readBase reads the file that a change is made from, if there is one.
+// readBase reads the file to change, if there is one.
 func readBase(files *sandbox.Sandbox, op, name string) (base, error) {
 	data, version, err := files.ReadVersion(name)
 	if errors.Is(err, sandbox.ErrNotFound) {
@@ -117,7 +117,7 @@ func readBase(files *sandbox.Sandbox, op, name string) (base, error) {
 	return base{version, info.Mode(), data, info.Size(), whole}, nil
 }
 
-// check holds the file against the version that the caller has seen.
+// check compares the file with the version that the caller has seen.
 func (b base) check(op, name string, wanted sandbox.Version) error {
 	switch {
 	case wanted.IsZero():
@@ -130,9 +130,10 @@ func (b base) check(op, name string, wanted sandbox.Version) error {
 	return nil
 }
 
-// becomes prepares the file to get a content; told returns what a program reads
-// of it. Somebody else's change in between is a conflict, and stays. One that has
-// the content already is written all the same: to tell would tell what is in it.
+// becomes prepares the file to get a content. The function told returns the result for
+// programs. If somebody else changes the file in between, the write fails with a conflict
+// and keeps that change. A file that has the content already is written all the same,
+// because an answer about it would reveal the content.
 func (b base) becomes(op, name string, content []byte, told func(written int, version string) any) tool.Preparation {
 	change := tool.DescribeChange(name, b.version, b.content, content)
 	if !b.whole {
@@ -141,7 +142,7 @@ func (b base) becomes(op, name string, content []byte, told func(written int, ve
 	}
 	change.Omitted = "" // without a diff, the arguments show the new content
 	if !b.version.IsZero() {
-		change.Mode = octal(b.mode.Perm()) // what else there is does not stay
+		change.Mode = octal(b.mode.Perm()) // the file loses the other bits
 	}
 	if change.Empties = !b.version.IsZero() && b.size > 0 && tool.IsBlank(content) && !(b.whole && bytes.Equal(content, b.content)); change.Empties {
 		change.About += "; it is left empty"
@@ -159,8 +160,7 @@ func (b base) becomes(op, name string, content []byte, told func(written int, ve
 	}, change).WithUndo()
 }
 
-// replace writes the content if the file is still as it was, and has the mode
-// that it keeps.
+// replace writes the content if the version and the mode of the file have not changed.
 func (b base) replace(files *sandbox.Sandbox, op, name string, content []byte) error {
 	var err error
 	if b.version.IsZero() {
@@ -187,7 +187,7 @@ type directoryArgs struct {
 	Path string `json:"path" jsonschema:"virtual path such as /dir/new"`
 }
 
-// makeDirectory makes a directory and those above it.
+// makeDirectory creates a directory and its missing parents.
 func makeDirectory() tool.Tool {
 	type made struct {
 		Path  string `json:"path"`
@@ -218,13 +218,13 @@ func makeDirectory() tool.Tool {
 				}
 				return tool.NewPreparation(run, tool.Change{Path: name, Op: tool.Create, About: "a folder"}).WithUndo(), nil
 			}
-			// Whether it is there already is something to read.
+			// The result reveals whether it exists, so the call also counts as a read.
 			effects := append([]policy.Effect{{Verb: policy.Write, Target: name}}, names.ReadsToApprove(name)...)
 			return tool.NewChangePlan(prepare, effects...), nil
 		})
 }
 
-// wantedVersion reads an if_version; one that is not given is zero.
+// wantedVersion parses an if_version. It returns the zero version if there is none.
 func wantedVersion(op, name, word string) (sandbox.Version, error) {
 	if word == "" {
 		return sandbox.Version{}, nil
@@ -236,8 +236,8 @@ func wantedVersion(op, name, word string) (sandbox.Version, error) {
 	return v, nil
 }
 
-// fits holds a size against the limit of a mount, so that nobody is asked about
-// what could not be written. The sandbox holds it against all limits again.
+// fits checks a size against the limit of a mount, so that golem does not ask about an
+// impossible write. The sandbox checks all limits again.
 func fits(names tool.Names, op, name string, size int) error {
 	most := int64(sandbox.MaxRead)
 	if limit := names.MaxBytes(name); limit > 0 {
@@ -254,7 +254,7 @@ func conflict(op, name, hint string) error {
 	return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrConflict, Hint: hint}
 }
 
-// as returns an error of the sandbox as one of the operation that was asked for.
+// as returns an error of the sandbox with the operation that the caller asked for.
 func as(op string, err error) error {
 	var known *sandbox.Error
 	if !errors.As(err, &known) {
