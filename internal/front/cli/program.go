@@ -22,7 +22,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// programFlags are the flags of commands that are about a program.
+// programFlags are the flags of commands that work on a program.
 type programFlags struct {
 	dir, state, trust, approval, entry string
 	set                                []string
@@ -41,15 +41,16 @@ func addProgramFlags(cmd *cobra.Command) *programFlags {
 	return f
 }
 
-// errNoPlace is that there is nowhere to keep what is to be kept.
+// errNoPlace is the error if there is no directory for state.
 const errNoPlace = usageError("no directory for state: HOME is not set; name one with --state")
 
-// given reports whether a flag says something about a program.
+// given reports whether a flag configures a program.
 func (f *programFlags) given() bool {
 	return f.dir != "." || f.trust != "" || f.approval != "" || f.entry != "" || len(f.set) > 0
 }
 
-// load puts the program together: flags above the environment above the file.
+// load loads the program. Flags override the environment, which overrides the project
+// file.
 func (f *programFlags) load() (*program.Program, error) {
 	o, err := f.options()
 	if err != nil {
@@ -58,8 +59,8 @@ func (f *programFlags) load() (*program.Program, error) {
 	return program.Load(o)
 }
 
-// loadFiles puts the program together from its files alone. Trust is for them:
-// what the environment sets today would hide what they grant tomorrow.
+// loadFiles loads the program only from its files. Trust is for the files: a setting of
+// today's environment could hide what they grant tomorrow.
 func (f *programFlags) loadFiles() (*program.Program, error) {
 	if len(f.set) > 0 || f.approval != "" {
 		return nil, usageError("trust is for the files as they are; do not use --set or --approval with it")
@@ -85,7 +86,7 @@ func (f *programFlags) options() (program.Options, error) {
 	o.Home, _ = os.UserHomeDir()
 	o.Homes, o.Configs = homes(), configs(o.Home)
 	o.StateHome = os.Getenv("XDG_STATE_HOME")
-	if !filepath.IsAbs(o.StateHome) && o.Home != "" { // a relative one does not count, by its specification
+	if !filepath.IsAbs(o.StateHome) && o.Home != "" { // the XDG specification says to ignore a relative path
 		o.StateHome = filepath.Join(o.Home, ".local", "state")
 	}
 	if o.StateHome == "" && o.State == "" {
@@ -103,7 +104,7 @@ func (f *programFlags) options() (program.Options, error) {
 	return o, err
 }
 
-// settings returns what the environment and the flags set, in that order.
+// settings returns the settings of the environment and of the flags, in that order.
 func (f *programFlags) settings() ([]project.Setting, error) {
 	type said struct{ source, text string }
 	var all []said
@@ -133,7 +134,7 @@ func (f *programFlags) settings() ([]project.Setting, error) {
 	return settings, problems.Err()
 }
 
-// A place is where something was written, for machines.
+// A place is the position of a setting or problem, for JSON output.
 type place struct {
 	Source string `json:"source"`
 	Line   int    `json:"line,omitempty"`
@@ -186,7 +187,7 @@ Exit code 0 is none, 2 is some.`,
 	return cmd
 }
 
-// noProgram says that there is nothing that a command could be about.
+// noProgram returns the error for a directory without a program.
 func noProgram(p *program.Program) error {
 	return usagef("no program in %s or above it; golem init makes one", visible.Text(string(p.Root())))
 }
@@ -201,7 +202,7 @@ func lintDocument(problems strictyaml.Problems) any {
 	return map[string]any{"problems": problemsOf(problems)}
 }
 
-// problemsOf returns the problems that an error is, for machines.
+// problemsOf returns the problems in an error, for JSON output.
 func problemsOf(err error) []lintProblem {
 	list := []lintProblem{}
 	var problems strictyaml.Problems

@@ -61,7 +61,7 @@ review changes nothing.`,
 	return cmd
 }
 
-// use uses a tool on a staged commit.
+// use calls a tool on a staged commit.
 func (f *visitFlags) use(cmd *cobra.Command, name string, given map[string]any) error {
 	args, err := encodeArgs(given)
 	if err != nil {
@@ -74,7 +74,7 @@ func (f *visitFlags) use(cmd *cobra.Command, name string, given map[string]any) 
 	return printResult(cmd, r)
 }
 
-// review shows what is staged.
+// review shows the staged commits.
 func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool) error {
 	p, err := f.program()
 	if err != nil {
@@ -114,7 +114,7 @@ func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool)
 		switch l, ok := r.Data.(*git.Look); {
 		case err != nil && (len(ids) == 1 || ctx.Err() != nil):
 			return err
-		case err != nil: // what is wrong with one takes nothing from the others
+		case err != nil: // an error in one commit does not hide the others
 			hidden = append(hidden, unshown{id, err.Error()})
 		case ok:
 			looks = append(looks, l)
@@ -147,16 +147,16 @@ func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool)
 	}), err)
 }
 
-// An unshown is a staged commit that cannot be looked at, and why.
+// An unshown is a staged commit that golem cannot show, and the reason.
 type unshown struct {
 	CommitID string `json:"commitId"`
 	Error    string `json:"error"`
 }
 
-// maxOverrides is how many files a line on what to do next names.
+// maxOverrides is how many files the suggested command names.
 const maxOverrides = 5
 
-// showLooks shows staged commits to a person.
+// showLooks prints staged commits, each with the next commands.
 func showLooks(cmd *cobra.Command, looks []*git.Look, hidden []unshown, show func(*git.Look, io.Writer, visible.Page) error) error {
 	s := newScreen(cmd.OutOrStdout())
 	if len(looks)+len(hidden) == 0 {

@@ -27,7 +27,7 @@ import (
 
 // runFlags are the flags of golem run.
 type runFlags struct {
-	handed []string // files that the entry worker gets: what is attached, and that of its input
+	handed []string // files for the entry worker: attachments, and the file of its input
 	*visitFlags
 	model  string
 	record string
@@ -36,7 +36,7 @@ type runFlags struct {
 	file   string
 	attach []string
 	dry    bool
-	said   string // what the program was named by
+	said   string // the argument that named the program
 }
 
 func newRun() *cobra.Command {
@@ -89,7 +89,7 @@ and nobody could be asked, 4 the budget is spent, 5 no jail, 130 stopped.`,
 	return cmd
 }
 
-// begin takes the program from the arguments, and returns the rest.
+// begin takes the program from the arguments, and returns the other arguments.
 func (f *runFlags) begin(args []string) ([]string, error) {
 	if len(args) == 0 {
 		if f.dir == "." {
@@ -101,7 +101,7 @@ func (f *runFlags) begin(args []string) ([]string, error) {
 	f.said = args[0]
 	info, err := os.Stat(args[0])
 	switch {
-	case err != nil && f.dir != ".": // the flag says which program, and all words are the input
+	case err != nil && f.dir != ".": // the flag names the program, so all words are the input
 		f.said = f.dir
 		return args, nil
 	case err != nil:
@@ -125,7 +125,7 @@ func (f *runFlags) begin(args []string) ([]string, error) {
 
 // run runs a program.
 func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) error {
-	if err := p.CheckTrust(); err != nil { // nothing that its files name is opened
+	if err := p.CheckTrust(); err != nil { // before golem opens any file that the program names
 		return err
 	}
 	in, err := f.given(cmd, p, words)
@@ -167,13 +167,13 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	sum := r.Budget.Sum()
 	out.balance = r.Balance()
 	late := r.Close()
-	if err == nil { // there is an answer, whatever became of the records
+	if err == nil { // there is an answer, even if closing the records failed
 		err = out.end("golem run "+commandLine(f.said)+" --resume "+r.ID, o, sum, code)
 	}
 	return withLate(cmd, err, late)
 }
 
-// resumed is the session whose run goes on, "" for the one that was used last.
+// resumed returns the session whose run continues, or "" for the last used one.
 func (f *runFlags) resumed() string {
 	if f.resume == "last" {
 		return ""
@@ -181,7 +181,7 @@ func (f *runFlags) resumed() string {
 	return f.resume
 }
 
-// talk lets the entry worker work; in chat mode, again for each thing that is said.
+// talk runs the entry worker. In chat mode it runs it again for each message.
 func (f *runFlags) talk(ctx context.Context, cmd *cobra.Command, r *program.Run, in run.Input, out *report) (run.Outcome, error) {
 	if r.Chat {
 		return f.chat(ctx, cmd, r, in, out)
@@ -189,8 +189,9 @@ func (f *runFlags) talk(ctx context.Context, cmd *cobra.Command, r *program.Run,
 	return r.Do(ctx, in)
 }
 
-// stopping listens to signals: the first asks the run to stop, the next ends it. It
-// returns what ends that, and says which one came.
+// stopping listens for signals. The first Ctrl-C asks the run to stop. Any other signal,
+// and every later one, ends it. done stops listening, and returns the exit code for the
+// first signal, or 0.
 func stopping(stop func(), end context.CancelCauseFunc, errs io.Writer) (done func() exit) {
 	caught, over := make(chan os.Signal, 4), make(chan struct{})
 	signal.Notify(caught, ends()...)
@@ -218,7 +219,7 @@ func stopping(stop func(), end context.CancelCauseFunc, errs io.Writer) (done fu
 	}
 }
 
-// A telling is an asker that tells of each question.
+// A telling is an asker that reports each question.
 type telling struct {
 	approval.Asker
 	out *report
@@ -230,7 +231,7 @@ func (t telling) Ask(ctx context.Context, r tool.Request) approval.Reply {
 	return t.Asker.Ask(ctx, r)
 }
 
-// given is what the entry worker is given.
+// given returns the input of the entry worker.
 func (f *runFlags) given(cmd *cobra.Command, p *program.Program, words []string) (in run.Input, err error) {
 	files := f.attach
 	var text []string
@@ -263,7 +264,7 @@ func (f *runFlags) given(cmd *cobra.Command, p *program.Program, words []string)
 			return in, usagef("--file %s: %v", sandbox.Shown(f.file), errors.Unwrap(err))
 		}
 		in.Text = string(data)
-		from, err := filepath.Abs(f.file) // unlike those of attachments its name is never the worker's
+		from, err := filepath.Abs(f.file) // unlike the name of an attachment, it does not start at the worker's directory
 		if err != nil {
 			return in, err
 		}
@@ -287,11 +288,11 @@ func (f *runFlags) given(cmd *cobra.Command, p *program.Program, words []string)
 	return in, nil
 }
 
-// maxInput is the longest input.
+// maxInput is the maximum size of an input in bytes.
 const maxInput = 1 << 20
 
-// attachedUnasked reports whether a word of the input is a file that is attached: one
-// that is there, and that is not text.
+// attachedUnasked reports whether golem attaches a word of the input as a file: a PDF or
+// an image that exists.
 func attachedUnasked(word string) bool {
 	switch strings.ToLower(filepath.Ext(word)) {
 	case ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".webp":

@@ -25,10 +25,10 @@ const chatHelp = `  /new            start a new conversation; changes are kept
   /help           show this help
   /exit           end the run; golem run … --resume ID continues it`
 
-// chat lets a worker answer each line that is typed.
+// chat runs the worker for each line that the user types.
 func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *program.Run, in run.Input, out *report) (o run.Outcome, err error) {
 	lines := bufio.NewReader(os.Stdin)
-	prompt := "" // where nobody types
+	prompt := "" // empty if standard input is no terminal
 	if newScreen(os.Stdin).file != nil {
 		prompt = "> "
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: type a message; /help lists the commands")
@@ -79,11 +79,11 @@ func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *program.Run,
 	return run.Outcome{End: run.Stopped}, nil
 }
 
-// errUnasked is why nobody waits for a line any more.
+// errUnasked is the error if the run stops while golem waits for a line.
 var errUnasked = errors.New("the run is to stop")
 
-// nextLine returns the next line, unless the run is to stop before: nothing else ends the
-// wait for one, and a reader that is left waiting ends with golem.
+// nextLine returns the next line, or errUnasked if the run stops first. The read itself
+// cannot be cancelled. A read that is still waiting ends with the process.
 func nextLine(ctx context.Context, r *program.Run, lines *bufio.Reader) (line string, err error) {
 	read := make(chan struct{})
 	var got string
@@ -101,7 +101,7 @@ func nextLine(ctx context.Context, r *program.Run, lines *bufio.Reader) (line st
 	return "", errUnasked
 }
 
-// tool makes a call by the user's own hand.
+// tool makes a call for the user.
 func (f *runFlags) tool(ctx context.Context, cmd *cobra.Command, r *program.Run, line string) error {
 	words, err := splitWords(line)
 	if err != nil {
@@ -130,7 +130,7 @@ func (f *runFlags) tool(ctx context.Context, cmd *cobra.Command, r *program.Run,
 	return nil
 }
 
-// callOf reads a call that is written as golem tool takes it.
+// callOf parses a call that is written like the arguments of golem tool.
 func callOf(g tool.Gate, words []string) (tool.Call, error) {
 	t, err := toolNamed(g.Tools, words[0])
 	if err != nil {
@@ -152,8 +152,8 @@ func callOf(g tool.Gate, words []string) (tool.Call, error) {
 	return tool.Call{Tool: t.Name, Args: given.json}, err
 }
 
-// splitWords takes a line apart as a shell does, quotes included. An open quote is told
-// with its position.
+// splitWords splits a line like a shell, with quotes. The error for an open quote names
+// its position.
 func splitWords(line string) (words []string, err error) {
 	var b strings.Builder
 	quote, at, begun := rune(0), 0, false

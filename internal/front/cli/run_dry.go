@@ -14,16 +14,16 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// A dryStep is what a worker could do in a run, without a model.
+// A dryStep describes what a worker could do in a run. It needs no model.
 type dryStep struct {
 	*workerStep
-	Unasked []string            `json:"unasked"` // tools that need no consent somewhere
-	AsksIn  map[string][]string `json:"asks_in"` // folders in which some of these do
-	Asks    []string            `json:"asks"`    // those that always do
+	Unasked []string            `json:"unasked"` // tools that need no approval at least in some directories
+	AsksIn  map[string][]string `json:"asks_in"` // directories in which some of these tools ask
+	Asks    []string            `json:"asks"`    // tools that always ask
 	Calls   []*dryStep          `json:"calls"`
 }
 
-// dryRun says what a run could do and would ask.
+// dryRun prints what a run could do and would ask.
 func dryRun(cmd *cobra.Command, p *program.Program) error {
 	top := p.Tree()
 	if top == nil {

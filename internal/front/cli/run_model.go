@@ -22,8 +22,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// open opens the model that is meant: that of the flag, of the environment, or of the
-// project. What it has to say is told.
+// open opens the model of the flag, the environment or the project. It reports retries by
+// tell.
 func (f *runFlags) open(p *program.Program, tell func(string)) (m model.Model, name string, closed func() error, err error) {
 	name = cmp.Or(f.model, p.Project.Model)
 	closed = func() error { return nil }
@@ -63,7 +63,7 @@ func (f *runFlags) open(p *program.Program, tell func(string)) (m model.Model, n
 	return replay.Record(m, file), name, file.Close, nil
 }
 
-// modelBefore is the model that the run which goes on was begun with.
+// modelBefore returns the model of the run that continues.
 func (f *runFlags) modelBefore(p *program.Program) (name string, err error) {
 	s, err := p.Sessions().Find(f.resumed())
 	if err != nil {
@@ -75,7 +75,7 @@ func (f *runFlags) modelBefore(p *program.Program) (name string, err error) {
 	})
 }
 
-// readBeside reads a file of the current folder, or else of the program's.
+// readBeside reads a file of the current directory, or else of the program's directory.
 func readBeside(root, name string) ([]byte, error) {
 	data, err := readSmall(name)
 	if errors.Is(err, os.ErrNotExist) && !filepath.IsAbs(name) {
@@ -86,7 +86,7 @@ func readBeside(root, name string) ([]byte, error) {
 	return data, err
 }
 
-// readSmall reads a file that is not larger than any script or record.
+// readSmall reads a file, unless it is too large for a script or a record.
 func readSmall(name string) ([]byte, error) {
 	const most = 256 << 20
 	f, err := os.Open(name)

@@ -20,21 +20,21 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A report tells a person, or a program, what happens in a run.
+// A report shows the events of a run to a person, or as JSON to a program.
 type report struct {
 	cmd    *cobra.Command
-	out    io.Writer // the answer
-	errs   io.Writer // the way to it
+	out    io.Writer // for the answer
+	errs   io.Writer // for the progress
 	json   bool
-	stream bool // the answer is shown as it comes
+	stream bool // print the answer while it arrives
 
-	session string // in which it runs, once that is known
+	session string // the session of the run, once it is known
 	balance program.Balance
 
 	mu     sync.Mutex
-	args   map[string]run.Event // of calls that are made now
-	open   bool                 // a line of streamed text is not ended
-	answer io.Writer            // behind the gutter of the entry worker, while it streams
+	args   map[string]run.Event // calls without a result yet
+	open   bool                 // a line of streamed text has not ended
+	answer io.Writer            // with the gutter of the entry worker, while it streams
 }
 
 func newReport(cmd *cobra.Command) *report {
@@ -42,7 +42,7 @@ func newReport(cmd *cobra.Command) *report {
 		args: make(map[string]run.Event)}
 }
 
-// tell tells of an event.
+// tell reports an event.
 func (r *report) tell(e run.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -64,7 +64,7 @@ func (r *report) tell(e run.Event) {
 	case run.Message:
 		r.endLine()
 		if text := strings.TrimSpace(e.Text); text != "" && e.Calls > 0 && (len(e.Chain) > 1 || !r.stream) {
-			r.line(e, "says", firstLine(text)) // what it says last is its answer
+			r.line(e, "says", firstLine(text)) // a message without calls is the answer, and is printed elsewhere
 		}
 	case run.ToolCall:
 		r.args[e.Call] = e
@@ -91,12 +91,12 @@ func (r *report) tell(e run.Event) {
 	}
 }
 
-// note tells what golem itself has to say.
+// note reports a message of golem itself.
 func (r *report) note(text string) {
 	r.tell(run.Event{Type: run.Note, Worker: "golem", Text: text})
 }
 
-// asks tells that somebody is asked.
+// asks reports that golem asks the user.
 func (r *report) asks(q tool.Request) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -117,10 +117,10 @@ func last(list []string) string {
 	return list[len(list)-1]
 }
 
-// print prints an event as a line of JSON. What came from workers is made visible.
+// print prints an event as a line of JSON. It makes the text of workers visible.
 func (r *report) print(e run.Event) {
 	e.Text, e.Hint, e.Tool = visible.Text(e.Text), visible.Text(e.Hint), visible.Text(e.Tool)
-	session := "" // with which a run begins and ends
+	session := "" // set only at the start and end of a run
 	if e.Type == run.RunStart || e.Type == run.RunEnd {
 		session = r.session
 	}
@@ -134,7 +134,7 @@ func (r *report) print(e run.Event) {
 	r.out.Write(line)
 }
 
-// endLine ends a line of text that is not.
+// endLine ends an open line of streamed text.
 func (r *report) endLine() {
 	if r.open {
 		fmt.Fprintln(r.answer)
@@ -142,11 +142,11 @@ func (r *report) endLine() {
 	}
 }
 
-// line prints a line of the tree.
+// line prints a line of the tree of workers.
 func (r *report) line(e run.Event, what, came string) {
 	r.endLine()
 	who, text := strings.Repeat("  ", max(len(e.Chain)-1, 0))+e.Worker, what
-	const gap = "  " // between who and what, or the gutter at a terminal
+	const gap = "  " // between the worker and the text; at a terminal the gutter takes its place
 	if came != "" {
 		const column = 40
 		text += strings.Repeat(" ", max(column-len([]rune(who+gap+text)), 2)) + came
@@ -158,7 +158,7 @@ func (r *report) line(e run.Event, what, came string) {
 	fmt.Fprintln(r.errs, visible.Line(cutLine(who+gap+text), math.MaxInt))
 }
 
-// complaints prints what a command that failed has complained about.
+// complaints prints the first lines that a failed command wrote to stderr.
 func (r *report) complaints(e run.Event) {
 	_, errs, found := strings.Cut(e.Text, "\nstderr:\n")
 	if e.Tool != "shell" || !found || strings.HasPrefix(e.Text, "exit 0 ") {
@@ -177,7 +177,7 @@ func (r *report) complaints(e run.Event) {
 	}
 }
 
-// cutLine cuts a line that is too long to be read at a glance.
+// cutLine cuts a line that is too long to read quickly.
 func cutLine(text string) string {
 	const most = 160
 	if runes := []rune(text); len(runes) > most {
@@ -186,7 +186,7 @@ func cutLine(text string) string {
 	return text
 }
 
-// shortened is what a tool has answered, at a glance.
+// shortened returns the first line of a result, without the version.
 func shortened(text string) string {
 	line := firstLine(text)
 	if at := strings.Index(line, " version "); at > 0 {
@@ -215,14 +215,14 @@ func hintOf(hint string) string {
 	return "; " + hint
 }
 
-// isWorkerCall reports whether a call is that of a worker: only those have these
-// arguments.
+// isWorkerCall reports whether a call is to a worker. Only such calls have an input and
+// no path.
 func isWorkerCall(e run.Event) bool {
 	var args map[string]any
 	return json.Unmarshal(e.Args, &args) == nil && args["input"] != nil && args["path"] == nil
 }
 
-// workerOf is the worker that is called.
+// workerOf returns the worker that a call is to.
 func workerOf(e run.Event) string {
 	var args struct{ Worker string }
 	if json.Unmarshal(e.Args, &args) == nil && args.Worker != "" {
@@ -231,7 +231,7 @@ func workerOf(e run.Event) string {
 	return e.Tool
 }
 
-// subject is what a call is about, in a word: a path, a command, a pattern.
+// subject returns the subject of a call, such as a path, a command or a pattern.
 func subject(e run.Event) string {
 	var args map[string]any
 	if json.Unmarshal(e.Args, &args) != nil {
@@ -261,8 +261,8 @@ func (r *report) answered(o run.Outcome) {
 	}
 }
 
-// end prints the answer and what it took, and returns what golem ends with. Again is
-// how a run that was not finished goes on.
+// end prints the answer and the costs, and returns the exit code as an error. again is
+// the command that continues an unfinished run.
 func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -294,7 +294,7 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 	switch {
 	case signal != 0:
 		return signal
-	case o.End == run.Stopped: // by an answer
+	case o.End == run.Stopped: // stopped by an answer to a question
 		return exit(exitSignal + int(syscall.SIGINT))
 	case o.End == run.Spent:
 		return exit(exitBudget)
@@ -313,7 +313,7 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 	return nil
 }
 
-// balanced says how much was taken in, and how much of it waits to be let in.
+// balanced prints how many bytes the run read and how many it staged for review.
 func (r *report) balanced() {
 	b := r.balance
 	if b.Commits == 0 {
@@ -326,7 +326,7 @@ func (r *report) balanced() {
 	fmt.Fprintf(r.errs, "      taken in %s, staged %s%s; nothing of it is cleared yet: golem review\n", tool.FormatSize(b.Read), tool.FormatSize(b.Staged), share)
 }
 
-// costs says what a run took.
+// costs describes the tokens and the price of a run.
 func (r *report) costs(s run.Sum) string {
 	return tokens(s.Tokens.Input+s.Tokens.CacheRead+s.Tokens.CacheWrite, s.Tokens.Output, s.Cost, s.Unpriced)
 }

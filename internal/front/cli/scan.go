@@ -46,7 +46,7 @@ back, 2 wrong arguments, such as a file that does not exist.`,
 	return cmd
 }
 
-// scan scans files of the user's, with the scanners of the program that they are in, or
+// scan scans files of the user. It uses the scanners of the program that they are in, or
 // those that every program has.
 func (f *programFlags) scan(cmd *cobra.Command, args []string, onlyHeld bool) error {
 	p, err := f.load()
@@ -78,21 +78,21 @@ func (f *programFlags) scan(cmd *cobra.Command, args []string, onlyHeld bool) er
 	return s.end()
 }
 
-// A scanning is one use of golem scan.
+// A scanning is one run of golem scan.
 type scanning struct {
 	cmd      *cobra.Command
 	scanners *program.Scanners
 	onlyHeld bool
 	list     []scan.Verdict
 	count    int
-	held     []string       // lines, which stand last
-	holds    int            // files that are held
-	found    map[string]int // by scanner
-	saw      map[string]int // files seen whole, by scanner
+	held     []string       // lines that are printed last
+	holds    int            // number of files that are held back
+	found    map[string]int // number of findings of each scanner
+	saw      map[string]int // number of files that each scanner read completely
 	leftOut  int
 }
 
-// below scans a file, or all files in a folder.
+// below scans a file, or all files in a directory.
 func (s *scanning) below(ctx context.Context, top string) error {
 	return filepath.WalkDir(top, func(name string, e fs.DirEntry, err error) error {
 		switch {
@@ -124,7 +124,7 @@ func (s *scanning) file(ctx context.Context, name string) error {
 		return err
 	}
 	v := s.scanners.Scan(ctx, scan.Content{Path: filepath.ToSlash(name), Size: info.Size(), Open: func() (io.ReadCloser, error) { return os.Open(name) }})
-	if ctx.Err() != nil { // then it says nothing of the file
+	if ctx.Err() != nil { // the verdict of a stopped scan means nothing
 		return context.Cause(ctx)
 	}
 	if wantsJSON(s.cmd) {
@@ -134,7 +134,7 @@ func (s *scanning) file(ctx context.Context, name string) error {
 	return nil
 }
 
-// cause returns what the system says, without a name.
+// cause returns the error of the system, without the path.
 func cause(err error) error {
 	var of *fs.PathError
 	if errors.As(err, &of) {
@@ -143,7 +143,7 @@ func cause(err error) error {
 	return err
 }
 
-// add counts and tells what was found.
+// add counts the findings of a file, and prints those that do not hold it back.
 func (s *scanning) add(name string, v scan.Verdict) {
 	s.count++
 	if v.Held {
@@ -171,7 +171,7 @@ func (s *scanning) add(name string, v scan.Verdict) {
 	}
 }
 
-// printHeld prints what is held back, behind all that is only told.
+// printHeld prints the findings that hold files back, after all others.
 func (s *scanning) printHeld() {
 	if wantsJSON(s.cmd) {
 		return
@@ -181,7 +181,7 @@ func (s *scanning) printHeld() {
 	}
 }
 
-// hashOf returns the SHA-256 of a file, "" if it cannot be read.
+// hashOf returns the SHA-256 of a file, or "" if it cannot be read.
 func hashOf(name string) string {
 	f, err := os.Open(name)
 	if err != nil {
@@ -195,7 +195,7 @@ func hashOf(name string) string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// end says what came of it.
+// end prints the totals, and returns the exit code as an error.
 func (s *scanning) end() error {
 	if wantsJSON(s.cmd) {
 		if err := printJSON(s.cmd.OutOrStdout(), map[string]any{"scanners": s.about(), "files": s.list, "left_out": s.leftOut}); err != nil {
@@ -218,7 +218,8 @@ func (s *scanning) end() error {
 	return nil
 }
 
-// about says of each scanner what it has found, and what it has not seen.
+// about describes for each scanner its findings and how many files it did not read
+// completely.
 func (s *scanning) about() []string {
 	lines := []string{}
 	for _, line := range s.scanners.About() {

@@ -12,10 +12,10 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// A row is a line about a request.
+// A row is a line of text about a request.
 type row = visible.Row
 
-// The marks.
+// These are the marks of rows.
 const (
 	about    = visible.About // the question itself
 	detail   = visible.Detail
@@ -28,11 +28,12 @@ const (
 // A screen prints rows.
 type screen struct {
 	w     io.Writer
-	file  *os.File // of the terminal; nil where there is none
+	file  *os.File // the terminal; nil if there is none
 	plain bool     // without colours
 }
 
-// newScreen returns the terminal that a writer leads to, or the writer alone.
+// newScreen returns a screen for the terminal that a writer writes to, or for the writer
+// itself.
 func newScreen(w io.Writer) screen {
 	under := w
 	if v, ok := w.(*visible.Writer); ok {
@@ -52,13 +53,14 @@ func newScreen(w io.Writer) screen {
 	return screen{w: w, plain: true}
 }
 
-// page returns what is printed on.
+// page returns the width and the colours of the screen.
 func (s screen) page() visible.Page {
 	columns, _ := s.size()
 	return visible.Page{Columns: columns, Colours: !s.plain}
 }
 
-// size returns how many columns and lines there are; 0 columns have no end.
+// size returns the number of columns and lines. Without a terminal both are 0, and 0
+// columns mean no limit.
 func (s screen) size() (columns, lines int) {
 	if s.file == nil {
 		return 0, 0
@@ -84,8 +86,8 @@ func (s screen) show(rows []row) error {
 // lines returns a row as lines of the terminal.
 func (s screen) lines(r row, columns int) []string { return r.Lines(columns, !s.plain) }
 
-// meanwhile says at a terminal what golem is at, if that takes long. What it returns ends
-// that, and is called before anything else is said.
+// meanwhile prints at a terminal what golem does, if that takes long. Call stop before
+// printing anything else.
 func meanwhile(w io.Writer, what string) (stop func()) {
 	s := newScreen(w)
 	if s.file == nil {

@@ -69,7 +69,8 @@ you remove it. golem sessions show ID shows the messages and calls in one.`,
 
 func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }
 
-// keepsChanges reports whether a session has something that was not applied.
+// keepsChanges reports whether a session has changes that were not applied, or cannot be
+// read.
 func keepsChanges(p *program.Program, s *session.Session) bool {
 	list, unfit, err := p.Sessions().Changes(s, nil, false)
 	about, told := aboutSession(p, s)

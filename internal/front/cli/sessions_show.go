@@ -15,7 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// aSession takes the id of a session, or none for the one that was used last.
+// aSession accepts the id of a session, or no argument for the last used session.
 func aSession(_ *cobra.Command, args []string) error {
 	if len(args) > 1 {
 		return usagef("one session at a time, got %d", len(args))
@@ -23,7 +23,7 @@ func aSession(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// session returns the one that an argument names.
+// sessionOf returns the session that an argument names, and its program.
 func (f *programFlags) sessionOf(args []string) (*program.Program, *session.Session, error) {
 	id := ""
 	if len(args) > 0 {
@@ -77,11 +77,12 @@ calls, and their results. golem audit show shows the decisions about the calls.`
 	return cmd
 }
 
-// maxToldInput is how many characters of an input a list of sessions shows.
+// maxToldInput is how many characters of an input the list of sessions shows.
 const maxToldInput = 60
 
-// firstInput returns the first line of what the first run of a session was given, "" where
-// nothing was run in it, or what was cannot be read: a list is not to fail for that.
+// firstInput returns the first line of the input of the first run of a session. It
+// returns "" if there was no run or its record cannot be read, so that a list does not
+// fail.
 func firstInput(p *program.Program, s *session.Session) (input string) {
 	p.RunHistory(s, func(e run.Entry) error {
 		for _, m := range e.Messages {
@@ -97,8 +98,8 @@ func firstInput(p *program.Program, s *session.Session) (input string) {
 	return input
 }
 
-// showEntry prints a line of a session for a person. Calls are the tools of the calls
-// that were made so far, by conversation and id.
+// showEntry prints an entry of a session. calls maps the conversation and id of each
+// earlier call to its tool.
 func showEntry(cmd *cobra.Command, e run.Entry, calls map[string]string) {
 	out := cmd.OutOrStdout()
 	indent := strings.Repeat("  ", strings.Count(e.In, "/"))

@@ -8,12 +8,12 @@ import (
 	"syscall"
 )
 
-// A signaled is the end of a call by a signal.
+// A signaled is the error of a call that a signal ended.
 type signaled struct{ os.Signal }
 
 func (s signaled) Error() string { return "ended by a signal: " + s.String() }
 
-// code is the exit code that shells know for a program that a signal has ended.
+// code returns the exit code by which shells report a program that a signal ended.
 func (s signaled) code() exit {
 	if number, ok := s.Signal.(syscall.Signal); ok {
 		return exit(exitSignal + int(number))
@@ -21,13 +21,13 @@ func (s signaled) code() exit {
 	return exitFailed
 }
 
-// untilSignal returns a context that ends with a signal that asks golem to end,
-// which is its cause then: what was begun is ended, told and journaled. A second
-// one ends golem at once. What golem was started to ignore stays ignored.
+// untilSignal returns a context that ends when a signal asks golem to end. The signal is
+// then its cause, and golem ends, reports and journals the call. A second signal ends
+// golem at once. golem ignores signals that it was started to ignore.
 func untilSignal(parent context.Context) (ctx context.Context, stop func()) {
 	ctx, end := context.WithCancelCause(parent)
 	caught, done := make(chan os.Signal, 1), make(chan struct{})
-	if heard := slices.DeleteFunc(ends(), signal.Ignored); len(heard) > 0 { // none would be all
+	if heard := slices.DeleteFunc(ends(), signal.Ignored); len(heard) > 0 { // Notify without signals would mean all signals
 		signal.Notify(caught, heard...)
 	}
 	go func() {

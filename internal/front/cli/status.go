@@ -59,23 +59,23 @@ calls that wait for approval, and staged commits that wait for a review.`,
 	return cmd
 }
 
-// A statusDocument is what golem status --json prints.
+// A statusDocument is the document that golem status --json prints.
 type statusDocument struct {
 	Sessions  []sessionStatus `json:"sessions"`
 	Approvals []string        `json:"approvals"` // the ids of calls that wait for approval
-	Staged    []string        `json:"staged"`    // the ids of commits that wait for a review
+	Staged    []string        `json:"staged"`    // the ids of commits that wait for review
 }
 
-// A sessionStatus is a session with changes.
+// A sessionStatus describes a session with changes.
 type sessionStatus struct {
 	ID      string        `json:"id"`
-	What    string        `json:"what,omitempty"` // the program or the input that began it
+	What    string        `json:"what,omitempty"` // the program or the input that started it
 	Used    time.Time     `json:"used"`
 	Files   int           `json:"files"`
 	Added   int           `json:"added"`
 	Removed int           `json:"removed"`
 	Git     int           `json:"skipped_in_git"`
-	Commits bool          `json:"commits"` // it keeps commits, branches or tags
+	Commits bool          `json:"commits"` // it has commits, branches or tags
 	Flags   []review.Flag `json:"flags"`
 }
 
@@ -96,7 +96,7 @@ func (s sessionStatus) row(w *workSession, r *session.Review) []string {
 	return []string{s.ID, s.What, age(s.Used), visible.Count(s.Files, "file"), fmt.Sprintf("+%d -%d", s.Added, s.Removed), commits, warningsOf(w, r)}
 }
 
-// warningsOf sums up the flags of a session in one line.
+// warningsOf summarises the warnings of a session in one line.
 func warningsOf(w *workSession, r *session.Review) string {
 	code := make(map[string]bool)
 	first, others := "", 0

@@ -27,7 +27,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// visitFlags are the flags of commands that come to the door as a worker.
+// visitFlags are the flags of commands that call tools through the gate.
 type visitFlags struct {
 	*programFlags
 	worker string
@@ -36,8 +36,8 @@ type visitFlags struct {
 
 	session string
 	copy    bool
-	undoes  bool             // it is about what was applied last
-	chosen  *program.Program // whose session was chosen, if one was
+	undoes  bool             // the command is about the last applied change
+	chosen  *program.Program // the program of the chosen session, if there is one
 }
 
 func addVisitFlags(cmd *cobra.Command) *visitFlags {
@@ -50,8 +50,8 @@ func (f *visitFlags) addWorker(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.worker, "worker", "", "the worker; the entry worker if not given")
 }
 
-// addSessionFlags adds the flags of commands that work in a session; otherwise says
-// which one it is where none is named.
+// addSessionFlags adds the flags of commands that work in a session. otherwise describes
+// the session that golem uses if the user names none.
 func addSessionFlags(cmd *cobra.Command, otherwise string) *visitFlags {
 	f := &visitFlags{programFlags: addProgramFlags(cmd)}
 	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "do not ask about calls that only read")
@@ -61,11 +61,11 @@ func addSessionFlags(cmd *cobra.Command, otherwise string) *visitFlags {
 	return f
 }
 
-// program loads the program that a command is about. What other workers of it
-// ask for too much is theirs.
+// program loads the program of a command. Other workers that ask for too much are no
+// error here.
 func (f *programFlags) program() (*program.Program, error) { return f.programOf("") }
 
-// program loads the program that a call is about, or the folders of its session.
+// program loads the program of a call, or the directories of its session.
 func (f *visitFlags) program() (*program.Program, error) {
 	if f.chosen != nil {
 		return f.chosen, nil
@@ -76,8 +76,8 @@ func (f *visitFlags) program() (*program.Program, error) {
 	return f.programOf(f.sessionID())
 }
 
-// programOf loads a program. Where a session is meant that golem exec has begun without
-// one, it is the folders that it was begun with.
+// programOf loads a program. For a session that golem exec started without a program, it
+// loads the directories that the session started with.
 func (f *programFlags) programOf(id string) (*program.Program, error) {
 	p, err := f.load()
 	if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
@@ -96,14 +96,14 @@ func (f *programFlags) programOf(id string) (*program.Program, error) {
 		return again, nil
 	case p.Content.Hash != "":
 		return p, nil
-	case id != "" && id != session.New: // it is what was named that is not there
+	case id != "" && id != session.New: // the named session does not exist
 		return nil, err
 	}
 	return nil, noProgram(p)
 }
 
-// do makes a call as a worker. With taken, standard input was used up by a
-// content, and a person is asked at the terminal itself.
+// do makes a call as a worker. taken means that standard input held content, so golem
+// asks at the controlling terminal.
 func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.Result, err error) {
 	p, err := f.program()
 	if err != nil {
@@ -121,7 +121,7 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 		asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
 		v.Asker = asker
 		defer func() {
-			if asker.shown && !wantsJSON(cmd) { // the user has just read it
+			if asker.shown && !wantsJSON(cmd) { // the user has just seen the changes
 				r.Changes = nil
 			}
 			if terminal != os.Stdin {
@@ -160,13 +160,13 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	if asker != nil && asker.why != nil && r.Pending != nil {
 		r.Notes = append(r.Notes, asker.why.Error())
 	}
-	if err = door.Close(); err != nil && r.Err == nil { // the call was done, and what came of it counts
+	if err = door.Close(); err != nil && r.Err == nil { // the call was done, and its result counts
 		err = withLate(cmd, printResult(cmd, r), err)
 	}
 	if f.sessionID() == session.New && r.Err != nil && r.Pending == nil && p.Sessions().IsUnused(door.Session, profile.Profile{}) {
-		err = cmp.Or(err, p.RemoveSession(door.Session, nil)) // it would be in front of one that keeps something
+		err = cmp.Or(err, p.RemoveSession(door.Session, nil)) // otherwise this unused session would be the last used one, before sessions with changes
 	}
-	if errors.As(context.Cause(ctx), &caught) && (r.Err == nil || r.Err.Code != "declined") { // who stops a question has said no
+	if errors.As(context.Cause(ctx), &caught) && (r.Err == nil || r.Err.Code != "declined") { // a signal during a question already declined the call
 		if err != nil {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)
 		}
@@ -175,7 +175,7 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	return r, err
 }
 
-// sessionID is the session that is meant, "" for the one that was used last.
+// sessionID returns the session of the flag or the environment, or "" if they name none.
 func (f *visitFlags) sessionID() string { return cmp.Or(f.session, os.Getenv("GOLEM_SESSION")) }
 
 // changing reports whether a tool can change files.
@@ -188,8 +188,7 @@ func changing(g tool.Gate, name string) bool {
 	return false
 }
 
-// secrets returns the values of the environment that look like credentials, by
-// the names of their variables.
+// secrets returns the values of environment variables whose names look like credentials.
 func secrets(environ []string) []string {
 	var values []string
 	for _, entry := range environ {
@@ -263,7 +262,8 @@ server, shows the differences, and accepts them if you answer yes.`,
 	return cmd
 }
 
-// acceptTools shows what an MCP server lists, and keeps it if the user says so.
+// acceptTools shows which tools an MCP server lists, and records them if the user
+// accepts.
 func acceptTools(cmd *cobra.Command, p *program.Program, worker, server string, yes bool) error {
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
@@ -293,7 +293,7 @@ func acceptTools(cmd *cobra.Command, p *program.Program, worker, server string, 
 	return nil
 }
 
-// A toolDocument is what there is to know about a tool.
+// A toolDocument describes a tool.
 type toolDocument struct {
 	Name        string   `json:"name"`
 	Toolset     string   `json:"toolset"`
@@ -328,7 +328,7 @@ func listTools(cmd *cobra.Command, g tool.Gate) error {
 	return nil
 }
 
-// offered are the tools that a worker's model or the user may call.
+// offered returns the tools that the model of a worker or the user may call.
 func offered(g tool.Gate) []tool.Tool {
 	list := g.ToolsFor(policy.User)
 	for _, t := range g.ToolsFor(policy.Model) {
@@ -344,7 +344,7 @@ func firstSentence(text string) string {
 	return strings.TrimSuffix(first, ".")
 }
 
-// toolNamed returns the tool of a name.
+// toolNamed returns the tool with a name.
 func toolNamed(tools []tool.Tool, name string) (tool.Tool, error) {
 	var names []string
 	for _, t := range tools {
@@ -377,15 +377,15 @@ code is 0, and the result shows the exit code of the command.`,
   golem tool edit_file --path /out/a.md --old hi --new hello
   golem tool shell --command 'make test' --timeout 60
   golem tool search_files --args '{"pattern": "finding", "path": "/in"}' --json`,
-		DisableFlagParsing: true, // the flags of the tool are known once its name is
+		DisableFlagParsing: true, // the flags depend on the tool, which is not known yet
 	}
 	flags := addVisitFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return runTool(cmd, flags, args) }
 	return cmd
 }
 
-// runTool reads the command line in two parts: up to the name of the tool, and
-// with the tool's own flags.
+// runTool parses the command line twice: up to the name of the tool, and then with the
+// tool's own flags.
 func runTool(cmd *cobra.Command, flags *visitFlags, args []string) error {
 	all := cmd.Flags()
 	all.AddFlagSet(cmd.InheritedFlags())
@@ -434,8 +434,8 @@ func runTool(cmd *cobra.Command, flags *visitFlags, args []string) error {
 	return errors.Join(printResult(cmd, r), err)
 }
 
-// toolNamed returns the tool that is meant: one of golem's or, where the program has
-// others, one of these. Which program that is may be said behind the name.
+// toolNamed returns the named tool, one of golem's or one of the program's. Flags after
+// the name may choose the program.
 func (f *visitFlags) toolNamed(all *pflag.FlagSet) (tool.Tool, error) {
 	t, unknown := toolNamed(program.Tools(), all.Arg(0))
 	if unknown == nil {
@@ -449,7 +449,7 @@ func (f *visitFlags) toolNamed(all *pflag.FlagSet) (tool.Tool, error) {
 	if err != nil && !errors.Is(err, pflag.ErrHelp) {
 		return t, unknown
 	}
-	again := all.Parse(append([]string{"--"}, rest...)) // so that the arguments are those that they were
+	again := all.Parse(append([]string{"--"}, rest...)) // restores the original arguments
 	p, err := f.program()
 	var problems strictyaml.Problems
 	switch {
@@ -466,7 +466,7 @@ func (f *visitFlags) toolNamed(all *pflag.FlagSet) (tool.Tool, error) {
 	if notes, err := p.ServerNotes(f.worker); unknown != nil && err == nil && len(notes) > 0 {
 		if strings.Contains(unknown.Error(), "did you mean") {
 			notes = append([]string{unknown.Error()}, notes...)
-		} else { // it is rather one of those than one that is listed
+		} else { // the user more likely meant a tool of these servers than a listed one
 			notes[0] = "unknown_tool: " + sandbox.Shown(rest[0]) + "; " + notes[0]
 		}
 		return t, usageError(strings.Join(notes, "; "))
@@ -474,7 +474,7 @@ func (f *visitFlags) toolNamed(all *pflag.FlagSet) (tool.Tool, error) {
 	return t, unknown
 }
 
-// printTool says all about a tool but what a worker may do with it.
+// printTool prints all about a tool except the permissions of a worker.
 func printTool(w io.Writer, t tool.Tool) {
 	fmt.Fprintf(w, "%s\n\n%s\n\n", t.Name, t.Description)
 	rows := [][]string{{"mode", t.Mode.String()}, {"effects", verbs(t)}}
@@ -499,7 +499,7 @@ func verbs(t tool.Tool) string {
 	return strings.Join(words, " ")
 }
 
-// A toolResult is what golem tool --json prints.
+// A toolResult is the document that golem tool --json prints.
 type toolResult struct {
 	OK      bool          `json:"ok"`
 	Result  any           `json:"result,omitempty"`
@@ -509,14 +509,14 @@ type toolResult struct {
 	Pending *tool.Pending `json:"pending,omitempty"`
 }
 
-// A toolError is an error as every command prints it with --json.
+// A toolError is an error in the form that every command prints with --json.
 type toolError struct {
 	Code    sandbox.Code `json:"code"`
 	Message string       `json:"message"`
 	Hint    string       `json:"hint,omitempty"`
 }
 
-// printResult prints what came of a call, and returns the exit code.
+// printResult prints the result of a call, and returns the exit code as an error.
 func printResult(cmd *cobra.Command, r tool.Result) error {
 	if wantsJSON(cmd) {
 		doc := toolResult{OK: r.OK(), Result: r.Data, Changes: r.Changes, Notes: r.Notes, Pending: r.Pending}
@@ -534,7 +534,7 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 	} else if r.OK() {
 		fmt.Fprintln(newGutter(cmd.OutOrStdout(), ""), r.String())
 	} else {
-		if r.Text != "" { // it was done in part
+		if r.Text != "" { // a part of it was done
 			fmt.Fprintln(newGutter(cmd.OutOrStdout(), ""), strings.TrimSuffix(r.Text, "\n"))
 			r.Text = ""
 		}
@@ -554,14 +554,14 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 	return exit(exitFailed)
 }
 
-// A shower shows itself to a person at a terminal.
+// A shower is a result that prints itself for a person at a terminal.
 type shower interface {
 	Show(io.Writer, visible.Page) error
 }
 
 var _ shower = (*git.Look)(nil)
 
-// shownBy returns the result that shows itself, nil for one that does not.
+// shownBy returns a result that prints itself, or nil.
 func shownBy(data any) shower {
 	s, _ := data.(shower)
 	return s

@@ -62,13 +62,13 @@ Exit code 0 is trusted, 3 is not.`,
 	return cmd
 }
 
-// A trustDocument is what there is to trust, and whether it is.
+// A trustDocument describes a program to trust, and whether it is trusted.
 type trustDocument struct {
 	Program string             `json:"program"`
 	Hash    string             `json:"hash"`
 	Trusted bool               `json:"trusted"`
 	Grants  []trust.Permission `json:"grants"`
-	Changes string             `json:"changes,omitempty"` // since it was trusted last, as a diff
+	Changes string             `json:"changes,omitempty"` // diff since it was last trusted
 }
 
 func trustState(p *program.Program) (trustDocument, error) {
@@ -116,13 +116,13 @@ func (d trustDocument) print(w io.Writer) {
 	printColumns(w, rows)
 }
 
-// askedYes asks the user whether to trust.
+// askedYes asks the user whether to trust the program.
 func askedYes(cmd *cobra.Command) bool {
 	return confirmed(cmd, "trust", "this program, as it is now", "golem trust --yes, or pass --trust HASH in a script")
 }
 
-// confirmed asks the user at the terminal whether to do something, such as trust this
-// program. An answer that does not come from a terminal is none.
+// confirmed asks the user at the terminal whether to do something, such as to trust a
+// program. It accepts an answer only from a terminal.
 func confirmed(cmd *cobra.Command, verb, what, otherwise string) bool {
 	out := cmd.OutOrStdout()
 	terminal := findTerminal(false)

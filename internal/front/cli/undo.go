@@ -48,7 +48,7 @@ Exit code 0 is done, 1 nothing to undo or changed since, 3 no.`,
 	return cmd
 }
 
-// call makes a call, and prints what came of it.
+// call makes a call, and prints the result.
 func (f *visitFlags) call(cmd *cobra.Command, c tool.Call) error {
 	r, err := f.do(cmd, c, false)
 	if err != nil && r.OK() {
@@ -60,9 +60,9 @@ func (f *visitFlags) call(cmd *cobra.Command, c tool.Call) error {
 	return err
 }
 
-// undoable loads the program whose last change is undone. That may be directories without a
-// program, whose session is gone: those of the nearest directory, from the current one
-// upwards, in which golem exec applied something.
+// undoable loads the program whose last change is undone. That may be directories without
+// a program whose session is gone. Then golem searches upwards from the current directory
+// for the nearest one in which golem exec applied changes.
 func (f *visitFlags) undoable() (*program.Program, error) {
 	p, missing := f.programOf(f.sessionID())
 	o, err := f.options()

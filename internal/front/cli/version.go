@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// A build is what the binary knows about itself.
+// A build is the version information in the binary.
 type build struct {
 	Version  string `json:"version"`
 	Commit   string `json:"commit,omitempty"`
@@ -37,7 +37,8 @@ func newVersion() *cobra.Command {
 	}
 }
 
-// newBuild reads what the go command has put into the binary; nil is nothing.
+// newBuild reads the build information that the go command stored in the binary. info may
+// be nil.
 func newBuild(info *debug.BuildInfo) build {
 	b := build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info == nil {

@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// printJSON prints one document.
+// printJSON prints a document as JSON.
 func printJSON(w io.Writer, document any) error {
 	text, err := visible.JSON(document)
 	if err == nil {
@@ -22,8 +22,8 @@ func printJSON(w io.Writer, document any) error {
 	return err
 }
 
-// printColumns prints rows under each other, indented. What ends a row may be
-// as long as it is.
+// printColumns prints rows as indented columns. The last non-empty cell of a row does not
+// widen its column.
 func printColumns(w io.Writer, rows [][]string) {
 	var widths []int
 	for _, row := range rows {
@@ -46,8 +46,8 @@ func printColumns(w io.Writer, rows [][]string) {
 	}
 }
 
-// commandLine returns words as they are typed in a shell, so that a line that is told can be
-// copied. What a terminal would obey is shown, and cannot be typed.
+// commandLine quotes words for a shell, so that a user can copy the line. A word that
+// sandbox.Shown changes is printed in that form, and cannot be used as typed.
 func commandLine(words ...string) string {
 	var line []string
 	for _, w := range words {
@@ -64,7 +64,7 @@ func commandLine(words ...string) string {
 	return strings.Join(line, " ")
 }
 
-// didYouMean names the word that is nearest to the one given, or all of them.
+// didYouMean suggests the word nearest to the given one, or lists all words.
 func didYouMean(word, before string, words []string) string {
 	if near := nearest(word, words); near != "" {
 		return "did you mean " + before + near + "?"
@@ -72,7 +72,7 @@ func didYouMean(word, before string, words []string) string {
 	return "there is " + before + strings.Join(words, ", "+before)
 }
 
-// nearest returns the word that begins with the one given or is most like it, "" for none.
+// nearest returns a word that begins with the given one or is most like it, or "".
 func nearest(word string, words []string) string {
 	for _, w := range words {
 		if word != "" && strings.HasPrefix(w, word) {
@@ -85,7 +85,7 @@ func nearest(word string, words []string) string {
 	return ""
 }
 
-// flagNames returns the names of the flags that a command takes.
+// flagNames returns the names of the flags of a command.
 func flagNames(cmd *cobra.Command) []string {
 	var names []string
 	for line := range strings.Lines(cmd.Flags().FlagUsages()) {

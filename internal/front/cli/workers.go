@@ -78,7 +78,8 @@ Exit code 0 is a tree without errors, 2 a tree with errors.`,
 	return cmd
 }
 
-// unlessIn returns the problems that are not in the tree, where they were shown.
+// unlessIn returns the problems that the printed tree did not show, or the exit code if
+// it showed all.
 func unlessIn(top *program.Step, err error) error {
 	var problems strictyaml.Problems
 	if !errors.As(err, &problems) {
@@ -104,7 +105,7 @@ func unlessIn(top *program.Step, err error) error {
 	return problems
 }
 
-// quietly returns the exit code of an error whose text is in the document.
+// quietly returns the exit code for an error whose text is in the document.
 func quietly(err error) error {
 	if err != nil {
 		return exit(exitUsage)
@@ -118,7 +119,7 @@ type workersDocument struct {
 	Problems  []lintProblem `json:"problems"`
 }
 
-// A workerStep is a worker in the tree, for people and machines.
+// A workerStep describes a worker in the tree, for people and for JSON output.
 type workerStep struct {
 	Name     string        `json:"name"`
 	About    string        `json:"description,omitempty"`
@@ -126,7 +127,7 @@ type workerStep struct {
 	Files    []string      `json:"files"` // "/in ro"
 	Tools    []string      `json:"tools"`
 	Hosts    []string      `json:"hosts"`
-	Depth    int           `json:"depth"` // calls that may be nested below
+	Depth    int           `json:"depth"` // how deep calls may be nested below it
 	Problems []lintProblem `json:"problems"`
 	Note     string        `json:"note,omitempty"`
 	Calls    []*workerStep `json:"calls"`
@@ -157,7 +158,7 @@ func describe(p *program.Program, s *program.Step) *workerStep {
 	return d
 }
 
-// shownFiles returns the topmost names of a grant with their access.
+// shownFiles returns the topmost paths of a grant with their access.
 func shownFiles(p *program.Program, f policy.Files) []string {
 	list := []string{}
 	for _, l := range f.Roots() {
