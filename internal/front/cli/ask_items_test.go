@@ -13,8 +13,9 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// On a screen of any size, an item counts as shown only if each row of it is there, and a
-// sheet that is shown whole shows every item that the request carries.
+// TestA1RenderedItemsAreOnScreen checks that an item counts as shown only if each of its
+// rows is on the screen, at any size. A complete sheet shows every item of the request
+// except omitted ones.
 func TestA1RenderedItemsAreOnScreen(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		r := tool.Request{Digest: strings.Repeat("ab", 32), Workers: []string{"main"}, Tool: "tool", Args: []byte(rapid.SampledFrom([]string{"{}", `{"a":1,"b":"x\ny"}`}).Draw(t, "args")),

@@ -16,8 +16,9 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// TestA8EarlyAnswersDoNotCount: a y that comes a few milliseconds after the question is
-// drawn is not taken, nor a y before the prompt with an Enter behind it.
+// TestA8EarlyAnswersDoNotCount checks that golem ignores a y that arrives a few
+// milliseconds after the question is drawn. It also ignores a y before the prompt that an
+// Enter follows.
 func TestA8EarlyAnswersDoNotCount(t *testing.T) {
 	p := play{Slow: true}
 	early := []string{"y\r", "y", "y\ry\ry\ry\r", "yes\r"}
@@ -48,8 +49,8 @@ func TestA8EarlyAnswersDoNotCount(t *testing.T) {
 	}
 }
 
-// TestA3QuestionOwnsTheTerminal: while a question is open nothing else is printed, also not
-// to the other stream; all of it comes afterwards.
+// TestA3QuestionOwnsTheTerminal checks that nothing else is printed to either stream
+// while a question is open, and that the output follows afterwards.
 func TestA3QuestionOwnsTheTerminal(t *testing.T) {
 	const flood = 300
 	s := begin(t, play{Flood: flood, Scenes: []scene{{Request: aRequest("/out/0")}, {Request: aRequest("/out/1")}}}, setting{env: []string{"NO_COLOR=1"}})
@@ -84,7 +85,7 @@ func TestA3QuestionOwnsTheTerminal(t *testing.T) {
 	}
 }
 
-// readSoon returns what comes from a terminal within some time.
+// readSoon returns the output of a terminal within a time.
 func readSoon(t *testing.T, master *os.File, long time.Duration) string {
 	t.Helper()
 	must(t, master.SetReadDeadline(time.Now().Add(long)))
@@ -98,8 +99,8 @@ func readSoon(t *testing.T, master *os.File, long time.Duration) string {
 	}
 }
 
-// TestA3OutputThatWaitsIsBounded: of much output the beginning and the end are kept, and
-// the lines between are counted.
+// TestA3OutputThatWaitsIsBounded checks that golem keeps the beginning and the end of
+// much waiting output, and counts the dropped lines.
 func TestA3OutputThatWaitsIsBounded(t *testing.T) {
 	master, terminal := openPTY(t)
 	defer master.Close()
@@ -128,8 +129,8 @@ func TestA3OutputThatWaitsIsBounded(t *testing.T) {
 	}
 }
 
-// TestA3OtherGolemsWait: the output of one golem waits for the question of another one at
-// the same terminal.
+// TestA3OtherGolemsWait checks that output waits for a question of another golem process
+// at the same terminal.
 func TestA3OtherGolemsWait(t *testing.T) {
 	master, terminal := openPTY(t)
 	defer master.Close()
@@ -153,8 +154,8 @@ func TestA3OtherGolemsWait(t *testing.T) {
 	}
 }
 
-// TestA3ResizeDrawsAgain: after the window has changed, the question is there again for
-// the new size, and what was typed before does not count.
+// TestA3ResizeDrawsAgain checks that golem draws the question again after the window size
+// changed. Input from before does not count.
 func TestA3ResizeDrawsAgain(t *testing.T) {
 	r := long(strings.Repeat("+x\n", 10))
 	for _, test := range []struct {
@@ -165,7 +166,7 @@ func TestA3ResizeDrawsAgain(t *testing.T) {
 		s := begin(t, play{Scenes: []scene{{Request: r}}}, setting{env: []string{"NO_COLOR=1"}})
 		s.until("[y]es  [n]o")
 		s.until(ready)
-		s.types("y") // and no Enter
+		s.types("y") // without Enter
 		s.resize(test.columns, test.rows)
 		s.until("┃ main › summarise")
 		s.until(ready)
@@ -183,8 +184,9 @@ func TestA3ResizeDrawsAgain(t *testing.T) {
 	}
 }
 
-// TestA3SuspendedQuestionLetsGo: Ctrl-Z at a question suspends golem, other golems can use
-// the terminal meanwhile, and the question is drawn again.
+// TestA3SuspendedQuestionLetsGo checks that Ctrl-Z at a question suspends golem, and that
+// other golem processes can use the terminal meanwhile. Then golem draws the question
+// again.
 func TestA3SuspendedQuestionLetsGo(t *testing.T) {
 	s := begin(t, play{Scenes: []scene{{Request: aRequest("/a")}}}, setting{env: []string{"NO_COLOR=1"}})
 	s.until(ready)
@@ -220,8 +222,9 @@ func TestA3SuspendedQuestionLetsGo(t *testing.T) {
 	}
 }
 
-// TestSmallScreens: on any screen a question is readable, no line is wider than it, and a
-// plain yes counts only if all of it is on screen at once.
+// TestSmallScreens checks that a question is readable on any screen, and that no line is
+// too wide. A plain yes counts only if the whole question fits on the screen, or after
+// the user viewed all of it.
 func TestSmallScreens(t *testing.T) {
 	small, big := aRequest("/out/summary.md"), long(strings.Repeat("+echo\n", 30))
 	for _, test := range []struct {

@@ -9,8 +9,8 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// TestShowRequest: all of a request is printed, arguments where there is no
-// diff, and nothing is left out.
+// TestShowRequest checks that golem prints a whole request, with the arguments if there
+// is no diff.
 func TestShowRequest(t *testing.T) {
 	effects := []policy.Effect{{Verb: policy.Read, Target: "/in"}, {Verb: policy.Run, Target: "make -s\x1b"}}
 	r := tool.Request{Origin: policy.Peer, Tool: "shell", Args: []byte(`{"timeout":5,"command":"make -s\u001b","text":"a\n\tb"}`), Effects: effects, ToApprove: effects[1:]}
@@ -39,8 +39,8 @@ func TestShowRequest(t *testing.T) {
 	}
 }
 
-// TestWishNamesItsFile: where the first row says what the changes come to, also a single
-// one is named.
+// TestWishNamesItsFile checks that a single change is named if the first row is a
+// summary.
 func TestWishNamesItsFile(t *testing.T) {
 	effects := []policy.Effect{{Verb: policy.Use, Target: "git_push"}}
 	var out bytes.Buffer
@@ -57,8 +57,8 @@ func TestWishNamesItsFile(t *testing.T) {
 	}
 }
 
-// TestEffectsToldOnce: effects that the changes tell are not listed besides; where one is
-// not among them, or needs no consent, all are.
+// TestEffectsToldOnce checks that effects are not listed if the changes show them. If one
+// effect has no change or needs no approval, all effects are listed.
 func TestEffectsToldOnce(t *testing.T) {
 	write, remove := policy.Effect{Verb: policy.Write, Target: "/a"}, policy.Effect{Verb: policy.Delete, Target: "/b"}
 	changes := []tool.Change{{Path: "/a", Op: tool.Create}, {Path: "/b", Op: tool.Delete}}
@@ -82,8 +82,9 @@ func TestEffectsToldOnce(t *testing.T) {
 	}
 }
 
-// TestLinesOfCommand: that a command has several lines is nothing odd, and they
-// are shown; a line end in a name is, and so is what hides among the lines.
+// TestLinesOfCommand checks that a command with several lines gets no warning, and that
+// its lines are shown. A line end in a name gets a warning, and so do invisible
+// characters in a command.
 func TestLinesOfCommand(t *testing.T) {
 	const odd = "cannot be seen or that a terminal would obey"
 	for _, test := range []struct {
@@ -107,8 +108,8 @@ func TestLinesOfCommand(t *testing.T) {
 	}
 }
 
-// TestA10QuestionsWarnOfLookAlikes: paths, hosts, commands and arguments that could be
-// mistaken for others get a line with the code points, and what is ordinary gets none.
+// TestA10QuestionsWarnOfLookAlikes checks that look-alike paths, hosts, commands, workers
+// and arguments get a line with the code points. Ordinary names get none.
 func TestA10QuestionsWarnOfLookAlikes(t *testing.T) {
 	write := func(path string) []policy.Effect { return []policy.Effect{{Verb: policy.Write, Target: path}} }
 	for name, test := range map[string]struct {

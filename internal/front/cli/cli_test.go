@@ -11,8 +11,8 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// TestHelp holds every command to have a sentence, a text and examples, and
-// every example to be a command line that parses.
+// TestHelp checks that every command has a short text and examples, and that every
+// example parses.
 func TestHelp(t *testing.T) {
 	var visit func(cmd *cobra.Command)
 	seen := 0
@@ -25,8 +25,8 @@ func TestHelp(t *testing.T) {
 			t.Errorf("%s has no example", cmd.CommandPath())
 		}
 		for line := range strings.Lines(cmd.Example) {
-			line, _, _ = strings.Cut(line, " | ") // what comes behind is another program's
-			line, _, _ = strings.Cut(line, " > ") // or the shell's
+			line, _, _ = strings.Cut(line, " | ") // the rest is another program
+			line, _, _ = strings.Cut(line, " > ") // the rest is for the shell
 			words := strings.Fields(line)
 			if len(words) < 2 || words[0] != "golem" {
 				t.Errorf("%s: example %q", cmd.CommandPath(), line)
@@ -53,7 +53,8 @@ func TestHelp(t *testing.T) {
 	}
 }
 
-// TestSubcommands checks that a command is made by its name, and alone.
+// TestSubcommands checks that a command has its listed name, and that golem creates only
+// this command for it.
 func TestSubcommands(t *testing.T) {
 	for _, c := range subcommands(nil) {
 		if got := c.make().Name(); got != c.name {
@@ -69,7 +70,7 @@ func TestSubcommands(t *testing.T) {
 	}
 }
 
-// TestPlain holds both streams to be plain, whatever is printed.
+// TestPlain checks that both streams get plain text, whatever the arguments are.
 func TestPlain(t *testing.T) {
 	for _, args := range [][]string{
 		{"\x1b[2J"}, {"--\x1b[2J"}, {"explain", "/\x1b[2J"}, {"explain", "/x", "--op", "\x1b[2J"}, {"help", "\x1b[2J"},

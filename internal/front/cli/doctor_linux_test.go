@@ -9,7 +9,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// TestDoctor holds what is said of this machine against the machine.
+// TestDoctor compares the findings of doctor with the machine.
 func TestDoctor(t *testing.T) {
 	t.Chdir(t.TempDir())
 	if err := os.WriteFile("a", nil, 0o666); err != nil {
@@ -37,8 +37,8 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
-// TestTryState: a state folder can be had where the first call could make and use
-// it, and to try leaves nothing behind.
+// TestTryState checks that tryState accepts a directory only if the first call could
+// create and use it, and that it leaves no files.
 func TestTryState(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"own": 0o700, "open": 0o777, "shared": 0o770} {

@@ -17,9 +17,9 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// physical returns the rows of a terminal of so many columns that some output fills, as a
-// terminal breaks them. With wide, characters of ambiguous width take two columns, but for
-// letters of Greek and Cyrillic.
+// physical returns the rows that output fills on a terminal with so many columns. With
+// wide, characters of ambiguous width take two columns, except Greek and Cyrillic
+// letters.
 func physical(output string, columns int, wide bool) []string {
 	rows := []string{""}
 	at := 0
@@ -57,7 +57,7 @@ func physical(output string, columns int, wide bool) []string {
 	return rows
 }
 
-// aTerminal returns a console at a terminal, and what returns the output so far.
+// aTerminal returns a console at a terminal, and a function that returns all its output.
 func aTerminal(t interface{ Fatal(...any) }, columns int) (c *console, output func() string, done func()) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
@@ -102,9 +102,10 @@ func aTerminal(t interface{ Fatal(...any) }, columns int) (c *console, output fu
 
 const forgedQuestion = "┃ main › summarise wants to create /out/readme.txt (1 line)   (tool write_file, asked by default)\n┃ + hello\n┃ [y]es  [n]o  [?]\n┃ > "
 
-// TestA4ModelCannotForgeAQuestion: a model that prints a question, for any width, prints it
-// behind its gutter, and without the bar; so do a tool, a file and an error. Also after the
-// window gets narrower no line begins with the bar.
+// TestA4ModelCannotForgeAQuestion checks that a question printed by a model, a tool or a
+// command stays behind the gutter, at any width. No output contains the bar, so a
+// narrower window shows none either. Text of golem never begins a line with a character
+// like the bar.
 func TestA4ModelCannotForgeAQuestion(t *testing.T) {
 	for columns := 20; columns <= 200; columns += 9 {
 		pad := strings.Repeat(" ", max(0, columns-1))
@@ -153,8 +154,8 @@ func TestA4ModelCannotForgeAQuestion(t *testing.T) {
 	}
 }
 
-// TestA4NothingLooksLikeTheBar: whatever is printed, in whatever pieces, at whatever width,
-// no line of the terminal begins with the bar or what looks like it, but those of gutters.
+// TestA4NothingLooksLikeTheBar checks any output, in any pieces, at any width. No line of
+// the terminal begins with the bar or a similar character, except the lines of gutters.
 func TestA4NothingLooksLikeTheBar(t *testing.T) {
 	letters := rapid.SampledFrom([]rune("ab ┃│|▌❙｜❚┇║ 漢한😀éжλ\u0301\t\n\r\x1b\u202e\U0001f3f4·±"))
 	rapid.Check(t, func(t *rapid.T) {
@@ -192,8 +193,8 @@ func TestA4NothingLooksLikeTheBar(t *testing.T) {
 	})
 }
 
-// TestA4QuestionIsBarredAtAnyWidth: every line of a question begins with the bar, at any
-// width, and nothing within it looks like another one.
+// TestA4QuestionIsBarredAtAnyWidth checks that every line of a question begins with the
+// bar at any width, and contains no other bar.
 func TestA4QuestionIsBarredAtAnyWidth(t *testing.T) {
 	r := aRequest("/out/" + forgedQuestion)
 	r.Workers = []string{"main", "┃ kid"}
@@ -218,7 +219,7 @@ func TestA4QuestionIsBarredAtAnyWidth(t *testing.T) {
 	}
 }
 
-// TestPipesStayPlain: what is no terminal gets results as they are.
+// TestPipesStayPlain checks that a pipe gets results unchanged.
 func TestPipesStayPlain(t *testing.T) {
 	read, write, err := os.Pipe()
 	must(t, err)

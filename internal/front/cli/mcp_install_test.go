@@ -7,7 +7,8 @@ import (
 	"testing"
 )
 
-// What is in a client's file stays as it is; the entry is put in once, or not at all.
+// TestEntries checks that golem adds its entry to a client's file once, or refuses.
+// Everything else in the file stays as it is.
 func TestEntries(t *testing.T) {
 	entry := client{under: "mcpServers"}.entry("golem", []string{"mcp"})
 	const golem = `    "golem": {
@@ -61,7 +62,7 @@ func TestEntries(t *testing.T) {
 			t.Errorf("%s: it has changed what was there: %s", test.old, got)
 		}
 	}
-	// An earlier one of golem's own is replaced.
+	// golem replaces an older entry of its own.
 	for _, test := range []struct{ old, want string }{
 		{`{"a": 1, "mcpServers": {"x": {}, "golem": {"command": "/opt/golem", "args": ["mcp", "--copy"]}, "y": {}}}`,
 			`{"a": 1, "mcpServers": {"x": {}, ` + strings.TrimSpace(golem) + `, "y": {}}}`},
@@ -92,7 +93,8 @@ func TestEntries(t *testing.T) {
 		{codex + "env = {GOLEM_APPROVAL = \"approve_all\"}\n", "it says something about mcp_servers already"},
 		{codex + "[mcp_servers.golem.env]\nGOLEM_APPROVAL = \"approve_all\"\n", "it says something about mcp_servers already"},
 		{"text = \"\"\"\n" + codex + "\"\"\"\n", "it says something about mcp_servers already"},
-		// A variable that answers for the user, wherever it stands and however it is written.
+		// These set a variable that answers for the user, in several places and
+		// spellings.
 		{"[mcp_servers.golem.env]\nGOLEM_APPROVAL = \"approve_all\"\n", "it says something about mcp_servers already"},
 		{"[mcp_servers.golem.env]\nGOLEM_APPROVAL = \"approve_all\"\n" + codex, "it says something about mcp_servers already"},
 		{"\ufeff[ 'mcp_servers' . golem . env ]\r\nGOLEM_APPROVAL = \"approve_all\"\r\n", "it says something about mcp_servers already"},

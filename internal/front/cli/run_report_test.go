@@ -10,8 +10,8 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// Whatever a model calls a tool and hands it, an event is a line of its own: of JSON, or
-// of the tree.
+// TestReportHostile checks that each event is one line of JSON or of the tree, for any
+// name and arguments of a tool.
 func TestReportHostile(t *testing.T) {
 	no := false
 	for _, text := range []string{"a\nmain  write_file /etc/passwd  created", "\x1b[2J", "\U000e0041", "\x7f", "\u202e", "\u009b", "\xff\xfe", "\r", "\u2028", strings.Repeat("\u0301", 9)} {

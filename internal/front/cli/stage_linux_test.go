@@ -25,7 +25,7 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// inTerminal marks a process that plays golem at a terminal.
+// inTerminal marks a test process that acts as golem at a terminal.
 const inTerminal = "GOLEM_TEST_IN_TERMINAL"
 
 func TestMain(m *testing.M) {
@@ -36,40 +36,41 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// A play is what the process at the terminal does.
+// A play describes what the process at the terminal does.
 type play struct {
 	Scenes     []scene
-	AtOnce     bool // all questions at once
+	AtOnce     bool // ask all questions at once
 	Session    bool
-	TypeAhead  bool // begin when something has been typed
-	Raw        bool // the terminal was left in raw mode
-	Background bool // another group has the terminal
-	Log        bool // questions would go to a file
-	Slow       bool // a question settles as long as golem has it
-	Flood      int  // lines that others print while the first question is open
+	TypeAhead  bool // start after something was typed
+	Raw        bool // leave the terminal in raw mode first
+	Background bool // another process group has the terminal
+	Log        bool // golem prints to no terminal
+	Slow       bool // use golem's real settling time
+	Flood      int  // lines of other output while the first question is open
 }
 
-// A scene is one question, whose context ends with a SIGUSR1.
+// A scene is one question. SIGUSR1 ends its context.
 type scene struct {
 	Request tool.Request
-	Wait    time.Duration // for a line; 0 is a minute
+	Wait    time.Duration // for each line; 0 means a minute
 	Once    bool
 }
 
-// An outcome is how the play ended.
+// An outcome is the result of a play.
 type outcome struct {
 	Replies      []approval.Reply
-	Found, Taken bool // findTerminal(false) and (true) found one
-	Restored     bool // the modes of the terminal are what they were
+	Found, Taken bool // findTerminal(false) and findTerminal(true) found one
+	Restored     bool // the terminal has its old modes again
 }
 
-// actor plays golem: file 3 says what, file 4 is told the outcome.
+// actor acts as golem. It reads the play from file 3, and writes the outcome to file 4.
 func actor() {
 	var p play
 	if err := gob.NewDecoder(os.NewFile(3, "play")).Decode(&p); err != nil {
 		panic(err)
 	}
-	// A terminal that is gone ends the question, and not the play before it is told.
+	// If the terminal closes, only the question ends. The process still has to write the
+	// outcome.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
 	o := outcome{Found: findTerminal(false) != nil}
 	in := findTerminal(true)
@@ -153,8 +154,8 @@ func (p play) perform(in *os.File, o *outcome) {
 	o.Restored = err == nil && *before == *after
 }
 
-// flood prints as two workers do that go on while a question is open, until the channel is
-// closed.
+// flood prints like two workers that continue while a question is open, until the channel
+// is closed.
 func (p play) flood(console *console, all *sync.WaitGroup) chan struct{} {
 	over := make(chan struct{})
 	for _, to := range []io.Writer{newGutter(visible.NewWriter(console.out), "kid2"), visible.NewWriter(console.errs)} {
@@ -172,13 +173,13 @@ func (p play) flood(console *console, all *sync.WaitGroup) chan struct{} {
 	return over
 }
 
-// resize gives the terminal another size.
+// resize changes the size of the terminal.
 func (s *stage) resize(columns, rows uint16) {
 	s.t.Helper()
 	must(s.t, unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}))
 }
 
-// A stage is a process at a terminal of its own, seen from the other side.
+// A stage is a process at its own terminal, seen from the other side.
 type stage struct {
 	t      *testing.T
 	master *os.File
@@ -189,21 +190,21 @@ type stage struct {
 	more *sync.Cond
 	seen []byte
 	done bool
-	at   int // what was expected before
+	at   int // end of the last expected text
 }
 
-// A setting is how a process is started, where that matters.
+// A setting describes how to start a process.
 type setting struct {
 	env     []string
-	stdin   *os.File // nil: the terminal
-	before  string   // typed before the play begins
-	loose   bool     // the terminal is not that of the process
+	stdin   *os.File // nil for the terminal
+	before  string   // text typed before the play starts
+	loose   bool     // the terminal is not the controlling terminal of the process
 	columns uint16
 	rows    uint16
-	shell   string // runs the process, as "$0"
+	shell   string // command line that runs the process as "$0"
 }
 
-// openPTY returns both sides of a terminal: that of the person first.
+// openPTY returns both sides of a terminal, that of the person first.
 func openPTY(t *testing.T) (master, slave *os.File) {
 	t.Helper()
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
@@ -250,7 +251,7 @@ func begin(t *testing.T, p play, set setting) *stage {
 		s.cmd.SysProcAttr.Ctty = 0
 	}
 	must(t, s.cmd.Start())
-	fuse := time.AfterFunc(20*time.Second, func() { s.cmd.Process.Kill() }) // a hang fails this test, not the whole run
+	fuse := time.AfterFunc(20*time.Second, func() { s.cmd.Process.Kill() }) // a hang fails only this test
 	t.Cleanup(func() {
 		fuse.Stop()
 		s.cmd.Process.Kill()
@@ -289,8 +290,7 @@ func (s *stage) watch() {
 	}
 }
 
-// until waits for the first of some texts on the screen, after what was waited
-// for before.
+// until waits for the first of some texts on the screen, after the last expected text.
 func (s *stage) until(texts ...string) {
 	s.t.Helper()
 	s.mu.Lock()
@@ -320,7 +320,7 @@ func (s *stage) types(text string) {
 	}
 }
 
-// end returns the outcome, and all that was on the screen.
+// end returns the outcome, and all text that was on the screen.
 func (s *stage) end() (o outcome, screen string) {
 	s.t.Helper()
 	if err := gob.NewDecoder(s.result).Decode(&o); err != nil {
@@ -337,7 +337,7 @@ func (s *stage) end() (o outcome, screen string) {
 	return o, strings.ReplaceAll(string(s.seen), "\r\n", "\n")
 }
 
-// aRequest returns a call as the tour has it.
+// aRequest returns a request like the one in the tour.
 func aRequest(path string) tool.Request {
 	write := []policy.Effect{{Verb: policy.Write, Target: path}}
 	return tool.Request{Digest: strings.Repeat("0123abcd", 8), CallDigest: "same", Origin: policy.Model, Workers: []string{"main", "summarise"}, Tool: "write_file",
