@@ -424,7 +424,7 @@ func (q *question) typo(say string) {
 func (q *question) page() error {
 	all := newSheet(q.request, math.MaxInt).all()
 	var lines []string
-	var ends []int // of each row
+	var ends []int // index after the last line of each row
 	for _, r := range all {
 		lines = append(lines, r.Barred(q.columns, !q.screen.plain)...)
 		ends = append(ends, len(lines))

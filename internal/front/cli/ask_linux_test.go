@@ -195,8 +195,8 @@ func TestLate(t *testing.T) {
 	}
 }
 
-// TestTypedBefore checks that input before a question does not answer it, and that input
-// after an answer does not answer the next question.
+// TestTypedBefore checks that input before a question does not answer it. Input after an
+// answer does not answer the next question.
 func TestTypedBefore(t *testing.T) {
 	p := play{TypeAhead: true, Scenes: []scene{{Request: aRequest("/a")}, {Request: aRequest("/b")}, {Request: aRequest("/c")}}}
 	s := begin(t, p, setting{before: "y\ry\ry\r"})

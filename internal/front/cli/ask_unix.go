@@ -141,8 +141,8 @@ func (k *keyboard) settle(ctx context.Context, long time.Duration) (early bool, 
 // glance is how often golem checks whether to draw a question again.
 const glance = 100 * time.Millisecond
 
-// line returns the next line. It reads only available input, so a question that ends
-// without an answer leaves no pending read that could take the next one. If interrupted
+// line returns the next line. It reads only available input. So a question that ends
+// without an answer leaves no pending read that could take the next line. If interrupted
 // returns an error, line returns that error without reading.
 func (k *keyboard) line(ctx context.Context, wait time.Duration, interrupted func() error) (string, error) {
 	ended, end, err := os.Pipe()
@@ -184,7 +184,7 @@ func (k *keyboard) read() (string, error) {
 	if !foreground(k.file) {
 		return "", errNobody
 	}
-	var buf [8192]byte // the system stores no longer line
+	var buf [8192]byte // the system stores no line that is longer
 	n, err := unix.Read(int(k.file.Fd()), buf[:])
 	switch {
 	case err == unix.EINTR || err == unix.EAGAIN:

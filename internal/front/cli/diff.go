@@ -177,7 +177,7 @@ func becomesCode(r *session.Review, f review.Flag) bool {
 const maxStat = 30
 
 // stat prints a line for each file. If there are more than most, it prints only files
-// with warnings or conflicts, and one line for each directory with other files.
+// with warnings or conflicts. Then one line for each directory sums up its other files.
 func (v *reviewText) stat(most int) {
 	v.head()
 	var rows [][]string

@@ -38,7 +38,7 @@ func TestDoctor(t *testing.T) {
 }
 
 // TestTryState checks that tryState accepts a directory only if the first call could
-// create and use it, and that it leaves no files.
+// create and use it. It leaves no files.
 func TestTryState(t *testing.T) {
 	dir := t.TempDir()
 	for name, mode := range map[string]os.FileMode{"own": 0o700, "open": 0o777, "shared": 0o770} {
