@@ -24,8 +24,8 @@ import (
 
 var write = map[string]any{"path": "/b.txt", "content": "new\n"}
 
-// Only an explicit yes in the form is one. To decline is a no; whoever cancels or fills in
-// something else has given no answer.
+// TestA9Replies checks that only an explicit yes in the form approves a call. Declining
+// the form means no. A canceled form or one with other content gives no answer.
 func TestA9Replies(t *testing.T) {
 	t.Parallel()
 	yes, no, none := tool.Answer{Verdict: tool.Approved, By: "user in the client"}, tool.Answer{By: "user in the client"}, tool.Answer{By: "nobody", Unattended: true}
@@ -57,7 +57,8 @@ func TestA9Replies(t *testing.T) {
 	}
 }
 
-// A form that was cancelled leaves the call to golem approve, at once and in every version.
+// TestA9CancelLeavesTheCallPending checks that a canceled form leaves the call to golem
+// approve, at once and in every version.
 func TestA9CancelLeavesTheCallPending(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
@@ -84,7 +85,8 @@ func TestA9CancelLeavesTheCallPending(t *testing.T) {
 	}
 }
 
-// The form is shown once, and what is said in it is done, whatever the version.
+// TestForms checks that golem shows the form once and does what the user answers, in
+// every version.
 func TestForms(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -120,7 +122,8 @@ func TestForms(t *testing.T) {
 	}
 }
 
-// Where not all is shown, a plain yes is no answer: the digest must be typed.
+// TestA1FormAsksForTheDigest: if the form does not show everything, a plain yes is not an
+// answer. The user must type the digest.
 func TestA1FormAsksForTheDigest(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
@@ -149,7 +152,7 @@ func TestA1FormAsksForTheDigest(t *testing.T) {
 	}
 }
 
-// An answer is for one call, and for what it would change now.
+// TestBound checks that an answer is valid for one call and for its current changes.
 func TestBound(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
@@ -167,13 +170,14 @@ func TestBound(t *testing.T) {
 		if text, ok := use(t, c, "delete_file", map[string]any{"path": "/b.txt"}); !ok {
 			t.Errorf("%s: got %q", version, text)
 		}
-		if asked < 2 { // a write that changes nothing may not ask
+		if asked < 2 { // a write that changes nothing does not have to ask
 			t.Errorf("%s: asked %d times", version, asked)
 		}
 	}
 }
 
-// The first answer counts, and who is asked elsewhere is not asked any more.
+// TestElsewhere checks that the first answer counts, and that an answer from elsewhere
+// withdraws the form.
 func TestElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, yes := range []bool{true, false} {
@@ -211,8 +215,8 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// A yes is for the files that were asked about: the same call of a client in another session
-// does not use it.
+// TestSessionsApart: an approval is for the files of one session. The same call of a
+// client in another session does not use it.
 func TestSessionsApart(t *testing.T) {
 	h := newHouse(t, nil)
 	h.session, h.service.Wait = session.New, 300*time.Millisecond
@@ -232,7 +236,7 @@ func TestSessionsApart(t *testing.T) {
 	}
 }
 
-// Where the form was faster, golem approve is too late.
+// TestTooLate: after an answer in the form, golem approve is too late.
 func TestTooLate(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
@@ -251,8 +255,8 @@ func TestTooLate(t *testing.T) {
 	}
 }
 
-// With the newest version an answer from elsewhere counts when the client comes again,
-// and before the form's.
+// TestElsewhereAtRetry: in the newest version an answer from elsewhere counts when the
+// client repeats the call. It takes precedence over the answer in the form.
 func TestElsewhereAtRetry(t *testing.T) {
 	t.Parallel()
 	for _, yes := range []bool{true, false} {
@@ -272,8 +276,8 @@ func TestElsewhereAtRetry(t *testing.T) {
 	}
 }
 
-// A client that cannot ask leaves the question to golem approve: the call waits, says
-// that it is pending, and passes once when it is made again.
+// TestAlone: a client without forms leaves the question to golem approve. The call waits
+// and reports that it is pending. After the approval, the same call succeeds once.
 func TestAlone(t *testing.T) {
 	t.Parallel()
 	cannot := func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -282,7 +286,7 @@ func TestAlone(t *testing.T) {
 	for _, ask := range []func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error){nil, cannot} {
 		for _, version := range versions[1:] {
 			if ask != nil && version == "2026-07-28" {
-				continue // then the client itself fails
+				continue // the client itself fails in this version
 			}
 			h := newHouse(t, nil)
 			h.service.Wait = 120 * time.Millisecond
@@ -314,13 +318,14 @@ func TestAlone(t *testing.T) {
 	}
 }
 
-// An older name of a tool is asked about where the library lets it, and waits elsewhere.
+// TestOlderNames: a call of a tool by an older name shows a form if the library allows
+// it. In other versions it waits for golem approve.
 func TestOlderNames(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
 		h := newHouse(t, nil)
 		form := version < multiRound
-		if !form { // then it is waited in vain
+		if !form { // nobody answers in this version
 			h.service.Wait = 500 * time.Millisecond
 		}
 		c := h.client(version, says("yes"))
@@ -331,7 +336,7 @@ func TestOlderNames(t *testing.T) {
 	}
 }
 
-// Who waits for consent is told so.
+// TestProgress checks that a client learns that its call waits for approval.
 func TestProgress(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -353,7 +358,8 @@ func TestProgress(t *testing.T) {
 	wants(t, *told.Load(), "write_file waits for the user's approval; golem approve ")
 }
 
-// A call that is ended while it waits does nothing.
+// TestEndedWhileAsked checks that a call does nothing if the client cancels it while it
+// waits.
 func TestEndedWhileAsked(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions[:2] {
@@ -361,7 +367,7 @@ func TestEndedWhileAsked(t *testing.T) {
 		ctx, cancel := context.WithCancel(t.Context())
 		c := h.client(version, func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			cancel()
-			time.Sleep(50 * time.Millisecond) // the end may arrive first
+			time.Sleep(50 * time.Millisecond) // the cancellation may arrive first
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "no"}}, nil
 		})
 		if r, err := c.CallTool(ctx, &mcp.CallToolParams{Name: "write_file", Arguments: write}); err == nil && !r.IsError {
@@ -373,8 +379,8 @@ func TestEndedWhileAsked(t *testing.T) {
 	}
 }
 
-// A client may make a call anew as often as it likes without an answer: it is asked about
-// the last, and nothing is kept of the others.
+// TestMadeAnew: a client may repeat a call without an answer as often as it likes. golem
+// asks about the last one, and the others do not count against the limit.
 func TestMadeAnew(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -398,8 +404,8 @@ func TestMadeAnew(t *testing.T) {
 	}
 }
 
-// What a client carries between two requests is what it was given, for this very call,
-// and outlives the server.
+// TestCarried checks that golem accepts a request state only unchanged and only for the
+// same call. The state stays valid when the server restarts.
 func TestCarried(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -420,7 +426,7 @@ func TestCarried(t *testing.T) {
 		t.Fatalf("got %v, %v", r, err)
 	}
 	state := r.RequestState
-	changed := strings.Map(func(r rune) rune { // of the id
+	changed := strings.Map(func(r rune) rune { // in the id
 		if r >= 'a' && r <= 'y' {
 			r++
 		}
@@ -443,7 +449,7 @@ func TestCarried(t *testing.T) {
 	if h.file("b.txt") != "" {
 		t.Fatal("it was written")
 	}
-	// Another server, with the same state directory, continues with it.
+	// Another server with the same state directory continues the call.
 	c.Close()
 	c = connect()
 	again := &mcp.CallToolParams{Name: "write_file", Arguments: write, RequestState: r.RequestState, InputResponses: yes}
@@ -455,8 +461,8 @@ func TestCarried(t *testing.T) {
 	}
 }
 
-// A client that wishes for a version in which sessions do not begin so gets an older one,
-// and is asked as that says.
+// TestWishedVersion: a client may send initialize with a version that has no initialize.
+// It gets an older version, and golem asks as in that version.
 func TestWishedVersion(t *testing.T) {
 	t.Parallel()
 	for _, wish := range []string{"2026-07-28", "2027-01-01", "DRAFT-2027", ""} {
@@ -494,7 +500,8 @@ func TestWishedVersion(t *testing.T) {
 	}
 }
 
-// A key that stands twice is refused in an answer and in a call, however it is written.
+// TestA11DuplicateKeys checks that golem refuses a duplicate key in an answer and in a
+// call, in any spelling.
 func TestA11DuplicateKeys(t *testing.T) {
 	t.Parallel()
 	for _, content := range []string{
@@ -521,7 +528,7 @@ func TestA11DuplicateKeys(t *testing.T) {
 		if got := r.read(); got.ID != 1.0 || !got.Result.IsError || h.file("b.txt") != "" {
 			t.Errorf("%s: got %+v, %q", content, got, h.file("b.txt"))
 		}
-		h.waiting() // it is no answer at all
+		h.waiting() // the request is still pending
 	}
 	for _, line := range []string{
 		call1(1, "write_file", `{"path":"/a.txt","path":"/b.txt","content":"new"}`),

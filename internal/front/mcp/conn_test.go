@@ -15,7 +15,7 @@ const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"pr
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 `
 
-// A raw client writes lines and reads messages.
+// A raw is a client that writes lines and reads messages.
 type raw struct {
 	t   testing.TB
 	in  io.WriteCloser
@@ -37,7 +37,7 @@ func (r *raw) send(text string) {
 	}
 }
 
-// A message is what a server answers.
+// A message is an answer of the server.
 type message struct {
 	ID    any
 	Error *struct {
@@ -68,7 +68,7 @@ func call1(id any, tool, args string) string {
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", text, tool, args)
 }
 
-// Whatever a line holds, it is answered where it can be, and the next one is read.
+// TestLines checks that the server answers any line if it can, and reads the next one.
 func TestLines(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
@@ -138,7 +138,7 @@ func TestLines(t *testing.T) {
 	}
 }
 
-// A message of 10 MB is one like others.
+// TestLongMessage checks that a message of 10 MB works like others.
 func TestLongMessage(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -154,7 +154,8 @@ func TestLongMessage(t *testing.T) {
 	}
 }
 
-// Who asks for much and reads nothing takes no memory for it, and gets every answer.
+// TestUnread: a client that makes many calls and does not read takes little memory. It
+// gets every answer in the end.
 func TestUnread(t *testing.T) {
 	const calls = 10_000
 	h := newHouse(t, map[string]string{"a.txt": strings.Repeat("a line of some length, to be read\n", 100)})
@@ -184,7 +185,7 @@ func TestUnread(t *testing.T) {
 	}
 }
 
-// An id is one call's alone, as long as that is under way.
+// TestSameID checks that golem refuses an id that a running call has.
 func TestSameID(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -203,7 +204,8 @@ func TestSameID(t *testing.T) {
 	}
 }
 
-// Calls that wait for a person stand in nobody's way, and there are only so many.
+// TestManyQuestions checks that calls that wait for a person do not block others, and
+// that their number is limited.
 func TestManyQuestions(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
@@ -231,7 +233,8 @@ func TestManyQuestions(t *testing.T) {
 	}
 }
 
-// One call that is made over and over does not wait for a person each time.
+// TestSameQuestion: if a client repeats one call over and over, not every repeat waits
+// for a person.
 func TestSameQuestion(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -248,8 +251,8 @@ func TestSameQuestion(t *testing.T) {
 	}
 }
 
-// A call that waits in line is taken back by its id, however that is written, and by what
-// the library takes for it.
+// TestTakenBack checks that a client can cancel a queued call by its id in any spelling.
+// golem accepts the same ids as the library.
 func TestTakenBack(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -283,8 +286,7 @@ func TestTakenBack(t *testing.T) {
 	}
 }
 
-// A call that waits for its turn can be taken back, and what is under way is done when
-// the client has no more to say.
+// TestEnd checks that the calls of a client are answered after the end of its input.
 func TestEnd(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})

@@ -11,11 +11,11 @@ import (
 	foreign "github.com/golem-forge/golem/internal/toolset/foreign"
 )
 
-// A direct call is a message without anything that would have to be understood.
+// TestDirectIn checks that a direct call is a message that needs no interpretation.
 func TestDirectIn(t *testing.T) {
 	for _, test := range []struct {
 		line string
-		want string // id, name, arguments; "" for one that is none
+		want string // id, name, arguments; "" if it is not a direct call
 	}{
 		{`{"jsonrpc":"2.0","id":1,"method":"tools/call","params":{"name":"read_file","arguments":{"path":"/a"}}}`, `1 read_file {"path":"/a"}`},
 		{" { \"params\" : { \"arguments\" : { } , \"name\" : \"a\" } ,\r \"method\" : \"tools/call\" , \"id\" : \"x-1\" , \"jsonrpc\" : \"2.0\" } \n", `"x-1" a { }`},
@@ -54,7 +54,7 @@ func TestDirectIn(t *testing.T) {
 	}
 }
 
-// What is taken for a direct call is the call that others find in it.
+// FuzzDirectIn checks that directIn finds the same call as decode.
 func FuzzDirectIn(f *testing.F) {
 	f.Add([]byte(call1(1, "read_file", `{"path":"/a"}`)))
 	f.Add([]byte(` { "params" : { "arguments" : { "x" : "\\\"}" } , "name" : "a" } , "method" : "tools/call" , "id" : "x" , "jsonrpc" : "2.0" } `))
@@ -83,7 +83,8 @@ func FuzzDirectIn(f *testing.F) {
 	})
 }
 
-// A direct call that waits for a person ends when the client does not want it any more.
+// TestDirectCancelled checks that a client can cancel a direct call that waits for a
+// person.
 func TestDirectCancelled(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)

@@ -27,22 +27,21 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// The versions of the protocol that are served: both ways to ask, and a client that is
-// older.
+// The versions of the protocol under test: both ways to ask, and an older client.
 var versions = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
 
-// A house is a directory that is served, with its state.
+// A house is a directory to serve, with its state.
 type house struct {
 	t       testing.TB
 	dir     string
 	options program.Options
 	program *program.Program
 	service program.ServeOptions
-	said    *buffer // to the user
-	session string  // of files, "" for the last
+	said    *buffer // output for the user
+	session string  // name of the session, "" for the last
 }
 
-// newHouse returns a house with some files, in which writing asks.
+// newHouse returns a house with some files, in which writes need approval.
 func newHouse(t testing.TB, files map[string]string) *house {
 	t.Helper()
 	h := &house{t: t, dir: t.TempDir(), said: &buffer{}}
@@ -70,12 +69,12 @@ func newHouse(t testing.TB, files map[string]string) *house {
 	return h
 }
 
-// visit is how a house is entered.
+// visit returns the options of the gate of a house.
 func (h *house) visit() program.GateOptions {
 	return program.GateOptions{Run: true, Session: h.session}
 }
 
-// streams serves the house over two pipes, until in is closed.
+// streams serves the house over two pipes until in is closed.
 func (h *house) streams() (in io.WriteCloser, out io.ReadCloser) {
 	h.t.Helper()
 	theirs, in := io.Pipe()
@@ -98,7 +97,7 @@ func (h *house) streams() (in io.WriteCloser, out io.ReadCloser) {
 	return in, out
 }
 
-// client connects the library's own client.
+// client connects the client of the library.
 func (h *house) client(version string, ask func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)) *mcp.ClientSession {
 	h.t.Helper()
 	in, out := h.streams()
@@ -117,7 +116,7 @@ func (h *house) connect(transport mcp.Transport, version string, ask func(contex
 	return session
 }
 
-// use calls a tool, and returns its text, and whether it went well.
+// use calls a tool and returns its text and whether it succeeded.
 func use(t *testing.T, c *mcp.ClientSession, name string, args any) (string, bool) {
 	t.Helper()
 	r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: name, Arguments: args})
@@ -134,7 +133,7 @@ func use(t *testing.T, c *mcp.ClientSession, name string, args any) (string, boo
 	return text.Text, !r.IsError
 }
 
-// file returns what is in a file of the house, "" where there is none.
+// file returns the content of a file of the house, "" if it does not exist.
 func (h *house) file(name string) string {
 	data, err := os.ReadFile(filepath.Join(h.dir, name))
 	if err != nil && !os.IsNotExist(err) {
@@ -143,8 +142,8 @@ func (h *house) file(name string) string {
 	return string(data)
 }
 
-// waiting returns the one request that waits, when there is one. Clients call it too, so
-// it ends no test.
+// waiting waits until exactly one request is pending, and returns its id. Clients call it
+// too, so it does not end a test.
 func (h *house) waiting() (id string) {
 	h.t.Helper()
 	r, err := h.program.OpenRecords()
@@ -162,7 +161,7 @@ func (h *house) waiting() (id string) {
 		if len(list) == 1 {
 			return list[0].ID
 		}
-		time.Sleep(20 * time.Millisecond) // it is another process that makes it
+		time.Sleep(20 * time.Millisecond) // the server creates it concurrently
 	}
 	h.t.Error("no request waits")
 	return ""
@@ -187,7 +186,7 @@ func (h *house) answer(id string, yes bool) error {
 	return r.Answer(id, reply, nil)
 }
 
-// says returns what fills in a form with one answer.
+// says returns a handler that fills in a form with one answer.
 func says(answer string) func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	return func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": answer}}, nil
@@ -203,7 +202,7 @@ func wants(t *testing.T, got string, parts ...string) {
 	}
 }
 
-// A buffer is written and read at the same time.
+// A buffer allows concurrent writes and reads.
 type buffer struct {
 	mu   sync.Mutex
 	text strings.Builder
@@ -221,7 +220,7 @@ func (b *buffer) String() string {
 	return b.text.String()
 }
 
-// wait waits until something is so.
+// wait waits until so returns true.
 func wait(t testing.TB, what string, so func() bool) {
 	t.Helper()
 	for range 1000 {

@@ -18,14 +18,14 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 )
 
-// unprintable are the strings that Go quotes in another way than JSON does, and some that
-// are only long or strange.
+// unprintable are strings that Go quotes differently from JSON, and some that are only
+// long or unusual.
 var unprintable = []string{
 	"x\x00", "\a", "\v", "\x01\x1f", "x\x7f", "\u0080", "\u00ad", "\u200b", "\u202e", "\ufeff", "\U000e0001", "\U0010ffff", "\n\r\t", "\xff", "a\xc3", strings.Repeat("\x00", 3000),
 }
 
-// badFields are the parameters of requests with a string in each place that an error of the
-// library could repeat. %s is the string, as JSON.
+// badFields are parameters of requests. Each has a string in a place that an error of the
+// library could repeat. %s is the string as JSON.
 var badFields = []struct{ method, params string }{
 	{"resources/read", `{"uri":%s}`},
 	{"resources/subscribe", `{"uri":%s}`},
@@ -54,8 +54,8 @@ var badFields = []struct{ method, params string }{
 	{"notifications/cancelled", `{"requestId":%s}`},
 }
 
-// badMessages returns every bad field with every unprintable string in several URIs, and
-// strings in the place of the method.
+// badMessages returns every bad field with every unprintable string in several URIs. It
+// also returns such strings in place of the method.
 func badMessages(yield func(method, params string) bool) {
 	for _, text := range unprintable {
 		for _, text := range []string{text, "golem://staged/" + text, "golem://journal" + text, "file:///" + text + "/{x}"} {
@@ -72,7 +72,7 @@ func badMessages(yield func(method, params string) bool) {
 	}
 }
 
-// quote returns text as JSON, with its bytes as they are where they are not UTF-8.
+// quote returns text as JSON and keeps bytes that are not UTF-8.
 func quote(text string) string {
 	if strings.ToValidUTF8(text, "") != text {
 		return `"` + text + `"`
@@ -81,8 +81,8 @@ func quote(text string) string {
 	return string(data)
 }
 
-// TestC8BadFieldsOnStreams sends strings that are not printable in every field of every
-// method. The server answers each of them, and the next call.
+// TestC8BadFieldsOnStreams sends unprintable strings in every field of every method. The
+// server answers each of them and the next call.
 func TestC8BadFieldsOnStreams(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
@@ -93,7 +93,7 @@ func TestC8BadFieldsOnStreams(t *testing.T) {
 		id := fmt.Sprint("m", n)
 		r.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%q,"method":%s,"params":%s}`+"\n", id, quote(method), params))
 		for m := r.read(); m.ID != id; m = r.read() {
-			if m.ID != nil || m.Error != nil { // else a notification
+			if m.ID != nil || m.Error != nil { // otherwise it is a notification
 				t.Fatalf("%q %q: got %+v", method, params, m)
 			}
 		}
@@ -104,8 +104,8 @@ func TestC8BadFieldsOnStreams(t *testing.T) {
 	}
 }
 
-// TestC8BadFieldsOverHTTP does the same over HTTP, in a session and without one: a request
-// that has no answer would hang.
+// TestC8BadFieldsOverHTTP does the same over HTTP, in a session and without one. A
+// request without an answer would hang.
 func TestC8BadFieldsOverHTTP(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
@@ -152,7 +152,8 @@ func TestC8BadFieldsOverHTTP(t *testing.T) {
 		if strings.Contains(f.params, "_meta") {
 			continue
 		}
-		// A header cannot carry what is not printable, so only the fields without one can.
+		// A header cannot carry unprintable characters, so this tests only the fields
+		// without a header.
 		body := fmt.Sprintf(`{"jsonrpc":"2.0","id":1,"method":%s,"params":%s,%s}}`, quote(f.method), strings.TrimSuffix(fmt.Sprintf(f.params, quote("\a"+text)), "}"), meta)
 		if text, _ := post("", map[string]string{"Mcp-Protocol-Version": "2026-07-28", "Mcp-Method": f.method, "Mcp-Name": "x"}, body); text == "" && !strings.HasPrefix(f.method, "notifications/") {
 			t.Errorf("%q: got no answer", f.method)
@@ -163,8 +164,8 @@ func TestC8BadFieldsOverHTTP(t *testing.T) {
 	}
 }
 
-// TestC8Guard shows that neither a panic below the guard nor an error with data that is not
-// JSON reaches the library.
+// TestC8Guard checks that the library sees neither a panic below the guard nor an error
+// with data that is not JSON.
 func TestC8Guard(t *testing.T) {
 	var errs bytes.Buffer
 	s := &server{options: program.ServeOptions{Errs: &errs}}
@@ -194,7 +195,7 @@ func TestC8Guard(t *testing.T) {
 	}
 }
 
-// TestC8Write shows that an answer without a JSON form does not end a connection.
+// TestC8Write checks that an answer without a JSON form does not end a connection.
 func TestC8Write(t *testing.T) {
 	var out bytes.Buffer
 	c := newConn(io.NopCloser(strings.NewReader("")), &out, slots{}, nil)
@@ -209,8 +210,8 @@ func TestC8Write(t *testing.T) {
 	}
 }
 
-// FuzzC8Messages sends any method with any parameters, and then a ping that the server has
-// to answer.
+// FuzzC8Messages sends any method with any parameters, and then a ping that the server
+// must answer.
 func FuzzC8Messages(f *testing.F) {
 	h := newHouse(f, map[string]string{"a.txt": "hello\n"})
 	h.service.Wait = time.Millisecond

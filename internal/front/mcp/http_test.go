@@ -19,7 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 )
 
-// listens serves a house over HTTP, and returns the address and the token.
+// listens serves a house over HTTP and returns the address and the token.
 func (h *house) listens(l program.HTTPOptions) (address, token string) {
 	h.t.Helper()
 	o := h.service
@@ -54,7 +54,7 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 	return http.DefaultTransport.RoundTrip(r)
 }
 
-// Over HTTP it is the same, the forms too.
+// TestHTTP checks that calls and forms work the same over HTTP.
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
@@ -76,8 +76,8 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// Who is not meant, comes from a page, or does not know the token gets nothing: W01 to
-// W03, W10.
+// TestStrangers checks that golem refuses requests for another host, from a foreign web
+// page, or without the token: W01 to W03, W10.
 func TestStrangers(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
@@ -163,7 +163,8 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// What is too much or too slow is cut off, and others are served: W08.
+// TestTooMuch checks that golem cuts off requests that are too large or too slow, and
+// serves others: W08.
 func TestTooMuch(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
@@ -176,7 +177,7 @@ func TestTooMuch(t *testing.T) {
 		r.Header = header
 		got, err := http.DefaultTransport.RoundTrip(r)
 		if err != nil {
-			return 0 // it was cut off while it wrote
+			return 0 // the server closed the connection during the write
 		}
 		got.Body.Close()
 		return got.StatusCode
@@ -198,7 +199,7 @@ func TestTooMuch(t *testing.T) {
 	if got := post(large, nil); got != 431 && got != 0 {
 		t.Errorf("a large header: got %d", got)
 	}
-	for range maxConnections - 28 { // slow ones, who never end what they say
+	for range maxConnections - 28 { // slow clients that never complete a request
 		c, err := net.Dial("tcp", address)
 		if err != nil {
 			t.Fatal(err)
@@ -220,7 +221,7 @@ func TestTooMuch(t *testing.T) {
 		`{"jsonrpc":"2.0","id":1,"method":"ping"}{"jsonrpc":"2.0","id":2,"method":"ping"}`, `{"jsonrpc":"2.0","id":1,"method":"ping"} more`,
 		`{"jsonrpc":"2.0","id":1.5,"method":"ping"}`, `{"jsonrpc":"2.0","id":9007199254740999,"method":"ping"}`, `{"jsonrpc":"2.0","id":1e300,"method":"ping"}`, "", "null",
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25"},"more":[[]` + strings.Repeat(",[]", 200_000) + "]}",
-		// what a client says of itself is kept as long as its session
+		// golem keeps the initialize parameters as long as the session
 		`{"jsonrpc":"2.0","id":1,"method":"initialize","params":{"protocolVersion":"2025-11-25","clientInfo":{"name":"me","version":"1"},"capabilities":{"experimental":{"a":[` +
 			strings.Repeat("0,", maxHello) + `0]}}}}`,
 	} {
@@ -230,7 +231,8 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// Who is refused does not keep its place by promising a body that never comes.
+// TestRefusedAreGone: a refused client cannot keep its connection by announcing a body
+// that it never sends.
 func TestRefusedAreGone(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
@@ -255,7 +257,7 @@ type zeros struct{}
 
 func (zeros) Read(p []byte) (int, error) { return len(p), nil }
 
-// Others than this machine are let in only if that was said, and encrypted: W09.
+// TestAddresses: golem listens for other machines only with --anywhere and TLS: W09.
 func TestAddresses(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
@@ -284,7 +286,8 @@ func TestAddresses(t *testing.T) {
 	}
 }
 
-// There are only so many sessions, and one that has ended makes room.
+// TestSessions checks that the number of sessions is limited, and that the end of one
+// makes room.
 func TestSessions(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -321,7 +324,8 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// Who has gone before it could be asked has not said no: somebody else may say yes.
+// TestNotAsked: a client that is gone before golem asks has not declined. Somebody else
+// may still approve.
 func TestNotAsked(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -357,7 +361,7 @@ func TestNotAsked(t *testing.T) {
 	wait(t, "it is written", func() bool { return h.file("b.txt") == "new" })
 }
 
-// Who ends a session ends what it has under way, and nothing of others.
+// TestSessionEnds checks that the end of a session cancels its own calls and no others.
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -387,7 +391,7 @@ func TestSessionEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Mcp-Session-Id", one.ID())
-	got, err := carrier(token).RoundTrip(r) // as long as the call waited, this did
+	got, err := carrier(token).RoundTrip(r) // without the cancellation, this would wait as long as the call
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -403,7 +407,8 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// Calls that wait for a slot are so many at most, and end when nobody wants them.
+// TestWaitingLine checks that the calls that wait for a slot are limited, and that they
+// end when their clients cancel them.
 func TestWaitingLine(t *testing.T) {
 	s := &server{options: program.ServeOptions{HTTP: &program.HTTPOptions{}}, slots: newSlots(t.Context().Done())}
 	large := &mcp.CallToolParamsRaw{Name: "write_file", Arguments: make([]byte, maxMessage)}
@@ -414,7 +419,7 @@ func TestWaitingLine(t *testing.T) {
 	}
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	const fit = 3 // and what each takes besides
+	const fit = 3 // each call counts a little more than its message
 	for range fit {
 		go func() {
 			_, err := s.limit(ctx, large)
@@ -440,8 +445,8 @@ func TestWaitingLine(t *testing.T) {
 	}
 }
 
-// A client that goes while its call waits has nothing done by it, and the server ends
-// when it should.
+// TestGone: if a client disconnects while its call waits, the call does nothing. The
+// server still ends on time.
 func TestGone(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)

@@ -15,7 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/project"
 )
 
-// What other servers of files get wrong, over the protocol.
+// TestFaults checks, over the protocol, faults that other file servers have.
 func TestFaults(t *testing.T) {
 	t.Parallel()
 	var lines strings.Builder

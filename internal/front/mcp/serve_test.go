@@ -11,7 +11,8 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 )
 
-// What is listed says all of itself, and is what a peer may call.
+// TestTools checks that the list describes its tools fully and holds only the tools that
+// a peer may call.
 func TestTools(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -53,7 +54,7 @@ func TestTools(t *testing.T) {
 	}
 }
 
-// Every version gets the same answers.
+// TestCalls checks that every version gets the same answers.
 func TestCalls(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long line of text\n", 200_000)
@@ -95,8 +96,8 @@ func TestCalls(t *testing.T) {
 	}
 }
 
-// What is called without being listed, by an older name or in vain, is answered in the
-// same form as what is.
+// TestUnlisted: a call of an older name or of an unknown tool gets an answer in the same
+// form as other calls.
 func TestUnlisted(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
@@ -128,7 +129,8 @@ func TestUnlisted(t *testing.T) {
 	}
 }
 
-// Images are handed over as images, PDFs as files, and what is too large not at all.
+// TestMedia checks that images are returned as images and PDFs as files. Files that are
+// too large are refused.
 func TestMedia(t *testing.T) {
 	t.Parallel()
 	png := "\x89PNG\r\n\x1a\n" + strings.Repeat("\x00\x01", 500)
@@ -155,7 +157,7 @@ func TestMedia(t *testing.T) {
 	}
 }
 
-// The journal's tail tells what was done here, and by whom.
+// TestJournal checks that the end of the journal shows the calls here and who made them.
 func TestJournal(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
@@ -177,7 +179,7 @@ func TestJournal(t *testing.T) {
 	}
 }
 
-// A client says that it has roots; nobody asks for them.
+// TestRoots: a client announces roots, and golem does not ask for them.
 func TestRoots(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)

@@ -21,7 +21,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 )
 
-// An address that others can reach speaks TLS, and nothing else.
+// TestTLS checks that an address that other machines can reach accepts only TLS.
 func TestTLS(t *testing.T) {
 	t.Parallel()
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
@@ -64,7 +64,7 @@ func TestTLS(t *testing.T) {
 	}
 }
 
-// asBox calls the server by a name that it was given, with the token.
+// asBox sends requests with the token to a name that the server was given.
 type asBox struct {
 	http.RoundTripper
 	token string

@@ -15,8 +15,8 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// What changes a file comes in the order in which it was asked for, whoever is ready first,
-// and who does not want to wait is in nobody's way.
+// TestTurns checks that changes of a file run in the order of the calls, even if a later
+// call is ready first. A call that stops waiting does not block others.
 func TestTurns(t *testing.T) {
 	s := &server{turns: turns{files: make(map[string][]*turn)}, changes: map[string]bool{"write": true, "move": true}}
 	placed := func(name, args string) *turn { return s.inTurn(tool.Call{Tool: name, Args: []byte(args)}) }
@@ -38,7 +38,7 @@ func TestTurns(t *testing.T) {
 	if !isFirst(a) || isFirst(ab) || isFirst(b) || !isFirst(c) {
 		t.Errorf("got %v, %v, %v, %v", isFirst(a), isFirst(ab), isFirst(b), isFirst(c))
 	}
-	b.enter(ended()) // it gives up
+	b.enter(ended()) // it stops waiting
 	if a.leave(); !isFirst(ab) {
 		t.Error("who is next does not go ahead")
 	}
@@ -59,15 +59,15 @@ func TestTurns(t *testing.T) {
 	}
 }
 
-// A call that is ended while it waits for another is not made: to look at what it would
-// change takes long where that is much, and many may wait.
+// TestEndedInLine checks that golem does not make a call that is canceled while it waits
+// for another. Preparing a large change takes long, and many calls may wait.
 func TestEndedInLine(t *testing.T) {
 	s := &server{ctx: t.Context(), turns: turns{files: make(map[string][]*turn)}, changes: map[string]bool{"write": true}}
 	s.tidy = time.AfterFunc(time.Hour, func() {})
 	defer s.tidy.Stop()
 	call := &call{request: &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: "write", Arguments: []byte(`{"path":"/a"}`)}}}
 	other := s.inTurn(tool.Call{Tool: "write", Args: call.request.Params.Arguments})
-	if r := s.do(ended(), call); r.Err == nil || r.Err.Code != "stopped" { // it has no door
+	if r := s.do(ended(), call); r.Err == nil || r.Err.Code != "stopped" { // the server has no gate, so a call that runs would panic
 		t.Errorf("got %v", r.Err)
 	}
 	if other.leave(); len(s.turns.files) > 0 {
@@ -81,8 +81,8 @@ func ended() context.Context {
 	return ctx
 }
 
-// Of many writes at once the last stays, whether they are plain calls or not, and what was
-// refused before it was one stands in nobody's way.
+// TestInOrder: of many writes at once the last one stays, for direct calls and others. A
+// call that the library refuses does not block others.
 func TestInOrder(t *testing.T) {
 	t.Parallel()
 	h := newHouse(t, nil)
