@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// This file plays the rows of the threat catalogue that are about reading.
+// This file tests the rows of the threat catalogue about reading.
 
 const canary = "CANARY-5b1e7"
 
@@ -26,7 +26,7 @@ func quoted(text string) string {
 	return string(b)
 }
 
-// askAll makes a call of every reader about a path, and returns all answers.
+// askAll calls every reader with a path and returns all results.
 func askAll(t *testing.T, g *tool.Gate, path string) map[string]tool.Result {
 	t.Helper()
 	answers := map[string]tool.Result{}
@@ -47,7 +47,7 @@ func askAll(t *testing.T, g *tool.Gate, path string) map[string]tool.Result {
 	return answers
 }
 
-// outside returns a gate to a directory beside which there is a secret.
+// outside returns a gate to a directory that has secrets in sibling directories.
 func outside(t *testing.T) (g *tool.Gate, dir string) {
 	t.Helper()
 	top := t.TempDir()
@@ -59,8 +59,8 @@ func outside(t *testing.T) (g *tool.Gate, dir string) {
 	return gateOf(t, sandbox.Mount{Target: "/", Source: sandbox.Host(dir), Access: sandbox.ReadWrite}), dir
 }
 
-// TestNothingOutside asks every reader for what lies outside: P01, P02, P03,
-// P04, P05, P07, P15, P16, P18, P26, P43.
+// TestNothingOutside checks that no reader returns anything outside the sandbox: P01,
+// P02, P03, P04, P05, P07, P15, P16, P18, P26, P43.
 func TestNothingOutside(t *testing.T) {
 	g, dir := outside(t)
 	top := filepath.Dir(dir)
@@ -106,8 +106,7 @@ func TestNothingOutside(t *testing.T) {
 	contains(t, done(t, g, "read_file", `{"path":"/self/self/a"}`), "/a: lines 1 to 1", "inside")
 }
 
-// TestDegenerateNames asks for names that are hardly any, on both backends: P49,
-// P06.
+// TestDegenerateNames checks empty and degenerate names on both backends: P49, P06.
 func TestDegenerateNames(t *testing.T) {
 	files := map[string]string{"a": "one\n"}
 	disk, _ := newGate(t, files)
@@ -146,8 +145,8 @@ func TestDegenerateNames(t *testing.T) {
 	}
 }
 
-// TestMountsAreShown lists a mount that has no directory yet, and hides what lies
-// under one: P33, P34.
+// TestMountsAreShown checks that a list shows a mount whose directory does not exist yet.
+// Files under a mount are hidden: P33, P34.
 func TestMountsAreShown(t *testing.T) {
 	dir, cache := t.TempDir(), t.TempDir()
 	hostFile(t, filepath.Join(dir, "a"), "needle\n")
@@ -177,8 +176,8 @@ func TestMountsAreShown(t *testing.T) {
 	contains(t, done(t, g, "file_info", `{"path":"/deep/virt"}`), "folder; ", "may be written")
 }
 
-// TestHostileNames lists and finds files whose names would move a terminal's
-// cursor or pretend to be something else: P39.
+// TestHostileNames lists and finds files whose names would move a terminal's cursor or
+// imitate something else: P39.
 func TestHostileNames(t *testing.T) {
 	names := []string{"a\nb", "\x1b[2K", "--help", `x"y`, "<img onerror>", "x\u202egpj.exe", "zero\u200bwidth", " lead", "a -> b", "\u009b31m", strings.Repeat("long", 60), "tag\U000e0041", "\ufffd"}
 	files := map[string]string{}
@@ -220,7 +219,7 @@ func TestHostileNames(t *testing.T) {
 	}
 }
 
-// TestSuffixes reads where only some files may be read: the error says which.
+// TestSuffixes: if only some suffixes are allowed, the error names them.
 func TestSuffixes(t *testing.T) {
 	m := sandbox.NewMemory(map[string]sandbox.Object{"a.md": {Content: "one\n"}, "b.env": {Content: canary}, "big.md": {Content: strings.Repeat("x", 200)}})
 	g := gateOf(t, sandbox.Mount{Target: "/", Backend: m, Access: sandbox.ReadOnly, Suffixes: []string{".md", ".txt"}, MaxFileBytes: 100})

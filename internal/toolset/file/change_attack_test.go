@@ -13,8 +13,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// hands are all the ways in which a changing tool can be given a name. The file
-// /a exists, and /free does not.
+// hands returns all ways to pass a name to a tool that changes files. The file /a exists
+// and /free does not.
 func hands(name string) []struct {
 	tool string
 	args args
@@ -36,13 +36,13 @@ func hands(name string) []struct {
 	}
 }
 
-// Names that lead outside are refused to every tool, and neither what is inside
-// nor what is outside changes: P01, P15, P16, P17.
+// TestNamesThatLeadOutside checks that every tool refuses names that lead outside.
+// Nothing changes inside or outside: P01, P15, P16, P17.
 func TestNamesThatLeadOutside(t *testing.T) {
 	for _, row := range []struct {
 		why   string
 		names []string
-		link  string // what /d is a link to
+		link  string // the target of the symlink /d
 		code  sandbox.Code
 	}{
 		{"P01", []string{"/../out/secret", "/d/../../out/secret", "../out/secret", "/d/e/../../../out/secret"}, "", sandbox.ErrInvalid},
@@ -71,7 +71,7 @@ func TestNamesThatLeadOutside(t *testing.T) {
 			s.link(strings.ReplaceAll(target, "TOP", s.top), "proj/link")
 			outside := s.tree("out")
 			r := s.do(h.tool, h.args)
-			// A link is a thing inside that can be moved and deleted.
+			// A symlink itself is inside and can be moved and deleted.
 			if itself := h.tool == "delete_file" || h.tool == "move_file" && h.args["from"] == "/link"; itself != r.OK() {
 				t.Errorf("%s: %s %v: %s", why, h.tool, h.args, r)
 			}
@@ -82,8 +82,8 @@ func TestNamesThatLeadOutside(t *testing.T) {
 	}
 }
 
-// While the question is on the screen the target, or the directory that it is in,
-// becomes a link that leads outside: A03.
+// TestSwappedForALinkAtThePrompt: during the prompt, the target or its directory becomes
+// a symlink that leads outside: A03.
 func TestSwappedForALinkAtThePrompt(t *testing.T) {
 	swaps := map[string]func(s *scene){
 		"file": func(s *scene) {
@@ -118,8 +118,9 @@ func TestSwappedForALinkAtThePrompt(t *testing.T) {
 	}
 }
 
-// A file that has another name outside gets a content of its own: P24. Bits
-// that would make it more than a file do not come along: P31.
+// TestHardLinksAndModes: a change of a file with a hard link outside does not change the
+// content there: P24. A changed or copied file loses its setuid, setgid and sticky bits:
+// P31.
 func TestHardLinksAndModes(t *testing.T) {
 	for _, h := range []struct {
 		tool string
@@ -133,7 +134,7 @@ func TestHardLinksAndModes(t *testing.T) {
 	} {
 		s := newScene(t, nil)
 		check(t, os.Link(s.host("out/secret"), s.host("proj/f")))
-		// Its content is the worker's own here, by its name inside.
+		// The worker may use the content under its name inside.
 		r := s.gate.Do(context.Background(), policy.Model, tool.Call{Tool: h.tool, Args: encoded(t, h.args)})
 		if r.Err != nil {
 			t.Errorf("%s: %v", h.tool, r.Err)
@@ -144,7 +145,7 @@ func TestHardLinksAndModes(t *testing.T) {
 		s := newScene(t, map[string]string{"f": "a CANARY", "a": "one"})
 		check(t, os.Chmod(s.host("proj/f"), 0o755|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky))
 		if h.tool == "move_file" {
-			continue // the same file, by another name
+			continue // the same file under another name
 		}
 		s.gate.Do(context.Background(), policy.Model, tool.Call{Tool: h.tool, Args: encoded(t, h.args)})
 		for _, name := range []string{"proj/f", "proj/free"} {
@@ -159,8 +160,8 @@ func TestHardLinksAndModes(t *testing.T) {
 	}
 }
 
-// Mounts and what stands above them stay, and between mounts nothing moves that
-// may not be changed: P36, P37.
+// TestMountsStay checks that mounts and the directories above them stay. Nothing moves
+// from or to a read-only mount: P36, P37.
 func TestMountsStay(t *testing.T) {
 	s := newScene(t, map[string]string{"d/x": "x", "a": "one"})
 	for _, dir := range []string{"in", "rw"} {
@@ -200,8 +201,9 @@ func TestMountsStay(t *testing.T) {
 	s.want("proj/c", "in")
 }
 
-// What says what a worker may do is not the worker's to change, be it there or
-// not, by whichever tool: P44. Nobody is even asked.
+// TestPolicyIsNotChanged checks that a worker cannot change the files that define its
+// permissions. This holds for every tool, even if a file does not exist: P44. golem does
+// not ask for approval either.
 func TestPolicyIsNotChanged(t *testing.T) {
 	for _, name := range []string{"/golem-forge.config.yaml", "/golem-forge.config.yml", "/GOLEM-FORGE.CONFIG.YAML", "/w/self.worker", "/.git/config", "/.git", "/sub/.Git/hooks/x"} {
 		for _, there := range []bool{true, false} {
@@ -211,7 +213,7 @@ func TestPolicyIsNotChanged(t *testing.T) {
 					s.put("proj"+name, "a policy")
 				}
 				if h.tool == "copy_file" && h.args["from"] == name {
-					continue // a copy is no policy
+					continue // a copy under another name is not a policy
 				}
 				before := s.tree(".")
 				s.fails(sandbox.ErrProtected, h.tool, h.args)
@@ -230,7 +232,8 @@ func TestPolicyIsNotChanged(t *testing.T) {
 	}
 }
 
-// Links at the names that a careless writer would use on its way: P45.
+// TestPredictableNames puts symlinks at names that a careless writer would use for
+// temporary files: P45.
 func TestPredictableNames(t *testing.T) {
 	s := newScene(t, map[string]string{"f": "one"})
 	for _, name := range []string{".f.tmp", "f.tmp", "f~", ".f.swp", "f.new", "f.bak", ".golem-tmp-f", ".golem-tmp-0", ".tmp"} {
@@ -247,7 +250,7 @@ func TestPredictableNames(t *testing.T) {
 	}
 }
 
-// A call cannot bring its own consent: A26.
+// TestUnknownArguments checks that a call cannot approve itself: A26.
 func TestUnknownArguments(t *testing.T) {
 	for _, h := range hands("/a") {
 		for _, field := range []string{"approved", "remember", "sandbox", "mode", "overwrite", "Path", "force"} {
@@ -267,8 +270,8 @@ func TestUnknownArguments(t *testing.T) {
 	s.want("proj/a", "one")
 }
 
-// A tool that does something other than it has declared fails, and nothing has
-// changed: it runs with the declared effects and no others.
+// TestPlansThatLie: a tool that does more than it has declared fails, and nothing
+// changes. It runs only with the declared effects.
 func TestPlansThatLie(t *testing.T) {
 	on := func(verb policy.Verb) policy.Effect { return policy.Effect{Verb: verb, Target: "/a"} }
 	for _, row := range []struct {

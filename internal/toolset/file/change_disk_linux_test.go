@@ -10,8 +10,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// On a full disk a change is an error that says so; the old file is whole and
-// nothing is left of the new one.
+// TestFullDisk: on a full disk a change returns an error that says so. The old file stays
+// whole, and nothing of the new one remains.
 func TestFullDisk(t *testing.T) {
 	if !testutil.Mounts(t) {
 		return
@@ -36,8 +36,8 @@ func TestFullDisk(t *testing.T) {
 	s.want("proj/a", "new")
 }
 
-// A pipe holds nobody up: what would read or write it is refused at once, and it
-// can be removed.
+// TestPipe checks that a named pipe does not block a call. golem refuses to read or write
+// it at once, and can delete it.
 func TestPipe(t *testing.T) {
 	s := newScene(t, nil)
 	check(t, unix.Mkfifo(s.host("proj/pipe"), 0o666))

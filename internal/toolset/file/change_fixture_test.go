@@ -18,8 +18,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A scene is a worker's files in a real directory, and beside it a directory that is
-// not the worker's, with a canary in it. Who is asked says yes.
+// A scene is a real directory with the files of a worker. A sibling directory is outside
+// and holds a canary. The approver approves everything.
 type scene struct {
 	t    *testing.T
 	gate tool.Gate
@@ -28,7 +28,7 @@ type scene struct {
 	mu    sync.Mutex
 	asked []tool.Request
 	kept  []audit.Record
-	// during is what happens while the question is on the screen.
+	// during runs while the prompt is open.
 	during func()
 }
 
@@ -49,7 +49,7 @@ func newScene(t *testing.T, files map[string]string, more ...sandbox.Mount) *sce
 	return s
 }
 
-// over puts the gate over other files.
+// over replaces the gate with one for other files.
 func (s *scene) over(box *sandbox.Sandbox) {
 	s.gate = tool.Gate{Tools: Tools(), Files: box, Approver: s, Journal: s, Workers: []string{"main"},
 		Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All()}}
@@ -75,7 +75,7 @@ func (s *scene) Write(r audit.Record, wait audit.Wait) error {
 	return nil
 }
 
-// do makes a call with arguments that become JSON.
+// do makes a call and encodes its arguments as JSON.
 func (s *scene) do(name string, args any) tool.Result {
 	s.t.Helper()
 	raw, err := json.Marshal(args)
@@ -87,7 +87,7 @@ func (s *scene) do(name string, args any) tool.Result {
 	return r
 }
 
-// must makes a call that has to work.
+// must makes a call that must succeed.
 func (s *scene) must(name string, args any) tool.Result {
 	s.t.Helper()
 	r := s.do(name, args)
@@ -97,8 +97,7 @@ func (s *scene) must(name string, args any) tool.Result {
 	return r
 }
 
-// fails makes a call that has to fail with a code and an error that says all of
-// the words.
+// fails makes a call that must fail with a code and an error that contains all words.
 func (s *scene) fails(code sandbox.Code, name string, args any, words ...string) {
 	s.t.Helper()
 	r := s.do(name, args)
@@ -143,7 +142,8 @@ func (s *scene) want(name, content string) {
 	}
 }
 
-// tree is everything below a directory: names, modes, contents and link targets.
+// tree describes everything below a directory: names, modes, contents and symlink
+// targets.
 func (s *scene) tree(name string) string {
 	s.t.Helper()
 	var b strings.Builder
@@ -178,7 +178,7 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// args are arguments, for short.
+// args is short for the arguments of a call.
 type args = map[string]any
 
 func oneEdit(path, old, new string) args {

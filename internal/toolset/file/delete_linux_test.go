@@ -2,8 +2,8 @@ package file
 
 import "testing"
 
-// What has a name that nobody could give is counted all the same, before it is
-// deleted with its directory.
+// TestDeleteUnnamed checks that entries with names that no call could use are counted
+// before they are deleted with their directory.
 func TestDeleteUnnamed(t *testing.T) {
 	s := newScene(t, map[string]string{"d/x": "x", "d/\xff": "y"})
 	s.must("delete_file", args{"path": "/d", "recursive": true})

@@ -15,11 +15,11 @@ const (
 	tableEnd = "<!-- end of tools -->\n"
 )
 
-// docs/tools.md lists every tool as its schema has it.
+// TestDocs checks that docs/tools.md lists every tool according to its schema.
 func TestDocs(t *testing.T) { testutil.GoldenPart(t, docs, tableTop, tableEnd, table()) }
 
-// table returns a row for each tool that is listed: what it takes, where ? may
-// be left out, and what it does.
+// table returns a row for each listed tool with its arguments, its effects and its
+// description. A ? marks an optional argument.
 func table() string {
 	text := "\n| tool | arguments | effects | what it does |\n|---|---|---|---|\n"
 	for _, tool := range file.Tools() {

@@ -58,7 +58,8 @@ func TestEdit(t *testing.T) {
 	}
 }
 
-// Edits build on each other, and all of them are made or none.
+// TestEditsInOrder checks that edits build on each other, and that either all or none are
+// made.
 func TestEditsInOrder(t *testing.T) {
 	s := newScene(t, map[string]string{"f": "a b c\n"})
 	check(t, os.Chmod(s.host("proj/f"), 0o750))
@@ -82,8 +83,8 @@ func TestEditsInOrder(t *testing.T) {
 	s.fails(sandbox.ErrConflict, "edit_file", args{"path": "/f", "edits": []args{{"old": "www", "new": "v"}, {"old": "v", "new": "www"}}}, "meanwhile")
 }
 
-// Where a text occurs in several line ends or encodings, all of them count, and
-// each place keeps its own.
+// TestEditCountsAllPlaces: if a text occurs with several line ends or encodings, all
+// places count. Each place keeps its own form.
 func TestEditCountsAllPlaces(t *testing.T) {
 	for _, row := range []struct{ why, content, old, new, lines, all string }{
 		{"line ends", "foo\r\nbar\nfoo\nx\nfoo\r\n", "foo\n", "F\nO\n", "lines 1, 3, 5;", "F\r\nO\r\nbar\nF\nO\nx\nF\r\nO\r\n"},
@@ -102,8 +103,8 @@ func TestEditCountsAllPlaces(t *testing.T) {
 	}
 }
 
-// What would mix line ends or encodings, or is no text, is refused with a way
-// forward, and stays.
+// TestEditRefusesMixtures checks that golem refuses edits of binary files and edits that
+// would mix line ends or encodings. The error says what to do, and the file stays.
 func TestEditRefusesMixtures(t *testing.T) {
 	for _, row := range []struct{ why, content, old, new, says string }{
 		{"half a CRLF", "a\r\nb\r\n", "a\r", "a", "does not occur"},
@@ -129,8 +130,8 @@ func TestEditRefusesMixtures(t *testing.T) {
 	s.fails(sandbox.ErrTooLarge, "edit_file", oneEdit("/f", "x", "y"), "16 MiB", "write_file")
 }
 
-// One edit of a large file takes bounded time and memory, however often its text
-// is there.
+// TestEditOfRepetitions checks that one edit of a large file takes limited time and
+// memory, however often its text occurs.
 func TestEditOfRepetitions(t *testing.T) {
 	for _, row := range []struct {
 		content, old string
@@ -148,7 +149,7 @@ func TestEditOfRepetitions(t *testing.T) {
 	}
 }
 
-// An edit that cannot be meant is told at once, without a question.
+// TestEditUnfit checks that invalid edits fail at once, without a prompt.
 func TestEditUnfit(t *testing.T) {
 	s := newScene(t, map[string]string{"f": "aaa\n", "caf": "caf\xe9"})
 	s.fails(sandbox.ErrInvalid, "edit_file", args{"path": "/f", "edits": []args{}}, "no edits")
@@ -178,7 +179,8 @@ func TestEditAmbiguous(t *testing.T) {
 	s.want("proj/f", "x\n"+strings.Repeat("b\nother\n", 30))
 }
 
-// A miss shows the lines that come closest, and what is different.
+// TestEditMiss checks that an edit without a match shows the closest lines and the
+// difference.
 func TestEditMiss(t *testing.T) {
 	long := "func main() {\n\tfmt.Println(\"hello, world\")\n\tos.Exit(0)\n}\n"
 	for _, row := range []struct{ content, old, says, shows string }{
@@ -204,7 +206,8 @@ func TestEditMiss(t *testing.T) {
 	s.fails(sandbox.ErrInvalid, "edit_file", oneEdit("/f", "os.Exit( 0 )", "x"), "edit 1 of 1", "white space", "     3\t\tos.Exit(0)")
 }
 
-// What an error shows, and the work to find it, is bounded.
+// TestEditMissIsBounded checks that the size of the error and the work to find it are
+// limited.
 func TestEditMissIsBounded(t *testing.T) {
 	line := strings.Repeat("é", 1000)
 	got := closest([]byte(strings.Repeat(line+"\n", 100)), strings.Repeat(line+" \n", 50))
@@ -222,8 +225,8 @@ func TestEditMissIsBounded(t *testing.T) {
 	}
 }
 
-// Twenty edits of one file at a time: each is done or told to be a conflict,
-// and none that was done is lost.
+// TestParallelEdits makes twenty edits of one file at a time. Each succeeds or reports a
+// conflict, and no edit that succeeded is lost.
 func TestParallelEdits(t *testing.T) {
 	const n = 20
 	for _, again := range []bool{false, true} {
@@ -265,7 +268,7 @@ func TestParallelEdits(t *testing.T) {
 	}
 }
 
-// Bytes outside of an edit stay as they are, whatever they are.
+// TestEditKeepsTheRest checks that all bytes outside an edit stay as they are.
 func TestEditKeepsTheRest(t *testing.T) {
 	pieces := []string{"\r\n", "\n", "\r", "\xef\xbb\xbf", "\x80", "caf\xe9", "é", "text", "\t", " ", "\xff"}
 	s := newScene(t, nil)
@@ -288,9 +291,9 @@ func TestEditKeepsTheRest(t *testing.T) {
 	})
 }
 
-// An edit that works is a replacement of bytes, by the bytes that were given or
-// by the same text in the line ends and the encoding of the file. A file in
-// which all lines end in CRLF stays one.
+// FuzzEdit checks that a successful edit replaces bytes with the given text, possibly in
+// the line ends and the encoding of the file. A file in which all lines end in CRLF stays
+// so.
 func FuzzEdit(f *testing.F) {
 	f.Add([]byte("a\nb\n"), "a", "b", false)
 	f.Add([]byte("a\r\nb\r\n"), "a\nb", "x\ny", true)
@@ -323,7 +326,7 @@ func FuzzEdit(f *testing.F) {
 		if ends := newSubject(content).ends; ends.allCRLF() && newSubject(got).ends.lf+newSubject(got).ends.cr > 0 {
 			t.Fatalf("%q with %q for %q became %q", content, new, old, got)
 		}
-		// Outside of the places nothing changes, and in them stands new.
+		// Nothing changes outside the places, and each place holds new.
 		places, err := newSubject(content).places(old)
 		if err != nil || len(places) != 1 && !all {
 			t.Fatalf("%q is at %v in %q: %v", old, places, content, err)
@@ -348,8 +351,7 @@ func FuzzEdit(f *testing.F) {
 	})
 }
 
-// cutSpelled returns the content behind a text, whatever its line ends and
-// encoding.
+// cutSpelled returns the content after a text, in any line ends and encoding.
 func cutSpelled(content []byte, text string) ([]byte, bool) {
 	latin, _ := latin1(text)
 	latinCRLF, _ := latin1(crlf(text))

@@ -31,14 +31,14 @@ func (j *records) Write(r audit.Record, wait audit.Wait) error {
 	return nil
 }
 
-// yes is an approver that agrees to everything.
+// yes is an approver that approves everything.
 type yes struct{}
 
 func (yes) Approve(context.Context, tool.Request) tool.Answer {
 	return tool.Answer{Verdict: tool.Approved, By: "user"}
 }
 
-// gateOf returns a gate to the file tools with all that the mounts allow.
+// gateOf returns a gate to the file tools with everything that the mounts allow.
 func gateOf(t testing.TB, mounts ...sandbox.Mount) *tool.Gate {
 	t.Helper()
 	files, err := sandbox.New(sandbox.Config{Mounts: mounts})
@@ -49,7 +49,7 @@ func gateOf(t testing.TB, mounts ...sandbox.Mount) *tool.Gate {
 		Files: files, Approver: yes{}, Journal: &records{}, Workers: []string{"main"}}
 }
 
-// newGate returns a gate to a directory of the host with the files, at "/".
+// newGate returns a gate with a host directory that holds the files, mounted at "/".
 func newGate(t testing.TB, files map[string]string) (*tool.Gate, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -59,7 +59,7 @@ func newGate(t testing.TB, files map[string]string) (*tool.Gate, string) {
 	return gateOf(t, sandbox.Mount{Target: "/", Source: sandbox.Host(dir), Access: sandbox.ReadWrite}), dir
 }
 
-// memoryGate is newGate for files that are kept in memory.
+// memoryGate is newGate for files in memory.
 func memoryGate(t testing.TB, files map[string]string) *tool.Gate {
 	t.Helper()
 	objects := map[string]sandbox.Object{}
@@ -69,7 +69,7 @@ func memoryGate(t testing.TB, files map[string]string) *tool.Gate {
 	return gateOf(t, sandbox.Mount{Target: "/", Backend: sandbox.NewMemory(objects), Access: sandbox.ReadWrite})
 }
 
-// hostFile makes a file of the host, and the directories above it.
+// hostFile creates a file on the host and its parent directories.
 func hostFile(t testing.TB, name, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
@@ -86,7 +86,7 @@ func call(t testing.TB, g *tool.Gate, name, args string) tool.Result {
 	return g.Do(context.Background(), policy.Model, tool.Call{Tool: name, Args: []byte(args)})
 }
 
-// done makes a call that must be done, and returns its text.
+// done makes a call that must succeed, and returns its text.
 func done(t testing.TB, g *tool.Gate, name, args string) string {
 	t.Helper()
 	r := call(t, g, name, args)
@@ -96,8 +96,7 @@ func done(t testing.TB, g *tool.Gate, name, args string) string {
 	return r.Text
 }
 
-// refused makes a call that must be refused with the code, and returns the
-// error's text.
+// refused makes a call that must fail with the code, and returns the text of the error.
 func refused(t testing.TB, g *tool.Gate, name, args string, code sandbox.Code) string {
 	t.Helper()
 	r := call(t, g, name, args)

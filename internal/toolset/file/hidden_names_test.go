@@ -8,7 +8,8 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// Where names may not be read, no tool says whether one is there.
+// TestC14NamesInABlockedDirectory: if the names in a directory are not readable, no tool
+// reveals whether one exists.
 func TestC14NamesInABlockedDirectory(t *testing.T) {
 	calls := func(name string) map[string]args {
 		return map[string]args{
@@ -49,7 +50,8 @@ func TestC14NamesInABlockedDirectory(t *testing.T) {
 	}
 }
 
-// A file that is written where nothing may be read is told as one thing, be it new or not.
+// TestC14WritingBlindly: if a file is writable and not readable, the result of a write
+// does not reveal whether it existed.
 func TestC14WritingBlindly(t *testing.T) {
 	var said []string
 	for _, name := range []string{"there", "gone"} {

@@ -7,8 +7,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Names that are not UTF-8 cannot be given back, so a list tells how many there
-// are. A directory that holds nothing else is not empty.
+// TestUnnamed: no call can use a name that is not UTF-8, so a list reports how many there
+// are. A directory that holds only such names is not empty.
 func TestUnnamed(t *testing.T) {
 	s := newScene(t, map[string]string{"d/a": "a"})
 	check(t, os.MkdirAll(s.host("proj/only"), 0o777))

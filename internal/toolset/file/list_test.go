@@ -58,7 +58,7 @@ func TestListFiles(t *testing.T) {
 	}
 }
 
-// TestListLinks shows where links lead, if it is inside.
+// TestListLinks checks that a list shows the targets of symlinks that stay inside.
 func TestListLinks(t *testing.T) {
 	g, dir := newGate(t, tree)
 	for name, target := range map[string]string{"in": "b/c.md", "gone": "b/none", "out": "../../etc/passwd", "abs": "/etc/passwd", "loop": "loop", "dir": "b", "odd -> b": "b"} {
@@ -76,8 +76,8 @@ func TestListLinks(t *testing.T) {
 	}
 }
 
-// TestListPages reads long lists by their cursors: a page has 1,000 names, and
-// together they are the list.
+// TestListPages reads long lists by their cursors. A page has 1,000 names, and all pages
+// together are the list.
 func TestListPages(t *testing.T) {
 	files := map[string]string{}
 	var names []string
@@ -204,7 +204,7 @@ func TestSearchFiles(t *testing.T) {
 	}
 }
 
-// TestSearchPages reads matches by their cursors, and bounds a page.
+// TestSearchPages reads matches by their cursors and checks the limit of a page.
 func TestSearchPages(t *testing.T) {
 	files := map[string]string{}
 	var got, want []string
@@ -239,8 +239,8 @@ func TestSearchPages(t *testing.T) {
 	}
 }
 
-// TestPagesAreComplete reads more results than any one answer has, in one file
-// and in many, to their end: each is there once.
+// TestPagesAreComplete reads more results than one page has, in one file and in many.
+// Each result occurs exactly once.
 func TestPagesAreComplete(t *testing.T) {
 	one := map[string]string{"f": strings.Repeat("hit\n", 15_000)}
 	many := map[string]string{}
@@ -287,7 +287,7 @@ func TestPagesAreComplete(t *testing.T) {
 	contains(t, call(t, memoryGate(t, names), "sandbox_list", `{}`).String(), "/d249/f011949\n", "these are only the first")
 }
 
-// pageOf returns the cursor of a page and its results, as they are ordered.
+// pageOf returns the cursor of a page and its results in order.
 func pageOf(data any) (cursor string, list []string) {
 	switch d := data.(type) {
 	case *listData:
@@ -304,8 +304,7 @@ func pageOf(data any) (cursor string, list []string) {
 	return "", nil
 }
 
-// TestCutHasNoCursor shows what a walk found that did not see everything: that
-// is no page of a list.
+// TestCutHasNoCursor checks that an incomplete walk shows its results without a cursor.
 func TestCutHasNoCursor(t *testing.T) {
 	d := &searchData{Cut: sandbox.CutTime}
 	text := d.fill(slices.Repeat([]sandbox.Match{{Path: "/f", Line: 1, Text: strings.Repeat("x", 300)}}, 2000))
@@ -322,8 +321,7 @@ func TestCutHasNoCursor(t *testing.T) {
 	}
 }
 
-// TestCursorAsShown gives cursors back as the text of an answer has them, quotes
-// and all.
+// TestCursorAsShown passes cursors back exactly as the text shows them, with quotes.
 func TestCursorAsShown(t *testing.T) {
 	files := map[string]string{}
 	for i := range 1500 {
@@ -344,7 +342,7 @@ func TestCursorAsShown(t *testing.T) {
 	contains(t, refused(t, g, "edit_file", `{"path":"/\"note0000 \\u2764\\ufe0f.txt\"","edits":[{"old":"a","new":"b"}]}`, sandbox.ErrNotFound), "printed in quotes")
 }
 
-// TestSearchLarge tells of files that are too large to be searched.
+// TestSearchLarge checks that a search reports files that are too large to search.
 func TestSearchLarge(t *testing.T) {
 	g, _ := newGate(t, map[string]string{"large": strings.Repeat(strings.Repeat("x", 99)+"\n", sandbox.MaxSearch/100+1), "small": "x\n"})
 	contains(t, refused(t, g, "search_files", `{"pattern":"x","path":"/large"}`, sandbox.ErrTooLarge), "16 MiB", "read_file")
@@ -419,8 +417,8 @@ func TestFileExists(t *testing.T) {
 	refused(t, g, "file_exists", `{"path":"out/passwd"}`, sandbox.ErrOutside)
 }
 
-// TestLesserGrant looks from a worker that has two directories out of many: the way
-// to them is shown, and nothing beside it.
+// TestLesserGrant: a worker that has two directories sees the path to them and nothing
+// else.
 func TestLesserGrant(t *testing.T) {
 	g, _ := newGate(t, tree)
 	g.Grant.Files = policy.AllFiles().With(sandbox.Limit{Path: "/b/d", Access: sandbox.ReadOnly}, sandbox.Limit{Path: "/z", Access: sandbox.ReadWrite})
@@ -448,7 +446,7 @@ func TestLesserGrant(t *testing.T) {
 	contains(t, done(t, g, "file_info", `{"path":"/z/image.png"}`), "may be written")
 }
 
-// stopping is a journal that ends the call's context once the call has begun.
+// stopping is a journal that cancels the context of a call after the call has started.
 type stopping struct{ end context.CancelFunc }
 
 func (s stopping) Write(r audit.Record, wait audit.Wait) error {
@@ -461,8 +459,8 @@ func (s stopping) Write(r audit.Record, wait audit.Wait) error {
 	return nil
 }
 
-// TestCancelled ends calls when they have begun: each returns, and says that it
-// did not see everything.
+// TestCancelled cancels calls that have started. Each returns and says that it was
+// stopped.
 func TestCancelled(t *testing.T) {
 	g, dir := newGate(t, tree)
 	bigFile(t, filepath.Join(dir, "big"), 5_000_000)
@@ -485,7 +483,7 @@ func TestCancelled(t *testing.T) {
 	}
 }
 
-// slow is a memory in which the directory "slow" opens only when continue is closed.
+// slow is a memory backend in which the directory "slow" opens only when goOn is closed.
 type slow struct {
 	*sandbox.Memory
 	reached, goOn chan struct{}
@@ -499,8 +497,8 @@ func (s slow) Open(name string) (sandbox.File, error) {
 	return s.Memory.Open(name)
 }
 
-// TestReadDoesNotWait reads while a search for names is under way, which continues
-// only when the read is done.
+// TestReadDoesNotWait reads a file during a search for names. The search continues only
+// after the read.
 func TestReadDoesNotWait(t *testing.T) {
 	s := slow{sandbox.NewMemory(map[string]sandbox.Object{"a": {Content: "one\n"}, "slow/b": {}}), make(chan struct{}), make(chan struct{})}
 	g := gateOf(t, sandbox.Mount{Target: "/", Backend: s, Access: sandbox.ReadOnly})
@@ -514,8 +512,8 @@ func TestReadDoesNotWait(t *testing.T) {
 	}
 }
 
-// Every tool that is not offered is an older name of one that is: rules about
-// that hold for it too.
+// TestOlderNames checks that every unlisted tool is an older name of a listed one, so
+// that rules about the listed one apply to it.
 func TestOlderNames(t *testing.T) {
 	offered := map[string]bool{}
 	for _, tool := range Tools() {

@@ -56,8 +56,8 @@ func TestCopy(t *testing.T) {
 	}
 }
 
-// Whoever said yes has seen what was there. If that is not there any more,
-// nothing happens, and the foreign change stays.
+// TestChangedAtThePrompt: an approval is for the state that the user saw. If that changes
+// during the prompt, golem does nothing and keeps the foreign change.
 func TestChangedAtThePrompt(t *testing.T) {
 	files := map[string]string{"a": "one\n", "d/x": "x", "d/y": "y"}
 	for _, row := range []struct {
@@ -129,7 +129,8 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// A directory in which more is than anybody could look at does not go as a whole.
+// TestDeleteIsBounded checks that golem does not delete or move a directory with more
+// than maxTree entries.
 func TestDeleteIsBounded(t *testing.T) {
 	objects := map[string]sandbox.Object{}
 	for i := range maxTree + 1 {
@@ -147,8 +148,8 @@ func TestDeleteIsBounded(t *testing.T) {
 	}
 }
 
-// Who is asked sees the permission bits that a file keeps or takes along, and
-// the answer is bound to them.
+// TestModesAreShown checks that an approval request shows the permission bits that a file
+// keeps or gets, and that its digest covers them.
 func TestModesAreShown(t *testing.T) {
 	for _, row := range []struct {
 		tool string
@@ -184,7 +185,8 @@ func TestModesAreShown(t *testing.T) {
 	}
 }
 
-// Effects say whether they reach below a directory.
+// TestEffectsReachBelow checks that effects say whether they include everything below a
+// directory.
 func TestEffectsReachBelow(t *testing.T) {
 	s := newScene(t, map[string]string{"a": "one", "d/x": "x"})
 	for _, row := range []struct {
@@ -213,7 +215,8 @@ func TestEffectsReachBelow(t *testing.T) {
 	}
 }
 
-// What is too large for where it should go stays, and the error says what to do.
+// TestTooLargeToMove: a file that is too large for its target stays, and the error says
+// what to do.
 func TestTooLargeToMove(t *testing.T) {
 	small := sandbox.Mount{Target: "/small", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadWrite, MaxFileBytes: 10}
 	s := newScene(t, map[string]string{"a": "more than ten bytes"}, small)
@@ -226,7 +229,8 @@ func TestTooLargeToMove(t *testing.T) {
 	s.fails(sandbox.ErrTooLarge, "copy_file", args{"from": "/a", "to": "/b"}, "use it where it is")
 }
 
-// A directory that is not empty, or no longer, is kept unless all of it is meant.
+// TestDeleteNamesRecursive: without recursive, golem keeps a directory that is not empty,
+// or is no longer empty.
 func TestDeleteNamesRecursive(t *testing.T) {
 	s := newScene(t, nil)
 	check(t, os.Mkdir(s.host("proj/d"), 0o777))
@@ -237,9 +241,9 @@ func TestDeleteNamesRecursive(t *testing.T) {
 	s.want("proj/d/x", "x")
 }
 
-// TestA2CopyAndMoveShowWhatTheyCarry: the question about a copy or a move carries the version
-// of a file that stays in its mount. If it goes to another mount, or gets a name by which
-// programs run it, the question carries its content, or says that it does not.
+// TestA2CopyAndMoveShowWhatTheyCarry: an approval request for a copy or a move holds the
+// version of a file that stays in its mount. If the file moves to another mount or gets a
+// name that programs run, the request holds its content, or says that it does not.
 func TestA2CopyAndMoveShowWhatTheyCarry(t *testing.T) {
 	t.Parallel()
 	type files = map[string]string
@@ -292,8 +296,8 @@ func TestA2CopyAndMoveShowWhatTheyCarry(t *testing.T) {
 	}
 }
 
-// TestA2CopyAndMoveShowTheMode: the words of the question name the permission bits of a new
-// file, if they are not the usual ones.
+// TestA2CopyAndMoveShowTheMode checks that the text of the request names unusual
+// permission bits of a new file.
 func TestA2CopyAndMoveShowTheMode(t *testing.T) {
 	t.Parallel()
 	out := t.TempDir()

@@ -12,8 +12,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestFIFOs asks every reader about pipes that nobody writes to, eight at once:
-// each answers, and none waits: P27.
+// TestFIFOs reads eight named pipes without a writer at once, and then calls every reader
+// for one of them. No call waits: P27.
 func TestFIFOs(t *testing.T) {
 	g, dir := newGate(t, map[string]string{"a": "needle\n"})
 	for i := range 8 {
@@ -44,8 +44,8 @@ func TestFIFOs(t *testing.T) {
 	contains(t, done(t, g, "search_files", `{"pattern":"needle"}`), "/a:1: needle\n[1 file searched]")
 }
 
-// TestSparse asks every reader about a file of a tebibyte that takes no room on
-// the disk: a bounded answer, and little memory: P29.
+// TestSparse calls the readers for a sparse file of a tebibyte. The results are limited
+// and take little memory: P29.
 func TestSparse(t *testing.T) {
 	g, dir := newGate(t, map[string]string{"big": "", "text": "one\ntwo\n"})
 	for name, size := range map[string]int64{"big": 1 << 40, "text": 1 << 40} {
@@ -63,7 +63,7 @@ func TestSparse(t *testing.T) {
 	if used > 32<<20 {
 		t.Errorf("allocates %d bytes", used)
 	}
-	// Text with a hole behind it: what comes before the hole can be read.
+	// Text before a hole can be read.
 	name := filepath.Join(dir, "text")
 	hostFile(t, name, strings.Repeat("text\n", 4000))
 	if err := os.Truncate(name, 1<<40); err != nil {

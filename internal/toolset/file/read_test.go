@@ -16,7 +16,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestReadFile shows what a model sees of files of every kind, on both backends.
+// TestReadFile checks the text that a model sees for files of every kind, on both
+// backends.
 func TestReadFile(t *testing.T) {
 	files := map[string]string{
 		"plain":  "one\ntwo\n",
@@ -64,8 +65,7 @@ func TestReadFile(t *testing.T) {
 	}
 }
 
-// TestReadFileWindow asks for parts of a file of five lines, with numbers that
-// make no sense among them.
+// TestReadFileWindow reads parts of a file of five lines, also with invalid numbers.
 func TestReadFileWindow(t *testing.T) {
 	g, _ := newGate(t, map[string]string{"five": "a\nb\nc\nd\ne\n"})
 	for _, c := range []struct {
@@ -109,8 +109,7 @@ func TestReadFileWindow(t *testing.T) {
 	}
 }
 
-// TestReadLongLine reads a line that is cut to its end, by the cursors that
-// the answers give.
+// TestReadLongLine reads a long line to its end by the cursors in the results.
 func TestReadLongLine(t *testing.T) {
 	line := strings.Repeat("äb", 3500)
 	g, _ := newGate(t, map[string]string{"long": "short\n" + line + "\nlast\n"})
@@ -126,8 +125,8 @@ func TestReadLongLine(t *testing.T) {
 	}
 }
 
-// TestReadPageBounds shows that no answer is larger than a page, and that the
-// next one begins where it ended.
+// TestReadPageBounds checks that no result is larger than a page, and that the next page
+// begins at the end of the last.
 func TestReadPageBounds(t *testing.T) {
 	for name, content := range map[string]string{
 		"empty lines": strings.Repeat("\n", 300_000),
@@ -158,8 +157,8 @@ func TestReadPageBounds(t *testing.T) {
 	}
 }
 
-// TestReadBinary tells text from other content by the content, and says what
-// can be done with it.
+// TestReadBinary checks that golem recognizes text by its content. For other files the
+// error says what to do.
 func TestReadBinary(t *testing.T) {
 	g, _ := newGate(t, map[string]string{
 		"a.pdf":     "%PDF-1.7\nplain so far\n",
@@ -185,7 +184,7 @@ func TestReadBinary(t *testing.T) {
 	contains(t, done(t, g, "read_file", `{"path":"esc"}`), "     1\t\x1b[1mbold\x1b[0m\ttab\fpage\n")
 }
 
-// bigFile makes a file of the host with numbered lines, a little over the size.
+// bigFile creates a host file of numbered lines, a little larger than size.
 func bigFile(t *testing.T, name string, size int) (lines int) {
 	t.Helper()
 	var b bytes.Buffer
@@ -208,8 +207,8 @@ func allocated(f func()) uint64 {
 	return after.TotalAlloc - before.TotalAlloc
 }
 
-// TestReadLarge reads parts of a file of 100 MB: bounded work and little memory
-// wherever they lie, and a way to every line.
+// TestReadLarge reads parts of a file of 100 MB. The work and the memory are limited at
+// any position, and every line can be reached.
 func TestReadLarge(t *testing.T) {
 	g, dir := newGate(t, nil)
 	total := bigFile(t, filepath.Join(dir, "big"), 100_000_000)
@@ -234,7 +233,7 @@ func TestReadLarge(t *testing.T) {
 	if d := page(`"offset":400000,"limit":1`); !strings.HasPrefix(d.Content, "line 400000 x") || d.FirstLine != 400000 {
 		t.Errorf("the middle: %+v", d)
 	}
-	// A line that is further than one call looks is found in two.
+	// A line beyond the limit of one call is found in two.
 	far := fmt.Sprintf(`"offset":%d,"limit":1`, total-10)
 	d := page(far)
 	if d.Content != "" || d.Cursor == "" {
@@ -249,8 +248,8 @@ func TestReadLarge(t *testing.T) {
 	contains(t, refused(t, g, "sandbox_read_text", `{"path":"big"}`, sandbox.ErrTooLarge), "read_file")
 }
 
-// TestReadLargePages reads a file of 5 MB by its cursors, forwards from the
-// start and from a line counted from the end.
+// TestReadLargePages reads a file of 5 MB by its cursors, from the start and from a line
+// counted from the end.
 func TestReadLargePages(t *testing.T) {
 	g, dir := newGate(t, nil)
 	name := filepath.Join(dir, "big")
@@ -282,8 +281,8 @@ func TestReadLargePages(t *testing.T) {
 	}
 }
 
-// TestReadLargeLongLines reads a large file whose lines are longer than what is
-// read at a time: its lines stay apart, and the rest of one can be read.
+// TestReadLargeLongLines reads a large file whose lines are longer than one read. The
+// lines stay separate, and the rest of each can be read.
 func TestReadLargeLongLines(t *testing.T) {
 	g, _ := newGate(t, map[string]string{"f": strings.Repeat(strings.Repeat("x", 2_500_000)+"\n", 2) + "end\n"})
 	d := call(t, g, "read_file", `{"path":"f"}`).Data.(*readData)
@@ -297,8 +296,8 @@ func TestReadLargeLongLines(t *testing.T) {
 	}
 }
 
-// TestReadHugeLine reads a file that is one line of 200 MB, with holes: whatever
-// is asked for, the answer is bounded.
+// TestReadHugeLine reads a sparse file that is one line of 200 MB. The result is limited
+// for every request.
 func TestReadHugeLine(t *testing.T) {
 	g, dir := newGate(t, map[string]string{"line": strings.Repeat("x", 100_000)})
 	if err := os.Truncate(filepath.Join(dir, "line"), 200<<20); err != nil {
@@ -311,7 +310,7 @@ func TestReadHugeLine(t *testing.T) {
 	refused(t, g, "read_file", `{"path":"line","offset":-1}`, sandbox.ErrInvalid) // NULs
 }
 
-// TestReadVersion hands the version of a read to a write.
+// TestReadVersion passes the version of a read to a write.
 func TestReadVersion(t *testing.T) {
 	g, dir := newGate(t, map[string]string{"a": "one\n"})
 	version := call(t, g, "read_file", `{"path":"a"}`).Data.(*readData).Version
@@ -323,8 +322,8 @@ func TestReadVersion(t *testing.T) {
 	refused(t, g, "write_file", args("four\n"), sandbox.ErrConflict)
 }
 
-// TestReadFiles reads what can be read, and says in its place why the rest
-// cannot.
+// TestReadFiles reads several files. A file that cannot be read has its error in its
+// place.
 func TestReadFiles(t *testing.T) {
 	g, _ := newGate(t, map[string]string{"a": "one\n", "d/b": "two\n", "bin": "\x00", "big": strings.Repeat("0123456789\n", 20_000)})
 	r := call(t, g, "read_files", `{"paths":["a","/missing","d","../x","bin","d/b","a\u0000","big"]}`)
@@ -348,7 +347,7 @@ func TestReadFiles(t *testing.T) {
 	refused(t, g, "read_files", `{"paths":null}`, "invalid_args")
 }
 
-// TestReadText reads as llm-do did, window by window.
+// TestReadText reads windows as llm-do did.
 func TestReadText(t *testing.T) {
 	text := strings.Repeat("añ€😀\r\n", 200_000)
 	g, _ := newGate(t, map[string]string{"f": text, "latin": "caf\xe9\xe9s", "empty": ""})
@@ -387,15 +386,15 @@ func TestReadText(t *testing.T) {
 	}
 }
 
-// FuzzReadWindow reads any content with any numbers: nothing panics, what comes
-// out is UTF-8, and pages and windows put together are the file's text.
+// FuzzReadWindow reads any content with any numbers. Nothing panics, the output is UTF-8,
+// and the pages or windows together are the text of the file.
 func FuzzReadWindow(f *testing.F) {
 	f.Add([]byte("a\nb\r\nc"), int64(1), int64(2), int64(3))
 	f.Add([]byte("\ufeffä€\xff\xfe\n\n\r\n"), int64(-2), int64(0), int64(-1))
 	f.Add(bytes.Repeat([]byte("x"), 5000), int64(math.MinInt64), int64(math.MaxInt64), int64(math.MaxInt64))
 	f.Fuzz(func(t *testing.T, content []byte, offset, limit, chars int64) {
 		if len(content) > 10_000 {
-			return // windows of one character each take their time
+			return // windows of one character each take long
 		}
 		want := string(bytes.Runes(content))
 		total := wholeText(content).total()
@@ -403,7 +402,7 @@ func FuzzReadWindow(f *testing.F) {
 			open := func() *text {
 				if large {
 					large := largeText(t.Context(), bytes.NewReader(content), int64(len(content)))
-					large.step = 7 // so that everything lies on the border of two reads
+					large.step = 7 // so that most data crosses the border of two reads
 					return large
 				}
 				return wholeText(content)
@@ -434,7 +433,7 @@ func FuzzReadWindow(f *testing.F) {
 	})
 }
 
-// allPages reads a text to its end, and in each page the lines that are cut.
+// allPages reads a text to its end, including the rest of lines that are cut.
 func allPages(t *testing.T, open func() *text, limit int64) string {
 	var b strings.Builder
 	for s := (spot{1, 0}); ; {
@@ -442,7 +441,7 @@ func allPages(t *testing.T, open func() *text, limit int64) string {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if len(p.cut) > 0 { // up to there, and then on in the line
+		if len(p.cut) > 0 { // read up to the cut line, and then the rest of the line
 			before, _ := wish{limit: p.cut[0].line - s.line, cursor: s, most: 1 << 20}.page(open(), 0)
 			if p.cut[0].line > s.line {
 				b.WriteString(valid(before.content))
@@ -461,7 +460,7 @@ func allPages(t *testing.T, open func() *text, limit int64) string {
 	}
 }
 
-// lastLines reads the last three lines, each cut where it is long.
+// lastLines reads the last three lines, with long lines cut.
 func lastLines(t *testing.T, open func() *text, total int64) string {
 	p, err := wish{offset: -3, limit: 3, most: 1 << 20}.page(open(), total)
 	if err != nil {
@@ -470,7 +469,7 @@ func lastLines(t *testing.T, open func() *text, total int64) string {
 	return string(p.content)
 }
 
-// endOf returns the last n lines of a content, each cut where it is long.
+// endOf returns the last n lines of a content, with long lines cut.
 func endOf(content []byte, n int) string {
 	all := bytes.SplitAfter(content, newline)
 	if len(all[len(all)-1]) == 0 {
@@ -488,8 +487,8 @@ func endOf(content []byte, n int) string {
 	return b.String()
 }
 
-// TestToolsAreSmall holds what every request to a model carries to 8 KB, and
-// keeps out of it what a model need not know.
+// TestToolsAreSmall checks that the tool descriptions in each request to a model stay
+// below 8 KB and omit words that a model does not need.
 func TestToolsAreSmall(t *testing.T) {
 	type offer struct {
 		Name        string `json:"name"`

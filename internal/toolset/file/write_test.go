@@ -61,7 +61,8 @@ func TestWriteOver(t *testing.T) {
 	}
 }
 
-// To write what is there already tells nothing that another write would not.
+// TestWriteUnchanged checks that writing the same content reveals no more than another
+// write.
 func TestWriteUnchanged(t *testing.T) {
 	s := newScene(t, map[string]string{"a": "one\n"})
 	same := s.must("write_file", args{"path": "/a", "content": "one\n"})
@@ -100,8 +101,8 @@ func TestWriteIfVersion(t *testing.T) {
 	}
 }
 
-// Content, sizes and names that a mount does not take are refused before
-// anything is written, and before anybody is asked where that can be.
+// TestWriteLimits checks that golem refuses contents, sizes and names that a mount does
+// not accept. It does so before it writes anything or asks for approval.
 func TestWriteLimits(t *testing.T) {
 	small := sandbox.NewMemory(map[string]sandbox.Object{"a.md": {Content: "one"}, "d.md/x.md": {Content: "x"}})
 	box, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/small", Backend: small, Access: sandbox.ReadWrite,
@@ -138,8 +139,8 @@ func TestMakeDirectory(t *testing.T) {
 	s.want("proj/file", "x")
 }
 
-// What is no text, or too much, has no diff; the answer of who is asked is
-// bound to the exact bytes all the same.
+// TestChangeWithoutDiff: a file that is binary or too large has no diff. The approval
+// still covers the exact bytes.
 func TestChangeWithoutDiff(t *testing.T) {
 	s := newScene(t, map[string]string{"bin": "a\x00b"})
 	f, err := os.Create(s.host("proj/huge"))
@@ -167,7 +168,7 @@ func TestChangeWithoutDiff(t *testing.T) {
 	s.want("proj/huge", "new")
 }
 
-// refuser writes down the question, and says no.
+// refuser records the request and declines it.
 type refuser struct{ *scene }
 
 func (r refuser) Approve(ctx context.Context, q tool.Request) tool.Answer {
@@ -200,8 +201,8 @@ func TestDiff(t *testing.T) {
 	}
 }
 
-// A diff does not hide that a text is written in another encoding, nor that a
-// byte becomes the letters by which it is shown.
+// TestDiffOfEncodings checks that a diff shows a change of the encoding. It also shows
+// that a byte becomes the characters of its escape.
 func TestDiffOfEncodings(t *testing.T) {
 	for _, row := range []struct {
 		why, old, new, diff string
