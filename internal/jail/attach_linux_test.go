@@ -16,10 +16,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// hang is what nothing here takes.
+// hang is a time that no step of these tests needs.
 const hang = 20 * time.Second
 
-// A seat is the person's side of a terminal.
+// A seat is the user's side of a terminal.
 type seat struct {
 	*testutil.Screen
 	t    *testing.T
@@ -49,14 +49,14 @@ func (s *seat) types(text string) {
 	}
 }
 
-// screen returns all that was seen, when the terminal has ended.
+// screen returns everything that the terminal showed, after it has ended.
 func (s *seat) screen() string {
 	<-s.Over()
 	text, _ := s.Seen()
 	return strings.ReplaceAll(text, "\r", "")
 }
 
-// attached is what comes of a command.
+// attached is the outcome of a command.
 type attached struct {
 	jail.Result
 	err error
@@ -73,7 +73,7 @@ func (p place) attach(s *seat, line string, at jail.Attached) <-chan attached {
 	return done
 }
 
-// got waits for something.
+// got waits for a value from a channel.
 func got[T any](t *testing.T, from <-chan T) (v T) {
 	t.Helper()
 	select {
@@ -84,8 +84,7 @@ func got[T any](t *testing.T, from <-chan T) (v T) {
 	return v
 }
 
-// tty is a program that tells what it is to have a terminal, and does what a hostile
-// one would.
+// tty is a program that prints the properties of its terminal, and tries attacks on it.
 const tty = `
 import fcntl, os, signal, struct, sys, termios, time
 def tell(name, what):
@@ -106,18 +105,18 @@ print("ready", flush=True)
 while True: time.sleep(0.05)
 `
 
-// program writes a Python program where commands see it.
+// program writes a Python program to a directory that commands see.
 func (p place) program(text string) string {
 	p.t.Helper()
 	check(p.t, os.WriteFile(p.dir+"/program.py", []byte(text), 0o644))
 	return "exec python3 program.py"
 }
 
-// TestAttachTerminal checks that a command at a terminal gets its size, keys and signals, and cannot type
-// into it.
+// TestAttachTerminal checks that a command at a terminal gets its size, keys and signals.
+// The command cannot type into the terminal.
 func TestAttachTerminal(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{Time: time.Millisecond, CPU: time.Minute}) // no limit of what is attached
+		p := newPlace(t, m, jail.Limits{Time: time.Millisecond, CPU: time.Minute}) // the time limit does not apply to an attached command
 		s := p.seat(t)
 		signals := make(chan os.Signal)
 		done := p.attach(s, p.program(tty), jail.Attached{Signals: signals})
@@ -162,7 +161,7 @@ func TestAttachStop(t *testing.T) {
 		if a := got(t, done); a.err != nil || a.Signal != "SIGKILL" || a.Code != 137 {
 			t.Errorf("%v, %+v: want it killed", a.err, a)
 		}
-		// A shell has jobs of its own, which it stops and continues itself.
+		// A shell stops and continues its jobs itself.
 		s = p.seat(t)
 		done = p.attach(s, `exec bash --norc --noprofile -i`, jail.Attached{Stopped: func() { t.Error("the shell was stopped") }})
 		s.types("PS1=ready'> '\n")
@@ -190,7 +189,7 @@ func TestAttachTerminals(t *testing.T) {
 		p := newPlace(t, m, jail.Limits{})
 		const show = `ls /dev/pts; tty; python3 -c 'import pty; pty.spawn(["sh", "-c", "tty; echo in another"])' < /dev/null; ls -l /proc/self/fd/ | grep -c ^l`
 		var all sync.WaitGroup
-		for range 3 { // at once, each in a cell of its own
+		for range 3 { // at once, each in its own cell
 			s := p.seat(t)
 			all.Go(func() {
 				a := got(t, p.attach(s, show, jail.Attached{}))
@@ -214,7 +213,8 @@ func TestAttachTerminals(t *testing.T) {
 	})
 }
 
-// pipe returns a pipe, and what comes out of it when all that write have closed it.
+// pipe returns the end of a pipe for writing. out returns its content after all writers
+// have closed it.
 func pipe(t *testing.T) (in *os.File, out func() string) {
 	t.Helper()
 	r, w, err := os.Pipe()
@@ -248,7 +248,8 @@ func TestAttachStreams(t *testing.T) {
 		write.WriteString("from a pipe\n")
 		write.Close()
 		defer read.Close()
-		// What it is given is no file of the host: that could be changed.
+		// A command gets no file of the host as a stream, because it could change that
+		// file.
 		const kind = `stat -Lc %F /dev/fd/0 /dev/fd/1 /dev/fd/2; `
 		for _, test := range []struct {
 			stdin *os.File
@@ -332,7 +333,7 @@ func TestAttachSignals(t *testing.T) {
 			heard++
 			signals <- unix.SIGUSR1
 		}})
-		if err != nil || r.Code != 6 && r.Signal != "SIGUSR1" || heard != 1 { // it may not have come to its trap
+		if err != nil || r.Code != 6 && r.Signal != "SIGUSR1" || heard != 1 { // the signal may arrive before the trap is set
 			t.Errorf("%v, %+v, %q: stopped %d times, want exit code 6 after once", err, r, out(), heard)
 		}
 	})

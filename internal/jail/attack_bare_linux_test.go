@@ -19,10 +19,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// levelEnv tells a process that was started to attack which level it has.
+// levelEnv is the environment variable with the level of a process that attacks.
 const levelEnv = "JAIL_LEVEL"
 
-// levelHere is the level that attacks are on.
+// levelHere returns the level at which this process attacks.
 func levelHere() jail.Level {
 	if os.Getenv(levelEnv) == jail.Landlock.String() {
 		return jail.Landlock
@@ -52,7 +52,7 @@ func runAt(cmd *exec.Cmd, level jail.Level) (out []byte, err error) {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
-		runtime.LockOSThread() // and it ends with the goroutine
+		runtime.LockOSThread() // the thread ends with the goroutine
 		if os.Geteuid() != 0 {
 			if err = unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
 				return
@@ -116,8 +116,8 @@ func newTerminal(t *testing.T) string {
 	return fmt.Sprintf("/dev/pts/%d", n)
 }
 
-// bareAttacks are on what a namespace would keep apart. They are tried at both
-// levels.
+// bareAttacks returns attacks on things that a namespace would isolate. They are tried at
+// both levels.
 func bareAttacks() []attack {
 	return []attack{
 		{"S17 what processes of a user share", func(t *testing.T, y *yard) {
@@ -147,7 +147,7 @@ func bareAttacks() []attack {
 	}
 }
 
-// scheduling tells how a process is treated.
+// scheduling describes the CPU set, the priority and a limit of a process.
 func scheduling(t *testing.T, pid int) string {
 	t.Helper()
 	var set unix.CPUSet
@@ -159,8 +159,8 @@ func scheduling(t *testing.T, pid int) string {
 	return fmt.Sprint(set.Count(), nice, files)
 }
 
-// endTheCell signals all that a cell consists of, and the holder and golem, by every
-// way there is.
+// endTheCell sends signals to all threads of the cell, to the holder and to golem, in
+// every possible way.
 func endTheCell(t *testing.T, y *yard) {
 	cell, err := strconv.Atoi(strings.TrimSpace(y.sh("echo $PPID")))
 	check(t, err)
@@ -191,13 +191,13 @@ func endTheCell(t *testing.T, y *yard) {
 		t.Errorf("the cell is in the state %s", got)
 	}
 	for _, pid := range []int{cell, holder} {
-		if nice, err := unix.Getpriority(unix.PRIO_PROCESS, pid); err != nil || nice != 20 { // the kernel's measure of 0
+		if nice, err := unix.Getpriority(unix.PRIO_PROCESS, pid); err != nil || nice != 20 { // the kernel's value for priority 0
 			t.Errorf("the priority of %d is %d, %v", pid, nice, err)
 		}
 	}
 }
 
-// statusOf returns what the kernel tells of a process under a name.
+// statusOf returns a field of /proc/PID/status.
 func statusOf(t *testing.T, pid int, name string) string {
 	t.Helper()
 	text, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -207,8 +207,8 @@ func statusOf(t *testing.T, pid int, name string) string {
 	return value
 }
 
-// twoAtOnceBare runs two commands that see the host's processes: neither signals the
-// other, nor reads what it has in its temporary directory.
+// twoAtOnceBare runs two commands that see the host's processes. One cannot signal the
+// other, nor read its temporary directory.
 func twoAtOnceBare(t *testing.T, y *yard) {
 	done := make(chan jail.Result)
 	go func() {
@@ -234,16 +234,16 @@ func twoAtOnceBare(t *testing.T, y *yard) {
 	}
 }
 
-// refuseOnThread lays a filter on the calling thread that refuses user namespaces,
-// as containers have it.
+// refuseOnThread installs a filter on the calling thread that refuses user namespaces, as
+// in containers.
 func refuseOnThread() error {
 	const allow, refuse, missing = 0x7fff0000, 0x00050000 | uint32(unix.EPERM), 0x00050000 | uint32(unix.ENOSYS)
 	program := []unix.SockFilter{
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the call
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 0}, // the system call number
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 5, K: unix.SYS_CLONE3},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jt: 1, K: unix.SYS_CLONE},
 		{Code: unix.BPF_JMP | unix.BPF_JEQ | unix.BPF_K, Jf: 2, K: unix.SYS_UNSHARE},
-		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 16}, // its flags
+		{Code: unix.BPF_LD | unix.BPF_W | unix.BPF_ABS, K: 16}, // the flags of the call
 		{Code: unix.BPF_JMP | unix.BPF_JSET | unix.BPF_K, Jt: 2, K: unix.CLONE_NEWUSER},
 		{Code: unix.BPF_RET | unix.BPF_K, K: allow},
 		{Code: unix.BPF_RET | unix.BPF_K, K: missing},

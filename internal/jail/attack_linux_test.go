@@ -177,7 +177,7 @@ func (y *yard) learnt(r jail.Result) string {
 	return out
 }
 
-// sh runs a line of shell, and returns all that it printed.
+// sh runs a line of shell, and returns everything that it printed.
 func (y *yard) sh(line string, args ...any) string {
 	y.t.Helper()
 	_, out := y.try(jail.Shell(fmt.Sprintf(line, args...)))
@@ -194,8 +194,8 @@ func probeCommand(word string, args ...string) jail.Command {
 	return jail.Command{Path: "/probe/probe", Args: append([]string{"probe"}, args...), Env: []string{probeWord + "=" + word}, Dir: jail.Work}
 }
 
-// answers checks that each line of what a probe printed ends in one of the wanted
-// words, and that there are as many.
+// answers checks that a probe printed so many lines, and that each line ends in one of
+// the wanted words.
 func (y *yard) answers(out string, lines int, want ...string) {
 	y.t.Helper()
 	n := 0
@@ -211,7 +211,7 @@ func (y *yard) answers(out string, lines int, want ...string) {
 	}
 }
 
-// is checks all that was printed.
+// is compares the complete output.
 func (y *yard) is(got, want string) {
 	y.t.Helper()
 	if got != want {
@@ -298,7 +298,7 @@ func fileAttacks() []attack {
 			_, out := y.probe("writeproc")
 			y.is(out, "tried true\n")
 			y.is(y.sh(`for f in kcore keys key-users kmsg kallsyms timer_list sched_debug sysrq-trigger swaps cmdline modules kpageflags iomem; do test -e /proc/$f && cat /proc/$f; done; ls -A /proc/acpi /proc/bus /proc/fs /proc/irq /proc/scsi /proc/driver 2>/dev/null | grep -v : | tr -d '\n'; true`), "")
-			// What stands in place of the rest is nobody's to write either.
+			// Commands cannot write the replacements of the other files either.
 			out = y.sh(`for f in bus fs irq cmdline swaps; do chmod 777 /proc/$f && echo changed; done 2>&1; echo x 2>/dev/null > /proc/bus/new && echo written`)
 			if strings.Contains(out, "changed") || strings.Contains(out, "written") || strings.Count(out, "chmod: ") != 5 {
 				t.Errorf("got\n%s", out)
@@ -308,8 +308,8 @@ func fileAttacks() []attack {
 	}
 }
 
-// libs are the directories of libraries that this machine has in its root, as ls
-// lists them between in and probe.
+// libs returns the library directories in the root of this machine, as ls lists them
+// between in and probe.
 func libs() string {
 	var b strings.Builder
 	for _, name := range []string{"lib", "lib32", "lib64", "libx32"} {
@@ -368,7 +368,8 @@ func noHostPath(t *testing.T, y *yard) {
 
 // wayAttacks try sockets, descriptors, variables and terminals.
 func wayAttacks() []attack {
-	// There is no such socket, or it stays with the one that it is a pair with.
+	// Either there is no such socket, or it is connected only to the other end of its
+	// pair.
 	noSocket := []string{"EAFNOSUPPORT", "ESOCKTNOSUPPORT", "EISCONN", "EPROTOTYPE", "ECONNREFUSED", "ENOENT"}
 	return []attack{
 		{"S07 network", func(t *testing.T, y *yard) {
@@ -386,7 +387,8 @@ func wayAttacks() []attack {
 			if !y.bare() {
 				y.is(y.sh(`ls /etc/resolv.conf 2>&1 | wc -l; tail -n +3 /proc/net/dev | cut -d: -f1; tail -n +2 /proc/net/route`), "1\n    lo\n")
 			}
-			// With the network on the same way leads there: the attack can succeed.
+			// With the network on, the same probe gets through, so the attack itself
+			// works.
 			y.session.Close()
 			y.session, y.policy.Network = nil, true
 			y.probe("dial", "tcp", e.addresses[0][1])
@@ -399,7 +401,7 @@ func wayAttacks() []attack {
 				_, got := y.probe("families")
 				want := pairs + sockets
 				if y.bare() && !y.policy.Network {
-					want = pairs // there is no network of its own
+					want = pairs // the level landlock has no loopback network
 				}
 				y.is(got, want)
 				y.session.Close()
@@ -502,7 +504,7 @@ func wayAttacks() []attack {
 				t.Errorf("a terminal was there:\n%s", out)
 			}
 			y.answers(before+after, 5, "EPERM")
-			// One of the host, by its name.
+			// A terminal of the host, by its name.
 			terminal := newTerminal(t)
 			out = y.sh(`echo typed > %[1]s; cat < %[1]s; exec 3<>/dev/ptmx; cat /dev/console; setsid -c true < %[1]s; true`, terminal)
 			if got := strings.Count(out, "No such file") + strings.Count(out, "Permission denied") + strings.Count(out, "Read-only file system"); got != 5 {

@@ -22,8 +22,8 @@ func TestAttacksOverTime(t *testing.T) {
 	}
 }
 
-// elsewhere runs a line in a cell that is made for it, because another command is
-// in the one that there was. What it printed is "" where there can be no such cell.
+// elsewhere runs a line in a new cell, because another command occupies the first one. It
+// returns the output, or "" if no new cell can start.
 func (y *yard) elsewhere(line string) string {
 	y.t.Helper()
 	var wait sync.WaitGroup
@@ -82,9 +82,10 @@ func (y *yard) anew(name string) {
 	check(y.t, os.MkdirAll(y.work+"/"+name, 0o755))
 }
 
-// laterAttacks are on what comes after a command.
+// laterAttacks returns attacks of a command on later commands.
 func laterAttacks() []attack {
-	// As the cell sees the host's tree while it works, and as the host has it.
+	// Paths to the outside directory: in the tree of the cell while it builds, and on the
+	// host.
 	ways := func(y *yard) []string {
 		return []string{"/old" + y.outside, strings.Repeat("../", 20) + "old" + y.outside, "../../outside"}
 	}
@@ -104,7 +105,7 @@ func laterAttacks() []attack {
 			for _, to := range ways(y) {
 				y.anew("a/out")
 				y.sh("rmdir a/out; ln -s %s a/out", to)
-				y.elsewhere("echo x > /out/planted") // what is outside is looked at in the end
+				y.elsewhere("echo x > /out/planted") // the end of the test checks the outside directory
 			}
 		}},
 		{"the place of a folder is swapped for a link", func(t *testing.T, y *yard) {
@@ -121,7 +122,7 @@ func laterAttacks() []attack {
 			ended := make(chan struct{})
 			go func() {
 				defer close(ended)
-				y.session.Run(context.Background(), jail.Shell("true")) // with an error or without
+				y.session.Run(context.Background(), jail.Shell("true")) // may return an error
 			}()
 			select {
 			case <-ended:

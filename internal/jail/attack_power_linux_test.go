@@ -110,13 +110,13 @@ func powerAttacks() []attack {
 		}},
 		{"S28 S38 powers of root", func(t *testing.T, y *yard) {
 			_, out := y.probe("powers", "/work")
-			answers := []string{"EPERM", "EROFS", "EACCES", "EINVAL"} // the last for an id that is not there
+			answers := []string{"EPERM", "EROFS", "EACCES", "EINVAL"} // EINVAL for an ID that does not exist
 			if y.bare() {
 				answers = append(answers, "EAFNOSUPPORT")
 			}
 			y.answers(out, 23, answers...)
 			_, out = y.probe("rights")
-			if y.bare() && os.Geteuid() != 0 { // who could not drop those that it cannot get
+			if y.bare() && os.Geteuid() != 0 { // an ordinary user cannot shrink its bounding set
 				before, after, _ := strings.Cut(out, "bounding ")
 				_, after, _ = strings.Cut(after, "\n")
 				out = before + "bounding 0\n" + after
@@ -274,7 +274,7 @@ func cellAttacks() []attack {
 			check(t, err)
 			cmd := exec.Command(self, y.in, y.work)
 			cmd.Env = []string{probeWord + "=below"}
-			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Unshareflags: unix.CLONE_NEWNS} // the second makes what is mounted its own
+			cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNS, Unshareflags: unix.CLONE_NEWNS} // Unshareflags makes the mounts private
 			if id := os.Getuid(); id != 0 {
 				cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
 				cmd.SysProcAttr.UidMappings = []syscall.SysProcIDMap{{ContainerID: id, HostID: id, Size: 1}}
@@ -339,7 +339,7 @@ type ears struct {
 	words     strings.Builder
 }
 
-// newEars listens wherever a program of this machine can be reached by a network.
+// newEars listens at every kind of network address of this machine.
 func newEars(t *testing.T) *ears {
 	e := &ears{}
 	address := e.listen(t, "tcp", "127.0.0.1:0")

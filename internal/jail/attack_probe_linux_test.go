@@ -57,7 +57,7 @@ func call(name string, number uintptr, args ...uintptr) {
 	say(name, errno)
 }
 
-const nowhere = ^uintptr(0) // as a descriptor or an address
+const nowhere = ^uintptr(0) // no valid descriptor or address
 
 // tryCalls makes the system calls that no command may make. If possible, it makes them so
 // that the kernel itself would not answer EPERM.
@@ -189,7 +189,7 @@ func trySignals(args []string) {
 	fmt.Println("tried")
 }
 
-// tryFamilies prints which sockets it gets.
+// tryFamilies prints which sockets it can create.
 func tryFamilies([]string) {
 	for family := range 64 {
 		for _, kind := range []int{unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_RAW, unix.SOCK_SEQPACKET, unix.SOCK_PACKET} {
@@ -224,8 +224,8 @@ func tryDial(args []string) {
 	}
 }
 
-// tryNames sends a word to unix sockets, abstract ones begin with @: by a socket,
-// and by one of a pair, which a filter of socket(2) does not see.
+// tryNames sends a word to Unix sockets. The names of abstract sockets begin with @. It
+// uses a socket, and one end of a pair, which a filter of socket(2) does not see.
 func tryNames(names []string) {
 	for _, name := range names {
 		to := &unix.SockaddrUnix{Name: name}
@@ -250,20 +250,20 @@ func tryNames(names []string) {
 	}
 }
 
-// tryDescriptors prints what is open besides the three streams.
+// tryDescriptors prints the open descriptors besides the three streams.
 func tryDescriptors([]string) {
 	for fd := 3; fd < 4096; fd++ {
 		if _, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil {
 			continue
 		}
 		to, _ := os.Readlink(fmt.Sprintf("/proc/self/fd/%d", fd))
-		if !strings.HasPrefix(to, "anon_inode:[event") { // those of the Go runtime
+		if !strings.HasPrefix(to, "anon_inode:[event") { // skips those of the Go runtime
 			fmt.Println("open", fd, to)
 		}
 	}
 }
 
-// tryTyping types into a terminal, and changes what it is.
+// tryTyping types into a terminal, and tries to change its kind.
 func tryTyping([]string) {
 	letter := byte('x')
 	for name, request := range map[string]uintptr{"TIOCSTI": unix.TIOCSTI, "TIOCLINUX": unix.TIOCLINUX, "TIOCSETD": unix.TIOCSETD, "TIOCCONS": unix.TIOCCONS,
@@ -341,7 +341,7 @@ func tryWriteProc(args []string) {
 // tryForeign makes a system call as a 32-bit program would.
 func tryForeign([]string) {
 	if runtime.GOARCH != "amd64" {
-		unix.Kill(os.Getpid(), unix.SIGSYS) // there is no such way
+		unix.Kill(os.Getpid(), unix.SIGSYS) // this architecture has no such calls
 		return
 	}
 	code, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON)
@@ -356,10 +356,10 @@ func tryForeign([]string) {
 	fmt.Println("foreign done")
 }
 
-// tryIDs prints who it is.
+// tryIDs prints its user and group IDs.
 func tryIDs([]string) { fmt.Println("ids", os.Getuid(), os.Geteuid(), os.Getgid(), os.Getegid()) }
 
-// tryProgram prints what it was started from, and opens it to write.
+// tryProgram prints the path of its own program, and opens it for writing.
 func tryProgram([]string) {
 	fmt.Println(os.Readlink("/proc/self/exe"))
 	_, err := os.OpenFile("/proc/self/exe", os.O_WRONLY, 0)
@@ -387,7 +387,7 @@ func tryLimits([]string) {
 	say("own", unix.Prlimit(0, unix.RLIMIT_NOFILE, &files, nil))
 }
 
-// tryPowers tries what only root may do.
+// tryPowers tries operations that only root may do.
 func tryPowers(args []string) {
 	dir := args[0]
 	os.WriteFile(dir+"/own", nil, 0o644)
@@ -404,11 +404,11 @@ func tryPowers(args []string) {
 	say("capability", unix.Setxattr(dir+"/own", "security.capability", []byte("\x01\x00\x00\x02\xff\xff\xff\xff\x00\x00\x00\x00\xff\xff\xff\xff\x00\x00\x00\x00"), 0))
 	say("raw", func() error { _, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP); return err }())
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
-		say("chmod-"+name, unix.Chmod("/dev/"+name, 0o666)) // the mode that it has: nothing changes if this works
+		say("chmod-"+name, unix.Chmod("/dev/"+name, 0o666)) // sets the mode that it already has, so nothing changes
 		say("times-"+name, unix.Utimes("/dev/"+name, make([]unix.Timeval, 2)))
 	}
-	say("fchmod-stdin", unix.Fchmod(0, 0o666))               // the mode that it has: nothing changes if this works
-	say("chmod-stdin", unix.Chmod("/proc/self/fd/0", 0o666)) // the mode that it has: nothing changes if this works
+	say("fchmod-stdin", unix.Fchmod(0, 0o666))               // sets the mode that it already has, so nothing changes
+	say("chmod-stdin", unix.Chmod("/proc/self/fd/0", 0o666)) // sets the mode that it already has, so nothing changes
 }
 
 // tryRights prints the privileges of a process.
@@ -602,7 +602,8 @@ func beGolem(args []string) {
 	os.Stdin.Read(make([]byte, 1))
 }
 
-// beGolemAbove mounts something in directories, and shows them to commands.
+// beGolemAbove mounts file systems in two directories, and shows both directories to a
+// command.
 func beGolemAbove(args []string) {
 	in, work := args[0], args[1]
 	for _, dir := range []string{in + "/sub", work + "/sub"} {
@@ -622,8 +623,8 @@ func beGolemAbove(args []string) {
 	fmt.Println(string(r.Stdout.Head)+string(r.Stderr.Head), err)
 }
 
-// standing describes what a process holds of the system: descriptors, mounts,
-// directories.
+// standing describes the resources of this process: descriptors, mounts and temporary
+// files.
 func standing() string {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	var b strings.Builder

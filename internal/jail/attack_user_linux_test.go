@@ -22,7 +22,7 @@ import (
 // TestAttacksAsUser runs the attacks as an ordinary user ID that no other process has.
 func TestAttacksAsUser(t *testing.T) {
 	if os.Geteuid() != 0 {
-		return // TestAttacks has been that
+		return // TestAttacks has already run as this user
 	}
 	attackAgain(t, 200_000+os.Getpid()%100_000, jail.Namespaces)
 }
@@ -68,10 +68,10 @@ type golem struct {
 	end   io.Closer
 	mark  string
 	self  string
-	first map[int]bool // processes that were there before
+	first map[int]bool // processes that existed before
 }
 
-// startGolem starts this program as one, to run a line so many times.
+// startGolem starts this program as a golem that runs a line so many times.
 func startGolem(t *testing.T, line string, times int) *golem {
 	t.Helper()
 	g := &golem{mark: "MARK=" + rand.Text(), self: copyOfSelf(t, t.TempDir()), first: make(map[int]bool)}
@@ -97,8 +97,9 @@ func startGolem(t *testing.T, line string, times int) *golem {
 	return g
 }
 
-// others returns the processes of the session besides golem. Root can see what a
-// process is and knows; an ordinary user has processes that are nobody else's.
+// others returns the processes of the session besides golem. Root recognises them by
+// program and environment. An ordinary user ID belongs to this test only, so all its
+// processes count.
 func (g *golem) others() []string {
 	var list []string
 	all, _ := filepath.Glob("/proc/[0-9]*")
@@ -122,7 +123,7 @@ func (g *golem) others() []string {
 	return list
 }
 
-// gone waits for the end of all of them.
+// gone waits until all of them have ended.
 func (g *golem) gone(t *testing.T) {
 	t.Helper()
 	var left []string
@@ -159,7 +160,7 @@ func TestNothingIsLeft(t *testing.T) {
 // started end.
 func TestGolemKilled(t *testing.T) {
 	g := startGolem(t, "trap '' HUP TERM INT; setsid sleep 1000 & (setsid sh -c 'trap \"\" HUP TERM; sleep 1000' &) ; sleep 1000", 2)
-	for i := 0; len(g.others()) < 9; i++ { // holder, and of two commands cell, shell, and those that it starts
+	for i := 0; len(g.others()) < 9; i++ { // the holder, and for two commands each the cell, the shell and its children
 		if i > 1000 {
 			t.Fatalf("it did not start: %v", g.others())
 		}

@@ -93,7 +93,7 @@ func inLine(err error) string {
 	return strings.Join(strings.Fields(strings.TrimPrefix(err.Error(), "jail: ")), " ")
 }
 
-// errWithin is the reason why Landlock alone cannot enforce a policy.
+// errWithin is the reason why Landlock without namespaces cannot enforce a policy.
 var errWithin = errors.New("landlock opens everything below a directory")
 
 // startBare starts a session without namespaces.

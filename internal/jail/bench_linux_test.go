@@ -25,14 +25,14 @@ import (
 const (
 	plainExec = "plain exec"
 	byBwrap   = "bwrap, same directories"
-	later     = "later command" // in a session that has run one
-	first     = "first command" // with the start of the session, and its end
-	answered  = "first answer"  // the same without the end
+	later     = "later command" // in a session that has run a command
+	first     = "first command" // with start and end of the session
+	answered  = "first answer"  // the same without the end of the session
 	byRuntime = "sandbox-runtime"
 	byCodex   = "Codex"
 )
 
-// peersEvery is how often those peers have their turn that take a hundred times
+// peersEvery is the number of rounds per turn of slow peers, which take a hundred times
 // as long as the others.
 const peersEvery = benchtable.ManyRounds / benchtable.FewRounds
 
@@ -104,8 +104,8 @@ func isRare(side string) bool { return side == byRuntime || side == byCodex }
 type asker struct {
 	who   string
 	heap  int      // in MB
-	sides []string // what it can measure
-	lacks []string // what it cannot, and why
+	sides []string // the sides that it can measure
+	lacks []string // the sides that it cannot measure, with the reason
 	took  map[string]benchtable.Series
 	in    io.Writer
 	out   *bufio.Reader
@@ -119,8 +119,8 @@ const askerHeap = "JAIL_BENCH_HEAP"
 // installed.
 const peersFolder = "JAIL_BENCH_PEERS"
 
-// startAsker starts this program again as an asker: as it is, or, where it is root
-// and that is not asked for, as an ordinary user.
+// startAsker starts this program again as an asker. If who is user and this user is root,
+// the asker runs as an ordinary user.
 func startAsker(b *testing.B, who string, heap int) *asker {
 	dir, err := os.MkdirTemp("", "jail")
 	must(b, err)
@@ -136,7 +136,7 @@ func startAsker(b *testing.B, who string, heap int) *asker {
 		id := 200_000 + os.Getpid()%100_000
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id)}}
 	}
-	// A peer takes no home that is in the temporary directory.
+	// One of the peers refuses a home in the temporary directory.
 	for _, name := range []string{"/home", "/tmp"} {
 		must(b, os.Mkdir(dir+name, 0o700))
 		if cmd.SysProcAttr != nil {
@@ -156,7 +156,7 @@ func startAsker(b *testing.B, who string, heap int) *asker {
 	must(b, cmd.Start())
 	far.Close()
 	b.Cleanup(func() {
-		in.Close() // it ends its session, then itself
+		in.Close() // the asker ends its session and then itself
 		cmd.Wait()
 	})
 	a := &asker{who: who, heap: heap, took: make(map[string]benchtable.Series), in: in, out: bufio.NewReader(out)}
@@ -179,8 +179,7 @@ func (a *asker) line(b *testing.B) string {
 	return strings.TrimSuffix(line, "\n")
 }
 
-// ask lets it measure a side once, and notes the nanoseconds of each thing that it
-// has measured.
+// ask makes the asker measure a side once, and records the times that it reports.
 func (a *asker) ask(b *testing.B, side string) {
 	_, err := fmt.Fprintln(a.in, side)
 	must(b, err)
@@ -192,7 +191,7 @@ func (a *asker) ask(b *testing.B, side string) {
 	}
 }
 
-// beside returns those rounds of a side in which all peers had their turn.
+// beside returns the rounds of a side in which all peers had a turn.
 func (a *asker) beside(side string) (rounds benchtable.Series) {
 	for i := 0; i < len(a.took[side]); i += peersEvery {
 		rounds = append(rounds, a.took[side][i])
@@ -207,8 +206,8 @@ func must(b *testing.B, err error) {
 	}
 }
 
-// BenchmarkAsker is the program that BenchmarkTable starts. It prints what it can
-// measure, then reads names of sides and prints how long they took.
+// BenchmarkAsker is the program that BenchmarkTable starts. It prints the sides that it
+// can measure. Then it reads names of sides and prints their times.
 func BenchmarkAsker(b *testing.B) {
 	heap, err := strconv.Atoi(os.Getenv(askerHeap))
 	if err != nil {
@@ -274,21 +273,22 @@ func BenchmarkAsker(b *testing.B) {
 	ballast[0]++
 }
 
-// A peer is a program that confines commands, and that npm may have installed.
+// A peer is a sandbox for commands that npm may have installed.
 type peer struct {
 	name    string
 	program string // a pattern
 	args    []string
 }
 
-// By default both forbid about the same: to write, and to reach a host. For Codex this is
-// the binary: npm puts a script on the path that starts it.
+// By default both forbid about the same: writing, and reaching a host. For Codex this is
+// the binary, because the program that npm puts on the path is a script that starts it.
 var npmPeers = []peer{
 	{byRuntime, ".bin/srt", []string{"/bin/true"}},
 	{byCodex, "@openai/codex-linux-*/vendor/*/bin/codex", []string{"sandbox", "--", "/bin/true"}},
 }
 
-// command returns what runs /bin/true by the peer, or nil if it is not there.
+// command returns the command that runs /bin/true in the peer, or nil if the peer is not
+// installed.
 func (p peer) command() *exec.Cmd {
 	dir := os.Getenv(peersFolder)
 	names, _ := filepath.Glob(filepath.Join(dir, p.program))
@@ -298,7 +298,7 @@ func (p peer) command() *exec.Cmd {
 	return exec.Command(names[0], p.args...)
 }
 
-// tried runs it once: a peer that does not work here has no rows.
+// tried runs the peer once. A peer that does not work here has no rows.
 func (p peer) tried() error {
 	cmd := p.command()
 	if cmd == nil {

@@ -235,7 +235,7 @@ func (h *hands) listen(w *wire, orders chan<- order, cancel chan struct{}) {
 	}
 }
 
-// hands are the thread that starts commands. It has given up the rights that the other
+// hands are the thread that starts commands. It has dropped the privileges that the other
 // threads need to build the tree, and commands inherit that.
 type hands struct {
 	thread

@@ -190,7 +190,7 @@ func (h holding) start(w *wire) (*exec.Cmd, error) {
 		UidMappings: h.Users,
 		GidMappings: h.Groups,
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE,
-			unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // for files of the user: a command may leave directories that nobody can enter
+			unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // for files of the user, because a command may leave directories that the user cannot enter
 		},
 		Setsid: true,
 
@@ -235,7 +235,7 @@ func holder(w *wire, handle Handler) error {
 		attr := &syscall.SysProcAttr{
 			Cloneflags: unix.CLONE_NEWPID | unix.CLONE_NEWNS | unix.CLONE_NEWIPC,
 			AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE,
-				unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // for files of the user: a command may leave directories that nobody can enter
+				unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // for files of the user, because a command may leave directories that the user cannot enter
 			},
 			Pdeathsig: syscall.SIGKILL,
 		}

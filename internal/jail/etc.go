@@ -8,15 +8,17 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// etcNames are the parts of the host's /etc that commands see, if they are there: what
-// programs need to start and to find their fonts, certificates, catalogs and modules. A
-// name may have a *. It is an allowlist because any other file there may hold a token or
-// a password, as pip.conf, npmrc, gitconfig, wgetrc, maven/settings.xml, environment,
-// profile.d and the start-up files of shells do, or may say who uses the machine.
+// etcNames returns the parts of the host's /etc that commands see, if they exist.
+// Programs need them to start and to find their fonts, certificates, catalogs and
+// modules. A name may have a *.
+//
+// It is an allowlist, because any other file there may hold a token or a password, or may
+// identify the user. Examples are pip.conf, npmrc, gitconfig, wgetrc, maven/settings.xml,
+// environment, profile.d and the start-up files of shells.
 func etcNames() []string {
 	return []string{
 		"alternatives", "ld.so.cache", "ld.so.conf", "ld.so.conf.d",
-		// Certificates, not the keys beside them.
+		// Certificates, but not the keys in the same directories.
 		"ca-certificates", "ca-certificates.conf", "crypto-policies", "gnutls/config", "pki/ca-trust", "pki/java", "pki/tls/cert.pem", "pki/tls/certs", "pki/tls/openssl.cnf",
 		"ssl/cert.pem", "ssl/certs", "ssl/openssl.cnf",
 		// Names and numbers.
@@ -46,8 +48,8 @@ func synthetic() []string {
 	return []string{"group", "hostname", "hosts", "localtime", "nsswitch.conf", "passwd", "resolv.conf"}
 }
 
-// CheckEtc returns an error if a name cannot be one that commands see of /etc besides
-// those that all do.
+// CheckEtc returns an error if commands cannot be shown a name of /etc in addition to the
+// names that all commands see.
 func CheckEtc(name string) error {
 	hint := ""
 	switch {

@@ -11,9 +11,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A Helper is a holder: a process of golem in a user namespace of its own. Besides starting
-// cells it carries out requests. It can enter every directory of the user, also one that a
-// command has closed to the user. Sessions may share one.
+// A Helper is a holder, a process of golem in its own user namespace. It starts cells and
+// carries out requests. It can enter every directory of the user, even one that a command
+// has closed to the user. Sessions may share a Helper.
 type Helper struct {
 	*wire
 	network bool // it has the host's network
@@ -21,8 +21,8 @@ type Helper struct {
 	child   *exec.Cmd // its process, if this one started it without a launcher
 }
 
-// StartHelper starts a helper, with the host's network or without, and with mounts of its
-// own or without.
+// StartHelper starts a helper. network gives it the host's network, and mounts its own
+// mount namespace.
 func StartHelper(network, mounts bool) (*Helper, error) {
 	h := holdingOf(network)
 	h.Mounts = mounts
@@ -67,7 +67,7 @@ var ErrEnded = errors.New("the session has ended")
 // An ask is a message to a holder: it wants a cell, whose wire comes with it, or a request
 // carried out.
 type ask struct {
-	Apart    bool            // the cell has a network of its own, which reaches nothing
+	Apart    bool            // the cell has its own network, which reaches nothing
 	Loopback string          // the cell shares the network of this name
 	Isolated bool            // the holder is not in the host's network
 	Request  json.RawMessage `json:",omitempty"` // for a Handler

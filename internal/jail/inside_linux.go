@@ -2,8 +2,9 @@ package jail
 
 import "golang.org/x/sys/unix"
 
-// What the filter of commands answers to a question that no kernel knows. They
-// can remove a variable or hide a file; a filter stays.
+// The answer of the commands' filter to a prctl option that no kernel knows. golem uses
+// it to detect that it runs in a jail. Commands can remove a variable or hide a file, but
+// not a filter.
 const (
 	askConfined   = 0x676f6c65 // an option of prctl, "gole"
 	whereConfined = unix.ENOTNAM

@@ -51,7 +51,7 @@ func spreadNet() (leave func() error) {
 		root := "/sys/fs/cgroup/" + part[1] // "" in version 2
 		old, _ := filepath.Glob(root + "/golem-test-*")
 		for _, dir := range old {
-			os.Remove(dir) // one that is in use stays
+			os.Remove(dir) // fails for a group that is in use
 		}
 		for name, most := range map[string]string{"pids.max": "2500", "memory.limit_in_bytes": "8G", "memory.max": "8G"} {
 			group := fmt.Sprintf("%s/golem-test-%d", root, os.Getpid())
@@ -76,7 +76,7 @@ func spreadNet() (leave func() error) {
 				return err
 			}
 			var err error
-			for range 2000 { // what has just ended is still counted for a moment
+			for range 2000 { // the kernel counts ended processes for a moment longer
 				if err = os.Remove(group); err == nil || os.IsNotExist(err) {
 					err = nil
 					break

@@ -173,7 +173,7 @@ print([ctypes.CDLL(None).prctl(23, c, 0, 0, 0) for c in (7, 21)], ctypes.CDLL(No
 		if unix.Kill(pid, 0) != nil {
 			t.Error("a process of the host is gone")
 		}
-		// With the network it is the host's.
+		// With the network on, commands use the host's network.
 		on, err := jail.Start(jail.Policy{Network: true}, time.Now)
 		if err != nil {
 			t.Fatal(err)
@@ -262,8 +262,8 @@ func TestBareTemp(t *testing.T) {
 		if err := os.Chmod(outside, 0o750); err != nil {
 			t.Fatal(err)
 		}
-		t.Setenv("TMPDIR", "")        // a cell has none of golem's variables
-		named := func(i int) string { // as of a process that cannot be there
+		t.Setenv("TMPDIR", "")        // a cell gets none of golem's variables
+		named := func(i int) string { // named for a process that cannot exist
 			return fmt.Sprintf("%s/golem-session-4194304-%d-%d", os.TempDir(), os.Getpid(), i)
 		}
 		left, link, file := named(0), named(1), named(2)
@@ -319,7 +319,7 @@ func soon(t *testing.T, what string, so func() bool) {
 	t.Errorf("not so: %s", what)
 }
 
-// TestBareIsSaid checks that a session reports its level and what it lacks, and that
+// TestBareIsSaid checks that a session reports its level and the isolation that it lacks.
 // Start refuses a policy that needs more.
 func TestBareIsSaid(t *testing.T) {
 	inModes(t, bareModes, func(t *testing.T, m mode) {
@@ -446,7 +446,7 @@ func TestGroups(t *testing.T) {
 		if _, err := os.Stat(stale); !errors.Is(err, os.ErrNotExist) {
 			t.Errorf("what a killed one left: %v", err)
 		}
-		// one that a golem holds which cannot be seen from here stays
+		// Keep a group of a golem that cannot be seen from here.
 		if err := os.Mkdir(stale, 0o755); err != nil {
 			t.Fatal(err)
 		}

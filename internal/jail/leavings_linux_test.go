@@ -17,13 +17,13 @@ import (
 // A leaving is something that a command leaves for the host, as in threats.md.
 type leaving struct {
 	name, line string
-	unfit      bool                                 // golem must apply nothing of it
-	check      func(t *testing.T, dir, host string) // checks the directory and what is next to it
+	unfit      bool                                 // golem must apply none of the changes
+	check      func(t *testing.T, dir, host string) // checks the directory and the files next to it
 }
 
-// leavings returns what commands try to leave. The directory has a file f, a file hard
-// that is a hard link to a file outside, a file suid with that bit, and a directory
-// sub/deep with a file in it.
+// leavings returns the files that commands try to leave. The directory has a file f, a
+// hard link hard to a file outside, a setuid file suid, and a directory sub/deep with a
+// file.
 func leavings() []leaving {
 	lines := func(want ...string) func(*testing.T, string, string) {
 		return func(t *testing.T, dir, _ string) {
@@ -82,7 +82,7 @@ os.close(os.open("o", os.O_CREAT, 0o6755)); os.mkdir("e", 0o3777); os.mkdir("n")
 			check: lines(`/a
 b 100644 "a\nb\n" ""`, "/\x1b[2K 100644 \"\\x1b[2K\\n\" \"\"", `/-rf 100644 "-rf\n" ""`, `/\ 100644 "\\\n" ""`, `/moves 100644 "moves\n" ""`, "/f\r 100644 \"own\\n\" \"\"", "/d\nx/\t 100644 \"x\\n\" \"\"")},
 		{name: "names that are no text", line: `echo x > kept; echo x > "$(printf 'a\377')"`, unfit: true},
-		// 100,000 deep is no other, but takes half a minute here.
+		// A depth of 100,000 makes no difference, but takes half a minute here.
 		{name: "a folder too deep for a name", line: `echo x > kept; python3 -c '
 import os
 top, end = os.open(".", os.O_RDONLY), None

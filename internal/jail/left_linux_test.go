@@ -67,7 +67,7 @@ func TestTelling(t *testing.T) {
 				t.Errorf("%.80s: %s", test.line, r.Stderr.Head)
 			}
 		}
-		if m.level() == jail.Landlock { // which has no /proc
+		if m.level() == jail.Landlock { // the level landlock has no /proc
 			return
 		}
 		r, err := p.Run(context.Background(), jail.Telling("ls /proc/self/fd"))
@@ -77,8 +77,8 @@ func TestTelling(t *testing.T) {
 	})
 }
 
-// told returns a Left in one line: the directory if it is not the first one, ? for none,
-// and the variables that shells do not always have.
+// told returns a Left in one line. It has the directory if it is not the first one, or ?
+// if there is none, and the variables that shells do not always have.
 func told(l *jail.Left) string {
 	var list []string
 	switch l.Dir {

@@ -49,8 +49,8 @@ func (m mode) level() jail.Level {
 // groups reports whether a session has control groups.
 func (m mode) groups() bool { return !m.user && !m.groupless }
 
-// inModes runs a test as root and as an ordinary user, with and without
-// namespaces, each in a process of its own.
+// inModes runs a test as root and as an ordinary user, with and without namespaces, each
+// in its own process.
 func inModes(t *testing.T, modes []mode, body func(t *testing.T, m mode)) {
 	t.Helper()
 	for _, m := range modes {
@@ -72,14 +72,15 @@ func inModes(t *testing.T, modes []mode, body func(t *testing.T, m mode)) {
 	}
 	for _, m := range modes {
 		if os.Geteuid() != 0 && !m.user {
-			continue // only root can be both
+			continue // an ordinary user cannot run as root
 		}
 		t.Run(m.String(), func(t *testing.T) {
 			cmd := inMode(t, m, t.Name()[:strings.IndexByte(t.Name(), '/')])
-			// What only a watcher bounds is not tried beside other bombs, which would take the
-			// processor from it. Where all modes have one user the kernel counts them together.
+			// Without control groups, the watcher of golem needs the processor, so no
+			// other test runs then. If all modes have one user, the kernel counts their
+			// processes together.
 			if !m.groupless && os.Geteuid() == 0 {
-				t.Parallel() // not before the program is written, which others would hold open
+				t.Parallel() // only after the program is written, or other tests would hold it open
 			}
 			if out, err := cmd.CombinedOutput(); err != nil || !bytes.Contains(out, []byte("--- PASS")) {
 				t.Errorf("%v\n%s", err, out)
@@ -95,8 +96,8 @@ var (
 	limitModes     = append([]mode{{groupless: true}, {refused: true, groupless: true}}, everyMode...)
 )
 
-// bombModes are those that a bomb is tried in. Where nothing but golem itself
-// bounds it, only with a net.
+// bombModes returns the modes for a bomb. Modes in which only golem itself enforces the
+// limit need the control groups of spreadNet.
 func bombModes() []mode {
 	if os.Getenv(netted) == "" {
 		return everyMode
@@ -104,7 +105,7 @@ func bombModes() []mode {
 	return limitModes
 }
 
-// inMode returns this program as another user, who runs one test.
+// inMode returns a command that runs one test of this program in a mode.
 func inMode(t *testing.T, m mode, name string) *exec.Cmd {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "jail-test-")
@@ -134,9 +135,9 @@ func inMode(t *testing.T, m mode, name string) *exec.Cmd {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Unshareflags: unix.CLONE_NEWNS}
 	}
 	if m.user && os.Geteuid() == 0 {
-		id := 100_000 + 2*os.Getpid() // the kernel counts processes of a user, and tests run at once
+		id := 100_000 + 2*os.Getpid() // tests run at once, and the kernel counts the processes of a user together
 		if m.refused {
-			id++ // as do modes
+			id++ // modes run at once too
 		}
 		os.Chmod(dir, 0o711)
 		os.Chown(temp, id, id)
@@ -274,14 +275,15 @@ func TestForkBomb(t *testing.T) {
 		r := p.sh(":(){ :|:& };:; while :; do :; done")
 		close(stop)
 		got := <-peak
-		// The rlimit counts threads of the cell with the processes, and leaves room for
-		// those that there are. What is only counted now and then gets above the limit for
-		// a moment, and can be over before it is seen here.
+		// The rlimit also counts threads of the cell, and leaves room for them. Without a
+		// control group, golem counts only now and then. The peak may then exceed the
+		// limit, or pass before this test sees it.
 		if !m.groupless && (got < most/2 || got > most+8) {
 			t.Errorf("%d processes at the most, want about %d", got, most)
 		}
-		// Of an rlimit the kernel tells nothing. What forks without rest may get by the
-		// looks for it; then the shell's own words are left.
+		// The kernel does not report that an rlimit was reached. A command that forks
+		// without pause may escape the checks of golem. Then only the message of the
+		// shell shows it.
 		refused := bytes.Contains(r.Stderr.Head, []byte("fork: retry: Resource temporarily unavailable"))
 		if !m.user && !m.groupless || !refused {
 			p.wantHit(r, jail.ProcessesLimit)
@@ -295,9 +297,8 @@ func TestForkBomb(t *testing.T) {
 	})
 }
 
-// TestProcessesAreExact checks that a command can have as many processes as allowed and
-// no more, also if the kernel counts others with them, and that the result names the
-// limit.
+// TestProcessesAreExact checks that a command can have about as many processes as
+// allowed, even if the kernel counts others with them. The result names the limit.
 func TestProcessesAreExact(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		for _, most := range []int{5, 20} {
@@ -321,7 +322,7 @@ time.sleep(0.5)'`)
 				t.Errorf("one that sleeps ran into %q", r.Hit)
 			}
 			var all sync.WaitGroup
-			for range 4 { // each has a cell with threads, which are counted too
+			for range 4 { // each has a cell with threads, which count too
 				all.Go(func() {
 					if r, err := p.Run(context.Background(), jail.Shell("exec sleep 0.2")); err != nil || r.Code != 0 {
 						t.Errorf("beside others: %v, exit code %d, %s", err, r.Code, r.Stderr.Head)
@@ -330,7 +331,7 @@ time.sleep(0.5)'`)
 			}
 			all.Wait()
 			p.sh("true")
-			check(t, p.Close()) // what there is of one user is counted with the next
+			check(t, p.Close()) // its processes would count with those of the next session
 		}
 	})
 }
@@ -394,7 +395,7 @@ func TestMemoryBomb(t *testing.T) {
 			t.Error("one process was given 50 GiB")
 		}
 		p.wantHit(p.sh(`exec python3 -c 'import time; x = bytearray(2 << 30); time.sleep(20)'`), jail.MemoryLimit)
-		// Together, where none alone has too much.
+		// Several processes together, each below the limit.
 		r := p.sh(`for i in 1 2 3 4 5 6 7 8; do python3 -c 'import time; x = b"x" * (100 << 20); time.sleep(1)' & done; wait; exit 9`)
 		p.wantHit(r, jail.MemoryLimit)
 		if r.Late {
@@ -410,7 +411,7 @@ func TestMemoryOfTheWholeIsBounded(t *testing.T) {
 		if held := p.Holds()[2]; held.Limit != jail.MemoryLimit || !held.Full {
 			t.Fatalf("held by %+v, want a control group", held)
 		}
-		// Memory that has no process: a file without a name.
+		// Memory that belongs to no process: a file without a name.
 		r := p.sh(`exec python3 -c '
 import os
 fds = [os.memfd_create("x") for _ in range(10)]
@@ -477,7 +478,7 @@ func TestBusyLoop(t *testing.T) {
 		p := newPlace(t, m, jail.Limits{CPU: 300 * time.Millisecond, Time: time.Minute})
 		r := p.sh("while :; do :; done")
 		p.wantHit(r, jail.CPULimit)
-		// Four, none of which has used up its time.
+		// Four processes, each below the limit.
 		r = p.sh("for i in 1 2 3 4; do (while :; do :; done) & done; wait")
 		p.wantHit(r, jail.CPULimit)
 		if r.CPU > time.Second {
@@ -511,7 +512,7 @@ func TestEveryProcessHasTheLimits(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		p := newPlace(t, m, jail.Limits{Memory: 1 << 30, FileSize: 5 << 20, Files: 100})
 		r := p.sh(`sh -c 'ulimit -d; ulimit -f; ulimit -n; ulimit -c' & wait`)
-		data := "unlimited" // a control group holds what is used
+		data := "unlimited" // a control group limits the memory in use
 		if !m.groups() {
 			data = strconv.Itoa((1<<30 + 512*(8<<20) + 256<<20) >> 10)
 		}

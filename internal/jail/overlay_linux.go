@@ -41,7 +41,7 @@ func MountOverlay(l overlay.Overlay) (fd int, err error) {
 		return -1, err
 	}
 	defer unix.Close(made)
-	// The kernel makes a directory there that nobody can enter or remove.
+	// The kernel makes a directory there that the user cannot enter or remove.
 	if err := unix.Chmod(l.WorkDir()+"/work", 0o700); err != nil {
 		return -1, fmt.Errorf("the place for changes: %w", err)
 	}

@@ -60,7 +60,7 @@ const (
 	link        stepKind = "link"     // a symlink to Source
 	bind        stepKind = "bind"     // a directory or file of the host
 	overlayBind stepKind = "layer"    // a directory of the host, through an overlay that hides its path
-	empty       stepKind = "empty"    // an empty directory over what is there
+	empty       stepKind = "empty"    // an empty directory that covers the existing one
 	memory      stepKind = "memory"   // an empty file system in memory with Size bytes
 	private     stepKind = "private"  // a directory in memory with Files, new for each command
 	replaced    stepKind = "replaced" // a file with other content, if the file exists
@@ -89,9 +89,9 @@ func (p plan) attached() plan {
 	return p
 }
 
-// system returns the steps for what every command sees of the host: programs and what
-// they need to start. Of /etc it shows nothing that is secret or says who uses the
-// machine.
+// system returns the steps for the parts of the host that every command sees: programs
+// and the files that they need to start. It shows no file of /etc that is secret or
+// identifies the user.
 func system(etc []string) []step {
 	steps := []step{
 		{Do: bind, Target: "/usr", Source: "/usr"},
@@ -132,8 +132,8 @@ func compile(p Policy, uid, gid int) plan {
 		switch steps[i].Target {
 		case "/etc/passwd":
 			if uid != 0 {
-				// This line comes first: the user may have the number of nobody, which
-				// has no shell.
+				// This line comes first, because the user may have the ID of nobody,
+				// which has no shell.
 				steps[i].Source = fmt.Sprintf("user:x:%d:%d:user:/tmp:/bin/sh\n", uid, gid) + steps[i].Source
 			}
 			if p.Home != "" {

@@ -26,16 +26,16 @@ func FuzzPlan(f *testing.F) {
 		mix(2, 0, 1, 2, 1, 4, 2, 1, 2, 0, 2, 2, 0),             // a part of it is hidden
 		mix(2, 0, 1, 2, 1, 6, 2, 1, 2, 0, 2, 2, 1),             // a part of it is read-only
 		mix(3, 0, 1, 2, 1, 6, 2, 2, 7, 1, 1, 2, 0, 2, 1, 1),    // a mount in a mount in the top
-		mix(2, 1, 4, 2, 2, 7, 1, 2, 2, 1, 2, 14, 0, 1, 1, 1),   // two layers
+		mix(2, 1, 4, 2, 2, 7, 1, 2, 2, 1, 2, 14, 0, 1, 1, 1),   // restricted twice
 		mix(1, 0, 1, 2, 1, 3, 0, 2, 4, 1, 5, 2),                // read-only, and in it writable again
 		mix(2, 3, 1, 2, 6, 3, 1, 0),                            // one directory with two names
 		mix(3, 0, 1, 1, 1, 10, 1, 2, 11, 2, 1, 1, 0, 2),        // directories that are missing
 		mix(1, 10, 6, 1, 0),                                    // in a directory of the system
-		mix(2, 0, 9, 2, 2, 6, 1, 1, 2, 0, 2, 2, 0),             // where nothing is
+		mix(2, 0, 9, 2, 2, 6, 1, 1, 2, 0, 2, 2, 0),             // at a path that does not exist
 		mix(4, 0, 1, 2, 1, 6, 2, 2, 2, 2, 8, 9, 2, 1, 1, 0, 2), // three deep
-		mix(2, 0, 3, 1, 11, 9, 0),                              // hidden, where commands work
+		mix(2, 0, 3, 1, 11, 9, 0),                              // a hidden mount at /work
 		mix(1, 6, 12, 1, 1, 1, 23, 1),                          // a part of a mount without a directory
-		mix(1, 10, 1, 1, 1, 1, 22, 1),                          // a part of what stands in the system
+		mix(1, 10, 1, 1, 1, 1, 22, 1),                          // a part of a mount in a system directory
 	} {
 		f.Add(seed)
 	}
@@ -65,7 +65,8 @@ func FuzzPlan(f *testing.F) {
 // mix makes a seed.
 func mix(numbers ...byte) []byte { return numbers }
 
-// A draw makes choices from what the fuzzer gives; at its end all are 0.
+// A draw makes choices from the input of the fuzzer. After the end of the input, it
+// always chooses 0.
 type draw struct{ data []byte }
 
 func (d *draw) of(n int) int {
@@ -80,7 +81,7 @@ func (d *draw) of(n int) int {
 // A ground is a set of directories that are mounted in all ways.
 type ground struct {
 	top   string
-	there map[string]bool // host paths, without links to them
+	there map[string]bool // the existing host paths
 }
 
 func newGround(f *testing.F) ground {
@@ -113,14 +114,14 @@ func newGround(f *testing.F) ground {
 	return g
 }
 
-// Where mounts and limits stand, and what is mounted.
+// The targets of mounts and limits, and the sources of mounts.
 var (
 	someTargets = []string{"/", "/data", "/data/deep", "/a", "/a/b", "/deep", "/b", "/data/a", "/data/deep/b", "/data-a",
 		"/usr/a", "/work", "/work/a", "/tmp", "/data/deep/a", "/a/data", "/a/b/deep", "/data/link", "/file", "/a/b/file", "/new", "/top/a", "/usr/a/b", "/b/deep/a"}
 	someSources = []string{".", "top", "top/a", "top/a/b", "top/data", "top/data/deep", "other", "other/data", "other/a", "bare", "top/new", "bare/new", inMemory}
 )
 
-const inMemory = "memory" // no directory
+const inMemory = "memory" // stands for a mount without a directory
 
 // sandboxes makes a sandbox, and from each one another with less access. It makes none
 // from invalid input.
@@ -152,7 +153,7 @@ func (g ground) sandboxes(d *draw) []*sandbox.Sandbox {
 	return chain
 }
 
-// names returns those at which a rule may be broken.
+// names returns the names at which a rule may be broken.
 func (l *lot) names() []string {
 	list := []string{"/"}
 	below := func(dirs []string) (more []string) {
@@ -182,7 +183,7 @@ type lot struct {
 	plan plan
 }
 
-// A thing is what is at a name: a directory or file of the host, or nothing.
+// A thing is a directory or file of the host, or nothing, with the access to it.
 type thing struct {
 	host   string
 	access sandbox.Access
@@ -192,7 +193,7 @@ func holds(dir, name string) bool {
 	return dir == "/" || name == dir || strings.HasPrefix(name, dir+"/")
 }
 
-// at returns what the plan puts at a name: the last step that holds it decides.
+// at returns the thing that the plan puts at a name. The last step with the name decides.
 func (l *lot) at(name string) (found thing) {
 	for _, s := range l.plan.Steps {
 		if !holds(s.Target, name) {
@@ -210,8 +211,8 @@ func (l *lot) at(name string) (found thing) {
 	return found
 }
 
-// says returns what the sandbox has at a name. Where it shows nothing there is
-// no host path either.
+// says returns the thing that the sandbox has at a name. If the sandbox shows nothing
+// there, there is no host path either.
 func (l *lot) says(name string) thing {
 	m, ok := l.s.MountOf(name)
 	if !ok {
@@ -227,7 +228,7 @@ func (l *lot) covered(name, host string) bool {
 	return !l.there[host] && in.Target != "" && path.Join(string(in.Backend.Traits().Host), strings.TrimPrefix(name, strings.TrimSuffix(in.Target, "/"))) != host
 }
 
-// agrees checks every name: what commands see there is what the sandbox shows.
+// agrees checks for every name that commands see there what the sandbox shows.
 func (l *lot) agrees(t *testing.T) {
 	t.Helper()
 	for _, name := range l.names() {
@@ -236,7 +237,7 @@ func (l *lot) agrees(t *testing.T) {
 		for _, called := range []string{path.Join(Work, name), name} {
 			got := l.at(called)
 			switch {
-			case got.access == sandbox.None || called == name && holds(Work, name): // the latter is another name
+			case got.access == sandbox.None || called == name && holds(Work, name): // in the second case, commands use another name
 			case got.access < sandbox.ReadWrite && !l.there[got.host], l.covered(name, got.host):
 			case got.host != want.host || got.access > want.access:
 				l.fail(t, "%s is %s of %s; the sandbox says %s of %s", called, got.access, l.short(got.host), want.access, l.short(want.host))
@@ -317,7 +318,7 @@ func (l *lot) silent(t *testing.T) {
 	}
 }
 
-// short returns a host path as the sources are written.
+// short returns a host path relative to the ground.
 func (g ground) short(host string) string {
 	if host == "" {
 		return "nothing"

@@ -71,9 +71,9 @@ type Policy struct {
 	// one.
 	Loopback string
 
-	// Sole says that nobody else runs commands in Overlays. If it is false, commands
-	// cannot make Unix sockets there: commands of another worker could use them to hand
-	// over open files.
+	// Sole says that only this session runs commands in Overlays. If it is false,
+	// commands cannot make Unix sockets there, because another worker's commands could
+	// use them to pass open files.
 	Sole bool
 
 	// Overlays are the directories of a session: those of mounts with Kept set.

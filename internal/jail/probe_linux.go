@@ -88,8 +88,8 @@ func makeTrialDir(where string) (string, error) {
 	return dir, err
 }
 
-// discard removes the directory that makeTrialDir made. The kernel has created a directory in
-// it that nobody may enter.
+// discard removes the directory that makeTrialDir made. The kernel has created a
+// directory in it that the user may not enter.
 func discard(dir string) {
 	os.Chmod(filepath.Join(dir, "work", "work"), 0o700)
 	os.RemoveAll(dir)
@@ -102,7 +102,7 @@ func attemptOf(err error) attempt {
 	}
 	a := attempt{Text: err.Error()}
 	var wrong *os.PathError
-	if errors.As(err, &wrong) { // leave out the path, which helps nobody
+	if errors.As(err, &wrong) { // omit the path, which does not help
 		a.Text = wrong.Op + ": " + wrong.Err.Error()
 	}
 	var errno syscall.Errno

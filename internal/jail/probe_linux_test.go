@@ -22,7 +22,7 @@ import (
 // A patient is a process that runs Probe.
 type patient struct {
 	state    string // the state directory
-	uid      int    // whose process it is; 0 is ours
+	uid      int    // the user of the process; 0 for the user of the tests
 	filtered bool   // as in a container of Docker
 	overlaid bool   // the state directory is on an overlay
 }

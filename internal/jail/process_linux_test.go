@@ -48,7 +48,7 @@ func TestInput(t *testing.T) {
 // ends when it is closed or its context ends, whatever it does.
 func TestProcess(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{Time: time.Millisecond}) // no limit of what is talked with
+		p := newPlace(t, m, jail.Limits{Time: time.Millisecond}) // the time limit does not apply to an open process
 		opened := func(line string) *jail.Process {
 			t.Helper()
 			o, err := p.Open(jail.Shell(line))
@@ -71,7 +71,7 @@ func TestProcess(t *testing.T) {
 			t.Errorf("%+v, %s, %v", r, r.Stderr.Head, err)
 		}
 
-		// one that ends by itself
+		// a process that ends by itself
 		short := opened("echo bye; echo why >&2; exit 3")
 		if got, err := io.ReadAll(short); err != nil || string(got) != "bye\n" {
 			t.Errorf("got %q, %v", got, err)
@@ -83,7 +83,7 @@ func TestProcess(t *testing.T) {
 			t.Error("wrote to one that is gone")
 		}
 
-		// one that neither reads nor answers, and leaves others behind
+		// a process that neither reads nor answers, and leaves children
 		deaf := opened("trap '' TERM INT HUP; echo begun; setsid sleep 1000 & sleep 1000")
 		lines = bufio.NewReader(deaf)
 		if got, err := lines.ReadString('\n'); err != nil || got != "begun\n" {
@@ -110,7 +110,7 @@ func TestProcess(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 
-		// when the session ends, so does what is open
+		// when the session ends, open processes end too
 		left := opened("echo begun; sleep 1000")
 		if got, err := bufio.NewReader(left).ReadString('\n'); err != nil || got != "begun\n" {
 			t.Errorf("got %q, %v", got, err)

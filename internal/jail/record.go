@@ -10,8 +10,8 @@ type Recorder interface {
 
 // A Record holds the changes of one command.
 type Record interface {
-	// Stores returns the directories that an overlay.Layer keeps the changes of a mount in,
-	// in the order of the mounts.
+	// Stores returns the directories of the overlays that hold the changes, in the order
+	// of the mounts that need an overlay.
 	Stores() []string
 	// Start is called just before the command starts.
 	Start() error

@@ -79,8 +79,7 @@ type form struct {
 	list []form
 }
 
-// parse reads what a reader of Scheme does: lists, words, and strings with
-// escapes.
+// parse reads lists, words, and strings with escapes, as a Scheme reader does.
 func parse(t *testing.T, text string) []form {
 	t.Helper()
 	stack := [][]form{nil}
@@ -128,8 +127,9 @@ func parse(t *testing.T, text string) []form {
 
 func hex(c byte) byte { return byte(strings.IndexByte("0123456789abcdef", c)) }
 
-// TestSeatbeltFates checks what profiles allow: no command opens what it is not shown,
-// nothing can be moved out of its rule, and no name ends its string.
+// TestSeatbeltFates checks the operations that profiles allow. No command opens a file
+// that it is not shown, no file can be moved out of its rule, and no name ends its
+// string.
 func TestSeatbeltFates(t *testing.T) {
 	p := Policy{Mounts: []Mount{
 		{Source: "/u/in", Target: "/in"},
@@ -166,7 +166,7 @@ func TestSeatbeltFates(t *testing.T) {
 		{"file-read-data", "/u/notes/a/hidden/x", false},
 		{"file-write-create", "/u/notes/a/hidden", false},
 		{"file-write-unlink", "/u/notes/a/hidden", false},
-		{"file-write-unlink", "/u/notes/a", false}, // it would carry what is hidden elsewhere
+		{"file-write-unlink", "/u/notes/a", false}, // a move would also move the hidden directory
 		{"file-read-data", "/u/notes/b/c/fixed/x", true},
 		{"file-write-data", "/u/notes/b/c/fixed/x", false},
 		{"file-write-unlink", "/u/notes/b/c/fixed", false},

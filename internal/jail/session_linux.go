@@ -24,19 +24,20 @@ type Session struct {
 	level  Level
 	plan   plan
 	holder *Helper
-	shared bool // the holder is not the session's own
+	shared bool // several sessions share the holder
 	groups *groups
 
 	mu      sync.Mutex
 	idle    []*wire          // cells that wait for a command
 	cells   map[*wire]bool   // all of them
-	next    map[*wire]Record // where the next command of a cell records its changes
-	records int              // how many were made
+	next    map[*wire]Record // the record for the next command of each cell
+	records int              // the number of records so far
 	ended   bool
 }
 
-// launched starts a holder. The caller waits for the launcher, which is done when the
-// holder speaks.
+// launched starts a holder, either directly or through a launcher. The launcher ends
+// after it has started the holder. The caller calls wait after the first report of the
+// holder.
 func launched(h holding) (holder *Helper, wait func(), err error) {
 	near, far, err := newWires()
 	if err != nil {
@@ -82,7 +83,8 @@ func newSession(p Policy, now func() time.Time, holder *Helper) *Session {
 	return s
 }
 
-// startOn starts a session with a cell of a holder that there is.
+// startOn starts a session whose cells come from an existing holder. It starts the first
+// cell at once.
 func startOn(holder *Helper, p Policy, now func() time.Time) (*Session, error) {
 	s := newSession(p, now, holder)
 	s.shared = true
@@ -109,7 +111,7 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 		return nil, err
 	}
 	s := newSession(p, now, holder)
-	c, err := s.newCell(s.plan) // asked for before there is a holder to answer: it finds the question
+	c, err := s.newCell(s.plan) // sent before the holder runs, which then finds the request
 	if wrong := awaitReport(s.holder.wire); wrong != nil {
 		err = wrong // the holder's own error is the cause
 	}
@@ -171,7 +173,7 @@ func (s *Session) Close() error {
 	return err
 }
 
-// waiting returns an idle cell, nil for none.
+// waiting returns an idle cell, or nil if there is none.
 func (s *Session) waiting() (*wire, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -263,8 +265,8 @@ func (s *Session) drop(w *wire) {
 	}
 }
 
-// order tells a cell to run a command, and returns the cell. If the cell ended while it
-// was idle, order uses another one.
+// order sends an order for a command to a cell, and returns the cell and the record of
+// the command. If the cell ended while it was idle, order uses another one.
 func (s *Session) order(o order, streams ...int) (*wire, Record, error) {
 	for {
 		w, err := s.cell()
@@ -282,7 +284,7 @@ func (s *Session) order(o order, streams ...int) (*wire, Record, error) {
 	}
 }
 
-// orderOf tells this cell to run a command.
+// orderOf sends an order to this cell, and returns the record of the command.
 func (s *Session) orderOf(w *wire, o order, streams ...int) (Record, error) {
 	s.limit(&o, w)
 	changes, err := s.recordNext(w, &o)
@@ -399,7 +401,7 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	return s.complete(c, v, changes, r)
 }
 
-// left returns what a shell has reported of its directory and variables.
+// left returns the directory and variables that a shell reported.
 func (s *Session) left(output Output, initial []string) *Left {
 	same := func(text string) string { return text }
 	if s.level == Landlock { // commands see the host's paths

@@ -10,12 +10,12 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Session runs commands with one policy. There is none on this system: Start
-// says so.
+// A Session runs commands with one policy. This system has none, so Start returns an
+// error.
 type Session struct{}
 
-// Start returns an error: golem runs commands on Linux alone in this version,
-// and never without a boundary.
+// Start returns an error. This version of golem runs commands only on Linux, and never
+// without a jail.
 func Start(Policy, func() time.Time) (*Session, error) {
 	why, mend := notHere(runtime.GOOS)
 	return nil, &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: why + "; " + mend}

@@ -370,7 +370,7 @@ func TestUnixSocketOfAnotherWorker(t *testing.T) {
 				check(t, err)
 				defer service.Stop()
 				soon(t, "the sockets are there", func() bool { return strings.Count(string(service.Output(0, 999).Text), "\n") == len(names) })
-				want := "serve EACCES\n" // in what both write
+				want := "serve EACCES\n" // in a directory that both workers write
 				if sole {
 					want = "serve done\n"
 				}
@@ -384,7 +384,8 @@ func TestUnixSocketOfAnotherWorker(t *testing.T) {
 					refused = noSockets
 				}
 				judge(t, "the second worker", string(r.Stdout.Head), refused...)
-				// What one worker has started its own commands reach, where they share a directory.
+				// Commands of one worker reach its own service in a directory that they
+				// share.
 				if sole {
 					r, err = first.Run(context.Background(), probeCommand("names", jail.Work+"/s"))
 					check(t, err)

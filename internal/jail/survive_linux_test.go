@@ -27,7 +27,7 @@ import (
 type ground struct {
 	t            *testing.T
 	work, layers string
-	copy         string // of the directory before the command
+	copy         string // a copy of the directory before the command
 	line         string
 	was, becomes string // the directory before and after, as look describes it
 	exact        string // before, with the times of files
@@ -47,7 +47,7 @@ func newGround(t *testing.T, files int) *ground {
 	for _, dir := range []string{g.work, plain} {
 		sh(t, g.copy, "cp -a . "+dir)
 	}
-	sh(t, plain, g.line+"; chmod 2700 empty") // special bits are not the command's to change
+	sh(t, plain, g.line+"; chmod 2700 empty") // a command cannot change special mode bits
 	g.was, g.exact, g.becomes = look(t, g.work, false), look(t, g.work, true), look(t, plain, false)
 	return g
 }
@@ -117,7 +117,7 @@ func (g *ground) ran(s *jail.Session) *transaction.Transaction {
 	return r.Changed
 }
 
-// recover does what the next golem does.
+// recover does the recovery of the next golem.
 func (g *ground) recover() {
 	g.t.Helper()
 	if _, err := transaction.Recover(sandbox.Host(g.layers)); err != nil {
@@ -192,13 +192,13 @@ func (g *ground) clean(when string) {
 		if time.Now().After(end) {
 			g.t.Fatalf("%s: left are %v", when, left)
 		}
-		time.Sleep(10 * time.Millisecond) // what is just ending is in the way of litter
+		time.Sleep(10 * time.Millisecond) // processes that are just ending still hold files there
 		g.recover()
 	}
 }
 
-// pidOf returns the newest process of this program with a word, 0 for none. It is
-// of this test: the program is a copy that only it has, or the user is.
+// pidOf returns the newest process of this program with a word, or 0. It belongs to this
+// test, because only this test has this copy of the program, or this user.
 func pidOf(word string) int {
 	self, _ := os.Readlink("/proc/self/exe")
 	newest, found := "", 0
@@ -330,12 +330,12 @@ func gone(pids ...int) {
 	}
 }
 
-// swept waits until all that was killed is gone. The next session removes the control
-// groups that it had.
+// swept waits until the remains of the killed processes are gone. The next session
+// removes their control groups.
 func (g *ground) swept() {
 	g.t.Helper()
 	if os.Geteuid() != 0 {
-		return // it had none
+		return // an ordinary user has no control groups
 	}
 	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		check(g.t, g.session().Close())
@@ -379,7 +379,7 @@ func TestSurvivesKills(t *testing.T) {
 	})
 }
 
-// killed is one round.
+// killed runs one round.
 func (g *ground) killed(i int, seen map[string]int) {
 	g.t.Helper()
 	victim := []string{"golem", "holder", "all", "cell"}[i%4]
@@ -399,7 +399,7 @@ func (g *ground) killed(i int, seen map[string]int) {
 	said := l.end()
 	gone(pids...)
 	if victim == "holder" || victim == "cell" {
-		// Golem lives, and knows what it says.
+		// golem still runs, and its report must be right.
 		if landed := g.is(when + ", golem says " + said); landed != (said == "done") {
 			g.t.Fatalf("%s: golem says %s, and that it has landed is %v", when, said, landed)
 		}
@@ -425,7 +425,7 @@ func (g *ground) killed(i int, seen map[string]int) {
 	g.clean(when)
 }
 
-// undone undoes, and is killed meanwhile.
+// undone undoes the changes. In half of the cases a process is killed during the undo.
 func (g *ground) undone(when string, seen map[string]int) {
 	g.t.Helper()
 	if rand.N(2) == 0 {

@@ -52,7 +52,7 @@ func TestSurvivesOthers(t *testing.T) {
 		t.Logf("%d of 6 were undone", undone)
 		check(t, s.Close())
 		left, err := os.ReadDir(g.layers)
-		if err != nil || len(left) != 2 { // the last, and its name
+		if err != nil || len(left) != 2 { // the last record, and the file with its name
 			t.Errorf("left are %v, %v", left, err)
 		}
 	})
@@ -78,7 +78,7 @@ func TestSurvivesEditors(t *testing.T) {
 		}
 		return r.Changed
 	}
-	// One after the other: all that a user may do before it lands.
+	// One after the other: edits of the user before golem applies the changes.
 	for _, edit := range []string{
 		"echo mine >> f0",
 		"cp f0 .f0.swp; echo mine >> .f0.swp; mv .f0.swp f0",
@@ -101,7 +101,7 @@ func TestSurvivesEditors(t *testing.T) {
 		}
 		sh(t, g.work, "rm -rf f0 other; echo begin > f0")
 	}
-	// At once. A user who saves has looked at the file before.
+	// At once. The user reads the file before each save.
 	stop, done := make(chan struct{}), make(chan int)
 	go func() {
 		for n := 0; ; n++ {

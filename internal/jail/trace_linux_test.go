@@ -18,8 +18,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// tryTrace traces a child as a debugger does, reads its memory, and lets it make a call
-// that the filter refuses, in place of the one that it asked for.
+// tryTrace traces a child as a debugger does, and reads its memory. It then replaces a
+// system call of the child with one that the filter refuses.
 func tryTrace([]string) {
 	runtime.LockOSThread()
 	cmd := exec.Command("/bin/true")
@@ -64,13 +64,13 @@ func untilCall(pid int) error {
 	return nil
 }
 
-// tryCell reaches for the processes and threads that are not its own.
+// tryCell tries to trace and read processes and threads that are not its own.
 func tryCell([]string) {
 	runtime.LockOSThread()
 	word := make([]byte, 8)
 	for id := 1; id < 64; id++ {
 		if _, err := os.Stat(fmt.Sprintf("/proc/self/task/%d", id)); err == nil {
-			continue // Go starts threads at any time
+			continue // skips its own threads, which Go starts at any time
 		}
 		call("seize", unix.SYS_PTRACE, unix.PTRACE_SEIZE, uintptr(id), 0, 0)
 		call("attach", unix.SYS_PTRACE, unix.PTRACE_ATTACH, uintptr(id), 0, 0)
@@ -91,7 +91,7 @@ func tryCell([]string) {
 	}
 }
 
-// tryTraced asks its parent to trace it, and continues as if nobody did.
+// tryTraced asks its parent to trace it, and then continues.
 func tryTraced([]string) {
 	runtime.LockOSThread()
 	call("traceme", unix.SYS_PTRACE, unix.PTRACE_TRACEME, 0, 0, 0)
@@ -149,7 +149,7 @@ func TestPtraceCell(t *testing.T) {
 }
 
 // TestPtraceParent checks that a command that asks its parent to trace it continues,
-// because the cell traces nobody.
+// because the cell does not trace.
 func TestPtraceParent(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		run := traceSession(t, m, false)

@@ -13,7 +13,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// layered is a session whose commands write to layers.
+// layered returns a session whose commands write to overlays.
 func layered(t *testing.T) (s *jail.Session, work, layers string) {
 	t.Helper()
 	work, layers = t.TempDir(), t.TempDir()
@@ -83,7 +83,7 @@ func TestTransaction(t *testing.T) {
 		check(t, s.Close())
 		left, err := os.ReadDir(layers)
 		check(t, err)
-		if len(left) != 2 { // the last, and its name
+		if len(left) != 2 { // the last record, and the file with its name
 			t.Errorf("left are %v", left)
 		}
 		os.Chmod(work+"/d", 0o700)
