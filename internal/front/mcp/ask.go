@@ -165,8 +165,8 @@ func (s *server) askThere(ctx context.Context, c *call, f form) approval.Reply {
 // undelivered is the library's error code for a message that did not reach a client.
 const undelivered = -32005
 
-// elicit asks the client. If the client has no forms or is gone, nobody was asked. If the
-// client returns another error, the form counts as closed without an answer.
+// elicit asks the client. If the client has no forms or is gone, or if ctx ends, it
+// returns nobody. After any other error the form counts as closed without an answer.
 func (f form) elicit(ctx context.Context, session *mcp.ServerSession) approval.Reply {
 	r, err := session.Elicit(ctx, f.params)
 	var refused *jsonrpc.Error

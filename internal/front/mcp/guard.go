@@ -19,9 +19,9 @@ import (
 // maxField limits the bytes of a URI, a name, a cursor or a log level in a request.
 const maxField = 4 << 10
 
-// guard is the outermost handler of every request on both transports. The library writes
-// fields of a request into its errors as they are, and an error that is not JSON ends a
-// connection on streams and never answers the request over HTTP. So guard checks the
+// guard is the outermost handler of every request on both transports. The library copies
+// fields of a request into its errors. If such an error is not JSON, the library closes
+// the connection on streams. Over HTTP it never answers the request. So guard checks the
 // fields first, repairs the errors that come back, and answers a panic with an error.
 func (s *server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 	return func(ctx context.Context, method string, r mcp.Request) (result mcp.Result, err error) {

@@ -16,8 +16,8 @@ import (
 )
 
 // turns serializes calls that change the same file, in the order in which a client made
-// them. Clients make many calls at once. Without turns a call would find that another has
-// changed the file that it read, or an earlier call would overwrite a later one.
+// them. Clients make many calls at once. Without turns a call could find that another has
+// changed the file that it read. An earlier call could also overwrite a later one.
 type turns struct {
 	mu    sync.Mutex
 	files map[string][]*turn // for each file, the call that changes it and then those that wait
