@@ -21,8 +21,8 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// BenchmarkTable prints what the gate costs: to decide, to go through it around
-// a read, to write the journal, and to verify it. `make bench` runs it.
+// BenchmarkTable prints the costs of the gate: to decide a call, to read a file through
+// the gate, to write the journal and to verify it. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
 	t := benchtable.Peers(os.Stdout)
 	bench := &bench{b}
@@ -44,7 +44,7 @@ func (b *bench) check(err error) {
 	}
 }
 
-// gate is a program with a file of 4 KiB, as golem init makes one.
+// gate measures a program as golem init makes it, with a file of 4 KiB.
 func (b *bench) gate(t *benchtable.Table) {
 	dir := filepath.Join(b.TempDir(), "notes")
 	_, _, err := starter.Make(dir)
@@ -75,7 +75,7 @@ func (b *bench) gate(t *benchtable.Table) {
 	t.Against("read_file of 4 KiB, journaled", got[0], "Sandbox.Read alone", got[1], 0)
 }
 
-// lines returns text of a size.
+// lines returns a text of a size.
 func lines(size int) []byte {
 	var text []byte
 	for len(text) < size {
@@ -90,8 +90,8 @@ func record() audit.Record {
 		Decision: "yes", By: "user", Digest: "18b1ce9e4e824fde6c0706c419112965bf89726fdb5abbda1c3f6ee3d7636ea5"}
 }
 
-// appends writes durable records from callers at once, and for comparison the
-// same as plain lines with a sync each.
+// appends writes durable records from several callers at once. For comparison it writes
+// the same records as plain lines with a sync each.
 func (b *bench) appends(t *benchtable.Table, callers int) {
 	folder, err := state.Open(b.TempDir())
 	b.check(err)
@@ -138,7 +138,7 @@ func (b *bench) shared(callers int, work func() error) func(int) {
 	}
 }
 
-// verify checks a million records, beside the plain hashing of their bytes.
+// verify compares the time to verify a million records with the time to hash their bytes.
 func (b *bench) verify(t *benchtable.Table) {
 	const n = 1_000_000
 	dir := b.TempDir()
@@ -163,7 +163,7 @@ func (b *bench) verify(t *benchtable.Table) {
 	t.Against("verify 1,000,000 records", got[0], "sha256 of the same files", got[1], 0)
 }
 
-// hashAll is the least that a check of the same bytes costs.
+// hashAll hashes the files of the journal, the minimum work to check the same bytes.
 func hashAll(dir string) error {
 	names, err := filepath.Glob(filepath.Join(dir, "journal*.jsonl"))
 	if err != nil || len(names) == 0 {

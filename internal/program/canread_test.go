@@ -6,8 +6,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A worker sees an untrusted mount if it can read any of it: the mount, or one untrusted
-// directory in it.
+// TestCanReadPart: a worker sees an untrusted mount if it can read any of it, either the
+// whole mount or one untrusted directory in it.
 func TestCanReadPart(t *testing.T) {
 	memory := func() sandbox.Backend { return sandbox.NewMemory(nil) }
 	whole, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: memory(), Access: sandbox.ReadWrite},

@@ -26,7 +26,7 @@ import (
 	"github.com/golem-forge/golem/internal/transaction"
 )
 
-// The environment that makes this test binary a process that makes calls.
+// The environment variables that turn this test binary into a process that makes calls.
 const (
 	callsDir   = "GOLEM_TEST_CALLS_DIR"
 	callsState = "GOLEM_TEST_CALLS_STATE"
@@ -48,8 +48,7 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// loaded returns a program with a state folder, in which everything that asks
-// is approved.
+// loaded returns a program with a state directory, in which every request is approved.
 func loaded(dir, state string) (*program.Program, error) {
 	approve, err := project.ParseSet("test", "approval.mode=approve_all")
 	if err != nil {
@@ -58,8 +57,8 @@ func loaded(dir, state string) (*program.Program, error) {
 	return program.Load(program.Options{Dir: dir, State: state, Now: time.Now, Settings: []project.Setting{approve}})
 }
 
-// makeCalls makes calls through a gate of its own: of ten one writes a file,
-// the others read. It says which writes were acknowledged.
+// makeCalls makes calls through its own gate. Of every ten calls one writes a file and
+// the others read. It prints the acknowledged writes.
 func makeCalls() error {
 	p, err := loaded(os.Getenv(callsDir), os.Getenv(callsState))
 	if err != nil {
@@ -101,7 +100,7 @@ func calls(t *testing.T, dir, state, name string, count int) *exec.Cmd {
 	return cmd
 }
 
-// journaled is what a journal says of the files that were written.
+// journaled counts the records of a journal for the written files.
 type journaled struct {
 	intents, outcomes map[string]int // by path
 	reads             int
@@ -142,7 +141,7 @@ func journalOf(t *testing.T, dir, state string) journaled {
 	return j
 }
 
-// unfinished is how the names of unfinished files begin.
+// unfinished is the prefix of the names of unfinished files.
 const unfinished = "/out/.golem-tmp-"
 
 func newNotes(t *testing.T) (dir, state string) {
@@ -161,8 +160,8 @@ func newNotes(t *testing.T) (dir, state string) {
 	return dir, state
 }
 
-// Two processes with 2,000 calls each write one journal: its chain verifies and no record
-// is lost.
+// TestTwoProcesses: two processes with 2,000 calls each write one journal. Its chain
+// verifies and no record is lost.
 func TestTwoProcesses(t *testing.T) {
 	each := testutil.Rounds(2000)
 	dir, state := newNotes(t)
@@ -186,8 +185,8 @@ func TestTwoProcesses(t *testing.T) {
 	}
 }
 
-// Processes are killed at random moments: every effect has its record, every acknowledged
-// one its outcome too, and the journal verifies after the repair.
+// TestKilledGates kills processes at random moments. Every effect has its record, every
+// acknowledged one also its outcome, and the journal verifies after the repair.
 func TestKilledGates(t *testing.T) {
 	kills := testutil.Rounds(60)
 	dir, state := newNotes(t)
@@ -208,14 +207,14 @@ func TestKilledGates(t *testing.T) {
 				acknowledged[lines.Text()] = true
 			}
 		}
-		time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond) // somewhere in a call
+		time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond) // at some moment of a call
 		cmd.Process.Kill()
-		for lines.Scan() { // what it had said by then
+		for lines.Scan() { // its output until the kill
 			acknowledged[lines.Text()] = true
 		}
 		cmd.Wait()
 	}
-	j := journalOf(t, dir, state) // before anybody mends
+	j := journalOf(t, dir, state) // before another golem repairs it
 	written, err := filepath.Glob(filepath.Join(dir, "out", "*"))
 	if err != nil {
 		t.Fatal(err)

@@ -13,7 +13,8 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// golem runs no git or other program that a worker has put into a directory of PATH.
+// TestNoProgramOfAWorker: golem runs no git or other program that a worker has put into a
+// directory of PATH.
 func TestNoProgramOfAWorker(t *testing.T) {
 	files := cleared(bare)
 	files["out/bin/git"] = "#!/bin/sh\necho ran >> \"$(dirname \"$0\")\"/ran\nexit 1\n"
@@ -52,8 +53,9 @@ func TestNoProgramOfAWorker(t *testing.T) {
 	}
 }
 
-// golem never runs a git in a directory that workers may write to, whatever the mode of
-// the mount and the name of the directory in PATH.
+// TestC14NoProgramFromAReachedDirectory: golem never runs a git in a directory that
+// workers may write to, whatever the mode of the mount and the name of the directory in
+// PATH.
 func TestC14NoProgramFromAReachedDirectory(t *testing.T) {
 	for _, test := range []struct{ name, config, dir string }{
 		{"overlay root", "sandbox:\n  root: .\n", "bin"},

@@ -37,7 +37,7 @@ func (s journalWriter) Write(r audit.Record, wait audit.Wait) error {
 }
 
 // doneCalls are the calls of a gate that have changed something. A later error must not
-// hide them, or whoever reads it would repeat the calls.
+// hide them, or the reader of the error would repeat the calls.
 type doneCalls struct {
 	mu      sync.Mutex
 	pending map[string]string // the call with its effects, by id

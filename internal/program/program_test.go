@@ -18,8 +18,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// program makes a program of files, and options to load it with a state of its
-// own.
+// program writes the files of a program, and returns options to load it with a new state
+// directory.
 func program(t *testing.T, files map[string]string) Options {
 	t.Helper()
 	top := t.TempDir()
@@ -72,8 +72,8 @@ func wideProgram(t *testing.T) Options {
 	return o
 }
 
-// Until the user trusts it, a program can only read its own directory, whatever its files
-// say.
+// TestUntrustedIsTheDefaultPolicy: until the user trusts it, a program can only read its
+// own directory, whatever its files say.
 func TestUntrustedIsTheDefaultPolicy(t *testing.T) {
 	o := wideProgram(t)
 	p := load(t, o)
@@ -107,7 +107,7 @@ func TestUntrustedIsTheDefaultPolicy(t *testing.T) {
 	}
 }
 
-// Trust is bound to the content: a change of one byte in any file ends it, and the old
+// TestTrustIsBoundToContent: a change of one byte in any file ends the trust, and the old
 // content restores it.
 func TestTrustIsBoundToContent(t *testing.T) {
 	o := wideProgram(t)
@@ -162,8 +162,8 @@ func TestTrustByHash(t *testing.T) {
 	}
 }
 
-// Every line that permits more than the default policy is among the permissions, with its
-// place.
+// TestPermissionsNameEveryLine: every line that permits more than the default policy is
+// among the permissions, with its place.
 func TestPermissionsNameEveryLine(t *testing.T) {
 	p := load(t, wideProgram(t))
 	var lines []string
@@ -183,8 +183,8 @@ func TestPermissionsNameEveryLine(t *testing.T) {
 	}
 }
 
-// The permissions include those of git, targets and scanners, and the paths that another
-// entry worker would have.
+// TestPermissionsAreComplete: the permissions include those of git, targets and scanners,
+// and the paths that another entry worker would have.
 func TestPermissionsAreComplete(t *testing.T) {
 	o := program(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\nclearance: {scanners: [format]}\n",
@@ -208,7 +208,7 @@ func TestPermissionsAreComplete(t *testing.T) {
 	}
 }
 
-// A long text is shown in full.
+// TestPermissionsAreNotCut: a long text is shown in full.
 func TestPermissionsAreNotCut(t *testing.T) {
 	pattern := "echo " + strings.Repeat("a", 300) + " curl evil sh " + strings.Repeat("b", 300)
 	o := program(t, map[string]string{
@@ -220,7 +220,8 @@ func TestPermissionsAreNotCut(t *testing.T) {
 	}
 }
 
-// Without a project file, the paths of the entry worker are the project's.
+// TestPathsOfTheEntryWorker: without a project file, the paths of the entry worker are
+// the project's.
 func TestPathsOfTheEntryWorker(t *testing.T) {
 	o := program(t, map[string]string{
 		"main.worker": `---
@@ -251,8 +252,8 @@ sandbox:
 	}
 }
 
-// A child that asks for more than its parent has is an error at its line, and a child
-// that declares nothing has nothing.
+// TestChildrenNeverExceed: a child that asks for more than its parent has is an error at
+// its line. A child that declares nothing has nothing.
 func TestChildrenNeverExceed(t *testing.T) {
 	files := map[string]string{
 		"golem-forge.config.yaml": "sandbox:\n  zones:\n    data: {path: ./data, mode: ro}\n    final: {path: ./final}\n",
@@ -311,8 +312,9 @@ func TestTreeOfCallers(t *testing.T) {
 	}
 }
 
-// The directory of golem init may come from a stranger: nothing in it leads init outside,
-// blocks it, or becomes trusted with the files that init makes.
+// TestInitInHostileDirectory: the directory of golem init may come from a stranger. No
+// file in it leads init outside, blocks it, or becomes trusted with the files that init
+// makes.
 func TestInitInHostileDirectory(t *testing.T) {
 	t.Run("links", func(t *testing.T) {
 		top := t.TempDir()
@@ -366,8 +368,8 @@ func TestInitInHostileDirectory(t *testing.T) {
 	})
 }
 
-// The project file must be a regular file: a symlink has a target, which may be
-// unprotected.
+// TestProjectFileIsNoLink: the project file must be a regular file, because the target of
+// a symlink may be unprotected.
 func TestProjectFileIsNoLink(t *testing.T) {
 	o := program(t, map[string]string{"real/c.txt": "sandbox: {root: ., mode: rw}\n"})
 	if err := os.Symlink("real/c.txt", filepath.Join(o.Dir, "golem-forge.config.yaml")); err != nil {
@@ -378,7 +380,8 @@ func TestProjectFileIsNoLink(t *testing.T) {
 	}
 }
 
-// A rule with a typo has no effect, and so it is a problem.
+// TestNamesThatDoNotExist: a rule with a typo has no effect, so golem reports it as a
+// problem.
 func TestNamesThatDoNotExist(t *testing.T) {
 	_, err := Load(program(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: rw}\n",

@@ -7,8 +7,8 @@ import (
 	"testing"
 )
 
-// Workers cannot change the repository of a target in a writable mount: a branch is a
-// file, and so is a hook.
+// TestTargetsAreProtected: workers cannot change the repository of a target in a writable
+// mount, because a branch is a file, and so is a hook.
 func TestTargetsAreProtected(t *testing.T) {
 	for name, target := range map[string]string{
 		"bare":                "type: bare, path: './re,po [1].git'",

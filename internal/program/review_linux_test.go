@@ -18,8 +18,8 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// A viewer is shown all of a request, and answers with yes, or with no if the request has
-// more changes than that. It may name the digest, too.
+// A viewer sees a whole request and approves it. It declines a request with more than
+// most changes. It may also name the digest.
 type viewer struct {
 	names bool
 	most  int
@@ -39,7 +39,8 @@ func (v *viewer) Ask(_ context.Context, r tool.Request) approval.Reply {
 	return reply
 }
 
-// opened returns a gate in a new program, whose questions a viewer answers, and its folder.
+// opened returns the gate of a new program, the program and its directory out. The viewer
+// answers the requests.
 func opened(t *testing.T, v *viewer) (gate *program.Gate, p *program.Program, out string) {
 	t.Helper()
 	dir, state := recordedText(t)
@@ -75,8 +76,8 @@ func named(r tool.Request) map[string]tool.Change {
 }
 
 // TestA1PlainYesNeedsWholeList checks that the request about a command with very many
-// changes names each one: a deleted directory with all in it, a script, a mode, a
-// symlink.
+// changes names each one. Among them are a deleted directory with its content, a script,
+// a mode and a symlink.
 func TestA1PlainYesNeedsWholeList(t *testing.T) {
 	v := &viewer{}
 	gate, _, out := opened(t, v)
@@ -152,8 +153,8 @@ func TestA2UnseenContentNeedsTheDigest(t *testing.T) {
 	}
 }
 
-// decided returns what the journal records about how much the person saw who approved a
-// tool.
+// decided returns how much of each request about a tool the user saw, as the journal
+// records it.
 func decided(t *testing.T, p *program.Program, name string) (seen []string) {
 	t.Helper()
 	folder, err := p.OpenJournal()

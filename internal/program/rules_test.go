@@ -13,7 +13,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// On a host that ignores case, a rule applies to every spelling of its name.
+// TestRulesOnHostsThatIgnoreCase: on a host that ignores case, a rule applies to every
+// spelling of its name.
 func TestRulesOnHostsThatIgnoreCase(t *testing.T) {
 	m := sandbox.NewMemory(map[string]sandbox.Object{"Secret/key.txt": {Content: "KEY"}}, sandbox.FoldCase)
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
@@ -46,11 +47,11 @@ func TestRulesOnHostsThatIgnoreCase(t *testing.T) {
 	}
 }
 
-// Remembered approvals are bound to the mounts and rules in effect, whoever set them, and
-// not to the approval mode.
+// TestPolicyHash: remembered approvals are bound to the mounts and rules in effect,
+// whether a file or a flag set them, and not to the approval mode.
 func TestPolicyHash(t *testing.T) {
 	for _, test := range []struct {
-		spelling, project string // "" is the one that Init makes
+		spelling, project string // "" is the project file that golem init makes
 		sets              []string
 	}{
 		{"zones", "sandbox: {mode: direct, zones: {in: {path: ./in, mode: ro}, out: {path: ./out, approval: {write: ask}}}}\n", []string{

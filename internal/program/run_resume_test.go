@@ -12,7 +12,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Only one run works in a session, and only the worker that began a run continues it.
+// TestRunAlone: only one run works in a session, and only the worker that began a run
+// continues it.
 func TestRunAlone(t *testing.T) {
 	options := program(t, map[string]string{"main.worker": "---\ndescription: x\n---\nWork.\n", "other.worker": "---\ndescription: x\n---\nWork.\n"})
 	p := load(t, options)
@@ -58,7 +59,8 @@ func TestRunAlone(t *testing.T) {
 	r.Close()
 }
 
-// A symlink that a worker may have made does not attach the user's own files.
+// TestAttachLinks: a symlink that a worker may have made does not attach the user's own
+// files.
 func TestAttachLinks(t *testing.T) {
 	options := program(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {mounts: [{source: ../shared, target: /shared}]}\n",
@@ -74,7 +76,7 @@ func TestAttachLinks(t *testing.T) {
 	for name, want := range map[string]string{
 		"notes.txt": "", "near.txt": "mine\n", "real.txt": "mine\n",
 		filepath.Join(above, "shared/notes.txt"): "", filepath.Join(above, "shared/a.txt"): "mine\n", filepath.Join(above, "program/notes.txt"): "",
-		filepath.Join(above, "mine.txt"): "secret\n", // the user's own link
+		filepath.Join(above, "mine.txt"): "secret\n", // the user's own symlink
 	} {
 		files, err := p.Attach([]string{name})
 		if got := err == nil && string(files[0].Data) == want; got != (want != "") {

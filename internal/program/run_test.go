@@ -15,7 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// seen is a model that keeps what it is asked.
+// seen is a model that keeps its requests.
 type seen struct {
 	model.Model
 	mu       sync.Mutex
@@ -29,8 +29,8 @@ func (s *seen) Answer(ctx context.Context, r model.Request, tell func(model.Piec
 	return s.Model.Answer(ctx, r, tell)
 }
 
-// play runs a program of these files with a script, and returns what the tools said, a
-// line each.
+// play runs a program of these files with a script, and returns the results of the tools,
+// one per line.
 func play(t *testing.T, files map[string]string, script string, asker approval.Asker) (said string, asked *seen, o run.Outcome) {
 	t.Helper()
 	options := program(t, files)
@@ -63,8 +63,8 @@ type saying func(tool.Request) approval.Reply
 
 func (s saying) Ask(_ context.Context, r tool.Request) approval.Reply { return s(r) }
 
-// A child has what both its own file and its caller permit: in file tools, in commands
-// and in the list of tools for its model.
+// TestRunChild: a child has only the permissions that both its own file and its caller
+// have. This holds for file tools, for commands and for the list of tools for its model.
 func TestRunChild(t *testing.T) {
 	var chains []string
 	said, asked, o := play(t, map[string]string{
@@ -104,7 +104,8 @@ child:
 			t.Errorf("no %q in\n%s", want, said)
 		}
 	}
-	// The caller asks, so a child that is let through by its own file asks too.
+	// The caller needs approval, so the child needs it too, although its own file does
+	// not ask.
 	if len(chains) != 1 || chains[0] != "main>child write_file" {
 		t.Errorf("asked about %q", chains)
 	}
@@ -123,7 +124,7 @@ child:
 	}
 }
 
-// The depth counts per chain of calls, also with many calls side by side.
+// TestRunDepth: the depth counts per chain of calls, even with many calls at once.
 func TestRunDepth(t *testing.T) {
 	files := map[string]string{"golem-forge.config.yaml": "delegation: {maxDepth: 2}\n"}
 	script := "main:\n  - calls:\n"
@@ -145,8 +146,8 @@ func TestRunDepth(t *testing.T) {
 	}
 }
 
-// An error of a child names no path of the host. A proposal stays as it was proposed. An
-// infinite schema fails before it is used.
+// TestRunPreamble: an error of a child names no path of the host. A proposal stays as it
+// was proposed. An infinite schema fails before it is used.
 func TestRunPreamble(t *testing.T) {
 	files := map[string]string{"main.worker": "---\ntoolsets: {workers: {allowed_workers: [\"*\"]}}\n---\nWork.\n",
 		"a.worker": "---\ndescription: x\n---\nWork.\n", "b.worker": "---\ndescription: x\ncompatible_models: [\"openai:*\"]\n---\nWork.\n",

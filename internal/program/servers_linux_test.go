@@ -18,7 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// server returns the program of testdata/mcpserver.
+// server builds and returns the program of testdata/mcpserver.
 var server = sync.OnceValues(func() ([]byte, error) {
 	dir, err := os.MkdirTemp("", "mcpserver")
 	if err != nil {
@@ -34,15 +34,15 @@ var server = sync.OnceValues(func() ([]byte, error) {
 	return os.ReadFile(dir + "/server")
 })
 
-// A served is a program with an MCP server, and its folder.
+// A served is a program with an MCP server, and its directory.
 type served struct {
 	*program.Program
 	t                *testing.T
 	name, dir, state string
 }
 
-// serves returns a program with the test server in a mode. The server has its name, and
-// settings of its own.
+// serves returns a program with the test server in a mode. The server has this name and
+// these settings.
 func serves(t *testing.T, name, mode, settings string) *served {
 	t.Helper()
 	s := &served{t: t, name: name, dir: t.TempDir(), state: t.TempDir()}
@@ -84,7 +84,8 @@ func (s *served) load() {
 	s.Program = p
 }
 
-// gate opens a gate, once what the server lists was kept; err is why it could not be.
+// gate accepts the tools that the server lists, and opens a gate. err says why the server
+// could not be listed.
 func (s *served) gate() (gate *program.Gate, err error) {
 	s.t.Helper()
 	open := func() *program.Gate {
@@ -124,8 +125,8 @@ func called(t *testing.T, gate *program.Gate, name, args string) tool.Result {
 	return gate.Do(t.Context(), policy.Model, tool.Call{Tool: name, Args: []byte(args)})
 }
 
-// The tools of an MCP server are listed once. The server runs in the jail with what it
-// declares and nothing else, as long as the gate is open.
+// TestServer: golem lists the tools of an MCP server once. The server runs in the jail
+// with only the access that it declares, as long as the gate is open.
 func TestServer(t *testing.T) {
 	s := serves(t, "test", "honest", "")
 	gate := s.opened()
@@ -151,7 +152,7 @@ func TestServer(t *testing.T) {
 			t.Errorf("%s: got %s, want %s", args, got, want)
 		}
 	}
-	// images are for who takes them, as what they are, and bounded
+	// Only a caller that takes images gets them, with their real type and up to a limit.
 	for takes, want := range map[bool]string{
 		false: "[an image, image/gif, 500008 bytes, not shown]\n[an image, image/png, 500008 bytes, not shown]\n[an image, image/png, 6 bytes, not shown]",
 		true:  "[an image, image/png, 500008 bytes]\n[an image, image/png, 500008 bytes, not shown]\n[an image, image/png, 6 bytes, not shown]",
@@ -200,7 +201,8 @@ func TestServer(t *testing.T) {
 	}
 	wg.Wait()
 
-	// what was listed is known without starting it, and only the worker that names it has it
+	// The accepted list is known without a start of the server. Only the worker that
+	// names the server has its tools.
 	listed, err := s.Tools("")
 	if err != nil || !slices.ContainsFunc(listed.Tools, func(o tool.Tool) bool { return o.Name == "test_echo" }) {
 		t.Errorf("got %v", err)
@@ -210,7 +212,8 @@ func TestServer(t *testing.T) {
 	}
 }
 
-// A server has the network that it declares, and only the tools that the worker names.
+// TestServerDeclares: a server has the network that it declares, and only the tools that
+// the worker names.
 func TestServerDeclares(t *testing.T) {
 	s := serves(t, "test", "honest", "      network: true\n      tools: [look]\n      approval: preApproved\n")
 	gate := s.opened()
@@ -233,7 +236,7 @@ func TestServerDeclares(t *testing.T) {
 	}
 }
 
-// A server whose list differs from the trusted one has no tools.
+// TestServerChanges: a server whose list differs from the trusted one has no tools.
 func TestServerChanges(t *testing.T) {
 	s := serves(t, "test", "honest", "")
 	if got := called(t, s.opened(), "test_echo", `{"text": "a"}`).String(); got != "a" {
@@ -260,7 +263,7 @@ func TestServerChanges(t *testing.T) {
 	if got := called(t, s.opened(), "test_echo", `{"text": "a"}`).String(); got != "a" {
 		t.Errorf("accepted: got %s", got)
 	}
-	// a server that is another program, and trusted, is listed anew
+	// A server with another command is listed again after the user trusts it.
 	s.write("in/mode", "honest")
 	s.write("main.worker", strings.Replace(s.file("main.worker"), "[./server]", "[./server, x]", 1))
 	s.load()
@@ -277,8 +280,8 @@ func (s *served) file(name string) string {
 	return string(data)
 }
 
-// patience is the setting of a server that is waited for in vain, or of one that answers,
-// however busy the machine is.
+// patience returns the timeout setting of a server. It is short if the server never
+// answers, and long enough for a busy machine otherwise.
 func patience(inVain bool) string {
 	if inVain {
 		return "      timeout: 2s\n"
@@ -286,7 +289,8 @@ func patience(inVain bool) string {
 	return "      timeout: 60s\n"
 }
 
-// A server with an unusable list has no tools, and a note says why. All others work.
+// TestServerListsHarm: a server with an unusable list has no tools, and a note says why.
+// All other tools work.
 func TestServerListsHarm(t *testing.T) {
 	for mode, want := range map[string]string{
 		"dies at once":    "mcp test: failed; the server ended with exit 4; it said: no key is set",
@@ -316,7 +320,7 @@ func TestServerListsHarm(t *testing.T) {
 			}
 		})
 	}
-	// the name of a server cannot make a tool of it another one
+	// The name of a server cannot turn its tool into an existing one.
 	gate, err := serves(t, "read", "shadow", "").gate()
 	if err == nil || !strings.Contains(err.Error(), "its tool file: read_file is another tool, or a worker; give the server another name") {
 		t.Errorf("got %v", err)
@@ -324,7 +328,7 @@ func TestServerListsHarm(t *testing.T) {
 	if r := called(t, gate, "read_file", `{"path": "/in/mode"}`); r.Err != nil || !strings.Contains(r.Text, "shadow") {
 		t.Errorf("read_file is another one: %s", r)
 	}
-	// what it says is shown, and hides nothing
+	// The description of a tool is shown with its hidden characters escaped.
 	gate = serves(t, "test", "hidden", "").opened()
 	for _, o := range gate.ToolsFor(policy.Model) {
 		if o.Toolset != "mcp" {
@@ -337,8 +341,8 @@ func TestServerListsHarm(t *testing.T) {
 	}
 }
 
-// Whatever a server does in a call, the call ends in limited time and memory, and so does
-// all that the server has started.
+// TestServerDoesHarm: whatever a server does in a call, the call ends in limited time and
+// memory. All processes of the server end too.
 func TestServerDoesHarm(t *testing.T) {
 	for mode, want := range map[string]string{
 		"hangs":   "Error: mcp test: timeout; the server did not answer within 2s; it was ended, and the next call starts it again",
@@ -375,7 +379,7 @@ func TestServerDoesHarm(t *testing.T) {
 	}
 }
 
-// A server ends if the run is stopped during a call.
+// TestServerStopped: a server ends if the run is stopped during a call.
 func TestServerStopped(t *testing.T) {
 	gate := serves(t, "test", "hangs", "      timeout: 100s\n").opened()
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)

@@ -29,7 +29,7 @@ func use(t *testing.T, gate *program.Gate, name string, args map[string]any) too
 	return r
 }
 
-// prints waits for what a service prints.
+// prints waits until a service prints a text.
 func prints(t *testing.T, gate *program.Gate, name, text string) {
 	t.Helper()
 	for end := time.Now().Add(20 * time.Second); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
@@ -43,8 +43,9 @@ func prints(t *testing.T, gate *program.Gate, name, text string) {
 // fetch is a line that reads a page of a server on this machine.
 const fetch = `exec 3<>/dev/tcp/127.0.0.1/8123; printf 'GET /%s HTTP/1.0\r\n\r\n' "$page" >&3; tail -n 1 <&3`
 
-// A service runs in the session while commands and file tools continue: both see what the
-// other writes, and the service ends with the gate.
+// TestServiceOfSession: a service runs in the session while commands and file tools
+// continue. Each sees the files that the other writes, and the service ends with the
+// gate.
 func TestServiceOfSession(t *testing.T) {
 	dir, open := repository(t)
 	gate, err := open().OpenGate(program.GateOptions{})
@@ -96,7 +97,7 @@ func TestServiceOfSession(t *testing.T) {
 	}
 }
 
-// servedByTest counts the servers of the test above.
+// servedByTest counts the running servers of TestServiceOfSession.
 func servedByTest() (n int) {
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range names {
@@ -107,8 +108,8 @@ func servedByTest() (n int) {
 	return n
 }
 
-// Over mounts without overlays a service only reads, and sees changes once they are
-// applied.
+// TestServiceOverDirectories: over mounts without overlays a service only reads, and sees
+// changes after they are applied.
 func TestServiceOverDirectories(t *testing.T) {
 	gate, dir := gateWith(t, "")
 	ran(t, gate, "echo first >/out/a")

@@ -21,8 +21,8 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// repository makes a program that is a git repository with some files, mounted as a
-// layer, and returns it with the user's own word that all is approved.
+// repository makes a program in a git repository with some files, mounted with mode
+// overlay. open loads the program with an approval mode that approves everything.
 func repository(t *testing.T) (dir string, open func() *program.Program) {
 	t.Helper()
 	top := t.TempDir()
@@ -70,8 +70,8 @@ func repository(t *testing.T) (dir string, open func() *program.Program) {
 	return dir, open
 }
 
-// treeOf reads all of a folder but what is protected: of files mode and content, of
-// links what they say.
+// treeOf describes a directory without .git: mode and content of files, modes of
+// directories and targets of symlinks.
 func treeOf(t *testing.T, dir string) map[string]string {
 	t.Helper()
 	tree := make(map[string]string)
@@ -105,7 +105,7 @@ func treeOf(t *testing.T, dir string) map[string]string {
 	return tree
 }
 
-// differences says what two trees do not have in common.
+// differences lists the differences between two trees.
 func differences(a, b map[string]string) (list []string) {
 	for name, is := range a {
 		if other, there := b[name]; other != is {
@@ -120,7 +120,7 @@ func differences(a, b map[string]string) (list []string) {
 	return list
 }
 
-// call makes a call, which must not fail unless it may.
+// call makes a call. The call must succeed unless may is true.
 func call(t *testing.T, gate *program.Gate, may bool, name string, args map[string]any) tool.Result {
 	t.Helper()
 	data, err := json.Marshal(args)
@@ -148,7 +148,7 @@ func overRepository(t *testing.T, visit program.GateOptions, calls int) {
 	random := rand.New(rand.NewPCG(6, 2026))
 	var gate *program.Gate
 	for i := range calls {
-		if i%25 == 0 { // another process takes the session up
+		if i%25 == 0 { // another gate continues the session
 			if gate != nil {
 				if err := gate.Close(); err != nil {
 					t.Fatal(err)
@@ -158,14 +158,14 @@ func overRepository(t *testing.T, visit program.GateOptions, calls int) {
 			if gate, err = open().OpenGate(visit); err != nil {
 				t.Fatal(err)
 			}
-			visit = program.GateOptions{} // the session knows what it is
+			visit = program.GateOptions{} // the session keeps its options
 		}
 		agentCall(t, gate, random, i)
 	}
 	if diff := differences(treeOf(t, dir), before); len(diff) > 0 {
 		t.Fatalf("the folder has changed: %q", diff)
 	}
-	// What the session sees, by a command that copies it out of the layer.
+	// Copy the files as the session sees them.
 	seen := filepath.Join(t.TempDir(), "seen")
 	copyOut(t, gate, seen)
 	if changed := differences(treeOf(t, seen), before); len(changed) < calls/4 {
@@ -178,7 +178,7 @@ func overRepository(t *testing.T, visit program.GateOptions, calls int) {
 	if diff := differences(treeOf(t, dir), treeOf(t, seen)); len(diff) > 0 {
 		t.Errorf("after %.200s the folder is not what was seen: %q", r.Text, diff)
 	}
-	// And back.
+	// Undo the changes.
 	gate, err := open().OpenGate(program.GateOptions{})
 	if err != nil {
 		t.Fatal(err)
@@ -190,7 +190,7 @@ func overRepository(t *testing.T, visit program.GateOptions, calls int) {
 	}
 }
 
-// agentCall makes a call of an agent: some fail, as they do.
+// agentCall makes a random call of an agent. Some of them fail.
 func agentCall(t *testing.T, gate *program.Gate, random *rand.Rand, i int) {
 	t.Helper()
 	source := fmt.Sprintf("/src/f%d.c", random.IntN(25))
@@ -223,7 +223,7 @@ func agentCall(t *testing.T, gate *program.Gate, random *rand.Rand, i int) {
 	}
 }
 
-// copyOut copies what the session sees to a folder of the host.
+// copyOut copies the files that the session sees to a directory of the host.
 func copyOut(t *testing.T, gate *program.Gate, to string) {
 	t.Helper()
 	if err := os.MkdirAll(to, 0o755); err != nil {
@@ -298,7 +298,7 @@ func TestSessionKilled(t *testing.T) {
 				acknowledged = append(acknowledged, lines.Text())
 			}
 		}
-		time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond) // somewhere in a call
+		time.Sleep(time.Duration(rand.IntN(3000)) * time.Microsecond) // at some moment of a call
 		cmd.Process.Kill()
 		for lines.Scan() {
 			acknowledged = append(acknowledged, lines.Text())
@@ -339,7 +339,7 @@ func TestSessionKilled(t *testing.T) {
 }
 
 // TestTwoGolems checks that a second golem gets an error while the first uses a session.
-// It can start a session of its own, and list the changes of the first.
+// It can start its own session, and list the changes of the first.
 func TestTwoGolems(t *testing.T) {
 	dir, open := repository(t)
 	one, err := open().OpenGate(program.GateOptions{})
@@ -373,7 +373,8 @@ func TestTwoGolems(t *testing.T) {
 	if err != nil || len(list) != 1 || list[0].Path != "/a" {
 		t.Errorf("changes of a session in use: %v, %v", list, err)
 	}
-	// Its changes are applied while it waits, and it goes on with what is there then.
+	// The second golem applies the changes of the first session, which then continues
+	// with the current files.
 	apply, err := p.OpenGate(program.GateOptions{Session: one.Session.ID})
 	if err != nil {
 		t.Fatal(err)

@@ -16,8 +16,8 @@ import (
 	"github.com/golem-forge/golem/internal/toolset/shell"
 )
 
-// gateWith returns the gate of a program with a shell, whose folder out is made
-// by the first command, and the program's folder.
+// gateWith returns the gate of a program with a shell, and the program's directory. The
+// first command makes the directory out.
 func gateWith(t *testing.T, settings string) (*program.Gate, string) {
 	t.Helper()
 	dir := t.TempDir()
@@ -63,9 +63,9 @@ func ran(t *testing.T, gate *program.Gate, command string) shell.Ran {
 	return r.Data.(shell.Ran)
 }
 
-// The commands of a gate share one session of the jail and one network, one after the
-// other or at once. The next command and the file tools see what a command writes. A
-// missing mount is made.
+// TestGateHasOneJailSession: the commands of a gate share one session of the jail and one
+// network, one after the other or at once. The next command and the file tools see the
+// files that a command writes. golem makes a missing mount.
 func TestGateHasOneJailSession(t *testing.T) {
 	gate, dir := gateWith(t, "")
 	first := ran(t, gate, "readlink /proc/self/ns/net; echo 1 >/out/one; ls -A /in")
@@ -101,7 +101,7 @@ func listens(t *testing.T) string {
 	return l.Addr().String()
 }
 
-// Commands have the limits and the network of the program.
+// TestGateLimitsCommands: commands have the limits and the network of the program.
 func TestGateLimitsCommands(t *testing.T) {
 	gate, _ := gateWith(t, "  network: true\nlimits: {output: 1000, file_size: 1000, time: 60s}\n")
 	_, port, _ := net.SplitHostPort(listens(t))

@@ -11,8 +11,9 @@ import (
 	"github.com/golem-forge/golem/internal/session"
 )
 
-// The directory, the variables and the home of a session's commands stay for the next
-// command, also in the next golem. golem does not store a secret.
+// TestSessionKeepsShellPlace: the directory, the variables and the home of a session's
+// commands stay for the next command, even in the next golem. golem does not store a
+// secret.
 func TestSessionKeepsShellPlace(t *testing.T) {
 	dir, open := repository(t)
 	p := open()
@@ -73,8 +74,8 @@ func TestSessionKeepsShellPlace(t *testing.T) {
 	}
 }
 
-// Without a session the directory stays as long as the gate, and there is no home. No
-// command starts in a directory that was not applied.
+// TestGateKeepsShellPlace: without a session the directory stays as long as the gate, and
+// there is no home. No command starts in a directory that was not applied.
 func TestGateKeepsShellPlace(t *testing.T) {
 	gate, _ := gateWith(t, "")
 	ran(t, gate, "mkdir -p /out/a/b; cd /out/a/b; export A=1")
@@ -87,8 +88,8 @@ func TestGateKeepsShellPlace(t *testing.T) {
 	}
 }
 
-// Commands that run at once do not disturb each other: each has its own directory and
-// variables, and the changes of all remain.
+// TestSeveralAtOnce: commands that run at once do not disturb each other. Each has its
+// own directory and variables, and the changes of all remain.
 func TestSeveralAtOnce(t *testing.T) {
 	_, open := repository(t)
 	gate, err := open().OpenGate(program.GateOptions{})

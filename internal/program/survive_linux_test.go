@@ -25,13 +25,13 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// crowdEnv makes this program a golem that works on files that others work on.
+// crowdEnv turns this program into a golem that shares its files with another golem.
 const crowdEnv = "GOLEM_TEST_CROWD"
 
 const crowdFiles = 3
 
-// TestOneOfCrowd is that golem. It runs commands and edits files at once, and reports for
-// each what it should write where, and whether it did.
+// TestOneOfCrowd is that golem. It runs commands and edits files at once. For each it
+// reports the file, the text to write, and whether that worked.
 func TestOneOfCrowd(t *testing.T) {
 	dir, rest, ok := strings.Cut(os.Getenv(crowdEnv), "\x1f")
 	if !ok {
@@ -162,8 +162,8 @@ func TestCrowd(t *testing.T) {
 	verified(t, dir, state)
 }
 
-// recordedText makes a program whose commands may write to a folder out, and a folder for
-// its state.
+// recordedText makes a program whose commands may write to a directory out, and a state
+// directory.
 func recordedText(t *testing.T) (dir, state string) {
 	t.Helper()
 	dir, state = t.TempDir(), t.TempDir()
@@ -189,7 +189,7 @@ func recordedText(t *testing.T) (dir, state string) {
 	return dir, state
 }
 
-// verified checks the journal, and that nothing is left of commands but the last.
+// verified checks the journal, and that only the record of the last command is left.
 func verified(t *testing.T, dir, state string) {
 	t.Helper()
 	p, err := loaded(dir, state)
@@ -266,7 +266,7 @@ func TestHooks(t *testing.T) {
 	}
 }
 
-// An asker says yes, and keeps the last question.
+// An asker approves everything, and keeps the last request.
 type asker struct{ tool.Request }
 
 // Ask implements approval.Asker.
@@ -301,7 +301,7 @@ func TestA1UndoMany(t *testing.T) {
 	}
 }
 
-// pidOf returns a process of this program with a word, 0 for none.
+// pidOf returns a process of this program with a word, or 0 if there is none.
 func pidOf(word string) int {
 	self, _ := os.Readlink("/proc/self/exe")
 	all, _ := filepath.Glob("/proc/[0-9]*")
@@ -318,8 +318,8 @@ func pidOf(word string) int {
 	return 0
 }
 
-// kill kills the process of this program with a word, which is there or about to be: 0
-// would be all that run with the test.
+// kill waits for a process of this program with a word, and kills it. It must not kill 0,
+// which stands for the whole process group of the test.
 func kill(word string) (pid int) {
 	for pid = pidOf(word); pid == 0; pid = pidOf(word) {
 		time.Sleep(time.Millisecond)
@@ -342,7 +342,7 @@ func TestPartsKilled(t *testing.T) {
 	}
 	for i, part := range []string{"jail-cell", "jail-hold", "jail-hold", "jail-cell"} {
 		ran(t, gate, fmt.Sprintf("echo %d > /out/n", i))
-		if i%2 == 0 { // while one runs
+		if i%2 == 0 { // while a command runs
 			go func() {
 				for !begun(string(p.State())) {
 					time.Sleep(time.Millisecond)
@@ -388,7 +388,7 @@ func gone(pid int) bool {
 	return err != nil || strings.Contains(string(stat), ") Z ") && len(threads) <= 1
 }
 
-// begun reports whether a command has written to its layer.
+// begun reports whether a command has written to its overlay.
 func begun(state string) bool {
 	found, _ := filepath.Glob(state + "/layers/golem-session-*/*/upper/begun")
 	return len(found) > 0

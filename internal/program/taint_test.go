@@ -11,7 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// A tainting is a program without layers, of which one folder is not trusted.
+// A tainting is a program without overlays in which one mount is untrusted.
 type tainting struct {
 	*testing.T
 	*Program
@@ -31,7 +31,7 @@ func newTainting(t *testing.T) tainting {
 	return tainting{t, p}
 }
 
-// link gives a file another name.
+// link makes a hard link to a file.
 func (p tainting) link(old, name string) {
 	p.Helper()
 	if err := os.Link(filepath.Join(p.options.Dir, old), filepath.Join(p.options.Dir, name)); err != nil {
@@ -39,7 +39,8 @@ func (p tainting) link(old, name string) {
 	}
 }
 
-// asked reports whether somebody is asked before a peer writes, after it has made a call.
+// asked makes a call, and then reports whether golem asks for approval before a peer
+// writes.
 func (p tainting) asked(session, name, args string) (asked bool) {
 	p.Helper()
 	gate, err := p.OpenGate(GateOptions{Session: session, Asker: saying(func(tool.Request) approval.Reply {
@@ -59,8 +60,8 @@ func (p tainting) asked(session, name, args string) (asked bool) {
 	return asked
 }
 
-// An agent that is served again stays tainted: it may remember what it has read. After
-// the user asks for a new session it is not.
+// TestTaintStays: an agent that is served again stays tainted, because it may remember
+// the content that it read. It is not tainted after the user asks for a new session.
 func TestTaintStays(t *testing.T) {
 	p := newTainting(t)
 	for _, test := range []struct {
@@ -85,7 +86,7 @@ func TestTaintStays(t *testing.T) {
 	}
 }
 
-// A hard link to an untrusted file is untrusted too.
+// TestTaintByAnotherName: a hard link to an untrusted file is untrusted too.
 func TestTaintByAnotherName(t *testing.T) {
 	for _, test := range []struct {
 		what, link, as, tool, args string
@@ -114,8 +115,8 @@ func TestTaintByAnotherName(t *testing.T) {
 	}
 }
 
-// If one agent becomes tainted, all that share its files are, whenever they came. A copy
-// out of an untrusted mount needs approval itself.
+// TestTaintIsShared: if one agent becomes tainted, so do all agents that share its files,
+// whenever they started. A copy out of an untrusted mount needs approval itself.
 func TestTaintIsShared(t *testing.T) {
 	p := newTainting(t)
 	asked := 0
@@ -149,7 +150,8 @@ func TestTaintIsShared(t *testing.T) {
 	}
 }
 
-// A change inside an untrusted mount taints the worker, but needs no approval.
+// TestTaintStaysInMount: a change inside an untrusted mount taints the worker, but needs
+// no approval.
 func TestTaintStaysInMount(t *testing.T) {
 	p := load(t, program(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./in, target: /in, mode: rw, trust: untrusted, approval: {write: preApproved}}\n    - {source: ./out, target: /out, approval: {write: preApproved}}\n",

@@ -19,8 +19,8 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// cleared are the files of a program with an empty repository that results go to, a
-// folder that is not trusted, and one that is changed at once.
+// cleared returns the files of a program with an empty repository as its target, an
+// untrusted mount, and a mount that tools change directly.
 func cleared(target string) map[string]string {
 	return map[string]string{
 		"golem-forge.config.yaml": "sandbox:\n  root: ./tree\n  mode: overlay\n  mounts:\n    - {source: ./in, target: /in, mode: ro, trust: untrusted}\n" +
@@ -35,7 +35,8 @@ func cleared(target string) map[string]string {
 
 const bare = "type: bare, path: ./repo.git"
 
-// git_diff does not show a worker staged content of a file that it may not read.
+// TestRestrictedDiff: git_diff does not show a worker staged content of a file that it
+// may not read.
 func TestRestrictedDiff(t *testing.T) {
 	said, _, _ := play(t, cleared(bare), `
 main:
@@ -57,7 +58,7 @@ child:
 	}
 }
 
-// A worker counts as having read the input that its caller gives it.
+// TestDelegatedRatio: a worker counts as having read the input that its caller gives it.
 func TestDelegatedRatio(t *testing.T) {
 	files := cleared(bare)
 	files["golem-forge.config.yaml"] = strings.Replace(files["golem-forge.config.yaml"], "clearance: {", "clearance: {limits: {max_percent: 100}, ", 1)
@@ -76,7 +77,8 @@ child:
 	}
 }
 
-// Reading what a tainted worker has staged taints the reader, in another session too.
+// TestStagedTaint: reading content that a tainted worker has staged taints the reader, in
+// another session too.
 func TestStagedTaint(t *testing.T) {
 	options := program(t, cleared(bare))
 	p := load(t, options)
@@ -111,8 +113,8 @@ func TestStagedTaint(t *testing.T) {
 	}
 }
 
-// The first push to a remote that was never pulled stages the files on top of its branch,
-// and says what to do next.
+// TestFirstPush: the first push to a remote that was never pulled stages the files on top
+// of its branch, and says what to do next.
 func TestFirstPush(t *testing.T) {
 	options := program(t, cleared(bare))
 	git := func(args ...string) string {
@@ -171,7 +173,7 @@ func TestFirstPush(t *testing.T) {
 		t.Errorf("it comes after %s, want %s", parent, begun)
 	}
 
-	// A branch that has moved is met in the same way.
+	// golem treats a branch that has moved in the same way.
 	for _, c := range []struct{ tool, args string }{{"write_file", `{"path": "/src/y", "content": "y"}`}, {"git_stage", `{"files": ["/src/y"], "message": "More"}`}} {
 		if _, err := call(c.tool, c.args); err != nil {
 			t.Fatal(err)

@@ -50,8 +50,8 @@ func shows(t *testing.T, v *viewer, name, text string) {
 	t.Errorf("%s is not among the changes %+v", name, r.Changes)
 }
 
-// TestA7UndoShowsContent checks that the request for an undo shows all content that goes
-// and all that comes back.
+// TestA7UndoShowsContent checks that the request for an undo shows all content that it
+// removes and restores.
 func TestA7UndoShowsContent(t *testing.T) {
 	v := &viewer{}
 	gate, _, out := opened(t, v)

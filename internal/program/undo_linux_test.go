@@ -17,7 +17,8 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// lookOf describes all below a directory: names, kinds, permission bits, contents, links.
+// lookOf describes everything below a directory: names, kinds, permission bits, contents
+// and symlinks.
 func lookOf(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
@@ -63,8 +64,8 @@ func filled(t *testing.T, out string) {
 	must(t, os.Chmod(filepath.Join(out, "tree/deep"), 0o777))
 }
 
-// TestA7UndoBringsAllBack checks that after an undo a directory is exactly what it was,
-// whatever a file tool did to it.
+// TestA7UndoBringsAllBack checks that an undo restores a directory exactly, whatever a
+// file tool did to it.
 func TestA7UndoBringsAllBack(t *testing.T) {
 	v := &viewer{names: true}
 	gate, _, out := opened(t, v)
@@ -219,8 +220,8 @@ func TestA7UndoMeanwhile(t *testing.T) {
 	}
 }
 
-// TestA7UndoLimits checks that content over the limit is not saved, and that undo reports
-// it. Of very many calls and of much content only the newest is kept.
+// TestA7UndoLimits checks that golem does not save content over the limit, and that undo
+// reports it. If there are very many calls or much content, golem keeps only the newest.
 func TestA7UndoLimits(t *testing.T) {
 	v := &viewer{names: true}
 	gate, _, out := opened(t, v)
@@ -269,10 +270,10 @@ func TestA7UndoLimits(t *testing.T) {
 	}
 }
 
-// cutEnv makes this program a golem that is killed in the middle of a call of a file tool.
+// cutEnv turns this program into a golem that is killed during a call of a file tool.
 const cutEnv = "GOLEM_TEST_CUT"
 
-// A cutting is a journal, or an undo, at which the process is killed.
+// A cutting is a journal, or an undo, that kills the process at some point.
 type cutting struct {
 	tool.Journal
 	tool.Undo

@@ -1,5 +1,6 @@
-// Command mcpserver is an MCP server for tests: an honest one, by the SDK, and hostile
-// ones, by hand. Which one it is stands in the file mode of the folder that it begins in.
+// Command mcpserver is an MCP server for tests. It is an honest server, written with the
+// SDK, or one of several hostile ones, written by hand. The file named mode in its
+// working directory selects one.
 package main
 
 import (
@@ -42,7 +43,7 @@ func honest(mode string) {
 			if a.Text == "fail" {
 				return nil, nil, fmt.Errorf("it does not want to")
 			}
-			if a.Text == "show" { // more images than can be handed on, and one that is none
+			if a.Text == "show" { // more images than golem passes on, and one that is no image
 				image := append([]byte("\x89PNG\r\n\x1a\n"), make([]byte, 500_000)...)
 				return &mcp.CallToolResult{Content: []mcp.Content{&mcp.ImageContent{MIMEType: "image/gif", Data: image},
 					&mcp.ImageContent{MIMEType: "image/png", Data: image}, &mcp.ImageContent{MIMEType: "image/png", Data: []byte("<svg/>")}}}, nil, nil
@@ -90,7 +91,7 @@ type message struct {
 
 const plainSchema = `{"type": "object", "properties": {"text": {"type": "string"}}}`
 
-// hostile speaks as much of the protocol as it takes to do harm.
+// hostile speaks only as much of the protocol as its attack needs.
 func hostile(mode string) {
 	out := bufio.NewWriter(os.Stdout)
 	say := func(format string, args ...any) {
@@ -147,7 +148,7 @@ func hostile(mode string) {
 	}
 }
 
-// tools are what it lists.
+// tools returns the list of tools.
 func tools(mode string) string {
 	tool := func(name, about, schema string) string {
 		n, _ := json.Marshal(name)
@@ -183,7 +184,7 @@ func tools(mode string) string {
 	return tool("echo", "Echo.", plainSchema)
 }
 
-// harm is what it does when it is called.
+// harm carries out the attack when a tool is called.
 func harm(mode, id string, say func(string, ...any), out *bufio.Writer) {
 	switch mode {
 	case "hangs":
