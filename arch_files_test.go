@@ -153,8 +153,8 @@ func localNames(f *ast.File) map[string]bool {
 }
 
 // countBackward orders the files so that few references run backwards, and counts those
-// that do. It takes files that nothing refers to from the front and files that refer to
-// nothing from the back, and otherwise the one with the most references of its own.
+// that do. From the front it takes files that no other file refers to, and from the back
+// files without references. Otherwise it takes the file with the most references.
 func countBackward(all []reference) int {
 	out, in := map[string]int{}, map[string]int{}
 	left := map[string]bool{}
