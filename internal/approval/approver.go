@@ -149,8 +149,8 @@ func (d *Approver) addPending(r tool.Request) tool.Answer {
 // answer, or the user may have revoked the request.
 const looksPerCheck = 10
 
-// askWhilePending stores the request, and asks about it at the same time. The answer is
-// the one in the store, whoever gave it.
+// askWhilePending stores the request, and asks about it at the same time. It returns the
+// answer in the store, which another process may have given.
 func (d *Approver) askWhilePending(ctx context.Context, r tool.Request) tool.Answer {
 	pending := d.addPending(r)
 	if pending.Verdict != tool.Undecided {

@@ -15,8 +15,8 @@ func (l *ChangeSet) repositoryFilter() func(name string) bool {
 	for _, c := range l.t.Changes {
 		after[jail.Outside(path.Join(c.Target, c.Path))] = c.Op != overlay.Delete
 	}
-	// The directories are looked at as they are, not through the session's overlay: to mount
-	// it now would end the helper that applies the changes.
+	// The filter reads the directories without the session's overlay, because mounting
+	// the overlay now would end the helper that applies the changes.
 	return NewRepositoryFilter(after, l.t.Exists)
 }
 

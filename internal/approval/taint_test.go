@@ -13,9 +13,9 @@ func tainted(r tool.Request, from string) tool.Request {
 	return r
 }
 
-// TestA6TaintNarrowsEveryRule checks that no rule that was made for an untainted worker
-// approves a request of a tainted one, whatever its scope, and that neither
-// --approve-reads, a mode of the project, nor an earlier answer does.
+// TestA6TaintNarrowsEveryRule checks that no rule for an untainted worker approves a
+// request of a tainted one, whatever its scope. Neither --approve-reads, a mode of the
+// project, nor an earlier answer approves it either.
 func TestA6TaintNarrowsEveryRule(t *testing.T) {
 	writes := newRequest("write_file", "w", "main", effect(policy.Write, "/out/a"))
 	reads := newRequest("read_file", "r", "main", effect(policy.Read, "/keys/a"))
