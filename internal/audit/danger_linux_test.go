@@ -188,9 +188,9 @@ func TestKill(t *testing.T) {
 	t.Logf("%d records, %d torn ones mended", len(rs), mended)
 }
 
-// TestFullDisk checks that on a full disk waiting callers get an error, written records
-// are whole, refused records do not come back, and queued records are not lost. The
-// journal continues when there is space.
+// TestFullDisk checks the journal on a full disk. Waiting callers get an error, and
+// written records are whole. Refused records do not appear later, and queued records are
+// not lost. The journal continues when there is space.
 func TestFullDisk(t *testing.T) {
 	if !testutil.Mounts(t) {
 		return

@@ -198,8 +198,8 @@ func TestLastLineEnd(t *testing.T) {
 	}
 }
 
-// TestCountedBytesStay checks that a record that the head counts is never dropped as
-// incomplete. The rest of it stays and is named.
+// TestCountedBytesStay checks that golem keeps the rest of a cut record if the head
+// counts it, and that Verify reports the record.
 func TestCountedBytesStay(t *testing.T) {
 	c := small(t)
 	data := c.files["journal.jsonl"]
@@ -212,7 +212,7 @@ func TestCountedBytesStay(t *testing.T) {
 	}
 }
 
-// TestEveryLine checks that removed, moved, duplicated and inserted lines are named.
+// TestEveryLine checks that Verify reports removed, moved, duplicated and inserted lines.
 func TestEveryLine(t *testing.T) {
 	c := small(t)
 	lines := c.lines()
@@ -271,7 +271,8 @@ func TestRecomputedChain(t *testing.T) {
 	}
 }
 
-// TestForgedAtTheEnd checks that records appended without the key are named.
+// TestForgedAtTheEnd checks that Verify reports records that were appended without the
+// key.
 func TestForgedAtTheEnd(t *testing.T) {
 	c := small(t)
 	lines := c.lines()
@@ -504,8 +505,8 @@ func TestStaleHeadIsTold(t *testing.T) {
 	}
 }
 
-// TestStrayFile checks that a file named like a part of the journal blocks no record, and
-// is named.
+// TestStrayFile checks that a file with the name of a journal segment blocks no record,
+// and that Verify reports it.
 func TestStrayFile(t *testing.T) {
 	c := small(t)
 	c.write(t, "journal-000000000500.jsonl", []byte("rubbish\n"))
