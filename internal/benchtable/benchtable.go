@@ -169,7 +169,7 @@ func (t *Table) Row(cells ...string) {
 	fmt.Fprintln(t.out, b.String()+"|")
 }
 
-// Against prints our time beside that of a peer. A target of 0 means none.
+// Against prints our time and the time of a peer in one row. A target of 0 means none.
 func (t *Table) Against(work string, ours Series, peer string, theirs Series, target float64) {
 	ratio := ours.Over(theirs)
 	limit, ok := "", ""
