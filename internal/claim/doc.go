@@ -1,5 +1,5 @@
-// Package claim tells whether the process that made a file or directory still needs it.
-// Name makes names that say which process made them. Hold and Seize lock directories, for
-// processes that cannot see each other. Without either, what a killed golem left could not
-// be told from what another golem works with.
+// Package claim reports whether the process that made a file or directory still needs it.
+// Name makes names that identify the process. Hold and Seize lock directories, for
+// processes that cannot see each other. Without both, golem could not distinguish the
+// remains of a killed golem from files that another golem uses.
 package claim
