@@ -14,7 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// BenchmarkTable prints the cost of showing a staged commit beside the cost of git's own
+// BenchmarkTable compares the cost of showing a staged commit with the cost of git's own
 // diff. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
 	table := benchtable.Peers(os.Stdout)

@@ -173,7 +173,7 @@ func (h *hubServer) answer(w http.ResponseWriter, r *http.Request, kind, ref str
 	}
 }
 
-// tree creates a tree from a base and changes to it, in an index of its own.
+// tree creates a tree from a base and changes to it, in a separate index.
 func (h *hubServer) tree(w http.ResponseWriter, made func(int, string), base string, raw json.RawMessage) {
 	var entries []struct {
 		Path, Mode, Type string

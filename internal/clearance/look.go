@@ -131,7 +131,7 @@ func (d *Desk) Content(ctx context.Context, c *StagedCommit, f File) (io.ReadClo
 	return d.content(ctx, at, f.New)
 }
 
-// A streamed is the content of a file, read by a git process of its own.
+// A streamed is the content of a file, read by a separate git process.
 type streamed struct {
 	io.Reader
 	git *git.Reader
