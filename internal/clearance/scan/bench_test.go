@@ -12,7 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/benchtable"
 )
 
-// BenchmarkTable prints how fast each scanner is, beside gitleaks and clamscan if they
+// BenchmarkTable compares the speed of each scanner with gitleaks and clamscan, if they
 // are installed. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
 	table := benchtable.Peers(os.Stdout)

@@ -7,9 +7,10 @@ import (
 	"strings"
 )
 
-// metadata, by name content, finds what files contain beside what they show: where a
-// photo was taken, comments, macros, scripts, data after the end. Parts that run when the
-// file is opened, and parts that no program shows, hold. The rest is reported.
+// metadata, by name content, finds parts of a file that a viewer does not show. Examples
+// are the place of a photo, comments, macros, scripts, and data after the end. Parts that
+// run when the file is opened, and parts that no program shows, hold. The rest is
+// reported.
 type metadata struct{}
 
 func (metadata) Name() string    { return metadataName }
@@ -98,7 +99,7 @@ func (n *notes) hold(offset int, format string, args ...any) {
 // acts are beginnings of code that some program would run.
 var acts = []string{"<script", "javascript:", "vbscript:", "<?php", "#!/", "powershell", "<iframe", "onerror=", "onload=", "eval("}
 
-// text records text that a file contains beside what it shows.
+// text records text in a file that a viewer does not show.
 func (n *notes) text(what string, text []byte) {
 	text = bytes.Trim(text, "\x00 \t\r\n")
 	if len(text) == 0 {

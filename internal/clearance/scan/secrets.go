@@ -10,8 +10,9 @@ import (
 	"strings"
 )
 
-// secrets finds keys, tokens and passwords by the rules of gitleaks and our own. Nothing
-// in or beside the content (gitleaks:allow, .gitleaks.toml) allows a secret.
+// secrets finds keys, tokens and passwords by the rules of gitleaks and our own. No
+// marker in the content (gitleaks:allow) and no file next to it (.gitleaks.toml) allows a
+// secret.
 type secrets struct{}
 
 func (secrets) Name() string    { return secretsName }

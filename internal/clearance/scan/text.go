@@ -42,7 +42,7 @@ func openText(b *box) error {
 		plain := r.decode(b.data)
 		switch {
 		case plain == nil && r.lines > 1:
-			// Perhaps each line is a run of its own.
+			// Perhaps each line is a separate run.
 			for part := range r.split(b.data) {
 				if err := show(part); err != nil {
 					return err
