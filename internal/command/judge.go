@@ -114,8 +114,8 @@ func or(a, b string) string {
 	return b
 }
 
-// judge returns the verdict of a layer for a part. A part that runs no program of its own
-// needs no rule, unless the line has only such parts.
+// judge returns the verdict of a layer for a part. A part that runs no program needs no
+// rule, unless the line has only such parts.
 func (l layer) judge(p Part, alone bool) Verdict {
 	best := Verdict{Consent: policy.PreApproved}
 	rank := -1

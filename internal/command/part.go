@@ -28,7 +28,7 @@ type Part struct {
 	// Plain is true if the part runs no program and changes nothing outside the line,
 	// such as a test or an assignment. It needs no rule.
 	Plain bool
-	// Runs is true if the program only runs another one, which is a part of its own.
+	// Runs is true if the program only runs another one, which is a separate part.
 	// Restricting rules apply to both.
 	Runs bool
 
