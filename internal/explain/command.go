@@ -33,9 +33,9 @@ type CommandAnswer struct {
 // it.
 type CommandPart struct {
 	Text string `json:"text"`
-	// Kind is command; through, for a program that only runs another one; plain, for a
-	// part that runs nothing; unknown, for a part that golem does not understand; or
-	// write.
+	// Kind is one of command, through, plain, unknown and write. A program that only runs
+	// another one is through. A part that runs nothing is plain. A part that golem does
+	// not understand is unknown.
 	Kind    string   `json:"kind"`
 	Via     []string `json:"via,omitempty"`
 	Consent string   `json:"consent,omitempty"`

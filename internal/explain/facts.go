@@ -10,7 +10,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// What is wrong with a symlink that cannot be followed.
+// The reasons why a symlink cannot be followed.
 const (
 	linkLeaves    = "leaves what is shown"
 	linkToNothing = "leads to a name that does not exist"
