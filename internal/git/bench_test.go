@@ -12,7 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// BenchmarkTable prints the cost of staging beside the cost of a commit with git itself.
+// BenchmarkTable compares the cost of staging with the cost of a commit with git itself.
 // `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
 	table := benchtable.Peers(os.Stdout)

@@ -15,8 +15,8 @@ import (
 func (s *Store) packs() string { return filepath.Join(s.repository(), "objects", "pack") }
 
 // keepPack moves the pack of a stage to the packs of the store. The name of the pack
-// holds the commit and a random part, so that each stage has a pack of its own. Git
-// accepts any name. The index moves last, because git ignores a pack without an index.
+// holds the commit and a random part, so that each stage has its own pack. Git accepts
+// any name. The index moves last, because git ignores a pack without an index.
 func (s *Store) keepPack(scratch string, commit Hash) error {
 	made, _ := filepath.Glob(filepath.Join(scratch, "pack", "pack-*.pack"))
 	if len(made) != 1 {

@@ -74,7 +74,7 @@ func TestCredentialsOfAPush(t *testing.T) {
 					t.Errorf("%s is in\n%s", bad, data)
 				}
 			}
-			// Beside the variables of every git there are only the named ones.
+			// Besides the variables of every git there are only the named ones.
 			if test.name == "explicit" || test.name == "none" {
 				if got, want := names(string(data)), append(names(base), test.adds...); !sameSet(got, want) {
 					t.Errorf("variables: got %v, want %v", got, want)

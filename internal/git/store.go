@@ -15,11 +15,11 @@ import (
 )
 
 // A Store is a private bare repository, in a directory that only its user writes to. A
-// second repository beside it holds what was pulled from remotes. The first one sees the
-// objects of the second. Many processes may use a store at once.
+// second repository next to it holds the objects that were pulled from remotes. The first
+// one sees the objects of the second. Many processes may use a store at once.
 //
-// Each stage is a pack of its own that needs no other stage. So it can be dropped without
-// looking at the others, and nothing is ever repacked.
+// Each stage is a separate pack that needs no other stage. So golem can drop it without
+// reading the others, and never repacks.
 type Store struct {
 	program string // path of git
 	dir     string // directory of the store

@@ -280,8 +280,9 @@ func (w *worktree) copyIndex() error {
 	return nil
 }
 
-// prepare writes the new files beside those that they will replace, and an index with all
-// changes. A full disk or missing permissions show up here, before the branch moves.
+// prepare writes the new files next to the files that they will replace, and an index
+// with all changes. A full disk or missing permissions show up here, before the branch
+// moves.
 func (w *worktree) prepare(ctx context.Context, changes, left []Change) error {
 	if err := w.writeNew(ctx, slices.DeleteFunc(slices.Clone(left), w.waitsForDeletion)); err != nil {
 		return err
@@ -309,8 +310,8 @@ func (w *worktree) waitsForDeletion(c Change) bool {
 	return false
 }
 
-// writeNew writes the new files beside their final names. For a deleted file it writes an
-// empty one, which shows that the directory can be changed.
+// writeNew writes the new files next to their final names. For a deleted file it writes
+// an empty one, which shows that the directory can be changed.
 func (w *worktree) writeNew(ctx context.Context, left []Change) error {
 	r, err := w.target.store.Reader(ctx, w.target.Objects())
 	if err != nil {
@@ -325,7 +326,7 @@ func (w *worktree) writeNew(ctx context.Context, left []Change) error {
 	return nil
 }
 
-// writeBeside writes a new file beside its final name.
+// writeBeside writes a new file next to its final name.
 func (w *worktree) writeBeside(r *Reader, c Change) error {
 	dir, base, err := w.openParent(c.Path, true)
 	if err != nil {
