@@ -19,9 +19,10 @@ import (
 
 // An attack is something that a hostile command tries, with its number in threats.md.
 // Attacks on limits (S21, S22, S24 and the loops of S38) are with the tests of limits.
-// Not covered yet, because commands write some directories of the host directly: that
-// protected names stay as they are (S03, S04, S06), that nothing is planted for the host
-// to run (S30), and that a named pipe in such a directory leads nowhere.
+//
+// These tests do not cover directories of the host that commands write directly. They do
+// not check that protected names stay as they are (S03, S04, S06), that no file is
+// planted for the host to run (S30), and that a named pipe there leads nowhere.
 type attack struct {
 	name string
 	try  func(*testing.T, *yard)
