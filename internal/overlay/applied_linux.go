@@ -46,7 +46,7 @@ func (s *overlaySession) markApplied(paths, skipped []string) (err error) {
 			name = path.Dir(name) // a directory that it was picked with
 		}
 	}
-	// A file that the session deleted since must not come back because it was applied.
+	// A file that the session deleted later must not reappear because it was applied.
 	for _, name := range slices.Sorted(maps.Keys(s.applied)) {
 		if !s.picks.all[name].New {
 			continue

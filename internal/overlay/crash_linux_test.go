@@ -54,8 +54,7 @@ func doWork() bool {
 	return true
 }
 
-// runKilled runs work in a process of its own, and kills it after a while if it still
-// runs.
+// runKilled runs work in a separate process, and kills it after a while if it still runs.
 func (b *fixture) runKilled(do string, after time.Duration) {
 	b.t.Helper()
 	cmd := exec.Command("/proc/self/exe")

@@ -205,7 +205,8 @@ func (m *model) applyUser(now shape) {
 		}
 		o := origin{item: before[name]}
 		if top, ok := m.top(m.own, name); ok && top != name && o.kind == overlay.Nothing {
-			// In a deleted directory, new files cannot be told from changed ones.
+			// In a deleted directory, golem cannot distinguish new files from changed
+			// ones.
 			o.unknown = m.bases[top].unknown || m.bases[top].kind == overlay.Dir
 		}
 		m.bases[name] = o

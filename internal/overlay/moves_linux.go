@@ -261,10 +261,11 @@ func (a *applier) revertMove(m move) error {
 	}))
 }
 
-// lockParent locks the directory of a file. Who writes a file through golem holds this
-// lock between the last check of the file and the change. If somebody never releases it,
-// lockParent gives up after about two seconds and does without the lock in this
-// directory. It also does without on file systems that have no such locks.
+// lockParent locks the directory of a file. A process that writes a file through golem
+// holds this lock between the last check of the file and the change. If another process
+// never releases it, lockParent stops waiting after about two seconds and continues
+// without the lock in this directory. It also continues without it on file systems that
+// have no such locks.
 func (a *applier) lockParent(name string) (unlock func()) {
 	if dir := path.Dir(name); a.lockDir != dir {
 		a.lockFile.Close()

@@ -19,8 +19,8 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// inside is set in the test program that runs in namespaces of its own, where it can
-// mount overlays.
+// inside is set in the test program that runs in its own namespaces, where it can mount
+// overlays.
 const inside = "GOLEM_TEST_INSIDE"
 
 // TestMain runs the tests in namespaces of their own: as the current user and, if that is

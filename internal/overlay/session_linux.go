@@ -133,7 +133,8 @@ func (o Overlay) RecordBases(tidy bool) error {
 }
 
 // SessionChanges lists the differences of the session from the real directory as it is
-// now. It skips bad names and returns a NameError for the first of them beside the list.
+// now. It skips bad names. For the first of them it returns a NameError together with the
+// list.
 func (o Overlay) SessionChanges() ([]Change, error) {
 	s, err := openSession(o, unix.LOCK_SH)
 	if err != nil {

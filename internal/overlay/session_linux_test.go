@@ -665,8 +665,8 @@ func TestBaseContent(t *testing.T) {
 	}
 }
 
-// TestSessionBadNames checks that bad names are reported beside the other changes, and
-// that they can be discarded.
+// TestSessionBadNames checks that golem reports bad names together with the other
+// changes, and that they can be discarded.
 func TestSessionBadNames(t *testing.T) {
 	deep := `python3 -c "
 import os

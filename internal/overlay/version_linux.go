@@ -24,9 +24,9 @@ type version struct {
 	// Unknown is true if others changed the path while the session did.
 	Unknown bool `json:",omitempty"`
 	// Open is true for a directory that both sides have or had, in which each change of
-	// the session has a version of its own. In other directories a file without a version
-	// has the version that childSource derives: the real one if it is unchanged since
-	// Since, or nothing if Since is 0.
+	// the session has its own version. In other directories a file without a version has
+	// the version that childSource derives: the real one if it is unchanged since Since,
+	// or nothing if Since is 0.
 	Open  bool  `json:",omitempty"`
 	Since int64 `json:"At,omitempty"`
 
