@@ -7,10 +7,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// These tests go through a small lattice completely: two paths with each access or none
-// in up to two layers, two tools, two workers, hosts with a wildcard, and each approval
-// or none at two paths in up to two layers. Meet works on each dimension separately, so
-// each is tested separately, and then all of them together.
+// These tests go through a small lattice completely. It has two paths with each access or
+// none in up to two layers, two tools, two workers and hosts with a wildcard. It also has
+// each approval or none at two paths in up to two layers. Meet works on each dimension
+// separately, so each is tested separately, and then all of them together.
 
 // each makes grants that differ in one dimension. The narrow ones are tested in triples,
 // the wide ones in pairs.

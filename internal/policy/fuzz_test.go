@@ -7,8 +7,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// FuzzRestrict compares files and rules with the sandbox: whatever the form of a path and
-// a name, a grant never allows more than the sandbox shows, and a rule that blocks a path
+// FuzzRestrict compares files and rules with the sandbox, for any form of a path and a
+// name. A grant never allows more than the sandbox shows. A rule that blocks a path
 // blocks every name that the sandbox resolves to it.
 func FuzzRestrict(f *testing.F) {
 	for _, seed := range [][2]string{
