@@ -91,8 +91,8 @@ func profiles(home string, getenv func(string) string) []Profile {
 				"ANTHROPIC_DEFAULT_HAIKU_MODEL", "DISABLE_TELEMETRY", "DISABLE_ERROR_REPORTING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC"),
 			Keys: []string{"ANTHROPIC_API_KEY", "ANTHROPIC_AUTH_TOKEN", "ANTHROPIC_CUSTOM_HEADERS", "CLAUDE_CODE_OAUTH_TOKEN"},
 			// A read-only program cannot be updated. IS_SANDBOX lets it work as root
-			// without questions. CLAUDE_CONFIG_DIR puts .claude.json beside the other
-			// credentials.
+			// without questions. CLAUDE_CONFIG_DIR puts .claude.json in the directory of
+			// the other credentials.
 			Set: []string{"DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1", "CLAUDE_CONFIG_DIR=" + jail.Home + "/.claude"}},
 		{Name: "codex", About: "Codex CLI", Net: true,
 			Copies:  with(git, ".codex/AGENTS.md", ".codex/prompts", ".codex/rules", ".codex/skills"),
@@ -111,8 +111,8 @@ func profiles(home string, getenv func(string) string) []Profile {
 			Env: with(proxies, "GOOGLE_GEMINI_BASE_URL", "GEMINI_MODEL", "GOOGLE_CLOUD_PROJECT", "GOOGLE_CLOUD_LOCATION", "GOOGLE_GENAI_USE_VERTEXAI",
 				"GOOGLE_GENAI_USE_GCA"),
 			Keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"},
-			// It must not start a sandbox of its own. SANDBOX would prevent that too, but
-			// it also means that Gemini is inside its sandbox. Then it cannot restart
+			// It must not start its own sandbox. SANDBOX would prevent that too, but it
+			// also means that Gemini is inside its sandbox. Then it cannot restart
 			// itself, as it does after a trust question.
 			Set: []string{"GEMINI_SANDBOX=false"}},
 		{Name: "opencode", About: "opencode", Net: true,

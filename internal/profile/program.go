@@ -19,10 +19,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Program is a program of the user, with what it needs to run in the jail. Programs of
-// the system are already there. Any other comes only with its own directory, read-only,
-// under a name that reveals nothing about the host. That is its package directory or tool
-// chain, or otherwise only the file itself, because files beside it may be anything.
+// A Program is a program of the user, with the files that it needs to run in the jail.
+// Programs of the system are already there. Any other comes only with its own directory,
+// read-only, under a name that reveals nothing about the host. That is its package
+// directory or tool chain, or otherwise only the file itself. Other files in the same
+// directory may be anything.
 type Program struct {
 	// Shown is true if the program is a file in a directory that it works on.
 	Shown  bool
