@@ -126,9 +126,9 @@ func (a attachments) read(name string, most int64) ([]byte, error) {
 	return data, err
 }
 
-// containingDir returns the directory that symlinks of a file may not leave, and its name
-// in it: the program's or a mount's directory if the file is in one, or else the one that
-// it is in after symlinks.
+// containingDir returns the directory that symlinks of a file may not leave, and the
+// file's name in it. It is the directory of the program or of a mount, if the file is in
+// one. Otherwise it is the directory that contains the file after symlinks are resolved.
 func (a attachments) containingDir(name string) (folder, rest string, err error) {
 	if name, err = filepath.Abs(name); err != nil {
 		return "", "", err

@@ -111,9 +111,9 @@ func (p *Program) ServerNotes(worker string) ([]string, error) {
 	return notes, err
 }
 
-// unlistTools marks tools as unlisted that have no use in this program: those about the
-// changes of sessions if no mount is an overlay, those of git if there is no target, and
-// api_send if there is no endpoint.
+// unlistTools marks tools without a use in this program as unlisted. Tools for the
+// changes of sessions need a mount with an overlay. Tools of git need a target, and
+// api_send needs an endpoint.
 func (p *Program) unlistTools(tools []tool.Tool) []tool.Tool {
 	targets := len(p.targets().list()) > 0
 	for i, t := range tools {
