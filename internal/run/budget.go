@@ -36,7 +36,7 @@ type spending struct {
 const maxTurns = 500
 
 // maxWorkers limits the workers that a run starts if the project sets no limit. Each of
-// them has a sandbox, tools and a conversation of its own.
+// them has its own sandbox, tools and conversation.
 const maxWorkers = 200
 
 // NewBudget returns a budget that starts now. Without price, every model is free.

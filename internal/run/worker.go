@@ -23,8 +23,8 @@ type Worker struct {
 	Notes     []string        // notes for the user at the start
 	Exposure  *taint.Tracker  // records what it has read, shared with its gate; may be nil
 
-	// Callees are the workers that it may start, each with a tool of its own. With Any,
-	// it may start more workers by name.
+	// Callees are the workers that it may start, each with its own tool. With Any, it may
+	// start more workers by name.
 	Callees []Callee
 	Any     bool
 	// Child returns a worker to start, with at most the permissions of this one.
