@@ -25,9 +25,9 @@ type Exec struct {
 	ProfileNamed bool // the user has named the profile
 }
 
-// mayLogIn refuses a program that would get credentials only because its file has the
-// name of an agent, if it is in a directory that it works on: whoever wrote that
-// directory chose the name.
+// mayLogIn refuses a program in a directory that it works on, if it would get credentials
+// only because its file has the name of an agent. The author of that directory chose the
+// name.
 func (x *Exec) mayLogIn(program *profile.Program, name string) error {
 	has := len(x.Profile.Logins) > 0 || slices.ContainsFunc(x.Profile.Keys, func(key string) bool {
 		return slices.ContainsFunc(x.Env, func(e string) bool { return strings.HasPrefix(e, key+"=") })

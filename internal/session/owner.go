@@ -17,10 +17,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An Owner is the owner of a home directory, variables and a current directory in a
-// session: a worker with its callers, one of its foreign programs, or a program that the
-// user runs by a profile, each with its permissions. No other owner sees them: files that
-// one owner leaves, such as a configuration of git, never run with the permissions of
+// An Owner owns a home directory, variables and a current directory in a session. It is a
+// worker with its callers, one of its foreign programs, or a program that the user runs
+// by a profile, each with its permissions. No other owner sees them. So files that one
+// owner leaves, such as a configuration of git, never run with the permissions of
 // another.
 type Owner string
 
