@@ -126,8 +126,8 @@ func (v *view) readOld(first, number, from uint64, yield func(uint64, []byte) er
 	return s.number, err
 }
 
-// misplaced calls yield for the lines of files that are named like segments but do not
-// fit before the current one, and returns which they are. They may be junk, or records
+// misplaced calls yield for the lines of files that have names of segments but do not fit
+// before the current one. It returns which files these are. They may be junk, or records
 // that a changed head hides.
 func (v *view) misplaced(e ending, yield func(uint64, []byte) error) (wrong, err error) {
 	odd, number := v.odd, e.Count+1

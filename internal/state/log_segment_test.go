@@ -164,8 +164,8 @@ func TestSegmentWaitsForMark(t *testing.T) {
 	}
 }
 
-// TestMissingSegments checks that with missing files all existing records are read, the
-// file that does not fit is named, and the log continues.
+// TestMissingSegments checks that with missing files all existing records are read. An
+// error names the file that does not fit, and the log continues.
 func TestMissingSegments(t *testing.T) {
 	for name, c := range map[string]struct {
 		do    func(dir string) error
@@ -219,8 +219,8 @@ func readAll(l state.Log) (string, error) {
 	return strings.Join(out, " "), err
 }
 
-// TestStraySegments checks files that are named like a segment but are none. They stop
-// nothing, are read last, and are named.
+// TestStraySegments checks files that have the name of a segment but are none. They stop
+// nothing and are read last, and an error names them.
 func TestStraySegments(t *testing.T) {
 	for name, c := range map[string]struct {
 		file  string
