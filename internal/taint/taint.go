@@ -176,8 +176,9 @@ func (e *Tracker) AddBytes(n int64) {
 }
 
 // Rules returns the rules for a tainted worker, nil if it is not tainted. They are one
-// more layer of approval rules: a call needs approval to connect, to change files
-// directly, to run the program of a foreign tool and to use a tool that uses the network.
+// more layer of approval rules. A call then needs approval to connect, to change files
+// directly, to run the program of a foreign tool, and to use a tool that uses the
+// network.
 func (e *Tracker) Rules(t tool.Tool) []policy.Rule {
 	from := e.Source()
 	if from == "" {
