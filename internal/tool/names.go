@@ -17,8 +17,8 @@ type Names struct {
 }
 
 // Locate returns the canonical name that a name leads to, as the sandbox's Locate does.
-// If a name may not be read without approval, it does not reveal what is there: instead
-// of an error that would, it returns the canonical form of the name, to be decided about.
+// If a name may not be read without approval, Locate does not reveal what is there. It
+// then returns the canonical form of the name for the decision, and not an error.
 func (n Names) Locate(op, name string, access sandbox.Access, itself bool) (string, error) {
 	name = n.fromCommand(name)
 	at, err := n.gate.Files.Locate(op, name, access, itself)

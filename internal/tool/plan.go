@@ -52,7 +52,7 @@ type Plan struct {
 	prepare func(ctx context.Context, files *sandbox.Sandbox) (Preparation, error)
 }
 
-// effectsBefore returns the effects that are decided about before the call runs.
+// effectsBefore returns the effects that the gate decides about before the call runs.
 func (p Plan) effectsBefore() []policy.Effect {
 	if !p.Deferred {
 		return p.Effects

@@ -16,7 +16,7 @@ type preparedCall struct {
 	later   bool            // the changes are worked out only after the approval
 }
 
-// effects returns the effects that are decided about before the call runs.
+// effects returns the effects that the gate decides about before the call runs.
 func (p preparedCall) effects(plan callPlan) []policy.Effect {
 	return slices.Concat(plan.effectsBefore(), p.emptied)
 }

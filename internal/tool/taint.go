@@ -42,9 +42,10 @@ func (in *invocation) recordSeen(effects []policy.Effect) {
 	}
 }
 
-// recordPassedOn records, before the decision, what a call sees that passes it on: a copy
-// writes what it reads, and a command decides while it runs what it changes and which
-// hosts it connects to. A change of a file in its place passes nothing on.
+// recordPassedOn records, before the decision, the content that a call reads and passes
+// on. A copy writes the content that it reads. A command decides while it runs which
+// files it changes and which hosts it connects to. A change of a file in its place passes
+// nothing on.
 func (in *invocation) recordPassedOn(plan callPlan) {
 	if plan.changesNothing() {
 		return

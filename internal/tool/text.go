@@ -15,9 +15,9 @@ import (
 // CheckJSON returns an error if a JSON text from outside is ambiguous. Every answer and
 // every argument passes it before it is decoded.
 //
-// It refuses a key that occurs twice in one object, because decoders differ in which of
-// the two they use: the value that was shown might not be the one that counts. It refuses
-// bytes that are not UTF-8, and an escape that is half of a surrogate pair: the decoder
+// It refuses a key that occurs twice in one object. Decoders differ in which of the two
+// they use, so the value that was shown might not be the one that counts. It refuses
+// bytes that are not UTF-8, and an escape that is half of a surrogate pair. The decoder
 // would replace them by U+FFFD, so the call would have another name or content than the
 // caller wrote. It does not check that the text is JSON.
 func CheckJSON(text []byte) error {
