@@ -84,8 +84,8 @@ func (g *gathering) gone(name, inside string) error {
 
 // folder adds all files below a directory, and deletions of files that the branch has
 // there and the tree no longer has. It skips names that git reserves, other directories
-// of the host, repositories of their own, and files that .gitignore names and the branch
-// does not have.
+// of the host and nested repositories. It also skips files that .gitignore names and the
+// branch does not have.
 func (g *gathering) folder(ctx context.Context, name, inside string) error {
 	if g.isRepository(name) {
 		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrInvalid, Hint: "it is a repository of its own, with commits of its own; name files in it that are to be part of this one"}
@@ -172,7 +172,7 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 	return nil
 }
 
-// isRepository reports whether a directory is the work tree of a repository of its own.
+// isRepository reports whether a directory is the work tree of a nested repository.
 func (g *gathering) isRepository(name string) bool {
 	if name == g.target.At {
 		return false

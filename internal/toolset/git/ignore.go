@@ -17,8 +17,8 @@ const (
 )
 
 // An ignoring reads the .gitignore files of a tree. A worker may have written them, so
-// they only shorten the list of a staged directory. They do not apply to files that are
-// named, or that are already on the branch.
+// they only shorten the list of a staged directory. They do not apply to files that the
+// call names, or that are already on the branch.
 type ignoring struct {
 	files *sandbox.Sandbox
 	top   string // the root of the repository
