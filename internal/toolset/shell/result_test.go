@@ -174,8 +174,8 @@ func TestHints(t *testing.T) {
 	}
 }
 
-// TestNoHint checks that a limit in the first line gets no second note, that a /tmp on
-// the disk gets none, and that nothing is said about the network if there is one.
+// TestNoHint checks that a limit in the first line gets no second note, and that a /tmp
+// on the disk gets none. If there is a network, no note mentions it.
 func TestNoHint(t *testing.T) {
 	w := newWorld(t, zones())
 	for _, test := range []struct {
