@@ -12,9 +12,10 @@ import (
 
 // Alikes finds letters in a line that a reader takes for others. It finds words of Latin
 // letters that contain look-alikes from another script. In code it also finds three more
-// cases: a word of another script that looks Latin throughout, unless a neighbouring word
-// is clearly of another script; letters in another style, which some compilers read as
-// the plain ones; and signs that look like punctuation.
+// cases. The first is a word of another script that looks Latin throughout, unless a
+// neighbouring word is clearly of another script. The second is letters in another style,
+// which some compilers read as the plain ones. The third is signs that look like
+// punctuation.
 func Alikes(line string, code bool) iter.Seq[Trick] {
 	return func(yield func(Trick) bool) {
 		var waits *Trick // a word that looks Latin, held until the next word is known

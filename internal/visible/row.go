@@ -108,7 +108,7 @@ func (p Page) Row(w io.Writer, r Row) error {
 }
 
 // Line prints a line of golem that may contain untrusted text, made visible. If it wraps
-// the text, a continuation begins with a mark of its own.
+// the text, each continuation begins with a special mark.
 func (p Page) Line(w io.Writer, text string) error {
 	const next = "  ┆ "
 	for i, piece := range Broken(Text(text), p.Columns-len("  + ")-1) {
