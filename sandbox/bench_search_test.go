@@ -12,9 +12,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// find holds Find against find(1). Ours is a call in this process, theirs a
-// program that has to be started first. So the target is held against what is
-// left of find's time without that of a find in an empty directory.
+// find compares Find with find(1). Find is a call in this process, but find(1) is a
+// program that must be started first. So the target applies to the time of find(1) minus
+// the time of a find(1) in an empty directory.
 func (b *bench) find(t *benchtable.Table) {
 	b.check(os.MkdirAll("empty", 0o777))
 	ours := func() []sandbox.Found {

@@ -12,10 +12,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// BenchmarkTable prints two tables: each figure beside that of a peer, measured
-// in turns in the same run, and how the figures grow. `make bench` runs it,
-// docs/benchmarks.md says how to read it. A target that is missed is shown and
-// fails nothing: a busy machine is no defect.
+// BenchmarkTable prints two tables. One compares each figure with that of a peer,
+// measured in turns in the same run. The other shows how the figures grow. `make bench`
+// runs it, and docs/benchmarks.md explains it. A missed target is shown and fails
+// nothing, because the machine may be busy.
 func BenchmarkTable(b *testing.B) {
 	for _, program := range []string{"find", "grep", "rg"} {
 		if _, err := exec.LookPath(program); err != nil {

@@ -20,7 +20,7 @@ const (
 	treeTotal  = treeTops * treeMiddle * treeLeaves * treeFiles // 50,000
 )
 
-// What the searches look for: no other line says "gate" or has a digit behind a
+// The texts that the searches look for. No other line has "gate", or a digit after a
 // capital letter.
 const (
 	rareLine  = "\tif err := gate.Open(ctx, key); err != nil {\n"

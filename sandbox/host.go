@@ -5,9 +5,9 @@ import (
 	"io"
 )
 
-// Host is a path on the host. It is a type of its own so that it cannot get into an
-// error, a result or a log by accident: printing or marshalling it hides the path. To get
-// the path, for the user, convert it: string(h).
+// Host is a path on the host. It is a separate type so that it cannot get into an error,
+// a result or a log by accident. Printing or marshalling it hides the path. To get the
+// path, for the user, convert it: string(h).
 type Host string
 
 const hiddenHost = "(host path)"

@@ -150,7 +150,7 @@ func (s *Sandbox) removeTree(ctx context.Context, p location, e Entry) error {
 }
 
 // childOf returns the location of a name in the directory at p. The child has the rule of
-// p unless a name below p has a rule of its own.
+// p unless a name below p has its own rule.
 func (s *Sandbox) childOf(p location, name string) location {
 	child := location{name: join(p.name, name), rule: p.rule}
 	if s.table.deeper[p.name] || p.rule.mount == nil {

@@ -159,9 +159,9 @@ func DirIn(base, source Host) (Backend, error) {
 func DirAt(dir *os.File, t Traits) (Backend, error) { return openAt(dir, t) }
 
 // Restrict returns a sandbox with one more layer of limits. A limit allows at most its
-// access at its path and below. Where no limit applies, nothing is allowed. Within a
-// layer, the limit with the longest path decides. Among layers, the lowest access
-// decides. Names do not change. Without any limits, the new sandbox shows nothing.
+// access at its path and below. If no limit applies to a name, nothing is allowed there.
+// Within a layer, the limit with the longest path decides. Among layers, the lowest
+// access decides. Names do not change. Without any limits, the new sandbox shows nothing.
 //
 // A limit applies to names. If a directory of the host is mounted at two targets, a limit
 // on one of them does not apply to the other. In contrast, the access of a mount applies

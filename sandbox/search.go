@@ -170,7 +170,7 @@ func (h *searcher) searchFile(w *walker, n *matcher, p location, after int) {
 	})
 }
 
-// read reads a file into the buffer. Of a large file that is binary, it returns only the
+// read reads a file into the buffer. If a large file is binary, it returns only the
 // start.
 func (h *searcher) read(f File) ([]byte, error) {
 	size := f.Attr().Size

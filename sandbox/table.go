@@ -81,8 +81,8 @@ func (l layer) lower(r *rule, name string) {
 	}
 }
 
-// A rule says what is allowed at a name and below it, down to the next name that has a
-// rule of its own.
+// A rule says what is allowed at a name and below it, down to the next name with its own
+// rule.
 type rule struct {
 	mount  *mount // nil: no mount holds the name
 	access Access
