@@ -1,7 +1,10 @@
-// Crosscheck reads the packages of this module, tests included, as a compiler for another
-// system does, and tells what it would not take: crosscheck GOOS/GOARCH PATTERN… It
-// checks types and writes nothing; of other modules it reads no function bodies. That
-// takes a tenth of the time that a build takes.
+// Crosscheck type-checks the packages of this module, tests included, for another system,
+// and prints the errors:
+//
+//	crosscheck GOOS/GOARCH PATTERN…
+//
+// It writes no files, and skips the function bodies of other modules. This takes a tenth
+// of the time of a build.
 package main
 
 import (
