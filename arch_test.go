@@ -165,9 +165,9 @@ var inits = limit{
 
 // Sizes. A file that is too long holds two things.
 const (
-	maxLines   = 600 // of a file, tests apart
-	maxMain    = 15  // of cmd/golem/main.go
-	maxMethods = 5   // of an interface
+	maxLines   = 600 // lines of a file, except tests
+	maxMain    = 15  // lines of cmd/golem/main.go
+	maxMethods = 5   // methods of an interface
 	maxOfType  = 40  // methods of any other type
 )
 

@@ -19,7 +19,7 @@ import (
 type stage struct {
 	*testing.T
 	home, dir, bin string
-	status         int  // of the last command
+	status         int  // the exit code of the last command
 	colour         bool // whether commands may print colours
 }
 
