@@ -351,8 +351,8 @@ func TestDeclineIsNotRemembered(t *testing.T) {
 	}
 }
 
-// TestPendingRequest checks that a request is pending if nobody can be asked, is answered
-// from elsewhere, and that the answer is used once.
+// TestPendingRequest checks that a request is pending if no person can be asked. It can
+// be answered from elsewhere, and the answer is used once.
 func TestPendingRequest(t *testing.T) {
 	dir := t.TempDir()
 	d := newApprover(t, dir)

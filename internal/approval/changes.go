@@ -49,7 +49,7 @@ type ChangeSet struct {
 
 	skipped []string             // names as commands see them, in order
 	notes   map[string]*skipNote // by the reason
-	// lastNote is the note of the change that was skipped last: what is in a directory
+	// lastNote is the note of the last skipped change. The content of a skipped directory
 	// follows it.
 	lastNote *skipNote
 	entries  []entry
@@ -63,9 +63,9 @@ type entry struct {
 	name string
 }
 
-// Classify sorts the changes of a transaction into those to apply, those to skip, and
-// those that refuse the whole. A protected path is applied if it is among named, except
-// in .git.
+// Classify sorts the changes of a transaction into changes to apply, changes to skip, and
+// changes that refuse the whole transaction. A protected path is applied if it is among
+// named, except in .git.
 func Classify(op string, files *sandbox.Sandbox, t *transaction.Transaction, named ...string) *ChangeSet {
 	l := &ChangeSet{op: op, files: files, t: t, notes: make(map[string]*skipNote), emptied: make(map[string]bool)}
 	if len(t.Clash) > 0 {
@@ -215,7 +215,7 @@ func ListNames(inside []string) string {
 	return strings.Join(names, ", ")
 }
 
-// summary returns one line about what is applied.
+// summary returns one line about the applied changes.
 func (l *ChangeSet) summary() string {
 	var first []string
 	for _, e := range l.entries {
@@ -325,8 +325,8 @@ func (l *ChangeSet) hadContent(e entry) bool {
 	return err != nil || len(old) > 0 && !bytes.Equal(old, now)
 }
 
-// listEffects returns the effects for a reader: a new directory stands for its content,
-// and if there are more than maxListed effects, their directories stand for them.
+// listEffects returns the effects for a reader. A new directory stands for its content.
+// If there are more than maxListed effects, their directories stand for them.
 func (l *ChangeSet) listEffects() []policy.Effect {
 	var list []policy.Effect
 	known := make(map[policy.Effect]bool)

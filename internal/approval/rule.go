@@ -27,10 +27,10 @@ const (
 // approves a call that the grant blocks.
 type Rule struct {
 	ID         string        `json:"id"`
-	Origin     policy.Origin `json:"origin"` // who calls: a rule made for the user is not for models
+	Origin     policy.Origin `json:"origin"` // the caller: a rule made for the user is not for models
 	Workers    []string      `json:"workers"`
 	Tool       string        `json:"tool"`
-	CallDigest string        `json:"same,omitempty"` // of the exact call
+	CallDigest string        `json:"same,omitempty"` // the digest of the exact call
 	What       string        `json:"what,omitempty"` // the exact call, in words
 	// Taint is the untrusted path that the worker had read when the user made the rule,
 	// "" for none. See [Rule.permits].

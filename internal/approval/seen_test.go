@@ -40,7 +40,7 @@ func drawRequest(t *rapid.T) tool.Request {
 }
 
 // TestA1ApprovalCoversWhatWasShown checks that an approval counts only if each item was
-// rendered, or if it names the digest: whatever was shown and answered, and whether at
+// rendered, or if it names the digest. This holds for anything shown and answered, at
 // once or later.
 func TestA1ApprovalCoversWhatWasShown(t *testing.T) {
 	dir := t.TempDir()

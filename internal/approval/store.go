@@ -21,12 +21,12 @@ import (
 const (
 	document   = "approvals.json"
 	maxPending = 256            // pending requests
-	maxEach    = 64             // of these, for one chain of workers in one session
+	maxEach    = 64             // pending requests for one chain of workers in one session
 	maxRequest = 32 << 20       // bytes of one request
 	maxKept    = 256 << 20      // bytes of all requests
 	maxEffects = 20             // effects of a request that are listed
 	maxEffect  = 300            // characters of each
-	maxAge     = 24 * time.Hour // of a pending request
+	maxAge     = 24 * time.Hour // age of a pending request
 	maxRules   = 1000
 )
 
@@ -57,7 +57,7 @@ func Open(folder *state.Folder) (*Store, error) {
 type PendingRequest struct {
 	ID         string    `json:"id"`
 	Digest     string    `json:"digest"`
-	CallDigest string    `json:"same"` // of the call without its changes
+	CallDigest string    `json:"same"` // the digest of the call without its changes
 	Workers    []string  `json:"workers"`
 	Tool       string    `json:"tool"`
 	Effects    []string  `json:"effects"` // shortened
@@ -65,7 +65,7 @@ type PendingRequest struct {
 	Made       time.Time `json:"made"`
 	requestScope
 	Blob string `json:"blob"`           // the whole request
-	Size int    `json:"size,omitempty"` // of the blob, in bytes
+	Size int    `json:"size,omitempty"` // the size of the blob in bytes
 	// Answer is nil if there is none. It is not in the document.
 	Answer *StoredAnswer `json:"answer,omitempty"`
 }
