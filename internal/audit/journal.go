@@ -37,7 +37,7 @@ type Journal struct {
 	lead     chan struct{} // holds one value while a caller leads
 
 	mu     sync.Mutex
-	next   *batch // what the next leader writes
+	next   *batch // the batch that the next leader writes
 	used   bool   // something was written, or a write was tried
 	closed bool
 }

@@ -102,8 +102,8 @@ func (s *sealer) seal(data []byte) (seal sum) {
 // A link is a line to which another can be chained. The first line is chained to the zero
 // link.
 type link struct {
-	number uint64 // of the record
-	hash   sum    // of the line
+	number uint64 // the number of the record
+	hash   sum    // the hash of the line
 }
 
 // A head is the end of a journal: its last line and the number of lines. If records were
