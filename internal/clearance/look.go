@@ -24,7 +24,7 @@ const maxTexts = 32 << 20
 // objects that the push would push.
 type Look struct {
 	Commit *StagedCommit
-	Flags  []review.Flag // of the whole commit, the riskiest first
+	Flags  []review.Flag // flags of the whole commit, the riskiest first
 	Files  []Seen        // the riskiest first
 	Bytes  int64         // size of the new contents
 
@@ -35,7 +35,7 @@ type Look struct {
 type Seen struct {
 	review.Change // without its contents
 	Flags         []review.Flag
-	Verdict       scan.Verdict // of the scanners; zero for a deleted file
+	Verdict       scan.Verdict // the verdict of the scanners; zero for a deleted file
 }
 
 // A Limit is how many bytes may leave for each byte that was read, 0 for no limit.
@@ -64,7 +64,7 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *
 			s.Verdict = scanners.Scan(scanning, d.scanned(ctx, c, f))
 		}
 		s.Old = nil
-		if f.Mode != git.Link && f.Mode != git.Submodule { // whose content says where they lead
+		if f.Mode != git.Link && f.Mode != git.Submodule { // keeps the content of symlinks and submodules, which is their target
 			s.New = nil
 		}
 		l.Files = append(l.Files, s)

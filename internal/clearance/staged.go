@@ -42,7 +42,7 @@ type File struct {
 	Mode      git.Mode  `json:"mode"`
 	Old       git.Hash  `json:"old,omitempty"`  // the old content
 	New       git.Hash  `json:"new,omitempty"`  // the new content
-	Size      int64     `json:"size,omitempty"` // of the new content
+	Size      int64     `json:"size,omitempty"` // the size of the new content
 	// Passed is the name of a file with the same content that the worker could read: the
 	// content passed through unchanged. Links is the number of hard links of the file.
 	Passed string `json:"passed,omitempty"`
@@ -61,7 +61,7 @@ type StagedCommit struct {
 	Message   string    `json:"message"`
 	Files     []File    `json:"files"`
 	CreatedAt time.Time `json:"createdAt"`
-	Workers   []string  `json:"workers"` // who made it, the outermost first
+	Workers   []string  `json:"workers"` // the workers that made it, the outermost first
 	Session   string    `json:"session,omitempty"`
 	Tree      string    `json:"tree,omitempty"`   // session whose files they are, "" for the program's own
 	Intake    int64     `json:"intake,omitempty"` // bytes that the workers had read
