@@ -13,17 +13,17 @@ import (
 	"time"
 )
 
-// A Content is what is scanned: its bytes, their number, the path, and the hash.
+// A Content is the input of a scan: its bytes, their number, the path, and the hash.
 type Content struct {
 	Path string
 	Size int64
-	Hash string // of the bytes; without a hash no verdict is cached
+	Hash string // the hash of the bytes; without it no verdict is cached
 	Open func() (io.ReadCloser, error)
 
 	data   []byte // all bytes, once they were read
 	tries  *tries // shared by everything inside of one content
 	within string // kind of the container, "" for none
-	text   bool   // decoded from something, and not a file of its own
+	text   bool   // decoded from other data, and not a separate file
 }
 
 // A Finding is one result of a scanner.
@@ -49,7 +49,7 @@ type Verdict struct {
 	Path     string    `json:"path"`
 	Hash     string    `json:"hash"`
 	Findings []Finding `json:"findings,omitempty"`
-	Scanners []string  `json:"scanners"` // those that examined all of it
+	Scanners []string  `json:"scanners"` // the scanners that examined all of it
 	Held     bool      `json:"held"`
 }
 
@@ -57,7 +57,7 @@ type Verdict struct {
 type Limits struct {
 	Size     int64         // bytes of a content, and of each file inside; 32 MiB
 	Time     time.Duration // for all scanners together; one minute
-	Depth    int           // of containers inside of each other; 4
+	Depth    int           // depth of nested containers; 4
 	Entries  int           // parts inside of a content, at all depths together; 10,000
 	Expanded int64         // bytes inside, at all depths together; 256 MiB
 	Ratio    int64         // bytes inside of an archive per byte of the archive; 250
