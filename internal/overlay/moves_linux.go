@@ -22,16 +22,16 @@ import (
 type move struct {
 	Path           string
 	Action         action `json:"Do"`
-	NewInode       uint64 `json:"New"` // of the new file, 0 for none
-	OldInode       uint64 `json:"Old"` // of the old file, 0 for none
+	NewInode       uint64 `json:"New"` // the inode of the new file, 0 for none
+	OldInode       uint64 `json:"Old"` // the inode of the old file, 0 for none
 	Mode           uint32
 	OldMode        uint32      `json:"Was"`
 	Number         int         `json:"N"`             // the name of a deleted file in the directory of old files
-	NewFingerprint fingerprint `json:"Came,omitzero"` // of the new file when the move was planned
-	OldFingerprint fingerprint `json:"Gone,omitzero"` // of the old file when the move was planned
+	NewFingerprint fingerprint `json:"Came,omitzero"` // the new file when the move was planned
+	OldFingerprint fingerprint `json:"Gone,omitzero"` // the old file when the move was planned
 }
 
-// A fingerprint changes if somebody writes to a file. It stays the same if the file is
+// A fingerprint changes if a process writes to a file. It stays the same if the file is
 // moved.
 type fingerprint struct{ Time, Size int64 }
 

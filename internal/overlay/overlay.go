@@ -88,7 +88,7 @@ func (o Overlay) UpperOrCopy() string {
 type Progress struct {
 	Files, TotalFiles int
 	Bytes, TotalBytes int64 // without holes
-	Size              int64 // of all files with their holes, which some file systems do not keep
+	Size              int64 // the size of all files with their holes, which some file systems do not keep
 }
 
 // Add returns the sum of p and q.
@@ -116,8 +116,8 @@ type Change struct {
 	Op         Op
 	Kind       Kind
 	Mode       uint32 // new permission bits
-	Size       int64  // of a file
-	LinkTarget string `json:"To"`            // of a symlink
+	Size       int64  // the size of a file
+	LinkTarget string `json:"To"`            // the target of a symlink
 	NewDir     string `json:"In"`            // the new directory that contains it and is applied with it, "" for none
 	OldKind    Kind   `json:"Was"`           // before the change
 	OldMode    uint32 `json:"Had,omitempty"` // before the change
@@ -126,7 +126,7 @@ type Change struct {
 	// version that the session changed.
 	Conflict bool `json:"Clash,omitempty"`
 
-	// Digest is that of the session's version of a file, if AddDigests added it.
+	// Digest is the digest of the session's version of a file, if AddDigests added it.
 	Digest string `json:"Sum,omitempty"`
 }
 
@@ -142,8 +142,8 @@ type State struct {
 	Path       string
 	Kind       Kind
 	Mode       uint32 // permission bits
-	Size       int64  // of a file
-	LinkTarget string // of a symlink
+	Size       int64  // the size of a file
+	LinkTarget string // the target of a symlink
 
 	// Unknown is true if permission bits hide what is there, or what is in a directory.
 	Unknown bool
