@@ -9,7 +9,7 @@ type Rule struct {
 	// name, "*" for all. For Connect it may also be "*.example.com".
 	Target   string
 	Approval Approval
-	From     string // where the rule is written: file:line, a flag
+	From     string // the place of the rule: file:line, or a flag
 }
 
 // normalize returns the rule with its target in the canonical form. An invalid rule

@@ -16,7 +16,7 @@ type Grant struct {
 	Hosts       Hosts
 	Credentials Set
 	Limits      Limits
-	Depth       int // how deep calls of workers may be nested below this one
+	Depth       int // the maximum depth of nested calls of workers below this one
 	Attachments Attachments
 	Level       Level // the weakest jail that its commands accept; of two grants the stronger holds
 }
@@ -72,7 +72,7 @@ type Decision struct {
 	Approval Approval
 	Effect   Effect // the effect that decides: the first with the strictest approval
 	Rule     Rule   // the rule for it, if a rule decides
-	Why      string // why the grant itself forbids the effect
+	Why      string // the reason why the grant itself forbids the effect
 }
 
 // Decide returns the strictest approval that the effects need. Without effects it is
@@ -146,7 +146,7 @@ type Shell struct{ Layers []ShellLayer }
 type ShellLayer struct {
 	Rules     []ShellRule
 	Default   Approval // for commands that no rule matches
-	NoDefault bool     // no default is written: the layer does not decide about commands that no rule matches
+	NoDefault bool     // no default is written, so the layer does not decide about other commands
 	From      string
 }
 

@@ -30,9 +30,9 @@ func HostsOf(patterns ...string) Hosts {
 	return Hosts{patterns: slices.Compact(list)}
 }
 
-// IsHost reports whether text is a pattern: a host name or an address, or "*." before a
-// name, which matches all names below it but not the name itself. Names are ASCII, in any
-// case. Other scripts are written as in DNS, xn--….
+// IsHost reports whether text is a pattern. A pattern is a host name or an address, or
+// "*." before a name. "*." matches all names below the name but not the name itself.
+// Names are ASCII, in any case. Other scripts are written as in DNS, xn--….
 func IsHost(text string) bool {
 	name := hostName(text)
 	if below, ok := strings.CutPrefix(name, "*."); ok {

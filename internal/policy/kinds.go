@@ -6,13 +6,13 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Kind limits which files may be read and written at a path and below it: by their
-// suffixes, if there are any, and by their size, if it is above zero.
+// A Kind limits which files may be read and written at a path and below it. It limits
+// their suffixes, if it has any, and their size, if MaxBytes is above zero.
 type Kind struct {
 	Path     string
 	Suffixes []string
 	MaxBytes int64
-	From     string // where it is written
+	From     string // the place of the setting
 }
 
 // WithKinds returns the files limited to kinds. It is not known here whether a name is a

@@ -25,8 +25,9 @@ func mustMean(t fataler, law string, got policy.Grant, want meaning) {
 	}
 }
 
-// TestChainOnlyNarrows checks a chain of workers, each within the grant above it: none
-// may do what one above may not, and none needs less approval than a rule above it says.
+// TestChainOnlyNarrows checks a chain of workers, each within the grant above it. No
+// worker may do something that a worker above it may not. No worker needs less approval
+// than a rule above it says.
 func TestChainOnlyNarrows(t *testing.T) {
 	testutil.Law(t, lawCases, func(t *rapid.T) {
 		chain := rapid.SliceOfN(specs, 2, 6).Draw(t, "chain")
@@ -198,7 +199,7 @@ func TestGrantMeansItsDefinition(t *testing.T) {
 }
 
 // mustBeFewer checks that a further effect never raises a decision, and that the decision
-// is that of one of the effects.
+// is the decision about one of the effects.
 func mustBeFewer(t *rapid.T, s spec) {
 	list := rapid.SliceOfN(rapid.SampledFrom(effects), 1, 4).Draw(t, "effects")
 	least := policy.PreApproved

@@ -7,15 +7,15 @@ type Limits struct {
 	CPU      time.Duration // processor time of a command
 	Memory   int64         // bytes
 	Pids     int64         // processes
-	Time     time.Duration // of a command
+	Time     time.Duration // time of a command
 	Output   int64         // bytes of a command's output that are kept
 	FileSize int64         // bytes of one file that a command writes
 
-	Turns   int64 // of models, over the whole tree
-	Workers int64 // that other workers start, over the whole tree
+	Turns   int64 // turns of models, over the whole tree
+	Workers int64 // workers that other workers start, over the whole tree
 	Tokens  int64
 	Cost    float64
-	Budget  time.Duration // of the whole run
+	Budget  time.Duration // time of the whole run
 }
 
 func (l Limits) meet(m Limits) Limits {

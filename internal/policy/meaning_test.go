@@ -84,8 +84,8 @@ var attachSizes = []struct {
 	bytes int64
 }{{1, 1}, {1, 50}, {2, 1}, {9, 999}}
 
-// shellOf reads patterns as words. That is not what they mean, but the laws of layers do
-// not depend on it.
+// shellOf reads patterns as words. Patterns mean something else, but the laws of layers
+// do not depend on it.
 func shellOf(s policy.Shell, command string) policy.Approval {
 	least := policy.Unset
 	for _, layer := range s.Layers {
@@ -100,16 +100,16 @@ func shellOf(s policy.Shell, command string) policy.Approval {
 	return least
 }
 
-// A spec is what a grant is made from. It computes what the grant must answer by the
-// definitions in the package comment, slowly and independently.
+// A spec holds the input that a grant is made from. It computes the answers of the grant
+// by the definitions in the package comment, slowly and independently.
 type spec struct {
 	open   bool
 	limits [][]sandbox.Limit
 	rules  [][]policy.Rule
-	grant  policy.Grant // of these, and with the rest
+	grant  policy.Grant // a grant with these limits and rules, and with other settings
 }
 
-// access is the lowest access of the layers, each at its longest path.
+// access returns the lowest access of the layers, each at its longest path.
 func (s spec) access(name string) sandbox.Access {
 	if !s.open {
 		return sandbox.None
@@ -134,7 +134,8 @@ func (s spec) access(name string) sandbox.Access {
 	return least
 }
 
-// ceiling is the strictest approval that a rule gives an effect, Unset if there is none.
+// ceiling returns the strictest approval that a rule gives an effect, Unset if there is
+// none.
 func (s spec) ceiling(e policy.Effect) policy.Approval {
 	least := policy.Unset
 	for _, layer := range s.rules {
@@ -146,8 +147,8 @@ func (s spec) ceiling(e policy.Effect) policy.Approval {
 	return least
 }
 
-// approvalIn is what one layer says of an effect: the strictest approval at the closest
-// target.
+// approvalIn returns the approval of one layer for an effect, the strictest at the
+// closest target.
 func approvalIn(layer []policy.Rule, e policy.Effect) policy.Approval {
 	targets := []string{e.Target, "*"}
 	switch {
@@ -175,8 +176,8 @@ func approvalIn(layer []policy.Rule, e policy.Effect) policy.Approval {
 	return policy.Unset
 }
 
-// approval is the ceiling, or the default if there is none. To delete a directory needs
-// the approval to delete every name below it that has a rule.
+// approval returns the ceiling, or the default if there is none. To delete a directory
+// needs the approval to delete every name below it that has a rule.
 func (s spec) approval(e policy.Effect) policy.Approval {
 	approval := s.ceiling(e)
 	if approval == policy.Unset || e.Verb == policy.Attach && s.ceilingOf(e) == policy.Unset {
@@ -195,7 +196,7 @@ func (s spec) approval(e policy.Effect) policy.Approval {
 	return approval
 }
 
-// ceilingOf is the ceiling without the read rules that apply to Attach.
+// ceilingOf returns the ceiling without the read rules that apply to Attach.
 func (s spec) ceilingOf(e policy.Effect) policy.Approval {
 	least := policy.Unset
 	for _, layer := range s.rules {
