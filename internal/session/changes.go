@@ -26,8 +26,8 @@ type FileChange struct {
 	Mode        string       `json:"mode,omitempty"`
 	OldMode     string       `json:"had,omitempty"`       // the old mode, if it is another
 	UnusualMode bool         `json:"-"`                   // it is new, and its mode is not the usual one
-	LinkTarget  string       `json:"to,omitempty"`        // of a symlink
-	Files       int          `json:"files,omitempty"`     // in a new directory
+	LinkTarget  string       `json:"to,omitempty"`        // the target of a symlink
+	Files       int          `json:"files,omitempty"`     // the number of files in a new directory
 	Conflict    bool         `json:"conflict"`            // the user's directory has changed there too
 	Protected   string       `json:"protected,omitempty"` // the pattern that protects it, or with Inside something in it
 	Inside      bool         `json:"holds,omitempty"`     // Protected or Git is about something in it

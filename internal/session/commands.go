@@ -24,7 +24,7 @@ type Commands struct {
 	level     policy.Level
 	now       func() time.Time
 	workspace *Workspace
-	owner     Owner        // whose home directory they have
+	owner     Owner        // the owner of their home directory
 	direct    bool         // they may write to files that are in no session
 	exec      *Exec        // the program that the user runs, nil for none
 	onlyUser  bool         // no other commands run in the session

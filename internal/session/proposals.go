@@ -22,7 +22,7 @@ const maxProposed = 64
 // accepts it.
 type Proposal struct {
 	Name    string `json:"name"`
-	Content string `json:"content"` // of the file
+	Content string `json:"content"` // the content of the file
 }
 
 // Proposals returns the workers that were proposed in the session.

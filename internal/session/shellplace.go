@@ -14,8 +14,8 @@ import (
 const placeName = "place.json"
 
 // ShellPlace returns the directory and the variables that the commands of an owner start
-// with: those that its last command in the session ended with. Without a session they
-// last as long as the gate. It does not store variables whose names look secret.
+// with. They are those at the end of its last command in the session. Without a session
+// they last as long as the gate. golem does not store variables whose names look secret.
 func (s *Session) ShellPlace(o Owner) *shell.Place {
 	if s == nil {
 		return shell.NewPlace(shell.Standing{}, nil)

@@ -170,8 +170,8 @@ func (s Store) begin(o Options, overlays bool) (found *Session, begun bool, err 
 	return found, begun, nil
 }
 
-// choose returns the existing session that options choose, nil for none. Without an id it
-// is the one used last of those that work on this machine.
+// choose returns the existing session that the options choose, nil if there is none.
+// Without an id it is the last used session that works on this machine.
 func (s Store) choose(o Options, overlays bool) (*Session, error) {
 	if o.ID == New {
 		return nil, nil

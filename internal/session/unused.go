@@ -10,8 +10,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// IsUnused reports whether a session holds nothing: no change, no commit, no change that
-// golem undo would restore, and in its homes only files that a profile puts there.
+// IsUnused reports whether a session holds nothing. It then has no change, no commit, and
+// no change that golem undo would restore. Its homes have only files that a profile puts
+// there.
 func (s Store) IsUnused(one *Session, profile profile.Profile) bool {
 	if one == nil || one.HasCommits() {
 		return false

@@ -22,14 +22,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A Workspace is what one gate works on: the open session with the changes to mounts with
-// mode: overlay, and the directory where changes of commands to other mounts wait for
-// approval.
+// A Workspace holds the files that one gate works on. It has the open session with the
+// changes to mounts with mode: overlay. It also has the directory where changes of
+// commands to other mounts wait for approval.
 type Workspace struct {
 	store      Store
 	pending    pendingChanges
 	Session    *Session              // nil if there is no overlay mount, or none can be mounted; a run and golem exec always have one
-	changes    *transaction.Overlays // of the session, nil if there is none
+	changes    *transaction.Overlays // the changes of the session, nil if there is none
 	Notes      []string
 	StartNotes []string // notes about a session that has just started
 	copyLimit  int64    // bytes, 0 for no limit
@@ -264,7 +264,7 @@ func (w *Workspace) canOverlay() bool {
 }
 
 // canCopy reports whether commands can work on copies of mounts that they would write to
-// directly: at the level landlock, golem cannot mount a copy at the path of the original.
+// directly. At the level landlock, golem cannot mount a copy at the path of the original.
 func (w *Workspace) canCopy() bool {
 	w.mu.Lock()
 	defer w.mu.Unlock()
