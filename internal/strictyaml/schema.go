@@ -32,7 +32,7 @@ const (
 type Key struct {
 	Name    string
 	Type    Type
-	Words   []string // of a Word, or words that are taken beside the type
+	Words   []string // the words of a Word, or words that are accepted in addition to the type
 	Default string   // as it would be written; "" for none
 	Doc     string   // a sentence
 	Example string   // as it would be written
