@@ -12,13 +12,13 @@ import (
 // were not known before it ran. The gate decides about them as about a plan, and then
 // calls either Apply or Discard, once.
 type DeferredChanges struct {
-	Effects []policy.Effect // of every change
+	Effects []policy.Effect // the effects of every change
 	Listed  []policy.Effect // the same for a reader: directories in place of their content
 	Changes func() []Change // as the approver sees them
-	Refusal error           // why nobody can approve them; nil if somebody can
+	Refusal error           // why the changes cannot be approved; nil if they can
 	Apply   func(context.Context) error
 	Discard func() error
-	Summary string // says what was applied
+	Summary string // describes the applied changes
 }
 
 // applyDeferred decides about the changes that a result has deferred, and applies them. If

@@ -11,7 +11,7 @@ import (
 
 // An approval is the outcome of approve: the call may run.
 type approval struct {
-	asked bool         // somebody was asked, which takes time
+	asked bool         // a person was asked, which takes time
 	seen  bool         // a person was shown all of the call, and approved it
 	keep  func() error // remembers the answer for later calls; may be nil
 }

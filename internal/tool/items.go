@@ -10,11 +10,11 @@ import (
 
 // The keys of the items that a request has at most once.
 const (
-	ItemCall      = "call"      // who calls which tool, and the summary
-	ItemWhy       = "why"       // why the rule asks
+	ItemCall      = "call"      // the caller, the tool and the summary
+	ItemWhy       = "why"       // the reason why the rule asks
 	ItemTaint     = "taint"     // which untrusted path the worker has read
 	ItemArguments = "arguments" // all arguments of the call
-	ItemProblem   = "problem"   // why the changes are not known
+	ItemProblem   = "problem"   // the reason why the changes are not known
 	ItemMore      = "more"      // the omitted warnings
 )
 

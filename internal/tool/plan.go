@@ -91,7 +91,7 @@ func (in *invocation) plan(ctx context.Context, t Tool, raw []byte) (p callPlan,
 	}
 	p.args, in.record.Args = args.typed, t.withoutContent(args.keys)
 	var known *sandbox.Error
-	if errors.As(err, &known) { // its text may name the files beside one, or the possible values
+	if errors.As(err, &known) { // its text may name other files in the directory, or the possible values
 		in.recordSeen([]policy.Effect{{Verb: policy.Read, Target: known.Path}})
 		in.recordHearsay(plan.TaintedBy, plan.Reveals)
 	}

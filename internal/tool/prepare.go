@@ -8,7 +8,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// A preparedCall is what is known of a call before somebody approves it.
+// A preparedCall holds the facts about a call before the approval.
 type preparedCall struct {
 	Preparation
 	emptied []policy.Effect // the files that the call would leave empty, as deletions
@@ -34,7 +34,7 @@ func (in *invocation) prepare(ctx context.Context, plan callPlan) (p preparedCal
 		return p, nil
 	}
 	if p.Preparation, err = in.workOutChanges(ctx, plan); err != nil {
-		in.recordSeen(plan.Effects) // the error may quote the file, as that of an edit does
+		in.recordSeen(plan.Effects) // the error may quote the file, as the error of an edit does
 		if in.canRead(plan.Effects) {
 			return p, err
 		}

@@ -66,16 +66,16 @@ type Verdict uint8
 const (
 	Declined Verdict = iota
 	Approved
-	Undecided // nobody has answered yet
+	Undecided // there is no answer yet
 )
 
 // An Answer is what an Approver returns. The zero Answer declines.
 type Answer struct {
 	Verdict    Verdict
-	By         string // who or what answered: user, approve_all, a remembered rule
-	Note       string // why it was declined, for the model; with an approval, a remark
-	ID         string // of the pending request
-	Unattended bool   // nobody could be asked
+	By         string // the source of the answer: user, approve_all, a remembered rule
+	Note       string // the reason for the model if it was declined; a remark if it was approved
+	ID         string // the ID of the pending request
+	Unattended bool   // no person could be asked
 	Stop       bool   // the whole run should end
 	// Unseen is true for an approval of something that was not shown completely: the
 	// person typed the digest, or a mode approved. For any other approval of a person,

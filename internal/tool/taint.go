@@ -9,7 +9,7 @@ import (
 // A Taint records what a worker has read, and gives the rules for a tainted worker. See
 // internal/taint.
 type Taint interface {
-	RecordSeen(effects []policy.Effect) // what effects let the worker see
+	RecordSeen(effects []policy.Effect) // the effects that let the worker see content
 	AddBytes(bytes int64)               // the size of a result
 	MarkTainted(from string)            // untrusted content from a path; "" for none
 	Source() string                     // the first untrusted path that was read, "" for none
