@@ -15,9 +15,9 @@ import (
 type startPoint struct {
 	Standing        // the Place when the call was planned
 	dir      string // a canonical name; "" if commands see no directory at all
-	top      string // where the first command starts
+	top      string // the directory where the first command starts
 	explicit bool   // the call names the directory
-	missing  string // where the last command ended, if that is gone
+	missing  string // the directory where the last command ended, if it is gone
 }
 
 // findStart returns where a command starts: in the requested directory, else where the

@@ -25,7 +25,7 @@ type Ran struct {
 	Stderr       string  `json:"stderr"`
 	HiddenStdout int64   `json:"hiddenStdout"` // bytes that are not kept
 	HiddenStderr int64   `json:"hiddenStderr"`
-	Cwd          string  `json:"cwd,omitempty"` // where it ended and the next one starts
+	Cwd          string  `json:"cwd,omitempty"` // the directory where it ended and the next one starts
 	Level        string  `json:"level"`
 	Network      string  `json:"network"` // off or on
 	Seconds      float64 `json:"seconds"`
@@ -33,13 +33,13 @@ type Ran struct {
 	Loose        string  `json:"loose,omitempty"` // limits that are only partly enforced here
 }
 
-// A view is a command that has run, with what it saw.
+// A view is a command that has run, with the files that it saw.
 type view struct {
 	files   *sandbox.Sandbox
 	effects []policy.Effect
 	transaction.Result
 	from *startPoint
-	at   *Place // where the next command starts; nil if every command starts at the top
+	at   *Place // the start of the next command; nil if every command starts at the top
 }
 
 // result returns the result of the call. A command that fails is no error of the tool:

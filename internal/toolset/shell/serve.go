@@ -44,11 +44,11 @@ type Served struct {
 	Bytes    int64   `json:"bytes"` // printed so far
 
 	Output string `json:"output,omitempty"`
-	Offset int64  `json:"offset,omitempty"` // where the output begins
-	Next   int64  `json:"next,omitempty"`   // and where it continues
+	Offset int64  `json:"offset,omitempty"` // the offset of the output
+	Next   int64  `json:"next,omitempty"`   // the offset where it continues
 }
 
-// How many bytes of output one call returns.
+// The number of bytes of output that one call returns.
 const (
 	maxPiece  = 32_000
 	lastPiece = 2_000
