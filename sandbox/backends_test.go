@@ -11,7 +11,7 @@ import (
 	"github.com/golem-forge/golem/sandbox/sandboxtest"
 )
 
-// A kind is a backend of this package, as the suites take it.
+// A kind is a backend of this package, in the form for the suites.
 type kind struct {
 	name    string
 	fixture sandboxtest.Fixture
@@ -36,7 +36,7 @@ func inMemory(options ...sandbox.MemoryOption) sandboxtest.Fixture {
 	}
 }
 
-// onDisk is the fixture of a backend that is opened by its directory.
+// onDisk returns the fixture of a backend that is opened by its directory.
 func onDisk(open func(sandbox.Host) (sandbox.Backend, error)) sandboxtest.Fixture {
 	return sandboxtest.Fixture{
 		OnHost: true,
@@ -51,13 +51,13 @@ func onDisk(open func(sandbox.Host) (sandbox.Backend, error)) sandboxtest.Fixtur
 	}
 }
 
-// below is the fixture of a mount whose directory is missing until something is
-// put in it.
+// below returns the fixture of a mount whose directory does not exist before the first
+// write.
 func below(open func(base, source sandbox.Host) (sandbox.Backend, error)) sandboxtest.Fixture {
 	return sandboxtest.Fixture{
 		OnHost: true,
 		New: func(t testing.TB, folder sandbox.Host, tree map[string]sandbox.Object) sandbox.Backend {
-			os.Remove(string(folder)) // where it is empty
+			os.Remove(string(folder)) // succeeds only if it is empty
 			base, source := filepath.Split(string(folder))
 			b, err := open(sandbox.Host(base), sandbox.Host(source))
 			if err != nil {

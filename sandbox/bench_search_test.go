@@ -38,8 +38,8 @@ func (b *bench) find(t *benchtable.Table) {
 	t.Against(work, got[0], "find(1) less its start", got[1].Less(got[2]), 1)
 }
 
-// benchSearches are the three kinds of pattern: a text, an expression with a
-// text that every match contains, and one without.
+// benchSearches are the three kinds of pattern: a text, an expression with a text that
+// every match contains, and an expression without one.
 var benchSearches = []struct{ kind, pattern string }{
 	{"literal", `gate.Open`},
 	{"regexp with a literal", `gate\.[A-Z]\w+\(ctx`},
@@ -76,9 +76,8 @@ func (b *bench) search(t *benchtable.Table, kind, pattern string) {
 	t.Against(work, got[0], "grep -r", got[3], 0)
 }
 
-// run runs a program to its end. Its output goes to a file, because grep stops
-// at the first match when it writes to nowhere, and it works in the locale that
-// is fastest for grep.
+// run runs a program to its end, in the locale that is fastest for grep. The output goes
+// to a file, because grep stops at the first match if its output is /dev/null.
 func (b *bench) run(words []string) {
 	out, err := os.Create("output")
 	b.check(err)
@@ -86,7 +85,7 @@ func (b *bench) run(words []string) {
 	cmd := exec.Command(words[0], words[1:]...)
 	cmd.Stdout = out
 	cmd.Env = append(os.Environ(), "LC_ALL=C")
-	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != 1 { // 1: found nothing
+	if err := cmd.Run(); err != nil && cmd.ProcessState.ExitCode() != 1 { // 1 means that it found nothing
 		b.Fatal(words[0], err)
 	}
 }
@@ -99,8 +98,8 @@ func (b *bench) output(words []string) []string {
 	return strings.Split(strings.TrimSuffix(string(text), "\n"), "\n")
 }
 
-// same makes sure that a peer, whose names lack the slash in front, found what
-// we found: speed counts only for the same work.
+// same checks that a peer found the same names, because speed counts only for the same
+// work. Names of the peer have no leading slash.
 func (b *bench) same(ours, theirs []string) {
 	b.Helper()
 	for i := range theirs {

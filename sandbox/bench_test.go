@@ -32,11 +32,11 @@ func BenchmarkTable(b *testing.B) {
 	bench := &bench{b, top, benchBox(b, top)}
 	bench.peers()
 	bench.growths()
-	b.SkipNow() // the tables are the result; the time they took is none
+	b.SkipNow() // the tables are the result, not the time
 }
 
-// bench is what the rows share: a directory that the peers work in, and a sandbox
-// that has it at /.
+// bench is shared by the rows. It has a directory for the peers, and a sandbox with that
+// directory at /.
 type bench struct {
 	*testing.B
 	top string
@@ -54,7 +54,7 @@ func benchBox(b *testing.B, top string) *sandbox.Sandbox {
 	return s
 }
 
-// check ends the run where the work could not be done.
+// check ends the run if the work failed.
 func (b *bench) check(err error) {
 	if err != nil {
 		b.Helper()
@@ -138,7 +138,8 @@ func (b *bench) write(t *benchtable.Table) {
 	}
 }
 
-// handWritten is how a Go program writes a file in one step.
+// handWritten replaces a file as a simple Go program does, with a temporary file and a
+// rename.
 func handWritten(name string, data []byte) error {
 	f, err := os.CreateTemp(filepath.Dir(name), ".tmp-*")
 	if err != nil {

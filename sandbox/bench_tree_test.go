@@ -10,8 +10,8 @@ import (
 	"testing"
 )
 
-// The tree that is searched, shaped like a large source tree: 2,500 directories of
-// 20 files each under 10 times 25 others.
+// The size of the searched tree. It is like a large source tree: 2,500 directories of 20
+// files each under 10 times 25 others.
 const (
 	treeTops   = 10
 	treeMiddle = 25
@@ -27,8 +27,7 @@ const (
 	codedLine = "// See the note K2417 on how long a key is kept.\n"
 )
 
-// plantTree makes the tree of 50,000 text files, 150 MB in all, the same every
-// time.
+// plantTree makes the tree of 50,000 text files, 150 MB in all, always the same.
 func plantTree(b *testing.B, top string) {
 	b.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
@@ -120,7 +119,7 @@ func plantChain(b *testing.B, top string, depth int) {
 	}
 }
 
-// atDepth is the name of the file that plantChain made, from the top.
+// atDepth returns the name of the file that plantChain made at a depth.
 func atDepth(depth int) string { return strings.Repeat("d/", depth-1) + "f" }
 
 var fourKiB = bytes.Repeat([]byte("0123456789abcde\n"), 256)

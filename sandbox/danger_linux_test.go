@@ -26,12 +26,12 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// These tests need a second process: one that swaps links, one that is killed,
-// one that competes. It is this test binary, started with a part to play.
+// These tests need a second process, which swaps symlinks, is killed, or competes. It is
+// this test binary, started with a part to play.
 
 const partVariable = "SANDBOX_TEST_PART"
 
-// TestPart plays the part that another test has asked for.
+// TestPart plays the part that another test asks for.
 func TestPart(t *testing.T) {
 	part, dir, _ := strings.Cut(os.Getenv(partVariable), " ")
 	switch part {
@@ -60,7 +60,7 @@ func play(t *testing.T, part, dir string) *exec.Cmd {
 	return cmd
 }
 
-// ways are the two ways in which a directory of the host is reached here.
+// ways are the two backends for a directory of the host.
 var ways = map[string]func(sandbox.Host) (sandbox.Backend, error){
 	"openat2": sandbox.Dir,
 	"os.Root": sandbox.RootBackend,
@@ -155,8 +155,8 @@ func swapForever(dir string) {
 	}
 }
 
-// hammer reads and writes the swapped names from eight goroutines each, and
-// counts what got through.
+// hammer reads and writes the swapped names from eight goroutines each. It counts the
+// operations that succeed.
 func hammer(t *testing.T, s *sandbox.Sandbox, length time.Duration) (reads, writes int64) {
 	var read, wrote atomic.Int64
 	var all sync.WaitGroup

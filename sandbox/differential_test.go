@@ -21,10 +21,10 @@ import (
 	"github.com/golem-forge/golem/sandbox/sandboxtest"
 )
 
-// A caller must not notice which backend a sandbox has: the same operations on the same
-// files have the same results on each, and leave the same files.
+// A caller must not notice which backend a sandbox has. The same operations on the same
+// files have the same results on each backend, and leave the same files.
 
-// differentialCalls is how many calls a part makes, each on every backend.
+// differentialCalls is the number of calls of a part, each made on every backend.
 const differentialCalls = 6_000
 
 var differentialSeed = flag.Uint64("differential.seed", 1, "seed of the first part of TestDifferential, 0 for a new one")
@@ -61,7 +61,7 @@ func TestDifferential(t *testing.T) {
 	}
 }
 
-// script prints calls, one to a line.
+// script prints calls, one per line.
 func script(calls []call) string {
 	var b strings.Builder
 	for _, c := range calls {
@@ -70,7 +70,7 @@ func script(calls []call) string {
 	return b.String()
 }
 
-// shortest drops calls as long as the rest still ends in a difference.
+// shortest removes calls as long as the rest still ends in a difference.
 func shortest(t *testing.T, calls []call, difference string) ([]call, string) {
 	for part := len(calls) / 2; part > 0; {
 		shorter := false
@@ -101,13 +101,13 @@ func (c call) String() string {
 	return fmt.Sprintf("%s %q %q %q in view %d", c.op, c.name, c.to, c.data, c.view)
 }
 
-// A stage is the same files on one backend, seen by each view.
+// A stage has the files on one backend, and the views of them.
 type stage struct {
 	backend  string
 	views    []*sandbox.Sandbox
-	dir      string                     // of the host, "" for memory
-	memories map[string]*sandbox.Memory // by the directory they stand for
-	kept     map[string]sandbox.Version // of names, as somebody has seen them
+	dir      string                     // the directory on the host, "" for memory
+	memories map[string]*sandbox.Memory // by the name of the directory
+	kept     map[string]sandbox.Version // the versions that earlier calls read, by name
 }
 
 // stageTrees are the directories that the mounts of a stage show.
@@ -166,7 +166,7 @@ func newStage(t *testing.T, backend string) *stage {
 	return st
 }
 
-// views are lesser sandboxes of one.
+// views returns the whole sandbox and restricted ones.
 func views(t *testing.T, whole *sandbox.Sandbox) []*sandbox.Sandbox {
 	list := []*sandbox.Sandbox{whole}
 	for _, chain := range [][][]sandbox.Limit{
@@ -187,13 +187,15 @@ func views(t *testing.T, whole *sandbox.Sandbox) []*sandbox.Sandbox {
 	return list
 }
 
-// looks are the operations that change nothing, changes those that may.
+// looks are the operations that only read. changes are the operations that may change
+// files.
 var (
 	looks   = []string{"read", "keep", "stat", "exists", "list", "walk", "find", "search", "open", "lstat", "readlink", "range", "look"}
 	changes = []string{"write", "write", "write", "new", "if", "if", "mkdir", "mkdir", "move", "move", "copy", "delete", "delete-all"}
 )
 
-// callNames are the names that calls are made of. Few, so that they meet.
+// callNames are the names that calls use. There are few, so that calls often use the
+// same.
 var callNames = []string{
 	"/", "/a", "/a/f.txt", "/a/b", "/a/b/g.md", "/a/b/new.md", "/a/new", "/a/new/deep/er", "/d", "/d/deny", "/d/deny/x",
 	"/d/deny/new", "/d/l", "/d/l/f.txt", "/d/l/b/g.md", "/d/l/up", "/keep", "/keep/k", "/keep/x.lock", "/l1", "/l2",
@@ -226,9 +228,9 @@ func randomName(r *rand.Rand) string {
 	return name
 }
 
-// play3 makes the calls on every backend. It returns the first call that they
-// differ on, and how; -1 if there is none. What a call was about is compared
-// after each of them, all files once in so many calls.
+// play3 makes the calls on every backend. It returns the first call with a difference,
+// and the difference, or -1 if there is none. It compares the result of every call, and
+// all files after every so many calls.
 func play3(t *testing.T, calls []call, every int) (int, string) {
 	stages := []*stage{newStage(t, "openat2"), newStage(t, "os.Root"), newStage(t, "memory")}
 	defer func() {
@@ -258,7 +260,7 @@ func play3(t *testing.T, calls []call, every int) (int, string) {
 	return -1, ""
 }
 
-// only lists what one map has and the other has not.
+// only lists the entries of the first map that the second map lacks.
 func only(a, b map[string]string) string {
 	var list strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(a)) {
@@ -269,8 +271,8 @@ func only(a, b map[string]string) string {
 	return list.String()
 }
 
-// do makes a call and returns all of its outcome that must not depend on the
-// backend: no times, no ids, of permissions only what the umask leaves alone.
+// do makes a call and returns the part of its result that must not depend on the backend.
+// That excludes times, IDs, and permissions that depend on the umask.
 func (st *stage) do(c call) string {
 	s := st.views[c.view]
 	var out []any
@@ -355,7 +357,7 @@ func (st *stage) change(s *sandbox.Sandbox, c call) (out []any, err error) {
 	case "new":
 		info, err = s.WriteNew(c.name, []byte(c.data))
 	case "if":
-		// The version may be of another name, or of long ago.
+		// The version may belong to another name, or be old.
 		v, ok := st.kept[c.name]
 		if !ok {
 			v = st.kept[c.to]
@@ -381,7 +383,7 @@ func (st *stage) change(s *sandbox.Sandbox, c call) (out []any, err error) {
 	return out, err
 }
 
-// around is what is seen beside a name, and in it if it is a file.
+// around describes the directory of a name, and the content of the name if it is a file.
 func (st *stage) around(name string) string {
 	list, err := st.views[0].List(path.Dir(name))
 	var data []byte
@@ -399,7 +401,7 @@ func about(info sandbox.Info) string {
 	return fmt.Sprint(info.Path(), " ", size, " ", info.Mode()&(fs.ModeType|0o700))
 }
 
-// ending is the whole text of an error, which must not depend on the backend.
+// ending returns the whole text of an error, which must not depend on the backend.
 func ending(err error) string {
 	if err == nil {
 		return "ok"
@@ -452,7 +454,7 @@ func object(mode fs.FileMode, content string) string {
 	return fmt.Sprintf("%v %q", mode&(fs.ModeType|0o700), content)
 }
 
-// objects returns what a memory holds at name and below.
+// objects returns the objects of a memory at a name and below.
 func objects(m *sandbox.Memory, name string) map[string]string {
 	all := map[string]string{}
 	attr, err := m.Lstat(name)

@@ -12,8 +12,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// fsTree is a directory with files, directories, links inside it, and names that need
-// care. Nothing in it keeps an fs.FS from being whole.
+// fsTree is a directory with files, directories, and names that need care. An fs.FS can
+// show all of it.
 var fsTree = map[string]sandbox.Object{
 	"README.md":        {Content: "# read me\n"},
 	"src/main.go":      {Content: "package main\n"},
@@ -25,7 +25,7 @@ var fsTree = map[string]sandbox.Object{
 	"a b/ü~[x]":        {Content: "odd\n"},
 }
 
-// fsLinks are links inside fsTree.
+// fsLinks are symlinks inside fsTree.
 var fsLinks = map[string]sandbox.Object{
 	"latest":       lnk("src/main.go"),
 	"src/up":       lnk("../README.md"),
@@ -40,7 +40,7 @@ func TestFS(t *testing.T) {
 		for _, c := range []struct {
 			name   string
 			links  bool
-			mounts []string // of fsTree, each at its own target
+			mounts []string // the targets of mounts of fsTree
 			limits []sandbox.Limit
 			want   []string
 			hidden []string
@@ -92,7 +92,7 @@ func TestFS(t *testing.T) {
 	}
 }
 
-// open returns a backend with a tree, and the links of fsLinks where asked for.
+// open returns a backend with a tree, and with fsLinks if links is true.
 func (k kind) open(t *testing.T, tree map[string]sandbox.Object, links bool) sandbox.Backend {
 	t.Helper()
 	all := map[string]sandbox.Object{}

@@ -57,8 +57,8 @@ func restrict(t *rapid.T, s *sandbox.Sandbox, limits []sandbox.Limit) *sandbox.S
 	return r
 }
 
-// longest is the definition: the access of the longest path that holds name,
-// the least of those that are equally long, None where there is none.
+// longest is the definition: the access of the longest path that holds name. Of equally
+// long paths the lowest access counts. Without such a path it is None.
 func longest(limits []sandbox.Limit, name string) sandbox.Access {
 	best, access := -1, sandbox.None
 	for _, l := range limits {
