@@ -17,9 +17,9 @@ const (
 	Mend    Kind = "mend"    // the journal itself was repaired
 )
 
-// A Record is one entry of the journal. It tells people later who did what, and who
-// approved it. It has names, effects and decisions, and never the content of a file, the
-// output of a tool or a secret.
+// A Record is one entry of the journal. It says who did what, and who approved it. It has
+// names, effects and decisions, and never the content of a file, the output of a tool or
+// a secret.
 type Record struct {
 	// Write sets Number, Time, Prev and Seal.
 	Number uint64    `json:"n"`
