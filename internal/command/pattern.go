@@ -18,8 +18,8 @@ type Pattern struct {
 // not understood.
 func (p Pattern) matchesAll() bool { return len(p.words) == 1 && p.words[0] == "*" }
 
-// rank tells how specific a pattern is: first by its number of words, then by how many of
-// them are not stars.
+// rank returns how specific a pattern is: first by its number of words, then by how many
+// of them are not stars.
 func (p Pattern) rank() int {
 	named := 0
 	for _, w := range p.words {
