@@ -12,7 +12,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// An order tells a cell to run a command.
+// An order is a message to a cell to run a command.
 type order struct {
 	Path  string
 	Args  []string

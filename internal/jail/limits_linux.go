@@ -22,12 +22,13 @@ import (
 
 // How limits are enforced. The cell sets the limits for open files, file size and the
 // number of processes on itself before its first command. Its child processes inherit
-// them and cannot raise them. The cell needs some of this for itself: a command always
-// has at least 32 open files, and right after the fork the cell lowers the hard limit for
-// processes of the command by its own share. The cell watches the time, and the processor
-// time of all processes together. It also watches each limit that neither a control group
-// nor the kernel enforces here. Memory is one of them: the rlimit only stops a process
-// that asks for far too much.
+// them and cannot raise them. The cell needs some of this for itself. So a command always
+// has at least 32 open files. Right after the fork the cell lowers the hard limit for
+// processes of the command by its own share.
+//
+// The cell watches the time, and the processor time of all processes together. It also
+// watches each limit that neither a control group nor the kernel enforces here. Memory is
+// one of them, because the rlimit only stops a process that asks for far too much.
 const (
 	cellFiles = 32
 	cellData  = 256 << 20
@@ -108,8 +109,8 @@ func (o order) limitFirst(pid int) {
 func (o order) onlyUser() bool { return o.WatchProcesses && os.Geteuid() != 0 }
 
 // otherTasks returns how many processes and threads the kernel counts together with the n
-// of a command: in namespaces those of the holder and all its cells, otherwise those of
-// the user.
+// of a command. In namespaces these are the tasks of the holder and all its cells,
+// otherwise those of the user.
 func otherTasks(n int64) int64 {
 	found := make(chan int64)
 	go func() { // a new goroutine runs on a thread that sees the host's tree: the others are locked

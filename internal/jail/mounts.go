@@ -283,9 +283,10 @@ const (
 	isOther
 )
 
-// foundAt returns what is at a path below a directory. A symlink on the way is not a
-// directory: a mount would follow it. The exception is a symlink in an overlay of the
-// session that stands for another directory: golem made it.
+// foundAt returns whether a path below a directory is missing, a directory, or something
+// else. A symlink on the way is not a directory, because a mount would follow it. The
+// exception is a symlink in an overlay of the session that stands for another directory,
+// because golem made it.
 func (v *view) foundAt(base, rel string, own bool) (int, error) {
 	at := base
 	for part := range strings.SplitSeq(rel, "/") {

@@ -17,8 +17,8 @@ const (
 )
 
 // denied returns the system calls that no command needs and that reach beyond its own
-// processes and files: other namespaces and mounts, the memory of other processes, the
-// kernel itself, and ways around this filter.
+// processes and files. They reach other namespaces and mounts, the memory of other
+// processes or the kernel itself, or they bypass this filter.
 func denied() []uint32 {
 	return append([]uint32{
 		unix.SYS_UNSHARE, unix.SYS_SETNS,

@@ -10,9 +10,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// streams are the streams of an attached command. It gets the ends of pipes, never a file
-// of the host: a process that has a file open can change its mode, and might open it
-// again to write a file that it should only read.
+// streams are the streams of an attached command. The command gets the ends of pipes,
+// never a file of the host. A process that has a file open can change its mode. It might
+// then open the file again to write it, although it should only read it.
 type streams struct {
 	fds   []int // descriptors for the command
 	ours  []int // those of fds that do not belong to the caller
@@ -76,7 +76,7 @@ func (s *streams) of(f *os.File, number int) (int, error) {
 		return -1, errors.New("it is a terminal, and commands get one of their own")
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFCHR && st.Rdev == unix.Mkdev(1, 3) {
-		return -1, nil // the jail has its own, and programs can tell it from a pipe
+		return -1, nil // the jail has its own /dev/null, and programs can distinguish it from a pipe
 	}
 	if fs.Type == unix.PIPEFS_MAGIC {
 		return fd, nil

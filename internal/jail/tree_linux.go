@@ -179,11 +179,13 @@ func makeNothing() error {
 	return nil
 }
 
-// makeProcess mounts a /proc that shows the processes of the cell. It is read-only:
-// otherwise a command of root could change settings of the host's kernel without any
-// capability. Apart from processes it shows only the names of procNames. It hides processes
-// that a command may not trace: the kernel finds every thread of the cell by its number,
-// listed or not, and the mount table of a thread that sees the host contains host paths.
+// makeProcess mounts a /proc that shows the processes of the cell. It is read-only,
+// because a command of root could otherwise change settings of the host's kernel without
+// any capability. Apart from processes it shows only the names of procNames.
+//
+// It hides processes that a command may not trace. The kernel finds every thread of the
+// cell by its number, listed or not. The mount table of a thread that sees the host
+// contains host paths.
 func makeProcess(at string) error {
 	if err := os.Mkdir(at, 0o555); err != nil {
 		return err
