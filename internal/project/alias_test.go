@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// A rule that asks or blocks applies to a directory under all of its names.
+// TestAliases: a rule that asks or blocks applies to a directory under all of its names.
 func TestAliases(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.Symlink("npm", filepath.Join(w.top, "home", "again")))

@@ -8,7 +8,8 @@ import (
 	"testing"
 )
 
-// The example of a scanner in docs/config.md finds the word, and nothing else.
+// TestDScannerExample: the example of a scanner in docs/config.md finds the word, and
+// nothing else.
 func TestDScannerExample(t *testing.T) {
 	page, err := os.ReadFile("../../docs/config.md")
 	if err != nil {

@@ -7,7 +7,7 @@ import (
 	"testing"
 )
 
-// Trust belongs to a directory, under all of its names.
+// TestTrust: trust belongs to a directory, under all of its names.
 func TestTrust(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.Symlink("npm", filepath.Join(w.top, "home", "again")))
