@@ -8,11 +8,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Names resolves names for a planner, and tells it what the policy allows there. It does
+// Names resolves names for a planner, and reports what the policy allows there. It does
 // not reveal the content of files, because nothing is decided yet.
 type Names struct {
 	gate    Gate
-	skipped *[]string // names that a plan leaves out because they need approval
+	skipped *[]string // names that a plan skips because they need approval
 	origin  policy.Origin
 }
 
