@@ -215,7 +215,8 @@ func (f *folder) makeFolders(op string, root *os.Root, dir string, made *[]strin
 	return nil
 }
 
-// write writes a file under a temporary name, and compares it with what was shown.
+// write writes a file under a temporary name, and compares it with the content that was
+// shown.
 func write(ctx context.Context, op string, root *os.Root, name string, file exported, open func(string) (io.ReadCloser, error)) error {
 	from, err := open(file.name)
 	if err != nil {
@@ -227,7 +228,7 @@ func write(ctx context.Context, op string, root *os.Root, name string, file expo
 		mode = 0o777
 	}
 	if old, err := root.Lstat(filepath.FromSlash(file.to)); err == nil && file.was != "" {
-		// Nobody may read or write the new file who could not read or write the old one.
+		// Only users who could read or write the old file may read or write the new one.
 		mode &= old.Mode().Perm() | old.Mode().Perm()&0o444>>2
 	}
 	to, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
@@ -260,7 +261,7 @@ func settle(op string, root *os.Root, temporary string, file exported) error {
 		return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: sandbox.Shown(file.to) + " in that folder has changed since it was shown; look at it, and make the call again"}
 	}
 	if file.was == "" {
-		err := root.Link(temporary, name) // a link never replaces a file
+		err := root.Link(temporary, name) // a hard link never replaces a file
 		if err == nil {
 			root.Remove(temporary)
 			return syncParent(op, root, name)
