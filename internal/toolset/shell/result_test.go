@@ -167,7 +167,7 @@ func TestHints(t *testing.T) {
 			t.Errorf("a path of the host: %s", r)
 		}
 	}
-	// A note must not tell whether a file exists that commands do not see.
+	// A note must not reveal whether a file exists that commands do not see.
 	blind := view{files: w.Files, Result: transaction.Result{Result: jail.Result{Level: jail.Namespaces}}, from: &startPoint{}, effects: []policy.Effect{{Verb: policy.Read, Target: "/in", Tree: true}}}
 	if got := blind.suggestPath("cat: /a.txt: No such file or directory"); got != nil {
 		t.Errorf("got %q, want nothing", got)
