@@ -8,7 +8,7 @@ import (
 	"github.com/golem-forge/golem/internal/worker"
 )
 
-// Every spelling of an approval level, with its rules.
+// TestConsent checks every spelling of an approval level, with its rules.
 func TestConsent(t *testing.T) {
 	for _, c := range []struct {
 		text string

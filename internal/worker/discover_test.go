@@ -106,7 +106,7 @@ func TestDiscover(t *testing.T) {
 	}
 }
 
-// A program has at most maxWorkers workers.
+// TestDiscoverMany: a program has at most maxWorkers workers.
 func TestDiscoverMany(t *testing.T) {
 	files := map[string]string{}
 	for i := range 200 {

@@ -11,8 +11,8 @@ import (
 	"time"
 )
 
-// Symlinks and named pipes do not lead out of the program, and reading them does not
-// block.
+// TestDiscoverLinks: symlinks and named pipes do not lead out of the program, and reading
+// them does not block.
 func TestDiscoverLinks(t *testing.T) {
 	outside := program(t, map[string]string{"out.worker": "description: secret", "sub/worker.worker": ""})
 	root := program(t, map[string]string{"real.worker": "name: real"})
@@ -54,8 +54,8 @@ func TestDiscoverLinks(t *testing.T) {
 	}
 }
 
-// Golem also refuses a symlink inside the program: its target has another name, which is
-// not protected.
+// TestDiscoverLinkInside: golem also refuses a symlink inside the program. Its target has
+// another name, which is not protected.
 func TestDiscoverLinkInside(t *testing.T) {
 	for _, name := range []string{"main.worker", "a.worker", "a/worker.worker"} {
 		root := program(t, map[string]string{"notes.txt": "name: notes", "a/x": ""})
@@ -68,7 +68,7 @@ func TestDiscoverLinkInside(t *testing.T) {
 	}
 }
 
-// A file name cannot forge lines or hide letters.
+// TestDiscoverNames: a file name cannot forge lines or hide letters.
 func TestDiscoverNames(t *testing.T) {
 	for _, name := range []string{"a\nmain.worker:1: fine.worker", "a\u202e.worker", "\u200b/worker.worker", "a\x1b[2J.worker"} {
 		root := program(t, map[string]string{name: "name: a", "b.worker": ""})

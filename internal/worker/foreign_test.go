@@ -18,8 +18,8 @@ toolsets:
       schema: ./count.json
 `
 
-// A child has a foreign program only if its parent has the same one, and a tool never has
-// more than its worker.
+// TestForeignGrants: a child has a foreign program only if its parent has the same one,
+// and a tool never has more than its worker.
 func TestForeignGrants(t *testing.T) {
 	project := policy.Grant{Files: policy.AllFiles().With(sandbox.Limit{Path: "/in", Access: sandbox.ReadOnly}, sandbox.Limit{Path: "/out", Access: sandbox.ReadWrite}),
 		Tools: policy.All(), Hosts: policy.AllHosts()}
@@ -58,7 +58,8 @@ func TestForeignGrants(t *testing.T) {
 	}
 }
 
-// A schema file says how a tool is used. Golem reports its problems with their places.
+// TestDescribe: a schema file describes the use of a tool. golem reports its problems
+// with their places.
 func TestDescribe(t *testing.T) {
 	d, err := worker.Describe("t.json", []byte(`{"description": "Counts.", "type": "object",
 		"x-golem": {"mode": "both", "approval": "preApproved", "label": "Count", "category": "text"},

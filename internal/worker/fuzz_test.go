@@ -16,8 +16,8 @@ import (
 
 var wordForm = regexp.MustCompile(`^[A-Za-z0-9_-]{1,64}$`)
 
-// Any file is either a worker that keeps all rules, or has problems that can be printed.
-// Its requests never widen a grant.
+// FuzzWorkerFile: any file is either a worker that keeps all rules, or has problems that
+// can be printed. Its requests never widen a grant.
 func FuzzWorkerFile(f *testing.F) {
 	files, err := filepath.Glob("testdata/design/*.worker")
 	if err != nil || len(files) == 0 {

@@ -53,7 +53,7 @@ func grant(t testing.TB, text string, parent policy.Grant, entry bool) policy.Gr
 
 const called, first = false, true
 
-// The files that a worker gets, in each spelling.
+// TestGrantFiles checks the files that a worker gets, in each spelling.
 func TestGrantFiles(t *testing.T) {
 	mounts := projectOf("/ rw", "/cache ro")
 	zones := projectOf("/data rw", "/workspace rw", "/cache ro")
@@ -107,7 +107,7 @@ func TestGrantFiles(t *testing.T) {
 	}
 }
 
-// A request beyond the parent is an error at its line.
+// TestExceeds: a request beyond the parent is an error at its line.
 func TestExceeds(t *testing.T) {
 	parent := projectOf("/data ro", "/workspace rw")
 	parent.Tools = policy.SetOf("filesystem", "workers")
@@ -169,7 +169,8 @@ func TestExceeds(t *testing.T) {
 	}
 }
 
-// Grant refuses a worker with many excessive requests quickly and with few problems.
+// TestExceedsWithoutEnd: Grant refuses a worker with many excessive requests quickly and
+// with few problems.
 func TestExceedsWithoutEnd(t *testing.T) {
 	var mounts []string
 	for i := range 100 {
@@ -202,8 +203,8 @@ func TestExceedsProject(t *testing.T) {
 	}
 }
 
-// A pure function has no files, no shell and no git. Asking for them is an error for a
-// worker that is called.
+// TestPureFunction: a pure function has no files, no shell and no git. If a called worker
+// asks for them, that is an error.
 func TestPureFunction(t *testing.T) {
 	parent := projectOf("/data rw")
 	g := grant(t, "toolsets: [custom]", parent, called)
@@ -225,7 +226,7 @@ func TestPureFunction(t *testing.T) {
 	}
 }
 
-// The toolsets, workers, hosts and credentials of a grant.
+// TestGrantSets checks the toolsets, workers, hosts and credentials of a grant.
 func TestGrantSets(t *testing.T) {
 	project := projectOf("/data rw")
 	lesser := project
@@ -280,7 +281,8 @@ func TestGrantSets(t *testing.T) {
 	}
 }
 
-// For approval levels, commands and numbers the stricter applies, without a problem.
+// TestGrantLowers: for approval levels, commands and numbers the stricter applies,
+// without a problem.
 func TestGrantLowers(t *testing.T) {
 	project := projectOf("/a rw", "/b rw")
 	project.Approvals = policy.Approvals{}.With(policy.Rule{Verb: policy.Write, Target: "/a", Approval: policy.Ask, From: "golem-forge.config.yaml:4"})
@@ -325,8 +327,8 @@ func TestGrantLowers(t *testing.T) {
 	}
 }
 
-// Suffixes and sizes of a worker's paths apply to it and to the workers that it calls, in
-// addition to those of the mounts.
+// TestKinds: suffixes and sizes of a worker's paths apply to it and to the workers that
+// it calls, in addition to those of the mounts.
 func TestKinds(t *testing.T) {
 	text := "sandbox: {paths: {p: {root: ./p, mode: rw, suffixes: [.md, .pdf], max_file_bytes: 100}}}"
 	for _, mounts := range [][]sandbox.Mount{
@@ -367,8 +369,8 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// The worker files in the documents that the system comes from, word for word, mean what
-// the documents say.
+// TestDesign: the worker files in the documents that the system comes from, word for
+// word, mean what the documents say.
 func TestDesign(t *testing.T) {
 	project := projectOf("/cache rw", "/workspace rw", "/data ro", "/input ro", "/drafts rw", "/final rw", "/portfolio rw", "/pipeline ro")
 	rw := projectOf("/data rw", "/workspace rw", "/cache rw")

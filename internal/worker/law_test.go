@@ -395,7 +395,8 @@ func mustDecideLess(t *rapid.T, child, parent policy.Grant, e policy.Effect, tex
 	}
 }
 
-// Grant returns problems in the order of the file, each with a hint.
+// TestGrantProblemsInOrder: Grant returns problems in the order of the file, each with a
+// hint.
 func TestGrantProblemsInOrder(t *testing.T) {
 	_, problems := parse(t, "allow_workers: [z]\nsandbox:\n  network: true\n  zones: [{name: x}]\nshell_default: {approval: ask}").Grant(policy.Grant{}, nil, called)
 	if len(problems) < 4 || !slices.IsSortedFunc(problems, func(a, b strictyaml.Problem) int { return a.Place.Line - b.Place.Line }) {

@@ -10,8 +10,8 @@ import (
 	"github.com/golem-forge/golem/internal/worker"
 )
 
-// Golem refuses keys of other tools with a hint, and the pages about moving from those
-// tools list each of them.
+// TestDKeysOfOtherTools: golem refuses keys of other tools with a hint, and the pages
+// about moving from those tools list each of them.
 func TestDKeysOfOtherTools(t *testing.T) {
 	for _, test := range []struct{ page, listed, file, hint string }{
 		{"from-llm-do.md", "| `model` |", "model: x", "compatible_models"},
@@ -37,7 +37,7 @@ func TestDKeysOfOtherTools(t *testing.T) {
 	}
 }
 
-// tool_rules as a list mean the same as the map.
+// TestDToolRulesAsList: tool_rules as a list mean the same as the map.
 func TestDToolRulesAsList(t *testing.T) {
 	rules := func(text string) (list []policy.Rule) {
 		w, err := worker.Parse("a.worker", []byte("---\n"+text+"---\nx\n"))
@@ -72,7 +72,8 @@ func TestDToolRulesAsList(t *testing.T) {
 	}
 }
 
-// Golem reports workers in places where older tools looked, and ignores other files.
+// TestDWorkersElsewhere: golem reports workers in places where older tools looked, and
+// ignores other files.
 func TestDWorkersElsewhere(t *testing.T) {
 	dir := t.TempDir()
 	put := func(name, text string) {

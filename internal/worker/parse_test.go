@@ -36,7 +36,7 @@ func problemsOf(t testing.TB, text string) strictyaml.Problems {
 	return problems
 }
 
-// Parse divides a file into its parts.
+// TestPage: Parse divides a file into its parts.
 func TestPage(t *testing.T) {
 	for _, c := range []struct {
 		name, text          string
@@ -81,7 +81,7 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// Parse reports a file that is not a worker file, with the place.
+// TestNoPage: Parse reports a file that is not a worker file, with the place.
 func TestNoPage(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"never closed", "---\nname: a\nHello.\n", "w.worker:1:1: front matter that does not end; write ---"},
@@ -145,7 +145,7 @@ func TestName(t *testing.T) {
 	}
 }
 
-// Every key and its meaning.
+// TestMeaning checks every key and its meaning.
 func TestMeaning(t *testing.T) {
 	w := parse(t, `---
 name: reviewer
@@ -229,7 +229,7 @@ Go.`)
 	check("denied", strings.Join(a.Denied, " "), ".exe")
 }
 
-// The defaults.
+// TestDefaults checks the defaults of a worker file.
 func TestDefaults(t *testing.T) {
 	w := parse(t, "---\n---\n")
 	if w.Mode != "single" || len(w.Models) > 0 || w.Sandbox.Kind != worker.NoSandbox || len(w.Toolsets) > 0 || w.Shell != nil ||
@@ -253,7 +253,8 @@ func TestDefaults(t *testing.T) {
 	}
 }
 
-// Toolsets as a map or a list, and those that other keys imply.
+// TestToolsets checks toolsets as a map or a list, and the toolsets that other keys
+// imply.
 func TestToolsets(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"toolsets: {filesystem: , custom: {}}", "filesystem:1 custom:1"},
@@ -305,7 +306,7 @@ func TestWorkers(t *testing.T) {
 	}
 }
 
-// The sandbox in each of its spellings.
+// TestSandbox checks the sandbox in each of its spellings.
 func TestSandbox(t *testing.T) {
 	for _, c := range []struct{ text, want string }{
 		{"", ""},

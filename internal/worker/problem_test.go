@@ -11,7 +11,8 @@ import (
 	"github.com/golem-forge/golem/internal/worker"
 )
 
-// Every problem with its place and hint. Each row lists all problems of its file.
+// TestProblems checks every problem with its place and hint. Each row lists all problems
+// of its file.
 func TestProblems(t *testing.T) {
 	for _, c := range []struct {
 		text string
@@ -208,8 +209,8 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-// Golem refuses secrets, and variables that make git run programs. The error does not
-// show the secret.
+// TestEnvironment: golem refuses secrets, and variables that make git run programs. The
+// error does not show the secret.
 func TestEnvironment(t *testing.T) {
 	for _, c := range []struct{ name, value, want string }{
 		{"GIT_SSH_COMMAND", "sh -c x", "GIT_SSH_COMMAND may not be set; "},
@@ -248,8 +249,8 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// Golem refuses hostile YAML quickly and with little memory. The limit is wide, because
-// the machine may be busy; it catches growth.
+// TestHostile: golem refuses hostile YAML quickly and with little memory. The limit is
+// wide, because the machine may be busy, but it catches growth.
 func TestHostile(t *testing.T) {
 	laughs := "a: &a [x,x,x,x,x,x,x,x,x]\n"
 	for _, c := range "bcdefghij" {
@@ -315,7 +316,7 @@ func deep(n int) string {
 	return b.String()
 }
 
-// Control characters in a file do not reach the terminal.
+// TestProblemsAreShown: control characters in a file do not reach the terminal.
 func TestProblemsAreShown(t *testing.T) {
 	for _, text := range []string{
 		"\"n\\e[2Jame\": a", "name: \"a\\e[8m\"", "sandbox: {restrict: \"/../\\e[2J\"}", "toolsets: [\"\\e[2J\"]", "toolsets: [custom, \"\\u202e\"]",
@@ -331,7 +332,8 @@ func TestProblemsAreShown(t *testing.T) {
 	}
 }
 
-// The error is one value with all problems, in the order of the file.
+// TestProblemsInOrder: the error is one value with all problems, in the order of the
+// file.
 func TestProblemsInOrder(t *testing.T) {
 	_, err := worker.Parse("w.worker", []byte("locked: maybe\nsandbox: {zones: [{name: a/b}]}\nnmae: x\nmode: y"))
 	var problems strictyaml.Problems

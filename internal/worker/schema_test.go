@@ -77,7 +77,7 @@ func (p place) file(name, value string) (string, int) {
 	return strings.Join(append(lines, "---", ""), "\n"), len(lines)
 }
 
-// Parse finds a typo in any key on its line, and names the right key.
+// TestTypos: Parse finds a typo in any key on its line, and names the right key.
 func TestTypos(t *testing.T) {
 	count := 0
 	for _, p := range places() {
@@ -119,7 +119,7 @@ func onLine(problems strictyaml.Problems, line int, text string) (strictyaml.Pro
 	return strictyaml.Problem{}, false
 }
 
-// Parse finds a value of the wrong form on its line, under its key.
+// TestWrongForms: Parse finds a value of the wrong form on its line, under its key.
 func TestWrongForms(t *testing.T) {
 	for _, p := range places() {
 		forms := map[string]string{"a map": "{no_such_key: 1}", "a list": "[[x]]", "a text": "no such value"}
@@ -143,7 +143,7 @@ func TestWrongForms(t *testing.T) {
 	}
 }
 
-// The examples of the schema are valid.
+// TestExamples: the examples of the schema are valid.
 func TestExamples(t *testing.T) {
 	for _, p := range places() {
 		if p.key.Doc == "" || p.key.Example == "" {
