@@ -17,7 +17,7 @@ func newApply() *cobra.Command {
 		Use:   "apply [PATH…]",
 		Short: "Copy the changes of a session into your directory",
 		Long: `Copy the changes of a session into your directory: all of them, or those at and below
-each PATH, from the current directory on. golem shows the changes, asks once, and applies
+each PATH, relative to the current directory. golem shows the changes, asks once, and applies
 exactly what you approved. golem undo restores what was there.
 
 A file that changed in your directory too is a conflict, and then golem applies nothing:
@@ -146,7 +146,7 @@ func newDiscard() *cobra.Command {
 		Use:   "discard [PATH…]",
 		Short: "Delete the changes of a session",
 		Long: `Delete the changes of a session without applying them: all of them, or those at and
-below each PATH, from the current directory on. Your directory stays as it is. golem
+below each PATH, relative to the current directory. Your directory stays as it is. golem
 shows the changes and asks once. A discard cannot be undone.
 
 Exit code 0 is discarded, 1 failed or nothing to discard, 2 wrong arguments, 3 declined or

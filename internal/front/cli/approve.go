@@ -36,7 +36,7 @@ func newApprove() *cobra.Command {
 		Long: `Approve or decline a call that golem could not ask about when it was made. golem approvals
 lists these calls. At a terminal golem shows the call and asks. Without a terminal this
 command approves the call unseen. The approval covers exactly this call with these
-changes, and it counts once.`,
+changes, and golem uses it once.`,
 		Example: "  golem approve k3v9q2xz\n  golem approve k3v9q2xz --no --reason elsewhere",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -48,7 +48,7 @@ changes, and it counts once.`,
 	flags := addProgramFlags(cmd)
 	cmd.Flags().BoolVar(&no, "no", false, "decline the call")
 	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the worker")
-	cmd.Flags().DurationVar(&wait, "wait", wait, "how long to wait for an approval")
+	cmd.Flags().DurationVar(&wait, "wait", wait, "how long to wait for your answer")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if reason != "" && !no {
 			return usageError("--reason goes with --no")

@@ -194,7 +194,7 @@ review and apply them.`,
 	root.PersistentPreRunE = refuseInside
 	root.DisableSuggestions = true // noCommand suggests a command, in one line
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.PersistentFlags().Bool("json", false, "print one JSON document; run prints one a line, for each event")
+	root.PersistentFlags().Bool("json", false, "print JSON: one document; golem run prints one object per line")
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(printUsage)
 	root.SetHelpCommand(newHelp())

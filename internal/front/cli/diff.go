@@ -22,8 +22,8 @@ func newDiff() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [PATH…]",
 		Short: "Show the changes of a session",
-		Long: `Show the changes of a session that are not in your directory yet, files that need a
-closer look first. PATH is a file or directory, from the current directory on.
+		Long: `Show the changes of a session that are not in your directory yet. Files that need a
+closer look come first. PATH is a file or directory, relative to the current directory.
 
 At a terminal the diff is coloured and paged (GOLEM_PAGER, PAGER, NO_COLOR). Elsewhere
 it is a plain diff on standard output, and everything else goes to standard error.`,

@@ -49,12 +49,12 @@ each protection, and prints why one is missing and how to fix it. It changes not
 With --fix it shows what root can change on this machine so that commands run at the
 level namespaces, and changes that after you approve.
 
-With --apparmor it prints an AppArmor profile that lets golem confine commands. Machines
-where AppArmor prevents that, such as Ubuntu, need it.
+With --apparmor it prints an AppArmor profile that lets golem confine commands. Some
+systems, such as Ubuntu, need it.
 
-Exit code 0 is that commands run at the default level, namespaces. 5 is that they run at
-a weaker level, or not at all, for example because the program here requires more than
-this machine has.`,
+Exit code 0: commands run at the default level, namespaces. 5: they run at a weaker
+level, or not at all, for example because the program here requires more than this
+machine has.`,
 		Example: `  golem doctor
   golem doctor --json
   golem doctor --fix

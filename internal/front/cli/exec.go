@@ -40,18 +40,18 @@ type execFlags struct {
 func newExec() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "exec [flags] CMD [ARG…]",
-		Short: "Run an agent or any other program in the jail",
-		Long: `Run an agent, a shell or any other program in the jail. It sees a copy-on-write view of
+		Short: "Run an agent or any other command in the jail",
+		Long: `Run an agent, a shell or any other command in the jail. It sees a copy-on-write view of
 the current directory, an empty home directory, and no network unless you turn it on.
 Its changes wait in a session: golem diff shows them, and golem apply copies them into
 your directory.
 
-In a directory with golem-forge.config.yaml or workers, the program sees the files of the
-entry worker, or those of --worker. --root and --mount choose directories instead. A
-profile adds what a known program needs. golem picks it by the name of the program, and
+In a directory with golem-forge.config.yaml or workers, the command sees the files that
+the entry worker may see, or those of --worker. --root and --mount choose directories instead. A
+profile adds what a known agent needs. golem picks it by the name of the command, and
 prints it at the start.
 
-The exit code is the program's, or 128 plus the number of the signal that ended it; 2
+The exit code is the command's, or 128 plus the number of the signal that ended it; 2
 wrong arguments, 3 denied, 5 no jail.`,
 		Example: `  golem exec bash
   golem exec --net on claude
@@ -61,7 +61,7 @@ wrong arguments, 3 denied, 5 no jail.`,
 	f.addWorker(cmd)
 	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
 	cmd.Flags().StringVar(&f.net, "net", "", "off or on; on is the host's network")
-	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest jail to accept: landlock or namespaces; the strongest one if not given")
+	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock or namespaces; without it golem uses the strongest that works here")
 	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the program; --profile-help lists the profiles")
 	cmd.Flags().BoolVar(&f.list, "profile-help", false, "list the profiles, yours and the built-in ones, and how to write one")
 	cmd.Flags().StringVar(&f.apply, "apply", "no", "apply the changes at the end: ask, yes or no")

@@ -46,13 +46,13 @@ func newExplain() *cobra.Command {
 symlinks and their targets, protected paths, the file, the permissions of the worker and
 its callers, and the approval that is needed.
 
-The worker is one of the program here. With --root or --mount, PATH is in those mounts.
+The worker belongs to the program in this directory. With --root or --mount, PATH is in those mounts.
 Without either, PATH is in the current directory, read-only at /. golem checks the real
 directories with the sandbox that the worker would get. It reads no file contents and
 changes nothing.
 
-With -- and a command, or --command and a line of bash, explain is about running that. It
-shows the commands in the line, the parts that golem does not understand, the rule for
+With -- and a command, or --command and a line of bash, golem explains whether the worker
+may run it. It shows the commands in the line, the parts that golem does not understand, the rule for
 each command with its file and line, the files that redirections write, and the verdict.
 It runs nothing. One argument after -- is a line of bash; several are one command with its
 arguments.

@@ -47,9 +47,9 @@ the entry worker, or those of --worker. In other directories it sees the current
 copy-on-write. --root and --mount choose directories instead. Changes to a copy-on-write
 directory wait in a session: golem diff shows them.
 
-golem asks you in the client if that can show forms. golem approve ID in a terminal works
-too. In a directory without a program, commands (the tool shell) always ask. golem prints
-at the start which tools ask.
+If the client can show forms, golem asks you there. golem approve ID in a terminal works
+too. In a directory without a program, golem always asks before a command (the tool
+shell). It prints at the start for which tools it asks.
 
 With --http golem listens for clients, on this machine only unless you give --anywhere.
 Each client needs a token: golem prints a new one at the start, or reads --token-file.`,

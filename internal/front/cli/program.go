@@ -147,10 +147,10 @@ func newLint() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "lint",
 		Short: "Check the project file and all workers",
-		Long: `Check the project file, all workers, and what they ask of each other. Every
-problem is told at once, a line each: file:line:col: what; what is allowed.
+		Long: `Check the project file, all workers, and how they call each other. golem prints all
+problems, one per line: file:line:col: problem; what is allowed.
 
-Exit code 0 is none, 2 is some.`,
+Exit code 0: no problems; 2: problems.`,
 		Example: "  golem lint\n  golem lint -C ~/notes --json",
 		Args:    noArgs,
 	}

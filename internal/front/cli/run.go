@@ -48,8 +48,8 @@ Each of its tool calls passes the gate. It can call other workers, which never h
 permissions than the worker that calls them.
 
 PROGRAM is a directory with main.worker. FILE is the worker file to start with. The other
-arguments are the input; if -C names the program, all arguments are. golem attaches PDFs
-and images among them; --attach attaches other files. The answer goes to standard output,
+arguments are the input. With -C, all arguments are input. golem attaches PDFs and images
+among them; --attach attaches other files. The answer goes to standard output,
 the progress to standard error.
 
 Ctrl-C stops the run after the current call. A second Ctrl-C ends it at once. --resume ID

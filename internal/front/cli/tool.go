@@ -222,7 +222,7 @@ server, shows the differences, and accepts them if you answer yes.`,
 	worker := ""
 	cmd.Flags().StringVar(&worker, "worker", "", "the worker; the entry worker if not given")
 	accept, yes := "", false
-	cmd.Flags().StringVar(&accept, "accept", "", "list the tools of this MCP server again, and accept them")
+	cmd.Flags().StringVar(&accept, "accept", "", "show how the tools of this MCP server have changed, and ask whether to accept them")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --accept: accept without asking")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := flags.program()
@@ -364,8 +364,8 @@ func newTool() *cobra.Command {
 		Short: "Call a tool yourself, through the same gate as a worker",
 		Long: `Call a tool as a worker of this program would: with the files, rules and approvals of the
 worker, and recorded in the journal. The flags after NAME are the arguments of the tool:
-golem tool NAME --help lists them. A content or a command of - is read from standard
-input. --args takes all arguments as one JSON object.
+golem tool NAME --help lists them. If a content or a command is -, golem reads it
+from standard input. --args takes all arguments as one JSON object.
 
 Exit code 0 is done, 1 failed, 2 wrong arguments, 3 declined or approval needed, 5 no jail
 for commands, 129, 130, 131 or 143 ended by a signal. If a command ran and failed, the

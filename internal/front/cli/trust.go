@@ -18,9 +18,9 @@ func newTrust() *cobra.Command {
 		Short: "Show what a program may do, and trust it",
 		Long: `Show what the files of this program would allow, each with its line, and what has changed
 since you last trusted it. Then golem asks whether to trust it. Trust holds for exactly
-these files: if one byte changes, golem asks again. Flags and environment variables do not
-change that. Before you trust it, a program can only read its own directory. A script
-passes the hash that --json prints: --trust HASH.
+these files: if one byte changes, golem asks again. Before you trust it, a program can only
+read its own directory. In a script, pass the hash that --json prints to other commands:
+golem run --trust HASH.
 
 Exit code 0 is trusted, 3 is not.`,
 		Example: "  golem trust\n  golem trust --yes\n  golem trust --json",

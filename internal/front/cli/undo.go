@@ -13,19 +13,18 @@ func newUndo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undo",
 		Short: "Undo the last change in your directories",
-		Long: `Undo the last change in your directories: what a command of a worker has changed, what
-apply_changes has applied, or what a file tool has changed in a directory with
-mode: rw. Files and directories are again what they were, and a session has what was
-applied of it again. Golem undoes nothing if any of it has changed since. It asks
-first, with a diff, and is journaled.
+		Long: `Undo the last change in your directories: of a worker's command, of golem apply, or of a
+file tool in a directory with mode: rw. golem restores the files. Changes that came from
+a session go back into it. If any of the files has changed since, golem undoes nothing.
+golem shows a diff and asks first, and records the undo in the journal.
 
-Golem keeps the last 50 calls of file tools, 64 MiB in all and 16 MiB of one file; each
-golem undo takes the one before. Of commands and applied changes it keeps the last.
+golem can undo the last 50 calls of file tools, one with each golem undo, if they need at
+most 64 MiB in all and 16 MiB for one file. It can undo only the last command or apply.
 
-With --forget golem forgets the last change without undoing it, so that the one before
-can be undone.
+With --forget golem forgets the last change without undoing it, so that you can undo the
+one before.
 
-Exit code 0 is done, 1 nothing to undo or changed since, 3 no.`,
+Exit code 0 is done, 1 nothing to undo or changed since, 3 declined.`,
 		Example: "  golem undo\n  golem undo --yes\n  golem undo --forget",
 		Args:    cobra.NoArgs,
 	}
