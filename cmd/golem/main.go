@@ -1,5 +1,5 @@
-// Command golem runs workers and foreign agents in a sandbox. They get the files that
-// they were given, and no others of yours.
+// Command golem runs workers and foreign agents in a sandbox. They see
+// only the directories that the user names.
 package main
 
 import (

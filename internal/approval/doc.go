@@ -6,6 +6,6 @@
 // approval is used once. An approval covers one call with exactly its changes, or a rule
 // that the user has chosen. Anything but a clear approval declines.
 //
-// A ChangeSet sorts the changes of a transaction: those to apply, those to skip, and
-// those that refuse the whole.
+// A ChangeSet sorts the changes of a transaction: those to apply and those to skip. Some
+// changes make golem refuse the whole transaction.
 package approval

@@ -7,7 +7,7 @@
 // runs. If the package does not understand a command, it reports why. Then only a rule
 // for all commands can allow it.
 //
-// This package saves approvals. It does not confine anything: an allowed program can do
+// With it golem asks the user less often. It does not confine anything: an allowed program can do
 // whatever the jail allows.
 //
 // The package is pure. It reads no files and starts no programs.

@@ -1,4 +1,4 @@
-// Package jail runs commands in a sandbox of the operating system. A command sees the
+// Package jail runs commands under confinement by the operating system. A command sees the
 // directories that a sandbox.Sandbox shows and a part of the system. It has no network
 // unless the policy allows it, no privileges, no access to other processes, and no open
 // files except its streams. Limits hold for it, and when the call ends, the command and

@@ -19,8 +19,8 @@ type Record interface {
 	Discard() error
 }
 
-// Overlays are the directories that a session works in. They last longer than a command.
-// Package transaction implements them.
+// Overlays are the directories that a session works in. They last longer than a command. The
+// implementation is in package transaction.
 type Overlays interface {
 	// Mounted reports whether commands see some of them through mounts of the helper.
 	Mounted() bool

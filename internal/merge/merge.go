@@ -1,4 +1,5 @@
-// Package merge merges two changed versions of a text.
+// Package merge merges two changed versions of a text line by line, given the version that
+// both come from. Lines that both changed differently become a conflict with markers.
 package merge
 
 import (

@@ -11,7 +11,8 @@
 // sessions. On machines without overlay mounts a session works on a copy of the
 // directory instead (InitCopy).
 //
-// The package knows files and no policy: its callers decide which changes to apply.
+// The package works on one directory and knows no policy: package transaction applies the
+// changes of all mounts of a command together, and the gate decides which ones.
 package overlay
 
 import (

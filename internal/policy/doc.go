@@ -10,9 +10,10 @@
 // declaration must be within the parent's grant: to ask for more is an error. Approvals
 // and numeric limits are the exception: there the lower value holds without an error.
 //
-// An effect without a rule has an approval above preApproved: unset. Then the default of
-// the verb holds, which is not an upper limit. So a child may be preApproved where its
-// parent asks only by default, but never where a rule above it says ask or blocked.
+// If no rule matches an effect, its approval is unset, and the default of the verb holds.
+// Such a default does not restrict children: a child may be preApproved for an effect for
+// which its parent asks only by default. A rule that says ask or blocked restricts all
+// children.
 //
 // The package is pure. It reads no files and no clock, and starts nothing.
 package policy

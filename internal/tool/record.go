@@ -18,7 +18,7 @@ type Journal interface {
 }
 
 // An Undo saves what a call is about to change, so that the user can undo the call. When
-// Keep returns, the copy is on the disk.
+// Save returns, the copy is on the disk.
 type Undo interface {
 	Save(call, tool string, changes []Change) error
 }

@@ -1,6 +1,7 @@
 // Package transaction holds the changes of commands and sessions until they are applied
 // to the directories of the host, or discarded. The transaction that was applied last can
-// be undone.
+// be undone. Package overlay does the work for one directory; a Transaction covers all
+// directories of a command.
 //
 // A command writes to overlays that a Recorder prepares for package jail. Finish turns
 // its changes into a Transaction. A session works in Overlays, or in copies, which last

@@ -1,5 +1,6 @@
 // Package undo saves what the file tools replace or delete in directories that they write
-// directly, so that the user can undo the last calls.
+// directly, so that the user can undo the last calls. Changes of commands and sessions are
+// undone by package transaction.
 //
 // A Step describes one call, and is saved before the call runs. It holds the old state of
 // each name and the new one. To undo a step, golem compares each name with both. A name

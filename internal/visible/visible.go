@@ -4,8 +4,8 @@
 // Combining marks pass only on a character of the same text, and only a few of them. Tag
 // characters pass only in the three flags that are made of them.
 //
-// An escape looks the same as those letters in the text. Visible text is for people;
-// programs must not parse it.
+// The result is for people, and programs must not parse it: an escape looks the same as a
+// text that contains these characters literally.
 package visible
 
 import (

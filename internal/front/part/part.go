@@ -1,7 +1,8 @@
-// Package part runs the processes of a jail: golem starts itself again for each of
-// them. They need none of the other packages, so they run before Go initialises those,
-// which takes longer than all that a process of a jail does before its first command.
-// The main package imports part for this effect only.
+// Package part makes jails start faster. golem starts itself again for each process of a
+// jail. Such a process needs none of golem's other packages, and to initialise them takes
+// longer than to start a command. So part runs the process in an init function, before
+// the other packages, and the process ends there. The main package imports part only for
+// its init function.
 package part
 
 import (
