@@ -123,7 +123,7 @@ func showDryRun(cmd *cobra.Command, w *workSession, r *session.Review) error {
 }
 
 // callWith calls a tool with arguments, and prints the result.
-func (f *visitFlags) callWith(cmd *cobra.Command, name string, given map[string]any) error {
+func (f *gateFlags) callWith(cmd *cobra.Command, name string, given map[string]any) error {
 	args, err := encodeArgs(given)
 	if err != nil {
 		return err

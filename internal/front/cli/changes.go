@@ -31,7 +31,7 @@ With --discard the changes at and below each PATH, or all, are given up: it asks
 first, and is journaled.`,
 		Example: "  golem changes\n  golem changes --diff /src\n  golem changes --discard /build\n  golem tool apply_changes\n  golem tool apply_changes --paths /src --hunks /main.c:1,3",
 	}
-	flags := addVisitFlags(cmd)
+	flags := addGateFlags(cmd)
 	diff, discard := false, false
 	cmd.Flags().BoolVar(&diff, "diff", false, "with the diffs; each hunk has a number for apply_changes")
 	cmd.Flags().BoolVar(&discard, "discard", false, "give changes up")
@@ -75,7 +75,7 @@ first, and is journaled.`,
 }
 
 // discardChanges discards changes through the gate.
-func discardChanges(cmd *cobra.Command, flags *visitFlags, paths []string) error {
+func discardChanges(cmd *cobra.Command, flags *gateFlags, paths []string) error {
 	if len(paths) == 0 {
 		paths = []string{"/"}
 	}

@@ -27,7 +27,7 @@ import (
 
 // execFlags are the flags of golem exec.
 type execFlags struct {
-	*visitFlags
+	*gateFlags
 	given   *[]*explain.Mount
 	net     string
 	jail    string
@@ -57,7 +57,7 @@ wrong arguments, 3 denied, 5 no jail.`,
   golem exec --net on claude
   golem exec --root .:ro --mount ./out:/out:rw make report`,
 	}
-	f := &execFlags{visitFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
+	f := &execFlags{gateFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
 	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
 	cmd.Flags().StringVar(&f.net, "net", "", "off or on; on is the host's network")
@@ -122,7 +122,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	user := guestUser()
+	user := agentUser()
 	profile, err := user.ProfileFor(f.profile, args[0])
 	if err != nil {
 		return err
@@ -132,15 +132,15 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	x := &session.Exec{Command: args[0], Profile: profile, ProfileNamed: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
-	door, err := f.door(cmd, p, x)
+	gate, err := f.openGate(cmd, p, x)
 	if err != nil {
 		return err
 	}
-	f.tell(cmd, p, door, x, args[0]) // only now, because a session that did not open needs no report
-	for _, note := range slices.Concat(door.StartNotes, door.Notes, outside) {
+	f.tell(cmd, p, gate, x, args[0]) // only now, because a session that did not open needs no report
+	for _, note := range slices.Concat(gate.StartNotes, gate.Notes, outside) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
-	r := door.Do(cmd.Context(), policy.User, tool.Call{Tool: "exec", Args: call})
+	r := gate.Do(cmd.Context(), policy.User, tool.Call{Tool: "exec", Args: call})
 	ran, began := r.Data.(jail.Result)
 	if r.Changes = nil; r.Text != "" || len(r.Notes) > 0 || r.Err != nil {
 		err = printResult(cmd, r)
@@ -148,13 +148,13 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	waiting := false
 	if began {
 		var wrong error
-		waiting, wrong = f.after(cmd, p, door)
+		waiting, wrong = f.after(cmd, p, gate)
 		err = cmp.Or(err, wrong)
 	}
-	late := door.Close()
+	late := gate.Close()
 	err = withLate(cmd, err, late)
-	if late == nil && !waiting && f.sessionID() == "" && p.Sessions().IsUnused(door.Session, profile) {
-		err = cmp.Or(err, p.RemoveSession(door.Session, nil))
+	if late == nil && !waiting && f.sessionID() == "" && p.Sessions().IsUnused(gate.Session, profile) {
+		err = cmp.Or(err, p.RemoveSession(gate.Session, nil))
 	}
 	p.Sessions().EachApplied(func(s *session.Session, name string) {
 		if profile, wrong := user.ProfileFor(name, ""); wrong == nil && s.ID != f.sessionID() && p.Sessions().IsUnused(s, profile) {
@@ -185,12 +185,12 @@ func inPath(name string) bool {
 	})
 }
 
-// door opens the gate for the command. It uses a new session unless the user names one.
-func (f *execFlags) door(cmd *cobra.Command, p *program.Program, x *session.Exec) (*program.Gate, error) {
+// openGate opens the gate for the command. It uses a new session unless the user names one.
+func (f *execFlags) openGate(cmd *cobra.Command, p *program.Program, x *session.Exec) (*program.Gate, error) {
 	ctx, stop := untilSignal(cmd.Context()) // after this the command gets the signals
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	door, err := p.OpenGate(program.GateOptions{Worker: f.worker, Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), OnCopy: copying.tell,
+	gate, err := p.OpenGate(program.GateOptions{Worker: f.worker, Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), OnCopy: copying.tell,
 		Secrets: secrets(os.Environ()), Exec: x, Asker: f.asker(cmd)})
 	copying.end(err == nil)
 	var caught signaled
@@ -198,7 +198,7 @@ func (f *execFlags) door(cmd *cobra.Command, p *program.Program, x *session.Exec
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped before the copy was complete; nothing was done, and the copy was removed")
 		return nil, caught.code()
 	}
-	return door, err
+	return gate, err
 }
 
 // outsideOf warns that git does not work in a part of a work tree. If the command is git
@@ -281,7 +281,7 @@ func (f *execFlags) environment(p profile.Profile) []string {
 
 // tell prints what the command gets: directories, network, home directory and
 // credentials.
-func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, door *program.Gate, x *session.Exec, program string) {
+func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.Gate, x *session.Exec, program string) {
 	net := "off"
 	if p.Project.Network.IsAll() {
 		net = "on"
@@ -293,12 +293,12 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, door *program.G
 	secrets := slices.Concat(copiesOf(x.Profile.Logins), present(x.Profile.Keys))
 	home := "empty home directory"
 	switch {
-	case door.HasHome:
-		home = "home directory of session " + door.Session.ID
+	case gate.HasHome:
+		home = "home directory of session " + gate.Session.ID
 	case len(adds)+len(x.Profile.Logins) > 0:
 		home = "new home directory"
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; network %s; %s; profile %s (%s)\n", mountedAt(door, x.Profile.Home), net, home, x.Profile.Name, x.Profile.About)
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; network %s; %s; profile %s (%s)\n", mountedAt(gate, x.Profile.Home), net, home, x.Profile.Name, x.Profile.About)
 	if x.Profile.File != "" {
 		instead := ""
 		if profile.IsBuiltIn(x.Profile.Name) {
@@ -333,11 +333,11 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, door *program.G
 }
 
 // mountedAt describes which host directories the command sees, and how.
-func mountedAt(door *program.Gate, home string) string {
+func mountedAt(gate *program.Gate, home string) string {
 	type shown struct{ name, source, how string }
 	var list []shown
-	for _, name := range door.Files.Anchors() {
-		m, ok := door.Files.MountOf(name)
+	for _, name := range gate.Files.Anchors() {
+		m, ok := gate.Files.MountOf(name)
 		if !ok {
 			continue
 		}
@@ -351,7 +351,7 @@ func mountedAt(door *program.Gate, home string) string {
 		}
 		switch {
 		case m.Access < sandbox.ReadWrite:
-		case kept && door.Session.Copy:
+		case kept && gate.Session.Copy:
 			how = "a copy"
 		case kept:
 			how = "copy-on-write"
@@ -369,7 +369,7 @@ func mountedAt(door *program.Gate, home string) string {
 	}
 	var words []string
 	for _, s := range list {
-		words = append(words, fmt.Sprintf("%s is mounted at %s (%s)", visible.Text(homeRelative(s.source, home)), visible.Text(jail.Inside(door.Files, s.name)), s.how))
+		words = append(words, fmt.Sprintf("%s is mounted at %s (%s)", visible.Text(homeRelative(s.source, home)), visible.Text(jail.Inside(gate.Files, s.name)), s.how))
 	}
 	if len(words) == 0 {
 		return "no directory is mounted"
@@ -393,16 +393,16 @@ func present(names []string) []string {
 
 // after prints the changes, and applies them if --apply asks for it. It reports whether
 // changes wait in the session.
-func (f *execFlags) after(cmd *cobra.Command, p *program.Program, door *program.Gate) (waiting bool, err error) {
-	if door.Session == nil {
+func (f *execFlags) after(cmd *cobra.Command, p *program.Program, gate *program.Gate) (waiting bool, err error) {
+	if gate.Session == nil {
 		return false, nil
 	}
-	review, err := door.Review()
+	review, err := gate.Review()
 	if err != nil {
 		return false, err
 	}
-	if door.Session.HasCommits() {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s keeps the commits, branches and tags that it made; golem applies only files\n", door.Session.ID)
+	if gate.Session.HasCommits() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s keeps the commits, branches and tags that it made; golem applies only files\n", gate.Session.ID)
 	}
 	if len(review.Files) == 0 && review.Unfit == "" {
 		return review.Git > 0, nil
@@ -412,16 +412,16 @@ func (f *execFlags) after(cmd *cobra.Command, p *program.Program, door *program.
 		if err != nil {
 			return true, err
 		}
-		v := newReviewText(cmd.ErrOrStderr(), newWorkSession(p, door.Session, dir), review)
+		v := newReviewText(cmd.ErrOrStderr(), newWorkSession(p, gate.Session, dir), review)
 		v.stat(maxStat)
 		v.notes()
 		_, err = io.WriteString(v.screen.w, v.b.String())
 		return true, err
 	}
-	r := door.Do(context.WithoutCancel(cmd.Context()), policy.User, tool.Call{Tool: "apply_changes", Args: []byte("{}")})
+	r := gate.Do(context.WithoutCancel(cmd.Context()), policy.User, tool.Call{Tool: "apply_changes", Args: []byte("{}")})
 	err = printResult(cmd, r)
 	if r.Err != nil {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: its changes wait in session %s; golem diff shows them\n", door.Session.ID)
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: its changes wait in session %s; golem diff shows them\n", gate.Session.ID)
 	}
 	return false, err
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// guestUser returns the user who runs golem, with the directory of their own profiles.
-func guestUser() profile.User {
+// agentUser returns the user who runs golem, with the directory of their own profiles.
+func agentUser() profile.User {
 	home, _ := os.UserHomeDir()
 	u := profile.User{Home: home, Getenv: os.Getenv}
 	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
@@ -46,7 +46,7 @@ network: true
 
 // printProfiles lists the profiles, and explains how to write one.
 func printProfiles(cmd *cobra.Command) error {
-	user := guestUser()
+	user := agentUser()
 	list, err := user.All()
 	if err != nil {
 		return err

@@ -216,8 +216,8 @@ func bareSessions(o program.Options, dir string) ([]*workSession, error) {
 }
 
 // addChoiceFlags adds the flags of commands that work on the changes of one session.
-func addChoiceFlags(cmd *cobra.Command) *visitFlags {
-	f := &visitFlags{programFlags: addProgramFlags(cmd), wait: patience}
+func addChoiceFlags(cmd *cobra.Command) *gateFlags {
+	f := &gateFlags{programFlags: addProgramFlags(cmd), wait: patience}
 	cmd.Flags().StringVar(&f.session, "session", "", "an id, the beginning of one, or last; the newest session with changes if not given (GOLEM_SESSION)")
 	return f
 }
@@ -228,7 +228,7 @@ var errNoChanges = errors.New("no session here has changes; golem exec CMD start
 // choose returns the session that the user named, or the newest session with changes. If
 // several sessions have changes, it prints that. Without a terminal it returns an error
 // then.
-func (f *visitFlags) choose(cmd *cobra.Command) (*workSession, error) {
+func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 	all, err := f.sessionsHere()
 	if err != nil {
 		return nil, err
@@ -266,7 +266,7 @@ func (f *visitFlags) choose(cmd *cobra.Command) (*workSession, error) {
 
 // named returns the session that a flag or the environment names, or nil if they name
 // none.
-func (f *visitFlags) named(all []*workSession) (*workSession, error) {
+func (f *gateFlags) named(all []*workSession) (*workSession, error) {
 	id := f.sessionID()
 	if id == "" {
 		return nil, nil

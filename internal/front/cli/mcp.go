@@ -24,7 +24,7 @@ import (
 
 // mcpFlags are the flags of golem mcp.
 type mcpFlags struct {
-	*visitFlags
+	*gateFlags
 	given     *[]*explain.Mount
 	http      program.HTTPOptions
 	tokenFile string
@@ -59,7 +59,7 @@ Each client needs a token: golem prints a new one at the start, or reads --token
   golem mcp --http 127.0.0.1:8137`,
 		Args: noArgs,
 	}
-	f := &mcpFlags{visitFlags: addSessionFlags(cmd, "the last used one"), given: addMountFlags(cmd)}
+	f := &mcpFlags{gateFlags: addSessionFlags(cmd, "the last used one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
 	flags := cmd.Flags()
 	flags.Lookup("wait").Usage = "how long to wait for an approval; at most 45s if the client has no forms, then the call returns as pending"

@@ -30,7 +30,7 @@ With --accept ID golem asks, then pushes the commit. --discard ID discards one. 
 review changes nothing.`,
 		Example: "  golem review\n  golem review 4f2a91c --summary\n  golem review 4f2a91c --all\n  golem review --accept 4f2a91c\n  golem review --discard 4f2a91c\n  golem review --json",
 	}
-	f := addVisitFlags(cmd)
+	f := addGateFlags(cmd)
 	var accept, discard string
 	var override []string
 	var summary, all, unseen bool
@@ -62,7 +62,7 @@ review changes nothing.`,
 }
 
 // use calls a tool on a staged commit.
-func (f *visitFlags) use(cmd *cobra.Command, name string, given map[string]any) error {
+func (f *gateFlags) use(cmd *cobra.Command, name string, given map[string]any) error {
 	args, err := encodeArgs(given)
 	if err != nil {
 		return err
@@ -75,24 +75,24 @@ func (f *visitFlags) use(cmd *cobra.Command, name string, given map[string]any) 
 }
 
 // review shows the staged commits.
-func (f *visitFlags) review(cmd *cobra.Command, ids []string, summary, all bool) error {
+func (f *gateFlags) review(cmd *cobra.Command, ids []string, summary, all bool) error {
 	p, err := f.program()
 	if err != nil {
 		return err
 	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	door, err := p.OpenGate(program.GateOptions{Worker: f.worker, Secrets: secrets(os.Environ()), Session: f.sessionID(), SingleCall: true})
+	gate, err := p.OpenGate(program.GateOptions{Worker: f.worker, Secrets: secrets(os.Environ()), Session: f.sessionID(), SingleCall: true})
 	if err != nil {
 		return err
 	}
-	defer door.Close()
+	defer gate.Close()
 	call := func(name string, args map[string]string) (tool.Result, error) {
 		data, err := encodeArgs(args)
 		if err != nil {
 			return tool.Result{}, err
 		}
-		r := door.Do(ctx, policy.User, tool.Call{Tool: name, Args: data})
+		r := gate.Do(ctx, policy.User, tool.Call{Tool: name, Args: data})
 		if r.Err != nil {
 			return r, r.Err
 		}

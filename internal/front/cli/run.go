@@ -28,7 +28,7 @@ import (
 // runFlags are the flags of golem run.
 type runFlags struct {
 	handed []string // files for the entry worker: attachments, and the file of its input
-	*visitFlags
+	*gateFlags
 	model  string
 	record string
 	resume string
@@ -64,7 +64,7 @@ and nobody could be asked, 4 the budget is spent, 5 no jail, 130 stopped.`,
   golem run . --dry-run
   golem run . --resume k3xq2a`,
 	}
-	f := &runFlags{visitFlags: addSessionFlags(cmd, "a new one")}
+	f := &runFlags{gateFlags: addSessionFlags(cmd, "a new one")}
 	cmd.Flags().StringVar(&f.model, "model", "", "the model: anthropic:…, openai:…, ollama:…, scripted:FILE (GOLEM_MODEL)")
 	cmd.Flags().StringVar(&f.record, "record", "", "record the model's answers in a file, for --model replay:FILE")
 	cmd.Flags().StringVar(&f.resume, "resume", "", "continue the run of a session: an id, or last")

@@ -27,8 +27,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// visitFlags are the flags of commands that call tools through the gate.
-type visitFlags struct {
+// gateFlags are the flags of commands that call tools through the gate.
+type gateFlags struct {
 	*programFlags
 	worker string
 	reads  bool
@@ -40,20 +40,20 @@ type visitFlags struct {
 	chosen  *program.Program // the program of the chosen session, if there is one
 }
 
-func addVisitFlags(cmd *cobra.Command) *visitFlags {
+func addGateFlags(cmd *cobra.Command) *gateFlags {
 	f := addSessionFlags(cmd, "the last used one")
 	f.addWorker(cmd)
 	return f
 }
 
-func (f *visitFlags) addWorker(cmd *cobra.Command) {
+func (f *gateFlags) addWorker(cmd *cobra.Command) {
 	cmd.Flags().StringVar(&f.worker, "worker", "", "the worker; the entry worker if not given")
 }
 
 // addSessionFlags adds the flags of commands that work in a session. otherwise describes
 // the session that golem uses if the user names none.
-func addSessionFlags(cmd *cobra.Command, otherwise string) *visitFlags {
-	f := &visitFlags{programFlags: addProgramFlags(cmd)}
+func addSessionFlags(cmd *cobra.Command, otherwise string) *gateFlags {
+	f := &gateFlags{programFlags: addProgramFlags(cmd)}
 	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "do not ask about calls that only read")
 	cmd.Flags().StringVar(&f.session, "session", "", "the session to work in: an id, or new; "+otherwise+" if not given (GOLEM_SESSION)")
 	cmd.Flags().BoolVar(&f.copy, "copy", false, "work on a full copy of the directories with mode: overlay, of any size; the session keeps the copy (GOLEM_COPY=1)")
@@ -66,7 +66,7 @@ func addSessionFlags(cmd *cobra.Command, otherwise string) *visitFlags {
 func (f *programFlags) program() (*program.Program, error) { return f.programOf("") }
 
 // program loads the program of a call, or the directories of its session.
-func (f *visitFlags) program() (*program.Program, error) {
+func (f *gateFlags) program() (*program.Program, error) {
 	if f.chosen != nil {
 		return f.chosen, nil
 	}
@@ -104,7 +104,7 @@ func (f *programFlags) programOf(id string) (*program.Program, error) {
 
 // do makes a call as a worker. taken means that standard input held content, so golem
 // asks at the controlling terminal.
-func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.Result, err error) {
+func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.Result, err error) {
 	p, err := f.program()
 	if err != nil {
 		return r, err
@@ -129,7 +129,7 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 			}
 		}()
 	}
-	door, err := p.OpenGate(v)
+	gate, err := p.OpenGate(v)
 	copying.end(err == nil)
 	var caught signaled
 	if errors.As(err, &caught) {
@@ -139,19 +139,19 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	if err != nil {
 		return r, err
 	}
-	if f.copy && door.Session == nil {
+	if f.copy && gate.Session == nil {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: --copy has no effect: no mount of this program has mode: overlay")
 	}
-	for _, note := range door.StartNotes {
+	for _, note := range gate.StartNotes {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
-	if changing(door.Gate, call.Tool) {
-		for _, note := range door.Notes {
+	if changing(gate.Gate, call.Tool) {
+		for _, note := range gate.Notes {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 		}
 	}
-	r = door.Do(ctx, policy.User, call)
-	if note := door.PendingNote(); note != "" {
+	r = gate.Do(ctx, policy.User, call)
+	if note := gate.PendingNote(); note != "" {
 		r.Notes = append(r.Notes, note)
 	}
 	if note := meant(p, call.Args, r.Err); note != "" {
@@ -160,11 +160,11 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 	if asker != nil && asker.why != nil && r.Pending != nil {
 		r.Notes = append(r.Notes, asker.why.Error())
 	}
-	if err = door.Close(); err != nil && r.Err == nil { // the call was done, and its result counts
+	if err = gate.Close(); err != nil && r.Err == nil { // the call was done, and its result counts
 		err = withLate(cmd, printResult(cmd, r), err)
 	}
-	if f.sessionID() == session.New && r.Err != nil && r.Pending == nil && p.Sessions().IsUnused(door.Session, profile.Profile{}) {
-		err = cmp.Or(err, p.RemoveSession(door.Session, nil)) // otherwise this unused session would be the last used one, before sessions with changes
+	if f.sessionID() == session.New && r.Err != nil && r.Pending == nil && p.Sessions().IsUnused(gate.Session, profile.Profile{}) {
+		err = cmp.Or(err, p.RemoveSession(gate.Session, nil)) // otherwise this unused session would be the last used one, before sessions with changes
 	}
 	if errors.As(context.Cause(ctx), &caught) && (r.Err == nil || r.Err.Code != "declined") { // a signal during a question already declined the call
 		if err != nil {
@@ -176,7 +176,7 @@ func (f *visitFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.
 }
 
 // sessionID returns the session of the flag or the environment, or "" if they name none.
-func (f *visitFlags) sessionID() string { return cmp.Or(f.session, os.Getenv("GOLEM_SESSION")) }
+func (f *gateFlags) sessionID() string { return cmp.Or(f.session, os.Getenv("GOLEM_SESSION")) }
 
 // changing reports whether a tool can change files.
 func changing(g tool.Gate, name string) bool {
@@ -267,12 +267,12 @@ server, shows the differences, and accepts them if you answer yes.`,
 func acceptTools(cmd *cobra.Command, p *program.Program, worker, server string, yes bool) error {
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	door, err := p.OpenGate(program.GateOptions{Worker: worker, Secrets: secrets(os.Environ())})
+	gate, err := p.OpenGate(program.GateOptions{Worker: worker, Secrets: secrets(os.Environ())})
 	if err != nil {
 		return err
 	}
-	offer, err := door.Offer(ctx, server)
-	if err := errors.Join(err, door.Close()); err != nil {
+	offer, err := gate.Offer(ctx, server)
+	if err := errors.Join(err, gate.Close()); err != nil {
 		return err
 	}
 	out := cmd.OutOrStdout()
@@ -379,14 +379,14 @@ code is 0, and the result shows the exit code of the command.`,
   golem tool search_files --args '{"pattern": "finding", "path": "/in"}' --json`,
 		DisableFlagParsing: true, // the flags depend on the tool, which is not known yet
 	}
-	flags := addVisitFlags(cmd)
+	flags := addGateFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return runTool(cmd, flags, args) }
 	return cmd
 }
 
 // runTool parses the command line twice: up to the name of the tool, and then with the
 // tool's own flags.
-func runTool(cmd *cobra.Command, flags *visitFlags, args []string) error {
+func runTool(cmd *cobra.Command, flags *gateFlags, args []string) error {
 	all := cmd.Flags()
 	all.AddFlagSet(cmd.InheritedFlags())
 	all.SetInterspersed(false)
@@ -436,7 +436,7 @@ func runTool(cmd *cobra.Command, flags *visitFlags, args []string) error {
 
 // toolNamed returns the named tool, one of golem's or one of the program's. Flags after
 // the name may choose the program.
-func (f *visitFlags) toolNamed(all *pflag.FlagSet) (tool.Tool, error) {
+func (f *gateFlags) toolNamed(all *pflag.FlagSet) (tool.Tool, error) {
 	t, unknown := toolNamed(program.Tools(), all.Arg(0))
 	if unknown == nil {
 		return t, nil

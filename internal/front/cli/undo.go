@@ -28,7 +28,7 @@ Exit code 0 is done, 1 nothing to undo or changed since, 3 declined.`,
 		Example: "  golem undo\n  golem undo --yes\n  golem undo --forget",
 		Args:    cobra.NoArgs,
 	}
-	flags := addVisitFlags(cmd)
+	flags := addGateFlags(cmd)
 	flags.undoes = true
 	forget := false
 	yes := false
@@ -48,7 +48,7 @@ Exit code 0 is done, 1 nothing to undo or changed since, 3 declined.`,
 }
 
 // call makes a call, and prints the result.
-func (f *visitFlags) call(cmd *cobra.Command, c tool.Call) error {
+func (f *gateFlags) call(cmd *cobra.Command, c tool.Call) error {
 	r, err := f.do(cmd, c, false)
 	if err != nil && r.OK() {
 		return err
@@ -62,7 +62,7 @@ func (f *visitFlags) call(cmd *cobra.Command, c tool.Call) error {
 // undoable loads the program whose last change is undone. That may be directories without
 // a program whose session is gone. Then golem searches upwards from the current directory
 // for the nearest one in which golem exec applied changes.
-func (f *visitFlags) undoable() (*program.Program, error) {
+func (f *gateFlags) undoable() (*program.Program, error) {
 	p, missing := f.programOf(f.sessionID())
 	o, err := f.options()
 	if err != nil {

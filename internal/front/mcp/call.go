@@ -166,7 +166,7 @@ func (s *server) do(ctx context.Context, c *call) tool.Result {
 	if c.turn.enter(ctx); ctx.Err() != nil {
 		return tool.Result{Err: neverBegun(do.Tool)}
 	}
-	return s.door.Do(ctx, policy.Peer, do)
+	return s.gate.Do(ctx, policy.Peer, do)
 }
 
 // An under is a call that runs or waits to run.

@@ -65,7 +65,7 @@ func (s *server) listen(address string, l program.HTTPOptions) error {
 	if err != nil {
 		return fmt.Errorf("--http %s: %w; name a port that is free, or 0 for any", sandbox.Shown(l.Address), said(err))
 	}
-	d := newDoorkeeper(l, socket.Addr())
+	d := newHTTPGuard(l, socket.Addr())
 	d.next = s.handler()
 	h := &http.Server{
 		Handler: d, TLSConfig: encrypted, ReadHeaderTimeout: headerTime, IdleTimeout: idleTime, MaxHeaderBytes: maxHeader,
@@ -100,7 +100,7 @@ func (s *server) listen(address string, l program.HTTPOptions) error {
 // sessions. The form since multiRound has none.
 func (s *server) handler() http.Handler {
 	server := func(*http.Request) *mcp.Server { return s.sdk }
-	// The doorkeeper checks host names, so the library's own check is off.
+	// The httpGuard checks host names, so the library's own check is off.
 	o := mcp.StreamableHTTPOptions{SessionTimeout: sessionTime, MaxRequestBodyBytes: maxMessage, DisableLocalhostProtection: true}
 	sessions := mcp.NewStreamableHTTPHandler(server, &o)
 	o.Stateless, o.PropagateRequestCancellation = true, true

@@ -32,7 +32,7 @@ func (s *server) resources(tools map[string]bool) []resource {
 	list := []resource{{
 		uri: "golem://journal", name: "journal", mime: "application/x-ndjson",
 		about: "What was done and refused through this server, as it is in the journal: the last records, a line each.",
-		read:  func(context.Context) ([]byte, error) { return s.door.Tail(maxTail) },
+		read:  func(context.Context) ([]byte, error) { return s.gate.Tail(maxTail) },
 	}}
 	if tools["git_list_staged"] {
 		list = append(list, resource{
@@ -56,7 +56,7 @@ func (s *server) through(ctx context.Context, name string, args map[string]strin
 		return nil, errors.New("the server ends")
 	}
 	defer s.ending.Done()
-	r := s.door.Do(ctx, policy.Peer, tool.Call{Tool: name, Args: data})
+	r := s.gate.Do(ctx, policy.Peer, tool.Call{Tool: name, Args: data})
 	if r.Err != nil {
 		return nil, r.Err
 	}

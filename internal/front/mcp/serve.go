@@ -41,15 +41,15 @@ func Serve(ctx context.Context, p *program.Program, v program.GateOptions, o pro
 	v.Beside = s
 	s.tidy = collectLazily()
 	defer s.tidy.Stop()
-	door, err := p.OpenGate(v)
+	gate, err := p.OpenGate(v)
 	if o.OnOpen(err); err != nil {
 		return err
 	}
-	s.door = door
-	s.key = sync.OnceValues(func() ([]byte, error) { return door.Secret("mcp") })
-	readable, writable := strings.Join(shown(door.Files.ReadableRoots()), ", "), strings.Join(shown(door.Files.WritableRoots()), ", ")
-	fmt.Fprintf(o.Errs, "golem: serving as %s: reads %s; writes %s\n", strings.Join(door.Workers, " → "), cmp.Or(readable, "nothing"), cmp.Or(writable, "nothing"))
-	for _, note := range slices.Concat(s.about(p), door.StartNotes, door.Notes) {
+	s.gate = gate
+	s.key = sync.OnceValues(func() ([]byte, error) { return gate.Secret("mcp") })
+	readable, writable := strings.Join(shown(gate.Files.ReadableRoots()), ", "), strings.Join(shown(gate.Files.WritableRoots()), ", ")
+	fmt.Fprintf(o.Errs, "golem: serving as %s: reads %s; writes %s\n", strings.Join(gate.Workers, " → "), cmp.Or(readable, "nothing"), cmp.Or(writable, "nothing"))
+	for _, note := range slices.Concat(s.about(p), gate.StartNotes, gate.Notes) {
 		fmt.Fprintln(o.Errs, "golem: "+note)
 	}
 	s.prepare()
@@ -62,21 +62,21 @@ func Serve(ctx context.Context, p *program.Program, v program.GateOptions, o pro
 	cancel()
 	s.mu.Unlock()
 	s.ending.Wait()
-	return errors.Join(err, door.Close())
+	return errors.Join(err, gate.Close())
 }
 
 // about returns notes about the session of a client and the tools that always ask for
 // approval.
 func (s *server) about(p *program.Program) (notes []string) {
-	if s.door.Session != nil {
-		notes = append(notes, "works in session "+s.door.Session.ID)
+	if s.gate.Session != nil {
+		notes = append(notes, "works in session "+s.gate.Session.ID)
 	}
-	if s.door.IsBusy() {
+	if s.gate.IsBusy() {
 		notes = append(notes, "another golem works on this session: calls fail until it ends; golem mcp --session new begins one of its own")
 	}
 	var asks []string
-	for _, t := range s.door.ToolsFor(policy.Peer) {
-		if s.door.HighestApproval(t) == policy.Ask {
+	for _, t := range s.gate.ToolsFor(policy.Peer) {
+		if s.gate.HighestApproval(t) == policy.Ask {
 			asks = append(asks, t.Name)
 		}
 	}
@@ -90,7 +90,7 @@ func (s *server) about(p *program.Program) (notes []string) {
 type server struct {
 	options program.ServeOptions
 	ctx     context.Context // ends when the server ends
-	door    *program.Gate
+	gate    *program.Gate
 	sdk     *mcp.Server
 	slots   slots
 	turns   turns
@@ -138,9 +138,9 @@ func (s *server) prepare() {
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 	})
-	s.changes = changing(s.door.Tools)
+	s.changes = changing(s.gate.Tools)
 	offered := make(map[string]bool)
-	for _, t := range s.door.ToolsFor(policy.Peer) {
+	for _, t := range s.gate.ToolsFor(policy.Peer) {
 		offered[t.Name] = true
 	}
 	for _, r := range s.resources(offered) {
@@ -183,7 +183,7 @@ func (s *server) prepare() {
 // first use, because the schemas take longer than the rest of the start.
 func (s *server) list() map[string]bool {
 	listed := make(map[string]bool)
-	for _, t := range s.door.ToolsFor(policy.Peer) {
+	for _, t := range s.gate.ToolsFor(policy.Peer) {
 		if err := s.add(t); err != nil {
 			fmt.Fprintf(s.options.Errs, "golem: skipped the tool %s: %v\n", sandbox.Shown(t.Name), err)
 			continue
@@ -217,7 +217,7 @@ func (s *server) add(t tool.Tool) (err error) {
 		}
 	}()
 	s.sdk.AddTool(&mcp.Tool{Name: t.Name, Title: t.Label, Description: t.Description, InputSchema: t.Schema(),
-		Annotations: annotations(t, s.door.HasNetwork())}, s.call)
+		Annotations: annotations(t, s.gate.HasNetwork())}, s.call)
 	return nil
 }
 
@@ -235,7 +235,7 @@ func annotations(t tool.Tool, network bool) *mcp.ToolAnnotations {
 func (s *server) instructions() string {
 	var b strings.Builder
 	b.WriteString("These tools work in a sandbox of Golem Forge. ")
-	readable, writable := s.door.Files.ReadableRoots(), s.door.Files.WritableRoots()
+	readable, writable := s.gate.Files.ReadableRoots(), s.gate.Files.WritableRoots()
 	if len(readable) > 0 {
 		b.WriteString("There is one file system, with paths such as /dir/file; list_files shows it. Readable: " + strings.Join(shown(readable), ", ") + ". ")
 		if len(writable) > 0 {
@@ -245,13 +245,13 @@ func (s *server) instructions() string {
 		}
 		b.WriteString("No other path exists here, and none of the host's. read_file gives a version; with if_version a write fails if the file has changed since. ")
 	}
-	if slices.ContainsFunc(s.door.ToolsFor(policy.Peer), func(t tool.Tool) bool { return t.Name == "shell" }) {
+	if slices.ContainsFunc(s.gate.ToolsFor(policy.Peer), func(t tool.Tool) bool { return t.Name == "shell" }) {
 		b.WriteString("Commands run in the same files, begin at their top, and should use relative paths. ")
-		if s.door.Session == nil { // in a session changes take effect at once
+		if s.gate.Session == nil { // in a session changes take effect at once
 			b.WriteString("The changes of a command are decided when it ends. ")
 		}
 	}
-	if s.door.Session != nil {
+	if s.gate.Session != nil {
 		b.WriteString("Changes are kept in a session, and reach the user's own directory only when the user applies them. You cannot apply them. ")
 	}
 	b.WriteString("Some calls need the user's approval, and wait for it. A call that was refused says why and what is allowed; do not repeat it as it is. " +

@@ -18,16 +18,16 @@ import (
 	foreign "github.com/golem-forge/golem/internal/toolset/foreign"
 )
 
-// A doorkeeper lets a request through if it names this server and holds the token. A
+// An httpGuard lets a request through if it names this server and holds the token. A
 // request from a web page must come from an allowed origin.
-type doorkeeper struct {
+type httpGuard struct {
 	hosts, origins []string
 	token, url     string
 	next           http.Handler
 }
 
-func newDoorkeeper(l program.HTTPOptions, at net.Addr) *doorkeeper {
-	d := &doorkeeper{hosts: slices.Clone(l.Hosts), origins: l.Origins, token: l.Token}
+func newHTTPGuard(l program.HTTPOptions, at net.Addr) *httpGuard {
+	d := &httpGuard{hosts: slices.Clone(l.Hosts), origins: l.Origins, token: l.Token}
 	scheme := "http"
 	if l.Cert != "" {
 		scheme = "https"
@@ -45,19 +45,19 @@ func newDoorkeeper(l program.HTTPOptions, at net.Addr) *doorkeeper {
 }
 
 // ServeHTTP implements http.Handler.
-func (d *doorkeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+func (d *httpGuard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	for key, value := range map[string]string{
 		"Cache-Control": "no-store", "X-Content-Type-Options": "nosniff", "Referrer-Policy": "no-referrer",
 		"Content-Security-Policy": "default-src 'none'; frame-ancestors 'none'", "Cross-Origin-Resource-Policy": "same-origin",
 	} {
 		w.Header().Set(key, value)
 	}
-	status, why := d.strange(r)
+	status, why := d.checkRequest(r)
 	if why == "" && welcomes(w, r) {
 		return
 	}
 	if why == "" {
-		status, why = d.refuses(r)
+		status, why = d.checkAccess(r)
 	}
 	if why == "" {
 		status, why = readBody(w, r)
@@ -75,9 +75,9 @@ func (d *doorkeeper) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	http.Error(w, why, status)
 }
 
-// strange returns why a request has a wrong host, origin or path. It returns "" if all
+// checkRequest returns why a request has a wrong host, origin or path. It returns "" if all
 // three are right.
-func (d *doorkeeper) strange(r *http.Request) (status int, why string) {
+func (d *httpGuard) checkRequest(r *http.Request) (status int, why string) {
 	origins := r.Header.Values("Origin")
 	switch {
 	case r.URL.Host != "" || !slices.Contains(d.hosts, r.Host):
@@ -113,21 +113,21 @@ func welcomes(w http.ResponseWriter, r *http.Request) bool {
 	return true
 }
 
-// refuses returns why a request has a wrong method or token. It returns "" if both are
+// checkAccess returns why a request has a wrong method or token. It returns "" if both are
 // right.
-func (d *doorkeeper) refuses(r *http.Request) (status int, why string) {
+func (d *httpGuard) checkAccess(r *http.Request) (status int, why string) {
 	authorization := r.Header.Values("Authorization")
 	switch {
 	case !slices.Contains([]string{http.MethodPost, http.MethodGet, http.MethodDelete}, r.Method):
 		return http.StatusMethodNotAllowed, "POST, GET or DELETE"
-	case len(authorization) != 1 || !d.knows(authorization[0]):
+	case len(authorization) != 1 || !d.hasToken(authorization[0]):
 		return http.StatusUnauthorized, "send the header Authorization: Bearer TOKEN, with the token that golem mcp printed at its start"
 	}
 	return 0, ""
 }
 
-// knows reports whether a header holds the token.
-func (d *doorkeeper) knows(authorization string) bool {
+// hasToken reports whether a header holds the token.
+func (d *httpGuard) hasToken(authorization string) bool {
 	kind, token, _ := strings.Cut(authorization, " ")
 	return strings.EqualFold(kind, "Bearer") && subtle.ConstantTimeCompare([]byte(token), []byte(d.token)) == 1
 }
