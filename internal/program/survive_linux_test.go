@@ -321,7 +321,11 @@ func pidOf(word string) int {
 // kill waits for a process of this program with a word, and kills it. It must not kill 0,
 // which stands for the whole process group of the test.
 func kill(word string) (pid int) {
+	since := time.Now()
 	for pid = pidOf(word); pid == 0; pid = pidOf(word) {
+		if time.Since(since) > time.Minute {
+			panic("no process has the word " + word)
+		}
 		time.Sleep(time.Millisecond)
 	}
 	unix.Kill(pid, unix.SIGKILL)
@@ -365,10 +369,14 @@ func TestPartsKilled(t *testing.T) {
 	// A holder that was just killed still has its socket for a moment. A command that has
 	// not begun runs in a new session.
 	for range 5 {
-		kill("jail-hold")
+		ran(t, gate, "true") // the command before may have ended with its holder
+		pid := kill("jail-hold")
 		r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: "shell", Args: []byte(`{"command":"true"}`)})
 		if !r.OK() && !strings.Contains(r.Err.Error(), "ended") {
 			t.Error(r.Err)
+		}
+		for !gone(pid) {
+			time.Sleep(time.Millisecond)
 		}
 	}
 	ran(t, gate, "echo last > /out/n")
