@@ -20,7 +20,7 @@ import (
 
 // records opens the stored records of the program.
 func (f *programFlags) records() (*program.Records, error) {
-	p, err := f.program()
+	p, err := f.open(opening{})
 	if err != nil {
 		return nil, err
 	}

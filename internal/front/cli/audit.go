@@ -12,7 +12,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -37,20 +36,12 @@ secrets.`,
 // journal opens the directory of the journal, or returns nil if there is none yet. It
 // creates nothing. where is the path of the state, for the user.
 func (f *programFlags) journal() (folder *state.Folder, where string, err error) {
-	p, err := f.load()
+	p, err := f.open(opening{strict: true, otherwise: sessionState})
 	if p == nil {
 		return nil, "", err
 	}
-	if p.Content.Hash == "" && !p.HasState() { // the user may have given directories instead
-		o, err := f.options()
-		if err != nil {
-			return nil, "", err
-		}
-		bare, err := program.LoadMounts(o, nil)
-		if err != nil || !bare.HasState() {
-			return nil, "", noProgram(p)
-		}
-		p = bare
+	if p.Content.Hash == "" && !p.HasState() {
+		return nil, "", noProgram(p)
 	}
 	folder, err = p.OpenJournal()
 	return folder, string(p.State()), err

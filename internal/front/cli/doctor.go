@@ -167,7 +167,7 @@ const otherPlace = "choose a directory that you can write to: --state DIR or GOL
 // examineState reports the state directory of the program here, which holds the journal
 // and the answers. It tries whether golem can use it.
 func examineState(flags *programFlags) (finding, *program.Program) {
-	p, err := flags.load()
+	p, err := flags.open(opening{strict: true, otherwise: sessionState})
 	no := finding{Name: "state", Holds: "no"}
 	if p == nil {
 		no.Why = visible.Text(err.Error())
@@ -176,20 +176,12 @@ func examineState(flags *programFlags) (finding, *program.Program) {
 		}
 		return no, nil
 	}
-	used := p
-	if p.Content.Hash == "" && !p.HasState() { // golem exec may have created state for a directory without a program
-		if o, err := flags.options(); err == nil {
-			if bare, err := program.LoadMounts(o, nil); err == nil && bare.HasState() {
-				used = bare
-			}
-		}
-	}
-	where := visible.Text(string(used.State()))
-	if err := tryState(string(used.State())); err != nil {
+	where := visible.Text(string(p.State()))
+	if err := tryState(string(p.State())); err != nil {
 		no.Why, no.Mend = where+": "+visible.Text(err.Error()), otherPlace
 		return no, p
 	}
-	if !used.HasState() {
+	if !p.HasState() {
 		where += ": the first call makes it"
 	}
 	return finding{Name: "state", Holds: "yes", Why: where}, p

@@ -105,8 +105,7 @@ func (f *execFlags) program() (*program.Program, error) {
 	if f.jail != "" {
 		f.set = append(f.set, "sandbox.require_os_sandbox="+f.jail)
 	}
-	p, _, err := f.folders(*f.given)
-	return p, err
+	return f.open(opening{otherwise: flagMounts, mounts: *f.given})
 }
 
 func (f *execFlags) run(cmd *cobra.Command, args []string) error {

@@ -13,7 +13,6 @@ import (
 	"github.com/golem-forge/golem/internal/command"
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -106,9 +105,9 @@ func answered(ctx context.Context, flags *programFlags, mounts []*explain.Mount,
 		return explain.Answer{}, usageError("--root and --mount replace the program; do not use them with --worker or flags about a program")
 	}
 	if len(mounts) == 0 {
-		p, err := flags.load()
-		if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
-			return explain.Answer{}, err // workers that ask for too much are no error here
+		p, err := flags.open(opening{otherwise: emptyProgram})
+		if err != nil {
+			return explain.Answer{}, err
 		}
 		if p.Content.Hash != "" || worker != "" {
 			return p.Explain(ctx, op, path, worker)
@@ -132,14 +131,6 @@ func answered(ctx context.Context, flags *programFlags, mounts []*explain.Mount,
 	return a, program.CheckMounts(o, mounts) // golem exec refuses the same mounts
 }
 
-// onlyExcess reports whether every problem is a worker that asks for too much.
-func onlyExcess(err error) bool {
-	var problems strictyaml.Problems
-	return errors.As(err, &problems) && !slices.ContainsFunc(problems, func(p strictyaml.Problem) bool {
-		return !errors.Is(p, sandbox.ErrExceedsParent)
-	})
-}
-
 // explainArgs checks that the arguments are one path or a command.
 func explainArgs(cmd *cobra.Command, args []string, line string) error {
 	dash := cmd.ArgsLenAtDash()
@@ -160,8 +151,8 @@ func explainArgs(cmd *cobra.Command, args []string, line string) error {
 
 // explainCommand prints whether a worker may run a command line.
 func explainCommand(cmd *cobra.Command, flags *programFlags, line, worker string) error {
-	p, err := flags.load()
-	if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
+	p, err := flags.open(opening{otherwise: emptyProgram})
+	if err != nil {
 		return err
 	}
 	a, err := p.ExplainCommand(cmd.Context(), line, worker)

@@ -160,8 +160,8 @@ func (f *programFlags) sessionsHere() ([]*workSession, error) {
 		return nil, err
 	}
 	var all []*workSession
-	p, err := f.load()
-	if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
+	p, err := f.open(opening{otherwise: emptyProgram})
+	if err != nil {
 		return nil, err
 	}
 	if p.Content.Hash != "" {

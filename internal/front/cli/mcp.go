@@ -79,10 +79,11 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	if wantsJSON(cmd) {
 		return usageError("golem mcp prints only messages for its client; golem audit show --json shows the calls")
 	}
-	p, bare, err := f.folders(*f.given)
+	p, err := f.open(opening{otherwise: flagMounts, mounts: *f.given})
 	if err != nil {
 		return err
 	}
+	bare := p.Content.Hash == ""
 	info, _ := debug.ReadBuildInfo()
 	o := program.ServeOptions{In: os.Stdin, Out: os.Stdout, Errs: cmd.ErrOrStderr(), Version: newBuild(info).Version, Wait: f.wait, Show: shortly}
 	if f.http.Address != "" {
@@ -106,7 +107,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	case bare && v.Session == "":
 		v.Session, err = lastOf(p)
 	case bare && v.Session != session.New && len(*f.given) == 0: // the session has the directories that it started with
-		p, err = f.programOf(v.Session)
+		p, err = f.open(opening{session: v.Session})
 	}
 	if err != nil {
 		return err

@@ -7,7 +7,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/explain"
-	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -87,28 +86,4 @@ func addMountFlags(cmd *cobra.Command) *[]*explain.Mount {
 	cmd.Flags().Var(mountFlag{"root", list}, "root", "the directory at /, as DIR[:ro|:rw|:overlay]; without a mode it is rw, and changes go directly to your directory")
 	cmd.Flags().Var(mountFlag{"mount", list}, "mount", "a directory at another path, as DIR:PATH[:ro|:rw|:overlay]; rw without a mode; may be given again")
 	return list
-}
-
-// folders loads the program. If there is no program, or directories are given, it loads
-// only the directories and bare is true.
-func (f *programFlags) folders(given []*explain.Mount) (p *program.Program, bare bool, err error) {
-	if len(given) == 0 {
-		p, err := f.load()
-		if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
-			return nil, false, err
-		}
-		if p.Content.Hash != "" {
-			return p, false, nil
-		}
-	}
-	o, err := f.options()
-	if err != nil {
-		return nil, false, err
-	}
-	folders, err := program.MountsFromFlags(o, given)
-	if err != nil {
-		return nil, false, usagef("%v", err)
-	}
-	p, err = program.LoadMounts(o, folders)
-	return p, true, err
 }

@@ -49,30 +49,6 @@ func (f *programFlags) given() bool {
 	return f.dir != "." || f.trust != "" || f.approval != "" || f.entry != "" || len(f.set) > 0
 }
 
-// load loads the program. Flags override the environment, which overrides the project
-// file.
-func (f *programFlags) load() (*program.Program, error) {
-	o, err := f.options()
-	if err != nil {
-		return nil, err
-	}
-	return program.Load(o)
-}
-
-// loadFiles loads the program only from its files. Trust is for the files: a setting of
-// today's environment could hide what they grant tomorrow.
-func (f *programFlags) loadFiles() (*program.Program, error) {
-	if len(f.set) > 0 || f.approval != "" {
-		return nil, usageError("trust is for the files as they are; do not use --set or --approval with it")
-	}
-	o, err := f.options()
-	if err != nil {
-		return nil, err
-	}
-	o.Settings = nil
-	return program.Load(o)
-}
-
 func (f *programFlags) options() (program.Options, error) {
 	o := program.Options{Dir: f.dir, Entry: f.entry, Trust: f.trust, State: f.state, Environ: os.Environ(), Web: &http.Transport{Proxy: http.ProxyFromEnvironment}, Now: time.Now}
 	if hash, err := hex.DecodeString(f.trust); f.trust != "" && (err != nil || len(hash) != sha256.Size) {
@@ -156,7 +132,7 @@ Exit code 0: no problems; 2: problems.`,
 	}
 	flags := addProgramFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		p, err := flags.load()
+		p, err := flags.open(opening{strict: true, otherwise: emptyProgram})
 		var problems strictyaml.Problems
 		if err != nil && !errors.As(err, &problems) {
 			return err
@@ -227,7 +203,7 @@ have no value are left out, unless --all is given.`,
 	all := false
 	cmd.Flags().BoolVar(&all, "all", false, "also the keys that have no value")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		p, err := flags.load()
+		p, err := flags.open(opening{strict: true, otherwise: emptyProgram})
 		if err != nil {
 			return err
 		}
@@ -280,7 +256,7 @@ program as trusted if all of its files are new.`,
 		if err != nil {
 			return err
 		}
-		p, err := flags.loadFiles()
+		p, err := flags.open(opening{filesOnly: true, strict: true, otherwise: emptyProgram})
 		if err != nil {
 			return err
 		}

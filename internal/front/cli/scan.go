@@ -49,7 +49,7 @@ held back; 2: wrong arguments, such as a file that does not exist.`,
 // scan scans files of the user. It uses the scanners of the program that they are in, or
 // those that every program has.
 func (f *programFlags) scan(cmd *cobra.Command, args []string, onlyHeld bool) error {
-	p, err := f.load()
+	p, err := f.open(opening{strict: true, otherwise: emptyProgram})
 	if p == nil || p.Project == nil {
 		return err
 	}

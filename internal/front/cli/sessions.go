@@ -27,7 +27,7 @@ you remove it. golem sessions show ID shows the messages and calls in one.`,
 	}
 	flags := addProgramFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		p, err := flags.program()
+		p, err := flags.open(opening{})
 		if err != nil {
 			return err
 		}
@@ -96,7 +96,7 @@ Exit code 0 is all removed, 1 some skipped.`,
 		if len(args) == 0 && older <= 0 {
 			return usageError("remove which? name a session, or --older 720h; golem sessions lists them")
 		}
-		p, err := flags.program()
+		p, err := flags.open(opening{})
 		if err != nil {
 			return err
 		}

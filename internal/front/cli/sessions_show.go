@@ -29,7 +29,7 @@ func (f *programFlags) sessionOf(args []string) (*program.Program, *session.Sess
 	if len(args) > 0 {
 		id = args[0]
 	}
-	p, err := f.programOf(id)
+	p, err := f.open(opening{session: id})
 	if err != nil {
 		return nil, nil, err
 	}

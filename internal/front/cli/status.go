@@ -44,7 +44,7 @@ calls that wait for approval, and staged commits that wait for a review.`,
 			d.Sessions = append(d.Sessions, s)
 			rows = append(rows, s.row(w, r))
 		}
-		if p, err := f.load(); err == nil && p.Content.Hash != "" {
+		if p, err := f.open(opening{strict: true, otherwise: emptyProgram}); err == nil && p.Content.Hash != "" {
 			programs[p] = true
 		}
 		if err := d.addWaiting(programs); err != nil {

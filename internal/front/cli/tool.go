@@ -61,11 +61,7 @@ func addSessionFlags(cmd *cobra.Command, otherwise string) *gateFlags {
 	return f
 }
 
-// program loads the program of a command. Other workers that ask for too much are no
-// error here.
-func (f *programFlags) program() (*program.Program, error) { return f.programOf("") }
-
-// program loads the program of a call, or the directories of its session.
+// program opens the program of a call, or the directories of its session.
 func (f *gateFlags) program() (*program.Program, error) {
 	if f.chosen != nil {
 		return f.chosen, nil
@@ -73,33 +69,7 @@ func (f *gateFlags) program() (*program.Program, error) {
 	if f.undoes {
 		return f.undoable()
 	}
-	return f.programOf(f.sessionID())
-}
-
-// programOf loads a program. For a session that golem exec started without a program, it
-// loads the directories that the session started with.
-func (f *programFlags) programOf(id string) (*program.Program, error) {
-	p, err := f.load()
-	if err != nil && !(p != nil && p.Project != nil && onlyExcess(err)) {
-		return nil, err
-	}
-	if p.Content.Hash != "" && (id == "" || id == session.New) {
-		return p, nil
-	}
-	o, err := f.options()
-	if err != nil {
-		return nil, err
-	}
-	again, err := program.LoadSession(o, id)
-	switch {
-	case err == nil:
-		return again, nil
-	case p.Content.Hash != "":
-		return p, nil
-	case id != "" && id != session.New: // the named session does not exist
-		return nil, err
-	}
-	return nil, noProgram(p)
+	return f.open(opening{session: f.sessionID()})
 }
 
 // do makes a call as a worker. taken means that standard input held content, so golem
@@ -225,7 +195,7 @@ server, shows the differences, and accepts them if you answer yes.`,
 	cmd.Flags().StringVar(&accept, "accept", "", "show how the tools of this MCP server have changed, and ask whether to accept them")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --accept: accept without asking")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := flags.program()
+		p, err := flags.open(opening{})
 		if err != nil {
 			return err
 		}

@@ -29,7 +29,7 @@ Exit code 0 is trusted, 3 is not.`,
 	flags := addProgramFlags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "trust it without asking")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		p, err := flags.loadFiles()
+		p, err := flags.open(opening{filesOnly: true, strict: true, otherwise: emptyProgram})
 		if err != nil {
 			return err
 		}

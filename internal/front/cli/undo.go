@@ -63,7 +63,7 @@ func (f *gateFlags) call(cmd *cobra.Command, c tool.Call) error {
 // a program whose session is gone. Then golem searches upwards from the current directory
 // for the nearest one in which golem exec applied changes.
 func (f *gateFlags) undoable() (*program.Program, error) {
-	p, missing := f.programOf(f.sessionID())
+	p, missing := f.open(opening{session: f.sessionID()})
 	o, err := f.options()
 	if err != nil {
 		return nil, err

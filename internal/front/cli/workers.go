@@ -45,7 +45,7 @@ Exit code 0 is a tree without errors, 2 a tree with errors.`,
 	}
 	flags := addProgramFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		p, err := flags.load()
+		p, err := flags.open(opening{strict: true, otherwise: emptyProgram})
 		if p == nil || p.Project == nil {
 			return err
 		}

@@ -26,7 +26,7 @@ trust.`,
 		if len(args) > 1 || len(args) == 0 && yes {
 			return usageError("accept which? golem workers accept NAME --yes")
 		}
-		p, err := flags.program()
+		p, err := flags.open(opening{})
 		if err != nil {
 			return err
 		}

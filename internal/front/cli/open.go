@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"errors"
+	"slices"
+
+	"github.com/golem-forge/golem/internal/explain"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// An opening says what a command opens.
+type opening struct {
+	strict    bool             // return every problem as an error, with the parts of the program that could be read
+	filesOnly bool             // read the files of the program without the settings of flags and environment
+	otherwise fallback         // what to open in a directory without a program
+	mounts    []*explain.Mount // for flagMounts: the mounts of flags; they replace a program
+	session   string           // for sessionMounts: the session; "" is the last used one
+}
+
+// A fallback is what a command opens in a directory without a program.
+type fallback int
+
+const (
+	sessionMounts fallback = iota // the mounts with which a session started
+	flagMounts                    // the mounts of flags, or the directory as an overlay
+	emptyProgram                  // a program without files: its Content.Hash is ""
+	sessionState                  // the state of sessions without a program; emptyProgram if there is none
+)
+
+// open opens the program of a command. Every command uses it. Flags override the
+// environment, which overrides the project file. Unless the opening is strict, workers
+// that ask for too much are no error: the gate refuses only them.
+func (f *programFlags) open(how opening) (*program.Program, error) {
+	if how.filesOnly && (len(f.set) > 0 || f.approval != "") {
+		return nil, usageError("trust is for the files as they are; do not use --set or --approval with it")
+	}
+	o, err := f.options()
+	if err != nil {
+		return nil, err
+	}
+	if how.filesOnly { // a setting of today's environment could hide what the files grant tomorrow
+		o.Settings = nil
+	}
+	if len(how.mounts) > 0 {
+		return openFlagMounts(o, how.mounts)
+	}
+	p, err := program.Load(o)
+	if err != nil && !how.strict && (p == nil || p.Project == nil || !onlyExcess(err)) {
+		return nil, err
+	}
+	if !how.strict {
+		err = nil
+	}
+	switch {
+	case p == nil || how.otherwise == emptyProgram:
+		return p, err
+	case how.otherwise == sessionMounts:
+		return openSessionMounts(o, p, how.session)
+	case p.Content.Hash != "":
+		return p, err
+	case how.otherwise == flagMounts:
+		return openFlagMounts(o, nil)
+	}
+	if bare, wrong := program.LoadMounts(o, nil); !p.HasState() && wrong == nil && bare.HasState() {
+		return bare, nil
+	}
+	return p, err
+}
+
+// openFlagMounts opens the mounts of flags; without any, the directory as an overlay.
+func openFlagMounts(o program.Options, given []*explain.Mount) (*program.Program, error) {
+	mounts, err := program.MountsFromFlags(o, given)
+	if err != nil {
+		return nil, usagef("%v", err)
+	}
+	return program.LoadMounts(o, mounts)
+}
+
+// openSessionMounts opens the mounts of a session that started without a program. It
+// returns p if there is no such session, but p is a program.
+func openSessionMounts(o program.Options, p *program.Program, id string) (*program.Program, error) {
+	named := id != "" && id != session.New
+	if p.Content.Hash != "" && !named {
+		return p, nil
+	}
+	found, err := program.LoadSession(o, id)
+	switch {
+	case err == nil:
+		return found, nil
+	case p.Content.Hash != "":
+		return p, nil
+	case named:
+		return nil, err
+	}
+	return nil, noProgram(p)
+}
+
+// onlyExcess reports whether every problem is a worker that asks for too much.
+func onlyExcess(err error) bool {
+	var problems strictyaml.Problems
+	return errors.As(err, &problems) && !slices.ContainsFunc(problems, func(p strictyaml.Problem) bool {
+		return !errors.Is(p, sandbox.ErrExceedsParent)
+	})
+}
