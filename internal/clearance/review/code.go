@@ -28,12 +28,15 @@ func find(name string) (entry, bool) {
 		}
 	}
 	for i := len(parts) - 1; i >= 0; i-- {
-		if e, ok := first(t.patterns, parts[i:]); ok {
+		if e, ok := t.patterns.first(parts[i:]); ok {
 			return e, true
 		}
 	}
 	for i := len(parts) - 1; i >= 0; i-- {
-		if _, harmless := first(t.harmless, parts[i:]); strings.HasPrefix(parts[i], ".") && !harmless {
+		if !strings.HasPrefix(parts[i], ".") {
+			continue
+		}
+		if _, harmless := first(t.harmless, parts[i:]); !harmless {
 			return entry{why: hidden}, true
 		}
 	}
@@ -74,8 +77,7 @@ func (e entry) matches(parts []string) bool {
 	return true
 }
 
-// matchPattern reports whether a name matches a pattern. It is called hundreds of times for each
-// file, so it is simple.
+// matchPattern reports whether a name matches a pattern.
 func matchPattern(pattern, name string) bool {
 	begin, rest, star := strings.Cut(pattern, "*")
 	if !star {
@@ -96,10 +98,56 @@ func matchPattern(pattern, name string) bool {
 	return false
 }
 
+// patterns holds entries whose first part has a star, by the byte that a name must begin
+// or end with. Only a few of the hundreds of patterns are then compared with a name.
+type patterns struct {
+	all    []entry
+	begins [256][]int // numbers of entries
+	ends   [256][]int // numbers of entries that begin with a star
+	rest   []int      // numbers of entries that begin and end with one
+}
+
+// add adds an entry.
+func (p *patterns) add(e entry) {
+	n, word := len(p.all), e.parts[0]
+	p.all = append(p.all, e)
+	switch begin, end := word[0], word[len(word)-1]; {
+	case begin != '*':
+		p.begins[begin] = append(p.begins[begin], n)
+	case end != '*':
+		p.ends[end] = append(p.ends[end], n)
+	default:
+		p.rest = append(p.rest, n)
+	}
+}
+
+// first returns the first entry that matches the parts of a path.
+func (p *patterns) first(parts []string) (entry, bool) {
+	lists := [3][]int{p.rest}
+	if name := parts[0]; name != "" {
+		lists[1], lists[2] = p.begins[name[0]], p.ends[name[len(name)-1]]
+	}
+	found := len(p.all)
+	for _, list := range lists {
+		for _, n := range list {
+			if n >= found {
+				break
+			}
+			if p.all[n].matches(parts) {
+				found = n
+			}
+		}
+	}
+	if found == len(p.all) {
+		return entry{}, false
+	}
+	return p.all[found], true
+}
+
 // A table holds the entries for fast lookup.
 type table struct {
 	words    map[string][]entry // by first part
-	patterns []entry            // entries whose first part has a star
+	patterns patterns           // entries whose first part has a star
 	harmless []entry            // hidden files that are not code
 }
 
@@ -108,7 +156,7 @@ var known = sync.OnceValue(func() table {
 	for _, group := range trusted {
 		for _, e := range entries(group.why, group.names) {
 			if first := e.parts[0]; strings.Contains(first, "*") {
-				t.patterns = append(t.patterns, e)
+				t.patterns.add(e)
 			} else {
 				t.words[first] = append(t.words[first], e)
 			}
