@@ -36,6 +36,7 @@ var layers = []layer{
 	{"internal/claim", 0, "tells whether the process that made a file still needs it"},
 	{"internal/overlay", 0, "changes over a directory: list, pick, apply, undo"},
 	{"internal/merge", 0, "merges two changed texts with their common base"},
+	{"internal/patch", 0, "hunks of a text to choose, split and edit; patches that git reads"},
 	{"internal/benchtable", 0, "times golem and its peers for make bench"},
 	{"internal/testutil", 0, "helpers for the tests of many packages"},
 	{"internal/policy", 1, "grants, effects, approval levels and rules, as pure values"},

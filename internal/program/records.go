@@ -4,6 +4,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -11,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -55,6 +57,48 @@ func (p *Program) OpenJournal() (*state.Folder, error) {
 		return nil, nil
 	}
 	return state.Open(p.state)
+}
+
+// Waiting returns the pending requests that have no answer. It omits requests to apply or
+// discard changes that the session no longer has: no answer to them can count.
+func (r *Records) Waiting(sessions session.Store) ([]approval.PendingRequest, error) {
+	pending, err := r.Approvals.Pending()
+	if err != nil {
+		return nil, err
+	}
+	var list []approval.PendingRequest
+	for _, w := range pending {
+		if w.Answer == nil && !r.isObsolete(sessions, w) {
+			list = append(list, w)
+		}
+	}
+	return list, nil
+}
+
+// isObsolete reports whether a request is about changes that no session has any more.
+func (r *Records) isObsolete(sessions session.Store, w approval.PendingRequest) bool {
+	if w.Tool != "apply_changes" && w.Tool != "discard_changes" {
+		return false
+	}
+	request, err := r.Approvals.Request(w)
+	if err != nil {
+		return false
+	}
+	list, err := sessions.List()
+	if err != nil {
+		return false
+	}
+	for _, one := range list {
+		contents, err := sessions.OpenContents(one)
+		if err != nil {
+			return false
+		}
+		gone := !contents.IsPartial() && slices.ContainsFunc(request.Changes, func(c tool.Change) bool { return c.Path != "/" && !contents.Has(c.Path) })
+		if contents.Close(); !gone {
+			return false
+		}
+	}
+	return true
 }
 
 // Staged returns the ids of the staged commits that wait for a review.

@@ -8,6 +8,7 @@ import (
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/patch"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/internal/transaction"
@@ -160,7 +161,7 @@ func changedOf(k *transaction.Overlays, files *sandbox.Sandbox, c transaction.Se
 		d.Diff = diff
 	}
 	if diffs && changes.HasHunks(real, own) && c.Op == overlay.Modify {
-		d.Diff = changes.Numbered(diff)
+		d.Diff = patch.Number(diff)
 	}
 	return d, t
 }

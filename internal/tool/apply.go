@@ -38,6 +38,7 @@ func (in *invocation) applyDeferred(ctx context.Context, plan callPlan, r Result
 	next := newInvocation(in.Gate, in.origin, plan.tool.Name)
 	next.record.Effects, next.record.Note = effectTexts(changes.Listed), "lands what "+in.record.Call+" has made"
 	applied, err := next.apply(ctx, callPlan{Plan: Plan{Effects: changes.Listed}, tool: plan.tool, args: plan.args, applies: true}, changes)
+	r.Notes = append(r.Notes, applied.Notes...)
 	if err == nil && applied.Err == nil {
 		r.Changes = append(r.Changes, applied.Changes...)
 		r.Text = strings.TrimPrefix(strings.TrimSuffix(r.Text, "\n")+"\napplied: "+changes.Summary, "\n")

@@ -702,3 +702,37 @@ func TestRevealsTaint(t *testing.T) {
 		}
 	}
 }
+
+// TestDeferredNote checks that a call whose changes were applied says so if the journal
+// could not take the outcome of that.
+func TestDeferredNote(t *testing.T) {
+	applied := false
+	about := tool.Tool{Name: "put", Toolset: "filesystem", Mode: policy.Both, Verbs: write1, Description: "test"}
+	put := tool.New(about, func(context.Context, tool.Names, struct{}) (tool.Plan, error) {
+		effect := policy.Effect{Verb: policy.Write, Target: "/out/a.md"}
+		changes := &tool.DeferredChanges{Effects: []policy.Effect{effect}, Listed: []policy.Effect{effect}, Summary: "changed /out/a.md",
+			Changes: func() []tool.Change { return []tool.Change{{Path: "/out/a.md", Op: tool.Update}} },
+			Apply:   func(context.Context) error { applied = true; return nil }, Discard: func() error { return nil }}
+		plan := tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+			return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+				return tool.Result{Text: "done", Deferred: changes}, nil
+			}), nil
+		}, effect)
+		plan.Deferred = true
+		return plan, nil
+	})
+	r := newRoom(t, nil, put)
+	outcomes := 0
+	r.journal.broken = func(record audit.Record) error {
+		if record.Kind == audit.Outcome {
+			if outcomes++; outcomes == 2 {
+				return errors.New("the disk is full")
+			}
+		}
+		return nil
+	}
+	got := r.call(policy.User, "put", "{}")
+	if !applied || !got.OK() || !strings.Contains(strings.Join(got.Notes, "\n"), "could not write its outcome to the journal") {
+		t.Errorf("applied %v, got %v, notes %q", applied, got.Err, got.Notes)
+	}
+}

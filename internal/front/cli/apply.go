@@ -113,7 +113,7 @@ func showDryRun(cmd *cobra.Command, w *workSession, r *session.Review) error {
 		if err != nil {
 			return err
 		}
-		return printJSON(cmd.OutOrStdout(), diffDocument(about, r))
+		return printJSON(cmd.OutOrStdout(), diffDocument(&about, r))
 	}
 	v := newReviewText(cmd.OutOrStdout(), w, r)
 	v.stat(maxStat)

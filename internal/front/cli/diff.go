@@ -26,11 +26,12 @@ func newDiff() *cobra.Command {
 closer look come first. PATH is a file or directory, relative to the current directory.
 
 At a terminal the diff is coloured and paged (GOLEM_PAGER, PAGER, NO_COLOR). Elsewhere
-it is a plain diff on standard output, and everything else goes to standard error.`,
+it is a patch that git apply reads, with the exact bytes of the files, and everything else
+goes to standard error. Exit code 1 then means that a patch cannot hold one of the changes.`,
 		Example: `  golem diff
   golem diff src/main.c
   golem diff --stat
-  golem diff --session last > changes.patch`,
+  golem diff --session last > changes.patch && git apply changes.patch`,
 	}
 	f := addChoiceFlags(cmd)
 	stat, names := false, false
@@ -41,8 +42,11 @@ it is a plain diff on standard output, and everything else goes to standard erro
 			return usageError("--stat and --name-only exclude each other")
 		}
 		w, err := f.choose(cmd)
-		if errors.Is(err, errNoChanges) && !wantsJSON(cmd) {
+		if errors.Is(err, errNoChanges) {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+err.Error())
+			if wantsJSON(cmd) {
+				return printJSON(cmd.OutOrStdout(), diffDocument(nil, &session.Review{}))
+			}
 			return nil
 		}
 		if err != nil {
@@ -57,7 +61,7 @@ it is a plain diff on standard output, and everything else goes to standard erro
 			if err != nil {
 				return err
 			}
-			return printJSON(cmd.OutOrStdout(), diffDocument(about, r))
+			return printJSON(cmd.OutOrStdout(), diffDocument(&about, r))
 		}
 		switch {
 		case names:
@@ -72,8 +76,7 @@ it is a plain diff on standard output, and everything else goes to standard erro
 			return v.flush()
 		}
 		if newScreen(cmd.OutOrStdout()).file == nil {
-			w.printPatch(cmd, r)
-			return nil
+			return w.printPatch(cmd, r)
 		}
 		v := newReviewText(cmd.OutOrStdout(), w, r)
 		v.diffs()
@@ -82,8 +85,9 @@ it is a plain diff on standard output, and everything else goes to standard erro
 	return cmd
 }
 
-// diffDocument returns the document that golem diff --json prints.
-func diffDocument(about sessionDocument, r *session.Review) any {
+// diffDocument returns the document that golem diff --json prints. about is nil if no
+// session has changes.
+func diffDocument(about *sessionDocument, r *session.Review) any {
 	files, flags := r.Files, r.Flags
 	if files == nil {
 		files = []session.FileChange{}
@@ -307,45 +311,6 @@ func (w *workSession) skippedBy(r *session.Review) []string {
 		lines = append(lines, "skipped: changes in a directory that was mounted at "+visible.Name(target)+"; mount it again to see them")
 	}
 	return lines
-}
-
-// printPatch prints the changes as a diff for other programs. All other text goes to
-// standard error.
-func (w *workSession) printPatch(cmd *cobra.Command, r *session.Review) {
-	out, errs := cmd.OutOrStdout(), cmd.ErrOrStderr()
-	fmt.Fprintf(errs, "golem: %s: %s\n", w.title(), total(r))
-	v := newReviewText(cmd.OutOrStdout(), w, r)
-	for _, f := range r.Flags {
-		fmt.Fprintln(errs, "! "+v.flag(f))
-	}
-	for _, text := range w.skippedBy(r) {
-		fmt.Fprintln(errs, "golem: "+text)
-	}
-	for _, c := range r.Files {
-		name := w.shown(c.Path)
-		from, to := "a/"+name, "b/"+name
-		fmt.Fprintf(out, "diff --git %s %s\n", from, to)
-		switch {
-		case c.Op == overlay.Delete:
-			to = "/dev/null"
-			fmt.Fprintf(out, "deleted file mode %s\n", c.GitModes[0])
-		case c.OldKind == overlay.Nothing:
-			from = "/dev/null"
-			fmt.Fprintf(out, "new file mode %s\n", c.GitModes[1])
-		case c.GitModes[0] != c.GitModes[1]:
-			fmt.Fprintf(out, "old mode %s\nnew mode %s\n", c.GitModes[0], c.GitModes[1])
-		}
-		switch {
-		case c.Kind == overlay.Symlink:
-			fmt.Fprintf(out, "--- %s\n+++ %s\n@@ -0,0 +1 @@\n+%s\n\\ No newline at end of file\n", from, to, visible.Text(c.LinkTarget))
-		case c.Binary || c.Unread:
-			fmt.Fprintf(out, "Binary files %s and %s differ\n", from, to)
-		case c.Diff != "":
-			_, rest, _ := strings.Cut(c.Diff, "\n")
-			_, rest, _ = strings.Cut(rest, "\n")
-			fmt.Fprintf(out, "--- %s\n+++ %s\n%s", from, to, rest)
-		}
-	}
 }
 
 // total describes how much has changed.

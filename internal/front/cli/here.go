@@ -98,21 +98,33 @@ func realPath(file string) string {
 // pathOf returns a path by which the user can name a sandbox file. It is relative to the
 // current directory, or absolute if the file is elsewhere.
 func (w *workSession) pathOf(name string) string {
-	at, longest := mountedDir{}, -1
-	for _, m := range w.mounts {
-		if (m.target == "/" || name == m.target || strings.HasPrefix(name, m.target+"/")) && len(m.target) > longest {
-			at, longest = m, len(m.target)
-		}
-	}
-	if longest < 0 {
+	host, ok := w.hostOf(name)
+	if !ok {
 		return name
 	}
-	host := filepath.Join(at.source, filepath.FromSlash(strings.TrimPrefix(name, at.target)))
+	at, _ := w.mountOf(name)
 	below, err := filepath.Rel(w.dir, host)
 	if up := strings.Count(below, ".."+string(filepath.Separator)); err != nil || up > 0 && !isBelow(at.source, w.dir) {
 		return host
 	}
 	return filepath.ToSlash(below)
+}
+
+// hostOf returns the path of a sandbox file on the host. ok is false if no mount has it.
+func (w *workSession) hostOf(name string) (host string, ok bool) {
+	at, ok := w.mountOf(name)
+	return filepath.Join(at.source, filepath.FromSlash(strings.TrimPrefix(name, at.target))), ok
+}
+
+// mountOf returns the mount with a sandbox file.
+func (w *workSession) mountOf(name string) (at mountedDir, ok bool) {
+	longest := -1
+	for _, m := range w.mounts {
+		if (m.target == "/" || name == m.target || strings.HasPrefix(name, m.target+"/")) && len(m.target) > longest {
+			at, longest = m, len(m.target)
+		}
+	}
+	return at, longest >= 0
 }
 
 // isBelow reports whether dir is top or below it.

@@ -148,14 +148,12 @@ func (d *statusDocument) addRecords(p *program.Program) error {
 		return err
 	}
 	defer r.Close()
-	waiting, err := r.Approvals.Pending()
+	waiting, err := r.Waiting(p.Sessions())
 	if err != nil {
 		return err
 	}
 	for _, w := range waiting {
-		if w.Answer == nil {
-			d.Approvals = append(d.Approvals, w.ID)
-		}
+		d.Approvals = append(d.Approvals, w.ID)
 	}
 	staged, err := r.Staged()
 	d.Staged = append(d.Staged, staged...)

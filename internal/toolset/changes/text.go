@@ -1,15 +1,10 @@
 package changes
 
 import (
-	"bytes"
-	"fmt"
 	"slices"
-	"strings"
 	"unicode/utf8"
 
-	"github.com/aymanbagabas/go-udiff"
-	"github.com/bluekeyes/go-gitdiff/gitdiff"
-
+	"github.com/golem-forge/golem/internal/patch"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
@@ -22,32 +17,16 @@ func HasHunks(old, new []byte) bool {
 // withHunks returns old with some of the hunks of its diff to new applied. Hunks are
 // numbered from 1. Count is how many the diff has.
 func withHunks(old, new string, numbers []int) (text string, count int, err error) {
-	files, _, err := gitdiff.Parse(strings.NewReader(udiff.Unified("a", "b", old, new)))
-	if err != nil || len(files) != 1 {
-		return "", 0, fmt.Errorf("%d files: %w", len(files), err)
+	all, err := patch.Hunks(old, new)
+	if err != nil {
+		return "", 0, err
 	}
-	all := files[0].TextFragments
-	files[0].TextFragments = nil
-	for i, f := range all {
+	var chosen []patch.Hunk
+	for i, h := range all {
 		if slices.Contains(numbers, i+1) {
-			files[0].TextFragments = append(files[0].TextFragments, f)
+			chosen = append(chosen, h)
 		}
 	}
-	var out bytes.Buffer
-	err = gitdiff.Apply(&out, strings.NewReader(old), files[0])
-	return out.String(), len(all), err
-}
-
-// Numbered returns a diff with a number at the head of each hunk.
-func Numbered(diff string) string {
-	var b strings.Builder
-	n := 0
-	for line := range strings.Lines(diff) {
-		if strings.HasPrefix(line, "@@ ") {
-			n++
-			line = fmt.Sprintf("%s hunk %d\n", strings.TrimSuffix(line, "\n"), n)
-		}
-		b.WriteString(line)
-	}
-	return b.String()
+	text, err = patch.Apply(old, chosen)
+	return text, len(all), err
 }

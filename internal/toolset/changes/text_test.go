@@ -6,6 +6,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/golem-forge/golem/internal/patch"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 )
@@ -56,7 +57,7 @@ func TestC10Hunks(t *testing.T) {
 // like one are not. It also checks which contents have hunks.
 func TestC10Numbered(t *testing.T) {
 	diff := "--- a\n+++ b\n@@ -1 +1 @@\n-a\n+@@ -9 +9 @@\n@@ -5 +5 @@\n x\n"
-	if got, want := Numbered(diff), "--- a\n+++ b\n@@ -1 +1 @@ hunk 1\n-a\n+@@ -9 +9 @@\n@@ -5 +5 @@ hunk 2\n x\n"; got != want {
+	if got, want := patch.Number(diff), "--- a\n+++ b\n@@ -1 +1 @@ hunk 1\n-a\n+@@ -9 +9 @@\n@@ -5 +5 @@ hunk 2\n x\n"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	for _, test := range []struct {

@@ -1,0 +1,256 @@
+package patch
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/aymanbagabas/go-udiff"
+	"github.com/bluekeyes/go-gitdiff/gitdiff"
+)
+
+// A Hunk is a part of the difference of two texts: lines of the old text with the lines
+// that replace them, and some unchanged lines around them.
+type Hunk struct {
+	Lines []Line
+	old   int // index of the first line in the old text
+	new   int // index of the first line in the new text
+}
+
+// A Line is a line of a hunk. Its text ends in a newline, unless the file ends without
+// one.
+type Line struct {
+	Mark byte // one of Context, Removed and Added
+	Text string
+}
+
+// The marks of lines.
+const (
+	Context = ' '
+	Removed = '-'
+	Added   = '+'
+)
+
+// noNewline is the line of a diff that follows a line without a newline.
+const noNewline = `\ No newline at end of file`
+
+// Hunks returns the hunks of the difference of two texts.
+func Hunks(old, new string) ([]Hunk, error) {
+	if old == new {
+		return nil, nil
+	}
+	files, _, err := gitdiff.Parse(strings.NewReader(udiff.Unified("a", "b", old, new)))
+	if err != nil || len(files) != 1 {
+		return nil, fmt.Errorf("%d files: %w", len(files), err)
+	}
+	var hunks []Hunk
+	for _, f := range files[0].TextFragments {
+		h := Hunk{old: index(f.OldPosition, f.OldLines), new: index(f.NewPosition, f.NewLines)}
+		for _, l := range f.Lines {
+			mark := map[gitdiff.LineOp]byte{gitdiff.OpContext: Context, gitdiff.OpDelete: Removed, gitdiff.OpAdd: Added}[l.Op]
+			h.Lines = append(h.Lines, Line{mark, l.Line})
+		}
+		hunks = append(hunks, h)
+	}
+	return hunks, nil
+}
+
+// index returns the index of the first line of a fragment. An empty fragment has the
+// number of the line before it.
+func index(position, lines int64) int {
+	if lines == 0 {
+		return int(position)
+	}
+	return int(position) - 1
+}
+
+// Apply returns the old text with some hunks applied. The hunks must fit exactly, and
+// must not change the same lines. They may share unchanged lines.
+func Apply(old string, hunks []Hunk) (string, error) {
+	have := splitLines(old)
+	var edits []edit
+	for _, h := range hunks {
+		list, err := h.edits(have)
+		if err != nil {
+			return "", err
+		}
+		edits = append(edits, list...)
+	}
+	slices.SortStableFunc(edits, func(a, b edit) int { return a.from - b.from })
+	var lines []string
+	at := 0
+	for _, e := range edits {
+		if e.from < at {
+			return "", errors.New("two hunks change the same lines")
+		}
+		lines = append(append(lines, have[at:e.from]...), e.lines...)
+		at = e.to
+	}
+	lines = append(lines, have[at:]...)
+	for i, line := range lines {
+		if i < len(lines)-1 && !strings.HasSuffix(line, "\n") {
+			return "", errors.New("a line without a newline is not the last one")
+		}
+	}
+	return strings.Join(lines, ""), nil
+}
+
+// An edit replaces lines of the old text.
+type edit struct {
+	from, to int
+	lines    []string
+}
+
+// edits returns what a hunk does to the lines of the old text.
+func (h Hunk) edits(have []string) (list []edit, err error) {
+	at := h.old
+	for i := 0; i < len(h.Lines); {
+		e := edit{from: at}
+		for ; i < len(h.Lines) && h.Lines[i].Mark != Context; i++ {
+			l := h.Lines[i]
+			if l.Mark == Added {
+				e.lines = append(e.lines, l.Text)
+				continue
+			}
+			if err := l.matches(have, at); err != nil {
+				return nil, err
+			}
+			at++
+		}
+		if e.to = at; len(e.lines) > 0 || e.to > e.from {
+			list = append(list, e)
+		}
+		for ; i < len(h.Lines) && h.Lines[i].Mark == Context; i++ {
+			if err := h.Lines[i].matches(have, at); err != nil {
+				return nil, err
+			}
+			at++
+		}
+	}
+	return list, nil
+}
+
+// matches returns an error if the old text has another line at an index.
+func (l Line) matches(have []string, at int) error {
+	switch {
+	case at >= len(have):
+		return fmt.Errorf("the file has only %d lines", len(have))
+	case have[at] != l.Text:
+		return fmt.Errorf("line %d of the file is different", at+1)
+	}
+	return nil
+}
+
+// Split returns the parts of a hunk between its unchanged lines. Two parts share the
+// unchanged lines between them. A hunk that cannot be split is its only part.
+func (h Hunk) Split() []Hunk {
+	var parts []Hunk
+	part := Hunk{old: h.old, new: h.new}
+	changed := false // the part has a change
+	old, new := h.old, h.new
+	for i := 0; i < len(h.Lines); i++ {
+		l := h.Lines[i]
+		if l.Mark != Context {
+			if changed && len(part.Lines) > 0 && part.Lines[len(part.Lines)-1].Mark == Context {
+				parts = append(parts, part)
+				shared := part.trailing()
+				part = Hunk{Lines: slices.Clone(shared), old: old - len(shared), new: new - len(shared)}
+			}
+			changed = true
+		}
+		part.Lines = append(part.Lines, l)
+		if l.Mark != Added {
+			old++
+		}
+		if l.Mark != Removed {
+			new++
+		}
+	}
+	return append(parts, part)
+}
+
+// trailing returns the unchanged lines at the end.
+func (h Hunk) trailing() []Line {
+	n := len(h.Lines)
+	for n > 0 && h.Lines[n-1].Mark == Context {
+		n--
+	}
+	return h.Lines[n:]
+}
+
+// Count returns how many lines a hunk adds and removes.
+func (h Hunk) Count() (added, removed int) {
+	for _, l := range h.Lines {
+		switch l.Mark {
+		case Added:
+			added++
+		case Removed:
+			removed++
+		}
+	}
+	return added, removed
+}
+
+// String returns the hunk in the unified format.
+func (h Hunk) String() string {
+	added, removed := h.Count()
+	same := len(h.Lines) - added - removed
+	var b strings.Builder
+	fmt.Fprintf(&b, "@@ -%s +%s @@\n", lineRange(h.old, same+removed), lineRange(h.new, same+added))
+	for _, l := range h.Lines {
+		b.WriteByte(l.Mark)
+		b.WriteString(l.Text)
+		if !strings.HasSuffix(l.Text, "\n") {
+			b.WriteString("\n" + noNewline + "\n")
+		}
+	}
+	return b.String()
+}
+
+// lineRange returns a range of lines as a diff has it.
+func lineRange(first, count int) string {
+	switch count {
+	case 0:
+		return fmt.Sprintf("%d,0", first)
+	case 1:
+		return fmt.Sprint(first + 1)
+	}
+	return fmt.Sprintf("%d,%d", first+1, count)
+}
+
+// Edit returns the hunk with the lines of a text in the unified format, in which a person
+// has changed or deleted lines. Edit skips lines that begin with # or @@, and reads an
+// empty line as an unchanged one. The result must fit the old text. It has no lines if it
+// changes nothing.
+func (h Hunk) Edit(text, old string) (Hunk, error) {
+	edited := Hunk{old: h.old, new: h.new}
+	for number, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
+		last := len(edited.Lines) - 1
+		switch {
+		case strings.HasPrefix(line, "#"), strings.HasPrefix(line, "@@"):
+		case strings.HasPrefix(line, `\`) && last >= 0:
+			edited.Lines[last].Text = strings.TrimSuffix(edited.Lines[last].Text, "\n")
+		case line == "":
+			edited.Lines = append(edited.Lines, Line{Context, "\n"})
+		case line[0] == Context, line[0] == Removed, line[0] == Added:
+			edited.Lines = append(edited.Lines, Line{line[0], line[1:] + "\n"})
+		default:
+			return Hunk{}, fmt.Errorf("line %d begins with none of space, - and +", number+1)
+		}
+	}
+	if added, removed := edited.Count(); added+removed == 0 {
+		return Hunk{}, nil
+	}
+	_, err := Apply(old, []Hunk{edited})
+	return edited, err
+}
+
+// splitLines returns the lines of a text with their newlines.
+func splitLines(text string) []string {
+	lines := strings.SplitAfter(text, "\n")
+	if lines[len(lines)-1] == "" {
+		lines = lines[:len(lines)-1]
+	}
+	return lines
+}

@@ -1,0 +1,60 @@
+package session
+
+import (
+	"github.com/golem-forge/golem/internal/transaction"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Contents reads both versions of files that a session has changed.
+type Contents struct {
+	overlays *transaction.Overlays
+	changes  map[string]transaction.SessionChange // by name
+}
+
+// OpenContents opens the changed files of a session.
+func (s Store) OpenContents(one *Session) (*Contents, error) {
+	k, err := s.Open(one)
+	if err != nil {
+		return nil, err
+	}
+	list, _, err := k.Changes()
+	if err != nil {
+		k.Close()
+		return nil, CommandError(err)
+	}
+	c := &Contents{k, make(map[string]transaction.SessionChange, len(list))}
+	for _, change := range list {
+		c.changes[change.Name()] = change
+	}
+	return c, nil
+}
+
+// IsPartial reports whether the session has also changed directories that are not mounted
+// now.
+func (c *Contents) IsPartial() bool { return len(c.overlays.OtherTargets()) > 0 }
+
+// Has reports whether the session has changed a file, symlink or directory.
+func (c *Contents) Has(name string) bool {
+	_, ok := c.changes[name]
+	return ok
+}
+
+// Read returns the content of a file in the user's directory and in the session. A
+// content is nil if there is no file, or if it has more than most bytes.
+func (c *Contents) Read(name string, most int64) (real, own []byte, err error) {
+	change, ok := c.changes[name]
+	if !ok {
+		return nil, nil, &sandbox.Error{Op: "read", Path: name, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem diff --stat lists its changes"}
+	}
+	real, own = c.overlays.Texts(change, most)
+	return real, own, nil
+}
+
+// OldLink returns the target of a symlink in the user's directory.
+func (c *Contents) OldLink(name string) (string, error) {
+	_, real, err := c.overlays.States(c.changes[name])
+	return real.LinkTarget, err
+}
+
+// Close closes the files.
+func (c *Contents) Close() { c.overlays.Close() }
