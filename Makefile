@@ -12,9 +12,10 @@ NEEDS := gcc=gcc /usr/include/stdio.h=libc6-dev
 # Programs that commands in the tests use.
 COMMANDS := python3=python3 ps=procps git=git setsid=util-linux flock=util-linux bash=bash
 
-# Programs that install and run foreign agents and MCP clients. Without them their tests
-# are skipped, with the reason.
-CLIENTS := node=nodejs npm=npm
+# Programs that install and run foreign agents and MCP clients, shells that complete
+# commands, and a reader of manual pages. Without them their tests are skipped, with the
+# reason.
+CLIENTS := node=nodejs npm=npm zsh=zsh fish=fish mandoc=mandoc
 
 # The commands of TestEverydayWork.
 EVERYDAY := patch=patch xz=xz-utils zip=zip unzip=unzip rsync=rsync inotifywait=inotify-tools ip=iproute2 jq=jq vim=vim openssl=openssl make=make cmake=cmake ninja=ninja-build \

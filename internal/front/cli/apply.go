@@ -28,9 +28,7 @@ Exit code 0 is applied, 1 failed or nothing to apply, 2 wrong arguments, 3 decli
 terminal to ask at.`,
 		Example: `  golem apply
   golem apply src/main.c docs
-  golem apply --dry-run
-  golem apply --merge app.py
-  golem apply --all --yes`,
+  golem apply --dry-run`,
 	}
 	f := addChoiceFlags(cmd)
 	var all, dry, yes, merge, overwrite bool

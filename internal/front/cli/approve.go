@@ -36,7 +36,8 @@ func newApprove() *cobra.Command {
 		Long: `Approve or decline a call that golem could not ask about when it was made. golem approvals
 lists these calls. At a terminal golem shows the call and asks. Without a terminal this
 command approves the call unseen. The approval covers exactly this call with these
-changes, and golem uses it once.`,
+changes, and golem uses it once. golem approvals revoke ID deletes a rule, or a call that
+waits.`,
 		Example: "  golem approve k3v9q2xz\n  golem approve k3v9q2xz --no --reason elsewhere",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
@@ -226,7 +227,7 @@ func newApprovalsShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "show ID",
 		Short:   "Show a call that waits, with its changes",
-		Example: "  golem approvals show k3v9q2xz",
+		Example: "  golem approvals show k3v9q2xz\n  golem approvals show k3v9q2xz --json",
 		Args:    oneID,
 	}
 	flags := addProgramFlags(cmd)
@@ -257,7 +258,7 @@ func newApprovalsRevoke() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "revoke ID",
 		Short:   "Delete a rule, or a call that waits",
-		Example: "  golem approvals revoke p7d2m4aa",
+		Example: "  golem approvals revoke p7d2m4aa\n  golem approvals revoke k3v9q2xz",
 		Args:    oneID,
 	}
 	flags := addProgramFlags(cmd)

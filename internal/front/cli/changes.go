@@ -29,7 +29,7 @@ file was changed in your directory too.
 
 With --discard the changes at and below each PATH, or all, are given up: it asks
 first, and is journaled.`,
-		Example: "  golem changes\n  golem changes --diff /src\n  golem changes --discard /build\n  golem tool apply_changes\n  golem tool apply_changes --paths /src --hunks /main.c:1,3",
+		Example: "  golem changes\n  golem changes --diff /src\n  golem changes --discard /build",
 	}
 	flags := addGateFlags(cmd)
 	diff, discard := false, false

@@ -62,6 +62,7 @@ func Main(args []string, stdout, stderr io.Writer, serve Server) int {
 	out, errs := visible.NewWriter(terminal.out), visible.NewWriter(terminal.errs)
 	defer errs.Close()
 	root := newRoot(serve, args...)
+	terminal.color = root.PersistentFlags().Lookup("color").Value.(*colorFlag)
 	root.SetArgs(append([]string{}, args...))
 	root.SetOut(out)
 	root.SetErr(errs)
@@ -167,12 +168,12 @@ func subcommands(serve Server) []subcommand {
 	return []subcommand{
 		{"run", "run", newRun}, {"exec", "run", newExec}, {"mcp", "run", func() *cobra.Command { return newMCP(serve) }},
 		{"status", "review", newStatus}, {"diff", "review", newDiff}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"undo", "review", newUndo},
-		{"review", "review", newReview}, {"approve", "review", newApprove}, {"approvals", "review", newApprovals},
+		{"review", "review", newReview}, {"approve", "review", newApprove},
 		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"config", "project", newConfig},
 		{"workers", "project", newWorkers}, {"tools", "project", newTools},
 		{"sessions", "records", newSessions}, {"audit", "records", newAudit}, {"doctor", "records", newDoctor},
-		{"tool", "more", newTool}, {"scan", "more", newScan}, {"version", "more", newVersion},
-		{"changes", "", newChanges},
+		{"tool", "more", newTool}, {"scan", "more", newScan}, {"completion", "more", newCompletion}, {"man", "more", newMan}, {"version", "more", newVersion},
+		{"approvals", "", newApprovals}, {"changes", "", newChanges},
 	}
 }
 
@@ -191,10 +192,21 @@ review and apply them.`,
 		SilenceErrors: true,
 		SilenceUsage:  true,
 	}
+	version := false
+	root.Flags().BoolVarP(&version, "version", "v", false, "print the version")
+	root.RunE = func(cmd *cobra.Command, _ []string) error {
+		if version {
+			return printVersion(cmd)
+		}
+		return cmd.Help()
+	}
 	root.PersistentPreRunE = refuseInside
 	root.DisableSuggestions = true // noCommand suggests a command, in one line
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.PersistentFlags().Bool("json", false, "print JSON: one document; golem run prints one object per line")
+	root.PersistentFlags().Bool("json", false, "print JSON: one document, or JSON Lines where the help of a command says so")
+	color := colorAuto
+	root.PersistentFlags().Var(&color, "color", "print colours: auto is at a terminal (NO_COLOR, CLICOLOR_FORCE)")
+	root.SetHelpFunc(printHelp)
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(printUsage)
 	root.SetHelpCommand(newHelp())
@@ -209,13 +221,16 @@ review and apply them.`,
 		made.GroupID, made.Hidden = c.group, c.group == ""
 		root.AddCommand(made)
 	}
+	if len(args) > 0 && (args[0] == cobra.ShellCompRequestCmd || args[0] == cobra.ShellCompNoDescRequestCmd) {
+		addCompletions(root)
+	}
 	return root
 }
 
 // refuseInside refuses to act as the user if golem runs inside a command that it
 // confines. The caller is not the user there.
 func refuseInside(cmd *cobra.Command, _ []string) error {
-	if cmd.Name() == "help" || cmd.Name() == "version" || !jail.Confined() {
+	if cmd.Name() == "help" || cmd.Name() == "version" || !cmd.HasParent() || !jail.Confined() {
 		return nil
 	}
 	return &sandbox.Error{Op: cmd.Name(), Code: "blocked", Hint: "golem runs inside one of its own commands here, and does not act as the user there"}
@@ -233,6 +248,12 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		var names []string
 		for _, c := range cmd.Commands() {
 			names = append(names, c.Name())
+			if slices.Contains(strings.Fields(subSynonyms[c.Name()]), args[0]) {
+				return usagef("no %s %s; did you mean %s?", cmd.Name(), args[0], c.CommandPath())
+			}
+		}
+		if slices.Contains(strings.Fields(subSynonyms[""]), args[0]) {
+			return usagef("no %s %s; did you mean %s?", cmd.Name(), args[0], cmd.CommandPath())
 		}
 		return usagef("no %s %s; %s", cmd.Name(), sandbox.Shown(args[0]), didYouMean(args[0], cmd.CommandPath()+" ", names))
 	}

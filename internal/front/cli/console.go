@@ -21,6 +21,7 @@ import (
 // at once and unchanged.
 type console struct {
 	out, errs *stream
+	color     *colorFlag // nil is auto
 
 	mu       sync.Mutex
 	asking   bool    // a question owns the terminal

@@ -30,7 +30,6 @@ it is a patch that git apply reads, with the exact bytes of the files, and every
 goes to standard error. Exit code 1 then means that a patch cannot hold one of the changes.`,
 		Example: `  golem diff
   golem diff src/main.c
-  golem diff --stat
   golem diff --session last > changes.patch && git apply changes.patch`,
 	}
 	f := addChoiceFlags(cmd)
@@ -75,7 +74,7 @@ goes to standard error. Exit code 1 then means that a patch cannot hold one of t
 			v.notes()
 			return v.flush()
 		}
-		if newScreen(cmd.OutOrStdout()).file == nil {
+		if s := newScreen(cmd.OutOrStdout()); s.file == nil && (s.plain || !cmd.Flags().Changed("color")) {
 			return w.printPatch(cmd, r)
 		}
 		v := newReviewText(cmd.OutOrStdout(), w, r)

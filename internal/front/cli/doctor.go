@@ -56,7 +56,6 @@ Exit code 0: commands run at the default level, namespaces. 5: they run at a wea
 level, or not at all, for example because the program here requires more than this
 machine has.`,
 		Example: `  golem doctor
-  golem doctor --json
   golem doctor --fix
   golem doctor --apparmor | sudo tee /etc/apparmor.d/golem`,
 		Args: noArgs,

@@ -59,10 +59,7 @@ arguments.
 Exit code 0 is yes, 3 is no.`,
 		Example: `  golem explain /notes.md
   golem explain /out/summary.md --op write --worker summarise
-  golem explain /in/paper.txt --op write --mount ./papers:/in:ro --mount ./results:/out
-  golem explain /src/.git/config --op write --root .:rw --json
-  golem explain -- git push origin main
-  golem explain --command 'ls | xargs rm'`,
+  golem explain -- git push origin main`,
 	}
 	cmd.Args = func(cmd *cobra.Command, args []string) error { return explainArgs(cmd, args, line) }
 	flags := addProgramFlags(cmd)

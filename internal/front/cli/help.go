@@ -1,10 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"slices"
 	"strconv"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -17,6 +20,8 @@ func newHelp() *cobra.Command {
 		Use:     "help [COMMAND]",
 		Short:   "Explain a command",
 		Example: "  golem help apply\n  golem help sessions show",
+
+		ValidArgsFunction: completeCommands,
 		RunE: func(cmd *cobra.Command, args []string) error {
 			about, rest, err := cmd.Root().Find(args)
 			if err != nil || len(rest) > 0 {
@@ -38,31 +43,39 @@ func markShared(flags *pflag.FlagSet, names ...string) {
 	}
 }
 
-// printUsage prints the usage of a command: its subcommands, its own flags, the shared
-// flags, and examples.
+// printHelp prints the description of a command and its usage.
+func printHelp(cmd *cobra.Command, _ []string) {
+	out := cmd.OutOrStdout()
+	columns, _ := newScreen(out).size()
+	fmt.Fprintln(out, reflow(strings.TrimSpace(cmp.Or(cmd.Long, cmd.Short)), columns)+"\n")
+	printUsageTo(out, cmd)
+}
+
+// printUsage prints the usage of a command.
 func printUsage(cmd *cobra.Command) error {
-	out := cmd.OutOrStderr()
+	printUsageTo(cmd.OutOrStderr(), cmd)
+	return nil
+}
+
+// printUsageTo prints the usage of a command: its subcommands, its own flags, the shared
+// flags, and examples.
+func printUsageTo(out io.Writer, cmd *cobra.Command) {
 	fmt.Fprintln(out, "Usage:")
-	if cmd.Runnable() {
+	if cmd.Runnable() && cmd.HasParent() {
 		fmt.Fprintln(out, "  "+useLine(cmd))
 	}
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(out, "  %s COMMAND\n", cmd.CommandPath())
 	}
 	printCommands(out, cmd)
-	own, shared := pflag.NewFlagSet("", pflag.ContinueOnError), pflag.NewFlagSet("", pflag.ContinueOnError)
-	cmd.Flags().VisitAll(func(f *pflag.Flag) {
-		if !cmd.HasParent() || f.Name == "help" || f.Annotations[sharedFlag] != nil || cmd.InheritedFlags().Lookup(f.Name) != nil {
-			shared.AddFlag(f)
-		} else {
-			own.AddFlag(f)
-		}
-	})
-	if text := own.FlagUsages(); text != "" {
-		fmt.Fprint(out, "\nFlags:\n"+text)
+	own, shared := splitFlags(cmd)
+	if len(own) > 0 {
+		fmt.Fprint(out, "\nFlags:\n")
+		printFlags(out, own)
 	}
-	if text := shared.FlagUsages(); text != "" {
-		fmt.Fprint(out, "\nGlobal flags:\n"+text)
+	if len(shared) > 0 {
+		fmt.Fprint(out, "\nGlobal flags:\n")
+		printFlags(out, shared)
 	}
 	if cmd.Example != "" {
 		fmt.Fprint(out, "\nExamples:\n"+strings.TrimRight(cmd.Example, "\n")+"\n")
@@ -70,7 +83,144 @@ func printUsage(cmd *cobra.Command) error {
 	if cmd.HasAvailableSubCommands() {
 		fmt.Fprintf(out, "\n%s COMMAND --help explains a command.\n", cmd.CommandPath())
 	}
-	return nil
+}
+
+// splitFlags returns the flags of a command itself and those that it shares with others,
+// as rows of help.
+func splitFlags(cmd *cobra.Command) (own, shared []flagRow) {
+	cmd.InitDefaultHelpFlag()
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		row := newFlagRow(f)
+		switch {
+		case f.Hidden:
+		case f.Name == "json" && cmd.HasParent():
+			row.text = jsonForm(cmd)
+			shared = append(shared, row)
+		case !cmd.HasParent() || f.Name == "help" || f.Annotations[sharedFlag] != nil || cmd.InheritedFlags().Lookup(f.Name) != nil:
+			shared = append(shared, row)
+		default:
+			own = append(own, row)
+		}
+	})
+	return own, shared
+}
+
+// A flagRow is a flag as help and man pages show it.
+type flagRow struct {
+	short, name string // "" or "C", "program"
+	value       string // the kind of value, "" for a flag without one
+	text        string
+}
+
+func newFlagRow(f *pflag.Flag) flagRow {
+	value, text := pflag.UnquoteUsage(f)
+	switch value {
+	case "stringArray", "strings":
+		value = "string"
+	}
+	if zero := []string{"", "false", "0", "0s", "[]"}; !slices.Contains(zero, f.DefValue) {
+		def := f.DefValue
+		if f.Value.Type() == "string" {
+			def = strconv.Quote(def)
+		}
+		text += " (default " + def + ")"
+	}
+	return flagRow{f.Shorthand, f.Name, value, text}
+}
+
+// left returns the flag as the user types it.
+func (r flagRow) left() string {
+	text := "    --" + r.name
+	if r.short != "" {
+		text = "-" + r.short + ", --" + r.name
+	}
+	if r.value != "" {
+		text += " " + r.value
+	}
+	return text
+}
+
+// maxLeft is the widest column of flags. The text of a wider flag begins on its own line.
+const maxLeft = 30
+
+// narrow is the number of columns below which help uses lists instead of columns.
+const narrow = 60
+
+// printFlags prints flags in two columns. On a narrow terminal each text has its own line.
+func printFlags(w io.Writer, rows []flagRow) {
+	columns, _ := newScreen(w).size()
+	width := 0
+	for _, r := range rows {
+		if n := utf8.RuneCountInString(r.left()); n <= maxLeft {
+			width = max(width, n)
+		}
+	}
+	indent := 2 + width + 3
+	if columns > 0 && columns < narrow {
+		indent = 6
+	}
+	for _, r := range rows {
+		line := "  " + r.left()
+		var lines []string
+		if columns == 0 {
+			lines = []string{r.text}
+		} else {
+			lines = wrapWords(r.text, columns-indent-1)
+		}
+		if n := utf8.RuneCountInString(line); n+2 > indent {
+			fmt.Fprintln(w, line)
+			line = strings.Repeat(" ", indent)
+		} else {
+			line += strings.Repeat(" ", indent-n)
+		}
+		for _, text := range lines {
+			fmt.Fprintln(w, strings.TrimRight(line+text, " "))
+			line = strings.Repeat(" ", indent)
+		}
+	}
+}
+
+// wrapWords breaks a text into lines of at most columns characters, between words.
+func wrapWords(text string, columns int) []string {
+	lines := []string{""}
+	for _, word := range strings.Fields(text) {
+		last := &lines[len(lines)-1]
+		switch {
+		case *last == "":
+			*last = word
+		case utf8.RuneCountInString(*last)+1+utf8.RuneCountInString(word) > columns:
+			lines = append(lines, word)
+		default:
+			*last += " " + word
+		}
+	}
+	return lines
+}
+
+// reflow breaks the paragraphs of a text for a terminal. It keeps indented lines. Without
+// columns it changes nothing.
+func reflow(text string, columns int) string {
+	if columns == 0 {
+		return text
+	}
+	var lines []string
+	paragraph := ""
+	end := func() {
+		if paragraph != "" {
+			lines = append(lines, wrapWords(paragraph, min(columns-1, 90))...)
+			paragraph = ""
+		}
+	}
+	for line := range strings.SplitSeq(text, "\n") {
+		if strings.TrimSpace(line) == "" || strings.HasPrefix(line, " ") {
+			end()
+			lines = append(lines, line)
+			continue
+		}
+		paragraph += " " + line
+	}
+	end()
+	return strings.Join(lines, "\n")
 }
 
 // useLine returns the command line of a command, with the flags before the arguments.
@@ -85,19 +235,11 @@ func useLine(cmd *cobra.Command) string {
 
 // printCommands lists the subcommands of a command. For the root it groups them.
 func printCommands(w io.Writer, cmd *cobra.Command) {
-	listed := make(map[string]bool)
 	if !cmd.HasParent() {
 		for _, group := range cmd.Groups() {
 			fmt.Fprintf(w, "\n%s:\n", group.Title)
-			for _, c := range subcommands(nil) {
-				if made, _, err := cmd.Find([]string{c.name}); err == nil && c.group == group.ID && made.HasParent() {
-					listCommand(w, made, listed)
-				}
-			}
-			for _, c := range cmd.Commands() {
-				if c.GroupID == group.ID && !listed[c.Name()] {
-					listCommand(w, c, listed)
-				}
+			for _, c := range commandsIn(cmd, group.ID) {
+				listCommand(w, c)
 			}
 		}
 		return
@@ -107,22 +249,29 @@ func printCommands(w io.Writer, cmd *cobra.Command) {
 	}
 	for _, c := range cmd.Commands() {
 		if c.IsAvailableCommand() {
-			listCommand(w, c, listed)
+			listCommand(w, c)
 		}
 	}
 }
 
-func listCommand(w io.Writer, cmd *cobra.Command, listed map[string]bool) {
-	listed[cmd.Name()] = true
-	fmt.Fprintf(w, "  %-10s %s\n", cmd.Name(), cmd.Short)
+// commandsIn returns the commands of a group, in the order of the table.
+func commandsIn(root *cobra.Command, group string) []*cobra.Command {
+	var list []*cobra.Command
+	for _, c := range subcommands(nil) {
+		if made, _, err := root.Find([]string{c.name}); err == nil && c.group == group && made.HasParent() {
+			list = append(list, made)
+		}
+	}
+	for _, c := range root.Commands() { // help, which is not in the table
+		if c.GroupID == group && !slices.Contains(list, c) {
+			list = append(list, c)
+		}
+	}
+	return list
 }
 
-// sameMeaning maps command names of other programs to commands of golem.
-var sameMeaning = map[string]string{
-	"rollback": "undo", "revert": "undo", "restore": "undo", "ps": "sessions", "ls": "sessions", "list": "sessions", "sesssion": "sessions",
-	"merge": "apply", "accept": "apply", "commit": "apply", "pull": "apply", "land": "apply", "reset": "discard", "clean": "discard", "drop": "discard", "rm": "discard",
-	"show": "diff", "log": "audit show", "journal": "audit show", "history": "audit show", "start": "run", "shell": "exec bash", "sandbox": "exec", "new": "init", "create": "init",
-	"validate": "lint", "check": "lint", "serve": "mcp", "pending": "approvals", "allow": "approve", "yes": "approve", "settings": "config", "agents": "workers",
+func listCommand(w io.Writer, cmd *cobra.Command) {
+	fmt.Fprintf(w, "  %-10s %s\n", cmd.Name(), cmd.Short)
 }
 
 // unknownCommand returns the name in cobra's error about an unknown command.
@@ -136,9 +285,11 @@ func unknownCommand(err error) (string, bool) {
 	return name, bad == nil && worse == nil
 }
 
+// noCommand describes an unknown command, and suggests one by its meaning or by its
+// spelling.
 func noCommand(root *cobra.Command, name string) string {
 	text := "unknown command " + sandbox.Shown(name) + "; "
-	if other := sameMeaning[name]; other != "" {
+	if other := sameMeaning(name); other != "" {
 		return text + "did you mean golem " + other + "?"
 	}
 	var names []string
@@ -149,6 +300,9 @@ func noCommand(root *cobra.Command, name string) string {
 	}
 	if near := nearest(name, names); near != "" {
 		return text + "did you mean golem " + near + "?"
+	}
+	if other := nearMeaning(name); other != "" {
+		return text + "did you mean golem " + other + "?"
 	}
 	return text + "golem --help lists the commands"
 }

@@ -55,7 +55,6 @@ With --http golem listens for clients, on this machine only unless you give --an
 Each client needs a token: golem prints a new one at the start, or reads --token-file.`,
 		Example: `  golem mcp install claude-code
   golem mcp --worker reviewer
-  golem mcp --root .:ro --mount ./out:/out:rw
   golem mcp --http 127.0.0.1:8137`,
 		Args: noArgs,
 	}

@@ -28,7 +28,7 @@ golem shows only the first lines of a very long file; --all shows every line.
 
 With --accept ID golem asks, then pushes the commit. --discard ID discards one. Without them,
 review changes nothing.`,
-		Example: "  golem review\n  golem review 4f2a91c --summary\n  golem review 4f2a91c --all\n  golem review --accept 4f2a91c\n  golem review --discard 4f2a91c\n  golem review --json",
+		Example: "  golem review\n  golem review --accept 4f2a91c\n  golem review --discard 4f2a91c",
 	}
 	f := addGateFlags(cmd)
 	var accept, discard string

@@ -59,10 +59,7 @@ Exit code 0 is done, 1 failed, 2 wrong usage or configuration, 3 a call needed a
 and nobody could be asked, 4 the budget is spent, 5 no jail, 130 stopped.`,
 		Example: `  golem run . "Summarise the papers"
   golem run . --model scripted:demo.yaml "Summarise the papers"
-  golem run . --model ollama:qwen3 --attach figure.png "What is in it?"
-  golem run review.worker report.pdf "Is it sound?"
-  golem run . --dry-run
-  golem run . --resume k3xq2a`,
+  golem run . --resume last`,
 	}
 	f := &runFlags{gateFlags: addSessionFlags(cmd, "a new one")}
 	cmd.Flags().StringVar(&f.model, "model", "", "the model: anthropic:…, openai:…, ollama:…, scripted:FILE (GOLEM_MODEL)")

@@ -32,7 +32,7 @@ nothing leaves this machine, except to clamd if one is configured.
 
 Files that would be held back are listed last. Exit code 0: no file held back; 1: some
 held back; 2: wrong arguments, such as a file that does not exist.`,
-		Example: "  golem scan out/\n  golem scan --held .\n  golem scan report.pdf picture.png\n  golem scan --json . > findings.json",
+		Example: "  golem scan out/\n  golem scan report.pdf picture.png\n  golem scan --json . > findings.json",
 	}
 	f := addProgramFlags(cmd)
 	held := cmd.Flags().Bool("held", false, "show only files that are held back")

@@ -39,15 +39,19 @@ func newScreen(w io.Writer) screen {
 	if v, ok := w.(*visible.Writer); ok {
 		under = v.Under()
 	}
-	plain := os.Getenv("NO_COLOR") != "" || os.Getenv("TERM") == "dumb" || !colours
 	switch under := under.(type) {
 	case *stream:
-		if under.file != nil {
+		color := colorAuto
+		if under.console.color != nil {
+			color = *under.console.color
+		}
+		plain := !color.paints(under.file != nil)
+		if under.file != nil || !plain {
 			return screen{w: under, file: under.file, plain: plain}
 		}
 	case *os.File:
 		if under != nil && term.IsTerminal(int(under.Fd())) {
-			return screen{w: under, file: under, plain: plain}
+			return screen{w: under, file: under, plain: !colorAuto.paints(true)}
 		}
 	}
 	return screen{w: w, plain: true}

@@ -22,7 +22,7 @@ func newSessions() *cobra.Command {
 		Long: `List the sessions of a program, the last used one first, with the number and size of the
 files in each, and the input of its first run. golem keeps a session with changes until
 you remove it. golem sessions show ID shows the messages and calls in one.`,
-		Example: "  golem sessions\n  golem sessions show k3xq2a\n  golem sessions export k3xq2a > run.jsonl\n  golem sessions remove k3xq2a\n  golem sessions remove --older 720h",
+		Example: "  golem sessions\n  golem sessions show k3xq2a\n  golem sessions remove --older 720h",
 		Args:    noArgs,
 	}
 	flags := addProgramFlags(cmd)

@@ -180,7 +180,7 @@ and its arguments.
 golem remembers the tools that an MCP server listed when golem first started it. If the
 server lists other tools later, golem refuses its calls. --accept SERVER starts the
 server, shows the differences, and accepts them if you answer yes.`,
-		Example: "  golem tools\n  golem tools edit_file\n  golem tools --worker summarise --json\n  golem tools --accept search",
+		Example: "  golem tools\n  golem tools edit_file\n  golem tools --worker summarise --json",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("tools takes one name, got %d", len(args))
@@ -341,12 +341,8 @@ Exit code 0 is done, 1 failed, 2 wrong arguments, 3 declined or approval needed,
 for commands, 129, 130, 131 or 143 ended by a signal. If a command ran and failed, the
 code is 0, and the result shows the exit code of the command.`,
 		Example: `  golem tool list_files
-  golem tool read_file --path /in/paper.txt --limit 20
-  golem tool write_file --path /out/a.md --content hi
   golem tool write_file --path /out/a.md --content - < notes.md
-  golem tool edit_file --path /out/a.md --old hi --new hello
-  golem tool shell --command 'make test' --timeout 60
-  golem tool search_files --args '{"pattern": "finding", "path": "/in"}' --json`,
+  golem tool shell --command 'make test' --timeout 60`,
 		DisableFlagParsing: true, // the flags depend on the tool, which is not known yet
 	}
 	flags := addGateFlags(cmd)
@@ -457,7 +453,10 @@ func printTool(w io.Writer, t tool.Tool) {
 	printColumns(w, rows)
 	own := pflag.NewFlagSet(t.Name, pflag.ContinueOnError)
 	newToolArgs(t).addTo(own)
-	fmt.Fprintf(w, "\nusage\n  golem tool %s [--flag value…]\n\narguments\n%s", t.Name, own.FlagUsages())
+	fmt.Fprintf(w, "\nusage\n  golem tool %s [--flag value…]\n\narguments\n", t.Name)
+	var args []flagRow
+	own.VisitAll(func(f *pflag.Flag) { args = append(args, newFlagRow(f)) })
+	printFlags(w, args)
 	fmt.Fprint(w, "\nalso --worker, --session, --copy, --approval, --approve-reads, --wait, --json, -C: golem tool --help\n")
 }
 

@@ -23,18 +23,20 @@ func newVersion() *cobra.Command {
 		Use:     "version",
 		Short:   "Print the version",
 		Long:    "Print the version and commit that golem was built from, the Go that built it, and the system it is for.",
-		Example: "  golem version\n  golem version --json",
+		Example: "  golem version\n  golem --version\n  golem version --json",
 		Args:    noArgs,
-		RunE: func(cmd *cobra.Command, _ []string) error {
-			info, _ := debug.ReadBuildInfo()
-			b := newBuild(info)
-			if wantsJSON(cmd) {
-				return printJSON(cmd.OutOrStdout(), b)
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), b)
-			return nil
-		},
+		RunE:    func(cmd *cobra.Command, _ []string) error { return printVersion(cmd) },
 	}
+}
+
+func printVersion(cmd *cobra.Command) error {
+	info, _ := debug.ReadBuildInfo()
+	b := newBuild(info)
+	if wantsJSON(cmd) {
+		return printJSON(cmd.OutOrStdout(), b)
+	}
+	fmt.Fprintln(cmd.OutOrStdout(), b)
+	return nil
 }
 
 // newBuild reads the build information that the go command stored in the binary. info may

@@ -8,6 +8,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -88,11 +89,10 @@ func nearest(word string, words []string) string {
 // flagNames returns the names of the flags of a command.
 func flagNames(cmd *cobra.Command) []string {
 	var names []string
-	for line := range strings.Lines(cmd.Flags().FlagUsages()) {
-		if _, rest, ok := strings.Cut(line, "--"); ok {
-			name, _, _ := strings.Cut(rest, " ")
-			names = append(names, strings.TrimSpace(name))
+	cmd.Flags().VisitAll(func(f *pflag.Flag) {
+		if !f.Hidden {
+			names = append(names, f.Name)
 		}
-	}
+	})
 	return names
 }

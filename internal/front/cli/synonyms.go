@@ -1,0 +1,93 @@
+package cli
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// synonyms lists, for commands of golem, the names that other programs give to the same
+// thing: git, jj, docker, gh, npm, systemctl.
+var synonyms = map[string]string{
+	"run":               "start up chat ask agent prompt task go compose",
+	"run --resume last": "resume continue",
+	"exec":              "sandbox jail confine launch spawn container attach enter",
+	"exec bash":         "shell sh bash zsh fish",
+	"mcp":               "serve server",
+	"mcp install":       "install setup",
+	"status":            "st info overview todo inbox waiting",
+	"diff":              "show patch compare df",
+	"apply":             "merge accept commit pull land add am cherry-pick cp copy sync ship integrate take keep squash",
+	"discard":           "reset clean drop rm remove delete checkout abandon cancel abort stash",
+	"undo":              "rollback revert restore unapply back",
+	"review":            "pr push stage publish staged",
+	"approve":           "allow yes y ok confirm grant answer authorize authorise permit",
+	"approve ID --no":   "deny decline reject refuse no n",
+	"approvals":         "pending queue requests rules",
+	"init":              "new create scaffold generate template",
+	"trust":             "permissions grants policy",
+	"lint":              "validate check test vet fmt format",
+	"explain":           "why can may access",
+	"config":            "settings set get options preferences env cfg",
+	"workers":           "agents graph tree",
+	"tools":             "toolsets commands extension extensions plugins",
+	"tool":              "call invoke",
+	"sessions":          "ps ls list branch branches switch containers prune volume worktree",
+	"sessions show":     "inspect cat transcript",
+	"sessions export":   "export dump save",
+	"audit show":        "log logs journal history reflog events blame trace who",
+	"audit verify":      "fsck verify",
+	"doctor":            "health diagnose support debug capabilities",
+	"scan":              "scanner secrets malware detect",
+	"completion":        "completions complete autocomplete",
+	"man":               "manual manpage manpages docs",
+	"version":           "about release",
+	"help":              "usage",
+}
+
+// subSynonyms lists the same for subcommands. The empty name is the command above.
+var subSynonyms = map[string]string{
+	"":       "ls list ps status",
+	"remove": "rm delete del drop prune discard",
+	"show":   "inspect view cat get log logs",
+	"export": "dump save csv",
+	"verify": "check fsck",
+	"revoke": "rm delete remove cancel",
+	"accept": "approve add",
+}
+
+// agentPrograms are programs that people run in the jail.
+const agentPrograms = "claude codex gemini opencode qwen pi crush aider goose cursor-agent copilot python python3 node npm npx make cargo go git vim"
+
+// sameMeaning returns the command of golem that does what a command of another program
+// does, or "".
+func sameMeaning(name string) string {
+	name = strings.ToLower(strings.TrimLeft(name, "-"))
+	for command, words := range synonyms {
+		for word := range strings.FieldsSeq(words) {
+			if word == name {
+				return command
+			}
+		}
+	}
+	for program := range strings.FieldsSeq(agentPrograms) {
+		if program == name {
+			return "exec " + program
+		}
+	}
+	return ""
+}
+
+// nearMeaning returns the command whose synonym is spelled most like a name, or "".
+func nearMeaning(name string) string {
+	var words []string
+	for _, list := range synonyms {
+		words = append(words, strings.Fields(list)...)
+	}
+	slices.Sort(words) // the order of a map changes
+	if near := sandbox.Nearest(name, words); len(near) > 0 && len(name) > 3 {
+		return sameMeaning(near[0])
+	}
+	return ""
+}
