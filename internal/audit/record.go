@@ -27,7 +27,7 @@ type Record struct {
 
 	Kind    Kind     `json:"kind"`
 	Call    string   `json:"call,omitempty"`    // the same in an intent and its outcome
-	Session string   `json:"session,omitempty"` // the process or session that made the call
+	Session string   `json:"session,omitempty"` // the id of the session, or of the process if there is none
 	Origin  string   `json:"origin,omitempty"`  // model, user, peer
 	Workers []string `json:"workers,omitempty"` // the chain, the entry worker first
 	Tool    string   `json:"tool,omitempty"`

@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
@@ -62,6 +63,7 @@ type Gate struct {
 	done      *doneCalls
 	exec      *session.Exec
 	once      bool
+	opened    time.Time
 	clipboard func(ctx context.Context, text string) (how string, err error)
 	mu        sync.Mutex
 	running   []io.Closer // what the gates of this gate's workers have started, in this order
@@ -168,6 +170,9 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if err != nil {
 		return nil, err
 	}
+	if work.Session != nil {
+		records.session = work.Session.ID
+	}
 	journal, err := records.open(slices.Concat(v.Secrets, p.foreign().secrets(p.options.Environ)))
 	if err != nil {
 		return nil, errors.Join(err, records.Close())
@@ -175,7 +180,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if work.Session == nil && v.Session == session.New {
 		os.Remove(taintFile(p.state, nil))
 	}
-	writers, err := session.NewWriterList(records.folder, records.session, files)
+	writers, err := session.NewWriterList(records.folder, records.process, files)
 	if err != nil {
 		return nil, errors.Join(err, journal.Close(), records.Close())
 	}
@@ -200,7 +205,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if err != nil {
 		return closed(fmt.Errorf("changes of a command that was cut off: %w", err))
 	}
-	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: records, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, clipboard: v.Clipboard, step: step,
+	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: records, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, opened: p.options.Now(), clipboard: v.Clipboard, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: work.StartNotes}
 	if d.Gate, _, _, err = d.newGate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)

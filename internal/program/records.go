@@ -25,7 +25,8 @@ type Records struct {
 
 	folder  *state.Folder
 	now     func() time.Time
-	session string // the id of this process in the journal
+	process string // the id of this process
+	session string // the id of the session in the journal, or of this process if there is none
 }
 
 // OpenRecords opens the records of the program, and makes them if they are missing.
@@ -38,7 +39,8 @@ func (p *Program) OpenRecords() (*Records, error) {
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
-	return &Records{store, policyHash(p.Content, p.Project), folder, p.options.Now, strings.ToLower(rand.Text()[:8])}, nil
+	id := strings.ToLower(rand.Text()[:8])
+	return &Records{Approvals: store, Policy: policyHash(p.Content, p.Project), folder: folder, now: p.options.Now, process: id, session: id}, nil
 }
 
 // State returns the program's state directory, to be shown to the user.

@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/policy"
@@ -66,7 +67,7 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 	if err != nil {
 		return nil, err
 	}
-	free, err := lockRun(dir)
+	free, err := lockRun(dir, lockPatience)
 	if err != nil {
 		dir.Close()
 		return nil, err
@@ -88,17 +89,21 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 	return r, nil
 }
 
+// lockPatience is how long a run waits for the lock of its session. A golem that lists
+// sessions holds it for a moment.
+const lockPatience = time.Second
+
 // lockRun prevents other runs in a session: two that continue the same run would do
-// everything twice. free ends that.
-func lockRun(folder *state.Folder) (free func() error, err error) {
+// everything twice. free ends that. It waits at most patience for another one to end.
+func lockRun(folder *state.Folder, patience time.Duration) (free func() error, err error) {
 	leases, err := folder.Leases()
 	if err != nil {
 		return nil, err
 	}
-	now, cancel := context.WithCancel(context.Background())
-	cancel()
-	free, err = leases.Take(now, "run", "a run")
-	if errors.Is(err, context.Canceled) {
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	free, err = leases.Take(ctx, "run", "a run")
+	if errors.Is(err, context.DeadlineExceeded) {
 		err = session.BusyError("run")
 	}
 	return free, err

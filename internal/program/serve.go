@@ -38,10 +38,11 @@ type HTTPOptions struct {
 	Cert, Key string   // files, for TLS
 }
 
-// Tail returns the last n records of this gate in the journal, one line each.
+// Tail returns the last n records in the journal of the session and the worker of this
+// gate, since the gate was opened, one line each.
 func (d *Gate) Tail(n int) ([]byte, error) {
 	var b bytes.Buffer
-	err := audit.Last(d.records.folder, audit.Filter{Session: d.records.session}, n, func(_ audit.Record, line []byte) error {
+	err := audit.Last(d.records.folder, audit.Filter{Session: d.records.session, Worker: d.Workers[0], Since: d.opened}, n, func(_ audit.Record, line []byte) error {
 		b.Write(append(bytes.TrimSpace(line), '\n'))
 		return nil
 	})

@@ -10,6 +10,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -18,27 +19,92 @@ func (p *Program) Sessions() session.Store {
 	return session.Store{State: p.state, Project: p.Project, Given: p.mounts, Now: p.options.Now}
 }
 
-// RemoveSession removes a session with its changes, unless another golem works on it. It
-// records that in the journal first.
+// RemoveSession removes a session with its changes for the user, unless another golem
+// works on it. It records that in the journal first.
 func (p *Program) RemoveSession(s *session.Session, secrets []string) error {
+	return removeSession(p, s, func(r *Records) error {
+		return r.write(audit.Record{Kind: audit.Answer, Session: s.ID, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: "removes session " + s.ID}, secrets)
+	})
+}
+
+// RemoveUnused removes a session that holds nothing. The journal has no record of it,
+// because the user did not remove it and nothing is lost.
+func RemoveUnused(p *Program, s *session.Session) error {
+	return removeSession(p, s, func(*Records) error { return nil })
+}
+
+func removeSession(p *Program, s *session.Session, record func(*Records) error) error {
 	k, err := p.Sessions().Open(s)
 	if err != nil {
 		return err
 	}
 	defer k.Close()
+	if k.IsBusy() {
+		return transaction.ErrBusy
+	}
 	records, err := p.OpenRecords()
 	if err != nil {
 		return err
 	}
 	defer records.Close()
-	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: "removes session " + s.ID}
-	if err := records.write(record, secrets); err != nil {
+	if err := record(records); err != nil {
 		return err
 	}
 	if err := clearance.Forget(records.folder, s.ID); err != nil {
 		return err
 	}
 	return k.Remove()
+}
+
+// A SessionState says what a session waits for.
+type SessionState string
+
+// The states of sessions.
+const (
+	SessionRunning SessionState = "running" // a golem works on it
+	SessionPaused  SessionState = "paused"  // its run waits for an approval
+	SessionChanges SessionState = "changes" // it has changes that were not applied
+	SessionClean   SessionState = "clean"
+)
+
+// StateOf returns the state of a session of a program. A session that cannot be read counts as
+// one with changes, so that nobody removes it by mistake.
+func StateOf(p *Program, s *session.Session) SessionState {
+	if p.Sessions().IsBusy(s) || isRunning(s) {
+		return SessionRunning
+	}
+	last := run.End("")
+	p.RunHistory(s, func(e run.Entry) error {
+		switch {
+		case strings.Contains(e.In, "/"): // a called worker
+		case e.Kind == "end" && e.Outcome != nil:
+			last = e.Outcome.End
+		default:
+			last = ""
+		}
+		return nil
+	})
+	if last == "paused" {
+		return SessionPaused
+	}
+	if p.Sessions().HasWork(s) {
+		return SessionChanges
+	}
+	return SessionClean
+}
+
+// isRunning reports whether a run works in a session.
+func isRunning(s *session.Session) bool {
+	dir, err := s.OpenState()
+	if err != nil {
+		return false
+	}
+	defer dir.Close()
+	free, err := lockRun(dir, 0)
+	if err == nil {
+		free()
+	}
+	return sandbox.CodeOf(err) == sandbox.CodeOf(session.BusyError("run"))
 }
 
 // RunHistory calls yield with the log entries of the session's runs, in order.

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/golem-forge/golem/internal/profile"
 	"github.com/golem-forge/golem/internal/transaction"
@@ -35,6 +36,45 @@ func (s Store) IsUnused(one *Session, profile profile.Profile) bool {
 		return false
 	}
 	return one.hasOnlyProfileFiles(profile)
+}
+
+// HasWork reports whether a session has changes or commits that were not applied, or
+// cannot be read.
+func (s Store) HasWork(one *Session) bool {
+	list, unfit, err := s.Changes(one, nil, false)
+	if err != nil || len(list) > 0 || unfit != "" || one.HasCommits() {
+		return true
+	}
+	k, err := s.Open(one)
+	if err != nil {
+		return true
+	}
+	defer k.Close()
+	return len(k.OtherTargets()) > 0
+}
+
+// IsBusy reports whether another golem works on the files of a session now.
+func (s Store) IsBusy(one *Session) bool {
+	k, err := s.Open(one)
+	if err != nil {
+		return false
+	}
+	defer k.Close()
+	return k.IsBusy()
+}
+
+// EachAbandoned calls yield with each session that golem exec started more than an hour
+// ago and that has no changed file: its golem was killed.
+func (s Store) EachAbandoned(yield func(one *Session)) {
+	list, err := s.List()
+	if err != nil {
+		return
+	}
+	for _, one := range list {
+		if one.Command != "" && s.Now().Sub(one.LastUsed) > time.Hour && !s.IsBusy(one) {
+			yield(one)
+		}
+	}
 }
 
 // appliedName is a file of a session that is kept for golem undo. It holds the profile of

@@ -90,6 +90,7 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	flags.StringVar(&f.Worker, "worker", "", "calls by this worker, or by one that it called")
 	flags.StringVar(&f.Tool, "tool", "", "calls of this tool")
 	flags.StringVar(&f.Path, "path", "", "effects on this path, or below it")
+	flags.StringVar(&f.Session, "session", "", "the id of a session, as golem sessions lists it")
 	flags.StringVar(&f.Decision, "decision", "", "preApproved, yes, no, pending, blocked")
 	flags.StringVar(&f.Kind, "kind", "", "intent, outcome, refusal, answer, mend")
 	flags.StringVar(&f.Call, "call", "", "the records of one call")

@@ -94,6 +94,8 @@ type sessionDocument struct {
 	Copy  bool      `json:"copy"`  // it works on copies of the directories
 	Files int       `json:"files"` // number of files it stores
 	Bytes int64     `json:"bytes"`
+	What  string    `json:"what,omitempty"`  // the program or the input that started it
+	State string    `json:"state,omitempty"` // running, paused, changes or clean
 	// Input is the input of the first run in the session, if it is known.
 	Input string `json:"input,omitempty"`
 	// Others are the targets of directories that the session changed and that are not

@@ -153,13 +153,9 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	late := gate.Close()
 	err = withLate(cmd, err, late)
 	if late == nil && !waiting && f.sessionID() == "" && p.Sessions().IsUnused(gate.Session, profile) {
-		err = cmp.Or(err, p.RemoveSession(gate.Session, nil))
+		err = cmp.Or(err, program.RemoveUnused(p, gate.Session))
 	}
-	p.Sessions().EachApplied(func(s *session.Session, name string) {
-		if profile, wrong := user.ProfileFor(name, ""); wrong == nil && s.ID != f.sessionID() && p.Sessions().IsUnused(s, profile) {
-			p.RemoveSession(s, nil) // if another golem process uses it, a later run tries again
-		}
-	})
+	f.removeUnused(p, user)
 	if ran.Code == exitNotFound && !inPath(args[0]) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: no program %s in your PATH; check the name\n", sandbox.Shown(args[0]))
 	}
@@ -171,6 +167,19 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return exit(ran.Code)
 	}
 	return err
+}
+
+// removeUnused removes earlier sessions of golem exec that hold nothing: all changes were
+// applied, or golem was killed before the program changed anything. If another golem uses
+// one, a later call tries again.
+func (f *execFlags) removeUnused(p *program.Program, user profile.User) {
+	remove := func(s *session.Session, name, command string) {
+		if profile, err := user.ProfileFor(name, command); err == nil && s.ID != f.sessionID() && p.Sessions().IsUnused(s, profile) {
+			program.RemoveUnused(p, s)
+		}
+	}
+	p.Sessions().EachApplied(func(s *session.Session, name string) { remove(s, name, "") })
+	p.Sessions().EachAbandoned(func(s *session.Session) { remove(s, "", s.Command) })
 }
 
 // exitNotFound is the exit code of a shell that does not find a program.

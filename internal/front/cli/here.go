@@ -219,8 +219,8 @@ func bareSessions(o program.Options, dir string) ([]*workSession, error) {
 			continue
 		}
 		p, err := program.LoadMounts(o, s.Mounts)
-		if err != nil {
-			return all, err
+		if err != nil { // a directory is gone or may not be mounted any more, but the session can still be listed and removed
+			p = none
 		}
 		all = append(all, newWorkSession(p, s, dir))
 	}
@@ -279,10 +279,15 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 // named returns the session that a flag or the environment names, or nil if they name
 // none.
 func (f *gateFlags) named(all []*workSession) (*workSession, error) {
-	id := f.sessionID()
-	if id == "" {
-		return nil, nil
+	if id := f.sessionID(); id != "" {
+		return findSession(all, id)
 	}
+	return nil, nil
+}
+
+// findSession returns the session with an id, or with an id that starts so. The id last
+// means the session used last.
+func findSession(all []*workSession, id string) (*workSession, error) {
 	if id == lastSession && len(all) > 0 {
 		return all[0], nil
 	}
@@ -301,7 +306,7 @@ func (f *gateFlags) named(all []*workSession) (*workSession, error) {
 	case len(fits) == 1:
 		return fits[0], nil
 	case len(fits) > 1:
-		return nil, usagef("--session %s: %d sessions begin like this; type more of the id", sandbox.Shown(id), len(fits))
+		return nil, usagef("session %s: %d sessions begin like this; type more of the id", sandbox.Shown(id), len(fits))
 	case len(ids) == 0:
 		return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "there are no sessions here"}
 	}

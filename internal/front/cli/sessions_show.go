@@ -1,8 +1,10 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"math"
 	"strings"
 
@@ -12,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -23,32 +26,37 @@ func aSession(_ *cobra.Command, args []string) error {
 	return nil
 }
 
-// sessionOf returns the session that an argument names, and its program.
-func (f *programFlags) sessionOf(args []string) (*program.Program, *session.Session, error) {
-	id := ""
+// sessionOf returns the session that an argument names, or the one used last.
+func (f *programFlags) sessionOf(args []string) (*workSession, error) {
+	all, err := f.sessionsHere()
+	if err != nil {
+		return nil, err
+	}
+	id := lastSession
 	if len(args) > 0 {
 		id = args[0]
 	}
-	p, err := f.open(opening{session: id})
-	if err != nil {
-		return nil, nil, err
-	}
-	s, err := p.Sessions().Find(id)
-	return p, s, err
+	return findSession(all, id)
 }
 
 func newSessionsShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [ID]",
-		Short: "Show the messages and calls of a session",
-		Long: `Show the messages and calls in the runs of a session: the answers of each worker, its
-calls, and their results. golem audit show shows the decisions about the calls.`,
-		Example: "  golem sessions show\n  golem sessions show k3xq2a",
+		Short: "Show a session: its state, its messages and calls",
+		Long: `Show a session by its id, the beginning of one, or last: when it was used, its directories
+and its state, and the messages, calls and results in its runs. golem diff shows its
+changes, and golem audit show the decisions about the calls.`,
+		Example: "  golem sessions show last\n  golem sessions show k3xq2a",
 		Args:    aSession,
 	}
 	flags := addProgramFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, s, err := flags.sessionOf(args)
+		w, err := flags.sessionOf(args)
+		if err != nil {
+			return err
+		}
+		p, s := w.program, w.Session
+		about, err := w.about()
 		if err != nil {
 			return err
 		}
@@ -61,8 +69,9 @@ calls, and their results. golem audit show shows the decisions about the calls.`
 			if err != nil {
 				return err
 			}
-			return printJSON(cmd.OutOrStdout(), map[string]any{"session": s.ID, "entries": list})
+			return printJSON(cmd.OutOrStdout(), map[string]any{"session": s.ID, "about": about, "entries": list})
 		}
+		w.showHeader(cmd.OutOrStdout(), about)
 		shown, calls := 0, make(map[string]string)
 		err = p.RunHistory(s, func(e run.Entry) error {
 			shown++
@@ -70,11 +79,46 @@ calls, and their results. golem audit show shows the decisions about the calls.`
 			return nil
 		})
 		if err == nil && shown == 0 {
-			fmt.Fprintf(cmd.OutOrStdout(), "nothing was run in session %s\n", s.ID)
+			fmt.Fprintln(cmd.OutOrStdout(), "no worker was run in it")
 		}
 		return err
 	}
 	return cmd
+}
+
+// showHeader prints when a session was used, its directories, its state and the next
+// command.
+func (w *workSession) showHeader(out io.Writer, about sessionDocument) {
+	title := "session " + w.ID
+	if about.What != "" {
+		title += ": " + about.What
+	}
+	fmt.Fprintln(out, title)
+	var dirs []string
+	for _, m := range w.mounts {
+		dirs = append(dirs, visible.Text(m.source)+" at "+visible.Text(m.target))
+	}
+	rows := [][]string{
+		{"started", minute(about.Begun)},
+		{"last used", minute(about.Used) + ", " + age(about.Used)},
+		{"directories", cmp.Or(strings.Join(dirs, ", "), "none that is still mounted")},
+		{"keeps", fmt.Sprintf("%s, %s", visible.Count(about.Files, "file"), tool.FormatSize(about.Bytes))},
+		{"state", about.State + nextFor(w.ID, about.State)},
+	}
+	printColumns(out, rows)
+}
+
+// nextFor says what to type for a session in a state.
+func nextFor(id, state string) string {
+	switch program.SessionState(state) {
+	case program.SessionPaused:
+		return ": golem approve, then golem run --resume " + id
+	case program.SessionChanges:
+		return ": golem diff --session " + id
+	case program.SessionClean:
+		return ": golem sessions rm " + id + " removes it"
+	}
+	return ""
 }
 
 // maxToldInput is how many characters of an input the list of sessions shows.
@@ -155,11 +199,11 @@ func newSessionsExport() *cobra.Command {
 	}
 	flags := addProgramFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, s, err := flags.sessionOf(args)
+		w, err := flags.sessionOf(args)
 		if err != nil {
 			return err
 		}
-		return p.RunHistory(s, func(e run.Entry) error {
+		return w.program.RunHistory(w.Session, func(e run.Entry) error {
 			line, err := visible.JSONLine(e)
 			if err != nil {
 				return err

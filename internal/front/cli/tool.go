@@ -134,7 +134,7 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 		err = withLate(cmd, printResult(cmd, r), err)
 	}
 	if f.sessionID() == session.New && r.Err != nil && r.Pending == nil && p.Sessions().IsUnused(gate.Session, profile.Profile{}) {
-		err = cmp.Or(err, p.RemoveSession(gate.Session, nil)) // otherwise this unused session would be the last used one, before sessions with changes
+		err = cmp.Or(err, program.RemoveUnused(p, gate.Session)) // otherwise this unused session would be the last used one, before sessions with changes
 	}
 	if errors.As(context.Cause(ctx), &caught) && (r.Err == nil || r.Err.Code != "declined") { // a signal during a question already declined the call
 		if err != nil {

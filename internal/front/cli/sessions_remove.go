@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/transaction"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A days is the value of a flag for a duration in which d and w are days and weeks.
+type days time.Duration
+
+// String implements pflag.Value.
+func (d *days) String() string {
+	if *d == 0 {
+		return ""
+	}
+	return time.Duration(*d).String()
+}
+
+// Type implements pflag.Value.
+func (d *days) Type() string { return "duration" }
+
+// Set implements pflag.Value.
+func (d *days) Set(text string) error {
+	for unit, hours := range map[string]int{"d": 24, "w": 7 * 24} {
+		if number, ok := strings.CutSuffix(text, unit); ok {
+			n, err := strconv.Atoi(number)
+			if err != nil || n < 1 || n > 36500 {
+				return errors.New("it is a time such as 30d, 2w or 720h")
+			}
+			*d = days(time.Duration(n*hours) * time.Hour)
+			return nil
+		}
+	}
+	parsed, err := time.ParseDuration(text)
+	if err == nil && parsed <= 0 {
+		err = errors.New("it is above 0")
+	}
+	*d = days(parsed)
+	return err
+}
+
+// isOlder reports whether a session was not used for this long.
+func (d days) isOlder(w *workSession) bool { return time.Since(w.LastUsed) > time.Duration(d) }
+
+func newSessionsRemove() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "rm [ID…]",
+		Aliases: []string{"remove"},
+		Short:   "Remove sessions and their changes",
+		Long: `Remove sessions by their ids, the beginning of an id, or last. golem skips a session that
+another golem uses. It asks before it removes a session with changes that were not
+applied. Without a terminal it skips such a session, unless you give --yes.
+
+Exit code 0 is all removed, 1 some skipped.`,
+		Example: "  golem sessions rm k3xq2a\n  golem sessions rm last\n  golem sessions rm --older 30d --yes",
+	}
+	flags := addProgramFlags(cmd)
+	var older days
+	yes := false
+	cmd.Flags().BoolVar(&yes, "yes", false, "also remove sessions with changes that were not applied, without asking")
+	cmd.Flags().Var(&older, "older", "sessions that were not used for this long: 30d, 720h")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 0 && older <= 0 {
+			return usageError("remove which? name a session, or --older 30d; golem sessions lists them")
+		}
+		all, err := flags.sessionsHere()
+		if err != nil {
+			return err
+		}
+		var chosen []*workSession
+		for _, id := range args {
+			w, err := findSession(all, id)
+			if err != nil {
+				return err
+			}
+			if !slices.Contains(chosen, w) {
+				chosen = append(chosen, w)
+			}
+		}
+		for _, w := range all {
+			if older > 0 && older.isOlder(w) && !slices.Contains(chosen, w) {
+				chosen = append(chosen, w)
+			}
+		}
+		r := &removal{cmd: cmd, yes: yes}
+		if err := r.remove(chosen); err != nil {
+			return err
+		}
+		return r.report()
+	}
+	return cmd
+}
+
+func newSessionsPrune() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "prune",
+		Short: "Remove old and empty sessions",
+		Long: `Remove sessions that were not used for 30 days, or for the time of --older. With --clean
+golem removes only sessions without changes, of any age unless you give --older. golem
+lists the sessions and asks first. It asks a second time for sessions with changes that
+were not applied. It never removes a session that runs or waits for an approval.
+
+Without a terminal nothing is removed, unless you give --yes. --yes removes only sessions
+without changes. golem sessions rm --yes ID removes one with changes.
+
+Exit code 0 is removed or nothing to remove, 1 some skipped, 3 declined or no terminal to
+ask at.`,
+		Example: "  golem sessions prune\n  golem sessions prune --older 7d\n  golem sessions prune --clean --yes",
+		Args:    noArgs,
+	}
+	flags := addProgramFlags(cmd)
+	var older days
+	clean, yes := false, false
+	cmd.Flags().Var(&older, "older", "only sessions that were not used for this long: 7d, 720h; without --clean it is 30d")
+	cmd.Flags().BoolVar(&clean, "clean", false, "only sessions without changes")
+	cmd.Flags().BoolVar(&yes, "yes", false, "remove the sessions without changes without asking")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		all, err := flags.sessionsHere()
+		if err != nil {
+			return err
+		}
+		if older == 0 && !clean {
+			older = days(30 * 24 * time.Hour)
+		}
+		var empty, changed []*workSession
+		for _, w := range all {
+			state := program.StateOf(w.program, w.Session)
+			switch {
+			case older > 0 && !older.isOlder(w):
+			case state == program.SessionClean:
+				empty = append(empty, w)
+			case state == program.SessionChanges && !clean:
+				changed = append(changed, w)
+			}
+		}
+		return prune(cmd, empty, changed, yes)
+	}
+	return cmd
+}
+
+// prune shows sessions without and with changes, asks for each group, and removes them.
+func prune(cmd *cobra.Command, empty, changed []*workSession, yes bool) error {
+	r := &removal{cmd: cmd, yes: true}
+	if len(empty)+len(changed) == 0 {
+		if wantsJSON(cmd) {
+			return r.report()
+		}
+		fmt.Fprintln(cmd.OutOrStdout(), "nothing to remove; golem sessions lists the sessions")
+		return nil
+	}
+	for _, group := range []struct {
+		list     []*workSession
+		what     string
+		changed  bool
+		question string
+	}{
+		{empty, "without changes", false, "remove %s without changes"},
+		{changed, "with changes that were not applied", true, "delete %s with changes that were never applied"},
+	} {
+		if len(group.list) == 0 {
+			continue
+		}
+		if !wantsJSON(cmd) {
+			if err := showGroup(cmd, group.list, group.what); err != nil {
+				return err
+			}
+		}
+		ok := yes && !group.changed
+		if !ok && !wantsJSON(cmd) && !(yes && group.changed) {
+			ok = asksYes(cmd, fmt.Sprintf(group.question, visible.Count(len(group.list), "session")))
+		}
+		if !ok {
+			r.decline(group.list, group.changed)
+			continue
+		}
+		if err := r.remove(group.list); err != nil {
+			return err
+		}
+	}
+	return r.report()
+}
+
+// showGroup lists sessions that prune would remove.
+func showGroup(cmd *cobra.Command, list []*workSession, what string) error {
+	fmt.Fprintf(cmd.OutOrStdout(), "%s %s:\n", visible.Count(len(list), "session"), what)
+	var rows [][]string
+	for _, w := range list {
+		d, err := w.about()
+		if err != nil {
+			return err
+		}
+		rows = append(rows, w.listRow(d))
+	}
+	printColumns(cmd.OutOrStdout(), rows)
+	return nil
+}
+
+// asksYes asks at the terminal. what completes the sentence "You are about to …". Without
+// a terminal the answer is no.
+func asksYes(cmd *cobra.Command, what string) bool {
+	terminal := findTerminal(false)
+	return terminal != nil && newAsker(terminal, cmd.ErrOrStderr(), patience).confirm(cmd.Context(), what)
+}
+
+// A removal removes sessions and records which were skipped.
+type removal struct {
+	cmd *cobra.Command
+	yes bool // also sessions with changes, without asking
+
+	removed, busy, kept []string
+	declined            bool
+}
+
+// remove removes sessions, except those that are in use, and those with changes unless
+// the user agrees.
+func (r *removal) remove(list []*workSession) error {
+	for _, w := range list {
+		if !r.yes && w.program.Sessions().HasWork(w.Session) && !asksYes(r.cmd, "delete "+w.title()+", with changes that were never applied") {
+			r.kept = append(r.kept, w.ID)
+			continue
+		}
+		switch err := w.program.RemoveSession(w.Session, secrets(os.Environ())); {
+		case errors.Is(err, transaction.ErrBusy):
+			r.busy = append(r.busy, w.ID)
+		case err != nil:
+			return &sandbox.Error{Op: "sessions", Path: w.ID, Code: sandbox.CodeOf(err), Hint: err.Error()}
+		default:
+			r.removed = append(r.removed, w.ID)
+		}
+	}
+	return nil
+}
+
+// decline records that the user does not want to remove sessions.
+func (r *removal) decline(list []*workSession, changed bool) {
+	for _, w := range list {
+		if changed {
+			r.kept = append(r.kept, w.ID)
+		}
+	}
+	r.declined = r.declined || !changed
+}
+
+// report prints which sessions were removed and skipped, and returns the exit code.
+func (r *removal) report() error {
+	out := r.cmd.OutOrStdout()
+	if wantsJSON(r.cmd) {
+		if err := printJSON(out, map[string]any{"removed": append([]string{}, r.removed...), "busy": append([]string{}, r.busy...), "kept": append([]string{}, r.kept...)}); err != nil {
+			return err
+		}
+	} else {
+		fmt.Fprintf(out, "removed %s\n", visible.Count(len(r.removed), "session"))
+		for _, id := range r.busy {
+			fmt.Fprintf(out, "skipped session %s: another golem uses it\n", id)
+		}
+		for _, id := range r.kept {
+			fmt.Fprintf(out, "skipped session %s: it has changes that were not applied; golem diff --session %s shows them, golem sessions rm --yes %s removes them\n", id, id, id)
+		}
+		if r.declined && findTerminal(false) == nil {
+			fmt.Fprintln(out, "no terminal to ask at; --yes removes the sessions without changes")
+		}
+	}
+	switch {
+	case r.declined:
+		return exit(exitDenied)
+	case len(r.busy)+len(r.kept) > 0:
+		return exit(exitFailed)
+	}
+	return nil
+}
