@@ -32,17 +32,18 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":  exits,
-			"damage": damage,
-			"answer": answer,
-			"staged": staged,
-			"flip":   flip,
-			"kept":   copyKept,
-			"chop":   chop,
-			"sparse": sparse,
-			"mkfifo": makePipe,
-			"ln":     hardLink,
-			"bare":   bare,
+			"exits":   exits,
+			"damage":  damage,
+			"answer":  answer,
+			"answers": answerAll,
+			"staged":  staged,
+			"flip":    flip,
+			"kept":    copyKept,
+			"chop":    chop,
+			"sparse":  sparse,
+			"mkfifo":  makePipe,
+			"ln":      hardLink,
+			"bare":    bare,
 		},
 	})
 }
@@ -110,6 +111,23 @@ func answer(ts *testscript.TestScript, neg bool, args []string) {
 		words = append(words, "--no", "--reason", args[1])
 	}
 	ts.Check(ts.Exec("golem", words...))
+}
+
+// answerAll approves all requests that wait without an answer: answers yes
+func answerAll(ts *testscript.TestScript, neg bool, args []string) {
+	ts.Check(ts.Exec("golem", "approvals", "--json"))
+	var list struct{ Pending []struct{ ID, Answer string } }
+	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &list))
+	count := 0
+	for _, p := range list.Pending {
+		if p.Answer == "" {
+			ts.Check(ts.Exec("golem", "approve", p.ID))
+			count++
+		}
+	}
+	if neg || len(args) != 1 || args[0] != "yes" || count == 0 {
+		ts.Fatalf("usage: answers yes, where something waits")
+	}
 }
 
 // kept returns the path of a file in the state directory.

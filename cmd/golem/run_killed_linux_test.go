@@ -60,7 +60,7 @@ func TestKilledRuns(t *testing.T) {
 				break
 			}
 			// golem was killed before the run began.
-			none := strings.Contains(out.String(), "nothing was run in this session")
+			none := strings.Contains(out.String(), "nothing was run")
 			if cmd.ProcessState.ExitCode() > 0 && !none && !strings.Contains(out.String(), "there is none yet") { // golem failed and was not killed
 				t.Fatalf("%v\n%s", err, said)
 			}

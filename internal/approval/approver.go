@@ -78,21 +78,28 @@ func (d *Approver) Approve(ctx context.Context, r tool.Request) tool.Answer {
 	return a
 }
 
-func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
+// answerAlone answers a request that needs no person: by the mode, a flag or a remembered
+// rule.
+func (d *Approver) answerAlone(r tool.Request) (a tool.Answer, ok bool) {
 	switch {
 	case d.Mode == ApproveAll && r.Guess != "":
-		return tool.Answer{By: "approve_all", Note: r.Guess}
+		return tool.Answer{By: "approve_all", Note: r.Guess}, true
 	case d.Mode == ApproveAll && (!r.OnlyUser && r.Taint == "" || d.ModeIsFlag):
-		return tool.Answer{Verdict: tool.Approved, By: "approve_all", Unseen: true}
+		return tool.Answer{Verdict: tool.Approved, By: "approve_all", Unseen: true}, true
 	case d.Mode == AutoDeny:
-		return tool.Answer{By: "auto_deny", Note: "nothing that needs consent is done in this mode", Unattended: true}
+		return tool.Answer{By: "auto_deny", Note: "nothing that needs approval is done in this mode", Unattended: true}, true
 	case d.Mode != Interactive && d.Mode != "" && d.Mode != ApproveAll:
-		return tool.Answer{By: "nobody", Note: "no such approval mode"}
+		return tool.Answer{By: "nobody", Note: "no such approval mode"}, true
 	case d.ApproveReads && r.Taint == "" && onlyReads(r):
-		return tool.Answer{Verdict: tool.Approved, By: "--approve-reads", Unseen: true}
+		return tool.Answer{Verdict: tool.Approved, By: "--approve-reads", Unseen: true}, true
 	}
-	if rule, ok := d.findRule(r); ok && !r.OnlyUser {
-		return tool.Answer{Verdict: tool.Approved, By: "rule " + rule.ID}
+	rule, ok := d.findRule(r)
+	return tool.Answer{Verdict: tool.Approved, By: "rule " + rule.ID}, ok && !r.OnlyUser
+}
+
+func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
+	if a, ok := d.answerAlone(r); ok {
+		return a
 	}
 	if a, ok, err := d.Store.takeAnswer(r, d.scope(), d.Now()); err != nil {
 		return tool.Answer{By: "nobody", Note: "what was answered before cannot be read"}
@@ -125,6 +132,14 @@ func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
 		a.Keep = func() error { return d.addRule(rule) }
 	}
 	return a
+}
+
+// Keep implements tool.Keeper. It keeps only requests that a person would be asked about.
+func (d *Approver) Keep(r tool.Request) tool.Answer {
+	if a, ok := d.answerAlone(r); ok {
+		return tool.Answer{By: a.By}
+	}
+	return d.addPending(r)
 }
 
 func (d *Approver) scope() requestScope { return requestScope{d.Policy, d.Session} }

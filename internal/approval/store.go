@@ -212,12 +212,21 @@ func summarizeEffects(effects []policy.Effect) (list []string) {
 // removeExpired removes requests that are older than maxAge.
 func (s *Store) removeExpired(k *contents, now time.Time) {
 	k.Pending = slices.DeleteFunc(k.Pending, func(w PendingRequest) bool {
-		old := now.Sub(w.Made) > maxAge
+		old := w.Expired(now)
 		if old {
 			s.removeFiles(w)
 		}
 		return old
 	})
+}
+
+// Expired reports whether a request is too old for an answer to count.
+func (w PendingRequest) Expired(now time.Time) bool { return now.Sub(w.Made) > maxAge }
+
+// ExpiredError returns the error for an answer to a request that has expired.
+func (w PendingRequest) ExpiredError() error {
+	return &sandbox.Error{Op: "approve", Path: w.ID, Code: sandbox.ErrNotFound,
+		Hint: "it has expired: a request waits for one day; make the call again, or continue its run with golem run --resume, and golem asks anew"}
 }
 
 // removeFiles removes the answer and the blob of a request. If golem is killed before,

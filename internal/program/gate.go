@@ -192,7 +192,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if desk.Now, err = monotonicClock(records.folder, p.options.Now); err != nil {
 		return closed(err)
 	}
-	if v.Beside != nil && work.Session != nil { // agents in several sessions may ask at the same time
+	if (v.Beside != nil || v.Run) && work.Session != nil { // agents and runs in several sessions may ask at the same time
 		desk.Session = work.Session.ID
 	}
 	gate.Approver = desk

@@ -113,12 +113,24 @@ func (r *Records) open(secrets []string) (*audit.Journal, error) {
 	return audit.Open(r.folder, audit.Options{Now: r.now, Session: r.session, Secrets: secrets})
 }
 
+// CheckPending returns an error if an answer to a request would not count: it has one, or
+// it has expired.
+func (r *Records) CheckPending(w approval.PendingRequest) error {
+	switch {
+	case w.Answer != nil:
+		return w.AnsweredError()
+	case w.Expired(r.now()):
+		return w.ExpiredError()
+	}
+	return nil
+}
+
 // Answer answers a pending request with the reply of a person. It records the answer in
 // the journal first.
 func (r *Records) Answer(id string, reply approval.Reply, secrets []string) error {
 	w, err := r.Approvals.FindPending(id)
-	if err == nil && w.Answer != nil {
-		err = w.AnsweredError()
+	if err == nil {
+		err = r.CheckPending(w)
 	}
 	if err != nil {
 		return err

@@ -79,7 +79,7 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 	if err != nil {
 		return nil, errors.Join(err, free(), dir.Close())
 	}
-	r = &Run{Gate: gate, Chat: step.Worker.Mode == "chat", job: j, log: log, dir: dir, free: free, Run: &run.Run{ID: gate.Session.ID, Log: log, Tell: j.OnEvent, Now: p.options.Now, Secrets: j.Secrets,
+	r = &Run{Gate: gate, Chat: step.Worker.Mode == "chat", job: j, log: log, dir: dir, free: free, Run: &run.Run{ID: gate.Session.ID, Policy: gate.records.Policy, Log: log, Tell: j.OnEvent, Now: p.options.Now, Secrets: j.Secrets,
 		Budget: run.NewBudget(step.Grant.Limits, j.Price, p.options.Now())}}
 	if r.Entry, err = r.worker(step, step.Grant); err != nil {
 		r.Close()
@@ -125,6 +125,9 @@ func checkResume(session, began, worker string) error {
 func (r *Run) Do(ctx context.Context, in run.Input) (run.Outcome, error) {
 	return r.Run.Do(ctx, r.Entry, in)
 }
+
+// HasOpenCalls reports whether the run to continue has calls that it has yet to make.
+func (r *Run) HasOpenCalls() bool { return r.log.HasOpenCalls() }
 
 // Close ends the commands and closes the gate and the log.
 func (r *Run) Close() error {

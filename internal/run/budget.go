@@ -208,7 +208,7 @@ func (c countingApprover) Approve(ctx context.Context, r tool.Request) tool.Answ
 		return tool.Answer{By: "nobody", Note: "there is nobody to ask", Unattended: true}
 	}
 	a := c.Approver.Approve(ctx, r)
-	if a.By == "user" || a.Unattended {
+	if a.By == "user" {
 		c.budget.note(func(s *Sum) { s.Asked++ })
 	}
 	return a

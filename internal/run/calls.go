@@ -4,8 +4,10 @@ import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
@@ -34,11 +36,13 @@ func (t *conversation) dropFloods(parts []model.Part) {
 }
 
 // openCalls returns the calls of the last message that have no results yet.
-func (t *conversation) openCalls() []model.Call {
-	if len(t.messages) == 0 || t.messages[len(t.messages)-1].Role != model.Assistant {
+func (t *conversation) openCalls() []model.Call { return openCalls(t.messages) }
+
+func openCalls(messages []model.Message) []model.Call {
+	if len(messages) == 0 || messages[len(messages)-1].Role != model.Assistant {
 		return nil
 	}
-	return callsOf(t.messages[len(t.messages)-1].Parts)
+	return callsOf(messages[len(messages)-1].Parts)
 }
 
 // answerCalls makes the calls of an answer, one after the other in the order in which the
@@ -55,7 +59,11 @@ func (t *conversation) answerCalls(ctx context.Context, calls []model.Call) (Out
 			return Outcome{}, err
 		}
 		if d.cut != nil { // a resumed run makes the remaining calls
-			return Outcome{End: d.cut.End, Text: t.lastText(), Why: d.cut.Why}, nil
+			o := Outcome{End: d.cut.End, Text: t.lastText(), Why: d.cut.Why, Pending: d.cut.Pending}
+			if o.End == Paused {
+				o.Pending = append(o.Pending, t.keepRequests(ctx, calls[i+1:])...)
+			}
+			return o, nil
 		}
 		results[i] = d.result
 	}
@@ -110,16 +118,12 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 		if known, ok := t.past.results[c.ID]; ok {
 			return callResult{result: known}, nil
 		}
-		if t.past.begun[c.ID] && !t.isWorker(c.Tool) {
+		if _, begun := t.past.begun[c.ID]; begun && !t.isWorker(c.Tool) {
 			return not("golem was ended while it made this call, and it is not known whether it was done; look before you make it again")
 		}
 	}
 	if o := t.over(ctx); o.End != "" {
 		return callResult{cut: &o}, nil
-	}
-	args := c.Args
-	if strings.TrimSpace(args) == "" {
-		args = "null" // missing arguments differ from empty ones
 	}
 	switch {
 	case t.floods[c.ID] > 0:
@@ -127,32 +131,32 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 	case number >= maxCalls:
 		return not(fmt.Sprintf("%d calls in one answer are the most; nothing was done", maxCalls))
 	}
-	id := t.id + "/" + inID.Replace(c.ID)
+	id := t.callID(c)
 	if t.isWorker(c.Tool) && !t.Log.knows(id) { // before the worker uses memory
 		if err := t.Budget.canStart(); err != nil {
 			return callResult{cut: &Outcome{End: Spent, Why: err.Error()}}, nil
 		}
 	}
-	if err := t.Log.write(Entry{Kind: "call", In: t.id, Call: c.ID}); err != nil {
-		return callResult{}, err
-	}
 	t.teller.say(Event{Type: ToolCall, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, Args: validArgs(c.Args)})
 	call := &inCall{id: id}
 	trusted := t.w.Exposure.Source() == ""
-	got := t.gate.Do(context.WithValue(ctx, callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(args)})
+	got := t.gateOf(c).Do(context.WithValue(ctx, callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(argsOf(c))})
 	if from := t.w.Exposure.Source(); trusted && from != "" {
 		t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: sandbox.Shown(from) + " is not trusted: from here on, what reaches beyond the layer asks"})
 	}
+	if got.Pending != nil {
+		return t.pause(c, id, *got.Pending)
+	}
 	t.Budget.note(func(s *Sum) {
+		if call.cut != nil && call.cut.End == Paused {
+			return // a resumed run counts the call
+		}
 		s.Calls++
 		if got.Err != nil {
 			s.Refused++
 		}
 		if got.Unattended {
 			s.Nobody++
-			if got.Pending == nil {
-				s.Dropped++
-			}
 		}
 	})
 	if call.cut != nil {
@@ -176,6 +180,94 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 		return callResult{event: e}, err
 	}
 	return callResult{result: r, event: e}, nil
+}
+
+// gateOf returns the gate for one call. It writes the call to the log just before the
+// journal gets its intent, so that a call in the log may have had an effect, and any other
+// had none.
+func (t *conversation) gateOf(c model.Call) tool.Gate {
+	gate := t.gate
+	gate.Journal = callJournal{gate.Journal, func(digest string) error {
+		return t.Log.write(Entry{Kind: "call", In: t.id, Call: c.ID, Digest: digest, Policy: t.Policy})
+	}}
+	if t.past == nil {
+		return gate
+	}
+	if was, begun := t.past.begun[c.ID]; begun && was.policy == t.Policy { // only a worker continues
+		gate.Approver = continuedApprover{gate.Approver, was.digest}
+	}
+	return gate
+}
+
+// A callJournal calls begin before it writes an intent.
+type callJournal struct {
+	tool.Journal
+	begin func(digest string) error
+}
+
+// Write implements tool.Journal.
+func (j callJournal) Write(r audit.Record, wait audit.Wait) error {
+	if r.Kind == audit.Intent {
+		if err := j.begin(r.Digest); err != nil {
+			return err
+		}
+	}
+	return j.Journal.Write(r, wait)
+}
+
+// A continuedApprover approves the call of a worker that was approved before the run was
+// interrupted, if it is still the same.
+type continuedApprover struct {
+	tool.Approver
+	digest string
+}
+
+// Approve implements tool.Approver.
+func (a continuedApprover) Approve(ctx context.Context, r tool.Request) tool.Answer {
+	if a.digest != "" && r.Digest == a.digest {
+		return tool.Answer{Verdict: tool.Approved, By: "the approval before the run was interrupted"}
+	}
+	return a.Approver.Approve(ctx, r)
+}
+
+// pause keeps in the log that a call waits for approval, and ends the conversation. A
+// resumed run makes the call.
+func (t *conversation) pause(c model.Call, id string, p tool.Pending) (callResult, error) {
+	t.Budget.note(func(s *Sum) { s.Waiting++ })
+	e := Event{Type: Pending, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, Request: p.ID}
+	o := Outcome{End: Paused, Why: "a call waits for your approval", Pending: []string{p.ID}}
+	return callResult{event: e, cut: &o}, t.Log.write(Entry{Kind: "paused", In: t.id, Call: c.ID, Pending: &p})
+}
+
+// keepRequests keeps the requests of the calls after a paused one, so that a person can
+// decide about all calls of an answer at once. It makes none of them.
+func (t *conversation) keepRequests(ctx context.Context, calls []model.Call) (ids []string) {
+	for _, c := range calls {
+		if t.past != nil && t.past.has(c.ID) || t.isWorker(c.Tool) || len(c.Args) > maxArgs {
+			continue
+		}
+		gate := t.gate
+		gate.Approver = t.w.Gate.Approver // it counts no questions
+		p := gate.KeepRequest(ctx, policy.Model, tool.Call{Tool: c.Tool, Args: []byte(argsOf(c))})
+		if p == nil || slices.Contains(ids, p.ID) {
+			continue
+		}
+		t.Budget.note(func(s *Sum) { s.Waiting++ })
+		t.teller.say(Event{Type: Pending, Worker: t.w.Name, Chain: t.gate.Workers, Call: t.callID(c), Tool: c.Tool, Args: validArgs(c.Args), Request: p.ID})
+		ids = append(ids, p.ID)
+	}
+	return ids
+}
+
+// callID returns the id of a call, and of the conversation that it starts.
+func (t *conversation) callID(c model.Call) string { return t.id + "/" + inID.Replace(c.ID) }
+
+// argsOf returns the arguments of a call. Missing ones differ from empty ones.
+func argsOf(c model.Call) string {
+	if strings.TrimSpace(c.Args) == "" {
+		return "null"
+	}
+	return c.Args
 }
 
 // inID escapes a call's id for use in the id of a conversation.

@@ -129,6 +129,7 @@ func (t *conversation) planCall(names tool.Names, name string, a callArgs) (tool
 const (
 	errBlocked sandbox.Code = "blocked"
 	errDepth   sandbox.Code = "depth"
+	errPaused  sandbox.Code = "paused"
 )
 
 // child returns the worker with a name, narrowed by n.
@@ -170,6 +171,9 @@ func (t *conversation) delegate(ctx context.Context, child *Worker, in Input) (t
 	switch o.End {
 	case Finished:
 		return r, nil
+	case Paused:
+		call.cut = &o
+		r.Err = &sandbox.Error{Op: child.Name, Code: errPaused, Hint: o.Why}
 	case Spent, Stopped:
 		call.cut = &o
 		r.Err = &sandbox.Error{Op: child.Name, Code: sandbox.ErrLimit, Hint: o.Why}

@@ -19,13 +19,14 @@ type Event struct {
 	Chain  []string  `json:"chain,omitempty"` // from the entry worker to this one
 	Call   string    `json:"call,omitempty"`  // the same id for a call and its result
 
-	Tool  string          `json:"tool,omitempty"`
-	Args  json.RawMessage `json:"args,omitempty"`
-	OK    *bool           `json:"ok,omitempty"`
-	Code  sandbox.Code    `json:"code,omitempty"`
-	Text  string          `json:"text,omitempty"`
-	Hint  string          `json:"hint,omitempty"`
-	Calls int             `json:"calls,omitempty"` // number of calls that a message asks for
+	Tool    string          `json:"tool,omitempty"`
+	Args    json.RawMessage `json:"args,omitempty"`
+	OK      *bool           `json:"ok,omitempty"`
+	Code    sandbox.Code    `json:"code,omitempty"`
+	Text    string          `json:"text,omitempty"`
+	Hint    string          `json:"hint,omitempty"`
+	Calls   int             `json:"calls,omitempty"`   // number of calls that a message asks for
+	Request string          `json:"request,omitempty"` // id of the request that waits for approval
 
 	Model string       `json:"model,omitempty"`
 	End   End          `json:"end,omitempty"`
@@ -44,6 +45,7 @@ const (
 	Message    Kind = "message"
 	ToolCall   Kind = "tool_call"
 	Approval   Kind = "approval"
+	Pending    Kind = "pending" // the call waits for approval as the request in Request
 	ToolResult Kind = "tool_result"
 	Note       Kind = "note" // an action of golem itself: a retry, a shortened conversation
 	RunEnd     Kind = "run_end"
@@ -55,8 +57,8 @@ type Sum struct {
 	Calls    int              `json:"calls"`
 	Refused  int              `json:"refused"`
 	Asked    int              `json:"asked"`
-	Nobody   int              `json:"nobody,omitempty"` // calls without anybody to ask
-	Dropped  int              `json:"-"`                // the part of Nobody that does not wait for a later approval
+	Nobody   int              `json:"nobody,omitempty"`  // calls that were refused because nobody could be asked
+	Waiting  int              `json:"waiting,omitempty"` // calls that wait for approval
 	Turns    int64            `json:"turns"`
 	Tokens   model.Usage      `json:"tokens"`
 	Cost     float64          `json:"cost"`

@@ -9,6 +9,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/tool"
 )
 
 // A Log records the steps of a run, before and after each call. A run that was killed
@@ -26,14 +27,21 @@ type Log struct {
 type past struct {
 	worker   string
 	messages []model.Message
-	begun    map[string]bool         // calls of the last message that had begun
+	begun    map[string]begunCall    // calls of the last message that had begun
 	results  map[string]model.Result // results of these calls
 	outcome  *Outcome
 }
 
-// An Entry is a line of the log.
+// A begunCall is a call that was approved, and whose effect may have happened.
+type begunCall struct {
+	digest string // of the approved request
+	policy string // that the approval is bound to
+}
+
+// An Entry is a line of the log. A call entry is written before the effect of the call,
+// and not while golem waits for its approval.
 type Entry struct {
-	Kind string    `json:"kind"` // begin, message, replace, call, undone, result, end
+	Kind string    `json:"kind"` // begin, message, replace, call, paused, undone, result, end
 	Time time.Time `json:"time"`
 	In   string    `json:"in"` // id of the conversation
 
@@ -42,6 +50,9 @@ type Entry struct {
 	Messages []model.Message `json:"messages,omitempty"`
 	Usage    *model.Usage    `json:"usage,omitempty"`
 	Call     string          `json:"call,omitempty"`
+	Digest   string          `json:"digest,omitempty"`  // of the call, as it was approved
+	Policy   string          `json:"policy,omitempty"`  // that this approval is bound to
+	Pending  *tool.Pending   `json:"pending,omitempty"` // the request that a paused call waits for
 	Result   *model.Result   `json:"result,omitempty"`
 	Outcome  *Outcome        `json:"outcome,omitempty"`
 }
@@ -76,7 +87,7 @@ func (l *Log) load() error {
 		}
 		switch e.Kind {
 		case "begin", "message", "replace": // ids of calls may repeat with other calls
-			p.begun, p.results, p.outcome = make(map[string]bool), make(map[string]model.Result), nil
+			p.begun, p.results, p.outcome = make(map[string]begunCall), make(map[string]model.Result), nil
 			l.forgetBelow(e.In)
 		}
 		switch e.Kind {
@@ -88,8 +99,8 @@ func (l *Log) load() error {
 				p.add(m)
 			}
 		case "call":
-			p.begun[e.Call] = true
-		case "undone":
+			p.begun[e.Call] = begunCall{e.Digest, e.Policy}
+		case "undone", "paused":
 			delete(p.begun, e.Call)
 		case "result":
 			p.results[e.Call] = *e.Result
@@ -111,6 +122,9 @@ func (l *Log) Read(yield func(Entry) error) error {
 	})
 }
 
+// IsEntry reports whether the id of a conversation is that of the entry worker.
+func IsEntry(id string) bool { return id == top }
+
 // Began returns the entry worker of the run to continue, or "".
 func (l *Log) Began() string {
 	l.mu.Lock()
@@ -119,6 +133,14 @@ func (l *Log) Began() string {
 		return p.worker
 	}
 	return ""
+}
+
+// HasOpenCalls reports whether the run to continue has calls without results.
+func (l *Log) HasOpenCalls() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	p := l.known[top]
+	return p != nil && len(openCalls(p.messages)) > 0
 }
 
 // begunWorkers returns how many workers the run to continue had started.
@@ -205,6 +227,12 @@ func split(e Entry) []Entry {
 		}
 	}
 	return list
+}
+
+// has reports whether a call has a result.
+func (p *past) has(call string) bool {
+	_, ok := p.results[call]
+	return ok
 }
 
 // add adds a message, or appends to the last one of the same role.

@@ -18,6 +18,10 @@ type Run struct {
 	Tell   func(Event) // called by one goroutine at a time; may be nil
 	Now    func() time.Time
 
+	// Policy is the hash that approvals are bound to. A resumed run with another policy
+	// asks again.
+	Policy string
+
 	// Secrets are values that golem hides from models: the user's keys.
 	Secrets []string
 

@@ -72,6 +72,8 @@ type Outcome struct {
 	Why  string          `json:"why,omitempty"` // the reason of an unwanted end, and what to do
 	// Model is the class of the model's error, if that is the reason.
 	Model model.Class `json:"model,omitempty"`
+	// Pending are the ids of the requests that wait for approval, if the run is paused.
+	Pending []string `json:"pending,omitempty"`
 }
 
 // OK reports whether the work was finished.
@@ -84,6 +86,7 @@ type End string
 const (
 	Finished End = "finished"
 	Stopped  End = "stopped" // by the user
+	Paused   End = "paused"  // a call waits for approval; a resumed run makes it
 	Spent    End = "budget"  // a limit of the budget was reached
 	Looping  End = "loop"
 	Declined End = "refused" // by the model

@@ -1,6 +1,7 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"strings"
@@ -102,7 +103,7 @@ func (in *invocation) notApproved(plan callPlan, r Request, a Answer) error {
 	if a.Verdict == Undecided {
 		whose, next := "the user's", "make the same call again"
 		if in.origin == policy.User {
-			whose, next = "your", "run the same golem command again"
+			whose, next = "your", cmp.Or(in.Again, "run the same golem command again")
 		}
 		return refusal{Result{Unattended: a.Unattended, Pending: &Pending{a.ID, r.Digest}, Err: &sandbox.Error{Op: r.Tool, Code: errDeclined,
 			Hint: nothing + ": it waits for " + whose + " approval as " + a.ID + "; after golem approve " + a.ID + " " + next}}}

@@ -12,30 +12,7 @@ import (
 // at most once. The journal gets the intent and the outcome of the call, or its refusal.
 func (g Gate) Do(ctx context.Context, origin policy.Origin, call Call) Result {
 	in := newInvocation(g, origin, call.Tool)
-	tool, err := in.lookUp(call.Tool)
-	if err != nil {
-		return in.refuse(err)
-	}
-	if err := in.admit(tool); err != nil {
-		return in.refuse(err)
-	}
-	var plan callPlan
-	var decision policy.Decision
-	var prepared preparedCall
-	err = in.lookAtFiles(func() error {
-		if plan, err = in.plan(ctx, tool, call.Args); err != nil {
-			return err
-		}
-		in.Grant = in.addRules(plan)
-		if decision, err = in.decide(plan); err != nil {
-			return err
-		}
-		if prepared, err = in.prepare(ctx, plan); err != nil {
-			return err
-		}
-		decision, err = in.decideEmptied(plan, prepared, decision)
-		return err
-	})
+	plan, prepared, decision, err := in.consider(ctx, call)
 	if err != nil {
 		return in.refuse(err)
 	}
@@ -53,6 +30,32 @@ func (g Gate) Do(ctx context.Context, origin policy.Origin, call Call) Result {
 	r = in.applyDeferred(ctx, plan, r)
 	in.recordSize(r)
 	return r
+}
+
+// consider takes the steps of Do before the approval. It changes nothing.
+func (in *invocation) consider(ctx context.Context, call Call) (plan callPlan, prepared preparedCall, decision policy.Decision, err error) {
+	tool, err := in.lookUp(call.Tool)
+	if err != nil {
+		return plan, prepared, decision, err
+	}
+	if err := in.admit(tool); err != nil {
+		return plan, prepared, decision, err
+	}
+	err = in.lookAtFiles(func() error {
+		if plan, err = in.plan(ctx, tool, call.Args); err != nil {
+			return err
+		}
+		in.Grant = in.addRules(plan)
+		if decision, err = in.decide(plan); err != nil {
+			return err
+		}
+		if prepared, err = in.prepare(ctx, plan); err != nil {
+			return err
+		}
+		decision, err = in.decideEmptied(plan, prepared, decision)
+		return err
+	})
+	return plan, prepared, decision, err
 }
 
 // lookUp returns the tool with a name.

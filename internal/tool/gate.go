@@ -30,6 +30,10 @@ type Gate struct {
 	Taint    Taint    // records untrusted input; may be nil
 	Undo     Undo     // saves what a call is about to change; may be nil
 
+	// Again tells the user how to make a call again that waited for approval; "" means to
+	// run the golem command again.
+	Again string
+
 	// Enter, if set, is called before a call looks at files, and again before it runs.
 	// The call invokes leave when it is done with the files. With fresh, the call must see
 	// the changes that others have made to the files since the last time.

@@ -27,77 +27,185 @@ func (f *programFlags) records() (*program.Records, error) {
 	return p.OpenRecords()
 }
 
+// approveFlags are the flags of golem approve.
+type approveFlags struct {
+	*programFlags
+	no, all bool
+	reason  string
+	wait    time.Duration
+}
+
 func newApprove() *cobra.Command {
-	no, reason := false, ""
-	wait := patience
+	f := &approveFlags{}
 	cmd := &cobra.Command{
-		Use:   "approve ID",
+		Use:   "approve ID | --all",
 		Short: "Approve or decline a call that waits",
 		Long: `Approve or decline a call that golem could not ask about when it was made. golem approvals
-lists these calls. At a terminal golem shows the call and asks. Without a terminal this
-command approves the call unseen. The approval covers exactly this call with these
-changes, and golem uses it once. golem approvals revoke ID deletes a rule, or a call that
-waits.`,
-		Example: "  golem approve k3v9q2xz\n  golem approve k3v9q2xz --no --reason elsewhere",
+lists these calls. At a terminal golem shows the call and asks; --all shows every call that
+waits, one after the other. Without a terminal golem approve ID approves the call unseen,
+and the journal says so. The approval covers exactly this call with these changes, and
+golem uses it once. golem approvals revoke ID deletes a rule, or a call that waits.
+
+A run that waits is paused. golem run --resume last makes the call and continues the run.
+
+Exit code 0 is answered, 3 is a call still waits.`,
+		Example: "  golem approve k3v9q2xz\n  golem approve k3v9q2xz --no --reason elsewhere\n  golem approve --all",
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) != 1 {
-				return usageError("approve takes one ID; golem approvals lists them")
+			switch {
+			case f.all && len(args) > 0:
+				return usageError("--all and an ID name the calls; use one of them")
+			case !f.all && len(args) != 1:
+				return usageError("approve takes one ID, or --all; golem approvals lists them")
 			}
 			return nil
 		},
 	}
-	flags := addProgramFlags(cmd)
-	cmd.Flags().BoolVar(&no, "no", false, "decline the call")
-	cmd.Flags().StringVar(&reason, "reason", "", "the reason, for the worker")
-	cmd.Flags().DurationVar(&wait, "wait", wait, "how long to wait for your answer")
+	f.programFlags = addProgramFlags(cmd)
+	cmd.Flags().BoolVar(&f.no, "no", false, "decline the call")
+	cmd.Flags().BoolVar(&f.all, "all", false, "show every call that waits, and ask about each")
+	cmd.Flags().StringVar(&f.reason, "reason", "", "the reason, for the worker")
+	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for your answer")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if reason != "" && !no {
+		if f.reason != "" && !f.no {
 			return usageError("--reason goes with --no")
 		}
-		r, err := flags.records()
+		p, err := f.open(opening{})
+		if err != nil {
+			return err
+		}
+		r, err := p.OpenRecords()
 		if err != nil {
 			return err
 		}
 		defer r.Close()
+		if f.all {
+			return f.approveAll(cmd, p, r)
+		}
 		w, err := r.Approvals.FindPending(args[0])
 		if err != nil {
 			return err
 		}
-		// Without a terminal the command itself is the answer. The ID names the digest.
-		reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, Note: reason}, DigestPrefix: w.Digest}
-		if no {
-			reply.Verdict = tool.Declined
-		}
-		if terminal := findTerminal(false); terminal != nil && !no {
-			request, err := r.Approvals.Request(w)
-			if err != nil {
-				return err
-			}
-			asker := newAsker(terminal, cmd.ErrOrStderr(), wait)
-			reply = asker.AskOnce(cmd.Context(), request)
-			if reply.By != "user" || reply.Stop {
-				fmt.Fprintln(cmd.ErrOrStderr(), "golem: not answered; it still waits")
-				if asker.why != nil {
-					fmt.Fprintln(cmd.ErrOrStderr(), "note: "+asker.why.Error())
-				}
-				return exit(exitDenied)
-			}
-		}
-		yes := reply.Verdict == tool.Approved
-		if err := r.Answer(w.ID, reply, secrets(os.Environ())); err != nil {
+		answered, _, err := f.approve(cmd, r, w)
+		if err != nil {
 			return err
 		}
-		word := map[bool]string{true: "yes", false: "no"}[yes]
-		if wantsJSON(cmd) {
-			return printJSON(cmd.OutOrStdout(), map[string]any{"id": w.ID, "digest": w.Digest, "answer": word})
+		if !answered {
+			return exit(exitDenied)
 		}
-		fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %s, by %s\n", word, w.Tool, comesTo(visible.Line(w.Summary, maxColumns), shownAll(w.Effects)), strings.Join(shownAll(w.Workers), " → "))
-		if yes {
-			fmt.Fprintln(cmd.OutOrStdout(), "the approval counts once: now if the call still waits, otherwise when the same call is made again")
-		}
+		f.sayNext(cmd, p, []approval.PendingRequest{w})
 		return nil
 	}
 	return cmd
+}
+
+// approveAll asks about every call that waits, the oldest first.
+func (f *approveFlags) approveAll(cmd *cobra.Command, p *program.Program, r *program.Records) error {
+	all, err := r.Approvals.Pending()
+	if err != nil {
+		return err
+	}
+	now := time.Now()
+	all = slices.DeleteFunc(all, func(w approval.PendingRequest) bool { return w.Answer != nil || w.Expired(now) })
+	terminal := findTerminal(false)
+	switch {
+	case len(all) == 0:
+		fmt.Fprintln(cmd.OutOrStdout(), "nothing waits for approval")
+		return nil
+	case terminal == nil && !f.no:
+		return usageError("approve --all shows each call and asks, so it needs a terminal; golem approve ID approves one call unseen")
+	}
+	waits := 0
+	var done []approval.PendingRequest
+	for i, w := range all {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %d of %s that wait: %s, from %s\n", i+1, visible.Count(len(all), "call"), w.ID, age(w.Made))
+		answered, stop, err := f.approve(cmd, r, w)
+		switch {
+		case sandbox.CodeOf(err) == sandbox.ErrExists || sandbox.CodeOf(err) == sandbox.ErrNotFound: // somebody else answered it meanwhile
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)
+			continue
+		case err != nil:
+			return err
+		case answered:
+			done = append(done, w)
+		default:
+			waits++
+		}
+		if stop {
+			waits += len(all) - i - 1
+			break
+		}
+	}
+	f.sayNext(cmd, p, done)
+	if waits > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s without an answer; golem approvals lists them\n", visible.Count(waits, "call"))
+		return exit(exitDenied)
+	}
+	return nil
+}
+
+// approve answers one request. answered is false if it still waits, and stop is true if
+// the user wants no more questions.
+func (f *approveFlags) approve(cmd *cobra.Command, r *program.Records, w approval.PendingRequest) (answered, stop bool, err error) {
+	if err := r.CheckPending(w); err != nil {
+		return false, false, err
+	}
+	// Without a terminal the command itself is the answer. The ID names the digest.
+	reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, Note: f.reason}, DigestPrefix: w.Digest}
+	if f.no {
+		reply.Verdict = tool.Declined
+	}
+	if terminal := findTerminal(false); terminal != nil && !f.no {
+		request, err := r.Approvals.Request(w)
+		if err != nil {
+			return false, false, err
+		}
+		asker := newAsker(terminal, cmd.ErrOrStderr(), f.wait)
+		reply = asker.AskOnce(cmd.Context(), request)
+		if reply.By != "user" || reply.Stop {
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem: not answered; it still waits")
+			if asker.why != nil {
+				fmt.Fprintln(cmd.ErrOrStderr(), "note: "+asker.why.Error())
+			}
+			return false, reply.Stop || reply.Unattended, nil
+		}
+	}
+	yes := reply.Verdict == tool.Approved
+	if err := r.Answer(w.ID, reply, secrets(os.Environ())); err != nil {
+		return false, false, err
+	}
+	word := map[bool]string{true: "yes", false: "no"}[yes]
+	if wantsJSON(cmd) {
+		return true, false, printJSON(cmd.OutOrStdout(), map[string]any{"id": w.ID, "digest": w.Digest, "answer": word})
+	}
+	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %s, by %s\n", word, w.Tool, comesTo(visible.Line(w.Summary, maxColumns), shownAll(w.Effects)), strings.Join(shownAll(w.Workers), " → "))
+	return true, false, nil
+}
+
+// sayNext says how the calls that were answered continue.
+func (f *approveFlags) sayNext(cmd *cobra.Command, p *program.Program, done []approval.PendingRequest) {
+	if wantsJSON(cmd) || len(done) == 0 {
+		return
+	}
+	var runs []string
+	others := false
+	for _, w := range done {
+		switch {
+		case !p.Runs().IsPaused(w.Session):
+			others = true
+		case !slices.Contains(runs, w.Session):
+			runs = append(runs, w.Session)
+		}
+	}
+	for _, id := range runs {
+		where := ""
+		if f.dir != "." {
+			where = " " + commandLine(f.dir)
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "next: golem run%s --resume %s\n", where, id)
+	}
+	if others && !f.no {
+		fmt.Fprintln(cmd.OutOrStdout(), "an approval counts once: now if the call still waits, otherwise when the same call is made again")
+	}
 }
 
 func newApprovals() *cobra.Command {

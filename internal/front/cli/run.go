@@ -52,14 +52,17 @@ arguments are the input. With -C, all arguments are input. golem attaches PDFs a
 among them; --attach attaches other files. The answer goes to standard output,
 the progress to standard error.
 
-Ctrl-C stops the run after the current call. A second Ctrl-C ends it at once. --resume ID
-continues a run that was stopped or killed, and does not repeat calls that were done.
+If a call needs approval and nobody answers, the run pauses: golem approve ID decides, and
+--resume last continues. Ctrl-C stops the run after the current call. A second Ctrl-C ends
+it at once. --resume continues a run that was paused, stopped or killed, and does not
+repeat calls that were done.
 
-Exit code 0 is done, 1 failed, 2 wrong usage or configuration, 3 a call needed approval
-and nobody could be asked, 4 the budget is spent, 5 no jail, 130 stopped.`,
+Exit code 0 is done, also if you declined a call; 1 failed; 2 wrong usage or configuration;
+3 a call waits for approval, or auto_deny refused one; 4 the budget is spent; 5 no jail;
+130 stopped.`,
 		Example: `  golem run . "Summarise the papers"
   golem run . --model scripted:demo.yaml "Summarise the papers"
-  golem run . --resume last`,
+  golem run --resume last`,
 	}
 	f := &runFlags{gateFlags: addSessionFlags(cmd, "a new one")}
 	cmd.Flags().StringVar(&f.model, "model", "", "the model: anthropic:…, openai:…, ollama:…, scripted:FILE (GOLEM_MODEL)")
@@ -81,6 +84,11 @@ and nobody could be asked, 4 the budget is spent, 5 no jail, 130 stopped.`,
 		if f.dry {
 			return dryRun(cmd, p)
 		}
+		if f.resume != "" && f.entry == "" {
+			if p, err = f.programBefore(p); err != nil {
+				return err
+			}
+		}
 		return f.run(cmd, p, words)
 	}
 	return cmd
@@ -89,7 +97,7 @@ and nobody could be asked, 4 the budget is spent, 5 no jail, 130 stopped.`,
 // begin takes the program from the arguments, and returns the other arguments.
 func (f *runFlags) begin(args []string) ([]string, error) {
 	if len(args) == 0 {
-		if f.dir == "." {
+		if f.dir == "." && f.resume == "" {
 			return nil, usageError("run what? golem run . for the program in this directory")
 		}
 		f.said = f.dir
@@ -130,6 +138,9 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		return err
 	}
 	out := newReport(cmd)
+	if f.dir != "." {
+		out.where = " -C " + commandLine(f.dir)
+	}
 	m, name, closeModel, err := f.open(p, out.note)
 	if err != nil {
 		return err
@@ -137,7 +148,11 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	defer closeModel()
 	v := program.GateOptions{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy)}
 	if f.resume != "" {
-		v.Session = f.resumed()
+		s, err := p.Runs().Find(f.resumed())
+		if err != nil {
+			return err
+		}
+		v.Session = s.ID
 	}
 	if terminal := findTerminal(f.file == "-"); terminal != nil {
 		v.Asker = telling{newAsker(terminal, cmd.ErrOrStderr(), f.wait), out}
@@ -170,12 +185,27 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	return withLate(cmd, err, late)
 }
 
-// resumed returns the session whose run continues, or "" for the last used one.
+// resumed returns the session whose run continues, or "" for the last run.
 func (f *runFlags) resumed() string {
 	if f.resume == "last" {
 		return ""
 	}
 	return f.resume
+}
+
+// programBefore loads the program again if the run that continues began with another
+// entry worker.
+func (f *runFlags) programBefore(p *program.Program) (*program.Program, error) {
+	s, err := p.Runs().Find(f.resumed())
+	if err != nil {
+		return nil, err
+	}
+	begin, err := p.Runs().Begin(s)
+	if err != nil || begin.Worker == "" || p.Entry != nil && p.Entry.Name == begin.Worker {
+		return p, err
+	}
+	f.entry = begin.Worker
+	return f.program()
 }
 
 // talk runs the entry worker. In chat mode it runs it again for each message.

@@ -34,9 +34,9 @@ func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *program.Run,
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: type a message; /help lists the commands")
 	}
 	o = run.Outcome{End: run.Finished}
-	for ctx.Err() == nil {
-		if strings.TrimSpace(in.Text) != "" || len(in.Files) > 0 {
-			if o, err = r.Do(ctx, in); err != nil || o.End == run.Spent || o.End == run.Stopped {
+	for open := r.HasOpenCalls(); ctx.Err() == nil; open = false {
+		if open || strings.TrimSpace(in.Text) != "" || len(in.Files) > 0 {
+			if o, err = r.Do(ctx, in); err != nil || o.End == run.Spent || o.End == run.Stopped || o.End == run.Paused {
 				return o, err
 			}
 			out.answered(o)
@@ -121,7 +121,9 @@ func (f *runFlags) tool(ctx context.Context, cmd *cobra.Command, r *program.Run,
 	if err != nil {
 		return err
 	}
-	if err := printResult(cmd, r.Entry.Gate.Do(ctx, policy.User, call)); err != nil {
+	gate := r.Entry.Gate
+	gate.Again = "type the same /tool line again"
+	if err := printResult(cmd, gate.Do(ctx, policy.User, call)); err != nil {
 		var code exit
 		if !errors.As(err, &code) {
 			return err

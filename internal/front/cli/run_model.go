@@ -18,7 +18,6 @@ import (
 	"github.com/golem-forge/golem/internal/model/models"
 	"github.com/golem-forge/golem/internal/model/replay"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -65,14 +64,12 @@ func (f *runFlags) open(p *program.Program, tell func(string)) (m model.Model, n
 
 // modelBefore returns the model of the run that continues.
 func (f *runFlags) modelBefore(p *program.Program) (name string, err error) {
-	s, err := p.Sessions().Find(f.resumed())
+	s, err := p.Runs().Find(f.resumed())
 	if err != nil {
 		return "", err
 	}
-	return name, p.RunHistory(s, func(e run.Entry) error {
-		name = cmp.Or(e.Model, name)
-		return nil
-	})
+	begin, err := p.Runs().Begin(s)
+	return begin.Model, err
 }
 
 // readBeside reads a file of the current directory, or else of the program's directory.

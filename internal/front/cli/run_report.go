@@ -29,6 +29,7 @@ type report struct {
 	stream bool // print the answer while it arrives
 
 	session string // the session of the run, once it is known
+	where   string // the flag that names the program for other commands, "" if they find it here
 	balance program.Balance
 
 	mu     sync.Mutex
@@ -73,6 +74,12 @@ func (r *report) tell(e run.Event) {
 		caller.Chain = e.Chain[:len(e.Chain)-1]
 		caller.Worker = last(caller.Chain)
 		r.line(caller, "→ "+e.Worker, e.Text)
+	case run.Pending:
+		call, known := r.args[e.Call]
+		if delete(r.args, e.Call); !known {
+			call = e
+		}
+		r.line(e, e.Tool+" "+subject(call), "waits for approval: golem approve "+e.Request+r.where)
 	case run.ToolResult:
 		call := r.args[e.Call]
 		delete(r.args, e.Call)
@@ -284,10 +291,13 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 			}
 		}
 		r.balanced()
-		if o.Why != "" {
+		if o.Why != "" && o.End != run.Paused {
 			fmt.Fprintln(r.errs, "golem: "+visible.Text(o.Why))
 		}
-		if o.End == run.Stopped || o.End == run.Spent {
+		switch o.End {
+		case run.Paused:
+			r.paused(again, o.Pending)
+		case run.Stopped, run.Spent, run.Failed, run.Looping:
 			fmt.Fprintln(r.errs, "next: "+again)
 		}
 	}
@@ -298,19 +308,31 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 		return exit(exitSignal + int(syscall.SIGINT))
 	case o.End == run.Spent:
 		return exit(exitBudget)
+	case o.End == run.Paused:
+		return exit(exitDenied)
 	case !o.OK():
 		return exit(exitFailed)
 	case s.Nobody > 0:
-		switch {
-		case r.json:
-		case s.Dropped == s.Nobody:
+		if !r.json {
 			fmt.Fprintf(r.errs, "golem: %s needed approval and got none; --approval interactive asks, --approval approve_all approves everything\n", visible.Count(s.Nobody, "call"))
-		default:
-			fmt.Fprintf(r.errs, "golem: %s needed approval and got no answer; golem approvals lists them, --approval approve_all approves everything\n", visible.Count(s.Nobody, "call"))
 		}
 		return exit(exitDenied)
 	}
 	return nil
+}
+
+// paused prints which calls wait for approval, and how to continue the run.
+func (r *report) paused(again string, ids []string) {
+	verb := " waits"
+	if len(ids) > 1 {
+		verb = " wait"
+	}
+	fmt.Fprintf(r.errs, "golem: the run is paused: %s%s for your approval; golem keeps the run until you continue it\n", visible.Count(len(ids), "call"), verb)
+	which := "--all"
+	if len(ids) == 1 {
+		which = ids[0]
+	}
+	fmt.Fprintf(r.errs, "next: golem approve %s%s, then %s\n", which, r.where, again)
 }
 
 // balanced prints how many bytes the run read and how many it staged for review.

@@ -1,0 +1,70 @@
+package program
+
+import (
+	"errors"
+
+	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Runs are the runs in the sessions of a program.
+type Runs struct{ program *Program }
+
+// Runs returns the runs of the program.
+func (p *Program) Runs() Runs { return Runs{p} }
+
+// errFound ends RunHistory early.
+var errFound = errors.New("found")
+
+// Find returns the session of a run by its id, or "" for the run that was used last.
+func (r Runs) Find(id string) (*session.Session, error) {
+	if id != "" {
+		return r.program.Sessions().Find(id)
+	}
+	list, err := r.program.Sessions().List()
+	if err != nil {
+		return nil, err
+	}
+	for _, s := range list {
+		if err := r.program.RunHistory(s, func(run.Entry) error { return errFound }); errors.Is(err, errFound) {
+			return s, nil
+		}
+	}
+	return nil, &sandbox.Error{Op: "resume", Code: sandbox.ErrNotFound, Hint: `nothing was run here yet; golem run . "what to do" begins a run`}
+}
+
+// Begin returns the first entry of the session's last run. It names the entry worker
+// and the model.
+func (r Runs) Begin(s *session.Session) (begin run.Entry, err error) {
+	return begin, r.program.RunHistory(s, func(e run.Entry) error {
+		if e.Kind == "begin" && run.IsEntry(e.In) {
+			begin = e
+		}
+		return nil
+	})
+}
+
+// IsPaused reports whether the last run of the session waits for an approval.
+func (r Runs) IsPaused(id string) bool {
+	s, err := r.program.Sessions().Find(id)
+	if err != nil || id == "" {
+		return false
+	}
+	end, err := r.End(s)
+	return err == nil && end == run.Paused
+}
+
+// End returns how the last run of a session ended: "" if nothing was run in it, or its
+// run works now or was killed.
+func (r Runs) End(s *session.Session) (end run.End, err error) {
+	return end, r.program.RunHistory(s, func(e run.Entry) error {
+		switch {
+		case e.Kind == "end" && e.Outcome != nil && run.IsEntry(e.In):
+			end = e.Outcome.End
+		case e.Kind != "end":
+			end = ""
+		}
+		return nil
+	})
+}
