@@ -178,9 +178,10 @@ func Digest(f io.ReadCloser, err error) string {
 // A Pick names a change of a session that Pick copies, so that it can be applied.
 type Pick struct {
 	Path        string
-	ContentFile string `json:"Given"` // if set, the file whose content replaces the session's content: some hunks of it, or a merge
-	Complete    bool   `json:"Whole"` // ContentFile stands for all of the session's content
-	Force       bool   `json:"Over"`  // apply it even if it is a conflict, because the user has seen that
+	ContentFile string `json:"Given"`      // if set, the file whose content replaces the session's content: some hunks of it, or a merge
+	Complete    bool   `json:"Whole"`      // ContentFile stands for all of the session's content
+	NewMode     bool   `json:",omitempty"` // with ContentFile: take the session's permission bits too
+	Force       bool   `json:"Over"`       // apply it even if it is a conflict, because the user has seen that
 }
 
 // hasNewFile reports whether applying the change moves a new file, directory or symlink

@@ -26,7 +26,7 @@ import (
 // not force it, Pick returns a ConflictError and copies nothing.
 //
 // A file whose content comes from a ContentFile keeps the permission bits of the real
-// file. A new file gets those of the session.
+// file, unless the Pick has NewMode. A new file gets those of the session.
 func (o Overlay) Pick(to Overlay, picks []Pick) ([]Change, error) {
 	all, err := openSession(o, unix.LOCK_EX)
 	if err != nil {
@@ -76,6 +76,7 @@ type pickedChange struct {
 	Change
 	contentFile string
 	complete    bool // contentFile stands for all of the session's content
+	newMode     bool // it gets the permission bits of the session
 }
 
 // findPicked returns the changes of a list that are picked, with the directories that
@@ -85,7 +86,7 @@ func findPicked(list []Change, picks []Pick, badNames []string) ([]pickedChange,
 	for i, c := range list {
 		at[c.Path] = i
 	}
-	wanted, given, whole := make([]bool, len(list)), map[string]string{}, map[string]bool{}
+	wanted, given := make([]bool, len(list)), map[string]Pick{}
 	var conflict ConflictError
 	for _, p := range picks {
 		name := path.Clean(p.Path)
@@ -101,7 +102,7 @@ func findPicked(list []Change, picks []Pick, badNames []string) ([]pickedChange,
 			if c.Kind != File && (c.Op != Delete || c.OldKind != File) {
 				return nil, fmt.Errorf("%q is not a file: %w", name, fs.ErrInvalid)
 			}
-			given[name], whole[name] = p.ContentFile, p.Complete
+			given[name] = p
 		}
 		wanted[i] = true
 		if c.Kind == Dir && c.Op != Mode {
@@ -125,7 +126,8 @@ func findPicked(list []Change, picks []Pick, badNames []string) ([]pickedChange,
 	var result []pickedChange
 	for i, c := range list {
 		if wanted[i] {
-			result = append(result, pickedChange{c, given[c.Path], whole[c.Path]})
+			p := given[c.Path]
+			result = append(result, pickedChange{c, p.ContentFile, p.Complete, p.NewMode})
 		}
 	}
 	return result, nil
@@ -224,7 +226,9 @@ func (s *sessionStore) openContent(c *pickedChange) (*os.File, unix.Stat_t, erro
 			return nil, st, err
 		}
 		if c.OldKind == File {
-			c.Op, c.Kind, c.Mode = Modify, File, permissions(st)
+			if c.Op, c.Kind = Modify, File; !c.newMode {
+				c.Mode = permissions(st)
+			}
 		}
 		return in, st, nil
 	}

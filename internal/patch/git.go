@@ -9,8 +9,6 @@ import (
 	"io"
 	"strings"
 	"unicode/utf8"
-
-	"github.com/aymanbagabas/go-udiff"
 )
 
 // A File is the change of one file, as git sees it.
@@ -66,12 +64,18 @@ func (f File) Write(w io.Writer) error {
 		writeLiteral(&b, f.New)
 		writeLiteral(&b, f.Old)
 	case len(f.Old)+len(f.New) > 0:
-		_, rest, _ := strings.Cut(udiff.Unified("a", "b", string(f.Old), string(f.New)), "\n")
-		_, rest, _ = strings.Cut(rest, "\n")
-		if f.Numbered {
-			rest = Number(rest)
+		hunks, err := Hunks(string(f.Old), string(f.New))
+		if err != nil {
+			return err
 		}
-		fmt.Fprintf(&b, "--- %s\n+++ %s\n%s", label(from), label(to), rest)
+		fmt.Fprintf(&b, "--- %s\n+++ %s\n", label(from), label(to))
+		for i, h := range hunks {
+			text := h.String()
+			if f.Numbered {
+				text = strings.Replace(text, " @@\n", fmt.Sprintf(" @@ hunk %d\n", i+1), 1)
+			}
+			b.WriteString(text)
+		}
 	}
 	_, err := w.Write(b.Bytes())
 	return err

@@ -62,6 +62,17 @@ func TestHunksApply(t *testing.T) {
 		if got, err := Apply(old, parts); err != nil || got != new {
 			t.Errorf("%q to %q in %d parts: got %q, %v", old, new, len(parts), got, err)
 		}
+		var written strings.Builder
+		for _, h := range hunks {
+			written.WriteString(h.String())
+		}
+		read, err := Parse(written.String())
+		if err != nil {
+			t.Fatalf("%q: %v", written.String(), err)
+		}
+		if got, err := Apply(old, read); err != nil || got != new {
+			t.Errorf("%q to %q, written and read: got %q, %v", old, new, got, err)
+		}
 		for i, p := range parts {
 			if len(p.Split()) != 1 {
 				t.Errorf("part %d can be split again:\n%s", i, p)
@@ -93,6 +104,19 @@ func TestSplitChooses(t *testing.T) {
 		}
 		if got, err := Apply(old, chosen); err != nil || got != number(12, want...) {
 			t.Errorf("choice %d: got %v\n%s", choice, err, got)
+		}
+	}
+}
+
+// TestPositions checks that hunks have the right line numbers.
+func TestPositions(t *testing.T) {
+	hunks, err := Hunks(number(40), strings.Replace(number(40, 3, 5, 30), "line 36\n", "", 1))
+	if err != nil || len(hunks) != 2 {
+		t.Fatal(hunks, err)
+	}
+	for i, want := range []string{"@@ -1,8 +1,8 @@\n", "@@ -27,13 +27,12 @@\n"} {
+		if got := hunks[i].String(); !strings.HasPrefix(got, want) {
+			t.Errorf("got %s, want %s", got, want)
 		}
 	}
 }

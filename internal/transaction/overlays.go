@@ -53,6 +53,7 @@ type Pick struct {
 	Name  string // the path in the sandbox
 	Text  []byte // if not nil, the content to apply: some hunks, or a merge
 	Whole bool   // Text covers all changes that the session made to the file
+	Mode  bool   // with Text: apply the session's permission bits too
 	Over  bool   // apply even if the file has changed since, because the user has seen that
 }
 

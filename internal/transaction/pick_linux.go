@@ -57,7 +57,7 @@ func (o *Overlays) pick(t *Transaction, i int, picks []Pick) error {
 		if !ok {
 			continue
 		}
-		pick := overlay.Pick{Path: rel, Force: p.Over, Complete: p.Whole}
+		pick := overlay.Pick{Path: rel, Force: p.Over, Complete: p.Whole, NewMode: p.Mode}
 		if p.Text != nil {
 			pick.ContentFile = filepath.Join(w.dir, "given-"+strconv.Itoa(n))
 			if err := os.WriteFile(pick.ContentFile, p.Text, 0o600); err != nil {

@@ -20,6 +20,11 @@ func newApply() *cobra.Command {
 each PATH, relative to the current directory. golem shows the changes, asks once, and applies
 exactly what you approved. golem undo restores what was there.
 
+With -p golem asks about each hunk, as git add -p does: y applies it, n leaves it in the
+session, a and d decide for the rest of the file, s splits it, e opens it in your editor, q
+ends the questions. A new or deleted file, a symlink, a binary file and new permissions are
+one question each. Then golem lists what you chose, and asks once.
+
 A file that changed in your directory too is a conflict, and then golem applies nothing:
 --merge combines both versions, --overwrite takes the session's. golem applies a protected
 file only if PATH names it, and never changes anything in .git.
@@ -27,13 +32,15 @@ file only if PATH names it, and never changes anything in .git.
 Exit code 0 is applied, 1 failed or nothing to apply, 2 wrong arguments, 3 declined or no
 terminal to ask at.`,
 		Example: `  golem apply
+  golem apply -p
   golem apply src/main.c docs
   golem apply --dry-run`,
 	}
 	f := addChoiceFlags(cmd)
-	var all, dry, yes, merge, overwrite bool
+	var all, dry, yes, merge, overwrite, pick bool
 	var hunks []string
 	cmd.Flags().BoolVar(&all, "all", false, "all changes, as without PATH")
+	cmd.Flags().BoolVarP(&pick, "patch", "p", false, "choose hunk by hunk")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be applied")
 	cmd.Flags().BoolVar(&yes, "yes", false, "apply without showing the changes and without asking")
 	cmd.Flags().BoolVar(&merge, "merge", false, "combine both versions of a file that changed in your directory too")
@@ -46,6 +53,8 @@ terminal to ask at.`,
 			return usageError("--all applies everything; leave out the paths, or --all")
 		case merge && overwrite:
 			return usageError("--merge and --overwrite exclude each other")
+		case pick && (all || dry || yes || merge || overwrite || len(hunks) > 0 || wantsJSON(cmd)):
+			return usageError("-p asks about each hunk; use it only with PATH, --session and --wait")
 		case yes && dry:
 			return usageError("--yes and --dry-run exclude each other")
 		}
@@ -60,7 +69,7 @@ terminal to ask at.`,
 		if err != nil {
 			return err
 		}
-		r, names, err := w.review("apply", append(paths, args...), dry)
+		r, names, err := w.review("apply", append(paths, args...), dry || pick)
 		if err != nil {
 			return err
 		}
@@ -69,6 +78,9 @@ terminal to ask at.`,
 		}
 		if dry {
 			return showDryRun(cmd, w, r)
+		}
+		if pick {
+			return f.applyPicked(cmd, w, r, names)
 		}
 		if yes {
 			fmt.Fprintf(cmd.ErrOrStderr(), "golem: applying %s unseen (--yes)\n", visible.Count(len(r.Files), "changed file"))

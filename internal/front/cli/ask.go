@@ -69,7 +69,10 @@ type asker struct {
 	session bool          // a session can store remembered answers
 	turn    chan struct{} // holds one element while a question is open
 	shown   bool          // an answered question has shown its whole change
-	why     error         // why golem could not ask the last question, if the user can fix it
+	// before returns the items of a request that the user has seen before the question; may
+	// be nil.
+	before func(tool.Request) []string
+	why    error // why golem could not ask the last question, if the user can fix it
 }
 
 // newAsker returns an asker that reads from in and waits at most wait for each line. It
@@ -106,6 +109,10 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 	}
 	defer done()
 	q.request, q.again = r, again
+	if a.before != nil {
+		q.seenBefore = a.before(r)
+		q.seen = slices.Clone(q.seenBefore)
+	}
 	reply, err := q.put()
 	if err == nil {
 		a.shown = a.shown || q.whole
@@ -211,6 +218,8 @@ type question struct {
 	seen    []string // the items that were shown so far
 	failed  error    // set if a part could not be printed
 
+	seenBefore []string // items that were shown before the question, which omits them
+
 	columns, height int    // the size of the screen when the question was drawn
 	redraw          func() // draws the current step
 	options         func() []string
@@ -287,7 +296,7 @@ func (q *question) drawRequest() {
 		}
 		return n
 	}
-	sheet, all := newSheet(q.request, maxColumns), newSheet(q.request, math.MaxInt).all()
+	sheet, all := q.sheet(maxColumns), q.sheet(math.MaxInt).all()
 	rows := sheet.all()
 	room := q.height - 1 - len(q.keyLines(q.choicesIf(true, false)...)) // without the lines of the prompt and the keys
 	if count(rows...) <= room && count(sheet.body...) <= maxRows && slices.Equal(rows, all) {
@@ -315,6 +324,13 @@ func (q *question) drawRequest() {
 		}
 	}
 	q.showHead(rows)
+}
+
+// sheet returns the request as rows, without what was shown before the question.
+func (q *question) sheet(most int) *sheet {
+	s := newSheet(q.request, most)
+	s.body = slices.DeleteFunc(s.body, func(r row) bool { return r.Item != "" && slices.Contains(q.seenBefore, r.Item) })
+	return s
 }
 
 // unseen explains how to see or approve the part that is not shown.
@@ -422,7 +438,7 @@ func (q *question) typo(say string) {
 // page shows all rows, one screen at a time. If the person quits early, only the
 // displayed pages count as seen.
 func (q *question) page() error {
-	all := newSheet(q.request, math.MaxInt).all()
+	all := q.sheet(math.MaxInt).all()
 	var lines []string
 	var ends []int // index after the last line of each row
 	for _, r := range all {
@@ -460,7 +476,7 @@ func (q *question) page() error {
 	}
 	// Show the keys together with the head of the request.
 	q.redraw = q.drawAll
-	q.showHead(newSheet(q.request, maxColumns).head)
+	q.showHead(q.sheet(maxColumns).head)
 	q.showKeys(q.choices()...)
 	return q.failed
 }

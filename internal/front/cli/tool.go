@@ -38,6 +38,9 @@ type gateFlags struct {
 	copy    bool
 	undoes  bool             // the command is about the last applied change
 	chosen  *program.Program // the program of the chosen session, if there is one
+	// before returns the items of a request that the user has seen before the question; may
+	// be nil.
+	before func(tool.Request) []string
 }
 
 func addGateFlags(cmd *cobra.Command) *gateFlags {
@@ -89,6 +92,7 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 	v.Clipboard = clipboardOf(terminal)
 	if terminal != nil {
 		asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
+		asker.before = f.before
 		v.Asker = asker
 		defer func() {
 			if asker.shown && !wantsJSON(cmd) { // the user has just seen the changes

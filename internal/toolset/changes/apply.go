@@ -14,6 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/merge"
 	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/patch"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/transaction"
@@ -41,14 +42,23 @@ type Contents interface {
 type applyArgs struct {
 	Paths     []string `json:"paths,omitempty" jsonschema:"files and directories; default: all changes"`
 	Hunks     []string `json:"hunks,omitempty" jsonschema:"hunks of a file, by their numbers in golem diff: /a.txt:1,3"`
+	Parts     []part   `json:"parts,omitempty" jsonschema:"exactly these changes, and nothing below them"`
 	Merge     bool     `json:"merge,omitempty" jsonschema:"if a file was changed in the directory too, merge both versions"`
 	Overwrite bool     `json:"overwrite,omitempty" jsonschema:"if a file was changed in the directory too, replace it with the version of the session"`
+}
+
+// A part is a change of one file, or some of it.
+type part struct {
+	Path  string `json:"path" jsonschema:"the file"`
+	Whole bool   `json:"whole,omitempty" jsonschema:"apply all of the change"`
+	Patch string `json:"patch,omitempty" jsonschema:"apply these hunks to the file in the directory; in the unified format, without file names"`
+	Mode  bool   `json:"mode,omitempty" jsonschema:"apply the permission bits"`
 }
 
 // Tools returns the tools. Without a keeper or an undoer they can be listed but not
 // called.
 func Tools(k Keeper, u Undoer) []tool.Tool {
-	about := tool.Tool{Name: "apply_changes", Toolset: "changes", Mode: policy.Manual, AlwaysAsk: true, Verbs: []policy.Verb{policy.Write, policy.Delete},
+	about := tool.Tool{Name: "apply_changes", Toolset: "changes", Mode: policy.Manual, AlwaysAsk: true, Verbs: []policy.Verb{policy.Write, policy.Delete}, Private: []string{"parts"},
 		Description: "Apply the changes of a session to the real directories: all changes, some paths, or some hunks of a file. " +
 			"It always asks, with the diff. If a file has changed in the directory since, nothing is applied unless merge or overwrite is set."}
 	apply := tool.New(about, func(_ context.Context, names tool.Names, a applyArgs) (tool.Plan, error) {
@@ -64,6 +74,13 @@ func Tools(k Keeper, u Undoer) []tool.Tool {
 				return tool.Plan{}, err
 			}
 			a.Paths[i] = name
+		}
+		for i := range a.Parts {
+			name, err := names.Canonical(a.Parts[i].Path)
+			if err != nil {
+				return tool.Plan{}, err
+			}
+			a.Parts[i].Path = name
 		}
 		run := func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 			return application{k, names, files, a}.run()
@@ -105,7 +122,11 @@ func (a application) run() (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, wrapError("apply_changes", err)
 	}
-	l := approval.Classify("apply_changes", a.files, t, a.Paths...)
+	named := slices.Clone(a.Paths)
+	for _, p := range a.Parts {
+		named = append(named, p.Path)
+	}
+	l := approval.Classify("apply_changes", a.files, t, named...)
 	r := tool.Result{Notes: l.Notes(), Deferred: l.Deferred()}
 	if unfit != "" {
 		r.Notes = append(r.Notes, "skipped: "+unfit)
@@ -140,28 +161,34 @@ func (a application) picks(list []transaction.SessionChange) ([]transaction.Pick
 	found, picked := make(map[string]bool), make(map[string]bool)
 	for _, c := range list {
 		name := c.Name()
-		wanted := len(a.Paths) == 0 && len(parts) == 0
+		wanted := len(a.Paths) == 0 && len(parts) == 0 && len(a.Parts) == 0
 		for _, p := range a.Paths {
 			if within(p, name) {
 				wanted, found[p] = true, true
 			}
 		}
 		numbers, hunks := parts[name]
-		if hunks {
+		i := slices.IndexFunc(a.Parts, func(p part) bool { return p.Path == name })
+		if hunks || i >= 0 {
 			found[name] = true
 		}
-		if !wanted && !hunks || c.NewDir != "" && hasParentIn(picked, name) {
+		if !wanted && !hunks && i < 0 || c.NewDir != "" && hasParentIn(picked, name) {
 			continue // the content of a new directory is applied with the directory
 		}
 		picked[name] = true
 		pick := transaction.Pick{Name: name}
 		switch {
-		case hunks && c.Conflict:
+		case (hunks || i >= 0) && c.Conflict:
 			conflicts = append(conflicts, sandbox.Shown(name)) // the hunks also hold the change of somebody else
 		case hunks:
 			if pick.Text, err = a.applyHunks(c, numbers); err != nil {
 				return nil, err
 			}
+		case i >= 0 && !a.Parts[i].Whole:
+			if pick.Text, err = a.applyPart(c, a.Parts[i]); err != nil {
+				return nil, err
+			}
+			pick.Mode = a.Parts[i].Mode
 		case c.Conflict && a.Merge:
 			if pick.Text, err = a.merge(c); err != nil {
 				return nil, err
@@ -174,7 +201,11 @@ func (a application) picks(list []transaction.SessionChange) ([]transaction.Pick
 		}
 		picks = append(picks, pick)
 	}
-	for _, name := range append(slices.Sorted(maps.Keys(parts)), a.Paths...) {
+	asked := append(slices.Sorted(maps.Keys(parts)), a.Paths...)
+	for _, p := range a.Parts {
+		asked = append(asked, p.Path)
+	}
+	for _, name := range asked {
 		if !found[name] {
 			return nil, &sandbox.Error{Op: "apply_changes", Path: name, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem diff --stat lists its changes"}
 		}
@@ -226,6 +257,30 @@ func (a application) applyHunks(c transaction.SessionChange, numbers []int) ([]b
 	}
 	if most := slices.Max(numbers); most > count {
 		return nil, no(fmt.Sprintf("it has %s, and no hunk %d", visible.Count(count, "hunk"), most))
+	}
+	return []byte(text), nil
+}
+
+// applyPart returns the content of a file in the directory with the hunks of a part
+// applied.
+func (a application) applyPart(c transaction.SessionChange, p part) ([]byte, error) {
+	real, own := a.keeper.Texts(c, tool.MaxCompared)
+	no := func(why string) error {
+		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; nothing was applied"}
+	}
+	if c.Kind != overlay.File || c.OldKind != overlay.File || real == nil || p.Patch != "" && !HasHunks(real, own) {
+		return nil, no("it has no parts: only changed text files in UTF-8 have hunks; apply the whole file")
+	}
+	if p.Patch == "" && !p.Mode {
+		return nil, &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: "invalid_args", Hint: "a part needs whole, patch or mode"}
+	}
+	hunks, err := patch.Parse(p.Patch)
+	if err != nil {
+		return nil, no("the patch cannot be read: " + err.Error())
+	}
+	text, err := patch.Apply(string(real), hunks)
+	if err != nil {
+		return nil, &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrConflict, Hint: "the hunks do not fit the file in your directory: " + err.Error() + "; nothing was applied"}
 	}
 	return []byte(text), nil
 }

@@ -1,0 +1,240 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/testutil"
+)
+
+// A picking is a golem apply -p at a terminal, over a session with changes.
+type picking struct {
+	t      *testing.T
+	dir    string
+	env    []string
+	person *os.File
+	screen *testutil.Screen
+	cmd    *exec.Cmd
+}
+
+// newPicking writes files into a directory, and runs a script on them in a session.
+func newPicking(t *testing.T, files map[string]string, script string, env ...string) *picking {
+	t.Helper()
+	p := &picking{t: t, dir: t.TempDir()}
+	p.env = append(os.Environ(), append([]string{"GOLEM_STATE=" + t.TempDir(), "NO_COLOR=1", "TERM=xterm"}, env...)...)
+	for name, text := range files {
+		p.write(name, text)
+	}
+	if out, code := p.golem("exec", "sh", "-c", script); code != 0 {
+		t.Fatalf("exec: code %d\n%s", code, out)
+	}
+	return p
+}
+
+func (p *picking) write(name, text string) {
+	p.t.Helper()
+	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// read returns the content of a file, "" if there is none.
+func (p *picking) read(name string) string {
+	data, err := os.ReadFile(filepath.Join(p.dir, name))
+	if err != nil && !errors.Is(err, os.ErrNotExist) {
+		p.t.Fatal(err)
+	}
+	return string(data)
+}
+
+// golem runs a command without a terminal.
+func (p *picking) golem(args ...string) (out string, code int) {
+	cmd := exec.Command("golem", args...)
+	cmd.Dir, cmd.Env = p.dir, p.env
+	data, _ := cmd.CombinedOutput()
+	return string(data), cmd.ProcessState.ExitCode()
+}
+
+// start runs golem apply -p at a terminal.
+func (p *picking) start(args ...string) {
+	p.t.Helper()
+	person, terminal := newTerminal(p.t)
+	p.person, p.screen = person, testutil.NewScreen(p.t)
+	go p.screen.Watch(person)
+	p.cmd = exec.Command("golem", append([]string{"apply", "-p"}, args...)...)
+	p.cmd.Dir, p.cmd.Env, p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.dir, p.env, terminal, terminal, terminal
+	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
+	if err := p.cmd.Start(); err != nil {
+		p.t.Fatal(err)
+	}
+	terminal.Close()
+}
+
+// say waits for a text and a prompt, and then types an answer.
+func (p *picking) say(text, answer string) {
+	p.t.Helper()
+	p.screen.Until(text)
+	p.screen.Until("┃ > ")
+	if _, err := p.person.WriteString(answer); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// end waits for the end of golem, and returns its exit code and the screen.
+func (p *picking) end() (code int, seen string) {
+	p.cmd.Wait()
+	<-p.screen.Over()
+	seen, _ = p.screen.Seen()
+	return p.cmd.ProcessState.ExitCode(), seen
+}
+
+// forty returns the lines 1 to 40, with some of them replaced.
+func forty(replaced map[int]string) string {
+	var b strings.Builder
+	for i := 1; i <= 40; i++ {
+		line := fmt.Sprintf("line %d", i)
+		if r, ok := replaced[i]; ok {
+			line = r
+		}
+		b.WriteString(line + "\n")
+	}
+	return b.String()
+}
+
+// TestPickHunks chooses hunks, splits one, edits one, and takes only the permission bits
+// of a file. Exactly that is applied, and the rest stays in the session.
+func TestPickHunks(t *testing.T) {
+	p := newPicking(t, map[string]string{"a.txt": forty(nil), "gone.txt": "old\n", "run": "echo hi\n"},
+		`sed -i 's/^line 3$/three/;s/^line 5$/five/;s/^line 30$/thirty/' a.txt; rm gone.txt; chmod +x run; sed -i s/hi/ho/ run; printf 'esc \033[31mred\n' > new.txt`,
+		"VISUAL=sed -i s/thirty/THIRTY/")
+	p.start()
+	p.say("1 of 6: new new.txt (+1)", "y\r")
+	p.say("2 of 6: run, permission bits 0644 → 0755", "y\r")
+	p.say("3 of 6: run (+1 -1)", "n\r")
+	p.say("4 of 6: a.txt (+2 -2)", "s\r")
+	p.say("4 of 7: a.txt (+1 -1)", "y\r")
+	p.say("5 of 7: a.txt (+1 -1)", "x\r")
+	p.say("please answer y, n, a, d, q or ? (help)", "?\r")
+	p.say("stop, and apply nothing", "\r")
+	p.say("6 of 7: a.txt (+1 -1)", "e\r")
+	p.say("6 of 7: a.txt (+1 -1), as you edited it", "y\r")
+	p.say("7 of 7: delete gone.txt (-1)", "q\r")
+	p.say("You are about to apply 3 changes", "y\r")
+	code, seen := p.end()
+	if code != 0 {
+		t.Fatalf("code %d\n%s", code, seen)
+	}
+	if strings.Contains(seen, "\x1b[31m") || !strings.Contains(seen, `esc \x1b[31mred`) {
+		t.Errorf("the escape sequence of a file is not shown as text: %q", seen)
+	}
+	if got, want := p.read("a.txt"), forty(map[int]string{3: "three", 30: "THIRTY"}); got != want {
+		t.Errorf("a.txt: got\n%s", got)
+	}
+	if got := p.read("run"); got != "echo hi\n" {
+		t.Errorf("run: got %q", got)
+	}
+	if info, err := os.Stat(filepath.Join(p.dir, "run")); err != nil || info.Mode().Perm() != 0o755 {
+		t.Errorf("run: got %v, %v", info, err)
+	}
+	if p.read("gone.txt") != "old\n" || p.read("new.txt") != "esc \x1b[31mred\n" {
+		t.Errorf("got %q and %q", p.read("gone.txt"), p.read("new.txt"))
+	}
+	if out, _ := p.golem("diff"); !strings.Contains(out, "+five\n") || !strings.Contains(out, "-THIRTY\n+thirty\n") || !strings.Contains(out, "+echo ho\n") || !strings.Contains(out, "-old\n") || strings.Contains(out, "three\n+") {
+		t.Errorf("the session has\n%s", out)
+	}
+	if out, _ := p.golem("audit", "show", "--json"); !strings.Contains(out, "all 6 items") || strings.Contains(out, "THIRTY") {
+		t.Errorf("the journal has\n%s", out)
+	}
+	if out, code := p.golem("undo", "--yes"); code != 0 || p.read("a.txt") != forty(nil) {
+		t.Errorf("undo: code %d\n%s", code, out)
+	}
+}
+
+// TestPickLong checks that a plain yes counts only for what was on screen: a long hunk
+// has pages, and golem shows hunks that a took unseen before it applies them.
+func TestPickLong(t *testing.T) {
+	p := newPicking(t, map[string]string{"a.txt": "x\n", "b.txt": forty(nil)},
+		`seq 1 60 | sed 's/^/number /' > a.txt; sed -i 's/^line 3$/three/;s/^line 30$/thirty/' b.txt`)
+	p.start()
+	p.say("[Enter] next page", "y\r")
+	p.say("this is not shown completely; Enter shows the next page", "\r")
+	p.say("number 30", "\r")
+	p.say("[Enter] next page", "\r")
+	p.say("number 60", "y\r")
+	p.say("2 of 3: b.txt", "a\r")
+	p.screen.Until("You are about to apply 2 changes")
+	p.say("+ thirty", "y\r")
+	code, seen := p.end()
+	_, final, _ := strings.Cut(seen, "You are about to")
+	if code != 0 || strings.Contains(final, "number 7") {
+		t.Errorf("code %d\n%s", code, seen)
+	}
+	if got := p.read("b.txt"); got != forty(map[int]string{3: "three", 30: "thirty"}) {
+		t.Errorf("b.txt: got\n%s", got)
+	}
+	if !strings.HasSuffix(p.read("a.txt"), "number 60\n") {
+		t.Errorf("a.txt: got %q", p.read("a.txt"))
+	}
+}
+
+// TestPickNothing checks the ways to stop: nothing is applied.
+func TestPickNothing(t *testing.T) {
+	p := newPicking(t, map[string]string{"a.txt": forty(nil)}, `sed -i 's/^line 3$/three/;s/^line 30$/thirty/' a.txt`, "EDITOR=false", "VISUAL=")
+	for _, test := range []struct {
+		say  func()
+		code int
+		want string
+	}{
+		{func() { p.say("1 of 2", "y\r"); p.say("2 of 2", "\x03") }, 130, "stopped; nothing was applied"},
+		{func() { p.say("1 of 2", "y\r"); p.say("2 of 2", "\x04") }, 3, "nothing was applied"},
+		{func() { p.say("1 of 2", "y\r"); p.say("2 of 2", "q\r"); p.say("You are about to", "n\r") }, 3, "nothing was applied"},
+		{func() { p.say("1 of 2", "d\r") }, 3, "you chose nothing"},
+		{func() { p.say("1 of 2", "y\r"); p.say("2 of 2", "\r"); p.say("You are about to", "\x03") }, 3, "nothing was applied"},
+		{func() { // an editor that fails, and a hunk that is too small to split
+			p.say("1 of 2", "e\r")
+			p.say("the editor failed (exit status 1); the hunk is as it was", "s\r")
+			p.say("this cannot be split further", "q\r")
+		}, 3, "you chose nothing"},
+		{func() { // the window becomes smaller
+			p.say("1 of 2", "y\r")
+			p.screen.Until("2 of 2")
+			if err := unix.IoctlSetWinsize(int(p.person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 20, Col: 40}); err != nil {
+				t.Fatal(err)
+			}
+			p.cmd.Process.Signal(syscall.SIGWINCH)
+			p.say("2 of 2", "n\r")
+			p.say("You are about to", "n\r")
+		}, 3, "nothing was applied"},
+		{func() { // somebody changes the file meanwhile
+			p.say("1 of 2", "y\r")
+			p.screen.Until("2 of 2")
+			p.write("a.txt", "other\n"+forty(nil))
+			p.say("┃ [y]es", "q\r")
+		}, 1, "changed in your directory since the session first changed it: /a.txt; nothing was applied"},
+	} {
+		p.write("a.txt", forty(nil))
+		p.start()
+		test.say()
+		code, seen := p.end()
+		if plain := strings.ReplaceAll(seen, "\r\n", " "); code != test.code || !strings.Contains(plain, test.want) {
+			t.Errorf("code %d, want %d with %q\n%s", code, test.code, test.want, seen)
+		}
+		if got := strings.TrimPrefix(p.read("a.txt"), "other\n"); got != forty(nil) {
+			t.Errorf("%q: applied:\n%s", test.want, got)
+		}
+	}
+	if out, code := p.golem("apply", "-p"); code != 2 || !strings.Contains(out, "needs no terminal") && !strings.Contains(out, "asks at a terminal") {
+		t.Errorf("without a terminal: code %d\n%s", code, out)
+	}
+	if out, code := p.golem("apply", "-p", "--yes"); code != 2 {
+		t.Errorf("with --yes: code %d\n%s", code, out)
+	}
+}

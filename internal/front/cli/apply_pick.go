@@ -1,0 +1,464 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/editor"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/patch"
+	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A pickFile is a changed file whose parts the user chooses.
+type pickFile struct {
+	session.FileChange
+	real, own []byte // the contents; nil if they are not shown
+	flags     []review.Flag
+}
+
+// A pickItem is one thing to choose: a hunk of a file, its permission bits, or all of its
+// change.
+type pickItem struct {
+	file   *pickFile
+	hunk   *patch.Hunk // nil for another kind of item
+	mode   bool        // the permission bits of a file that also has hunks
+	edited bool
+	chosen bool
+	seen   bool // all of it was on screen
+}
+
+// applyPicked asks about each change, and applies those that the user chooses.
+func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.Review, named []string) error {
+	terminal := findTerminal(false)
+	if terminal == nil {
+		return usageError("golem apply -p asks at a terminal, and there is none; golem apply PATH… and --hunks PATH:1,3 need no terminal with --yes")
+	}
+	items, skipped, err := w.pickItems(r, named)
+	if err != nil {
+		return err
+	}
+	for _, text := range append(w.skippedBy(r), skipped...) {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+text)
+	}
+	if len(items) == 0 {
+		return &sandbox.Error{Op: "apply", Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no changes to choose from"}
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	items, err = newAsker(terminal, cmd.ErrOrStderr(), f.wait).pick(ctx, w, items)
+	var caught signaled
+	switch {
+	case errors.As(context.Cause(ctx), &caught):
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped; nothing was applied")
+		return caught.code()
+	case err != nil:
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %v; nothing was applied\n", err)
+		return exit(exitDenied)
+	}
+	parts, shown, err := chosenParts(items)
+	if err != nil {
+		return err
+	}
+	if len(parts) == 0 {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: you chose nothing; nothing was applied")
+		return exit(exitDenied)
+	}
+	f.before = shown.itemsOf
+	return f.callWith(cmd, "apply_changes", map[string]any{"parts": parts})
+}
+
+// maxPicked is the size of the largest content that is shown hunk by hunk.
+const maxPicked = tool.MaxCompared / 2
+
+// pickItems returns what can be chosen, the riskiest file first. skipped says what cannot.
+func (w *workSession) pickItems(r *session.Review, named []string) (items []*pickItem, skipped []string, err error) {
+	contents, err := w.program.Sessions().OpenContents(w.Session)
+	if err != nil {
+		return nil, nil, err
+	}
+	defer contents.Close()
+	for _, c := range r.Files {
+		switch {
+		case c.Conflict:
+			skipped = append(skipped, w.shown(c.Path)+" changed in your directory too; golem apply --merge "+w.shown(c.Path)+" combines both versions")
+			continue
+		case c.Protected != "" && !slices.Contains(named, c.Path):
+			skipped = append(skipped, w.shown(c.Path)+" is protected ("+c.Protected+"); golem apply -p "+w.shown(c.Path)+" asks about it")
+			continue
+		case c.Kind == overlay.Special:
+			skipped = append(skipped, w.shown(c.Path)+" is a pipe, socket or device, which golem never applies")
+			continue
+		case c.Kind == overlay.Dir && c.Op == overlay.Create && slices.ContainsFunc(r.Files, func(o session.FileChange) bool { return strings.HasPrefix(o.Path, c.Path+"/") }):
+			continue // it is applied with the files in it
+		}
+		file := &pickFile{FileChange: c}
+		for _, f := range r.Flags {
+			if f.Path == c.Path {
+				file.flags = append(file.flags, f)
+			}
+		}
+		if file.real, file.own, err = contents.Read(c.Path, maxPicked); err != nil {
+			return nil, nil, err
+		}
+		items = append(items, file.items()...)
+	}
+	return items, skipped, nil
+}
+
+// items returns what can be chosen of a file.
+func (f *pickFile) items() (list []*pickItem) {
+	if f.Op != overlay.Modify || f.Kind != overlay.File || f.OldKind != overlay.File || !changes.HasHunks(f.real, f.own) {
+		return []*pickItem{{file: f}}
+	}
+	hunks, err := patch.Hunks(string(f.real), string(f.own))
+	if err != nil || len(hunks) == 0 {
+		return []*pickItem{{file: f}}
+	}
+	if f.OldMode != "" {
+		list = append(list, &pickItem{file: f, mode: true})
+	}
+	for i := range hunks {
+		list = append(list, &pickItem{file: f, hunk: &hunks[i]})
+	}
+	return list
+}
+
+// rows returns an item as text. number and count say which of the items it is.
+func (it *pickItem) rows(w *workSession, number, count int, first bool) []row {
+	name := w.shown(it.file.Path) + slash(it.file.FileChange)
+	head := fmt.Sprintf("%d of %d: ", number, count)
+	var rows []row
+	diff := ""
+	switch {
+	case it.mode:
+		head += name + ", permission bits " + it.file.OldMode + " → " + it.file.Mode
+	case it.hunk != nil:
+		added, removed := it.hunk.Count()
+		head += fmt.Sprintf("%s (+%d -%d)", name, added, removed)
+		if it.edited {
+			head += ", as you edited it"
+		}
+		diff = it.hunk.String()
+	default:
+		word := map[overlay.Op]string{overlay.Create: "new ", overlay.Delete: "delete "}[it.file.Op]
+		about := what(it.file.FileChange)
+		if !strings.HasPrefix(about, "(") {
+			about = "(" + about + ")"
+		}
+		head += word + name + " " + about
+		if it.file.UnusualMode {
+			head += ", permissions " + it.file.Mode
+		}
+		diff = it.file.Diff
+	}
+	rows = append(rows, row{Mark: visible.Header, Text: head})
+	if first {
+		v := reviewText{workSession: w, review: &session.Review{Files: []session.FileChange{it.file.FileChange}}}
+		for _, f := range it.file.flags {
+			rows = append(rows, row{Mark: warning, Text: visible.Text(v.flag(f))})
+		}
+	}
+	for r := range visible.Diff(diff) {
+		rows = append(rows, row{Mark: r.Mark, Text: visible.Text(r.Text)})
+	}
+	return rows
+}
+
+// A picker asks which items to apply.
+type picker struct {
+	*question
+	work  *workSession
+	items []*pickItem
+	at    int // the item that is asked about
+
+	rows []row
+	top  spot // where the page on screen begins
+	next spot // where the next page begins
+	wide int  // columns of the screen
+}
+
+// A spot is a line of a row.
+type spot struct{ row, line int }
+
+// pick asks about each item. Splitting a hunk makes more items. An error means that the
+// user stopped, and nothing is chosen.
+func (a *asker) pick(ctx context.Context, w *workSession, items []*pickItem) ([]*pickItem, error) {
+	q, done, err := a.open(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	p := &picker{question: q, work: w, items: items}
+	q.redraw, q.options = p.draw, p.keysNow
+	if q.partial {
+		q.say("\n")
+	}
+	for p.at < len(p.items) {
+		quit, err := p.askItem()
+		if err != nil {
+			return nil, err
+		}
+		if quit {
+			break
+		}
+	}
+	return p.items, q.failed
+}
+
+// askItem asks about the current item, and moves on to the next one to ask about.
+func (p *picker) askItem() (quit bool, err error) {
+	first := p.at == 0 || p.items[p.at-1].file != p.items[p.at].file
+	p.rows, p.top = p.items[p.at].rows(p.work, p.at+1, len(p.items), first), spot{}
+	p.say("\n")
+	p.question.draw()
+	for range maxTypos {
+		text, err := p.read()
+		if err != nil && !errors.Is(err, errTypo) {
+			return false, err
+		}
+		word := strings.ToLower(text)
+		if errors.Is(err, errTypo) {
+			word = "-"
+		}
+		moved, quit, err := p.answer(word)
+		if moved || quit || err != nil {
+			return quit, err
+		}
+	}
+	return false, errLate
+}
+
+// answer acts on an answer. moved is true if the question about this item is over.
+func (p *picker) answer(word string) (moved, quit bool, err error) {
+	it := p.items[p.at]
+	switch word {
+	case "y", "yes":
+		if !p.whole() {
+			p.typo("this is not shown completely; Enter shows the next page")
+			return false, false, nil
+		}
+		it.chosen, it.seen = true, true
+		p.at++
+	case "":
+		if !p.whole() {
+			p.top = p.next
+			p.draw()
+			return false, false, nil
+		}
+		p.at++
+	case "n", "no":
+		p.at++
+	case "a", "d":
+		for ; p.at < len(p.items) && p.items[p.at].file == it.file; p.at++ {
+			p.items[p.at].chosen = word == "a"
+			p.items[p.at].seen = p.items[p.at] == it && p.whole()
+		}
+	case "q":
+		return true, true, nil
+	case "?":
+		p.show(help(p.explain()))
+		p.typo("")
+		return false, false, nil
+	case "s":
+		if parts := p.parts(); len(parts) > 1 {
+			p.items = slices.Replace(p.items, p.at, p.at+1, parts...)
+			p.show([]row{{Mark: about, Text: "split into " + visible.Count(len(parts), "hunk")}})
+			return true, false, nil
+		}
+		p.typo("this cannot be split further")
+		return false, false, nil
+	case "e":
+		if it.hunk == nil {
+			p.typo("only a hunk of a text can be edited")
+			return false, false, nil
+		}
+		return p.edit(it)
+	default:
+		p.typo("please answer y, n, a, d, q or ? (help)")
+		return false, false, nil
+	}
+	return true, false, nil
+}
+
+// whole reports whether all of the item was on screen.
+func (p *picker) whole() bool { return p.next.row >= len(p.rows) }
+
+// parts returns the current item split into smaller hunks.
+func (p *picker) parts() []*pickItem {
+	it := p.items[p.at]
+	if it.hunk == nil {
+		return nil
+	}
+	var list []*pickItem
+	for _, h := range it.hunk.Split() {
+		list = append(list, &pickItem{file: it.file, hunk: &h, edited: it.edited})
+	}
+	return list
+}
+
+// draw shows a page of the item, and the keys.
+func (p *picker) draw() {
+	columns, height := p.screen.size()
+	room := max(1, height-2-len(p.keyLines(p.keys(false)...)))
+	if columns != p.wide { // the rows have other lines now
+		p.wide, p.top.line = columns, 0
+	}
+	at := p.top
+	var b strings.Builder
+	for used := 0; at.row < len(p.rows) && used < room; {
+		lines := p.rows[at.row].Barred(columns, !p.screen.plain)
+		b.WriteString(lines[at.line])
+		used++
+		if at.line++; at.line >= len(lines) {
+			at = spot{row: at.row + 1}
+		}
+	}
+	p.next = at
+	p.say(b.String())
+	p.showKeys(p.keysNow()...)
+}
+
+func (p *picker) keysNow() []string { return p.keys(p.whole()) }
+
+// keys returns the keys for the item, if all or only a part of it was shown.
+func (p *picker) keys(whole bool) []string {
+	var keys []string
+	if whole {
+		keys = append(keys, "[y]es", "[n]o")
+	} else {
+		keys = append(keys, "[Enter] next page", "[n]o")
+	}
+	keys = append(keys, "[a]ll of the file", "[d]one with the file")
+	if len(p.parts()) > 1 {
+		keys = append(keys, "[s]plit")
+	}
+	if p.items[p.at].hunk != nil {
+		keys = append(keys, "[e]dit")
+	}
+	return append(keys, "[q]uit", "[?]")
+}
+
+// explain returns the explanation of each key.
+func (p *picker) explain() []key {
+	return []key{{"y", "apply this"}, {"n, Enter", "do not apply this; it stays in the session"},
+		{"a", "apply this and the rest of the file; golem shows the rest before it applies anything"},
+		{"d", "apply neither this nor the rest of the file"},
+		{"s", "split this hunk into smaller ones"}, {"e", "edit this hunk in your editor (VISUAL, EDITOR)"},
+		{"q", "apply what you chose so far, and nothing more"}, {"Ctrl-C, Ctrl-D", "stop, and apply nothing"}}
+}
+
+// editHelp is below a hunk in the editor.
+const editHelp = `# To keep a line that begins with -, make the - a space.
+# To leave out a line that begins with +, delete it.
+# golem ignores lines that begin with #. If no + or - line is left, the hunk stays as it was.
+`
+
+// edit opens a hunk in the user's editor. Then golem asks about the edited hunk.
+func (p *picker) edit(it *pickItem) (moved, quit bool, err error) {
+	p.letGo()
+	p.letGo = func() {}
+	text, failed := editor.Edit(editor.Command(os.Environ()), os.Environ(), p.screen.file, "hunk.diff", it.hunk.String()+editHelp)
+	if err := p.hold(p.ctx); err != nil {
+		return false, false, err
+	}
+	if p.ctx.Err() != nil {
+		return false, false, errStopped
+	}
+	hunk, bad := it.hunk.Edit(text, string(it.file.real))
+	switch {
+	case failed != nil:
+		p.typo(visible.Line(failed.Error(), maxColumns) + "; the hunk is as it was")
+	case bad != nil:
+		p.typo("the edited hunk does not fit: " + visible.Line(bad.Error(), maxColumns) + "; the hunk is as it was")
+	case len(hunk.Lines) == 0:
+		p.typo("the edited hunk changes nothing; the hunk is as it was")
+	default:
+		p.items[p.at] = &pickItem{file: it.file, hunk: &hunk, edited: true}
+		return true, false, nil
+	}
+	return false, false, nil
+}
+
+// A pickedPart is an entry of the argument parts of apply_changes.
+type pickedPart struct {
+	Path  string `json:"path"`
+	Whole bool   `json:"whole,omitempty"`
+	Patch string `json:"patch,omitempty"`
+	Mode  bool   `json:"mode,omitempty"`
+}
+
+// shownContents are the changes of contents that were on screen, by path.
+type shownContents map[string]tool.Change
+
+// chosenParts returns what the user chose, and which contents were shown completely.
+func chosenParts(items []*pickItem) (parts []pickedPart, shown shownContents, err error) {
+	shown = make(shownContents)
+	for len(items) > 0 {
+		file := items[0].file
+		n := slices.IndexFunc(items, func(it *pickItem) bool { return it.file != file })
+		if n < 0 {
+			n = len(items)
+		}
+		part, seen, text := pickedPart{Path: file.Path, Whole: true}, true, file.own
+		var hunks []patch.Hunk
+		chosen := 0
+		for _, it := range items[:n] {
+			part.Whole = part.Whole && it.chosen && !it.edited
+			if !it.chosen {
+				continue
+			}
+			chosen++
+			seen = seen && it.seen
+			part.Mode = part.Mode || it.mode
+			if it.hunk != nil {
+				hunks = append(hunks, *it.hunk)
+				part.Patch += it.hunk.String()
+			}
+		}
+		items = items[n:]
+		if chosen == 0 {
+			continue
+		}
+		if part.Whole {
+			part.Patch, part.Mode = "", false
+		} else {
+			after, err := patch.Apply(string(file.real), hunks)
+			if err != nil {
+				return nil, nil, &sandbox.Error{Op: "apply", Path: file.Path, Code: sandbox.ErrInvalid, Hint: "the hunks that you chose do not fit together: " + err.Error() + "; nothing was applied"}
+			}
+			text = []byte(after)
+		}
+		parts = append(parts, part)
+		if seen && (file.real != nil || file.own != nil) && file.Kind == overlay.File {
+			base := sandbox.Version{}
+			if file.OldKind == overlay.File {
+				base = base.With(file.real)
+			}
+			shown[file.Path] = tool.DescribeChange(file.Path, base, file.real, text)
+		}
+	}
+	return parts, shown, nil
+}
+
+// itemsOf returns the items of a request that were shown: contents whose old and new
+// versions are exactly those that were on screen.
+func (s shownContents) itemsOf(r tool.Request) (items []string) {
+	for i, c := range r.Changes {
+		if was, ok := s[c.Path]; ok && c.Op == was.Op && c.Base == was.Base && c.Becomes == was.Becomes {
+			items = append(items, tool.ItemContent(i))
+		}
+	}
+	return items
+}
