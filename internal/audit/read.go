@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"cmp"
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -175,4 +177,10 @@ func (f Filter) onPath(effect string) bool {
 		return ok && (rest == "" || rest[0] == '/')
 	}
 	return false
+}
+
+// IsJournal reports whether a state directory has a journal.
+func IsJournal(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, keyName))
+	return err == nil
 }

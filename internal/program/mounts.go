@@ -48,9 +48,12 @@ func LoadMounts(o Options, folders []session.Mount) (*Program, error) {
 		return nil, visible.FileError(o.Dir, err)
 	}
 	p := &Program{options: o, root: root, complete: true, mounts: folders, scanBudget: scan.NewBudget()}
-	p.state = filepath.Join(p.options.stateBase(), stateName(root)+"-bare") // apart from the state of a program in the same directory
+	p.state = filepath.Join(p.options.stateBase(), stateName(root)+bareSuffix) // apart from the state of a program in the same directory
 	return p, p.readProject("", nil, append(settingsOf(folders), o.Settings...))
 }
+
+// bareSuffix ends the name of the state directory of mounts without a program.
+const bareSuffix = "-bare"
 
 // CheckMounts returns an error if a mount shows a directory that no mount may show.
 func CheckMounts(o Options, given []*explain.Mount) error {

@@ -3,7 +3,9 @@ package program
 import (
 	"crypto/rand"
 	"errors"
+	"io/fs"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -123,6 +125,38 @@ func (r *Records) CheckPending(w approval.PendingRequest) error {
 		return w.ExpiredError()
 	}
 	return nil
+}
+
+// A Journal is the journal of one program, in its state directory.
+type Journal struct {
+	Program string // the name of the program's directory
+	State   sandbox.Host
+}
+
+// Journals returns the journals of all programs, sorted by name.
+func Journals(o Options) ([]Journal, error) {
+	entries, err := os.ReadDir(o.stateBase())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var list []Journal
+	for _, e := range entries {
+		dir := filepath.Join(o.stateBase(), e.Name())
+		if !e.IsDir() || !audit.IsJournal(dir) {
+			continue
+		}
+		list = append(list, Journal{NameOf(dir), sandbox.Host(dir)})
+	}
+	return list, err
+}
+
+// NameOf returns the name of the program whose state directory is dir.
+func NameOf(dir string) string {
+	name := strings.TrimSuffix(filepath.Base(dir), bareSuffix)
+	if i := strings.LastIndex(name, "-"); i > 0 {
+		return name[:i]
+	}
+	return name
 }
 
 // Answer answers a pending request with the reply of a person. It records the answer in

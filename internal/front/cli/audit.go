@@ -1,10 +1,12 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -12,6 +14,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -60,6 +63,10 @@ func (f *timeFlag) Set(text string) error {
 		f.time = time.Now().Add(-ago)
 		return nil
 	}
+	if days, err := strconv.ParseUint(strings.TrimSuffix(text, "d"), 10, 16); err == nil && strings.HasSuffix(text, "d") {
+		f.time = time.Now().AddDate(0, 0, -int(days))
+		return nil
+	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
 			f.time = t
@@ -79,12 +86,13 @@ type filterFlags struct {
 	audit.Filter
 	since, until timeFlag
 	last         int
+	all          bool // of all programs
 }
 
 func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	f := &filterFlags{}
 	flags := cmd.Flags()
-	flags.Var(&f.since, "since", "records since then: 2h (ago), 2026-11-15, 2026-11-15T10:42:00Z")
+	flags.Var(&f.since, "since", "records since then: 2h or 7d (ago), 2026-11-15, 2026-11-15T10:42:00Z")
 	flags.Var(&f.until, "until", "records before then")
 	flags.StringVar(&f.Origin, "origin", "", "calls by the user, by a model, or by a peer, which is another agent")
 	flags.StringVar(&f.Worker, "worker", "", "calls by this worker, or by one that it called")
@@ -95,6 +103,7 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	flags.StringVar(&f.Kind, "kind", "", "intent, outcome, refusal, answer, mend")
 	flags.StringVar(&f.Call, "call", "", "the records of one call")
 	flags.IntVar(&f.last, "last", 0, "only the last N records")
+	flags.BoolVar(&f.all, "all", false, "records of all programs")
 	return f
 }
 
@@ -144,61 +153,161 @@ func newAuditShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show",
 		Short: "Show records of the journal",
-		Long: `Show the records of the journal, one a line: number, time, kind, origin (user, model, or
-peer: another agent), worker, tool, effects, the decision and who decided, and the
-outcome. The flags select records.`,
-		Example: "  golem audit show --last 20\n  golem audit show --decision no --since 24h\n  golem audit show --path /out --json",
+		Long: `Show the records of the journal, one a line: number, time, session, kind, origin (user,
+model, or peer: another agent), worker, tool, the command that ran, effects, the decision
+and who decided, and the outcome. The flags select records.`,
+		Example: "  golem audit show --last 20\n  golem audit show --decision no --since 24h\n  golem audit show --all --since 7d",
 		Args:    noArgs,
 	}
 	flags := addProgramFlags(cmd)
 	filter := addFilterFlags(cmd)
+	asCSV := false
+	cmd.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values for a spreadsheet")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := filter.check(); err != nil {
-			return err
-		}
-		folder, _, err := flags.journal()
-		if err != nil {
-			return err
-		}
-		list := []audit.Record{}
-		shown := 0
-		err = filter.read(folder, func(r audit.Record, line []byte) error {
-			shown++
-			if wantsJSON(cmd) {
-				list = append(list, r)
+		switch {
+		case asCSV && wantsJSON(cmd):
+			return usageError("--csv and --json exclude each other")
+		case asCSV:
+			return flags.printCSV(cmd, filter)
+		case wantsJSON(cmd):
+			list := []any{}
+			err := flags.eachRecord(cmd, filter, func(r programRecord) error {
+				list = append(list, r.document())
 				return nil
+			})
+			if err != nil {
+				return err
 			}
-			return printRecord(cmd.OutOrStdout(), r)
-		})
-		if err != nil {
-			return err
-		}
-		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), map[string]any{"records": list})
 		}
-		if shown == 0 {
-			said := "no records"
-			if filter.Filter != (audit.Filter{}) {
-				said += " match the flags; golem audit show lists all"
-			}
-			fmt.Fprintln(cmd.OutOrStdout(), said)
-		}
-		return nil
+		return flags.printRecords(cmd, filter)
 	}
 	return cmd
 }
 
-// printRecord prints a record as one line.
-func printRecord(w io.Writer, r audit.Record) error {
-	parts := []string{fmt.Sprintf("%4d", r.Number), r.Time.Local().Format(time.RFC3339), fmt.Sprintf("%-7s", sandbox.Shown(string(r.Kind)))}
-	if r.Origin != "" {
-		parts = append(parts, fmt.Sprintf("%-5s", sandbox.Shown(r.Origin)))
+// A programRecord is a record with the program that it is about.
+type programRecord struct {
+	audit.Record
+	program string
+	line    []byte // the record as it is in the journal
+}
+
+// eachRecord calls yield for the records that the flags select, of this program or of
+// all. The records of all programs are sorted by time.
+func (f *programFlags) eachRecord(cmd *cobra.Command, filter *filterFlags, yield func(programRecord) error) error {
+	if err := filter.check(); err != nil {
+		return err
 	}
+	if !filter.all {
+		folder, where, err := f.journal()
+		if err != nil {
+			return err
+		}
+		return filter.read(folder, func(r audit.Record, line []byte) error { return yield(programRecord{r, program.NameOf(where), line}) })
+	}
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	journals, err := program.Journals(o)
+	if err != nil {
+		return err
+	}
+	var list []programRecord
+	for _, j := range journals {
+		folder, err := state.Open(string(j.State))
+		if err == nil {
+			err = filter.read(folder, func(r audit.Record, line []byte) error {
+				list = append(list, programRecord{r, j.Program, slices.Clone(line)})
+				return nil
+			})
+		}
+		if err != nil { // the journals of other programs may be whole
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: skipped the journal of %s: %v\n", visible.Text(j.Program), err)
+		}
+	}
+	slices.SortStableFunc(list, func(a, b programRecord) int { return a.Time.Compare(b.Time) })
+	if filter.last > 0 && len(list) > filter.last {
+		list = list[len(list)-filter.last:]
+	}
+	for _, r := range list {
+		if err := yield(r); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// document returns a record for --json.
+func (r programRecord) document() any {
+	return struct {
+		Program string `json:"program"`
+		audit.Record
+	}{r.program, r.Record}
+}
+
+func (f *programFlags) printCSV(cmd *cobra.Command, filter *filterFlags) error {
+	c, err := audit.NewCSVWriter(cmd.OutOrStdout())
+	if err != nil {
+		return err
+	}
+	err = f.eachRecord(cmd, filter, func(r programRecord) error { return c.Write(r.program, r.Record) })
+	return cmp.Or(err, c.Flush())
+}
+
+// recordsHead is the line above the records.
+const recordsHead = "   n  time                 %ssession   kind     from   worker  tool  what\n"
+
+// printRecords prints records below a line of column names. At a terminal it uses the
+// pager if they do not fit.
+func (f *programFlags) printRecords(cmd *cobra.Command, filter *filterFlags) error {
+	var text strings.Builder
+	to, s := cmd.OutOrStdout(), newScreen(cmd.OutOrStdout())
+	if s.file != nil {
+		to = &text
+	}
+	shown := 0
+	column := func(program string) string {
+		if !filter.all {
+			return ""
+		}
+		return fmt.Sprintf("%-12s  ", visible.Name(program))
+	}
+	err := f.eachRecord(cmd, filter, func(r programRecord) error {
+		if shown++; shown == 1 {
+			fmt.Fprintf(to, recordsHead, column("program"))
+		}
+		_, err := fmt.Fprintln(to, visible.Text(formatRecord(r.Record, column(r.program))))
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	if shown == 0 {
+		said := "no records"
+		if filter.Filter != (audit.Filter{}) {
+			said += " match the flags; golem audit show lists all"
+		}
+		fmt.Fprintln(to, said)
+	}
+	if s.file == nil {
+		return nil
+	}
+	return s.print(text.String())
+}
+
+// formatRecord returns a record as one line. program is a column, or "".
+func formatRecord(r audit.Record, program string) string {
+	parts := []string{fmt.Sprintf("%4d", r.Number), r.Time.Local().Format(time.DateTime), program + fmt.Sprintf("%-8s", cmp.Or(sandbox.Shown(r.Session), "-")),
+		fmt.Sprintf("%-7s", sandbox.Shown(string(r.Kind))), fmt.Sprintf("%-5s", cmp.Or(sandbox.Shown(r.Origin), "-"))}
 	if len(r.Workers) > 0 {
 		parts = append(parts, strings.Join(shownAll(r.Workers), " → "))
 	}
 	if r.Tool != "" {
 		parts = append(parts, sandbox.Shown(r.Tool))
+	}
+	if command := r.Command(); command != "" && !slices.Contains(r.Effects, policy.Run.String()+" "+command) {
+		parts = append(parts, "$ "+visible.Line(command, maxCommand))
 	}
 	if len(r.Effects) > 0 {
 		parts = append(parts, strings.Join(shownAll(r.Effects), ", "))
@@ -231,9 +340,12 @@ func printRecord(w io.Writer, r audit.Record) error {
 	if r.Note != "" {
 		parts = append(parts, sandbox.Shown(r.Note))
 	}
-	_, err := fmt.Fprintln(w, strings.Join(parts, "  "))
-	return err
+	return strings.Join(parts, "  ")
 }
+
+// maxCommand is how many characters of a command golem audit show prints. --json and
+// --csv have all that the journal holds.
+const maxCommand = 120
 
 // namesIn returns the paths among the arguments, or the commit, target and branch. For a
 // call without effects they show what the call was about.
@@ -335,25 +447,29 @@ func printVerdict(w io.Writer, r audit.Report, folder string) {
 func newAuditExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
-		Short: "Print the journal, one JSON object a line",
+		Short: "Print the journal for other programs",
 		Long: `Print the records exactly as they are in the journal, one JSON object a line. Anybody can
 check the chain of a whole export: prev is the SHA-256 of the line before, without its
-line end.`,
-		Example: "  golem audit export\n  golem audit export --since 24h",
+line end.
+
+--format csv prints comma-separated values for a spreadsheet. golem writes a ' before a cell
+that a spreadsheet would take for a formula.`,
+		Example: "  golem audit export > journal.jsonl\n  golem audit export --all --since 30d --format csv > journal.csv",
 		Args:    noArgs,
 	}
 	flags := addProgramFlags(cmd)
 	filter := addFilterFlags(cmd)
+	format := "jsonl"
+	cmd.Flags().StringVar(&format, "format", format, "jsonl or csv")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if err := filter.check(); err != nil {
-			return err
+		if format != "jsonl" && format != "csv" {
+			return usagef("--format %s: it is jsonl or csv", sandbox.Shown(format))
 		}
-		folder, _, err := flags.journal()
-		if err != nil {
-			return err
+		if format == "csv" {
+			return flags.printCSV(cmd, filter)
 		}
-		return filter.read(folder, func(_ audit.Record, line []byte) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", line)
+		return flags.eachRecord(cmd, filter, func(r programRecord) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", r.line)
 			return err
 		})
 	}

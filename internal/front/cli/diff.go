@@ -4,7 +4,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"slices"
 	"strings"
 	"time"
@@ -13,7 +12,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/overlay"
-	"github.com/golem-forge/golem/internal/pager"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -120,17 +118,7 @@ func (v *reviewText) row(mark, text string) {
 
 // flush prints the text. It uses a pager if the text does not fit on the terminal.
 func (v *reviewText) flush() error {
-	text := v.b.String()
-	if _, height := v.screen.size(); v.screen.file != nil && strings.Count(text, "\n") >= height {
-		if command := pager.Command(os.Environ()); command != "" {
-			err := pager.Show(command, os.Environ(), v.screen.file, text)
-			if !errors.Is(err, pager.ErrNone) {
-				return err
-			}
-		}
-	}
-	_, err := io.WriteString(v.screen.w, text)
-	return err
+	return v.screen.print(v.b.String())
 }
 
 // head prints the session, the size of its changes, and the warnings.

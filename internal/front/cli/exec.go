@@ -113,6 +113,9 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := f.askTrust(cmd, p, false); err != nil {
+		return err
+	}
 	outside, err := outsideOf(p, args)
 	if err != nil {
 		return err

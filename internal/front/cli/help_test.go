@@ -91,11 +91,19 @@ func TestSynonyms(t *testing.T) {
 	}
 }
 
-// TestJSONForms checks that every command in the table of forms exists.
+// TestJSONForms checks that every command in the table of forms exists, and that the
+// documentation has the same table.
 func TestJSONForms(t *testing.T) {
 	left := make(map[string]bool)
-	for path := range jsonForms {
+	docs, err := os.ReadFile("../../../docs/ci.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for path, text := range jsonForms {
 		left[path] = true
+		if row := "| `" + path + "` | " + text + " |"; !bytes.Contains(docs, []byte(row)) {
+			t.Errorf("docs/ci.md has no row %s", row)
+		}
 	}
 	eachCommand(func(cmd *cobra.Command) { delete(left, cmd.CommandPath()) })
 	for path := range left {

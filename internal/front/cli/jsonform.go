@@ -5,7 +5,7 @@ import "github.com/spf13/cobra"
 // jsonForms describes what --json prints, for the commands that do not print one document.
 var jsonForms = map[string]string{
 	"golem run":             "print JSON Lines: one object per event, the result last",
-	"golem mcp":             "no effect: standard output carries the MCP protocol",
+	"golem mcp":             "refused: standard output carries the MCP protocol",
 	"golem exec":            "no effect: standard output belongs to the command; errors of golem are one JSON document",
 	"golem audit export":    "no effect: the records are JSON Lines already",
 	"golem sessions export": "no effect: the export is JSON Lines already",

@@ -24,10 +24,11 @@ type opening struct {
 type fallback int
 
 const (
-	sessionMounts fallback = iota // the mounts with which a session started
-	flagMounts                    // the mounts of flags, or the directory as an overlay
-	emptyProgram                  // a program without files: its Content.Hash is ""
-	sessionState                  // the state of sessions without a program; emptyProgram if there is none
+	sessionMounts      fallback = iota // the mounts with which a session started
+	sessionOrDirectory                 // as sessionMounts; without a session, the directory as an overlay
+	flagMounts                         // the mounts of flags, or the directory as an overlay
+	emptyProgram                       // a program without files: its Content.Hash is ""
+	sessionState                       // the state of sessions without a program; emptyProgram if there is none
 )
 
 // open opens the program of a command. Every command uses it. Flags override the
@@ -57,8 +58,13 @@ func (f *programFlags) open(how opening) (*program.Program, error) {
 	switch {
 	case p == nil || how.otherwise == emptyProgram:
 		return p, err
-	case how.otherwise == sessionMounts:
-		return openSessionMounts(o, p, how.session)
+	case how.otherwise == sessionMounts, how.otherwise == sessionOrDirectory:
+		found, err := openSessionMounts(o, p, how.session)
+		var none usageError
+		if how.otherwise == sessionOrDirectory && errors.As(err, &none) {
+			return openFlagMounts(o, nil)
+		}
+		return found, err
 	case p.Content.Hash != "":
 		return p, err
 	case how.otherwise == flagMounts:

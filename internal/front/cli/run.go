@@ -130,7 +130,7 @@ func (f *runFlags) begin(args []string) ([]string, error) {
 
 // run runs a program.
 func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) error {
-	if err := p.CheckTrust(); err != nil { // before golem opens any file that the program names
+	if err := f.askTrust(cmd, p, f.file == "-"); err != nil { // before golem opens any file that the program names
 		return err
 	}
 	in, err := f.given(cmd, p, words)

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -9,6 +10,7 @@ import (
 
 	"golang.org/x/term"
 
+	"github.com/golem-forge/golem/internal/pager"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -84,6 +86,21 @@ func (s screen) show(rows []row) error {
 		b.WriteString(strings.Join(s.lines(r, columns), ""))
 	}
 	_, err := io.WriteString(s.w, b.String())
+	return err
+}
+
+// print prints a text, which must be visible. It uses the pager if the text does not fit
+// on the terminal.
+func (s screen) print(text string) error {
+	if _, height := s.size(); s.file != nil && strings.Count(text, "\n") >= height {
+		if command := pager.Command(os.Environ()); command != "" {
+			err := pager.Show(command, os.Environ(), s.file, text)
+			if !errors.Is(err, pager.ErrNone) {
+				return err
+			}
+		}
+	}
+	_, err := io.WriteString(s.w, text)
 	return err
 }
 

@@ -23,6 +23,7 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/git"
+	"github.com/golem-forge/golem/internal/toolset/shell"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -34,10 +35,12 @@ type gateFlags struct {
 	reads  bool
 	wait   time.Duration
 
-	session string
-	copy    bool
-	undoes  bool             // the command is about the last applied change
-	chosen  *program.Program // the program of the chosen session, if there is one
+	session   string
+	copy      bool
+	otherwise fallback         // what to open in a directory without a program
+	exitCode  bool             // end with the exit code of a command
+	undoes    bool             // the command is about the last applied change
+	chosen    *program.Program // the program of the chosen session, if there is one
 	// before returns the items of a request that the user has seen before the question; may
 	// be nil.
 	before func(tool.Request) []string
@@ -72,7 +75,7 @@ func (f *gateFlags) program() (*program.Program, error) {
 	if f.undoes {
 		return f.undoable()
 	}
-	return f.open(opening{session: f.sessionID()})
+	return f.open(opening{session: f.sessionID(), otherwise: f.otherwise})
 }
 
 // do makes a call as a worker. taken means that standard input held content, so golem
@@ -80,6 +83,9 @@ func (f *gateFlags) program() (*program.Program, error) {
 func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.Result, err error) {
 	p, err := f.program()
 	if err != nil {
+		return r, err
+	}
+	if err := f.askTrust(cmd, p, taken); err != nil {
 		return r, err
 	}
 	ctx, stop := untilSignal(cmd.Context())
@@ -199,7 +205,7 @@ server, shows the differences, and accepts them if you answer yes.`,
 	cmd.Flags().StringVar(&accept, "accept", "", "show how the tools of this MCP server have changed, and ask whether to accept them")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --accept: accept without asking")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		p, err := flags.open(opening{})
+		p, err := flags.open(opening{otherwise: sessionOrDirectory})
 		if err != nil {
 			return err
 		}
@@ -343,13 +349,19 @@ from standard input. --args takes all arguments as one JSON object.
 
 Exit code 0 is done, 1 failed, 2 wrong arguments, 3 declined or approval needed, 5 no jail
 for commands, 129, 130, 131 or 143 ended by a signal. If a command ran and failed, the
-code is 0, and the result shows the exit code of the command.`,
+code is 0, and the result shows the exit code of the command. With --exit-code, the code
+is that of the command.
+
+In a directory without a program, the tools work in a session over the directory, as
+golem exec does.`,
 		Example: `  golem tool list_files
   golem tool write_file --path /out/a.md --content - < notes.md
   golem tool shell --command 'make test' --timeout 60`,
 		DisableFlagParsing: true, // the flags depend on the tool, which is not known yet
 	}
 	flags := addGateFlags(cmd)
+	flags.otherwise = sessionOrDirectory
+	cmd.Flags().BoolVar(&flags.exitCode, "exit-code", false, "end with the exit code of the command that the tool ran")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error { return runTool(cmd, flags, args) }
 	return cmd
 }
@@ -401,7 +413,11 @@ func runTool(cmd *cobra.Command, flags *gateFlags, args []string) error {
 	if err != nil && r.OK() {
 		return err
 	}
-	return errors.Join(printResult(cmd, r), err)
+	err = errors.Join(printResult(cmd, r), err)
+	if ran, ok := r.Data.(shell.Ran); err == nil && ok && flags.exitCode && ran.ExitCode != 0 {
+		return exit(ran.ExitCode)
+	}
+	return err
 }
 
 // toolNamed returns the named tool, one of golem's or one of the program's. Flags after

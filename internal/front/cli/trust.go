@@ -1,37 +1,52 @@
 package cli
 
 import (
+	"cmp"
 	"fmt"
 	"io"
+	"os"
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/trust"
 	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 func newTrust() *cobra.Command {
-	yes := false
+	yes, printHash := false, false
 	cmd := &cobra.Command{
 		Use:   "trust",
 		Short: "Show what a program may do, and trust it",
 		Long: `Show what the files of this program would allow, each with its line, and what has changed
 since you last trusted it. Then golem asks whether to trust it. Trust holds for exactly
 these files: if one byte changes, golem asks again. Before you trust it, a program can only
-read its own directory. In a script, pass the hash that --json prints to other commands:
-golem run --trust HASH.
+read its own directory. golem run, exec, mcp and tool ask the same question at a terminal.
+
+In a script, pass the hash to other commands: golem run --trust HASH. --print-hash prints
+it. Take the hash where you have looked at the files, and keep it where nobody can change
+both.
 
 Exit code 0 is trusted, 3 is not.`,
-		Example: "  golem trust\n  golem trust --yes\n  golem trust --json",
+		Example: "  golem trust\n  golem trust --yes\n  golem trust --print-hash",
 		Args:    noArgs,
 	}
 	flags := addProgramFlags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "trust it without asking")
+	cmd.Flags().BoolVar(&printHash, "print-hash", false, "print only the hash of the files, for --trust, and trust nothing")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		p, err := flags.open(opening{filesOnly: true, strict: true, otherwise: emptyProgram})
 		if err != nil {
 			return err
+		}
+		if printHash {
+			if p.Content.Hash == "" {
+				return noProgram(p)
+			}
+			fmt.Fprintln(cmd.OutOrStdout(), p.Content.Hash)
+			return nil
 		}
 		doc, err := trustState(p)
 		if err != nil {
@@ -114,6 +129,56 @@ func (d trustDocument) print(w io.Writer) {
 		rows = append(rows, []string{g.From, g.What})
 	}
 	printColumns(w, rows)
+}
+
+// askTrust returns an error if the user does not trust a program. At a terminal it shows
+// what the program may do, or only what has changed since the user last trusted it, and
+// asks. taken means that standard input holds content.
+func (f *programFlags) askTrust(cmd *cobra.Command, p *program.Program, taken bool) error {
+	trusted, err := p.IsTrusted()
+	if err != nil || trusted {
+		return err
+	}
+	mode := approval.Mode(cmp.Or(f.approval, os.Getenv("GOLEM_APPROVAL"), string(approval.Interactive)))
+	if wantsJSON(cmd) || f.trust != "" || mode != approval.Interactive { // the user wants no questions
+		return p.CheckTrust()
+	}
+	terminal := findTerminal(taken)
+	if terminal == nil {
+		return p.CheckTrust()
+	}
+	if terminal != os.Stdin {
+		defer terminal.Close()
+	}
+	plain := *f
+	plain.set, plain.approval = nil, "" // trust is for the files as they are
+	files, err := plain.open(opening{filesOnly: true, strict: true, otherwise: emptyProgram})
+	if err != nil {
+		return err
+	}
+	doc, err := trustState(files)
+	if err != nil {
+		return err
+	}
+	errs := cmd.ErrOrStderr()
+	if doc.Changes != "" {
+		fmt.Fprintf(errs, "%s has changed since you trusted it:\n", doc.Program)
+		fmt.Fprint(newGutter(errs, ""), doc.Changes)
+		fmt.Fprintln(errs, "golem trust lists everything that it grants")
+	} else {
+		doc.print(errs)
+	}
+	asker := newAsker(terminal, errs, patience)
+	if !asker.confirm(cmd.Context(), "trust this program, as it is now") {
+		if asker.why != nil {
+			fmt.Fprintln(errs, "note: "+asker.why.Error())
+		}
+		return p.CheckTrust()
+	}
+	if files.Content.Hash != p.Content.Hash {
+		return &sandbox.Error{Op: "trust", Code: "untrusted", Hint: "a file of the program changed while you were asked; nothing was done; type the command again"}
+	}
+	return files.Trust()
 }
 
 // askedYes asks the user whether to trust the program.
