@@ -62,16 +62,25 @@ type Approver struct {
 	PendingAsker PendingAsker // used in place of Asker, if set
 	Policy       string       // the hash of the program's policy
 	Session      string       // the session in which an answer counts; "" for none
+	UnseenOff    string       // the line of a policy that forbids to approve what was not shown; "" for none
 	Now          func() time.Time
 
 	mu       sync.Mutex
 	runRules []Rule // remembered for this run
 }
 
+// UnseenOffNote says that a policy forbids to approve what was not shown.
+func UnseenOffNote(place string) string {
+	return place + " forbids to approve what was not shown; run golem approve at a terminal and look at it"
+}
+
 // Approve implements tool.Approver. If the request is approved in any way, it is no
 // longer pending: nobody should be asked about a call that has run.
 func (d *Approver) Approve(ctx context.Context, r tool.Request) tool.Answer {
 	a := d.answer(ctx, r)
+	if a.Verdict == tool.Approved && a.Unseen && d.UnseenOff != "" {
+		a = tool.Answer{By: "policy", Note: UnseenOffNote(d.UnseenOff)}
+	}
 	if a.Verdict == tool.Approved && d.Store != nil {
 		d.Store.removeAnswered(r, d.scope())
 	}
@@ -90,7 +99,7 @@ func (d *Approver) answerAlone(r tool.Request) (a tool.Answer, ok bool) {
 		return tool.Answer{By: "auto_deny", Note: "nothing that needs approval is done in this mode", Unattended: true}, true
 	case d.Mode != Interactive && d.Mode != "" && d.Mode != ApproveAll:
 		return tool.Answer{By: "nobody", Note: "no such approval mode"}, true
-	case d.ApproveReads && r.Taint == "" && onlyReads(r):
+	case d.ApproveReads && d.UnseenOff == "" && r.Taint == "" && onlyReads(r):
 		return tool.Answer{Verdict: tool.Approved, By: "--approve-reads", Unseen: true}, true
 	}
 	rule, ok := d.findRule(r)

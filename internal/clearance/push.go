@@ -29,6 +29,7 @@ type Target struct {
 	URL    string       // for remote; for github its server, "" for github.com
 	Repo   string       // for github, owner/name
 	Branch string
+	Off    string            // the line of a policy that forbids the network, "" for none
 	Hooks  bool              // run the target's own hooks, if it is on this machine
 	Web    http.RoundTripper // transport for GitHub's API; nil connects directly
 }
@@ -55,6 +56,9 @@ func (d *Desk) target(name string) (Target, error) {
 	var names []string
 	for _, t := range d.targets {
 		if t.Name == name || name == "" && (len(d.targets) == 1 || t.Name == "origin") {
+			if t.far() && t.Off != "" {
+				return Target{}, &sandbox.Error{Op: "target", Path: t.Name, Code: "blocked", Hint: "the network is off: " + t.Off + "; use a target on this machine"}
+			}
 			return t, nil
 		}
 		names = append(names, t.Name)

@@ -95,6 +95,7 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	}
 	g.Tools = append(g.Tools, servers...)
 	unlistServices(g)
+	g = denyTools(g, p.Project.Ceiling)
 	for at := step; at != nil; at = at.Parent {
 		if err := at.Problems.Err(); err != nil {
 			return tool.Gate{}, err
@@ -189,6 +190,9 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	gate.Journal = journalWriter{journal, writers.Signer(), done}
 	desk := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: records.Approvals,
 		Asker: v.Asker, PendingAsker: v.Beside, Policy: policyHash(p.Content, p.Project)}
+	if place, off := p.Project.Ceiling.UnseenOff(); off {
+		desk.UnseenOff = place.String()
+	}
 	if desk.Now, err = monotonicClock(records.folder, p.options.Now); err != nil {
 		return closed(err)
 	}
@@ -271,6 +275,7 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 		return g, nil, nil, err
 	}
 	g.Tools = append(g.Tools, servers...)
+	g = denyTools(g, d.program.Project.Ceiling)
 	d.mu.Lock()
 	defer d.mu.Unlock()
 	d.running = append(d.running, running...)

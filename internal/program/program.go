@@ -30,6 +30,7 @@ type Options struct {
 	Home      string            // the user's home, for ~
 	Homes     []string          // all directories that may be the user's home; golem mounts none of them
 	Configs   []string          // the directories of golem's configuration; golem mounts none of them
+	Config    string            // the user's configuration; "" for none
 	Environ   []string          // NAME=value
 	Web       http.RoundTripper // for requests to servers
 	Settings  []project.Setting
@@ -116,7 +117,11 @@ func Load(o Options) (*Program, error) {
 }
 
 func (p *Program) readProject(file string, data []byte, settings []project.Setting) (err error) {
-	p.Project, err = project.Parse(p.root, file, data, p.options.projectEnv(), settings)
+	env := p.options.projectEnv()
+	if env.Ceiling, err = p.options.ceiling(); err != nil {
+		return err
+	}
+	p.Project, err = project.Parse(p.root, file, data, env, settings)
 	return err
 }
 
@@ -219,6 +224,9 @@ func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
 	if rel, err := filepath.Rel(p.root, p.options.stateBase()); err == nil && filepath.IsLocal(rel) {
 		return policy.Grant{}, nil, &sandbox.Error{Op: "trust", Code: sandbox.ErrInvalid,
 			Hint: "the state folder lies in the program, where workers would see it; choose another with --state"}
+	}
+	if err := p.Project.Ceiling.CheckRoot("trust", p.root); err != nil {
+		return policy.Grant{}, nil, err
 	}
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Source: p.Root(), Access: sandbox.ReadOnly}}})
 	return policy.Grant{Files: policy.AllFiles(), Tools: policy.SetOf("filesystem")}, s, err

@@ -25,8 +25,10 @@ type Records struct {
 	Approvals *approval.Store
 	Policy    string // the hash that rules are bound to
 
-	folder  *state.Folder
-	now     func() time.Time
+	folder    *state.Folder
+	now       func() time.Time
+	unseenOff string // the line of a policy that forbids unseen approvals, "" for none
+
 	process string // the id of this process
 	session string // the id of the session in the journal, or of this process if there is none
 }
@@ -42,7 +44,11 @@ func (p *Program) OpenRecords() (*Records, error) {
 		return nil, errors.Join(err, folder.Close())
 	}
 	id := strings.ToLower(rand.Text()[:8])
-	return &Records{Approvals: store, Policy: policyHash(p.Content, p.Project), folder: folder, now: p.options.Now, process: id, session: id}, nil
+	unseenOff := ""
+	if place, off := p.Project.Ceiling.UnseenOff(); off {
+		unseenOff = place.String()
+	}
+	return &Records{unseenOff: unseenOff, Approvals: store, Policy: policyHash(p.Content, p.Project), folder: folder, now: p.options.Now, process: id, session: id}, nil
 }
 
 // State returns the program's state directory, to be shown to the user.
@@ -174,6 +180,9 @@ func (r *Records) Answer(id string, reply approval.Reply, secrets []string) erro
 		return err
 	}
 	a, err := r.Approvals.CheckAnswer(w, reply)
+	if err == nil && a.Unseen && a.Verdict == tool.Approved && r.unseenOff != "" {
+		err = &sandbox.Error{Op: "approve", Path: id, Code: "blocked", Hint: approval.UnseenOffNote(r.unseenOff)}
+	}
 	if err != nil {
 		return err
 	}

@@ -53,6 +53,9 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 	if step == nil {
 		return nil, &sandbox.Error{Op: "run", Code: sandbox.ErrNotFound, Hint: "the program has no worker to begin with; write main.worker, or name one with --entry"}
 	}
+	if place, denied := p.Project.Ceiling.DeniedModel(j.ModelName); denied {
+		return nil, &sandbox.Error{Op: "run", Path: j.ModelName, Code: "blocked", Hint: place.String() + " lists the models that may be used; choose one of them with --model"}
+	}
 	j.GateOptions.Run = true
 	gate, err := p.OpenGate(j.GateOptions)
 	if err != nil {

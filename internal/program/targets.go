@@ -163,9 +163,13 @@ func (c *clearing) open(ctx context.Context) (*clearance.Desk, error) {
 	if err != nil {
 		return nil, err
 	}
+	off := ""
+	if place, is := p.Project.Ceiling.NetworkOff(); is {
+		off = place.String()
+	}
 	var targets []clearance.Target
 	for _, t := range p.targets().list() {
-		targets = append(targets, clearance.Target{Name: t.Name, Type: t.Type, Path: t.Path, URL: t.URL, Repo: t.Repo, Branch: t.Branch, Hooks: t.Hooks, Web: p.options.Web})
+		targets = append(targets, clearance.Target{Off: off, Name: t.Name, Type: t.Type, Path: t.Path, URL: t.URL, Repo: t.Repo, Branch: t.Branch, Hooks: t.Hooks, Web: p.options.Web})
 	}
 	desk, err := clearance.Open(c.records.folder, store, targets, p.hostEnv().credentials(c.worker))
 	if err != nil {

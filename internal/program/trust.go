@@ -12,7 +12,7 @@ func (p *Program) TrustStore() trust.Store {
 
 // TrustRequest returns the content that the user is asked to trust.
 func (p *Program) TrustRequest() trust.Request {
-	return trust.Request{Root: p.root, Project: p.Project, Workers: p.Workers, Entry: p.Entry, Tools: p.toolFiles}
+	return trust.Request{Root: p.root, Project: p.Project.Asked(), Workers: p.Workers, Entry: p.Entry, Tools: p.toolFiles}
 }
 
 // IsTrusted reports whether the user trusts the program's content.

@@ -65,6 +65,7 @@ func (l *loader) parseTree(data []byte, settings []Setting) {
 		}
 		Schema().Check(l.tree, &l.problems)
 	}
+	l.tree = l.env.Ceiling.setDefaults(l.tree)
 	for _, s := range settings {
 		l.tree = l.tree.Set(s.Keys, s.Value)
 	}

@@ -40,7 +40,10 @@ type Project struct {
 	Engines         Engines
 	ClearanceLimits ClearanceLimits
 
+	Ceiling Ceiling // what the layers above allow at most
+
 	tree  strictyaml.Node // all effective values, for Values
+	asked asked           // the values before the ceiling limited them
 	trust map[string]bool // see Trust
 }
 
@@ -117,6 +120,8 @@ type Env struct {
 	States, Configs []string
 	// Homes are the home directories of the user. No mount is one or contains one.
 	Homes []string
+	// Ceiling are the layers above the project.
+	Ceiling Ceiling
 }
 
 // Load reads the project file of a program and applies the settings. The name of the file
@@ -148,6 +153,7 @@ func Parse(root, file string, data []byte, env Env, settings []Setting) (*Projec
 	l.readLimits()
 	l.readEtc()
 	l.readClearance()
+	applyCeiling(l)
 	if err := l.problems.Err(); err != nil {
 		return nil, err
 	}

@@ -78,6 +78,9 @@ func (l *loader) resolveSource(e entry) (source, base sandbox.Host, real string,
 	if what == "" {
 		what, hint = l.checkShowable(real)
 	}
+	if place, denied := l.env.Ceiling.DeniedRoot(real); what == "" && denied {
+		what, hint = "may not be mounted", rootHint(place)
+	}
 	if what != "" {
 		label := strings.TrimSuffix(e.label+"."+e.key, ".")
 		l.problems.Add(e.source, label+": "+sandbox.Shown(e.source.Text)+" "+what, hint)

@@ -88,6 +88,9 @@ func (c *Commands) prepareExec(more []jail.Mount) error {
 		if err != nil {
 			return visible.FileError(string(m.Source), err)
 		}
+		if err := c.workspace.store.Project.Ceiling.CheckRoot("profile", source); err != nil {
+			return err
+		}
 		more = append(more, jail.Mount{Source: sandbox.Host(source), Target: m.Target})
 	}
 	c.mounts = more

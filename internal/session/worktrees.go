@@ -63,6 +63,10 @@ func (w *Workspace) FindWorkTrees(files *sandbox.Sandbox, home string) {
 			continue
 		}
 		for i, l := range list {
+			if err := w.store.Project.Ceiling.CheckRoot("git", l.Common); err != nil {
+				w.Notes = append(w.Notes, "git does not work in "+shown+": "+err.Error())
+				continue
+			}
 			rel, err := filepath.Rel(dir, l.Work)
 			if err != nil || !files.CanRead(path.Join(m.Target, filepath.ToSlash(rel))) {
 				continue

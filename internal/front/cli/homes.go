@@ -44,3 +44,14 @@ func configs(home string) []string {
 	}
 	return list
 }
+
+// configFile returns the user's configuration, "" if there is no home directory.
+func configFile(home string) string {
+	if dir := os.Getenv("XDG_CONFIG_HOME"); filepath.IsAbs(dir) {
+		return filepath.Join(dir, "golem", "config.yaml")
+	}
+	if filepath.IsAbs(home) {
+		return filepath.Join(home, ".config", "golem", "config.yaml")
+	}
+	return ""
+}

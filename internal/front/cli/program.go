@@ -61,6 +61,7 @@ func (f *programFlags) options() (program.Options, error) {
 	}
 	o.Home, _ = os.UserHomeDir()
 	o.Homes, o.Configs = homes(), configs(o.Home)
+	o.Config = configFile(o.Home)
 	o.StateHome = os.Getenv("XDG_STATE_HOME")
 	if !filepath.IsAbs(o.StateHome) && o.Home != "" { // the XDG specification says to ignore a relative path
 		o.StateHome = filepath.Join(o.Home, ".local", "state")
@@ -193,9 +194,10 @@ func newConfig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Print every value of the configuration, and where it comes from",
-		Long: `Print every value that holds for this program, and where it comes from: a flag,
-an environment variable, a line of the project file, or the defaults. Keys that
-have no value are left out, unless --all is given.`,
+		Long: `Print every value that holds for this program, and where it comes from: a flag, an
+environment variable, a line of the project file, of your own configuration or of the
+administrator's policy, or the defaults. Values of your configuration begin with user.,
+and values of the policy with policy. Without --all golem skips keys without a value.`,
 		Example: "  golem config\n  golem config --all --set delegation.maxDepth=2",
 		Args:    noArgs,
 	}
@@ -220,6 +222,16 @@ have no value are left out, unless --all is given.`,
 				continue
 			}
 			rows = append(rows, []string{v.Key, cmp.Or(v.Text, "—"), v.From.String()})
+		}
+		for _, l := range p.Project.Ceiling {
+			name := "user."
+			if l.File == project.PolicyFile {
+				name = "policy."
+			}
+			for _, v := range l.Values() {
+				list = append(list, value{name + v.Key, visible.Text(v.Text), placeOf(v.From)})
+				rows = append(rows, []string{name + v.Key, v.Text, v.From.String()})
+			}
 		}
 		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), map[string]any{"values": list})

@@ -1,0 +1,184 @@
+package project_test
+
+import (
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/testutil"
+)
+
+var ceilingTools = []string{"filesystem", "shell", "read_file", "git_push"}
+
+// A randomLayer is a layer with what it allows, computed without the code under test.
+type randomLayer struct {
+	text    string
+	network bool
+	mode    int // index in modes
+	unseen  bool
+	roots   []string // nil for all
+	allow   []string // nil for all
+	deny    []string
+}
+
+var modes = []string{"auto_deny", "interactive", "approve_all"}
+
+func newRandomLayer(r *rand.Rand, dirs []string) randomLayer {
+	l := randomLayer{network: true, mode: 2, unseen: true}
+	var b strings.Builder
+	if r.IntN(2) == 0 {
+		word := []string{"on", "off", "true", "false"}[r.IntN(4)]
+		l.network = word == "on" || word == "true"
+		fmt.Fprintf(&b, "network: %s\n", word)
+	}
+	if r.IntN(2) == 0 {
+		b.WriteString("approval:\n")
+		l.mode = r.IntN(3)
+		fmt.Fprintf(&b, "  mode: %s\n", modes[l.mode])
+		if r.IntN(2) == 0 {
+			l.unseen = r.IntN(2) == 0
+			fmt.Fprintf(&b, "  unseen: %v\n", l.unseen)
+		}
+	}
+	pick := func(from []string) []string {
+		list := slices.Clone(from)
+		r.Shuffle(len(list), func(i, j int) { list[i], list[j] = list[j], list[i] })
+		return list[:1+r.IntN(len(list))]
+	}
+	if r.IntN(3) == 0 {
+		l.roots = pick(dirs)
+		fmt.Fprintf(&b, "roots: [%s]\n", strings.Join(l.roots, ", "))
+	}
+	if r.IntN(2) == 0 {
+		b.WriteString("tools:\n")
+		l.deny = pick(ceilingTools)
+		fmt.Fprintf(&b, "  deny: [%s]\n", strings.Join(l.deny, ", "))
+		if r.IntN(2) == 0 {
+			l.allow = pick(ceilingTools)
+			fmt.Fprintf(&b, "  allow: [%s]\n", strings.Join(l.allow, ", "))
+		}
+	}
+	l.text = b.String()
+	return l
+}
+
+// TestCeilingProperty draws random layers, project files and settings. Whatever the
+// project and the flags ask for, the result is never wider than any layer above.
+func TestCeilingProperty(t *testing.T) {
+	r := rand.New(rand.NewPCG(22, uint64(os.Getpid())))
+	top, err := filepath.EvalSymlinks(t.TempDir())
+	if err != nil {
+		t.Fatal(err)
+	}
+	var dirs []string
+	for _, name := range []string{"a", "a/b", "c", "ab"} {
+		dir := filepath.Join(top, name)
+		if err := os.MkdirAll(dir, 0o755); err != nil {
+			t.Fatal(err)
+		}
+		dirs = append(dirs, dir)
+	}
+	accepted := 0
+	for range testutil.Rounds(400) {
+		layers := []randomLayer{newRandomLayer(r, dirs), newRandomLayer(r, dirs)}
+		policy, err := project.ParsePolicy("policy", []byte(layers[0].text), ceilingTools)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, layers[0].text)
+		}
+		config, err := project.ParseConfig("config", []byte(layers[1].text), top, ceilingTools)
+		if err != nil {
+			t.Fatalf("%v\n%s", err, layers[1].text)
+		}
+		root := dirs[r.IntN(len(dirs))]
+		file := fmt.Sprintf("sandbox:\n  root: .\n  network: %v\n", r.IntN(2) == 0)
+		if r.IntN(2) == 0 {
+			file += fmt.Sprintf("approval: {mode: %s}\n", modes[r.IntN(3)])
+		}
+		var settings []project.Setting
+		for _, text := range []string{"sandbox.network=true", "approval.mode=approve_all", "approval.mode=interactive"} {
+			if r.IntN(6) == 0 {
+				s, err := project.ParseSet("--set", text)
+				if err != nil {
+					t.Fatal(err)
+				}
+				settings = append(settings, s)
+			}
+		}
+		p, err := project.Parse(root, "golem-forge.config.yaml", []byte(file), project.Env{Ceiling: project.Ceiling{policy, config}}, settings)
+		if err != nil {
+			continue // refused, which allows nothing
+		}
+		accepted++
+		_, unseenOff := p.Ceiling.UnseenOff()
+		for i, l := range layers {
+			what := fmt.Sprintf("layer %d:\n%sproject:\n%s%v", i, l.text, file, settings)
+			if !l.network && !p.Grant().Hosts.IsEmpty() {
+				t.Fatalf("the network is open against %s", what)
+			}
+			if got := slices.Index(modes, p.Approval); got > l.mode || !l.unseen && got > 1 {
+				t.Fatalf("approval mode %s against %s", p.Approval, what)
+			}
+			if !l.unseen && !unseenOff {
+				t.Fatalf("unseen approvals against %s", what)
+			}
+			within := func(dir string) bool { return root == dir || strings.HasPrefix(root, dir+"/") }
+			if l.roots != nil && !slices.ContainsFunc(l.roots, within) {
+				t.Fatalf("%s is mounted against %s", root, what)
+			}
+			for _, names := range [][]string{{"read_file", "filesystem"}, {"shell", "shell"}, {"git_push", "git"}} {
+				in := func(list []string) bool {
+					return slices.Contains(list, names[0]) || slices.Contains(list, names[1])
+				}
+				if _, denied := p.Ceiling.DeniedTool(names...); !denied && (in(l.deny) || l.allow != nil && !in(l.allow)) {
+					t.Fatalf("the tool %s is allowed against %s", names[0], what)
+				}
+			}
+		}
+	}
+	if accepted < 40 {
+		t.Fatalf("only %d cases were accepted: the test checks too little", accepted)
+	}
+}
+
+func TestCeilingNarrowsWithoutReason(t *testing.T) {
+	layer, err := project.ParsePolicy("policy", []byte("network: on\napproval: {mode: approve_all}\n"), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := []byte("sandbox: {root: ., network: true}\napproval: {mode: approve_all}\n")
+	p, err := project.Parse(t.TempDir(), "golem-forge.config.yaml", file, project.Env{Ceiling: project.Ceiling{layer}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Network.IsAll() || p.Approval != "approve_all" {
+		t.Errorf("a policy that allows everything: got network %v, approval %s", p.Network.IsAll(), p.Approval)
+	}
+}
+
+// TestAsked checks that the values to be trusted are those of the files.
+func TestAsked(t *testing.T) {
+	layer, err := project.ParseConfig("config", []byte("network: off\nmodel: ollama:qwen3\napproval: {mode: auto_deny}\n"), "", nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := []byte("sandbox: {root: ., network: true}\napproval: {mode: approve_all}\n")
+	p, err := project.Parse(t.TempDir(), "golem-forge.config.yaml", file, project.Env{Ceiling: project.Ceiling{layer}}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !p.Network.IsEmpty() || p.Approval != "auto_deny" || p.Model != "ollama:qwen3" {
+		t.Errorf("effective: got network %v, approval %s, model %s", p.Network.IsAll(), p.Approval, p.Model)
+	}
+	asked := p.Asked()
+	if !asked.Network.IsAll() || asked.Approval != "approve_all" || asked.Model != "" {
+		t.Errorf("asked: got network %v, approval %s, model %q", asked.Network.IsAll(), asked.Approval, asked.Model)
+	}
+	if got := asked.PlaceOf("sandbox.network").Line; got != 1 {
+		t.Errorf("line of the network that is asked for: got %d, want 1", got)
+	}
+}

@@ -1,0 +1,127 @@
+//go:build unix
+
+package project
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/golem-forge/golem/internal/strictyaml"
+)
+
+// PolicyFile is the administrator's policy. Its name is part of golem, so that no
+// variable and no flag can choose another file.
+const PolicyFile = "/etc/golem/policy.yaml"
+
+// ReadPolicy reads the administrator's policy. Without one it returns nil. It is an error
+// if somebody other than root could have written the policy: the file, its directory, or
+// any directory or symlink on the way to it. The error is a strictyaml.Problems.
+func ReadPolicy() ([]byte, error) {
+	if _, err := os.Lstat(filepath.Dir(PolicyFile)); errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	real, err := walkTrusted(PolicyFile)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	file, err := os.OpenFile(real, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
+	if err != nil {
+		return nil, policyProblem(real, "cannot be read", "an administrator lets everybody read it: sudo chmod go+rX "+filepath.Dir(PolicyFile)+" "+PolicyFile)
+	}
+	defer file.Close()
+	data, err := io.ReadAll(io.LimitReader(file, strictyaml.MaxFile+1))
+	switch {
+	case err != nil:
+		return nil, policyProblem(real, "cannot be read", "an administrator repairs or removes it")
+	case len(data) > strictyaml.MaxFile:
+		return nil, policyProblem(real, "is too large", "a policy has at most 1 MiB")
+	case data == nil:
+		return []byte{}, nil
+	}
+	return data, nil
+}
+
+// walkTrusted returns the regular file that a name means. It follows symlinks itself, and
+// refuses every directory, symlink and file that somebody other than root could change.
+func walkTrusted(name string) (string, error) {
+	const most = 20
+	at, rest, links := "/", strings.Split(strings.Trim(name, "/"), "/"), 0
+	if err := checkTrusted(at); err != nil {
+		return "", err
+	}
+	for len(rest) > 0 {
+		part := rest[0]
+		rest = rest[1:]
+		switch part {
+		case "", ".":
+			continue
+		case "..":
+			at = filepath.Dir(at)
+			continue
+		}
+		next := filepath.Join(at, part)
+		info, err := os.Lstat(next)
+		if errors.Is(err, fs.ErrNotExist) && links > 0 {
+			return "", policyProblem(PolicyFile, "is a symlink to nothing", "an administrator repairs or removes it")
+		}
+		if errors.Is(err, fs.ErrNotExist) {
+			return "", err
+		}
+		if err != nil {
+			return "", policyProblem(next, "cannot be read", "an administrator lets everybody read it: sudo chmod go+rX "+filepath.Dir(next))
+		}
+		if err := checkTrusted(next); err != nil {
+			return "", err
+		}
+		switch {
+		case info.Mode()&fs.ModeSymlink != 0:
+			to, err := os.Readlink(next)
+			if links++; err != nil || links > most {
+				return "", policyProblem(next, "is a symlink that leads nowhere", "an administrator repairs or removes it")
+			}
+			if filepath.IsAbs(to) {
+				at = "/"
+			}
+			rest = append(strings.Split(to, "/"), rest...)
+		case info.IsDir() && len(rest) > 0, info.Mode().IsRegular() && len(rest) == 0:
+			at = next
+		default:
+			return "", policyProblem(next, "is not a file", "an administrator replaces or removes it")
+		}
+	}
+	return at, nil
+}
+
+// checkTrusted returns an error if somebody other than root could change a file, symlink
+// or directory.
+func checkTrusted(name string) error {
+	info, err := os.Lstat(name)
+	if err != nil {
+		return policyProblem(name, "cannot be read", "an administrator repairs or removes it")
+	}
+	owner, ok := info.Sys().(*syscall.Stat_t)
+	switch {
+	case !ok || owner.Uid != 0:
+		uid := "somebody"
+		if ok {
+			uid = "the user " + strconv.Itoa(int(owner.Uid))
+		}
+		return policyProblem(name, "belongs to "+uid, "golem obeys only a policy that belongs to root: sudo chown -h root "+name)
+	case info.Mode()&fs.ModeSymlink == 0 && info.Mode().Perm()&0o022 != 0:
+		return policyProblem(name, "can be changed by others than root", "golem obeys only a policy that nobody else can change: sudo chmod go-w "+name)
+	}
+	return nil
+}
+
+func policyProblem(name, what, hint string) error {
+	return strictyaml.Problems{{Place: strictyaml.Place{Source: name}, What: what, Hint: hint}}
+}
