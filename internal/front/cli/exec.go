@@ -419,14 +419,11 @@ func (f *execFlags) after(cmd *cobra.Command, p *program.Program, gate *program.
 		return review.Git > 0, nil
 	}
 	if f.apply == "no" {
-		dir, err := os.Getwd()
+		text, err := describeChanges(cmd.ErrOrStderr(), p, gate.Session, review)
 		if err != nil {
 			return true, err
 		}
-		v := newReviewText(cmd.ErrOrStderr(), newWorkSession(p, gate.Session, dir), review)
-		v.stat(maxStat)
-		v.notes()
-		_, err = io.WriteString(v.screen.w, v.b.String())
+		_, err = io.WriteString(newScreen(cmd.ErrOrStderr()).w, text)
 		return true, err
 	}
 	r := gate.Do(context.WithoutCancel(cmd.Context()), policy.User, tool.Call{Tool: "apply_changes", Args: []byte("{}")})

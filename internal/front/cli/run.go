@@ -178,9 +178,11 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	code := heard()
 	sum := r.Budget.Sum()
 	out.balance = r.Balance()
-	late := r.Close()
+	changes, reviewed := describeSession(cmd.ErrOrStderr(), p, r.Gate)
+	late := errors.Join(reviewed, r.Close())
+	out.changes = changes
 	if err == nil { // there is an answer, even if closing the records failed
-		err = out.end("golem run "+commandLine(f.said)+" --resume "+r.ID, o, sum, code)
+		err = out.end("golem run "+commandLine(f.said)+" --resume ", o, sum, code)
 	}
 	return withLate(cmd, err, late)
 }

@@ -6,6 +6,7 @@ import (
 	"io"
 	"maps"
 	"math"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -15,6 +16,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -31,6 +33,7 @@ type report struct {
 	session string // the session of the run, once it is known
 	where   string // the flag that names the program for other commands, "" if they find it here
 	balance program.Balance
+	changes string // describes the changes that wait in the session, "" for none
 
 	mu     sync.Mutex
 	args   map[string]run.Event // calls without a result yet
@@ -268,8 +271,8 @@ func (r *report) answered(o run.Outcome) {
 	}
 }
 
-// end prints the answer and the costs, and returns the exit code as an error. again is
-// the command that continues an unfinished run.
+// end prints the answer, the costs and the changes, and returns the exit code as an error.
+// again is the command that continues an unfinished run, without the id.
 func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error {
 	r.mu.Lock()
 	defer r.mu.Unlock()
@@ -294,11 +297,12 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 		if o.Why != "" && o.End != run.Paused {
 			fmt.Fprintln(r.errs, "golem: "+visible.Text(o.Why))
 		}
+		fmt.Fprint(r.errs, r.changes)
 		switch o.End {
 		case run.Paused:
-			r.paused(again, o.Pending)
+			r.paused(again+r.session, o.Pending)
 		case run.Stopped, run.Spent, run.Failed, run.Looping:
-			fmt.Fprintln(r.errs, "next: "+again)
+			fmt.Fprintln(r.errs, "next: "+again+"last")
 		}
 	}
 	switch {
@@ -319,6 +323,31 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 		return exit(exitDenied)
 	}
 	return nil
+}
+
+// describeSession returns a text about the changes that wait in the session of a gate, and
+// the next commands. It is "" if there are none.
+func describeSession(w io.Writer, p *program.Program, gate *program.Gate) (string, error) {
+	if gate.Session == nil {
+		return "", nil
+	}
+	review, err := gate.Review()
+	if err != nil || len(review.Files) == 0 && review.Unfit == "" {
+		return "", err
+	}
+	return describeChanges(w, p, gate.Session, review)
+}
+
+// describeChanges returns a text about the changes of a session, and the next commands.
+func describeChanges(w io.Writer, p *program.Program, s *session.Session, review *session.Review) (string, error) {
+	dir, err := os.Getwd()
+	if err != nil {
+		return "", err
+	}
+	v := newReviewText(w, newWorkSession(p, s, dir), review)
+	v.stat(maxStat)
+	v.notes()
+	return v.b.String(), nil
 }
 
 // paused prints which calls wait for approval, and how to continue the run.
