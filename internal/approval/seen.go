@@ -71,7 +71,7 @@ func unseenError(why string, r tool.Request) error {
 // request was shown, and is an error if CheckSeen refuses it.
 func (reply Reply) toAnswer(r tool.Request) (tool.Answer, error) {
 	a := reply.Answer
-	a.Unseen, a.Items = false, 0
+	a.Unseen, a.Items, a.Shown = false, 0, r.DescribeItems(reply.Rendered)
 	unseen, err := CheckSeen(r, reply)
 	if err != nil || a.Verdict != tool.Approved {
 		return a, err

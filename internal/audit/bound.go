@@ -26,12 +26,13 @@ func (r *redactor) record(rec Record) Record {
 	k := &keeper{redactor: r, left: maxBytes, nodes: maxNodes}
 	for _, text := range []*string{
 		&rec.Call, &rec.Session, &rec.Origin, &rec.Tool, &rec.Decision, &rec.By,
-		&rec.Seen, &rec.Digest, &rec.Request, &rec.Code, &rec.Note,
+		&rec.Seen, &rec.Front, &rec.Digest, &rec.Request, &rec.Code, &rec.Note,
 	} {
 		*text = k.text(*text)
 	}
 	rec.Workers = k.list(rec.Workers)
 	rec.Effects = k.list(rec.Effects)
+	rec.Shown = k.list(rec.Shown)
 	if rec.Args != nil {
 		rec.Args, _ = k.value(rec.Args, 0).(map[string]any)
 	}

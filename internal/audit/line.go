@@ -67,6 +67,8 @@ func middle(r Record) (b []byte, err error) {
 	text(`,"decision":`, r.Decision)
 	text(`,"by":`, r.By)
 	text(`,"seen":`, r.Seen)
+	text(`,"front":`, r.Front)
+	list(`,"shown":[`, r.Shown)
 	text(`,"digest":`, r.Digest)
 	text(`,"request":`, r.Request)
 	text(`,"code":`, r.Code)

@@ -38,12 +38,16 @@ type Record struct {
 	// Decision is preApproved, yes, no, pending or blocked, and "" for a call that was
 	// refused before any decision.
 	Decision string `json:"decision,omitempty"`
-	By       string `json:"by,omitempty"`     // the position of a rule, a mode, the user, or a remembered rule
-	Seen     string `json:"seen,omitempty"`   // for an approval: "all 14 items" were shown, or "unseen"
-	Digest   string `json:"digest,omitempty"` // digest of the exact call, including its changes
-	Request  string `json:"request,omitempty"`
-	Code     string `json:"code,omitempty"` // "" if the call succeeded
-	Note     string `json:"note,omitempty"`
+	By       string `json:"by,omitempty"`   // the position of a rule, a mode, the user, or a remembered rule
+	Seen     string `json:"seen,omitempty"` // for an approval: "all 14 items" were shown, or "unseen"
+	// Front is where a person decided, such as a terminal. Shown are the items that were on
+	// screen completely, in words: names and versions, and no content.
+	Front   string   `json:"front,omitempty"`
+	Shown   []string `json:"shown,omitempty"`
+	Digest  string   `json:"digest,omitempty"` // digest of the exact call, including its changes
+	Request string   `json:"request,omitempty"`
+	Code    string   `json:"code,omitempty"` // "" if the call succeeded
+	Note    string   `json:"note,omitempty"`
 
 	Prev string `json:"prev"` // hash of the line before
 	Seal string `json:"seal"` // seal of this line, made with the journal's key

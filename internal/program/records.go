@@ -195,7 +195,7 @@ func (r *Records) Answer(id string, reply approval.Reply, secrets []string) erro
 		word = "yes"
 	}
 	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Workers: w.Workers, Tool: w.Tool, Effects: effects,
-		Decision: word, By: "user", Seen: a.SeenText(), Digest: w.Digest, Request: id, Note: a.Note}
+		Decision: word, By: "user", Seen: a.SeenText(), Front: a.Front, Shown: a.Shown, Digest: w.Digest, Request: id, Note: a.Note}
 	if err := r.write(record, secrets); err != nil {
 		return err
 	}

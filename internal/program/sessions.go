@@ -73,18 +73,7 @@ func StateOf(p *Program, s *session.Session) SessionState {
 	if p.Sessions().IsBusy(s) || isRunning(s) {
 		return SessionRunning
 	}
-	last := run.End("")
-	p.RunHistory(s, func(e run.Entry) error {
-		switch {
-		case strings.Contains(e.In, "/"): // a called worker
-		case e.Kind == "end" && e.Outcome != nil:
-			last = e.Outcome.End
-		default:
-			last = ""
-		}
-		return nil
-	})
-	if last == "paused" {
+	if end, err := p.Runs().End(s); err == nil && end == run.Paused {
 		return SessionPaused
 	}
 	if p.Sessions().HasWork(s) {

@@ -34,6 +34,7 @@ func (in *invocation) approve(ctx context.Context, plan callPlan, prepared prepa
 	}
 	a := in.ask(ctx, r)
 	in.record.By, in.record.Note, in.record.Request = a.By, a.Note, a.ID
+	in.record.Front, in.record.Shown = a.Front, a.Shown
 	switch a.Verdict {
 	case Approved:
 		in.record.Decision, in.record.Seen = "yes", a.SeenText()
@@ -52,7 +53,7 @@ func (in *invocation) request(plan callPlan, prepared preparedCall, d policy.Dec
 	effects := prepared.effects(plan)
 	r := Request{Origin: in.origin, Workers: in.Workers, Tool: plan.tool.Name, Args: args, Effects: effects,
 		Rule: d.Rule.From, Why: plan.Why, Changes: prepared.Changes, Summary: prepared.Summary, Warnings: prepared.Warnings,
-		MoreWarnings: prepared.MoreWarnings, OnlyUser: plan.tool.AlwaysAsk, Guess: plan.Guess}
+		MoreWarnings: prepared.MoreWarnings, OnlyUser: plan.tool.AlwaysAsk, Guess: plan.Guess, Network: in.HasNetwork()}
 	for _, e := range effects {
 		if plan.mustAsk() && e.Verb != policy.Read || in.Decide(e).Approval < policy.PreApproved {
 			r.ToApprove = append(r.ToApprove, e)

@@ -74,6 +74,54 @@ func (r Request) Items() []string {
 	return items
 }
 
+// maxDescribed is how many items DescribeItems names.
+const maxDescribed = 50
+
+// DescribeItems returns items of the request in words, without their content. The version
+// of a content says which content it was.
+func (r Request) DescribeItems(keys []string) []string {
+	effects := r.ListedEffects()
+	texts := map[string]string{ItemCall: "the call", ItemWhy: "why it asks", ItemTaint: "tainted by " + r.Taint, ItemArguments: "all arguments", ItemProblem: "why the changes are not known"}
+	for i := range r.Warnings {
+		texts[ItemWarning(i)] = "warning " + strconv.Itoa(i+1)
+	}
+	for i, e := range effects {
+		texts[ItemEffect(i)] = e.String()
+	}
+	for i, c := range r.Changes {
+		texts[ItemChange(i)] = string(c.Op) + " " + c.Path
+		if c.To != "" {
+			texts[ItemChange(i)] += " to " + c.To
+		}
+		texts[ItemContent(i)] = "the content of " + c.Path
+		if c.Becomes != "" {
+			texts[ItemContent(i)] += ", version " + c.Becomes
+		}
+	}
+	seen := make(map[string]bool, len(keys))
+	for _, key := range keys {
+		seen[key] = true
+	}
+	for _, key := range r.Omitted() {
+		delete(seen, key)
+	}
+	var list []string
+	more := 0
+	for _, key := range r.Items() {
+		switch {
+		case !seen[key]:
+		case len(list) == maxDescribed:
+			more++
+		default:
+			list = append(list, texts[key])
+		}
+	}
+	if more > 0 {
+		list = append(list, "and "+strconv.Itoa(more)+" more")
+	}
+	return list
+}
+
 // Omitted returns the keys of the items that the request does not carry. No front can
 // render them.
 func (r Request) Omitted() []string {

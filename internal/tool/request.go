@@ -54,6 +54,8 @@ type Request struct {
 	Taint string `json:"taint,omitempty"`
 	// Guess is that of the plan.
 	Guess string `json:"guessed,omitempty"`
+	// Network is true if commands of the worker can use the network.
+	Network bool `json:"network,omitempty"`
 	// OnlyUser is true if the call changes what the user trusts. No rule and no file
 	// approves it, only the user or the user's own flag.
 	OnlyUser bool `json:"clears,omitempty"`
@@ -82,6 +84,10 @@ type Answer struct {
 	// Items is how many items were shown. approval.CheckSeen decides about both.
 	Unseen bool
 	Items  int
+	// Front is where the person answered. Shown are the items that were shown, as
+	// Request.DescribeItems returns them.
+	Front string
+	Shown []string
 	// Keep, if set, remembers an approval for later calls. The gate calls it after the
 	// approval is in the journal.
 	Keep func() error `json:"-"`

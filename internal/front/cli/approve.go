@@ -151,6 +151,7 @@ func (f *approveFlags) approve(cmd *cobra.Command, r *program.Records, w approva
 	}
 	// Without a terminal the command itself is the answer. The ID names the digest.
 	reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, Note: f.reason}, DigestPrefix: w.Digest}
+	reply.Front = "golem approve, without a terminal"
 	if f.no {
 		reply.Verdict = tool.Declined
 	}
@@ -160,6 +161,7 @@ func (f *approveFlags) approve(cmd *cobra.Command, r *program.Records, w approva
 			return false, false, err
 		}
 		asker := newAsker(terminal, cmd.ErrOrStderr(), f.wait)
+		asker.front = "golem approve, at a terminal"
 		reply = asker.AskOnce(cmd.Context(), request)
 		if reply.By != "user" || reply.Stop {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: not answered; it still waits")
@@ -204,7 +206,7 @@ func (f *approveFlags) sayNext(cmd *cobra.Command, p *program.Program, done []ap
 		fmt.Fprintf(cmd.OutOrStdout(), "next: golem run%s --resume %s\n", where, id)
 	}
 	if others && !f.no {
-		fmt.Fprintln(cmd.OutOrStdout(), "an approval counts once: now if the call still waits, otherwise when the same call is made again")
+		fmt.Fprintln(cmd.OutOrStdout(), "the approval counts once: now if the call still waits, otherwise when the same call is made again")
 	}
 }
 

@@ -13,6 +13,7 @@ import (
 	"unicode/utf8"
 
 	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -68,6 +69,8 @@ type asker struct {
 	settle  time.Duration
 	session bool          // a session can store remembered answers
 	turn    chan struct{} // holds one element while a question is open
+	front   string        // where the person answers, for the journal
+	bell    func()        // tells the person that a worker's call waits; may be nil
 	shown   bool          // an answered question has shown its whole change
 	// before returns the items of a request that the user has seen before the question; may
 	// be nil.
@@ -84,7 +87,7 @@ func newAsker(in *os.File, out io.Writer, wait time.Duration) *asker {
 		s = newScreen(in)
 	}
 	s.w = s.file // write directly: the console would delay a question and escape its bars
-	return &asker{keys: newKeyboard(in), screen: s, console: consoleOf(out), wait: wait, settle: settling, turn: make(chan struct{}, 1)}
+	return &asker{keys: newKeyboard(in), screen: s, console: consoleOf(out), wait: wait, settle: settling, turn: make(chan struct{}, 1), front: "a terminal"}
 }
 
 // Ask implements approval.Asker. It asks concurrent questions one after the other, each
@@ -113,8 +116,12 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 		q.seenBefore = a.before(r)
 		q.seen = slices.Clone(q.seenBefore)
 	}
+	if a.bell != nil && r.Origin != policy.User {
+		a.bell()
+	}
 	reply, err := q.put()
 	if err == nil {
+		reply.Front = a.front
 		a.shown = a.shown || q.whole
 		return reply
 	}
@@ -131,6 +138,9 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 		no.By = "user"
 	case errors.Is(err, errClosed) && again:
 		no = tool.Answer{By: "user"}
+	}
+	if no.By == "user" {
+		no.Front = a.front
 	}
 	return approval.Reply{Answer: no}
 }

@@ -49,6 +49,7 @@ func TestAnswers(t *testing.T) {
 	}
 	o, _ := s.end()
 	for i, test := range tests {
+		test.want.Front = "a terminal"
 		if got := o.Replies[i]; !reflect.DeepEqual(got.Answer, test.want) || got.Remember != nil {
 			t.Errorf("%q: got %+v, want %+v", test.typed, got, test.want)
 		}
@@ -112,7 +113,8 @@ func TestTour(t *testing.T) {
 	s.types("y\r")
 	_, got := s.end()
 	want := `
-┃ main › summarise wants to create /out/summary.md (2 lines)           (tool write_file, asked by golem-forge.config.yaml:4)
+┃ main › summarise wants to create /out/summary.md (2 lines)
+┃ (tool write_file, network off, asked by golem-forge.config.yaml:4)
 ┃ @ @@ -0,0 +1,2 @@
 ┃ + # Three findings
 ┃ + 

@@ -81,6 +81,16 @@ func (s *sheet) origin(r tool.Request) string {
 		text += ", called by " + caller(r.Origin)
 	}
 	switch {
+	case r.Origin == policy.User: // your own calls are not steered
+	case r.Network:
+		text += ", network on"
+	default:
+		text += ", network off"
+	}
+	if r.Taint != "" {
+		text += ", tainted by " + s.name(r.Taint)
+	}
+	switch {
 	case r.OnlyUser:
 		text += ", asked every time"
 	case r.Rule != "":

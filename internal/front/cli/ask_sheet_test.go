@@ -17,7 +17,7 @@ func TestShowRequest(t *testing.T) {
 	var out bytes.Buffer
 	showRequest(&out, r)
 	want := `  another agent wants to run "make -s\x1b"
-  (tool shell, called by another agent, asked by default)
+  (tool shell, called by another agent, network off, asked by default)
   • read /in
   • run "make -s\x1b" (asks)
   = command: make -s\x1b

@@ -151,20 +151,30 @@ func (f *filterFlags) read(folder *state.Folder, yield func(audit.Record, []byte
 
 func newAuditShow() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show",
-		Short: "Show records of the journal",
+		Use:   "show [ID]",
+		Short: "Show records of the journal, or one decision in words",
 		Long: `Show the records of the journal, one a line: number, time, session, kind, origin (user,
 model, or peer: another agent), worker, tool, the command that ran, effects, the decision
-and who decided, and the outcome. The flags select records.`,
-		Example: "  golem audit show --last 20\n  golem audit show --decision no --since 24h\n  golem audit show --all --since 7d",
-		Args:    noArgs,
+and who decided, and the outcome. The flags select records.
+
+With ID, show one decision in words: who decided, where, and what was on screen. ID is the
+number of a record, the id of a request or of a call, or the start of a digest.`,
+		Example: "  golem audit show --last 20\n  golem audit show k3v9q2xz\n  golem audit show --all --since 7d",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 1 {
+				return usageError("audit show takes one ID; golem audit show --path PATH lists the records of a file")
+			}
+			return nil
+		},
 	}
 	flags := addProgramFlags(cmd)
 	filter := addFilterFlags(cmd)
 	asCSV := false
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values for a spreadsheet")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
+		case len(args) == 1:
+			return flags.showDecision(cmd.OutOrStdout(), args[0], wantsJSON(cmd))
 		case asCSV && wantsJSON(cmd):
 			return usageError("--csv and --json exclude each other")
 		case asCSV:

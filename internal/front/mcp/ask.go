@@ -69,7 +69,7 @@ func (f form) reply(r *mcp.ElicitResult) approval.Reply {
 	if r == nil {
 		return nobody
 	}
-	said := approval.Reply{Answer: tool.Answer{By: "user in the client"}, Rendered: f.items}
+	said := approval.Reply{Answer: tool.Answer{By: "user in the client", Front: "a form of the MCP client"}, Rendered: f.items}
 	answer, named := r.Content[question], r.Content[digest]
 	most := 1
 	if f.unseen && named != nil {

@@ -1,0 +1,44 @@
+package audit
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// minDigest is how many digits of a digest choose a record.
+const minDigest = 8
+
+// Related returns the records about one decision, in order. The id is the number of a
+// record, or the id of a call or of a request, or the start of a digest. The records of
+// the same call and of the same request belong to the decision.
+func Related(folder *state.Folder, id string) ([]Record, error) {
+	calls, requests := make(map[string]bool), make(map[string]bool)
+	var named []Record
+	err := Read(folder, Filter{}, func(r Record, _ []byte) error {
+		if id != "" && (strconv.FormatUint(r.Number, 10) == id || r.Call == id || r.Request == id || len(id) >= minDigest && strings.HasPrefix(r.Digest, strings.ToLower(id))) {
+			calls[r.Call], requests[r.Request] = true, true
+			named = append(named, r)
+		}
+		return nil
+	})
+	delete(calls, "")
+	delete(requests, "")
+	if err != nil || len(calls) == 0 && len(requests) == 0 {
+		return named, err
+	}
+	var list []Record
+	err = Read(folder, Filter{}, func(r Record, _ []byte) error {
+		if calls[r.Call] || requests[r.Request] || slices.ContainsFunc(named, func(n Record) bool { return n.Number == r.Number }) {
+			list = append(list, r)
+			// The outcome of a call that used the answer has only the call.
+			if r.Call != "" {
+				calls[r.Call] = true
+			}
+		}
+		return nil
+	})
+	return list, err
+}

@@ -1,0 +1,135 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// showDecision prints the records about one decision in words: who decided, where, and
+// what was on screen.
+func (f *programFlags) showDecision(w io.Writer, id string, json bool) error {
+	folder, _, err := f.journal()
+	if err != nil {
+		return err
+	}
+	var list []audit.Record
+	if folder != nil {
+		defer folder.Close()
+		if list, err = audit.Related(folder, id); err != nil {
+			return err
+		}
+	}
+	if len(list) == 0 {
+		return usagef("no record %s; it is the number of a record, the id of a request or a call, or the start of a digest; golem audit show lists the records", sandbox.Shown(id))
+	}
+	if json {
+		return printJSON(w, map[string]any{"records": list})
+	}
+	for i, r := range list {
+		if i > 0 {
+			fmt.Fprintln(w)
+		}
+		printDecision(w, r)
+	}
+	return nil
+}
+
+// printDecision prints one record in words.
+func printDecision(w io.Writer, r audit.Record) {
+	fmt.Fprintf(w, "record %d, %s: %s\n", r.Number, r.Time.Local().Format(time.DateTime), kindWords(r))
+	var rows [][]string
+	add := func(name, text string) {
+		if text != "" {
+			rows = append(rows, []string{name, text})
+		}
+	}
+	who := strings.Join(shownAll(r.Workers), " → ")
+	if r.Origin != "" && r.Kind != audit.Answer { // the origin of an answer is the person
+		who = strings.TrimPrefix(who+", called by "+originWords(r.Origin), ", ")
+	}
+	add("call", strings.TrimSuffix(sandbox.Shown(r.Tool)+" by "+who, " by "))
+	add("effects", strings.Join(shownAll(r.Effects), ", "))
+	add("decided by", deciderWords(r))
+	add("seen", seenWords(r))
+	for _, item := range r.Shown {
+		add("", "• "+visible.Line(item, maxColumns))
+	}
+	if r.Digest != "" && (r.Decision == "yes" || r.Decision == "no" || r.Decision == "pending") {
+		add("digest", sandbox.Shown(r.Digest)+", of this exact call and its changes")
+	}
+	add("request", sandbox.Shown(r.Request))
+	add("note", visible.Line(r.Note, maxColumns))
+	printColumns(w, rows)
+}
+
+// originWords names who made a call.
+func originWords(origin string) string {
+	if origin == "user" {
+		return "you"
+	}
+	return "a " + sandbox.Shown(origin)
+}
+
+// kindWords says what a record is about.
+func kindWords(r audit.Record) string {
+	switch {
+	case r.Kind == audit.Intent && r.Decision == "yes":
+		return "approved, and about to run"
+	case r.Kind == audit.Intent:
+		return "allowed without a question, and about to run"
+	case r.Kind == audit.Outcome && r.Code == "":
+		return "done"
+	case r.Kind == audit.Outcome:
+		return "failed (" + sandbox.Shown(r.Code) + ")"
+	case r.Kind == audit.Refusal && r.Decision == "pending":
+		return "waits for approval; nothing was done"
+	case r.Kind == audit.Refusal && r.Decision == "no":
+		return "declined; nothing was done"
+	case r.Kind == audit.Refusal:
+		return "refused (" + cmp.Or(sandbox.Shown(r.Decision), sandbox.Shown(r.Code)) + "); nothing was done"
+	case r.Kind == audit.Answer && r.Decision == "yes":
+		return "a person approved the call"
+	case r.Kind == audit.Answer && r.Decision == "no":
+		return "a person declined the call"
+	}
+	return strings.TrimSpace(sandbox.Shown(string(r.Kind)) + " " + sandbox.Shown(r.Decision))
+}
+
+// deciderWords says who decided, and where.
+func deciderWords(r audit.Record) string {
+	by := sandbox.Shown(r.By)
+	switch {
+	case r.Decision == "":
+		return ""
+	case r.By == "user":
+		by = "the user"
+	case r.By == "nobody":
+		by = "nobody yet"
+	case r.By == "" && r.Decision == "preApproved":
+		by = "the default rules"
+	}
+	if r.Front != "" && r.By != "nobody" {
+		by += ", with " + visible.Line(r.Front, maxColumns)
+	}
+	return by
+}
+
+// seenWords says how much of the call the person saw.
+func seenWords(r audit.Record) string {
+	switch {
+	case r.Seen == "unseen" && len(r.Shown) == 0:
+		return "nothing: approved unseen"
+	case r.Seen == "unseen":
+		return "not everything: approved unseen, after these items were on screen"
+	case r.Seen != "":
+		return sandbox.Shown(r.Seen) + ", completely on screen"
+	}
+	return ""
+}
