@@ -155,11 +155,7 @@ func (c *clearing) open(ctx context.Context) (*clearance.Desk, error) {
 		return c.desk, nil
 	}
 	p := c.program
-	folders, ok := environ(p.hostEnv().safe(), "PATH")
-	if !ok {
-		folders = "/usr/bin" + string(os.PathListSeparator) + "/bin"
-	}
-	store, err := git.Open(ctx, filepath.Join(p.state, storeName), git.Find(folders, p.hostEnv().canWorkerWrite))
+	store, err := openGit(ctx, p)
 	if err != nil {
 		return nil, err
 	}

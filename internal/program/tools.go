@@ -25,10 +25,10 @@ func toolNames() []string {
 }
 
 // Tools returns all tools of this version, for listing.
-func Tools() []tool.Tool { return tools(shell.Set{}, git.Set{}, export.Set{}, nil, nil) }
+func Tools() []tool.Tool { return tools(shell.Set{}, git.Set{}, export.Set{}, nil, nil, nil) }
 
 // tools returns all tools of this version, connected to what runs commands, stages
-// commits, exports results, keeps changes and undoes them.
-func tools(s shell.Set, g git.Set, e export.Set, k changes.Keeper, u changes.Undoer) []tool.Tool {
-	return slices.Concat(file.Tools(), s.Tools(), g.Tools(), e.Tools(), changes.Tools(k, u))
+// commits, exports results, keeps changes, undoes them and takes commits.
+func tools(s shell.Set, g git.Set, e export.Set, k changes.Keeper, u changes.Undoer, c changes.Committer) []tool.Tool {
+	return slices.Concat(file.Tools(), s.Tools(), g.Tools(), e.Tools(), changes.Tools(k, u, c))
 }

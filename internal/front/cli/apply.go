@@ -25,6 +25,11 @@ session, a and d decide for the rest of the file, s splits it, e opens it in you
 ends the questions. A new or deleted file, a symlink, a binary file and new permissions are
 one question each. Then golem lists what you chose, and asks once.
 
+With --commits golem takes the commits that the agent made in the session's git repository.
+They arrive as refs/golem/SESSION/BRANCH, and with --branch NAME also as a new branch. golem
+shows every commit with its diff first, and changes nothing else in .git. The authors of the
+commits are unverified.
+
 A file that changed in your directory too is a conflict, and then golem applies nothing:
 --merge combines both versions, --overwrite takes the session's. golem applies a protected
 file only if PATH names it, and never changes anything in .git.
@@ -34,15 +39,18 @@ terminal to ask at.`,
 		Example: `  golem apply
   golem apply -p
   golem apply src/main.c docs
-  golem apply --dry-run`,
+  golem apply --commits --branch from-agent`,
 	}
 	f := addChoiceFlags(cmd)
 	var all, dry, yes, merge, overwrite, pick bool
 	var hunks []string
+	branch := ""
 	cmd.Flags().BoolVar(&all, "all", false, "all changes, as without PATH")
 	cmd.Flags().BoolVarP(&pick, "patch", "p", false, "choose hunk by hunk")
 	cmd.Flags().BoolVar(&dry, "dry-run", false, "only show what would be applied")
 	cmd.Flags().BoolVar(&yes, "yes", false, "apply without showing the changes and without asking")
+	cmd.Flags().BoolVar(&f.commits, "commits", false, "take the commits that the agent made")
+	cmd.Flags().StringVar(&branch, "branch", "", "with --commits: also make this new branch")
 	cmd.Flags().BoolVar(&merge, "merge", false, "combine both versions of a file that changed in your directory too")
 	cmd.Flags().BoolVar(&overwrite, "overwrite", false, "replace a file that changed in your directory too")
 	cmd.Flags().StringArrayVar(&hunks, "hunks", nil, "only these hunks of a file, by their numbers in golem diff: PATH:1,3; may be given again")
@@ -51,6 +59,10 @@ terminal to ask at.`,
 		switch {
 		case all && (len(args) > 0 || len(hunks) > 0):
 			return usageError("--all applies everything; leave out the paths, or --all")
+		case branch != "" && !f.commits:
+			return usageError("--branch names the new branch for --commits")
+		case f.commits && (len(args) > 0 || len(hunks) > 0 || all || dry || merge || overwrite || pick):
+			return usageError("--commits takes all commits of the session; use it only with --branch, --session, --yes and --wait; golem diff --commits shows them")
 		case merge && overwrite:
 			return usageError("--merge and --overwrite exclude each other")
 		case pick && (all || dry || yes || merge || overwrite || len(hunks) > 0 || wantsJSON(cmd)):
@@ -64,6 +76,12 @@ terminal to ask at.`,
 		w, err := f.choose(cmd)
 		if err != nil {
 			return err
+		}
+		if f.commits {
+			if yes {
+				fmt.Fprintln(cmd.ErrOrStderr(), "golem: taking the commits unseen (--yes)")
+			}
+			return f.callWith(cmd, "apply_changes", map[string]any{"commits": true, "branch": branch})
 		}
 		paths, parts, err := w.hunksOf(hunks)
 		if err != nil {
@@ -142,10 +160,10 @@ func (f *gateFlags) callWith(cmd *cobra.Command, name string, given map[string]a
 	if err != nil && r.OK() {
 		return err
 	}
-	if !wantsJSON(cmd) && name == "discard_changes" {
+	if !wantsJSON(cmd) && (name == "discard_changes" || f.commits && r.OK()) {
 		r.Changes = nil // in the list they would look like changes of the directory
 	}
-	if r.OK() && name == "apply_changes" && len(r.Changes) > 0 {
+	if r.OK() && name == "apply_changes" && len(r.Changes) > 0 && !f.commits {
 		r.Notes = append(r.Notes, "golem undo restores what was there")
 	}
 	return cmp.Or(printResult(cmd, r), err)

@@ -28,15 +28,20 @@ it is a patch that git apply reads, with the exact bytes of the files, and every
 goes to standard error. Exit code 1 then means that a patch cannot hold one of the changes.`,
 		Example: `  golem diff
   golem diff src/main.c
+  golem diff --commits
   golem diff --session last > changes.patch && git apply changes.patch`,
 	}
 	f := addChoiceFlags(cmd)
 	stat, names := false, false
 	cmd.Flags().BoolVar(&stat, "stat", false, "one line for each file, and the total")
+	cmd.Flags().BoolVar(&f.commits, "commits", false, "the commits that the agent made, each with its diff")
 	cmd.Flags().BoolVar(&names, "name-only", false, "only the paths of the files")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if stat && names {
 			return usageError("--stat and --name-only exclude each other")
+		}
+		if f.commits && (names || len(args) > 0) {
+			return usageError("--commits shows all commits of the session; only --stat and --session go with it")
 		}
 		w, err := f.choose(cmd)
 		if errors.Is(err, errNoChanges) {
@@ -48,6 +53,9 @@ goes to standard error. Exit code 1 then means that a patch cannot hold one of t
 		}
 		if err != nil {
 			return err
+		}
+		if f.commits {
+			return showCommits(cmd, w, stat)
 		}
 		r, _, err := w.review("diff", args, !stat && !names)
 		if err != nil {
@@ -287,7 +295,7 @@ func (w *workSession) skippedBy(r *session.Review) []string {
 	if r.Git > 0 {
 		text := fmt.Sprintf("skipped %s in .git (golem never applies changes there)", visible.Count(r.Git, "file"))
 		if r.Refs {
-			text += "; the session keeps its commits"
+			text += "; golem diff --commits shows its commits"
 		}
 		lines = append(lines, text)
 	}

@@ -252,7 +252,7 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 	if chosen == nil {
 		var ids []string
 		for _, w := range all {
-			has, err := w.program.Sessions().HasChanges(w.Session)
+			has, err := f.isWanted(w)
 			if err != nil {
 				return nil, err
 			}
@@ -264,6 +264,8 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 			}
 		}
 		switch {
+		case chosen == nil && f.commits:
+			return nil, &sandbox.Error{Op: "session", Code: sandbox.ErrNotFound, Hint: "no session here has new commits"}
 		case chosen == nil:
 			return nil, errNoChanges
 		case len(ids) > 1 && findTerminal(false) == nil:
@@ -274,6 +276,15 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 	}
 	f.chosen, f.session = chosen.program, chosen.ID
 	return chosen, nil
+}
+
+// isWanted reports whether a command without --session may mean a session: it has changes,
+// or for --commits it has changed branches.
+func (f *gateFlags) isWanted(w *workSession) (bool, error) {
+	if f.commits {
+		return w.program.Sessions().MayHaveCommits(w.Session)
+	}
+	return w.program.Sessions().HasChanges(w.Session)
 }
 
 // named returns the session that a flag or the environment names, or nil if they name

@@ -38,7 +38,12 @@ calls that wait for approval, and staged commits that wait for a review.`,
 				return err
 			}
 			s := w.status(r)
-			if len(r.Files) == 0 && r.Unfit == "" && len(r.Others) == 0 && !s.Commits {
+			if s.Commits {
+				if s.Count, err = program.CountCommits(cmd.Context(), w.program, w.Session); err != nil {
+					s.Problem = visible.Line(err.Error(), maxColumns)
+				}
+			}
+			if len(r.Files) == 0 && r.Unfit == "" && len(r.Others) == 0 && s.Count == 0 && s.Problem == "" {
 				continue
 			}
 			d.Sessions = append(d.Sessions, s)
@@ -75,7 +80,9 @@ type sessionStatus struct {
 	Added   int           `json:"added"`
 	Removed int           `json:"removed"`
 	Git     int           `json:"skipped_in_git"`
-	Commits bool          `json:"commits"` // it has commits, branches or tags
+	Commits bool          `json:"commits"`                  // it has commits, branches or tags
+	Count   int           `json:"commit_count"`             // commits that your repository does not have
+	Problem string        `json:"commit_problem,omitempty"` // why golem cannot read the commits
 	Flags   []review.Flag `json:"flags"`
 }
 
@@ -90,8 +97,11 @@ func (w *workSession) status(r *session.Review) sessionStatus {
 // row returns a session as a line of golem status.
 func (s sessionStatus) row(w *workSession, r *session.Review) []string {
 	commits := ""
-	if s.Commits {
-		commits = "keeps commits"
+	switch {
+	case s.Problem != "":
+		commits = "commits cannot be read"
+	case s.Count > 0:
+		commits = visible.Count(s.Count, "commit")
 	}
 	return []string{s.ID, s.What, age(s.Used), visible.Count(s.Files, "file"), fmt.Sprintf("+%d -%d", s.Added, s.Removed), commits, warningsOf(w, r)}
 }

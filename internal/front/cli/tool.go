@@ -39,6 +39,7 @@ type gateFlags struct {
 	copy      bool
 	otherwise fallback         // what to open in a directory without a program
 	exitCode  bool             // end with the exit code of a command
+	commits   bool             // the command is about commits
 	undoes    bool             // the command is about the last applied change
 	chosen    *program.Program // the program of the chosen session, if there is one
 	// before returns the items of a request that the user has seen before the question; may

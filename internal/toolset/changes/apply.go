@@ -43,6 +43,8 @@ type applyArgs struct {
 	Paths     []string `json:"paths,omitempty" jsonschema:"files and directories; default: all changes"`
 	Hunks     []string `json:"hunks,omitempty" jsonschema:"hunks of a file, by their numbers in golem diff: /a.txt:1,3"`
 	Parts     []part   `json:"parts,omitempty" jsonschema:"exactly these changes, and nothing below them"`
+	Commits   bool     `json:"commits,omitempty" jsonschema:"take the commits that the session made, as references below refs/golem; no other change"`
+	Branch    string   `json:"branch,omitempty" jsonschema:"with commits: also make this new branch"`
 	Merge     bool     `json:"merge,omitempty" jsonschema:"if a file was changed in the directory too, merge both versions"`
 	Overwrite bool     `json:"overwrite,omitempty" jsonschema:"if a file was changed in the directory too, replace it with the version of the session"`
 }
@@ -55,9 +57,9 @@ type part struct {
 	Mode  bool   `json:"mode,omitempty" jsonschema:"apply the permission bits"`
 }
 
-// Tools returns the tools. Without a keeper or an undoer they can be listed but not
-// called.
-func Tools(k Keeper, u Undoer) []tool.Tool {
+// Tools returns the tools. Without a keeper, an undoer or a committer they can be listed
+// but not called.
+func Tools(k Keeper, u Undoer, c Committer) []tool.Tool {
 	about := tool.Tool{Name: "apply_changes", Toolset: "changes", Mode: policy.Manual, AlwaysAsk: true, Verbs: []policy.Verb{policy.Write, policy.Delete}, Private: []string{"parts"},
 		Description: "Apply the changes of a session to the real directories: all changes, some paths, or some hunks of a file. " +
 			"It always asks, with the diff. If a file has changed in the directory since, nothing is applied unless merge or overwrite is set."}
@@ -67,6 +69,12 @@ func Tools(k Keeper, u Undoer) []tool.Tool {
 		}
 		if a.Merge && a.Overwrite {
 			return tool.Plan{}, &sandbox.Error{Op: "apply_changes", Code: "invalid_args", Hint: "merge and overwrite contradict each other; choose one"}
+		}
+		if a.Branch != "" && !a.Commits || a.Commits && (len(a.Paths)+len(a.Hunks)+len(a.Parts) > 0 || a.Merge || a.Overwrite) {
+			return tool.Plan{}, &sandbox.Error{Op: "apply_changes", Code: "invalid_args", Hint: "commits takes all commits of the session; only branch goes with it"}
+		}
+		if a.Commits {
+			return applyCommits(c, a.Branch)
 		}
 		for i := range a.Paths {
 			name, err := names.Canonical(a.Paths[i])

@@ -78,7 +78,7 @@ func TestC10Numbered(t *testing.T) {
 // always asks.
 func TestC10ToolsAreTheUsers(t *testing.T) {
 	seen := 0
-	for _, tl := range Tools(nil, nil) {
+	for _, tl := range Tools(nil, nil, nil) {
 		seen++
 		if tl.Mode != policy.Manual || !tl.AlwaysAsk {
 			t.Errorf("%s: mode %v, asks %v", tl.Name, tl.Mode, tl.AlwaysAsk)
