@@ -29,7 +29,12 @@ var files = []struct{ file, template string }{
 	{"out", ""},
 	{"demo.yaml", "demo.yaml"},
 	{project.File, project.File},
+	{schemaFile, schemaFile},
 }
+
+// schemaFile is the JSON Schema of the project file, for editors. A comment in the
+// project file names it.
+const schemaFile = "golem-forge.schema.json"
 
 // Make makes a program in a directory: two workers, a text to read, a directory to write to,
 // and a project file with the git remotes of the directory as targets. If a file is in the
@@ -85,11 +90,20 @@ func checkFree(root *os.Root) error {
 	return nil
 }
 
+// readTemplate returns the text of a template. The schema has none: it is made from the
+// keys of the project file.
+func readTemplate(name string) ([]byte, error) {
+	if name == schemaFile {
+		return project.Schema().JSONSchema("The project file of a golem program")
+	}
+	return templates.ReadFile(path.Join("template", name))
+}
+
 func makeFile(root *os.Root, name, template, targets string) error {
 	if template == "" {
 		return root.MkdirAll(name, 0o777)
 	}
-	text, err := templates.ReadFile(path.Join("template", template))
+	text, err := readTemplate(template)
 	if err != nil {
 		return err
 	}

@@ -239,6 +239,7 @@ and values of the policy with policy. Without --all golem skips keys without a v
 		printColumns(cmd.OutOrStdout(), rows)
 		return nil
 	}
+	cmd.AddCommand(newConfigEdit())
 	return cmd
 }
 
