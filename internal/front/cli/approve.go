@@ -117,7 +117,7 @@ func (f *approveFlags) approveAll(cmd *cobra.Command, p *program.Program, r *pro
 	waits := 0
 	var done []approval.PendingRequest
 	for i, w := range all {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %d of %s that wait: %s, from %s\n", i+1, visible.Count(len(all), "call"), w.ID, age(w.Made))
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %d of %s that wait: %s, made %s\n", i+1, visible.Count(len(all), "call"), w.ID, age(w.Made))
 		answered, stop, err := f.approve(cmd, r, w)
 		switch {
 		case sandbox.CodeOf(err) == sandbox.ErrExists || sandbox.CodeOf(err) == sandbox.ErrNotFound: // somebody else answered it meanwhile

@@ -13,7 +13,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/golem-forge/golem/internal/approval"
-	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -70,7 +69,6 @@ type asker struct {
 	session bool          // a session can store remembered answers
 	turn    chan struct{} // holds one element while a question is open
 	front   string        // where the person answers, for the journal
-	bell    func()        // tells the person that a worker's call waits; may be nil
 	shown   bool          // an answered question has shown its whole change
 	// before returns the items of a request that the user has seen before the question; may
 	// be nil.
@@ -115,9 +113,6 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 	if a.before != nil {
 		q.seenBefore = a.before(r)
 		q.seen = slices.Clone(q.seenBefore)
-	}
-	if a.bell != nil && r.Origin != policy.User {
-		a.bell()
 	}
 	reply, err := q.put()
 	if err == nil {

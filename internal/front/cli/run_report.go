@@ -82,7 +82,7 @@ func (r *report) tell(e run.Event) {
 		if delete(r.args, e.Call); !known {
 			call = e
 		}
-		r.line(e, e.Tool+" "+subject(call), "waits for approval: golem approve "+e.Request+r.where)
+		r.line(e, e.Tool+" "+subject(call), "waits for approval as "+e.Request)
 	case run.ToolResult:
 		call := r.args[e.Call]
 		delete(r.args, e.Call)
