@@ -95,3 +95,77 @@ func TestKilledTransactions(t *testing.T) {
 		}
 	}
 }
+
+// TestKilledApply kills golem while it applies a session, or undoes that. After the next
+// golem, either the directory or the session has all of the changes, to the byte.
+func TestKilledApply(t *testing.T) {
+	dir, state := t.TempDir(), t.TempDir()
+	golem := func(args ...string) *exec.Cmd {
+		cmd := exec.Command("golem", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
+		return cmd
+	}
+	run := func(args ...string) string {
+		t.Helper()
+		out, err := golem(args...).CombinedOutput()
+		if err != nil {
+			t.Fatalf("golem %v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	const dirs = 200
+	run("exec", "--root", ".:overlay", "--", "sh", "-c", fmt.Sprintf("for i in $(seq %d); do mkdir -p d$i/in; echo $i > d$i/in/f; done", dirs))
+	// count returns how many of the files the directory has, after golem has recovered.
+	count := func() (n int) {
+		t.Helper()
+		run("tool", "list_files")
+		for i := range dirs {
+			data, err := os.ReadFile(filepath.Join(dir, fmt.Sprintf("d%d/in/f", i+1)))
+			if err == nil && string(data) != fmt.Sprintln(i+1) {
+				t.Fatalf("d%d has %q", i+1, data)
+			}
+			if err == nil {
+				n++
+			}
+		}
+		return n
+	}
+	pending := func() int { return strings.Count(run("changes"), "A  /d") }
+	if n, of := pending(), count(); n != dirs || of != 0 {
+		t.Fatalf("%d are in the session and %d in the directory", n, of)
+	}
+	applied, undone, took := 0, 0, time.Second
+	for i := range 20 {
+		args := []string{"tool", "apply_changes", "--approval", "approve_all"}
+		was := count()
+		if was > 0 {
+			args = []string{"tool", "undo", "--approval", "approve_all"}
+		}
+		cmd := golem(args...)
+		began := time.Now()
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		if i > 1 { // the first two show how long it takes
+			timer := time.AfterFunc(took/4+rand.N(took), func() { cmd.Process.Kill() })
+			defer timer.Stop()
+		}
+		cmd.Wait()
+		if i <= 1 {
+			took = time.Since(began)
+		}
+		is := count()
+		switch left := pending(); {
+		case is != 0 && is != dirs || left != dirs-is:
+			t.Fatalf("%v: %d of %d are in the directory and %d in the session", args, is, dirs, left)
+		case is > was:
+			applied++
+		case is < was:
+			undone++
+		}
+	}
+	if applied == 0 || undone == 0 {
+		t.Errorf("applied %d times, undone %d times: this test sees nothing", applied, undone)
+	}
+	run("audit", "verify")
+}

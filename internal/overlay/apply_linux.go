@@ -339,6 +339,10 @@ func (a *applier) planMoves(changes []Change, skipped []string) ([]move, error) 
 	if err != nil {
 		return nil, err
 	}
+	isClean, err := inPlaceCleaner(a.Overlay)
+	if err != nil {
+		return nil, err
+	}
 	out := newPathSet(skipped)
 	for i, c := range changes { // before the directories that contain them are checked
 		if c.NewDir != "" && out.skips(c) {
@@ -353,7 +357,7 @@ func (a *applier) planMoves(changes []Change, skipped []string) ([]move, error) 
 		if out.skips(c) {
 			continue
 		}
-		if c.hasNewFile() {
+		if c.hasNewFile() && !isClean(c) {
 			if err := a.cleanAttributes(c); err != nil {
 				return nil, fmt.Errorf("%s: %w", c.Path, err)
 			}

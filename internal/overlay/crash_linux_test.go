@@ -36,6 +36,11 @@ func doWork() bool {
 		err = l.RecordBases(true)
 	case "mark":
 		err = l.MarkApplied([]string{"."}, nil)
+	case "take":
+		var changes []overlay.Change
+		if changes, err = l.SessionChanges(); err == nil {
+			err = overlay.Transfer{Session: l, To: overlay.Overlay{Dir: dir, Store: store + "-taken"}}.Take(changes, nil)
+		}
 	case "discard":
 		err = l.Discard([]string{"many", "sub"})
 	case "copy":

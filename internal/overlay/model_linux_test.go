@@ -559,8 +559,18 @@ func (m *model) apply(b *fixture, r *rand.Rand) string {
 	}
 	to := overlay.Overlay{Dir: b.Dir, Store: b.t.TempDir() + "/landing"}
 	check(b.t, to.Init())
-	changes, err := b.Pick(to, picks)
-	check(b.t, err)
+	var changes []overlay.Change
+	if r.IntN(2) == 0 {
+		changes, err = b.Pick(to, picks)
+		check(b.t, err)
+	} else {
+		b.unmount()
+		x := overlay.Transfer{Session: b.Overlay, To: to}
+		changes, err = x.Pick(picks)
+		check(b.t, err)
+		check(b.t, x.Take(changes, nil))
+		b.mount()
+	}
 	check(b.t, to.PrepareApply(changes, nil))
 	check(b.t, to.FinishApply())
 	now := scan(b.t, b.Dir)

@@ -7,8 +7,8 @@
 // completes or reverts what a crash interrupted.
 //
 // A session keeps its overlay while the user continues to change the real directory.
-// RecordBases, SessionChanges, Pick, MarkApplied and Discard are for the overlays of
-// sessions. On machines without overlay mounts a session works on a copy of the
+// RecordBases, SessionChanges, Pick, Transfer, MarkApplied and Discard are for the overlays
+// of sessions. On machines without overlay mounts a session works on a copy of the
 // directory instead (InitCopy).
 //
 // The package works on one directory and knows no policy: package transaction applies the

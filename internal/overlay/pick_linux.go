@@ -28,6 +28,12 @@ import (
 // A file whose content comes from a ContentFile keeps the permission bits of the real
 // file, unless the Pick has NewMode. A new file gets those of the session.
 func (o Overlay) Pick(to Overlay, picks []Pick) ([]Change, error) {
+	return pickChanges(o, to, picks, false)
+}
+
+// pickChanges copies changes from o. If inPlace is true, it leaves files in o that can be
+// moved later.
+func pickChanges(o, to Overlay, picks []Pick, inPlace bool) ([]Change, error) {
 	all, err := openSession(o, unix.LOCK_EX)
 	if err != nil {
 		return nil, err
@@ -43,24 +49,55 @@ func (o Overlay) Pick(to Overlay, picks []Pick) ([]Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	// The copy may lack what the session changes from now on.
-	clock := o.Store + "/" + picksName + ".clock"
-	if err := markTime(clock); err != nil {
-		return nil, err
-	}
-	at, err := readTime(clock)
-	if err != nil {
-		return nil, err
-	}
 	upper, err := openTree(to.UpperDir())
 	if err != nil {
 		return nil, err
 	}
 	defer upper.close()
-	var picked []Change
+	var stay inPlaceList
+	if inPlace && !o.IsCopy {
+		if stay = s.findInPlace(chosen); len(stay.Trees) > 0 {
+			if err := stay.write(to.Store); err != nil {
+				return nil, err
+			}
+		}
+	}
+	tops := map[string]bool{}
+	for _, t := range stay.Trees {
+		tops[t.Path] = true
+	}
+	picked := make([]Change, len(chosen))
+	var copied []pickedChange
+	var at []int // the indexes of copied
+	for i, c := range chosen {
+		c.Conflict = false
+		if picked[i] = c.Change; !tops[topPath(c.Change)] {
+			copied, at = append(copied, c), append(at, i)
+		}
+	}
+	list, err = s.copyChosen(upper, copied)
+	for i, c := range list {
+		picked[at[i]] = c
+	}
+	return picked, err
+}
+
+// copyChosen copies changes to the upperdir of another overlay and records that they were
+// picked. It returns the changes as they were copied.
+func (s *sessionStore) copyChosen(to *tree, chosen []pickedChange) (picked []Change, err error) {
+	// The copy may lack what the session changes from now on. Files that are not copied
+	// have older times.
+	clock := s.Store + "/" + picksName + ".clock"
+	if err := markTime(clock); err != nil {
+		return nil, err
+	}
+	at, err := readTime(clock)
+	if err != nil || len(chosen) == 0 {
+		return nil, err
+	}
 	for i := range chosen {
 		c := &chosen[i]
-		if err := s.copyPicked(upper, c); err != nil {
+		if err := s.copyPicked(to, c); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Path, err)
 		}
 		if picked = append(picked, c.Change); c.Kind == Special {

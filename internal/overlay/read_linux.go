@@ -2,7 +2,6 @@ package overlay
 
 import (
 	"errors"
-	"io"
 	"os"
 	"path"
 	"slices"
@@ -27,29 +26,84 @@ func (o Overlay) OpenReal(name string) (*os.File, error) {
 		return nil, err
 	}
 	defer t.close()
-	fd, err := t.open(name, unix.O_RDONLY|unix.O_NONBLOCK)
-	if err != nil {
-		return nil, err
-	}
-	f := os.NewFile(uintptr(fd), name)
-	if info, err := f.Stat(); err != nil || !info.Mode().IsRegular() {
-		f.Close()
-		return nil, errors.Join(err, errors.New("not a regular file"))
-	}
-	return f, nil
+	return t.openFile(name)
 }
 
 // ReadReal is ReadFile for the real directory.
 func (o Overlay) ReadReal(name string, most int64) ([]byte, error) {
-	f, err := o.OpenReal(name)
+	t, err := openDir(o)
 	if err != nil {
 		return nil, err
 	}
-	defer f.Close()
-	if info, err := f.Stat(); err != nil || info.Size() > most {
-		return nil, errors.Join(err, errors.New("file is too large to show"))
+	defer t.close()
+	return t.readFile(name, most)
+}
+
+// A Reader reads many files below a directory, without following symlinks.
+type Reader struct{ tree *tree }
+
+// OpenReader opens a directory.
+func OpenReader(dir string) (*Reader, error) {
+	t, err := openTree(dir)
+	if err != nil {
+		return nil, err
 	}
-	return io.ReadAll(io.LimitReader(f, most))
+	return &Reader{t}, nil
+}
+
+// Open is OpenFile.
+func (r *Reader) Open(name string) (*os.File, error) { return r.tree.openFile(name) }
+
+// ReadFile returns the content of a regular file, if it has at most so many bytes.
+func (r *Reader) ReadFile(name string, most int64) ([]byte, error) {
+	return r.tree.readFile(name, most)
+}
+
+// Close closes the directory.
+func (r *Reader) Close() { r.tree.close() }
+
+// openRegular opens a regular file for reading.
+func (t *tree) openRegular(name string) (fd int, size int64, err error) {
+	if fd, err = t.openNear(name, unix.O_RDONLY|unix.O_NONBLOCK); err != nil {
+		return -1, 0, err
+	}
+	var st unix.Stat_t
+	if err := unix.Fstat(fd, &st); err != nil || kindOf(st) != File {
+		unix.Close(fd)
+		return -1, 0, errors.Join(err, errors.New("not a regular file"))
+	}
+	return fd, st.Size, nil
+}
+
+func (t *tree) openFile(name string) (*os.File, error) {
+	fd, _, err := t.openRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	return os.NewFile(uintptr(fd), name), nil
+}
+
+// readFile returns the content of a regular file, if it has at most so many bytes.
+func (t *tree) readFile(name string, most int64) ([]byte, error) {
+	fd, size, err := t.openRegular(name)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	if size > most {
+		return nil, errors.New("file is too large to show")
+	}
+	data := make([]byte, size+1) // one byte more, to see the end
+	for at := 0; ; {
+		n, err := unix.Pread(fd, data[at:min(len(data), at+1<<30)], int64(at))
+		switch at += max(n, 0); {
+		case err == unix.EINTR:
+		case err != nil:
+			return nil, err
+		case n == 0 || at > int(size) || size < 1<<20 && at == int(size): // a short read ends a small file
+			return data[:min(at, int(size))], nil
+		}
+	}
 }
 
 // RecentPaths lists paths that changed since MarkStart, as far as it finds them among the

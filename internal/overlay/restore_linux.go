@@ -49,13 +49,8 @@ func (s *overlaySession) restore(from *tree, list []Change) error {
 
 // restoreChange restores one change, with the directories above it.
 func (s *overlaySession) restoreChange(from *tree, c Change) error {
-	for _, dir := range parents(c.Path) {
-		if _, err := s.upper.stat(dir); !errors.Is(err, unix.ENOENT) {
-			continue
-		}
-		if err := s.makeDirLike(dir); err != nil {
-			return err
-		}
+	if err := s.makeParentsLike(c.Path); err != nil {
+		return err
 	}
 	switch {
 	case c.Op == Delete:
@@ -68,11 +63,20 @@ func (s *overlaySession) restoreChange(from *tree, c Change) error {
 	case c.Op == Mode:
 		return s.copyUp(c)
 	}
-	return from.withParent(c.Path, func(dir int, base string) error {
-		return s.upper.withParent(c.Path, func(to int, _ string) error {
-			return unix.Renameat2(dir, base, to, base, unix.RENAME_NOREPLACE)
-		})
-	})
+	return from.moveTo(s.upper, c.Path)
+}
+
+// makeParentsLike makes the missing directories above a path in the upperdir.
+func (s *overlaySession) makeParentsLike(name string) error {
+	for _, dir := range parents(name) {
+		if _, err := s.upper.stat(dir); !errors.Is(err, unix.ENOENT) {
+			continue
+		}
+		if err := s.makeDirLike(dir); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // copyUp copies a real file to the upperdir, with other permission bits.

@@ -75,12 +75,28 @@ func (t *tree) open(name string, flags int) (int, error) {
 	if name == "" {
 		name = "."
 	}
+	return t.openAt(t.fd, name, flags)
+}
+
+// openNear is open for a path whose directory is often that of the last access.
+func (t *tree) openNear(name string, flags int) (fd int, err error) {
+	err = t.withParent(name, func(dir int, base string) error {
+		fd, err = t.openAt(dir, base, flags)
+		return err
+	})
+	if err != nil {
+		return -1, err
+	}
+	return fd, nil
+}
+
+func (t *tree) openAt(dir int, name string, flags int) (int, error) {
 	how := unix.OpenHow{Flags: uint64(flags) | unix.O_CLOEXEC | unix.O_NOFOLLOW, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS | unix.RESOLVE_NO_MAGICLINKS}
 	if t.noMounts {
 		how.Resolve |= unix.RESOLVE_NO_XDEV
 	}
 	for {
-		fd, err := unix.Openat2(t.fd, name, &how)
+		fd, err := unix.Openat2(dir, name, &how)
 		switch err {
 		case unix.EINTR, unix.EAGAIN:
 			continue
@@ -120,6 +136,15 @@ func (t *tree) makeParents(name string) error {
 		}
 	}
 	return nil
+}
+
+// moveTo moves a file or directory to the same path of another tree, where nothing may be.
+func (t *tree) moveTo(to *tree, name string) error {
+	return t.withParent(name, func(dir int, base string) error {
+		return to.withParent(name, func(at int, _ string) error {
+			return unix.Renameat2(dir, base, at, base, unix.RENAME_NOREPLACE)
+		})
+	})
 }
 
 // stat returns the state of a path, without following symlinks.

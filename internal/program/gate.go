@@ -160,6 +160,15 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 			work.Close()
 		}
 	}()
+	// A session may lack changes that were being applied. They come back before its
+	// overlays are mounted.
+	recovered, err := work.Recover()
+	if recovered > 0 {
+		work.Notes = append(work.Notes, "changes that were landing when golem was killed have landed, but for what was changed since; golem undo takes them back")
+	}
+	if err != nil {
+		return nil, fmt.Errorf("changes of a command that was cut off: %w", err)
+	}
 	files, err := p.Project.Sandbox(work.Mount)
 	if err != nil {
 		return nil, err
@@ -202,13 +211,6 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	gate.Approver = desk
 	gate.Undo = undoRecorder{undoStore(p.state), files, p.options.Now}
 	gate.Enter = work.Enter()
-	recovered, err := work.Recover()
-	if recovered > 0 {
-		work.Notes = append(work.Notes, "changes that were landing when golem was killed have landed, but for what was changed since; golem undo takes them back")
-	}
-	if err != nil {
-		return closed(fmt.Errorf("changes of a command that was cut off: %w", err))
-	}
 	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: records, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, opened: p.options.Now(), clipboard: v.Clipboard, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: work.StartNotes}
 	if d.Gate, _, _, err = d.newGate(step, gate.Grant, gate.Workers, false); err != nil {

@@ -4,6 +4,7 @@ import (
 	"bufio"
 	"encoding/json"
 	"errors"
+	"io"
 	"io/fs"
 	"os"
 	"path/filepath"
@@ -20,12 +21,30 @@ const (
 	picksName   = "picks"
 )
 
+// writeChanges writes the changes of a record as a listing, because JSON would take longer
+// than finding the changes.
 func writeChanges(l overlay.Overlay, list []overlay.Change) error {
-	return writeList(l, changesName, list)
+	return writeListing(l, changesName, list)
 }
 
+// readChanges reads the changes of a record. An older golem wrote them as JSON.
 func readChanges(l overlay.Overlay) ([]overlay.Change, error) {
-	return readList[overlay.Change](l, changesName)
+	f, err := os.Open(filepath.Join(l.Store, changesName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer f.Close()
+	var first [1]byte
+	if n, err := f.Read(first[:]); n == 0 && err != nil && err != io.EOF {
+		return nil, err
+	}
+	if first[0] != listingMark {
+		return readList[overlay.Change](l, changesName)
+	}
+	return readListing(l, changesName)
 }
 
 // writeList writes a list to a file in the directory of an overlay, because a message has

@@ -9,12 +9,15 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// Only the golem that requested a listing reads it, so it needs no JSON. JSON would take
-// longer than finding the changes. Each field is a number, or a length and the bytes.
+// A listing is a list of changes in a file. Each field is a number, or a length and the
+// bytes.
+
+// listingMark is the first byte of a listing. No list in JSON begins with it.
+const listingMark = 1
 
 // writeListing writes a list of changes to a file in the directory of an overlay.
 func writeListing(l overlay.Overlay, name string, list []overlay.Change) error {
-	data := binary.AppendUvarint(nil, uint64(len(list)))
+	data := binary.AppendUvarint([]byte{listingMark}, uint64(len(list)))
 	for _, c := range list {
 		for _, text := range []string{c.Path, string(c.Op), string(c.Kind), string([]rune(c.LinkTarget)), c.NewDir, string(c.OldKind), c.Digest} {
 			data = append(binary.AppendUvarint(data, uint64(len(text))), text...)
@@ -36,7 +39,10 @@ func readListing(l overlay.Overlay, name string) ([]overlay.Change, error) {
 	if err != nil {
 		return nil, err
 	}
-	r := fields{data: data, text: string(data)}
+	if len(data) == 0 || data[0] != listingMark {
+		return nil, errCut
+	}
+	r := fields{data: data, text: string(data), at: 1}
 	count := r.number()
 	if count > uint64(len(data)) {
 		return nil, errCut

@@ -50,10 +50,32 @@ func TestListing(t *testing.T) {
 			}
 		}
 	}
-	if err := os.WriteFile(filepath.Join(l.Store, "list"), []byte{255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, 0o600); err != nil {
+	if err := os.WriteFile(filepath.Join(l.Store, "list"), []byte{listingMark, 255, 255, 255, 255, 255, 255, 255, 255, 255, 1}, 0o600); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := readListing(l, "list"); err == nil {
 		t.Error("a list that claims more entries than it has bytes was read")
+	}
+}
+
+// TestReadChanges checks that the changes of a record are read as this golem and an older
+// one have written them.
+func TestReadChanges(t *testing.T) {
+	t.Parallel()
+	l := overlay.Overlay{Store: t.TempDir()}
+	want := []overlay.Change{{Path: "a", Op: overlay.Create, Kind: overlay.File, Size: 3}, {Path: "b", Op: overlay.Delete, OldKind: overlay.Dir}}
+	if got, err := readChanges(l); got != nil || err != nil {
+		t.Errorf("no list: got %v %v", got, err)
+	}
+	for name, write := range map[string]func() error{
+		"listing": func() error { return writeChanges(l, want) },
+		"JSON":    func() error { return writeList(l, changesName, want) },
+	} {
+		if err := write(); err != nil {
+			t.Fatal(err)
+		}
+		if got, err := readChanges(l); err != nil || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: got %v %v, want %v", name, got, err, want)
+		}
 	}
 }

@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"strconv"
 
+	"golang.org/x/sys/unix"
+
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
@@ -18,13 +20,40 @@ import (
 // since.
 func (o *Overlays) Begin(dir sandbox.Host, picks []Pick) (t *Transaction, err error) {
 	err = o.alone(func() error {
-		t, err = o.begin(&store{string(dir), o.helpers.any()}, picks)
+		unused, busy := o.lockUnused()
+		if busy == nil {
+			defer unused.Close()
+		}
+		t, err = o.begin(&store{string(dir), o.helpers.any()}, picks, busy == nil)
 		return err
 	})
 	return t, err
 }
 
-func (o *Overlays) begin(st *store, picks []Pick) (*Transaction, error) {
+// lockUnused keeps others from mounting the overlays until the file is closed. If they
+// are mounted, the error is ErrBusy.
+func (o *Overlays) lockUnused() (*os.File, error) {
+	if o.used != nil {
+		return nil, ErrBusy
+	}
+	return lockFile(filepath.Join(o.dir, usedName), unix.LOCK_EX, 0)
+}
+
+// aloneUnused runs do while no call works on the overlays and nobody has mounted them.
+func (o *Overlays) aloneUnused(do func() error) error {
+	return o.alone(func() error {
+		unused, err := o.lockUnused()
+		if err != nil {
+			return err
+		}
+		defer unused.Close()
+		return do()
+	})
+}
+
+// begin makes a transaction. If nobody has mounted the overlays, files may stay in them
+// until the transaction is applied.
+func (o *Overlays) begin(st *store, picks []Pick, unused bool) (*Transaction, error) {
 	var mounts []jail.Mount
 	for i, l := range o.layers {
 		mounts = append(mounts, jail.Mount{Source: sandbox.Host(l.Dir), Target: commandName(o.targets[i]), Write: true})
@@ -41,15 +70,28 @@ func (o *Overlays) begin(st *store, picks []Pick) (*Transaction, error) {
 		settle: func() error { return o.alone(func() error { return st.settle(w, nil) }) },
 		unpick: func() error { return o.alone(func() error { return st.unpick(w) }) }}
 	for i := range o.layers {
-		if err := o.pick(t, i, picks); err != nil {
+		if err := o.pick(t, i, picks, unused); err != nil {
 			return nil, errors.Join(err, st.remove(w))
+		}
+		paths, err := w.transfer(i).Paths()
+		if err != nil {
+			return nil, errors.Join(err, st.remove(w))
+		}
+		inPlace := make(map[string]bool)
+		for _, p := range paths {
+			inPlace[p] = true
+		}
+		if t.inPlace = append(t.inPlace, inPlace); len(inPlace) > 0 {
+			t.alone = o.aloneUnused
+			t.settle = func() error { return st.settle(w, nil) } // Apply calls it in alone
 		}
 	}
 	return t, w.describe()
 }
 
-// pick copies the picks in an overlay to the record of a transaction.
-func (o *Overlays) pick(t *Transaction, i int, picks []Pick) error {
+// pick copies the picks in an overlay to the record of a transaction, except those that
+// stay in the overlay until they are applied.
+func (o *Overlays) pick(t *Transaction, i int, picks []Pick, unused bool) error {
 	w := t.record
 	var list []overlay.Pick
 	for n, p := range picks {
@@ -72,7 +114,7 @@ func (o *Overlays) pick(t *Transaction, i int, picks []Pick) error {
 	if err := writeList(w.layers[i], picksName, list); err != nil {
 		return err
 	}
-	got, err := t.store.helper.ask(request{Do: pickChanges, Layer: o.layers[i], To: w.layers[i]})
+	got, err := t.store.helper.ask(request{Do: pickChanges, Layer: o.layers[i], To: w.layers[i], InPlace: unused})
 	if err != nil {
 		return err
 	}

@@ -87,7 +87,7 @@ func (st *store) recoverAll() (n int, err error) {
 		applied, e := st.recover(dir)
 		held.Close()
 		var later postponed
-		if e != nil && !errors.Is(e, jail.ErrEnded) && !(errors.As(e, &later) && isHalfDone(dir)) {
+		if e != nil && !errors.Is(e, jail.ErrEnded) && !errors.Is(e, ErrBusy) && !(errors.As(e, &later) && isHalfDone(dir)) {
 			e = durable.Rename(dir, filepath.Join(st.dir, "broken-"+filepath.Base(dir)))
 		}
 		if e != nil {
@@ -115,6 +115,12 @@ func (st *store) recover(dir string) (applied bool, err error) {
 	case !w.isDecided():
 		if _, err := st.each(w, abortRecord); err != nil {
 			return false, err
+		}
+		if list := w.inPlace(); len(list) > 0 {
+			session := &Overlays{dir: filepath.Dir(w.of[list[0]].Store)}
+			if err := session.alone(func() error { return st.giveBack(w) }); err != nil {
+				return false, err
+			}
 		}
 		return false, st.remove(w)
 	}

@@ -21,6 +21,9 @@ type request struct {
 	To    overlay.Overlay // the overlay of the record that gets the picked changes
 	List  string          // the name of the list to write
 	Sums  bool            // with a digest of each file
+	// InPlace is true if nobody works in the session, so that files can stay there until
+	// they are taken.
+	InPlace bool
 }
 
 // The kinds of requests.
@@ -41,6 +44,8 @@ const (
 	recordChanges  = "record"
 	listChanges    = "list kept"
 	pickChanges    = "pick"
+	takeChanges    = "take"
+	returnChanges  = "return"
 	settleChanges  = "settle"
 	discardChanges = "discard"
 	restoreChanges = "restore"
@@ -100,6 +105,10 @@ func (r request) carryOut() (got reply) {
 	}()
 	var err error
 	switch r.Do {
+	case takeChanges, returnChanges:
+		if held, err := lockDirectory(r.To.Store); err == nil {
+			defer held.Close()
+		}
 	case prepareRecord, finishRecord, clearRecord, abortRecord, recoverRecord, removeRecord:
 		if held, err := lockDirectory(r.Layer.Store); err == nil {
 			defer held.Close()
@@ -154,11 +163,26 @@ func (r request) carryOut() (got reply) {
 		var list []overlay.Change
 		var picks []overlay.Pick
 		if picks, err = readList[overlay.Pick](r.To, picksName); err == nil {
-			list, err = r.Layer.Pick(r.To, picks)
+			if r.InPlace {
+				list, err = overlay.Transfer{Session: r.Layer, To: r.To}.Pick(picks)
+			} else {
+				list, err = r.Layer.Pick(r.To, picks)
+			}
 		}
 		if err == nil {
 			err = writeChanges(r.To, list)
 		}
+	case takeChanges:
+		var list []overlay.Change
+		var skipped []string
+		if list, err = readChanges(r.To); err == nil {
+			skipped, err = readList[string](r.To, skippedName)
+		}
+		if err == nil {
+			err = overlay.Transfer{Session: r.Layer, To: r.To}.Take(list, skipped)
+		}
+	case returnChanges:
+		err = overlay.Transfer{Session: r.Layer, To: r.To}.Return()
 	case settleChanges:
 		var paths, skipped []string
 		if paths, err = readList[string](r.To, picksName); err == nil {

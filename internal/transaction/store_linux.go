@@ -117,8 +117,8 @@ func (st *store) list(w *record) (t *Transaction, err error) {
 // undo it.
 func (st *store) remove(w *record) error {
 	defer w.held.Close()
-	moved := !strings.HasPrefix(filepath.Base(w.dir), appliedPrefix) && slices.ContainsFunc(w.layers, overlay.Overlay.HasMoves)
-	if moved || w.isDecided() {
+	applied := strings.HasPrefix(filepath.Base(w.dir), appliedPrefix)
+	if !applied && (slices.ContainsFunc(w.layers, overlay.Overlay.HasMoves) || w.holdsTaken()) || w.isDecided() {
 		return errors.New("it is being applied")
 	}
 	for _, l := range w.layers {
@@ -141,10 +141,59 @@ func (st *store) abort(w *record) (stayed []string, err error) {
 	if errors.Is(err, jail.ErrEnded) {
 		err = withHelper(func(h *helper) (err error) {
 			stayed, err = (&store{st.dir, h}).each(w, abortRecord)
-			return err
+			return errors.Join(err, (&store{st.dir, h}).giveBack(w))
 		})
+		return stayed, err
 	}
-	return stayed, err
+	return stayed, errors.Join(err, st.giveBack(w))
+}
+
+// take moves files out of the session that stayed there until now. It returns the names of
+// files that have changed since.
+func (st *store) take(w *record) (clash []string, err error) {
+	for _, i := range w.inPlace() {
+		got, err := st.helper.ask(request{Do: takeChanges, Layer: w.of[i], To: w.layers[i]})
+		if err != nil {
+			return nil, err
+		}
+		for _, name := range got.Clash {
+			clash = append(clash, filepath.Join(w.targets[i], name))
+		}
+	}
+	return clash, nil
+}
+
+// transfer returns the transfer of files from the session to an overlay of the record.
+func (w *record) transfer(i int) overlay.Transfer {
+	return overlay.Transfer{Session: w.of[i], To: w.layers[i]}
+}
+
+// inPlace returns the numbers of the overlays of a record that take files from the
+// session, if the session still exists.
+func (w *record) inPlace() (list []int) {
+	for i, l := range w.of {
+		paths, damaged := w.transfer(i).Paths()
+		if _, err := os.Lstat(l.Store); err == nil && (len(paths) > 0 || damaged != nil) {
+			list = append(list, i)
+		}
+	}
+	return list
+}
+
+// holdsTaken reports whether a record holds files that it took from the session.
+func (w *record) holdsTaken() bool {
+	return slices.ContainsFunc(w.inPlace(), func(i int) bool { return w.transfer(i).HoldsTaken() })
+}
+
+// giveBack moves files back into the session that take moved out of it. The helper of a
+// killed golem takes none any more.
+func (st *store) giveBack(w *record) error {
+	for _, i := range w.inPlace() {
+		if _, err := st.helper.ask(request{Do: returnChanges, Layer: w.of[i], To: w.layers[i]}); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // unpick marks the picked changes of a record as not applied in the overlays of the

@@ -1,6 +1,8 @@
 package transaction
 
 import (
+	"os"
+
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 )
@@ -21,6 +23,19 @@ type Transaction struct {
 	record  *record
 	settle  func() error // called after Apply, if not nil
 	unpick  func() error // called by Discard, if not nil
+
+	// alone runs do while nobody works in the session, which holds files of the
+	// transaction. It is nil if the record holds all files.
+	alone   func(do func() error) error
+	inPlace []map[string]bool // the files of each overlay that the session holds, by their top path
+	readers map[string]fileReader
+}
+
+// A fileReader reads files below a directory. See overlay.Reader.
+type fileReader interface {
+	Open(name string) (*os.File, error)
+	ReadFile(name string, most int64) ([]byte, error)
+	Close()
 }
 
 // A Result is the result of a command, with its changes.

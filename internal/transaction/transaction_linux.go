@@ -29,20 +29,39 @@ func Finish(r jail.Result, err error) (Result, error) {
 // skip, which are names for commands. If others have changed files meanwhile, Apply
 // returns their names and applies nothing.
 func (t *Transaction) Apply(skip []string) (clash []string, err error) {
-	st, w := t.store, t.record
-	unlock, err := lockDirectory(st.dir)
+	t.closeReaders()
+	unlock, err := lockDirectory(t.store.dir)
 	if err != nil {
 		return nil, err
 	}
 	defer unlock.Close()
 	// First complete the transactions of a killed golem, which were decided before.
-	if _, err := st.recoverAll(); err != nil {
+	if _, err := t.store.recoverAll(); err != nil {
 		return nil, err
 	}
+	if t.alone == nil {
+		return t.apply(skip)
+	}
+	err = t.alone(func() error {
+		clash, err = t.apply(skip)
+		return err
+	})
+	if errors.Is(err, ErrBusy) {
+		err = &sandbox.Error{Op: "apply_changes", Code: sandbox.ErrConflict, Hint: "another golem process is using the session; nothing was applied; try again when its call has ended"}
+	}
+	return clash, err
+}
+
+// apply is Apply for a locked store.
+func (t *Transaction) apply(skip []string) (clash []string, err error) {
+	st, w := t.store, t.record
 	if err := w.skip(skip); err != nil {
 		return nil, err
 	}
-	clash, err = st.each(w, prepareRecord)
+	clash, err = st.take(w)
+	if err == nil && len(clash) == 0 {
+		clash, err = st.each(w, prepareRecord)
+	}
 	if err == nil && len(clash) == 0 {
 		// After decide, a golem that is started next completes the transaction.
 		if err = w.decide(); err == nil {
@@ -72,6 +91,7 @@ func (t *Transaction) Apply(skip []string) (clash []string, err error) {
 
 // Discard discards the changes.
 func (t *Transaction) Discard() error {
+	t.closeReaders()
 	if t.unpick != nil {
 		if err := t.unpick(); err != nil {
 			return err
@@ -93,9 +113,47 @@ func (t *Transaction) Content(c Change, most int64) (old, new []byte, err error)
 		}
 	}
 	if c.Kind == overlay.File {
-		new, err = overlay.ReadFile(l.UpperDir(), c.Path, most)
+		r, err := t.reader(c)
+		if err != nil {
+			return nil, nil, err
+		}
+		if new, err = r.ReadFile(c.Path, most); err != nil {
+			return nil, nil, err
+		}
 	}
-	return old, new, err
+	return old, new, nil
+}
+
+// reader returns a reader of the directory that has the changed file: the session's
+// overlay until Apply takes the file from it, or that of the record.
+func (t *Transaction) reader(c Change) (fileReader, error) {
+	i := slices.Index(t.record.targets, c.Target)
+	if i < 0 {
+		return nil, fs.ErrNotExist
+	}
+	dir := t.record.layers[i].UpperDir()
+	if i < len(t.inPlace) && t.inPlace[i][c.Top()] {
+		dir = t.record.of[i].UpperDir()
+	}
+	if r := t.readers[dir]; r != nil {
+		return r, nil
+	}
+	r, err := overlay.OpenReader(dir)
+	if err != nil {
+		return nil, err
+	}
+	if t.readers == nil {
+		t.readers = make(map[string]fileReader)
+	}
+	t.readers[dir] = r
+	return r, nil
+}
+
+func (t *Transaction) closeReaders() {
+	for _, r := range t.readers {
+		r.Close()
+	}
+	clear(t.readers)
 }
 
 // layer returns the overlay of a change. If there is none, the error is fs.ErrNotExist.
@@ -149,11 +207,11 @@ func (t *Transaction) Exists(name string) bool {
 
 // Open opens a changed file, with the content that it has after the change.
 func (t *Transaction) Open(c Change) (*os.File, error) {
-	l, err := t.layer(c)
+	r, err := t.reader(c)
 	if err != nil {
 		return nil, err
 	}
-	return overlay.OpenFile(l.UpperDir(), c.Path)
+	return r.Open(c.Path)
 }
 
 // Hash returns a digest of the content that Open returns, "" if it cannot be read.
