@@ -36,10 +36,10 @@ type Journal struct {
 	crowd    int           // number of batches that other callers are expected to join, used by the leader
 	lead     chan struct{} // holds one value while a caller leads
 
-	mu     sync.Mutex
-	next   *batch // the batch that the next leader writes
-	used   bool   // something was written, or a write was tried
-	closed bool
+	mu       sync.Mutex
+	next     *batch // the batch that the next leader writes
+	unsynced bool   // something was written, or a write was tried, and no sync has followed
+	closed   bool
 }
 
 // A batch is written at once. Its error is valid when done is closed.
@@ -100,7 +100,6 @@ func (j *Journal) Write(r Record, wait Wait) error {
 		return errClosed()
 	}
 	b := j.next
-	j.used = true
 	queued := wait == Queued && b.size+len(m) <= maxQueue
 	b.add(entry{m, queued})
 	b.sync = b.sync || wait == Durable
@@ -139,12 +138,16 @@ func (j *Journal) flush(b *batch) error {
 		runtime.Gosched() // callers that the last leader woke have records to write too
 	}
 	j.mu.Lock()
-	j.next = newBatch()
+	j.next, j.unsynced = newBatch(), true
 	j.mu.Unlock()
 	j.crowd = max(len(b.entries)-2, j.crowd-1) // a single call writes two records at most
 	b.err = j.append(b)
 	if b.err != nil {
 		j.keep(b)
+	} else if b.sync {
+		j.mu.Lock()
+		j.unsynced = false
+		j.mu.Unlock()
 	}
 	close(b.done)
 	return b.err
@@ -215,8 +218,8 @@ func lineAt(log state.Log, position uint64) (line []byte, err error) {
 }
 
 // Close writes queued records and syncs everything. After an error, the records that were
-// queued last are not in the journal. If nothing was written, Close does not touch the
-// files.
+// queued last are not in the journal. If nothing was written since the last sync, Close
+// does not touch the files.
 func (j *Journal) Close() error {
 	j.mu.Lock()
 	if j.closed {
@@ -226,9 +229,9 @@ func (j *Journal) Close() error {
 	j.closed = true
 	b := j.next
 	b.sync = true
-	used := j.used
+	done := !j.unsynced && len(b.entries) == 0
 	j.mu.Unlock()
-	if !used {
+	if done {
 		return j.log.Close()
 	}
 	err := j.flush(b)
