@@ -101,6 +101,14 @@ func parseNames(data []byte) (list []string) {
 	return list
 }
 
+// update changes the list. An empty list needs no document, and no sync: if a crash of the
+// machine brings the document back, its names are those of dead gates.
 func (d *WriterList) update(do func([]string) []string) error {
-	return d.folder.Update(writersFile, func(old []byte) ([]byte, error) { return json.Marshal(do(parseNames(old))) })
+	return d.folder.Update(writersFile, func(old []byte) ([]byte, error) {
+		list := do(parseNames(old))
+		if len(list) == 0 {
+			return nil, nil
+		}
+		return json.Marshal(list)
+	})
 }

@@ -88,7 +88,8 @@ func (f *Folder) Read(name string) ([]byte, error) {
 // Update replaces a document with the result of change, which gets nil if there is no
 // document. Only one process at a time runs a change in this directory, so change must
 // not update another document of it. When Update returns, the new document is synced. If
-// it fails, the old document stays.
+// it fails, the old document stays. If change returns nil, Update removes the document,
+// and does not wait for the disk: a crash of the machine may bring the document back.
 func (f *Folder) Update(name string, change func(old []byte) ([]byte, error)) error {
 	free, err := f.guard(name)
 	if err != nil {
@@ -105,6 +106,13 @@ func (f *Folder) Update(name string, change func(old []byte) ([]byte, error)) er
 	}
 	if err != nil {
 		return err
+	}
+	if data == nil {
+		err := f.root.Remove(name)
+		if errors.Is(err, fs.ErrNotExist) {
+			err = nil
+		}
+		return trouble(name, err)
 	}
 	return f.replace(name, data)
 }

@@ -48,6 +48,14 @@ func TestDocuments(t *testing.T) {
 	if data, _ := f.Read("x"); string(data) != "" {
 		t.Errorf("an update that failed left %q", data)
 	}
+	for range 2 { // the second has no document to remove
+		if err := f.Update("x", func([]byte) ([]byte, error) { return nil, nil }); err != nil {
+			t.Errorf("an update that removes: %v", err)
+		}
+		if _, err := os.Lstat(filepath.Join(dir, "x")); !errors.Is(err, os.ErrNotExist) {
+			t.Errorf("an update that removes left the file: %v", err)
+		}
+	}
 }
 
 // TestFolderIsPrivate checks that other users have no access to the directory.
