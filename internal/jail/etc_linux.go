@@ -20,18 +20,17 @@ import (
 // file is quicker than a mount.
 const maxCopied = 256 << 10
 
-// expandEtc returns those names that the /etc below a root may have. A * stands for any
-// part of the first element. It omits names inside a directory that the list also has.
-func expandEtc(root string, names []string) []string {
-	entries, err := os.ReadDir(root + "/etc")
-	there := make(map[string]bool, len(entries))
-	for _, e := range entries {
-		there[e.Name()] = true
-	}
+// bufferSize is the size of a buffer for the entries of a directory.
+const bufferSize = 16 << 10
+
+// expandEtc returns those names that an /etc with some entries may have. Without entries,
+// they are not known. A * stands for any part of the first element. It omits names inside
+// a directory that the list also has.
+func expandEtc(there map[string]byte, names []string) []string {
 	set := make(map[string]bool, len(names))
 	for _, name := range names {
 		if first, _, _ := strings.Cut(name, "/"); !strings.Contains(name, "*") {
-			if err != nil || there[first] {
+			if _, ok := there[first]; ok || there == nil {
 				set[name] = true
 			}
 			continue
@@ -50,6 +49,16 @@ func expandEtc(root string, names []string) []string {
 	}
 	slices.Sort(list)
 	return list
+}
+
+// entriesIn returns the entries of an open directory with their types, such as DT_REG, or
+// nil after an error.
+func entriesIn(dir int) map[string]byte {
+	entries := make(map[string]byte)
+	if eachEntry(dir, make([]byte, bufferSize), func(name string, kind byte) error { entries[name] = kind; return nil }) != nil {
+		return nil
+	}
+	return entries
 }
 
 // othersRead reports whether everybody may read a file or directory.
@@ -106,15 +115,70 @@ func (v *systemView) showEtc(names []string) error {
 	}
 	host := openHostEtc()
 	defer host.close()
-	for _, name := range expandEtc(oldRoot, names) {
-		if err := v.showOne(host, name); err != nil && err != unix.ENOENT && err != unix.ENOTDIR && err != unix.EACCES && err != unix.ELOOP {
+	for _, name := range expandEtc(host.entries, names) {
+		shown, err := v.showPlain(host, name)
+		if !shown {
+			err = v.showOne(host, name)
+		}
+		if err != nil && err != unix.ENOENT && err != unix.ENOTDIR && err != unix.EACCES && err != unix.ELOOP {
 			return &fs.PathError{Op: "show", Path: "/etc/" + name, Err: err}
 		}
 	}
 	return nil
 }
 
-func (v *systemView) showOne(host hostEtc, name string) error {
+// showPlain shows a file or directory directly below /etc, with fewer system calls than
+// showOne. It reports whether it has shown it. Only showOne knows symlinks, large files,
+// files that not everybody may read, and directories that the overlay does not have.
+func (v *systemView) showPlain(host *hostEtc, name string) (shown bool, err error) {
+	kind := host.entries[name]
+	if host.to < 0 || kind != unix.DT_REG && kind != unix.DT_DIR || kind == unix.DT_DIR && !v.hasEtc() {
+		return false, nil
+	}
+	flags := unix.O_RDONLY | unix.O_NOFOLLOW | unix.O_NONBLOCK | unix.O_CLOEXEC
+	if kind == unix.DT_DIR {
+		flags |= unix.O_DIRECTORY
+	}
+	fd, err := unix.Openat(host.dir, name, flags, 0)
+	if err != nil {
+		return false, nil
+	}
+	defer unix.Close(fd)
+	st, err := statMount(fd)
+	if err != nil || !othersRead(uint32(st.Mode)) {
+		return false, nil
+	}
+	switch {
+	case kind == unix.DT_DIR && st.Mnt_id == host.mount:
+		return v.showDirectory(host, fd, name)
+	case kind == unix.DT_REG && st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size <= maxCopied:
+		return true, host.copy(fd, int64(st.Size), host.to, name)
+	}
+	return false, nil
+}
+
+// showDirectory shows a directory directly below /etc, through the overlay of /etc. It is
+// open at fd.
+func (v *systemView) showDirectory(host *hostEtc, fd int, name string) (shown bool, err error) {
+	hidden, err := host.hiddenIn(fd, name)
+	if err != nil {
+		return false, nil
+	}
+	made, err := unix.OpenTree(v.etc, name, unix.OPEN_TREE_CLONE|unix.OPEN_TREE_CLOEXEC|unix.AT_SYMLINK_NOFOLLOW|unix.AT_NO_AUTOMOUNT)
+	if err != nil {
+		return false, nil
+	}
+	defer unix.Close(made)
+	if err := unix.Mkdirat(host.to, name, 0o755); err != nil && err != unix.EEXIST {
+		return true, err
+	}
+	if err := unix.MoveMount(made, "", host.to, name, unix.MOVE_MOUNT_F_EMPTY_PATH); err != nil {
+		return true, err
+	}
+	return true, hideAll(newRoot+"/etc/", hidden)
+}
+
+func (v *systemView) showOne(host *hostEtc, name string) error {
 	fd, st, err := host.open(name)
 	if err != nil {
 		return err
@@ -127,7 +191,12 @@ func (v *systemView) showOne(host hostEtc, name string) error {
 		}
 	}
 	if st.Mode&unix.S_IFMT == unix.S_IFREG && st.Size <= maxCopied {
-		return copyEtc(fd, st.Size, newRoot+target)
+		from, err := unix.Open(oldRoot+"/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
+		if err != nil {
+			return err
+		}
+		defer unix.Close(from)
+		return host.copy(from, st.Size, unix.AT_FDCWD, newRoot+target)
 	}
 	overlaid, err := v.show(target, target)
 	if err != nil {
@@ -146,31 +215,50 @@ func (v *systemView) showOne(host hostEtc, name string) error {
 
 // A hostEtc is the /etc of the host, opened once for all that the cell shows of it.
 type hostEtc struct {
-	dir   int    // -1 if openEtc has to be used: not everybody may enter /etc, or the kernel does not number mounts
-	mount uint64 // the kernel's number of its mount
+	dir     int             // -1 if openEtc has to be used: not everybody may enter /etc, or the kernel does not number mounts
+	mount   uint64          // the kernel's number of its mount
+	entries map[string]byte // as of entriesIn
+	to      int             // the /etc of the new tree; -1 if only showOne can be used
+	buffer  []byte          // for one file or directory after the other
 }
 
-func openHostEtc() hostEtc {
-	fd, err := unix.Open(oldRoot+"/etc", unix.O_PATH|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+func openHostEtc() *hostEtc {
+	h := &hostEtc{dir: -1, to: -1, buffer: make([]byte, bufferSize)}
+	fd, err := unix.Open(oldRoot+"/etc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
 	if err != nil {
-		return hostEtc{dir: -1}
+		return h
 	}
-	var st unix.Statx_t
-	if err := unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_MODE|unix.STATX_MNT_ID, &st); err != nil || st.Mode&0o1 == 0 || st.Mask&unix.STATX_MNT_ID == 0 {
+	h.entries = entriesIn(fd)
+	st, err := statMount(fd)
+	if err != nil || st.Mode&0o1 == 0 {
 		unix.Close(fd)
-		return hostEtc{dir: -1}
+		return h
 	}
-	return hostEtc{fd, st.Mnt_id}
+	h.dir, h.mount = fd, st.Mnt_id
+	h.to, _ = unix.Open(newRoot+"/etc", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	return h
 }
 
-func (h hostEtc) close() {
-	if h.dir >= 0 {
-		unix.Close(h.dir)
+// statMount returns the type, mode, size and mount of an open file. It fails if the kernel
+// does not number mounts.
+func statMount(fd int) (st unix.Statx_t, err error) {
+	err = unix.Statx(fd, "", unix.AT_EMPTY_PATH, unix.STATX_TYPE|unix.STATX_MODE|unix.STATX_SIZE|unix.STATX_MNT_ID, &st)
+	if err == nil && st.Mask&unix.STATX_MNT_ID == 0 {
+		err = unix.ENOSYS
+	}
+	return st, err
+}
+
+func (h *hostEtc) close() {
+	for _, fd := range []int{h.dir, h.to} {
+		if fd >= 0 {
+			unix.Close(fd)
+		}
 	}
 }
 
 // open does what openEtc does, with fewer system calls if the path has no symlink.
-func (h hostEtc) open(name string) (fd int, st unix.Stat_t, err error) {
+func (h *hostEtc) open(name string) (fd int, st unix.Stat_t, err error) {
 	if h.dir < 0 {
 		return openEtc(oldRoot, name)
 	}
@@ -198,7 +286,7 @@ func (h hostEtc) open(name string) (fd int, st unix.Stat_t, err error) {
 
 // othersReach reports whether everybody may enter the directories between /etc and a
 // name. The path has no symlink, and everybody may enter /etc.
-func (h hostEtc) othersReach(name string) bool {
+func (h *hostEtc) othersReach(name string) bool {
 	for _, dir := range above("/" + name) {
 		var st unix.Stat_t
 		if unix.Fstatat(h.dir, dir[1:], &st, unix.AT_SYMLINK_NOFOLLOW) != nil || st.Mode&unix.S_IFMT != unix.S_IFDIR || st.Mode&0o1 == 0 {
@@ -220,7 +308,7 @@ var errOtherMount = errors.New("something is mounted in it")
 
 // hidden returns the files and directories below a directory that not everybody may read.
 // It reads the host's directory, which takes half the time of reading the overlay.
-func (h hostEtc) hidden(dir string) (list []unreadable, err error) {
+func (h *hostEtc) hidden(dir string) (list []unreadable, err error) {
 	if h.dir < 0 {
 		return nil, errOtherMount
 	}
@@ -229,8 +317,16 @@ func (h hostEtc) hidden(dir string) (list []unreadable, err error) {
 		return nil, err
 	}
 	defer unix.Close(fd)
+	if st, err := statMount(fd); err != nil || st.Mnt_id != h.mount {
+		return nil, errOtherMount
+	}
+	return h.hiddenIn(fd, dir)
+}
+
+// hiddenIn does the same as hidden for an open directory.
+func (h *hostEtc) hiddenIn(fd int, dir string) (list []unreadable, err error) {
 	var deep []string
-	err = eachEntry(fd, func(name string, kind byte) error {
+	err = eachEntry(fd, h.buffer, func(name string, kind byte) error {
 		if kind == unix.DT_LNK {
 			return nil
 		}
@@ -252,7 +348,7 @@ func (h hostEtc) hidden(dir string) (list []unreadable, err error) {
 		case !othersRead(mode):
 			list = append(list, unreadable{dir + "/" + name, directory})
 		case directory:
-			deep = append(deep, dir+"/"+name)
+			deep = append(deep, name)
 		}
 		return nil
 	})
@@ -261,10 +357,20 @@ func (h hostEtc) hidden(dir string) (list []unreadable, err error) {
 			return nil, err
 		}
 		var below []unreadable
-		below, err = h.hidden(name)
+		below, err = h.hiddenBelow(fd, dir, name)
 		list = append(list, below...)
 	}
 	return list, err
+}
+
+// hiddenBelow does the same as hidden for a directory in an open one.
+func (h *hostEtc) hiddenBelow(in int, dir, name string) ([]unreadable, error) {
+	fd, err := unix.Openat(in, name, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return nil, err
+	}
+	defer unix.Close(fd)
+	return h.hiddenIn(fd, dir+"/"+name)
 }
 
 // hideAll mounts an empty file or directory over each one of a list.
@@ -282,8 +388,7 @@ func hideAll(in string, list []unreadable) error {
 }
 
 // eachEntry calls do for each entry of an open directory, with the type of the entry.
-func eachEntry(dir int, do func(name string, kind byte) error) error {
-	buffer := make([]byte, 16<<10)
+func eachEntry(dir int, buffer []byte, do func(name string, kind byte) error) error {
 	for {
 		n, err := unix.Getdents(dir, buffer)
 		if err == unix.EINTR {
@@ -308,14 +413,12 @@ func eachEntry(dir int, do func(name string, kind byte) error) error {
 	}
 }
 
-// copyEtc copies at most size bytes of an open file of the host.
-func copyEtc(fd int, size int64, to string) error {
-	from, err := unix.Open(oldRoot+"/proc/self/fd/"+strconv.Itoa(fd), unix.O_RDONLY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
-	if err != nil {
-		return err
+// copy copies at most size bytes of an open file of the host to a new file.
+func (h *hostEtc) copy(from int, size int64, dir int, to string) error {
+	if size > int64(len(h.buffer)) {
+		h.buffer = make([]byte, size)
 	}
-	defer unix.Close(from)
-	data := make([]byte, size)
+	data := h.buffer[:size]
 	n := 0
 	for n < len(data) {
 		more, err := unix.Read(from, data[n:])
@@ -327,12 +430,17 @@ func copyEtc(fd int, size int64, to string) error {
 		}
 		n += max(more, 0)
 	}
-	return writeNew(to, data[:n], 0o644)
+	return writeNewAt(dir, to, data[:n], 0o644)
 }
 
 // writeNew writes a file, with fewer system calls than os.WriteFile.
 func writeNew(name string, data []byte, mode uint32) error {
-	fd, err := unix.Open(name, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_CLOEXEC, mode)
+	return writeNewAt(unix.AT_FDCWD, name, data, mode)
+}
+
+// writeNewAt does the same as writeNew in an open directory.
+func writeNewAt(dir int, name string, data []byte, mode uint32) error {
+	fd, err := unix.Openat(dir, name, unix.O_WRONLY|unix.O_CREAT|unix.O_TRUNC|unix.O_CLOEXEC, mode)
 	if err != nil {
 		return &fs.PathError{Op: "open", Path: name, Err: err}
 	}
@@ -389,7 +497,12 @@ func hideUnreadable(dir string) error {
 // landlock. It opens a directory as a whole if everybody may read all of it, and
 // otherwise only the parts of it that everybody may read.
 func etcRules(names []string) (rules []fenceRule) {
-	for _, name := range expandEtc("", names) {
+	var entries map[string]byte
+	if dir, err := unix.Open("/etc", unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err == nil {
+		entries = entriesIn(dir)
+		unix.Close(dir)
+	}
+	for _, name := range expandEtc(entries, names) {
 		fd, st, err := openEtc("", name)
 		if err != nil {
 			continue

@@ -166,10 +166,7 @@ func entriesOf(dir int) ([]fs.DirEntry, bool) {
 // /etc. One overlay serves all directories of /etc.
 func (v *systemView) open(source string) (fd int, overlaid bool, err error) {
 	if rel, ok := strings.CutPrefix(source, "/etc/"); ok {
-		if v.etc == 0 {
-			v.etc = overlayEtc()
-		}
-		if v.etc > 0 {
+		if v.hasEtc() {
 			fd, err = openat2(v.etc, rel, &unix.OpenHow{Flags: unix.O_PATH | unix.O_DIRECTORY | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | noLinks})
 			if err == nil {
 				return fd, true, nil
@@ -184,6 +181,14 @@ func (v *systemView) open(source string) (fd int, overlaid bool, err error) {
 	// A symlink is resolved as on the host.
 	fd, err = openat2(root, source[1:], &unix.OpenHow{Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_IN_ROOT | unix.RESOLVE_NO_MAGICLINKS})
 	return fd, false, err
+}
+
+// hasEtc reports whether there is an overlay of /etc, and mounts it on the first call.
+func (v *systemView) hasEtc() bool {
+	if v.etc == 0 {
+		v.etc = overlayEtc()
+	}
+	return v.etc > 0
 }
 
 // overlayEtc mounts an overlay of the host's /etc outside the new tree and opens it. It
