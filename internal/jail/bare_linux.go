@@ -211,11 +211,11 @@ func bareHold(w *wire) error {
 				asked = nil // the cells notice by themselves that golem is gone
 				continue
 			}
-			cmd, err := again(bareCellWord, &wire{fd}, &syscall.SysProcAttr{Setsid: true})
+			cell, err := again(bareCellWord, &wire{fd}, &syscall.SysProcAttr{Setsid: true})
 			if err != nil {
 				(&wire{fd}).send(report{Error: "cell: " + err.Error()})
 			} else {
-				cells[cmd.Process.Pid] = true
+				cells[cell.pid] = true
 			}
 			unix.Close(fd)
 		case <-ended:

@@ -6,8 +6,8 @@ import (
 	"io"
 	"math"
 	"os"
-	"os/exec"
 	"runtime"
+	"slices"
 	"strconv"
 	"strings"
 	"syscall"
@@ -90,34 +90,6 @@ type report struct {
 	Pid   int
 }
 
-// again starts golem as another part of a session.
-func again(word string, w *wire, attr *syscall.SysProcAttr) (*exec.Cmd, error) {
-	file, err := w.file()
-	if err != nil {
-		return nil, err
-	}
-	defer file.Close()
-	cmd := &exec.Cmd{
-		Path:        "/proc/self/exe",
-		Args:        []string{"golem", word},
-		Env:         []string{"GOMAXPROCS=" + processors(word)},
-		Dir:         "/",
-		ExtraFiles:  []*os.File{file},
-		SysProcAttr: attr,
-	}
-	return cmd, cmd.Start()
-}
-
-// processors returns how many processors the Go runtime of a part uses. A cell watches
-// its commands while another thread waits for the kernel. The other parts do one thing at
-// a time.
-func processors(word string) string {
-	if word == cellWord || word == bareCellWord {
-		return "2"
-	}
-	return "1"
-}
-
 // A holding is the first message to the launcher of a holder: the namespaces and ids of
 // the holder.
 type holding struct {
@@ -177,7 +149,7 @@ func launch(w *wire) error {
 }
 
 // start starts the holder in its namespaces.
-func (h holding) start(w *wire) (*exec.Cmd, error) {
+func (h holding) start(w *wire) (*started, error) {
 	flags := uintptr(unix.CLONE_NEWUSER | unix.CLONE_NEWUTS)
 	if !h.Network {
 		flags |= unix.CLONE_NEWNET
@@ -196,11 +168,11 @@ func (h holding) start(w *wire) (*exec.Cmd, error) {
 
 		GidMappingsEnableSetgroups: h.Supplemental,
 	}
-	cmd, err := again(holdWord, w, attr)
+	process, err := again(holdWord, w, attr)
 	if err != nil {
 		return nil, fmt.Errorf("namespaces: %w", err)
 	}
-	return cmd, nil
+	return process, nil
 }
 
 // holder owns the namespaces of a session and starts its cells. It ends when golem closes
@@ -216,7 +188,7 @@ func holder(w *wire, handle Handler) error {
 	if err := w.send(report{Pid: os.Getpid()}); err != nil {
 		return err
 	}
-	var started []*exec.Cmd
+	var cells []*started
 	var networks networks
 	for {
 		var a ask
@@ -224,6 +196,8 @@ func holder(w *wire, handle Handler) error {
 		if err != nil {
 			break
 		}
+		// Without a goroutine for each cell, the holder needs no further threads.
+		cells = slices.DeleteFunc(cells, (*started).hasEnded)
 		if a.Request != nil {
 			reply, give := handle(a.Request, files) // the files stay open as long as this process runs
 			w.send(reply, give...)
@@ -242,17 +216,16 @@ func holder(w *wire, handle Handler) error {
 		if a.Apart && a.Loopback == "" {
 			attr.Cloneflags |= unix.CLONE_NEWNET
 		}
-		cmd, err := networks.start(a, files[0], attr)
+		cell, err := networks.start(a, files[0], attr)
 		if err != nil {
 			(&wire{files[0]}).send(report{Error: "cell: " + err.Error()})
 		} else {
-			started = append(started, cmd)
-			go cmd.Wait()
+			cells = append(cells, cell)
 		}
 		unix.Close(files[0])
 	}
-	for _, cmd := range started {
-		cmd.Process.Kill()
+	for _, cell := range cells {
+		cell.kill()
 	}
 	sweepGroups(w)
 	return nil
@@ -268,7 +241,7 @@ type networks struct {
 }
 
 // start starts a cell in the network that it asks for, and creates the network if needed.
-func (n *networks) start(a ask, fd int, attr *syscall.SysProcAttr) (cmd *exec.Cmd, err error) {
+func (n *networks) start(a ask, fd int, attr *syscall.SysProcAttr) (cell *started, err error) {
 	name := a.Loopback
 	if a.Isolated && n.first == nil {
 		n.first = &name
@@ -288,10 +261,10 @@ func (n *networks) start(a ask, fd int, attr *syscall.SysProcAttr) (cmd *exec.Cm
 		n.more[name] = in
 	}
 	err = in.do(func() (err error) {
-		cmd, err = again(cellWord, &wire{fd}, attr)
+		cell, err = again(cellWord, &wire{fd}, attr)
 		return err
 	})
-	return cmd, err
+	return cell, err
 }
 
 // loopbackUp enables the loopback interface if the network namespace belongs to the jail.

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os/exec"
 	"sync"
 	"time"
 
@@ -18,7 +17,7 @@ type Helper struct {
 	*wire
 	network bool // it has the host's network
 	asking  sync.Mutex
-	child   *exec.Cmd // its process, if this one started it without a launcher
+	child   *started // its process, if this one started it without a launcher
 }
 
 // StartHelper starts a helper. network gives it the host's network, and mounts its own
@@ -45,8 +44,8 @@ func (h *Helper) Close() error {
 	defer h.asking.Unlock()
 	err := h.finish()
 	if h.child != nil {
-		late := time.AfterFunc(2*time.Second, func() { h.child.Process.Kill() })
-		h.child.Wait()
+		late := time.AfterFunc(2*time.Second, h.child.kill)
+		h.child.wait()
 		late.Stop()
 		h.child = nil
 	}

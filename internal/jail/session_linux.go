@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"io"
 	"os"
-	"os/exec"
 	"slices"
 	"strings"
 	"sync"
@@ -48,9 +47,9 @@ func launched(h holding) (holder *Helper, wait func(), err error) {
 	if h.Mounts && isSmall() {
 		holder.child, err = h.start(far)
 	} else {
-		var launcher *exec.Cmd
+		var launcher *started
 		if launcher, err = again(launchWord, far, &syscall.SysProcAttr{}); err == nil {
-			wait = func() { launcher.Wait() }
+			wait = launcher.wait
 			err = near.send(h)
 		}
 	}

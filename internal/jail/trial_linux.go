@@ -73,13 +73,13 @@ func (t trial) ask(dir string) attempt {
 		// without CAP_DAC_OVERRIDE.
 		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_DAC_OVERRIDE}
 	}
-	cmd, err := again(probeWord, far, attr)
+	process, err := again(probeWord, far, attr)
 	far.Close()
 	if err != nil {
 		return attemptOf(err)
 	}
-	late := time.AfterFunc(patience, func() { cmd.Process.Kill() })
-	defer cmd.Wait()
+	late := time.AfterFunc(patience, process.kill)
+	defer process.wait()
 	defer late.Stop()
 	var a attempt
 	if err := near.send(question{t.name, dir}); err != nil {

@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
-	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
@@ -132,13 +131,4 @@ func (w *wire) next() (int, error) {
 func (w *wire) wait(d time.Duration) {
 	limit := unix.NsecToTimeval(int64(d))
 	unix.SetsockoptTimeval(w.fd, unix.SOL_SOCKET, unix.SO_RCVTIMEO, &limit)
-}
-
-// file returns a copy of the wire for a process to inherit.
-func (w *wire) file() (*os.File, error) {
-	fd, err := unix.FcntlInt(uintptr(w.fd), unix.F_DUPFD_CLOEXEC, 0)
-	if err != nil {
-		return nil, err
-	}
-	return os.NewFile(uintptr(fd), "wire"), nil
 }
