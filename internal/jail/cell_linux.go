@@ -20,7 +20,10 @@ type order struct {
 	Env   []string
 	Dir   string
 	Time  time.Duration // 0 for no limit, as CPU
-	CPU   time.Duration
+
+	Program int // as in Command
+
+	CPU time.Duration
 	// Memory, Processes, Files and FileSize as in Limits.
 	Memory, Processes, Files, FileSize int64
 	// The cell watches these itself if nothing else limits them.

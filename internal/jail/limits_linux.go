@@ -219,14 +219,56 @@ func start(o order) (int, error) {
 			most = max(most, min(uint64(o.Processes+otherTasks(0)), was.Max))
 		}
 		unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: most, Max: was.Max}, nil)
-		pid, err := syscall.ForkExec(o.Path, o.Args, attr)
+		pid, err := o.execute(attr)
 		if err != unix.EAGAIN {
 			return pid, err
 		}
 		// More processes have started since they were counted.
 		unix.Prlimit(0, unix.RLIMIT_NPROC, &unix.Rlimit{Cur: min(uint64(o.Processes+otherTasks(0)), was.Max), Max: was.Max}, nil)
 	}
+	return o.execute(attr)
+}
+
+// execute starts the program of an order. If the order has a shell that only executes a
+// program, it starts that program. If the kernel refuses to, it starts the shell, which
+// reports the error, and runs scripts that name no interpreter.
+func (o order) execute(attr *syscall.ProcAttr) (pid int, err error) {
+	if file := o.program(); file != "" {
+		direct := *attr
+		direct.Env = settled(append(slices.Clip(o.Env), "PWD="+o.Dir)) // as the shell sets it
+		pid, err = syscall.ForkExec(file, o.Args[o.Program:], &direct)
+		if err == nil || err == unix.EAGAIN {
+			return pid, err
+		}
+	}
 	return syscall.ForkExec(o.Path, o.Args, attr)
+}
+
+// program returns the file that the shell of an order would execute, "" if only the shell
+// can tell. It runs in the tree of the command.
+func (o order) program() string {
+	if o.Program <= 0 || o.Program >= len(o.Args) {
+		return ""
+	}
+	name := o.Args[o.Program]
+	if strings.Contains(name, "/") {
+		return name
+	}
+	i := slices.IndexFunc(o.Env, func(e string) bool { return strings.HasPrefix(e, "PATH=") })
+	if name == "" || i < 0 {
+		return ""
+	}
+	for _, dir := range filepath.SplitList(strings.TrimPrefix(o.Env[i], "PATH=")) {
+		if !filepath.IsAbs(dir) {
+			return ""
+		}
+		var st unix.Stat_t
+		file := dir + "/" + name
+		if unix.Stat(file, &st) == nil && st.Mode&unix.S_IFMT == unix.S_IFREG && unix.Access(file, unix.X_OK) == nil {
+			return file
+		}
+	}
+	return ""
 }
 
 // removeShared removes the System V shared memory, message queues and semaphores that a

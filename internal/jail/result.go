@@ -23,6 +23,10 @@ type Command struct {
 	Dir   string
 	Time  time.Duration // a shorter limit than the policy's, if not 0
 
+	// Program is the index of the first of the Args that the shell at Path executes in
+	// its place. The jail executes them without the shell if it can. 0 for none.
+	Program int
+
 	Tells bool   // the shell reports its state at its end: see Telling
 	Input []byte // standard input; an attached command uses its stream instead
 }

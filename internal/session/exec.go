@@ -59,7 +59,7 @@ func (c *Commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 	for i := range len(argv) - len(command) + 1 {
 		names = append(names, len(shell)+i)
 	}
-	run := jail.Command{Path: "/bin/sh", Args: append(shell, argv...), Names: names,
+	run := jail.Command{Path: "/bin/sh", Args: append(shell, argv...), Names: names, Program: len(shell),
 		Dir: workDir(files, c.exec.Dir), Env: slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env)}
 	r, err := c.runIn(files, c.Layered(), func(s *jail.Session) (jail.Result, error) { return c.exec.Attach(ctx, s, run) })
 	return r, CommandError(err)
