@@ -38,18 +38,14 @@ func (s *Session) Terminal() (t *Terminal, err error) {
 		}
 		p.Steps = append(p.Steps, step{Do: device, Source: "/dev/tty"}, step{Do: device, Source: name})
 	}
-	c, err := s.newCell(p)
-	var own []int
-	if err == nil {
-		own, err = receiveReport(c)
-	}
+	c, own, err := s.readyCell(p)
 	files = append(files, own...)
 	if err == nil && len(files) != 2 {
-		err = errors.New("the cell has no terminal")
+		err = errors.New("jail: the cell has no terminal")
+		s.drop(c)
 	}
 	if err != nil {
-		s.drop(c)
-		return nil, errors.Join(fmt.Errorf("jail: %w", err), closeAll(files))
+		return nil, errors.Join(err, closeAll(files))
 	}
 	return &Terminal{Person: os.NewFile(uintptr(files[0]), "terminal"), session: s, program: os.NewFile(uintptr(files[1]), "terminal"), cell: c}, nil
 }

@@ -31,13 +31,9 @@ func (s *Session) Serve(c Command) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	w, err := s.newCell(p)
-	if err == nil {
-		err = awaitReport(w)
-	}
+	w, _, err := s.readyCell(p)
 	if err != nil {
-		s.drop(w)
-		return nil, fmt.Errorf("jail: %w", err)
+		return nil, err
 	}
 	out, err := collect(limits.Output)
 	if err != nil {

@@ -193,18 +193,25 @@ func (s *Session) cell() (*wire, error) {
 	if c, err := s.waiting(); c != nil || err != nil {
 		return c, err
 	}
-	c, err := s.newCell(s.plan)
+	c, _, err := s.readyCell(s.plan)
+	return c, err
+}
+
+// readyCell returns a new cell with a plan when it is ready, and the files that it gives.
+// The error is ErrNotBegun if the holder was killed.
+func (s *Session) readyCell(p plan) (c *wire, files []int, err error) {
+	c, err = s.newCell(p)
 	if err == nil {
-		err = awaitReport(c)
+		files, err = receiveReport(c)
 	}
-	if err != nil {
-		s.drop(c)
-		if (errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE)) && s.holder.endsWithin(time.Second) { // a killed holder takes a while to end
-			return nil, fmt.Errorf("jail: %w: %w", ErrNotBegun, err)
-		}
-		return nil, fmt.Errorf("jail: %w", err)
+	if err == nil {
+		return c, files, nil
 	}
-	return c, nil
+	s.drop(c)
+	if (errors.Is(err, io.EOF) || errors.Is(err, unix.EPIPE)) && s.holder.endsWithin(time.Second) { // a killed holder takes a while to end
+		return nil, nil, fmt.Errorf("jail: %w: %w", ErrNotBegun, err)
+	}
+	return nil, nil, fmt.Errorf("jail: %w", err)
 }
 
 // newCell asks the holder for a cell with a plan. The cell sends a report when it is

@@ -379,6 +379,15 @@ func TestPartsKilled(t *testing.T) {
 			time.Sleep(time.Millisecond)
 		}
 	}
+	// So does a service, which always needs a new cell of the holder.
+	for range 3 {
+		ran(t, gate, "true")
+		pid := kill("jail-hold")
+		use(t, gate, "service_start", map[string]any{"command": "true"})
+		for !gone(pid) {
+			time.Sleep(time.Millisecond)
+		}
+	}
 	ran(t, gate, "echo last > /out/n")
 	if data, err := os.ReadFile(filepath.Join(dir, "out", "n")); err != nil || string(data) != "last\n" {
 		t.Errorf("got %q, %v", data, err)

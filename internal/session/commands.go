@@ -87,11 +87,11 @@ func (c *Commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail
 
 // Serve implements shell.Server.
 func (c *Commands) Serve(files *sandbox.Sandbox, command jail.Command, layered bool) (shell.Service, error) {
-	s, err := c.session(files, layered && (!c.direct || c.workspace.canOverlay()))
-	if err != nil {
-		return nil, CommandError(err)
-	}
-	v, err := s.Serve(command)
+	var v *jail.Service
+	err := c.inSession(files, layered && (!c.direct || c.workspace.canOverlay()), func(s *jail.Session) (err error) {
+		v, err = s.Serve(command)
+		return err
+	})
 	if err != nil {
 		return nil, CommandError(err)
 	}
@@ -279,17 +279,12 @@ func (c *Commands) Layered() bool {
 // they work on copies, and the result has their changes.
 func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Session) (jail.Result, error)) (transaction.Result, error) {
 	if !layered || !c.direct || c.workspace.canOverlay() {
-		for tries := 0; ; tries++ {
-			s, err := c.session(files, layered)
-			if err != nil {
-				return transaction.Result{}, CommandError(err)
-			}
-			r, err := transaction.Finish(do(s))
-			if tries == 0 && errors.Is(err, jail.ErrNotBegun) {
-				continue // the holder of the session was killed before the command began
-			}
-			return r, err
-		}
+		var r transaction.Result
+		err := c.inSession(files, layered, func(s *jail.Session) (err error) {
+			r, err = transaction.Finish(do(s))
+			return err
+		})
+		return r, err
 	}
 	mounts, err := c.mountsOf(files)
 	if err != nil {
@@ -313,6 +308,26 @@ func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Ses
 	}
 	r.Changed, err = a.Finish()
 	return r, err
+}
+
+// inSession calls do with a session of the jail for commands that see these files. If the
+// holder of that session was killed before the command began, it calls do again with a new
+// one, but only once.
+func (c *Commands) inSession(files *sandbox.Sandbox, layered bool, do func(*jail.Session) error) error {
+	for tries := 0; ; tries++ {
+		s, err := c.session(files, layered)
+		has := err == nil
+		if has {
+			err = do(s)
+		}
+		switch {
+		case tries == 0 && errors.Is(err, jail.ErrNotBegun):
+		case has:
+			return err
+		default:
+			return CommandError(err)
+		}
+	}
 }
 
 // writesDirectly reports whether a sandbox has writable files that are in no session.

@@ -1,0 +1,26 @@
+package jail_test
+
+import (
+	"errors"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/jail"
+)
+
+// TestNotBegun kills the holder of a session. A command that needs a new cell then has an
+// error that says that it has not begun, so that the caller may start it in a new session.
+func TestNotBegun(t *testing.T) {
+	inModes(t, namespaceModes, func(t *testing.T, m mode) {
+		for name, begin := range map[string]func(*jail.Session) error{
+			"terminal": func(s *jail.Session) error { _, err := s.Terminal(); return err },
+			"service":  func(s *jail.Session) error { _, err := s.Serve(jail.Shell("true")); return err },
+		} {
+			p := newPlace(t, m, jail.Limits{})
+			p.sh("true")
+			kill(pidOf("jail-hold"))
+			if err := begin(p.Session); !errors.Is(err, jail.ErrNotBegun) {
+				t.Errorf("%s: %v, want that it has not begun", name, err)
+			}
+		}
+	})
+}
