@@ -1,7 +1,6 @@
 package jail
 
 import (
-	"encoding/json"
 	"fmt"
 	"io"
 	"time"
@@ -9,7 +8,7 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// A wire carries JSON messages with open files between golem, the holder and a cell. It
+// A wire carries messages with open files between golem, the holder and a cell. It
 // preserves the boundaries of messages.
 type wire struct{ fd int }
 
@@ -45,8 +44,7 @@ func (w *wire) finish() error {
 	unix.Shutdown(w.fd, unix.SHUT_WR)
 	w.wait(2 * time.Second)
 	for {
-		var last json.RawMessage
-		files, err := w.receive(&last)
+		_, files, err := w.receiveBytes()
 		for _, fd := range files {
 			unix.Close(fd)
 		}
@@ -58,7 +56,7 @@ func (w *wire) finish() error {
 
 // send sends a message with open files.
 func (w *wire) send(message any, files ...int) error {
-	data, err := json.Marshal(message)
+	data, err := encode(message)
 	if err != nil {
 		return err
 	}
@@ -80,11 +78,21 @@ func (w *wire) send(message any, files ...int) error {
 // receive waits for a message and its files. The error is io.EOF if the other side has
 // closed the wire.
 func (w *wire) receive(message any) (files []int, err error) {
-	size, err := w.next()
+	data, files, err := w.receiveBytes()
 	if err != nil {
 		return nil, err
 	}
-	data, rights := make([]byte, size), make([]byte, unix.CmsgSpace(4*8))
+	return files, decode(data, message)
+}
+
+// receiveBytes does the same as receive without decoding the message.
+func (w *wire) receiveBytes() (data []byte, files []int, err error) {
+	size, err := w.next()
+	if err != nil {
+		return nil, nil, err
+	}
+	data = make([]byte, size)
+	rights := make([]byte, unix.CmsgSpace(4*8))
 	var n, r int
 	for {
 		n, r, _, _, err = unix.Recvmsg(w.fd, data, rights, unix.MSG_CMSG_CLOEXEC)
@@ -93,20 +101,20 @@ func (w *wire) receive(message any) (files []int, err error) {
 		}
 	}
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	messages, err := unix.ParseSocketControlMessage(rights[:r])
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for _, m := range messages {
 		fds, err := unix.ParseUnixRights(&m)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		files = append(files, fds...)
 	}
-	return files, json.Unmarshal(data[:n], message)
+	return data[:n], files, nil
 }
 
 // next waits for a message, and returns its size.
