@@ -38,7 +38,6 @@ Exit code 0 is applied, 1 failed or nothing to apply, 2 wrong arguments, 3 decli
 terminal to ask at.`,
 		Example: `  golem apply
   golem apply -p
-  golem apply src/main.c docs
   golem apply --commits --branch from-agent`,
 	}
 	f := addChoiceFlags(cmd)

@@ -27,7 +27,6 @@ At a terminal the diff is coloured and paged (GOLEM_PAGER, PAGER, NO_COLOR). Els
 it is a patch that git apply reads, with the exact bytes of the files, and everything else
 goes to standard error. Exit code 1 then means that a patch cannot hold one of the changes.`,
 		Example: `  golem diff
-  golem diff src/main.c
   golem diff --commits
   golem diff --session last > changes.patch && git apply changes.patch`,
 	}
