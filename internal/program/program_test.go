@@ -348,7 +348,7 @@ func TestInitInHostileDirectory(t *testing.T) {
 	url = /srv/notes.git
 `})
 		made, leftOut, err := starter.Make(o.Dir)
-		if err != nil || strings.Join(leftOut, " ") != "secret option" || len(made) != 6 {
+		if err != nil || strings.Join(leftOut, " ") != "secret option" || len(made) != 7 {
 			t.Fatalf("made %v, left out %v, %v", made, leftOut, err)
 		}
 		if text, _ := os.ReadFile(filepath.Join(o.Dir, "golem-forge.config.yaml")); strings.Contains(string(text), "ghp_") || !strings.Contains(string(text), "you/notes.git") || runtime.GOOS != "windows" && !strings.Contains(string(text), `disk: {type: remote, url: "file:///srv/notes.git"`) {

@@ -91,7 +91,7 @@ func TestModes(t *testing.T) {
 	defer syscall.Umask(old)
 	f := open(t, dir)
 	l := log(t, f, 1)
-	if err := errors.Join(add(l, true, "one"), add(l, true, "two"), f.Update("x", func([]byte) ([]byte, error) { return nil, nil })); err != nil {
+	if err := errors.Join(add(l, true, "one"), add(l, true, "two"), f.Update("x", func([]byte) ([]byte, error) { return []byte("x"), nil })); err != nil {
 		t.Fatal(err)
 	}
 	once, _ := f.Once("answers")
