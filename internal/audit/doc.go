@@ -12,20 +12,20 @@
 // seal. So [Verify] finds a record that was changed, removed, moved, inserted or cut from
 // the end. It also finds a chain that was computed again without the key.
 //
-// The next write repairs the damage of a crash, and a record of the kind [Mend] reports
+// The next write repairs the damage of a crash, and a record of the kind [Repair] reports
 // it. It keeps complete records that the head does not count yet if they are chained and
 // sealed. Their code is [Behind], with their numbers. It removes an incomplete line after
 // the head, with the code [Torn]. No caller got a confirmation for that line. It never
 // removes records that the head counts, even if one lacks its line end.
 //
 // Damage that no crash explains does not stop the journal, because then vandalism could
-// stop the work. But it cannot be hidden either. All lines stay, and a Mend record with
+// stop the work. But it cannot be hidden either. All lines stay, and a Repair record with
 // the code [Broken] reports the missing records. Verify reports that place from then on.
 // Numbers continue after the last known one. That is the head's if the head is valid. So
 // the number of a lost record is not used again, and the gap shows. If the head is gone
-// too, numbers continue after the last line, and Verify reports the Mend record itself.
-// To hide a removal, an attacker without the key would have to remove that Mend record
-// and the head that counts it. The next Mend record would report that.
+// too, numbers continue after the last line, and Verify reports the Repair record itself.
+// To hide a removal, an attacker without the key would have to remove that Repair record
+// and the head that counts it. The next Repair record would report that.
 //
 // The journal detects tampering, it does not prevent it. It cannot detect an attacker who
 // can read the key, which every process of the user outside the sandbox can do. It cannot

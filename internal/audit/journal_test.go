@@ -239,7 +239,7 @@ func TestQueueIsBounded(t *testing.T) {
 // TestKinds checks that Write refuses unknown kinds and those that only the journal writes.
 func TestKinds(t *testing.T) {
 	j := journal(t, t.TempDir(), audit.Options{})
-	for _, kind := range []audit.Kind{"", "other", audit.Mend} {
+	for _, kind := range []audit.Kind{"", "other", audit.Repair} {
 		if err := j.Write(audit.Record{Kind: kind}, audit.Written); !errors.Is(err, sandbox.ErrInvalid) {
 			t.Errorf("kind %q: got %v, want %s", kind, err, sandbox.ErrInvalid)
 		}

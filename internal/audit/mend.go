@@ -7,7 +7,7 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// The codes of Mend records.
+// The codes of Repair records.
 const (
 	Torn   = "torn"   // a line was incomplete: its writer was killed, or the disk was full
 	Behind = "behind" // the head did not count the last records: after a crash, or because an old head was restored
@@ -48,13 +48,13 @@ func (s *sealer) follow(t state.Tail, last func() ([]byte, error)) (head, []Reco
 	h.count = t.Count
 	var mends []Record
 	if behind != "" {
-		mends = append(mends, Record{Kind: Mend, Code: Behind, Note: behind})
+		mends = append(mends, Record{Kind: Repair, Code: Behind, Note: behind})
 	}
 	if what != "" {
-		mends = append(mends, Record{Kind: Mend, Code: Broken, Note: what})
+		mends = append(mends, Record{Kind: Repair, Code: Broken, Note: what})
 	}
 	if t.Torn > 0 {
-		mends = append(mends, Record{Kind: Mend, Code: Torn, Note: fmt.Sprintf("dropped %s of a line that was not whole", visible.Count(uint64(t.Torn), "byte"))})
+		mends = append(mends, Record{Kind: Repair, Code: Torn, Note: fmt.Sprintf("dropped %s of a line that was not whole", visible.Count(uint64(t.Torn), "byte"))})
 	}
 	return h, mends, nil
 }

@@ -14,7 +14,7 @@ const (
 	Outcome Kind = "outcome" // the call succeeded or failed
 	Refusal Kind = "refusal" // the call was not made
 	Answer  Kind = "answer"  // somebody answered a pending request, or revoked a rule
-	Mend    Kind = "mend"    // the journal itself was repaired
+	Repair  Kind = "mend"    // the journal itself was repaired
 )
 
 // A Record is one entry of the journal. It says who did what, and who approved it. It has

@@ -260,7 +260,7 @@ func (v *verifier) sealed(number uint64, line []byte) {
 		v.open[string(call)] = opened{number, v.report.Records}
 	case Outcome:
 		delete(v.open, string(call))
-	case Mend:
+	case Repair:
 		var r Record
 		if err := json.Unmarshal(line, &r); err != nil {
 			v.bad(number, err.Error())

@@ -24,7 +24,7 @@ type Finding struct {
 	Name  string
 	Holds Holds
 	Why   string // what provides it, or what is missing and the cause
-	Mend  string // how to fix it: lines to read or to type; "" if it holds or nothing helps
+	Fix   string // how to fix it: lines to read or to type; "" if it holds or nothing helps
 }
 
 // Holds says how far something holds. The zero value is No.

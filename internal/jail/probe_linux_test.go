@@ -169,7 +169,7 @@ func TestProbe(t *testing.T) {
 			t.Errorf("level: got %s, want namespaces; %+v", r.Best, r.Found)
 		}
 		for _, name := range []string{"namespaces", "layers", "seccomp", "network", "sockets"} {
-			if f := find(t, r.Found, name); f.Holds != Yes || f.Mend != "" {
+			if f := find(t, r.Found, name); f.Holds != Yes || f.Fix != "" {
 				t.Errorf("%+v, want yes", f)
 			}
 		}
@@ -197,8 +197,8 @@ func TestProbeFiltered(t *testing.T) {
 		if f.Holds != No || !strings.Contains(f.Why, "(a user namespace): fork/exec: operation not permitted; a seccomp filter around golem refuses it") {
 			t.Errorf("namespaces: got %+v", f)
 		}
-		if !strings.Contains(f.Mend, "--security-opt seccomp=unconfined") {
-			t.Errorf("to mend it: got %q", f.Mend)
+		if !strings.Contains(f.Fix, "--security-opt seccomp=unconfined") {
+			t.Errorf("to fix it: got %q", f.Fix)
 		}
 		if f := find(t, r.Found, "landlock"); f.Holds == No {
 			t.Errorf("landlock: got %+v", f)
@@ -213,7 +213,7 @@ func TestProbeState(t *testing.T) {
 	check := func(t *testing.T, r Report, why string) {
 		t.Helper()
 		f := find(t, r.Found, "layers")
-		if f.Holds != Part || !strings.Contains(f.Why, why) || !strings.Contains(f.Mend, "--state DIR") {
+		if f.Holds != Part || !strings.Contains(f.Why, why) || !strings.Contains(f.Fix, "--state DIR") {
 			t.Errorf("layers: got %+v, want part, …%s…", f, why)
 		}
 		if r.Best != Namespaces {
@@ -261,7 +261,7 @@ func TestProbeUnreadable(t *testing.T) {
 	}
 	r := examine(t, patient{state: dir, uid: 12345}, program)
 	f := find(t, r.Found, "namespaces")
-	if f.Holds != No || !strings.Contains(f.Why, "the file of golem itself may be run and not read here") || f.Mend != "sudo chmod a+r '"+program+"'" {
+	if f.Holds != No || !strings.Contains(f.Why, "the file of golem itself may be run and not read here") || f.Fix != "sudo chmod a+r '"+program+"'" {
 		t.Errorf("got %+v", f)
 	}
 }

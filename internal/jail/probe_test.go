@@ -143,8 +143,8 @@ func TestDiagnose(t *testing.T) {
 			if got.Holds != test.holds || !strings.Contains(got.Why, test.why) {
 				t.Errorf("got %s, %q; want %s, …%s…", got.Holds, got.Why, test.holds, test.why)
 			}
-			if !strings.Contains(got.Mend, test.mend) || test.mend == "" && got.Mend != "" {
-				t.Errorf("to mend it: got %q, want …%s…", got.Mend, test.mend)
+			if !strings.Contains(got.Fix, test.mend) || test.mend == "" && got.Fix != "" {
+				t.Errorf("to fix it: got %q, want …%s…", got.Fix, test.mend)
 			}
 			if r.Best != test.best {
 				t.Errorf("level: got %s, want %s", r.Best, test.best)
@@ -191,7 +191,7 @@ func TestPromises(t *testing.T) {
 func TestOtherSystems(t *testing.T) {
 	for _, system := range []string{"darwin", "windows", "freebsd"} {
 		r := diagnose(facts{System: system}, able())
-		if f := r.Found[0]; r.Best != None || f.Holds != No || f.Why == "" || f.Mend == "" {
+		if f := r.Found[0]; r.Best != None || f.Holds != No || f.Why == "" || f.Fix == "" {
 			t.Errorf("%s: got %s, %+v", system, r.Best, f)
 		}
 		for _, p := range r.Promises {

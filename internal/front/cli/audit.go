@@ -111,7 +111,7 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 var (
 	decisions = []string{"preApproved", "yes", "no", "pending", "blocked", "revoked"}
 	origins   = []string{policy.User.String(), policy.Model.String(), policy.Peer.String()}
-	kinds     = []string{string(audit.Intent), string(audit.Outcome), string(audit.Refusal), string(audit.Answer), string(audit.Mend)}
+	kinds     = []string{string(audit.Intent), string(audit.Outcome), string(audit.Refusal), string(audit.Answer), string(audit.Repair)}
 )
 
 // check refuses flags that no record can match.

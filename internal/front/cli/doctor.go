@@ -26,7 +26,7 @@ type finding struct {
 	Name  string `json:"name"`
 	Holds string `json:"holds"` // yes, part or no
 	Why   string `json:"why"`
-	Mend  string `json:"mend,omitempty"`
+	Fix   string `json:"mend,omitempty"`
 }
 
 // A diagnosis is the report of golem doctor.
@@ -126,7 +126,7 @@ func printProfile(w io.Writer, asJSON bool) error {
 func findings(list []jail.Finding) []finding {
 	out := []finding{}
 	for _, f := range list {
-		out = append(out, finding{f.Name, f.Holds.String(), visible.Text(f.Why), visible.Text(f.Mend)})
+		out = append(out, finding{f.Name, f.Holds.String(), visible.Text(f.Why), visible.Text(f.Fix)})
 	}
 	return out
 }
@@ -151,8 +151,8 @@ func (d diagnosis) print(w io.Writer) {
 		fmt.Fprintf(w, "  %-5s %s\n", p.Holds, p.Why)
 	}
 	for _, f := range d.Found {
-		if f.Mend != "" {
-			fmt.Fprintf(w, "\nto fix %s:\n  %s\n", f.Name, strings.ReplaceAll(f.Mend, "\n", "\n  "))
+		if f.Fix != "" {
+			fmt.Fprintf(w, "\nto fix %s:\n  %s\n", f.Name, strings.ReplaceAll(f.Fix, "\n", "\n  "))
 		}
 	}
 	if d.Fixable {
@@ -171,13 +171,13 @@ func examineState(flags *programFlags) (finding, *program.Program) {
 	if p == nil {
 		no.Why = visible.Text(err.Error())
 		if errors.Is(err, errNoPlace) {
-			no.Mend = otherPlace
+			no.Fix = otherPlace
 		}
 		return no, nil
 	}
 	where := visible.Text(string(p.State()))
 	if err := tryState(string(p.State())); err != nil {
-		no.Why, no.Mend = where+": "+visible.Text(err.Error()), otherPlace
+		no.Why, no.Fix = where+": "+visible.Text(err.Error()), otherPlace
 		return no, p
 	}
 	if !p.HasState() {
@@ -245,10 +245,10 @@ func examineLevel(p *program.Program, best jail.Level) []finding {
 	switch {
 	case needs > policy.Namespaces:
 		f.Holds, f.Why = "no", f.Why+", which this version does not have: its commands are refused"
-		f.Mend = "write require_os_sandbox: namespaces, the strongest level, or omit it"
+		f.Fix = "write require_os_sandbox: namespaces, the strongest level, or omit it"
 	case needs == policy.Namespaces && best < jail.Namespaces, best == jail.None:
 		f.Holds, f.Why = "no", f.Why+", and the best here is "+best.String()+": its commands are refused"
-		f.Mend = "fix namespaces, or require less"
+		f.Fix = "fix namespaces, or require less"
 	}
 	return []finding{f}
 }

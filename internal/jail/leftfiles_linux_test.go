@@ -21,10 +21,10 @@ type leaving struct {
 	check      func(t *testing.T, dir, host string) // checks the directory and the files next to it
 }
 
-// leavings returns the files that commands try to leave. The directory has a file f, a
+// leftFiles returns the files that commands try to leave. The directory has a file f, a
 // hard link hard to a file outside, a setuid file suid, and a directory sub/deep with a
 // file.
-func leavings() []leaving {
+func leftFiles() []leaving {
 	lines := func(want ...string) func(*testing.T, string, string) {
 		return func(t *testing.T, dir, _ string) {
 			t.Helper()
@@ -139,7 +139,7 @@ func TestLeavings(t *testing.T) {
 		defer s.Close()
 		g.exact = look(t, g.work, true)
 		outside := look(t, host+"/outside", true)
-		for _, l := range leavings() {
+		for _, l := range leftFiles() {
 			r, err := transaction.Finish(s.Run(context.Background(), jail.Shell("umask 022\n"+l.line)))
 			if err != nil || r.Changed == nil {
 				t.Fatalf("%s: %v, %s", l.name, err, r.Stderr.Head)
