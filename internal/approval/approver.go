@@ -163,7 +163,7 @@ func onlyReads(r tool.Request) bool {
 func (d *Approver) addPending(r tool.Request) tool.Answer {
 	id, err := d.Store.addPending(r, d.scope(), d.Now())
 	if err != nil {
-		return tool.Answer{By: "nobody", Note: "nobody can be asked here, and the request could not be kept: " + err.Error(), Unattended: true}
+		return tool.Answer{By: "nobody", Note: "golem cannot ask here, and could not store the request: " + err.Error(), Unattended: true}
 	}
 	return tool.Answer{Verdict: tool.Undecided, By: "nobody", ID: id, Unattended: true}
 }

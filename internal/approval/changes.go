@@ -261,7 +261,7 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 				return known
 			}
 			if err != nil {
-				return &sandbox.Error{Op: l.op, Code: sandbox.ErrInternal, Hint: "the changes could not be brought in: " + jail.Plain(err) + "; nothing was applied"}
+				return &sandbox.Error{Op: l.op, Code: sandbox.ErrInternal, Hint: "golem could not apply the changes: " + jail.Plain(err) + "; nothing was applied"}
 			}
 			if len(inside) > 0 {
 				return l.conflictError(inside)
@@ -478,9 +478,9 @@ func (l *ChangeSet) describeContent(e entry, b *budget) tool.Change {
 	c := tool.Change{Path: e.name, Op: tool.Update}
 	switch {
 	case e.Op == overlay.Delete:
-		c.Op, c.About = tool.Delete, string(e.OldKind)
+		c.Op, c.About = tool.Delete, e.OldKind.Noun()
 		if e.OldKind == overlay.Dir {
-			c.About = "a folder, with all in it"
+			c.About = "a directory with its contents"
 		}
 		return c
 	case e.OldKind == overlay.Nothing:
@@ -489,12 +489,12 @@ func (l *ChangeSet) describeContent(e entry, b *budget) tool.Change {
 	c.Mode = fmt.Sprintf("%04o", e.Mode)
 	switch e.Kind {
 	case overlay.Dir:
-		c.About = "folder" + e.unusualMode()
+		c.About = "directory" + e.unusualMode()
 		return c
 	case overlay.Symlink:
-		c.About, c.Mode = "a link to "+sandbox.Shown(e.LinkTarget), ""
+		c.About, c.Mode = "a symlink to "+sandbox.Shown(e.LinkTarget), ""
 		if e.OldKind != overlay.Nothing && e.OldKind != overlay.Symlink {
-			c.About += ", in place of a " + string(e.OldKind)
+			c.About += ", in place of a " + e.OldKind.Noun()
 		}
 		c.Becomes = "link " + e.LinkTarget
 		return c
@@ -546,7 +546,7 @@ func (l *ChangeSet) describeContent(e entry, b *budget) tool.Change {
 		shown.About += e.unusualMode()
 	}
 	if e.OldKind != overlay.File && e.OldKind != overlay.Nothing {
-		shown.About += ", in place of a " + string(e.OldKind)
+		shown.About += ", in place of a " + e.OldKind.Noun()
 	}
 	return shown
 }

@@ -80,7 +80,7 @@ func (r *ReversalList) describe(back Reversal) tool.Change {
 		about = r.content(&c, now, then)
 	}
 	if now.Kind != then.Kind && now.Kind != overlay.Nothing && then.Kind != overlay.Nothing {
-		about += ", in place of a " + string(now.Kind)
+		about += ", in place of a " + now.Kind.Noun()
 	}
 	switch {
 	case now.Kind == then.Kind && now.Kind != overlay.Symlink && now.Mode != then.Mode:

@@ -13,7 +13,7 @@ import (
 // The reasons why a symlink cannot be followed.
 const (
 	linkLeaves    = "leaves what is shown"
-	linkToNothing = "leads to a name that does not exist"
+	linkToNothing = "points to a name that does not exist"
 )
 
 // links returns a fact for each symlink in a name, and the name after all symlinks.
@@ -33,14 +33,14 @@ func (q question) links(name string) (facts []Fact, end string) {
 			at = next
 			continue
 		}
-		l := Fact{Kind: "link", Path: sandbox.Shown(next)}
+		l := Fact{Kind: "symlink", Path: sandbox.Shown(next)}
 		if q.op == "delete" && len(rest) == 0 {
-			l.Is = "goes itself; what it leads to stays"
+			l.Is = "is deleted itself; its target stays"
 			return append(facts, l), whole
 		}
 		to, err := q.s.Stat(next)
 		if err == nil {
-			l.Is = "leads to " + sandbox.Shown(to.Path())
+			l.Is = "points to " + sandbox.Shown(to.Path())
 			facts = append(facts, l)
 			at = to.Path()
 			continue
@@ -101,7 +101,7 @@ func (q question) fileFacts(name string, o outcome) []Fact {
 	case err != nil:
 		f.Is = "not there"
 	case o.whole:
-		f.Is = "folder, not empty: only with all that is in it"
+		f.Is = "directory, not empty: only together with its contents"
 	default:
 		f.Is = kind(info) + q.names(info)
 	}
@@ -134,7 +134,7 @@ func (q question) names(info sandbox.Info) (text string) {
 func kind(info sandbox.Info) string {
 	switch mode := info.Mode(); {
 	case mode.IsDir():
-		return "folder"
+		return "directory"
 	case mode.IsRegular() && info.Size() == 1:
 		return "1 byte"
 	case mode.IsRegular():
@@ -146,5 +146,5 @@ func kind(info sandbox.Info) string {
 	case mode&fs.ModeDevice != 0:
 		return "device"
 	}
-	return "neither file nor folder"
+	return "neither file nor directory"
 }

@@ -165,7 +165,7 @@ func (q question) reason(facts []Fact, end string, err error) string {
 			return name + " is also in " + f.Path + ", which is read-only"
 		case f.Is == linkLeaves && errors.Is(err, sandbox.ErrOutside),
 			f.Is == linkToNothing && errors.Is(err, sandbox.ErrNotFound):
-			return "the link " + f.Path + " " + f.Is
+			return "the symlink " + f.Path + " " + f.Is
 		}
 	}
 	switch sandbox.CodeOf(err) {
@@ -185,11 +185,11 @@ func (q question) reason(facts []Fact, end string, err error) string {
 	case sandbox.ErrSuffix:
 		return "a file of this place ends otherwise: " + clause(err)
 	case sandbox.ErrIsDir:
-		return name + " is a folder"
+		return name + " is a directory"
 	case sandbox.ErrNotDir:
 		for at := end; at != "/"; at = path.Dir(at) {
 			if _, err := q.s.Stat(at); err == nil {
-				return sandbox.Shown(at) + " is not a folder"
+				return sandbox.Shown(at) + " is not a directory"
 			}
 		}
 	}

@@ -118,7 +118,7 @@ func (s Subject) addTrust(a *Answer) {
 	if s.Trusted {
 		return
 	}
-	a.Facts = append(a.Facts, Fact{Kind: "trust", Is: "not yet: until golem trust, a program may only read its own folder"})
+	a.Facts = append(a.Facts, Fact{Kind: "trust", Is: "not yet: until golem trust, a program may only read its own directory"})
 	if a.Allowed {
 		a.Refuse("untrusted", "not yet: this program is not trusted; once it is, "+a.Reason, "golem trust shows what it asks for")
 	}

@@ -22,7 +22,7 @@ func RepositoryOf(work string) string {
 // must name the file in turn.
 func linkedTree(work string) (common, own string, err error) {
 	elsewhere := refusal("target", "", ErrUnsupported,
-		"the target's .git leads to a repository that does not know of it; name the repository itself in clearance.targets, or have git worktree repair it")
+		"the target's .git points to a repository that does not know of it; name the repository itself in clearance.targets, or have git worktree repair it")
 	file := filepath.Join(work, ".git")
 	own, ok := pointer(file, "gitdir: ", work)
 	if !ok {
@@ -71,7 +71,7 @@ func (t *Target) refuseCheckedOut(branch, but string) error {
 		for _, file := range []struct{ name, prefix string }{{"HEAD", "ref: "}, {"rebase-merge/head-name", ""}, {"rebase-apply/head-name", ""}} {
 			data, _ := os.ReadFile(filepath.Join(dir, file.name))
 			if dir != but && branchFrom(data, file.prefix) == branch {
-				return refusal("push", branch, sandbox.ErrConflict, "a work tree of the target's repository has it checked out, and its files would stay behind; "+
+				return refusal("push", branch, sandbox.ErrConflict, "a work tree of the target's repository has it checked out, and its files would not change; "+
 					"name that directory as a target of type local in clearance.targets, or check out another branch there")
 			}
 		}

@@ -40,7 +40,7 @@ func BadName(path string, mode Mode) string {
 		case part == "":
 			return "a part of it is empty"
 		case part == "." || part == "..":
-			return "it leads through " + part
+			return "it goes through " + part
 		}
 		// Windows reads a backslash as a slash.
 		for piece := range strings.SplitSeq(part, `\`) {
@@ -48,10 +48,10 @@ func BadName(path string, mode Mode) string {
 				return "git keeps its own files under that name"
 			}
 			if mode == Link && (dotName(piece, "gitmodules", "gitmod~1") || strings.HasPrefix(fold(piece), "gi7eba~")) {
-				return "git takes no link of that name"
+				return "git accepts no symlink of that name"
 			}
 			if piece == ".." && strings.Contains(part, `\`) {
-				return "it leads through .."
+				return "it goes through .."
 			}
 		}
 	}

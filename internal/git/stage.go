@@ -138,7 +138,7 @@ func (c *Commit) check() ([]File, error) {
 			return nil, refusal("stage", f.Path, sandbox.ErrInvalid, why+"; stage files by their path in the repository")
 		}
 		if !slices.Contains([]Mode{Plain, Executable, Link, None}, f.Mode) {
-			return nil, refusal("stage", f.Path, sandbox.ErrInvalid, "files and links can be staged, nothing else")
+			return nil, refusal("stage", f.Path, sandbox.ErrInvalid, "only files and symlinks can be staged")
 		}
 		if _, twice := stays[f.Path]; twice {
 			return nil, refusal("stage", f.Path, sandbox.ErrInvalid, "it is named twice; name it once")

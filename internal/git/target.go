@@ -63,7 +63,7 @@ func (t *Target) check(ctx context.Context) error {
 	if info, err := os.Lstat(t.dir); err != nil {
 		return unfit(sandbox.ErrNotFound, noRepository)
 	} else if !info.IsDir() {
-		return unfit(ErrUnsupported, "the target's .git is a link that leads elsewhere; name the repository itself in clearance.targets")
+		return unfit(ErrUnsupported, "the target's .git is a symlink to another place; name the repository itself in clearance.targets")
 	}
 	for _, name := range linked {
 		dir := t.dir
@@ -160,7 +160,7 @@ const noRepository = "there is no git repository at the path of the target; make
 
 // bySHA256 is the hint for a repository with SHA-256 hashes.
 const bySHA256 = "the target's repository names its objects by SHA-256, and only SHA-1 is known here; name another in clearance.targets, " +
-	"or bring results there by golem tool apply_changes or file_export, and commit them yourself"
+	"or copy results there with golem tool apply_changes or file_export, and commit them yourself"
 
 // makeView creates the view if it does not exist. Another process may create it first.
 func (t *Target) makeView() error {

@@ -41,7 +41,7 @@ func (s *Session) Terminal() (t *Terminal, err error) {
 	c, own, err := s.readyCell(p)
 	files = append(files, own...)
 	if err == nil && len(files) != 2 {
-		err = errors.New("jail: the cell has no terminal")
+		err = errors.New("jail: the jail has no terminal")
 		s.drop(c)
 	}
 	if err != nil {
@@ -100,7 +100,7 @@ func (s *Session) Attach(ctx context.Context, c Command, at Attached) (Result, e
 		if w == nil {
 			return r, err
 		}
-		return r, fmt.Errorf("jail: the cell has ended: %w", err)
+		return r, fmt.Errorf("jail: the process that holds the jail has ended: %w", err)
 	}
 	r.Hit = s.hit(w, v, r)
 	if at.Terminal != nil {

@@ -531,7 +531,7 @@ func (s *Session) Loses() []string {
 	case v == 0:
 		list = append(list, "this kernel has no landlock, which would protect files a second time")
 	case v < 6:
-		list = append(list, "this kernel's landlock does not keep a command from ending its own cell; the next one gets a new cell")
+		list = append(list, "this kernel's landlock cannot stop a command from ending its own jail; the next command gets a new one")
 	}
 	return list
 }

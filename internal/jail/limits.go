@@ -40,7 +40,7 @@ func Loses(l Level) []string {
 			"the temporary directory is on the host's disk, and its size is not limited",
 			"without a network there is no loopback either; with it, all of the host's is reached, its loopback too",
 			"commands can read pipes in directories that they see",
-			"no layers: what a command writes is written",
+			"no overlays: a command writes directly to your directories",
 		}
 	}
 	return []string{"there is no boundary"}

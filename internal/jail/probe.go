@@ -266,7 +266,7 @@ func foundLayers(f facts, tried map[string]attempt) Finding {
 	case lower.Worked && upper.Worked:
 		return Finding{"layers", Yes, "overlayfs, with the state directory on " + f.StateFS + "; " + now, ""}
 	case lower.Worked:
-		why := "overlayfs, but not with a layer in the state directory, which is on " + f.StateFS + ": " + upper.Text
+		why := "overlayfs, but not with an overlay in the state directory, which is on " + f.StateFS + ": " + upper.Text
 		if f.NoFolder {
 			return Finding{"layers", Part, why + "; " + direct, "name a state directory that you can write: --state DIR or GOLEM_STATE"}
 		}

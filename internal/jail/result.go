@@ -90,6 +90,6 @@ func (o Output) Text() (text string, hidden int64) {
 	for i := 0; i < utf8.UTFMax-1 && len(tail) > 0 && !utf8.RuneStart(tail[0]); i++ {
 		tail, hidden = tail[1:], hidden+1
 	}
-	text = strings.ToValidUTF8(string(head), "\uFFFD") + fmt.Sprintf("\n… %d bytes left out …\n", hidden) + strings.ToValidUTF8(string(tail), "\uFFFD")
+	text = strings.ToValidUTF8(string(head), "\uFFFD") + fmt.Sprintf("\n… %d bytes omitted …\n", hidden) + strings.ToValidUTF8(string(tail), "\uFFFD")
 	return text, hidden
 }

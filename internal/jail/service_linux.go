@@ -72,7 +72,7 @@ func (s *Session) serve(ctx context.Context, w *wire, c Command, v *Service, beg
 	r := s.result(ctx, got, began, l)
 	if err != nil {
 		v.out.close()
-		return r, fmt.Errorf("jail: the cell has ended: %w", err)
+		return r, fmt.Errorf("jail: the process that holds the jail has ended: %w", err)
 	}
 	r.Stdout = v.out.wait()
 	r.Hit = s.hit(w, got, r)

@@ -101,7 +101,7 @@ func startOn(holder *Helper, p Policy, now func() time.Time) (*Session, error) {
 func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 	if holder := p.helper(); holder != nil {
 		if p.Network && !holder.network {
-			return nil, errors.New("jail: the session's layers were opened without the network")
+			return nil, errors.New("jail: the session's overlays were opened without the network")
 		}
 		return startOn(holder, p, now)
 	}
@@ -396,7 +396,7 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 		if w == nil {
 			return r, err
 		}
-		return r, fmt.Errorf("jail: the cell has ended: %w", err)
+		return r, fmt.Errorf("jail: the process that holds the jail has ended: %w", err)
 	}
 	r.Stdout, r.Stderr = out[0].wait(), out[1].wait()
 	if c.Tells {

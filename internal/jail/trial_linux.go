@@ -148,10 +148,10 @@ func ontoOverlay(dir string) (attempt, error) {
 		return attempt{}, err
 	}
 	if text, err := os.ReadFile("upper/file"); err != nil || string(text) != "upper\n" {
-		return attempt{}, errors.New("what is written does not arrive in the layer")
+		return attempt{}, errors.New("writes do not arrive in the overlay")
 	}
 	if text, err := os.ReadFile("lower/file"); err != nil || string(text) != "lower\n" {
-		return attempt{}, errors.New("what is written arrives below the layer")
+		return attempt{}, errors.New("writes arrive below the overlay")
 	}
 	return attempt{}, os.Remove("merged/file")
 }

@@ -212,6 +212,19 @@ const (
 	Special Kind = "special" // a pipe, socket or device, which golem never applies
 )
 
+// Noun returns the kind in the words that a person reads.
+func (k Kind) Noun() string {
+	switch k {
+	case Dir:
+		return "directory"
+	case Symlink:
+		return "symlink"
+	case Special:
+		return "special file"
+	}
+	return string(k)
+}
+
 // A ConflictError lists paths of the real directory that changed meanwhile.
 type ConflictError struct{ Paths []string }
 

@@ -206,7 +206,7 @@ func (x foreignTools) lintCustom(c worker.Custom, problems *strictyaml.Problems)
 		_, err = custom.New(tool.Tool{Name: c.Name}, d.Schema, custom.Program{}, nil)
 	}
 	if err != nil {
-		problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: file, Line: 1, Col: 1}}, err.Error(), "mend the schema")
+		problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: file, Line: 1, Col: 1}}, err.Error(), "fix the schema")
 	}
 	if c.Approval != nil && c.Approval.Approval > d.Approval.Approval {
 		problems.Add(strictyaml.Node{Place: c.Place}, c.Tool()+": approval "+c.Approval.Approval.String()+", and its schema file says "+d.Approval.Approval.String(),

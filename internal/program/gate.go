@@ -164,7 +164,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	// overlays are mounted.
 	recovered, err := work.Recover()
 	if recovered > 0 {
-		work.Notes = append(work.Notes, "golem was killed while it applied changes; it has now applied the rest, except where you changed a file since. golem undo takes them back")
+		work.Notes = append(work.Notes, "golem was killed while it applied changes, and has now applied the rest, except for files that changed since; golem undo undoes them")
 	}
 	if err != nil {
 		return nil, fmt.Errorf("changes of a command that was cut off: %w", err)

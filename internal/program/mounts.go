@@ -86,7 +86,7 @@ func settingsOf(folders []session.Mount) []project.Setting {
 	var settings []project.Setting
 	mounts := strictyaml.Node{Kind: strictyaml.List}
 	for _, f := range folders {
-		place := strictyaml.Place{Source: "the folder at " + f.Target}
+		place := strictyaml.Place{Source: "the directory at " + f.Target}
 		word := func(text string) strictyaml.Node {
 			return strictyaml.Node{Place: place, Kind: strictyaml.Scalar, Text: text}
 		}

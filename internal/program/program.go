@@ -223,7 +223,7 @@ func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
 	}
 	if rel, err := filepath.Rel(p.root, p.options.stateBase()); err == nil && filepath.IsLocal(rel) {
 		return policy.Grant{}, nil, &sandbox.Error{Op: "trust", Code: sandbox.ErrInvalid,
-			Hint: "the state folder lies in the program, where workers would see it; choose another with --state"}
+			Hint: "the state directory is in the program, where workers would see it; choose another with --state"}
 	}
 	if err := p.Project.Ceiling.CheckRoot("trust", p.root); err != nil {
 		return policy.Grant{}, nil, err

@@ -325,7 +325,7 @@ func TestInitInHostileDirectory(t *testing.T) {
 			if err := os.Symlink("../outside", filepath.Join(dir, name)); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := starter.Make(dir); err == nil || !strings.Contains(err.Error(), "not a folder") {
+			if _, _, err := starter.Make(dir); err == nil || !strings.Contains(err.Error(), "not a directory") {
 				t.Errorf("%s: %v", name, err)
 			}
 			if left, _ := os.ReadDir(dir); len(left) != 1 {

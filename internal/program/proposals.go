@@ -22,7 +22,7 @@ func (r *Run) propose(name, description, prompt string) (string, error) {
 		return &sandbox.Error{Op: "worker_create", Path: name, Code: "invalid_args", Hint: hint}
 	}
 	if slices.Contains(toolNames(), name) || p.Worker(name) != nil {
-		return "", problem("the name is taken; choose another")
+		return "", problem("a worker with this name exists; choose another name")
 	}
 	if strings.TrimSpace(prompt) == "" {
 		return "", problem("instructions: they are empty")

@@ -121,7 +121,7 @@ func checkResume(session, began, worker string) error {
 	case "":
 		return &sandbox.Error{Op: "resume", Path: session, Code: sandbox.ErrNotFound, Hint: "nothing was run in this session; golem sessions lists them"}
 	}
-	return &sandbox.Error{Op: "resume", Path: session, Code: sandbox.ErrInvalid, Hint: "its run began with the worker " + began + ", not with " + worker + "; --entry " + began + " goes on with it"}
+	return &sandbox.Error{Op: "resume", Path: session, Code: sandbox.ErrInvalid, Hint: "its run began with the worker " + began + ", not with " + worker + "; --entry " + began + " continues it"}
 }
 
 // Do runs the entry worker.
@@ -208,7 +208,7 @@ func narrow(g policy.Grant, n run.Narrow) (policy.Grant, error) {
 	if n.Restrict != "" {
 		name := path.Join("/", n.Restrict)
 		if strings.Contains(n.Restrict, "..") || !strings.HasPrefix(n.Restrict, "/") {
-			return g, &sandbox.Error{Op: "call", Path: n.Restrict, Code: sandbox.ErrInvalid, Hint: "restrict: a folder by its absolute name, such as /src"}
+			return g, &sandbox.Error{Op: "call", Path: n.Restrict, Code: sandbox.ErrInvalid, Hint: "restrict takes an absolute directory, such as /src"}
 		}
 		g.Files = g.Files.With(sandbox.Limit{Path: name, Access: sandbox.ReadWrite})
 	}

@@ -52,7 +52,7 @@ func TestRunAlone(t *testing.T) {
 	r.Close()
 	options.Entry = "other"
 	_, err = open(load(t, options), r.ID, true)
-	refused(err, sandbox.ErrInvalid, "--entry main goes on with it")
+	refused(err, sandbox.ErrInvalid, "--entry main continues it")
 	if r, err = open(p, r.ID, true); err != nil {
 		t.Fatal(err)
 	}

@@ -60,7 +60,7 @@ func (d *Gate) Secret(name string) (key []byte, err error) {
 		}
 		var err error
 		if key, err = hex.DecodeString(strings.TrimSpace(string(old))); err != nil || len(key) != 32 {
-			return nil, fmt.Errorf("%s.key in the state folder holds no key; remove it, and a new one is made", name)
+			return nil, fmt.Errorf("%s.key in the state directory holds no key; delete it, and golem makes a new one", name)
 		}
 		return old, nil
 	})

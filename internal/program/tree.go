@@ -179,7 +179,7 @@ func (c callTree) lint() strictyaml.Problems {
 	}
 	all, err := c.project.Sandbox(explain.ProbeMount)
 	if err != nil {
-		problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: c.project.File}}, err.Error(), "mend the mount, or leave it out")
+		problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: c.project.File}}, err.Error(), "fix the mount, or remove it")
 		return problems
 	}
 	var visit func(s *Step)

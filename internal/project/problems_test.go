@@ -92,8 +92,8 @@ var problems = []struct{ yaml, want string }{
 	{`sandbox: {root: ~/afile}`, `p.yaml:1:17: sandbox.root: ~/afile is not a directory; only directories are mounted`},
 	{`sandbox: {root: afile}`, `p.yaml:1:17: sandbox.root: afile is not a directory, or not in one; there is a file; name a directory`},
 	{`sandbox: {root: afile/deep}`, `p.yaml:1:17: sandbox.root: afile/deep is not a directory, or not in one; there is a file; name a directory`},
-	{`sandbox: {root: link}`, `p.yaml:1:17: sandbox.root: link is reached by a symlink; name the directory that the symlink leads to`},
-	{`sandbox: {mode: direct, zones: {a: {path: away/deep}}}`, `p.yaml:1:43: sandbox.zones.a.path: away/deep is reached by a symlink; name the directory that the symlink leads to`},
+	{`sandbox: {root: link}`, `p.yaml:1:17: sandbox.root: link is reached by a symlink; name the directory that the symlink points to`},
+	{`sandbox: {mode: direct, zones: {a: {path: away/deep}}}`, `p.yaml:1:43: sandbox.zones.a.path: away/deep is reached by a symlink; name the directory that the symlink points to`},
 	{`sandbox: {root: $HOME/x}`, `p.yaml:1:17: sandbox.root: $HOME/x starts with a variable; variables are not expanded; write ~/… or the whole path`},
 	{`sandbox: {workspace: $HOME}`, `p.yaml:1:22: sandbox.workspace: $HOME starts with a variable; variables are not expanded; write ~/… or the whole path`},
 	{`sandbox: {root: ~other/x}`, `p.yaml:1:17: sandbox.root: ~other is not expanded; ~/… is your home; write the whole path for another's, or ./~other`},
@@ -324,7 +324,7 @@ func TestNoHome(t *testing.T) {
 	w := newWorld(t)
 	w.env.Home = ""
 	_, err := w.parse(`sandbox: {root: ~/npm}`)
-	if want := "p.yaml:1:17: sandbox.root: nobody knows what ~ is here; write the whole path"; err == nil || err.Error() != want {
+	if want := "p.yaml:1:17: sandbox.root: your home directory is not known here; write the whole path"; err == nil || err.Error() != want {
 		t.Errorf("got %v\nwant %s", err, want)
 	}
 	p, err := w.parse(`sandbox: {root: ./a~b/~/c}`)

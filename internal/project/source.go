@@ -21,7 +21,7 @@ func (l *loader) hostPath(label string, n strictyaml.Node) (string, bool) {
 	switch {
 	case what != "":
 	case first == "~" && !filepath.IsAbs(l.env.Home):
-		what, hint = "nobody knows what ~ is here", "write the whole path"
+		what, hint = "your home directory is not known here", "write the whole path"
 	case first == "~":
 		text = l.env.Home + text[1:]
 	case strings.HasPrefix(first, "~"):
@@ -143,7 +143,7 @@ func findObstacle(root, rel string) (what, hint string) {
 		case err != nil:
 			return "", ""
 		case info.Mode()&fs.ModeSymlink != 0:
-			return "is reached by a symlink", "name the directory that the symlink leads to"
+			return "is reached by a symlink", "name the directory that the symlink points to"
 		case !info.IsDir():
 			return "is not a directory, or not in one", "there is a file; name a directory"
 		}

@@ -18,7 +18,7 @@ const MaxFile = 11 << 20
 // the name's extension, because such a file is disguised.
 func FileOf(name string, data []byte) (model.File, error) {
 	if len(data) > MaxFile {
-		return model.File{}, &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%d bytes are the most that a model is handed at once", MaxFile)}
+		return model.File{}, &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("a model gets at most %d bytes at once", MaxFile)}
 	}
 	found := mimetype.Detect(data)
 	kind, _, _ := strings.Cut(found.String(), ";")

@@ -65,7 +65,7 @@ func (s overBudget) Error() string {
 	if s.key == "" {
 		return s.what
 	}
-	return s.what + "; budget." + s.key + " in the project file, or --set budget." + s.key + "=…, gives more; --resume goes on"
+	return s.what + "; budget." + s.key + " in the project file, or --set budget." + s.key + "=…, gives more; --resume continues the run"
 }
 
 // canStart returns the reason why no more workers can be started, or nil. A worker that
@@ -205,7 +205,7 @@ type countingApprover struct {
 // Approve implements tool.Approver.
 func (c countingApprover) Approve(ctx context.Context, r tool.Request) tool.Answer {
 	if c.Approver == nil {
-		return tool.Answer{By: "nobody", Note: "there is nobody to ask", Unattended: true}
+		return tool.Answer{By: "nobody", Note: "golem cannot ask anyone here", Unattended: true}
 	}
 	a := c.Approver.Approve(ctx, r)
 	if a.By == "user" {

@@ -142,7 +142,7 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 	trusted := t.w.Exposure.Source() == ""
 	got := t.gateOf(c).Do(context.WithValue(ctx, callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(argsOf(c))})
 	if from := t.w.Exposure.Source(); trusted && from != "" {
-		t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: sandbox.Shown(from) + " is not trusted: from here on, what reaches beyond the layer asks"})
+		t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: sandbox.Shown(from) + " is untrusted: from now on golem asks before anything leaves the overlay"})
 	}
 	if got.Pending != nil {
 		return t.pause(c, id, *got.Pending)

@@ -111,7 +111,7 @@ func (t *conversation) open(ctx context.Context, in Input) (Outcome, error) {
 	case last < 0 || !in.isEmpty():
 		return Outcome{}, t.say(model.User, nil, in.parts()...)
 	case t.messages[last].Role == model.Assistant:
-		return Outcome{}, t.say(model.User, nil, model.Part{Text: "Go on."})
+		return Outcome{}, t.say(model.User, nil, model.Part{Text: "Continue."})
 	}
 	return Outcome{}, nil
 }
@@ -256,12 +256,12 @@ func (t *conversation) handleAnswer(a model.Answer) (Outcome, error) {
 	text, calls := textOf(a.Parts), callsOf(a.Parts)
 	switch {
 	case a.Stop == model.Refused:
-		return Outcome{End: Declined, Text: text, Why: "the model refused to go on"}, nil
+		return Outcome{End: Declined, Text: text, Why: "the model refused to continue"}, nil
 	case a.Stop == model.Length:
 		if t.cut++; t.cut == maxCut {
 			return Outcome{End: Failed, Text: text, Why: fmt.Sprintf("its answers were cut off %d times, because they were too long", t.cut)}, nil
 		}
-		what := "Go on where it ended, in fewer words."
+		what := "Continue where it ended, in fewer words."
 		if len(calls) > 0 {
 			what = "No call in it was made: nothing was done. Make the call again, with less in it."
 		}
@@ -272,7 +272,7 @@ func (t *conversation) handleAnswer(a model.Answer) (Outcome, error) {
 		if t.empty++; t.empty > maxEmpty {
 			return Outcome{End: Failed, Why: "its answers were empty"}, nil
 		}
-		return Outcome{}, t.say(model.User, nil, model.Part{Text: "Your answer was empty. Go on, or say that you are done and what came out."})
+		return Outcome{}, t.say(model.User, nil, model.Part{Text: "Your answer was empty. Continue, or say that you are done and give the result."})
 	}
 	o := Outcome{End: Finished, Text: text}
 	if t.w.Schema == nil {

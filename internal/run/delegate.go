@@ -24,8 +24,8 @@ const (
 type callArgs struct {
 	Input        string   `json:"input,omitempty" jsonschema:"what it is to work on"`
 	Instructions string   `json:"instructions,omitempty" jsonschema:"what else it should know"`
-	Attachments  []string `json:"attachments,omitempty" jsonschema:"files that are handed to it"`
-	Restrict     string   `json:"restrict,omitempty" jsonschema:"the one folder that it may see"`
+	Attachments  []string `json:"attachments,omitempty" jsonschema:"files to attach"`
+	Restrict     string   `json:"restrict,omitempty" jsonschema:"the only directory that it may see"`
 	ReadOnly     bool     `json:"readonly,omitempty" jsonschema:"whether it may only read"`
 }
 
@@ -34,8 +34,8 @@ type namedArgs struct {
 	Worker       string   `json:"worker" jsonschema:"its name"`
 	Input        string   `json:"input,omitempty" jsonschema:"what it is to work on"`
 	Instructions string   `json:"instructions,omitempty" jsonschema:"what else it should know"`
-	Attachments  []string `json:"attachments,omitempty" jsonschema:"files that are handed to it"`
-	Restrict     string   `json:"restrict,omitempty" jsonschema:"the one folder that it may see"`
+	Attachments  []string `json:"attachments,omitempty" jsonschema:"files to attach"`
+	Restrict     string   `json:"restrict,omitempty" jsonschema:"the only directory that it may see"`
 	ReadOnly     bool     `json:"readonly,omitempty" jsonschema:"whether it may only read"`
 }
 
@@ -142,7 +142,7 @@ func (t *conversation) child(name string, n Narrow) (*Worker, error) {
 	if err != nil && !errors.As(err, &known) {
 		// Errors of the host are for the user, not for a model.
 		t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: name + " could not be started: " + err.Error()})
-		err = &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrInternal, Hint: "it could not be started, and the user was told why; go on without it"}
+		err = &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrInternal, Hint: "golem could not start it, and has told the user why; continue without it"}
 	}
 	return child, err
 }

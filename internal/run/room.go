@@ -31,7 +31,7 @@ func (t *conversation) makeRoom(most int64) error {
 // kept is how many messages at the end stay as they are.
 const kept = 4
 
-const droppedArgs = "[left out to save room; make the call again if you need it]"
+const droppedArgs = "[omitted to save space; make the call again if you need it]"
 
 // removeResults removes the results of older calls, the oldest first.
 func removeResults(messages []model.Message, want int64) (shorter []model.Message, left int) {
@@ -65,7 +65,7 @@ func removeTurns(messages []model.Message, want int64) (shorter []model.Message,
 		return messages, 0
 	}
 	first := messages[0]
-	note := fmt.Sprintf("[%d messages that came here are left out to save room]", from-1)
+	note := fmt.Sprintf("[%d messages omitted here to save space]", from-1)
 	first.Parts = append(append([]model.Part{}, first.Parts...), model.Part{Text: note})
 	return append([]model.Message{first}, messages[from:]...), from - 1
 }

@@ -71,13 +71,13 @@ func (c schemaCheck) same(place string, value any) error {
 	defer func() { c.state[place] = 2 }()
 	for _, key := range []string{"$dynamicRef", "$recursiveRef", "$id"} {
 		if _, text := schema[key].(string); text && (key != "$id" || place != "#") {
-			return fmt.Errorf("%s at %s is not taken; refer by $ref: #/$defs/NAME", key, place)
+			return fmt.Errorf("%s at %s is not supported; refer by $ref: #/$defs/NAME", key, place)
 		}
 	}
 	if ref, ok := schema["$ref"].(string); ok {
 		to, found := c.find(ref)
 		if !found {
-			return fmt.Errorf("$ref %q at %s leads nowhere; refer by $ref: #/$defs/NAME", ref, place)
+			return fmt.Errorf("$ref %q at %s points to nothing; refer by $ref: #/$defs/NAME", ref, place)
 		}
 		if err := c.same(ref, to); err != nil {
 			return err

@@ -62,7 +62,7 @@ func TestC3WorkersAreLimited(t *testing.T) {
 		{policy.Limits{Turns: 50}, 49, "50 answers of models were made; budget.turns"},
 		{policy.Limits{Turns: 1}, 0, "1 answers of models were made; budget.turns"},
 		{policy.Limits{}, 200, "200 workers were started; budget.workers"},
-		{policy.Limits{Workers: 7}, 7, "7 workers were started; budget.workers in the project file, or --set budget.workers=…, gives more; --resume goes on"},
+		{policy.Limits{Workers: 7}, 7, "7 workers were started; budget.workers in the project file, or --set budget.workers=…, gives more; --resume continues the run"},
 		{policy.Limits{Workers: 1}, 1, "1 workers were started; budget.workers"},
 		{policy.Limits{Workers: 400, Turns: 1000}, 400, "400 workers were started; budget.workers"},
 	} {

@@ -234,7 +234,7 @@ func makeWritable(files *sandbox.Sandbox) error {
 			return err
 		}
 		if err != nil && !errors.Is(err, fs.ErrExist) {
-			return &sandbox.Error{Op: "make", Path: m.Target, Code: sandbox.CodeOf(err), Hint: "the folder is missing, and cannot be made"}
+			return &sandbox.Error{Op: "make", Path: m.Target, Code: sandbox.CodeOf(err), Hint: "the directory is missing, and golem cannot make it"}
 		}
 	}
 	for _, root := range files.WritableRoots() {

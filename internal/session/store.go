@@ -182,7 +182,7 @@ func (s Store) choose(o Options, overlays bool) (*Session, error) {
 		case err != nil:
 			return nil, err
 		case o.Copy && !found.Copy:
-			return nil, &sandbox.Error{Op: "session", Path: found.ID, Code: sandbox.ErrInvalid, Hint: "it works on a layer; --session new --copy begins one on a copy"}
+			return nil, &sandbox.Error{Op: "session", Path: found.ID, Code: sandbox.ErrInvalid, Hint: "it works on an overlay; --session new --copy starts one on a copy"}
 		case !found.Copy && !overlays:
 			return nil, &sandbox.Error{Op: "session", Path: found.ID, Code: sandbox.ErrInvalid, Hint: "it works on an overlay, and none can be mounted here; --session new begins one on a copy; golem doctor says why"}
 		}

@@ -112,7 +112,7 @@ func (s Store) directMounts() (names []string) {
 func (w *Workspace) openOverlays(over []transaction.Directory, network bool) (err error) {
 	for _, o := range over {
 		if names := jail.Foreign(o.Host); len(names) > 0 {
-			w.Notes = append(w.Notes, "nothing can be made in "+listNames(o.Target, names)+": the group of these folders is not your own, and a layer has no place for it; chgrp -R gives them yours")
+			w.Notes = append(w.Notes, "nothing can be created in "+listNames(o.Target, names)+": these directories belong to a group that is not yours, which an overlay cannot keep; chgrp -R gives them your group")
 		}
 	}
 	w.changes, err = transaction.Open(sandbox.Host(w.Session.dir), over, network)
@@ -171,7 +171,7 @@ func copyError(err error, what string) error {
 	var full *overlay.NoSpaceError
 	if errors.As(err, &full) {
 		return &sandbox.Error{Op: "copy", Code: sandbox.ErrLimit, Hint: "a copy needs " + tool.FormatSize(full.Needed) + ", and " + tool.FormatSize(full.Free) +
-			" are free where the state folder is; nothing was copied; name another place for it: --state DIR or GOLEM_STATE"}
+			" are free where the state directory is; nothing was copied; choose another state directory: --state DIR or GOLEM_STATE"}
 	}
 	return err
 }

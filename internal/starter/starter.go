@@ -43,10 +43,10 @@ const schemaFile = "golem-forge.schema.json"
 // skipped.
 func Make(dir string) (made, skipped []string, err error) {
 	if dir == "" {
-		return nil, nil, errors.New("no folder is named; golem init DIR, or golem init for this one")
+		return nil, nil, errors.New("no directory is named; use golem init DIR, or golem init for this one")
 	}
 	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil, nil, fmt.Errorf("%s: it is no folder; name one, or one to be made: golem init DIR", dir)
+		return nil, nil, fmt.Errorf("%s: not a directory; name a directory, or one that golem can make: golem init DIR", dir)
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, nil, visible.FileError(dir, err)
@@ -84,7 +84,7 @@ func checkFree(root *os.Root) error {
 	}
 	for _, name := range []string{"workers", "in", "out"} {
 		if info, err := root.Lstat(name); err == nil && !info.IsDir() {
-			return fmt.Errorf("%s is not a folder, and one is needed there; move it, or name another folder: golem init DIR", name)
+			return fmt.Errorf("%s is not a directory, and golem needs one there; move it, or name another directory: golem init DIR", name)
 		}
 	}
 	return nil

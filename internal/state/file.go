@@ -109,7 +109,7 @@ func (f *Folder) lock(name string, file *held, wait bool) (_ *held, err error) {
 
 // errTaken is the error of a file that was deleted or replaced while it was written. The
 // written data is lost or in the way of another writer.
-var errTaken = errors.New("taken away while it was written to")
+var errTaken = errors.New("removed while it was written to")
 
 // unlock releases a lock.
 func (f *Folder) unlock(file *held) error {
@@ -151,7 +151,7 @@ func (f *Folder) room(name string, create bool) (*Folder, error) {
 		return nil, trouble(name, err)
 	}
 	if !is.IsDir() {
-		return nil, fmt.Errorf("%s: not a folder; move it away", name)
+		return nil, fmt.Errorf("%s: not a directory; move it away", name)
 	}
 	root, err := f.root.OpenRoot(name)
 	if err != nil {
@@ -166,7 +166,7 @@ func kind(mode fs.FileMode) string {
 	case mode.IsDir():
 		return "a folder"
 	case mode&fs.ModeSymlink != 0:
-		return "a link"
+		return "a symlink"
 	case mode&fs.ModeNamedPipe != 0:
 		return "a pipe"
 	}
@@ -190,9 +190,9 @@ func trouble(name string, err error) error {
 	switch {
 	case errors.As(err, &told):
 	case errors.Is(err, syscall.ENOSPC), errors.Is(err, syscall.EDQUOT):
-		err = &hint{err, "make room on the disk of the state folder"}
+		err = &hint{err, "free space on the disk of the state directory"}
 	case errors.Is(err, syscall.EROFS), errors.Is(err, fs.ErrPermission):
-		err = &hint{err, "make the state folder yours to write, or choose another with --state"}
+		err = &hint{err, "make the state directory writable for you, or choose another with --state"}
 	}
 	return fmt.Errorf("%s: %w", name, err)
 }

@@ -36,9 +36,9 @@ func Open(path string) (*Folder, error) {
 	case err != nil:
 		return nil, unusable(path, err)
 	case !info.IsDir():
-		return nil, fmt.Errorf("state folder %s: not a folder; choose another with --state", path)
+		return nil, fmt.Errorf("state directory %s: not a directory; choose another with --state", path)
 	case info.Mode().Perm()&0o022 != 0 || !ours(info):
-		return nil, fmt.Errorf("state folder %s: others may write to it; chmod 700 one of your own, or choose another with --state", path)
+		return nil, fmt.Errorf("state directory %s: others may write to it; chmod 700 it if it is yours, or choose another with --state", path)
 	}
 	// A user who can write to the parent directory could replace this one.
 	above, err := os.Stat(filepath.Dir(path))
@@ -46,7 +46,7 @@ func Open(path string) (*Folder, error) {
 		return nil, unusable(path, err)
 	}
 	if above.Mode().Perm()&0o002 != 0 && above.Mode()&fs.ModeSticky == 0 {
-		return nil, fmt.Errorf("state folder %s: everybody may replace it; choose one in a folder of your own with --state", path)
+		return nil, fmt.Errorf("state directory %s: everybody may replace it; choose one in a directory of your own with --state", path)
 	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -62,7 +62,7 @@ func unusable(path string, err error) error {
 	if errors.As(err, &cause) {
 		err = cause.Err
 	}
-	return fmt.Errorf("state folder %s: %w; choose another with --state or GOLEM_STATE", path, err)
+	return fmt.Errorf("state directory %s: %w; choose another with --state or GOLEM_STATE", path, err)
 }
 
 // Close closes the directory.

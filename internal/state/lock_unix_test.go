@@ -50,7 +50,7 @@ func TestDeletedWhileAppending(t *testing.T) {
 			between = add(log(t, hurried(t, dir), 0), true, "other")
 			return [][]byte{[]byte("mine")}, []byte("mine"), nil
 		})
-		if !strings.Contains(fmt.Sprint(err), "taken away while it was written to") {
+		if !strings.Contains(fmt.Sprint(err), "removed while it was written to") {
 			t.Errorf("without %s: the writer was told %v", gone, err)
 		}
 		want := "one two"

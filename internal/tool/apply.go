@@ -31,12 +31,12 @@ func (in *invocation) applyDeferred(ctx context.Context, plan callPlan, r Result
 	r.Deferred = nil
 	if r.Err != nil { // the call was not finished
 		if err := changes.Discard(); err != nil {
-			r.Notes = append(r.Notes, "what it had changed could not be removed from where it is kept")
+			r.Notes = append(r.Notes, "golem could not delete its changes")
 		}
 		return r
 	}
 	next := newInvocation(in.Gate, in.origin, plan.tool.Name)
-	next.record.Effects, next.record.Note = effectTexts(changes.Listed), "lands what "+in.record.Call+" has made"
+	next.record.Effects, next.record.Note = effectTexts(changes.Listed), "applies the changes of "+in.record.Call
 	applied, err := next.apply(ctx, callPlan{Plan: Plan{Effects: changes.Listed}, tool: plan.tool, args: plan.args, applies: true}, changes)
 	r.Notes = append(r.Notes, applied.Notes...)
 	if err == nil && applied.Err == nil {
@@ -45,7 +45,7 @@ func (in *invocation) applyDeferred(ctx context.Context, plan callPlan, r Result
 		return r
 	}
 	if err := changes.Discard(); err != nil {
-		r.Notes = append(r.Notes, "its changes did not land, and could not be removed from where they are kept")
+		r.Notes = append(r.Notes, "golem did not apply its changes, and could not delete them")
 	}
 	if err != nil {
 		applied = next.refuse(err)

@@ -85,7 +85,7 @@ func (in *invocation) ask(ctx context.Context, r Request) (a Answer) {
 		}
 	}()
 	if in.Approver == nil {
-		return Answer{By: "nobody", Note: "there is nobody to ask", Unattended: true}
+		return Answer{By: "nobody", Note: "golem cannot ask anyone here", Unattended: true}
 	}
 	return in.Approver.Approve(ctx, r)
 }

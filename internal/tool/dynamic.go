@@ -117,7 +117,7 @@ func (b *schemaWalk) walk(value any) error {
 // follow walks the part that a reference names.
 func (b *schemaWalk) follow(ref string) error {
 	if b.within[ref] {
-		return fmt.Errorf("$ref %s leads to itself", sandbox.Shown(ref))
+		return fmt.Errorf("$ref %s points to itself", sandbox.Shown(ref))
 	}
 	pointer, err := url.PathUnescape(strings.TrimPrefix(ref, "#"))
 	if err != nil || !strings.HasPrefix(ref, "#") || pointer != "" && pointer[0] != '/' {
@@ -142,7 +142,7 @@ func (b *schemaWalk) follow(ref string) error {
 		}
 	}
 	if at == nil {
-		return fmt.Errorf("$ref %s leads nowhere", sandbox.Shown(ref))
+		return fmt.Errorf("$ref %s points to nothing", sandbox.Shown(ref))
 	}
 	b.within[ref] = true
 	defer delete(b.within, ref)

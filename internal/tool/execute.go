@@ -85,14 +85,14 @@ func (in *invocation) addChanges(r Result, plan callPlan, changes []Change) Resu
 // noteSkipped returns a note for each name below a target that the call did not reach.
 func (in *invocation) noteSkipped(plan callPlan, names []string) (notes []string) {
 	for _, name := range names {
-		why := ", which needs your consent; name it to ask for it"
+		why := ", which needs your approval; name it, and golem asks for it"
 		if in.Decide(policy.Effect{Verb: plan.Effects[0].Verb, Target: name}).Approval == policy.Blocked {
 			why = ", which is blocked"
 		}
 		if plan.Effects[0].Verb == policy.Run {
-			why = ", for commands see only what may be read unasked"
+			why = ", because commands see only files that need no approval to read"
 		}
-		notes = append(notes, "left out: "+sandbox.Shown(name)+why)
+		notes = append(notes, "skipped: "+sandbox.Shown(name)+why)
 	}
 	return notes
 }

@@ -68,7 +68,7 @@ func (in *invocation) enter(fresh, changes bool) (leave func() error, err error)
 		return func() error { return nil }, nil
 	}
 	if leave, err = in.Enter(fresh, changes); err != nil {
-		err = &sandbox.Error{Op: in.record.Tool, Code: sandbox.ErrConflict, Hint: "the session's layer cannot be used now: " + cause(err) + "; nothing was done; try again in a moment"}
+		err = &sandbox.Error{Op: in.record.Tool, Code: sandbox.ErrConflict, Hint: "the session's overlay cannot be used now: " + cause(err) + "; nothing was done; try again in a moment"}
 	}
 	return leave, err
 }

@@ -131,5 +131,5 @@ func sizeOf(value any) string {
 	case []any:
 		return fmt.Sprintf("%d entries", len(v))
 	}
-	return "left out"
+	return "omitted"
 }

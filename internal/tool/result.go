@@ -103,7 +103,7 @@ func shorten(text string, most int) string {
 	for tail < len(text) && !utf8.RuneStart(text[tail]) {
 		tail++
 	}
-	return text[:head] + fmt.Sprintf("\n… %d bytes left out here; ask for less at a time …\n", tail-head) + text[tail:]
+	return text[:head] + fmt.Sprintf("\n… %d bytes omitted here; ask for less at a time …\n", tail-head) + text[tail:]
 }
 
 // failed returns the result of a tool whose call failed. The text of an error that is not

@@ -84,7 +84,7 @@ func (t *Transaction) apply(skip []string) (clash []string, err error) {
 	stayed, left := st.abort(w)
 	if left != nil {
 		return nil, &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal,
-			Hint: "the changes could not be brought in, and those that were could not be taken back: " + jail.Plain(errors.Join(err, left)) + "; golem takes them back when it is started next"}
+			Hint: "golem could not apply the changes, and could not undo those that it had applied: " + jail.Plain(errors.Join(err, left)) + "; golem undoes them at its next start"}
 	}
 	return append(clash, stayed...), err
 }

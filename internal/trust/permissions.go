@@ -134,7 +134,7 @@ func (r Request) addMount(add func(from, what string), target, mode, source, bas
 	case "rw":
 		what = "writing "
 	case project.Overlay:
-		what = "changing, in a layer, "
+		what = "changing, in an overlay, "
 	}
 	switch {
 	case outside:

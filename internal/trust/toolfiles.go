@@ -87,7 +87,7 @@ func (r *toolFileReader) readFile(at strictyaml.Node, limit int64) {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		r.problems.Add(at, "no file "+sandbox.Shown(name), "it is looked for in the program's folder")
+		r.problems.Add(at, "no file "+sandbox.Shown(name), "golem looks for it in the program's directory")
 	case err != nil:
 		r.problems.Add(at, "the file "+sandbox.Shown(name)+": "+causeOf(err), "it must be a regular file that you can read")
 	case int64(len(data)) > limit:
@@ -119,7 +119,7 @@ func (r *toolFileReader) readDir(at strictyaml.Node) {
 		return err
 	})
 	if err != nil {
-		r.problems.Add(at, "the folder "+sandbox.Shown(at.Text)+": "+causeOf(err), "it must be a folder that you can read")
+		r.problems.Add(at, "the directory "+sandbox.Shown(at.Text)+": "+causeOf(err), "it must be a directory that you can read")
 	}
 }
 

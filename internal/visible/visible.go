@@ -73,7 +73,7 @@ func Cut(line string, most int) string {
 	for tail < len(runes) && (unicode.IsMark(runes[tail]) || isTag(runes[tail])) {
 		tail++ // the base character is cut
 	}
-	return fmt.Sprintf("%s…(%d characters left out)…%s", string(runes[:head]), tail-head, string(runes[tail:]))
+	return fmt.Sprintf("%s…(%d characters omitted)…%s", string(runes[:head]), tail-head, string(runes[tail:]))
 }
 
 // Amount returns a number of bytes with its unit.
@@ -89,10 +89,13 @@ func Amount(n int64) string {
 	return fmt.Sprintf("%d MB", n/1_000_000)
 }
 
-// Count returns a number with its noun: 1 file, 2 files.
+// Count returns a number with its noun: 1 file, 2 files, 2 directories.
 func Count[N int | int64 | uint64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
+	}
+	if stem, ok := strings.CutSuffix(noun, "ry"); ok {
+		return fmt.Sprintf("%d %sries", n, stem)
 	}
 	return fmt.Sprintf("%d %ss", n, noun)
 }

@@ -37,7 +37,7 @@ func (r *reader) readLevel(n strictyaml.Node, what string) (policy.Approval, boo
 	if modern {
 		return policy.ParseApproval(value.Text)
 	}
-	r.problems.Add(n, what+": no consent", "write approval: preApproved, ask or blocked")
+	r.problems.Add(n, what+": no approval level", "write approval: preApproved, ask or blocked")
 	return policy.Blocked, false
 }
 

@@ -167,7 +167,7 @@ func (d *finder) readFile(name string) {
 		return
 	}
 	if err != nil {
-		d.addProblem(name, reason(err), "a worker is a regular file inside the program, not a link")
+		d.addProblem(name, reason(err), "a worker is a regular file inside the program, not a symlink")
 		return
 	}
 	w, err := Parse(name, data)

@@ -95,7 +95,7 @@ func (r *reader) readForeign(top strictyaml.Node) {
 		}
 		if s.Reach != nil && !s.Reach.ReadOnly {
 			r.problems.Add(strictyaml.Node{Place: s.Reach.Place}, s.what("mcp")+".files: readonly: false",
-				"a server goes on between calls, so that nobody could decide what of a call lands; it reads only, and a custom tool can write")
+				"a server runs between calls, so golem could not tell which call made a change; a server only reads, and a custom tool can write")
 		}
 		s.Tools = scalars(f.Value, "tools")
 		r.w.Servers = append(r.w.Servers, s)

@@ -91,7 +91,7 @@ func TestProblems(t *testing.T) {
 		{"sandbox: {paths: {a: {root: ., max_file_bytes: big}}}", []string{`1:48: sandbox.paths.a.max_file_bytes: big; it is `}},
 		{"sandbox: {paths: {a: {root: ., suffixes: [md]}}}", []string{`1:43: sandbox.paths.a.suffixes: md; a suffix is a dot and more`}},
 		{"sandbox: {paths: {a: {root: ., sufixes: [.md]}}}", []string{`1:32: unknown key "sufixes" in sandbox.paths.a; did you mean suffixes?`}},
-		{"sandbox: {network: [a.example.com]}", []string{`1:20: sandbox.network: a list of hosts; hosts cannot be told apart yet; write true or false`}},
+		{"sandbox: {network: [a.example.com]}", []string{`1:20: sandbox.network: a list of hosts; golem cannot limit the network to hosts yet; write true or false`}},
 		{"sandbox: {network: on}", []string{`1:20: sandbox.network: on; it is `}},
 		{"sandbox: {require_os_sandbox: docker}", []string{`1:31: sandbox.require_os_sandbox: docker; it is `}},
 

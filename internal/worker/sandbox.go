@@ -80,7 +80,7 @@ func (r *reader) readSandbox(top strictyaml.Node) {
 	if net, ok := n.At("network"); ok {
 		s.Network = &Network{net.Bool(), net.Place}
 		if net.Kind == strictyaml.List && len(net.Items) > 0 {
-			r.problems.Add(net, "sandbox.network: a list of hosts", "hosts cannot be told apart yet; write true or false")
+			r.problems.Add(net, "sandbox.network: a list of hosts", "golem cannot limit the network to hosts yet; write true or false")
 		}
 	}
 	s.Level, _ = policy.ParseLevel(textOf(n, "require_os_sandbox"))

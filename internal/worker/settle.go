@@ -20,7 +20,7 @@ func (r *reader) normalize(top strictyaml.Node) strictyaml.Node {
 		"mode":      "that is the project's; a worker has readonly, and a mode in each of its zones",
 		"cache":     "that is the project's; a worker says zones: [{name: cache}]",
 		"workspace": "that is the project's; a worker says zones: [{name: workspace}]",
-		"approval":  "consent stands in toolsets.filesystem.approval, or in one of the zones",
+		"approval":  "approval levels belong in toolsets.filesystem.approval, or in one of the zones",
 	})
 	if n, ok := top.At("sandbox"); ok && n.Kind == strictyaml.Null {
 		r.problems.Add(n, "sandbox: nothing",

@@ -65,7 +65,7 @@ func (r *reader) readShellRule(item strictyaml.Node) (policy.ShellRule, bool) {
 		case "pattern":
 			r.problems.Add(f.Key, "shell rule: pattern beside use", "a rule is for a pattern or for a ready-made set; write two")
 		case "approval", "allowed", "approval_required":
-			r.problems.Add(f.Key, "shell rule: "+f.Key.Text+" beside use", "a ready-made set is what goes ahead unasked; hold something back with a rule of its own")
+			r.problems.Add(f.Key, "shell rule: "+f.Key.Text+" beside use", "a predefined set needs no approval; restrict a command with a rule of its own")
 		}
 	}
 	if use.Kind != strictyaml.Scalar || command.About(use.Text) == "" {

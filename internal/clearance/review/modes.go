@@ -23,7 +23,7 @@ func modes(c Change) []Flag {
 	switch {
 	case gone:
 	case c.Mode == link:
-		f := flag(Link, c.Path, "LINK %s", leads(c))
+		f := flag(Link, c.Path, "SYMLINK %s", leads(c))
 		if _, why := leaves(c); why != "" {
 			f.Risk = risks[Bare]
 		}
@@ -84,7 +84,7 @@ func leaves(c Change) (to, why string) {
 		case part == "" || part == ".":
 		case part != "..":
 			if fold(part) == ".git" || fold(part) == "git~1" {
-				return to, "leads into git's own files"
+				return to, "points into git's own files"
 			}
 			depth, down = depth+1, true
 		default:
@@ -92,7 +92,7 @@ func leaves(c Change) (to, why string) {
 				return to, "leaves the repository"
 			}
 			if down {
-				why = "goes up again on its way: where that is, another link may say"
+				why = "goes down and up again; another symlink on the way may change where that is"
 			}
 		}
 	}

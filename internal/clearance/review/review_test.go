@@ -59,17 +59,17 @@ func TestFlags(t *testing.T) {
 		{"mode", modes("100644", "100755"), []string{"/a/b: mode: MODE 100644 -> 100755"}},
 		{"mode back", modes("100755", "100644"), []string{"MODE 100755 -> 100644"}},
 		{"a program", with(changed("run", "-", "x\n"), func(c *review.Change) { c.Mode = "100755" }), []string{"MODE 100755: a program"}},
-		{"to a link", with(linked("a", "b"), func(c *review.Change) { c.OldMode, c.Operation = "100644", "update" }), []string{"MODE 100644 -> 120000", "LINK -> b"}},
-		{"link", linked("a/b", "c"), []string{"link: LINK -> c"}},
-		{"link up", linked("a/b", "../c"), []string{"LINK -> ../c"}},
-		{"link out", linked("a/b", "../../c"), []string{"LINK -> ../../c leaves the repository"}},
+		{"to a link", with(linked("a", "b"), func(c *review.Change) { c.OldMode, c.Operation = "100644", "update" }), []string{"MODE 100644 -> 120000", "SYMLINK -> b"}},
+		{"link", linked("a/b", "c"), []string{"link: SYMLINK -> c"}},
+		{"link up", linked("a/b", "../c"), []string{"SYMLINK -> ../c"}},
+		{"link out", linked("a/b", "../../c"), []string{"SYMLINK -> ../../c leaves the repository"}},
 		{"link out by and by", linked("a/b", "x/../../../c"), []string{"leaves the repository"}},
 		{"link up and down", linked("a/b", "x/../y"), []string{"another link may say"}},
-		{"absolute link", linked("a", "/etc/passwd"), []string{"LINK -> /etc/passwd leaves the repository"}},
+		{"absolute link", linked("a", "/etc/passwd"), []string{"SYMLINK -> /etc/passwd leaves the repository"}},
 		{"link on Windows", linked("a", `..\..\x`), []string{"leaves the repository"}},
 		{"link to a drive", linked("a", `C:\x`), []string{"leaves the repository"}},
-		{"link into git", linked("a", ".Git/config"), []string{"leads into git's own files"}},
-		{"link with a line end", linked("a", "x\n\x1b[2J"), []string{`LINK -> "x\n\x1b[2J"`}},
+		{"link into git", linked("a", ".Git/config"), []string{"points into git's own files"}},
+		{"link with a line end", linked("a", "x\n\x1b[2J"), []string{`SYMLINK -> "x\n\x1b[2J"`}},
 		{"link that is not known", with(linked("a", "x"), func(c *review.Change) { c.New, c.Cut = nil, true }), []string{"too long to be shown"}},
 		{"submodule", with(changed("dep", "-", "submodule 0123\n"), func(c *review.Change) { c.Mode = "160000" }), []string{"submodule: SUBMODULE"}},
 		{"hard link", with(changed("a", "-", "x\n"), func(c *review.Change) { c.Links = 2 }), []string{"hardlink: the file that was staged had 2 names"}},
@@ -245,7 +245,7 @@ A /p.png (118 KB, image/png, binary, sha256 SUM)
 MODE 100644 -> 100755 /run.sh
 A /new.sh (+1)
 MODE 100755: a program /new.sh
-A LINK /l -> /etc/passwd leaves the repository
+A SYMLINK /l -> /etc/passwd leaves the repository
 A SUBMODULE /dep submodule 0123
 A /big (20 MB, too large to be compared)
 A "/a b\n\x1b[2J" (+1)

@@ -22,7 +22,7 @@ func Lines(c Change) []string {
 	case c.Operation == remove:
 		lines = []string{"D " + name + " (" + Amount(c) + ")"}
 	case c.Mode == link:
-		lines = []string{letter(c) + " LINK " + name + " " + leads(c)}
+		lines = []string{letter(c) + " SYMLINK " + name + " " + leads(c)}
 	case c.Mode == submodule:
 		lines = []string{letter(c) + " SUBMODULE " + name + " " + visible.Line(strings.TrimSpace(string(c.New[:min(len(c.New), 100)])), 100)}
 	case c.Operation == update && c.Diff == "" && c.Encoding == "" && !c.Binary && !c.Cut && modeLine(c) != "":
@@ -187,5 +187,5 @@ func cut(text string) string {
 	for tail < len(text) && !utf8.RuneStart(text[tail]) {
 		tail++
 	}
-	return fmt.Sprintf("%s…(%d bytes left out)…%s", visible.Text(text[:head]), tail-head, visible.Text(text[tail:]))
+	return fmt.Sprintf("%s…(%d bytes omitted)…%s", visible.Text(text[:head]), tail-head, visible.Text(text[tail:]))
 }

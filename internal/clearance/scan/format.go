@@ -83,7 +83,7 @@ func (f format) Scan(_ context.Context, c Content) ([]Finding, error) {
 	case kind.Is(unknown):
 		held, what = true, "binary data of no known kind: "+what
 	case isKind(kind, "text/plain"):
-		held, what = true, "text that goes on as binary data: "+what
+		held, what = true, "text followed by binary data: "+what
 	}
 	return append(found, Finding{Hold: held && !f.allows(kind), What: what}), nil
 }

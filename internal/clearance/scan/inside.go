@@ -249,7 +249,7 @@ func openZip(b *box) error {
 		// The ZIP reader does not show data of a directory. Compressed emptiness has at
 		// most two bytes.
 		if strings.HasSuffix(f.Name, "/") && f.CompressedSize64 > 2 {
-			return fmt.Errorf("%s is a folder with data", label(f.Name))
+			return fmt.Errorf("%s is a directory with data", label(f.Name))
 		}
 		if err := b.zipFile(f); err != nil {
 			return err
@@ -369,7 +369,7 @@ func openTar(b *box) error {
 		h, err := r.Next()
 		if err == io.EOF {
 			if end := b.data[len(b.data)-rest.Len():]; len(bytes.Trim(end, "\x00")) > 0 {
-				return errors.New("it goes on behind its end")
+				return errors.New("it has data behind its end")
 			}
 			return nil
 		}
@@ -424,7 +424,7 @@ func openZlib(b *box) error {
 		return err
 	}
 	if rest.Len() > 0 {
-		return errors.New("it goes on behind its end")
+		return errors.New("it has data behind its end")
 	}
 	return nil
 }

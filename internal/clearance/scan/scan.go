@@ -69,7 +69,7 @@ const freely = 1 << 20
 // withDefaults returns the limits with defaults for zeros.
 func (l Limits) withDefaults() (Limits, error) {
 	if l.Size < 0 || l.Time < 0 || l.Depth < 0 || l.Entries < 0 || l.Expanded < 0 || l.Ratio < 0 {
-		return l, errors.New("scan limits: invalid; a limit is a positive number, or left out for the default")
+		return l, errors.New("scan limits: invalid; a limit is a positive number; omit it for the default")
 	}
 	or(&l.Size, 32<<20)
 	or(&l.Time, time.Minute)

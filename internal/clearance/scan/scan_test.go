@@ -188,7 +188,7 @@ func TestBombs(t *testing.T) {
 		{"an entry that is in no list", "a.zip", unlisted(2, 1), "nobody sees"},
 		{"a first entry that is in no list", "a.zip", unlisted(2, 0), "nobody sees"},
 		{"a last entry that is in no list", "a.zip", unlisted(2, 2), "nobody sees"},
-		{"a folder with data", "a.zip", bytes.ReplaceAll(zipped(member{"ab", "text and text"}), []byte("ab"), []byte("a/")), "a folder with data"},
+		{"a folder with data", "a.zip", bytes.ReplaceAll(zipped(member{"ab", "text and text"}), []byte("ab"), []byte("a/")), "a directory with data"},
 		{"no list", "a.zip", unlisted(0, 0), "nobody sees"},
 		{"cut off", "a.gz", cut[:len(cut)-6], "gzip"},
 		{"data behind", "a.gz", append(gzipped([]byte("text")), "more"...), "gzip"},

@@ -57,7 +57,7 @@ terminal to ask at.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case all && (len(args) > 0 || len(hunks) > 0):
-			return usageError("--all applies everything; leave out the paths, or --all")
+			return usageError("--all applies everything; omit the paths or --all")
 		case branch != "" && !f.commits:
 			return usageError("--branch names the new branch for --commits")
 		case f.commits && (len(args) > 0 || len(hunks) > 0 || all || dry || merge || overwrite || pick):

@@ -18,23 +18,23 @@ import (
 func newChanges() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "changes [PATH…]",
-		Short: "Show what a session has changed, or give it up",
-		Long: `Show what a session has changed over mounts with mode: overlay. None of it is in
-your folders before you apply it: golem tool apply_changes brings in all of it,
-some paths, or some hunks. A session is kept until it is applied or discarded,
-whatever becomes of golem; the one that was used last is meant, or --session ID.
+		Short: "Show or discard the changes of a session",
+		Long: `Show the changes of a session in mounts with mode: overlay. Your directories stay
+unchanged until you apply them: golem tool apply_changes applies all changes, some paths
+or some hunks. The session keeps its changes until you apply or discard them, also if
+golem is killed. Without --session it is the last used session.
 
-A line begins with A for created, M for changed, D for deleted, and ! where the
-file was changed in your directory too.
+A line begins with A for created, M for changed or D for deleted. A ! means that the file
+changed in your directory too.
 
-With --discard the changes at and below each PATH, or all, are given up: it asks
-first, and is journaled.`,
+--discard discards the changes at and below each PATH, or all changes. golem asks first,
+and records it in the journal.`,
 		Example: "  golem changes\n  golem changes --diff /src\n  golem changes --discard /build",
 	}
 	flags := addGateFlags(cmd)
 	diff, discard := false, false
-	cmd.Flags().BoolVar(&diff, "diff", false, "with the diffs; each hunk has a number for apply_changes")
-	cmd.Flags().BoolVar(&discard, "discard", false, "give changes up")
+	cmd.Flags().BoolVar(&diff, "diff", false, "also show diffs; each hunk has a number for apply_changes")
+	cmd.Flags().BoolVar(&discard, "discard", false, "discard changes")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if discard && diff {
 			return usageError("--discard and --diff do not go together; look first, then discard")

@@ -220,7 +220,7 @@ func tryState(name string) error {
 func canOpen(name string) error {
 	folder, err := state.Open(name)
 	if err != nil {
-		return errors.New(strings.TrimPrefix(err.Error(), "state folder "+name+": "))
+		return errors.New(strings.TrimPrefix(err.Error(), "state directory "+name+": "))
 	}
 	return folder.Close()
 }

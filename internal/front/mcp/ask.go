@@ -52,7 +52,7 @@ func (s *server) newForm(r tool.Request, id string) form {
 	if f.unseen = err != nil; f.unseen {
 		text += "\nnot all is shown; golem approvals show " + id + " shows it\n"
 		fields[digest] = map[string]any{"type": "string", "title": "Digest",
-			"description": "to approve what is not shown, type " + r.Digest[:approval.MinDigestPrefix] + "; a yes without it is no answer"}
+			"description": "to approve what is not shown, type " + r.Digest[:approval.MinDigestPrefix] + "; golem ignores a yes without it"}
 	}
 	f.params = &mcp.ElicitParams{
 		Mode:            "form",

@@ -21,7 +21,7 @@ var (
 
 // keys are the keys of a turn.
 var keys = []strictyaml.Key{
-	{Name: "expect", Type: strictyaml.Text, Doc: "A regular expression that matches what the model is told last: the results of its calls, or the input."},
+	{Name: "expect", Type: strictyaml.Text, Doc: "A regular expression that matches the last message to the model: the results of its calls, or the input."},
 	{Name: "thinking", Type: strictyaml.Text, Doc: "What it thinks."},
 	{Name: "text", Type: strictyaml.Text, Doc: "What it says."},
 	{Name: "calls", Type: strictyaml.Groups, Doc: "The tools that it asks for.", Keys: []strictyaml.Key{

@@ -65,7 +65,7 @@ func (m *Model) Answer(ctx context.Context, r model.Request, tell func(model.Pie
 	}
 	if said := last(r.Messages); t.expect != nil && !t.expect.MatchString(said) {
 		return model.Answer{}, m.wrong(
-			fmt.Sprintf("%s:%d: turn %d expects %s, and was told %s", visible.Name(m.file), t.line, t.number, visible.Line(t.expect.String(), shown), quote(said)),
+			fmt.Sprintf("%s:%d: turn %d expects %s, and got %s", visible.Name(m.file), t.line, t.number, visible.Line(t.expect.String(), shown), quote(said)),
 			"make the expression match, or change what comes before it")
 	}
 	if t.fail != nil {

@@ -333,7 +333,7 @@ func (s Suite) logKills(t *testing.T) {
 		c.check(t, l)
 		for i, name := range names {
 			if got := c.counts[name]; got < acknowledged[i] {
-				t.Fatalf("round %d: %s was told of %d records, and %d are there", round, name, acknowledged[i], got)
+				t.Fatalf("round %d: %s was promised %d records, and %d are there", round, name, acknowledged[i], got)
 			}
 		}
 		tail, _ := l.Tail()
@@ -343,7 +343,7 @@ func (s Suite) logKills(t *testing.T) {
 		}
 		c.check(t, l)
 		if tail, _ := l.Tail(); tail.Torn != 0 || tail.Beyond != nil {
-			t.Fatalf("round %d: mended to %d torn bytes and %d records beyond", round, tail.Torn, len(tail.Beyond))
+			t.Fatalf("round %d: repaired to %d torn bytes and %d records beyond", round, tail.Torn, len(tail.Beyond))
 		}
 	}
 	whole := newChecker()

@@ -24,9 +24,9 @@ const (
 )
 
 type exportArgs struct {
-	Path      string   `json:"path,omitempty" jsonschema:"a file or a folder with all that is in it"`
+	Path      string   `json:"path,omitempty" jsonschema:"a file, or a directory with its contents"`
 	Paths     []string `json:"paths,omitempty" jsonschema:"several of them"`
-	To        string   `json:"to" jsonschema:"a folder of yours: absolute, from where you are, or from ~"`
+	To        string   `json:"to" jsonschema:"a directory of yours: absolute, relative to the current directory, or below ~"`
 	Overwrite bool     `json:"overwrite,omitempty" jsonschema:"replace files that are there"`
 	Override  []string `json:"override,omitempty" jsonschema:"hand on a file that a scanner holds back: PATH=REASON; the reason is journaled"`
 }
@@ -34,7 +34,7 @@ type exportArgs struct {
 // export returns the tool with which the user writes files into a directory.
 func (s Set) export() tool.Tool {
 	const op = "file_export"
-	t := about(op, "Copy files out into a folder of yours, outside of all that workers see. It always asks, with what they are; nothing is overwritten unless overwrite says so, and links are left out.")
+	t := about(op, "Copy files into a directory of yours that workers cannot see. It always shows the files and asks. It skips symlinks, and overwrites files only if overwrite is set.")
 	t.Verbs = []policy.Verb{policy.Read}
 	return tool.New(t, func(_ context.Context, names tool.Names, a exportArgs) (tool.Plan, error) {
 		if s.Locate == nil {
@@ -124,7 +124,7 @@ func (e *exporting) prepare(ctx context.Context) (tool.Preparation, error) {
 			return tool.Preparation{}, err
 		}
 		if f.was != "" && !e.args.Overwrite {
-			return tool.Preparation{}, e.refuse(f.name, sandbox.ErrExists, "%s is there already; nothing is overwritten unasked: name another folder, or say --overwrite", sandbox.Shown(f.to))
+			return tool.Preparation{}, e.refuse(f.name, sandbox.ErrExists, "%s exists; name another directory, or overwrite it with --overwrite", sandbox.Shown(f.to))
 		}
 		f.change.To, f.change.Base = filepath.Join(e.folder.path, filepath.FromSlash(f.to)), f.was
 		if f.was != "" {
@@ -153,7 +153,7 @@ func (e *exporting) add(ctx context.Context, name string) error {
 	case info.IsDir():
 		return e.addFolder(ctx, name)
 	case !info.Mode().IsRegular():
-		return e.refuse(name, sandbox.ErrNotRegular, "only files are exported; name what the link leads to")
+		return e.refuse(name, sandbox.ErrNotRegular, "only files can be exported; name the target of the symlink")
 	}
 	return e.addFile(ctx, name, name)
 }
@@ -169,7 +169,7 @@ func (e *exporting) addFolder(ctx context.Context, name string) error {
 		return as(e.op, name, err)
 	}
 	if list.Cut != "" || len(list.Found) > maxFiles || list.Unread > 0 {
-		return e.refuse(name, sandbox.ErrLimit, "not all of it can be looked at (%d files are the most, and all must be readable); name smaller folders", maxFiles)
+		return e.refuse(name, sandbox.ErrLimit, "golem cannot read all of it (at most %d files, all readable); name smaller directories", maxFiles)
 	}
 	for _, f := range list.Found {
 		if !f.Type.IsRegular() || gitName(path.Base(f.Path)) {
@@ -212,7 +212,7 @@ func (e *exporting) together() ([]review.Flag, error) {
 	names := make(map[string]bool)
 	for _, f := range e.list {
 		if names[f.to] {
-			return nil, e.refuse(f.name, sandbox.ErrExists, "two of the files would be %s; export them one by one, into different folders", sandbox.Shown(f.to))
+			return nil, e.refuse(f.name, sandbox.ErrExists, "two of the files would be %s; export them one by one, into different directories", sandbox.Shown(f.to))
 		}
 		names[f.to] = true
 		changes = append(changes, review.Change{Path: f.to, Operation: "create"})
@@ -259,7 +259,7 @@ func (e *exporting) leftOut() string {
 	if len(e.left) == 0 {
 		return ""
 	}
-	text := "; left out, for links and git's own files are not exported: " + sandbox.Shown(e.left[0])
+	text := "; skipped, because golem exports no symlinks and no files of git: " + sandbox.Shown(e.left[0])
 	if len(e.left) > 1 {
 		text += fmt.Sprintf(" and %d more", len(e.left)-1)
 	}

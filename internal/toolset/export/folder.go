@@ -33,11 +33,11 @@ func (f *folder) fit(op string) error {
 	}
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "the folder to export to is not there, and neither is the one that it would be in; make it first"}
+		return &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "the directory to export to does not exist, and neither does the one above it; make it first"}
 	case err != nil:
 		return failure(op, err)
 	case !info.IsDir():
-		return &sandbox.Error{Op: op, Code: sandbox.ErrNotDir, Hint: "what is named with --to is no folder"}
+		return &sandbox.Error{Op: op, Code: sandbox.ErrNotDir, Hint: "--to names something that is not a directory"}
 	}
 	f.path = real(f.path)
 	own := make([]sandbox.Host, len(f.own))
@@ -68,7 +68,7 @@ func real(name string) string {
 
 func ownFolder(op string) error {
 	return &sandbox.Error{Op: op, Code: sandbox.ErrOutside,
-		Hint: "workers see that folder, or golem keeps its state there; name one outside, or bring changes in with golem tool apply_changes or git_push"}
+		Hint: "workers can see that directory, or golem keeps its state there; name another one, or use golem apply or golem tool git_push"}
 }
 
 // isOwn reports whether a directory is one that nothing is written into.
@@ -115,7 +115,7 @@ func (f *folder) passable(op string, root *os.Root, dir string) error {
 		case err != nil:
 			return failure(op, err)
 		case !info.IsDir():
-			return &sandbox.Error{Op: op, Code: sandbox.ErrNotDir, Hint: sandbox.Shown(at) + " in that folder is a file or a link, and not a folder; move it away first"}
+			return &sandbox.Error{Op: op, Code: sandbox.ErrNotDir, Hint: sandbox.Shown(at) + " in that directory is a file or a symlink, not a directory; move it away first"}
 		case f.isOwn(filepath.Join(f.path, filepath.FromSlash(at))):
 			return ownFolder(op)
 		}
@@ -132,7 +132,7 @@ func fileSum(op string, root *os.Root, name string) (string, error) {
 	case err != nil:
 		return "", failure(op, err)
 	case !info.Mode().IsRegular():
-		return "", &sandbox.Error{Op: op, Code: sandbox.ErrExists, Hint: sandbox.Shown(name) + " in that folder is no file; move it away first"}
+		return "", &sandbox.Error{Op: op, Code: sandbox.ErrExists, Hint: sandbox.Shown(name) + " in that directory is not a file; move it away first"}
 	}
 	file, err := root.Open(name)
 	if err != nil {
@@ -258,7 +258,7 @@ func settle(op string, root *os.Root, temporary string, file exported) error {
 		return err
 	}
 	if now != file.was {
-		return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: sandbox.Shown(file.to) + " in that folder has changed since it was shown; look at it, and make the call again"}
+		return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: sandbox.Shown(file.to) + " in that directory has changed since golem showed it; look at it, and make the call again"}
 	}
 	if file.was == "" {
 		err := root.Link(temporary, name) // a hard link never replaces a file
@@ -267,7 +267,7 @@ func settle(op string, root *os.Root, temporary string, file exported) error {
 			return syncParent(op, root, name)
 		}
 		if errors.Is(err, fs.ErrExist) {
-			return &sandbox.Error{Op: op, Code: sandbox.ErrExists, Hint: sandbox.Shown(file.to) + " has appeared in that folder just now; look at it, and make the call again"}
+			return &sandbox.Error{Op: op, Code: sandbox.ErrExists, Hint: sandbox.Shown(file.to) + " has just appeared in that directory; look at it, and make the call again"}
 		}
 		claim, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // a disk without hard links
 		if err != nil {
@@ -317,7 +317,7 @@ func failure(op string, err error) error {
 	case errors.As(err, &two):
 		err = two.Err
 	}
-	return &sandbox.Error{Op: op, Code: code, Hint: "the folder to export to: " + err.Error() + "; look at it, or name another"}
+	return &sandbox.Error{Op: op, Code: code, Hint: "the directory to export to: " + err.Error() + "; look at it, or name another"}
 }
 
 // hint returns the hint of an error.

@@ -42,7 +42,7 @@ func (s Set) look(ctx context.Context, op string, files *sandbox.Sandbox, h *hel
 	}
 	scanners, err := s.Scanners()
 	if err != nil {
-		return &sandbox.Error{Op: op, Code: errScan, Hint: "the scanners cannot be had, and without them nothing is handed on: " + err.Error()}
+		return &sandbox.Error{Op: op, Code: errScan, Hint: "golem cannot start the scanners, and exports nothing without them: " + err.Error()}
 	}
 	open := func() (io.ReadCloser, error) {
 		f, err := files.Open(strings.TrimPrefix(h.name, "/"))
@@ -102,7 +102,7 @@ func ready(op, wish string, run tool.Run, list []held, all []review.Flag, change
 	for _, h := range list {
 		if len(h.holds) > 0 && !given[h.name] {
 			return tool.Preparation{}, &sandbox.Error{Op: op, Path: h.name, Code: errScan,
-				Hint: strings.Join(h.holds, "; ") + "; nothing was handed on; to do it all the same: " + tool.OverrideFlag(h.name)}
+				Hint: strings.Join(h.holds, "; ") + "; nothing was exported; to do it anyway: " + tool.OverrideFlag(h.name)}
 		}
 		for _, text := range h.holds {
 			r.Warnings = append(r.Warnings, "overridden: "+sandbox.Shown(h.name)+": "+text)

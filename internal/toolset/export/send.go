@@ -127,7 +127,7 @@ func (s Set) body(ctx context.Context, op string, files *sandbox.Sandbox, name s
 	case h.size > maxBody:
 		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at most are sent; send less", tool.FormatSize(maxBody))}
 	case strings.HasSuffix(to.Type, "json") && !json.Valid(body):
-		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "the endpoint takes " + to.Type + ", and this is none; mend the file, or set the endpoint's type"}
+		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "the endpoint takes " + to.Type + ", and this is none; fix the file, or set the endpoint's type"}
 	}
 	return h, body, nil
 }
@@ -178,7 +178,7 @@ func (s Set) post(ctx context.Context, op string, h held, body []byte, to Endpoi
 	case code >= 300 && code < 400:
 		r.Err = &sandbox.Error{Op: op, Path: to.Name, Code: "network", Hint: "it sends elsewhere, and nothing is sent after it; if that is right, write the other address into the configuration"}
 	case code < 200 || code >= 300:
-		r.Err = &sandbox.Error{Op: op, Path: to.Name, Code: "network", Hint: fmt.Sprintf("it answered %d %s; what it said stands above", code, http.StatusText(code))}
+		r.Err = &sandbox.Error{Op: op, Path: to.Name, Code: "network", Hint: fmt.Sprintf("it answered %d %s; its answer is above", code, http.StatusText(code))}
 	}
 	return r, nil
 }

@@ -106,7 +106,7 @@ func (h held) still(ctx context.Context, op string, files *sandbox.Sandbox) erro
 }
 
 func changedSince(op, name string) error {
-	return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrConflict, Hint: "it has changed since it was shown; nothing was handed on; make the call again to see it as it is now"}
+	return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrConflict, Hint: "it has changed since golem showed it; nothing was exported; make the call again to see it as it is now"}
 }
 
 // as returns an error under the name of an operation. It hides errors that are not of the

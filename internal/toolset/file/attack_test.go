@@ -161,7 +161,7 @@ func TestMountsAreShown(t *testing.T) {
 		{"list_files", `{"depth":3}`, "a\ncache/\ncache/kept\ndeep/\ndeep/virt/\n"},
 		{"find_files", `{"pattern":"**"}`, "/a\n/cache/kept\n"},
 		{"search_files", `{"pattern":"needle"}`, "/a:1: needle\n/cache/kept:1: needle\n[2 files searched]\n"},
-		{"file_exists", `{"path":"/deep/virt"}`, "/deep/virt: yes, a folder\n"},
+		{"file_exists", `{"path":"/deep/virt"}`, "/deep/virt: yes, a directory\n"},
 		{"list_files", `{"path":"/deep/virt"}`, "/deep/virt: nothing here\n"},
 		{"file_exists", `{"path":"/cache/shadowed"}`, "/cache/shadowed: no\n"},
 	} {
@@ -173,7 +173,7 @@ func TestMountsAreShown(t *testing.T) {
 		refused(t, g, "read_file", `{"path":"`+path+`"}`, sandbox.ErrNotFound)
 	}
 	contains(t, done(t, g, "file_info", `{"path":"/cache/kept"}`), "may not be written")
-	contains(t, done(t, g, "file_info", `{"path":"/deep/virt"}`), "folder; ", "may be written")
+	contains(t, done(t, g, "file_info", `{"path":"/deep/virt"}`), "directory; ", "may be written")
 }
 
 // TestHostileNames lists and finds files whose names would move a terminal's cursor or

@@ -34,7 +34,7 @@ func notText(content []byte) string {
 
 func binary(at, kind string, size int64) error {
 	return &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrInvalid,
-		Hint: fmt.Sprintf("cannot read a binary file as text (%s, %d bytes); file_info tells about it; hand it to the user, or to a worker that takes attachments", kind, size)}
+		Hint: fmt.Sprintf("cannot read a binary file as text (%s, %d bytes); file_info describes it; give it to the user, or to a worker that takes attachments", kind, size)}
 }
 
 // kindOf names the format of a content by its first bytes. It returns "" for an unknown

@@ -14,8 +14,8 @@ import (
 const maxMourned = 64 << 10
 
 type deleteArgs struct {
-	Path      string `json:"path" jsonschema:"virtual path such as /dir/file: a file, link or folder"`
-	Recursive bool   `json:"recursive,omitempty" jsonschema:"a folder with all that is in it"`
+	Path      string `json:"path" jsonschema:"virtual path such as /dir/file: a file, symlink or directory"`
+	Recursive bool   `json:"recursive,omitempty" jsonschema:"delete a directory with its contents"`
 }
 
 // Deleted is the result of a deletion.
@@ -86,5 +86,5 @@ func prepareDelete(ctx context.Context, files *sandbox.Sandbox, name string, rec
 }
 
 func notEmpty(name, why string) error {
-	return &sandbox.Error{Op: "delete", Path: name, Code: sandbox.ErrNotEmpty, Hint: why + "; set recursive to delete the folder with all that is in it"}
+	return &sandbox.Error{Op: "delete", Path: name, Code: sandbox.ErrNotEmpty, Hint: why + "; set recursive to delete the directory with its contents"}
 }

@@ -65,7 +65,7 @@ func (d *infoData) describe(info sandbox.Info) string {
 		words[0] += fmt.Sprintf(", %d bytes", d.Size)
 	}
 	if d.LeadsTo != "" {
-		words = append(words, "leads to "+sandbox.Shown(d.LeadsTo))
+		words = append(words, "points to "+sandbox.Shown(d.LeadsTo))
 	}
 	words = append(words, "mode "+d.Mode)
 	if !info.ModTime().IsZero() {
@@ -90,7 +90,7 @@ func (d *infoData) describe(info sandbox.Info) string {
 func kind(mode fs.FileMode) string {
 	switch {
 	case mode.IsDir():
-		return "folder"
+		return "directory"
 	case mode.IsRegular():
 		return "file"
 	}

@@ -24,8 +24,8 @@ const (
 type listArgs struct {
 	Path    string `json:"path,omitempty" jsonschema:"virtual path such as /dir" default:"\"/\""`
 	Pattern string `json:"pattern,omitempty" jsonschema:"only files that match, at any depth: *.md, src/**/*.go"`
-	Depth   int64  `json:"depth,omitempty" jsonschema:"levels of folders; ignored with pattern" default:"1"`
-	Cursor  string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to go on there"`
+	Depth   int64  `json:"depth,omitempty" jsonschema:"levels of directories; ignored with pattern" default:"1"`
+	Cursor  string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to continue there"`
 }
 
 // listData is a list of names for programs.
@@ -40,7 +40,7 @@ type listData struct {
 
 type listEntry struct {
 	Name string `json:"name"` // relative to the path
-	Type string `json:"type"` // file, folder, link or other
+	Type string `json:"type"` // file, directory, symlink or other
 	To   string `json:"to,omitempty"`
 }
 
@@ -166,11 +166,11 @@ func (l *lister) entry(at, name string, kind fs.FileMode) listEntry {
 	e := listEntry{Name: name, Type: "other"}
 	switch {
 	case kind.IsDir():
-		e.Type = "folder"
+		e.Type = "directory"
 	case kind.IsRegular():
 		e.Type = "file"
 	case kind&fs.ModeSymlink != 0:
-		e.Type = "link"
+		e.Type = "symlink"
 		e.To, _ = l.files.ReadLink(strings.TrimPrefix(at, "/")) // empty if the target is outside the sandbox
 	}
 	return e
@@ -180,11 +180,11 @@ func (l *lister) entry(at, name string, kind fs.FileMode) listEntry {
 func (e listEntry) line() string {
 	name := shown(e.Name)
 	switch {
-	case e.Type == "folder":
+	case e.Type == "directory":
 		return name + "/"
-	case e.Type == "link" && e.To == "":
-		return name + " -> (not followed: it leads out of what is shown)"
-	case e.Type == "link":
+	case e.Type == "symlink" && e.To == "":
+		return name + " -> (not followed: it points out of the mounts)"
+	case e.Type == "symlink":
 		return name + " -> " + shown(e.To)
 	case e.Type == "other":
 		return name + " (not a regular file)"
@@ -195,7 +195,7 @@ func (e listEntry) line() string {
 type findArgs struct {
 	Path    string `json:"path,omitempty" jsonschema:"virtual path such as /dir" default:"\"/\""`
 	Pattern string `json:"pattern" jsonschema:"*.md at any depth, src/**/*.go, {a,b}.txt"`
-	Cursor  string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to go on there"`
+	Cursor  string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to continue there"`
 }
 
 func findFiles() tool.Tool {
@@ -277,7 +277,7 @@ func parseCursor(op, at, cursor string) (string, error) {
 
 // told says what a walk did not see. It returns "" if the walk saw everything.
 func told(cut sandbox.Cut, unread int) string {
-	const narrower = "; name a folder further down or a narrower pattern]\n"
+	const narrower = "; name a directory further down or a narrower pattern]\n"
 	text := ""
 	switch why := map[sandbox.Cut]string{
 		sandbox.CutEntries:   "there are too many files",
@@ -291,7 +291,7 @@ func told(cut sandbox.Cut, unread int) string {
 		text = "[not everything was looked at, and what is missing may be anywhere: " + why + narrower
 	}
 	if unread > 0 {
-		text += "[not read: " + strconv.Itoa(unread) + " of the files and folders]\n"
+		text += "[not read: " + strconv.Itoa(unread) + " of the files and directories]\n"
 	}
 	return text
 }

@@ -68,7 +68,7 @@ func TestListLinks(t *testing.T) {
 	}
 	got := done(t, g, "list_files", `{"depth":5}`)
 	for _, line := range []string{"in -> b/c.md", "gone -> b/none", "dir -> b", `"odd -> b" -> b`,
-		"out -> (not followed: it leads out of what is shown)", "abs -> (not followed: it leads out of what is shown)"} {
+		"out -> (not followed: it points out of the mounts)", "abs -> (not followed: it points out of the mounts)"} {
 		contains(t, "\n"+got, "\n"+line+"\n")
 	}
 	if strings.Contains(got, "passwd") || strings.Contains(got, "dir/") {
@@ -308,7 +308,7 @@ func pageOf(data any) (cursor string, list []string) {
 func TestCutHasNoCursor(t *testing.T) {
 	d := &searchData{Cut: sandbox.CutTime}
 	text := d.fill(slices.Repeat([]sandbox.Match{{Path: "/f", Line: 1, Text: strings.Repeat("x", 300)}}, 2000))
-	contains(t, text, " more were found and are not shown]", "what is missing may be anywhere: it took too long; name a folder further down")
+	contains(t, text, " more were found and are not shown]", "what is missing may be anywhere: it took too long; name a directory further down")
 	if d.Cursor != "" || strings.Contains(text, "cursor") {
 		t.Errorf("it goes on with cursor %q", d.Cursor)
 	}
@@ -383,9 +383,9 @@ func TestFileInfo(t *testing.T) {
 			t.Errorf("got  %+v\nwant %+v", got, c.want)
 		}
 	}
-	contains(t, done(t, g, "file_info", `{"path":"link"}`), "leads to /a.sh", "2 hard links", "may be written")
+	contains(t, done(t, g, "file_info", `{"path":"link"}`), "points to /a.sh", "2 hard links", "may be written")
 	contains(t, done(t, g, "file_info", `{"path":".git/config"}`), "may not be written")
-	contains(t, done(t, g, "file_info", `{"path":"/"}`), "/: folder; mode ")
+	contains(t, done(t, g, "file_info", `{"path":"/"}`), "/: directory; mode ")
 	refused(t, g, "file_info", `{"path":"/none"}`, sandbox.ErrNotFound)
 	refused(t, g, "file_info", `{"path":"/a.sh/b"}`, sandbox.ErrNotDir)
 	b, err := json.Marshal(call(t, g, "file_info", `{"path":"/"}`).Data)
@@ -400,7 +400,7 @@ func TestFileExists(t *testing.T) {
 	os.Symlink("b", filepath.Join(dir, "in"))
 	os.Symlink("/etc", filepath.Join(dir, "out"))
 	for path, want := range map[string]string{
-		"/a.md": "file", "b": "folder", "/": "folder", "in": "folder", "in/c.md": "file",
+		"/a.md": "file", "b": "directory", "/": "directory", "in": "directory", "in/c.md": "file",
 		"/none": "", "/a.md/b": "", "/none/x": "", "in/none": "", "in/c.md/x": "",
 	} {
 		r := call(t, g, "file_exists", `{"path":"`+path+`"}`)
@@ -433,7 +433,7 @@ func TestLesserGrant(t *testing.T) {
 		{"find_files", `{"pattern":"*.md"}`, "/b/d/f/g.md\n"},
 		{"search_files", `{"pattern":"needle","path":"/b"}`, "/b/d/e.txt:1: needle (1)\n[2 files searched]\n"},
 		{"file_exists", `{"path":"/a.md"}`, "/a.md: no\n"},
-		{"file_exists", `{"path":"/b"}`, "/b: yes, a folder\n"},
+		{"file_exists", `{"path":"/b"}`, "/b: yes, a directory\n"},
 		{"sandbox_list", `{"path":"/b"}`, "/b/d/e.txt\n/b/d/f/g.md\n"},
 	} {
 		if got := done(t, g, c.tool, c.args); got != c.want {

@@ -17,7 +17,7 @@ func readMedia(files *sandbox.Sandbox, at string, why error) (tool.Result, error
 	}
 	if info.Size() > tool.MaxMedia {
 		return tool.Result{}, &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrTooLarge,
-			Hint: fmt.Sprintf("%s, %d bytes; at most %d can be handed over; make it smaller with a command, or hand it to the user", kind, info.Size(), tool.MaxMedia)}
+			Hint: fmt.Sprintf("%s, %d bytes; a model gets at most %d; make it smaller with a command, or give it to the user", kind, info.Size(), tool.MaxMedia)}
 	}
 	data, _, err := files.ReadRange(at, 0, tool.MaxMedia)
 	if err != nil {

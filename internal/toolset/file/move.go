@@ -80,7 +80,7 @@ func copyFile() tool.Tool {
 			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
 				info, err := files.Stat(from)
 				if err == nil && info.IsDir() {
-					err = &sandbox.Error{Path: from, Code: sandbox.ErrIsDir, Hint: "only files are copied; make_directory the new folder and copy each file"}
+					err = &sandbox.Error{Path: from, Code: sandbox.ErrIsDir, Hint: "only files can be copied; make the new directory with make_directory, and copy each file"}
 				}
 				if most := cmp.Or(names.MaxBytes(to), sandbox.MaxCopy); err == nil && info.Size() > min(most, sandbox.MaxCopy) {
 					err = tooLarge(from, fmt.Sprintf("%d bytes, at most %d", info.Size(), min(most, sandbox.MaxCopy)))
@@ -191,7 +191,7 @@ func (s sight) newMode(files *sandbox.Sandbox, c tool.Change) string {
 // says what to do instead.
 func tooLarge(name, why string) error {
 	return &sandbox.Error{Path: name, Code: sandbox.ErrTooLarge,
-		Hint: why + "; nothing was done: use it where it is, name a folder with a higher limit, or ask the user"}
+		Hint: why + "; nothing was done; use it where it is, name a directory with a higher limit, or ask the user"}
 }
 
 // octal returns permission bits in the form that chmod accepts.
@@ -226,7 +226,7 @@ func vacant(files *sandbox.Sandbox, op, from, to string) error {
 		return &sandbox.Error{Op: op, Path: to, Code: sandbox.ErrExists, Hint: "from and to are the same"}
 	case info.IsDir():
 		return &sandbox.Error{Op: op, Path: to, Code: sandbox.ErrExists,
-			Hint: "it is a folder; to put it in there name the file: " + sandbox.Shown(path.Join(to, path.Base(from)))}
+			Hint: "it is a directory; to put the file into it, name the file: " + sandbox.Shown(path.Join(to, path.Base(from)))}
 	}
 	hint := "it is not overwritten; choose another name"
 	if op == string(tool.Move) { // a caller that may move may delete
@@ -284,7 +284,7 @@ func (s *sight) lookInside(ctx context.Context, files *sandbox.Sandbox, op, name
 	}
 	if found.Cut != "" || len(found.Found) > maxTree {
 		return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrLimit,
-			Hint: fmt.Sprintf("there is too much in it to look at (%d entries are the most); take its folders one by one", maxTree)}
+			Hint: fmt.Sprintf("it has more than %d entries; use its directories one by one", maxTree)}
 	}
 	sum := sha256.New()
 	fmt.Fprintf(sum, "%d unread\n", found.Unread)
@@ -328,7 +328,7 @@ func (s sight) still(ctx context.Context, files *sandbox.Sandbox, op, name strin
 // omitted says how many entries of a directory are not listed. It returns "" for none.
 func (s sight) omitted() string {
 	if more := s.files + s.folders + s.unread - len(s.names); more > 0 && s.mode.IsDir() {
-		return fmt.Sprintf("%d names of the folder, which cannot be shown", more)
+		return fmt.Sprintf("%d names in the directory, which cannot be shown", more)
 	}
 	return ""
 }
@@ -337,13 +337,13 @@ func (s sight) omitted() string {
 func (s sight) about() string {
 	switch {
 	case s.mode.IsDir():
-		about := "a folder with " + visible.Count(s.files, "file") + ", " + visible.Count(s.folders, "folder") + ", " + tool.FormatSize(s.size)
+		about := "a directory with " + visible.Count(s.files, "file") + ", " + visible.Count(s.folders, "directory") + ", " + tool.FormatSize(s.size)
 		if s.unread > 0 {
 			about += fmt.Sprintf(", and %d more that cannot be shown", s.unread)
 		}
 		return about
 	case s.mode&fs.ModeSymlink != 0:
-		return "a link"
+		return "a symlink"
 	case !s.mode.IsRegular():
 		return "a special file"
 	}

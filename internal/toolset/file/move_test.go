@@ -20,7 +20,7 @@ func TestMove(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	r = s.must("move_file", args{"from": "/d", "to": "/dir"})
-	if s.want("proj/dir/e/y", "yy"); r.Text != "moved /d to /dir: a folder with 2 files, 1 folder, 3 bytes" {
+	if s.want("proj/dir/e/y", "yy"); r.Text != "moved /d to /dir: a directory with 2 files, 1 directory, 3 bytes" {
 		t.Errorf("%q", r.Text)
 	}
 	before := s.tree("proj")
@@ -120,7 +120,7 @@ func TestDelete(t *testing.T) {
 	s.want("proj/d/x", "x")
 	asked := len(s.asked)
 	r = s.must("delete_file", args{"path": "/d", "recursive": true})
-	if r.Data != (Deleted{"/d", 2, 2}) || s.asked[asked].Changes[0].About != "a folder with 2 files, 1 folder, 3 bytes" {
+	if r.Data != (Deleted{"/d", 2, 2}) || s.asked[asked].Changes[0].About != "a directory with 2 files, 1 directory, 3 bytes" {
 		t.Errorf("%+v %+v", r.Data, s.asked[asked])
 	}
 	s.fails(sandbox.ErrNotFound, "delete_file", args{"path": "/d"})

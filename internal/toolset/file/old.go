@@ -65,7 +65,7 @@ func readText(files *sandbox.Sandbox, at string, a readTextArgs) (tool.Result, e
 	d := readTextData{Content: valid(part), TotalChars: int64(utf8.RuneCount(content)), Offset: first, CharsRead: last - first}
 	r := tool.Result{Text: d.Content}
 	if d.Truncated = last < d.TotalChars; d.Truncated {
-		r.Notes = []string{fmt.Sprintf("truncated: characters %d to %d of %d; offset %d goes on", first, last, d.TotalChars, last)}
+		r.Notes = []string{fmt.Sprintf("truncated: characters %d to %d of %d; offset %d continues", first, last, d.TotalChars, last)}
 	}
 	r.Data = d
 	return r, nil

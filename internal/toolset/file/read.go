@@ -25,7 +25,7 @@ type readArgs struct {
 	Path   string `json:"path" jsonschema:"virtual path such as /dir/file"`
 	Offset int64  `json:"offset,omitempty" jsonschema:"first line, from 1; negative counts from the end"`
 	Limit  int64  `json:"limit,omitempty" jsonschema:"lines" default:"2000"`
-	Cursor string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to go on there; offset wins over it"`
+	Cursor string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to continue there; offset wins over it"`
 }
 
 // readData is a page of a file for programs. The content is as in the file, without the

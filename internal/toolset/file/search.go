@@ -20,13 +20,13 @@ const (
 )
 
 type searchArgs struct {
-	Path       string `json:"path,omitempty" jsonschema:"virtual path of a folder or file" default:"\"/\""`
+	Path       string `json:"path,omitempty" jsonschema:"virtual path of a directory or file" default:"\"/\""`
 	Pattern    string `json:"pattern" jsonschema:"regular expression (RE2), matched line by line"`
 	Glob       string `json:"glob,omitempty" jsonschema:"only files that match: *.go"`
 	Literal    bool   `json:"literal,omitempty" jsonschema:"pattern is plain text"`
 	IgnoreCase bool   `json:"ignore_case,omitempty"`
 	Limit      int64  `json:"limit,omitempty" jsonschema:"matches" default:"200"`
-	Cursor     string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to go on there"`
+	Cursor     string `json:"cursor,omitempty" jsonschema:"from an earlier answer, to continue there"`
 }
 
 // searchData is the result of a search for programs.

@@ -216,7 +216,7 @@ func makeDirectory() tool.Tool {
 				run := func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 					return tool.Result{Text: "made " + sandbox.Shown(name), Data: made{name, true}}, files.MakeDir(name)
 				}
-				return tool.NewPreparation(run, tool.Change{Path: name, Op: tool.Create, About: "a folder"}).WithUndo(), nil
+				return tool.NewPreparation(run, tool.Change{Path: name, Op: tool.Create, About: "a directory"}).WithUndo(), nil
 			}
 			// The result reveals whether it exists, so the call also counts as a read.
 			effects := append([]policy.Effect{{Verb: policy.Write, Target: name}}, names.ReadsToApprove(name)...)

@@ -76,7 +76,7 @@ func (s *Server) planned(names tool.Names, runs string, run tool.Run) (tool.Plan
 		shown := names.CommandEffectsIn(s.program.Folder, true, s.program.Network)
 		if len(shown) == 0 || shown[0].Verb != policy.Read {
 			return tool.Plan{}, &sandbox.Error{Op: "mcp", Path: s.program.Folder, Code: sandbox.ErrNotFound,
-				Hint: "the server " + s.name + " reads this folder, and nothing of it may be read here without a question"}
+				Hint: "the server " + s.name + " reads this directory, and nothing in it may be read here without approval"}
 		}
 		effects = append(effects, shown...)
 	}

@@ -130,10 +130,10 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 		return context.Canceled
 	}
 	if list.Cut != "" {
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("it holds too many files (%s); name smaller folders", list.Cut)}
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("it has too many files (%s); name smaller directories", list.Cut)}
 	}
 	if list.Unread > 0 {
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrInvalid, Hint: fmt.Sprintf("%s in it cannot be read; name what is to be staged", visible.Count(list.Unread, "folder"))}
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrInvalid, Hint: fmt.Sprintf("%s in it cannot be read; name the files to stage", visible.Count(list.Unread, "directory"))}
 	}
 	here := make(map[string]bool, len(list.Found))
 	for _, f := range list.Found {
@@ -193,7 +193,7 @@ func (g *gathering) file(name, inside string, info fs.FileInfo) error {
 		f.Mode, f.Size = git.Link, int64(len(to))
 		f.Open = func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(to)), nil }
 	case !info.Mode().IsRegular():
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrNotRegular, Hint: "files, folders and links can be staged"}
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrNotRegular, Hint: "only files, directories and symlinks can be staged"}
 	default:
 		if info.Mode()&0o111 != 0 {
 			f.Mode = git.Executable
@@ -223,13 +223,13 @@ func (g *gathering) notes() (notes []string) {
 		list []string
 		why  string
 	}{
-		{g.nested, "left out, repositories of their own: "},
-		{g.kept, "not here, but left on the branch, for workers cannot delete it; name what is meant to go: "},
-		{g.unpulled, "not here, but left on the branch, for it was never pulled; name what is meant to go: "},
-		{g.left, "left out, for git keeps its own files there: "},
-		{g.other, "left out, for another folder stands there: "},
-		{g.ignored, "left out by .gitignore; name what is meant all the same: "},
-		{g.away, "left out, links that lead out of the folder; name those that stay in the tree: "},
+		{g.nested, "skipped, repositories of their own: "},
+		{g.kept, "not here, but kept on the branch, because workers cannot delete it; name it to delete it: "},
+		{g.unpulled, "not here, but kept on the branch, because it was never pulled; name it to delete it: "},
+		{g.left, "skipped, because git keeps its own files there: "},
+		{g.other, "skipped, because another directory is mounted there: "},
+		{g.ignored, "skipped because of .gitignore; name it to stage it: "},
+		{g.away, "skipped, symlinks that point out of the directory; name those that stay in the tree: "},
 	} {
 		if len(n.list) > 0 {
 			slices.Sort(n.list)

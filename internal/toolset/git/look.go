@@ -100,7 +100,7 @@ func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.Staged
 	if s.Scanners != nil {
 		var err error
 		if scanners, err = s.Scanners(); err != nil {
-			return nil, &sandbox.Error{Op: "scan", Code: errScan, Hint: "the scanners cannot be had, and without them nothing is let in: " + err.Error()}
+			return nil, &sandbox.Error{Op: "scan", Code: errScan, Hint: "golem cannot start the scanners, and clears nothing without them: " + err.Error()}
 		}
 	}
 	found, err := desk.Look(ctx, c, s.Limits.Ratio, scanners)
@@ -294,7 +294,7 @@ func (l *Look) Summary(w io.Writer, page visible.Page) error {
 		line("scanned: %s", strings.Join(l.scanners(), ", "))
 	}
 	if l.Intake > 0 {
-		line("taken in %s, handed over %s (%d %%)", tool.FormatSize(l.Intake), tool.FormatSize(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake)
+		line("read %s, staged %s (%d %%)", tool.FormatSize(l.Intake), tool.FormatSize(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake)
 	}
 	return b.Flush()
 }

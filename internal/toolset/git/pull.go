@@ -19,7 +19,7 @@ import (
 )
 
 type pullArgs struct {
-	Paths  []string `json:"paths" jsonschema:"files and folders of the repository"`
+	Paths  []string `json:"paths" jsonschema:"files and directories of the repository"`
 	Target string   `json:"target,omitempty" jsonschema:"the name of a configured repository"`
 	Branch string   `json:"branch,omitempty" jsonschema:"the branch; otherwise the one of the configuration"`
 }
@@ -35,7 +35,7 @@ const (
 // pull returns the tool that brings files of a branch into the tree.
 func (s Set) pull() tool.Tool {
 	const op = "git_pull"
-	t := about(op, "Bring files of a repository's branch into the tree, as they are there now. Where a file was changed here too, both are brought together, with markers where they contradict each other.")
+	t := about(op, "Copy files from a repository's branch into the tree, as they are there now. If a file was changed here too, merge both versions, with markers where they conflict.")
 	t.Verbs, t.UsesNetwork = []policy.Verb{policy.Write}, true
 	return tool.New(t, func(ctx context.Context, names tool.Names, a pullArgs) (tool.Plan, error) {
 		desk, err := s.desk(ctx, op)
@@ -152,13 +152,13 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 		p.left(name, "the branch no longer has it; it stays here until it is deleted")
 		return nil
 	case f.Mode == git.Link || f.Mode == git.Submodule:
-		p.left(name, "a link or a repository in the repository, which is not brought in")
+		p.left(name, "skipped, a symlink or a submodule")
 		return nil
 	case f.Size > maxPulled:
-		p.left(name, fmt.Sprintf("%s are too much to be brought in", tool.FormatSize(f.Size)))
+		p.left(name, fmt.Sprintf("skipped, %s are too large", tool.FormatSize(f.Size)))
 		return nil
 	case git.BadName(f.Path, f.Mode) != "" || p.files.ProtectedBy(name) != "":
-		p.left(name, "protected, left out")
+		p.left(name, "skipped, protected")
 		return nil
 	}
 	theirs, err := pull.Read(f.Hash, maxPulled)
@@ -169,7 +169,7 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 	missing := errors.Is(err, fs.ErrNotExist)
 	var known *sandbox.Error
 	if errors.As(err, &known) && !missing { // one bad file does not stop the others
-		p.left(name, "left out, "+string(known.Code)+": "+known.Hint)
+		p.left(name, "skipped, "+string(known.Code)+": "+known.Hint)
 		return nil
 	}
 	if err != nil && !missing {
@@ -201,12 +201,12 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 		c.content, c.Operation = []byte(text), "merge"
 		if !clean {
 			c.Operation = "conflict"
-			p.left(name, "it has both, between markers, where both have changed the same lines; bring them together")
+			p.left(name, "both versions changed the same lines; resolve the conflict between the markers")
 		}
 	}
 	p.changes = append(p.changes, c)
 	if p.bytes += len(c.old) + len(c.content); p.bytes > maxTogether {
-		return &sandbox.Error{Op: "pull", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("more than %s would change; nothing was brought in: name folders, and pull them one by one", tool.FormatSize(maxTogether))}
+		return &sandbox.Error{Op: "pull", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("more than %s would change; nothing was pulled; name directories, and pull them one by one", tool.FormatSize(maxTogether))}
 	}
 	return nil
 }

@@ -16,7 +16,7 @@ import (
 )
 
 type stageArgs struct {
-	Files   []string `json:"files,omitempty" jsonschema:"files, and folders with all that is in them; what is gone is staged as deleted"`
+	Files   []string `json:"files,omitempty" jsonschema:"files, and directories with their contents; missing files are staged as deleted"`
 	Message string   `json:"message,omitempty" jsonschema:"what was done, and why"`
 	Target  string   `json:"target,omitempty" jsonschema:"the name of a configured repository"`
 	Branch  string   `json:"branch,omitempty" jsonschema:"the branch; otherwise the one of the configuration"`
@@ -218,7 +218,7 @@ func surprises(target Target, c *clearance.StagedCommit, files []stagedFile, nam
 		}
 	}
 	if gone > 0 {
-		notes = append(notes, visible.Count(gone, "file")+" of the branch not here, staged as deleted; where that is not meant discard this, and name files in place of a folder")
+		notes = append(notes, visible.Count(gone, "file")+" of the branch not here, staged as deleted; if you do not want that, discard this, and name files instead of a directory")
 	}
 	if slices.ContainsFunc(waiting, func(w *clearance.StagedCommit) bool {
 		return w.ID != c.ID && w.Target == c.Target && w.Branch == c.Branch

@@ -71,7 +71,7 @@ func TestLegible(t *testing.T) {
 		if !utf8.ValidString(text) || strings.ContainsRune(text, utf8.RuneError) {
 			t.Errorf("cut at %d: %q", cut, text)
 		}
-		note := fmt.Sprintf("\n… %d bytes left out …\n", hidden)
+		note := fmt.Sprintf("\n… %d bytes omitted …\n", hidden)
 		if !strings.Contains(text, note) || len(text)-len(note)+int(hidden) != len(long)+5 {
 			t.Errorf("cut at %d: %q, %d hidden", cut, text, hidden)
 		}
