@@ -97,7 +97,7 @@ func TestA2ReversalShowsTheMode(t *testing.T) {
 	}{
 		{overlay.State{}, file, "2 bytes, mode 0755"},
 		{overlay.State{}, usual, "2 bytes"},
-		{overlay.State{Kind: overlay.Symlink, LinkTarget: "b"}, file, "2 bytes, in place of a link, mode 0755"},
+		{overlay.State{Kind: overlay.Symlink, LinkTarget: "b"}, file, "2 bytes, in place of a symlink, mode 0755"},
 		{overlay.State{}, overlay.State{Kind: overlay.Dir, Mode: 0o777}, "a directory, mode 0777"},
 		{overlay.State{}, overlay.State{Kind: overlay.Dir, Mode: 0o755}, "a directory"},
 		{usual, file, "2 bytes, permission bits 0644 → 0755"},

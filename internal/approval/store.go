@@ -35,13 +35,13 @@ var errOtherCall = errors.New("the rule is not about this call")
 // A Store holds the pending requests and the remembered rules of a program, for all its
 // processes.
 type Store struct {
-	folder *state.Folder
+	folder *state.Dir
 	once   state.Once
 	blobs  state.Blobs
 }
 
 // Open returns the store in a program's state directory.
-func Open(folder *state.Folder) (*Store, error) {
+func Open(folder *state.Dir) (*Store, error) {
 	once, err := folder.Once("answers")
 	if err != nil {
 		return nil, err

@@ -65,7 +65,7 @@ func BenchmarkQueued(b *testing.B) {
 }
 
 // million returns the directory of a journal with a million records.
-func million(b *testing.B) *state.Folder {
+func million(b *testing.B) *state.Dir {
 	dir := b.TempDir()
 	j := journal(b, dir, audit.Options{Session: "s"})
 	for i := range 500_000 {

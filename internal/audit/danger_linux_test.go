@@ -99,8 +99,8 @@ func TestTwoProcesses(t *testing.T) {
 			ok(t, err)
 			running--
 		default:
-			if r := verify(t, dir); r.Bad != nil || r.Mended != nil {
-				t.Fatalf("beside writers: bad: %v, mended: %v", r.Bad, r.Mended)
+			if r := verify(t, dir); r.Bad != nil || r.Repairs != nil {
+				t.Fatalf("beside writers: bad: %v, mended: %v", r.Bad, r.Repairs)
 			}
 			looked++
 		}
@@ -176,7 +176,7 @@ func TestKill(t *testing.T) {
 		if r.Bad != nil {
 			t.Fatalf("round %d: after the next write: %v", round, r.Bad)
 		}
-		mended = len(r.Mended)
+		mended = len(r.Repairs)
 	}
 	rs, _ := records(t, dir, audit.Filter{})
 	for _, r := range rs {

@@ -65,7 +65,7 @@ func (b *batch) add(e entry) {
 }
 
 // Open opens the journal of a directory and creates it if there is none.
-func Open(folder *state.Folder, o Options) (*Journal, error) {
+func Open(folder *state.Dir, o Options) (*Journal, error) {
 	log, err := folder.Log(logName, o.Segment)
 	if err != nil {
 		return nil, err

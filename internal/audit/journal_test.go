@@ -32,7 +32,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-func folder(t testing.TB, dir string) *state.Folder {
+func folder(t testing.TB, dir string) *state.Dir {
 	t.Helper()
 	f, err := state.Open(dir)
 	ok(t, err)
@@ -134,7 +134,7 @@ func TestLayout(t *testing.T) {
 			t.Errorf("line %d is not chained to the one before", i+1)
 		}
 	}
-	if r := whole(t, dir, 2); !r.Head.Equal(clock()) || r.Open != nil || r.Mended != nil {
+	if r := whole(t, dir, 2); !r.Head.Equal(clock()) || r.Open != nil || r.Repairs != nil {
 		t.Errorf("got %+v", r)
 	}
 }

@@ -29,7 +29,7 @@ type sum [sumSize]byte
 type key [32]byte
 
 // readKey returns the key of a directory, and whether there is one.
-func readKey(folder *state.Folder) (k key, ok bool, err error) {
+func readKey(folder *state.Dir) (k key, ok bool, err error) {
 	data, err := folder.Read(keyName)
 	if err != nil || data == nil {
 		return key{}, false, err
@@ -59,7 +59,7 @@ func errNoKey() error {
 // makeKey returns the key of a directory, and creates it if there is no journal yet. An
 // empty journal gets its head before its key. So if there is a key but no head, the head
 // was removed.
-func makeKey(folder *state.Folder, log state.Log) (key, error) {
+func makeKey(folder *state.Dir, log state.Log) (key, error) {
 	k, ok, err := readKey(folder)
 	if ok || err != nil {
 		return k, err

@@ -34,7 +34,7 @@ type Filter struct {
 // only the empty filter chooses it. The line is valid only during the call. Read reports
 // damage of the files after it has read all that is there. If there is no journal, Read
 // creates nothing. It is an error if there was a journal and it is gone.
-func Read(folder *state.Folder, f Filter, yield func(r Record, line []byte) error) error {
+func Read(folder *state.Dir, f Filter, yield func(r Record, line []byte) error) error {
 	if err := gone(folder); err != nil {
 		return err
 	}
@@ -54,7 +54,7 @@ func Read(folder *state.Folder, f Filter, yield func(r Record, line []byte) erro
 
 // Last is Read for the last n records that the filter chooses. It reads from the end, and
 // only as far as necessary.
-func Last(folder *state.Folder, f Filter, n int, yield func(r Record, line []byte) error) error {
+func Last(folder *state.Dir, f Filter, n int, yield func(r Record, line []byte) error) error {
 	if err := gone(folder); err != nil {
 		return err
 	}

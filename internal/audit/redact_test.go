@@ -298,7 +298,7 @@ func FuzzWrite(f *testing.F) {
 		}
 		ok(t, j.Close())
 		r := whole(t, dir, 4)
-		if len(r.Open) > 0 || r.Mended != nil {
+		if len(r.Open) > 0 || r.Repairs != nil {
 			t.Errorf("got %+v", r)
 		}
 	})

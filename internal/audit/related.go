@@ -14,7 +14,7 @@ const minDigest = 8
 // Related returns the records about one decision, in order. The id is the number of a
 // record, or the id of a call or of a request, or the start of a digest. The records of
 // the same call and of the same request belong to the decision.
-func Related(folder *state.Folder, id string) ([]Record, error) {
+func Related(folder *state.Dir, id string) ([]Record, error) {
 	calls, requests := make(map[string]bool), make(map[string]bool)
 	var named []Record
 	err := Read(folder, Filter{}, func(r Record, _ []byte) error {

@@ -193,8 +193,8 @@ func TestLastLineEnd(t *testing.T) {
 	c.write(t, "journal.jsonl", bytes.TrimSuffix(c.files["journal.jsonl"], []byte("\n")))
 	whole(t, c.dir, 6)
 	fill(t, c.dir, 1, audit.Options{})
-	if r := whole(t, c.dir, 8); r.Mended != nil {
-		t.Errorf("mended %v", r.Mended)
+	if r := whole(t, c.dir, 8); r.Repairs != nil {
+		t.Errorf("mended %v", r.Repairs)
 	}
 }
 
@@ -459,8 +459,8 @@ func TestCrashIsMended(t *testing.T) {
 		full.write(t, "journal.jsonl", data[:cut])
 		n := uint64(bytes.Count(data[:cut], []byte("\n")))
 		torn := cut - bytes.LastIndexByte(data[:cut], '\n') - 1
-		if r := whole(t, full.dir, n); r.Mended != nil || r.Behind != n-6 {
-			t.Fatalf("cut at %d: before any write %d behind, mended: %v", cut, r.Behind, r.Mended)
+		if r := whole(t, full.dir, n); r.Repairs != nil || r.Behind != n-6 {
+			t.Fatalf("cut at %d: before any write %d behind, mended: %v", cut, r.Behind, r.Repairs)
 		}
 		fill(t, full.dir, 1, audit.Options{})
 		var want []string // the code and a part of the note of each repair
@@ -473,10 +473,10 @@ func TestCrashIsMended(t *testing.T) {
 			want = append(want, audit.Torn, fmt.Sprintf("dropped %d bytes", torn))
 		}
 		r := whole(t, full.dir, n+uint64(len(want)/2)+2)
-		if len(r.Mended) != len(want)/2 || r.Behind != 0 {
-			t.Fatalf("cut at %d: got %v, want %q", cut, r.Mended, want)
+		if len(r.Repairs) != len(want)/2 || r.Behind != 0 {
+			t.Fatalf("cut at %d: got %v, want %q", cut, r.Repairs, want)
 		}
-		for i, m := range r.Mended {
+		for i, m := range r.Repairs {
 			if m.Number != n+uint64(i)+1 || m.Code != want[2*i] || !strings.Contains(m.Note, want[2*i+1]) {
 				t.Fatalf("cut at %d: got %v, want %q", cut, m, want[2*i:2*i+2])
 			}
@@ -498,9 +498,9 @@ func TestStaleHeadIsTold(t *testing.T) {
 	for n := range uint64(2) {
 		fill(t, c.dir, 1, audit.Options{})
 		r := whole(t, c.dir, 8+1+2*(n+1))
-		if len(r.Mended) != 1 || r.Mended[0].Number != 9 || r.Mended[0].Code != audit.Behind || r.Behind != 0 ||
-			!strings.Contains(r.Mended[0].Note, "2 records that the head did not count, 7 to 8; if there were more after them, they are gone") {
-			t.Errorf("got %+v, and %d behind", r.Mended, r.Behind)
+		if len(r.Repairs) != 1 || r.Repairs[0].Number != 9 || r.Repairs[0].Code != audit.Behind || r.Behind != 0 ||
+			!strings.Contains(r.Repairs[0].Note, "2 records that the head did not count, 7 to 8; if there were more after them, they are gone") {
+			t.Errorf("got %+v, and %d behind", r.Repairs, r.Behind)
 		}
 	}
 }

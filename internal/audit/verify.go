@@ -20,10 +20,10 @@ import (
 
 // A Report is the result of Verify.
 type Report struct {
-	Records uint64    // number of lines in the journal
-	Head    time.Time // time of the last record
-	Bad     *Bad      // the first error; nil if the journal is intact
-	Mended  []Mended  // repairs that the journal reports
+	Records uint64         // number of lines in the journal
+	Head    time.Time      // time of the last record
+	Bad     *Bad           // the first error; nil if the journal is intact
+	Repairs []RepairRecord // repairs that the journal reports
 	// Behind is the number of records that the sealed head does not count now. A crash
 	// leaves them. So does an older head that was restored; then records after these may
 	// be gone. The next write reports it in the journal.
@@ -47,7 +47,7 @@ type Bad struct {
 func (b *Bad) String() string { return fmt.Sprintf("record %d: %s", b.Number, b.What) }
 
 // Mended is a repair that the journal reports.
-type Mended struct {
+type RepairRecord struct {
 	Number uint64
 	Time   time.Time
 	Code   string // Torn, Behind, Broken
@@ -66,7 +66,7 @@ type Unfinished struct {
 // one that the sealed head names. It works while others write, and changes nothing.
 // Errors of the journal are in the report. The returned error says why Verify could not
 // check. Verify calls progress, if it is not nil, from time to time.
-func Verify(ctx context.Context, folder *state.Folder, progress func(records uint64)) (Report, error) {
+func Verify(ctx context.Context, folder *state.Dir, progress func(records uint64)) (Report, error) {
 	log, err := folder.Log(logName, 0)
 	if err != nil {
 		return Report{}, err
@@ -102,7 +102,7 @@ func Verify(ctx context.Context, folder *state.Folder, progress func(records uin
 
 // look returns the key of a journal and how the journal ends. The key is nil if there is
 // no journal.
-func look(folder *state.Folder, log state.Log) (*key, state.Tail, error) {
+func look(folder *state.Dir, log state.Log) (*key, state.Tail, error) {
 	for again := false; ; again = true {
 		// The key first: an empty journal gets its head before its key.
 		k, ok, err := readKey(folder)
@@ -269,7 +269,7 @@ func (v *verifier) sealed(number uint64, line []byte) {
 		if r.Code == Broken {
 			v.bad(number, "when it was written, something was missing: "+r.Note)
 		}
-		v.report.Mended = append(v.report.Mended, Mended{number, r.Time, r.Code, r.Note})
+		v.report.Repairs = append(v.report.Repairs, RepairRecord{number, r.Time, r.Code, r.Note})
 	}
 }
 

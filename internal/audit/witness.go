@@ -39,7 +39,7 @@ func (k key) name() string {
 // Witness records that a directory has a journal. It returns the latest known time: now,
 // the time of the last record, or an earlier result. It does not go back if the clock is
 // set back.
-func Witness(folder *state.Folder, now time.Time) (time.Time, error) {
+func Witness(folder *state.Dir, now time.Time) (time.Time, error) {
 	k, ok, err := readKey(folder)
 	if err != nil || !ok {
 		return now, err
@@ -83,7 +83,7 @@ func Witness(folder *state.Folder, now time.Time) (time.Time, error) {
 }
 
 // gone returns an error if a directory had a journal and has none now.
-func gone(folder *state.Folder) error {
+func gone(folder *state.Dir) error {
 	if _, ok, err := readKey(folder); ok || err != nil {
 		return nil // the journal exists
 	}
@@ -96,7 +96,7 @@ func gone(folder *state.Folder) error {
 
 // missing describes what is wrong if the directory's journal is gone or another one, ""
 // if nothing is.
-func missing(folder *state.Folder) (string, error) {
+func missing(folder *state.Dir) (string, error) {
 	data, err := folder.Read(witnessName)
 	if err != nil {
 		return "", err

@@ -168,7 +168,7 @@ func (d *Desk) remembered() (map[string]of, error) {
 }
 
 // Forget removes the entries of a session whose changes are discarded.
-func Forget(folder *state.Folder, tree string) error {
+func Forget(folder *state.Dir, tree string) error {
 	if data, err := folder.Read(pulledDocument); err != nil || data == nil {
 		return err
 	}

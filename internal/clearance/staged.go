@@ -118,7 +118,7 @@ type entry struct {
 
 // A Desk keeps staged commits, for all processes of a program.
 type Desk struct {
-	folder  *state.Folder
+	folder  *state.Dir
 	blobs   state.Blobs
 	leases  state.Leases
 	store   *git.Store
@@ -129,7 +129,7 @@ type Desk struct {
 
 // Open opens the desk in a program's state directory. Only a git that reaches a remote,
 // the API of GitHub and hooks get values from the credentials.
-func Open(folder *state.Folder, store *git.Store, targets []Target, proof git.Credentials) (*Desk, error) {
+func Open(folder *state.Dir, store *git.Store, targets []Target, proof git.Credentials) (*Desk, error) {
 	blobs, err := folder.Blobs("staged")
 	if err != nil {
 		return nil, err
@@ -377,7 +377,7 @@ func (d *Desk) list() ([]entry, error) {
 }
 
 // Waiting returns the IDs of the waiting commits in a state directory.
-func Waiting(folder *state.Folder) ([]string, error) {
+func Waiting(folder *state.Dir) ([]string, error) {
 	data, err := folder.Read(document)
 	if err != nil {
 		return nil, err

@@ -47,7 +47,7 @@ func FuzzJudge(f *testing.F) {
 
 // passes reports whether a line is allowed.
 func passes(j Judgement) bool {
-	rule, ok := j.Consent()
+	rule, ok := j.ApprovalRule()
 	return ok && rule.Approval == policy.PreApproved
 }
 

@@ -70,9 +70,9 @@ type Judgement struct {
 // A Verdict is the result of the rules for one part.
 type Verdict struct {
 	// Said is false if no rule matches the part. Then the default for commands applies.
-	Said    bool
-	Consent policy.Approval
-	Rule    policy.ShellRule // the rule that decides
+	Said     bool
+	Approval policy.Approval
+	Rule     policy.ShellRule // the rule that decides
 	// Unsure is true if the rule restricts the part only because the part could be the
 	// command that the rule names.
 	Unsure bool
@@ -86,11 +86,11 @@ func (r Rules) Judge(line string) Judgement {
 	j := Judgement{Line: Parse(line), Ruled: len(r.layers) > 0}
 	alone := !slices.ContainsFunc(j.Parts, func(p Part) bool { return !p.Plain && !p.Runs })
 	for _, p := range j.Parts {
-		v := Verdict{Consent: policy.PreApproved}
+		v := Verdict{Approval: policy.PreApproved}
 		for _, l := range r.layers {
 			said := l.judge(p, alone)
 			switch {
-			case said.Said && (!v.Said || said.Consent < v.Consent || said.Consent == v.Consent && v.Unsure && !said.Unsure):
+			case said.Said && (!v.Said || said.Approval < v.Approval || said.Approval == v.Approval && v.Unsure && !said.Unsure):
 				if !v.Said {
 					said.Why = or(said.Why, v.Why)
 				}
@@ -117,7 +117,7 @@ func or(a, b string) string {
 // judge returns the verdict of a layer for a part. A part that runs no program needs no
 // rule, unless the line has only such parts.
 func (l layer) judge(p Part, alone bool) Verdict {
-	best := Verdict{Consent: policy.PreApproved}
+	best := Verdict{Approval: policy.PreApproved}
 	rank := -1
 	if !p.Plain {
 		best, rank = l.findLongest(p)
@@ -126,16 +126,16 @@ func (l layer) judge(p Part, alone bool) Verdict {
 		for _, s := range l.sets {
 			ok, why := allows(s.Use, p)
 			if ok {
-				best = Verdict{Said: true, Consent: s.Approval, Rule: s}
+				best = Verdict{Said: true, Approval: s.Approval, Rule: s}
 				break
 			}
 			best.Why = or(best.Why, why)
 		}
 	}
 	if !best.Said && l.rest != nil && (alone || !p.Plain && !p.Runs) {
-		best = Verdict{Said: true, Consent: l.rest.Approval, Rule: *l.rest, Why: best.Why}
+		best = Verdict{Said: true, Approval: l.rest.Approval, Rule: *l.rest, Why: best.Why}
 	}
-	if !p.Plain && best.Consent > policy.Blocked {
+	if !p.Plain && best.Approval > policy.Blocked {
 		best = l.restrictPossible(p, best, rank)
 	}
 	return best
@@ -144,7 +144,7 @@ func (l layer) judge(p Part, alone bool) Verdict {
 // findLongest returns the verdict of the longest rule that certainly matches a part, and the
 // rank of that rule.
 func (l layer) findLongest(p Part) (Verdict, int) {
-	best, rank := Verdict{Consent: policy.PreApproved}, -1
+	best, rank := Verdict{Approval: policy.PreApproved}, -1
 	for _, r := range l.rules {
 		now := r.pattern.rank()
 		ok, why := false, ""
@@ -156,8 +156,8 @@ func (l layer) findLongest(p Part) (Verdict, int) {
 			ok, why = r.pattern.passes(p)
 		}
 		switch {
-		case ok && (now > rank || now == rank && r.Approval < best.Consent):
-			best, rank = Verdict{Said: true, Consent: r.Approval, Rule: r.ShellRule}, now
+		case ok && (now > rank || now == rank && r.Approval < best.Approval):
+			best, rank = Verdict{Said: true, Approval: r.Approval, Rule: r.ShellRule}, now
 		case !best.Said:
 			best.Why = or(best.Why, why)
 		}
@@ -169,9 +169,9 @@ func (l layer) findLongest(p Part) (Verdict, int) {
 // the part: nobody can approve what nobody can judge. A rule that asks makes the part
 // ask.
 func (l layer) restrictPossible(p Part, best Verdict, rank int) Verdict {
-	for _, consent := range []policy.Approval{policy.Blocked, policy.Ask} {
+	for _, level := range []policy.Approval{policy.Blocked, policy.Ask} {
 		for _, r := range l.rules {
-			if r.Approval != consent || best.Consent <= consent || r.pattern.rank() <= rank {
+			if r.Approval != level || best.Approval <= level || r.pattern.rank() <= rank {
 				continue
 			}
 			_, possible := r.pattern.restricts(p)
@@ -179,7 +179,7 @@ func (l layer) restrictPossible(p Part, best Verdict, rank int) Verdict {
 			if !possible {
 				// Code in another language counts only for blocking rules. Otherwise
 				// python -c would always ask.
-				reason = r.pattern.explainHidden(p, rank >= 0 || consent == policy.Ask)
+				reason = r.pattern.explainHidden(p, rank >= 0 || level == policy.Ask)
 				possible = reason != ""
 			}
 			if possible {
@@ -187,7 +187,7 @@ func (l layer) restrictPossible(p Part, best Verdict, rank int) Verdict {
 				if reason != "" {
 					why = reason + "; " + why
 				}
-				return Verdict{Said: true, Consent: consent, Rule: r.ShellRule, Why: why, Unsure: true}
+				return Verdict{Said: true, Approval: level, Rule: r.ShellRule, Why: why, Unsure: true}
 			}
 		}
 	}
@@ -220,21 +220,21 @@ func (v Verdict) order() int {
 	switch {
 	case !v.Said:
 		return 2
-	case v.Consent == policy.PreApproved:
+	case v.Approval == policy.PreApproved:
 		return 3
 	}
-	return int(v.Consent)
+	return int(v.Approval)
 }
 
-// Consent returns the judgement as a rule for running the line. It returns false if the
+// ApprovalRule returns the judgement as a rule for running the line. It returns false if the
 // default for commands decides.
-func (j Judgement) Consent() (policy.Rule, bool) {
+func (j Judgement) ApprovalRule() (policy.Rule, bool) {
 	at := j.Decides()
 	if at < 0 || !j.Verdicts[at].Said {
 		return policy.Rule{}, false
 	}
 	v := j.Verdicts[at]
-	return policy.Rule{Verb: policy.Run, Approval: v.Consent, From: v.Rule.From}, true
+	return policy.Rule{Verb: policy.Run, Approval: v.Approval, From: v.Rule.From}, true
 }
 
 // Matches reports whether a single rule matches a line, and explains the result. A rule

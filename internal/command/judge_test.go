@@ -34,7 +34,7 @@ func rulesOf(lines ...string) policy.ShellLayer {
 // or "-" if the default for commands decides.
 func verdict(line string, layers ...policy.ShellLayer) string {
 	j := NewRules(policy.Shell{Layers: layers}).Judge(line)
-	rule, ok := j.Consent()
+	rule, ok := j.ApprovalRule()
 	if !ok {
 		return "-"
 	}

@@ -18,15 +18,15 @@ import (
 // A CommandAnswer says whether a worker may run a command line, and what decides it. All
 // text in it is safe to print.
 type CommandAnswer struct {
-	Command string        `json:"command"`
-	Worker  string        `json:"worker,omitempty"`
-	Allowed bool          `json:"allowed"`
-	Trusted *bool         `json:"trusted,omitempty"`
-	Consent string        `json:"consent,omitempty"` // the approval it needs, if it is allowed
-	Reason  string        `json:"reason"`
-	Parts   []CommandPart `json:"parts"`
-	Writes  []CommandPart `json:"writes"` // files that redirections write
-	Error   *Refusal      `json:"error,omitempty"`
+	Command  string        `json:"command"`
+	Worker   string        `json:"worker,omitempty"`
+	Allowed  bool          `json:"allowed"`
+	Trusted  *bool         `json:"trusted,omitempty"`
+	Approval string        `json:"consent,omitempty"` // the approval it needs, if it is allowed
+	Reason   string        `json:"reason"`
+	Parts    []CommandPart `json:"parts"`
+	Writes   []CommandPart `json:"writes"` // files that redirections write
+	Error    *Refusal      `json:"error,omitempty"`
 }
 
 // A CommandPart is a command of a line, or a file that it writes, with the decision about
@@ -36,12 +36,12 @@ type CommandPart struct {
 	// Kind is one of command, through, plain, unknown and write. A program that only runs
 	// another one is through. A part that runs nothing is plain. A part that golem does
 	// not understand is unknown.
-	Kind    string   `json:"kind"`
-	Via     []string `json:"via,omitempty"`
-	Consent string   `json:"consent,omitempty"`
-	Rule    string   `json:"rule,omitempty"` // the pattern or set
-	From    string   `json:"from,omitempty"` // where the rule is written
-	Why     string   `json:"why,omitempty"`
+	Kind     string   `json:"kind"`
+	Via      []string `json:"via,omitempty"`
+	Approval string   `json:"consent,omitempty"`
+	Rule     string   `json:"rule,omitempty"` // the pattern or set
+	From     string   `json:"from,omitempty"` // where the rule is written
+	Why      string   `json:"why,omitempty"`
 }
 
 // textWidth is how much of a text an answer shows.
@@ -58,7 +58,7 @@ func (s Subject) Command(ctx context.Context, line string) (CommandAnswer, error
 	for i := range j.Parts {
 		a.Parts = append(a.Parts, newPart(j, i, base))
 	}
-	if rule, ok := j.Consent(); ok {
+	if rule, ok := j.ApprovalRule(); ok {
 		rule.Target = line
 		grant.Approvals = grant.Approvals.With(rule)
 	}
@@ -91,10 +91,10 @@ func newPart(j command.Judgement, i int, base policy.Rule) CommandPart {
 	}
 	switch {
 	case v.Said:
-		part.Consent, part.From = v.Consent.String(), v.Rule.From
+		part.Approval, part.From = v.Approval.String(), v.Rule.From
 		part.Rule = visible.Line(cmp.Or(v.Rule.Use, v.Rule.Pattern), textWidth)
 	case !p.Plain && !p.Runs:
-		part.Consent, part.From = base.Approval.String(), cmp.Or(base.From, strictyaml.Default.String())
+		part.Approval, part.From = base.Approval.String(), cmp.Or(base.From, strictyaml.Default.String())
 		part.Why = cmp.Or(part.Why, "no rule matches it")
 	}
 	return part
@@ -110,12 +110,12 @@ func (s Subject) addWrites(ctx context.Context, a *CommandAnswer, grant policy.G
 	for _, w := range j.Writes {
 		part := CommandPart{Text: visible.Line(w.Path, textWidth), Kind: "write"}
 		name, stays := virtual(grant, w.Path)
-		consent := policy.Ask
+		level := policy.Ask
 		switch {
 		case !w.Literal || moves && !path.IsAbs(w.Path):
 			part.Why = "where it is is not known before it runs"
 		case !stays:
-			part.Why, consent = "it is gone when the command ends", policy.PreApproved
+			part.Why, level = "it is gone when the command ends", policy.PreApproved
 		default:
 			answer, err := s.file(ctx, "write", name)
 			if err != nil {
@@ -127,13 +127,13 @@ func (s Subject) addWrites(ctx context.Context, a *CommandAnswer, grant policy.G
 					part.From = f.From
 				}
 			}
-			if consent, _ = policy.ParseApproval(answer.Consent); !answer.Allowed {
-				part.Why, a.Error, consent = answer.Reason, answer.Error, policy.Blocked
+			if level, _ = policy.ParseApproval(answer.Approval); !answer.Allowed {
+				part.Why, a.Error, level = answer.Reason, answer.Error, policy.Blocked
 			}
 		}
-		part.Consent = consent.String()
+		part.Approval = level.String()
 		a.Writes = append(a.Writes, part)
-		least = min(least, consent)
+		least = min(least, level)
 	}
 	return least, nil
 }
@@ -196,23 +196,23 @@ func (a *CommandAnswer) decide(d policy.Decision, j command.Judgement, least pol
 }
 
 // decideByMode sets what the approval mode answers.
-func (s Subject) decideByMode(a *CommandAnswer, consent policy.Approval) {
+func (s Subject) decideByMode(a *CommandAnswer, level policy.Approval) {
 	if !a.Allowed {
 		return
 	}
-	a.Consent = consent.String()
+	a.Approval = level.String()
 	switch {
-	case consent == policy.Ask && s.Approval == "auto_deny":
+	case level == policy.Ask && s.Approval == "auto_deny":
 		a.refuse("declined", a.Reason+", and auto_deny answers no", "nobody is asked here")
-	case consent == policy.Ask && s.Approval == "approve_all":
-		a.Consent = policy.PreApproved.String()
+	case level == policy.Ask && s.Approval == "approve_all":
+		a.Approval = policy.PreApproved.String()
 		a.Reason += ", and approve_all answers yes"
 	}
 }
 
 // refuse turns the answer into a no.
 func (a *CommandAnswer) refuse(code sandbox.Code, reason, hint string) {
-	a.Allowed, a.Consent, a.Reason = false, "", reason
+	a.Allowed, a.Approval, a.Reason = false, "", reason
 	e := &sandbox.Error{Op: "run", Path: visible.Line(a.Command, textWidth), Code: code, Hint: hint}
 	a.Error = &Refusal{Code: code, Message: e.Error(), Hint: hint}
 }

@@ -27,7 +27,7 @@ type Answer struct {
 	Worker   string   `json:"worker,omitempty"`
 	Allowed  bool     `json:"allowed"`
 	Trusted  *bool    `json:"trusted,omitempty"` // the user trusts the program; nil without a program
-	Consent  string   `json:"consent,omitempty"` // the approval it needs, if it is allowed
+	Approval string   `json:"consent,omitempty"` // the approval it needs, if it is allowed
 	Reason   string   `json:"reason"`
 	Facts    []Fact   `json:"facts"`
 	Error    *Refusal `json:"error,omitempty"` // the error that a worker gets

@@ -89,9 +89,9 @@ func (s Subject) addApproval(a *Answer, gate tool.Gate) {
 		return
 	}
 	d := gate.Decide(policy.Effect{Verb: verb, Target: a.End})
-	a.Consent = d.Approval.String()
+	a.Approval = d.Approval.String()
 	from := cmp.Or(d.Rule.From, strictyaml.Default.String())
-	a.Facts = append(a.Facts, Fact{Kind: "approval", Path: sandbox.Shown(a.End), Is: a.Op + " " + a.Consent, From: from})
+	a.Facts = append(a.Facts, Fact{Kind: "approval", Path: sandbox.Shown(a.End), Is: a.Op + " " + a.Approval, From: from})
 	mode := Fact{Kind: "approval", Path: "mode", Is: s.Approval, From: s.ApprovalFrom}
 	switch {
 	case d.Approval == policy.Blocked:
@@ -101,7 +101,7 @@ func (s Subject) addApproval(a *Answer, gate tool.Gate) {
 		a.Refuse("declined", "it asks, and auto_deny answers no", "nobody is asked here; "+listOf("readable", a.Readable))
 	case d.Approval == policy.Ask && s.Approval == "approve_all":
 		a.Facts = append(a.Facts, mode)
-		a.Consent = policy.PreApproved.String()
+		a.Approval = policy.PreApproved.String()
 	}
 }
 

@@ -25,7 +25,7 @@ func TestTargetRefuses(t *testing.T) {
 	}{
 		{"no repository", func(t *testing.T, dir string) { move(t, dir, ".git") }, "there is no git repository"},
 		{"an empty one", func(t *testing.T, dir string) { move(t, dir, ".git"); os.Mkdir(filepath.Join(dir, ".git"), 0o755) }, "there is no git repository"},
-		{"a link", func(t *testing.T, dir string) { os.Symlink(move(t, dir, ".git"), filepath.Join(dir, ".git")) }, "leads elsewhere"},
+		{"a link", func(t *testing.T, dir string) { os.Symlink(move(t, dir, ".git"), filepath.Join(dir, ".git")) }, "symlink to another place"},
 		{"a file that names a directory", func(t *testing.T, dir string) {
 			put(t, filepath.Join(dir, ".git"), "gitdir: "+move(t, dir, ".git")+"\n")
 		}, "does not know of it"},
@@ -46,7 +46,7 @@ func TestTargetRefuses(t *testing.T) {
 		{"another hash", func(t *testing.T, dir string) {
 			move(t, dir, ".git")
 			plain(t, dir, "init", "-q", "--object-format=sha256")
-		}, "by golem tool apply_changes or file_export"},
+		}, "with golem tool apply_changes or file_export"},
 		{"branches in a reftable", func(t *testing.T, dir string) {
 			put(t, filepath.Join(dir, ".git/config"), "[core]\n\trepositoryformatversion = 1\n[extensions]\n\trefStorage = reftable\n")
 		}, "git refs migrate --ref-format=files"},

@@ -217,7 +217,7 @@ func cause(f facts, trial string, a attempt) (why, mend string) {
 		return lead + "a seccomp filter around golem refuses it, as Docker's does by default", `start the container with: docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined …
 or run golem outside of the container`
 	case refused && f.AppArmor && !f.Root:
-		return lead + "AppArmor keeps programs that it has no profile for from it, as on Ubuntu since 23.10 (kernel.apparmor_restrict_unprivileged_userns is 1)", apparmorMend
+		return lead + "AppArmor keeps programs that it has no profile for from it, as on Ubuntu since 23.10 (kernel.apparmor_restrict_unprivileged_userns is 1)", apparmorFix
 	case trial == tryUser && a.Errno == "EINVAL":
 		return lead + "the kernel was built without user namespaces", "use a kernel with CONFIG_USER_NS=y, as those of all large distributions"
 	case trial == tryUser && a.Errno == "ENOSPC" && f.Nested:
@@ -239,7 +239,7 @@ or run golem outside of the container`
 // forShell quotes a name for a shell.
 func forShell(name string) string { return "'" + strings.ReplaceAll(name, "'", `'\''`) + "'" }
 
-const apparmorMend = `golem doctor --apparmor | sudo tee /etc/apparmor.d/golem
+const apparmorFix = `golem doctor --apparmor | sudo tee /etc/apparmor.d/golem
 sudo apparmor_parser -r /etc/apparmor.d/golem`
 
 // setting returns commands that set a kernel parameter, now and at every start.

@@ -11,7 +11,7 @@ import (
 // monotonicClock returns a clock that never goes back, not even behind the latest time
 // that an earlier process recorded. So setting the machine's clock back does not extend
 // an approval that expires.
-func monotonicClock(folder *state.Folder, now func() time.Time) (func() time.Time, error) {
+func monotonicClock(folder *state.Dir, now func() time.Time) (func() time.Time, error) {
 	latest, err := audit.Witness(folder, now())
 	if err != nil {
 		return nil, err

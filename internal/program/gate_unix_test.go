@@ -247,6 +247,6 @@ func TestKilledGates(t *testing.T) {
 	if len(acknowledged) < kills/2 {
 		t.Errorf("only %d calls were acknowledged: this test sees nothing", len(acknowledged))
 	}
-	text, _ := json.Marshal(map[string]int{"acknowledged": len(acknowledged), "written": len(written), "cut off": cut, "mended": len(j.report.Mended)})
+	text, _ := json.Marshal(map[string]int{"acknowledged": len(acknowledged), "written": len(written), "cut off": cut, "mended": len(j.report.Repairs)})
 	t.Logf("%s", text)
 }

@@ -146,7 +146,7 @@ func undoMounts(p *Program) (folders []session.Mount, err error) {
 			return nil, err
 		}
 		for _, m := range steps[0].Mounts {
-			add(m.Folder, m.Target)
+			add(m.Dir, m.Target)
 		}
 		return folders, nil
 	}

@@ -25,7 +25,7 @@ type Records struct {
 	Approvals *approval.Store
 	Policy    string // the hash that rules are bound to
 
-	folder    *state.Folder
+	folder    *state.Dir
 	now       func() time.Time
 	unseenOff string // the line of a policy that forbids unseen approvals, "" for none
 
@@ -62,7 +62,7 @@ func (p *Program) HasState() bool {
 
 // OpenJournal opens the directory of the journal, for audit.Read and audit.Verify. It
 // returns nil if there is no state, and makes none.
-func (p *Program) OpenJournal() (*state.Folder, error) {
+func (p *Program) OpenJournal() (*state.Dir, error) {
 	if !p.HasState() {
 		return nil, nil
 	}

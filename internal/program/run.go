@@ -40,7 +40,7 @@ type Run struct {
 
 	job  RunOptions
 	log  *run.Log
-	dir  *state.Folder
+	dir  *state.Dir
 	free func() error // lets others run in the session
 }
 
@@ -98,7 +98,7 @@ const lockPatience = time.Second
 
 // lockRun prevents other runs in a session: two that continue the same run would do
 // everything twice. free ends that. It waits at most patience for another one to end.
-func lockRun(folder *state.Folder, patience time.Duration) (free func() error, err error) {
+func lockRun(folder *state.Dir, patience time.Duration) (free func() error, err error) {
 	leases, err := folder.Leases()
 	if err != nil {
 		return nil, err

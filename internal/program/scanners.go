@@ -22,7 +22,7 @@ const clamavDir = "/var/lib/clamav"
 
 // OpenScanners returns the scanners of results. They are closed after use. If a state
 // directory is given, they cache verdicts there.
-func (p *Program) OpenScanners(folder *state.Folder) (*Scanners, error) {
+func (p *Program) OpenScanners(folder *state.Dir) (*Scanners, error) {
 	s := &Scanners{program: p}
 	e, limits := p.Project.Engines, p.Project.ClearanceLimits
 	o := scan.Options{Scanners: p.Project.Scanners, Allow: e.Allow, Limits: scan.Limits{Size: limits.ScanBytes, Time: limits.ScanTime}, Run: s.run, Budget: p.scanBudget}

@@ -171,7 +171,7 @@ func callTime(limit, own time.Duration) time.Duration {
 // list lists the tools of a server through the gate. The user's trust in the program that
 // names the server is the approval to start it.
 func (d *Gate) list(ctx context.Context, g tool.Gate, s worker.Server, server *foreign.Server) (l foreign.Listing, err error) {
-	runs := foreign.Runs(s.Name)
+	runs := foreign.EffectTarget(s.Name)
 	rules := withNetworkRules([]policy.Rule{{Verb: policy.Run, Target: runs, Approval: policy.PreApproved, From: s.Place.String()}}, s.Foreign)
 	g.Tools = []tool.Tool{server.Lister(rules, func(got foreign.Listing) error {
 		l = got
@@ -235,5 +235,5 @@ func (d *Gate) offer(ctx context.Context, s worker.Server) (o Offer, err error) 
 	if _, err := d.program.foreign().toolsOf(d.step, s, server, l, others); err != nil {
 		return o, err
 	}
-	return Offer{Differences: l.Differs(old, true), Known: old != nil, keep: func() error { return d.program.foreign().keepListing(s, l) }}, nil
+	return Offer{Differences: l.Diff(old, true), Known: old != nil, keep: func() error { return d.program.foreign().keepListing(s, l) }}, nil
 }

@@ -300,7 +300,7 @@ func TestServerListsHarm(t *testing.T) {
 		"many":            "mcp test: limit; it has more than 128 tools; name those that you want with tools:",
 		"long":            "mcp test: limit; what it says of echo has more than 16384 bytes",
 		"pages":           "mcp test: limit; its tools have more than 32 pages",
-		"self":            "its tool echo: $ref # leads to itself",
+		"self":            "its tool echo: $ref # points to itself",
 		"twice":           "it has two tools that are called echo",
 		"bad name":        "its tool ../read_file: no tool can be called test_../read_file",
 		"hidden name":     "its schema has letters that nobody sees: te\\u200bxt",

@@ -16,13 +16,13 @@ const (
 // verdicts caches the verdicts of scanners by a hash of scanner and content. All are read
 // at the start and written at the end.
 type verdicts struct {
-	folder *state.Folder
+	folder *state.Dir
 	mu     sync.Mutex
 	known  map[string]json.RawMessage
 	fresh  map[string]json.RawMessage
 }
 
-func newVerdicts(folder *state.Folder) (*verdicts, error) {
+func newVerdicts(folder *state.Dir) (*verdicts, error) {
 	data, err := folder.Read(verdictsName)
 	if err != nil {
 		return nil, err

@@ -8,11 +8,11 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// consent returns the approval levels that the file sets, with extra rules for
+// approvals returns the approval levels that the file sets, with extra rules for
 // directories that two mounts show. If a rule asks or blocks under one name, it does so
 // under the other. Each mount gets its own layer, so that a rule closer by name does not
 // lift the rule of another mount.
-func (p *Project) consent() policy.Approvals {
+func (p *Project) approvals() policy.Approvals {
 	c := policy.Approvals{}.With(p.Rules...)
 	for i, m := range p.Mounts {
 		var own []policy.Rule
@@ -46,12 +46,12 @@ func (p *Project) defaultRules() []policy.Rule {
 	}
 	var rules []policy.Rule
 	for _, m := range p.Mounts {
-		consent, from := policy.Ask, m.From
+		level, from := policy.Ask, m.From
 		if m.Mode == Overlay {
-			consent, from = policy.PreApproved, m.ModeFrom
+			level, from = policy.PreApproved, m.ModeFrom
 		}
 		for _, verb := range []policy.Verb{policy.Write, policy.Delete} {
-			rules = append(rules, policy.Rule{Verb: verb, Target: m.Target, Approval: consent, From: from.String()})
+			rules = append(rules, policy.Rule{Verb: verb, Target: m.Target, Approval: level, From: from.String()})
 		}
 	}
 	return rules

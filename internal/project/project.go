@@ -172,7 +172,7 @@ func (p *Project) Grant() policy.Grant {
 	level, _ := policy.ParseLevel(p.Level)
 	return policy.Grant{
 		Files:       policy.AllFiles().With(files...),
-		Approvals:   p.consent(),
+		Approvals:   p.approvals(),
 		Tools:       policy.All(),
 		Workers:     policy.All(),
 		Hosts:       p.Network,

@@ -83,8 +83,8 @@ func (l *loader) readRules(n strictyaml.Node, target string) {
 	}
 	for _, verb := range []policy.Verb{policy.Read, policy.Write, policy.Delete} {
 		if v, ok := list.At(verb.String()); ok {
-			consent, _ := policy.ParseApproval(v.Text)
-			l.project.Rules = append(l.project.Rules, policy.Rule{Verb: verb, Target: target, Approval: consent, From: v.Place.String()})
+			level, _ := policy.ParseApproval(v.Text)
+			l.project.Rules = append(l.project.Rules, policy.Rule{Verb: verb, Target: target, Approval: level, From: v.Place.String()})
 		}
 	}
 }

@@ -59,7 +59,7 @@ type Entry struct {
 
 // OpenLog opens the log in a directory. With resume, conversations continue from their
 // recorded state. Otherwise they start anew, and the old lines stay readable.
-func OpenLog(folder *state.Folder, resume bool, now func() time.Time) (*Log, error) {
+func OpenLog(folder *state.Dir, resume bool, now func() time.Time) (*Log, error) {
 	kept, err := folder.Log("run", 64<<20)
 	if err != nil {
 		return nil, err

@@ -644,7 +644,7 @@ func TestChildUnstarted(t *testing.T) {
 		return nil, errors.New("open /home/somebody/key: permission denied")
 	}
 	h.do(w, "go")
-	h.has("child Error: call child: internal; it could not be started, and the user was told why")
+	h.has("child Error: call child: internal; golem could not start it, and has told the user why")
 	if strings.Contains(h.results(), "/home") {
 		t.Error(h.results())
 	}

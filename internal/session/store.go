@@ -251,7 +251,7 @@ func exists(name string) bool {
 }
 
 // OpenState opens the directory of the session, for the log of a run.
-func (s *Session) OpenState() (*state.Folder, error) { return state.Open(s.dir) }
+func (s *Session) OpenState() (*state.Dir, error) { return state.Open(s.dir) }
 
 // TaintFile returns the file that exists once a worker of the session has read untrusted
 // input.

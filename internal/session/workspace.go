@@ -211,7 +211,7 @@ func (w *Workspace) Enter() func(fresh, changes bool) (leave func() error, err e
 // Keeper returns the changes of the session for the tools that apply and discard them,
 // nil if there are none. folder is the state directory, which records the files that were
 // pulled into the session.
-func (w *Workspace) Keeper(folder *state.Folder) changes.Keeper {
+func (w *Workspace) Keeper(folder *state.Dir) changes.Keeper {
 	if w.changes == nil {
 		return nil
 	}

@@ -21,7 +21,7 @@ const writersFile = "doors.json"
 
 // A WriterList is the list as one gate uses it.
 type WriterList struct {
-	folder  *state.Folder
+	folder  *state.Dir
 	leases  state.Leases
 	name    string
 	release func() error // releases the lease that shows that the gate is alive
@@ -29,7 +29,7 @@ type WriterList struct {
 
 // NewWriterList returns the list for a new gate. If it has only names of dead gates, it
 // removes their unfinished files first.
-func NewWriterList(folder *state.Folder, name string, files *sandbox.Sandbox) (*WriterList, error) {
+func NewWriterList(folder *state.Dir, name string, files *sandbox.Sandbox) (*WriterList, error) {
 	leases, err := folder.Leases()
 	if err != nil {
 		return nil, err

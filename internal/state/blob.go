@@ -14,12 +14,12 @@ import (
 // fileBlobs is a directory with one file per content, named by its hash. A file gets its
 // name when it is complete and synced.
 type fileBlobs struct {
-	folder *Folder
+	folder *Dir
 	name   string
 }
 
 // Blobs returns the contents of a name made of a-z, 0-9, - and _.
-func (f *Folder) Blobs(name string) (Blobs, error) {
+func (f *Dir) Blobs(name string) (Blobs, error) {
 	if !plainName(name) {
 		return nil, fmt.Errorf("contents %q: no name for them; use a-z, 0-9, - and _", name)
 	}
@@ -61,7 +61,7 @@ const desks = 64
 
 // desk returns a locked, empty file to write to. It uses a fixed set of names, so that
 // the files of killed writers are used again.
-func (f *Folder) desk() (file *held, name string, err error) {
+func (f *Dir) desk() (file *held, name string, err error) {
 	for i := 0; file == nil; i++ {
 		name = fmt.Sprintf("new-%02d", i)
 		if file, err = f.lock(name, nil, i == desks-1); err != nil {

@@ -8,4 +8,4 @@ func Slot(count, first uint64, size int64) []byte {
 }
 
 // SetPatience sets how long to wait for a lock.
-func (f *Folder) SetPatience(d time.Duration) { f.waits.patience = d }
+func (f *Dir) SetPatience(d time.Duration) { f.waits.patience = d }

@@ -55,7 +55,7 @@ type held struct {
 }
 
 // held opens a file like open.
-func (f *Folder) held(name string, how int) (*held, error) {
+func (f *Dir) held(name string, how int) (*held, error) {
 	file, err := open(f.root, name, how)
 	if err != nil {
 		return nil, err
@@ -69,7 +69,7 @@ func (f *Folder) held(name string, how int) (*held, error) {
 }
 
 // at returns the size of a file, and whether its name still refers to it.
-func (f *Folder) at(name string, file *held) (size int64, ok bool) {
+func (f *Dir) at(name string, file *held) (size int64, ok bool) {
 	there, err := f.root.Lstat(name)
 	if err != nil || !os.SameFile(file.is, there) {
 		return 0, false
@@ -80,7 +80,7 @@ func (f *Folder) at(name string, file *held) (size int64, ok bool) {
 // lock locks the file of a name, which may be open already, and creates it if it is
 // missing. Without wait, it returns nil if another process holds the lock. If the file
 // has lost its name, its lock is useless, and lock tries the file that has the name now.
-func (f *Folder) lock(name string, file *held, wait bool) (_ *held, err error) {
+func (f *Dir) lock(name string, file *held, wait bool) (_ *held, err error) {
 	for range 100 {
 		if file == nil {
 			if file, err = f.held(name, toMake); err != nil {
@@ -112,12 +112,12 @@ func (f *Folder) lock(name string, file *held, wait bool) (_ *held, err error) {
 var errTaken = errors.New("removed while it was written to")
 
 // unlock releases a lock.
-func (f *Folder) unlock(file *held) error {
+func (f *Dir) unlock(file *held) error {
 	return errors.Join(f.locks.free(file.File), file.Close())
 }
 
 // write creates a file and syncs it. It replaces a file of the same name.
-func (f *Folder) write(name string, data ...[]byte) error {
+func (f *Dir) write(name string, data ...[]byte) error {
 	if err := f.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return err
 	}
@@ -137,7 +137,7 @@ func (f *Folder) write(name string, data ...[]byte) error {
 }
 
 // room opens a subdirectory. If it is missing, create decides whether that is an error.
-func (f *Folder) room(name string, create bool) (*Folder, error) {
+func (f *Dir) room(name string, create bool) (*Dir, error) {
 	is, err := f.root.Lstat(name)
 	if errors.Is(err, fs.ErrNotExist) && create {
 		if err = f.root.Mkdir(name, 0o700); err == nil {
@@ -157,7 +157,7 @@ func (f *Folder) room(name string, create bool) (*Folder, error) {
 	if err != nil {
 		return nil, trouble(name, err)
 	}
-	return &Folder{root, f.locks, f.waits}, nil
+	return &Dir{root, f.locks, f.waits}, nil
 }
 
 // kind names the type of something that is not a regular file.

@@ -11,13 +11,13 @@ import (
 
 // fileLeases are locked files, each named by the hash of the lease's name. A file
 // contains its owner.
-type fileLeases struct{ folder *Folder }
+type fileLeases struct{ folder *Dir }
 
 // maxOwner limits the length of an owner in messages.
 const maxOwner = 256
 
 // Leases returns the leases of the directory.
-func (f *Folder) Leases() (Leases, error) { return &fileLeases{f}, nil }
+func (f *Dir) Leases() (Leases, error) { return &fileLeases{f}, nil }
 
 // Take implements Leases. It tries at least once.
 func (l *fileLeases) Take(ctx context.Context, name, owner string) (release func() error, err error) {
@@ -46,7 +46,7 @@ func (l *fileLeases) Take(ctx context.Context, name, owner string) (release func
 }
 
 // wait locks a file. It gives up when ctx ends.
-func (f *Folder) wait(ctx context.Context, name string) (*held, error) {
+func (f *Dir) wait(ctx context.Context, name string) (*held, error) {
 	tick := time.NewTimer(0)
 	defer tick.Stop()
 	for {
@@ -64,7 +64,7 @@ func (f *Folder) wait(ctx context.Context, name string) (*held, error) {
 }
 
 // owner returns the owner that a lease's file names.
-func (f *Folder) owner(name string) string {
+func (f *Dir) owner(name string) string {
 	file, err := open(f.root, name, toRead)
 	if err != nil {
 		return "somebody"

@@ -40,7 +40,7 @@ func (l *locks) free(file *os.File) error {
 }
 
 // guard excludes other changes of the directory by this process.
-func (f *Folder) guard(string) (free func() error, err error) {
+func (f *Dir) guard(string) (free func() error, err error) {
 	file, err := f.lock("folder.lock", nil, true)
 	if err != nil {
 		return nil, err
@@ -49,7 +49,7 @@ func (f *Folder) guard(string) (free func() error, err error) {
 }
 
 // sync does nothing on this system.
-func (f *Folder) sync() error { return nil }
+func (f *Dir) sync() error { return nil }
 
 // ours returns true: this system has one user.
 func ours(os.FileInfo) bool { return true }

@@ -36,7 +36,7 @@ func (*locks) free(file *os.File) error {
 
 // guard excludes other changes of the directory. name is the document of the caller, for
 // errors. It locks the directory itself: a lock file could be deleted and replaced.
-func (f *Folder) guard(name string) (free func() error, err error) {
+func (f *Dir) guard(name string) (free func() error, err error) {
 	dir, err := f.root.Open(".")
 	if err != nil {
 		return nil, trouble(name, err)
@@ -49,7 +49,7 @@ func (f *Folder) guard(name string) (free func() error, err error) {
 }
 
 // sync syncs the names in the directory.
-func (f *Folder) sync() error {
+func (f *Dir) sync() error {
 	dir, err := f.root.Open(".")
 	if err != nil {
 		return err

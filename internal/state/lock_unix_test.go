@@ -21,7 +21,7 @@ import (
 )
 
 // hurried opens a directory that does not wait for locks.
-func hurried(t *testing.T, dir string) *state.Folder {
+func hurried(t *testing.T, dir string) *state.Dir {
 	f := open(t, dir)
 	f.SetPatience(time.Millisecond)
 	return f
@@ -256,7 +256,7 @@ func TestContentTaken(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	blobs, _ := open(t, dir).Blobs("staged")
 	_, err := blobs.Put(taker{filepath.Join(dir, "staged.blobs", "new-00")})
-	if !strings.Contains(fmt.Sprint(err), "taken away") {
+	if !strings.Contains(fmt.Sprint(err), "removed while") {
 		t.Errorf("put: %v", err)
 	}
 	if got := names(t, filepath.Join(dir, "staged.blobs")); len(got) != 1 {

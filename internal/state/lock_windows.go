@@ -33,7 +33,7 @@ func (*locks) free(file *os.File) error {
 
 // guard excludes other changes of the directory. Windows cannot lock directories, so it
 // locks a file, which must not be deleted meanwhile.
-func (f *Folder) guard(string) (free func() error, err error) {
+func (f *Dir) guard(string) (free func() error, err error) {
 	file, err := f.lock("folder.lock", nil, true)
 	if err != nil {
 		return nil, err
@@ -42,7 +42,7 @@ func (f *Folder) guard(string) (free func() error, err error) {
 }
 
 // sync does nothing: Windows has no call for it.
-func (f *Folder) sync() error { return nil }
+func (f *Dir) sync() error { return nil }
 
 // ours returns true: on Windows, access lists decide who may use the directory.
 func ours(os.FileInfo) bool { return true }

@@ -32,7 +32,7 @@ func weight(record []byte) int { return len(record) + 1 + 64 }
 // meanwhile, the other lock still excludes other writers. Nobody changes the records that
 // a head counts, so readers need no lock. The first Append creates the files.
 type fileLog struct {
-	folder   *Folder
+	folder   *Dir
 	name     string
 	headName string
 	curName  string // of the current segment
@@ -51,7 +51,7 @@ type fileLog struct {
 // Log returns the log of a name made of a-z, 0-9, - and _. A segment that has grown
 // beyond segment bytes is followed by a new one; 0 means 64 MiB. Records must not be
 // empty or contain a newline. Marks have at most 256 bytes.
-func (f *Folder) Log(name string, segment int64) (Log, error) {
+func (f *Dir) Log(name string, segment int64) (Log, error) {
 	if _, _, old := oldSegment(name + ".jsonl"); old || !plainName(name) {
 		return nil, fmt.Errorf("log %q: no name for one; use a-z, 0-9, - and _", name)
 	}

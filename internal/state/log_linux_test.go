@@ -54,7 +54,7 @@ func TestFullDisk(t *testing.T) {
 	batch := []string{"two", "three", strings.Repeat("x", 10_000)} // the last record crosses the end of a page
 	for range 3 {
 		err := add(l, true, batch...)
-		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "make room") {
+		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free space") {
 			t.Errorf("append to a full disk: %v", err)
 		}
 		if tail, err := log(t, f, 0).Tail(); tail.Count != 1 || string(tail.Mark) != "one" || tail.Torn != 0 || tail.Beyond != nil || err != nil {
@@ -69,7 +69,7 @@ func TestFullDisk(t *testing.T) {
 	other, _ := f.Log("other", 0)
 	for what, err := range map[string]error{"decide": decided, "put": put, "another log": add(other, true, string(big)),
 		"update": f.Update("x", func([]byte) ([]byte, error) { return big, nil })} {
-		if !errors.Is(err, syscall.ENOSPC) || strings.Count(err.Error(), "make room") != 1 || strings.Contains(err.Error(), disk) {
+		if !errors.Is(err, syscall.ENOSPC) || strings.Count(err.Error(), "free space") != 1 || strings.Contains(err.Error(), disk) {
 			t.Errorf("%s on a full disk: %v", what, err)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 )
 
 // segmented makes a log of six records in segments of two.
-func segmented(t *testing.T) (dir string, f *state.Folder) {
+func segmented(t *testing.T) (dir string, f *state.Dir) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "state")
 	f = open(t, dir)

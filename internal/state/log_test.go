@@ -14,7 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-func log(t testing.TB, f *state.Folder, segment int64) state.Log {
+func log(t testing.TB, f *state.Dir, segment int64) state.Log {
 	t.Helper()
 	l, err := f.Log("journal", segment)
 	if err != nil {

@@ -16,12 +16,12 @@ const maxValue = 16 << 20
 // A fileOnce is a directory with one file per key, named by the key's hash. A file gets
 // its name when it is complete and synced, and never a second time.
 type fileOnce struct {
-	folder *Folder
+	folder *Dir
 	name   string
 }
 
 // Once returns the decisions of a name made of a-z, 0-9, - and _.
-func (f *Folder) Once(name string) (Once, error) {
+func (f *Dir) Once(name string) (Once, error) {
 	if !plainName(name) {
 		return nil, fmt.Errorf("decisions %q: no name for them; use a-z, 0-9, - and _", name)
 	}
@@ -64,7 +64,7 @@ func (o *fileOnce) Decide(key string, value []byte) (kept []byte, first bool, er
 }
 
 // decide gives a key its value. It uses a hard link, which cannot replace a file.
-func (f *Folder) decide(key string, value []byte) error {
+func (f *Dir) decide(key string, value []byte) error {
 	const temp = "decide.new"
 	err := f.write(temp, decision(key, value), []byte(key), value)
 	if err == nil {
@@ -82,7 +82,7 @@ func decision(key string, value []byte) []byte {
 }
 
 // decided returns the value of a key, and whether it has one.
-func (f *Folder) decided(key string) ([]byte, bool, error) {
+func (f *Dir) decided(key string) ([]byte, bool, error) {
 	name := hexHash(key)
 	file, err := open(f.root, name, toRead)
 	if errors.Is(err, fs.ErrNotExist) {

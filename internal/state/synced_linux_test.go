@@ -18,14 +18,14 @@ const syncedVariable = "STATE_TEST_SYNCED"
 // one file.
 var steps = []struct {
 	name  string
-	do    func(t *testing.T, f *state.Folder)
+	do    func(t *testing.T, f *state.Dir)
 	files []string
 }{
-	{"a new document", func(t *testing.T, f *state.Folder) { put(t, f, "one") }, nil},
-	{"a document replaced", func(t *testing.T, f *state.Folder) { put(t, f, "two") }, nil},
-	{"a first record", func(t *testing.T, f *state.Folder) { appendN(t, f, 1) }, []string{"log.jsonl"}},
-	{"many records", func(t *testing.T, f *state.Folder) { appendN(t, f, 40) }, []string{"log.jsonl"}},
-	{"a blob", func(t *testing.T, f *state.Folder) {
+	{"a new document", func(t *testing.T, f *state.Dir) { put(t, f, "one") }, nil},
+	{"a document replaced", func(t *testing.T, f *state.Dir) { put(t, f, "two") }, nil},
+	{"a first record", func(t *testing.T, f *state.Dir) { appendN(t, f, 1) }, []string{"log.jsonl"}},
+	{"many records", func(t *testing.T, f *state.Dir) { appendN(t, f, 40) }, []string{"log.jsonl"}},
+	{"a blob", func(t *testing.T, f *state.Dir) {
 		b, err := f.Blobs("b")
 		if err == nil {
 			_, err = b.Put(strings.NewReader("content"))
@@ -34,7 +34,7 @@ var steps = []struct {
 			t.Fatal(err)
 		}
 	}, nil},
-	{"a decision", func(t *testing.T, f *state.Folder) {
+	{"a decision", func(t *testing.T, f *state.Dir) {
 		o, err := f.Once("o")
 		if err == nil {
 			_, _, err = o.Decide("key", []byte("value"))
@@ -45,7 +45,7 @@ var steps = []struct {
 	}, nil},
 }
 
-func put(t *testing.T, f *state.Folder, text string) {
+func put(t *testing.T, f *state.Dir, text string) {
 	t.Helper()
 	if err := f.Update("doc", func([]byte) ([]byte, error) { return []byte(text), nil }); err != nil {
 		t.Fatal(err)
@@ -54,7 +54,7 @@ func put(t *testing.T, f *state.Folder, text string) {
 
 // appendN appends records to a log with small segments. Only the last append waits for
 // the disk.
-func appendN(t *testing.T, f *state.Folder, n int) {
+func appendN(t *testing.T, f *state.Dir, n int) {
 	t.Helper()
 	l, err := f.Log("log", 1000)
 	if err != nil {

@@ -59,7 +59,7 @@ func (w *waits) got(name string) {
 }
 
 // await locks an open file.
-func (f *Folder) await(file *os.File) error {
+func (f *Dir) await(file *os.File) error {
 	var end <-chan time.Time
 	var left time.Duration
 	pause := minPause

@@ -185,8 +185,8 @@ func (e *Tracker) Rules(t tool.Tool) []policy.Rule {
 		return nil
 	}
 	because := "untrusted: " + sandbox.Shown(from) + " was read"
-	ask := func(verb policy.Verb, target string, consent policy.Approval) policy.Rule {
-		return policy.Rule{Verb: verb, Target: target, Approval: consent, From: because}
+	ask := func(verb policy.Verb, target string, level policy.Approval) policy.Rule {
+		return policy.Rule{Verb: verb, Target: target, Approval: level, From: because}
 	}
 	rules := []policy.Rule{ask(policy.Connect, "*", policy.Ask)}
 	for _, verb := range []policy.Verb{policy.Write, policy.Delete} {

@@ -59,7 +59,7 @@ func (in *invocation) request(plan callPlan, prepared preparedCall, d policy.Dec
 			r.ToApprove = append(r.ToApprove, e)
 		}
 	}
-	if consent, _ := in.approvalForUse(plan.tool); consent < policy.PreApproved || plan.mustAsk() && len(r.ToApprove) == 0 {
+	if level, _ := in.approvalForUse(plan.tool); level < policy.PreApproved || plan.mustAsk() && len(r.ToApprove) == 0 {
 		r.ToApprove = append(r.ToApprove, plan.use())
 	}
 	if len(r.Effects) == 0 {

@@ -21,8 +21,8 @@ func (in *invocation) addRules(plan callPlan) policy.Grant {
 // decide asks the grant about the effects of a plan, and about the tool itself.
 func (in *invocation) decide(plan callPlan) (policy.Decision, error) {
 	d := in.Decide(plan.effectsBefore()...)
-	if consent, rule := in.approvalForUse(plan.tool); consent < d.Approval {
-		d = policy.Decision{Approval: consent, Effect: plan.use(), Rule: rule}
+	if level, rule := in.approvalForUse(plan.tool); level < d.Approval {
+		d = policy.Decision{Approval: level, Effect: plan.use(), Rule: rule}
 	}
 	return in.enforce(plan, d)
 }

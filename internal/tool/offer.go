@@ -77,8 +77,8 @@ func (g Gate) withRules(rules []policy.Rule) Gate {
 func (g Gate) approvalForUse(t Tool) (policy.Approval, policy.Rule) {
 	least, rule := g.Grant.Approvals.Of(policy.Effect{Verb: policy.Use, Target: t.Name})
 	if t.AliasOf != "" {
-		if consent, of := g.Grant.Approvals.Of(policy.Effect{Verb: policy.Use, Target: t.AliasOf}); consent < least {
-			least, rule = consent, of
+		if level, of := g.Grant.Approvals.Of(policy.Effect{Verb: policy.Use, Target: t.AliasOf}); level < least {
+			least, rule = level, of
 		}
 	}
 	return least, rule

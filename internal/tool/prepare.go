@@ -29,7 +29,7 @@ func (in *invocation) prepare(ctx context.Context, plan callPlan) (p preparedCal
 		p.run = plan.reading
 		return p, nil
 	}
-	if consent, _ := in.approvalForUse(plan.tool); plan.NetworkToPrepare && consent < policy.PreApproved {
+	if level, _ := in.approvalForUse(plan.tool); plan.NetworkToPrepare && level < policy.PreApproved {
 		p.later = true
 		return p, nil
 	}

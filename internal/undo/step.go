@@ -64,7 +64,7 @@ type Step struct {
 // A Mount is a directory of the host in which a step changes something.
 type Mount struct {
 	Target string `json:"target"`
-	Folder string `json:"folder"`
+	Dir    string `json:"folder"`
 }
 
 // An Entry is a name that a call changes.

@@ -52,11 +52,11 @@ func TestLine(t *testing.T) {
 		{"a\nb\tc\r", 100, `a\nb\tc\r`},
 		{"abcdef", 6, "abcdef"},
 		{"漢漢漢漢漢漢", 6, "漢漢漢漢漢漢"},
-		{"abcdefg", 6, "abcd…(1 characters left out)…fg"},
-		{"a\n" + strings.Repeat("x", 1000) + "z", 3, `a\…(1001 characters left out)…z`},
-		{"abcd" + "e\u0301\u0301f", 3, "ab…(5 characters left out)…f"},
-		{"abcdefe\u0301", 3, "ab…(6 characters left out)…"},
-		{"abc", 0, "…(3 characters left out)…"},
+		{"abcdefg", 6, "abcd…(1 characters omitted)…fg"},
+		{"a\n" + strings.Repeat("x", 1000) + "z", 3, `a\…(1001 characters omitted)…z`},
+		{"abcd" + "e\u0301\u0301f", 3, "ab…(5 characters omitted)…f"},
+		{"abcdefe\u0301", 3, "ab…(6 characters omitted)…"},
+		{"abc", 0, "…(3 characters omitted)…"},
 	} {
 		if got := visible.Line(test.text, test.most); got != test.want {
 			t.Errorf("Line(%q, %d): got %q, want %q", test.text, test.most, got, test.want)
@@ -153,7 +153,7 @@ func FuzzVisible(f *testing.F) {
 		mustBePlain(t, "Cut", visible.Cut(strings.ReplaceAll(whole, "\n", ""), most), "\t")
 		line := visible.Line(text, most)
 		mustBePlain(t, "Line", line, "")
-		if got := utf8.RuneCountInString(line); got > max(0, most)+len("…( characters left out)…")+20 {
+		if got := utf8.RuneCountInString(line); got > max(0, most)+len("…( characters omitted)…")+20 {
 			t.Errorf("Line(%q, %d): got %d characters", text, most, got)
 		}
 

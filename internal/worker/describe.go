@@ -29,7 +29,7 @@ const MaxDescription = 64 << 10
 func golemKey() strictyaml.Key {
 	return strictyaml.Key{Name: "x-golem", Type: strictyaml.Group, Empty: true, Keys: []strictyaml.Key{
 		{Name: "mode", Type: strictyaml.Word, Words: []string{"llm", "manual", "both"}},
-		{Name: "approval", Type: strictyaml.Word, Words: consentWords()},
+		{Name: "approval", Type: strictyaml.Word, Words: approvalWords()},
 		{Name: "label", Type: strictyaml.Text},
 		{Name: "category", Type: strictyaml.Text},
 	}}

@@ -165,8 +165,8 @@ func (r *reader) readProgram(set string, at strictyaml.Field) Foreign {
 		}
 	}
 	if n, ok := at.Value.At("approval"); ok {
-		if consent, ok := policy.ParseApproval(n.Text); ok {
-			f.Approval = &policy.Rule{Verb: policy.Run, Approval: consent, From: n.Place.String()}
+		if level, ok := policy.ParseApproval(n.Text); ok {
+			f.Approval = &policy.Rule{Verb: policy.Run, Approval: level, From: n.Place.String()}
 		}
 	}
 	return f

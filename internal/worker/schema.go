@@ -107,11 +107,11 @@ func toolsetsKey() strictyaml.Key {
 				Keys: []strictyaml.Key{
 					{Name: "rules", Type: strictyaml.Groups, Example: "[{pattern: git status, approval: preApproved}]",
 						Doc: "Approval levels for commands that match a pattern.",
-						Keys: append([]strictyaml.Key{patternKey(), useKey(), {Name: "approval", Type: strictyaml.Word, Words: consentWords(),
+						Keys: append([]strictyaml.Key{patternKey(), useKey(), {Name: "approval", Type: strictyaml.Word, Words: approvalWords(),
 							Example: "preApproved", Doc: "The approval level of these commands."}}, exampleKeys()...)},
 					{Name: "default", Type: strictyaml.Group, Example: "{approval: blocked}",
 						Doc: "The approval level for all other commands.",
-						Keys: []strictyaml.Key{{Name: "approval", Type: strictyaml.Word, Words: consentWords(), Default: "ask",
+						Keys: []strictyaml.Key{{Name: "approval", Type: strictyaml.Word, Words: approvalWords(), Default: "ask",
 							Example: "blocked", Doc: "The approval level of all other commands."}}},
 				}},
 			gitKey(),
@@ -150,7 +150,7 @@ func foreignKeys(readonly strictyaml.Key) []strictyaml.Key {
 			Doc: "Whether it reaches the network. The worker must have it."},
 		{Name: "env", Type: strictyaml.Texts, Example: "[SEARCH_API_KEY]",
 			Doc: "The user's environment variables that it gets, by name. It gets no others."},
-		{Name: "approval", Type: strictyaml.Word, Words: consentWords(), Default: "ask", Example: "blocked",
+		{Name: "approval", Type: strictyaml.Word, Words: approvalWords(), Default: "ask", Example: "blocked",
 			Doc: "The approval level of a call. For a custom tool the schema file sets it, and a worker may only be stricter."},
 		{Name: "timeout", Type: strictyaml.Span, Example: "30s",
 			Doc: "The time limit of a call, if it is shorter than `limits.time`."},
@@ -227,9 +227,9 @@ func ruleKeys() []strictyaml.Key {
 func approvalKey(doc string) strictyaml.Key {
 	return strictyaml.Key{Name: "approval", Type: strictyaml.Group, Example: "{write: preApproved, delete: blocked}", Doc: doc,
 		Keys: []strictyaml.Key{
-			{Name: "read", Type: strictyaml.Word, Words: consentWords(), Default: "preApproved", Example: "ask", Doc: "Reading, listing, searching."},
-			{Name: "write", Type: strictyaml.Word, Words: consentWords(), Default: "ask", Example: "preApproved", Doc: "Creating and changing."},
-			{Name: "delete", Type: strictyaml.Word, Words: consentWords(), Default: "ask", Example: "blocked", Doc: "Deleting."},
+			{Name: "read", Type: strictyaml.Word, Words: approvalWords(), Default: "preApproved", Example: "ask", Doc: "Reading, listing, searching."},
+			{Name: "write", Type: strictyaml.Word, Words: approvalWords(), Default: "ask", Example: "preApproved", Doc: "Creating and changing."},
+			{Name: "delete", Type: strictyaml.Word, Words: approvalWords(), Default: "ask", Example: "blocked", Doc: "Deleting."},
 		}}
 }
 
@@ -255,12 +255,12 @@ func exampleKeys() []strictyaml.Key {
 // rules.
 func verdictKeys() []strictyaml.Key {
 	return []strictyaml.Key{
-		{Name: "approval", Type: strictyaml.Word, Words: consentWords(), Example: "ask", Doc: "The approval level of the command."},
+		{Name: "approval", Type: strictyaml.Word, Words: approvalWords(), Example: "ask", Doc: "The approval level of the command."},
 		{Name: "allowed", Type: strictyaml.Bool, Default: "true", Example: "false", Doc: "`false` means `blocked`."},
 		{Name: "approval_required", Type: strictyaml.Bool, Example: "false", Doc: "`true` means `ask`, `false` means `preApproved`."},
 	}
 }
 
-func accessWords() []string  { return []string{"ro", "rw"} }
-func consentWords() []string { return []string{"preApproved", "ask", "blocked"} }
-func levelWords() []string   { return []string{"landlock", "namespaces", "container"} }
+func accessWords() []string   { return []string{"ro", "rw"} }
+func approvalWords() []string { return []string{"preApproved", "ask", "blocked"} }
+func levelWords() []string    { return []string{"landlock", "namespaces", "container"} }

@@ -42,8 +42,8 @@ func (r *reader) readShell(top strictyaml.Node) {
 		layer.From = other.Place.String()
 	}
 	if isDefault && other.Kind == strictyaml.Map {
-		if consent, ok := r.readLevel(other, "shell default"); ok {
-			layer.Default, layer.NoDefault = consent, false
+		if level, ok := r.readLevel(other, "shell default"); ok {
+			layer.Default, layer.NoDefault = level, false
 		}
 	}
 	r.w.Shell = &layer
@@ -89,12 +89,12 @@ func (r *reader) patternRule(item strictyaml.Node, rule policy.ShellRule) (polic
 		r.problems.Add(at, "shell rule: pattern "+shown(pattern.Text), "write the words that the command begins with, on one line: git status")
 		return rule, false
 	}
-	consent, ok := r.readLevel(item, "shell rule")
+	level, ok := r.readLevel(item, "shell rule")
 	if !ok {
 		return rule, false
 	}
-	rule.Pattern, rule.Approval = pattern.Text, consent
-	if _, why := command.NewPattern(rule.Pattern, consent == policy.PreApproved); why != "" {
+	rule.Pattern, rule.Approval = pattern.Text, level
+	if _, why := command.NewPattern(rule.Pattern, level == policy.PreApproved); why != "" {
 		r.problems.Add(at, "shell rule: pattern "+shown(pattern.Text), why)
 		return rule, false
 	}

@@ -64,7 +64,7 @@ func TestFlags(t *testing.T) {
 		{"link up", linked("a/b", "../c"), []string{"SYMLINK -> ../c"}},
 		{"link out", linked("a/b", "../../c"), []string{"SYMLINK -> ../../c leaves the repository"}},
 		{"link out by and by", linked("a/b", "x/../../../c"), []string{"leaves the repository"}},
-		{"link up and down", linked("a/b", "x/../y"), []string{"another link may say"}},
+		{"link up and down", linked("a/b", "x/../y"), []string{"another symlink on the way"}},
 		{"absolute link", linked("a", "/etc/passwd"), []string{"SYMLINK -> /etc/passwd leaves the repository"}},
 		{"link on Windows", linked("a", `..\..\x`), []string{"leaves the repository"}},
 		{"link to a drive", linked("a", `C:\x`), []string{"leaves the repository"}},
@@ -285,7 +285,7 @@ func TestText(t *testing.T) {
 	var out strings.Builder
 	long := changed("x", "-", strings.Repeat("é", 5000))
 	review.Text(&out, long, review.How{Most: 10, More: "look there"})
-	if !strings.Contains(out.String(), "bytes left out)…é") || out.Len() > 3000 || !strings.Contains(out.String(), "long lines: 1 shown in part; look there") {
+	if !strings.Contains(out.String(), "bytes omitted)…é") || out.Len() > 3000 || !strings.Contains(out.String(), "long lines: 1 shown in part; look there") {
 		t.Errorf("a long line: got %d bytes, %.100q", out.Len(), out.String())
 	}
 	out.Reset()

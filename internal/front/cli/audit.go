@@ -38,7 +38,7 @@ secrets.`,
 
 // journal opens the directory of the journal, or returns nil if there is none yet. It
 // creates nothing. where is the path of the state, for the user.
-func (f *programFlags) journal() (folder *state.Folder, where string, err error) {
+func (f *programFlags) journal() (folder *state.Dir, where string, err error) {
 	p, err := f.open(opening{strict: true, otherwise: sessionState})
 	if p == nil {
 		return nil, "", err
@@ -137,7 +137,7 @@ func (f *filterFlags) check() error {
 }
 
 // read calls yield for the records that the flags select.
-func (f *filterFlags) read(folder *state.Folder, yield func(audit.Record, []byte) error) error {
+func (f *filterFlags) read(folder *state.Dir, yield func(audit.Record, []byte) error) error {
 	if folder == nil {
 		return nil
 	}
@@ -407,7 +407,7 @@ Exit code 0 is unchanged, 1 is changed.`,
 func printReport(cmd *cobra.Command, r audit.Report, where string) error {
 	w := cmd.OutOrStdout()
 	if wantsJSON(cmd) {
-		doc := map[string]any{"ok": r.Bad == nil, "records": r.Records, "state": where, "mended": len(r.Mended), "behind": r.Behind, "unfinished": len(r.Open)}
+		doc := map[string]any{"ok": r.Bad == nil, "records": r.Records, "state": where, "mended": len(r.Repairs), "behind": r.Behind, "unfinished": len(r.Open)}
 		if !r.Head.IsZero() {
 			doc["head"] = r.Head
 		}
@@ -446,7 +446,7 @@ func printVerdict(w io.Writer, r audit.Report, folder string) {
 	if r.Behind > 0 {
 		fmt.Fprintf(w, "the sealed head is %s behind: a process was killed, the power failed, or somebody restored an older head\n", visible.Count(int(r.Behind), "record"))
 	}
-	for _, m := range r.Mended {
+	for _, m := range r.Repairs {
 		fmt.Fprintf(w, "repaired at record %d: %s\n", m.Number, m.Note)
 	}
 	for _, u := range r.Open {

@@ -168,11 +168,11 @@ func explainCommand(cmd *cobra.Command, flags *programFlags, line, worker string
 }
 
 // yesOrNo returns the answer in a few words.
-func yesOrNo(allowed bool, consent string) string {
+func yesOrNo(allowed bool, level string) string {
 	switch {
 	case !allowed:
 		return "no"
-	case consent == "ask":
+	case level == "ask":
 		return "yes, with your approval"
 	}
 	return "yes"
@@ -180,14 +180,14 @@ func yesOrNo(allowed bool, consent string) string {
 
 // printCommand prints the answer, then each part on a line.
 func printCommand(w io.Writer, a explain.CommandAnswer) {
-	fmt.Fprintf(w, "%s: %s\n", yesOrNo(a.Allowed, a.Consent), a.Reason)
+	fmt.Fprintf(w, "%s: %s\n", yesOrNo(a.Allowed, a.Approval), a.Reason)
 	var rows [][]string
 	for _, p := range append(a.Parts, a.Writes...) {
 		kind := p.Kind
 		if kind == "unknown" {
 			kind = "not understood"
 		}
-		rows = append(rows, []string{kind, visible.Cut(p.Text, 60), p.Consent, p.From, strings.Join(aboutPart(p), "; ")})
+		rows = append(rows, []string{kind, visible.Cut(p.Text, 60), p.Approval, p.From, strings.Join(aboutPart(p), "; ")})
 	}
 	printColumns(w, rows)
 	if !a.Allowed {
@@ -218,7 +218,7 @@ func aboutPart(p explain.CommandPart) []string {
 // printAnswer prints the answer, then each fact on a line. After a no it also prints
 // which paths are allowed.
 func printAnswer(w io.Writer, a explain.Answer) {
-	fmt.Fprintf(w, "%s: %s\n", yesOrNo(a.Allowed, a.Consent), a.Reason)
+	fmt.Fprintf(w, "%s: %s\n", yesOrNo(a.Allowed, a.Approval), a.Reason)
 	var rows [][]string
 	for _, f := range a.Facts {
 		rows = append(rows, []string{f.Kind, f.Path, f.Is, f.From})

@@ -134,14 +134,14 @@ func (f *gateFlags) review(cmd *cobra.Command, ids []string, summary, all bool) 
 	return errors.Join(showLooks(cmd, looks, hidden, func(l *git.Look, w io.Writer, page visible.Page) (err error) {
 		switch {
 		case summary:
-			return l.Summary(w, page)
+			return l.ShowSummary(w, page)
 		case all:
 			err = l.ShowAll(ctx, w, page)
 		default:
 			err = l.Show(w, page)
 		}
 		if err == nil {
-			err = l.Printed(all)
+			err = l.MarkPrinted(all)
 		}
 		return err
 	}), err)
@@ -179,7 +179,7 @@ func showLooks(cmd *cobra.Command, looks []*git.Look, hidden []unshown, show fun
 			}
 			accept += " " + tool.OverrideFlag(name)
 		}
-		if l.Unseen() {
+		if l.HasUnseen() {
 			accept += " --unseen"
 		}
 		for _, next := range []string{"push it: " + accept, "discard it: golem review --discard " + id} {

@@ -279,7 +279,7 @@ type toolDocument struct {
 	Name        string   `json:"name"`
 	Toolset     string   `json:"toolset"`
 	Mode        string   `json:"mode"`
-	Consent     string   `json:"consent"`
+	Approval    string   `json:"consent"`
 	Effects     []string `json:"effects"`
 	Label       string   `json:"label,omitempty"`
 	Category    string   `json:"category,omitempty"`
@@ -297,7 +297,7 @@ func listTools(cmd *cobra.Command, g tool.Gate) error {
 	for _, t := range offered(g) {
 		d := aboutTool(g, t)
 		list = append(list, d)
-		rows = append(rows, []string{d.Name, d.Mode, d.Consent, strings.Join(d.Effects, " "), firstSentence(d.Description)})
+		rows = append(rows, []string{d.Name, d.Mode, d.Approval, strings.Join(d.Effects, " "), firstSentence(d.Description)})
 	}
 	if wantsJSON(cmd) {
 		return printJSON(cmd.OutOrStdout(), map[string]any{"worker": strings.Join(g.Workers, " → "), "tools": list})

@@ -123,7 +123,7 @@ func (s *server) AskWhilePending(ctx context.Context, r tool.Request, id string,
 	}
 	s.slots.leave()
 	defer s.slots.enter()
-	if elicits(c.request) && c.request.ProtocolVersion() < multiRound {
+	if canElicit(c.request) && c.request.ProtocolVersion() < multiRound {
 		said, asked := make(chan approval.Reply, 1), make(chan struct{})
 		go func() {
 			defer close(asked)
@@ -157,7 +157,7 @@ func (s *server) askThere(ctx context.Context, c *call, f form) approval.Reply {
 	case r := <-c.answers:
 		return f.reply(r)
 	case <-ctx.Done():
-		s.leave(f.id, c)
+		s.removeParked(f.id, c)
 		return nobody
 	}
 }
@@ -200,4 +200,10 @@ func await(ctx context.Context, said <-chan approval.Reply, answered func() bool
 			return nobody
 		}
 	}
+}
+
+// canElicit reports whether a client can show a form.
+func canElicit(r *mcp.CallToolRequest) bool {
+	can := r.ClientCapabilities()
+	return can != nil && can.Elicitation != nil && (can.Elicitation.Form != nil || can.Elicitation.URL == nil)
 }

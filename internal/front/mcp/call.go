@@ -32,7 +32,7 @@ type call struct {
 	// Set only if the client repeats the call with answers:
 	forms   chan form              // forms for the client to fill in
 	answers chan *mcp.ElicitResult // answers from the client, nil for none
-	brought *brought               // the answer for a call that is no longer parked
+	brought *returnedAnswer        // the answer for a call that is no longer parked
 	done    chan tool.Result
 	cancel  context.CancelFunc
 }
@@ -42,7 +42,7 @@ type callKey struct{}
 // call runs a call of a client. It returns when the call is done. If the client repeats
 // calls with answers, it also returns when there is a question.
 func (s *server) call(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
-	if elicits(r) && r.ProtocolVersion() >= multiRound {
+	if canElicit(r) && r.ProtocolVersion() >= multiRound {
 		return s.callAgain(ctx, r)
 	}
 	return s.callOnce(ctx, r)
@@ -51,21 +51,21 @@ func (s *server) call(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToo
 // callOnce runs a call of a client and returns when the call is done.
 func (s *server) callOnce(ctx context.Context, r *mcp.CallToolRequest) (*mcp.CallToolResult, error) {
 	c := &call{request: r}
-	defer s.progress(ctx, c, r)()
-	ctx, cancel := s.within(ctx, r.Session.ID())
+	defer s.sendProgress(ctx, c, r)()
+	ctx, cancel := s.joinContext(ctx, r.Session.ID())
 	defer cancel()
 	free, refused := s.limit(ctx, r.Params)
 	if refused != nil {
-		return content(tool.Result{Err: refused}), nil
+		return encodeResult(tool.Result{Err: refused}), nil
 	}
 	defer free()
 	c.turn = claim(r)
-	return content(s.do(ctx, c)), nil
+	return encodeResult(s.do(ctx, c)), nil
 }
 
 // callDirect runs a direct call of a client and returns when the call is done.
 func (s *server) callDirect(ctx context.Context, r *mcp.CallToolRequest, t *turn) *mcp.CallToolResult {
-	return content(s.do(ctx, &call{request: r, turn: t}))
+	return encodeResult(s.do(ctx, &call{request: r, turn: t}))
 }
 
 // aCall is the least number of bytes that limit counts for a call that waits for a slot.
@@ -92,12 +92,12 @@ func (s *server) limit(ctx context.Context, p *mcp.CallToolParamsRaw) (free func
 	case <-s.slots.free:
 		return s.slots.leave, nil
 	case <-ctx.Done():
-		return nil, neverBegun(p.Name)
+		return nil, canceledError(p.Name)
 	}
 }
 
-// neverBegun returns the error of a call that was canceled while it waited for others.
-func neverBegun(tool string) *sandbox.Error {
+// canceledError returns the error of a call that was canceled while it waited for others.
+func canceledError(tool string) *sandbox.Error {
 	return &sandbox.Error{Op: tool, Code: "stopped", Hint: "it was ended before it began; nothing was done"}
 }
 
@@ -108,13 +108,13 @@ func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 		fmt.Fprintln(s.options.Errs, "golem: "+err.Error())
 		return nil, errors.New("what a client carries between two requests cannot be signed; the user's terminal says why")
 	}
-	b, err := s.bring(r)
+	b, err := s.parseAnswer(r)
 	if err != nil {
 		return nil, err
 	}
 	free, refused := s.limit(ctx, r.Params)
 	if refused != nil {
-		return content(tool.Result{Err: refused}), nil
+		return encodeResult(tool.Result{Err: refused}), nil
 	}
 	defer free()
 	var c *call
@@ -129,21 +129,21 @@ func (s *server) callAgain(ctx context.Context, r *mcp.CallToolRequest) (*mcp.Ca
 	} else {
 		c = &call{request: r, turn: t, brought: b, forms: make(chan form), answers: make(chan *mcp.ElicitResult, 1), done: make(chan tool.Result, 1)}
 		var lasting context.Context
-		lasting, c.cancel = s.within(context.WithoutCancel(ctx), "")
+		lasting, c.cancel = s.joinContext(context.WithoutCancel(ctx), "")
 		go func() {
 			defer c.cancel()
 			c.done <- s.do(lasting, c)
 		}()
 	}
-	defer s.progress(ctx, c, r)()
+	defer s.sendProgress(ctx, c, r)()
 	select {
 	case f := <-c.forms:
 		return s.park(c, f), nil
 	case result := <-c.done:
-		return content(result), nil
+		return encodeResult(result), nil
 	case <-ctx.Done():
 		c.cancel()
-		return content(<-c.done), nil
+		return encodeResult(<-c.done), nil
 	}
 }
 
@@ -154,7 +154,7 @@ func (s *server) do(ctx context.Context, c *call) tool.Result {
 		do.Args = []byte("{}")
 	}
 	if c.turn == nil {
-		c.turn = s.turn(do)
+		c.turn = s.newTurn(do)
 	}
 	defer c.turn.leave()
 	if !s.enter() {
@@ -164,7 +164,7 @@ func (s *server) do(ctx context.Context, c *call) tool.Result {
 	defer s.tidy.Reset(quiet)
 	ctx = context.WithValue(tool.WithMedia(ctx), callKey{}, c)
 	if c.turn.enter(ctx); ctx.Err() != nil {
-		return tool.Result{Err: neverBegun(do.Tool)}
+		return tool.Result{Err: canceledError(do.Tool)}
 	}
 	return s.gate.Do(ctx, policy.Peer, do)
 }
@@ -175,8 +175,8 @@ type under struct {
 	cancel  context.CancelFunc
 }
 
-// within returns a context that also ends when the server or the session ends.
-func (s *server) within(ctx context.Context, session string) (context.Context, context.CancelFunc) {
+// joinContext returns a context that also ends when the server or the session ends.
+func (s *server) joinContext(ctx context.Context, session string) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(ctx)
 	stop := context.AfterFunc(s.ctx, cancel)
 	u := &under{session, cancel}
@@ -200,14 +200,8 @@ func (s *server) enter() bool {
 	return true
 }
 
-// elicits reports whether a client can show a form.
-func elicits(r *mcp.CallToolRequest) bool {
-	can := r.ClientCapabilities()
-	return can != nil && can.Elicitation != nil && (can.Elicitation.Form != nil || can.Elicitation.URL == nil)
-}
-
-// content returns a result in the form of the protocol, with its text once.
-func content(r tool.Result) *mcp.CallToolResult {
+// encodeResult returns a result in the form of the protocol, with its text once.
+func encodeResult(r tool.Result) *mcp.CallToolResult {
 	result := &mcp.CallToolResult{IsError: r.Err != nil, Content: []mcp.Content{&mcp.TextContent{Text: r.String()}}}
 	for _, m := range r.Media {
 		if strings.HasPrefix(m.Type, "image/") {
@@ -222,9 +216,9 @@ func content(r tool.Result) *mcp.CallToolResult {
 // beat is the interval of progress notifications.
 const beat = time.Second
 
-// progress sends progress notifications for a call to the client. It sends them until
+// sendProgress sends progress notifications for a call to the client. It sends them until
 // stop is called.
-func (s *server) progress(ctx context.Context, c *call, r *mcp.CallToolRequest) (stop func()) {
+func (s *server) sendProgress(ctx context.Context, c *call, r *mcp.CallToolRequest) (stop func()) {
 	token := r.Params.GetProgressToken()
 	if text, ok := token.(string); token == nil || ok && len(text) > maxName { // each notification repeats the token
 		return func() {}

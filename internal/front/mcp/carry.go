@@ -15,7 +15,7 @@ import (
 )
 
 // A brought is the answer that a client sends when it repeats a call.
-type brought struct {
+type returnedAnswer struct {
 	id     string            // the id of the request that it answers
 	result *mcp.ElicitResult // nil if the client sends no answer
 }
@@ -45,8 +45,8 @@ func (s *server) unpark(id string) *call {
 	return c
 }
 
-// leave removes a call that no longer waits for an answer.
-func (s *server) leave(id string, c *call) {
+// removeParked removes a call that no longer waits for an answer.
+func (s *server) removeParked(id string, c *call) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.parked[id] == c {
@@ -54,9 +54,9 @@ func (s *server) leave(id string, c *call) {
 	}
 }
 
-// bring returns the answer that a client sends, or nil if this is the first request of a
+// parseAnswer returns the answer that a client sends, or nil if this is the first request of a
 // call. The request state must be the one that golem issued for exactly this call.
-func (s *server) bring(r *mcp.CallToolRequest) (*brought, error) {
+func (s *server) parseAnswer(r *mcp.CallToolRequest) (*returnedAnswer, error) {
 	state := r.Params.RequestState
 	if state == "" {
 		return nil, nil
@@ -72,7 +72,7 @@ func (s *server) bring(r *mcp.CallToolRequest) (*brought, error) {
 	if err != nil || !hmac.Equal([]byte(state), []byte(s.sign(parts[0], until, r.Params))) || time.Now().After(until) {
 		return nil, wrong
 	}
-	b := &brought{id: parts[0]}
+	b := &returnedAnswer{id: parts[0]}
 	b.result, _ = r.Params.InputResponses[question].(*mcp.ElicitResult)
 	return b, nil
 }

@@ -79,7 +79,7 @@ type waiting struct {
 func newConn(in io.ReadCloser, out io.Writer, s slots, stop <-chan struct{}) *conn {
 	c := &conn{in: in, out: out, slots: s, stop: stop, lead: lead{free: make(chan struct{}, 1)}, input: bufio.NewReaderSize(in, 64<<10), lines: make(chan line),
 		idle: make(chan struct{}, 1), closed: make(chan struct{}), calls: make(map[string]standing), quick: make(map[string]bool)}
-	c.lead.watch = time.AfterFunc(time.Hour, c.lookAfter)
+	c.lead.watch = time.AfterFunc(time.Hour, c.checkLeader)
 	c.lead.watch.Stop()
 	// Nothing can interrupt a read of stdin. The goroutine ends when that read returns.
 	c.pass()
@@ -111,7 +111,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 			default:
 			}
 		}
-		if c.ended != nil && len(c.queue) == 0 && c.running() == 0 {
+		if c.ended != nil && len(c.queue) == 0 && c.countRunning() == 0 {
 			return nil, io.EOF
 		}
 		lines, free := c.lines, c.slots.free
@@ -167,7 +167,7 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 	levels, values := foreign.Shape(data)
 	switch {
 	case l.long != nil:
-		return refuse(idIn(l.long), jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has at most %d bytes; send less at a time", maxMessage))
+		return refuse(findID(l.long), jsonrpc.CodeInvalidRequest, fmt.Sprintf("a message has at most %d bytes; send less at a time", maxMessage))
 	case len(data) == 0:
 		return nil, nil
 	case data[0] == '[':
@@ -197,11 +197,11 @@ func (c *conn) take(l line) (jsonrpc.Message, error) {
 		return message, nil
 	}
 	if !request.IsCall() {
-		c.withdraw(request)
+		c.cancelCall(request)
 		return request, nil
 	}
 	key := keyOf(request.ID)
-	if !c.note(key, standing{}) {
+	if !c.recordCall(key, standing{}) {
 		return refuse(json.RawMessage(key), jsonrpc.CodeInvalidRequest, "a call with this id is under way; each has its own")
 	}
 	c.queue = append(c.queue, waiting{request, key, len(data)})
@@ -216,7 +216,7 @@ func (c *conn) next() *jsonrpc.Request {
 	c.queue[0] = waiting{}
 	c.queue = c.queue[1:]
 	c.held -= first.size
-	s := standing{under: true, turn: c.inTurn(callIn(first.Request))}
+	s := standing{under: true, turn: c.inTurn(parseCall(first.Request))}
 	if s.turn != nil {
 		first.Request.Extra = s.turn.carrier()
 	}
@@ -228,8 +228,8 @@ func (c *conn) next() *jsonrpc.Request {
 	return first.Request
 }
 
-// note records a call. It reports whether the id was free.
-func (c *conn) note(key string, s standing) bool {
+// recordCall records a call. It reports whether the id was free.
+func (c *conn) recordCall(key string, s standing) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if _, there := c.calls[key]; there {
@@ -242,16 +242,16 @@ func (c *conn) note(key string, s standing) bool {
 	return true
 }
 
-// running returns how many calls run.
-func (c *conn) running() int {
+// countRunning returns how many calls run.
+func (c *conn) countRunning() int {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.under
 }
 
-// withdraw handles a cancellation by the client. It removes the call from the queue or
+// cancelCall handles a cancellation by the client. It removes the call from the queue or
 // cancels it. The library cancels the calls that it has started.
-func (c *conn) withdraw(r *jsonrpc.Request) {
+func (c *conn) cancelCall(r *jsonrpc.Request) {
 	var p map[string]json.RawMessage
 	if r.Method != "notifications/cancelled" || json.Unmarshal(r.Params, &p) != nil {
 		return
@@ -280,7 +280,7 @@ func (c *conn) withdraw(r *jsonrpc.Request) {
 func (c *conn) Write(_ context.Context, message jsonrpc.Message) error {
 	response, ok := message.(*jsonrpc.Response)
 	if ok && response.Error != nil {
-		response.Error = plainly(response.Error)
+		response.Error = plainError(response.Error)
 	}
 	data, err := encode(message)
 	if err != nil && ok { // an error from Write ends the connection
@@ -291,13 +291,13 @@ func (c *conn) Write(_ context.Context, message jsonrpc.Message) error {
 	}
 	err = c.write(data)
 	if ok {
-		c.answered(keyOf(response.ID))
+		c.removeAnswered(keyOf(response.ID))
 	}
 	return err
 }
 
-// answered removes a call that was answered and frees its slot.
-func (c *conn) answered(key string) {
+// removeAnswered removes a call that was answered and frees its slot.
+func (c *conn) removeAnswered(key string) {
 	c.mu.Lock()
 	was, ending := c.calls[key], c.ending
 	if was.under {

@@ -23,9 +23,9 @@ type direct struct {
 	args []byte
 }
 
-// directIn returns the direct call in a line, if the line is one. Each part must occur
+// parseDirect returns the direct call in a line, if the line is one. Each part must occur
 // exactly once, in its usual spelling. The library interprets all other lines.
-func directIn(data []byte) (d direct, ok bool) {
+func parseDirect(data []byte) (d direct, ok bool) {
 	data = bytes.Trim(data, blanks)
 	levels, values := foreign.Shape(data)
 	if len(data) == 0 || data[0] != '{' || levels > foreign.MaxLevels || values > foreign.MaxValues || !json.Valid(data) || tool.CheckJSON(data) != nil {
@@ -35,11 +35,11 @@ func directIn(data []byte) (d direct, ok bool) {
 	if !split(data, part{"jsonrpc", &version}, part{"id", &d.id}, part{"method", &method}, part{"params", &params}) {
 		return d, false
 	}
-	if string(version) != `"2.0"` || string(method) != `"tools/call"` || params[0] != '{' || !plainID(d.id) {
+	if string(version) != `"2.0"` || string(method) != `"tools/call"` || params[0] != '{' || !isPlainID(d.id) {
 		return d, false
 	}
 	var name []byte
-	if !split(params, part{"name", &name}, part{"arguments", &d.args}) || !plainText(name) {
+	if !split(params, part{"name", &name}, part{"arguments", &d.args}) || !isPlainText(name) {
 		return d, false
 	}
 	d.name = string(name[1 : len(name)-1])
@@ -122,10 +122,10 @@ func valueEnd(data []byte, at int) int {
 	return at
 }
 
-// plainID reports whether an id is written in the form that keyOf returns.
-func plainID(id []byte) bool {
+// isPlainID reports whether an id is written in the form that keyOf returns.
+func isPlainID(id []byte) bool {
 	if id[0] == '"' {
-		return plainText(id)
+		return isPlainText(id)
 	}
 	for _, b := range id {
 		if b < '0' || b > '9' {
@@ -135,9 +135,9 @@ func plainID(id []byte) bool {
 	return len(id) <= 15
 }
 
-// plainText reports whether a JSON string holds only letters, digits, - and _, and is not
+// isPlainText reports whether a JSON string holds only letters, digits, - and _, and is not
 // longer than maxName.
-func plainText(text []byte) bool {
+func isPlainText(text []byte) bool {
 	if len(text) < 3 || len(text) > maxName || text[0] != '"' {
 		return false
 	}
@@ -183,7 +183,7 @@ func (c *conn) start(l line) (s started, ok bool) {
 	if do == nil || l.data == nil || c.ahead.Load() > 0 {
 		return s, false
 	}
-	if s.direct, ok = directIn(l.data); !ok || !greeted(do.session) {
+	if s.direct, ok = parseDirect(l.data); !ok || !isInitialized(do.session) {
 		return s, false
 	}
 	select {
@@ -192,7 +192,7 @@ func (c *conn) start(l line) (s started, ok bool) {
 		return s, false
 	}
 	s.ctx, s.cancel = context.WithCancel(do.ctx)
-	if !c.note(string(s.id), standing{under: true, cancel: s.cancel}) {
+	if !c.recordCall(string(s.id), standing{under: true, cancel: s.cancel}) {
 		s.cancel()
 		c.slots.leave()
 		return s, false
@@ -201,16 +201,16 @@ func (c *conn) start(l line) (s started, ok bool) {
 	return s, true
 }
 
-// greeted reports whether a client has initialized a session of a version before
+// isInitialized reports whether a client has initialized a session of a version before
 // multiRound. Only there a call needs nothing except its name and arguments.
-func greeted(session *mcp.ServerSession) bool {
+func isInitialized(session *mcp.ServerSession) bool {
 	p := session.InitializeParams()
 	return p != nil && p.ProtocolVersion < multiRound
 }
 
-// make runs a call and writes its answer with the help of a buffer. It records whether
+// runCall runs a call and writes its answer with the help of a buffer. It records whether
 // the call was quick.
-func (c *conn) make(s started, b *bytes.Buffer) {
+func (c *conn) runCall(s started, b *bytes.Buffer) {
 	begun := time.Now()
 	defer s.cancel()
 	do := c.direct.Load()
@@ -226,7 +226,7 @@ func (c *conn) make(s started, b *bytes.Buffer) {
 	if c.writeLine(b.Bytes()) != nil {
 		c.Close() // the client is gone
 	}
-	c.answered(string(s.id))
+	c.removeAnswered(string(s.id))
 	c.setQuick(s.name, time.Since(begun) < quickly)
 }
 

@@ -45,7 +45,7 @@ func TestDirectIn(t *testing.T) {
 		{"", ""},
 	} {
 		got := ""
-		if d, ok := directIn([]byte(test.line)); ok {
+		if d, ok := parseDirect([]byte(test.line)); ok {
 			got = fmt.Sprintf("%s %s %s", d.id, d.name, d.args)
 		}
 		if got != test.want {
@@ -60,7 +60,7 @@ func FuzzDirectIn(f *testing.F) {
 	f.Add([]byte(` { "params" : { "arguments" : { "x" : "\\\"}" } , "name" : "a" } , "method" : "tools/call" , "id" : "x" , "jsonrpc" : "2.0" } `))
 	f.Add([]byte(call1(1, "a", "{}") + "\v"))
 	f.Fuzz(func(t *testing.T, data []byte) {
-		d, ok := directIn(data)
+		d, ok := parseDirect(data)
 		if !ok {
 			return
 		}

@@ -6,9 +6,6 @@ import (
 	"errors"
 	"fmt"
 	"runtime/debug"
-	"strconv"
-	"strings"
-	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -35,7 +32,7 @@ func (s *server) guard(next mcp.MethodHandler) mcp.MethodHandler {
 			return nil, err
 		}
 		if result, err = next(ctx, method, r); err != nil {
-			return nil, encodable(err)
+			return nil, makeEncodable(err)
 		}
 		return result, nil
 	}
@@ -114,14 +111,8 @@ func checkFields(method string, params mcp.Params) error {
 	return nil
 }
 
-// isPrintable reports whether text can be quoted without escapes other than \" and \\,
-// which Go and JSON write alike.
-func isPrintable(text string) bool {
-	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) })
-}
-
-// encodable returns an error that has a JSON form: it drops data that is not JSON.
-func encodable(err error) error {
+// makeEncodable returns an error that has a JSON form: it drops data that is not JSON.
+func makeEncodable(err error) error {
 	var known *jsonrpc.Error
 	if !errors.As(err, &known) || len(known.Data) == 0 || json.Valid(known.Data) {
 		return err

@@ -35,8 +35,8 @@ const (
 	maxSessions    = 1024
 )
 
-// said returns the reason in a network error, without the operation and the address.
-func said(err error) error {
+// networkReason returns the reason in a network error, without the operation and the address.
+func networkReason(err error) error {
 	var call *os.SyscallError
 	var address *net.AddrError
 	switch {
@@ -63,7 +63,7 @@ func (s *server) listen(address string, l program.HTTPOptions) error {
 	}
 	socket, err := net.Listen("tcp", address)
 	if err != nil {
-		return fmt.Errorf("--http %s: %w; name a port that is free, or 0 for any", sandbox.Shown(l.Address), said(err))
+		return fmt.Errorf("--http %s: %w; name a port that is free, or 0 for any", sandbox.Shown(l.Address), networkReason(err))
 	}
 	d := newHTTPGuard(l, socket.Addr())
 	d.next = s.handler()
@@ -79,7 +79,7 @@ func (s *server) listen(address string, l program.HTTPOptions) error {
 	}
 	ended := make(chan error, 1)
 	go func() {
-		socket := &bounded{Listener: socket, free: make(chan struct{}, maxConnections)}
+		socket := &limitedListener{Listener: socket, free: make(chan struct{}, maxConnections)}
 		if encrypted != nil {
 			ended <- h.ServeTLS(socket, "", "")
 			return
@@ -105,7 +105,7 @@ func (s *server) handler() http.Handler {
 	sessions := mcp.NewStreamableHTTPHandler(server, &o)
 	o.Stateless, o.PropagateRequestCancellation = true, true
 	single := mcp.NewStreamableHTTPHandler(server, &o)
-	return checked(func(w http.ResponseWriter, r *http.Request) {
+	return checkBody(func(w http.ResponseWriter, r *http.Request) {
 		session := r.Header.Get("Mcp-Session-Id")
 		switch {
 		case r.Header.Get("Mcp-Protocol-Version") >= multiRound:
@@ -113,7 +113,7 @@ func (s *server) handler() http.Handler {
 			return
 		case r.Method == http.MethodDelete:
 			s.endCalls(session) // the library waits for them
-		case session == "" && r.Method == http.MethodPost && s.full():
+		case session == "" && r.Method == http.MethodPost && s.isFull():
 			http.Error(w, fmt.Sprintf("%d sessions are open, and no more are begun; DELETE ends one, and so does %v in which its client says nothing", maxSessions, sessionTime), http.StatusServiceUnavailable)
 			return
 		}
@@ -121,8 +121,8 @@ func (s *server) handler() http.Handler {
 	})
 }
 
-// checked refuses a message that tool.CheckJSON refuses, as the connection on streams does.
-func checked(next http.HandlerFunc) http.Handler {
+// checkBody refuses a message that tool.CheckJSON refuses, as the connection on streams does.
+func checkBody(next http.HandlerFunc) http.Handler {
 	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method == http.MethodPost && r.Body != nil {
 			body, err := io.ReadAll(io.LimitReader(r.Body, maxMessage+1))
@@ -146,8 +146,8 @@ func checked(next http.HandlerFunc) http.Handler {
 	})
 }
 
-// full reports whether the number of sessions has reached maxSessions.
-func (s *server) full() bool {
+// isFull reports whether the number of sessions has reached maxSessions.
+func (s *server) isFull() bool {
 	n := 0
 	for range s.sdk.Sessions() {
 		n++
@@ -167,9 +167,9 @@ func (s *server) endCalls(session string) {
 	}
 }
 
-// allowed returns the address to listen on. An address that other machines can reach
+// listenAddress returns the address to listen on. An address that other machines can reach
 // needs --anywhere and TLS.
-func allowed(l program.HTTPOptions) (string, error) {
+func listenAddress(l program.HTTPOptions) (string, error) {
 	host, port, err := net.SplitHostPort(l.Address)
 	if err != nil {
 		return "", &sandbox.Error{Op: "--http", Path: l.Address, Code: sandbox.ErrInvalid, Hint: "write an address and a port, such as 127.0.0.1:8137"}
@@ -190,31 +190,31 @@ func allowed(l program.HTTPOptions) (string, error) {
 
 // A bounded is a listener with a limited number of connections at a time. Further
 // connections wait.
-type bounded struct {
+type limitedListener struct {
 	net.Listener
 	free chan struct{}
 }
 
 // Accept implements net.Listener.
-func (b *bounded) Accept() (net.Conn, error) {
+func (b *limitedListener) Accept() (net.Conn, error) {
 	b.free <- struct{}{}
 	c, err := b.Listener.Accept()
 	if err != nil {
 		<-b.free
 		return nil, err
 	}
-	return &counted{Conn: c, free: b.free}, nil
+	return &countedConn{Conn: c, free: b.free}, nil
 }
 
 // A counted is a connection that frees its place in a bounded listener when it is closed.
-type counted struct {
+type countedConn struct {
 	net.Conn
 	free   chan struct{}
 	closed atomic.Bool
 }
 
 // Close implements net.Conn.
-func (c *counted) Close() error {
+func (c *countedConn) Close() error {
 	if c.closed.CompareAndSwap(false, true) {
 		<-c.free
 	}

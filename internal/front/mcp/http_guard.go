@@ -53,7 +53,7 @@ func (d *httpGuard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(key, value)
 	}
 	status, why := d.checkRequest(r)
-	if why == "" && welcomes(w, r) {
+	if why == "" && answerPreflight(w, r) {
 		return
 	}
 	if why == "" {
@@ -90,9 +90,9 @@ func (d *httpGuard) checkRequest(r *http.Request) (status int, why string) {
 	return 0, ""
 }
 
-// welcomes sets the headers that let a page of an allowed origin read the answers. It
+// answerPreflight sets the headers that let a page of an allowed origin read the answers. It
 // answers a preflight request of a browser, and reports whether this was one.
-func welcomes(w http.ResponseWriter, r *http.Request) bool {
+func answerPreflight(w http.ResponseWriter, r *http.Request) bool {
 	origin := r.Header.Get("Origin")
 	if origin == "" {
 		return false

@@ -279,7 +279,7 @@ func TestAddresses(t *testing.T) {
 		{program.HTTPOptions{Address: "0.0.0.0:0", Anywhere: true, Cert: "c", Key: "k"}, ""},
 		{program.HTTPOptions{Address: "8137"}, "such as 127.0.0.1:8137"},
 	} {
-		_, err := allowed(test.l)
+		_, err := listenAddress(test.l)
 		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
 			t.Errorf("%+v: got %v, want %q", test.l, err, test.want)
 		}

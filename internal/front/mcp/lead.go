@@ -42,15 +42,15 @@ func (c *conn) follow() {
 		c.lead.followers.Add(1)
 		<-c.lead.free
 		c.lead.followers.Add(-1)
-		if !c.leads(&answer) {
+		if !c.leadCalls(&answer) {
 			return
 		}
 	}
 }
 
-// leads reads and makes calls until another goroutine has the lead. It reports whether
+// leadCalls reads and makes calls until another goroutine has the lead. It reports whether
 // there may be more lines.
-func (c *conn) leads(answer *bytes.Buffer) bool {
+func (c *conn) leadCalls(answer *bytes.Buffer) bool {
 	for {
 		s, more := c.readDirect()
 		if !more {
@@ -59,11 +59,11 @@ func (c *conn) leads(answer *bytes.Buffer) bool {
 		}
 		if c.input.Buffered() > 0 || !c.isQuick(s.name) {
 			c.pass()
-			c.make(s, answer)
+			c.runCall(s, answer)
 			return true
 		}
 		n := c.lead.begin()
-		c.make(s, answer)
+		c.runCall(s, answer)
 		if !c.lead.making.CompareAndSwap(n, 0) {
 			return true // lookAfter took the lead meanwhile
 		}
@@ -99,20 +99,20 @@ func (c *conn) pass() {
 func (l *lead) begin() int64 {
 	n := l.calls.Add(1)
 	l.making.Store(n)
-	l.look()
+	l.startChecks()
 	return n
 }
 
-// look starts the checks of the leader, unless they run already.
-func (l *lead) look() {
+// startChecks starts the checks of the leader, unless they run already.
+func (l *lead) startChecks() {
 	if l.watching.CompareAndSwap(false, true) {
 		l.watch.Reset(glimpse)
 	}
 }
 
-// lookAfter takes the lead from a goroutine that makes the same call as at the last
+// checkLeader takes the lead from a goroutine that makes the same call as at the last
 // check. It runs again for as long as there are new calls.
-func (c *conn) lookAfter() {
+func (c *conn) checkLeader() {
 	l := &c.lead
 	n := l.making.Load()
 	if n != 0 && n == l.seen && l.making.CompareAndSwap(n, 0) {
@@ -130,6 +130,6 @@ func (c *conn) lookAfter() {
 	l.vain = 0
 	l.watching.Store(false)
 	if l.making.Load() != 0 { // a call has just started
-		l.look()
+		l.startChecks()
 	}
 }

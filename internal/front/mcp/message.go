@@ -10,8 +10,10 @@ import (
 	"math"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
+	"unicode/utf8"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 
@@ -158,9 +160,9 @@ func encode(message jsonrpc.Message) ([]byte, error) {
 	return append(append(append(data, `,"result":`...), r.Result...), '}'), nil
 }
 
-// plainly returns an error of the library in a form for clients. It has a code and no
+// plainError returns an error of the library in a form for clients. It has a code and no
 // names of Go types, and it does not repeat the whole message of the client.
-func plainly(err error) error {
+func plainError(err error) error {
 	text := err.Error()
 	var known *jsonrpc.Error
 	switch {
@@ -191,13 +193,19 @@ var idPlaces = sync.OnceValue(func() []*regexp.Regexp {
 	}
 })
 
-// idIn finds the id of a message that is too long, in the places where clients write it.
+// findID finds the id of a message that is too long, in the places where clients write it.
 // So the call that waits for an answer gets it.
-func idIn(ends []byte) json.RawMessage {
+func findID(ends []byte) json.RawMessage {
 	for _, place := range idPlaces() {
 		if m := place.FindSubmatch(ends); m != nil {
 			return m[1]
 		}
 	}
 	return nil
+}
+
+// isPrintable reports whether text can be quoted without escapes other than \" and \\,
+// which Go and JSON write alike.
+func isPrintable(text string) bool {
+	return utf8.ValidString(text) && !strings.ContainsFunc(text, func(r rune) bool { return !strconv.IsPrint(r) })
 }

@@ -39,15 +39,15 @@ func (s *server) resources(tools map[string]bool) []resource {
 			uri: stagedURI, name: "staged", mime: "text/plain",
 			about: "The commits that are staged and wait for the user; " + stagedURI + "/ID shows one.",
 			read: func(ctx context.Context) ([]byte, error) {
-				return s.through(ctx, "git_list_staged", map[string]string{})
+				return s.callReadTool(ctx, "git_list_staged", map[string]string{})
 			},
 		})
 	}
 	return list
 }
 
-// through calls a tool that only reads, through the gate, and returns its output.
-func (s *server) through(ctx context.Context, name string, args map[string]string) ([]byte, error) {
+// callReadTool calls a tool that only reads, through the gate, and returns its output.
+func (s *server) callReadTool(ctx context.Context, name string, args map[string]string) ([]byte, error) {
 	data, err := json.Marshal(args)
 	if err != nil {
 		return nil, err
@@ -63,13 +63,13 @@ func (s *server) through(ctx context.Context, name string, args map[string]strin
 	return []byte(r.String()), nil
 }
 
-// stagedCommit handles a read of a staged commit.
-func (s *server) stagedCommit(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
+// readStagedCommit handles a read of a staged commit.
+func (s *server) readStagedCommit(ctx context.Context, r *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 	id, ok := strings.CutPrefix(r.Params.URI, stagedURI+"/")
 	if !ok {
 		return nil, mcp.ResourceNotFoundError(r.Params.URI)
 	}
-	data, err := s.through(ctx, "git_diff", map[string]string{"commitId": id})
+	data, err := s.callReadTool(ctx, "git_diff", map[string]string{"commitId": id})
 	if err != nil { // the library would send it without a code
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: err.Error()}
 	}

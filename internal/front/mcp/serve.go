@@ -30,7 +30,7 @@ func Serve(ctx context.Context, p *program.Program, v program.GateOptions, o pro
 	address := ""
 	if o.HTTP != nil { // check this before a session starts
 		var err error
-		if address, err = allowed(*o.HTTP); err != nil {
+		if address, err = listenAddress(*o.HTTP); err != nil {
 			o.OnOpen(err)
 			return err
 		}
@@ -47,16 +47,16 @@ func Serve(ctx context.Context, p *program.Program, v program.GateOptions, o pro
 	}
 	s.gate = gate
 	s.key = sync.OnceValues(func() ([]byte, error) { return gate.Secret("mcp") })
-	readable, writable := strings.Join(shown(gate.Files.ReadableRoots()), ", "), strings.Join(shown(gate.Files.WritableRoots()), ", ")
+	readable, writable := strings.Join(quoteNames(gate.Files.ReadableRoots()), ", "), strings.Join(quoteNames(gate.Files.WritableRoots()), ", ")
 	fmt.Fprintf(o.Errs, "golem: serving as %s: reads %s; writes %s\n", strings.Join(gate.Workers, " → "), cmp.Or(readable, "nothing"), cmp.Or(writable, "nothing"))
-	for _, note := range slices.Concat(s.about(p), gate.StartNotes, gate.Notes) {
+	for _, note := range slices.Concat(s.startNotes(p), gate.StartNotes, gate.Notes) {
 		fmt.Fprintln(o.Errs, "golem: "+note)
 	}
 	s.prepare()
 	if o.HTTP != nil {
 		err = s.listen(address, *o.HTTP)
 	} else {
-		err = s.streams()
+		err = s.serveStreams()
 	}
 	s.mu.Lock() // a call that is about to enter is counted or sees the end
 	cancel()
@@ -65,9 +65,9 @@ func Serve(ctx context.Context, p *program.Program, v program.GateOptions, o pro
 	return errors.Join(err, gate.Close())
 }
 
-// about returns notes about the session of a client and the tools that always ask for
+// startNotes returns notes about the session of a client and the tools that always ask for
 // approval.
-func (s *server) about(p *program.Program) (notes []string) {
+func (s *server) startNotes(p *program.Program) (notes []string) {
 	if s.gate.Session != nil {
 		notes = append(notes, "works in session "+s.gate.Session.ID)
 	}
@@ -108,10 +108,10 @@ type server struct {
 	parked map[string]*call // calls that wait for the client to return with an answer, by request id
 }
 
-// streams serves the one client on the streams.
-func (s *server) streams() error {
+// serveStreams serves the one client on the streams.
+func (s *server) serveStreams() error {
 	c := newConn(s.options.In, s.options.Out, s.slots, s.ctx.Done())
-	c.inTurn = s.inTurn
+	c.inTurn = s.queueTurn
 	session, err := s.sdk.Connect(s.ctx, c, nil)
 	if err != nil {
 		return err
@@ -138,7 +138,7 @@ func (s *server) prepare() {
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
 	})
-	s.changes = changing(s.gate.Tools)
+	s.changes = changesFiles(s.gate.Tools)
 	offered := make(map[string]bool)
 	for _, t := range s.gate.ToolsFor(policy.Peer) {
 		offered[t.Name] = true
@@ -148,9 +148,9 @@ func (s *server) prepare() {
 	}
 	if offered["git_diff"] {
 		s.sdk.AddResourceTemplate(&mcp.ResourceTemplate{URITemplate: stagedURI + "/{id}", Name: "staged commit", MIMEType: "text/plain",
-			Description: "What a staged commit changes, as git_diff shows it."}, s.stagedCommit)
+			Description: "What a staged commit changes, as git_diff shows it."}, s.readStagedCommit)
 	}
-	listed := sync.OnceValue(s.list)
+	listed := sync.OnceValue(s.listTools)
 	if s.options.HTTP != nil {
 		listed() // the library checks headers against schemas before anything else
 	}
@@ -170,7 +170,7 @@ func (s *server) prepare() {
 				listed()
 			case *mcp.CallToolRequest:
 				if !listed()[r.Params.Name] {
-					return s.unlisted(ctx, r)
+					return s.callUnlisted(ctx, r)
 				}
 			}
 			return next(ctx, method, r)
@@ -179,9 +179,9 @@ func (s *server) prepare() {
 	s.sdk.AddReceivingMiddleware(s.guard)
 }
 
-// list adds the tools to the library and returns the names of the listed ones. It runs on
+// listTools adds the tools to the library and returns the names of the listed ones. It runs on
 // first use, because the schemas take longer than the rest of the start.
-func (s *server) list() map[string]bool {
+func (s *server) listTools() map[string]bool {
 	listed := make(map[string]bool)
 	for _, t := range s.gate.ToolsFor(policy.Peer) {
 		if err := s.add(t); err != nil {
@@ -193,10 +193,10 @@ func (s *server) list() map[string]bool {
 	return listed
 }
 
-// unlisted answers a call of a tool that the library does not list. Such a call cannot
+// callUnlisted answers a call of a tool that the library does not list. Such a call cannot
 // return a form. The library marks its own results as complete. Others can set that mark
 // only by decoding JSON.
-func (s *server) unlisted(ctx context.Context, r *mcp.CallToolRequest) (mcp.Result, error) {
+func (s *server) callUnlisted(ctx context.Context, r *mcp.CallToolRequest) (mcp.Result, error) {
 	result, err := s.callOnce(ctx, r)
 	if err != nil || r.ProtocolVersion() < multiRound {
 		return result, err
@@ -237,9 +237,9 @@ func (s *server) instructions() string {
 	b.WriteString("These tools work in a sandbox of Golem Forge. ")
 	readable, writable := s.gate.Files.ReadableRoots(), s.gate.Files.WritableRoots()
 	if len(readable) > 0 {
-		b.WriteString("There is one file system, with paths such as /dir/file; list_files shows it. Readable: " + strings.Join(shown(readable), ", ") + ". ")
+		b.WriteString("There is one file system, with paths such as /dir/file; list_files shows it. Readable: " + strings.Join(quoteNames(readable), ", ") + ". ")
 		if len(writable) > 0 {
-			b.WriteString("Writable: " + strings.Join(shown(writable), ", ") + ". ")
+			b.WriteString("Writable: " + strings.Join(quoteNames(writable), ", ") + ". ")
 		} else {
 			b.WriteString("Nothing can be written. ")
 		}
@@ -259,7 +259,7 @@ func (s *server) instructions() string {
 	return b.String()
 }
 
-func shown(names []string) []string {
+func quoteNames(names []string) []string {
 	list := make([]string, len(names))
 	for i, name := range names {
 		list[i] = sandbox.Shown(name)

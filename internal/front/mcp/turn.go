@@ -24,7 +24,7 @@ type turns struct {
 }
 
 // A turn is the place of a call in the queues of the files that it changes. It has a
-// place in all of them or in none, so one turn is always first everywhere.
+// takePlaces in all of them or in none, so one turn is always first everywhere.
 type turn struct {
 	*turns
 	names   []string
@@ -33,10 +33,10 @@ type turn struct {
 	first   chan struct{} // closed when it is first at all of them
 }
 
-// turn returns the turn of a call, without places yet. It uses the names in the call. If
+// newTurn returns the turn of a call, without places yet. It uses the names in the call. If
 // a file has several names, a later call finds that the file has changed, as without
 // turns. Commands have no turns, because golem does not know their changes in advance.
-func (s *server) turn(c tool.Call) *turn {
+func (s *server) newTurn(c tool.Call) *turn {
 	t := &turn{turns: &s.turns}
 	var at struct{ Path, From, To string }
 	if !s.changes[c.Tool] || json.Unmarshal(c.Args, &at) != nil {
@@ -52,8 +52,8 @@ func (s *server) turn(c tool.Call) *turn {
 	return t
 }
 
-// changing reports for each tool whether it changes the files that a call names.
-func changing(tools []tool.Tool) map[string]bool {
+// changesFiles reports for each tool whether it changes the files that a call names.
+func changesFiles(tools []tool.Tool) map[string]bool {
 	names := make(map[string]bool)
 	for _, t := range tools {
 		changes := slices.ContainsFunc(t.Verbs, func(v policy.Verb) bool { return v == policy.Write || v == policy.Delete })
@@ -62,14 +62,14 @@ func changing(tools []tool.Tool) map[string]bool {
 	return names
 }
 
-// inTurn returns the turn of a call with its places, or nil for none. Only the goroutine
+// queueTurn returns the turn of a call with its places, or nil for none. Only the goroutine
 // that reads calls it, so the places are in the order of the calls.
-func (s *server) inTurn(c tool.Call) *turn {
+func (s *server) queueTurn(c tool.Call) *turn {
 	if !s.changes[c.Tool] {
 		return nil
 	}
-	t := s.turn(c)
-	t.place()
+	t := s.newTurn(c)
+	t.takePlaces()
 	return t
 }
 
@@ -82,8 +82,8 @@ func (t *turn) carrier() *mcp.RequestExtra {
 	return &mcp.RequestExtra{TokenInfo: &auth.TokenInfo{Extra: map[string]any{turnIn: t}}}
 }
 
-// callIn returns the tool call in a request, or the zero Call if it is none.
-func callIn(r *jsonrpc.Request) (c tool.Call) {
+// parseCall returns the tool call in a request, or the zero Call if it is none.
+func parseCall(r *jsonrpc.Request) (c tool.Call) {
 	var p struct {
 		Name      string          `json:"name"`
 		Arguments json.RawMessage `json:"arguments"`
@@ -109,8 +109,8 @@ func claim(r *mcp.CallToolRequest) *turn {
 	return t
 }
 
-// place takes the last place at each file, if the turn has no places.
-func (t *turn) place() {
+// takePlaces takes the last place at each file, if the turn has no places.
+func (t *turn) takePlaces() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if t.placed {
@@ -120,11 +120,11 @@ func (t *turn) place() {
 	for _, name := range t.names {
 		t.files[name] = append(t.files[name], t)
 	}
-	t.look()
+	t.checkFirst()
 }
 
-// look lets the call continue if it is first at all its files.
-func (t *turn) look() {
+// checkFirst lets the call continue if it is first at all its files.
+func (t *turn) checkFirst() {
 	if !slices.ContainsFunc(t.names, func(name string) bool { return t.files[name][0] != t }) {
 		close(t.first)
 	}
@@ -135,7 +135,7 @@ func (t *turn) enter(ctx context.Context) {
 	if len(t.names) == 0 {
 		return
 	}
-	t.place()
+	t.takePlaces()
 	select {
 	case <-t.first:
 	case <-ctx.Done():
@@ -147,7 +147,7 @@ func (t *turn) enter(ctx context.Context) {
 func (t *turn) leave() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
-	t.out()
+	t.leaveQueues()
 }
 
 // drop leaves for a call that was answered without being made.
@@ -155,11 +155,11 @@ func (t *turn) drop() {
 	t.mu.Lock()
 	defer t.mu.Unlock()
 	if !t.claimed {
-		t.out()
+		t.leaveQueues()
 	}
 }
 
-func (t *turn) out() {
+func (t *turn) leaveQueues() {
 	if !t.placed {
 		return
 	}
@@ -171,7 +171,7 @@ func (t *turn) out() {
 		case len(t.files[name]) == 0:
 			delete(t.files, name)
 		case i == 0:
-			t.files[name][0].look()
+			t.files[name][0].checkFirst()
 		}
 	}
 }

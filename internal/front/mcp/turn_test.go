@@ -19,7 +19,7 @@ import (
 // call is ready first. A call that stops waiting does not block others.
 func TestTurns(t *testing.T) {
 	s := &server{turns: turns{files: make(map[string][]*turn)}, changes: map[string]bool{"write": true, "move": true}}
-	placed := func(name, args string) *turn { return s.inTurn(tool.Call{Tool: name, Args: []byte(args)}) }
+	placed := func(name, args string) *turn { return s.queueTurn(tool.Call{Tool: name, Args: []byte(args)}) }
 	isFirst := func(t *turn) bool {
 		select {
 		case <-t.first:
@@ -43,7 +43,7 @@ func TestTurns(t *testing.T) {
 		t.Error("who is next does not go ahead")
 	}
 	b.enter(ended())
-	b.place()
+	b.takePlaces()
 	if ab.drop(); !isFirst(b) { // it was answered without being made
 		t.Error("who is next does not go ahead")
 	}
@@ -66,7 +66,7 @@ func TestEndedInLine(t *testing.T) {
 	s.tidy = time.AfterFunc(time.Hour, func() {})
 	defer s.tidy.Stop()
 	call := &call{request: &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: "write", Arguments: []byte(`{"path":"/a"}`)}}}
-	other := s.inTurn(tool.Call{Tool: "write", Args: call.request.Params.Arguments})
+	other := s.queueTurn(tool.Call{Tool: "write", Args: call.request.Params.Arguments})
 	if r := s.do(ended(), call); r.Err == nil || r.Err.Code != "stopped" { // the server has no gate, so a call that runs would panic
 		t.Errorf("got %v", r.Err)
 	}

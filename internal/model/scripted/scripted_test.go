@@ -151,7 +151,7 @@ func TestResumed(t *testing.T) {
 func TestExpect(t *testing.T) {
 	m := open(t, "- expect: ^ok$\n  text: good\n")
 	_, err := m.Answer(context.Background(), ask("main", "not\x1bok\n"+strings.Repeat("x", 10_000), 0), nil)
-	mustFail(t, err, model.Bad, "demo.yaml:1: turn 1 expects ^ok$, and was told \"not", "make the expression match")
+	mustFail(t, err, model.Bad, "demo.yaml:1: turn 1 expects ^ok$, and got \"not", "make the expression match")
 	if strings.ContainsAny(err.Error(), "\x1b\n") || len(err.Error()) > 1000 {
 		t.Errorf("not fit for a line: %q", err)
 	}

@@ -10,7 +10,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// A Store returns logs, decisions, contents and leases. A *state.Folder is one.
+// A Store returns logs, decisions, contents and leases. A *state.Dir is one.
 type Store interface {
 	Log(name string, segment int64) (state.Log, error)
 	Once(name string) (state.Once, error)

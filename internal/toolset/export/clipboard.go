@@ -20,11 +20,11 @@ type copyArgs struct {
 // copy returns the tool with which the user copies a text to the clipboard.
 func (s Set) copy() tool.Tool {
 	const op = "clipboard_copy"
-	t := about(op, "Put the text of a file into your clipboard. It always asks, with the text and with what in it cannot be seen.")
+	t := newTool(op, "Put the text of a file into your clipboard. It always asks, with the text and with what in it cannot be seen.")
 	t.Verbs = []policy.Verb{policy.Read}
 	return tool.New(t, func(_ context.Context, names tool.Names, a copyArgs) (tool.Plan, error) {
 		if s.Copy == nil {
-			return tool.Plan{}, nowhere(op)
+			return tool.Plan{}, nowhereError(op)
 		}
 		at, err := names.Locate(op, a.Path, sandbox.ReadOnly, false)
 		if err != nil {
@@ -32,7 +32,7 @@ func (s Set) copy() tool.Tool {
 		}
 		a.Path = at
 		prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
-			h, err := s.hold(ctx, op, files, at)
+			h, err := s.readAndExamine(ctx, op, files, at)
 			if err != nil {
 				return tool.Preparation{}, err
 			}
@@ -41,7 +41,7 @@ func (s Set) copy() tool.Tool {
 					Hint: fmt.Sprintf("a clipboard takes text in UTF-8, %s at most; golem tool file_export takes everything", tool.FormatSize(MaxClipboard))}
 			}
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
-				if err := h.still(ctx, op, files); err != nil {
+				if err := h.checkUnchanged(ctx, op, files); err != nil {
 					return tool.Result{}, err
 				}
 				how, err := s.Copy(ctx, string(h.text))
@@ -52,7 +52,7 @@ func (s Set) copy() tool.Tool {
 				return tool.Result{Text: text, Data: map[string]any{"path": at, "bytes": h.size, "how": how}, Record: text}, nil
 			}
 			wish := "put " + tool.FormatSize(h.size) + " of " + sandbox.Shown(at) + " into the clipboard"
-			return ready(op, wish, run, []held{h}, nil, []tool.Change{h.shows(tool.Copy, "the clipboard")}, a.Override)
+			return newPreparation(op, wish, run, []heldFile{h}, nil, []tool.Change{h.toolChange(tool.Copy, "the clipboard")}, a.Override)
 		}
 		plan := tool.NewChangePlan(prepare, names.ReadEffects(at)...)
 		plan.Args = a

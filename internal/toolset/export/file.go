@@ -34,11 +34,11 @@ type exportArgs struct {
 // export returns the tool with which the user writes files into a directory.
 func (s Set) export() tool.Tool {
 	const op = "file_export"
-	t := about(op, "Copy files into a directory of yours that workers cannot see. It always shows the files and asks. It skips symlinks, and overwrites files only if overwrite is set.")
+	t := newTool(op, "Copy files into a directory of yours that workers cannot see. It always shows the files and asks. It skips symlinks, and overwrites files only if overwrite is set.")
 	t.Verbs = []policy.Verb{policy.Read}
 	return tool.New(t, func(_ context.Context, names tool.Names, a exportArgs) (tool.Plan, error) {
 		if s.Locate == nil {
-			return tool.Plan{}, nowhere(op)
+			return tool.Plan{}, nowhereError(op)
 		}
 		if a.Path != "" {
 			a.Path, a.Paths = "", append([]string{a.Path}, a.Paths...)
@@ -61,7 +61,7 @@ func (s Set) export() tool.Tool {
 		}
 		a.To = string(to) // the approval covers the absolute path
 		prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
-			e := &exporting{Set: s, op: op, files: files, args: a, folder: folder{path: a.To, own: s.Own}}
+			e := &exporter{Set: s, op: op, files: files, args: a, dir: targetDir{path: a.To, own: s.Own}}
 			return e.prepare(ctx)
 		}
 		plan := tool.NewChangePlan(prepare, effects...)
@@ -70,17 +70,17 @@ func (s Set) export() tool.Tool {
 	})
 }
 
-func nowhere(op string) error {
+func nowhereError(op string) error {
 	return &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "there is nowhere to hand it on to; use it from the command line: golem tool " + op}
 }
 
 // An exporting is a call of file_export.
-type exporting struct {
+type exporter struct {
 	Set
-	op     string
-	files  *sandbox.Sandbox
-	args   exportArgs
-	folder folder
+	op    string
+	files *sandbox.Sandbox
+	args  exportArgs
+	dir   targetDir
 
 	list  []exported
 	bytes int64
@@ -90,58 +90,58 @@ type exporting struct {
 
 // An exported is a file with its new name.
 type exported struct {
-	held
+	heldFile
 	to     string // relative to the directory, with slashes
 	was    string // SHA-256 of the file that it replaces
 	change tool.Change
 }
 
-func (e *exporting) refuse(name string, code sandbox.Code, format string, args ...any) error {
+func (e *exporter) refuse(name string, code sandbox.Code, format string, args ...any) error {
 	return &sandbox.Error{Op: e.op, Path: name, Code: code, Hint: fmt.Sprintf(format, args...)}
 }
 
 // prepare collects the files, and the files that they replace.
-func (e *exporting) prepare(ctx context.Context) (tool.Preparation, error) {
+func (e *exporter) prepare(ctx context.Context) (tool.Preparation, error) {
 	for _, name := range e.args.Paths {
 		if err := e.add(ctx, name); err != nil {
 			return tool.Preparation{}, err
 		}
 	}
 	if len(e.list) == 0 {
-		return tool.Preparation{}, e.refuse(e.args.Paths[0], sandbox.ErrNotFound, "there is no file in it to export%s", e.leftOut())
+		return tool.Preparation{}, e.refuse(e.args.Paths[0], sandbox.ErrNotFound, "there is no file in it to export%s", e.describeSkipped())
 	}
-	whole, err := e.together()
+	whole, err := e.examineNames()
 	if err != nil {
 		return tool.Preparation{}, err
 	}
-	if err := e.folder.fit(e.op); err != nil {
+	if err := e.dir.check(e.op); err != nil {
 		return tool.Preparation{}, err
 	}
 	var changes []tool.Change
 	for i := range e.list {
 		f := &e.list[i]
-		if f.was, err = e.folder.stands(e.op, f.to); err != nil {
+		if f.was, err = e.dir.hashAt(e.op, f.to); err != nil {
 			return tool.Preparation{}, err
 		}
 		if f.was != "" && !e.args.Overwrite {
 			return tool.Preparation{}, e.refuse(f.name, sandbox.ErrExists, "%s exists; name another directory, or overwrite it with --overwrite", sandbox.Shown(f.to))
 		}
-		f.change.To, f.change.Base = filepath.Join(e.folder.path, filepath.FromSlash(f.to)), f.was
+		f.change.To, f.change.Base = filepath.Join(e.dir.path, filepath.FromSlash(f.to)), f.was
 		if f.was != "" {
 			f.change.About = "replaces the file that is there; " + f.change.About
 		}
 		changes = append(changes, f.change)
 	}
-	var list []held
+	var list []heldFile
 	for _, f := range e.list {
-		list = append(list, f.held)
+		list = append(list, f.heldFile)
 	}
-	wish := fmt.Sprintf("export %s, %s, to %s", visible.Count(len(list), "file"), tool.FormatSize(e.bytes), e.folder.path)
-	return ready(e.op, wish, e.run, list, whole, changes, e.args.Override)
+	wish := fmt.Sprintf("export %s, %s, to %s", visible.Count(len(list), "file"), tool.FormatSize(e.bytes), e.dir.path)
+	return newPreparation(e.op, wish, e.run, list, whole, changes, e.args.Override)
 }
 
 // add adds the file or directory at a name.
-func (e *exporting) add(ctx context.Context, name string) error {
+func (e *exporter) add(ctx context.Context, name string) error {
 	inner := strings.TrimPrefix(name, "/")
 	if name == "/" {
 		inner = "."
@@ -149,30 +149,30 @@ func (e *exporting) add(ctx context.Context, name string) error {
 	info, err := e.files.Lstat(inner)
 	switch {
 	case err != nil:
-		return as(e.op, name, err)
+		return withOp(e.op, name, err)
 	case info.IsDir():
-		return e.addFolder(ctx, name)
+		return e.addDir(ctx, name)
 	case !info.Mode().IsRegular():
 		return e.refuse(name, sandbox.ErrNotRegular, "only files can be exported; name the target of the symlink")
 	}
 	return e.addFile(ctx, name, name)
 }
 
-func (e *exporting) addFolder(ctx context.Context, name string) error {
+func (e *exporter) addDir(ctx context.Context, name string) error {
 	list, err := e.files.Walk(ctx, name, func(_ string, entry sandbox.Entry) (keep, enter bool) {
-		if gitName(entry.Name) {
+		if isGitName(entry.Name) {
 			return true, false
 		}
 		return !entry.IsDir(), true
 	}, sandbox.Budget{Results: maxFiles + 1})
 	if err != nil {
-		return as(e.op, name, err)
+		return withOp(e.op, name, err)
 	}
 	if list.Cut != "" || len(list.Found) > maxFiles || list.Unread > 0 {
 		return e.refuse(name, sandbox.ErrLimit, "golem cannot read all of it (at most %d files, all readable); name smaller directories", maxFiles)
 	}
 	for _, f := range list.Found {
-		if !f.Type.IsRegular() || gitName(path.Base(f.Path)) {
+		if !f.Type.IsRegular() || isGitName(path.Base(f.Path)) {
 			e.left = append(e.left, f.Path)
 			continue
 		}
@@ -184,19 +184,19 @@ func (e *exporting) addFolder(ctx context.Context, name string) error {
 }
 
 // addFile adds one file below a name that the user gave.
-func (e *exporting) addFile(ctx context.Context, named, name string) error {
-	to := below(named, name)
+func (e *exporter) addFile(ctx context.Context, named, name string) error {
+	to := pathBelow(named, name)
 	if why := badName(to, runtime.GOOS == "windows"); why != "" {
 		return e.refuse(name, sandbox.ErrInvalid, "it would be no good name on your disk: %s; rename it first", why)
 	}
-	h, err := e.hold(ctx, e.op, e.files, name)
+	h, err := e.readAndExamine(ctx, e.op, e.files, name)
 	if err != nil {
 		return err
 	}
 	if e.bytes += h.size; e.bytes > maxBytes || len(e.list) == maxFiles {
 		return e.refuse(name, sandbox.ErrTooLarge, "%d files and %s at once are the most; export less", maxFiles, tool.FormatSize(maxBytes))
 	}
-	f := exported{held: h, to: to, change: h.shows(tool.Copy, "")}
+	f := exported{heldFile: h, to: to, change: h.toolChange(tool.Copy, "")}
 	if e.shown += len(f.change.Diff); e.shown > maxShown && f.change.Diff != "" {
 		f.change.Diff, f.change.Omitted = "", "there is too much to show; export less at a time"
 	}
@@ -205,9 +205,9 @@ func (e *exporting) addFile(ctx context.Context, named, name string) error {
 	return nil
 }
 
-// together examines the names of all files. It refuses two names that are equal on some
+// examineNames examines the names of all files. It refuses two names that are equal on some
 // systems.
-func (e *exporting) together() ([]review.Flag, error) {
+func (e *exporter) examineNames() ([]review.Flag, error) {
 	var changes []review.Change
 	names := make(map[string]bool)
 	for _, f := range e.list {
@@ -227,9 +227,9 @@ func (e *exporting) together() ([]review.Flag, error) {
 }
 
 // run writes the files, each only if it is as it was shown.
-func (e *exporting) run(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
-	written, err := e.folder.put(ctx, e.op, e.list, func(name string) (io.ReadCloser, error) { return files.Open(strings.TrimPrefix(name, "/")) })
-	data := exportedData{To: e.folder.path, Files: []string{}}
+func (e *exporter) run(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+	written, err := e.dir.writeAll(ctx, e.op, e.list, func(name string) (io.ReadCloser, error) { return files.Open(strings.TrimPrefix(name, "/")) })
+	data := exportedData{To: e.dir.path, Files: []string{}}
 	for _, f := range e.list[:written] {
 		data.Files = append(data.Files, f.to)
 		data.Bytes += f.size
@@ -243,7 +243,7 @@ func (e *exporting) run(ctx context.Context, files *sandbox.Sandbox) (tool.Resul
 	text := fmt.Sprintf("exported %s, %s, to %s", visible.Count(written, "file"), tool.FormatSize(data.Bytes), data.To)
 	r := tool.Result{Text: text, Data: data, Record: text}
 	if len(e.left) > 0 {
-		r.Notes = append(r.Notes, strings.TrimPrefix(e.leftOut(), "; "))
+		r.Notes = append(r.Notes, strings.TrimPrefix(e.describeSkipped(), "; "))
 	}
 	return r, nil
 }
@@ -254,8 +254,8 @@ type exportedData struct {
 	Bytes int64    `json:"bytes"`
 }
 
-// leftOut describes what was skipped.
-func (e *exporting) leftOut() string {
+// describeSkipped describes what was skipped.
+func (e *exporter) describeSkipped() string {
 	if len(e.left) == 0 {
 		return ""
 	}

@@ -26,9 +26,9 @@ const (
 	maxWarnings = 40
 )
 
-// look examines a file for review, and runs the scanners.
-func (s Set) look(ctx context.Context, op string, files *sandbox.Sandbox, h *held) error {
-	flags := review.Flags(h.change())
+// examine examines a file for review, and runs the scanners.
+func (s Set) examine(ctx context.Context, op string, files *sandbox.Sandbox, h *heldFile) error {
+	flags := review.Flags(h.reviewChange())
 	for i, f := range flags {
 		h.risk = max(h.risk, f.Risk)
 		if i == maxTold {
@@ -87,12 +87,12 @@ func (s *same) Read(p []byte) (int, error) {
 	return n, err
 }
 
-// ready returns the preparation that hands files on, with warnings: first about all
+// newPreparation returns the preparation that hands files on, with warnings: first about all
 // files, then about the riskiest ones. A file that scanners hold back passes only with a
 // reason from the user.
-func ready(op, wish string, run tool.Run, list []held, all []review.Flag, changes []tool.Change, override []string) (tool.Preparation, error) {
+func newPreparation(op, wish string, run tool.Run, list []heldFile, all []review.Flag, changes []tool.Change, override []string) (tool.Preparation, error) {
 	given, err := tool.ParseOverrides(op, override, func(name string) bool {
-		return slices.ContainsFunc(list, func(h held) bool { return h.name == name && len(h.holds) > 0 })
+		return slices.ContainsFunc(list, func(h heldFile) bool { return h.name == name && len(h.holds) > 0 })
 	})
 	if err != nil {
 		return tool.Preparation{}, err
@@ -111,7 +111,7 @@ func ready(op, wish string, run tool.Run, list []held, all []review.Flag, change
 	for _, f := range all {
 		r.Warnings = append(r.Warnings, f.String())
 	}
-	for _, h := range slices.SortedStableFunc(slices.Values(list), func(a, b held) int { return b.risk - a.risk }) {
+	for _, h := range slices.SortedStableFunc(slices.Values(list), func(a, b heldFile) int { return b.risk - a.risk }) {
 		r.Warnings = append(r.Warnings, h.warnings...)
 	}
 	if more := len(r.Warnings) - maxWarnings; more > 0 {

@@ -20,19 +20,19 @@ func badName(name string, windows bool) string {
 			return "it has characters in it that are not seen"
 		case strings.HasSuffix(part, ".") || strings.HasSuffix(part, " ") || strings.HasPrefix(part, " "):
 			return "a part of it begins or ends with a dot or a blank that some systems drop"
-		case device(strings.ToLower(strings.TrimRight(stem, " "))):
+		case isDevice(strings.ToLower(strings.TrimRight(stem, " "))):
 			return sandbox.Shown(stem) + " is a device on Windows"
 		case strings.Contains(part, `\`), windows && strings.ContainsAny(part, `<>:"|?*`):
 			return "it has a character in it that Windows does not take for one of a name"
-		case gitName(part):
+		case isGitName(part):
 			return "git keeps its own files under that name"
 		}
 	}
 	return ""
 }
 
-// device reports whether Windows reads a name as a device.
-func device(stem string) bool {
+// isDevice reports whether Windows reads a name as a device.
+func isDevice(stem string) bool {
 	switch stem {
 	case "con", "prn", "aux", "nul", "conin$", "conout$":
 		return true
@@ -44,13 +44,13 @@ func device(stem string) bool {
 	return ok && len([]rune(rest)) == 1 && strings.ContainsAny(rest, "0123456789¹²³")
 }
 
-func gitName(part string) bool {
+func isGitName(part string) bool {
 	stem, _, _ := strings.Cut(strings.ToLower(part), ":")
 	return stem == ".git" || stem == "git~1"
 }
 
-// below returns the path of a file in the directory, from the name that the user gave.
-func below(named, file string) string {
+// pathBelow returns the path of a file in the directory, from the name that the user gave.
+func pathBelow(named, file string) string {
 	if named == "/" {
 		return strings.TrimPrefix(file, "/")
 	}

@@ -51,7 +51,7 @@ type sendArgs struct {
 // send returns the tool with which the user sends a file to a service.
 func (s Set) send() tool.Tool {
 	const op = "api_send"
-	t := about(op, "Send the content of a file to a service that the configuration names. It always asks, with the body.")
+	t := newTool(op, "Send the content of a file to a service that the configuration names. It always asks, with the body.")
 	t.Verbs, t.UsesNetwork = []policy.Verb{policy.Read}, true
 	return tool.New(t, func(_ context.Context, names tool.Names, a sendArgs) (tool.Plan, error) {
 		to, err := s.endpoint(op, a.Endpoint)
@@ -69,18 +69,18 @@ func (s Set) send() tool.Tool {
 				return tool.Preparation{}, err
 			}
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
-				if err := h.still(ctx, op, files); err != nil {
+				if err := h.checkUnchanged(ctx, op, files); err != nil {
 					return tool.Result{}, err
 				}
 				return s.post(ctx, op, h, body, to)
 			}
-			c := h.shows(tool.Copy, to.Method+" "+to.URL)
+			c := h.toolChange(tool.Copy, to.Method+" "+to.URL)
 			c.About += "; sent as " + to.Type
 			for _, header := range to.Headers {
 				c.About += "; " + header.Name + ": " + header.Shown
 			}
 			wish := fmt.Sprintf("send %s of %s to %s (%s)", tool.FormatSize(h.size), sandbox.Shown(at), to.Name, to.URL)
-			return ready(op, wish, run, []held{h}, nil, []tool.Change{c}, a.Override)
+			return newPreparation(op, wish, run, []heldFile{h}, nil, []tool.Change{c}, a.Override)
 		}
 		plan := tool.NewChangePlan(prepare, names.ReadEffects(at)...)
 		plan.Args = a
@@ -105,13 +105,13 @@ func (s Set) endpoint(op, name string) (Endpoint, error) {
 }
 
 // body reads the content to send.
-func (s Set) body(ctx context.Context, op string, files *sandbox.Sandbox, name string, to Endpoint) (h held, body []byte, err error) {
+func (s Set) body(ctx context.Context, op string, files *sandbox.Sandbox, name string, to Endpoint) (h heldFile, body []byte, err error) {
 	for _, header := range to.Headers {
 		if header.Missing != "" {
 			return h, nil, &sandbox.Error{Op: op, Path: to.Name, Code: sandbox.ErrNotFound, Hint: "the header " + header.Name + " comes from the variable " + header.Missing + ", which is not set here; set it"}
 		}
 	}
-	if h, err = s.hold(ctx, op, files, name); err != nil {
+	if h, err = s.readAndExamine(ctx, op, files, name); err != nil {
 		return h, nil, err
 	}
 	if h.size > maxText && h.size <= maxBody {
@@ -121,9 +121,9 @@ func (s Set) body(ctx context.Context, op string, files *sandbox.Sandbox, name s
 	}
 	switch {
 	case err != nil:
-		return h, nil, as(op, name, err)
+		return h, nil, withOp(op, name, err)
 	case h.size <= maxBody && sumOf(body) != h.sum:
-		return h, nil, changedSince(op, name)
+		return h, nil, changedError(op, name)
 	case h.size > maxBody:
 		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at most are sent; send less", tool.FormatSize(maxBody))}
 	case strings.HasSuffix(to.Type, "json") && !json.Valid(body):
@@ -147,7 +147,7 @@ type sent struct {
 }
 
 // post sends the content once.
-func (s Set) post(ctx context.Context, op string, h held, body []byte, to Endpoint) (tool.Result, error) {
+func (s Set) post(ctx context.Context, op string, h heldFile, body []byte, to Endpoint) (tool.Result, error) {
 	request, err := http.NewRequestWithContext(ctx, to.Method, to.URL, bytes.NewReader(body))
 	if err != nil {
 		return tool.Result{}, &sandbox.Error{Op: op, Path: to.Name, Code: sandbox.ErrInvalid, Hint: "its url or method is none; look at clearance.endpoints"}

@@ -38,8 +38,8 @@ type Set struct {
 // Tools returns the tools.
 func (s Set) Tools() []tool.Tool { return []tool.Tool{s.export(), s.send(), s.copy()} }
 
-// about returns a tool with what the tools have in common.
-func about(name, description string) tool.Tool {
+// newTool returns a tool with what the tools have in common.
+func newTool(name, description string) tool.Tool {
 	return tool.Tool{Name: name, Toolset: "clearance", Mode: policy.Manual, AlwaysAsk: true, Category: "Clearance", Description: description}
 }
 
@@ -47,7 +47,7 @@ func about(name, description string) tool.Tool {
 const maxText = 1 << 20
 
 // A held is a file as it was shown.
-type held struct {
+type heldFile struct {
 	name       string // canonical name
 	size       int64
 	sum        string // SHA-256
@@ -58,26 +58,26 @@ type held struct {
 	holds      []string // why scanners hold it back
 }
 
-// hold reads and examines a file.
-func (s Set) hold(ctx context.Context, op string, files *sandbox.Sandbox, name string) (held, error) {
+// readAndExamine reads and examines a file.
+func (s Set) readAndExamine(ctx context.Context, op string, files *sandbox.Sandbox, name string) (heldFile, error) {
 	h, err := read(ctx, op, files, name)
 	if err == nil {
-		err = s.look(ctx, op, files, &h)
+		err = s.examine(ctx, op, files, &h)
 	}
 	return h, err
 }
 
 // read reads a file.
-func read(ctx context.Context, op string, files *sandbox.Sandbox, name string) (held, error) {
-	h := held{name: name}
+func read(ctx context.Context, op string, files *sandbox.Sandbox, name string) (heldFile, error) {
+	h := heldFile{name: name}
 	f, err := files.Open(strings.TrimPrefix(name, "/"))
 	if err != nil {
-		return h, as(op, name, err)
+		return h, withOp(op, name, err)
 	}
 	defer f.Close()
 	info, err := f.Stat()
 	if err != nil {
-		return h, as(op, name, err)
+		return h, withOp(op, name, err)
 	}
 	if info.IsDir() {
 		return h, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrIsDir, Hint: "name a file"}
@@ -87,7 +87,7 @@ func read(ctx context.Context, op string, files *sandbox.Sandbox, name string) (
 	sum := sha256.New()
 	h.size, err = io.Copy(sum, io.TeeReader(contextual{ctx, f}, &most{&start, maxText + 1}))
 	if err != nil {
-		return h, as(op, name, err)
+		return h, withOp(op, name, err)
 	}
 	h.sum = hex.EncodeToString(sum.Sum(nil))
 	if h.size <= maxText {
@@ -96,22 +96,22 @@ func read(ctx context.Context, op string, files *sandbox.Sandbox, name string) (
 	return h, nil
 }
 
-// still returns a conflict unless a file is as it was shown.
-func (h held) still(ctx context.Context, op string, files *sandbox.Sandbox) error {
+// checkUnchanged returns a conflict unless a file is as it was shown.
+func (h heldFile) checkUnchanged(ctx context.Context, op string, files *sandbox.Sandbox) error {
 	now, err := read(ctx, op, files, h.name)
 	if err != nil || now.sum != h.sum {
-		return changedSince(op, h.name)
+		return changedError(op, h.name)
 	}
 	return nil
 }
 
-func changedSince(op, name string) error {
+func changedError(op, name string) error {
 	return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrConflict, Hint: "it has changed since golem showed it; nothing was exported; make the call again to see it as it is now"}
 }
 
-// as returns an error under the name of an operation. It hides errors that are not of the
+// withOp returns an error under the name of an operation. It hides errors that are not of the
 // sandbox, because they may name paths of the host.
-func as(op, name string, err error) error {
+func withOp(op, name string, err error) error {
 	if code := sandbox.CodeOf(err); code != sandbox.ErrInternal {
 		return &sandbox.Error{Op: op, Path: name, Code: code, Hint: hint(err)}
 	}
@@ -144,8 +144,8 @@ func (m *most) Write(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// change returns a file as a change for review.
-func (h held) change() review.Change {
+// reviewChange returns a file as a change for review.
+func (h heldFile) reviewChange() review.Change {
 	c := review.Change{Path: h.name, Operation: "create", OldMode: "000000", Mode: "100644", New: h.text, Size: h.size, Sum: h.sum,
 		Cut: h.text == nil, Binary: !tool.IsText(h.text)}
 	if h.executable {
@@ -155,10 +155,10 @@ func (h held) change() review.Change {
 }
 
 // isText reports whether all of a file can be shown as text.
-func (h held) isText() bool { return h.text != nil && tool.IsText(h.text) && utf8.Valid(h.text) }
+func (h heldFile) isText() bool { return h.text != nil && tool.IsText(h.text) && utf8.Valid(h.text) }
 
-// shows returns a file as it is shown for the approval.
-func (h held) shows(op tool.Op, to string) tool.Change {
+// toolChange returns a file as it is shown for the approval.
+func (h heldFile) toolChange(op tool.Op, to string) tool.Change {
 	c := tool.Change{Path: h.name, Op: op, To: to, Becomes: h.sum, About: tool.FormatSize(h.size)}
 	switch {
 	case h.text == nil:

@@ -2,10 +2,7 @@ package file
 
 import (
 	"bytes"
-	"fmt"
 	"github.com/golem-forge/golem/internal/tool"
-
-	"github.com/golem-forge/golem/sandbox"
 )
 
 // sniffed is how many bytes at the start of a file decide whether it is text.
@@ -13,28 +10,23 @@ const sniffed = 8 << 10
 
 // refuseBinary returns an error if the content is not text.
 func refuseBinary(at string, content []byte, size int64) error {
-	if kind := notText(content); kind != "" {
-		return binary(at, kind, size)
+	if kind := binaryKind(content); kind != "" {
+		return binaryError(at, kind, size)
 	}
 	return nil
 }
 
-// notText names the kind of a content that does not begin as text. It returns "" for
+// binaryKind names the kind of a content that does not begin as text. It returns "" for
 // text.
-func notText(content []byte) string {
+func binaryKind(content []byte) string {
 	start := content[:min(len(content), sniffed)]
 	if kind := kindOf(start); kind != "" {
 		return kind
 	}
-	if !tool.IsText(start) || mostlyControl(start) {
+	if !tool.IsText(start) || isMostlyControl(start) {
 		return "not text"
 	}
 	return ""
-}
-
-func binary(at, kind string, size int64) error {
-	return &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrInvalid,
-		Hint: fmt.Sprintf("cannot read a binary file as text (%s, %d bytes); file_info describes it; give it to the user, or to a worker that takes attachments", kind, size)}
 }
 
 // kindOf names the format of a content by its first bytes. It returns "" for an unknown
@@ -60,9 +52,9 @@ func kindOf(start []byte) string {
 	return ""
 }
 
-// mostlyControl reports whether more than a third of the first bytes are control
+// isMostlyControl reports whether more than a third of the first bytes are control
 // characters that do not occur in text.
-func mostlyControl(start []byte) bool {
+func isMostlyControl(start []byte) bool {
 	start = start[:min(len(start), 1<<10)]
 	n := 0
 	for _, c := range start {

@@ -17,14 +17,14 @@ const (
 	maxChars     = 200     // characters to show of each line
 )
 
-// closest shows the part of the file that is most like old. If only one kind of thing
+// describeClosest shows the part of the file that is most like old. If only one kind of thing
 // differs, it names that. It searches a limited part of the file.
-func closest(content []byte, old string) string {
+func describeClosest(content []byte, old string) string {
 	have := split(content[:min(len(content), maxScanned)], maxCandidate)
 	wanted := split([]byte(strings.Trim(old, "\r\n")), maxWanted)
-	start, ok := vote(have, wanted)
+	start, ok := findByLines(have, wanted)
 	if !ok {
-		start, ok = likest(have, wanted)
+		start, ok = findByTrigrams(have, wanted)
 	}
 	switch {
 	case !ok && len(content) > maxScanned:
@@ -35,12 +35,12 @@ func closest(content []byte, old string) string {
 	window := have[start:min(len(have), start+len(wanted))]
 	var b strings.Builder
 	b.WriteString("the closest is this")
-	if what := difference(strings.Join(window, "\n"), strings.Join(wanted, "\n")); what != "" {
+	if what := describeDifference(strings.Join(window, "\n"), strings.Join(wanted, "\n")); what != "" {
 		b.WriteString(", where only " + what)
 	}
 	b.WriteString(":")
 	for i, line := range window[:min(len(window), maxShown)] {
-		fmt.Fprintf(&b, "\n%6d\t%s", start+i+1, brief(line))
+		fmt.Fprintf(&b, "\n%6d\t%s", start+i+1, shortenLine(line))
 	}
 	if more := len(window) - maxShown; more > 0 {
 		fmt.Fprintf(&b, "\n… %d more lines", more)
@@ -60,8 +60,8 @@ func split(text []byte, most int) []string {
 	return list
 }
 
-// brief shortens a line.
-func brief(line string) string {
+// shortenLine shortens a line.
+func shortenLine(line string) string {
 	line = strings.ToValidUTF8(strings.TrimSuffix(line, "\r"), "\uFFFD")
 	n := 0
 	for i := range line {
@@ -73,12 +73,12 @@ func brief(line string) string {
 	return line
 }
 
-// vote finds the position with the most of the wanted lines. It ignores white space and
+// findByLines finds the position with the most of the wanted lines. It ignores white space and
 // kinds of quotes. Long lines count for more than short ones.
-func vote(have, wanted []string) (start int, ok bool) {
+func findByLines(have, wanted []string) (start int, ok bool) {
 	at := map[string][]int{}
 	for i, line := range wanted {
-		if key := bare(line); key != "" && len(at[key]) < maxRepeats {
+		if key := stripLine(line); key != "" && len(at[key]) < maxRepeats {
 			at[key] = append(at[key], i)
 		}
 	}
@@ -88,7 +88,7 @@ func vote(have, wanted []string) (start int, ok bool) {
 		if len(line) > maxScanned/8 {
 			continue
 		}
-		key := bare(line)
+		key := stripLine(line)
 		for _, j := range at[key] {
 			place := max(0, i-j)
 			if votes[place] += min(len(key), 40); votes[place] > best {
@@ -99,12 +99,12 @@ func vote(have, wanted []string) (start int, ok bool) {
 	return start, best > 0
 }
 
-// likest finds the line that shares the most runs of three bytes with the longest wanted
+// findByTrigrams finds the line that shares the most runs of three bytes with the longest wanted
 // line.
-func likest(have, wanted []string) (start int, ok bool) {
+func findByTrigrams(have, wanted []string) (start int, ok bool) {
 	longest, offset := "", 0
 	for i, line := range wanted {
-		if key := bare(line); len(key) > len(longest) {
+		if key := stripLine(line); len(key) > len(longest) {
 			longest, offset = key, i
 		}
 	}
@@ -115,7 +115,7 @@ func likest(have, wanted []string) (start int, ok bool) {
 	}
 	best := len(runs) / 3 // fewer shared runs are chance
 	for i, line := range have {
-		key := bare(line[:min(len(line), 4*maxChars)])
+		key := stripLine(line[:min(len(line), 4*maxChars)])
 		shared := map[string]bool{}
 		for k := range max(0, len(key)-2) {
 			if run := key[k : k+3]; runs[run] {
@@ -129,20 +129,20 @@ func likest(have, wanted []string) (start int, ok bool) {
 	return start, ok
 }
 
-// difference names the one kind of thing in which the file differs from a text. It
+// describeDifference names the one kind of thing in which the file differs from a text. It
 // returns "" if no single kind explains the difference.
-func difference(have, want string) string {
+func describeDifference(have, want string) string {
 	for _, d := range []struct {
 		what string
 		same func(string) string
 	}{
 		{"the line ends differ", func(s string) string { return strings.ReplaceAll(s, "\r", "") }},
-		{"tabs and spaces differ", blanks},
-		{"white space differs", func(s string) string { return strings.Map(noSpace, s) }},
-		{"quotes differ", func(s string) string { return strings.Map(oneQuote, s) }},
-		{"white space and quotes differ", bare},
+		{"tabs and spaces differ", collapseBlanks},
+		{"white space differs", func(s string) string { return strings.Map(dropSpace, s) }},
+		{"quotes differ", func(s string) string { return strings.Map(unifyQuote, s) }},
+		{"white space and quotes differ", stripLine},
 		{"upper and lower case differ", strings.ToLower},
-		{"the line numbers differ: leave them out", numbers},
+		{"the line numbers differ: leave them out", stripLineNumbers},
 	} {
 		if strings.Contains(d.same(have), d.same(want)) {
 			return d.what
@@ -151,17 +151,17 @@ func difference(have, want string) string {
 	return ""
 }
 
-// bare returns a line without white space and with one kind of quotes.
-func bare(line string) string { return strings.Map(oneQuote, strings.Map(noSpace, line)) }
+// stripLine returns a line without white space and with one kind of quotes.
+func stripLine(line string) string { return strings.Map(unifyQuote, strings.Map(dropSpace, line)) }
 
-func noSpace(r rune) rune {
+func dropSpace(r rune) rune {
 	if unicode.IsSpace(r) || r == '\u200b' || r == '\ufeff' {
 		return -1
 	}
 	return r
 }
 
-func oneQuote(r rune) rune {
+func unifyQuote(r rune) rune {
 	switch r {
 	case '"', '`', '´', '‘', '’', '‚', '“', '”', '„', '«', '»':
 		return '\''
@@ -169,9 +169,9 @@ func oneQuote(r rune) rune {
 	return r
 }
 
-// blanks replaces each run of tabs and spaces with one space and removes those at both
+// collapseBlanks replaces each run of tabs and spaces with one space and removes those at both
 // ends of lines.
-func blanks(text string) string {
+func collapseBlanks(text string) string {
 	list := strings.Split(text, "\n")
 	for i, line := range list {
 		list[i] = strings.Join(strings.FieldsFunc(line, func(r rune) bool { return r == ' ' || r == '\t' || r == '\r' }), " ")
@@ -179,8 +179,8 @@ func blanks(text string) string {
 	return strings.Join(list, "\n")
 }
 
-// numbers removes the line numbers that read_file puts before lines.
-func numbers(text string) string {
+// stripLineNumbers removes the line numbers that read_file puts before lines.
+func stripLineNumbers(text string) string {
 	list := strings.Split(text, "\n")
 	for i, line := range list {
 		rest := strings.TrimLeft(strings.TrimLeft(line, " "), "0123456789")

@@ -20,9 +20,9 @@ type deleteArgs struct {
 
 // Deleted is the result of a deletion.
 type Deleted struct {
-	Path    string `json:"path"`
-	Files   int    `json:"files"`
-	Folders int    `json:"folders"`
+	Path  string `json:"path"`
+	Files int    `json:"files"`
+	Dirs  int    `json:"folders"`
 }
 
 // deleteFile removes a file, a symlink or an empty directory. With recursive it also
@@ -34,7 +34,7 @@ func deleteFile() tool.Tool {
 			if err != nil {
 				return tool.Plan{}, err
 			}
-			if err := stays(names, "delete", name); err != nil {
+			if err := checkMovable(names, "delete", name); err != nil {
 				return tool.Plan{}, err
 			}
 			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
@@ -49,23 +49,23 @@ func deleteFile() tool.Tool {
 
 func prepareDelete(ctx context.Context, files *sandbox.Sandbox, name string, recursive bool) (tool.Preparation, error) {
 	const op = "delete"
-	seen, err := look(ctx, files, op, name)
+	seen, err := examine(ctx, files, op, name)
 	if err != nil {
 		return tool.Preparation{}, err
 	}
-	if n := seen.files + seen.folders + seen.unread; n > 0 && !recursive {
-		return tool.Preparation{}, notEmpty(name, fmt.Sprintf("it holds %d entries in all", n))
+	if n := seen.files + seen.dirs + seen.unread; n > 0 && !recursive {
+		return tool.Preparation{}, notEmptyError(name, fmt.Sprintf("it holds %d entries in all", n))
 	}
-	gone := Deleted{name, seen.files, seen.folders + 1}
-	change := tool.Change{Path: name, Op: tool.Delete, Base: seen.version, About: seen.about(), Tree: seen.names, Omitted: seen.omitted()}
+	gone := Deleted{name, seen.files, seen.dirs + 1}
+	change := tool.Change{Path: name, Op: tool.Delete, Base: seen.version, About: seen.describe(), Tree: seen.names, Omitted: seen.describeOmitted()}
 	if !seen.mode.IsDir() {
-		gone.Files, gone.Folders = 1, 0
+		gone.Files, gone.Dirs = 1, 0
 		if len(seen.content) <= maxMourned && tool.IsText(seen.content) {
 			change.Diff = tool.UnifiedDiff(name, "", tool.DecodeText(seen.content, false), "")
 		}
 	}
 	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
-		if err := seen.still(ctx, files, op, name); err != nil {
+		if err := seen.checkUnchanged(ctx, files, op, name); err != nil {
 			return tool.Result{}, err
 		}
 		var err error
@@ -75,16 +75,12 @@ func prepareDelete(ctx context.Context, files *sandbox.Sandbox, name string, rec
 			err = files.Delete(name)
 		}
 		if errors.Is(err, sandbox.ErrNotEmpty) {
-			err = notEmpty(name, "something is in it now")
+			err = notEmptyError(name, "something is in it now")
 		}
 		if err != nil {
 			return tool.Result{}, err
 		}
-		return tool.Result{Text: fmt.Sprintf("deleted %s: %s", sandbox.Shown(name), seen.about()), Data: gone}, nil
+		return tool.Result{Text: fmt.Sprintf("deleted %s: %s", sandbox.Shown(name), seen.describe()), Data: gone}, nil
 	}
 	return tool.NewPreparation(run, change).WithUndo(), nil
-}
-
-func notEmpty(name, why string) error {
-	return &sandbox.Error{Op: "delete", Path: name, Code: sandbox.ErrNotEmpty, Hint: why + "; set recursive to delete the directory with its contents"}
 }

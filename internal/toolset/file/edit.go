@@ -55,22 +55,22 @@ func planEdit(_ context.Context, names tool.Names, a editArgs) (tool.Plan, error
 	if err != nil {
 		return tool.Plan{}, err
 	}
-	wanted, err := wantedVersion(op, name, a.IfVersion)
+	wanted, err := parseVersion(op, name, a.IfVersion)
 	if err != nil {
 		return tool.Plan{}, err
 	}
-	if why := unfit(a.Edits); why != "" {
+	if why := checkEdits(a.Edits); why != "" {
 		return tool.Plan{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: why}
 	}
 	prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
-		old, err := editable(files, op, name)
+		old, err := readForEdit(files, op, name)
 		if err == nil {
 			err = old.check(op, name, wanted)
 		}
 		if err != nil {
 			return tool.Preparation{}, err
 		}
-		content, err := applied(ctx, old.content, a.Edits)
+		content, err := applyEdits(ctx, old.content, a.Edits)
 		if err != nil {
 			var why *sandbox.Error
 			if errors.As(err, &why) {
@@ -79,40 +79,40 @@ func planEdit(_ context.Context, names tool.Names, a editArgs) (tool.Plan, error
 			return tool.Preparation{}, err
 		}
 		if bytes.Equal(content, old.content) {
-			return old.stays(op, name), nil
+			return old.prepareNoChange(op, name), nil
 		}
-		if err := fits(names, op, name, len(content)); err != nil {
+		if err := checkSize(names, op, name, len(content)); err != nil {
 			return tool.Preparation{}, err
 		}
-		return old.becomes(op, name, content, func(_ int, version string) any {
+		return old.prepareContent(op, name, content, func(_ int, version string) any {
 			return Edited{name, len(a.Edits), version}
 		}), nil
 	}
 	return tool.NewChangePlan(prepare, policy.Effect{Verb: policy.Read, Target: name}, policy.Effect{Verb: policy.Write, Target: name}), nil
 }
 
-// editable reads the file to edit. It refuses a file that is too large or not text.
-func editable(files *sandbox.Sandbox, op, name string) (base, error) {
+// readForEdit reads the file to edit. It refuses a file that is too large or not text.
+func readForEdit(files *sandbox.Sandbox, op, name string) (base, error) {
 	data, info, err := files.ReadRange(name, 0, maxEdited)
 	if err != nil {
-		return base{}, as(op, err)
+		return base{}, withOp(op, err)
 	}
 	if info.Size() > maxEdited {
 		return base{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf(
 			"%d bytes, at most %d MiB can be edited; read_file its parts and write_file them as several files, or ask the user", info.Size(), maxEdited>>20)}
 	}
-	if kind := notText(data); kind != "" || !tool.IsText(data) {
+	if kind := binaryKind(data); kind != "" || !tool.IsText(data) {
 		return base{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: fmt.Sprintf(
 			"it is binary or UTF-16 (%s); only text in UTF-8 or Latin-1 can be edited; write_file can replace all of it, or ask the user to convert it", cmp.Or(kind, "not text"))}
 	}
 	return base{info.Version().With(data), info.Mode(), data, info.Size(), true}, nil
 }
 
-// stays prepares edits that cancel each other out.
-func (b base) stays(op, name string) tool.Preparation {
+// prepareNoChange prepares edits that cancel each other out.
+func (b base) prepareNoChange(op, name string) tool.Preparation {
 	return tool.NewPreparation(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 		if _, now, err := files.ReadVersion(name); err != nil || !now.Same(b.version) {
-			return tool.Result{}, changedMeanwhile(op, name)
+			return tool.Result{}, changedError(op, name)
 		}
 		version := b.version.String()
 		return tool.Result{Text: fmt.Sprintf("nothing changed in %s: together the edits leave it as it was; version %s", sandbox.Shown(name), version),
@@ -120,8 +120,8 @@ func (b base) stays(op, name string) tool.Preparation {
 	}, tool.DescribeChange(name, b.version, b.content, b.content))
 }
 
-// unfit returns the reason why edits are invalid for any file, or "".
-func unfit(edits []edit) string {
+// checkEdits returns the reason why edits are invalid for any file, or "".
+func checkEdits(edits []edit) string {
 	switch {
 	case len(edits) == 0:
 		return "there are no edits; give at least one with old and new"
@@ -139,8 +139,8 @@ func unfit(edits []edit) string {
 	return ""
 }
 
-// applied makes the edits in order, each on the result of the one before.
-func applied(ctx context.Context, content []byte, edits []edit) ([]byte, error) {
+// applyEdits makes the edits in order, each on the result of the one before.
+func applyEdits(ctx context.Context, content []byte, edits []edit) ([]byte, error) {
 	for i, e := range edits {
 		if ctx.Err() != nil {
 			return nil, &sandbox.Error{Code: errTimeout, Hint: "it was stopped; nothing was written"}
@@ -161,18 +161,18 @@ func applied(ctx context.Context, content []byte, edits []edit) ([]byte, error) 
 // apply makes one edit, or returns an error that says why it cannot.
 func (e edit) apply(content []byte) ([]byte, error) {
 	s := newSubject(content)
-	places, err := s.places(e.Old)
+	places, err := s.findPlaces(e.Old)
 	switch {
 	case err != nil:
 		return nil, err
 	case len(places) == 0 && !s.utf8 && strings.ContainsRune(e.Old, utf8.RuneError):
 		return nil, &sandbox.Error{Code: sandbox.ErrInvalid, Hint: "the file is not UTF-8: " + noReplacement}
 	case len(places) == 0:
-		return nil, &sandbox.Error{Code: sandbox.ErrInvalid, Hint: "old does not occur in the file; " + closest(content, e.Old)}
+		return nil, &sandbox.Error{Code: sandbox.ErrInvalid, Hint: "old does not occur in the file; " + describeClosest(content, e.Old)}
 	case len(places) > 1 && !e.ReplaceAll:
-		return nil, &sandbox.Error{Code: sandbox.ErrInvalid, Hint: s.ambiguous(places)}
+		return nil, &sandbox.Error{Code: sandbox.ErrInvalid, Hint: s.describeLines(places)}
 	}
-	next, err := s.replaced(apart(places), e)
+	next, err := s.replaceAt(dropOverlaps(places), e)
 	if err == nil && bytes.Equal(next, content) {
 		err = &sandbox.Error{Code: sandbox.ErrInvalid, Hint: "in the line ends and the encoding of the file, which edits keep, old and new are the same; write_file can change those"}
 	}

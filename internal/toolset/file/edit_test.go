@@ -197,7 +197,7 @@ func TestEditMiss(t *testing.T) {
 		{"", "x", "nothing in it is like that", ""},
 		{strings.Repeat("filler\n", 5000) + long, "func main() {\n  os.Exit(1)", "the closest is this:", "  5001\tfunc main() {\n  5002\t\tfmt"},
 	} {
-		got := closest([]byte(row.content), row.old)
+		got := describeClosest([]byte(row.content), row.old)
 		if !strings.Contains(got, row.says) || !strings.Contains(got, row.shows) {
 			t.Errorf("%q is not there: %s\nwant %q and %q", row.old, got, row.says, row.shows)
 		}
@@ -210,12 +210,12 @@ func TestEditMiss(t *testing.T) {
 // limited.
 func TestEditMissIsBounded(t *testing.T) {
 	line := strings.Repeat("é", 1000)
-	got := closest([]byte(strings.Repeat(line+"\n", 100)), strings.Repeat(line+" \n", 50))
+	got := describeClosest([]byte(strings.Repeat(line+"\n", 100)), strings.Repeat(line+" \n", 50))
 	if n := strings.Count(got, "\n"); n != maxShown+1 || len(got) > (maxShown+1)*(2*maxChars+20)+200 || !strings.Contains(got, "40 more lines") {
 		t.Errorf("%d lines, %d bytes: %s", n, len(got), got)
 	}
 	for _, content := range [][]byte{bytes.Repeat([]byte("}\n"), 8<<20), bytes.Repeat([]byte("abc "), 4<<20), bytes.Repeat([]byte{0xff}, 16<<20)} {
-		if got := closest(content, strings.Repeat("}\n", 100_000)+"z"); len(got) > 4000 {
+		if got := describeClosest(content, strings.Repeat("}\n", 100_000)+"z"); len(got) > 4000 {
 			t.Errorf("%d bytes", len(got))
 		}
 	}
@@ -305,11 +305,11 @@ func FuzzEdit(f *testing.F) {
 	f.Add([]byte("aaaa\x00"), "aa", "€", true)
 	f.Fuzz(func(t *testing.T, content []byte, old, new string, all bool) {
 		e := edit{old, new, all}
-		if unfit([]edit{e}) != "" || !utf8.ValidString(old) || !utf8.ValidString(new) {
+		if checkEdits([]edit{e}) != "" || !utf8.ValidString(old) || !utf8.ValidString(new) {
 			return
 		}
 		before := slices.Clone(content)
-		got, err := applied(context.Background(), content, []edit{e})
+		got, err := applyEdits(context.Background(), content, []edit{e})
 		if !bytes.Equal(content, before) {
 			t.Fatal("the content was changed in place")
 		}
@@ -327,15 +327,15 @@ func FuzzEdit(f *testing.F) {
 			t.Fatalf("%q with %q for %q became %q", content, new, old, got)
 		}
 		// Nothing changes outside the places, and each place holds new.
-		places, err := newSubject(content).places(old)
+		places, err := newSubject(content).findPlaces(old)
 		if err != nil || len(places) != 1 && !all {
 			t.Fatalf("%q is at %v in %q: %v", old, places, content, err)
 		}
 		rest := got
-		for i, p := range apart(places) {
+		for i, p := range dropOverlaps(places) {
 			from := 0
 			if i > 0 {
-				from = apart(places)[i-1].end
+				from = dropOverlaps(places)[i-1].end
 			}
 			var ok bool
 			if rest, ok = bytes.CutPrefix(rest, content[from:p.at]); ok {
@@ -345,7 +345,7 @@ func FuzzEdit(f *testing.F) {
 				t.Fatalf("%q with %q for %q became %q", content, new, old, got)
 			}
 		}
-		if last := apart(places)[len(apart(places))-1].end; !bytes.Equal(rest, content[last:]) {
+		if last := dropOverlaps(places)[len(dropOverlaps(places))-1].end; !bytes.Equal(rest, content[last:]) {
 			t.Fatalf("%q with %q for %q became %q", content, new, old, got)
 		}
 	})
@@ -353,9 +353,9 @@ func FuzzEdit(f *testing.F) {
 
 // cutSpelled returns the content after a text, in any line ends and encoding.
 func cutSpelled(content []byte, text string) ([]byte, bool) {
-	latin, _ := latin1(text)
-	latinCRLF, _ := latin1(crlf(text))
-	for _, spelled := range [][]byte{[]byte(crlf(text)), []byte(text), latinCRLF, latin} {
+	latin, _ := toLatin1(text)
+	latinCRLF, _ := toLatin1(toCRLF(text))
+	for _, spelled := range [][]byte{[]byte(toCRLF(text)), []byte(text), latinCRLF, latin} {
 		if rest, ok := bytes.CutPrefix(content, spelled); ok && (len(spelled) > 0 || text == "") {
 			return rest, true
 		}

@@ -112,7 +112,7 @@ func fileExists() tool.Tool {
 				return tool.Plan{}, err
 			}
 			at, err := names.Locate("exists", a.Path, sandbox.ReadOnly, false)
-			no := absent(err)
+			no := isAbsent(err)
 			if err != nil && !no {
 				return tool.Plan{}, err
 			}
@@ -137,8 +137,8 @@ func fileExists() tool.Tool {
 		})
 }
 
-// absent reports whether an error says that the name does not exist.
-func absent(err error) bool {
+// isAbsent reports whether an error says that the name does not exist.
+func isAbsent(err error) bool {
 	return errors.Is(err, sandbox.ErrNotFound) || errors.Is(err, sandbox.ErrNotDir)
 }
 

@@ -75,7 +75,7 @@ func list(ctx context.Context, files *sandbox.Sandbox, at string, depth int64, c
 	if cursor != "" {
 		after = strings.Split(cursor, "/")
 	}
-	if err := l.folder(at, "", after, max(1, depth)); err != nil {
+	if err := l.listDir(at, "", after, max(1, depth)); err != nil {
 		return tool.Result{}, err
 	}
 	d := &l.data
@@ -92,7 +92,7 @@ func list(ctx context.Context, files *sandbox.Sandbox, at string, depth int64, c
 		fmt.Fprintf(&b, "%s: nothing here\n", sandbox.Shown(at))
 	}
 	if l.more > 0 {
-		d.Cursor = shown(d.Entries[len(d.Entries)-1].Name)
+		d.Cursor = quoteName(d.Entries[len(d.Entries)-1].Name)
 		more := "more follow"
 		if depth <= 1 {
 			more = fmt.Sprintf("%d more", l.more)
@@ -102,7 +102,7 @@ func list(ctx context.Context, files *sandbox.Sandbox, at string, depth int64, c
 	if d.Unnamed > 0 {
 		fmt.Fprintf(&b, "[%s not shown, not UTF-8 or too long; only the user can rename such files]\n", visible.Count(d.Unnamed, "name"))
 	}
-	b.WriteString(told(d.Cut, d.Unread))
+	b.WriteString(missedNote(d.Cut, d.Unread))
 	return tool.Result{Text: b.String(), Data: d}, nil
 }
 
@@ -116,9 +116,9 @@ type lister struct {
 	more  int // names after the page in the directory in which it became full
 }
 
-// folder lists dir. It puts prefix before the names of the entries. It starts after the
+// listDir lists dir. It puts prefix before the names of the entries. It starts after the
 // name in after, which holds the parts of a cursor.
-func (l *lister) folder(dir, prefix string, after []string, depth int64) error {
+func (l *lister) listDir(dir, prefix string, after []string, depth int64) error {
 	entries, unnamed, err := l.files.ListCount(dir)
 	if err != nil {
 		return err
@@ -129,7 +129,7 @@ func (l *lister) folder(dir, prefix string, after []string, depth int64) error {
 		var found bool
 		start, found = slices.BinarySearchFunc(entries, after[0], func(e sandbox.Entry, name string) int { return strings.Compare(e.Name, name) })
 		if found {
-			l.below(dir, prefix, entries[start], after[1:], depth)
+			l.listBelow(dir, prefix, entries[start], after[1:], depth)
 			start++
 		}
 	}
@@ -144,25 +144,25 @@ func (l *lister) folder(dir, prefix string, after []string, depth int64) error {
 			l.more = len(entries) - start - i
 			return nil
 		}
-		l.data.Entries = append(l.data.Entries, l.entry(path.Join(dir, e.Name), prefix+e.Name, e.Type))
-		l.below(dir, prefix, e, nil, depth)
+		l.data.Entries = append(l.data.Entries, l.describeEntry(path.Join(dir, e.Name), prefix+e.Name, e.Type))
+		l.listBelow(dir, prefix, e, nil, depth)
 	}
 	return nil
 }
 
-// below lists an entry of dir, if it is a directory and not too deep. It counts a
+// listBelow lists an entry of dir, if it is a directory and not too deep. It counts a
 // directory that it cannot read.
-func (l *lister) below(dir, prefix string, e sandbox.Entry, after []string, depth int64) {
+func (l *lister) listBelow(dir, prefix string, e sandbox.Entry, after []string, depth int64) {
 	if !e.IsDir() || depth <= 1 {
 		return
 	}
-	if err := l.folder(path.Join(dir, e.Name), prefix+e.Name+"/", after, depth-1); err != nil {
+	if err := l.listDir(path.Join(dir, e.Name), prefix+e.Name+"/", after, depth-1); err != nil {
 		l.data.Unread++
 	}
 }
 
-// entry describes one name, and for a symlink also its target.
-func (l *lister) entry(at, name string, kind fs.FileMode) listEntry {
+// describeEntry describes one name, and for a symlink also its target.
+func (l *lister) describeEntry(at, name string, kind fs.FileMode) listEntry {
 	e := listEntry{Name: name, Type: "other"}
 	switch {
 	case kind.IsDir():
@@ -178,14 +178,14 @@ func (l *lister) entry(at, name string, kind fs.FileMode) listEntry {
 
 // line returns the entry as a model reads it.
 func (e listEntry) line() string {
-	name := shown(e.Name)
+	name := quoteName(e.Name)
 	switch {
 	case e.Type == "directory":
 		return name + "/"
 	case e.Type == "symlink" && e.To == "":
 		return name + " -> (not followed: it points out of the mounts)"
 	case e.Type == "symlink":
-		return name + " -> " + shown(e.To)
+		return name + " -> " + quoteName(e.To)
 	case e.Type == "other":
 		return name + " (not a regular file)"
 	}
@@ -237,22 +237,22 @@ func findPage(ctx context.Context, files *sandbox.Sandbox, a findArgs, relative 
 			name = strings.TrimPrefix(strings.TrimPrefix(name, a.Path), "/")
 		}
 		d.Entries = append(d.Entries, listEntry{Name: name, Type: "file"})
-		b.WriteString(shown(name) + "\n")
+		b.WriteString(quoteName(name) + "\n")
 	}
 	if len(d.Entries) == 0 {
 		fmt.Fprintf(&b, "no file below %s matches %s\n", sandbox.Shown(a.Path), sandbox.Shown(a.Pattern))
 	}
 	left := len(found.Found) - len(d.Entries)
 	if d.Cut == sandbox.CutResults || d.Cut == "" && left > 0 {
-		d.Cut, d.Cursor = "", shown(d.Entries[len(d.Entries)-1].Name)
+		d.Cut, d.Cursor = "", quoteName(d.Entries[len(d.Entries)-1].Name)
 	}
-	b.WriteString(onward(d.Cursor, d.Cut, left) + told(d.Cut, d.Unread))
+	b.WriteString(nextPageNote(d.Cursor, d.Cut, left) + missedNote(d.Cut, d.Unread))
 	return tool.Result{Text: b.String(), Data: d}, nil
 }
 
-// onward says how to get the next page. An incomplete walk has no next page, because its
+// nextPageNote says how to get the next page. An incomplete walk has no next page, because its
 // results are not the start of the list.
-func onward(cursor string, cut sandbox.Cut, left int) string {
+func nextPageNote(cursor string, cut sandbox.Cut, left int) string {
 	switch {
 	case cursor != "":
 		return "[more follow; continue with cursor " + cursor + "]\n"
@@ -275,8 +275,8 @@ func parseCursor(op, at, cursor string) (string, error) {
 	return plain, nil
 }
 
-// told says what a walk did not see. It returns "" if the walk saw everything.
-func told(cut sandbox.Cut, unread int) string {
+// missedNote says what a walk did not see. It returns "" if the walk saw everything.
+func missedNote(cut sandbox.Cut, unread int) string {
 	const narrower = "; name a directory further down or a narrower pattern]\n"
 	text := ""
 	switch why := map[sandbox.Cut]string{

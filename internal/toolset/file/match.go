@@ -56,17 +56,17 @@ func newSubject(content []byte) *subject {
 	return s
 }
 
-// places returns the places of old in the order of the file. Some may overlap.
-func (s *subject) places(old string) ([]place, error) {
+// findPlaces returns the places of old in the order of the file. Some may overlap.
+func (s *subject) findPlaces(old string) ([]place, error) {
 	spelled := []string{old}
-	if other := crlf(old); s.ends.crlf > 0 && other != old {
+	if other := toCRLF(old); s.ends.crlf > 0 && other != old {
 		spelled = append(spelled, other)
 	}
 	var list []place
 	for i, text := range spelled {
 		more, err := s.find([]byte(text), place{crlf: i > 0})
 		list = append(list, more...)
-		if encoded, why := latin1(text); err == nil && why == "" && !s.utf8 && !isASCII(text) {
+		if encoded, why := toLatin1(text); err == nil && why == "" && !s.utf8 && !isASCII(text) {
 			more, err = s.find(encoded, place{crlf: i > 0, latin: true})
 			list = append(list, more...)
 		}
@@ -130,8 +130,8 @@ func (s *subject) cutsUTF8(p place) bool {
 	return false
 }
 
-// replaced returns the content with new at the places, which must not overlap.
-func (s *subject) replaced(places []place, e edit) ([]byte, error) {
+// replaceAt returns the content with new at the places, which must not overlap.
+func (s *subject) replaceAt(places []place, e edit) ([]byte, error) {
 	var b bytes.Buffer
 	from, lineEnd := 0, -1
 	for _, p := range places {
@@ -141,7 +141,7 @@ func (s *subject) replaced(places []place, e edit) ([]byte, error) {
 				lineEnd = p.end + i
 			}
 		}
-		text, why := s.spelled(e, p, lineEnd)
+		text, why := s.encodeFor(e, p, lineEnd)
 		if why != "" {
 			return nil, &sandbox.Error{Code: sandbox.ErrInvalid, Hint: why}
 		}
@@ -157,18 +157,18 @@ func (s *subject) replaced(places []place, e edit) ([]byte, error) {
 	return b.Bytes(), nil
 }
 
-// spelled returns new with the line ends and the encoding of a place, or the reason why
+// encodeFor returns new with the line ends and the encoding of a place, or the reason why
 // that is impossible.
-func (s *subject) spelled(e edit, p place, lineEnd int) (text []byte, why string) {
+func (s *subject) encodeFor(e edit, p place, lineEnd int) (text []byte, why string) {
 	new := e.New
 	switch {
-	case s.ends.allCRLF() && strings.Contains(strings.ReplaceAll(crlf(new), "\r\n", ""), "\r"):
+	case s.ends.allCRLF() && strings.Contains(strings.ReplaceAll(toCRLF(new), "\r\n", ""), "\r"):
 		return nil, "every line of the file ends in CRLF, and new has a CR alone; write line ends as LF"
 	case s.ends.allCRLF(), p.crlf:
-		new = crlf(new)
+		new = toCRLF(new)
 	case strings.ContainsAny(e.Old, "\r\n"): // old says which line ends are meant
 	case s.ends.crlf > 0 && s.endsCRLF(lineEnd):
-		new = crlf(new)
+		new = toCRLF(new)
 	}
 	switch {
 	case s.utf8 || isASCII(new):
@@ -178,7 +178,7 @@ func (s *subject) spelled(e edit, p place, lineEnd int) (text []byte, why string
 	case s.stray:
 		return nil, "the file is neither UTF-8 nor Latin-1, and new has characters that are not ASCII; use plain ones, or ask the user to convert it to UTF-8"
 	case p.latin, isASCII(e.Old) && !s.some:
-		return latin1(new)
+		return toLatin1(new)
 	}
 	return []byte(new), ""
 }
@@ -194,9 +194,9 @@ func (s *subject) endsCRLF(lineEnd int) bool {
 
 const noReplacement = "\uFFFD stands for bytes that are no characters; it can be neither matched nor written, so leave it out of old and new"
 
-// apart returns the places that replace_all uses. If two places overlap, it keeps the
+// dropOverlaps returns the places that replace_all uses. If two places overlap, it keeps the
 // first.
-func apart(places []place) []place {
+func dropOverlaps(places []place) []place {
 	var list []place
 	end := 0
 	for _, p := range places {
@@ -208,8 +208,8 @@ func apart(places []place) []place {
 	return list
 }
 
-// ambiguous names the lines in which the places begin.
-func (s *subject) ambiguous(places []place) string {
+// describeLines names the lines in which the places begin.
+func (s *subject) describeLines(places []place) string {
 	var at []string
 	line, from := 1, 0
 	for _, p := range places[:min(len(places), maxMatches)] {
@@ -224,8 +224,8 @@ func (s *subject) ambiguous(places []place) string {
 	return text + "; add context so that it occurs once, or set replace_all"
 }
 
-// crlf returns the text with CRLF for every line end.
-func crlf(text string) string {
+// toCRLF returns the text with CRLF for every line end.
+func toCRLF(text string) string {
 	return strings.ReplaceAll(strings.ReplaceAll(text, "\r\n", "\n"), "\n", "\r\n")
 }
 
@@ -233,8 +233,8 @@ func isASCII(text string) bool {
 	return strings.IndexFunc(text, func(r rune) bool { return r >= utf8.RuneSelf }) < 0
 }
 
-// latin1 returns the text in Latin-1, or the reason why that is impossible.
-func latin1(text string) (encoded []byte, why string) {
+// toLatin1 returns the text in Latin-1, or the reason why that is impossible.
+func toLatin1(text string) (encoded []byte, why string) {
 	for _, r := range text {
 		if r > 0xff {
 			return nil, fmt.Sprintf("the file is not UTF-8 and cannot hold %s; use plain characters", sandbox.Shown(string(r)))

@@ -42,7 +42,7 @@ func moveFile() tool.Tool {
 		func(_ context.Context, names tool.Names, a moveArgs) (tool.Plan, error) {
 			from, err := names.Locate(op, a.From, sandbox.ReadWrite, true)
 			if err == nil {
-				err = stays(names, op, from)
+				err = checkMovable(names, op, from)
 			}
 			if err != nil {
 				return tool.Plan{}, err
@@ -52,7 +52,7 @@ func moveFile() tool.Tool {
 				return tool.Plan{}, err
 			}
 			prepare := func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
-				return relocates(ctx, files, tool.Change{Path: from, Op: tool.Move, To: to}, func(files *sandbox.Sandbox) error {
+				return prepareRelocation(ctx, files, tool.Change{Path: from, Op: tool.Move, To: to}, func(files *sandbox.Sandbox) error {
 					return files.Move(from, to)
 				})
 			}
@@ -83,12 +83,12 @@ func copyFile() tool.Tool {
 					err = &sandbox.Error{Path: from, Code: sandbox.ErrIsDir, Hint: "only files can be copied; make the new directory with make_directory, and copy each file"}
 				}
 				if most := cmp.Or(names.MaxBytes(to), sandbox.MaxCopy); err == nil && info.Size() > min(most, sandbox.MaxCopy) {
-					err = tooLarge(from, fmt.Sprintf("%d bytes, at most %d", info.Size(), min(most, sandbox.MaxCopy)))
+					err = tooLargeError(from, fmt.Sprintf("%d bytes, at most %d", info.Size(), min(most, sandbox.MaxCopy)))
 				}
 				if err != nil {
-					return tool.Preparation{}, as(op, err)
+					return tool.Preparation{}, withOp(op, err)
 				}
-				return relocates(ctx, files, tool.Change{Path: from, Op: tool.Copy, To: to}, func(files *sandbox.Sandbox) error {
+				return prepareRelocation(ctx, files, tool.Change{Path: from, Op: tool.Copy, To: to}, func(files *sandbox.Sandbox) error {
 					_, err := files.Copy(from, to)
 					return err
 				})
@@ -100,46 +100,46 @@ func copyFile() tool.Tool {
 		})
 }
 
-// relocates prepares a move or a copy. The function act does it.
-func relocates(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act func(*sandbox.Sandbox) error) (tool.Preparation, error) {
+// prepareRelocation prepares a move or a copy. The function act does it.
+func prepareRelocation(ctx context.Context, files *sandbox.Sandbox, c tool.Change, act func(*sandbox.Sandbox) error) (tool.Preparation, error) {
 	op := string(c.Op)
-	seen, err := look(ctx, files, op, c.Path)
+	seen, err := examine(ctx, files, op, c.Path)
 	if err == nil {
-		err = vacant(files, op, c.Path, c.To)
+		err = checkVacant(files, op, c.Path, c.To)
 	}
 	if err != nil {
 		return tool.Preparation{}, err
 	}
-	c.Base, c.About, c.Tree, c.Omitted = seen.version, seen.about()+seen.newMode(files, c), seen.names, seen.omitted()
-	seen.carried(files, &c)
+	c.Base, c.About, c.Tree, c.Omitted = seen.version, seen.describe()+seen.newMode(files, c), seen.names, seen.describeOmitted()
+	seen.addCarried(files, &c)
 	if seen.mode.IsDir() || seen.mode.IsRegular() {
-		c.Mode = octal(seen.mode)
+		c.Mode = formatMode(seen.mode)
 		if c.Op == tool.Copy {
-			c.Mode = octal(seen.mode.Perm()) // a copy does not get the other bits
+			c.Mode = formatMode(seen.mode.Perm()) // a copy does not get the other bits
 		}
 	}
 	return tool.NewPreparation(func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
-		if err := seen.still(ctx, files, op, c.Path); err != nil {
+		if err := seen.checkUnchanged(ctx, files, op, c.Path); err != nil {
 			return tool.Result{}, err
 		}
 		if err := act(files); err != nil {
 			var why *sandbox.Error
 			if errors.As(err, &why) && why.Code == sandbox.ErrTooLarge {
-				err = tooLarge(c.Path, why.Hint)
+				err = tooLargeError(c.Path, why.Hint)
 			}
-			return tool.Result{}, as(op, err)
+			return tool.Result{}, withOp(op, err)
 		}
 		past := map[tool.Op]string{tool.Move: "moved", tool.Copy: "copied"}[c.Op]
-		return tool.Result{Text: fmt.Sprintf("%s %s to %s: %s", past, sandbox.Shown(c.Path), sandbox.Shown(c.To), seen.about()),
+		return tool.Result{Text: fmt.Sprintf("%s %s to %s: %s", past, sandbox.Shown(c.Path), sandbox.Shown(c.To), seen.describe()),
 			Data: Moved{c.Path, c.To}}, nil
 	}, c).WithUndo(), nil
 }
 
-// carried adds to a move or copy what its approval covers besides the names. If a file
-// stays in its mount, its version is enough: anyone who may read one name may read the
+// addCarried adds to a move or copy what its approval covers besides the names. If a file
+// checkMovable in its mount, its version is enough: anyone who may read one name may read the
 // other. In another mount other people and rules trust it, and programs run files with
 // some names. So carried then shows the content, or says that it is not shown.
-func (s sight) carried(files *sandbox.Sandbox, c *tool.Change) {
+func (s sight) addCarried(files *sandbox.Sandbox, c *tool.Change) {
 	from, _ := files.MountOf(c.Path)
 	to, _ := files.MountOf(c.To)
 	becomes := func(name string) string {
@@ -182,20 +182,13 @@ func (s sight) newMode(files *sandbox.Sandbox, c tool.Change) string {
 	from, _ := files.MountOf(c.Path)
 	to, _ := files.MountOf(c.To)
 	if bits := s.mode.Perm(); s.mode.IsRegular() && bits != 0o644 && bits != 0o664 && (c.Op == tool.Copy || from.Target != to.Target) {
-		return ", mode " + octal(bits)
+		return ", mode " + formatMode(bits)
 	}
 	return ""
 }
 
-// tooLarge returns the error for a file that is too large for its new place. The error
-// says what to do instead.
-func tooLarge(name, why string) error {
-	return &sandbox.Error{Path: name, Code: sandbox.ErrTooLarge,
-		Hint: why + "; nothing was done; use it where it is, name a directory with a higher limit, or ask the user"}
-}
-
-// octal returns permission bits in the form that chmod accepts.
-func octal(mode fs.FileMode) string {
+// formatMode returns permission bits in the form that chmod accepts.
+func formatMode(mode fs.FileMode) string {
 	bits := mode.Perm()
 	for i, special := range []fs.FileMode{fs.ModeSticky, fs.ModeSetgid, fs.ModeSetuid} {
 		if mode&special != 0 {
@@ -205,17 +198,17 @@ func octal(mode fs.FileMode) string {
 	return fmt.Sprintf("%04o", uint32(bits))
 }
 
-// stays refuses to move or delete a permanent name, so that golem does not ask for
+// checkMovable refuses to move or delete a permanent name, so that golem does not ask for
 // approval of it.
-func stays(names tool.Names, op, name string) error {
+func checkMovable(names tool.Names, op, name string) error {
 	if names.IsPermanent(name) {
 		return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "a mount is here or below, and cannot be moved or deleted; name something in it"}
 	}
 	return nil
 }
 
-// vacant returns an error if the new name exists already.
-func vacant(files *sandbox.Sandbox, op, from, to string) error {
+// checkVacant returns an error if the new name exists already.
+func checkVacant(files *sandbox.Sandbox, op, from, to string) error {
 	info, err := lstat(files, op, to)
 	switch {
 	case errors.Is(err, sandbox.ErrNotFound):
@@ -244,18 +237,18 @@ const (
 // A sight is the state of a name when a change of it was planned.
 type sight struct {
 	// version differs after any change, for a directory also after changes inside it.
-	version        string
-	mode           fs.FileMode
-	size           int64
-	files, folders int      // in a directory
-	unread         int      // entries in it that could not be examined
-	content        []byte   // of a file of at most maxHashed bytes
-	names          []string // of the entries in a directory, up to maxNamed bytes
-	long           int      // bytes of all these names
+	version     string
+	mode        fs.FileMode
+	size        int64
+	files, dirs int      // in a directory
+	unread      int      // entries in it that could not be examined
+	content     []byte   // of a file of at most maxHashed bytes
+	names       []string // of the entries in a directory, up to maxNamed bytes
+	long        int      // bytes of all these names
 }
 
-// look returns the state of a name. It does not follow a symlink.
-func look(ctx context.Context, files *sandbox.Sandbox, op, name string) (sight, error) {
+// examine returns the state of a name. It does not follow a symlink.
+func examine(ctx context.Context, files *sandbox.Sandbox, op, name string) (sight, error) {
 	info, err := lstat(files, op, name)
 	if err != nil {
 		return sight{}, err
@@ -263,7 +256,7 @@ func look(ctx context.Context, files *sandbox.Sandbox, op, name string) (sight, 
 	s := sight{version: info.Version().String(), mode: info.Mode(), size: info.Size()}
 	switch {
 	case info.IsDir():
-		return s, s.lookInside(ctx, files, op, name)
+		return s, s.examineInside(ctx, files, op, name)
 	case info.Mode().IsRegular() && info.Size() <= maxHashed:
 		// A file that cannot be read can still be moved or deleted.
 		if data, version, err := files.ReadVersion(name); err == nil {
@@ -273,11 +266,11 @@ func look(ctx context.Context, files *sandbox.Sandbox, op, name string) (sight, 
 	return s, nil
 }
 
-// lookInside records everything in a directory.
-func (s *sight) lookInside(ctx context.Context, files *sandbox.Sandbox, op, name string) error {
+// examineInside records everything in a directory.
+func (s *sight) examineInside(ctx context.Context, files *sandbox.Sandbox, op, name string) error {
 	found, err := files.Walk(ctx, name, nil, sandbox.Budget{Entries: maxTree + 1, Results: maxTree + 1})
 	if err != nil {
-		return as(op, err)
+		return withOp(op, err)
 	}
 	if found.Cut == sandbox.CutCancelled {
 		return &sandbox.Error{Op: op, Path: name, Code: errTimeout, Hint: "it was stopped before anything was done"}
@@ -300,7 +293,7 @@ func (s *sight) lookInside(ctx context.Context, files *sandbox.Sandbox, op, name
 		version := ""
 		switch {
 		case info.IsDir(): // its entries have their own lines
-			s.folders++
+			s.dirs++
 		default:
 			s.files++
 			s.size += info.Size()
@@ -312,32 +305,32 @@ func (s *sight) lookInside(ctx context.Context, files *sandbox.Sandbox, op, name
 	return nil
 }
 
-// still returns a conflict if the state of the name has changed. It cannot see changes
+// checkUnchanged returns a conflict if the state of the name has changed. It cannot see changes
 // between this check and the operation after it.
-func (s sight) still(ctx context.Context, files *sandbox.Sandbox, op, name string) error {
-	now, err := look(ctx, files, op, name)
+func (s sight) checkUnchanged(ctx context.Context, files *sandbox.Sandbox, op, name string) error {
+	now, err := examine(ctx, files, op, name)
 	if code := sandbox.CodeOf(err); code == sandbox.ErrLimit || code == errTimeout {
 		return err
 	}
 	if err != nil || now.version != s.version || now.mode != s.mode {
-		return changedMeanwhile(op, name)
+		return changedError(op, name)
 	}
 	return nil
 }
 
-// omitted says how many entries of a directory are not listed. It returns "" for none.
-func (s sight) omitted() string {
-	if more := s.files + s.folders + s.unread - len(s.names); more > 0 && s.mode.IsDir() {
+// describeOmitted says how many entries of a directory are not listed. It returns "" for none.
+func (s sight) describeOmitted() string {
+	if more := s.files + s.dirs + s.unread - len(s.names); more > 0 && s.mode.IsDir() {
 		return fmt.Sprintf("%d names in the directory, which cannot be shown", more)
 	}
 	return ""
 }
 
-// about describes the kind and the size.
-func (s sight) about() string {
+// describe describes the kind and the size.
+func (s sight) describe() string {
 	switch {
 	case s.mode.IsDir():
-		about := "a directory with " + visible.Count(s.files, "file") + ", " + visible.Count(s.folders, "directory") + ", " + tool.FormatSize(s.size)
+		about := "a directory with " + visible.Count(s.files, "file") + ", " + visible.Count(s.dirs, "directory") + ", " + tool.FormatSize(s.size)
 		if s.unread > 0 {
 			about += fmt.Sprintf(", and %d more that cannot be shown", s.unread)
 		}
@@ -358,7 +351,7 @@ func lstat(files *sandbox.Sandbox, op, name string) (sandbox.Info, error) {
 	}
 	info, err := files.Lstat(inner)
 	if err != nil {
-		return sandbox.Info{}, as(op, err)
+		return sandbox.Info{}, withOp(op, err)
 	}
 	return info.(sandbox.Info), nil
 }

@@ -47,7 +47,7 @@ func TestCopy(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 	before := s.tree("proj")
-	s.fails(sandbox.ErrIsDir, "copy_file", args{"from": "/d", "to": "/e"}, "only files are copied")
+	s.fails(sandbox.ErrIsDir, "copy_file", args{"from": "/d", "to": "/e"}, "only files can be copied")
 	s.fails(sandbox.ErrExists, "copy_file", args{"from": "/a", "to": "/d"}, "name the file: /d/a")
 	s.fails(sandbox.ErrExists, "copy_file", args{"from": "/a", "to": "/b"})
 	s.fails(sandbox.ErrNotFound, "copy_file", args{"from": "/none", "to": "/x"})

@@ -62,7 +62,7 @@ func readText(files *sandbox.Sandbox, at string, a readTextArgs) (tool.Result, e
 		return tool.Result{}, err
 	}
 	part, first, last := window(content, a.Offset, min(a.MaxChars, maxWindow))
-	d := readTextData{Content: valid(part), TotalChars: int64(utf8.RuneCount(content)), Offset: first, CharsRead: last - first}
+	d := readTextData{Content: toValidText(part), TotalChars: int64(utf8.RuneCount(content)), Offset: first, CharsRead: last - first}
 	r := tool.Result{Text: d.Content}
 	if d.Truncated = last < d.TotalChars; d.Truncated {
 		r.Notes = []string{fmt.Sprintf("truncated: characters %d to %d of %d; offset %d continues", first, last, d.TotalChars, last)}
@@ -105,10 +105,10 @@ func listOld(ctx context.Context, files *sandbox.Sandbox, a oldListArgs) (tool.R
 			break
 		}
 		names = append(names, f.Path)
-		b.WriteString(shown(f.Path) + "\n")
+		b.WriteString(quoteName(f.Path) + "\n")
 	}
 	r := tool.Result{Text: b.String(), Data: names}
-	if note := told(found.Cut, found.Unread); note != "" {
+	if note := missedNote(found.Cut, found.Unread); note != "" {
 		r.Notes = []string{strings.TrimSpace(note)}
 	}
 	return r, nil

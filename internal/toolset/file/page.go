@@ -67,8 +67,8 @@ func largeText(ctx context.Context, file io.ReaderAt, size int64) *text {
 	return &text{ctx: ctx, size: size, file: file, step: chunk, left: maxScan}
 }
 
-// from returns at least n bytes from pos, or fewer if the text ends before.
-func (t *text) from(pos int64, n int) ([]byte, error) {
+// bytesFrom returns at least n bytes from pos, or fewer if the text ends before.
+func (t *text) bytesFrom(pos int64, n int) ([]byte, error) {
 	end := t.at + int64(len(t.buf))
 	if pos >= t.at && (t.file == nil || pos <= end && (end-pos >= int64(n) || end >= t.size)) {
 		return t.buf[min(pos, end)-t.at:], nil
@@ -99,7 +99,7 @@ func (t *text) from(pos int64, n int) ([]byte, error) {
 // ends or the call has scanned enough.
 func (t *text) skip(s spot, n int64) (spot, error) {
 	for n > 0 && s.at < t.size {
-		b, err := t.from(s.at, 1)
+		b, err := t.bytesFrom(s.at, 1)
 		if err != nil {
 			return s, err
 		}
@@ -117,9 +117,9 @@ func (t *text) skip(s spot, n int64) (spot, error) {
 
 var newline = []byte{'\n'}
 
-// total returns the number of lines of a text in memory. Text after the last line end
+// countLines returns the number of lines of a text in memory. Text after the last line end
 // counts as a line.
-func (t *text) total() int64 {
+func (t *text) countLines() int64 {
 	n := int64(bytes.Count(t.buf, newline))
 	if len(t.buf) > 0 && t.buf[len(t.buf)-1] != '\n' {
 		n++
@@ -127,13 +127,13 @@ func (t *text) total() int64 {
 	return n
 }
 
-// tail returns the start of the last n lines of a large text, numbered from the end. The
+// findTail returns the start of the last n lines of a large text, numbered from the end. The
 // start is nearer to the end if the call has scanned enough.
-func (t *text) tail(n int64) (spot, error) {
+func (t *text) findTail(n int64) (spot, error) {
 	s := spot{line: 0, at: t.size}
 	for end := t.size; end > 0; {
 		start := max(0, end-int64(t.step))
-		b, err := t.from(start, int(end-start))
+		b, err := t.bytesFrom(start, int(end-start))
 		if err == errSpent {
 			break
 		}
@@ -175,14 +175,14 @@ type page struct {
 	bom         bool   // the text begins with a byte order mark
 }
 
-// open reports whether the page shows the last line of the text and that line has no line
+// isOpen reports whether the page shows the last line of the text and that line has no line
 // end.
-func (p *page) open() bool {
+func (p *page) isOpen() bool {
 	return !p.more && len(p.content) > 0 && p.content[len(p.content)-1] != '\n'
 }
 
-// page returns up to limit lines from s, in at most most bytes.
-func (t *text) page(s spot, limit int64, most int) (*page, error) {
+// readPage returns up to limit lines from s, in at most most bytes.
+func (t *text) readPage(s spot, limit int64, most int) (*page, error) {
 	p := &page{next: s}
 	room := min(int64(most), t.size-min(s.at, t.size)) + 256
 	p.shown = make([]byte, 0, room+room/4)
@@ -194,7 +194,7 @@ func (t *text) page(s spot, limit int64, most int) (*page, error) {
 			p.more = true
 			break
 		}
-		full, err := t.line(p, most)
+		full, err := t.addLine(p, most)
 		if err == errSpent {
 			p.spent, p.more = true, true
 			break
@@ -210,11 +210,11 @@ func (t *text) page(s spot, limit int64, most int) (*page, error) {
 	return p, nil
 }
 
-// line adds the next line to p, unless p is full.
-func (t *text) line(p *page, most int) (full bool, err error) {
+// addLine adds the next line to p, unless p is full.
+func (t *text) addLine(p *page, most int) (full bool, err error) {
 	const enough = maxLine*utf8.UTFMax + len("\r\n")
 	s := p.next
-	b, err := t.from(s.at, enough)
+	b, err := t.bytesFrom(s.at, enough)
 	if err != nil {
 		return false, err
 	}
@@ -314,9 +314,9 @@ func window(content []byte, offset, most int64) (part []byte, first, last int64)
 	return content[start:end], first, first + int64(utf8.RuneCount(content[start:end]))
 }
 
-// valid returns a content as text. Each byte that is not UTF-8 becomes a replacement
+// toValidText returns a content as text. Each byte that is not UTF-8 becomes a replacement
 // character.
-func valid(content []byte) string {
+func toValidText(content []byte) string {
 	if utf8.Valid(content) {
 		return string(content)
 	}

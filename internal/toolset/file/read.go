@@ -117,8 +117,8 @@ func readAll(ctx context.Context, files *sandbox.Sandbox, at []string, wrong []e
 			if ctx.Err() != nil {
 				return tool.Result{}, err
 			}
-			text = "Error: " + plainly(err).Error() + "\n"
-			list[i].Error = plainly(err).Error()
+			text = "Error: " + plainError(err).Error() + "\n"
+			list[i].Error = plainError(err).Error()
 		}
 		list[i].readData = d
 		if i > 0 {
@@ -127,16 +127,6 @@ func readAll(ctx context.Context, files *sandbox.Sandbox, at []string, wrong []e
 		b.WriteString(text)
 	}
 	return tool.Result{Text: b.String(), Data: list}, nil
-}
-
-// plainly returns an error that golem may show. Errors from outside the sandbox may
-// contain host paths.
-func plainly(err error) *sandbox.Error {
-	var known *sandbox.Error
-	if errors.As(err, &known) {
-		return known
-	}
-	return &sandbox.Error{Op: "read", Code: sandbox.ErrInternal, Hint: "the host failed"}
 }
 
 // A wish says which part of a file to read.
@@ -160,7 +150,7 @@ func read(ctx context.Context, files *sandbox.Sandbox, at string, w wish) (*read
 	t := wholeText(data)
 	if info.Size() <= maxWhole {
 		d.Version = info.Version().With(data).String()
-		d.TotalLines = t.total()
+		d.TotalLines = t.countLines()
 	} else {
 		f, err := files.Open(strings.TrimPrefix(at, "/"))
 		if err != nil {
@@ -170,24 +160,24 @@ func read(ctx context.Context, files *sandbox.Sandbox, at string, w wish) (*read
 		d.Version = info.Version().String()
 		t = largeText(ctx, f.(io.ReaderAt), info.Size())
 	}
-	p, err := w.page(t, d.TotalLines)
+	p, err := w.readPage(t, d.TotalLines)
 	if err != nil {
-		return nil, "", stopped(at, err)
+		return nil, "", stoppedError(at, err)
 	}
 	if bytes.IndexByte(p.content, 0) >= 0 {
-		return nil, "", binary(at, "not text", info.Size())
+		return nil, "", binaryError(at, "not text", info.Size())
 	}
 	d.fill(p)
 	return d, d.text(p, w), nil
 }
 
-// page finds and returns the page. The total is 0 for a large text.
-func (w wish) page(t *text, total int64) (*page, error) {
+// readPage finds and returns the page. The total is 0 for a large text.
+func (w wish) readPage(t *text, total int64) (*page, error) {
 	s := spot{1, 0}
 	var err error
 	switch {
 	case w.offset < 0 && t.file != nil:
-		s, err = t.tail(max(w.offset, -1<<62) * -1)
+		s, err = t.findTail(max(w.offset, -1<<62) * -1)
 	case w.offset < 0:
 		s, err = t.skip(s, max(total+max(w.offset, -total), 0))
 	case w.offset == 0 && w.cursor != spot{}:
@@ -208,22 +198,14 @@ func (w wish) page(t *text, total int64) (*page, error) {
 	if limit < 1 {
 		limit = maxLines
 	}
-	return t.page(s, limit, w.most)
-}
-
-// stopped returns the error of a read that did not complete.
-func stopped(at string, err error) error {
-	if errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded) {
-		return &sandbox.Error{Op: "read", Path: at, Code: errTimeout, Hint: "it was stopped"}
-	}
-	return &sandbox.Error{Op: "read", Path: at, Code: sandbox.ErrInternal, Hint: "the host failed"}
+	return t.readPage(s, limit, w.most)
 }
 
 // fill copies the data of the page.
 func (d *readData) fill(p *page) {
 	d.NotUTF8 = !utf8.Valid(p.content)
 	if d.Content = string(p.content); d.NotUTF8 {
-		d.Content = valid(p.content)
+		d.Content = toValidText(p.content)
 	}
 	d.FirstLine, d.LastLine, d.BOM = p.first, p.last, p.bom
 	for _, s := range p.cut {
@@ -278,7 +260,7 @@ func (d *readData) text(p *page, w wish) string {
 	if d.BOM {
 		b.WriteString("; begins with a byte order mark")
 	}
-	if p.open() {
+	if p.isOpen() {
 		b.WriteString("; no line end after the last line")
 	}
 	if d.NotUTF8 {
@@ -286,7 +268,7 @@ func (d *readData) text(p *page, w wish) string {
 	}
 	b.WriteByte('\n')
 	if d.NotUTF8 {
-		b.WriteString(valid(p.shown))
+		b.WriteString(toValidText(p.shown))
 	} else {
 		b.Write(p.shown)
 	}

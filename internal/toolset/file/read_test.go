@@ -397,7 +397,7 @@ func FuzzReadWindow(f *testing.F) {
 			return // windows of one character each take long
 		}
 		want := string(bytes.Runes(content))
-		total := wholeText(content).total()
+		total := wholeText(content).countLines()
 		for _, large := range []bool{false, true} {
 			open := func() *text {
 				if large {
@@ -407,8 +407,8 @@ func FuzzReadWindow(f *testing.F) {
 				}
 				return wholeText(content)
 			}
-			p, err := wish{offset: offset, limit: limit, most: 1000}.page(open(), total)
-			if err != nil || !utf8.ValidString(valid(p.shown)) {
+			p, err := wish{offset: offset, limit: limit, most: 1000}.readPage(open(), total)
+			if err != nil || !utf8.ValidString(toValidText(p.shown)) {
 				t.Fatalf("large %v: %v, %q", large, err, p.shown)
 			}
 			if got, want := lastLines(t, open, total), endOf(content, 3); got != want {
@@ -424,7 +424,7 @@ func FuzzReadWindow(f *testing.F) {
 			if first != at || last <= at {
 				t.Fatalf("a window at %d is %d to %d", at, first, last)
 			}
-			got, at = got+valid(part), last
+			got, at = got+toValidText(part), last
 		}
 		if got != want {
 			t.Fatalf("the windows make %q, want %q", got, want)
@@ -437,22 +437,22 @@ func FuzzReadWindow(f *testing.F) {
 func allPages(t *testing.T, open func() *text, limit int64) string {
 	var b strings.Builder
 	for s := (spot{1, 0}); ; {
-		p, err := wish{limit: limit, cursor: s, most: 1000}.page(open(), 0)
+		p, err := wish{limit: limit, cursor: s, most: 1000}.readPage(open(), 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		if len(p.cut) > 0 { // read up to the cut line, and then the rest of the line
-			before, _ := wish{limit: p.cut[0].line - s.line, cursor: s, most: 1 << 20}.page(open(), 0)
+			before, _ := wish{limit: p.cut[0].line - s.line, cursor: s, most: 1 << 20}.readPage(open(), 0)
 			if p.cut[0].line > s.line {
-				b.WriteString(valid(before.content))
+				b.WriteString(toValidText(before.content))
 				s = before.next
 				continue
 			}
-			b.WriteString(valid(p.content[:p.cut[0].at-s.at]))
+			b.WriteString(toValidText(p.content[:p.cut[0].at-s.at]))
 			s = p.cut[0]
 			continue
 		}
-		b.WriteString(valid(p.content))
+		b.WriteString(toValidText(p.content))
 		if !p.more {
 			return b.String()
 		}
@@ -462,7 +462,7 @@ func allPages(t *testing.T, open func() *text, limit int64) string {
 
 // lastLines reads the last three lines, with long lines cut.
 func lastLines(t *testing.T, open func() *text, total int64) string {
-	p, err := wish{offset: -3, limit: 3, most: 1 << 20}.page(open(), total)
+	p, err := wish{offset: -3, limit: 3, most: 1 << 20}.readPage(open(), total)
 	if err != nil {
 		t.Fatal(err)
 	}

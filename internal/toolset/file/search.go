@@ -123,7 +123,7 @@ func (d *searchData) fill(found []sandbox.Match) string {
 			break
 		}
 		d.Matches = append(d.Matches, searchMatch(m))
-		fmt.Fprintf(&b, "%s:%d: %s\n", shown(m.Path), m.Line, m.Text)
+		fmt.Fprintf(&b, "%s:%d: %s\n", quoteName(m.Path), m.Line, m.Text)
 	}
 	if len(d.Matches) == 0 {
 		b.WriteString("no match\n")
@@ -131,9 +131,9 @@ func (d *searchData) fill(found []sandbox.Match) string {
 	left := len(found) - len(d.Matches)
 	if d.Cut == sandbox.CutResults || d.Cut == "" && left > 0 {
 		last := d.Matches[len(d.Matches)-1]
-		d.Cut, d.Cursor = "", shown(last.Path+":"+strconv.Itoa(last.Line))
+		d.Cut, d.Cursor = "", quoteName(last.Path+":"+strconv.Itoa(last.Line))
 	}
-	b.WriteString(onward(d.Cursor, d.Cut, left))
+	b.WriteString(nextPageNote(d.Cursor, d.Cut, left))
 	fmt.Fprintf(&b, "[%s searched", visible.Count(d.Files, "file"))
 	if d.Binary > 0 {
 		fmt.Fprintf(&b, ", %d binary passed over", d.Binary)
@@ -142,5 +142,5 @@ func (d *searchData) fill(found []sandbox.Match) string {
 	if d.Large > 0 {
 		fmt.Fprintf(&b, "[%s larger than %d MiB not searched; read_file reads them in pages]\n", visible.Count(d.Large, "file"), sandbox.MaxSearch>>20)
 	}
-	return b.String() + told(d.Cut, d.Unread)
+	return b.String() + missedNote(d.Cut, d.Unread)
 }

@@ -58,9 +58,9 @@ func locateFile(names tool.Names, name string) (string, error) {
 	return at, err
 }
 
-// shown returns a name for a list. It quotes a name that a reader could mistake. Unlike
+// quoteName returns a name for a list. It quotes a name that a reader could mistake. Unlike
 // sandbox.Shown it does not shorten the name, because the next call may use it.
-func shown(name string) string {
+func quoteName(name string) string {
 	odd := strings.ContainsFunc(name, func(r rune) bool { return !sandbox.Plain(r) || r == '"' || r == '\uFFFD' })
 	if odd || strings.Contains(name, " -> ") || strings.TrimSpace(name) != name {
 		return strconv.QuoteToASCII(name)

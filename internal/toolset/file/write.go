@@ -61,12 +61,12 @@ func planWrite(names tool.Names, a writeArgs) (tool.Plan, error) {
 	if err != nil {
 		return tool.Plan{}, err
 	}
-	wanted, err := wantedVersion(op, name, a.IfVersion)
+	wanted, err := parseVersion(op, name, a.IfVersion)
 	if err != nil {
 		return tool.Plan{}, err
 	}
 	content := []byte(a.Content)
-	if err := fits(names, op, name, len(content)); err != nil {
+	if err := checkSize(names, op, name, len(content)); err != nil {
 		return tool.Plan{}, err
 	}
 	prepare := func(_ context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
@@ -77,7 +77,7 @@ func planWrite(names tool.Names, a writeArgs) (tool.Plan, error) {
 		if err := old.check(op, name, wanted); err != nil {
 			return tool.Preparation{}, err
 		}
-		return old.becomes(op, name, content, func(n int, v string) any {
+		return old.prepareContent(op, name, content, func(n int, v string) any {
 			return Written{name, old.version.IsZero(), n, v}
 		}), nil
 	}
@@ -105,11 +105,11 @@ func readBase(files *sandbox.Sandbox, op, name string) (base, error) {
 	}
 	whole := err == nil
 	if err != nil && !errors.Is(err, sandbox.ErrTooLarge) {
-		return base{}, as(op, err)
+		return base{}, withOp(op, err)
 	}
 	info, err := files.Stat(name)
 	if err != nil {
-		return base{}, as(op, err)
+		return base{}, withOp(op, err)
 	}
 	if !whole {
 		version = info.Version()
@@ -123,18 +123,18 @@ func (b base) check(op, name string, wanted sandbox.Version) error {
 	case wanted.IsZero():
 		return nil
 	case b.version.IsZero():
-		return conflict(op, name, "there is no such file; without if_version it would be made")
+		return conflictError(op, name, "there is no such file; without if_version it would be made")
 	case !b.version.Same(wanted):
-		return conflict(op, name, "it is not at that version any more; read it again")
+		return conflictError(op, name, "it is not at that version any more; read it again")
 	}
 	return nil
 }
 
-// becomes prepares the file to get a content. The function told returns the result for
+// prepareContent prepares the file to get a content. The function told returns the result for
 // programs. If somebody else changes the file in between, the write fails with a conflict
 // and keeps that change. A file that has the content already is written all the same,
 // because an answer about it would reveal the content.
-func (b base) becomes(op, name string, content []byte, told func(written int, version string) any) tool.Preparation {
+func (b base) prepareContent(op, name string, content []byte, told func(written int, version string) any) tool.Preparation {
 	change := tool.DescribeChange(name, b.version, b.content, content)
 	if !b.whole {
 		change.Diff, change.Original = "", nil
@@ -142,7 +142,7 @@ func (b base) becomes(op, name string, content []byte, told func(written int, ve
 	}
 	change.Omitted = "" // without a diff, the arguments show the new content
 	if !b.version.IsZero() {
-		change.Mode = octal(b.mode.Perm()) // the file loses the other bits
+		change.Mode = formatMode(b.mode.Perm()) // the file loses the other bits
 	}
 	if change.Empties = !b.version.IsZero() && b.size > 0 && tool.IsBlank(content) && !(b.whole && bytes.Equal(content, b.content)); change.Empties {
 		change.About += "; it is left empty"
@@ -172,15 +172,11 @@ func (b base) replace(files *sandbox.Sandbox, op, name string, content []byte) e
 	}
 	switch sandbox.CodeOf(err) {
 	case sandbox.ErrExists:
-		return conflict(op, name, "it appeared meanwhile, and nothing was written; read it first")
+		return conflictError(op, name, "it appeared meanwhile, and nothing was written; read it first")
 	case sandbox.ErrConflict, sandbox.ErrNotFound:
-		return changedMeanwhile(op, name)
+		return changedError(op, name)
 	}
-	return as(op, err)
-}
-
-func changedMeanwhile(op, name string) error {
-	return conflict(op, name, "it changed meanwhile, and nothing was done; read it again and repeat")
+	return withOp(op, err)
 }
 
 type directoryArgs struct {
@@ -205,7 +201,7 @@ func makeDirectory() tool.Tool {
 				switch {
 				case errors.Is(err, sandbox.ErrNotFound):
 				case err != nil:
-					return tool.Preparation{}, as(op, err)
+					return tool.Preparation{}, withOp(op, err)
 				case !info.IsDir():
 					return tool.Preparation{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrExists, Hint: "a file has this name; choose another"}
 				default:
@@ -224,8 +220,8 @@ func makeDirectory() tool.Tool {
 		})
 }
 
-// wantedVersion parses an if_version. It returns the zero version if there is none.
-func wantedVersion(op, name, word string) (sandbox.Version, error) {
+// parseVersion parses an if_version. It returns the zero version if there is none.
+func parseVersion(op, name, word string) (sandbox.Version, error) {
 	if word == "" {
 		return sandbox.Version{}, nil
 	}
@@ -236,9 +232,9 @@ func wantedVersion(op, name, word string) (sandbox.Version, error) {
 	return v, nil
 }
 
-// fits checks a size against the limit of a mount, so that golem does not ask about an
+// checkSize checks a size against the limit of a mount, so that golem does not ask about an
 // impossible write. The sandbox checks all limits again.
-func fits(names tool.Names, op, name string, size int) error {
+func checkSize(names tool.Names, op, name string, size int) error {
 	most := int64(sandbox.MaxRead)
 	if limit := names.MaxBytes(name); limit > 0 {
 		most = min(most, limit)
@@ -248,19 +244,4 @@ func fits(names tool.Names, op, name string, size int) error {
 	}
 	return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge,
 		Hint: fmt.Sprintf("%d bytes, at most %d; nothing was written; split it into several files", size, most)}
-}
-
-func conflict(op, name, hint string) error {
-	return &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrConflict, Hint: hint}
-}
-
-// as returns an error of the sandbox with the operation that the caller asked for.
-func as(op string, err error) error {
-	var known *sandbox.Error
-	if !errors.As(err, &known) {
-		return err
-	}
-	mine := *known
-	mine.Op = op
-	return &mine
 }

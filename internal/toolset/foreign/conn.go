@@ -65,7 +65,7 @@ func (c *conn) Close() error {
 // Read implements mcp.Connection.
 func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 	for {
-		line, err := c.line()
+		line, err := c.readLine()
 		if err != nil {
 			return nil, err
 		}
@@ -74,31 +74,31 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		}
 		levels, values := Shape(line)
 		if levels > MaxLevels {
-			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d levels", MaxLevels))
+			return nil, c.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d levels", MaxLevels))
 		}
 		if values > MaxValues {
-			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d values", MaxValues))
+			return nil, c.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d values", MaxValues))
 		}
 		var head struct {
 			ID     json.RawMessage `json:"id"`
 			Method string          `json:"method"`
 		}
 		if err := json.Unmarshal(line, &head); err != nil {
-			return nil, c.garbage(line)
+			return nil, c.garbageError(line)
 		}
 		if bad := tool.CheckJSON(line); bad != nil {
-			return nil, c.broken(sandbox.ErrInvalid, "the server sent a message that means two things: "+bad.Error())
+			return nil, c.markBroken(sandbox.ErrInvalid, "the server sent a message that means two things: "+bad.Error())
 		}
-		if head.Method == "" && c.asked(head.ID) {
+		if head.Method == "" && c.takeRequest(head.ID) {
 			message, err := jsonrpc.DecodeMessage(line)
 			if err != nil {
-				return nil, c.garbage(line)
+				return nil, c.garbageError(line)
 			}
 			c.chatter = 0
 			return message, nil
 		}
 		if c.chatter++; c.chatter > maxChatter {
-			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent %d messages that nobody had asked for", maxChatter))
+			return nil, c.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent %d messages that nobody had asked for", maxChatter))
 		}
 		if head.Method != "" && len(head.ID) > 0 {
 			if err := c.answer(head.ID, head.Method); err != nil {
@@ -117,8 +117,8 @@ func (c *conn) answer(id json.RawMessage, method string) error {
 	return c.write(fmt.Appendf(nil, `{"jsonrpc":"2.0","id":%s,%s}`, id, with))
 }
 
-// asked reports whether a request with this id waits for an answer, and removes it.
-func (c *conn) asked(id json.RawMessage) bool {
+// takeRequest reports whether a request with this id waits for an answer, and removes it.
+func (c *conn) takeRequest(id json.RawMessage) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	asked := c.waits[string(id)]
@@ -126,24 +126,24 @@ func (c *conn) asked(id json.RawMessage) bool {
 	return asked
 }
 
-// garbage returns the error for a line that is not a message.
-func (c *conn) garbage(line []byte) error {
-	return c.broken(sandbox.ErrInvalid, "the server wrote something that is no message of the protocol: "+visible.Line(string(line[:min(len(line), 400)]), 80)+
+// garbageError returns the error for a line that is not a message.
+func (c *conn) garbageError(line []byte) error {
+	return c.markBroken(sandbox.ErrInvalid, "the server wrote something that is no message of the protocol: "+visible.Line(string(line[:min(len(line), 400)]), 80)+
 		"; what it wants to tell people belongs on its standard error")
 }
 
-// line reads a line. It fails if the line is longer than a message may be.
-func (c *conn) line() ([]byte, error) {
+// readLine reads a line. It fails if the line is longer than a message may be.
+func (c *conn) readLine() ([]byte, error) {
 	var whole []byte
 	for {
 		part, err := c.in.ReadSlice('\n')
 		if len(whole)+len(part) > maxMessage {
-			return nil, c.broken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d bytes", maxMessage))
+			return nil, c.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent a message of more than %d bytes", maxMessage))
 		}
 		whole = append(whole, part...)
 		switch {
 		case err == nil:
-			return trimmed(whole), nil
+			return trimLine(whole), nil
 		case errors.Is(err, bufio.ErrBufferFull):
 		default: // an incomplete last line is not a message
 			return nil, io.EOF
@@ -151,8 +151,8 @@ func (c *conn) line() ([]byte, error) {
 	}
 }
 
-// trimmed returns a line without its line end and without blanks around it.
-func trimmed(line []byte) []byte {
+// trimLine returns a line without its line end and without blanks around it.
+func trimLine(line []byte) []byte {
 	blank := func(b byte) bool { return b == '\n' || b == '\r' || b == ' ' || b == '\t' }
 	for len(line) > 0 && blank(line[len(line)-1]) {
 		line = line[:len(line)-1]
@@ -213,16 +213,16 @@ func (c *conn) write(line []byte) error {
 	return err
 }
 
-// broken records why nothing more is read from the server.
-func (c *conn) broken(code sandbox.Code, why string) error {
+// markBroken records why nothing more is read from the server.
+func (c *conn) markBroken(code sandbox.Code, why string) error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.err = &sandbox.Error{Code: code, Hint: why}
 	return c.err
 }
 
-// why returns the error that broken recorded, nil if there is none.
-func (c *conn) why() *sandbox.Error {
+// brokenError returns the error that broken recorded, nil if there is none.
+func (c *conn) brokenError() *sandbox.Error {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	return c.err

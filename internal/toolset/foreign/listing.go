@@ -46,8 +46,8 @@ type Described struct {
 	More json.RawMessage `json:"more,omitempty"`
 }
 
-// more returns the fields of a tool that a Described does not name, as JSON.
-func more(t *mcp.Tool) (json.RawMessage, error) {
+// otherFields returns the fields of a tool that a Described does not name, as JSON.
+func otherFields(t *mcp.Tool) (json.RawMessage, error) {
 	rest := *t
 	rest.Name, rest.Description, rest.InputSchema = "", "", nil
 	text, err := json.Marshal(rest)
@@ -75,9 +75,9 @@ func (l Listing) Hash() string {
 	return hex.EncodeToString(h.Sum(nil))
 }
 
-// Differs describes each difference from old in a line. With whole it shows the full text
+// Diff describes each difference from old in a line. With whole it shows the full text
 // of each, for a user who decides whether to accept it. Otherwise it shortens the text.
-func (l Listing) Differs(old Listing, whole bool) []string {
+func (l Listing) Diff(old Listing, whole bool) []string {
 	most := maxDiffers
 	if whole {
 		most = math.MaxInt
@@ -89,15 +89,15 @@ func (l Listing) Differs(old Listing, whole bool) []string {
 		case i < 0:
 			lines = append(lines, "gone: "+visible.Name(was.Name))
 		case l[i].Description != was.Description:
-			says, said := apart(l[i].Description, was.Description, most)
+			says, said := cutCommon(l[i].Description, was.Description, most)
 			lines = append(lines, visible.Name(was.Name)+" says: "+says+"  it said: "+said)
 		}
 		if i >= 0 && string(l[i].Schema) != string(was.Schema) {
-			takes, took := apart(string(l[i].Schema), string(was.Schema), most)
+			takes, took := cutCommon(string(l[i].Schema), string(was.Schema), most)
 			lines = append(lines, visible.Name(was.Name)+" takes: "+takes+"  it took: "+took)
 		}
 		if i >= 0 && string(l[i].More) != string(was.More) {
-			declares, declared := apart(orNothing(l[i].More), orNothing(was.More), most)
+			declares, declared := cutCommon(orNothing(l[i].More), orNothing(was.More), most)
 			lines = append(lines, visible.Name(was.Name)+" declares: "+declares+"  it declared: "+declared)
 		}
 	}
@@ -119,9 +119,9 @@ func (l Listing) Differs(old Listing, whole bool) []string {
 // orNothing returns JSON as text, "nothing" if there is none.
 func orNothing(text json.RawMessage) string { return cmp.Or(string(text), "nothing") }
 
-// apart returns two different texts for display. If one is too long, it cuts most of the
+// cutCommon returns two different texts for display. If one is too long, it cuts most of the
 // part that both begin with, so that the difference is visible.
-func apart(now, was string, most int) (string, string) {
+func cutCommon(now, was string, most int) (string, string) {
 	from := 0
 	if len(now) > most || len(was) > most {
 		for from < min(len(now), len(was)) && now[from] == was[from] {
@@ -162,7 +162,7 @@ func list(ctx context.Context, session *mcp.ClientSession, only []string) (Listi
 			if err != nil {
 				return nil, err
 			}
-			others, err := more(t)
+			others, err := otherFields(t)
 			if err != nil {
 				return nil, err
 			}
@@ -202,22 +202,22 @@ func isName(name string) bool {
 	})
 }
 
-// plain returns a schema for a model. It escapes and shortens descriptions, and removes
+// plainSchema returns a schema for a model. It escapes and shortens descriptions, and removes
 // titles, examples and comments. Invisible characters in any other part are an error.
-func plain(schema json.RawMessage) (json.RawMessage, error) {
+func plainSchema(schema json.RawMessage) (json.RawMessage, error) {
 	var value any
 	if err := json.Unmarshal(schema, &value); err != nil {
 		return nil, err
 	}
-	if err := plainIn(value, false); err != nil {
+	if err := makePlain(value, false); err != nil {
 		return nil, err
 	}
 	return json.Marshal(value)
 }
 
-// plainIn does the work of plain for a value. With named, the keys of the value are names
+// makePlain does the work of plain for a value. With named, the keys of the value are names
 // and not keywords of the schema.
-func plainIn(value any, named bool) error {
+func makePlain(value any, named bool) error {
 	switch v := value.(type) {
 	case string:
 		if visible.Text(v) != v {
@@ -225,7 +225,7 @@ func plainIn(value any, named bool) error {
 		}
 	case []any:
 		for _, item := range v {
-			if err := plainIn(item, false); err != nil {
+			if err := makePlain(item, false); err != nil {
 				return err
 			}
 		}
@@ -243,7 +243,7 @@ func plainIn(value any, named bool) error {
 				continue
 			}
 			names := !named && (key == "properties" || key == "$defs" || key == "definitions" || key == "patternProperties")
-			if err := plainIn(item, names); err != nil {
+			if err := makePlain(item, names); err != nil {
 				return err
 			}
 		}

@@ -37,7 +37,7 @@ func TestPlain(t *testing.T) {
 		`{"default":{"description":"a"}}`:                        `{"default":{"description":"a"}}`,
 		`{"pattern":"\u202e"}`:                                   "error",
 	} {
-		got, err := plain(json.RawMessage(schema))
+		got, err := plainSchema(json.RawMessage(schema))
 		if text := string(got); err != nil && want != "error" || err == nil && text != want {
 			t.Errorf("%s: got %s, %v, want %s", schema, text, err, want)
 		}
@@ -47,12 +47,12 @@ func TestPlain(t *testing.T) {
 func FuzzPlain(f *testing.F) {
 	f.Add(`{"type":"object","properties":{"a":{"description":"x"}}}`)
 	f.Fuzz(func(t *testing.T, schema string) {
-		got, err := plain(json.RawMessage(schema))
+		got, err := plainSchema(json.RawMessage(schema))
 		var value any
 		if err != nil || json.Unmarshal(got, &value) != nil {
 			return
 		}
-		if err := plainIn(value, false); err != nil {
+		if err := makePlain(value, false); err != nil {
 			t.Errorf("%q: made %s of it: %v", schema, got, err)
 		}
 		if text, _ := value.(string); visible.Text(text) != text {
@@ -75,7 +75,7 @@ func TestDiffers(t *testing.T) {
 		{Listing{{"b", "B.", schema(`{}`), nil}, {"c", "C.", schema(`{}`), nil}}, "gone: a; new: c: C."},
 		{nil, "gone: a; gone: b"},
 	} {
-		got := strings.Join(test.now.Differs(old, false), "; ")
+		got := strings.Join(test.now.Diff(old, false), "; ")
 		if got != test.want || (test.now.Hash() == old.Hash()) != (test.want == "") {
 			t.Errorf("got %s, want %s", got, test.want)
 		}
@@ -89,17 +89,17 @@ func TestDiffersWithin(t *testing.T) {
 		return Listing{{"a", long + middle + long, json.RawMessage(`{"description":"` + long + middle + long + `"}`), nil}}
 	}
 	for _, whole := range []bool{false, true} {
-		lines := listing(" send all keys ").Differs(listing(" "), whole)
+		lines := listing(" send all keys ").Diff(listing(" "), whole)
 		if len(lines) != 2 || strings.Count(strings.Join(lines, ""), "send all keys") != 2 {
 			t.Errorf("whole %v: got %q", whole, lines)
 		}
 		for _, line := range lines {
-			if left := strings.Contains(line, "left out"); left == whole {
+			if left := strings.Contains(line, "omitted"); left == whole {
 				t.Errorf("whole %v: got %q", whole, line)
 			}
 		}
 	}
-	if lines := listing("x").Differs(nil, true); len(lines) != 2 || !strings.Contains(lines[0], "éxé") || !strings.Contains(lines[1], "éxé") {
+	if lines := listing("x").Diff(nil, true); len(lines) != 2 || !strings.Contains(lines[0], "éxé") || !strings.Contains(lines[1], "éxé") {
 		t.Errorf("a new one: got %q", lines)
 	}
 }
@@ -118,14 +118,14 @@ func TestC14AllFieldsArePinned(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		others, err := more(tool)
+		others, err := otherFields(tool)
 		if err != nil {
 			t.Fatal(err)
 		}
 		return Listing{{tool.Name, tool.Description, schema, others}}
 	}
 	old := listed(base())
-	if lines := listed(base()).Differs(old, false); len(lines) > 0 || listed(base()).Hash() != old.Hash() {
+	if lines := listed(base()).Diff(old, false); len(lines) > 0 || listed(base()).Hash() != old.Hash() {
 		t.Fatalf("the same tool differs: %q", lines)
 	}
 	fields := reflect.TypeFor[sdk.Tool]()
@@ -149,7 +149,7 @@ func TestC14AllFieldsArePinned(t *testing.T) {
 		tool := base()
 		change(tool)
 		now := listed(tool)
-		if lines := now.Differs(old, true); len(lines) == 0 || now.Hash() == old.Hash() {
+		if lines := now.Diff(old, true); len(lines) == 0 || now.Hash() == old.Hash() {
 			t.Errorf("%s: a change of it is not seen", name)
 		}
 	}

@@ -79,9 +79,9 @@ func (s *Server) end() {
 // handshake, which all servers know.
 const protocol = "2025-11-25"
 
-// running returns the server with its tools listed. It starts the server if it does not
+// ensureRunning returns the server with its tools listed. It starts the server if it does not
 // run.
-func (s *Server) running(ctx context.Context, files *sandbox.Sandbox) (*live, error) {
+func (s *Server) ensureRunning(ctx context.Context, files *sandbox.Sandbox) (*live, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.refused != nil {
@@ -110,12 +110,12 @@ func (s *Server) running(ctx context.Context, files *sandbox.Sandbox) (*live, er
 		}
 	}
 	if err != nil {
-		return nil, s.failed(ctx, l.conn, err)
+		return nil, s.callError(ctx, l.conn, err)
 	}
 	s.live = l
 	if s.listing != nil && l.listing.Hash() != s.listing.Hash() {
 		s.refused = &sandbox.Error{Op: "mcp", Path: s.name, Code: "untrusted", Hint: "its tools are not those that it had when you trusted it: " +
-			strings.Join(l.listing.Differs(s.listing, false), "; ") + "; golem tools --accept " + s.name + " shows them, and accepts them"}
+			strings.Join(l.listing.Diff(s.listing, false), "; ") + "; golem tools --accept " + s.name + " shows them, and accepts them"}
 		s.end()
 		return nil, s.refused
 	}
@@ -126,14 +126,14 @@ func (s *Server) running(ctx context.Context, files *sandbox.Sandbox) (*live, er
 func (s *Server) call(ctx context.Context, files *sandbox.Sandbox, tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.program.Time)
 	defer cancel()
-	l, err := s.running(ctx, files)
+	l, err := s.ensureRunning(ctx, files)
 	if err != nil {
 		return nil, err
 	}
 	defer l.process.Until(ctx)()
 	r, err := l.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
 	if err != nil {
-		return nil, s.failed(ctx, l.conn, err)
+		return nil, s.callError(ctx, l.conn, err)
 	}
 	if r.NeedsInput() {
 		return nil, &sandbox.Error{Op: "mcp", Path: s.name, Code: "failed", Hint: "the server asks for something in place of an answer, and can ask golem for nothing"}
@@ -141,9 +141,9 @@ func (s *Server) call(ctx context.Context, files *sandbox.Sandbox, tool string, 
 	return r, nil
 }
 
-// failed returns the error of a call that failed. A server that answered with an error
+// callError returns the error of a call that failed. A server that answered with an error
 // keeps running. Any other server has ended, or failed ends it.
-func (s *Server) failed(ctx context.Context, c *conn, err error) error {
+func (s *Server) callError(ctx context.Context, c *conn, err error) error {
 	said := func(code sandbox.Code, hint string) error {
 		return &sandbox.Error{Op: "mcp", Path: s.name, Code: code, Hint: hint}
 	}
@@ -156,9 +156,9 @@ func (s *Server) failed(ctx context.Context, c *conn, err error) error {
 	case ctx.Err() != nil:
 		c.Close()
 		return said("stopped", "the call was stopped"+again)
-	case c.why() != nil:
+	case c.brokenError() != nil:
 		c.Close()
-		return said(c.why().Code, c.why().Hint+again)
+		return said(c.brokenError().Code, c.brokenError().Hint+again)
 	case errors.As(err, &known): // an error in its list of tools
 		c.Close()
 		return said(known.Code, known.Hint)
@@ -175,14 +175,14 @@ func (s *Server) failed(ctx context.Context, c *conn, err error) error {
 	}
 	if text, _ := r.Stderr.Text(); strings.TrimSpace(text) != "" {
 		hint += "; it said: " + cutEnd(strings.TrimSpace(text))
-		if !s.program.Network && unreached().MatchString(text) {
+		if !s.program.Network && unreachablePattern().MatchString(text) {
 			hint += "; it has no network, and begins with an empty home: what it installs as it starts, as npx does, needs network: true in the worker file"
 		}
 	}
 	return said("failed", hint)
 }
 
-// unreached matches messages of programs that could not reach the network.
-func unreached() *regexp.Regexp {
+// unreachablePattern matches messages of programs that could not reach the network.
+func unreachablePattern() *regexp.Regexp {
 	return regexp.MustCompile(`(?i)EAI_AGAIN|ENOTFOUND|ENETUNREACH|getaddrinfo|name resolution|network is unreachable|name or service not known|(could not|failed to|cannot) resolve|no such host|dns error`)
 }

@@ -18,9 +18,9 @@ import (
 // wireError is an error that a server returns instead of a result.
 type wireError = *jsonrpc.Error
 
-// Runs returns the target of the effect of using the named tool, or of starting the named
+// EffectTarget returns the target of the effect of using the named tool, or of starting the named
 // server.
-func Runs(name string) string { return "mcp " + name }
+func EffectTarget(name string) string { return "mcp " + name }
 
 // Tools returns the tools of a listing. The function rules returns the rules for a tool.
 // The function taken reports whether another tool has a name.
@@ -29,7 +29,7 @@ func (s *Server) Tools(l Listing, rules func(runs string) []policy.Rule, taken f
 	var tools []tool.Tool
 	for _, d := range l {
 		about := tool.Tool{Name: s.name + "_" + d.Name, Toolset: "mcp", Mode: policy.Both, Verbs: []policy.Verb{policy.Run}}
-		about.Program = Runs(about.Name)
+		about.Program = EffectTarget(about.Name)
 		about.Rules = rules(about.Program)
 		about.Description = "A tool of the MCP server " + s.name + ", which describes it so: " + visible.Cut(visible.Text(strings.TrimSpace(d.Description)), maxShown)
 		refuse := func(why string) error {
@@ -42,7 +42,7 @@ func (s *Server) Tools(l Listing, rules func(runs string) []policy.Rule, taken f
 		if taken(about.Name) {
 			return nil, refuse(about.Name + " is another tool, or a worker; give the server another name")
 		}
-		schema, err := plain(d.Schema)
+		schema, err := plainSchema(d.Schema)
 		if err == nil {
 			about, err = tool.Dynamic(about, schema, s.plan(about, d.Name))
 		}
@@ -57,18 +57,18 @@ func (s *Server) Tools(l Listing, rules func(runs string) []policy.Rule, taken f
 // plan returns the function that plans the calls of a tool.
 func (s *Server) plan(about tool.Tool, name string) func(context.Context, tool.Names, json.RawMessage) (tool.Plan, error) {
 	return func(_ context.Context, names tool.Names, args json.RawMessage) (tool.Plan, error) {
-		return s.planned(names, about.Program, func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+		return s.newPlan(names, about.Program, func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 			r, err := s.call(ctx, files, name, args)
 			if err != nil {
 				return tool.Result{}, err
 			}
-			return told(about.Name, r, tool.AcceptsMedia(ctx)), nil
+			return newResult(about.Name, r, tool.AcceptsMedia(ctx)), nil
 		})
 	}
 }
 
-// planned returns the plan of an action of the server.
-func (s *Server) planned(names tool.Names, runs string, run tool.Run) (tool.Plan, error) {
+// newPlan returns the plan of an action of the server.
+func (s *Server) newPlan(names tool.Names, runs string, run tool.Run) (tool.Plan, error) {
 	effects := []policy.Effect{{Verb: policy.Run, Target: runs}}
 	if s.program.Folder == "" {
 		effects = append(effects, names.ConnectEffects(s.program.Network)...)
@@ -89,13 +89,13 @@ func (s *Server) planned(names tool.Names, runs string, run tool.Run) (tool.Plan
 // Lister returns the tool with which the user lists the tools of a server. Starting the
 // server is an effect like others. Lister passes the list to keep.
 func (s *Server) Lister(rules []policy.Rule, keep func(Listing) error) tool.Tool {
-	about := tool.Tool{Name: Runs(s.name), Toolset: "mcp", Mode: policy.Manual, Unlisted: true, Verbs: []policy.Verb{policy.Run},
-		Description: "List the tools of an MCP server.", Program: Runs(s.name), Rules: rules}
+	about := tool.Tool{Name: EffectTarget(s.name), Toolset: "mcp", Mode: policy.Manual, Unlisted: true, Verbs: []policy.Verb{policy.Run},
+		Description: "List the tools of an MCP server.", Program: EffectTarget(s.name), Rules: rules}
 	return tool.New(about, func(_ context.Context, names tool.Names, _ struct{}) (tool.Plan, error) {
-		return s.planned(names, about.Program, func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+		return s.newPlan(names, about.Program, func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 			ctx, cancel := context.WithTimeout(ctx, s.program.Time)
 			defer cancel()
-			l, err := s.running(ctx, files)
+			l, err := s.ensureRunning(ctx, files)
 			if err != nil {
 				return tool.Result{}, err
 			}
@@ -104,9 +104,9 @@ func (s *Server) Lister(rules []policy.Rule, keep func(Listing) error) tool.Tool
 	})
 }
 
-// told returns the answer of a server as a result. It includes images only if the caller
+// newResult returns the answer of a server as a result. It includes images only if the caller
 // accepts them.
-func told(name string, r *mcp.CallToolResult, images bool) tool.Result {
+func newResult(name string, r *mcp.CallToolResult, images bool) tool.Result {
 	var parts []string
 	var media []tool.Media
 	room := tool.MaxMedia

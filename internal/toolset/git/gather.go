@@ -22,7 +22,7 @@ import (
 const maxStaged = 100_000
 
 // A gathering collects the files to stage, and lists what it skips.
-type gathering struct {
+type gatherer struct {
 	Set
 	target   Target
 	files    *sandbox.Sandbox
@@ -42,21 +42,21 @@ type gathering struct {
 
 // add adds the file, symlink or directory at a name. If nothing is there, it adds the
 // deletion of what the branch has.
-func (g *gathering) add(ctx context.Context, name string) error {
-	inside, err := g.target.inside("stage", name)
+func (g *gatherer) add(ctx context.Context, name string) error {
+	inside, err := g.target.pathInside("stage", name)
 	if err != nil {
 		return err
 	}
 	info, err := g.files.Lstat(fsName(name))
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
-		return g.gone(name, inside)
+		return g.addDeletions(name, inside)
 	case err != nil:
 		return err
 	case info.IsDir():
-		return g.folder(ctx, name, inside)
+		return g.addDir(ctx, name, inside)
 	}
-	return g.file(name, inside, info)
+	return g.addFile(name, inside, info)
 }
 
 // fsName converts a virtual name to a name of package io/fs.
@@ -67,8 +67,8 @@ func fsName(name string) string {
 	return strings.TrimPrefix(name, "/")
 }
 
-// gone adds deletions of the files that the branch has at a name.
-func (g *gathering) gone(name, inside string) error {
+// addDeletions adds deletions of the files that the branch has at a name.
+func (g *gatherer) addDeletions(name, inside string) error {
 	there, err := g.onBranch(inside)
 	if err != nil {
 		return err
@@ -82,11 +82,11 @@ func (g *gathering) gone(name, inside string) error {
 	return nil
 }
 
-// folder adds all files below a directory, and deletions of files that the branch has
+// addDir adds all files below a directory, and deletions of files that the branch has
 // there and the tree no longer has. It skips names that git reserves, other directories
 // of the host and nested repositories. It also skips files that .gitignore names and the
 // branch does not have.
-func (g *gathering) folder(ctx context.Context, name, inside string) error {
+func (g *gatherer) addDir(ctx context.Context, name, inside string) error {
 	if g.isRepository(name) {
 		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrInvalid, Hint: "it is a repository of its own, with commits of its own; name files in it that are to be part of this one"}
 	}
@@ -96,11 +96,11 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 	}
 	tracked := make(map[string]bool, len(there)) // and the directories above
 	for _, one := range there {
-		for at := g.target.name(one); !tracked[at] && at != "/"; at = path.Dir(at) {
+		for at := g.target.virtualName(one); !tracked[at] && at != "/"; at = path.Dir(at) {
 			tracked[at] = true
 		}
 	}
-	ignore := &ignoring{files: g.files, top: g.target.At, known: make(map[string][]ignoreRule)}
+	ignore := &ignoreFiles{files: g.files, top: g.target.At, known: make(map[string][]ignoreRule)}
 	var mu sync.Mutex
 	leave := func(list *[]string, name string) {
 		mu.Lock()
@@ -114,7 +114,7 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 			leave(&g.left, full)
 		case slices.Contains(g.Outside, full):
 			leave(&g.other, full)
-		case !tracked[full] && ignore.leaves(dir, e.Name, e.IsDir()):
+		case !tracked[full] && ignore.ignores(dir, e.Name, e.IsDir()):
 			leave(&g.ignored, full)
 		case e.IsDir() && g.isRepository(full):
 			leave(&g.nested, full)
@@ -137,7 +137,7 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 	}
 	here := make(map[string]bool, len(list.Found))
 	for _, f := range list.Found {
-		rel, err := g.target.inside("stage", f.Path)
+		rel, err := g.target.pathInside("stage", f.Path)
 		if err != nil {
 			return err
 		}
@@ -146,7 +146,7 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 			continue // deleted since
 		}
 		if err == nil {
-			err = g.file(f.Path, rel, info)
+			err = g.addFile(f.Path, rel, info)
 		}
 		here[rel] = true
 		switch {
@@ -157,8 +157,8 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 		}
 	}
 	for _, one := range there {
-		name := g.target.name(one)
-		within := func(folder string) bool { return name == folder || above(folder, name) }
+		name := g.target.virtualName(one)
+		within := func(folder string) bool { return name == folder || isAbove(folder, name) }
 		switch {
 		case here[one] || !g.files.CanRead(name) || slices.ContainsFunc(g.Outside, within) || slices.ContainsFunc(g.nested, within):
 		case g.files.ProtectedBy(name) != "":
@@ -173,7 +173,7 @@ func (g *gathering) folder(ctx context.Context, name, inside string) error {
 }
 
 // isRepository reports whether a directory is the work tree of a nested repository.
-func (g *gathering) isRepository(name string) bool {
+func (g *gatherer) isRepository(name string) bool {
 	if name == g.target.At {
 		return false
 	}
@@ -181,8 +181,8 @@ func (g *gathering) isRepository(name string) bool {
 	return err == nil
 }
 
-// file adds one file or symlink.
-func (g *gathering) file(name, inside string, info fs.FileInfo) error {
+// addFile adds one file or symlink.
+func (g *gatherer) addFile(name, inside string, info fs.FileInfo) error {
 	f := git.File{Path: inside, Mode: git.Plain, Size: info.Size()}
 	switch {
 	case info.Mode()&fs.ModeSymlink != 0:
@@ -217,8 +217,8 @@ func (g *gathering) file(name, inside string, info fs.FileInfo) error {
 	return nil
 }
 
-// notes describes what was skipped.
-func (g *gathering) notes() (notes []string) {
+// describeSkipped describes what was skipped.
+func (g *gatherer) describeSkipped() (notes []string) {
 	for _, n := range []struct {
 		list []string
 		why  string
@@ -233,7 +233,7 @@ func (g *gathering) notes() (notes []string) {
 	} {
 		if len(n.list) > 0 {
 			slices.Sort(n.list)
-			notes = append(notes, n.why+sandbox.Shown(n.list[0])+more(len(n.list)-1))
+			notes = append(notes, n.why+sandbox.Shown(n.list[0])+countMore(len(n.list)-1))
 		}
 	}
 	return notes

@@ -19,7 +19,7 @@ const (
 // An ignoring reads the .gitignore files of a tree. A worker may have written them, so
 // they only shorten the list of a staged directory. They do not apply to files that the
 // call names, or that are already on the branch.
-type ignoring struct {
+type ignoreFiles struct {
 	files *sandbox.Sandbox
 	top   string // the root of the repository
 
@@ -34,13 +34,13 @@ type ignoreRule struct {
 	folder  bool   // it applies only to directories
 }
 
-// leaves reports whether a file or directory is ignored.
-func (i *ignoring) leaves(dir, name string, folder bool) bool {
+// ignores reports whether a file or directory is ignored.
+func (i *ignoreFiles) ignores(dir, name string, folder bool) bool {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	out := false
 	full := path.Join(dir, name)
-	for _, r := range i.rules(dir) {
+	for _, r := range i.rulesOf(dir) {
 		if r.folder && !folder {
 			continue
 		}
@@ -51,24 +51,24 @@ func (i *ignoring) leaves(dir, name string, folder bool) bool {
 	return out
 }
 
-// rules returns the rules of a directory and of all above it.
-func (i *ignoring) rules(dir string) []ignoreRule {
+// rulesOf returns the rules of a directory and of all above it.
+func (i *ignoreFiles) rulesOf(dir string) []ignoreRule {
 	if rules, ok := i.known[dir]; ok {
 		return rules
 	}
 	var rules []ignoreRule
 	if dir != i.top && dir != "/" {
-		rules = append(rules, i.rules(path.Dir(dir))...)
+		rules = append(rules, i.rulesOf(path.Dir(dir))...)
 	}
 	if data, _, err := i.files.ReadRange(path.Join(dir, ignoreName), 0, maxIgnore); err == nil {
-		rules = append(rules, ignoreRules(dir, string(data))...)
+		rules = append(rules, parseIgnore(dir, string(data))...)
 	}
 	i.known[dir] = rules
 	return rules
 }
 
-// ignoreRules parses a .gitignore as git does.
-func ignoreRules(dir, text string) []ignoreRule {
+// parseIgnore parses a .gitignore as git does.
+func parseIgnore(dir, text string) []ignoreRule {
 	var rules []ignoreRule
 	for line := range strings.Lines(text) {
 		line = strings.TrimSuffix(strings.TrimSuffix(line, "\n"), "\r")
@@ -89,13 +89,13 @@ func ignoreRules(dir, text string) []ignoreRule {
 		case !strings.Contains(line, "/"):
 			line = "**/" + line
 		}
-		r.pattern = path.Join(quotedGlob(dir), line)
+		r.pattern = path.Join(quoteGlob(dir), line)
 		rules = append(rules, r)
 	}
 	return rules
 }
 
-// quotedGlob returns a pattern that matches only a name.
-func quotedGlob(name string) string {
+// quoteGlob returns a pattern that matches only a name.
+func quoteGlob(name string) string {
 	return strings.NewReplacer(`\`, `\\`, `*`, `\*`, `?`, `\?`, `[`, `\[`, `{`, `\{`).Replace(name)
 }

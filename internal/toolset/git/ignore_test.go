@@ -24,7 +24,7 @@ func TestIgnore(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	i := &ignoring{files: s, top: "/", known: make(map[string][]ignoreRule)}
+	i := &ignoreFiles{files: s, top: "/", known: make(map[string][]ignoreRule)}
 	for name, want := range map[string]bool{
 		"/node_modules/": true, "/sub/node_modules/": true, "/node_modules": false,
 		"/a.log": true, "/deep/er/a.log": true, "/keep.log": false, "/deep/keep.log": false, "/sub/a.log": false,
@@ -36,7 +36,7 @@ func TestIgnore(t *testing.T) {
 	} {
 		folder := name[len(name)-1] == '/'
 		clean := path.Clean(name)
-		if got := i.leaves(path.Dir(clean), path.Base(clean), folder); got != want {
+		if got := i.ignores(path.Dir(clean), path.Base(clean), folder); got != want {
 			t.Errorf("%s: left out %v, want %v", name, got, want)
 		}
 	}

@@ -68,7 +68,7 @@ func (f found) String() string {
 }
 
 // messageName stands for the message in a list of files. maxWhat limits the characters
-// shown of a finding.
+// changesToShow of a finding.
 const (
 	messageName = "message"
 	maxWhat     = 300
@@ -94,8 +94,8 @@ type seen struct {
 	change   review.Change
 }
 
-// look examines a staged commit.
-func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.StagedCommit) (*Look, error) {
+// examine examines a staged commit.
+func (s Set) examine(ctx context.Context, desk *clearance.Desk, c *clearance.StagedCommit) (*Look, error) {
 	var scanners *scan.Set
 	if s.Scanners != nil {
 		var err error
@@ -110,12 +110,12 @@ func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.Staged
 	if err != nil {
 		return nil, err
 	}
-	t := s.of(c)
+	t := s.targetOf(c)
 	l := &Look{CommitID: c.ID, Message: c.Message, Target: c.Target, Branch: c.Branch, CreatedAt: c.CreatedAt, Workers: c.Workers, Session: c.Session,
-		Flags: append([]review.Flag{}, found.Risky()...), Intake: c.Intake, Bytes: found.Bytes, head: s.line(c)}
+		Flags: append([]review.Flag{}, found.Risky()...), Intake: c.Intake, Bytes: found.Bytes, head: s.describe(c)}
 	for i, f := range l.Flags {
 		if f.Path != "" {
-			l.Flags[i].Path = t.name(f.Path)
+			l.Flags[i].Path = t.virtualName(f.Path)
 		}
 	}
 	contents := make(map[string]clearance.File, len(c.Files))
@@ -125,7 +125,7 @@ func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.Staged
 	for _, f := range found.Files {
 		was := contents[f.Path]
 		inside := f.Path
-		f.Path = t.name(f.Path)
+		f.Path = t.virtualName(f.Path)
 		l.Files = append(l.Files, seen{inside: inside, Path: f.Path, Operation: f.Operation, OldMode: f.OldMode, Mode: f.Mode, Size: f.Size, Binary: f.Binary, Encoding: f.Encoding, Cut: f.Cut, Diff: f.Diff,
 			old: string(was.Old), new: string(was.New), change: f.Change})
 	}
@@ -133,15 +133,15 @@ func (s Set) look(ctx context.Context, desk *clearance.Desk, c *clearance.Staged
 		return desk.Content(ctx, c, contents[f.inside])
 	}
 	l.mark = func() error { return desk.MarkShown(c.ID) }
-	l.verdicts(found, t, scanners)
+	l.addVerdicts(found, t, scanners)
 	for _, name := range found.Unseen() {
-		l.unseen = append(l.unseen, t.name(name))
+		l.unseen = append(l.unseen, t.virtualName(name))
 	}
 	return l, nil
 }
 
-// verdicts adds the results of the scanners.
-func (l *Look) verdicts(seen *clearance.Look, t Target, scanners *scan.Set) {
+// addVerdicts adds the results of the scanners.
+func (l *Look) addVerdicts(seen *clearance.Look, t Target, scanners *scan.Set) {
 	l.Found = []found{}
 	if scanners == nil {
 		return
@@ -160,7 +160,7 @@ func (l *Look) verdicts(seen *clearance.Look, t Target, scanners *scan.Set) {
 	add("", seen.Message)
 	l.missed = make(map[string]int)
 	for _, f := range seen.Files {
-		add(t.name(f.Path), f.Verdict.Findings)
+		add(t.virtualName(f.Path), f.Verdict.Findings)
 		for _, line := range l.Scanned {
 			name, state, _ := strings.Cut(line, " ")
 			if strings.HasPrefix(state, scan.NotScanned) {
@@ -182,9 +182,9 @@ func (l *Look) verdicts(seen *clearance.Look, t Target, scanners *scan.Set) {
 	})
 }
 
-// scanners returns a line for each scanner: whether it found something, and what it did
+// describeScanners returns a line for each scanner: whether it found something, and what it did
 // not examine.
-func (l *Look) scanners() []string {
+func (l *Look) describeScanners() []string {
 	var list []string
 	for _, line := range l.Scanned {
 		name, state, _ := strings.Cut(line, " ")
@@ -222,7 +222,7 @@ const (
 // Show prints the commit for a person, safe for a terminal. It prints a limited part of
 // each file, or everything that was compared, and says how to see the rest.
 func (l *Look) Show(w io.Writer, page visible.Page) error {
-	how := review.How{Page: page, Most: maxLines, More: "golem review " + short(l.CommitID) + " --all shows all of it"}
+	how := review.How{Page: page, Most: maxLines, More: "golem review " + shortID(l.CommitID) + " --all shows all of it"}
 	if l.all {
 		how.Most = 0
 	}
@@ -237,7 +237,7 @@ func (l *Look) ShowAll(ctx context.Context, w io.Writer, page visible.Page) erro
 }
 
 func (l *Look) show(w io.Writer, page visible.Page, how func(seen) review.How) error {
-	if err := l.Summary(w, page); err != nil {
+	if err := l.ShowSummary(w, page); err != nil {
 		return err
 	}
 	for _, f := range l.Files {
@@ -251,9 +251,9 @@ func (l *Look) show(w io.Writer, page visible.Page, how func(seen) review.How) e
 	return nil
 }
 
-// Printed records that the user has seen the commit through Show or, if all is set,
+// MarkPrinted records that the user has seen the commit through Show or, if all is set,
 // through ShowAll. It does nothing if Show skipped something.
-func (l *Look) Printed(all bool) error {
+func (l *Look) MarkPrinted(all bool) error {
 	for _, f := range l.Files {
 		if !all && (f.Cut || strings.Count(f.Diff, "\n") > maxLines) {
 			return nil
@@ -262,8 +262,8 @@ func (l *Look) Printed(all bool) error {
 	return l.mark()
 }
 
-// Summary prints the commit, the flags, and the change of each file.
-func (l *Look) Summary(w io.Writer, page visible.Page) error {
+// ShowSummary prints the commit, the flags, and the change of each file.
+func (l *Look) ShowSummary(w io.Writer, page visible.Page) error {
 	b := bufio.NewWriter(w)
 	line := func(format string, args ...any) { page.Line(b, fmt.Sprintf(format, args...)) } // b keeps the error
 	rows := func(mark string, lines []string) {
@@ -272,7 +272,7 @@ func (l *Look) Summary(w io.Writer, page visible.Page) error {
 		}
 	}
 	line("%s", l.head)
-	for _, text := range l.rest() {
+	for _, text := range l.restOfMessage() {
 		line("  | %s", text)
 	}
 	var held []string
@@ -281,17 +281,17 @@ func (l *Look) Summary(w io.Writer, page visible.Page) error {
 			held = append(held, f.String())
 		}
 	}
-	rows(visible.Warning, few(held))
-	flags, _ := risky(l.Flags)
+	rows(visible.Warning, limitLines(held))
+	flags, _ := listRisky(l.Flags)
 	rows(visible.Warning, flags)
-	rows("·", few(l.told()))
+	rows("·", limitLines(l.describeFindings()))
 	for _, f := range l.Files {
 		for _, text := range review.Lines(f.change) {
 			line("  %s", text)
 		}
 	}
 	if len(l.Scanned) > 0 {
-		line("scanned: %s", strings.Join(l.scanners(), ", "))
+		line("scanned: %s", strings.Join(l.describeScanners(), ", "))
 	}
 	if l.Intake > 0 {
 		line("read %s, staged %s (%d %%)", tool.FormatSize(l.Intake), tool.FormatSize(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake)
@@ -299,17 +299,17 @@ func (l *Look) Summary(w io.Writer, page visible.Page) error {
 	return b.Flush()
 }
 
-// few shortens a list of lines to what a person reads.
-func few(lines []string) []string {
+// limitLines shortens a list of lines to what a person reads.
+func limitLines(lines []string) []string {
 	if more := len(lines) - maxFlags; more > 0 {
 		return append(lines[:maxFlags:maxFlags], fmt.Sprintf("and %d more", more))
 	}
 	return lines
 }
 
-// rest returns the lines of the message after the first, safe for a terminal. They are
+// restOfMessage returns the lines of the message after the first, safe for a terminal. They are
 // pushed too, and services act on some of them: co-authors, issues to close, CI to skip.
-func (l *Look) rest() []string {
+func (l *Look) restOfMessage() []string {
 	_, rest, _ := strings.Cut(strings.TrimSpace(l.Message), "\n")
 	var lines []string
 	for line := range strings.SplitSeq(rest, "\n") {
@@ -320,9 +320,9 @@ func (l *Look) rest() []string {
 	return lines
 }
 
-// told returns the findings that hold nothing back, one line for each file and scanner.
+// describeFindings returns the findings that hold nothing back, one line for each file and scanner.
 // It skips the kind of a binary file, which is in a flag.
-func (l *Look) told() []string {
+func (l *Look) describeFindings() []string {
 	binary := make(map[string]bool)
 	for _, f := range l.Files {
 		binary[f.Path] = f.Binary
@@ -342,8 +342,8 @@ func (l *Look) told() []string {
 	return lines
 }
 
-// Unseen reports whether the push needs the user's word that some of it was not shown.
-func (l *Look) Unseen() bool { return len(l.unseen) > 0 || len(l.Files) > maxAsked }
+// HasUnseen reports whether the push needs the user's word that some of it was not shown.
+func (l *Look) HasUnseen() bool { return len(l.unseen) > 0 || len(l.Files) > maxAsked }
 
 // Held returns the names that scanners hold back.
 func (l *Look) Held() []string { return l.held }
@@ -356,24 +356,24 @@ type diffArgs struct {
 // diff returns the tool that shows a staged commit.
 func (s Set) diff() tool.Tool {
 	const op = "git_diff"
-	t := looks(op, "Show what a staged commit changes, from the very objects that would be pushed, what is risky first.")
+	t := newReadTool(op, "Show what a staged commit changes, from the very objects that would be pushed, what is risky first.")
 	return tool.New(t, func(ctx context.Context, names tool.Names, a diffArgs) (tool.Plan, error) {
-		desk, err := s.desk(ctx, op)
+		desk, err := s.openDesk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
 		}
 		var c *clearance.StagedCommit
 		if a.CommitID != "" {
-			c, err = s.get(op, desk, names, a.CommitID)
+			c, err = s.findByID(op, desk, names, a.CommitID)
 		} else {
-			c, err = s.only(op, desk, "", "", func(c *clearance.StagedCommit) bool { return len(s.closed(names, c)) == 0 })
+			c, err = s.findOnly(op, desk, "", "", func(c *clearance.StagedCommit) bool { return len(s.effectsOfClosed(names, c)) == 0 })
 		}
 		if err != nil { // the error may list the waiting commits
-			told, _ := s.telling(ctx, op, names, nil)
+			told, _ := s.planListing(ctx, op, names, nil)
 			return told, err
 		}
 		plan := tool.NewReadPlan(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
-			l, err := s.look(ctx, desk, c)
+			l, err := s.examine(ctx, desk, c)
 			if err != nil {
 				return tool.Result{}, err
 			}
@@ -381,7 +381,7 @@ func (s Set) diff() tool.Tool {
 			l.all = a.All
 			err = l.Show(&b, visible.Page{})
 			return tool.Result{Text: b.String(), Data: l}, err
-		}, s.closed(names, c)...) // others may have staged files that this worker may not read
+		}, s.effectsOfClosed(names, c)...) // others may have staged files that this worker may not read
 		plan.Args, plan.TaintedBy, plan.Reveals = diffArgs{c.ID, a.All}, c.Untrusted, s.names(c)
 		return plan, nil
 	})
@@ -402,18 +402,18 @@ func (l *Look) warnings() (list []string, more int) {
 			list = append(list, "overridden: "+f.String())
 		}
 	}
-	flags, more := risky(l.Flags)
+	flags, more := listRisky(l.Flags)
 	list = append(list, flags...)
-	for _, line := range l.rest() {
+	for _, line := range l.restOfMessage() {
 		list = append(list, "message: "+line)
 	}
 	return list, more
 }
 
-// risky returns flags as lines, the riskiest first. It limits the lines of one kind, and
+// listRisky returns flags as lines, the riskiest first. It limits the lines of one kind, and
 // for files that become code the lines of one reason, so that many flags of one kind do
 // not hide another. More is the number of skipped flags.
-func risky(flags []review.Flag) (list []string, more int) {
+func listRisky(flags []review.Flag) (list []string, more int) {
 	var kinds []string
 	count := make(map[string]int)
 	for _, f := range flags {
@@ -436,9 +436,9 @@ func risky(flags []review.Flag) (list []string, more int) {
 	return list, more
 }
 
-// shown returns the changes to show before a push. It returns an error if something
+// changesToShow returns the changes to show before a push. It returns an error if something
 // cannot be shown and the user has not accepted that.
-func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
+func (l *Look) changesToShow(a pushArgs) ([]tool.Change, error) {
 	unseen := len(l.unseen)
 	if len(l.Files) > maxAsked {
 		unseen = max(unseen, len(l.Files)-maxAsked)
@@ -446,10 +446,10 @@ func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 	if unseen > 0 && !a.Unseen {
 		which := ""
 		if len(l.unseen) > 0 {
-			which = ", " + sandbox.Shown(l.unseen[0]) + more(len(l.unseen)-1)
+			which = ", " + sandbox.Shown(l.unseen[0]) + countMore(len(l.unseen)-1)
 		}
 		return nil, &sandbox.Error{Op: "git_push", Code: sandbox.ErrLimit,
-			Hint: visible.Count(unseen, "file") + " too large or too many to be shown" + which + "; golem review " + short(l.CommitID) + " --all shows all of it; then push with --unseen"}
+			Hint: visible.Count(unseen, "file") + " too large or too many to be shown" + which + "; golem review " + shortID(l.CommitID) + " --all shows all of it; then push with --unseen"}
 	}
 	var list []tool.Change
 	left := maxCarried
@@ -479,9 +479,9 @@ func (l *Look) shown(a pushArgs) ([]tool.Change, error) {
 	return list, nil
 }
 
-// overrides returns an error unless the user overrides everything that scanners hold
+// checkOverrides returns an error unless the user overrides everything that scanners hold
 // back, each with a reason.
-func (l *Look) overrides(list []string) error {
+func (l *Look) checkOverrides(list []string) error {
 	given, err := tool.ParseOverrides("git_push", list, func(name string) bool { return slices.Contains(l.held, name) })
 	if err != nil {
 		return err
@@ -500,6 +500,6 @@ func (l *Look) overrides(list []string) error {
 	if len(left) == 0 {
 		return nil
 	}
-	return &sandbox.Error{Op: "git_push", Path: left[0], Code: errScan, Hint: strings.Join(why, "; ") + more(len(left)-len(why)) +
-		"; look at it with golem review; to push it all the same: " + strings.Join(words[:min(len(words), 5)], " ") + more(max(0, len(words)-5))}
+	return &sandbox.Error{Op: "git_push", Path: left[0], Code: errScan, Hint: strings.Join(why, "; ") + countMore(len(left)-len(why)) +
+		"; look at it with golem review; to push it all the same: " + strings.Join(words[:min(len(words), 5)], " ") + countMore(max(0, len(words)-5))}
 }

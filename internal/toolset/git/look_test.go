@@ -15,7 +15,7 @@ import (
 func TestMessageIsShown(t *testing.T) {
 	l := &Look{head: "head", Message: "Fix a word\n\nCloses #1\n\x1b[2Kand more\n"}
 	var out strings.Builder
-	if err := l.Summary(&out, visible.Page{}); err != nil {
+	if err := l.ShowSummary(&out, visible.Page{}); err != nil {
 		t.Fatal(err)
 	}
 	if want := "head\n  | Closes #1\n  | \\x1b[2Kand more\n"; out.String() != want {
@@ -36,7 +36,7 @@ func TestNoFlagHides(t *testing.T) {
 	}
 	l.Flags = append(l.Flags, review.Flag{Kind: review.Becomes, Path: "/.envrc", Text: "runs"})
 	var out strings.Builder
-	if err := l.Summary(&out, visible.Page{}); err != nil {
+	if err := l.ShowSummary(&out, visible.Page{}); err != nil {
 		t.Fatal(err)
 	}
 	warnings, more := l.warnings()

@@ -35,14 +35,14 @@ const (
 // pull returns the tool that brings files of a branch into the tree.
 func (s Set) pull() tool.Tool {
 	const op = "git_pull"
-	t := about(op, "Copy files from a repository's branch into the tree, as they are there now. If a file was changed here too, merge both versions, with markers where they conflict.")
+	t := newTool(op, "Copy files from a repository's branch into the tree, as they are there now. If a file was changed here too, merge both versions, with markers where they conflict.")
 	t.Verbs, t.UsesNetwork = []policy.Verb{policy.Write}, true
 	return tool.New(t, func(ctx context.Context, names tool.Names, a pullArgs) (tool.Plan, error) {
-		desk, err := s.desk(ctx, op)
+		desk, err := s.openDesk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		target, err := s.target(op, a.Target)
+		target, err := s.findTarget(op, a.Target)
 		if err != nil {
 			return tool.Plan{}, err
 		}
@@ -58,14 +58,14 @@ func (s Set) pull() tool.Tool {
 			if !strings.HasPrefix(name, "/") { // a path in the repository
 				name = path.Join(target.At, name)
 			}
-			if all, err := names.Canonical(name); err == nil && above(all, target.At) {
+			if all, err := names.Canonical(name); err == nil && isAbove(all, target.At) {
 				name = target.At // a directory above the repository means all of it, as when staging
 			}
 			at, err := names.Locate("pull", name, sandbox.ReadWrite, true)
 			if err != nil {
 				return tool.Plan{}, err
 			}
-			rel, err := target.inside("pull", at)
+			rel, err := target.pathInside("pull", at)
 			if err != nil {
 				return tool.Plan{}, err
 			}
@@ -79,7 +79,7 @@ func (s Set) pull() tool.Tool {
 			inside = nil // everything
 		}
 		plan := tool.NewChangePlan(func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
-			p := &pulling{target: target, files: files, names: names}
+			p := &puller{target: target, files: files, names: names}
 			return p.prepare(ctx, desk, a.Branch, inside)
 		}, effects...)
 		plan.Args, plan.NetworkToPrepare = a, target.Address != ""
@@ -88,7 +88,7 @@ func (s Set) pull() tool.Tool {
 }
 
 // A pulling is one call of git_pull.
-type pulling struct {
+type puller struct {
 	target  Target
 	names   tool.Names
 	files   *sandbox.Sandbox
@@ -114,7 +114,7 @@ type pulled struct {
 }
 
 // prepare works out the changes of the tree.
-func (p *pulling) prepare(ctx context.Context, desk *clearance.Desk, branch string, inside []string) (tool.Preparation, error) {
+func (p *puller) prepare(ctx context.Context, desk *clearance.Desk, branch string, inside []string) (tool.Preparation, error) {
 	pull, err := desk.Pull(ctx, p.target.Name, branch, inside)
 	if err != nil {
 		return tool.Preparation{}, err
@@ -122,7 +122,7 @@ func (p *pulling) prepare(ctx context.Context, desk *clearance.Desk, branch stri
 	defer pull.Close()
 	p.branch, p.commit = pull.Branch, pull.Commit
 	for _, f := range pull.Files {
-		if err := p.file(pull, f); err != nil {
+		if err := p.addFile(pull, f); err != nil {
 			return tool.Preparation{}, err
 		}
 	}
@@ -141,24 +141,24 @@ func (p *pulling) prepare(ctx context.Context, desk *clearance.Desk, branch stri
 	return tool.NewPreparation(run, list...), nil
 }
 
-// left records why a file is skipped, or changed on the way.
-func (p *pulling) left(name, why string) { p.notes = append(p.notes, sandbox.Shown(name)+": "+why) }
+// addNote records why a file is skipped, or changed on the way.
+func (p *puller) addNote(name, why string) { p.notes = append(p.notes, sandbox.Shown(name)+": "+why) }
 
-// file works out the change of one file.
-func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
-	name := p.target.name(f.Path)
+// addFile works out the change of one file.
+func (p *puller) addFile(pull *clearance.Pull, f clearance.Pulled) error {
+	name := p.target.virtualName(f.Path)
 	switch {
 	case f.Mode == git.None:
-		p.left(name, "the branch no longer has it; it stays here until it is deleted")
+		p.addNote(name, "the branch no longer has it; it stays here until it is deleted")
 		return nil
 	case f.Mode == git.Link || f.Mode == git.Submodule:
-		p.left(name, "skipped, a symlink or a submodule")
+		p.addNote(name, "skipped, a symlink or a submodule")
 		return nil
 	case f.Size > maxPulled:
-		p.left(name, fmt.Sprintf("skipped, %s are too large", tool.FormatSize(f.Size)))
+		p.addNote(name, fmt.Sprintf("skipped, %s are too large", tool.FormatSize(f.Size)))
 		return nil
 	case git.BadName(f.Path, f.Mode) != "" || p.files.ProtectedBy(name) != "":
-		p.left(name, "skipped, protected")
+		p.addNote(name, "skipped, protected")
 		return nil
 	}
 	theirs, err := pull.Read(f.Hash, maxPulled)
@@ -169,7 +169,7 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 	missing := errors.Is(err, fs.ErrNotExist)
 	var known *sandbox.Error
 	if errors.As(err, &known) && !missing { // one bad file does not stop the others
-		p.left(name, "skipped, "+string(known.Code)+": "+known.Hint)
+		p.addNote(name, "skipped, "+string(known.Code)+": "+known.Hint)
 		return nil
 	}
 	if err != nil && !missing {
@@ -186,7 +186,7 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 	c := pulled{Path: name, Operation: "update", inside: f.Path, old: ours, content: theirs, version: version, there: !missing, program: f.Mode == git.Executable}
 	switch {
 	case missing && f.BaseMode != git.None:
-		p.left(name, "it was deleted here; write it anew if it is wanted")
+		p.addNote(name, "it was deleted here; write it anew if it is wanted")
 		return nil
 	case missing:
 		c.Operation = "create"
@@ -194,14 +194,14 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 		return nil // only changed here
 	case f.BaseMode != git.None && bytes.Equal(base, ours), f.Elsewhere == git.BlobHash(int64(len(ours)), bytes.NewReader(ours)):
 	case bytes.IndexByte(ours, 0) >= 0 || bytes.IndexByte(theirs, 0) >= 0:
-		p.left(name, "it was changed here and there, and is no text; it stays as it is here")
+		p.addNote(name, "it was changed here and there, and is no text; it stays as it is here")
 		return nil
 	default:
 		text, clean := clearance.Merge(string(base), string(ours), string(theirs))
 		c.content, c.Operation = []byte(text), "merge"
 		if !clean {
 			c.Operation = "conflict"
-			p.left(name, "both versions changed the same lines; resolve the conflict between the markers")
+			p.addNote(name, "both versions changed the same lines; resolve the conflict between the markers")
 		}
 	}
 	p.changes = append(p.changes, c)
@@ -212,7 +212,7 @@ func (p *pulling) file(pull *clearance.Pull, f clearance.Pulled) error {
 }
 
 // run writes the changes. It is an error if a file has changed meanwhile.
-func (p *pulling) run(pull *clearance.Pull, files *sandbox.Sandbox) (tool.Result, error) {
+func (p *puller) run(pull *clearance.Pull, files *sandbox.Sandbox) (tool.Result, error) {
 	took := p.same
 	counts := make(map[string]int)
 	for _, c := range p.changes {
@@ -254,14 +254,14 @@ func (s Set) branches() tool.Tool {
 	type branchArgs struct {
 		Target string `json:"target,omitempty" jsonschema:"the name of a configured repository"`
 	}
-	t := looks(op, "List the branches of a repository.")
+	t := newReadTool(op, "List the branches of a repository.")
 	t.UsesNetwork = true
 	return tool.New(t, func(ctx context.Context, _ tool.Names, a branchArgs) (tool.Plan, error) {
-		desk, err := s.desk(ctx, op)
+		desk, err := s.openDesk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		target, err := s.target(op, a.Target)
+		target, err := s.findTarget(op, a.Target)
 		if err != nil {
 			return tool.Plan{}, err
 		}
@@ -290,7 +290,7 @@ func (s Set) merge() tool.Tool {
 		Ours   string `json:"ours" jsonschema:"what one has made of it"`
 		Theirs string `json:"theirs" jsonschema:"what the other has made of it"`
 	}
-	t := about(op, "Merge two texts that began as one. Changes nothing; where both changed the same lines the result has both, between markers.")
+	t := newTool(op, "Merge two texts that began as one. Changes nothing; where both changed the same lines the result has both, between markers.")
 	t.Private = []string{"base", "ours", "theirs"}
 	return tool.New(t, func(_ context.Context, _ tool.Names, a mergeArgs) (tool.Plan, error) {
 		return tool.NewReadPlan(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {

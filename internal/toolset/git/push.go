@@ -37,30 +37,30 @@ func (s Set) push() tool.Tool {
 			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "commit and commitId are two words for one thing; write one of them"}
 		}
 		a.CommitID = cmp.Or(a.CommitID, a.Commit)
-		desk, err := s.desk(ctx, op)
+		desk, err := s.openDesk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		c, err := s.meant(desk, a)
+		c, err := s.findCommit(desk, a)
 		if err != nil {
 			return tool.Plan{}, err
 		}
 		prepare := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Preparation, error) {
 			if err := desk.Ready(ctx, c); err != nil {
-				return tool.Preparation{}, s.of(c).standing(err)
+				return tool.Preparation{}, s.targetOf(c).hidePath(err)
 			}
 			hooks, err := desk.Hooks(ctx, c)
 			if err != nil {
 				return tool.Preparation{}, err
 			}
-			l, err := s.look(ctx, desk, c)
+			l, err := s.examine(ctx, desk, c)
 			if err != nil {
 				return tool.Preparation{}, err
 			}
-			if err := l.overrides(a.Override); err != nil {
+			if err := l.checkOverrides(a.Override); err != nil {
 				return tool.Preparation{}, err
 			}
-			changes, err := l.shown(a)
+			changes, err := l.changesToShow(a)
 			if err != nil {
 				return tool.Preparation{}, err
 			}
@@ -70,22 +70,22 @@ func (s Set) push() tool.Tool {
 					return tool.Result{}, err
 				}
 				done, err := desk.Push(ctx, c.ID, c.Branch)
-				if errors.Is(err, sandbox.ErrConflict) && s.of(c).far() {
-					err = s.moved(ctx, desk, c, err)
+				if errors.Is(err, sandbox.ErrConflict) && s.targetOf(c).isRemote() {
+					err = s.restageMoved(ctx, desk, c, err)
 				}
 				if err != nil {
-					return tool.Result{}, s.of(c).standing(err)
+					return tool.Result{}, s.targetOf(c).hidePath(err)
 				}
-				text := fmt.Sprintf("pushed %s to %s as %s", short(c.ID), s.where(c), done.CommitSHA)
+				text := fmt.Sprintf("pushed %s to %s as %s", shortID(c.ID), s.describeDestination(c), done.CommitSHA)
 				if shown || tool.WasSeen(ctx) {
 					text += "; what you reviewed is what was pushed"
 				} else {
 					text += "; golem has not shown you all of it"
 				}
-				return tool.Result{Text: text, Brief: true, Data: done, Record: "pushed " + short(c.ID) + " to " + c.Target + " " + c.Branch + " as " + done.CommitSHA + overridden(a.Override)}, nil
+				return tool.Result{Text: text, Brief: true, Data: done, Record: "pushed " + shortID(c.ID) + " to " + c.Target + " " + c.Branch + " as " + done.CommitSHA + describeOverrides(a.Override)}, nil
 			}
 			ready := tool.NewPreparation(run, changes...)
-			ready.Summary = fmt.Sprintf("push %q (%s) to %s", firstLine(c.Message), visible.Count(len(c.Files), "file"), s.where(c))
+			ready.Summary = fmt.Sprintf("push %q (%s) to %s", firstLine(c.Message), visible.Count(len(c.Files), "file"), s.describeDestination(c))
 			if len(hooks) > 0 {
 				ready.Summary += ", and run the hooks of that repository (" + strings.Join(hooks, ", ") + ") as you, outside the jail"
 			}
@@ -93,8 +93,8 @@ func (s Set) push() tool.Tool {
 			return ready, nil
 		}
 		plan := tool.NewChangePlan(prepare)
-		if len(a.CommitID) < len(short(c.ID)) {
-			plan.Guess = "without a question, a push names its commit with at least " + strconv.Itoa(len(short(c.ID))) + " digits; golem review shows it; then give --commit ID"
+		if len(a.CommitID) < len(shortID(c.ID)) {
+			plan.Guess = "without a question, a push names its commit with at least " + strconv.Itoa(len(shortID(c.ID))) + " digits; golem review shows it; then give --commit ID"
 		}
 		args := a
 		args.CommitID, args.Commit, args.Target, args.Remote, args.Branch = c.ID, "", c.Target, "", c.Branch
@@ -103,21 +103,21 @@ func (s Set) push() tool.Tool {
 	})
 }
 
-// standing replaces the path of a file in an error by its virtual name. With these two
+// hidePath replaces the path of a file in an error by its virtual name. With these two
 // codes the path is that of a file.
-func (t Target) standing(err error) error {
+func (t Target) hidePath(err error) error {
 	var wrong *sandbox.Error
 	if !errors.As(err, &wrong) || wrong.Path == "" || wrong.Code != git.ErrDirty && wrong.Code != sandbox.ErrInternal {
 		return err
 	}
 	named := *wrong
-	named.Path = t.name(wrong.Path)
+	named.Path = t.virtualName(wrong.Path)
 	return &named
 }
 
-// moved stages a commit again if its branch has moved, and returns the error that says
+// restageMoved stages a commit again if its branch has moved, and returns the error that says
 // so. The reviewed commit cannot be pushed, and the new one was not reviewed.
-func (s Set) moved(ctx context.Context, desk *clearance.Desk, c *clearance.StagedCommit, conflict error) error {
+func (s Set) restageMoved(ctx context.Context, desk *clearance.Desk, c *clearance.StagedCommit, conflict error) error {
 	r, err := s.Request(ctx)
 	if err != nil {
 		return err
@@ -133,21 +133,21 @@ func (s Set) moved(ctx context.Context, desk *clearance.Desk, c *clearance.Stage
 	if c.Base == "" && c.From == "" {
 		what = "nothing of it was pulled yet, and it has files already"
 	}
-	id := short(again.ID)
+	id := shortID(again.ID)
 	return &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict, Hint: what + "; nothing was pushed; the same files are staged on it now, as " + id +
-		" in place of " + short(c.ID) + ": look at them as they stand there with golem review " + id + ", then push that: golem review --accept " + id}
+		" in place of " + shortID(c.ID) + ": look at them as they stand there with golem review " + id + ", then push that: golem review --accept " + id}
 }
 
-// meant returns the staged commit that the arguments name, or the only one for the
+// findCommit returns the staged commit that the arguments name, or the only one for the
 // target.
-func (s Set) meant(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, error) {
+func (s Set) findCommit(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, error) {
 	const op = "git_push"
 	if err := checkBranch(op, a.Branch); err != nil {
 		return nil, err
 	}
 	target := ""
 	if a.Target != "" || a.Remote != "" {
-		t, err := s.named(op, a.Target, a.Remote)
+		t, err := s.findNamed(op, a.Target, a.Remote)
 		if err != nil {
 			return nil, err
 		}
@@ -158,23 +158,23 @@ func (s Set) meant(desk *clearance.Desk, a pushArgs) (*clearance.StagedCommit, e
 	if a.CommitID != "" {
 		c, err = desk.Get(a.CommitID)
 	} else {
-		c, err = s.only(op, desk, target, a.Branch, nil)
+		c, err = s.findOnly(op, desk, target, a.Branch, nil)
 	}
 	if err != nil {
 		return nil, err
 	}
 	switch {
 	case target != "" && target != c.Target:
-		return nil, &sandbox.Error{Op: op, Path: target, Code: sandbox.ErrConflict, Hint: "this was staged for " + s.where(c) + "; push it there, or stage it for the other"}
+		return nil, &sandbox.Error{Op: op, Path: target, Code: sandbox.ErrConflict, Hint: "this was staged for " + s.describeDestination(c) + "; push it there, or stage it for the other"}
 	case a.Branch != "" && a.Branch != c.Branch:
 		return nil, &sandbox.Error{Op: op, Path: a.Branch, Code: sandbox.ErrConflict, Hint: "this was staged for the branch " + sandbox.Shown(c.Branch) + "; push it there, or stage it for the other"}
 	}
 	return c, nil
 }
 
-// only returns the only waiting commit for a target, "" for any. The function fits can
+// findOnly returns the only waiting commit for a target, "" for any. The function fits can
 // exclude commits, and nil excludes none. If several remain, the branch decides.
-func (s Set) only(op string, desk *clearance.Desk, target, branch string, fits func(*clearance.StagedCommit) bool) (*clearance.StagedCommit, error) {
+func (s Set) findOnly(op string, desk *clearance.Desk, target, branch string, fits func(*clearance.StagedCommit) bool) (*clearance.StagedCommit, error) {
 	list, err := desk.List()
 	if err != nil {
 		return nil, err
@@ -198,20 +198,20 @@ func (s Set) only(op string, desk *clearance.Desk, target, branch string, fits f
 	}
 	var lines []string
 	for _, c := range fit {
-		lines = append(lines, fmt.Sprintf("%s %q for %s", short(c.ID), firstLine(c.Message), s.where(c)))
+		lines = append(lines, fmt.Sprintf("%s %q for %s", shortID(c.ID), firstLine(c.Message), s.describeDestination(c)))
 	}
 	const most = 20
 	cut := ""
 	if len(lines) > most {
-		cut = more(len(lines) - most)
+		cut = countMore(len(lines) - most)
 		lines = lines[:most]
 	}
 	return nil, &sandbox.Error{Op: op, Path: target, Code: "invalid_args", Hint: visible.Count(len(fit), "commit") + " wait; name one by its id, as commitId: " + strings.Join(lines, ", ") + cut}
 }
 
-// overridden returns the text for the journal: what scanners held back, and why the user
+// describeOverrides returns the text for the journal: what scanners held back, and why the user
 // let it pass.
-func overridden(list []string) string {
+func describeOverrides(list []string) string {
 	if len(list) == 0 {
 		return ""
 	}

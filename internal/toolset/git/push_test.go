@@ -19,7 +19,7 @@ func TestWhereAFileStands(t *testing.T) {
 		{sandbox.Error{Code: sandbox.ErrConflict, Path: "main"}, sandbox.Error{Code: sandbox.ErrConflict, Path: "main"}},
 	} {
 		var got *sandbox.Error
-		if err := target.standing(&row.wrong); !errors.As(err, &got) || *got != row.want {
+		if err := target.hidePath(&row.wrong); !errors.As(err, &got) || *got != row.want {
 			t.Errorf("%v: got %v, want %v", row.wrong, got, row.want)
 		}
 	}

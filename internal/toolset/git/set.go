@@ -51,20 +51,20 @@ func (s Set) Tools() []tool.Tool {
 	return []tool.Tool{s.stage(), s.status(), s.listStaged(), s.diff(), s.discard(), s.pull(), s.branches(), s.merge(), s.push()}
 }
 
-// about returns a tool with what all tools of the set have in common.
-func about(name, description string) tool.Tool {
+// newTool returns a tool with what all tools of the set have in common.
+func newTool(name, description string) tool.Tool {
 	return tool.Tool{Name: name, Toolset: "git", Mode: policy.Both, ForUser: true, Description: description}
 }
 
-// looks returns the same for a tool that changes nothing.
-func looks(name, description string) tool.Tool {
-	t := about(name, description)
+// newReadTool returns the same for a tool that changes nothing.
+func newReadTool(name, description string) tool.Tool {
+	t := newTool(name, description)
 	t.Verbs = []policy.Verb{policy.Read}
 	return t
 }
 
-// desk opens the desk.
-func (s Set) desk(ctx context.Context, op string) (*clearance.Desk, error) {
+// openDesk opens the desk.
+func (s Set) openDesk(ctx context.Context, op string) (*clearance.Desk, error) {
 	if s.Desk == nil || len(s.Targets) == 0 {
 		return nil, &sandbox.Error{Op: op, Code: sandbox.ErrNotFound,
 			Hint: "no repository is named that results go to; the user can name one in the configuration: clearance: {targets: {origin: {type: local, path: .}}}"}
@@ -72,8 +72,8 @@ func (s Set) desk(ctx context.Context, op string) (*clearance.Desk, error) {
 	return s.Desk(ctx)
 }
 
-// target returns the target of a name, or the default for "".
-func (s Set) target(op, name string) (Target, error) {
+// findTarget returns the target of a name, or the default for "".
+func (s Set) findTarget(op, name string) (Target, error) {
 	name = cmp.Or(name, s.Default)
 	var names []string
 	for _, t := range s.Targets {
@@ -85,13 +85,13 @@ func (s Set) target(op, name string) (Target, error) {
 	return Target{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrNotFound, Hint: "the targets are " + strings.Join(names, ", ") + "; name one of them"}
 }
 
-// named returns the target from two arguments with the same meaning: target, and the
+// findNamed returns the target from two arguments with the same meaning: target, and the
 // older remote.
-func (s Set) named(op, target, remote string) (Target, error) {
+func (s Set) findNamed(op, target, remote string) (Target, error) {
 	if target != "" && remote != "" && target != remote {
 		return Target{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "target and remote are two words for one thing; write one of them"}
 	}
-	return s.target(op, cmp.Or(target, remote))
+	return s.findTarget(op, cmp.Or(target, remote))
 }
 
 // checkBranch refuses an invalid name of a branch. An empty name means the configured
@@ -106,11 +106,11 @@ func checkBranch(op, branch string) error {
 	return nil
 }
 
-// far reports whether the target is reached over the network.
-func (t Target) far() bool { return t.Address != "" && !strings.HasPrefix(t.Address, "file:") }
+// isRemote reports whether the target is reached over the network.
+func (t Target) isRemote() bool { return t.Address != "" && !strings.HasPrefix(t.Address, "file:") }
 
-// inside returns the path of a file in the repository of a target.
-func (t Target) inside(op, name string) (string, error) {
+// pathInside returns the path of a file in the repository of a target.
+func (t Target) pathInside(op, name string) (string, error) {
 	if t.At == "/" {
 		return strings.TrimPrefix(name, "/"), nil
 	}
@@ -124,12 +124,12 @@ func (t Target) inside(op, name string) (string, error) {
 	return rel, nil
 }
 
-// name returns the virtual name of a file of the repository.
-func (t Target) name(inside string) string { return path.Join(t.At, inside) }
+// virtualName returns the virtual name of a file of the repository.
+func (t Target) virtualName(inside string) string { return path.Join(t.At, inside) }
 
-// of returns the target of a staged commit. If it is no longer configured, the result has
+// targetOf returns the target of a staged commit. If it is no longer configured, the result has
 // only its name.
-func (s Set) of(c *clearance.StagedCommit) Target {
+func (s Set) targetOf(c *clearance.StagedCommit) Target {
 	i := slices.IndexFunc(s.Targets, func(t Target) bool { return t.Name == c.Target })
 	if i < 0 {
 		return Target{Name: c.Target, At: "/"}
@@ -137,9 +137,9 @@ func (s Set) of(c *clearance.StagedCommit) Target {
 	return s.Targets[i]
 }
 
-// where describes the destination of a commit.
-func (s Set) where(c *clearance.StagedCommit) string {
-	t := s.of(c)
+// describeDestination describes the destination of a commit.
+func (s Set) describeDestination(c *clearance.StagedCommit) string {
+	t := s.targetOf(c)
 	text := t.Name + " " + c.Branch
 	switch {
 	case t.Address != "":
@@ -150,8 +150,8 @@ func (s Set) where(c *clearance.StagedCommit) string {
 	return text
 }
 
-// short returns the part of an ID that people read.
-func short(id string) string { return id[:min(12, len(id))] }
+// shortID returns the part of an ID that people read.
+func shortID(id string) string { return id[:min(12, len(id))] }
 
 // letter returns the letter for an operation.
 func letter(o clearance.Operation) string {
@@ -170,8 +170,8 @@ func firstLine(text string) string {
 	return first
 }
 
-// more returns a text for how many others there are, "" for none.
-func more(n int) string {
+// countMore returns a text for how many others there are, "" for none.
+func countMore(n int) string {
 	if n == 0 {
 		return ""
 	}

@@ -32,16 +32,16 @@ type stagedFile struct {
 // stage returns the tool with which workers stage results.
 func (s Set) stage() tool.Tool {
 	const op = "git_stage"
-	t := about(op, "Hand files over for the user's review: they are kept as a commit exactly as they are now, and wait. Only the user can push it. "+
+	t := newTool(op, "Hand files over for the user's review: they are kept as a commit exactly as they are now, and wait. Only the user can push it. "+
 		"Returns commitId; git_diff shows what was staged.")
 	t.Verbs, t.ChangesState = []policy.Verb{policy.Read}, true
 	return tool.New(t, func(ctx context.Context, names tool.Names, a stageArgs) (tool.Plan, error) {
-		desk, err := s.desk(ctx, op)
+		desk, err := s.openDesk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
 		}
 		if a.Again != "" {
-			return s.again(desk, names, a)
+			return s.planAgain(desk, names, a)
 		}
 		var missing []string
 		if len(a.Files) == 0 {
@@ -53,7 +53,7 @@ func (s Set) stage() tool.Tool {
 		if len(missing) > 0 {
 			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: strings.Join(missing, "; ")}
 		}
-		target, err := s.target(op, a.Target)
+		target, err := s.findTarget(op, a.Target)
 		if err != nil {
 			return tool.Plan{}, err
 		}
@@ -66,15 +66,15 @@ func (s Set) stage() tool.Tool {
 			if err != nil {
 				return tool.Plan{}, err
 			}
-			if _, err := target.inside("stage", at); err != nil && !above(at, target.At) {
+			if _, err := target.pathInside("stage", at); err != nil && !isAbove(at, target.At) {
 				return tool.Plan{}, err
 			}
-			if above(at, target.At) {
+			if isAbove(at, target.At) {
 				at = target.At
 			}
 			a.Files[i] = at
 			effects = append(effects, names.ReadTreeEffects(at)...)
-			for _, e := range ignores(names, target.At, at) {
+			for _, e := range ignoreEffects(names, target.At, at) {
 				if !slices.Contains(besides, e) {
 					besides = append(besides, e)
 				}
@@ -85,7 +85,7 @@ func (s Set) stage() tool.Tool {
 			}
 		}
 		run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
-			return s.stages(ctx, target, files, a)
+			return s.commit(ctx, target, files, a)
 		}
 		plan := tool.NewReadPlan(run, append(besides, effects...)...)
 		plan.Args, plan.Visible = a, effects
@@ -93,16 +93,16 @@ func (s Set) stage() tool.Tool {
 	})
 }
 
-// above reports whether a directory contains a name.
-func above(folder, name string) bool {
+// isAbove reports whether a directory contains a name.
+func isAbove(folder, name string) bool {
 	return name != folder && strings.HasPrefix(name, strings.TrimSuffix(folder, "/")+"/")
 }
 
-// ignores returns the effects of reading the .gitignore files of the directories above a
+// ignoreEffects returns the effects of reading the .gitignore files of the directories above a
 // name, up to the root of the repository, because they apply below too. As in git, a
 // .gitignore that is a symlink does not count. One that needs approval does not count
 // either.
-func ignores(names tool.Names, top, at string) (effects []policy.Effect) {
+func ignoreEffects(names tool.Names, top, at string) (effects []policy.Effect) {
 	for dir := at; dir != top && dir != "/"; {
 		dir = path.Dir(dir)
 		name := path.Join(dir, ignoreName)
@@ -113,12 +113,12 @@ func ignores(names tool.Names, top, at string) (effects []policy.Effect) {
 	return effects
 }
 
-// again plans to stage a commit once more.
-func (s Set) again(desk *clearance.Desk, names tool.Names, a stageArgs) (tool.Plan, error) {
+// planAgain plans to stage a commit once more.
+func (s Set) planAgain(desk *clearance.Desk, names tool.Names, a stageArgs) (tool.Plan, error) {
 	if len(a.Files) > 0 || a.Message+a.Target+a.Branch != "" {
 		return tool.Plan{}, &sandbox.Error{Op: "git_stage", Code: "invalid_args", Hint: "again: stands alone; the files and the message are those of the commit"}
 	}
-	c, err := s.get("git_stage", desk, names, a.Again)
+	c, err := s.findByID("git_stage", desk, names, a.Again)
 	if err != nil {
 		return tool.Plan{}, err
 	}
@@ -131,19 +131,19 @@ func (s Set) again(desk *clearance.Desk, names tool.Names, a stageArgs) (tool.Pl
 		if err != nil {
 			return tool.Result{}, err
 		}
-		return s.told(again, []string{"it takes the place of " + short(c.ID)}), nil
-	}, s.closed(names, c)...)
+		return s.newResult(again, []string{"it takes the place of " + shortID(c.ID)}), nil
+	}, s.effectsOfClosed(names, c)...)
 	plan.Args, plan.TaintedBy, plan.Reveals = stageArgs{Again: c.ID}, c.Untrusted, s.names(c)
 	return plan, nil
 }
 
-// stages creates the commit.
-func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, a stageArgs) (tool.Result, error) {
-	desk, err := s.desk(ctx, "git_stage")
+// commit creates the commit.
+func (s Set) commit(ctx context.Context, target Target, files *sandbox.Sandbox, a stageArgs) (tool.Result, error) {
+	desk, err := s.openDesk(ctx, "git_stage")
 	if err != nil {
 		return tool.Result{}, err
 	}
-	g := gathering{Set: s, target: target, files: files, found: make(map[string]git.File), links: make(map[string]uint64)}
+	g := gatherer{Set: s, target: target, files: files, found: make(map[string]git.File), links: make(map[string]uint64)}
 	g.onBranch = func(inside string) ([]string, error) { return desk.Names(ctx, target.Name, a.Branch, inside) }
 	if g.had, err = desk.Had(target.Name); err != nil {
 		return tool.Result{}, err
@@ -154,7 +154,7 @@ func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, 
 		}
 	}
 	if len(g.found) == 0 {
-		hint := append([]string{"no file is in it that could be staged"}, g.notes()...)
+		hint := append([]string{"no file is in it that could be staged"}, g.describeSkipped()...)
 		return tool.Result{}, &sandbox.Error{Op: "stage", Path: a.Files[0], Code: sandbox.ErrNotFound, Hint: strings.Join(hint, "; ")}
 	}
 	r, err := s.Request(ctx)
@@ -175,18 +175,18 @@ func (s Set) stages(ctx context.Context, target Target, files *sandbox.Sandbox, 
 	if err != nil {
 		return tool.Result{}, err
 	}
-	return s.told(c, append(g.notes(), surprises(target, c, s.files(c), a.Files, waiting)...)), nil
+	return s.newResult(c, append(g.describeSkipped(), noteSurprises(target, c, s.files(c), a.Files, waiting)...)), nil
 }
 
-// told returns the result for a staged commit.
-func (s Set) told(c *clearance.StagedCommit, notes []string) tool.Result {
+// newResult returns the result for a staged commit.
+func (s Set) newResult(c *clearance.StagedCommit, notes []string) tool.Result {
 	data := struct {
 		CommitID string       `json:"commitId"`
 		Target   string       `json:"target"`
 		Branch   string       `json:"branch"`
 		Files    []stagedFile `json:"files"`
 	}{c.ID, c.Target, c.Branch, s.files(c)}
-	text := fmt.Sprintf("staged %s for %s %s: %s\n", short(c.ID), c.Target, c.Branch, visible.Count(len(c.Files), "file"))
+	text := fmt.Sprintf("staged %s for %s %s: %s\n", shortID(c.ID), c.Target, c.Branch, visible.Count(len(c.Files), "file"))
 	for i, f := range data.Files {
 		if i == 20 {
 			text += fmt.Sprintf("  and %d more\n", len(data.Files)-i)
@@ -194,21 +194,21 @@ func (s Set) told(c *clearance.StagedCommit, notes []string) tool.Result {
 		}
 		text += "  " + letter(f.Operation) + " " + visible.Name(f.Path) + "\n"
 	}
-	return tool.Result{Text: text + "it waits for the user's review; git_diff shows it", Data: data, Notes: notes, Record: "staged " + short(c.ID) + " for " + c.Target + " " + c.Branch}
+	return tool.Result{Text: text + "it waits for the user's review; git_diff shows it", Data: data, Notes: notes, Record: "staged " + shortID(c.ID) + " for " + c.Target + " " + c.Branch}
 }
 
 // files returns the files of a commit by their virtual names.
 func (s Set) files(c *clearance.StagedCommit) []stagedFile {
 	list := make([]stagedFile, len(c.Files))
 	for i, f := range c.Files {
-		list[i] = stagedFile{s.of(c).name(f.Path), f.Operation}
+		list[i] = stagedFile{s.targetOf(c).virtualName(f.Path), f.Operation}
 	}
 	return list
 }
 
-// surprises returns notes on what a commit does that the caller may not have meant.
-func surprises(target Target, c *clearance.StagedCommit, files []stagedFile, named []string, waiting []*clearance.StagedCommit) (notes []string) {
-	if c.Base == "" && target.far() {
+// noteSurprises returns notes on what a commit does that the caller may not have meant.
+func noteSurprises(target Target, c *clearance.StagedCommit, files []stagedFile, named []string, waiting []*clearance.StagedCommit) (notes []string) {
+	if c.Base == "" && target.isRemote() {
 		notes = append(notes, "nothing of "+sandbox.Shown(c.Branch)+" was pulled yet, so all of this counts as new; if the branch is there already, the first push stages it on that, to be reviewed again")
 	}
 	gone := 0

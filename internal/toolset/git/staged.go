@@ -34,14 +34,14 @@ func (s Set) waiting(c *clearance.StagedCommit) waiting {
 	return waiting{c.ID, c.Message, c.Target, c.Branch, s.files(c), c.CreatedAt, c.Workers, c.Session}
 }
 
-// line describes a waiting commit in one line.
-func (s Set) line(c *clearance.StagedCommit) string {
-	return fmt.Sprintf("%s  %s  %s  → %s, %s", short(c.ID), visible.Text(strconv.Quote(firstLine(c.Message))), strings.Join(c.Workers, " → "), s.where(c), visible.Count(len(c.Files), "file"))
+// describe describes a waiting commit in one line.
+func (s Set) describe(c *clearance.StagedCommit) string {
+	return fmt.Sprintf("%s  %s  %s  → %s, %s", shortID(c.ID), visible.Text(strconv.Quote(firstLine(c.Message))), strings.Join(c.Workers, " → "), s.describeDestination(c), visible.Count(len(c.Files), "file"))
 }
 
-// closed returns the effects of reading those files of a staged commit that the caller
+// effectsOfClosed returns the effects of reading those files of a staged commit that the caller
 // may read only with approval.
-func (s Set) closed(names tool.Names, c *clearance.StagedCommit) []policy.Effect {
+func (s Set) effectsOfClosed(names tool.Names, c *clearance.StagedCommit) []policy.Effect {
 	return names.ReadsToApprove(s.names(c)...)
 }
 
@@ -49,14 +49,14 @@ func (s Set) closed(names tool.Names, c *clearance.StagedCommit) []policy.Effect
 func (s Set) names(c *clearance.StagedCommit) []string {
 	list := make([]string, len(c.Files))
 	for i, f := range c.Files {
-		list[i] = s.of(c).name(f.Path)
+		list[i] = s.targetOf(c).virtualName(f.Path)
 	}
 	return list
 }
 
-// get returns the commit of an ID. For a caller who may not read all of its files, the
+// findByID returns the commit of an ID. For a caller who may not read all of its files, the
 // commit does not exist. Its error does not list other IDs.
-func (s Set) get(op string, desk *clearance.Desk, names tool.Names, id string) (*clearance.StagedCommit, error) {
+func (s Set) findByID(op string, desk *clearance.Desk, names tool.Names, id string) (*clearance.StagedCommit, error) {
 	c, err := desk.Get(id)
 	if err == nil && !names.AnyHidden(s.names(c)...) {
 		return c, nil
@@ -67,9 +67,9 @@ func (s Set) get(op string, desk *clearance.Desk, names tool.Names, id string) (
 	return nil, &sandbox.Error{Op: op, Path: id, Code: sandbox.ErrNotFound, Hint: "nothing is staged under this id; git_list_staged lists what is"}
 }
 
-// listed returns the waiting commits that the caller may read.
-func (s Set) listed(ctx context.Context, op string, names tool.Names) ([]waiting, string, error) {
-	desk, err := s.desk(ctx, op)
+// listReadable returns the waiting commits that the caller may read.
+func (s Set) listReadable(ctx context.Context, op string, names tool.Names) ([]waiting, string, error) {
+	desk, err := s.openDesk(ctx, op)
 	if err != nil {
 		return nil, "", err
 	}
@@ -80,12 +80,12 @@ func (s Set) listed(ctx context.Context, op string, names tool.Names) ([]waiting
 	all := []waiting{}
 	text, others := "", 0
 	for _, c := range list {
-		if len(s.closed(names, c)) > 0 {
+		if len(s.effectsOfClosed(names, c)) > 0 {
 			others++
 			continue
 		}
 		all = append(all, s.waiting(c))
-		text += s.line(c) + "\n"
+		text += s.describe(c) + "\n"
 	}
 	if others > 0 {
 		text += fmt.Sprintf("and %d with files that may not be read here\n", others)
@@ -96,16 +96,16 @@ func (s Set) listed(ctx context.Context, op string, names tool.Names) ([]waiting
 	return all, visible.Count(len(list), "commit") + " staged\n" + text, nil
 }
 
-// telling returns a plan that reveals the waiting commits.
-func (s Set) telling(ctx context.Context, op string, names tool.Names, run tool.Run) (tool.Plan, error) {
+// planListing returns a plan that reveals the waiting commits.
+func (s Set) planListing(ctx context.Context, op string, names tool.Names, run tool.Run) (tool.Plan, error) {
 	plan := tool.NewReadPlan(run)
-	desk, err := s.desk(ctx, op)
+	desk, err := s.openDesk(ctx, op)
 	if err != nil {
 		return plan, nil // the run reports the error
 	}
 	list, err := desk.List()
 	for _, c := range list {
-		if len(s.closed(names, c)) > 0 {
+		if len(s.effectsOfClosed(names, c)) > 0 {
 			continue // it is not listed
 		}
 		plan.TaintedBy = cmp.Or(plan.TaintedBy, c.Untrusted) // a message may come from untrusted input,
@@ -129,9 +129,9 @@ func IDs(r tool.Result) []string {
 // listStaged returns the tool that lists waiting commits.
 func (s Set) listStaged() tool.Tool {
 	const op = "git_list_staged"
-	return tool.New(looks(op, "List the staged commits that wait for the user."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
-		return s.telling(ctx, op, names, func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
-			list, text, err := s.listed(ctx, op, names)
+	return tool.New(newReadTool(op, "List the staged commits that wait for the user."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
+		return s.planListing(ctx, op, names, func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+			list, text, err := s.listReadable(ctx, op, names)
 			return tool.Result{Text: text, Data: map[string]any{"staged": list}}, err
 		})
 	})
@@ -140,13 +140,13 @@ func (s Set) listStaged() tool.Tool {
 // status returns the tool that describes what waits, and for which target.
 func (s Set) status() tool.Tool {
 	const op = "git_status"
-	return tool.New(looks(op, "List what is staged, and the repositories that results can be staged for."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
-		return s.telling(ctx, op, names, func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
-			list, text, err := s.listed(ctx, op, names)
+	return tool.New(newReadTool(op, "List what is staged, and the repositories that results can be staged for."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
+		return s.planListing(ctx, op, names, func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+			list, text, err := s.listReadable(ctx, op, names)
 			if err != nil {
 				return tool.Result{}, err
 			}
-			meant, _ := s.target(op, "")
+			meant, _ := s.findTarget(op, "")
 			for _, t := range s.Targets {
 				text += fmt.Sprintf("target %s: %s, branch %s, its root is %s", t.Name, t.Type, t.Branch, t.At)
 				if t.Name == meant.Name {
@@ -165,22 +165,22 @@ func (s Set) discard() tool.Tool {
 	type discardArgs struct {
 		CommitID string `json:"commitId" jsonschema:"the id, or the beginning of it"`
 	}
-	t := about(op, "Let a staged commit go, unpushed. The files themselves stay as they are.")
+	t := newTool(op, "Let a staged commit go, unpushed. The files themselves stay as they are.")
 	t.ChangesState = true
 	return tool.New(t, func(ctx context.Context, names tool.Names, a discardArgs) (tool.Plan, error) {
-		desk, err := s.desk(ctx, op)
+		desk, err := s.openDesk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
 		}
 		if a.CommitID == "" {
 			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "commitId: name what is to go; git_list_staged lists it"}
 		}
-		c, err := s.get(op, desk, names, a.CommitID)
+		c, err := s.findByID(op, desk, names, a.CommitID)
 		if err != nil {
 			return tool.Plan{}, err
 		}
 		run := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
-			r := tool.Result{Text: "discarded " + short(c.ID), Data: map[string]any{"discarded": c.ID}, Record: "discarded " + short(c.ID)}
+			r := tool.Result{Text: "discarded " + shortID(c.ID), Data: map[string]any{"discarded": c.ID}, Record: "discarded " + shortID(c.ID)}
 			err := desk.Discard(ctx, c.ID)
 			var known *sandbox.Error
 			if errors.As(err, &known) && known.Code == clearance.ErrUncertain {
@@ -188,7 +188,7 @@ func (s Set) discard() tool.Tool {
 			}
 			return r, err
 		}
-		plan := tool.NewReadPlan(run, s.closed(names, c)...)
+		plan := tool.NewReadPlan(run, s.effectsOfClosed(names, c)...)
 		plan.Args = discardArgs{c.ID}
 		return plan, nil
 	})

@@ -44,7 +44,7 @@ func TestResult(t *testing.T) {
 			"ended by SIGXCPU after 0.0 s (namespaces, network off); it ran into its limit of cpu, 0.5 s (limits.cpu)"},
 		{jail.Result{Code: 137, Signal: "SIGKILL", Stopped: true}, "stopped after 0.0 s (namespaces, network off)"},
 		{jail.Result{Stdout: jail.Output{Head: []byte("head"), Tail: []byte("tail"), Hidden: 10}},
-			"exit 0 in 0.0 s (namespaces, network off)\nhead\n… 10 bytes left out …\ntail"},
+			"exit 0 in 0.0 s (namespaces, network off)\nhead\n… 10 bytes omitted …\ntail"},
 	}
 	for _, test := range tests {
 		w := newWorld(t, zones())

@@ -16,7 +16,7 @@ func judge(rules command.Rules, line string) (matched []policy.Rule, why string,
 		return nil, "", nil
 	}
 	v, part := j.Verdicts[at], visible.Line(j.Parts[at].Text, 200)
-	if v.Said && v.Consent == policy.Blocked {
+	if v.Said && v.Approval == policy.Blocked {
 		hint := "a rule (" + v.Rule.From + ") blocks it, and no approval changes that"
 		if v.Unsure {
 			hint = "golem cannot tell whether it runs what a rule (" + v.Rule.From + ") blocks, and no approval changes that; write the commands out, in fewer words"
@@ -29,12 +29,12 @@ func judge(rules command.Rules, line string) (matched []policy.Rule, why string,
 		}
 		return nil, "", &sandbox.Error{Op: "run", Path: line, Code: "blocked", Hint: hint}
 	}
-	if rule, ok := j.Consent(); ok {
+	if rule, ok := j.ApprovalRule(); ok {
 		rule.Target = line
 		matched = []policy.Rule{rule}
 	}
 	switch {
-	case v.Said && v.Consent == policy.PreApproved:
+	case v.Said && v.Approval == policy.PreApproved:
 	case v.Why != "":
 		why = part + ": " + visible.Line(v.Why, 200)
 	case v.Said:

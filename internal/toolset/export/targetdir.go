@@ -19,14 +19,14 @@ import (
 )
 
 // A folder is a directory of the user's that files are written into.
-type folder struct {
+type targetDir struct {
 	path string
 	own  []sandbox.Host // directories that nothing is written into
 }
 
-// fit refuses a directory that nothing may be written into. It also refuses one that does
+// check refuses a directory that nothing may be written into. It also refuses one that does
 // not exist and whose parent does not exist.
-func (f *folder) fit(op string) error {
+func (f *targetDir) check(op string) error {
 	info, err := os.Stat(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		info, err = os.Stat(filepath.Dir(f.path))
@@ -35,19 +35,19 @@ func (f *folder) fit(op string) error {
 	case errors.Is(err, fs.ErrNotExist):
 		return &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "the directory to export to does not exist, and neither does the one above it; make it first"}
 	case err != nil:
-		return failure(op, err)
+		return hostError(op, err)
 	case !info.IsDir():
 		return &sandbox.Error{Op: op, Code: sandbox.ErrNotDir, Hint: "--to names something that is not a directory"}
 	}
-	f.path = real(f.path)
+	f.path = resolveLinks(f.path)
 	own := make([]sandbox.Host, len(f.own))
 	for i, h := range f.own {
-		own[i] = sandbox.Host(real(string(h)))
+		own[i] = sandbox.Host(resolveLinks(string(h)))
 	}
 	f.own = own
 	for dir := f.path; ; dir = filepath.Dir(dir) {
 		if f.isOwn(dir) {
-			return ownFolder(op)
+			return ownDirError(op)
 		}
 		if dir == filepath.Dir(dir) {
 			return nil
@@ -55,24 +55,24 @@ func (f *folder) fit(op string) error {
 	}
 }
 
-// real resolves the symlinks of the part of a path that exists.
-func real(name string) string {
+// resolveLinks resolves the symlinks of the part of a path that exists.
+func resolveLinks(name string) string {
 	if at, err := filepath.EvalSymlinks(name); err == nil {
 		return at
 	}
 	if above := filepath.Dir(name); above != name {
-		return filepath.Join(real(above), filepath.Base(name))
+		return filepath.Join(resolveLinks(above), filepath.Base(name))
 	}
 	return name
 }
 
-func ownFolder(op string) error {
+func ownDirError(op string) error {
 	return &sandbox.Error{Op: op, Code: sandbox.ErrOutside,
 		Hint: "workers can see that directory, or golem keeps its state there; name another one, or use golem apply or golem tool git_push"}
 }
 
 // isOwn reports whether a directory is one that nothing is written into.
-func (f *folder) isOwn(dir string) bool {
+func (f *targetDir) isOwn(dir string) bool {
 	info, err := os.Stat(dir)
 	return slices.ContainsFunc(f.own, func(h sandbox.Host) bool {
 		if string(h) == dir {
@@ -83,25 +83,25 @@ func (f *folder) isOwn(dir string) bool {
 	})
 }
 
-// stands returns the hash of the file at a name, or "" if there is none. Anything else at
+// hashAt returns the hash of the file at a name, or "" if there is none. Anything else at
 // the name is an error.
-func (f *folder) stands(op, name string) (sum string, err error) {
+func (f *targetDir) hashAt(op, name string) (sum string, err error) {
 	root, err := os.OpenRoot(f.path)
 	if errors.Is(err, fs.ErrNotExist) {
 		return "", nil
 	}
 	if err != nil {
-		return "", failure(op, err)
+		return "", hostError(op, err)
 	}
 	defer root.Close()
-	if err := f.passable(op, root, path.Dir(name)); err != nil {
+	if err := f.checkPath(op, root, path.Dir(name)); err != nil {
 		return "", err
 	}
 	return fileSum(op, root, name)
 }
 
-// passable refuses a path through a symlink, or into a directory of golem's.
-func (f *folder) passable(op string, root *os.Root, dir string) error {
+// checkPath refuses a path through a symlink, or into a directory of golem's.
+func (f *targetDir) checkPath(op string, root *os.Root, dir string) error {
 	at := ""
 	for part := range strings.SplitSeq(dir, "/") {
 		at = path.Join(at, part)
@@ -109,15 +109,15 @@ func (f *folder) passable(op string, root *os.Root, dir string) error {
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
 			if f.isOwn(filepath.Join(f.path, filepath.FromSlash(at))) {
-				return ownFolder(op)
+				return ownDirError(op)
 			}
 			continue
 		case err != nil:
-			return failure(op, err)
+			return hostError(op, err)
 		case !info.IsDir():
 			return &sandbox.Error{Op: op, Code: sandbox.ErrNotDir, Hint: sandbox.Shown(at) + " in that directory is a file or a symlink, not a directory; move it away first"}
 		case f.isOwn(filepath.Join(f.path, filepath.FromSlash(at))):
-			return ownFolder(op)
+			return ownDirError(op)
 		}
 	}
 	return nil
@@ -130,26 +130,26 @@ func fileSum(op string, root *os.Root, name string) (string, error) {
 	case errors.Is(err, fs.ErrNotExist):
 		return "", nil
 	case err != nil:
-		return "", failure(op, err)
+		return "", hostError(op, err)
 	case !info.Mode().IsRegular():
 		return "", &sandbox.Error{Op: op, Code: sandbox.ErrExists, Hint: sandbox.Shown(name) + " in that directory is not a file; move it away first"}
 	}
 	file, err := root.Open(name)
 	if err != nil {
-		return "", failure(op, err)
+		return "", hostError(op, err)
 	}
 	defer file.Close()
 	h := sha256.New()
 	if _, err := io.Copy(h, file); err != nil {
-		return "", failure(op, err)
+		return "", hostError(op, err)
 	}
 	return hex.EncodeToString(h.Sum(nil)), nil
 }
 
-// put writes files. It first writes all of them under temporary names. Only if each is as
+// writeAll writes files. It first writes all of them under temporary names. Only if each is as
 // it was shown, it gives them their final names, one after the other. It returns how many
 // have theirs.
-func (f *folder) put(ctx context.Context, op string, list []exported, open func(name string) (io.ReadCloser, error)) (written int, err error) {
+func (f *targetDir) writeAll(ctx context.Context, op string, list []exported, open func(name string) (io.ReadCloser, error)) (written int, err error) {
 	var made []string // directories to remove after a failure
 	if err := os.Mkdir(f.path, 0o777); err == nil {
 		defer func() {
@@ -158,11 +158,11 @@ func (f *folder) put(ctx context.Context, op string, list []exported, open func(
 			}
 		}()
 	} else if !errors.Is(err, fs.ErrExist) {
-		return 0, failure(op, err)
+		return 0, hostError(op, err)
 	}
 	root, err := os.OpenRoot(f.path)
 	if err != nil {
-		return 0, failure(op, err)
+		return 0, hostError(op, err)
 	}
 	defer root.Close()
 	temporary := make([]string, len(list))
@@ -179,7 +179,7 @@ func (f *folder) put(ctx context.Context, op string, list []exported, open func(
 		}
 	}()
 	for i, file := range list {
-		if err := f.makeFolders(op, root, path.Dir(file.to), &made); err != nil {
+		if err := f.makeDirs(op, root, path.Dir(file.to), &made); err != nil {
 			return 0, err
 		}
 		temporary[i] = filepath.FromSlash(path.Join(path.Dir(file.to), ".golem-export-"+rand.Text()[:12]))
@@ -197,9 +197,9 @@ func (f *folder) put(ctx context.Context, op string, list []exported, open func(
 	return written, nil
 }
 
-// makeFolders creates the directories of a file.
-func (f *folder) makeFolders(op string, root *os.Root, dir string, made *[]string) error {
-	if err := f.passable(op, root, dir); err != nil || dir == "." {
+// makeDirs creates the directories of a file.
+func (f *targetDir) makeDirs(op string, root *os.Root, dir string, made *[]string) error {
+	if err := f.checkPath(op, root, dir); err != nil || dir == "." {
 		return err
 	}
 	at := ""
@@ -209,7 +209,7 @@ func (f *folder) makeFolders(op string, root *os.Root, dir string, made *[]strin
 		case err == nil:
 			*made = append(*made, filepath.FromSlash(at))
 		case !errors.Is(err, fs.ErrExist):
-			return failure(op, err)
+			return hostError(op, err)
 		}
 	}
 	return nil
@@ -220,7 +220,7 @@ func (f *folder) makeFolders(op string, root *os.Root, dir string, made *[]strin
 func write(ctx context.Context, op string, root *os.Root, name string, file exported, open func(string) (io.ReadCloser, error)) error {
 	from, err := open(file.name)
 	if err != nil {
-		return changedSince(op, file.name)
+		return changedError(op, file.name)
 	}
 	defer from.Close()
 	mode := fs.FileMode(0o666)
@@ -233,7 +233,7 @@ func write(ctx context.Context, op string, root *os.Root, name string, file expo
 	}
 	to, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
 	if err != nil {
-		return failure(op, err)
+		return hostError(op, err)
 	}
 	h := sha256.New()
 	_, err = io.Copy(io.MultiWriter(to, h), contextual{ctx, from})
@@ -241,10 +241,10 @@ func write(ctx context.Context, op string, root *os.Root, name string, file expo
 		err = to.Sync()
 	}
 	if err := errors.Join(err, to.Close()); err != nil {
-		return failure(op, err)
+		return hostError(op, err)
 	}
 	if hex.EncodeToString(h.Sum(nil)) != file.sum {
-		return changedSince(op, file.name)
+		return changedError(op, file.name)
 	}
 	return nil
 }
@@ -271,12 +271,12 @@ func settle(op string, root *os.Root, temporary string, file exported) error {
 		}
 		claim, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666) // a disk without hard links
 		if err != nil {
-			return failure(op, err)
+			return hostError(op, err)
 		}
 		claim.Close()
 	}
 	if err := root.Rename(temporary, name); err != nil {
-		return failure(op, err)
+		return hostError(op, err)
 	}
 	return syncParent(op, root, name)
 }
@@ -285,17 +285,17 @@ func settle(op string, root *os.Root, temporary string, file exported) error {
 func syncParent(op string, root *os.Root, name string) error {
 	dir, err := root.OpenRoot(filepath.Dir(name))
 	if err != nil {
-		return failure(op, err)
+		return hostError(op, err)
 	}
 	defer dir.Close()
 	if err := durable.SyncIn(dir); err != nil {
-		return failure(op, err)
+		return hostError(op, err)
 	}
 	return nil
 }
 
-// failure returns an error of the host without its paths.
-func failure(op string, err error) error {
+// hostError returns an error of the host without its paths.
+func hostError(op string, err error) error {
 	var known *sandbox.Error
 	if errors.As(err, &known) {
 		return err

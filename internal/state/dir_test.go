@@ -15,7 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-func open(t testing.TB, dir string) *state.Folder {
+func open(t testing.TB, dir string) *state.Dir {
 	t.Helper()
 	f, err := state.Open(dir)
 	if err != nil {

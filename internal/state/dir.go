@@ -11,8 +11,8 @@ import (
 	"github.com/golem-forge/golem/internal/durable"
 )
 
-// A Folder is a directory of documents with names. Only its user can read it.
-type Folder struct {
+// A Dir is a directory of documents with names. Only its user can read it.
+type Dir struct {
 	root  *os.Root
 	locks *locks
 	waits *waits // for its own locks and those of its subdirectories
@@ -24,7 +24,7 @@ const maxDocument = 64 << 20
 // Open opens the directory at path and creates it if it is missing. It refuses a
 // directory that other users can write to, because the data there decides what a program
 // may do.
-func Open(path string) (*Folder, error) {
+func Open(path string) (*Dir, error) {
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, unusable(path, err)
 	}
@@ -52,7 +52,7 @@ func Open(path string) (*Folder, error) {
 	if err != nil {
 		return nil, unusable(path, err)
 	}
-	return &Folder{root, new(locks), &waits{patience: patience}}, nil
+	return &Dir{root, new(locks), &waits{patience: patience}}, nil
 }
 
 // unusable adds advice to the error of an unusable state directory. The message has the
@@ -66,10 +66,10 @@ func unusable(path string, err error) error {
 }
 
 // Close closes the directory.
-func (f *Folder) Close() error { return f.root.Close() }
+func (f *Dir) Close() error { return f.root.Close() }
 
 // Read returns a document, nil if there is none.
-func (f *Folder) Read(name string) ([]byte, error) {
+func (f *Dir) Read(name string) ([]byte, error) {
 	file, err := open(f.root, name, toRead)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -90,7 +90,7 @@ func (f *Folder) Read(name string) ([]byte, error) {
 // not update another document of it. When Update returns, the new document is synced. If
 // it fails, the old document stays. If change returns nil, Update removes the document,
 // and does not wait for the disk: a crash of the machine may bring the document back.
-func (f *Folder) Update(name string, change func(old []byte) ([]byte, error)) error {
+func (f *Dir) Update(name string, change func(old []byte) ([]byte, error)) error {
 	free, err := f.guard(name)
 	if err != nil {
 		return err
@@ -120,7 +120,7 @@ func (f *Folder) Update(name string, change func(old []byte) ([]byte, error)) er
 // replace writes a new document next to the old one and renames it. The temporary name is
 // fixed, because the holder of the lock is the only writer. So a killed writer leaves
 // nothing that the next one does not replace.
-func (f *Folder) replace(name string, data []byte) error {
+func (f *Dir) replace(name string, data []byte) error {
 	return trouble(name, durable.ReplaceIn(f.root, name, name+".new", 0o600, func(file *os.File) error {
 		_, err := file.Write(data)
 		return err

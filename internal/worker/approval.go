@@ -17,8 +17,8 @@ func readApproval(n strictyaml.Node, target string) []policy.Rule {
 		if !ok {
 			continue
 		}
-		if consent, ok := policy.ParseApproval(value.Text); ok {
-			rules = append(rules, policy.Rule{Verb: verb, Target: target, Approval: consent, From: value.Place.String()})
+		if level, ok := policy.ParseApproval(value.Text); ok {
+			rules = append(rules, policy.Rule{Verb: verb, Target: target, Approval: level, From: value.Place.String()})
 		}
 	}
 	return rules
@@ -28,11 +28,11 @@ func readApproval(n strictyaml.Node, target string) []policy.Rule {
 // approval_required. A map that sets no level is a problem.
 func (r *reader) readLevel(n strictyaml.Node, what string) (policy.Approval, bool) {
 	value, modern := n.At("approval")
-	if consent, ok := r.readLLMDoLevel(n); ok {
+	if level, ok := r.readLLMDoLevel(n); ok {
 		if modern {
 			r.problems.Add(value, what+": approval beside allowed or approval_required", "they say the same; keep approval")
 		}
-		return consent, true
+		return level, true
 	}
 	if modern {
 		return policy.ParseApproval(value.Text)
@@ -108,7 +108,7 @@ func (r *reader) readToolRules(top strictyaml.Node) {
 func (r *reader) readToolRule(top strictyaml.Node, f strictyaml.Field) {
 	name := f.Key.Text
 	where := "tool_rules." + sandbox.Shown(name)
-	consent, ok := r.readLLMDoLevel(f.Value)
+	level, ok := r.readLLMDoLevel(f.Value)
 	if !ok && len(f.Value.Fields) == 0 {
 		r.problems.Add(f.Key, where+": says nothing", "write allowed: false or approval_required: true or false")
 	}
@@ -123,15 +123,15 @@ func (r *reader) readToolRule(top strictyaml.Node, f strictyaml.Field) {
 				r.reportDuplicate(f.Key, where, "toolsets."+rule.like)
 			}
 		}
-		if layer := r.w.Shell; ok && rule.verb == policy.Run && consent > policy.Blocked && layer != nil && layer.NoDefault {
+		if layer := r.w.Shell; ok && rule.verb == policy.Run && level > policy.Blocked && layer != nil && layer.NoDefault {
 			// It applies to commands that no rule matches.
-			layer.Default, layer.NoDefault, layer.From = consent, false, f.Key.Place.String()
+			layer.Default, layer.NoDefault, layer.From = level, false, f.Key.Place.String()
 			return
 		}
 		if ok {
-			r.consent(f, rule.verb, rule.target, consent)
-			if rule.also != policy.Nothing && (consent == policy.Blocked || consent == policy.Ask && rule.askToo) {
-				r.consent(f, rule.also, rule.target, consent)
+			r.addRule(f, rule.verb, rule.target, level)
+			if rule.also != policy.Nothing && (level == policy.Blocked || level == policy.Ask && rule.askToo) {
+				r.addRule(f, rule.also, rule.target, level)
 			}
 		}
 		return
@@ -145,10 +145,10 @@ func (r *reader) readToolRule(top strictyaml.Node, f strictyaml.Field) {
 		return
 	}
 	if ok {
-		r.consent(f, policy.Use, name, consent)
+		r.addRule(f, policy.Use, name, level)
 	}
 }
 
-func (r *reader) consent(f strictyaml.Field, verb policy.Verb, target string, consent policy.Approval) {
-	r.w.Rules = append(r.w.Rules, policy.Rule{Verb: verb, Target: target, Approval: consent, From: f.Key.Place.String()})
+func (r *reader) addRule(f strictyaml.Field, verb policy.Verb, target string, level policy.Approval) {
+	r.w.Rules = append(r.w.Rules, policy.Rule{Verb: verb, Target: target, Approval: level, From: f.Key.Place.String()})
 }
