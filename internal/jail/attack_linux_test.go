@@ -37,7 +37,7 @@ func TestAttacks(t *testing.T) {
 		lost = lostBare()
 	}
 	self := copyOfSelf(t, t.TempDir())
-	for _, list := range [][]attack{fileAttacks(), wayAttacks(), powerAttacks(), cellAttacks(), bareAttacks()} {
+	for _, list := range [][]attack{fileAttacks(), wayAttacks(), powerAttacks(), cellAttacks(), bareAttacks(), outletAttacks()} {
 		for _, a := range list {
 			if loss, is := lost[a.name]; is {
 				if !slices.Contains(jail.Loses(jail.Landlock), loss) {

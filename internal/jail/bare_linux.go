@@ -59,6 +59,13 @@ func Start(p Policy, now func() time.Time) (*Session, error) {
 		p.Least = Namespaces
 		needs, out = "the session works on an overlay, which requires the level namespaces", "run golem doctor to see what is missing, or work on a copy with --session new --copy"
 	}
+	if p.Network {
+		p.Egress = nil
+	}
+	if p.Egress != nil && p.Least < Namespaces {
+		p.Least = Namespaces
+		needs, out = "the network is limited to a list of hosts, which requires the level namespaces", "run golem doctor to see what is missing, or use --net off or --net on"
+	}
 	if err := p.prepare(Namespaces); err != nil {
 		return nil, err
 	}

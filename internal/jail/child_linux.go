@@ -162,6 +162,7 @@ func (h holding) start(w *wire) (*started, error) {
 		UidMappings: h.Users,
 		GidMappings: h.Groups,
 		AmbientCaps: []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_SETPCAP, unix.CAP_KILL, unix.CAP_SYS_RESOURCE,
+			unix.CAP_NET_BIND_SERVICE,              // for the sockets of outlets
 			unix.CAP_DAC_OVERRIDE, unix.CAP_FOWNER, // for files of the user, because a command may leave directories that the user cannot enter
 		},
 		Setsid: true,
@@ -201,6 +202,12 @@ func holder(w *wire, handle Handler) error {
 		if a.Request != nil {
 			reply, give := handle(a.Request, files) // the files stay open as long as this process runs
 			w.send(reply, give...)
+			continue
+		}
+		if a.Outlet {
+			sockets, reply := networks.open(a)
+			w.send(reply, sockets...)
+			closeAll(sockets)
 			continue
 		}
 		if len(files) != 1 {
@@ -243,22 +250,19 @@ type networks struct {
 // start starts a cell in the network that it asks for, and creates the network if needed.
 func (n *networks) start(a ask, fd int, attr *syscall.SysProcAttr) (cell *started, err error) {
 	name := a.Loopback
-	if a.Isolated && n.first == nil {
+	in, ok := n.more[name]
+	if !ok && a.Isolated && n.first == nil {
 		n.first = &name
 	}
-	if a.Isolated && *n.first == name || !a.Isolated && name == "" {
+	if !ok && (a.Isolated && *n.first == name || !a.Isolated && name == "") {
 		return again(cellWord, &wire{fd}, attr)
 	}
-	in, ok := n.more[name]
 	if !ok {
 		in, err = newThread(apartNetwork)
 		if err != nil {
 			return nil, err
 		}
-		if n.more == nil {
-			n.more = make(map[string]thread)
-		}
-		n.more[name] = in
+		n.add(name, in)
 	}
 	err = in.do(func() (err error) {
 		cell, err = again(cellWord, &wire{fd}, attr)

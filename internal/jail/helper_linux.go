@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"sync"
 	"time"
 
@@ -18,6 +19,8 @@ type Helper struct {
 	network bool // it has the host's network
 	asking  sync.Mutex
 	child   *started // its process, if this one started it without a launcher
+
+	outlets map[string]io.Closer // the services of networks that lead to golem, by the names of these networks
 }
 
 // StartHelper starts a helper. network gives it the host's network, and mounts its own
@@ -42,6 +45,7 @@ func StartHelper(network, mounts bool) (*Helper, error) {
 func (h *Helper) Close() error {
 	h.asking.Lock()
 	defer h.asking.Unlock()
+	h.closeOutlets()
 	err := h.finish()
 	if h.child != nil {
 		late := time.AfterFunc(2*time.Second, h.child.kill)
@@ -63,13 +67,17 @@ func (h *Helper) endsWithin(most time.Duration) bool {
 // ErrEnded is the error of Ask if the helper runs no more.
 var ErrEnded = errors.New("the session has ended")
 
-// An ask is a message to a holder: it wants a cell, whose wire comes with it, or a request
-// carried out.
+// An ask is a message to a holder: it wants a cell, whose wire comes with it, a network
+// that leads to golem, or a request carried out.
 type ask struct {
-	Apart    bool            // the cell has its own network, which reaches nothing
-	Loopback string          // the cell shares the network of this name
-	Isolated bool            // the holder is not in the host's network
-	Request  json.RawMessage `json:",omitempty"` // for a Handler
+	Apart    bool     // the cell has its own network, which reaches nothing
+	Loopback string   // the cell shares the network of this name
+	Isolated bool     // the holder is not in the host's network
+	Outlet   bool     // make the network Loopback, which leads to golem
+	Ports    []uint16 // as in Egress, also PortsOnly
+
+	PortsOnly bool
+	Request   json.RawMessage `json:",omitempty"` // for a Handler
 }
 
 // Ask has the helper carry out a request, with some files, and returns the files that came

@@ -63,7 +63,7 @@ func decode(data []byte, message any) error {
 var errDamaged = errors.New("a damaged message")
 
 // packNumber writes or reads a number.
-func packNumber[T ~int | ~int64 | ~uint64](p *packer, n *T) {
+func packNumber[T ~int | ~int64 | ~uint16 | ~uint64](p *packer, n *T) {
 	if !p.reading {
 		p.data = binary.AppendVarint(p.data, int64(*n))
 		return
@@ -133,8 +133,9 @@ func (r *report) pack(p *packer) {
 }
 
 func (a *ask) pack(p *packer) {
-	p.bools(&a.Apart, &a.Isolated)
+	p.bools(&a.Apart, &a.Isolated, &a.Outlet, &a.PortsOnly)
 	packText(p, &a.Loopback)
+	packList(p, &a.Ports, packNumber)
 	packText(p, &a.Request)
 }
 

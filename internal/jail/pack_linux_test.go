@@ -16,7 +16,7 @@ func fill(t *testing.T, v reflect.Value, next *int64) {
 		v.SetInt((*next - 20) << (*next % 40))
 	case reflect.Uint64:
 		v.SetUint(1<<63 + uint64(*next))
-	case reflect.Uint8:
+	case reflect.Uint8, reflect.Uint16:
 		v.SetUint(uint64(*next % 256))
 	case reflect.String:
 		v.SetString("text \x00\xff " + string(rune('a'+*next%26)))

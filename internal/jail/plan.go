@@ -145,8 +145,11 @@ func compile(p Policy, uid, gid int) plan {
 			}
 		}
 	}
-	if p.Network {
+	switch {
+	case p.Network:
 		steps = append(steps, step{Do: bind, Target: "/etc/resolv.conf", Source: "/etc/resolv.conf", Maybe: true})
+	case p.Egress != nil:
+		steps = append(steps, step{Do: file, Target: "/etc/resolv.conf", Source: resolvConf})
 	}
 	var terminals string
 	if p.Terminals {

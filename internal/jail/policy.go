@@ -36,6 +36,7 @@ type Policy struct {
 	Mounts  []Mount
 	Env     []string // NAME=value, in addition to the variables that every command has
 	Network bool     // commands use the host's network; otherwise only their own loopback
+	Egress  *Egress  // without Network, commands have a network that leads to golem; nil for none
 	Limits  Limits
 	Least   Level // Start returns an error if it cannot provide this level
 

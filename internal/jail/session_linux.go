@@ -87,7 +87,11 @@ func newSession(p Policy, now func() time.Time, holder *Helper) *Session {
 func startOn(holder *Helper, p Policy, now func() time.Time) (*Session, error) {
 	s := newSession(p, now, holder)
 	s.shared = true
-	s.plan.Apart = holder.network && !p.Network
+	s.plan.Apart = holder.network && !p.Network && p.Egress == nil
+	if err := holder.openEgress(p); err != nil {
+		s.Close()
+		return nil, fmt.Errorf("jail: %w", err)
+	}
 	c, err := s.cell()
 	if err != nil {
 		s.Close()
@@ -110,6 +114,9 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 		return nil, err
 	}
 	s := newSession(p, now, holder)
+	if p.Egress != nil { // its network is made before the first cell
+		return s.startWithEgress(wait)
+	}
 	c, err := s.newCell(s.plan) // sent before the holder runs, which then finds the request
 	if wrong := awaitReport(s.holder.wire); wrong != nil {
 		err = wrong // the holder's own error is the cause
@@ -122,6 +129,26 @@ func startNamespaces(p Policy, now func() time.Time) (*Session, error) {
 		s.drop(c)
 		s.Close()
 		return nil, fmt.Errorf("jail: %w", err)
+	}
+	s.put(c)
+	return s, nil
+}
+
+// startWithEgress starts a session whose network leads to golem, when its holder reports.
+func (s *Session) startWithEgress(wait func()) (*Session, error) {
+	err := awaitReport(s.holder.wire)
+	wait()
+	if err == nil {
+		err = s.holder.openEgress(s.policy)
+	}
+	if err != nil {
+		s.Close()
+		return nil, fmt.Errorf("jail: %w", err)
+	}
+	c, err := s.cell()
+	if err != nil {
+		s.Close()
+		return nil, err
 	}
 	s.put(c)
 	return s, nil
@@ -230,7 +257,11 @@ func (s *Session) newCell(p plan) (*wire, error) {
 	s.mu.Unlock()
 	s.holder.asking.Lock()
 	a := ask{Apart: p.Apart}
-	if !s.policy.Network {
+	switch {
+	case s.policy.Network:
+	case s.policy.Egress != nil:
+		a.Loopback = outletKey(s.policy)
+	default:
 		a.Loopback, a.Isolated = s.policy.Loopback, !s.holder.network
 	}
 	err = s.holder.send(a, far.fd)

@@ -12,7 +12,10 @@ import (
 // preserves the boundaries of messages.
 type wire struct{ fd int }
 
-const maxMessage = 1 << 20
+const (
+	maxMessage = 1 << 20
+	maxFiles   = maxPorts + 2 // open files in one message
+)
 
 // newWires returns the two ends of a wire.
 func newWires() (a, b *wire, err error) {
@@ -92,7 +95,7 @@ func (w *wire) receiveBytes() (data []byte, files []int, err error) {
 		return nil, nil, err
 	}
 	data = make([]byte, size)
-	rights := make([]byte, unix.CmsgSpace(4*8))
+	rights := make([]byte, unix.CmsgSpace(4*maxFiles))
 	var n, r int
 	for {
 		n, r, _, _, err = unix.Recvmsg(w.fd, data, rights, unix.MSG_CMSG_CLOEXEC)

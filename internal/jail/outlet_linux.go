@@ -1,0 +1,227 @@
+package jail
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/netip"
+	"os"
+	"slices"
+
+	"golang.org/x/sys/unix"
+)
+
+// outletKey is the name of a network that leads to golem. It differs from the names of
+// networks that lead nowhere.
+func outletKey(p Policy) string { return "outlet " + p.Loopback }
+
+// An opening is the reply of a holder that was asked for a network that leads to golem.
+// Its files are the sockets of an Outlet, in the order of the fields.
+type opening struct {
+	Error      string
+	NoRedirect string
+}
+
+// openEgress makes the network of a policy and has it served, unless the holder has it
+// already.
+func (h *Helper) openEgress(p Policy) error {
+	if p.Egress == nil {
+		return nil
+	}
+	h.asking.Lock()
+	defer h.asking.Unlock()
+	key := outletKey(p)
+	if _, ok := h.outlets[key]; ok {
+		return nil
+	}
+	if err := h.send(ask{Outlet: true, Loopback: key, Ports: p.Egress.Ports, PortsOnly: p.Egress.PortsOnly}); err != nil {
+		return fmt.Errorf("%w: %w", ErrEnded, err)
+	}
+	var o opening
+	files, err := h.receive(&o)
+	switch {
+	case err != nil:
+		return fmt.Errorf("%w: %w", ErrEnded, err)
+	case o.Error != "":
+		return errors.New(o.Error)
+	}
+	out, err := outletOf(files, o.NoRedirect)
+	if err != nil {
+		return err
+	}
+	served, err := p.Egress.Serve(out)
+	if err != nil {
+		return errors.Join(err, out.Close())
+	}
+	if h.outlets == nil {
+		h.outlets = make(map[string]io.Closer)
+	}
+	h.outlets[key] = served
+	return nil
+}
+
+// outletOf returns the outlet with these sockets.
+func outletOf(files []int, noRedirect string) (out Outlet, err error) {
+	out.NoRedirect = noRedirect
+	for i, fd := range files {
+		f := os.NewFile(uintptr(fd), "outlet")
+		if i == 0 {
+			out.Names, err = net.FilePacketConn(f)
+		} else {
+			var l net.Listener
+			if l, err = net.FileListener(f); err == nil && i == 1 {
+				out.NamesTCP = l
+			} else if err == nil {
+				out.Connections = append(out.Connections, l)
+			}
+		}
+		f.Close() // the connection has a copy
+		if err != nil {
+			closeAll(files[i+1:])
+			return out, errors.Join(fmt.Errorf("the sockets of the network: %w", err), out.Close())
+		}
+	}
+	if len(out.Connections) == 0 {
+		return out, errors.Join(errors.New("the network has no sockets"), out.Close())
+	}
+	return out, nil
+}
+
+// Destination returns the address and port that a command connected to, for a connection
+// that arrived at one of o.Connections.
+func (o Outlet) Destination(c net.Conn) (netip.AddrPort, error) {
+	if o.NoRedirect != "" { // every address is local, so the connection still has it
+		local, ok := c.LocalAddr().(*net.TCPAddr)
+		if !ok {
+			return netip.AddrPort{}, errors.New("not a TCP connection")
+		}
+		at := local.AddrPort()
+		return netip.AddrPortFrom(at.Addr().Unmap(), at.Port()), nil
+	}
+	t, ok := c.(*net.TCPConn)
+	if !ok {
+		return netip.AddrPort{}, errors.New("not a TCP connection")
+	}
+	raw, err := t.SyscallConn()
+	if err != nil {
+		return netip.AddrPort{}, err
+	}
+	var at netip.AddrPort
+	controlled := raw.Control(func(fd uintptr) {
+		// The kernel returns a struct sockaddr_in, which fits into this type.
+		var got *unix.IPv6Mreq
+		if got, err = unix.GetsockoptIPv6Mreq(int(fd), unix.SOL_IP, soOriginalDst); err == nil {
+			b := got.Multiaddr
+			at = netip.AddrPortFrom(netip.AddrFrom4([4]byte(b[4:8])), uint16(b[2])<<8|uint16(b[3]))
+		}
+	})
+	return at, errors.Join(controlled, err)
+}
+
+// soOriginalDst is SO_ORIGINAL_DST.
+const soOriginalDst = 80
+
+// closeOutlets ends the service of all networks that lead to golem.
+func (h *Helper) closeOutlets() {
+	for _, o := range h.outlets {
+		o.Close()
+	}
+	h.outlets = nil
+}
+
+// Ports in a network that leads to golem. A command can bind none below 1024.
+const (
+	namePort       = 53
+	connectionPort = 1
+)
+
+// open makes a network that leads to golem, and returns its sockets. Only the caller of
+// golem keeps them.
+func (n *networks) open(a ask) (files []int, o opening) {
+	in, err := newThread(apartNetwork)
+	if err == nil {
+		err = in.do(func() (err error) {
+			files, o.NoRedirect, err = prepareOutlet(a.Ports, a.PortsOnly)
+			return err
+		})
+	}
+	if err != nil {
+		return nil, opening{Error: "a network that leads to golem: " + err.Error()}
+	}
+	n.add(a.Loopback, in)
+	return files, o
+}
+
+// add records the thread of a network.
+func (n *networks) add(name string, in thread) {
+	if n.more == nil {
+		n.more = make(map[string]thread)
+	}
+	n.more[name] = in
+}
+
+// prepareOutlet makes every address local in the network namespace of the calling thread,
+// and opens the sockets of the outlet.
+func prepareOutlet(ports []uint16, portsOnly bool) (files []int, noRedirect string, err error) {
+	defer func() {
+		if err != nil {
+			closeAll(files)
+			files = nil
+		}
+	}()
+	if err := routeToSelf(); err != nil {
+		return nil, "", err
+	}
+	own := OutletAddress().As4()
+	listen := func(kind int, at [4]byte, port int) error {
+		fd, err := listenAt(kind, at, port)
+		if err != nil {
+			return fmt.Errorf("listen on port %d: %w", port, err)
+		}
+		files = append(files, fd)
+		return nil
+	}
+	if err := errors.Join(listen(unix.SOCK_DGRAM, own, namePort), listen(unix.SOCK_STREAM, own, namePort)); err != nil {
+		return files, "", err
+	}
+	why := errors.New("it is not used")
+	if !portsOnly {
+		why = redirect(own, namePort, connectionPort)
+	}
+	if why == nil {
+		return files, "", listen(unix.SOCK_STREAM, own, connectionPort)
+	}
+	ports = slices.Clone(ports)
+	slices.Sort(ports)
+	ports = slices.DeleteFunc(slices.Compact(ports), func(p uint16) bool { return p == 0 || p == namePort })
+	if len(ports) > maxPorts {
+		return files, "", fmt.Errorf("the kernel has no nftables (%w), so golem needs a socket for each port, and %d are too many; %d are the most", why, len(ports), maxPorts)
+	}
+	for _, port := range ports {
+		if err := listen(unix.SOCK_STREAM, [4]byte{}, int(port)); err != nil {
+			return files, "", err
+		}
+	}
+	return files, why.Error(), nil
+}
+
+// maxPorts is the most ports that a network without nftables leads to golem.
+const maxPorts = 24
+
+// listenAt opens a socket. It sets no option that would let a command share the port.
+func listenAt(kind int, at [4]byte, port int) (int, error) {
+	fd, err := unix.Socket(unix.AF_INET, kind|unix.SOCK_CLOEXEC|unix.SOCK_NONBLOCK, 0)
+	if err != nil {
+		return -1, err
+	}
+	err = unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: at})
+	if err == nil && kind == unix.SOCK_STREAM {
+		err = unix.Listen(fd, 4096)
+	}
+	if err != nil {
+		unix.Close(fd)
+		return -1, err
+	}
+	return fd, nil
+}

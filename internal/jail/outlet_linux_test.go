@@ -1,0 +1,263 @@
+package jail_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/binary"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A far is the other end of a network that leads to golem. It answers every name with its
+// own stand-in address, and every connection with the address that the command connected to.
+type far struct {
+	t      testing.TB
+	out    jail.Outlet
+	server http.Server
+	done   sync.WaitGroup
+
+	mu     sync.Mutex
+	names  []string // all that were asked for, in order
+	serves int      // how many networks are served
+	closed int
+}
+
+// destinationKey is the key of the context value with the destination of a connection.
+type destinationKey struct{}
+
+// Serve implements Egress.Serve.
+func (f *far) Serve(o jail.Outlet) (io.Closer, error) {
+	f.mu.Lock()
+	f.serves++
+	f.mu.Unlock()
+	f.out = o
+	f.server.ConnContext = func(ctx context.Context, c net.Conn) context.Context {
+		to, err := o.Destination(c)
+		if err != nil {
+			f.t.Errorf("destination: %v", err)
+		}
+		return context.WithValue(ctx, destinationKey{}, to)
+	}
+	f.server.Handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		fmt.Fprintf(w, "%s arrived from %s for %s\n", r.Host, strings.Split(r.RemoteAddr, ":")[0], r.Context().Value(destinationKey{}))
+	})
+	for _, l := range o.Connections {
+		f.done.Go(func() { f.server.Serve(l) })
+	}
+	f.done.Go(func() {
+		question := make([]byte, 512)
+		for {
+			n, from, err := o.Names.ReadFrom(question)
+			if err != nil {
+				return
+			}
+			o.Names.WriteTo(f.answer(question[:n]), from)
+		}
+	})
+	f.done.Go(func() {
+		for {
+			c, err := o.NamesTCP.Accept()
+			if err != nil {
+				return
+			}
+			var size uint16
+			binary.Read(c, binary.BigEndian, &size)
+			question := make([]byte, size)
+			io.ReadFull(c, question)
+			a := f.answer(question)
+			c.Write(append(binary.BigEndian.AppendUint16(nil, uint16(len(a))), a...))
+			c.Close()
+		}
+	})
+	return f, nil
+}
+
+// Close ends the service.
+func (f *far) Close() error {
+	f.out.Close()
+	f.server.Close()
+	f.done.Wait()
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.closed++
+	return nil
+}
+
+// answer answers a question for an A record with an address, and any other with none.
+func (f *far) answer(question []byte) []byte {
+	end := 12 + bytes.IndexByte(question[12:], 0) + 1
+	var labels []string
+	for at := 12; question[at] != 0; at += 1 + int(question[at]) {
+		labels = append(labels, string(question[at+1:at+1+int(question[at])]))
+	}
+	name := strings.Join(labels, ".")
+	reply := slices.Concat(question[:2], []byte{0x81, 0x80, 0, 1, 0, 0, 0, 0, 0, 0}, question[12:end+4])
+	if binary.BigEndian.Uint16(question[end:]) == 1 {
+		reply[7] = 1
+		reply = append(reply, 0xc0, 12, 0, 1, 0, 1, 0, 0, 0, 1, 0, 4)
+		reply = append(reply, f.standIn(name).AsSlice()...)
+	}
+	return reply
+}
+
+// standIn returns the address of a name.
+func (f *far) standIn(name string) netip.Addr {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	i := slices.Index(f.names, name)
+	if i < 0 {
+		i = len(f.names)
+		f.names = append(f.names, name)
+	}
+	return netip.AddrFrom4([4]byte{198, 18, 1, byte(i)})
+}
+
+// leadOut gives a yard a network that leads to a far end.
+func leadOut(t *testing.T, y *yard, portsOnly bool) *far {
+	f := &far{t: t}
+	y.policy.Egress = &jail.Egress{Ports: []uint16{80, 443, 8443}, PortsOnly: portsOnly, Serve: f.Serve}
+	return f
+}
+
+// tryGet gets a URL with Go's own resolver.
+func tryGet(args []string) {
+	resolver := &net.Resolver{PreferGo: true}
+	if len(args) > 1 { // a name server of its own choice
+		resolver.Dial = func(ctx context.Context, network, _ string) (net.Conn, error) {
+			return (&net.Dialer{}).DialContext(ctx, args[1], args[2])
+		}
+	}
+	client := &http.Client{Timeout: hang, Transport: &http.Transport{DialContext: (&net.Dialer{Resolver: resolver}).DialContext}}
+	r, err := client.Get(args[0])
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	defer r.Body.Close()
+	io.Copy(os.Stdout, r.Body)
+}
+
+// tryUDP sends to an address and waits for an answer.
+func tryUDP(args []string) {
+	for _, to := range args {
+		c, err := net.Dial("udp", to)
+		if err == nil {
+			c.SetDeadline(time.Now().Add(hang))
+			c.Write([]byte("out"))
+			_, err = c.Read(make([]byte, 10))
+		}
+		say("udp", err)
+	}
+}
+
+// tryBind listens on the addresses of the outlet.
+func tryBind(args []string) {
+	for _, at := range args {
+		network, address, _ := strings.Cut(at, "/")
+		var err error
+		if network == "udp" {
+			_, err = net.ListenPacket(network, address)
+		} else {
+			_, err = net.Listen(network, address)
+		}
+		say(at, err)
+	}
+}
+
+// outletAttacks try to leave a network that leads to golem. They also show that ordinary
+// programs can use it.
+func outletAttacks() []attack {
+	if levelHere() == jail.Landlock {
+		return []attack{{"a list of hosts at the level landlock", func(t *testing.T, y *yard) {
+			leadOut(t, y, false)
+			_, err := jail.Start(y.policy, time.Now)
+			if sandbox.CodeOf(err) != jail.ErrNoSandbox || !strings.Contains(err.Error(), "limited to a list of hosts, which requires the level namespaces") {
+				t.Errorf("got %v", err)
+			}
+		}}}
+	}
+	return []attack{
+		{"S07 programs in a network that leads to golem", func(t *testing.T, y *yard) {
+			f := leadOut(t, y, false)
+			want := func(out, host string) {
+				t.Helper()
+				name, port, err := net.SplitHostPort(host)
+				if err != nil {
+					name, port = host, "80"
+				}
+				if line := fmt.Sprintf("%s arrived from 198.18.0.1 for %s:%s\n", host, f.standIn(name), port); !strings.Contains(out, line) {
+					t.Errorf("got\n%s\nwant\n%s", out, line)
+				}
+			}
+			want(y.sh(`curl -sS http://curl.example/`), "curl.example")
+			want(y.sh(`curl -sS http://curl.example:9999/`), "curl.example:9999")
+			want(y.sh(`wget -qO- http://wget.example/`), "wget.example")
+			want(y.sh(`python3 -c 'import urllib.request as r; print(r.urlopen("http://python.example/").read().decode())'`), "python.example")
+			want(y.sh(`exec 3<>/dev/tcp/bash.example/80; printf 'GET / HTTP/1.0\r\nHost: bash.example\r\n\r\n' >&3; cat <&3`), "bash.example")
+			_, out := y.probe("get", "http://go.example/")
+			want(out, "go.example")
+			for _, network := range []string{"udp", "tcp"} { // a name server that the program chose itself
+				_, out = y.probe("get", "http://"+network+".example/", network, "8.8.8.8:53")
+				want(out, network+".example")
+			}
+			y.is(y.sh(`curl -sS http://203.0.113.7:8443/ http://1.1.1.1/`), "203.0.113.7:8443 arrived from 198.18.0.1 for 203.0.113.7:8443\n1.1.1.1 arrived from 198.18.0.1 for 1.1.1.1:80\n")
+			if f.serves != 1 || f.out.NoRedirect != "" {
+				t.Errorf("%d services, no redirect %q", f.serves, f.out.NoRedirect)
+			}
+			y.is(y.sh(`cat /etc/resolv.conf; tail -n +3 /proc/net/dev | cut -d: -f1; tail -n +2 /proc/net/route`), "nameserver 198.18.0.1\n    lo\n")
+		}},
+		{"S07 ways out of a network that leads to golem", func(t *testing.T, y *yard) {
+			e := newEars(t)
+			f := leadOut(t, y, false)
+			out := ""
+			for _, a := range e.addresses {
+				_, o := y.probe("dial", a[0], a[1])
+				out += o
+			}
+			e.heard(t, "")
+			_, out = y.probe("udp", "203.0.113.7:443", "198.18.1.0:443", "198.18.0.1:1", "[2001:db8::1]:53", "[2001:db8::1]:443")
+			y.is(out, "udp ECONNREFUSED\nudp ECONNREFUSED\nudp ECONNREFUSED\nudp ENETUNREACH\nudp ENETUNREACH\n")
+			_, out = y.probe("dial", "tcp", "[2001:db8::1]:80")
+			y.answers(out, 1, "ENETUNREACH")
+			// Commands can use all ports of their loopback network, and none of the outlet.
+			_, out = y.probe("bind", "tcp/127.0.0.1:8080", "tcp/0.0.0.0:8443", "tcp/198.18.0.1:1", "tcp/198.18.0.1:53", "udp/198.18.0.1:53", "tcp/0.0.0.0:53", "udp/0.0.0.0:53")
+			y.is(out, "tcp/127.0.0.1:8080 done\ntcp/0.0.0.0:8443 done\ntcp/198.18.0.1:1 EACCES\ntcp/198.18.0.1:53 EACCES\nudp/198.18.0.1:53 EACCES\ntcp/0.0.0.0:53 EACCES\nudp/0.0.0.0:53 EACCES\n")
+			// A server inside is reached at 127.0.0.1 only: at every other address golem answers.
+			y.is(y.sh(`python3 -m http.server -b 0.0.0.0 8080 >/dev/null 2>&1 & for i in $(seq 500); do curl -s -o /dev/null http://127.0.0.1:8080/ && break; sleep 0.02; done
+				curl -s -o /dev/null -w '%%{http_code}\n' http://localhost:8080/; curl -sS http://198.18.0.1:8080/`), "200\n198.18.0.1:8080 arrived from 198.18.0.1 for 198.18.0.1:8080\n")
+			// The outlet itself is no destination that stands for a name.
+			y.is(y.sh(`curl -sS http://198.18.0.1:1/`), "198.18.0.1:1 arrived from 198.18.0.1 for 198.18.0.1:1\n")
+			// When golem no longer serves, nothing answers.
+			f.Close()
+			y.is(y.sh(`curl -s http://203.0.113.7/; echo $?; curl -s http://curl.example/; echo $?`), "7\n6\n")
+			y.session.Close()
+			y.session = nil
+			if f.closed != 2 {
+				t.Errorf("the end of the session closed the service %d times, want once", f.closed-1)
+			}
+		}},
+		{"S07 a network that leads to golem without nftables", func(t *testing.T, y *yard) {
+			f := leadOut(t, y, true)
+			y.is(y.sh(`curl -sS http://curl.example/ http://curl.example:8443/ http://203.0.113.7/`),
+				"curl.example arrived from 198.18.0.1 for 198.18.1.0:80\ncurl.example:8443 arrived from 198.18.0.1 for 198.18.1.0:8443\n203.0.113.7 arrived from 198.18.0.1 for 203.0.113.7:80\n")
+			y.is(y.sh(`curl -s http://curl.example:9999/; echo $?`), "7\n")
+			if f.out.NoRedirect == "" {
+				t.Error("the outlet does not say that it serves single ports")
+			}
+			_, out := y.probe("bind", "tcp/198.18.1.0:8443", "tcp/0.0.0.0:8443", "tcp/127.0.0.1:8080")
+			y.is(out, "tcp/198.18.1.0:8443 EADDRINUSE\ntcp/0.0.0.0:8443 EADDRINUSE\ntcp/127.0.0.1:8080 done\n")
+		}},
+	}
+}
