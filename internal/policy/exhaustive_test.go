@@ -24,6 +24,7 @@ var each = []struct {
 	{"workers", ofSets(func(g *policy.Grant, s policy.Set) { g.Workers, g.Depth = s, 1 }), nil},
 	{"credentials", ofSets(func(g *policy.Grant, s policy.Set) { g.Credentials = s }), nil},
 	{"hosts", ofHosts(), nil},
+	{"host rules", limitedHosts(3), append(ofHosts(), limitedHosts(1)...)},
 	{"shell", ofShell(), nil},
 	{"numbers", ofNumbers(), nil},
 	{"attachments", ofAttachments(), nil},
@@ -209,6 +210,34 @@ func ofHosts() []policy.Grant {
 		grants = append(grants, policy.Grant{Hosts: policy.HostsOf(some...)})
 	}
 	return grants
+}
+
+// limitedHosts returns grants with up to two rules with limits, one at a pattern and one
+// below it: every nth of them.
+func limitedHosts(n int) []policy.Grant {
+	limited := []policy.HostRule{
+		{},
+		{Ports: []uint16{443, 8443}},
+		{Methods: []string{"GET"}},
+		{Methods: []string{"GET", "POST"}, Paths: []string{"/a/**"}},
+		{Paths: []string{"/*/b"}},
+		{GitRead: true},
+		{Credential: "t"},
+	}
+	var grants []policy.Grant
+	for _, r := range limited {
+		r.Host = "*.example.com"
+		grants = append(grants, policy.Grant{Hosts: policy.HostsOfRules(r)})
+		for _, s := range limited {
+			s.Host = "a.example.com"
+			grants = append(grants, policy.Grant{Hosts: policy.HostsOfRules(r, s)})
+		}
+	}
+	var some []policy.Grant
+	for i := 0; i < len(grants); i += n {
+		some = append(some, grants[i])
+	}
+	return some
 }
 
 func ofShell() []policy.Grant {

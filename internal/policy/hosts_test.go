@@ -33,7 +33,10 @@ func TestHosts(t *testing.T) {
 		{"**.com", nil, []string{"a.com"}},
 		{"*example.com", nil, []string{"example.com", "evilexample.com"}},
 		{"https://example.com", nil, []string{"example.com", "https://example.com"}},
-		{"example.com:443", nil, []string{"example.com", "example.com:443"}},
+		{"*.2.7", nil, []string{"192.0.2.7", "a.2.7"}},
+		{"127.1", nil, []string{"127.1", "127.0.0.1"}},
+		{"0x7f000001", nil, []string{"0x7f000001", "127.0.0.1"}},
+		{"example.0X1f", nil, []string{"example.0x1f"}},
 		{"*.2001:db8::1", nil, []string{"a.2001:db8::1"}},
 		{"münchen.de", nil, []string{"münchen.de"}},
 		{"\u212Aelvin.org", nil, []string{"kelvin.org"}},
@@ -85,6 +88,188 @@ func TestHostsMeet(t *testing.T) {
 		all := policy.Grant{Hosts: policy.AllHosts()}
 		if got := all.Meet(a).Hosts; got.IsAll() || !slices.Equal(got.Patterns(), a.Hosts.Patterns()) {
 			t.Errorf("all and %v: got %v", test.a, got.Patterns())
+		}
+	}
+}
+
+func TestParseHost(t *testing.T) {
+	for text, want := range map[string]string{
+		"example.com":           "example.com",
+		"Example.COM.":          "example.com",
+		"example.com:443":       "example.com:443",
+		"*.example.com:8443":    "*.example.com:8443",
+		"192.0.2.7:22":          "192.0.2.7:22",
+		"2001:DB8:0::1":         "2001:db8::1",
+		"::ffff:192.0.2.7":      "192.0.2.7",
+		"[2001:db8::1]:443":     "[2001:db8::1]:443",
+		"example.com:0":         "",
+		"example.com:65536":     "",
+		"example.com:":          "",
+		"example.com:+80":       "",
+		"example.com:080":       "",
+		"example.com:80:80":     "",
+		"example.com:http":      "",
+		"[example.com]:80":      "",
+		"[2001:db8::1":          "",
+		"2001:db8::1%eth0":      "",
+		":80":                   "",
+		"":                      "",
+		"*":                     "",
+		"*:443":                 "",
+		"user@example.com":      "",
+		"example.com/path":      "",
+		"example.com\x00.org":   "",
+		"ex\u0430mple.com":      "",
+		"http://example.com:80": "",
+	} {
+		r, err := policy.ParseHost(text)
+		if want == "" && err == nil || want != "" && (err != nil || r.String() != want) {
+			t.Errorf("%q: got %q, %v; want %q", text, r, err, want)
+		}
+	}
+}
+
+// TestFindByPort checks that the longest pattern decides, separately for each port.
+func TestFindByPort(t *testing.T) {
+	h := policy.HostsOfRules(
+		policy.HostRule{Host: "*.x.org"},
+		policy.HostRule{Host: "api.x.org", Methods: []string{"GET"}},
+		policy.HostRule{Host: "api.x.org", Paths: []string{"/up"}, Credential: "c"},
+		policy.HostRule{Host: "git.x.org", Ports: []uint16{22}},
+		policy.HostRule{Host: "2001:db8:0::7"},
+		policy.HostRule{Host: "bad.org", Methods: []string{"get"}},
+	)
+	for _, test := range []struct {
+		host string
+		port uint16
+		want string
+	}{
+		{"a.x.org", 443, "*.x.org"},
+		{"a.x.org", 80, "*.x.org"},
+		{"a.x.org", 8080, ""},
+		{"x.org", 443, ""},
+		{"API.x.org.", 443, "api.x.org (/up; credential c) | api.x.org (GET)"},
+		{"git.x.org", 22, "git.x.org:22"},
+		{"git.x.org", 443, "*.x.org"},
+		{"api.x.org", 22, ""},
+		{"2001:db8::7", 443, "2001:db8::7"},
+		{"2001:DB8:0:0::7", 443, "2001:db8::7"},
+		{"bad.org", 443, ""},
+		{"a.x.org\x00", 443, ""},
+	} {
+		var got []string
+		for _, r := range h.Find(test.host, test.port) {
+			got = append(got, r.String())
+		}
+		if strings.Join(got, " | ") != test.want {
+			t.Errorf("%s:%d: got %q, want %q", test.host, test.port, got, test.want)
+		}
+	}
+	if got := policy.AllHosts().Find("a.org", 22); len(got) != 1 || got[0].NeedsRequests() {
+		t.Errorf("all hosts: got %v", got)
+	}
+}
+
+// TestRequests checks which requests pass which limits.
+func TestRequests(t *testing.T) {
+	read := policy.HostRule{Host: "a.org", GitRead: true}
+	paths := policy.HostRule{Host: "a.org", Methods: []string{"GET"}, Paths: []string{"/repos/me/**", "/users/*/keys", "/"}}
+	for _, test := range []struct {
+		rule                policy.HostRule
+		method, path, query string
+		want                bool
+	}{
+		{read, "GET", "/me/x.git/info/refs", "service=git-upload-pack", true},
+		{read, "POST", "/me/x.git/git-upload-pack", "", true},
+		{read, "HEAD", "/", "", true},
+		{read, "GET", "/me/x.git/info/refs", "service=git-receive-pack", false},
+		{read, "GET", "/me/x.git/info/refs", "service=git-upload-pack&service=GIT-receive-pack", false},
+		{read, "POST", "/me/x.git/git-receive-pack", "", false},
+		{read, "POST", "/login", "", false},
+		{read, "POST", "/login", "/git-upload-pack", false},
+		{read, "PUT", "/me/x.git/git-upload-pack", "", false},
+		{paths, "GET", "/repos/me/x/y", "", true},
+		{paths, "GET", "/repos/me", "", true},
+		{paths, "GET", "/repos/me/", "", true},
+		{paths, "GET", "/repos/meadow", "", false},
+		{paths, "GET", "/users/a/keys", "", true},
+		{paths, "GET", "/users/a/b/keys", "", false},
+		{paths, "GET", "/users/a/keys/", "", false},
+		{paths, "GET", "/", "", true},
+		{paths, "GET", "", "", false},
+		{paths, "GET", "/other", "", false},
+		{paths, "POST", "/repos/me/x", "", false},
+		{paths, "get", "/repos/me/x", "", false},
+		{policy.HostRule{Host: "a.org"}, "POST", "/x", "", true},
+	} {
+		if got := test.rule.AllowsRequest(policy.Request{Method: test.method, Path: test.path, Query: test.query}); got != test.want {
+			t.Errorf("%s: %s %s?%s: got %v", test.rule, test.method, test.path, test.query, got)
+		}
+	}
+}
+
+// TestHostRuleMeets checks what two sets of rules allow together, and that each set
+// reports what exceeds the other.
+func TestHostRuleMeets(t *testing.T) {
+	rule := func(host string, change func(*policy.HostRule)) policy.HostRule {
+		r := policy.HostRule{Host: host}
+		if change != nil {
+			change(&r)
+		}
+		return r
+	}
+	methods := func(list ...string) func(*policy.HostRule) { return func(r *policy.HostRule) { r.Methods = list } }
+	paths := func(list ...string) func(*policy.HostRule) { return func(r *policy.HostRule) { r.Paths = list } }
+	ports := func(list ...uint16) func(*policy.HostRule) { return func(r *policy.HostRule) { r.Ports = list } }
+	credential := func(r *policy.HostRule) { r.Credential = "c" }
+	git := func(r *policy.HostRule) { r.GitRead = true }
+	for name, test := range map[string]struct {
+		a, b   []policy.HostRule
+		want   string
+		excess string // of a
+	}{
+		"methods": {
+			[]policy.HostRule{rule("a.org", methods("GET", "POST"))}, []policy.HostRule{rule("a.org", methods("GET", "PUT"))},
+			"a.org (GET)", "a.org (GET, POST)"},
+		"no common method": {
+			[]policy.HostRule{rule("a.org", methods("POST"))}, []policy.HostRule{rule("a.org", methods("GET"))}, "", "a.org (POST)"},
+		"ports": {
+			[]policy.HostRule{rule("a.org", ports(22, 80, 443))}, []policy.HostRule{rule("a.org", nil)}, "a.org", "a.org:22"},
+		"paths": {
+			[]policy.HostRule{rule("a.org", paths("/x/**", "/y"))}, []policy.HostRule{rule("a.org", paths("/*/z/**", "/y"))},
+			"a.org (/x/z/**, /y)", "a.org (/x/**, /y)"},
+		"a credential is not taken away": {
+			[]policy.HostRule{rule("a.org", nil)}, []policy.HostRule{rule("a.org", credential)}, "", "a.org"},
+		"nor added": {
+			[]policy.HostRule{rule("a.org", credential)}, []policy.HostRule{rule("a.org", nil)}, "", "a.org (credential c)"},
+		"git": {
+			[]policy.HostRule{rule("a.org", git)}, []policy.HostRule{rule("a.org", nil)}, "a.org (git read)", ""},
+		"git the other way round": {
+			[]policy.HostRule{rule("a.org", nil)}, []policy.HostRule{rule("a.org", git)}, "a.org (git read)", "a.org"},
+		"a narrower rule of the parent below a pattern": {
+			[]policy.HostRule{rule("*.a.org", nil)}, []policy.HostRule{rule("*.a.org", nil), rule("api.a.org", methods("GET"))},
+			"*.a.org | api.a.org (GET)", "api.a.org"},
+		"nothing below a pattern": {
+			[]policy.HostRule{rule("*.a.org", nil), rule("api.a.org", methods("POST"))},
+			[]policy.HostRule{rule("*.a.org", nil), rule("api.a.org", methods("GET"))},
+			"*.a.org", "api.a.org (POST)"},
+	} {
+		a, b := policy.Grant{Hosts: policy.HostsOfRules(test.a...)}, policy.Grant{Hosts: policy.HostsOfRules(test.b...)}
+		if got := strings.Join(a.Meet(b).Hosts.Patterns(), " | "); got != test.want {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+		var excess []string
+		for _, e := range a.Within(b) {
+			excess = append(excess, e.Which)
+		}
+		if got := strings.Join(excess, " | "); got != test.excess {
+			t.Errorf("%s: excess: got %q, want %q", name, got, test.excess)
+		}
+		if name == "nothing below a pattern" {
+			both := a.Meet(b).Hosts
+			if both.Allows("api.a.org") || both.Find("api.a.org", 443) != nil || !both.Allows("b.a.org") {
+				t.Errorf("%s: got %v", name, both.Find("api.a.org", 443))
+			}
 		}
 	}
 }

@@ -86,6 +86,13 @@ func mustNarrow(t fataler, c, p meaning) {
 		if c.hosts[i] && !p.hosts[i] {
 			t.Fatalf("%s can be reached, not by the parent", hosts[i])
 		}
+		for j := range c.asked[i] {
+			for k, got := range c.asked[i][j] {
+				if want := p.asked[i][j][k]; got != "" && got != want && want != "yes" {
+					t.Fatalf("%v to %s: got %q, with the parent %q", requests[k], hosts[i], got, want)
+				}
+			}
+		}
 	}
 	for i := range c.attach {
 		for j := range c.attach[i] {
@@ -168,12 +175,23 @@ func mayMore(a, b policy.Grant) bool {
 			return true
 		}
 	}
+	if !b.Hosts.IsAll() && !a.Hosts.IsEmpty() {
+		for _, host := range hosts {
+			for _, port := range []uint16{443, 80, 8443} {
+				for _, q := range requests {
+					if got := answerTo(a.Hosts.Find(host, port), q); got != "" && got != answerTo(b.Hosts.Find(host, port), q) {
+						return true
+					}
+				}
+			}
+		}
+	}
 	return false
 }
 
 // ordered returns the part of a meaning that Within compares.
 func (m meaning) ordered() meaning {
-	return meaning{access: m.access, sets: m.sets, hosts: m.hosts}
+	return meaning{access: m.access, sets: m.sets, hosts: m.hosts, asked: m.asked}
 }
 
 // TestGrantMeansItsDefinition checks that a grant decides as its definition says.

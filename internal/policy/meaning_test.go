@@ -49,6 +49,7 @@ type meaning struct {
 	shell   [3]policy.Approval
 	sets    [3][3]bool
 	hosts   [6]bool
+	asked   [6][3][8]string // the answers of answerTo
 	limits  policy.Limits
 	depth   int
 	level   policy.Level
@@ -70,6 +71,15 @@ func meaningOf(g policy.Grant) meaning {
 	}
 	for i, host := range hosts {
 		m.hosts[i] = g.Hosts.Allows(host)
+		if !m.hosts[i] {
+			continue
+		}
+		for j, port := range []uint16{443, 80, 8443} {
+			rules := g.Hosts.Find(host, port)
+			for k, q := range requests {
+				m.asked[i][j][k] = answerTo(rules, q)
+			}
+		}
 	}
 	for i, file := range files {
 		for j, size := range attachSizes {
@@ -77,6 +87,23 @@ func meaningOf(g policy.Grant) meaning {
 		}
 	}
 	return m
+}
+
+var requests = []policy.Request{
+	{Method: "GET", Path: "/a/b"}, {Method: "POST", Path: "/a/b"}, {Method: "PUT", Path: "/a/b"},
+	{Method: "GET", Path: "/a/c"}, {Method: "POST", Path: "/c/b"}, {Method: "GET", Path: "/c"},
+	{Method: "POST", Path: "/a/git-upload-pack"}, {Method: "GET", Path: "/a/git-receive-pack"},
+}
+
+// answerTo returns "yes" with the credential of the first rule that allows a request, ""
+// if none does.
+func answerTo(rules []policy.HostRule, q policy.Request) string {
+	for _, r := range rules {
+		if r.AllowsRequest(q) {
+			return "yes" + r.Credential
+		}
+	}
+	return ""
 }
 
 var attachSizes = []struct {
