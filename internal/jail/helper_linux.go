@@ -4,7 +4,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"sync"
 	"time"
 
@@ -20,7 +19,7 @@ type Helper struct {
 	asking  sync.Mutex
 	child   *started // its process, if this one started it without a launcher
 
-	outlets map[string]io.Closer // the services of networks that lead to golem, by the names of these networks
+	outlets map[string]*outlet // of networks that lead to golem, by the names of these networks
 }
 
 // StartHelper starts a helper. network gives it the host's network, and mounts its own

@@ -3,11 +3,11 @@ package jail
 import (
 	"errors"
 	"fmt"
-	"io"
 	"net"
 	"net/netip"
 	"os"
 	"slices"
+	"sync"
 
 	"golang.org/x/sys/unix"
 )
@@ -17,7 +17,7 @@ import (
 func outletKey(p Policy) string { return "outlet " + p.Loopback }
 
 // An opening is the reply of a holder that was asked for a network that leads to golem.
-// Its files are the sockets of an Outlet, in the order of the fields.
+// Its files are the sockets of an outlet, in the order of the fields.
 type opening struct {
 	Error      string
 	NoRedirect string
@@ -50,48 +50,84 @@ func (h *Helper) openEgress(p Policy) error {
 	if err != nil {
 		return err
 	}
-	served, err := p.Egress.Serve(out)
-	if err != nil {
-		return errors.Join(err, out.Close())
+	if out.server, err = p.Egress.Open(); err != nil {
+		return errors.Join(err, out.close())
 	}
+	out.start()
 	if h.outlets == nil {
-		h.outlets = make(map[string]io.Closer)
+		h.outlets = make(map[string]*outlet)
 	}
-	h.outlets[key] = served
+	h.outlets[key] = out
 	return nil
 }
 
+// An outlet has the sockets at which a network of commands arrives, and serves them.
+type outlet struct {
+	names       net.PacketConn // questions to name servers, by UDP
+	streams     net.Listener   // the same by TCP
+	connections []net.Listener // all other connections
+	noRedirect  string         // why connections arrive only for some ports, "" if they arrive for all
+	server      Server
+	serving     sync.WaitGroup
+}
+
+// start starts to serve the sockets.
+func (o *outlet) start() {
+	o.serving.Go(func() { o.server.ServeDNS(o.names) })
+	o.serving.Go(func() { o.server.ServeDNSStreams(o.streams) })
+	for _, l := range o.connections {
+		o.serving.Go(func() { o.server.Serve(l, o.destination) })
+	}
+}
+
+// close closes the sockets, then the server, and waits until nothing is served any more.
+func (o *outlet) close() (err error) {
+	for _, l := range append([]net.Listener{o.streams}, o.connections...) {
+		if l != nil {
+			l.Close()
+		}
+	}
+	if o.names != nil {
+		o.names.Close()
+	}
+	if o.server != nil {
+		err = o.server.Close()
+	}
+	o.serving.Wait()
+	return err
+}
+
 // outletOf returns the outlet with these sockets.
-func outletOf(files []int, noRedirect string) (out Outlet, err error) {
-	out.NoRedirect = noRedirect
+func outletOf(files []int, noRedirect string) (out *outlet, err error) {
+	out = &outlet{noRedirect: noRedirect}
 	for i, fd := range files {
 		f := os.NewFile(uintptr(fd), "outlet")
 		if i == 0 {
-			out.Names, err = net.FilePacketConn(f)
+			out.names, err = net.FilePacketConn(f)
 		} else {
 			var l net.Listener
 			if l, err = net.FileListener(f); err == nil && i == 1 {
-				out.NamesTCP = l
+				out.streams = l
 			} else if err == nil {
-				out.Connections = append(out.Connections, l)
+				out.connections = append(out.connections, l)
 			}
 		}
 		f.Close() // the connection has a copy
 		if err != nil {
 			closeAll(files[i+1:])
-			return out, errors.Join(fmt.Errorf("the sockets of the network: %w", err), out.Close())
+			return out, errors.Join(fmt.Errorf("the sockets of the network: %w", err), out.close())
 		}
 	}
-	if len(out.Connections) == 0 {
-		return out, errors.Join(errors.New("the network has no sockets"), out.Close())
+	if len(out.connections) == 0 {
+		return out, errors.Join(errors.New("the network has no sockets"), out.close())
 	}
 	return out, nil
 }
 
-// Destination returns the address and port that a command connected to, for a connection
-// that arrived at one of o.Connections.
-func (o Outlet) Destination(c net.Conn) (netip.AddrPort, error) {
-	if o.NoRedirect != "" { // every address is local, so the connection still has it
+// destination returns the address and port that a command connected to, for a connection
+// that arrived at one of o.connections.
+func (o *outlet) destination(c net.Conn) (netip.AddrPort, error) {
+	if o.noRedirect != "" { // every address is local, so the connection still has it
 		local, ok := c.LocalAddr().(*net.TCPAddr)
 		if !ok {
 			return netip.AddrPort{}, errors.New("not a TCP connection")
@@ -125,7 +161,7 @@ const soOriginalDst = 80
 // closeOutlets ends the service of all networks that lead to golem.
 func (h *Helper) closeOutlets() {
 	for _, o := range h.outlets {
-		o.Close()
+		o.close()
 	}
 	h.outlets = nil
 }
@@ -173,7 +209,7 @@ func prepareOutlet(ports []uint16, portsOnly bool) (files []int, noRedirect stri
 	if err := routeToSelf(); err != nil {
 		return nil, "", err
 	}
-	own := OutletAddress().As4()
+	own := netip.MustParseAddr(outletAddress).As4()
 	listen := func(kind int, at [4]byte, port int) error {
 		fd, err := listenAt(kind, at, port)
 		if err != nil {

@@ -3,6 +3,7 @@ package jail
 import (
 	"encoding/binary"
 	"fmt"
+	"net/netip"
 
 	"github.com/google/nftables"
 	"github.com/google/nftables/expr"
@@ -23,7 +24,7 @@ func routeToSelf() error {
 		return fmt.Errorf("routes: %w", err)
 	}
 	defer c.Close()
-	own := OutletAddress().AsSlice()
+	own := netip.MustParseAddr(outletAddress).AsSlice()
 	send := func(kind netlink.HeaderType, head []byte, encode func(*netlink.AttributeEncoder)) error {
 		e := netlink.NewAttributeEncoder()
 		encode(e)
