@@ -3,6 +3,7 @@ package sandbox
 import (
 	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/bmatcuk/doublestar/v4"
 	"golang.org/x/text/unicode/norm"
@@ -122,7 +123,8 @@ func (g guard) matchPath(name string) string {
 // accent are one character if possible. Some hosts, such as macOS, treat both encodings
 // as one name.
 func composeAccents(name string) string {
-	if norm.NFC.IsNormalString(name) {
+	ascii := !strings.ContainsFunc(name, func(r rune) bool { return r >= utf8.RuneSelf })
+	if ascii || norm.NFC.IsNormalString(name) { // IsNormalString allocates
 		return name
 	}
 	return caseless(norm.NFC.String(name))
