@@ -194,7 +194,7 @@ func TestPermissionsAreComplete(t *testing.T) {
 	for _, w := range load(t, o).TrustRequest().Permissions() {
 		all = append(all, w.From+" "+w.What)
 	}
-	for _, want := range []string{"golem-forge.config.yaml:2 clearing that is scanned only for: format", "your credentials", "clears into /srv/x"} {
+	for _, want := range []string{"golem-forge.config.yaml:2 scanners look at results only for: format", "your credentials", "stages results for /srv/x"} {
 		if !strings.Contains(strings.Join(all, "\n"), want) {
 			t.Errorf("%q is not among\n%s", want, strings.Join(all, "\n"))
 		}

@@ -41,27 +41,27 @@ func (r Request) Permissions() []Permission {
 		r.addMount(add, m.Target, m.Mode, string(m.Source), string(m.Base), m.From)
 	}
 	if r.Project.Network.IsAll() {
-		add(r.Project.PlaceOf("sandbox.network").String(), "the whole network")
+		add(r.Project.PlaceOf("sandbox.network").String(), "commands use the whole network")
 	}
 	for _, host := range r.Project.Network.Patterns() {
-		add(r.Project.PlaceOf("sandbox.network").String(), "the host "+visible.Quote(host))
+		add(r.Project.PlaceOf("sandbox.network").String(), "commands reach the host "+visible.Quote(host))
 	}
 	if r.Project.Approval == "approve_all" {
-		add(r.Project.PlaceOf("approval.mode").String(), "everything approved beforehand, but what is blocked")
+		add(r.Project.PlaceOf("approval.mode").String(), "golem runs every call without asking you, unless a rule blocks it")
 	}
 	if r.Project.Model != "" {
-		add(r.Project.PlaceOf("model").String(), "the model "+visible.Quote(r.Project.Model)+", which is sent what workers read")
+		add(r.Project.PlaceOf("model").String(), "the model "+visible.Quote(r.Project.Model)+" receives what workers read")
 	}
 	if s := r.Project.ModelServer; s.URL != "" {
-		what := "the server " + visible.Quote(s.URL) + ", which is sent what workers read"
+		what := "the server " + visible.Quote(s.URL) + " receives what workers read"
 		if s.Key != "" {
-			what += ", with your key " + visible.Quote(s.Key)
+			what += ", and your key " + visible.Quote(s.Key)
 		}
 		add(r.Project.PlaceOf("model_server.url").String(), what)
 	}
 	for _, t := range r.Project.Targets {
 		where := string(t.Path) + t.URL + t.Repo
-		what := "clearing into " + visible.Quote(t.Name) + ": " + visible.Quote(where) + ", by your own hand only"
+		what := "results can be pushed to " + visible.Quote(t.Name) + ": " + visible.Quote(where) + ", only by you"
 		if t.Hooks {
 			what += "; a push runs the hooks of that repository as you, outside the jail"
 		}
@@ -69,7 +69,7 @@ func (r Request) Permissions() []Permission {
 	}
 	r.addScanners(add)
 	for _, e := range r.Project.Endpoints {
-		what := "sending to " + visible.Quote(e.Name) + ": " + visible.Quote(e.URL) + ", by your own hand only"
+		what := "results can be sent to " + visible.Quote(e.Name) + ": " + visible.Quote(e.URL) + ", only by you"
 		for _, h := range e.Headers {
 			if h.Variable != "" {
 				what += ", with your " + visible.Quote(h.Variable)
@@ -78,9 +78,9 @@ func (r Request) Permissions() []Permission {
 		add(e.From.String(), what)
 	}
 	if scanners := r.Project.Scanners; len(scanners) < len(allScanners) {
-		add(r.Project.PlaceOf("clearance.scanners").String(), "clearing that is scanned only for: "+strings.Join(scanners, ", "))
+		add(r.Project.PlaceOf("clearance.scanners").String(), "scanners look at results only for: "+strings.Join(scanners, ", "))
 	}
-	addRules(add, "", r.Project.Rules)
+	addRules(add, "workers ", r.Project.Rules)
 	for _, w := range r.Workers {
 		r.addWorker(add, w)
 	}
@@ -96,7 +96,7 @@ func (r Request) addScanners(add func(from, what string)) {
 		add(x.From.String(), "the scanner "+visible.Quote(x.Name)+" runs "+visible.Quote(strings.Join(x.Command, " "))+", in the jail")
 	}
 	if e.Clamd != "" {
-		add(r.Project.PlaceOf("clearance.malware.clamd").String(), "what is cleared is shown to clamd at "+visible.Quote(string(e.Clamd)))
+		add(r.Project.PlaceOf("clearance.malware.clamd").String(), "clamd sees the results, at "+visible.Quote(string(e.Clamd)))
 	}
 	if len(e.Allow) > 0 {
 		add(r.Project.PlaceOf("clearance.allow").String(), "scanners do not hold back binary files of the kinds "+visible.Quote(strings.Join(e.Allow, ", ")))
@@ -129,12 +129,12 @@ func (r Request) addMount(add func(from, what string), target, mode, source, bas
 	}
 	rel, err := filepath.Rel(r.Root, source)
 	outside := err != nil || !filepath.IsLocal(rel)
-	what := "reading "
+	what := "workers read "
 	switch mode {
 	case "rw":
-		what = "writing "
+		what = "workers write "
 	case project.Overlay:
-		what = "changing, in an overlay, "
+		what = "workers change, in an overlay, "
 	}
 	switch {
 	case outside:
@@ -147,7 +147,7 @@ func (r Request) addMount(add func(from, what string), target, mode, source, bas
 func addRules(add func(from, what string), who string, rules []policy.Rule) {
 	for _, r := range rules {
 		if r.Approval == policy.PreApproved && r.Verb != policy.Read {
-			add(r.From, who+"may "+r.Verb.String()+" "+visible.Quote(r.Target)+" without being asked about")
+			add(r.From, who+"may "+r.Verb.String()+" "+visible.Quote(r.Target)+unasked)
 		}
 	}
 }
@@ -186,7 +186,7 @@ func (r Request) addWorker(add func(from, what string), w *worker.Worker) {
 
 // unasked describes commands that run without a prompt. The gate still asks about the
 // files that they change.
-const unasked = " without being asked about"
+const unasked = " without asking you"
 
 // commandsOf describes the commands that a rule is for.
 func commandsOf(r policy.ShellRule) string {
@@ -201,18 +201,18 @@ func commandsOf(r policy.ShellRule) string {
 
 // addGit adds the repositories that the user pushes results to, and the credentials used.
 func (r Request) addGit(add func(from, what string), who string, g worker.Git, from string) {
-	what := who + "stages for git; your own push then uses "
+	what := who + "stages commits; your push then uses "
 	if g.Credentials.Mode == "explicit" {
-		add(from, what+"what is named here")
+		add(from, what+"the credentials that are named here")
 	} else {
 		add(from, what+"your credentials")
 	}
 	if t := g.Inline; t != nil {
-		add(t.Place.String(), who+"clears into "+visible.Quote(t.Path+t.URL+t.Repo)+", by your own hand only")
+		add(t.Place.String(), who+"stages results for "+visible.Quote(t.Path+t.URL+t.Repo)+"; only you can push them")
 	}
 	for _, v := range g.Credentials.Env {
 		if v.Pass {
-			add(v.Place.String(), who+"hands git your "+visible.Quote(v.Name))
+			add(v.Place.String(), who+"gives git your "+visible.Quote(v.Name))
 		}
 	}
 }
@@ -245,7 +245,7 @@ func (r Request) ForeignPrograms() []Permission {
 			what += ", and reaches the network"
 		}
 		if len(f.Env) > 0 {
-			what += ", and is given your " + visible.Quote(strings.Join(worker.Words(f.Env), ", "))
+			what += ", and gets your " + visible.Quote(strings.Join(worker.Words(f.Env), ", "))
 		}
 		if f.Approval != nil && f.Approval.Approval == policy.PreApproved {
 			what += ", " + strings.TrimSpace(unasked)
@@ -256,7 +256,7 @@ func (r Request) ForeignPrograms() []Permission {
 		for _, c := range w.Custom {
 			add(w.Name, c.Foreign, " as the tool "+c.Name)
 			if d, err := r.Tools.Describe(c); err == nil && d.Approval.Approval == policy.PreApproved {
-				list = append(list, Permission{"the tool " + c.Name + " is used" + unasked + ", where no worker says otherwise", d.Approval.From})
+				list = append(list, Permission{"the tool " + c.Name + " runs" + unasked + ", unless a worker has a rule for it", d.Approval.From})
 			}
 		}
 		for _, s := range w.Servers {
@@ -269,7 +269,7 @@ func (r Request) ForeignPrograms() []Permission {
 // shortHash returns the first digits of the hash of a file.
 func shortHash(t ToolFiles, name string) string {
 	if t[name] == nil {
-		return "not there"
+		return "missing"
 	}
 	return "sha256 " + t.Hash([]string{name})[:12]
 }

@@ -61,7 +61,7 @@ Exit code 0 is trusted, 3 is not.`,
 			}
 			doc.Trusted = true
 			if !wantsJSON(cmd) {
-				fmt.Fprintln(cmd.OutOrStdout(), "trusted, as it is now")
+				fmt.Fprintln(cmd.OutOrStdout(), "trusted as it is now")
 			}
 		}
 		if wantsJSON(cmd) {
@@ -120,10 +120,10 @@ func (d trustDocument) print(w io.Writer) {
 		fmt.Fprint(newGutter(w, ""), d.Changes)
 	}
 	if len(d.Grants) == 0 {
-		fmt.Fprintln(w, "it grants nothing except reading its own directory")
+		fmt.Fprintln(w, "it permits nothing except reading its own directory")
 		return
 	}
-	fmt.Fprintln(w, "it grants:")
+	fmt.Fprintln(w, "it permits:")
 	var rows [][]string
 	for _, g := range d.Grants {
 		rows = append(rows, []string{g.From, g.What})
@@ -164,12 +164,12 @@ func (f *programFlags) askTrust(cmd *cobra.Command, p *program.Program, taken bo
 	if doc.Changes != "" {
 		fmt.Fprintf(errs, "%s has changed since you trusted it:\n", doc.Program)
 		fmt.Fprint(newGutter(errs, ""), doc.Changes)
-		fmt.Fprintln(errs, "golem trust lists everything that it grants")
+		fmt.Fprintln(errs, "golem trust lists everything that it permits")
 	} else {
 		doc.print(errs)
 	}
 	asker := newAsker(terminal, errs, patience)
-	if !asker.confirm(cmd.Context(), "trust this program, as it is now") {
+	if !asker.confirm(cmd.Context(), "trust this program as it is now") {
 		if asker.why != nil {
 			fmt.Fprintln(errs, "note: "+asker.why.Error())
 		}
@@ -183,7 +183,7 @@ func (f *programFlags) askTrust(cmd *cobra.Command, p *program.Program, taken bo
 
 // askedYes asks the user whether to trust the program.
 func askedYes(cmd *cobra.Command) bool {
-	return confirmed(cmd, "trust", "this program, as it is now", "golem trust --yes, or pass --trust HASH in a script")
+	return confirmed(cmd, "trust", "this program as it is now", "golem trust --yes, or pass --trust HASH in a script")
 }
 
 // confirmed asks the user at the terminal whether to do something, such as to trust a
