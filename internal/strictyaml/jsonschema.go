@@ -59,7 +59,11 @@ func (k Key) jsonForms() []jsonSchema {
 	case Group:
 		forms = append(forms, k.jsonGroup())
 	case Groups:
-		forms = append(forms, k.jsonList(k.jsonGroup()))
+		item := k.jsonGroup()
+		if k.Short != "" {
+			item = jsonSchema{"anyOf": []jsonSchema{{"type": []string{"string", "number", "boolean"}}, item}}
+		}
+		forms = append(forms, k.jsonList(item))
 	case Named:
 		each := Key{Type: Group, Keys: k.Keys, Empty: true}
 		s := jsonSchema{"type": "object", "additionalProperties": each.jsonSchema()}

@@ -39,6 +39,7 @@ type Key struct {
 	Keys    []Key    // of a Group, Groups or Named
 	Or      []Key    // other types that are taken; their names do not matter
 	Empty   bool     // an empty list, map or nothing at all has a meaning here
+	Short   string   // an item of Groups may be a text instead, which is the value of this key
 
 	// Instead lists keys of other tools that are not valid in a Group, Groups or Named,
 	// each with a hint about what to write instead.
@@ -186,8 +187,11 @@ func (k Key) check(n Node, problems *Problems) {
 			problems.Add(n, k.Name+": an empty list", "leave the key out, or name something")
 		}
 		for _, item := range n.Items {
+			if item.Kind == Scalar && k.Short != "" {
+				continue
+			}
 			if item.Kind != Map {
-				problems.Add(item, k.Name+": "+item.Kind.String()+" in the list", "each is a map of "+names(k.Keys))
+				problems.Add(item, k.Name+": "+item.Kind.String()+" in the list", "each is "+k.describeItem())
 				continue
 			}
 			k.checkGroup(item, problems)
@@ -205,6 +209,14 @@ func (k Key) check(n Node, problems *Problems) {
 			each.Check(f.Value, problems)
 		}
 	}
+}
+
+// describeItem describes an item of Groups.
+func (k Key) describeItem() string {
+	if k.Short != "" {
+		return "a text, which is the " + k.Short + ", or a map of " + names(k.Keys)
+	}
+	return "a map of " + names(k.Keys)
 }
 
 // checkGroup checks that each key of a map is known and has a valid value.
