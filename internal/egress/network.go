@@ -1,0 +1,179 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"net/http/httputil"
+	"net/netip"
+	"net/url"
+	"sync"
+	"time"
+
+	"github.com/golem-forge/golem/internal/policy"
+)
+
+// Options say what a network reaches and how.
+type Options struct {
+	// Hosts are the hosts that programs reach without a question.
+	Hosts policy.Hosts
+	// Ask decides about other hosts. If it is nil, golem refuses them.
+	Ask func(context.Context, Question) Answer
+	// Patience is how long a connection waits for an answer, 4 seconds if it is zero.
+	Patience time.Duration
+	// Tainted reports whether programs have read untrusted content. Then golem also asks
+	// about hosts of the list that take more than reads.
+	Tainted func() bool
+	// AllowPrivate lets names lead to private and loopback addresses.
+	AllowPrivate bool
+	// Resolve returns the real addresses of a name. The default asks the system.
+	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)
+	// Dial connects to an address that the network has checked. The default also checks
+	// the address of the socket before it connects.
+	Dial func(ctx context.Context, address netip.AddrPort) (net.Conn, error)
+	// Proxy returns the proxy for a URL, nil for none, as in http.Transport.
+	Proxy func(*url.URL) (*url.URL, error)
+	// Program names the program at the other end of a connection, for records.
+	Program func(net.Conn) string
+	// Record gets each step of each connection. It must not block for long.
+	Record func(Record)
+	// Now is the clock. It is required.
+	Now func() time.Time
+}
+
+// A Network serves the names and connections of confined programs. Its Serve functions
+// return when the network or their listener is closed.
+type Network struct {
+	o         Options
+	names     *standIns
+	questions questions
+	dialer    net.Dialer
+	web       *http.Server
+	toWeb     *handoff
+	forward   *httputil.ReverseProxy
+	direct    *http.Transport
+	viaProxy  *http.Transport
+
+	ctx    context.Context
+	cancel context.CancelFunc
+	work   sync.WaitGroup
+
+	mu     sync.Mutex
+	open   map[closer]struct{} // listeners and connections, closed by Close
+	closed bool
+}
+
+type closer interface{ Close() error }
+
+// maxConnections is the number of connections that a network serves at once. A program
+// gets a reset beyond it.
+const maxConnections = 4096
+
+// New returns a network. The caller closes it.
+func New(o Options) (*Network, error) {
+	if o.Now == nil {
+		return nil, errors.New("egress: Options.Now is missing")
+	}
+	if o.Patience == 0 {
+		o.Patience = 4 * time.Second
+	}
+	if o.Resolve == nil {
+		o.Resolve = func(ctx context.Context, name string) ([]netip.Addr, error) {
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+		}
+	}
+	if o.Record == nil {
+		o.Record = func(Record) {}
+	}
+	n := &Network{o: o, names: newStandIns(), open: map[closer]struct{}{}}
+	n.dialer.Control = n.checkSocket
+	if n.o.Dial == nil {
+		n.o.Dial = func(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
+			return n.dialer.DialContext(ctx, "tcp", address.String())
+		}
+	}
+	n.ctx, n.cancel = context.WithCancel(context.Background())
+	n.startWeb()
+	return n, nil
+}
+
+// Close ends all connections and waits until all goroutines have ended.
+func (n *Network) Close() error {
+	n.cancel()
+	n.mu.Lock()
+	n.closed = true
+	for c := range n.open {
+		c.Close()
+	}
+	n.mu.Unlock()
+	n.stopWeb()
+	n.work.Wait()
+	return nil
+}
+
+// keep registers something that Close must close. It returns false, and closes it, if the
+// network is closed already or has too many connections.
+func (n *Network) keep(c closer) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed || len(n.open) >= maxConnections {
+		c.Close()
+		return false
+	}
+	n.open[c] = struct{}{}
+	return true
+}
+
+// release closes something that keep registered.
+func (n *Network) release(c closer) {
+	n.mu.Lock()
+	delete(n.open, c)
+	n.mu.Unlock()
+	c.Close()
+}
+
+// run calls f in a goroutine that Close waits for. It returns false if the network is
+// closed.
+func (n *Network) run(f func()) bool {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.closed {
+		return false
+	}
+	n.work.Go(f)
+	return true
+}
+
+// accept serves the connections of a listener until it is closed.
+func (n *Network) accept(l net.Listener, serve func(net.Conn)) error {
+	if !n.keep(l) {
+		return net.ErrClosed
+	}
+	defer n.release(l)
+	for {
+		c, err := l.Accept()
+		switch {
+		case n.ctx.Err() != nil:
+			if err == nil {
+				c.Close()
+			}
+			return nil
+		case errors.Is(err, net.ErrClosed):
+			return nil
+		case err != nil:
+			// No descriptors are left, or the program is gone already: try again soon.
+			select {
+			case <-time.After(10 * time.Millisecond):
+			case <-n.ctx.Done():
+			}
+			continue
+		}
+		if !n.keep(c) {
+			continue
+		}
+		if !n.run(func() { defer n.release(c); serve(c) }) {
+			n.release(c)
+		}
+	}
+}

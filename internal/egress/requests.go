@@ -1,0 +1,88 @@
+package egress
+
+import (
+	"net/http"
+	"net/url"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/policy"
+)
+
+// findRule returns the rule that allows a request, or an error that says what is allowed.
+func (s *stream) findRule(r *http.Request) (policy.HostRule, error) {
+	query := r.URL.RawQuery
+	if text, err := url.PathUnescape(query); err == nil {
+		query = text
+	}
+	q := policy.Request{Method: r.Method, Path: r.URL.Path, Query: query}
+	ambiguous := whyAmbiguous(r.URL)
+	var allowed []string
+	for _, rule := range s.rules {
+		allowed = append(allowed, rule.String())
+		switch {
+		case !rule.AllowsRequest(q):
+		case len(rule.Paths) > 0 && ambiguous != "":
+			return rule, refusal("the path has " + ambiguous + ", which servers read in different ways")
+		case (len(rule.Methods) > 0 || rule.GitRead) && hasMethodParameter(r.URL):
+			return rule, refusal("the query has _method, which some servers read as another method")
+		default:
+			return rule, nil
+		}
+	}
+	return policy.HostRule{}, refusal(r.Method + " " + r.URL.EscapedPath() + " is not allowed; allowed is " + strings.Join(allowed, ", "))
+}
+
+// whyAmbiguous returns which part of a path servers read in different ways, "" if none.
+func whyAmbiguous(u *url.URL) string {
+	escaped := strings.ToLower(u.EscapedPath())
+	switch {
+	case strings.Contains(escaped, "%2f"), strings.Contains(escaped, "%5c"), strings.Contains(u.Path, "\\"):
+		return "an escaped slash or a backslash"
+	case strings.Contains(u.Path, "%"):
+		return "a double escape"
+	case strings.Contains(u.Path, "//"):
+		return "an empty segment"
+	case strings.ContainsFunc(u.Path, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return "a control character"
+	}
+	for segment := range strings.SplitSeq(u.Path, "/") {
+		name, _, _ := strings.Cut(segment, ";")
+		if name == "." || name == ".." {
+			return "a dot segment"
+		}
+	}
+	return ""
+}
+
+// hasMethodParameter reports whether a query asks a server to take another method.
+func hasMethodParameter(u *url.URL) bool {
+	for name := range queryParts(u.RawQuery) {
+		if strings.EqualFold(name, "_method") {
+			return true
+		}
+	}
+	return false
+}
+
+// methodHeaders ask a server to take another method than that of the request.
+var methodHeaders = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+
+// queryParts yields the names and values of a query, also of one that url.ParseQuery does
+// not accept.
+func queryParts(raw string) func(yield func(name, value string) bool) {
+	return func(yield func(name, value string) bool) {
+		for part := range strings.FieldsFuncSeq(raw, func(r rune) bool { return r == '&' || r == ';' }) {
+			name, value, _ := strings.Cut(part, "=")
+			if !yield(unescape(name), unescape(value)) {
+				return
+			}
+		}
+	}
+}
+
+func unescape(text string) string {
+	if plain, err := url.QueryUnescape(text); err == nil {
+		return plain
+	}
+	return text
+}

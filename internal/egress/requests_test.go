@@ -1,0 +1,93 @@
+package egress_test
+
+import (
+	"io"
+	"net/http"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/egress"
+	"github.com/golem-forge/golem/internal/policy"
+)
+
+// requestCases are requests to a host with rules, and whether they pass. Plain HTTP and
+// TLS must agree.
+var requestCases = []struct {
+	rules        []policy.HostRule
+	method, path string
+	ok           bool
+}{
+	{[]policy.HostRule{{Methods: []string{"GET", "HEAD"}}}, "GET", "/x", true},
+	{[]policy.HostRule{{Methods: []string{"GET", "HEAD"}}}, "GET", "/@scope%2fname", true},
+	{[]policy.HostRule{{Methods: []string{"GET", "HEAD"}}}, "POST", "/x", false},
+	{[]policy.HostRule{{Methods: []string{"GET", "HEAD"}}}, "get", "/x", false},
+	{[]policy.HostRule{{Methods: []string{"GET", "POST"}}}, "POST", "/x?_method=DELETE", false},
+	{[]policy.HostRule{{Methods: []string{"GET", "POST"}}}, "POST", "/x?a=1;%5fmethod=DELETE", false},
+	{[]policy.HostRule{{Paths: []string{"/repos/me/**"}}}, "POST", "/repos/me/x", true},
+	{[]policy.HostRule{{Paths: []string{"/repos/me/**"}}}, "GET", "/repos/me/caf%C3%A9", true},
+	{[]policy.HostRule{{Paths: []string{"/repos/me/**"}}}, "GET", "/repos/me/x?path=../%2f", true},
+	{[]policy.HostRule{{Paths: []string{"/repos/me/**"}}}, "GET", "/repos/other", false},
+	{[]policy.HostRule{{Paths: []string{"/repos/me/**"}}}, "GET", "/repos/me/../other", false},
+	{[]policy.HostRule{{Paths: []string{"/repos/me/**"}}}, "GET", "/repos/me/%2e%2e/other", false},
+	{[]policy.HostRule{{Paths: []string{"/repos/me/**"}}}, "GET", "/repos/me/..%2fother", false},
+	{[]policy.HostRule{{Paths: []string{"/repos/me/**"}}}, "GET", "/repos/me/..%5Cother", false},
+	{[]policy.HostRule{{Paths: []string{"/repos/me/**"}}}, "GET", "/repos/me/..;/other", false},
+	{[]policy.HostRule{{Paths: []string{"/repos/me/**"}}}, "GET", "/repos/me/%252e%252e/other", false},
+	{[]policy.HostRule{{Paths: []string{"/repos/me/**"}}}, "GET", "/repos/me//x", false},
+	{[]policy.HostRule{{Paths: []string{"/repos/me/**"}}}, "GET", "/repos/me/%00", false},
+	{[]policy.HostRule{{Paths: []string{"/repos/me/**"}}}, "GET", "//repos/me/x", false},
+	{[]policy.HostRule{{Paths: []string{"/a"}, Methods: []string{"GET"}}, {Paths: []string{"/b"}, Methods: []string{"POST"}}}, "POST", "/b", true},
+	{[]policy.HostRule{{Paths: []string{"/a"}, Methods: []string{"GET"}}, {Paths: []string{"/b"}, Methods: []string{"POST"}}}, "POST", "/a", false},
+	{[]policy.HostRule{{GitRead: true}}, "GET", "/me/x.git/info/refs?service=git-upload-pack", true},
+	{[]policy.HostRule{{GitRead: true}}, "POST", "/me/x.git/git-upload-pack", true},
+	{[]policy.HostRule{{GitRead: true}}, "GET", "/me/x.git/info/refs?service=git-receive-pack", false},
+	{[]policy.HostRule{{GitRead: true}}, "GET", "/me/x.git/info/refs?service=git%2Dreceive%2Dpack", false},
+	{[]policy.HostRule{{GitRead: true}}, "GET", "/me/x.git/info/refs?%zz&service=git-receive-pack", false},
+	{[]policy.HostRule{{GitRead: true}}, "POST", "/me/x.git/git-receive-pack", false},
+	{[]policy.HostRule{{GitRead: true}}, "POST", "/me/x.git/git%2Dreceive-pack", false},
+	{[]policy.HostRule{{GitRead: true}}, "POST", "/session", false},
+	{[]policy.HostRule{{GitRead: true}}, "DELETE", "/me/x.git/git-upload-pack", false},
+}
+
+func TestRequestsOfPlainHTTP(t *testing.T) {
+	for _, test := range requestCases {
+		for i := range test.rules {
+			test.rules[i].Host = "example.com"
+		}
+		w := newWorld(t, test.rules...)
+		var log requestLog
+		w.site("example.com", &log)
+		w.open()
+		answer := exchange(w.mustDial("example.com", 80), test.method+" "+test.path+" HTTP/1.1\r\nHost: example.com\r\nX-HTTP-Method-Override: DELETE\r\n\r\n")
+		want := ""
+		if test.ok {
+			want = test.method + " example.com" + test.path
+		}
+		if got := log.seen(); got != want {
+			t.Errorf("%v: the server got %q, want %q; the program got %q", test.rules, got, want, answer)
+		}
+		if !test.ok && test.method != "get" {
+			if r := w.awaitStep(egress.Denied, "example.com"); r.Why == "" || !strings.HasPrefix(r.Request, test.method+" ") || strings.Contains(r.Request, "?") {
+				t.Errorf("got %+v", r)
+			}
+		}
+	}
+}
+
+// TestMethodOverride checks that a server does not see a header that changes the method.
+func TestMethodOverride(t *testing.T) {
+	w := newWorld(t, policy.HostRule{Host: "example.com", Methods: []string{"POST"}})
+	headers := make(chan http.Header, 1)
+	w.site("example.com", http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) { headers <- r.Header; io.WriteString(out, "ok") }))
+	w.open()
+	exchange(w.mustDial("example.com", 80), "POST / HTTP/1.1\r\nHost: example.com\r\nX-HTTP-Method-Override: DELETE\r\nx-method-override: PUT\r\nX-HTTP-Method: PUT\r\nX-Other: 1\r\nContent-Length: 0\r\n\r\n")
+	h := <-headers
+	for name := range h {
+		if strings.Contains(strings.ToLower(name), "method") {
+			t.Errorf("the server got %s", name)
+		}
+	}
+	if h.Get("X-Other") != "1" {
+		t.Errorf("got %v", h)
+	}
+}

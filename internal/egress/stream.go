@@ -1,0 +1,130 @@
+package egress
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/netip"
+	"slices"
+	"strconv"
+	"sync/atomic"
+	"time"
+
+	"github.com/golem-forge/golem/internal/policy"
+)
+
+// helloTime is how long a program may take for its first bytes.
+const helloTime = time.Minute
+
+// A stream is one connection of a program.
+type stream struct {
+	n     *Network
+	tape  *tape // the program's side
+	host  string
+	port  uint16
+	rules []policy.HostRule
+	ended bool // golem ends TLS
+	// detached is set before golem closes the server's side and keeps the program's.
+	detached atomic.Bool
+
+	program, decision string
+	start             time.Time
+	sent, received    atomic.Int64
+	requests          atomic.Int64
+}
+
+// Serve serves connections until the listener or the network is closed. The destination
+// of a connection is the address and port that the program connected to.
+func (n *Network) Serve(l net.Listener, destination func(net.Conn) (netip.AddrPort, error)) error {
+	return n.accept(l, func(c net.Conn) { n.serve(c, destination) })
+}
+
+func (n *Network) serve(c net.Conn, destination func(net.Conn) (netip.AddrPort, error)) {
+	s := &stream{n: n, tape: &tape{Conn: c, recording: true}, start: n.o.Now()}
+	to, err := destination(c)
+	if err != nil {
+		s.refuse(err)
+		return
+	}
+	if n.o.Program != nil {
+		s.program = n.o.Program(c)
+	}
+	s.port = to.Port()
+	if s.host, err = n.hostAt(to.Addr().Unmap()); err == nil {
+		s.rules, s.decision, err = n.decide(n.ctx, s.host, s.port, s.program)
+	}
+	if err != nil {
+		s.refuse(err)
+		return
+	}
+	n.o.Record(s.record(Opened))
+	if err := s.pass(n.ctx); err != nil {
+		s.refuse(err)
+		return
+	}
+	n.o.Record(s.record(Closed))
+}
+
+// hostAt returns the name that an address stands in for, or else the address as text.
+func (n *Network) hostAt(a netip.Addr) (string, error) {
+	if name, ok := n.names.name(a); ok {
+		return name, nil
+	}
+	if standInRange.Contains(a) {
+		return a.String(), refusal(a.String() + " stands in for no name: the program did not look one up")
+	}
+	return a.String(), nil
+}
+
+// decide returns the rules for a host and a port, and what allows them.
+func (n *Network) decide(ctx context.Context, host string, port uint16, program string) ([]policy.HostRule, string, error) {
+	rules := n.o.Hosts.Find(host, port)
+	asks := len(rules) == 0 || n.o.Tainted != nil && n.o.Tainted() && slices.ContainsFunc(rules, canWrite)
+	if !asks {
+		return rules, "list: " + rules[0].String(), nil
+	}
+	if _, err := netip.ParseAddr(host); n.o.Ask == nil || err == nil && len(rules) == 0 {
+		at := net.JoinHostPort(host, strconv.Itoa(int(port)))
+		return nil, "", refusal(at + " is not on the list of hosts; to allow it, use --net +" + at)
+	}
+	decision, err := n.ask(ctx, Question{Host: host, Ports: askedPorts(port), Program: program, Listed: len(rules) > 0})
+	if err == nil && len(rules) == 0 {
+		rules = []policy.HostRule{{Host: host, Ports: askedPorts(port)}}
+	}
+	return rules, decision, err
+}
+
+// canWrite reports whether a rule allows more than reads.
+func canWrite(r policy.HostRule) bool {
+	return !r.GitRead && (len(r.Methods) == 0 || slices.ContainsFunc(r.Methods, func(m string) bool { return m != "GET" && m != "HEAD" }))
+}
+
+// isWeb reports whether a port is for HTTP and TLS only.
+func isWeb(port uint16) bool { return port == 80 || port == 443 }
+
+// needsRequests reports whether golem must read the requests of the stream.
+func (s *stream) needsRequests() bool {
+	return slices.ContainsFunc(s.rules, policy.HostRule.NeedsRequests)
+}
+
+// refuse resets the connection, so that the program notices at once, and records why.
+func (s *stream) refuse(err error) {
+	type lingerer interface{ SetLinger(int) error }
+	if c, ok := s.tape.Conn.(lingerer); ok {
+		c.SetLinger(0)
+	}
+	s.tape.Close()
+	r := s.record(Refused)
+	if r.Why = err.Error(); errors.Is(err, context.Canceled) {
+		r.Why = "the network was closed"
+	}
+	s.n.o.Record(r)
+}
+
+func (s *stream) record(step Step) Record {
+	now := s.n.o.Now()
+	return Record{
+		Step: step, Time: now, Host: s.host, Port: s.port, Program: s.program, Decision: s.decision, Ended: s.ended,
+		Sent: s.sent.Load(), Received: s.received.Load(), Duration: now.Sub(s.start), Requests: s.requests.Load(),
+	}
+}

@@ -1,0 +1,557 @@
+package egress_test
+
+import (
+	"context"
+	"crypto/tls"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"net/netip"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/egress"
+)
+
+// A log of the requests that reached servers.
+type requestLog struct {
+	mu   sync.Mutex
+	list []string
+}
+
+func (l *requestLog) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if _, err := io.Copy(io.Discard, r.Body); err != nil {
+		return // golem refused the rest
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.list = append(l.list, r.Method+" "+r.Host+r.URL.RequestURI())
+	fmt.Fprintf(w, "hello from %s", r.Host)
+}
+
+func (l *requestLog) seen() string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return strings.Join(l.list, ", ")
+}
+
+func TestReachAllowedHost(t *testing.T) {
+	w := newWorld(t, rules("example.com", "*.example.com")...)
+	var log requestLog
+	server := w.site("example.com", &log)
+	w.site("api.example.com", &log)
+	w.open()
+	client := w.client(server.Client().Transport.(*http.Transport).TLSClientConfig)
+	for _, url := range []string{"http://example.com/a", "https://example.com/b?x=%zz;y", "https://api.example.com/"} {
+		code, body, err := get(client, url)
+		if err != nil || code != 200 || !strings.HasPrefix(body, "hello from ") {
+			t.Errorf("%s: got %d, %q, %v", url, code, body, err)
+		}
+	}
+	client.CloseIdleConnections()
+	if got, want := log.seen(), "GET example.com/a, GET example.com/b?x=%zz;y, GET api.example.com/"; got != want {
+		t.Errorf("got %s, want %s", got, want)
+	}
+	r := w.await("443", func(r egress.Record) bool { return r.Step == egress.Closed && r.Host == "example.com" && r.Port == 443 })
+	if r.Program != "curl" || r.Sent < 300 || r.Received < 300 || r.Duration <= 0 || r.Ended || !strings.HasPrefix(r.Decision, "list: example.com") {
+		t.Errorf("got %+v", r)
+	}
+	r = w.await("80", func(r egress.Record) bool { return r.Step == egress.Closed && r.Port == 80 })
+	if r.Requests != 1 || r.Sent < 50 || r.Received < 50 {
+		t.Errorf("got %+v", r)
+	}
+	w.await("opened", func(r egress.Record) bool { return r.Step == egress.Opened && r.Port == 443 })
+}
+
+func TestRefuseOtherHosts(t *testing.T) {
+	w := newWorld(t, rules("example.com", "192.0.2.9:443")...)
+	var log requestLog
+	server := w.site("example.com", &log)
+	w.site("evil.org", &log)
+	w.host("example.com", 8080, server.Listener.Addr())
+	w.open()
+	client := w.client(server.Client().Transport.(*http.Transport).TLSClientConfig)
+	for _, url := range []string{
+		"http://evil.org/", "https://evil.org/", // a name that is not on the list
+		"http://203.0.113.1/", "https://203.0.113.2/", // a raw address
+		"http://[2001:db8::1]/",
+		"http://example.com:8080/", // another port
+		"http://198.18.77.77/",     // a stand-in that stands for nothing
+		"http://198.18.0.1/",
+	} {
+		if code, body, err := get(client, url); err == nil {
+			t.Errorf("%s: got %d, %q", url, code, body)
+		}
+	}
+	if got := log.seen(); got != "" {
+		t.Errorf("servers got %s", got)
+	}
+	if r := w.awaitStep(egress.Refused, "203.0.113.1"); !strings.Contains(r.Why, "--net +203.0.113.1:80") {
+		t.Errorf("got %+v", r)
+	}
+	w.awaitStep(egress.Refused, "198.18.77.77")
+}
+
+// TestPlainHTTP sends raw bytes to an allowed host. Whatever they are, the server sees
+// only requests for that host.
+func TestPlainHTTP(t *testing.T) {
+	const good = "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n"
+	for name, test := range map[string]struct{ raw, want string }{
+		"allowed":                 {good, "GET example.com/"},
+		"pipelined":               {good + "GET /2 HTTP/1.1\r\nHost: EXAMPLE.com:80\r\n\r\n", "GET example.com/, GET EXAMPLE.com:80/2"},
+		"another host":            {"GET / HTTP/1.1\r\nHost: evil.org\r\n\r\n", ""},
+		"another host later":      {good + "GET /2 HTTP/1.1\r\nHost: evil.org\r\n\r\n", "GET example.com/"},
+		"a host below":            {"GET / HTTP/1.1\r\nHost: a.example.com\r\n\r\n", ""},
+		"another port":            {"GET / HTTP/1.1\r\nHost: example.com:8080\r\n\r\n", ""},
+		"no host":                 {"GET / HTTP/1.1\r\n\r\n", ""},
+		"no host in 1.0":          {"GET / HTTP/1.0\r\n\r\n", ""},
+		"empty host":              {"GET / HTTP/1.1\r\nHost:\r\n\r\n", ""},
+		"two hosts":               {"GET / HTTP/1.1\r\nHost: example.com\r\nHost: evil.org\r\n\r\n", ""},
+		"NUL in the host":         {"GET / HTTP/1.1\r\nHost: example.com\x00.evil.org\r\n\r\n", ""},
+		"user in the host":        {"GET / HTTP/1.1\r\nHost: example.com@evil.org\r\n\r\n", ""},
+		"folded host":             {"GET / HTTP/1.1\r\nHost: example.com\r\n evil.org\r\n\r\n", ""},
+		"absolute":                {"GET http://example.com/x HTTP/1.1\r\nHost: example.com\r\n\r\n", "GET example.com/x"},
+		"absolute elsewhere":      {"GET http://evil.org/ HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
+		"absolute with a user":    {"GET http://a:b@example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
+		"absolute with TLS":       {"GET https://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
+		"CONNECT":                 {"CONNECT example.com:80 HTTP/1.1\r\nHost: example.com:80\r\n\r\n" + good, ""},
+		"CONNECT elsewhere":       {"CONNECT evil.org:443 HTTP/1.1\r\nHost: example.com\r\n\r\n" + good, ""},
+		"length and chunks":       {"POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n0\r\n\r\nGET /evil HTTP/1.1\r\nHost: evil.org\r\n\r\n", "POST example.com/"},
+		"two lengths":             {"POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 0\r\nContent-Length: 40\r\n\r\nGET /evil HTTP/1.1\r\nHost: evil.org\r\n\r\n", ""},
+		"odd encoding":            {"POST / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: xchunked\r\n\r\n0\r\n\r\nGET /evil HTTP/1.1\r\nHost: evil.org\r\n\r\n", ""},
+		"space before the colon":  {"POST / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding : chunked\r\n\r\n0\r\n\r\n", ""},
+		"request in a body":       {"POST / HTTP/1.1\r\nHost: example.com\r\nContent-Length: 42\r\n\r\nGET /evil HTTP/1.1\r\nHost: evil.org     \r\n\r\n", "POST example.com/"},
+		"request in a chunk size": {"POST / HTTP/1.1\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\n\r\n0;\nGET /evil HTTP/1.1\r\nHost: evil.org\r\n\r\n", ""},
+		"upgrade to HTTP/2":       {"GET / HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade, HTTP2-Settings\r\nUpgrade: h2c\r\nHTTP2-Settings: AAMAAABkAARAAAAAAAIAAAAA\r\n\r\n", "GET example.com/"},
+		"HTTP/2 at once":          {"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n\x00\x00\x00\x04\x00\x00\x00\x00\x00", ""},
+		"HTTP/0.9":                {"GET /\r\n", ""},
+		"another protocol":        {"SSH-2.0-OpenSSH_9.9\r\n", ""},
+		"binary":                  {"\x00\x01\x02\x03\xff\xfe", ""},
+		"half a hello":            {"\x16\x03\x01\x00\xff\x01\x00", ""},
+		"nothing":                 {"", ""},
+	} {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			w := newWorld(t, rules("example.com")...)
+			var log requestLog
+			w.site("example.com", &log)
+			w.site("evil.org", &log)
+			w.open()
+			answer := exchange(w.mustDial("example.com", 80), test.raw)
+			if got := log.seen(); got != test.want {
+				t.Errorf("the server got %q, want %q; the program got %q", got, test.want, answer)
+			}
+			if n := strings.Count(answer, "hello from"); n != strings.Count(test.want, "example.com")+strings.Count(test.want, "EXAMPLE.com") {
+				t.Errorf("the program got %q", answer)
+			}
+		})
+	}
+}
+
+// TestTLSNames checks the server name in TLS hellos.
+func TestTLSNames(t *testing.T) {
+	w := newWorld(t, rules("example.com", "192.0.2.9")...)
+	var log requestLog
+	server := w.site("example.com", &log)
+	w.mu.Lock()
+	w.servers[netip.MustParseAddrPort("192.0.2.9:443")] = server.Listener.Addr().String()
+	w.mu.Unlock()
+	w.open()
+	for _, test := range []struct {
+		host, name string
+		ok         bool
+	}{
+		{"example.com", "example.com", true},
+		{"example.com", "EXAMPLE.com", true},
+		{"example.com", "evil.org", false},
+		{"example.com", "a.example.com", false},
+		{"example.com", "example.com.evil.org", false},
+		{"example.com", "", false},
+		{"192.0.2.9", "", true},
+		{"192.0.2.9", "192.0.2.9", true}, // not sent
+		{"192.0.2.9", "evil.org", false},
+	} {
+		c := tls.Client(w.mustDial(test.host, 443), &tls.Config{ServerName: test.name, InsecureSkipVerify: true})
+		if err := c.Handshake(); (err == nil) != test.ok {
+			t.Errorf("hello for %q to %s: got %v", test.name, test.host, err)
+		}
+		c.Close()
+	}
+	if got := log.seen(); got != "" {
+		t.Errorf("servers got %s", got)
+	}
+	if r := w.awaitStep(egress.Refused, "example.com"); !strings.Contains(r.Why, "evil.org") {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestHelloInPieces checks a hello that arrives byte by byte, and that the server gets
+// the very same bytes.
+func TestHelloInPieces(t *testing.T) {
+	w := newWorld(t, rules("example.com")...)
+	server := w.site("example.com", &requestLog{})
+	w.open()
+	c := tls.Client(trickle{w.mustDial("example.com", 443)}, server.Client().Transport.(*http.Transport).TLSClientConfig.Clone())
+	if err := c.Handshake(); err == nil {
+		t.Fatal("a handshake without a name passed")
+	}
+	config := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
+	config.ServerName = "example.com"
+	c = tls.Client(trickle{w.mustDial("example.com", 443)}, config)
+	if err := c.Handshake(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// trickle writes one byte at a time.
+type trickle struct{ net.Conn }
+
+func (c trickle) Write(b []byte) (int, error) {
+	for i := range b {
+		if _, err := c.Conn.Write(b[i : i+1]); err != nil {
+			return i, err
+		}
+	}
+	return len(b), nil
+}
+
+// TestOtherPorts checks ports other than 80 and 443: any protocol passes, also one in
+// which the server speaks first, but TLS and HTTP are checked as everywhere.
+func TestOtherPorts(t *testing.T) {
+	w := newWorld(t, rules("example.com:2222", "example.com:8080", "example.com:8443", "example.com")...)
+	var log requestLog
+	secure := w.site("example.com", &log)
+	banner := listen(t)
+	go func() { // ends with the listener
+		for {
+			c, err := banner.Accept()
+			if err != nil {
+				return
+			}
+			io.WriteString(c, "SSH-2.0-test\r\n")
+			io.Copy(c, c)
+			c.Close()
+		}
+	}()
+	t.Cleanup(func() { banner.Close() })
+	w.host("example.com", 2222, banner.Addr())
+	w.host("example.com", 8443, secure.Listener.Addr())
+	w.mu.Lock()
+	w.servers[netip.MustParseAddrPort("203.0.113.1:8080")] = w.servers[netip.MustParseAddrPort("203.0.113.1:80")]
+	w.mu.Unlock()
+	w.open()
+
+	c := w.mustDial("example.com", 2222)
+	if got := readLine(t, c); got != "SSH-2.0-test\r\n" {
+		t.Errorf("got %q", got)
+	}
+	if got := exchange(c, "\x01\x02binary"); got != "\x01\x02binary" {
+		t.Errorf("got %q", got)
+	}
+	if got := exchange(w.mustDial("example.com", 2222), "EHLO there\r\n"); got != "SSH-2.0-test\r\nEHLO there\r\n" {
+		t.Errorf("got %q", got)
+	}
+	for raw, want := range map[string]string{
+		"GET / HTTP/1.1\r\nHost: example.com:8080\r\n\r\nGET /2 HTTP/1.1\r\nHost: evil.org\r\n\r\n": "GET example.com:8080/",
+		"\r\nGET /3 HTTP/1.1\r\nHost: evil.org\r\n\r\n":                                              "",
+		"get /4 http/1.1\r\nHost: evil.org\r\n\r\n":                                                  "",
+		"GET http://evil.org/5 HTTP/1.1\r\nHost: evil.org\r\n\r\n":                                   "",
+	} {
+		before := log.seen()
+		exchange(w.mustDial("example.com", 8080), raw)
+		if got := strings.TrimPrefix(strings.TrimPrefix(log.seen(), before), ", "); got != want {
+			t.Errorf("%q: the server got %q, want %q", raw, got, want)
+		}
+	}
+	for name, ok := range map[string]bool{"example.com": true, "evil.org": false, "": false} {
+		c := tls.Client(w.mustDial("example.com", 8443), &tls.Config{ServerName: name, InsecureSkipVerify: true})
+		if err := c.Handshake(); (err == nil) != ok {
+			t.Errorf("hello for %q at 8443: got %v", name, err)
+		}
+	}
+}
+
+// TestAddresses checks to which addresses a name may lead.
+func TestAddresses(t *testing.T) {
+	for address, want := range map[string]string{
+		"203.0.113.7": "", "8.8.8.8": "", "2606:4700::1111": "", "::ffff:8.8.8.8": "", "64:ff9b::808:808": "",
+		"127.0.0.1": "loopback", "127.9.9.9": "loopback", "::1": "loopback", "::ffff:127.0.0.1": "loopback", "64:ff9b::7f00:1": "loopback", "2002:7f00:1::": "loopback",
+		"10.1.2.3": "private", "172.31.0.1": "private", "192.168.1.1": "private", "100.64.0.1": "private", "fd00::1": "private", "::ffff:10.0.0.1": "private",
+		"169.254.169.254": "metadata service", "::ffff:169.254.169.254": "metadata service", "fd00:ec2::254": "metadata service", "168.63.129.16": "metadata service", "100.100.100.200": "metadata service",
+		"64:ff9b::a9fe:a9fe": "metadata service", "2002:a9fe:a9fe::1": "metadata service",
+		"169.254.1.1": "link-local", "fe80::1": "link-local", "fe80::1%eth0": "link-local", "8.8.8.8%x": "",
+		"224.0.0.1": "multicast", "ff02::1": "multicast", "0.0.0.0": "this host", "::": "this host", "255.255.255.255": "reserved",
+		"198.18.0.1": "stand-in", "::7f00:1": "reserved", "2001:0:1::1": "tunnel",
+	} {
+		a, err := netip.ParseAddr(address)
+		if err != nil {
+			continue // not an address at all
+		}
+		w := newWorld(t)
+		n, err := egress.New(w.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := n.WhyForbidden(netip.AddrPortFrom(a, 443)); got != want {
+			t.Errorf("%s: got %q, want %q", address, got, want)
+		}
+		n.Close()
+
+		w.options.AllowPrivate = true
+		if n, err = egress.New(w.options); err != nil {
+			t.Fatal(err)
+		}
+		lifted := want == "" || want == "private" || want == "loopback"
+		if got := n.WhyForbidden(netip.AddrPortFrom(a, 443)); (got == "") != lifted {
+			t.Errorf("%s with AllowPrivate: got %q", address, got)
+		}
+		n.Close()
+
+		w = newWorld(t, rules(strings.Split(address, "%")[0])...)
+		if n, err = egress.New(w.options); err != nil {
+			t.Fatal(err)
+		}
+		if got := n.WhyForbidden(netip.AddrPortFrom(a, 443)); got != "" && a.Zone() == "" {
+			t.Errorf("%s on the list: got %q", address, got)
+		}
+		n.Close()
+	}
+}
+
+// TestNameWithPrivateAddress checks that a name on the list leads to no private address,
+// unless the list has the address, and that other addresses of the name still work.
+func TestNameWithPrivateAddress(t *testing.T) {
+	var log requestLog
+	start := func(change func(*world)) *world {
+		w := newWorld(t, rules("example.com")...)
+		w.site("example.com", &log)
+		change(w)
+		return w.open()
+	}
+	private := netip.MustParseAddr("10.0.0.7")
+	only := start(func(w *world) { w.names["example.com"] = []netip.Addr{private} })
+	if code, body, err := get(only.client(nil), "http://example.com/"); err != nil || code != http.StatusForbidden || strings.Contains(body, "10.0.0.7") {
+		t.Errorf("got %d, %q, %v", code, body, err)
+	}
+	if r := only.awaitStep(egress.Denied, "example.com"); !strings.Contains(r.Why, "10.0.0.7 (private)") {
+		t.Errorf("got %+v", r)
+	}
+	mustEnd(t, func() net.Conn {
+		c := only.mustDial("example.com", 443)
+		go tls.Client(c, &tls.Config{ServerName: "example.com"}).Handshake()
+		return silentReader{c}
+	}())
+	if len(only.dialled) > 0 {
+		t.Errorf("golem dialled %v", only.dialled)
+	}
+	both := start(func(w *world) { w.names["example.com"] = append([]netip.Addr{private}, w.names["example.com"]...) })
+	if code, _, err := get(both.client(nil), "http://example.com/"); err != nil || code != 200 {
+		t.Errorf("got %d, %v", code, err)
+	}
+}
+
+// silentReader lets only one side read.
+type silentReader struct{ net.Conn }
+
+func (c silentReader) Read([]byte) (int, error) { return 0, io.EOF }
+
+// TestSocketIsChecked checks the last check, on the address that the socket connects to:
+// a name may change its address after it was checked.
+func TestSocketIsChecked(t *testing.T) {
+	l := listen(t)
+	defer l.Close()
+	to := netip.MustParseAddrPort(l.Addr().String())
+	for _, open := range []bool{false, true} {
+		w := newWorld(t, rules("example.com")...)
+		w.options.AllowPrivate = open
+		w.open()
+		c, err := w.network.DialSocket(t.Context(), to)
+		if (err == nil) != open {
+			t.Errorf("AllowPrivate %v: got %v", open, err)
+		}
+		if c != nil {
+			c.Close()
+		}
+	}
+	// The whole way with golem's own dialer: the list names the address.
+	w := newWorld(t, rules("example.com:"+fmt.Sprint(to.Port()), to.String())...)
+	w.options.Dial = nil
+	w.names["example.com"] = []netip.Addr{to.Addr()}
+	w.open()
+	c := w.mustDial("example.com", to.Port())
+	server, err := l.Accept()
+	if err == nil {
+		server, err = l.Accept() // the first was that of DialSocket
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer server.Close()
+	io.WriteString(server, "hi\n")
+	if got := readLine(t, c); got != "hi\n" {
+		t.Errorf("got %q", got)
+	}
+}
+
+// TestHalfClose checks that the end of one direction does not end the other.
+func TestHalfClose(t *testing.T) {
+	w := newWorld(t, rules("example.com:7")...)
+	l := listen(t)
+	t.Cleanup(func() { l.Close() })
+	w.host("example.com", 7, l.Addr())
+	w.open()
+	go func() {
+		c, err := l.Accept()
+		if err != nil {
+			return
+		}
+		b, _ := io.ReadAll(c)
+		fmt.Fprintf(c, "got %d bytes", len(b))
+		c.Close()
+	}()
+	if got := exchange(w.mustDial("example.com", 7), strings.Repeat("\x01", 100_000)); got != "got 100000 bytes" {
+		t.Errorf("got %q", got)
+	}
+	if r := w.awaitStep(egress.Closed, "example.com"); r.Sent != 100_000 || r.Received != 16 {
+		t.Errorf("got %+v", r)
+	}
+}
+
+// TestServerGone checks that a program learns that the server is gone.
+func TestServerGone(t *testing.T) {
+	w := newWorld(t, rules("example.com:7", "example.com")...)
+	l := listen(t)
+	w.host("example.com", 7, l.Addr())
+	w.open()
+	c := w.mustDial("example.com", 7)
+	server, err := l.Accept()
+	if err != nil {
+		t.Fatal(err)
+	}
+	l.Close()
+	server.(*net.TCPConn).SetLinger(0)
+	server.Close()
+	mustEnd(t, c)
+	mustEnd(t, w.mustDial("example.com", 7)) // nobody listens
+	if code, _, err := get(w.client(nil), "http://example.com/"); err != nil || code != http.StatusBadGateway {
+		t.Errorf("got %d, %v", code, err)
+	}
+}
+
+// TestManyConnections opens 1,000 connections at once.
+func TestManyConnections(t *testing.T) {
+	w := newWorld(t, rules("example.com:7")...)
+	l := listen(t)
+	t.Cleanup(func() { l.Close() })
+	go func() {
+		for {
+			c, err := l.Accept()
+			if err != nil {
+				return
+			}
+			go func() { io.Copy(c, c); c.Close() }()
+		}
+	}()
+	w.host("example.com", 7, l.Addr())
+	w.open()
+	var conns []net.Conn
+	for range 1000 {
+		conns = append(conns, w.mustDial("example.com", 7))
+	}
+	for i, c := range conns {
+		text := fmt.Sprintf("\x01%d", i)
+		if got := exchange(c, text); got != text {
+			t.Fatalf("connection %d: got %q", i, got)
+		}
+	}
+}
+
+// TestSlowReaders checks that programs that do not read cost golem little memory.
+func TestSlowReaders(t *testing.T) {
+	w := newWorld(t, rules("example.com:7", "example.com")...)
+	endless := listen(t)
+	var serving sync.WaitGroup
+	serving.Go(func() {
+		for {
+			c, err := endless.Accept()
+			if err != nil {
+				return
+			}
+			serving.Go(func() {
+				defer c.Close()
+				for b := make([]byte, 64<<10); err == nil; {
+					_, err = c.Write(b)
+				}
+			})
+		}
+	})
+	t.Cleanup(func() { endless.Close(); w.network.Close(); serving.Wait() })
+	w.host("example.com", 7, endless.Addr())
+	w.site("example.com", http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		var err error
+		for b := make([]byte, 64<<10); err == nil; {
+			_, err = out.Write(b)
+		}
+	}))
+	w.open()
+	before := heap()
+	for range 15 {
+		c := w.mustDial("example.com", 7)
+		io.ReadFull(c, make([]byte, 1<<20))
+		c = w.mustDial("example.com", 80)
+		io.WriteString(c, "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n")
+		io.ReadFull(c, make([]byte, 1<<20))
+	}
+	if grown := heap() - before; grown > 20<<20 {
+		t.Errorf("30 slow readers took %d bytes", grown)
+	}
+}
+
+// TestClose checks that Close ends everything, also a connection that waits for an
+// answer, and that a closed network serves nothing.
+func TestClose(t *testing.T) {
+	w := newWorld(t, rules("example.com:7", "example.com")...)
+	l := listen(t)
+	t.Cleanup(func() { l.Close() })
+	w.host("example.com", 7, l.Addr())
+	w.site("example.com", http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(200)
+		w.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	asked := make(chan struct{})
+	w.options.Ask = func(ctx context.Context, _ egress.Question) egress.Answer {
+		close(asked)
+		<-ctx.Done()
+		return egress.Later
+	}
+	w.options.Patience = time.Hour
+	w.open()
+	raw, idle, held := w.mustDial("example.com", 7), w.mustDial("example.com", 443), w.mustDial("other.org", 443)
+	request := w.mustDial("example.com", 80)
+	io.WriteString(request, "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n")
+	if got := readLine(t, request); got != "HTTP/1.1 200 OK\r\n" {
+		t.Fatalf("got %q", got)
+	}
+	<-asked
+	if _, err := l.Accept(); err != nil {
+		t.Fatal(err)
+	}
+	if err := w.network.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []net.Conn{raw, idle, held} {
+		mustEnd(t, c)
+	}
+	io.Copy(io.Discard, request)
+	if _, err := net.Dial("tcp", w.listener.Addr().String()); err == nil {
+		t.Error("the network still listens")
+	}
+	if err := w.network.Serve(listen(t), w.destination); !errors.Is(err, net.ErrClosed) {
+		t.Errorf("got %v", err)
+	}
+}
