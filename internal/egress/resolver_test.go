@@ -143,7 +143,7 @@ func TestResolverIgnoresNoise(t *testing.T) {
 		c.Write(good[:size])
 	}
 	c.Write([]byte{0, 7, 1, 0, 0, 1, 0, 0, 0, 0, 0, 0, 0xc0, 12, 0, 1, 0, 1}) // a name that points to itself
-	c.Write(append([]byte{0, 7, 0x80}, good[3:]...))                           // an answer
+	c.Write(append([]byte{0, 7, 0x80}, good[3:]...))                          // an answer
 	c.Write(make([]byte, 60000))
 	if a, err := w.lookUp("example.org"); err != nil || !a.IsValid() {
 		t.Errorf("got %v, %v", a, err)

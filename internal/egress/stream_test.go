@@ -257,9 +257,9 @@ func TestOtherPorts(t *testing.T) {
 	}
 	for raw, want := range map[string]string{
 		"GET / HTTP/1.1\r\nHost: example.com:8080\r\n\r\nGET /2 HTTP/1.1\r\nHost: evil.org\r\n\r\n": "GET example.com:8080/",
-		"\r\nGET /3 HTTP/1.1\r\nHost: evil.org\r\n\r\n":                                              "",
-		"get /4 http/1.1\r\nHost: evil.org\r\n\r\n":                                                  "",
-		"GET http://evil.org/5 HTTP/1.1\r\nHost: evil.org\r\n\r\n":                                   "",
+		"\r\nGET /3 HTTP/1.1\r\nHost: evil.org\r\n\r\n":                                             "",
+		"get /4 http/1.1\r\nHost: evil.org\r\n\r\n":                                                 "",
+		"GET http://evil.org/5 HTTP/1.1\r\nHost: evil.org\r\n\r\n":                                  "",
 	} {
 		before := log.seen()
 		exchange(w.mustDial("example.com", 8080), raw)
