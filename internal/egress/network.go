@@ -9,6 +9,7 @@ import (
 	"net/netip"
 	"net/url"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/golem-forge/golem/internal/policy"
@@ -36,8 +37,9 @@ type Options struct {
 	Proxy func(*url.URL) (*url.URL, error)
 	// Program names the program at the other end of a connection, for records.
 	Program func(net.Conn) string
-	// Record gets each step of each connection. It must not block for long.
-	Record func(Record)
+	// Record gets each step of each connection, and returns when it is stored. If it
+	// returns an error for Opened, golem refuses the connection.
+	Record func(Record) error
 	// Now is the clock. It is required.
 	Now func() time.Time
 }
@@ -58,6 +60,8 @@ type Network struct {
 	ctx    context.Context
 	cancel context.CancelFunc
 	work   sync.WaitGroup
+
+	count atomic.Uint64 // connections so far
 
 	mu     sync.Mutex
 	open   map[closer]struct{} // listeners and connections, closed by Close
@@ -84,7 +88,7 @@ func New(o Options) (*Network, error) {
 		}
 	}
 	if o.Record == nil {
-		o.Record = func(Record) {}
+		o.Record = func(Record) error { return nil }
 	}
 	n := &Network{o: o, names: newStandIns(), open: map[closer]struct{}{}}
 	n.dialer.Control = n.checkSocket

@@ -18,6 +18,7 @@ const (
 
 // A Record describes a connection, or one request of it.
 type Record struct {
+	ID      uint64 // the same in all records of a connection, unique in the network
 	Step    Step
 	Time    time.Time
 	Host    string // a name, or an address if the program connected to one

@@ -3,6 +3,7 @@ package egress
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"net/netip"
 	"slices"
@@ -19,6 +20,7 @@ const helloTime = time.Minute
 // A stream is one connection of a program.
 type stream struct {
 	n     *Network
+	id    uint64
 	tape  *tape // the program's side
 	host  string
 	port  uint16
@@ -40,7 +42,7 @@ func (n *Network) Serve(l net.Listener, destination func(net.Conn) (netip.AddrPo
 }
 
 func (n *Network) serve(c net.Conn, destination func(net.Conn) (netip.AddrPort, error)) {
-	s := &stream{n: n, tape: &tape{Conn: c, recording: true}, start: n.o.Now()}
+	s := &stream{n: n, id: n.count.Add(1), tape: &tape{Conn: c, recording: true}, start: n.o.Now()}
 	to, err := destination(c)
 	if err != nil {
 		s.refuse(err)
@@ -57,7 +59,10 @@ func (n *Network) serve(c net.Conn, destination func(net.Conn) (netip.AddrPort, 
 		s.refuse(err)
 		return
 	}
-	n.o.Record(s.record(Opened))
+	if err := n.o.Record(s.record(Opened)); err != nil {
+		s.refuse(fmt.Errorf("golem cannot record the connection: %w", err))
+		return
+	}
 	if err := s.pass(n.ctx); err != nil {
 		s.refuse(err)
 		return
@@ -124,7 +129,7 @@ func (s *stream) refuse(err error) {
 func (s *stream) record(step Step) Record {
 	now := s.n.o.Now()
 	return Record{
-		Step: step, Time: now, Host: s.host, Port: s.port, Program: s.program, Decision: s.decision, Ended: s.ended,
+		ID: s.id, Step: step, Time: now, Host: s.host, Port: s.port, Program: s.program, Decision: s.decision, Ended: s.ended,
 		Sent: s.sent.Load(), Received: s.received.Load(), Duration: now.Sub(s.start), Requests: s.requests.Load(),
 	}
 }

@@ -64,7 +64,9 @@ func TestReachAllowedHost(t *testing.T) {
 	if r.Requests != 1 || r.Sent < 50 || r.Received < 50 {
 		t.Errorf("got %+v", r)
 	}
-	w.await("opened", func(r egress.Record) bool { return r.Step == egress.Opened && r.Port == 443 })
+	if open := w.await("opened", func(o egress.Record) bool { return o.Step == egress.Opened && o.ID == r.ID }); open.Port != 80 || open.Sent != 0 {
+		t.Errorf("got %+v", open)
+	}
 }
 
 func TestRefuseOtherHosts(t *testing.T) {
@@ -394,6 +396,18 @@ func TestSocketIsChecked(t *testing.T) {
 	io.WriteString(server, "hi\n")
 	if got := readLine(t, c); got != "hi\n" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestNoRecordNoConnection checks that nothing leaves if it cannot be recorded.
+func TestNoRecordNoConnection(t *testing.T) {
+	w := newWorld(t, rules("example.com")...)
+	var log requestLog
+	w.site("example.com", &log)
+	w.full = errors.New("no space left")
+	w.open()
+	if code, _, err := get(w.client(nil), "http://example.com/"); err == nil || log.seen() != "" || len(w.dialled) > 0 {
+		t.Errorf("got %d, %s, %v", code, log.seen(), w.dialled)
 	}
 }
 

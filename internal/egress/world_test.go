@@ -42,6 +42,7 @@ type world struct {
 	records  []egress.Record
 	dialled  []string
 	timeouts int
+	full     error // why no record can be stored
 }
 
 // newWorld returns a world in which nothing is open yet. Change its options, then open it.
@@ -129,11 +130,12 @@ func (w *world) dialPublic(ctx context.Context, to netip.AddrPort) (net.Conn, er
 	return (&net.Dialer{}).DialContext(ctx, "tcp", server)
 }
 
-func (w *world) record(r egress.Record) {
+func (w *world) record(r egress.Record) error {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	w.records = append(w.records, r)
 	w.changed.Broadcast()
+	return w.full
 }
 
 // destination does what SO_ORIGINAL_DST does in a jail.
