@@ -6,7 +6,8 @@ import "slices"
 type Rule struct {
 	Verb Verb
 	// Target is the name of a file or directory, "/" for all. For other verbs it is a
-	// name, "*" for all. For Connect it may also be "*.example.com".
+	// name, "*" for all. For Connect it may also be "*.example.com". For Use it may be an
+	// older name of the tool: see [CurrentToolName].
 	Target   string
 	Approval Approval
 	From     string // the place of the rule: file:line, or a flag
@@ -30,6 +31,9 @@ func (r Rule) normalize() Rule {
 	case r.Verb == Connect:
 		r.Target = hostName(r.Target)
 		ok = ok && IsHost(r.Target)
+	case r.Verb == Use:
+		r.Target = CurrentToolName(r.Target)
+		ok = ok && r.Target != ""
 	default:
 		ok = ok && r.Target != ""
 	}
@@ -50,6 +54,8 @@ func (r Rule) covers(e Effect) bool {
 		return true
 	case e.Verb == Connect:
 		return hostWithin(hostName(e.Target), r.Target)
+	case e.Verb == Use:
+		return r.Target == CurrentToolName(e.Target)
 	}
 	return r.Target == e.Target
 }

@@ -75,11 +75,7 @@ var networkTools = []string{"api_send"}
 func denyTools(g tool.Gate, c project.Ceiling) tool.Gate {
 	var rules []policy.Rule
 	for _, t := range g.Tools {
-		names := []string{t.Name, t.Toolset}
-		if t.AliasOf != "" {
-			names = append(names, t.AliasOf)
-		}
-		place, denied := c.DeniedTool(names...)
+		place, denied := c.DeniedTool(t.RuleNames()...)
 		if off, is := c.NetworkOff(); is && slices.Contains(networkTools, t.Name) {
 			place, denied = off, true
 		}

@@ -17,7 +17,7 @@ func toolNames() []string {
 	return []string{
 		"read_file", "read_files", "write_file", "edit_file", "list_files", "find_files", "search_files",
 		"file_info", "file_exists", "make_directory", "move_file", "copy_file", "delete_file",
-		"sandbox_read_text", "sandbox_write_text", "sandbox_list",
+		"sandbox_read_text", "sandbox_write_text", "sandbox_list", "pullFromGit", "gitPull", "stageForPush", "gitStage",
 		"shell", "service_start", "service_list", "service_output", "service_stop", "call_worker", "worker_call", "worker_create",
 		"git_stage", "git_status", "git_diff", "git_list_staged", "git_push", "git_pull", "git_discard",
 		"git_branches", "git_merge", "apply_changes", "discard_changes", "undo", "file_export", "api_send", "clipboard_copy",

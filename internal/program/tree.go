@@ -210,7 +210,7 @@ func (c callTree) lint() strictyaml.Problems {
 func (c callTree) lintNames(w *worker.Worker) strictyaml.Problems {
 	var problems strictyaml.Problems
 	for _, r := range w.Rules {
-		if r.Verb == policy.Use && r.Target != "*" && !slices.Contains(toolNames(), r.Target) && workerNamed(c.workers, r.Target) == nil && !c.isForeign(r.Target) {
+		if r.Verb == policy.Use && r.Target != "*" && !slices.Contains(toolNames(), policy.CurrentToolName(r.Target)) && workerNamed(c.workers, r.Target) == nil && !c.isForeign(r.Target) {
 			problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: r.From}}, "no tool "+sandbox.Shown(r.Target), didYouMean(r.Target, toolNames()))
 		}
 	}

@@ -94,7 +94,7 @@ func parseLayer(l Layer, data []byte, tools []string) (Layer, error) {
 	}
 	for _, key := range []string{"allow", "deny"} {
 		for _, item := range l.items("tools", key) {
-			if !slices.Contains(tools, item.Text) {
+			if !slices.Contains(tools, policy.CurrentToolName(item.Text)) {
 				problems.Add(item, "tools."+key+": no tool or toolset "+quote(item.Text), suggest(item.Text, tools))
 			}
 		}
@@ -181,7 +181,9 @@ func isStricter(mode, than string) bool {
 // DeniedTool returns the place that forbids a tool, and whether there is one. The tool
 // has any of the names.
 func (c Ceiling) DeniedTool(names ...string) (strictyaml.Place, bool) {
-	has := func(n strictyaml.Node) bool { return slices.Contains(names, n.Text) }
+	has := func(n strictyaml.Node) bool {
+		return slices.Contains(names, n.Text) || slices.Contains(names, policy.CurrentToolName(n.Text))
+	}
 	for _, l := range c {
 		if i := slices.IndexFunc(l.items("tools", "deny"), has); i >= 0 {
 			return l.items("tools", "deny")[i].Place, true

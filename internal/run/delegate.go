@@ -1,7 +1,9 @@
 package run
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -16,7 +18,7 @@ import (
 // The tools that start workers by name. Other tools start one fixed worker.
 const (
 	callWorker   = "call_worker"
-	workerCall   = "worker_call" // llm-do's name for it
+	workerCall   = "worker_call" // llm-do's form of it
 	workerCreate = "worker_create"
 )
 
@@ -27,16 +29,85 @@ type callArgs struct {
 	Attachments  []string `json:"attachments,omitempty" jsonschema:"files to attach"`
 	Restrict     string   `json:"restrict,omitempty" jsonschema:"the only directory that it may see"`
 	ReadOnly     bool     `json:"readonly,omitempty" jsonschema:"whether it may only read"`
+
+	// Sandbox is another spelling of Restrict and ReadOnly.
+	Sandbox sandboxArgs `json:"sandbox,omitzero" jsonschema:"restrict and readonly, as in a worker file"`
+}
+
+// sandboxArgs restrict the files of a worker for one call.
+type sandboxArgs struct {
+	Restrict string `json:"restrict,omitempty" jsonschema:"the only directory that it may see"`
+	ReadOnly bool   `json:"readonly,omitempty" jsonschema:"whether it may only read"`
+}
+
+// narrow returns how the caller restricts the worker, in either spelling.
+func (a callArgs) narrow() (Narrow, error) {
+	n := Narrow{Restrict: a.Restrict, ReadOnly: a.ReadOnly || a.Sandbox.ReadOnly}
+	switch inner := a.Sandbox.Restrict; {
+	case n.Restrict == "":
+		n.Restrict = inner
+	case inner != "" && inner != n.Restrict:
+		return n, &sandbox.Error{Op: "call", Code: "invalid_args", Hint: "restrict and sandbox.restrict name two directories; write one of them"}
+	}
+	return n, nil
 }
 
 // namedArgs are the arguments of the tool for all workers: callArgs with a name.
 type namedArgs struct {
-	Worker       string   `json:"worker" jsonschema:"its name"`
-	Input        string   `json:"input,omitempty" jsonschema:"what it is to work on"`
-	Instructions string   `json:"instructions,omitempty" jsonschema:"what else it should know"`
-	Attachments  []string `json:"attachments,omitempty" jsonschema:"files to attach"`
-	Restrict     string   `json:"restrict,omitempty" jsonschema:"the only directory that it may see"`
-	ReadOnly     bool     `json:"readonly,omitempty" jsonschema:"whether it may only read"`
+	Worker       string      `json:"worker" jsonschema:"its name"`
+	Input        string      `json:"input,omitempty" jsonschema:"what it is to work on"`
+	Instructions string      `json:"instructions,omitempty" jsonschema:"what else it should know"`
+	Attachments  []string    `json:"attachments,omitempty" jsonschema:"files to attach"`
+	Restrict     string      `json:"restrict,omitempty" jsonschema:"the only directory that it may see"`
+	ReadOnly     bool        `json:"readonly,omitempty" jsonschema:"whether it may only read"`
+	Sandbox      sandboxArgs `json:"sandbox,omitzero" jsonschema:"restrict and readonly, as in a worker file"`
+}
+
+// call returns the arguments without the name.
+func (a namedArgs) call() callArgs {
+	return callArgs{a.Input, a.Instructions, a.Attachments, a.Restrict, a.ReadOnly, a.Sandbox}
+}
+
+// oldCallArgs are the arguments of call_worker in llm-do, and those that it has here.
+type oldCallArgs struct {
+	Worker       string      `json:"worker,omitempty" jsonschema:"its name"`
+	WorkerName   string      `json:"worker_name,omitempty" jsonschema:"another spelling of worker"`
+	InputData    any         `json:"input_data,omitempty" jsonschema:"what it is to work on: a text, or any JSON"`
+	Input        string      `json:"input,omitempty" jsonschema:"another spelling of input_data"`
+	Instructions string      `json:"instructions,omitempty" jsonschema:"what else it should know"`
+	Attachments  []string    `json:"attachments,omitempty" jsonschema:"files to attach"`
+	Restrict     string      `json:"restrict,omitempty" jsonschema:"the only directory that it may see"`
+	ReadOnly     bool        `json:"readonly,omitempty" jsonschema:"whether it may only read"`
+	Sandbox      sandboxArgs `json:"sandbox,omitzero" jsonschema:"restrict and readonly, as in a worker file"`
+}
+
+// plan plans the call that the arguments mean. The journal and the approver get its
+// current form.
+func (a oldCallArgs) plan(t *conversation, names tool.Names) (tool.Plan, error) {
+	invalid := func(hint string) (tool.Plan, error) {
+		return tool.Plan{}, &sandbox.Error{Op: callWorker, Code: "invalid_args", Hint: hint}
+	}
+	now := namedArgs{cmp.Or(a.Worker, a.WorkerName), a.Input, a.Instructions, a.Attachments, a.Restrict, a.ReadOnly, a.Sandbox}
+	switch {
+	case now.Worker == "":
+		return invalid("worker: name the worker")
+	case a.WorkerName != "" && a.WorkerName != now.Worker:
+		return invalid("worker and worker_name name two workers; write one of them")
+	case a.InputData != nil && a.Input != "":
+		return invalid("input and input_data are two names for one argument; write one of them")
+	}
+	if text, ok := a.InputData.(string); ok {
+		now.Input = text
+	} else if a.InputData != nil {
+		data, err := json.Marshal(a.InputData)
+		if err != nil {
+			return tool.Plan{}, err
+		}
+		now.Input = string(data)
+	}
+	plan, err := t.planCall(names, now.Worker, now.call())
+	plan.Args = now
+	return plan, err
 }
 
 type createArgs struct {
@@ -47,7 +118,7 @@ type createArgs struct {
 
 // isWorker reports whether a tool starts a worker.
 func (t *conversation) isWorker(name string) bool {
-	return name == callWorker || name == workerCall || slices.ContainsFunc(t.w.Callees, func(c Callee) bool { return c.Name == name })
+	return policy.CurrentToolName(name) == callWorker || slices.ContainsFunc(t.w.Callees, func(c Callee) bool { return c.Name == name })
 }
 
 // workerTools returns the tools with which a worker starts others or proposes new ones.
@@ -69,10 +140,13 @@ func (t *conversation) workerTools() []tool.Tool {
 		return list
 	}
 	named := tool.New(about(callWorker, "Call a worker by its name."), func(_ context.Context, names tool.Names, a namedArgs) (tool.Plan, error) {
-		return t.planCall(names, a.Worker, callArgs{a.Input, a.Instructions, a.Attachments, a.Restrict, a.ReadOnly})
+		return t.planCall(names, a.Worker, a.call())
 	})
 	named.Unlisted = !t.w.Any
-	list = append(list, named, named.Alias(workerCall))
+	old := tool.New(about(workerCall, "An older name of call_worker."), func(_ context.Context, names tool.Names, a oldCallArgs) (tool.Plan, error) {
+		return a.plan(t, names)
+	})
+	list = append(list, named, old.Alias(callWorker))
 	if t.w.Propose != nil {
 		create := about(workerCreate, "Propose a new worker to the user. It has no files and no tools, and can be called when the user has accepted it, in a later run.")
 		create.Private = []string{"instructions"}
@@ -84,6 +158,10 @@ func (t *conversation) workerTools() []tool.Tool {
 // planCall plans the start of a worker. It checks the worker's name, the depth and the
 // attached files before anybody is asked for approval.
 func (t *conversation) planCall(names tool.Names, name string, a callArgs) (tool.Plan, error) {
+	restriction, err := a.narrow()
+	if err != nil {
+		return tool.Plan{}, err
+	}
 	chain := t.gate.Workers
 	if slices.Contains(chain, name) {
 		return tool.Plan{}, &sandbox.Error{Op: "call", Path: name, Code: errBlocked,
@@ -104,7 +182,7 @@ func (t *conversation) planCall(names tool.Names, name string, a callArgs) (tool
 		effects = append(effects, policy.Effect{Verb: policy.Attach, Target: at}, policy.Effect{Verb: policy.Read, Target: at})
 	}
 	plan := tool.NewChangePlan(func(ctx context.Context, seen *sandbox.Sandbox) (tool.Preparation, error) {
-		child, err := t.child(name, Narrow{a.Restrict, a.ReadOnly})
+		child, err := t.child(name, restriction)
 		if err != nil {
 			return tool.Preparation{}, err
 		}

@@ -35,7 +35,7 @@ func (in *invocation) applyDeferred(ctx context.Context, plan callPlan, r Result
 		}
 		return r
 	}
-	next := newInvocation(in.Gate, in.origin, plan.tool.Name)
+	next := newInvocation(in.Gate, in.origin, plan.tool.currentName())
 	next.record.Effects, next.record.Note = effectTexts(changes.Listed), "applies the changes of "+in.record.Call
 	applied, err := next.apply(ctx, callPlan{Plan: Plan{Effects: changes.Listed}, tool: plan.tool, args: plan.args, applies: true}, changes)
 	r.Notes = append(r.Notes, applied.Notes...)
@@ -77,7 +77,7 @@ func (in *invocation) apply(ctx context.Context, plan callPlan, changes *Deferre
 	}
 	r := Result{Changes: shortenChanges(prepared.Changes)}
 	if err := changes.Apply(ctx); err != nil {
-		r = failed(plan.tool.Name, err)
+		r = failed(plan.tool.currentName(), err)
 	}
 	return in.recordOutcome(plan, r), nil
 }

@@ -51,7 +51,7 @@ func (in *invocation) approve(ctx context.Context, plan callPlan, prepared prepa
 func (in *invocation) request(plan callPlan, prepared preparedCall, d policy.Decision) Request {
 	args, _ := json.Marshal(plan.args) // they were decoded from JSON
 	effects := prepared.effects(plan)
-	r := Request{Origin: in.origin, Workers: in.Workers, Tool: plan.tool.Name, Args: args, Effects: effects,
+	r := Request{Origin: in.origin, Workers: in.Workers, Tool: plan.tool.currentName(), Args: args, Effects: effects,
 		Rule: d.Rule.From, Why: plan.Why, Changes: prepared.Changes, Summary: prepared.Summary, Warnings: prepared.Warnings,
 		MoreWarnings: prepared.MoreWarnings, OnlyUser: plan.tool.AlwaysAsk, Guess: plan.Guess, Network: in.HasNetwork()}
 	for _, e := range effects {

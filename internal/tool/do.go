@@ -38,6 +38,7 @@ func (in *invocation) consider(ctx context.Context, call Call) (plan callPlan, p
 	if err != nil {
 		return plan, prepared, decision, err
 	}
+	in.record.Tool = tool.currentName()
 	if err := in.admit(tool); err != nil {
 		return plan, prepared, decision, err
 	}
@@ -58,11 +59,13 @@ func (in *invocation) consider(ctx context.Context, call Call) (plan callPlan, p
 	return plan, prepared, decision, err
 }
 
-// lookUp returns the tool with a name.
+// lookUp returns the tool with a name, or with the current form of an older name.
 func (in *invocation) lookUp(name string) (Tool, error) {
-	for _, t := range in.Tools {
-		if t.Name == name && in.has(t, in.origin) {
-			return t, nil
+	for _, spelling := range []string{name, policy.CurrentToolName(name)} {
+		for _, t := range in.Tools {
+			if t.Name == spelling && in.has(t, in.origin) {
+				return t, nil
+			}
 		}
 	}
 	var names []string

@@ -19,7 +19,7 @@ func (in *invocation) execute(ctx context.Context, plan callPlan, prepared prepa
 	}
 	leave, err := in.enter(approval.asked, !plan.changesNothing())
 	if err != nil {
-		return failed(plan.tool.Name, err)
+		return failed(plan.tool.currentName(), err)
 	}
 	r := in.runRestricted(ctx, plan, prepared)
 	if leave() != nil {
@@ -33,7 +33,7 @@ func (in *invocation) runRestricted(ctx context.Context, plan callPlan, prepared
 	var err error
 	defer func() {
 		if err != nil {
-			r = failed(plan.tool.Name, err)
+			r = failed(plan.tool.currentName(), err)
 		}
 	}()
 	defer in.recoverPanic(&err)

@@ -396,7 +396,7 @@ func TestToolsFor(t *testing.T) {
 		return strings.Join(list, " ")
 	}
 	put, get := does("put", policy.Both, write1, write), does("get", policy.Both, read1, read)
-	other := get.Alias("sandbox_get")
+	other := does("sandbox_get", policy.Both, read1, read).Alias("get")
 	foreign := get
 	foreign.Name, foreign.Toolset = "foreign", "other"
 	all := []tool.Tool{put, get, other, foreign, does("push", policy.Manual, read1, read)}
@@ -545,19 +545,51 @@ func TestParallel(t *testing.T) {
 // TestOlderNames checks that a rule for a tool holds for its older names.
 func TestOlderNames(t *testing.T) {
 	put := does("put", policy.Both, write1, write)
-	old := does("old_put", policy.Both, write1, write)
-	old.AliasOf, old.Unlisted = "put", true
+	old := does("old_put", policy.Both, write1, write).Alias("put")
 	for name, rules := range map[string][]policy.Rule{
 		"the tool":       {{Verb: policy.Use, Target: "put", Approval: policy.Blocked}},
 		"the older name": {{Verb: policy.Use, Target: "old_put", Approval: policy.Blocked}, {Verb: policy.Use, Target: "older_put", Approval: policy.Blocked}},
 	} {
-		r := newRoom(t, rules, put, old, put.Alias("older_put"))
+		r := newRoom(t, rules, put, old, does("older_put", policy.Both, write1, write).Alias("put"))
 		for _, called := range []string{"old_put", "older_put"} {
 			if got := r.call(policy.Model, called, `{"path": "/out/a.md"}`); got.OK() || got.Err.Code != "blocked" {
 				t.Errorf("a rule about %s, %s called: got %+v, want blocked", name, called, got)
 			}
 		}
 		r.unchanged(t)
+	}
+}
+
+// TestOldSpelling: a call by an older name or spelling is the call of the current tool,
+// for the approver and in the journal. A tool that has the name itself comes first.
+func TestOldSpelling(t *testing.T) {
+	var asked []string
+	put := does("write_file", policy.Both, write1, write)
+	r := newRoom(t, nil, put, does("sandbox_write_text", policy.Both, write1, write).Alias("write_file"), does("readFile", policy.Both, read1, read), does("read_file", policy.Both, write1, write))
+	r.Approver = approver(func(q tool.Request) tool.Answer {
+		asked = append(asked, q.Tool)
+		return tool.Answer{}
+	})
+	for _, name := range []string{"writeFile", "sandbox_write_text", "write_file"} {
+		if got := r.call(policy.Model, name, `{"path": "/out/a.md"}`); got.Err == nil || got.Err.Code != "declined" || got.Err.Op != "write_file" {
+			t.Errorf("%s: got %+v", name, got)
+		}
+	}
+	if got := r.call(policy.Model, "readFile", `{"path": "/out/a.md"}`); !got.OK() {
+		t.Errorf("readFile: got %v", got.Err)
+	}
+	if got := r.call(policy.Model, "WriteFile", `{"path": "/out/a.md"}`); got.OK() || got.Err.Code != "unknown_tool" {
+		t.Errorf("WriteFile: got %+v", got)
+	}
+	if got := fmt.Sprint(asked); got != "[write_file write_file write_file]" {
+		t.Errorf("asked about %s", got)
+	}
+	var journaled []string
+	for _, record := range r.journal.records {
+		journaled = append(journaled, record.Tool)
+	}
+	if got := fmt.Sprint(slices.Compact(journaled)); got != "[write_file readFile WriteFile]" {
+		t.Errorf("journal: got %s", got)
 	}
 }
 

@@ -73,11 +73,14 @@ func (g Gate) withRules(rules []policy.Rule) Gate {
 }
 
 // approvalForUse returns the level of approval for using the tool at all, and the rule
-// for it. A rule for a tool also holds for its older names.
+// for it. A rule for a tool also holds for its older names, and for tools with its RulesOf.
 func (g Gate) approvalForUse(t Tool) (policy.Approval, policy.Rule) {
 	least, rule := g.Grant.Approvals.Of(policy.Effect{Verb: policy.Use, Target: t.Name})
-	if t.AliasOf != "" {
-		if level, of := g.Grant.Approvals.Of(policy.Effect{Verb: policy.Use, Target: t.AliasOf}); level < least {
+	for _, name := range []string{t.AliasOf, t.RulesOf} {
+		if name == "" {
+			continue
+		}
+		if level, of := g.Grant.Approvals.Of(policy.Effect{Verb: policy.Use, Target: name}); level < least {
 			least, rule = level, of
 		}
 	}

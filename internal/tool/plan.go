@@ -118,7 +118,9 @@ func (p callPlan) callsWorker() bool {
 }
 
 // use is the effect of using the tool at all.
-func (p callPlan) use() policy.Effect { return policy.Effect{Verb: policy.Use, Target: p.tool.Name} }
+func (p callPlan) use() policy.Effect {
+	return policy.Effect{Verb: policy.Use, Target: p.tool.currentName()}
+}
 
 // A Run does what was planned, with a sandbox that allows the declared effects.
 type Run func(ctx context.Context, files *sandbox.Sandbox) (Result, error)

@@ -29,11 +29,11 @@ type Undo interface {
 // detects this. The approval is remembered only after the intent is written.
 func (in *invocation) recordIntent(ctx context.Context, plan callPlan, prepared preparedCall, approval approval) error {
 	if err := ctx.Err(); err != nil {
-		return timeoutError(plan.tool.Name, err)
+		return timeoutError(plan.tool.currentName(), err)
 	}
 	if in.Undo != nil && prepared.Undoable && len(prepared.Changes) > 0 {
-		if err := in.Undo.Save(in.record.Call, plan.tool.Name, prepared.Changes); err != nil {
-			return &sandbox.Error{Op: plan.tool.Name, Code: sandbox.ErrInternal,
+		if err := in.Undo.Save(in.record.Call, plan.tool.currentName(), prepared.Changes); err != nil {
+			return &sandbox.Error{Op: plan.tool.currentName(), Code: sandbox.ErrInternal,
 				Hint: "nothing was done, because golem cannot keep what the call replaces (" + cause(err) + "); the user can free space in the state directory, or choose another with --state"}
 		}
 	}
@@ -43,7 +43,7 @@ func (in *invocation) recordIntent(ctx context.Context, plan callPlan, prepared 
 		wait = audit.Queued
 	}
 	if err := in.Journal.Write(in.record, wait); err != nil {
-		return journalError(plan.tool.Name, err)
+		return journalError(plan.tool.currentName(), err)
 	}
 	if approval.keep != nil && approval.keep() != nil {
 		in.record.Note = "the rule could not be kept"
@@ -54,7 +54,7 @@ func (in *invocation) recordIntent(ctx context.Context, plan callPlan, prepared 
 // recordOutcome writes to the journal how the call ended. If it fails, a call that only
 // reads returns an error in place of its result.
 func (in *invocation) recordOutcome(plan callPlan, r Result) Result {
-	out := audit.Record{Kind: audit.Outcome, Call: in.record.Call, Origin: in.record.Origin, Workers: in.Workers, Tool: plan.tool.Name, Note: in.record.Note}
+	out := audit.Record{Kind: audit.Outcome, Call: in.record.Call, Origin: in.record.Origin, Workers: in.Workers, Tool: plan.tool.currentName(), Note: in.record.Note}
 	if r.Record != "" {
 		out.Note = r.Record
 	}
@@ -63,7 +63,7 @@ func (in *invocation) recordOutcome(plan callPlan, r Result) Result {
 	}
 	if err := in.Journal.Write(out, audit.Written); err != nil {
 		if plan.changesNothing() {
-			return failed(plan.tool.Name, journalError(plan.tool.Name, err))
+			return failed(plan.tool.currentName(), journalError(plan.tool.currentName(), err))
 		}
 		r.Notes = append(r.Notes, sayDone(r)+"golem could not write its outcome to the journal ("+cause(err)+"); the journal has only its beginning")
 	}

@@ -1,10 +1,12 @@
 package tool
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 	"sync"
 
@@ -33,10 +35,13 @@ type Tool struct {
 	ChangesState bool
 	// UsesNetwork is true for a tool that connects to other machines.
 	UsesNetwork bool
-	// Unlisted tools can be called, but are not offered: they are older names. AliasOf is
-	// the current name. Rules for it hold for this tool, too.
+	// Unlisted tools can be called, but are not offered.
 	Unlisted bool
-	AliasOf  string
+	// AliasOf is the current name of a tool with an older name and other arguments. The
+	// journal and the approver get the current name.
+	AliasOf string
+	// RulesOf is another tool, whose rules hold for this one, too.
+	RulesOf string
 	// Program is the one program that a foreign tool runs, as the target of its effect.
 	// Rules are the rules written in the definition of the tool: each is one more layer,
 	// as those of a Plan are.
@@ -121,14 +126,21 @@ func New[A any](t Tool, plan func(ctx context.Context, names Names, args A) (Pla
 	return t
 }
 
-// Alias returns the tool under an older name, which can be called but is not offered.
-func (t Tool) Alias(name string) Tool {
-	if t.Name != name {
-		t.AliasOf = t.Name
-	}
-	t.Name, t.Unlisted = name, true
+// Alias returns the tool as an older form of another one, which can be called but is not
+// offered.
+func (t Tool) Alias(of string) Tool {
+	t.AliasOf, t.Unlisted = of, true
 	return t
 }
+
+// RuleNames returns the names under which a rule may name the tool: its own, its current
+// one, and those of its toolset and of the tool whose rules hold for it.
+func (t Tool) RuleNames() []string {
+	return slices.DeleteFunc([]string{t.Name, t.AliasOf, t.RulesOf, t.Toolset}, func(name string) bool { return name == "" })
+}
+
+// currentName returns the name for the journal and the approver.
+func (t Tool) currentName() string { return cmp.Or(t.AliasOf, t.Name) }
 
 // Schema returns the JSON schema of the arguments. The caller must not change it.
 func (t Tool) Schema() *jsonschema.Schema { return t.argSchema().schema }

@@ -76,12 +76,18 @@ var ruleNames = []struct {
 // readToolRules reads llm-do's approval levels by the names of tools.
 func (r *reader) readToolRules(top strictyaml.Node) {
 	all, _ := top.At("tool_rules")
+	seen := make(map[string]bool) // current names
 	for _, f := range all.Fields {
+		name := policy.CurrentToolName(f.Key.Text)
+		if seen[name] {
+			r.problems.Add(f.Key, "tool_rules."+sandbox.Shown(f.Key.Text)+": "+sandbox.Shown(name)+" is the same tool", "keep one of them")
+			continue
+		}
+		seen[name] = true
 		if f.Value.Kind == strictyaml.Map || f.Value.Kind == strictyaml.Null {
 			r.readToolRule(top, f)
 		}
 	}
-	seen := make(map[string]bool)
 	for _, item := range all.Items { // llm-do also accepts a list
 		if item.Kind != strictyaml.Map {
 			continue
@@ -90,10 +96,10 @@ func (r *reader) readToolRules(top strictyaml.Node) {
 		switch {
 		case !ok || name.Kind != strictyaml.Scalar || name.Text == "":
 			r.problems.Add(item, "tool_rules: a rule without a name", "write name: with the name of a tool, such as sandbox.read")
-		case seen[name.Text]:
+		case seen[policy.CurrentToolName(name.Text)]:
 			r.problems.Add(name, "tool_rules: two rules for "+sandbox.Shown(name.Text), "keep one of them")
 		default:
-			seen[name.Text] = true
+			seen[policy.CurrentToolName(name.Text)] = true
 			rule := strictyaml.Node{Kind: strictyaml.Map, Place: item.Place}
 			for _, f := range item.Fields {
 				if f.Key.Text == "allowed" || f.Key.Text == "approval_required" {

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -229,16 +230,19 @@ func hintOf(hint string) string {
 // no path.
 func isWorkerCall(e run.Event) bool {
 	var args map[string]any
-	return json.Unmarshal(e.Args, &args) == nil && args["input"] != nil && args["path"] == nil
+	return json.Unmarshal(e.Args, &args) == nil && (args["input"] != nil || args["input_data"] != nil) && args["path"] == nil
 }
 
 // workerOf returns the worker that a call is to.
 func workerOf(e run.Event) string {
-	var args struct{ Worker string }
-	if json.Unmarshal(e.Args, &args) == nil && args.Worker != "" {
-		return args.Worker
+	var args struct {
+		Worker string `json:"worker"`
+		Old    string `json:"worker_name"`
 	}
-	return e.Tool
+	if json.Unmarshal(e.Args, &args) != nil {
+		return e.Tool
+	}
+	return cmp.Or(args.Worker, args.Old, e.Tool)
 }
 
 // subject returns the subject of a call, such as a path, a command or a pattern.

@@ -325,13 +325,15 @@ func firstSentence(text string) string {
 	return strings.TrimSuffix(first, ".")
 }
 
-// toolNamed returns the tool with a name.
+// toolNamed returns the tool with a name, or with the current form of an older name.
 func toolNamed(tools []tool.Tool, name string) (tool.Tool, error) {
+	for _, spelling := range []string{name, policy.CurrentToolName(name)} {
+		if i := slices.IndexFunc(tools, func(t tool.Tool) bool { return t.Name == spelling }); i >= 0 {
+			return tools[i], nil
+		}
+	}
 	var names []string
 	for _, t := range tools {
-		if t.Name == name {
-			return t, nil
-		}
 		if !t.Unlisted {
 			names = append(names, t.Name)
 		}

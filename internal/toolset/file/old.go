@@ -45,8 +45,7 @@ func oldReadText() tool.Tool {
 			}
 			return tool.NewReadPlan(run, names.ReadEffects(at)...), nil
 		})
-	t.AliasOf = "read_file"
-	return t.Alias(t.Name)
+	return t.Alias("read_file")
 }
 
 // readText returns a window of the file at a located name.
@@ -87,8 +86,7 @@ func oldList() tool.Tool {
 			}
 			return tool.NewReadPlan(run, names.ReadTreeEffects(a.Path)...), nil
 		})
-	t.AliasOf = "list_files"
-	return t.Alias(t.Name)
+	return t.Alias("list_files")
 }
 
 // listOld returns only the names of the files that match, as llm-do did.

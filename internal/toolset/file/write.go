@@ -48,11 +48,11 @@ func oldWriteText() tool.Tool {
 		Content string `json:"content" jsonschema:"its whole new text"`
 	}
 	t := changer("sandbox_write_text", "An older name of write_file.", policy.Write)
-	t.Private, t.Unlisted, t.AliasOf = []string{"content"}, true, "write_file"
+	t.Private = []string{"content"}
 	return tool.New(t,
 		func(_ context.Context, names tool.Names, a args) (tool.Plan, error) {
 			return planWrite(names, writeArgs{Path: a.Path, Content: a.Content})
-		})
+		}).Alias("write_file")
 }
 
 func planWrite(names tool.Names, a writeArgs) (tool.Plan, error) {

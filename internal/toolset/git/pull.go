@@ -37,54 +37,58 @@ func (s Set) pull() tool.Tool {
 	const op = "git_pull"
 	t := newTool(op, "Copy files from a repository's branch into the tree, as they are there now. If a file was changed here too, merge both versions, with markers where they conflict.")
 	t.Verbs, t.UsesNetwork = []policy.Verb{policy.Write}, true
-	return tool.New(t, func(ctx context.Context, names tool.Names, a pullArgs) (tool.Plan, error) {
-		desk, err := s.openDesk(ctx, op)
+	return tool.New(t, s.planPull)
+}
+
+// planPull plans a pull.
+func (s Set) planPull(ctx context.Context, names tool.Names, a pullArgs) (tool.Plan, error) {
+	const op = "git_pull"
+	desk, err := s.openDesk(ctx, op)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	target, err := s.findTarget(op, a.Target)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	if err := checkBranch(op, a.Branch); err != nil {
+		return tool.Plan{}, err
+	}
+	if len(a.Paths) == 0 {
+		return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "paths: name at least one; / is all"}
+	}
+	var inside []string
+	var effects []policy.Effect
+	for i, name := range a.Paths {
+		if !strings.HasPrefix(name, "/") { // a path in the repository
+			name = path.Join(target.At, name)
+		}
+		if all, err := names.Canonical(name); err == nil && isAbove(all, target.At) {
+			name = target.At // a directory above the repository means all of it, as when staging
+		}
+		at, err := names.Locate("pull", name, sandbox.ReadWrite, true)
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		target, err := s.findTarget(op, a.Target)
+		rel, err := target.pathInside("pull", at)
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		if err := checkBranch(op, a.Branch); err != nil {
-			return tool.Plan{}, err
+		if rel != "" {
+			inside = append(inside, rel)
 		}
-		if len(a.Paths) == 0 {
-			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "paths: name at least one; / is all"}
-		}
-		var inside []string
-		var effects []policy.Effect
-		for i, name := range a.Paths {
-			if !strings.HasPrefix(name, "/") { // a path in the repository
-				name = path.Join(target.At, name)
-			}
-			if all, err := names.Canonical(name); err == nil && isAbove(all, target.At) {
-				name = target.At // a directory above the repository means all of it, as when staging
-			}
-			at, err := names.Locate("pull", name, sandbox.ReadWrite, true)
-			if err != nil {
-				return tool.Plan{}, err
-			}
-			rel, err := target.pathInside("pull", at)
-			if err != nil {
-				return tool.Plan{}, err
-			}
-			if rel != "" {
-				inside = append(inside, rel)
-			}
-			a.Paths[i] = at
-			effects = append(effects, policy.Effect{Verb: policy.Write, Target: at, Tree: true}, policy.Effect{Verb: policy.Read, Target: at, Tree: true})
-		}
-		if slices.Contains(a.Paths, target.At) {
-			inside = nil // everything
-		}
-		plan := tool.NewChangePlan(func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
-			p := &puller{target: target, files: files, names: names}
-			return p.prepare(ctx, desk, a.Branch, inside)
-		}, effects...)
-		plan.Args, plan.NetworkToPrepare = a, target.Address != ""
-		return plan, nil
-	})
+		a.Paths[i] = at
+		effects = append(effects, policy.Effect{Verb: policy.Write, Target: at, Tree: true}, policy.Effect{Verb: policy.Read, Target: at, Tree: true})
+	}
+	if slices.Contains(a.Paths, target.At) {
+		inside = nil // everything
+	}
+	plan := tool.NewChangePlan(func(ctx context.Context, files *sandbox.Sandbox) (tool.Preparation, error) {
+		p := &puller{target: target, files: files, names: names}
+		return p.prepare(ctx, desk, a.Branch, inside)
+	}, effects...)
+	plan.Args, plan.NetworkToPrepare = a, target.Address != ""
+	return plan, nil
 }
 
 // A pulling is one call of git_pull.

@@ -48,7 +48,7 @@ type Limits struct {
 
 // Tools returns the tools.
 func (s Set) Tools() []tool.Tool {
-	return []tool.Tool{s.stage(), s.status(), s.listStaged(), s.diff(), s.discard(), s.pull(), s.branches(), s.merge(), s.push()}
+	return append([]tool.Tool{s.stage(), s.status(), s.listStaged(), s.diff(), s.discard(), s.pull(), s.branches(), s.merge(), s.push()}, s.oldTools()...)
 }
 
 // newTool returns a tool with what all tools of the set have in common.

@@ -35,62 +35,66 @@ func (s Set) stage() tool.Tool {
 	t := newTool(op, "Hand files over for the user's review: they are kept as a commit exactly as they are now, and wait. Only the user can push it. "+
 		"Returns commitId; git_diff shows what was staged.")
 	t.Verbs, t.ChangesState = []policy.Verb{policy.Read}, true
-	return tool.New(t, func(ctx context.Context, names tool.Names, a stageArgs) (tool.Plan, error) {
-		desk, err := s.openDesk(ctx, op)
+	return tool.New(t, s.planStage)
+}
+
+// planStage plans to stage files.
+func (s Set) planStage(ctx context.Context, names tool.Names, a stageArgs) (tool.Plan, error) {
+	const op = "git_stage"
+	desk, err := s.openDesk(ctx, op)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	if a.Again != "" {
+		return s.planAgain(desk, names, a)
+	}
+	var missing []string
+	if len(a.Files) == 0 {
+		missing = append(missing, "files: name at least one")
+	}
+	if strings.TrimSpace(a.Message) == "" {
+		missing = append(missing, "message: say what was done")
+	}
+	if len(missing) > 0 {
+		return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: strings.Join(missing, "; ")}
+	}
+	target, err := s.findTarget(op, a.Target)
+	if err != nil {
+		return tool.Plan{}, err
+	}
+	if err := checkBranch(op, a.Branch); err != nil {
+		return tool.Plan{}, err
+	}
+	var effects, besides []policy.Effect
+	for i, name := range a.Files {
+		at, err := names.Locate("stage", name, sandbox.ReadOnly, true)
 		if err != nil {
 			return tool.Plan{}, err
 		}
-		if a.Again != "" {
-			return s.planAgain(desk, names, a)
-		}
-		var missing []string
-		if len(a.Files) == 0 {
-			missing = append(missing, "files: name at least one")
-		}
-		if strings.TrimSpace(a.Message) == "" {
-			missing = append(missing, "message: say what was done")
-		}
-		if len(missing) > 0 {
-			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: strings.Join(missing, "; ")}
-		}
-		target, err := s.findTarget(op, a.Target)
-		if err != nil {
+		if _, err := target.pathInside("stage", at); err != nil && !isAbove(at, target.At) {
 			return tool.Plan{}, err
 		}
-		if err := checkBranch(op, a.Branch); err != nil {
-			return tool.Plan{}, err
+		if isAbove(at, target.At) {
+			at = target.At
 		}
-		var effects, besides []policy.Effect
-		for i, name := range a.Files {
-			at, err := names.Locate("stage", name, sandbox.ReadOnly, true)
-			if err != nil {
-				return tool.Plan{}, err
-			}
-			if _, err := target.pathInside("stage", at); err != nil && !isAbove(at, target.At) {
-				return tool.Plan{}, err
-			}
-			if isAbove(at, target.At) {
-				at = target.At
-			}
-			a.Files[i] = at
-			effects = append(effects, names.ReadTreeEffects(at)...)
-			for _, e := range ignoreEffects(names, target.At, at) {
-				if !slices.Contains(besides, e) {
-					besides = append(besides, e)
-				}
-			}
-			// Reveal the target of a symlink only if the caller may read it.
-			if to, err := names.Locate("stage", name, sandbox.ReadOnly, false); err == nil && to != at {
-				effects = append(effects, names.ReadEffects(to)...)
+		a.Files[i] = at
+		effects = append(effects, names.ReadTreeEffects(at)...)
+		for _, e := range ignoreEffects(names, target.At, at) {
+			if !slices.Contains(besides, e) {
+				besides = append(besides, e)
 			}
 		}
-		run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
-			return s.commit(ctx, target, files, a)
+		// Reveal the target of a symlink only if the caller may read it.
+		if to, err := names.Locate("stage", name, sandbox.ReadOnly, false); err == nil && to != at {
+			effects = append(effects, names.ReadEffects(to)...)
 		}
-		plan := tool.NewReadPlan(run, append(besides, effects...)...)
-		plan.Args, plan.Visible = a, effects
-		return plan, nil
-	})
+	}
+	run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+		return s.commit(ctx, target, files, a)
+	}
+	plan := tool.NewReadPlan(run, append(besides, effects...)...)
+	plan.Args, plan.Visible = a, effects
+	return plan, nil
 }
 
 // isAbove reports whether a directory contains a name.

@@ -21,10 +21,13 @@ type startPoint struct {
 }
 
 // findStart returns where a command starts: in the requested directory, else where the
-// last command ended, if commands still see that, else at the top.
-func findStart(names tool.Names, effects []policy.Effect, asked string, at *Place) (*startPoint, error) {
-	b := &startPoint{Standing: at.here(), top: top(effects)}
+// last command ended, if commands still see that, else in the first directory of the set.
+func (s Set) findStart(names tool.Names, effects []policy.Effect, asked string) (*startPoint, error) {
+	b := &startPoint{Standing: s.Place.here(), top: top(effects)}
 	b.dir = b.top
+	if asked == "" && b.Dir == "" {
+		asked = s.Start
+	}
 	switch {
 	case asked != "":
 		dir, err := names.Locate("run", asked, sandbox.ReadOnly, false)

@@ -57,7 +57,7 @@ const (
 // serviceTools returns the tools for services.
 func (s Set) serviceTools(rules command.Rules) []tool.Tool {
 	about := func(name, description string, verbs ...policy.Verb) tool.Tool {
-		return tool.Tool{Name: name, Toolset: "shell", Mode: policy.Both, AliasOf: "shell", Verbs: verbs, Description: description}
+		return tool.Tool{Name: name, Toolset: "shell", Mode: policy.Both, RulesOf: "shell", Verbs: verbs, Description: description}
 	}
 	reads := func(run func() (tool.Result, error)) (tool.Plan, error) {
 		return tool.NewReadPlan(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return run() }), nil
@@ -97,7 +97,7 @@ func (s Set) planStart(names tool.Names, rules command.Rules, a startArgs) (tool
 		return tool.Plan{}, err
 	}
 	effects := names.CommandEffects()
-	from, err := findStart(names, effects, a.Cwd, s.Place)
+	from, err := s.findStart(names, effects, a.Cwd)
 	if err != nil {
 		return tool.Plan{}, err
 	}

@@ -38,7 +38,8 @@ type args struct {
 type Set struct {
 	Runner   Runner
 	Rules    policy.Shell
-	Place    *Place    // where the next command starts; nil if every command starts at the top
+	Place    *Place    // where the next command starts; nil if every command starts in the first directory
+	Start    string    // the first directory, a canonical name; "" for the top
 	Services *Services // nil for none
 }
 
@@ -68,7 +69,7 @@ func (s Set) planRun(names tool.Names, rules command.Rules, a args) (tool.Plan, 
 		return tool.Plan{}, err
 	}
 	effects := names.CommandEffects()
-	from, err := findStart(names, effects, a.Cwd, s.Place)
+	from, err := s.findStart(names, effects, a.Cwd)
 	if err != nil {
 		return tool.Plan{}, err
 	}
