@@ -1,6 +1,7 @@
 package program
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -196,19 +197,29 @@ func (r *Run) child(parent *Step, has policy.Grant, name string, n run.Narrow) (
 	if len(step.Problems) > 0 {
 		return nil, &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrExceedsParent, Hint: step.Problems.Error()}
 	}
-	grant, err := narrow(step.Grant, n)
+	files, err := has.Files.Apply(r.Gate.allFiles)
+	if err != nil {
+		return nil, err
+	}
+	grant, err := narrow(step.Grant, files, n)
 	if err != nil {
 		return nil, err
 	}
 	return r.worker(step, grant)
 }
 
-// narrow restricts a grant as the caller of a worker asks.
-func narrow(g policy.Grant, n run.Narrow) (policy.Grant, error) {
+// narrow restricts a grant as the caller of a worker asks. It is an error to name a
+// directory in which the caller has no files.
+func narrow(g policy.Grant, caller *sandbox.Sandbox, n run.Narrow) (policy.Grant, error) {
 	if n.Restrict != "" {
 		name := path.Join("/", n.Restrict)
 		if strings.Contains(n.Restrict, "..") || !strings.HasPrefix(n.Restrict, "/") {
 			return g, &sandbox.Error{Op: "call", Path: n.Restrict, Code: sandbox.ErrInvalid, Hint: "restrict takes an absolute directory, such as /src"}
+		}
+		above := strings.TrimSuffix(name, "/") + "/"
+		roots := caller.ReadableRoots()
+		if !caller.CanRead(name) && !slices.ContainsFunc(roots, func(root string) bool { return strings.HasPrefix(root, above) }) {
+			return g, &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrExceedsParent, Hint: "restrict names files that you do not have; you have: " + cmp.Or(joinSorted(roots), "none")}
 		}
 		g.Files = g.Files.With(sandbox.Limit{Path: name, Access: sandbox.ReadWrite})
 	}

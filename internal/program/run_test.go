@@ -124,6 +124,65 @@ child:
 	}
 }
 
+// TestRunCallSandbox: a caller restricts a worker with sandbox: {restrict, readonly} or
+// with the same keys next to input. The restriction holds for the workers below, too, and
+// nobody can name files that the caller does not have.
+func TestRunCallSandbox(t *testing.T) {
+	said, _, o := play(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./data, target: /data}\n    - {source: ./work, target: /work1}\napproval: {mode: approve_all}\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  filesystem:\n  workers: {allowed_workers: [child, below]}\n---\nWork.\n",
+		"child.worker":            "---\ndescription: Works.\nsandbox: inherit\ntoolsets:\n  filesystem:\n  workers: {allowed_workers: [below]}\n---\nWork.\n",
+		"below.worker":            "---\ndescription: Works.\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n",
+		"data/in/x":               "data\n", "data/y": "y\n", "work/x": "work\n",
+	}, `
+main:
+  - calls:
+      - {tool: child, args: {input: go, sandbox: {restrict: /data/in, readonly: true}}}
+      - {tool: child, args: {input: a, sandbox: {restrict: /nowhere}}}
+      - {tool: child, args: {input: b, sandbox: {restrict: /data}, restrict: /work1}}
+      - {tool: child, args: {input: c, sandbox: {restrict: ../data}}}
+      - {tool: child, args: {input: d, sandbox: {restrict: /data, mode: rw}}}
+      - {tool: below, args: {input: go, restrict: /data, sandbox: {restrict: /data, readonly: true}}}
+  - text: done
+child:
+  - calls:
+      - {tool: read_file, args: {path: /data/in/x}}
+      - {tool: read_file, args: {path: /data/y}}
+      - {tool: write_file, args: {path: /data/in/x, content: x}}
+      - {tool: below, args: {input: e, sandbox: {restrict: /work1}}}
+      - {tool: below, args: {input: f, sandbox: {restrict: /data/out}}}
+      - {tool: below, args: {input: go, sandbox: {restrict: /data, readonly: false}}}
+  - text: done
+below:
+  - calls:
+      - {tool: read_file, args: {path: /data/in/x}}
+      - {tool: read_file, args: {path: /data/y}}
+      - {tool: write_file, args: {path: /data/in/x, content: x}}
+  - text: done
+  - calls:
+      - {tool: read_file, args: {path: /data/y}}
+      - {tool: write_file, args: {path: /data/y, content: x}}
+      - {tool: read_file, args: {path: /work1/x}}
+  - text: done
+`, nil)
+	if !o.OK() {
+		t.Errorf("%+v\n%s", o, said)
+	}
+	for _, want := range []string{
+		"main>child read_file: /data/in/x", "main>child read_file: Error: read /data/y: not_found", "main>child write_file: Error: write /data/in/x: read_only",
+		"main child: Error: call /nowhere: exceeds_parent; restrict names files that you do not have; you have: /data, /work1",
+		"main child: Error: call: invalid_args; restrict and sandbox.restrict name two directories",
+		"main child: Error: call ../data: invalid", "main child: Error: child: invalid_args; unknown argument sandbox.mode",
+		"main>child below: Error: call /work1: exceeds_parent; restrict names files that you do not have; you have: /data/in", "main>child below: Error: call /data/out: exceeds_parent",
+		"main>child>below read_file: /data/in/x", "main>child>below read_file: Error: read /data/y: not_found", "main>child>below write_file: Error: write /data/in/x: read_only",
+		"main>below read_file: /data/y", "main>below write_file: Error: write /data/y: read_only", "main>below read_file: Error: read /work1/x: not_found",
+	} {
+		if !strings.Contains(said, want) {
+			t.Errorf("no %q in\n%s", want, said)
+		}
+	}
+}
+
 // TestRunDepth: the depth counts per chain of calls, even with many calls at once.
 func TestRunDepth(t *testing.T) {
 	files := map[string]string{"golem-forge.config.yaml": "delegation: {maxDepth: 2}\n"}
