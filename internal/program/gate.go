@@ -244,9 +244,13 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 	if !slices.Equal(chain, d.Workers) { // a called worker starts without directory and variables
 		place = nil
 	}
+	start := ""
+	if step != nil {
+		start = step.Worker.ShellDir
+	}
 	staging, clearing := d.gitTools(step, g, tracker)
 	running := []io.Closer{run, clearing}
-	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners), d.work.Keeper(d.records.folder), d.work.Undoer(undoStore(d.program.state), d.allFiles), d.work.Committer(gitOpener(d.program))))
+	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Start: start, Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners), d.work.Keeper(d.records.folder), d.work.Undoer(undoStore(d.program.state), d.allFiles), d.work.Committer(gitOpener(d.program))))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))

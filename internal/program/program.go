@@ -81,7 +81,7 @@ func Load(o Options) (*Program, error) {
 	if err := note(p.readProject(file, data, o.Settings)); err != nil {
 		return nil, err
 	}
-	paths := []string{".", "workers"}
+	paths := project.DefaultWorkerPaths()
 	if p.Project != nil {
 		paths = p.Project.WorkerPaths
 	}
@@ -109,6 +109,7 @@ func Load(o Options) (*Program, error) {
 	}
 	if p.Project != nil {
 		p.targets().protectAll()
+		p.targets().protectWorkers()
 		problems = append(problems, p.calls().lint()...)
 		problems = append(problems, p.foreign().lint()...)
 		problems = append(problems, p.targets().lint()...)

@@ -30,6 +30,16 @@ func (r targets) protectAll() {
 	}
 }
 
+// protectWorkers protects the worker files that the sandbox does not protect by their
+// ending.
+func (r targets) protectWorkers() {
+	for _, w := range r.workers {
+		if path.Ext(w.File) != ".worker" {
+			r.protect(filepath.Join(r.root, filepath.FromSlash(w.File)), true)
+		}
+	}
+}
+
 // protectAddress protects the repository that a file URL means, and the one it would mean
 // if that existed.
 func (r targets) protectAddress(dir string) {

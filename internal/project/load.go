@@ -149,11 +149,15 @@ func (l *loader) readRunSettings() {
 	if n, ok := l.valueAt("delegation", "maxDepth"); ok {
 		p.MaxDepth = int(l.readWhole("delegation.maxDepth", n, 0, deepest))
 	}
-	p.WorkerPaths = []string{".", "workers"}
+	p.WorkerPaths = DefaultWorkerPaths()
 	if n, ok := l.valueAt("workerPaths"); ok {
 		p.WorkerPaths = l.readWorkerPaths(n)
 	}
 }
+
+// DefaultWorkerPaths returns the directories in which a program has its workers, unless it
+// names others. The TypeScript version had them in .workers.
+func DefaultWorkerPaths() []string { return []string{".", "workers", ".workers"} }
 
 // approvalMode returns the current name of a mode.
 func approvalMode(name string) string {

@@ -22,7 +22,7 @@ func Schema() strictyaml.Key {
 			{Name: "maxDepth", Type: strictyaml.Whole, Default: "5", Example: "2",
 				Doc: "How many calls may be nested, from 0 (no worker calls another) to 100."},
 		}},
-		{Name: "workerPaths", Type: strictyaml.Texts, Default: "[., workers]", Example: "[., workers, shared/workers]",
+		{Name: "workerPaths", Type: strictyaml.Texts, Default: "[., workers, .workers]", Example: "[., workers, shared/workers]",
 			Doc: "Directories of the program where golem looks for workers by name."},
 		budgetKey(),
 		clearanceKey(),

@@ -69,7 +69,7 @@ clearance:
 		model_server.key =  (default)
 		approval.mode = approve_all (p.yaml:8)
 		delegation.maxDepth = 5 (default)
-		workerPaths = [., workers] (default)
+		workerPaths = [., workers, .workers] (default)
 		budget.turns = 9 (--set)
 		budget.workers =  (default)
 		budget.tokens =  (default)

@@ -155,6 +155,9 @@ func addRules(add func(from, what string), who string, rules []policy.Rule) {
 func (r Request) addWorker(add func(from, what string), w *worker.Worker) {
 	who := visible.Quote(w.Name) + " "
 	addRules(add, who, w.Rules)
+	if w.Model.Text != "" {
+		add(w.Model.Place.String(), who+"names the model "+visible.Quote(w.Model.Text)+", which is sent what workers read")
+	}
 	if r.Project.File == "" {
 		// Without a project file, the paths of the entry worker are the project's.
 		for _, path := range w.Sandbox.Paths {

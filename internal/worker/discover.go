@@ -20,14 +20,19 @@ import (
 const (
 	suffix     = ".worker"
 	maxWorkers = 200 // of a program
+
+	// typeScriptDir is the directory in which the TypeScript version looked for workers.
+	typeScriptDir = ".workers"
 )
 
 // Discover finds the workers of a program: main.worker at its root, and name.worker and
-// name/worker.worker in each directory of paths. The directories are relative to the root
-// and lie inside it, also after symlinks. The default directory workers may be missing.
-// Discover skips names that start with a dot, symlinks to directories next to the
-// workers, and directories that golem may not enter. A worker is a regular file, not a
-// symlink, with a printable name. A program has at most 200.
+// name/worker.worker in each directory of paths. In place of .worker a file may end in
+// .yaml or .yml, as in llm-do, if it has a key that only worker files have. The
+// directories are relative to the root and lie inside it, also after symlinks. The
+// default directories may be missing. Discover skips names that start with a dot,
+// symlinks to directories next to the workers, and directories that golem may not enter.
+// A worker is a regular file, not a symlink, with a printable name. A program has at most
+// 200.
 //
 // Discover returns main first and the others by name. With an error it still returns the
 // workers that it could read. The error is a [strictyaml.Problems] with everything that
@@ -42,17 +47,18 @@ func Discover(root string, paths []string, reserved []string) ([]*Worker, error)
 	defer host.Close()
 
 	d := finder{root: host, seen: map[string]bool{}}
-	d.readFile("main" + suffix)
+	d.readEither("main")
 	for _, folder := range paths {
 		d.readDirectory(folder)
 	}
 	d.reportElsewhere(paths)
 	d.checkNames(reserved)
+	isMain := func(w *Worker) bool { return Stem(w.File) == "main" }
 	slices.SortStableFunc(d.found, func(a, b *Worker) int {
-		if a.File == "main"+suffix {
+		if isMain(a) {
 			return -1
 		}
-		if b.File == "main"+suffix {
+		if isMain(b) {
 			return 1
 		}
 		return strings.Compare(a.Name, b.Name)
@@ -83,7 +89,7 @@ func (d *finder) readDirectory(name string) {
 	}
 	entries, err := fs.ReadDir(d.root.FS(), clean)
 	switch {
-	case clean == "workers" && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
+	case (clean == "workers" || clean == typeScriptDir) && (errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission)):
 		return
 	case errors.Is(err, fs.ErrPermission):
 		d.addProblem(".", where+": golem may not read this directory", "run chmod u+rx "+shown(name))
@@ -97,52 +103,66 @@ func (d *finder) readDirectory(name string) {
 		case e.Name()[0] == '.':
 		case strings.HasSuffix(name, suffix):
 			d.readFile(name)
-		case strings.HasSuffix(name, ".yaml"), strings.HasSuffix(name, ".yml"):
-			d.reportOldWorker(name)
+		case Stem(name) != "":
+			d.readYAML(name)
 		case e.IsDir():
-			file := path.Join(name, "worker"+suffix)
-			if _, err := d.root.Lstat(file); errors.Is(err, fs.ErrPermission) {
+			file := path.Join(name, "worker")
+			if _, err := d.root.Lstat(file + suffix); errors.Is(err, fs.ErrPermission) {
 				continue
 			}
-			d.readFile(file)
-			d.reportOldWorker(path.Join(name, "worker.yaml"))
-			d.reportOldWorker(path.Join(name, "worker.yml"))
+			d.readEither(file)
 		}
 	}
 }
 
-// typeScriptDir is the directory where the TypeScript version looked for workers.
-const hidden = ".workers"
+// Stem returns the name of a worker file without its ending, "" for the name of any other
+// file.
+func Stem(name string) string {
+	for _, ending := range []string{suffix, ".yaml", ".yml"} {
+		if stem, ok := strings.CutSuffix(name, ending); ok {
+			return stem
+		}
+	}
+	return ""
+}
 
-// reportElsewhere reports workers in places that golem does not read.
+// reportElsewhere reports workers in a directory that older systems read, and that the
+// project does not name.
 func (d *finder) reportElsewhere(paths []string) {
-	d.reportOldWorker("main.yaml")
-	d.reportOldWorker("main.yml")
-	if slices.ContainsFunc(paths, func(p string) bool { return path.Clean(filepath.ToSlash(p)) == hidden }) {
+	if slices.ContainsFunc(paths, func(p string) bool { return path.Clean(filepath.ToSlash(p)) == typeScriptDir }) {
 		return
 	}
-	if info, err := d.root.Lstat(hidden); err != nil || !info.IsDir() {
+	if info, err := d.root.Lstat(typeScriptDir); err != nil || !info.IsDir() {
 		return
 	}
-	entries, _ := fs.ReadDir(d.root.FS(), hidden)
+	entries, _ := fs.ReadDir(d.root.FS(), typeScriptDir)
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), suffix) {
-			d.addProblem(hidden, "workers there are not read", "write workerPaths: ["+hidden+"] in golem-forge.config.yaml, or move them to workers")
+			d.addProblem(typeScriptDir, "workers there are not read", "write workerPaths: ["+typeScriptDir+"] in golem-forge.config.yaml, or move them to workers")
 			return
 		}
 	}
 }
 
-// reportOldWorker reports a worker file in the form of older versions of llm-do.
-func (d *finder) reportOldWorker(name string) {
-	data, err := d.readContent(name)
-	if err == nil && isPrintable(name) && promptKey().Match(data) {
-		d.addProblem(name, "a worker in a .yaml file is not read", "rename it to "+strings.TrimSuffix(name, path.Ext(name))+suffix)
+// readEither reads the worker files of a name without ending.
+func (d *finder) readEither(stem string) {
+	d.readFile(stem + suffix)
+	d.readYAML(stem + ".yaml")
+	d.readYAML(stem + ".yml")
+}
+
+// readYAML reads a worker in a YAML file. It skips other YAML files, which may be
+// anything.
+func (d *finder) readYAML(name string) {
+	if data, err := d.readContent(name); err == nil && isPrintable(name) && workerKey().Match(data) {
+		d.readFile(name)
 	}
 }
 
-// promptKey matches a key that only worker files have: a prompt.
-var promptKey = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`(?m)^(instructions|prompt):`) })
+// workerKey matches a key that only worker files have.
+var workerKey = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^(instructions|prompt|toolsets|tool_rules|allow_workers):`)
+})
 
 // readFile reads one file, unless it is missing or was read before.
 func (d *finder) readFile(name string) {
@@ -192,7 +212,7 @@ var (
 
 // readContent returns at most one byte more than a worker file may have. It checks the file
 // before it opens it, because opening a named pipe could block. It refuses symlinks:
-// their targets may have other names, and only *.worker is protected.
+// their targets may have other names, which are not protected.
 func (d *finder) readContent(name string) ([]byte, error) {
 	info, err := d.root.Lstat(name)
 	if err != nil {

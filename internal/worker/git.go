@@ -108,6 +108,9 @@ func (r *reader) readGit(n strictyaml.Node) {
 	for _, f := range env.Fields {
 		r.readVariable(f)
 	}
+	if pull, ok := n.At("auto_pull"); ok && pull.Bool() {
+		r.problems.Add(pull, "toolsets.git.auto_pull: true", "golem pulls only when a call says so: leave the key out, and call git_pull")
+	}
 	if target, ok := n.At("default_target"); ok && target.Kind == strictyaml.Map {
 		g.Inline = r.readTarget(target)
 	} else if ok && target.Kind == strictyaml.Scalar {

@@ -14,25 +14,66 @@ import (
 // about moving from those tools list each of them.
 func TestDKeysOfOtherTools(t *testing.T) {
 	for _, test := range []struct{ page, listed, file, hint string }{
-		{"from-llm-do.md", "| `model` |", "model: x", "compatible_models"},
 		{"from-llm-do.md", "| `output_schema_ref` |", "output_schema_ref: x", "output_schema: {"},
-		{"from-llm-do.md", "| `shell_cwd` |", "shell_cwd: out", "cd DIR"},
 		{"from-llm-do.md", "| `server_side_tools` |", "server_side_tools: [x]", "toolsets"},
 		{"from-llm-do.md", "| `shell_rules[].sandbox_paths` |", "shell_rules: [{pattern: ls, approval_required: false, sandbox_paths: [in]}]", "limit the files in sandbox"},
-		{"from-golem-forge-ts.md", "| `sandbox.approval` of a worker |", "sandbox: {approval: {write: ask}}", "toolsets.filesystem.approval"},
-		{"from-golem-forge-ts.md", "| `toolsets.git.auto_pull` |", "toolsets: {git: {auto_pull: true}}", "git_pull"},
+		{"from-golem-forge-ts.md", "| `toolsets.git.auto_pull: true` |", "toolsets: {git: {auto_pull: true}}", "git_pull"},
 		{"from-golem-forge-ts.md", "| `toolsets.custom.module` |", "toolsets: {custom: {module: ./tools.ts}}", "command: [node"},
+		{"from-golem-forge-ts.md", "| `sandbox.approval` of a worker |", "sandbox: {approval: {write: ask}}\ntoolsets: {filesystem: {approval: {write: ask}}}", "keep toolsets.filesystem.approval"},
+		{"from-llm-do.md", "| `model` |", "model: claude", "anthropic:claude-sonnet-4-5"},
+		{"from-llm-do.md", "| `shell_cwd` |", "shell_cwd: /home/user/src", "relative to the program's"},
+		{"from-llm-do.md", "| `shell_cwd` |", "shell_cwd: ../src", "relative to the program's"},
 	} {
-		page, err := os.ReadFile("../../docs/" + test.page)
-		if err != nil {
-			t.Fatal(err)
-		}
-		if !strings.Contains(string(page), test.listed) {
-			t.Errorf("%s does not list %s", test.page, test.listed)
-		}
-		_, err = worker.Parse("a.worker", []byte("---\n"+test.file+"\n---\nx\n"))
-		if err == nil || !strings.Contains(err.Error(), "unknown key") || !strings.Contains(err.Error(), test.hint) {
+		readPage(t, test.page, test.listed)
+		_, err := worker.Parse("a.worker", []byte("---\n"+test.file+"\n---\nx\n"))
+		if err == nil || !strings.Contains(err.Error(), test.hint) {
 			t.Errorf("%s: got %v, want a hint with %q", test.file, err, test.hint)
+		}
+	}
+}
+
+// readPage returns a page about moving from another tool, and reports an error if it does
+// not list something.
+func readPage(t *testing.T, page, listed string) string {
+	t.Helper()
+	text, err := os.ReadFile("../../docs/" + page)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !strings.Contains(string(text), listed) {
+		t.Errorf("%s does not list %s", page, listed)
+	}
+	return string(text)
+}
+
+// TestDKeysThatGolemReads: golem reads keys of other tools as the pages about moving from
+// those tools say.
+func TestDKeysThatGolemReads(t *testing.T) {
+	for _, test := range []struct {
+		page, listed, file string
+		read               func(*worker.Worker) bool
+	}{
+		{"from-llm-do.md", "| `model` | the model of a run", "model: anthropic:claude-sonnet-4-5", func(w *worker.Worker) bool { return w.Model.Text == "anthropic:claude-sonnet-4-5" }},
+		{"from-llm-do.md", "| `model` | the model of a run", "model: null", func(w *worker.Worker) bool { return w.Model.Text == "" }},
+		{"from-llm-do.md", "| `shell_cwd` | the directory", "shell_cwd: ./src", func(w *worker.Worker) bool { return w.ShellDir == "/src" }},
+		{"from-llm-do.md", "| `shell_cwd` | the directory", "shell_cwd: null", func(w *worker.Worker) bool { return w.ShellDir == "" }},
+		{"from-llm-do.md", "| `output_schema_ref` and `server_side_tools` without a value |", "output_schema_ref: null\nserver_side_tools: []", func(w *worker.Worker) bool { return true }},
+		{"from-llm-do.md", "| `allow_workers` |", "allow_workers: [x]", func(w *worker.Worker) bool { return w.Workers.Has("x") && !w.Workers.Has("y") }},
+		{"from-llm-do.md", "| `attachment_policy {", "name: x", func(w *worker.Worker) bool { return w.Attachments.Max == 4 && w.Attachments.Bytes == 10_000_000 }},
+		{"from-golem-forge-ts.md", "| `sandbox.approval` of a worker |", "sandbox: {restrict: /src, approval: {write: preApproved, delete: blocked}}", func(w *worker.Worker) bool {
+			return w.Sandbox.Restrict == "/src" && len(w.Rules) == 2 && w.Rules[0].Target == "/" && w.Rules[0].Approval == policy.PreApproved && w.Rules[1].Approval == policy.Blocked
+		}},
+		{"from-golem-forge-ts.md", "| `sandbox.approval` of a worker |", "sandbox: {approval: {write: ask}}", func(w *worker.Worker) bool {
+			return w.Sandbox.Kind == worker.Restrict && w.Sandbox.Restrict == "/" && !w.Sandbox.ReadOnly && len(w.Rules) == 1 && w.Rules[0].Approval == policy.Ask
+		}},
+		{"from-golem-forge-ts.md", "| `toolsets.git.auto_pull: false` |", "sandbox: inherit\ntoolsets: {git: {auto_pull: false}}", func(w *worker.Worker) bool { return len(w.Toolsets) == 1 }},
+	} {
+		readPage(t, test.page, test.listed)
+		w, err := worker.Parse("a.worker", []byte("---\n"+test.file+"\n---\nx\n"))
+		if err != nil {
+			t.Errorf("%s: %v", test.file, err)
+		} else if !test.read(w) {
+			t.Errorf("%s: got %+v", test.file, w)
 		}
 	}
 }
@@ -72,9 +113,11 @@ func TestDToolRulesAsList(t *testing.T) {
 	}
 }
 
-// TestDWorkersElsewhere: golem reports workers in places where older tools looked, and
-// ignores other files.
+// TestDWorkersElsewhere: golem reads workers from the places and files of older systems,
+// and ignores other YAML files.
 func TestDWorkersElsewhere(t *testing.T) {
+	readPage(t, "from-llm-do.md", "| workers in `.yaml` files:")
+	readPage(t, "from-golem-forge-ts.md", "| workers in `.workers` |")
 	dir := t.TempDir()
 	put := func(name, text string) {
 		if err := os.MkdirAll(filepath.Join(dir, filepath.Dir(name)), 0o755); err != nil {
@@ -84,25 +127,42 @@ func TestDWorkersElsewhere(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	put("main.worker", "---\ndescription: x\n---\nx\n")
-	put("workers/data.yaml", "a: 1\n")
-	if _, err := worker.Discover(dir, []string{"workers"}, nil); err != nil {
-		t.Fatalf("a file that is no worker: %v", err)
+	discover := func(paths ...string) (string, error) {
+		found, err := worker.Discover(dir, paths, []string{"read_file"})
+		var names []string
+		for _, w := range found {
+			names = append(names, w.Name+"="+w.File)
+		}
+		return strings.Join(names, " "), err
 	}
-	put("workers/old.yaml", "name: old\ninstructions: Do it.\n")
+	put("main.yaml", "description: x\ninstructions: Work.\n")
+	put("compose.yaml", "services: {}\n")
+	put("deploy/worker.yaml", "apiVersion: v1\nkind: Deployment\nspec:\n  prompt: no\n")
+	put("workers/data.yaml", "a: 1\n")
+	put("workers/list.yml", "- instructions: 1\n")
+	put("workers/old.yaml", "instructions: Do it.\n")
+	put("workers/other.yml", "---\nallow_workers: [old]\n---\nDo it.\n")
 	put("workers/more/worker.yml", "instructions: Do it.\n")
+	put("workers/git/worker.yaml", "toolsets:\n  workers: {allowed_workers: []}\n")
 	put(".workers/hidden.worker", "---\ndescription: x\n---\nx\n")
-	_, err := worker.Discover(dir, []string{"workers"}, nil)
-	for _, want := range []string{"rename it to workers/old.worker", "rename it to workers/more/worker.worker", "write workerPaths: [.workers]"} {
+	put(".workers/.dotted.worker", "---\ndescription: x\n---\nx\n")
+	got, err := discover(".", "workers", ".workers")
+	if want := "main=main.yaml git=workers/git/worker.yaml hidden=.workers/hidden.worker more=workers/more/worker.yml old=workers/old.yaml other=workers/other.yml"; got != want || err != nil {
+		t.Errorf("got  %s, %v\nwant %s", got, err, want)
+	}
+
+	// A project that names other directories does not lose workers without a word.
+	if _, err := discover(".", "workers"); err == nil || !strings.Contains(err.Error(), "write workerPaths: [.workers]") {
+		t.Errorf("got %v", err)
+	}
+	// Problems of a YAML worker are reported like those of any other.
+	put("workers/old.yaml", "instructions: Do it.\nmodle: x\n")
+	put("workers/read_file.yaml", "instructions: Do it.\n")
+	put("main.worker", "---\ndescription: x\n---\nx\n")
+	_, err = discover(".", "workers", ".workers")
+	for _, want := range []string{`workers/old.yaml:2:1: unknown key "modle"`, "read_file is the name of a tool", "name: main is also the name of main.worker"} {
 		if err == nil || !strings.Contains(err.Error(), want) {
 			t.Errorf("got %v, want %q", err, want)
 		}
-	}
-	if err := os.RemoveAll(dir + "/workers"); err != nil {
-		t.Fatal(err)
-	}
-	found, err := worker.Discover(dir, []string{".workers"}, nil)
-	if err != nil || len(found) != 2 {
-		t.Errorf("got %v, %v", found, err)
 	}
 }

@@ -24,7 +24,7 @@ func TestProblems(t *testing.T) {
 		{"# c\n---\nsandbox:\n  zone: []\n---\nHello.", []string{`4:3: unknown key "zone" in sandbox; did you mean zones?`}},
 		{"---\r\nlocked: true\r\nnmae: a\r\n---\r\nHello.", []string{`3:1: unknown key "nmae"`}},
 		{"name: a\nname: b", []string{`2:1: "name" twice, first in line 1; keep one`}},
-		{"model: x", []string{`1:1: unknown key "model"; the model is the project's model: or --model; a worker says compatible_models`}},
+		{"model: x", []string{`1:8: model: x; write VENDOR:MODEL, such as anthropic:claude-sonnet-4-5`}},
 		{"child_sandbox: {}", []string{`1:1: unknown key "child_sandbox"; a child's access comes from its own file`}},
 		{"a: 1\nb: 2\nc: 3", []string{`1:1: unknown key "a"`, `2:1: unknown key "b"`, `3:1: unknown key "c"`}},
 
@@ -79,7 +79,7 @@ func TestProblems(t *testing.T) {
 		{"sandbox: {root: ., mounts: []}", []string{`1:11: unknown key "root" in sandbox; that is the project's; a worker takes part of it by restrict, zones or paths`,
 			`1:20: unknown key "mounts" in sandbox;`}},
 		{"sandbox: {mode: sandboxed, zones: []}", []string{`1:11: unknown key "mode" in sandbox; that is the project's;`}},
-		{"sandbox: {approval: {write: ask}}", []string{`1:11: unknown key "approval" in sandbox; approval levels belong in toolsets.filesystem.approval`}},
+		{"sandbox: {approval: {write: sometimes}}", []string{`1:29: `}},
 		{"sandbox: {paths: {}}", []string{`1:18: sandbox.paths: an empty map`}},
 		{"sandbox: {paths: {a: }}", []string{`1:19: sandbox.paths.a: no root; write root: and the directory`}},
 		{"sandbox: {paths: {a: {mode: rw}}}", []string{`1:19: sandbox.paths.a: no root;`}},

@@ -77,6 +77,12 @@ func (r *reader) readSandbox(top strictyaml.Node) {
 	case Paths:
 		r.readPaths(n)
 	}
+	if approval, ok := n.At("approval"); ok {
+		if _, twice := top.At("toolsets", "filesystem", "approval"); twice {
+			r.reportDuplicate(approval, "sandbox.approval", "toolsets.filesystem.approval")
+		}
+		r.w.Rules = append(r.w.Rules, readApproval(n, "/")...)
+	}
 	if net, ok := n.At("network"); ok {
 		s.Network = &Network{net.Bool(), net.Place}
 		if net.Kind == strictyaml.List && len(net.Items) > 0 {
@@ -111,7 +117,7 @@ func (r *reader) findKind(n strictyaml.Node) string {
 	case len(kinds) > 0:
 		return kinds[0]
 	case len(n.Fields) > 0:
-		return Restrict // only the network or the level is set
+		return Restrict // only the network, the level or approvals are set
 	}
 	return Inherit
 }

@@ -16,9 +16,7 @@ const (
 // Schema returns all keys of a worker file.
 func Schema() strictyaml.Key {
 	return strictyaml.Key{Type: strictyaml.Group, Instead: map[string]string{
-		"model":             "golem run --model, GOLEM_MODEL or model: in golem-forge.config.yaml choose the model; write compatible_models: [NAME] for the models that the worker is written for",
 		"output_schema_ref": "write the schema itself: output_schema: {type: object, …}",
-		"shell_cwd":         "commands begin in /work, which is / of the files; write cd DIR && … in the command",
 		"server_side_tools": "golem runs every tool itself, in the jail; leave the key out, and name tools in toolsets",
 	}, Keys: []strictyaml.Key{
 		{Name: "name", Type: strictyaml.Text, Default: "the file's name", Example: "reviewer",
@@ -27,6 +25,8 @@ func Schema() strictyaml.Key {
 			Doc: "What it does, for its callers."},
 		{Name: "mode", Type: strictyaml.Word, Words: []string{"single", "chat"}, Default: "single", Example: "chat",
 			Doc: "`single` answers once; `chat` continues until the user ends it."},
+		{Name: "model", Type: strictyaml.Text, Empty: true, Example: "anthropic:claude-sonnet-4-5",
+			Doc: "The model of a run that starts with this worker, if `--model`, `GOLEM_MODEL` and the project file name none. Workers that it calls use the model of the run."},
 		{Name: "compatible_models", Type: strictyaml.Texts, Example: `["anthropic:*", "openai:gpt-5"]`,
 			Doc: "The models that it is written for. Default: any."},
 		{Name: "instructions", Type: strictyaml.Text, Example: "You review code.",
@@ -53,6 +53,8 @@ func Schema() strictyaml.Key {
 			Keys:    slices.Concat([]strictyaml.Key{patternKey(), useKey()}, verdictKeys(), exampleKeys())},
 		{Name: "shell_default", Type: strictyaml.Group, Example: "{approval_required: true}",
 			Doc: "llm-do's name for `toolsets.shell.default`.", Keys: verdictKeys()},
+		{Name: "shell_cwd", Type: strictyaml.Text, Empty: true, Example: "./src",
+			Doc: "llm-do's key for the directory in which commands start, relative to the program's directory. A later command starts where the last one ended."},
 	}}
 }
 
@@ -85,6 +87,7 @@ func sandboxKey() strictyaml.Key {
 					{Name: "max_file_bytes", Type: strictyaml.Count, Example: "10MB",
 						Doc: "The largest size of its files. The project's limits apply as well."},
 				}},
+			approvalKey("Another place for `toolsets.filesystem.approval`, as in the TypeScript version."),
 			{Name: "network", Type: strictyaml.Bool, Example: "false",
 				Or:  []strictyaml.Key{{Type: strictyaml.Texts}},
 				Doc: "Whether its commands reach the network. Default: as the parent with `restrict`, and no network with `zones` and `paths`. Golem refuses a list of hosts until it can limit the network to hosts."},
@@ -159,8 +162,7 @@ func foreignKeys(readonly strictyaml.Key) []strictyaml.Key {
 
 func gitKey() strictyaml.Key {
 	return strictyaml.Key{Name: "git", Type: strictyaml.Group, Empty: true, Example: "{default_target: origin}",
-		Doc:     "Stage files for the user's repository, and look at it.",
-		Instead: map[string]string{"auto_pull": "golem pulls only when a call says so: leave the key out, and call git_pull"},
+		Doc: "Stage files for the user's repository, and look at it.",
 		Keys: []strictyaml.Key{
 			{Name: "default_target", Type: strictyaml.Text, Example: "origin",
 				Doc: "The default target of staged files: a target's name, or a target.",
@@ -172,6 +174,8 @@ func gitKey() strictyaml.Key {
 					{Name: "repo", Type: strictyaml.Text, Example: "user/reports", Doc: "The owner and name of a `github` repository."},
 					{Name: "branch", Type: strictyaml.Text, Default: "main", Example: "main", Doc: "The branch that results are staged for."},
 				}}}},
+			{Name: "auto_pull", Type: strictyaml.Bool, Default: "false", Example: "false",
+				Doc: "Only `false`: golem pulls only when a call says so (`git_pull`)."},
 			{Name: "credentials", Type: strictyaml.Group, Example: "{mode: explicit}",
 				Doc: "The credentials for a push.",
 				Keys: []strictyaml.Key{

@@ -11,7 +11,6 @@ import (
 // need a better hint than the schema has: keys that belong elsewhere, and empty values.
 func (r *reader) normalize(top strictyaml.Node) strictyaml.Node {
 	top = r.removeMisplaced(top, nil, map[string]string{
-		"model":         "the model is the project's model: or --model; a worker says compatible_models",
 		"child_sandbox": "a child's access comes from its own file: its sandbox: within this one's",
 	})
 	top = r.removeMisplaced(top, []string{"sandbox"}, map[string]string{
@@ -20,8 +19,12 @@ func (r *reader) normalize(top strictyaml.Node) strictyaml.Node {
 		"mode":      "that is the project's; a worker has readonly, and a mode in each of its zones",
 		"cache":     "that is the project's; a worker says zones: [{name: cache}]",
 		"workspace": "that is the project's; a worker says zones: [{name: workspace}]",
-		"approval":  "approval levels belong in toolsets.filesystem.approval, or in one of the zones",
 	})
+	for _, key := range []string{"output_schema_ref", "server_side_tools"} { // llm-do writes them without a value
+		if n, ok := top.At(key); ok && n.Kind != strictyaml.Scalar && len(n.Items)+len(n.Fields) == 0 {
+			top = removeKey(top, key)
+		}
+	}
 	if n, ok := top.At("sandbox"); ok && n.Kind == strictyaml.Null {
 		r.problems.Add(n, "sandbox: nothing",
 			"write inherit for all of the parent's files, zones: [] for none, or leave the key out")

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"path"
 	"strconv"
 	"strings"
 	"unicode"
@@ -9,6 +10,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // readShell reads the approval levels of commands, from the current keys or from llm-do's.
@@ -29,6 +31,9 @@ func (r *reader) readShell(top strictyaml.Node) {
 		other, isDefault = old, true
 		r.imply("shell", old.Place, false)
 	}
+	if dir, ok := top.At("shell_cwd"); ok && dir.Kind == strictyaml.Scalar {
+		r.w.ShellDir = r.readShellDir(dir)
+	}
 	if !isRules && !isDefault {
 		return
 	}
@@ -47,6 +52,15 @@ func (r *reader) readShell(top strictyaml.Node) {
 		}
 	}
 	r.w.Shell = &layer
+}
+
+// readShellDir returns the virtual directory in which commands start.
+func (r *reader) readShellDir(n strictyaml.Node) string {
+	if !sandbox.ValidPath(n.Text) || path.IsAbs(n.Text) {
+		r.problems.Add(n, "shell_cwd: "+shown(n.Text), "write a directory relative to the program's, such as ./src; that is /src for the worker")
+		return ""
+	}
+	return path.Clean("/" + n.Text)
 }
 
 // readShellRule reads a rule for commands: a pattern with its approval level, or a ready-made

@@ -1,6 +1,7 @@
 package worker
 
 import (
+	"cmp"
 	"path"
 	"path/filepath"
 	"slices"
@@ -18,12 +19,14 @@ type Worker struct {
 	Place             strictyaml.Place // of the name, or of the first line of the file
 	Content           []byte           // the whole file, byte for byte
 
-	Mode   string   // single | chat
-	Models []string // compatible_models; empty for any
+	Mode   string          // single | chat
+	Model  strictyaml.Node // the model of a run that starts with it; its text is "" for none
+	Models []string        // compatible_models; empty for any
 
 	Sandbox  Sandbox            // what it declares
 	Toolsets []Toolset          // in the order written
 	Shell    *policy.ShellLayer // approval levels of commands, nil if none are written
+	ShellDir string             // the directory in which its commands start, "" for the default
 	Git      Git
 	Custom   []Custom // in the order written, like Servers
 	Servers  []Server
@@ -88,6 +91,7 @@ func (r *reader) readKeys(top strictyaml.Node, page page) {
 	if mode := textOf(top, "mode"); mode != "" {
 		w.Mode = mode
 	}
+	w.Model = r.readModel(top)
 	w.Models = r.readModels(top)
 	w.Attachments = r.readAttachments(top)
 	w.AllowEmptyInput = isTrue(top, "allow_empty_input")
@@ -121,19 +125,15 @@ func (r *reader) readName(top strictyaml.Node) {
 }
 
 // nameOf returns the name of a worker by its file: the name of the directory for
-// x/worker.worker, otherwise that of the file.
+// x/worker.worker or x/worker.yaml, otherwise that of the file.
 func nameOf(file string) string {
 	file = filepath.ToSlash(file)
 	base := path.Base(file)
-	if folder := path.Base(path.Dir(file)); base == "worker"+suffix && isWorkerName(folder) {
+	stem := Stem(base)
+	if folder := path.Base(path.Dir(file)); stem == "worker" && isWorkerName(folder) {
 		return folder
 	}
-	for _, ending := range []string{suffix, ".yaml", ".yml"} {
-		if stem, ok := strings.CutSuffix(base, ending); ok {
-			return stem
-		}
-	}
-	return base
+	return cmp.Or(stem, base)
 }
 
 // isWorkerName reports whether a text can be the name of a worker.
@@ -146,6 +146,16 @@ func isWorkerName(s string) bool {
 		}
 	}
 	return 0 < len(s) && len(s) <= 64
+}
+
+// readModel reads the model that the worker names. The key may be empty, as in llm-do.
+func (r *reader) readModel(top strictyaml.Node) strictyaml.Node {
+	n, ok := top.At("model")
+	vendor, name, whole := strings.Cut(n.Text, ":")
+	if ok && n.Kind == strictyaml.Scalar && (!whole || vendor == "" || name == "") {
+		r.problems.Add(n, "model: "+shown(n.Text), "write VENDOR:MODEL, such as anthropic:claude-sonnet-4-5")
+	}
+	return n
 }
 
 func (r *reader) readModels(top strictyaml.Node) []string {

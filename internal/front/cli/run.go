@@ -22,6 +22,7 @@ import (
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -115,12 +116,12 @@ func (f *runFlags) begin(args []string) ([]string, error) {
 		return nil, usageError("--program and an argument name a program; use one of them")
 	case info.IsDir():
 		f.dir = args[0]
-	case !strings.HasSuffix(args[0], ".worker"):
-		return nil, usagef("%s is no worker file: its name does not end in .worker", sandbox.Shown(args[0]))
+	case worker.Stem(args[0]) == "":
+		return nil, usagef("%s is no worker file: its name does not end in .worker, .yaml or .yml", sandbox.Shown(args[0]))
 	case f.entry != "":
 		return nil, usageError("--entry and a worker file name a worker; use one of them")
 	default:
-		f.dir, f.entry = filepath.Dir(args[0]), strings.TrimSuffix(filepath.Base(args[0]), ".worker")
+		f.dir, f.entry = filepath.Dir(args[0]), worker.Stem(filepath.Base(args[0]))
 		if f.entry == "worker" {
 			f.entry = filepath.Base(f.dir)
 		}

@@ -21,8 +21,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// open opens the model of the flag, the environment or the project. It reports retries by
-// tell.
+// open opens the model of the flag, the environment, the project or the entry worker. It
+// reports retries by tell.
 func (f *runFlags) open(p *program.Program, tell func(string)) (m model.Model, name string, closed func() error, err error) {
 	name = cmp.Or(f.model, p.Project.Model)
 	closed = func() error { return nil }
@@ -30,6 +30,9 @@ func (f *runFlags) open(p *program.Program, tell func(string)) (m model.Model, n
 		if name, err = f.modelBefore(p); err != nil {
 			return nil, name, closed, err
 		}
+	}
+	if name == "" && p.Entry != nil {
+		name = p.Entry.Model.Text
 	}
 	if name == "" {
 		return nil, name, closed, usageError("no model; name one with --model, GOLEM_MODEL or model: in the project file: anthropic:claude-sonnet-4-5, ollama:qwen3; without a key: scripted:demo.yaml")
