@@ -68,8 +68,14 @@ func FileOf(word string) string { return path.Clean(word) }
 // maxServer is the longest name of a server. The names of its tools start with it.
 const maxServer = 32
 
-// readForeign reads the tools that are foreign programs.
-func (r *reader) readForeign(top strictyaml.Node) {
+// A foreignReader reads the tools that are foreign programs.
+type foreignReader struct {
+	custom   []Custom
+	servers  []Server
+	problems *strictyaml.Problems
+}
+
+func (r *foreignReader) read(top strictyaml.Node) {
 	custom, _ := top.At("toolsets", "custom")
 	for _, f := range custom.Fields {
 		if f.Value.Kind == strictyaml.Scalar || f.Value.Kind == strictyaml.List {
@@ -82,7 +88,7 @@ func (r *reader) readForeign(top strictyaml.Node) {
 		} else if !ok {
 			r.problems.Add(f.Key, c.what("custom")+": no schema", "write schema: and the JSON file that describes its arguments, such as ./tools/"+sandbox.Shown(c.Name)+".json")
 		}
-		r.w.Custom = append(r.w.Custom, c)
+		r.custom = append(r.custom, c)
 	}
 	servers, _ := top.At("toolsets", "mcp")
 	for _, f := range servers.Fields {
@@ -98,7 +104,7 @@ func (r *reader) readForeign(top strictyaml.Node) {
 				"a server runs between calls, so golem could not tell which call made a change; a server only reads, and a custom tool can write")
 		}
 		s.Tools = scalars(f.Value, "tools")
-		r.w.Servers = append(r.w.Servers, s)
+		r.servers = append(r.servers, s)
 	}
 }
 
@@ -117,7 +123,7 @@ func scalars(n strictyaml.Node, key string) []strictyaml.Node {
 }
 
 // readProgram reads the keys that custom tools and MCP servers share.
-func (r *reader) readProgram(set string, at strictyaml.Field) Foreign {
+func (r *foreignReader) readProgram(set string, at strictyaml.Field) Foreign {
 	f := Foreign{Name: at.Key.Text, Place: at.Key.Place, Command: scalars(at.Value, "command"), With: scalars(at.Value, "with"), Env: scalars(at.Value, "env")}
 	if !isWorkerName(f.Name) {
 		r.problems.Add(at.Key, "toolsets."+set+": "+shown(f.Name), "its name is letters, digits, _ and -, 64 at most")
@@ -197,7 +203,7 @@ func isProgram(word string) bool {
 
 // checkInProgram reports a problem if a text is not the name of a file in the program's
 // directory.
-func (r *reader) checkInProgram(n strictyaml.Node, what string) {
+func (r *foreignReader) checkInProgram(n strictyaml.Node, what string) {
 	name := FileOf(n.Text)
 	odd := strings.ContainsFunc(n.Text, func(c rune) bool { return !unicode.IsPrint(c) || c == '\\' })
 	if odd || n.Text == "" || name == "." || path.IsAbs(name) || name == ".." || strings.HasPrefix(name, "../") {
@@ -206,7 +212,7 @@ func (r *reader) checkInProgram(n strictyaml.Node, what string) {
 }
 
 // readReach reads which files a foreign program sees.
-func (r *reader) readReach(n strictyaml.Node, what string) *Reach {
+func (r *foreignReader) readReach(n strictyaml.Node, what string) *Reach {
 	files, ok := n.At("files")
 	if !ok || files.Kind != strictyaml.Map {
 		return nil

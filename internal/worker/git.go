@@ -98,8 +98,14 @@ func canChoosePrograms(name string) bool {
 	return false
 }
 
-func (r *reader) readGit(n strictyaml.Node) {
-	g := &r.w.Git
+// A gitReader reads the settings for the git tools.
+type gitReader struct {
+	git      Git
+	problems *strictyaml.Problems
+}
+
+func (r *gitReader) read(n strictyaml.Node) {
+	g := &r.git
 	g.Credentials.Mode = "inherit"
 	if mode, ok := n.At("credentials", "mode"); ok {
 		g.Credentials.Mode = mode.Text
@@ -123,7 +129,7 @@ func (r *reader) readGit(n strictyaml.Node) {
 }
 
 // readVariable reads one variable. Problems never show its value, because it may be a secret.
-func (r *reader) readVariable(f strictyaml.Field) {
+func (r *gitReader) readVariable(f strictyaml.Field) {
 	i := slices.IndexFunc(variables, func(v variable) bool { return v.name == f.Key.Text })
 	if i < 0 || f.Value.Kind > strictyaml.Scalar {
 		return
@@ -144,11 +150,11 @@ func (r *reader) readVariable(f strictyaml.Field) {
 		strings.ContainsAny(v.Value, "<>") || strings.ContainsFunc(v.Value, unicode.IsControl)):
 		r.problems.Add(f.Value, where+": not a name or address", "one line without < and >, 256 bytes at most")
 	}
-	r.w.Git.Credentials.Env = append(r.w.Git.Credentials.Env, v)
+	r.git.Credentials.Env = append(r.git.Credentials.Env, v)
 }
 
 // readTarget reads a target that is a map. Its type says which key names it.
-func (r *reader) readTarget(n strictyaml.Node) *Target {
+func (r *gitReader) readTarget(n strictyaml.Node) *Target {
 	t := &Target{Type: textOf(n, "type"), Branch: "main", Place: n.Place}
 	needs := map[string]string{"local": "path", "bare": "path", "remote": "url", "github": "repo"}[t.Type]
 	if !n.Has("type") {
@@ -175,7 +181,7 @@ func (r *reader) readTarget(n strictyaml.Node) *Target {
 	return t
 }
 
-func (r *reader) readAddress(t *Target, key string, n strictyaml.Node) {
+func (r *gitReader) readAddress(t *Target, key string, n strictyaml.Node) {
 	why, hint := "", ""
 	switch key {
 	case "path":

@@ -45,9 +45,13 @@ func (r *reader) readToolsets(top strictyaml.Node) {
 	}
 	r.readShell(top)
 	if git, ok := sets.At("git"); ok {
-		r.readGit(git)
+		settings := gitReader{problems: &r.problems}
+		settings.read(git)
+		r.w.Git = settings.git
 	}
-	r.readForeign(top)
+	foreign := foreignReader{problems: &r.problems}
+	foreign.read(top)
+	r.w.Custom, r.w.Servers = foreign.custom, foreign.servers
 	r.readWorkers(top)
 	if !written && r.hasFiles() {
 		r.imply("filesystem", r.w.Sandbox.Place, true)
