@@ -1,6 +1,7 @@
 package git
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
@@ -9,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/golem-forge/golem/sandbox"
@@ -25,6 +27,8 @@ type GitFiles struct {
 const (
 	maxImportFile    = 256 << 20 // bytes of one object or pack
 	maxImport        = 512 << 20 // bytes of all
+	maxImportObject  = 512 << 20 // bytes of one object, uncompressed
+	maxImportContent = 4 << 30   // bytes of all objects, uncompressed
 	maxImportFiles   = 200_000
 	maxImportCommits = 1000
 	maxImportRefs    = 100
@@ -38,6 +42,7 @@ const (
 type Import struct {
 	target *Target
 	dir    string // a private repository with the checked objects
+	wanted string // the new commits, and those of the user's repository with ^, for git rev-list
 
 	Branches []ImportedBranch
 	Commits  []Hash // the new commits, parents first
@@ -95,7 +100,40 @@ func (im *Import) read(ctx context.Context, files GitFiles) (err error) {
 	if len(im.Commits) == 0 {
 		return nil
 	}
+	if err := im.checkSizes(ctx, raw); err != nil {
+		return err
+	}
 	return im.check(ctx, raw)
+}
+
+// checkSizes refuses objects that are very large when git uncompresses them. A few
+// kilobytes can become terabytes. It reads only the headers of objects.
+func (im *Import) checkSizes(ctx context.Context, raw string) error {
+	s := im.target.store
+	list := s.command(ctx, place{dir: raw}, "rev-list", "--objects", "--no-object-names", "--stdin")
+	list.Stdin = strings.NewReader(im.wanted)
+	objects, err := s.run(list)
+	if err != nil {
+		return brokenError(err)
+	}
+	sizes := s.command(ctx, place{dir: raw}, "cat-file", "--batch-check=%(objectsize)")
+	sizes.Stdin = bytes.NewReader(objects)
+	out, err := s.run(sizes)
+	if err != nil {
+		return brokenError(err)
+	}
+	total := int64(0)
+	for line := range strings.Lines(string(out)) {
+		size, err := strconv.ParseInt(strings.TrimSpace(line), 10, 64)
+		if err != nil {
+			return refusal("commits", "", sandbox.ErrInvalid, "git refuses the commits of the session: an object is missing; nothing was taken")
+		}
+		if size > maxImportObject || total > maxImportContent-size {
+			return refusal("commits", "", sandbox.ErrLimit, fmt.Sprintf("the commits have a file of more than %d MiB, or more than %d GiB in all; commit less at a time", maxImportObject>>20, maxImportContent>>30))
+		}
+		total += size
+	}
+	return nil
 }
 
 // checked returns the repository with the checked objects.
@@ -227,8 +265,9 @@ func (im *Import) findCommits(ctx context.Context, raw string, tips []ImportedBr
 	for hash := range known {
 		input.WriteString("^" + hash + "\n")
 	}
+	im.wanted = input.String()
 	cmd := s.command(ctx, place{dir: raw}, "rev-list", "--topo-order", "--reverse", "--max-count="+fmt.Sprint(maxImportCommits+1), "--stdin")
-	cmd.Stdin = strings.NewReader(input.String())
+	cmd.Stdin = strings.NewReader(im.wanted)
 	out, err := s.run(cmd)
 	if err != nil {
 		return brokenError(err)

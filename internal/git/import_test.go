@@ -1,6 +1,8 @@
 package git_test
 
 import (
+	"bytes"
+	"compress/zlib"
 	"fmt"
 	"io/fs"
 	"os"
@@ -207,6 +209,15 @@ func TestImportRefuses(t *testing.T) {
 				t.Fatal(err)
 			}
 		}, "cannot be read"},
+		"large when uncompressed": {func(agent string) {
+			hash, data := strings.Repeat("cd", 20), new(bytes.Buffer)
+			w := zlib.NewWriter(data)
+			fmt.Fprintf(w, "blob %d\x00", int64(1)<<40)
+			w.Write(make([]byte, 1<<20))
+			w.Close()
+			put(t, filepath.Join(agent, ".git/objects", hash[:2], hash[2:]), data.String())
+			commitRaw(t, agent, raw(t, agent, "100644", "big", hash))
+		}, "more than 512 MiB"},
 		"strange references": {func(agent string) {
 			put(t, filepath.Join(agent, ".git/refs/heads/-x\x1b[31m"), strings.Repeat("ab", 20)+"\n")
 		}, "git refuses"},

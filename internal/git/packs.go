@@ -70,7 +70,7 @@ func (s *Store) drop(unwanted func(of Hash, since time.Time) bool) {
 // Tidy removes leftovers of killed processes, and stages that are not in keep, if they
 // are older than a time.
 func (s *Store) Tidy(before time.Time, keep map[Hash]bool) {
-	for _, pattern := range []string{"new-*", "views/new-*", "*.git/fast_import_crash_*", "*.git/objects/pack/tmp_*"} {
+	for _, pattern := range []string{"new-*", "import-*", "views/new-*", "*.git/fast_import_crash_*", "*.git/objects/pack/tmp_*"} {
 		list, _ := filepath.Glob(filepath.Join(s.dir, pattern))
 		for _, name := range list {
 			if info, err := os.Lstat(name); err == nil && info.ModTime().Before(before) {
