@@ -12,13 +12,14 @@ type collector struct {
 	end  int // the end of the pipe for the command
 	read *os.File
 	most int64
+	tee  func(data []byte) // receives the output too; may be nil
 	done chan struct{}
 
 	mu  sync.Mutex
 	out Output
 }
 
-func collect(most int64) (*collector, error) {
+func collect(most int64, tee func(data []byte)) (*collector, error) {
 	var fds [2]int
 	if err := unix.Pipe2(fds[:], unix.O_CLOEXEC); err != nil {
 		return nil, err
@@ -28,7 +29,7 @@ func collect(most int64) (*collector, error) {
 		unix.Close(fds[1])
 		return nil, err
 	}
-	c := &collector{end: fds[1], read: os.NewFile(uintptr(fds[0]), "output"), most: most, done: make(chan struct{})}
+	c := &collector{end: fds[1], read: os.NewFile(uintptr(fds[0]), "output"), most: most, tee: tee, done: make(chan struct{})}
 	go c.collect()
 	return c, nil
 }
@@ -37,10 +38,21 @@ func collect(most int64) (*collector, error) {
 type collectors []*collector
 
 // collectAll returns a collector for each stream. most is how many bytes each one keeps.
-func collectAll(most ...int64) (collectors, error) {
+// tee, if not nil, receives the output of the first two, one call at a time.
+func collectAll(tee func(data []byte), most ...int64) (collectors, error) {
 	var list collectors
-	for _, m := range most {
-		c, err := collect(m)
+	var mu sync.Mutex
+	locked := func(data []byte) {
+		mu.Lock()
+		defer mu.Unlock()
+		tee(data)
+	}
+	for i, m := range most {
+		to := locked
+		if tee == nil || i > 1 {
+			to = nil
+		}
+		c, err := collect(m, to)
 		if err != nil {
 			list.close()
 			return nil, err
@@ -97,6 +109,9 @@ func (c *collector) collect() {
 	piece := make([]byte, 32<<10)
 	for {
 		n, err := c.read.Read(piece)
+		if c.tee != nil && n > 0 {
+			c.tee(piece[:n])
+		}
 		c.add(piece[:n], err != nil)
 		if err != nil {
 			return

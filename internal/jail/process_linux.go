@@ -30,7 +30,7 @@ func (s *Session) Open(c Command) (p *Process, err error) {
 	if err != nil {
 		return nil, err
 	}
-	kept, err := collect(s.policy.Limits.filled().Output)
+	kept, err := collect(s.policy.Limits.filled().Output, nil)
 	if err != nil {
 		return nil, err
 	}

@@ -29,6 +29,10 @@ type Command struct {
 
 	Tells bool   // the shell reports its state at its end: see Telling
 	Input []byte // standard input; an attached command uses its stream instead
+
+	// OnOutput, if not nil, receives all output of both streams as it arrives, also what
+	// the result omits. Calls never overlap. An attached command has its own streams.
+	OnOutput func(data []byte)
 }
 
 // Shell returns the command that runs a line in a shell. It uses bash if the host has it,

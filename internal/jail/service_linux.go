@@ -35,7 +35,7 @@ func (s *Session) Serve(c Command) (*Service, error) {
 	if err != nil {
 		return nil, err
 	}
-	out, err := collect(limits.Output)
+	out, err := collect(limits.Output, nil)
 	if err != nil {
 		s.drop(w)
 		return nil, err

@@ -386,7 +386,7 @@ func (s *Session) Run(ctx context.Context, c Command) (Result, error) {
 	if c.Tells {
 		most = append(most, maxTold)
 	}
-	out, err := collectAll(most...)
+	out, err := collectAll(c.OnOutput, most...)
 	if err != nil {
 		return Result{}, err
 	}

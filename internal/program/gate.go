@@ -45,6 +45,9 @@ type GateOptions struct {
 	Copy   bool
 	OnCopy func(overlay.Progress) error
 
+	// OnOutput, if set, receives the output of the commands of workers as it arrives.
+	OnOutput func(workers []string, data []byte)
+
 	// Clipboard, if set, puts a text into the user's clipboard, and says how.
 	Clipboard func(ctx context.Context, text string) (how string, err error)
 }
@@ -65,6 +68,7 @@ type Gate struct {
 	once      bool
 	opened    time.Time
 	clipboard func(ctx context.Context, text string) (how string, err error)
+	onOutput  func(workers []string, data []byte)
 	mu        sync.Mutex
 	running   []io.Closer // what the gates of this gate's workers have started, in this order
 
@@ -211,7 +215,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	gate.Approver = desk
 	gate.Undo = undoRecorder{undoStore(p.state), files, p.options.Now}
 	gate.Enter = work.Enter()
-	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: records, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, opened: p.options.Now(), clipboard: v.Clipboard, step: step,
+	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: records, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: work.StartNotes}
 	if d.Gate, _, _, err = d.newGate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)
@@ -237,7 +241,11 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 		own = session.OwnerOf(g, g.HasNetwork(), "profile", d.exec.Profile.Name)
 		d.HasHome = d.work.Session.HasHome(own)
 	}
-	run := d.work.Commands(session.CommandOptions{Gate: g, Network: g.HasNetwork(), Owner: own, Etc: d.program.Project.Etc, Exec: d.exec,
+	var onOutput func(data []byte)
+	if d.onOutput != nil {
+		onOutput = func(data []byte) { d.onOutput(chain, data) }
+	}
+	run := d.work.Commands(session.CommandOptions{Gate: g, OnOutput: onOutput, Network: g.HasNetwork(), Owner: own, Etc: d.program.Project.Etc, Exec: d.exec,
 		OnlyUser: d.exec != nil || len(d.program.Workers) == 0})
 	services := run.Services(d.once)
 	place := d.work.Session

@@ -30,6 +30,7 @@ type Commands struct {
 	onlyUser  bool         // no other commands run in the session
 	mounts    []jail.Mount // besides the files of the sandbox
 	missing   error        // why no command can run, whatever the machine supports
+	onOutput  func(data []byte)
 
 	services *shell.Services
 
@@ -50,20 +51,21 @@ type CommandOptions struct {
 	Gate     tool.Gate // the files they see and the limits they have
 	Network  bool
 	Owner    Owner
-	Etc      []string     // further names of /etc that they see
-	Env      []string     // NAME=value
-	Mounts   []jail.Mount // that they see besides the files of the gate
-	ReadOnly bool         // they write nothing outside the session
-	Exec     *Exec        // the program that the user runs, nil for none
-	OnlyUser bool         // no other commands run in the session
-	Missing  error        // why they cannot run, whatever the machine supports
+	Etc      []string          // further names of /etc that they see
+	Env      []string          // NAME=value
+	Mounts   []jail.Mount      // that they see besides the files of the gate
+	ReadOnly bool              // they write nothing outside the session
+	Exec     *Exec             // the program that the user runs, nil for none
+	OnlyUser bool              // no other commands run in the session
+	Missing  error             // why they cannot run, whatever the machine supports
+	OnOutput func(data []byte) // receives the output of commands as it arrives; may be nil
 }
 
 // Commands returns a runner of commands in the workspace. It is closed after use.
 func (w *Workspace) Commands(o CommandOptions) *Commands {
 	l := o.Gate.Grant.Limits
 	return &Commands{now: w.store.Now, level: o.Gate.Grant.Level, owner: o.Owner, workspace: w, direct: writesDirectly(o.Gate.Files) && !o.ReadOnly,
-		exec: o.Exec, onlyUser: o.OnlyUser, mounts: o.Mounts, missing: o.Missing, policy: jail.Policy{
+		exec: o.Exec, onlyUser: o.OnlyUser, mounts: o.Mounts, missing: o.Missing, onOutput: o.OnOutput, policy: jail.Policy{
 			Network: o.Network, Etc: o.Etc, Env: o.Env,
 			Limits: jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Output: l.Output},
 		}}
@@ -78,6 +80,7 @@ func (c *Commands) Services(once bool) *shell.Services {
 
 // Run implements shell.Runner.
 func (c *Commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail.Command, layered bool) (transaction.Result, error) {
+	command.OnOutput = c.onOutput
 	r, err := c.runIn(files, layered, func(s *jail.Session) (jail.Result, error) { return s.Run(ctx, command) })
 	if err != nil && ctx.Err() != nil {
 		return r, &sandbox.Error{Op: "shell", Code: "stopped", Hint: "it was stopped before it could begin"}
@@ -265,7 +268,11 @@ func CommandError(err error) error {
 	if err == nil || errors.As(err, &known) {
 		return err
 	}
-	return &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; run golem doctor to check this machine"}
+	hint := "run golem doctor to check this machine"
+	if text := jail.Plain(err); strings.Contains(text, "no space left on device") || strings.Contains(text, "disk quota exceeded") {
+		hint = "the disk with golem's state directory is full; free some space there, or remove old sessions with golem sessions prune, and try again"
+	}
+	return &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; " + hint}
 }
 
 // Layered implements shell.Runner. A command that works on a copy does not write to the
