@@ -359,14 +359,15 @@ func (l *ChangeSet) listEffects() []policy.Effect {
 	return list
 }
 
-// changes returns all changes, as far as a request carries them. If it omits some, the
-// last row has their digest, so that an approval is bound to all of them.
-func (l *ChangeSet) changes() []tool.Change {
+// changes returns all changes, as far as a request carries them, the riskiest first. If
+// it omits some, the last row has their digest, so that an approval is bound to all of
+// them. The warnings are about the changes as a whole.
+func (l *ChangeSet) changes() (list []tool.Change, warnings []string) {
 	b := budget{rows: MaxRows, names: maxNames, bytes: maxCarried, originals: maxOriginal}
-	var list []tool.Change
 	rest, more := sha256.New(), 0
+	var flags review.Collector
 	for _, e := range l.entries {
-		c := l.describe(e, &b)
+		c := l.describe(e, &b, &flags)
 		if b.addRow(c.Path + c.To) {
 			list = append(list, c)
 			continue
@@ -374,10 +375,11 @@ func (l *ChangeSet) changes() []tool.Change {
 		more++
 		fmt.Fprintf(rest, "%q %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Becomes)
 	}
+	warnings = sortByRisk(list, flags.Flags())
 	if more > 0 {
 		list = append(list, omittedChanges(more, hex.EncodeToString(rest.Sum(nil))))
 	}
-	return list
+	return list, warnings
 }
 
 // omittedChanges returns the row that stands for the changes that a request omits.
@@ -431,22 +433,18 @@ func IsUsualMode(kind overlay.Kind, mode uint32) bool {
 	return true
 }
 
-// describe describes one change. It warns if the file becomes code when it is applied,
-// because applied files are trusted.
-func (l *ChangeSet) describe(e entry, b *budget) tool.Change {
-	c := l.describeContent(e, b)
+// describe describes one change, and adds its flags.
+func (l *ChangeSet) describe(e entry, b *budget, flags *review.Collector) tool.Change {
+	c, r := l.describeContent(e, b)
+	if e.Kind != overlay.Dir || e.Op == overlay.Delete { // a new directory is as risky as the files in it
+		flags.Add(r)
+	}
 	if l.emptiesFile(e) {
 		c.Empties = true
 		c.About = strings.TrimPrefix(c.About+"; what was in it is gone", "; ")
 	}
 	if e.OldKind == overlay.Dir && e.Kind != overlay.Dir {
 		l.addTree(e, &c, b)
-	}
-	if why, code := review.Code(e.name); code && c.Op != tool.Delete && e.Kind != overlay.Dir {
-		c.About = strings.TrimPrefix(c.About+"; becomes code: "+why, "; ")
-	}
-	if why := review.NotOnWindows(e.name); why != "" && c.Op == tool.Create {
-		c.About = strings.TrimPrefix(c.About+"; "+why, "; ")
 	}
 	return c
 }
@@ -474,15 +472,16 @@ func (l *ChangeSet) addTree(e entry, c *tool.Change, b *budget) {
 	}
 }
 
-func (l *ChangeSet) describeContent(e entry, b *budget) tool.Change {
-	c := tool.Change{Path: e.name, Op: tool.Update}
+func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review.Change) {
+	c = tool.Change{Path: e.name, Op: tool.Update}
+	r = ReviewChange(e.name, e.Change.Change, nil, nil, "", false)
 	switch {
 	case e.Op == overlay.Delete:
 		c.Op, c.About = tool.Delete, e.OldKind.Noun()
 		if e.OldKind == overlay.Dir {
 			c.About = "a directory with its contents"
 		}
-		return c
+		return c, r
 	case e.OldKind == overlay.Nothing:
 		c.Op = tool.Create
 	}
@@ -490,18 +489,18 @@ func (l *ChangeSet) describeContent(e entry, b *budget) tool.Change {
 	switch e.Kind {
 	case overlay.Dir:
 		c.About = "directory" + e.unusualMode()
-		return c
+		return c, r
 	case overlay.Symlink:
 		c.About, c.Mode = "a symlink to "+sandbox.Shown(e.LinkTarget), ""
 		if e.OldKind != overlay.Nothing && e.OldKind != overlay.Symlink {
 			c.About += ", in place of a " + e.OldKind.Noun()
 		}
 		c.Becomes = "link " + e.LinkTarget
-		return c
+		return c, r
 	}
 	if e.Op == overlay.Mode {
 		c.About = fmt.Sprintf("permission bits %04o → %s", e.OldMode, c.Mode)
-		return c
+		return c, r
 	}
 	why := "there is too much to show"
 	var old, new []byte
@@ -523,7 +522,8 @@ func (l *ChangeSet) describeContent(e entry, b *budget) tool.Change {
 		if c.Becomes == "" {
 			c.Becomes = "unread " + rand.Text() // no approval can match it
 		}
-		return c
+		r.Cut = true
+		return c, r
 	}
 	base := sandbox.Version{}
 	if e.OldKind == overlay.File {
@@ -531,6 +531,7 @@ func (l *ChangeSet) describeContent(e entry, b *budget) tool.Change {
 	}
 	shown := tool.DescribeChange(e.name, base, old, new)
 	shown.Mode = c.Mode
+	r = ReviewChange(e.name, e.Change.Change, old, new, shown.Diff, false)
 	if more := len(shown.Diff) - int(e.Size); more > 0 && !b.addBytes(more) {
 		shown.Diff, shown.Omitted = "", "there is too much to show"
 	}
@@ -548,5 +549,5 @@ func (l *ChangeSet) describeContent(e entry, b *budget) tool.Change {
 	if e.OldKind != overlay.File && e.OldKind != overlay.Nothing {
 		shown.About += ", in place of a " + e.OldKind.Noun()
 	}
-	return shown
+	return shown, r
 }

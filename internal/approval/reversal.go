@@ -96,9 +96,9 @@ func (r *ReversalList) describe(back Reversal) tool.Change {
 	}
 	r.bind(&c, back)
 	if c.Op != tool.Delete && then.Kind != overlay.Dir && !back.Kept {
-		if why, code := review.Code(back.Name); code {
-			about += "; becomes code: " + why
-		}
+		r := ReviewChange(back.Name, overlay.Change{Op: overlay.Modify, Kind: then.Kind, Mode: then.Mode, OldKind: now.Kind, OldMode: now.Mode, Size: then.Size, LinkTarget: then.LinkTarget}, nil, nil, c.Diff, back.Unread)
+		r.Binary = c.Omitted == "binary"
+		c.Flags = review.Flags(r)
 	}
 	c.About = strings.TrimPrefix(strings.TrimPrefix(about+"; "+back.About, ", "), "; ")
 	c.About = strings.TrimSuffix(c.About, "; ")

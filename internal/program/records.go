@@ -69,20 +69,20 @@ func (p *Program) OpenJournal() (*state.Dir, error) {
 	return state.Open(p.state)
 }
 
-// Waiting returns the pending requests that have no answer. It omits requests to apply or
-// discard changes that the session no longer has: no answer to them can count.
+// Waiting returns the pending requests that have no answer, as Pending does.
 func (r *Records) Waiting(sessions session.Store) ([]approval.PendingRequest, error) {
-	pending, err := r.Approvals.Pending()
-	if err != nil {
-		return nil, err
-	}
-	var list []approval.PendingRequest
-	for _, w := range pending {
-		if w.Answer == nil && !r.isObsolete(sessions, w) {
-			list = append(list, w)
-		}
-	}
-	return list, nil
+	list, err := r.Pending(sessions)
+	return slices.DeleteFunc(list, func(w approval.PendingRequest) bool { return w.Answer != nil }), err
+}
+
+// Pending returns the pending requests, also those with an answer that was not used yet.
+// It omits requests that have expired, and requests to apply or discard changes that the
+// session no longer has: no answer to them can count.
+func (r *Records) Pending(sessions session.Store) ([]approval.PendingRequest, error) {
+	list, err := r.Approvals.Pending()
+	return slices.DeleteFunc(list, func(w approval.PendingRequest) bool {
+		return w.Expired(r.now()) || w.Answer == nil && r.isObsolete(sessions, w)
+	}), err
 }
 
 // isObsolete reports whether a request is about changes that no session has any more.

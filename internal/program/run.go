@@ -76,6 +76,12 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 		dir.Close()
 		return nil, err
 	}
+	if !j.Resume {
+		err = checkNew(p, gate)
+	}
+	if err != nil {
+		return nil, errors.Join(err, free(), dir.Close())
+	}
 	log, err := run.OpenLog(dir, j.Resume, p.options.Now)
 	if err == nil && j.Resume {
 		err = checkResume(gate.Session.ID, log.Began(), step.Worker.Name)
@@ -91,6 +97,26 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 	}
 	r.Entry.Exposure.MarkTainted(attachments{p.root, p.Project}.untrustedMount(step, j.Attached))
 	return r, nil
+}
+
+// checkNew returns an error if a new run in the session of a gate would replace a run that
+// waits for an approval.
+func checkNew(p *Program, gate *Gate) error {
+	end, err := p.Runs().End(gate.Session)
+	if err != nil || end != run.Paused {
+		return err
+	}
+	pending, err := gate.records.Approvals.Pending()
+	if err != nil {
+		return err
+	}
+	for _, w := range pending {
+		if w.Session == gate.Session.ID && !w.Expired(p.options.Now()) {
+			return &sandbox.Error{Op: "--session", Path: w.Session, Code: sandbox.ErrExists, Hint: "its run is paused and waits for your approval; golem run --resume " + w.Session +
+				" continues it, golem approvals revoke " + w.ID + " drops the call that waits, and golem run without --session begins a new session"}
+		}
+	}
+	return nil
 }
 
 // lockPatience is how long a run waits for the lock of its session. A golem that lists

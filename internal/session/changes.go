@@ -41,8 +41,11 @@ type FileChange struct {
 	GitModes    [2]string    `json:"-"` // before and after, as git writes them; 000000 if there is no file
 }
 
-// maxCounted is how many files are read to count their lines.
-const maxCounted = 1000
+// Limits on what is read to count lines: files, and their bytes.
+const (
+	maxCounted      = 10_000
+	maxCountedBytes = 64 << 20
+)
 
 // Changes lists what a session has changed at and below some names; without names, all of
 // it. With diffs it adds the diffs. unfit is not "" if there are names that no sandbox
@@ -73,6 +76,7 @@ func (s Store) changes(k *transaction.Overlays, names []string, diffs bool) (lis
 	list = []FileChange{}
 	at := make(map[string]int) // indexes of the new directories
 	ofGit := repositoriesAmong(files, standing)
+	size := int64(0)
 	for _, c := range standing {
 		if len(names) > 0 && !anyWithin(names, c.Name()) {
 			continue
@@ -96,7 +100,8 @@ func (s Store) changes(k *transaction.Overlays, names []string, diffs bool) (lis
 		if c.Kind == overlay.Dir && c.Op == overlay.Create {
 			at[c.Name()] = len(list)
 		}
-		d, _ := changedOf(k, files, c, diffs || len(list) < maxCounted, diffs)
+		size += c.Size
+		d, _ := changedOf(k, files, c, diffs || len(list) < maxCounted && size < maxCountedBytes, diffs)
 		d.Git = ofGit(c.Name())
 		list = append(list, d)
 	}
@@ -127,7 +132,7 @@ type texts struct {
 // to compare them line by line.
 func changedOf(k *transaction.Overlays, files *sandbox.Sandbox, c transaction.SessionChange, read, diffs bool) (FileChange, texts) {
 	d := FileChange{Path: c.Name(), Op: c.Op, Kind: c.Kind, OldKind: c.OldKind, Size: c.Size, LinkTarget: c.LinkTarget, Conflict: c.Conflict, Protected: files.ProtectedBy(c.Name()),
-		GitModes: [2]string{gitMode(c.OldKind, c.OldMode), gitMode(c.Kind, c.Mode)}}
+		GitModes: [2]string{approval.GitMode(c.OldKind, c.OldMode), approval.GitMode(c.Kind, c.Mode)}}
 	if c.Op != overlay.Delete && c.Kind != overlay.Symlink {
 		d.Mode = fmt.Sprintf("%04o", c.Mode)
 	}

@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/overlay"
@@ -63,7 +64,8 @@ func (s Store) review(k *transaction.Overlays, one *Session, names []string, dif
 	for _, c := range standing {
 		filled[path.Dir(c.Name())] = true
 	}
-	var all []review.Change
+	var flags review.Collector
+	size := int64(0)
 	for _, c := range standing {
 		switch {
 		case len(names) > 0 && !anyWithin(names, c.Name()):
@@ -75,18 +77,17 @@ func (s Store) review(k *transaction.Overlays, one *Session, names []string, dif
 			}
 			continue
 		}
-		d, t := changedOf(k, files, c, diffs || len(r.Files) < maxCounted, diffs)
+		size += c.Size
+		d, t := changedOf(k, files, c, diffs || len(r.Files) < maxCounted && size < maxCountedBytes, diffs)
 		if c.Kind == overlay.Dir && c.Op == overlay.Create && !d.UnusualMode && filled[c.Name()] {
 			continue // the files in it show that it is new
 		}
-		change := reviewChange(c, d, t)
-		r.Flags = append(r.Flags, review.Flags(change)...)
-		change.Old, change.New, change.Diff = nil, nil, ""
-		all = append(all, change)
-		r.Files = append(r.Files, d)
+		if r.Files = append(r.Files, d); c.Kind == overlay.Dir && c.Op != overlay.Delete {
+			continue // a new directory is as risky as the files in it
+		}
+		flags.Add(approval.ReviewChange(c.Name(), c.Change, t.real, t.own, t.diff, d.Unread))
 	}
-	r.Flags = append(r.Flags, review.All(all)...)
-	slices.SortStableFunc(r.Flags, func(a, b review.Flag) int { return b.Risk - a.Risk })
+	r.Flags = flags.Flags()
 	review.Sort(r.Files, func(d FileChange) string { return d.Path }, r.Flags)
 	return r, nil
 }
@@ -113,33 +114,4 @@ func (s Store) HasChanges(one *Session) (bool, error) {
 	return slices.ContainsFunc(standing, func(c transaction.SessionChange) bool {
 		return files.ProtectedBy(c.Name()) != ".git" && !ofGit(c.Name())
 	}), nil
-}
-
-// reviewChange returns a change as package review reads it.
-func reviewChange(c transaction.SessionChange, d FileChange, t texts) review.Change {
-	change := review.Change{Path: c.Name(), Operation: "update", OldMode: d.GitModes[0], Mode: d.GitModes[1], Old: t.real, New: t.own,
-		Size: c.Size, Cut: d.Unread, Binary: d.Binary, Diff: t.diff}
-	switch {
-	case c.Op == overlay.Delete:
-		change.Operation = "delete"
-	case c.OldKind == overlay.Nothing:
-		change.Operation = "create"
-	}
-	if c.Kind == overlay.Symlink {
-		change.New = []byte(c.LinkTarget)
-	}
-	return change
-}
-
-// gitMode returns the mode that git stores for a file; 000000 stands for none.
-func gitMode(kind overlay.Kind, mode uint32) string {
-	switch {
-	case kind == overlay.Symlink:
-		return "120000"
-	case kind == overlay.File && mode&0o111 != 0:
-		return "100755"
-	case kind == overlay.File:
-		return "100644"
-	}
-	return "000000"
 }

@@ -14,8 +14,10 @@ import (
 type DeferredChanges struct {
 	Effects []policy.Effect // the effects of every change
 	Listed  []policy.Effect // the same for a reader: directories in place of their content
-	Changes func() []Change // as the approver sees them
-	Refusal error           // why the changes cannot be approved; nil if they can
+	// Changes returns the changes as the approver sees them, and what to look at first in
+	// all of them.
+	Changes func() (list []Change, warnings []string)
+	Refusal error // why the changes cannot be approved; nil if they can
 	Apply   func(context.Context) error
 	Discard func() error
 	Summary string // describes the applied changes
@@ -66,7 +68,8 @@ func (in *invocation) apply(ctx context.Context, plan callPlan, changes *Deferre
 	if err != nil {
 		return Result{}, err
 	}
-	prepared := preparedCall{Preparation: Preparation{Changes: changes.Changes()}}
+	var prepared preparedCall
+	prepared.Changes, prepared.Warnings = changes.Changes()
 	approval, err := in.approve(ctx, plan, prepared, decision)
 	if err != nil {
 		return Result{}, err

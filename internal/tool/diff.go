@@ -8,6 +8,7 @@ import (
 
 	"github.com/aymanbagabas/go-udiff"
 
+	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -56,7 +57,19 @@ func DescribeChange(name string, base sandbox.Version, old, new []byte) Change {
 		text := string(old)
 		c.Original = &text
 	}
+	c.Flags = review.Flags(reviewContent(c, old, new))
 	return c
+}
+
+// reviewContent returns a change of a content as package review reads it.
+func reviewContent(c Change, old, new []byte) review.Change {
+	const none, plain = "000000", "100644"
+	r := review.Change{Path: c.Path, Operation: "update", OldMode: plain, Mode: plain, Old: old, New: new, OldSize: int64(len(old)), Size: int64(len(new)),
+		Binary: c.Omitted == "binary", Diff: c.Diff}
+	if c.Op == Create {
+		r.Operation, r.OldMode = "create", none
+	}
+	return r
 }
 
 // UnifiedDiff returns the difference of two texts in git's format. An empty name means

@@ -743,7 +743,7 @@ func TestDeferredNote(t *testing.T) {
 	put := tool.New(about, func(context.Context, tool.Names, struct{}) (tool.Plan, error) {
 		effect := policy.Effect{Verb: policy.Write, Target: "/out/a.md"}
 		changes := &tool.DeferredChanges{Effects: []policy.Effect{effect}, Listed: []policy.Effect{effect}, Summary: "changed /out/a.md",
-			Changes: func() []tool.Change { return []tool.Change{{Path: "/out/a.md", Op: tool.Update}} },
+			Changes: func() ([]tool.Change, []string) { return []tool.Change{{Path: "/out/a.md", Op: tool.Update}}, nil },
 			Apply:   func(context.Context) error { applied = true; return nil }, Discard: func() error { return nil }}
 		plan := tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 			return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {

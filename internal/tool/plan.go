@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -185,6 +186,8 @@ type Change struct {
 	Empties bool `json:"empties,omitempty"`
 	// About says what a diff does not: sizes, how many files.
 	About string `json:"about,omitempty"`
+	// Flags are what to look at first in the change, the riskiest first.
+	Flags []review.Flag `json:"flags,omitempty"`
 	// Tree lists the names in a directory that is deleted, replaced or moved.
 	Tree []string `json:"tree,omitempty"`
 	// Omitted says why the change does not carry its new content, or the names in a

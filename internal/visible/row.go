@@ -122,14 +122,16 @@ func (p Page) Line(w io.Writer, text string) error {
 	return nil
 }
 
-// Broken splits a text into pieces that fit the given number of columns. It counts the
-// maximum width of each character. If columns is not positive, the text stays whole.
+// Broken splits a text into pieces that fit the given number of columns, after a space if
+// one is near. It counts the maximum width of each character. If columns is not positive,
+// the text stays whole.
 func Broken(text string, columns int) []string {
 	if columns <= 0 {
 		return []string{text}
 	}
 	var pieces []string
 	start, used := 0, 0
+	space, after := 0, 0 // the index after the last space, and the columns used since
 	for i, r := range text {
 		width := 1
 		switch {
@@ -140,9 +142,18 @@ func Broken(text string, columns int) []string {
 		case r >= 0x300:
 			width = 2
 		}
+		after += width
 		if used += width; used > columns && i > start && !unicode.IsMark(r) && !isTag(r) {
-			pieces = append(pieces, text[start:i])
-			start, used = i, width
+			if space > start && after <= columns/2 {
+				pieces = append(pieces, text[start:space])
+				start, used = space, after
+			} else {
+				pieces = append(pieces, text[start:i])
+				start, used = i, width
+			}
+		}
+		if r == ' ' {
+			space, after = i+1, 0
 		}
 	}
 	return append(pieces, text[start:])

@@ -89,15 +89,28 @@ func Amount(n int64) string {
 	return fmt.Sprintf("%d MB", n/1_000_000)
 }
 
-// Count returns a number with its noun: 1 file, 2 files, 2 directories.
+// Number returns a number with commas: 6,003.
+func Number[N int | int64 | uint64](n N) string {
+	text := fmt.Sprint(n)
+	sign := ""
+	if strings.HasPrefix(text, "-") {
+		sign, text = "-", text[1:]
+	}
+	for i := len(text) - 3; i > 0; i -= 3 {
+		text = text[:i] + "," + text[i:]
+	}
+	return sign + text
+}
+
+// Count returns a number with its noun: 1 file, 2,000 files, 2 directories.
 func Count[N int | int64 | uint64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	if stem, ok := strings.CutSuffix(noun, "ry"); ok {
-		return fmt.Sprintf("%d %sries", n, stem)
+		return Number(n) + " " + stem + "ries"
 	}
-	return fmt.Sprintf("%d %ss", n, noun)
+	return Number(n) + " " + noun + "s"
 }
 
 // JSON returns a document as indented JSON with a newline. Characters that are not plain

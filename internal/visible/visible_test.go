@@ -223,7 +223,7 @@ func TestEveryCharacter(t *testing.T) {
 
 // TestCount checks the plural of nouns.
 func TestCount(t *testing.T) {
-	for n, want := range map[int64]string{0: "0 files", 1: "1 file", 2: "2 files"} {
+	for n, want := range map[int64]string{0: "0 files", 1: "1 file", 2: "2 files", 1_000: "1,000 files", 6_000_123: "6,000,123 files"} {
 		if got := visible.Count(n, "file"); got != want {
 			t.Errorf("%d: got %q, want %q", n, got, want)
 		}

@@ -83,20 +83,37 @@ type Flag struct {
 	Line int    `json:"line,omitempty"` // of the new file; 0 for the file itself
 	Text string `json:"text"`           // safe to print
 	Risk int    `json:"risk"`
+	// Deleted is true if the change deletes the file.
+	Deleted bool `json:"deleted,omitempty"`
 }
 
 // String returns the flag as one line that is safe to print.
 func (f Flag) String() string {
-	where := ""
-	if f.Path != "" {
-		where = shown(f.Path)
-		if f.Line > 0 {
-			where += fmt.Sprintf(":%d", f.Line)
-		}
+	if f.Path == "" {
+		return f.At("")
+	}
+	return f.At(shown(f.Path))
+}
+
+// At returns the flag as one line. where is the path as the reader knows it, safe to
+// print.
+func (f Flag) At(where string) string {
+	if where != "" && f.Line > 0 {
+		where += fmt.Sprintf(":%d", f.Line)
+	}
+	if where != "" {
 		where += ": "
 	}
-	return fmt.Sprintf("%s%s: %s", where, f.Kind, f.Text)
+	kind := string(f.Kind)
+	if f.BecomesCode() {
+		kind = "becomes code"
+	}
+	return where + kind + ": " + f.Text
 }
+
+// BecomesCode reports whether the flag is about a file that becomes code and is not
+// deleted.
+func (f Flag) BecomesCode() bool { return f.Kind == Becomes && !f.Deleted }
 
 func flag(kind Kind, path, format string, args ...any) Flag {
 	return Flag{Kind: kind, Path: path, Text: fmt.Sprintf(format, args...), Risk: risks[kind]}

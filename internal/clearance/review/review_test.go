@@ -54,7 +54,7 @@ func TestFlags(t *testing.T) {
 		want   []string // parts of the expected flags, in order
 	}{
 		{"nothing", changed("a/b.txt", "-", "hello\n"), nil},
-		{"an agent's rules", changed("x/AGENTS.md", "-", "hello\n"), []string{"/x/AGENTS.md: code: read by coding agents as instructions"}},
+		{"an agent's rules", changed("x/AGENTS.md", "-", "hello\n"), []string{"/x/AGENTS.md: becomes code: read by coding agents as instructions"}},
 		{"deleted", changed(".github/workflows/ci.yml", "a\n", "-"), []string{"code: runs in CI; it is deleted"}},
 		{"mode", modes("100644", "100755"), []string{"/a/b: mode: MODE 100644 -> 100755"}},
 		{"mode back", modes("100755", "100644"), []string{"MODE 100755 -> 100644"}},

@@ -23,6 +23,7 @@ func code(c Change) []Flag {
 	switch {
 	case c.Operation == remove:
 		f.Text += "; it is deleted"
+		f.Deleted = true
 		f.Risk -= 30
 	case manifests[fold(path.Base(c.Path))]:
 		changed, known := scripts(c)

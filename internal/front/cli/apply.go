@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -99,6 +100,9 @@ terminal to ask at.`,
 		if pick {
 			return f.applyPicked(cmd, w, r, names)
 		}
+		if err := w.checkConflicts(r, args, merge || overwrite); err != nil {
+			return err
+		}
 		if yes {
 			fmt.Fprintf(cmd.ErrOrStderr(), "golem: applying %s unseen (--yes)\n", visible.Count(len(r.Files), "changed file"))
 		}
@@ -124,6 +128,26 @@ func (w *workSession) hunksOf(hunks []string) (paths, parts []string, err error)
 	return paths, parts, nil
 }
 
+// checkConflicts returns an error if files to apply changed in the user's directory too
+// and the user has not said what to do about it. args are the paths that the user typed.
+func (w *workSession) checkConflicts(r *session.Review, args []string, resolved bool) error {
+	var names []string
+	for _, c := range r.Files {
+		if c.Conflict && !resolved {
+			names = append(names, w.shown(c.Path))
+		}
+	}
+	if len(names) == 0 {
+		return nil
+	}
+	typed := ""
+	for _, arg := range args {
+		typed += " " + commandLine(arg)
+	}
+	return &sandbox.Error{Op: "apply", Code: sandbox.ErrConflict, Hint: "changed in your directory since the session first changed it: " + strings.Join(names, ", ") +
+		"; nothing was applied; golem apply --merge" + typed + " combines both versions, golem apply --overwrite" + typed + " takes the session's, golem discard" + typed + " deletes the session's"}
+}
+
 // nothing prints what was skipped, and returns the error that there is nothing to apply
 // or discard.
 func (w *workSession) nothing(cmd *cobra.Command, verb string, r *session.Review) error {
@@ -143,7 +167,7 @@ func showDryRun(cmd *cobra.Command, w *workSession, r *session.Review) error {
 		return printJSON(cmd.OutOrStdout(), diffDocument(&about, r))
 	}
 	v := newReviewText(cmd.OutOrStdout(), w, r)
-	v.stat(maxStat)
+	v.stat(true)
 	v.notes()
 	v.line("dry run: nothing was applied")
 	return v.flush()
@@ -181,10 +205,14 @@ no terminal to ask at.`,
 		Example: "  golem discard build\n  golem discard src/main.c\n  golem discard --session last --yes",
 	}
 	f := addChoiceFlags(cmd)
-	yes := false
+	yes, all := false, false
+	cmd.Flags().BoolVar(&all, "all", false, "all changes, as without PATH")
 	cmd.Flags().BoolVar(&yes, "yes", false, "discard without showing the changes and without asking")
 	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an approval")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if all && len(args) > 0 {
+			return usageError("--all discards everything; omit the paths or --all")
+		}
 		if yes {
 			f.approval = "approve_all"
 		}

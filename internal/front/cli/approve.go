@@ -100,12 +100,10 @@ Exit code 0 is answered, 3 is a call still waits.`,
 
 // approveAll asks about every call that waits, the oldest first.
 func (f *approveFlags) approveAll(cmd *cobra.Command, p *program.Program, r *program.Records) error {
-	all, err := r.Approvals.Pending()
+	all, err := r.Waiting(p.Sessions())
 	if err != nil {
 		return err
 	}
-	now := time.Now()
-	all = slices.DeleteFunc(all, func(w approval.PendingRequest) bool { return w.Answer != nil || w.Expired(now) })
 	terminal := findTerminal(false)
 	switch {
 	case len(all) == 0:
@@ -221,12 +219,16 @@ advance: what each rule allows, for whom, and until when.`,
 	}
 	flags := addProgramFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		r, err := flags.records()
+		p, err := flags.open(opening{})
+		if err != nil {
+			return err
+		}
+		r, err := p.OpenRecords()
 		if err != nil {
 			return err
 		}
 		defer r.Close()
-		return listApprovals(cmd, r)
+		return listApprovals(cmd, p, r)
 	}
 	cmd.AddCommand(newApprovalsShow(), newApprovalsRevoke())
 	return cmd
@@ -253,8 +255,8 @@ type ruleDocument struct {
 	Holds   bool       `json:"holds"`
 }
 
-func listApprovals(cmd *cobra.Command, r *program.Records) error {
-	waiting, err := r.Approvals.Pending()
+func listApprovals(cmd *cobra.Command, p *program.Program, r *program.Records) error {
+	waiting, err := r.Pending(p.Sessions())
 	if err != nil {
 		return err
 	}

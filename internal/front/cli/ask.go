@@ -73,7 +73,9 @@ type asker struct {
 	// before returns the items of a request that the user has seen before the question; may
 	// be nil.
 	before func(tool.Request) []string
-	why    error // why golem could not ask the last question, if the user can fix it
+	// local returns a request with the paths as the user types them; may be nil.
+	local func(tool.Request) tool.Request
+	why   error // why golem could not ask the last question, if the user can fix it
 }
 
 // newAsker returns an asker that reads from in and waits at most wait for each line. It
@@ -109,7 +111,10 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 		return approval.Reply{Answer: tool.Answer{By: "nobody", Note: errNobody.Error(), Unattended: true}}
 	}
 	defer done()
-	q.request, q.again = r, again
+	q.request, q.display, q.again = r, r, again
+	if a.local != nil {
+		q.display = a.local(r)
+	}
 	if a.before != nil {
 		q.seenBefore = a.before(r)
 		q.seen = slices.Clone(q.seenBefore)
@@ -217,11 +222,12 @@ type question struct {
 	partial bool   // the cursor was in the middle of a line
 
 	request tool.Request
-	again   bool     // golem may remember the answer
-	whole   bool     // a plain yes is valid
-	more    bool     // some rows were not shown
-	seen    []string // the items that were shown so far
-	failed  error    // set if a part could not be printed
+	display tool.Request // the request as it is shown
+	again   bool         // golem may remember the answer
+	whole   bool         // a plain yes is valid
+	more    bool         // some rows were not shown
+	seen    []string     // the items that were shown so far
+	failed  error        // set if a part could not be printed
 
 	seenBefore []string // items that were shown before the question, which omits them
 
@@ -333,7 +339,7 @@ func (q *question) drawRequest() {
 
 // sheet returns the request as rows, without what was shown before the question.
 func (q *question) sheet(most int) *sheet {
-	s := newSheet(q.request, most)
+	s := newSheet(q.display, most)
 	s.body = slices.DeleteFunc(s.body, func(r row) bool { return r.Item != "" && slices.Contains(q.seenBefore, r.Item) })
 	return s
 }

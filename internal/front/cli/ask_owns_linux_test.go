@@ -120,11 +120,11 @@ func TestA3OutputThatWaitsIsBounded(t *testing.T) {
 	go func() { got <- readSoon(t, master, 3*time.Second) }()
 	release()
 	screen := <-got
-	dropped := regexp.MustCompile(`(?m)^golem: (\d+) lines of output dropped while a question was open$`).FindStringSubmatch(screen)
+	dropped := regexp.MustCompile(`(?m)^golem: ([\d,]+) lines of output dropped while a question was open$`).FindStringSubmatch(screen)
 	if !strings.HasPrefix(screen, "line 0\nline 1\n") || !strings.HasSuffix(screen, "\nthe end\n") || dropped == nil {
 		t.Fatalf("got %.200q … %.200q", screen, screen[max(0, len(screen)-200):])
 	}
-	if n, _ := strconv.Atoi(dropped[1]); n+strings.Count(screen, "\n")-1 != lines+2 {
+	if n, _ := strconv.Atoi(strings.ReplaceAll(dropped[1], ",", "")); n+strings.Count(screen, "\n")-1 != lines+2 {
 		t.Errorf("%d lines dropped, %d shown, want %d in all", n, strings.Count(screen, "\n")-1, lines+2)
 	}
 }

@@ -3,7 +3,6 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
-	"fmt"
 	"io"
 	"maps"
 	"math"
@@ -43,8 +42,10 @@ func newSheet(r tool.Request, most int) *sheet {
 	for i, text := range r.Warnings {
 		s.body = append(s.body, row{Mark: warning, Text: s.line(text), Item: tool.ItemWarning(i)})
 	}
+	s.flags(r)
 	s.alikes(r)
 	s.effects(r)
+	s.directories(r)
 	s.changes(r)
 	s.arguments(r)
 	if r.Problem != "" {
@@ -186,7 +187,79 @@ func (s *sheet) wish(r tool.Request) string {
 	if verb == "" {
 		verb = "make"
 	}
-	return fmt.Sprintf("%s %d changes", verb, len(r.Changes))
+	count, added, removed := 0, 0, 0
+	for _, c := range r.Changes {
+		more, less := countLines(c)
+		added, removed = added+more, removed+less
+		if !isNewDirectory(c) {
+			count++
+		}
+	}
+	text := verb + " " + visible.Count(max(count, 1), "change")
+	if added+removed > 0 {
+		text += ", " + lineCounts(added, removed)
+	}
+	return text
+}
+
+// isNewDirectory reports whether a change only makes a directory. The files in it are
+// changes of their own.
+func isNewDirectory(c tool.Change) bool {
+	return c.Op == tool.Create && strings.HasPrefix(c.About, "directory")
+}
+
+// countLines returns how many lines a change adds and removes.
+func countLines(c tool.Change) (added, removed int) {
+	for r := range visible.Diff(c.Diff) {
+		switch r.Mark {
+		case visible.Added:
+			added++
+		case visible.Removed:
+			removed++
+		}
+	}
+	return added, removed
+}
+
+// flags lists what to look at first in the changes, the riskiest first, as golem diff
+// does.
+func (s *sheet) flags(r tool.Request) {
+	type flagged struct {
+		row
+		risk int
+	}
+	var list []flagged
+	for i, c := range r.Changes {
+		name := c.Path
+		if c.To != "" {
+			name = c.To
+		}
+		for _, f := range c.Flags {
+			list = append(list, flagged{row{Mark: warning, Text: visible.Cut(f.At(s.name(name)), s.most), Item: tool.ItemChange(i)}, f.Risk})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b flagged) int { return b.risk - a.risk })
+	for _, f := range list {
+		s.body = append(s.body, f.row)
+	}
+}
+
+// directories counts the changes in each directory, if there are many.
+func (s *sheet) directories(r tool.Request) {
+	if len(r.Changes) <= maxStat {
+		return
+	}
+	var dirs dirStats
+	for _, c := range r.Changes {
+		if isNewDirectory(c) {
+			continue
+		}
+		added, removed := countLines(c)
+		dirs.add(strings.TrimPrefix(c.Path, "/"), added, removed)
+	}
+	for _, dir := range dirs.order {
+		s.body = append(s.body, row{Mark: detail, Text: s.name(dir) + " " + dirs.of[dir].String()})
+	}
 }
 
 func (s *sheet) effect(e policy.Effect) string {
@@ -254,19 +327,11 @@ func (s *sheet) change(c tool.Change) string {
 	}
 	var size []string
 	if c.Diff != "" {
-		more, less := 0, 0
-		for r := range visible.Diff(c.Diff) {
-			switch r.Mark {
-			case visible.Added:
-				more++
-			case visible.Removed:
-				less++
-			}
-		}
+		more, less := countLines(c)
 		if c.Op == tool.Create && less == 0 {
 			size = append(size, visible.Count(more, "line"))
 		} else {
-			size = append(size, fmt.Sprintf("+%d -%d", more, less))
+			size = append(size, lineCounts(more, less))
 		}
 	}
 	if c.About != "" {
@@ -357,6 +422,7 @@ func (s *sheet) folded(most int, lines func(row) int) []row {
 	if total <= most || len(s.body) == 0 {
 		return s.all()
 	}
+	most -= lines(row{Mark: hidden, Text: omittedText(total, total*maxColumns)})
 	front, end := 0, len(s.body)
 	for used := lines(s.body[0]); used <= most*2/3 && front < end; used += lines(s.body[front]) {
 		front++
@@ -371,8 +437,13 @@ func (s *sheet) folded(most int, lines func(row) int) []row {
 	for _, r := range s.body[front:end] {
 		bytes += len(r.Text) + 1
 	}
-	gap := row{Mark: hidden, Text: fmt.Sprintf("%d lines not shown (%d bytes) …", end-front, bytes)}
+	gap := row{Mark: hidden, Text: omittedText(end-front, bytes)}
 	return slices.Concat(s.head, s.body[:front], []row{gap}, s.body[end:], s.tail)
+}
+
+// omittedText says how much is not shown.
+func omittedText(lines, bytes int) string {
+	return visible.Count(lines, "line") + " not shown (" + visible.Amount(int64(bytes)) + ") …"
 }
 
 // rendered returns the items of a request that were shown completely. Each row of such an

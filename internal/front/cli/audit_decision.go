@@ -27,7 +27,7 @@ func (f *programFlags) showDecision(w io.Writer, id string, json bool) error {
 		}
 	}
 	if len(list) == 0 {
-		return usagef("no record %s; it is the number of a record, the id of a request or a call, or the start of a digest; golem audit show lists the records", sandbox.Shown(id))
+		return &sandbox.Error{Op: "record", Path: id, Code: sandbox.ErrNotFound, Hint: "it is the number of a record, the id of a request or a call, or the start of a digest; golem audit show lists the records"}
 	}
 	if json {
 		return printJSON(w, map[string]any{"records": list})

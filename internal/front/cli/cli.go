@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"slices"
 	"strconv"
 	"strings"
@@ -258,7 +259,11 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		return usagef("no %s %s; %s", cmd.Name(), sandbox.Shown(args[0]), didYouMean(args[0], cmd.CommandPath()+" ", names))
 	}
 	if len(args) > 0 {
-		return usagef("%s takes no argument, got %s", cmd.Name(), sandbox.Shown(args[0]))
+		hint := cmd.CommandPath() + " --help shows its flags"
+		if info, err := os.Stat(args[0]); err == nil && info.IsDir() && cmd.Flags().Lookup("program") != nil {
+			hint = "a directory is named with -C: " + cmd.CommandPath() + " -C " + commandLine(args[0])
+		}
+		return usagef("%s takes no argument, got %s; %s", cmd.Name(), sandbox.Shown(args[0]), hint)
 	}
 	return nil
 }
@@ -286,6 +291,9 @@ func flagErrorOf(cmd *cobra.Command, path string, err error) error {
 	name := unknown.GetSpecifiedName()
 	if c, _, err := newRoot(nil).Find([]string{name}); err == nil && c.HasParent() {
 		return usagef("unknown flag --%s; it is a command: %s", name, c.CommandPath())
+	}
+	if other := flagSynonyms[name]; other != "" && cmd.Flags().Lookup(other) != nil {
+		return usagef("unknown flag %s; did you mean --%s?", sandbox.Shown(dashed(name)), other)
 	}
 	return usagef("unknown flag %s; %s", sandbox.Shown(dashed(name)), didYouMean(name, "--", flagNames(cmd)))
 }

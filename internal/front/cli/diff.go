@@ -1,10 +1,11 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
-	"slices"
+	"math"
 	"strings"
 	"time"
 
@@ -75,7 +76,7 @@ goes to standard error. Exit code 1 then means that a patch cannot hold one of t
 			return nil
 		case stat:
 			v := newReviewText(cmd.OutOrStdout(), w, r)
-			v.stat(len(r.Files))
+			v.stat(false)
 			v.notes()
 			return v.flush()
 		}
@@ -128,92 +129,87 @@ func (v *reviewText) flush() error {
 	return v.screen.print(v.b.String())
 }
 
-// head prints the session, the size of its changes, and the warnings.
-func (v *reviewText) head() {
+// head prints the session, the size of its changes, and at most most warnings.
+func (v *reviewText) head(most int) {
 	v.line("%s: %s", v.title(), total(v.review))
-	v.flags()
-}
-
-// maxFlagLines is how many warnings are listed at once.
-const maxFlagLines = 50
-
-// flags prints the warnings: changes that need a closer look.
-func (v *reviewText) flags() {
 	for i, f := range v.review.Flags {
-		if i == maxFlagLines {
-			v.row(warning, fmt.Sprintf("and %d more", len(v.review.Flags)-i))
+		if i == most {
+			v.row(warning, "and "+visible.Count(len(v.review.Flags)-i, "more warning")+"; golem diff --stat lists all")
 			break
 		}
 		v.row(warning, v.flag(f))
 	}
 }
 
-func (v *reviewText) flag(f review.Flag) string {
-	where := ""
-	if f.Path != "" {
-		where = v.shown(f.Path)
-		if f.Line > 0 {
-			where += fmt.Sprintf(":%d", f.Line)
-		}
-		where += ": "
-	}
-	kind := string(f.Kind)
-	if becomesCode(v.review, f) {
-		kind = "becomes code"
-	}
-	return where + kind + ": " + f.Text
-}
+// maxFlagLines is how many warnings a short list has.
+const maxFlagLines = 50
 
-// becomesCode reports whether a warning is about a file that becomes code and is not
-// deleted.
-func becomesCode(r *session.Review, f review.Flag) bool {
-	deleted := func(c session.FileChange) bool { return c.Path == f.Path && c.Op == overlay.Delete }
-	return f.Kind == review.Becomes && !slices.ContainsFunc(r.Files, deleted)
+// flag returns a warning as a line.
+func (v *reviewText) flag(f review.Flag) string {
+	if f.Path == "" {
+		return f.At("")
+	}
+	return f.At(v.shown(f.Path))
 }
 
 // maxStat is how many files a short list names.
 const maxStat = 30
 
-// stat prints a line for each file. If there are more than most, it prints only files
-// with warnings or conflicts. Then one line for each directory sums up its other files.
-func (v *reviewText) stat(most int) {
-	v.head()
+// stat prints a line for each file. If there are more than maxStat, it prints only files
+// with warnings or conflicts. Then one line for each directory sums up its other files. A
+// short list is for the end of a command. It has at most maxFlagLines warnings.
+func (v *reviewText) stat(short bool) {
+	most := math.MaxInt
+	if short {
+		most = maxFlagLines
+	}
+	v.head(most)
 	var rows [][]string
 	flagged := make(map[string]bool)
 	for _, f := range v.review.Flags {
 		flagged[f.Path] = true
 	}
-	long := len(v.review.Files) > most
-	dirs := make(map[string]*dirStat)
-	var order []string
+	long := len(v.review.Files) > maxStat
+	var dirs dirStats
 	for _, c := range v.review.Files {
 		name := v.shown(c.Path)
-		if !long || flagged[c.Path] && len(rows) < maxFlagLines || c.Conflict {
+		if !long || flagged[c.Path] && len(rows) < most || c.Conflict {
 			rows = append(rows, []string{letter(c.Op), name + slash(c), what(c), v.notesOf(c)})
 			continue
 		}
-		dir := topDir(name)
-		if dirs[dir] == nil {
-			dirs[dir] = new(dirStat)
-			order = append(order, dir)
-		}
-		dirs[dir].add(c)
+		dirs.add(name, c.Added, c.Removed)
 	}
-	for _, dir := range order {
-		rows = append(rows, []string{"", dir, dirs[dir].String(), ""})
+	for _, dir := range dirs.order {
+		rows = append(rows, []string{"", dir, dirs.of[dir].String(), ""})
 	}
 	printColumns(&v.b, rows)
+}
+
+// dirStats count the changes in directories.
+type dirStats struct {
+	of    map[string]*dirStat
+	order []string // the directories, in the order of their first change
 }
 
 // A dirStat counts the changes in a directory.
 type dirStat struct{ files, added, removed int }
 
-func (d *dirStat) add(c session.FileChange) {
-	d.files, d.added, d.removed = d.files+1, d.added+c.Added, d.removed+c.Removed
+// add counts a change of a file.
+func (d *dirStats) add(name string, added, removed int) {
+	if d.of == nil {
+		d.of = make(map[string]*dirStat)
+	}
+	dir := topDir(name)
+	s := d.of[dir]
+	if s == nil {
+		s = new(dirStat)
+		d.of[dir], d.order = s, append(d.order, dir)
+	}
+	s.files, s.added, s.removed = s.files+1, s.added+added, s.removed+removed
 }
 
 func (d *dirStat) String() string {
-	return fmt.Sprintf("%s (+%d -%d)", visible.Count(d.files, "file"), d.added, d.removed)
+	return visible.Count(d.files, "file") + " (" + lineCounts(d.added, d.removed) + ")"
 }
 
 // topDir returns the first directory of a path. Leading ../ elements are kept and not
@@ -226,12 +222,12 @@ func topDir(name string) string {
 	if dir, _, ok := strings.Cut(name, "/"); ok && dir != "" {
 		return up + dir + "/"
 	}
-	return up + "./"
+	return cmp.Or(up, "./")
 }
 
 // diffs prints each file with its diff.
 func (v *reviewText) diffs() {
-	v.head()
+	v.head(math.MaxInt)
 	for _, c := range v.review.Files {
 		text := letter(c.Op) + " " + v.shown(c.Path) + slash(c)
 		if about := what(c); about != "" {
@@ -288,15 +284,17 @@ func (v *reviewText) notes() {
 	v.line("next: golem diff, golem apply [PATH…], golem discard [PATH…]")
 }
 
+// commitsHint says how to take the commits of a session.
+const commitsHint = "it has commits, branches or tags of its own: golem diff --commits shows the commits, golem apply --commits takes them"
+
 // skippedBy describes the changes that are not among the files of a review.
 func (w *workSession) skippedBy(r *session.Review) []string {
 	var lines []string
 	if r.Git > 0 {
-		text := fmt.Sprintf("skipped %s in .git (golem never applies changes there)", visible.Count(r.Git, "file"))
-		if r.Refs {
-			text += "; golem diff --commits shows its commits"
-		}
-		lines = append(lines, text)
+		lines = append(lines, "skipped "+visible.Count(r.Git, "file")+" in .git (golem never applies changes there)")
+	}
+	if r.Refs {
+		lines = append(lines, commitsHint)
 	}
 	if r.Unfit != "" {
 		lines = append(lines, "skipped: "+r.Unfit+"; golem discard removes it")
@@ -309,11 +307,22 @@ func (w *workSession) skippedBy(r *session.Review) []string {
 
 // total describes how much has changed.
 func total(r *session.Review) string {
-	added, removed := 0, 0
+	added, removed, unread := 0, 0, 0
 	for _, c := range r.Files {
 		added, removed = added+c.Added, removed+c.Removed
+		if c.Unread {
+			unread++
+		}
 	}
-	return fmt.Sprintf("%s changed, +%d -%d", visible.Count(len(r.Files), "file"), added, removed)
+	if unread > 0 {
+		return visible.Count(len(r.Files), "file") + " changed, " + lineCounts(added, removed) + " without " + visible.Count(unread, "file") + " that golem did not read"
+	}
+	return visible.Count(len(r.Files), "file") + " changed, " + lineCounts(added, removed)
+}
+
+// lineCounts returns how many lines are added and removed.
+func lineCounts(added, removed int) string {
+	return "+" + visible.Number(added) + " -" + visible.Number(removed)
 }
 
 // slash returns "/" for a directory, to add to its path.

@@ -160,7 +160,11 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	}
 	f.removeUnused(p, user)
 	if ran.Code == exitNotFound && !inPath(args[0]) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: no program %s in your PATH; check the name\n", sandbox.Shown(args[0]))
+		hint := "check the name"
+		if words := strings.Fields(args[0]); len(args) == 1 && len(words) > 1 {
+			hint = "a program and its arguments are single words: golem exec " + commandLine(words...) + "; a line for a shell: golem exec sh -c " + commandLine(args[0])
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: no program %s in your PATH; %s\n", sandbox.Shown(args[0]), hint)
 	}
 	if ran.Code != 0 {
 		var told exit
@@ -202,7 +206,7 @@ func (f *execFlags) openGate(cmd *cobra.Command, p *program.Program, x *session.
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	gate, err := p.OpenGate(program.GateOptions{Worker: f.worker, Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), OnCopy: copying.tell,
-		Secrets: secrets(os.Environ()), Exec: x, Asker: f.asker(cmd)})
+		Secrets: secrets(os.Environ()), Exec: x, Asker: f.asker(cmd, p)})
 	copying.end(err == nil)
 	var caught signaled
 	if errors.As(err, &caught) {
@@ -246,12 +250,16 @@ func makesRepository(args []string) bool {
 }
 
 // asker returns an asker at the terminal for applying changes, or nil.
-func (f *execFlags) asker(cmd *cobra.Command) approval.Asker {
+func (f *execFlags) asker(cmd *cobra.Command, p *program.Program) approval.Asker {
 	terminal := findTerminal(true)
 	if terminal == nil {
 		return nil
 	}
-	return newAsker(terminal, cmd.ErrOrStderr(), f.wait)
+	asker := newAsker(terminal, cmd.ErrOrStderr(), f.wait)
+	if local, err := f.pathsOf(p); err == nil {
+		asker.local = local.localRequest
+	}
+	return asker
 }
 
 // passable refuses --env flags with a wrong name, or with a variable that is not set.
@@ -412,8 +420,8 @@ func (f *execFlags) after(cmd *cobra.Command, p *program.Program, gate *program.
 	if err != nil {
 		return false, err
 	}
-	if gate.Session.HasCommits() {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s keeps the commits, branches and tags that it made; golem applies only files\n", gate.Session.ID)
+	if review.Refs && (len(review.Files) == 0 || f.apply != "no") {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s: %s\n", gate.Session.ID, commitsHint)
 	}
 	if len(review.Files) == 0 && review.Unfit == "" {
 		return review.Git > 0, nil
@@ -427,7 +435,11 @@ func (f *execFlags) after(cmd *cobra.Command, p *program.Program, gate *program.
 		return true, err
 	}
 	r := gate.Do(context.WithoutCancel(cmd.Context()), policy.User, tool.Call{Tool: "apply_changes", Args: []byte("{}")})
-	err = printResult(cmd, r)
+	local, err := f.pathsOf(p)
+	if err != nil {
+		return false, err
+	}
+	err = printResult(cmd, local.localResult(r))
 	if r.Err != nil {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: its changes wait in session %s; golem diff shows them\n", gate.Session.ID)
 	}

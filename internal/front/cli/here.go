@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"path"
 	"path/filepath"
 	"slices"
@@ -12,7 +13,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -22,33 +22,12 @@ import (
 type workSession struct {
 	*session.Session
 	program *program.Program
-	mounts  []mountedDir
-	dir     string // the current directory, or the one of -C
+	*paths
 }
-
-// A mountedDir is a directory of the host and its name in the sandbox.
-type mountedDir struct{ source, target string }
 
 // newWorkSession returns a session for a command that runs in dir.
 func newWorkSession(p *program.Program, s *session.Session, dir string) *workSession {
-	w := &workSession{Session: s, program: p, dir: dir}
-	for _, m := range p.Project.Mounts {
-		w.mounts = append(w.mounts, mountedDir{sourceOf(m), m.Target})
-	}
-	return w
-}
-
-// sourceOf returns the directory that a mount shows. It resolves symlinks if the
-// directory exists.
-func sourceOf(m project.Mount) string {
-	source := string(m.Source)
-	if m.Base != "" {
-		source = filepath.Join(string(m.Base), source)
-	}
-	if real, err := filepath.EvalSymlinks(source); err == nil {
-		return real
-	}
-	return source
+	return &workSession{Session: s, program: p, paths: newPaths(p, dir)}
 }
 
 // nameOf returns the name in the sandbox of a path that the user typed. The path is
@@ -70,71 +49,6 @@ func (w *workSession) nameOf(typed string) (string, error) {
 	}
 	return "", usagef("%s is in no directory of session %s", sandbox.Shown(typed), w.ID)
 }
-
-// nameIn returns the sandbox name of a host file, by the nearest mount above it.
-func nameIn(mounts []mountedDir, host string) (name string, ok bool) {
-	longest := -1
-	for _, m := range mounts {
-		if below, err := filepath.Rel(m.source, host); err == nil && filepath.IsLocal(below) && len(m.source) > longest {
-			name, longest = path.Join(m.target, filepath.ToSlash(below)), len(m.source)
-		}
-	}
-	return name, longest >= 0
-}
-
-// realPath resolves the symlinks in a path except in its last part. Parts that do not
-// exist stay unchanged.
-func realPath(file string) string {
-	dir, base := filepath.Split(filepath.Clean(file))
-	if dir == "" || dir == file {
-		return file
-	}
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		return filepath.Join(real, base)
-	}
-	return filepath.Join(realPath(filepath.Clean(dir)), base)
-}
-
-// pathOf returns a path by which the user can name a sandbox file. It is relative to the
-// current directory, or absolute if the file is elsewhere.
-func (w *workSession) pathOf(name string) string {
-	host, ok := w.hostOf(name)
-	if !ok {
-		return name
-	}
-	at, _ := w.mountOf(name)
-	below, err := filepath.Rel(w.dir, host)
-	if up := strings.Count(below, ".."+string(filepath.Separator)); err != nil || up > 0 && !isBelow(at.source, w.dir) {
-		return host
-	}
-	return filepath.ToSlash(below)
-}
-
-// hostOf returns the path of a sandbox file on the host. ok is false if no mount has it.
-func (w *workSession) hostOf(name string) (host string, ok bool) {
-	at, ok := w.mountOf(name)
-	return filepath.Join(at.source, filepath.FromSlash(strings.TrimPrefix(name, at.target))), ok
-}
-
-// mountOf returns the mount with a sandbox file.
-func (w *workSession) mountOf(name string) (at mountedDir, ok bool) {
-	longest := -1
-	for _, m := range w.mounts {
-		if (m.target == "/" || name == m.target || strings.HasPrefix(name, m.target+"/")) && len(m.target) > longest {
-			at, longest = m, len(m.target)
-		}
-	}
-	return at, longest >= 0
-}
-
-// isBelow reports whether dir is top or below it.
-func isBelow(top, dir string) bool {
-	below, err := filepath.Rel(top, dir)
-	return err == nil && filepath.IsLocal(below)
-}
-
-// shown returns pathOf in a form that is safe for a terminal.
-func (w *workSession) shown(name string) string { return visible.Name(w.pathOf(name)) }
 
 // title describes a session in a few words.
 func (w *workSession) title() string {
@@ -164,10 +78,7 @@ func (f *programFlags) sessionsHere() ([]*workSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	dir, err := filepath.Abs(f.dir)
-	if err == nil {
-		dir, err = filepath.EvalSymlinks(dir)
-	}
+	dir, err := f.realDir()
 	if err != nil {
 		return nil, err
 	}
@@ -198,6 +109,27 @@ func (f *programFlags) sessionsHere() ([]*workSession, error) {
 	}
 	slices.SortStableFunc(all, func(a, b *workSession) int { return b.LastUsed.Compare(a.LastUsed) })
 	return all, nil
+}
+
+// realDir returns the current directory, or the one of -C, without symlinks.
+func (f *programFlags) realDir() (string, error) {
+	dir, err := filepath.Abs(f.dir)
+	if err == nil {
+		dir, err = filepath.EvalSymlinks(dir)
+	}
+	if errors.Is(err, fs.ErrNotExist) {
+		return "", usagef("-C %s: no such directory", sandbox.Shown(f.dir))
+	}
+	return dir, err
+}
+
+// pathsOf returns the paths of a program as the user types them here.
+func (f *programFlags) pathsOf(p *program.Program) (*paths, error) {
+	dir, err := f.realDir()
+	if err != nil {
+		return nil, err
+	}
+	return newPaths(p, dir), nil
 }
 
 // bareSessions returns the sessions that golem exec started without a program in the
@@ -274,7 +206,7 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is the newest session; %d more have changes: golem status\n", chosen.ID, len(ids)-1)
 		}
 	}
-	f.chosen, f.session = chosen.program, chosen.ID
+	f.chosen, f.session, f.paths = chosen.program, chosen.ID, chosen.paths
 	return chosen, nil
 }
 

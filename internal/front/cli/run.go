@@ -97,6 +97,9 @@ Exit code 0 is done, also if you declined a call; 1 failed; 2 wrong usage or con
 
 // begin takes the program from the arguments, and returns the other arguments.
 func (f *runFlags) begin(args []string) ([]string, error) {
+	if f.resume != "" && f.session != "" {
+		return nil, usageError("--resume names the session whose run continues; omit --session")
+	}
 	if len(args) == 0 {
 		if f.dir == "." && f.resume == "" {
 			return nil, usageError("run what? golem run . for the program in this directory")
@@ -110,6 +113,8 @@ func (f *runFlags) begin(args []string) ([]string, error) {
 	case err != nil && f.dir != ".": // the flag names the program, so all words are the input
 		f.said = f.dir
 		return args, nil
+	case err != nil && strings.Contains(args[0], " "): // the input, without the program
+		return nil, usagef("no program %s; the first argument is a directory or a worker file: golem run . %s", sandbox.Shown(args[0]), commandLine(args...))
 	case err != nil:
 		return nil, usagef("no program %s; the first argument is a directory or a worker file: golem run . \"what to do\"; a worker by its name: golem run . --entry NAME \"what to do\"", sandbox.Shown(args[0]))
 	case f.dir != ".":
@@ -160,6 +165,9 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		if terminal != os.Stdin {
 			defer terminal.Close()
 		}
+	}
+	if !out.json && newScreen(cmd.ErrOrStderr()).file != nil {
+		v.OnOutput = out.output
 	}
 	ctx, end := context.WithCancelCause(cmd.Context())
 	defer end(nil)

@@ -37,15 +37,55 @@ type report struct {
 	changes string // describes the changes that wait in the session, "" for none
 
 	mu     sync.Mutex
-	args   map[string]run.Event // calls without a result yet
-	open   bool                 // a line of streamed text has not ended
-	answer io.Writer            // with the gutter of the entry worker, while it streams
+	args   map[string]run.Event   // calls without a result yet
+	live   map[string]*liveOutput // the output of commands that run, by the chain of workers
+	open   bool                   // a line of streamed text has not ended
+	answer io.Writer              // with the gutter of the entry worker, while it streams
 }
 
 func newReport(cmd *cobra.Command) *report {
 	return &report{cmd: cmd, out: cmd.OutOrStdout(), errs: cmd.ErrOrStderr(), json: wantsJSON(cmd), stream: newScreen(cmd.OutOrStdout()).file != nil,
-		args: make(map[string]run.Event)}
+		args: make(map[string]run.Event), live: make(map[string]*liveOutput)}
 }
+
+// output prints the output of a worker's command while the command runs.
+func (r *report) output(workers []string, data []byte) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	key := chainKey(workers)
+	live := r.live[key]
+	if live == nil {
+		e := run.Event{Worker: last(workers), Chain: workers}
+		if live = newLiveOutput(r.errs, indentOf(e)+e.Worker); live == nil {
+			return
+		}
+		r.live[key] = live
+		for _, call := range r.args {
+			if call.Tool == "shell" && chainKey(call.Chain) == key {
+				r.line(e, "shell "+subject(call), "runs")
+			}
+		}
+	}
+	r.endLine()
+	live.write(data)
+}
+
+// endOutput ends the output of a worker's command. It reports whether there was any.
+func (r *report) endOutput(e run.Event) bool {
+	live := r.live[chainKey(e.Chain)]
+	if live == nil || e.Tool != "shell" {
+		return false
+	}
+	live.end()
+	delete(r.live, chainKey(e.Chain))
+	return true
+}
+
+// chainKey returns a chain of workers as a key of a map.
+func chainKey(chain []string) string { return strings.Join(chain, "\x00") }
+
+// indentOf returns the indentation of a worker in the tree of workers.
+func indentOf(e run.Event) string { return strings.Repeat("  ", max(len(e.Chain)-1, 0)) }
 
 // tell reports an event.
 func (r *report) tell(e run.Event) {
@@ -79,12 +119,14 @@ func (r *report) tell(e run.Event) {
 		caller.Worker = last(caller.Chain)
 		r.line(caller, "→ "+e.Worker, e.Text)
 	case run.Pending:
+		r.endOutput(e)
 		call, known := r.args[e.Call]
 		if delete(r.args, e.Call); !known {
 			call = e
 		}
 		r.line(e, e.Tool+" "+subject(call), "waits for approval as "+e.Request)
 	case run.ToolResult:
+		shown := r.endOutput(e)
 		call := r.args[e.Call]
 		delete(r.args, e.Call)
 		what := e.Tool + " " + subject(call)
@@ -93,7 +135,9 @@ func (r *report) tell(e run.Event) {
 			r.line(e, "← "+workerOf(call), firstLine(e.Text))
 		case e.OK != nil && *e.OK:
 			r.line(e, what, shortened(e.Text))
-			r.complaints(e)
+			if !shown {
+				r.complaints(e)
+			}
 		default:
 			r.line(e, what, "refused: "+string(e.Code)+hintOf(e.Hint))
 		}
@@ -156,7 +200,7 @@ func (r *report) endLine() {
 // line prints a line of the tree of workers.
 func (r *report) line(e run.Event, what, came string) {
 	r.endLine()
-	who, text := strings.Repeat("  ", max(len(e.Chain)-1, 0))+e.Worker, what
+	who, text := indentOf(e)+e.Worker, what
 	const gap = "  " // between the worker and the text; at a terminal the gutter takes its place
 	if came != "" {
 		const column = 40
@@ -177,7 +221,7 @@ func (r *report) complaints(e run.Event) {
 	}
 	const most = 5
 	indent, to := strings.Repeat("  ", len(e.Chain)+1), r.errs
-	if behind := newGutter(r.errs, strings.Repeat("  ", max(len(e.Chain)-1, 0))+e.Worker); behind != r.errs {
+	if behind := newGutter(r.errs, indentOf(e)+e.Worker); behind != r.errs {
 		indent, to = "  ", behind
 	}
 	for i, line := range strings.Split(strings.TrimSpace(errs), "\n") {
@@ -349,7 +393,7 @@ func describeChanges(w io.Writer, p *program.Program, s *session.Session, review
 		return "", err
 	}
 	v := newReviewText(w, newWorkSession(p, s, dir), review)
-	v.stat(maxStat)
+	v.stat(true)
 	v.notes()
 	return v.b.String(), nil
 }

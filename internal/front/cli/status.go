@@ -103,7 +103,7 @@ func (s sessionStatus) row(w *workSession, r *session.Review) []string {
 	case s.Count > 0:
 		commits = visible.Count(s.Count, "commit")
 	}
-	return []string{s.ID, s.What, age(s.Used), visible.Count(s.Files, "file"), fmt.Sprintf("+%d -%d", s.Added, s.Removed), commits, warningsOf(w, r)}
+	return []string{s.ID, s.What, age(s.Used), visible.Count(s.Files, "file"), lineCounts(s.Added, s.Removed), commits, warningsOf(w, r)}
 }
 
 // warningsOf summarises the warnings of a session in one line.
@@ -112,7 +112,7 @@ func warningsOf(w *workSession, r *session.Review) string {
 	first, others := "", 0
 	for _, f := range r.Flags {
 		switch {
-		case !becomesCode(r, f):
+		case !f.BecomesCode():
 			others++
 		case !code[f.Path]:
 			if code[f.Path] = true; first == "" {
@@ -126,7 +126,7 @@ func warningsOf(w *workSession, r *session.Review) string {
 	case 1:
 		parts = append(parts, "1 file becomes code ("+first+")")
 	default:
-		parts = append(parts, fmt.Sprintf("%d files become code (%s, …)", len(code), first))
+		parts = append(parts, visible.Count(len(code), "file")+" become code ("+first+", …)")
 	}
 	if others > 0 {
 		parts = append(parts, visible.Count(others, "warning"))

@@ -30,10 +30,12 @@ var synonyms = map[string]string{
 	"lint":              "validate check test vet fmt format",
 	"explain":           "why can may access",
 	"config":            "settings set get options preferences env cfg",
+	"config edit":       "edit vi nano",
+	"help run":          "login logout auth signin key keys account model models",
 	"workers":           "agents graph tree",
 	"tools":             "toolsets commands extension extensions plugins",
 	"tool":              "call invoke",
-	"sessions":          "ps ls list branch branches switch containers prune volume worktree",
+	"sessions":          "ps ls list branch branches switch containers prune volume worktree stop kill end",
 	"sessions show":     "inspect cat transcript",
 	"sessions export":   "export dump save",
 	"audit show":        "log logs journal history reflog events blame trace who",
@@ -42,7 +44,7 @@ var synonyms = map[string]string{
 	"scan":              "scanner secrets malware detect",
 	"completion":        "completions complete autocomplete",
 	"man":               "manual manpage manpages docs",
-	"version":           "about release",
+	"version":           "about release update upgrade",
 	"help":              "usage",
 }
 
@@ -55,6 +57,12 @@ var subSynonyms = map[string]string{
 	"verify": "check fsck",
 	"revoke": "rm delete remove cancel",
 	"accept": "approve add",
+}
+
+// flagSynonyms lists, for flags of other programs, the flag of golem that means the same.
+var flagSynonyms = map[string]string{
+	"force": "overwrite", "f": "overwrite", "interactive": "patch", "i": "patch", "n": "dry-run", "dry": "dry-run", "dir": "program", "cwd": "program", "directory": "program",
+	"network": "net", "volume": "mount", "v": "mount", "bind": "mount", "continue": "resume", "m": "model", "force-yes": "yes", "assume-yes": "yes",
 }
 
 // agentPrograms are programs that people run in the jail.

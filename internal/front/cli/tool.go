@@ -42,6 +42,7 @@ type gateFlags struct {
 	commits   bool             // the command is about commits
 	undoes    bool             // the command is about the last applied change
 	chosen    *program.Program // the program of the chosen session, if there is one
+	paths     *paths           // converts the paths in prompts and results; nil for commands that take names of the sandbox
 	// before returns the items of a request that the user has seen before the question; may
 	// be nil.
 	before func(tool.Request) []string
@@ -89,17 +90,29 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 	if err := f.askTrust(cmd, p, taken); err != nil {
 		return r, err
 	}
+	if f.undoes && f.paths == nil {
+		if f.paths, err = f.pathsOf(p); err != nil {
+			return r, err
+		}
+	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	v := program.GateOptions{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), SingleCall: true,
 		Copy: wantsCopy(f.copy), OnCopy: copying.tell}
+	var live *liveOutput
+	if call.Tool == "shell" && !wantsJSON(cmd) {
+		live = newLiveOutput(cmd.OutOrStdout(), "")
+	}
+	if live != nil {
+		v.OnOutput = func(_ []string, data []byte) { live.write(data) }
+	}
 	var asker *asker
 	terminal := findTerminal(taken)
 	v.Clipboard = clipboardOf(terminal)
 	if terminal != nil {
 		asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
-		asker.before = f.before
+		asker.before, asker.local = f.before, f.paths.localRequest
 		v.Asker = asker
 		defer func() {
 			if asker.shown && !wantsJSON(cmd) { // the user has just seen the changes
@@ -131,7 +144,11 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 		}
 	}
-	r = gate.Do(ctx, policy.User, call)
+	r = f.paths.localResult(gate.Do(ctx, policy.User, call))
+	if live != nil && live.wrote {
+		live.end()
+		r = omitOutput(r)
+	}
 	if note := gate.PendingNote(); note != "" {
 		r.Notes = append(r.Notes, note)
 	}

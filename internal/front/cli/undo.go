@@ -7,6 +7,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 func newUndo() *cobra.Command {
@@ -26,7 +27,12 @@ one before.
 
 Exit code 0 is done, 1 nothing to undo or changed since, 3 declined.`,
 		Example: "  golem undo\n  golem undo --yes\n  golem undo --forget",
-		Args:    cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usagef("undo takes no path, got %s: it undoes the last change as a whole; golem undo shows the change and asks", sandbox.Shown(args[0]))
+			}
+			return nil
+		},
 	}
 	flags := addGateFlags(cmd)
 	flags.undoes = true

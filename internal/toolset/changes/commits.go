@@ -4,7 +4,6 @@ import (
 	"context"
 	"fmt"
 	"path"
-	"slices"
 	"strings"
 	"time"
 
@@ -96,7 +95,7 @@ func ReadCommits(ctx context.Context, session string, im RepositoryImport) (Comm
 		if err != nil {
 			return r, err
 		}
-		var all []review.Change
+		var flags review.Collector
 		for _, change := range list {
 			one, shown, err := readChange(reader, im.Name, change, &left)
 			if err != nil {
@@ -104,13 +103,10 @@ func ReadCommits(ctx context.Context, session string, im RepositoryImport) (Comm
 			}
 			added, removed := tool.CountDiffLines(shown.Diff)
 			c.Added, c.Removed = c.Added+added, c.Removed+removed
-			c.Flags = append(c.Flags, review.Flags(one)...)
-			one.Old, one.New, one.Diff = nil, nil, ""
-			all = append(all, one)
+			shown.Flags = flags.Add(one)
 			c.Files = append(c.Files, shown)
 		}
-		c.Flags = append(c.Flags, review.All(all)...)
-		slices.SortStableFunc(c.Flags, func(a, b review.Flag) int { return b.Risk - a.Risk })
+		c.Flags = append(c.Flags, flags.Flags()...)
 		review.Sort(c.Files, func(t tool.Change) string { return t.Path }, c.Flags)
 		r.Commits = append(r.Commits, c)
 	}

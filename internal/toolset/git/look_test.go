@@ -44,7 +44,7 @@ func TestNoFlagHides(t *testing.T) {
 		t.Errorf("%d are left out, want 500", more)
 	}
 	for _, text := range []string{out.String(), strings.Join(warnings, "\n")} {
-		if !strings.Contains(text, "/.envrc: code: runs") || !strings.Contains(text, "bidi: and 250 more") || !strings.Contains(text, "code: installs: and 250 more") {
+		if !strings.Contains(text, "/.envrc: becomes code: runs") || !strings.Contains(text, "bidi: and 250 more") || !strings.Contains(text, "code: installs: and 250 more") {
 			t.Errorf("got\n%s", text)
 		}
 	}

@@ -1,0 +1,49 @@
+package review
+
+import "github.com/golem-forge/golem/internal/visible"
+
+// A Collector collects the flags of many changes. Everything that shows changes to a
+// person uses one, so that all of them warn of the same files in the same order. It keeps
+// no contents.
+type Collector struct {
+	changes []Change
+	flags   []Flag
+	unread  map[string]bool // files whose content was not read
+}
+
+// maxUnread is how many files are named whose content was not read. If there are more,
+// one flag counts them.
+const maxUnread = 20
+
+// Add adds a change, and returns its own flags, the riskiest first.
+func (l *Collector) Add(c Change) []Flag {
+	list := Flags(c)
+	l.flags = append(l.flags, list...)
+	if c.Cut && c.New == nil && c.Operation != remove {
+		if l.unread == nil {
+			l.unread = make(map[string]bool)
+		}
+		l.unread[c.Path] = true
+	}
+	c.Old, c.New, c.Diff = nil, nil, ""
+	l.changes = append(l.changes, c)
+	return list
+}
+
+// Flags returns the flags of all changes, and those of the changes as a whole, the
+// riskiest first.
+func (l *Collector) Flags() []Flag {
+	many := len(l.unread) > maxUnread
+	var list []Flag
+	for _, f := range l.flags {
+		if !many || f.Kind != NotSeen || !l.unread[f.Path] {
+			list = append(list, f)
+		}
+	}
+	if many {
+		list = append(list, flag(NotSeen, "", "the content of %s was not looked at", visible.Count(len(l.unread), "file")))
+	}
+	list = append(list, All(l.changes)...)
+	byRisk(list)
+	return list
+}

@@ -1,0 +1,65 @@
+package cli
+
+import (
+	"io"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/shell"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// A liveOutput prints the output of a command behind a gutter while the command runs.
+type liveOutput struct {
+	to    io.Writer
+	wrote bool
+	open  bool // a line has not ended
+}
+
+// newLiveOutput returns a liveOutput, or nil if w writes to no terminal.
+func newLiveOutput(w io.Writer, mark string) *liveOutput {
+	if to := newGutter(w, mark); to != w {
+		return &liveOutput{to: to}
+	}
+	return nil
+}
+
+// write prints a piece of output.
+func (o *liveOutput) write(data []byte) {
+	if len(data) == 0 {
+		return
+	}
+	o.wrote, o.open = true, data[len(data)-1] != '\n'
+	o.to.Write(data)
+}
+
+// end ends the last line.
+func (o *liveOutput) end() {
+	if w, ok := o.to.(*visible.Writer); ok {
+		w.Close() // a part of a character
+	}
+	if o.open {
+		io.WriteString(o.to, "\n")
+		o.open = false
+	}
+}
+
+// omitOutput returns the result of a command without the output, which was printed while
+// the command ran.
+func omitOutput(r tool.Result) tool.Result {
+	ran, ok := r.Data.(shell.Ran)
+	if !ok {
+		return r
+	}
+	output := ""
+	if ran.Stdout != "" {
+		output += "\n" + strings.TrimSuffix(ran.Stdout, "\n")
+	}
+	if ran.Stderr != "" {
+		output += "\nstderr:\n" + strings.TrimSuffix(ran.Stderr, "\n")
+	}
+	if rest, ok := strings.CutPrefix(r.Text, r.Record+output); ok {
+		r.Text = r.Record + rest
+	}
+	return r
+}
