@@ -47,7 +47,7 @@ func (b *bench) check(err error) {
 // gate measures a program as golem init makes it, with a file of 4 KiB.
 func (b *bench) gate(t *benchtable.Table) {
 	dir := filepath.Join(b.TempDir(), "notes")
-	_, _, err := starter.Make(dir)
+	_, _, err := starter.Make(dir, starter.Options{})
 	b.check(err)
 	b.check(os.WriteFile(filepath.Join(dir, "in", "f.txt"), lines(4096), 0o666))
 	p, err := program.Load(program.Options{Dir: dir, State: b.TempDir(), Now: time.Now})

@@ -147,7 +147,7 @@ const unfinished = "/out/.golem-tmp-"
 func newNotes(t *testing.T) (dir, state string) {
 	t.Helper()
 	dir, state = filepath.Join(t.TempDir(), "notes"), t.TempDir()
-	if _, _, err := starter.Make(dir); err != nil {
+	if _, _, err := starter.Make(dir, starter.Options{}); err != nil {
 		t.Fatal(err)
 	}
 	p, err := loaded(dir, state)

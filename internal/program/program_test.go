@@ -325,7 +325,7 @@ func TestInitInHostileDirectory(t *testing.T) {
 			if err := os.Symlink("../outside", filepath.Join(dir, name)); err != nil {
 				t.Fatal(err)
 			}
-			if _, _, err := starter.Make(dir); err == nil || !strings.Contains(err.Error(), "not a directory") {
+			if _, _, err := starter.Make(dir, starter.Options{}); err == nil || !strings.Contains(err.Error(), "not a directory") {
 				t.Errorf("%s: %v", name, err)
 			}
 			if left, _ := os.ReadDir(dir); len(left) != 1 {
@@ -347,7 +347,7 @@ func TestInitInHostileDirectory(t *testing.T) {
 [remote "disk"]
 	url = /srv/notes.git
 `})
-		made, leftOut, err := starter.Make(o.Dir)
+		made, leftOut, err := starter.Make(o.Dir, starter.Options{})
 		if err != nil || strings.Join(leftOut, " ") != "secret option" || len(made) != 7 {
 			t.Fatalf("made %v, left out %v, %v", made, leftOut, err)
 		}
@@ -358,7 +358,7 @@ func TestInitInHostileDirectory(t *testing.T) {
 	})
 	t.Run("a worker that is there", func(t *testing.T) {
 		o := program(t, map[string]string{"workers/evil.worker": "---\nsandbox: inherit\ntoolsets: [shell]\n---\n"})
-		made, _, err := starter.Make(o.Dir)
+		made, _, err := starter.Make(o.Dir, starter.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -63,7 +63,7 @@ func TestPolicyHash(t *testing.T) {
 	} {
 		t.Run(test.spelling, func(t *testing.T) {
 			dir := t.TempDir()
-			if _, _, err := starter.Make(dir); err != nil {
+			if _, _, err := starter.Make(dir, starter.Options{}); err != nil {
 				t.Fatal(err)
 			}
 			if test.project != "" {

@@ -5,6 +5,7 @@ import (
 	"embed"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path"
 	"path/filepath"
@@ -20,33 +21,60 @@ import (
 //go:embed template
 var templates embed.FS
 
-// files are the files of a new program and their templates, in the order in which they are
-// reported. out is a directory.
-var files = []struct{ file, template string }{
-	{"main.worker", "main.worker"},
-	{"workers/summarise.worker", "summarise.worker"},
-	{"in/paper.txt", "paper.txt"},
-	{"out", ""},
-	{"demo.yaml", "demo.yaml"},
-	{project.File, project.File},
-	{schemaFile, schemaFile},
+// Kind is what a new program is for.
+type Kind string
+
+// The kinds of new programs.
+const (
+	Documents  Kind = "documents"  // workers read documents and write results
+	Repository Kind = "repository" // one worker changes a repository
+	Tools      Kind = "tools"      // tools for other agents
+)
+
+// Kinds returns all kinds, the default first.
+func Kinds() []Kind { return []Kind{Documents, Repository, Tools} }
+
+// Options describe a new program.
+type Options struct {
+	Kind  Kind   // Documents if it is ""
+	Model string // the model to write into the project file; "" for none
+}
+
+// A file of a new program has a template. Without one it is a directory.
+type file struct{ name, template string }
+
+// files returns the files of a new program, in the order in which they are reported.
+func (o Options) files() []file {
+	switch o.Kind {
+	case Repository:
+		return []file{{"main.worker", "repository/main.worker"}, {"demo.yaml", "repository/demo.yaml"}, {project.File, "repository/" + project.File}, {schemaFile, schemaFile}}
+	case Tools:
+		return []file{{"main.worker", "tools/main.worker"}, {"tools/count_words.sh", "tools/count_words.sh"}, {"tools/count_words.json", "tools/count_words.json"},
+			{"in/paper.txt", "paper.txt"}, {"demo.yaml", "tools/demo.yaml"}, {project.File, "tools/" + project.File}, {schemaFile, schemaFile}}
+	}
+	return []file{{"main.worker", "main.worker"}, {"workers/summarise.worker", "summarise.worker"}, {"in/paper.txt", "paper.txt"}, {"out", ""},
+		{"demo.yaml", "demo.yaml"}, {project.File, project.File}, {schemaFile, schemaFile}}
 }
 
 // schemaFile is the JSON Schema of the project file, for editors. A comment in the
 // project file names it.
 const schemaFile = "golem-forge.schema.json"
 
-// Make makes a program in a directory: two workers, a text to read, a directory to write to,
-// and a project file with the git remotes of the directory as targets. If a file is in the
-// way, it returns an error and makes nothing. The directory may come from a stranger: Make
-// follows no symlink out of it. It returns the files that it made and the remotes that it
-// skipped.
-func Make(dir string) (made, skipped []string, err error) {
-	if dir == "" {
-		return nil, nil, errors.New("no directory is named; use golem init DIR, or golem init for this one")
+// model returns the line about the model in the project file.
+func (o Options) model() string {
+	if o.Model == "" {
+		return "# model: anthropic:claude-sonnet-4-5"
 	}
-	if info, err := os.Stat(dir); err == nil && !info.IsDir() {
-		return nil, nil, fmt.Errorf("%s: not a directory; name a directory, or one that golem can make: golem init DIR", dir)
+	return "model: " + strconv.Quote(o.Model)
+}
+
+// Make makes a program in a directory: workers, a project file with the git remotes of the
+// directory as targets, and what they need. If a file is in the way, it returns an error and
+// makes nothing. The directory may come from a stranger: Make follows no symlink out of it.
+// It returns the files that it made and the remotes that it skipped.
+func Make(dir string, o Options) (made, skipped []string, err error) {
+	if err := Check(dir, o); err != nil {
+		return nil, nil, err
 	}
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		return nil, nil, visible.FileError(dir, err)
@@ -56,33 +84,61 @@ func Make(dir string) (made, skipped []string, err error) {
 		return nil, nil, visible.FileError(dir, err)
 	}
 	defer root.Close()
-	if err := checkFree(root); err != nil {
-		return nil, nil, fmt.Errorf("%s: %w", dir, err)
-	}
 	targets, skipped, err := remoteTargets(dir)
 	if err != nil {
 		return nil, nil, err
 	}
-	for _, s := range files {
-		if _, err := root.Lstat(s.file); err == nil {
+	for _, s := range o.files() {
+		if _, err := root.Lstat(s.name); err == nil {
 			continue // keep the user's own in/paper.txt or out/
 		}
-		if err := makeFile(root, s.file, s.template, targets); err != nil {
-			return made, skipped, visible.FileError(s.file, err)
+		if err := makeFile(root, s, o.model(), targets); err != nil {
+			return made, skipped, visible.FileError(s.name, err)
 		}
-		made = append(made, s.file)
+		made = append(made, s.name)
 	}
 	return made, skipped, nil
 }
 
+// Check returns an error if no program can be made in a directory. The directory need not
+// exist.
+func Check(dir string, o Options) error {
+	if dir == "" {
+		return errors.New("no directory is named; use golem init DIR, or golem init for this one")
+	}
+	switch info, err := os.Stat(dir); {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return visible.FileError(dir, err)
+	case !info.IsDir():
+		return fmt.Errorf("%s: not a directory; name a directory, or one that golem can make: golem init DIR", dir)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return visible.FileError(dir, err)
+	}
+	defer root.Close()
+	if err := checkFree(root, o); err != nil {
+		return fmt.Errorf("%s: %w", dir, err)
+	}
+	return nil
+}
+
 // checkFree returns an error if no program can be made in a directory.
-func checkFree(root *os.Root) error {
-	for _, name := range []string{"main.worker", "workers/summarise.worker", project.File, project.FileShort} {
+func checkFree(root *os.Root, o Options) error {
+	names := []string{project.FileShort}
+	for _, f := range o.files() {
+		if f.name == project.File || strings.HasSuffix(f.name, ".worker") || strings.HasPrefix(f.name, "tools/") {
+			names = append(names, f.name)
+		}
+	}
+	for _, name := range names {
 		if _, err := root.Lstat(name); err == nil {
 			return fmt.Errorf("there is a program already (%s); golem lint checks it", name)
 		}
 	}
-	for _, name := range []string{"workers", "in", "out"} {
+	for _, name := range []string{"workers", "in", "out", "tools"} {
 		if info, err := root.Lstat(name); err == nil && !info.IsDir() {
 			return fmt.Errorf("%s is not a directory, and golem needs one there; move it, or name another directory: golem init DIR", name)
 		}
@@ -99,19 +155,20 @@ func readTemplate(name string) ([]byte, error) {
 	return templates.ReadFile(path.Join("template", name))
 }
 
-func makeFile(root *os.Root, name, template, targets string) error {
-	if template == "" {
-		return root.MkdirAll(name, 0o777)
+func makeFile(root *os.Root, file file, model, targets string) error {
+	if file.template == "" {
+		return root.MkdirAll(file.name, 0o777)
 	}
-	text, err := readTemplate(template)
+	text, err := readTemplate(file.template)
 	if err != nil {
 		return err
 	}
-	if err := root.MkdirAll(path.Dir(name), 0o777); err != nil {
+	if err := root.MkdirAll(path.Dir(file.name), 0o777); err != nil {
 		return err
 	}
 	filled := strings.Replace(string(text), "{{targets}}\n", targets, 1)
-	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	filled = strings.Replace(filled, "# {{model}}", model, 1)
+	f, err := root.OpenFile(file.name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
 	if err != nil {
 		return err
 	}

@@ -4,6 +4,7 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
+	"path"
 	"slices"
 
 	"github.com/golem-forge/golem/internal/worker"
@@ -52,7 +53,7 @@ func (c Content) Size() int {
 
 // Others returns the files of the content that are not among the names.
 func (c Content) Others(names []string) []string {
-	return slices.DeleteFunc(c.names(), func(name string) bool { return slices.Contains(names, name) })
+	return slices.DeleteFunc(c.names(), func(name string) bool { return slices.Contains(names, path.Clean(name)) })
 }
 
 func (c Content) names() []string {

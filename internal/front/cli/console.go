@@ -30,6 +30,10 @@ type console struct {
 	partial  bool    // the cursor is not at the start of a line
 	mark     string  // mark of the gutter whose line has not ended; "" for none
 	column   int     // upper limit for the column of the cursor
+
+	status      *stream // the stream that shows a status line; nil if there is none
+	statusCells int     // the columns of the status line
+	lastAsked   time.Time
 }
 
 // A stream is standard output or standard error. Text for it has passed a
@@ -140,6 +144,7 @@ func (s *stream) print(mark, text string) error {
 		return nil
 	}
 	c := s.console
+	c.eraseStatus()
 	var b strings.Builder
 	if c.partial && c.mark != mark {
 		b.WriteByte('\n')
@@ -238,11 +243,12 @@ func (c *console) own() (partial bool, release func()) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
+	c.eraseStatus()
 	partial, c.asking = c.partial, true
 	return partial, func() {
 		c.mu.Lock()
 		defer c.mu.Unlock()
-		c.asking, c.partial, c.mark = false, false, ""
+		c.asking, c.partial, c.mark, c.lastAsked = false, false, "", time.Now()
 		c.flush()
 	}
 }
@@ -288,6 +294,7 @@ func (c *console) drain(g *guard) {
 func (c *console) close() {
 	for deadline := time.Now().Add(maxDrain); ; time.Sleep(drainEvery) {
 		c.mu.Lock()
+		c.eraseStatus()
 		late := time.Now().After(deadline)
 		if !c.draining || late {
 			c.draining = false

@@ -247,11 +247,13 @@ func newInit() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "init [DIR]",
 		Short: "Create a program to start from",
-		Long: `Create a program in DIR or in the current directory: two workers, a text to read, a
-directory to write to, and a project file with their permissions. golem keeps files that
-exist, and changes nothing in a directory that already has a program. golem marks the
-program as trusted if all of its files are new.`,
-		Example: "  golem init notes\n  golem init",
+		Long: `Create a program in DIR or in the current directory: workers, a project file with their
+permissions, and a script that plays a model. At a terminal golem asks what the program
+is for and which model it uses. Elsewhere, and with --yes, it is a document pipeline: two
+workers, a text to read, and a directory to write to. golem keeps files that exist, and
+changes nothing in a directory that already has a program. golem marks the program as
+trusted if all of its files are new.`,
+		Example: "  golem init notes\n  golem init --yes\n  golem init --for repository --model ollama:qwen3",
 	}
 	cmd.Args = func(_ *cobra.Command, args []string) error {
 		if len(args) > 1 {
@@ -261,11 +263,15 @@ program as trusted if all of its files are new.`,
 	}
 	flags := &programFlags{dir: "."}
 	cmd.Flags().StringVar(&flags.state, "state", "", "the directory of golem's state (GOLEM_STATE)")
+	asked := addInitFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if len(args) == 1 {
 			flags.dir = args[0]
 		}
-		made, leftOut, err := starter.Make(flags.dir)
+		if err := asked.complete(cmd, flags.dir); err != nil {
+			return err
+		}
+		made, leftOut, err := starter.Make(flags.dir, asked.options())
 		if err != nil {
 			return err
 		}
@@ -283,7 +289,7 @@ program as trusted if all of its files are new.`,
 		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), map[string]any{"program": flags.dir, "made": made, "left_out": append([]string{}, leftOut...), "trusted": len(others) == 0})
 		}
-		printInit(cmd.OutOrStdout(), flags.dir, made)
+		printInit(cmd.OutOrStdout(), flags.dir, asked.options(), made)
 		if len(leftOut) > 0 {
 			fmt.Fprintf(cmd.OutOrStdout(), "skipped the remotes %s: their name or address cannot be a target; write them under clearance.targets yourself (https, ssh, user@host:path or file, with no secret in it)\n", strings.Join(leftOut, ", "))
 		}

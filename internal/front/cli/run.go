@@ -182,6 +182,10 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
 	out.session = r.ID
+	if !r.Chat && !wantsJSON(cmd) { // in a chat the user types
+		out.status = beginStatus(cmd.ErrOrStderr(), "waiting for the model")
+		defer out.status.end()
+	}
 	heard := stopping(r.Stop, end, cmd.ErrOrStderr())
 	o, err := f.talk(ctx, cmd, r, in, out)
 	code := heard()

@@ -41,6 +41,7 @@ type report struct {
 	live   map[string]*liveOutput // the output of commands that run, by the chain of workers
 	open   bool                   // a line of streamed text has not ended
 	answer io.Writer              // with the gutter of the entry worker, while it streams
+	status *statusLine            // what the run waits for; nil if it is not shown
 }
 
 func newReport(cmd *cobra.Command) *report {
@@ -144,6 +145,22 @@ func (r *report) tell(e run.Event) {
 	case run.Note:
 		r.line(e, "note", e.Text)
 	}
+	r.status.set(r.waitsFor(e))
+}
+
+// waitsFor says what the run waits for after an event: a call without a result, or else
+// the model.
+func (r *report) waitsFor(e run.Event) string {
+	var calls []string
+	for _, call := range r.args {
+		if !isWorkerCall(call) {
+			calls = append(calls, call.Worker+": "+call.Tool)
+		}
+	}
+	if len(calls) == 0 {
+		return visible.Line(e.Worker, maxMark) + ": waiting for the model"
+	}
+	return visible.Line(slices.Min(calls), maxMark)
 }
 
 // note reports a message of golem itself.

@@ -61,7 +61,10 @@ func (f *programFlags) scan(cmd *cobra.Command, args []string, onlyHeld bool) er
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	s := scanning{cmd: cmd, scanners: scanners, onlyHeld: onlyHeld, list: []scan.Verdict{}, found: map[string]int{}, saw: map[string]int{}}
-	defer meanwhile(cmd.ErrOrStderr(), "the scanners look at it")()
+	if s.status = beginStatus(cmd.ErrOrStderr(), "scanning"); s.status != nil {
+		defer s.status.end()
+		s.total = countFiles(args)
+	}
 	for _, arg := range args {
 		err := s.below(ctx, arg)
 		var caught signaled
@@ -90,6 +93,25 @@ type scanning struct {
 	found    map[string]int // number of findings of each scanner
 	saw      map[string]int // number of files that each scanner read completely
 	leftOut  int
+	status   *statusLine
+	total    int // number of files to scan; 0 if it is not known
+}
+
+// countFiles returns the number of files that a scan reads, for its status line.
+func countFiles(tops []string) (n int) {
+	for _, top := range tops {
+		filepath.WalkDir(top, func(name string, e fs.DirEntry, err error) error {
+			switch {
+			case err != nil: // the scan itself reports it
+			case e.IsDir() && e.Name() == ".git" && name != top:
+				return filepath.SkipDir
+			case e.Type().IsRegular():
+				n++
+			}
+			return nil
+		})
+	}
+	return n
 }
 
 // below scans a file, or all files in a directory.
@@ -123,6 +145,7 @@ func (s *scanning) file(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
+	s.status.advance(int64(s.count), int64(s.total), fmt.Sprintf("%d of %s", s.count, visible.Count(s.total, "file")))
 	v := s.scanners.Scan(ctx, scan.Content{Path: filepath.ToSlash(name), Size: info.Size(), Open: func() (io.ReadCloser, error) { return os.Open(name) }})
 	if ctx.Err() != nil { // the verdict of a stopped scan means nothing
 		return context.Cause(ctx)

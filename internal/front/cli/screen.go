@@ -2,11 +2,9 @@ package cli
 
 import (
 	"errors"
-	"fmt"
 	"io"
 	"os"
 	"strings"
-	"time"
 
 	"golang.org/x/term"
 
@@ -94,7 +92,9 @@ func (s screen) show(rows []row) error {
 func (s screen) print(text string) error {
 	if _, height := s.size(); s.file != nil && strings.Count(text, "\n") >= height {
 		if command := pager.Command(os.Environ()); command != "" {
+			_, release := consoleOf(s.w).own() // the pager has the terminal
 			err := pager.Show(command, os.Environ(), s.file, text)
+			release()
 			if !errors.Is(err, pager.ErrNone) {
 				return err
 			}
@@ -107,13 +107,5 @@ func (s screen) print(text string) error {
 // lines returns a row as lines of the terminal.
 func (s screen) lines(r row, columns int) []string { return r.Lines(columns, !s.plain) }
 
-// meanwhile prints at a terminal what golem does, if that takes long. Call stop before
-// printing anything else.
-func meanwhile(w io.Writer, what string) (stop func()) {
-	s := newScreen(w)
-	if s.file == nil {
-		return func() {}
-	}
-	late := time.AfterFunc(quiet, func() { fmt.Fprintln(s.w, "golem: "+what+"; this takes a while") })
-	return func() { late.Stop() }
-}
+// meanwhile shows at a terminal what golem does, if that takes long.
+func meanwhile(w io.Writer, what string) (stop func()) { return beginStatus(w, what).end }

@@ -144,7 +144,9 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 		}
 	}
+	working := beginStatus(cmd.ErrOrStderr(), visible.Line(call.Tool, maxMark))
 	r = f.paths.localResult(gate.Do(ctx, policy.User, call))
+	working.end()
 	if live != nil && live.wrote {
 		live.end()
 		r = omitOutput(r)

@@ -17,20 +17,6 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-func printInit(w io.Writer, dir string, made []string) {
-	where := "made"
-	if dir != "." {
-		where = "made " + sandbox.Shown(dir) + ":"
-	}
-	fmt.Fprintf(w, "%s %s\n", where, strings.Join(made, ", "))
-	fmt.Fprintln(w, "  /   copy-on-write: your files change only when you apply changes        /in   read-only        /out   asks before a write")
-	next := `golem run . "Summarise the papers"     (no key? add --model scripted:demo.yaml)`
-	if dir != "." {
-		next = "cd " + commandLine(dir) + " && " + next
-	}
-	fmt.Fprintf(w, "next: %s\n", next)
-}
-
 func newWorkers() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workers",

@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// A statusLine is a line at a terminal that says what golem does now and for how long. It
+// appears only if that takes long. The console erases it before other output and before a
+// question, and draws it again afterwards. A nil statusLine does nothing.
+type statusLine struct {
+	stream *stream
+	stop   chan struct{}
+	once   sync.Once // closes stop
+	ended  chan struct{}
+
+	mu    sync.Mutex
+	what  string
+	since time.Time
+	part  float64 // from 0 to 1, or negative if the total is not known
+	about string  // the part in words: 12 of 40 files
+}
+
+// redrawEvery is how often golem draws the status line.
+const redrawEvery = 200 * time.Millisecond
+
+// beginStatus starts a status line at the terminal that w writes to. It returns nil if w
+// writes to no terminal, or to one that cannot erase a line.
+func beginStatus(w io.Writer, what string) *statusLine {
+	s := streamOf(w)
+	if s == nil || s.file == nil || !colours || os.Getenv("TERM") == "dumb" {
+		return nil
+	}
+	l := &statusLine{stream: s, stop: make(chan struct{}), ended: make(chan struct{}), what: what, since: time.Now(), part: -1}
+	go l.draw()
+	return l
+}
+
+// set says what golem does from now on.
+func (l *statusLine) set(what string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.what != what {
+		l.what, l.since, l.part, l.about = what, time.Now(), -1, ""
+	}
+}
+
+// advance says how much is done. about says it in words.
+func (l *statusLine) advance(done, total int64, about string) {
+	if l == nil {
+		return
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.part, l.about = -1, about
+	if total > 0 {
+		l.part = min(1, float64(done)/float64(total))
+	}
+}
+
+// end erases the line. Nothing is drawn afterwards.
+func (l *statusLine) end() {
+	if l == nil {
+		return
+	}
+	l.once.Do(func() { close(l.stop) })
+	<-l.ended
+}
+
+func (l *statusLine) draw() {
+	defer close(l.ended)
+	tick := time.NewTicker(redrawEvery)
+	defer tick.Stop()
+	c := l.stream.console
+	for {
+		select {
+		case <-l.stop:
+			c.mu.Lock()
+			c.eraseStatus()
+			c.mu.Unlock()
+			return
+		case <-tick.C:
+			l.skip(c.asked())
+			c.drawStatus(l.stream, l.text(columnsOf(l.stream.file), time.Now()))
+		}
+	}
+}
+
+// skip starts the time again if a question was open since: golem waited for the user then.
+func (l *statusLine) skip(asked time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if asked.After(l.since) {
+		l.since = asked
+	}
+}
+
+// text returns the line for a terminal of a width, or "" if it is too early for one.
+func (l *statusLine) text(columns int, now time.Time) string {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	took := now.Sub(l.since)
+	if l.what == "" || took < quiet {
+		return ""
+	}
+	text := "golem: " + l.what
+	if l.about != "" {
+		text += ", " + l.about
+	}
+	text += ", " + elapsed(took)
+	const bar = 20
+	if l.part >= 0 && columns > len(text)+bar+10 {
+		full := int(l.part * bar)
+		text += fmt.Sprintf("  [%s%s] %d%%", strings.Repeat("#", full), strings.Repeat(".", bar-full), int(l.part*100))
+	}
+	kept, most := 0, max(columns-2, minColumns)
+	for i, r := range text {
+		if kept += visible.Cells(r); kept > most {
+			return text[:i] + "…"
+		}
+	}
+	return text
+}
+
+// elapsed returns a time as a person says it: 7 s, 2 min 5 s.
+func elapsed(d time.Duration) string {
+	seconds := int(d.Seconds())
+	if seconds < 60 {
+		return fmt.Sprintf("%d s", seconds)
+	}
+	return fmt.Sprintf("%d min %d s", seconds/60, seconds%60)
+}
+
+// asked returns when the last question ended.
+func (c *console) asked() time.Time {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.lastAsked
+}
+
+// drawStatus draws a status line in place of the last one. It does nothing while a
+// question is open, here or in another golem process, or if the cursor is in the middle of
+// a line of other output.
+func (c *console) drawStatus(s *stream, text string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.asking || c.draining || c.partial || text == "" && c.status == nil {
+		return
+	}
+	release, free := s.guard.share()
+	if !free {
+		return
+	}
+	defer release()
+	c.eraseStatus()
+	if text == "" {
+		return
+	}
+	if _, err := io.WriteString(s.to, text); err == nil {
+		c.status, c.statusCells = s, cellsOf(text)
+	}
+}
+
+// eraseStatus erases the status line. If the terminal became narrower, the line may be on
+// several rows. The caller holds the lock.
+func (c *console) eraseStatus() {
+	if c.status == nil {
+		return
+	}
+	columns := columnsOf(c.status.file)
+	rows := max(0, c.statusCells-1) / max(columns, 1)
+	io.WriteString(c.status.to, "\r\x1b[K"+strings.Repeat("\x1b[A\x1b[2K", rows))
+	c.status = nil
+}
+
+func cellsOf(text string) int {
+	n := 0
+	for _, r := range text {
+		n += visible.Cells(r)
+	}
+	return n
+}
