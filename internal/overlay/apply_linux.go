@@ -135,6 +135,9 @@ func (o Overlay) PrepareApply(changes []Change, skipped []string) error {
 	if err != nil {
 		return err
 	}
+	if err := a.writeBefore(moves); err != nil {
+		return err
+	}
 	return writeMoves(o.Store, moves)
 }
 
@@ -303,12 +306,13 @@ func (o Overlay) CheckUndo() error {
 type applier struct {
 	Overlay
 	dir, upper, old *tree
+	restored        map[string]restoredTime
 	lockDir         string   // the directory of the last move
 	lockFile        *os.File // lockDir, nil if it is not locked
 }
 
 func openApplier(o Overlay) (*applier, error) {
-	a := &applier{Overlay: o}
+	a := &applier{Overlay: o, restored: readRestored(o.Store)}
 	var err error
 	if a.dir, err = openDir(o); err != nil {
 		return nil, err
@@ -369,7 +373,7 @@ func (a *applier) planMoves(changes []Change, skipped []string) ([]move, error) 
 		now, err := a.dir.stat(c.Path)
 		switch {
 		case err == nil:
-			m.OldInode, m.OldMode, m.OldFingerprint = now.Ino, now.Mode&0o7777, fingerprintOf(now)
+			m.OldInode, m.OldMode, m.OldFingerprint, m.OldTime = now.Ino, now.Mode&0o7777, fingerprintOf(now), now.Ctim.Nano()
 		case !errors.Is(err, unix.ENOENT):
 			conflict.Paths = append(conflict.Paths, c.Path) // its directory is gone
 			continue
@@ -533,14 +537,14 @@ func attribute(fd int, name string) (value string, ok bool) {
 
 // ctimeOf returns when a file, its attributes or its name changed. mtimeOf returns when
 // its content changed.
-func ctimeOf(st unix.Stat_t) int64 { return st.Ctim.Nano() }
+func ctimeOf(_ string, st unix.Stat_t) int64 { return st.Ctim.Nano() }
 
-func mtimeOf(st unix.Stat_t) int64 { return st.Mtim.Nano() }
+func mtimeOf(_ string, st unix.Stat_t) int64 { return st.Mtim.Nano() }
 
 // isOlder reports whether nothing at or below a name changed since a time.
-func (a *applier) isOlder(t *tree, name string, since int64, changed func(unix.Stat_t) int64) bool {
+func (a *applier) isOlder(t *tree, name string, since int64, changed func(name string, st unix.Stat_t) int64) bool {
 	st, err := t.stat(name)
-	if err != nil || changed(st) >= since {
+	if err != nil || changed(name, st) >= since {
 		return false
 	}
 	if kindOf(st) != Dir {
@@ -566,7 +570,7 @@ func (a *applier) isUntouched(m move, since int64) bool {
 	case moveOut:
 		return errors.Is(err, unix.ENOENT)
 	case changeMode:
-		return err == nil && st.Ino == m.OldInode && permissions(st) == m.Mode&0o777 && st.Ctim.Nano() < since
+		return err == nil && st.Ino == m.OldInode && permissions(st) == m.Mode&0o777 && a.ctime(m.Path, st) < since
 	}
-	return err == nil && st.Ino == m.NewInode && m.NewFingerprint.matches(st) && a.isOlder(a.dir, m.Path, since, ctimeOf)
+	return err == nil && st.Ino == m.NewInode && m.NewFingerprint.matches(st) && a.isOlder(a.dir, m.Path, since, a.ctime)
 }

@@ -26,9 +26,10 @@ type move struct {
 	OldInode       uint64 `json:"Old"` // the inode of the old file, 0 for none
 	Mode           uint32
 	OldMode        uint32      `json:"Was"`
-	Number         int         `json:"N"`             // the name of a deleted file in the directory of old files
-	NewFingerprint fingerprint `json:"Came,omitzero"` // the new file when the move was planned
-	OldFingerprint fingerprint `json:"Gone,omitzero"` // the old file when the move was planned
+	Number         int         `json:"N"`               // the name of a deleted file in the directory of old files
+	NewFingerprint fingerprint `json:"Came,omitzero"`   // the new file when the move was planned
+	OldFingerprint fingerprint `json:"Gone,omitzero"`   // the old file when the move was planned
+	OldTime        int64       `json:"GoneAt,omitzero"` // its ctime
 }
 
 // A fingerprint changes if a process writes to a file. It stays the same if the file is
@@ -37,8 +38,12 @@ type fingerprint struct{ Time, Size int64 }
 
 func fingerprintOf(st unix.Stat_t) fingerprint { return fingerprint{st.Mtim.Nano(), st.Size} }
 
-// matches reports whether a file still has the fingerprint.
-func (s fingerprint) matches(st unix.Stat_t) bool { return s == fingerprintOf(st) }
+// matches reports whether a file still has the fingerprint. The size of a directory says
+// nothing: some file systems never make a directory smaller.
+func (s fingerprint) matches(st unix.Stat_t) bool {
+	now := fingerprintOf(st)
+	return s.Time == now.Time && (s.Size == now.Size || kindOf(st) == Dir)
+}
 
 // An action is a kind of move.
 type action string

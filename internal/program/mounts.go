@@ -123,6 +123,11 @@ func LoadForUndo(o Options, p *Program) (*Program, error) {
 	return LoadMounts(o, folders)
 }
 
+// UndoSteps returns the changes of the program that can be undone, the last one first.
+func UndoSteps(p *Program) ([]session.UndoStep, error) {
+	return p.Sessions().UndoSteps(undoStore(p.state))
+}
+
 // lastChange returns when changes were last applied, or made by a file tool directly; the
 // zero time for never.
 func lastChange(p *Program) time.Time {

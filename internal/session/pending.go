@@ -21,14 +21,9 @@ func (s Store) pending() pendingChanges {
 	return pendingChanges{sandbox.Host(filepath.Join(s.State, "layers")), s.Now}
 }
 
-// lastApplied returns when changes were last applied, the zero time for never.
-func (l pendingChanges) lastApplied() time.Time {
-	info, err := os.Stat(filepath.Join(string(l.dir), "last"))
-	if err != nil {
-		return time.Time{}
-	}
-	return info.ModTime()
-}
+// lastApplied returns when changes were last applied that can be undone, the zero time
+// for never.
+func (l pendingChanges) lastApplied() time.Time { return transaction.AppliedAt(l.dir) }
 
 // canOverlay reports whether overlays can be mounted. It tries once after each boot.
 func (l pendingChanges) canOverlay() bool {
@@ -57,7 +52,8 @@ func (l pendingChanges) probeFile() string {
 	return filepath.Join(string(l.dir), "work-"+strings.TrimSpace(string(boot)))
 }
 
-// LastApplied returns when changes were last applied, the zero time for never.
+// LastApplied returns when changes were last applied that can be undone, the zero time
+// for never.
 func (s Store) LastApplied() time.Time { return s.pending().lastApplied() }
 
 // AppliedMounts returns the mounts that the changes applied last were made in.

@@ -72,8 +72,11 @@ const (
 	homeName     = "home" // in the directory of an owner; an older golem had it in the directory of a session
 )
 
-// New as an ID asks for a new session.
-const New = "new"
+// New as an ID asks for a new session, and Last for the one used last.
+const (
+	New  = "new"
+	Last = "last"
+)
 
 func (s Store) dir() string { return filepath.Join(s.State, sessionsName) }
 
@@ -93,9 +96,12 @@ func (s Store) List() ([]*Session, error) {
 	return list, nil
 }
 
-// Find returns the session with an id, or with an id that starts so; "" is the one used
-// last. If there is none, the error lists the sessions.
+// Find returns the session with an id, or with an id that starts so; "" and Last are the
+// one used last. If there is none, the error lists the sessions.
 func (s Store) Find(id string) (*Session, error) {
+	if id == Last {
+		id = ""
+	}
 	list, err := s.List()
 	if err != nil {
 		return nil, err

@@ -18,8 +18,8 @@ func (s Store) IsUnused(one *Session, profile profile.Profile) bool {
 	if one == nil || one.HasCommits() {
 		return false
 	}
-	if last, err := transaction.Last(s.pending().dir); err == nil && last.IsFrom(sandbox.Host(one.dir)) {
-		one.writeFile(appliedName, profile.Name) // checked again after the next apply
+	if transaction.NeedsSession(s.pending().dir, sandbox.Host(one.dir)) {
+		one.writeFile(appliedName, profile.Name) // checked again later
 		return false
 	}
 	list, unfit, err := s.Changes(one, nil, false)

@@ -4,10 +4,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
-	"os"
 	"path"
 	"path/filepath"
-	"slices"
 
 	"github.com/golem-forge/golem/internal/claim"
 	"github.com/golem-forge/golem/internal/durable"
@@ -16,8 +14,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An AppliedTransaction is the last transaction that golem applied to some directories.
-// It can be undone.
+// An AppliedTransaction is a transaction that golem applied to some directories. The last
+// one can be undone, and then the one before it.
 type AppliedTransaction struct {
 	Changes []Change
 	dir     string // the directory of the store
@@ -39,11 +37,16 @@ func Last(dir sandbox.Host) (*AppliedTransaction, error) {
 	if name == "" {
 		return nil, fs.ErrNotExist
 	}
-	w, err := readRecord(filepath.Join(string(dir), name))
+	return readApplied(string(dir), name)
+}
+
+// readApplied reads an applied record.
+func readApplied(dir, name string) (*AppliedTransaction, error) {
+	w, err := readRecord(filepath.Join(dir, name))
 	if err != nil {
 		return nil, err
 	}
-	a := &AppliedTransaction{dir: string(dir), record: w}
+	a := &AppliedTransaction{dir: dir, record: w}
 	for i, l := range w.layers {
 		list, err := readChanges(l)
 		if err != nil {
@@ -92,11 +95,6 @@ func (a *AppliedTransaction) Each(visit func(name string, now, then overlay.Stat
 	return nil
 }
 
-// IsFrom reports whether the changes are from the session whose overlays are in dir.
-func (a *AppliedTransaction) IsFrom(dir sandbox.Host) bool {
-	return slices.ContainsFunc(a.record.of, func(l overlay.Overlay) bool { return l.Store != "" && filepath.Dir(l.Store) == string(dir) })
-}
-
 // Undo restores the state before the transaction. If files have changed since, Undo
 // returns their names and undoes nothing. If the changes came from a session, that
 // session has them again. o are the overlays of the session if this golem has them open,
@@ -138,8 +136,8 @@ func (a *AppliedTransaction) Undo(o *Overlays) (clash []string, err error) {
 	return clash, err
 }
 
-// Forget makes it impossible to undo the transaction. The next golem removes the files
-// that an undo would have needed.
+// Forget makes it impossible to undo the transaction. The one before it can be undone
+// next. The next golem removes the files that an undo would have needed.
 func (a *AppliedTransaction) Forget() error {
 	locked, err := lockDirectory(a.dir)
 	if err != nil {
@@ -149,5 +147,5 @@ func (a *AppliedTransaction) Forget() error {
 	if lastIn(a.dir) != filepath.Base(a.record.dir) {
 		return errors.New("another command has changed something since")
 	}
-	return os.Remove(filepath.Join(a.dir, lastName))
+	return (&store{dir: a.dir}).unlink(a.Name())
 }

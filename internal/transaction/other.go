@@ -7,6 +7,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"time"
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
@@ -71,6 +72,18 @@ type AppliedTransaction struct{ Changes []Change }
 // Last returns fs.ErrNotExist.
 func Last(sandbox.Host) (*AppliedTransaction, error) { return nil, fs.ErrNotExist }
 
+// History returns nothing.
+func History(sandbox.Host) ([]*AppliedTransaction, error) { return nil, nil }
+
+// AppliedAt returns the zero time.
+func AppliedAt(sandbox.Host) time.Time { return time.Time{} }
+
+// At returns the zero time.
+func (*AppliedTransaction) At() time.Time { return time.Time{} }
+
+// Session returns "".
+func (*AppliedTransaction) Session() sandbox.Host { return "" }
+
 // Recover finds nothing.
 func Recover(sandbox.Host) (int, error) { return 0, nil }
 
@@ -85,8 +98,8 @@ func (*AppliedTransaction) Each(func(name string, now, then overlay.State) error
 	return errNoOverlays
 }
 
-// IsFrom returns false.
-func (*AppliedTransaction) IsFrom(sandbox.Host) bool { return false }
+// NeedsSession returns false.
+func NeedsSession(dir, session sandbox.Host) bool { return false }
 
 // Undo returns an error.
 func (*AppliedTransaction) Undo(*Overlays) ([]string, error) { return nil, errNoOverlays }

@@ -58,18 +58,18 @@ func ifHalfDone(err error, list []string) error {
 func isHalfDone(dir string) bool { return isUndoing(dir) || (&record{dir: dir}).isDecided() }
 
 // findAbandoned returns the directories of abandoned records. These are records of a
-// golem that has ended, records that are half undone, and applied records except the
-// last.
+// golem that has ended, records that are half undone, and applied records that golem has
+// forgotten.
 func (st *store) findAbandoned() (list []string, err error) {
 	entries, err := os.ReadDir(st.dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
-	last := lastIn(st.dir)
+	chain := chainIn(st.dir)
 	for _, e := range entries {
 		dir := filepath.Join(st.dir, e.Name())
 		name, applied := strings.CutPrefix(e.Name(), appliedPrefix)
-		if applied && (isUndoing(dir) || e.Name() != last) || !applied && claim.IsAbandoned(name) {
+		if applied && (isUndoing(dir) || !slices.Contains(chain, e.Name())) || !applied && claim.IsAbandoned(name) {
 			list = append(list, dir)
 		}
 	}
@@ -111,7 +111,7 @@ func (st *store) recover(dir string) (applied bool, err error) {
 		_, err := st.undo(w, nil)
 		return false, err
 	case strings.HasPrefix(filepath.Base(dir), appliedPrefix):
-		return false, errors.Join(w.undecide(), st.remove(w)) // a later transaction was applied
+		return false, errors.Join(w.undecide(), st.remove(w)) // golem has forgotten it
 	case !w.isDecided():
 		if _, err := st.each(w, abortRecord); err != nil {
 			return false, err

@@ -15,6 +15,9 @@ type request struct {
 	Do    string
 	Layer overlay.Overlay
 
+	// For an overlay of a record: the overlays that were applied before it.
+	Older []overlay.Overlay `json:",omitempty"`
+
 	// For the overlays of a session.
 	Tidy  bool            // nothing writes to the overlay now
 	Paths []string        // paths in the overlay
@@ -35,6 +38,7 @@ const (
 	clearRecord   = "clear"
 	abortRecord   = "abort"
 	checkUndo     = "may undo"
+	undoRecord    = "undo"
 	recoverRecord = "recover"
 	removeRecord  = "remove"
 
@@ -109,7 +113,7 @@ func (r request) carryOut() (got reply) {
 		if held, err := lockDirectory(r.To.Store); err == nil {
 			defer held.Close()
 		}
-	case prepareRecord, finishRecord, clearRecord, abortRecord, recoverRecord, removeRecord:
+	case prepareRecord, finishRecord, clearRecord, abortRecord, undoRecord, recoverRecord, removeRecord:
 		if held, err := lockDirectory(r.Layer.Store); err == nil {
 			defer held.Close()
 		}
@@ -136,6 +140,8 @@ func (r request) carryOut() (got reply) {
 		err = r.Layer.AbortApply()
 	case checkUndo:
 		err = r.Layer.CheckUndo()
+	case undoRecord:
+		err = overlay.UndoApply(r.Layer, r.Older)
 	case recoverRecord:
 		_, err = r.Layer.Recover()
 	case removeRecord:

@@ -244,11 +244,17 @@ func (st *store) settle(w *record, clash []string) error {
 // each makes a request for every overlay of a record that has changes. It returns the
 // names of files that others have changed.
 func (st *store) each(w *record, do string) (clash []string, err error) {
+	return st.eachWith(w, request{Do: do})
+}
+
+// eachWith is each for a request with more in it.
+func (st *store) eachWith(w *record, r request) (clash []string, err error) {
 	for i, l := range w.layers {
 		if _, err := os.Lstat(filepath.Join(l.Store, changesName)); err != nil {
 			continue // the overlay has no changes
 		}
-		got, err := st.helper.ask(request{Do: do, Layer: l})
+		r.Layer = l
+		got, err := st.helper.ask(r)
 		if err != nil {
 			return nil, err
 		}
@@ -274,10 +280,15 @@ func lastIn(dir string) string {
 	return string(name)
 }
 
-// remember makes an applied record the one that can be undone, and removes the previous
-// one. The caller has locked the store.
+// remember makes an applied record the last one, and removes the oldest ones if there are
+// too many. The caller has locked the store.
 func (st *store) remember(w *record) error {
 	before, kept := lastIn(st.dir), appliedPrefix+filepath.Base(w.dir)
+	if before != kept { // otherwise golem was killed after this
+		if err := w.link(before); err != nil {
+			return err
+		}
+	}
 	for _, l := range w.layers { // an undo needs the lists, even after a crash of the machine
 		if err := durable.SyncFiles(l.Store); err != nil {
 			return err
@@ -299,26 +310,21 @@ func (st *store) remember(w *record) error {
 	for i := range w.layers {
 		w.layers[i].Store = filepath.Join(w.dir, strconv.Itoa(i))
 	}
-	if was, err := readRecord(filepath.Join(st.dir, before)); err == nil && before != kept && !isUndoing(was.dir) {
-		was.undecide()
-		st.remove(was) // if this fails, the next golem removes the rest
-	}
+	st.trim()
 	return nil
 }
 
 // undo undoes a whole record and removes it. It returns the names of files that changed
 // meanwhile, and keeps those files.
 func (st *store) undo(w *record, o *Overlays) (stayed []string, err error) {
-	if stayed, err = st.each(w, abortRecord); err != nil {
+	if stayed, err = st.eachWith(w, request{Do: undoRecord, Older: st.older(filepath.Base(w.dir))}); err != nil {
 		return nil, err
 	}
 	if err := st.restore(w, o); err != nil {
 		return nil, err
 	}
-	if lastIn(st.dir) == filepath.Base(w.dir) {
-		if err := os.Remove(filepath.Join(st.dir, lastName)); err != nil {
-			return nil, err
-		}
+	if err := st.unlink(filepath.Base(w.dir)); err != nil {
+		return nil, err
 	}
 	return stayed, errors.Join(w.undecide(), st.remove(w))
 }

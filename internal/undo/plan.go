@@ -92,6 +92,28 @@ func (st *Step) Names() (names []string) {
 	return names
 }
 
+// Topmost returns the names that are below none of the others, sorted.
+func Topmost(names []string) []string {
+	known := make(map[string]bool, len(names))
+	for _, name := range names {
+		known[name] = true
+	}
+	top := []string{}
+	for name := range known {
+		dir := name
+		for dir != "/" && dir != "." {
+			if dir = path.Dir(dir); known[dir] {
+				break
+			}
+		}
+		if !known[dir] || dir == name {
+			top = append(top, name)
+		}
+	}
+	slices.Sort(top)
+	return top
+}
+
 // compareMove compares both names of a move.
 func (p *Plan) compareMove(files *sandbox.Sandbox) {
 	m := p.Step.Rename

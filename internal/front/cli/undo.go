@@ -1,12 +1,19 @@
 package cli
 
 import (
+	"errors"
+	"fmt"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -19,14 +26,16 @@ file tool in a directory with mode: rw. golem restores the files. Changes that c
 a session go back into it. If any of the files has changed since, golem undoes nothing.
 golem shows a diff and asks first, and records the undo in the journal.
 
-golem can undo the last 50 calls of file tools, one with each golem undo, if they need at
-most 64 MiB in all and 16 MiB for one file. It can undo only the last command or apply.
+Each golem undo goes back one step, and --list shows the steps. golem keeps the last 20
+commands and applies, if their old files need at most 512 MiB, and always the last one. It
+keeps the last 50 calls of file tools, if they need at most 64 MiB in all and 16 MiB for
+one file.
 
 With --forget golem forgets the last change without undoing it, so that you can undo the
 one before.
 
 Exit code 0 is done, 1 nothing to undo or changed since, 3 declined.`,
-		Example: "  golem undo\n  golem undo --yes\n  golem undo --forget",
+		Example: "  golem undo\n  golem undo --list\n  golem undo --yes",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
 				return usagef("undo takes no path, got %s: it undoes the last change as a whole; golem undo shows the change and asks", sandbox.Shown(args[0]))
@@ -40,7 +49,12 @@ Exit code 0 is done, 1 nothing to undo or changed since, 3 declined.`,
 	yes := false
 	cmd.Flags().BoolVar(&yes, "yes", false, "undo without showing the change and without asking")
 	cmd.Flags().BoolVar(&forget, "forget", false, "forget the last change without undoing it")
+	list := false
+	cmd.Flags().BoolVar(&list, "list", false, "list the changes that can be undone, the last one first")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if list {
+			return flags.listUndo(cmd)
+		}
 		if yes {
 			flags.approval = "approve_all"
 		}
@@ -65,29 +79,110 @@ func (f *gateFlags) call(cmd *cobra.Command, c tool.Call) error {
 	return err
 }
 
-// undoable loads the program whose last change is undone. That may be directories without
-// a program whose session is gone. Then golem searches upwards from the current directory
-// for the nearest one in which golem exec applied changes.
+// undoable loads the program whose last change is undone.
 func (f *gateFlags) undoable() (*program.Program, error) {
+	p, o, err := f.undoPrograms()
+	if err != nil || o == nil {
+		return p, err
+	}
+	return program.LoadForUndo(*o, p)
+}
+
+// undoPrograms returns the program of the current directory, nil if there is none. It also
+// returns the options of directories without a program whose changes can be undone, whose
+// session may be gone: those of the nearest directory upwards in which golem exec applied
+// changes. They are nil if there are none.
+func (f *gateFlags) undoPrograms() (*program.Program, *program.Options, error) {
 	p, missing := f.open(opening{session: f.sessionID()})
 	o, err := f.options()
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	if o.Dir, err = filepath.Abs(o.Dir); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	for ; ; o.Dir = filepath.Dir(o.Dir) {
 		last, err := program.LoadForUndo(o, nil)
 		if last != nil && err == nil {
-			return program.LoadForUndo(o, p)
+			return p, &o, nil
 		}
 		if o.Dir == filepath.Dir(o.Dir) {
 			break
 		}
 	}
 	if p == nil {
-		return nil, missing
+		return nil, nil, missing
 	}
-	return p, nil
+	return p, nil, nil
+}
+
+// listUndo prints the changes that can be undone.
+func (f *gateFlags) listUndo(cmd *cobra.Command) error {
+	p, o, err := f.undoPrograms()
+	var none usageError
+	if err != nil && !errors.As(err, &none) { // without a program there is nothing to undo
+		return err
+	}
+	programs := []*program.Program{p}
+	if o != nil {
+		bare, err := program.LoadMounts(*o, nil)
+		if err != nil {
+			return err
+		}
+		programs = append(programs, bare)
+	}
+	steps := []session.UndoStep{}
+	states := make(map[sandbox.Host]bool)
+	for _, p := range programs {
+		if p == nil || states[p.State()] {
+			continue
+		}
+		states[p.State()] = true
+		more, err := program.UndoSteps(p)
+		if err != nil {
+			return err
+		}
+		steps = append(steps, more...)
+	}
+	slices.SortStableFunc(steps, func(a, b session.UndoStep) int { return b.At.Compare(a.At) })
+	if wantsJSON(cmd) {
+		return printJSON(cmd.OutOrStdout(), map[string]any{"steps": steps})
+	}
+	if len(steps) == 0 {
+		fmt.Fprintln(cmd.OutOrStdout(), "nothing to undo here")
+		return nil
+	}
+	var rows [][]string
+	for i, s := range steps {
+		rows = append(rows, undoRow(i+1, s))
+	}
+	printColumns(cmd.OutOrStdout(), rows)
+	fmt.Fprintln(cmd.OutOrStdout(), "next: golem undo undoes 1")
+	return nil
+}
+
+// undoRow returns a change as a line of golem undo --list.
+func undoRow(n int, s session.UndoStep) []string {
+	what := "command"
+	switch {
+	case s.Session != "" && s.Command != "":
+		what = fmt.Sprintf("applied from session %s (%s)", s.Session, visible.Line(filepath.Base(s.Command), maxWhat))
+	case s.Session != "":
+		what = "applied from session " + s.Session
+	case s.Tool != "":
+		what = visible.Line(s.Tool, maxWhat)
+	}
+	const most = 3
+	var names []string
+	for _, name := range s.Files[:min(most, len(s.Files))] {
+		names = append(names, visible.Name(name))
+	}
+	if len(s.Files) > most {
+		names = append(names, "…")
+	}
+	about := strings.Join(names, ", ")
+	if s.Problem != "" {
+		about += " (cannot be undone: " + visible.Line(s.Problem, maxColumns) + ")"
+	}
+	return []string{strconv.Itoa(n), age(s.At), what, visible.Count(len(s.Files), "change"), about}
 }

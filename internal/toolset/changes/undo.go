@@ -213,27 +213,12 @@ func count(plan undo.Plan) int {
 		for _, e := range list {
 			names = append(names, e.Path)
 		}
-		n += len(topmost(names))
+		n += len(undo.Topmost(names))
 	}
 	if plan.MoveBack || plan.DeleteCopy {
 		n++
 	}
 	return n
-}
-
-// topmost returns the names that are below none of the others.
-func topmost(names []string) (top []string) {
-	sorted := slices.Clone(names)
-	slices.SortFunc(sorted, func(a, b string) int { return len(a) - len(b) })
-	known := make(map[string]bool)
-	for _, name := range sorted {
-		if !known[name] && !hasParentIn(known, name) {
-			known[name] = true
-			top = append(top, name)
-		}
-	}
-	slices.Sort(top)
-	return top
 }
 
 // effectsOf returns the effects of undoing a step.
@@ -244,7 +229,7 @@ func effectsOf(plan undo.Plan) []policy.Effect {
 		for _, e := range list {
 			names = append(names, e.Path)
 		}
-		for _, name := range topmost(names) {
+		for _, name := range undo.Topmost(names) {
 			tree := slices.ContainsFunc(names, func(other string) bool { return other != name && within(name, other) })
 			effects = append(effects, policy.Effect{Verb: verb, Target: name, Tree: tree})
 		}

@@ -1,0 +1,232 @@
+package overlay
+
+import (
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"os"
+	"path"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/durable"
+)
+
+// Several overlays can be applied to a directory one after the other, and undone in the
+// reverse order. The undo of one restores files that the ones before it have applied. Such
+// a file is as it was, but its ctime is new, so the undo writes both times down in the
+// older overlays.
+
+const (
+	beforeName   = "before"   // the directories around the moves, before the moves
+	restoredName = "restored" // the times of what later undos restored
+)
+
+// A beforeApply describes the real directory before Apply.
+type beforeApply struct {
+	Size    int64       // the size of all files that Undo needs
+	Parents []dirBefore // the directories in which Apply moves something
+}
+
+// A dirBefore is a directory with its times.
+type dirBefore struct {
+	Path         string
+	Mtime, Ctime int64
+}
+
+// A restoredTime says that an undo restored a path. While the ctime of the path is After,
+// nobody has changed it since Before.
+type restoredTime struct {
+	Path          string
+	Before, After int64
+}
+
+// writeBefore describes the directories around the moves, and how much they replace.
+func (a *applier) writeBefore(moves []move) error {
+	var b beforeApply
+	known := map[string]bool{".": true}
+	for _, m := range moves {
+		if m.Action == exchange || m.Action == moveOut {
+			b.Size += a.sizeOf(m.Path)
+		}
+		dir := path.Dir(m.Path)
+		if known[dir] {
+			continue
+		}
+		known[dir] = true
+		if st, err := a.dir.stat(dir); err == nil {
+			b.Parents = append(b.Parents, dirBefore{dir, st.Mtim.Nano(), st.Ctim.Nano()})
+		}
+	}
+	data, err := json.Marshal(b)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(a.Store+"/"+beforeName, data, 0o600) // without it older overlays cannot be undone after this one
+}
+
+// sizeOf returns the size of a file, or of all files in a directory.
+func (a *applier) sizeOf(name string) (n int64) {
+	st, err := a.dir.stat(name)
+	switch {
+	case err != nil:
+		return 0
+	case kindOf(st) != Dir:
+		return min(st.Size, st.Blocks*512)
+	}
+	names, _ := a.dir.list(name)
+	for _, base := range names {
+		n += a.sizeOf(path.Join(name, base))
+	}
+	return n
+}
+
+func readBefore(store string) (b beforeApply) {
+	data, err := os.ReadFile(store + "/" + beforeName)
+	if err != nil || json.Unmarshal(data, &b) != nil {
+		return beforeApply{}
+	}
+	return b
+}
+
+// UndoSize returns the size of the files that are kept for Undo.
+func UndoSize(o Overlay) int64 { return readBefore(o.Store).Size }
+
+// readRestored reads what undos of later overlays restored.
+func readRestored(store string) map[string]restoredTime {
+	data, err := os.ReadFile(store + "/" + restoredName)
+	var list []restoredTime
+	if err != nil || json.Unmarshal(data, &list) != nil {
+		return nil
+	}
+	all := make(map[string]restoredTime, len(list))
+	for _, r := range list {
+		all[r.Path] = r
+	}
+	return all
+}
+
+// ctime returns when a path of the real directory changed. It does not count that the undo
+// of a later overlay restored the path.
+func (a *applier) ctime(name string, st unix.Stat_t) int64 {
+	if r, ok := a.restored[name]; ok && r.After == st.Ctim.Nano() {
+		return r.Before
+	}
+	return st.Ctim.Nano()
+}
+
+// UndoApply reverts an applied overlay as AbortApply does. Afterwards the overlays that
+// were applied to the same directory before it can be undone.
+func UndoApply(o Overlay, older []Overlay) error {
+	if !o.HasMoves() || o.IsFinal() {
+		return o.AbortApply()
+	}
+	moves, a, err := resumeApply(o)
+	if err != nil {
+		return err
+	}
+	defer a.close()
+	parents, err := a.unchangedParents()
+	if err != nil {
+		return err
+	}
+	stayed := a.abort(moves)
+	var conflict *ConflictError
+	if stayed != nil && !errors.As(stayed, &conflict) {
+		return stayed
+	}
+	list := a.restoredTimes(moves, parents)
+	for _, before := range older {
+		if before.Dir != o.Dir {
+			continue
+		}
+		if err := addRestored(before, list); err != nil {
+			return err
+		}
+	}
+	return stayed
+}
+
+// unchangedParents returns the directories around the moves that nobody else has changed
+// since the moves were made.
+func (a *applier) unchangedParents() (list []dirBefore, err error) {
+	since, err := readTime(a.Store + "/" + appliedName)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil // an earlier undo was interrupted
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, d := range readBefore(a.Store).Parents {
+		if st, err := a.dir.stat(d.Path); err == nil && a.ctime(d.Path, st) < since {
+			list = append(list, d)
+		}
+	}
+	return list, nil
+}
+
+// restoredTimes gives the parents their old modification times, and returns the times of
+// everything that was restored.
+func (a *applier) restoredTimes(moves []move, parents []dirBefore) (list []restoredTime) {
+	a.dir.closeLast()
+	for _, d := range parents {
+		times := []unix.Timespec{{Nsec: unix.UTIME_OMIT}, unix.NsecToTimespec(d.Mtime)}
+		err := a.dir.withParent(d.Path, func(dir int, base string) error {
+			return unix.UtimesNanoAt(dir, base, times, unix.AT_SYMLINK_NOFOLLOW)
+		})
+		if st, e := a.dir.stat(d.Path); err == nil && e == nil && kindOf(st) == Dir {
+			list = append(list, restoredTime{d.Path, d.Ctime, st.Ctim.Nano()})
+		}
+	}
+	for _, m := range moves {
+		st, err := a.dir.stat(m.Path)
+		if err != nil || m.OldInode == 0 || st.Ino != m.OldInode || m.OldTime == 0 {
+			continue
+		}
+		if m.Action == changeMode && permissions(st) == m.OldMode&0o777 || m.Action != changeMode && m.OldFingerprint.matches(st) {
+			list = append(list, restoredTime{m.Path, m.OldTime, st.Ctim.Nano()})
+		}
+	}
+	return list
+}
+
+// addRestored adds the times of paths that matter for the undo of the overlay.
+func addRestored(o Overlay, list []restoredTime) error {
+	moves, err := readMoves(o.Store)
+	if err != nil {
+		return err
+	}
+	var paths []string
+	for _, m := range moves {
+		paths = append(paths, m.Path)
+	}
+	isMoved, around := matchPaths(paths), map[string]bool{}
+	for _, d := range readBefore(o.Store).Parents {
+		around[d.Path] = true
+	}
+	all, changed := readRestored(o.Store), false
+	if all == nil {
+		all = map[string]restoredTime{}
+	}
+	for _, r := range list {
+		if !isMoved(r.Path) && !around[r.Path] {
+			continue
+		}
+		if was, ok := all[r.Path]; ok && was.After == r.Before {
+			r.Before = was.Before
+		}
+		all[r.Path], changed = r, true
+	}
+	if !changed {
+		return nil
+	}
+	list = nil
+	for _, r := range all {
+		list = append(list, r)
+	}
+	data, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return durable.WriteAlone(o.Store+"/"+restoredName, data, 0o600)
+}

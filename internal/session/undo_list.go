@@ -1,0 +1,60 @@
+package session
+
+import (
+	"path"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/transaction"
+	"github.com/golem-forge/golem/internal/undo"
+)
+
+// An UndoStep is a change that golem undo can undo when everything after it is undone.
+type UndoStep struct {
+	At      time.Time `json:"at"`
+	Tool    string    `json:"tool,omitempty"`    // the file tool that made it
+	Session string    `json:"session,omitempty"` // the session that it was applied from
+	Command string    `json:"command,omitempty"` // the program that started this session
+	Files   []string  `json:"files"`             // the topmost names that it changed
+	Problem string    `json:"problem,omitempty"` // why it cannot be undone
+}
+
+// UndoSteps returns the changes that can be undone, the last one first. Calls holds those
+// that file tools made directly.
+func (s Store) UndoSteps(calls *undo.Store) ([]UndoStep, error) {
+	applied, err := transaction.History(s.pending().dir)
+	if err != nil {
+		return nil, err
+	}
+	var list []UndoStep
+	for _, a := range applied {
+		list = append(list, s.appliedStep(a))
+	}
+	steps, err := calls.Steps()
+	if err != nil {
+		return nil, err
+	}
+	for _, st := range steps {
+		list = append(list, UndoStep{At: st.SavedAt(), Tool: st.Tool, Files: undo.Topmost(st.Names()), Problem: st.Impossible})
+	}
+	slices.SortStableFunc(list, func(a, b UndoStep) int { return b.At.Compare(a.At) })
+	return list, nil
+}
+
+func (s Store) appliedStep(a *transaction.AppliedTransaction) UndoStep {
+	u := UndoStep{At: a.At(), Files: []string{}}
+	if dir := string(a.Session()); dir != "" {
+		u.Session = filepath.Base(dir)
+		if one, err := s.at(u.Session); err == nil {
+			u.Command = one.Command
+		}
+	}
+	for _, c := range a.Changes {
+		if c.NewDir == "" {
+			u.Files = append(u.Files, jail.Outside(path.Join(c.Target, c.Path)))
+		}
+	}
+	return u
+}
