@@ -49,6 +49,9 @@ func LoadMounts(o Options, folders []session.Mount) (*Program, error) {
 	}
 	p := &Program{options: o, root: root, complete: true, mounts: folders, scanBudget: scan.NewBudget()}
 	p.state = filepath.Join(p.options.stateBase(), stateName(root)+bareSuffix) // apart from the state of a program in the same directory
+	if err := checkState(p); err != nil {
+		return nil, err
+	}
 	return p, p.readProject("", nil, append(settingsOf(folders), o.Settings...))
 }
 

@@ -63,6 +63,9 @@ func Load(o Options) (*Program, error) {
 	}
 	p := &Program{options: o, root: root, scanBudget: scan.NewBudget()}
 	p.state = filepath.Join(p.options.stateBase(), stateName(root))
+	if err := checkState(p); err != nil {
+		return nil, err
+	}
 	var problems strictyaml.Problems
 	note := func(err error) error {
 		var found strictyaml.Problems

@@ -39,6 +39,9 @@ func (p *Program) OpenRecords() (*Records, error) {
 	if err != nil {
 		return nil, err
 	}
+	if err := describeState(p, folder); err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
 	store, err := approval.Open(folder)
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())

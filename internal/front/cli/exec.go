@@ -53,8 +53,8 @@ prints it at the start.
 
 The exit code is the command's, or 128 plus the number of the signal that ended it; 2
 wrong arguments, 3 denied, 5 no jail.`,
-		Example: `  golem exec bash
-  golem exec --net on claude
+		Example: `  golem exec --net on claude
+  golem exec --session last bash
   golem exec --root .:ro --mount ./out:/out:rw make report`,
 	}
 	f := &execFlags{gateFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
@@ -105,7 +105,28 @@ func (f *execFlags) program() (*program.Program, error) {
 	if f.jail != "" {
 		f.set = append(f.set, "sandbox.require_os_sandbox="+f.jail)
 	}
+	if id := f.sessionID(); id != "" && id != session.New && len(*f.given) == 0 {
+		return f.sessionProgram(id)
+	}
 	return f.open(opening{otherwise: flagMounts, mounts: *f.given})
+}
+
+// sessionProgram returns the program of a session, with the directories that the session
+// started with.
+func (f *execFlags) sessionProgram(id string) (*program.Program, error) {
+	all, err := f.sessionsHere()
+	if err != nil {
+		return nil, err
+	}
+	w, err := findSession(all, id)
+	if err != nil {
+		return nil, err
+	}
+	if len(w.Mounts) > 0 && len(w.program.GivenMounts()) == 0 {
+		return nil, &sandbox.Error{Op: "session", Path: w.ID, Code: sandbox.ErrNotFound, Hint: "a directory that it shows is gone, or may not be mounted any more; golem sessions remove " + w.ID + " removes the session"}
+	}
+	f.session = w.ID
+	return w.program, nil
 }
 
 func (f *execFlags) run(cmd *cobra.Command, args []string) error {

@@ -82,18 +82,14 @@ func (f *programFlags) sessionsHere() ([]*workSession, error) {
 	if err != nil {
 		return nil, err
 	}
-	var all []*workSession
 	p, err := f.open(opening{otherwise: emptyProgram})
 	if err != nil {
 		return nil, err
 	}
+	var all []*workSession
 	if p.Content.Hash != "" {
-		list, err := p.Sessions().List()
-		if err != nil {
+		if all, err = programSessions(p, dir); err != nil {
 			return nil, err
-		}
-		for _, s := range list {
-			all = append(all, newWorkSession(p, s, dir))
 		}
 	}
 	for at := dir; ; at = filepath.Dir(at) {
@@ -130,6 +126,34 @@ func (f *programFlags) pathsOf(p *program.Program) (*paths, error) {
 		return nil, err
 	}
 	return newPaths(p, dir), nil
+}
+
+// sessionsIn returns the sessions of a directory, without those of directories above it,
+// and the program in it. The program is nil if there is none.
+func (f *programFlags) sessionsIn(dir string) (all []*workSession, p *program.Program, err error) {
+	o, err := f.options()
+	if err != nil {
+		return nil, nil, err
+	}
+	if p, err = f.open(opening{otherwise: emptyProgram}); err != nil {
+		return nil, nil, err
+	}
+	if p.Content.Hash == "" || string(p.Root()) != dir {
+		p = nil
+	} else if all, err = programSessions(p, dir); err != nil {
+		return nil, nil, err
+	}
+	bare, err := bareSessions(o, dir)
+	return append(all, bare...), p, err
+}
+
+// programSessions returns the sessions of a program, for a command that runs in dir.
+func programSessions(p *program.Program, dir string) (all []*workSession, err error) {
+	list, err := p.Sessions().List()
+	for _, s := range list {
+		all = append(all, newWorkSession(p, s, dir))
+	}
+	return all, err
 }
 
 // bareSessions returns the sessions that golem exec started without a program in the
@@ -257,7 +281,7 @@ func findSession(all []*workSession, id string) (*workSession, error) {
 }
 
 // lastSession is the value of --session for the session that was used last.
-const lastSession = "last"
+const lastSession = session.Last
 
 // review returns the changes of a session at and below the typed paths, or all changes if
 // there are no paths. names are the sandbox names of the paths. A path without a change

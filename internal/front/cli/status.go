@@ -1,7 +1,9 @@
 package cli
 
 import (
+	"context"
 	"fmt"
+	"io"
 	"strings"
 	"time"
 
@@ -18,50 +20,74 @@ func newStatus() *cobra.Command {
 		Use:   "status",
 		Short: "Show what waits for you here",
 		Long: `Show what waits for you in this directory: sessions with changes that are not applied,
-calls that wait for approval, and staged commits that wait for a review.`,
-		Example: "  golem status\n  golem status -C ~/notes\n  golem status --json",
+calls that wait for approval, and staged commits that wait for a review. With --all, show
+what waits for you in every directory.`,
+		Example: "  golem status\n  golem status --all\n  golem status -C ~/notes --json",
 		Args:    noArgs,
 	}
 	f := addProgramFlags(cmd)
+	every := false
+	cmd.Flags().BoolVar(&every, "all", false, "in every directory that golem was used in")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if every {
+			return f.statusOfAll(cmd)
+		}
 		all, err := f.sessionsHere()
 		if err != nil {
 			return err
 		}
-		d := statusDocument{Sessions: []sessionStatus{}, Approvals: []string{}, Staged: []string{}}
-		var rows [][]string
-		programs := make(map[*program.Program]bool)
-		for _, w := range all {
-			programs[w.program] = true
-			r, err := w.program.Sessions().Review(w.Session, nil, false)
-			if err != nil {
-				return err
-			}
-			s := w.status(r)
-			if s.Commits {
-				if s.Count, err = program.CountCommits(cmd.Context(), w.program, w.Session); err != nil {
-					s.Problem = visible.Line(err.Error(), maxColumns)
-				}
-			}
-			if len(r.Files) == 0 && r.Unfit == "" && len(r.Others) == 0 && s.Count == 0 && s.Problem == "" {
-				continue
-			}
-			d.Sessions = append(d.Sessions, s)
-			rows = append(rows, s.row(w, r))
+		p, wrong := f.open(opening{strict: true, otherwise: emptyProgram})
+		if wrong != nil || p.Content.Hash == "" {
+			p = nil
 		}
-		if p, err := f.open(opening{strict: true, otherwise: emptyProgram}); err == nil && p.Content.Hash != "" {
-			programs[p] = true
-		}
-		if err := d.addWaiting(programs); err != nil {
+		d, rows, err := collectStatus(cmd.Context(), all, p)
+		if err != nil {
 			return err
 		}
 		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), d)
 		}
-		printStatus(cmd, d, rows)
+		if d.isEmpty() {
+			fmt.Fprintln(cmd.OutOrStdout(), "nothing waits for you here")
+			return nil
+		}
+		printStatus(cmd.OutOrStdout(), d, rows, "")
+		if len(rows) > 0 {
+			fmt.Fprintln(cmd.OutOrStdout(), "next: golem diff, golem apply, golem discard")
+		}
 		return nil
 	}
 	return cmd
+}
+
+// collectStatus returns what waits in some sessions and in a program, which may be nil. It
+// also returns the sessions as lines of golem status.
+func collectStatus(ctx context.Context, all []*workSession, p *program.Program) (statusDocument, [][]string, error) {
+	d := statusDocument{Sessions: []sessionStatus{}, Approvals: []string{}, Staged: []string{}}
+	var rows [][]string
+	programs := make(map[*program.Program]bool)
+	for _, w := range all {
+		programs[w.program] = true
+		r, err := w.program.Sessions().Review(w.Session, nil, false)
+		if err != nil {
+			return d, nil, err
+		}
+		s := w.status(r)
+		if s.Commits {
+			if s.Count, err = program.CountCommits(ctx, w.program, w.Session); err != nil {
+				s.Problem = visible.Line(err.Error(), maxColumns)
+			}
+		}
+		if len(r.Files) == 0 && r.Unfit == "" && len(r.Others) == 0 && s.Count == 0 && s.Problem == "" {
+			continue
+		}
+		d.Sessions = append(d.Sessions, s)
+		rows = append(rows, s.row(w, r))
+	}
+	if p != nil {
+		programs[p] = true
+	}
+	return d, rows, d.addWaiting(programs)
 }
 
 // A statusDocument is the document that golem status --json prints.
@@ -170,11 +196,15 @@ func (d *statusDocument) addRecords(p *program.Program) error {
 	return err
 }
 
-func printStatus(cmd *cobra.Command, d statusDocument, rows [][]string) {
-	out := cmd.OutOrStdout()
-	if len(d.Sessions)+len(d.Approvals)+len(d.Staged) == 0 {
-		fmt.Fprintln(out, "nothing waits for you here")
-		return
+// isEmpty reports whether nothing waits.
+func (d statusDocument) isEmpty() bool { return len(d.Sessions)+len(d.Approvals)+len(d.Staged) == 0 }
+
+// printStatus prints what waits in a directory. dir is the directory if it is not the
+// current one.
+func printStatus(out io.Writer, d statusDocument, rows [][]string, dir string) {
+	at := ""
+	if dir != "" {
+		at = " -C " + commandLine(dir)
 	}
 	if len(rows) > 0 {
 		fmt.Fprintf(out, "%s with changes\n", visible.Count(len(rows), "session"))
@@ -187,16 +217,13 @@ func printStatus(cmd *cobra.Command, d statusDocument, rows [][]string) {
 		return "wait"
 	}
 	if n := len(d.Approvals); n > 0 {
-		command := "golem approvals"
+		command := "golem approvals" + at
 		if n == 1 {
-			command = "golem approve " + d.Approvals[0]
+			command = "golem approve " + d.Approvals[0] + at
 		}
 		fmt.Fprintf(out, "%s %s: %s\n", visible.Count(n, "approval"), wait(n), command)
 	}
 	if n := len(d.Staged); n > 0 {
-		fmt.Fprintf(out, "%s %s for review: golem review\n", visible.Count(n, "commit"), wait(n))
-	}
-	if len(rows) > 0 {
-		fmt.Fprintln(out, "next: golem diff, golem apply, golem discard")
+		fmt.Fprintf(out, "%s %s for review: golem review%s\n", visible.Count(n, "commit"), wait(n), at)
 	}
 }

@@ -63,7 +63,7 @@ func (f *gateFlags) addWorker(cmd *cobra.Command) {
 func addSessionFlags(cmd *cobra.Command, otherwise string) *gateFlags {
 	f := &gateFlags{programFlags: addProgramFlags(cmd)}
 	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "do not ask about calls that only read")
-	cmd.Flags().StringVar(&f.session, "session", "", "the session to work in: an id, or new; "+otherwise+" if not given (GOLEM_SESSION)")
+	cmd.Flags().StringVar(&f.session, "session", "", "the session to work in: an id, the beginning of one, last or new; "+otherwise+" if not given (GOLEM_SESSION)")
 	cmd.Flags().BoolVar(&f.copy, "copy", false, "work on a full copy of the directories with mode: overlay, of any size; the session keeps the copy (GOLEM_COPY=1)")
 	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an approval")
 	return f
