@@ -62,16 +62,16 @@ type Approver struct {
 	PendingAsker PendingAsker // used in place of Asker, if set
 	Policy       string       // the hash of the program's policy
 	Session      string       // the session in which an answer counts; "" for none
-	UnseenOff    string       // the line of a policy that forbids to approve what was not shown; "" for none
+	UnseenOff    string       // the line of a policy that does not allow approving changes that golem did not show; "" for none
 	Now          func() time.Time
 
 	mu       sync.Mutex
 	runRules []Rule // remembered for this run
 }
 
-// UnseenOffNote says that a policy forbids to approve what was not shown.
+// UnseenOffNote says that a policy does not allow approving changes that golem did not show.
 func UnseenOffNote(place string) string {
-	return place + " forbids to approve what was not shown; run golem approve at a terminal and look at it"
+	return place + " does not allow approving changes that golem did not show; run golem approve at a terminal and look at it"
 }
 
 // Approve implements tool.Approver. If the request is approved in any way, it is no

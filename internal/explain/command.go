@@ -190,7 +190,7 @@ func (a *CommandAnswer) decide(d policy.Decision, j command.Judgement, least pol
 		case policy.Ask:
 			a.Reason += "; what it writes asks"
 		case policy.Blocked:
-			a.Allowed, a.Reason = false, "what it writes may not be written"
+			a.Allowed, a.Reason = false, "it may not write its output files"
 		}
 	}
 }

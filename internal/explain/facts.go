@@ -12,7 +12,7 @@ import (
 
 // The reasons why a symlink cannot be followed.
 const (
-	linkLeaves    = "leaves what is shown"
+	linkLeaves    = "leaves the mounted directories"
 	linkToNothing = "points to a name that does not exist"
 )
 
@@ -65,7 +65,7 @@ func (q question) mountFacts(name string) []Fact {
 	if !ok {
 		none := Fact{Kind: "mount", Path: "none", Is: "holds " + sandbox.Shown(name)}
 		if _, err := q.s.Stat(name); err == nil {
-			none.Is += ", but some lie below it"
+			none.Is += ", but there are mounts below it"
 		}
 		return []Fact{none}
 	}

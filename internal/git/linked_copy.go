@@ -47,7 +47,7 @@ func linkedAt(work string) (Linked, error) {
 	if l.Common, l.Own, err = linkedTree(work); err != nil {
 		own, ok := pointer(filepath.Join(work, ".git"), "gitdir: ", work)
 		if !ok || !namesWorkTree(own, work) {
-			return l, errors.New("the git directory that its .git names does not name it in turn")
+			return l, errors.New("its .git file names a git directory that does not name this directory")
 		}
 		l.Common, l.Own = own, own
 	}

@@ -43,7 +43,7 @@ func Child(args []string, stderr io.Writer, handle Handler) (code int, is bool) 
 	w := &wire{wireFD}
 	// The descriptor may be one of Go's runtime.
 	if kind, err := unix.GetsockoptInt(wireFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
-		fmt.Fprintln(stderr, "golem: this is a part of a session, and is not started by hand")
+		fmt.Fprintln(stderr, "golem: this is an internal part of golem; start golem exec or golem run instead")
 		return 2, true
 	}
 	// Commands do not inherit other files that were open when golem started.

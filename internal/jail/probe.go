@@ -316,7 +316,7 @@ func foundSeccomp(tried map[string]attempt) Finding {
 	case !filter.Worked:
 		return Finding{"seccomp", No, "a filter cannot be laid on a command's system calls: " + filter.Text, "use a kernel with CONFIG_SECCOMP_FILTER=y"}
 	}
-	return Finding{"seccomp", Yes, "a filter on system calls, and no way to new privileges", ""}
+	return Finding{"seccomp", Yes, "golem filters system calls, and commands cannot gain privileges", ""}
 }
 
 func foundLimits(f facts, tried map[string]attempt) Finding {
@@ -378,23 +378,23 @@ func foundSockets(f facts, tried map[string]attempt) Finding {
 // promises returns what holds for a command at a level.
 func promises(level Level, limits, layers Finding) []Finding {
 	list := []Finding{
-		{"files", Yes, "sees the directories that it is given, a list of the system's, and nothing else", ""},
+		{"files", Yes, "sees only the directories it is given and a fixed list of system directories", ""},
 		{"own", Yes, "has a /tmp, /run, /dev and /proc of its own", ""},
 		{"places", Yes, "sees no host path, and opens no named pipe of the host", ""},
-		{"processes", Yes, "sees, reads and signals no process but its own", ""},
+		{"processes", Yes, "sees, reads and signals only its own processes", ""},
 		{"privilege", Yes, "has no privilege, and no way to get one", ""},
-		{"calls", Yes, "makes no system call that reaches beyond its files and processes", ""},
-		{"descriptors", Yes, "has nothing open but its input and output", ""},
-		{"environment", Yes, "has the variables of a list, and none of your tokens", ""},
-		{"network", Yes, "reaches no network, unless it may", ""},
+		{"calls", Yes, "cannot make system calls that affect more than its files and processes", ""},
+		{"descriptors", Yes, "has no open file descriptors except its input and output", ""},
+		{"environment", Yes, "gets only the environment variables on a fixed list, and none of your tokens", ""},
+		{"network", Yes, "has no network, unless you allow it", ""},
 		{"limits", limits.Holds, "stays within its limits", ""},
-		{"end", Yes, "is gone, with all that it started, when the call ends", ""},
+		{"end", Yes, "ends with the call, and so does every process that it started", ""},
 	}
 	if limits.Holds == Part {
 		list[9].Why += ": see limits above"
 	}
 	if layers.Holds != Yes {
-		list[2].Holds, list[2].Why = Part, list[2].Why+"; pipes in a directory that it may write it can open"
+		list[2].Holds, list[2].Why = Part, list[2].Why+"; it can open named pipes in directories that it may write"
 	}
 	if level == Namespaces {
 		return list
@@ -407,13 +407,13 @@ func promises(level Level, limits, layers Finding) []Finding {
 		}
 		switch p.Name {
 		case "files":
-			p.Holds, p.Why = Part, "opens the directories that it is given, a list of the system's, and nothing else; which other files there are, and how large, it can see"
+			p.Holds, p.Why = Part, "opens only the directories it is given and a fixed list of system directories; it can see the names and sizes of other files"
 		case "own":
 			p.Holds, p.Why = Part, "has a temporary directory of its own, on your disk; of /dev a few harmless devices, of /proc nothing"
 		case "places":
 			p.Holds, p.Why = No, "sees no host path: it works at the real paths of its directories; /proc and /sys are closed, so it learns of no others there"
 		case "processes":
-			p.Holds, p.Why = Part, "signals no process but its own; it sees that there are others"
+			p.Holds, p.Why = Part, "signals only its own processes; it can see that there are others"
 		}
 	}
 	return list

@@ -123,8 +123,8 @@ func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands
 		if value, ok := environ(d.program.options.Environ, v.Text); ok {
 			o.Env = append(o.Env, v.Text+"="+value)
 		} else if o.Missing == nil {
-			o.Missing = &sandbox.Error{Op: f.Name, Code: sandbox.ErrInvalid, Hint: "it is to be given " + v.Text +
-				" of the user's environment, which has none; the user sets it and starts golem again, or leaves it out of env: in the worker file"}
+			o.Missing = &sandbox.Error{Op: f.Name, Code: sandbox.ErrInvalid, Hint: "the environment variable " + v.Text +
+				" is not set; set it and start golem again, or remove it from env: in the worker file"}
 		}
 	}
 	return d.work.Commands(o), nil
@@ -168,9 +168,9 @@ func (x foreignTools) lint() strictyaml.Problems {
 			at := strictyaml.Node{Place: c.Place}
 			switch {
 			case slices.Contains(reservedNames(), c.Name):
-				problems.Add(at, "the tool "+sandbox.Shown(c.Name)+" is called like one of golem's", "choose another name")
+				problems.Add(at, "golem has a tool named "+sandbox.Shown(c.Name), "choose another name")
 			case x.isWorker(c.Name):
-				problems.Add(at, "the tool "+sandbox.Shown(c.Name)+" is called like a worker", "choose another name: a worker that may be called is a tool itself")
+				problems.Add(at, "a worker has the name of the tool "+sandbox.Shown(c.Name), "choose another name: a worker that may be called is a tool itself")
 			}
 			alike(c.Tool(), programIdentity(c.Foreign)+"\x01"+c.Schema.Text, c.Place)
 			x.lintCustom(c, &problems)

@@ -117,7 +117,7 @@ func checkTrusted(name string) error {
 		}
 		return policyProblem(name, "belongs to "+uid, "golem obeys only a policy that belongs to root: sudo chown -h root "+name)
 	case info.Mode()&fs.ModeSymlink == 0 && info.Mode().Perm()&0o022 != 0:
-		return policyProblem(name, "can be changed by others than root", "golem obeys only a policy that nobody else can change: sudo chmod go-w "+name)
+		return policyProblem(name, "users other than root can change it", "golem obeys only a policy that nobody else can change: sudo chmod go-w "+name)
 	}
 	return nil
 }

@@ -65,7 +65,7 @@ func (s overBudget) Error() string {
 	if s.key == "" {
 		return s.what
 	}
-	return s.what + "; budget." + s.key + " in the project file, or --set budget." + s.key + "=…, gives more; --resume continues the run"
+	return s.what + "; raise budget." + s.key + " in the project file or with --set budget." + s.key + "=…, then continue with --resume"
 }
 
 // canStart returns the reason why no more workers can be started, or nil. A worker that
@@ -149,7 +149,7 @@ func (b *Budget) within(ctx context.Context, now time.Time) (context.Context, co
 }
 
 func (b *Budget) outOfTurns() overBudget {
-	return overBudget{fmt.Sprintf("%d answers of models were made", b.limits.Turns), "turns"}
+	return overBudget{fmt.Sprintf("the models have answered %d times", b.limits.Turns), "turns"}
 }
 
 func (b *Budget) outOfTime() overBudget {

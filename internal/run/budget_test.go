@@ -60,7 +60,7 @@ func TestBudgetTime(t *testing.T) {
 	r := h.run(policy.Limits{Budget: 50 * time.Millisecond})
 	o, err := r.Do(context.Background(), w, run.Input{Text: "go"})
 	must(t, err)
-	if o.End != run.Spent || !strings.Contains(o.Why, "the time is over: 50ms; budget.time") {
+	if o.End != run.Spent || !strings.Contains(o.Why, "the time is over: 50ms; raise budget.time") {
 		t.Errorf("%+v", o)
 	}
 }

@@ -209,7 +209,7 @@ func TestEnds(t *testing.T) {
 		}, policy.Limits{}, run.Looping, "same calls 6 times"},
 		{"no end", func(r model.Request) (model.Answer, error) {
 			return calls("read_file", fmt.Sprintf(`{"path":"/in/%d"}`, len(r.Messages))), nil
-		}, policy.Limits{Turns: 20}, run.Spent, "20 answers of models were made; budget.turns"},
+		}, policy.Limits{Turns: 20}, run.Spent, "the models have answered 20 times; raise budget.turns"},
 		{"tokens", func(r model.Request) (model.Answer, error) {
 			return calls("read_file", fmt.Sprintf(`{"path":"/in/%d"}`, len(r.Messages))), nil
 		}, policy.Limits{Tokens: 2000}, run.Spent, "budget.tokens"},

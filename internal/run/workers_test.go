@@ -59,12 +59,12 @@ func TestC3WorkersAreLimited(t *testing.T) {
 		built  int64
 		why    string
 	}{
-		{policy.Limits{Turns: 50}, 49, "50 answers of models were made; budget.turns"},
-		{policy.Limits{Turns: 1}, 0, "1 answers of models were made; budget.turns"},
-		{policy.Limits{}, 200, "200 workers were started; budget.workers"},
-		{policy.Limits{Workers: 7}, 7, "7 workers were started; budget.workers in the project file, or --set budget.workers=…, gives more; --resume continues the run"},
-		{policy.Limits{Workers: 1}, 1, "1 workers were started; budget.workers"},
-		{policy.Limits{Workers: 400, Turns: 1000}, 400, "400 workers were started; budget.workers"},
+		{policy.Limits{Turns: 50}, 49, "the models have answered 50 times; raise budget.turns"},
+		{policy.Limits{Turns: 1}, 0, "the models have answered 1 times; raise budget.turns"},
+		{policy.Limits{}, 200, "200 workers were started; raise budget.workers"},
+		{policy.Limits{Workers: 7}, 7, "7 workers were started; raise budget.workers in the project file or with --set budget.workers=…, then continue with --resume"},
+		{policy.Limits{Workers: 1}, 1, "1 workers were started; raise budget.workers"},
+		{policy.Limits{Workers: 400, Turns: 1000}, 400, "400 workers were started; raise budget.workers"},
 	} {
 		tr := &tree{h: newHouse(t)}
 		r := tr.h.run(test.limits)

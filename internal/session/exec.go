@@ -35,7 +35,7 @@ func (x *Exec) mayLogIn(program *profile.Program, name string) error {
 	if x.ProfileNamed || !program.Shown || !has {
 		return nil
 	}
-	return &sandbox.Error{Op: "exec", Path: name, Code: sandbox.ErrInvalid, Hint: "it is in a directory that it works on, and would get your credentials by its name alone; --profile " +
+	return &sandbox.Error{Op: "exec", Path: name, Code: sandbox.ErrInvalid, Hint: "it is in a directory that it works on, and would get your credentials only because of its name; --profile " +
 		x.Profile.Name + " gives them to it, --profile " + profile.Plain + " runs it without"}
 }
 

@@ -109,7 +109,7 @@ func (in *invocation) notApproved(plan callPlan, r Request, a Answer) error {
 		return refusal{Result{Unattended: a.Unattended, Pending: &Pending{a.ID, r.Digest}, Err: &sandbox.Error{Op: r.Tool, Code: errDeclined,
 			Hint: nothing + ": it waits for " + whose + " approval as " + a.ID + "; after golem approve " + a.ID + " " + next}}}
 	}
-	hint := "the user said no"
+	hint := "the user declined"
 	if a.By != "user" && a.By != "" {
 		hint = "no (" + a.By + ")"
 	}

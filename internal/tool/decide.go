@@ -42,7 +42,7 @@ func (in *invocation) decideEmptied(plan callPlan, prepared preparedCall, d poli
 	d, err := in.enforce(plan, d)
 	var known *sandbox.Error
 	if errors.As(err, &known) {
-		known.Hint = "to leave a file empty is to delete what is in it; " + known.Hint
+		known.Hint = "emptying a file counts as deleting it; " + known.Hint
 	}
 	return d, err
 }

@@ -91,5 +91,5 @@ func (in *invocation) admit(t Tool) error {
 	case t.Mode == policy.Manual:
 		return &sandbox.Error{Op: t.Name, Code: errManual, Hint: "it is not available to the model; the user can run: golem tool " + t.Name}
 	}
-	return &sandbox.Error{Op: t.Name, Code: errBlocked, Hint: "it is not for the " + in.origin.String() + " to call"}
+	return &sandbox.Error{Op: t.Name, Code: errBlocked, Hint: "the " + in.origin.String() + " cannot call it; golem tools lists who can"}
 }

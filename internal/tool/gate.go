@@ -88,7 +88,7 @@ func (in *invocation) nameStop(ctx context.Context, err error) error {
 	if err == nil || ctx.Err() == nil || errors.As(err, &known) {
 		return err
 	}
-	return &sandbox.Error{Op: in.record.Tool, Code: "timeout", Hint: "it was stopped before it was done"}
+	return &sandbox.Error{Op: in.record.Tool, Code: "timeout", Hint: "golem stopped it before it finished"}
 }
 
 // cause returns the last part of an error's text, without the paths before it.

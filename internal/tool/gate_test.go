@@ -504,7 +504,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 	stop := func(*sandbox.Sandbox, string) error { cancel(); return errors.New("signal: killed") }
 	r := newRoom(t, nil, does("look", policy.Both, []policy.Verb{policy.Read}, stop))
 	got := r.Do(ctx, policy.Model, tool.Call{Tool: "look", Args: []byte(`{"path": "/out/a.md"}`)})
-	if got.OK() || got.Err.Error() != "look: timeout; it was stopped before it was done" {
+	if got.OK() || got.Err.Error() != "look: timeout; golem stopped it before it finished" {
 		t.Errorf("got %+v", got)
 	}
 }

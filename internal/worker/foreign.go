@@ -152,7 +152,7 @@ func (r *foreignReader) readProgram(set string, at strictyaml.Field) Foreign {
 	for _, name := range f.Env {
 		switch {
 		case strings.Contains(name.Text, "="):
-			r.problems.Add(name, f.what(set)+".env: a value", "a secret does not belong in a file; write the name alone, and the user's own value is passed on")
+			r.problems.Add(name, f.what(set)+".env: a value", "a secret does not belong in a file; write only the name, and golem passes on the user's value")
 		case !isVariable(name.Text):
 			r.problems.Add(name, f.what(set)+".env: "+shown(name.Text), "it is the name of a variable of the user's, as SEARCH_API_KEY")
 		case canChoosePrograms(name.Text) || strings.HasPrefix(name.Text, "GOLEM_"):

@@ -124,7 +124,7 @@ func Text(w io.Writer, c Change, how How) error {
 			return err
 		}
 	case c.Binary:
-		show(visible.Hidden, "not shown, for it is binary") // the line above says more
+		show(visible.Hidden, "not shown, because it is binary") // the line above says more
 	case c.Cut:
 		more("not shown: %s", Amount(c))
 	case how.Most != 0 && count > how.Most:

@@ -116,7 +116,7 @@ func openBuried(b *box) error {
 		case endless:
 			err = limitError(fmt.Sprintf("there are more beginnings of archives inside than the limit of %d", mostTries))
 		default:
-			err = limitError("no way to look into the " + r.kind + " archive inside")
+			err = limitError("golem cannot read the " + r.kind + " archive inside")
 		}
 		if err != nil {
 			return err

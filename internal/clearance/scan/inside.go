@@ -84,7 +84,7 @@ func (w *walk) open(c Content, names []string) (err error) {
 		kind = plainKind
 	}
 	if k := kind(c.data); k != "" {
-		return limitError(prefix(names) + "no way to look into " + k + " archives")
+		return limitError(prefix(names) + "golem cannot read " + k + " archives")
 	}
 	for _, o := range openers() {
 		if !o.is(c.data) {

@@ -35,7 +35,7 @@ A file that changed in your directory too is a conflict, and then golem applies 
 --merge combines both versions, --overwrite takes the session's. golem applies a protected
 file only if PATH names it, and never changes anything in .git.
 
-Exit code 0 is applied, 1 failed or nothing to apply, 2 wrong arguments, 3 declined or no
+Exit code 0: applied; 1: failed, or nothing to apply; 2: wrong arguments; 3: declined, or no
 terminal to ask at.`,
 		Example: `  golem apply
   golem apply -p
@@ -200,8 +200,8 @@ func newDiscard() *cobra.Command {
 below each PATH, relative to the current directory. Your directory stays as it is. golem
 shows the changes and asks once. A discard cannot be undone.
 
-Exit code 0 is discarded, 1 failed or nothing to discard, 2 wrong arguments, 3 declined or
-no terminal to ask at.`,
+Exit code 0: discarded; 1: failed, or nothing to discard; 2: wrong arguments; 3: declined,
+or no terminal to ask at.`,
 		Example: "  golem discard build\n  golem discard src/main.c\n  golem discard --session last --yes",
 	}
 	f := addChoiceFlags(cmd)

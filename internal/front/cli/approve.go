@@ -40,15 +40,16 @@ func newApprove() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "approve ID | --all",
 		Short: "Approve or decline a call that waits",
-		Long: `Approve or decline a call that golem could not ask about when it was made. golem approvals
-lists these calls. At a terminal golem shows the call and asks; --all shows every call that
-waits, one after the other. Without a terminal golem approve ID approves the call unseen,
-and the journal says so. The approval covers exactly this call with these changes, and
-golem uses it once. golem approvals revoke ID deletes a rule, or a call that waits.
+		Long: `Approve or decline a call that waits because golem could not ask you. golem approvals lists
+these calls. At a terminal golem shows the call and asks. --all shows every call that waits,
+one after the other. Without a terminal golem approve ID approves the call unseen, and the
+journal says so. The approval covers exactly this call with these changes, and golem uses
+it once. golem approvals revoke ID deletes a rule, or a call that waits.
 
-A run that waits is paused. golem run --resume last makes the call and continues the run.
+A run is paused while its call waits. golem run --resume last makes the call and continues
+the run.
 
-Exit code 0 is answered, 3 is a call still waits.`,
+Exit code 0: answered; 3: a call still waits.`,
 		Example: "  golem approve k3v9q2xz\n  golem approve k3v9q2xz --no --reason elsewhere\n  golem approve --all",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {

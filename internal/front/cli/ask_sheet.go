@@ -37,7 +37,7 @@ func newSheet(r tool.Request, most int) *sheet {
 		s.head = append(s.head, row{Mark: about, Text: "because of " + s.line(r.Why), Item: tool.ItemWhy})
 	}
 	if r.Taint != "" {
-		s.body = append(s.body, row{Mark: warning, Text: "tainted: the worker has read " + s.name(r.Taint) + ", which is not trusted; no rule and no earlier answer counts", Item: tool.ItemTaint})
+		s.body = append(s.body, row{Mark: warning, Text: "tainted: the worker has read " + s.name(r.Taint) + ", which is untrusted; no rule and no earlier approval applies", Item: tool.ItemTaint})
 	}
 	for i, text := range r.Warnings {
 		s.body = append(s.body, row{Mark: warning, Text: s.line(text), Item: tool.ItemWarning(i)})

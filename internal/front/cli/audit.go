@@ -25,9 +25,9 @@ func newAudit() *cobra.Command {
 		Use:   "audit",
 		Short: "Show, verify or export the journal",
 		Long: `The journal records every call: who made it, its effects, the decision, who decided, and
-the outcome. golem only appends to it, and golem audit verify finds changes to its
-records, unless somebody can read the signing key. It holds no file contents and no
-secrets.`,
+the outcome. It holds no file contents and no secrets. golem only appends to it. golem
+audit verify finds records that somebody changed. It cannot detect changes by somebody who
+can read the signing key.`,
 		Example: "  golem audit show --since 1h\n  golem audit verify\n  golem audit export",
 		Args:    noArgs,
 		RunE:    func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
@@ -153,7 +153,7 @@ func newAuditShow() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "show [ID]",
 		Short: "Show records of the journal, or one decision in words",
-		Long: `Show the records of the journal, one a line: number, time, session, kind, origin (user,
+		Long: `Show the records of the journal, one per line: number, time, session, kind, origin (user,
 model, or peer: another agent), worker, tool, the command that ran, effects, the decision
 and who decided, and the outcome. The flags select records.
 
@@ -381,7 +381,7 @@ func newAuditVerify() *cobra.Command {
 		Long: `Check that every record is in its place in the hash chain and has a valid seal, and that
 the sealed head names the last record. golem prints the first record that was changed.
 
-Exit code 0 is unchanged, 1 is changed.`,
+Exit code 0: unchanged; 1: changed.`,
 		Example: "  golem audit verify\n  golem audit verify --json",
 		Args:    noArgs,
 	}
@@ -458,7 +458,7 @@ func newAuditExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "export",
 		Short: "Print the journal for other programs",
-		Long: `Print the records exactly as they are in the journal, one JSON object a line. Anybody can
+		Long: `Print the records exactly as they are in the journal, one JSON object per line. Anybody can
 check the chain of a whole export: prev is the SHA-256 of the line before, without its
 line end.
 

@@ -204,9 +204,9 @@ review and apply them.`,
 	root.PersistentPreRunE = refuseInside
 	root.DisableSuggestions = true // noCommand suggests a command, in one line
 	root.CompletionOptions.DisableDefaultCmd = true
-	root.PersistentFlags().Bool("json", false, "print JSON: one document, or JSON Lines where the help of a command says so")
+	root.PersistentFlags().Bool("json", false, "print JSON: one document, or JSON Lines if the help of the command says so")
 	color := colorAuto
-	root.PersistentFlags().Var(&color, "color", "print colours: auto is at a terminal (NO_COLOR, CLICOLOR_FORCE)")
+	root.PersistentFlags().Var(&color, "color", "when to print colours; auto means at a terminal (NO_COLOR, CLICOLOR_FORCE)")
 	root.SetHelpFunc(printHelp)
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(printUsage)

@@ -24,9 +24,10 @@ func newDiff() *cobra.Command {
 		Long: `Show the changes of a session that are not in your directory yet. Files that need a
 closer look come first. PATH is a file or directory, relative to the current directory.
 
-At a terminal the diff is coloured and paged (GOLEM_PAGER, PAGER, NO_COLOR). Elsewhere
-it is a patch that git apply reads, with the exact bytes of the files, and everything else
-goes to standard error. Exit code 1 then means that a patch cannot hold one of the changes.`,
+At a terminal the diff is coloured and paged (GOLEM_PAGER, PAGER, NO_COLOR). Without a
+terminal golem prints a patch for git apply, with the exact bytes of the files. Everything
+else goes to standard error. Exit code 1 then means that a patch cannot hold one of the
+changes.`,
 		Example: `  golem diff
   golem diff --commits
   golem diff --session last > changes.patch && git apply changes.patch`,

@@ -46,8 +46,8 @@ func newDoctor() *cobra.Command {
 		Long: `Check what golem can protect on this machine and in the current directory. doctor tries
 each protection, and prints why one is missing and how to fix it. It changes nothing.
 
-With --fix it shows what root can change on this machine so that commands run at the
-level namespaces, and changes that after you approve.
+With --fix it shows the changes to this machine that let commands run at the level
+namespaces. It makes them after you approve. This needs root.
 
 With --apparmor it prints an AppArmor profile that lets golem confine commands. Some
 systems, such as Ubuntu, need it.

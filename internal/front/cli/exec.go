@@ -51,8 +51,8 @@ the entry worker may see, or those of --worker. --root and --mount choose direct
 profile adds what a known agent needs. golem picks it by the name of the command, and
 prints it at the start.
 
-The exit code is the command's, or 128 plus the number of the signal that ended it; 2
-wrong arguments, 3 denied, 5 no jail.`,
+The exit code is the command's, or 128 plus the number of the signal that ended it. If golem
+does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		Example: `  golem exec --net on claude
   golem exec --session last bash
   golem exec --root .:ro --mount ./out:/out:rw make report`,

@@ -57,7 +57,7 @@ func printProfiles(cmd *cobra.Command) error {
 	files, variables := profile.Common()
 	isCommon := func(name string) bool { return slices.Contains(files, name) || slices.Contains(variables, name) }
 	out := cmd.OutOrStdout()
-	fmt.Fprint(out, "A profile names what a program gets besides the directory it works on. golem picks it\nby the program's name, or you name it: golem exec --profile NAME -- CMD\nEvery built-in profile except plain also has your name for git, and the variables of\nproxies and certificates.\n\n")
+	fmt.Fprint(out, "A profile lists the files, credentials and environment variables of yours that a command\ngets. golem picks it by the name of the command, or you name it:\ngolem exec --profile NAME -- CMD. Every built-in profile except plain also passes on your\nname for git, and the environment variables for proxies and certificates.\n\n")
 	for _, p := range list {
 		fmt.Fprintf(out, "  %-10s %s\n", p.Name, visible.Text(p.About))
 		line := func(what string, names []string) {
@@ -76,7 +76,7 @@ func printProfiles(cmd *cobra.Command) error {
 	}
 	fmt.Fprintf(out, `
 To write your own, put a file NAME.yaml into %s.
-It is used for the program NAME, and it replaces a built-in profile of that name. Every
+golem uses it for the command NAME, in place of a built-in profile of that name. Every
 key is optional. Paths start in your home directory. network: true only makes golem warn
 when the network is off; --net on turns it on. An example, aider.yaml:
 

@@ -40,23 +40,23 @@ func newExplain() *cobra.Command {
 	worker, line := "", ""
 	cmd := &cobra.Command{
 		Use:   "explain PATH | -- CMD…",
-		Short: "Explain why a worker may use a file or run a command, or not",
+		Short: "Explain whether a worker may use a file or run a command, and why",
 		Long: `Show whether a worker may read, write or delete PATH, and what decides it: the mount,
 symlinks and their targets, protected paths, the file, the permissions of the worker and
 its callers, and the approval that is needed.
 
-The worker belongs to the program in this directory. With --root or --mount, PATH is in those mounts.
-Without either, PATH is in the current directory, read-only at /. golem checks the real
-directories with the sandbox that the worker would get. It reads no file contents and
-changes nothing.
+PATH is a path that a worker of the program in this directory sees. With --root or --mount
+it is a path in those mounts. Without a program and without these flags, golem mounts the
+current directory read-only at /. golem checks the real directories with the sandbox that
+the worker would get. It reads no file contents and changes nothing.
 
-With -- and a command, or --command and a line of bash, golem explains whether the worker
-may run it. It shows the commands in the line, the parts that golem does not understand, the rule for
-each command with its file and line, the files that redirections write, and the verdict.
-It runs nothing. One argument after -- is a line of bash; several are one command with its
-arguments.
+With -- and a command, or with --command and a line of bash, golem explains whether the
+worker may run it. It lists the commands in the line, with the rule for each and its file
+and line. It lists the parts that golem does not understand, and the files that redirections
+write. It runs nothing. One argument after -- is a line of bash. Several arguments are one
+command.
 
-Exit code 0 is yes, 3 is no.`,
+Exit code 0: yes; 3: no.`,
 		Example: `  golem explain /notes.md
   golem explain /out/summary.md --op write --worker summarise
   golem explain -- git push origin main`,

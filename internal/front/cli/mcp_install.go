@@ -301,7 +301,7 @@ func (e entry) again(old string, was json.RawMessage) (string, error) {
 	d := json.NewDecoder(bytes.NewReader(was))
 	d.DisallowUnknownFields()
 	if d.Decode(&own) != nil || !startsGolem(own.Command, own.Args) {
-		return "", errors.New("it names another server golem, or says more of it than golem does; take that out first")
+		return "", errors.New("its entry golem is another server, or has fields that golem does not write; remove that entry first")
 	}
 	at, _, nested := e.place(old)
 	d = json.NewDecoder(strings.NewReader("{" + old[at:]))

@@ -83,7 +83,7 @@ func cutLast(text, sep string) (before, after string, found bool) {
 // addMountFlags adds --root and --mount to a command.
 func addMountFlags(cmd *cobra.Command) *[]*explain.Mount {
 	list := new([]*explain.Mount)
-	cmd.Flags().Var(mountFlag{"root", list}, "root", "the directory at /, as DIR[:ro|:rw|:overlay]; without a mode it is rw, and changes go directly to your directory")
-	cmd.Flags().Var(mountFlag{"mount", list}, "mount", "a directory at another path, as DIR:PATH[:ro|:rw|:overlay]; rw without a mode; may be given again")
+	cmd.Flags().Var(mountFlag{"root", list}, "root", "mount the directory DIR at /; without a mode it is rw, and changes go directly to your directory")
+	cmd.Flags().Var(mountFlag{"mount", list}, "mount", "mount the directory SRC at the path DST; rw without a mode; may be given again")
 	return list
 }

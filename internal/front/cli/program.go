@@ -194,10 +194,11 @@ func newConfig() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "config",
 		Short: "Print every value of the configuration, and where it comes from",
-		Long: `Print every value that holds for this program, and where it comes from: a flag, an
-environment variable, a line of the project file, of your own configuration or of the
-administrator's policy, or the defaults. Values of your configuration begin with user.,
-and values of the policy with policy. Without --all golem skips keys without a value.`,
+		Long: `Print every value of the configuration of this program, and its source. The source is a
+flag, an environment variable, the default, or a line of a file: the project file, your own
+configuration or the administrator's policy. The names of your own values begin with
+"user.", those of the policy with "policy.". Without --all golem skips keys that have no
+value.`,
 		Example: "  golem config\n  golem config --all --set delegation.maxDepth=2",
 		Args:    noArgs,
 	}

@@ -122,7 +122,7 @@ func (f *gateFlags) review(cmd *cobra.Command, ids []string, summary, all bool) 
 	}
 	stopSaying()
 	if len(hidden) > 0 {
-		err = fmt.Errorf("%d of %d staged commits cannot be shown; above is why", len(hidden), len(ids))
+		err = fmt.Errorf("%d of %d staged commits cannot be shown; the reason is above", len(hidden), len(ids))
 	}
 	if wantsJSON(cmd) {
 		all := map[string]any{"staged": looks}

@@ -58,9 +58,9 @@ If a call needs approval and nobody answers, the run pauses: golem approve ID de
 it at once. --resume continues a run that was paused, stopped or killed, and does not
 repeat calls that were done.
 
-Exit code 0 is done, also if you declined a call; 1 failed; 2 wrong usage or configuration;
-3 a call waits for approval, or auto_deny refused one; 4 the budget is spent; 5 no jail;
-130 stopped.`,
+Exit code 0: done, also if you declined a call; 1: failed; 2: wrong arguments or
+configuration; 3: a call waits for approval, or auto_deny refused one; 4: the budget is
+spent; 5: no jail; 130: stopped.`,
 		Example: `  golem run . "Summarise the papers"
   golem run . --model scripted:demo.yaml "Summarise the papers"
   golem run --resume last`,

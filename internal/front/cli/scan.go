@@ -133,7 +133,7 @@ func (s *scanning) below(ctx context.Context, top string) error {
 		case e.Type().IsRegular():
 			return s.file(ctx, name)
 		case name == top:
-			return usagef("scan %s: invalid; it is no file and no directory, and golem follows no symlinks; name the target", sandbox.Shown(name))
+			return usagef("scan %s: invalid; it is neither a file nor a directory, and golem follows no symlinks; name the target", sandbox.Shown(name))
 		}
 		s.leftOut++
 		return nil

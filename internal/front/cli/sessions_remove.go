@@ -63,7 +63,7 @@ func newSessionsRemove() *cobra.Command {
 another golem uses. It asks before it removes a session with changes that were not
 applied. Without a terminal it skips such a session, unless you give --yes.
 
-Exit code 0 is all removed, 1 some skipped.`,
+Exit code 0: all removed; 1: some skipped.`,
 		Example: "  golem sessions rm k3xq2a\n  golem sessions rm last\n  golem sessions rm --older 30d --yes",
 	}
 	flags := addProgramFlags(cmd)
@@ -112,10 +112,10 @@ golem removes only sessions without changes, of any age unless you give --older.
 lists the sessions and asks first. It asks a second time for sessions with changes that
 were not applied. It never removes a session that runs or waits for an approval.
 
-Without a terminal nothing is removed, unless you give --yes. --yes removes only sessions
+Without a terminal golem removes nothing, unless you give --yes. --yes removes only sessions
 without changes. golem sessions rm --yes ID removes one with changes.
 
-Exit code 0 is removed or nothing to remove, 1 some skipped, 3 declined or no terminal to
+Exit code 0: removed, or nothing to remove; 1: some skipped; 3: declined, or no terminal to
 ask at.`,
 		Example: "  golem sessions prune\n  golem sessions prune --older 7d\n  golem sessions prune --clean --yes",
 		Args:    noArgs,
@@ -123,9 +123,9 @@ ask at.`,
 	flags := addProgramFlags(cmd)
 	var older days
 	clean, yes := false, false
-	cmd.Flags().Var(&older, "older", "only sessions that were not used for this long: 7d, 720h; without --clean it is 30d")
+	cmd.Flags().Var(&older, "older", "only sessions that were not used for this long: 7d, 720h; 30d if you give neither --older nor --clean")
 	cmd.Flags().BoolVar(&clean, "clean", false, "only sessions without changes")
-	cmd.Flags().BoolVar(&yes, "yes", false, "remove the sessions without changes without asking")
+	cmd.Flags().BoolVar(&yes, "yes", false, "do not ask, and remove only sessions that have no changes")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		all, err := flags.sessionsHere()
 		if err != nil {

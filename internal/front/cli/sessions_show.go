@@ -192,8 +192,8 @@ func showPart(line func(string, ...any), worker string, role model.Role, p model
 func newSessionsExport() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:     "export [ID]",
-		Short:   "Print the messages and calls of a session, one JSON object a line",
-		Long:    "Print the messages, calls and results in the runs of a session, one JSON object a line,\nin the order in which they were recorded.",
+		Short:   "Print the messages and calls of a session, one JSON object per line",
+		Long:    "Print the messages, calls and results in the runs of a session, one JSON object per line,\nin the order in which they were recorded.",
 		Example: "  golem sessions export k3xq2a > run.jsonl\n  golem sessions export k3xq2a | grep call",
 		Args:    aSession,
 	}

@@ -64,7 +64,7 @@ func addSessionFlags(cmd *cobra.Command, otherwise string) *gateFlags {
 	f := &gateFlags{programFlags: addProgramFlags(cmd)}
 	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "do not ask about calls that only read")
 	cmd.Flags().StringVar(&f.session, "session", "", "the session to work in: an id, the beginning of one, last or new; "+otherwise+" if not given (GOLEM_SESSION)")
-	cmd.Flags().BoolVar(&f.copy, "copy", false, "work on a full copy of the directories with mode: overlay, of any size; the session keeps the copy (GOLEM_COPY=1)")
+	cmd.Flags().BoolVar(&f.copy, "copy", false, "copy the directories with mode: overlay into the session instead of mounting an overlay, whatever their size (GOLEM_COPY=1)")
 	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an approval")
 	return f
 }
@@ -366,16 +366,16 @@ func newTool() *cobra.Command {
 		Short: "Call a tool yourself, through the same gate as a worker",
 		Long: `Call a tool as a worker of this program would: with the files, rules and approvals of the
 worker, and recorded in the journal. The flags after NAME are the arguments of the tool:
-golem tool NAME --help lists them. If a content or a command is -, golem reads it
-from standard input. --args takes all arguments as one JSON object.
+golem tool NAME --help lists them. --content - and --command - read the text from standard
+input. --args takes all arguments as one JSON object.
 
-Exit code 0 is done, 1 failed, 2 wrong arguments, 3 declined or approval needed, 5 no jail
-for commands, 129, 130, 131 or 143 ended by a signal. If a command ran and failed, the
-code is 0, and the result shows the exit code of the command. With --exit-code, the code
-is that of the command.
+Exit code 0: done; 1: failed; 2: wrong arguments; 3: declined, or the call needs approval;
+5: no jail for commands; 129, 130, 131 or 143: ended by a signal. If a command ran and
+failed, the code is 0, and the result shows the exit code of the command. With --exit-code,
+the code is that of the command.
 
-In a directory without a program, the tools work in a session over the directory, as
-golem exec does.`,
+In a directory without a program, the tools see the directory copy-on-write, and their
+changes wait in a session, as with golem exec.`,
 		Example: `  golem tool list_files
   golem tool write_file --path /out/a.md --content - < notes.md
   golem tool shell --command 'make test' --timeout 60`,

@@ -25,7 +25,7 @@ func newWorkers() *cobra.Command {
 that each gets from its caller. It is an error if a worker asks for more than its caller
 has. Workers that no worker may call are listed below the tree.
 
-Exit code 0 is a tree without errors, 2 a tree with errors.`,
+Exit code 0: no errors; 2: errors.`,
 		Example: "  golem workers\n  golem workers --entry summarise --json",
 		Args:    noArgs,
 	}

@@ -14,8 +14,8 @@ func newWorkersAccept() *cobra.Command {
 		Use:   "accept [NAME]",
 		Short: "Add a worker that another worker proposed",
 		Long: `Show the workers that were proposed in a session, or one of them. With --yes golem writes
-that worker to workers/NAME.worker, exactly as it is shown. It has no effect before golem
-trust.`,
+that worker to workers/NAME.worker, exactly as it is shown. It has no effect until you run
+golem trust.`,
 		Example: "  golem workers accept\n  golem workers accept translate\n  golem workers accept translate --yes",
 	}
 	flags := addProgramFlags(cmd)

@@ -181,9 +181,9 @@ func listenAddress(l program.HTTPOptions) (string, error) {
 	switch {
 	case err == nil && ip.IsLoopback():
 	case !l.Anywhere:
-		return "", &sandbox.Error{Op: "--http", Path: l.Address, Code: "blocked", Hint: "it is not an address of this machine alone, as 127.0.0.1 is; --anywhere with --cert and --key lets others come"}
+		return "", &sandbox.Error{Op: "--http", Path: l.Address, Code: "blocked", Hint: "other machines may reach this address; use 127.0.0.1, or give --anywhere, --cert and --key"}
 	case l.Cert == "":
-		return "", &sandbox.Error{Op: "--http", Path: l.Address, Code: "blocked", Hint: "what others can reach is encrypted: name --cert and --key"}
+		return "", &sandbox.Error{Op: "--http", Path: l.Address, Code: "blocked", Hint: "other machines may reach this address, so it needs TLS; give --cert and --key"}
 	}
 	return net.JoinHostPort(host, port), nil
 }

@@ -72,7 +72,7 @@ func (s *server) startNotes(p *program.Program) (notes []string) {
 		notes = append(notes, "works in session "+s.gate.Session.ID)
 	}
 	if s.gate.IsBusy() {
-		notes = append(notes, "another golem works on this session: calls fail until it ends; golem mcp --session new begins one of its own")
+		notes = append(notes, "another golem works on this session: calls fail until it ends; golem mcp --session new starts another session")
 	}
 	var asks []string
 	for _, t := range s.gate.ToolsFor(policy.Peer) {
@@ -81,7 +81,7 @@ func (s *server) startNotes(p *program.Program) (notes []string) {
 		}
 	}
 	if len(asks) > 0 && approval.Mode(p.Project.Approval) == approval.Interactive {
-		notes = append(notes, fmt.Sprintf("asks you each time for %s; where a client has no forms, golem approve ID within %v answers", strings.Join(asks, ", "), min(s.options.Wait, maxAlone)))
+		notes = append(notes, fmt.Sprintf("asks before calls of %s; if the client has no forms, run golem approve ID within %v", strings.Join(asks, ", "), min(s.options.Wait, maxAlone)))
 	}
 	return notes
 }

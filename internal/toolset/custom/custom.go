@@ -165,7 +165,7 @@ func describeEnd(ran jail.Result) string {
 	}
 	for _, l := range ran.Hit {
 		if l != jail.TimeLimit {
-			how += "; it ran into its limit of " + string(l)
+			how += "; it reached its limit of " + string(l)
 		}
 	}
 	return how

@@ -141,7 +141,7 @@ func TestSend(t *testing.T) {
 			w.WriteHeader(http.StatusTemporaryRedirect)
 		}, "network", "it sends elsewhere"},
 		{"endless", `{}`, func(w http.ResponseWriter, _ *http.Request) { w.Write(bytes.Repeat([]byte("x"), 1<<20)) }, "", "longer than what is shown"},
-		{"cut off", `{}`, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "network", "it may have arrived or not"},
+		{"cut off", `{}`, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "network", "golem does not know whether it arrived"},
 		{"no JSON", `hello`, nil, "invalid", "takes application/json"},
 	} {
 		t.Run(test.name, func(t *testing.T) {

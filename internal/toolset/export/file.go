@@ -187,14 +187,14 @@ func (e *exporter) addDir(ctx context.Context, name string) error {
 func (e *exporter) addFile(ctx context.Context, named, name string) error {
 	to := pathBelow(named, name)
 	if why := badName(to, runtime.GOOS == "windows"); why != "" {
-		return e.refuse(name, sandbox.ErrInvalid, "it would be no good name on your disk: %s; rename it first", why)
+		return e.refuse(name, sandbox.ErrInvalid, "the name does not work on every disk: %s; rename it first", why)
 	}
 	h, err := e.readAndExamine(ctx, e.op, e.files, name)
 	if err != nil {
 		return err
 	}
 	if e.bytes += h.size; e.bytes > maxBytes || len(e.list) == maxFiles {
-		return e.refuse(name, sandbox.ErrTooLarge, "%d files and %s at once are the most; export less", maxFiles, tool.FormatSize(maxBytes))
+		return e.refuse(name, sandbox.ErrTooLarge, "golem exports at most %d files and %s at once; export less", maxFiles, tool.FormatSize(maxBytes))
 	}
 	f := exported{heldFile: h, to: to, change: h.toolChange(tool.Copy, "")}
 	if e.shown += len(f.change.Diff); e.shown > maxShown && f.change.Diff != "" {

@@ -127,7 +127,7 @@ func (s Set) body(ctx context.Context, op string, files *sandbox.Sandbox, name s
 	case h.size > maxBody:
 		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at most are sent; send less", tool.FormatSize(maxBody))}
 	case strings.HasSuffix(to.Type, "json") && !json.Valid(body):
-		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "the endpoint takes " + to.Type + ", and this is none; fix the file, or set the endpoint's type"}
+		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "the endpoint takes " + to.Type + ", and this is not valid JSON; fix the file, or set the endpoint's type"}
 	}
 	return h, body, nil
 }
@@ -160,7 +160,7 @@ func (s Set) post(ctx context.Context, op string, h heldFile, body []byte, to En
 	}
 	answer, err := s.Client.Do(request)
 	if err != nil {
-		return tool.Result{}, &sandbox.Error{Op: op, Path: to.Name, Code: "network", Hint: to.hide(cause(err)) + "; it may have arrived or not: look there before you send it again"}
+		return tool.Result{}, &sandbox.Error{Op: op, Path: to.Name, Code: "network", Hint: to.hide(cause(err)) + "; golem does not know whether it arrived: check before you send it again"}
 	}
 	defer answer.Body.Close()
 	text, err := io.ReadAll(io.LimitReader(answer.Body, maxAnswer+1))

@@ -31,7 +31,7 @@ func (s *Server) Tools(l Listing, rules func(runs string) []policy.Rule, taken f
 		about := tool.Tool{Name: s.name + "_" + d.Name, Toolset: "mcp", Mode: policy.Both, Verbs: []policy.Verb{policy.Run}}
 		about.Program = EffectTarget(about.Name)
 		about.Rules = rules(about.Program)
-		about.Description = "A tool of the MCP server " + s.name + ", which describes it so: " + visible.Cut(visible.Text(strings.TrimSpace(d.Description)), maxShown)
+		about.Description = "A tool of the MCP server " + s.name + ", which describes it as: " + visible.Cut(visible.Text(strings.TrimSpace(d.Description)), maxShown)
 		refuse := func(why string) error {
 			return &sandbox.Error{Op: "mcp", Path: s.name, Code: sandbox.ErrInvalid, Hint: "its tool " + visible.Line(d.Name, 80) + ": " + why +
 				"; name those that you want with tools: […] in the worker file"}

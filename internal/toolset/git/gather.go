@@ -208,11 +208,11 @@ func (g *gatherer) addFile(name, inside string, info fs.FileInfo) error {
 	}
 	g.found[inside] = f
 	if g.Limits.Files > 0 && int64(len(g.found)) > g.Limits.Files {
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("%d files at once are the most (clearance.limits.max_files); stage fewer", g.Limits.Files)}
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrLimit, Hint: fmt.Sprintf("golem stages at most %d files at once (clearance.limits.max_files); stage fewer", g.Limits.Files)}
 	}
 	// A sparse file counts with its full size.
 	if most := cmp.Or(g.Limits.Bytes, sandbox.MaxCopy); g.bytes > most {
-		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at once are the most (clearance.limits.max_bytes); stage less", tool.FormatSize(most))}
+		return &sandbox.Error{Op: "stage", Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("golem stages at most %s at once (clearance.limits.max_bytes); stage less", tool.FormatSize(most))}
 	}
 	return nil
 }
@@ -224,8 +224,8 @@ func (g *gatherer) describeSkipped() (notes []string) {
 		why  string
 	}{
 		{g.nested, "skipped, repositories of their own: "},
-		{g.kept, "not here, but kept on the branch, because workers cannot delete it; name it to delete it: "},
-		{g.unpulled, "not here, but kept on the branch, because it was never pulled; name it to delete it: "},
+		{g.kept, "not deleted on the branch, because workers cannot delete it; name it to delete it: "},
+		{g.unpulled, "not deleted on the branch, because it was never pulled; name it to delete it: "},
 		{g.left, "skipped, because git keeps its own files there: "},
 		{g.other, "skipped, because another directory is mounted there: "},
 		{g.ignored, "skipped because of .gitignore; name it to stage it: "},

@@ -78,7 +78,7 @@ func (s Set) push() tool.Tool {
 				}
 				text := fmt.Sprintf("pushed %s to %s as %s", shortID(c.ID), s.describeDestination(c), done.CommitSHA)
 				if shown || tool.WasSeen(ctx) {
-					text += "; what you reviewed is what was pushed"
+					text += "; golem pushed exactly what you reviewed"
 				} else {
 					text += "; golem has not shown you all of it"
 				}
@@ -188,7 +188,7 @@ func (s Set) findOnly(op string, desk *clearance.Desk, target, branch string, fi
 	}
 	switch len(fit) {
 	case 0:
-		hint := "nothing is staged; git_stage hands files over for review"
+		hint := "nothing is staged; git_stage stages files for review"
 		if others > 0 {
 			hint = "nothing is staged for it; golem review lists what is"
 		}

@@ -119,7 +119,7 @@ func (t Target) pathInside(op, name string) (string, error) {
 	}
 	rel, ok := strings.CutPrefix(name, t.At+"/")
 	if !ok {
-		return "", &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrOutside, Hint: "the repository " + t.Name + " stands at " + t.At + "; name files there"}
+		return "", &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrOutside, Hint: "the repository " + t.Name + " is mounted at " + t.At + "; name files there"}
 	}
 	return rel, nil
 }

@@ -150,7 +150,7 @@ func (s Set) status() tool.Tool {
 			for _, t := range s.Targets {
 				text += fmt.Sprintf("target %s: %s, branch %s, its root is %s", t.Name, t.Type, t.Branch, t.At)
 				if t.Name == meant.Name {
-					text += ", the one that is meant where none is named"
+					text += ", the default"
 				}
 				text += "\n"
 			}

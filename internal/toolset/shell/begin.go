@@ -112,7 +112,7 @@ func (v view) finish() (dir string, notes []string) {
 		return "", notes
 	}
 	if v.Left == nil {
-		return "", append(notes, "where it ended is unknown (exec, or its own trap on EXIT); directory and variables of the next command are unchanged")
+		return "", append(notes, "golem does not know in which directory it ended (exec, or its own trap on EXIT); the next command starts in the same directory with the same variables as this one")
 	}
 	if dir = canonicalName(v.files, v.Left.Dir); dir == "" && b.dir != "" {
 		notes = append(notes, "it ended outside the visible directories; the starting directory of the next command is unchanged")

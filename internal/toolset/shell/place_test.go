@@ -131,7 +131,7 @@ func TestLeavesAsItWas(t *testing.T) {
 		}
 		w.runner.mute = true
 		_, _, notes := w.ends(t, args{Cwd: "/out"}, says)
-		if told := len(notes) == 1 && strings.HasPrefix(notes[0], "where it ended is unknown"); told != (name == "mute") {
+		if told := len(notes) == 1 && strings.HasPrefix(notes[0], "golem does not know in which directory it ended"); told != (name == "mute") {
 			t.Errorf("%s: %q", name, notes)
 		}
 		if c, _, _ := w.ends(t, args{}, left("/work")); c.Dir != "/work/src" || !slices.Equal(c.Env, []string{"A=1"}) {

@@ -105,7 +105,7 @@ func (v view) describeHit() string {
 	for _, l := range v.Hit {
 		limits = append(limits, string(l)+", "+v.describeLimit(l))
 	}
-	return "it ran into its limit of " + strings.Join(limits, ", and of ")
+	return "it reached its limit of " + strings.Join(limits, ", and of ")
 }
 
 // describeLimit returns how much a limit allows, and the key that sets it.

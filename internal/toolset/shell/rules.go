@@ -19,7 +19,7 @@ func judge(rules command.Rules, line string) (matched []policy.Rule, why string,
 	if v.Said && v.Approval == policy.Blocked {
 		hint := "a rule (" + v.Rule.From + ") blocks it, and no approval changes that"
 		if v.Unsure {
-			hint = "golem cannot tell whether it runs what a rule (" + v.Rule.From + ") blocks, and no approval changes that; write the commands out, in fewer words"
+			hint = "golem cannot tell whether it runs a command that a rule (" + v.Rule.From + ") blocks, and no approval changes that; write the commands out in a shorter line"
 		}
 		if part != visible.Line(line, 200) {
 			hint = part + ": " + hint

@@ -238,7 +238,7 @@ func TestRules(t *testing.T) {
 		{[]policy.ShellLayer{layer}, nil, "ls; curl x", "asks curl x: no rule matches it"},
 		{[]policy.ShellLayer{layer}, nil, "ls; sort -o x y", "asks sort -o x y: -o makes it another command"},
 		{[]policy.ShellLayer{layer}, nil, "X=1 ls", "asks X=1 ls: X is set for it"},
-		{[]policy.ShellLayer{layer}, nil, "$x", "blocked golem cannot tell whether it runs what a rule (w:rm) blocks, and no approval changes that"},
+		{[]policy.ShellLayer{layer}, nil, "$x", "blocked golem cannot tell whether it runs a command that a rule (w:rm) blocks, and no approval changes that"},
 		{[]policy.ShellLayer{layer}, nil, "ls >/out/x", "passes"}, // the gate decides about its changes when it has ended
 		{[]policy.ShellLayer{layer}, nil, "rm x", "blocked a rule (w:rm) blocks it, and no approval changes that"},
 		{[]policy.ShellLayer{layer}, nil, "ls; sh -c 'rm x'", "blocked rm x: a rule (w:rm) blocks it"},
