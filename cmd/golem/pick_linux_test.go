@@ -46,6 +46,18 @@ func (p *picking) write(name, text string) {
 	}
 }
 
+func (p *picking) mkdir(name string) {
+	p.t.Helper()
+	if err := os.MkdirAll(filepath.Join(p.dir, name), 0o755); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// with returns the same directory for another test or terminal.
+func (p *picking) with(t *testing.T) *picking {
+	return &picking{t: t, dir: p.dir, env: p.env}
+}
+
 // read returns the content of a file, "" if there is none.
 func (p *picking) read(name string) string {
 	data, err := os.ReadFile(filepath.Join(p.dir, name))
@@ -64,12 +76,18 @@ func (p *picking) golem(args ...string) (out string, code int) {
 }
 
 // start runs golem apply -p at a terminal.
-func (p *picking) start(args ...string) {
+func (p *picking) start(args ...string) { p.startAt(80, append([]string{"apply", "-p"}, args...)...) }
+
+// startAt runs golem at a terminal with a number of columns.
+func (p *picking) startAt(columns uint16, args ...string) {
 	p.t.Helper()
 	person, terminal := newTerminal(p.t)
+	if err := unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
+		p.t.Fatal(err)
+	}
 	p.person, p.screen = person, testutil.NewScreen(p.t)
 	go p.screen.Watch(person)
-	p.cmd = exec.Command("golem", append([]string{"apply", "-p"}, args...)...)
+	p.cmd = exec.Command("golem", args...)
 	p.cmd.Dir, p.cmd.Env, p.cmd.Stdin, p.cmd.Stdout, p.cmd.Stderr = p.dir, p.env, terminal, terminal, terminal
 	p.cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true, Setctty: true}
 	if err := p.cmd.Start(); err != nil {

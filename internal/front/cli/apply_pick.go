@@ -7,6 +7,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -58,6 +59,12 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	items, err = newAsker(terminal, cmd.ErrOrStderr(), f.wait).pick(ctx, w, items)
+	if errors.Is(err, errStopped) { // the question heard the signal; it reaches ctx in a moment
+		select {
+		case <-ctx.Done():
+		case <-time.After(time.Second):
+		}
+	}
 	var caught signaled
 	switch {
 	case errors.As(context.Cause(ctx), &caught):

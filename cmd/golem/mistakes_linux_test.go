@@ -1,0 +1,127 @@
+package main
+
+import (
+	"strings"
+	"testing"
+	"unicode/utf8"
+)
+
+// TestInterruptAtEachPrompt presses Ctrl-C at each kind of question. golem then ends,
+// changes nothing, and keeps what waits.
+func TestInterruptAtEachPrompt(t *testing.T) {
+	files := map[string]string{"a.txt": "a\n", "more.sh": "echo more >> a.txt\n", "main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n",
+		"golem-forge.config.yaml": "sandbox: {root: ., mode: overlay, mounts: [{source: ./out, target: /out}]}\n",
+		"model.yaml":              "- calls: [{tool: write_file, args: {path: /out/b.txt, content: x}}]\n- {text: Done}\n"}
+	p := newTrustedPicking(t, files)
+	for _, test := range []struct {
+		line string
+		wait string // a text of the question
+		code int
+	}{
+		{"apply", "You are about to", 3},
+		{"discard", "You are about to", 3},
+		{"tool write_file --path /out/b.txt --content x", "You are about to create", 3},
+		{"exec --apply ask sh more.sh", "You are about to", 3},
+		{"sessions prune --older 1ns", "You are about to", 1},
+		{"run . go --model scripted:model.yaml", "wants to create /out/b.txt", 130},
+		{"trust", "You are about to trust", 3}, // after a change, which comes last
+	} {
+		t.Run(strings.Fields(test.line)[0], func(t *testing.T) {
+			p := p.with(t)
+			if test.line == "trust" {
+				p.write("main.worker", "---\nsandbox: inherit\ntoolsets: [filesystem, shell]\n---\nWork.\n")
+			}
+			p.startAt(80, strings.Fields(test.line)...)
+			p.say(test.wait, "\x03")
+			if code, seen := p.end(); code != test.code {
+				t.Errorf("got code %d, want %d\n%s", code, test.code, seen)
+			}
+			if p.read("a.txt") != "a\n" || p.read("out/b.txt") != "" {
+				t.Errorf("a file changed: %q, %q", p.read("a.txt"), p.read("out/b.txt"))
+			}
+		})
+	}
+	if out, _ := p.golem("status"); !strings.Contains(out, "new.txt") && !strings.Contains(out, "with changes") {
+		t.Errorf("the changes are gone:\n%s", out)
+	}
+}
+
+// newTrustedPicking writes a program, trusts it, and makes a session with a change.
+func newTrustedPicking(t *testing.T, files map[string]string) *picking {
+	t.Helper()
+	p := newPicking(t, nil, "true")
+	p.mkdir("out")
+	for name, text := range files {
+		p.write(name, text)
+	}
+	for _, args := range [][]string{{"trust", "--yes"}, {"tool", "write_file", "--path", "/new.txt", "--content", "new"}} {
+		if out, code := p.golem(args...); code != 0 {
+			t.Fatalf("%v: code %d\n%s", args, code, out)
+		}
+	}
+	return p
+}
+
+// TestPlainPrompts checks a question on terminals that support little: no colours, no
+// escape sequences, and lines that fit.
+func TestPlainPrompts(t *testing.T) {
+	for name, test := range map[string]struct {
+		env     string
+		columns uint16
+	}{
+		"dumb": {"TERM=dumb", 80}, "no colour": {"NO_COLOR=1", 80}, "narrow": {"NO_COLOR=1", 40}, "wide": {"NO_COLOR=1", 200},
+	} {
+		t.Run(name, func(t *testing.T) {
+			p := newPicking(t, map[string]string{"a.txt": "a\n"}, `mkdir -p .github/workflows; echo "on: push" > .github/workflows/build-and-publish.yml; echo "a long line with many words, so that it has to be wrapped" >> a.txt`)
+			p.env = append(p.env, "NO_COLOR=", test.env)
+			p.startAt(test.columns, "apply")
+			p.say("You are about to apply 2", "?\r")
+			p.say("Ctrl-C", "y\r")
+			code, seen := p.end()
+			if code != 0 || !strings.Contains(seen, "! .github/workflows/build-and") {
+				t.Errorf("code %d\n%s", code, seen)
+			}
+			if strings.Contains(seen, "\x1b") {
+				t.Errorf("there are escape sequences:\n%q", seen)
+			}
+			for line := range strings.Lines(seen) {
+				if n := utf8.RuneCountInString(strings.TrimRight(line, "\r\n")); n > int(test.columns) {
+					t.Errorf("a line of %d columns: %q", n, line)
+				}
+			}
+		})
+	}
+}
+
+// TestPagerEndsEarly checks that a pager that shows only the beginning is no error.
+func TestPagerEndsEarly(t *testing.T) {
+	p := newPicking(t, map[string]string{"a.txt": "a\n"}, "seq 100000 > big.txt")
+	p.env = append(p.env, "GOLEM_PAGER=head -n 1")
+	p.startAt(80, "diff")
+	if code, seen := p.end(); code != 0 || !strings.Contains(seen, "1 file changed") {
+		t.Errorf("code %d\n%s", code, seen)
+	}
+}
+
+// TestSecondTerminal applies the changes of a session while an agent works in it.
+func TestSecondTerminal(t *testing.T) {
+	p := newPicking(t, map[string]string{"a.txt": "a\n"}, "echo b > b.txt")
+	list, _ := p.golem("sessions")
+	id := strings.Fields(strings.Split(list, "\n")[1])[0]
+	first := p.with(t)
+	first.startAt(80, "exec", "--session", id, "sh", "-c", "echo ready; read line")
+	first.screen.Until("ready")
+	out, code := p.golem("apply", "--yes")
+	if code != 1 || !strings.Contains(out, "golem") || !strings.Contains(out, "session") {
+		t.Errorf("code %d\n%s", code, out)
+	}
+	if _, err := first.person.WriteString("\r"); err != nil {
+		t.Fatal(err)
+	}
+	if code, seen := first.end(); code != 0 {
+		t.Errorf("code %d\n%s", code, seen)
+	}
+	if out, code := p.golem("apply", "--yes"); code != 0 {
+		t.Errorf("code %d\n%s", code, out)
+	}
+}
