@@ -10,8 +10,8 @@ import (
 )
 
 // Write makes name a file with this content. It replaces an existing file and makes
-// missing directories above it. The write is one step:
-// readers see the old file or the new one, also if the process is killed. A replaced file keeps its permission bits,
+// missing directories above it. The write is one step: readers see the old file or the
+// new one, also if the process is killed. A replaced file keeps its permission bits,
 // except set-id bits.
 func (s *Sandbox) Write(name string, data []byte) (Info, error) {
 	return s.write(name, bytes.NewReader(data), int64(len(data)), How{})

@@ -1,4 +1,5 @@
-// Package approval decides which calls are approved, and what a person is shown before.
+// Package approval decides which calls are approved, and what a person sees before
+// approving one.
 //
 // An Approver answers the requests of a program. It knows the approval mode, the user's
 // earlier approvals with their scope, and whom to ask. If nobody can be asked now, the

@@ -246,12 +246,12 @@ func TestSets(t *testing.T) {
 // TestWhy checks that a verdict gives the reason.
 func TestWhy(t *testing.T) {
 	for line, want := range map[string]string{
-		"sort -o x y":           "-o makes it another command",
+		"sort -o x y":           "-o changes what the command does",
 		"X=1 ls":                "X is set for it",
 		"git branch new":        "with new it does something else",
 		"git branch -D x":       "-D is not among the options that only look",
 		"$x":                    "what it runs is not known before it runs",
-		"sort $x":               "$x could be an option that makes it another command",
+		"sort $x":               "$x could be an option that changes what the command does",
 		"a; (":                  "a shell could not read it",
 		"curl x":                "",
 		"sed 'w x' y":           "w x: a script that may do more than show",

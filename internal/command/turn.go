@@ -110,18 +110,18 @@ func turnName(n string) string {
 func (t turn) checkWord(w Word) string {
 	if !w.Literal {
 		if (t.long != nil || t.letters != "" || t.dashed != nil || t.begins != nil) && w.mayBeOption() {
-			return w.Text + " could be an option that makes it another command"
+			return w.Text + " could be an option that changes what the command does"
 		}
 		return ""
 	}
 	for _, begin := range t.begins {
 		if strings.HasPrefix(w.Text, begin) {
-			return w.Text + " makes it another command"
+			return w.Text + " changes what the command does"
 		}
 	}
 	for _, in := range t.infix {
 		if strings.Contains(w.Text, in) {
-			return w.Text + " makes it another command"
+			return w.Text + " changes what the command does"
 		}
 	}
 	if len(w.Text) < 2 || w.Text[0] != '-' {
@@ -138,7 +138,7 @@ func (t turn) checkWord(w Word) string {
 		bad = bad || strings.ContainsAny(key[1:], t.letters)
 	}
 	if bad {
-		return key + " makes it another command"
+		return key + " changes what the command does"
 	}
 	return ""
 }
@@ -190,7 +190,7 @@ func checkDate(words []Word) string {
 // checkTar checks the options of tar without a dash.
 func checkTar(words []Word) string {
 	if len(words) > 1 && words[1].Literal && !strings.HasPrefix(words[1].Text, "-") && strings.ContainsAny(words[1].Text, "IF") {
-		return words[1].Text + " makes it another command"
+		return words[1].Text + " changes what the command does"
 	}
 	return ""
 }

@@ -183,12 +183,12 @@ func (a *CommandAnswer) decide(d policy.Decision, j command.Judgement, least pol
 			a.refuse("blocked", d.Why, "no approval changes that")
 		}
 	case policy.Ask:
-		a.Allowed, a.Reason = true, text+" asks"+why
+		a.Allowed, a.Reason = true, "golem asks about "+text+why
 	default:
-		a.Allowed, a.Reason = true, "it runs unasked"
+		a.Allowed, a.Reason = true, "it runs without a question"
 		switch least {
 		case policy.Ask:
-			a.Reason += "; what it writes asks"
+			a.Reason += "; golem asks about the files that it writes"
 		case policy.Blocked:
 			a.Allowed, a.Reason = false, "it may not write its output files"
 		}

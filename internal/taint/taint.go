@@ -1,5 +1,5 @@
-// Package taint records what a worker has read. Untrusted input may steer the worker that
-// reads it, so a tainted worker needs approval for effects outside its overlay.
+// Package taint records which untrusted input a worker has read. Such input may steer the
+// worker, so a tainted worker needs approval for effects outside its overlay.
 package taint
 
 import (

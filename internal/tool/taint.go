@@ -29,7 +29,8 @@ func (p Plan) visible() []policy.Effect {
 	return p.Effects
 }
 
-// recordInput records what the worker sees by the call.
+// recordInput records for taint what the worker sees by the call: from here on the worker
+// is tainted if any of it is untrusted.
 func (in *invocation) recordInput(plan callPlan) {
 	in.recordSeen(plan.visible())
 	in.recordHearsay(plan.TaintedBy, plan.Reveals)
@@ -72,7 +73,7 @@ func (in *invocation) recordHearsay(from string, files []string) {
 	}
 }
 
-// recordSize records how many bytes the worker gets.
+// recordSize records for taint how many bytes of results the worker has got.
 func (in *invocation) recordSize(r Result) {
 	if in.canBeSteered() {
 		in.Taint.AddBytes(int64(len(r.Text)))

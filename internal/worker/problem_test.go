@@ -121,7 +121,7 @@ func TestProblems(t *testing.T) {
 		{"shell_rules: [{pattern: git log, approval: preApproved, match: [git log -p, git logs]}]", []string{
 			`1:77: shell rule: match git logs: it does not match; git logs is another command`}},
 		{"shell_rules: [{pattern: git log, approval: preApproved, match: ['git log --output=x', 'git log; $x']}]", []string{
-			`1:65: shell rule: match git log --output=x: it does not match; git log --output=x: --output makes it another command`,
+			`1:65: shell rule: match git log --output=x: it does not match; git log --output=x: --output changes what the command does`,
 			`1:87: shell rule: match git log; $x: it does not match; $x: what it runs is not known before it runs`}},
 		{"shell_rules: [{pattern: rm, allowed: false, not_match: ['ls; timeout 5 rm x']}]", []string{
 			`1:57: shell rule: not_match ls; timeout 5 rm x: it matches; rm x does`}},

@@ -55,6 +55,9 @@ func oldWriteText() tool.Tool {
 		}).Alias("write_file")
 }
 
+// planWrite resolves the name and checks the arguments. The plan that it returns has not
+// read the file: Gate.Do calls prepare after the grant has allowed the effects, and calls
+// the run of the preparation after the approval.
 func planWrite(names tool.Names, a writeArgs) (tool.Plan, error) {
 	const op = "write"
 	name, err := names.Locate(op, a.Path, sandbox.ReadWrite, false)
@@ -130,8 +133,8 @@ func (b base) check(op, name string, wanted sandbox.Version) error {
 	return nil
 }
 
-// prepareContent prepares the file to get a content. The function told returns the result for
-// programs. If somebody else changes the file in between, the write fails with a conflict
+// prepareContent returns the change for the approver to see, and the run that writes the
+// content. told makes the structured result of the call. If somebody else changes the file in between, the write fails with a conflict
 // and keeps that change. A file that has the content already is written all the same,
 // because an answer about it would reveal the content.
 func (b base) prepareContent(op, name string, content []byte, told func(written int, version string) any) tool.Preparation {

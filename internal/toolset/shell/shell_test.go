@@ -236,7 +236,7 @@ func TestRules(t *testing.T) {
 		{[]policy.ShellLayer{layer}, nil, "git status | wc -l", "passes"},
 		{[]policy.ShellLayer{layer}, nil, "git push; ls", "asks w:git push git push"},
 		{[]policy.ShellLayer{layer}, nil, "ls; curl x", "asks curl x: no rule matches it"},
-		{[]policy.ShellLayer{layer}, nil, "ls; sort -o x y", "asks sort -o x y: -o makes it another command"},
+		{[]policy.ShellLayer{layer}, nil, "ls; sort -o x y", "asks sort -o x y: -o changes what the command does"},
 		{[]policy.ShellLayer{layer}, nil, "X=1 ls", "asks X=1 ls: X is set for it"},
 		{[]policy.ShellLayer{layer}, nil, "$x", "blocked golem cannot tell whether it runs a command that a rule (w:rm) blocks, and no approval changes that"},
 		{[]policy.ShellLayer{layer}, nil, "ls >/out/x", "passes"}, // the gate decides about its changes when it has ended
