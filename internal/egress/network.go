@@ -66,6 +66,8 @@ type Network struct {
 	mu     sync.Mutex
 	open   map[closer]struct{} // listeners and connections, closed by Close
 	closed bool
+
+	refused map[string]bool // names that were looked up in vain
 }
 
 type closer interface{ Close() error }
@@ -90,7 +92,7 @@ func New(o Options) (*Network, error) {
 	if o.Record == nil {
 		o.Record = func(Record) error { return nil }
 	}
-	n := &Network{o: o, names: newStandIns(), open: map[closer]struct{}{}}
+	n := &Network{o: o, names: newStandIns(), open: map[closer]struct{}{}, refused: map[string]bool{}}
 	n.dialer.Control = n.checkSocket
 	if n.o.Dial == nil {
 		n.o.Dial = func(ctx context.Context, address netip.AddrPort) (net.Conn, error) {

@@ -22,7 +22,7 @@ type Record struct {
 	Step    Step
 	Time    time.Time
 	Host    string // a name, or an address if the program connected to one
-	Port    uint16
+	Port    uint16 // 0 if golem refused to resolve the name
 	Program string
 	// Decision says what allowed the connection: the rule, or the answer to a question.
 	Decision string

@@ -104,6 +104,7 @@ func (n *Network) lookUp(reply *dnsmessage.Message, q dnsmessage.Question, name 
 	listed := n.o.Hosts.Allows(name)
 	if !listed && n.o.Ask == nil || !canBeHost(name) {
 		reply.RCode = dnsmessage.RCodeNameError
+		n.refuseName(name)
 		return
 	}
 	a, ok := n.names.find(name, listed)
@@ -116,6 +117,23 @@ func (n *Network) lookUp(reply *dnsmessage.Message, q dnsmessage.Question, name 
 			Header: dnsmessage.ResourceHeader{Name: q.Name, Class: dnsmessage.ClassINET, TTL: standInTTL},
 			Body:   &dnsmessage.AResource{A: a.As4()},
 		}}
+	}
+}
+
+// maxRefused is how many refused names golem records.
+const maxRefused = 1000
+
+// refuseName records that a program looked up a name that it may not reach, once for each
+// name.
+func (n *Network) refuseName(name string) {
+	n.mu.Lock()
+	known := n.refused[name] || len(n.refused) >= maxRefused
+	if !known {
+		n.refused[name] = true
+	}
+	n.mu.Unlock()
+	if !known {
+		n.o.Record(Record{Step: Refused, ID: n.count.Add(1), Time: n.o.Now(), Host: name, Why: name + " is not on the list of hosts; to allow it, use --net +" + name})
 	}
 }
 
