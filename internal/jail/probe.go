@@ -83,6 +83,7 @@ const (
 	tryIPC       = "ipc"
 	tryUTS       = "uts"
 	tryNet       = "net"
+	tryOutlet    = "outlet" // a network that leads to golem; Text says why it leads there only for some ports
 	tryTree      = "tree"
 	tryProc      = "proc"
 	tryOverlay   = "overlay"
@@ -112,6 +113,8 @@ func whatIs(trial string) string {
 		return "a host name of its own (a uts namespace)"
 	case tryNet:
 		return "a network of its own (a net namespace)"
+	case tryOutlet:
+		return "a network that leads only to golem"
 	case tryTree:
 		return "another root directory (pivot_root)"
 	case tryProc:
@@ -353,8 +356,17 @@ func foundLimits(f facts, tried map[string]attempt) Finding {
 }
 
 func foundNetwork(tried map[string]attempt) Finding {
-	if tried[tryNet].Worked {
-		return Finding{"network", Yes, "off, on", ""}
+	_, lacks := missing(tried, forNamespaces())
+	switch o := tried[tryOutlet]; {
+	case tried[tryNet].Worked && lacks:
+		return Finding{"network", Part, "off, on; a list of hosts needs the level namespaces", ""}
+	case tried[tryNet].Worked && o.Worked && o.Text == "":
+		return Finding{"network", Yes, "off, on, or a list of hosts", ""}
+	case tried[tryNet].Worked && o.Worked:
+		return Finding{"network", Part, "off, on, or a list of hosts; golem sees only connections to the ports of the list, because nftables is missing (" + o.Text + ")",
+			"load the kernel modules nf_tables and nft_chain_nat: modprobe nft_chain_nat, as root"}
+	case tried[tryNet].Worked:
+		return Finding{"network", Part, "off, on; no list of hosts: " + o.Text, ""}
 	}
 	if tried[trySeccomp].Worked {
 		return Finding{"network", Part, "off, by refusing sockets and not by a network of its own; on", ""}

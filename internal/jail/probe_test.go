@@ -14,7 +14,7 @@ func able() map[string]attempt {
 	for _, name := range append(append(forNamespaces(), forLandlock()...), tryUpper) {
 		tried[name] = attempt{Worked: true}
 	}
-	tried[tryLandlock] = attempt{Worked: true, Number: 7}
+	tried[tryLandlock], tried[tryOutlet] = attempt{Worked: true, Number: 7}, attempt{Worked: true}
 	return tried
 }
 
@@ -128,6 +128,15 @@ func TestDiagnose(t *testing.T) {
 		"state where nothing can be made": {func(f *facts, tried map[string]attempt) {
 			f.NoFolder, tried[tryUpper] = true, attempt{Errno: "EROFS", Text: "mkdir: read-only file system"}
 		}, "layers", Part, "mkdir: read-only file system", "name a state directory that you can write", Namespaces},
+		"a list of hosts": {func(*facts, map[string]attempt) {}, "network", Yes, "off, on, or a list of hosts", "", Namespaces},
+		"no nftables": {func(_ *facts, tried map[string]attempt) {
+			tried[tryOutlet] = attempt{Worked: true, Text: "nftables: not supported"}
+		},
+			"network", Part, "only connections to the ports of the list, because nftables is missing (nftables: not supported)", "modprobe nft_chain_nat", Namespaces},
+		"no network that leads to golem": {func(_ *facts, tried map[string]attempt) { tried[tryOutlet] = refused },
+			"network", Part, "off, on; no list of hosts: operation not permitted", "", Namespaces},
+		"no list of hosts at the level landlock": {func(_ *facts, tried map[string]attempt) { tried[tryMount] = refused },
+			"network", Part, "off, on; a list of hosts needs the level namespaces", "", Landlock},
 		"no network namespace": {func(_ *facts, tried map[string]attempt) { tried[tryNet] = refused },
 			"network", Part, "refusing sockets", "", Landlock},
 		"no Unix sockets at the level landlock": {func(_ *facts, tried map[string]attempt) { tried[tryNet] = refused },

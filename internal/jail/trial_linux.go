@@ -41,6 +41,14 @@ func trials() []trial {
 		{tryIPC, unix.CLONE_NEWIPC, mapped, nothing},
 		{tryUTS, unix.CLONE_NEWUTS, mapped, nothing},
 		{tryNet, unix.CLONE_NEWNET, mapped, only(loopbackUp)},
+		{tryOutlet, unix.CLONE_NEWNET, mapped, func(string) (attempt, error) {
+			if err := loopbackUp(); err != nil {
+				return attempt{}, err
+			}
+			files, noRedirect, err := prepareOutlet([]uint16{80, 443}, false)
+			closeAll(files)
+			return attempt{Text: noRedirect}, err
+		}},
 		{tryTree, unix.CLONE_NEWNS, mapped, only(func() error { _, err := newTree(plan{}); return err })},
 		{tryProc, unix.CLONE_NEWNS | unix.CLONE_NEWPID, mapped, only(func() error { _, err := newTree(plan{Steps: []step{{Do: process, Target: "/proc"}}}); return err })},
 		{tryOverlay, unix.CLONE_NEWNS, mapped, throughOverlay},
@@ -71,7 +79,7 @@ func (t trial) ask(dir string) attempt {
 		attr.GidMappings = []syscall.SysProcIDMap{{ContainerID: os.Getegid(), HostID: os.Getegid(), Size: 1}}
 		// The kernel creates a directory for an overlay that its owner cannot enter
 		// without CAP_DAC_OVERRIDE.
-		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_SYS_CHROOT, unix.CAP_DAC_OVERRIDE}
+		attr.AmbientCaps = []uintptr{unix.CAP_SYS_ADMIN, unix.CAP_NET_ADMIN, unix.CAP_NET_BIND_SERVICE, unix.CAP_SYS_CHROOT, unix.CAP_DAC_OVERRIDE}
 	}
 	process, err := again(probeWord, far, attr)
 	far.Close()
