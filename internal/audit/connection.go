@@ -12,7 +12,8 @@ import (
 const ConnectTool = "connect"
 
 // A Connection is a connection that a command made to a host, or tried to make. The
-// journal has two records of it, its decision and its end, or one if golem refused it.
+// journal has two records of it, its decision and its end, or one if golem refused it. A
+// request that golem refused on an open connection has a record of its own.
 type Connection struct {
 	Call    string // the same in both records
 	Time    time.Time
@@ -61,7 +62,7 @@ func (c Connection) record(k Kind) Record {
 	if c.Program != "" {
 		args["program"] = c.Program
 	}
-	return Record{Kind: k, Call: c.Call, Session: c.Session, Origin: policy.Model.String(), Workers: c.Workers, Tool: ConnectTool, Args: args,
+	return Record{Kind: k, Call: c.Call, Session: c.Session, Workers: c.Workers, Tool: ConnectTool, Args: args,
 		Effects: []string{policy.Connect.String() + " " + c.Address()}, Decision: c.Decision, By: c.By}
 }
 
@@ -87,11 +88,13 @@ func (l *Connections) Add(r Record) {
 	key := r.Session + "\x00" + r.Call
 	i, ok := l.index[key]
 	if !ok || r.Kind != Outcome {
+		i = len(l.List)
 		if l.index == nil {
 			l.index = make(map[string]int)
 		}
-		i = len(l.List)
-		l.index[key] = i
+		if r.Kind == Intent { // golem may refuse a request of an open connection
+			l.index[key] = i
+		}
 		l.List = append(l.List, Connection{Call: r.Call, Time: r.Time, Session: r.Session, Workers: r.Workers, Program: text("program"),
 			Host: text("host"), Port: uint16(number("port")), Decision: r.Decision, By: r.By, Code: r.Code, Note: r.Note, Ended: r.Kind == Refusal})
 	}

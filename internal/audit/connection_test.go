@@ -17,7 +17,9 @@ func TestConnections(t *testing.T) {
 	closed.Sent, closed.Received, closed.Took = 1200, 1<<40, 1500*time.Millisecond
 	refused := audit.Connection{Call: "c2", Session: "s1", Host: "2001:db8::1", Port: 22, Decision: "blocked", Code: "not_listed", Note: "not among its hosts"}
 	open := audit.Connection{Call: "c3", Session: "s1", Host: "open.example", Port: 80, Decision: "preApproved"}
-	for _, r := range []audit.Record{allowed.Intent(), refused.Refusal(), {Kind: audit.Intent, Call: "c1", Session: "s1", Tool: "shell"}, open.Intent(), closed.Outcome()} {
+	request := allowed
+	request.Decision, request.By, request.Code, request.Note = "blocked", "", "refused", "PUT /: not allowed"
+	for _, r := range []audit.Record{allowed.Intent(), refused.Refusal(), request.Refusal(), {Kind: audit.Intent, Call: "c1", Session: "s1", Tool: "shell"}, open.Intent(), closed.Outcome()} {
 		ok(t, j.Write(r, audit.Written))
 	}
 	ok(t, j.Close())
@@ -26,8 +28,8 @@ func TestConnections(t *testing.T) {
 		list.Add(r)
 		return nil
 	}))
-	closed.Ended, refused.Ended = true, true
-	want := []audit.Connection{closed, refused, open}
+	closed.Ended, refused.Ended, request.Ended = true, true, true
+	want := []audit.Connection{closed, refused, request, open}
 	for i := range list.List {
 		list.List[i].Time = time.Time{}
 	}
