@@ -44,6 +44,8 @@ func TestScript(t *testing.T) {
 			"mkfifo":  makePipe,
 			"ln":      hardLink,
 			"bare":    bare,
+
+			"internet": internet,
 		},
 	})
 }

@@ -20,6 +20,7 @@ type Subject struct {
 	Approval     string // the approval mode
 	ApprovalFrom string // where the mode is written
 	Trusted      bool   // the user trusts the program
+	HostsFrom    string // where the hosts are written
 }
 
 // A Link is one worker in the chain of callers.

@@ -113,7 +113,8 @@ func (g Grant) whyForbidden(e Effect) string {
 			return "not among the files it may change"
 		}
 	case Connect:
-		if !g.Hosts.Allows(e.Target) {
+		isPattern := func(r HostRule) bool { return r.Host == e.Target && !r.nothing }
+		if !g.Hosts.Allows(e.Target) && !slices.ContainsFunc(g.Hosts.rules, isPattern) {
 			return "not among its hosts"
 		}
 	case Call:

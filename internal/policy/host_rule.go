@@ -40,10 +40,10 @@ var webPorts = []uint16{80, 443}
 // "192.0.2.7", "[2001:db8::1]:443".
 func ParseHost(text string) (HostRule, error) {
 	r := HostRule{Host: text}
-	if name, port, ok := cutPort(text); ok {
+	if name, port, ok := cutPort(text); ok && !strings.Contains(text, "/") {
 		n, err := strconv.ParseUint(port, 10, 16)
 		if err != nil || n == 0 || port[0] == '+' || port[0] == '0' {
-			return HostRule{}, errors.New(sandbox.Shown(text) + ": the port must be a number from 1 to 65535")
+			return HostRule{}, errors.New(sandbox.Shown(text) + ": not a port; write a number from 1 to 65535")
 		}
 		r = HostRule{Host: name, Ports: []uint16{uint16(n)}}
 	}
@@ -72,7 +72,7 @@ func (r HostRule) Validate() error {
 		return errors.New(sandbox.Shown(r.Host) + ": not a host; write a name such as example.com, *.example.com for the names below it, or an address, with :PORT if it is not 80 or 443")
 	}
 	if slices.Contains(r.Ports, 0) {
-		return errors.New(sandbox.Shown(r.Host) + ": port 0 is not a port")
+		return errors.New(sandbox.Shown(r.Host) + ": 0 is not a port; write a number from 1 to 65535")
 	}
 	for _, m := range r.Methods {
 		if m == "" || strings.Trim(m, "ABCDEFGHIJKLMNOPQRSTUVWXYZ-") != "" || m == "CONNECT" {

@@ -10,7 +10,7 @@ import (
 // Explain answers whether a worker of the program may do an operation at a path. Name is ""
 // for the entry worker, or for the program itself if it has none.
 func (p *Program) Explain(ctx context.Context, op, path, name string) (explain.Answer, error) {
-	s, err := p.explainSubject(name)
+	s, err := explainSubject(p, name)
 	if err != nil {
 		return explain.Answer{}, err
 	}
@@ -19,14 +19,23 @@ func (p *Program) Explain(ctx context.Context, op, path, name string) (explain.A
 
 // ExplainCommand answers whether a worker of the program may run a command line.
 func (p *Program) ExplainCommand(ctx context.Context, line, name string) (explain.CommandAnswer, error) {
-	s, err := p.explainSubject(name)
+	s, err := explainSubject(p, name)
 	if err != nil {
 		return explain.CommandAnswer{}, err
 	}
 	return s.Command(ctx, line)
 }
 
-func (p *Program) explainSubject(name string) (explain.Subject, error) {
+// ExplainNetwork answers whether commands of a worker of the program may get a URL.
+func (p *Program) ExplainNetwork(url, name string) (explain.NetworkAnswer, error) {
+	s, err := explainSubject(p, name)
+	if err != nil {
+		return explain.NetworkAnswer{}, err
+	}
+	return s.Network(url)
+}
+
+func explainSubject(p *Program, name string) (explain.Subject, error) {
 	step, err := p.reach(name)
 	if err != nil {
 		return explain.Subject{}, err
@@ -36,7 +45,7 @@ func (p *Program) explainSubject(name string) (explain.Subject, error) {
 		return explain.Subject{}, err
 	}
 	s := explain.Subject{Protect: p.Project.Protect, Grant: p.Project.Grant(), Trusted: trusted,
-		Approval: p.Project.Approval, ApprovalFrom: p.Project.PlaceOf("approval.mode").String()}
+		Approval: p.Project.Approval, ApprovalFrom: p.Project.PlaceOf("approval.mode").String(), HostsFrom: p.Project.NetworkPlace().String()}
 	for _, m := range p.Project.Mounts {
 		s.Mounts = append(s.Mounts, &explain.Mount{From: m.From.String(), Source: m.Source, Base: m.Base, Target: m.Target,
 			Access: m.Access(), Overlay: m.Mode == project.Overlay, Suffixes: m.Suffixes, MaxFileBytes: m.MaxFileBytes})

@@ -71,6 +71,7 @@ type Gate struct {
 	onOutput  func(workers []string, data []byte)
 	mu        sync.Mutex
 	running   []io.Closer // what the gates of this gate's workers have started, in this order
+	networks  int         // how many networks were opened, for the ids of connections
 
 	Session    *session.Session // nil if no mount is an overlay, unless it is for a run or golem exec
 	HasHome    bool             // the program that the user runs has a home directory from an earlier call
@@ -236,16 +237,17 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 	}
 	tracker := d.newTracker(g.Files)
 	g.Taint, g.Grant = tracker, requireNamespaces(g.Grant, tracker)
-	own := session.OwnerOf(g, g.HasNetwork(), "worker", "")
+	hosts := g.Hosts()
+	own := session.OwnerOf(g, hosts, "worker", "")
 	if d.exec != nil {
-		own = session.OwnerOf(g, g.HasNetwork(), "profile", d.exec.Profile.Name)
+		own = session.OwnerOf(g, hosts, "profile", d.exec.Profile.Name)
 		d.HasHome = d.work.Session.HasHome(own)
 	}
 	var onOutput func(data []byte)
 	if d.onOutput != nil {
 		onOutput = func(data []byte) { d.onOutput(chain, data) }
 	}
-	run := d.work.Commands(session.CommandOptions{Gate: g, OnOutput: onOutput, Network: g.HasNetwork(), Owner: own, Etc: d.program.Project.Etc, Exec: d.exec,
+	run := d.work.Commands(session.CommandOptions{Gate: g, OnOutput: onOutput, Hosts: hosts, Egress: d.egress(hosts, chain), Owner: own, Etc: d.program.Project.Etc, Exec: d.exec,
 		OnlyUser: d.exec != nil || len(d.program.Workers) == 0})
 	services := run.Services(d.once)
 	place := d.work.Session

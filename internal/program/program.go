@@ -34,7 +34,8 @@ type Options struct {
 	Environ   []string          // NAME=value
 	Web       http.RoundTripper // for requests to servers
 	Settings  []project.Setting
-	Trust     string // the hash of content that the user trusts for this call
+	Hosts     []policy.HostRule // that the user adds to the hosts of the program
+	Trust     string            // the hash of content that the user trusts for this call
 	Now       func() time.Time
 }
 
@@ -132,7 +133,7 @@ func (p *Program) readProject(file string, data []byte, settings []project.Setti
 // projectEnv returns what a project file may refer to, and the directories that no mount
 // may show.
 func (o Options) projectEnv() project.Env {
-	env := project.Env{Home: o.Home, State: o.stateBase(), Configs: o.Configs, Homes: o.Homes}
+	env := project.Env{Home: o.Home, State: o.stateBase(), Configs: o.Configs, Homes: o.Homes, Hosts: o.Hosts}
 	if usual := filepath.Join(o.StateHome, "golem"); o.StateHome != "" && exists(usual) {
 		env.States = append(env.States, usual)
 	}

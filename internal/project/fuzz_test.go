@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
@@ -114,7 +115,7 @@ func checkProject(t *testing.T, w world, p *project.Project) {
 	if !slices.IsSortedFunc(p.Mounts, func(a, b project.Mount) int { return strings.Compare(a.Target, b.Target) }) {
 		t.Fatal("mounts are not in order")
 	}
-	if p.MaxDepth < 0 || p.MaxDepth > 100 || len(p.Network.Patterns()) > 0 || len(p.WorkerPaths) == 0 || len(p.Scanners) == 0 {
+	if p.MaxDepth < 0 || p.MaxDepth > 100 || slices.ContainsFunc(p.Network.Rules(), policy.HostRule.NeedsRequests) || len(p.WorkerPaths) == 0 || len(p.Scanners) == 0 {
 		t.Fatalf("%+v", p)
 	}
 	for _, v := range p.Values() {

@@ -19,8 +19,8 @@ var problems = []struct{ yaml, want string }{
 	// form
 	{`sandbox: {zone: {}}`, `p.yaml:1:11: unknown key "zone" in sandbox; did you mean zones?…`},
 	{`modle: x`, `p.yaml:1:1: unknown key "modle"; did you mean model?…`},
-	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, model, model_server, approval, delegation, workerPaths, budget, clearance, limits, jail`},
-	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, model, model_server, approval, delegation, workerPaths, budget, clearance, limits, jail`},
+	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, network, model, model_server, approval, delegation, workerPaths, budget, clearance, limits, jail`},
+	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, network, model, model_server, approval, delegation, workerPaths, budget, clearance, limits, jail`},
 	{`sandbox:`, `p.yaml:1:9: sandbox: nothing; it is …`},
 	{`sandbox: {zones: null}`, `p.yaml:1:18: sandbox.zones: nothing; it is …`},
 	{`sandbox: {zones: {}}`, `p.yaml:1:18: sandbox.zones: an empty map;…`},
@@ -107,7 +107,22 @@ var problems = []struct{ yaml, want string }{
 	{`sandbox: {root: ~/reports, zones: {a: {path: missing}}}`, `p.yaml:1:46: sandbox.zones.a.path: missing does not exist; outside the program a directory must exist; create it, or name another`},
 
 	// the network
-	{`sandbox: {network: [example.com]}`, `p.yaml:1:20: sandbox.network: hosts by name need egress control, which this version does not have; use false or true`},
+	{`sandbox: {network: [example.com/x]}`, `p.yaml:1:21: sandbox.network: example.com/x: not a host; write a name such as example.com, …`},
+	{`sandbox: {network: ["example.com:99999"]}`, `p.yaml:1:21: sandbox.network: example.com:99999: not a port; write a number from 1 to 65535`},
+	{`{sandbox: {network: [a.com]}, network: {allow: [b.com]}}`, `p.yaml:1:21: sandbox.network beside network; keep one of the two: network has all keys, and sandbox.network is its short form`},
+	{`network: {allow: [{host: a.com, port: 1}, [b.com]]}`, `
+		p.yaml:1:33: unknown key "port" in network.allow; did you mean host? known here: host
+		p.yaml:1:43: network.allow: a list in the list; each is a text, which is the host, or a map of host`},
+	{`network: {allow: [{}, {host: "*"}]}`, `
+		p.yaml:1:19: network.allow: no host; write host: NAME, such as host: api.example.com
+		p.yaml:1:30: network.allow.host: *: not a host; write a name such as example.com, …`},
+	{`network: {presets: [go], ask: true}`, `
+		p.yaml:1:11: unknown key "presets" in network; this version has no sets of hosts; list the hosts in allow
+		p.yaml:1:26: unknown key "ask" in network; this version does not ask about hosts; list them in allow, or add one with --net +HOST`},
+	{`network: {allow: [{host: a.com, credential: x}, {host: b.com, git: read}]}`, `
+		p.yaml:1:33: unknown key "credential" in network.allow; this version cannot add credentials; leave the key out, and the command needs its own
+		p.yaml:1:63: unknown key "git" in network.allow; this version cannot tell git's reads from its writes; leave the key out, or the host`},
+	{`network: {allow: }`, `p.yaml:1:18: network.allow: nothing; it is a list of hosts, and [] is no host`},
 	{`sandbox: {network: [example.com, "*"]}`, `p.yaml:1:20: sandbox.network: * is no host; network: true is an open network, false none`},
 	{`sandbox: {network: example.com}`, `p.yaml:1:20: sandbox.network: example.com; it is …`},
 
@@ -225,11 +240,11 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:1:66: sandbox.mounts[1].target: b does not start with /; a target is a path of its own, such as /cache`},
 	{`{sandbox: {zones: {a: {pth: a}}}, clearance: {targets: {o: {type: github, repo: a/b}, p: {type: github, repo: a/b, at: /a}}}}`,
 		`p.yaml:1:24: unknown key "pth" in sandbox.zones.a; did you mean path?…`},
-	{"modle: x\nsandbox:\n  zones:\n    data: {path: ../x}\n    out: {pth: out}\n  network: [a.com]\nlimits: {pids: 0}", `
+	{"modle: x\nsandbox:\n  zones:\n    data: {path: ../x}\n    out: {pth: out}\n  network: [a_.com/]\nlimits: {pids: 0}", `
 		p.yaml:1:1: unknown key "modle"; did you mean model?…
 		p.yaml:4:18: sandbox.zones.data.path: ../x does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are
 		p.yaml:5:11: unknown key "pth" in sandbox.zones.out; did you mean path?…
-		p.yaml:6:12: sandbox.network: hosts by name need egress control, which this version does not have; use false or true
+		p.yaml:6:13: sandbox.network: a_.com/: not a host; write a name such as example.com, …
 		p.yaml:7:16: limits.pids: 0; 0 would be no limit; leave the key out for the default: a command is never without`},
 }
 

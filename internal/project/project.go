@@ -21,6 +21,8 @@ type Project struct {
 	Rules   []policy.Rule // the approval levels that the file sets
 	Protect []string
 	Network policy.Hosts
+	// AllowPrivate lets names of Network lead to private addresses.
+	AllowPrivate bool
 	// Level is the weakest level of the jail that commands may run in: landlock,
 	// namespaces, container, or "" for the strongest of the machine.
 	Level string
@@ -45,6 +47,8 @@ type Project struct {
 	tree  strictyaml.Node // all effective values, for Values
 	asked asked           // the values before the ceiling limited them
 	trust map[string]bool // see Trust
+
+	networkAt strictyaml.Place
 }
 
 // A Mount is a directory of the host at a virtual path. If it lies in the program, Base
@@ -122,6 +126,8 @@ type Env struct {
 	Homes []string
 	// Ceiling are the layers above the project.
 	Ceiling Ceiling
+	// Hosts are those that the user adds to the hosts of the file.
+	Hosts []policy.HostRule
 }
 
 // Load reads the project file of a program and applies the settings. The name of the file

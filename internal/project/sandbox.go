@@ -47,9 +47,7 @@ func (l *loader) readCommon() {
 			}
 		}
 	}
-	if n, ok := l.valueAt("sandbox", "network"); ok {
-		l.readNetwork(n)
-	}
+	readNetwork(l)
 	if n, ok := l.valueAt("sandbox", "require_os_sandbox"); ok {
 		switch n.Text {
 		case "true":
@@ -58,20 +56,6 @@ func (l *loader) readCommon() {
 		default:
 			p.Level = n.Text
 		}
-	}
-}
-
-func (l *loader) readNetwork(n strictyaml.Node) {
-	switch {
-	case n.Kind == strictyaml.Null:
-		l.problems.Add(n, "sandbox.network: nothing", "it is true, false or []")
-	case n.Bool():
-		l.project.Network = policy.AllHosts()
-	case slices.Contains(n.Texts(), "*"):
-		l.problems.Add(n, "sandbox.network: * is no host", "network: true is an open network, false none")
-	case n.Kind == strictyaml.List && len(n.Items) > 0:
-		l.problems.Add(n, "sandbox.network: hosts by name need egress control, which this version does not have",
-			"use false or true")
 	}
 }
 

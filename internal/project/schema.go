@@ -7,6 +7,7 @@ import "github.com/golem-forge/golem/internal/strictyaml"
 func Schema() strictyaml.Key {
 	return strictyaml.Key{Type: strictyaml.Group, Keys: []strictyaml.Key{
 		sandboxKey(),
+		networkKey(),
 		{Name: "model", Type: strictyaml.Text, Example: "anthropic:claude-sonnet-4-5",
 			Doc: "The model for workers that name none."},
 		{Name: "model_server", Type: strictyaml.Group, Example: "{url: http://localhost:8000/v1, key: TEAM_KEY}",
@@ -63,7 +64,7 @@ func sandboxKey() strictyaml.Key {
 		{Name: "protect", Type: strictyaml.Texts, Example: `[.env, "*.key", "/ci/**"]`,
 			Doc: "More protected paths, besides `.git`, `golem-forge.config.y*ml` and `*.worker`. No tool changes them."},
 		{Name: "network", Type: strictyaml.Bool, Default: "false", Example: "false", Or: []strictyaml.Key{{Type: strictyaml.Texts, Empty: true}},
-			Doc: "Whether commands reach the network. `[]` means `false`. Golem refuses a list of hosts until it can limit the network to hosts."},
+			Doc: "The hosts that commands reach: `true` for all, `false` for none, or a list such as `[api.example.com]`. `[]` means `false`. A host without a port means 80 and 443."},
 		{Name: "require_os_sandbox", Type: strictyaml.Bool, Words: []string{"landlock", "namespaces", "container"}, Default: "false", Example: "true",
 			Doc: "The weakest level of the jail that commands may run in. `true` means `landlock`. `false` uses the strongest level of the machine, and golem names it."},
 	}

@@ -151,7 +151,8 @@ func TestSettingsHideNothing(t *testing.T) {
 		{"sandbox: {zones: {a: {path: a}}}", "sandbox.zones.b.mode=ro", "--set: sandbox.zones.b has no path; name its directory, such as path: ./b"},
 		{"sandbox: {root: ., readonly: true}", "sandbox.mode=rw", "--set: sandbox.mode: rw contradicts readonly: true (p.yaml:1); keep one of the two"},
 		{"", "delegation.maxDepth=101", "--set: delegation.maxDepth: 101; at most 100"},
-		{"", "sandbox.network=[a.com]", "--set: sandbox.network: hosts by name need egress control, which this version does not have; use false or true"},
+		{"", "sandbox.network=[a.com, b]c]", "--set: …"},
+		{"", "sandbox.network=[a.com, -:-]", "--set: sandbox.network: -:-: not a port; write a number from 1 to 65535"},
 		{"", "sandbox.root=\x01", `--set: a control character in "\x01"; write it without`},
 	} {
 		_, err := w.parse(test.yaml, test.set)

@@ -46,6 +46,10 @@ func collect(key strictyaml.Key, name string, n strictyaml.Node, written bool, l
 		}
 	case key.Type == strictyaml.Groups && len(n.Items) > 0:
 		for i, item := range n.Items {
+			if item.Kind == strictyaml.Scalar {
+				*list = append(*list, Value{fmt.Sprintf("%s[%d]", name, i), item.Text, item.Place})
+				continue
+			}
 			collect(strictyaml.Key{Type: strictyaml.Group, Keys: key.Keys}, fmt.Sprintf("%s[%d]", name, i), item, true, list)
 		}
 	case written:

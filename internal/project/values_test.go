@@ -64,6 +64,8 @@ clearance:
 		sandbox.protect =  (default)
 		sandbox.network = [] (--set)
 		sandbox.require_os_sandbox = false (default)
+		network.allow =  (default)
+		network.allow_private = false (default)
 		model =  (default)
 		model_server.url =  (default)
 		model_server.key =  (default)

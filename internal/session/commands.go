@@ -48,8 +48,9 @@ type session struct {
 
 // CommandOptions say what commands may do.
 type CommandOptions struct {
-	Gate     tool.Gate // the files they see and the limits they have
-	Network  bool
+	Gate     tool.Gate    // the files they see and the limits they have
+	Hosts    policy.Hosts // that they may reach
+	Egress   *jail.Egress // their network if Hosts is a list
 	Owner    Owner
 	Etc      []string          // further names of /etc that they see
 	Env      []string          // NAME=value
@@ -66,7 +67,7 @@ func (w *Workspace) Commands(o CommandOptions) *Commands {
 	l := o.Gate.Grant.Limits
 	return &Commands{now: w.store.Now, level: o.Gate.Grant.Level, owner: o.Owner, workspace: w, direct: writesDirectly(o.Gate.Files) && !o.ReadOnly,
 		exec: o.Exec, onlyUser: o.OnlyUser, mounts: o.Mounts, missing: o.Missing, onOutput: o.OnOutput, policy: jail.Policy{
-			Network: o.Network, Etc: o.Etc, Env: o.Env,
+			Network: o.Hosts.IsAll(), Egress: o.Egress, Etc: o.Etc, Env: o.Env,
 			Limits: jail.Limits{Time: l.Time, CPU: l.CPU, Memory: l.Memory, Processes: l.Pids, FileSize: l.FileSize, Output: l.Output},
 		}}
 }

@@ -11,6 +11,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/profile"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
@@ -25,10 +26,17 @@ import (
 type Owner string
 
 // OwnerOf returns the owner of the commands of a gate. Kind and name distinguish the
-// commands of the worker itself from those of programs.
-func OwnerOf(g tool.Gate, network bool, kind, name string) Owner {
+// commands of the worker itself from those of programs. Hosts are those that they reach.
+func OwnerOf(g tool.Gate, hosts policy.Hosts, kind, name string) Owner {
 	h := sha256.New()
-	fmt.Fprintf(h, "%q %q %q network %v\n", kind, name, g.Workers, network)
+	network := "false"
+	switch {
+	case hosts.IsAll():
+		network = "true"
+	case !hosts.IsEmpty():
+		network = fmt.Sprintf("%q", hosts.Patterns())
+	}
+	fmt.Fprintf(h, "%q %q %q network %s\n", kind, name, g.Workers, network)
 	for _, anchor := range g.Files.Anchors() {
 		if m, shown := g.Files.MountOf(anchor); shown {
 			source := m.Source

@@ -9,8 +9,8 @@ import (
 
 // CommandEffects returns the effects of a command that may do anything with the files it
 // sees. It sees what can be read without approval. It may change a path if both a write
-// and a delete can be approved there and the mount allows every file. It has the network
-// if the grant allows all hosts. A sandbox restricted to these effects shows exactly what
+// and a delete can be approved there and the mount allows every file. It connects to the
+// hosts of the grant. A sandbox restricted to these effects shows exactly what
 // the command may see.
 func (n Names) CommandEffects() []policy.Effect {
 	return append(n.effectsOfCommand(n.gate.boundaries(), false), n.ConnectEffects(true)...)
@@ -42,13 +42,13 @@ func (n Names) effectsOfCommand(names []string, readonly bool) (effects []policy
 	return effects
 }
 
-// ConnectEffects returns the effect of connecting to every host, if that is wanted and
-// the grant allows it.
+// ConnectEffects returns the effects of connecting to the hosts of the grant, if that is
+// wanted.
 func (n Names) ConnectEffects(wanted bool) []policy.Effect {
-	if !wanted || !n.gate.HasNetwork() {
+	if !wanted {
 		return nil
 	}
-	return []policy.Effect{{Verb: policy.Connect, Target: "*"}}
+	return connectEffects(n.gate.Hosts())
 }
 
 // IsVisibleToCommands reports whether a command sees a canonical name.
@@ -56,10 +56,33 @@ func (n Names) IsVisibleToCommands(name string) bool {
 	return n.gate.Files.CanRead(name) && n.isOpen(name)
 }
 
-// HasNetwork reports whether commands may connect to every host.
-func (g Gate) HasNetwork() bool {
-	return g.Grant.Hosts.IsAll() && g.Decide(policy.Effect{Verb: policy.Connect, Target: "*"}).Approval > policy.Blocked
+// connectEffects returns one effect for each host pattern.
+func connectEffects(h policy.Hosts) (effects []policy.Effect) {
+	if h.IsAll() {
+		return []policy.Effect{{Verb: policy.Connect, Target: "*"}}
+	}
+	for _, r := range h.Rules() {
+		e := policy.Effect{Verb: policy.Connect, Target: r.Host}
+		if !slices.Contains(effects, e) {
+			effects = append(effects, e)
+		}
+	}
+	return effects
 }
+
+// Hosts returns the hosts that commands may connect to. A rule that blocks one of them
+// blocks all.
+func (g Gate) Hosts() policy.Hosts {
+	for _, e := range connectEffects(g.Grant.Hosts) {
+		if g.Decide(e).Approval == policy.Blocked {
+			return policy.Hosts{}
+		}
+	}
+	return g.Grant.Hosts
+}
+
+// HasNetwork reports whether commands may connect to every host.
+func (g Gate) HasNetwork() bool { return g.Hosts().IsAll() }
 
 // boundaries returns the names at which the mounts or the rules change what is allowed,
 // with all their aliases.

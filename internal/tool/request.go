@@ -54,8 +54,10 @@ type Request struct {
 	Taint string `json:"taint,omitempty"`
 	// Guess is that of the plan.
 	Guess string `json:"guessed,omitempty"`
-	// Network is true if commands of the worker can use the network.
-	Network bool `json:"network,omitempty"`
+	// Network is true if commands of the worker can reach every host. Hosts are those that
+	// they can reach otherwise.
+	Network bool     `json:"network,omitempty"`
+	Hosts   []string `json:"hosts,omitempty"`
 	// OnlyUser is true if the call changes what the user trusts. No rule and no file
 	// approves it, only the user or the user's own flag.
 	OnlyUser bool `json:"clears,omitempty"`

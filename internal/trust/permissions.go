@@ -41,10 +41,13 @@ func (r Request) Permissions() []Permission {
 		r.addMount(add, m.Target, m.Mode, string(m.Source), string(m.Base), m.From)
 	}
 	if r.Project.Network.IsAll() {
-		add(r.Project.PlaceOf("sandbox.network").String(), "commands use the whole network")
+		add(r.Project.NetworkPlace().String(), "commands use the whole network")
 	}
 	for _, host := range r.Project.Network.Patterns() {
-		add(r.Project.PlaceOf("sandbox.network").String(), "commands reach the host "+visible.Quote(host))
+		add(r.Project.NetworkPlace().String(), "commands reach the host "+visible.Quote(host))
+	}
+	if r.Project.AllowPrivate {
+		add(r.Project.PlaceOf("network.allow_private").String(), "these names may lead to private addresses")
 	}
 	if r.Project.Approval == "approve_all" {
 		add(r.Project.PlaceOf("approval.mode").String(), "golem runs every call without asking you, unless a rule blocks it")

@@ -257,8 +257,8 @@ func (b *request) foreignTools() (names []string) {
 func (b *request) checkReach(own policy.Grant) {
 	b.whose = "the worker"
 	check := func(f Foreign, name string) {
-		if at := f.Network; at != nil && !own.Hosts.IsAll() {
-			b.reportExcess(*at, name+".network", "it", "none", "write sandbox: with network: true, or leave it out here")
+		if at := f.Network; at != nil && own.Hosts.IsEmpty() {
+			b.reportExcess(*at, name+".network", "it", "none", "write sandbox: with network: true or a list of hosts, or leave it out here")
 		}
 		if f.Reach == nil {
 			return

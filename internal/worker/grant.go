@@ -229,7 +229,9 @@ func (b *request) requestedHosts() policy.Hosts {
 		b.reportBeyond(s.Network.Place, policy.Grant{Hosts: policy.AllHosts()}, "write network: false, or leave it out")
 		return policy.AllHosts()
 	case s.Network != nil:
-		return policy.Hosts{}
+		hosts := policy.HostsOfRules(s.Network.Hosts...)
+		b.reportBeyond(s.Network.Place, policy.Grant{Hosts: hosts}, "name only hosts that "+b.whose+" has, or write network: false")
+		return hosts
 	case b.kind == Inherit, b.kind == Restrict:
 		return policy.AllHosts()
 	}

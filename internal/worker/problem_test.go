@@ -91,7 +91,8 @@ func TestProblems(t *testing.T) {
 		{"sandbox: {paths: {a: {root: ., max_file_bytes: big}}}", []string{`1:48: sandbox.paths.a.max_file_bytes: big; it is `}},
 		{"sandbox: {paths: {a: {root: ., suffixes: [md]}}}", []string{`1:43: sandbox.paths.a.suffixes: md; a suffix is a dot and more`}},
 		{"sandbox: {paths: {a: {root: ., sufixes: [.md]}}}", []string{`1:32: unknown key "sufixes" in sandbox.paths.a; did you mean suffixes?`}},
-		{"sandbox: {network: [a.example.com]}", []string{`1:20: sandbox.network: a list of hosts; golem cannot limit the network to hosts yet; write true or false`}},
+		{"sandbox: {network: [a.example.com, http://b.example.com, '*', 'c.example.com:0']}", []string{`1:36: sandbox.network: http://b.example.com: not a host; write a name such as example.com`,
+			`1:58: sandbox.network: *: not a host; write a name`, `1:63: sandbox.network: c.example.com:0: not a port; write a number from 1 to 65535`}},
 		{"sandbox: {network: on}", []string{`1:20: sandbox.network: on; it is `}},
 		{"sandbox: {require_os_sandbox: docker}", []string{`1:31: sandbox.require_os_sandbox: docker; it is `}},
 

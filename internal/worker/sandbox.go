@@ -51,9 +51,10 @@ type Path struct {
 	Place        strictyaml.Place
 }
 
-// Network says whether commands may reach the network.
+// Network says which hosts commands may reach: all, or those of a list.
 type Network struct {
 	On    bool
+	Hosts []policy.HostRule
 	Place strictyaml.Place
 }
 
@@ -84,9 +85,15 @@ func (r *reader) readSandbox(top strictyaml.Node) {
 		r.w.Rules = append(r.w.Rules, readApproval(n, "/")...)
 	}
 	if net, ok := n.At("network"); ok {
-		s.Network = &Network{net.Bool(), net.Place}
-		if net.Kind == strictyaml.List && len(net.Items) > 0 {
-			r.problems.Add(net, "sandbox.network: a list of hosts", "golem cannot limit the network to hosts yet; write true or false")
+		s.Network = &Network{On: net.Bool(), Place: net.Place}
+		for _, item := range net.Items {
+			rule, err := policy.ParseHost(item.Text)
+			if err != nil {
+				what, hint, _ := strings.Cut(err.Error(), "; ")
+				r.problems.Add(item, "sandbox.network: "+what, hint)
+				continue
+			}
+			s.Network.Hosts = append(s.Network.Hosts, rule)
 		}
 	}
 	s.Level, _ = policy.ParseLevel(textOf(n, "require_os_sandbox"))

@@ -89,8 +89,8 @@ func sandboxKey() strictyaml.Key {
 				}},
 			approvalKey("Another place for `toolsets.filesystem.approval`, as in the TypeScript version."),
 			{Name: "network", Type: strictyaml.Bool, Example: "false",
-				Or:  []strictyaml.Key{{Type: strictyaml.Texts}},
-				Doc: "Whether its commands reach the network. Default: as the parent with `restrict`, and no network with `zones` and `paths`. Golem refuses a list of hosts until it can limit the network to hosts."},
+				Or:  []strictyaml.Key{{Type: strictyaml.Texts, Empty: true}},
+				Doc: "The hosts that its commands reach: `true` for every host, `false` for none, or a list such as `[api.example.com]`. A host that the parent lacks is an error. Default: as the parent with `restrict`, and no network with `zones` and `paths`."},
 			{Name: "require_os_sandbox", Type: strictyaml.Bool, Words: levelWords(), Default: "false", Example: "namespaces",
 				Doc: "The weakest level of the jail that its commands may run in. If the parent requires a stronger one, that applies."},
 		}}

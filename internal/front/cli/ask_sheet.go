@@ -85,6 +85,8 @@ func (s *sheet) origin(r tool.Request) string {
 	case r.Origin == policy.User: // your own calls are not steered
 	case r.Network:
 		text += ", network on"
+	case len(r.Hosts) > 0:
+		text += ", network: only " + s.name(strings.Join(r.Hosts, ", "))
 	default:
 		text += ", network off"
 	}

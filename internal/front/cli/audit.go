@@ -157,9 +157,12 @@ func newAuditShow() *cobra.Command {
 model, or peer: another agent), worker, tool, the command that ran, effects, the decision
 and who decided, and the outcome. The flags select records.
 
+With --net, list the connections of commands to hosts instead: the host, whether golem
+allowed it, how many bytes went each way, and how long it took.
+
 With ID, show one decision in words: who decided, where, and what was on screen. ID is the
 number of a record, the id of a request or of a call, or the start of a digest.`,
-		Example: "  golem audit show --last 20\n  golem audit show k3v9q2xz\n  golem audit show --all --since 7d",
+		Example: "  golem audit show --last 20\n  golem audit show k3v9q2xz\n  golem audit show --net --since 7d",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usageError("audit show takes one ID; golem audit show --path PATH lists the records of a file")
@@ -169,12 +172,17 @@ number of a record, the id of a request or of a call, or the start of a digest.`
 	}
 	flags := addProgramFlags(cmd)
 	filter := addFilterFlags(cmd)
-	asCSV := false
+	asCSV, net := false, false
 	cmd.Flags().BoolVar(&asCSV, "csv", false, "print comma-separated values for a spreadsheet")
+	cmd.Flags().BoolVar(&net, "net", false, "list the connections of commands: host, decision, bytes and time")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 1:
 			return flags.showDecision(cmd.OutOrStdout(), args[0], wantsJSON(cmd))
+		case net && (asCSV || filter.Tool != ""):
+			return usageError("--net lists connections; do not use it with --csv or --tool")
+		case net:
+			return flags.printConnections(cmd, filter)
 		case asCSV && wantsJSON(cmd):
 			return usageError("--csv and --json exclude each other")
 		case asCSV:

@@ -54,13 +54,13 @@ prints it at the start.
 The exit code is the command's, or 128 plus the number of the signal that ended it. If golem
 does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		Example: `  golem exec --net on claude
-  golem exec --session last bash
+  golem exec --net api.example.com --session last ./fetch
   golem exec --root .:ro --mount ./out:/out:rw make report`,
 	}
 	f := &execFlags{gateFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
 	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
-	cmd.Flags().StringVar(&f.net, "net", "", "off or on; on is the host's network")
+	cmd.Flags().StringVar(&f.net, "net", "", "off, on (the host's network), or the only hosts to reach: HOST[:PORT],…; +HOST adds to the program's")
 	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock or namespaces; without it golem uses the strongest that works here")
 	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the program; --profile-help lists the profiles")
 	cmd.Flags().BoolVar(&f.list, "profile-help", false, "list the profiles, yours and the built-in ones, and how to write one")
@@ -73,8 +73,8 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 		if len(args) == 0 {
 			return usageError("exec needs a command, such as golem exec bash")
 		}
-		if f.net != "" && f.net != "on" && f.net != "off" {
-			return usagef("--net %s: it is off or on", sandbox.Shown(f.net))
+		if err := f.setNetwork(f.net); err != nil {
+			return err
 		}
 		if !slices.Contains([]string{"", "landlock", "namespaces"}, f.jail) {
 			return usagef("--jail %s: it is landlock or namespaces", sandbox.Shown(f.jail))
@@ -99,9 +99,6 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 
 // program returns the program with the files that the command may see.
 func (f *execFlags) program() (*program.Program, error) {
-	if f.net != "" {
-		f.set = append(f.set, "sandbox.network="+map[string]string{"on": "true", "off": "false"}[f.net])
-	}
 	if f.jail != "" {
 		f.set = append(f.set, "sandbox.require_os_sandbox="+f.jail)
 	}
@@ -322,10 +319,7 @@ func (f *execFlags) environment(p profile.Profile) []string {
 // tell prints what the command gets: directories, network, home directory and
 // credentials.
 func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.Gate, x *session.Exec, program string) {
-	net := "off"
-	if p.Project.Network.IsAll() {
-		net = "on"
-	}
+	hosts := gate.Hosts()
 	adds := copiesOf(x.Profile.Copies)
 	for _, l := range x.Profile.Lines {
 		adds = append(adds, l.String())
@@ -338,7 +332,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.G
 	case len(adds)+len(x.Profile.Logins) > 0:
 		home = "new home directory"
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; network %s; %s; profile %s (%s)\n", mountedAt(gate, x.Profile.Home), net, home, x.Profile.Name, x.Profile.About)
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; %s; %s; profile %s (%s)\n", mountedAt(gate, x.Profile.Home), describeNetwork(hosts), home, x.Profile.Name, x.Profile.About)
 	if x.Profile.File != "" {
 		instead := ""
 		if profile.IsBuiltIn(x.Profile.Name) {
@@ -364,11 +358,15 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.G
 	if len(secrets) > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: warning: the agent can read these credentials: %s\n", strings.Join(secrets, "; "))
 	}
-	if len(x.Profile.Hosts) > 0 && net == "on" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile needs only %s, but golem does not limit the network to hosts yet: the agent can reach every host\n", visible.Text(strings.Join(x.Profile.Hosts, ", ")))
+	if len(x.Profile.Hosts) > 0 && hosts.IsAll() {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the agent can reach every host; the profile needs only %s, and --net %s limits it to these\n", visible.Text(strings.Join(x.Profile.Hosts, ", ")), visible.Text(strings.Join(x.Profile.Hosts, ",")))
 	}
-	if x.Profile.Net && net == "off" {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: it is of little use without the network; --net on gives it yours")
+	if x.Profile.Net && hosts.IsEmpty() {
+		advice := "--net on gives it yours"
+		if len(x.Profile.Hosts) > 0 {
+			advice = "--net " + visible.Text(strings.Join(x.Profile.Hosts, ",")) + " gives it these hosts, and --net on all"
+		}
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: it is of little use without the network; "+advice)
 	}
 }
 

@@ -37,10 +37,10 @@ func (f *opFlag) Type() string { return strings.Join(explain.Operations(), "|") 
 
 func newExplain() *cobra.Command {
 	op := &opFlag{"read"}
-	worker, line := "", ""
+	worker, line, url := "", "", ""
 	cmd := &cobra.Command{
-		Use:   "explain PATH | -- CMD…",
-		Short: "Explain whether a worker may use a file or run a command, and why",
+		Use:   "explain PATH | -- CMD… | --net URL",
+		Short: "Explain whether a worker may use a file, run a command or reach a host, and why",
 		Long: `Show whether a worker may read, write or delete PATH, and what decides it: the mount,
 symlinks and their targets, protected paths, the file, the permissions of the worker and
 its callers, and the approval that is needed.
@@ -56,18 +56,33 @@ and line. It lists the parts that golem does not understand, and the files that 
 write. It runs nothing. One argument after -- is a line of bash. Several arguments are one
 command.
 
+With --net and a URL or HOST:PORT, golem explains whether the worker's commands may connect
+to it, and which rule decides. It connects to nothing.
+
 Exit code 0: yes; 3: no.`,
 		Example: `  golem explain /notes.md
-  golem explain /out/summary.md --op write --worker summarise
-  golem explain -- git push origin main`,
+  golem explain -- git push origin main
+  golem explain --net https://api.example.com/v1`,
 	}
-	cmd.Args = func(cmd *cobra.Command, args []string) error { return explainArgs(cmd, args, line) }
+	cmd.Args = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("net") {
+			if len(args) > 0 || cmd.Flags().Changed("command") || cmd.Flags().Changed("op") {
+				return usageError("--net takes a URL and stands alone; ask about a path or a command separately")
+			}
+			return nil
+		}
+		return explainArgs(cmd, args, line)
+	}
 	flags := addProgramFlags(cmd)
 	cmd.Flags().Var(op, "op", "what the worker would do")
 	cmd.Flags().StringVar(&worker, "worker", "", "the worker; the entry worker if not given")
 	cmd.Flags().StringVar(&line, "command", "", "a command line, instead of a path")
+	cmd.Flags().StringVar(&url, "net", "", "a URL or HOST:PORT, instead of a path")
 	mounts := addMountFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if cmd.Flags().Changed("net") {
+			return explainNetwork(cmd, flags, url, worker)
+		}
 		if cmd.Flags().Changed("command") || cmd.ArgsLenAtDash() >= 0 {
 			if cmd.Flags().Changed("op") || len(*mounts) > 0 {
 				return usageError("--op, --root and --mount are about paths; do not use them with a command")

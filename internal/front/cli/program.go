@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/starter"
@@ -26,6 +27,7 @@ import (
 type programFlags struct {
 	dir, state, trust, approval, entry string
 	set                                []string
+	hosts                              []policy.HostRule // of --net +HOST
 }
 
 func addProgramFlags(cmd *cobra.Command) *programFlags {
@@ -78,6 +80,7 @@ func (f *programFlags) options() (program.Options, error) {
 	}
 	var err error
 	o.Settings, err = f.settings()
+	o.Hosts = f.hosts
 	return o, err
 }
 

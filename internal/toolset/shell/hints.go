@@ -79,6 +79,8 @@ func (v view) hints(stdout, stderr string) []string {
 		hints = append(hints, "localhost here is private to commands; run the server in the same command line, or as a service")
 	case v.network() == "off" && (missed || matches(output, unreached)):
 		hints = append(hints, "commands here have no network")
+	case v.isLimited() && (missed || matches(output, unreached)):
+		hints = append(hints, "commands here reach "+v.network())
 	case matches(output, refused) && v.Level == jail.Namespaces:
 		called := func(name string) string { return jail.Inside(v.files, name) }
 		write := "/tmp"

@@ -2,7 +2,6 @@ package shell
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -27,7 +26,7 @@ type Ran struct {
 	HiddenStderr int64   `json:"hiddenStderr"`
 	Cwd          string  `json:"cwd,omitempty"` // the directory where it ended and the next one starts
 	Level        string  `json:"level"`
-	Network      string  `json:"network"` // off or on
+	Network      string  `json:"network"` // off, on, or the hosts that it may reach
 	Seconds      float64 `json:"seconds"`
 	Limit        string  `json:"limit,omitempty"` // the limits that were reached
 	Loose        string  `json:"loose,omitempty"` // limits that are only partly enforced here
@@ -152,12 +151,26 @@ func size(n int64) string {
 
 func seconds(d time.Duration) string { return strconv.FormatFloat(d.Seconds(), 'f', 1, 64) + " s" }
 
+// network says which hosts the command could reach: on for all, off for none.
 func (v view) network() string {
-	if slices.ContainsFunc(v.effects, func(e policy.Effect) bool { return e.Verb == policy.Connect }) {
-		return "on"
+	var hosts []string
+	for _, e := range v.effects {
+		switch {
+		case e.Verb != policy.Connect:
+		case e.Target == "*":
+			return "on"
+		default:
+			hosts = append(hosts, sandbox.Shown(e.Target))
+		}
 	}
-	return "off"
+	if len(hosts) == 0 {
+		return "off"
+	}
+	return "only " + strings.Join(hosts, ", ")
 }
+
+// isLimited reports whether the command could reach some hosts and not all.
+func (v view) isLimited() bool { return v.network() != "on" && v.network() != "off" }
 
 // listLimits lists limits by name.
 func listLimits(limits []jail.Limit) string {

@@ -1,0 +1,57 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"sync"
+
+	"github.com/rogpeppe/go-internal/testscript"
+)
+
+// internet starts a proxy that answers for every host, and makes it the user's proxy:
+// golem reaches all hosts through it. It answers requests with their method, URL and
+// body size.
+func internet(ts *testscript.TestScript, neg bool, args []string) {
+	if neg || len(args) > 0 {
+		ts.Fatalf("usage: internet")
+	}
+	answer := func(w http.ResponseWriter, scheme, host string, r *http.Request) {
+		size, _ := io.Copy(io.Discard, r.Body)
+		fmt.Fprintf(w, "the internet got %s %s://%s%s and %d bytes\n", r.Method, scheme, host, r.URL.RequestURI(), size)
+	}
+	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, "https", r.Host, r) }))
+	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // a connection may end before its first byte
+	secure.StartTLS()
+	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Method != http.MethodConnect {
+			host := r.URL.Host
+			r.URL.Scheme, r.URL.Host = "", ""
+			answer(w, "http", host, r)
+			return
+		}
+		server, err := net.Dial("tcp", secure.Listener.Addr().String())
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusBadGateway)
+			return
+		}
+		defer server.Close()
+		w.WriteHeader(http.StatusOK)
+		client, _, err := w.(http.Hijacker).Hijack()
+		if err != nil {
+			return
+		}
+		defer client.Close()
+		var back sync.WaitGroup
+		back.Go(func() { io.Copy(client, server); client.Close() })
+		io.Copy(server, client)
+		server.Close()
+		back.Wait()
+	}))
+	ts.Defer(func() { proxy.CloseClientConnections(); proxy.Close(); secure.Close() })
+	ts.Setenv("HTTP_PROXY", proxy.URL)
+	ts.Setenv("HTTPS_PROXY", proxy.URL)
+}

@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// A connectionRecord is a connection for --json.
+type connectionRecord struct {
+	Program  string    `json:"program"` // the directory of golem's program
+	Time     time.Time `json:"time"`
+	Session  string    `json:"session"`
+	Workers  []string  `json:"workers,omitempty"`
+	Client   string    `json:"client,omitempty"` // the program that connected
+	Host     string    `json:"host"`
+	Port     uint16    `json:"port"`
+	Decision string    `json:"decision"`
+	By       string    `json:"by,omitempty"`
+	Open     bool      `json:"open,omitempty"` // it has not ended, or golem was killed
+	Sent     int64     `json:"sent"`
+	Received int64     `json:"received"`
+	Seconds  float64   `json:"seconds"`
+	Code     string    `json:"code,omitempty"`
+	Note     string    `json:"note,omitempty"`
+}
+
+// printConnections prints the connections of commands, one a line.
+func (f *programFlags) printConnections(cmd *cobra.Command, filter *filterFlags) error {
+	filter.Tool = audit.ConnectTool
+	programs := map[string]*audit.Connections{}
+	var names []string
+	if err := f.eachRecord(cmd, filter, func(r programRecord) error {
+		if programs[r.program] == nil {
+			programs[r.program] = &audit.Connections{}
+			names = append(names, r.program)
+		}
+		programs[r.program].Add(r.Record)
+		return nil
+	}); err != nil {
+		return err
+	}
+	list := []connectionRecord{}
+	for _, name := range names {
+		for _, c := range programs[name].List {
+			list = append(list, connectionRecord{Program: name, Time: c.Time, Session: c.Session, Workers: c.Workers, Client: c.Program, Host: c.Host, Port: c.Port,
+				Decision: c.Decision, By: c.By, Open: !c.Ended, Sent: c.Sent, Received: c.Received, Seconds: c.Took.Seconds(), Code: c.Code, Note: c.Note})
+		}
+	}
+	if wantsJSON(cmd) {
+		return printJSON(cmd.OutOrStdout(), map[string]any{"connections": list})
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(cmd.OutOrStdout(), "no connections; golem records those of commands whose network is a list of hosts")
+		return nil
+	}
+	rows := [][]string{{"time", "session", "host", "decision", "sent", "received", "seconds", "note"}}
+	if filter.all {
+		rows[0] = append([]string{"program"}, rows[0]...)
+	}
+	for _, c := range list {
+		note := strings.Join(compactTexts(c.Client, c.Note), ": ")
+		if c.Open {
+			note = strings.Join(compactTexts(c.Client, "open, or golem was killed"), ": ")
+		}
+		row := []string{c.Time.Local().Format(time.DateTime), cmp.Or(c.Session, "-"), visible.Text(hostAndPort(c.Host, c.Port)), decisionWord(c.Decision),
+			tool.FormatSize(c.Sent), tool.FormatSize(c.Received), fmt.Sprintf("%.1f", c.Seconds), visible.Text(note)}
+		if filter.all {
+			row = append([]string{visible.Name(c.Program)}, row...)
+		}
+		rows = append(rows, row)
+	}
+	printColumns(cmd.OutOrStdout(), rows)
+	return nil
+}
+
+// hostAndPort returns a host with its port, if there was one.
+func hostAndPort(host string, port uint16) string {
+	if port == 0 {
+		return host
+	}
+	return audit.Connection{Host: host, Port: port}.Address()
+}
+
+// compactTexts returns the texts that are not empty.
+func compactTexts(texts ...string) (list []string) {
+	for _, t := range texts {
+		if t != "" {
+			list = append(list, t)
+		}
+	}
+	return list
+}
+
+// decisionWord returns the decision about a connection in a word.
+func decisionWord(decision string) string {
+	switch decision {
+	case "preApproved", "yes":
+		return "allowed"
+	case "blocked", "no":
+		return "refused"
+	}
+	return visible.Text(decision)
+}

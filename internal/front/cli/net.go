@@ -1,0 +1,68 @@
+package cli
+
+import (
+	"encoding/json"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// setNetwork applies the value of --net: off, on, a list of hosts, or a list of hosts that
+// are added to those of the program.
+func (f *programFlags) setNetwork(text string) error {
+	switch text {
+	case "":
+		return nil
+	case "on", "off":
+		f.set = append(f.set, "sandbox.network="+map[string]string{"on": "true", "off": "false"}[text])
+		return nil
+	}
+	list, adds := strings.CutPrefix(text, "+")
+	var rules []policy.HostRule
+	var hosts []string
+	for item := range strings.SplitSeq(list, ",") {
+		if adds {
+			item = strings.TrimPrefix(item, "+")
+		}
+		if slices.Contains([]string{"on", "off", "true", "false", "all", "none", "*", ""}, item) {
+			return usagef("--net %s: it is off, on, or hosts such as api.example.com,*.example.org:8443; +HOST adds a host to those of the program", sandbox.Shown(text))
+		}
+		if adds && slices.Contains([]string{"go", "npm", "pypi", "debian", "cargo"}, item) {
+			return usagef("--net %s: this version has no sets of hosts; name the hosts, such as +proxy.example.org", sandbox.Shown(text))
+		}
+		r, err := policy.ParseHost(item)
+		if err != nil {
+			return usagef("--net %v", err)
+		}
+		if !strings.ContainsAny(item, ".:") { // more likely a wrong word
+			return usagef("--net %s: it is off, on, or hosts such as api.example.com; a host without a dot needs a port, such as %s:80", sandbox.Shown(text), sandbox.Shown(item))
+		}
+		rules, hosts = append(rules, r), append(hosts, item)
+	}
+	if adds {
+		f.hosts = append(f.hosts, rules...)
+		return nil
+	}
+	value, err := json.Marshal(hosts)
+	f.set = append(f.set, "sandbox.network="+string(value))
+	return err
+}
+
+// describeNetwork describes the hosts that commands reach.
+func describeNetwork(h policy.Hosts) string {
+	switch {
+	case h.IsAll():
+		return "network on"
+	case h.IsEmpty():
+		return "network off"
+	}
+	list := h.Patterns()
+	const most = 6
+	if more := len(list) - most; more > 0 {
+		list = append(list[:most], visible.Count(more, "more host"))
+	}
+	return "network: " + visible.Text(strings.Join(list, ", ")) + " only"
+}

@@ -1,0 +1,99 @@
+package program
+
+import (
+	"fmt"
+	"net/http"
+	"net/url"
+	"slices"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/egress"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// egress returns the network of commands that reach only some hosts. It is nil if they
+// reach all hosts or none. Workers are those that the commands belong to.
+func (d *Gate) egress(hosts policy.Hosts, workers []string) *jail.Egress {
+	if hosts.IsAll() || hosts.IsEmpty() {
+		return nil
+	}
+	var ports []uint16
+	for _, r := range hosts.Rules() {
+		ports = append(ports, r.Ports...)
+	}
+	return &jail.Egress{Ports: slices.Compact(slices.Sorted(slices.Values(ports))), Open: func() (jail.Server, error) {
+		log := &connectionLog{journal: d.Journal, workers: workers, prefix: d.networkName()}
+		return egress.New(egress.Options{Hosts: hosts, AllowPrivate: d.program.Project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: d.program.options.Now})
+	}}
+}
+
+// environmentProxy returns the user's own proxy for a URL, nil for none.
+func environmentProxy(u *url.URL) (*url.URL, error) {
+	return http.ProxyFromEnvironment(&http.Request{URL: u})
+}
+
+// networkName returns a name for one more network of this process. It begins the ids of
+// its connections in the journal.
+func (d *Gate) networkName() string {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	d.networks++
+	return fmt.Sprintf("%s-%d", d.records.process, d.networks)
+}
+
+// A connectionLog writes the connections of a network to the journal.
+type connectionLog struct {
+	journal tool.Journal
+	workers []string
+	prefix  string
+
+	mu   sync.Mutex
+	open map[uint64]bool // connections with an intent in the journal
+}
+
+// record writes a step of a connection. If it fails, golem must not take the step.
+func (l *connectionLog) record(r egress.Record) error {
+	c := audit.Connection{Call: fmt.Sprintf("%s-%d", l.prefix, r.ID), Workers: l.workers, Program: r.Program, Host: r.Host, Port: r.Port,
+		Decision: policy.PreApproved.String(), By: r.Decision, Sent: r.Sent, Received: r.Received, Took: r.Duration, Note: r.Why}
+	if r.Request != "" {
+		c.Note = r.Request + ": " + r.Why
+	}
+	switch r.Step {
+	case egress.Opened:
+		l.begin(r.ID)
+		return l.journal.Write(c.Intent(), audit.Written)
+	case egress.Closed:
+		l.end(r.ID)
+		return l.journal.Write(c.Outcome(), audit.Written)
+	case egress.Noticed:
+		c.Code = "notice"
+	default:
+		c.Code, c.Decision, c.By = "refused", policy.Blocked.String(), ""
+		if r.Step == egress.Refused && l.end(r.ID) {
+			return l.journal.Write(c.Outcome(), audit.Written)
+		}
+	}
+	return l.journal.Write(c.Refusal(), audit.Written)
+}
+
+// begin records that a connection has an intent.
+func (l *connectionLog) begin(id uint64) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.open == nil {
+		l.open = make(map[uint64]bool)
+	}
+	l.open[id] = true
+}
+
+// end reports whether a connection had an intent, and forgets it.
+func (l *connectionLog) end(id uint64) bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	had := l.open[id]
+	delete(l.open, id)
+	return had
+}

@@ -1,0 +1,126 @@
+package project
+
+import (
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/strictyaml"
+)
+
+// networkKey describes the block with the hosts that commands reach.
+func networkKey() strictyaml.Key {
+	return strictyaml.Key{Name: "network", Type: strictyaml.Group, Example: "{allow: [api.example.com]}",
+		Doc: "The hosts that commands reach. `sandbox.network` is the short form; use one of the two.", Keys: []strictyaml.Key{
+			{Name: "allow", Type: strictyaml.Groups, Short: "host", Empty: true, Example: `[api.example.com, "*.example.org:8443"]`,
+				Doc: "The hosts, each a text or a map. `[]` is no host.", Keys: []strictyaml.Key{
+					{Name: "host", Type: strictyaml.Text, Example: `"*.example.com"`,
+						Doc: "A name, `*.` and a name for all names below it, or an address; with `:PORT` unless it is 80 or 443. Required."},
+				},
+				Instead: map[string]string{
+					"methods": notYet("limit methods"), "paths": notYet("limit paths"), "git": notYet("tell git's reads from its writes"),
+					"credential": "this version cannot add credentials; leave the key out, and the command needs its own",
+				}},
+			{Name: "allow_private", Type: strictyaml.Bool, Default: "false", Example: "true",
+				Doc: "Whether a name may lead to a private address. Without it golem connects to none, unless `allow` names the address itself."},
+		},
+		Instead: map[string]string{"presets": "this version has no sets of hosts; list the hosts in allow", "ask": "this version does not ask about hosts; list them in allow, or add one with --net +HOST"}}
+}
+
+// notYet returns the hint for a limit that golem cannot enforce, so that nobody relies on
+// it.
+func notYet(what string) string {
+	return "this version cannot " + what + "; leave the key out, or the host"
+}
+
+// readNetwork reads the hosts that commands reach: in the short form, in the block, and
+// those that the user adds.
+func readNetwork(l *loader) {
+	short, isShort := l.valueAt("sandbox", "network")
+	block, isBlock := l.valueAt("network")
+	switch {
+	case isShort && isBlock && short.Place.Line > 0 && block.Place.Line > 0:
+		l.problems.Add(short, "sandbox.network beside network", "keep one of the two: network has all keys, and sandbox.network is its short form")
+	case isShort && (!isBlock || short.Place.Line == 0):
+		l.project.networkAt = short.Place
+		readShortNetwork(l, short)
+	case isBlock:
+		l.project.networkAt = block.Place
+		readNetworkBlock(l, block)
+	}
+	if p := l.project; len(l.env.Hosts) > 0 && !p.Network.IsAll() {
+		p.networkAt = strictyaml.Place{Source: "--net"}
+		p.Network = policy.HostsOfRules(slices.Concat(p.Network.Rules(), l.env.Hosts)...)
+		l.setEffective(p.networkAt, "["+strings.Join(p.Network.Patterns(), ", ")+"]", "sandbox", "network")
+	}
+}
+
+// NetworkPlace returns the place that says which hosts commands reach.
+func (p *Project) NetworkPlace() strictyaml.Place {
+	if p.networkAt == (strictyaml.Place{}) {
+		return strictyaml.Default
+	}
+	return p.networkAt
+}
+
+// readShortNetwork reads sandbox.network.
+func readShortNetwork(l *loader, n strictyaml.Node) {
+	switch {
+	case n.Kind == strictyaml.Null:
+		l.problems.Add(n, "sandbox.network: nothing", "it is true, false or a list of hosts")
+	case n.Bool():
+		l.project.Network = policy.AllHosts()
+	case slices.Contains(n.Texts(), "*"):
+		l.problems.Add(n, "sandbox.network: * is no host", "network: true is an open network, false none")
+	default:
+		var rules []policy.HostRule
+		for _, item := range n.Items {
+			if r, ok := readHost(l, "sandbox.network", item); ok {
+				rules = append(rules, r)
+			}
+		}
+		l.project.Network = policy.HostsOfRules(rules...)
+	}
+}
+
+// readHost reads a host with or without a port.
+func readHost(l *loader, name string, n strictyaml.Node) (policy.HostRule, bool) {
+	r, err := policy.ParseHost(n.Text)
+	if err != nil {
+		what, hint, _ := strings.Cut(err.Error(), "; ")
+		l.problems.Add(n, name+": "+what, hint)
+	}
+	return r, err == nil
+}
+
+// readNetworkBlock reads the block network.
+func readNetworkBlock(l *loader, n strictyaml.Node) {
+	if at, ok := n.At("allow_private"); ok {
+		l.project.AllowPrivate = at.Bool()
+	}
+	list, ok := n.At("allow")
+	if ok && list.Kind == strictyaml.Null {
+		l.problems.Add(list, "network.allow: nothing", "it is a list of hosts, and [] is no host")
+	}
+	var rules []policy.HostRule
+	for _, item := range list.Items {
+		if r, ok := readHostRule(l, item); ok {
+			rules = append(rules, r)
+		}
+	}
+	l.project.Network = policy.HostsOfRules(rules...)
+}
+
+// readHostRule reads an item of network.allow.
+func readHostRule(l *loader, n strictyaml.Node) (policy.HostRule, bool) {
+	const name = "network.allow"
+	if n.Kind == strictyaml.Scalar {
+		return readHost(l, name, n)
+	}
+	host, ok := n.At("host")
+	if !ok {
+		l.problems.Add(n, name+": no host", "write host: NAME, such as host: api.example.com")
+		return policy.HostRule{}, false
+	}
+	return readHost(l, name+".host", host)
+}
