@@ -126,7 +126,7 @@ func (n *Network) dialProxy(ctx context.Context, proxy *url.URL) (net.Conn, erro
 	}
 	at := net.JoinHostPort(proxy.Hostname(), port)
 	if proxy.Scheme == "https" {
-		return (&tls.Dialer{Config: &tls.Config{ServerName: proxy.Hostname()}}).DialContext(ctx, "tcp", at)
+		return (&tls.Dialer{Config: &tls.Config{RootCAs: n.o.Roots, ServerName: proxy.Hostname()}}).DialContext(ctx, "tcp", at)
 	}
 	return (&net.Dialer{}).DialContext(ctx, "tcp", at)
 }

@@ -23,6 +23,16 @@
 //  5. Copy and record. golem copies bytes both ways and reports each connection: host,
 //     port, program, decision, bytes, duration.
 //
+// Rules with methods, paths, git or a credential need golem to read requests inside TLS.
+// For these hosts golem ends TLS with certificates of an authority that lives as long as
+// the network, in memory, and that is valid for these hosts only. All other TLS stays
+// encrypted from end to end. Outside, golem verifies the host's real certificate.
+//
+// A program never gets the value of a credential. It gets a placeholder of the same shape,
+// and golem sets the header itself, for the hosts of the rule. A host with a credential
+// takes no other authentication: with a key of their own, others could turn an allowed
+// host into a place for uploads.
+//
 // The package cannot stop a program from sending data to an allowed host, in the names of
 // DNS questions, or by the timing of connections. It does not see what a program sends
 // inside TLS that golem passes on.

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/x509"
 	"net"
 	"net/netip"
 )
@@ -14,3 +15,12 @@ func (n *Network) DialSocket(ctx context.Context, to netip.AddrPort) (net.Conn, 
 
 // WhyForbidden returns why the network does not connect to an address.
 func (n *Network) WhyForbidden(to netip.AddrPort) string { return n.whyForbidden(to) }
+
+// MakeLeaf returns a certificate of the session's authority, for any host.
+func (n *Network) MakeLeaf(host string) (*x509.Certificate, error) {
+	c, err := n.authority.leaf(host)
+	if err != nil {
+		return nil, err
+	}
+	return c.Leaf, nil
+}

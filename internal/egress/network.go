@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"crypto/x509"
 	"errors"
 	"net"
 	"net/http"
@@ -26,6 +27,8 @@ type Options struct {
 	// Tainted reports whether programs have read untrusted content. Then golem also asks
 	// about hosts of the list that take more than reads.
 	Tainted func() bool
+	// Credentials are the secrets that rules name.
+	Credentials map[string]Credential
 	// AllowPrivate lets names lead to private and loopback addresses.
 	AllowPrivate bool
 	// Resolve returns the real addresses of a name. The default asks the system.
@@ -35,6 +38,9 @@ type Options struct {
 	Dial func(ctx context.Context, address netip.AddrPort) (net.Conn, error)
 	// Proxy returns the proxy for a URL, nil for none, as in http.Transport.
 	Proxy func(*url.URL) (*url.URL, error)
+	// Roots verify the certificates of hosts for which golem ends TLS. The default is the
+	// system's.
+	Roots *x509.CertPool
 	// Program names the program at the other end of a connection, for records.
 	Program func(net.Conn) string
 	// Record gets each step of each connection, and returns when it is stored. If it
@@ -50,6 +56,8 @@ type Network struct {
 	o         Options
 	names     *standIns
 	questions questions
+	authority *authority // nil if no rule needs it
+	secrets   secrets
 	dialer    net.Dialer
 	web       *http.Server
 	toWeb     *handoff
@@ -98,6 +106,13 @@ func New(o Options) (*Network, error) {
 		n.o.Dial = func(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
 			return n.dialer.DialContext(ctx, "tcp", address.String())
 		}
+	}
+	var err error
+	if n.secrets, err = newSecrets(o.Credentials); err != nil {
+		return nil, err
+	}
+	if n.authority, err = newAuthority(o.Hosts, o.Now); err != nil {
+		return nil, err
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.startWeb()

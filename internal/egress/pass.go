@@ -27,7 +27,7 @@ func (s *stream) pass(ctx context.Context) error {
 			return err
 		}
 		if s.needsRequests() {
-			return refusal("golem cannot check the requests of " + s.host)
+			return s.endTLS(ctx)
 		}
 		server, err := s.n.dialHost(ctx, s.host, s.port)
 		if err != nil {
@@ -35,7 +35,7 @@ func (s *stream) pass(ctx context.Context) error {
 		}
 		return s.relay(server)
 	}
-	return s.serveWeb(ctx)
+	return s.serveWeb(ctx, nil)
 }
 
 // whyNoBytes returns why a program sent nothing. A program that leaves without a byte is
@@ -100,7 +100,7 @@ func (s *stream) passAny(ctx context.Context) error {
 		if s.received.Load() > 0 {
 			return refusal("the server spoke before the HTTP request")
 		}
-		return s.serveWeb(ctx)
+		return s.serveWeb(ctx, nil)
 	default:
 		err = nil
 	}

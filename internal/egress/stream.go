@@ -67,7 +67,11 @@ func (n *Network) serve(c net.Conn, destination func(net.Conn) (netip.AddrPort, 
 		s.refuse(err)
 		return
 	}
-	n.o.Record(s.record(Closed))
+	closed := s.record(Closed)
+	if s.ended && closed.Requests == 0 {
+		closed.Why = "no request came: the program may not trust the session's authority"
+	}
+	n.o.Record(closed)
 }
 
 // hostAt returns the name that an address stands in for, or else the address as text.

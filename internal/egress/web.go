@@ -32,6 +32,7 @@ func (n *Network) startWeb() {
 	n.toWeb = &handoff{conns: make(chan net.Conn), done: make(chan struct{})}
 	n.direct = &http.Transport{
 		DialContext:           n.dialAddress,
+		TLSClientConfig:       &tls.Config{RootCAs: n.o.Roots},
 		DisableCompression:    true,
 		ForceAttemptHTTP2:     true,
 		MaxIdleConnsPerHost:   16,
@@ -42,12 +43,13 @@ func (n *Network) startWeb() {
 	n.viaProxy.Proxy = func(r *http.Request) (*url.URL, error) { return n.proxyFor(r.URL) }
 	n.viaProxy.DialContext = (&net.Dialer{Timeout: dialTime}).DialContext
 	n.forward = &httputil.ReverseProxy{
-		Rewrite:       n.rewrite,
-		Transport:     roundTripper(n.roundTrip),
-		FlushInterval: -1,
-		ErrorHandler:  n.reportFailure,
-		ErrorLog:      quiet,
-		BufferPool:    &buffers{},
+		Rewrite:        n.rewrite,
+		Transport:      roundTripper(n.roundTrip),
+		FlushInterval:  -1,
+		ErrorHandler:   n.reportFailure,
+		ModifyResponse: hideSecret,
+		ErrorLog:       quiet,
+		BufferPool:     &buffers{},
 	}
 	protocols := new(http.Protocols)
 	protocols.SetHTTP1(true)
@@ -137,13 +139,18 @@ func streamOf(c net.Conn) *stream {
 	return c.(*webConn).s
 }
 
-// serveWeb hands the connection to the HTTP server and waits until it has ended.
-func (s *stream) serveWeb(ctx context.Context) error {
+// serveWeb hands the connection to the HTTP server and waits until it has ended. With a
+// configuration, the server ends TLS.
+func (s *stream) serveWeb(ctx context.Context, config *tls.Config) error {
 	s.tape.SetReadDeadline(time.Time{})
 	s.tape.play()
 	c := &webConn{tape: s.tape, s: s, done: make(chan struct{})}
+	var served net.Conn = c
+	if config != nil {
+		served = tls.Server(c, config)
+	}
 	select {
-	case s.n.toWeb.conns <- c:
+	case s.n.toWeb.conns <- served:
 	case <-ctx.Done():
 		return ctx.Err()
 	}
@@ -159,9 +166,18 @@ func (s *stream) serveWeb(ctx context.Context) error {
 func (n *Network) serveRequest(w http.ResponseWriter, r *http.Request) {
 	s := r.Context().Value(streamKey{}).(*stream)
 	s.requests.Add(1)
-	if err := s.checkRequest(r); err != nil {
+	secret, err := s.checkRequest(r)
+	if err != nil {
 		s.deny(w, r, err)
 		return
+	}
+	s.noticePlaceholders(r, secret)
+	if r.ProtoMajor == 1 {
+		// A server may answer while the program still sends.
+		http.NewResponseController(w).EnableFullDuplex()
+	}
+	if secret != nil {
+		r = withSecret(r, secret)
 	}
 	if !s.ended {
 		ctx, cancel := n.outlive(r.Context())
@@ -187,17 +203,18 @@ func (n *Network) outlive(ctx context.Context) (context.Context, context.CancelF
 	return longer, func() { stopLate(); stopClosed(); cancel() }
 }
 
-// checkRequest returns why golem refuses a request, nil if it does not.
-func (s *stream) checkRequest(r *http.Request) error {
+// checkRequest returns why golem refuses a request, or else the secret to add to it, nil
+// for none.
+func (s *stream) checkRequest(r *http.Request) (*secret, error) {
 	switch {
 	case r.Method == http.MethodConnect:
-		return refusal("golem passes no CONNECT; connect to the host itself")
+		return nil, refusal("golem passes no CONNECT; connect to the host itself")
 	case r.ProtoMajor == 2 && !s.ended:
-		return refusal("golem passes HTTP/2 only inside TLS")
+		return nil, refusal("golem passes HTTP/2 only inside TLS")
 	case !s.isAuthority(r.Host):
-		return refusal("the request is for " + strconv.Quote(r.Host) + ", but the program looked up " + s.host)
+		return nil, refusal("the request is for " + strconv.Quote(r.Host) + ", but the program looked up " + s.host)
 	case r.URL.Host != "" && (!s.isAuthority(r.URL.Host) || r.URL.User != nil || r.URL.Scheme != s.scheme()):
-		return refusal("the request is for another URL than its host")
+		return nil, refusal("the request is for another URL than its host")
 	}
 	// An upgrade to another protocol than websocket would hide later requests.
 	if upgrade := r.Header.Values("Upgrade"); len(upgrade) != 1 || !strings.EqualFold(upgrade[0], "websocket") {
@@ -205,19 +222,19 @@ func (s *stream) checkRequest(r *http.Request) error {
 		r.Header.Del("Http2-Settings")
 	}
 	if !s.needsRequests() {
-		return nil
+		return nil, nil
 	}
 	rule, err := s.findRule(r)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	for _, name := range methodHeaders {
 		r.Header.Del(name)
 	}
 	if rule.Credential != "" {
-		return refusal("golem cannot add the credential " + rule.Credential)
+		return s.findSecret(r, rule)
 	}
-	return nil
+	return nil, nil
 }
 
 // isAuthority reports whether the host of a request is the stream's, with or without its
@@ -256,6 +273,9 @@ func (n *Network) rewrite(p *httputil.ProxyRequest) {
 		if v, ok := p.In.Header[name]; ok {
 			p.Out.Header[name] = v
 		}
+	}
+	if secret := secretOf(p.In.Context()); secret != nil {
+		secret.addSecret(p.Out.Header)
 	}
 }
 

@@ -199,7 +199,8 @@ func (w *world) mustDial(name string, port uint16) net.Conn {
 
 // client returns an HTTP client inside the jail.
 func (w *world) client(config *tls.Config) *http.Client {
-	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: true, DialContext: func(_ context.Context, _, address string) (net.Conn, error) {
+	only1 := config != nil && slices.Equal(config.NextProtos, []string{"http/1.1"})
+	transport := &http.Transport{TLSClientConfig: config, ForceAttemptHTTP2: !only1, DialContext: func(_ context.Context, _, address string) (net.Conn, error) {
 		host, text, err := net.SplitHostPort(address)
 		if err != nil {
 			return nil, err

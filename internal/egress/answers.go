@@ -1,0 +1,117 @@
+package egress
+
+import (
+	"bytes"
+	"context"
+	"io"
+	"net/http"
+	"strings"
+)
+
+type secretKey struct{}
+
+// withSecret returns a request whose answer must not have the secret.
+func withSecret(r *http.Request, s *secret) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), secretKey{}, s))
+}
+
+func secretOf(ctx context.Context) *secret {
+	s, _ := ctx.Value(secretKey{}).(*secret)
+	return s
+}
+
+// hideSecret replaces the secret in an answer by its placeholder, and removes cookies:
+// they would be another authentication.
+func hideSecret(answer *http.Response) error {
+	if len(answer.Trailer) > 0 {
+		answer.Header.Del("Content-Length") // HTTP/1.1 has trailers only without a length
+	}
+	s := secretOf(answer.Request.Context())
+	if s == nil {
+		return nil
+	}
+	if coding := answer.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
+		return refusal("the server compressed its answer, so golem cannot keep the credential " + s.name + " out of it")
+	}
+	answer.Header.Del("Set-Cookie")
+	s.hideInHeader(answer.Header)
+	body := &replacer{ReadCloser: answer.Body, pairs: s.pairs, atEnd: func() { s.hideInHeader(answer.Trailer) }}
+	answer.Body = body
+	if both, ok := body.ReadCloser.(io.ReadWriteCloser); ok { // after an upgrade
+		answer.Body = struct {
+			*replacer
+			io.Writer
+		}{body, both}
+	}
+	return nil
+}
+
+func (s *secret) hideInHeader(h http.Header) {
+	for _, values := range h {
+		for i, v := range values {
+			for _, p := range s.pairs {
+				v = strings.ReplaceAll(v, string(p.hidden), string(p.shown))
+			}
+			values[i] = v
+		}
+	}
+}
+
+// A replacer replaces texts by others of the same length. It holds back a byte only as
+// long as it may be the beginning of such a text, so an answer still flows.
+type replacer struct {
+	io.ReadCloser
+	pairs []pair
+	atEnd func()
+
+	buffer []byte
+	held   []byte // read and not yet returned; the first ready bytes can be
+	ready  int
+	err    error
+}
+
+func (r *replacer) Read(b []byte) (int, error) {
+	for r.ready == 0 {
+		if r.err != nil {
+			return 0, r.err
+		}
+		r.fill()
+	}
+	n := copy(b, r.held[:r.ready])
+	r.held, r.ready = r.held[n:], r.ready-n
+	return n, nil
+}
+
+// fill reads more and replaces what is complete.
+func (r *replacer) fill() {
+	if r.buffer == nil {
+		r.buffer = make([]byte, copySize)
+	}
+	n, err := r.ReadCloser.Read(r.buffer)
+	r.held = append(bytes.Clone(r.held), r.buffer[:n]...)
+	for _, p := range r.pairs {
+		for i := 0; ; i += len(p.hidden) {
+			at := bytes.Index(r.held[i:], p.hidden)
+			if at < 0 {
+				break
+			}
+			i += at
+			copy(r.held[i:], p.shown)
+		}
+	}
+	r.ready = len(r.held)
+	if err != nil {
+		if r.err = err; r.err == io.EOF && r.atEnd != nil {
+			r.atEnd()
+		}
+		return
+	}
+	for _, p := range r.pairs {
+		for size := min(len(p.hidden)-1, len(r.held)); size > 0; size-- {
+			if bytes.HasSuffix(r.held, p.hidden[:size]) {
+				r.ready = min(r.ready, len(r.held)-size)
+				break
+			}
+		}
+	}
+}
