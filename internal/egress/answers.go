@@ -57,6 +57,24 @@ func (s *secret) hideInHeader(h http.Header) {
 	}
 }
 
+// A hidingWriter replaces the secret in answers that come before the real one, such as
+// 103 Early Hints, which the reverse proxy passes on by itself.
+type hidingWriter struct {
+	http.ResponseWriter
+	s *secret
+}
+
+func (w hidingWriter) WriteHeader(code int) {
+	if code < 200 {
+		w.Header().Del("Set-Cookie")
+		w.s.hideInHeader(w.Header())
+	}
+	w.ResponseWriter.WriteHeader(code)
+}
+
+// Unwrap gives http.ResponseController the writer's other methods.
+func (w hidingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
+
 // A replacer replaces texts by others of the same length. It holds back a byte only as
 // long as it may be the beginning of such a text, so an answer still flows.
 type replacer struct {

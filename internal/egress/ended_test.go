@@ -8,7 +8,9 @@ import (
 	"io"
 	"net/http"
 	"net/http/cgi"
+	"net/http/httptrace"
 	"net/netip"
+	"net/textproto"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -285,6 +287,11 @@ func TestEchoedSecret(t *testing.T) {
 		flush := func() { out.(http.Flusher).Flush() }
 		key := r.Header.Get("X-Api-Key")
 		switch r.URL.Path {
+		case "/hint":
+			out.Header().Set("Link", key)
+			out.WriteHeader(http.StatusEarlyHints)
+			out.Header().Del("Link")
+			io.WriteString(out, "hinted")
 		case "/header":
 			out.Header().Set("X-Echo", "key "+key)
 		case "/plain":
@@ -317,6 +324,7 @@ func TestEchoedSecret(t *testing.T) {
 	for _, protocol := range []string{"http/1.1", "h2"} {
 		for url, want := range map[string]string{
 			"https://example.com/header":    "",
+			"https://example.com/hint":      "hinted",
 			"https://example.com/plain":     fake + "\n" + fake + fake + "\n",
 			"https://example.com/bytes":     "<" + token[:10] + fake + ">" + token[:20],
 			"https://example.com/range":     fake,
@@ -325,7 +333,9 @@ func TestEchoedSecret(t *testing.T) {
 			"https://git.example.com/basic": "Basic " + basic + " " + w.placeholder("git"),
 			"https://example.com/big":       strings.Repeat(strings.Repeat("x", 977)+fake, 3000),
 		} {
-			r, err := http.NewRequest("GET", url, nil)
+			hint := ""
+			trace := &httptrace.ClientTrace{Got1xxResponse: func(_ int, h textproto.MIMEHeader) error { hint = h.Get("Link"); return nil }}
+			r, err := http.NewRequestWithContext(httptrace.WithClientTrace(t.Context(), trace), "GET", url, nil)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -340,6 +350,9 @@ func TestEchoedSecret(t *testing.T) {
 			answer.Body.Close()
 			if body := string(b); err != nil || body != want && !(want == "golem refused" && strings.HasPrefix(body, want)) {
 				t.Errorf("%s %s: got %.200q, %v, want %.200q", protocol, url, body, err, want)
+			}
+			if strings.Contains(url, "/hint") != (hint == fake) {
+				t.Errorf("%s %s: got the hint %q", protocol, url, hint)
 			}
 			if all := fmt.Sprint(answer.Header, answer.Trailer); strings.Contains(all, token) || strings.Contains(url, "/header") && !strings.Contains(all, "key "+fake) ||
 				strings.Contains(url, "/trailer") && answer.Trailer.Get("X-Echo") != fake {

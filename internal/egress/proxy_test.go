@@ -10,12 +10,14 @@ import (
 	"strings"
 	"sync"
 	"testing"
+
+	"github.com/golem-forge/golem/internal/policy"
 )
 
 // TestUpstreamProxy checks that connections leave by the user's proxy: TLS by CONNECT,
 // plain HTTP by requests to the proxy. The proxy itself may have a private address.
 func TestUpstreamProxy(t *testing.T) {
-	w := newWorld(t, rules("example.com")...)
+	w := newWorld(t, append(rules("example.com"), policy.HostRule{Host: "api.example.com", Methods: []string{"GET"}})...)
 	var log requestLog
 	server := w.site("example.com", &log)
 	var mu sync.Mutex
@@ -59,17 +61,20 @@ func TestUpstreamProxy(t *testing.T) {
 	}
 	at.User = url.UserPassword("me", "pass")
 	w.options.Proxy = func(*url.URL) (*url.URL, error) { return at, nil }
-	w.open()
+	w.openEnded(server)
 	client := w.client(server.Client().Transport.(*http.Transport).TLSClientConfig)
 	for _, u := range []string{"https://example.com/a", "http://example.com/b"} {
 		if code, body, err := get(client, u); err != nil || code != 200 {
 			t.Errorf("%s: got %d, %q, %v", u, code, body, err)
 		}
 	}
+	if code, body, err := get(w.client(w.trusting()), "https://api.example.com/"); err != nil || code != 200 {
+		t.Errorf("with TLS ended: got %d, %q, %v", code, body, err)
+	}
 	auth := "Basic " + base64.StdEncoding.EncodeToString([]byte("me:pass"))
 	mu.Lock()
 	defer mu.Unlock()
-	if got, want := strings.Join(seen, ", "), "CONNECT example.com:443 "+auth+", GET example.com "+auth; got != want {
+	if got, want := strings.Join(seen, ", "), "CONNECT example.com:443 "+auth+", GET example.com "+auth+", CONNECT api.example.com:443 "+auth; got != want {
 		t.Errorf("the proxy got %s, want %s", got, want)
 	}
 	if len(w.dialled) > 0 {

@@ -74,6 +74,19 @@ func TestRequestsOfPlainHTTP(t *testing.T) {
 	}
 }
 
+// TestGitReadRefusesSSH checks that git read passes no other protocol than HTTP.
+func TestGitReadRefusesSSH(t *testing.T) {
+	w := newWorld(t, policy.HostRule{Host: "example.com", Ports: []uint16{22}, GitRead: true})
+	w.echo("example.com", 22)
+	w.open()
+	if got := exchange(w.mustDial("example.com", 22), "SSH-2.0-OpenSSH_9.9\r\n"); strings.Contains(got, "SSH-2.0") {
+		t.Errorf("got %q", got)
+	}
+	if r := w.awaitStep(egress.Closed, "example.com"); !strings.Contains(r.Why, "no HTTP request") || len(w.dialled) > 0 {
+		t.Errorf("got %+v, dialled %v", r, w.dialled)
+	}
+}
+
 // TestMethodOverride checks that a server does not see a header that changes the method.
 func TestMethodOverride(t *testing.T) {
 	w := newWorld(t, policy.HostRule{Host: "example.com", Methods: []string{"POST"}})

@@ -68,8 +68,12 @@ func (n *Network) serve(c net.Conn, destination func(net.Conn) (netip.AddrPort, 
 		return
 	}
 	closed := s.record(Closed)
-	if s.ended && closed.Requests == 0 {
+	switch {
+	case closed.Requests > 0:
+	case s.ended:
 		closed.Why = "no request came: the program may not trust the session's authority"
+	case s.needsRequests():
+		closed.Why = "no HTTP request came, and golem passes nothing else to this host"
 	}
 	n.o.Record(closed)
 }

@@ -177,7 +177,7 @@ func (n *Network) serveRequest(w http.ResponseWriter, r *http.Request) {
 		http.NewResponseController(w).EnableFullDuplex()
 	}
 	if secret != nil {
-		r = withSecret(r, secret)
+		w, r = hidingWriter{w, secret}, withSecret(r, secret)
 	}
 	if !s.ended {
 		ctx, cancel := n.outlive(r.Context())
