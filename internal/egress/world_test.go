@@ -26,7 +26,7 @@ import (
 // A world is a network with both of its sides: an Internet of real servers on loopback
 // addresses, and a program that resolves names and connects as a confined one does.
 type world struct {
-	t       *testing.T
+	t       testing.TB
 	options egress.Options
 	network *egress.Network
 
@@ -42,11 +42,12 @@ type world struct {
 	records  []egress.Record
 	dialled  []string
 	timeouts int
-	full     error // why no record can be stored
+	full     error                    // why no record can be stored
+	around   func(port uint16) string // the server of a port, for programs that do not pass golem
 }
 
 // newWorld returns a world in which nothing is open yet. Change its options, then open it.
-func newWorld(t *testing.T, hosts ...policy.HostRule) *world {
+func newWorld(t testing.TB, hosts ...policy.HostRule) *world {
 	w := &world{t: t, wanted: map[string]netip.AddrPort{}, servers: map[netip.AddrPort]string{}, names: map[string][]netip.Addr{}}
 	w.changed = sync.NewCond(&w.mu)
 	w.options = egress.Options{Hosts: policy.HostsOfRules(hosts...), Now: time.Now, Record: w.record, Resolve: w.resolve, Dial: w.dialPublic,
@@ -77,7 +78,7 @@ func (w *world) open() *world {
 	return w
 }
 
-func listen(t *testing.T) net.Listener {
+func listen(t testing.TB) net.Listener {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -175,6 +176,9 @@ func (w *world) dial(name string, port uint16) (net.Conn, error) {
 		if a, err = w.lookUp(name); err != nil {
 			return nil, err
 		}
+	}
+	if w.around != nil {
+		return net.Dial("tcp", w.around(port))
 	}
 	c, err := net.Dial("tcp", w.listener.Addr().String())
 	if err != nil {
