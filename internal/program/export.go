@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/toolset/export"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -21,21 +22,7 @@ func (p *Program) exportTools(clipboard func(context.Context, string) (string, e
 	for _, m := range p.Project.Mounts {
 		s.Own = append(s.Own, sandbox.Host(hostOf(m)))
 	}
-	for _, e := range p.Project.Endpoints {
-		to := export.Endpoint{Name: e.Name, URL: e.URL, Method: e.Method, Type: e.Type}
-		for _, h := range e.Headers {
-			header := export.Header{Name: h.Name, Shown: h.Text, Value: h.Text}
-			if h.Variable != "" {
-				value, ok := environ(p.options.Environ, h.Variable)
-				if !ok || value == "" {
-					header.Missing = h.Variable
-				}
-				header.Shown, header.Value = h.Text+"(from "+h.Variable+")", h.Text+value
-			}
-			to.Headers = append(to.Headers, header)
-		}
-		s.Endpoints = append(s.Endpoints, to)
-	}
+	s.Endpoints = endpointsOf(p.Project, p.options.Environ)
 	if len(s.Endpoints) > 0 {
 		s.Client = &http.Client{
 			Timeout:       patience,
@@ -44,6 +31,27 @@ func (p *Program) exportTools(clipboard func(context.Context, string) (string, e
 		}
 	}
 	return s
+}
+
+// endpointsOf returns the services that results are sent to, with the values of
+// environment variables in their headers.
+func endpointsOf(p *project.Project, variables []string) (list []export.Endpoint) {
+	for _, e := range p.Endpoints {
+		to := export.Endpoint{Name: e.Name, ForModels: e.ForModels, URL: e.URL, Method: e.Method, Type: e.Type}
+		for _, h := range e.Headers {
+			header := export.Header{Name: h.Name, Shown: h.Text, Value: h.Text}
+			if h.Variable != "" {
+				value, ok := environ(variables, h.Variable)
+				if !ok || value == "" {
+					header.Missing = h.Variable
+				}
+				header.Shown, header.Value = h.Text+"(from "+h.Variable+")", h.Text+value
+			}
+			to.Headers = append(to.Headers, header)
+		}
+		list = append(list, to)
+	}
+	return list
 }
 
 // exportTo returns the directory of the host that a name means. A relative name starts at

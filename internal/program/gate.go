@@ -21,7 +21,9 @@ import (
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/export"
 	"github.com/golem-forge/golem/internal/toolset/foreign"
+	"github.com/golem-forge/golem/internal/toolset/git"
 	"github.com/golem-forge/golem/internal/toolset/shell"
 	"github.com/golem-forge/golem/internal/trust"
 	"github.com/golem-forge/golem/internal/worker"
@@ -85,7 +87,7 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	if err != nil {
 		return tool.Gate{}, err
 	}
-	g := tool.Gate{Tools: p.unlistTools(Tools()), Grant: p.Project.Grant(), Workers: []string{"project"}}
+	g := tool.Gate{Tools: p.unlistTools(tools(shell.Set{}, git.Set{}, export.Set{Endpoints: endpointsOf(p.Project, p.options.Environ)}, nil, nil, nil)), Grant: p.Project.Grant(), Workers: []string{"project"}}
 	if step != nil {
 		g.Grant, g.Workers = step.Grant, step.Chain()
 	}

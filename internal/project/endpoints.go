@@ -12,14 +12,16 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// An Endpoint is a service that the user sends results to by hand.
+// An Endpoint is a service that results are sent to: by the user and, if ForModels is set,
+// by workers whose calls the user approves one by one.
 type Endpoint struct {
-	Name    string
-	URL     string
-	Method  string
-	Type    string
-	Headers []EndpointHeader // ordered by name
-	From    strictyaml.Place
+	Name      string
+	ForModels bool
+	URL       string
+	Method    string
+	Type      string
+	Headers   []EndpointHeader // ordered by name
+	From      strictyaml.Place
 }
 
 // An EndpointHeader is a header of each request: a text, followed by the value of an
@@ -28,8 +30,10 @@ type EndpointHeader struct{ Name, Text, Variable string }
 
 func endpointsKey() strictyaml.Key {
 	return strictyaml.Key{Name: "endpoints", Type: strictyaml.Named, Example: "{tracker: {url: https://tracker.example.com/api/notes}}",
-		Doc: "Services by name, for `golem tool api_send`. No model names an address.", Keys: []strictyaml.Key{
+		Doc: "Services by name, for `api_send`. No model names an address.", Keys: []strictyaml.Key{
 			{Name: "url", Type: strictyaml.Text, Example: "https://tracker.example.com/api/notes", Doc: "The address: https, or http on this machine. Required."},
+			{Name: "mode", Type: strictyaml.Word, Words: []string{"manual", "both"}, Default: "manual", Example: "both",
+				Doc: "Who may send: `manual` only you, `both` also workers with the toolset `clearance`. Golem asks you about every call, with the whole body."},
 			{Name: "method", Type: strictyaml.Word, Words: []string{"POST", "PUT", "PATCH"}, Default: "POST", Example: "PUT", Doc: "The HTTP method."},
 			{Name: "type", Type: strictyaml.Text, Default: "application/json", Example: "text/markdown", Doc: "The media type of the body. Golem checks that JSON is valid."},
 			{Name: "headers", Type: strictyaml.Free, Example: `{Authorization: "Bearer env:TRACKER_TOKEN"}`,
@@ -73,6 +77,9 @@ func (l *loader) readEndpoint(f strictyaml.Field) {
 		l.problems.Add(n, label+".url: "+checkEndpoint(n.Text), "write https://HOST/path, or http://localhost:PORT/path, without user and password")
 	default:
 		e.URL = n.Text
+	}
+	if n, ok := f.Value.At("mode"); ok {
+		e.ForModels = n.Text == "both"
 	}
 	if n, ok := f.Value.At("method"); ok {
 		e.Method = n.Text

@@ -233,6 +233,7 @@ var counts = map[string][2]string{
 	"clearance.malware.yara":       {``, `clearance: {malware: {yara: [a.yar]}}`},
 	"clearance.external.command":   {`clearance: {external: {a: {command: [a]}}}`, `clearance: {external: {a: {command: [b]}}}`},
 	"clearance.endpoints.url":      {`clearance: {endpoints: {a: {url: "https://a/"}}}`, `clearance: {endpoints: {a: {url: "https://b/"}}}`},
+	"clearance.endpoints.mode":     {`clearance: {endpoints: {a: {url: "https://a/"}}}`, `clearance: {endpoints: {a: {url: "https://a/", mode: both}}}`},
 	"clearance.endpoints.method":   {`clearance: {endpoints: {a: {url: "https://a/"}}}`, `clearance: {endpoints: {a: {url: "https://a/", method: PUT}}}`},
 	"clearance.endpoints.type":     {`clearance: {endpoints: {a: {url: "https://a/"}}}`, `clearance: {endpoints: {a: {url: "https://a/", type: text/plain}}}`},
 	"clearance.endpoints.headers":  {`clearance: {endpoints: {a: {url: "https://a/"}}}`, `clearance: {endpoints: {a: {url: "https://a/", headers: {X: "a env:B"}}}}`},
@@ -253,7 +254,7 @@ func TestEveryKeyCounts(t *testing.T) {
 			text += fmt.Sprint("\n", x.Name, x.Type, string(x.Path), x.URL, x.Repo, x.Branch, x.Hooks, x.At)
 		}
 		for _, x := range p.Endpoints {
-			text += fmt.Sprint("\n", x.Name, x.URL, x.Method, x.Type, x.Headers)
+			text += fmt.Sprint("\n", x.Name, x.ForModels, x.URL, x.Method, x.Type, x.Headers)
 		}
 		return text + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v", p.Protect, p.Network, p.Level, p.Model, p.ModelServer.URL+p.ModelServer.Key, p.Approval, p.MaxDepth,
 			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc, p.AllowPrivate) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))

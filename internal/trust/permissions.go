@@ -72,7 +72,12 @@ func (r Request) Permissions() []Permission {
 	}
 	r.addScanners(add)
 	for _, e := range r.Project.Endpoints {
-		what := "results can be sent to " + visible.Quote(e.Name) + ": " + visible.Quote(e.URL) + ", only by you"
+		what := "results can be sent to " + visible.Quote(e.Name) + ": " + visible.Quote(e.URL)
+		if e.ForModels {
+			what += ", by you, and by workers if you approve the call"
+		} else {
+			what += ", only by you"
+		}
 		for _, h := range e.Headers {
 			if h.Variable != "" {
 				what += ", with your " + visible.Quote(h.Variable)
@@ -159,7 +164,7 @@ func (r Request) addWorker(add func(from, what string), w *worker.Worker) {
 	who := visible.Quote(w.Name) + " "
 	addRules(add, who, w.Rules)
 	if w.Model.Text != "" {
-		add(w.Model.Place.String(), who+"names the model "+visible.Quote(w.Model.Text)+", which is sent what workers read")
+		add(w.Model.Place.String(), who+"names the model "+visible.Quote(w.Model.Text)+", which receives what workers read")
 	}
 	if r.Project.File == "" {
 		// Without a project file, the paths of the entry worker are the project's.

@@ -118,6 +118,8 @@ func toolsetsKey() strictyaml.Key {
 							Example: "blocked", Doc: "The approval level of all other commands."}}},
 				}},
 			gitKey(),
+			{Name: "clearance", Type: strictyaml.Group, Empty: true, Example: "{}",
+				Doc: "`api_send`: send files to the services that the project lists with `mode: both`. Golem asks about every call."},
 			{Name: "workers", Type: strictyaml.Group, Empty: true, Example: "{allowed_workers: [summarise]}",
 				Doc: "Calls of other workers.",
 				Keys: []strictyaml.Key{{Name: "allowed_workers", Type: strictyaml.Texts, Empty: true, Example: "[summarise, review]",

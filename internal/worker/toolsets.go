@@ -19,7 +19,7 @@ type Toolset struct {
 
 // usesFiles reports whether the tools need files.
 func (t Toolset) usesFiles() bool {
-	return t.Name == "filesystem" || t.Name == "shell" || t.Name == "git"
+	return t.Name == "filesystem" || t.Name == "shell" || t.Name == "git" || t.Name == "clearance"
 }
 
 // Toolset returns the worker's toolset with a name, and whether it has one.

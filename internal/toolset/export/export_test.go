@@ -167,6 +167,69 @@ func TestSend(t *testing.T) {
 	}
 }
 
+// TestSendByModel: a model sends only to services that are for models, only with the
+// toolset, and always with the approval of the exact body. It cannot override a scanner.
+func TestSendByModel(t *testing.T) {
+	s, set := setUp(t, map[string]string{"a.json": `{"a": 1}`, "key.json": `{}`}, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "made") })
+	manual := set.Endpoints[0]
+	manual.Name = "private"
+	set.Endpoints = append(set.Endpoints, manual)
+	call := func(name, endpoint string, origin policy.Origin, more args) tool.Result {
+		s.gate.Tools = set.Tools()
+		all := args{"endpoint": endpoint, "path": "/a.json"}
+		for key, value := range more {
+			all[key] = value
+		}
+		text, err := json.Marshal(all)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return s.gate.Do(t.Context(), origin, tool.Call{Tool: name, Args: text})
+	}
+	refused := func(want sandbox.Code, endpoint string, more args) {
+		t.Helper()
+		for _, origin := range []policy.Origin{policy.Model, policy.Peer} {
+			if r := call("api_send", endpoint, origin, more); r.OK() || r.Err.Code != want {
+				t.Errorf("%s by the %s: got %v, want %s", endpoint, origin, r, want)
+			}
+		}
+		if len(s.asked) != 0 || len(s.received) != 0 {
+			t.Errorf("%s: asked %d times, sent %d times", endpoint, len(s.asked), len(s.received))
+		}
+	}
+	refused("manual_only", "tracker", nil) // no service is for models yet
+
+	set.Endpoints[0].ForModels = true
+	refused("manual_only", "private", nil)
+	refused(sandbox.ErrNotFound, "elsewhere", nil)
+	refused("manual_only", "tracker", args{"override": []string{"/a.json=because"}})
+	s.gate.Grant.Tools = policy.SetOf("filesystem")
+	refused("unknown_tool", "tracker", nil)
+	if r := call("api_send", "private", policy.User, nil); !r.OK() {
+		t.Errorf("the user: got %v", r)
+	}
+
+	s.gate.Grant.Tools = policy.SetOf("clearance")
+	s.asked, s.received, s.bodies = nil, nil, nil
+	s.gate.Grant.Approvals = s.gate.Grant.Approvals.With(policy.Rule{Verb: policy.Use, Target: "api_send", Approval: policy.PreApproved})
+	if r := call("api_send", "tracker", policy.Model, nil); !r.OK() || !strings.Contains(r.String(), "made") {
+		t.Errorf("got %v", r)
+	}
+	if len(s.asked) != 1 || !s.asked[0].OnlyUser || len(s.bodies) != 1 || s.bodies[0] != `{"a": 1}` || !strings.Contains(s.asked[0].Changes[0].Diff, `{"a": 1}`) {
+		t.Errorf("asked %+v, sent %q", s.asked, s.bodies)
+	}
+	// A body that changes after it was shown is not sent.
+	s.before = func() { s.put("a.json", `{"a": 2}`) }
+	if r := call("api_send", "tracker", policy.Model, nil); r.OK() || r.Err.Code != sandbox.ErrConflict || len(s.bodies) != 1 {
+		t.Errorf("changed: got %v, sent %q", r, s.bodies)
+	}
+	for _, name := range []string{"file_export", "clipboard_copy"} {
+		if i := slices.IndexFunc(s.gate.Tools, func(t tool.Tool) bool { return t.Name == name }); s.gate.Tools[i].Mode != policy.Manual {
+			t.Errorf("%s is for models", name)
+		}
+	}
+}
+
 // TestSendLarge checks the limit on the size of a request.
 func TestSendLarge(t *testing.T) {
 	large := `"` + strings.Repeat("x", 3<<20) + `"`

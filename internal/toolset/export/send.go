@@ -21,11 +21,12 @@ import (
 
 // An Endpoint is a service from the configuration.
 type Endpoint struct {
-	Name    string
-	URL     string
-	Method  string
-	Type    string
-	Headers []Header
+	Name      string
+	ForModels bool // models may send to it, too
+	URL       string
+	Method    string
+	Type      string
+	Headers   []Header
 }
 
 // A Header is a header of a request. Its value may be a secret, so only Shown is ever
@@ -48,15 +49,23 @@ type sendArgs struct {
 	Override []string `json:"override,omitempty" jsonschema:"hand on a file that a scanner holds back: PATH=REASON; the reason is journaled"`
 }
 
-// send returns the tool with which the user sends a file to a service.
+// send returns the tool that sends a file to a service. It is for the user and, if the
+// configuration says so of a service, for models.
 func (s Set) send() tool.Tool {
 	const op = "api_send"
 	t := newTool(op, "Send the content of a file to a service that the configuration names. It always asks, with the body.")
 	t.Verbs, t.UsesNetwork = []policy.Verb{policy.Read}, true
+	if names := s.endpointNames(false); len(names) > 0 {
+		t.Mode, t.ForUser = policy.Both, true
+		t.Description += " Services for models: " + strings.Join(names, ", ") + "."
+	}
 	return tool.New(t, func(_ context.Context, names tool.Names, a sendArgs) (tool.Plan, error) {
-		to, err := s.endpoint(op, a.Endpoint)
+		to, err := s.endpoint(op, a.Endpoint, names.IsUserCall())
 		if err != nil {
 			return tool.Plan{}, err
+		}
+		if len(a.Override) > 0 && !names.IsUserCall() {
+			return tool.Plan{}, &sandbox.Error{Op: op, Code: "manual_only", Hint: "only the user can send a file that a scanner holds back; leave override out"}
 		}
 		at, err := names.Locate(op, a.Path, sandbox.ReadOnly, false)
 		if err != nil {
@@ -88,20 +97,33 @@ func (s Set) send() tool.Tool {
 	})
 }
 
-// endpoint returns the endpoint of a name.
-func (s Set) endpoint(op, name string) (Endpoint, error) {
-	var names []string
+// endpoint returns the endpoint of a name. A model gets only those that are for models.
+func (s Set) endpoint(op, name string, forUser bool) (Endpoint, error) {
+	names := s.endpointNames(forUser)
+	hint := "the endpoints are " + strings.Join(names, ", ") + "; name one of them"
 	for _, e := range s.Endpoints {
-		if e.Name == name && s.Client != nil {
+		if e.Name != name || s.Client == nil {
+			continue
+		}
+		if forUser || e.ForModels {
 			return e, nil
 		}
-		names = append(names, e.Name)
+		return e, &sandbox.Error{Op: op, Path: name, Code: "manual_only", Hint: "only the user sends to it; " + hint}
 	}
-	hint := "the endpoints are " + strings.Join(names, ", ") + "; name one of them"
 	if len(names) == 0 {
 		hint = "the configuration names no endpoint; write one: clearance: {endpoints: {tracker: {url: https://HOST/path}}}"
 	}
 	return Endpoint{}, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrNotFound, Hint: hint}
+}
+
+// endpointNames returns the names of the endpoints for the user, or of those for models.
+func (s Set) endpointNames(forUser bool) (names []string) {
+	for _, e := range s.Endpoints {
+		if forUser || e.ForModels {
+			names = append(names, e.Name)
+		}
+	}
+	return names
 }
 
 // body reads the content to send.
