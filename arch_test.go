@@ -183,7 +183,6 @@ var broad = []struct {
 	why  string
 }{
 	{"sandbox.Sandbox", 88, "the public API: one method for each file operation"},
-	{"internal/clearance.Desk", 46, "not split yet"},
 	{"internal/project.loader", 48, "one method for each key of the file"},
 }
 

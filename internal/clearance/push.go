@@ -4,71 +4,11 @@ import (
 	"cmp"
 	"context"
 	"errors"
-	"fmt"
-	"net/http"
 	"slices"
-	"strings"
 	"time"
 
-	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/sandbox"
 )
-
-// A PushResult names the pushed commit and where to see it.
-type PushResult struct {
-	CommitSHA string `json:"commitSha"`
-	URL       string `json:"url"`
-}
-
-// A Target is a repository that results are pushed to. It comes only from the user's
-// configuration.
-type Target struct {
-	Name   string
-	Type   string       // local, bare, remote or github
-	Path   sandbox.Host // for local and bare
-	URL    string       // for remote; for github its server, "" for github.com
-	Repo   string       // for github, owner/name
-	Branch string
-	Off    string            // the line of a policy that forbids the network, "" for none
-	Hooks  bool              // run the target's own hooks, if it is on this machine
-	Web    http.RoundTripper // transport for GitHub's API; nil connects directly
-}
-
-// far reports whether the target is reached over the network. A commit for it is staged
-// on what was last pulled.
-func (t Target) far() bool {
-	return t.Type == "github" || t.Type == "remote" && !strings.HasPrefix(t.URL, "file:")
-}
-
-// shown returns where to see a commit of a target, without a path of the host.
-func (t Target) shown(commit git.Hash) string {
-	switch {
-	case t.Type == "github":
-		return t.server() + "/" + t.Repo + "/commit/" + string(commit)
-	case t.URL == "":
-		return t.Name
-	}
-	return t.URL
-}
-
-// target returns the target of a name. An empty name means the only target, or origin.
-func (d *Desk) target(name string) (Target, error) {
-	var names []string
-	for _, t := range d.targets {
-		if t.Name == name || name == "" && (len(d.targets) == 1 || t.Name == "origin") {
-			if t.far() && t.Off != "" {
-				return Target{}, &sandbox.Error{Op: "target", Path: t.Name, Code: "blocked", Hint: "the network is off: " + t.Off + "; use a target on this machine"}
-			}
-			return t, nil
-		}
-		names = append(names, t.Name)
-	}
-	hint := "the configuration has no clearance.targets; add one"
-	if len(names) > 0 {
-		hint = fmt.Sprintf("the targets are %q; name one", names)
-	}
-	return Target{}, &sandbox.Error{Op: "target", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
-}
 
 // Push pushes a staged commit unchanged. For one that was pushed already it returns the
 // recorded result. The branch must be the one it was staged for, or "". It is a conflict
@@ -234,19 +174,6 @@ func (d *Desk) done(c *StagedCommit) (*PushResult, error) {
 	return result, nil
 }
 
-// mark records the phase of a commit.
-func (d *Desk) mark(c *StagedCommit, to phase, result *PushResult) error {
-	return d.update(func(list []entry) ([]entry, error) {
-		for i := range list {
-			if list[i].ID == c.ID {
-				list[i].Phase, list[i].Result = to, result
-				return list, nil
-			}
-		}
-		return nil, &sandbox.Error{Op: "push", Path: c.ID[:12], Code: sandbox.ErrNotFound, Hint: "it was discarded meanwhile"}
-	})
-}
-
 // settle finds out whether a push that was begun happened, finishes or undoes what it
 // left, and records the result. The result is nil if the push did not happen.
 func (d *Desk) settle(ctx context.Context, c *StagedCommit) (*PushResult, error) {
@@ -262,4 +189,44 @@ func (d *Desk) settle(ctx context.Context, c *StagedCommit) (*PushResult, error)
 		return d.done(c)
 	}
 	return nil, d.mark(c, waits, nil)
+}
+
+// Discard removes a staged commit. If a push of it was begun, Discard first asks the
+// target whether it happened. If the target does not answer, Discard removes the commit
+// all the same, and the error ErrUncertain says that it may have been pushed.
+func (d *Desk) Discard(ctx context.Context, id string) error {
+	e, err := d.find(id, false)
+	if err != nil {
+		return err
+	}
+	c, err := d.read(e.ID)
+	if err != nil {
+		return err
+	}
+	release, err := d.leases.Take(ctx, "push "+c.Target, "golem discard")
+	if err != nil {
+		return err
+	}
+	defer release()
+	ask, cancel := context.WithTimeout(ctx, patience)
+	defer cancel()
+	d.settleAll(ask, c.Target) // the error below covers what it does not find out
+	if e, err = d.find(e.ID, true); err != nil {
+		return err
+	}
+	if e.Phase == pushed {
+		return &sandbox.Error{Op: "discard", Path: e.ID[:12], Code: sandbox.ErrConflict, Hint: "it was pushed as " + e.Result.CommitSHA}
+	}
+	err = d.update(func(list []entry) ([]entry, error) {
+		return slices.DeleteFunc(list, func(have entry) bool { return have.ID == e.ID }), nil
+	})
+	if err = errors.Join(err, d.blobs.Remove(e.ID)); err != nil {
+		return err
+	}
+	d.drop(c.Commit)
+	if e.Phase == pushing {
+		return &sandbox.Error{Op: "discard", Path: e.ID[:12], Code: ErrUncertain,
+			Hint: "it is discarded, but a push of it was begun, and the target does not say whether it was made; look there for commit " + string(c.Commit)}
+	}
+	return nil
 }

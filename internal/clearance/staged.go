@@ -1,13 +1,10 @@
 package clearance
 
 import (
-	"bytes"
 	"cmp"
 	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
+	"net/http"
 	"strings"
 	"time"
 
@@ -90,36 +87,59 @@ func (c *StagedCommit) changes() []git.Change {
 	return list
 }
 
-// The name of the document, and limits.
-const (
-	document   = "staged.json"
-	maxStaged  = 1000      // waiting commits
-	maxPushed  = 1000      // pushed commits that are remembered
-	maxContent = 256 << 20 // bytes of one stored commit
-)
+// A Target is a repository that results are pushed to. It comes only from the user's
+// configuration.
+type Target struct {
+	Name   string
+	Type   string       // local, bare, remote or github
+	Path   sandbox.Host // for local and bare
+	URL    string       // for remote; for github its server, "" for github.com
+	Repo   string       // for github, owner/name
+	Branch string
+	Off    string            // the line of a policy that forbids the network, "" for none
+	Hooks  bool              // run the target's own hooks, if it is on this machine
+	Web    http.RoundTripper // transport for GitHub's API; nil connects directly
+}
 
-// A phase is the state of a staged commit.
-type phase string
+// far reports whether the target is reached over the network. A commit for it is staged
+// on what was last pulled.
+func (t Target) far() bool {
+	return t.Type == "github" || t.Type == "remote" && !strings.HasPrefix(t.URL, "file:")
+}
 
-const (
-	waits   phase = "staged"
-	pushing phase = "pushing" // begun, and perhaps finished
-	pushed  phase = "pushed"
-)
+// shown returns where to see a commit of a target, without a path of the host.
+func (t Target) shown(commit git.Hash) string {
+	switch {
+	case t.Type == "github":
+		return t.server() + "/" + t.Repo + "/commit/" + string(commit)
+	case t.URL == "":
+		return t.Name
+	}
+	return t.URL
+}
 
-// An entry is a staged commit in the document.
-type entry struct {
-	ID     string      `json:"id"`
-	Phase  phase       `json:"phase"`
-	Commit git.Hash    `json:"commit"`
-	Result *PushResult `json:"result,omitempty"`
-	Shown  bool        `json:"shown,omitempty"` // the user has seen all of it
+// target returns the target of a name. An empty name means the only target, or origin.
+func (d *Desk) target(name string) (Target, error) {
+	var names []string
+	for _, t := range d.targets {
+		if t.Name == name || name == "" && (len(d.targets) == 1 || t.Name == "origin") {
+			if t.far() && t.Off != "" {
+				return Target{}, &sandbox.Error{Op: "target", Path: t.Name, Code: "blocked", Hint: "the network is off: " + t.Off + "; use a target on this machine"}
+			}
+			return t, nil
+		}
+		names = append(names, t.Name)
+	}
+	hint := "the configuration has no clearance.targets; add one"
+	if len(names) > 0 {
+		hint = fmt.Sprintf("the targets are %q; name one", names)
+	}
+	return Target{}, &sandbox.Error{Op: "target", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
 // A Desk keeps staged commits, for all processes of a program.
 type Desk struct {
-	folder  *state.Dir
-	blobs   state.Blobs
+	stagedList
 	leases  state.Leases
 	store   *git.Store
 	targets []Target
@@ -138,7 +158,7 @@ func Open(folder *state.Dir, store *git.Store, targets []Target, proof git.Crede
 	if err != nil {
 		return nil, err
 	}
-	return &Desk{folder: folder, blobs: blobs, leases: leases, store: store, targets: targets, proof: proof}, nil
+	return &Desk{stagedList: stagedList{folder, blobs}, leases: leases, store: store, targets: targets, proof: proof}, nil
 }
 
 // In returns the desk for the files of a session, by the session's name.
@@ -285,221 +305,4 @@ func operations(asked []git.File, changes []git.Change) ([]File, error) {
 		return nil, &sandbox.Error{Op: "stage", Code: ErrNoChanges, Hint: "the branch has these files as they are; there is nothing to stage"}
 	}
 	return files, nil
-}
-
-// keep writes a staged commit to the disk, and its ID to the document.
-func (d *Desk) keep(c *StagedCommit) error {
-	data, err := pack(c)
-	if err != nil {
-		return err
-	}
-	if c.ID, err = d.blobs.Put(bytes.NewReader(data)); err != nil {
-		return err
-	}
-	return d.update(func(list []entry) ([]entry, error) {
-		if slices.ContainsFunc(list, func(e entry) bool { return e.ID == c.ID }) {
-			return list, nil
-		}
-		if waiting(list) >= maxStaged {
-			return nil, &sandbox.Error{Op: "stage", Code: sandbox.ErrLimit, Hint: fmt.Sprintf("%d commits wait already; push or discard some", maxStaged)}
-		}
-		return append(list, entry{ID: c.ID, Phase: waits, Commit: c.Commit}), nil
-	})
-}
-
-func waiting(list []entry) (n int) {
-	for _, e := range list {
-		if e.Phase != pushed {
-			n++
-		}
-	}
-	return n
-}
-
-// update changes the document.
-func (d *Desk) update(change func([]entry) ([]entry, error)) error {
-	return d.folder.Update(document, func(old []byte) ([]byte, error) {
-		list, err := entries(old)
-		if err != nil {
-			return nil, err
-		}
-		if list, err = change(list); err != nil {
-			return nil, err
-		}
-		for over := len(list) - waiting(list) - maxPushed; over > 0; over-- {
-			i := slices.IndexFunc(list, func(e entry) bool { return e.Phase == pushed })
-			list = slices.Delete(list, i, i+1)
-		}
-		return json.Marshal(list)
-	})
-}
-
-// MarkShown records that the user has seen all of a staged commit, by its full ID.
-func (d *Desk) MarkShown(id string) error {
-	return d.update(func(list []entry) ([]entry, error) {
-		for i := range list {
-			if list[i].ID == id {
-				list[i].Shown = true
-			}
-		}
-		return list, nil
-	})
-}
-
-// WasShown reports whether the user has seen all of a staged commit, by its full ID.
-func (d *Desk) WasShown(id string) (bool, error) {
-	list, err := d.list()
-	return slices.ContainsFunc(list, func(e entry) bool { return e.ID == id && e.Shown }), err
-}
-
-func entries(data []byte) (list []entry, err error) {
-	if data == nil {
-		return nil, nil
-	}
-	if err := json.Unmarshal(data, &list); err != nil {
-		return nil, damaged(document)
-	}
-	return list, nil
-}
-
-// damaged returns the error for a document that cannot be read.
-func damaged(name string) error {
-	return &sandbox.Error{Op: "staged", Code: sandbox.ErrInternal, Hint: name + " in the state directory is damaged; move it away to start again"}
-}
-
-// list returns the entries of the document.
-func (d *Desk) list() ([]entry, error) {
-	data, err := d.folder.Read(document)
-	if err != nil {
-		return nil, err
-	}
-	return entries(data)
-}
-
-// Waiting returns the IDs of the waiting commits in a state directory.
-func Waiting(folder *state.Dir) ([]string, error) {
-	data, err := folder.Read(document)
-	if err != nil {
-		return nil, err
-	}
-	list, err := entries(data)
-	var ids []string
-	for _, e := range list {
-		if e.Phase != pushed {
-			ids = append(ids, e.ID)
-		}
-	}
-	return ids, err
-}
-
-// List returns the waiting commits, in the order in which they were staged.
-func (d *Desk) List() ([]*StagedCommit, error) {
-	list, err := d.list()
-	if err != nil {
-		return nil, err
-	}
-	var all []*StagedCommit
-	for _, e := range list {
-		if e.Phase == pushed {
-			continue
-		}
-		c, err := d.read(e.ID)
-		if err != nil {
-			return nil, err
-		}
-		all = append(all, c)
-	}
-	return all, nil
-}
-
-// Get returns the waiting commit with an ID or a prefix of one. An empty ID means the
-// only waiting commit.
-func (d *Desk) Get(id string) (*StagedCommit, error) {
-	e, err := d.find(id, false)
-	if err != nil {
-		return nil, err
-	}
-	return d.read(e.ID)
-}
-
-// minPrefix is the shortest prefix of an ID that names a commit.
-const minPrefix = 6
-
-// find returns the entry for an ID or prefix. It finds pushed commits only if done is
-// set.
-func (d *Desk) find(id string, done bool) (entry, error) {
-	list, err := d.list()
-	if err != nil {
-		return entry{}, err
-	}
-	var fits []entry
-	var ids []string
-	for _, e := range list {
-		if e.Phase != pushed {
-			ids = append(ids, e.ID[:min(12, len(e.ID))])
-		}
-		switch {
-		case id == "" && e.Phase != pushed, id == e.ID && (done || e.Phase != pushed),
-			len(id) >= minPrefix && strings.HasPrefix(e.ID, id) && (done || e.Phase != pushed):
-			fits = append(fits, e)
-		}
-	}
-	if len(fits) == 1 {
-		return fits[0], nil
-	}
-	hint := "nothing is staged; stage something first"
-	if len(ids) > 0 {
-		hint = fmt.Sprintf("staged are %s; name one, or at least %d characters of it", strings.Join(ids[:min(len(ids), 20)], ", "), minPrefix)
-	}
-	return entry{}, &sandbox.Error{Op: "staged", Path: id, Code: sandbox.ErrNotFound, Hint: hint}
-}
-
-// read returns a staged commit. It is an error if the stored text was changed, because
-// then it no longer matches the ID.
-func (d *Desk) read(id string) (*StagedCommit, error) {
-	data, err := d.blobs.Get(id, maxContent)
-	if err != nil {
-		return nil, err
-	}
-	return unpack(data, id)
-}
-
-// Discard removes a staged commit. If a push of it was begun, Discard first asks the
-// target whether it happened. If the target does not answer, Discard removes the commit
-// all the same, and the error ErrUncertain says that it may have been pushed.
-func (d *Desk) Discard(ctx context.Context, id string) error {
-	e, err := d.find(id, false)
-	if err != nil {
-		return err
-	}
-	c, err := d.read(e.ID)
-	if err != nil {
-		return err
-	}
-	release, err := d.leases.Take(ctx, "push "+c.Target, "golem discard")
-	if err != nil {
-		return err
-	}
-	defer release()
-	ask, cancel := context.WithTimeout(ctx, patience)
-	defer cancel()
-	d.settleAll(ask, c.Target) // the error below covers what it does not find out
-	if e, err = d.find(e.ID, true); err != nil {
-		return err
-	}
-	if e.Phase == pushed {
-		return &sandbox.Error{Op: "discard", Path: e.ID[:12], Code: sandbox.ErrConflict, Hint: "it was pushed as " + e.Result.CommitSHA}
-	}
-	err = d.update(func(list []entry) ([]entry, error) {
-		return slices.DeleteFunc(list, func(have entry) bool { return have.ID == e.ID }), nil
-	})
-	if err = errors.Join(err, d.blobs.Remove(e.ID)); err != nil {
-		return err
-	}
-	d.drop(c.Commit)
-	if e.Phase == pushing {
-		return &sandbox.Error{Op: "discard", Path: e.ID[:12], Code: ErrUncertain,
-			Hint: "it is discarded, but a push of it was begun, and the target does not say whether it was made; look there for commit " + string(c.Commit)}
-	}
-	return nil
 }
