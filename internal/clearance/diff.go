@@ -72,18 +72,30 @@ func (c *StagedCommit) contents() []git.Hash {
 }
 
 func fileDiff(r *git.Reader, f File) (FileDiff, error) {
-	diff := FileDiff{File: f}
-	old, size, err := side(r, f.OldMode, f.Old)
+	old, oldSize, err := side(r, f.OldMode, f.Old)
 	if err != nil {
-		return diff, err
+		return FileDiff{File: f}, err
 	}
-	diff.OldSize = size
 	current, size, err := side(r, f.Mode, f.New)
 	if err != nil {
-		return diff, err
+		return FileDiff{File: f}, err
 	}
-	diff.NewSize = size
-	diff.content = current
+	return compareContents(f, old, current, oldSize, size), nil
+}
+
+// CompareFile compares a file of the branch with another content, of which only the beginning
+// need be given.
+func CompareFile(r *git.Reader, f File, content []byte, size int64) (review.Change, error) {
+	old, oldSize, err := side(r, f.OldMode, f.Old)
+	if err != nil {
+		return review.Change{}, err
+	}
+	return compareContents(f, old, content, oldSize, size).change(), nil
+}
+
+// compareContents compares two contents of a file, of which large ones are cut.
+func compareContents(f File, old, current []byte, oldSize, size int64) FileDiff {
+	diff := FileDiff{File: f, OldSize: oldSize, NewSize: size, content: current}
 	diff.Cut = diff.OldSize > maxShown || diff.NewSize > maxShown
 	var from, to string
 	if !diff.Cut {
@@ -101,7 +113,7 @@ func fileDiff(r *git.Reader, f File) (FileDiff, error) {
 	}
 	diff.Binary = bytes.IndexByte(shown, 0) >= 0
 	if diff.Binary || diff.Cut {
-		return diff, nil
+		return diff
 	}
 	if bytes.IndexByte(old, 0) >= 0 {
 		old = nil // an old content that was not text is shown by its size
@@ -116,7 +128,7 @@ func fileDiff(r *git.Reader, f File) (FileDiff, error) {
 	}
 	diff.Text = udiff.Unified(before, after, string(old), string(current))
 	diff.Added, diff.Removed = count(diff.Text)
-	return diff, nil
+	return diff
 }
 
 // readable returns a content as it is shown. If it was converted, readable also returns

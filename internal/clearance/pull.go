@@ -1,6 +1,7 @@
 package clearance
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"fmt"
@@ -18,6 +19,9 @@ const (
 	maxPaths  = 1000   // paths in a request
 	maxPulled = 10_000 // files in a result
 )
+
+// maxBranch limits how many files of a branch are compared with a tree.
+const maxBranch = 100_000
 
 // A Pulled is a file as the branch has it now, with its base: the version that the tree
 // last got from the branch, or that a waiting commit was staged from.
@@ -190,6 +194,39 @@ func (d *Desk) Branches(ctx context.Context, target string) (map[string]git.Hash
 		return nil, err
 	}
 	return at.Branches(ctx)
+}
+
+// A BranchFiles is the own branch of a target: the files that the next commit would be staged
+// on.
+type BranchFiles struct {
+	Name   string
+	Commit git.Hash // "" if there is none yet, or a remote's was never pulled
+	Files  []git.Entry
+
+	store   *git.Store
+	objects string
+}
+
+// OpenBranchFiles opens the own branch of a target. It uses no network.
+func OpenBranchFiles(ctx context.Context, d *Desk, target string) (*BranchFiles, error) {
+	t, at, err := d.open(ctx, target)
+	if err != nil {
+		return nil, err
+	}
+	base, from, err := t.parents(ctx, at, t.Branch)
+	if err != nil {
+		return nil, err
+	}
+	b := &BranchFiles{Name: t.Branch, Commit: cmp.Or(base, from), store: d.store, objects: at.objects()}
+	if b.Commit != "" {
+		b.Files, err = d.store.Entries(ctx, b.objects, b.Commit, nil, maxBranch)
+	}
+	return b, err
+}
+
+// NewReader returns a reader of the files. The caller closes it.
+func (b *BranchFiles) NewReader(ctx context.Context) (*git.Reader, error) {
+	return b.store.Reader(ctx, b.objects)
 }
 
 // Merge merges two versions of a text with a common base. If they conflict, the result

@@ -259,6 +259,7 @@ func (d *Gate) gitTools(step *Step, g tool.Gate, tracker *taint.Tracker) (gittoo
 		c.tree = d.work.Session.ID
 	}
 	s.Desk = c.open
+	s.Untrusted = func(dir string) bool { return tracker.UntrustedMount(dir, false) != "" }
 	s.Scanners = c.scanners
 	s.Request = func(ctx context.Context) (clearance.Request, error) {
 		if _, err := c.open(ctx); err != nil {

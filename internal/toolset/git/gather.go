@@ -28,6 +28,7 @@ type gatherer struct {
 	files    *sandbox.Sandbox
 	onBranch func(inside string) ([]string, error)
 	had      func(inside string) bool // whether the tree had a file of the branch
+	skip     func(dir string) bool    // directories to leave out; nil for none
 	found    map[string]git.File      // by path in the repository
 	links    map[string]uint64
 	bytes    int64
@@ -38,6 +39,7 @@ type gatherer struct {
 	kept     []string // files that no worker can have deleted; they stay on the branch
 	unpulled []string // files that were never here; they stay on the branch
 	away     []string // symlinks that lead out of the staged directory
+	skipped  []string // what skip leaves out
 }
 
 // add adds the file, symlink or directory at a name. If nothing is there, it adds the
@@ -114,6 +116,8 @@ func (g *gatherer) addDir(ctx context.Context, name, inside string) error {
 			leave(&g.left, full)
 		case slices.Contains(g.Outside, full):
 			leave(&g.other, full)
+		case g.skip != nil && e.IsDir() && g.skip(full):
+			leave(&g.skipped, full)
 		case !tracked[full] && ignore.ignores(dir, e.Name, e.IsDir()):
 			leave(&g.ignored, full)
 		case e.IsDir() && g.isRepository(full):
@@ -160,7 +164,7 @@ func (g *gatherer) addDir(ctx context.Context, name, inside string) error {
 		name := g.target.virtualName(one)
 		within := func(folder string) bool { return name == folder || isAbove(folder, name) }
 		switch {
-		case here[one] || !g.files.CanRead(name) || slices.ContainsFunc(g.Outside, within) || slices.ContainsFunc(g.nested, within):
+		case here[one] || !g.files.CanRead(name) || slices.ContainsFunc(g.Outside, within) || slices.ContainsFunc(g.nested, within) || slices.ContainsFunc(g.skipped, within):
 		case g.files.ProtectedBy(name) != "":
 			g.kept = append(g.kept, name)
 		case !g.had(one):

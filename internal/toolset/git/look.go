@@ -351,16 +351,22 @@ func (l *Look) Held() []string { return l.held }
 type diffArgs struct {
 	CommitID string `json:"commitId,omitempty" jsonschema:"the id, or the beginning of it; not needed where only one commit waits"`
 	All      bool   `json:"all,omitempty" jsonschema:"all lines, also of files with very many"`
+	Unstaged bool   `json:"unstaged,omitempty" jsonschema:"show the changes that are not staged, instead of a staged commit"`
+	Path     string `json:"path,omitempty" jsonschema:"with unstaged: only this file or directory"`
 }
 
 // diff returns the tool that shows a staged commit.
 func (s Set) diff() tool.Tool {
 	const op = "git_diff"
-	t := newReadTool(op, "Show what a staged commit changes, from the very objects that would be pushed, what is risky first.")
+	t := newReadTool(op, "Show what a staged commit changes, from the very objects that would be pushed, what is risky first. "+
+		"If nothing is staged, or with unstaged, show how the files differ from the branch.")
 	return tool.New(t, func(ctx context.Context, names tool.Names, a diffArgs) (tool.Plan, error) {
 		desk, err := s.openDesk(ctx, op)
 		if err != nil {
 			return tool.Plan{}, err
+		}
+		if waiting, err := desk.List(); a.Unstaged || a.Path != "" || a.CommitID == "" && err == nil && len(waiting) == 0 {
+			return s.planUnstaged(names, a)
 		}
 		var c *clearance.StagedCommit
 		if a.CommitID != "" {
@@ -382,7 +388,7 @@ func (s Set) diff() tool.Tool {
 			err = l.Show(&b, visible.Page{})
 			return tool.Result{Text: b.String(), Data: l}, err
 		}, s.effectsOfClosed(names, c)...) // others may have staged files that this worker may not read
-		plan.Args, plan.TaintedBy, plan.Reveals = diffArgs{c.ID, a.All}, c.Untrusted, s.names(c)
+		plan.Args, plan.TaintedBy, plan.Reveals = diffArgs{CommitID: c.ID, All: a.All}, c.Untrusted, s.names(c)
 		return plan, nil
 	})
 }

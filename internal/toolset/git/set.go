@@ -26,6 +26,8 @@ type Set struct {
 	Scanners func() (*scan.Set, error)
 	// Request returns a request with the author, time, workers and session.
 	Request func(context.Context) (clearance.Request, error)
+	// Untrusted reports whether the files in a directory are untrusted. It may be nil.
+	Untrusted func(dir string) bool
 	// Outside are the directories at which other directories of the host are mounted.
 	// They are not part of the directories above them.
 	Outside []string

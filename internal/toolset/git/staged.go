@@ -140,13 +140,19 @@ func (s Set) listStaged() tool.Tool {
 // status returns the tool that describes what waits, and for which target.
 func (s Set) status() tool.Tool {
 	const op = "git_status"
-	return tool.New(newReadTool(op, "List what is staged, and the repositories that results can be staged for."), func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
-		return s.planListing(ctx, op, names, func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
+	t := newReadTool(op, "List what is staged, the files that differ from the branch and are not staged, and the repositories that results can be staged for.")
+	return tool.New(t, func(ctx context.Context, names tool.Names, _ noArgs) (tool.Plan, error) {
+		meant, _ := s.findTarget(op, "")
+		plan, err := s.planListing(ctx, op, names, func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 			list, text, err := s.listReadable(ctx, op, names)
 			if err != nil {
 				return tool.Result{}, err
 			}
-			meant, _ := s.findTarget(op, "")
+			unstaged := s.unstaged(ctx, meant, files, comparison{at: meant.At, skip: s.Untrusted})
+			if unstaged.err != nil {
+				return tool.Result{}, unstaged.err
+			}
+			text += unstaged.list()
 			for _, t := range s.Targets {
 				text += fmt.Sprintf("target %s: %s, branch %s, its root is %s", t.Name, t.Type, t.Branch, t.At)
 				if t.Name == meant.Name {
@@ -154,8 +160,12 @@ func (s Set) status() tool.Tool {
 				}
 				text += "\n"
 			}
-			return tool.Result{Text: text, Data: map[string]any{"staged": list, "targets": s.Targets}}, nil
+			return tool.Result{Text: text, Data: map[string]any{"staged": list, "unstaged": unstaged.Files, "targets": s.Targets}, Notes: unstaged.notes}, nil
 		})
+		// It compares only files that need no approval, and shows only names. It skips
+		// untrusted directories, so that a look at the status does not taint the worker.
+		plan.Effects, plan.Visible = effectsOfOpen(names, meant.At), []policy.Effect{}
+		return plan, err
 	})
 }
 
