@@ -61,8 +61,15 @@ func FuzzSet(f *testing.F) {
 			checkProblems(t, err, "--set")
 			return
 		}
-		if name, _, _ := strings.Cut(text, "="); strings.Join(s.Keys, ".") != name {
+		name, _, _ := strings.Cut(text, "=")
+		written := strings.Split(name, ".")
+		if len(written) != len(s.Keys) {
 			t.Fatalf("%q sets %q", text, s.Keys)
+		}
+		for i, key := range s.Keys {
+			if key != written[i] && key != strictyaml.SnakeCase(written[i]) {
+				t.Fatalf("%q sets %q", text, s.Keys)
+			}
 		}
 		p, err := project.Parse(w.program, "", nil, w.env, []project.Setting{s})
 		if err != nil {

@@ -63,6 +63,7 @@ func (l *loader) parseTree(data []byte, settings []Setting) {
 			l.problems.Add(l.tree, l.tree.Kind.String(), "a project file is a map of "+strings.Join(keyNames(Schema().Keys), ", "))
 			l.tree = strictyaml.Node{Place: l.tree.Place, Kind: strictyaml.Map}
 		}
+		l.tree, _ = Schema().Respell(l.tree)
 		Schema().Check(l.tree, &l.problems)
 	}
 	l.tree = l.env.Ceiling.setDefaults(l.tree)
@@ -146,11 +147,11 @@ func (l *loader) readRunSettings() {
 	}
 	const deepest = 100
 	p.MaxDepth = 5
-	if n, ok := l.valueAt("delegation", "maxDepth"); ok {
-		p.MaxDepth = int(l.readWhole("delegation.maxDepth", n, 0, deepest))
+	if n, ok := l.valueAt("delegation", "max_depth"); ok {
+		p.MaxDepth = int(l.readWhole("delegation.max_depth", n, 0, deepest))
 	}
 	p.WorkerPaths = DefaultWorkerPaths()
-	if n, ok := l.valueAt("workerPaths"); ok {
+	if n, ok := l.valueAt("worker_paths"); ok {
 		p.WorkerPaths = l.readWorkerPaths(n)
 	}
 }
@@ -176,16 +177,16 @@ func (l *loader) readWorkerPaths(n strictyaml.Node) []string {
 		dir := path.Clean(item.Text)
 		switch {
 		case item.Text == "":
-			l.problems.Add(item, "workerPaths: an empty path", ". is the program's directory")
+			l.problems.Add(item, "worker_paths: an empty path", ". is the program's directory")
 		case strings.HasPrefix(dir, "~") || !filepath.IsLocal(filepath.FromSlash(dir)):
-			l.problems.Add(item, "workerPaths: "+sandbox.Shown(item.Text)+" is no directory of the program",
+			l.problems.Add(item, "worker_paths: "+sandbox.Shown(item.Text)+" is no directory of the program",
 				"workers lie in the program; name a directory relative to it, such as workers")
 		case slices.Contains(list, dir):
-			l.problems.Add(item, "workerPaths: "+sandbox.Shown(item.Text)+" twice", "keep one")
+			l.problems.Add(item, "worker_paths: "+sandbox.Shown(item.Text)+" twice", "keep one")
 		default:
 			list = append(list, dir)
 			if why := l.checkWorkerDir(dir); why != "" {
-				l.problems.Add(item, "workerPaths: "+sandbox.Shown(item.Text)+" "+why, "name an existing directory of the program, such as workers")
+				l.problems.Add(item, "worker_paths: "+sandbox.Shown(item.Text)+" "+why, "name an existing directory of the program, such as workers")
 			}
 		}
 	}
@@ -248,4 +249,12 @@ func (l *loader) readEtc() {
 			l.problems.Add(item, "jail.etc: "+sandbox.Shown(item.Text)+" cannot be shown", wrong.Hint)
 		}
 	}
+}
+
+// Respellings returns the keys of a project file that are written in another form than
+// Schema writes them.
+func Respellings(file string, data []byte) []strictyaml.Respelling {
+	tree, _ := strictyaml.Parse(file, data)
+	_, list := Schema().Respell(tree)
+	return list
 }

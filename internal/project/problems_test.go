@@ -19,15 +19,15 @@ var problems = []struct{ yaml, want string }{
 	// form
 	{`sandbox: {zone: {}}`, `p.yaml:1:11: unknown key "zone" in sandbox; did you mean zones?…`},
 	{`modle: x`, `p.yaml:1:1: unknown key "modle"; did you mean model?…`},
-	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, network, model, model_server, approval, delegation, workerPaths, budget, clearance, limits, jail`},
-	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, network, model, model_server, approval, delegation, workerPaths, budget, clearance, limits, jail`},
+	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, network, model, model_server, approval, delegation, worker_paths, budget, clearance, limits, jail`},
+	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, network, model, model_server, approval, delegation, worker_paths, budget, clearance, limits, jail`},
 	{`sandbox:`, `p.yaml:1:9: sandbox: nothing; it is …`},
 	{`sandbox: {zones: null}`, `p.yaml:1:18: sandbox.zones: nothing; it is …`},
 	{`sandbox: {zones: {}}`, `p.yaml:1:18: sandbox.zones: an empty map;…`},
 	{`sandbox: {zones: []}`, `p.yaml:1:18: sandbox.zones: a list; it is …`},
 	{`sandbox: {mounts: []}`, `p.yaml:1:19: sandbox.mounts: an empty list;…`},
 	{`sandbox: {protect: []}`, `p.yaml:1:20: sandbox.protect: an empty list;…`},
-	{`workerPaths: []`, `p.yaml:1:14: workerPaths: an empty list;…`},
+	{`workerPaths: []`, `p.yaml:1:14: worker_paths: an empty list;…`},
 	{`clearance: {scanners: []}`, `p.yaml:1:23: clearance.scanners: an empty list;…`},
 	{`clearance: {targets: {}}`, `p.yaml:1:22: clearance.targets: an empty map;…`},
 	{`sandbox: {root: ., suffixes: []}`, `p.yaml:1:30: sandbox.suffixes: an empty list;…`},
@@ -127,12 +127,12 @@ var problems = []struct{ yaml, want string }{
 	{`sandbox: {network: example.com}`, `p.yaml:1:20: sandbox.network: example.com; it is …`},
 
 	// numbers
-	{`delegation: {maxDepth: -1}`, `p.yaml:1:24: delegation.maxDepth: -1; it is …`},
-	{`delegation: {maxDepth: 2.0}`, `p.yaml:1:24: delegation.maxDepth: 2.0; it is …`},
-	{`delegation: {maxDepth: 1e9}`, `p.yaml:1:24: delegation.maxDepth: 1e9; it is …`},
-	{`delegation: {maxDepth: "5"}`, `p.yaml:1:24: delegation.maxDepth: "5"; it is …`},
-	{`delegation: {maxDepth: 1000000000}`, `p.yaml:1:24: delegation.maxDepth: 1000000000; at most 100`},
-	{`delegation: {maxDepth: 99999999999999999999}`, `p.yaml:1:24: delegation.maxDepth: 99999999999999999999; it is …`},
+	{`delegation: {maxDepth: -1}`, `p.yaml:1:24: delegation.max_depth: -1; it is …`},
+	{`delegation: {maxDepth: 2.0}`, `p.yaml:1:24: delegation.max_depth: 2.0; it is …`},
+	{`delegation: {maxDepth: 1e9}`, `p.yaml:1:24: delegation.max_depth: 1e9; it is …`},
+	{`delegation: {maxDepth: "5"}`, `p.yaml:1:24: delegation.max_depth: "5"; it is …`},
+	{`delegation: {maxDepth: 1000000000}`, `p.yaml:1:24: delegation.max_depth: 1000000000; at most 100`},
+	{`delegation: {maxDepth: 99999999999999999999}`, `p.yaml:1:24: delegation.max_depth: 99999999999999999999; it is …`},
 	{`budget: {workers: 0}`, `p.yaml:1:19: budget.workers: 0; 0 would be no limit; write a number; without the key the default holds`},
 	{`budget: {workers: 1000000001}`, `p.yaml:1:19: budget.workers: 1000000001; at most 1000000000`},
 	{`budget: {turns: 0, tokens: 0, cost: 0, time: 0}`, `
@@ -203,15 +203,15 @@ var problems = []struct{ yaml, want string }{
 	{`model: ""`, `p.yaml:1:8: model: an empty text; name one, such as anthropic:claude-sonnet-4-5, or leave the key out`},
 	{`approval: {mode: ask}`, `p.yaml:1:18: approval.mode: ask; it is …`},
 	{`workerPaths: [../x, /y, ~/z, "", a, ./a/]`, `
-		p.yaml:1:15: workerPaths: ../x is no directory of the program; workers lie in the program; name a directory relative to it, such as workers
-		p.yaml:1:21: workerPaths: /y is no directory of the program; workers lie in the program; name a directory relative to it, such as workers
-		p.yaml:1:25: workerPaths: ~/z is no directory of the program; workers lie in the program; name a directory relative to it, such as workers
-		p.yaml:1:30: workerPaths: an empty path; . is the program's directory
-		p.yaml:1:34: workerPaths: a does not exist; name an existing directory of the program, such as workers
-		p.yaml:1:37: workerPaths: ./a/ twice; keep one`},
+		p.yaml:1:15: worker_paths: ../x is no directory of the program; workers lie in the program; name a directory relative to it, such as workers
+		p.yaml:1:21: worker_paths: /y is no directory of the program; workers lie in the program; name a directory relative to it, such as workers
+		p.yaml:1:25: worker_paths: ~/z is no directory of the program; workers lie in the program; name a directory relative to it, such as workers
+		p.yaml:1:30: worker_paths: an empty path; . is the program's directory
+		p.yaml:1:34: worker_paths: a does not exist; name an existing directory of the program, such as workers
+		p.yaml:1:37: worker_paths: ./a/ twice; keep one`},
 	{"model: x\nworkerPaths: [., in, workers, wrokers, afile]", `
-		p.yaml:2:31: workerPaths: wrokers does not exist; name an existing directory of the program, such as workers
-		p.yaml:2:40: workerPaths: afile is not a directory; name an existing directory of the program, such as workers`},
+		p.yaml:2:31: worker_paths: wrokers does not exist; name an existing directory of the program, such as workers
+		p.yaml:2:40: worker_paths: afile is not a directory; name an existing directory of the program, such as workers`},
 
 	// clearance
 	{`clearance: {targets: {origin: {path: .}}}`, `p.yaml:1:23: clearance.targets.origin has no type; write type: local, bare, remote or github`},

@@ -19,11 +19,11 @@ func Schema() strictyaml.Key {
 			{Name: "mode", Type: strictyaml.Word, Words: approvalWords(), Default: "interactive", Example: "auto_deny",
 				Doc: "`interactive` asks the user, `approve_all` approves everything that is not blocked, `auto_deny` declines. `auto`, `manual` and `tool` are older names of `approve_all`, `interactive` and `interactive`."},
 		}},
-		{Name: "delegation", Type: strictyaml.Group, Example: "{maxDepth: 5}", Doc: "How workers call workers.", Keys: []strictyaml.Key{
-			{Name: "maxDepth", Type: strictyaml.Whole, Default: "5", Example: "2",
+		{Name: "delegation", Type: strictyaml.Group, Example: "{max_depth: 5}", Doc: "How workers call workers.", Keys: []strictyaml.Key{
+			{Name: "max_depth", Type: strictyaml.Whole, Default: "5", Example: "2",
 				Doc: "How many calls may be nested, from 0 (no worker calls another) to 100."},
 		}},
-		{Name: "workerPaths", Type: strictyaml.Texts, Default: "[., workers, .workers]", Example: "[., workers, shared/workers]",
+		{Name: "worker_paths", Type: strictyaml.Texts, Default: "[., workers, .workers]", Example: "[., workers, shared/workers]",
 			Doc: "Directories of the program where golem looks for workers by name."},
 		budgetKey(),
 		clearanceKey(),

@@ -180,7 +180,7 @@ func TestSeeds(t *testing.T) {
 			if got := w.table(p); got != lines(seed.mounts) || p.Dialect != seed.dialect {
 				t.Errorf("%s:\n%s\nwant %s:\n%s", p.Dialect, got, seed.dialect, lines(seed.mounts))
 			}
-			if got := p.Approval + " " + value(p, "delegation.maxDepth").Text; got != seed.rest {
+			if got := p.Approval + " " + value(p, "delegation.max_depth").Text; got != seed.rest {
 				t.Errorf("%s, want %s", got, seed.rest)
 			}
 			if !p.Network.IsEmpty() || p.Level != "" || len(p.Rules) > 0 {

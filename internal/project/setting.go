@@ -12,11 +12,11 @@ import (
 
 // A Setting is a value from a flag or the environment, in the form of the file.
 type Setting struct {
-	Keys  []string // "delegation", "maxDepth"
+	Keys  []string // "delegation", "max_depth"
 	Value strictyaml.Node
 }
 
-// ParseSet reads a setting such as "delegation.maxDepth=3". The value is written as in
+// ParseSet reads a setting such as "delegation.max_depth=3". The value is written as in
 // the file and has the type of the key. Its place names the source. The error is a
 // strictyaml.Problems.
 func ParseSet(source, text string) (Setting, error) {
@@ -24,7 +24,7 @@ func ParseSet(source, text string) (Setting, error) {
 	var problems strictyaml.Problems
 	name, value, found := strings.Cut(text, "=")
 	if !found {
-		problems.Add(at, quote(text)+" has no value", "write key=value, such as delegation.maxDepth=3")
+		problems.Add(at, quote(text)+" has no value", "write key=value, such as delegation.max_depth=3")
 		return Setting{}, problems.Err()
 	}
 	keys := strings.Split(name, ".")
@@ -35,6 +35,7 @@ func ParseSet(source, text string) (Setting, error) {
 	}
 	node, problems := parseValue(key, source, value)
 	if len(problems) == 0 {
+		node, _ = key.Respell(node)
 		key.Check(node, &problems)
 	}
 	if len(problems) > 0 {
@@ -56,7 +57,7 @@ func parseValue(key strictyaml.Key, source, value string) (strictyaml.Node, stri
 }
 
 // lookUp returns the key of the schema at a path, with its full name, or what is wrong
-// with the path.
+// with the path. It spells the path as the schema does.
 func lookUp(path []string) (key strictyaml.Key, what, hint string) {
 	key = Schema()
 	for i, name := range path {
@@ -76,10 +77,14 @@ func lookUp(path []string) (key strictyaml.Key, what, hint string) {
 		}
 		known := keyNames(key.Keys)
 		j := slices.Index(known, name)
+		if other := strictyaml.SnakeCase(name); j < 0 && strings.Contains(other, "_") {
+			j = slices.Index(known, other)
+		}
 		if j < 0 {
 			return key, unknownKey(name, where), suggest(name, known)
 		}
 		key = key.Keys[j]
+		path[i] = key.Name
 	}
 	key.Name = strings.Join(path, ".")
 	return key, "", ""

@@ -25,13 +25,13 @@ func TestParseSet(t *testing.T) {
 		{"sandbox.root=./a #1", "sandbox root = ./a #1"},
 		{"sandbox.root=~", "sandbox root = ~"},
 		{"sandbox.readonly=true", "sandbox readonly = true"},
-		{"delegation.maxDepth=3", "delegation maxDepth = 3"},
+		{"delegation.maxDepth=3", "delegation max_depth = 3"},
 		{"budget.cost=2.5", "budget cost = 2.5"},
 		{"budget.time=5m", "budget time = 5m"},
 		{"limits.memory=2GiB", "limits memory = 2GiB"},
 		{"sandbox.network=[]", "sandbox network = []"},
 		{"sandbox.network=true", "sandbox network = true"},
-		{`workerPaths=["a", "b"]`, "workerPaths = [a b]"},
+		{`workerPaths=["a", "b"]`, "worker_paths = [a b]"},
 		{`sandbox.mounts=[{"source": "in", "target": "/in"}]`, "sandbox mounts = [{source:in target:/in}]"},
 		{"sandbox.zones.data.mode=ro", "sandbox zones data mode = ro"},
 		{"sandbox.zones.data={path: ./d, mode: ro}", "sandbox zones data = {path:./d mode:ro}"},
@@ -72,24 +72,23 @@ func show(n strictyaml.Node) string {
 
 func TestParseSetProblems(t *testing.T) {
 	for _, test := range []struct{ text, want string }{
-		{"model", `--set: "model" has no value; write key=value, such as delegation.maxDepth=3`},
-		{"", `--set: "" has no value; write key=value, such as delegation.maxDepth=3`},
+		{"model", `--set: "model" has no value; write key=value, such as delegation.max_depth=3`},
+		{"", `--set: "" has no value; write key=value, such as delegation.max_depth=3`},
 		{"=x", `--set: unknown key "";…`},
 		{"modle=x", `--set: unknown key "modle"; did you mean model?…`},
-		{"delegation.maxdepht=1", `--set: unknown key "maxdepht" in delegation; did you mean maxDepth?…`},
-		{"delegation.max_depth=1", `--set: unknown key "max_depth" in delegation; did you mean maxDepth?…`},
+		{"delegation.maxdepht=1", `--set: unknown key "maxdepht" in delegation; did you mean max_depth?…`},
 		{"sandbox.zones.data.mod=ro", `--set: unknown key "mod" in sandbox.zones.data; did you mean mode?…`},
 		{"sandbox.zones..mode=ro", `--set: sandbox.zones: "" is no name; a name has 1 to 64 bytes; write sandbox.zones.NAME.KEY=value`},
 		{"sandbox.zones.\x1b.mode=ro", `--set: sandbox.zones: "\x1b" is no name; a name is letters, digits and _, and behind the first also - and .; write sandbox.zones.NAME.KEY=value`},
 		{"sandbox.mounts.0.mode=ro", "--set: sandbox.mounts is a list; set all of it, such as sandbox.mounts=[{source: ~/.npm, target: /cache, readonly: true}]"},
 		{"model.name=x", "--set: model has no keys of its own; set it, such as model=anthropic:claude-sonnet-4-5"},
-		{"delegation.maxDepth=x", "--set: delegation.maxDepth: x; it is …"},
-		{"delegation.maxDepth=-1", "--set: delegation.maxDepth: -1; it is …"},
-		{"delegation.maxDepth=1.5", "--set: delegation.maxDepth: 1.5; it is …"},
-		{"delegation.maxDepth=", `--set: delegation.maxDepth: ""; it is …`},
+		{"delegation.maxDepth=x", "--set: delegation.max_depth: x; it is …"},
+		{"delegation.maxDepth=-1", "--set: delegation.max_depth: -1; it is …"},
+		{"delegation.maxDepth=1.5", "--set: delegation.max_depth: 1.5; it is …"},
+		{"delegation.maxDepth=", `--set: delegation.max_depth: ""; it is …`},
 		{"sandbox.readonly=yes", "--set: sandbox.readonly: yes; it is …"},
 		{"sandbox.mode=RO", "--set: sandbox.mode: RO; it is …"},
-		{"workerPaths=a", "--set: workerPaths: a; it is …"},
+		{"workerPaths=a", "--set: worker_paths: a; it is …"},
 		{"workerPaths=[a", `--set: not YAML: …`},
 		{"sandbox.mounts=[{sorce: in}]", `--set: unknown key "sorce" in sandbox.mounts; did you mean source?…`},
 		{"sandbox={root: ., root: .}", `--set: "root" twice, first in line 1; keep one`},
@@ -130,7 +129,7 @@ func TestPrecedence(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%q: %s, want %s", test.sets, got, test.want)
 		}
-		if from := value(p, "delegation.maxDepth").From; from != test.depth {
+		if from := value(p, "delegation.max_depth").From; from != test.depth {
 			t.Errorf("%q: depth comes from %v, want %v", test.sets, from, test.depth)
 		}
 	}
@@ -150,7 +149,7 @@ func TestSettingsHideNothing(t *testing.T) {
 		{"sandbox: {mode: sandboxed, zones: {a: {path: a}}}", "sandbox.mode=ro", "p.yaml:1:28: sandbox.zones is the zone spelling, sandbox.mode: ro (--set) the mount spelling; keep one of the two spellings"},
 		{"sandbox: {zones: {a: {path: a}}}", "sandbox.zones.b.mode=ro", "--set: sandbox.zones.b has no path; name its directory, such as path: ./b"},
 		{"sandbox: {root: ., readonly: true}", "sandbox.mode=rw", "--set: sandbox.mode: rw contradicts readonly: true (p.yaml:1); keep one of the two"},
-		{"", "delegation.maxDepth=101", "--set: delegation.maxDepth: 101; at most 100"},
+		{"", "delegation.maxDepth=101", "--set: delegation.max_depth: 101; at most 100"},
 		{"", "sandbox.network=[a.com, b]c]", "--set: …"},
 		{"", "sandbox.network=[a.com, -:-]", "--set: sandbox.network: -:-: not a port; write a number from 1 to 65535"},
 		{"", "sandbox.root=\x01", `--set: a control character in "\x01"; write it without`},
@@ -166,7 +165,7 @@ func TestSettingsHideNothing(t *testing.T) {
 func TestSettingsAreChecked(t *testing.T) {
 	w := newWorld(t)
 	for want, keys := range map[string][]string{
-		"--x: delegation.maxDepth: word; it is …":        {"delegation", "maxDepth"},
+		"--x: delegation.max_depth: word; it is …":       {"delegation", "max_depth"},
 		`--x: unknown key "modle"; did you mean model?…`: {"modle"},
 	} {
 		value := strictyaml.Node{Place: strictyaml.Place{Source: "--x"}, Kind: strictyaml.Scalar, Text: "word"}

@@ -70,8 +70,8 @@ clearance:
 		model_server.url =  (default)
 		model_server.key =  (default)
 		approval.mode = approve_all (p.yaml:8)
-		delegation.maxDepth = 5 (default)
-		workerPaths = [., workers, .workers] (default)
+		delegation.max_depth = 5 (default)
+		worker_paths = [., workers, .workers] (default)
 		budget.turns = 9 (--set)
 		budget.workers =  (default)
 		budget.tokens =  (default)
@@ -154,7 +154,7 @@ sandbox:
     out: {path: out, approval: {write: preApproved, delete: blocked}}
   approval: {read: ask}
   require_os_sandbox: namespaces
-delegation: {maxDepth: 2}
+delegation: {max_depth: 2}
 limits: {pids: 10}
 `)
 	if err != nil {

@@ -82,7 +82,7 @@ func (d *finder) addProblem(file, what, hint string) {
 // readDirectory looks for workers in one directory.
 func (d *finder) readDirectory(name string) {
 	clean := path.Clean(filepath.ToSlash(name))
-	where := "workerPaths: " + shown(name)
+	where := "worker_paths: " + shown(name)
 	if name == "" || !fs.ValidPath(clean) || strings.ContainsRune(clean, 0) {
 		d.addProblem(".", where, "it is a directory inside the program, such as workers")
 		return
@@ -138,7 +138,7 @@ func (d *finder) reportElsewhere(paths []string) {
 	entries, _ := fs.ReadDir(d.root.FS(), typeScriptDir)
 	for _, e := range entries {
 		if strings.HasSuffix(e.Name(), suffix) {
-			d.addProblem(typeScriptDir, "workers there are not read", "write workerPaths: ["+typeScriptDir+"] in golem-forge.config.yaml, or move them to workers")
+			d.addProblem(typeScriptDir, "workers there are not read", "write worker_paths: ["+typeScriptDir+"] in golem-forge.config.yaml, or move them to workers")
 			return
 		}
 	}
@@ -175,7 +175,7 @@ func (d *finder) readFile(name string) {
 		return
 	}
 	if d.files++; d.files > maxWorkers {
-		d.addProblem(".", fmt.Sprintf("more than %d workers", maxWorkers), fmt.Sprintf("a program has at most %d; remove some, or name fewer directories in workerPaths", maxWorkers))
+		d.addProblem(".", fmt.Sprintf("more than %d workers", maxWorkers), fmt.Sprintf("a program has at most %d; remove some, or name fewer directories in worker_paths", maxWorkers))
 		return
 	}
 	if !isPrintable(name) {

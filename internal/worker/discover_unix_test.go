@@ -41,7 +41,7 @@ func TestDiscoverLinks(t *testing.T) {
 		if a.got != "real=real.worker" || a.err == nil {
 			t.Fatalf("got %s, %v", a.got, a.err)
 		}
-		for _, want := range []string{"gone.worker: a link; a worker is a regular file inside the program, not a symlink", "loop.worker: a link", "out.worker: a link", "up.worker: a link", "pipe.worker: not a regular file", "workerPaths: directory: "} {
+		for _, want := range []string{"gone.worker: a link; a worker is a regular file inside the program, not a symlink", "loop.worker: a link", "out.worker: a link", "up.worker: a link", "pipe.worker: not a regular file", "worker_paths: directory: "} {
 			if !strings.Contains(a.err.Error(), want) {
 				t.Errorf("got\n%v\nwant %s", a.err, want)
 			}

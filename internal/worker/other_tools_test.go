@@ -152,7 +152,7 @@ func TestDWorkersElsewhere(t *testing.T) {
 	}
 
 	// A project that names other directories does not lose workers without a word.
-	if _, err := discover(".", "workers"); err == nil || !strings.Contains(err.Error(), "write workerPaths: [.workers]") {
+	if _, err := discover(".", "workers"); err == nil || !strings.Contains(err.Error(), "write worker_paths: [.workers]") {
 		t.Errorf("got %v", err)
 	}
 	// Problems of a YAML worker are reported like those of any other.

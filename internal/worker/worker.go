@@ -76,10 +76,24 @@ func Parse(file string, data []byte) (*Worker, error) {
 	return r.w, nil
 }
 
+// Respellings returns the keys of a worker file that are written in another form than
+// Schema writes them.
+func Respellings(file string, data []byte) []strictyaml.Respelling {
+	r := &reader{w: &Worker{File: file}}
+	page, ok := r.split(data)
+	if !ok {
+		return nil
+	}
+	top, _ := strictyaml.ParseAfter(file, []byte(page.head), page.above)
+	_, list := Schema().Respell(top)
+	return list
+}
+
 func (r *reader) readKeys(top strictyaml.Node, page page) {
 	if !top.Bounded(&r.problems) || !r.checkDirectoryCount(top) {
 		return
 	}
+	top, _ = Schema().Respell(top)
 	top = r.normalize(top)
 	Schema().Check(top, &r.problems)
 

@@ -89,7 +89,7 @@ func Main(args []string, stdout, stderr io.Writer, serve Server) int {
 	var problems strictyaml.Problems
 	if errors.As(err, &problems) {
 		printProblems(errs, problems)
-		if asJSON && printJSON(out, lintDocument(problems)) != nil {
+		if asJSON && printJSON(out, lintDocument(problems, nil)) != nil {
 			return exitFailed
 		}
 		return exitUsage

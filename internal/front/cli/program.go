@@ -9,11 +9,13 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/model/models"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
@@ -130,12 +132,22 @@ func newLint() *cobra.Command {
 		Long: `Check the project file, all workers, and how they call each other. golem prints all
 problems, one per line: file:line:col: problem; what is allowed.
 
+golem writes keys in snake_case, and also reads other forms, such as maxDepth for
+max_depth. --fix rewrites such keys in the files, and changes nothing else. With --dry-run
+it only prints them.
+
 Exit code 0: no problems; 2: problems.`,
-		Example: "  golem lint\n  golem lint -C ~/notes --json",
+		Example: "  golem lint\n  golem lint --fix --dry-run\n  golem lint -C ~/notes --json",
 		Args:    noArgs,
 	}
 	flags := addProgramFlags(cmd)
+	fix, dry := false, false
+	cmd.Flags().BoolVar(&fix, "fix", false, "write keys in snake_case in the files")
+	cmd.Flags().BoolVar(&dry, "dry-run", false, "with --fix: only print what it would change")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if dry && !fix {
+			return usageError("--dry-run is for golem lint --fix")
+		}
 		p, err := flags.open(opening{strict: true, otherwise: emptyProgram})
 		var problems strictyaml.Problems
 		if err != nil && !errors.As(err, &problems) {
@@ -144,11 +156,18 @@ Exit code 0: no problems; 2: problems.`,
 		if p != nil && p.Content.Hash == "" && len(problems) == 0 {
 			return noProgram(p)
 		}
+		var fixed []strictyaml.Respelling
+		if fix && p != nil {
+			if fixed, err = fixSpelling(cmd, p, dry); err != nil {
+				return err
+			}
+		}
 		if p != nil {
 			problems = append(problems, p.UnmetLevels()...)
+			problems = append(problems, program.LintSettings(p, models.Names())...)
 		}
 		if wantsJSON(cmd) {
-			if err := printJSON(cmd.OutOrStdout(), lintDocument(problems)); err != nil {
+			if err := printJSON(cmd.OutOrStdout(), lintDocument(problems, fixed)); err != nil {
 				return err
 			}
 		} else if len(problems) == 0 {
@@ -178,8 +197,63 @@ type lintProblem struct {
 	Hint string `json:"hint,omitempty"`
 }
 
-func lintDocument(problems strictyaml.Problems) any {
-	return map[string]any{"problems": problemsOf(problems)}
+func lintDocument(problems strictyaml.Problems, fixed []strictyaml.Respelling) any {
+	d := map[string]any{"problems": problemsOf(problems)}
+	if fixed != nil {
+		list := []lintFix{}
+		for _, r := range fixed {
+			list = append(list, lintFix{placeOf(r.Place), r.From, r.To})
+		}
+		d["respelled"] = list
+	}
+	return d
+}
+
+// A lintFix is a key that golem lint --fix writes in another form.
+type lintFix struct {
+	place
+	From string `json:"from"`
+	To   string `json:"to"`
+}
+
+// fixSpelling writes the keys of a program in snake_case, and prints what it changes. With
+// dry it changes nothing.
+func fixSpelling(cmd *cobra.Command, p *program.Program, dry bool) ([]strictyaml.Respelling, error) {
+	list := program.Respellings(p)
+	trusted, err := p.IsTrusted()
+	if err != nil {
+		return nil, err
+	}
+	var skipped []strictyaml.Respelling
+	if !dry {
+		if skipped, err = program.Respell(p); err != nil {
+			return nil, err
+		}
+	}
+	done := slices.DeleteFunc(slices.Clone(list), func(r strictyaml.Respelling) bool { return slices.Contains(skipped, r) })
+	if wantsJSON(cmd) {
+		return append([]strictyaml.Respelling{}, done...), nil
+	}
+	out := cmd.OutOrStdout()
+	for _, r := range list {
+		note := ""
+		if slices.Contains(skipped, r) {
+			note = "  (not changed: change it yourself)"
+		}
+		fmt.Fprintf(out, "%s:%d:%d: %s → %s%s\n", visible.Text(r.Place.Source), r.Place.Line, r.Place.Col, visible.Name(r.From), r.To, note)
+	}
+	switch {
+	case len(list) == 0:
+		fmt.Fprintln(out, "all keys are in snake_case")
+	case dry:
+		fmt.Fprintf(out, "golem lint --fix would change %s\n", visible.Count(len(list), "key"))
+	default:
+		fmt.Fprintf(out, "changed %s\n", visible.Count(len(done), "key"))
+		if trusted && len(done) > 0 {
+			fmt.Fprintln(out, "the files have changed: golem trust shows the difference and asks")
+		}
+	}
+	return done, nil
 }
 
 // problemsOf returns the problems in an error, for JSON output.
@@ -202,7 +276,7 @@ flag, an environment variable, the default, or a line of a file: the project fil
 configuration or the administrator's policy. The names of your own values begin with
 "user.", those of the policy with "policy.". Without --all golem skips keys that have no
 value.`,
-		Example: "  golem config\n  golem config --all --set delegation.maxDepth=2",
+		Example: "  golem config\n  golem config --all --set delegation.max_depth=2",
 		Args:    noArgs,
 	}
 	flags := addProgramFlags(cmd)

@@ -79,7 +79,7 @@ func TestSchemasOfExamples(t *testing.T) {
 		t.Errorf("found only %v files: the test checks too little", count)
 	}
 	for _, wrong := range []struct{ kind, text string }{
-		{"project", "sandbox: {root: [a]}"}, {"project", "sandbox: {mode: rx}"}, {"project", "sandbox: {mounts: []}"}, {"project", "delegation: {maxDepth: deep}"},
+		{"project", "sandbox: {root: [a]}"}, {"project", "sandbox: {mode: rx}"}, {"project", "sandbox: {mounts: []}"}, {"project", "delegation: {max_depth: deep}"},
 		{"worker", "toolsets: 5"}, {"worker", "mode: forever"}, {"policy", "network: maybe"}, {"policy", "roots: /home"}, {"policy", "approval: {mode: ask}"}, {"config", "model: [a]"},
 	} {
 		n, _ := strictyaml.Parse("wrong", []byte(wrong.text))
