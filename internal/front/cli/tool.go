@@ -283,6 +283,11 @@ func acceptTools(cmd *cobra.Command, p *program.Program, worker, server string, 
 	for _, line := range offer.Differences {
 		fmt.Fprintln(out, line)
 	}
+	if yes {
+		if err := checkUnseen("tools", p); err != nil {
+			return err
+		}
+	}
 	if !yes && !confirmed(cmd, "accept", "these tools of "+server, "golem tools --accept "+server+" --yes") {
 		return exit(exitDenied)
 	}

@@ -48,6 +48,11 @@ Exit code 0: trusted; 3: not trusted.`,
 			fmt.Fprintln(cmd.OutOrStdout(), p.Content.Hash)
 			return nil
 		}
+		if yes {
+			if err := checkUnseen("trust", p); err != nil {
+				return err
+			}
+		}
 		doc, err := trustState(p)
 		if err != nil {
 			return err
@@ -75,6 +80,15 @@ Exit code 0: trusted; 3: not trusted.`,
 		return nil
 	}
 	return cmd
+}
+
+// checkUnseen returns an error if a policy forbids --yes: nobody saw what it approves.
+func checkUnseen(op string, p *program.Program) error {
+	place, off := p.Project.Ceiling.UnseenOff()
+	if !off {
+		return nil
+	}
+	return &sandbox.Error{Op: op, Code: "blocked", Hint: visible.Text(place.String()) + " forbids to approve what was not shown; run the command at a terminal without --yes"}
 }
 
 // A trustDocument describes a program to trust, and whether it is trusted.
