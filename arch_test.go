@@ -46,6 +46,7 @@ var layers = []layer{
 	{"internal/clipboard", 1, "writes text to the user's clipboard"},
 	{"internal/pager", 1, "shows a long text in the user's pager"},
 	{"internal/editor", 1, "opens a text in the user's editor"},
+	{"internal/notify", 1, "shows a notification on the user's desktop"},
 	{"internal/jail", 1, "confines a command to the files of a sandbox"},
 	{"internal/terminal", 1, "connects a person's terminal with a program's"},
 	{"internal/git", 1, "the only package that runs git"},
@@ -114,8 +115,8 @@ var outer = []string{"cmd/*", "internal/front/*", "internal/program"}
 
 // imports limits packages by import path.
 var imports = []limit{
-	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/pager", "internal/editor", "internal/testutil"},
-		why: "only jail starts programs, except git (internal/git), clipboard programs (internal/clipboard), the pager (internal/pager) and the editor (internal/editor)"},
+	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/pager", "internal/editor", "internal/notify", "internal/testutil"},
+		why: "only jail starts programs, except git (internal/git), clipboard programs (internal/clipboard), the pager (internal/pager), the editor (internal/editor) and notify-send (internal/notify)"},
 	{names: heavy, never: append([]string{"sandbox/sandboxtest"}, pure...),
 		why: "these packages are compiled for the browser"},
 	{names: []string{"unsafe"}, only: []string{"internal/jail/*_linux.go"},

@@ -58,6 +58,16 @@ func (o Options) ceiling() (project.Ceiling, error) {
 	return append(c, l), nil
 }
 
+// Preferences returns the preferences of the user. If the user's configuration cannot be
+// read, it returns none: Load reports that.
+func (o Options) Preferences() project.Preferences {
+	c, err := o.ceiling()
+	if err != nil {
+		return project.Preferences{}
+	}
+	return c.Preferences()
+}
+
 // policyTools returns the names of tools and toolsets that a policy may list.
 func policyTools() []string {
 	names := []string{"exec", "custom", "mcp"}

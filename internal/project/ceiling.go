@@ -54,6 +54,17 @@ func ConfigSchema() strictyaml.Key {
 	schema.Keys = append([]strictyaml.Key{
 		{Name: "model", Type: strictyaml.Text, Example: "anthropic:claude-sonnet-4-5", Doc: "The model for programs that name none."},
 	}, schema.Keys...)
+	schema.Keys = append(schema.Keys,
+		strictyaml.Key{Name: "state", Type: strictyaml.Group, Example: "{max_bytes: 20GB}", Doc: "What golem stores.", Keys: []strictyaml.Key{
+			{Name: "max_bytes", Type: strictyaml.Count, Default: "50GiB", Example: "20GB",
+				Doc: "How much golem may store for all directories. Above it, `golem exec`, `run` and `mcp` start no session."},
+		}},
+		strictyaml.Key{Name: "theme", Type: strictyaml.Group, Example: "{color: never}", Doc: "How golem prints.", Keys: []strictyaml.Key{
+			{Name: "color", Type: strictyaml.Word, Words: []string{"auto", "always", "never"}, Default: "auto", Example: "never",
+				Doc: "Colours: at a terminal, always or never. `--color`, `NO_COLOR` and `CLICOLOR_FORCE` count first."},
+		}},
+		strictyaml.Key{Name: "notify", Type: strictyaml.Word, Words: []string{"auto", "desktop", "bell", "off"}, Default: "auto", Example: "off",
+			Doc: "How golem tells you that a question has waited for ten seconds, or that a run waits: a notification on the desktop (`notify-send`), the bell of the terminal, the first that works (`auto`), or not at all."})
 	i := slices.IndexFunc(schema.Keys, func(k strictyaml.Key) bool { return k.Name == "approval" })
 	schema.Keys[i].Keys[0].Default = "interactive"
 	schema.Keys[i].Keys[0].Doc = "The mode for programs that name none, and the widest mode: `auto_deny` declines everything that needs approval, `interactive` asks you, `approve_all` approves everything that is not blocked."
@@ -80,6 +91,7 @@ func parseLayer(l Layer, data []byte, tools []string) (Layer, error) {
 		problems.Add(tree, tree.Kind.String(), "the file is a map of "+strings.Join(keyNames(l.schema.Keys), ", "))
 	}
 	if len(problems) == 0 {
+		tree, _ = l.schema.Respell(tree)
 		l.schema.Check(tree, &problems)
 		tree.Bounded(&problems)
 	}
@@ -97,6 +109,11 @@ func parseLayer(l Layer, data []byte, tools []string) (Layer, error) {
 			if !slices.Contains(tools, policy.CurrentToolName(item.Text)) {
 				problems.Add(item, "tools."+key+": no tool or toolset "+quote(item.Text), suggest(item.Text, tools))
 			}
+		}
+	}
+	if n, ok := l.at("state", "max_bytes"); ok {
+		if most, err := n.Bytes(); err == nil && most < minStateLimit {
+			problems.Add(n, "state.max_bytes: "+sandbox.Shown(n.Text)+" is too little", "at least 1MiB")
 		}
 	}
 	for _, item := range l.items("models") {
@@ -135,6 +152,34 @@ func (l Layer) Values() []Value {
 	var list []Value
 	collect(l.schema, "", l.tree, true, &list)
 	return slices.DeleteFunc(list, func(v Value) bool { return v.From == strictyaml.Default })
+}
+
+// minStateLimit is the smallest limit for golem's state.
+const minStateLimit = 1 << 20
+
+// Preferences are the wishes of the user that permit nothing and forbid nothing.
+type Preferences struct {
+	StateLimit int64 // the most that golem stores, 0 for the default
+	StateFrom  strictyaml.Place
+	Color      string // auto, always or never; "" for the default
+	Notify     string // auto, desktop, bell or off; "" for the default
+}
+
+// Preferences returns the preferences in the user's configuration.
+func (c Ceiling) Preferences() (p Preferences) {
+	for _, l := range c {
+		if n, ok := l.at("state", "max_bytes"); ok {
+			p.StateLimit, _ = n.Bytes()
+			p.StateFrom = n.Place
+		}
+		if n, ok := l.at("theme", "color"); ok {
+			p.Color = n.Text
+		}
+		if n, ok := l.at("notify"); ok {
+			p.Notify = n.Text
+		}
+	}
+	return p
 }
 
 // NetworkOff returns the place that forbids the network, and whether there is one.

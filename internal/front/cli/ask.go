@@ -202,7 +202,9 @@ func (a *asker) open(ctx context.Context) (q *question, done func(), err error) 
 		q.suspend = make(chan os.Signal, 1)
 		signal.Notify(q.suspend, s...)
 	}
+	answered := notifyLater(a.screen.file)
 	return q, func() {
+		answered()
 		if q.suspend != nil {
 			signal.Stop(q.suspend)
 		}

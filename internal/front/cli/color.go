@@ -34,7 +34,7 @@ func (f *colorFlag) String() string { return string(*f) }
 func (f *colorFlag) Type() string { return "auto|always|never" }
 
 // paints reports whether golem prints colours to a stream. The flag counts first, then
-// NO_COLOR, then CLICOLOR_FORCE.
+// NO_COLOR, then CLICOLOR_FORCE, then the user's configuration.
 func (f colorFlag) paints(terminal bool) bool {
 	forced := os.Getenv("CLICOLOR_FORCE")
 	switch {
@@ -44,6 +44,9 @@ func (f colorFlag) paints(terminal bool) bool {
 		return false
 	case forced != "" && forced != "0":
 		return true
+	}
+	if chosen := colorFlag(preferences().Color); chosen == colorAlways || chosen == colorNever {
+		return chosen == colorAlways
 	}
 	return terminal && colours && os.Getenv("TERM") != "dumb" && os.Getenv("CLICOLOR") != "0"
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -91,7 +92,7 @@ machine has.`,
 		d := diagnosis{
 			Level:    report.Best.String(),
 			Default:  report.Best >= jail.Namespaces,
-			Found:    slices.Concat(found, []finding{state}, findings(report.Found), level),
+			Found:    slices.Concat(found, append([]finding{state}, examineUse(p)...), findings(report.Found), level),
 			Promises: findings(report.Promises),
 			Refused:  len(level) > 0 && level[0].Holds == "no",
 			Fixable:  len(jail.Fixes("")) > 0,
@@ -184,6 +185,25 @@ func examineState(flags *programFlags) (finding, *program.Program) {
 		where += ": the first call makes it"
 	}
 	return finding{Name: "state", Holds: "yes", Why: where}, p
+}
+
+// examineUse reports how much golem stores.
+func examineUse(p *program.Program) []finding {
+	if p == nil || p.Project == nil {
+		return nil
+	}
+	u := program.MeasureState(p)
+	f := finding{Name: "state size", Holds: "yes", Why: fmt.Sprintf("%s of at most %s, for all directories", tool.FormatSize(u.Bytes), tool.FormatSize(u.Limit))}
+	switch {
+	case u.Bytes > u.Limit:
+		f.Holds, f.Why = "no", f.Why+": no session can start"
+	case u.Bytes > u.Limit/10*9:
+		f.Holds = "part"
+	default:
+		return []finding{f}
+	}
+	f.Fix = "golem status --all lists the directories, golem sessions lists what one keeps, and golem sessions rm ID removes a session; state.max_bytes in your configuration is the limit"
+	return []finding{f}
 }
 
 // tryState creates and removes what the first call would create. That is a file in the

@@ -134,6 +134,11 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err := f.askTrust(cmd, p, false); err != nil {
 		return err
 	}
+	if id := f.sessionID(); id == "" || id == session.New {
+		if err := program.CheckStateLimit(p); err != nil {
+			return err
+		}
+	}
 	outside, err := outsideOf(p, args)
 	if err != nil {
 		return err

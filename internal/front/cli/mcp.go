@@ -85,6 +85,9 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	if err := f.askTrust(cmd, p, false); err != nil { // standard input is the client's, unless it is a terminal
 		return err
 	}
+	if err := program.CheckStateLimit(p); err != nil {
+		return err
+	}
 	bare := p.Content.Hash == ""
 	info, _ := debug.ReadBuildInfo()
 	o := program.ServeOptions{In: os.Stdin, Out: os.Stdout, Errs: cmd.ErrOrStderr(), Version: newBuild(info).Version, Wait: f.wait, Show: shortly}

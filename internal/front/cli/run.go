@@ -139,6 +139,11 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	if err := f.askTrust(cmd, p, f.file == "-"); err != nil { // before golem opens any file that the program names
 		return err
 	}
+	if f.resume == "" {
+		if err := program.CheckStateLimit(p); err != nil {
+			return err
+		}
+	}
 	in, err := f.given(cmd, p, words)
 	if err != nil {
 		return err

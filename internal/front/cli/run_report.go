@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"context"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -427,6 +428,11 @@ func (r *report) paused(again string, ids []string) {
 		which = ids[0]
 	}
 	fmt.Fprintf(r.errs, "next: golem approve %s%s, then %s\n", which, r.where, again)
+	var terminal io.Writer
+	if s := streamOf(r.errs); s != nil && s.file != nil {
+		terminal = s.file
+	}
+	notifyUser(context.Background(), terminal, "a run waits for your approval")
 }
 
 // balanced prints how many bytes the run read and how many it staged for review.
