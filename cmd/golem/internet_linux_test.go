@@ -39,15 +39,15 @@ func internet(ts *testscript.TestScript, neg bool, args []string) {
 			return
 		}
 		defer server.Close()
-		w.WriteHeader(http.StatusOK)
-		client, _, err := w.(http.Hijacker).Hijack()
+		client, read, err := w.(http.Hijacker).Hijack()
 		if err != nil {
 			return
 		}
 		defer client.Close()
+		io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\n")
 		var back sync.WaitGroup
 		back.Go(func() { io.Copy(client, server); client.Close() })
-		io.Copy(server, client)
+		io.Copy(server, read)
 		server.Close()
 		back.Wait()
 	}))
