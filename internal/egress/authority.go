@@ -20,10 +20,10 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// An authority makes certificates for the hosts whose requests golem reads. Its keys exist
+// An Authority makes certificates for the hosts whose requests golem reads. Its keys exist
 // only in memory. It is constrained to these hosts: a program that trusts it cannot be
 // made to trust golem for another one.
-type authority struct {
+type Authority struct {
 	now     func() time.Time
 	root    *x509.Certificate
 	rootKey *ecdsa.PrivateKey
@@ -40,8 +40,9 @@ const (
 	maxSkew  = 24 * time.Hour // of clocks
 )
 
-// newAuthority returns the authority for the rules that need one, nil if none does.
-func newAuthority(hosts policy.Hosts, now func() time.Time) (*authority, error) {
+// NewAuthority returns the authority for the rules that need one, nil if none does. The
+// caller makes it before the network, so that programs can trust it from the start.
+func NewAuthority(hosts policy.Hosts, now func() time.Time) (*Authority, error) {
 	root := &x509.Certificate{
 		Subject:               pkix.Name{CommonName: "golem session"},
 		NotBefore:             now().Add(-maxSkew),
@@ -74,7 +75,7 @@ func newAuthority(hosts policy.Hosts, now func() time.Time) (*authority, error) 
 		root.PermittedDNSDomains = []string{"invalid"}
 	}
 	root.PermittedDNSDomains = slices.Compact(root.PermittedDNSDomains)
-	a := &authority{now: now, leaves: map[string]*tls.Certificate{}}
+	a := &Authority{now: now, leaves: map[string]*tls.Certificate{}}
 	var err error
 	if a.rootKey, err = ecdsa.GenerateKey(elliptic.P256(), rand.Reader); err != nil {
 		return nil, err
@@ -91,7 +92,7 @@ func newAuthority(hosts policy.Hosts, now func() time.Time) (*authority, error) 
 	return a, err
 }
 
-func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKey) ([]byte, error) {
+func (a *Authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKey) ([]byte, error) {
 	serial, err := rand.Int(rand.Reader, new(big.Int).Lsh(big.NewInt(1), 127))
 	if err != nil {
 		return nil, err
@@ -101,7 +102,7 @@ func (a *authority) sign(template, parent *x509.Certificate, key *ecdsa.PublicKe
 }
 
 // leaf returns a certificate for a host. A network has at most as many as names.
-func (a *authority) leaf(host string) (*tls.Certificate, error) {
+func (a *Authority) leaf(host string) (*tls.Certificate, error) {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	if c := a.leaves[host]; c != nil && a.now().Before(c.Leaf.NotAfter.Add(-maxSkew)) {
@@ -129,19 +130,18 @@ func (a *authority) leaf(host string) (*tls.Certificate, error) {
 	return c, nil
 }
 
-// Authority returns the certificate that programs must trust, as PEM. It returns nil if
-// golem ends TLS for no host.
-func (n *Network) Authority() []byte {
-	if n.authority == nil {
+// PEM returns the certificate that programs must trust. It returns nil if a is nil.
+func (a *Authority) PEM() []byte {
+	if a == nil {
 		return nil
 	}
-	return slices.Clone(n.authority.pem)
+	return slices.Clone(a.pem)
 }
 
 // endTLS reads the requests inside TLS. The certificate is for the host that the hello
 // names.
 func (s *stream) endTLS(ctx context.Context) error {
-	c, err := s.n.authority.leaf(s.host)
+	c, err := s.n.o.Authority.leaf(s.host)
 	if err != nil {
 		return err
 	}

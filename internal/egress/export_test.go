@@ -18,9 +18,12 @@ func (n *Network) WhyForbidden(to netip.AddrPort) string { return n.whyForbidden
 
 // MakeLeaf returns a certificate of the session's authority, for any host.
 func (n *Network) MakeLeaf(host string) (*x509.Certificate, error) {
-	c, err := n.authority.leaf(host)
+	c, err := n.o.Authority.leaf(host)
 	if err != nil {
 		return nil, err
 	}
 	return c.Leaf, nil
 }
+
+// Authority returns the certificate of the session's authority.
+func (n *Network) Authority() []byte { return n.o.Authority.PEM() }

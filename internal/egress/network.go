@@ -38,6 +38,9 @@ type Options struct {
 	Dial func(ctx context.Context, address netip.AddrPort) (net.Conn, error)
 	// Proxy returns the proxy for a URL, nil for none, as in http.Transport.
 	Proxy func(*url.URL) (*url.URL, error)
+	// Authority makes the certificates of hosts for which golem ends TLS. The default is a
+	// new one.
+	Authority *Authority
 	// Roots verify the certificates of hosts for which golem ends TLS. The default is the
 	// system's.
 	Roots *x509.CertPool
@@ -56,7 +59,6 @@ type Network struct {
 	o         Options
 	names     *standIns
 	questions questions
-	authority *authority // nil if no rule needs it
 	secrets   secrets
 	dialer    net.Dialer
 	web       *http.Server
@@ -111,8 +113,10 @@ func New(o Options) (*Network, error) {
 	if n.secrets, err = newSecrets(o.Credentials); err != nil {
 		return nil, err
 	}
-	if n.authority, err = newAuthority(o.Hosts, o.Now); err != nil {
-		return nil, err
+	if n.o.Authority == nil {
+		if n.o.Authority, err = NewAuthority(o.Hosts, o.Now); err != nil {
+			return nil, err
+		}
 	}
 	n.ctx, n.cancel = context.WithCancel(context.Background())
 	n.startWeb()
