@@ -74,6 +74,8 @@ type Gate struct {
 	mu        sync.Mutex
 	running   []io.Closer // what the gates of this gate's workers have started, in this order
 	networks  int         // how many networks were opened, for the ids of connections
+	hostDesk  *approval.Approver
+	waiting   []WaitingHost
 
 	Session    *session.Session // nil if no mount is an overlay, unless it is for a run or golem exec
 	HasHome    bool             // the program that the user runs has a home directory from an earlier call
@@ -220,6 +222,10 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	gate.Enter = work.Enter()
 	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: records, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: work.StartNotes}
+	d.hostDesk = desk
+	if v.Exec != nil { // the program has the terminal
+		d.hostDesk = desk.WithoutAsker()
+	}
 	if d.Gate, _, _, err = d.newGate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)
 	}

@@ -1,12 +1,15 @@
 package program
 
 import (
+	"context"
 	"fmt"
 	"net/http"
 	"net/url"
 	"slices"
+	"strings"
 	"sync"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/egress"
 	"github.com/golem-forge/golem/internal/jail"
@@ -26,8 +29,62 @@ func (d *Gate) egress(hosts policy.Hosts, workers []string) *jail.Egress {
 	}
 	return &jail.Egress{Ports: slices.Compact(slices.Sorted(slices.Values(ports))), Open: func() (jail.Server, error) {
 		log := &connectionLog{journal: d.Journal, workers: workers, prefix: d.networkName()}
-		return egress.New(egress.Options{Hosts: hosts, AllowPrivate: d.program.Project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: d.program.options.Now})
+		o := egress.Options{Hosts: hosts, AllowPrivate: d.program.Project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: d.program.options.Now}
+		if d.program.Project.AskHosts {
+			o.Ask = func(ctx context.Context, q egress.Question) egress.Answer { return d.askHost(ctx, workers, q) }
+		}
+		return egress.New(o)
 	}}
+}
+
+// A WaitingHost is a host that a command asked for, and that nobody has decided about.
+type WaitingHost struct{ Host, Request string }
+
+// WaitingHosts returns the hosts that commands asked for in vain, and that golem approve
+// can allow.
+func (d *Gate) WaitingHosts() []WaitingHost {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	return slices.Clone(d.waiting)
+}
+
+// askHost asks whether commands of workers may connect to a host. The mode approve_all
+// does not answer: it would open the network. The answer is in the journal before it
+// counts.
+func (d *Gate) askHost(ctx context.Context, workers []string, q egress.Question) egress.Answer {
+	if approval.Mode(d.program.Project.Approval) == approval.ApproveAll {
+		return egress.No
+	}
+	r, err := tool.NewConnectRequest(workers, q.Host, q.Ports, q.Program)
+	if err != nil {
+		return egress.Later
+	}
+	a := d.hostDesk.Approve(ctx, r)
+	if a.Verdict == tool.Undecided {
+		d.mu.Lock()
+		defer d.mu.Unlock()
+		if w := (WaitingHost{q.Host, a.ID}); a.ID != "" && !slices.Contains(d.waiting, w) {
+			d.waiting = append(d.waiting, w)
+		}
+		return egress.Later
+	}
+	record := audit.Record{Kind: audit.Answer, Origin: r.Origin.String(), Workers: workers, Tool: r.Tool, Effects: []string{r.Effects[0].String()},
+		Decision: "no", By: a.By, Seen: a.SeenText(), Front: a.Front, Shown: a.Shown, Digest: r.Digest, Request: a.ID, Note: a.Note}
+	if a.Verdict == tool.Approved {
+		record.Decision = "yes"
+	}
+	if err := d.Journal.Write(record, audit.Durable); err != nil {
+		return egress.Later
+	}
+	switch {
+	case a.Verdict == tool.Approved && a.Keep != nil && a.Keep() != nil:
+		return egress.Later
+	case a.Verdict == tool.Approved:
+		return egress.Once // a rule answers the next question
+	case a.Unattended:
+		return egress.Later
+	}
+	return egress.No
 }
 
 // environmentProxy returns the user's own proxy for a URL, nil for none.
@@ -58,6 +115,9 @@ type connectionLog struct {
 func (l *connectionLog) record(r egress.Record) error {
 	c := audit.Connection{Call: fmt.Sprintf("%s-%d", l.prefix, r.ID), Workers: l.workers, Program: r.Program, Host: r.Host, Port: r.Port,
 		Decision: policy.PreApproved.String(), By: r.Decision, Sent: r.Sent, Received: r.Received, Took: r.Duration, Note: r.Why}
+	if strings.HasPrefix(r.Decision, "allowed ") { // by a person or a remembered rule
+		c.Decision = "yes"
+	}
 	if r.Request != "" {
 		c.Note = r.Request + ": " + r.Why
 	}

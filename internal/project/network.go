@@ -23,8 +23,10 @@ func networkKey() strictyaml.Key {
 				}},
 			{Name: "allow_private", Type: strictyaml.Bool, Default: "false", Example: "true",
 				Doc: "Whether a name may lead to a private address. Without it golem connects to none, unless `allow` names the address itself."},
+			{Name: "ask", Type: strictyaml.Bool, Default: "false", Example: "true",
+				Doc: "Whether golem asks about a host that is not listed, if at least one is. Otherwise it refuses the host."},
 		},
-		Instead: map[string]string{"presets": "this version has no sets of hosts; list the hosts in allow", "ask": "this version does not ask about hosts; list them in allow, or add one with --net +HOST"}}
+		Instead: map[string]string{"presets": "this version has no sets of hosts; list the hosts in allow"}}
 }
 
 // notYet returns the hint for a limit that golem cannot enforce, so that nobody relies on
@@ -38,6 +40,12 @@ func notYet(what string) string {
 func readNetwork(l *loader) {
 	short, isShort := l.valueAt("sandbox", "network")
 	block, isBlock := l.valueAt("network")
+	if at, ok := block.At("allow_private"); ok && isBlock {
+		l.project.AllowPrivate = at.Bool()
+	}
+	if at, ok := block.At("ask"); ok && isBlock {
+		l.project.AskHosts = at.Bool()
+	}
 	switch {
 	case isShort && isBlock && short.Place.Line > 0 && block.Place.Line > 0:
 		l.problems.Add(short, "sandbox.network beside network", "keep one of the two: network has all keys, and sandbox.network is its short form")
@@ -95,9 +103,6 @@ func readHost(l *loader, name string, n strictyaml.Node) (policy.HostRule, bool)
 
 // readNetworkBlock reads the block network.
 func readNetworkBlock(l *loader, n strictyaml.Node) {
-	if at, ok := n.At("allow_private"); ok {
-		l.project.AllowPrivate = at.Bool()
-	}
 	list, ok := n.At("allow")
 	if ok && list.Kind == strictyaml.Null {
 		l.problems.Add(list, "network.allow: nothing", "it is a list of hosts, and [] is no host")

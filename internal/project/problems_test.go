@@ -116,9 +116,7 @@ var problems = []struct{ yaml, want string }{
 	{`network: {allow: [{}, {host: "*"}]}`, `
 		p.yaml:1:19: network.allow: no host; write host: NAME, such as host: api.example.com
 		p.yaml:1:30: network.allow.host: *: not a host; write a name such as example.com, …`},
-	{`network: {presets: [go], ask: true}`, `
-		p.yaml:1:11: unknown key "presets" in network; this version has no sets of hosts; list the hosts in allow
-		p.yaml:1:26: unknown key "ask" in network; this version does not ask about hosts; list them in allow, or add one with --net +HOST`},
+	{`network: {presets: [go]}`, `p.yaml:1:11: unknown key "presets" in network; this version has no sets of hosts; list the hosts in allow`},
 	{`network: {allow: [{host: a.com, credential: x}, {host: b.com, git: read}]}`, `
 		p.yaml:1:33: unknown key "credential" in network.allow; this version cannot add credentials; leave the key out, and the command needs its own
 		p.yaml:1:63: unknown key "git" in network.allow; this version cannot tell git's reads from its writes; leave the key out, or the host`},

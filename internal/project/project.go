@@ -23,6 +23,7 @@ type Project struct {
 	Network policy.Hosts
 	// AllowPrivate lets names of Network lead to private addresses.
 	AllowPrivate bool
+	AskHosts     bool // golem asks about hosts that are not in Network, if that is a list
 	// Level is the weakest level of the jail that commands may run in: landlock,
 	// namespaces, container, or "" for the strongest of the machine.
 	Level string

@@ -192,6 +192,7 @@ var counts = map[string][2]string{
 	"sandbox.network":            {``, `sandbox: {network: true}`},
 	"sandbox.require_os_sandbox": {``, `sandbox: {require_os_sandbox: true}`},
 	"network.allow.host":         {`network: {allow: [{host: a.example}]}`, `network: {allow: [{host: b.example}]}`},
+	"network.ask":                {`network: {ask: false}`, `network: {ask: true}`},
 	"network.allow_private":      {`network: {allow_private: false}`, `network: {allow_private: true}`},
 
 	"model":                {``, `model: a:b`},
@@ -257,7 +258,7 @@ func TestEveryKeyCounts(t *testing.T) {
 			text += fmt.Sprint("\n", x.Name, x.ForModels, x.URL, x.Method, x.Type, x.Headers)
 		}
 		return text + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v", p.Protect, p.Network, p.Level, p.Model, p.ModelServer.URL+p.ModelServer.Key, p.Approval, p.MaxDepth,
-			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc, p.AllowPrivate) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
+			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc, p.AllowPrivate, p.AskHosts) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
 	}
 	left := len(counts)
 	eachKey(project.Schema(), nil, func(path []strictyaml.Key) {

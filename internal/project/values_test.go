@@ -66,6 +66,7 @@ clearance:
 		sandbox.require_os_sandbox = false (default)
 		network.allow =  (default)
 		network.allow_private = false (default)
+		network.ask = false (default)
 		model =  (default)
 		model_server.url =  (default)
 		model_server.key =  (default)

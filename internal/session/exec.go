@@ -60,9 +60,21 @@ func (c *Commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 		names = append(names, len(shell)+i)
 	}
 	run := jail.Command{Path: "/bin/sh", Args: append(shell, argv...), Names: names, Program: len(shell),
-		Dir: workDir(files, c.exec.Dir), Env: slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env)}
+		Dir: workDir(files, c.exec.Dir), Env: c.withoutProxy(slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env))}
 	r, err := c.runIn(files, c.Layered(), func(s *jail.Session) (jail.Result, error) { return c.exec.Attach(ctx, s, run) })
 	return r, CommandError(err)
+}
+
+// withoutProxy removes the variables of proxies if the network of commands leads to golem,
+// which uses the user's proxy itself. The proxy cannot be reached from that network.
+func (c *Commands) withoutProxy(env []string) []string {
+	if c.policy.Egress == nil {
+		return env
+	}
+	return slices.DeleteFunc(env, func(e string) bool {
+		name, _, _ := strings.Cut(strings.ToLower(e), "=")
+		return slices.Contains([]string{"http_proxy", "https_proxy", "all_proxy", "no_proxy"}, name)
+	})
 }
 
 // prepareExec gives commands the home directory, limits and mounts of the program that

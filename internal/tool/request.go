@@ -6,6 +6,8 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"fmt"
+	"net"
+	"strconv"
 
 	"github.com/golem-forge/golem/internal/policy"
 )
@@ -109,6 +111,29 @@ func (a Answer) SeenText() string {
 		return fmt.Sprintf("all %d items", a.Items)
 	}
 	return ""
+}
+
+// ConnectTool stands for the tool in requests about connections of commands.
+const ConnectTool = "connect"
+
+// NewConnectRequest returns the request to connect to a host that is not on the list of
+// the workers. Ports are those that the answer covers. The program is the one that
+// connects, "" if it is not known.
+func NewConnectRequest(workers []string, host string, ports []uint16, program string) (Request, error) {
+	args, err := json.Marshal(map[string]any{"host": host, "ports": ports})
+	if err != nil {
+		return Request{}, err
+	}
+	target := host
+	if len(ports) == 1 {
+		target = net.JoinHostPort(host, strconv.Itoa(int(ports[0])))
+	}
+	effects := []policy.Effect{{Verb: policy.Connect, Target: target}}
+	r := Request{Origin: policy.Model, Workers: workers, Tool: ConnectTool, Args: args, Effects: effects, ToApprove: effects, Rule: "network.ask"}
+	if program != "" {
+		r.Why = "a connection of " + program
+	}
+	return r, r.setDigests()
 }
 
 // setDigests sets the hashes that an approval is bound to.

@@ -46,6 +46,9 @@ func (r Request) Permissions() []Permission {
 	for _, host := range r.Project.Network.Patterns() {
 		add(r.Project.NetworkPlace().String(), "commands reach the host "+visible.Quote(host))
 	}
+	if r.Project.AskHosts && !r.Project.Network.IsEmpty() && !r.Project.Network.IsAll() {
+		add(r.Project.PlaceOf("network.ask").String(), "commands ask you about other hosts")
+	}
 	if r.Project.AllowPrivate {
 		add(r.Project.PlaceOf("network.allow_private").String(), "these names may lead to private addresses")
 	}

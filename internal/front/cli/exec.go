@@ -175,6 +175,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		var wrong error
 		waiting, wrong = f.after(cmd, p, gate)
 		err = cmp.Or(err, wrong)
+		printWaitingHosts(cmd.ErrOrStderr(), gate.WaitingHosts())
 	}
 	late := gate.Close()
 	err = withLate(cmd, err, late)

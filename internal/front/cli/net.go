@@ -2,10 +2,13 @@ package cli
 
 import (
 	"encoding/json"
+	"fmt"
+	"io"
 	"slices"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -65,4 +68,11 @@ func describeNetwork(h policy.Hosts) string {
 		list = append(list[:most], visible.Count(more, "more host"))
 	}
 	return "network: " + visible.Text(strings.Join(list, ", ")) + " only"
+}
+
+// printWaitingHosts says which hosts a program asked for, and how to allow them.
+func printWaitingHosts(w io.Writer, list []program.WaitingHost) {
+	for _, h := range list {
+		fmt.Fprintf(w, "golem: it asked for %s, which is not on the list; golem approve %s allows it once, and --net +%s for a whole call\n", visible.Text(h.Host), h.Request, visible.Text(h.Host))
+	}
 }
