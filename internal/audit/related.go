@@ -1,6 +1,7 @@
 package audit
 
 import (
+	"cmp"
 	"slices"
 	"strconv"
 	"strings"
@@ -41,4 +42,32 @@ func Related(folder *state.Dir, id string) ([]Record, error) {
 		return nil
 	})
 	return list, err
+}
+
+// RelatedToPath returns the records of the last calls with effects on a path or below it,
+// at most the given number of calls, with the answers to their requests.
+func RelatedToPath(folder *state.Dir, name string, most int) ([]Record, error) {
+	var numbers []uint64
+	err := Read(folder, Filter{Path: name}, func(r Record, _ []byte) error {
+		numbers = append(numbers, r.Number)
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	known := make(map[uint64]bool)
+	var list []Record
+	for _, n := range numbers[max(0, len(numbers)-most):] {
+		related, err := Related(folder, strconv.FormatUint(n, 10))
+		if err != nil {
+			return nil, err
+		}
+		for _, r := range related {
+			if !known[r.Number] {
+				known[r.Number], list = true, append(list, r)
+			}
+		}
+	}
+	slices.SortFunc(list, func(a, b Record) int { return cmp.Compare(a.Number, b.Number) })
+	return list, nil
 }

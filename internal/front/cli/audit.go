@@ -151,7 +151,7 @@ func (f *filterFlags) read(folder *state.Dir, yield func(audit.Record, []byte) e
 
 func newAuditShow() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "show [ID]",
+		Use:   "show [ID | PATH]",
 		Short: "Show records of the journal, or one decision in words",
 		Long: `Show the records of the journal, one per line: number, time, session, kind, origin (user,
 model, or peer: another agent), worker, tool, the command that ran, effects, the decision
@@ -161,11 +161,12 @@ With --net, list the connections of commands to hosts instead: the host, whether
 allowed it, how many bytes went each way, and how long it took.
 
 With ID, show one decision in words: who decided, where, and what was on screen. ID is the
-number of a record, the id of a request or of a call, or the start of a digest.`,
-		Example: "  golem audit show --last 20\n  golem audit show k3v9q2xz\n  golem audit show --net --since 7d",
+number of a record, the id of a request or of a call, or the start of a digest. With PATH,
+show the last decisions about a file in words.`,
+		Example: "  golem audit show --last 20\n  golem audit show src/main.c\n  golem audit show --net --since 7d",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
-				return usageError("audit show takes one ID; golem audit show --path PATH lists the records of a file")
+				return usageError("audit show takes one ID or PATH; golem audit show --path PATH lists the records of a directory")
 			}
 			return nil
 		},

@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"fmt"
 	"io"
+	"path"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -25,9 +27,17 @@ func (f *programFlags) showDecision(w io.Writer, id string, json bool) error {
 		if list, err = audit.Related(folder, id); err != nil {
 			return err
 		}
+		for _, name := range f.namesOf(id) {
+			if len(list) > 0 {
+				break
+			}
+			if list, err = audit.RelatedToPath(folder, name, maxDecisions); err != nil {
+				return err
+			}
+		}
 	}
 	if len(list) == 0 {
-		return &sandbox.Error{Op: "record", Path: id, Code: sandbox.ErrNotFound, Hint: "it is the number of a record, the id of a request or a call, or the start of a digest; golem audit show lists the records"}
+		return &sandbox.Error{Op: "record", Path: id, Code: sandbox.ErrNotFound, Hint: "it is the number of a record, the id of a request or a call, the start of a digest, or a path that a call changed; golem audit show lists the records"}
 	}
 	if json {
 		return printJSON(w, map[string]any{"records": list})
@@ -39,6 +49,28 @@ func (f *programFlags) showDecision(w io.Writer, id string, json bool) error {
 		printDecision(w, r)
 	}
 	return nil
+}
+
+// maxDecisions is how many calls with effects on a path are shown in words.
+const maxDecisions = 10
+
+// namesOf returns the names in the sandbox that a typed path may have.
+func (f *programFlags) namesOf(typed string) (names []string) {
+	if p, err := f.open(opening{otherwise: emptyProgram}); err == nil {
+		if local, err := f.pathsOf(p); err == nil {
+			if name, ok := nameIn(local.mounts, realPath(filepath.Join(local.dir, typed))); ok {
+				names = append(names, name)
+			}
+		}
+	}
+	if all, err := f.sessionsHere(); err == nil {
+		for _, w := range all {
+			if name, err := w.nameOf(typed); err == nil {
+				names = append(names, name)
+			}
+		}
+	}
+	return append(names, path.Join("/", filepath.ToSlash(typed)))
 }
 
 // printDecision prints one record in words.

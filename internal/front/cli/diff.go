@@ -282,7 +282,7 @@ func (v *reviewText) notes() {
 			return
 		}
 	}
-	v.line("next: golem diff, golem apply [PATH…], golem discard [PATH…]")
+	v.line("next: golem diff, golem apply [-p] [PATH…], golem discard [PATH…]")
 }
 
 // commitsHint says how to take the commits of a session.
