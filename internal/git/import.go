@@ -153,13 +153,18 @@ func (im *Import) Close() {
 // readBranches returns the branches of the untrusted directory that changed.
 func (im *Import) readBranches(files GitFiles) (tips []ImportedBranch) {
 	add := func(name, hash string) {
+		skip := func(what string) {
+			if !slices.Contains(im.Skipped, what) {
+				im.Skipped = append(im.Skipped, what)
+			}
+		}
 		switch h := Hash(strings.TrimSuffix(hash, "\n")); {
 		case strings.HasPrefix(hash, "ref: "):
-			im.Skipped = append(im.Skipped, "a branch that is another name for a branch")
+			skip("branches that are other names for branches")
 		case !h.Valid():
-			im.Skipped = append(im.Skipped, "a branch that names no commit")
+			skip("branches that name no commit")
 		case len(tips) >= maxImportRefs:
-			im.Skipped = append(im.Skipped, "a branch after the first "+fmt.Sprint(maxImportRefs))
+			skip("branches after the first " + fmt.Sprint(maxImportRefs))
 		case !slices.ContainsFunc(tips, func(b ImportedBranch) bool { return b.Name == name }):
 			tips = append(tips, ImportedBranch{name, h})
 		}

@@ -94,7 +94,8 @@ func (r *Records) isObsolete(sessions session.Store, w approval.PendingRequest) 
 		return false
 	}
 	request, err := r.Approvals.Request(w)
-	if err != nil {
+	isCommit := func(c tool.Change) bool { return !strings.HasPrefix(c.Path, "/") }
+	if err != nil || slices.ContainsFunc(request.Changes, isCommit) {
 		return false
 	}
 	list, err := sessions.List()

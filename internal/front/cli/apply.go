@@ -87,10 +87,13 @@ terminal to ask at.`,
 		if err != nil {
 			return err
 		}
+		read := meanwhile(cmd.ErrOrStderr(), "reading the changes")
 		r, names, err := w.review("apply", append(paths, args...), dry || pick)
+		read()
 		if err != nil {
 			return err
 		}
+		f.doing = "applying " + visible.Count(len(r.Files), "file")
 		if len(r.Files) == 0 {
 			return w.nothing(cmd, "apply", r)
 		}
@@ -224,6 +227,7 @@ or no terminal to ask at.`,
 		if err != nil {
 			return err
 		}
+		f.doing = "discarding " + visible.Count(len(r.Files), "file")
 		if len(r.Files) == 0 && r.Git == 0 && r.Unfit == "" {
 			return w.nothing(cmd, "discard", r)
 		}

@@ -58,7 +58,9 @@ changes.`,
 		if f.commits {
 			return showCommits(cmd, w, stat)
 		}
+		read := meanwhile(cmd.ErrOrStderr(), "reading the changes")
 		r, _, err := w.review("diff", args, !stat && !names)
+		read()
 		if err != nil {
 			return err
 		}

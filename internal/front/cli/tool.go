@@ -38,6 +38,7 @@ type gateFlags struct {
 	session   string
 	copy      bool
 	otherwise fallback         // what to open in a directory without a program
+	doing     string           // what the call does, for the status line; the name of the tool if ""
 	exitCode  bool             // end with the exit code of a command
 	commits   bool             // the command is about commits
 	undoes    bool             // the command is about the last applied change
@@ -144,7 +145,7 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 		}
 	}
-	working := beginStatus(cmd.ErrOrStderr(), visible.Line(call.Tool, maxMark))
+	working := beginStatus(cmd.ErrOrStderr(), cmp.Or(f.doing, visible.Line(call.Tool, maxMark)))
 	r = f.paths.localResult(gate.Do(ctx, policy.User, call))
 	working.end()
 	if live != nil && live.wrote {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 	"time"
 
@@ -106,7 +107,7 @@ func ReadCommits(ctx context.Context, session string, im RepositoryImport) (Comm
 			shown.Flags = flags.Add(one)
 			c.Files = append(c.Files, shown)
 		}
-		c.Flags = append(c.Flags, flags.Flags()...)
+		c.Flags = slices.Concat(c.Flags, review.Message(object.Message), flags.Flags())
 		review.Sort(c.Files, func(t tool.Change) string { return t.Path }, c.Flags)
 		r.Commits = append(r.Commits, c)
 	}
@@ -190,7 +191,7 @@ func applyCommits(c Committer, branch string) (tool.Plan, error) {
 		return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "branch: " + why}
 	}
 	prepare := func(ctx context.Context, _ *sandbox.Sandbox) (tool.Preparation, error) {
-		list, err := readAll(ctx, c)
+		list, skipped, err := readAll(ctx, c)
 		if err != nil {
 			return tool.Preparation{}, err
 		}
@@ -202,23 +203,25 @@ func applyCommits(c Committer, branch string) (tool.Plan, error) {
 			return takeCommits(ctx, c, branch, seen)
 		}, commitChanges(list)...)
 		p.Summary, p.Warnings = describeCommits(list, branch)
+		for _, text := range skipped {
+			p.Warnings = append(p.Warnings, "skipped: "+text)
+		}
 		return p, nil
 	}
 	return tool.NewChangePlan(prepare), nil // no effects: no file of a mount changes
 }
 
-// readAll reads the commits of all repositories.
-func readAll(ctx context.Context, c Committer) ([]CommitRepository, error) {
+// readAll reads the commits of all repositories. skipped says what it did not read.
+func readAll(ctx context.Context, c Committer) (list []CommitRepository, skipped []string, err error) {
 	imports, skipped, err := c.Imports(ctx)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	defer closeAll(imports)
-	var list []CommitRepository
 	for _, im := range imports {
 		r, err := ReadCommits(ctx, c.SessionID(), im)
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		list = append(list, r)
 	}
@@ -227,9 +230,9 @@ func readAll(ctx context.Context, c Committer) ([]CommitRepository, error) {
 		if len(skipped) > 0 {
 			hint += "; " + strings.Join(skipped, "; ")
 		}
-		return nil, &sandbox.Error{Op: "apply_changes", Code: sandbox.ErrNotFound, Hint: hint}
+		return nil, nil, &sandbox.Error{Op: "apply_changes", Code: sandbox.ErrNotFound, Hint: hint}
 	}
-	return list, nil
+	return list, skipped, nil
 }
 
 func closeAll(list []RepositoryImport) {
@@ -295,6 +298,10 @@ func commitChanges(list []CommitRepository) (rows []tool.Change) {
 				Diff: tool.UnifiedDiff("", "message", "", strings.TrimSuffix(c.Message, "\n")+"\n")})
 			for _, f := range c.Files {
 				f.About = strings.TrimPrefix(f.About+", in commit "+c.Short(), ", ")
+				f.Flags = slices.Clone(f.Flags)
+				for i := range f.Flags {
+					f.Flags[i].Text += ", in commit " + c.Short()
+				}
 				rows = append(rows, f)
 			}
 		}
@@ -316,7 +323,9 @@ func describeCommits(list []CommitRepository, branch string) (summary string, wa
 		}
 		for _, c := range r.Commits {
 			for _, f := range c.Flags {
-				warnings = append(warnings, "commit "+c.Short()+": "+f.String())
+				if !slices.ContainsFunc(c.Files, func(t tool.Change) bool { return t.Path == f.Path }) { // a file has its own flags
+					warnings = append(warnings, "commit "+c.Short()+": "+f.String())
+				}
 			}
 		}
 	}
