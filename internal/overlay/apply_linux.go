@@ -306,7 +306,7 @@ func (o Overlay) CheckUndo() error {
 type applier struct {
 	Overlay
 	dir, upper, old *tree
-	restored        map[string]restoredTime
+	restored        map[restoredFile]int64
 	lockDir         string   // the directory of the last move
 	lockFile        *os.File // lockDir, nil if it is not locked
 }

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 
@@ -34,11 +35,19 @@ type dirBefore struct {
 	Mtime, Ctime int64
 }
 
-// A restoredTime says that an undo restored a path. While the ctime of the path is After,
+// A restoredTime says that an undo restored a file or directory. While its ctime is After,
 // nobody has changed it since Before.
 type restoredTime struct {
-	Path          string
-	Before, After int64
+	restoredFile
+	Before int64
+}
+
+// A restoredFile is what an undo restored, with its ctime. A path may be restored several
+// times, with the files of several steps.
+type restoredFile struct {
+	Path  string
+	Inode uint64
+	After int64
 }
 
 // writeBefore describes the directories around the moves, and how much they replace.
@@ -93,15 +102,15 @@ func readBefore(store string) (b beforeApply) {
 func UndoSize(o Overlay) int64 { return readBefore(o.Store).Size }
 
 // readRestored reads what undos of later overlays restored.
-func readRestored(store string) map[string]restoredTime {
+func readRestored(store string) map[restoredFile]int64 {
 	data, err := os.ReadFile(store + "/" + restoredName)
 	var list []restoredTime
 	if err != nil || json.Unmarshal(data, &list) != nil {
 		return nil
 	}
-	all := make(map[string]restoredTime, len(list))
+	all := make(map[restoredFile]int64, len(list))
 	for _, r := range list {
-		all[r.Path] = r
+		all[r.restoredFile] = r.Before
 	}
 	return all
 }
@@ -109,8 +118,8 @@ func readRestored(store string) map[string]restoredTime {
 // ctime returns when a path of the real directory changed. It does not count that the undo
 // of a later overlay restored the path.
 func (a *applier) ctime(name string, st unix.Stat_t) int64 {
-	if r, ok := a.restored[name]; ok && r.After == st.Ctim.Nano() {
-		return r.Before
+	if before, ok := a.restored[restoredFile{name, st.Ino, st.Ctim.Nano()}]; ok {
+		return before
 	}
 	return st.Ctim.Nano()
 }
@@ -175,7 +184,7 @@ func (a *applier) restoredTimes(moves []move, parents []dirBefore) (list []resto
 			return unix.UtimesNanoAt(dir, base, times, unix.AT_SYMLINK_NOFOLLOW)
 		})
 		if st, e := a.dir.stat(d.Path); err == nil && e == nil && kindOf(st) == Dir {
-			list = append(list, restoredTime{d.Path, d.Ctime, st.Ctim.Nano()})
+			list = append(list, restoredTime{restoredFile{d.Path, st.Ino, st.Ctim.Nano()}, d.Ctime})
 		}
 	}
 	for _, m := range moves {
@@ -184,7 +193,7 @@ func (a *applier) restoredTimes(moves []move, parents []dirBefore) (list []resto
 			continue
 		}
 		if m.Action == changeMode && permissions(st) == m.OldMode&0o777 || m.Action != changeMode && m.OldFingerprint.matches(st) {
-			list = append(list, restoredTime{m.Path, m.OldTime, st.Ctim.Nano()})
+			list = append(list, restoredTime{restoredFile{m.Path, st.Ino, st.Ctim.Nano()}, m.OldTime})
 		}
 	}
 	return list
@@ -204,25 +213,24 @@ func addRestored(o Overlay, list []restoredTime) error {
 	for _, d := range readBefore(o.Store).Parents {
 		around[d.Path] = true
 	}
-	all, changed := readRestored(o.Store), false
-	if all == nil {
-		all = map[string]restoredTime{}
-	}
+	earlier, changed := readRestored(o.Store), false
+	all := map[restoredFile]int64{}
+	maps.Copy(all, earlier)
 	for _, r := range list {
 		if !isMoved(r.Path) && !around[r.Path] {
 			continue
 		}
-		if was, ok := all[r.Path]; ok && was.After == r.Before {
-			r.Before = was.Before
+		if before, ok := earlier[restoredFile{r.Path, r.Inode, r.Before}]; ok {
+			r.Before = before
 		}
-		all[r.Path], changed = r, true
+		all[r.restoredFile], changed = r.Before, true
 	}
 	if !changed {
 		return nil
 	}
 	list = nil
-	for _, r := range all {
-		list = append(list, r)
+	for file, before := range all {
+		list = append(list, restoredTime{file, before})
 	}
 	data, err := json.Marshal(list)
 	if err != nil {
