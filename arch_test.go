@@ -35,6 +35,7 @@ var layers = []layer{
 	{"internal/durable", 0, "replaces files so that a crash leaves the old or the new content"},
 	{"internal/claim", 0, "tells whether the process that made a file still needs it"},
 	{"internal/overlay", 0, "changes over a directory: list, pick, apply, undo"},
+	{"internal/secret", 0, "recognizes credentials by their form, and the names of others"},
 	{"internal/merge", 0, "merges two changed texts with their common base"},
 	{"internal/patch", 0, "hunks of a text to choose, split and edit; patches that git reads"},
 	{"internal/benchtable", 0, "times golem and its peers for make bench"},

@@ -7,6 +7,8 @@ import (
 	"slices"
 	"strings"
 	"unicode/utf8"
+
+	"github.com/golem-forge/golem/internal/secret"
 )
 
 // Limits of a record. They also hold for the encoded line: it has at most maxBytes plus
@@ -154,7 +156,7 @@ func (k *keeper) members(m map[string]any, depth int) map[string]any {
 			break
 		}
 		v := m[name]
-		if s, ok := v.(string); ok && s != "" && secretName(name) {
+		if s, ok := v.(string); ok && s != "" && len(name) <= maxText && secret.IsName(name) {
 			v = redacted
 		}
 		as := k.text(name)

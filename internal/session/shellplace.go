@@ -6,7 +6,7 @@ import (
 	"os"
 	"path/filepath"
 
-	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/secret"
 	"github.com/golem-forge/golem/internal/toolset/shell"
 )
 
@@ -27,7 +27,7 @@ func (s *Session) ShellPlace(o Owner) *shell.Place {
 	}
 	return shell.NewPlace(begin, func(now shell.Standing) error {
 		now.Set = maps.Clone(now.Set)
-		maps.DeleteFunc(now.Set, func(name, _ string) bool { return audit.LooksSecret(name) })
+		maps.DeleteFunc(now.Set, func(name, _ string) bool { return secret.IsVariable(name) })
 		if _, err := s.home(o); err != nil {
 			return err
 		}

@@ -14,11 +14,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
-	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/profile"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/secret"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/tool"
@@ -193,7 +193,7 @@ func changing(g tool.Gate, name string) bool {
 func secrets(environ []string) []string {
 	var values []string
 	for _, entry := range environ {
-		if name, value, _ := strings.Cut(entry, "="); audit.LooksSecret(name) {
+		if name, value, _ := strings.Cut(entry, "="); secret.IsVariable(name) {
 			values = append(values, value)
 		}
 	}

@@ -19,6 +19,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/secret"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -193,13 +194,10 @@ func after(h http.Header) time.Duration {
 	return min(max(wait, 0), most)
 }
 
-// keys matches words that look like a key.
-var keys = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`\b(sk-|AIza)[\w*-]{4,}`) })
-
 // clean returns a text for one line of an error, without keys.
 func (c *Client) clean(text string) string {
 	if c.Key != "" {
 		text = strings.ReplaceAll(text, c.Key, "[key]")
 	}
-	return visible.Line(keys().ReplaceAllString(text, "[key]"), 500)
+	return visible.Line(secret.HideModelKeys(text, "[key]"), 500)
 }
