@@ -81,7 +81,7 @@ func (s *stream) noticePlaceholders(r *http.Request, here *secret) {
 					record := s.record(Noticed)
 					record.Request = r.Method + " " + r.URL.EscapedPath()
 					record.Why = "the placeholder of the credential " + name + " in " + header + ": the credential is not for this host"
-					s.n.o.Record(record)
+					s.n.report(record)
 				}
 			}
 		}

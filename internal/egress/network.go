@@ -71,7 +71,8 @@ type Network struct {
 	cancel context.CancelFunc
 	work   sync.WaitGroup
 
-	count atomic.Uint64 // connections so far
+	count   atomic.Uint64 // connections so far
+	reports reports
 
 	mu     sync.Mutex
 	open   map[closer]struct{} // listeners and connections, closed by Close
@@ -96,7 +97,7 @@ func New(o Options) (*Network, error) {
 	}
 	if o.Resolve == nil {
 		o.Resolve = func(ctx context.Context, name string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", name)
+			return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".") // the search list of the host must not change the name
 		}
 	}
 	if o.Record == nil {

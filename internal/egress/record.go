@@ -1,6 +1,10 @@
 package egress
 
-import "time"
+import (
+	"fmt"
+	"sync"
+	"time"
+)
 
 // A Step is a point in the life of a connection.
 type Step string
@@ -36,4 +40,42 @@ type Record struct {
 	Sent, Received int64
 	Duration       time.Duration
 	Requests       int64 // HTTP requests that golem read
+}
+
+// reports counts records of refusals, so that a program that tries the same thing again
+// and again does not fill the journal.
+type reports struct {
+	mu   sync.Mutex
+	seen map[string]int
+}
+
+// Limits for records of refusals. After maxSame equal ones, only every doubling of their
+// number is recorded. After maxKinds different ones, all others count as equal.
+const (
+	maxSame  = 8
+	maxKinds = 2048
+)
+
+// report records a refusal, unless there were many of the same kind.
+func (n *Network) report(r Record) {
+	key := fmt.Sprint(r.Step, r.Host, r.Port, r.Why, r.Request)
+	n.reports.mu.Lock()
+	if n.reports.seen == nil {
+		n.reports.seen = make(map[string]int)
+	}
+	if _, ok := n.reports.seen[key]; !ok && len(n.reports.seen) >= maxKinds {
+		key = ""
+	}
+	n.reports.seen[key]++
+	count := n.reports.seen[key]
+	n.reports.mu.Unlock()
+	switch {
+	case count > maxSame && count&(count-1) != 0:
+		return
+	case count > maxSame && key == "":
+		r.Why += fmt.Sprintf(" (%d further refusals so far)", count)
+	case count > maxSame:
+		r.Why += fmt.Sprintf(" (%d times so far)", count)
+	}
+	n.o.Record(r)
 }

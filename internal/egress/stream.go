@@ -26,6 +26,8 @@ type stream struct {
 	port  uint16
 	rules []policy.HostRule
 	ended bool // golem ends TLS
+	// opened is set when golem records that the connection passes.
+	opened bool
 	// detached is set before golem closes the server's side and keeps the program's.
 	detached atomic.Bool
 
@@ -59,6 +61,7 @@ func (n *Network) serve(c net.Conn, destination func(net.Conn) (netip.AddrPort, 
 		s.refuse(err)
 		return
 	}
+	s.opened = true
 	if err := n.o.Record(s.record(Opened)); err != nil {
 		s.refuse(fmt.Errorf("golem cannot record the connection: %w", err))
 		return
@@ -131,7 +134,11 @@ func (s *stream) refuse(err error) {
 	if r.Why = err.Error(); errors.Is(err, context.Canceled) {
 		r.Why = "the network was closed"
 	}
-	s.n.o.Record(r)
+	if s.opened {
+		s.n.o.Record(r) // the end of a connection that was recorded as open
+		return
+	}
+	s.n.report(r)
 }
 
 func (s *stream) record(step Step) Record {

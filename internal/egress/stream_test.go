@@ -9,12 +9,14 @@ import (
 	"net"
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
 	"time"
 
 	"github.com/golem-forge/golem/internal/egress"
+	"github.com/golem-forge/golem/internal/policy"
 )
 
 // A log of the requests that reached servers.
@@ -396,6 +398,43 @@ func TestSocketIsChecked(t *testing.T) {
 	io.WriteString(server, "hi\n")
 	if got := readLine(t, c); got != "hi\n" {
 		t.Errorf("got %q", got)
+	}
+}
+
+// TestManyRefusals checks that a program cannot fill the journal with refusals, neither
+// with the same one nor with many different ones.
+func TestManyRefusals(t *testing.T) {
+	w := newWorld(t, policy.HostRule{Host: "example.com", Methods: []string{"GET"}})
+	w.site("example.com", &requestLog{})
+	w.open()
+	for range 100 {
+		c := w.mustDial("203.0.113.1", 22)
+		mustEnd(t, c)
+		c.Close()
+	}
+	const requests = 5000
+	for i := range requests {
+		c := w.mustDial("example.com", 80)
+		fmt.Fprintf(c, "POST /%d HTTP/1.1\r\nHost: example.com\r\nContent-Length: 0\r\n\r\n", i)
+		io.Copy(io.Discard, c) // golem closes the connection after a refused request
+		c.Close()
+	}
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	same, different := 0, 0
+	for _, r := range w.records {
+		switch r.Step {
+		case egress.Refused:
+			same++
+		case egress.Denied:
+			different++
+		}
+	}
+	if same != 8+3 || different < 2000 || different > 2100 {
+		t.Errorf("%d records of 100 equal refusals, %d of %d different ones", same, different, requests)
+	}
+	if last := w.records[slices.IndexFunc(w.records, func(r egress.Record) bool { return strings.Contains(r.Why, "64 times") })]; last.Host != "203.0.113.1" {
+		t.Errorf("got %+v", last)
 	}
 }
 

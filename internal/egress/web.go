@@ -255,7 +255,7 @@ func (s *stream) scheme() string {
 func (s *stream) deny(w http.ResponseWriter, r *http.Request, err error) {
 	record := s.record(Denied)
 	record.Request, record.Why = r.Method+" "+r.URL.EscapedPath(), err.Error()
-	s.n.o.Record(record)
+	s.n.report(record)
 	w.Header().Set("Connection", "close")
 	w.Header().Set("X-Golem", "refused")
 	http.Error(w, "golem refused this request: "+err.Error(), http.StatusForbidden)
@@ -331,7 +331,7 @@ func (n *Network) reportFailure(w http.ResponseWriter, r *http.Request, err erro
 	if errors.As(err, &why) {
 		record := s.record(Denied)
 		record.Request, record.Why = r.Method+" "+r.URL.EscapedPath(), why.Error()
-		n.o.Record(record)
+		n.report(record)
 		w.Header().Set("X-Golem", "refused")
 		http.Error(w, "golem refused this request: the address of "+s.host+" is not allowed", http.StatusForbidden)
 		return
@@ -339,7 +339,7 @@ func (n *Network) reportFailure(w http.ResponseWriter, r *http.Request, err erro
 	if r.Context().Err() == nil && !errors.Is(err, io.EOF) {
 		record := s.record(Noticed)
 		record.Request, record.Why = r.Method+" "+r.URL.EscapedPath(), err.Error()
-		n.o.Record(record)
+		n.report(record)
 	}
 	http.Error(w, "golem cannot reach "+s.host, http.StatusBadGateway)
 }

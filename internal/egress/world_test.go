@@ -145,6 +145,7 @@ func (w *world) destination(c net.Conn) (netip.AddrPort, error) {
 	defer w.mu.Unlock()
 	for {
 		if to, ok := w.wanted[c.RemoteAddr().String()]; ok {
+			delete(w.wanted, c.RemoteAddr().String()) // a later socket may have the same port
 			return to, nil
 		}
 		w.changed.Wait()
