@@ -185,7 +185,6 @@ var broad = []struct {
 	why  string
 }{
 	{"sandbox.Sandbox", 88, "the public API: one method for each file operation"},
-	{"internal/project.loader", 48, "one method for each key of the file"},
 }
 
 // backward limits, for packages of many files, the share in percent of references between

@@ -14,7 +14,7 @@ import (
 func builtinScanners() []string { return []string{"format", "size", "content", "secrets", "malware"} }
 
 // readClearance reads the targets, endpoints, scanners and limits of clearance.
-func (l *loader) readClearance() {
+func (l clearanceReader) readClearance() {
 	p := l.project
 	targets, _ := l.tree.At("clearance", "targets")
 	for _, f := range targets.Fields {
@@ -37,7 +37,7 @@ func (l *loader) readClearance() {
 }
 
 // readEngines reads the scanners that are foreign programs.
-func (l *loader) readEngines() {
+func (l clearanceReader) readEngines() {
 	e := &l.project.Engines
 	if n, ok := l.valueAt("clearance", "allow"); ok {
 		for _, item := range n.Items {
@@ -71,7 +71,7 @@ func (l *loader) readEngines() {
 
 // readExternal reads a scanner of the user. It must be a program of the system, because
 // workers could change a program in a directory that they may write.
-func (l *loader) readExternal(f strictyaml.Field) {
+func (l clearanceReader) readExternal(f strictyaml.Field) {
 	label := "clearance.external." + sandbox.Shown(f.Key.Text)
 	x := External{Name: f.Key.Text, From: f.Key.Place}
 	if why := checkName(x.Name); why != "" || slices.Contains(append(builtinScanners(), "clamd", "clamscan", "yara", "limits"), x.Name) {
@@ -90,7 +90,7 @@ func (l *loader) readExternal(f strictyaml.Field) {
 	l.project.Engines.External = append(l.project.Engines.External, x)
 }
 
-func (l *loader) readScanners(n strictyaml.Node) []string {
+func (l clearanceReader) readScanners(n strictyaml.Node) []string {
 	var list []string
 	for _, item := range n.Items {
 		switch {
@@ -109,7 +109,7 @@ func (l *loader) readScanners(n strictyaml.Node) []string {
 var address = map[string]string{"local": "path", "bare": "path", "remote": "url", "github": "repo"}
 
 // readTarget reads one repository.
-func (l *loader) readTarget(f strictyaml.Field) {
+func (l clearanceReader) readTarget(f strictyaml.Field) {
 	label := "clearance.targets." + sandbox.Shown(f.Key.Text)
 	t := Target{Name: f.Key.Text, Branch: "main", From: f.Key.Place}
 	if why := checkName(t.Name); why != "" {
@@ -156,7 +156,7 @@ func (l *loader) readTarget(f strictyaml.Field) {
 }
 
 // readAddress reads the path, url or repo of a target.
-func (l *loader) readAddress(t *Target, label string, n strictyaml.Node) {
+func (l clearanceReader) readAddress(t *Target, label string, n strictyaml.Node) {
 	switch t.Type {
 	case "local", "bare":
 		folder, ok := l.hostPath(label, n)
@@ -178,7 +178,7 @@ func (l *loader) readAddress(t *Target, label string, n strictyaml.Node) {
 }
 
 // readTargetRoot reads the place of a target's root in the sandbox: on a mount, or above one.
-func (l *loader) readTargetRoot(t *Target, label string, f strictyaml.Field) {
+func (l clearanceReader) readTargetRoot(t *Target, label string, f strictyaml.Field) {
 	shown := func(name string) bool {
 		return slices.ContainsFunc(l.project.Mounts, func(m Mount) bool { return isAbove(m.Target, name) || isAbove(name, m.Target) })
 	}

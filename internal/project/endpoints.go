@@ -53,7 +53,7 @@ var (
 )
 
 // readEndpoints reads the services that the user may send results to.
-func (l *loader) readEndpoints() {
+func (l clearanceReader) readEndpoints() {
 	all, _ := l.tree.At("clearance", "endpoints")
 	for _, f := range all.Fields {
 		if !l.wrong[all.Place] && l.isValid(f.Key) && l.isValid(f.Value) {
@@ -63,7 +63,7 @@ func (l *loader) readEndpoints() {
 	slices.SortFunc(l.project.Endpoints, func(a, b Endpoint) int { return strings.Compare(a.Name, b.Name) })
 }
 
-func (l *loader) readEndpoint(f strictyaml.Field) {
+func (l clearanceReader) readEndpoint(f strictyaml.Field) {
 	label := "clearance.endpoints." + sandbox.Shown(f.Key.Text)
 	e := Endpoint{Name: f.Key.Text, Method: "POST", Type: "application/json", From: f.Key.Place}
 	if why := checkName(e.Name); why != "" {
@@ -97,7 +97,7 @@ func (l *loader) readEndpoint(f strictyaml.Field) {
 
 // readHeaders reads the headers of a request. Its problems never show a value, because
 // somebody may have written a secret there.
-func (l *loader) readHeaders(label string, n strictyaml.Node) []EndpointHeader {
+func (l clearanceReader) readHeaders(label string, n strictyaml.Node) []EndpointHeader {
 	if n.Kind != strictyaml.Map {
 		l.problems.Add(n, label+": not a map of texts", `write {Authorization: "Bearer env:TOKEN"}`)
 		return nil

@@ -37,6 +37,9 @@ type loader struct {
 	host *hostView // made when checkHidden needs it first
 }
 
+// A clearanceReader reads the key clearance for a loader.
+type clearanceReader struct{ *loader }
+
 func newLoader(root, file string, env Env) (*loader, error) {
 	source := cmp.Or(file, strictyaml.Default.Source)
 	abs, err := filepath.Abs(root)

@@ -159,7 +159,7 @@ func Parse(root, file string, data []byte, env Env, settings []Setting) (*Projec
 	l.readRunSettings()
 	l.readLimits()
 	l.readEtc()
-	l.readClearance()
+	clearanceReader{l}.readClearance()
 	applyCeiling(l)
 	if err := l.problems.Err(); err != nil {
 		return nil, err
