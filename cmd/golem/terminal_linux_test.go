@@ -173,7 +173,7 @@ func TestServerAtATerminal(t *testing.T) {
 	}
 }
 
-// TestSlowAtATerminal: golem reports that it waits for slow scanners.
+// TestSlowAtATerminal: golem reports that it waits for slow scanners, and erases the line.
 func TestSlowAtATerminal(t *testing.T) {
 	_, _, golem := trusted(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: .}\nclearance: {external: {slow: {command: [sleep, \"2\"]}}}\n",
@@ -186,7 +186,7 @@ func TestSlowAtATerminal(t *testing.T) {
 		t.Fatal(err)
 	}
 	terminal.Close()
-	if seen, _ := io.ReadAll(person); !strings.Contains(string(seen), "golem: the scanners look at it; this takes a while") {
-		t.Errorf("it is silent: %q", seen)
+	if seen, _ := io.ReadAll(person); !strings.Contains(string(seen), "golem: scanning, 0 of 1 file, 1 s") || !strings.HasSuffix(string(seen), "\r\x1b[K") {
+		t.Errorf("got %q", seen)
 	}
 }

@@ -97,7 +97,7 @@ func (c *Commits) Imports(ctx context.Context) (list []changes.RepositoryImport,
 			return nil, nil, err
 		}
 		for _, what := range im.Skipped {
-			skipped = append(skipped, what+" in "+visible.Name(r.name))
+			skipped = append(skipped, "skipped "+what+" in "+visible.Name(r.name))
 		}
 		if len(im.Commits) == 0 {
 			im.Close()

@@ -203,9 +203,7 @@ func applyCommits(c Committer, branch string) (tool.Plan, error) {
 			return takeCommits(ctx, c, branch, seen)
 		}, commitChanges(list)...)
 		p.Summary, p.Warnings = describeCommits(list, branch)
-		for _, text := range skipped {
-			p.Warnings = append(p.Warnings, "skipped: "+text)
-		}
+		p.Warnings = append(p.Warnings, skipped...)
 		return p, nil
 	}
 	return tool.NewChangePlan(prepare), nil // no effects: no file of a mount changes
