@@ -46,7 +46,7 @@ type Bad struct {
 
 func (b *Bad) String() string { return fmt.Sprintf("record %d: %s", b.Number, b.What) }
 
-// Mended is a repair that the journal reports.
+// A RepairRecord is a repair that the journal reports.
 type RepairRecord struct {
 	Number uint64
 	Time   time.Time
