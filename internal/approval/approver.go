@@ -102,7 +102,7 @@ func (d *Approver) answerAlone(r tool.Request) (a tool.Answer, ok bool) {
 	case d.Mode == ApproveAll && (!r.OnlyUser && r.Taint == "" || d.ModeIsFlag):
 		return tool.Answer{Verdict: tool.Approved, By: "approve_all", Unseen: true}, true
 	case d.Mode == AutoDeny:
-		return tool.Answer{By: "auto_deny", Note: "nothing that needs approval is done in this mode", Unattended: true}, true
+		return tool.Answer{By: "auto_deny", Note: "in this mode golem declines every call that needs approval", Unattended: true}, true
 	case d.Mode != Interactive && d.Mode != "" && d.Mode != ApproveAll:
 		return tool.Answer{By: "nobody", Note: "no such approval mode"}, true
 	case d.ApproveReads && d.UnseenOff == "" && r.Taint == "" && onlyReads(r):
@@ -117,7 +117,7 @@ func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
 		return a
 	}
 	if a, ok, err := d.Store.takeAnswer(r, d.scope(), d.Now()); err != nil {
-		return tool.Answer{By: "nobody", Note: "what was answered before cannot be read"}
+		return tool.Answer{By: "nobody", Note: "golem cannot read the earlier answers"}
 	} else if ok {
 		return a
 	}
@@ -203,18 +203,18 @@ func (d *Approver) askWhilePending(ctx context.Context, r tool.Request) tool.Ans
 		case sandbox.CodeOf(err) == errUnseen: // the request is still pending
 			reply.Unattended = true
 		default:
-			return no("the request is not there any more; an answer is used once")
+			return no("the request does not wait any more; an answer counts once")
 		}
 	}
 	a, ok, err := d.Store.takeAnswer(r, d.scope(), d.Now())
 	if err != nil {
-		return no("what was answered cannot be read")
+		return no("golem cannot read the answer")
 	}
 	if ok {
 		return a
 	}
 	if _, err := d.Store.FindPending(pending.ID); err != nil || !reply.Unattended {
-		return no("the request is not there any more; an answer is used once")
+		return no("the request does not wait any more; an answer counts once")
 	}
 	return pending
 }

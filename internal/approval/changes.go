@@ -191,7 +191,7 @@ func (l *ChangeSet) checkLimits(e entry) error {
 	case len(m.Suffixes) > 0 && !slices.ContainsFunc(m.Suffixes, func(s string) bool { return strings.HasSuffix(strings.ToLower(e.name), strings.ToLower(s)) }):
 		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrSuffix, Hint: "allowed: " + strings.Join(m.Suffixes, ", ") + "; nothing was applied"}
 	case m.MaxFileBytes > 0 && e.Size > m.MaxFileBytes:
-		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%d bytes, and %d are the most; nothing was applied", e.Size, m.MaxFileBytes)}
+		return &sandbox.Error{Op: "write", Path: e.name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%d bytes, and at most %d are allowed; nothing was applied", e.Size, m.MaxFileBytes)}
 	}
 	return nil
 }
@@ -441,7 +441,7 @@ func (l *ChangeSet) describe(e entry, b *budget, flags *review.Collector) tool.C
 	}
 	if l.emptiesFile(e) {
 		c.Empties = true
-		c.About = strings.TrimPrefix(c.About+"; what was in it is gone", "; ")
+		c.About = strings.TrimPrefix(c.About+"; its content is deleted", "; ")
 	}
 	if e.OldKind == overlay.Dir && e.Kind != overlay.Dir {
 		l.addTree(e, &c, b)

@@ -115,7 +115,7 @@ func parse(data []byte) (k contents, err error) {
 		return k, nil
 	}
 	if err := errors.Join(tool.CheckJSON(data), json.Unmarshal(data, &k)); err != nil {
-		return contents{}, fmt.Errorf("%s is damaged: %w; move it away to start anew", document, err)
+		return contents{}, fmt.Errorf("%s is damaged: %w; move it away to start again", document, err)
 	}
 	return k, nil
 }
@@ -162,7 +162,7 @@ func (s *Store) addPending(r tool.Request, at requestScope, now time.Time) (id s
 			return fmt.Errorf("%d requests wait already; golem approvals lists them", len(k.Pending))
 		}
 		if size > maxKept {
-			return fmt.Errorf("the requests that wait would take %d bytes, and %d are the most; golem approvals lists them", size, maxKept)
+			return fmt.Errorf("the requests that wait would take %d bytes, and at most %d are allowed; golem approvals lists them", size, maxKept)
 		}
 		blob, err := s.blobs.Put(bytes.NewReader(body))
 		if err != nil {
@@ -229,7 +229,7 @@ func (w PendingRequest) Expired(now time.Time) bool { return now.Sub(w.Made) > m
 // ExpiredError returns the error for an answer to a request that has expired.
 func (w PendingRequest) ExpiredError() error {
 	return &sandbox.Error{Op: "approve", Path: w.ID, Code: sandbox.ErrNotFound,
-		Hint: "it has expired: a request waits for one day; make the call again, or continue its run with golem run --resume, and golem asks anew"}
+		Hint: "it has expired: a request waits for one day; make the call again, or continue its run with golem run --resume, and golem asks again"}
 }
 
 // removeFiles removes the answer and the blob of a request. If golem is killed before,
@@ -428,7 +428,7 @@ func (s *Store) addRule(r Rule) error {
 	return s.update(func(k *contents) error {
 		k.Rules = slices.DeleteFunc(k.Rules, func(old Rule) bool { return !old.Expires.IsZero() && old.Expires.Before(r.Made) })
 		if len(k.Rules) >= maxRules {
-			return fmt.Errorf("%d rules are kept already; golem approvals revoke takes some back", maxRules)
+			return fmt.Errorf("there are %d rules already; delete some with golem approvals revoke", maxRules)
 		}
 		k.Rules = append(k.Rules, r)
 		return nil

@@ -113,7 +113,7 @@ func (s Subject) addWrites(ctx context.Context, a *CommandAnswer, grant policy.G
 		level := policy.Ask
 		switch {
 		case !w.Literal || moves && !path.IsAbs(w.Path):
-			part.Why = "where it is is not known before it runs"
+			part.Why = "golem cannot know before it runs which file it is"
 		case !stays:
 			part.Why, level = "it is gone when the command ends", policy.PreApproved
 		default:
@@ -203,10 +203,10 @@ func (s Subject) decideByMode(a *CommandAnswer, level policy.Approval) {
 	a.Approval = level.String()
 	switch {
 	case level == policy.Ask && s.Approval == "auto_deny":
-		a.refuse("declined", a.Reason+", and auto_deny answers no", "nobody is asked here")
+		a.refuse("declined", a.Reason+", and auto_deny declines", "nobody is asked here")
 	case level == policy.Ask && s.Approval == "approve_all":
 		a.Approval = policy.PreApproved.String()
-		a.Reason += ", and approve_all answers yes"
+		a.Reason += ", and approve_all approves it"
 	}
 }
 

@@ -183,7 +183,7 @@ func (q question) reason(facts []Fact, end string, err error) string {
 			return name + " is a " + kind(info)
 		}
 	case sandbox.ErrSuffix:
-		return "a file of this place ends otherwise: " + clause(err)
+		return "files here need another suffix: " + clause(err)
 	case sandbox.ErrIsDir:
 		return name + " is a directory"
 	case sandbox.ErrNotDir:

@@ -99,7 +99,7 @@ func (s Subject) addApproval(a *Answer, gate tool.Gate) {
 		a.Refuse("blocked", "it is blocked", "no approval changes that; "+listOf("writable", a.Writable))
 	case d.Approval == policy.Ask && s.Approval == "auto_deny":
 		a.Facts = append(a.Facts, mode)
-		a.Refuse("declined", "it asks, and auto_deny answers no", "nobody is asked here; "+listOf("readable", a.Readable))
+		a.Refuse("declined", "golem would ask, and auto_deny declines", "nobody is asked here; "+listOf("readable", a.Readable))
 	case d.Approval == policy.Ask && s.Approval == "approve_all":
 		a.Facts = append(a.Facts, mode)
 		a.Approval = policy.PreApproved.String()

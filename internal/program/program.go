@@ -100,7 +100,7 @@ func Load(o Options) (*Program, error) {
 	p.Content = trust.NewContent(file, data, p.Workers, p.toolFiles)
 	if p.Content.Size() > trust.MaxContent {
 		return nil, strictyaml.Problems{{Place: strictyaml.Place{Source: root}, What: "the files of the workers are too large in all",
-			Hint: "16 MiB in sum are the most"}}
+			Hint: "at most 16 MiB in all are allowed"}}
 	}
 	if err := p.findEntry(); err != nil && len(problems) == 0 {
 		return p, err

@@ -200,7 +200,7 @@ func TestRunDepth(t *testing.T) {
 	}
 	script += "a:\n  each:\n    - calls: [{tool: b, args: {input: x}}]\n    - text: done\nb:\n  each:\n    - calls: [{tool: c, args: {input: x}}]\n    - text: done\n"
 	said, _, o := play(t, files, script, nil)
-	if !o.OK() || strings.Count(said, "main>a>b c: Error: call c: depth; 2 calls deep is the most") != 50 || strings.Count(said, "main a: done") != 50 {
+	if !o.OK() || strings.Count(said, "main>a>b c: Error: call c: depth; workers may call each other at most 2 deep") != 50 || strings.Count(said, "main a: done") != 50 {
 		t.Errorf("%+v\n%s", o, said)
 	}
 }

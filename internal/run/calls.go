@@ -119,7 +119,7 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 			return callResult{result: known}, nil
 		}
 		if _, begun := t.past.begun[c.ID]; begun && !t.isWorker(c.Tool) {
-			return not("golem was ended while it made this call, and it is not known whether it was done; look before you make it again")
+			return not("golem was killed during this call, and does not know whether it was done; check before you make it again")
 		}
 	}
 	if o := t.over(ctx); o.End != "" {
@@ -127,9 +127,9 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 	}
 	switch {
 	case t.floods[c.ID] > 0:
-		return not(fmt.Sprintf("%d bytes of arguments; %d are the most; nothing was done", t.floods[c.ID], maxArgs))
+		return not(fmt.Sprintf("%d bytes of arguments; at most %d are allowed; nothing was done", t.floods[c.ID], maxArgs))
 	case number >= maxCalls:
-		return not(fmt.Sprintf("%d calls in one answer are the most; nothing was done", maxCalls))
+		return not(fmt.Sprintf("at most %d calls in one answer are allowed; nothing was done", maxCalls))
 	}
 	id := t.callID(c)
 	if t.isWorker(c.Tool) && !t.Log.knows(id) { // before the worker uses memory

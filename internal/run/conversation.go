@@ -286,7 +286,7 @@ func (t *conversation) handleAnswer(a model.Answer) (Outcome, error) {
 	if t.unfit++; t.unfit == maxUnfit {
 		return Outcome{End: Failed, Text: text, Why: "its answer does not fit its output_schema: " + err.Error()}, nil
 	}
-	return Outcome{}, t.say(model.User, nil, model.Part{Text: "Your answer does not fit what is asked for: " + err.Error() + ". Answer with JSON alone, by this schema: " + string(t.w.Schema)})
+	return Outcome{}, t.say(model.User, nil, model.Part{Text: "Your answer does not fit what is asked for: " + err.Error() + ". Answer only with JSON that fits this schema: " + string(t.w.Schema)})
 }
 
 func withoutCalls(parts []model.Part) []model.Part {

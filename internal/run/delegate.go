@@ -169,7 +169,7 @@ func (t *conversation) planCall(names tool.Names, name string, a callArgs) (tool
 	}
 	if t.gate.Grant.Depth < 1 {
 		return tool.Plan{}, &sandbox.Error{Op: "call", Path: name, Code: errDepth,
-			Hint: fmt.Sprintf("%d calls deep is the most (delegation.max_depth): %s; do it yourself", len(chain)-1, strings.Join(chain, " -> "))}
+			Hint: fmt.Sprintf("workers may call each other at most %d deep (delegation.max_depth): %s; do it yourself", len(chain)-1, strings.Join(chain, " -> "))}
 	}
 	effects := []policy.Effect{{Verb: policy.Call, Target: name}}
 	var files []string

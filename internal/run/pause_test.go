@@ -203,7 +203,7 @@ func TestPauseKilled(t *testing.T) {
 			if kills == 0 && test.point != "" {
 				t.Fatal("it was never killed")
 			}
-			if unknown := strings.Contains(out, "it is not known whether it was done"); !strings.HasPrefix(out, "finished") || unknown != test.begun {
+			if unknown := strings.Contains(out, "does not know whether it was done"); !strings.HasPrefix(out, "finished") || unknown != test.begun {
 				t.Errorf("got %q", out)
 			}
 			data, err := os.ReadFile(filepath.Join(dir, "effects"))

@@ -264,7 +264,7 @@ func TestDelegation(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 	h.has("b a Error: call a: blocked; circular delegation detected: a -> b -> a", "b nobody Error: call nobody: unknown_tool", "a b b is done", "e f f is done",
-		"f g Error: call g: depth; 5 calls deep is the most")
+		"f g Error: call g: depth; workers may call each other at most 5 deep")
 }
 
 // TestChildFails: a refused call of a child is a result, and a failed child does not end

@@ -50,7 +50,7 @@ func (f *overlayBackend) backend() (sandbox.Backend, error) {
 
 // BusyError returns the error for a session that another golem works on.
 func BusyError(op string) error {
-	return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "another golem works on this session; wait for it, or begin one with --session new"}
+	return &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "another golem works on this session; wait for it, or start a session with --session new"}
 }
 
 // Open implements sandbox.Backend.

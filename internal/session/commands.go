@@ -84,7 +84,7 @@ func (c *Commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail
 	command.OnOutput = c.onOutput
 	r, err := c.runIn(files, layered, func(s *jail.Session) (jail.Result, error) { return s.Run(ctx, command) })
 	if err != nil && ctx.Err() != nil {
-		return r, &sandbox.Error{Op: "shell", Code: "stopped", Hint: "it was stopped before it could begin"}
+		return r, &sandbox.Error{Op: "shell", Code: "stopped", Hint: "it was stopped before it started"}
 	}
 	return r, CommandError(err)
 }

@@ -78,7 +78,7 @@ func (s *Session) Propose(w Proposal) error {
 		return visible.FileError("the proposal", err)
 	}
 	if there, err := os.ReadDir(dir); err != nil || len(there) >= maxProposed {
-		return problem(fmt.Sprintf("%d proposals are the most in a session; nothing was kept", maxProposed))
+		return problem(fmt.Sprintf("a session has at most %d proposals; nothing was saved", maxProposed))
 	}
 	f, err := os.OpenFile(filepath.Join(dir, w.Name+".worker"), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, fs.ErrExist) {

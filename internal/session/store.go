@@ -119,7 +119,7 @@ func (s Store) Find(id string) (*Session, error) {
 	}
 	switch {
 	case len(list) == 0 && id == "":
-		return nil, &sandbox.Error{Op: "session", Code: sandbox.ErrNotFound, Hint: "there is none yet; the first call on a mount with mode: overlay begins one"}
+		return nil, &sandbox.Error{Op: "session", Code: sandbox.ErrNotFound, Hint: "there is none yet; the first call on a mount with mode: overlay starts one"}
 	case id == "":
 		return list[0], nil
 	case len(found) == 1:

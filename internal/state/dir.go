@@ -80,7 +80,7 @@ func (f *Dir) Read(name string) ([]byte, error) {
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, maxDocument+1))
 	if err == nil && len(data) > maxDocument {
-		err = fmt.Errorf("%s: larger than %d bytes; move it away to start anew", name, maxDocument)
+		err = fmt.Errorf("%s: larger than %d bytes; move it away to start again", name, maxDocument)
 	}
 	return data, err
 }

@@ -72,7 +72,7 @@ func (in *invocation) request(plan callPlan, prepared preparedCall, d policy.Dec
 	case prepared.problem != nil:
 		r.Problem = prepared.problem.Error()
 	case prepared.later:
-		r.Problem, r.Unknown = "golem finds it out from the other machine, and contacts that only after your approval", true
+		r.Problem, r.Unknown = "golem must ask the other machine, and contacts it only after your approval", true
 	}
 	return r
 }

@@ -44,7 +44,7 @@ func (t Tool) decode(raw []byte, into any) (map[string]any, error) {
 		raw = []byte("{}")
 	}
 	if len(raw) > maxArgs {
-		return nil, t.argsError("%d bytes of arguments; %d are the most", len(raw), maxArgs)
+		return nil, t.argsError("%d bytes of arguments; at most %d are allowed", len(raw), maxArgs)
 	}
 	if err := CheckJSON(raw); err != nil {
 		return nil, t.argsError("the arguments: %v", err)

@@ -182,7 +182,7 @@ func TestRefusals(t *testing.T) {
 		{"two values", nil, policy.Model, "put", `{"path": "/out/a.md"} {}`, "invalid_args", "one JSON object"},
 		{"deep", nil, policy.Model, "put", strings.Repeat("[", 100_000), "invalid_args", "levels deep"},
 		{"not UTF-8", nil, policy.Model, "put", "{\"path\": \"/out/\xff\"}", "invalid_args", "UTF-8"},
-		{"large", nil, policy.Model, "put", `{"path": "` + strings.Repeat("a", 17<<20) + `"}`, "invalid_args", "are the most"},
+		{"large", nil, policy.Model, "put", `{"path": "` + strings.Repeat("a", 17<<20) + `"}`, "invalid_args", "at most 16777216 are allowed"},
 		{"blocked", []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.Blocked, From: "x:1"}}, policy.Model, "put", `{"path": "/out/a.md"}`, "blocked", "no approval changes that"},
 		{"blocked tool", []policy.Rule{{Verb: policy.Use, Target: "put", Approval: policy.Blocked}}, policy.Model, "put", `{"path": "/out/a.md"}`, "blocked", "no approval"},
 		{"not its files", nil, policy.Model, "put", `{"path": "/in/x.md"}`, "blocked", "not among"},

@@ -34,7 +34,7 @@ func (in *invocation) recordIntent(ctx context.Context, plan callPlan, prepared 
 	if in.Undo != nil && prepared.Undoable && len(prepared.Changes) > 0 {
 		if err := in.Undo.Save(in.record.Call, plan.tool.currentName(), prepared.Changes); err != nil {
 			return &sandbox.Error{Op: plan.tool.currentName(), Code: sandbox.ErrInternal,
-				Hint: "nothing was done, because golem cannot keep what the call replaces (" + cause(err) + "); the user can free space in the state directory, or choose another with --state"}
+				Hint: "nothing was done, because golem cannot save the content that the call replaces (" + cause(err) + "); the user can free space in the state directory, or choose another with --state"}
 		}
 	}
 	in.record.Kind = audit.Intent
@@ -46,7 +46,7 @@ func (in *invocation) recordIntent(ctx context.Context, plan callPlan, prepared 
 		return journalError(plan.tool.currentName(), err)
 	}
 	if approval.keep != nil && approval.keep() != nil {
-		in.record.Note = "the rule could not be kept"
+		in.record.Note = "golem could not save the rule"
 	}
 	return nil
 }
@@ -79,7 +79,7 @@ func (in *invocation) refuse(err error) Result {
 	}
 	in.record.Kind, in.record.Code = audit.Refusal, string(r.Err.Code)
 	if in.Journal.Write(in.record, audit.Written) != nil {
-		r.Notes = append(r.Notes, "the journal could not take this refusal")
+		r.Notes = append(r.Notes, "golem could not write this refusal to the journal")
 	}
 	return r
 }
@@ -87,14 +87,14 @@ func (in *invocation) refuse(err error) Result {
 func timeoutError(op string, err error) error {
 	hint := "it was stopped before anything was done"
 	if errors.Is(err, context.DeadlineExceeded) {
-		hint = "the time was over before anything was done"
+		hint = "the time limit passed before anything was done"
 	}
 	return &sandbox.Error{Op: op, Code: "timeout", Hint: hint}
 }
 
 func journalError(op string, err error) error {
 	return &sandbox.Error{Op: op, Code: sandbox.ErrInternal,
-		Hint: "nothing was done, because the journal cannot be written (" + cause(err) + "); the user can see to it with golem audit verify"}
+		Hint: "nothing was done, because the journal cannot be written (" + cause(err) + "); the user can check it with golem audit verify"}
 }
 
 // effectTexts returns effects as the journal has them.

@@ -48,7 +48,7 @@ func OpenCopies(dir sandbox.Host, list []Directory, how CopyOptions) (o *Overlay
 		}
 		for _, name := range covered {
 			if !slices.Contains(how.Without[d.Target], name) {
-				skipped = append(skipped, Skip{path.Join(d.Target, name), "another mount stood there when it was made, and what is changed there now is not kept; --session new --copy makes another"})
+				skipped = append(skipped, Skip{path.Join(d.Target, name), "another mount was there when golem made the copy, and changes there are not kept; --session new --copy makes another copy"})
 			}
 		}
 	}

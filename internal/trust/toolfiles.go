@@ -91,9 +91,9 @@ func (r *toolFileReader) readFile(at strictyaml.Node, limit int64) {
 	case err != nil:
 		r.problems.Add(at, "the file "+sandbox.Shown(name)+": "+causeOf(err), "it must be a regular file that you can read")
 	case int64(len(data)) > limit:
-		r.problems.Add(at, "the file "+sandbox.Shown(name)+" is too large", fmt.Sprintf("%d bytes are the most", limit))
+		r.problems.Add(at, "the file "+sandbox.Shown(name)+" is too large", fmt.Sprintf("at most %d bytes are allowed", limit))
 	case sum > maxToolBytes || len(r.files) >= maxToolFiles:
-		r.problems.Add(at, "the files of foreign tools are too many or too large in all", fmt.Sprintf("%d files, and %d bytes in sum, are the most", maxToolFiles, maxToolBytes))
+		r.problems.Add(at, "the files of foreign tools are too many or too large in all", fmt.Sprintf("at most %d files and %d bytes in all are allowed", maxToolFiles, maxToolBytes))
 	default:
 		r.files[name] = append([]byte{}, data...) // not nil, even if the file is empty
 	}

@@ -124,7 +124,7 @@ func (s *Store) Steps() ([]*Step, error) {
 			continue
 		}
 		if err != nil {
-			step = &Step{Tool: "a file tool", Time: modTime(name), Impossible: "what golem has kept of it is damaged", file: name}
+			step = &Step{Tool: "a file tool", Time: modTime(name), Impossible: "the old content that golem saved of it is damaged", file: name}
 		}
 		steps = append(steps, step)
 	}
@@ -178,7 +178,7 @@ func (st *Step) content(n Node) ([]byte, error) {
 		return nil, err
 	}
 	if v := (sandbox.Version{}).With(b.Bytes()); int64(b.Len()) != n.Size || v.String() != n.Sum {
-		return nil, errors.New("what was kept for undo is damaged")
+		return nil, errors.New("the content that golem saved for undo is damaged")
 	}
 	return b.Bytes(), nil
 }

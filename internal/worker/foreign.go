@@ -97,7 +97,7 @@ func (r *foreignReader) read(top strictyaml.Node) {
 		}
 		s := Server{Foreign: r.readProgram("mcp", f)}
 		if len(s.Name) > maxServer {
-			r.problems.Add(f.Key, s.what("mcp")+": a long name", "32 letters are the most: its tools are called "+sandbox.Shown(s.Name[:8])+"…_TOOL")
+			r.problems.Add(f.Key, s.what("mcp")+": a long name", "at most 32 letters are allowed: its tools are named "+sandbox.Shown(s.Name[:8])+"…_TOOL")
 		}
 		if s.Reach != nil && !s.Reach.ReadOnly {
 			r.problems.Add(strictyaml.Node{Place: s.Reach.Place}, s.what("mcp")+".files: readonly: false",

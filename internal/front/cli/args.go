@@ -261,7 +261,7 @@ func (a *toolArgs) missing() error {
 		}
 		i := slices.IndexFunc(a.flags, func(f *toolFlag) bool { return f.key == key && f.in == "" })
 		if i < 0 || a.flags[i].taken {
-			return usagef("%s: invalid_args; %s is missing; give it as --args '{…}', for no flag can be called so", a.tool.Name, sandbox.Shown(key))
+			return usagef("%s: invalid_args; %s is missing; give it as --args '{…}', because no flag can have this name", a.tool.Name, sandbox.Shown(key))
 		}
 		need := "--" + strings.ReplaceAll(key, "_", "-")
 		if a.flags[i].reads(a.tool) {

@@ -49,7 +49,7 @@ func newSheet(r tool.Request, most int) *sheet {
 	s.changes(r)
 	s.arguments(r)
 	if r.Problem != "" {
-		s.tail = append(s.tail, row{Mark: warning, Text: "what it would change is not known: " + s.line(r.Problem), Item: tool.ItemProblem})
+		s.tail = append(s.tail, row{Mark: warning, Text: "golem does not know what it would change: " + s.line(r.Problem), Item: tool.ItemProblem})
 	}
 	if s.odd {
 		s.tail = append(s.tail, row{Mark: warning, Text: `it holds characters that cannot be seen or that a terminal would obey; they are shown like this: \u202e`})

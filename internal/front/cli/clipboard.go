@@ -26,7 +26,7 @@ func clipboardOf(terminal *os.File) func(ctx context.Context, text string) (stri
 		for _, f := range []*os.File{terminal, os.Stderr, os.Stdout} {
 			if f != nil && term.IsTerminal(int(f.Fd())) {
 				if _, err := io.WriteString(f, clipboard.Sequence(text)); err == nil {
-					return "the terminal was asked by OSC 52; if nothing is there, it does not take it", nil
+					return "golem asked the terminal to copy it by OSC 52; if nothing was copied, the terminal does not support that", nil
 				}
 			}
 		}

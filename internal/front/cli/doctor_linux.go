@@ -7,7 +7,7 @@ func withoutOpenat2() string {
 	fd, err := unix.Openat2(unix.AT_FDCWD, ".", &unix.OpenHow{
 		Flags: unix.O_PATH | unix.O_CLOEXEC, Resolve: unix.RESOLVE_BENEATH | unix.RESOLVE_NO_SYMLINKS})
 	if err != nil {
-		return "openat2 is not to be had: " + err.Error()
+		return "openat2 is not available: " + err.Error()
 	}
 	unix.Close(fd)
 	return ""

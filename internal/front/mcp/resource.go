@@ -81,7 +81,7 @@ func (r resource) handler() mcp.ResourceHandler {
 	return func(ctx context.Context, _ *mcp.ReadResourceRequest) (*mcp.ReadResourceResult, error) {
 		data, err := r.read(ctx)
 		if err != nil { // the error may name host paths
-			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the " + r.name + " cannot be read; the user can see to it with golem audit verify"}
+			return nil, &jsonrpc.Error{Code: jsonrpc.CodeInternalError, Message: "the " + r.name + " cannot be read; the user can check it with golem audit verify"}
 		}
 		list := []*mcp.ResourceContents{}
 		if len(data) > 0 { // the library omits an empty text, and clients refuse contents without a text

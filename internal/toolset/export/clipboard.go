@@ -14,13 +14,13 @@ const MaxClipboard = 74_000
 
 type copyArgs struct {
 	Path     string   `json:"path" jsonschema:"a text file"`
-	Override []string `json:"override,omitempty" jsonschema:"hand on a file that a scanner holds back: PATH=REASON; the reason is journaled"`
+	Override []string `json:"override,omitempty" jsonschema:"pass on a file that a scanner holds back: PATH=REASON; the journal records the reason"`
 }
 
 // copy returns the tool with which the user copies a text to the clipboard.
 func (s Set) copy() tool.Tool {
 	const op = "clipboard_copy"
-	t := newTool(op, "Put the text of a file into your clipboard. It always asks, with the text and with what in it cannot be seen.")
+	t := newTool(op, "Put the text of a file into your clipboard. It always asks, and shows the text and its invisible characters.")
 	t.Verbs = []policy.Verb{policy.Read}
 	return tool.New(t, func(_ context.Context, names tool.Names, a copyArgs) (tool.Plan, error) {
 		if s.Copy == nil {

@@ -139,8 +139,8 @@ func TestSend(t *testing.T) {
 		{"elsewhere", `{}`, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "http://elsewhere.invalid/")
 			w.WriteHeader(http.StatusTemporaryRedirect)
-		}, "network", "it sends elsewhere"},
-		{"endless", `{}`, func(w http.ResponseWriter, _ *http.Request) { w.Write(bytes.Repeat([]byte("x"), 1<<20)) }, "", "longer than what is shown"},
+		}, "network", "it redirects to another address"},
+		{"endless", `{}`, func(w http.ResponseWriter, _ *http.Request) { w.Write(bytes.Repeat([]byte("x"), 1<<20)) }, "", "longer than the part that is shown"},
 		{"cut off", `{}`, func(http.ResponseWriter, *http.Request) { panic(http.ErrAbortHandler) }, "network", "golem does not know whether it arrived"},
 		{"no JSON", `hello`, nil, "invalid", "takes application/json"},
 	} {
@@ -479,7 +479,7 @@ func TestBadName(t *testing.T) {
 	for name, want := range map[string]string{
 		"a/b.md": "", ".bashrc": "", "ü/漢": "", "console.txt": "", "com.txt": "", "com10": "", "a b": "", "-x": "", "nul-x": "",
 		"nul": "device", "a/NUL.tar.gz": "device", "Con": "device", "com1.txt": "device", "LPT9": "device", "com¹": "device", "aux .c": "device",
-		"a.": "drop", "a ": "drop", " a": "drop", "a./b": "drop", "a\x1bb": "not seen", "a\nb": "not seen", "a\u202eb": "not seen", "a\xffb": "not seen",
+		"a.": "drop", "a ": "drop", " a": "drop", "a./b": "drop", "a\x1bb": "invisible", "a\nb": "invisible", "a\u202eb": "invisible", "a\xffb": "invisible",
 		`a\b`: "Windows", ".git/config": "git", "a/.GIT": "git", "git~1": "git", "../a": "a part", "a//b": "a part",
 	} {
 		if got := badName(name, false); (got == "") != (want == "") || !strings.Contains(got, want) {

@@ -28,7 +28,7 @@ type exportArgs struct {
 	Paths     []string `json:"paths,omitempty" jsonschema:"several of them"`
 	To        string   `json:"to" jsonschema:"a directory of yours: absolute, relative to the current directory, or below ~"`
 	Overwrite bool     `json:"overwrite,omitempty" jsonschema:"replace files that are there"`
-	Override  []string `json:"override,omitempty" jsonschema:"hand on a file that a scanner holds back: PATH=REASON; the reason is journaled"`
+	Override  []string `json:"override,omitempty" jsonschema:"pass on a file that a scanner holds back: PATH=REASON; the journal records the reason"`
 }
 
 // export returns the tool with which the user writes files into a directory.
@@ -71,7 +71,7 @@ func (s Set) export() tool.Tool {
 }
 
 func nowhereError(op string) error {
-	return &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "there is nowhere to hand it on to; use it from the command line: golem tool " + op}
+	return &sandbox.Error{Op: op, Code: sandbox.ErrNotFound, Hint: "this tool works only on the command line: golem tool " + op}
 }
 
 // An exporting is a call of file_export.

@@ -17,13 +17,13 @@ func badName(name string, windows bool) string {
 		case part == "" || part == "." || part == "..":
 			return "a part of it is " + sandbox.Shown(part)
 		case strings.ContainsFunc(part, func(r rune) bool { return !sandbox.Plain(r) || r == '\ufffd' }):
-			return "it has characters in it that are not seen"
+			return "it has invisible or control characters"
 		case strings.HasSuffix(part, ".") || strings.HasSuffix(part, " ") || strings.HasPrefix(part, " "):
 			return "a part of it begins or ends with a dot or a blank that some systems drop"
 		case isDevice(strings.ToLower(strings.TrimRight(stem, " "))):
 			return sandbox.Shown(stem) + " is a device on Windows"
 		case strings.Contains(part, `\`), windows && strings.ContainsAny(part, `<>:"|?*`):
-			return "it has a character in it that Windows does not take for one of a name"
+			return "it has a character that Windows does not allow in a name"
 		case isGitName(part):
 			return "git keeps its own files under that name"
 		}

@@ -46,7 +46,7 @@ const (
 type sendArgs struct {
 	Endpoint string   `json:"endpoint" jsonschema:"the name of an endpoint in the configuration"`
 	Path     string   `json:"path" jsonschema:"the file whose content is the body"`
-	Override []string `json:"override,omitempty" jsonschema:"hand on a file that a scanner holds back: PATH=REASON; the reason is journaled"`
+	Override []string `json:"override,omitempty" jsonschema:"pass on a file that a scanner holds back: PATH=REASON; the journal records the reason"`
 }
 
 // send returns the tool that sends a file to a service. It is for the user and, if the
@@ -147,7 +147,7 @@ func (s Set) body(ctx context.Context, op string, files *sandbox.Sandbox, name s
 	case h.size <= maxBody && sumOf(body) != h.sum:
 		return h, nil, changedError(op, name)
 	case h.size > maxBody:
-		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("%s at most are sent; send less", tool.FormatSize(maxBody))}
+		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrTooLarge, Hint: fmt.Sprintf("golem sends at most %s; send less", tool.FormatSize(maxBody))}
 	case strings.HasSuffix(to.Type, "json") && !json.Valid(body):
 		return h, nil, &sandbox.Error{Op: op, Path: name, Code: sandbox.ErrInvalid, Hint: "the endpoint takes " + to.Type + ", and this is not valid JSON; fix the file, or set the endpoint's type"}
 	}
@@ -172,7 +172,7 @@ type sent struct {
 func (s Set) post(ctx context.Context, op string, h heldFile, body []byte, to Endpoint) (tool.Result, error) {
 	request, err := http.NewRequestWithContext(ctx, to.Method, to.URL, bytes.NewReader(body))
 	if err != nil {
-		return tool.Result{}, &sandbox.Error{Op: op, Path: to.Name, Code: sandbox.ErrInvalid, Hint: "its url or method is none; look at clearance.endpoints"}
+		return tool.Result{}, &sandbox.Error{Op: op, Path: to.Name, Code: sandbox.ErrInvalid, Hint: "its url or method is invalid; check clearance.endpoints"}
 	}
 	request.GetBody = nil // prevents that the client sends it again
 	request.Header.Set("Content-Type", to.Type)
@@ -194,11 +194,11 @@ func (s Set) post(ctx context.Context, op string, h heldFile, body []byte, to En
 		r.Text += ":\n" + visible.Text(data.Body)
 	}
 	if data.Cut {
-		r.Notes = append(r.Notes, "the answer is longer than what is shown of it")
+		r.Notes = append(r.Notes, "the answer is longer than the part that is shown")
 	}
 	switch code := data.Status; {
 	case code >= 300 && code < 400:
-		r.Err = &sandbox.Error{Op: op, Path: to.Name, Code: "network", Hint: "it sends elsewhere, and nothing is sent after it; if that is right, write the other address into the configuration"}
+		r.Err = &sandbox.Error{Op: op, Path: to.Name, Code: "network", Hint: "it redirects to another address, and golem does not follow; if that address is right, write it into the configuration"}
 	case code < 200 || code >= 300:
 		r.Err = &sandbox.Error{Op: op, Path: to.Name, Code: "network", Hint: fmt.Sprintf("it answered %d %s; its answer is above", code, http.StatusText(code))}
 	}

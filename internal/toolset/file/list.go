@@ -288,7 +288,7 @@ func missedNote(cut sandbox.Cut, unread int) string {
 	case cut == sandbox.CutResults:
 		text = "[these are only the first" + narrower
 	case cut != "":
-		text = "[not everything was looked at, and what is missing may be anywhere: " + why + narrower
+		text = "[golem did not look at everything, and other files may be anywhere: " + why + narrower
 	}
 	if unread > 0 {
 		text += "[not read: " + strconv.Itoa(unread) + " of the files and directories]\n"

@@ -184,7 +184,7 @@ func TestSearchFiles(t *testing.T) {
 	for kind, g := range both(t) {
 		long := strings.Repeat("-", 100) + "needle" + strings.Repeat("-", 294)
 		for args, want := range map[string]string{
-			`{"pattern":"needle"}`:                               "/a.md:2: needle\n/b/d/e.txt:1: needle (1)\n/z/long/x.txt:1: …" + long + "…\n[6 files searched, 1 binary passed over]\n",
+			`{"pattern":"needle"}`:                               "/a.md:2: needle\n/b/d/e.txt:1: needle (1)\n/z/long/x.txt:1: …" + long + "…\n[6 files searched, 1 binary skipped]\n",
 			`{"pattern":"needle","ignore_case":true,"path":"b"}`: "/b/c.md:1: Needle again\n/b/d/e.txt:1: needle (1)\n[3 files searched]\n",
 			`{"pattern":"^n.*\\d\\)$","glob":"*.txt"}`:           "/b/d/e.txt:1: needle (1)\n[2 files searched]\n",
 			`{"pattern":"(1)","literal":true,"path":"/b"}`:       "/b/d/e.txt:1: needle (1)\n[3 files searched]\n",
@@ -308,7 +308,7 @@ func pageOf(data any) (cursor string, list []string) {
 func TestCutHasNoCursor(t *testing.T) {
 	d := &searchData{Cut: sandbox.CutTime}
 	text := d.fill(slices.Repeat([]sandbox.Match{{Path: "/f", Line: 1, Text: strings.Repeat("x", 300)}}, 2000))
-	contains(t, text, " more were found and are not shown]", "what is missing may be anywhere: it took too long; name a directory further down")
+	contains(t, text, " more were found and are not shown]", "other files may be anywhere: it took too long; name a directory further down")
 	if d.Cursor != "" || strings.Contains(text, "cursor") {
 		t.Errorf("it goes on with cursor %q", d.Cursor)
 	}

@@ -284,7 +284,7 @@ func (p *page) add(s spot, visible, lineEnd []byte, cut bool) {
 	p.shown = append(p.shown, visible...)
 	if cut {
 		p.cut = append(p.cut, rest)
-		p.shown = append(p.shown, "… [long line cut; cursor "+rest.String()+" reads on in it]"...)
+		p.shown = append(p.shown, "… [long line cut; cursor "+rest.String()+" continues in it]"...)
 	}
 	p.shown = append(p.shown, '\n')
 }

@@ -240,7 +240,7 @@ func (d *readData) text(p *page, w wish) string {
 	case d.Size == 0:
 		b.WriteString("empty file")
 	case p.first == 0 && p.spent:
-		fmt.Fprintf(&b, "%d bytes; line %d lies behind the %d MiB that one call looks at", d.Size, w.offset, maxScan>>20)
+		fmt.Fprintf(&b, "%d bytes; line %d is after the first %d MiB, which is all that one call reads", d.Size, w.offset, maxScan>>20)
 	case p.first == 0 && d.TotalLines > 0:
 		fmt.Fprintf(&b, "it has %d lines, and none from %d on", d.TotalLines, max(w.offset, w.cursor.line))
 	case p.first == 0:
@@ -264,7 +264,7 @@ func (d *readData) text(p *page, w wish) string {
 		b.WriteString("; no line end after the last line")
 	}
 	if d.NotUTF8 {
-		b.WriteString("; not UTF-8, what is not is shown as \uFFFD; edit_file keeps the bytes")
+		b.WriteString("; not UTF-8: invalid bytes are shown as \uFFFD; edit_file keeps them")
 	}
 	b.WriteByte('\n')
 	if d.NotUTF8 {

@@ -42,7 +42,7 @@ func TestReadFile(t *testing.T) {
 		{"crlf", "lines 1 to 2 of 2; CRLF line ends", "     1\tone\n     2\ttwo\n"},
 		{"mixed", "lines 1 to 3 of 3; mixed line ends", "     1\tone\n     2\ttwo\n     3\tthree\rfour\n"},
 		{"bom", "lines 1 to 1 of 1; begins with a byte order mark", "     1\tone\n"},
-		{"latin", "lines 1 to 1 of 1; not UTF-8, what is not is shown as \uFFFD; edit_file keeps the bytes", "     1\tcaf\uFFFD\n"},
+		{"latin", "lines 1 to 1 of 1; not UTF-8: invalid bytes are shown as \uFFFD; edit_file keeps them", "     1\tcaf\uFFFD\n"},
 		{"number", "lines 1 to 1 of 1; ", "     1\t1\tone\n"},
 	} {
 		disk, _ := newGate(t, files)
@@ -113,7 +113,7 @@ func TestReadFileWindow(t *testing.T) {
 func TestReadLongLine(t *testing.T) {
 	line := strings.Repeat("äb", 3500)
 	g, _ := newGate(t, map[string]string{"long": "short\n" + line + "\nlast\n"})
-	contains(t, done(t, g, "read_file", `{"path":"long"}`), "     2\t"+line[:3000]+"… [long line cut; cursor 2@3006 reads on in it]\n     3\tlast\n")
+	contains(t, done(t, g, "read_file", `{"path":"long"}`), "     2\t"+line[:3000]+"… [long line cut; cursor 2@3006 continues in it]\n     3\tlast\n")
 	got := ""
 	for cursor := "2@6"; cursor != ""; {
 		d := call(t, g, "read_file", `{"path":"long","limit":1,"cursor":"`+cursor+`"}`).Data.(*readData)

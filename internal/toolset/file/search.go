@@ -136,7 +136,7 @@ func (d *searchData) fill(found []sandbox.Match) string {
 	b.WriteString(nextPageNote(d.Cursor, d.Cut, left))
 	fmt.Fprintf(&b, "[%s searched", visible.Count(d.Files, "file"))
 	if d.Binary > 0 {
-		fmt.Fprintf(&b, ", %d binary passed over", d.Binary)
+		fmt.Fprintf(&b, ", %d binary skipped", d.Binary)
 	}
 	b.WriteString("]\n")
 	if d.Large > 0 {

@@ -87,7 +87,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 			return nil, c.garbageError(line)
 		}
 		if bad := tool.CheckJSON(line); bad != nil {
-			return nil, c.markBroken(sandbox.ErrInvalid, "the server sent a message that means two things: "+bad.Error())
+			return nil, c.markBroken(sandbox.ErrInvalid, "the server sent an ambiguous message: "+bad.Error())
 		}
 		if head.Method == "" && c.takeRequest(head.ID) {
 			message, err := jsonrpc.DecodeMessage(line)
@@ -98,7 +98,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 			return message, nil
 		}
 		if c.chatter++; c.chatter > maxChatter {
-			return nil, c.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent %d messages that nobody had asked for", maxChatter))
+			return nil, c.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent %d messages that golem had not asked for", maxChatter))
 		}
 		if head.Method != "" && len(head.ID) > 0 {
 			if err := c.answer(head.ID, head.Method); err != nil {
@@ -110,7 +110,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 
 // answer answers a request of the server. It answers ping, and refuses everything else.
 func (c *conn) answer(id json.RawMessage, method string) error {
-	with := fmt.Sprintf(`"error":{"code":%d,"message":"a server can ask golem for nothing"}`, jsonrpc.CodeMethodNotFound)
+	with := fmt.Sprintf(`"error":{"code":%d,"message":"golem answers no requests of a server"}`, jsonrpc.CodeMethodNotFound)
 	if method == "ping" {
 		with = `"result":{}`
 	}
@@ -129,7 +129,7 @@ func (c *conn) takeRequest(id json.RawMessage) bool {
 // garbageError returns the error for a line that is not a message.
 func (c *conn) garbageError(line []byte) error {
 	return c.markBroken(sandbox.ErrInvalid, "the server wrote something that is no message of the protocol: "+visible.Line(string(line[:min(len(line), 400)]), 80)+
-		"; what it wants to tell people belongs on its standard error")
+		"; messages for people belong on its standard error")
 }
 
 // readLine reads a line. It fails if the line is longer than a message may be.

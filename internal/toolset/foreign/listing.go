@@ -172,15 +172,15 @@ func list(ctx context.Context, session *mcp.ClientSession, only []string) (Listi
 			case len(all) == maxTools:
 				return nil, refuse("it has more than %d tools; name those that you want with tools: […] in the worker file", maxTools)
 			case len(t.Description) > maxDescription:
-				return nil, refuse("what it says of %s has more than %d bytes", name, maxDescription)
+				return nil, refuse("the description of %s has more than %d bytes", name, maxDescription)
 			case len(schema) > maxSchema:
 				return nil, refuse("the schema of %s has more than %d bytes", name, maxSchema)
 			case len(others) > maxSchema:
 				return nil, refuse("the title, annotations, icons and other fields of %s have more than %d bytes", name, maxSchema)
 			case size > maxListing:
-				return nil, refuse("what it says of its tools has more than %d bytes", maxListing)
+				return nil, refuse("its list of tools has more than %d bytes", maxListing)
 			case slices.ContainsFunc(all, func(d Described) bool { return d.Name == t.Name }):
-				return nil, refuse("it has two tools that are called %s", name)
+				return nil, refuse("it has two tools named %s", name)
 			}
 			all = append(all, Described{t.Name, t.Description, schema, others})
 		}
@@ -221,7 +221,7 @@ func makePlain(value any, named bool) error {
 	switch v := value.(type) {
 	case string:
 		if visible.Text(v) != v {
-			return fmt.Errorf("its schema has letters that nobody sees: %s", visible.Line(v, 60))
+			return fmt.Errorf("its schema has invisible characters: %s", visible.Line(v, 60))
 		}
 	case []any:
 		for _, item := range v {
@@ -234,7 +234,7 @@ func makePlain(value any, named bool) error {
 			text, isText := item.(string)
 			switch {
 			case visible.Line(key, 1000) != key:
-				return fmt.Errorf("its schema has letters that nobody sees: %s", visible.Line(key, 60))
+				return fmt.Errorf("its schema has invisible characters: %s", visible.Line(key, 60))
 			case !named && key == "description" && isText:
 				v[key] = visible.Cut(visible.Text(text), maxShown)
 				continue

@@ -136,7 +136,7 @@ func (s *Server) call(ctx context.Context, files *sandbox.Sandbox, tool string, 
 		return nil, s.callError(ctx, l.conn, err)
 	}
 	if r.NeedsInput() {
-		return nil, &sandbox.Error{Op: "mcp", Path: s.name, Code: "failed", Hint: "the server asks for something in place of an answer, and can ask golem for nothing"}
+		return nil, &sandbox.Error{Op: "mcp", Path: s.name, Code: "failed", Hint: "the server sent a request instead of an answer, and golem answers no requests of a server"}
 	}
 	return r, nil
 }
@@ -176,7 +176,7 @@ func (s *Server) callError(ctx context.Context, c *conn, err error) error {
 	if text, _ := r.Stderr.Text(); strings.TrimSpace(text) != "" {
 		hint += "; it said: " + cutEnd(strings.TrimSpace(text))
 		if !s.program.Network && unreachablePattern().MatchString(text) {
-			hint += "; it has no network, and begins with an empty home: what it installs as it starts, as npx does, needs network: true in the worker file"
+			hint += "; it has no network and an empty home directory; a server that installs packages when it starts, as with npx, needs network: true in the worker file"
 		}
 	}
 	return said("failed", hint)

@@ -349,7 +349,7 @@ func (l *Look) HasUnseen() bool { return len(l.unseen) > 0 || len(l.Files) > max
 func (l *Look) Held() []string { return l.held }
 
 type diffArgs struct {
-	CommitID string `json:"commitId,omitempty" jsonschema:"the id, or the beginning of it; not needed where only one commit waits"`
+	CommitID string `json:"commitId,omitempty" jsonschema:"the id, or the beginning of it; not needed if only one commit waits"`
 	All      bool   `json:"all,omitempty" jsonschema:"all lines, also of files with very many"`
 	Unstaged bool   `json:"unstaged,omitempty" jsonschema:"show the changes that are not staged, instead of a staged commit"`
 	Path     string `json:"path,omitempty" jsonschema:"with unstaged: only this file or directory"`
@@ -358,7 +358,7 @@ type diffArgs struct {
 // diff returns the tool that shows a staged commit.
 func (s Set) diff() tool.Tool {
 	const op = "git_diff"
-	t := newReadTool(op, "Show what a staged commit changes, from the very objects that would be pushed, what is risky first. "+
+	t := newReadTool(op, "Show the changes of a staged commit, read from the objects that would be pushed. Risky changes come first. "+
 		"If nothing is staged, or with unstaged, show how the files differ from the branch.")
 	return tool.New(t, func(ctx context.Context, names tool.Names, a diffArgs) (tool.Plan, error) {
 		desk, err := s.openDesk(ctx, op)
@@ -507,5 +507,5 @@ func (l *Look) checkOverrides(list []string) error {
 		return nil
 	}
 	return &sandbox.Error{Op: "git_push", Path: left[0], Code: errScan, Hint: strings.Join(why, "; ") + countMore(len(left)-len(why)) +
-		"; look at it with golem review; to push it all the same: " + strings.Join(words[:min(len(words), 5)], " ") + countMore(max(0, len(words)-5))}
+		"; look at it with golem review; to push it anyway: " + strings.Join(words[:min(len(words), 5)], " ") + countMore(max(0, len(words)-5))}
 }

@@ -190,7 +190,7 @@ func (p *puller) addFile(pull *clearance.Pull, f clearance.Pulled) error {
 	c := pulled{Path: name, Operation: "update", inside: f.Path, old: ours, content: theirs, version: version, there: !missing, program: f.Mode == git.Executable}
 	switch {
 	case missing && f.BaseMode != git.None:
-		p.addNote(name, "it was deleted here; write it anew if it is wanted")
+		p.addNote(name, "it was deleted here; write it again if you want it")
 		return nil
 	case missing:
 		c.Operation = "create"
@@ -198,7 +198,7 @@ func (p *puller) addFile(pull *clearance.Pull, f clearance.Pulled) error {
 		return nil // only changed here
 	case f.BaseMode != git.None && bytes.Equal(base, ours), f.Elsewhere == git.BlobHash(int64(len(ours)), bytes.NewReader(ours)):
 	case bytes.IndexByte(ours, 0) >= 0 || bytes.IndexByte(theirs, 0) >= 0:
-		p.addNote(name, "it was changed here and there, and is no text; it stays as it is here")
+		p.addNote(name, "it was changed here and on the branch, and is not text; it stays as it is here")
 		return nil
 	default:
 		text, clean := clearance.Merge(string(base), string(ours), string(theirs))
@@ -290,11 +290,11 @@ func (s Set) branches() tool.Tool {
 func (s Set) merge() tool.Tool {
 	const op = "git_merge"
 	type mergeArgs struct {
-		Base   string `json:"base,omitempty" jsonschema:"the text that both began with"`
-		Ours   string `json:"ours" jsonschema:"what one has made of it"`
-		Theirs string `json:"theirs" jsonschema:"what the other has made of it"`
+		Base   string `json:"base,omitempty" jsonschema:"the text that both versions come from"`
+		Ours   string `json:"ours" jsonschema:"one version"`
+		Theirs string `json:"theirs" jsonschema:"the other version"`
 	}
-	t := newTool(op, "Merge two texts that began as one. Changes nothing; where both changed the same lines the result has both, between markers.")
+	t := newTool(op, "Merge two versions of a text. Changes nothing. If both versions changed the same lines, the result has both, between markers.")
 	t.Private = []string{"base", "ours", "theirs"}
 	return tool.New(t, func(_ context.Context, _ tool.Names, a mergeArgs) (tool.Plan, error) {
 		return tool.NewReadPlan(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {

@@ -18,13 +18,13 @@ import (
 )
 
 type pushArgs struct {
-	CommitID string   `json:"commitId,omitempty" jsonschema:"the id, or the beginning of it; not needed where only one commit waits"`
+	CommitID string   `json:"commitId,omitempty" jsonschema:"the id, or the beginning of it; not needed if only one commit waits"`
 	Commit   string   `json:"commit,omitempty" jsonschema:"the same as commitId"`
 	Target   string   `json:"target,omitempty" jsonschema:"the name of a configured repository"`
 	Remote   string   `json:"remote,omitempty" jsonschema:"the same as target"`
 	Branch   string   `json:"branch,omitempty" jsonschema:"the branch that it was staged for"`
-	Override []string `json:"override,omitempty" jsonschema:"push a file that a scanner holds back: PATH=REASON; the reason is journaled"`
-	Unseen   bool     `json:"unseen,omitempty" jsonschema:"push also what is too large to be shown"`
+	Override []string `json:"override,omitempty" jsonschema:"push a file that a scanner holds back: PATH=REASON; the journal records the reason"`
+	Unseen   bool     `json:"unseen,omitempty" jsonschema:"also push files that are too large to show"`
 }
 
 // push returns the tool with which the user pushes a staged commit.
@@ -34,7 +34,7 @@ func (s Set) push() tool.Tool {
 		Description: "Push a staged commit, exactly as it was reviewed, to the repository it was staged for. It always asks and never forces. If the branch has moved, that is a conflict, and the commit still waits."}
 	return tool.New(about, func(ctx context.Context, _ tool.Names, a pushArgs) (tool.Plan, error) {
 		if a.Commit != "" && a.CommitID != "" && a.Commit != a.CommitID {
-			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "commit and commitId are two words for one thing; write one of them"}
+			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "commit and commitId are two names for one argument; write one of them"}
 		}
 		a.CommitID = cmp.Or(a.CommitID, a.Commit)
 		desk, err := s.openDesk(ctx, op)
@@ -131,7 +131,7 @@ func (s Set) restageMoved(ctx context.Context, desk *clearance.Desk, c *clearanc
 	}
 	what := "the branch has moved since this was staged"
 	if c.Base == "" && c.From == "" {
-		what = "nothing of it was pulled yet, and it has files already"
+		what = "it was never pulled, and it already has files"
 	}
 	id := shortID(again.ID)
 	return &sandbox.Error{Op: "push", Path: c.Branch, Code: sandbox.ErrConflict, Hint: what + "; nothing was pushed; the same files are staged on it now, as " + id +

@@ -69,7 +69,7 @@ func newReadTool(name, description string) tool.Tool {
 func (s Set) openDesk(ctx context.Context, op string) (*clearance.Desk, error) {
 	if s.Desk == nil || len(s.Targets) == 0 {
 		return nil, &sandbox.Error{Op: op, Code: sandbox.ErrNotFound,
-			Hint: "no repository is named that results go to; the user can name one in the configuration: clearance: {targets: {origin: {type: local, path: .}}}"}
+			Hint: "no repository is configured for results; the user can name one in the configuration: clearance: {targets: {origin: {type: local, path: .}}}"}
 	}
 	return s.Desk(ctx)
 }
@@ -91,7 +91,7 @@ func (s Set) findTarget(op, name string) (Target, error) {
 // older remote.
 func (s Set) findNamed(op, target, remote string) (Target, error) {
 	if target != "" && remote != "" && target != remote {
-		return Target{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "target and remote are two words for one thing; write one of them"}
+		return Target{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "target and remote are two names for one argument; write one of them"}
 	}
 	return s.findTarget(op, cmp.Or(target, remote))
 }

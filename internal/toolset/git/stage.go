@@ -20,7 +20,7 @@ type stageArgs struct {
 	Message string   `json:"message,omitempty" jsonschema:"what was done, and why"`
 	Target  string   `json:"target,omitempty" jsonschema:"the name of a configured repository"`
 	Branch  string   `json:"branch,omitempty" jsonschema:"the branch; otherwise the one of the configuration"`
-	Again   string   `json:"again,omitempty" jsonschema:"in place of all else, the id of a staged commit whose branch has moved: stage the same once more, on the branch as it is now"`
+	Again   string   `json:"again,omitempty" jsonschema:"instead of other arguments, the id of a staged commit whose branch has moved: stage the same files again, on the current branch"`
 }
 
 // A stagedFile is a file of a staged commit in JSON.
@@ -32,7 +32,7 @@ type stagedFile struct {
 // stage returns the tool with which workers stage results.
 func (s Set) stage() tool.Tool {
 	const op = "git_stage"
-	t := newTool(op, "Hand files over for the user's review: they are kept as a commit exactly as they are now, and wait. Only the user can push it. "+
+	t := newTool(op, "Stage files for the user's review. golem keeps them as a commit, exactly as they are now. Only the user can push it. "+
 		"Returns commitId; git_diff shows what was staged.")
 	t.Verbs, t.ChangesState = []policy.Verb{policy.Read}, true
 	return tool.New(t, s.planStage)
@@ -120,7 +120,7 @@ func ignoreEffects(names tool.Names, top, at string) (effects []policy.Effect) {
 // planAgain plans to stage a commit once more.
 func (s Set) planAgain(desk *clearance.Desk, names tool.Names, a stageArgs) (tool.Plan, error) {
 	if len(a.Files) > 0 || a.Message+a.Target+a.Branch != "" {
-		return tool.Plan{}, &sandbox.Error{Op: "git_stage", Code: "invalid_args", Hint: "again: stands alone; the files and the message are those of the commit"}
+		return tool.Plan{}, &sandbox.Error{Op: "git_stage", Code: "invalid_args", Hint: "again: use it without other arguments; it takes the files and the message of the commit"}
 	}
 	c, err := s.findByID("git_stage", desk, names, a.Again)
 	if err != nil {
@@ -135,7 +135,7 @@ func (s Set) planAgain(desk *clearance.Desk, names tool.Names, a stageArgs) (too
 		if err != nil {
 			return tool.Result{}, err
 		}
-		return s.newResult(again, []string{"it takes the place of " + shortID(c.ID)}), nil
+		return s.newResult(again, []string{"it replaces " + shortID(c.ID)}), nil
 	}, s.effectsOfClosed(names, c)...)
 	plan.Args, plan.TaintedBy, plan.Reveals = stageArgs{Again: c.ID}, c.Untrusted, s.names(c)
 	return plan, nil
@@ -158,7 +158,7 @@ func (s Set) commit(ctx context.Context, target Target, files *sandbox.Sandbox, 
 		}
 	}
 	if len(g.found) == 0 {
-		hint := append([]string{"no file is in it that could be staged"}, g.describeSkipped()...)
+		hint := append([]string{"it has no file that can be staged"}, g.describeSkipped()...)
 		return tool.Result{}, &sandbox.Error{Op: "stage", Path: a.Files[0], Code: sandbox.ErrNotFound, Hint: strings.Join(hint, "; ")}
 	}
 	r, err := s.Request(ctx)

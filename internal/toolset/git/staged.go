@@ -175,7 +175,7 @@ func (s Set) discard() tool.Tool {
 	type discardArgs struct {
 		CommitID string `json:"commitId" jsonschema:"the id, or the beginning of it"`
 	}
-	t := newTool(op, "Let a staged commit go, unpushed. The files themselves stay as they are.")
+	t := newTool(op, "Discard a staged commit without pushing it. The files stay as they are.")
 	t.ChangesState = true
 	return tool.New(t, func(ctx context.Context, names tool.Names, a discardArgs) (tool.Plan, error) {
 		desk, err := s.openDesk(ctx, op)
@@ -183,7 +183,7 @@ func (s Set) discard() tool.Tool {
 			return tool.Plan{}, err
 		}
 		if a.CommitID == "" {
-			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "commitId: name what is to go; git_list_staged lists it"}
+			return tool.Plan{}, &sandbox.Error{Op: op, Code: "invalid_args", Hint: "commitId: name the commit to discard; git_list_staged lists them"}
 		}
 		c, err := s.findByID(op, desk, names, a.CommitID)
 		if err != nil {
