@@ -26,6 +26,7 @@ type stream struct {
 	port  uint16
 	rules []policy.HostRule
 	ended bool // golem ends TLS
+	web   bool // the HTTP server has the connection
 	// opened is set when golem records that the connection passes.
 	opened bool
 	// detached is set before golem closes the server's side and keeps the program's.
@@ -75,8 +76,8 @@ func (n *Network) serve(c net.Conn, destination func(net.Conn) (netip.AddrPort, 
 	case closed.Requests > 0:
 	case s.ended:
 		closed.Why = "no request came: the program may not trust the session's authority"
-	case s.needsRequests():
-		closed.Why = "no HTTP request came, and golem passes nothing else to this host"
+	case s.web && closed.Sent > 0:
+		closed.Why = "no HTTP request came; golem passes other protocols only at a port that the list names, other than 80 and 443"
 	}
 	n.o.Record(closed)
 }

@@ -142,6 +142,7 @@ func streamOf(c net.Conn) *stream {
 // serveWeb hands the connection to the HTTP server and waits until it has ended. With a
 // configuration, the server ends TLS.
 func (s *stream) serveWeb(ctx context.Context, config *tls.Config) error {
+	s.web = true
 	s.tape.SetReadDeadline(time.Time{})
 	s.tape.play()
 	c := &webConn{tape: s.tape, s: s, done: make(chan struct{})}
