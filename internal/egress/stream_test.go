@@ -150,7 +150,9 @@ func TestPlainHTTP(t *testing.T) {
 				t.Errorf("the server got %q, want %q; the program got %q", got, test.want, answer)
 			}
 			if name == "another protocol" {
-				w.await("why", func(r egress.Record) bool { return r.Step == egress.Closed && strings.HasPrefix(r.Why, "no HTTP request came") })
+				w.await("why", func(r egress.Record) bool {
+					return r.Step == egress.Closed && strings.HasPrefix(r.Why, "no HTTP request came")
+				})
 			}
 			if n := strings.Count(answer, "hello from"); n != strings.Count(test.want, "example.com")+strings.Count(test.want, "EXAMPLE.com") {
 				t.Errorf("the program got %q", answer)
