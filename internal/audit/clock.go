@@ -1,18 +1,17 @@
-package program
+package audit
 
 import (
 	"sync"
 	"time"
 
-	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// monotonicClock returns a clock that never goes back, not even behind the latest time
+// MonotonicClock returns a clock that never goes back, not even behind the latest time
 // that an earlier process recorded. So setting the machine's clock back does not extend
 // an approval that expires.
-func monotonicClock(folder *state.Dir, now func() time.Time) (func() time.Time, error) {
-	latest, err := audit.Witness(folder, now())
+func MonotonicClock(folder *state.Dir, now func() time.Time) (func() time.Time, error) {
+	latest, err := Witness(folder, now())
 	if err != nil {
 		return nil, err
 	}

@@ -211,7 +211,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if place, off := p.Project.Ceiling.UnseenOff(); off {
 		desk.UnseenOff = place.String()
 	}
-	if desk.Now, err = monotonicClock(records.folder, p.options.Now); err != nil {
+	if desk.Now, err = audit.MonotonicClock(records.folder, p.options.Now); err != nil {
 		return closed(err)
 	}
 	if (v.Beside != nil || v.Run) && work.Session != nil { // agents and runs in several sessions may ask at the same time

@@ -270,7 +270,7 @@ func (d *Gate) gitTools(step *Step, g tool.Gate, tracker *taint.Tracker) (gittoo
 		if d.Session != nil {
 			r.Session = d.Session.ID
 		}
-		r.Passed = newInputFinder(ctx, g.Files, tracker, inputMounts(d.program.Project.Mounts)).find
+		r.Passed = taint.NewInputFinder(ctx, g.Files, tracker, inputMounts(d.program.Project.Mounts)).Find
 		return r, nil
 	}
 	return s, c

@@ -1,4 +1,4 @@
-package program
+package taint
 
 import (
 	"context"
@@ -7,7 +7,6 @@ import (
 	"sync"
 
 	"github.com/golem-forge/golem/internal/git"
-	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -17,24 +16,26 @@ const (
 	maxInputSize = 64 << 20 // bytes of a file
 )
 
-// An inputFinder finds an input of a worker with the same content as a result. Such a
+// An InputFinder finds an input of a worker with the same content as a result. Such a
 // result is a copy that the worker passed on.
-type inputFinder struct {
+type InputFinder struct {
 	ctx     context.Context
 	files   *sandbox.Sandbox // the worker's
-	tracker *taint.Tracker
+	tracker *Tracker
 	inputs  []string // mounts that workers only read
 	once    sync.Once
 	bySize  map[int64][]string // by their sizes
 }
 
-func newInputFinder(ctx context.Context, files *sandbox.Sandbox, taken *taint.Tracker, inputs []string) *inputFinder {
-	return &inputFinder{ctx: ctx, files: files, tracker: taken, inputs: inputs}
+// NewInputFinder returns a finder for the files that a worker has read, and for those in
+// the mounts inputs, which workers only read.
+func NewInputFinder(ctx context.Context, files *sandbox.Sandbox, tracker *Tracker, inputs []string) *InputFinder {
+	return &InputFinder{ctx: ctx, files: files, tracker: tracker, inputs: inputs}
 }
 
 // index collects the files that the worker read, and those in the mounts that it only
 // reads.
-func (p *inputFinder) index() {
+func (p *InputFinder) index() {
 	p.bySize = make(map[int64][]string)
 	names := p.tracker.FilesRead()
 	for _, target := range p.inputs {
@@ -55,8 +56,8 @@ func (p *inputFinder) index() {
 	}
 }
 
-// find returns a file with this content, "" if there is none.
-func (p *inputFinder) find(size int64, content git.Hash) string {
+// Find returns a file with this content, "" if there is none.
+func (p *InputFinder) Find(size int64, content git.Hash) string {
 	p.once.Do(p.index)
 	for _, name := range p.bySize[size] {
 		f, err := p.files.Open(strings.TrimPrefix(name, "/"))
