@@ -60,9 +60,9 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 	f := &execFlags{gateFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
 	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
-	cmd.Flags().StringVar(&f.net, "net", "", "off, on (the host's network), or the only hosts to reach: HOST[:PORT],…; +HOST adds to the program's")
+	cmd.Flags().StringVar(&f.net, "net", "", "off, on (the host's network), or the only hosts to reach: HOST[:PORT],…; +HOST adds a host to the program's list")
 	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock or namespaces; without it golem uses the strongest that works here")
-	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the program; --profile-help lists the profiles")
+	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the command; --profile-help lists the profiles")
 	cmd.Flags().BoolVar(&f.list, "profile-help", false, "list the profiles, yours and the built-in ones, and how to write one")
 	cmd.Flags().StringVar(&f.apply, "apply", "no", "apply the changes at the end: ask, yes or no")
 	cmd.Flags().StringArrayVar(&f.env, "env", nil, "pass on an environment variable: NAME, or NAME=value; may be given again")

@@ -88,7 +88,7 @@ func checkUnseen(op string, p *program.Program) error {
 	if !off {
 		return nil
 	}
-	return &sandbox.Error{Op: op, Code: "blocked", Hint: visible.Text(place.String()) + " forbids to approve what was not shown; run the command at a terminal without --yes"}
+	return &sandbox.Error{Op: op, Code: "blocked", Hint: visible.Text(place.String()) + " does not allow approving without looking; run the command at a terminal without --yes"}
 }
 
 // A trustDocument describes a program to trust, and whether it is trusted.
