@@ -1,12 +1,14 @@
 package main
 
 import (
+	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
 	"net"
 	"net/http"
 	"net/http/httptest"
+	"os"
 	"sync"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -14,7 +16,7 @@ import (
 
 // internet starts a proxy that answers for every host, and makes it the user's proxy:
 // golem reaches all hosts through it. It answers requests with their method, URL and
-// body size.
+// body size. Its certificate is for example.com, and golem trusts it.
 func internet(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: internet")
@@ -52,6 +54,9 @@ func internet(ts *testscript.TestScript, neg bool, args []string) {
 		back.Wait()
 	}))
 	ts.Defer(func() { proxy.CloseClientConnections(); proxy.Close(); secure.Close() })
+	authority := ts.MkAbs("authority.pem")
+	ts.Check(os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o644))
+	ts.Setenv("SSL_CERT_FILE", authority)
 	ts.Setenv("HTTP_PROXY", proxy.URL)
 	ts.Setenv("HTTPS_PROXY", proxy.URL)
 }

@@ -257,7 +257,9 @@ func (s *stream) deny(w http.ResponseWriter, r *http.Request, err error) {
 	record := s.record(Denied)
 	record.Request, record.Why = r.Method+" "+r.URL.EscapedPath(), err.Error()
 	s.n.report(record)
-	w.Header().Set("Connection", "close")
+	if r.ProtoMajor < 2 { // the rest of the request is not read; with HTTP/2 other requests continue
+		w.Header().Set("Connection", "close")
+	}
 	w.Header().Set("X-Golem", "refused")
 	http.Error(w, "golem refused this request: "+err.Error(), http.StatusForbidden)
 }

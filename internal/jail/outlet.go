@@ -14,6 +14,10 @@ type Egress struct {
 	Ports []uint16
 	// PortsOnly uses no nftables, as on a kernel without it.
 	PortsOnly bool
+	// Certificates are those of all authorities that commands trust, in PEM; nil for those
+	// of the host. They replace the system's list, and variables name them for programs
+	// that have a list of their own.
+	Certificates []byte
 	// Open returns the server of a network. Sessions that share a network share its server,
 	// and Open is called once. The session closes the server before the network ends.
 	Open func() (Server, error)
@@ -39,3 +43,18 @@ const outletAddress = "198.18.0.1"
 
 // resolvConf is the /etc/resolv.conf of commands whose network leads to golem.
 const resolvConf = "nameserver " + outletAddress + "\n"
+
+// The certificates of an Egress for commands, and the files of systems that they replace.
+const certificateFile = "/etc/golem/certificates.pem"
+
+// SystemCertificates returns the files in which systems keep the certificates of
+// authorities.
+func SystemCertificates() []string {
+	return []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}
+}
+
+// CertificateVariables returns the variables by which programs find a file with
+// certificates of authorities.
+func CertificateVariables() []string {
+	return []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "CARGO_HTTP_CAINFO", "npm_config_cafile", "AWS_CA_BUNDLE", "DENO_CERT"}
+}

@@ -57,6 +57,7 @@ type stepKind string
 const (
 	newDir      stepKind = "folder"   // an empty directory
 	file        stepKind = "file"     // a file with the content Source
+	cover       stepKind = "cover"    // the file Source of the tree in place of another one, if that exists
 	link        stepKind = "link"     // a symlink to Source
 	bind        stepKind = "bind"     // a directory or file of the host
 	overlayBind stepKind = "layer"    // a directory of the host, through an overlay that hides its path
@@ -150,6 +151,7 @@ func compile(p Policy, uid, gid int) plan {
 		steps = append(steps, step{Do: bind, Target: "/etc/resolv.conf", Source: "/etc/resolv.conf", Maybe: true})
 	case p.Egress != nil:
 		steps = append(steps, step{Do: file, Target: "/etc/resolv.conf", Source: resolvConf})
+		steps = append(steps, p.Egress.certificateSteps()...)
 	}
 	var terminals string
 	if p.Terminals {
@@ -188,6 +190,18 @@ func compile(p Policy, uid, gid int) plan {
 		steps = append(steps, step{Do: replaced, Target: f.Name, Source: string(f.Data), Each: true})
 	}
 	return plan{Steps: steps, Online: p.Network}
+}
+
+// certificateSteps returns the steps that show the certificates of an egress.
+func (e *Egress) certificateSteps() []step {
+	if e.Certificates == nil {
+		return nil
+	}
+	steps := []step{{Do: file, Target: certificateFile, Source: string(e.Certificates)}}
+	for _, name := range SystemCertificates() {
+		steps = append(steps, step{Do: cover, Target: name, Source: certificateFile, Maybe: true})
+	}
+	return steps
 }
 
 // between returns mounts for the directories between a target and the mount that contains
@@ -232,6 +246,11 @@ func environment(p Policy) []string {
 		"TERM=dumb", "GIT_OPTIONAL_LOCKS=0", "GIT_CONFIG_NOSYSTEM=1", "GOLEM_JAIL=1"}
 	if p.Home != "" {
 		env = append(env, "HOME="+Home)
+	}
+	if p.Egress != nil && p.Egress.Certificates != nil {
+		for _, name := range CertificateVariables() {
+			env = append(env, name+"="+certificateFile)
+		}
 	}
 	for _, e := range p.Env {
 		if name, _, ok := strings.Cut(e, "="); ok && name != "" {

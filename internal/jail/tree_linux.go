@@ -104,6 +104,9 @@ func (p plan) memory() (names []string) {
 // carryOut does the step, or creates the mount point if every command gets it anew.
 func (s step) carryOut(all []step, view *systemView) error {
 	at := newRoot + s.Target
+	if s.Do == cover {
+		return coverFile(newRoot+s.Source, at)
+	}
 	for _, dir := range above(s.Target) {
 		if err := os.Mkdir(newRoot+dir, 0o755); err != nil && !errors.Is(err, os.ErrExist) {
 			return err
@@ -144,6 +147,19 @@ func (s step) carryOut(all []step, view *systemView) error {
 		return makeProcess(at)
 	}
 	return errors.New("no such step")
+}
+
+// coverFile mounts a file over another one, read-only. It covers no symlink: the file that
+// it leads to is covered by its own name.
+func coverFile(source, at string) error {
+	info, err := os.Lstat(at)
+	if err != nil || !info.Mode().IsRegular() {
+		return unix.ENOENT
+	}
+	if err := unix.Mount(source, at, "", unix.MS_BIND, ""); err != nil {
+		return err
+	}
+	return restrict(at, 0, unix.MOUNT_ATTR_RDONLY|unix.MOUNT_ATTR_NOSUID|unix.MOUNT_ATTR_NODEV|unix.MOUNT_ATTR_NOEXEC)
 }
 
 func ignoreExists(err error) error {

@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"os"
 	"slices"
 	"strings"
 	"sync"
@@ -27,15 +28,46 @@ func (d *Gate) egress(hosts policy.Hosts, workers []string) *jail.Egress {
 	for _, r := range hosts.Rules() {
 		ports = append(ports, r.Ports...)
 	}
-	return &jail.Egress{Ports: slices.Compact(slices.Sorted(slices.Values(ports))), Open: func() (jail.Server, error) {
+	authority, err := egress.NewAuthority(hosts, d.program.options.Now)
+	open := func() (jail.Server, error) {
+		if err != nil {
+			return nil, err
+		}
 		log := &connectionLog{journal: d.Journal, workers: workers, prefix: d.networkName()}
-		o := egress.Options{Hosts: hosts, AllowPrivate: d.program.Project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: d.program.options.Now}
+		o := egress.Options{Hosts: hosts, AllowPrivate: d.program.Project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: d.program.options.Now, Authority: authority}
 		if d.program.Project.AskHosts {
 			o.Ask = func(ctx context.Context, q egress.Question) egress.Answer { return d.askHost(ctx, workers, q) }
 		}
 		return egress.New(o)
-	}}
+	}
+	e := &jail.Egress{Ports: slices.Compact(slices.Sorted(slices.Values(ports))), Open: open}
+	if pem := authority.PEM(); pem != nil {
+		e.Certificates = append(systemCertificates(d.program.options.Environ), pem...)
+	}
+	return e
 }
+
+// systemCertificates returns the certificates of the authorities that the user's programs
+// trust, in PEM.
+func systemCertificates(environment []string) []byte {
+	var all []byte
+	for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"} {
+		if file, ok := environ(environment, name); ok && file != "" {
+			if data, err := os.ReadFile(file); err == nil && len(data) < maxCertificates/2 {
+				all = append(append(all, data...), '\n')
+			}
+		}
+	}
+	for _, file := range jail.SystemCertificates() {
+		if data, err := os.ReadFile(file); err == nil && len(data)+len(all) < maxCertificates {
+			return append(append(all, data...), '\n')
+		}
+	}
+	return all
+}
+
+// maxCertificates is the most bytes of certificates that commands get.
+const maxCertificates = 700 << 10
 
 // A WaitingHost is a host that a command asked for, and that nobody has decided about.
 type WaitingHost struct{ Host, Request string }

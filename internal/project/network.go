@@ -16,23 +16,18 @@ func networkKey() strictyaml.Key {
 				Doc: "The hosts, each a text or a map. `[]` is no host.", Keys: []strictyaml.Key{
 					{Name: "host", Type: strictyaml.Text, Example: `"*.example.com"`,
 						Doc: "A name, `*.` and a name for all names below it, or an address; with `:PORT` unless it is 80 or 443. Required."},
+					{Name: "methods", Type: strictyaml.Texts, Example: "[GET, HEAD]", Doc: "The only HTTP methods that pass. For this and the next two keys golem reads the requests inside TLS."},
+					{Name: "paths", Type: strictyaml.Texts, Example: `["/repos/me/**"]`,
+						Doc: "The only URL paths that pass. `*` is one segment, and `**` at the end any number."},
+					{Name: "git", Type: strictyaml.Word, Words: []string{"read"}, Example: "read", Doc: "`read` lets only reads pass: git can clone and fetch, and golem refuses a push."},
 				},
-				Instead: map[string]string{
-					"methods": notYet("limit methods"), "paths": notYet("limit paths"), "git": notYet("tell git's reads from its writes"),
-					"credential": "this version cannot add credentials; leave the key out, and the command needs its own",
-				}},
+				Instead: map[string]string{"credential": "this version cannot add credentials; leave the key out, and the command needs its own"}},
 			{Name: "allow_private", Type: strictyaml.Bool, Default: "false", Example: "true",
 				Doc: "Whether a name may lead to a private address. Without it golem connects to none, unless `allow` names the address itself."},
 			{Name: "ask", Type: strictyaml.Bool, Default: "false", Example: "true",
 				Doc: "Whether golem asks about a host that is not listed, if at least one is. Otherwise it refuses the host."},
 		},
 		Instead: map[string]string{"presets": "this version has no sets of hosts; list the hosts in allow"}}
-}
-
-// notYet returns the hint for a limit that golem cannot enforce, so that nobody relies on
-// it.
-func notYet(what string) string {
-	return "this version cannot " + what + "; leave the key out, or the host"
 }
 
 // readNetwork reads the hosts that commands reach: in the short form, in the block, and
@@ -127,5 +122,21 @@ func readHostRule(l *loader, n strictyaml.Node) (policy.HostRule, bool) {
 		l.problems.Add(n, name+": no host", "write host: NAME, such as host: api.example.com")
 		return policy.HostRule{}, false
 	}
-	return readHost(l, name+".host", host)
+	r, ok := readHost(l, name+".host", host)
+	if !ok {
+		return r, false
+	}
+	if at, ok := n.At("methods"); ok {
+		r.Methods = at.Texts()
+	}
+	if at, ok := n.At("paths"); ok {
+		r.Paths = at.Texts()
+	}
+	_, r.GitRead = n.At("git")
+	if err := r.Validate(); err != nil {
+		what, hint, _ := strings.Cut(err.Error(), "; ")
+		l.problems.Add(n, name+": "+what, hint)
+		return r, false
+	}
+	return r, true
 }

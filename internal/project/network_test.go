@@ -34,6 +34,7 @@ func TestNetwork(t *testing.T) {
 		{"network: {}", "", nil, nil, false, "p.yaml:1"},
 		{"sandbox: {network: [B.example.com., a.example.com:8443]}", "", nil, []string{"a.example.com:8443", "b.example.com"}, false, "p.yaml:1"},
 		{"network:\n  allow: [a.example.com, {host: '*.example.org:22'}]", "", nil, []string{"*.example.org:22", "a.example.com"}, false, "p.yaml:2"},
+		{"network: {allow: [{host: a.example.com, methods: [GET], paths: [/a/**]}, {host: b.example.com, git: read}]}", "", nil, []string{"a.example.com (GET; /a/**)", "b.example.com (git read)"}, false, "p.yaml:1"},
 		{"network: {allow: [a.example.com]}", "sandbox.network=[b.example.com]", nil, []string{"b.example.com"}, false, "--set"},
 		{"network: {allow: [a.example.com]}", "sandbox.network=false", nil, nil, false, "--set"},
 		{"network: {allow: [a.example.com]}", "", added("b.example.com"), []string{"a.example.com", "b.example.com"}, false, "--net"},

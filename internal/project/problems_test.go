@@ -111,15 +111,17 @@ var problems = []struct{ yaml, want string }{
 	{`sandbox: {network: ["example.com:99999"]}`, `p.yaml:1:21: sandbox.network: example.com:99999: not a port; write a number from 1 to 65535`},
 	{`{sandbox: {network: [a.com]}, network: {allow: [b.com]}}`, `p.yaml:1:21: sandbox.network beside network; keep one of the two: network has all keys, and sandbox.network is its short form`},
 	{`network: {allow: [{host: a.com, port: 1}, [b.com]]}`, `
-		p.yaml:1:33: unknown key "port" in network.allow; did you mean host? known here: host
-		p.yaml:1:43: network.allow: a list in the list; each is a text, which is the host, or a map of host`},
+		p.yaml:1:33: unknown key "port" in network.allow; did you mean host? known here: host, methods, paths, git
+		p.yaml:1:43: network.allow: a list in the list; each is a text, which is the host, or a map of host, methods, paths, git`},
 	{`network: {allow: [{}, {host: "*"}]}`, `
 		p.yaml:1:19: network.allow: no host; write host: NAME, such as host: api.example.com
 		p.yaml:1:30: network.allow.host: *: not a host; write a name such as example.com, …`},
 	{`network: {presets: [go]}`, `p.yaml:1:11: unknown key "presets" in network; this version has no sets of hosts; list the hosts in allow`},
-	{`network: {allow: [{host: a.com, credential: x}, {host: b.com, git: read}]}`, `
-		p.yaml:1:33: unknown key "credential" in network.allow; this version cannot add credentials; leave the key out, and the command needs its own
-		p.yaml:1:63: unknown key "git" in network.allow; this version cannot tell git's reads from its writes; leave the key out, or the host`},
+	{`network: {allow: [{host: a.com, credential: x}]}`, `p.yaml:1:33: unknown key "credential" in network.allow; this version cannot add credentials; leave the key out, and the command needs its own`},
+	{`network: {allow: [{host: a.com, methods: [get]}, {host: b.com, paths: [x]}, {host: c.com, git: write}]}`, `p.yaml:1:96: network.allow.git: write; it is …`},
+	{`network: {allow: [{host: a.com, methods: [get]}, {host: b.com, paths: [x]}]}`, `
+		p.yaml:1:19: network.allow: get: not a method; write GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS
+		p.yaml:1:50: network.allow: x: not a pattern of paths; write a path such as …`},
 	{`network: {allow: }`, `p.yaml:1:18: network.allow: nothing; it is a list of hosts, and [] is no host`},
 	{`sandbox: {network: [example.com, "*"]}`, `p.yaml:1:20: sandbox.network: * is no host; network: true is an open network, false none`},
 	{`sandbox: {network: example.com}`, `p.yaml:1:20: sandbox.network: example.com; it is …`},

@@ -192,6 +192,9 @@ var counts = map[string][2]string{
 	"sandbox.network":            {``, `sandbox: {network: true}`},
 	"sandbox.require_os_sandbox": {``, `sandbox: {require_os_sandbox: true}`},
 	"network.allow.host":         {`network: {allow: [{host: a.example}]}`, `network: {allow: [{host: b.example}]}`},
+	"network.allow.methods":      {`network: {allow: [{host: a.example}]}`, `network: {allow: [{host: a.example, methods: [GET]}]}`},
+	"network.allow.paths":        {`network: {allow: [{host: a.example}]}`, `network: {allow: [{host: a.example, paths: [/a]}]}`},
+	"network.allow.git":          {`network: {allow: [{host: a.example}]}`, `network: {allow: [{host: a.example, git: read}]}`},
 	"network.ask":                {`network: {ask: false}`, `network: {ask: true}`},
 	"network.allow_private":      {`network: {allow_private: false}`, `network: {allow_private: true}`},
 

@@ -60,20 +60,26 @@ func (c *Commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 		names = append(names, len(shell)+i)
 	}
 	run := jail.Command{Path: "/bin/sh", Args: append(shell, argv...), Names: names, Program: len(shell),
-		Dir: workDir(files, c.exec.Dir), Env: c.withoutProxy(slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env))}
+		Dir: workDir(files, c.exec.Dir), Env: c.networkEnv(slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env))}
 	r, err := c.runIn(files, c.Layered(), func(s *jail.Session) (jail.Result, error) { return c.exec.Attach(ctx, s, run) })
 	return r, CommandError(err)
 }
 
-// withoutProxy removes the variables of proxies if the network of commands leads to golem,
-// which uses the user's proxy itself. The proxy cannot be reached from that network.
-func (c *Commands) withoutProxy(env []string) []string {
+// networkEnv removes the variables of proxies if the network of commands leads to golem,
+// which uses the user's proxy itself: it cannot be reached from that network. If golem
+// reads requests inside TLS, it also removes the variables that name certificates, because
+// those of the jail must win.
+func (c *Commands) networkEnv(env []string) []string {
 	if c.policy.Egress == nil {
 		return env
 	}
+	names := []string{"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
+	if c.policy.Egress.Certificates != nil {
+		names = append(names, jail.CertificateVariables()...)
+	}
 	return slices.DeleteFunc(env, func(e string) bool {
-		name, _, _ := strings.Cut(strings.ToLower(e), "=")
-		return slices.Contains([]string{"http_proxy", "https_proxy", "all_proxy", "no_proxy"}, name)
+		name, _, _ := strings.Cut(e, "=")
+		return slices.Contains(names, name) || slices.Contains(names, strings.ToLower(name))
 	})
 }
 
