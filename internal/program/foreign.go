@@ -120,7 +120,7 @@ func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands
 	if f.Network != nil {
 		hosts = g.Hosts()
 	}
-	o := session.CommandOptions{Gate: g, Hosts: hosts, Egress: d.egress(hosts, g.Workers), Owner: session.OwnerOf(g, hosts, "program", f.Name+"\x00"+programIdentity(f)),
+	o := session.CommandOptions{Gate: g, Hosts: hosts, Egress: d.networks.egress(hosts, g.Workers), Owner: session.OwnerOf(g, hosts, "program", f.Name+"\x00"+programIdentity(f)),
 		Etc: d.program.Project.Etc, Mounts: mounts, ReadOnly: f.Reach == nil || f.Reach.ReadOnly}
 	for _, v := range f.Env {
 		if value, ok := environ(d.program.options.Environ, v.Text); ok {

@@ -73,9 +73,7 @@ type Gate struct {
 	onOutput  func(workers []string, data []byte)
 	mu        sync.Mutex
 	running   []io.Closer // what the gates of this gate's workers have started, in this order
-	networks  int         // how many networks were opened, for the ids of connections
-	hostDesk  *approval.Approver
-	waiting   []WaitingHost
+	networks  *hostNetworks
 
 	Session    *session.Session // nil if no mount is an overlay, unless it is for a run or golem exec
 	HasHome    bool             // the program that the user runs has a home directory from an earlier call
@@ -222,9 +220,9 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	gate.Enter = work.Enter()
 	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: records, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: work.StartNotes}
-	d.hostDesk = desk
+	d.networks = &hostNetworks{project: p.Project, environ: p.options.Environ, now: p.options.Now, journal: d.Journal, desk: desk, process: records.process}
 	if v.Exec != nil { // the program has the terminal
-		d.hostDesk = desk.WithoutAsker()
+		d.networks.desk = desk.WithoutAsker()
 	}
 	if d.Gate, _, _, err = d.newGate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)
@@ -255,7 +253,7 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 	if d.onOutput != nil {
 		onOutput = func(data []byte) { d.onOutput(chain, data) }
 	}
-	run := d.work.Commands(session.CommandOptions{Gate: g, OnOutput: onOutput, Hosts: hosts, Egress: d.egress(hosts, chain), Owner: own, Etc: d.program.Project.Etc, Exec: d.exec,
+	run := d.work.Commands(session.CommandOptions{Gate: g, OnOutput: onOutput, Hosts: hosts, Egress: d.networks.egress(hosts, chain), Owner: own, Etc: d.program.Project.Etc, Exec: d.exec,
 		OnlyUser: d.exec != nil || len(d.program.Workers) == 0})
 	services := run.Services(d.once)
 	place := d.work.Session
@@ -335,6 +333,14 @@ func (d *Gate) lister(step *Step, g tool.Gate, tracker *taint.Tracker) func(work
 // PendingNote says of the last call that its changes are in the session and not in the
 // user's directory; "" if it has changed nothing there.
 func (d *Gate) PendingNote() string { return d.work.PendingNote() }
+
+// WaitingHosts returns the hosts that commands asked for in vain, and that golem approve
+// can allow.
+func (d *Gate) WaitingHosts() []WaitingHost {
+	d.networks.mu.Lock()
+	defer d.networks.mu.Unlock()
+	return slices.Clone(d.networks.waiting)
+}
 
 // IsBusy reports whether another golem works on the session now.
 func (d *Gate) IsBusy() bool { return d.work.IsBusy() }

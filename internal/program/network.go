@@ -9,18 +9,34 @@ import (
 	"slices"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/egress"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
+// hostNetworks are the networks of a gate whose commands reach only some hosts.
+type hostNetworks struct {
+	project *project.Project
+	environ []string
+	now     func() time.Time
+	journal tool.Journal
+	desk    *approval.Approver
+	process string // the id of this process, which begins the ids of connections
+
+	mu      sync.Mutex
+	opened  int
+	waiting []WaitingHost
+}
+
 // egress returns the network of commands that reach only some hosts. It is nil if they
 // reach all hosts or none. Workers are those that the commands belong to.
-func (d *Gate) egress(hosts policy.Hosts, workers []string) *jail.Egress {
+func (n *hostNetworks) egress(hosts policy.Hosts, workers []string) *jail.Egress {
 	if hosts.IsAll() || hosts.IsEmpty() {
 		return nil
 	}
@@ -28,21 +44,21 @@ func (d *Gate) egress(hosts policy.Hosts, workers []string) *jail.Egress {
 	for _, r := range hosts.Rules() {
 		ports = append(ports, r.Ports...)
 	}
-	authority, err := egress.NewAuthority(hosts, d.program.options.Now)
+	authority, err := egress.NewAuthority(hosts, n.now)
 	open := func() (jail.Server, error) {
 		if err != nil {
 			return nil, err
 		}
-		log := &connectionLog{journal: d.Journal, workers: workers, prefix: d.networkName()}
-		o := egress.Options{Hosts: hosts, AllowPrivate: d.program.Project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: d.program.options.Now, Authority: authority}
-		if d.program.Project.AskHosts {
-			o.Ask = func(ctx context.Context, q egress.Question) egress.Answer { return d.askHost(ctx, workers, q) }
+		log := &connectionLog{journal: n.journal, workers: workers, prefix: n.newName()}
+		o := egress.Options{Hosts: hosts, AllowPrivate: n.project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: n.now, Authority: authority}
+		if n.project.AskHosts {
+			o.Ask = func(ctx context.Context, q egress.Question) egress.Answer { return n.askHost(ctx, workers, q) }
 		}
 		return egress.New(o)
 	}
 	e := &jail.Egress{Ports: slices.Compact(slices.Sorted(slices.Values(ports))), Open: open}
 	if pem := authority.PEM(); pem != nil {
-		e.Certificates = append(systemCertificates(d.program.options.Environ), pem...)
+		e.Certificates = append(systemCertificates(n.environ), pem...)
 	}
 	return e
 }
@@ -72,31 +88,23 @@ const maxCertificates = 700 << 10
 // A WaitingHost is a host that a command asked for, and that nobody has decided about.
 type WaitingHost struct{ Host, Request string }
 
-// WaitingHosts returns the hosts that commands asked for in vain, and that golem approve
-// can allow.
-func (d *Gate) WaitingHosts() []WaitingHost {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	return slices.Clone(d.waiting)
-}
-
 // askHost asks whether commands of workers may connect to a host. The mode approve_all
 // does not answer: it would open the network. The answer is in the journal before it
 // counts.
-func (d *Gate) askHost(ctx context.Context, workers []string, q egress.Question) egress.Answer {
-	if approval.Mode(d.program.Project.Approval) == approval.ApproveAll {
+func (n *hostNetworks) askHost(ctx context.Context, workers []string, q egress.Question) egress.Answer {
+	if approval.Mode(n.project.Approval) == approval.ApproveAll {
 		return egress.No
 	}
 	r, err := tool.NewConnectRequest(workers, q.Host, q.Ports, q.Program)
 	if err != nil {
 		return egress.Later
 	}
-	a := d.hostDesk.Approve(ctx, r)
+	a := n.desk.Approve(ctx, r)
 	if a.Verdict == tool.Undecided {
-		d.mu.Lock()
-		defer d.mu.Unlock()
-		if w := (WaitingHost{q.Host, a.ID}); a.ID != "" && !slices.Contains(d.waiting, w) {
-			d.waiting = append(d.waiting, w)
+		n.mu.Lock()
+		defer n.mu.Unlock()
+		if w := (WaitingHost{q.Host, a.ID}); a.ID != "" && !slices.Contains(n.waiting, w) {
+			n.waiting = append(n.waiting, w)
 		}
 		return egress.Later
 	}
@@ -105,7 +113,7 @@ func (d *Gate) askHost(ctx context.Context, workers []string, q egress.Question)
 	if a.Verdict == tool.Approved {
 		record.Decision = "yes"
 	}
-	if err := d.Journal.Write(record, audit.Durable); err != nil {
+	if err := n.journal.Write(record, audit.Durable); err != nil {
 		return egress.Later
 	}
 	switch {
@@ -124,13 +132,13 @@ func environmentProxy(u *url.URL) (*url.URL, error) {
 	return http.ProxyFromEnvironment(&http.Request{URL: u})
 }
 
-// networkName returns a name for one more network of this process. It begins the ids of
+// newName returns a name for one more network of this process. It begins the ids of
 // its connections in the journal.
-func (d *Gate) networkName() string {
-	d.mu.Lock()
-	defer d.mu.Unlock()
-	d.networks++
-	return fmt.Sprintf("%s-%d", d.records.process, d.networks)
+func (n *hostNetworks) newName() string {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.opened++
+	return fmt.Sprintf("%s-%d", n.process, n.opened)
 }
 
 // A connectionLog writes the connections of a network to the journal.
