@@ -142,7 +142,7 @@ func TestHints(t *testing.T) {
 		"java.net.UnknownHostException: repo.maven.apache.org":                                          offline,
 		"  hostname: 'example.com', code: 'EAI_AGAIN', syscall: 'getaddrinfo'":                          offline,
 		"error: failed to lookup address information: Temporary failure in name resolution":             offline,
-		"W: Failed to fetch http://deb.debian.org/x  Temporary failure resolving 'deb.debian.org'":      offline,
+		"W: Failed to fetch http://mirror.example.org/x  Temporary failure resolving 'mirror.example.org'":      offline,
 		"curl: (7) Failed to connect to localhost port 3000 after 0 ms: Couldn't connect to server":     local,
 		"Error: connect ECONNREFUSED 127.0.0.1:5432":                                                    local,
 		"E: Unable to acquire the dpkg frontend lock, are you root?":                                    root,
