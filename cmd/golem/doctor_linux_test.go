@@ -153,7 +153,7 @@ func TestDoctorFiltered(t *testing.T) {
 		"\nnamespaces   no    no place where golem may arrange things without being root (a user namespace): fork/exec: operation not permitted; a seccomp filter around golem refuses it, as Docker's does by default\n",
 		"\nlandlock     ",
 		"\ncommands run at the level landlock, which is weaker than namespaces, the default. A command\n",
-		"\n  part  opens the directories that it is given",
+		"\n  part  opens only the directories it is given",
 		"\nto fix namespaces:\n  start the container with: docker run --security-opt seccomp=unconfined ",
 	} {
 		if !strings.Contains(text, want) {

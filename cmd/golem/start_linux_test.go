@@ -34,7 +34,7 @@ func initialised(t *testing.T, args ...string) map[string][]string {
 func TestJailProcessesStartEarly(t *testing.T) {
 	t.Parallel()
 	all, early := initialised(t, "version"), initialised(t, "jail-hold")
-	for _, name := range []string{"net/http", "go.yaml.in/yaml/v3", "github.com/google/jsonschema-go/jsonschema", "github.com/openai/openai-go/v3/responses"} {
+	for _, name := range []string{"net/http", "github.com/google/jsonschema-go/jsonschema", "github.com/openai/openai-go/v3/responses"} {
 		if all[name] == nil {
 			t.Errorf("golem version does not initialise %s: this test sees nothing", name)
 		}

@@ -55,7 +55,7 @@ var modelChoices = []choice{
 	{"ollama:qwen3", "Ollama on this machine"},
 }
 
-// complete asks for what the flags do not say. Without a terminal it takes the defaults.
+// complete asks for what the flags do not say. Without a terminal of this user it takes the defaults.
 // It asks nothing if no program can be made in dir.
 func (f *initFlags) complete(cmd *cobra.Command, dir string) error {
 	if f.kind != "" && !slices.Contains(starter.Kinds(), starter.Kind(f.kind)) {
@@ -72,6 +72,9 @@ func (f *initFlags) complete(cmd *cobra.Command, dir string) error {
 	asker.settle = 0 // the answers permit nothing
 	if f.kind == "" {
 		n, err := asker.chooseOne(cmd.Context(), "What is this program for?", kindChoices, 0)
+		if errors.Is(err, errForeign) {
+			return nil // as without a terminal
+		}
 		if err != nil {
 			return errInit(cmd, err)
 		}
@@ -88,6 +91,9 @@ func (f *initFlags) complete(cmd *cobra.Command, dir string) error {
 		suggested = 2
 	}
 	n, err := asker.chooseOne(cmd.Context(), "Which model does it use?", modelChoices, suggested)
+	if errors.Is(err, errForeign) {
+		return nil
+	}
 	if err != nil {
 		return errInit(cmd, err)
 	}
