@@ -43,6 +43,7 @@ var layers = []layer{
 	{"internal/policy", 1, "grants, effects, approval levels and rules, as pure values"},
 	{"internal/command", 1, "splits command lines into words and matches them against rules"},
 	{"internal/strictyaml", 1, "reads YAML with positions and a schema"},
+	{"internal/keyring", 1, "the user's secrets, in the system's keyring or in files"},
 	{"internal/visible", 1, "escapes untrusted text for a terminal"},
 	{"internal/clipboard", 1, "writes text to the user's clipboard"},
 	{"internal/pager", 1, "shows a long text in the user's pager"},

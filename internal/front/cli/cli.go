@@ -171,6 +171,7 @@ func subcommands(serve Server) []subcommand {
 		{"status", "review", newStatus}, {"diff", "review", newDiff}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"undo", "review", newUndo},
 		{"review", "review", newReview}, {"approve", "review", newApprove},
 		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"config", "project", newConfig},
+		{"secret", "project", newSecret},
 		{"workers", "project", newWorkers}, {"tools", "project", newTools}, {"schema", "project", newSchema},
 		{"sessions", "records", newSessions}, {"audit", "records", newAudit}, {"doctor", "records", newDoctor},
 		{"tool", "more", newTool}, {"scan", "more", newScan}, {"completion", "more", newCompletion}, {"man", "more", newMan}, {"version", "more", newVersion},

@@ -12,8 +12,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/zalando/go-keyring"
-
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/model/models"
 	"github.com/golem-forge/golem/internal/model/replay"
@@ -39,7 +37,7 @@ func (f *runFlags) open(p *program.Program, tell func(string)) (m model.Model, n
 	}
 	server := p.Project.ModelServer
 	m, err = models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, ByProject: !strings.HasPrefix(server.By.Source, "--"),
-		Env: os.LookupEnv, Keyring: keyring.Get, Proxy: http.ProxyFromEnvironment, Read: func(file string) ([]byte, error) { return readBeside(string(p.Root()), file) }})
+		Env: os.LookupEnv, Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Proxy: http.ProxyFromEnvironment, Read: func(file string) ([]byte, error) { return readBeside(string(p.Root()), file) }})
 	var wrong *model.Error
 	if errors.As(err, &wrong) {
 		err = usageError(err.Error())

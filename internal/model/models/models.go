@@ -35,7 +35,7 @@ type Options struct {
 	ByProject bool
 
 	Env     func(name string) (string, bool)
-	Keyring func(service, user string) (string, error) // nil for none; service is golem, user the vendor
+	Keyring func(service, user string) (string, error) // the user's secrets, nil for none; service is golem, user the vendor
 	Read    func(file string) ([]byte, error)          // reads files of scripted and replay
 
 	Proxy       func(*http.Request) (*url.URL, error) // nil for none
@@ -166,7 +166,7 @@ func (v vendor) server(o Options) (wire.Server, error) {
 	case s.Key == "" && o.KeyName != "" && len(names) > 0:
 		return fail(model.Denied, "no key in "+s.KeyFrom, "set "+s.KeyFrom+" to the key for "+s.Base.Host)
 	case s.Key == "" && len(names) > 0 && !elsewhere:
-		return fail(model.Denied, "no key in "+s.KeyFrom, fmt.Sprintf("set it to the key for %s, or keep one in the keyring (service %s, user %s)", s.Base.Host, service, v.name))
+		return fail(model.Denied, "no key in "+s.KeyFrom, fmt.Sprintf("set it to the key for %s, or store one with golem secret set %s", s.Base.Host, v.name))
 	case s.Key != "" && s.Base.Scheme != "https" && !loopback(s.Base.Hostname()):
 		s.Key = ""
 		return fail(model.Denied, "the key from "+s.KeyFrom+" would go to "+s.Base.Host+" in the open", "use https; without it a key goes to this machine only")

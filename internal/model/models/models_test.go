@@ -140,7 +140,7 @@ func TestRefusedToOpen(t *testing.T) {
 		{"no vendor", models.Options{Spec: "gpt-5"}, nil, model.Bad, []string{"not vendor:name", "such as"}},
 		{"no name", models.Options{Spec: "openai:"}, nil, model.Bad, []string{"not vendor:name"}},
 		{"unknown", models.Options{Spec: "antropic:x\x1b"}, nil, model.Bad, []string{"no vendor antropic", "did you mean anthropic?", "ollama, openai, openrouter, replay, scripted"}},
-		{"no key", models.Options{Spec: "anthropic:m"}, []string{"OPENAI_API_KEY", secret}, model.Denied, []string{"no key in ANTHROPIC_API_KEY", "for api.anthropic.com", "keyring"}},
+		{"no key", models.Options{Spec: "anthropic:m"}, []string{"OPENAI_API_KEY", secret}, model.Denied, []string{"no key in ANTHROPIC_API_KEY", "for api.anthropic.com", "golem secret set anthropic"}},
 		{"a blank key", models.Options{Spec: "gemini:m"}, []string{"GEMINI_API_KEY", " \n"}, model.Denied, []string{"no key in GEMINI_API_KEY or GOOGLE_API_KEY"}},
 		{"a key with a line break", models.Options{Spec: "openai:m"}, []string{"OPENAI_API_KEY", secret + "\nX: y"}, model.Denied, []string{"has a character that no key has"}},
 		{"the project's key is not there", models.Options{Spec: "openai:m", Base: "https://llm.corp.example/v1", ByProject: true, KeyName: "CORP_KEY"}, []string{"OPENAI_API_KEY", secret},

@@ -1,0 +1,200 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/golem-forge/golem/internal/keyring"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// userSecrets returns the secrets of the user.
+func userSecrets() (keyring.Store, error) {
+	home, _ := os.UserHomeDir()
+	file := configFile(home)
+	if file == "" {
+		return keyring.Store{}, usageError("no directory for secrets: HOME is not set")
+	}
+	return keyring.Open(filepath.Join(filepath.Dir(file), "secrets"), os.Getenv, time.Now), nil
+}
+
+// findSecret returns a secret of the user by its name.
+func findSecret(name string) (string, error) {
+	s, err := userSecrets()
+	if err != nil {
+		return "", err
+	}
+	return s.Get(name)
+}
+
+func newSecret() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "secret",
+		Short: "Store keys and tokens that golem sends for commands",
+		Long: `Store keys and tokens by name, in the system's keyring, or in files that only you can
+read if there is none. A credential with from: keyring uses the secret of its name, and
+models use the secret of their vendor, such as anthropic. Commands never get the value:
+golem adds it to their requests, outside the jail.`,
+		Example: "  golem secret set github\n  golem secret ls\n  golem secret rm github",
+	}
+	cmd.AddCommand(newSecretSet(), newSecretList(), newSecretRemove())
+	return cmd
+}
+
+func newSecretSet() *cobra.Command {
+	return &cobra.Command{
+		Use:   "set NAME",
+		Short: "Store a secret, or replace it",
+		Long: `Store a secret, or replace the one with this name. At a terminal golem asks for the value
+and does not show it. Elsewhere it reads the value from stdin, and drops a line end.`,
+		Example: "  golem secret set github\n  golem secret set anthropic --json",
+		Args:    secretName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := userSecrets()
+			if err != nil {
+				return err
+			}
+			value, err := readSecret(cmd, args[0])
+			if err != nil {
+				return err
+			}
+			in, why, err := s.Set(args[0], value)
+			if err != nil {
+				return err
+			}
+			if wantsJSON(cmd) {
+				return printJSON(cmd.OutOrStdout(), map[string]any{"name": args[0], "in": in})
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "stored %s in %s\n", args[0], placeOfSecret(s, in))
+			if why != "" {
+				fmt.Fprintf(cmd.ErrOrStderr(), "golem: the system's keyring is not available (%s); only you can read the file, but it is not encrypted\n", visible.Line(why, 200))
+			}
+			return nil
+		},
+	}
+}
+
+// placeOfSecret describes where a secret is.
+func placeOfSecret(s keyring.Store, in keyring.Place) string {
+	if in == keyring.InKeyring {
+		return "the system's keyring"
+	}
+	home, _ := os.UserHomeDir()
+	return "a file in " + visible.Text(homeRelative(s.Dir, home))
+}
+
+// Limits of a value.
+const (
+	minSecret = 8
+	maxSecret = 16 << 10
+)
+
+// readSecret reads the value of a secret: at a terminal without echo, elsewhere from stdin.
+func readSecret(cmd *cobra.Command, name string) (string, error) {
+	var data []byte
+	var err error
+	if fd := int(os.Stdin.Fd()); term.IsTerminal(fd) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "Value of %s (golem does not show it): ", name)
+		data, err = term.ReadPassword(fd)
+		fmt.Fprintln(cmd.ErrOrStderr())
+	} else {
+		data, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxSecret+2))
+	}
+	value := strings.TrimSuffix(strings.TrimSuffix(string(data), "\n"), "\r")
+	switch {
+	case err != nil:
+		return "", fmt.Errorf("the value of %s: %w", name, err)
+	case value == "":
+		return "", usagef("no value; type it, or pipe it: gh auth token | golem secret set %s", name)
+	case len(value) > maxSecret:
+		return "", usagef("the value has more than %d bytes; a key or token is one line of text", maxSecret)
+	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r >= 0x7f }):
+		return "", usageError("the value has a line end or another character that no key has; a key or token is one line of plain ASCII")
+	case len(value) < minSecret:
+		return "", usagef("the value is shorter than %d characters, so golem could not tell it from other text; check it", minSecret)
+	}
+	return value, nil
+}
+
+func newSecretList() *cobra.Command {
+	return &cobra.Command{
+		Use:     "ls",
+		Aliases: []string{"list"},
+		Short:   "List the names of secrets, and where they are",
+		Long:    "List the secrets that golem stored: name, place and date. golem never prints a value.",
+		Example: "  golem secret ls\n  golem secret ls --json",
+		Args:    noArgs,
+		RunE: func(cmd *cobra.Command, _ []string) error {
+			s, err := userSecrets()
+			if err != nil {
+				return err
+			}
+			list, err := s.List()
+			if err != nil {
+				return err
+			}
+			if wantsJSON(cmd) {
+				return printJSON(cmd.OutOrStdout(), map[string]any{"secrets": append([]keyring.Entry{}, list...)})
+			}
+			if len(list) == 0 {
+				fmt.Fprintln(cmd.OutOrStdout(), "no secrets; golem secret set NAME stores one")
+				return nil
+			}
+			var rows [][]string
+			for _, e := range list {
+				rows = append(rows, []string{e.Name, placeOfSecret(s, e.In), e.Set.Local().Format("2006-01-02")})
+			}
+			printColumns(cmd.OutOrStdout(), rows)
+			return nil
+		},
+	}
+}
+
+func newSecretRemove() *cobra.Command {
+	return &cobra.Command{
+		Use:     "rm NAME",
+		Aliases: []string{"remove"},
+		Short:   "Remove a secret",
+		Long:    "Remove a secret from the keyring, or its file. It stays valid at the service that issued it.",
+		Example: "  golem secret rm github\n  golem secret rm github --json",
+		Args:    secretName,
+		RunE: func(cmd *cobra.Command, args []string) error {
+			s, err := userSecrets()
+			if err != nil {
+				return err
+			}
+			if err := s.Remove(args[0]); errors.Is(err, keyring.ErrNotFound) {
+				return usagef("no secret %s; golem secret ls lists them", args[0])
+			} else if err != nil {
+				return err
+			}
+			if wantsJSON(cmd) {
+				return printJSON(cmd.OutOrStdout(), map[string]any{"removed": args[0]})
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "removed %s\n", args[0])
+			return nil
+		},
+	}
+}
+
+// secretName checks that the only argument is the name of a secret. It never prints a wrong
+// argument, which may be the value.
+func secretName(cmd *cobra.Command, args []string) error {
+	switch {
+	case len(args) == 0:
+		return usagef("secret %s needs a name, such as golem secret %s github", cmd.Name(), cmd.Name())
+	case len(args) > 1:
+		return usagef("secret %s takes one name; the value is not an argument, because other users can see those", cmd.Name())
+	case keyring.CheckName(args[0]) != "":
+		return usageError("not a name: " + keyring.CheckName(args[0]))
+	}
+	return nil
+}
