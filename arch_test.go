@@ -117,8 +117,8 @@ var outer = []string{"cmd/*", "internal/front/*", "internal/program"}
 
 // imports limits packages by import path.
 var imports = []limit{
-	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/pager", "internal/editor", "internal/notify", "internal/testutil"},
-		why: "only jail starts programs, except git (internal/git), clipboard programs (internal/clipboard), the pager (internal/pager), the editor (internal/editor) and notify-send (internal/notify)"},
+	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/pager", "internal/editor", "internal/notify", "internal/keyring", "internal/testutil"},
+		why: "only jail starts programs, except git (internal/git), clipboard programs (internal/clipboard), the pager (internal/pager), the editor (internal/editor), notify-send (internal/notify) and programs of the user that print a secret (internal/keyring)"},
 	{names: heavy, never: append([]string{"sandbox/sandboxtest"}, pure...),
 		why: "these packages are compiled for the browser"},
 	{names: []string{"unsafe"}, only: []string{"internal/jail/*_linux.go"},

@@ -1,32 +1,60 @@
 package main
 
 import (
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"crypto/x509/pkix"
 	"encoding/pem"
 	"fmt"
 	"io"
 	"log"
+	"math/big"
 	"net"
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
+	"strings"
 	"sync"
+	"time"
 
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
 // internet starts a proxy that answers for every host, and makes it the user's proxy:
 // golem reaches all hosts through it. It answers requests with their method, URL and
-// body size. Its certificate is for example.com, and golem trusts it.
+// body size, and requests below /echo also with their headers. It has a certificate for
+// every name, of an authority that golem trusts. It appends each request to internet.log,
+// one line with its headers.
 func internet(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: internet")
 	}
+	file, err := os.OpenFile(ts.MkAbs("internet.log"), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o644)
+	ts.Check(err)
+	var writing sync.Mutex
 	answer := func(w http.ResponseWriter, scheme, host string, r *http.Request) {
 		size, _ := io.Copy(io.Discard, r.Body)
+		var headers []string
+		for name, values := range r.Header {
+			headers = append(headers, strings.ToLower(name)+": "+strings.Join(values, ", "))
+		}
+		slices.Sort(headers)
+		writing.Lock()
+		fmt.Fprintf(file, "%s %s://%s%s | %s\n", r.Method, scheme, host, r.URL.RequestURI(), strings.Join(headers, " | "))
+		writing.Unlock()
 		fmt.Fprintf(w, "the internet got %s %s://%s%s and %d bytes\n", r.Method, scheme, host, r.URL.RequestURI(), size)
+		if strings.HasPrefix(r.URL.Path, "/echo") {
+			fmt.Fprintln(w, strings.Join(headers, "\n"))
+		}
 	}
+	authority, issue := newTestAuthority(ts)
 	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, "https", r.Host, r) }))
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // a connection may end before its first byte
+	secure.TLS = &tls.Config{GetCertificate: issue}
 	secure.StartTLS()
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		if r.Method != http.MethodConnect {
@@ -53,10 +81,27 @@ func internet(ts *testscript.TestScript, neg bool, args []string) {
 		server.Close()
 		back.Wait()
 	}))
-	ts.Defer(func() { proxy.CloseClientConnections(); proxy.Close(); secure.Close() })
-	authority := ts.MkAbs("authority.pem")
-	ts.Check(os.WriteFile(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: secure.Certificate().Raw}), 0o644))
-	ts.Setenv("SSL_CERT_FILE", authority)
+	ts.Defer(func() { proxy.CloseClientConnections(); proxy.Close(); secure.Close(); file.Close() })
+	name := ts.MkAbs("authority.pem")
+	ts.Check(os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority}), 0o644))
+	ts.Setenv("SSL_CERT_FILE", name)
 	ts.Setenv("HTTP_PROXY", proxy.URL)
 	ts.Setenv("HTTPS_PROXY", proxy.URL)
+}
+
+// newTestAuthority returns the certificate of a new authority, and a function that makes
+// certificates for the names that clients ask for.
+func newTestAuthority(ts *testscript.TestScript) (authority []byte, issue func(*tls.ClientHelloInfo) (*tls.Certificate, error)) {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	ts.Check(err)
+	parent := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "the internet"}, IsCA: true, BasicConstraintsValid: true,
+		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign}
+	authority, err = x509.CreateCertificate(rand.Reader, parent, parent, key.Public(), key)
+	ts.Check(err)
+	return authority, func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
+		leaf := &x509.Certificate{SerialNumber: big.NewInt(2), DNSNames: []string{hello.ServerName}, NotBefore: parent.NotBefore, NotAfter: parent.NotAfter,
+			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
+		der, err := x509.CreateCertificate(rand.Reader, leaf, parent, key.Public(), key)
+		return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
+	}
 }

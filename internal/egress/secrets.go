@@ -16,7 +16,23 @@ type Credential struct {
 	// Header is the header that carries it: "Authorization: Bearer ${value}". ${basic:USER}
 	// stands for USER, a colon and the value, as HTTP's Basic authentication encodes them.
 	Header string
+	// Placeholder stands for the value in programs. If it is empty, the network makes one.
+	Placeholder string
 }
+
+// Prepare returns a credential with a placeholder, or what is wrong with the credential.
+// The error has no part of the value.
+func Prepare(c Credential) (Credential, error) {
+	s, err := newSecret("", c)
+	if err != nil {
+		return c, err
+	}
+	c.Placeholder = s.placeholder
+	return c, nil
+}
+
+// NewPlaceholder returns a text of the same shape and length as a secret, without meaning.
+func NewPlaceholder(value string) (string, error) { return makePlaceholder(value) }
 
 // A secret is a credential with its placeholder.
 type secret struct {
@@ -61,8 +77,10 @@ func newSecret(name string, c Credential) (*secret, error) {
 	}
 	s := &secret{name: name, header: header, value: c.Value}
 	var err error
-	if s.placeholder, err = makePlaceholder(c.Value); err != nil {
-		return nil, err
+	if s.placeholder = c.Placeholder; len(s.placeholder) != len(c.Value) {
+		if s.placeholder, err = makePlaceholder(c.Value); err != nil {
+			return nil, err
+		}
 	}
 	s.pairs = []pair{{[]byte(s.value), []byte(s.placeholder)}}
 	used := false
@@ -98,10 +116,15 @@ func (n *Network) Placeholder(credential string) (string, bool) {
 }
 
 // makePlaceholder returns a text of the same shape. It keeps a prefix by which clients
-// recognise keys ("sk-ant-", "ghp_"), and ends in "placeholder" if there is room.
+// recognise keys ("sk-ant-", "ghp_"), and ends in "placeholder" if there is room. A JSON Web
+// Token keeps its claims, which clients read, and loses its signature, without which nobody
+// accepts it.
 func makePlaceholder(value string) (string, error) {
 	const word, letters = "placeholder", 16
 	keep := strings.LastIndexAny(value[:min(len(value)/2, 16)], "-_") + 1
+	if strings.HasPrefix(value, "eyJ") && strings.Count(value, ".") == 2 {
+		keep = strings.LastIndexByte(value, '.') + 1
+	}
 	text := []byte(value)
 	for i := keep; i < len(text); i++ {
 		class := ""

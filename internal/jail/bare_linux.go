@@ -73,13 +73,16 @@ func Start(p Policy, now func() time.Time) (*Session, error) {
 	if err == nil {
 		return s, nil
 	}
+	var own *sandbox.Error
+	if p.Egress != nil && errors.As(err, &own) { // an error of the session, not of the machine
+		return nil, own
+	}
 	if p.Least > Landlock {
 		return nil, noSandbox(needs+", and this machine cannot provide it ("+inLine(err)+")", out)
 	}
 	s, bare := startBare(p, now)
 	if bare != nil {
-		var own *sandbox.Error
-		if errors.As(bare, &own) { // an error of the session, not of the machine
+		if errors.As(bare, &own) {
 			return nil, own
 		}
 		if errors.Is(bare, errWithin) {

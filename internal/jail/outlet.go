@@ -18,6 +18,10 @@ type Egress struct {
 	// of the host. They replace the system's list, and variables name them for programs
 	// that have a list of their own.
 	Certificates []byte
+	// Environment, if set, returns the environment of a command, given the one that it would
+	// have: with placeholders for secrets that golem adds to requests. It is called after
+	// Open.
+	Environment func(env []string) []string
 	// Open returns the server of a network. Sessions that share a network share its server,
 	// and Open is called once. The session closes the server before the network ends.
 	Open func() (Server, error)

@@ -239,6 +239,15 @@ func above(name string) []string {
 // Path is the search path of commands for programs.
 const Path = "/usr/local/bin:/usr/bin:/bin:/usr/local/go/bin:/usr/local/sbin:/usr/sbin:/sbin"
 
+// commandEnvironment returns the environment variables of a command with more of its own.
+func commandEnvironment(p Policy, more []string) []string {
+	env := append(environment(p), more...)
+	if p.Egress != nil && p.Egress.Environment != nil {
+		env = p.Egress.Environment(env)
+	}
+	return env
+}
+
 // environment returns the environment variables of a command: some that all commands
 // have, and those of the policy.
 func environment(p Policy) []string {

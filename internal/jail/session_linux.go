@@ -337,7 +337,7 @@ func (s *Session) orderOf(w *wire, o order, streams ...int) (Record, error) {
 
 // newOrder returns the order for a command.
 func (s *Session) newOrder(c Command, l Limits) order {
-	return order{Path: c.Path, Args: c.Args, Names: c.Names, Program: c.Program, Env: settled(append(environment(s.policy), c.Env...)), Dir: c.Dir, Time: l.Time, CPU: l.CPU,
+	return order{Path: c.Path, Args: c.Args, Names: c.Names, Program: c.Program, Env: settled(commandEnvironment(s.policy, c.Env)), Dir: c.Dir, Time: l.Time, CPU: l.CPU,
 		Memory: l.Memory, Processes: l.Processes, Files: l.Files, FileSize: l.FileSize}
 }
 

@@ -220,7 +220,8 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	gate.Enter = work.Enter()
 	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: records, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: work.StartNotes}
-	d.networks = &hostNetworks{project: p.Project, environ: p.options.Environ, now: p.options.Now, journal: d.Journal, desk: desk, process: records.process}
+	d.networks = &hostNetworks{project: p.Project, environ: p.options.Environ, now: p.options.Now, journal: d.Journal, desk: desk, process: records.process,
+		secrets: &hostCredentials{project: p.Project, env: p.hostEnv(), secret: p.options.Secret}}
 	if v.Exec != nil { // the program has the terminal
 		d.networks.desk = desk.WithoutAsker()
 	}

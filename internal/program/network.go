@@ -24,6 +24,7 @@ import (
 type hostNetworks struct {
 	project *project.Project
 	environ []string
+	secrets *hostCredentials
 	now     func() time.Time
 	journal tool.Journal
 	desk    *approval.Approver
@@ -49,14 +50,19 @@ func (n *hostNetworks) egress(hosts policy.Hosts, workers []string) *jail.Egress
 		if err != nil {
 			return nil, err
 		}
+		credentials, err := n.secrets.find(hosts)
+		if err != nil {
+			return nil, err
+		}
 		log := &connectionLog{journal: n.journal, workers: workers, prefix: n.newName()}
-		o := egress.Options{Hosts: hosts, AllowPrivate: n.project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: n.now, Authority: authority}
+		o := egress.Options{Hosts: hosts, AllowPrivate: n.project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: n.now, Authority: authority, Credentials: credentials}
 		if n.project.AskHosts {
 			o.Ask = func(ctx context.Context, q egress.Question) egress.Answer { return n.askHost(ctx, workers, q) }
 		}
 		return egress.New(o)
 	}
-	e := &jail.Egress{Ports: slices.Compact(slices.Sorted(slices.Values(ports))), Open: open}
+	e := &jail.Egress{Ports: slices.Compact(slices.Sorted(slices.Values(ports))), Open: open,
+		Environment: func(env []string) []string { return n.secrets.hide(hosts, env) }}
 	if pem := authority.PEM(); pem != nil {
 		e.Certificates = append(systemCertificates(n.environ), pem...)
 	}

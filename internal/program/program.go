@@ -23,16 +23,17 @@ import (
 
 // Options are what a front knows about the user's wishes and about the machine.
 type Options struct {
-	Dir       string            // the program, or a directory in it
-	Entry     string            // the entry worker; "" for main
-	State     string            // where all state is kept; "" for golem in StateHome
-	StateHome string            // the user's state directory
-	Home      string            // the user's home, for ~
-	Homes     []string          // all directories that may be the user's home; golem mounts none of them
-	Configs   []string          // the directories of golem's configuration; golem mounts none of them
-	Config    string            // the user's configuration; "" for none
-	Environ   []string          // NAME=value
-	Web       http.RoundTripper // for requests to servers
+	Dir       string                            // the program, or a directory in it
+	Entry     string                            // the entry worker; "" for main
+	State     string                            // where all state is kept; "" for golem in StateHome
+	StateHome string                            // the user's state directory
+	Home      string                            // the user's home, for ~
+	Homes     []string                          // all directories that may be the user's home; golem mounts none of them
+	Configs   []string                          // the directories of golem's configuration; golem mounts none of them
+	Config    string                            // the user's configuration; "" for none
+	Environ   []string                          // NAME=value
+	Secret    func(name string) (string, error) // returns a secret of the user, or keyring.ErrNotFound
+	Web       http.RoundTripper                 // for requests to servers
 	Settings  []project.Setting
 	Hosts     []policy.HostRule // that the user adds to the hosts of the program
 	Trust     string            // the hash of content that the user trusts for this call

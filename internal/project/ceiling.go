@@ -55,6 +55,7 @@ func ConfigSchema() strictyaml.Key {
 		{Name: "model", Type: strictyaml.Text, Example: "anthropic:claude-sonnet-4-5", Doc: "The model for programs that name none."},
 	}, schema.Keys...)
 	schema.Keys = append(schema.Keys,
+		credentialsKey(true),
 		strictyaml.Key{Name: "state", Type: strictyaml.Group, Example: "{max_bytes: 20GB}", Doc: "What golem stores.", Keys: []strictyaml.Key{
 			{Name: "max_bytes", Type: strictyaml.Count, Default: "50GiB", Example: "20GB",
 				Doc: "How much golem may store for all directories. Above it, `golem exec`, `run` and `mcp` start no session."},
@@ -115,6 +116,9 @@ func parseLayer(l Layer, data []byte, tools []string) (Layer, error) {
 		if most, err := n.Bytes(); err == nil && most < minStateLimit {
 			problems.Add(n, "state.max_bytes: "+sandbox.Shown(n.Text)+" is too little", "at least 1MiB")
 		}
+	}
+	if all, ok := l.at("credentials"); ok {
+		readCredentials(all, true, &problems)
 	}
 	for _, item := range l.items("models") {
 		if _, err := path.Match(item.Text, ""); err != nil || item.Text == "" {
@@ -341,4 +345,16 @@ func (p *Project) Asked() *Project {
 		}
 	}
 	return &q
+}
+
+// Credentials returns the credentials in the user's configuration.
+func (c Ceiling) Credentials() []Credential {
+	var list []Credential
+	for _, l := range c {
+		if all, ok := l.at("credentials"); ok {
+			var problems strictyaml.Problems
+			list = append(list, readCredentials(all, true, &problems)...)
+		}
+	}
+	return list
 }

@@ -42,14 +42,12 @@ func endpointsKey() strictyaml.Key {
 }
 
 var (
-	headerName  = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`) })
 	headerValue = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^(?:([!-~][ -~]* )?env:([A-Za-z_][A-Za-z0-9_]*)|([!-~][ -~]*)?)$`)
 	})
 	contentType = sync.OnceValue(func() *regexp.Regexp {
 		return regexp.MustCompile(`^[a-z0-9.+-]+/[a-z0-9.+-]+(?:; ?charset=[A-Za-z0-9-]+)?$`)
 	})
-	ownedHeaders = []string{"content-type", "content-length", "host", "transfer-encoding", "connection", "user-agent", "upgrade", "trailer", "te"}
 )
 
 // readEndpoints reads the services that the user may send results to.

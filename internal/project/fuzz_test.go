@@ -122,7 +122,16 @@ func checkProject(t *testing.T, w world, p *project.Project) {
 	if !slices.IsSortedFunc(p.Mounts, func(a, b project.Mount) int { return strings.Compare(a.Target, b.Target) }) {
 		t.Fatal("mounts are not in order")
 	}
-	if p.MaxDepth < 0 || p.MaxDepth > 100 || slices.ContainsFunc(p.Network.Rules(), func(r policy.HostRule) bool { return r.Credential != "" }) || len(p.WorkerPaths) == 0 || len(p.Scanners) == 0 {
+	for _, c := range p.Credentials {
+		if c.Name == "" || c.Own || c.Value != "" || len(c.Command) > 0 || (c.Variable == "") == (c.Secret == "") {
+			t.Fatalf("credential %+v", c)
+		}
+	}
+	unknown := func(r policy.HostRule) bool {
+		_, ok := p.Credential(r.Credential)
+		return r.Credential != "" && !ok
+	}
+	if p.MaxDepth < 0 || p.MaxDepth > 100 || slices.ContainsFunc(p.Network.Rules(), unknown) || len(p.WorkerPaths) == 0 || len(p.Scanners) == 0 {
 		t.Fatalf("%+v", p)
 	}
 	for _, v := range p.Values() {

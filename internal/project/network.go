@@ -6,6 +6,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // networkKey describes the block with the hosts that commands reach.
@@ -16,12 +17,13 @@ func networkKey() strictyaml.Key {
 				Doc: "The hosts, each a text or a map. `[]` is no host.", Keys: []strictyaml.Key{
 					{Name: "host", Type: strictyaml.Text, Example: `"*.example.com"`,
 						Doc: "A name, `*.` and a name for all names below it, or an address; with `:PORT` unless it is 80 or 443. Required."},
-					{Name: "methods", Type: strictyaml.Texts, Example: "[GET, HEAD]", Doc: "The only HTTP methods that pass. For this and the next two keys golem reads the requests inside TLS."},
+					{Name: "methods", Type: strictyaml.Texts, Example: "[GET, HEAD]", Doc: "The only HTTP methods that pass. For this and the next three keys golem reads the requests inside TLS."},
 					{Name: "paths", Type: strictyaml.Texts, Example: `["/repos/me/**"]`,
 						Doc: "The only URL paths that pass. `*` is one segment, and `**` at the end any number."},
 					{Name: "git", Type: strictyaml.Word, Words: []string{"read"}, Example: "read", Doc: "`read` lets only reads pass: git can clone and fetch, and golem refuses a push."},
-				},
-				Instead: map[string]string{"credential": "this version cannot add credentials; leave the key out, and the command needs its own"}},
+					{Name: "credential", Type: strictyaml.Text, Example: "github",
+						Doc: "The name of a credential that golem adds to every request. The host takes no other authentication."},
+				}},
 			{Name: "allow_private", Type: strictyaml.Bool, Default: "false", Example: "true",
 				Doc: "Whether a name may lead to a private address. Without it golem connects to none, unless `allow` names the address itself."},
 			{Name: "ask", Type: strictyaml.Bool, Default: "false", Example: "true",
@@ -33,6 +35,7 @@ func networkKey() strictyaml.Key {
 // readNetwork reads the hosts that commands reach: in the short form, in the block, and
 // those that the user adds.
 func readNetwork(l *loader) {
+	readAllCredentials(l)
 	short, isShort := l.valueAt("sandbox", "network")
 	block, isBlock := l.valueAt("network")
 	if at, ok := block.At("allow_private"); ok && isBlock {
@@ -133,10 +136,54 @@ func readHostRule(l *loader, n strictyaml.Node) (policy.HostRule, bool) {
 		r.Paths = at.Texts()
 	}
 	_, r.GitRead = n.At("git")
+	if at, ok := n.At("credential"); ok {
+		if r.Credential = at.Text; !l.checkCredential(at, r) {
+			return r, false
+		}
+	}
 	if err := r.Validate(); err != nil {
 		what, hint, _ := strings.Cut(err.Error(), "; ")
 		l.problems.Add(n, name+": "+what, hint)
 		return r, false
 	}
 	return r, true
+}
+
+// readAllCredentials reads the credentials of the project. A definition of the user
+// replaces that of the project: the user says where a secret is.
+func readAllCredentials(l *loader) {
+	l.project.Credentials = slices.Concat(l.env.Ceiling.Credentials(), l.env.Credentials)
+	all, _ := l.tree.At("credentials")
+	all.Fields = slices.DeleteFunc(slices.Clone(all.Fields), func(f strictyaml.Field) bool { return !l.isValid(f.Key) || !l.isValid(f.Value) })
+	for _, c := range readCredentials(all, false, &l.problems) {
+		if _, known := l.project.Credential(c.Name); !known {
+			l.project.Credentials = append(l.project.Credentials, c)
+		}
+	}
+}
+
+// checkCredential reports a rule whose credential is unknown, or would send the key of a
+// vendor to a host of somebody else.
+func (l *loader) checkCredential(n strictyaml.Node, r policy.HostRule) bool {
+	const label = "network.allow.credential: "
+	c, ok := l.project.Credential(r.Credential)
+	if !ok {
+		var names []string
+		for _, c := range l.project.Credentials {
+			names = append(names, c.Name)
+		}
+		hint := "define it under credentials, in this file or in your own configuration"
+		if near := sandbox.Nearest(r.Credential, names); len(near) > 0 {
+			hint = "did you mean " + near[0] + "? " + hint
+		}
+		l.problems.Add(n, label+"no credential "+quote(r.Credential), hint)
+		return false
+	}
+	vendor, ok := c.vendor()
+	if ok && !isVendorHost(vendor, r) {
+		l.problems.Add(n, label+c.Source()+" does not go to "+sandbox.Shown(r.Host),
+			"golem sends a key of "+vendor.Name+" only to "+strings.Join(vendor.Hosts, ", ")+"; for another host, use a key of that host in another variable or secret")
+		return false
+	}
+	return true
 }

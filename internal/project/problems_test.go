@@ -19,8 +19,8 @@ var problems = []struct{ yaml, want string }{
 	// form
 	{`sandbox: {zone: {}}`, `p.yaml:1:11: unknown key "zone" in sandbox; did you mean zones?…`},
 	{`modle: x`, `p.yaml:1:1: unknown key "modle"; did you mean model?…`},
-	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, network, model, model_server, approval, delegation, worker_paths, budget, clearance, limits, jail`},
-	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, network, model, model_server, approval, delegation, worker_paths, budget, clearance, limits, jail`},
+	{`[a]`, `p.yaml:1:1: a list; a project file is a map of sandbox, network, credentials, model, model_server, approval, delegation, worker_paths, budget, clearance, limits, jail`},
+	{`just a text`, `p.yaml:1:1: a single value; a project file is a map of sandbox, network, credentials, model, model_server, approval, delegation, worker_paths, budget, clearance, limits, jail`},
 	{`sandbox:`, `p.yaml:1:9: sandbox: nothing; it is …`},
 	{`sandbox: {zones: null}`, `p.yaml:1:18: sandbox.zones: nothing; it is …`},
 	{`sandbox: {zones: {}}`, `p.yaml:1:18: sandbox.zones: an empty map;…`},
@@ -111,13 +111,25 @@ var problems = []struct{ yaml, want string }{
 	{`sandbox: {network: ["example.com:99999"]}`, `p.yaml:1:21: sandbox.network: example.com:99999: not a port; write a number from 1 to 65535`},
 	{`{sandbox: {network: [a.com]}, network: {allow: [b.com]}}`, `p.yaml:1:21: sandbox.network beside network; keep one of the two: network has all keys, and sandbox.network is its short form`},
 	{`network: {allow: [{host: a.com, port: 1}, [b.com]]}`, `
-		p.yaml:1:33: unknown key "port" in network.allow; did you mean host? known here: host, methods, paths, git
-		p.yaml:1:43: network.allow: a list in the list; each is a text, which is the host, or a map of host, methods, paths, git`},
+		p.yaml:1:33: unknown key "port" in network.allow; did you mean host? known here: host, methods, paths, git, credential
+		p.yaml:1:43: network.allow: a list in the list; each is a text, which is the host, or a map of host, methods, paths, git, credential`},
 	{`network: {allow: [{}, {host: "*"}]}`, `
 		p.yaml:1:19: network.allow: no host; write host: NAME, such as host: api.example.com
 		p.yaml:1:30: network.allow.host: *: not a host; write a name such as example.com, …`},
 	{`network: {presets: [go]}`, `p.yaml:1:11: unknown key "presets" in network; this version has no sets of hosts; list the hosts in allow`},
-	{`network: {allow: [{host: a.com, credential: x}]}`, `p.yaml:1:33: unknown key "credential" in network.allow; this version cannot add credentials; leave the key out, and the command needs its own`},
+	{`network: {allow: [{host: a.com, credential: x}]}`, `p.yaml:1:45: network.allow.credential: no credential "x"; define it under credentials, in this file or in your own configuration`},
+	{`credentials: {a: {from: keyring}, b: {header: "x-key: ${value}"}, ../c: {from: keyring, header: "x-key: ${value}"}}`, `
+		p.yaml:1:15: credentials.a has no header; write one such as header: "Authorization: Bearer ${value}"
+		p.yaml:1:35: credentials.b has no source; write from: env:NAME or from: keyring
+		p.yaml:1:67: credentials.../c: not a name; a name has letters, digits, ., _ and -, such as github`},
+	{`credentials: {a: {from: my-secret, header: "x-key: ${value}", env: 1A}}`, `
+		p.yaml:1:25: credentials.a.from: no source; write env:NAME for an environment variable, or keyring for a secret that golem secret set stores; the value itself is not written down
+		p.yaml:1:68: credentials.a.env: not a name of a variable; write a name such as GITHUB_TOKEN`},
+	{`credentials: {a: {from: keyring, header: "x-key: my-secret"}}`, `p.yaml:1:42: credentials.a.header: it has no ${value}, or more than one; …`},
+	{`credentials: {a: {from: keyring, header: "x-key: ${value} ${HOME}"}}`, `p.yaml:1:42: credentials.a.header: a $ that is neither ${value} nor ${basic:USER}; …`},
+	{`credentials: {a: {from: keyring, header: "Host: ${value}"}}`, `p.yaml:1:42: credentials.a.header: Host is not for you to set; …`},
+	{`credentials: {a: {from: keyring, header: "${value}"}}`, `p.yaml:1:42: credentials.a.header: no name of a header before a colon; …`},
+	{`{credentials: {a: {from: env:OPENAI_API_KEY, header: "x-key: ${value}"}}, network: {allow: [{host: "*.com", credential: a}]}}`, `p.yaml:1:121: network.allow.credential: $OPENAI_API_KEY does not go to *.com; golem sends a key of openai only to *.openai.com, chatgpt.com; for another host, …`},
 	{`network: {allow: [{host: a.com, methods: [get]}, {host: b.com, paths: [x]}, {host: c.com, git: write}]}`, `p.yaml:1:96: network.allow.git: write; it is …`},
 	{`network: {allow: [{host: a.com, methods: [get]}, {host: b.com, paths: [x]}]}`, `
 		p.yaml:1:19: network.allow: get: not a method; write GET, HEAD, POST, PUT, PATCH, DELETE or OPTIONS

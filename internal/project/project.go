@@ -3,6 +3,7 @@ package project
 import (
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/golem-forge/golem/internal/policy"
@@ -23,7 +24,9 @@ type Project struct {
 	Network policy.Hosts
 	// AllowPrivate lets names of Network lead to private addresses.
 	AllowPrivate bool
-	AskHosts     bool // golem asks about hosts that are not in Network, if that is a list
+	// Credentials are the secrets that golem adds to requests, for hosts of Network.
+	Credentials []Credential
+	AskHosts    bool // golem asks about hosts that are not in Network, if that is a list
 	// Level is the weakest level of the jail that commands may run in: landlock,
 	// namespaces, container, or "" for the strongest of the machine.
 	Level string
@@ -129,6 +132,8 @@ type Env struct {
 	Ceiling Ceiling
 	// Hosts are those that the user adds to the hosts of the file.
 	Hosts []policy.HostRule
+	// Credentials are the user's own, besides those of the Ceiling.
+	Credentials []Credential
 }
 
 // Load reads the project file of a program and applies the settings. The name of the file
@@ -235,4 +240,14 @@ func (m Mount) Access() sandbox.Access {
 	}
 	access, _ := sandbox.ParseAccess(m.Mode)
 	return access
+}
+
+// Credential returns the credential with a name: the user's own before that of the
+// project.
+func (p *Project) Credential(name string) (Credential, bool) {
+	i := slices.IndexFunc(p.Credentials, func(c Credential) bool { return c.Name == name })
+	if i < 0 {
+		return Credential{}, false
+	}
+	return p.Credentials[i], true
 }

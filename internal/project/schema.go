@@ -8,6 +8,7 @@ func Schema() strictyaml.Key {
 	return strictyaml.Key{Type: strictyaml.Group, Keys: []strictyaml.Key{
 		sandboxKey(),
 		networkKey(),
+		credentialsKey(false),
 		{Name: "model", Type: strictyaml.Text, Example: "anthropic:claude-sonnet-4-5",
 			Doc: "The model for workers that name none."},
 		{Name: "model_server", Type: strictyaml.Group, Example: "{url: http://localhost:8000/v1, key: TEAM_KEY}",

@@ -195,6 +195,10 @@ var counts = map[string][2]string{
 	"network.allow.methods":      {`network: {allow: [{host: a.example}]}`, `network: {allow: [{host: a.example, methods: [GET]}]}`},
 	"network.allow.paths":        {`network: {allow: [{host: a.example}]}`, `network: {allow: [{host: a.example, paths: [/a]}]}`},
 	"network.allow.git":          {`network: {allow: [{host: a.example}]}`, `network: {allow: [{host: a.example, git: read}]}`},
+	"network.allow.credential":   {credentialOf("a", ""), credentialOf("b", "")},
+	"credentials.from":           {credentialOf("a", ""), `credentials: {a: {from: "env:A", header: "x-key: ${value}"}}`},
+	"credentials.header":         {credentialOf("a", ""), `credentials: {a: {from: keyring, header: "y-key: ${value}"}}`},
+	"credentials.env":            {credentialOf("a", ""), credentialOf("a", ", env: A")},
 	"network.ask":                {`network: {ask: false}`, `network: {ask: true}`},
 	"network.allow_private":      {`network: {allow_private: false}`, `network: {allow_private: true}`},
 
@@ -261,7 +265,7 @@ func TestEveryKeyCounts(t *testing.T) {
 			text += fmt.Sprint("\n", x.Name, x.ForModels, x.URL, x.Method, x.Type, x.Headers)
 		}
 		return text + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v", p.Protect, p.Network, p.Level, p.Model, p.ModelServer.URL+p.ModelServer.Key, p.Approval, p.MaxDepth,
-			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc, p.AllowPrivate, p.AskHosts) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
+			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc, p.AllowPrivate, p.AskHosts, p.Credentials) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
 	}
 	left := len(counts)
 	eachKey(project.Schema(), nil, func(path []strictyaml.Key) {
@@ -285,4 +289,9 @@ func TestEveryKeyCounts(t *testing.T) {
 	if left != 0 {
 		t.Errorf("%d keys are not of the schema", left)
 	}
+}
+
+// credentialOf returns a project file with a host that takes a credential.
+func credentialOf(name, more string) string {
+	return `{credentials: {a: {from: keyring, header: "x-key: ${value}"` + more + `}, b: {from: keyring, header: "x-key: ${value}"}}, network: {allow: [{host: a.example, credential: ` + name + `}]}}`
 }

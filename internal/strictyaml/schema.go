@@ -205,7 +205,7 @@ func (k Key) check(n Node, problems *Problems) {
 				k.addInstead(f, hint, problems)
 				continue
 			}
-			each := Key{Name: k.Name + "." + sandbox.Shown(f.Key.Text), Type: Group, Keys: k.Keys, Empty: true}
+			each := Key{Name: k.Name + "." + sandbox.Shown(f.Key.Text), Type: Group, Keys: k.Keys, Empty: true, Instead: k.Instead}
 			each.Check(f.Value, problems)
 		}
 	}

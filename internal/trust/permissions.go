@@ -97,6 +97,25 @@ func (r Request) Permissions() []Permission {
 	}
 	list = append(list, r.ForeignPrograms()...)
 	slices.SortStableFunc(list, func(a, b Permission) int { return comparePlaces(a.From, b.From) })
+	return append(r.sentSecrets(), list...)
+}
+
+// sentSecrets returns the secrets of the user that golem would send, and the hosts that get
+// them.
+func (r Request) sentSecrets() []Permission {
+	var list []Permission
+	for _, rule := range r.Project.Network.Rules() {
+		c, ok := r.Project.Credential(rule.Credential)
+		if rule.Credential == "" || !ok {
+			continue
+		}
+		what := "sends " + visible.Quote(c.Source())
+		if c.Own {
+			what += " (" + visible.Quote(c.From.String()) + ")"
+		}
+		rule.Credential = ""
+		list = append(list, Permission{what + " to " + visible.Quote(rule.String()), r.Project.NetworkPlace().String()})
+	}
 	return list
 }
 

@@ -82,7 +82,7 @@ func (f *programFlags) options() (program.Options, error) {
 	}
 	var err error
 	o.Settings, err = f.settings()
-	o.Hosts = f.hosts
+	o.Hosts, o.Secret = f.hosts, findSecret
 	return o, err
 }
 

@@ -1,0 +1,120 @@
+package program
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/egress"
+	"github.com/golem-forge/golem/internal/keyring"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// hostCredentials are the secrets that golem adds to requests of a gate's commands. It
+// reads one when a command first has a network with it.
+type hostCredentials struct {
+	project *project.Project
+	env     hostEnv
+	secret  func(name string) (string, error) // the user's secrets
+
+	mu    sync.Mutex
+	ready map[string]egress.Credential
+}
+
+// find returns the credentials of a network. The error says what to type if one has no
+// value.
+func (h *hostCredentials) find(hosts policy.Hosts) (map[string]egress.Credential, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	found := make(map[string]egress.Credential)
+	for _, r := range hosts.Rules() {
+		if r.Credential == "" {
+			continue
+		}
+		c, ok := h.ready[r.Credential]
+		if !ok {
+			var err error
+			if c, err = h.read(r.Credential); err != nil {
+				return nil, err
+			}
+			if h.ready == nil {
+				h.ready = make(map[string]egress.Credential)
+			}
+			h.ready[r.Credential] = c
+		}
+		found[r.Credential] = c
+	}
+	return found, nil
+}
+
+// read reads the value of a credential and makes its placeholder.
+func (h *hostCredentials) read(name string) (egress.Credential, error) {
+	fail := func(code sandbox.Code, hint string) (egress.Credential, error) {
+		return egress.Credential{}, &sandbox.Error{Op: "credential", Path: name, Code: code, Hint: hint}
+	}
+	c, ok := h.project.Credential(name)
+	if !ok {
+		return fail(sandbox.ErrNotFound, "define it under credentials in golem-forge.config.yaml or in your own configuration")
+	}
+	value := c.Value
+	switch {
+	case c.Variable != "":
+		text, _ := environ(h.env.variables, c.Variable)
+		if value = strings.TrimSpace(text); value == "" {
+			return fail(sandbox.ErrNotFound, "the environment variable "+c.Variable+" is not set; set it and start golem again, or store the value with golem secret set "+name+" and write from: keyring")
+		}
+	case c.Secret != "":
+		text, err := "", error(keyring.ErrNotFound)
+		if h.secret != nil {
+			text, err = h.secret(c.Secret)
+		}
+		if errors.Is(err, keyring.ErrNotFound) {
+			return fail(sandbox.ErrNotFound, "there is no secret "+c.Secret+"; store it with golem secret set "+c.Secret)
+		}
+		if err != nil {
+			return fail(sandbox.ErrInvalid, visible.Line(err.Error(), 300))
+		}
+		value = text
+	case len(c.Command) > 0:
+		text, err := keyring.Run(context.Background(), c.Command, h.env.safe())
+		if err != nil {
+			return fail(sandbox.ErrInvalid, visible.Line(err.Error(), 300)+"; "+c.From.String()+" names it")
+		}
+		value = text
+	}
+	ready, err := egress.Prepare(egress.Credential{Value: value, Header: c.Header})
+	if err != nil {
+		return fail(sandbox.ErrInvalid, fmt.Sprintf("%v (%s)", err, c.Source()))
+	}
+	return ready, nil
+}
+
+// hide returns the environment of a command: with placeholders in place of the values of
+// all credentials that golem has read, and in the variables in which programs look for
+// those of its network.
+func (h *hostCredentials) hide(hosts policy.Hosts, env []string) []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	env = slices.Clone(env)
+	for _, c := range h.ready {
+		for i, one := range env {
+			name, value, _ := strings.Cut(one, "=")
+			env[i] = name + "=" + strings.ReplaceAll(value, c.Value, c.Placeholder)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(h.ready)) {
+		c, _ := h.project.Credential(name)
+		needed := slices.ContainsFunc(hosts.Rules(), func(r policy.HostRule) bool { return r.Credential == name })
+		if _, there := environ(env, c.As); needed && c.As != "" && !there {
+			env = append(env, c.As+"="+h.ready[name].Placeholder)
+		}
+	}
+	return env
+}
