@@ -21,6 +21,7 @@ func outletKey(p Policy) string { return "outlet " + p.Loopback }
 type opening struct {
 	Error      string
 	NoRedirect string
+	Names      int // how many of the files are for questions by UDP
 }
 
 // openEgress makes the network of a policy and has it served, unless the holder has it
@@ -46,7 +47,7 @@ func (h *Helper) openEgress(p Policy) error {
 	case o.Error != "":
 		return errors.New(o.Error)
 	}
-	out, err := outletOf(files, o.NoRedirect)
+	out, err := outletOf(files, o)
 	if err != nil {
 		return err
 	}
@@ -63,17 +64,19 @@ func (h *Helper) openEgress(p Policy) error {
 
 // An outlet has the sockets at which a network of commands arrives, and serves them.
 type outlet struct {
-	names       net.PacketConn // questions to name servers, by UDP
-	streams     net.Listener   // the same by TCP
-	connections []net.Listener // all other connections
-	noRedirect  string         // why connections arrive only for some ports, "" if they arrive for all
+	names       []net.PacketConn // questions to name servers, by UDP
+	streams     net.Listener     // the same by TCP
+	connections []net.Listener   // all other connections
+	noRedirect  string           // why connections arrive only for some ports, "" if they arrive for all
 	server      Server
 	serving     sync.WaitGroup
 }
 
 // start starts to serve the sockets.
 func (o *outlet) start() {
-	o.serving.Go(func() { o.server.ServeDNS(o.names) })
+	for _, c := range o.names {
+		o.serving.Go(func() { o.server.ServeDNS(c) })
+	}
 	o.serving.Go(func() { o.server.ServeDNSStreams(o.streams) })
 	for _, l := range o.connections {
 		o.serving.Go(func() { o.server.Serve(l, o.destination) })
@@ -87,8 +90,8 @@ func (o *outlet) close() (err error) {
 			l.Close()
 		}
 	}
-	if o.names != nil {
-		o.names.Close()
+	for _, c := range o.names {
+		c.Close()
 	}
 	if o.server != nil {
 		err = o.server.Close()
@@ -98,15 +101,18 @@ func (o *outlet) close() (err error) {
 }
 
 // outletOf returns the outlet with these sockets.
-func outletOf(files []int, noRedirect string) (out *outlet, err error) {
-	out = &outlet{noRedirect: noRedirect}
+func outletOf(files []int, o opening) (out *outlet, err error) {
+	out = &outlet{noRedirect: o.NoRedirect}
 	for i, fd := range files {
 		f := os.NewFile(uintptr(fd), "outlet")
-		if i == 0 {
-			out.names, err = net.FilePacketConn(f)
+		if i < o.Names {
+			var c net.PacketConn
+			if c, err = net.FilePacketConn(f); err == nil {
+				out.names = append(out.names, c)
+			}
 		} else {
 			var l net.Listener
-			if l, err = net.FileListener(f); err == nil && i == 1 {
+			if l, err = net.FileListener(f); err == nil && i == o.Names {
 				out.streams = l
 			} else if err == nil {
 				out.connections = append(out.connections, l)
@@ -170,6 +176,11 @@ func (h *Helper) closeOutlets() {
 const (
 	namePort       = 53
 	connectionPort = 1
+	// nameSockets are the sockets for questions by UDP, from namePort on. The kernel drops
+	// questions that find the buffer of their socket full. One buffer is too small for a
+	// thousand threads that ask at once, and its size has a limit (net.core.rmem_max).
+	nameSockets = 8
+	nameBuffer  = 4 << 20 // bytes, unless the limit is lower
 )
 
 // open makes a network that leads to golem, and returns its sockets. Only the caller of
@@ -178,7 +189,7 @@ func (n *networks) open(a ask) (files []int, o opening) {
 	in, err := newThread(apartNetwork)
 	if err == nil {
 		err = in.do(func() (err error) {
-			files, o.NoRedirect, err = prepareOutlet(a.Ports, a.PortsOnly)
+			files, o, err = prepareOutlet(a.Ports, a.PortsOnly)
 			return err
 		})
 	}
@@ -199,7 +210,7 @@ func (n *networks) add(name string, in thread) {
 
 // prepareOutlet makes every address local in the network namespace of the calling thread,
 // and opens the sockets of the outlet.
-func prepareOutlet(ports []uint16, portsOnly bool) (files []int, noRedirect string, err error) {
+func prepareOutlet(ports []uint16, portsOnly bool) (files []int, o opening, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(files)
@@ -207,7 +218,7 @@ func prepareOutlet(ports []uint16, portsOnly bool) (files []int, noRedirect stri
 		}
 	}()
 	if err := routeToSelf(); err != nil {
-		return nil, "", err
+		return nil, o, err
 	}
 	own := netip.MustParseAddr(outletAddress).As4()
 	listen := func(kind int, at [4]byte, port int) error {
@@ -218,28 +229,36 @@ func prepareOutlet(ports []uint16, portsOnly bool) (files []int, noRedirect stri
 		files = append(files, fd)
 		return nil
 	}
-	if err := errors.Join(listen(unix.SOCK_DGRAM, own, namePort), listen(unix.SOCK_STREAM, own, namePort)); err != nil {
-		return files, "", err
-	}
 	why := errors.New("it is not used")
 	if !portsOnly {
-		why = redirect(own, namePort, connectionPort)
+		why = redirect(own)
+	}
+	if o.Names = nameSockets; why != nil {
+		o.Names, o.NoRedirect = 1, why.Error()
+	}
+	for i := range o.Names {
+		if err := listen(unix.SOCK_DGRAM, own, namePort+i); err != nil {
+			return files, o, err
+		}
+	}
+	if err := listen(unix.SOCK_STREAM, own, namePort); err != nil {
+		return files, o, err
 	}
 	if why == nil {
-		return files, "", listen(unix.SOCK_STREAM, own, connectionPort)
+		return files, o, listen(unix.SOCK_STREAM, own, connectionPort)
 	}
 	ports = slices.Clone(ports)
 	slices.Sort(ports)
 	ports = slices.DeleteFunc(slices.Compact(ports), func(p uint16) bool { return p == 0 || p == namePort })
 	if len(ports) > maxPorts {
-		return files, "", fmt.Errorf("the kernel has no nftables (%w), so golem needs a socket for each port, and %d are too many; %d are the most", why, len(ports), maxPorts)
+		return files, o, fmt.Errorf("the kernel has no nftables (%w), so golem needs a socket for each port, and %d are too many; %d are the most", why, len(ports), maxPorts)
 	}
 	for _, port := range ports {
 		if err := listen(unix.SOCK_STREAM, [4]byte{}, int(port)); err != nil {
-			return files, "", err
+			return files, o, err
 		}
 	}
-	return files, why.Error(), nil
+	return files, o, nil
 }
 
 // maxPorts is the most ports that a network without nftables leads to golem.
@@ -252,7 +271,9 @@ func listenAt(kind int, at [4]byte, port int) (int, error) {
 		return -1, err
 	}
 	err = unix.Bind(fd, &unix.SockaddrInet4{Port: port, Addr: at})
-	if err == nil && kind == unix.SOCK_STREAM {
+	if kind == unix.SOCK_DGRAM {
+		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_RCVBUF, nameBuffer)
+	} else if err == nil {
 		err = unix.Listen(fd, 4096)
 	}
 	if err != nil {

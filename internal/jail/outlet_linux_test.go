@@ -182,6 +182,36 @@ func tryUDP(args []string) {
 	}
 }
 
+// tryAskMuch asks a name server 2,000 questions before it reads an answer, as a program
+// with many threads does, and prints how many answers came.
+func tryAskMuch([]string) {
+	var sockets []net.Conn
+	for range 500 {
+		c, err := net.Dial("udp", "192.0.2.53:53")
+		if err != nil {
+			say("dial", err)
+			return
+		}
+		sockets = append(sockets, c)
+	}
+	for id := range 4 {
+		for _, c := range sockets {
+			c.Write([]byte("\x00" + string(rune(id)) + "\x01\x00\x00\x01\x00\x00\x00\x00\x00\x00\x04much\x07example\x00\x00\x01\x00\x01"))
+		}
+	}
+	answers := 0
+	for _, c := range sockets {
+		c.SetReadDeadline(time.Now().Add(hang))
+		for range 4 {
+			if _, err := c.Read(make([]byte, 512)); err != nil {
+				break
+			}
+			answers++
+		}
+	}
+	fmt.Println(answers, "answers")
+}
+
 // tryBind listens on the addresses of the outlet.
 func tryBind(args []string) {
 	for _, at := range args {
@@ -267,6 +297,11 @@ func outletAttacks() []attack {
 			if f.closed != 1 {
 				t.Errorf("the end of the session closed the server %d times, want once", f.closed)
 			}
+		}},
+		{"S07 many questions at once in a network that leads to golem", func(t *testing.T, y *yard) {
+			leadOut(t, y, false)
+			_, out := y.probe("ask much")
+			y.is(out, "2000 answers\n")
 		}},
 		{"S07 a network that leads to golem without nftables", func(t *testing.T, y *yard) {
 			leadOut(t, y, true)

@@ -55,8 +55,9 @@ func routeToSelf() error {
 
 // redirect adds rules of nftables to the network namespace of the calling thread: they
 // send questions to every name server, and every TCP connection, to ports of an address.
-// Connections to 127.0.0.0/8 stay as they are.
-func redirect(to [4]byte, names, connections uint16) error {
+// They spread questions by UDP over all nameSockets. Connections to 127.0.0.0/8 stay as
+// they are.
+func redirect(to [4]byte) error {
 	c, err := nftables.New()
 	if err != nil {
 		return err
@@ -66,12 +67,12 @@ func redirect(to [4]byte, names, connections uint16) error {
 	add := func(list ...expr.Any) { c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: list}) }
 	add(&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: 1}, // the first byte of the destination
 		equals(127), &expr.Verdict{Kind: expr.VerdictAccept})
-	for _, protocol := range []byte{unix.IPPROTO_UDP, unix.IPPROTO_TCP} {
+	for protocol, sockets := range map[byte]uint16{unix.IPPROTO_UDP: nameSockets, unix.IPPROTO_TCP: 1} {
 		add(append([]expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, equals(protocol),
 			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}, // the port of the destination
-			equals(0, namePort)}, sendTo(to, names)...)...)
+			equals(0, namePort)}, sendTo(to, namePort, sockets)...)...)
 	}
-	add(append([]expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, equals(unix.IPPROTO_TCP)}, sendTo(to, connections)...)...)
+	add(append([]expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, equals(unix.IPPROTO_TCP)}, sendTo(to, connectionPort, 1)...)...)
 	if err := c.Flush(); err != nil {
 		return fmt.Errorf("nftables: %w", err)
 	}
@@ -83,11 +84,12 @@ func equals(data ...byte) expr.Any {
 	return &expr.Cmp{Op: expr.CmpOpEq, Register: 1, Data: data}
 }
 
-// sendTo changes the destination.
-func sendTo(to [4]byte, port uint16) []expr.Any {
+// sendTo changes the destination to an address and one of some ports, at random.
+func sendTo(to [4]byte, port, ports uint16) []expr.Any {
 	return []expr.Any{
 		&expr.Immediate{Register: 1, Data: to[:]},
 		&expr.Immediate{Register: 2, Data: binary.BigEndian.AppendUint16(nil, port)},
-		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1, RegProtoMin: 2},
+		&expr.Immediate{Register: 3, Data: binary.BigEndian.AppendUint16(nil, port+ports-1)},
+		&expr.NAT{Type: expr.NATTypeDestNAT, Family: unix.NFPROTO_IPV4, RegAddrMin: 1, RegProtoMin: 2, RegProtoMax: 3, Random: ports > 1},
 	}
 }

@@ -45,9 +45,9 @@ func trials() []trial {
 			if err := loopbackUp(); err != nil {
 				return attempt{}, err
 			}
-			files, noRedirect, err := prepareOutlet([]uint16{80, 443}, false)
+			files, o, err := prepareOutlet([]uint16{80, 443}, false)
 			closeAll(files)
-			return attempt{Text: noRedirect}, err
+			return attempt{Text: o.NoRedirect}, err
 		}},
 		{tryTree, unix.CLONE_NEWNS, mapped, only(func() error { _, err := newTree(plan{}); return err })},
 		{tryProc, unix.CLONE_NEWNS | unix.CLONE_NEWPID, mapped, only(func() error { _, err := newTree(plan{Steps: []step{{Do: process, Target: "/proc"}}}); return err })},
