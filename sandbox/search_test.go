@@ -16,7 +16,7 @@ import (
 // TestSearchTime: a search ends with its budget, also inside a file and inside a line.
 func TestSearchTime(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
-	text := make([]byte, 1<<20)
+	text := make([]byte, 4<<20)
 	for i := range text {
 		text[i] = "abcdefghijklmnopz"[random.IntN(17)]
 	}
@@ -37,7 +37,8 @@ func TestSearchTime(t *testing.T) {
 		if err != nil || got.Cut != sandbox.CutTime || len(got.Found) != 0 {
 			t.Errorf("%s: got %d found, cut %q, %v; want cut %q", name, len(got.Found), got.Cut, err, sandbox.CutTime)
 		}
-		if took := time.Since(start); took > 5*time.Second {
+		// Without the budget, the search takes minutes. A busy machine may take seconds.
+		if took := time.Since(start); took > 40*time.Second {
 			t.Errorf("%s: took %v with a budget of 100 ms", name, took)
 		}
 	}
