@@ -76,9 +76,10 @@ var layers = []layer{
 	{"internal/session", 6, "sessions of exec, run and mcp: their overlays or copies, files and commands"},
 	{"internal/run", 6, "the loop of a run: model, calls, delegation, budgets, resume"},
 	{"internal/program", 7, "opens a project and connects its parts"},
-	{"internal/front/*", 8, "the ways in: command line, MCP server"},
-	{"cmd/golem", 9, "main"},
-	{".", 10, "this test; the root directory has no other code"},
+	{"internal/inbox", 8, "collects what waits for the user, for every front"},
+	{"internal/front/*", 9, "the ways in: command line, MCP server, browser"},
+	{"cmd/golem", 10, "main"},
+	{".", 11, "this test; the root directory has no other code"},
 }
 
 // sideways lists the imports within one layer that are allowed.

@@ -7,6 +7,7 @@ import (
 	"io/fs"
 	"net/http"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"time"
 
@@ -120,6 +121,15 @@ func Load(o Options) (*Program, error) {
 		problems = append(problems, p.targets().lint()...)
 	}
 	return p, problems.Err()
+}
+
+// IsOnlyExcess reports whether every problem of Load is a worker that asks for too much. The
+// gate refuses only such workers, and the rest of the program works.
+func IsOnlyExcess(err error) bool {
+	var problems strictyaml.Problems
+	return errors.As(err, &problems) && !slices.ContainsFunc(problems, func(p strictyaml.Problem) bool {
+		return !errors.Is(p, sandbox.ErrExceedsParent)
+	})
 }
 
 func (p *Program) readProject(file string, data []byte, settings []project.Setting) (err error) {

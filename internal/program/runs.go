@@ -2,7 +2,9 @@ package program
 
 import (
 	"errors"
+	"strings"
 
+	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/sandbox"
@@ -43,6 +45,27 @@ func (r Runs) Begin(s *session.Session) (begin run.Entry, err error) {
 		}
 		return nil
 	})
+}
+
+// FirstInput returns the first line of the input of the first run of a session. It returns
+// "" if there was no run or its record cannot be read, so that a list does not fail.
+func (r Runs) FirstInput(s *session.Session) (input string) {
+	r.program.RunHistory(s, func(e run.Entry) error {
+		for _, m := range e.Messages {
+			for _, part := range m.Parts {
+				if m.Role != model.User || part.Text == "" {
+					continue
+				}
+				line, rest, _ := strings.Cut(strings.TrimSpace(part.Text), "\n")
+				if input = line; strings.TrimSpace(rest) != "" {
+					input += " …"
+				}
+				return errFound
+			}
+		}
+		return nil
+	})
+	return input
 }
 
 // IsPaused reports whether the last run of the session waits for an approval.

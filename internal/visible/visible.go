@@ -113,6 +113,11 @@ func Count[N int | int64 | uint64](n N, noun string) string {
 	return Number(n) + " " + noun + "s"
 }
 
+// LineCounts returns how many lines are added and removed.
+func LineCounts(added, removed int) string {
+	return "+" + Number(added) + " -" + Number(removed)
+}
+
 // JSON returns a document as indented JSON with a newline. Characters that are not plain
 // become JSON escapes, so the result decodes to the same value.
 func JSON(document any) ([]byte, error) { return encode(document, "  ") }

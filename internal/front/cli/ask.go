@@ -309,12 +309,12 @@ func (q *question) drawRequest() {
 		}
 		return n
 	}
-	sheet, all := q.sheet(maxColumns), q.sheet(math.MaxInt).all()
-	rows := sheet.all()
+	sheet, all := q.sheet(maxColumns), q.sheet(math.MaxInt).All()
+	rows := sheet.All()
 	room := q.height - 1 - len(q.keyLines(q.choicesIf(true, false)...)) // without the lines of the prompt and the keys
-	if count(rows...) <= room && count(sheet.body...) <= maxRows && slices.Equal(rows, all) {
+	if count(rows...) <= room && count(sheet.Body...) <= maxRows && slices.Equal(rows, all) {
 		q.more = false
-		q.has(rendered(all, rows))
+		q.has(approval.RenderedItems(all, rows))
 	} else {
 		q.more, q.whole = true, false
 	}
@@ -322,14 +322,14 @@ func (q *question) drawRequest() {
 		warn := row{Mark: warning, Text: q.unseen()}
 		room = q.height - 1 - len(q.keyLines(q.choicesIf(false, true)...)) - count(warn)
 		if q.more || count(rows...) > room {
-			rows = sheet.folded(min(maxRows, room-count(sheet.head...)-count(sheet.tail...)), func(r row) int { return count(r) })
+			rows = sheet.Folded(min(maxRows, room-count(sheet.Head...)-count(sheet.Tail...)), func(r row) int { return count(r) })
 			q.more = true
 		}
 		onScreen := rows
 		for len(onScreen) > 0 && count(onScreen...) > room {
 			onScreen = onScreen[1:] // this row has scrolled off the screen when the keys appear
 		}
-		q.has(rendered(all, onScreen))
+		q.has(approval.RenderedItems(all, onScreen))
 		if q.whole {
 			q.more = false
 		} else {
@@ -340,9 +340,9 @@ func (q *question) drawRequest() {
 }
 
 // sheet returns the request as rows, without what was shown before the question.
-func (q *question) sheet(most int) *sheet {
-	s := newSheet(q.display, most)
-	s.body = slices.DeleteFunc(s.body, func(r row) bool { return r.Item != "" && slices.Contains(q.seenBefore, r.Item) })
+func (q *question) sheet(most int) *approval.Sheet {
+	s := approval.NewSheet(q.display, most)
+	s.Body = slices.DeleteFunc(s.Body, func(r row) bool { return r.Item != "" && slices.Contains(q.seenBefore, r.Item) })
 	return s
 }
 
@@ -451,7 +451,7 @@ func (q *question) typo(say string) {
 // page shows all rows, one screen at a time. If the person quits early, only the
 // displayed pages count as seen.
 func (q *question) page() error {
-	all := q.sheet(math.MaxInt).all()
+	all := q.sheet(math.MaxInt).All()
 	var lines []string
 	var ends []int // index after the last line of each row
 	for _, r := range all {
@@ -484,12 +484,12 @@ func (q *question) page() error {
 		for n < len(all) && ends[n] <= end {
 			n++
 		}
-		q.has(rendered(all, all[:n]))
+		q.has(approval.RenderedItems(all, all[:n]))
 		q.more = n < len(all)
 	}
 	// Show the keys together with the head of the request.
 	q.redraw = q.drawAll
-	q.showHead(q.sheet(maxColumns).head)
+	q.showHead(q.sheet(maxColumns).Head)
 	q.showKeys(q.choices()...)
 	return q.failed
 }

@@ -9,6 +9,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 )
@@ -37,23 +38,23 @@ func TestA1RenderedItemsAreOnScreen(t *testing.T) {
 			r.Effects = append(r.Effects, policy.Effect{Verb: policy.Write, Target: c.Path})
 		}
 		r.ToApprove = slices.Clone(r.Effects)
-		all := newSheet(r, math.MaxInt).all()
+		all := approval.NewSheet(r, math.MaxInt).All()
 		columns, most := rapid.IntRange(20, 300).Draw(t, "columns"), rapid.IntRange(3, 100).Draw(t, "most")
-		rows := newSheet(r, maxColumns).folded(most, func(r row) int { return len(r.Lines(columns, false)) })
-		for _, item := range rendered(all, rows) {
+		rows := approval.NewSheet(r, maxColumns).Folded(most, func(r row) int { return len(r.Lines(columns, false)) })
+		for _, item := range approval.RenderedItems(all, rows) {
 			for _, r := range all {
 				if r.Item == item && !slices.Contains(rows, r) {
 					t.Fatalf("%s counts as shown, and %q is not on screen", item, r.Text)
 				}
 			}
 		}
-		got := rendered(all, all)
+		got := approval.RenderedItems(all, all)
 		for _, item := range r.Items() {
 			if !slices.Contains(got, item) && !slices.Contains(r.Omitted(), item) {
 				t.Fatalf("%s is nowhere in the sheet", item)
 			}
 		}
-		if len(rows) < len(all) && len(rendered(all, rows)) == len(got) {
+		if len(rows) < len(all) && len(approval.RenderedItems(all, rows)) == len(got) {
 			t.Fatalf("%d of %d rows are shown, and all items count", len(rows), len(all))
 		}
 	})

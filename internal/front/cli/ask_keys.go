@@ -54,7 +54,7 @@ func (q *question) choicesIf(whole, more bool) []string {
 }
 
 // lines counts the rows of the whole request.
-func (q *question) lines() int { return len(q.sheet(maxColumns).all()) }
+func (q *question) lines() int { return len(q.sheet(maxColumns).All()) }
 
 // please lists the valid answers after a typo.
 func (q *question) please() string {

@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -155,10 +154,7 @@ func (v *reviewText) flag(f review.Flag) string {
 	return f.At(v.shown(f.Path))
 }
 
-// maxStat is how many files a short list names.
-const maxStat = 30
-
-// stat prints a line for each file. If there are more than maxStat, it prints only files
+// stat prints a line for each file. If there are more than review.MostFiles, it prints only files
 // with warnings or conflicts. Then one line for each directory sums up its other files. A
 // short list is for the end of a command. It has at most maxFlagLines warnings.
 func (v *reviewText) stat(short bool) {
@@ -172,60 +168,20 @@ func (v *reviewText) stat(short bool) {
 	for _, f := range v.review.Flags {
 		flagged[f.Path] = true
 	}
-	long := len(v.review.Files) > maxStat
-	var dirs dirStats
+	long := len(v.review.Files) > review.MostFiles
+	var dirs review.DirectoryCounts
 	for _, c := range v.review.Files {
 		name := v.shown(c.Path)
 		if !long || flagged[c.Path] && len(rows) < most || c.Conflict {
 			rows = append(rows, []string{letter(c.Op), name + slash(c), what(c), v.notesOf(c)})
 			continue
 		}
-		dirs.add(name, c.Added, c.Removed)
+		dirs.Add(name, c.Added, c.Removed)
 	}
-	for _, dir := range dirs.order {
-		rows = append(rows, []string{"", dir, dirs.of[dir].String(), ""})
+	for _, dir := range dirs.Order() {
+		rows = append(rows, []string{"", dir, dirs.Text(dir), ""})
 	}
 	printColumns(&v.b, rows)
-}
-
-// dirStats count the changes in directories.
-type dirStats struct {
-	of    map[string]*dirStat
-	order []string // the directories, in the order of their first change
-}
-
-// A dirStat counts the changes in a directory.
-type dirStat struct{ files, added, removed int }
-
-// add counts a change of a file.
-func (d *dirStats) add(name string, added, removed int) {
-	if d.of == nil {
-		d.of = make(map[string]*dirStat)
-	}
-	dir := topDir(name)
-	s := d.of[dir]
-	if s == nil {
-		s = new(dirStat)
-		d.of[dir], d.order = s, append(d.order, dir)
-	}
-	s.files, s.added, s.removed = s.files+1, s.added+added, s.removed+removed
-}
-
-func (d *dirStat) String() string {
-	return visible.Count(d.files, "file") + " (" + lineCounts(d.added, d.removed) + ")"
-}
-
-// topDir returns the first directory of a path. Leading ../ elements are kept and not
-// counted.
-func topDir(name string) string {
-	up := ""
-	for strings.HasPrefix(name, "../") {
-		up, name = up+"../", name[len("../"):]
-	}
-	if dir, _, ok := strings.Cut(name, "/"); ok && dir != "" {
-		return up + dir + "/"
-	}
-	return cmp.Or(up, "./")
 }
 
 // diffs prints each file with its diff.
@@ -318,14 +274,9 @@ func total(r *session.Review) string {
 		}
 	}
 	if unread > 0 {
-		return visible.Count(len(r.Files), "file") + " changed, " + lineCounts(added, removed) + " without " + visible.Count(unread, "file") + " that golem did not read"
+		return visible.Count(len(r.Files), "file") + " changed, " + visible.LineCounts(added, removed) + " without " + visible.Count(unread, "file") + " that golem did not read"
 	}
-	return visible.Count(len(r.Files), "file") + " changed, " + lineCounts(added, removed)
-}
-
-// lineCounts returns how many lines are added and removed.
-func lineCounts(added, removed int) string {
-	return "+" + visible.Number(added) + " -" + visible.Number(removed)
+	return visible.Count(len(r.Files), "file") + " changed, " + visible.LineCounts(added, removed)
 }
 
 // slash returns "/" for a directory, to add to its path.

@@ -11,10 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -59,13 +59,13 @@ func (w *workSession) title() string {
 	return text + ", " + age(w.LastUsed)
 }
 
-// what returns the program that started a session, or the input of its first run.
-func (w *workSession) what() string {
-	if w.Command != "" {
-		return visible.Line(filepath.Base(w.Command), maxWhat)
-	}
-	return visible.Line(firstInput(w.program, w.Session), maxWhat)
+// of returns the session with its program, as package inbox knows it.
+func (w *workSession) of() inbox.Session {
+	return inbox.Session{Session: w.Session, Program: w.program}
 }
+
+// what returns the program that started a session, or the input of its first run.
+func (w *workSession) what() string { return w.of().What() }
 
 // maxWhat is how many characters of a command or an input are shown.
 const maxWhat = 30
@@ -88,17 +88,19 @@ func (f *programFlags) sessionsHere() ([]*workSession, error) {
 	}
 	var all []*workSession
 	if p.Content.Hash != "" {
-		if all, err = programSessions(p, dir); err != nil {
+		list, err := inbox.ProgramSessions(p)
+		if err != nil {
 			return nil, err
 		}
+		all = workSessions(list, dir)
 	}
 	for at := dir; ; at = filepath.Dir(at) {
 		o.Dir = at
-		list, err := bareSessions(o, dir)
+		list, err := inbox.BareSessions(o, dir)
 		if err != nil && at == dir {
 			return nil, err
 		}
-		all = append(all, list...)
+		all = append(all, workSessions(list, dir)...)
 		if at == filepath.Dir(at) {
 			break
 		}
@@ -128,59 +130,12 @@ func (f *programFlags) pathsOf(p *program.Program) (*paths, error) {
 	return newPaths(p, dir), nil
 }
 
-// sessionsIn returns the sessions of a directory, without those of directories above it,
-// and the program in it. The program is nil if there is none.
-func (f *programFlags) sessionsIn(dir string) (all []*workSession, p *program.Program, err error) {
-	o, err := f.options()
-	if err != nil {
-		return nil, nil, err
-	}
-	if p, err = f.open(opening{otherwise: emptyProgram}); err != nil {
-		return nil, nil, err
-	}
-	if p.Content.Hash == "" || string(p.Root()) != dir {
-		p = nil
-	} else if all, err = programSessions(p, dir); err != nil {
-		return nil, nil, err
-	}
-	bare, err := bareSessions(o, dir)
-	return append(all, bare...), p, err
-}
-
-// programSessions returns the sessions of a program, for a command that runs in dir.
-func programSessions(p *program.Program, dir string) (all []*workSession, err error) {
-	list, err := p.Sessions().List()
+// workSessions returns sessions for a command that runs in dir.
+func workSessions(list []inbox.Session, dir string) (all []*workSession) {
 	for _, s := range list {
-		all = append(all, newWorkSession(p, s, dir))
+		all = append(all, newWorkSession(s.Program, s.Session, dir))
 	}
-	return all, err
-}
-
-// bareSessions returns the sessions that golem exec started without a program in the
-// directory of the options. If that directory is above dir, it returns only those that
-// show dir.
-func bareSessions(o program.Options, dir string) ([]*workSession, error) {
-	none, err := program.LoadMounts(o, nil)
-	if err != nil {
-		return nil, err
-	}
-	list, err := none.Sessions().List()
-	if err != nil {
-		return nil, err
-	}
-	var all []*workSession
-	for _, s := range list {
-		shows := func(d session.Mount) bool { return isBelow(realPath(d.Source), dir) }
-		if len(s.Mounts) == 0 || o.Dir != dir && !slices.ContainsFunc(s.Mounts, shows) {
-			continue
-		}
-		p, err := program.LoadMounts(o, s.Mounts)
-		if err != nil { // a directory is gone or may not be mounted any more, but the session can still be listed and removed
-			p = none
-		}
-		all = append(all, newWorkSession(p, s, dir))
-	}
-	return all, nil
+	return all
 }
 
 // addChoiceFlags adds the flags of commands that work on the changes of one session.

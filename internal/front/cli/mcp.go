@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
@@ -197,11 +198,11 @@ func (f *mcpFlags) tell(cmd *cobra.Command, p *program.Program) {
 
 // shortly returns a request as text for a form, and the items that the text shows.
 func shortly(r tool.Request) (text string, items []string) {
-	rows, all := newSheet(r, maxColumns).folded(2*maxRows, func(row) int { return 1 }), newSheet(r, 1<<20).all()
+	rows, all := approval.NewSheet(r, maxColumns).Folded(2*maxRows, func(row) int { return 1 }), approval.NewSheet(r, 1<<20).All()
 	var b strings.Builder
 	err := screen{w: &b, plain: true}.show(rows)
 	if err != nil {
 		return b.String(), nil
 	}
-	return b.String(), rendered(all, rows)
+	return b.String(), approval.RenderedItems(all, rows)
 }

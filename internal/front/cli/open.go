@@ -2,13 +2,10 @@ package cli
 
 import (
 	"errors"
-	"slices"
 
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/strictyaml"
-	"github.com/golem-forge/golem/sandbox"
 )
 
 // An opening says what a command opens.
@@ -49,7 +46,7 @@ func (f *programFlags) open(how opening) (*program.Program, error) {
 		return openFlagMounts(o, how.mounts)
 	}
 	p, err := program.Load(o)
-	if err != nil && !how.strict && (p == nil || p.Project == nil || !onlyExcess(err)) {
+	if err != nil && !how.strict && (p == nil || p.Project == nil || !program.IsOnlyExcess(err)) {
 		return nil, err
 	}
 	if !how.strict {
@@ -102,12 +99,4 @@ func openSessionMounts(o program.Options, p *program.Program, id string) (*progr
 		return nil, err
 	}
 	return nil, noProgram(p)
-}
-
-// onlyExcess reports whether every problem is a worker that asks for too much.
-func onlyExcess(err error) bool {
-	var problems strictyaml.Problems
-	return errors.As(err, &problems) && !slices.ContainsFunc(problems, func(p strictyaml.Problem) bool {
-		return !errors.Is(p, sandbox.ErrExceedsParent)
-	})
 }

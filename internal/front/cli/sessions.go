@@ -59,7 +59,7 @@ func (w *workSession) about() (sessionDocument, error) {
 	if err != nil {
 		return d, err
 	}
-	d.What, d.Input = w.what(), firstInput(w.program, w.Session)
+	d.What, d.Input = w.what(), w.program.Runs().FirstInput(w.Session)
 	d.State = string(program.StateOf(w.program, w.Session))
 	return d, nil
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"io"
 	"math"
@@ -13,7 +12,6 @@ import (
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
-	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -123,24 +121,6 @@ func nextFor(id, state string) string {
 
 // maxToldInput is how many characters of an input the list of sessions shows.
 const maxToldInput = 60
-
-// firstInput returns the first line of the input of the first run of a session. It
-// returns "" if there was no run or its record cannot be read, so that a list does not
-// fail.
-func firstInput(p *program.Program, s *session.Session) (input string) {
-	p.RunHistory(s, func(e run.Entry) error {
-		for _, m := range e.Messages {
-			for _, part := range m.Parts {
-				if m.Role == model.User && part.Text != "" {
-					input = firstLine(part.Text)
-					return errors.New("that is enough")
-				}
-			}
-		}
-		return nil
-	})
-	return input
-}
 
 // showEntry prints an entry of a session. calls maps the conversation and id of each
 // earlier call to its tool.

@@ -1,16 +1,13 @@
 package cli
 
 import (
-	"context"
 	"fmt"
 	"io"
 	"strings"
-	"time"
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/clearance/review"
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -40,19 +37,27 @@ what waits for you in every directory.`,
 		if wrong != nil || p.Content.Hash == "" {
 			p = nil
 		}
-		d, rows, err := collectStatus(cmd.Context(), all, p)
+		var list []inbox.Session
+		for _, w := range all {
+			list = append(list, w.of())
+		}
+		waiting, err := inbox.Collect(cmd.Context(), list, p)
 		if err != nil {
 			return err
 		}
 		if wantsJSON(cmd) {
-			return printJSON(cmd.OutOrStdout(), d)
+			return printJSON(cmd.OutOrStdout(), newStatusDocument(waiting))
 		}
-		if d.isEmpty() {
+		if waiting.IsEmpty() {
 			fmt.Fprintln(cmd.OutOrStdout(), "nothing waits for you here")
 			return nil
 		}
-		printStatus(cmd.OutOrStdout(), d, rows, "")
-		if len(rows) > 0 {
+		dir, err := f.realDir()
+		if err != nil {
+			return err
+		}
+		printStatus(cmd.OutOrStdout(), waiting, dir, "")
+		if len(waiting.Sessions) > 0 {
 			fmt.Fprintln(cmd.OutOrStdout(), "next: golem diff, golem apply, golem discard")
 		}
 		return nil
@@ -60,68 +65,27 @@ what waits for you in every directory.`,
 	return cmd
 }
 
-// collectStatus returns what waits in some sessions and in a program, which may be nil. It
-// also returns the sessions as lines of golem status.
-func collectStatus(ctx context.Context, all []*workSession, p *program.Program) (statusDocument, [][]string, error) {
-	d := statusDocument{Sessions: []sessionStatus{}, Approvals: []string{}, Staged: []string{}}
-	var rows [][]string
-	programs := make(map[*program.Program]bool)
-	for _, w := range all {
-		programs[w.program] = true
-		r, err := w.program.Sessions().Review(w.Session, nil, false)
-		if err != nil {
-			return d, nil, err
-		}
-		s := w.status(r)
-		if s.Commits {
-			if s.Count, err = program.CountCommits(ctx, w.program, w.Session); err != nil {
-				s.Problem = visible.Line(err.Error(), maxColumns)
-			}
-		}
-		if len(r.Files) == 0 && r.Unfit == "" && len(r.Others) == 0 && s.Count == 0 && s.Problem == "" {
-			continue
-		}
-		d.Sessions = append(d.Sessions, s)
-		rows = append(rows, s.row(w, r))
-	}
-	if p != nil {
-		programs[p] = true
-	}
-	return d, rows, d.addWaiting(programs)
-}
-
 // A statusDocument is the document that golem status --json prints.
 type statusDocument struct {
-	Sessions  []sessionStatus `json:"sessions"`
+	Sessions  []inbox.Changes `json:"sessions"`
 	Approvals []string        `json:"approvals"` // the ids of calls that wait for approval
 	Staged    []string        `json:"staged"`    // the ids of commits that wait for review
 }
 
-// A sessionStatus describes a session with changes.
-type sessionStatus struct {
-	ID      string        `json:"id"`
-	What    string        `json:"what,omitempty"` // the program or the input that started it
-	Used    time.Time     `json:"used"`
-	Files   int           `json:"files"`
-	Added   int           `json:"added"`
-	Removed int           `json:"removed"`
-	Git     int           `json:"skipped_in_git"`
-	Commits bool          `json:"commits"`                  // it has commits, branches or tags
-	Count   int           `json:"commit_count"`             // commits that your repository does not have
-	Problem string        `json:"commit_problem,omitempty"` // why golem cannot read the commits
-	Flags   []review.Flag `json:"flags"`
-}
-
-func (w *workSession) status(r *session.Review) sessionStatus {
-	s := sessionStatus{ID: w.ID, What: w.what(), Used: w.LastUsed, Files: len(r.Files), Git: r.Git, Commits: r.Refs, Flags: append([]review.Flag{}, r.Flags...)}
-	for _, c := range r.Files {
-		s.Added, s.Removed = s.Added+c.Added, s.Removed+c.Removed
+// newStatusDocument returns what waits, as golem status --json prints it.
+func newStatusDocument(w inbox.Waiting) statusDocument {
+	d := statusDocument{Sessions: append([]inbox.Changes{}, w.Sessions...), Approvals: []string{}, Staged: []string{}}
+	for _, c := range w.Approvals {
+		d.Approvals = append(d.Approvals, c.ID)
 	}
-	return s
+	for _, c := range w.Staged {
+		d.Staged = append(d.Staged, c.ID)
+	}
+	return d
 }
 
-// row returns a session as a line of golem status.
-func (s sessionStatus) row(w *workSession, r *session.Review) []string {
+// statusRow returns a session as a line of golem status in dir.
+func statusRow(s inbox.Changes, dir string) []string {
 	commits := ""
 	switch {
 	case s.Problem != "":
@@ -129,7 +93,8 @@ func (s sessionStatus) row(w *workSession, r *session.Review) []string {
 	case s.Count > 0:
 		commits = visible.Count(s.Count, "commit")
 	}
-	return []string{s.ID, s.What, age(s.Used), visible.Count(s.Files, "file"), lineCounts(s.Added, s.Removed), commits, warningsOf(w, r)}
+	w := newWorkSession(s.Session.Program, s.Session.Session, dir)
+	return []string{s.ID, s.What, age(s.Used), visible.Count(s.Files, "file"), visible.LineCounts(s.Added, s.Removed), commits, warningsOf(w, s.Review)}
 }
 
 // warningsOf summarises the warnings of a session in one line.
@@ -163,48 +128,12 @@ func warningsOf(w *workSession, r *session.Review) string {
 	return "! " + strings.Join(parts, ", ")
 }
 
-// addWaiting adds the calls and commits that wait.
-func (d *statusDocument) addWaiting(programs map[*program.Program]bool) error {
-	states := make(map[string]bool)
-	for p := range programs {
-		if states[string(p.State())] || !p.HasState() {
-			continue
-		}
-		states[string(p.State())] = true
-		if err := d.addRecords(p); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func (d *statusDocument) addRecords(p *program.Program) error {
-	r, err := p.OpenRecords()
-	if err != nil {
-		return err
-	}
-	defer r.Close()
-	waiting, err := r.Waiting(p.Sessions())
-	if err != nil {
-		return err
-	}
-	for _, w := range waiting {
-		d.Approvals = append(d.Approvals, w.ID)
-	}
-	staged, err := r.Staged()
-	d.Staged = append(d.Staged, staged...)
-	return err
-}
-
-// isEmpty reports whether nothing waits.
-func (d statusDocument) isEmpty() bool { return len(d.Sessions)+len(d.Approvals)+len(d.Staged) == 0 }
-
-// printStatus prints what waits in a directory. dir is the directory if it is not the
-// current one.
-func printStatus(out io.Writer, d statusDocument, rows [][]string, dir string) {
-	at := ""
-	if dir != "" {
-		at = " -C " + commandLine(dir)
+// printStatus prints what waits in a directory. flag is what a command needs in addition
+// to work there.
+func printStatus(out io.Writer, d inbox.Waiting, dir, flag string) {
+	var rows [][]string
+	for _, s := range d.Sessions {
+		rows = append(rows, statusRow(s, dir))
 	}
 	if len(rows) > 0 {
 		fmt.Fprintf(out, "%s with changes\n", visible.Count(len(rows), "session"))
@@ -217,13 +146,13 @@ func printStatus(out io.Writer, d statusDocument, rows [][]string, dir string) {
 		return "wait"
 	}
 	if n := len(d.Approvals); n > 0 {
-		command := "golem approvals" + at
+		command := "golem approvals" + flag
 		if n == 1 {
-			command = "golem approve " + d.Approvals[0] + at
+			command = "golem approve " + d.Approvals[0].ID + flag
 		}
 		fmt.Fprintf(out, "%s %s: %s\n", visible.Count(n, "approval"), wait(n), command)
 	}
 	if n := len(d.Staged); n > 0 {
-		fmt.Fprintf(out, "%s %s for review: golem review%s\n", visible.Count(n, "commit"), wait(n), at)
+		fmt.Fprintf(out, "%s %s for review: golem review%s\n", visible.Count(n, "commit"), wait(n), flag)
 	}
 }

@@ -4,13 +4,10 @@ import (
 	"cmp"
 	"fmt"
 	"io"
-	"os"
-	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -19,8 +16,7 @@ type directoryStatus struct {
 	Directory string `json:"directory"` // "" if golem does not know it
 	State     string `json:"state"`     // the state directory
 	statusDocument
-	Why  string `json:"problem,omitempty"` // why golem cannot say what waits there
-	rows [][]string
+	Why string `json:"problem,omitempty"` // why golem cannot say what waits there
 }
 
 // statusOfAll shows what waits in every directory.
@@ -32,53 +28,22 @@ func (f *programFlags) statusOfAll(cmd *cobra.Command) error {
 	if err != nil {
 		return err
 	}
-	known, err := program.KnownPrograms(o)
+	list, err := inbox.Directories(cmd.Context(), o)
 	if err != nil {
 		return err
 	}
-	slices.SortStableFunc(known, func(a, b program.Known) int { return cmp.Compare(a.Directory, b.Directory) })
-	list, last := []directoryStatus{}, ""
-	for _, k := range known {
-		if last == string(k.Directory) && last != "" {
-			continue // the program and golem exec without it
-		}
-		last = string(k.Directory)
-		if d := f.statusOf(cmd, k); !d.isEmpty() || d.Why != "" {
-			list = append(list, d)
-		}
+	if !wantsJSON(cmd) {
+		printStatusOfAll(cmd, o.Home, list)
+		return nil
 	}
-	if wantsJSON(cmd) {
-		return printJSON(cmd.OutOrStdout(), map[string]any{"directories": list})
+	documents := []directoryStatus{}
+	for _, d := range list {
+		documents = append(documents, directoryStatus{d.Path, string(d.State), newStatusDocument(d.Waiting), d.Problem})
 	}
-	printStatusOfAll(cmd, o.Home, list)
-	return nil
+	return printJSON(cmd.OutOrStdout(), map[string]any{"directories": documents})
 }
 
-// statusOf returns what waits in one directory.
-func (f *programFlags) statusOf(cmd *cobra.Command, k program.Known) directoryStatus {
-	d := directoryStatus{Directory: string(k.Directory), State: string(k.State), statusDocument: statusDocument{Sessions: []sessionStatus{}, Approvals: []string{}, Staged: []string{}}}
-	if k.Directory == "" {
-		d.Why = "an older golem did not record its directory; run golem status there once"
-		return d
-	}
-	if _, err := os.Stat(d.Directory); err != nil {
-		d.Why = "the directory is gone; golem keeps its state in " + visible.Text(d.State)
-		return d
-	}
-	there := *f
-	there.dir = d.Directory
-	all, p, err := there.sessionsIn(d.Directory)
-	if err == nil {
-		d.statusDocument, d.rows, err = collectStatus(cmd.Context(), all, p)
-	}
-	if err != nil {
-		first, _, _ := strings.Cut(err.Error(), "\n")
-		d.Why = visible.Line(first, maxColumns)
-	}
-	return d
-}
-
-func printStatusOfAll(cmd *cobra.Command, home string, list []directoryStatus) {
+func printStatusOfAll(cmd *cobra.Command, home string, list []inbox.Directory) {
 	out := cmd.OutOrStdout()
 	if len(list) == 0 {
 		fmt.Fprintln(out, "nothing waits for you in any directory")
@@ -88,15 +53,15 @@ func printStatusOfAll(cmd *cobra.Command, home string, list []directoryStatus) {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		name := cmp.Or(homeRelative(d.Directory, home), d.State)
+		name := cmp.Or(homeRelative(d.Path, home), string(d.State))
 		fmt.Fprintln(out, visible.Text(name))
-		if d.Why != "" {
-			fmt.Fprintln(out, "  "+d.Why)
+		if d.Problem != "" {
+			fmt.Fprintln(out, "  "+d.Problem)
 			continue
 		}
-		printStatus(indented{out}, d.statusDocument, d.rows, d.Directory)
-		if len(d.rows) > 0 {
-			fmt.Fprintf(out, "  next: cd %s && golem diff\n", commandLine(d.Directory))
+		printStatus(indented{out}, d.Waiting, d.Path, " -C "+commandLine(d.Path))
+		if len(d.Sessions) > 0 {
+			fmt.Fprintf(out, "  next: cd %s && golem diff\n", commandLine(d.Path))
 		}
 	}
 }

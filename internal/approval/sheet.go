@@ -1,0 +1,468 @@
+package approval
+
+import (
+	"bytes"
+	"encoding/json"
+	"maps"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// A Sheet is a request as rows of text, for a person who decides about it. Every front shows
+// these rows, so that all of them show the same.
+type Sheet struct {
+	tool             string
+	most             int // maximum characters of one piece of text
+	Head, Body, Tail []visible.Row
+	odd              bool // something had to be escaped
+}
+
+// NewSheet describes a request. It cuts each piece of text to at most most characters.
+func NewSheet(r tool.Request, most int) *Sheet {
+	s := &Sheet{tool: r.Tool, most: most}
+	s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.actor(r) + s.wish(r), Item: tool.ItemCall})
+	s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.origin(r), Item: tool.ItemCall})
+	if r.Why != "" {
+		s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: "because of " + s.line(r.Why), Item: tool.ItemWhy})
+	}
+	if r.Taint != "" {
+		s.Body = append(s.Body, visible.Row{Mark: visible.Warning, Text: "tainted: the worker has read " + s.name(r.Taint) + ", which is untrusted; no rule and no earlier approval applies", Item: tool.ItemTaint})
+	}
+	for i, text := range r.Warnings {
+		s.Body = append(s.Body, visible.Row{Mark: visible.Warning, Text: s.line(text), Item: tool.ItemWarning(i)})
+	}
+	s.flags(r)
+	s.alikes(r)
+	s.effects(r)
+	s.directories(r)
+	s.changes(r)
+	s.arguments(r)
+	if r.Problem != "" {
+		s.Tail = append(s.Tail, visible.Row{Mark: visible.Warning, Text: "golem does not know what it would change: " + s.line(r.Problem), Item: tool.ItemProblem})
+	}
+	if s.odd {
+		s.Tail = append(s.Tail, visible.Row{Mark: visible.Warning, Text: `it holds characters that cannot be seen or that a terminal would obey; they are shown like this: \u202e`})
+	}
+	return s
+}
+
+// actor names who acts: the user, or the chain of workers that made the call.
+func (s *Sheet) actor(r tool.Request) string {
+	if r.Origin == policy.User {
+		return "You are about to "
+	}
+	var who []string
+	for _, w := range r.Workers {
+		who = append(who, s.name(w))
+	}
+	if len(who) == 0 {
+		who = []string{caller(r.Origin)}
+	}
+	return strings.Join(who, " › ") + " wants to "
+}
+
+// origin names the tool, its caller, and the reason why golem asks.
+func (s *Sheet) origin(r tool.Request) string {
+	text := "(tool " + s.name(r.Tool)
+	switch {
+	case r.Origin == policy.User && len(r.Workers) > 0:
+		text += " as " + s.name(r.Workers[len(r.Workers)-1])
+	case r.Origin != policy.User && r.Origin != policy.Model:
+		text += ", called by " + caller(r.Origin)
+	}
+	switch {
+	case r.Origin == policy.User: // your own calls are not steered
+	case r.Network:
+		text += ", network on"
+	case len(r.Hosts) > 0:
+		text += ", network: only " + s.name(strings.Join(r.Hosts, ", "))
+	default:
+		text += ", network off"
+	}
+	if r.Taint != "" {
+		text += ", tainted by " + s.name(r.Taint)
+	}
+	switch {
+	case r.OnlyUser:
+		text += ", asked every time"
+	case r.Rule != "":
+		text += ", asked by " + s.name(r.Rule)
+	default:
+		text += ", asked by default"
+	}
+	return text + ")"
+}
+
+// maxAlikes is how many look-alike names are listed.
+const maxAlikes = 5
+
+// alikes warns of names that look like other names. It checks workers, tools, paths,
+// hosts, commands and short arguments.
+func (s *Sheet) alikes(r tool.Request) {
+	names := append(slices.Clone(r.Workers), r.Tool, r.Summary)
+	for _, e := range slices.Concat(r.Effects, r.ToApprove) {
+		names = append(names, e.Target)
+	}
+	for _, c := range r.Changes {
+		names = append(names, c.Path, c.To)
+	}
+	var args any
+	if json.Unmarshal(r.Args, &args) == nil {
+		names = appendNames(names, args)
+	}
+	seen := map[string]bool{}
+	for _, name := range names {
+		for t := range visible.NameAlikes(visible.Cut(name, maxName)) {
+			if seen[t.Says] {
+				continue
+			}
+			if seen[t.Says] = true; len(seen) > maxAlikes {
+				s.Body = append(s.Body, visible.Row{Mark: visible.Warning, Text: "more names have look-alike letters"})
+				return
+			}
+			s.Body = append(s.Body, visible.Row{Mark: visible.Warning, Text: "look-alike letters: " + s.line(t.Says)})
+		}
+	}
+}
+
+// maxName is the maximum length of an argument that golem checks as a name.
+const maxName = 4096
+
+// appendNames appends the strings of a JSON value that may be names: short strings of one
+// line, and the keys of objects.
+func appendNames(names []string, value any) []string {
+	switch v := value.(type) {
+	case string:
+		if len(v) <= maxName && !strings.Contains(v, "\n") {
+			names = append(names, v)
+		}
+	case []any:
+		for _, each := range v {
+			names = appendNames(names, each)
+		}
+	case map[string]any:
+		for _, key := range slices.Sorted(maps.Keys(v)) {
+			names = appendNames(append(names, key), v[key])
+		}
+	}
+	return names
+}
+
+func caller(o policy.Origin) string {
+	switch o {
+	case policy.Model, policy.User:
+		return "the " + o.String()
+	case policy.Peer:
+		return "another agent"
+	}
+	return o.String()
+}
+
+// wish describes in a few words what a call would do.
+func (s *Sheet) wish(r tool.Request) string {
+	if r.Summary != "" {
+		return s.line(r.Summary)
+	}
+	switch len(r.Changes) {
+	case 0:
+		for _, e := range slices.Concat(r.ToApprove, r.Effects) {
+			if e.Verb != policy.Use {
+				return s.effect(e)
+			}
+		}
+		return "use " + s.name(r.Tool)
+	case 1:
+		return s.change(r.Changes[0])
+	}
+	verb := map[string]string{"apply_changes": "apply", "discard_changes": "discard", "undo": "undo"}[r.Tool]
+	if verb == "" {
+		verb = "make"
+	}
+	count, added, removed := 0, 0, 0
+	for _, c := range r.Changes {
+		more, less := countLines(c)
+		added, removed = added+more, removed+less
+		if !isNewDirectory(c) {
+			count++
+		}
+	}
+	text := verb + " " + visible.Count(max(count, 1), "change")
+	if added+removed > 0 {
+		text += ", " + visible.LineCounts(added, removed)
+	}
+	return text
+}
+
+// isNewDirectory reports whether a change only makes a directory. The files in it are
+// changes of their own.
+func isNewDirectory(c tool.Change) bool {
+	return c.Op == tool.Create && strings.HasPrefix(c.About, "directory")
+}
+
+// countLines returns how many lines a change adds and removes.
+func countLines(c tool.Change) (added, removed int) {
+	for r := range visible.Diff(c.Diff) {
+		switch r.Mark {
+		case visible.Added:
+			added++
+		case visible.Removed:
+			removed++
+		}
+	}
+	return added, removed
+}
+
+// flags lists what to look at first in the changes, the riskiest first, as golem diff
+// does.
+func (s *Sheet) flags(r tool.Request) {
+	type flagged struct {
+		visible.Row
+		risk int
+	}
+	var list []flagged
+	for i, c := range r.Changes {
+		name := c.Path
+		if c.To != "" {
+			name = c.To
+		}
+		for _, f := range c.Flags {
+			list = append(list, flagged{visible.Row{Mark: visible.Warning, Text: visible.Cut(f.At(s.name(name)), s.most), Item: tool.ItemChange(i)}, f.Risk})
+		}
+	}
+	slices.SortStableFunc(list, func(a, b flagged) int { return b.risk - a.risk })
+	for _, f := range list {
+		s.Body = append(s.Body, f.Row)
+	}
+}
+
+// directories counts the changes in each directory, if there are many.
+func (s *Sheet) directories(r tool.Request) {
+	if len(r.Changes) <= review.MostFiles {
+		return
+	}
+	var dirs review.DirectoryCounts
+	for _, c := range r.Changes {
+		if isNewDirectory(c) {
+			continue
+		}
+		added, removed := countLines(c)
+		dirs.Add(strings.TrimPrefix(c.Path, "/"), added, removed)
+	}
+	for _, dir := range dirs.Order() {
+		s.Body = append(s.Body, visible.Row{Mark: visible.Detail, Text: s.name(dir) + " " + dirs.Text(dir)})
+	}
+}
+
+func (s *Sheet) effect(e policy.Effect) string {
+	if e.Verb != policy.Run {
+		return e.Verb.String() + " " + s.name(e.Target)
+	}
+	// A command may have several lines. That is not odd, and its arguments show them.
+	s.odd = s.odd || visible.Text(e.Target) != e.Target
+	return e.Verb.String() + " " + visible.Cut(visible.Name(e.Target), s.most)
+}
+
+// effects lists the effects that neither the first row nor the changes show.
+func (s *Sheet) effects(r tool.Request) {
+	asks := make(map[policy.Effect]bool, len(r.ToApprove))
+	for _, e := range r.ToApprove {
+		asks[e] = true
+	}
+	for i, e := range r.ListedEffects() {
+		text := s.effect(e)
+		if asks[e] {
+			text += " (asks)"
+		}
+		s.Body = append(s.Body, visible.Row{Mark: visible.Detail, Text: text, Item: tool.ItemEffect(i)})
+	}
+}
+
+// changes shows each change with its lines. It also shows the name of the file if the
+// first row does not.
+func (s *Sheet) changes(r tool.Request) {
+	for i, c := range r.Changes {
+		if len(r.Changes) > 1 || r.Summary != "" {
+			s.Body = append(s.Body, visible.Row{Mark: visible.Detail, Text: s.change(c), Item: tool.ItemChange(i)})
+		} else {
+			s.Head[0].Item = tool.ItemChange(i)
+		}
+		for r := range visible.Diff(c.Diff) {
+			s.Body = append(s.Body, visible.Row{Mark: r.Mark, Text: s.text(r.Text), Item: tool.ItemContent(i)})
+		}
+		for _, name := range c.Tree {
+			s.Body = append(s.Body, visible.Row{Mark: visible.Content, Text: s.name(name), Item: tool.ItemContent(i)})
+		}
+	}
+}
+
+// verb describes what a call does to a file. Discarding a change restores the file of the
+// directory, so discarding a new file deletes it.
+func (s *Sheet) verb(op tool.Op) string {
+	if s.tool != "discard_changes" {
+		return s.line(string(op))
+	}
+	switch op {
+	case tool.Delete:
+		return "discard the new"
+	case tool.Create:
+		return "discard the deletion of"
+	}
+	return "discard the changes to"
+}
+
+// change describes what happens to a file, and the size of the change.
+func (s *Sheet) change(c tool.Change) string {
+	text := s.verb(c.Op) + " " + s.name(c.Path)
+	if c.To != "" {
+		text += " to " + s.name(c.To)
+	}
+	var size []string
+	if c.Diff != "" {
+		more, less := countLines(c)
+		if c.Op == tool.Create && less == 0 {
+			size = append(size, visible.Count(more, "line"))
+		} else {
+			size = append(size, visible.LineCounts(more, less))
+		}
+	}
+	if c.About != "" {
+		size = append(size, s.line(c.About))
+	}
+	if c.Omitted != "" {
+		size = append(size, "content not shown: "+s.line(c.Omitted))
+	}
+	if c.Diff == "" && c.Becomes != "" {
+		word := "becomes version "
+		if c.To != "" {
+			word = "version "
+		}
+		size = append(size, word+s.line(c.Becomes))
+	}
+	if len(size) > 0 {
+		text += " (" + strings.Join(size, "; ") + ")"
+	}
+	return text
+}
+
+// arguments shows the arguments of the call, if neither a diff nor the summary shows what
+// it does.
+func (s *Sheet) arguments(r tool.Request) {
+	if !r.ShowsArguments() {
+		return
+	}
+	start := len(s.Body)
+	defer func() {
+		for i := start; i < len(s.Body); i++ {
+			s.Body[i].Item = tool.ItemArguments
+		}
+	}()
+	args := map[string]json.RawMessage{}
+	if err := json.Unmarshal(r.Args, &args); err != nil && len(r.Args) > 0 {
+		s.Body = append(s.Body, visible.Row{Mark: visible.Argument, Text: s.line(string(r.Args))})
+	}
+	for _, key := range slices.Sorted(maps.Keys(args)) {
+		value := ""
+		if bytes.HasPrefix(args[key], []byte(`"`)) {
+			json.Unmarshal(args[key], &value)
+		} else {
+			value = string(args[key])
+		}
+		if !strings.Contains(value, "\n") {
+			s.Body = append(s.Body, visible.Row{Mark: visible.Argument, Text: s.name(key) + ": " + s.text(value)})
+			continue
+		}
+		lines := strings.Split(value, "\n")
+		s.Body = append(s.Body, visible.Row{Mark: visible.Argument, Text: s.name(key) + ": " + visible.Count(len(lines), "line")})
+		for _, line := range lines {
+			s.Body = append(s.Body, visible.Row{Mark: visible.Content, Text: s.text(line)})
+		}
+	}
+}
+
+// text makes a line of text visible.
+func (s *Sheet) text(line string) string {
+	text := visible.Text(line)
+	s.odd = s.odd || text != line
+	return visible.Cut(text, s.most)
+}
+
+// line makes words in a sentence visible.
+func (s *Sheet) line(words string) string {
+	text := visible.Line(words, math.MaxInt)
+	s.odd = s.odd || text != words
+	return visible.Cut(text, s.most)
+}
+
+// name makes a name visible. It quotes a name that could be read as a sentence.
+func (s *Sheet) name(name string) string {
+	s.odd = s.odd || visible.Line(name, math.MaxInt) != name
+	return visible.Cut(visible.Name(name), s.most)
+}
+
+// All returns all rows.
+func (s *Sheet) All() []visible.Row { return slices.Concat(s.Head, s.Body, s.Tail) }
+
+// Folded returns the rows without the middle of a long body. The rest of the body takes
+// at most most lines of the screen; lines counts those of one row. So the question and
+// its subject fit on one screen.
+func (s *Sheet) Folded(most int, lines func(visible.Row) int) []visible.Row {
+	total := 0
+	for _, r := range s.Body {
+		total += lines(r)
+	}
+	if total <= most || len(s.Body) == 0 {
+		return s.All()
+	}
+	most -= lines(visible.Row{Mark: visible.Hidden, Text: omittedText(total, total*longestLine)})
+	front, end := 0, len(s.Body)
+	for used := lines(s.Body[0]); used <= most*2/3 && front < end; used += lines(s.Body[front]) {
+		front++
+	}
+	for used := lines(s.Body[end-1]); used <= most/3 && end > front; used += lines(s.Body[end-1]) {
+		end--
+		if end == front {
+			break
+		}
+	}
+	bytes := 0
+	for _, r := range s.Body[front:end] {
+		bytes += len(r.Text) + 1
+	}
+	gap := visible.Row{Mark: visible.Hidden, Text: omittedText(end-front, bytes)}
+	return slices.Concat(s.Head, s.Body[:front], []visible.Row{gap}, s.Body[end:], s.Tail)
+}
+
+// longestLine is the assumed length of lines that are not shown.
+const longestLine = 200
+
+// omittedText says how much is not shown.
+func omittedText(lines, bytes int) string {
+	return visible.Count(lines, "line") + " not shown (" + visible.Amount(int64(bytes)) + ") …"
+}
+
+// RenderedItems returns the items of a request that were shown completely. Each row of such an
+// item was shown, and was not cut.
+func RenderedItems(all, shown []visible.Row) []string {
+	left := make(map[visible.Row]int, len(shown))
+	for _, r := range shown {
+		left[r]++
+	}
+	var items []string
+	partly, known := make(map[string]bool), make(map[string]bool)
+	for _, r := range all {
+		if r.Item != "" && !known[r.Item] {
+			known[r.Item] = true
+			items = append(items, r.Item)
+		}
+		if left[r]--; left[r] < 0 {
+			partly[r.Item] = true
+		}
+	}
+	return slices.DeleteFunc(items, func(item string) bool { return partly[item] })
+}
