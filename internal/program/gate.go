@@ -243,7 +243,7 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 		return g, nil, nil, err
 	}
 	tracker := d.newTracker(g.Files)
-	g.Taint, g.Grant = tracker, requireNamespaces(g.Grant, tracker)
+	g.Taint, g.Grant = tracker, tracker.RequireNamespaces(g.Grant)
 	hosts := g.Hosts()
 	own := session.OwnerOf(g, hosts, "worker", "")
 	if d.exec != nil {
