@@ -10,6 +10,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/visible"
@@ -95,7 +96,7 @@ func changesOf(ctx context.Context, s Session) (Changes, error) {
 		c.Added, c.Removed = c.Added+f.Added, c.Removed+f.Removed
 	}
 	if c.Commits {
-		if c.Count, err = program.CountCommits(ctx, s.Program, s.Session); err != nil {
+		if c.Count, err = program.Commits(s.Program, s.Session).Count(ctx); err != nil {
 			c.Problem = visible.Line(err.Error(), maxProblem)
 		}
 	}
@@ -149,7 +150,7 @@ func directories(ctx context.Context, o program.Options, runs bool) ([]Directory
 	if err != nil {
 		return nil, err
 	}
-	slices.SortStableFunc(known, func(a, b program.Known) int { return cmp.Compare(a.Directory, b.Directory) })
+	slices.SortStableFunc(known, func(a, b inventory.Known) int { return cmp.Compare(a.Directory, b.Directory) })
 	var list []Directory
 	last := ""
 	for _, k := range known {
@@ -165,7 +166,7 @@ func directories(ctx context.Context, o program.Options, runs bool) ([]Directory
 }
 
 // directoryOf returns what waits in one directory.
-func directoryOf(ctx context.Context, o program.Options, k program.Known, runs bool) Directory {
+func directoryOf(ctx context.Context, o program.Options, k inventory.Known, runs bool) Directory {
 	d := Directory{Path: string(k.Directory), State: k.State}
 	if d.Path == "" {
 		d.Problem = "an older golem did not record its directory; run golem status there once"

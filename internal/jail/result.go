@@ -46,6 +46,9 @@ func Shell(line string) Command {
 	return Command{Path: shell, Args: []string{path.Base(shell), "-c", "--", line}, Dir: Work}
 }
 
+// QuoteWord quotes a word for a shell.
+func QuoteWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }
+
 // A Result is the result of a command.
 type Result struct {
 	Code    int     // the exit code; 128 plus the number of the signal that ended it

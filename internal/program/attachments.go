@@ -1,23 +1,12 @@
 package program
 
 import (
-	"errors"
-	"io"
-	"io/fs"
-	"os"
-	"path/filepath"
-
+	"github.com/golem-forge/golem/internal/calltree"
 	"github.com/golem-forge/golem/internal/model"
-	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/run"
-	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/sandbox"
 )
 
-// Attach reads files of the user for the entry worker, within its attachment policy. A
-// relative name starts at the worker's directory if the file is there, or else at the
-// current directory. In the program and its mounts no symlink leads out of them: workers
-// may have made it.
+// Attach reads files of the user for the entry worker, within its attachment policy.
 func (p *Program) Attach(names []string) ([]model.File, error) {
 	if len(names) == 0 {
 		return nil, nil
@@ -26,148 +15,15 @@ func (p *Program) Attach(names []string) ([]model.File, error) {
 	if err != nil {
 		return nil, err
 	}
-	files := attachments{p.root, p.Project}
-	var list []model.File
-	var total int64
-	for i, name := range names {
-		data, err := files.read(files.find(step, name), run.MaxFile)
-		if err != nil {
-			return nil, &sandbox.Error{Op: "attach", Path: name, Code: codeOf(err), Hint: hintOr(err, "name a file that is there")}
-		}
-		total += int64(len(data))
-		if step != nil {
-			if why := step.Grant.Attachments.RefusalReason(name, i+1, total); why != "" {
-				return nil, &sandbox.Error{Op: "attach", Path: name, Code: sandbox.ErrLimit, Hint: why + " (attachment_policy of " + step.Worker.Name + ")"}
-			}
-		}
-		f, err := run.FileOf(name, data)
-		if err != nil {
-			return nil, err
-		}
-		list = append(list, f)
-	}
-	return list, nil
+	return attachmentsOf(p, step).Read(names)
 }
 
-// attachments finds and reads the files that the user attaches.
-type attachments struct {
-	root    string // the program's directory
-	project *project.Project
-}
-
-// find returns the file that a name means.
-func (a attachments) find(step *Step, name string) string {
-	if step != nil && !filepath.IsAbs(name) {
-		if beside := filepath.Join(a.root, filepath.Dir(step.Worker.File), name); exists(beside) {
-			return beside
-		}
+// attachmentsOf returns the reader of files that the user attaches for a worker, nil for
+// none.
+func attachmentsOf(p *Program, step *calltree.Step) run.Attachments {
+	a := run.Attachments{Root: p.root, Project: p.Project}
+	if step != nil {
+		a.Worker, a.Policy = step.Worker, step.Grant.Attachments
 	}
-	return name
-}
-
-// untrustedMount returns the first untrusted mount that holds one of the attached files,
-// "" for none.
-func (a attachments) untrustedMount(step *Step, names []string) string {
-	for _, name := range names {
-		file, err := filepath.Abs(a.find(step, name))
-		if err != nil {
-			continue // read fails for it too
-		}
-		if real, err := filepath.EvalSymlinks(file); err == nil {
-			file = real
-		}
-		if from := a.project.Untrusted(file); from != "" {
-			return from
-		}
-	}
-	return ""
-}
-
-func exists(name string) bool {
-	_, err := os.Stat(name)
-	return err == nil
-}
-
-// errTooLarge and errNotRegular say why a file cannot be attached.
-var (
-	errTooLarge   = errors.New("it is too large to be attached")
-	errNotRegular = errors.New("it is no regular file")
-)
-
-// read reads a regular file of at most most bytes.
-func (a attachments) read(name string, most int64) ([]byte, error) {
-	folder, rest, err := a.containingDir(name)
-	if err != nil {
-		return nil, err
-	}
-	root, err := os.OpenRoot(folder)
-	if err != nil {
-		return nil, err
-	}
-	defer root.Close()
-	info, err := root.Stat(rest)
-	switch {
-	case err != nil:
-		return nil, err
-	case !info.Mode().IsRegular():
-		return nil, errNotRegular
-	case info.Size() > most:
-		return nil, errTooLarge
-	}
-	f, err := root.Open(rest)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	data, err := io.ReadAll(io.LimitReader(f, most+1))
-	if err == nil && int64(len(data)) > most {
-		err = errTooLarge
-	}
-	return data, err
-}
-
-// containingDir returns the directory that symlinks of a file may not leave, and the
-// file's name in it. It is the directory of the program or of a mount, if the file is in
-// one. Otherwise it is the directory that contains the file after symlinks are resolved.
-func (a attachments) containingDir(name string) (folder, rest string, err error) {
-	if name, err = filepath.Abs(name); err != nil {
-		return "", "", err
-	}
-	folders := []string{a.root}
-	for _, m := range a.project.Mounts {
-		folders = append(folders, string(session.RealSource(m)))
-	}
-	for _, folder := range folders {
-		if rest, err := filepath.Rel(folder, name); err == nil && filepath.IsLocal(rest) {
-			return folder, rest, nil
-		}
-	}
-	if name, err = filepath.EvalSymlinks(name); err != nil {
-		return "", "", err
-	}
-	return filepath.Dir(name), filepath.Base(name), nil
-}
-
-func codeOf(err error) sandbox.Code {
-	switch {
-	case errors.Is(err, fs.ErrNotExist):
-		return sandbox.ErrNotFound
-	case errors.Is(err, errTooLarge):
-		return sandbox.ErrTooLarge
-	case errors.Is(err, errNotRegular):
-		return sandbox.ErrNotRegular
-	}
-	return sandbox.ErrInvalid
-}
-
-// hintOr returns the text of an error, or the advice if a file does not exist.
-func hintOr(err error, advice string) string {
-	if errors.Is(err, fs.ErrNotExist) {
-		return advice
-	}
-	var cause *fs.PathError
-	if errors.As(err, &cause) {
-		err = cause.Err
-	}
-	return err.Error()
+	return a
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/keyring"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/target"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -21,7 +22,7 @@ import (
 // reads one when a command first has a network with it.
 type hostCredentials struct {
 	project *project.Project
-	env     hostEnv
+	env     target.Env
 	secret  func(name string) (string, error) // the user's secrets
 
 	mu    sync.Mutex
@@ -66,7 +67,7 @@ func (h *hostCredentials) read(name string) (egress.Credential, error) {
 	value := c.Value
 	switch {
 	case c.Variable != "":
-		text, _ := environ(h.env.variables, c.Variable)
+		text, _ := project.LookupEnv(h.env.Variables, c.Variable)
 		if value = strings.TrimSpace(text); value == "" {
 			return fail(sandbox.ErrNotFound, "the environment variable "+c.Variable+" is not set; set it and start golem again, or store the value with golem secret set "+name+" and write from: keyring")
 		}
@@ -83,7 +84,7 @@ func (h *hostCredentials) read(name string) (egress.Credential, error) {
 		}
 		value = text
 	case len(c.Command) > 0:
-		text, err := keyring.Run(context.Background(), c.Command, h.env.safe())
+		text, err := keyring.Run(context.Background(), c.Command, h.env.Safe())
 		if err != nil {
 			return fail(sandbox.ErrInvalid, visible.Line(err.Error(), 300)+"; "+c.From.String()+" names it")
 		}
@@ -112,7 +113,7 @@ func (h *hostCredentials) hide(hosts policy.Hosts, env []string) []string {
 	for _, name := range slices.Sorted(maps.Keys(h.ready)) {
 		c, _ := h.project.Credential(name)
 		needed := slices.ContainsFunc(hosts.Rules(), func(r policy.HostRule) bool { return r.Credential == name })
-		if _, there := environ(env, c.As); needed && c.As != "" && !there {
+		if _, there := project.LookupEnv(env, c.As); needed && c.As != "" && !there {
 			env = append(env, c.As+"="+h.ready[name].Placeholder)
 		}
 	}

@@ -1,118 +1,27 @@
 package program
 
 import (
-	"slices"
-	"strings"
-	"time"
+	"context"
 
+	"github.com/golem-forge/golem/internal/foreigntools"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/custom"
-	"github.com/golem-forge/golem/internal/trust"
+	"github.com/golem-forge/golem/internal/toolset/foreign"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// foreignTools are the custom tools and MCP servers of a program.
-type foreignTools struct {
-	workers []*worker.Worker
-	files   trust.ToolFiles
-	state   string // the program's state directory
-	now     func() time.Time
-}
-
-func (p *Program) foreign() foreignTools {
-	return foreignTools{p.Workers, p.toolFiles, p.state, p.options.Now}
-}
-
-func (x foreignTools) isWorker(name string) bool {
-	return slices.ContainsFunc(x.workers, func(w *worker.Worker) bool { return w.Name == name })
-}
-
-// customTools returns the custom tools of a worker. Run returns the runner of a tool's
-// program; without it the tools can only be listed.
-func (x foreignTools) customTools(step *Step, run func(worker.Foreign) (*session.Commands, error)) ([]tool.Tool, error) {
-	var list []tool.Tool
-	if step == nil {
-		return nil, nil
-	}
-	for _, c := range step.Worker.Custom {
-		d, err := x.files.Describe(c)
-		if err != nil {
-			continue // Load has reported it
-		}
-		about := tool.Tool{Name: c.Name, Description: d.Text, Mode: d.Mode, Label: d.Label, Category: d.Category}
-		d.Approval.Target = custom.Runs(c.Name)
-		about.Rules = withNetworkRules(append(rulesOf(step, c.Tool(), d.Approval.Target), d.Approval), c.Foreign)
-		program := custom.Program{Command: commandOf(c.Foreign), Network: c.Network != nil, Timeout: c.Timeout}
-		if c.Reach != nil {
-			program.Folder, program.ReadOnly = c.Reach.Folder, c.Reach.ReadOnly
-		}
-		var r custom.Runner
-		if run != nil {
-			commands, err := run(c.Foreign)
-			if err != nil {
-				return nil, err
-			}
-			r = commands
-		}
-		t, err := custom.New(about, d.Schema, program, r)
-		if err != nil {
-			continue
-		}
-		list = append(list, t)
-	}
-	return list, nil
-}
-
-// rulesOf returns the approval rules for a foreign tool of a worker and of its callers.
-// The strictest one applies.
-func rulesOf(step *Step, name, target string) []policy.Rule {
-	var rules []policy.Rule
-	add := func(own string, f worker.Foreign) {
-		if own == name && f.Approval != nil {
-			rule := *f.Approval
-			rule.Target = target
-			rules = append(rules, rule)
-		}
-	}
-	for at := step; at != nil; at = at.Parent {
-		for _, c := range at.Worker.Custom {
-			add(c.Tool(), c.Foreign)
-		}
-		for _, s := range at.Worker.Servers {
-			add(s.Tool(), s.Foreign)
-		}
-	}
-	return rules
-}
-
-// withNetworkRules adds rules about the network for a program that declares it: they are
-// the same as those for running it.
-func withNetworkRules(rules []policy.Rule, f worker.Foreign) []policy.Rule {
-	if f.Network == nil {
-		return rules
-	}
-	for _, r := range slices.Clone(rules) {
-		r.Verb, r.Target = policy.Connect, "*"
-		rules = append(rules, r)
-	}
-	return rules
-}
-
-// isCustom reports whether a worker has a custom tool with this name.
-func (x foreignTools) isCustom(name string) bool {
-	return slices.ContainsFunc(x.workers, func(w *worker.Worker) bool {
-		return slices.ContainsFunc(w.Custom, func(c worker.Custom) bool { return c.Name == name })
-	})
+// foreign returns the custom tools and MCP servers of the program.
+func (p *Program) foreign() foreigntools.Tools {
+	return foreigntools.Tools{Workers: p.Workers, Files: p.toolFiles, State: p.state, Reserved: append(toolNames(), "exec"), Now: p.options.Now}
 }
 
 // foreignCommands returns the runner of a foreign program for a gate. The program sees
 // its own files, and has the network only if it declares it.
 func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands, error) {
-	mounts, err := d.program.foreign().writeFiles(f)
+	mounts, err := d.program.foreign().WriteFiles(f)
 	if err != nil {
 		return nil, err
 	}
@@ -120,102 +29,38 @@ func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands
 	if f.Network != nil {
 		hosts = g.Hosts()
 	}
-	o := session.CommandOptions{Gate: g, Hosts: hosts, Egress: d.networks.egress(hosts, g.Workers), Owner: session.OwnerOf(g, hosts, "program", f.Name+"\x00"+programIdentity(f)),
+	o := session.CommandOptions{Gate: g, Hosts: hosts, Egress: d.networks.egress(hosts, g.Workers), Owner: session.OwnerOf(g, hosts, "program", f.Name+"\x00"+foreigntools.Identity(f)),
 		Etc: d.program.Project.Etc, Mounts: mounts, ReadOnly: f.Reach == nil || f.Reach.ReadOnly}
-	for _, v := range f.Env {
-		if value, ok := environ(d.program.options.Environ, v.Text); ok {
-			o.Env = append(o.Env, v.Text+"="+value)
-		} else if o.Missing == nil {
-			o.Missing = &sandbox.Error{Op: f.Name, Code: sandbox.ErrInvalid, Hint: "the environment variable " + v.Text +
-				" is not set; set it and start golem again, or remove it from env: in the worker file"}
-		}
-	}
+	o.Env, o.Missing = foreigntools.Environment(f, d.program.options.Environ)
 	return d.work.Commands(o), nil
 }
 
-// secrets returns the values of the environment variables that foreign programs get.
-func (x foreignTools) secrets(environment []string) (values []string) {
-	add := func(f worker.Foreign) {
-		for _, v := range f.Env {
-			if value, ok := environ(environment, v.Text); ok {
-				values = append(values, value)
+// Offer lists the tools of a server of the gate's worker.
+func (d *Gate) Offer(ctx context.Context, name string) (foreigntools.Offer, error) {
+	var names []string
+	if d.step != nil {
+		for _, s := range d.step.Worker.Servers {
+			names = append(names, s.Name)
+			if s.Name != name {
+				continue
 			}
+			return d.offer(ctx, s)
 		}
 	}
-	for _, w := range x.workers {
-		for _, c := range w.Custom {
-			add(c.Foreign)
-		}
-		for _, s := range w.Servers {
-			add(s.Foreign)
-		}
+	hint := "this worker has no MCP server"
+	if len(names) > 0 {
+		hint = strictyaml.DidYouMean(name, names)
 	}
-	return values
+	return foreigntools.Offer{}, &sandbox.Error{Op: "mcp", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
-// lint returns the problems with foreign tools that show only when all files are known.
-func (x foreignTools) lint() strictyaml.Problems {
-	var problems strictyaml.Problems
-	known := map[string]strictyaml.Place{} // by the name of the tool
-	same := map[string]string{}
-	alike := func(name, is string, at strictyaml.Place) {
-		if same[name] != "" && same[name] != is {
-			problems.Add(strictyaml.Node{Place: at}, name+" is another program in "+known[name].String(), "one name is one program everywhere; choose another name, or write the same command, with, env and schema")
-		}
-		if same[name] == "" {
-			known[name], same[name] = at, is
-		}
-	}
-	for _, w := range x.workers {
-		for _, c := range w.Custom {
-			at := strictyaml.Node{Place: c.Place}
-			switch {
-			case slices.Contains(reservedNames(), c.Name):
-				problems.Add(at, "golem has a tool named "+sandbox.Shown(c.Name), "choose another name")
-			case x.isWorker(c.Name):
-				problems.Add(at, "a worker has the name of the tool "+sandbox.Shown(c.Name), "choose another name: a worker that may be called is a tool itself")
-			}
-			alike(c.Tool(), programIdentity(c.Foreign)+"\x01"+c.Schema.Text, c.Place)
-			x.lintCustom(c, &problems)
-		}
-		for _, s := range w.Servers {
-			alike(s.Tool(), programIdentity(s.Foreign), s.Place)
-		}
-	}
-	return problems
-}
-
-// programIdentity returns a text that is the same for the same foreign program.
-func programIdentity(f worker.Foreign) string {
-	var parts []string
-	for _, list := range [][]strictyaml.Node{f.Command, f.With, f.Env} {
-		parts = append(parts, strings.Join(worker.Words(list), "\x00"))
-	}
-	return strings.Join(parts, "\x01")
-}
-
-// lintCustom compares a custom tool with its schema file.
-func (x foreignTools) lintCustom(c worker.Custom, problems *strictyaml.Problems) {
-	file := worker.FileOf(c.Schema.Text)
-	if x.files[file] == nil {
-		return // reported already
-	}
-	d, err := x.files.Describe(c)
-	if wrong, ok := err.(strictyaml.Problems); ok {
-		problems.Note(wrong...)
-		return
-	}
-	if err == nil {
-		_, err = custom.New(tool.Tool{Name: c.Name}, d.Schema, custom.Program{}, nil)
-	}
+func (d *Gate) offer(ctx context.Context, s worker.Server) (o foreigntools.Offer, err error) {
+	c, err := d.foreignCommands(d.Gate, s.Foreign)
 	if err != nil {
-		problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: file, Line: 1, Col: 1}}, err.Error(), "fix the schema")
+		return o, err
 	}
-	if c.Approval != nil && c.Approval.Approval > d.Approval.Approval {
-		problems.Add(strictyaml.Node{Place: c.Place}, c.Tool()+": approval "+c.Approval.Approval.String()+", and its schema file says "+d.Approval.Approval.String(),
-			`a worker may only be stricter; "x-golem": {"approval": "…"} in `+sandbox.Shown(file)+" is where to say more")
-	}
+	defer c.Close()
+	server := foreign.NewServer(s.Name, foreigntools.ProgramOf(s, d.Grant.Limits.Time), c)
+	defer server.Close()
+	return d.program.foreign().Offer(ctx, d.Gate, d.step, s, server)
 }
-
-// reservedNames returns the names that no foreign tool may have.
-func reservedNames() []string { return append(toolNames(), "exec") }

@@ -15,17 +15,22 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/calltree"
+	"github.com/golem-forge/golem/internal/foreigntools"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/records"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/custom"
 	"github.com/golem-forge/golem/internal/toolset/export"
 	"github.com/golem-forge/golem/internal/toolset/foreign"
 	"github.com/golem-forge/golem/internal/toolset/git"
 	"github.com/golem-forge/golem/internal/toolset/shell"
 	"github.com/golem-forge/golem/internal/trust"
+	"github.com/golem-forge/golem/internal/undo"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -59,13 +64,13 @@ type GateOptions struct {
 type Gate struct {
 	tool.Gate
 	program   *Program
-	step      *Step            // nil if the program has no worker
+	step      *calltree.Step   // nil if the program has no worker
 	allFiles  *sandbox.Sandbox // all files of the project
 	work      *session.Workspace
-	records   *Records
+	records   *records.Records
 	journal   *audit.Journal
 	writers   *session.WriterList
-	done      *doneCalls
+	done      *records.DoneCalls
 	exec      *session.Exec
 	once      bool
 	opened    time.Time
@@ -87,16 +92,16 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	if err != nil {
 		return tool.Gate{}, err
 	}
-	g := tool.Gate{Tools: p.unlistTools(tools(shell.Set{}, git.Set{}, export.Set{Endpoints: endpointsOf(p.Project, p.options.Environ)}, nil, nil, nil)), Grant: p.Project.Grant(), Workers: []string{"project"}}
+	g := tool.Gate{Tools: p.unlistTools(tools(shell.Set{}, git.Set{}, export.Set{Endpoints: export.EndpointsOf(p.Project, p.options.Environ)}, nil, nil, nil)), Grant: p.Project.Grant(), Workers: []string{"project"}}
 	if step != nil {
 		g.Grant, g.Workers = step.Grant, step.Chain()
 	}
-	custom, err := p.foreign().customTools(step, nil)
+	customTools, err := p.foreign().Custom(step, nil)
 	if err != nil {
 		return tool.Gate{}, err
 	}
-	g.Tools = append(g.Tools, custom...)
-	servers, _, err := p.foreign().serverTools(step, 0, g.Tools, nil, nil)
+	g.Tools = append(g.Tools, customTools...)
+	servers, _, err := p.foreign().Servers(step, 0, g.Tools, nil, nil)
 	if err != nil {
 		return tool.Gate{}, err
 	}
@@ -117,7 +122,7 @@ func (p *Program) ServerNotes(worker string) ([]string, error) {
 	if err != nil {
 		return nil, err
 	}
-	_, notes, err := p.foreign().serverTools(step, 0, nil, nil, nil)
+	_, notes, err := p.foreign().Servers(step, 0, nil, nil, nil)
 	return notes, err
 }
 
@@ -125,7 +130,7 @@ func (p *Program) ServerNotes(worker string) ([]string, error) {
 // changes of sessions need a mount with an overlay. Tools of git need a target, and
 // api_send needs an endpoint.
 func (p *Program) unlistTools(tools []tool.Tool) []tool.Tool {
-	targets := len(p.targets().list()) > 0
+	targets := len(p.targets().List()) > 0
 	for i, t := range tools {
 		if t.Toolset == "changes" && t.Name != "undo" && len(p.Sessions().OverlayMounts()) == 0 || t.Toolset == "git" && !targets || t.Name == "api_send" && len(p.Project.Endpoints) == 0 {
 			tools[i].Unlisted = true
@@ -183,44 +188,44 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if v.Exec != nil {
 		work.FindWorkTrees(files, p.options.Home)
 	}
-	records, err := p.OpenRecords()
+	rec, err := p.OpenRecords()
 	if err != nil {
 		return nil, err
 	}
 	if work.Session != nil {
-		records.session = work.Session.ID
+		rec.Session = work.Session.ID
 	}
-	journal, err := records.open(slices.Concat(v.Secrets, p.foreign().secrets(p.options.Environ)))
+	journal, err := rec.OpenJournal(slices.Concat(v.Secrets, p.foreign().Secrets(p.options.Environ)))
 	if err != nil {
-		return nil, errors.Join(err, records.Close())
+		return nil, errors.Join(err, rec.Close())
 	}
 	if work.Session == nil && v.Session == session.New {
 		os.Remove(taintFile(p.state, nil))
 	}
-	writers, err := session.NewWriterList(records.folder, records.process, files)
+	writers, err := session.NewWriterList(rec.Folder, rec.Process, files)
 	if err != nil {
-		return nil, errors.Join(err, journal.Close(), records.Close())
+		return nil, errors.Join(err, journal.Close(), rec.Close())
 	}
-	closed := func(err error) (*Gate, error) { return nil, errors.Join(err, journal.Close(), records.Close()) }
-	done := new(doneCalls)
-	gate.Journal = journalWriter{journal, writers.Signer(), done}
-	desk := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: records.Approvals,
+	closed := func(err error) (*Gate, error) { return nil, errors.Join(err, journal.Close(), rec.Close()) }
+	done := new(records.DoneCalls)
+	gate.Journal = records.GateJournal{Journal: journal, Sign: writers.Signer(), Done: done}
+	desk := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: rec.Approvals,
 		Asker: v.Asker, PendingAsker: v.Beside, Policy: policyHash(p.Content, p.Project)}
 	if place, off := p.Project.Ceiling.UnseenOff(); off {
 		desk.UnseenOff = place.String()
 	}
-	if desk.Now, err = audit.MonotonicClock(records.folder, p.options.Now); err != nil {
+	if desk.Now, err = audit.MonotonicClock(rec.Folder, p.options.Now); err != nil {
 		return closed(err)
 	}
 	if (v.Beside != nil || v.Run) && work.Session != nil { // agents and runs in several sessions may ask at the same time
 		desk.Session = work.Session.ID
 	}
 	gate.Approver = desk
-	gate.Undo = undoRecorder{undoStore(p.state), files, p.options.Now}
+	gate.Undo = session.UndoRecorder{Store: undo.OpenStore(p.state), Files: files, Now: p.options.Now}
 	gate.Enter = work.Enter()
-	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: records, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
+	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: work.StartNotes}
-	d.networks = &hostNetworks{project: p.Project, environ: p.options.Environ, now: p.options.Now, journal: d.Journal, desk: desk, process: records.process,
+	d.networks = &hostNetworks{project: p.Project, environ: p.options.Environ, now: p.options.Now, journal: d.Journal, desk: desk, process: rec.Process,
 		secrets: &hostCredentials{project: p.Project, env: p.hostEnv(), secret: p.options.Secret}}
 	if v.Exec != nil { // the program has the terminal
 		d.networks.desk = desk.WithoutAsker()
@@ -234,7 +239,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 // newGate returns the gate of one worker, with the journal, the approver and the session
 // of d. release ends the worker's commands; closing d does so too. With list it starts
 // MCP servers whose tools were never listed. Notes say which servers have no tools.
-func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool) (g tool.Gate, release func() error, notes []string, err error) {
+func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, list bool) (g tool.Gate, release func() error, notes []string, err error) {
 	g = tool.Gate{Grant: grant, Workers: chain, Approver: d.Approver, Journal: d.Journal, Enter: d.Enter, Undo: d.Undo}
 	if g.Files, err = grant.Files.Apply(d.allFiles); err != nil {
 		return g, nil, nil, err
@@ -267,12 +272,12 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 	}
 	staging, clearing := d.gitTools(step, g, tracker)
 	running := []io.Closer{run, clearing}
-	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Start: start, Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners), d.work.Keeper(d.records.folder), d.work.Undoer(undoStore(d.program.state), d.allFiles), d.work.Committer(gitOpener(d.program))))
+	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Start: start, Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners), d.work.Keeper(d.records.Folder), d.work.Undoer(undo.OpenStore(d.program.state), d.allFiles), d.work.Committer(gitOpener(d.program))))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))
 	}
-	custom, err := d.program.foreign().customTools(step, func(f worker.Foreign) (*session.Commands, error) {
+	customTools, err := d.program.foreign().Custom(step, func(f worker.Foreign) (custom.Runner, error) {
 		c, err := d.foreignCommands(g, f)
 		running = append(running, c)
 		return c, err
@@ -280,12 +285,12 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 	if err != nil {
 		return g, nil, nil, err
 	}
-	g.Tools = append(g.Tools, custom...)
+	g.Tools = append(g.Tools, customTools...)
 	var lister func(worker.Server, *foreign.Server) (foreign.Listing, error)
 	if list {
 		lister = d.lister(step, g, tracker)
 	}
-	servers, notes, err := d.program.foreign().serverTools(step, grant.Limits.Time, g.Tools, func(s worker.Server, p foreign.Program) (*foreign.Server, error) {
+	servers, notes, err := d.program.foreign().Servers(step, grant.Limits.Time, g.Tools, func(s worker.Server, p foreign.Program) (*foreign.Server, error) {
 		c, err := d.foreignCommands(g, s.Foreign)
 		if err != nil {
 			return nil, err
@@ -313,19 +318,19 @@ func (d *Gate) newGate(step *Step, grant policy.Grant, chain []string, list bool
 // lister returns a function that lists the tools of an MCP server for a gate and stores
 // the list. It refuses a server that reads untrusted input, because the worker reads the
 // list before anything else.
-func (d *Gate) lister(step *Step, g tool.Gate, tracker *taint.Tracker) func(worker.Server, *foreign.Server) (foreign.Listing, error) {
+func (d *Gate) lister(step *calltree.Step, g tool.Gate, tracker *taint.Tracker) func(worker.Server, *foreign.Server) (foreign.Listing, error) {
 	return func(s worker.Server, server *foreign.Server) (foreign.Listing, error) {
 		if s.Reach != nil {
 			if from := tracker.UntrustedMount(s.Reach.Folder, true); from != "" {
 				return nil, fmt.Errorf("it reads %s, which is not trusted; golem tools --accept %s shows them first", from, s.Name)
 			}
 		}
-		l, err := d.list(context.Background(), g, s, server)
+		l, err := foreigntools.List(context.Background(), g, s, server)
 		if err == nil {
-			_, err = d.program.foreign().toolsOf(step, s, server, l, g.Tools)
+			_, err = d.program.foreign().OfServer(step, s, server, l, g.Tools)
 		}
 		if err == nil {
-			err = d.program.foreign().keepListing(s, l)
+			err = d.program.foreign().KeepListing(s, l)
 		}
 		return l, err
 	}
@@ -378,7 +383,7 @@ func canonicalRules(files *sandbox.Sandbox, c policy.Approvals) (*sandbox.Sandbo
 // Close ends the commands, writes the rest of the journal and closes the state. Its error
 // names the calls that were done.
 func (d *Gate) Close() error {
-	return d.done.explainError(errors.Join(closeAll(d.running), d.work.Close(), d.journal.Close(), d.writers.Remove(), d.records.Close()))
+	return d.done.ExplainError(errors.Join(closeAll(d.running), d.work.Close(), d.journal.Close(), d.writers.Remove(), d.records.Close()))
 }
 
 // closeAll closes in reverse order.

@@ -46,7 +46,7 @@ func TestNoProgramOfAWorker(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "ran")); err == nil {
 		t.Error("the worker's git was run")
 	}
-	for _, one := range p.hostEnv().safe() {
+	for _, one := range p.hostEnv().Safe() {
 		if strings.Contains(one, dir) || strings.Contains(one, link) {
 			t.Errorf("what a push runs looks for programs in %s", one)
 		}
@@ -80,11 +80,11 @@ func TestC14NoProgramFromAReachedDirectory(t *testing.T) {
 			list := []string{dir, dir + "/../" + filepath.Base(dir), filepath.Join(outside, "link"), outside}
 			p := load(t, options)
 			for _, one := range list {
-				if got := gitrun.Find(one, p.hostEnv().canWorkerWrite); got != "" {
+				if got := gitrun.Find(one, p.hostEnv().CanWorkerWrite); got != "" {
 					t.Errorf("%s: found %s", one, got)
 				}
 			}
-			if got := gitrun.Find(os.Getenv("PATH"), p.hostEnv().canWorkerWrite); got == "" {
+			if got := gitrun.Find(os.Getenv("PATH"), p.hostEnv().CanWorkerWrite); got == "" {
 				t.Error("the git of the system is not found")
 			}
 		})

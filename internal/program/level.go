@@ -13,7 +13,7 @@ func (p *Program) RequiredLevel() policy.Level {
 		return policy.AnyLevel
 	}
 	if p.Entry != nil {
-		return p.calls().step(nil, p.Entry).Grant.Level
+		return p.calls().Step(nil, p.Entry).Grant.Level
 	}
 	return p.Project.Grant().Level
 }

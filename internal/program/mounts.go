@@ -7,9 +7,11 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/explain"
+	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/undo"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -48,15 +50,12 @@ func LoadMounts(o Options, folders []session.Mount) (*Program, error) {
 		return nil, visible.FileError(o.Dir, err)
 	}
 	p := &Program{options: o, root: root, complete: true, mounts: folders, scanBudget: scan.NewBudget()}
-	p.state = filepath.Join(p.options.stateBase(), stateName(root)+bareSuffix) // apart from the state of a program in the same directory
-	if err := checkState(p); err != nil {
+	p.state = filepath.Join(p.options.stateBase(), inventory.StateName(root)+inventory.BareSuffix) // apart from the state of a program in the same directory
+	if err := inventory.Check(p.state); err != nil {
 		return nil, err
 	}
 	return p, p.readProject("", nil, append(settingsOf(folders), o.Settings...))
 }
-
-// bareSuffix ends the name of the state directory of mounts without a program.
-const bareSuffix = "-bare"
 
 // CheckMounts returns an error if a mount shows a directory that no mount may show.
 func CheckMounts(o Options, given []*explain.Mount) error {
@@ -128,13 +127,13 @@ func LoadForUndo(o Options, p *Program) (*Program, error) {
 
 // UndoSteps returns the changes of the program that can be undone, the last one first.
 func UndoSteps(p *Program) ([]session.UndoStep, error) {
-	return p.Sessions().UndoSteps(undoStore(p.state))
+	return p.Sessions().UndoSteps(undo.OpenStore(p.state))
 }
 
 // lastChange returns when changes were last applied, or made by a file tool directly; the
 // zero time for never.
 func lastChange(p *Program) time.Time {
-	landed, kept := p.Sessions().LastApplied(), undoStore(p.state).Newest()
+	landed, kept := p.Sessions().LastApplied(), undo.OpenStore(p.state).Newest()
 	if kept.After(landed) {
 		return kept
 	}
@@ -148,8 +147,8 @@ func undoMounts(p *Program) (folders []session.Mount, err error) {
 			folders = append(folders, session.Mount{Source: source, Target: target, Mode: sandbox.ReadWrite.String()})
 		}
 	}
-	if undoStore(p.state).Newest().After(p.Sessions().LastApplied()) {
-		steps, err := undoStore(p.state).Steps()
+	if undo.OpenStore(p.state).Newest().After(p.Sessions().LastApplied()) {
+		steps, err := undo.OpenStore(p.state).Steps()
 		if err != nil || len(steps) == 0 {
 			return nil, err
 		}

@@ -74,7 +74,7 @@ func (n *hostNetworks) egress(hosts policy.Hosts, workers []string) *jail.Egress
 func systemCertificates(environment []string) []byte {
 	var all []byte
 	for _, name := range []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS"} {
-		if file, ok := environ(environment, name); ok && file != "" {
+		if file, ok := project.LookupEnv(environment, name); ok && file != "" {
 			if data, err := os.ReadFile(file); err == nil && len(data) < maxCertificates/2 {
 				all = append(append(all, data...), '\n')
 			}

@@ -1,18 +1,19 @@
 package program
 
 import (
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"io/fs"
 	"net/http"
+	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"time"
 
+	"github.com/golem-forge/golem/internal/calltree"
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/explain"
+	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/session"
@@ -65,8 +66,8 @@ func Load(o Options) (*Program, error) {
 		return nil, err
 	}
 	p := &Program{options: o, root: root, scanBudget: scan.NewBudget()}
-	p.state = filepath.Join(p.options.stateBase(), stateName(root))
-	if err := checkState(p); err != nil {
+	p.state = filepath.Join(p.options.stateBase(), inventory.StateName(root))
+	if err := inventory.Check(p.state); err != nil {
 		return nil, err
 	}
 	var problems strictyaml.Problems
@@ -114,11 +115,11 @@ func Load(o Options) (*Program, error) {
 		}
 	}
 	if p.Project != nil {
-		p.targets().protectAll()
-		p.targets().protectWorkers()
-		problems = append(problems, p.calls().lint()...)
-		problems = append(problems, p.foreign().lint()...)
-		problems = append(problems, p.targets().lint()...)
+		p.targets().ProtectAll()
+		p.targets().ProtectWorkers()
+		problems = append(problems, p.calls().Lint()...)
+		problems = append(problems, p.foreign().Lint()...)
+		problems = append(problems, p.targets().Lint()...)
 	}
 	return p, problems.Err()
 }
@@ -195,36 +196,13 @@ func (p *Program) findEntry() error {
 	}
 	p.Entry = p.Worker(name)
 	if p.Entry == nil && p.options.Entry != "" {
-		return unknownWorker(p.Workers, name)
+		return calltree.UnknownError(p.Workers, name)
 	}
 	return nil
 }
 
 // Worker returns the worker with a name, nil if there is none.
-func (p *Program) Worker(name string) *worker.Worker { return workerNamed(p.Workers, name) }
-
-func workerNamed(workers []*worker.Worker, name string) *worker.Worker {
-	for _, w := range workers {
-		if w.Name == name {
-			return w
-		}
-	}
-	return nil
-}
-
-func unknownWorker(workers []*worker.Worker, name string) error {
-	var names []string
-	for _, w := range workers {
-		names = append(names, w.Name)
-	}
-	hint := "this program has no workers"
-	if near := sandbox.Nearest(name, names); len(near) > 0 {
-		hint = "did you mean " + near[0] + "?"
-	} else if len(names) > 0 {
-		hint = "there are " + joinSorted(names)
-	}
-	return &sandbox.Error{Op: "worker", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
-}
+func (p *Program) Worker(name string) *worker.Worker { return calltree.Named(p.Workers, name) }
 
 // Ceiling returns the most that any worker of the program may do: what the project grants
 // if the user trusts it, or else to read the program's directory.
@@ -256,9 +234,7 @@ func (o Options) stateBase() string {
 	return filepath.Join(o.StateHome, "golem")
 }
 
-// stateName returns the name of a program's state directory. A person recognises it, and
-// no other program has it.
-func stateName(root string) string {
-	sum := sha256.Sum256([]byte(root))
-	return filepath.Base(root) + "-" + hex.EncodeToString(sum[:8])
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
 }

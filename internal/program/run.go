@@ -11,6 +11,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/calltree"
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/run"
@@ -95,7 +96,7 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 		r.Close()
 		return nil, err
 	}
-	r.Entry.Exposure.MarkTainted(attachments{p.root, p.Project}.untrustedMount(step, j.Attached))
+	r.Entry.Exposure.MarkTainted(attachmentsOf(p, step).UntrustedMount(j.Attached))
 	return r, nil
 }
 
@@ -168,7 +169,7 @@ func (r *Run) Close() error {
 }
 
 // worker returns a worker for the run.
-func (r *Run) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
+func (r *Run) worker(step *calltree.Step, grant policy.Grant) (*run.Worker, error) {
 	w, p := step.Worker, r.Gate.program
 	if err := checkModel(w, r.job.ModelName); err != nil {
 		return nil, err
@@ -188,7 +189,7 @@ func (r *Run) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
 			return nil, errors.Join(&sandbox.Error{Op: "run", Path: w.Name, Code: sandbox.ErrInvalid, Hint: "output_schema: " + err.Error()}, release())
 		}
 	}
-	for _, callee := range p.calls().callees(w) {
+	for _, callee := range p.calls().Callees(w) {
 		if grant.Workers.Has(callee.Name) {
 			made.Callees = append(made.Callees, run.Callee{Name: callee.Name, Description: callee.Description})
 		}
@@ -200,11 +201,11 @@ func (r *Run) worker(step *Step, grant policy.Grant) (*run.Worker, error) {
 
 // child returns the worker that another one calls, with what both its file and its caller
 // permit.
-func (r *Run) child(parent *Step, has policy.Grant, name string, n run.Narrow) (*run.Worker, error) {
+func (r *Run) child(parent *calltree.Step, has policy.Grant, name string, n run.Narrow) (*run.Worker, error) {
 	p := r.Gate.program
 	at := slices.IndexFunc(p.Workers, func(w *worker.Worker) bool { return w.Name == name })
 	var names []string
-	for _, w := range p.calls().callees(parent.Worker) {
+	for _, w := range p.calls().Callees(parent.Worker) {
 		names = append(names, w.Name)
 	}
 	switch {
@@ -219,7 +220,7 @@ func (r *Run) child(parent *Step, has policy.Grant, name string, n run.Narrow) (
 	}
 	caller := *parent
 	caller.Grant = has // restrictions by its own caller stay
-	step := p.calls().step(&caller, p.Workers[at])
+	step := p.calls().Step(&caller, p.Workers[at])
 	if len(step.Problems) > 0 {
 		return nil, &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrExceedsParent, Hint: step.Problems.Error()}
 	}

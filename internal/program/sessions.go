@@ -8,6 +8,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance"
 	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/records"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/transaction"
@@ -22,18 +23,18 @@ func (p *Program) Sessions() session.Store {
 // RemoveSession removes a session with its changes for the user, unless another golem
 // works on it. It records that in the journal first.
 func (p *Program) RemoveSession(s *session.Session, secrets []string) error {
-	return removeSession(p, s, func(r *Records) error {
-		return r.write(audit.Record{Kind: audit.Answer, Session: s.ID, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: "removes session " + s.ID}, secrets)
+	return removeSession(p, s, func(r *records.Records) error {
+		return r.Write(audit.Record{Kind: audit.Answer, Session: s.ID, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: "removes session " + s.ID}, secrets)
 	})
 }
 
 // RemoveUnused removes a session that holds nothing. The journal has no record of it,
 // because the user did not remove it and nothing is lost.
 func RemoveUnused(p *Program, s *session.Session) error {
-	return removeSession(p, s, func(*Records) error { return nil })
+	return removeSession(p, s, func(*records.Records) error { return nil })
 }
 
-func removeSession(p *Program, s *session.Session, record func(*Records) error) error {
+func removeSession(p *Program, s *session.Session, record func(*records.Records) error) error {
 	k, err := p.Sessions().Open(s)
 	if err != nil {
 		return err
@@ -50,7 +51,7 @@ func removeSession(p *Program, s *session.Session, record func(*Records) error) 
 	if err := record(records); err != nil {
 		return err
 	}
-	if err := clearance.Forget(records.folder, s.ID); err != nil {
+	if err := clearance.Forget(records.Folder, s.ID); err != nil {
 		return err
 	}
 	return k.Remove()
@@ -119,7 +120,7 @@ func (p *Program) RepositoryAbove() (top sandbox.Host, root bool) {
 		if m.Target != "/" {
 			continue
 		}
-		above := git.Above(string(session.RealSource(m)))
+		above := git.Above(m.RealHostDir())
 		for _, home := range p.options.Homes {
 			if rel, err := filepath.Rel(above, home); above != "" && err == nil && filepath.IsLocal(rel) {
 				return sandbox.Host(above), false

@@ -88,6 +88,22 @@ func (p *Project) aliasRules(rules []policy.Rule, m, other Mount, i, j int) []po
 	return list
 }
 
+// HostDir returns the directory of the mount on the host.
+func (m Mount) HostDir() string {
+	if m.Base != "" {
+		return filepath.Join(string(m.Base), string(m.Source))
+	}
+	return string(m.Source)
+}
+
+// RealHostDir returns the directory of the mount on the host, without symlinks if it exists.
+func (m Mount) RealHostDir() string {
+	if real, err := filepath.EvalSymlinks(m.HostDir()); err == nil {
+		return real
+	}
+	return m.HostDir()
+}
+
 // hostDir returns the mount's directory on the host, as an absolute path.
 func (m Mount) hostDir() string {
 	switch {

@@ -122,3 +122,13 @@ func keyNames(keys []strictyaml.Key) []string {
 	}
 	return names
 }
+
+// LookupEnv returns the value of an environment variable. The last one with the name counts.
+func LookupEnv(environment []string, name string) (value string, ok bool) {
+	for _, one := range environment {
+		if n, v, _ := strings.Cut(one, "="); n == name {
+			value, ok = v, true
+		}
+	}
+	return value, ok
+}

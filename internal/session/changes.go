@@ -7,6 +7,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/explain"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/patch"
 	"github.com/golem-forge/golem/internal/tool"
@@ -71,7 +72,7 @@ func (s Store) changes(k *transaction.Overlays, names []string, diffs bool) (lis
 	}
 	standing, unfit, err := k.Changes()
 	if err != nil {
-		return nil, "", CommandError(err)
+		return nil, "", jail.CommandError(err)
 	}
 	list = []FileChange{}
 	at := make(map[string]int) // indexes of the new directories

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"io/fs"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -86,7 +85,7 @@ func (c *Commands) Run(ctx context.Context, files *sandbox.Sandbox, command jail
 	if err != nil && ctx.Err() != nil {
 		return r, &sandbox.Error{Op: "shell", Code: "stopped", Hint: "it was stopped before it started"}
 	}
-	return r, CommandError(err)
+	return r, jail.CommandError(err)
 }
 
 // Serve implements shell.Server.
@@ -97,7 +96,7 @@ func (c *Commands) Serve(files *sandbox.Sandbox, command jail.Command, layered b
 		return err
 	})
 	if err != nil {
-		return nil, CommandError(err)
+		return nil, jail.CommandError(err)
 	}
 	return v, nil
 }
@@ -106,10 +105,10 @@ func (c *Commands) Serve(files *sandbox.Sandbox, command jail.Command, layered b
 func (c *Commands) Open(files *sandbox.Sandbox, command jail.Command) (*jail.Process, error) {
 	s, err := c.session(files, false)
 	if err != nil {
-		return nil, CommandError(err)
+		return nil, jail.CommandError(err)
 	}
 	p, err := s.Open(command)
-	return p, CommandError(err)
+	return p, jail.CommandError(err)
 }
 
 // Able implements shell.Runner. It tries the level that the program requires once,
@@ -132,7 +131,7 @@ func (c *Commands) Able() error {
 		}
 	}
 	c.tried = err == nil
-	return CommandError(err)
+	return jail.CommandError(err)
 }
 
 // require puts the level that the program requires into a policy.
@@ -262,20 +261,6 @@ func (c *Commands) Close() error {
 	return errors.Join(errs...)
 }
 
-// CommandError returns an error of the jail as a worker may read it. The jail names no
-// directory of the host except those that it makes itself.
-func CommandError(err error) error {
-	var known *sandbox.Error
-	if err == nil || errors.As(err, &known) {
-		return err
-	}
-	hint := "run golem doctor to check this machine"
-	if text := jail.Plain(err); strings.Contains(text, "no space left on device") || strings.Contains(text, "disk quota exceeded") {
-		hint = "the disk with golem's state directory is full; free some space there, or remove old sessions with golem sessions prune, and try again"
-	}
-	return &sandbox.Error{Op: "shell", Code: sandbox.ErrInternal, Hint: strings.TrimPrefix(jail.Plain(err), "jail: ") + "; " + hint}
-}
-
 // Layered implements shell.Runner. A command that works on a copy does not write to the
 // user's files either.
 func (c *Commands) Layered() bool {
@@ -296,15 +281,15 @@ func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Ses
 	}
 	mounts, err := c.mountsOf(files)
 	if err != nil {
-		return transaction.Result{}, CommandError(err)
+		return transaction.Result{}, jail.CommandError(err)
 	}
 	a, err := transaction.CopyForCommand(c.workspace.pending.dir, mounts, c.workspace.copyLimit)
 	if err != nil {
-		return transaction.Result{}, CommandError(copyError(err, "what the command may write"))
+		return transaction.Result{}, jail.CommandError(copyError(err, "what the command may write"))
 	}
 	s, err := c.start(a.Mounts, false, jail.Namespaces)
 	if err != nil {
-		return transaction.Result{}, CommandError(errors.Join(err, a.Discard()))
+		return transaction.Result{}, jail.CommandError(errors.Join(err, a.Discard()))
 	}
 	ran, err := do(s)
 	if closed := s.Close(); err == nil {
@@ -333,7 +318,7 @@ func (c *Commands) inSession(files *sandbox.Sandbox, layered bool, do func(*jail
 		case has:
 			return err
 		default:
-			return CommandError(err)
+			return jail.CommandError(err)
 		}
 	}
 }

@@ -2,6 +2,7 @@ package session
 
 import (
 	"context"
+	"errors"
 	"io"
 	"io/fs"
 	"os"
@@ -112,7 +113,7 @@ func (c *Commits) Imports(ctx context.Context) (list []changes.RepositoryImport,
 func (s Store) repositories(k *transaction.Overlays) (list []*repositoryChange, err error) {
 	standing, _, err := k.Changes()
 	if err != nil {
-		return nil, CommandError(err)
+		return nil, jail.CommandError(err)
 	}
 	byWork := make(map[string]*repositoryChange)
 	for _, c := range standing {
@@ -144,7 +145,7 @@ func (s Store) repositories(k *transaction.Overlays) (list []*repositoryChange, 
 func (s Store) sourceOf(target string) string {
 	for _, m := range s.Project.Mounts {
 		if m.Target == target && m.Mode == project.Overlay {
-			return string(RealSource(m))
+			return m.RealHostDir()
 		}
 	}
 	return ""
@@ -164,12 +165,12 @@ func (c *Commits) linked() (list []*repositoryChange, release func(), err error)
 		return nil, release, err
 	}
 	for _, m := range c.store.Project.Mounts {
-		trees, err := git.FindLinked(string(RealSource(m)))
+		trees, err := git.FindLinked(m.RealHostDir())
 		if err != nil {
 			continue
 		}
 		for _, l := range trees {
-			rel, err := filepath.Rel(string(RealSource(m)), l.Work)
+			rel, err := filepath.Rel(m.RealHostDir(), l.Work)
 			if err != nil {
 				continue
 			}
@@ -214,6 +215,32 @@ func filesIn(root *os.Root) git.GitFiles {
 
 // maxGitFiles is how many files of a copy of a git directory are looked at.
 const maxGitFiles = 300_000
+
+// Read reads the commits that the session has made and that the user's repositories do not
+// have. skipped says which cannot be read.
+func (c *Commits) Read(ctx context.Context) (list []changes.CommitRepository, skipped []string, err error) {
+	imports, skipped, err := c.Imports(ctx)
+	if err != nil {
+		return nil, skipped, err
+	}
+	for _, im := range imports {
+		r, late := changes.ReadCommits(ctx, c.session.ID, im)
+		list, err = append(list, r), errors.Join(err, late)
+		im.Close()
+	}
+	return list, skipped, err
+}
+
+// Count returns how many commits the session has made that the user's repositories do not
+// have.
+func (c *Commits) Count(ctx context.Context) (n int, err error) {
+	imports, _, err := c.Imports(ctx)
+	for _, im := range imports {
+		n += len(im.Commits)
+		im.Close()
+	}
+	return n, err
+}
 
 // MayHaveCommits reports whether a session has changed a branch of a repository. It looks
 // at names only.

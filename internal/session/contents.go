@@ -1,6 +1,9 @@
 package session
 
 import (
+	"slices"
+
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -20,7 +23,7 @@ func (s Store) OpenContents(one *Session) (*Contents, error) {
 	list, _, err := k.Changes()
 	if err != nil {
 		k.Close()
-		return nil, CommandError(err)
+		return nil, jail.CommandError(err)
 	}
 	c := &Contents{k, make(map[string]transaction.SessionChange, len(list))}
 	for _, change := range list {
@@ -58,3 +61,23 @@ func (c *Contents) OldLink(name string) (string, error) {
 
 // Close closes the files.
 func (c *Contents) Close() { c.overlays.Close() }
+
+// HaveLost reports whether every session lacks a change at one of these paths. A session that
+// cannot be read has lost nothing.
+func (s Store) HaveLost(paths []string) bool {
+	list, err := s.List()
+	if err != nil {
+		return false
+	}
+	for _, one := range list {
+		contents, err := s.OpenContents(one)
+		if err != nil {
+			return false
+		}
+		gone := !contents.IsPartial() && slices.ContainsFunc(paths, func(path string) bool { return !contents.Has(path) })
+		if contents.Close(); !gone {
+			return false
+		}
+	}
+	return true
+}

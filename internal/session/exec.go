@@ -62,7 +62,7 @@ func (c *Commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 	run := jail.Command{Path: "/bin/sh", Args: append(shell, argv...), Names: names, Program: len(shell),
 		Dir: workDir(files, c.exec.Dir), Env: c.networkEnv(slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env))}
 	r, err := c.runIn(files, c.Layered(), func(s *jail.Session) (jail.Result, error) { return c.exec.Attach(ctx, s, run) })
-	return r, CommandError(err)
+	return r, jail.CommandError(err)
 }
 
 // networkEnv removes the variables of proxies if the network of commands leads to golem,

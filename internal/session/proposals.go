@@ -6,9 +6,12 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -65,6 +68,52 @@ func (s *Session) Proposal(name string) (Proposal, error) {
 		hint = "proposed in session " + s.ID + ": " + strings.Join(names, ", ")
 	}
 	return Proposal{}, &sandbox.Error{Op: "accept", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
+}
+
+// NewProposal returns a worker that another worker has written. taken are names that no
+// worker may have.
+func NewProposal(name, description, prompt string, taken []string) (Proposal, error) {
+	problem := func(hint string) (Proposal, error) {
+		return Proposal{}, &sandbox.Error{Op: "worker_create", Path: name, Code: "invalid_args", Hint: hint}
+	}
+	if slices.Contains(taken, name) {
+		return problem("a worker with this name exists; choose another name")
+	}
+	if strings.TrimSpace(prompt) == "" {
+		return problem("instructions: they are empty")
+	}
+	content := "---\ndescription: " + quoteYAML(description) + "\n---\n" + strings.TrimSpace(prompt) + "\n"
+	w, err := worker.Parse(name+".worker", []byte(content))
+	var wrong strictyaml.Problems
+	if errors.As(err, &wrong) {
+		return problem(wrong[0].What + "; " + wrong[0].Hint)
+	}
+	if err != nil || w.Name != name {
+		return problem("no worker can be called so")
+	}
+	return Proposal{Name: name, Content: content}, nil
+}
+
+// quoteYAML returns a text as a YAML string, with spaces in place of line breaks.
+func quoteYAML(text string) string {
+	return "'" + strings.ReplaceAll(strings.Join(strings.Fields(text), " "), "'", "''") + "'"
+}
+
+// Write writes the worker into a program's directory, unless the file exists.
+func (w Proposal) Write(root *os.Root) (file string, err error) {
+	if err := root.MkdirAll("workers", 0o777); err != nil {
+		return "", visible.FileError("workers", err)
+	}
+	file = "workers/" + w.Name + ".worker"
+	f, err := root.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o666)
+	if err != nil {
+		return "", visible.FileError(file, err)
+	}
+	_, err = f.WriteString(w.Content)
+	if err = errors.Join(err, f.Close()); err != nil {
+		return "", visible.FileError(file, err)
+	}
+	return file, nil
 }
 
 // Propose keeps a new proposal for the user to review. It does not replace one with the

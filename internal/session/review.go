@@ -8,6 +8,7 @@ import (
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/explain"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/transaction"
 )
@@ -56,7 +57,7 @@ func (s Store) review(k *transaction.Overlays, one *Session, names []string, dif
 	}
 	standing, unfit, err := k.Changes()
 	if err != nil {
-		return nil, CommandError(err)
+		return nil, jail.CommandError(err)
 	}
 	r := &Review{Unfit: unfit, Others: k.OtherTargets(), Refs: one.HasCommits()}
 	ofGit := repositoriesAmong(files, standing)
@@ -105,7 +106,7 @@ func (s Store) HasChanges(one *Session) (bool, error) {
 	}
 	standing, unfit, err := k.Changes()
 	if err != nil {
-		return false, CommandError(err)
+		return false, jail.CommandError(err)
 	}
 	if unfit != "" || len(k.OtherTargets()) > 0 {
 		return true, nil

@@ -236,19 +236,7 @@ func (s Store) OverlayMounts() []transaction.Directory {
 }
 
 func overlayMount(m project.Mount) transaction.Directory {
-	return transaction.Directory{Host: RealSource(m), Target: m.Target}
-}
-
-// RealSource returns the directory of the host that a mount shows, without symlinks.
-func RealSource(m project.Mount) sandbox.Host {
-	dir := string(m.Source)
-	if m.Base != "" {
-		dir = filepath.Join(string(m.Base), dir)
-	}
-	if real, err := filepath.EvalSymlinks(dir); err == nil {
-		dir = real
-	}
-	return sandbox.Host(dir)
+	return transaction.Directory{Host: sandbox.Host(m.RealHostDir()), Target: m.Target}
 }
 
 func exists(name string) bool {

@@ -13,13 +13,14 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/records"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // records opens the stored records of the program.
-func (f *programFlags) records() (*program.Records, error) {
+func (f *programFlags) records() (*records.Records, error) {
 	p, err := f.open(opening{})
 	if err != nil {
 		return nil, err
@@ -100,7 +101,7 @@ Exit code 0: answered; 3: a call still waits.`,
 }
 
 // approveAll asks about every call that waits, the oldest first.
-func (f *approveFlags) approveAll(cmd *cobra.Command, p *program.Program, r *program.Records) error {
+func (f *approveFlags) approveAll(cmd *cobra.Command, p *program.Program, r *records.Records) error {
 	all, err := r.Waiting(p.Sessions())
 	if err != nil {
 		return err
@@ -144,7 +145,7 @@ func (f *approveFlags) approveAll(cmd *cobra.Command, p *program.Program, r *pro
 
 // approve answers one request. answered is false if it still waits, and stop is true if
 // the user wants no more questions.
-func (f *approveFlags) approve(cmd *cobra.Command, r *program.Records, w approval.PendingRequest) (answered, stop bool, err error) {
+func (f *approveFlags) approve(cmd *cobra.Command, r *records.Records, w approval.PendingRequest) (answered, stop bool, err error) {
 	if err := r.CheckPending(w); err != nil {
 		return false, false, err
 	}
@@ -256,7 +257,7 @@ type ruleDocument struct {
 	Holds   bool       `json:"holds"`
 }
 
-func listApprovals(cmd *cobra.Command, p *program.Program, r *program.Records) error {
+func listApprovals(cmd *cobra.Command, p *program.Program, r *records.Records) error {
 	waiting, err := r.Pending(p.Sessions())
 	if err != nil {
 		return err

@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/state"
@@ -222,7 +223,7 @@ func (f *programFlags) eachRecord(cmd *cobra.Command, filter *filterFlags, yield
 		if err != nil {
 			return err
 		}
-		return filter.read(folder, func(r audit.Record, line []byte) error { return yield(programRecord{r, program.NameOf(where), line}) })
+		return filter.read(folder, func(r audit.Record, line []byte) error { return yield(programRecord{r, inventory.NameOf(where), line}) })
 	}
 	o, err := f.options()
 	if err != nil {

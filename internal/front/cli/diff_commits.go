@@ -18,7 +18,7 @@ import (
 func showCommits(cmd *cobra.Command, w *workSession, stat bool) error {
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	list, skipped, err := program.ReadCommits(ctx, w.program, w.Session)
+	list, skipped, err := program.Commits(w.program, w.Session).Read(ctx)
 	if err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func meant(p *program.Program, args json.RawMessage, wrong *sandbox.Error) strin
 	}
 	var mounts []mountedDir
 	for _, m := range p.Project.Mounts {
-		mounts = append(mounts, mountedDir{sourceOf(m), m.Target})
+		mounts = append(mounts, mountedDir{m.RealHostDir(), m.Target})
 	}
 	name, ok := nameIn(mounts, file)
 	if !ok || name == wrong.Path {

@@ -8,7 +8,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -23,26 +22,13 @@ type paths struct {
 func newPaths(p *program.Program, dir string) *paths {
 	all := &paths{dir: dir}
 	for _, m := range p.Project.Mounts {
-		all.mounts = append(all.mounts, mountedDir{sourceOf(m), m.Target})
+		all.mounts = append(all.mounts, mountedDir{m.RealHostDir(), m.Target})
 	}
 	return all
 }
 
 // A mountedDir is a directory of the host and its name in the sandbox.
 type mountedDir struct{ source, target string }
-
-// sourceOf returns the directory that a mount shows. It resolves symlinks if the
-// directory exists.
-func sourceOf(m project.Mount) string {
-	source := string(m.Source)
-	if m.Base != "" {
-		source = filepath.Join(string(m.Base), source)
-	}
-	if real, err := filepath.EvalSymlinks(source); err == nil {
-		return real
-	}
-	return source
-}
 
 // nameIn returns the sandbox name of a host file, by the nearest mount above it.
 func nameIn(mounts []mountedDir, host string) (name string, ok bool) {

@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/lint"
 	"github.com/golem-forge/golem/internal/model/models"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
@@ -164,7 +165,7 @@ Exit code 0: no problems; 2: problems.`,
 		}
 		if p != nil {
 			problems = append(problems, p.UnmetLevels()...)
-			problems = append(problems, program.LintSettings(p, models.Names())...)
+			problems = append(problems, lint.CheckSettings(p.Project, models.Names())...)
 		}
 		if wantsJSON(cmd) {
 			if err := printJSON(cmd.OutOrStdout(), lintDocument(problems, fixed)); err != nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/calltree"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/visible"
@@ -41,7 +42,7 @@ func dryRun(cmd *cobra.Command, p *program.Program) error {
 	return nil
 }
 
-func dryOf(p *program.Program, s *program.Step) (*dryStep, error) {
+func dryOf(p *program.Program, s *calltree.Step) (*dryStep, error) {
 	d := &dryStep{workerStep: describe(p, s), Unasked: []string{}, AsksIn: map[string][]string{}, Asks: []string{}, Calls: []*dryStep{}}
 	gate, err := p.Tools(s.Worker.Name)
 	if err != nil {

@@ -15,7 +15,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/clearance/scanners"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -84,7 +84,7 @@ func (f *programFlags) scan(cmd *cobra.Command, args []string, onlyHeld bool) er
 // A scanning is one run of golem scan.
 type scanning struct {
 	cmd      *cobra.Command
-	scanners *program.Scanners
+	scanners *scanners.Set
 	onlyHeld bool
 	list     []scan.Verdict
 	count    int

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/calltree"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
@@ -66,14 +67,14 @@ Exit code 0: no errors; 2: errors.`,
 
 // unlessIn returns the problems that the printed tree did not show, or the exit code if
 // it showed all.
-func unlessIn(top *program.Step, err error) error {
+func unlessIn(top *calltree.Step, err error) error {
 	var problems strictyaml.Problems
 	if !errors.As(err, &problems) {
 		return err
 	}
 	shown := map[strictyaml.Problem]bool{}
-	var note func(s *program.Step)
-	note = func(s *program.Step) {
+	var note func(s *calltree.Step)
+	note = func(s *calltree.Step) {
 		for _, p := range s.Problems {
 			shown[p] = true
 		}
@@ -119,7 +120,7 @@ type workerStep struct {
 	Calls    []*workerStep `json:"calls"`
 }
 
-func describe(p *program.Program, s *program.Step) *workerStep {
+func describe(p *program.Program, s *calltree.Step) *workerStep {
 	if s == nil {
 		return nil
 	}

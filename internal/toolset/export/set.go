@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -169,4 +170,25 @@ func (h heldFile) toolChange(op tool.Op, to string) tool.Change {
 		c.Diff = tool.UnifiedDiff("", h.name, "", tool.DecodeText(h.text, false))
 	}
 	return c
+}
+
+// EndpointsOf returns the services that results are sent to, with the values of
+// environment variables in their headers.
+func EndpointsOf(p *project.Project, variables []string) (list []Endpoint) {
+	for _, e := range p.Endpoints {
+		to := Endpoint{Name: e.Name, ForModels: e.ForModels, URL: e.URL, Method: e.Method, Type: e.Type}
+		for _, h := range e.Headers {
+			header := Header{Name: h.Name, Shown: h.Text, Value: h.Text}
+			if h.Variable != "" {
+				value, ok := project.LookupEnv(variables, h.Variable)
+				if !ok || value == "" {
+					header.Missing = h.Variable
+				}
+				header.Shown, header.Value = h.Text+"(from "+h.Variable+")", h.Text+value
+			}
+			to.Headers = append(to.Headers, header)
+		}
+		list = append(list, to)
+	}
+	return list
 }

@@ -1,9 +1,8 @@
-package program
+package foreigntools
 
 import (
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/jail"
@@ -18,15 +17,15 @@ const (
 	foreignVar = "GOLEM_TOOL"
 )
 
-// writeFiles writes the files of a foreign program into the state directory, and returns
+// WriteFiles writes the files of a foreign program into the state directory, and returns
 // the mount that shows them to its commands; none if it has no files.
-func (x foreignTools) writeFiles(f worker.Foreign) ([]jail.Mount, error) {
-	names := x.files.NamesOf(f)
+func (x Tools) WriteFiles(f worker.Foreign) ([]jail.Mount, error) {
+	names := x.Files.NamesOf(f)
 	if len(names) == 0 {
 		return nil, nil
 	}
-	all := filepath.Join(x.state, "programs")
-	dir := filepath.Join(all, x.files.Hash(names))
+	all := filepath.Join(x.State, "programs")
+	dir := filepath.Join(all, x.Files.Hash(names))
 	mount := []jail.Mount{{Source: sandbox.Host(dir), Target: foreignDir}}
 	if _, err := os.Stat(dir); err == nil {
 		return mount, nil
@@ -44,7 +43,7 @@ func (x foreignTools) writeFiles(f worker.Foreign) ([]jail.Mount, error) {
 		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil {
 			return nil, visible.FileError("the programs of tools", err)
 		}
-		if err := os.WriteFile(file, x.files[name], 0o755); err != nil {
+		if err := os.WriteFile(file, x.Files[name], 0o755); err != nil {
 			return nil, visible.FileError("the programs of tools", err)
 		}
 	}
@@ -68,13 +67,10 @@ func commandOf(f worker.Foreign) jail.Command {
 	line := "exec"
 	for _, word := range f.Command {
 		if worker.IsFile(word.Text) {
-			line += ` "$` + foreignVar + `"/` + quotedWord(worker.FileOf(word.Text))
+			line += ` "$` + foreignVar + `"/` + jail.QuoteWord(worker.FileOf(word.Text))
 			continue
 		}
-		line += " " + quotedWord(word.Text)
+		line += " " + jail.QuoteWord(word.Text)
 	}
 	return jail.Command{Path: "/bin/sh", Args: []string{"sh", "-c", line}, Env: []string{foreignVar + "=" + foreignDir}, Dir: jail.Work}
 }
-
-// quotedWord quotes a word for a shell.
-func quotedWord(word string) string { return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'" }

@@ -1,4 +1,4 @@
-package program
+package scanners
 
 import (
 	"context"
@@ -9,10 +9,11 @@ import (
 	"path"
 	"path/filepath"
 	"sync"
+	"time"
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -20,12 +21,19 @@ import (
 // clamavDir is the database directory of clamscan.
 const clamavDir = "/var/lib/clamav"
 
-// OpenScanners returns the scanners of results. They are closed after use. If a state
-// directory is given, they cache verdicts there.
-func (p *Program) OpenScanners(folder *state.Dir) (*Scanners, error) {
-	s := &Scanners{program: p}
-	e, limits := p.Project.Engines, p.Project.ClearanceLimits
-	o := scan.Options{Scanners: p.Project.Scanners, Allow: e.Allow, Limits: scan.Limits{Size: limits.ScanBytes, Time: limits.ScanTime}, Run: s.run, Budget: p.scanBudget}
+// Options say which scanners to open.
+type Options struct {
+	Project *project.Project
+	Budget  *scan.Budget // shared by all scanners of this process
+	Cache   *state.Dir   // where verdicts are cached, nil for nowhere
+	Now     func() time.Time
+}
+
+// Open returns the scanners of results. They are closed after use.
+func Open(from Options) (*Set, error) {
+	s := &Set{now: from.Now}
+	e, limits := from.Project.Engines, from.Project.ClearanceLimits
+	o := scan.Options{Scanners: from.Project.Scanners, Allow: e.Allow, Limits: scan.Limits{Size: limits.ScanBytes, Time: limits.ScanTime}, Run: s.run, Budget: from.Budget}
 	if e.Clamd != "" {
 		o.Clamd = func(ctx context.Context) (net.Conn, error) {
 			return new(net.Dialer).DialContext(ctx, "unix", string(e.Clamd))
@@ -41,8 +49,8 @@ func (p *Program) OpenScanners(folder *state.Dir) (*Scanners, error) {
 	for _, x := range e.External {
 		o.External = append(o.External, scan.Command{Name: x.Name, Argv: x.Command})
 	}
-	if folder != nil {
-		kept, err := newVerdicts(folder)
+	if from.Cache != nil {
+		kept, err := newVerdicts(from.Cache)
 		if err != nil {
 			return nil, err
 		}
@@ -53,12 +61,12 @@ func (p *Program) OpenScanners(folder *state.Dir) (*Scanners, error) {
 	return s, err
 }
 
-// Scanners are the scanners of a program, and the jail that external ones run in.
-type Scanners struct {
+// A Set holds the scanners of a project, and the jail that external ones run in.
+type Set struct {
 	*scan.Set
-	program *Program
-	mounts  []jail.Mount
-	kept    *verdicts // nil if verdicts are not cached
+	now    func() time.Time
+	mounts []jail.Mount
+	kept   *verdicts // nil if verdicts are not cached
 
 	mu   sync.Mutex
 	jail *jail.Session
@@ -66,7 +74,7 @@ type Scanners struct {
 
 // show mounts the directory of a file of the host for external scanners, and returns the
 // path of the file there.
-func (s *Scanners) show(file string) string {
+func (s *Set) show(file string) string {
 	target := fmt.Sprintf("%s/rules%d", jail.Tools, len(s.mounts))
 	s.mounts = append(s.mounts, jail.Mount{Source: sandbox.Host(filepath.Dir(file)), Target: target})
 	return path.Join(target, filepath.Base(file))
@@ -74,25 +82,25 @@ func (s *Scanners) show(file string) string {
 
 // run runs an external scanner in the jail. It sees the system and its input, has no
 // network, and cannot write to files.
-func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (stdout []byte, exit int, err error) {
+func (s *Set) run(ctx context.Context, argv []string, stdin io.Reader) (stdout []byte, exit int, err error) {
 	input, err := io.ReadAll(stdin)
 	if err != nil {
 		return nil, 0, err
 	}
 	running, err := s.start()
 	if err != nil {
-		return nil, 0, session.CommandError(err) // models read verdicts too
+		return nil, 0, jail.CommandError(err) // models read verdicts too
 	}
 	line := "exec"
 	for _, word := range argv {
-		line += " " + quotedWord(word)
+		line += " " + jail.QuoteWord(word)
 	}
 	c := jail.Shell(line)
 	c.Input = input
 	r, err := running.Run(ctx, c)
 	switch {
 	case err != nil:
-		return nil, 0, session.CommandError(err)
+		return nil, 0, jail.CommandError(err)
 	case r.Code == notThere:
 		return nil, 0, errors.New("a program that it runs is not on this machine; install it, or take the scanner out of the configuration")
 	case r.Late:
@@ -108,14 +116,14 @@ func (s *Scanners) run(ctx context.Context, argv []string, stdin io.Reader) (std
 }
 
 // start starts the jail if it does not run.
-func (s *Scanners) start() (*jail.Session, error) {
+func (s *Set) start() (*jail.Session, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
 	if s.jail != nil && !s.jail.Ended() {
 		return s.jail, nil
 	}
 	var err error
-	s.jail, err = jail.Start(jail.Policy{Mounts: s.mounts, Least: jail.Landlock}, s.program.options.Now)
+	s.jail, err = jail.Start(jail.Policy{Mounts: s.mounts, Least: jail.Landlock}, s.now)
 	return s.jail, err
 }
 
@@ -123,7 +131,7 @@ func (s *Scanners) start() (*jail.Session, error) {
 const notThere = 127
 
 // Close stores the verdicts and ends the jail.
-func (s *Scanners) Close() error {
+func (s *Set) Close() error {
 	if s.kept != nil {
 		s.kept.save()
 	}

@@ -1,4 +1,4 @@
-package program
+package scanners
 
 import (
 	"encoding/json"

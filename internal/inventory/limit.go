@@ -1,6 +1,7 @@
-package program
+package inventory
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -13,30 +14,37 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// defaultStateLimit is how much golem stores if the user's configuration does not say.
-const defaultStateLimit = 50 << 30
+// defaultLimit is how much golem stores if the user's configuration does not say.
+const defaultLimit = 50 << 30
 
-// A StateUse says how much golem stores, for all directories together.
-type StateUse struct {
+// Use says how much golem stores, for all directories together.
+type Use struct {
 	Bytes int64     `json:"bytes"`
 	Limit int64     `json:"-"`
 	From  string    `json:"-"` // where the limit is written, "" for the default
 	At    time.Time `json:"at"`
 }
 
-// usageName is a file beside the state of all programs, with the last StateUse.
+// usageName is a file beside the state of all programs, with the last Use.
 const usageName = "usage.json"
 
 // usageLasts is how long golem uses the last measurement: it takes long if there is much.
 const usageLasts = 10 * time.Minute
 
-// MeasureState measures how much golem stores.
-func MeasureState(p *Program) StateUse {
-	u := StateUse{Limit: defaultStateLimit, At: p.options.Now()}
-	if own := p.Project.Ceiling.Preferences(); own.StateLimit > 0 {
-		u.Limit, u.From = own.StateLimit, own.StateFrom.String()
+// A Limit is how much golem may store.
+type Limit struct {
+	Base  string // the directory with the state of all programs
+	Bytes int64  // 0 for the default
+	From  string // where the limit is written
+}
+
+// Measure measures how much golem stores.
+func (l Limit) Measure(now time.Time) Use {
+	u := Use{Limit: defaultLimit, At: now}
+	if l.Bytes > 0 {
+		u.Limit, u.From = l.Bytes, l.From
 	}
-	base := p.options.stateBase()
+	base := l.Base
 	if u.Bytes = state.Usage(base); u.Bytes > 0 {
 		if data, err := json.Marshal(u); err == nil {
 			durable.WriteFile(filepath.Join(base, usageName), data, 0o600) // without it, the next golem measures again
@@ -45,22 +53,20 @@ func MeasureState(p *Program) StateUse {
 	return u
 }
 
-// CheckStateLimit returns an error if golem stores too much to start another session.
-func CheckStateLimit(p *Program) error {
-	limit := int64(defaultStateLimit)
-	if own := p.Project.Ceiling.Preferences(); own.StateLimit > 0 {
-		limit = own.StateLimit
-	}
-	var last StateUse
-	data, err := os.ReadFile(filepath.Join(p.options.stateBase(), usageName))
-	age := p.options.Now().Sub(last.At)
+// Check returns an error if golem stores too much to start another session. It uses the last
+// measurement if that is recent.
+func (l Limit) Check(now time.Time) error {
+	limit := cmp.Or(l.Bytes, defaultLimit)
+	var last Use
+	data, err := os.ReadFile(filepath.Join(l.Base, usageName))
+	age := now.Sub(last.At)
 	if err == nil && json.Unmarshal(data, &last) == nil {
-		age = p.options.Now().Sub(last.At)
+		age = now.Sub(last.At)
 	}
 	if err == nil && age >= 0 && age < usageLasts && last.Bytes <= limit {
 		return nil
 	}
-	u := MeasureState(p)
+	u := l.Measure(now)
 	if u.Bytes <= u.Limit {
 		return nil
 	}

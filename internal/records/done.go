@@ -1,4 +1,4 @@
-package program
+package records
 
 import (
 	"fmt"
@@ -11,34 +11,34 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A journalWriter is a journal that adds the gate to the list of writers before the first
+// A GateJournal is a journal that adds the gate to the list of writers before the first
 // change, and records which calls are done.
-type journalWriter struct {
+type GateJournal struct {
 	*audit.Journal
-	sign func() error
-	done *doneCalls
+	Sign func() error // adds the gate to the list
+	Done *DoneCalls
 }
 
 // Write implements tool.Journal.
-func (s journalWriter) Write(r audit.Record, wait audit.Wait) error {
+func (s GateJournal) Write(r audit.Record, wait audit.Wait) error {
 	if wait == audit.Durable {
-		if err := s.sign(); err != nil {
+		if err := s.Sign(); err != nil {
 			return err
 		}
 	}
 	err := s.Journal.Write(r, wait)
 	if err == nil && wait == audit.Durable && r.Kind == audit.Intent {
-		s.done.begin(r)
+		s.Done.begin(r)
 	}
 	if r.Kind == audit.Outcome { // the call was made, even if the journal could not record it
-		s.done.end(r)
+		s.Done.end(r)
 	}
 	return err
 }
 
-// doneCalls are the calls of a gate that have changed something. A later error must not
+// DoneCalls are the calls of a gate that have changed something. A later error must not
 // hide them, or the reader of the error would repeat the calls.
-type doneCalls struct {
+type DoneCalls struct {
 	mu      sync.Mutex
 	pending map[string]string // the call with its effects, by id
 	last    []string          // the newest calls that are done
@@ -49,7 +49,7 @@ type doneCalls struct {
 const maxDone, maxEffects = 3, 5
 
 // begin records that a call is about to be made.
-func (m *doneCalls) begin(r audit.Record) {
+func (m *DoneCalls) begin(r audit.Record) {
 	effects := slices.DeleteFunc(slices.Clone(r.Effects), func(e string) bool { return strings.HasPrefix(e, policy.Read.String()+" ") })
 	if more := len(effects) - maxEffects; more > 0 {
 		effects = append(effects[:maxEffects], fmt.Sprintf("and %d more", more))
@@ -70,7 +70,7 @@ func (m *doneCalls) begin(r audit.Record) {
 }
 
 // end records that a call has ended.
-func (m *doneCalls) end(r audit.Record) {
+func (m *DoneCalls) end(r audit.Record) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	call, ok := m.pending[r.Call]
@@ -85,8 +85,8 @@ func (m *doneCalls) end(r audit.Record) {
 	}
 }
 
-// explainError adds to an error which calls were done before it.
-func (m *doneCalls) explainError(err error) error {
+// ExplainError adds to an error which calls were done before it.
+func (m *DoneCalls) ExplainError(err error) error {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	if err == nil || len(m.last) == 0 {

@@ -1,7 +1,8 @@
-package program
+package target
 
 import (
 	"net/url"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -11,11 +12,11 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// protectAll protects the repositories of targets that mounts show: a worker that writes
+// ProtectAll protects the repositories of targets that mounts show: a worker that writes
 // the file of a branch needs no push. A .git is always protected, but a bare repository,
 // or the repository of a linked work tree, may have any name.
-func (r targets) protectAll() {
-	for _, t := range r.list() {
+func (r Targets) ProtectAll() {
+	for _, t := range r.List() {
 		dir := string(t.Path)
 		u, err := url.Parse(t.URL)
 		switch {
@@ -30,19 +31,19 @@ func (r targets) protectAll() {
 	}
 }
 
-// protectWorkers protects the worker files that the sandbox does not protect by their
+// ProtectWorkers protects the worker files that the sandbox does not protect by their
 // ending.
-func (r targets) protectWorkers() {
-	for _, w := range r.workers {
+func (r Targets) ProtectWorkers() {
+	for _, w := range r.Workers {
 		if path.Ext(w.File) != ".worker" {
-			r.protect(filepath.Join(r.root, filepath.FromSlash(w.File)), true)
+			r.protect(filepath.Join(r.Root, filepath.FromSlash(w.File)), true)
 		}
 	}
 }
 
 // protectAddress protects the repository that a file URL means, and the one it would mean
 // if that existed.
-func (r targets) protectAddress(dir string) {
+func (r Targets) protectAddress(dir string) {
 	is := clearance.Repository(dir)
 	if is == filepath.Join(dir, ".git") {
 		return
@@ -53,10 +54,10 @@ func (r targets) protectAddress(dir string) {
 
 // protect protects a repository in every mount that shows it: with whole the directory,
 // or else only the names that repositories consist of.
-func (r targets) protect(dir string, whole bool) {
+func (r Targets) protect(dir string, whole bool) {
 	dir = evalSymlinks(dir)
-	for _, m := range r.project.Mounts {
-		rel, err := filepath.Rel(evalSymlinks(hostOf(m)), dir)
+	for _, m := range r.Project.Mounts {
+		rel, err := filepath.Rel(evalSymlinks(m.HostDir()), dir)
 		if err != nil || !filepath.IsLocal(rel) {
 			continue
 		}
@@ -64,8 +65,8 @@ func (r targets) protect(dir string, whole bool) {
 		if !whole || rel == "." || exists(filepath.Join(dir, "worktrees")) {
 			pattern += partsOfGit
 		}
-		if !slices.Contains(r.project.Protect, pattern) {
-			r.project.Protect = append(r.project.Protect, pattern)
+		if !slices.Contains(r.Project.Protect, pattern) {
+			r.Project.Protect = append(r.Project.Protect, pattern)
 		}
 	}
 }
@@ -93,4 +94,9 @@ func evalSymlinks(name string) string {
 		return filepath.Join(evalSymlinks(up), filepath.Base(name))
 	}
 	return name
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
 }

@@ -1,0 +1,237 @@
+package calltree
+
+import (
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/explain"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/worker"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Step is a worker with the chain of its callers, and what it may do there.
+type Step struct {
+	Worker   *worker.Worker
+	Parent   *Step // nil for the entry worker
+	Grant    policy.Grant
+	Problems strictyaml.Problems // what it asks for beyond its caller
+	Calls    []*Step
+	// Repeated is true if the worker is elsewhere in the tree with its calls, nearer to
+	// the top; Circular if it is among its own callers.
+	Repeated, Circular bool
+}
+
+// Chain returns the names from the entry worker to this one.
+func (s *Step) Chain() []string {
+	if s.Parent == nil {
+		return []string{s.Worker.Name}
+	}
+	return append(s.Parent.Chain(), s.Worker.Name)
+}
+
+// calledBy reports whether a worker is this one or one of its callers.
+func (s *Step) calledBy(w *worker.Worker) bool {
+	return s != nil && (s.Worker == w || s.Parent.calledBy(w))
+}
+
+// A Tree knows which worker may call which.
+type Tree struct {
+	Root     string // the program's directory
+	Project  *project.Project
+	Workers  []*worker.Worker
+	Entry    *worker.Worker // nil if there is none
+	Complete bool           // no worker file is missing from Workers because of an error
+	Tools    []string       // the names of golem's own tools
+}
+
+// Top returns the entry worker and all that it may call, nil if there is no entry worker.
+// Each has its share of the project's grant. The calls of a worker are listed once, where
+// it is nearest to the top.
+func (c Tree) Top() *Step {
+	if c.Entry == nil || c.Project == nil {
+		return nil
+	}
+	top := c.Step(nil, c.Entry)
+	unfolded := map[*worker.Worker]bool{c.Entry: true}
+	for queue := []*Step{top}; len(queue) > 0; queue = queue[1:] {
+		at := queue[0]
+		if at.Grant.Depth < 1 {
+			continue
+		}
+		for _, w := range c.Callees(at.Worker) {
+			child := c.Step(at, w)
+			child.Circular = at.calledBy(w)
+			child.Repeated = unfolded[w]
+			at.Calls = append(at.Calls, child)
+			if !child.Repeated && !child.Circular && len(child.Problems) == 0 && child.Grant.Depth > 0 {
+				queue = append(queue, child)
+			}
+			unfolded[w] = true
+		}
+	}
+	return top
+}
+
+// Step returns a worker that another one calls, nil for the entry worker, with its share of
+// the caller's grant.
+func (c Tree) Step(parent *Step, w *worker.Worker) *Step {
+	s := &Step{Worker: w, Parent: parent}
+	ceiling := c.Project.Grant()
+	if parent != nil {
+		ceiling = parent.Grant
+		ceiling.Depth--
+	}
+	s.Grant, s.Problems = w.Grant(ceiling, c.locate, parent == nil)
+	return s
+}
+
+// Callees returns the existing workers that a worker may call.
+func (c Tree) Callees(w *worker.Worker) []*worker.Worker {
+	var list []*worker.Worker
+	for _, other := range c.Workers {
+		if w.Workers.Has(other.Name) && (other != w || !w.Workers.IsAll()) {
+			list = append(list, other)
+		}
+	}
+	return list
+}
+
+// Find returns the step of a worker that is nearest to the top, nil if there is none.
+func (s *Step) Find(name string) *Step {
+	for queue := []*Step{s}; s != nil && len(queue) > 0; queue = queue[1:] {
+		if queue[0].Worker.Name == name {
+			return queue[0]
+		}
+		queue = append(queue, queue[0].Calls...)
+	}
+	return nil
+}
+
+// locate returns the virtual path at which the project shows a directory of the host.
+func (c Tree) locate(folder string) (string, bool) {
+	if !filepath.IsAbs(folder) {
+		folder = filepath.Join(c.Root, folder)
+	}
+	best, length := "", -1
+	for _, m := range c.Project.Mounts {
+		source := m.HostDir()
+		rel, err := filepath.Rel(source, folder)
+		if err != nil || !filepath.IsLocal(rel) || len(source) < length {
+			continue
+		}
+		length = len(source)
+		best = strings.TrimSuffix(m.Target, "/")
+		if rel != "." {
+			best += "/" + filepath.ToSlash(rel)
+		}
+		if best == "" {
+			best = "/"
+		}
+	}
+	return best, length >= 0
+}
+
+// Lint returns problems between the files of a program: workers that ask for more than
+// their callers have, and calls of workers that do not exist.
+func (c Tree) Lint() strictyaml.Problems {
+	var problems strictyaml.Problems
+	for _, w := range c.Workers {
+		for _, call := range w.Calls() {
+			if c.Complete && call.Text != "*" && Named(c.Workers, call.Text) == nil {
+				problems.Add(call, "no worker "+sandbox.Shown(call.Text), unknownHint(c.Workers, call.Text))
+			}
+		}
+	}
+	for _, w := range c.Workers {
+		problems = append(problems, c.lintNames(w)...)
+	}
+	all, err := c.Project.Sandbox(explain.ProbeMount)
+	if err != nil {
+		problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: c.Project.File}}, err.Error(), "fix the mount, or remove it")
+		return problems
+	}
+	var visit func(s *Step)
+	visit = func(s *Step) {
+		problems = append(problems, s.Problems...)
+		if _, err := s.Grant.Files.Apply(all); err != nil && len(s.Problems) == 0 {
+			problems.Add(strictyaml.Node{Place: s.Worker.Sandbox.Place}, err.Error(), "")
+		}
+		for _, call := range s.Calls {
+			visit(call)
+		}
+	}
+	top := c.Top()
+	if top != nil {
+		visit(top)
+	}
+	// A worker that nobody calls is compared with the project itself.
+	for _, w := range c.Workers {
+		if ownPaths := c.Project.File == "" && w.Sandbox.Kind == worker.Paths; !ownPaths && top.Find(w.Name) == nil {
+			visit(c.Step(nil, w))
+		}
+	}
+	return problems
+}
+
+// lintNames returns a problem for each unknown tool or target: a rule about it would have
+// no effect.
+func (c Tree) lintNames(w *worker.Worker) strictyaml.Problems {
+	var problems strictyaml.Problems
+	for _, r := range w.Rules {
+		if r.Verb == policy.Use && r.Target != "*" && !slices.Contains(c.Tools, policy.CurrentToolName(r.Target)) && Named(c.Workers, r.Target) == nil && !hasForeign(c.Workers, r.Target) {
+			problems.Add(strictyaml.Node{Place: strictyaml.Place{Source: r.From}}, "no tool "+sandbox.Shown(r.Target), strictyaml.DidYouMean(r.Target, c.Tools))
+		}
+	}
+	var targets []string
+	for _, t := range c.Project.Targets {
+		targets = append(targets, t.Name)
+	}
+	if t, ok := w.Toolset("git"); ok && w.Git.Target != "" && !slices.Contains(targets, w.Git.Target) {
+		problems.Add(strictyaml.Node{Place: t.Place}, "no target "+sandbox.Shown(w.Git.Target), strictyaml.DidYouMean(w.Git.Target, targets))
+	}
+	return problems
+}
+
+// hasForeign reports whether a name can be that of a foreign tool of a worker.
+func hasForeign(workers []*worker.Worker, name string) bool {
+	return HasCustom(workers, name) || slices.ContainsFunc(workers, func(w *worker.Worker) bool {
+		return slices.ContainsFunc(w.Servers, func(s worker.Server) bool { return strings.HasPrefix(name, s.Name+"_") })
+	})
+}
+
+// HasCustom reports whether a worker has a custom tool with this name.
+func HasCustom(workers []*worker.Worker, name string) bool {
+	return slices.ContainsFunc(workers, func(w *worker.Worker) bool {
+		return slices.ContainsFunc(w.Custom, func(c worker.Custom) bool { return c.Name == name })
+	})
+}
+
+// Named returns the worker with a name, nil if there is none.
+func Named(workers []*worker.Worker, name string) *worker.Worker {
+	for _, w := range workers {
+		if w.Name == name {
+			return w
+		}
+	}
+	return nil
+}
+
+// UnknownError returns the error for a name that no worker has.
+func UnknownError(workers []*worker.Worker, name string) error {
+	return &sandbox.Error{Op: "worker", Path: name, Code: sandbox.ErrNotFound, Hint: unknownHint(workers, name)}
+}
+
+func unknownHint(workers []*worker.Worker, name string) string {
+	var names []string
+	for _, w := range workers {
+		names = append(names, w.Name)
+	}
+	if len(names) == 0 {
+		return "this program has no workers"
+	}
+	return strictyaml.DidYouMean(name, names)
+}

@@ -1,0 +1,109 @@
+package inventory
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// StateName returns the name of a program's state directory. A person recognises it, and
+// no other program has it.
+func StateName(root string) string {
+	sum := sha256.Sum256([]byte(root))
+	return filepath.Base(root) + "-" + hex.EncodeToString(sum[:8])
+}
+
+// BareSuffix ends the name of the state directory of mounts without a program.
+const BareSuffix = "-bare"
+
+// A Known is a directory that golem keeps state for.
+type Known struct {
+	Name      string       // the name of the directory
+	State     sandbox.Host // the state directory
+	Directory sandbox.Host // "" if an older golem wrote the state and did not record it
+}
+
+// Programs returns all directories that golem keeps state for, sorted by name. A directory
+// appears twice if it has a program, and golem exec was used there without it. base is the
+// directory with the state of all programs. Sources returns the directories that sessions
+// in a state directory were started with.
+func Programs(base string, sources func(state string) []string) ([]Known, error) {
+	entries, err := os.ReadDir(base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var list []Known
+	for _, e := range entries {
+		dir := filepath.Join(base, e.Name())
+		d, wrong := readDescription(dir)
+		if !e.IsDir() || wrong == nil && d.Version == 0 && !isState(dir) {
+			continue
+		}
+		if d.Directory == "" {
+			d.Directory = findDirectory(dir, sources(dir))
+		}
+		list = append(list, Known{NameOf(dir), sandbox.Host(dir), sandbox.Host(d.Directory)})
+	}
+	return list, err
+}
+
+// isState reports whether a directory has the state of a program.
+func isState(dir string) bool {
+	return audit.IsJournal(dir) || exists(filepath.Join(dir, "sessions"))
+}
+
+// findDirectory returns the directory whose state an older golem wrote, "" if golem cannot
+// find it. The name of the state directory shows whether a guess is right.
+func findDirectory(dir string, sources []string) string {
+	for _, source := range sources {
+		if StateName(source) == strings.TrimSuffix(filepath.Base(dir), BareSuffix) {
+			return source
+		}
+	}
+	return ""
+}
+
+func exists(name string) bool {
+	_, err := os.Stat(name)
+	return err == nil
+}
+
+// A Journal is the journal of one program, in its state directory.
+type Journal struct {
+	Program string // the name of the program's directory
+	State   sandbox.Host
+}
+
+// Journals returns the journals of all programs, sorted by name. base is the directory with
+// the state of all programs.
+func Journals(base string) ([]Journal, error) {
+	entries, err := os.ReadDir(base)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	var list []Journal
+	for _, e := range entries {
+		dir := filepath.Join(base, e.Name())
+		if !e.IsDir() || !audit.IsJournal(dir) {
+			continue
+		}
+		list = append(list, Journal{NameOf(dir), sandbox.Host(dir)})
+	}
+	return list, err
+}
+
+// NameOf returns the name of the program whose state directory is dir.
+func NameOf(dir string) string {
+	name := strings.TrimSuffix(filepath.Base(dir), BareSuffix)
+	if i := strings.LastIndex(name, "-"); i > 0 {
+		return name[:i]
+	}
+	return name
+}

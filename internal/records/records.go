@@ -1,0 +1,187 @@
+package records
+
+import (
+	"crypto/rand"
+	"errors"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/inventory"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Records are the journal and the approvals of a program. They are closed after use.
+type Records struct {
+	Approvals *approval.Store
+	Policy    string // the hash that rules are bound to
+	Folder    *state.Dir
+	Process   string // the id of this process
+	Session   string // the id of the session in the journal, or of this process if there is none
+
+	now       func() time.Time
+	unseenOff string
+}
+
+// Options say where the records of a program are, and what approvals need.
+type Options struct {
+	State     string // the program's state directory
+	Root      string // the program's directory
+	Policy    string // the hash that rules are bound to
+	UnseenOff string // the line of a policy that forbids unseen approvals, "" for none
+	Now       func() time.Time
+}
+
+// Open opens the records of a program, and makes them if they are missing.
+func Open(o Options) (*Records, error) {
+	folder, err := state.Open(o.State)
+	if err != nil {
+		return nil, err
+	}
+	if err := inventory.Describe(folder, o.State, o.Root); err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	store, err := approval.Open(folder)
+	if err != nil {
+		return nil, errors.Join(err, folder.Close())
+	}
+	id := strings.ToLower(rand.Text()[:8])
+	return &Records{Approvals: store, Policy: o.Policy, Folder: folder, Process: id, Session: id, now: o.Now, unseenOff: o.UnseenOff}, nil
+}
+
+// Sessions are the sessions of a program.
+type Sessions interface {
+	// HaveLost reports whether every session lacks a change at one of these paths.
+	HaveLost(paths []string) bool
+}
+
+// Waiting returns the pending requests that have no answer, as Pending does.
+func (r *Records) Waiting(sessions Sessions) ([]approval.PendingRequest, error) {
+	list, err := r.Pending(sessions)
+	return slices.DeleteFunc(list, func(w approval.PendingRequest) bool { return w.Answer != nil }), err
+}
+
+// Pending returns the pending requests, also those with an answer that was not used yet.
+// It omits requests that have expired, and requests to apply or discard changes that the
+// session no longer has: no answer to them can count.
+func (r *Records) Pending(sessions Sessions) ([]approval.PendingRequest, error) {
+	list, err := r.Approvals.Pending()
+	return slices.DeleteFunc(list, func(w approval.PendingRequest) bool {
+		return w.Expired(r.now()) || w.Answer == nil && r.isObsolete(sessions, w)
+	}), err
+}
+
+// isObsolete reports whether a request is about changes that no session has any more.
+func (r *Records) isObsolete(sessions Sessions, w approval.PendingRequest) bool {
+	if w.Tool != "apply_changes" && w.Tool != "discard_changes" {
+		return false
+	}
+	request, err := r.Approvals.Request(w)
+	if err != nil {
+		return false
+	}
+	var paths []string
+	for _, c := range request.Changes {
+		if !strings.HasPrefix(c.Path, "/") { // a commit
+			return false
+		}
+		if c.Path != "/" {
+			paths = append(paths, c.Path)
+		}
+	}
+	return sessions.HaveLost(paths)
+}
+
+// Staged returns the ids of the staged commits that wait for a review.
+func (r *Records) Staged() ([]string, error) { return clearance.Waiting(r.Folder) }
+
+// Close closes the state directory.
+func (r *Records) Close() error { return r.Folder.Close() }
+
+// OpenJournal opens the journal for writing. Secrets are values that must not get into it.
+func (r *Records) OpenJournal(secrets []string) (*audit.Journal, error) {
+	return audit.Open(r.Folder, audit.Options{Now: r.now, Session: r.Session, Secrets: secrets})
+}
+
+// CheckPending returns an error if an answer to a request would not count: it has one, or
+// it has expired.
+func (r *Records) CheckPending(w approval.PendingRequest) error {
+	switch {
+	case w.Answer != nil:
+		return w.AnsweredError()
+	case w.Expired(r.now()):
+		return w.ExpiredError()
+	}
+	return nil
+}
+
+// Answer answers a pending request with the reply of a person. It records the answer in
+// the journal first.
+func (r *Records) Answer(id string, reply approval.Reply, secrets []string) error {
+	w, err := r.Approvals.FindPending(id)
+	if err == nil {
+		err = r.CheckPending(w)
+	}
+	if err != nil {
+		return err
+	}
+	request, err := r.Approvals.Request(w)
+	if err != nil {
+		return err
+	}
+	a, err := r.Approvals.CheckAnswer(w, reply)
+	if err == nil && a.Unseen && a.Verdict == tool.Approved && r.unseenOff != "" {
+		err = &sandbox.Error{Op: "approve", Path: id, Code: "blocked", Hint: approval.UnseenOffNote(r.unseenOff)}
+	}
+	if err != nil {
+		return err
+	}
+	var effects []string
+	for _, e := range request.Effects {
+		effects = append(effects, e.String())
+	}
+	word := "no"
+	if a.Verdict == tool.Approved {
+		word = "yes"
+	}
+	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Workers: w.Workers, Tool: w.Tool, Effects: effects,
+		Decision: word, By: "user", Seen: a.SeenText(), Front: a.Front, Shown: a.Shown, Digest: w.Digest, Request: id, Note: a.Note}
+	if err := r.Write(record, secrets); err != nil {
+		return err
+	}
+	reply.By = "user"
+	err = r.Approvals.Answer(id, reply, r.now())
+	if err != nil { // another answer came first
+		record.Code, record.Note = string(sandbox.CodeOf(err)), "too late: it does not count"
+		return errors.Join(err, r.Write(record, secrets))
+	}
+	return nil
+}
+
+// Revoke removes a rule or a request, and returns a description of it.
+func (r *Records) Revoke(id string, secrets []string) (string, error) {
+	what, err := r.Approvals.Describe(id)
+	if err != nil {
+		return "", err
+	}
+	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: what}
+	if err := r.Write(record, secrets); err != nil {
+		return "", err
+	}
+	return what, r.Approvals.Revoke(id)
+}
+
+// Write writes one record to the journal and syncs it.
+func (r *Records) Write(record audit.Record, secrets []string) error {
+	journal, err := r.OpenJournal(secrets)
+	if err != nil {
+		return err
+	}
+	return errors.Join(journal.Write(record, audit.Durable), journal.Close())
+}

@@ -1,0 +1,3 @@
+// Package target knows the repositories that the user pushes results to: those of the
+// project and of its workers. It protects them in mounts, and opens the clearance desk.
+package target

@@ -1,0 +1,34 @@
+package undo
+
+import (
+	"context"
+	"path/filepath"
+	"time"
+
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// OpenStore returns the store of the changes that file tools made to files directly. dir is
+// the program's state directory.
+func OpenStore(dir string) *Store {
+	return &Store{Dir: filepath.Join(dir, "undo"), Lock: func() (func() error, error) {
+		folder, err := state.Open(dir)
+		if err != nil {
+			return nil, err
+		}
+		leases, err := folder.Leases()
+		if err == nil {
+			ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+			defer cancel()
+			var release func() error
+			if release, err = leases.Take(ctx, "undo", "golem"); err == nil {
+				return func() error { defer folder.Close(); return release() }, nil
+			}
+		}
+		folder.Close()
+		return nil, err
+	}}
+}
+
+// lockWait is how long a call waits for another one that saves a step.
+const lockWait = 10 * time.Second
