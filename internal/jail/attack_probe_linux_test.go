@@ -30,7 +30,7 @@ const probeWord = "JAIL_PROBE"
 func probe(args []string) bool {
 	try := map[string]func([]string){"calls": tryCalls, "families": tryFamilies, "dial": tryDial, "names": tryNames, "descriptors": tryDescriptors,
 		"typing": tryTyping, "modes": tryModes, "writeproc": tryWriteProc, "foreign": tryForeign, "ids": tryIDs, "program": tryProgram, "limits": tryLimits, "powers": tryPowers, "signals": trySignals,
-		"rights": tryRights, "others": tryOthers, "attributes": tryAttributes, "hang": tryHang, "listen": tryListen, "search": trySearch, "meet": tryMeet, "asked": tryAsked, "serve": tryServe, "trace": tryTrace, "cell": tryCell, "traced": tryTraced, "get": tryGet, "udp": tryUDP, "bind": tryBind, "ask much": tryAskMuch, "golem": beGolem, "below": beGolemAbove}[os.Getenv(probeWord)]
+		"rights": tryRights, "others": tryOthers, "attributes": tryAttributes, "hang": tryHang, "listen": tryListen, "search": trySearch, "meet": tryMeet, "asked": tryAsked, "serve": tryServe, "trace": tryTrace, "cell": tryCell, "traced": tryTraced, "get": tryGet, "udp": tryUDP, "bind": tryBind, "ask much": tryAskMuch, "leave": tryLeave, "swap": trySwap, "open much": tryOpenMuch, "golem": beGolem, "below": beGolemAbove}[os.Getenv(probeWord)]
 	if try == nil {
 		return false
 	}

@@ -62,10 +62,6 @@ func Start(p Policy, now func() time.Time) (*Session, error) {
 	if p.Network {
 		p.Egress = nil
 	}
-	if p.Egress != nil && p.Least < Namespaces {
-		p.Least = Namespaces
-		needs, out = "the network is limited to a list of hosts, which requires the level namespaces", "run golem doctor to see what is missing, or use --net off or --net on"
-	}
 	if err := p.prepare(Namespaces); err != nil {
 		return nil, err
 	}
@@ -106,8 +102,27 @@ func inLine(err error) string {
 // errWithin is the reason why Landlock without namespaces cannot enforce a policy.
 var errWithin = errors.New("landlock opens everything below a directory")
 
-// startBare starts a session without namespaces.
+// startBare starts a session without namespaces. If it cannot limit the network to a list
+// of hosts, commands have no network.
 func startBare(p Policy, now func() time.Time) (*Session, error) {
+	if p.Egress == nil {
+		return startBareWith(p, now)
+	}
+	s, err := startBareWith(p, now)
+	if err == nil {
+		return s, nil
+	}
+	p.Egress = nil
+	off, other := startBareWith(p, now)
+	if other != nil {
+		return nil, other
+	}
+	off.noNetwork = "this machine cannot limit it to a list of hosts (" + inLine(err) + ")"
+	return off, nil
+}
+
+// startBareWith starts a session with exactly the network of its policy.
+func startBareWith(p Policy, now func() time.Time) (*Session, error) {
 	if v := landlockVersion(); v < leastLandlock {
 		return nil, fmt.Errorf("landlock of version %d is needed (Linux 6.12), and this kernel has %d", leastLandlock, v)
 	}
@@ -138,6 +153,13 @@ func startBare(p Policy, now func() time.Time) (*Session, error) {
 	if err := awaitReport(near); err != nil {
 		near.Close()
 		return nil, err
+	}
+	if p.Egress != nil {
+		if s.supervisor, err = newSupervisor(*p.Egress); err != nil {
+			s.Close()
+			return nil, err
+		}
+		s.plan.Supervised = true
 	}
 	c, err := s.cell()
 	if err != nil {
@@ -277,9 +299,17 @@ func bareCell(w *wire) error {
 		return err
 	}
 	defer p.removePrivate(secret)
+	if err := p.writeCertificates(temp); err != nil {
+		return err
+	}
+	var give []int // to golem
 	h, err := newHands(groups, func() error {
-		if err := confineBare(bareFence(p, temp, secret)); err != nil {
+		listener, err := confineBare(bareFence(p, temp, secret), p.Supervised)
+		if err != nil {
 			return err
+		}
+		if p.Supervised {
+			give = []int{listener}
 		}
 		if !p.Counted {
 			if err := filter(noMemoryFiles()); err != nil {
@@ -300,7 +330,18 @@ func bareCell(w *wire) error {
 	if p.Terminal {
 		go h.running.follow(keys)
 	}
-	return h.serve(w)
+	return h.serve(w, give...)
+}
+
+// writeCertificates writes the certificates of the plan to a directory of the command,
+// because there is no tree in which they could replace those of the host.
+func (p plan) writeCertificates(temp string) error {
+	for _, s := range p.Steps {
+		if s.Do == file && s.Target == certificateFile {
+			return writeNew(filepath.Join(temp, filepath.Base(certificateFile)), []byte(s.Source), 0o444)
+		}
+	}
+	return nil
 }
 
 // makeTemp makes a directory for this cell in another directory. It removes those whose
@@ -371,8 +412,11 @@ func (o order) bare(p plan, temp string) order {
 // host returns the host's path for a name in a directory of the policy or for /tmp. It
 // returns "" for other names.
 func (p plan) host(name, temp string) (at string) {
-	if name == "/tmp" {
+	switch name {
+	case "/tmp":
 		at = temp
+	case certificateFile:
+		at = filepath.Join(temp, filepath.Base(certificateFile))
 	}
 	longest := 0
 	for _, s := range p.Steps {
@@ -434,32 +478,38 @@ func bareFence(p plan, temp, secret string) fence {
 	return f
 }
 
-// confineBare confines the calling thread without namespaces.
-func confineBare(f fence) error {
+// confineBare confines the calling thread without namespaces. If golem supervises the
+// network, the requests arrive at listener.
+func confineBare(f fence, supervise bool) (listener int, err error) {
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return fmt.Errorf("no new privileges: %w", err)
+		return -1, fmt.Errorf("no new privileges: %w", err)
 	}
 	if err := f.close(); err != nil {
-		return err
+		return -1, err
 	}
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		// A process that may not drop capabilities has none and cannot get any.
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL && err != unix.EPERM {
-			return fmt.Errorf("bounding set: %w", err)
+			return -1, fmt.Errorf("bounding set: %w", err)
 		}
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return fmt.Errorf("ambient set: %w", err)
+		return -1, fmt.Errorf("ambient set: %w", err)
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	if err := unix.Capset(&header, &none[0]); err != nil {
-		return fmt.Errorf("capabilities: %w", err)
+		return -1, fmt.Errorf("capabilities: %w", err)
 	}
 	if err := filter(seccomp(unix.Gettid(), allow, false)); err != nil {
-		return err
+		return -1, err
 	}
-	return filter(bareSeccomp(f.Network))
+	if err := filter(bareSeccomp(f.Network || supervise)); err != nil || !supervise {
+		return -1, err
+	}
+	// A signal does not interrupt a call that golem has begun to answer: the call would
+	// be made twice.
+	return install(supervised(), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
 }
 
 // bareSeccomp returns the filter for what namespaces would separate, and for access to

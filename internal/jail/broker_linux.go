@@ -54,9 +54,16 @@ type socketReply struct {
 	flags uint32
 }
 
-// answerSockets answers the requests of a filter until no process with that filter is
-// left. It runs in the network namespace that the sockets should have.
+// answerSockets opens the sockets that commands ask for. It runs in the network namespace
+// that the sockets should have.
 func answerSockets(listener int) {
+	answerRequests(listener, func(q socketRequest) { q.answer(listener) })
+}
+
+// answerRequests answers the requests of a filter until no process with that filter is
+// left, and closes the listener.
+func answerRequests(listener int, answer func(socketRequest)) {
+	defer unix.Close(listener)
 	// Block all signals, such as those that Go sends its own threads. A signal that
 	// interrupts SECCOMP_IOCTL_NOTIF_ADDFD would make the kernel answer with descriptor
 	// 0, which is another file of the command.
@@ -66,17 +73,20 @@ func answerSockets(listener int) {
 		all.Val[i] = ^uint64(0)
 	}
 	if unix.PthreadSigmask(unix.SIG_BLOCK, &all, nil) != nil {
-		unix.Close(listener)
 		return
 	}
 	for {
 		var q socketRequest
 		switch errno := control(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&q)); errno {
 		case 0:
-			q.answer(listener)
-		case unix.EINTR, unix.ENOENT: // the process that asked has ended
+			answer(q)
+		case unix.EINTR:
+		case unix.ENOENT: // the process that asked has ended, or all have
+			poll := []unix.PollFd{{Fd: int32(listener), Events: unix.POLLIN}}
+			if n, err := unix.Poll(poll, 0); err == nil && n > 0 && poll[0].Revents&unix.POLLHUP != 0 {
+				return
+			}
 		default:
-			unix.Close(listener)
 			return
 		}
 	}
@@ -84,18 +94,29 @@ func answerSockets(listener int) {
 
 // answer opens the requested socket and hands it to the command.
 func (q socketRequest) answer(listener int) {
-	refuse := func(err error) {
-		errno := unix.EACCES
-		errors.As(err, &errno)
-		control(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&socketReply{id: q.id, errno: -int32(errno)}))
-	}
 	kind := int(int32(q.args[1]))
 	fd, err := unix.Socket(int(int32(q.args[0])), kind|unix.SOCK_CLOEXEC, int(int32(q.args[2])))
 	if err != nil {
-		refuse(err)
+		q.reply(listener, err)
 		return
 	}
 	defer unix.Close(fd)
+	q.hand(listener, fd, kind)
+}
+
+// reply ends the call of the command with an error, or with 0.
+func (q socketRequest) reply(listener int, err error) {
+	r := socketReply{id: q.id}
+	if err != nil {
+		errno := unix.EACCES
+		errors.As(err, &errno)
+		r.errno = -int32(errno)
+	}
+	control(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
+}
+
+// hand gives the command a socket of a kind, whose number is the result of its call.
+func (q socketRequest) hand(listener, fd, kind int) {
 	h := fdGrant{id: q.id, flags: handAndAnswer, from: uint32(fd)}
 	if kind&unix.SOCK_CLOEXEC != 0 {
 		h.newFlags = unix.O_CLOEXEC
@@ -109,7 +130,7 @@ func (q socketRequest) answer(listener int) {
 		}
 	}
 	if errno != 0 {
-		refuse(errno)
+		q.reply(listener, errno)
 	}
 }
 

@@ -70,6 +70,9 @@ type outlet struct {
 	noRedirect  string           // why connections arrive only for some ports, "" if they arrive for all
 	server      Server
 	serving     sync.WaitGroup
+
+	// find returns the address and port that a command connected to, for one of connections.
+	find func(net.Conn) (netip.AddrPort, error)
 }
 
 // start starts to serve the sockets.
@@ -79,7 +82,7 @@ func (o *outlet) start() {
 	}
 	o.serving.Go(func() { o.server.ServeDNSStreams(o.streams) })
 	for _, l := range o.connections {
-		o.serving.Go(func() { o.server.Serve(l, o.destination) })
+		o.serving.Go(func() { o.server.Serve(l, o.find) })
 	}
 }
 
@@ -103,6 +106,7 @@ func (o *outlet) close() (err error) {
 // outletOf returns the outlet with these sockets.
 func outletOf(files []int, o opening) (out *outlet, err error) {
 	out = &outlet{noRedirect: o.NoRedirect}
+	out.find = out.destination
 	for i, fd := range files {
 		f := os.NewFile(uintptr(fd), "outlet")
 		if i < o.Names {

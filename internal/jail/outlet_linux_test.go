@@ -17,7 +17,6 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/jail"
-	"github.com/golem-forge/golem/sandbox"
 )
 
 // A far is the other end of a network that leads to golem. It answers every name with its
@@ -85,7 +84,9 @@ func (f *far) ServeDNS(c net.PacketConn) error {
 		if err != nil {
 			return err
 		}
-		c.WriteTo(f.answer(question[:n]), from)
+		if n > 12 {
+			c.WriteTo(f.answer(question[:n]), from)
+		}
 	}
 }
 
@@ -142,6 +143,44 @@ func (f *far) standIn(name string) netip.Addr {
 		f.names = append(f.names, name)
 	}
 	return netip.AddrFrom4([4]byte{198, 18, 1, byte(i)})
+}
+
+// programs checks that programs reach the far end by name, whatever resolver they have.
+func (f *far) programs(y *yard) {
+	f.t.Helper()
+	want := func(out, host string) {
+		f.t.Helper()
+		name, port, err := net.SplitHostPort(host)
+		if err != nil {
+			name, port = host, "80"
+		}
+		if line := fmt.Sprintf("%s arrived from 198.18.0.1 for %s:%s\n", host, f.standIn(name), port); !strings.Contains(hideSource(out), line) {
+			f.t.Errorf("got\n%s\nwant\n%s", out, line)
+		}
+	}
+	want(y.sh(`curl -sS http://curl.example/`), "curl.example")
+	want(y.sh(`curl -sS http://curl.example:9999/`), "curl.example:9999")
+	want(y.sh(`wget -qO- http://wget.example/`), "wget.example")
+	want(y.sh(`python3 -c 'import urllib.request as r; print(r.urlopen("http://python.example/").read().decode())'`), "python.example")
+	want(y.sh(`exec 3<>/dev/tcp/bash.example/80; printf 'GET / HTTP/1.0\r\nHost: bash.example\r\n\r\n' >&3; cat <&3`), "bash.example")
+	_, out := y.probe("get", "http://go.example/")
+	want(out, "go.example")
+	for _, network := range []string{"udp", "tcp"} { // a name server that the program chose itself
+		_, out = y.probe("get", "http://"+network+".example/", network, "8.8.8.8:53")
+		want(out, network+".example")
+	}
+}
+
+// addresses returns the addresses of the sockets that are served by TCP.
+func (f *far) addresses() (list []string) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	for _, c := range f.sockets {
+		if l, ok := c.(net.Listener); ok {
+			list = append(list, l.Addr().String())
+		}
+	}
+	return list
 }
 
 // leadOut gives a yard a network that leads to a far end.
@@ -230,38 +269,12 @@ func tryBind(args []string) {
 // programs can use it.
 func outletAttacks() []attack {
 	if levelHere() == jail.Landlock {
-		return []attack{{"a list of hosts at the level landlock", func(t *testing.T, y *yard) {
-			leadOut(t, y, false)
-			_, err := jail.Start(y.policy, time.Now)
-			if sandbox.CodeOf(err) != jail.ErrNoSandbox || !strings.Contains(err.Error(), "limited to a list of hosts, which requires the level namespaces") {
-				t.Errorf("got %v", err)
-			}
-		}}}
+		return supervisedAttacks()
 	}
 	return []attack{
 		{"S07 programs in a network that leads to golem", func(t *testing.T, y *yard) {
 			f := leadOut(t, y, false)
-			want := func(out, host string) {
-				t.Helper()
-				name, port, err := net.SplitHostPort(host)
-				if err != nil {
-					name, port = host, "80"
-				}
-				if line := fmt.Sprintf("%s arrived from 198.18.0.1 for %s:%s\n", host, f.standIn(name), port); !strings.Contains(out, line) {
-					t.Errorf("got\n%s\nwant\n%s", out, line)
-				}
-			}
-			want(y.sh(`curl -sS http://curl.example/`), "curl.example")
-			want(y.sh(`curl -sS http://curl.example:9999/`), "curl.example:9999")
-			want(y.sh(`wget -qO- http://wget.example/`), "wget.example")
-			want(y.sh(`python3 -c 'import urllib.request as r; print(r.urlopen("http://python.example/").read().decode())'`), "python.example")
-			want(y.sh(`exec 3<>/dev/tcp/bash.example/80; printf 'GET / HTTP/1.0\r\nHost: bash.example\r\n\r\n' >&3; cat <&3`), "bash.example")
-			_, out := y.probe("get", "http://go.example/")
-			want(out, "go.example")
-			for _, network := range []string{"udp", "tcp"} { // a name server that the program chose itself
-				_, out = y.probe("get", "http://"+network+".example/", network, "8.8.8.8:53")
-				want(out, network+".example")
-			}
+			f.programs(y)
 			y.is(y.sh(`curl -sS http://203.0.113.7:8443/ http://1.1.1.1/`), "203.0.113.7:8443 arrived from 198.18.0.1 for 203.0.113.7:8443\n1.1.1.1 arrived from 198.18.0.1 for 1.1.1.1:80\n")
 			if f.opened != 1 {
 				t.Errorf("%d networks, want 1", f.opened)

@@ -142,7 +142,7 @@ func (a *ask) pack(p *packer) {
 func (p *plan) pack(to *packer) {
 	packList(to, &p.Steps, func(to *packer, s *step) { s.pack(to) })
 	packList(to, &p.Stores, packText)
-	to.bools(&p.Terminal, &p.Apart, &p.Counted, &p.Online, &p.Direct, &p.Shared)
+	to.bools(&p.Terminal, &p.Apart, &p.Counted, &p.Online, &p.Direct, &p.Shared, &p.Supervised)
 	packText(to, &p.NoSockets)
 }
 

@@ -15,12 +15,13 @@ type plan struct {
 	Steps  []step
 	Stores []string // stores for the changes of the first command, one for each directory that it may write
 
-	Terminal bool // the cell is for one command, and opens a terminal for it
-	Apart    bool // the cell has its own network namespace, because its holder has the host's
-	Counted  bool // a control group counts the memory of commands
-	Online   bool // commands have the host's network
-	Direct   bool // commands do not write to overlays
-	Shared   bool // commands of other workers may write the same directories at the same time
+	Terminal   bool // the cell is for one command, and opens a terminal for it
+	Apart      bool // the cell has its own network namespace, because its holder has the host's
+	Counted    bool // a control group counts the memory of commands
+	Online     bool // commands have the host's network
+	Direct     bool // commands do not write to overlays
+	Supervised bool // golem makes the sockets of commands, at the level landlock
+	Shared     bool // commands of other workers may write the same directories at the same time
 
 	NoSockets string // why commands have no Unix sockets, "" if the cell may allow them
 }

@@ -64,6 +64,7 @@ type facts struct {
 	NoFolder    bool   // golem could not create anything in the state directory
 	Held        []Held // how a session enforces limits; nil if none could be started
 	NoSockets   string // why a command had no Unix sockets there, "" if it had
+	NoHosts     string // why the level landlock has no list of hosts, "" if it has one
 }
 
 // An attempt is the result of one trial. The zero attempt was not made.
@@ -166,7 +167,7 @@ func diagnose(f facts, tried map[string]attempt) Report {
 		}
 	}
 	limits := foundLimits(f, tried)
-	r.Found = []Finding{foundNamespaces(f, tried), foundLayers(f, tried), foundLandlock(f, tried), foundSeccomp(tried), limits, foundNetwork(tried), foundSockets(f, tried)}
+	r.Found = []Finding{foundNamespaces(f, tried), foundLayers(f, tried), foundLandlock(f, tried), foundSeccomp(tried), limits, foundNetwork(f, tried), foundSockets(f, tried)}
 	if _, lacks := missing(tried, forNamespaces()); !lacks {
 		r.Best = Namespaces
 	} else if _, lacks := missing(tried, forLandlock()); !lacks {
@@ -355,11 +356,14 @@ func foundLimits(f facts, tried map[string]attempt) Finding {
 	return Finding{"limits", Part, strings.Join(full, ", ") + " hold; " + strings.Join(part, "; "), mend}
 }
 
-func foundNetwork(tried map[string]attempt) Finding {
+func foundNetwork(f facts, tried map[string]attempt) Finding {
 	_, lacks := missing(tried, forNamespaces())
-	switch o := tried[tryOutlet]; {
-	case tried[tryNet].Worked && lacks:
-		return Finding{"network", Part, "off, on; a list of hosts needs the level namespaces", ""}
+	o := tried[tryOutlet]
+	switch bare := lacks && tried[trySeccomp].Worked; {
+	case bare && tried[tryBare].Worked && f.NoHosts == "":
+		return Finding{"network", Part, "off, on, or a list of hosts, by refusing sockets and not by a network of its own", ""}
+	case bare:
+		return Finding{"network", Part, "off, by refusing sockets and not by a network of its own; on; no list of hosts" + strings.TrimSuffix(": "+f.NoHosts, ": "), ""}
 	case tried[tryNet].Worked && o.Worked && o.Text == "":
 		return Finding{"network", Yes, "off, on, or a list of hosts", ""}
 	case tried[tryNet].Worked && o.Worked:
@@ -367,9 +371,6 @@ func foundNetwork(tried map[string]attempt) Finding {
 			"load the kernel modules nf_tables and nft_chain_nat: modprobe nft_chain_nat, as root"}
 	case tried[tryNet].Worked:
 		return Finding{"network", Part, "off, on; no list of hosts: " + o.Text, ""}
-	}
-	if tried[trySeccomp].Worked {
-		return Finding{"network", Part, "off, by refusing sockets and not by a network of its own; on", ""}
 	}
 	return Finding{"network", No, "it cannot be kept from a command", ""}
 }

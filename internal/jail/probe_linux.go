@@ -5,6 +5,8 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"net"
+	"net/netip"
 	"os"
 	"path/filepath"
 	"slices"
@@ -50,7 +52,7 @@ func Probe(stateDir sandbox.Host, now func() time.Time) Report {
 	}
 	tried[tryWhole] = attemptOf(err)
 	if err != nil {
-		held, err = bareSession(now)
+		held, f.NoHosts, err = bareSession(now)
 		tried[tryBare] = attemptOf(err)
 	}
 	f.Held = held
@@ -196,11 +198,21 @@ func wholeSession(dir string, now func() time.Time) ([]Held, error) {
 	return held, err
 }
 
-// bareSession runs a command at the level landlock.
-func bareSession(now func() time.Time) ([]Held, error) {
-	held, _, err := runOne(startBare, Policy{}, "true", now)
-	return held, err
+// bareSession runs a command at the level landlock. It also returns why its network
+// cannot be limited to a list of hosts, or "" if it can.
+func bareSession(now func() time.Time) (held []Held, noHosts string, err error) {
+	held, r, err := runOne(startBare, Policy{Egress: &Egress{Open: func() (Server, error) { return silence{}, nil }}}, "true", now)
+	return held, r.NoNetwork, err
 }
+
+// A silence is a Server that answers nobody.
+type silence struct{}
+
+func (silence) ServeDNS(net.PacketConn) error      { return nil }
+func (silence) ServeDNSStreams(net.Listener) error { return nil }
+func (silence) Close() error                       { return nil }
+
+func (silence) Serve(net.Listener, func(net.Conn) (netip.AddrPort, error)) error { return nil }
 
 // socketSession runs a command that only reads. It returns why the command had no Unix
 // sockets, or "" if it had.

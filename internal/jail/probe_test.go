@@ -135,8 +135,12 @@ func TestDiagnose(t *testing.T) {
 			"network", Part, "only connections to the ports of the list, because nftables is missing (nftables: not supported)", "modprobe nft_chain_nat", Namespaces},
 		"no network that leads to golem": {func(_ *facts, tried map[string]attempt) { tried[tryOutlet] = refused },
 			"network", Part, "off, on; no list of hosts: operation not permitted", "", Namespaces},
-		"no list of hosts at the level landlock": {func(_ *facts, tried map[string]attempt) { tried[tryMount] = refused },
-			"network", Part, "off, on; a list of hosts needs the level namespaces", "", Landlock},
+		"a list of hosts at the level landlock": {func(_ *facts, tried map[string]attempt) { tried[tryMount] = refused },
+			"network", Part, "off, on, or a list of hosts, by refusing sockets", "", Landlock},
+		"no list of hosts at the level landlock": {func(f *facts, tried map[string]attempt) {
+			f.NoHosts, tried[tryMount] = "seccomp: device or resource busy", refused
+		},
+			"network", Part, "on; no list of hosts: seccomp: device or resource busy", "", Landlock},
 		"no network namespace": {func(_ *facts, tried map[string]attempt) { tried[tryNet] = refused },
 			"network", Part, "refusing sockets", "", Landlock},
 		"no Unix sockets at the level landlock": {func(_ *facts, tried map[string]attempt) { tried[tryNet] = refused },

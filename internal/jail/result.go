@@ -65,6 +65,7 @@ type Result struct {
 	Loose   []Limit // limits that hold only in part here
 
 	NoSockets string // why it had no Unix sockets, "" if it had
+	NoNetwork string // why commands had no network although the policy has one, "" otherwise
 
 	Limits Limits // the limits that held; the command may have had less time
 

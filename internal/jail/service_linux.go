@@ -87,7 +87,7 @@ func (s *Session) servicePlan() (plan, error) {
 		p.Mounts[i].Write = m.Write && m.Kept
 	}
 	made := compile(p, os.Geteuid(), os.Getegid())
-	made.Direct, made.Apart, made.Shared, made.NoSockets = true, s.plan.Apart, s.plan.Shared, s.plan.NoSockets
+	made.Direct, made.Apart, made.Shared, made.Supervised, made.NoSockets = true, s.plan.Apart, s.plan.Shared, s.plan.Supervised, s.plan.NoSockets
 	if s.level == Landlock {
 		if p.Network {
 			made.Steps = append(made.Steps, step{Do: online})

@@ -26,6 +26,9 @@ type Session struct {
 	shared bool // several sessions share the holder
 	groups *groups
 
+	supervisor *supervisor // the network of commands at the level landlock, nil for none
+	noNetwork  string      // why commands have no network although the policy has one
+
 	mu      sync.Mutex
 	idle    []*wire          // cells that wait for a command
 	cells   map[*wire]bool   // all of them
@@ -195,6 +198,9 @@ func (s *Session) Close() error {
 	if !s.shared {
 		err = s.holder.Close()
 	}
+	if s.supervisor != nil {
+		err = errors.Join(err, s.supervisor.close())
+	}
 	s.groups.drop(nil)
 	return err
 }
@@ -230,6 +236,14 @@ func (s *Session) readyCell(p plan) (c *wire, files []int, err error) {
 	c, err = s.newCell(p)
 	if err == nil {
 		files, err = receiveReport(c)
+	}
+	if err == nil && p.Supervised {
+		if len(files) == 0 {
+			s.drop(c)
+			return nil, nil, errors.New("jail: the jail does not ask golem for sockets")
+		}
+		s.supervisor.serve(files[0])
+		files = files[1:]
 	}
 	if err == nil {
 		return c, files, nil
@@ -449,7 +463,7 @@ func (s *Session) left(output Output, initial []string) *Left {
 
 // result returns the result of a command from its verdict.
 func (s *Session) result(ctx context.Context, v verdict, began time.Time, l Limits) Result {
-	return Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil, Loose: s.loose(), Limits: l, NoSockets: v.NoSockets}
+	return Result{Level: s.level, Took: s.now().Sub(began), CPU: v.CPU, Peak: v.Peak, Late: v.Late, Stopped: ctx.Err() != nil, Loose: s.loose(), Limits: l, NoSockets: v.NoSockets, NoNetwork: s.noNetwork}
 }
 
 // complete adds to the result of a command where its changes are recorded, and how it

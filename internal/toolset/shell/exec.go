@@ -46,6 +46,9 @@ func Exec(x Execer) tool.Tool {
 			if result.NoSockets != "" && result.Code != 0 {
 				r.Notes = append(r.Notes, "it had no Unix sockets: "+result.NoSockets)
 			}
+			if result.NoNetwork != "" {
+				r.Notes = append(r.Notes, "it had no network: "+result.NoNetwork)
+			}
 			if result.Changed != nil {
 				l := approval.Classify("exec", files, result.Changed)
 				r.Deferred, r.Notes = l.Deferred(), append(r.Notes, l.Notes()...)

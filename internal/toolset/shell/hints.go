@@ -90,6 +90,9 @@ func (v view) hints(stdout, stderr string) []string {
 		read := strings.TrimPrefix(listTargets(v.effects, policy.Read, called)+", the system's programs", ", ")
 		hints = append(hints, "commands here may read "+read+"; write "+write+"; network "+v.network())
 	}
+	if v.NoNetwork != "" {
+		hints = append(hints, "commands here have no network: "+v.NoNetwork)
+	}
 	if v.NoSockets != "" && matches(output, noUnix) {
 		hints = append(hints, "commands here have no Unix sockets: "+v.NoSockets)
 	}
