@@ -37,6 +37,14 @@ func internet(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(err)
 	var writing sync.Mutex
 	answer := func(w http.ResponseWriter, scheme, host string, r *http.Request) {
+		switch r.URL.Path { // a git repository without a server for git
+		case "/dumb/info/refs":
+			fmt.Fprintf(w, "0123456789012345678901234567890123456789\trefs/heads/main\n")
+			return
+		case "/dumb/HEAD":
+			fmt.Fprintln(w, "ref: refs/heads/main")
+			return
+		}
 		size, _ := io.Copy(io.Discard, r.Body)
 		var headers []string
 		for name, values := range r.Header {
@@ -61,6 +69,16 @@ func internet(ts *testscript.TestScript, neg bool, args []string) {
 			host := r.URL.Host
 			r.URL.Scheme, r.URL.Host = "", ""
 			answer(w, "http", host, r)
+			return
+		}
+		if strings.HasSuffix(r.Host, ":22") {
+			client, read, err := w.(http.Hijacker).Hijack()
+			if err != nil {
+				return
+			}
+			defer client.Close()
+			io.WriteString(client, "HTTP/1.1 200 OK\r\n\r\nSSH-2.0-internet\r\n")
+			read.ReadString('\n')
 			return
 		}
 		server, err := net.Dial("tcp", secure.Listener.Addr().String())

@@ -14,7 +14,7 @@ import (
 )
 
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"golem": main})
+	testscript.Main(m, map[string]func(){"golem": main, "netclient": netClient})
 }
 
 // TestScript runs the commands that a user types, and compares the output.

@@ -110,6 +110,8 @@ func TestPlainHTTP(t *testing.T) {
 		"another host":            {"GET / HTTP/1.1\r\nHost: evil.org\r\n\r\n", ""},
 		"another host later":      {good + "GET /2 HTTP/1.1\r\nHost: evil.org\r\n\r\n", "GET example.com/"},
 		"a host below":            {"GET / HTTP/1.1\r\nHost: a.example.com\r\n\r\n", ""},
+		"final dot":               {"GET / HTTP/1.1\r\nHost: example.com.\r\n\r\n", "GET example.com./"},
+		"two final dots":          {"GET / HTTP/1.1\r\nHost: example.com..\r\n\r\n", ""},
 		"another port":            {"GET / HTTP/1.1\r\nHost: example.com:8080\r\n\r\n", ""},
 		"no host":                 {"GET / HTTP/1.1\r\n\r\n", ""},
 		"no host in 1.0":          {"GET / HTTP/1.0\r\n\r\n", ""},

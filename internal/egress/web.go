@@ -242,7 +242,7 @@ func (s *stream) checkRequest(r *http.Request) (*secret, error) {
 // port.
 func (s *stream) isAuthority(host string) bool {
 	u := url.URL{Host: strings.ToLower(host)}
-	return u.Hostname() == s.host && (u.Port() == "" || u.Port() == strconv.Itoa(int(s.port)))
+	return strings.TrimSuffix(u.Hostname(), ".") == s.host && (u.Port() == "" || u.Port() == strconv.Itoa(int(s.port)))
 }
 
 func (s *stream) scheme() string {
