@@ -59,7 +59,7 @@ type ChangeSet struct {
 
 // An entry is a change with its name in the sandbox.
 type entry struct {
-	transaction.Change
+	transaction.CommandChange
 	name string
 }
 
@@ -125,7 +125,7 @@ func explainProtected(op, pattern string) string {
 
 // findProtected returns the pattern of a protected path in a directory that was deleted
 // or replaced, "" for none. The content of the directory goes with it.
-func (l *ChangeSet) findProtected(c transaction.Change) (pattern string) {
+func (l *ChangeSet) findProtected(c transaction.CommandChange) (pattern string) {
 	err := l.t.Walk(c, func(inside string) bool {
 		name := jail.Outside(inside)
 		pattern = l.files.ProtectedBy(name)
@@ -246,7 +246,7 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 			effects = append(effects, policy.Effect{Verb: policy.Delete, Target: e.name})
 		}
 		if e.OldKind == overlay.Dir && e.Kind != overlay.Dir {
-			l.t.Walk(e.Change, func(inside string) bool {
+			l.t.Walk(e.CommandChange, func(inside string) bool {
 				effects = append(effects, policy.Effect{Verb: policy.Delete, Target: jail.Outside(inside)})
 				return true
 			})
@@ -310,7 +310,7 @@ func (l *ChangeSet) isBlank(e entry) bool {
 	if e.Size == 0 {
 		return true
 	}
-	f, err := l.t.Open(e.Change)
+	f, err := l.t.Open(e.CommandChange)
 	if err != nil {
 		return false
 	}
@@ -321,7 +321,7 @@ func (l *ChangeSet) isBlank(e entry) bool {
 
 // hadContent reports whether a file that is blank now had other content before.
 func (l *ChangeSet) hadContent(e entry) bool {
-	old, now, err := l.t.Content(e.Change, maxShown)
+	old, now, err := l.t.Content(e.CommandChange, maxShown)
 	return err != nil || len(old) > 0 && !bytes.Equal(old, now)
 }
 
@@ -452,7 +452,7 @@ func (l *ChangeSet) describe(e entry, b *budget, flags *review.Collector) tool.C
 // addTree adds the names in a directory that is deleted or replaced.
 func (l *ChangeSet) addTree(e entry, c *tool.Change, b *budget) {
 	sum, names := sha256.New(), 0
-	err := l.t.Walk(e.Change, func(inside string) bool {
+	err := l.t.Walk(e.CommandChange, func(inside string) bool {
 		name := jail.Outside(inside)
 		fmt.Fprintf(sum, "%q\n", name)
 		if names++; b.addRow(name) {
@@ -472,9 +472,9 @@ func (l *ChangeSet) addTree(e entry, c *tool.Change, b *budget) {
 	}
 }
 
-func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review.Change) {
+func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review.FileChange) {
 	c = tool.Change{Path: e.name, Op: tool.Update}
-	r = ReviewChange(e.name, e.Change.Change, nil, nil, "", false)
+	r = ReviewChange(e.name, e.CommandChange.PathChange, nil, nil, "", false)
 	switch {
 	case e.Op == overlay.Delete:
 		c.Op, c.About = tool.Delete, e.OldKind.Noun()
@@ -508,14 +508,14 @@ func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review
 		why = "too large to show"
 	} else if b.addBytes(int(e.Size)) { // a diff is about as large
 		var err error
-		if old, new, err = l.t.Content(e.Change, maxShown); err == nil {
+		if old, new, err = l.t.Content(e.CommandChange, maxShown); err == nil {
 			why = ""
 		} else {
 			why = "it cannot be shown: too large before, or unreadable"
 		}
 	}
 	if why != "" {
-		c.About, c.Becomes, c.Omitted = tool.FormatSize(e.Size)+e.unusualMode(), l.t.Hash(e.Change), why
+		c.About, c.Becomes, c.Omitted = tool.FormatSize(e.Size)+e.unusualMode(), l.t.Hash(e.CommandChange), why
 		if e.OldKind == overlay.File && e.OldMode != e.Mode {
 			c.About += fmt.Sprintf(", permission bits %04o → %04o", e.OldMode, e.Mode)
 		}
@@ -531,7 +531,7 @@ func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review
 	}
 	shown := tool.DescribeChange(e.name, base, old, new)
 	shown.Mode = c.Mode
-	r = ReviewChange(e.name, e.Change.Change, old, new, shown.Diff, false)
+	r = ReviewChange(e.name, e.CommandChange.PathChange, old, new, shown.Diff, false)
 	if more := len(shown.Diff) - int(e.Size); more > 0 && !b.addBytes(more) {
 		shown.Diff, shown.Omitted = "", "there is too much to show"
 	}

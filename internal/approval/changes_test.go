@@ -24,14 +24,14 @@ func files(t *testing.T) *sandbox.Sandbox {
 	return s
 }
 
-func changed(name string, kind overlay.Kind) transaction.Change {
-	return transaction.Change{Change: overlay.Change{Path: name, Op: overlay.Create, Kind: kind}, Target: jail.Work}
+func changed(name string, kind overlay.Kind) transaction.CommandChange {
+	return transaction.CommandChange{PathChange: overlay.PathChange{Path: name, Op: overlay.Create, Kind: kind}, Target: jail.Work}
 }
 
 // TestC10SortsChanges checks that protected paths and devices are skipped with a reason,
 // and that a protected path that the user names is applied, except in .git.
 func TestC10SortsChanges(t *testing.T) {
-	all := []transaction.Change{changed("a.txt", overlay.File), changed("x.key", overlay.File), changed(".git/hooks/pre-commit", overlay.File), changed("pipe", overlay.Special)}
+	all := []transaction.CommandChange{changed("a.txt", overlay.File), changed("x.key", overlay.File), changed(".git/hooks/pre-commit", overlay.File), changed("pipe", overlay.Special)}
 	for _, test := range []struct {
 		op      string
 		named   []string
@@ -52,7 +52,7 @@ func TestC10SortsChanges(t *testing.T) {
 
 // TestC10NothingToApply checks that Deferred returns nil if all changes are skipped.
 func TestC10NothingToApply(t *testing.T) {
-	l := approval.Classify("shell", files(t), &transaction.Transaction{Changes: []transaction.Change{changed("x.key", overlay.File)}})
+	l := approval.Classify("shell", files(t), &transaction.Transaction{Changes: []transaction.CommandChange{changed("x.key", overlay.File)}})
 	if l.Deferred() != nil || len(l.Notes()) == 0 {
 		t.Errorf("got %+v, %v", l.Deferred(), l.Notes())
 	}

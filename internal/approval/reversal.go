@@ -96,7 +96,7 @@ func (r *ReversalList) describe(back Reversal) tool.Change {
 	}
 	r.bind(&c, back)
 	if c.Op != tool.Delete && then.Kind != overlay.Dir && !back.Kept {
-		r := ReviewChange(back.Name, overlay.Change{Op: overlay.Modify, Kind: then.Kind, Mode: then.Mode, OldKind: now.Kind, OldMode: now.Mode, Size: then.Size, LinkTarget: then.LinkTarget}, nil, nil, c.Diff, back.Unread)
+		r := ReviewChange(back.Name, overlay.PathChange{Op: overlay.Modify, Kind: then.Kind, Mode: then.Mode, OldKind: now.Kind, OldMode: now.Mode, Size: then.Size, LinkTarget: then.LinkTarget}, nil, nil, c.Diff, back.Unread)
 		r.Binary = c.Omitted == "binary"
 		c.Flags = review.Flags(r)
 	}

@@ -26,8 +26,8 @@ func sortByRisk(list []tool.Change, flags []review.Flag) (warnings []string) {
 
 // ReviewChange returns a change as package review reads it. Old and new are the contents
 // of files, and diff is their difference. unread is true if they were not read.
-func ReviewChange(name string, c overlay.Change, old, new []byte, diff string, unread bool) review.Change {
-	r := review.Change{Path: name, Operation: "update", OldMode: GitMode(c.OldKind, c.OldMode), Mode: GitMode(c.Kind, c.Mode), Old: old, New: new,
+func ReviewChange(name string, c overlay.PathChange, old, new []byte, diff string, unread bool) review.FileChange {
+	r := review.FileChange{Path: name, Operation: "update", OldMode: GitMode(c.OldKind, c.OldMode), Mode: GitMode(c.Kind, c.Mode), Old: old, New: new,
 		OldSize: int64(len(old)), Size: c.Size, Cut: unread, Binary: !tool.IsText(old) || !tool.IsText(new), Diff: diff}
 	switch {
 	case c.Op == overlay.Delete:

@@ -85,10 +85,10 @@ func fileDiff(r *git.Reader, f File) (FileDiff, error) {
 
 // CompareFile compares a file of the branch with another content, of which only the beginning
 // need be given.
-func CompareFile(r *git.Reader, f File, content []byte, size int64) (review.Change, error) {
+func CompareFile(r *git.Reader, f File, content []byte, size int64) (review.FileChange, error) {
 	old, oldSize, err := side(r, f.OldMode, f.Old)
 	if err != nil {
-		return review.Change{}, err
+		return review.FileChange{}, err
 	}
 	return compareContents(f, old, content, oldSize, size).change(), nil
 }

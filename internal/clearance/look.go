@@ -33,9 +33,9 @@ type Look struct {
 
 // A Seen is the result for one file.
 type Seen struct {
-	review.Change // without its contents
-	Flags         []review.Flag
-	Verdict       scan.Verdict // the verdict of the scanners; zero for a deleted file
+	review.FileChange // without its contents
+	Flags             []review.Flag
+	Verdict           scan.Verdict // the verdict of the scanners; zero for a deleted file
 }
 
 // A Limit is how many bytes may leave for each byte that was read, 0 for no limit.
@@ -52,14 +52,14 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *
 	}
 	room := maxTexts
 	err := d.Diff(ctx, c, func(f FileDiff) error {
-		s := Seen{Change: f.change()}
+		s := Seen{FileChange: f.change()}
 		if room -= len(s.Diff); room < 0 {
 			s.Diff, s.Cut = "", true
 		}
-		if err := d.sum(ctx, c, f, &s.Change); err != nil {
+		if err := d.sum(ctx, c, f, &s.FileChange); err != nil {
 			return err
 		}
-		s.Flags = review.Flags(s.Change)
+		s.Flags = review.Flags(s.FileChange)
 		if scanners != nil && f.Operation != Delete {
 			s.Verdict = scanners.Scan(scanning, d.scanned(ctx, c, f))
 		}
@@ -93,7 +93,7 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *
 }
 
 // sum sets the hash of a binary content, which nobody can read.
-func (d *Desk) sum(ctx context.Context, c *StagedCommit, f FileDiff, change *review.Change) error {
+func (d *Desk) sum(ctx context.Context, c *StagedCommit, f FileDiff, change *review.FileChange) error {
 	if !f.Binary || f.Operation == Delete {
 		return nil
 	}
@@ -173,10 +173,10 @@ func (l *Look) Held() []scan.Verdict {
 // together examines the files as a whole, with the names that already exist in their
 // directories.
 func (d *Desk) together(ctx context.Context, l *Look) error {
-	changes := make([]review.Change, len(l.Files))
+	changes := make([]review.FileChange, len(l.Files))
 	folders := make(map[string]bool)
 	for i, s := range l.Files {
-		changes[i] = s.Change
+		changes[i] = s.FileChange
 		for dir := path.Dir(s.Path); s.Operation != string(Delete) && !folders[dir]; dir = path.Dir(dir) {
 			folders[dir] = true
 		}
@@ -221,8 +221,8 @@ func (d *Desk) beside(ctx context.Context, c *StagedCommit, folders []string) ([
 }
 
 // change converts a diff to the type of package review.
-func (f FileDiff) change() review.Change {
-	return review.Change{Path: f.Path, Operation: string(f.Operation), OldMode: string(f.OldMode), Mode: string(f.Mode), Old: f.was, New: f.becomes,
+func (f FileDiff) change() review.FileChange {
+	return review.FileChange{Path: f.Path, Operation: string(f.Operation), OldMode: string(f.OldMode), Mode: string(f.Mode), Old: f.was, New: f.becomes,
 		OldSize: f.OldSize, Size: f.NewSize, Cut: f.Cut, Binary: f.Binary, Encoding: f.Encoding, Diff: f.Text, Passed: f.Passed, Links: int(f.Links)}
 }
 

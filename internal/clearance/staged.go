@@ -79,10 +79,10 @@ func (c *StagedCommit) Bytes() (sum int64) {
 }
 
 // changes returns the files as changes of package git.
-func (c *StagedCommit) changes() []git.Change {
-	list := make([]git.Change, len(c.Files))
+func (c *StagedCommit) changes() []git.ChangedFile {
+	list := make([]git.ChangedFile, len(c.Files))
 	for i, f := range c.Files {
-		list[i] = git.Change{Path: f.Path, OldMode: f.OldMode, NewMode: f.Mode, Old: f.Old, New: f.New}
+		list[i] = git.ChangedFile{Path: f.Path, OldMode: f.OldMode, NewMode: f.Mode, Old: f.Old, New: f.New}
 	}
 	return list
 }
@@ -275,7 +275,7 @@ func (r *Request) describe(files []File) {
 
 // operations returns what the commit does with each file. Only files of the request may
 // change: a file in the place of a directory would delete everything in it.
-func operations(asked []git.File, changes []git.Change) ([]File, error) {
+func operations(asked []git.File, changes []git.ChangedFile) ([]File, error) {
 	wanted := make(map[string]bool, len(asked))
 	for _, f := range asked {
 		wanted[f.Path] = true

@@ -39,12 +39,12 @@ func TestWideText(t *testing.T) {
 	for _, f := range look.Files {
 		files[f.Path] = f
 	}
-	if got, want := strings.Join(review.Lines(files["a.txt"].Change), ";"), "M /a.txt (the same lines, UTF-16LE now, and was one byte per character)"; got != want {
+	if got, want := strings.Join(review.Lines(files["a.txt"].FileChange), ";"), "M /a.txt (the same lines, UTF-16LE now, and was one byte per character)"; got != want {
 		t.Errorf("got %s, want %s", got, want)
 	}
 	f := files["w.ps1"]
-	if f.Binary || !strings.Contains(f.Diff, "+$token = \""+token) || review.Amount(f.Change) != "+3, UTF-16LE shown as text" {
-		t.Errorf("got %v, %s\n%s", f.Binary, review.Amount(f.Change), f.Diff)
+	if f.Binary || !strings.Contains(f.Diff, "+$token = \""+token) || review.Amount(f.FileChange) != "+3, UTF-16LE shown as text" {
+		t.Errorf("got %v, %s\n%s", f.Binary, review.Amount(f.FileChange), f.Diff)
 	}
 	if len(f.Flags) == 0 || f.Flags[0].Kind != review.Bidi || f.Flags[0].Line != 3 {
 		t.Errorf("flags: got %v", f.Flags)

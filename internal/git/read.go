@@ -120,8 +120,8 @@ func (r *Reader) has(name Hash) bool {
 
 func (r *Reader) broken(err error) error { return r.store.failed(r.cmd, err, r.stderr) }
 
-// A Change is a file that differs between two commits.
-type Change struct {
+// A ChangedFile is a file that differs between two commits.
+type ChangedFile struct {
 	Path             string
 	OldMode, NewMode Mode
 	Old, New         Hash // "" if there is no file
@@ -129,7 +129,7 @@ type Change struct {
 
 // Changes returns how a commit differs from its base, in git's order. A base of "" means
 // that the commit has none. A renamed file is one deleted and one new file.
-func (s *Store) Changes(ctx context.Context, objects string, base, commit Hash) ([]Change, error) {
+func (s *Store) Changes(ctx context.Context, objects string, base, commit Hash) ([]ChangedFile, error) {
 	if !commit.Valid() || base != "" && !base.Valid() {
 		return nil, refusal("diff", "", sandbox.ErrInvalid, "there is no commit of that name")
 	}
@@ -148,8 +148,8 @@ func (s *Store) Changes(ctx context.Context, objects string, base, commit Hash) 
 
 // parseChanges reads the output of diff-tree: ":mode mode hash hash kind", zero byte,
 // path, zero byte.
-func parseChanges(out []byte) ([]Change, error) {
-	var list []Change
+func parseChanges(out []byte) ([]ChangedFile, error) {
+	var list []ChangedFile
 	for len(out) > 0 {
 		head, rest, ok := bytes.Cut(out, []byte{0})
 		path, rest, more := bytes.Cut(rest, []byte{0})
@@ -157,7 +157,7 @@ func parseChanges(out []byte) ([]Change, error) {
 		if !ok || !more || len(words) != 5 || !strings.HasPrefix(words[0], ":") {
 			return nil, refusal("diff", "", ErrGit, "git wrote what is no list of changes")
 		}
-		list = append(list, Change{
+		list = append(list, ChangedFile{
 			Path: string(path), OldMode: Mode(words[0][1:]), NewMode: Mode(words[1]),
 			Old: hashOrNone(words[2]), New: hashOrNone(words[3]),
 		})

@@ -10,7 +10,7 @@ import (
 
 // Ready returns the error with which Advance would refuse a push now. It changes nothing
 // in the target and takes no lock, so Advance may still find later changes.
-func (t *Target) Ready(ctx context.Context, branch string, base Hash, changes []Change) error {
+func (t *Target) Ready(ctx context.Context, branch string, base Hash, changes []ChangedFile) error {
 	if err := t.requireCheckedOut(branch); err != nil {
 		return err
 	}

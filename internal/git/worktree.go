@@ -27,7 +27,7 @@ const ErrDirty sandbox.Code = "dirty"
 // and work tree. If applying fails, it undoes what it did. Each file of the work tree
 // must be as in the branch or as in the commit. Resume cleans up after a killed Advance,
 // so the caller must record what it is about to do.
-func (t *Target) Advance(ctx context.Context, branch string, base, commit Hash, changes []Change) error {
+func (t *Target) Advance(ctx context.Context, branch string, base, commit Hash, changes []ChangedFile) error {
 	if err := t.requireCheckedOut(branch); err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (t *Target) Advance(ctx context.Context, branch string, base, commit Hash, 
 // Resume cleans up after a killed Advance. If the branch has moved and is still checked
 // out, it finishes the work, and otherwise removes what was prepared. It does not touch
 // files that were changed since.
-func (t *Target) Resume(ctx context.Context, branch string, commit Hash, changes []Change) error {
+func (t *Target) Resume(ctx context.Context, branch string, commit Hash, changes []ChangedFile) error {
 	scratch := t.scratch(commit)
 	if _, err := os.Lstat(scratch); errors.Is(err, fs.ErrNotExist) {
 		return nil // it had not begun, or it was finished
@@ -86,7 +86,7 @@ func (t *Target) Resume(ctx context.Context, branch string, commit Hash, changes
 	if now, err := t.Branch(ctx, branch); err != nil || now != commit {
 		return err
 	}
-	var left, same []Change
+	var left, same []ChangedFile
 	for _, c := range changes {
 		have, err := w.state(c.Path)
 		if err != nil {
@@ -126,7 +126,7 @@ type worktree struct {
 func (t *Target) scratch(commit Hash) string { return filepath.Join(t.own, "golem-"+string(commit)) }
 
 // tree opens the work tree, with a directory for what is prepared.
-func (t *Target) tree(scratch string, changes []Change) (*worktree, error) {
+func (t *Target) tree(scratch string, changes []ChangedFile) (*worktree, error) {
 	root, err := os.OpenRoot(t.work)
 	if err != nil {
 		return nil, refusal("push", "", sandbox.ErrNotFound, "the target's work tree cannot be opened: "+cause(err).Error()+"; see that it is there, and yours")
@@ -142,7 +142,7 @@ func (t *Target) tree(scratch string, changes []Change) (*worktree, error) {
 
 // begin takes the lock of the index. The lock is a hard link to a file of ours, so that
 // Resume can tell after a kill that it is ours.
-func (t *Target) begin(commit Hash, changes []Change) (*worktree, error) {
+func (t *Target) begin(commit Hash, changes []ChangedFile) (*worktree, error) {
 	w, err := t.tree(t.scratch(commit), changes)
 	if err != nil {
 		return nil, err
@@ -189,8 +189,8 @@ func (w *worktree) run(ctx context.Context, input string, args ...string) ([]byt
 
 // findRemaining refuses a tree with changes that are not in the commit, and returns the
 // changes of the commit that the tree does not have yet.
-func (w *worktree) findRemaining(ctx context.Context, base Hash, changes []Change) (left []Change, err error) {
-	wanted := make(map[string]Change, len(changes))
+func (w *worktree) findRemaining(ctx context.Context, base Hash, changes []ChangedFile) (left []ChangedFile, err error) {
+	wanted := make(map[string]ChangedFile, len(changes))
 	for _, c := range changes {
 		wanted[c.Path] = c
 		have, err := w.state(c.Path)
@@ -245,7 +245,7 @@ func (w *worktree) findRemaining(ctx context.Context, base Hash, changes []Chang
 const emptyTree Hash = "4b825dc642cb6eb9a060e54bf8d69288fbee4904"
 
 // compare runs a git command that compares, and returns the changes it prints.
-func (w *worktree) compare(ctx context.Context, command string, args ...string) ([]Change, error) {
+func (w *worktree) compare(ctx context.Context, command string, args ...string) ([]ChangedFile, error) {
 	all := append([]string{command, "-z", "--raw", "--no-renames", "--no-abbrev", "--no-ext-diff", "--no-textconv"}, args...)
 	out, err := w.run(ctx, "", append(all, "--")...)
 	if err != nil {
@@ -283,7 +283,7 @@ func (w *worktree) copyIndex() error {
 // prepare writes the new files next to the files that they will replace, and an index
 // with all changes. A full disk or missing permissions show up here, before the branch
 // moves.
-func (w *worktree) prepare(ctx context.Context, changes, left []Change) error {
+func (w *worktree) prepare(ctx context.Context, changes, left []ChangedFile) error {
 	if err := w.writeNew(ctx, slices.DeleteFunc(slices.Clone(left), w.waitsForDeletion)); err != nil {
 		return err
 	}
@@ -301,7 +301,7 @@ func (w *worktree) prepare(ctx context.Context, changes, left []Change) error {
 
 // waitsForDeletion reports whether a file needs a directory in the place of a file that
 // the commit deletes. It can only be written after that.
-func (w *worktree) waitsForDeletion(c Change) bool {
+func (w *worktree) waitsForDeletion(c ChangedFile) bool {
 	for dir := parent(c.Path); dir != ""; dir = parent(dir) {
 		if w.deleted[dir] {
 			return true
@@ -312,7 +312,7 @@ func (w *worktree) waitsForDeletion(c Change) bool {
 
 // writeNew writes the new files next to their final names. For a deleted file it writes
 // an empty one, which shows that the directory can be changed.
-func (w *worktree) writeNew(ctx context.Context, left []Change) error {
+func (w *worktree) writeNew(ctx context.Context, left []ChangedFile) error {
 	r, err := w.target.store.Reader(ctx, w.target.Objects())
 	if err != nil {
 		return err
@@ -327,7 +327,7 @@ func (w *worktree) writeNew(ctx context.Context, left []Change) error {
 }
 
 // writeBeside writes a new file next to its final name.
-func (w *worktree) writeBeside(r *Reader, c Change) error {
+func (w *worktree) writeBeside(r *Reader, c ChangedFile) error {
 	dir, base, err := w.openParent(c.Path, true)
 	if err != nil {
 		return err
@@ -350,7 +350,7 @@ func (w *worktree) tempName(base string) string {
 }
 
 // removePrepared removes prepared files, and directories that were made for them.
-func (w *worktree) removePrepared(changes []Change) {
+func (w *worktree) removePrepared(changes []ChangedFile) {
 	for _, c := range changes {
 		dir, base, err := w.openParent(c.Path, false)
 		if err != nil || dir == nil {
@@ -381,11 +381,11 @@ func (w *worktree) prune(path string) {
 
 // apply renames the new files over the old ones, and returns how many changes it made. It
 // sorts deletions first, because a new file may need their name for its directory.
-func (w *worktree) apply(ctx context.Context, left []Change) (done int, err error) {
-	slices.SortStableFunc(left, func(a, b Change) int { return goneFirst(a.NewMode, b.NewMode) })
+func (w *worktree) apply(ctx context.Context, left []ChangedFile) (done int, err error) {
+	slices.SortStableFunc(left, func(a, b ChangedFile) int { return goneFirst(a.NewMode, b.NewMode) })
 	for _, c := range left {
 		if c.NewMode != None && w.waitsForDeletion(c) {
-			if err := w.writeNew(ctx, []Change{c}); err != nil {
+			if err := w.writeNew(ctx, []ChangedFile{c}); err != nil {
 				w.prune(parent(c.Path))
 				return done, err
 			}
@@ -422,7 +422,7 @@ func (w *worktree) apply(ctx context.Context, left []Change) (done int, err erro
 
 // undo restores what apply replaced, in reverse order. It keeps files that somebody has
 // changed since.
-func (w *worktree) undo(ctx context.Context, done []Change) error {
+func (w *worktree) undo(ctx context.Context, done []ChangedFile) error {
 	r, err := w.target.store.Reader(ctx, w.target.Objects())
 	if err != nil {
 		return err
@@ -431,11 +431,11 @@ func (w *worktree) undo(ctx context.Context, done []Change) error {
 	w.deleted = map[string]bool{}
 	var all []error
 	for _, c := range slices.Backward(done) {
-		back := Change{Path: c.Path, OldMode: c.NewMode, NewMode: c.OldMode, Old: c.New, New: c.Old}
+		back := ChangedFile{Path: c.Path, OldMode: c.NewMode, NewMode: c.OldMode, Old: c.New, New: c.Old}
 		err := w.writeBeside(r, back)
 		if err == nil {
-			_, err = w.apply(ctx, []Change{back})
-			w.removePrepared([]Change{back})
+			_, err = w.apply(ctx, []ChangedFile{back})
+			w.removePrepared([]ChangedFile{back})
 		}
 		all = append(all, err)
 	}

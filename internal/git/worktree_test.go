@@ -13,7 +13,7 @@ import (
 )
 
 // taken stages a commit for a repository with a work tree, and copies the commit there.
-func taken(t *testing.T, s *git.Store, dir string, files ...git.File) (*git.Target, git.Hash, git.Hash, []git.Change) {
+func taken(t *testing.T, s *git.Store, dir string, files ...git.File) (*git.Target, git.Hash, git.Hash, []git.ChangedFile) {
 	t.Helper()
 	target, base := based(t, s, dir)
 	hash, _ := staged(t, s, target, commit(base, files...))
@@ -228,7 +228,7 @@ func TestADamagedRepository(t *testing.T) {
 			t.Errorf("it tells where the repository is: %v", err)
 		}
 	}
-	changes := []git.Change{{Path: "new", OldMode: git.None, NewMode: git.Plain, New: "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"}}
+	changes := []git.ChangedFile{{Path: "new", OldMode: git.None, NewMode: git.Plain, New: "e69de29bb2d1d6434b8b29ae775ad8c2e48c5391"}}
 	plain(t, dir, "update-index", "--split-index")
 	halves, _ := filepath.Glob(strings.NewReplacer(`\`, `\\`).Replace(dir) + "/.git/sharedindex.*")
 	for _, half := range halves {

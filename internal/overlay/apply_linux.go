@@ -104,7 +104,7 @@ func readTime(name string) (int64, error) {
 // Apply applies changes to the real directory, except special files and those at or below
 // the skipped paths. If the directory changed meanwhile, Apply returns a ConflictError
 // and moves nothing.
-func (o Overlay) Apply(changes []Change, skipped []string) error {
+func (o Overlay) Apply(changes []PathChange, skipped []string) error {
 	if err := o.PrepareApply(changes, skipped); err != nil {
 		return err
 	}
@@ -116,7 +116,7 @@ func (o Overlay) Apply(changes []Change, skipped []string) error {
 
 // PrepareApply is the first half of Apply: it looks for conflicts and writes the list of
 // moves. It moves nothing yet.
-func (o Overlay) PrepareApply(changes []Change, skipped []string) error {
+func (o Overlay) PrepareApply(changes []PathChange, skipped []string) error {
 	if !canRename(o) {
 		if err := o.CheckApply(changes, skipped); err != nil {
 			return err
@@ -208,7 +208,7 @@ func (a *applier) abort(moves []move) error {
 }
 
 // CheckApply returns the ConflictError that Apply would return, or nil.
-func (o Overlay) CheckApply(changes []Change, skipped []string) error {
+func (o Overlay) CheckApply(changes []PathChange, skipped []string) error {
 	a, err := openApplier(o)
 	if err != nil {
 		return err
@@ -338,7 +338,7 @@ func (a *applier) close() {
 
 // planMoves returns the moves that apply the changes, and cleans the files that they
 // move.
-func (a *applier) planMoves(changes []Change, skipped []string) ([]move, error) {
+func (a *applier) planMoves(changes []PathChange, skipped []string) ([]move, error) {
 	since, err := readTime(a.Store + "/" + clockName)
 	if err != nil {
 		return nil, err
@@ -410,7 +410,7 @@ func (a *applier) planMoves(changes []Change, skipped []string) ([]move, error) 
 
 // Applicable returns the changes that Apply applies: those that are not special files and
 // not at or below the skipped paths.
-func Applicable(changes []Change, skipped []string) []Change {
+func Applicable(changes []PathChange, skipped []string) []PathChange {
 	return slices.DeleteFunc(slices.Clone(changes), newPathSet(skipped).skips)
 }
 
@@ -427,7 +427,7 @@ func newPathSet(list []string) pathSet {
 
 // skips reports whether Apply skips a change: it is a special file, or at or below a path
 // of the set.
-func (n pathSet) skips(c Change) bool {
+func (n pathSet) skips(c PathChange) bool {
 	if c.Kind == Special {
 		return true
 	}
@@ -466,7 +466,7 @@ func (a *applier) setAside(name string, i int) error {
 }
 
 // cleanAttributes removes the attributes of overlayfs and the set-ID bits.
-func (a *applier) cleanAttributes(c Change) error {
+func (a *applier) cleanAttributes(c PathChange) error {
 	if c.Kind == Symlink {
 		return nil
 	}
@@ -508,7 +508,7 @@ func (a *applier) cleanAttributes(c Change) error {
 }
 
 // oldAttributes returns the extended attributes of the real file or directory.
-func (a *applier) oldAttributes(c Change) map[string]string {
+func (a *applier) oldAttributes(c PathChange) map[string]string {
 	if c.OldKind != File && c.OldKind != Dir {
 		return nil
 	}

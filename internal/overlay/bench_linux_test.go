@@ -127,7 +127,7 @@ func BenchmarkSession(b *testing.B) {
 			must(do())
 			b.ReportMetric((processorTime()-before).Seconds()*1e6/(dirs*files), name+"-µs/file")
 		}
-		var changes []overlay.Change
+		var changes []overlay.PathChange
 		step("usage", func() error { _, _, err := session.Usage(); return err })
 		step("record", func() error { return session.RecordBases(true) })
 		step("list", func() (err error) { changes, err = session.SessionChanges(); return err })

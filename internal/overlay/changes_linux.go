@@ -34,7 +34,7 @@ func kindOf(st unix.Stat_t) Kind {
 // Changes lists the changes. If the real directory changed meanwhile, so that the changes
 // cannot be determined, it returns a ConflictError. The time it takes grows with the
 // number of changes, not with the size of the directory.
-func (o Overlay) Changes() ([]Change, error) {
+func (o Overlay) Changes() ([]PathChange, error) {
 	upper, err := openTree(o.UpperDir())
 	if err != nil {
 		return nil, err
@@ -63,7 +63,7 @@ func (o Overlay) Changes() ([]Change, error) {
 type scanner struct {
 	upper, lower *tree
 	since        int64 // the start of the work
-	list         []Change
+	list         []PathChange
 	conflicts    []string
 	isLenient    bool     // skip bad names, and files that vanish during the scan
 	badNames     []string // those that were skipped
@@ -121,7 +121,7 @@ func (s *scanner) scanDir(name string, opaque bool) error {
 		if err != nil {
 			return err
 		}
-		s.list = append(s.list, Change{Path: path.Join(name, base), Op: Delete, OldKind: kindOf(st)})
+		s.list = append(s.list, PathChange{Path: path.Join(name, base), Op: Delete, OldKind: kindOf(st)})
 	}
 	return nil
 }
@@ -161,7 +161,7 @@ func (s *scanner) scanEntry(name, base string, opaque bool) error {
 		return nil
 	case kind == Nothing:
 		if was != Nothing {
-			s.list = append(s.list, Change{Path: name, Op: Delete, OldKind: was})
+			s.list = append(s.list, PathChange{Path: name, Op: Delete, OldKind: was})
 		}
 		return nil
 	case kind == Dir && was == Dir && low.Ctim.Nano() >= s.since && !opaque && !s.isCopyUp(name) && !s.isOpaque(name):
@@ -169,11 +169,11 @@ func (s *scanner) scanEntry(name, base string, opaque bool) error {
 		return nil
 	case kind == Dir && was == Dir:
 		if permissions(st) != permissions(low) {
-			s.list = append(s.list, Change{Path: name, Op: Mode, Kind: Dir, Mode: permissions(st), OldKind: was, OldMode: permissions(low)})
+			s.list = append(s.list, PathChange{Path: name, Op: Mode, Kind: Dir, Mode: permissions(st), OldKind: was, OldMode: permissions(low)})
 		}
 		return s.scanDir(name, opaque)
 	}
-	c := Change{Path: name, Op: Create, Kind: kind, Mode: permissions(st), OldKind: was}
+	c := PathChange{Path: name, Op: Create, Kind: kind, Mode: permissions(st), OldKind: was}
 	if was != Nothing {
 		c.Op = Modify
 	}
@@ -204,7 +204,7 @@ func (s *scanner) isCopyUp(name string) bool {
 }
 
 // addChange adds an entry that is new or differs from the real one.
-func (s *scanner) addChange(c Change, st, low unix.Stat_t) (err error) {
+func (s *scanner) addChange(c PathChange, st, low unix.Stat_t) (err error) {
 	if c.OldKind != Nothing && c.OldKind != Symlink {
 		c.OldMode = permissions(low)
 	}
@@ -268,7 +268,7 @@ func (s *scanner) scanNewDir(name, top string) error {
 		if err != nil {
 			return err
 		}
-		c := Change{Path: at, Op: Create, Kind: kindOf(st), Mode: permissions(st), NewDir: top}
+		c := PathChange{Path: at, Op: Create, Kind: kindOf(st), Mode: permissions(st), NewDir: top}
 		switch c.Kind {
 		case Nothing:
 			continue // a whiteout of a file that was created and deleted

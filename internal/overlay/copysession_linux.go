@@ -29,7 +29,7 @@ type copySession struct {
 }
 
 // changes lists the changes. It writes nothing.
-func (s *copySession) changes() ([]Change, error) {
+func (s *copySession) changes() ([]PathChange, error) {
 	s.copied = map[string][]string{}
 	for _, name := range s.bases.sortPaths() {
 		dir := path.Dir(name)
@@ -132,17 +132,17 @@ func (s *copySession) visitEntry(name string) error {
 		return s.visitOrphanDir(v, st, was)
 	case kind == Dir && was == Dir:
 		if permissions(st) != permissions(low) && (v.Kind != Dir || permissions(st) != v.Mode) {
-			s.list = append(s.list, Change{Path: name, Op: Mode, Kind: Dir, Mode: permissions(st), OldKind: was, OldMode: permissions(low), Conflict: v.Skipped || !v.matches(low, was)})
+			s.list = append(s.list, PathChange{Path: name, Op: Mode, Kind: Dir, Mode: permissions(st), OldKind: was, OldMode: permissions(low), Conflict: v.Skipped || !v.matches(low, was)})
 		}
 		return s.visitDir(name)
 	case kind == Nothing && was == Nothing:
 		return nil
 	case kind == Nothing:
-		s.list = append(s.list, Change{Path: name, Op: Delete, OldKind: was, Conflict: !s.isCurrent(v, low, was)})
+		s.list = append(s.list, PathChange{Path: name, Op: Delete, OldKind: was, Conflict: !s.isCurrent(v, low, was)})
 		return nil
 	}
 	from := len(s.list)
-	c := Change{Path: name, Op: Create, Kind: kind, Mode: permissions(st), OldKind: was}
+	c := PathChange{Path: name, Op: Create, Kind: kind, Mode: permissions(st), OldKind: was}
 	if was != Nothing {
 		c.Op = Modify
 	}
@@ -196,7 +196,7 @@ func (s *copySession) isCurrent(v *version, low unix.Stat_t, was Kind) bool {
 // the session changed something in it, the directory and these files are changes.
 func (s *copySession) visitOrphanDir(v *version, st unix.Stat_t, was Kind) error {
 	from := len(s.list)
-	c := Change{Path: v.Path, Op: Create, Kind: Dir, Mode: permissions(st), OldKind: was}
+	c := PathChange{Path: v.Path, Op: Create, Kind: Dir, Mode: permissions(st), OldKind: was}
 	if was != Nothing {
 		c.Op = Modify
 	}
@@ -236,7 +236,7 @@ func (s *copySession) addOrphanChanges(name, top string) error {
 			continue
 		}
 		from := len(s.list)
-		c := Change{Path: at, Op: Create, Kind: kind, Mode: permissions(st), NewDir: top}
+		c := PathChange{Path: at, Op: Create, Kind: kind, Mode: permissions(st), NewDir: top}
 		if kind == Dir && v.Kind == Dir {
 			s.list = append(s.list, c)
 			err = s.addOrphanChanges(at, top)
@@ -328,7 +328,7 @@ func (s *copySession) forgetBelow(name string) {
 
 // restore records that the real directory has its old files again. The copy still has the
 // files of the session.
-func (s *copySession) restore(_ *tree, list []Change) error {
+func (s *copySession) restore(_ *tree, list []PathChange) error {
 	for _, c := range list {
 		if c.Kind == Special {
 			continue
@@ -374,15 +374,15 @@ func (s *copySession) discard(paths []string) error {
 		return err
 	}
 	within := matchPaths(paths)
-	list = slices.DeleteFunc(list, func(c Change) bool { return !within(c.Path) })
+	list = slices.DeleteFunc(list, func(c PathChange) bool { return !within(c.Path) })
 	for _, name := range s.badNames {
 		if within(name) {
-			list = append(list, Change{Path: name})
+			list = append(list, PathChange{Path: name})
 		}
 	}
 	for _, p := range paths {
 		one := matchPaths([]string{p})
-		if path.Clean(p) != "." && !slices.ContainsFunc(list, func(c Change) bool { return one(c.Path) }) {
+		if path.Clean(p) != "." && !slices.ContainsFunc(list, func(c PathChange) bool { return one(c.Path) }) {
 			return fmt.Errorf("%q is not a change: %w", path.Clean(p), fs.ErrNotExist)
 		}
 	}
@@ -393,7 +393,7 @@ func (s *copySession) discard(paths []string) error {
 }
 
 // resetPaths copies what the real directory has at the paths of the changes.
-func (s *copySession) resetPaths(list []Change) error {
+func (s *copySession) resetPaths(list []PathChange) error {
 	c := &copier{to: s.upper, bases: s.bases, covered: map[string]bool{}, store: s.Store}
 	for name, v := range s.bases.all {
 		c.covered[name] = v.Covered

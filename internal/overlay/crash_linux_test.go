@@ -37,7 +37,7 @@ func doWork() bool {
 	case "mark":
 		err = l.MarkApplied([]string{"."}, nil)
 	case "take":
-		var changes []overlay.Change
+		var changes []overlay.PathChange
 		if changes, err = l.SessionChanges(); err == nil {
 			err = overlay.Transfer{Session: l, To: overlay.Overlay{Dir: dir, Store: store + "-taken"}}.Take(changes, nil)
 		}
@@ -47,7 +47,7 @@ func doWork() bool {
 		l.IsCopy = true
 		_, err = l.InitCopy(nil, nil)
 	default:
-		var changes []overlay.Change
+		var changes []overlay.PathChange
 		if changes, err = l.Changes(); err == nil {
 			err = l.Apply(changes, nil)
 		}

@@ -63,7 +63,7 @@ func (l inPlaceList) write(store string) error {
 // Pick is Overlay.Pick for a session that nobody works in. It copies only files that
 // cannot be moved later. The others stay in the session until Take, and the caller reads
 // them there. Paths lists them.
-func (x Transfer) Pick(picks []Pick) ([]Change, error) {
+func (x Transfer) Pick(picks []Pick) ([]PathChange, error) {
 	return pickChanges(x.Session, x.To, picks, true)
 }
 
@@ -79,11 +79,11 @@ func (x Transfer) Paths() ([]string, error) {
 }
 
 // Top returns the path of the new directory that a change is applied with, or its own.
-func (c Change) Top() string { return topPath(c) }
+func (c PathChange) Top() string { return topPath(c) }
 
 // trees splits changes into trees: a change that is not in a new directory, and all
 // changes in it, which follow it.
-func trees[T any](list []T, change func(T) Change) (all [][]T) {
+func trees[T any](list []T, change func(T) PathChange) (all [][]T) {
 	for i := 0; i < len(list); {
 		j := i + 1
 		for j < len(list) && change(list[j]).NewDir == change(list[i]).Path {
@@ -96,7 +96,7 @@ func trees[T any](list []T, change func(T) Change) (all [][]T) {
 
 // findInPlace returns the trees that can stay in the session.
 func (s *sessionStore) findInPlace(chosen []pickedChange) (list inPlaceList) {
-	for _, group := range trees(chosen, func(c pickedChange) Change { return c.Change }) {
+	for _, group := range trees(chosen, func(c pickedChange) PathChange { return c.PathChange }) {
 		if stamp, unclean, ok := s.examineTree(group); ok {
 			list.Trees = append(list.Trees, stampedTree{group[0].Path, stamp})
 			list.Unclean = append(list.Unclean, unclean...)
@@ -211,7 +211,7 @@ func (s *stamp) sum() string { return hex.EncodeToString(s.Sum(nil)) }
 // applied, except those that are skipped. Changes is the list that Pick returned. If a
 // file changed since, Take returns a ConflictError and moves nothing. If another error
 // occurs, the caller must call Return. Nobody may work in the session.
-func (x Transfer) Take(changes []Change, skipped []string) error {
+func (x Transfer) Take(changes []PathChange, skipped []string) error {
 	list, err := readInPlace(x.To.Store)
 	if err != nil || len(list.Trees) == 0 {
 		return err
@@ -226,8 +226,8 @@ func (x Transfer) Take(changes []Change, skipped []string) error {
 		return err
 	}
 	defer upper.close()
-	groups := map[string][]Change{}
-	for _, g := range trees(changes, func(c Change) Change { return c }) {
+	groups := map[string][]PathChange{}
+	for _, g := range trees(changes, func(c PathChange) PathChange { return c }) {
 		groups[g[0].Path] = g
 	}
 	var conflict ConflictError
@@ -258,7 +258,7 @@ func (x Transfer) Take(changes []Change, skipped []string) error {
 }
 
 // stampNow returns the stamp of a tree, "" if something is missing.
-func (s *sessionStore) stampNow(group []Change) string {
+func (s *sessionStore) stampNow(group []PathChange) string {
 	h := newStamp()
 	for _, c := range group {
 		st, err := s.upper.stat(c.Path)
@@ -272,7 +272,7 @@ func (s *sessionStore) stampNow(group []Change) string {
 
 // copySkipping returns the trees that nothing is skipped of. It copies the others, because
 // skipped files stay in the session.
-func (s *sessionStore) copySkipping(to *tree, list []stampedTree, groups map[string][]Change, out pathSet) (rest []stampedTree, err error) {
+func (s *sessionStore) copySkipping(to *tree, list []stampedTree, groups map[string][]PathChange, out pathSet) (rest []stampedTree, err error) {
 	var chosen []pickedChange
 	for _, t := range list {
 		group := groups[t.Path]
@@ -281,7 +281,7 @@ func (s *sessionStore) copySkipping(to *tree, list []stampedTree, groups map[str
 			rest = append(rest, t)
 		case !out.skips(group[0]):
 			for _, c := range group {
-				chosen = append(chosen, pickedChange{Change: c})
+				chosen = append(chosen, pickedChange{PathChange: c})
 			}
 		}
 	}
@@ -337,14 +337,14 @@ func (x Transfer) HoldsTaken() bool {
 
 // inPlaceCleaner returns a function that reports whether a change of the overlay was
 // taken from the session and has no attributes to remove.
-func inPlaceCleaner(o Overlay) (isClean func(c Change) bool, err error) {
+func inPlaceCleaner(o Overlay) (isClean func(c PathChange) bool, err error) {
 	list, err := readInPlace(o.Store)
 	if err != nil || len(list.Trees) == 0 || stagingOf(o) != o { // a staged file is a copy
-		return func(Change) bool { return false }, err
+		return func(PathChange) bool { return false }, err
 	}
 	taken, unclean := map[string]bool{}, newPathSet(list.Unclean)
 	for _, t := range list.Trees {
 		taken[t.Path] = true
 	}
-	return func(c Change) bool { return taken[topPath(c)] && !unclean[c.Path] }, nil
+	return func(c PathChange) bool { return taken[topPath(c)] && !unclean[c.Path] }, nil
 }

@@ -16,7 +16,7 @@ import (
 )
 
 // pickInPlace picks all changes of a session that is not mounted.
-func (b *fixture) pickInPlace() (to overlay.Overlay, x overlay.Transfer, list []overlay.Change) {
+func (b *fixture) pickInPlace() (to overlay.Overlay, x overlay.Transfer, list []overlay.PathChange) {
 	b.t.Helper()
 	to = overlay.Overlay{Dir: b.Dir, Store: b.Store + "-taken"}
 	x = overlay.Transfer{Session: b.Overlay, To: to}

@@ -334,10 +334,10 @@ func (m *model) changes() []string {
 }
 
 // lines returns changes in the format of the model.
-func lines(list []overlay.Change) []string {
+func lines(list []overlay.PathChange) []string {
 	var all []string
 	for _, c := range list {
-		all = append(all, formatChanges([]overlay.Change{c}))
+		all = append(all, formatChanges([]overlay.PathChange{c}))
 	}
 	slices.Sort(all)
 	return all
@@ -559,7 +559,7 @@ func (m *model) apply(b *fixture, r *rand.Rand) string {
 	}
 	to := overlay.Overlay{Dir: b.Dir, Store: b.t.TempDir() + "/landing"}
 	check(b.t, to.Init())
-	var changes []overlay.Change
+	var changes []overlay.PathChange
 	if r.IntN(2) == 0 {
 		changes, err = b.Pick(to, picks)
 		check(b.t, err)

@@ -111,8 +111,8 @@ func (n *NoSpaceError) Error() string {
 	return fmt.Sprintf("a copy needs %d bytes, and %d are free", n.Needed, n.Free)
 }
 
-// A Change is one change to the real directory. Paths are relative to it.
-type Change struct {
+// A PathChange is one change to the real directory. Paths are relative to it.
+type PathChange struct {
 	Path       string
 	Op         Op
 	Kind       Kind
@@ -132,8 +132,8 @@ type Change struct {
 }
 
 // Within returns the changes at and below paths; "." is all.
-func Within(changes []Change, paths []string) []Change {
-	return slices.DeleteFunc(slices.Clone(changes), func(c Change) bool {
+func Within(changes []PathChange, paths []string) []PathChange {
+	return slices.DeleteFunc(slices.Clone(changes), func(c PathChange) bool {
 		return !slices.ContainsFunc(paths, func(p string) bool { return p == "." || c.Path == p || strings.HasPrefix(c.Path, p+"/") })
 	})
 }
@@ -187,7 +187,7 @@ type Pick struct {
 // hasNewFile reports whether applying the change moves a new file, directory or symlink
 // into place. A new mode of a file also does: the old file may have hard links outside
 // the real directory, which must keep their mode.
-func (c Change) hasNewFile() bool { return c.Op != Delete && (c.Op != Mode || c.Kind == File) }
+func (c PathChange) hasNewFile() bool { return c.Op != Delete && (c.Op != Mode || c.Kind == File) }
 
 // An Op is a kind of change.
 type Op string

@@ -27,13 +27,13 @@ import (
 //
 // A file whose content comes from a ContentFile keeps the permission bits of the real
 // file, unless the Pick has NewMode. A new file gets those of the session.
-func (o Overlay) Pick(to Overlay, picks []Pick) ([]Change, error) {
+func (o Overlay) Pick(to Overlay, picks []Pick) ([]PathChange, error) {
 	return pickChanges(o, to, picks, false)
 }
 
 // pickChanges copies changes from o. If inPlace is true, it leaves files in o that can be
 // moved later.
-func pickChanges(o, to Overlay, picks []Pick, inPlace bool) ([]Change, error) {
+func pickChanges(o, to Overlay, picks []Pick, inPlace bool) ([]PathChange, error) {
 	all, err := openSession(o, unix.LOCK_EX)
 	if err != nil {
 		return nil, err
@@ -66,12 +66,12 @@ func pickChanges(o, to Overlay, picks []Pick, inPlace bool) ([]Change, error) {
 	for _, t := range stay.Trees {
 		tops[t.Path] = true
 	}
-	picked := make([]Change, len(chosen))
+	picked := make([]PathChange, len(chosen))
 	var copied []pickedChange
 	var at []int // the indexes of copied
 	for i, c := range chosen {
 		c.Conflict = false
-		if picked[i] = c.Change; !tops[topPath(c.Change)] {
+		if picked[i] = c.PathChange; !tops[topPath(c.PathChange)] {
 			copied, at = append(copied, c), append(at, i)
 		}
 	}
@@ -84,7 +84,7 @@ func pickChanges(o, to Overlay, picks []Pick, inPlace bool) ([]Change, error) {
 
 // copyChosen copies changes to the upperdir of another overlay and records that they were
 // picked. It returns the changes as they were copied.
-func (s *sessionStore) copyChosen(to *tree, chosen []pickedChange) (picked []Change, err error) {
+func (s *sessionStore) copyChosen(to *tree, chosen []pickedChange) (picked []PathChange, err error) {
 	// The copy may lack what the session changes from now on. Files that are not copied
 	// have older times.
 	clock := s.Store + "/" + picksName + ".clock"
@@ -100,7 +100,7 @@ func (s *sessionStore) copyChosen(to *tree, chosen []pickedChange) (picked []Cha
 		if err := s.copyPicked(to, c); err != nil {
 			return nil, fmt.Errorf("%s: %w", c.Path, err)
 		}
-		if picked = append(picked, c.Change); c.Kind == Special {
+		if picked = append(picked, c.PathChange); c.Kind == Special {
 			continue
 		}
 		s.picks.all[c.Path] = pickRecord{Path: c.Path, NewDir: c.NewDir, At: at, Partial: c.contentFile != "" && !c.complete, New: c.Op == Create}
@@ -110,7 +110,7 @@ func (s *sessionStore) copyChosen(to *tree, chosen []pickedChange) (picked []Cha
 
 // A pickedChange is a change to copy.
 type pickedChange struct {
-	Change
+	PathChange
 	contentFile string
 	complete    bool // contentFile stands for all of the session's content
 	newMode     bool // it gets the permission bits of the session
@@ -118,7 +118,7 @@ type pickedChange struct {
 
 // findPicked returns the changes of a list that are picked, with the directories that
 // they need.
-func findPicked(list []Change, picks []Pick, badNames []string) ([]pickedChange, error) {
+func findPicked(list []PathChange, picks []Pick, badNames []string) ([]pickedChange, error) {
 	at := map[string]int{}
 	for i, c := range list {
 		at[c.Path] = i
@@ -171,7 +171,7 @@ func findPicked(list []Change, picks []Pick, badNames []string) ([]pickedChange,
 }
 
 // topPath is the path of the new directory that a change is applied with, or its own.
-func topPath(c Change) string { return cmp.Or(c.NewDir, c.Path) }
+func topPath(c PathChange) string { return cmp.Or(c.NewDir, c.Path) }
 
 // copyPicked copies one change to the upperdir of another overlay.
 func (s *sessionStore) copyPicked(to *tree, c *pickedChange) error {

@@ -12,7 +12,7 @@ import (
 // undone. They are in the overlay that they were applied from. If the session has
 // something at a path by now, that stays. Nobody may write to the overlay meanwhile.
 // Calling it again does no harm.
-func (o Overlay) Restore(from Overlay, list []Change) error {
+func (o Overlay) Restore(from Overlay, list []PathChange) error {
 	if err := o.RecordBases(false); err != nil {
 		return err
 	}
@@ -32,7 +32,7 @@ func (o Overlay) Restore(from Overlay, list []Change) error {
 	return s.restore(upper, list)
 }
 
-func (s *overlaySession) restore(from *tree, list []Change) error {
+func (s *overlaySession) restore(from *tree, list []PathChange) error {
 	for _, c := range list { // a directory comes before its content, and with it
 		if c.Kind == Special {
 			continue
@@ -48,7 +48,7 @@ func (s *overlaySession) restore(from *tree, list []Change) error {
 }
 
 // restoreChange restores one change, with the directories above it.
-func (s *overlaySession) restoreChange(from *tree, c Change) error {
+func (s *overlaySession) restoreChange(from *tree, c PathChange) error {
 	if err := s.makeParentsLike(c.Path); err != nil {
 		return err
 	}
@@ -80,7 +80,7 @@ func (s *overlaySession) makeParentsLike(name string) error {
 }
 
 // copyUp copies a real file to the upperdir, with other permission bits.
-func (s *overlaySession) copyUp(c Change) error {
+func (s *overlaySession) copyUp(c PathChange) error {
 	in, err := s.lower.open(c.Path, unix.O_RDONLY|unix.O_NONBLOCK)
 	if err != nil {
 		return err

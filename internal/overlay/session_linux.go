@@ -22,14 +22,14 @@ import (
 type session interface {
 	base() *sessionStore
 	// changes lists the differences from the real directory as it is now.
-	changes() ([]Change, error)
+	changes() ([]PathChange, error)
 	// markApplied records that the picked changes at and below paths were applied, except
 	// the skipped ones.
 	markApplied(paths, skipped []string) error
 	// discard removes the changes at and below paths.
 	discard(paths []string) error
 	// restore takes changes back that were applied and undone. They are in from.
-	restore(from *tree, list []Change) error
+	restore(from *tree, list []PathChange) error
 }
 
 // openSession opens the store of a session and locks it. how is the operation of flock.
@@ -135,7 +135,7 @@ func (o Overlay) RecordBases(tidy bool) error {
 // SessionChanges lists the differences of the session from the real directory as it is
 // now. It skips bad names. For the first of them it returns a NameError together with the
 // list.
-func (o Overlay) SessionChanges() ([]Change, error) {
+func (o Overlay) SessionChanges() ([]PathChange, error) {
 	s, err := openSession(o, unix.LOCK_SH)
 	if err != nil {
 		return nil, err
@@ -207,7 +207,7 @@ func (s *overlaySession) record() error {
 }
 
 // changes lists the changes. It writes nothing.
-func (s *overlaySession) changes() ([]Change, error) {
+func (s *overlaySession) changes() ([]PathChange, error) {
 	s.isListing, s.isComparing, s.isReadOnly = true, true, true
 	if err := s.visitAll(); err != nil {
 		return nil, err
@@ -352,7 +352,7 @@ func (s *overlaySession) addCovered(name string, src baseSource) error {
 	if v.Kind == Nothing && !v.Unknown {
 		return nil // it did not exist before either
 	}
-	s.list = append(s.list, Change{Path: name, Op: Delete, OldKind: was, Conflict: !s.isCurrent(v, low, was)})
+	s.list = append(s.list, PathChange{Path: name, Op: Delete, OldKind: was, Conflict: !s.isCurrent(v, low, was)})
 	return nil
 }
 
@@ -399,7 +399,7 @@ func (s *overlaySession) visitLeaf(t entry) (stays bool, err error) {
 		return true, nil
 	}
 	if t.kind == Nothing {
-		s.list = append(s.list, Change{Path: t.name, Op: Delete, OldKind: t.realKind, Conflict: !s.isCurrent(t.version, t.lower, t.realKind)})
+		s.list = append(s.list, PathChange{Path: t.name, Op: Delete, OldKind: t.realKind, Conflict: !s.isCurrent(t.version, t.lower, t.realKind)})
 		return true, nil
 	}
 	return true, s.addChanged(t)
@@ -409,7 +409,7 @@ func (s *overlaySession) visitLeaf(t entry) (stays bool, err error) {
 // everything in it.
 func (s *overlaySession) addChanged(t entry) error {
 	from := len(s.list)
-	c := Change{Path: t.name, Op: Create, Kind: t.kind, Mode: permissions(t.upper), OldKind: t.realKind}
+	c := PathChange{Path: t.name, Op: Create, Kind: t.kind, Mode: permissions(t.upper), OldKind: t.realKind}
 	if t.realKind != Nothing {
 		c.Op = Modify
 	}
@@ -476,7 +476,7 @@ func (s *overlaySession) visitUpperDir(t entry) (stays bool, err error) {
 	}
 	err = s.addChanged(t)
 	if len(removed) > 0 {
-		s.list = slices.DeleteFunc(s.list, func(c Change) bool { return c.NewDir == t.name && slices.Contains(removed, c.Path) })
+		s.list = slices.DeleteFunc(s.list, func(c PathChange) bool { return c.NewDir == t.name && slices.Contains(removed, c.Path) })
 	}
 	return true, err
 }
@@ -540,7 +540,7 @@ func (s *overlaySession) compareMode(t *entry) error {
 		t.upper.Mode = t.lower.Mode
 		return s.setMode(t.name, permissions(t.lower))
 	case !follows && s.isListing:
-		s.list = append(s.list, Change{Path: t.name, Op: Mode, Kind: Dir, Mode: permissions(t.upper), OldKind: Dir, OldMode: permissions(t.lower), Conflict: !t.matches(t.lower, t.realKind)})
+		s.list = append(s.list, PathChange{Path: t.name, Op: Mode, Kind: Dir, Mode: permissions(t.upper), OldKind: Dir, OldMode: permissions(t.lower), Conflict: !t.matches(t.lower, t.realKind)})
 	}
 	return nil
 }

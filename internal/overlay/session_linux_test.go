@@ -109,7 +109,7 @@ func (b *fixture) changes() string {
 	return formatChanges(list)
 }
 
-func formatChanges(list []overlay.Change) string {
+func formatChanges(list []overlay.PathChange) string {
 	var lines []string
 	for _, c := range list {
 		line := strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Op, c.Path, c.Kind))
@@ -356,7 +356,7 @@ func (b *fixture) pickAndApply(picks ...overlay.Pick) error {
 }
 
 // pick picks changes.
-func (b *fixture) pick(picks ...overlay.Pick) (to overlay.Overlay, list []overlay.Change, err error) {
+func (b *fixture) pick(picks ...overlay.Pick) (to overlay.Overlay, list []overlay.PathChange, err error) {
 	b.t.Helper()
 	to = overlay.Overlay{Dir: b.Dir, Store: b.t.TempDir() + "/landing"}
 	check(b.t, to.Init())
@@ -682,7 +682,7 @@ for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`
 		b.call("true")
 		list, err := b.SessionChanges()
 		var unfit *overlay.NameError
-		if !errors.As(err, &unfit) || !slices.ContainsFunc(list, func(c overlay.Change) bool { return c.Path == test.fit }) {
+		if !errors.As(err, &unfit) || !slices.ContainsFunc(list, func(c overlay.PathChange) bool { return c.Path == test.fit }) {
 			t.Errorf("%s: %d changes, %v, want them and one unfit", test.script, len(list), err)
 		}
 		if test.unfit != "" {
@@ -853,7 +853,7 @@ func TestSessionKilled(t *testing.T) {
 }
 
 // picksOf returns a Pick for each change of a list.
-func picksOf(list []overlay.Change) (picks []overlay.Pick) {
+func picksOf(list []overlay.PathChange) (picks []overlay.Pick) {
 	for _, c := range list {
 		picks = append(picks, overlay.Pick{Path: c.Path})
 	}

@@ -70,7 +70,7 @@ func stagingOf(o Overlay) Overlay {
 }
 
 // stage copies the new files to a staging directory.
-func stage(o Overlay, changes []Change, skipped []string) error {
+func stage(o Overlay, changes []PathChange, skipped []string) error {
 	name := ".golem-landing-" + rand.Text() // nobody can guess it
 	if err := durable.WriteAlone(o.Store+"/"+stagingName, []byte(name), 0o600); err != nil {
 		return err
@@ -110,7 +110,7 @@ func stage(o Overlay, changes []Change, skipped []string) error {
 }
 
 // copyChange copies one file, directory or symlink.
-func copyChange(root *os.Root, from *tree, c Change) error {
+func copyChange(root *os.Root, from *tree, c PathChange) error {
 	switch c.Kind {
 	case Dir:
 		if err := root.Mkdir(c.Path, 0o700); !errors.Is(err, fs.ErrExist) {

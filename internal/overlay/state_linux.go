@@ -72,7 +72,7 @@ func (t *tree) visitBelow(dir, name, at string, visit func(State) error) error {
 
 // PreviewUndo calls visit for each path that Undo would change, with its state now and
 // its state after the undo.
-func (o Overlay) PreviewUndo(changes []Change, visit func(now, then State) error) error {
+func (o Overlay) PreviewUndo(changes []PathChange, visit func(now, then State) error) error {
 	if o.IsFinal() {
 		return ErrCannotUndo
 	}
@@ -124,7 +124,7 @@ func (o Overlay) PreviewUndo(changes []Change, visit func(now, then State) error
 }
 
 // States returns the session's state of a changed path, and that of the real directory.
-func (o Overlay) States(c Change) (own, real State, err error) {
+func (o Overlay) States(c PathChange) (own, real State, err error) {
 	own, real = State{Path: c.Path}, State{Path: c.Path}
 	if c.Op != Delete {
 		own, err = stateAt(o.UpperOrCopy(), c.Path, c.Path)
@@ -136,7 +136,7 @@ func (o Overlay) States(c Change) (own, real State, err error) {
 }
 
 // AddDigests sets the digest of the session's version in each change of a file.
-func AddDigests(o Overlay, changes []Change) {
+func AddDigests(o Overlay, changes []PathChange) {
 	for i, c := range changes {
 		if c.Op != Delete && c.Kind == File {
 			f, err := OpenFile(o.UpperOrCopy(), c.Path)

@@ -86,7 +86,7 @@ func (s Store) review(k *transaction.Overlays, one *Session, names []string, dif
 		if r.Files = append(r.Files, d); c.Kind == overlay.Dir && c.Op != overlay.Delete {
 			continue // a new directory is as risky as the files in it
 		}
-		flags.Add(approval.ReviewChange(c.Name(), c.Change, t.real, t.own, t.diff, d.Unread))
+		flags.Add(approval.ReviewChange(c.Name(), c.PathChange, t.real, t.own, t.diff, d.Unread))
 	}
 	r.Flags = flags.Flags()
 	review.Sort(r.Files, func(d FileChange) string { return d.Path }, r.Flags)

@@ -62,9 +62,9 @@ func DescribeChange(name string, base sandbox.Version, old, new []byte) Change {
 }
 
 // reviewContent returns a change of a content as package review reads it.
-func reviewContent(c Change, old, new []byte) review.Change {
+func reviewContent(c Change, old, new []byte) review.FileChange {
 	const none, plain = "000000", "100644"
-	r := review.Change{Path: c.Path, Operation: "update", OldMode: plain, Mode: plain, Old: old, New: new, OldSize: int64(len(old)), Size: int64(len(new)),
+	r := review.FileChange{Path: c.Path, Operation: "update", OldMode: plain, Mode: plain, Old: old, New: new, OldSize: int64(len(old)), Size: int64(len(new)),
 		Binary: c.Omitted == "binary", Diff: c.Diff}
 	if c.Op == Create {
 		r.Operation, r.OldMode = "create", none

@@ -17,7 +17,7 @@ import (
 // An AppliedTransaction is a transaction that golem applied to some directories. The last
 // one can be undone, and then the one before it.
 type AppliedTransaction struct {
-	Changes []Change
+	Changes []CommandChange
 	dir     string // the directory of the store
 	record  *record
 }
@@ -57,7 +57,7 @@ func readApplied(dir, name string) (*AppliedTransaction, error) {
 			return nil, err
 		}
 		for _, c := range overlay.Applicable(list, skipped) {
-			a.Changes = append(a.Changes, Change{c, w.targets[i]})
+			a.Changes = append(a.Changes, CommandChange{c, w.targets[i]})
 		}
 	}
 	return a, nil
@@ -76,10 +76,10 @@ func (a *AppliedTransaction) Directories() []Directory {
 // tools use, the current state and the state before the transaction.
 func (a *AppliedTransaction) Each(visit func(name string, now, then overlay.State) error) error {
 	for i, l := range a.record.layers {
-		var changes []overlay.Change
+		var changes []overlay.PathChange
 		for _, c := range a.Changes {
 			if c.Target == a.record.targets[i] {
-				changes = append(changes, c.Change)
+				changes = append(changes, c.PathChange)
 			}
 		}
 		if len(changes) == 0 {

@@ -59,7 +59,7 @@ func (o *Overlays) listBelow(h *helper, names []string) (list []SessionChange, u
 
 // list lists the changes of one overlay. It starts a helper only if there are changes,
 // because only then may it need to enter directories that the user cannot enter.
-func (o *Overlays) list(l overlay.Overlay) (list []overlay.Change, unfit string, err error) {
+func (o *Overlays) list(l overlay.Overlay) (list []overlay.PathChange, unfit string, err error) {
 	r := request{Do: listChanges, Layer: l}
 	if o.helpers.now == nil && isEmpty(l) {
 		return (&helper{}).list(r)
@@ -74,7 +74,7 @@ func (o *Overlays) list(l overlay.Overlay) (list []overlay.Change, unfit string,
 }
 
 // list asks the helper for the changes of one overlay.
-func (h *helper) list(r request) (list []overlay.Change, unfit string, err error) {
+func (h *helper) list(r request) (list []overlay.PathChange, unfit string, err error) {
 	r.List = changesName + "-" + rand.Text()[:8] // another golem may list the changes at the same time
 	got, err := h.ask(r)
 	if err != nil {

@@ -23,12 +23,12 @@ const (
 
 // writeChanges writes the changes of a record as a listing, because JSON would take longer
 // than finding the changes.
-func writeChanges(l overlay.Overlay, list []overlay.Change) error {
+func writeChanges(l overlay.Overlay, list []overlay.PathChange) error {
 	return writeListing(l, changesName, list)
 }
 
 // readChanges reads the changes of a record. An older golem wrote them as JSON.
-func readChanges(l overlay.Overlay) ([]overlay.Change, error) {
+func readChanges(l overlay.Overlay) ([]overlay.PathChange, error) {
 	f, err := os.Open(filepath.Join(l.Store, changesName))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -42,7 +42,7 @@ func readChanges(l overlay.Overlay) ([]overlay.Change, error) {
 		return nil, err
 	}
 	if first[0] != listingMark {
-		return readList[overlay.Change](l, changesName)
+		return readList[overlay.PathChange](l, changesName)
 	}
 	return readListing(l, changesName)
 }

@@ -16,7 +16,7 @@ import (
 const listingMark = 1
 
 // writeListing writes a list of changes to a file in the directory of an overlay.
-func writeListing(l overlay.Overlay, name string, list []overlay.Change) error {
+func writeListing(l overlay.Overlay, name string, list []overlay.PathChange) error {
 	data := binary.AppendUvarint([]byte{listingMark}, uint64(len(list)))
 	for _, c := range list {
 		for _, text := range []string{c.Path, string(c.Op), string(c.Kind), string([]rune(c.LinkTarget)), c.NewDir, string(c.OldKind), c.Digest} {
@@ -34,7 +34,7 @@ func writeListing(l overlay.Overlay, name string, list []overlay.Change) error {
 }
 
 // readListing reads a list of changes.
-func readListing(l overlay.Overlay, name string) ([]overlay.Change, error) {
+func readListing(l overlay.Overlay, name string) ([]overlay.PathChange, error) {
 	data, err := os.ReadFile(filepath.Join(l.Store, name))
 	if err != nil {
 		return nil, err
@@ -47,9 +47,9 @@ func readListing(l overlay.Overlay, name string) ([]overlay.Change, error) {
 	if count > uint64(len(data)) {
 		return nil, errCut
 	}
-	list := make([]overlay.Change, count)
+	list := make([]overlay.PathChange, count)
 	for i := range list {
-		list[i] = overlay.Change{Path: r.string(), Op: overlay.Op(r.string()), Kind: overlay.Kind(r.string()), LinkTarget: r.string(), NewDir: r.string(), OldKind: overlay.Kind(r.string()), Digest: r.string(),
+		list[i] = overlay.PathChange{Path: r.string(), Op: overlay.Op(r.string()), Kind: overlay.Kind(r.string()), LinkTarget: r.string(), NewDir: r.string(), OldKind: overlay.Kind(r.string()), Digest: r.string(),
 			Mode: uint32(r.number()), Size: int64(r.number()), OldMode: uint32(r.number()), Conflict: r.number() == 1}
 	}
 	if r.cut || r.at != len(data) {

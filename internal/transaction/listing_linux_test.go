@@ -14,7 +14,7 @@ import (
 func TestListing(t *testing.T) {
 	t.Parallel()
 	l := overlay.Overlay{Store: t.TempDir()}
-	var full overlay.Change
+	var full overlay.PathChange
 	v := reflect.ValueOf(&full).Elem()
 	for i := range v.NumField() {
 		switch f := v.Field(i); f.Kind() {
@@ -30,7 +30,7 @@ func TestListing(t *testing.T) {
 			t.Fatalf("%s is a %s, which the list does not know", v.Type().Field(i).Name, f.Kind())
 		}
 	}
-	for _, list := range [][]overlay.Change{{}, {full}, {{Path: "a"}, full, {}}} {
+	for _, list := range [][]overlay.PathChange{{}, {full}, {{Path: "a"}, full, {}}} {
 		if err := writeListing(l, "list", list); err != nil {
 			t.Fatal(err)
 		}
@@ -63,7 +63,7 @@ func TestListing(t *testing.T) {
 func TestReadChanges(t *testing.T) {
 	t.Parallel()
 	l := overlay.Overlay{Store: t.TempDir()}
-	want := []overlay.Change{{Path: "a", Op: overlay.Create, Kind: overlay.File, Size: 3}, {Path: "b", Op: overlay.Delete, OldKind: overlay.Dir}}
+	want := []overlay.PathChange{{Path: "a", Op: overlay.Create, Kind: overlay.File, Size: 3}, {Path: "b", Op: overlay.Delete, OldKind: overlay.Dir}}
 	if got, err := readChanges(l); got != nil || err != nil {
 		t.Errorf("no list: got %v %v", got, err)
 	}

@@ -41,7 +41,7 @@ type Skip struct {
 
 // A SessionChange is a change in the overlays of a session.
 type SessionChange struct {
-	overlay.Change
+	overlay.PathChange
 	Target string // the target of the directory in the sandbox
 }
 

@@ -206,7 +206,7 @@ func (o *Overlays) States(c SessionChange) (own, real overlay.State, err error) 
 	if i < 0 {
 		return own, real, fs.ErrNotExist
 	}
-	return o.layers[i].States(c.Change)
+	return o.layers[i].States(c.PathChange)
 }
 
 // Base returns the content of a changed file before the session first changed it, or nil

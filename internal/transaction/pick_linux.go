@@ -127,7 +127,7 @@ func (o *Overlays) pick(t *Transaction, i int, picks []Pick, unused bool) error 
 		return err
 	}
 	for _, c := range changes {
-		t.Changes = append(t.Changes, Change{c, commandName(o.targets[i])})
+		t.Changes = append(t.Changes, CommandChange{c, commandName(o.targets[i])})
 	}
 	return nil
 }

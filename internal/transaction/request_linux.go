@@ -120,12 +120,12 @@ func (r request) carryOut() (got reply) {
 	}
 	switch r.Do {
 	case listRecord:
-		var list []overlay.Change
+		var list []overlay.PathChange
 		if list, err = r.Layer.Changes(); err == nil {
 			err = writeChanges(r.Layer, list)
 		}
 	case prepareRecord:
-		var list []overlay.Change
+		var list []overlay.PathChange
 		if list, err = readChanges(r.Layer); err == nil {
 			var skipped []string
 			if skipped, err = readList[string](r.Layer, skippedName); err == nil {
@@ -166,7 +166,7 @@ func (r request) carryOut() (got reply) {
 			err = unfit
 		}
 	case pickChanges:
-		var list []overlay.Change
+		var list []overlay.PathChange
 		var picks []overlay.Pick
 		if picks, err = readList[overlay.Pick](r.To, picksName); err == nil {
 			if r.InPlace {
@@ -179,7 +179,7 @@ func (r request) carryOut() (got reply) {
 			err = writeChanges(r.To, list)
 		}
 	case takeChanges:
-		var list []overlay.Change
+		var list []overlay.PathChange
 		var skipped []string
 		if list, err = readChanges(r.To); err == nil {
 			skipped, err = readList[string](r.To, skippedName)
@@ -203,7 +203,7 @@ func (r request) carryOut() (got reply) {
 			err = r.Layer.Unpick(paths)
 		}
 	case restoreChanges:
-		var list []overlay.Change
+		var list []overlay.PathChange
 		if list, err = readChanges(r.To); err == nil {
 			var skipped []string
 			if skipped, err = readList[string](r.To, skippedName); err == nil {

@@ -103,7 +103,7 @@ func (st *store) list(w *record) (t *Transaction, err error) {
 			return nil, err
 		}
 		for _, c := range list {
-			t.Changes = append(t.Changes, Change{c, w.targets[i]})
+			t.Changes = append(t.Changes, CommandChange{c, w.targets[i]})
 		}
 	}
 	if len(t.Changes) == 0 && len(t.Clash) == 0 && t.Unfit == "" {

@@ -7,16 +7,17 @@ import (
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
-// A Change is a change of a command in a directory that it may write.
-type Change struct {
-	overlay.Change
+// A CommandChange is a change in a directory that commands may write. It names the
+// directory as commands see it. A SessionChange names it as the sandbox does.
+type CommandChange struct {
+	overlay.PathChange
 	Target string // the target of the directory for commands
 }
 
 // A Transaction holds the changes of a command, or some changes of a session. Apply
 // brings them into the directories of the host.
 type Transaction struct {
-	Changes []Change
+	Changes []CommandChange
 	Clash   []string // names that others changed meanwhile; Changes lacks the overlays with such names
 	Unfit   string   // describes a name that no sandbox can have; nothing can be applied then
 	store   *store

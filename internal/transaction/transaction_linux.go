@@ -102,7 +102,7 @@ func (t *Transaction) Discard() error {
 
 // Content returns the content of a changed file before and after the change. It is nil if
 // the file did not or does not exist.
-func (t *Transaction) Content(c Change, most int64) (old, new []byte, err error) {
+func (t *Transaction) Content(c CommandChange, most int64) (old, new []byte, err error) {
 	l, err := t.layer(c)
 	if err != nil {
 		return nil, nil, err
@@ -126,7 +126,7 @@ func (t *Transaction) Content(c Change, most int64) (old, new []byte, err error)
 
 // reader returns a reader of the directory that has the changed file: the session's
 // overlay until Apply takes the file from it, or that of the record.
-func (t *Transaction) reader(c Change) (fileReader, error) {
+func (t *Transaction) reader(c CommandChange) (fileReader, error) {
 	i := slices.Index(t.record.targets, c.Target)
 	if i < 0 {
 		return nil, fs.ErrNotExist
@@ -157,7 +157,7 @@ func (t *Transaction) closeReaders() {
 }
 
 // layer returns the overlay of a change. If there is none, the error is fs.ErrNotExist.
-func (t *Transaction) layer(c Change) (overlay.Overlay, error) {
+func (t *Transaction) layer(c CommandChange) (overlay.Overlay, error) {
 	i := slices.Index(t.record.targets, c.Target)
 	if i < 0 {
 		return overlay.Overlay{}, fs.ErrNotExist
@@ -167,7 +167,7 @@ func (t *Transaction) layer(c Change) (overlay.Overlay, error) {
 
 // Walk calls visit for every name in a deleted or replaced directory, as commands name
 // it, until visit returns false.
-func (t *Transaction) Walk(c Change, visit func(inside string) bool) error {
+func (t *Transaction) Walk(c CommandChange, visit func(inside string) bool) error {
 	l, err := t.layer(c)
 	if err != nil {
 		return err
@@ -206,7 +206,7 @@ func (t *Transaction) Exists(name string) bool {
 }
 
 // Open opens a changed file, with the content that it has after the change.
-func (t *Transaction) Open(c Change) (*os.File, error) {
+func (t *Transaction) Open(c CommandChange) (*os.File, error) {
 	r, err := t.reader(c)
 	if err != nil {
 		return nil, err
@@ -215,7 +215,7 @@ func (t *Transaction) Open(c Change) (*os.File, error) {
 }
 
 // Hash returns a digest of the content that Open returns, "" if it cannot be read.
-func (t *Transaction) Hash(c Change) string {
+func (t *Transaction) Hash(c CommandChange) string {
 	f, err := t.Open(c)
 	return overlay.Digest(f, err)
 }

@@ -6,7 +6,7 @@ import "github.com/golem-forge/golem/internal/visible"
 // person uses one, so that all of them warn of the same files in the same order. It keeps
 // no contents.
 type Collector struct {
-	changes []Change
+	changes []FileChange
 	flags   []Flag
 	unread  map[string]bool // files whose content was not read
 }
@@ -16,7 +16,7 @@ type Collector struct {
 const maxUnread = 20
 
 // Add adds a change, and returns its own flags, the riskiest first.
-func (l *Collector) Add(c Change) []Flag {
+func (l *Collector) Add(c FileChange) []Flag {
 	list := Flags(c)
 	l.flags = append(l.flags, list...)
 	if c.Cut && c.New == nil && c.Operation != remove {

@@ -17,7 +17,7 @@ func TestCollector(t *testing.T) {
 		t.Errorf("got %v", own)
 	}
 	for i := range 30 {
-		l.Add(review.Change{Path: fmt.Sprintf("/many/%d", i), Operation: "create", OldMode: "000000", Mode: "100644", Size: 5, Cut: true})
+		l.Add(review.FileChange{Path: fmt.Sprintf("/many/%d", i), Operation: "create", OldMode: "000000", Mode: "100644", Size: 5, Cut: true})
 	}
 	var got []string
 	for _, f := range l.Flags() {

@@ -10,7 +10,7 @@ import (
 )
 
 // modes returns flags for a changed mode, a symlink, a submodule and hard links.
-func modes(c Change) []Flag {
+func modes(c FileChange) []Flag {
 	var list []Flag
 	gone := c.Operation == remove || c.Mode == none
 	if text := modeLine(c); text != "" {
@@ -38,7 +38,7 @@ func modes(c Change) []Flag {
 }
 
 // modeLine describes a new mode. It returns "" for a new plain file or an unchanged mode.
-func modeLine(c Change) string {
+func modeLine(c FileChange) string {
 	gone := c.Operation == remove || c.Mode == none
 	is := visible.Line(c.Mode, 10)
 	switch {
@@ -54,7 +54,7 @@ func modeLine(c Change) string {
 }
 
 // leads describes the target of a symlink.
-func leads(c Change) string {
+func leads(c FileChange) string {
 	if c.New == nil || c.Cut {
 		return "to a place whose name is too long to be shown"
 	}
@@ -67,7 +67,7 @@ func leads(c Change) string {
 
 // leaves returns the target of a symlink, and what is wrong with it, "" for nothing. It
 // looks only at names. Other symlinks on the way could lead elsewhere.
-func leaves(c Change) (to, why string) {
+func leaves(c FileChange) (to, why string) {
 	target := string(c.New)
 	to = visible.Cut(visible.Name(visible.Cut(target, 1000)), 1000)
 	unix := strings.ReplaceAll(target, `\`, "/") // as on Windows
@@ -100,7 +100,7 @@ func leaves(c Change) (to, why string) {
 }
 
 // name returns flags for the name of a file.
-func name(c Change) []Flag {
+func name(c FileChange) []Flag {
 	var list []Flag
 	for t := range visible.Tricks(c.Path) {
 		list = append(list, trickFlag(c.Path, 0, c.Path, t))

@@ -9,8 +9,8 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// A Change is the change of one file.
-type Change struct {
+// A FileChange is the change of one file.
+type FileChange struct {
 	Path          string // relative to the root of the repository, with or without a leading slash
 	Operation     string // create, update or delete
 	OldMode, Mode string // as git writes them; 000000 means no file
@@ -126,7 +126,7 @@ func shown(path string) string { return visible.Name("/" + strings.TrimPrefix(pa
 func brief(path string) string { return visible.Cut(shown(path), 200) }
 
 // Flags returns the flags of one file, the riskiest first.
-func Flags(c Change) []Flag {
+func Flags(c FileChange) []Flag {
 	list := slices.Concat(code(c), modes(c), name(c))
 	if c.Operation != remove {
 		list = append(list, slices.Concat(texts(c), contents(c))...)

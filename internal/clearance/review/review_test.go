@@ -15,8 +15,8 @@ import (
 )
 
 // changed returns the change from one content to another. "-" means no file.
-func changed(path, old, new string) review.Change {
-	c := review.Change{Path: path, Operation: "update", OldMode: "100644", Mode: "100644"}
+func changed(path, old, new string) review.FileChange {
+	c := review.FileChange{Path: path, Operation: "update", OldMode: "100644", Mode: "100644"}
 	if old == "-" {
 		c.Operation, c.OldMode, old = "create", "000000", ""
 	} else {
@@ -35,22 +35,22 @@ func changed(path, old, new string) review.Change {
 	return c
 }
 
-func with(c review.Change, set func(*review.Change)) review.Change {
+func with(c review.FileChange, set func(*review.FileChange)) review.FileChange {
 	set(&c)
 	return c
 }
 
 // TestFlags checks the flags of single files.
 func TestFlags(t *testing.T) {
-	linked := func(path, to string) review.Change {
-		return with(changed(path, "-", to), func(c *review.Change) { c.Mode = "120000" })
+	linked := func(path, to string) review.FileChange {
+		return with(changed(path, "-", to), func(c *review.FileChange) { c.Mode = "120000" })
 	}
-	modes := func(old, new string) review.Change {
-		return with(changed("a/b", "x\n", "x\n"), func(c *review.Change) { c.OldMode, c.Mode = old, new })
+	modes := func(old, new string) review.FileChange {
+		return with(changed("a/b", "x\n", "x\n"), func(c *review.FileChange) { c.OldMode, c.Mode = old, new })
 	}
 	for _, test := range []struct {
 		name   string
-		change review.Change
+		change review.FileChange
 		want   []string // parts of the expected flags, in order
 	}{
 		{"nothing", changed("a/b.txt", "-", "hello\n"), nil},
@@ -58,8 +58,8 @@ func TestFlags(t *testing.T) {
 		{"deleted", changed(".github/workflows/ci.yml", "a\n", "-"), []string{"code: runs in CI; it is deleted"}},
 		{"mode", modes("100644", "100755"), []string{"/a/b: mode: MODE 100644 -> 100755"}},
 		{"mode back", modes("100755", "100644"), []string{"MODE 100755 -> 100644"}},
-		{"a program", with(changed("run", "-", "x\n"), func(c *review.Change) { c.Mode = "100755" }), []string{"MODE 100755: a program"}},
-		{"to a link", with(linked("a", "b"), func(c *review.Change) { c.OldMode, c.Operation = "100644", "update" }), []string{"MODE 100644 -> 120000", "SYMLINK -> b"}},
+		{"a program", with(changed("run", "-", "x\n"), func(c *review.FileChange) { c.Mode = "100755" }), []string{"MODE 100755: a program"}},
+		{"to a link", with(linked("a", "b"), func(c *review.FileChange) { c.OldMode, c.Operation = "100644", "update" }), []string{"MODE 100644 -> 120000", "SYMLINK -> b"}},
 		{"link", linked("a/b", "c"), []string{"link: SYMLINK -> c"}},
 		{"link up", linked("a/b", "../c"), []string{"SYMLINK -> ../c"}},
 		{"link out", linked("a/b", "../../c"), []string{"SYMLINK -> ../../c leaves the repository"}},
@@ -70,16 +70,16 @@ func TestFlags(t *testing.T) {
 		{"link to a drive", linked("a", `C:\x`), []string{"leaves the repository"}},
 		{"link into git", linked("a", ".Git/config"), []string{"points into git's own files"}},
 		{"link with a line end", linked("a", "x\n\x1b[2J"), []string{`SYMLINK -> "x\n\x1b[2J"`}},
-		{"link that is not known", with(linked("a", "x"), func(c *review.Change) { c.New, c.Cut = nil, true }), []string{"too long to be shown"}},
-		{"submodule", with(changed("dep", "-", "submodule 0123\n"), func(c *review.Change) { c.Mode = "160000" }), []string{"submodule: SUBMODULE"}},
-		{"hard link", with(changed("a", "-", "x\n"), func(c *review.Change) { c.Links = 2 }), []string{"hardlink: the file that was staged had 2 names"}},
-		{"passed through", with(changed("a", "-", "x\n"), func(c *review.Change) { c.Passed = "/in/x" }), []string{"unchanged: its bytes are those of /in/x"}},
+		{"link that is not known", with(linked("a", "x"), func(c *review.FileChange) { c.New, c.Cut = nil, true }), []string{"too long to be shown"}},
+		{"submodule", with(changed("dep", "-", "submodule 0123\n"), func(c *review.FileChange) { c.Mode = "160000" }), []string{"submodule: SUBMODULE"}},
+		{"hard link", with(changed("a", "-", "x\n"), func(c *review.FileChange) { c.Links = 2 }), []string{"hardlink: the file that was staged had 2 names"}},
+		{"passed through", with(changed("a", "-", "x\n"), func(c *review.FileChange) { c.Passed = "/in/x" }), []string{"unchanged: its bytes are those of /in/x"}},
 		{"binary", changed("a.bin", "-", "x\x00"), []string{"binary: 2 bytes, application/octet-stream, binary, sha256 "}},
 		{"a binary program", changed("a", "-", "\x7fELF\x00"), []string{"binary: a program for Linux, "}},
 		{"a zero byte in a script", changed("a.sh", "-", "rm -rf ~\n\x00"), []string{"binary: zero bytes in code"}},
-		{"large", with(changed("a", "-", "x"), func(c *review.Change) { c.Cut, c.Size, c.New, c.Diff = true, 50_000_000, nil, "" }),
+		{"large", with(changed("a", "-", "x"), func(c *review.FileChange) { c.Cut, c.Size, c.New, c.Diff = true, 50_000_000, nil, "" }),
 			[]string{"not looked at: nothing of 50 MB was looked at", "large: 50 MB"}},
-		{"cut", with(changed("a", "-", "x\u202e"), func(c *review.Change) { c.Cut, c.Size, c.Diff = true, 50_000_000, "" }),
+		{"cut", with(changed("a", "-", "x\u202e"), func(c *review.FileChange) { c.Cut, c.Size, c.Diff = true, 50_000_000, "" }),
 			[]string{":1: bidi", "not looked at: only the first 4 bytes of 50 MB", "large: 50 MB"}},
 		{"minified", changed("a.js", "-", "ok\n"+strings.Repeat("x", 3000)), []string{"/a.js:2: minified: a line of 3000 bytes"}},
 		{"beyond the screen", changed("a.js", "-", "ok()"+strings.Repeat(" ", 200)+";evil()\n"), []string{"/a.js:1: invisible: a gap of 200 columns, and behind it, on no screen: ;evil()"}},
@@ -121,19 +121,19 @@ func TestFlags(t *testing.T) {
 
 // TestAll checks the flags of changes as a whole.
 func TestAll(t *testing.T) {
-	made := func(paths ...string) []review.Change {
-		var list []review.Change
+	made := func(paths ...string) []review.FileChange {
+		var list []review.FileChange
 		for _, p := range paths {
 			op := "create"
 			if p[0] == '-' {
 				op, p = "delete", p[1:]
 			}
-			list = append(list, review.Change{Path: p, Operation: op})
+			list = append(list, review.FileChange{Path: p, Operation: op})
 		}
 		return list
 	}
 	for _, test := range []struct {
-		changes []review.Change
+		changes []review.FileChange
 		beside  []string
 		want    []string
 	}{
@@ -217,18 +217,18 @@ func TestHanded(t *testing.T) {
 
 // TestSummary checks the lines that describe a change.
 func TestSummary(t *testing.T) {
-	linked := with(changed("l", "-", "/etc/passwd"), func(c *review.Change) { c.Mode = "120000" })
-	changes := []review.Change{
+	linked := with(changed("l", "-", "/etc/passwd"), func(c *review.FileChange) { c.Mode = "120000" })
+	changes := []review.FileChange{
 		changed("a.md", "-", strings.Repeat("x\n", 25)),
 		changed("/x.go", "a\nb\n", "a\nc\nd\ne\n"),
 		changed("old.txt", "1\n2\n", "-"),
 		changed("empty", "-", ""),
 		changed("p.png", "-", "\x89PNG\r\n\x1a\n\x00"+strings.Repeat("x", 118_000)),
-		with(changed("run.sh", "x\n", "x\n"), func(c *review.Change) { c.Mode = "100755" }),
-		with(changed("new.sh", "-", "x\n"), func(c *review.Change) { c.Mode = "100755" }),
+		with(changed("run.sh", "x\n", "x\n"), func(c *review.FileChange) { c.Mode = "100755" }),
+		with(changed("new.sh", "-", "x\n"), func(c *review.FileChange) { c.Mode = "100755" }),
 		linked,
-		with(changed("dep", "-", "submodule 0123\n"), func(c *review.Change) { c.Mode = "160000" }),
-		with(changed("big", "-", ""), func(c *review.Change) { c.Cut, c.New, c.Size = true, nil, 20_000_000 }),
+		with(changed("dep", "-", "submodule 0123\n"), func(c *review.FileChange) { c.Mode = "160000" }),
+		with(changed("big", "-", ""), func(c *review.FileChange) { c.Cut, c.New, c.Size = true, nil, 20_000_000 }),
 		changed("a b\n\x1b[2J", "-", "x\n"),
 	}
 	var out strings.Builder
@@ -297,7 +297,7 @@ func TestText(t *testing.T) {
 // TestTextOfWhatIsLarge checks that a file too large to compare is shown line by line.
 func TestTextOfWhatIsLarge(t *testing.T) {
 	content := "one\n\x1b[2J\n" + strings.Repeat("x", 100_000) + "\nlast"
-	c := review.Change{Path: "x", Operation: "create", OldMode: "000000", Mode: "100644", Size: int64(len(content)), Cut: true}
+	c := review.FileChange{Path: "x", Operation: "create", OldMode: "000000", Mode: "100644", Size: int64(len(content)), Cut: true}
 	var out strings.Builder
 	if err := review.Text(&out, c, review.How{Most: 10, More: "look there"}); err != nil || !strings.Contains(out.String(), "too large to be compared; look there") {
 		t.Errorf("got %v\n%s", err, out.String())
@@ -322,7 +322,7 @@ func TestBounds(t *testing.T) {
 	for range 200 {
 		diff.WriteString(strings.Repeat("x", 1<<20))
 	}
-	c := review.Change{Path: "x", Operation: "create", OldMode: "000000", Mode: "100644", Size: 200 << 20, Diff: diff.String()}
+	c := review.FileChange{Path: "x", Operation: "create", OldMode: "000000", Mode: "100644", Size: 200 << 20, Diff: diff.String()}
 	flags := review.Flags(c)
 	if len(flags) != 4 || flags[0].Kind != review.Invisible || flags[1].Kind != review.NotSeen {
 		t.Errorf("a line of 200 MB: got %v", flags)
@@ -346,11 +346,11 @@ func TestBounds(t *testing.T) {
 		t.Errorf("100,000 hunks: got %s, %v", out.String(), err)
 	}
 
-	var many []review.Change
+	var many []review.FileChange
 	for i := range 10_000 {
 		deep := strings.Repeat("d/", 100) + fmt.Sprint(i)
-		many = append(many, review.Change{Path: deep, Operation: "create"}, review.Change{Path: strings.ToUpper(fmt.Sprintf("f%x", i)) + "/" + deep, Operation: "create"},
-			review.Change{Path: fmt.Sprintf("f%x", i), Operation: "create"})
+		many = append(many, review.FileChange{Path: deep, Operation: "create"}, review.FileChange{Path: strings.ToUpper(fmt.Sprintf("f%x", i)) + "/" + deep, Operation: "create"},
+			review.FileChange{Path: fmt.Sprintf("f%x", i), Operation: "create"})
 	}
 	if flags := review.All(many); len(flags) != 101 {
 		t.Errorf("10,000 files: got %d flags", len(flags))
@@ -373,8 +373,8 @@ func FuzzReview(f *testing.F) {
 		if way&16 != 0 {
 			c.Passed, c.Sum, c.OldMode = path, path, path
 		}
-		other := with(c, func(c *review.Change) { c.Path = strings.ToUpper(path) })
-		for _, flag := range slices.Concat(review.Flags(c), review.All([]review.Change{c, other}, string(old))) {
+		other := with(c, func(c *review.FileChange) { c.Path = strings.ToUpper(path) })
+		for _, flag := range slices.Concat(review.Flags(c), review.All([]review.FileChange{c, other}, string(old))) {
 			mustBeSafe(t, flag.String(), "")
 			mustBeSafe(t, flag.Text, "")
 		}

@@ -11,7 +11,7 @@ import (
 )
 
 // code returns a flag for a file that becomes code.
-func code(c Change) []Flag {
+func code(c FileChange) []Flag {
 	why, ok := Code(c.Path)
 	if !ok {
 		return nil
@@ -51,7 +51,7 @@ var inert = []string{
 // scripts returns which keys of a manifest change, except inert ones. For values that are
 // objects, such as scripts, it returns the keys in them. Known is false if a document
 // cannot be parsed without doubt.
-func scripts(c Change) (changed []string, known bool) {
+func scripts(c FileChange) (changed []string, known bool) {
 	if c.Cut || c.New == nil {
 		return nil, false
 	}

@@ -15,7 +15,7 @@ import (
 // Lines describes the change of a file: A, M or D for a created, changed or deleted file,
 // and how much changes. A mode, a symlink and a submodule have lines of their own. The
 // lines are safe for a terminal.
-func Lines(c Change) []string {
+func Lines(c FileChange) []string {
 	name := shown(c.Path)
 	var lines []string
 	switch {
@@ -35,7 +35,7 @@ func Lines(c Change) []string {
 	return lines
 }
 
-func letter(c Change) string {
+func letter(c FileChange) string {
 	if c.Operation == create {
 		return "A"
 	}
@@ -43,7 +43,7 @@ func letter(c Change) string {
 }
 
 // Amount describes how much of a file changes.
-func Amount(c Change) string {
+func Amount(c FileChange) string {
 	if c.Binary {
 		return about(c)
 	}
@@ -90,7 +90,7 @@ type How struct {
 }
 
 // Text prints the description and the diff of a change, safe for a terminal.
-func Text(w io.Writer, c Change, how How) error {
+func Text(w io.Writer, c FileChange, how How) error {
 	b := bufio.NewWriter(w)
 	for _, line := range Lines(c) {
 		how.Page.Line(b, line)
@@ -167,7 +167,7 @@ func whole(name string, size int64, open func() (io.ReadCloser, error), show fun
 
 // bare returns the diff of a change without its header, or "" for a diff that is not
 // shown.
-func bare(c Change) string {
+func bare(c FileChange) string {
 	if c.Binary || c.Cut {
 		return ""
 	}

@@ -35,7 +35,7 @@ type line struct {
 
 // added returns the lines that a change adds, with their numbers in the new file. If a
 // file has no diff because it is cut, all of its lines count as added.
-func added(c Change) iter.Seq[line] {
+func added(c FileChange) iter.Seq[line] {
 	return func(yield func(line) bool) {
 		if c.Diff == "" {
 			if bytes.Equal(c.Old, c.New) && !c.Cut {
@@ -67,7 +67,7 @@ func added(c Change) iter.Seq[line] {
 }
 
 // body returns a diff without its header. A name in the header may contain line breaks.
-func body(c Change) string {
+func body(c FileChange) string {
 	rest := c.Diff
 	for _, side := range []struct{ mark, name string }{{"--- ", "a/"}, {"+++ ", "b/"}} {
 		if !strings.HasPrefix(rest, side.mark) {
@@ -91,7 +91,7 @@ func begins(head string) int {
 }
 
 // texts returns flags for the lines that a change adds.
-func texts(c Change) []Flag {
+func texts(c FileChange) []Flag {
 	if c.Binary || c.Mode == link || c.Mode == submodule {
 		return nil
 	}
@@ -244,7 +244,7 @@ func trickFlag(path string, number int, text string, t visible.Trick) Flag {
 }
 
 // contents returns flags for a content as a whole.
-func contents(c Change) []Flag {
+func contents(c FileChange) []Flag {
 	var list []Flag
 	if c.Mode == link || c.Mode == submodule {
 		return nil
@@ -275,7 +275,7 @@ func contents(c Change) []Flag {
 }
 
 // about describes a content that is not shown.
-func about(c Change) string {
+func about(c FileChange) string {
 	size, kind := c.Size, ""
 	if c.Operation == remove {
 		size = c.OldSize
@@ -295,7 +295,7 @@ func about(c Change) string {
 }
 
 // sum returns the hash of the new content, or "" if it is not known.
-func sum(c Change) string {
+func sum(c FileChange) string {
 	switch {
 	case c.Sum != "":
 		return visible.Line(c.Sum, 64)

@@ -15,7 +15,7 @@ const (
 // All returns the flags of changes as a whole, the riskiest first. Flags returns those of
 // each file. All does not need the contents of the changes. The caller can also pass
 // names of files that stay in the same directories.
-func All(changes []Change, beside ...string) []Flag {
+func All(changes []FileChange, beside ...string) []Flag {
 	t := tree{}
 	for _, c := range changes {
 		if strings.HasPrefix(c.Path, "/") {

@@ -11,7 +11,7 @@ import (
 // in directories, and comes first.
 func TestC13NamesForWindows(t *testing.T) {
 	flagged := func(name, operation string) string {
-		for _, f := range review.Flags(review.Change{Path: name, Operation: operation, OldMode: "000000", Mode: "100644"}) {
+		for _, f := range review.Flags(review.FileChange{Path: name, Operation: operation, OldMode: "000000", Mode: "100644"}) {
 			if f.Kind == review.Windows {
 				return f.String()
 			}
@@ -33,7 +33,7 @@ func TestC13NamesForWindows(t *testing.T) {
 		}
 	}
 	files := []string{"a.md", "aux"}
-	review.Sort(files, func(name string) string { return name }, review.Flags(review.Change{Path: "aux", Operation: "create", OldMode: "000000", Mode: "100644"}))
+	review.Sort(files, func(name string) string { return name }, review.Flags(review.FileChange{Path: "aux", Operation: "create", OldMode: "000000", Mode: "100644"}))
 	if files[0] != "aux" {
 		t.Errorf("the order is %q", files)
 	}

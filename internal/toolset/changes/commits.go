@@ -119,9 +119,9 @@ func personText(p git.Person) string { return visible.Line(p.Name+" <"+p.Email+"
 
 // readChange reads a change of a file of a commit, as package review and a prompt show
 // it.
-func readChange(r *git.Reader, dir string, c git.Change, left *int64) (review.Change, tool.Change, error) {
+func readChange(r *git.Reader, dir string, c git.ChangedFile, left *int64) (review.FileChange, tool.Change, error) {
 	name := path.Join(dir, c.Path)
-	one := review.Change{Path: name, Operation: "update", OldMode: string(c.OldMode), Mode: string(c.NewMode)}
+	one := review.FileChange{Path: name, Operation: "update", OldMode: string(c.OldMode), Mode: string(c.NewMode)}
 	read := func(hash git.Hash, mode git.Mode) ([]byte, int64, error) {
 		if hash == "" {
 			return nil, 0, nil

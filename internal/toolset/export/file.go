@@ -208,14 +208,14 @@ func (e *exporter) addFile(ctx context.Context, named, name string) error {
 // examineNames examines the names of all files. It refuses two names that are equal on some
 // systems.
 func (e *exporter) examineNames() ([]review.Flag, error) {
-	var changes []review.Change
+	var changes []review.FileChange
 	names := make(map[string]bool)
 	for _, f := range e.list {
 		if names[f.to] {
 			return nil, e.refuse(f.name, sandbox.ErrExists, "two of the files would be %s; export them one by one, into different directories", sandbox.Shown(f.to))
 		}
 		names[f.to] = true
-		changes = append(changes, review.Change{Path: f.to, Operation: "create"})
+		changes = append(changes, review.FileChange{Path: f.to, Operation: "create"})
 	}
 	flags := review.All(changes)
 	for _, f := range flags {

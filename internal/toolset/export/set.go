@@ -146,8 +146,8 @@ func (m *most) Write(p []byte) (int, error) {
 }
 
 // reviewChange returns a file as a change for review.
-func (h heldFile) reviewChange() review.Change {
-	c := review.Change{Path: h.name, Operation: "create", OldMode: "000000", Mode: "100644", New: h.text, Size: h.size, Sum: h.sum,
+func (h heldFile) reviewChange() review.FileChange {
+	c := review.FileChange{Path: h.name, Operation: "create", OldMode: "000000", Mode: "100644", New: h.text, Size: h.size, Sum: h.sum,
 		Cut: h.text == nil, Binary: !tool.IsText(h.text)}
 	if h.executable {
 		c.Mode = "100755"

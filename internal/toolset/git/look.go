@@ -91,7 +91,7 @@ type seen struct {
 
 	inside   string // path in the repository
 	old, new string // git's hashes of the contents
-	change   review.Change
+	change   review.FileChange
 }
 
 // examine examines a staged commit.
@@ -127,7 +127,7 @@ func (s Set) examine(ctx context.Context, desk *clearance.Desk, c *clearance.Sta
 		inside := f.Path
 		f.Path = t.virtualName(f.Path)
 		l.Files = append(l.Files, seen{inside: inside, Path: f.Path, Operation: f.Operation, OldMode: f.OldMode, Mode: f.Mode, Size: f.Size, Binary: f.Binary, Encoding: f.Encoding, Cut: f.Cut, Diff: f.Diff,
-			old: string(was.Old), new: string(was.New), change: f.Change})
+			old: string(was.Old), new: string(was.New), change: f.FileChange})
 	}
 	l.whole = func(ctx context.Context, f seen) (io.ReadCloser, error) {
 		return desk.Content(ctx, c, contents[f.inside])

@@ -49,7 +49,7 @@ type unstagedFile struct {
 
 	file   clearance.File
 	open   func() (io.ReadCloser, error)
-	change review.Change
+	change review.FileChange
 }
 
 // A comparison says what of the tree to compare.
