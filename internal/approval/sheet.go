@@ -78,6 +78,7 @@ func (s *Sheet) origin(r tool.Request) string {
 	}
 	switch {
 	case r.Origin == policy.User: // your own calls are not steered
+	case r.Tool == tool.ConnectTool: // the call is about the network itself
 	case r.Network:
 		text += ", network on"
 	case len(r.Hosts) > 0:

@@ -22,6 +22,9 @@ type Options struct {
 	Hosts policy.Hosts
 	// Ask decides about other hosts. If it is nil, golem refuses them.
 	Ask func(context.Context, Question) Answer
+	// ListedOnly makes golem refuse hosts that are not listed. Then it asks only about
+	// those of Tainted.
+	ListedOnly bool
 	// Patience is how long a connection waits for an answer, 4 seconds if it is zero.
 	Patience time.Duration
 	// Tainted reports whether programs have read untrusted content. Then golem also asks

@@ -100,7 +100,10 @@ func (n *Network) decide(ctx context.Context, host string, port uint16, program 
 	if !asks {
 		return rules, "list: " + rules[0].String(), nil
 	}
-	if _, err := netip.ParseAddr(host); n.o.Ask == nil || err == nil && len(rules) == 0 {
+	if n.o.Ask == nil && len(rules) > 0 {
+		return nil, "", refusal("the session has read untrusted content, and nobody can be asked about " + host)
+	}
+	if _, err := netip.ParseAddr(host); len(rules) == 0 && (err == nil || !n.asksUnlisted()) {
 		at := net.JoinHostPort(host, strconv.Itoa(int(port)))
 		return nil, "", refusal(at + " is not on the list of hosts; to allow it, use --net +" + at)
 	}
@@ -110,6 +113,9 @@ func (n *Network) decide(ctx context.Context, host string, port uint16, program 
 	}
 	return rules, decision, err
 }
+
+// asksUnlisted reports whether golem asks about hosts that are not listed.
+func (n *Network) asksUnlisted() bool { return n.o.Ask != nil && !n.o.ListedOnly }
 
 // canWrite reports whether a rule allows more than reads.
 func canWrite(r policy.HostRule) bool {

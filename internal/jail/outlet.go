@@ -24,7 +24,9 @@ type Egress struct {
 	Environment func(env []string) []string
 	// Open returns the server of a network. Sessions that share a network share its server,
 	// and Open is called once. The session closes the server before the network ends.
-	Open func() (Server, error)
+	// Program names the program and process at the other end of a connection, "" if golem
+	// cannot tell.
+	Open func(program func(net.Conn) string) (Server, error)
 }
 
 // A Server serves a network of commands. Package egress has one. Its Serve methods return

@@ -21,7 +21,9 @@ func outletKey(p Policy) string { return "outlet " + p.Loopback }
 type opening struct {
 	Error      string
 	NoRedirect string
-	Names      int // how many of the files are for questions by UDP
+	Names      int  // how many of the files are for questions by UDP
+	Holder     int  // its process
+	Peers      bool // the last file is the socket of peers
 }
 
 // openEgress makes the network of a policy and has it served, unless the holder has it
@@ -47,11 +49,17 @@ func (h *Helper) openEgress(p Policy) error {
 	case o.Error != "":
 		return errors.New(o.Error)
 	}
+	who := peers{holder: o.Holder}
+	if last := len(files) - 1; o.Peers && last >= 0 {
+		who.socket, files = os.NewFile(uintptr(files[last]), "peers"), files[:last]
+	}
 	out, err := outletOf(files, o)
+	out.peers = &who
 	if err != nil {
+		who.close()
 		return err
 	}
-	if out.server, err = p.Egress.Open(); err != nil {
+	if out.server, err = p.Egress.Open(out.program); err != nil {
 		return errors.Join(err, out.close())
 	}
 	out.start()
@@ -68,6 +76,7 @@ type outlet struct {
 	streams     net.Listener     // the same by TCP
 	connections []net.Listener   // all other connections
 	noRedirect  string           // why connections arrive only for some ports, "" if they arrive for all
+	peers       *peers
 	server      Server
 	serving     sync.WaitGroup
 
@@ -100,6 +109,9 @@ func (o *outlet) close() (err error) {
 		err = o.server.Close()
 	}
 	o.serving.Wait()
+	if o.peers != nil {
+		o.peers.close()
+	}
 	return err
 }
 
@@ -193,14 +205,20 @@ func (n *networks) open(a ask) (files []int, o opening) {
 	in, err := newThread(apartNetwork)
 	if err == nil {
 		err = in.do(func() (err error) {
-			files, o, err = prepareOutlet(a.Ports, a.PortsOnly)
-			return err
+			if files, o, err = prepareOutlet(a.Ports, a.PortsOnly); err != nil {
+				return err
+			}
+			if socket, err := newPeerSocket(); err == nil { // otherwise connections have no program
+				files, o.Peers = append(files, socket), true
+			}
+			return nil
 		})
 	}
 	if err != nil {
 		return nil, opening{Error: "a network that leads to golem: " + err.Error()}
 	}
 	n.add(a.Loopback, in)
+	o.Holder = os.Getpid()
 	return files, o
 }
 

@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"net/netip"
 	"os"
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +25,7 @@ import (
 type far struct {
 	t       testing.TB
 	handler http.Handler
+	program func(net.Conn) string
 
 	mu             sync.Mutex
 	names          []string // all that were asked for, in order
@@ -34,12 +36,20 @@ type far struct {
 // destinationKey is the key of the context value with the destination of a connection.
 type destinationKey struct{}
 
+// programKey is the key of the context value with the program of a connection.
+type programKey struct{}
+
 // open implements Egress.Open.
-func (f *far) open() (jail.Server, error) {
+func (f *far) open(program func(net.Conn) string) (jail.Server, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.opened++
+	f.program = program
 	f.handler = http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.URL.Path == "/who" {
+			fmt.Fprintln(w, r.Context().Value(programKey{}))
+			return
+		}
 		fmt.Fprintf(w, "%s arrived from %s for %s\n", r.Host, strings.Split(r.RemoteAddr, ":")[0], r.Context().Value(destinationKey{}))
 	})
 	return f, nil
@@ -69,7 +79,7 @@ func (f *far) Serve(l net.Listener, destination func(net.Conn) (netip.AddrPort, 
 		if err != nil {
 			f.t.Errorf("destination: %v", err)
 		}
-		return context.WithValue(ctx, destinationKey{}, to)
+		return context.WithValue(context.WithValue(ctx, programKey{}, f.program(c)), destinationKey{}, to)
 	}}
 	defer server.Close()
 	return server.Serve(l)
@@ -315,6 +325,29 @@ func outletAttacks() []attack {
 			leadOut(t, y, false)
 			_, out := y.probe("ask much")
 			y.is(out, "2000 answers\n")
+		}},
+		{"the program that made a connection", func(t *testing.T, y *yard) {
+			for _, portsOnly := range []bool{false, true} {
+				leadOut(t, y, portsOnly)
+				for _, c := range []struct{ line, want string }{
+					{`curl -sS http://curl.example/who`, `^curl \(pid [0-9]+\)$`},
+					{`sh -c 'sh -c "curl -sS http://curl.example/who; true"; true'`, `^curl \(pid [0-9]+\)$`},
+					{`exec 3<>/dev/tcp/bash.example/80; printf 'GET /who HTTP/1.0\r\n\r\n' >&3; tail -n 1 <&3`, `^bash \(pid [0-9]+\)$`},
+					{`cp "$(command -v curl)" 'cu (pid 1) rl' && exec -a golem ./'cu (pid 1) rl' -sS http://curl.example/who`, `^"cu \(pid 1\) rl" \(pid [0-9]+\)$`},
+					{`python3 -c 'import socket, ctypes
+ctypes.CDLL(None).prctl(4, 0)
+s = socket.socket(socket.AF_INET6)
+s.connect(("::ffff:203.0.113.7", 80))
+s.send(b"GET /who HTTP/1.0\r\n\r\n")
+print(s.makefile().read().splitlines()[-1])'`, `^python3[.0-9]* \(pid [0-9]+\)$`},
+				} {
+					if out := strings.TrimSpace(y.sh("%s", c.line)); !regexp.MustCompile(c.want).MatchString(out) {
+						t.Errorf("%s: got %q, want %s", c.line, out, c.want)
+					}
+				}
+				y.session.Close()
+				y.session = nil
+			}
 		}},
 		{"S07 a network that leads to golem without nftables", func(t *testing.T, y *yard) {
 			leadOut(t, y, true)

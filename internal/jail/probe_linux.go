@@ -201,7 +201,7 @@ func wholeSession(dir string, now func() time.Time) ([]Held, error) {
 // bareSession runs a command at the level landlock. It also returns why its network
 // cannot be limited to a list of hosts, or "" if it can.
 func bareSession(now func() time.Time) (held []Held, noHosts string, err error) {
-	held, r, err := runOne(startBare, Policy{Egress: &Egress{Open: func() (Server, error) { return silence{}, nil }}}, "true", now)
+	held, r, err := runOne(startBare, Policy{Egress: &Egress{Open: func(func(net.Conn) string) (Server, error) { return silence{}, nil }}}, "true", now)
 	return held, r.NoNetwork, err
 }
 

@@ -142,7 +142,7 @@ func newSupervisor(e Egress) (*supervisor, error) {
 		}
 	}
 	var err error
-	if s.out.server, err = e.Open(); err != nil {
+	if s.out.server, err = e.Open(func(net.Conn) string { return "" }); err != nil {
 		return nil, errors.Join(err, s.out.close())
 	}
 	s.out.start()

@@ -14,7 +14,7 @@ type wire struct{ fd int }
 
 const (
 	maxMessage = 1 << 20
-	maxFiles   = maxPorts + 2 // open files in one message
+	maxFiles   = maxPorts + 3 // open files in one message
 )
 
 // newWires returns the two ends of a wire.

@@ -7,6 +7,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/strictyaml"
+	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/foreign"
 	"github.com/golem-forge/golem/internal/worker"
@@ -29,7 +30,11 @@ func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands
 	if f.Network != nil {
 		hosts = g.Hosts()
 	}
-	o := session.CommandOptions{Gate: g, Hosts: hosts, Egress: d.networks.egress(hosts, g.Workers), Owner: session.OwnerOf(g, hosts, "program", f.Name+"\x00"+foreigntools.Identity(f)),
+	source := func() string { return "" }
+	if t, ok := g.Taint.(*taint.Tracker); ok {
+		source = t.CommandSource
+	}
+	o := session.CommandOptions{Gate: g, Hosts: hosts, Egress: d.networks.egress(hosts, g.Workers, source), Owner: session.OwnerOf(g, hosts, "program", f.Name+"\x00"+foreigntools.Identity(f)),
 		Etc: d.program.Project.Etc, Mounts: mounts, ReadOnly: f.Reach == nil || f.Reach.ReadOnly}
 	o.Env, o.Missing = foreigntools.Environment(f, d.program.options.Environ)
 	return d.work.Commands(o), nil

@@ -259,7 +259,7 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 	if d.onOutput != nil {
 		onOutput = func(data []byte) { d.onOutput(chain, data) }
 	}
-	run := d.work.Commands(session.CommandOptions{Gate: g, OnOutput: onOutput, Hosts: hosts, Egress: d.networks.egress(hosts, chain), Owner: own, Etc: d.program.Project.Etc, Exec: d.exec,
+	run := d.work.Commands(session.CommandOptions{Gate: g, OnOutput: onOutput, Hosts: hosts, Egress: d.networks.egress(hosts, chain, tracker.CommandSource), Owner: own, Etc: d.program.Project.Etc, Exec: d.exec,
 		OnlyUser: d.exec != nil || len(d.program.Workers) == 0})
 	services := run.Services(d.once)
 	place := d.work.Session

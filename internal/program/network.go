@@ -3,6 +3,7 @@ package program
 import (
 	"context"
 	"fmt"
+	"net"
 	"net/http"
 	"net/url"
 	"os"
@@ -36,8 +37,9 @@ type hostNetworks struct {
 }
 
 // egress returns the network of commands that reach only some hosts. It is nil if they
-// reach all hosts or none. Workers are those that the commands belong to.
-func (n *hostNetworks) egress(hosts policy.Hosts, workers []string) *jail.Egress {
+// reach all hosts or none. Workers are those that the commands belong to. Source returns
+// the untrusted path that the commands may have read, "" for none.
+func (n *hostNetworks) egress(hosts policy.Hosts, workers []string, source func() string) *jail.Egress {
 	if hosts.IsAll() || hosts.IsEmpty() {
 		return nil
 	}
@@ -46,7 +48,7 @@ func (n *hostNetworks) egress(hosts policy.Hosts, workers []string) *jail.Egress
 		ports = append(ports, r.Ports...)
 	}
 	authority, err := egress.NewAuthority(hosts, n.now)
-	open := func() (jail.Server, error) {
+	open := func(program func(net.Conn) string) (jail.Server, error) {
 		if err != nil {
 			return nil, err
 		}
@@ -55,11 +57,9 @@ func (n *hostNetworks) egress(hosts policy.Hosts, workers []string) *jail.Egress
 			return nil, err
 		}
 		log := &connectionLog{journal: n.journal, workers: workers, prefix: n.newName()}
-		o := egress.Options{Hosts: hosts, AllowPrivate: n.project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: n.now, Authority: authority, Credentials: credentials}
-		if n.project.AskHosts {
-			o.Ask = func(ctx context.Context, q egress.Question) egress.Answer { return n.askHost(ctx, workers, q) }
-		}
-		return egress.New(o)
+		return egress.New(egress.Options{Hosts: hosts, AllowPrivate: n.project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: n.now, Authority: authority, Credentials: credentials, Program: program,
+			Tainted: func() bool { return source() != "" }, ListedOnly: !n.project.AskHosts,
+			Ask: func(ctx context.Context, q egress.Question) egress.Answer { return n.askHost(ctx, workers, q, source) }})
 	}
 	e := &jail.Egress{Ports: slices.Compact(slices.Sorted(slices.Values(ports))), Open: open,
 		Environment: func(env []string) []string { return n.secrets.hide(hosts, env) }}
@@ -92,16 +92,19 @@ func systemCertificates(environment []string) []byte {
 const maxCertificates = 700 << 10
 
 // A WaitingHost is a host that a command asked for, and that nobody has decided about.
-type WaitingHost struct{ Host, Request string }
+type WaitingHost struct {
+	Host, Request string
+	Listed        bool // the list has it, but the session is tainted
+}
 
 // askHost asks whether commands of workers may connect to a host. The mode approve_all
-// does not answer: it would open the network. The answer is in the journal before it
-// counts.
-func (n *hostNetworks) askHost(ctx context.Context, workers []string, q egress.Question) egress.Answer {
-	if approval.Mode(n.project.Approval) == approval.ApproveAll {
+// does not answer for a host that is not on the list: it would open the network. The
+// answer is in the journal before it counts.
+func (n *hostNetworks) askHost(ctx context.Context, workers []string, q egress.Question, source func() string) egress.Answer {
+	if approval.Mode(n.project.Approval) == approval.ApproveAll && !q.Listed {
 		return egress.No
 	}
-	r, err := tool.NewConnectRequest(workers, q.Host, q.Ports, q.Program)
+	r, err := tool.NewConnectRequest(workers, q.Host, q.Ports, q.Program, source())
 	if err != nil {
 		return egress.Later
 	}
@@ -109,7 +112,7 @@ func (n *hostNetworks) askHost(ctx context.Context, workers []string, q egress.Q
 	if a.Verdict == tool.Undecided {
 		n.mu.Lock()
 		defer n.mu.Unlock()
-		if w := (WaitingHost{q.Host, a.ID}); a.ID != "" && !slices.Contains(n.waiting, w) {
+		if w := (WaitingHost{q.Host, a.ID, q.Listed}); a.ID != "" && !slices.Contains(n.waiting, w) {
 			n.waiting = append(n.waiting, w)
 		}
 		return egress.Later

@@ -3,6 +3,7 @@
 package taint
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 	"sync"
@@ -75,6 +76,15 @@ func (e *Tracker) Source() string {
 		e.from = e.SharedSource()
 	}
 	return e.from
+}
+
+// CommandSource returns the untrusted path that a command of the worker may have read, ""
+// for none. A command can read every mount while it runs.
+func (e *Tracker) CommandSource() string {
+	if e != nil && len(e.Untrusted) > 0 {
+		return cmp.Or(e.Source(), e.Untrusted[0])
+	}
+	return e.Source()
 }
 
 // MarkTainted records that the worker has read untrusted content from a path. It ignores

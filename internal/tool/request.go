@@ -117,9 +117,10 @@ func (a Answer) SeenText() string {
 const ConnectTool = "connect"
 
 // NewConnectRequest returns the request to connect to a host that is not on the list of
-// the workers. Ports are those that the answer covers. The program is the one that
-// connects, "" if it is not known.
-func NewConnectRequest(workers []string, host string, ports []uint16, program string) (Request, error) {
+// the workers, or that a tainted worker may write to. Ports are those that the answer
+// covers. The program is the one that connects, "" if it is not known. Taint is the
+// untrusted path that it may have read, "" for none.
+func NewConnectRequest(workers []string, host string, ports []uint16, program, taint string) (Request, error) {
 	args, err := json.Marshal(map[string]any{"host": host, "ports": ports})
 	if err != nil {
 		return Request{}, err
@@ -129,7 +130,11 @@ func NewConnectRequest(workers []string, host string, ports []uint16, program st
 		target = net.JoinHostPort(host, strconv.Itoa(int(ports[0])))
 	}
 	effects := []policy.Effect{{Verb: policy.Connect, Target: target}}
-	r := Request{Origin: policy.Model, Workers: workers, Tool: ConnectTool, Args: args, Effects: effects, ToApprove: effects, Rule: "network.ask"}
+	rule := "network.ask"
+	if taint != "" {
+		rule = ""
+	}
+	r := Request{Origin: policy.Model, Workers: workers, Tool: ConnectTool, Args: args, Effects: effects, ToApprove: effects, Rule: rule, Taint: taint}
 	if program != "" {
 		r.Why = "a connection of " + program
 	}

@@ -73,6 +73,10 @@ func describeNetwork(h policy.Hosts) string {
 // printWaitingHosts says which hosts a program asked for, and how to allow them.
 func printWaitingHosts(w io.Writer, list []program.WaitingHost) {
 	for _, h := range list {
+		if h.Listed {
+			fmt.Fprintf(w, "golem: it asked for %s, and golem asks you first because it may have read untrusted content; golem approve %s allows it once\n", visible.Text(h.Host), h.Request)
+			continue
+		}
 		fmt.Fprintf(w, "golem: it asked for %s, which is not on the list; golem approve %s allows it once, and --net +%s for a whole call\n", visible.Text(h.Host), h.Request, visible.Text(h.Host))
 	}
 }
