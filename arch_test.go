@@ -58,6 +58,7 @@ var layers = []layer{
 	{"internal/audit", 2, "the journal"},
 	{"internal/transaction", 2, "changes of a command or session, until they are applied or discarded"},
 	{"internal/egress", 2, "a network that reaches only the hosts of a grant"},
+	{"internal/preset", 2, "the hosts from which the user's package clients download"},
 	{"internal/clearance", 2, "stage, scan, review and push results"},
 	{"internal/clearance/review", 2, "what a reviewer should look at first in a change"},
 	{"internal/profile", 2, "settings for foreign agents"},
@@ -75,6 +76,7 @@ var layers = []layer{
 	{"internal/taint", 4, "records what a worker has read that is untrusted"},
 	{"internal/model", 4, "one interface to a language model"},
 	{"internal/model/*", 4, "one directory per model vendor; wire has their HTTP client, models finds them by name"},
+	{"internal/network", 5, "what a session may reach: the list of the configuration, presets, credentials, questions"},
 	{"internal/toolset/*", 5, "the built-in tools, one directory per set"},
 	{"internal/records", 5, "the journal and the approvals of a program"},
 	{"internal/calltree", 5, "which worker may call which, and what each may do there"},
@@ -125,8 +127,8 @@ var outer = []string{"cmd/*", "internal/front/*", "internal/program"}
 
 // imports limits packages by import path.
 var imports = []limit{
-	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/pager", "internal/editor", "internal/notify", "internal/keyring", "internal/testutil"},
-		why: "only jail starts programs, except git (internal/git), clipboard programs (internal/clipboard), the pager (internal/pager), the editor (internal/editor), notify-send (internal/notify) and programs of the user that print a secret (internal/keyring)"},
+	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/pager", "internal/editor", "internal/notify", "internal/keyring", "internal/preset", "internal/testutil"},
+		why: "only jail starts programs, except git (internal/git), clipboard programs (internal/clipboard), the pager (internal/pager), the editor (internal/editor), notify-send (internal/notify), programs of the user that print a secret (internal/keyring) and package clients (internal/preset)"},
 	{names: heavy, never: append([]string{"sandbox/sandboxtest"}, pure...),
 		why: "these packages are compiled for the browser"},
 	{names: []string{"unsafe"}, only: []string{"internal/jail/*_linux.go"},

@@ -210,6 +210,12 @@ func holder(w *wire, handle Handler) error {
 			closeAll(sockets)
 			continue
 		}
+		if a.Dial {
+			sockets, reply := networks.sockets(a)
+			w.send(reply, sockets...)
+			closeAll(sockets)
+			continue
+		}
 		if len(files) != 1 {
 			break
 		}

@@ -73,6 +73,7 @@ type ask struct {
 	Loopback string   // the cell shares the network of this name
 	Isolated bool     // the holder is not in the host's network
 	Outlet   bool     // make the network Loopback, which leads to golem
+	Dial     bool     // make sockets in the network Loopback
 	Ports    []uint16 // as in Egress, also PortsOnly
 
 	PortsOnly bool

@@ -271,12 +271,8 @@ func (s *Session) newCell(p plan) (*wire, error) {
 	s.mu.Unlock()
 	s.holder.asking.Lock()
 	a := ask{Apart: p.Apart}
-	switch {
-	case s.policy.Network:
-	case s.policy.Egress != nil:
-		a.Loopback = outletKey(s.policy)
-	default:
-		a.Loopback, a.Isolated = s.policy.Loopback, !s.holder.network
+	if !s.policy.Network {
+		a.Loopback, a.Isolated = s.networkName()
 	}
 	err = s.holder.send(a, far.fd)
 	s.holder.asking.Unlock()
@@ -286,6 +282,15 @@ func (s *Session) newCell(p plan) (*wire, error) {
 		err = near.send(p, groups...)
 	}
 	return near, err
+}
+
+// networkName returns the name of the network of the session's commands, which is not the
+// host's, and whether the holder's own network may be the one.
+func (s *Session) networkName() (name string, isolated bool) {
+	if s.policy.Egress != nil {
+		return outletKey(s.policy), false
+	}
+	return s.policy.Loopback, !s.holder.network
 }
 
 // put makes a cell that has run a command idle.

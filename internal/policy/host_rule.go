@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"unicode"
 
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -68,6 +69,9 @@ func cutPort(text string) (name, port string, ok bool) {
 
 // Validate returns why the rule is invalid, nil if it is not.
 func (r HostRule) Validate() error {
+	if strings.ContainsFunc(r.Host, func(c rune) bool { return c > unicode.MaxASCII }) {
+		return errors.New(sandbox.Shown(r.Host) + ": a host with other letters than a to z; write it as DNS has it, with xn--, such as xn--bcher-kva.example")
+	}
 	if !IsHost(r.Host) {
 		return errors.New(sandbox.Shown(r.Host) + ": not a host; write a name such as example.com, *.example.com for the names below it, or an address, with :PORT if it is not 80 or 443")
 	}

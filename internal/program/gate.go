@@ -17,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/calltree"
 	"github.com/golem-forge/golem/internal/foreigntools"
+	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
@@ -78,7 +79,7 @@ type Gate struct {
 	onOutput  func(workers []string, data []byte)
 	mu        sync.Mutex
 	running   []io.Closer // what the gates of this gate's workers have started, in this order
-	networks  *hostNetworks
+	networks  *network.Networks
 
 	Session    *session.Session // nil if no mount is an overlay, unless it is for a run or golem exec
 	HasHome    bool             // the program that the user runs has a home directory from an earlier call
@@ -224,11 +225,10 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	gate.Undo = session.UndoRecorder{Store: undo.OpenStore(p.state), Files: files, Now: p.options.Now}
 	gate.Enter = work.Enter()
 	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
-		Session: work.Session, Notes: work.Notes, StartNotes: work.StartNotes}
-	d.networks = &hostNetworks{project: p.Project, environ: p.options.Environ, now: p.options.Now, journal: d.Journal, desk: desk, process: rec.Process,
-		secrets: &hostCredentials{project: p.Project, env: p.hostEnv(), secret: p.options.Secret}}
+		Session: work.Session, Notes: work.Notes, StartNotes: append(work.StartNotes, network.PresetNotes(p.presets)...)}
+	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Journal: d.Journal, Approver: desk, Process: rec.Process, Now: p.options.Now})
 	if v.Exec != nil { // the program has the terminal
-		d.networks.desk = desk.WithoutAsker()
+		d.networks.Approver = desk.WithoutAsker()
 	}
 	if d.Gate, _, _, err = d.newGate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)
@@ -259,7 +259,7 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 	if d.onOutput != nil {
 		onOutput = func(data []byte) { d.onOutput(chain, data) }
 	}
-	run := d.work.Commands(session.CommandOptions{Gate: g, OnOutput: onOutput, Hosts: hosts, Egress: d.networks.egress(hosts, chain, tracker.CommandSource), Owner: own, Etc: d.program.Project.Etc, Exec: d.exec,
+	run := d.work.Commands(session.CommandOptions{Gate: g, OnOutput: onOutput, Hosts: hosts, Egress: d.networks.Egress(hosts, chain, tracker.CommandSource), Owner: own, Etc: d.program.Project.Etc, Exec: d.exec,
 		OnlyUser: d.exec != nil || len(d.program.Workers) == 0})
 	services := run.Services(d.once)
 	place := d.work.Session
@@ -342,11 +342,7 @@ func (d *Gate) PendingNote() string { return d.work.PendingNote() }
 
 // WaitingHosts returns the hosts that commands asked for in vain, and that golem approve
 // can allow.
-func (d *Gate) WaitingHosts() []WaitingHost {
-	d.networks.mu.Lock()
-	defer d.networks.mu.Unlock()
-	return slices.Clone(d.networks.waiting)
-}
+func (d *Gate) WaitingHosts() []network.WaitingHost { return d.networks.Waiting() }
 
 // IsBusy reports whether another golem works on the session now.
 func (d *Gate) IsBusy() bool { return d.work.IsBusy() }

@@ -1,6 +1,7 @@
 package program
 
 import (
+	"context"
 	"errors"
 	"io/fs"
 	"net/http"
@@ -14,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/inventory"
+	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/session"
@@ -38,6 +40,7 @@ type Options struct {
 	Web       http.RoundTripper                 // for requests to servers
 	Settings  []project.Setting
 	Hosts     []policy.HostRule // that the user adds to the hosts of the program
+	Presets   []string          // sets of hosts that the user adds
 	Trust     string            // the hash of content that the user trusts for this call
 	Now       func() time.Time
 }
@@ -55,7 +58,8 @@ type Program struct {
 	complete   bool            // all worker files could be read
 	mounts     []session.Mount // those of LoadMounts
 	toolFiles  trust.ToolFiles
-	scanBudget *scan.Budget // shared by all scanners of this process
+	presets    []network.Preset // those of the project
+	scanBudget *scan.Budget     // shared by all scanners of this process
 }
 
 // Load reads the program that a directory belongs to. It returns all problems with its
@@ -138,14 +142,24 @@ func (p *Program) readProject(file string, data []byte, settings []project.Setti
 	if env.Ceiling, err = p.options.ceiling(); err != nil {
 		return err
 	}
-	p.Project, err = project.Parse(p.root, file, data, env, settings)
-	return err
+	if p.Project, err = project.Parse(p.root, file, data, env, settings); err != nil {
+		return err
+	}
+	if p.presets == nil && len(p.Project.Presets) > 0 { // otherwise the project is read again
+		p.presets = FindPresets(context.Background(), p, p.Project.Presets)
+	}
+	return network.AddPresets(p.Project, p.presets, p.options.Presets).Err()
+}
+
+// FindPresets returns presets with the hosts that they have on this machine.
+func FindPresets(ctx context.Context, p *Program, names []string) []network.Preset {
+	return network.FindPresets(ctx, names, p.hostEnv().Safe(), p.options.stateBase())
 }
 
 // projectEnv returns what a project file may refer to, and the directories that no mount
 // may show.
 func (o Options) projectEnv() project.Env {
-	env := project.Env{Home: o.Home, State: o.stateBase(), Configs: o.Configs, Homes: o.Homes, Hosts: o.Hosts}
+	env := project.Env{Home: o.Home, State: o.stateBase(), Configs: o.Configs, Homes: o.Homes, Hosts: o.Hosts, Presets: o.Presets}
 	if usual := filepath.Join(o.StateHome, "golem"); o.StateHome != "" && exists(usual) {
 		env.States = append(env.States, usual)
 	}

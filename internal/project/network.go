@@ -28,8 +28,9 @@ func networkKey() strictyaml.Key {
 				Doc: "Whether a name may lead to a private address. Without it golem connects to none, unless `allow` names the address itself."},
 			{Name: "ask", Type: strictyaml.Bool, Default: "false", Example: "true",
 				Doc: "Whether golem asks about a host that is not listed, if at least one is. Otherwise it refuses the host."},
-		},
-		Instead: map[string]string{"presets": "this version has no sets of hosts; list the hosts in allow"}}
+			{Name: "presets", Type: strictyaml.Texts, Example: "[go, npm]",
+				Doc: "Sets of hosts: `" + strings.Join(policy.PresetNames(), "`, `") + "`. Each has the hosts from which your package client downloads, for reads only. `golem tools --network` lists them."},
+		}}
 }
 
 // readNetwork reads the hosts that commands reach: in the short form, in the block, and
@@ -54,10 +55,34 @@ func readNetwork(l *loader) {
 		l.project.networkAt = block.Place
 		readNetworkBlock(l, block)
 	}
+	l.project.Presets = slices.Clone(l.env.Presets)
+	if at, ok := block.At("presets"); ok && isBlock && l.project.networkAt == block.Place {
+		for _, item := range at.Items {
+			if !slices.Contains(policy.PresetNames(), item.Text) {
+				l.problems.Add(item, "network.presets: no preset "+sandbox.Shown(item.Text), "there are "+strings.Join(policy.PresetNames(), ", "))
+			} else if !slices.Contains(l.project.Presets, item.Text) {
+				l.project.Presets = append(l.project.Presets, item.Text)
+			}
+		}
+	}
 	if p := l.project; len(l.env.Hosts) > 0 && !p.Network.IsAll() {
 		p.networkAt = strictyaml.Place{Source: "--net"}
 		p.Network = policy.HostsOfRules(slices.Concat(p.Network.Rules(), l.env.Hosts)...)
 		l.setEffective(p.networkAt, "["+strings.Join(p.Network.Patterns(), ", ")+"]", "sandbox", "network")
+	}
+}
+
+// AddHosts adds rules to the hosts that commands reach, unless these are all, or a policy
+// turns the network off.
+func (p *Project) AddHosts(rules []policy.HostRule) {
+	add := func(to *policy.Hosts) {
+		if len(rules) > 0 && !to.IsAll() {
+			*to = policy.HostsOfRules(slices.Concat(to.Rules(), rules)...)
+		}
+	}
+	add(&p.asked.network)
+	if _, off := p.Ceiling.NetworkOff(); !off {
+		add(&p.Network)
 	}
 }
 

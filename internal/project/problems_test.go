@@ -116,7 +116,7 @@ var problems = []struct{ yaml, want string }{
 	{`network: {allow: [{}, {host: "*"}]}`, `
 		p.yaml:1:19: network.allow: no host; write host: NAME, such as host: api.example.com
 		p.yaml:1:30: network.allow.host: *: not a host; write a name such as example.com, …`},
-	{`network: {presets: [go]}`, `p.yaml:1:11: unknown key "presets" in network; this version has no sets of hosts; list the hosts in allow`},
+	{`network: {presets: [go, cargo]}`, `p.yaml:1:25: network.presets: no preset cargo; there are debian, go, npm, pypi`},
 	{`network: {allow: [{host: a.com, credential: x}]}`, `p.yaml:1:45: network.allow.credential: no credential "x"; define it under credentials, in this file or in your own configuration`},
 	{`credentials: {a: {from: keyring}, b: {header: "x-key: ${value}"}, ../c: {from: keyring, header: "x-key: ${value}"}}`, `
 		p.yaml:1:15: credentials.a has no header; write one such as header: "Authorization: Bearer ${value}"

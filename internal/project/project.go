@@ -26,7 +26,8 @@ type Project struct {
 	AllowPrivate bool
 	// Credentials are the secrets that golem adds to requests, for hosts of Network.
 	Credentials []Credential
-	AskHosts    bool // golem asks about hosts that are not in Network, if that is a list
+	Presets     []string // named sets of hosts, which AddHosts adds to Network
+	AskHosts    bool     // golem asks about hosts that are not in Network, if that is a list
 	// Level is the weakest level of the jail that commands may run in: landlock,
 	// namespaces, container, or "" for the strongest of the machine.
 	Level string
@@ -134,6 +135,8 @@ type Env struct {
 	Hosts []policy.HostRule
 	// Credentials are the user's own, besides those of the Ceiling.
 	Credentials []Credential
+	// Presets are the sets of hosts that the user adds.
+	Presets []string
 }
 
 // Load reads the project file of a program and applies the settings. The name of the file

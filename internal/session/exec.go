@@ -22,7 +22,8 @@ type Exec struct {
 	Dir          string   // the user's current directory on the host
 	Path         string   // directories of the host to search for programs
 	Profile      profile.Profile
-	ProfileNamed bool // the user has named the profile
+	ProfileNamed bool       // the user has named the profile
+	Ports        jail.Ports // that are published while the program runs
 }
 
 // mayLogIn refuses a program in a directory that it works on, if it would get credentials
@@ -61,7 +62,10 @@ func (c *Commands) Exec(ctx context.Context, files *sandbox.Sandbox, command []s
 	}
 	run := jail.Command{Path: "/bin/sh", Args: append(shell, argv...), Names: names, Program: len(shell),
 		Dir: workDir(files, c.exec.Dir), Env: c.networkEnv(slices.Concat(program.Env(), c.exec.Profile.Set, c.exec.Env))}
-	r, err := c.runIn(files, c.Layered(), func(s *jail.Session) (jail.Result, error) { return c.exec.Attach(ctx, s, run) })
+	r, err := c.runIn(files, c.Layered(), func(s *jail.Session) (jail.Result, error) {
+		c.exec.Ports.ConnectTo(s)
+		return c.exec.Attach(ctx, s, run)
+	})
 	return r, jail.CommandError(err)
 }
 

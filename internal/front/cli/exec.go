@@ -35,6 +35,7 @@ type execFlags struct {
 	list    bool
 	apply   string
 	env     []string
+	publish []string
 }
 
 func newExec() *cobra.Command {
@@ -60,12 +61,13 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 	f := &execFlags{gateFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
 	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
-	cmd.Flags().StringVar(&f.net, "net", "", "off, on (the host's network), or the only hosts to reach: HOST[:PORT],…; +HOST adds a host to the program's list")
+	cmd.Flags().StringVar(&f.net, "net", "", "off, on (the host's network), or the only hosts to reach: HOST[:PORT],…; +HOST adds a host to the program's list, and +go, +npm, +pypi or +debian the hosts of that package client")
 	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock or namespaces; without it golem uses the strongest that works here")
 	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the command; --profile-help lists the profiles")
 	cmd.Flags().BoolVar(&f.list, "profile-help", false, "list the profiles, yours and the built-in ones, and how to write one")
 	cmd.Flags().StringVar(&f.apply, "apply", "no", "apply the changes at the end: ask, yes or no")
 	cmd.Flags().StringArrayVar(&f.env, "env", nil, "pass on an environment variable: NAME, or NAME=value; may be given again")
+	cmd.Flags().StringArrayVar(&f.publish, "publish", nil, "make a port of a server in the jail reachable on this machine, at 127.0.0.1: PORT, or HOSTPORT:PORT; may be given again")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.list {
 			return printProfiles(cmd)
@@ -157,9 +159,12 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return err
 	}
 	x := &session.Exec{Command: args[0], Profile: profile, ProfileNamed: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
+	if err := f.publishPorts(cmd.Context(), p, x); err != nil {
+		return errors.Join(err, x.Ports.Close())
+	}
 	gate, err := f.openGate(cmd, p, x)
 	if err != nil {
-		return err
+		return errors.Join(err, x.Ports.Close())
 	}
 	f.tell(cmd, p, gate, x, args[0]) // only now, because a session that did not open needs no report
 	for _, note := range slices.Concat(gate.StartNotes, gate.Notes, outside) {
@@ -170,6 +175,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if r.Changes = nil; r.Text != "" || len(r.Notes) > 0 || r.Err != nil {
 		err = printResult(cmd, r)
 	}
+	x.Ports.Close()
 	waiting := false
 	if began {
 		var wrong error
@@ -338,7 +344,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.G
 	case len(adds)+len(x.Profile.Logins) > 0:
 		home = "new home directory"
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; %s; %s; profile %s (%s)\n", mountedAt(gate, x.Profile.Home), describeNetwork(hosts), home, x.Profile.Name, x.Profile.About)
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; %s; %s; profile %s (%s)\n", mountedAt(gate, x.Profile.Home), describeNetwork(hosts)+describePorts(x.Ports.List()), home, x.Profile.Name, x.Profile.About)
 	if x.Profile.File != "" {
 		instead := ""
 		if profile.IsBuiltIn(x.Profile.Name) {

@@ -7,8 +7,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/preset"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -33,15 +34,18 @@ func (f *programFlags) setNetwork(text string) error {
 		if slices.Contains([]string{"on", "off", "true", "false", "all", "none", "*", ""}, item) {
 			return usagef("--net %s: it is off, on, or hosts such as api.example.com,*.example.org:8443; +HOST adds a host to those of the program", sandbox.Shown(text))
 		}
-		if adds && slices.Contains([]string{"go", "npm", "pypi", "debian", "cargo"}, item) {
-			return usagef("--net %s: this version has no sets of hosts; name the hosts, such as +proxy.example.org", sandbox.Shown(text))
+		if _, ok := preset.Named(item); ok && adds {
+			f.presets = append(f.presets, item)
+			continue
+		} else if ok {
+			return usagef("--net %s: %s is a set of hosts; write +%s to add it to the hosts of the program", sandbox.Shown(text), item, item)
 		}
 		r, err := policy.ParseHost(item)
 		if err != nil {
 			return usagef("--net %v", err)
 		}
 		if !strings.ContainsAny(item, ".:") { // more likely a wrong word
-			return usagef("--net %s: it is off, on, or hosts such as api.example.com; a host without a dot needs a port, such as %s:80", sandbox.Shown(text), sandbox.Shown(item))
+			return usagef("--net %s: it is off, on, or hosts such as api.example.com; a host without a dot needs a port, such as %s:80, and the sets of hosts are %s", sandbox.Shown(text), sandbox.Shown(item), strings.Join(policy.PresetNames(), ", "))
 		}
 		rules, hosts = append(rules, r), append(hosts, item)
 	}
@@ -71,7 +75,7 @@ func describeNetwork(h policy.Hosts) string {
 }
 
 // printWaitingHosts says which hosts a program asked for, and how to allow them.
-func printWaitingHosts(w io.Writer, list []program.WaitingHost) {
+func printWaitingHosts(w io.Writer, list []network.WaitingHost) {
 	for _, h := range list {
 		if h.Listed {
 			fmt.Fprintf(w, "golem: it asked for %s, and golem asks you first because it may have read untrusted content; golem approve %s allows it once\n", visible.Text(h.Host), h.Request)

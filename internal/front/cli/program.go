@@ -31,6 +31,7 @@ type programFlags struct {
 	dir, state, trust, approval, entry string
 	set                                []string
 	hosts                              []policy.HostRule // of --net +HOST
+	presets                            []string          // of --net +PRESET
 }
 
 func addProgramFlags(cmd *cobra.Command) *programFlags {
@@ -83,7 +84,7 @@ func (f *programFlags) options() (program.Options, error) {
 	}
 	var err error
 	o.Settings, err = f.settings()
-	o.Hosts, o.Secret = f.hosts, findSecret
+	o.Hosts, o.Presets, o.Secret = f.hosts, f.presets, findSecret
 	return o, err
 }
 

@@ -211,7 +211,7 @@ and its arguments.
 golem remembers the tools that an MCP server listed when golem first started it. If the
 server lists other tools later, golem refuses its calls. --accept SERVER starts the
 server, shows the differences, and accepts them if you answer yes.`,
-		Example: "  golem tools\n  golem tools edit_file\n  golem tools --worker summarise --json",
+		Example: "  golem tools\n  golem tools edit_file\n  golem tools --network",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {
 				return usagef("tools takes one name, got %d", len(args))
@@ -225,10 +225,15 @@ server, shows the differences, and accepts them if you answer yes.`,
 	accept, yes := "", false
 	cmd.Flags().StringVar(&accept, "accept", "", "show how the tools of this MCP server have changed, and ask whether to accept them")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --accept: accept without asking")
+	network := false
+	cmd.Flags().BoolVar(&network, "network", false, "list the sets of hosts for network.presets and --net +PRESET, with the hosts that they have here")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := flags.open(opening{otherwise: sessionOrDirectory})
 		if err != nil {
 			return err
+		}
+		if network {
+			return printPresets(cmd, p)
 		}
 		if accept != "" {
 			return acceptTools(cmd, p, worker, accept, yes)

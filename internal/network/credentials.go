@@ -1,4 +1,4 @@
-package program
+package network
 
 import (
 	"context"
@@ -13,17 +13,17 @@ import (
 	"github.com/golem-forge/golem/internal/keyring"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
-	"github.com/golem-forge/golem/internal/target"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// hostCredentials are the secrets that golem adds to requests of a gate's commands. It
+// credentials are the secrets that golem adds to requests of a gate's commands. It
 // reads one when a command first has a network with it.
-type hostCredentials struct {
-	project *project.Project
-	env     target.Env
-	secret  func(name string) (string, error) // the user's secrets
+type credentials struct {
+	project     *project.Project
+	environ     []string
+	hostEnviron func() []string
+	secret      func(name string) (string, error)
 
 	mu    sync.Mutex
 	ready map[string]egress.Credential
@@ -31,7 +31,7 @@ type hostCredentials struct {
 
 // find returns the credentials of a network. The error says what to type if one has no
 // value.
-func (h *hostCredentials) find(hosts policy.Hosts) (map[string]egress.Credential, error) {
+func (h *credentials) find(hosts policy.Hosts) (map[string]egress.Credential, error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	found := make(map[string]egress.Credential)
@@ -56,7 +56,7 @@ func (h *hostCredentials) find(hosts policy.Hosts) (map[string]egress.Credential
 }
 
 // read reads the value of a credential and makes its placeholder.
-func (h *hostCredentials) read(name string) (egress.Credential, error) {
+func (h *credentials) read(name string) (egress.Credential, error) {
 	fail := func(code sandbox.Code, hint string) (egress.Credential, error) {
 		return egress.Credential{}, &sandbox.Error{Op: "credential", Path: name, Code: code, Hint: hint}
 	}
@@ -67,7 +67,7 @@ func (h *hostCredentials) read(name string) (egress.Credential, error) {
 	value := c.Value
 	switch {
 	case c.Variable != "":
-		text, _ := project.LookupEnv(h.env.Variables, c.Variable)
+		text, _ := project.LookupEnv(h.environ, c.Variable)
 		if value = strings.TrimSpace(text); value == "" {
 			return fail(sandbox.ErrNotFound, "the environment variable "+c.Variable+" is not set; set it and start golem again, or store the value with golem secret set "+name+" and write from: keyring")
 		}
@@ -84,7 +84,7 @@ func (h *hostCredentials) read(name string) (egress.Credential, error) {
 		}
 		value = text
 	case len(c.Command) > 0:
-		text, err := keyring.Run(context.Background(), c.Command, h.env.Safe())
+		text, err := keyring.Run(context.Background(), c.Command, h.hostEnviron())
 		if err != nil {
 			return fail(sandbox.ErrInvalid, visible.Line(err.Error(), 300)+"; "+c.From.String()+" names it")
 		}
@@ -100,7 +100,7 @@ func (h *hostCredentials) read(name string) (egress.Credential, error) {
 // hide returns the environment of a command: with placeholders in place of the values of
 // all credentials that golem has read, and in the variables in which programs look for
 // those of its network.
-func (h *hostCredentials) hide(hosts policy.Hosts, env []string) []string {
+func (h *credentials) hide(hosts policy.Hosts, env []string) []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	env = slices.Clone(env)

@@ -1,4 +1,7 @@
-package program
+// Package network decides what the commands of a session reach: the list of the
+// configuration, the hosts of presets, credentials, and questions about other hosts. It
+// opens the networks (egress) for it and writes their connections to the journal.
+package network
 
 import (
 	"context"
@@ -8,7 +11,6 @@ import (
 	"net/url"
 	"os"
 	"slices"
-	"strings"
 	"sync"
 	"time"
 
@@ -21,25 +23,39 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// hostNetworks are the networks of a gate whose commands reach only some hosts.
-type hostNetworks struct {
-	project *project.Project
-	environ []string
-	secrets *hostCredentials
-	now     func() time.Time
-	journal tool.Journal
-	desk    *approval.Approver
-	process string // the id of this process, which begins the ids of connections
+// Options are what the networks of a gate share.
+type Options struct {
+	Project *project.Project
+	Environ []string // the user's environment, NAME=value
+	// HostEnviron returns the environment of programs outside the jail: without directories
+	// in PATH that workers can write to.
+	HostEnviron func() []string
+	Journal     tool.Journal
+	Approver    *approval.Approver                // answers questions about hosts
+	Secret      func(name string) (string, error) // returns a secret of the user, or keyring.ErrNotFound
+	Process     string                            // the id of this process, which begins the ids of connections
+	Now         func() time.Time
+}
+
+// Networks are the networks of a gate whose commands reach only some hosts.
+type Networks struct {
+	Options
+	secrets credentials
 
 	mu      sync.Mutex
 	opened  int
 	waiting []WaitingHost
 }
 
-// egress returns the network of commands that reach only some hosts. It is nil if they
+// New returns the networks of a gate.
+func New(o Options) *Networks {
+	return &Networks{Options: o, secrets: credentials{project: o.Project, environ: o.Environ, hostEnviron: o.HostEnviron, secret: o.Secret}}
+}
+
+// Egress returns the network of commands that reach only some hosts. It is nil if they
 // reach all hosts or none. Workers are those that the commands belong to. Source returns
 // the untrusted path that the commands may have read, "" for none.
-func (n *hostNetworks) egress(hosts policy.Hosts, workers []string, source func() string) *jail.Egress {
+func (n *Networks) Egress(hosts policy.Hosts, workers []string, source func() string) *jail.Egress {
 	if hosts.IsAll() || hosts.IsEmpty() {
 		return nil
 	}
@@ -47,7 +63,7 @@ func (n *hostNetworks) egress(hosts policy.Hosts, workers []string, source func(
 	for _, r := range hosts.Rules() {
 		ports = append(ports, r.Ports...)
 	}
-	authority, err := egress.NewAuthority(hosts, n.now)
+	authority, err := egress.NewAuthority(hosts, n.Now)
 	open := func(program func(net.Conn) string) (jail.Server, error) {
 		if err != nil {
 			return nil, err
@@ -56,15 +72,15 @@ func (n *hostNetworks) egress(hosts policy.Hosts, workers []string, source func(
 		if err != nil {
 			return nil, err
 		}
-		log := &connectionLog{journal: n.journal, workers: workers, prefix: n.newName()}
-		return egress.New(egress.Options{Hosts: hosts, AllowPrivate: n.project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: n.now, Authority: authority, Credentials: credentials, Program: program,
-			Tainted: func() bool { return source() != "" }, ListedOnly: !n.project.AskHosts,
+		log := &connectionLog{journal: n.Journal, workers: workers, prefix: n.newName()}
+		return egress.New(egress.Options{Hosts: hosts, AllowPrivate: n.Project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: n.Now, Authority: authority, Credentials: credentials, Program: program,
+			Tainted: func() bool { return source() != "" }, ListedOnly: !n.Project.AskHosts,
 			Ask: func(ctx context.Context, q egress.Question) egress.Answer { return n.askHost(ctx, workers, q, source) }})
 	}
 	e := &jail.Egress{Ports: slices.Compact(slices.Sorted(slices.Values(ports))), Open: open,
 		Environment: func(env []string) []string { return n.secrets.hide(hosts, env) }}
 	if pem := authority.PEM(); pem != nil {
-		e.Certificates = append(systemCertificates(n.environ), pem...)
+		e.Certificates = append(systemCertificates(n.Environ), pem...)
 	}
 	return e
 }
@@ -97,18 +113,26 @@ type WaitingHost struct {
 	Listed        bool // the list has it, but the session is tainted
 }
 
+// Waiting returns the hosts that commands asked for in vain, and that golem approve can
+// allow.
+func (n *Networks) Waiting() []WaitingHost {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	return slices.Clone(n.waiting)
+}
+
 // askHost asks whether commands of workers may connect to a host. The mode approve_all
 // does not answer for a host that is not on the list: it would open the network. The
 // answer is in the journal before it counts.
-func (n *hostNetworks) askHost(ctx context.Context, workers []string, q egress.Question, source func() string) egress.Answer {
-	if approval.Mode(n.project.Approval) == approval.ApproveAll && !q.Listed {
+func (n *Networks) askHost(ctx context.Context, workers []string, q egress.Question, source func() string) egress.Answer {
+	if approval.Mode(n.Project.Approval) == approval.ApproveAll && !q.Listed {
 		return egress.No
 	}
 	r, err := tool.NewConnectRequest(workers, q.Host, q.Ports, q.Program, source())
 	if err != nil {
 		return egress.Later
 	}
-	a := n.desk.Approve(ctx, r)
+	a := n.Approver.Approve(ctx, r)
 	if a.Verdict == tool.Undecided {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -122,7 +146,7 @@ func (n *hostNetworks) askHost(ctx context.Context, workers []string, q egress.Q
 	if a.Verdict == tool.Approved {
 		record.Decision = "yes"
 	}
-	if err := n.journal.Write(record, audit.Durable); err != nil {
+	if err := n.Journal.Write(record, audit.Durable); err != nil {
 		return egress.Later
 	}
 	switch {
@@ -143,66 +167,9 @@ func environmentProxy(u *url.URL) (*url.URL, error) {
 
 // newName returns a name for one more network of this process. It begins the ids of
 // its connections in the journal.
-func (n *hostNetworks) newName() string {
+func (n *Networks) newName() string {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.opened++
-	return fmt.Sprintf("%s-%d", n.process, n.opened)
-}
-
-// A connectionLog writes the connections of a network to the journal.
-type connectionLog struct {
-	journal tool.Journal
-	workers []string
-	prefix  string
-
-	mu   sync.Mutex
-	open map[uint64]bool // connections with an intent in the journal
-}
-
-// record writes a step of a connection. If it fails, golem must not take the step.
-func (l *connectionLog) record(r egress.Record) error {
-	c := audit.Connection{Call: fmt.Sprintf("%s-%d", l.prefix, r.ID), Workers: l.workers, Program: r.Program, Host: r.Host, Port: r.Port,
-		Decision: policy.PreApproved.String(), By: r.Decision, Sent: r.Sent, Received: r.Received, Took: r.Duration, Note: r.Why}
-	if strings.HasPrefix(r.Decision, "allowed ") { // by a person or a remembered rule
-		c.Decision = "yes"
-	}
-	if r.Request != "" {
-		c.Note = r.Request + ": " + r.Why
-	}
-	switch r.Step {
-	case egress.Opened:
-		l.begin(r.ID)
-		return l.journal.Write(c.Intent(), audit.Written)
-	case egress.Closed:
-		l.end(r.ID)
-		return l.journal.Write(c.Outcome(), audit.Written)
-	case egress.Noticed:
-		c.Code = "notice"
-	default:
-		c.Code, c.Decision, c.By = "refused", policy.Blocked.String(), ""
-		if r.Step == egress.Refused && l.end(r.ID) {
-			return l.journal.Write(c.Outcome(), audit.Written)
-		}
-	}
-	return l.journal.Write(c.Refusal(), audit.Written)
-}
-
-// begin records that a connection has an intent.
-func (l *connectionLog) begin(id uint64) {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	if l.open == nil {
-		l.open = make(map[uint64]bool)
-	}
-	l.open[id] = true
-}
-
-// end reports whether a connection had an intent, and forgets it.
-func (l *connectionLog) end(id uint64) bool {
-	l.mu.Lock()
-	defer l.mu.Unlock()
-	had := l.open[id]
-	delete(l.open, id)
-	return had
+	return fmt.Sprintf("%s-%d", n.Process, n.opened)
 }
