@@ -87,10 +87,10 @@ func (d *Approver) Approve(ctx context.Context, r tool.Request) tool.Answer {
 	return a
 }
 
-// WithoutAsker returns an approver that asks nobody here: a request waits for golem
-// approve. It is for a terminal that another program uses.
-func (d *Approver) WithoutAsker() *Approver {
-	return &Approver{Mode: d.Mode, ModeIsFlag: d.ModeIsFlag, Store: d.Store, Policy: d.Policy, Session: d.Session, UnseenOff: d.UnseenOff, Now: d.Now}
+// WithAsker returns an approver that asks elsewhere. If the asker is nil, it asks nobody
+// here: a request waits for golem approve. It is for a terminal that another program uses.
+func (d *Approver) WithAsker(a Asker) *Approver {
+	return &Approver{Mode: d.Mode, ModeIsFlag: d.ModeIsFlag, Store: d.Store, Asker: a, Policy: d.Policy, Session: d.Session, UnseenOff: d.UnseenOff, Now: d.Now}
 }
 
 // answerAlone answers a request that needs no person: by the mode, a flag or a remembered

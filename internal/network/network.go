@@ -33,6 +33,7 @@ type Options struct {
 	Journal     tool.Journal
 	Approver    *approval.Approver                // answers questions about hosts
 	Secret      func(name string) (string, error) // returns a secret of the user, or keyring.ErrNotFound
+	Session     string                            // the session of the commands, "" for none
 	Process     string                            // the id of this process, which begins the ids of connections
 	Now         func() time.Time
 }
@@ -45,6 +46,7 @@ type Networks struct {
 	mu      sync.Mutex
 	opened  int
 	waiting []WaitingHost
+	stopped bool // the user wants no more questions
 }
 
 // New returns the networks of a gate.
@@ -128,11 +130,14 @@ func (n *Networks) askHost(ctx context.Context, workers []string, q egress.Quest
 	if approval.Mode(n.Project.Approval) == approval.ApproveAll && !q.Listed {
 		return egress.No
 	}
-	r, err := tool.NewConnectRequest(workers, q.Host, q.Ports, q.Program, source())
+	r, err := tool.NewConnectRequest(workers, q.Host, q.Ports, n.describe(q.Program), source())
 	if err != nil {
 		return egress.Later
 	}
-	a := n.Approver.Approve(ctx, r)
+	a := n.approver().Approve(ctx, r)
+	if a.Stop {
+		n.stop()
+	}
 	if a.Verdict == tool.Undecided {
 		n.mu.Lock()
 		defer n.mu.Unlock()
@@ -158,6 +163,31 @@ func (n *Networks) askHost(ctx context.Context, workers []string, q egress.Quest
 		return egress.Later
 	}
 	return egress.No
+}
+
+// describe names a program and its session.
+func (n *Networks) describe(program string) string {
+	if program == "" || n.Session == "" {
+		return program
+	}
+	return program + " in session " + n.Session
+}
+
+// approver returns who answers questions: nobody here, once the user wants no more.
+func (n *Networks) approver() *approval.Approver {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	if n.stopped {
+		return n.Approver.WithAsker(nil)
+	}
+	return n.Approver
+}
+
+// stop ends all questions: other hosts wait for golem approve.
+func (n *Networks) stop() {
+	n.mu.Lock()
+	defer n.mu.Unlock()
+	n.stopped = true
 }
 
 // environmentProxy returns the user's own proxy for a URL, nil for none.

@@ -41,6 +41,7 @@ type GateOptions struct {
 	Worker       string // "" for the entry worker
 	Asker        approval.Asker
 	Beside       approval.PendingAsker // asks instead of Asker, if set
+	HostAsker    approval.Asker        // asks about hosts while the program that the user runs has the terminal
 	ApproveReads bool
 	Secrets      []string      // values that must not get into the journal
 	Session      string        // an id, session.New, or "" for the session used last
@@ -227,8 +228,11 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: append(work.StartNotes, network.PresetNotes(p.presets)...)}
 	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Journal: d.Journal, Approver: desk, Process: rec.Process, Now: p.options.Now})
+	if work.Session != nil {
+		d.networks.Session = work.Session.ID
+	}
 	if v.Exec != nil { // the program has the terminal
-		d.networks.Approver = desk.WithoutAsker()
+		d.networks.Approver = desk.WithAsker(v.HostAsker)
 	}
 	if d.Gate, _, _, err = d.newGate(step, gate.Grant, gate.Workers, false); err != nil {
 		return closed(err)

@@ -29,5 +29,8 @@ func (*Line) Connect(*os.File) error {
 // Suspend does nothing.
 func (*Line) Suspend() {}
 
+// Lend does nothing.
+func (*Line) Lend(func()) bool { return false }
+
 // Close does nothing.
 func (*Line) Close() error { return nil }

@@ -14,13 +14,15 @@ import (
 	"golang.org/x/term"
 )
 
-// Wait times: for answers of a terminal, for a shell to stop golem, and between checks
-// whether a shell has given golem the terminal.
+// Wait times: for answers of a terminal, for a shell to stop golem, between checks whether
+// a shell has given golem the terminal, and for a program to notice the size of its
+// terminal.
 const (
 	answerTime = 500 * time.Millisecond
 	answerStep = 5 * time.Millisecond
 	stopTime   = 300 * time.Millisecond
 	lookTime   = 200 * time.Millisecond
+	redrawTime = 50 * time.Millisecond
 )
 
 // A Line connects golem's own streams with those of a program.
@@ -40,7 +42,9 @@ type Line struct {
 	relays  []*relay
 	answers answers
 
+	turn   sync.Mutex // held while the line is interrupted
 	mu     sync.Mutex
+	lent   bool        // somebody else has the terminal
 	keys   *relay      // to and from the program's terminal; nil before it is connected
 	before *term.State // the state of the terminal before golem changed it; nil if it is unchanged
 
@@ -150,6 +154,11 @@ func (l *Line) catchSignals() {
 					l.resize()
 				case unix.SIGWINCH:
 					l.resize()
+				case unix.SIGINT, unix.SIGQUIT:
+					if l.isLent() { // the keys for them were not for the program
+						continue
+					}
+					fallthrough
 				default:
 					select {
 					case l.passed <- s:
@@ -367,6 +376,8 @@ func (r *relay) copy(ended *os.File) {
 // continues. If golem does not stop, because no shell would continue it, Suspend returns
 // after a short wait.
 func (l *Line) Suspend() {
+	l.turn.Lock()
+	defer l.turn.Unlock()
 	l.halt()
 	l.leave()
 	on := make(chan os.Signal, 1)
@@ -387,6 +398,68 @@ func (l *Line) Suspend() {
 	l.start()
 }
 
+// Lend lends the terminal to golem itself while f runs, and then gives it back. Meanwhile
+// the terminal has its usual modes, an empty alternate screen, and none of the program's
+// settings. The program's output waits. Then the screen and the settings are as before.
+// If the program draws on the alternate screen itself, Lend makes it do so again. Lend
+// returns false, without a call of f, if the program has no terminal, or golem is in the
+// background.
+func (l *Line) Lend(f func()) bool {
+	l.turn.Lock()
+	defer l.turn.Unlock()
+	select {
+	case <-l.done:
+		return false
+	default:
+	}
+	if !l.Wanted || l.keys == nil || !l.isForeground() {
+		return false
+	}
+	l.halt()
+	defer l.start()
+	left := l.keys.filter.left
+	write(l.out, left.pause(), nil)
+	if l.take() {
+		l.drain()
+	}
+	l.restore()
+	l.setLent(true)
+	f()
+	l.setLent(false)
+	if !l.isForeground() {
+		return true
+	}
+	flushInput(l.in) // more keys than the answer needed are not for the program
+	write(l.out, left.resume(), nil)
+	if left.isFullScreen() {
+		l.redraw()
+	}
+	return true
+}
+
+// redraw makes the program draw its screen again, by another size for a moment. Many
+// programs do not draw if the size is the same.
+func (l *Line) redraw() {
+	if size, err := unix.IoctlGetWinsize(l.out, unix.TIOCGWINSZ); err == nil && size.Row > 1 {
+		size.Row--
+		unix.IoctlSetWinsize(l.keys.from, unix.TIOCSWINSZ, size)
+		time.Sleep(redrawTime)
+	}
+	l.resize()
+}
+
+func (l *Line) isLent() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.lent
+}
+
+func (l *Line) setLent(lent bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.lent = lent
+}
+
 // Close closes the line after the program has ended. Then all its output is on the
 // screen, and the terminal is as before.
 func (l *Line) Close() error {
@@ -395,6 +468,8 @@ func (l *Line) Close() error {
 		return nil
 	default:
 	}
+	l.turn.Lock()
+	defer l.turn.Unlock()
 	l.halt()
 	l.leave()
 	for _, f := range l.own {

@@ -15,14 +15,14 @@ type settings struct {
 	ansi    []int // older (ANSI) modes that are off by default
 	keys    int   // how often the program changed the encoding of keys
 	keysSet bool
-	others  bool // keys with modifiers are encoded differently
+	others  int // how keys with modifiers are encoded, 0 for the usual way
 	keypad  bool
 	letters bool // another character set
 	styled  bool
-	region  bool // only a part of the screen scrolls
-	cursor  bool // another shape
-	painted bool // other colours
-	moved   bool // the cursor may be anywhere, perhaps with a saved style
+	region  string // the part of the screen that scrolls, "" for all of it
+	cursor  bool   // another shape
+	painted bool   // other colours
+	moved   bool   // the cursor may be anywhere, perhaps with a saved style
 }
 
 // The modes to reset: those that are off before a program starts, and those that are on.
@@ -89,10 +89,13 @@ func (f *Filter) noteControl(value []byte) {
 	case final == 'm' && private == '>':
 		n := numbers(body)
 		if len(n) == 0 || n[0] == 4 {
-			f.left.others = len(n) > 1 && n[1] != 0
+			f.left.others = 0
+			if len(n) > 1 {
+				f.left.others = n[1]
+			}
 		}
 	case final == 'r' && private == 0:
-		f.left.region = len(body) > 0
+		f.left.region = string(body)
 	case final == 'q' && bytes.HasSuffix(body, []byte(" ")):
 		f.left.cursor = true
 	case final == 'u' && private != 0:
@@ -153,14 +156,14 @@ func (s settings) undo() []byte {
 	for _, n := range s.ansi {
 		add(true, "\x1b["+strconv.Itoa(n)+"l")
 	}
-	add(s.others, "\x1b[>4m")
+	add(s.others != 0, "\x1b[>4m")
 	add(s.keysSet, "\x1b[=0u")
 	add(s.keys > 0, "\x1b[<"+strconv.Itoa(s.keys)+"u")
 	for _, n := range trackedOn {
 		add(slices.Contains(s.off, n), "\x1b[?"+strconv.Itoa(n)+"h")
 	}
-	add(s.region, "\x1b7\x1b[r\x1b8") // resetting the region moves the cursor
-	for _, n := range trackedOff {    // the alternate screen last
+	add(s.region != "", "\x1b7\x1b[r\x1b8") // resetting the region moves the cursor
+	for _, n := range trackedOff {          // the alternate screen last
 		add(slices.Contains(s.on, n), "\x1b[?"+strconv.Itoa(n)+"l")
 	}
 	add(s.painted, "\x1b]104\x1b\\\x1b]110\x1b\\\x1b]111\x1b\\\x1b]112\x1b\\\x1b]117\x1b\\\x1b]119\x1b\\\x1b]R\x1b\\")
@@ -168,5 +171,48 @@ func (s settings) undo() []byte {
 	add(s.moved, "\x1b[m\x1b(B\x0f\x1b[J")                                                       // text below the cursor would mix with later output
 	return out
 }
+
+// pause returns the output that prepares the terminal for golem while the program keeps
+// its screen: the alternate screen, empty, without the program's settings.
+func (s settings) pause() []byte {
+	out := []byte("\x1b\\") // ends an incomplete sequence
+	if !s.isFullScreen() {
+		out = append(out, "\x1b[?1049h"...) // saves the cursor with its style
+	}
+	s.on = slices.DeleteFunc(slices.Clone(s.on), otherScreen)
+	s.keys, s.keysSet, s.cursor, s.painted, s.moved = 0, false, false, false, false
+	out = append(out, "\x1b[>0u"...) // the usual encoding of keys, until resume
+	return append(append(out, s.undo()...), "\x1b[m\x1b[H\x1b[2J"...)
+}
+
+// resume returns the output that undoes pause.
+func (s settings) resume() []byte {
+	out := []byte("\x1b[m\x1b[H\x1b[2J\x1b[<1u")
+	add := func(when bool, text string) {
+		if when {
+			out = append(out, text...)
+		}
+	}
+	add(s.keypad, "\x1b=")
+	for _, n := range s.ansi {
+		add(true, "\x1b["+strconv.Itoa(n)+"h")
+	}
+	add(s.others != 0, "\x1b[>4;"+strconv.Itoa(s.others)+"m")
+	add(s.region != "", "\x1b["+s.region+"r")
+	for _, n := range s.off {
+		add(true, "\x1b[?"+strconv.Itoa(n)+"l")
+	}
+	for _, n := range s.on {
+		add(!otherScreen(n) && n != synchronized, "\x1b[?"+strconv.Itoa(n)+"h")
+	}
+	add(!s.isFullScreen(), "\x1b[?1049l")
+	return out
+}
+
+// isFullScreen reports whether the program uses the alternate screen.
+func (s settings) isFullScreen() bool { return slices.ContainsFunc(s.on, otherScreen) }
+
+// synchronized is the mode in which the terminal does not draw.
+const synchronized = 2026
 
 func otherScreen(mode int) bool { return mode == 47 || mode == 1047 || mode == 1049 }

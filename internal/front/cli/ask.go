@@ -53,6 +53,7 @@ var (
 //	v           if not everything is shown: show it, page by page
 //	e           yes, and the same call again
 //	r           yes, and a rule: choose one that fits, read it, confirm it
+//	a           for a host: yes, always in this project
 //	s           no, and stop the run
 //	?           explain the keys
 //
@@ -66,10 +67,13 @@ type asker struct {
 	console *console // its output waits while a question is open; may be nil
 	wait    time.Duration
 	settle  time.Duration
-	session bool          // a session can store remembered answers
-	turn    chan struct{} // holds one element while a question is open
-	front   string        // where the person answers, for the journal
-	shown   bool          // an answered question has shown its whole change
+	session bool // a session can store remembered answers
+	// untilEnd is true if golem remembers an exact call until the program ends, and not
+	// for a day.
+	untilEnd bool
+	turn     chan struct{} // holds one element while a question is open
+	front    string        // where the person answers, for the journal
+	shown    bool          // an answered question has shown its whole change
 	// before returns the items of a request that the user has seen before the question; may
 	// be nil.
 	before func(tool.Request) []string
@@ -419,12 +423,16 @@ func (q *question) answer(text string) (approval.Reply, error) {
 			return approval.Reply{}, err
 		}
 		return approval.Reply{}, errTypo
-	case word != "y" && word != "yes" && !(q.remembers() && word == "e") && !(q.offers() && word == "r"):
+	case word != "y" && word != "yes" && !(q.remembers() && word == "e") && !(q.offers() && word == q.ruleKey()):
 		return again(q.please())
 	case !q.whole:
 		return again(q.unseen())
 	case word == "e":
 		rule := q.exactly()
+		q.rule("remembered", rule)
+		yes.Remember = &rule
+	case word == "a":
+		rule := q.always()
 		q.rule("remembered", rule)
 		yes.Remember = &rule
 	case word == "r":

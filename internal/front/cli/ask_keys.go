@@ -7,6 +7,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -21,6 +22,28 @@ func (q *question) offers() bool { return q.remembers() && len(approval.OfferRul
 
 // stops reports whether there is a run to stop. A call of the user's own is no run.
 func (q *question) stops() bool { return q.again && q.request.Origin != policy.User }
+
+// isHost reports whether the question is about a host.
+func (q *question) isHost() bool { return q.request.Tool == tool.ConnectTool }
+
+// ruleKey returns the key that makes a rule.
+func (q *question) ruleKey() string {
+	if q.isHost() {
+		return "a"
+	}
+	return "r"
+}
+
+// exactTime says how long golem remembers an exact call.
+func (q *question) exactTime() string {
+	switch {
+	case q.untilEnd:
+		return "until the command ends"
+	case q.session:
+		return "in this session"
+	}
+	return "for a day"
+}
 
 // choices returns the keys of the question.
 func (q *question) choices() []string { return q.choicesIf(q.whole, q.more) }
@@ -38,13 +61,21 @@ func (q *question) choicesIf(whole, more bool) []string {
 			keys = append(keys, "[y "+digest+"] yes, unseen")
 		}
 	}
-	if whole && q.remembers() {
+	switch {
+	case whole && q.remembers() && q.isHost():
+		keys = append(keys, "[e] yes, "+q.exactTime())
+	case whole && q.remembers():
 		keys = append(keys, "[e]xact call again")
 	}
-	if whole && q.offers() {
+	switch {
+	case whole && q.offers() && q.isHost():
+		keys = append(keys, "[a]lways in this project")
+	case whole && q.offers():
 		keys = append(keys, "[r]ule…")
 	}
 	switch {
+	case q.stops() && q.isHost():
+		keys = append(keys, "[s]top asking")
 	case q.stops():
 		keys = append(keys, "[s]top the run")
 	case !q.again:
@@ -70,9 +101,12 @@ func (q *question) explained() []key {
 	if q.whole {
 		keys = append(keys, key{"y, yes", "yes, this once"})
 	}
-	if q.request.Origin == policy.User {
+	switch {
+	case q.isHost():
+		keys = append(keys, key{"n, n REASON", "no, also to later connections; the journal records the reason"})
+	case q.request.Origin == policy.User:
 		keys = append(keys, key{"n, n REASON", "no; the journal records the reason"})
-	} else {
+	default:
 		keys = append(keys, key{"n, n REASON", "no; the worker gets the reason"})
 	}
 	if q.more {
@@ -82,16 +116,22 @@ func (q *question) explained() []key {
 		keys = append(keys, key{"y " + digest, "yes, this once, also to the part that was not shown"})
 	}
 	if q.whole && q.remembers() {
-		long := "for a day"
-		if q.session {
-			long = "in this session"
+		what := "yes, and the same call with the same arguments again, "
+		if q.isHost() {
+			what = "yes, and further connections to the same host and ports, "
 		}
-		keys = append(keys, key{"e", "yes, and the same call with the same arguments again, " + long})
+		keys = append(keys, key{"e", what + q.exactTime()})
 	}
-	if q.whole && q.offers() {
+	switch {
+	case q.whole && q.offers() && q.isHost():
+		keys = append(keys, key{"a", "yes, and always in this project; golem approvals revoke removes the rule"})
+	case q.whole && q.offers():
 		keys = append(keys, key{"r", "yes, and choose a rule for calls like this one"})
 	}
-	if q.stops() {
+	switch {
+	case q.stops() && q.isHost():
+		keys = append(keys, key{"s", "no, and do not ask again: golem refuses other hosts, and golem approvals lists them"})
+	case q.stops():
 		keys = append(keys, key{"s", "no, and stop the run"})
 	}
 	if !q.again {

@@ -15,11 +15,22 @@ import (
 // exactly returns the rule for this exact call.
 func (q *question) exactly() approval.Rule {
 	rule := approval.ExactRule(q.request)
-	if q.session {
+	switch {
+	case q.untilEnd:
+		rule.Scope = approval.Run
+	case q.session:
 		rule.Scope = approval.Session
-	} else {
+	default:
 		rule.Scope, rule.Expires = approval.Project, time.Now().Add(24*time.Hour)
 	}
+	return rule
+}
+
+// always returns the narrowest rule for the request, in this project and until the user
+// revokes it.
+func (q *question) always() approval.Rule {
+	rule := approval.OfferRules(q.request)[0]
+	rule.Scope = approval.Project
 	return rule
 }
 

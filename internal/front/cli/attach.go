@@ -4,14 +4,38 @@ import (
 	"context"
 	"errors"
 	"os"
+	"sync/atomic"
+	"time"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/terminal"
+	"github.com/golem-forge/golem/internal/tool"
 )
+
+// maxHostWait is how long a question about a host covers the screen of a command. Then
+// the request waits for golem approve.
+const maxHostWait = time.Minute
+
+// An execTerminal connects the command of golem exec with the streams of this process. It
+// asks about hosts while the command has the terminal.
+type execTerminal struct {
+	asker *asker // nil if nobody can be asked
+	line  atomic.Pointer[terminal.Line]
+}
+
+// newExecTerminal returns an execTerminal that asks as another asker does.
+func newExecTerminal(like approval.Asker) *execTerminal {
+	t := &execTerminal{}
+	if a, ok := like.(*asker); ok && a != nil {
+		t.asker = &asker{keys: a.keys, screen: a.screen, wait: min(a.wait, maxHostWait), settle: a.settle, turn: make(chan struct{}, 1), front: a.front, untilEnd: true}
+	}
+	return t
+}
 
 // attach runs a command on the streams of this process. If these are a terminal, the
 // command gets a terminal of its own, connected to it.
-func attach(ctx context.Context, s *jail.Session, c jail.Command) (r jail.Result, err error) {
+func (t *execTerminal) attach(ctx context.Context, s *jail.Session, c jail.Command) (r jail.Result, err error) {
 	line, err := terminal.Open(os.Stdin, os.Stdout, os.Stderr)
 	if err != nil {
 		return r, err
@@ -27,6 +51,16 @@ func attach(ctx context.Context, s *jail.Session, c jail.Command) (r jail.Result
 			return r, err
 		}
 		defer line.Close() // close it before the command's terminal
+		t.line.Store(line)
 	}
 	return s.Attach(ctx, c, at)
+}
+
+// Ask implements approval.Asker. Without a terminal nobody answers, and the request waits.
+func (t *execTerminal) Ask(ctx context.Context, r tool.Request) approval.Reply {
+	reply := approval.Reply{Answer: tool.Answer{By: "nobody", Note: errNobody.Error(), Unattended: true}}
+	if line := t.line.Load(); line != nil && t.asker != nil {
+		line.Lend(func() { reply = t.asker.Ask(ctx, r) })
+	}
+	return reply
 }

@@ -158,7 +158,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	x := &session.Exec{Command: args[0], Profile: profile, ProfileNamed: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH"), Attach: attach}
+	x := &session.Exec{Command: args[0], Profile: profile, ProfileNamed: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH")}
 	if err := f.publishPorts(cmd.Context(), p, x); err != nil {
 		return errors.Join(err, x.Ports.Close())
 	}
@@ -232,11 +232,14 @@ func inPath(name string) bool {
 
 // openGate opens the gate for the command. It uses a new session unless the user names one.
 func (f *execFlags) openGate(cmd *cobra.Command, p *program.Program, x *session.Exec) (*program.Gate, error) {
+	asker := f.asker(cmd, p)
+	hosts := newExecTerminal(asker)
+	x.Attach = hosts.attach
 	ctx, stop := untilSignal(cmd.Context()) // after this the command gets the signals
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	gate, err := p.OpenGate(program.GateOptions{Worker: f.worker, Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), OnCopy: copying.tell,
-		Secrets: secrets(os.Environ()), Exec: x, Asker: f.asker(cmd, p)})
+		Secrets: secrets(os.Environ()), Exec: x, Asker: asker, HostAsker: hosts})
 	copying.end(err == nil)
 	var caught signaled
 	if errors.As(err, &caught) {
