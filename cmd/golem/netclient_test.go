@@ -7,7 +7,9 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"net/url"
 	"os"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -22,14 +24,16 @@ const patience = 30 * time.Second
 // even for names: it asks a name server of its own choice.
 //
 //	netclient get URL…          prints the answers
-//	netclient many HOST COUNT   opens connections to port 80, and uses all of them at once
+//	netclient many HOST COUNT   opens connections, and uses all of them at once
 //	netclient names COUNT HOST  looks up names below a host, and counts their addresses
 //	netclient half HOST         ends its half of a connection before it reads the answer
 //	netclient relay HOST URL    gets a URL through a proxy of its own, which connects to HOST
+//	netclient first URL         prints the time to the first byte over a new connection
+//	netclient rate URL          prints the time for a gigabyte
 //	netclient linger HOST EAR   when its connection ends, tries to reach a host and EAR for ever
 func netClient() {
 	args := os.Args[2:]
-	do := map[string]func([]string) error{"get": getAll, "many": openMany, "names": lookUpMany, "half": endHalf, "relay": relayInside, "linger": linger}[os.Args[1]]
+	do := map[string]func([]string) error{"get": getAll, "many": openMany, "names": lookUpMany, "half": endHalf, "relay": relayInside, "first": timeFirst, "rate": timeRate, "linger": linger}[os.Args[1]]
 	if err := do(args); err != nil {
 		fmt.Println(err)
 		os.Exit(1)
@@ -44,7 +48,50 @@ func dialOwn(ctx context.Context, network, address string) (net.Conn, error) {
 	return (&net.Dialer{Resolver: ownResolver, Timeout: patience}).DialContext(ctx, network, address)
 }
 
-var ownClient = &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dialOwn, TLSClientConfig: &tls.Config{InsecureSkipVerify: true}}}
+// ownClient uses no proxy, except to measure a sandbox that has no other network.
+var ownClient = &http.Client{Timeout: patience, Transport: &http.Transport{DialContext: dialOwn, TLSClientConfig: &tls.Config{InsecureSkipVerify: true},
+	Proxy: func(r *http.Request) (*url.URL, error) {
+		if os.Getenv("NETCLIENT_PROXY") == "" {
+			return nil, nil
+		}
+		return http.ProxyFromEnvironment(r)
+	}}}
+
+// timeFirst prints the median time of a request over a new connection.
+func timeFirst(args []string) error {
+	var all []time.Duration
+	for range 101 {
+		start := time.Now()
+		r, err := ownClient.Get(args[0])
+		if err != nil {
+			return err
+		}
+		if _, err := io.ReadFull(r.Body, make([]byte, 1)); err != nil {
+			return err
+		}
+		all = append(all, time.Since(start))
+		r.Body.Close()
+		ownClient.CloseIdleConnections()
+	}
+	slices.Sort(all)
+	fmt.Println(all[len(all)/2])
+	return nil
+}
+
+// timeRate prints how long a gigabyte takes.
+func timeRate(args []string) error {
+	start := time.Now()
+	r, err := ownClient.Get(args[0] + "?size=1000000000")
+	if err != nil {
+		return err
+	}
+	defer r.Body.Close()
+	if n, err := io.CopyBuffer(struct{ io.Writer }{io.Discard}, r.Body, make([]byte, 256<<10)); err != nil || n != 1_000_000_000 {
+		return fmt.Errorf("%d bytes, %w", n, err)
+	}
+	fmt.Println(time.Since(start))
+	return nil
+}
 
 func getAll(urls []string) error {
 	for _, url := range urls {
@@ -63,13 +110,17 @@ func openMany(args []string) error {
 	if err != nil {
 		return err
 	}
+	at := args[0]
+	if _, _, err := net.SplitHostPort(at); err != nil {
+		at += ":80"
+	}
 	var open, done sync.WaitGroup
 	open.Add(count)
 	var answered atomic.Int64
 	var failed sync.Map
 	for range count {
 		done.Go(func() {
-			c, err := dialOwn(context.Background(), "tcp", args[0]+":80")
+			c, err := dialOwn(context.Background(), "tcp", at)
 			open.Done()
 			if err == nil {
 				open.Wait() // all are open at the same time

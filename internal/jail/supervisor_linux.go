@@ -49,11 +49,12 @@ func supervised() []unix.SockFilter {
 			b.any(unix.MSG_FASTOPEN, deny|uint32(unix.EOPNOTSUPP)) // connects
 		})
 	}
+	// A filter of its own could drop the answers to golem's connect, and golem would wait.
 	b.call(unix.SYS_SETSOCKOPT, func() {
 		b.load(atArgs + 8)
 		b.call(unix.SOL_SOCKET, func() {
 			b.load(atArgs + 16)
-			for _, option := range []uint32{unix.SO_BINDTODEVICE, unix.SO_BINDTOIFINDEX, unix.SO_MARK} {
+			for _, option := range []uint32{unix.SO_BINDTODEVICE, unix.SO_BINDTOIFINDEX, unix.SO_MARK, unix.SO_ATTACH_FILTER, unix.SO_ATTACH_BPF} {
 				b.when(option, deny|uint32(unix.EPERM))
 			}
 		})
@@ -95,6 +96,7 @@ func harmlessOptions() map[uint32]optionList {
 // A supervisor makes and connects the sockets of commands.
 type supervisor struct {
 	out         *outlet
+	most        int            // sockets of each kind
 	connections netip.AddrPort // golem's listener for connections
 	streams     netip.AddrPort // that for questions to name servers by TCP
 	questions   *questions
@@ -112,16 +114,32 @@ type supervisor struct {
 // it when the socket is connected.
 type unconnected struct{ fd, domain int }
 
-// Limits for commands that open many sockets. If there are too many unconnected sockets,
-// the oldest cannot be connected any more.
-const (
-	maxUnconnected = 4096
-	maxAskers      = 2048
-)
+// mostSockets returns how many unconnected sockets, and how many sockets for questions,
+// golem keeps for commands. They must not use up the descriptors of golem. If there are
+// too many unconnected ones, the oldest cannot be connected any more.
+func mostSockets() int {
+	var files unix.Rlimit
+	if err := unix.Getrlimit(unix.RLIMIT_NOFILE, &files); err != nil {
+		return 128
+	}
+	return int(min(4096, files.Cur/8))
+}
+
+// canReadMemory returns an error if golem cannot read the memory of commands.
+func canReadMemory() error {
+	data, err := os.ReadFile("/proc/sys/kernel/yama/ptrace_scope")
+	if scope := strings.TrimSpace(string(data)); err == nil && (scope == "2" && os.Geteuid() != 0 || scope == "3") {
+		return errors.New("kernel.yama.ptrace_scope is " + scope + ", so golem cannot read the addresses that programs connect to")
+	}
+	return nil
+}
 
 // newSupervisor opens the listeners of a network and has them served.
 func newSupervisor(e Egress) (*supervisor, error) {
-	s := &supervisor{questions: newQuestions(), sockets: make(map[uint64]unconnected), askers: make(map[uint64]bool), wanted: make(map[netip.AddrPort]netip.AddrPort)}
+	if err := canReadMemory(); err != nil {
+		return nil, err
+	}
+	s := &supervisor{most: mostSockets(), questions: newQuestions(), sockets: make(map[uint64]unconnected), askers: make(map[uint64]bool), wanted: make(map[netip.AddrPort]netip.AddrPort)}
 	s.out = &outlet{names: []net.PacketConn{s.questions}, find: s.destination}
 	for _, at := range []*netip.AddrPort{&s.streams, &s.connections} {
 		fd, err := listenAt(unix.SOCK_STREAM, [4]byte{127, 0, 0, 1}, 0)
@@ -227,14 +245,14 @@ func (s *supervisor) keep(fd, domain int) error {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	for len(s.sockets) >= maxUnconnected && len(s.oldest) > 0 {
+	for len(s.sockets) >= s.most && len(s.oldest) > 0 {
 		if old, ok := s.sockets[s.oldest[0]]; ok {
 			unix.Close(old.fd)
 			delete(s.sockets, s.oldest[0])
 		}
 		s.oldest = s.oldest[1:]
 	}
-	if len(s.oldest) >= 2*maxUnconnected {
+	if len(s.oldest) >= 2*s.most {
 		s.oldest = slices.DeleteFunc(s.oldest, func(n uint64) bool { _, ok := s.sockets[n]; return !ok })
 	}
 	s.sockets[st.Ino] = unconnected{fd, domain}
@@ -261,7 +279,7 @@ func (s *supervisor) newAsker(nonblock int) (int, error) {
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if len(s.askers) >= maxAskers {
+	if len(s.askers) >= s.most {
 		unix.Close(fds[0])
 		c.Close()
 		return -1, unix.ENFILE

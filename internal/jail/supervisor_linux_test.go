@@ -62,6 +62,7 @@ family 40 EAFNOSUPPORT
 option 0 4 ENOPROTOOPT
 option 1 25 EPERM
 option 1 62 EPERM
+option 1 26 EPERM
 option 6 23 ENOPROTOOPT
 option 6 30 ENOPROTOOPT
 option 6 31 ENOPROTOOPT
@@ -153,7 +154,7 @@ func tryLeave(args []string) {
 	at := &unix.SockaddrInet4{Port: int(ear.Port()), Addr: ear.Addr().As4()}
 	tcp := newTCP(unix.AF_INET)
 	route := []byte{131, 7, 4, ear.Addr().As4()[0], ear.Addr().As4()[1], ear.Addr().As4()[2], ear.Addr().As4()[3], 0} // a source route
-	for _, o := range [][2]int{{unix.IPPROTO_IP, unix.IP_OPTIONS}, {unix.SOL_SOCKET, unix.SO_BINDTODEVICE}, {unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX}, {unix.IPPROTO_TCP, unix.TCP_FASTOPEN},
+	for _, o := range [][2]int{{unix.IPPROTO_IP, unix.IP_OPTIONS}, {unix.SOL_SOCKET, unix.SO_BINDTODEVICE}, {unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX}, {unix.SOL_SOCKET, unix.SO_ATTACH_FILTER}, {unix.IPPROTO_TCP, unix.TCP_FASTOPEN},
 		{unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT}, {unix.IPPROTO_TCP, unix.TCP_ULP}, {unix.IPPROTO_IPV6, unix.IPV6_RTHDR}, {unix.SOL_MPTCP, 1}} {
 		say(fmt.Sprint("option ", o[0], " ", o[1]), unix.SetsockoptString(tcp, o[0], o[1], string(route)))
 	}

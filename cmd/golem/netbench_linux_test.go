@@ -1,0 +1,253 @@
+package main
+
+import (
+	"bytes"
+	"crypto/ecdsa"
+	"crypto/elliptic"
+	"crypto/rand"
+	"crypto/tls"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"fmt"
+	"io"
+	"log"
+	"math/big"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/benchtable"
+)
+
+// BenchmarkNetwork prints what a list of hosts costs a program in the jail, compared with
+// the whole network and with sandbox-runtime's proxy. `make bench` runs it. The server is
+// at an address of this machine that is not loopback, and lists name the address.
+func BenchmarkNetwork(b *testing.B) {
+	golem := os.Getenv("GOLEM_BENCH_BINARY")
+	if golem == "" {
+		b.Skip("make bench says which golem is meant")
+	}
+	w := newBenchNet(b, golem)
+	t := benchtable.Peers(os.Stdout)
+	for _, each := range []struct {
+		what, url string
+		ways      []way
+		most      float64 // seconds more than --net on
+	}{
+		{"first byte, HTTP", w.plain, []way{w.list, w.srt}, 1e-3},
+		{"first byte, TLS passed on", w.secure, []way{w.list, w.srt}, 1e-3},
+		{"first byte, TLS ended", w.secure, []way{w.ended}, 4e-3},
+	} {
+		on := w.seconds(w.on, "first", each.url)
+		for i, by := range each.ways {
+			if by.run == nil {
+				continue
+			}
+			more := w.seconds(by, "first", each.url) - on
+			is, target := "", ""
+			if i == 0 {
+				is, target = t.Judge(more <= each.most), "+"+benchtable.Duration(each.most)
+			}
+			t.Row(each.what+", "+by.name, "+"+benchtable.Duration(max(more, 0)), benchtable.Duration(on)+" --net on", fmt.Sprintf("%.2f×", (on+more)/on), target, is)
+		}
+	}
+	for _, each := range []struct {
+		what  string
+		ways  []way
+		least float64 // share of the rate with --net on
+	}{
+		{"1 GB, TLS passed on", []way{w.list, w.srt}, 0.75},
+		{"1 GB, TLS ended", []way{w.ended}, 0.35},
+	} {
+		on := w.seconds(w.on, "rate", w.secure)
+		for i, by := range each.ways {
+			if by.run == nil {
+				continue
+			}
+			share := on / w.seconds(by, "rate", w.secure)
+			is, target := "", ""
+			if i == 0 {
+				is, target = t.Judge(share >= each.least), fmt.Sprintf("%.2f×", each.least)
+			}
+			t.Row(each.what+", "+by.name, fmt.Sprintf("%.2f GB/s", share/on), fmt.Sprintf("%.2f GB/s --net on", 1/on), fmt.Sprintf("%.2f×", share), target, is)
+		}
+	}
+	for i, by := range []way{w.list, w.on} {
+		out := w.output(by, "many", strings.TrimSuffix(strings.TrimPrefix(w.plain, "http://"), "/"), "1000")
+		count, _, _ := strings.Cut(out, " ")
+		is := ""
+		if i == 0 {
+			is = t.Judge(count == "1000")
+		}
+		t.Row("1,000 connections at once, "+by.name, count, "", "", "", is)
+	}
+	fmt.Printf("\ntargets met: %d of %d\n", t.Met, t.Met+t.Missed)
+	b.SkipNow() // the table is the result
+}
+
+// A way is how a program in a jail reaches the server.
+type way struct {
+	name string
+	run  func(args ...string) *exec.Cmd // runs netclient; nil if the jail is missing here
+}
+
+// A benchNet is a server and the ways to reach it.
+type benchNet struct {
+	b             *testing.B
+	plain, secure string // URLs
+	on, list      way
+	ended, srt    way
+}
+
+func newBenchNet(b *testing.B, golem string) *benchNet {
+	w := &benchNet{b: b}
+	address := ownAddress(b)
+	certificate := selfSigned(b, address)
+	handler := http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		size, _ := strconv.ParseInt(r.URL.Query().Get("size"), 10, 64)
+		w.Header().Set("Content-Length", strconv.FormatInt(max(size, 1), 10))
+		block := make([]byte, 256<<10)
+		for size = max(size, 1); size > 0; size -= int64(len(block)) {
+			if _, err := w.Write(block[:min(size, int64(len(block)))]); err != nil {
+				return
+			}
+		}
+	})
+	start := func(secure bool) (url string) {
+		l, err := net.Listen("tcp", net.JoinHostPort(address.String(), "0"))
+		if err != nil {
+			b.Fatal(err)
+		}
+		s := httptest.NewUnstartedServer(handler)
+		s.Listener.Close()
+		s.Listener = l
+		s.Config.ErrorLog = log.New(io.Discard, "", 0)
+		if secure {
+			s.TLS = &tls.Config{Certificates: []tls.Certificate{certificate}}
+			s.StartTLS()
+		} else {
+			s.Start()
+		}
+		b.Cleanup(s.Close)
+		return s.URL + "/"
+	}
+	w.plain, w.secure = start(false), start(true)
+	authority := filepath.Join(b.TempDir(), "authority.pem")
+	w.write(authority, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: certificate.Certificate[0]}))
+	hosts := strings.TrimSuffix(strings.TrimPrefix(w.plain, "http://"), "/") + "," + strings.TrimSuffix(strings.TrimPrefix(w.secure, "https://"), "/")
+	by := func(dir string, flags ...string) func(...string) *exec.Cmd {
+		state := b.TempDir()
+		return func(args ...string) *exec.Cmd {
+			cmd := exec.Command(golem, append(append(append([]string{"exec"}, flags...), "--", "netclient"), args...)...)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state, "SSL_CERT_FILE="+authority)
+			return cmd
+		}
+	}
+	w.on = way{"--net on", by(b.TempDir(), "--net", "on")}
+	w.list = way{"golem", by(b.TempDir(), "--net", hosts)}
+	limited := b.TempDir()
+	w.write(filepath.Join(limited, "golem-forge.config.yaml"), []byte("sandbox: {root: ., mode: overlay}\nnetwork:\n  allow:\n    - {host: \""+
+		strings.TrimSuffix(strings.TrimPrefix(w.secure, "https://"), "/")+"\", methods: [GET]}\n"))
+	w.ended = way{"golem", by(limited)}
+	trust := w.ended.run()
+	trust.Args = []string{golem, "trust", "--yes"}
+	if out, err := trust.CombinedOutput(); err != nil {
+		b.Fatalf("%v\n%s", err, out)
+	}
+	w.srt = w.runtime(b, address)
+	return w
+}
+
+// runtime returns the way through sandbox-runtime. Its proxy is in variables, which
+// netclient uses there.
+func (w *benchNet) runtime(b *testing.B, address net.IP) way {
+	program := filepath.Join(os.Getenv("JAIL_BENCH_PEERS"), ".bin/srt")
+	settings := filepath.Join(b.TempDir(), "settings.json")
+	data, err := json.Marshal(map[string]any{"network": map[string]any{"allowedDomains": []string{address.String()}, "deniedDomains": []string{}},
+		"filesystem": map[string]any{"denyRead": []string{}, "allowWrite": []string{}, "denyWrite": []string{}}})
+	if err != nil {
+		b.Fatal(err)
+	}
+	w.write(settings, data)
+	run := func(args ...string) *exec.Cmd {
+		cmd := exec.Command(program, append([]string{"--settings", settings, "netclient"}, args...)...)
+		cmd.Env = append(os.Environ(), "NETCLIENT_PROXY=1")
+		return cmd
+	}
+	if out, err := run("first", w.plain).CombinedOutput(); err != nil {
+		fmt.Printf("without sandbox-runtime, which is not there or does not work here: %v %.200s\n", err, out)
+		return way{}
+	}
+	return way{"srt", run}
+}
+
+func (w *benchNet) write(name string, data []byte) {
+	if err := os.WriteFile(name, data, 0o644); err != nil {
+		w.b.Fatal(err)
+	}
+}
+
+// output runs netclient by a way, and returns its output.
+func (w *benchNet) output(by way, args ...string) string {
+	cmd := by.run(args...)
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	out, err := cmd.Output()
+	if err != nil {
+		w.b.Fatalf("%s %v: %v\n%s%s", by.name, args, err, out, errs.Bytes())
+	}
+	return string(out)
+}
+
+// seconds returns the least time of a few runs that netclient measured.
+func (w *benchNet) seconds(by way, args ...string) float64 {
+	least := 0.0
+	for range 3 {
+		took, err := time.ParseDuration(strings.TrimSpace(w.output(by, args...)))
+		if err != nil {
+			w.b.Fatal(err)
+		}
+		if s := took.Seconds(); least == 0 || s < least {
+			least = s
+		}
+	}
+	return least
+}
+
+// ownAddress returns an address of this machine that is not loopback.
+func ownAddress(b *testing.B) net.IP {
+	all, err := net.InterfaceAddrs()
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, a := range all {
+		if n, ok := a.(*net.IPNet); ok && n.IP.To4() != nil && !n.IP.IsLoopback() {
+			return n.IP
+		}
+	}
+	b.Skip("this machine has only a loopback address")
+	return nil
+}
+
+// selfSigned returns a certificate for an address.
+func selfSigned(b *testing.B, address net.IP) tls.Certificate {
+	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
+	if err != nil {
+		b.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(time.Hour), IPAddresses: []net.IP{address},
+		IsCA: true, BasicConstraintsValid: true, KeyUsage: x509.KeyUsageCertSign | x509.KeyUsageDigitalSignature}
+	der, err := x509.CreateCertificate(rand.Reader, template, template, &key.PublicKey, key)
+	if err != nil {
+		b.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}
+}
