@@ -127,6 +127,9 @@ type PathChange struct {
 	// version that the session changed.
 	Conflict bool `json:"Clash,omitempty"`
 
+	// Forced is true for a picked change that was a conflict.
+	Forced bool `json:",omitempty"`
+
 	// Digest is the digest of the session's version of a file, if AddDigests added it.
 	Digest string `json:"Sum,omitempty"`
 }

@@ -70,7 +70,7 @@ func pickChanges(o, to Overlay, picks []Pick, inPlace bool) ([]PathChange, error
 	var copied []pickedChange
 	var at []int // the indexes of copied
 	for i, c := range chosen {
-		c.Conflict = false
+		c.Forced, c.Conflict = c.Conflict, false
 		if picked[i] = c.PathChange; !tops[topPath(c.PathChange)] {
 			copied, at = append(copied, c), append(at, i)
 		}

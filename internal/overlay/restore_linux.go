@@ -10,8 +10,8 @@ import (
 
 // Restore takes changes back into a session that were picked from it, applied, and
 // undone. They are in the overlay that they were applied from. If the session has
-// something at a path by now, that stays. Nobody may write to the overlay meanwhile.
-// Calling it again does no harm.
+// something at a path by now, that stays, as a change of the file that the undo restored.
+// Nobody may write to the overlay meanwhile. Calling it again does no harm.
 func (o Overlay) Restore(from Overlay, list []PathChange) error {
 	if err := o.RecordBases(false); err != nil {
 		return err
@@ -38,6 +38,9 @@ func (s *overlaySession) restore(from *tree, list []PathChange) error {
 			continue
 		}
 		if _, err := s.upper.stat(c.Path); !errors.Is(err, unix.ENOENT) {
+			if err := s.restoreBase(from, c); err != nil && !s.canIgnore(err) {
+				return err
+			}
 			continue
 		}
 		if err := s.restoreChange(from, c); err != nil && !s.canIgnore(err) {
@@ -45,6 +48,30 @@ func (s *overlaySession) restore(from *tree, list []PathChange) error {
 		}
 	}
 	return s.record()
+}
+
+// restoreBase makes the restored real file the base of a change that stayed in the session,
+// because only part of it was applied or the session changed the file later. It does so
+// only if the applied file is the base now. A change that was applied over a conflict
+// stays a conflict.
+func (s *overlaySession) restoreBase(from *tree, c PathChange) error {
+	v := s.bases.all[c.Path]
+	if v == nil || v.Ino == 0 || c.Forced {
+		return nil
+	}
+	applied, err := from.stat(c.Path)
+	if err != nil || kindOf(applied) != v.Kind || applied.Ino != v.Ino || applied.Size != v.Size {
+		return nil // the undo did not move it out, or the base is another file
+	}
+	src := baseSource{from: fromReal, since: s.since}
+	t, err := s.lookUp(c.Path, src, false)
+	if err != nil {
+		return err
+	}
+	restored := s.deriveVersion(t, src)
+	s.bases.keepContent(s.lower, restored)
+	s.bases.put(restored)
+	return nil
 }
 
 // restoreChange restores one change, with the directories above it.

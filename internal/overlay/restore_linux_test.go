@@ -1,0 +1,89 @@
+package overlay_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/overlay"
+)
+
+// TestRestoreBase checks a change of which something stayed in the session after it was
+// applied. After the undo it is a change of the restored file, and not a conflict.
+func TestRestoreBase(t *testing.T) {
+	given := t.TempDir() + "/given"
+	check(t, os.WriteFile(given, []byte("given\n"), 0o600))
+	for _, test := range []struct {
+		steps  string
+		picks  string // one list for each step to undo; "!" forces a conflict, "=" applies other content
+		later  string // before the undo
+		edited string // after it
+		want   string
+	}{
+		{">echo x > a", "a=", "", "", "change a file"},
+		{">echo x > a; echo y > n", "a= n", "", "", "change a file, create n file"},
+		{">echo x > a; chmod 700 a", "a=", "", "", "change a file"},
+		{">rm a", "a=", "", "", "delete a"},
+		{">rm a; ln -s b a", "a", ">rm a; ln -s c a", "", "change a link"},
+		{">echo x > a", "a=|a", "", "", "change a file"},
+		{">echo x > a", "a=|a=", "", "", "change a file"},
+		{">echo x > a", "a", ">echo z >> a", "", "change a file"},
+		{">echo x > n", "n", ">echo z >> n", "", "create n file"},
+		{">echo x > n; chmod 700 n", "n=", "", "", "create n file"},
+		{">echo x > a", "a=", "", "!echo mine > a", "change a file!"},
+		{">echo x > a|!echo y > a", "a!=", "", "", "change a file!"},
+		{">echo x > a|!echo y > a", "a!", ">echo z >> a", "", "change a file!"},
+	} {
+		b := newSession(t)
+		for step := range strings.SplitSeq(test.steps, "|") {
+			b.steps(step)
+		}
+		before := describe(t, b.Dir)
+		type applied struct {
+			to   overlay.Overlay
+			list []overlay.PathChange
+		}
+		var done []applied
+		var older []overlay.Overlay // the last one first
+		for step := range strings.SplitSeq(test.picks, "|") {
+			var picks []overlay.Pick
+			for p := range strings.FieldsSeq(step) {
+				pick := overlay.Pick{Path: strings.TrimRight(p, "!="), Force: strings.Contains(p, "!")}
+				if strings.HasSuffix(p, "=") {
+					pick.ContentFile = given
+				}
+				picks = append(picks, pick)
+			}
+			to, list, err := b.pick(picks...)
+			check(t, err)
+			check(t, to.PrepareApply(list, nil))
+			check(t, to.FinishApply())
+			check(t, b.MarkApplied(pathsOf(picks), nil))
+			done, older = append(done, applied{to, list}), append([]overlay.Overlay{to}, older...)
+		}
+		if test.later != "" {
+			b.steps(test.later)
+		}
+		seen := b.view()
+		for i := len(done) - 1; i >= 0; i-- {
+			older = older[1:]
+			check(t, done[i].to.CheckUndo())
+			check(t, overlay.UndoApply(done[i].to, older))
+			for range 2 { // the second time must do no harm
+				check(t, b.Restore(done[i].to, done[i].list))
+			}
+		}
+		if got := describe(t, b.Dir); got != before {
+			t.Errorf("%s, %s: undone\n%s\nwant\n%s", test.steps, test.picks, got, before)
+		}
+		if got := b.view(); got != seen {
+			t.Errorf("%s, %s: the session has\n%s\nwant\n%s", test.steps, test.picks, got, seen)
+		}
+		if test.edited != "" {
+			b.steps(test.edited)
+		}
+		if got := b.changes(); got != test.want {
+			t.Errorf("%s, %s, %s: %q, want %q", test.steps, test.picks, test.later, got, test.want)
+		}
+	}
+}
