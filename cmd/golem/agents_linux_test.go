@@ -25,6 +25,7 @@ type agent struct {
 	install string // the package name and version for npm
 	always  bool   // installed wherever npm works; the others only with GOLEM_TEST_AGENTS=all
 	args    []string
+	net     []string // the flags for the network; the profile has the address of a server only from variables
 	env     func(url string) []string
 	files   func(url string) map[string]string // files in the user's home directory
 }
@@ -39,7 +40,7 @@ func agents() []agent {
 			env: func(url string) []string {
 				return []string{"ANTHROPIC_BASE_URL=" + url, "ANTHROPIC_API_KEY=sk-ant-test"}
 			}},
-		{name: "codex", install: "@openai/codex@0.166.0", always: true,
+		{name: "codex", install: "@openai/codex@0.166.0", always: true, net: []string{"--net", "on"},
 			args: []string{"exec", task},
 			env:  func(string) []string { return []string{"OPENAI_API_KEY=sk-test"} },
 			files: func(url string) map[string]string {
@@ -58,7 +59,7 @@ wire_api = "responses"
 			files: func(string) map[string]string {
 				return map[string]string{".gemini/settings.json": `{"security": {"auth": {"selectedType": "gemini-api-key"}}}`}
 			}},
-		{name: "opencode", install: "opencode-ai@1.18.33",
+		{name: "opencode", install: "opencode-ai@1.18.33", net: []string{"--net", "on"},
 			args: []string{"run", task},
 			files: func(url string) map[string]string {
 				return map[string]string{".config/opencode/opencode.json": fmt.Sprintf(`{"model": "loop/test", "provider": {"loop": {"npm": "@ai-sdk/openai-compatible",
@@ -72,7 +73,7 @@ wire_api = "responses"
 			files: func(string) map[string]string {
 				return map[string]string{".qwen/settings.json": `{"security": {"auth": {"selectedType": "openai"}}}`}
 			}},
-		{name: "pi", install: "@mariozechner/pi-coding-agent@0.73.1",
+		{name: "pi", install: "@mariozechner/pi-coding-agent@0.73.1", net: []string{"--net", "on"},
 			args: []string{"-p", "--provider", "loop", "--model", "test", task},
 			files: func(url string) map[string]string {
 				return map[string]string{".pi/agent/models.json": fmt.Sprintf(`{"providers": {"loop": {"baseUrl": "%s/v1", "api": "openai-completions", "apiKey": "test",
@@ -86,7 +87,8 @@ const inside = "GOLEM_TEST_AGENTS_INSIDE"
 
 // TestAgents runs real agents under golem exec, with a modelServer as their language
 // model. The agents complete their work as usual. Their changes stay in the session, and
-// the repository and the home directory do not change. The agents share golem's network,
+// the repository and the home directory do not change. The address of the modelServer is
+// on the host. Agents whose profile knows it reach only that, others share golem's network,
 // which holds only the loopback interface.
 func TestAgents(t *testing.T) {
 	cache := npmCache(t)
@@ -199,7 +201,7 @@ func (a agent) try(t *testing.T, bin string) {
 	run("git", "commit", "-qm", "first")
 	before := picture(t, home)
 
-	stdout, stderr := run("golem", slices.Concat([]string{"exec", "--net", "on", "--", a.name}, a.args)...)
+	stdout, stderr := run("golem", slices.Concat([]string{"exec"}, a.net, []string{"--", a.name}, a.args)...)
 	if !strings.Contains(stdout, model.lastWords) {
 		t.Errorf("the last words are not printed:\n%s\n%s", stdout, stderr)
 	}

@@ -24,6 +24,9 @@ type modelServer struct {
 	command   string // the command to run
 	lastWords string
 
+	routes  http.Handler
+	onCalls func() // called before the last answer, unless it is nil
+
 	mu      sync.Mutex
 	results []string // the results of calls in the last request with tools
 	strays  []string // unknown requests
@@ -48,6 +51,7 @@ func newModelServer(t *testing.T) *modelServer {
 		m.mu.Unlock()
 		http.NotFound(w, r)
 	})
+	m.routes = routes
 	server := &http.Server{Handler: routes}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(listener) }()
@@ -114,6 +118,9 @@ func (m *modelServer) next(offers []offer, results []string) turn {
 		return m.shell(id, offers, "apply_patch <<'END'\n"+patch+"END\n") // Codex has this command
 	case 1:
 		return m.shell(id, offers, m.command)
+	}
+	if m.onCalls != nil {
+		m.onCalls()
 	}
 	return turn{text: m.lastWords}
 }

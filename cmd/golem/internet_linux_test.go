@@ -59,7 +59,23 @@ func internet(ts *testscript.TestScript, neg bool, args []string) {
 			fmt.Fprintln(w, strings.Join(headers, "\n"))
 		}
 	}
-	authority, issue := newTestAuthority(ts)
+	proxy, authority, end, err := serveInternet(answer)
+	ts.Check(err)
+	ts.Defer(func() { end(); file.Close() })
+	name := ts.MkAbs("authority.pem")
+	ts.Check(os.WriteFile(name, authority, 0o644))
+	ts.Setenv("SSL_CERT_FILE", name)
+	ts.Setenv("HTTP_PROXY", proxy)
+	ts.Setenv("HTTPS_PROXY", proxy)
+}
+
+// serveInternet starts a proxy that has answer answer all requests to every host. It
+// returns the proxy's URL and the certificate of the authority of all hosts, in PEM.
+func serveInternet(answer func(w http.ResponseWriter, scheme, host string, r *http.Request)) (url string, authority []byte, end func(), err error) {
+	der, issue, err := newTestAuthority()
+	if err != nil {
+		return "", nil, nil, err
+	}
 	secure := httptest.NewUnstartedServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { answer(w, "https", r.Host, r) }))
 	secure.Config.ErrorLog = log.New(io.Discard, "", 0) // a connection may end before its first byte
 	secure.TLS = &tls.Config{GetCertificate: issue}
@@ -99,27 +115,24 @@ func internet(ts *testscript.TestScript, neg bool, args []string) {
 		server.Close()
 		back.Wait()
 	}))
-	ts.Defer(func() { proxy.CloseClientConnections(); proxy.Close(); secure.Close(); file.Close() })
-	name := ts.MkAbs("authority.pem")
-	ts.Check(os.WriteFile(name, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: authority}), 0o644))
-	ts.Setenv("SSL_CERT_FILE", name)
-	ts.Setenv("HTTP_PROXY", proxy.URL)
-	ts.Setenv("HTTPS_PROXY", proxy.URL)
+	end = func() { proxy.CloseClientConnections(); proxy.Close(); secure.Close() }
+	return proxy.URL, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: der}), end, nil
 }
 
 // newTestAuthority returns the certificate of a new authority, and a function that makes
 // certificates for the names that clients ask for.
-func newTestAuthority(ts *testscript.TestScript) (authority []byte, issue func(*tls.ClientHelloInfo) (*tls.Certificate, error)) {
+func newTestAuthority() (authority []byte, issue func(*tls.ClientHelloInfo) (*tls.Certificate, error), err error) {
 	key, err := ecdsa.GenerateKey(elliptic.P256(), rand.Reader)
-	ts.Check(err)
+	if err != nil {
+		return nil, nil, err
+	}
 	parent := &x509.Certificate{SerialNumber: big.NewInt(1), Subject: pkix.Name{CommonName: "the internet"}, IsCA: true, BasicConstraintsValid: true,
 		NotBefore: time.Now().Add(-time.Hour), NotAfter: time.Now().Add(24 * time.Hour), KeyUsage: x509.KeyUsageCertSign}
 	authority, err = x509.CreateCertificate(rand.Reader, parent, parent, key.Public(), key)
-	ts.Check(err)
 	return authority, func(hello *tls.ClientHelloInfo) (*tls.Certificate, error) {
 		leaf := &x509.Certificate{SerialNumber: big.NewInt(2), DNSNames: []string{hello.ServerName}, NotBefore: parent.NotBefore, NotAfter: parent.NotAfter,
 			KeyUsage: x509.KeyUsageDigitalSignature, ExtKeyUsage: []x509.ExtKeyUsage{x509.ExtKeyUsageServerAuth}}
 		der, err := x509.CreateCertificate(rand.Reader, leaf, parent, key.Public(), key)
 		return &tls.Certificate{Certificate: [][]byte{der}, PrivateKey: key}, err
-	}
+	}, err
 }

@@ -1,6 +1,7 @@
 package egress
 
 import (
+	"context"
 	"fmt"
 	"net"
 	"net/netip"
@@ -43,8 +44,8 @@ var forbidden = []struct {
 }
 
 // whyForbidden returns why the network must not connect to an address, "" if it may. A
-// rule that names the address lifts everything.
-func (n *Network) whyForbidden(to netip.AddrPort) string {
+// rule that names the address lifts everything. Private says that it may be private.
+func (n *Network) whyForbidden(to netip.AddrPort, private bool) string {
 	a := to.Addr().Unmap()
 	if a.Zone() != "" {
 		return "link-local"
@@ -55,14 +56,14 @@ func (n *Network) whyForbidden(to netip.AddrPort) string {
 	for _, each := range embedded(a) {
 		for _, f := range forbidden {
 			if f.prefix.Contains(each) {
-				if f.private && n.o.AllowPrivate {
+				if f.private && private {
 					return ""
 				}
 				return f.why
 			}
 		}
 	}
-	if !n.o.AllowPrivate && isOwn(a) {
+	if !private && isOwn(a) {
 		return "this host"
 	}
 	return ""
@@ -96,7 +97,7 @@ func (n *Network) checkAddresses(name string, port uint16, all []netip.Addr) ([]
 	var bad []string
 	for _, a := range all {
 		to := netip.AddrPortFrom(a.Unmap(), port)
-		if why := n.whyForbidden(to); why != "" {
+		if why := n.whyForbidden(to, n.mayBePrivate(name)); why != "" {
 			bad = append(bad, a.Unmap().String()+" ("+why+")")
 		} else {
 			good = append(good, to)
@@ -108,13 +109,22 @@ func (n *Network) checkAddresses(name string, port uint16, all []netip.Addr) ([]
 	return good, nil
 }
 
+// mayBePrivate reports whether a name may lead to a private address.
+func (n *Network) mayBePrivate(name string) bool {
+	return n.o.AllowPrivate || slices.Contains(n.o.Private, name)
+}
+
+// hostKey is the key of the name in the context of a dialer.
+type hostKey struct{}
+
 // checkSocket checks the address that a socket is about to connect to.
-func (n *Network) checkSocket(_, address string, _ syscall.RawConn) error {
+func (n *Network) checkSocket(ctx context.Context, _, address string, _ syscall.RawConn) error {
 	to, err := netip.ParseAddrPort(address)
 	if err != nil {
 		return err
 	}
-	if why := n.whyForbidden(to); why != "" {
+	name, _ := ctx.Value(hostKey{}).(string)
+	if why := n.whyForbidden(to, n.mayBePrivate(name)); why != "" {
 		return refusal(to.Addr().String() + " is forbidden: " + why)
 	}
 	return nil

@@ -15,7 +15,7 @@ func (s *stream) findSecret(r *http.Request, rule policy.HostRule) (*secret, err
 	switch {
 	case secret == nil:
 		return nil, refusal("the credential " + rule.Credential + " has no value; set one with golem secret set " + rule.Credential)
-	case !s.ended && !isLoopback(s.host):
+	case !s.ended && !secret.plain && !isLoopback(s.host):
 		return nil, refusal("golem sends the credential " + rule.Credential + " only over TLS; use https://" + s.host)
 	}
 	own := func(what string) error {

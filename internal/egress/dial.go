@@ -55,6 +55,7 @@ func (n *Network) dialDirect(ctx context.Context, host string, port uint16) (net
 	if err != nil {
 		return nil, err
 	}
+	ctx = context.WithValue(ctx, hostKey{}, host)
 	var failed []error
 	for i, to := range good {
 		// One address that does not answer must not use up the time of the others.

@@ -34,6 +34,8 @@ type Options struct {
 	Credentials map[string]Credential
 	// AllowPrivate lets names lead to private and loopback addresses.
 	AllowPrivate bool
+	// Private are names that the user has chosen, which may lead to such addresses, too.
+	Private []string
 	// Resolve returns the real addresses of a name. The default asks the system.
 	Resolve func(ctx context.Context, name string) ([]netip.Addr, error)
 	// Dial connects to an address that the network has checked. The default also checks
@@ -107,7 +109,7 @@ func New(o Options) (*Network, error) {
 		o.Record = func(Record) error { return nil }
 	}
 	n := &Network{o: o, names: newStandIns(), open: map[closer]struct{}{}, refused: map[string]bool{}}
-	n.dialer.Control = n.checkSocket
+	n.dialer.ControlContext = n.checkSocket
 	if n.o.Dial == nil {
 		n.o.Dial = func(ctx context.Context, address netip.AddrPort) (net.Conn, error) {
 			return n.dialer.DialContext(ctx, "tcp", address.String())

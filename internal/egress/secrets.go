@@ -18,6 +18,9 @@ type Credential struct {
 	Header string
 	// Placeholder stands for the value in programs. If it is empty, the network makes one.
 	Placeholder string
+	// Plain lets the value leave without TLS: the user named an address that begins with
+	// http://.
+	Plain bool
 }
 
 // Prepare returns a credential with a placeholder, or what is wrong with the credential.
@@ -41,6 +44,7 @@ type secret struct {
 	full        string // its value
 	value       string
 	placeholder string
+	plain       bool // it may leave without TLS
 	pairs       []pair
 }
 
@@ -75,7 +79,7 @@ func newSecret(name string, c Credential) (*secret, error) {
 	case strings.ContainsFunc(c.Value+template, func(r rune) bool { return r < ' ' || r >= 0x7f }):
 		return nil, errors.New("its value has a character that is not plain ASCII; check for a line end")
 	}
-	s := &secret{name: name, header: header, value: c.Value}
+	s := &secret{name: name, header: header, value: c.Value, plain: c.Plain}
 	var err error
 	if s.placeholder = c.Placeholder; len(s.placeholder) != len(c.Value) {
 		if s.placeholder, err = makePlaceholder(c.Value); err != nil {

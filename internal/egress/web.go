@@ -242,7 +242,9 @@ func (s *stream) checkRequest(r *http.Request) (*secret, error) {
 // port.
 func (s *stream) isAuthority(host string) bool {
 	u := url.URL{Host: strings.ToLower(host)}
-	return strings.TrimSuffix(u.Hostname(), ".") == s.host && (u.Port() == "" || u.Port() == strconv.Itoa(int(s.port)))
+	name := strings.TrimSuffix(u.Hostname(), ".")
+	isHost := name == s.host || name == "localhost" && isLoopback(s.host)
+	return isHost && (u.Port() == "" || u.Port() == strconv.Itoa(int(s.port)))
 }
 
 func (s *stream) scheme() string {

@@ -76,6 +76,7 @@ type ask struct {
 	Dial     bool     // make sockets in the network Loopback
 	Ports    []uint16 // as in Egress, also PortsOnly
 
+	HostPorts []uint16 // Host of an Egress
 	PortsOnly bool
 	Request   json.RawMessage `json:",omitempty"` // for a Handler
 }

@@ -12,6 +12,9 @@ type Egress struct {
 	// Ports are the ports that golem accepts connections on if the kernel has no nftables.
 	// With nftables it accepts them on all.
 	Ports []uint16
+	// Host are ports of 127.0.0.1 that lead to golem, and so to the host. On all other ports
+	// of that address, commands reach each other.
+	Host []uint16
 	// PortsOnly uses no nftables, as on a kernel without it.
 	PortsOnly bool
 	// Certificates are those of all authorities that commands trust, in PEM; nil for those

@@ -38,7 +38,7 @@ func (h *Helper) openEgress(p Policy) error {
 	if _, ok := h.outlets[key]; ok {
 		return nil
 	}
-	if err := h.send(ask{Outlet: true, Loopback: key, Ports: p.Egress.Ports, PortsOnly: p.Egress.PortsOnly}); err != nil {
+	if err := h.send(ask{Outlet: true, Loopback: key, Ports: p.Egress.Ports, HostPorts: p.Egress.Host, PortsOnly: p.Egress.PortsOnly}); err != nil {
 		return fmt.Errorf("%w: %w", ErrEnded, err)
 	}
 	var o opening
@@ -205,7 +205,7 @@ func (n *networks) open(a ask) (files []int, o opening) {
 	in, err := newThread(apartNetwork)
 	if err == nil {
 		err = in.do(func() (err error) {
-			if files, o, err = prepareOutlet(a.Ports, a.PortsOnly); err != nil {
+			if files, o, err = prepareOutlet(a.Ports, a.HostPorts, a.PortsOnly); err != nil {
 				return err
 			}
 			if socket, err := newPeerSocket(); err == nil { // otherwise connections have no program
@@ -232,7 +232,7 @@ func (n *networks) add(name string, in thread) {
 
 // prepareOutlet makes every address local in the network namespace of the calling thread,
 // and opens the sockets of the outlet.
-func prepareOutlet(ports []uint16, portsOnly bool) (files []int, o opening, err error) {
+func prepareOutlet(ports, host []uint16, portsOnly bool) (files []int, o opening, err error) {
 	defer func() {
 		if err != nil {
 			closeAll(files)
@@ -253,7 +253,7 @@ func prepareOutlet(ports []uint16, portsOnly bool) (files []int, o opening, err 
 	}
 	why := errors.New("it is not used")
 	if !portsOnly {
-		why = redirect(own)
+		why = redirect(own, host)
 	}
 	if o.Names = nameSockets; why != nil {
 		o.Names, o.NoRedirect = 1, why.Error()

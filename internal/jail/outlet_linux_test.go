@@ -310,6 +310,11 @@ func outletAttacks() []attack {
 			// A server inside is reached at 127.0.0.1 only: at every other address golem answers.
 			y.is(y.sh(`python3 -m http.server -b 0.0.0.0 8080 >/dev/null 2>&1 & for i in $(seq 500); do curl -s -o /dev/null http://127.0.0.1:8080/ && break; sleep 0.02; done
 				curl -s -o /dev/null -w '%%{http_code}\n' http://localhost:8080/; curl -sS http://198.18.0.1:8080/`), "200\n198.18.0.1:8080 arrived from 198.18.0.1 for 198.18.0.1:8080\n")
+			// A port of the host leads to golem, at 127.0.0.1 only.
+			y.session.Close()
+			y.session, y.policy.Egress.Host = nil, []uint16{7070}
+			y.is(y.sh(`curl -sS http://127.0.0.1:7070/ http://localhost:7070/; curl -s http://127.0.0.2:7070/; echo $?; curl -s http://127.0.0.1:7071/; echo $?`),
+				"127.0.0.1:7070 arrived from 127.0.0.1 for 127.0.0.1:7070\nlocalhost:7070 arrived from 127.0.0.1 for 127.0.0.1:7070\n7\n7\n")
 			// The outlet itself is no destination that stands for a name.
 			y.is(y.sh(`curl -sS http://198.18.0.1:1/`), "198.18.0.1:1 arrived from 198.18.0.1 for 198.18.0.1:1\n")
 			// When golem no longer serves, nothing answers.
@@ -317,8 +322,8 @@ func outletAttacks() []attack {
 			y.is(y.sh(`curl -s http://203.0.113.7/; echo $?; curl -s http://curl.example/; echo $?`), "7\n6\n")
 			y.session.Close()
 			y.session = nil
-			if f.closed != 1 {
-				t.Errorf("the end of the session closed the server %d times, want once", f.closed)
+			if f.closed != 2 {
+				t.Errorf("the end of two sessions closed the servers %d times, want once each", f.closed)
 			}
 		}},
 		{"S07 many questions at once in a network that leads to golem", func(t *testing.T, y *yard) {

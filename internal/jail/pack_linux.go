@@ -136,6 +136,7 @@ func (a *ask) pack(p *packer) {
 	p.bools(&a.Apart, &a.Isolated, &a.Outlet, &a.PortsOnly, &a.Dial)
 	packText(p, &a.Loopback)
 	packList(p, &a.Ports, packNumber)
+	packList(p, &a.HostPorts, packNumber)
 	packText(p, &a.Request)
 }
 

@@ -56,8 +56,8 @@ func routeToSelf() error {
 // redirect adds rules of nftables to the network namespace of the calling thread: they
 // send questions to every name server, and every TCP connection, to ports of an address.
 // They spread questions by UDP over all nameSockets. Connections to 127.0.0.0/8 stay as
-// they are.
-func redirect(to [4]byte) error {
+// they are, except those to some ports of 127.0.0.1.
+func redirect(to [4]byte, host []uint16) error {
 	c, err := nftables.New()
 	if err != nil {
 		return err
@@ -65,6 +65,12 @@ func redirect(to [4]byte) error {
 	table := c.AddTable(&nftables.Table{Family: nftables.TableFamilyIPv4, Name: "golem"})
 	chain := c.AddChain(&nftables.Chain{Name: "output", Table: table, Type: nftables.ChainTypeNAT, Hooknum: nftables.ChainHookOutput, Priority: nftables.ChainPriorityNATDest})
 	add := func(list ...expr.Any) { c.AddRule(&nftables.Rule{Table: table, Chain: chain, Exprs: list}) }
+	for _, port := range host {
+		add(append([]expr.Any{&expr.Meta{Key: expr.MetaKeyL4PROTO, Register: 1}, equals(unix.IPPROTO_TCP),
+			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: 4}, equals(127, 0, 0, 1),
+			&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseTransportHeader, Offset: 2, Len: 2}, equals(byte(port>>8), byte(port))},
+			sendTo(to, connectionPort, 1)...)...)
+	}
 	add(&expr.Payload{DestRegister: 1, Base: expr.PayloadBaseNetworkHeader, Offset: 16, Len: 1}, // the first byte of the destination
 		equals(127), &expr.Verdict{Kind: expr.VerdictAccept})
 	for protocol, sockets := range map[byte]uint16{unix.IPPROTO_UDP: nameSockets, unix.IPPROTO_TCP: 1} {

@@ -108,6 +108,7 @@ type supervisor struct {
 	askers  map[uint64]bool                   // sockets for questions, by inode number
 	wanted  map[netip.AddrPort]netip.AddrPort // where the socket with this address wants to go
 	sources uint32
+	host    []uint16 // as in Egress
 }
 
 // An unconnected is golem's copy of a TCP socket that it made for a command. golem closes
@@ -139,7 +140,7 @@ func newSupervisor(e Egress) (*supervisor, error) {
 	if err := canReadMemory(); err != nil {
 		return nil, err
 	}
-	s := &supervisor{most: mostSockets(), questions: newQuestions(), sockets: make(map[uint64]unconnected), askers: make(map[uint64]bool), wanted: make(map[netip.AddrPort]netip.AddrPort)}
+	s := &supervisor{host: e.Host, most: mostSockets(), questions: newQuestions(), sockets: make(map[uint64]unconnected), askers: make(map[uint64]bool), wanted: make(map[netip.AddrPort]netip.AddrPort)}
 	s.out = &outlet{names: []net.PacketConn{s.questions}, find: s.destination}
 	for _, at := range []*netip.AddrPort{&s.streams, &s.connections} {
 		fd, err := listenAt(unix.SOCK_STREAM, [4]byte{127, 0, 0, 1}, 0)
@@ -315,6 +316,7 @@ func (s *supervisor) connect(listener int, q socketRequest) error {
 		return unix.EAFNOSUPPORT
 	case !to.Addr().Is4():
 		return unix.ENETUNREACH
+	case to.Addr() == netip.AddrFrom4([4]byte{127, 0, 0, 1}) && slices.Contains(s.host, to.Port()): // of the host
 	case to.Port() == 0 || to.Port() != namePort && (to.Addr().IsLoopback() || to.Addr().IsUnspecified()):
 		return unix.ECONNREFUSED // commands have no loopback interface
 	}

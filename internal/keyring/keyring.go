@@ -173,6 +173,15 @@ func (s Store) Get(name string) (string, error) {
 	return value, nil
 }
 
+// GetStored returns a secret that golem stored. It does not ask the system's keyring about
+// others.
+func (s Store) GetStored(name string) (string, error) {
+	if _, err := s.read(name); errors.Is(err, fs.ErrNotExist) {
+		return "", ErrNotFound
+	}
+	return s.Get(name)
+}
+
 // Remove removes a secret from wherever it is. The error is ErrNotFound if there is none.
 func (s Store) Remove(name string) error {
 	if hint := CheckName(name); hint != "" {

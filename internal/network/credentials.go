@@ -66,6 +66,7 @@ func (h *credentials) read(name string) (egress.Credential, error) {
 	}
 	value := c.Value
 	switch {
+	case value != "":
 	case c.Variable != "":
 		text, _ := project.LookupEnv(h.environ, c.Variable)
 		if value = strings.TrimSpace(text); value == "" {
@@ -90,7 +91,7 @@ func (h *credentials) read(name string) (egress.Credential, error) {
 		}
 		value = text
 	}
-	ready, err := egress.Prepare(egress.Credential{Value: value, Header: c.Header})
+	ready, err := egress.Prepare(egress.Credential{Value: value, Header: c.Header, Placeholder: c.Placeholder, Plain: c.Plain})
 	if err != nil {
 		return fail(sandbox.ErrInvalid, fmt.Sprintf("%v (%s)", err, c.Source()))
 	}
@@ -113,7 +114,7 @@ func (h *credentials) hide(hosts policy.Hosts, env []string) []string {
 	for _, name := range slices.Sorted(maps.Keys(h.ready)) {
 		c, _ := h.project.Credential(name)
 		needed := slices.ContainsFunc(hosts.Rules(), func(r policy.HostRule) bool { return r.Credential == name })
-		if _, there := project.LookupEnv(env, c.As); needed && c.As != "" && !there {
+		if has, _ := project.LookupEnv(env, c.As); needed && c.As != "" && has == "" {
 			env = append(env, c.As+"="+h.ready[name].Placeholder)
 		}
 	}

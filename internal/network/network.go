@@ -75,16 +75,27 @@ func (n *Networks) Egress(hosts policy.Hosts, workers []string, source func() st
 			return nil, err
 		}
 		log := &connectionLog{journal: n.Journal, workers: workers, prefix: n.newName()}
-		return egress.New(egress.Options{Hosts: hosts, AllowPrivate: n.Project.AllowPrivate, Proxy: environmentProxy, Record: log.record, Now: n.Now, Authority: authority, Credentials: credentials, Program: program,
+		return egress.New(egress.Options{Hosts: hosts, AllowPrivate: n.Project.AllowPrivate, Private: n.Project.Private, Proxy: environmentProxy, Record: log.record, Now: n.Now, Authority: authority, Credentials: credentials, Program: program,
 			Tainted: func() bool { return source() != "" }, ListedOnly: !n.Project.AskHosts,
 			Ask: func(ctx context.Context, q egress.Question) egress.Answer { return n.askHost(ctx, workers, q, source) }})
 	}
-	e := &jail.Egress{Ports: slices.Compact(slices.Sorted(slices.Values(ports))), Open: open,
+	e := &jail.Egress{Ports: slices.Compact(slices.Sorted(slices.Values(ports))), Open: open, Host: hostPorts(hosts),
 		Environment: func(env []string) []string { return n.secrets.hide(hosts, env) }}
 	if pem := authority.PEM(); pem != nil {
 		e.Certificates = append(systemCertificates(n.Environ), pem...)
 	}
 	return e
+}
+
+// hostPorts returns the ports of 127.0.0.1 that a list names. They are ports of the host.
+func hostPorts(hosts policy.Hosts) []uint16 {
+	var ports []uint16
+	for _, r := range hosts.Rules() {
+		if r.Host == "127.0.0.1" {
+			ports = append(ports, r.Ports...)
+		}
+	}
+	return slices.Compact(slices.Sorted(slices.Values(ports)))
 }
 
 // systemCertificates returns the certificates of the authorities that the user's programs

@@ -10,6 +10,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/secret"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -28,10 +30,17 @@ func ownSchema() strictyaml.Key {
 		{Name: "credentials", Type: strictyaml.Group, Doc: "What the program can log in with.", Keys: []strictyaml.Key{
 			{Name: "files", Type: strictyaml.Texts, Doc: "Files of your home; the directories that they are in are in memory and end with the program."},
 			{Name: "env", Type: strictyaml.Texts, Doc: "Environment variables."},
+			{Name: "outside", Type: strictyaml.Groups, Doc: "Credentials that golem adds to requests, if the network is limited to hosts. The program gets placeholders.", Keys: []strictyaml.Key{
+				{Name: "from", Type: strictyaml.Text, Doc: "The source: env:NAME is an environment variable, keyring:NAME a secret of golem secret, and file:PATH#FIELD a field of a JSON file of your home."},
+				{Name: "header", Type: strictyaml.Text, Doc: "The header that golem sets, with ${value} for the value."},
+				{Name: "hosts", Type: strictyaml.Texts, Doc: "The hosts that get it."},
+				{Name: "env", Type: strictyaml.Text, Doc: "The variable in which the program gets the placeholder, unless it is that of from."},
+				{Name: "base_url", Type: strictyaml.Text, Doc: "Your environment variable with the URL of another server, which replaces the hosts."},
+			}},
 			{Name: "keep", Type: strictyaml.Texts, Doc: "Directories beside the credential files that stay with the session, such as conversations."},
 		}},
 		{Name: "network", Type: strictyaml.Bool, Doc: "The program needs the network: the start warns if it is off."},
-		{Name: "hosts", Type: strictyaml.Texts, Doc: "Hosts that the program needs."},
+		{Name: "hosts", Type: strictyaml.Texts, Doc: "Hosts that the program needs. Without --net it reaches these, and golem asks about others."},
 	}}
 }
 
@@ -108,6 +117,14 @@ func (u User) own(name string, root strictyaml.Node) (Profile, error) {
 		}
 	}
 	p.Keys = slices.Concat(p.Keys, texts(checkName, "credentials", "env"))
+	outside, _ := root.At("credentials", "outside")
+	keys := readKeys(outside, &problems)
+	p.Outside = slices.Concat(keys, p.Outside)
+	for _, k := range keys { // with an unlimited network the program gets the key itself
+		if k.Variable != "" && !slices.Contains(p.Keys, k.Variable) {
+			p.Keys = append(slices.Clip(p.Keys), k.Variable)
+		}
+	}
 	p.Private = slices.Clone(p.Private)
 	for _, file := range texts(checkCredential, "credentials", "files") {
 		p.Logins = append(slices.Clip(p.Logins), file)
@@ -146,6 +163,68 @@ func (u User) own(name string, root strictyaml.Node) (Profile, error) {
 		return Profile{}, problems
 	}
 	return p, nil
+}
+
+// readKeys reads the credentials that golem adds to requests.
+func readKeys(list strictyaml.Node, problems *strictyaml.Problems) []Key {
+	const label = "credentials.outside"
+	var keys []Key
+	for _, item := range list.Items {
+		from, _ := item.At("from")
+		header, _ := item.At("header")
+		kind, source, _ := strings.Cut(from.Text, ":")
+		k := Key{Name: source, Header: header.Text}
+		hint := checkName(source)
+		switch kind {
+		case "env":
+			k.Variable = source
+		case "keyring":
+			k.Secret, hint = source, checkProgram(source)
+		case "file":
+			k.File, k.Field, _ = strings.Cut(source, "#")
+			if k.Name, hint = path.Base(k.File), checkCredential(k.File); k.Field == "" {
+				hint = "name the field after #, such as file:.config/tool/auth.json#tokens.access"
+			}
+		default:
+			hint = "write env:NAME, keyring:NAME or file:PATH#FIELD"
+		}
+		if hint != "" { // the text may be the secret itself
+			problems.Add(orNode(from, item), label+".from: no source", hint)
+		}
+		if why := secret.CheckHeader(header.Text); why != "" {
+			problems.Add(orNode(header, item), label+".header: "+why, `write one such as "Authorization: Bearer ${value}"`)
+		}
+		hosts, _ := item.At("hosts")
+		for _, n := range hosts.Items {
+			if _, err := policy.ParseHost(n.Text); err != nil {
+				what, hint, _ := strings.Cut(err.Error(), "; ")
+				problems.Add(n, label+".hosts: "+what, hint)
+			}
+		}
+		if k.Hosts = hosts.Texts(); len(k.Hosts) == 0 {
+			problems.Add(item, label+" has no hosts", "name the hosts that get the credential: hosts: [api.example.com]")
+		}
+		for _, v := range []struct {
+			name string
+			to   *string
+		}{{"env", &k.As}, {"base_url", &k.Server}} {
+			if n, ok := item.At(v.name); ok {
+				if *v.to = n.Text; checkName(n.Text) != "" {
+					problems.Add(n, label+"."+v.name+": "+sandbox.Shown(n.Text), checkName(n.Text))
+				}
+			}
+		}
+		keys = append(keys, k)
+	}
+	return keys
+}
+
+// orNode returns a node, or another if the file does not have it.
+func orNode(n, other strictyaml.Node) strictyaml.Node {
+	if n.Place == (strictyaml.Place{}) {
+		return other
+	}
+	return n
 }
 
 // ownNames returns the names of the user's own profiles.

@@ -29,7 +29,15 @@ type Profile struct {
 	Set      []string     // NAME=value
 	Lines    []Line       // settings in files of the home
 	Net      bool         // the program needs the network
-	Hosts    []string     // hosts that it needs; the network is not limited to them yet
+	Hosts    []string     // hosts that it needs, besides those of Outside
+	Outside  []Key        // the credentials that golem adds to its requests if its network is limited, in the order of preference
+	Reads    []string     // hosts from which it only reads
+	Quiet    []string     // NAME=value, for a limited network: it then asks for fewer hosts
+	Dropped  []string     // those of Keys that it gets only with an unlimited network, because they may contain anything
+	HasLogin bool         // golem adds a credential to its requests
+	Hidden   []string     // those of Logins that have only placeholders
+
+	replaced []Replacement
 
 	Home string // the user's home, "" if it is not known
 	File string // the file of an own profile, "" for a built-in one
@@ -83,7 +91,7 @@ func profiles(home string, getenv func(string) string) []Profile {
 			Copies: with(git, ".npmrc"), Env: with(proxies, "npm_config_registry", "NODE_ENV"), Set: []string{"npm_config_update_notifier=false"}},
 		{Name: "python", About: "Python and pip, without credentials", Programs: []string{"python3", "pip", "pip3"},
 			Copies: git, Env: proxies, Set: []string{"PIP_DISABLE_PIP_VERSION_CHECK=1"}},
-		{Name: "claude", About: "Claude Code", Net: true,
+		{Name: "claude", About: "Claude Code", Net: true, Outside: claudeKeys(), Dropped: []string{"ANTHROPIC_CUSTOM_HEADERS"}, Quiet: []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
 			Copies:  with(git, ".claude/CLAUDE.md", ".claude/keybindings.json", ".claude/agents", ".claude/commands", ".claude/skills", ".claude/output-styles"),
 			Logins:  []string{".claude.json", ".claude/.credentials.json", ".claude/settings.json"},
 			Private: []Private{{".claude", []string{"projects", "todos", "tasks", "plans", "file-history"}}},
@@ -94,7 +102,7 @@ func profiles(home string, getenv func(string) string) []Profile {
 			// without questions. CLAUDE_CONFIG_DIR puts .claude.json in the directory of
 			// the other credentials.
 			Set: []string{"DISABLE_AUTOUPDATER=1", "IS_SANDBOX=1", "CLAUDE_CONFIG_DIR=" + jail.Home + "/.claude"}},
-		{Name: "codex", About: "Codex CLI", Net: true,
+		{Name: "codex", About: "Codex CLI", Net: true, Outside: codexKeys(),
 			Copies:  with(git, ".codex/AGENTS.md", ".codex/prompts", ".codex/rules", ".codex/skills"),
 			Logins:  []string{".codex/auth.json", ".codex/config.toml"},
 			Private: []Private{{".codex", []string{"sessions", "archived_sessions"}}},
@@ -104,7 +112,7 @@ func profiles(home string, getenv func(string) string) []Profile {
 			// needs a socket in the file system. The jail gives neither.
 			Lines: []Line{{".codex/config.toml", "", "sandbox_mode", `"danger-full-access"`}, {".codex/config.toml", "", "check_for_update_on_startup", "false"},
 				{".codex/config.toml", "features", "daemon_auto_start", "false"}}},
-		{Name: "gemini", About: "Gemini CLI", Net: true,
+		{Name: "gemini", About: "Gemini CLI", Net: true, Outside: geminiKeys(), Quiet: []string{"GEMINI_TELEMETRY_ENABLED=false"},
 			Copies:  with(git, ".gemini/GEMINI.md", ".gemini/google_accounts.json", ".gemini/commands"),
 			Logins:  []string{".gemini/oauth_creds.json", ".gemini/.env", ".gemini/settings.json"},
 			Private: []Private{{".gemini", []string{"tmp", "history"}}},
@@ -115,7 +123,7 @@ func profiles(home string, getenv func(string) string) []Profile {
 			// also means that Gemini is inside its sandbox. Then it cannot restart
 			// itself, as it does after a trust question.
 			Set: []string{"GEMINI_SANDBOX=false"}},
-		{Name: "opencode", About: "opencode", Net: true,
+		{Name: "opencode", About: "opencode", Net: true, Outside: opencodeKeys(), Reads: []string{"models.dev", "models.opencode.ai"},
 			Copies: with(git, ".config/opencode/tui.json", ".config/opencode/AGENTS.md",
 				".config/opencode/agent", ".config/opencode/agents", ".config/opencode/command", ".config/opencode/commands", ".config/opencode/skill",
 				".config/opencode/skills", ".config/opencode/themes"),
@@ -123,25 +131,25 @@ func profiles(home string, getenv func(string) string) []Profile {
 			Private: []Private{{".local/share/opencode", []string{"storage", "snapshot"}}, {".config/opencode", nil}},
 			Env:     proxies, Keys: with(keys, "OPENCODE_API_KEY", "GOOGLE_GENERATIVE_AI_API_KEY"),
 			Set: []string{"OPENCODE_DISABLE_AUTOUPDATE=1"}},
-		{Name: "qwen", About: "Qwen Code", Net: true,
+		{Name: "qwen", About: "Qwen Code", Net: true, Outside: qwenKeys(),
 			Copies:  with(git, ".qwen/QWEN.md", ".qwen/commands", ".qwen/agents", ".qwen/skills"),
 			Logins:  []string{".qwen/oauth_creds.json", ".qwen/.env", ".qwen/settings.json"},
 			Private: []Private{{".qwen", []string{"tmp", "projects", "history", "todos"}}},
 			Env:     with(proxies, "OPENAI_BASE_URL", "OPENAI_MODEL"),
 			Keys:    []string{"OPENAI_API_KEY", "DASHSCOPE_API_KEY"},
 			Set:     []string{"QWEN_SANDBOX=false"}}, // the jail gives no namespaces for a sandbox of its own
-		{Name: "pi", About: "pi", Net: true,
+		{Name: "pi", About: "pi", Net: true, Outside: piKeys(),
 			Copies:  with(git, ".pi/agent/AGENTS.md", ".pi/agent/keybindings.json", ".pi/agent/prompts", ".pi/agent/skills", ".pi/agent/themes"),
 			Logins:  []string{".pi/agent/auth.json", ".pi/agent/models.json", ".pi/agent/settings.json"},
 			Private: []Private{{".pi/agent", []string{"sessions"}}},
 			Env:     proxies, Keys: keys,
 			Set: []string{"PI_SKIP_VERSION_CHECK=1"}},
-		{Name: "aider", About: "aider", Net: true,
+		{Name: "aider", About: "aider", Net: true, Outside: aiderKeys(),
 			Copies: git,
 			Env:    with(proxies, "OPENAI_API_BASE", "AIDER_MODEL", "AIDER_WEAK_MODEL", "AIDER_EDITOR_MODEL"),
 			Keys:   with(keys, "DEEPSEEK_API_KEY"),
 			Set:    []string{"AIDER_CHECK_UPDATE=false"}},
-		{Name: "crush", About: "crush", Net: true,
+		{Name: "crush", About: "crush", Net: true, Outside: crushKeys(), Reads: []string{"catwalk.charm.land"}, Quiet: []string{"CRUSH_DISABLE_METRICS=1"},
 			Copies:  with(git, ".config/crush/CRUSH.md", ".config/crush/skills"),
 			Logins:  []string{".local/share/crush/crush.json", ".config/crush/crush.json", ".config/crush/crushrc"},
 			Private: []Private{{".local/share/crush", nil}, {".config/crush", nil}},
@@ -538,7 +546,7 @@ func (p Profile) filter(name string, data []byte) []byte {
 			data = l.in(data)
 		}
 	}
-	return data
+	return p.hide(data)
 }
 
 // writeIn writes a file in a directory.

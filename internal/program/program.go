@@ -41,6 +41,7 @@ type Options struct {
 	Settings  []project.Setting
 	Hosts     []policy.HostRule // that the user adds to the hosts of the program
 	Presets   []string          // sets of hosts that the user adds
+	Agent     project.Agent     // the program that the user runs, if it has a profile
 	Trust     string            // the hash of content that the user trusts for this call
 	Now       func() time.Time
 }
@@ -159,7 +160,7 @@ func FindPresets(ctx context.Context, p *Program, names []string) []network.Pres
 // projectEnv returns what a project file may refer to, and the directories that no mount
 // may show.
 func (o Options) projectEnv() project.Env {
-	env := project.Env{Home: o.Home, State: o.stateBase(), Configs: o.Configs, Homes: o.Homes, Hosts: o.Hosts, Presets: o.Presets}
+	env := project.Env{Home: o.Home, State: o.stateBase(), Configs: o.Configs, Homes: o.Homes, Hosts: o.Hosts, Presets: o.Presets, Agent: o.Agent}
 	if usual := filepath.Join(o.StateHome, "golem"); o.StateHome != "" && exists(usual) {
 		env.States = append(env.States, usual)
 	}

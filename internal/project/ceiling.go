@@ -317,6 +317,7 @@ type asked struct {
 func applyCeiling(l *loader) {
 	p, c := l.project, l.env.Ceiling
 	p.Ceiling, p.asked = c, asked{p.Network, p.Approval, p.ApprovalBy, l.tree}
+	addAgentCredentials(p, l.env.Agent)
 	if place, off := c.NetworkOff(); off {
 		if n, ok := l.valueAt("sandbox", "network"); ok && !p.Network.IsEmpty() && n.Place.Line == 0 {
 			l.problems.Add(n, "the network is off: "+place.String(), "leave out --net and --set")
@@ -339,6 +340,9 @@ func applyCeiling(l *loader) {
 func (p *Project) Asked() *Project {
 	q := *p
 	q.Ceiling, q.Network, q.Approval, q.ApprovalBy, q.tree = nil, p.asked.network, p.asked.approval, p.asked.approvalBy, p.asked.tree
+	if p.ByAgent {
+		q.Network, q.AskHosts = policy.Hosts{}, false
+	}
 	for _, l := range p.Ceiling {
 		if p.PlaceOf("model").Source == l.File {
 			q.Model = ""

@@ -2,10 +2,8 @@ package project
 
 import (
 	"path/filepath"
-	"regexp"
 	"slices"
 	"strings"
-	"sync"
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/secret"
@@ -20,11 +18,19 @@ type Credential struct {
 	Variable string   // the environment variable that holds it
 	Secret   string   // its name among the user's secrets
 	Command  []string // a program of the user that prints it
-	Value    string   // the value itself, from a file of the user
-	Header   string   // the header that carries it, with ${value} or ${basic:USER}
-	As       string   // the variable in which commands find a placeholder, "" for none
-	Own      bool     // the user's configuration defines it, not the project
-	From     strictyaml.Place
+	File     string   // the file of the user's home that has it
+	Value    string   // the value itself, for a login of the user that golem has read
+	// Placeholder stands for Value in commands, "" for a new one.
+	Placeholder string
+	// Plain lets it leave without TLS, because the user chose a server without.
+	Plain  bool
+	Header string // the header that carries it, with ${value} or ${basic:USER}
+	As     string // the variable in which commands find a placeholder, "" for none
+	Own    bool   // the user's configuration defines it, not the project
+	// Agent says that it is a login of the agent. Only the agent's profile says which hosts
+	// get it.
+	Agent bool
+	From  strictyaml.Place
 }
 
 // Source describes where the value comes from, for people.
@@ -37,7 +43,7 @@ func (c Credential) Source() string {
 	case len(c.Command) > 0:
 		return "the output of " + strings.Join(c.Command, " ")
 	}
-	return "the login of " + c.Name
+	return "your login in ~/" + c.File
 }
 
 // credentialsKey describes the secrets that golem adds to requests. Own says that it is
@@ -108,7 +114,7 @@ func readCredential(f strictyaml.Field, own bool, problems *strictyaml.Problems)
 	header, ok := f.Value.At("header")
 	if c.Header = header.Text; !ok {
 		problems.Add(f.Key, label+" has no header", `write one such as header: "Authorization: Bearer ${value}"`)
-	} else if why := checkCredentialHeader(header.Text); why != "" {
+	} else if why := secret.CheckHeader(header.Text); why != "" {
 		problems.Add(header, label+".header: "+why, `write one such as "Authorization: Bearer ${value}"`)
 	}
 	return c, len(*problems) == before
@@ -121,44 +127,6 @@ const (
 
 func isVariableName(name string) bool {
 	return name != "" && strings.Trim(name, letters+digits+"_") == "" && !strings.ContainsAny(name[:1], digits)
-}
-
-// Names of headers, and those that nobody sets in a file.
-var (
-	headerName   = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9-]{0,63}$`) })
-	ownedHeaders = []string{"content-type", "content-length", "host", "transfer-encoding", "connection", "user-agent", "upgrade", "trailer", "te"}
-)
-
-// checkCredentialHeader returns what is wrong with the header of a credential. It does not
-// quote the text, which may have a secret in it.
-func checkCredentialHeader(text string) string {
-	name, value, ok := strings.Cut(text, ":")
-	switch {
-	case !ok || !headerName().MatchString(name):
-		return "no name of a header before a colon"
-	case slices.Contains(ownedHeaders, strings.ToLower(name)):
-		return name + " is not for you to set"
-	case strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r >= 0x7f }):
-		return "a character that is not plain ASCII"
-	}
-	found := 0
-	for rest := value; ; found++ {
-		_, after, ok := strings.Cut(rest, "$")
-		if !ok {
-			break
-		}
-		inner, closed := strings.CutPrefix(after, "{")
-		variable, more, ended := strings.Cut(inner, "}")
-		user, isBasic := strings.CutPrefix(variable, "basic:")
-		if !closed || !ended || variable != "value" && (!isBasic || user == "" || strings.Contains(user, ":")) {
-			return "a $ that is neither ${value} nor ${basic:USER}"
-		}
-		rest = more
-	}
-	if found != 1 {
-		return "it has no ${value}, or more than one"
-	}
-	return ""
 }
 
 // vendor returns the vendor that a credential is for, if its source says so.

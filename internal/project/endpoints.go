@@ -8,6 +8,7 @@ import (
 	"strings"
 	"sync"
 
+	"github.com/golem-forge/golem/internal/secret"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -105,9 +106,9 @@ func (l clearanceReader) readHeaders(label string, n strictyaml.Node) []Endpoint
 		name := f.Key.Text
 		parts := headerValue().FindStringSubmatch(f.Value.Text)
 		switch {
-		case !headerName().MatchString(name):
+		case !secret.IsHeader(name):
 			l.problems.Add(f.Key, label+": "+sandbox.Shown(name)+" is no name of a header", "letters, digits and - are in one")
-		case slices.Contains(ownedHeaders, strings.ToLower(name)):
+		case secret.IsOwnedHeader(name):
 			l.problems.Add(f.Key, label+": "+name+" is not for you to set", "leave it out; type: says what the body is")
 		case f.Value.Kind != strictyaml.Scalar || parts == nil:
 			l.problems.Add(f.Value, label+"."+name+": no value of a header", "write one line of plain text, or env:NAME for the value of a variable")

@@ -54,6 +54,10 @@ func readNetwork(l *loader) {
 	case isBlock:
 		l.project.networkAt = block.Place
 		readNetworkBlock(l, block)
+	case len(l.env.Agent.Hosts) > 0:
+		l.project.ByAgent, l.project.AskHosts = true, true
+		l.project.networkAt = strictyaml.Place{Source: "the profile " + l.env.Agent.Name}
+		l.project.Network = policy.HostsOfRules(l.env.Agent.Hosts...)
 	}
 	l.project.Presets = slices.Clone(l.env.Presets)
 	if at, ok := block.At("presets"); ok && isBlock && l.project.networkAt == block.Place {
@@ -177,7 +181,7 @@ func readHostRule(l *loader, n strictyaml.Node) (policy.HostRule, bool) {
 // readAllCredentials reads the credentials of the project. A definition of the user
 // replaces that of the project: the user says where a secret is.
 func readAllCredentials(l *loader) {
-	l.project.Credentials = slices.Concat(l.env.Ceiling.Credentials(), l.env.Credentials)
+	l.project.Credentials = slices.Concat(l.env.Ceiling.Credentials(), l.env.Agent.Credentials)
 	all, _ := l.tree.At("credentials")
 	all.Fields = slices.DeleteFunc(slices.Clone(all.Fields), func(f strictyaml.Field) bool { return !l.isValid(f.Key) || !l.isValid(f.Value) })
 	for _, c := range readCredentials(all, false, &l.problems) {
@@ -192,10 +196,12 @@ func readAllCredentials(l *loader) {
 func (l *loader) checkCredential(n strictyaml.Node, r policy.HostRule) bool {
 	const label = "network.allow.credential: "
 	c, ok := l.project.Credential(r.Credential)
-	if !ok {
+	if !ok || c.Agent {
 		var names []string
 		for _, c := range l.project.Credentials {
-			names = append(names, c.Name)
+			if !c.Agent {
+				names = append(names, c.Name)
+			}
 		}
 		hint := "define it under credentials, in this file or in your own configuration"
 		if near := sandbox.Nearest(r.Credential, names); len(near) > 0 {

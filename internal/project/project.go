@@ -27,7 +27,12 @@ type Project struct {
 	// Credentials are the secrets that golem adds to requests, for hosts of Network.
 	Credentials []Credential
 	Presets     []string // named sets of hosts, which AddHosts adds to Network
-	AskHosts    bool     // golem asks about hosts that are not in Network, if that is a list
+	// ByAgent says that Network is that of the agent's profile: no file and no flag has one.
+	ByAgent bool
+	// Private are names of servers that the user chose for the agent. They may lead to
+	// private addresses.
+	Private  []string
+	AskHosts bool // golem asks about hosts that are not in Network, if that is a list
 	// Level is the weakest level of the jail that commands may run in: landlock,
 	// namespaces, container, or "" for the strongest of the machine.
 	Level string
@@ -133,10 +138,10 @@ type Env struct {
 	Ceiling Ceiling
 	// Hosts are those that the user adds to the hosts of the file.
 	Hosts []policy.HostRule
-	// Credentials are the user's own, besides those of the Ceiling.
-	Credentials []Credential
 	// Presets are the sets of hosts that the user adds.
 	Presets []string
+	// Agent is what the program that the user runs needs.
+	Agent Agent
 }
 
 // Load reads the project file of a program and applies the settings. The name of the file

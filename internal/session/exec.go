@@ -30,7 +30,7 @@ type Exec struct {
 // only because its file has the name of an agent. The author of that directory chose the
 // name.
 func (x *Exec) mayLogIn(program *profile.Program, name string) error {
-	has := len(x.Profile.Logins) > 0 || slices.ContainsFunc(x.Profile.Keys, func(key string) bool {
+	has := len(x.Profile.Logins) > 0 || x.Profile.HasLogin || slices.ContainsFunc(x.Profile.Keys, func(key string) bool {
 		return slices.ContainsFunc(x.Env, func(e string) bool { return strings.HasPrefix(e, key+"=") })
 	})
 	if x.ProfileNamed || !program.Shown || !has {

@@ -106,7 +106,7 @@ func (r Request) sentSecrets() []Permission {
 	var list []Permission
 	for _, rule := range r.Project.Network.Rules() {
 		c, ok := r.Project.Credential(rule.Credential)
-		if rule.Credential == "" || !ok {
+		if rule.Credential == "" || !ok || c.Agent {
 			continue
 		}
 		what := "sends " + visible.Quote(c.Source())

@@ -43,9 +43,12 @@ func newExec() *cobra.Command {
 		Use:   "exec [flags] CMD [ARG…]",
 		Short: "Run an agent or any other command in the jail",
 		Long: `Run an agent, a shell or any other command in the jail. It sees a copy-on-write view of
-the current directory, an empty home directory, and no network unless you turn it on.
-Its changes wait in a session: golem diff shows them, and golem apply copies them into
-your directory.
+the current directory, an empty home directory, and no network unless you turn it on. A
+known agent reaches the hosts of its vendor, and golem asks about others. Its keys stay
+outside: golem adds them to its requests.
+
+The changes of the command wait in a session: golem diff shows them, and golem apply copies
+them into your directory.
 
 In a directory with golem-forge.config.yaml or workers, the command sees the files that
 the entry worker may see, or those of --worker. --root and --mount choose directories instead. A
@@ -54,7 +57,7 @@ prints it at the start.
 
 The exit code is the command's, or 128 plus the number of the signal that ended it. If golem
 does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
-		Example: `  golem exec --net on claude
+		Example: `  golem exec claude
   golem exec --net api.example.com --session last ./fetch
   golem exec --root .:ro --mount ./out:/out:rw make report`,
 	}
@@ -129,6 +132,11 @@ func (f *execFlags) sessionProgram(id string) (*program.Program, error) {
 }
 
 func (f *execFlags) run(cmd *cobra.Command, args []string) error {
+	user := agentUser()
+	agent, err := f.findAgent(user, args[0])
+	if err != nil {
+		return err
+	}
 	p, err := f.program()
 	if err != nil {
 		return err
@@ -149,15 +157,11 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	user := agentUser()
-	profile, err := user.ProfileFor(f.profile, args[0])
-	if err != nil {
-		return err
-	}
 	dir, err := os.Getwd()
 	if err != nil {
 		return err
 	}
+	profile := agent.ProfileFor(p)
 	x := &session.Exec{Command: args[0], Profile: profile, ProfileNamed: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH")}
 	if err := f.publishPorts(cmd.Context(), p, x); err != nil {
 		return errors.Join(err, x.Ports.Close())
@@ -166,7 +170,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return errors.Join(err, x.Ports.Close())
 	}
-	f.tell(cmd, p, gate, x, args[0]) // only now, because a session that did not open needs no report
+	f.tell(cmd, p, gate, agent, x, args[0]) // only now, because a session that did not open needs no report
 	for _, note := range slices.Concat(gate.StartNotes, gate.Notes, outside) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
@@ -333,13 +337,9 @@ func (f *execFlags) environment(p profile.Profile) []string {
 
 // tell prints what the command gets: directories, network, home directory and
 // credentials.
-func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.Gate, x *session.Exec, program string) {
+func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.Gate, agent program.Agent, x *session.Exec, command string) {
 	hosts := gate.Hosts()
-	adds := copiesOf(x.Profile.Copies)
-	for _, l := range x.Profile.Lines {
-		adds = append(adds, l.String())
-	}
-	secrets := slices.Concat(copiesOf(x.Profile.Logins), present(x.Profile.Keys))
+	adds, secrets := describeFiles(x.Profile)
 	home := "empty home directory"
 	switch {
 	case gate.HasHome:
@@ -347,7 +347,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.G
 	case len(adds)+len(x.Profile.Logins) > 0:
 		home = "new home directory"
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; %s; %s; profile %s (%s)\n", mountedAt(gate, x.Profile.Home), describeNetwork(hosts)+describePorts(x.Ports.List()), home, x.Profile.Name, x.Profile.About)
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s; %s; %s; profile %s (%s)\n", mountedAt(gate, x.Profile.Home), describeNetwork(p, hosts)+describePorts(x.Ports.List()), home, x.Profile.Name, x.Profile.About)
 	if x.Profile.File != "" {
 		instead := ""
 		if profile.IsBuiltIn(x.Profile.Name) {
@@ -355,9 +355,9 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.G
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile is your own, %s%s\n", visible.Text(homeRelative(x.Profile.File, x.Profile.Home)), instead)
 	}
-	if f.profile == "" && x.Profile.Name == profile.Plain && (profile.Host{Path: x.Path, Dir: x.Dir, Home: x.Profile.Home}).HasInstalled(program) {
+	if f.profile == "" && x.Profile.Name == profile.Plain && (profile.Host{Path: x.Path, Dir: x.Dir, Home: x.Profile.Home}).HasInstalled(command) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: there is no profile for %s, so it has none of your settings, credentials and variables; golem exec --profile-help explains how to write one\n",
-			visible.Text(filepath.Base(program)))
+			visible.Text(filepath.Base(command)))
 	}
 	for _, m := range x.Profile.Mounts {
 		adds = append(adds, string(m.Source)+" at "+m.Target+" (read-only)")
@@ -370,19 +370,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.G
 	if len(adds) > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile adds %s\n", strings.Join(adds, "; "))
 	}
-	if len(secrets) > 0 {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: warning: the agent can read these credentials: %s\n", strings.Join(secrets, "; "))
-	}
-	if len(x.Profile.Hosts) > 0 && hosts.IsAll() {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the agent can reach every host; the profile needs only %s, and --net %s limits it to these\n", visible.Text(strings.Join(x.Profile.Hosts, ", ")), visible.Text(strings.Join(x.Profile.Hosts, ",")))
-	}
-	if x.Profile.Net && hosts.IsEmpty() {
-		advice := "--net on gives it yours"
-		if len(x.Profile.Hosts) > 0 {
-			advice = "--net " + visible.Text(strings.Join(x.Profile.Hosts, ",")) + " gives it these hosts, and --net on all"
-		}
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: it is of little use without the network; "+advice)
-	}
+	tellNetwork(cmd.ErrOrStderr(), p, hosts, agent, secrets)
 }
 
 // mountedAt describes which host directories the command sees, and how.

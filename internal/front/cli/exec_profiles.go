@@ -39,9 +39,10 @@ extends: python
 programs: [aider-chat]
 files: [.config/aider/conventions.md]
 env: [AIDER_MODEL, AIDER_CHECK_UPDATE=false]
+hosts: [docs.example.com]
 credentials:
-  env: [OPENAI_API_KEY]
-network: true
+  outside:
+    - {from: env:OPENAI_API_KEY, header: "Authorization: Bearer ${value}", hosts: [api.openai.com]}
 `
 
 // printProfiles lists the profiles, and explains how to write one.
@@ -72,13 +73,18 @@ func printProfiles(cmd *cobra.Command) error {
 		line("files", slices.DeleteFunc(slices.Clone(p.Copies), isCommon))
 		line("credentials", slices.Concat(p.Logins, p.Keys))
 		line("variables", slices.DeleteFunc(slices.Concat(p.Env, p.Set), isCommon))
-		line("hosts", p.Hosts)
+		line("hosts", slices.Concat(p.Hosts, p.Reads))
+		if keys := describeKeys(p.Outside); keys != "" {
+			fmt.Fprintf(out, "  %-10s   keys outside: %s\n", "", visible.Text(keys))
+		}
 	}
 	fmt.Fprintf(out, `
 To write your own, put a file NAME.yaml into %s.
 golem uses it for the command NAME, in place of a built-in profile of that name. Every
-key is optional. Paths start in your home directory. network: true only makes golem warn
-when the network is off; --net on turns it on. An example, aider.yaml:
+key is optional. Paths start in your home directory. Without --net the command reaches the
+hosts of its profile, and golem asks about others. Then the keys under "keys outside" stay
+outside the jail: the command has placeholders, and golem adds the keys to its requests.
+With --net on it reaches every host and gets the keys themselves. An example, aider.yaml:
 
 `, homeRelative(user.Profiles, user.Home))
 	for line := range strings.Lines(exampleProfile) {
@@ -87,23 +93,55 @@ when the network is off; --net on turns it on. An example, aider.yaml:
 	return nil
 }
 
+// describeKeys describes the keys that golem adds to requests: where they come from, and
+// which hosts get them.
+func describeKeys(keys []profile.Key) string {
+	var order, parts []string
+	sources := map[string][]string{}
+	for _, k := range keys {
+		hosts := strings.Join(k.Hosts, ", ")
+		if sources[hosts] == nil {
+			order = append(order, hosts)
+		}
+		if !slices.Contains(sources[hosts], k.Source()) {
+			sources[hosts] = append(sources[hosts], k.Source())
+		}
+	}
+	for _, hosts := range order {
+		parts = append(parts, strings.Join(sources[hosts], ", ")+" to "+hosts)
+	}
+	return strings.Join(parts, "; ")
+}
+
 // A profileJSON is a profile as --json prints it.
 type profileJSON struct {
-	Name            string   `json:"name"`
-	Description     string   `json:"description"`
-	File            string   `json:"file,omitempty"`
-	Programs        []string `json:"programs,omitempty"`
-	Files           []string `json:"files,omitempty"`
-	Env             []string `json:"env,omitempty"`
-	CredentialFiles []string `json:"credential_files,omitempty"`
-	CredentialEnv   []string `json:"credential_env,omitempty"`
-	Hosts           []string `json:"hosts,omitempty"`
+	Name            string    `json:"name"`
+	Description     string    `json:"description"`
+	File            string    `json:"file,omitempty"`
+	Programs        []string  `json:"programs,omitempty"`
+	Files           []string  `json:"files,omitempty"`
+	Env             []string  `json:"env,omitempty"`
+	CredentialFiles []string  `json:"credential_files,omitempty"`
+	CredentialEnv   []string  `json:"credential_env,omitempty"`
+	Hosts           []string  `json:"hosts,omitempty"`
+	KeysOutside     []keyJSON `json:"keys_outside,omitempty"`
+}
+
+// A keyJSON is a key that golem adds to requests.
+type keyJSON struct {
+	From    string   `json:"from"`
+	Hosts   []string `json:"hosts"`
+	BaseURL string   `json:"base_url,omitempty"` // the variable with the address of another server
 }
 
 func profilesJSON(list []profile.Profile) []profileJSON {
 	var all []profileJSON
 	for _, p := range list {
-		all = append(all, profileJSON{p.Name, p.About, p.File, p.Programs, p.Copies, slices.Concat(p.Env, p.Set), p.Logins, p.Keys, p.Hosts})
+		var keys []keyJSON
+		for _, k := range p.Outside {
+			keys = append(keys, keyJSON{k.Source(), k.Hosts, k.Server})
+		}
+		all = append(all, profileJSON{p.Name, p.About, p.File, p.Programs, p.Copies, slices.Concat(p.Env, p.Set), p.Logins, p.Keys, slices.Concat(p.Hosts, p.Reads), keys})
 	}
 	return all
 }

@@ -58,22 +58,6 @@ func (f *programFlags) setNetwork(text string) error {
 	return err
 }
 
-// describeNetwork describes the hosts that commands reach.
-func describeNetwork(h policy.Hosts) string {
-	switch {
-	case h.IsAll():
-		return "network on"
-	case h.IsEmpty():
-		return "network off"
-	}
-	list := h.Patterns()
-	const most = 6
-	if more := len(list) - most; more > 0 {
-		list = append(list[:most], visible.Count(more, "more host"))
-	}
-	return "network: " + visible.Text(strings.Join(list, ", ")) + " only"
-}
-
 // printWaitingHosts says which hosts a program asked for, and how to allow them.
 func printWaitingHosts(w io.Writer, list []network.WaitingHost) {
 	for _, h := range list {

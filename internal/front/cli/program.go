@@ -32,6 +32,7 @@ type programFlags struct {
 	set                                []string
 	hosts                              []policy.HostRule // of --net +HOST
 	presets                            []string          // of --net +PRESET
+	agent                              project.Agent     // the command of golem exec
 }
 
 func addProgramFlags(cmd *cobra.Command) *programFlags {
@@ -84,7 +85,7 @@ func (f *programFlags) options() (program.Options, error) {
 	}
 	var err error
 	o.Settings, err = f.settings()
-	o.Hosts, o.Presets, o.Secret = f.hosts, f.presets, findSecret
+	o.Hosts, o.Presets, o.Secret, o.Agent = f.hosts, f.presets, findSecret, f.agent
 	return o, err
 }
 

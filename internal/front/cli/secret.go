@@ -35,6 +35,16 @@ func findSecret(name string) (string, error) {
 	return s.Get(name)
 }
 
+// findStoredSecret is findSecret without the secrets of other programs: the system may ask
+// the user about those.
+func findStoredSecret(name string) (string, error) {
+	s, err := userSecrets()
+	if err != nil {
+		return "", err
+	}
+	return s.GetStored(name)
+}
+
 func newSecret() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secret",

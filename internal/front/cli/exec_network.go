@@ -1,0 +1,140 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/profile"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// findAgent returns the command as an agent: with its profile and the user's logins.
+func (f *execFlags) findAgent(user profile.User, command string) (program.Agent, error) {
+	p, err := user.ProfileFor(f.profile, command)
+	if err != nil {
+		return program.Agent{}, err
+	}
+	agent, err := program.NewAgent(p, os.Getenv, findStoredSecret)
+	f.agent = agent.Needs()
+	return agent, err
+}
+
+// describeNetwork describes the hosts that commands reach.
+func describeNetwork(p *program.Program, h policy.Hosts) string {
+	switch {
+	case h.IsAll():
+		return "network on"
+	case h.IsEmpty():
+		return "network off"
+	case p.Project.ByAgent:
+		rules := agentRules(h)
+		hasKey := rules[0].Credential != ""
+		rules[0].Credential = ""
+		text := "network: " + visible.Text(rules[0].String())
+		if more := len(rules) - 1; more > 0 {
+			text += fmt.Sprintf(" and %d more", more)
+		}
+		text += ", asks about others"
+		if hasKey {
+			text += "; keys stay outside"
+		}
+		return text
+	}
+	list := h.Patterns()
+	const most = 6
+	if more := len(list) - most; more > 0 {
+		list = append(list[:most], visible.Count(more, "more host"))
+	}
+	return "network: " + visible.Text(strings.Join(list, ", ")) + " only"
+}
+
+// describeFiles describes the files and variables of the user that a profile gives to a
+// program: those without credentials, and those with.
+func describeFiles(p profile.Profile) (adds, secrets []string) {
+	adds = copiesOf(p.Copies)
+	for _, file := range p.Logins {
+		text := copiesOf([]string{file})[0]
+		switch {
+		case !slices.Contains(p.Hidden, file):
+			secrets = append(secrets, text)
+		case p.HasPlaceholders(file):
+			adds = append(adds, text+" with placeholders")
+		default:
+			adds = append(adds, text)
+		}
+	}
+	for _, l := range p.Lines {
+		adds = append(adds, l.String())
+	}
+	return adds, append(secrets, present(p.Keys)...)
+}
+
+// tellNetwork prints what the command reaches, with which keys, and which keys it can read.
+func tellNetwork(w io.Writer, p *program.Program, hosts policy.Hosts, agent program.Agent, secrets []string) {
+	isList := !hosts.IsAll() && !hosts.IsEmpty()
+	needs := agent.Needs()
+	if isList && len(agent.Profile.Outside) > 0 {
+		var parts []string
+		for _, r := range agentRules(hosts) {
+			c, ok := p.Project.Credential(r.Credential)
+			r.Credential = ""
+			text := visible.Text(r.String())
+			if ok {
+				text += " with " + visible.Text(c.Source()) + ", which stays outside"
+			}
+			parts = append(parts, text)
+		}
+		fmt.Fprintln(w, "golem: it reaches "+strings.Join(parts, "; "))
+		if len(agent.Logins) == 0 {
+			fmt.Fprintf(w, "golem: you have no login for %s that golem knows; %s\n", visible.Text(agent.Profile.Name), agent.Profile.LoginAdvice())
+		}
+		if dropped := present(agent.Profile.Dropped); len(dropped) > 0 {
+			fmt.Fprintf(w, "golem: it does not get %s, which may contain a key; --net on passes it on\n", strings.Join(dropped, ", "))
+		}
+	}
+	if len(secrets) > 0 {
+		outside := ""
+		if hosts.IsAll() && len(agent.Logins) > 0 {
+			outside = "; without --net on your keys stay outside"
+		}
+		fmt.Fprintf(w, "golem: warning: the agent can read these credentials: %s%s\n", strings.Join(secrets, "; "), outside)
+	}
+	var names []string
+	for _, r := range needs.Hosts {
+		if !r.GitRead {
+			r.Credential, r.Methods = "", nil
+			names = append(names, visible.Text(r.String()))
+		}
+	}
+	switch {
+	case hosts.IsAll() && len(agent.Profile.Hosts) > 0:
+		fmt.Fprintf(w, "golem: the agent can reach every host; the profile needs only %s, and --net %s limits it to these\n", strings.Join(names, ", "), strings.Join(names, ","))
+	case hosts.IsEmpty() && agent.Profile.Net:
+		advice := "--net on gives it yours"
+		if len(names) > 0 {
+			advice = "--net " + strings.Join(names, ",") + " gives it these hosts, and --net on all"
+		}
+		fmt.Fprintln(w, "golem: it is of little use without the network; "+advice)
+	}
+}
+
+// agentRules returns the rules of a list, those with a credential first.
+func agentRules(h policy.Hosts) []policy.HostRule {
+	return slices.SortedStableFunc(slices.Values(h.Rules()), func(a, b policy.HostRule) int {
+		rank := func(r policy.HostRule) int {
+			switch {
+			case r.Credential != "":
+				return 0
+			case r.GitRead || len(r.Methods) > 0:
+				return 2
+			}
+			return 1
+		}
+		return rank(a) - rank(b)
+	})
+}
