@@ -12,7 +12,8 @@ import (
 // networkKey describes the block with the hosts that commands reach.
 func networkKey() strictyaml.Key {
 	return strictyaml.Key{Name: "network", Type: strictyaml.Group, Example: "{allow: [api.example.com]}",
-		Doc: "The hosts that commands reach. `sandbox.network` is the short form; use one of the two.", Keys: []strictyaml.Key{
+		Or:  []strictyaml.Key{{Type: strictyaml.Bool, Words: []string{"on", "off"}}},
+		Doc: "The hosts that commands reach, or `on` or `off`. `sandbox.network` is the short form; use one of the two.", Keys: []strictyaml.Key{
 			{Name: "allow", Type: strictyaml.Groups, Short: "host", Empty: true, Example: `[api.example.com, "*.example.org:8443"]`,
 				Doc: "The hosts, each a text or a map. `[]` is no host.", Keys: []strictyaml.Key{
 					{Name: "host", Type: strictyaml.Text, Example: `"*.example.com"`,
@@ -130,6 +131,12 @@ func readHost(l *loader, name string, n strictyaml.Node) (policy.HostRule, bool)
 
 // readNetworkBlock reads the block network.
 func readNetworkBlock(l *loader, n strictyaml.Node) {
+	if n.Kind == strictyaml.Scalar {
+		if l.project.Network = policy.HostsOfRules(); n.Bool() || n.Text == "on" {
+			l.project.Network = policy.AllHosts()
+		}
+		return
+	}
 	list, ok := n.At("allow")
 	if ok && list.Kind == strictyaml.Null {
 		l.problems.Add(list, "network.allow: nothing", "it is a list of hosts, and [] is no host")

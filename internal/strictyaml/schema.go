@@ -125,9 +125,42 @@ func (k Key) addWrong(n Node, problems *Problems) {
 	if bare := (Node{Kind: n.Kind, Text: n.Text}); n.Quoted && k.fits(bare) {
 		hint += "; write it without quotes"
 	} else if n.Kind == Scalar {
-		hint += suggest(n.Text, k.Words, "; did you mean %s?")
+		word := k.suggestWord(n.Text)
+		for i := 0; word == "" && i < len(k.Or); i++ {
+			word = k.Or[i].suggestWord(n.Text)
+		}
+		hint += word
 	}
 	problems.Add(n, got, hint)
+}
+
+// suggestWord suggests the word that somebody meant. For a switch it goes by the meaning
+// only, because no is spelled like on.
+func (k Key) suggestWord(text string) string {
+	const phrase = "; did you mean %s?"
+	if k.Type == Bool {
+		for _, list := range switchWords() {
+			if !slices.Contains(list, strings.ToLower(text)) {
+				continue
+			}
+			if slices.Contains(k.Words, list[1]) {
+				return fmt.Sprintf(phrase, list[1])
+			}
+			return fmt.Sprintf(phrase, list[0])
+		}
+		if slices.Contains(k.Words, "off") {
+			return ""
+		}
+	}
+	return suggest(text, k.Words, phrase)
+}
+
+// switchWords returns words that mean false, and words that mean true.
+func switchWords() [2][]string {
+	return [2][]string{
+		{"false", "off", "no", "none", "never", "disabled"},
+		{"true", "on", "yes", "always", "enabled"},
+	}
 }
 
 // suggest returns the phrase with the most similar word, or "" if no word is similar.

@@ -29,11 +29,12 @@ var house = strictyaml.Key{Type: strictyaml.Group, Keys: []strictyaml.Key{
 	{Name: "notes", Type: strictyaml.Free},
 	{Name: "network", Type: strictyaml.Bool, Or: []strictyaml.Key{{Type: strictyaml.Texts}, {Type: strictyaml.Word, Words: []string{"hosts"}}}},
 	{Name: "none", Type: strictyaml.Group},
+	{Name: "switch", Type: strictyaml.Bool, Words: []string{"on", "off"}},
 }}
 
 // TestCheck checks the problems that a schema finds in a file.
 func TestCheck(t *testing.T) {
-	const known = "known here: name, open, rooms, size, price, time, mode, level, doors, keys, garden, floors, attics, people, notes, network, none"
+	const known = "known here: name, open, rooms, size, price, time, mode, level, doors, keys, garden, floors, attics, people, notes, network, none, switch"
 	for _, test := range []struct{ text, want string }{
 		{"name: a\nopen: true\nrooms: 3\nsize: 10MB\nprice: 2.50\ntime: 30s\nmode: rw\nlevel: landlock\ndoors: [a]\n" +
 			"garden: {trees: 2, pond: {fish: 0}}\nfloors: [{rooms: 1}]\npeople: {a: {age: 1}, b: }\nnotes: {x: [1]}\nnetwork: [a]", ""},
@@ -59,10 +60,15 @@ func TestCheck(t *testing.T) {
 
 		{"name: [a]", "1:7: name: a list; it is a text"},
 		{"name:", "1:6: name: nothing; it is a text"},
-		{"open: yes", "1:7: open: yes; it is true or false"},
-		{"open: True", "1:7: open: True; it is true or false"},
+		{"open: yes", "1:7: open: yes; it is true or false; did you mean true?"},
+		{"open: True", "1:7: open: True; it is true or false; did you mean true?"},
 		{`open: "false"`, `1:7: open: "false"; it is true or false; write it without quotes`},
-		{"open: 'no'", `1:7: open: "no"; it is true or false`},
+		{"open: 'no'", `1:7: open: "no"; it is true or false; did you mean false?`},
+		{"switch: no", "1:9: switch: no; it is on | off | true or false; did you mean off?"},
+		{"switch: NO", "1:9: switch: NO; it is on | off | true or false; did you mean off?"},
+		{"switch: of", "1:9: switch: of; it is on | off | true or false"}, // as near to on as to off
+		{"switch: Yes", "1:9: switch: Yes; it is on | off | true or false; did you mean on?"},
+		{"switch: Off", "1:9: switch: Off; it is on | off | true or false; did you mean off?"},
 		{"open: {a: b}", "1:7: open: a map; it is true or false"},
 		{"rooms: -1", "1:8: rooms: -1; it is a whole number"},
 		{"rooms: '3'", `1:8: rooms: "3"; it is a whole number; write it without quotes`},
@@ -100,7 +106,7 @@ func TestCheck(t *testing.T) {
 
 		// All problems at once, each with its place.
 		{"nam: a\nopen: yes\nmode: x\ngarden:\n  trees: -1\n", "1:1: unknown key \"nam\"; did you mean name? " + known +
-			"\n2:7: open: yes; it is true or false\n3:7: mode: x; it is ro | rw | overlay\n5:10: garden.trees: -1; it is a whole number"},
+			"\n2:7: open: yes; it is true or false; did you mean true?\n3:7: mode: x; it is ro | rw | overlay\n5:10: garden.trees: -1; it is a whole number"},
 	} {
 		n, problems := strictyaml.Parse("f", []byte(test.text))
 		if len(problems) == 0 {
