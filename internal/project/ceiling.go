@@ -319,8 +319,8 @@ func applyCeiling(l *loader) {
 	p.Ceiling, p.asked = c, asked{p.Network, p.Approval, p.ApprovalBy, l.tree}
 	addAgentCredentials(p, l.env.Agent)
 	if place, off := c.NetworkOff(); off {
-		if n, ok := l.valueAt("sandbox", "network"); ok && !p.Network.IsEmpty() && n.Place.Line == 0 {
-			l.problems.Add(n, "the network is off: "+place.String(), "leave out --net and --set")
+		if by := p.networkAt; !p.Network.IsEmpty() && by.Source != "" && by.Line == 0 {
+			l.problems.Note(strictyaml.Problem{Place: by, What: "the network is off: " + place.String(), Hint: "leave out " + by.Source})
 		}
 		p.Network = policy.Hosts{}
 		l.setEffective(place, "false", "sandbox", "network")

@@ -21,7 +21,7 @@ func (f *programFlags) setNetwork(text string) error {
 	case "":
 		return nil
 	case "on", "off":
-		f.set = append(f.set, "sandbox.network="+map[string]string{"on": "true", "off": "false"}[text])
+		f.network = map[string]string{"on": "true", "off": "false"}[text]
 		return nil
 	}
 	list, adds := strings.CutPrefix(text, "+")
@@ -54,7 +54,7 @@ func (f *programFlags) setNetwork(text string) error {
 		return nil
 	}
 	value, err := json.Marshal(hosts)
-	f.set = append(f.set, "sandbox.network="+string(value))
+	f.network = string(value)
 	return err
 }
 

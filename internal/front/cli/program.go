@@ -30,6 +30,7 @@ import (
 type programFlags struct {
 	dir, state, trust, approval, entry string
 	set                                []string
+	network                            string            // of --net, as the project file has it
 	hosts                              []policy.HostRule // of --net +HOST
 	presets                            []string          // of --net +PRESET
 	agent                              project.Agent     // the command of golem exec
@@ -53,7 +54,7 @@ const errNoPlace = usageError("no directory for state: HOME is not set; name one
 
 // given reports whether a flag configures a program.
 func (f *programFlags) given() bool {
-	return f.dir != "." || f.trust != "" || f.approval != "" || f.entry != "" || len(f.set) > 0
+	return f.dir != "." || f.trust != "" || f.approval != "" || f.entry != "" || f.network != "" || len(f.set) > 0
 }
 
 func (f *programFlags) options() (program.Options, error) {
@@ -100,6 +101,9 @@ func (f *programFlags) settings() ([]project.Setting, error) {
 	}
 	for _, text := range f.set {
 		all = append(all, said{"--set", text})
+	}
+	if f.network != "" {
+		all = append(all, said{"--net", "sandbox.network=" + f.network})
 	}
 	if f.approval != "" {
 		all = append(all, said{"--approval", "approval.mode=" + f.approval})
