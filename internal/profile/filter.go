@@ -17,7 +17,8 @@ func filters() map[string]func([]byte) []byte {
 	}
 }
 
-// gitUser keeps the user's name and email address of a git configuration.
+// gitUser keeps the user's name and email address of a git configuration, and nothing
+// else: no other key, no comment. It returns nil if there is neither.
 func gitUser(config []byte) []byte {
 	var kept []string
 	in := false
@@ -25,17 +26,53 @@ func gitUser(config []byte) []byte {
 		text := strings.TrimSpace(line)
 		if strings.HasPrefix(text, "[") {
 			in = strings.EqualFold(text, "[user]")
-			if in {
-				kept = append(kept, "[user]")
-			}
 			continue
 		}
-		key, _, _ := strings.Cut(text, "=")
-		if key = strings.ToLower(strings.TrimSpace(key)); in && (key == "name" || key == "email") {
-			kept = append(kept, "\t"+text)
+		key, value, found := strings.Cut(text, "=")
+		key = strings.ToLower(strings.TrimSpace(key))
+		if value, ok := gitValue(value); found && ok && in && (key == "name" || key == "email") {
+			kept = append(kept, "\t"+key+" = "+value+"\n")
 		}
 	}
-	return []byte(strings.Join(append(kept, ""), "\n"))
+	if len(kept) == 0 {
+		return nil
+	}
+	return []byte("[user]\n" + strings.Join(kept, ""))
+}
+
+// gitValue returns a value of a git configuration in quotes, without a comment. It reports
+// false if the value is not complete in its line.
+func gitValue(text string) (string, bool) {
+	var b strings.Builder
+	spaces, inQuotes := 0, false // spaces at the end are not part of the value
+	escaped := false
+	for _, r := range strings.TrimSpace(text) {
+		switch {
+		case escaped:
+			if !strings.ContainsRune(`"\ntb`, r) {
+				return "", false
+			}
+			b.WriteString(`\` + string(r))
+			escaped, spaces = false, 0
+			continue
+		case r == '\\':
+			escaped = true
+			continue
+		case r == '"':
+			inQuotes = !inQuotes
+			continue
+		case (r == '#' || r == ';') && !inQuotes:
+			return `"` + b.String()[:b.Len()-spaces] + `"`, true
+		case r == ' ' || r == '\t':
+			if spaces++; inQuotes {
+				spaces = 0
+			}
+		default:
+			spaces = 0
+		}
+		b.WriteRune(r)
+	}
+	return `"` + b.String() + `"`, !escaped && !inQuotes
 }
 
 // npmRegistries keeps the package registries of an npm configuration, except URLs with a

@@ -63,7 +63,8 @@ type Private struct {
 type Line struct{ File, Section, Key, Value string }
 
 // Common returns the files with the user's git identity and the variables for proxies and
-// certificates. Every built-in profile except plain has them.
+// certificates. Every built-in profile has the identity, so that commits have an author,
+// and every one except plain has the variables.
 func Common() (files, variables []string) {
 	return []string{".gitconfig", ".config/git/config"},
 		[]string{"HTTP_PROXY", "HTTPS_PROXY", "ALL_PROXY", "NO_PROXY", "http_proxy", "https_proxy", "all_proxy", "no_proxy",
@@ -82,7 +83,7 @@ func profiles(home string, getenv func(string) string) []Profile {
 	downloads := jail.Mount{Source: sandbox.Host(filepath.Join(modules, "cache", "download")), Target: "/cache/go-mod"}
 
 	return []Profile{
-		{Name: Plain, About: "a shell or any other program, with nothing of yours"},
+		{Name: Plain, About: "a shell or any other program, without credentials", Copies: git},
 		{Name: "git", About: "git with your name, without credentials", Copies: git, Env: proxies},
 		{Name: "go", About: "the Go tool chain, with the modules that you have", Programs: []string{"gofmt"}, Copies: git,
 			Mounts: []jail.Mount{downloads}, Env: with(proxies, "GOPRIVATE", "GONOPROXY", "GONOSUMDB", "GOSUMDB", "GOEXPERIMENT", "CGO_ENABLED"),
@@ -243,6 +244,14 @@ func IsBuiltIn(name string) bool {
 	return slices.Contains(namesOf(profiles("", func(string) string { return "" })), name)
 }
 
+// HasOnlyName reports whether the profile adds the user's name and address for git, and
+// nothing else.
+func (p Profile) HasOnlyName() bool {
+	git, _ := Common()
+	return len(p.Copies) > 0 && len(p.Mounts)+len(p.Logins)+len(p.Lines)+len(p.Env)+len(p.Keys)+len(p.Set) == 0 &&
+		!slices.ContainsFunc(p.Copies, func(name string) bool { return !slices.Contains(git, name) })
+}
+
 // Plain is the profile of programs without a profile of their own.
 const Plain = "plain"
 
@@ -254,15 +263,22 @@ func namesOf(list []Profile) []string {
 	return names
 }
 
-// withoutMissing returns the profile without the files and mounts that a home does not have. It
-// also drops relative paths, which would be in the directory that the program works on.
+// withoutMissing returns the profile without the files and mounts that a home does not
+// have, and without git configurations that name nobody. It also drops relative paths, which would be in the directory that the program works on.
 func (p Profile) withoutMissing(home string) Profile {
 	if !filepath.IsAbs(home) {
 		home = ""
 	}
 	missing := func(name string) bool {
 		info, err := os.Stat(filepath.Join(home, name))
-		return home == "" || err != nil || !info.Mode().IsRegular() && !info.IsDir()
+		if home == "" || err != nil || !info.Mode().IsRegular() && !info.IsDir() {
+			return true
+		}
+		if git, _ := Common(); slices.Contains(git, name) {
+			config, err := os.ReadFile(filepath.Join(home, name))
+			return err == nil && len(gitUser(config)) == 0
+		}
+		return false
 	}
 	p.Copies = slices.DeleteFunc(slices.Clone(p.Copies), missing)
 	p.Logins = slices.DeleteFunc(slices.Clone(p.Logins), missing)

@@ -134,7 +134,7 @@ func fillHome(t *testing.T, p Profile, home, kept string) map[string]string {
 func TestProfileCopies(t *testing.T) {
 	user := t.TempDir()
 	writeFiles(t, user, map[string]string{
-		".gitconfig":                      "[user]\n\tname = Me\n\tsigningkey = X\n[credential]\n\thelper = store\n[url \"https://token@host/\"]\n\tinsteadOf = x\n",
+		".gitconfig":                      "[user]\n\tname = Me # token: secret\n\tsigningkey = X\n[credential]\n\thelper = store\n[url \"https://token@host/\"]\n\tinsteadOf = x\n",
 		".npmrc":                          "registry=https://packages.example/\n//packages.example/:_authToken=secret\n@mine:registry = https://mine.example/\n@other:registry=https://me:secret@other.example/\n_auth=secret\n",
 		".claude.json":                    `{"theme":"dark","hasCompletedOnboarding":true,"projects":{"/home/me/x":{"history":["secret"]}},"mcpServers":{"x":{"env":{"T":"secret"}}}}`,
 		".claude/.credentials.json":       "claude's",
@@ -144,11 +144,11 @@ func TestProfileCopies(t *testing.T) {
 		".codex/auth.json":                "codex's",
 		".ssh/id_ed25519":                 "secret",
 	})
-	name := "[user]\n\tname = Me\n"
+	name := "[user]\n\tname = \"Me\"\n"
 	lines := "sandbox_mode = \"danger-full-access\"\ncheck_for_update_on_startup = false\n"
 	daemon := "[features]\ndaemon_auto_start = false\n"
 	for profile, want := range map[string]map[string]string{
-		"plain": {},
+		"plain": {".gitconfig": name},
 		"git":   {".gitconfig": name},
 		"node":  {".gitconfig": name, ".npmrc": "registry=https://packages.example/\n@mine:registry = https://mine.example/\n"},
 		"claude": {".gitconfig": name, ".claude/.claude.json": "{\n  \"hasCompletedOnboarding\": true,\n  \"theme\": \"dark\"\n}\n",
@@ -285,20 +285,43 @@ func TestProfileLinks(t *testing.T) {
 	}
 }
 
+// TestGitUser checks that a program gets the name and the address of a git configuration,
+// and nothing else.
+func TestGitUser(t *testing.T) {
+	for config, want := range map[string]string{
+		"":                                               "",
+		"[core]\n\teditor = vi\n":                        "",
+		"[user]\n\tsigningkey = X\n":                     "",
+		"[user]\nname=Me\nemail=me@example.com":          "[user]\n\tname = \"Me\"\n\temail = \"me@example.com\"\n",
+		"[USER]\n\tName = Me  ; token\n":                 "[user]\n\tname = \"Me\"\n",
+		"[user]\n\tname = \"Me; \" # it\n":               "[user]\n\tname = \"Me; \"\n",
+		"[user]\n\tname = M \\\"X\\\" N\n":               "[user]\n\tname = \"M \\\"X\\\" N\"\n",
+		"[user]\n\tname = Me \\\n\tpassword = secret\n":  "",
+		"[user]\n\tname = \"Me\n[include]\n\tpath = x\n": "",
+		"[user \"x\"]\n\tname = Me\n":                    "",
+		"[include]\n\tpath = x\n\tname = y\n":            "",
+		"[user]\n\tname = a\\q\n":                        "",
+	} {
+		if got := string(gitUser([]byte(config))); got != want {
+			t.Errorf("%q: got %q, want %q", config, got, want)
+		}
+	}
+}
+
 // TestProfileNowhere checks that without a home golem reads no files from the current
 // directory instead.
 func TestProfileNowhere(t *testing.T) {
 	t.Chdir(t.TempDir())
 	writeFiles(t, ".", map[string]string{"go/pkg/mod/cache/download/x": "", ".codex/config.toml": "model = \"m\"\n", ".codex/auth.json": "", ".gitconfig": "[user]\n\tname = Me\n"})
 	for _, home := range []string{"", "."} {
-		for _, name := range []string{"go", "codex"} {
+		for _, name := range []string{"plain", "go", "codex"} {
 			p, err := User{Home: home, Getenv: func(name string) string { return map[string]string{"GOPATH": "go"}[name] }}.ProfileFor(name, "")
 			if err != nil {
 				t.Fatal(err)
 			}
 			to := t.TempDir()
 			got := fillHome(t, p, to, t.TempDir())
-			if len(p.Mounts) > 0 || strings.Contains(got[".codex/config.toml"], "model") || name == "go" && len(got) > 0 {
+			if len(p.Mounts) > 0 || strings.Contains(got[".codex/config.toml"], "model") || name != "codex" && len(got) > 0 {
 				t.Errorf("%s from %q: got %q, %v", name, home, got, p.Mounts)
 			}
 		}

@@ -43,9 +43,9 @@ func newExec() *cobra.Command {
 		Use:   "exec [flags] CMD [ARG…]",
 		Short: "Run an agent or any other command in the jail",
 		Long: `Run an agent, a shell or any other command in the jail. It sees a copy-on-write view of
-the current directory, an empty home directory, and no network unless you turn it on. A
-known agent reaches the hosts of its vendor, and golem asks about others. Its keys stay
-outside: golem adds them to its requests.
+the current directory, a home directory with only your name and address for git, and no
+network unless you turn it on. A known agent reaches the hosts of its vendor, and golem asks
+about others. Its keys stay outside: golem adds them to its requests.
 
 The changes of the command wait in a session: golem diff shows them, and golem apply copies
 them into your directory.
@@ -344,6 +344,8 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.G
 	switch {
 	case gate.HasHome:
 		home = "home directory of session " + gate.Session.ID
+	case x.Profile.HasOnlyName():
+		home, adds = "empty home directory except your name and address for git", nil
 	case len(adds)+len(x.Profile.Logins) > 0:
 		home = "new home directory"
 	}

@@ -58,7 +58,7 @@ func printProfiles(cmd *cobra.Command) error {
 	files, variables := profile.Common()
 	isCommon := func(name string) bool { return slices.Contains(files, name) || slices.Contains(variables, name) }
 	out := cmd.OutOrStdout()
-	fmt.Fprint(out, "A profile lists the files, credentials and environment variables of yours that a command\ngets. golem picks it by the name of the command, or you name it:\ngolem exec --profile NAME -- CMD. Every built-in profile except plain also passes on your\nname for git, and the environment variables for proxies and certificates.\n\n")
+	fmt.Fprint(out, "A profile lists the files, credentials and environment variables of yours that a command\ngets. golem picks it by the name of the command, or you name it:\ngolem exec --profile NAME -- CMD. Every built-in profile passes on your name and address\nfor git, and every one except plain the environment variables for proxies and certificates.\n\n")
 	for _, p := range list {
 		fmt.Fprintf(out, "  %-10s %s\n", p.Name, visible.Text(p.About))
 		line := func(what string, names []string) {
