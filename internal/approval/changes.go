@@ -54,6 +54,7 @@ type ChangeSet struct {
 	lastNote *skipNote
 	entries  []entry
 	emptied  map[string]bool // cache of emptiesFile, by name
+	parts    map[string]string
 	refusal  error
 }
 
@@ -109,6 +110,10 @@ func Classify(op string, files *sandbox.Sandbox, t *transaction.Transaction, nam
 	}
 	return l
 }
+
+// SetParts names, for files of which only some hunks are applied, those hunks. See
+// tool.Change.Part.
+func (l *ChangeSet) SetParts(parts map[string]string) { l.parts = parts }
 
 // explainProtected says which files are skipped because a pattern protects them.
 func explainProtected(op, pattern string) string {
@@ -221,7 +226,11 @@ func (l *ChangeSet) summary() string {
 	for _, e := range l.entries {
 		word := map[overlay.Op]string{overlay.Create: "created", overlay.Modify: "changed", overlay.Delete: "deleted", overlay.Mode: "permissions of"}[e.Op]
 		if len(first) < 8 {
-			first = append(first, word+" "+sandbox.Shown(e.name))
+			one := word + " " + sandbox.Shown(e.name)
+			if part := l.parts[e.name]; part != "" {
+				one += " (" + part + ")"
+			}
+			first = append(first, one)
 		}
 	}
 	text := strings.Join(first, ", ")
@@ -436,6 +445,7 @@ func IsUsualMode(kind overlay.Kind, mode uint32) bool {
 // describe describes one change, and adds its flags.
 func (l *ChangeSet) describe(e entry, b *budget, flags *review.Collector) tool.Change {
 	c, r := l.describeContent(e, b)
+	c.Part = l.parts[e.name]
 	if e.Kind != overlay.Dir || e.Op == overlay.Delete { // a new directory is as risky as the files in it
 		flags.Add(r)
 	}

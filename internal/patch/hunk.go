@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/aymanbagabas/go-udiff"
@@ -114,6 +115,24 @@ func Apply(old string, hunks []Hunk) (string, error) {
 		}
 	}
 	return strings.Join(lines, ""), nil
+}
+
+// Name names the chosen hunks of a difference by their numbers: "hunk 1 of 2". A hunk that
+// is not among all was split or edited.
+func Name(all, chosen []Hunk) string {
+	var numbers []string
+	for _, h := range chosen {
+		i := slices.IndexFunc(all, func(other Hunk) bool { return other.old == h.old && slices.Equal(other.Lines, h.Lines) })
+		if i < 0 {
+			return fmt.Sprintf("a part of %d hunks, split or edited", len(all))
+		}
+		numbers = append(numbers, strconv.Itoa(i+1))
+	}
+	word := "hunk "
+	if len(numbers) != 1 {
+		word = "hunks "
+	}
+	return word + strings.Join(numbers, ", ") + " of " + strconv.Itoa(len(all))
 }
 
 // An edit replaces lines of the old text.

@@ -93,6 +93,9 @@ func (r Request) DescribeItems(keys []string) []string {
 		if c.To != "" {
 			texts[ItemChange(i)] += " to " + c.To
 		}
+		if c.Part != "" {
+			texts[ItemChange(i)] += ", " + c.Part
+		}
 		texts[ItemContent(i)] = "the content of " + c.Path
 		if c.Becomes != "" {
 			texts[ItemContent(i)] += ", version " + c.Becomes

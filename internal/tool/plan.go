@@ -186,6 +186,9 @@ type Change struct {
 	Empties bool `json:"empties,omitempty"`
 	// About says what a diff does not: sizes, how many files.
 	About string `json:"about,omitempty"`
+	// Part names the hunks of the session's change that this is, such as "hunk 1 of 2". It
+	// is "" for all of it.
+	Part string `json:"part,omitempty"`
 	// Flags are what to look at first in the change, the riskiest first.
 	Flags []review.Flag `json:"flags,omitempty"`
 	// Tree lists the names in a directory that is deleted, replaced or moved.

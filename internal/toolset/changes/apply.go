@@ -119,7 +119,8 @@ func (a application) run() (tool.Result, error) {
 	if err != nil {
 		return tool.Result{}, wrapError("apply_changes", err)
 	}
-	picks, err := a.picks(list)
+	hunks := make(map[string]string)
+	picks, err := a.picks(list, hunks)
 	if err != nil {
 		return tool.Result{}, err
 	}
@@ -135,6 +136,7 @@ func (a application) run() (tool.Result, error) {
 		named = append(named, p.Path)
 	}
 	l := approval.Classify("apply_changes", a.files, t, named...)
+	l.SetParts(hunks)
 	r := tool.Result{Notes: l.Notes(), Deferred: l.Deferred()}
 	if unfit != "" {
 		r.Notes = append(r.Notes, "skipped: "+unfit)
@@ -158,8 +160,8 @@ func wrapError(op string, err error) error {
 }
 
 // picks selects the changes that the call names, and decides how each conflict is
-// resolved.
-func (a application) picks(list []transaction.SessionChange) ([]transaction.Pick, error) {
+// resolved. It adds the names of the hunks that it selects, by file.
+func (a application) picks(list []transaction.SessionChange, names map[string]string) ([]transaction.Pick, error) {
 	parts, err := a.parseHunks()
 	if err != nil {
 		return nil, err
@@ -189,11 +191,11 @@ func (a application) picks(list []transaction.SessionChange) ([]transaction.Pick
 		case (hunks || i >= 0) && c.Conflict:
 			conflicts = append(conflicts, sandbox.Shown(name)) // the hunks also hold the change of somebody else
 		case hunks:
-			if pick.Text, err = a.applyHunks(c, numbers); err != nil {
+			if pick.Text, names[name], err = a.applyHunks(c, numbers); err != nil {
 				return nil, err
 			}
 		case i >= 0 && !a.Parts[i].Whole:
-			if pick.Text, err = a.applyPart(c, a.Parts[i]); err != nil {
+			if pick.Text, names[name], err = a.applyPart(c, a.Parts[i]); err != nil {
 				return nil, err
 			}
 			pick.Mode = a.Parts[i].Mode
@@ -250,47 +252,54 @@ func (a application) parseHunks() (map[string][]int, error) {
 }
 
 // applyHunks returns the content of a file in the directory with some of the session's
-// hunks applied.
-func (a application) applyHunks(c transaction.SessionChange, numbers []int) ([]byte, error) {
+// hunks applied, and names these hunks.
+func (a application) applyHunks(c transaction.SessionChange, numbers []int) ([]byte, string, error) {
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; apply the whole file with --paths"}
 	}
 	if c.Op != overlay.Modify || c.Kind != overlay.File || c.OldKind != overlay.File || !HasHunks(real, own) {
-		return nil, no("it has no hunks: only changed text files in UTF-8 have hunks")
+		return nil, "", no("it has no hunks: only changed text files in UTF-8 have hunks")
 	}
-	text, count, err := withHunks(string(real), string(own), numbers)
+	text, name, count, err := withHunks(string(real), string(own), numbers)
 	if err != nil {
-		return nil, no("golem cannot split its diff into hunks")
+		return nil, "", no("golem cannot split its diff into hunks")
 	}
 	if most := slices.Max(numbers); most > count {
-		return nil, no(fmt.Sprintf("it has %s, and no hunk %d", visible.Count(count, "hunk"), most))
+		return nil, "", no(fmt.Sprintf("it has %s, and no hunk %d", visible.Count(count, "hunk"), most))
 	}
-	return []byte(text), nil
+	return []byte(text), name, nil
 }
 
 // applyPart returns the content of a file in the directory with the hunks of a part
-// applied.
-func (a application) applyPart(c transaction.SessionChange, p part) ([]byte, error) {
+// applied, and names these hunks.
+func (a application) applyPart(c transaction.SessionChange, p part) ([]byte, string, error) {
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; nothing was applied"}
 	}
 	if c.Kind != overlay.File || c.OldKind != overlay.File || real == nil || p.Patch != "" && !HasHunks(real, own) {
-		return nil, no("it has no parts: only changed text files in UTF-8 have hunks; apply the whole file")
+		return nil, "", no("it has no parts: only changed text files in UTF-8 have hunks; apply the whole file")
 	}
 	if p.Patch == "" && !p.Mode {
-		return nil, &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: "invalid_args", Hint: "a part needs whole, patch or mode"}
+		return nil, "", &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: "invalid_args", Hint: "a part needs whole, patch or mode"}
 	}
 	hunks, err := patch.Parse(p.Patch)
 	if err != nil {
-		return nil, no("the patch cannot be read: " + err.Error())
+		return nil, "", no("the patch cannot be read: " + err.Error())
 	}
 	text, err := patch.Apply(string(real), hunks)
 	if err != nil {
-		return nil, &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrConflict, Hint: "the hunks do not fit the file in your directory: " + err.Error() + "; nothing was applied"}
+		return nil, "", &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrConflict, Hint: "the hunks do not fit the file in your directory: " + err.Error() + "; nothing was applied"}
 	}
-	return []byte(text), nil
+	all, err := patch.Hunks(string(real), string(own))
+	if err != nil {
+		return nil, "", no("golem cannot split its diff into hunks")
+	}
+	if p.Patch == "" {
+		return []byte(text), "only the permission bits", nil
+	}
+	return []byte(text), patch.Name(all, hunks), nil
 }
 
 // merge combines the versions of the session and of the directory. It fails if both changed

@@ -15,11 +15,11 @@ func HasHunks(old, new []byte) bool {
 }
 
 // withHunks returns old with some of the hunks of its diff to new applied. Hunks are
-// numbered from 1. Count is how many the diff has.
-func withHunks(old, new string, numbers []int) (text string, count int, err error) {
+// numbered from 1. Name names the chosen ones, and count is how many the diff has.
+func withHunks(old, new string, numbers []int) (text, name string, count int, err error) {
 	all, err := patch.Hunks(old, new)
 	if err != nil {
-		return "", 0, err
+		return "", "", 0, err
 	}
 	var chosen []patch.Hunk
 	for i, h := range all {
@@ -28,5 +28,5 @@ func withHunks(old, new string, numbers []int) (text string, count int, err erro
 		}
 	}
 	text, err = patch.Apply(old, chosen)
-	return text, len(all), err
+	return text, patch.Name(all, chosen), len(all), err
 }

@@ -38,16 +38,16 @@ func TestC10Hunks(t *testing.T) {
 				numbers, want = append(numbers, i+1), append(want, place)
 			}
 		}
-		text, count, err := withHunks(old, new, numbers)
+		text, _, count, err := withHunks(old, new, numbers)
 		if err != nil || count != 3 || text != lines(50, want...) {
 			t.Errorf("%v: got %d hunks, %v\n%s", numbers, count, err, text)
 		}
 	}
 	for _, test := range []struct{ old, new string }{{"", "a\n"}, {"a\n", ""}, {"a", "b"}, {"a\nb", "a\nb\n"}, {"a\r\n", "a\n"}} {
-		if text, count, err := withHunks(test.old, test.new, []int{1}); err != nil || count != 1 || text != test.new {
+		if text, _, count, err := withHunks(test.old, test.new, []int{1}); err != nil || count != 1 || text != test.new {
 			t.Errorf("%q to %q: got %q, %d, %v", test.old, test.new, text, count, err)
 		}
-		if text, _, err := withHunks(test.old, test.new, nil); err != nil || text != test.old {
+		if text, _, _, err := withHunks(test.old, test.new, nil); err != nil || text != test.old {
 			t.Errorf("%q to %q without hunks: got %q, %v", test.old, test.new, text, err)
 		}
 	}
