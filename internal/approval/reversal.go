@@ -26,6 +26,9 @@ type Reversal struct {
 	Unread    bool   // the states are not known
 	Kept      bool   // the old state is in the user's directory already, and is not shown
 	About     string // anything else to say
+	// OnlySession is true if nothing changes in the user's directory, so that nothing
+	// becomes code there.
+	OnlySession bool
 }
 
 // A ReversalList collects reversals as a request carries them. See tool.Request.Items.
@@ -95,7 +98,7 @@ func (r *ReversalList) describe(back Reversal) tool.Change {
 		c.Omitted = "it cannot be read"
 	}
 	r.bind(&c, back)
-	if c.Op != tool.Delete && then.Kind != overlay.Dir && !back.Kept {
+	if c.Op != tool.Delete && then.Kind != overlay.Dir && !back.OnlySession {
 		r := ReviewChange(back.Name, overlay.PathChange{Op: overlay.Modify, Kind: then.Kind, Mode: then.Mode, OldKind: now.Kind, OldMode: now.Mode, Size: then.Size, LinkTarget: then.LinkTarget}, nil, nil, c.Diff, back.Unread)
 		r.Binary = c.Omitted == "binary"
 		c.Flags = review.Flags(r)

@@ -2,6 +2,7 @@ package session
 
 import (
 	"slices"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/transaction"
@@ -36,10 +37,18 @@ func (s Store) OpenContents(one *Session) (*Contents, error) {
 // now.
 func (c *Contents) IsPartial() bool { return len(c.overlays.OtherTargets()) > 0 }
 
-// Has reports whether the session has changed a file, symlink or directory.
+// Has reports whether the session has changed a file, symlink or directory, or something
+// in the directory.
 func (c *Contents) Has(name string) bool {
-	_, ok := c.changes[name]
-	return ok
+	if _, ok := c.changes[name]; ok {
+		return true
+	}
+	for changed := range c.changes {
+		if strings.HasPrefix(changed, name+"/") {
+			return true
+		}
+	}
+	return false
 }
 
 // Read returns the content of a file in the user's directory and in the session. A

@@ -2,10 +2,13 @@ package changes
 
 import (
 	"context"
+	"crypto/rand"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
 	"path"
+	"slices"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/overlay"
@@ -41,12 +44,11 @@ func discardTool(k Keeper) tool.Tool {
 			if err != nil {
 				return tool.Preparation{}, wrapError(name, err)
 			}
-			count, err := a.count(list)
-			if err != nil {
+			if err := a.checkFound(list); err != nil {
 				return tool.Preparation{}, err
 			}
-			seen := fingerprint(list)
-			return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+			seen, own, ofGit := fingerprint(list), countChanges(list), countGit(list)
+			p := tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
 				err := k.Discard(a.Paths, func(now []transaction.SessionChange) error {
 					if fingerprint(now) != seen {
 						return &sandbox.Error{Op: name, Code: sandbox.ErrConflict, Hint: "the session has changed since this was shown; nothing was discarded; look at the diff and discard again"}
@@ -56,47 +58,112 @@ func discardTool(k Keeper) tool.Tool {
 				if err != nil {
 					return tool.Result{}, wrapError(name, err)
 				}
-				return tool.Result{Text: "discarded: " + visible.Count(count, "change"), Brief: true}, nil
-			}, reversals(k, list, unfit)...), nil
+				return tool.Result{Text: "discarded: " + describeCounts(own, ofGit), Brief: true}, nil
+			}, reversals(k, list, unfit)...)
+			if len(list) > 1 && len(list) != own {
+				p.Summary = "discard " + describeCounts(own, ofGit)
+			}
+			return p, nil
 		}
 		return tool.NewChangePlan(prepare), nil // it has no effects: nothing in a real directory changes
 	})
 }
 
-// count returns how many changes are discarded. A new directory and its content count as
-// one.
-func (a discardArgs) count(list []transaction.SessionChange) (n int, err error) {
+// checkFound returns an error if the session has no change at a path.
+func (a discardArgs) checkFound(list []transaction.SessionChange) error {
 	for _, given := range a.Paths {
-		found := given == "/"
-		for _, c := range list {
-			if !within(given, c.Name()) {
-				continue
-			}
-			found = true
-			if c.NewDir == "" || !within(given, path.Join(c.Target, c.NewDir)) {
-				n++
-			}
-		}
-		if !found {
-			return 0, &sandbox.Error{Op: "discard_changes", Path: given, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem diff --stat lists its changes"}
+		if given != "/" && !slices.ContainsFunc(list, func(c transaction.SessionChange) bool { return within(given, c.Name()) }) {
+			return &sandbox.Error{Op: "discard_changes", Path: given, Code: sandbox.ErrNotFound, Hint: "the session has not changed it; golem diff --stat lists its changes"}
 		}
 	}
-	return n, nil
+	return nil
+}
+
+// repositoryOf returns the name of the .git that a name is at or below, "" for none.
+func repositoryOf(name string) string {
+	parts := strings.Split(name, "/")
+	if i := slices.Index(parts, ".git"); i >= 0 {
+		return strings.Join(parts[:i+1], "/")
+	}
+	return ""
+}
+
+// countChanges counts the changes outside .git as golem status does: a new directory with
+// files in it does not count.
+func countChanges(list []transaction.SessionChange) (n int) {
+	filled := make(map[string]bool)
+	for _, c := range list {
+		filled[path.Dir(c.Name())] = true
+	}
+	for _, c := range list {
+		if isNewDir := c.Kind == overlay.Dir && c.Op == overlay.Create; repositoryOf(c.Name()) == "" && !(isNewDir && filled[c.Name()]) {
+			n++
+		}
+	}
+	return n
+}
+
+// countGit counts the changed files in .git.
+func countGit(list []transaction.SessionChange) (n int) {
+	for _, c := range list {
+		if repositoryOf(c.Name()) != "" && c.Kind != overlay.Dir {
+			n++
+		}
+	}
+	return n
+}
+
+// describeCounts says how much a discard deletes.
+func describeCounts(own, ofGit int) string {
+	switch {
+	case ofGit == 0:
+		return visible.Count(own, "change")
+	case own == 0:
+		return visible.Count(ofGit, "file") + " in .git"
+	}
+	return visible.Count(own, "change") + " and " + visible.Count(ofGit, "file") + " in .git"
+}
+
+// foldRepository returns the row that stands for all changes in one .git. golem never
+// applies them. The approval is bound to them by their digest.
+func foldRepository(repository string, list []transaction.SessionChange) tool.Change {
+	var in []transaction.SessionChange
+	for _, c := range list {
+		if repositoryOf(c.Name()) == repository {
+			in = append(in, c)
+		}
+	}
+	row := tool.Change{Path: repository, Op: tool.Update, Base: fingerprint(in),
+		About: visible.Count(countGit(in), "file") + " that golem never applies, not shown; golem diff --commits shows the commits"}
+	if slices.ContainsFunc(in, func(c transaction.SessionChange) bool { return c.Kind == overlay.File && c.Digest == "" }) {
+		row.Base = "unread " + rand.Text() // no approval can match it
+	}
+	return row
 }
 
 // reversals returns the changes that a discard deletes, as a prompt shows them: from the
-// content of the session to that of the directory.
+// content of the session to that of the directory. Each .git is one row.
 func reversals(k Contents, list []transaction.SessionChange, unfit string) []tool.Change {
 	rows := approval.NewReversalList()
+	var repositories []string
 	for _, c := range list {
+		if repository := repositoryOf(c.Name()); repository != "" {
+			if !slices.Contains(repositories, repository) {
+				repositories = append(repositories, repository)
+			}
+			continue
+		}
 		own, real, err := k.States(c)
-		r := approval.Reversal{Name: c.Name(), Now: own, Then: real, Sum: c.Digest, Unread: err != nil, Kept: own.Kind == overlay.Nothing}
+		r := approval.Reversal{Name: c.Name(), Now: own, Then: real, Sum: c.Digest, Unread: err != nil, Kept: own.Kind == overlay.Nothing, OnlySession: true}
 		if r.Kept {
 			r.About = "your directory still has it"
 		}
 		rows.Add(r)
 	}
 	changes := rows.Changes()
+	for _, repository := range repositories {
+		changes = append(changes, foldRepository(repository, list))
+	}
 	if unfit != "" {
 		changes = append(changes, tool.Change{Path: "/", Op: tool.Update, About: unfit, Omitted: "names that cannot be shown"})
 	}
