@@ -39,11 +39,11 @@ type approveFlags struct {
 func newApprove() *cobra.Command {
 	f := &approveFlags{}
 	cmd := &cobra.Command{
-		Use:   "approve ID | --all",
+		Use:   "approve [ID] | --all",
 		Short: "Approve or decline a call that waits",
 		Long: `Approve or decline a call that waits because golem could not ask you. golem approvals lists
-these calls. At a terminal golem shows the call and asks. --all shows every call that waits,
-one after the other. Without a terminal golem approve ID approves the call unseen, and the
+these calls. At a terminal golem shows the call and asks. If only one call waits, you can
+omit the ID. --all shows every call that waits, one after the other. Without a terminal golem approve ID approves the call unseen, and the
 journal says so. The approval covers exactly this call with these changes, and golem uses
 it once. golem approvals revoke ID deletes a rule, or a call that waits.
 
@@ -56,7 +56,7 @@ Exit code 0: answered; 3: a call still waits.`,
 			switch {
 			case f.all && len(args) > 0:
 				return usageError("--all and an ID name the calls; use one of them")
-			case !f.all && len(args) != 1:
+			case len(args) > 1:
 				return usageError("approve takes one ID, or --all; golem approvals lists them")
 			}
 			return nil
@@ -73,7 +73,7 @@ Exit code 0: answered; 3: a call still waits.`,
 		}
 		p, err := f.open(opening{})
 		if err != nil {
-			return err
+			return f.findCall(strings.Join(args, ""), err)
 		}
 		r, err := p.OpenRecords()
 		if err != nil {
@@ -83,7 +83,7 @@ Exit code 0: answered; 3: a call still waits.`,
 		if f.all {
 			return f.approveAll(cmd, p, r)
 		}
-		w, err := r.Approvals.FindPending(args[0])
+		w, err := f.choose(p, r, args)
 		if err != nil {
 			return err
 		}
@@ -98,6 +98,26 @@ Exit code 0: answered; 3: a call still waits.`,
 		return nil
 	}
 	return cmd
+}
+
+// choose returns the request that the user named, or the only one that waits.
+func (f *approveFlags) choose(p *program.Program, r *records.Records, args []string) (w approval.PendingRequest, err error) {
+	if len(args) == 1 {
+		w, err = r.Approvals.FindPending(args[0])
+		return w, f.findCall(args[0], err)
+	}
+	all, err := r.Waiting(p.Sessions())
+	switch {
+	case err != nil:
+		return w, err
+	case len(all) == 0:
+		return w, usageError("nothing waits for approval here; golem status --all shows what waits elsewhere")
+	case len(all) > 1:
+		return w, usagef("%d calls wait; golem approve --all shows each, golem approvals lists them", len(all))
+	case findTerminal(false) == nil:
+		return w, usagef("without a terminal approve takes the ID: golem approve %s approves the call unseen", all[0].ID)
+	}
+	return all[0], nil
 }
 
 // approveAll asks about every call that waits, the oldest first.
@@ -151,7 +171,7 @@ func (f *approveFlags) approve(cmd *cobra.Command, r *records.Records, w approva
 	}
 	// Without a terminal the command itself is the answer. The ID names the digest.
 	reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, Note: f.reason}, DigestPrefix: w.Digest}
-	reply.Front = "golem approve, without a terminal"
+	reply.Front = withAccount("golem approve, without a terminal")
 	if f.no {
 		reply.Verdict = tool.Declined
 	}

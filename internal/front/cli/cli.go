@@ -169,13 +169,13 @@ func subcommands(serve Server) []subcommand {
 	return []subcommand{
 		{"run", "run", newRun}, {"exec", "run", newExec}, {"mcp", "run", func() *cobra.Command { return newMCP(serve) }},
 		{"status", "review", newStatus}, {"diff", "review", newDiff}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"undo", "review", newUndo},
-		{"review", "review", newReview}, {"approve", "review", newApprove},
+		{"review", "review", newReview}, {"approve", "review", newApprove}, {"approvals", "review", newApprovals},
 		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"config", "project", newConfig},
 		{"secret", "project", newSecret},
 		{"workers", "project", newWorkers}, {"tools", "project", newTools}, {"schema", "project", newSchema},
 		{"sessions", "records", newSessions}, {"audit", "records", newAudit}, {"doctor", "records", newDoctor},
 		{"tool", "more", newTool}, {"scan", "more", newScan}, {"completion", "more", newCompletion}, {"man", "more", newMan}, {"version", "more", newVersion},
-		{"approvals", "", newApprovals}, {"changes", "", newChanges},
+		{"changes", "", newChanges},
 	}
 }
 

@@ -79,6 +79,9 @@ spent; 5: no jail; 130: stopped.`,
 			return err
 		}
 		p, err := f.program()
+		if err != nil && f.resume != "" {
+			return f.findPaused(err)
+		}
 		if err != nil {
 			return err
 		}
@@ -86,7 +89,10 @@ spent; 5: no jail; 130: stopped.`,
 			return dryRun(cmd, p)
 		}
 		if f.resume != "" && f.entry == "" {
-			if p, err = f.programBefore(p); err != nil {
+			if p, err = f.programBefore(p); err != nil && f.resume != "last" {
+				return f.findPaused(err)
+			}
+			if err != nil {
 				return err
 			}
 		}

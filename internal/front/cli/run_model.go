@@ -35,6 +35,7 @@ func (f *runFlags) open(p *program.Program, tell func(string)) (m model.Model, n
 	if name == "" {
 		return nil, name, closed, usageError("no model; name one with --model, GOLEM_MODEL or model: in the project file: anthropic:claude-sonnet-4-5, ollama:qwen3; without a key: scripted:demo.yaml")
 	}
+	name = withFullPath(string(p.Root()), name)
 	server := p.Project.ModelServer
 	m, err = models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, ByProject: !strings.HasPrefix(server.By.Source, "--"),
 		Env: os.LookupEnv, Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Proxy: http.ProxyFromEnvironment, Read: func(file string) ([]byte, error) { return readBeside(string(p.Root()), file) }})
@@ -71,6 +72,23 @@ func (f *runFlags) modelBefore(p *program.Program) (name string, err error) {
 	}
 	begin, err := p.Runs().Begin(s)
 	return begin.Model, err
+}
+
+// withFullPath returns a model whose file is not in the program's directory with the whole
+// path of the file. So the run can be resumed in another directory.
+func withFullPath(root, name string) string {
+	kind, file, ok := strings.Cut(name, ":")
+	if !ok || kind != "scripted" && kind != "replay" || filepath.IsAbs(file) {
+		return name
+	}
+	abs, err := filepath.Abs(file)
+	if err != nil || realPath(abs) == filepath.Join(root, file) {
+		return name
+	}
+	if _, err := os.Lstat(abs); err != nil {
+		return name // readBeside looks in the program's directory
+	}
+	return kind + ":" + abs
 }
 
 // readBeside reads a file of the current directory, or else of the program's directory.

@@ -50,15 +50,20 @@ what waits for you in every directory.`,
 		}
 		if waiting.IsEmpty() {
 			fmt.Fprintln(cmd.OutOrStdout(), "nothing waits for you here")
+			f.printElsewhere(cmd.OutOrStdout())
 			return nil
 		}
 		dir, err := f.realDir()
 		if err != nil {
 			return err
 		}
-		printStatus(cmd.OutOrStdout(), waiting, dir, "")
+		at := ""
+		if f.dir != "." {
+			at = " -C " + commandLine(f.dir)
+		}
+		printStatus(cmd.OutOrStdout(), waiting, dir, at)
 		if len(waiting.Sessions) > 0 {
-			fmt.Fprintln(cmd.OutOrStdout(), "next: golem diff, golem apply, golem discard")
+			fmt.Fprintf(cmd.OutOrStdout(), "next: golem diff%s, golem apply%s, golem discard%s\n", at, at, at)
 		}
 		return nil
 	}

@@ -1,0 +1,92 @@
+package cli
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// elsewhere returns the other directories in which something waits.
+func (f *programFlags) elsewhere() []inbox.WaitingPlace {
+	o, err := f.options()
+	if err != nil {
+		return nil
+	}
+	return inbox.WaitingElsewhere(o)
+}
+
+// typedDir returns a directory as the user types it here: relative if it is below the
+// current directory.
+func typedDir(dir sandbox.Host) string {
+	here, err := os.Getwd()
+	if err == nil {
+		here, err = filepath.EvalSymlinks(here)
+	}
+	if below, wrong := filepath.Rel(here, string(dir)); err == nil && wrong == nil && filepath.IsLocal(below) {
+		return commandLine(below)
+	}
+	return commandLine(string(dir))
+}
+
+// printElsewhere says in which other directories calls wait for approval.
+func (f *programFlags) printElsewhere(w io.Writer) {
+	const most = 3
+	home, _ := os.UserHomeDir()
+	list := slices.DeleteFunc(f.elsewhere(), func(p inbox.WaitingPlace) bool { return len(p.Calls) == 0 })
+	for i, p := range list {
+		if i == most {
+			fmt.Fprintf(w, "approvals wait in %s: golem status --all\n", visible.Count(len(list)-most, "more directory"))
+			return
+		}
+		command, verb := "golem approvals -C "+typedDir(p.Directory), "wait"
+		if len(p.Calls) == 1 {
+			command, verb = "golem approve "+p.Calls[0]+" -C "+typedDir(p.Directory), "waits"
+		}
+		fmt.Fprintf(w, "%s %s in %s: %s\n", visible.Count(len(p.Calls), "approval"), verb, visible.Text(homeRelative(string(p.Directory), home)), command)
+	}
+}
+
+// findCall returns err, or an error that names the directory in which the call with an id
+// waits.
+func (f *programFlags) findCall(id string, err error) error {
+	if !isAbsent(err) {
+		return err
+	}
+	home, _ := os.UserHomeDir()
+	for _, p := range f.elsewhere() {
+		if slices.Contains(p.Calls, id) {
+			return &sandbox.Error{Op: "approve", Path: id, Code: sandbox.ErrNotFound,
+				Hint: "it waits in " + visible.Text(homeRelative(string(p.Directory), home)) + ": golem approve " + id + " -C " + typedDir(p.Directory)}
+		}
+	}
+	return err
+}
+
+// findPaused returns err, or an error that names the directory in which the run is paused
+// that the user wants to resume.
+func (f *runFlags) findPaused(err error) error {
+	if !isAbsent(err) {
+		return err
+	}
+	home, _ := os.UserHomeDir()
+	for _, p := range f.elsewhere() {
+		if slices.Contains(p.Paused, f.resume) || f.resume == "last" && len(p.Paused) > 0 {
+			return usagef("no such run here; one is paused in %s: golem run %s --resume %s", visible.Text(homeRelative(string(p.Directory), home)), typedDir(p.Directory), f.resume)
+		}
+	}
+	return err
+}
+
+// isAbsent reports whether an error means that there is no program here, or that it does
+// not have something.
+func isAbsent(err error) bool {
+	var usage usageError
+	return errors.As(err, &usage) || sandbox.CodeOf(err) == sandbox.ErrNotFound
+}
