@@ -256,3 +256,67 @@ func TestPickNothing(t *testing.T) {
 		t.Errorf("with --yes: code %d\n%s", code, out)
 	}
 }
+
+// TestUndoOneHunk applies one hunk at a terminal and undoes it. The session has both
+// hunks again, without a conflict. The journal says who approved which hunk.
+func TestUndoOneHunk(t *testing.T) {
+	p := newPicking(t, map[string]string{"list.txt": forty(nil)}, `sed -i 's/^line 3$/three/; s/^line 35$/thirtyfive/' list.txt`)
+	p.start()
+	p.say("1 of 2: list.txt (+1 -1)", "y\r")
+	p.say("2 of 2: list.txt (+1 -1)", "q\r")
+	p.say("You are about to update list.txt (hunk 1 of 2; +1 -1", "y\r")
+	code, seen := p.end()
+	if want := "applied: changed list.txt (hunk 1 of 2)"; code != 0 || !strings.Contains(seen, want) || !strings.Contains(seen, "the rest stays in session") {
+		t.Fatalf("apply: code %d, want 0 and %q\n%s", code, want, seen)
+	}
+	out, _ := p.golem("audit", "show", "list.txt")
+	for _, want := range []string{"• update /list.txt, hunk 1 of 2", " = the file as it is now", " on ", ", with a terminal", "the journal keeps\nno contents"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("audit show: no %q in\n%s", want, out)
+		}
+	}
+	p.startAt(100, "undo")
+	p.say("You are about to", "y\r")
+	if code, seen := p.end(); code != 0 || p.read("list.txt") != forty(nil) {
+		t.Fatalf("undo: code %d, list.txt %q\n%s", code, p.read("list.txt"), seen)
+	}
+	if out, _ := p.golem("audit", "show", "list.txt"); !strings.Contains(out, "(the file differs now)") {
+		t.Errorf("audit show after the undo: no difference in\n%s", out)
+	}
+	if out, code := p.golem("diff", "--stat"); code != 0 || strings.Contains(out, "changed in your directory") || !strings.Contains(out, "(+2 -2)") {
+		t.Errorf("diff --stat: code %d\n%s", code, out)
+	}
+	p.start()
+	p.say("1 of 2: list.txt (+1 -1)", "a\r")
+	p.say("You are about to", "y\r")
+	if code, seen := p.end(); code != 0 || p.read("list.txt") != forty(map[int]string{3: "three", 35: "thirtyfive"}) {
+		t.Errorf("apply again: code %d, list.txt %q\n%s", code, p.read("list.txt"), seen)
+	}
+}
+
+// TestDiscardCommits discards a session with commits at a terminal. golem does not list
+// git's own files, and a plain y is enough.
+func TestDiscardCommits(t *testing.T) {
+	p := newPicking(t, map[string]string{"a.txt": "one\n"}, "true")
+	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=Me", "-c", "user.email=me@example.com", "commit", "-qm", "first"}} {
+		cmd := exec.Command("git", args...)
+		if cmd.Dir = p.dir; cmd.Run() != nil {
+			t.Fatal(args)
+		}
+	}
+	script := "echo two >> a.txt; mkdir new; echo b > new/b.txt; git add .; git -c user.name=A -c user.email=a@example.com commit -qm second"
+	if out, code := p.golem("exec", "sh", "-c", script); code != 0 {
+		t.Fatalf("exec: code %d\n%s", code, out)
+	}
+	p.startAt(100, "discard")
+	p.say("You are about to discard 2 changes and", "y\r")
+	code, seen := p.end()
+	if code != 0 || !strings.Contains(seen, "discarded: 2 changes and ") || p.read("a.txt") != "one\n" {
+		t.Errorf("code %d\n%s", code, seen)
+	}
+	for _, bad := range []string{"becomes code", "a terminal would obey", ".git/index", ".git/objects", "unseen"} {
+		if strings.Contains(seen, bad) {
+			t.Errorf("%q in\n%s", bad, seen)
+		}
+	}
+}

@@ -71,7 +71,8 @@ func (s *Sheet) actor(r tool.Request) string {
 func (s *Sheet) origin(r tool.Request) string {
 	text := "(tool " + s.name(r.Tool)
 	switch {
-	case r.Origin == policy.User && len(r.Workers) > 0:
+	case r.Origin == policy.User && (len(r.Workers) == 0 || r.Workers[len(r.Workers)-1] == tool.NoWorker): // your own command
+	case r.Origin == policy.User:
 		text += " as " + s.name(r.Workers[len(r.Workers)-1])
 	case r.Origin != policy.User && r.Origin != policy.Model:
 		text += ", called by " + caller(r.Origin)
@@ -324,6 +325,9 @@ func (s *Sheet) change(c tool.Change) string {
 		text += " to " + s.name(c.To)
 	}
 	var size []string
+	if c.Part != "" {
+		size = append(size, s.line(c.Part))
+	}
 	if c.Diff != "" {
 		more, less := countLines(c)
 		if c.Op == tool.Create && less == 0 {

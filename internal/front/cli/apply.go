@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -56,7 +57,10 @@ terminal to ask at.`,
 	cmd.Flags().StringArrayVar(&hunks, "hunks", nil, "only these hunks of a file, by their numbers in golem diff: PATH:1,3; may be given again")
 	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an approval")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		args, err := f.takeSession(cmd, args)
 		switch {
+		case err != nil:
+			return err
 		case all && (len(args) > 0 || len(hunks) > 0):
 			return usageError("--all applies everything; omit the paths or --all")
 		case branch != "" && !f.commits:
@@ -189,7 +193,10 @@ func (f *gateFlags) callWith(cmd *cobra.Command, name string, given map[string]a
 	if !wantsJSON(cmd) && (name == "discard_changes" || f.commits && r.OK()) {
 		r.Changes = nil // in the list they would look like changes of the directory
 	}
-	if r.OK() && name == "apply_changes" && len(r.Changes) > 0 && !f.commits {
+	if r.OK() && name == "apply_changes" && strings.HasPrefix(r.Text, applied) && !f.commits {
+		if f.partly || slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Part != "" }) {
+			r.Notes = append(r.Notes, "the rest stays in session "+f.session+"; golem diff shows it")
+		}
 		r.Notes = append(r.Notes, "golem undo restores what was there")
 	}
 	return cmp.Or(printResult(cmd, r), err)
@@ -213,6 +220,10 @@ or no terminal to ask at.`,
 	cmd.Flags().BoolVar(&yes, "yes", false, "discard without showing the changes and without asking")
 	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an approval")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		args, err := f.takeSession(cmd, args)
+		if err != nil {
+			return err
+		}
 		if all && len(args) > 0 {
 			return usageError("--all discards everything; omit the paths or --all")
 		}
@@ -235,7 +246,11 @@ or no terminal to ask at.`,
 			names = []string{"/"}
 		}
 		if yes {
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: discarding %s unseen (--yes)\n", visible.Count(len(r.Files), "changed file"))
+			what := visible.Count(len(r.Files), "changed file")
+			if r.Git > 0 {
+				what += " and " + visible.Count(r.Git, "file") + " in .git"
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: discarding %s unseen (--yes)\n", what)
 		}
 		return f.callWith(cmd, "discard_changes", map[string]any{"paths": names})
 	}

@@ -125,7 +125,7 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 	}
 	reply, err := q.put()
 	if err == nil {
-		reply.Front = a.front
+		reply.Front = withAccount(a.front)
 		a.shown = a.shown || q.whole
 		return reply
 	}
@@ -144,7 +144,7 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 		no = tool.Answer{By: "user"}
 	}
 	if no.By == "user" {
-		no.Front = a.front
+		no.Front = withAccount(a.front)
 	}
 	return approval.Reply{Answer: no}
 }

@@ -49,7 +49,7 @@ func TestAnswers(t *testing.T) {
 	}
 	o, _ := s.end()
 	for i, test := range tests {
-		test.want.Front = "a terminal"
+		test.want.Front = withAccount("a terminal")
 		if got := o.Replies[i]; !reflect.DeepEqual(got.Answer, test.want) || got.Remember != nil {
 			t.Errorf("%q: got %+v, want %+v", test.typed, got, test.want)
 		}

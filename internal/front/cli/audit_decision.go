@@ -2,14 +2,20 @@ package cli
 
 import (
 	"cmp"
+	"crypto/sha256"
+	"encoding/hex"
 	"fmt"
 	"io"
+	"os"
+	"os/user"
 	"path"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"time"
 
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -42,13 +48,73 @@ func (f *programFlags) showDecision(w io.Writer, id string, json bool) error {
 	if json {
 		return printJSON(w, map[string]any{"records": list})
 	}
+	versions := false
 	for i, r := range list {
 		if i > 0 {
 			fmt.Fprintln(w)
 		}
-		printDecision(w, r)
+		printDecision(w, r, func(item string) string {
+			text := f.compareVersion(item)
+			versions = versions || text != ""
+			return text
+		})
+	}
+	if versions {
+		fmt.Fprint(w, "\na version is the first 32 hexadecimal digits of the SHA-256 of a content; the journal keeps\nno contents: sha256sum FILE proves that a copy is the content of a version\n")
 	}
 	return nil
+}
+
+// versionMark separates the name of a file from the version that was shown, in an item of
+// a record.
+const versionMark = ", version "
+
+// compareVersion says whether a file still has the version that an item names: "" if the
+// item names none.
+func (f *programFlags) compareVersion(item string) string {
+	of, version, ok := cutLast(item, versionMark)
+	name, isContent := strings.CutPrefix(of, "the content of ")
+	if !ok || !isContent || len(version) != 32 {
+		return ""
+	}
+	for _, local := range f.allPaths() {
+		host, ok := local.hostOf(name)
+		if !ok {
+			continue
+		}
+		if info, err := os.Lstat(host); err != nil || !info.Mode().IsRegular() {
+			return " (there is no such file now)"
+		}
+		in, err := os.Open(host)
+		if err != nil {
+			return " (golem cannot read the file now)"
+		}
+		defer in.Close()
+		sum := sha256.New()
+		if _, err := io.Copy(sum, in); err != nil {
+			return " (golem cannot read the file now)"
+		}
+		if strings.HasPrefix(hex.EncodeToString(sum.Sum(nil)), version) {
+			return " = the file as it is now"
+		}
+		return " (the file differs now)"
+	}
+	return " (golem does not know the directory of the file)"
+}
+
+// allPaths returns the paths of the program here, and those of the sessions here.
+func (f *programFlags) allPaths() (list []*paths) {
+	if p, err := f.open(opening{otherwise: emptyProgram}); err == nil && p.Content.Hash != "" {
+		if local, err := f.pathsOf(p); err == nil {
+			list = append(list, local)
+		}
+	}
+	if all, err := f.sessionsHere(); err == nil {
+		for _, w := range all {
+			list = append(list, w.paths)
+		}
+	}
+	return list
 }
 
 // maxDecisions is how many calls with effects on a path are shown in words.
@@ -73,8 +139,9 @@ func (f *programFlags) namesOf(typed string) (names []string) {
 	return append(names, path.Join("/", filepath.ToSlash(typed)))
 }
 
-// printDecision prints one record in words.
-func printDecision(w io.Writer, r audit.Record) {
+// printDecision prints one record in words. For each item that was shown, now says what
+// became of its file.
+func printDecision(w io.Writer, r audit.Record, now func(item string) string) {
 	fmt.Fprintf(w, "record %d, %s: %s\n", r.Number, r.Time.Local().Format(time.DateTime), kindWords(r))
 	var rows [][]string
 	add := func(name, text string) {
@@ -83,7 +150,9 @@ func printDecision(w io.Writer, r audit.Record) {
 		}
 	}
 	who := strings.Join(shownAll(r.Workers), " → ")
-	if r.Origin != "" && r.Kind != audit.Answer { // the origin of an answer is the person
+	if own := len(r.Workers) == 1 && r.Workers[0] == tool.NoWorker && r.Origin == "user"; own {
+		who = "you"
+	} else if r.Origin != "" && r.Kind != audit.Answer { // the origin of an answer is the person
 		who = strings.TrimPrefix(who+", called by "+originWords(r.Origin), ", ")
 	}
 	add("call", strings.TrimSuffix(sandbox.Shown(r.Tool)+" by "+who, " by "))
@@ -91,7 +160,7 @@ func printDecision(w io.Writer, r audit.Record) {
 	add("decided by", deciderWords(r))
 	add("seen", seenWords(r))
 	for _, item := range r.Shown {
-		add("", "• "+visible.Line(item, maxColumns))
+		add("", "• "+visible.Line(item, maxColumns)+now(item))
 	}
 	if r.Digest != "" && (r.Decision == "yes" || r.Decision == "no" || r.Decision == "pending") {
 		add("digest", sandbox.Shown(r.Digest)+", of this exact call and its changes")
@@ -99,6 +168,22 @@ func printDecision(w io.Writer, r audit.Record) {
 	add("request", sandbox.Shown(r.Request))
 	add("note", visible.Line(r.Note, maxColumns))
 	printColumns(w, rows)
+}
+
+// accountMark separates where a person answered from their account, in a record.
+const accountMark = ", as "
+
+// withAccount adds the account of the user and the name of the machine to the place where
+// the user answered.
+func withAccount(front string) string {
+	name := strconv.Itoa(os.Getuid())
+	if u, err := user.Current(); err == nil {
+		name = u.Username
+	}
+	if host, err := os.Hostname(); err == nil {
+		name += " on " + host
+	}
+	return front + accountMark + name
 }
 
 // originWords names who made a call.
@@ -141,6 +226,9 @@ func deciderWords(r audit.Record) string {
 	case r.Decision == "":
 		return ""
 	case r.By == "user":
+		if where, account, ok := cutLast(r.Front, accountMark); ok {
+			return visible.Line(account, maxColumns) + ", with " + visible.Line(where, maxColumns)
+		}
 		by = "the user"
 	case r.By == "nobody":
 		by = "nobody yet"

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -12,6 +13,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -37,6 +39,10 @@ changes.`,
 	cmd.Flags().BoolVar(&f.commits, "commits", false, "the commits that the agent made, each with its diff")
 	cmd.Flags().BoolVar(&names, "name-only", false, "only the paths of the files")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		args, err := f.takeSession(cmd, args)
+		if err != nil {
+			return err
+		}
 		if stat && names {
 			return usageError("--stat and --name-only exclude each other")
 		}
@@ -244,7 +250,23 @@ func (v *reviewText) notes() {
 }
 
 // commitsHint says how to take the commits of a session.
-const commitsHint = "it has commits, branches or tags of its own: golem diff --commits shows the commits, golem apply --commits takes them"
+const commitsHint = "its commits: golem diff --commits, golem apply --commits --branch NAME"
+
+// describeCommits says how to take the commits of a session, or that the user's
+// repository has all of them.
+func (w *workSession) describeCommits() string {
+	if !w.hasEnded {
+		return commitsHint
+	}
+	n, err := program.Commits(w.program, w.Session).Count(context.Background())
+	switch {
+	case err != nil:
+		return commitsHint
+	case n == 0:
+		return "your repository has all its commits; golem discard deletes the session"
+	}
+	return "its " + visible.Count(n, "commit") + strings.TrimPrefix(commitsHint, "its commits")
+}
 
 // skippedBy describes the changes that are not among the files of a review.
 func (w *workSession) skippedBy(r *session.Review) []string {
@@ -253,7 +275,7 @@ func (w *workSession) skippedBy(r *session.Review) []string {
 		lines = append(lines, "skipped "+visible.Count(r.Git, "file")+" in .git (golem never applies changes there)")
 	}
 	if r.Refs {
-		lines = append(lines, commitsHint)
+		lines = append(lines, w.describeCommits())
 	}
 	if r.Unfit != "" {
 		lines = append(lines, "skipped: "+r.Unfit+"; golem discard removes it")

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"io/fs"
+	"os"
 	"path"
 	"path/filepath"
 	"slices"
@@ -21,7 +22,8 @@ import (
 // A workSession is a session with the program that it belongs to.
 type workSession struct {
 	*session.Session
-	program *program.Program
+	program  *program.Program
+	hasEnded bool // its command is not running
 	*paths
 }
 
@@ -186,7 +188,31 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 		}
 	}
 	f.chosen, f.session, f.paths = chosen.program, chosen.ID, chosen.paths
+	chosen.hasEnded = true
 	return chosen, nil
+}
+
+// takeSession returns the arguments without a first one that is the id of a session, and
+// chooses that session. A file of that name is a path.
+func (f *gateFlags) takeSession(cmd *cobra.Command, args []string) ([]string, error) {
+	if len(args) == 0 || f.session != "" || strings.ContainsAny(args[0], "/.") {
+		return args, nil
+	}
+	if _, err := os.Lstat(filepath.Join(f.dir, args[0])); err == nil {
+		return args, nil
+	}
+	all, err := f.sessionsHere()
+	if err != nil {
+		return nil, err
+	}
+	for _, w := range all {
+		if w.ID == args[0] {
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is a session; --session %s chooses it\n", w.ID, w.ID)
+			f.session = w.ID
+			return args[1:], nil
+		}
+	}
+	return args, nil
 }
 
 // isWanted reports whether a command without --session may mean a session: it has changes,
@@ -276,6 +302,10 @@ func (w *workSession) unchanged(op, typed, name string) error {
 	}
 	all, err := w.program.Sessions().Review(w.Session, nil, false)
 	if err != nil {
+		return e
+	}
+	if file, numbers, ok := cutLast(name, ":"); ok && numbers != "" && strings.Trim(numbers, "0123456789,") == "" && slices.ContainsFunc(all.Files, func(c session.FileChange) bool { return c.Path == file }) {
+		e.Hint = "golem apply --hunks " + commandLine(typed) + " applies these hunks, golem apply -p " + commandLine(strings.TrimSuffix(typed, ":"+numbers)) + " asks about each"
 		return e
 	}
 	var near []string

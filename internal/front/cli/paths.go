@@ -133,7 +133,9 @@ func describeApplied(list []tool.Change, was string) string {
 		if strings.HasPrefix(c.About, "permission bits ") {
 			word = "permissions of "
 		}
-		names = append(names, word+visible.Name(c.Path))
+		if names = append(names, word+visible.Name(c.Path)); c.Part != "" {
+			names[len(names)-1] += " (" + visible.Line(c.Part, maxColumns) + ")"
+		}
 	}
 	text := strings.Join(names, ", ")
 	if _, more, ok := cutLast(was, " and "); ok && strings.HasSuffix(more, " more") && len(list) > maxApplied {

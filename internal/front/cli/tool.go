@@ -47,6 +47,7 @@ type gateFlags struct {
 	// before returns the items of a request that the user has seen before the question; may
 	// be nil.
 	before func(tool.Request) []string
+	partly bool // some hunks of a file were applied, and others not
 }
 
 func addGateFlags(cmd *cobra.Command) *gateFlags {
@@ -116,6 +117,7 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 		asker.before, asker.local = f.before, f.paths.localRequest
 		v.Asker = asker
 		defer func() {
+			f.partly = slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Part != "" })
 			if asker.shown && !wantsJSON(cmd) { // the user has just seen the changes
 				r.Changes = nil
 			}
