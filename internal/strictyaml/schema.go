@@ -131,6 +131,9 @@ func (k Key) addWrong(n Node, problems *Problems) {
 		}
 		hint += word
 	}
+	if isMap := k.Type == Group || k.Type == Groups || k.Type == Named; isMap && k.Example != "" && (n.Kind == List || n.Kind == Map) {
+		hint += "; write " + k.Name[strings.LastIndexByte(k.Name, '.')+1:] + ": " + k.Example
+	}
 	problems.Add(n, got, hint)
 }
 

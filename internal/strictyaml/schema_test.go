@@ -29,12 +29,13 @@ var house = strictyaml.Key{Type: strictyaml.Group, Keys: []strictyaml.Key{
 	{Name: "notes", Type: strictyaml.Free},
 	{Name: "network", Type: strictyaml.Bool, Or: []strictyaml.Key{{Type: strictyaml.Texts}, {Type: strictyaml.Word, Words: []string{"hosts"}}}},
 	{Name: "none", Type: strictyaml.Group},
+	{Name: "trips", Type: strictyaml.Group, Example: "{to: [sea]}", Keys: []strictyaml.Key{{Name: "by", Type: strictyaml.Groups, Example: "[{car: red}]"}}},
 	{Name: "switch", Type: strictyaml.Bool, Words: []string{"on", "off"}},
 }}
 
 // TestCheck checks the problems that a schema finds in a file.
 func TestCheck(t *testing.T) {
-	const known = "known here: name, open, rooms, size, price, time, mode, level, doors, keys, garden, floors, attics, people, notes, network, none, switch"
+	const known = "known here: name, open, rooms, size, price, time, mode, level, doors, keys, garden, floors, attics, people, notes, network, none, trips, switch"
 	for _, test := range []struct{ text, want string }{
 		{"name: a\nopen: true\nrooms: 3\nsize: 10MB\nprice: 2.50\ntime: 30s\nmode: rw\nlevel: landlock\ndoors: [a]\n" +
 			"garden: {trees: 2, pond: {fish: 0}}\nfloors: [{rooms: 1}]\npeople: {a: {age: 1}, b: }\nnotes: {x: [1]}\nnetwork: [a]", ""},
@@ -64,6 +65,9 @@ func TestCheck(t *testing.T) {
 		{"open: True", "1:7: open: True; it is true or false; did you mean true?"},
 		{`open: "false"`, `1:7: open: "false"; it is true or false; write it without quotes`},
 		{"open: 'no'", `1:7: open: "no"; it is true or false; did you mean false?`},
+		{"trips: [a]", "1:8: trips: a list; it is a map; write trips: {to: [sea]}"},
+		{"trips: {by: {car: red}}", "1:13: trips.by: a map; it is a list of maps; write by: [{car: red}]"},
+		{"trips: a", "1:8: trips: a; it is a map"},
 		{"switch: no", "1:9: switch: no; it is on | off | true or false; did you mean off?"},
 		{"switch: NO", "1:9: switch: NO; it is on | off | true or false; did you mean off?"},
 		{"switch: of", "1:9: switch: of; it is on | off | true or false"}, // as near to on as to off

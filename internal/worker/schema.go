@@ -16,6 +16,7 @@ const (
 // Schema returns all keys of a worker file.
 func Schema() strictyaml.Key {
 	return strictyaml.Key{Type: strictyaml.Group, Instead: map[string]string{
+		"tools":             "did you mean toolsets? write toolsets: [filesystem, shell]",
 		"output_schema_ref": "write the schema itself: output_schema: {type: object, …}",
 		"server_side_tools": "golem runs every tool itself, in the jail; leave the key out, and name tools in toolsets",
 	}, Keys: []strictyaml.Key{

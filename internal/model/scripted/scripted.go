@@ -27,8 +27,9 @@ type Model struct {
 	anybody bool // the file is one list for all workers
 	scripts map[string]script
 
-	mu   sync.Mutex
-	next map[string]int // number of played turns, by worker
+	mu      sync.Mutex
+	next    map[string]int // number of played turns, by worker
+	missing string         // a worker that asked and has no turns
 }
 
 // A script holds the turns of one worker.
@@ -64,9 +65,12 @@ func (m *Model) Answer(ctx context.Context, r model.Request, tell func(model.Pie
 		return model.Answer{}, err
 	}
 	if said := last(r.Messages); t.expect != nil && !t.expect.MatchString(said) {
+		hint := "make the expression match, or change what comes before it"
+		if missing := m.missingWorker(); missing != "" {
+			hint = "the file has no turns for the worker " + visible.Name(missing) + ", which was called before; add them first"
+		}
 		return model.Answer{}, m.wrong(
-			fmt.Sprintf("%s:%d: turn %d expects %s, and got %s", visible.Name(m.file), t.line, t.number, visible.Line(t.expect.String(), shown), quote(said)),
-			"make the expression match, or change what comes before it")
+			fmt.Sprintf("%s:%d: turn %d expects %s, and got %s", visible.Name(m.file), t.line, t.number, visible.Line(t.expect.String(), shown), quote(said)), hint)
 	}
 	if t.fail != nil {
 		return model.Answer{}, t.fail
@@ -104,6 +108,9 @@ func (m *Model) turn(r model.Request) (turn, error) {
 			names = append(names, visible.Name(name))
 		}
 		slices.Sort(names)
+		m.mu.Lock()
+		m.missing = worker
+		m.mu.Unlock()
 		return turn{}, m.wrong("it has no turns for the worker "+visible.Name(worker), "it has some for "+strings.Join(names, ", "))
 	}
 	answered := 0
@@ -130,6 +137,13 @@ func (m *Model) turn(r model.Request) (turn, error) {
 			"add a turn, or let the last one make no calls")
 	}
 	return s.turns[at], nil
+}
+
+// missingWorker returns a worker that asked before and has no turns, "" for none.
+func (m *Model) missingWorker() string {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.missing
 }
 
 func (m *Model) wrong(what, hint string) error {
