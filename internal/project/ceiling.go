@@ -186,6 +186,18 @@ func (c Ceiling) Preferences() (p Preferences) {
 	return p
 }
 
+// Limits returns the keys of the layer that limit programs.
+func (l Layer) Limits() (keys []string) {
+	for _, k := range PolicySchema().Keys {
+		if n, ok := l.at(k.Name); ok && n.Kind == strictyaml.Scalar {
+			keys = append(keys, k.Name+" "+n.Text)
+		} else if ok {
+			keys = append(keys, k.Name)
+		}
+	}
+	return keys
+}
+
 // NetworkOff returns the place that forbids the network, and whether there is one.
 func (c Ceiling) NetworkOff() (strictyaml.Place, bool) {
 	for _, l := range c {

@@ -38,6 +38,9 @@ func (r Request) Permissions() []Permission {
 	var list []Permission
 	add := func(from, what string) { list = append(list, Permission{what, from}) }
 	for _, m := range r.Project.Mounts {
+		if m.From == strictyaml.Default && !r.usesFiles() {
+			continue
+		}
 		r.addMount(add, m.Target, m.Mode, string(m.Source), string(m.Base), m.From)
 	}
 	if r.Project.Network.IsAll() {
@@ -98,6 +101,15 @@ func (r Request) Permissions() []Permission {
 	list = append(list, r.ForeignPrograms()...)
 	slices.SortStableFunc(list, func(a, b Permission) int { return comparePlaces(a.From, b.From) })
 	return append(r.sentSecrets(), list...)
+}
+
+// usesFiles reports whether a worker, or a program that it runs, can see files.
+func (r Request) usesFiles() bool {
+	return slices.ContainsFunc(r.Workers, func(w *worker.Worker) bool {
+		reaches := func(f worker.Foreign) bool { return f.Reach != nil }
+		return w.Sandbox.Kind != worker.NoSandbox || slices.ContainsFunc(w.Custom, func(c worker.Custom) bool { return reaches(c.Foreign) }) ||
+			slices.ContainsFunc(w.Servers, func(s worker.Server) bool { return reaches(s.Foreign) })
+	})
 }
 
 // sentSecrets returns the secrets of the user that golem would send, and the hosts that get

@@ -92,7 +92,7 @@ machine has.`,
 		d := diagnosis{
 			Level:    report.Best.String(),
 			Default:  report.Best >= jail.Namespaces,
-			Found:    slices.Concat(found, append([]finding{state}, examineUse(p)...), findings(report.Found), level),
+			Found:    slices.Concat(found, append([]finding{state}, append(examineUse(p), examinePolicy(p)...)...), findings(report.Found), level),
 			Promises: findings(report.Promises),
 			Refused:  len(level) > 0 && level[0].Holds == "no",
 			Fixable:  len(jail.Fixes("")) > 0,
@@ -185,6 +185,21 @@ func examineState(flags *programFlags) (finding, *program.Program) {
 		where += ": the first call makes it"
 	}
 	return finding{Name: "state", Holds: "yes", Why: where}, p
+}
+
+// examinePolicy reports the policy of this machine and the user's configuration, if they
+// limit programs.
+func examinePolicy(p *program.Program) []finding {
+	if p == nil || p.Project == nil {
+		return nil
+	}
+	var list []finding
+	for _, l := range p.Project.Ceiling {
+		if limits := l.Limits(); len(limits) > 0 {
+			list = append(list, finding{Name: "policy", Holds: "yes", Why: visible.Text(l.File) + " limits every program: " + visible.Text(strings.Join(limits, ", ")) + "; golem config shows the values"})
+		}
+	}
+	return list
 }
 
 // examineUse reports how much golem stores.
