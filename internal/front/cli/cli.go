@@ -94,7 +94,8 @@ func Main(args []string, stdout, stderr io.Writer, serve Server) int {
 		}
 		return exitUsage
 	}
-	fmt.Fprintf(errs, "golem: %v\n", err)
+	columns, _ := newScreen(errs).size()
+	fmt.Fprintln(errs, wrapClauses("golem: "+err.Error(), columns))
 	said, status := classify(err)
 	if asJSON && printJSON(out, map[string]any{"ok": false, "error": said}) != nil {
 		return exitFailed
@@ -257,6 +258,9 @@ func noArgs(cmd *cobra.Command, args []string) error {
 		if slices.Contains(strings.Fields(subSynonyms[""]), args[0]) {
 			return usagef("no %s %s; did you mean %s?", cmd.Name(), args[0], cmd.CommandPath())
 		}
+		if _, err := os.Lstat(args[0]); err == nil && cmd.Name() == "audit" {
+			return usagef("no audit %s; golem audit show %s shows who decided about the file", sandbox.Shown(args[0]), commandLine(args[0]))
+		}
 		return usagef("no %s %s; %s", cmd.Name(), sandbox.Shown(args[0]), didYouMean(args[0], cmd.CommandPath()+" ", names))
 	}
 	if len(args) > 0 {
@@ -292,6 +296,9 @@ func flagErrorOf(cmd *cobra.Command, path string, err error) error {
 	name := unknown.GetSpecifiedName()
 	if c, _, err := newRoot(nil).Find([]string{name}); err == nil && c.HasParent() {
 		return usagef("unknown flag --%s; it is a command: %s", name, c.CommandPath())
+	}
+	if hint := flagHints[cmd.Name()+" --"+name]; hint != "" {
+		return usagef("unknown flag --%s; %s", name, hint)
 	}
 	if other := flagSynonyms[name]; other != "" && cmd.Flags().Lookup(other) != nil {
 		return usagef("unknown flag %s; did you mean --%s?", sandbox.Shown(dashed(name)), other)

@@ -197,6 +197,32 @@ func wrapWords(text string, columns int) []string {
 	return lines
 }
 
+// wrapClauses breaks a message of one line for a terminal: first between clauses, so that a
+// command stays on one line if it fits, then between words.
+func wrapClauses(text string, columns int) string {
+	if columns == 0 || utf8.RuneCountInString(text) <= columns || strings.Contains(text, "\n") {
+		return text
+	}
+	const indent = "  "
+	var lines []string
+	for clause := range strings.SplitAfterSeq(text, "; ") {
+		if n := len(lines); n > 0 && utf8.RuneCountInString(lines[n-1]+clause) < columns {
+			lines[n-1] += clause
+			continue
+		}
+		for _, line := range wrapWords(clause, columns-len(indent)-1) {
+			if len(lines) > 0 {
+				line = indent + line
+			}
+			lines = append(lines, line+" ")
+		}
+	}
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return strings.Join(lines, "\n")
+}
+
 // reflow breaks the paragraphs of a text for a terminal. It keeps indented lines. Without
 // columns it changes nothing.
 func reflow(text string, columns int) string {

@@ -46,7 +46,7 @@ func TestGroups(t *testing.T) {
 	root := rootWithHelp()
 	for group, want := range map[string][]string{
 		"run":     {"run", "exec", "mcp"},
-		"review":  {"status", "diff", "apply", "discard", "undo", "review", "approve"},
+		"review":  {"status", "diff", "apply", "discard", "undo", "review", "approve", "approvals"},
 		"records": {"sessions", "audit", "doctor"},
 		"more":    {"tool", "scan", "completion", "man", "version", "help"},
 	} {
@@ -193,6 +193,26 @@ func TestRoff(t *testing.T) {
 	} {
 		if got := roffLine(text); got != want {
 			t.Errorf("%q: got %q, want %q", text, got, want)
+		}
+	}
+}
+
+// TestWrapClauses checks that a message breaks between clauses first, so that a command
+// stays on one line.
+func TestWrapClauses(t *testing.T) {
+	for _, test := range []struct {
+		columns int
+		text    string
+		want    string
+	}{
+		{0, "golem: a; b", "golem: a; b"},
+		{40, "golem: apply x: not found; golem diff --stat lists the changes", "golem: apply x: not found;\n  golem diff --stat lists the changes"},
+		{80, "golem: short; it fits", "golem: short; it fits"},
+		{20, "golem: a clause of many words", "golem: a clause\n  of many words"},
+		{20, "golem: two\nlines of more than twenty characters", "golem: two\nlines of more than twenty characters"},
+	} {
+		if got := wrapClauses(test.text, test.columns); got != test.want {
+			t.Errorf("%d columns: got %q, want %q", test.columns, got, test.want)
 		}
 	}
 }

@@ -158,18 +158,19 @@ func printInit(w io.Writer, dir string, o starter.Options, made []string) {
 		where = "made " + sandbox.Shown(dir) + ":"
 	}
 	fmt.Fprintf(w, "%s %s\n", where, strings.Join(made, ", "))
-	about, next := "/   copy-on-write: your files change only when you apply changes        /in   read-only        /out   asks before a write", `golem run . "Summarise the papers"`
+	about, next := "/     copy-on-write: your files change only when you apply changes\n  /in   read-only\n  /out  asks before a write", `golem run . "Summarise the papers"`
 	switch o.Kind {
 	case starter.Repository:
-		about, next = "/   copy-on-write: your files change only when you apply changes", `golem run . "Say what this repository is about"`
+		about, next = "/     copy-on-write: your files change only when you apply changes", `golem run . "Say what this repository is about"`
 	case starter.Tools:
 		about, next = "/in   read-only, for the tools", "golem tool count_words --path /in/paper.txt"
 	}
+	noKey := ""
 	if o.Model == "" && o.Kind != starter.Tools {
-		next += "     (no key? add --model scripted:demo.yaml)"
+		noKey = "      without a key, add --model scripted:demo.yaml\n"
 	}
 	if dir != "." {
 		next = "cd " + commandLine(dir) + " && " + next
 	}
-	fmt.Fprintf(w, "  %s\nnext: %s\n", about, next)
+	fmt.Fprintf(w, "  %s\nnext: %s\n%s", about, next, noKey)
 }

@@ -100,6 +100,12 @@ func (f *gateFlags) review(cmd *cobra.Command, ids []string, summary, all bool) 
 	}
 	if len(ids) == 0 {
 		r, err := call("git_list_staged", map[string]string{})
+		var none *sandbox.Error
+		if errors.As(err, &none) && none.Op == "git_list_staged" {
+			renamed := *none // the user did not call the tool
+			renamed.Op = "review"
+			err = &renamed
+		}
 		if err != nil {
 			return err
 		}

@@ -142,6 +142,9 @@ func (f *runFlags) begin(args []string) ([]string, error) {
 
 // run runs a program.
 func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) error {
+	if p.Content.Hash == "" {
+		return noProgram(p)
+	}
 	if err := f.askTrust(cmd, p, f.file == "-"); err != nil { // before golem opens any file that the program names
 		return err
 	}
@@ -155,6 +158,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		return err
 	}
 	out := newReport(cmd)
+	out.resumed = f.resume != ""
 	if f.dir != "." {
 		out.where = " -C " + commandLine(f.dir)
 	}

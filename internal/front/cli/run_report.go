@@ -33,6 +33,7 @@ type report struct {
 	stream bool // print the answer while it arrives
 
 	session string // the session of the run, once it is known
+	resumed bool   // the run began before
 	where   string // the flag that names the program for other commands, "" if they find it here
 	balance program.Balance
 	changes string // describes the changes that wait in the session, "" for none
@@ -348,8 +349,13 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 			fmt.Fprintln(r.out, strings.TrimRight(o.Text, "\n"))
 		}
 		word := "done"
-		if !o.OK() {
+		switch {
+		case !o.OK():
 			word = string(o.End)
+		case r.resumed && s.Workers+s.Calls == 0:
+			fmt.Fprintf(r.errs, "golem: the run of session %s had finished before; nothing was left to do\n", r.session)
+			fmt.Fprint(r.errs, r.changes)
+			return nil
 		}
 		fmt.Fprintf(r.errs, "%s  %s, %s (%d ok, %d refused), %s; %s; session %s\n", word, visible.Count(s.Workers, "worker"), visible.Count(s.Calls, "call"), s.Calls-s.Refused, s.Refused,
 			visible.Count(s.Asked, "question"), r.costs(s), r.session)

@@ -67,6 +67,14 @@ var flagSynonyms = map[string]string{
 	"network": "net", "volume": "mount", "v": "mount", "bind": "mount", "continue": "resume", "m": "model", "force-yes": "yes", "assume-yes": "yes",
 }
 
+// flagHints says, for flags that a command does not need, what to type instead.
+var flagHints = map[string]string{
+	"exec --no-net": noNetHint, "exec --no-network": noNetHint, "exec --offline": noNetHint,
+	"approve --yes": "golem approve ID is the approval; without a terminal golem does not show the call first",
+}
+
+const noNetHint = "the network is off unless you pass --net on or --net HOST"
+
 // agentPrograms are programs that people run in the jail.
 const agentPrograms = "claude codex gemini opencode qwen pi crush aider goose cursor-agent copilot python python3 node npm npx make cargo go git vim"
 
