@@ -26,7 +26,8 @@ import (
 
 // internet starts a proxy that answers for every host, and makes it the user's proxy:
 // golem reaches all hosts through it. It answers requests with their method, URL and
-// body size, and requests below /echo also with their headers. It has a certificate for
+// body size, and requests below /echo also with their headers. It redirects a request with
+// the query to=URL, and has a page in HTML at /page. It has a certificate for
 // every name, of an authority that golem trusts. It appends each request to internet.log,
 // one line with its headers.
 func internet(ts *testscript.TestScript, neg bool, args []string) {
@@ -54,6 +55,22 @@ func internet(ts *testscript.TestScript, neg bool, args []string) {
 		writing.Lock()
 		fmt.Fprintf(file, "%s %s://%s%s | %s\n", r.Method, scheme, host, r.URL.RequestURI(), strings.Join(headers, " | "))
 		writing.Unlock()
+		if to := r.URL.Query().Get("to"); to != "" {
+			http.Redirect(w, r, to, http.StatusFound)
+			return
+		}
+		switch r.URL.Path {
+		case "/page":
+			w.Header().Set("Content-Type", "text/html; charset=iso-8859-1")
+			io.WriteString(w, "<title>A page</title><script>no()</script><h1>B\xfccher</h1><p>See <a href=/more>more</a> &amp; <b>bold</b>.<p hidden>never<ul><li>one<li>two</ul>")
+			return
+		case "/picture":
+			w.Header().Set("Content-Type", "image/png")
+		case "/long":
+			w.Header().Set("Content-Type", "text/plain")
+			io.WriteString(w, strings.Repeat("0123456789 12345678\n", 3000))
+			return
+		}
 		fmt.Fprintf(w, "the internet got %s %s://%s%s and %d bytes\n", r.Method, scheme, host, r.URL.RequestURI(), size)
 		if strings.HasPrefix(r.URL.Path, "/echo") {
 			fmt.Fprintln(w, strings.Join(headers, "\n"))

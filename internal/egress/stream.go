@@ -31,6 +31,7 @@ type stream struct {
 	opened bool
 	// detached is set before golem closes the server's side and keeps the program's.
 	detached atomic.Bool
+	refused  atomic.Pointer[error] // why golem refused the connection
 
 	program, decision string
 	start             time.Time
@@ -62,6 +63,12 @@ func (n *Network) serve(c net.Conn, destination func(net.Conn) (netip.AddrPort, 
 		s.refuse(err)
 		return
 	}
+	s.carry()
+}
+
+// carry records a connection that golem allows, passes it, and records its end.
+func (s *stream) carry() {
+	n := s.n
 	s.opened = true
 	if err := n.o.Record(s.record(Opened)); err != nil {
 		s.refuse(fmt.Errorf("golem cannot record the connection: %w", err))
@@ -96,7 +103,7 @@ func (n *Network) hostAt(a netip.Addr) (string, error) {
 // decide returns the rules for a host and a port, and what allows them.
 func (n *Network) decide(ctx context.Context, host string, port uint16, program string) ([]policy.HostRule, string, error) {
 	rules := n.o.Hosts.Find(host, port)
-	asks := len(rules) == 0 || n.o.Tainted != nil && n.o.Tainted() && slices.ContainsFunc(rules, canWrite)
+	asks := len(rules) == 0 || n.o.Tainted != nil && n.o.Tainted() && slices.ContainsFunc(rules, policy.HostRule.CanWrite)
 	if !asks {
 		return rules, "list: " + rules[0].String(), nil
 	}
@@ -117,11 +124,6 @@ func (n *Network) decide(ctx context.Context, host string, port uint16, program 
 // asksUnlisted reports whether golem asks about hosts that are not listed.
 func (n *Network) asksUnlisted() bool { return n.o.Ask != nil && !n.o.ListedOnly }
 
-// canWrite reports whether a rule allows more than reads.
-func canWrite(r policy.HostRule) bool {
-	return !r.GitRead && (len(r.Methods) == 0 || slices.ContainsFunc(r.Methods, func(m string) bool { return m != "GET" && m != "HEAD" }))
-}
-
 // isWeb reports whether a port is for HTTP and TLS only.
 func isWeb(port uint16) bool { return port == 80 || port == 443 }
 
@@ -136,6 +138,7 @@ func (s *stream) refuse(err error) {
 	if c, ok := s.tape.Conn.(lingerer); ok {
 		c.SetLinger(0)
 	}
+	s.refused.Store(&err)
 	s.tape.Close()
 	r := s.record(Refused)
 	if r.Why = err.Error(); errors.Is(err, context.Canceled) {

@@ -67,6 +67,11 @@ func cutPort(text string) (name, port string, ok bool) {
 	return strings.Cut(text, ":")
 }
 
+// CanWrite reports whether the rule allows more than reads.
+func (r HostRule) CanWrite() bool {
+	return !r.GitRead && (len(r.Methods) == 0 || slices.ContainsFunc(r.Methods, func(m string) bool { return m != "GET" && m != "HEAD" }))
+}
+
 // Validate returns why the rule is invalid, nil if it is not.
 func (r HostRule) Validate() error {
 	if strings.ContainsFunc(r.Host, func(c rune) bool { return c > unicode.MaxASCII }) {

@@ -30,6 +30,7 @@ import (
 	"github.com/golem-forge/golem/internal/toolset/foreign"
 	"github.com/golem-forge/golem/internal/toolset/git"
 	"github.com/golem-forge/golem/internal/toolset/shell"
+	"github.com/golem-forge/golem/internal/toolset/web"
 	"github.com/golem-forge/golem/internal/trust"
 	"github.com/golem-forge/golem/internal/undo"
 	"github.com/golem-forge/golem/internal/worker"
@@ -94,7 +95,7 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	if err != nil {
 		return tool.Gate{}, err
 	}
-	g := tool.Gate{Tools: p.unlistTools(tools(shell.Set{}, git.Set{}, export.Set{Endpoints: export.EndpointsOf(p.Project, p.options.Environ)}, nil, nil, nil)), Grant: p.Project.Grant(), Workers: []string{tool.NoWorker}}
+	g := tool.Gate{Tools: p.unlistTools(tools(shell.Set{}, git.Set{}, export.Set{Endpoints: export.EndpointsOf(p.Project, p.options.Environ)}, web.Set{}, nil, nil, nil)), Grant: p.Project.Grant(), Workers: []string{tool.NoWorker}}
 	if step != nil {
 		g.Grant, g.Workers = step.Grant, step.Chain()
 	}
@@ -129,12 +130,13 @@ func (p *Program) ServerNotes(worker string) ([]string, error) {
 }
 
 // unlistTools marks tools without a use in this program as unlisted. Tools for the
-// changes of sessions need a mount with an overlay. Tools of git need a target, and
-// api_send needs an endpoint.
+// changes of sessions need a mount with an overlay. Tools of git need a target, api_send
+// needs an endpoint, and web_fetch a host.
 func (p *Program) unlistTools(tools []tool.Tool) []tool.Tool {
 	targets := len(p.targets().List()) > 0
+	noHost := p.Project.Network.IsEmpty() && p.Project.Fetch.IsEmpty()
 	for i, t := range tools {
-		if t.Toolset == "changes" && t.Name != "undo" && len(p.Sessions().OverlayMounts()) == 0 || t.Toolset == "git" && !targets || t.Name == "api_send" && len(p.Project.Endpoints) == 0 {
+		if t.Toolset == "changes" && t.Name != "undo" && len(p.Sessions().OverlayMounts()) == 0 || t.Toolset == "git" && !targets || t.Name == "api_send" && len(p.Project.Endpoints) == 0 || t.Toolset == "web" && noHost {
 			tools[i].Unlisted = true
 		}
 	}
@@ -276,7 +278,7 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 	}
 	staging, clearing := d.gitTools(step, g, tracker)
 	running := []io.Closer{run, clearing}
-	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Start: start, Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners), d.work.Keeper(d.records.Folder), d.work.Undoer(undo.OpenStore(d.program.state), d.allFiles), d.work.Committer(gitOpener(d.program))))
+	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Start: start, Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners), web.Set{Fetcher: d.networks.Fetcher(hosts, chain, tracker.Source)}, d.work.Keeper(d.records.Folder), d.work.Undoer(undo.OpenStore(d.program.state), d.allFiles), d.work.Committer(gitOpener(d.program))))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))
@@ -407,6 +409,6 @@ func policyHash(content trust.Content, rules *project.Project) string {
 	for _, r := range rules.Rules {
 		fmt.Fprintf(h, "rule %v %q %v\n", r.Verb, r.Target, r.Approval)
 	}
-	fmt.Fprintf(h, "protect %q network %v\n", rules.Protect, rules.Network.Patterns())
+	fmt.Fprintf(h, "protect %q network %v fetch %v\n", rules.Protect, rules.Network.Patterns(), rules.Fetch.Patterns())
 	return hex.EncodeToString(h.Sum(nil))
 }

@@ -319,6 +319,7 @@ func (c Ceiling) setDefaults(tree strictyaml.Node) strictyaml.Node {
 // them.
 type asked struct {
 	network    policy.Hosts
+	fetch      policy.Hosts
 	approval   string
 	approvalBy strictyaml.Place
 	tree       strictyaml.Node
@@ -328,13 +329,13 @@ type asked struct {
 // is a problem. A file that asks for more gets less.
 func applyCeiling(l *loader) {
 	p, c := l.project, l.env.Ceiling
-	p.Ceiling, p.asked = c, asked{p.Network, p.Approval, p.ApprovalBy, l.tree}
+	p.Ceiling, p.asked = c, asked{p.Network, p.Fetch, p.Approval, p.ApprovalBy, l.tree}
 	addAgentCredentials(p, l.env.Agent)
 	if place, off := c.NetworkOff(); off {
 		if by := p.networkAt; !p.Network.IsEmpty() && by.Source != "" && by.Line == 0 {
 			l.problems.Note(strictyaml.Problem{Place: by, What: "the network is off: " + place.String(), Hint: "leave out " + by.Source})
 		}
-		p.Network = policy.Hosts{}
+		p.Network, p.Fetch = policy.Hosts{}, policy.Hosts{}
 		l.setEffective(place, "false", "sandbox", "network")
 	}
 	if mode, place := c.widestMode(); isStricter(mode, p.Approval) {
@@ -351,7 +352,7 @@ func applyCeiling(l *loader) {
 // files would get tomorrow.
 func (p *Project) Asked() *Project {
 	q := *p
-	q.Ceiling, q.Network, q.Approval, q.ApprovalBy, q.tree = nil, p.asked.network, p.asked.approval, p.asked.approvalBy, p.asked.tree
+	q.Ceiling, q.Network, q.Fetch, q.Approval, q.ApprovalBy, q.tree = nil, p.asked.network, p.asked.fetch, p.asked.approval, p.asked.approvalBy, p.asked.tree
 	if p.ByAgent {
 		q.Network, q.AskHosts = policy.Hosts{}, false
 	}

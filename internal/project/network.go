@@ -29,6 +29,8 @@ func networkKey() strictyaml.Key {
 				Doc: "Whether a name may lead to a private address. Without it golem connects to none, unless `allow` names the address itself."},
 			{Name: "ask", Type: strictyaml.Bool, Default: "false", Example: "true",
 				Doc: "Whether golem asks about a host that is not listed, if at least one is. Otherwise it refuses the host."},
+			{Name: "fetch", Type: strictyaml.Texts, Example: "[docs.example.com]",
+				Doc: "More hosts, which only the tool `web_fetch` reads from. Commands do not reach them. After a worker has read untrusted content, golem asks about each address there."},
 			{Name: "presets", Type: strictyaml.Texts, Example: "[go, npm]",
 				Doc: "Sets of hosts: `" + strings.Join(policy.PresetNames(), "`, `") + "`. Each has the hosts from which your package client downloads, for reads only. `golem tools --network` lists them."},
 		}}
@@ -59,6 +61,15 @@ func readNetwork(l *loader) {
 		l.project.ByAgent, l.project.AskHosts = true, true
 		l.project.networkAt = strictyaml.Place{Source: "the profile " + l.env.Agent.Name}
 		l.project.Network = policy.HostsOfRules(l.env.Agent.Hosts...)
+	}
+	if at, ok := block.At("fetch"); ok && isBlock {
+		var rules []policy.HostRule
+		for _, item := range at.Items {
+			if r, ok := readHost(l, "network.fetch", item); ok {
+				rules = append(rules, r)
+			}
+		}
+		l.project.Fetch = policy.HostsOfRules(rules...)
 	}
 	l.project.Presets = slices.Clone(l.env.Presets)
 	if at, ok := block.At("presets"); ok && isBlock && l.project.networkAt == block.Place {

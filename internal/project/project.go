@@ -22,6 +22,8 @@ type Project struct {
 	Rules   []policy.Rule // the approval levels that the file sets
 	Protect []string
 	Network policy.Hosts
+	// Fetch are more hosts, which only the tool web_fetch reads from.
+	Fetch policy.Hosts
 	// AllowPrivate lets names of Network lead to private addresses.
 	AllowPrivate bool
 	// Credentials are the secrets that golem adds to requests, for hosts of Network.

@@ -200,6 +200,7 @@ var counts = map[string][2]string{
 	"credentials.header":         {credentialOf("a", ""), `credentials: {a: {from: keyring, header: "y-key: ${value}"}}`},
 	"credentials.env":            {credentialOf("a", ""), credentialOf("a", ", env: A")},
 	"network.presets":            {`network: {presets: [go]}`, `network: {presets: [npm]}`},
+	"network.fetch":              {`network: {fetch: [a.example]}`, `network: {fetch: [b.example]}`},
 	"network.ask":                {`network: {ask: false}`, `network: {ask: true}`},
 	"network.allow_private":      {`network: {allow_private: false}`, `network: {allow_private: true}`},
 
@@ -266,7 +267,7 @@ func TestEveryKeyCounts(t *testing.T) {
 			text += fmt.Sprint("\n", x.Name, x.ForModels, x.URL, x.Method, x.Type, x.Headers)
 		}
 		return text + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v", p.Protect, p.Network, p.Level, p.Model, p.ModelServer.URL+p.ModelServer.Key, p.Approval, p.MaxDepth,
-			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc, p.AllowPrivate, p.AskHosts, p.Credentials, p.Presets) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
+			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc, p.AllowPrivate, p.AskHosts, p.Credentials, p.Presets, p.Fetch) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
 	}
 	left := len(counts)
 	eachKey(project.Schema(), nil, func(path []strictyaml.Key) {

@@ -67,6 +67,7 @@ clearance:
 		network.allow =  (default)
 		network.allow_private = false (default)
 		network.ask = false (default)
+		network.fetch =  (default)
 		network.presets =  (default)
 		credentials =  (default)
 		model =  (default)

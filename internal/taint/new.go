@@ -51,7 +51,8 @@ func New(o Options) *Tracker {
 	}
 	kept := func() string { return readMarker(o.Marker) }
 	e.MarkTainted(kept())
-	if slices.Contains(slices.Collect(maps.Values(trust)), true) { // there are untrusted mounts
+	mounts := slices.Contains(slices.Collect(maps.Values(trust)), true)
+	if web := !o.Project.Network.IsEmpty() || !o.Project.Fetch.IsEmpty(); mounts || web {
 		e.SharedSource = kept
 	}
 	e.OnTaint = func(from string) { writeMarker(o.Marker, from) }

@@ -52,6 +52,9 @@ func (r Request) Permissions() []Permission {
 	if r.Project.AskHosts && !r.Project.Network.IsEmpty() && !r.Project.Network.IsAll() {
 		add(r.Project.PlaceOf("network.ask").String(), "commands ask you about other hosts")
 	}
+	for _, host := range r.Project.Fetch.Patterns() {
+		add(r.Project.PlaceOf("network.fetch").String(), "web_fetch reads from the host "+visible.Quote(host))
+	}
 	if r.Project.AllowPrivate {
 		add(r.Project.PlaceOf("network.allow_private").String(), "these names may lead to private addresses")
 	}

@@ -97,7 +97,7 @@ func TestProblems(t *testing.T) {
 		{"sandbox: {require_os_sandbox: docker}", []string{`1:31: sandbox.require_os_sandbox: docker; it is `}},
 
 		// toolsets
-		{"toolsets: [filesytem]", []string{`1:12: unknown key "filesytem" in toolsets; did you mean filesystem? known here: filesystem, shell, git, clearance, workers, mcp, custom`}},
+		{"toolsets: [filesytem]", []string{`1:12: unknown key "filesytem" in toolsets; did you mean filesystem? known here: filesystem, shell, git, clearance, web, workers, mcp, custom`}},
 		{"toolsets: {filesytem: }", []string{`1:12: unknown key "filesytem" in toolsets; did you mean filesystem?`}},
 		{"toolsets: [{filesystem: , shell: }]", []string{`1:12: toolsets: a map in the list; each is a name, or a map of one name`}},
 		{"toolsets: [[shell]]", []string{`1:12: toolsets: a list in the list;`}},

@@ -121,6 +121,8 @@ func toolsetsKey() strictyaml.Key {
 			gitKey(),
 			{Name: "clearance", Type: strictyaml.Group, Empty: true, Example: "{}",
 				Doc: "`api_send`: send files to the services that the project lists with `mode: both`. Golem asks about every call."},
+			{Name: "web", Type: strictyaml.Group, Empty: true, Example: "{}",
+				Doc: "`web_fetch`: read pages from the hosts that its commands reach, and from those that the project lists under `network.fetch`."},
 			{Name: "workers", Type: strictyaml.Group, Empty: true, Example: "{allowed_workers: [summarise]}",
 				Doc: "Calls of other workers.",
 				Keys: []strictyaml.Key{{Name: "allowed_workers", Type: strictyaml.Texts, Empty: true, Example: "[summarise, review]",
