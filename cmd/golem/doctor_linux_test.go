@@ -150,7 +150,7 @@ func TestDoctorFiltered(t *testing.T) {
 		t.Errorf("exit code: got %d, want 5\n%s", code, text)
 	}
 	for _, want := range []string{
-		"\nnamespaces   no    no place where golem may arrange things without being root (a user namespace): fork/exec: operation not permitted; a seccomp filter around golem refuses it, as Docker's does by default\n",
+		"\nnamespaces   no    no users of its own (a user namespace): fork/exec: operation not permitted; a seccomp filter around golem refuses it, as Docker's does by default\n",
 		"\nlandlock     ",
 		"\ncommands run at the level landlock, which is weaker than namespaces, the default. A command\n",
 		"\n  part  opens only the directories it is given",

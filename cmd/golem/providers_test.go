@@ -213,7 +213,7 @@ func TestProviders(t *testing.T) {
 				}
 				out, err := run.CombinedOutput()
 				if err != nil {
-					if name == "pdf-analyser" && !vendor.pdf && strings.Contains(string(out), "does not take the file pump.pdf") {
+					if name == "pdf-analyser" && !vendor.pdf && strings.Contains(string(out), "does not accept the file pump.pdf") {
 						return
 					}
 					t.Fatalf("%v\n%s", err, out)

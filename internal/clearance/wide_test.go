@@ -49,7 +49,7 @@ func TestWideText(t *testing.T) {
 	if len(f.Flags) == 0 || f.Flags[0].Kind != review.Bidi || f.Flags[0].Line != 3 {
 		t.Errorf("flags: got %v", f.Flags)
 	}
-	for name, want := range map[string]string{"w.ps1": "2 secrets in UTF-16: github-pat, 40 characters", "hidden.txt": "1 size in UTF-16: letters that nobody sees: 20 in a row, 1 between others"} {
+	for name, want := range map[string]string{"w.ps1": "2 secrets in UTF-16: github-pat, 40 characters", "hidden.txt": "1 size in UTF-16: invisible characters: 20 in a row, 1 between others"} {
 		var got []string
 		for _, f := range files[name].Verdict.Findings {
 			got = append(got, fmt.Sprint(f.Line, " ", f.Scanner, " ", f.What))

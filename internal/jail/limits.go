@@ -43,5 +43,5 @@ func Loses(l Level) []string {
 			"no overlays: a command writes directly to your directories",
 		}
 	}
-	return []string{"there is no boundary"}
+	return []string{"there is no jail"}
 }

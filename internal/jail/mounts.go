@@ -249,7 +249,7 @@ func (v *view) put(name, target string, want standing, known bool) error {
 	made := known && (!own || name == v.holder(name).Target)
 	switch {
 	case err != nil:
-		return &sandbox.Error{Op: "mount", Path: name, Code: sandbox.CodeOf(err), Hint: "commands cannot be kept to what is allowed there"}
+		return &sandbox.Error{Op: "mount", Path: name, Code: sandbox.CodeOf(err), Hint: "golem cannot limit commands to the files that are allowed there"}
 	case found == isMissing && made && now.access == sandbox.ReadWrite:
 		// The cell makes the directory for the mount.
 	case found == isMissing && !made && (now.access < sandbox.ReadWrite || !own):

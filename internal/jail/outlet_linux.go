@@ -273,7 +273,7 @@ func prepareOutlet(ports, host []uint16, portsOnly bool) (files []int, o opening
 	slices.Sort(ports)
 	ports = slices.DeleteFunc(slices.Compact(ports), func(p uint16) bool { return p == 0 || p == namePort })
 	if len(ports) > maxPorts {
-		return files, o, fmt.Errorf("the kernel has no nftables (%w), so golem needs a socket for each port, and %d are too many; %d are the most", why, len(ports), maxPorts)
+		return files, o, fmt.Errorf("the kernel has no nftables (%w), so golem needs a socket for each port, and %d are too many; at most %d are allowed", why, len(ports), maxPorts)
 	}
 	for _, port := range ports {
 		if err := listen(unix.SOCK_STREAM, [4]byte{}, int(port)); err != nil {

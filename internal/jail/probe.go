@@ -101,9 +101,9 @@ const (
 func whatIs(trial string) string {
 	switch trial {
 	case tryUser:
-		return "a place where golem may arrange things without being root (a user namespace)"
+		return "users of its own (a user namespace)"
 	case tryIDs:
-		return "a way to be your user in that place (an id map)"
+		return "a mapping of your user id (an id map)"
 	case tryMount:
 		return "directories of its own (a mount namespace)"
 	case tryPID:
@@ -183,11 +183,11 @@ func notHere(system string) (why, mend string) {
 	mend = "run golem on Linux: in a virtual machine, or in a container"
 	switch system {
 	case "darwin":
-		return "commands are not run on macOS in this version: the profile for sandbox-exec is written, but was never tried", mend
+		return "golem runs no commands on macOS in this version: its profile for sandbox-exec was never tried", mend
 	case "windows":
-		return "commands are not run on Windows: there is no boundary for them", "run golem on Linux, for instance in WSL 2"
+		return "golem runs no commands on Windows: it has no jail there", "run golem on Linux, for instance in WSL 2"
 	}
-	return "commands are not run on " + system + ": there is no boundary for them", mend
+	return "golem runs no commands on " + system + ": it has no jail there", mend
 }
 
 func foundNamespaces(f facts, tried map[string]attempt) Finding {
@@ -212,22 +212,22 @@ func cause(f facts, trial string, a attempt) (why, mend string) {
 	case f.NoProc && a.Errno == "ENOENT":
 		return strings.TrimSuffix(lead, "; "), "give golem a /proc: mount -t proc proc /proc, or start the container or chroot with one"
 	case a.Errno == "EACCES" && f.Unreadable != "":
-		return lead + "the file of golem itself may be run and not read here, and it starts itself again inside", "sudo chmod a+r " + forShell(f.Unreadable)
+		return lead + "golem may run its own program file but not read it, and must start it again in the jail", "sudo chmod a+r " + forShell(f.Unreadable)
 	case trial == tryUser && f.NoneAllowed:
 		return lead + "this machine allows none (user.max_user_namespaces is 0)", setting("user.max_user_namespaces=15000")
 	case trial == tryUser && refused && f.CloneOff && !f.Root:
-		return lead + "this machine allows them to root alone (kernel.unprivileged_userns_clone is 0)", setting("kernel.unprivileged_userns_clone=1")
+		return lead + "only root may make them on this machine (kernel.unprivileged_userns_clone is 0)", setting("kernel.unprivileged_userns_clone=1")
 	case refused && f.Filtered && (trial == tryUser || !f.AppArmor):
 		return lead + "a seccomp filter around golem refuses it, as Docker's does by default", `start the container with: docker run --security-opt seccomp=unconfined --security-opt apparmor=unconfined --security-opt systempaths=unconfined …
 or run golem outside of the container`
 	case refused && f.AppArmor && !f.Root:
-		return lead + "AppArmor keeps programs that it has no profile for from it, as on Ubuntu since 23.10 (kernel.apparmor_restrict_unprivileged_userns is 1)", apparmorFix
+		return lead + "AppArmor stops programs without a profile from making one, as on Ubuntu since 23.10 (kernel.apparmor_restrict_unprivileged_userns is 1)", apparmorFix
 	case trial == tryUser && a.Errno == "EINVAL":
 		return lead + "the kernel was built without user namespaces", "use a kernel with CONFIG_USER_NS=y, as those of all large distributions"
 	case trial == tryUser && a.Errno == "ENOSPC" && f.Nested:
 		return lead + "golem is in a user namespace already, and that allows no other in it, as with bwrap --disable-userns", "start golem outside of it, or let it allow more"
 	case trial == tryUser && a.Errno == "ENOSPC":
-		return lead + "all that this machine allows are in use (user.max_user_namespaces)", setting("user.max_user_namespaces=15000")
+		return lead + "this machine has no more of them (user.max_user_namespaces)", setting("user.max_user_namespaces=15000")
 	case trial == tryProc && refused:
 		return lead + "the /proc that golem sees has parts covered, as in a container", "start the container with: docker run --security-opt systempaths=unconfined …"
 	case trial == tryOverlay && older(f.Kernel, 5, 11):
@@ -318,7 +318,7 @@ func foundSeccomp(tried map[string]attempt) Finding {
 	case !privilege.Worked:
 		return Finding{"seccomp", No, "golem cannot drop privileges for good: " + privilege.Text, ""}
 	case !filter.Worked:
-		return Finding{"seccomp", No, "a filter cannot be laid on a command's system calls: " + filter.Text, "use a kernel with CONFIG_SECCOMP_FILTER=y"}
+		return Finding{"seccomp", No, "golem cannot filter a command's system calls: " + filter.Text, "use a kernel with CONFIG_SECCOMP_FILTER=y"}
 	}
 	return Finding{"seccomp", Yes, "golem filters system calls, and commands cannot gain privileges", ""}
 }
@@ -372,7 +372,7 @@ func foundNetwork(f facts, tried map[string]attempt) Finding {
 	case tried[tryNet].Worked:
 		return Finding{"network", Part, "off, on; no list of hosts: " + o.Text, ""}
 	}
-	return Finding{"network", No, "it cannot be kept from a command", ""}
+	return Finding{"network", No, "golem cannot keep a command off the network", ""}
 }
 
 // noSocketsBare is the reason why commands have no Unix sockets at the level landlock.

@@ -261,7 +261,7 @@ func TestProbeUnreadable(t *testing.T) {
 	}
 	r := examine(t, patient{state: dir, uid: 12345}, program)
 	f := find(t, r.Found, "namespaces")
-	if f.Holds != No || !strings.Contains(f.Why, "the file of golem itself may be run and not read here") || f.Fix != "sudo chmod a+r '"+program+"'" {
+	if f.Holds != No || !strings.Contains(f.Why, "golem may run its own program file but not read it") || f.Fix != "sudo chmod a+r '"+program+"'" {
 		t.Errorf("got %+v", f)
 	}
 }

@@ -115,7 +115,7 @@ func TestDiagnose(t *testing.T) {
 		}, "limits", Part, "memory by rlimit", "start it in one that it may write", Namespaces},
 		"golem may be run and not read": {func(f *facts, tried map[string]attempt) {
 			f.Unreadable, tried[tryIDs] = "/opt/it's golem", attempt{Errno: "EACCES", Text: "fork/exec: permission denied"}
-		}, "namespaces", No, "no way to be your user in that place (an id map): fork/exec: permission denied; the file of golem itself may be run and not read",
+		}, "namespaces", No, "no mapping of your user id (an id map): fork/exec: permission denied; golem may run its own program file but not read it",
 			`sudo chmod a+r '/opt/it'\''s golem'`, Landlock},
 		"a namespace that allows no other": {func(f *facts, tried map[string]attempt) {
 			f.Nested, tried[tryUser] = true, attempt{Errno: "ENOSPC", Text: "no space left on device"}

@@ -64,7 +64,7 @@ func (w *wire) send(message any, files ...int) error {
 		return err
 	}
 	if len(data) > maxMessage {
-		return fmt.Errorf("a message of %d bytes; %d are the most", len(data), maxMessage)
+		return fmt.Errorf("a message of %d bytes; at most %d are allowed", len(data), maxMessage)
 	}
 	var rights []byte
 	if len(files) > 0 {
@@ -132,7 +132,7 @@ func (w *wire) next() (int, error) {
 		case err == nil && n == 0:
 			return 0, io.EOF
 		case n > maxMessage:
-			return 0, fmt.Errorf("a message of %d bytes; %d are the most", n, maxMessage)
+			return 0, fmt.Errorf("a message of %d bytes; at most %d are allowed", n, maxMessage)
 		}
 		return n, err
 	}

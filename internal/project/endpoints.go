@@ -145,7 +145,7 @@ func checkEndpoint(text string) string {
 		return "it is neither https nor http"
 	}
 	if ip := net.ParseIP(u.Hostname()); u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return "results would go to another machine in the open"
+		return "results would go to another machine unencrypted"
 	}
 	return ""
 }

@@ -104,7 +104,7 @@ func withEffectiveMode(n strictyaml.Node, mode string) strictyaml.Node {
 func (l *loader) readSuffixes(e entry, n strictyaml.Node) []string {
 	for _, item := range n.Items {
 		if s := item.Text; len(s) < 2 || s[0] != '.' || strings.ContainsAny(s, "/*?") {
-			l.problems.Add(item, e.label+".suffixes: "+sandbox.Shown(s)+" is no ending", "an ending starts with a dot, such as .md")
+			l.problems.Add(item, e.label+".suffixes: "+sandbox.Shown(s)+" is no suffix", "a suffix starts with a dot, such as .md")
 		}
 	}
 	return n.Texts()
@@ -148,7 +148,7 @@ func checkName(name string) string {
 		if unicode.IsLetter(r) || unicode.IsDigit(r) || r == '_' || i > 0 && (unicode.IsMark(r) || r == '-' || r == '.') {
 			continue
 		}
-		return "a name is letters, digits and _, and behind the first also - and ."
+		return "a name has letters, digits and _, and after the first character also - and ."
 	}
 	return checkMisread(name)
 }

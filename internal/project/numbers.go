@@ -22,9 +22,9 @@ func (l *loader) checkRange(label string, n strictyaml.Node, above, below bool, 
 		without := "leave the key out for none"
 		switch {
 		case strings.HasPrefix(label, "limits."):
-			without = "leave the key out for the default: a command is never without"
+			without = "leave the key out for the default; a command always has a limit"
 		case label == "budget.turns", label == "budget.workers":
-			without = "write a number; without the key the default holds"
+			without = "write a number; without the key the default applies"
 		}
 		l.problems.Add(n, what, "0 would be no limit; "+without)
 	case !below:

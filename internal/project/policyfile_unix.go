@@ -35,13 +35,13 @@ func ReadPolicy() ([]byte, error) {
 	}
 	file, err := os.OpenFile(real, os.O_RDONLY|syscall.O_NOFOLLOW|syscall.O_NONBLOCK, 0)
 	if err != nil {
-		return nil, policyProblem(real, "cannot be read", "an administrator lets everybody read it: sudo chmod go+rX "+filepath.Dir(PolicyFile)+" "+PolicyFile)
+		return nil, policyProblem(real, "cannot be read", "ask an administrator to run sudo chmod go+rX "+filepath.Dir(PolicyFile)+" "+PolicyFile)
 	}
 	defer file.Close()
 	data, err := io.ReadAll(io.LimitReader(file, strictyaml.MaxFile+1))
 	switch {
 	case err != nil:
-		return nil, policyProblem(real, "cannot be read", "an administrator repairs or removes it")
+		return nil, policyProblem(real, "cannot be read", "ask an administrator to repair or remove it")
 	case len(data) > strictyaml.MaxFile:
 		return nil, policyProblem(real, "is too large", "a policy has at most 1 MiB")
 	case data == nil:
@@ -71,13 +71,13 @@ func walkTrusted(name string) (string, error) {
 		next := filepath.Join(at, part)
 		info, err := os.Lstat(next)
 		if errors.Is(err, fs.ErrNotExist) && links > 0 {
-			return "", policyProblem(PolicyFile, "is a symlink to nothing", "an administrator repairs or removes it")
+			return "", policyProblem(PolicyFile, "is a symlink whose target does not exist", "ask an administrator to repair or remove it")
 		}
 		if errors.Is(err, fs.ErrNotExist) {
 			return "", err
 		}
 		if err != nil {
-			return "", policyProblem(next, "cannot be read", "an administrator lets everybody read it: sudo chmod go+rX "+filepath.Dir(next))
+			return "", policyProblem(next, "cannot be read", "ask an administrator to run sudo chmod go+rX "+filepath.Dir(next))
 		}
 		if err := checkTrusted(next); err != nil {
 			return "", err
@@ -86,7 +86,7 @@ func walkTrusted(name string) (string, error) {
 		case info.Mode()&fs.ModeSymlink != 0:
 			to, err := os.Readlink(next)
 			if links++; err != nil || links > most {
-				return "", policyProblem(next, "is a symlink that leads nowhere", "an administrator repairs or removes it")
+				return "", policyProblem(next, "is a symlink whose target does not exist", "ask an administrator to repair or remove it")
 			}
 			if filepath.IsAbs(to) {
 				at = "/"
@@ -95,7 +95,7 @@ func walkTrusted(name string) (string, error) {
 		case info.IsDir() && len(rest) > 0, info.Mode().IsRegular() && len(rest) == 0:
 			at = next
 		default:
-			return "", policyProblem(next, "is not a file", "an administrator replaces or removes it")
+			return "", policyProblem(next, "is not a file", "ask an administrator to replace or remove it")
 		}
 	}
 	return at, nil
@@ -106,7 +106,7 @@ func walkTrusted(name string) (string, error) {
 func checkTrusted(name string) error {
 	info, err := os.Lstat(name)
 	if err != nil {
-		return policyProblem(name, "cannot be read", "an administrator repairs or removes it")
+		return policyProblem(name, "cannot be read", "ask an administrator to repair or remove it")
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
 	switch {

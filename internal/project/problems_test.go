@@ -63,14 +63,14 @@ var problems = []struct{ yaml, want string }{
 	{`sandbox: {zones: {data: {mode: ro}}}`, `p.yaml:1:19: sandbox.zones.data has no path; name its directory, such as path: ./data`},
 	{`sandbox: {zones: {data: }}`, `p.yaml:1:19: sandbox.zones.data has no path; name its directory, such as path: ./data`},
 	{`sandbox: {paths: {data: {mode: ro}}}`, `p.yaml:1:19: sandbox.paths.data has no root; name its directory, such as root: ./data`},
-	{`sandbox: {zones: {a/b: {path: a}}}`, `p.yaml:1:19: sandbox.zones.a/b: a name is letters, digits and _, and behind the first also - and .; it would stand at /a/b; choose another name`},
-	{`sandbox: {zones: {..: {path: a}}}`, `p.yaml:1:19: sandbox.zones...: a name is letters, digits and _, and behind the first also - and .; it would stand at /..; choose another name`},
+	{`sandbox: {zones: {a/b: {path: a}}}`, `p.yaml:1:19: sandbox.zones.a/b: a name has letters, digits and _, and after the first character also - and .; it would stand at /a/b; choose another name`},
+	{`sandbox: {zones: {..: {path: a}}}`, `p.yaml:1:19: sandbox.zones...: a name has letters, digits and _, and after the first character also - and .; it would stand at /..; choose another name`},
 	{`sandbox: {zones: {"": {path: a}}}`, `p.yaml:1:19: sandbox.zones.: a name has 1 to 64 bytes; it would stand at /; choose another name`},
 	{`sandbox: {root: ., suffixes: [md, "*.md", ., .a/b]}`, `
-		p.yaml:1:31: sandbox.suffixes: md is no ending; an ending starts with a dot, such as .md
-		p.yaml:1:35: sandbox.suffixes: *.md is no ending; an ending starts with a dot, such as .md
-		p.yaml:1:43: sandbox.suffixes: . is no ending; an ending starts with a dot, such as .md
-		p.yaml:1:46: sandbox.suffixes: .a/b is no ending; an ending starts with a dot, such as .md`},
+		p.yaml:1:31: sandbox.suffixes: md is no suffix; a suffix starts with a dot, such as .md
+		p.yaml:1:35: sandbox.suffixes: *.md is no suffix; a suffix starts with a dot, such as .md
+		p.yaml:1:43: sandbox.suffixes: . is no suffix; a suffix starts with a dot, such as .md
+		p.yaml:1:46: sandbox.suffixes: .a/b is no suffix; a suffix starts with a dot, such as .md`},
 	{`sandbox: {protect: ["[", /]}`, `
 		p.yaml:1:21: sandbox.protect: [ is not a pattern; .env, *.key and /ci/** are
 		p.yaml:1:26: sandbox.protect: / is not a pattern; .env, *.key and /ci/** are`},
@@ -89,13 +89,13 @@ var problems = []struct{ yaml, want string }{
 	// directories
 	{`sandbox: {root: ""}`, `p.yaml:1:17: sandbox.root: an empty path; . is the program's directory`},
 	{`sandbox: {root: ../nowhere}`, `p.yaml:1:17: sandbox.root: ../nowhere does not exist; outside the program a directory must exist; create it, or name another`},
-	{`sandbox: {root: ~/afile}`, `p.yaml:1:17: sandbox.root: ~/afile is not a directory; only directories are mounted`},
+	{`sandbox: {root: ~/afile}`, `p.yaml:1:17: sandbox.root: ~/afile is not a directory; golem mounts only directories`},
 	{`sandbox: {root: afile}`, `p.yaml:1:17: sandbox.root: afile is not a directory, or not in one; there is a file; name a directory`},
 	{`sandbox: {root: afile/deep}`, `p.yaml:1:17: sandbox.root: afile/deep is not a directory, or not in one; there is a file; name a directory`},
 	{`sandbox: {root: link}`, `p.yaml:1:17: sandbox.root: link is reached by a symlink; name the directory that the symlink points to`},
 	{`sandbox: {mode: direct, zones: {a: {path: away/deep}}}`, `p.yaml:1:43: sandbox.zones.a.path: away/deep is reached by a symlink; name the directory that the symlink points to`},
-	{`sandbox: {root: $HOME/x}`, `p.yaml:1:17: sandbox.root: $HOME/x starts with a variable; variables are not expanded; write ~/… or the whole path`},
-	{`sandbox: {workspace: $HOME}`, `p.yaml:1:22: sandbox.workspace: $HOME starts with a variable; variables are not expanded; write ~/… or the whole path`},
+	{`sandbox: {root: $HOME/x}`, `p.yaml:1:17: sandbox.root: $HOME/x starts with a variable; golem does not expand variables; write ~/… or the whole path`},
+	{`sandbox: {workspace: $HOME}`, `p.yaml:1:22: sandbox.workspace: $HOME starts with a variable; golem does not expand variables; write ~/… or the whole path`},
 	{`sandbox: {root: ~other/x}`, `p.yaml:1:17: sandbox.root: ~other is not expanded; ~/… is your home; write the whole path for another's, or ./~other`},
 	{`sandbox: {root: ~}`, `p.yaml:1:17: sandbox.root: nothing; it is …`},
 	{`sandbox: {mounts: [{source: ` + strings.Repeat("x", 256) + `, target: /a}]}`, `p.yaml:1:29: sandbox.mounts[0].source: ` + strings.Repeat("x", 56) + "…" + strings.Repeat("x", 28) + ` is too long; a path has at most 4096 bytes, a part of it 255`},
@@ -145,10 +145,10 @@ var problems = []struct{ yaml, want string }{
 	{`delegation: {maxDepth: "5"}`, `p.yaml:1:24: delegation.max_depth: "5"; it is …`},
 	{`delegation: {maxDepth: 1000000000}`, `p.yaml:1:24: delegation.max_depth: 1000000000; at most 100`},
 	{`delegation: {maxDepth: 99999999999999999999}`, `p.yaml:1:24: delegation.max_depth: 99999999999999999999; it is …`},
-	{`budget: {workers: 0}`, `p.yaml:1:19: budget.workers: 0; 0 would be no limit; write a number; without the key the default holds`},
+	{`budget: {workers: 0}`, `p.yaml:1:19: budget.workers: 0; 0 would be no limit; write a number; without the key the default applies`},
 	{`budget: {workers: 1000000001}`, `p.yaml:1:19: budget.workers: 1000000001; at most 1000000000`},
 	{`budget: {turns: 0, tokens: 0, cost: 0, time: 0}`, `
-		p.yaml:1:17: budget.turns: 0; 0 would be no limit; write a number; without the key the default holds
+		p.yaml:1:17: budget.turns: 0; 0 would be no limit; write a number; without the key the default applies
 		p.yaml:1:28: budget.tokens: 0; 0 would be no limit; leave the key out for none
 		p.yaml:1:37: budget.cost: 0; 0 would be no limit; leave the key out for none
 		p.yaml:1:46: budget.time: 0; 0 would be no limit; leave the key out for none`},
@@ -169,12 +169,12 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:1:28: jail.etc: p* cannot be shown; write the name in full, without * or ?
 		p.yaml:1:34: jail.etc: passwd cannot be shown; commands have an /etc/passwd that golem writes`},
 	{`limits: {cpu: 0s, memory: 0, pids: 0, time: 0.0000000001, output: 0KB, file_size: 0}`, `
-		p.yaml:1:15: limits.cpu: 0s; 0 would be no limit; leave the key out for the default: a command is never without
-		p.yaml:1:27: limits.memory: 0; 0 would be no limit; leave the key out for the default: a command is never without
-		p.yaml:1:36: limits.pids: 0; 0 would be no limit; leave the key out for the default: a command is never without
-		p.yaml:1:45: limits.time: 0.0000000001; 0 would be no limit; leave the key out for the default: a command is never without
-		p.yaml:1:67: limits.output: 0KB; 0 would be no limit; leave the key out for the default: a command is never without
-		p.yaml:1:83: limits.file_size: 0; 0 would be no limit; leave the key out for the default: a command is never without`},
+		p.yaml:1:15: limits.cpu: 0s; 0 would be no limit; leave the key out for the default; a command always has a limit
+		p.yaml:1:27: limits.memory: 0; 0 would be no limit; leave the key out for the default; a command always has a limit
+		p.yaml:1:36: limits.pids: 0; 0 would be no limit; leave the key out for the default; a command always has a limit
+		p.yaml:1:45: limits.time: 0.0000000001; 0 would be no limit; leave the key out for the default; a command always has a limit
+		p.yaml:1:67: limits.output: 0KB; 0 would be no limit; leave the key out for the default; a command always has a limit
+		p.yaml:1:83: limits.file_size: 0; 0 would be no limit; leave the key out for the default; a command always has a limit`},
 	{`limits: {memory: 9000000GB, pids: 4194305, output: -5, cpu: 99999999999}`, `
 		p.yaml:1:18: limits.memory: 9000000GB; at most 1125899906842624
 		p.yaml:1:35: limits.pids: 4194305; at most 4194304
@@ -194,7 +194,7 @@ var problems = []struct{ yaml, want string }{
 	{`clearance: {endpoints: {a: {}, "b c": {url: "https://x/"}, c: {url: "http://example.com/"}, d: {url: "https://u:canary@x/"}, e: {url: "file:///x"}, f: {url: "http://127.0.0.1:1/x"}}}`, `
 		p.yaml:1:25: clearance.endpoints.a has no url; write the address that it is sent to
 		p.yaml:1:32: clearance.endpoints.b c: …
-		p.yaml:1:69: clearance.endpoints.c.url: results would go to another machine in the open; write https://HOST/path, …
+		p.yaml:1:69: clearance.endpoints.c.url: results would go to another machine unencrypted; write https://HOST/path, …
 		p.yaml:1:102: clearance.endpoints.d.url: a user or a secret in the address; write https://HOST/path, …
 		p.yaml:1:135: clearance.endpoints.e.url: it is no address; write https://HOST/path, …`},
 	{`clearance: {endpoints: {a: {url: "https://x/", method: GET}}}`, `p.yaml:1:56: clearance.endpoints.a.method: GET; it is …`},
@@ -231,7 +231,7 @@ var problems = []struct{ yaml, want string }{
 	{`clearance: {targets: {origin: {type: github, repo: a/b, path: x}}}`, `p.yaml:1:57: clearance.targets.origin.path has no meaning with type: github (p.yaml:1); a target of type github has a repo; remove one of the two`},
 	{`clearance: {targets: {origin: {type: github, repo: a/b, url: "ssh://x"}}}`, `p.yaml:1:62: clearance.targets.origin.url: ssh://x is no server; write https://host of a GitHub Enterprise, or leave it out for github.com`},
 	{`clearance: {targets: {origin: {type: github, repo: a/b, url: "https://hunter2@x"}}}`, `p.yaml:1:62: clearance.targets.origin.url: a secret or a user in the address; credentials come from the host or the worker's git settings; write https://host of a GitHub Enterprise, or leave it out for github.com`},
-	{`clearance: {targets: {-x: {type: github, repo: a/b}}}`, `p.yaml:1:23: clearance.targets.-x: a name is letters, digits and _, and behind the first also - and .; choose another name, such as origin`},
+	{`clearance: {targets: {-x: {type: github, repo: a/b}}}`, `p.yaml:1:23: clearance.targets.-x: a name has letters, digits and _, and after the first character also - and .; choose another name, such as origin`},
 	{`clearance: {targets: {o: {type: github, repo: a}}}`, `p.yaml:1:47: clearance.targets.o.repo: a is no repository; write owner/name`},
 	{`clearance: {targets: {o: {type: github, repo: a/..}}}`, `p.yaml:1:47: clearance.targets.o.repo: a/.. is no repository; write owner/name`},
 	{`clearance: {targets: {o: {type: bare, path: /proc/x}}}`, `p.yaml:1:45: clearance.targets.o.path: /proc/x is under /proc; there are no repositories there`},
@@ -257,7 +257,7 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:4:18: sandbox.zones.data.path: ../x does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are
 		p.yaml:5:11: unknown key "pth" in sandbox.zones.out; did you mean path?…
 		p.yaml:6:13: sandbox.network: a_.com/: not a host; write a name such as example.com, …
-		p.yaml:7:16: limits.pids: 0; 0 would be no limit; leave the key out for the default: a command is never without`},
+		p.yaml:7:16: limits.pids: 0; 0 would be no limit; leave the key out for the default; a command always has a limit`},
 }
 
 // says reports whether the lines are those wanted. A wanted line that ends in … may

@@ -79,7 +79,7 @@ func TestParseSetProblems(t *testing.T) {
 		{"delegation.maxdepht=1", `--set: unknown key "maxdepht" in delegation; did you mean max_depth?…`},
 		{"sandbox.zones.data.mod=ro", `--set: unknown key "mod" in sandbox.zones.data; did you mean mode?…`},
 		{"sandbox.zones..mode=ro", `--set: sandbox.zones: "" is no name; a name has 1 to 64 bytes; write sandbox.zones.NAME.KEY=value`},
-		{"sandbox.zones.\x1b.mode=ro", `--set: sandbox.zones: "\x1b" is no name; a name is letters, digits and _, and behind the first also - and .; write sandbox.zones.NAME.KEY=value`},
+		{"sandbox.zones.\x1b.mode=ro", `--set: sandbox.zones: "\x1b" is no name; a name has letters, digits and _, and after the first character also - and .; write sandbox.zones.NAME.KEY=value`},
 		{"sandbox.mounts.0.mode=ro", "--set: sandbox.mounts is a list; set all of it, such as sandbox.mounts=[{source: ~/.npm, target: /cache, readonly: true}]"},
 		{"model.name=x", "--set: model has no keys of its own; set it, such as model=anthropic:claude-sonnet-4-5"},
 		{"delegation.maxDepth=x", "--set: delegation.max_depth: x; it is …"},

@@ -46,7 +46,7 @@ func checkPathText(text string) (what, hint string) {
 	case text == "":
 		return "an empty path", ". is the program's directory"
 	case strings.HasPrefix(text, "$"):
-		return sandbox.Shown(text) + " starts with a variable", "variables are not expanded; write ~/… or the whole path"
+		return sandbox.Shown(text) + " starts with a variable", "golem does not expand variables; write ~/… or the whole path"
 	case len(text) > most || slices.ContainsFunc(strings.Split(filepath.ToSlash(text), "/"), func(s string) bool { return len(s) > part }):
 		return sandbox.Shown(text) + " is too long", "a path has at most 4096 bytes, a part of it 255"
 	}
@@ -104,7 +104,7 @@ func resolveExisting(folder string) (real, what, hint string) {
 	case err != nil:
 		return "", "cannot be read", "check its permissions, or name another"
 	case !info.IsDir():
-		return "", "is not a directory", "only directories are mounted"
+		return "", "is not a directory", "golem mounts only directories"
 	}
 	return real, "", ""
 }

@@ -273,7 +273,7 @@ func (k Key) checkGroup(n Node, problems *Problems) {
 			}
 			hint := suggest(f.Key.Text, known, "did you mean %s? ") + "known here: " + strings.Join(known, ", ")
 			if len(known) == 0 {
-				hint = "nothing is known here"
+				hint = "no key is allowed here"
 			}
 			where := ""
 			if k.Name != "" {

@@ -54,7 +54,7 @@ func TestCheck(t *testing.T) {
 		{"garden:\n  pond:\n    fsh: 1", `3:5: unknown key "fsh" in garden.pond; did you mean fish? known here: fish`},
 		{"floors: [{rooms: 1}, {room: 2}]", `1:23: unknown key "room" in floors; did you mean rooms? known here: rooms`},
 		{"people: {a: {agee: 1}}", `1:14: unknown key "agee" in people.a; did you mean age? known here: age`},
-		{"none: {a: b}", `1:8: unknown key "a" in none; nothing is known here`},
+		{"none: {a: b}", `1:8: unknown key "a" in none; no key is allowed here`},
 		{"\"na\\e[2Jme\": a", `1:1: unknown key "na\x1b[2Jme"; ` + known},
 		{"\"na\\\"me\": a", `1:1: unknown key "na\"me"; did you mean name? ` + known},
 		{strings.Repeat("x", 300) + ": a", `1:1: unknown key "` + strings.Repeat("x", 56) + "…" + strings.Repeat("x", 28) + `"; ` + known},

@@ -114,7 +114,7 @@ func readValue(d *json.Decoder, depth int, parts *int) (value any, err error) {
 			}
 			name := key.(string)
 			if _, seen := object[name]; seen {
-				return nil, fmt.Errorf("%s stands twice", sandbox.Shown(name))
+				return nil, fmt.Errorf("%s appears twice", sandbox.Shown(name))
 			}
 			if object[name], err = readValue(d, depth+1, parts); err != nil {
 				return nil, err

@@ -35,7 +35,7 @@ func TestDynamic(t *testing.T) {
 		`{"name": "a", "list": [1, "2"]}`:         `{"list":[1,"2"],"n":3,"name":"a"}`,
 		`{}`:                                      "error: name is missing",
 		`{"Name": "a"}`:                           "error: unknown argument Name; did you mean name?",
-		`{"name": "a", "name": "b"}`:              "error: the arguments: name stands twice",
+		`{"name": "a", "name": "b"}`:              "error: the arguments: name appears twice",
 		`{"name": "c"}`:                           "error: name: want one of a, b",
 		`{"name": "a", "n": 1.5}`:                 "error: n: want an integer",
 		`{"name": "a", "odd": [2]}`:               "error: odd: want one of",
@@ -78,7 +78,7 @@ func TestDynamicRefuses(t *testing.T) {
 		`{"type": "object", "properties": {"a": {"$dynamicRef": "#x"}}}`:          "$dynamicRef: parts are referred to",
 		`{"type": "object", "properties": {"a": {"pattern": "("}}}`:               "no JSON schema",
 		`{"type": "object", "properties": {"a": {"type": "nothing"}}}`:            "",
-		`{"type": "object", "type": "object"}`:                                    "type stands twice",
+		`{"type": "object", "type": "object"}`:                                    "type appears twice",
 		bomb:                                                                      "more than 20000 values",
 	} {
 		_, err := Dynamic(Tool{Name: "x"}, []byte(schema), nil)

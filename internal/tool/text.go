@@ -58,7 +58,7 @@ func checkKeys(text []byte) error {
 			}
 			if n := len(stack); n > 0 && stack[n-1] != nil && stack[n-1].next {
 				if key, twice := stack[n-1].add(text[at : end+1]); twice {
-					return fmt.Errorf("%s stands twice", sandbox.Shown(key))
+					return fmt.Errorf("%s appears twice", sandbox.Shown(key))
 				}
 			}
 			at = end

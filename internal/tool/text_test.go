@@ -64,14 +64,14 @@ func TestA11CheckKeys(t *testing.T) {
 		`{"a":"a","b":"a"}`: "",
 		`{"a":["b","b"],"b":"{\"a\":1,\"a\":2}"}`: "",
 		`{"a":1,"A":2}`:                          "",
-		`{"a":1,"a":2}`:                          "a stands twice",
-		`{ "a" : 1 , "b" : [ ] , "a" : 2 }`:      "a stands twice",
-		`{"x":[{"y":{"a":{},"b":[],"a":null}}]}`: "a stands twice",
-		`{"answer":1,"\u0061nswer":2}`:           "answer stands twice",
-		`{"a\"":1,"a\u0022":2}`:                  `stands twice`,
-		`{"":1,"":2}`:                            "stands twice",
-		`{"1":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0,"A":0,"2":0}`: "2 stands twice",
-		`{"1":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0,"A":0,"A":0}`: "A stands twice",
+		`{"a":1,"a":2}`:                          "a appears twice",
+		`{ "a" : 1 , "b" : [ ] , "a" : 2 }`:      "a appears twice",
+		`{"x":[{"y":{"a":{},"b":[],"a":null}}]}`: "a appears twice",
+		`{"answer":1,"\u0061nswer":2}`:           "answer appears twice",
+		`{"a\"":1,"a\u0022":2}`:                  `appears twice`,
+		`{"":1,"":2}`:                            "appears twice",
+		`{"1":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0,"A":0,"2":0}`: "2 appears twice",
+		`{"1":0,"2":0,"3":0,"4":0,"5":0,"6":0,"7":0,"8":0,"9":0,"A":0,"A":0}`: "A appears twice",
 	} {
 		err := tool.CheckJSON([]byte(text))
 		if err == nil && want != "" || err != nil && (want == "" || !strings.Contains(err.Error(), want)) {

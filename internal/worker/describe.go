@@ -166,7 +166,7 @@ func (j *jsonReader) fields(n strictyaml.Node, depth int) (strictyaml.Node, erro
 			return n, err
 		}
 		if seen[key.Text] {
-			return n, fmt.Errorf("%s stands twice", sandbox.Shown(key.Text))
+			return n, fmt.Errorf("%s appears twice", sandbox.Shown(key.Text))
 		}
 		seen[key.Text] = true
 		value, err := j.value(depth + 1)

@@ -179,7 +179,7 @@ func (d *finder) readFile(name string) {
 		return
 	}
 	if !isPrintable(name) {
-		d.addProblem(sandbox.Shown(name), "a file name that cannot be printed as it is", "rename it: letters, digits, _ and -")
+		d.addProblem(sandbox.Shown(name), "a file name with characters that cannot be printed", "rename it: letters, digits, _ and -")
 		return
 	}
 	if errors.Is(err, fs.ErrPermission) {

@@ -154,9 +154,9 @@ func (r *foreignReader) readProgram(set string, at strictyaml.Field) Foreign {
 		case strings.Contains(name.Text, "="):
 			r.problems.Add(name, f.what(set)+".env: a value", "a secret does not belong in a file; write only the name, and golem passes on the user's value")
 		case !isVariable(name.Text):
-			r.problems.Add(name, f.what(set)+".env: "+shown(name.Text), "it is the name of a variable of the user's, as SEARCH_API_KEY")
+			r.problems.Add(name, f.what(set)+".env: "+shown(name.Text), "write the name of an environment variable, such as SEARCH_API_KEY")
 		case canChoosePrograms(name.Text) || strings.HasPrefix(name.Text, "GOLEM_"):
-			r.problems.Add(name, f.what(set)+".env: "+shown(name.Text)+" is not passed on", "such a variable chooses programs or files, and the jail has its own; name those that the program itself asks for, as SEARCH_API_KEY")
+			r.problems.Add(name, f.what(set)+".env: "+shown(name.Text)+" is not passed on", "such a variable chooses programs or files, and the jail has its own; name those that the program itself asks for, such as SEARCH_API_KEY")
 		}
 	}
 	f.Reach = r.readReach(at.Value, f.what(set))

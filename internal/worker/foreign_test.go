@@ -75,7 +75,7 @@ func TestDescribe(t *testing.T) {
 	for file, want := range map[string]string{
 		``:                                      "t.json:1:1: not JSON: it ends too early",
 		"{\n  \"description\": }":               "t.json:2:18: not JSON",
-		`{"a": 1, "a": 2}`:                      "a stands twice",
+		`{"a": 1, "a": 2}`:                      "a appears twice",
 		`[]`:                                    "t.json:1:1: not a schema: a list",
 		`{} {}`:                                 "something follows the schema",
 		`{"type": "object"}`:                    "no description",

@@ -122,7 +122,7 @@ func (r *gitReader) read(n strictyaml.Node) {
 	} else if ok && target.Kind == strictyaml.Scalar {
 		if !isWorkerName(target.Text) {
 			r.problems.Add(target, "default_target: "+shown(target.Text),
-				"it is the name of a target of the project's, or a map with a type: {type: local, path: .}")
+				"write the name of a target of the project, or a map with a type: {type: local, path: .}")
 		}
 		g.Target = target.Text
 	}
@@ -143,7 +143,7 @@ func (r *gitReader) readVariable(f strictyaml.Field) {
 		}
 		v.Value, v.Pass = "", true
 	case known.only != "" && v.Value != known.only:
-		r.problems.Add(f.Value, where+": not "+known.only, "git is never asked for anything here; write "+known.only+" or leave it out")
+		r.problems.Add(f.Value, where+": not "+known.only, "git never asks here; write "+known.only+" or leave it out")
 	case f.Value.Kind == strictyaml.Null:
 		return
 	case known.only == "" && (strings.TrimSpace(v.Value) == "" || len(v.Value) > 256 ||

@@ -214,7 +214,7 @@ func (b *request) requestedWorkers() policy.Set {
 				at = n.Place
 			}
 		}
-		b.reportBeyond(at, policy.Grant{Workers: policy.SetOf(name)}, "a worker calls only whom its caller may call")
+		b.reportBeyond(at, policy.Grant{Workers: policy.SetOf(name)}, "a worker may call only workers that its caller may call")
 	}
 	return b.w.Workers
 }

@@ -138,7 +138,7 @@ func TestExceeds(t *testing.T) {
 			[]string{"4:3: tool shell: exceeds_parent; asks for it, the parent has filesystem, workers; give the parent this toolset, or leave it out"}},
 		{"a toolset by an alias", "sandbox: {}\nshell_default: {approval: ask}", []string{"2:16: tool shell: exceeds_parent"}},
 		{"a worker", "toolsets:\n  workers:\n    allowed_workers: [a, c]",
-			[]string{"3:26: worker c: exceeds_parent; asks for it, the parent has a, b; a worker calls only whom its caller may call"}},
+			[]string{"3:26: worker c: exceeds_parent; asks for it, the parent has a, b; a worker may call only workers that its caller may call"}},
 		{"every worker", `allow_workers: ["*"]`, []string{"1:17: worker *: exceeds_parent; asks for every worker, the parent has a, b"}},
 		{"the network", "sandbox: {paths: {p: {root: ./data}}, network: true}",
 			[]string{"1:48: host *: exceeds_parent; asks for every host, the parent has a.example.com; write network: false"}},

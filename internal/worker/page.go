@@ -77,7 +77,7 @@ func (r *reader) readPrompt(top strictyaml.Node, page page) string {
 		switch {
 		case !ok || n.Kind != strictyaml.Scalar:
 		case at != "":
-			r.problems.Add(n, key+": a second prompt", "it stands in "+at+" already; keep one")
+			r.problems.Add(n, key+": a second prompt", "it is in "+at+" already; keep one")
 		default:
 			found, at = n.Text, key
 		}

@@ -29,8 +29,8 @@ func TestProblems(t *testing.T) {
 		{"a: 1\nb: 2\nc: 3", []string{`1:1: unknown key "a"`, `2:1: unknown key "b"`, `3:1: unknown key "c"`}},
 
 		// the prompt
-		{"prompt: a\ninstructions: b", []string{`1:9: prompt: a second prompt; it stands in instructions already; keep one`}},
-		{"---\nprompt: a\n---\nb", []string{`2:9: prompt: a second prompt; it stands in the body of the file already`}},
+		{"prompt: a\ninstructions: b", []string{`1:9: prompt: a second prompt; it is in instructions already; keep one`}},
+		{"---\nprompt: a\n---\nb", []string{`2:9: prompt: a second prompt; it is in the body of the file already`}},
 
 		// simple values
 		{"mode: batch", []string{`1:7: mode: batch; it is `}},
@@ -136,7 +136,7 @@ func TestProblems(t *testing.T) {
 		{"toolsets: {workers: {allowed_workers: a}}", []string{`1:39: toolsets.workers.allowed_workers: a; it is `}},
 
 		// git
-		{"toolsets: {git: {default_target: a b}}", []string{`1:34: default_target: a b; it is the name of a target`}},
+		{"toolsets: {git: {default_target: a b}}", []string{`1:34: default_target: a b; write the name of a target`}},
 		{"toolsets: {git: {default_target: {path: .}}}", []string{`1:34: default_target: no type; write type: local, bare, remote or github`}},
 		{"toolsets: {git: {default_target: {type: local}}}", []string{`1:34: default_target: no path; a local target needs it`}},
 		{"toolsets: {git: {default_target: {type: local, path: ., url: 'https://a/b'}}}", []string{`1:62: default_target.url in a local target; a local target has path`}},

@@ -54,7 +54,7 @@ func TestC7KeywordsWithoutEnd(t *testing.T) {
 		}
 	}
 	v := newSet(t, Options{}).Scan(t.Context(), of("a.txt", []byte(strings.Repeat("auth=", 100_000))))
-	if !v.Held || !strings.Contains(says(v), "look as if a secret followed") {
+	if !v.Held || !strings.Contains(says(v), "look like the start of a secret") {
 		t.Errorf("got %s", says(v))
 	}
 }

@@ -257,7 +257,7 @@ func lookOLE(n *notes, data []byte) {
 			return
 		}
 	}
-	n.tell("an old Office document, of which not all can be seen")
+	n.tell("an old Office document, which golem cannot read completely")
 }
 
 // wide encodes ASCII as UTF-16LE.

@@ -191,7 +191,7 @@ func hiddenLetters(data []byte) []Finding {
 		return nil
 	}
 	return []Finding{{Hold: true, Line: line(data, first), Offset: int64(first),
-		What: fmt.Sprintf("letters that nobody sees: %d in a row, %d between others", longest, alone)}}
+		What: fmt.Sprintf("invisible characters: %d in a row, %d between others", longest, alone)}}
 }
 
 // hidden reports whether a character is invisible. An empty braille pattern is not,

@@ -36,7 +36,7 @@ func (e external) Scan(ctx context.Context, c Content) ([]Finding, error) {
 	case err != nil:
 		return nil, err
 	case exit != 0 && exit != 1:
-		return nil, fmt.Errorf("it ended with %d; 0 is clean, 1 has findings", exit)
+		return nil, fmt.Errorf("it exited with %d; 0 means clean, 1 means findings", exit)
 	case !utf8.ValidString(out):
 		return nil, errors.New("its output is not text")
 	case exit == 0:
@@ -44,7 +44,7 @@ func (e external) Scan(ctx context.Context, c Content) ([]Finding, error) {
 	}
 	found := said(out, func(l string) string { return l })
 	if len(found) == 0 {
-		return nil, errors.New("it ended with 1, which means findings, and named none")
+		return nil, errors.New("it exited with 1, which means findings, but printed none")
 	}
 	return found, nil
 }

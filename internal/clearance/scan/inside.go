@@ -93,7 +93,7 @@ func (w *walk) open(c Content, names []string) (err error) {
 		archive := o.kind != "text"
 		if len(names) >= w.limits.Depth {
 			if archive {
-				return limitError(fmt.Sprintf("there is more inside of each other than the limit of %d", w.limits.Depth))
+				return limitError(fmt.Sprintf("it is nested deeper than the limit of %d", w.limits.Depth))
 			}
 			continue
 		}
@@ -136,7 +136,7 @@ func (b *box) show(name string, data []byte, text bool) error {
 		return err
 	}
 	if b.entries++; b.entries > b.limits.Entries {
-		return limitError(fmt.Sprintf("there is more inside than the limit of %d entries", b.limits.Entries))
+		return limitError(fmt.Sprintf("it has more entries than the limit of %d", b.limits.Entries))
 	}
 	part := of(name, data)
 	part.within, part.text, part.tries = b.kind, text || b.text, b.tries
@@ -162,9 +162,9 @@ func (b *box) count(size int) error {
 	b.expanded += int64(size)
 	switch {
 	case b.room < 0:
-		return limitError(fmt.Sprintf("what is inside is more than %d times as large", b.limits.Ratio))
+		return limitError(fmt.Sprintf("its content is more than %d times as large as the file", b.limits.Ratio))
 	case b.expanded > b.limits.Expanded:
-		return limitError(fmt.Sprintf("what is inside has more than the limit of %d bytes", b.limits.Expanded))
+		return limitError(fmt.Sprintf("its content has more than the limit of %d bytes", b.limits.Expanded))
 	case int64(size) > b.limits.Size:
 		return limitError(fmt.Sprintf("a file inside has more than the limit of %d bytes", b.limits.Size))
 	}
@@ -229,7 +229,7 @@ func zipDirectory(data []byte, end int) int {
 func openZip(b *box) error {
 	// The ZIP reader needs memory for each entry, so entries are counted first.
 	if n := bytes.Count(b.data, []byte("PK\x01\x02")); n > b.limits.Entries {
-		return limitError(fmt.Sprintf("there is more inside than the limit of %d entries", b.limits.Entries))
+		return limitError(fmt.Sprintf("it has more entries than the limit of %d", b.limits.Entries))
 	}
 	z, err := zip.NewReader(bytes.NewReader(b.data), int64(len(b.data)))
 	if err != nil && !errors.Is(err, zip.ErrInsecurePath) {
@@ -285,7 +285,7 @@ func accounted(data []byte, files []*zip.File) error {
 			same = zipData(data, header) != s.from || agrees(s.file, header)
 			return zipData(data, header) == s.from
 		}) {
-			return errors.New("there is data before one of its entries that nobody sees")
+			return errors.New("it has hidden data before one of its entries")
 		}
 		if !same {
 			return fmt.Errorf("%s is not what the list of entries says", label(s.file.Name))
@@ -293,7 +293,7 @@ func accounted(data []byte, files []*zip.File) error {
 		last = s.to
 	}
 	if !follows(data, last, "PK\x01\x02", func([]byte) bool { return true }) && (len(all) > 0 || zipEnd(data) != 0) {
-		return errors.New("there is data behind its entries that nobody sees")
+		return errors.New("it has hidden data after its entries")
 	}
 	return nil
 }
@@ -369,7 +369,7 @@ func openTar(b *box) error {
 		h, err := r.Next()
 		if err == io.EOF {
 			if end := b.data[len(b.data)-rest.Len():]; len(bytes.Trim(end, "\x00")) > 0 {
-				return errors.New("it has data behind its end")
+				return errors.New("it has data after its end")
 			}
 			return nil
 		}
@@ -424,7 +424,7 @@ func openZlib(b *box) error {
 		return err
 	}
 	if rest.Len() > 0 {
-		return errors.New("it has data behind its end")
+		return errors.New("it has data after its end")
 	}
 	return nil
 }

@@ -129,7 +129,7 @@ func (n *notes) behind(what string, data []byte, end int) {
 		return
 	}
 	if rest := bytes.Trim(data[end:], "\x00 \t\r\n"); len(rest) > 0 {
-		n.hold(end, "%d bytes behind the end of the %s", len(data)-end, what)
+		n.hold(end, "%d bytes after the end of the %s", len(data)-end, what)
 	}
 }
 

@@ -93,7 +93,7 @@ func search(ctx context.Context, n *tries, path string, data []byte) ([]Finding,
 			t.try(r, at)
 		}
 		if err == nil && n.used > n.allowed {
-			err = limitError(fmt.Sprintf("more than %d places in it look as if a secret followed", n.allowed))
+			err = limitError(fmt.Sprintf("more than %d places in it look like the start of a secret", n.allowed))
 		}
 		return err == nil && len(t.hits) < enough
 	})

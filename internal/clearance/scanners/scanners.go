@@ -106,11 +106,11 @@ func (s *Set) run(ctx context.Context, argv []string, stdin io.Reader) (stdout [
 	case r.Late:
 		return nil, 0, context.DeadlineExceeded
 	case r.Stopped || r.Signal != "":
-		return nil, 0, fmt.Errorf("it was ended by %s", r.Signal)
+		return nil, 0, fmt.Errorf("the signal %s ended it", r.Signal)
 	}
 	text, hidden := r.Stdout.Text()
 	if hidden > 0 {
-		return nil, 0, errors.New("it says too much")
+		return nil, 0, errors.New("its output is too large")
 	}
 	return []byte(text), r.Code, nil
 }

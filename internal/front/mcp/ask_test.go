@@ -539,7 +539,7 @@ func TestA11DuplicateKeys(t *testing.T) {
 		r := h.raw()
 		r.send(line)
 		text, err := r.out.ReadString('\n')
-		if err != nil || !strings.Contains(text, "stands twice") {
+		if err != nil || !strings.Contains(text, "appears twice") {
 			t.Errorf("%s: got %s, %v", line, text, err)
 		}
 
@@ -555,7 +555,7 @@ func TestA11DuplicateKeys(t *testing.T) {
 		}
 		body, err := io.ReadAll(got.Body)
 		got.Body.Close()
-		if err != nil || got.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), "stands twice") {
+		if err != nil || got.StatusCode != http.StatusBadRequest || !strings.Contains(string(body), "appears twice") {
 			t.Errorf("%s over HTTP: got %s %s, %v", line, got.Status, body, err)
 		}
 	}

@@ -115,8 +115,8 @@ func (m *Model) file(f model.File) (sdk.ContentBlockParamUnion, error) {
 		return b, nil
 	}
 	return sdk.ContentBlockParamUnion{}, &model.Error{Class: model.Bad, Model: m.client.Model,
-		What: "it does not take the file " + visible.Name(f.Name) + " of the type " + visible.Name(f.Type),
-		Hint: "it takes text, PDF, and images as PNG, JPEG, GIF and WebP"}
+		What: "it does not accept the file " + visible.Name(f.Name) + " of the type " + visible.Name(f.Type),
+		Hint: "it accepts text, PDF, and images as PNG, JPEG, GIF and WebP"}
 }
 
 // wireID returns a valid id for the API, always the same for the same id. A conversation

@@ -169,7 +169,7 @@ func (v vendor) server(o Options) (wire.Server, error) {
 		return fail(model.Denied, "no key in "+s.KeyFrom, fmt.Sprintf("set it to the key for %s, or store one with golem secret set %s", s.Base.Host, v.name))
 	case s.Key != "" && s.Base.Scheme != "https" && !loopback(s.Base.Hostname()):
 		s.Key = ""
-		return fail(model.Denied, "the key from "+s.KeyFrom+" would go to "+s.Base.Host+" in the open", "use https; without it a key goes to this machine only")
+		return fail(model.Denied, "the key from "+s.KeyFrom+" would go to "+s.Base.Host+" unencrypted", "use https; golem sends a key over http only to this machine")
 	case s.KeyFrom == "":
 		s.KeyFrom = "a variable for the key, named beside base_url"
 	}

@@ -105,7 +105,7 @@ func TestOwnHosts(t *testing.T) {
 			t.Fatal(err)
 		}
 		_, err = m.Answer(context.Background(), hello, nil)
-		mustFail(t, err, model.Broken, "the address of the proxy")
+		mustFail(t, err, model.Broken, "the proxy address")
 		if got := asked.Scheme + "://" + asked.Host; got != want {
 			t.Errorf("%s: asked %s, want %s", spec, got, want)
 		}
@@ -121,7 +121,7 @@ func TestRedirect(t *testing.T) {
 				http.Redirect(w, r, strings.Replace(other.URL, "127.0.0.1", "localhost", 1)+"/take?key="+secret, status)
 			})
 			_, err := open(t, d, first.URL).Answer(context.Background(), hello, nil)
-			mustFail(t, err, model.Bad, "sends to http://localhost:", "name that address")
+			mustFail(t, err, model.Bad, "sends to http://localhost:", "use that address")
 			if len(other.headers) != 0 || len(first.headers) != 1 || !strings.HasSuffix(first.headers[0].Get(d.header), secret) {
 				t.Errorf("%d: %v, %v", status, other.headers, first.headers)
 			}
@@ -145,9 +145,9 @@ func TestRefusedToOpen(t *testing.T) {
 		{"a key with a line break", models.Options{Spec: "openai:m"}, []string{"OPENAI_API_KEY", secret + "\nX: y"}, model.Denied, []string{"has a character that no key has"}},
 		{"the project's key is not there", models.Options{Spec: "openai:m", Base: "https://llm.corp.example/v1", ByProject: true, KeyName: "CORP_KEY"}, []string{"OPENAI_API_KEY", secret},
 			model.Denied, []string{"no key in CORP_KEY", "for llm.corp.example"}},
-		{"a key in the open", models.Options{Spec: "openai:m", Base: "http://10.0.0.1/v1"}, []string{"OPENAI_API_KEY", secret}, model.Denied, []string{"in the open", "use https"}},
-		{"a key in the open to the vendor", models.Options{Spec: "openai:m", Base: "http://api.openai.com/v1"}, []string{"OPENAI_API_KEY", secret}, model.Denied, []string{"in the open"}},
-		{"a host that only looks like loopback", models.Options{Spec: "openai:m", Base: "http://localhost.evil.example"}, []string{"OPENAI_API_KEY", secret}, model.Denied, []string{"in the open"}},
+		{"a key in the open", models.Options{Spec: "openai:m", Base: "http://10.0.0.1/v1"}, []string{"OPENAI_API_KEY", secret}, model.Denied, []string{"unencrypted", "use https"}},
+		{"a key in the open to the vendor", models.Options{Spec: "openai:m", Base: "http://api.openai.com/v1"}, []string{"OPENAI_API_KEY", secret}, model.Denied, []string{"unencrypted"}},
+		{"a host that only looks like loopback", models.Options{Spec: "openai:m", Base: "http://localhost.evil.example"}, []string{"OPENAI_API_KEY", secret}, model.Denied, []string{"unencrypted"}},
 		{"a password", models.Options{Spec: "openai:m", Base: "https://me:" + secret + "@host/"}, nil, model.Bad, []string{"base_url", "a name or a password"}},
 		{"a query", models.Options{Spec: "openai:m", Base: "https://host/?k=" + secret}, nil, model.Bad, []string{"more than a path"}},
 		{"no address", models.Options{Spec: "openai:m"}, []string{"OPENAI_BASE_URL", "%zz" + secret}, model.Bad, []string{"OPENAI_BASE_URL is no address", "cannot be read"}},

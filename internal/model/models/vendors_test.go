@@ -199,14 +199,14 @@ func TestFiles(t *testing.T) {
 				t.Errorf("%s: sent %s", media, got)
 			}
 		}
-		mustFail(t, ask(model.File{Name: "a\x1b.zip", Type: "application/zip"}), model.Bad, `the file "a\x1b.zip" of the type application/zip`, "it takes text, PDF, and images")
+		mustFail(t, ask(model.File{Name: "a\x1b.zip", Type: "application/zip"}), model.Bad, `the file "a\x1b.zip" of the type application/zip`, "it accepts text, PDF, and images")
 	})
 	gemini, err := models.Open(models.Options{Spec: "gemini:g", Env: env("GEMINI_API_KEY", secret)})
 	if err != nil {
 		t.Fatal(err)
 	}
 	_, err = gemini.Answer(context.Background(), model.Request{Messages: []model.Message{{Role: model.User, Parts: []model.Part{{File: &model.File{Name: "a.pdf", Type: "application/pdf"}}}}}}, nil)
-	mustFail(t, err, model.Bad, "the file a.pdf", "it takes text, and images")
+	mustFail(t, err, model.Bad, "the file a.pdf", "it accepts text, and images")
 }
 
 // TestCuts: a stream that ends too early is an error, and its calls are not made.
@@ -260,12 +260,12 @@ func TestFaults(t *testing.T) {
 			{"broken", answer(500, "application/json", body("api_error", "Oops "+secret+"\x1b\n")), model.Broken, `500: Oops [key]\x1b`},
 			{"gateway", answer(502, "text/html", "<html>bad gateway</html>"), model.Broken, "502"},
 			{"no quota", answer(429, "application/json", `{"error":{"message":"You exceeded your quota","type":"insufficient_quota","code":"insufficient_quota"}}`), model.Denied, "credit of the account"},
-			{"wrong key", answer(401, "application/json", body("authentication_error", "Incorrect API key provided: "+secret)), model.Denied, "_API_KEY to one that is for 127.0.0.1"},
+			{"wrong key", answer(401, "application/json", body("authentication_error", "Incorrect API key provided: "+secret)), model.Denied, "_API_KEY to a key for 127.0.0.1"},
 			{"not allowed", answer(403, "application/json", body("permission_error", "no "+secret[:8]+"****6789")), model.Denied, "answers 403: no [key]; the key from"},
 			{"no money", answer(402, "application/json", `{"error":{"message":"pay","code":402}}`), model.Denied, "pay"},
-			{"key of another form", answer(400, "application/json", `[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]`), model.Denied, "does not take the key"},
-			{"unknown", answer(404, "application/json", body("not_found_error", "model: the-model")), model.Unknown, "look at the name of the model"},
-			{"too long", answer(400, "application/json", d.full), model.TooLong, "hand over less"},
+			{"key of another form", answer(400, "application/json", `[{"error":{"code":400,"message":"API key not valid. Please pass a valid API key.","status":"INVALID_ARGUMENT"}}]`), model.Denied, "rejects the key"},
+			{"unknown", answer(404, "application/json", body("not_found_error", "model: the-model")), model.Unknown, "check the name of the model"},
+			{"too long", answer(400, "application/json", d.full), model.TooLong, "send less"},
 			{"too large", answer(413, "application/json", body("request_too_large", "")), model.TooLong, "413"},
 			{"bad", answer(400, "application/json", body("invalid_request_error", "tools.0.name: bad")), model.Bad, "400: tools.0.name: bad"},
 			{"an error as a text", answer(400, "application/json", `{"error":"model does not support tools"}`), model.Bad, "does not support tools"},
@@ -277,7 +277,7 @@ func TestFaults(t *testing.T) {
 			{"nothing", answer(200, "text/event-stream", ""), model.Broken, "broke off"},
 			{"overloaded in the middle", stream(append(middle, d.failure)...), model.Overloaded, "Overloaded"},
 			{"hung up", func(w http.ResponseWriter, r *http.Request) { panic(http.ErrAbortHandler) }, model.Broken, "broke off"},
-			{"no end of a line", answer(200, "text/event-stream", "data: "+strings.Repeat("x", 33<<20)), model.Bad, "does not end"},
+			{"no end of a line", answer(200, "text/event-stream", "data: "+strings.Repeat("x", 33<<20)), model.Bad, "is larger than"},
 		} {
 			t.Run(test.name, func(t *testing.T) {
 				a, err := open(t, d, play(t, test.handle).URL).Answer(context.Background(), hello, nil)
@@ -333,7 +333,7 @@ func TestSilence(t *testing.T) {
 		_, err = open(t, d, play(t, wait(0)).URL, quick).Answer(context.Background(), hello, nil)
 		mustFail(t, err, model.TimedOut, "did not answer within 20ms")
 		_, err = open(t, d, play(t, wait(4)).URL, quick, func(o *models.Options) { o.First = time.Minute }).Answer(context.Background(), hello, nil)
-		mustFail(t, err, model.TimedOut, "stood still for 20ms")
+		mustFail(t, err, model.TimedOut, "stopped for 20ms")
 
 		// If it is cancelled in the middle, it ends at once with that error.
 		ctx, cancel := context.WithCancelCause(context.Background())
@@ -366,7 +366,7 @@ func TestConnections(t *testing.T) {
 			words string
 		}{
 			"http://" + gone: {model.Broken, "nothing answers at " + gone},
-			secure.URL:       {model.Bad, "does not hold"},
+			secure.URL:       {model.Bad, "is not valid"},
 			strings.Replace(plain.URL, "http", "https", 1): {model.Bad, "does not speak TLS"},
 		} {
 			_, err := open(t, d, base).Answer(context.Background(), hello, nil)

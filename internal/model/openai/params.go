@@ -120,10 +120,10 @@ func (m *Model) file(f model.File) ([]sdk.ChatCompletionContentPartUnionParam, e
 	case strings.HasPrefix(f.Type, "text/"):
 		return []sdk.ChatCompletionContentPartUnionParam{sdk.TextContentPart("The file " + f.Name + " follows."), sdk.TextContentPart(string(f.Data))}, nil
 	}
-	takes := "it takes text, and images as PNG, JPEG, GIF and WebP"
+	takes := "it accepts text, and images as PNG, JPEG, GIF and WebP"
 	if m.able.PDF {
-		takes = "it takes text, PDF, and images as PNG, JPEG, GIF and WebP"
+		takes = "it accepts text, PDF, and images as PNG, JPEG, GIF and WebP"
 	}
 	return nil, &model.Error{Class: model.Bad, Model: m.client.Model,
-		What: "it does not take the file " + visible.Name(f.Name) + " of the type " + visible.Name(f.Type), Hint: takes}
+		What: "it does not accept the file " + visible.Name(f.Name) + " of the type " + visible.Name(f.Type), Hint: takes}
 }

@@ -105,7 +105,7 @@ func New(file string, data []byte) (*Model, error) {
 		d.DisallowUnknownFields()
 		var e entry
 		if err := d.Decode(&e); err != nil {
-			return nil, wrong("not a line of a record: "+visible.Line(err.Error(), shown), "make one by golem run --record FILE; one that was cut off ends before this line")
+			return nil, wrong("not a line of a record: "+visible.Line(err.Error(), shown), "make one with golem run --record FILE; one that was cut off ends before this line")
 		}
 		if (e.Answer == nil) == (e.Error == nil) {
 			return nil, wrong("not one answer or one error", "record it again")
@@ -174,7 +174,7 @@ func (m *Model) next(r model.Request, text json.RawMessage, sum string) (entry, 
 	case again:
 		return entry{}, m.wrong("the same request"+who+" was made less often when it was recorded", "record it again")
 	case near == nil:
-		return entry{}, m.wrong("all that was recorded is played, and another request"+who+" is made", "record it again")
+		return entry{}, m.wrong("the record is at its end, and another request"+who+" is made", "record it again")
 	}
 	return entry{}, m.wrong("the request"+who+" is not one that was recorded: "+difference(near.Request, text),
 		"run it with the files, the input and the configuration of the record, or record it again")

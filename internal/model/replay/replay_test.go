@@ -87,7 +87,7 @@ func TestReplay(t *testing.T) {
 	_, err = m.Answer(ctx, asked[0], nil)
 	mustSay(t, err, "replay:r.jsonl", "the same request of the worker main was made less often", "record it again")
 	_, err = m.Answer(ctx, request("main", "z"), nil)
-	mustSay(t, err, "all that was recorded is played")
+	mustSay(t, err, "the record is at its end")
 }
 
 func mustSay(t *testing.T, err error, words ...string) {
@@ -145,7 +145,7 @@ func TestBadRecords(t *testing.T) {
 	good := record.String()
 	for text, want := range map[string]string{
 		"":               "r.jsonl:1: not a line of a record",
-		good + good[:40]: "r.jsonl:2: not a line of a record: unexpected EOF; make one by golem run --record",
+		good + good[:40]: "r.jsonl:2: not a line of a record: unexpected EOF; make one with golem run --record",
 		good + "{}":      "r.jsonl:2: not one answer or one error",
 		strings.Replace(good, "Be brief.", "Be long!!", 1): "r.jsonl:1: the request is not the one that the digest is of",
 		strings.Replace(good, "digest", "digset", 1):       "unknown field",

@@ -46,17 +46,17 @@ func (c *Client) Fault(ctx context.Context, err error) error {
 	case errors.Is(err, errFirst):
 		return c.fail(model.TimedOut, fmt.Sprintf("%s did not answer within %s", host, c.First), "try again")
 	case errors.Is(err, errIdle):
-		return c.fail(model.TimedOut, fmt.Sprintf("the answer from %s stood still for %s", host, c.Idle), "try again")
+		return c.fail(model.TimedOut, fmt.Sprintf("the answer from %s stopped for %s", host, c.Idle), "try again")
 	case errors.Is(err, errLong), errors.Is(err, bufio.ErrTooLong):
-		return c.fail(model.Bad, fmt.Sprintf("the answer from %s does not end within %d MiB", host, maxAnswer>>20), "ask for less, or limit the tokens of an answer")
+		return c.fail(model.Bad, fmt.Sprintf("the answer from %s is larger than %d MiB", host, maxAnswer>>20), "ask for less, or limit the tokens of an answer")
 	case errors.As(err, &dns):
-		return c.fail(model.Broken, "the name "+dns.Name+" is not found", "look at the address "+c.address()+", and at the network")
+		return c.fail(model.Broken, "the name "+dns.Name+" is not found", "check the address "+c.address()+" and the network")
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return c.fail(model.Broken, "nothing answers at "+host, "start the server, or look at the address "+c.address())
+		return c.fail(model.Broken, "nothing answers at "+host, "start the server, or check the address "+c.address())
 	case errors.As(err, &certificate):
-		return c.fail(model.Bad, "the certificate of "+host+" does not hold: "+certificate.Err.Error(), "look at the address "+c.address()+", and at this machine's clock and authorities")
+		return c.fail(model.Bad, "the certificate of "+host+" is not valid: "+certificate.Err.Error(), "check the address "+c.address()+", this machine's clock and its certificate authorities")
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
-		return c.fail(model.Bad, host+" does not speak TLS", "look at the address "+c.address())
+		return c.fail(model.Bad, host+" does not speak TLS", "check the address "+c.address())
 	case errors.Is(err, io.ErrUnexpectedEOF), errors.Is(err, io.EOF), errors.Is(err, syscall.ECONNRESET), errors.Is(err, syscall.EPIPE):
 		return c.CutOff()
 	case errors.As(err, &syntax), errors.As(err, &kind):
@@ -66,7 +66,7 @@ func (c *Client) Fault(ctx context.Context, err error) error {
 	if errors.As(err, &at) {
 		err = at.Err // without the address, which the message has already
 	}
-	return c.fail(model.Broken, "the connection to "+host+": "+err.Error(), "look at the network, and try again")
+	return c.fail(model.Broken, "the connection to "+host+": "+err.Error(), "check the network, and try again")
 }
 
 // A complaint is a server's error message, in all the forms that servers use.
@@ -128,12 +128,12 @@ func (c *Client) refused(r *http.Response) error {
 		if u, err := r.Location(); err == nil {
 			to = "to " + u.Scheme + "://" + u.Host
 		}
-		return c.fail(model.Bad, c.Base.Host+" sends "+to, "nothing follows, so that no key and no file goes there; name that address if it is meant")
+		return c.fail(model.Bad, c.Base.Host+" sends "+to, "golem does not follow, so that no key and no file goes there; use that address if you trust it")
 	}
 	said := complained(text)
 	if r.StatusCode == http.StatusOK {
 		if said.Message == "" {
-			return c.fail(model.Bad, c.Base.Host+" answers with "+r.Header.Get("Content-Type")+" in place of a stream", "look at the address "+c.address())
+			return c.fail(model.Bad, c.Base.Host+" answers with "+r.Header.Get("Content-Type")+" in place of a stream", "check the address "+c.address())
 		}
 		return c.streamed(text)
 	}
@@ -158,17 +158,17 @@ func (c *Client) class(status int, said complaint) *model.Error {
 	case status == http.StatusUnauthorized, strings.Contains(all, "API key not valid"):
 		// The server's message contains parts of the key.
 		if c.Key == "" {
-			return c.fail(model.Denied, c.Base.Host+" wants a key", "set "+c.KeyFrom)
+			return c.fail(model.Denied, c.Base.Host+" requires a key", "set "+c.KeyFrom)
 		}
-		return c.fail(model.Denied, c.Base.Host+" does not take the key from "+c.KeyFrom, "set "+c.KeyFrom+" to one that is for "+c.Base.Host)
+		return c.fail(model.Denied, c.Base.Host+" rejects the key from "+c.KeyFrom, "set "+c.KeyFrom+" to a key for "+c.Base.Host)
 	case status == http.StatusPaymentRequired, strings.Contains(all, "insufficient_quota"), strings.Contains(all, "credit balance"):
-		return c.fail(model.Denied, what, "look at the credit of the account that the key from "+c.KeyFrom+" belongs to")
+		return c.fail(model.Denied, what, "check the credit of the account that the key from "+c.KeyFrom+" belongs to")
 	case status == http.StatusForbidden:
 		return c.fail(model.Denied, what, "the key from "+c.KeyFrom+" may not do this at "+c.Base.Host)
 	case status == http.StatusNotFound:
-		return c.fail(model.Unknown, what, "look at the name of the model, and at the address "+c.address())
+		return c.fail(model.Unknown, what, "check the name of the model and the address "+c.address())
 	case status == http.StatusRequestEntityTooLarge, status == http.StatusBadRequest && full().MatchString(all):
-		return c.fail(model.TooLong, what, "hand over less, or begin a new conversation")
+		return c.fail(model.TooLong, what, "send less, or start a new conversation")
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable, status == 529:
 		return c.fail(model.Overloaded, what, "try again later")
 	case status == http.StatusRequestTimeout:
@@ -176,7 +176,7 @@ func (c *Client) class(status int, said complaint) *model.Error {
 	case status >= 500:
 		return c.fail(model.Broken, what, "try again")
 	}
-	return c.fail(model.Bad, what, "the server does not take the request as it is")
+	return c.fail(model.Bad, what, "the server rejects this request")
 }
 
 // after returns how long the server asks to wait: in seconds, or until a time by its own clock.

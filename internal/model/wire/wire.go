@@ -56,7 +56,7 @@ func NewClient(s Server) *Client {
 		proxy = func(r *http.Request) (*url.URL, error) {
 			u, err := s.Proxy(r)
 			if err != nil { // the error contains the address, and a password in it
-				return nil, errors.New("the address of the proxy, from the environment, is not one")
+				return nil, errors.New("the proxy address in the environment is invalid")
 			}
 			return u, nil
 		}
@@ -70,8 +70,8 @@ func NewClient(s Server) *Client {
 // Causes with which a request is cancelled from inside.
 var (
 	errFirst = errors.New("no answer in time")
-	errIdle  = errors.New("the answer stood still")
-	errLong  = errors.New("the answer does not end")
+	errIdle  = errors.New("the answer stopped")
+	errLong  = errors.New("the answer is too large")
 )
 
 // Do sends a request, with the key if it goes to the server. A response that is not a
@@ -149,7 +149,7 @@ func (c *Client) fail(class model.Class, what, hint string) *model.Error {
 
 // Bad returns the error for a malformed answer.
 func (c *Client) Bad(format string, args ...any) error {
-	return c.fail(model.Bad, fmt.Sprintf(format, args...), "the server does not speak as it should: look at the address "+c.address())
+	return c.fail(model.Bad, fmt.Sprintf(format, args...), "the server sent what golem does not understand: check the address "+c.address())
 }
 
 // CutOff returns the error for a stream that ended too early.

@@ -74,7 +74,7 @@ func TestEndless(t *testing.T) {
 	if n > maxAnswer || !errors.Is(err, errLong) {
 		t.Errorf("read %d, %v", n, err)
 	}
-	if e := c.Fault(context.Background(), err).(*model.Error); e.Class != model.Bad || !strings.Contains(e.What, "does not end within 64 MiB") {
+	if e := c.Fault(context.Background(), err).(*model.Error); e.Class != model.Bad || !strings.Contains(e.What, "is larger than 64 MiB") {
 		t.Errorf("got %v", e)
 	}
 }

@@ -168,7 +168,7 @@ func (s *Server) callError(ctx context.Context, c *conn, err error) error {
 	r, _ := c.process.Close()
 	hint := fmt.Sprintf("the server ended with exit %d", r.Code)
 	if r.Signal != "" && !r.Stopped {
-		hint = "the server was ended by " + r.Signal
+		hint = "the signal " + r.Signal + " ended the server"
 	}
 	if r.Stopped {
 		hint = "the server could not be understood: " + cutEnd(err.Error()) + again
