@@ -15,6 +15,12 @@ import (
 // listingMark is the first byte of a listing. No list in JSON begins with it.
 const listingMark = 1
 
+// Flags of a change in a listing.
+const (
+	conflictFlag = 1 << iota
+	forcedFlag
+)
+
 // writeListing writes a list of changes to a file in the directory of an overlay.
 func writeListing(l overlay.Overlay, name string, list []overlay.PathChange) error {
 	data := binary.AppendUvarint([]byte{listingMark}, uint64(len(list)))
@@ -22,11 +28,14 @@ func writeListing(l overlay.Overlay, name string, list []overlay.PathChange) err
 		for _, text := range []string{c.Path, string(c.Op), string(c.Kind), string([]rune(c.LinkTarget)), c.NewDir, string(c.OldKind), c.Digest} {
 			data = append(binary.AppendUvarint(data, uint64(len(text))), text...)
 		}
-		clash := uint64(0)
+		flags := uint64(0)
 		if c.Conflict {
-			clash = 1
+			flags |= conflictFlag
 		}
-		for _, n := range []uint64{uint64(c.Mode), uint64(c.Size), uint64(c.OldMode), clash} {
+		if c.Forced {
+			flags |= forcedFlag
+		}
+		for _, n := range []uint64{uint64(c.Mode), uint64(c.Size), uint64(c.OldMode), flags} {
 			data = binary.AppendUvarint(data, n)
 		}
 	}
@@ -50,7 +59,9 @@ func readListing(l overlay.Overlay, name string) ([]overlay.PathChange, error) {
 	list := make([]overlay.PathChange, count)
 	for i := range list {
 		list[i] = overlay.PathChange{Path: r.string(), Op: overlay.Op(r.string()), Kind: overlay.Kind(r.string()), LinkTarget: r.string(), NewDir: r.string(), OldKind: overlay.Kind(r.string()), Digest: r.string(),
-			Mode: uint32(r.number()), Size: int64(r.number()), OldMode: uint32(r.number()), Conflict: r.number() == 1}
+			Mode: uint32(r.number()), Size: int64(r.number()), OldMode: uint32(r.number())}
+		flags := r.number()
+		list[i].Conflict, list[i].Forced = flags&conflictFlag != 0, flags&forcedFlag != 0
 	}
 	if r.cut || r.at != len(data) {
 		return nil, errCut
