@@ -565,12 +565,18 @@ func (p Profile) filter(name string, data []byte) []byte {
 	return p.hide(data)
 }
 
-// writeIn writes a file in a directory.
+// writeIn writes a file in a directory. It syncs the file, because Fill does not write a
+// file again that is there.
 func writeIn(root *os.Root, name string, data []byte) error {
 	if err := root.MkdirAll(path.Dir(name), 0o700); err != nil {
 		return err
 	}
-	return root.WriteFile(name, data, 0o600)
+	f, err := root.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600)
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(data)
+	return errors.Join(err, f.Sync(), f.Close())
 }
 
 // Roomy sets the limits that are not set to values for a long-running program that builds
