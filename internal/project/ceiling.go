@@ -332,7 +332,7 @@ func applyCeiling(l *loader) {
 	p.Ceiling, p.asked = c, asked{p.Network, p.Fetch, p.Approval, p.ApprovalBy, l.tree}
 	addAgentCredentials(p, l.env.Agent)
 	if place, off := c.NetworkOff(); off {
-		if by := p.networkAt; !p.Network.IsEmpty() && by.Source != "" && by.Line == 0 {
+		if by := p.networkAt; !p.ByAgent && !p.Network.IsEmpty() && by.Source != "" && by.Line == 0 {
 			l.problems.Note(strictyaml.Problem{Place: by, What: "the network is off: " + place.String(), Hint: "leave out " + by.Source})
 		}
 		p.Network, p.Fetch = policy.Hosts{}, policy.Hosts{}
