@@ -227,7 +227,7 @@ or run golem outside of the container`
 	case trial == tryUser && a.Errno == "ENOSPC" && f.Nested:
 		return lead + "golem is in a user namespace already, and that allows no other in it, as with bwrap --disable-userns", "start golem outside of it, or let it allow more"
 	case trial == tryUser && a.Errno == "ENOSPC":
-		return lead + "this machine has no more of them (user.max_user_namespaces)", setting("user.max_user_namespaces=15000")
+		return lead + "all that this machine allows are in use (user.max_user_namespaces)", setting("user.max_user_namespaces=15000")
 	case trial == tryProc && refused:
 		return lead + "the /proc that golem sees has parts covered, as in a container", "start the container with: docker run --security-opt systempaths=unconfined …"
 	case trial == tryOverlay && older(f.Kernel, 5, 11):
