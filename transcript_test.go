@@ -15,18 +15,24 @@ import (
 )
 
 // A stage runs the transcripts of a document in an empty directory, with golem in PATH
-// and a separate state directory.
+// and a separate state directory. The user's home directory has a name for git and nothing
+// else.
 type stage struct {
 	*testing.T
 	home, dir, bin string
-	status         int  // the exit code of the last command
-	colour         bool // whether commands may print colours
+	user           string // the user's home directory
+	status         int    // the exit code of the last command
+	colour         bool   // whether commands may print colours
 }
 
 func newStage(t *testing.T, golem string) *stage {
 	s := &stage{T: t, home: t.TempDir(), bin: t.TempDir()}
 	s.dir = s.home
 	if err := os.Link(golem, filepath.Join(s.bin, "golem")); err != nil {
+		t.Fatal(err)
+	}
+	s.user = t.TempDir()
+	if err := os.WriteFile(filepath.Join(s.user, ".gitconfig"), []byte("[user]\nname = you\nemail = you@example.com\n"), 0o600); err != nil {
 		t.Fatal(err)
 	}
 	return s
@@ -153,7 +159,7 @@ func (s *stage) command(ctx context.Context, program string, args ...string) *ex
 		looks = []string{"NO_COLOR=", "TERM=xterm-256color"}
 	}
 	cmd.Env = append(append(os.Environ(), looks...), "LC_ALL=C", "TZ=UTC", "GOLEM_PAGER=cat", "GOLEM_STATE="+filepath.Join(s.bin, "state"),
-		"PATH="+s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
+		"HOME="+s.user, "PATH="+s.bin+string(os.PathListSeparator)+os.Getenv("PATH"))
 	return cmd
 }
 
