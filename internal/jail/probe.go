@@ -177,17 +177,17 @@ func diagnose(f facts, tried map[string]attempt) Report {
 	return r
 }
 
-// notHere returns why golem runs no commands on a system other than Linux, and what to
+// notHere returns why golem cannot run commands on a system other than Linux, and what to
 // do.
 func notHere(system string) (why, mend string) {
 	mend = "run golem on Linux: in a virtual machine, or in a container"
 	switch system {
 	case "darwin":
-		return "golem runs no commands on macOS in this version: its profile for sandbox-exec was never tried", mend
+		return "golem cannot run commands on macOS yet: it has no jail there", mend
 	case "windows":
-		return "golem runs no commands on Windows: it has no jail there", "run golem on Linux, for instance in WSL 2"
+		return "golem cannot run commands on Windows yet: it has no jail there", "run golem on Linux, for instance in WSL 2"
 	}
-	return "golem runs no commands on " + system + ": it has no jail there", mend
+	return "golem cannot run commands on " + system + ": it has no jail there", mend
 }
 
 func foundNamespaces(f facts, tried map[string]attempt) Finding {

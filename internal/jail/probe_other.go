@@ -9,7 +9,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// Probe reports that golem runs no commands on this system.
+// Probe reports that golem cannot run commands on this system.
 func Probe(sandbox.Host, func() time.Time) Report {
 	return diagnose(facts{System: runtime.GOOS}, nil)
 }
