@@ -154,7 +154,7 @@ func (s Set) follow(from *url.URL, to string, tainted bool) (next, stop *url.URL
 	switch {
 	case err != nil:
 		return refuse(err.Error())
-	case ask && u.Hostname() != from.Hostname():
+	case ask: // also on the same host: the user approved one address
 		return nil, u, nil
 	}
 	return u, nil, nil
