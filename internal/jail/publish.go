@@ -10,6 +10,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -146,7 +147,8 @@ func (p *Ports) accept(l net.Listener, inside uint16) {
 			return
 		}
 		if err != nil {
-			continue // the other side is gone already
+			time.Sleep(10 * time.Millisecond) // the other side is gone already, or golem has too many open files
+			continue
 		}
 		s := p.keep(c)
 		if s == nil || !p.run(func() { defer p.release(c); p.forward(c, s, inside) }) {
