@@ -31,7 +31,7 @@ func TestSources(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(top, "proj/file"), nil, 0o644))
 	for name, target := range map[string]string{"proj/link": "../out", "proj/abs": filepath.Join(top, "out"), "proj/inside": "real", "proj/sub/up": "../.."} {
 		if err := os.Symlink(target, filepath.Join(top, name)); err != nil {
-			t.Skipf("no links here: %v", err)
+			t.Skipf("this system has no symlinks: %v", err)
 		}
 	}
 	base := sandbox.Host(filepath.Join(top, "proj"))
@@ -76,7 +76,7 @@ func TestSources(t *testing.T) {
 // TestKernelSources: the directories of the kernel cannot be sources.
 func TestKernelSources(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("there are none here")
+		t.Skip("this system has no such directories")
 	}
 	link := filepath.Join(t.TempDir(), "proc")
 	must(t, os.Symlink("/proc", link))

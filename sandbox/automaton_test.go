@@ -23,8 +23,8 @@ func automatonFor(t *testing.T, pattern string) *automaton {
 	return newAutomaton(prog)
 }
 
-// passed returns the numbers of the lines that the automaton lets pass.
-func passed(a *automaton, text string) []int {
+// linesPassed returns the numbers of the lines that the automaton lets pass.
+func linesPassed(a *automaton, text string) []int {
 	var lines []int
 	data := []byte(text)
 	for pos := 0; pos < len(data); {
@@ -42,8 +42,8 @@ func passed(a *automaton, text string) []int {
 	return lines
 }
 
-// matched returns the numbers of the lines that the expression matches.
-func matched(pattern, text string) []int {
+// linesMatched returns the numbers of the lines that the expression matches.
+func linesMatched(pattern, text string) []int {
 	re := regexp.MustCompile(pattern)
 	var lines []int
 	for i, line := range strings.Split(strings.TrimSuffix(text, "\n"), "\n") {
@@ -70,15 +70,15 @@ func TestAutomaton(t *testing.T) {
 	for _, pattern := range patterns {
 		a := automatonFor(t, pattern)
 		for _, text := range []string{text, text + "\n", text + "\nlast"} {
-			if got, want := passed(a, text), matched(pattern, text); !slices.Equal(got, want) {
+			if got, want := linesPassed(a, text), linesMatched(pattern, text); !slices.Equal(got, want) {
 				t.Errorf("%q: got lines %v, want %v", pattern, got, want)
 			}
 		}
 		// A line that ends in "\r\n" may be reported without a match, but a match is
 		// never missed.
 		text := strings.ReplaceAll(text, "\n", "\r\n") + "\r"
-		got := passed(a, text)
-		for _, want := range matched(pattern, text) {
+		got := linesPassed(a, text)
+		for _, want := range linesMatched(pattern, text) {
 			if !slices.Contains(got, want) {
 				t.Errorf("%q: got lines %v without %d", pattern, got, want)
 			}
@@ -96,7 +96,7 @@ func TestAutomatonBounds(t *testing.T) {
 	}
 	for pattern, most := range map[string]int{`a.{14}c$`: maxStates, strings.Repeat("a.{900}", 6) + `|dd$`: 0} {
 		a := automatonFor(t, pattern)
-		got, want := passed(a, string(text)), matched(pattern, string(text))
+		got, want := linesPassed(a, string(text)), linesMatched(pattern, string(text))
 		if len(want) == 0 || len(got) <= len(want) {
 			t.Errorf("%s: %d lines passed and %d match: no bound was met", pattern, len(got), len(want))
 		}

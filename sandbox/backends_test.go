@@ -19,16 +19,16 @@ type kind struct {
 
 func kinds() []kind {
 	return []kind{
-		{"dir", onDisk(sandbox.Dir)},
-		{"root", onDisk(sandbox.RootBackend)},
-		{"base", below(sandbox.BackendIn)},
-		{"rootbase", below(sandbox.RootBackendIn)},
-		{"memory", inMemory()},
-		{"folding", inMemory(sandbox.FoldCase)},
+		{"dir", newDiskFixture(sandbox.Dir)},
+		{"root", newDiskFixture(sandbox.RootBackend)},
+		{"base", newMissingFixture(sandbox.BackendIn)},
+		{"rootbase", newMissingFixture(sandbox.RootBackendIn)},
+		{"memory", newMemoryFixture()},
+		{"folding", newMemoryFixture(sandbox.FoldCase)},
 	}
 }
 
-func inMemory(options ...sandbox.MemoryOption) sandboxtest.Fixture {
+func newMemoryFixture(options ...sandbox.MemoryOption) sandboxtest.Fixture {
 	return sandboxtest.Fixture{
 		New: func(_ testing.TB, _ sandbox.Host, tree map[string]sandbox.Object) sandbox.Backend {
 			return sandbox.NewMemory(tree, options...)
@@ -36,8 +36,8 @@ func inMemory(options ...sandbox.MemoryOption) sandboxtest.Fixture {
 	}
 }
 
-// onDisk returns the fixture of a backend that is opened by its directory.
-func onDisk(open func(sandbox.Host) (sandbox.Backend, error)) sandboxtest.Fixture {
+// newDiskFixture returns the fixture of a backend that is opened by its directory.
+func newDiskFixture(open func(sandbox.Host) (sandbox.Backend, error)) sandboxtest.Fixture {
 	return sandboxtest.Fixture{
 		OnHost: true,
 		New: func(t testing.TB, folder sandbox.Host, tree map[string]sandbox.Object) sandbox.Backend {
@@ -51,9 +51,9 @@ func onDisk(open func(sandbox.Host) (sandbox.Backend, error)) sandboxtest.Fixtur
 	}
 }
 
-// below returns the fixture of a mount whose directory does not exist before the first
+// newMissingFixture returns the fixture of a mount whose directory does not exist before the first
 // write.
-func below(open func(base, source sandbox.Host) (sandbox.Backend, error)) sandboxtest.Fixture {
+func newMissingFixture(open func(base, source sandbox.Host) (sandbox.Backend, error)) sandboxtest.Fixture {
 	return sandboxtest.Fixture{
 		OnHost: true,
 		New: func(t testing.TB, folder sandbox.Host, tree map[string]sandbox.Object) sandbox.Backend {

@@ -19,15 +19,15 @@ import (
 func BenchmarkTable(b *testing.B) {
 	for _, program := range []string{"find", "grep", "rg"} {
 		if _, err := exec.LookPath(program); err != nil {
-			b.Skipf("%s is missing here; make bench installs it", program)
+			b.Skipf("%s is missing; make bench installs it", program)
 		}
 	}
 	top := b.TempDir()
 	for _, n := range []int{10, 1000, 100_000} {
-		plantFolder(b, filepath.Join(top, "list", fmt.Sprint(n)), n)
+		makeDir(b, filepath.Join(top, "list", fmt.Sprint(n)), n)
 	}
-	plantChain(b, top, 32)
-	plantTree(b, filepath.Join(top, "tree"))
+	makeChain(b, top, 32)
+	makeTree(b, filepath.Join(top, "tree"))
 	b.Chdir(top) // so that the peers' names are as short as ours
 	bench := &bench{b, top, benchBox(b, top)}
 	bench.peers()

@@ -27,8 +27,8 @@ const (
 	codedLine = "// See the note K2417 on how long a key is kept.\n"
 )
 
-// plantTree makes the tree of 50,000 text files, 150 MB in all, always the same.
-func plantTree(b *testing.B, top string) {
+// makeTree makes the tree of 50,000 text files, 150 MB in all, always the same.
+func makeTree(b *testing.B, top string) {
 	b.Helper()
 	random := rand.New(rand.NewPCG(1, 2))
 	lines := textLines(random)
@@ -90,8 +90,8 @@ func textLines(random *rand.Rand) []string {
 	return lines
 }
 
-// plantFolder makes a directory with n empty files.
-func plantFolder(b *testing.B, dir string, n int) {
+// makeDir makes a directory with n empty files.
+func makeDir(b *testing.B, dir string, n int) {
 	b.Helper()
 	if err := os.MkdirAll(dir, 0o777); err != nil {
 		b.Fatal(err)
@@ -105,8 +105,8 @@ func plantFolder(b *testing.B, dir string, n int) {
 	}
 }
 
-// plantChain makes a file of 4 KiB at each depth: "f", "d/f", "d/d/f", …
-func plantChain(b *testing.B, top string, depth int) {
+// makeChain makes a file of 4 KiB at each depth: "f", "d/f", "d/d/f", …
+func makeChain(b *testing.B, top string, depth int) {
 	b.Helper()
 	for range depth {
 		if err := os.MkdirAll(top, 0o777); err != nil {
@@ -119,7 +119,7 @@ func plantChain(b *testing.B, top string, depth int) {
 	}
 }
 
-// atDepth returns the name of the file that plantChain made at a depth.
+// atDepth returns the name of the file that makeChain made at a depth.
 func atDepth(depth int) string { return strings.Repeat("d/", depth-1) + "f" }
 
 var fourKiB = bytes.Repeat([]byte("0123456789abcde\n"), 256)

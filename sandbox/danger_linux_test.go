@@ -47,8 +47,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// play starts another process with a part to play on a directory.
-func play(t *testing.T, part, dir string) *exec.Cmd {
+// startPart starts another process with a part to play on a directory.
+func startPart(t *testing.T, part, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestPart$", "-test.timeout=5m")
 	cmd.Env = append(os.Environ(), partVariable+"="+part+" "+dir)
@@ -129,14 +129,14 @@ func TestLinkSwapRace(t *testing.T) {
 
 			s, err := mounted(t, open, filepath.Join(top, "proj")).Restrict(sandbox.Limit{Path: "/src", Access: sandbox.ReadWrite})
 			ok(t, err)
-			play(t, "swap", src)
+			startPart(t, "swap", src)
 			reads, wrote := hammer(t, s, length)
 			t.Logf("%d reads inside, %d writes inside", reads, wrote)
 			if reads == 0 || wrote == 0 {
-				t.Error("no read or no write got through: the test shows nothing")
+				t.Error("no read or no write succeeded: the test checks nothing")
 			}
 			if after := manifest(t, filepath.Join(top, "out")) + manifest(t, filepath.Join(top, "proj/secrets")); after != before {
-				t.Errorf("what is not shown has changed:\n%s\nwas\n%s", after, before)
+				t.Errorf("hidden files have changed:\n%s\nwas\n%s", after, before)
 			}
 		})
 	}
@@ -167,7 +167,7 @@ func hammer(t *testing.T, s *sandbox.Sandbox, length time.Duration) (reads, writ
 				for _, name := range []string{"/src/d/f", "/src/g"} {
 					data, err := s.Read(name)
 					if bytes.Contains(data, []byte("CANARY")) {
-						t.Errorf("read of %s gave the canary", name)
+						t.Errorf("a read of %s returned the canary", name)
 						return
 					}
 					if err == nil {
@@ -232,7 +232,7 @@ func TestKillTearsNothing(t *testing.T) {
 	s := mounted(t, sandbox.Dir, dir)
 	writes, enough := 0, testutil.Rounds(2000)
 	for round := 0; writes < enough; round++ {
-		cmd := play(t, "write", dir)
+		cmd := startPart(t, "write", dir)
 		time.Sleep(time.Duration(30+rand.IntN(150)) * time.Millisecond)
 		cmd.Process.Kill()
 		cmd.Wait()
@@ -257,7 +257,7 @@ func TestKillTearsNothing(t *testing.T) {
 	ok(t, err)
 	for _, e := range left {
 		if strings.HasPrefix(e.Name(), ".") {
-			t.Errorf("%s is left after the sweep", e.Name())
+			t.Errorf("%s exists after the sweep", e.Name())
 		}
 	}
 }
@@ -297,7 +297,7 @@ func TestProcessesLoseNoUpdate(t *testing.T) {
 	ok(t, os.WriteFile(filepath.Join(dir, "n"), []byte("0"), 0o666))
 	var parts []*exec.Cmd
 	for range 3 {
-		parts = append(parts, play(t, "count", dir))
+		parts = append(parts, startPart(t, "count", dir))
 	}
 	for _, p := range parts {
 		if err := p.Wait(); err != nil {
@@ -352,11 +352,11 @@ func TestFullDisk(t *testing.T) {
 					t.Fatalf("write on a full disk: %v, want a limit", err)
 				}
 				if !strings.Contains(err.Error(), "no space") || strings.Contains(err.Error(), dir) {
-					t.Errorf("the error does not explain itself, or tells too much: %v", err)
+					t.Errorf("the error lacks the reason, or has a host path: %v", err)
 				}
 			}
 			if _, err := s.Write("/b", make([]byte, 1<<20)); !errors.Is(err, sandbox.ErrLimit) {
-				t.Fatalf("new file on a full disk: %v", err)
+				t.Fatalf("new file on a full disk: got %v", err)
 			}
 			if got, err := s.Read("/a"); err != nil || !bytes.Equal(got, old) {
 				t.Errorf("the old file is not whole: %d bytes, %v", len(got), err)
@@ -364,7 +364,7 @@ func TestFullDisk(t *testing.T) {
 			left, err := os.ReadDir(dir)
 			ok(t, err)
 			if len(left) != 1 {
-				t.Errorf("left on the disk: %v", left)
+				t.Errorf("files left on the disk: %v", left)
 			}
 			_, err = s.Write("/a", []byte("new"))
 			ok(t, err)
@@ -398,9 +398,9 @@ func TestUnfitSource(t *testing.T) {
 	}
 }
 
-// TestHugeFileIsNotTakenIn: refusing to read a file of a tebibyte takes little memory,
+// TestHugeFileIsNotRead: refusing to read a file of a tebibyte takes little memory,
 // and a part of it can be read.
-func TestHugeFileIsNotTakenIn(t *testing.T) {
+func TestHugeFileIsNotRead(t *testing.T) {
 	for way, open := range ways {
 		t.Run(way, func(t *testing.T) {
 			dir := t.TempDir()

@@ -47,8 +47,8 @@ func TestDifferential(t *testing.T) {
 					for i := range calls {
 						calls[i] = randomCall(random)
 					}
-					if at, difference := play3(t, calls, every); at >= 0 {
-						calls, difference = shortest(t, calls[:at+1], difference)
+					if at, difference := compareCalls(t, calls, every); at >= 0 {
+						calls, difference = shortenCalls(t, calls[:at+1], difference)
 						t.Fatalf("seed %d: after\n%s%s", seed, script(calls), difference)
 					}
 					made.Add(length)
@@ -70,13 +70,13 @@ func script(calls []call) string {
 	return b.String()
 }
 
-// shortest removes calls as long as the rest still ends in a difference.
-func shortest(t *testing.T, calls []call, difference string) ([]call, string) {
+// shortenCalls removes calls as long as the rest still ends in a difference.
+func shortenCalls(t *testing.T, calls []call, difference string) ([]call, string) {
 	for part := len(calls) / 2; part > 0; {
 		shorter := false
 		for at := 0; at+part <= len(calls); {
 			fewer := slices.Concat(calls[:at], calls[at+part:])
-			if end, found := play3(t, fewer, 1); end >= 0 {
+			if end, found := compareCalls(t, fewer, 1); end >= 0 {
 				calls, difference, shorter = fewer[:end+1], found, true
 			} else {
 				at += part
@@ -228,10 +228,10 @@ func randomName(r *rand.Rand) string {
 	return name
 }
 
-// play3 makes the calls on every backend. It returns the first call with a difference,
+// compareCalls makes the calls on every backend. It returns the first call with a difference,
 // and the difference, or -1 if there is none. It compares the result of every call, and
 // all files after every so many calls.
-func play3(t *testing.T, calls []call, every int) (int, string) {
+func compareCalls(t *testing.T, calls []call, every int) (int, string) {
 	stages := []*stage{newStage(t, "openat2"), newStage(t, "os.Root"), newStage(t, "memory")}
 	defer func() {
 		for _, st := range stages {
@@ -253,15 +253,15 @@ func play3(t *testing.T, calls []call, every int) (int, string) {
 		want := stages[0].files(t)
 		for _, st := range stages[1:] {
 			if got := st.files(t); !maps.Equal(got, want) {
-				return i, fmt.Sprintf("%s has\n%s%s has\n%s", stages[0].backend, only(want, got), st.backend, only(got, want))
+				return i, fmt.Sprintf("%s has\n%s%s has\n%s", stages[0].backend, listOnly(want, got), st.backend, listOnly(got, want))
 			}
 		}
 	}
 	return -1, ""
 }
 
-// only lists the entries of the first map that the second map lacks.
-func only(a, b map[string]string) string {
+// listOnly lists the entries of the first map that the second map lacks.
+func listOnly(a, b map[string]string) string {
 	var list strings.Builder
 	for _, name := range slices.Sorted(maps.Keys(a)) {
 		if b[name] != a[name] {
@@ -294,7 +294,7 @@ func (st *stage) do(c call) string {
 		if info, err = s.Stat(c.name); err == nil && c.op == "look" {
 			st.kept[c.name] = info.Version()
 		}
-		out = append(out, about(info))
+		out = append(out, describeInfo(info))
 	case "exists":
 		var found bool
 		found, err = s.Exists(c.name)
@@ -310,7 +310,7 @@ func (st *stage) do(c call) string {
 	default:
 		out, err = st.change(s, c)
 	}
-	return fmt.Sprint(out, " ", ending(err))
+	return fmt.Sprint(out, " ", errorText(err))
 }
 
 func (st *stage) walk(s *sandbox.Sandbox, c call) (out []any, err error) {
@@ -337,13 +337,13 @@ func (st *stage) asFS(s *sandbox.Sandbox, c call) (out []any, err error) {
 		}
 		defer f.Close()
 		info, err := f.Stat()
-		return []any{about(info.(sandbox.Info))}, err
+		return []any{describeInfo(info.(sandbox.Info))}, err
 	case "lstat":
 		info, err := s.Lstat(name)
 		if err != nil {
 			return nil, err
 		}
-		return []any{about(info.(sandbox.Info))}, nil
+		return []any{describeInfo(info.(sandbox.Info))}, nil
 	}
 	target, err := s.ReadLink(name)
 	return []any{target}, err
@@ -376,7 +376,7 @@ func (st *stage) change(s *sandbox.Sandbox, c call) (out []any, err error) {
 	default:
 		err = errors.New("no operation " + c.op)
 	}
-	out = []any{about(info), st.around(c.name)}
+	out = []any{describeInfo(info), st.around(c.name)}
 	if c.op == "move" || c.op == "copy" {
 		out = append(out, st.around(c.to))
 	}
@@ -393,7 +393,7 @@ func (st *stage) around(name string) string {
 	return fmt.Sprintf("%v %q %s", list, data, sandbox.CodeOf(err))
 }
 
-func about(info sandbox.Info) string {
+func describeInfo(info sandbox.Info) string {
 	size := info.Size()
 	if info.IsDir() {
 		size = 0
@@ -401,8 +401,8 @@ func about(info sandbox.Info) string {
 	return fmt.Sprint(info.Path(), " ", size, " ", info.Mode()&(fs.ModeType|0o700))
 }
 
-// ending returns the whole text of an error, which must not depend on the backend.
-func ending(err error) string {
+// errorText returns the whole text of an error, which must not depend on the backend.
+func errorText(err error) string {
 	if err == nil {
 		return "ok"
 	}

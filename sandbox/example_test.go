@@ -13,7 +13,7 @@ import (
 
 // Two directories of the host, one to read and one to write.
 func Example() {
-	home := exampleFolder("papers/one.txt", "results/")
+	home := newExampleDir("papers/one.txt", "results/")
 	defer os.RemoveAll(string(home))
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/in", Source: home + "/papers", Access: sandbox.ReadOnly},
@@ -41,7 +41,7 @@ func Example() {
 
 // A sandbox with less access. Names stay the same.
 func ExampleSandbox_Restrict() {
-	home := exampleFolder("src/app.ts", "secrets/key")
+	home := newExampleDir("src/app.ts", "secrets/key")
 	defer os.RemoveAll(string(home))
 	all, _ := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/", Source: home, Access: sandbox.ReadWrite},
@@ -124,7 +124,7 @@ func ExampleSandbox_Open() {
 
 // The shape of createMountSandbox: a program at /, and what it shares.
 func ExampleNew_mounts() {
-	home := exampleFolder("program/src/app.ts", "npm/index")
+	home := newExampleDir("program/src/app.ts", "npm/index")
 	defer os.RemoveAll(string(home))
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/", Source: home + "/program", Access: sandbox.ReadWrite},
@@ -140,7 +140,7 @@ func ExampleNew_mounts() {
 // The shape of createSandbox in sandboxed mode: zones in one directory, each made
 // when it is first written to.
 func ExampleNew_sandboxed() {
-	home := exampleFolder("")
+	home := newExampleDir("")
 	defer os.RemoveAll(string(home))
 	s, _ := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/cache", Base: home, Source: ".sandbox/cache", Access: sandbox.ReadWrite},
@@ -157,7 +157,7 @@ func ExampleNew_sandboxed() {
 
 // The shape of createSandbox in direct mode: directories as they are.
 func ExampleNew_direct() {
-	home := exampleFolder("downloads/doc.pdf", "reports/topic.md")
+	home := newExampleDir("downloads/doc.pdf", "reports/topic.md")
 	defer os.RemoveAll(string(home))
 	s, _ := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/cache", Source: home + "/downloads", Access: sandbox.ReadWrite},
@@ -172,7 +172,7 @@ func ExampleNew_direct() {
 
 // The shape of createSandbox with a single directory: the cache is in the workspace.
 func ExampleNew_singleFolder() {
-	home := exampleFolder("report.md")
+	home := newExampleDir("report.md")
 	defer os.RemoveAll(string(home))
 	s, _ := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/workspace", Source: home, Access: sandbox.ReadWrite},
@@ -188,7 +188,7 @@ func ExampleNew_singleFolder() {
 
 // The shape of createSandbox with custom zones, each with its limits.
 func ExampleNew_zones() {
-	home := exampleFolder("input/data.json", "input/notes.txt", "output/")
+	home := newExampleDir("input/data.json", "input/notes.txt", "output/")
 	defer os.RemoveAll(string(home))
 	s, _ := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/input", Source: home + "/input", Access: sandbox.ReadOnly, Suffixes: []string{".json"}},
@@ -206,9 +206,9 @@ func ExampleNew_zones() {
 	// <nil>
 }
 
-// exampleFolder makes a directory of the host with these files; a name that ends
+// newExampleDir makes a directory of the host with these files; a name that ends
 // in a slash is a directory.
-func exampleFolder(names ...string) sandbox.Host {
+func newExampleDir(names ...string) sandbox.Host {
 	home, err := os.MkdirTemp("", "example")
 	if err != nil {
 		panic(err)

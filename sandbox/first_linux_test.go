@@ -28,7 +28,7 @@ func TestResultsInPages(t *testing.T) {
 	for _, name := range names {
 		lines = append(lines, name+" 1", name+" 3")
 	}
-	s := box(t, sandbox.Mount{Target: "/", Backend: sandbox.NewMemory(objects), Access: sandbox.ReadOnly})
+	s := newBox(t, sandbox.Mount{Target: "/", Backend: sandbox.NewMemory(objects), Access: sandbox.ReadOnly})
 	for _, most := range []int{7, 100, 1999, 2000, 2001} {
 		var got []string
 		for more := true; more; {
@@ -71,7 +71,7 @@ func TestResultsInPages(t *testing.T) {
 
 // TestSearchCountsLarge: a search counts the files that are too large for it.
 func TestSearchCountsLarge(t *testing.T) {
-	s := box(t, sandbox.Mount{Target: "/", Access: sandbox.ReadOnly, Backend: sandbox.NewMemory(map[string]sandbox.Object{
+	s := newBox(t, sandbox.Mount{Target: "/", Access: sandbox.ReadOnly, Backend: sandbox.NewMemory(map[string]sandbox.Object{
 		"large": {Content: strings.Repeat("x\n", sandbox.MaxSearch/2+1)}, "fits": {Content: strings.Repeat("y\n", sandbox.MaxSearch/2)}})})
 	got, err := s.Search(context.Background(), "/", sandbox.Query{Pattern: "x"}, sandbox.Budget{})
 	if err != nil || got.Large != 1 || got.Files != 1 || got.Unread != 0 {
@@ -79,30 +79,30 @@ func TestSearchCountsLarge(t *testing.T) {
 	}
 }
 
-// busy is a backend that runs a function during a write: after the content is written,
+// busyBackend is a backend that runs a function during a write: after the content is written,
 // and before the call returns.
-type busy struct {
+type busyBackend struct {
 	*sandbox.Memory
 	then func()
 }
 
-func (b busy) Write(name string, content io.Reader, how sandbox.How) (sandbox.Attr, error) {
+func (b busyBackend) Write(name string, content io.Reader, how sandbox.How) (sandbox.Attr, error) {
 	attr, err := b.Memory.Write(name, content, how)
 	b.then()
 	return attr, err
 }
 
-// TestCarryBesideAWrite: a write during a move between mounts is not lost. The move
+// TestMoveBetweenMountsDuringWrite: a write during a move between mounts is not lost. The move
 // returns a conflict and removes its copy, unless somebody has replaced the copy.
-func TestCarryBesideAWrite(t *testing.T) {
+func TestMoveBetweenMountsDuringWrite(t *testing.T) {
 	for _, row := range []struct{ why, from, to, wantFrom, wantTo string }{
 		{"a write to the old name", "new work", "", "new work", ""},
 		{"a write to both", "new work", "theirs", "new work", "theirs"},
 	} {
 		dir := t.TempDir()
-		file(t, dir+"/f", "copied")
+		writeFile(t, dir+"/f", "copied")
 		memory := sandbox.NewMemory(nil)
-		b := busy{memory, nil}
+		b := busyBackend{memory, nil}
 		var s *sandbox.Sandbox
 		b.then = func() {
 			_, err := s.Write("/a/f", []byte(row.from))
@@ -112,7 +112,7 @@ func TestCarryBesideAWrite(t *testing.T) {
 				ok(t, err)
 			}
 		}
-		s = box(t, at("/a", dir), sandbox.Mount{Target: "/b", Backend: &b, Access: sandbox.ReadWrite})
+		s = newBox(t, mountAt("/a", dir), sandbox.Mount{Target: "/b", Backend: &b, Access: sandbox.ReadWrite})
 		if err := s.Move("/a/f", "/b/f"); sandbox.CodeOf(err) != sandbox.ErrConflict || !strings.HasPrefix(err.Error(), "move /a/f: ") {
 			t.Errorf("%s: %v, want a conflict", row.why, err)
 		}

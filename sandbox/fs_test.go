@@ -129,19 +129,19 @@ func TestFSErrors(t *testing.T) {
 		}
 	}
 	if target, err := s.ReadLink("to"); target != "d/f" || err != nil {
-		t.Errorf("read the link: got %q, %v", target, err)
+		t.Errorf("read the symlink: got %q, %v", target, err)
 	}
 	if target, err := s.ReadLink("out"); target != "" || !errors.Is(err, sandbox.ErrOutside) {
-		t.Errorf("read a link that leaves: got %q, %v; want ErrOutside", target, err)
+		t.Errorf("read a symlink that leaves the mount: got %q, %v; want ErrOutside", target, err)
 	}
 	if info, err := s.Lstat("out"); err != nil || info.Mode().Type() != fs.ModeSymlink {
-		t.Errorf("lstat of a link that leaves: got %v, %v", info, err)
+		t.Errorf("lstat of a symlink that leaves the mount: got %v, %v", info, err)
 	}
 	if _, err := fs.ReadFile(s, "d"); !errors.Is(err, sandbox.ErrIsDir) {
 		t.Errorf("read a folder: got %v, want ErrIsDir", err)
 	}
 	if data, err := fs.ReadFile(s, "to"); string(data) != "0123456789" || err != nil {
-		t.Errorf("read through a link: got %q, %v", data, err)
+		t.Errorf("read through a symlink: got %q, %v", data, err)
 	}
 	if names, err := fs.Glob(s, "*/f"); !slices.Equal(names, []string{"d/f", "tod/f"}) || err != nil {
 		t.Errorf("glob: got %q, %v", names, err)
@@ -184,6 +184,6 @@ func TestFSFiles(t *testing.T) {
 		must(t, err)
 	}
 	if got := strings.Join(names, " "); got != "f g h" {
-		t.Errorf("the folder: got %q, want what it held when it was opened", got)
+		t.Errorf("directory: got %q, want its content when it was opened", got)
 	}
 }

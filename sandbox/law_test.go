@@ -128,9 +128,9 @@ func TestRestrictLaws(t *testing.T) {
 	})
 }
 
-// TestChainsNeverRise: the last sandbox of a chain never has more access than an earlier
+// TestChainsNeverGainAccess: the last sandbox of a chain never has more access than an earlier
 // one. A name that is hidden in the parent is hidden in the child.
-func TestChainsNeverRise(t *testing.T) {
+func TestChainsNeverGainAccess(t *testing.T) {
 	testutil.Law(t, lawCases/4, func(t *rapid.T) {
 		s, _ := drawSandbox(t)
 		chain := []*sandbox.Sandbox{s}

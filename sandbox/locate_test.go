@@ -8,7 +8,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-func limited(t *testing.T) (*sandbox.Sandbox, *sandbox.Memory) {
+func newLimited(t *testing.T) (*sandbox.Sandbox, *sandbox.Memory) {
 	t.Helper()
 	m := sandbox.NewMemory(map[string]sandbox.Object{
 		"a.md":         {Content: "a"},
@@ -32,7 +32,7 @@ func limited(t *testing.T) (*sandbox.Sandbox, *sandbox.Memory) {
 
 // TestLocate: Locate returns where a name leads, or the error of an operation there.
 func TestLocate(t *testing.T) {
-	s, m := limited(t)
+	s, m := newLimited(t)
 	before := m.Files()
 	for _, test := range []struct {
 		name   string
@@ -93,7 +93,7 @@ func TestHalfLimits(t *testing.T) {
 	for _, noWrite := range []bool{false, true} {
 		for _, noDelete := range []bool{false, true} {
 			for _, o := range ops {
-				s, m := limited(t)
+				s, m := newLimited(t)
 				less, err := s.Restrict(sandbox.Limit{Path: "/w", Access: sandbox.ReadWrite, NoWrite: noWrite, NoDelete: noDelete})
 				if err != nil {
 					t.Fatal(err)
@@ -116,7 +116,7 @@ func TestHalfLimits(t *testing.T) {
 // directory, and moves to that name.
 func TestHalfLimitsBelow(t *testing.T) {
 	ctx := context.Background()
-	s, m := limited(t)
+	s, m := newLimited(t)
 	less, err := s.Restrict(
 		sandbox.Limit{Path: "/w", Access: sandbox.ReadWrite},
 		sandbox.Limit{Path: "/w/dir/sub", Access: sandbox.ReadWrite, NoDelete: true},
@@ -129,7 +129,7 @@ func TestHalfLimitsBelow(t *testing.T) {
 		"move":   less.Move("/w/dir", "/w/z"),
 	} {
 		if sandbox.CodeOf(err) != sandbox.ErrReadOnly {
-			t.Errorf("%s a folder that holds a kept one: got %v, want read_only", what, err)
+			t.Errorf("%s a directory that holds a limited one: got %v, want read_only", what, err)
 		}
 	}
 	if _, err := less.Write("/w/new/sub/x", nil); sandbox.CodeOf(err) != sandbox.ErrReadOnly {

@@ -44,9 +44,9 @@ func TestSearchTime(t *testing.T) {
 	}
 }
 
-// TestFindBelowALink: a pattern applies to the path from the walked directory, also if a
+// TestFindBelowSymlink: a pattern applies to the path from the walked directory, also if a
 // symlink leads to that directory.
-func TestFindBelowALink(t *testing.T) {
+func TestFindBelowSymlink(t *testing.T) {
 	m := sandbox.NewMemory(map[string]sandbox.Object{
 		"r/a/x.md": {Content: "x"}, "r/y.md": {Content: "x"}, "a-name-longer-than-any-below": {Content: "r", Mode: fs.ModeSymlink},
 	})
@@ -74,9 +74,9 @@ type foreign struct {
 
 func (f foreign) Done() <-chan struct{} { return f.done }
 
-// TestWalksLetGoOfTheirContext: a walk leaves nothing behind in a context that lives
+// TestWalksReleaseTheirContext: a walk leaves nothing behind in a context that lives
 // longer.
-func TestWalksLetGoOfTheirContext(t *testing.T) {
+func TestWalksReleaseTheirContext(t *testing.T) {
 	m := sandbox.NewMemory(map[string]sandbox.Object{"a": {}})
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: m, Access: sandbox.ReadOnly}}})
 	if err != nil {
@@ -102,9 +102,9 @@ func TestWalksLetGoOfTheirContext(t *testing.T) {
 	}
 }
 
-// TestLimitsHaveBounds: suffixes and sizes of a limit apply in addition to those of the
+// TestKindsOfLimits: suffixes and sizes of a limit apply in addition to those of the
 // mount, below its path and in every later layer.
-func TestLimitsHaveBounds(t *testing.T) {
+func TestKindsOfLimits(t *testing.T) {
 	m := sandbox.NewMemory(map[string]sandbox.Object{"src/a.go": {Content: "package a"}, "src/k.pem": {Content: "secret"}, "l.go": {Content: "src/k.pem", Mode: fs.ModeSymlink}})
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: m, Access: sandbox.ReadWrite, MaxFileBytes: 20}}})
 	if err != nil {
@@ -136,7 +136,7 @@ func TestLimitsHaveBounds(t *testing.T) {
 		t.Errorf("move: %v", err)
 	}
 	if _, err := s.Restrict(sandbox.Limit{Path: "/", Suffixes: []string{"/"}}); !errors.Is(err, sandbox.ErrInvalid) {
-		t.Errorf("a suffix that is none: %v", err)
+		t.Errorf("invalid suffix: got %v, want an error", err)
 	}
 	if _, err := s.Restrict(sandbox.Limit{Path: "/", MaxFileBytes: -1}); !errors.Is(err, sandbox.ErrInvalid) {
 		t.Errorf("a size below zero: %v", err)
