@@ -19,19 +19,19 @@ import (
 // hang is a time that no step of these tests needs.
 const hang = 20 * time.Second
 
-// A seat is the user's side of a terminal.
-type seat struct {
+// A userTerminal is the user's side of a terminal.
+type userTerminal struct {
 	*testutil.Screen
 	t    *testing.T
 	term *jail.Terminal
 }
 
-func (p place) seat(t *testing.T) *seat {
+func (p testSession) seat(t *testing.T) *userTerminal {
 	t.Helper()
 	term, err := p.Terminal()
 	check(t, err)
 	check(t, unix.IoctlSetWinsize(int(term.Person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: 80}))
-	s := &seat{testutil.NewScreen(t), t, term}
+	s := &userTerminal{testutil.NewScreen(t), t, term}
 	go s.Watch(term.Person)
 	t.Cleanup(func() {
 		if !t.Failed() {
@@ -42,7 +42,7 @@ func (p place) seat(t *testing.T) *seat {
 	return s
 }
 
-func (s *seat) types(text string) {
+func (s *userTerminal) types(text string) {
 	s.t.Helper()
 	if _, err := s.term.Person.WriteString(text); err != nil {
 		s.t.Fatal(err)
@@ -50,7 +50,7 @@ func (s *seat) types(text string) {
 }
 
 // screen returns everything that the terminal showed, after it has ended.
-func (s *seat) screen() string {
+func (s *userTerminal) screen() string {
 	<-s.Over()
 	text, _ := s.Seen()
 	return strings.ReplaceAll(text, "\r", "")
@@ -63,7 +63,7 @@ type attached struct {
 }
 
 // attach runs a line at a terminal.
-func (p place) attach(s *seat, line string, at jail.Attached) <-chan attached {
+func (p testSession) attach(s *userTerminal, line string, at jail.Attached) <-chan attached {
 	at.Terminal = s.term
 	done := make(chan attached, 1)
 	go func() {
@@ -73,8 +73,8 @@ func (p place) attach(s *seat, line string, at jail.Attached) <-chan attached {
 	return done
 }
 
-// got waits for a value from a channel.
-func got[T any](t *testing.T, from <-chan T) (v T) {
+// waitForValue waits for a value from a channel.
+func waitForValue[T any](t *testing.T, from <-chan T) (v T) {
 	t.Helper()
 	select {
 	case v = <-from:
@@ -106,7 +106,7 @@ while True: time.sleep(0.05)
 `
 
 // program writes a Python program to a directory that commands see.
-func (p place) program(text string) string {
+func (p testSession) program(text string) string {
 	p.t.Helper()
 	check(p.t, os.WriteFile(p.dir+"/program.py", []byte(text), 0o644))
 	return "exec python3 program.py"
@@ -116,7 +116,7 @@ func (p place) program(text string) string {
 // The command cannot type into the terminal.
 func TestAttachTerminal(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{Time: time.Millisecond, CPU: time.Minute}) // the time limit does not apply to an attached command
+		p := newTestSession(t, m, jail.Limits{Time: time.Millisecond, CPU: time.Minute}) // the time limit does not apply to an attached command
 		s := p.seat(t)
 		signals := make(chan os.Signal)
 		done := p.attach(s, p.program(tty), jail.Attached{Signals: signals})
@@ -129,10 +129,10 @@ func TestAttachTerminal(t *testing.T) {
 		signals <- unix.SIGINT
 		s.Until("a key\r\n")
 		signals <- unix.SIGHUP
-		if a := got(t, done); a.err != nil || a.Code != 5 || a.Level != m.level() || len(a.Hit) > 0 || a.Limits.Time != 0 || a.Stdout.Head != nil {
+		if a := waitForValue(t, done); a.err != nil || a.Code != 5 || a.Level != m.level() || len(a.Hit) > 0 || a.Limits.Time != 0 || a.Stdout.Head != nil {
 			t.Errorf("%v, %+v: want exit code 5 and no output", a.err, a)
 		}
-		if a := got(t, p.attach(s, "true", jail.Attached{})); a.err == nil {
+		if a := waitForValue(t, p.attach(s, "true", jail.Attached{})); a.err == nil {
 			t.Error("a terminal was used twice")
 		}
 	})
@@ -142,23 +142,23 @@ func TestAttachTerminal(t *testing.T) {
 // the command continues when it returns.
 func TestAttachStop(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		s := p.seat(t)
 		heard, on := make(chan bool), make(chan bool)
 		done := p.attach(s, `echo begun; read x; echo $x; kill -STOP $$; sh -c 'kill -TTIN 0; kill -TTOU 0'; echo over; kill -9 $$`, jail.Attached{Stopped: func() {
 			heard <- true
-			got(t, on)
+			waitForValue(t, on)
 		}})
 		s.Until("begun\r\n")
 		s.types("\x1a")
-		got(t, heard)
+		waitForValue(t, heard)
 		s.types("typed meanwhile\n")
 		on <- true
 		s.Until("typed meanwhile\r\ntyped meanwhile\r\n")
-		got(t, heard)
+		waitForValue(t, heard)
 		on <- true
 		s.Until("over")
-		if a := got(t, done); a.err != nil || a.Signal != "SIGKILL" || a.Code != 137 {
+		if a := waitForValue(t, done); a.err != nil || a.Signal != "SIGKILL" || a.Code != 137 {
 			t.Errorf("%v, %+v: want it killed", a.err, a)
 		}
 		// A shell stops and continues its jobs itself.
@@ -177,7 +177,7 @@ func TestAttachStop(t *testing.T) {
 		s.types("\x03")
 		s.Until("ready> ")
 		s.types("exit 3\n")
-		if a := got(t, done); a.err != nil || a.Code != 3 {
+		if a := waitForValue(t, done); a.err != nil || a.Code != 3 {
 			t.Errorf("%v, %+v: want exit code 3", a.err, a)
 		}
 	})
@@ -186,13 +186,13 @@ func TestAttachStop(t *testing.T) {
 // TestAttachTerminals checks that only the command can see the terminals that it opens.
 func TestAttachTerminals(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		const show = `ls /dev/pts; tty; python3 -c 'import pty; pty.spawn(["sh", "-c", "tty; echo in another"])' < /dev/null; ls -l /proc/self/fd/ | grep -c ^l`
 		var all sync.WaitGroup
 		for range 3 { // at once, each in its own cell
 			s := p.seat(t)
 			all.Go(func() {
-				a := got(t, p.attach(s, show, jail.Attached{}))
+				a := waitForValue(t, p.attach(s, show, jail.Attached{}))
 				if got, want := s.screen(), "0  ptmx\n/dev/pts/0\n/dev/pts/1\nin another\n4\n"; a.err != nil || got != want {
 					t.Errorf("%v, %+v: got %q, want %q", a.err, a, got, want)
 				}
@@ -200,7 +200,7 @@ func TestAttachTerminals(t *testing.T) {
 		}
 		all.Wait()
 		if r := p.sh("ls /dev/pts /dev/ptmx /dev/tty"); len(r.Stdout.Head) > 0 {
-			t.Errorf("a command that is not attached has %s", r.Stdout.Head)
+			t.Errorf("a command without a terminal has %s", r.Stdout.Head)
 		}
 		dir := t.TempDir()
 		with, err := jail.Start(jail.Policy{Terminals: true, Mounts: []jail.Mount{{Source: sandbox.Host(dir), Target: jail.Work}}}, time.Now)
@@ -234,7 +234,7 @@ func pipe(t *testing.T) (in *os.File, out func() string) {
 // TestAttachStreams checks how a command uses the streams of the caller.
 func TestAttachStreams(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		name := t.TempDir() + "/given"
 		check(t, os.WriteFile(name, []byte("from a file\n"), 0o600))
 		file, err := os.Open(name)
@@ -286,10 +286,10 @@ func TestAttachStreams(t *testing.T) {
 		}
 		s := p.seat(t)
 		if _, err := p.Attach(context.Background(), jail.Shell("true"), jail.Attached{Stdout: s.term.Person}); err == nil || !strings.Contains(err.Error(), "terminal") {
-			t.Errorf("a terminal for a stream: %v", err)
+			t.Errorf("a terminal as a stream: %v", err)
 		}
 		w, out := pipe(t)
-		a := got(t, p.attach(s, "test -t 0 && test -t 2 && echo both > /dev/stderr; echo elsewhere", jail.Attached{Stdout: w}))
+		a := waitForValue(t, p.attach(s, "test -t 0 && test -t 2 && echo both > /dev/stderr; echo elsewhere", jail.Attached{Stdout: w}))
 		if got := out(); a.err != nil || got != "elsewhere\n" || s.screen() != "both\n" {
 			t.Errorf("%v, %+v: got %q and %q", a.err, a, got, s.screen())
 		}
@@ -319,7 +319,7 @@ func TestAttachStreams(t *testing.T) {
 // that a command without a terminal can be stopped.
 func TestAttachSignals(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		signals := make(chan os.Signal, 1)
 		signals <- unix.SIGTERM
 		r, err := p.Attach(context.Background(), jail.Shell("exec sleep 1000"), jail.Attached{Signals: signals})

@@ -34,11 +34,11 @@ func levelHere() jail.Level {
 // processes that cannot make namespaces.
 func TestAttacksBare(t *testing.T) {
 	if os.Geteuid() != 0 {
-		attackAgain(t, os.Geteuid(), jail.Landlock)
+		runAttacks(t, os.Geteuid(), jail.Landlock)
 		return
 	}
 	for name, id := range map[string]int{"root": 0, "user": 300_000 + os.Getpid()%100_000} {
-		t.Run(name, func(t *testing.T) { attackAgain(t, id, jail.Landlock) })
+		t.Run(name, func(t *testing.T) { runAttacks(t, id, jail.Landlock) })
 	}
 }
 
@@ -75,11 +75,11 @@ func lostBare() map[string]string {
 	}
 }
 
-func (y *yard) bare() bool { return y.level == jail.Landlock }
+func (y *attackEnv) bare() bool { return y.level == jail.Landlock }
 
 // names replaces the names of directories in the jail with paths of the host, as commands
 // without their own tree see them.
-func (y *yard) names(text string) string {
+func (y *attackEnv) names(text string) string {
 	targets := regexp.MustCompile(`(^|[^\w/.])/(?:in|work|probe|s)\b`)
 	return targets.ReplaceAllStringFunc(text, func(found string) string {
 		before, name, _ := strings.Cut(found, "/")
@@ -93,7 +93,7 @@ func (y *yard) names(text string) string {
 }
 
 // temp returns the directory that commands use as /tmp.
-func (y *yard) temp() string {
+func (y *attackEnv) temp() string {
 	y.t.Helper()
 	name := strings.TrimSpace(y.sh("echo $TMPDIR"))
 	var st unix.Stat_t
@@ -120,7 +120,7 @@ func newTerminal(t *testing.T) string {
 // both levels.
 func bareAttacks() []attack {
 	return []attack{
-		{"S17 what processes of a user share", func(t *testing.T, y *yard) {
+		{"S17 what processes of a user share", func(t *testing.T, y *attackEnv) {
 			other := exec.Command("sleep", "1000")
 			check(t, other.Start())
 			defer other.Wait()
@@ -132,10 +132,10 @@ func bareAttacks() []attack {
 				y.answers(out, 30, "EPERM")
 			}
 			if after := scheduling(t, other.Process.Pid); after != before {
-				t.Errorf("the other was %s, is %s", before, after)
+				t.Errorf("the other process was %s, is %s", before, after)
 			}
 		}},
-		{"what a file is besides its content", func(t *testing.T, y *yard) {
+		{"what a file is besides its content", func(t *testing.T, y *attackEnv) {
 			_, out := y.probe("attributes", "/in/sub/file", y.outside+"/.netrc")
 			places := strings.Count(out, "place done\n")
 			out = strings.ReplaceAll(out, "place done\n", "place ENOENT\n")
@@ -161,7 +161,7 @@ func scheduling(t *testing.T, pid int) string {
 
 // endTheCell sends signals to all threads of the cell, to the holder and to golem, in
 // every possible way.
-func endTheCell(t *testing.T, y *yard) {
+func endTheCell(t *testing.T, y *attackEnv) {
 	cell, err := strconv.Atoi(strings.TrimSpace(y.sh("echo $PPID")))
 	check(t, err)
 	holder, err := strconv.Atoi(statusOf(t, cell, "PPid"))
@@ -209,14 +209,14 @@ func statusOf(t *testing.T, pid int, name string) string {
 
 // twoAtOnceBare runs two commands that see the host's processes. One cannot signal the
 // other, nor read its temporary directory.
-func twoAtOnceBare(t *testing.T, y *yard) {
+func twoAtOnceBare(t *testing.T, y *attackEnv) {
 	done := make(chan jail.Result)
 	go func() {
 		r, _ := y.session.Run(context.Background(), jail.Shell(`echo `+y.canary+` > $TMPDIR/secret; echo $$ $TMPDIR > told.new; mv told.new told; while [ ! -e end ]; do sleep 0.01; done; echo lived`))
 		done <- r
 	}()
 	var told []string
-	soon(t, "the other has started", func() bool {
+	waitFor(t, "the other has started", func() bool {
 		text, _ := os.ReadFile(y.work + "/told")
 		told = strings.Fields(string(text))
 		return len(told) == 2

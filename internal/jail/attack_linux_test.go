@@ -25,7 +25,7 @@ import (
 // planted for the host to run (S30), and that a named pipe there leads nowhere.
 type attack struct {
 	name string
-	try  func(*testing.T, *yard)
+	try  func(*testing.T, *attackEnv)
 }
 
 // TestAttacks tries all attacks as the user that runs the tests, at the level namespaces.
@@ -41,11 +41,11 @@ func TestAttacks(t *testing.T) {
 		for _, a := range list {
 			if loss, is := lost[a.name]; is {
 				if !slices.Contains(jail.Loses(jail.Landlock), loss) {
-					t.Errorf("%s is not tried, and nothing says %q", a.name, loss)
+					t.Errorf("%s is not tried, and Loses does not have %q", a.name, loss)
 				}
 				continue
 			}
-			t.Run(a.name, func(t *testing.T) { a.try(t, newYard(t, self)) })
+			t.Run(a.name, func(t *testing.T) { a.try(t, newAttackEnv(t, self)) })
 		}
 	}
 }
@@ -70,9 +70,9 @@ func check(t testing.TB, err error) {
 	}
 }
 
-// A yard is the environment of an attack: directories that commands see, and one outside
+// An attackEnv is the environment of an attack: directories that commands see, and one outside
 // that they must neither read nor change.
-type yard struct {
+type attackEnv struct {
 	t       *testing.T
 	level   jail.Level
 	host    string // the name of the directory that contains all of them
@@ -85,8 +85,8 @@ type yard struct {
 	was     string // the state of the outside before the attack
 }
 
-func newYard(t *testing.T, self string) *yard {
-	y := &yard{t: t, level: levelHere(), host: filepath.Join(t.TempDir(), "hostfolder"), canary: "canary" + rand.Text()}
+func newAttackEnv(t *testing.T, self string) *attackEnv {
+	y := &attackEnv{t: t, level: levelHere(), host: filepath.Join(t.TempDir(), "hostfolder"), canary: "canary" + rand.Text()}
 	y.outside, y.in, y.work = y.host+"/outside", y.host+"/in", y.host+"/work"
 	for _, dir := range []string{y.outside + "/.ssh", y.outside + "/.config/autostart", y.outside + "/bin", y.in + "/sub", y.work} {
 		check(t, os.MkdirAll(dir, 0o755))
@@ -101,20 +101,20 @@ func newYard(t *testing.T, self string) *yard {
 		{Source: sandbox.Host(filepath.Dir(self)), Target: "/probe"},
 		{Source: sandbox.Host(y.work), Target: jail.Work, Write: true},
 	}, Least: levelHere()}
-	y.was = y.look()
+	y.was = y.describe()
 	t.Cleanup(func() {
 		if y.session != nil {
 			y.session.Close()
 		}
-		if got := y.look(); got != y.was {
-			t.Errorf("outside is now\n%s, was\n%s", got, y.was)
+		if got := y.describe(); got != y.was {
+			t.Errorf("the outside directory is\n%s, was\n%s", got, y.was)
 		}
 	})
 	return y
 }
 
-// look describes everything that must not change.
-func (y *yard) look() string {
+// describe describes everything that must not change.
+func (y *attackEnv) describe() string {
 	var b strings.Builder
 	for _, dir := range []string{y.outside, y.in} {
 		check(y.t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -137,7 +137,7 @@ func (y *yard) look() string {
 }
 
 // try runs a command and checks that it learned no secret.
-func (y *yard) try(c jail.Command) (jail.Result, string) {
+func (y *attackEnv) try(c jail.Command) (jail.Result, string) {
 	y.t.Helper()
 	if y.session == nil {
 		s, err := jail.Start(y.policy, time.Now)
@@ -151,11 +151,11 @@ func (y *yard) try(c jail.Command) (jail.Result, string) {
 	if r.Level != y.level {
 		y.t.Errorf("level %v, want %v", r.Level, y.level)
 	}
-	return r, y.learnt(r)
+	return r, y.outputOf(r)
 }
 
 // run runs a command with the names that directories have for it.
-func (y *yard) run(c jail.Command) (jail.Result, error) {
+func (y *attackEnv) run(c jail.Command) (jail.Result, error) {
 	if y.bare() {
 		c.Path, c.Args = y.names(c.Path), slices.Clone(c.Args)
 		for i := range c.Args {
@@ -165,28 +165,28 @@ func (y *yard) run(c jail.Command) (jail.Result, error) {
 	return y.session.Run(context.Background(), c)
 }
 
-// learnt returns what a command printed.
-func (y *yard) learnt(r jail.Result) string {
+// outputOf returns what a command printed.
+func (y *attackEnv) outputOf(r jail.Result) string {
 	y.t.Helper()
 	if r.Stdout.Hidden+r.Stderr.Hidden > 0 {
-		y.t.Fatal("too much to judge")
+		y.t.Fatal("too much output to check")
 	}
 	out := string(slices.Concat(r.Stdout.Head, r.Stdout.Tail, r.Stderr.Head, r.Stderr.Tail))
 	if strings.Contains(out, y.canary) {
-		y.t.Errorf("the canary got out:\n%s", out)
+		y.t.Errorf("the canary was revealed:\n%s", out)
 	}
 	return out
 }
 
 // sh runs a line of shell, and returns everything that it printed.
-func (y *yard) sh(line string, args ...any) string {
+func (y *attackEnv) sh(line string, args ...any) string {
 	y.t.Helper()
 	_, out := y.try(jail.Shell(fmt.Sprintf(line, args...)))
 	return out
 }
 
 // probe runs this program with a word, in the jail.
-func (y *yard) probe(word string, args ...string) (jail.Result, string) {
+func (y *attackEnv) probe(word string, args ...string) (jail.Result, string) {
 	y.t.Helper()
 	return y.try(probeCommand(word, args...))
 }
@@ -197,7 +197,7 @@ func probeCommand(word string, args ...string) jail.Command {
 
 // answers checks that a probe printed so many lines, and that each line ends in one of
 // the wanted words.
-func (y *yard) answers(out string, lines int, want ...string) {
+func (y *attackEnv) answers(out string, lines int, want ...string) {
 	y.t.Helper()
 	n := 0
 	for line := range strings.Lines(out) {
@@ -213,7 +213,7 @@ func (y *yard) answers(out string, lines int, want ...string) {
 }
 
 // is compares the complete output.
-func (y *yard) is(got, want string) {
+func (y *attackEnv) is(got, want string) {
 	y.t.Helper()
 	if got != want {
 		y.t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -223,10 +223,10 @@ func (y *yard) is(got, want string) {
 // fileAttacks try to reach files that commands do not see.
 func fileAttacks() []attack {
 	return []attack{
-		{"S01 read secrets", func(t *testing.T, y *yard) {
+		{"S01 read secrets", func(t *testing.T, y *attackEnv) {
 			check(t, os.Symlink(y.outside, y.work+"/link"))
 			check(t, os.Symlink(y.outside+"/.netrc", y.in+"/sub/link"))
-			y.was = y.look()
+			y.was = y.describe()
 			out := y.sh(`for f in .ssh/id_ed25519 .netrc; do cat %[1]s/$f /proc/1/root%[1]s/$f /proc/1/cwd%[1]s/$f /work/link/$f; done; cat /in/sub/link /work/../../../../%[1]s/.netrc`, y.outside)
 			if got := strings.Count(out, "No such file") + strings.Count(out, "Permission denied"); got != 10 {
 				t.Errorf("got %d refusals, want 10:\n%s", got, out)
@@ -241,11 +241,11 @@ func fileAttacks() []attack {
 			y.is(y.sh(`for f in shadow gshadow sudoers sudoers.d ssh machine-id fstab crypttab krb5.keytab ssl/private pki/tls/private NetworkManager environment; do test -e /etc/$f && echo $f; done; true`), "")
 			y.is(y.sh(`find / -xdev -type f -perm /0400 ! -perm /0004 2>/dev/null; find /etc -type f ! -perm /0004 2>/dev/null; true`), "")
 		}},
-		{"S01 tree cannot be changed", func(t *testing.T, y *yard) {
+		{"S01 tree cannot be changed", func(t *testing.T, y *attackEnv) {
 			out := y.sh(`for f in / /etc /usr /usr/local/bin /bin/ /var /run /dev /proc /in /in/sub; do touch $f/%s; done`, y.canary[:9])
 			for _, dir := range []string{"/", "/etc", "/usr", "/usr/local/bin", "/usr/bin", "/var", "/run", "/dev"} {
 				if name := filepath.Join(dir, y.canary[:9]); os.Remove(name) == nil {
-					t.Errorf("%s was made on the host", name)
+					t.Errorf("%s was created on the host", name)
 				}
 			}
 			want := 11
@@ -256,11 +256,11 @@ func fileAttacks() []attack {
 				t.Errorf("got\n%s", out)
 			}
 		}},
-		{"S02 start-up files and folders of programs", func(t *testing.T, y *yard) {
+		{"S02 start-up files and folders of programs", func(t *testing.T, y *attackEnv) {
 			y.sh(`echo x >> ~/.bashrc; echo x >> ~/.profile; mkdir -p ~/.config/autostart ~/.local/bin; echo x > ~/.local/bin/git; echo x >> %[1]s/.bashrc; echo x > %[1]s/bin/git; echo x > /usr/local/bin/%[2]s; echo x > /etc/profile.d/%[2]s; mkdir -p /etc/cron.d /var/spool/cron; crontab -l; true`, y.outside, y.canary[:9])
 			for _, dir := range []string{"/usr/local/bin/", "/etc/profile.d/"} {
 				if name := dir + y.canary[:9]; os.Remove(name) == nil {
-					t.Errorf("%s was made on the host", name)
+					t.Errorf("%s was created on the host", name)
 				}
 			}
 			if y.bare() {
@@ -269,24 +269,24 @@ func fileAttacks() []attack {
 			}
 			y.is(y.sh(`echo $HOME; pwd`), "/tmp\n/work\n")
 		}},
-		{"read-only folders stay as they are", func(t *testing.T, y *yard) {
+		{"read-only folders stay as they are", func(t *testing.T, y *attackEnv) {
 			out := y.sh(`cd /in/sub; echo x > file; echo x >> file; echo x > new; mkdir dir; rm file; mv file other; mv /in/sub /in/other; chmod 777 file; chown 0:0 file; touch file; ln file hard; ln file /work/hard; ln -s file soft; truncate -s 0 file; mknod fifo p; setfattr -n user.x -v y file 2>&1 || echo Read-only file system`)
 			if got := strings.Count(out, "Read-only file system") + strings.Count(out, "cross-device") + strings.Count(out, "Permission denied") + strings.Count(out, "Operation not permitted"); got < 16 {
 				t.Errorf("got %d refusals, want 16:\n%s", got, out)
 			}
 			if _, err := os.Lstat(y.work + "/hard"); err == nil {
-				t.Error("a file that may be read got a name where it may be written")
+				t.Error("a read-only file got a writable name")
 			}
 			y.is(y.sh(`cat /in/sub/file`), "to be read\n")
 		}},
-		{"folders that may be written are", func(t *testing.T, y *yard) {
+		{"folders that may be written are", func(t *testing.T, y *attackEnv) {
 			y.is(y.sh(`echo more >> file; mkdir -p a/b; echo x > a/b/c; mv a d; ln file hard; chmod 700 d 2>/dev/null; rm hard; cat file d/b/c`), "to be written\nmore\nx\n")
 			data, err := os.ReadFile(y.work + "/d/b/c")
 			check(t, err)
 			y.is(string(data), "x\n")
 		}},
 		{"no host path is told", noHostPath},
-		{"the kernel cannot be set", func(t *testing.T, y *yard) {
+		{"the kernel cannot be set", func(t *testing.T, y *attackEnv) {
 			if y.bare() {
 				names, _ := filepath.Glob("/proc/sys/*/*")
 				more, _ := filepath.Glob("/proc/*[a-z]")
@@ -322,8 +322,8 @@ func libs() string {
 }
 
 // noHostPath reads everything that a command can learn about its environment. It must not
-// contain the name of the directory of the yard, nor of the directory of this program.
-func noHostPath(t *testing.T, y *yard) {
+// contain the name of the top directory of the attackEnv, nor of the directory of this program.
+func noHostPath(t *testing.T, y *attackEnv) {
 	self, err := os.Executable()
 	check(t, err)
 	name, err := os.Hostname()
@@ -346,7 +346,7 @@ func noHostPath(t *testing.T, y *yard) {
 	out := y.sh("cd /; %s", everything)
 	told(out, secrets...)
 	if len(out) < 10_000 {
-		t.Errorf("too little to judge:\n%s", out)
+		t.Errorf("too little output to check:\n%s", out)
 	}
 	for line := range strings.Lines(y.sh("cd /; cat /proc/self/cgroup")) {
 		if !strings.HasSuffix(line, ":/\n") {
@@ -373,8 +373,8 @@ func wayAttacks() []attack {
 	// pair.
 	noSocket := []string{"EAFNOSUPPORT", "ESOCKTNOSUPPORT", "EISCONN", "EPROTOTYPE", "ECONNREFUSED", "ENOENT"}
 	return []attack{
-		{"S07 network", func(t *testing.T, y *yard) {
-			e := newEars(t)
+		{"S07 network", func(t *testing.T, y *attackEnv) {
+			e := newListeners(t)
 			out := ""
 			for _, a := range e.addresses {
 				_, o := y.probe("dial", a[0], a[1])
@@ -384,7 +384,7 @@ func wayAttacks() []attack {
 				t.Errorf("got\n%s", out)
 			}
 			y.sh(`getent hosts name.example; exec 3<>/dev/tcp/127.0.0.1/%s; true`, e.port)
-			e.heard(t, "")
+			e.checkHeard(t, "")
 			if !y.bare() {
 				y.is(y.sh(`ls /etc/resolv.conf 2>&1 | wc -l; tail -n +3 /proc/net/dev | cut -d: -f1; tail -n +2 /proc/net/route`), "1\n    lo\n")
 			}
@@ -393,9 +393,9 @@ func wayAttacks() []attack {
 			y.session.Close()
 			y.session, y.policy.Network = nil, true
 			y.probe("dial", "tcp", e.addresses[0][1])
-			e.heard(t, "tcp out ")
+			e.checkHeard(t, "tcp out ")
 		}},
-		{"S07 kinds of sockets", func(t *testing.T, y *yard) {
+		{"S07 kinds of sockets", func(t *testing.T, y *attackEnv) {
 			pairs := fmt.Sprintf("pair %d %d\npair %d %d\n", unix.AF_UNIX, unix.SOCK_STREAM, unix.AF_UNIX, unix.SOCK_SEQPACKET)
 			sockets := "socket 2 1\nsocket 2 2\nsocket 10 1\nsocket 10 2\nsocket 16 2\nsocket 16 3\nnetlink 0\n"
 			for _, y.policy.Network = range []bool{false, true} {
@@ -409,8 +409,8 @@ func wayAttacks() []attack {
 				y.session = nil
 			}
 		}},
-		{"S12 unix sockets of the host", func(t *testing.T, y *yard) {
-			e := newEars(t)
+		{"S12 unix sockets of the host", func(t *testing.T, y *attackEnv) {
+			e := newListeners(t)
 			var inside []string
 			for _, dir := range []string{y.in, y.work, y.outside} {
 				e.listen(t, "unix", dir+"/stream")
@@ -418,34 +418,34 @@ func wayAttacks() []attack {
 				e.listen(t, "unixgram", dir+"/gram")
 				inside = append(inside, dir+"/stream", dir+"/packet", dir+"/gram")
 			}
-			y.was = y.look()
+			y.was = y.describe()
 			for _, dir := range []string{"/in", "/work"} {
 				inside = append(inside, dir+"/stream", dir+"/packet", dir+"/gram")
 			}
 			_, out := y.probe("names", inside...)
 			y.answers(out, len(inside)*7, noSocket...)
-			e.heard(t, "")
+			e.checkHeard(t, "")
 		}},
-		{"S12 named pipes of the host", func(t *testing.T, y *yard) {
+		{"S12 named pipes of the host", func(t *testing.T, y *attackEnv) {
 			check(t, unix.Mkfifo(y.in+"/fifo", 0o666))
 			check(t, os.Chmod(y.in+"/fifo", 0o666))
-			y.was = y.look()
+			y.was = y.describe()
 			fd, err := unix.Open(y.in+"/fifo", unix.O_RDWR|unix.O_NONBLOCK|unix.O_CLOEXEC, 0)
 			check(t, err)
 			defer unix.Close(fd)
 			y.sh(`(timeout 0.2 sh -c 'echo out > /in/fifo' & timeout 0.2 sh -c 'echo out 1<> /in/fifo'; wait) 2>&1; true`)
 			if n, _ := unix.Read(fd, make([]byte, 9)); n > 0 {
-				t.Error("what a command wrote to a pipe arrived outside")
+				t.Error("output of a command reached a pipe on the host")
 			}
 			if y.bare() {
 				return // Loses says that it can be read
 			}
 			unix.Write(fd, []byte(y.canary))
-			y.was = y.look()
+			y.was = y.describe()
 			y.sh(`timeout 0.2 head -c 6 /in/fifo; true`)
 		}},
-		{"S13 abstract sockets", func(t *testing.T, y *yard) {
-			e := newEars(t)
+		{"S13 abstract sockets", func(t *testing.T, y *attackEnv) {
+			e := newListeners(t)
 			e.listen(t, "unix", "@"+y.canary+"s")
 			e.listen(t, "unixpacket", "@"+y.canary+"p")
 			e.listen(t, "unixgram", "@"+y.canary+"g")
@@ -455,9 +455,9 @@ func wayAttacks() []attack {
 				y.session.Close()
 				y.session = nil
 			}
-			e.heard(t, "")
+			e.checkHeard(t, "")
 		}},
-		{"S15 inherited descriptors", func(t *testing.T, y *yard) {
+		{"S15 inherited descriptors", func(t *testing.T, y *attackEnv) {
 			for _, at := range []int{9, 57, 300} {
 				fd, err := unix.Open(y.outside+"/.netrc", unix.O_RDONLY, 0) // open across exec
 				check(t, err)
@@ -477,13 +477,13 @@ func wayAttacks() []attack {
 				c.Dir = fmt.Sprintf("/proc/self/fd/%d", fd)
 				r, err := y.session.Run(context.Background(), c)
 				if err == nil && y.bare() {
-					y.is(strings.SplitAfter(y.learnt(r), "\n")[0], y.temp()+"\n")
+					y.is(strings.SplitAfter(y.outputOf(r), "\n")[0], y.temp()+"\n")
 				} else if err == nil {
-					t.Errorf("worked in descriptor %d: %s", fd, y.learnt(r))
+					t.Errorf("a command used descriptor %d as its directory: %s", fd, y.outputOf(r))
 				}
 			}
 		}},
-		{"S16 environment", func(t *testing.T, y *yard) {
+		{"S16 environment", func(t *testing.T, y *attackEnv) {
 			t.Setenv("AWS_SECRET_ACCESS_KEY", y.canary)
 			t.Setenv("LD_PRELOAD_X", y.canary)
 			y.policy.Env = []string{"GIVEN=yes", "=odd", "odd"}
@@ -497,12 +497,12 @@ func wayAttacks() []attack {
 			y.is(strings.Join(lines, ""), "GIT_CONFIG_NOSYSTEM=1\nGIT_OPTIONAL_LOCKS=0\nGIVEN=yes\nGOLEM_JAIL=1\nHOME=/tmp\nLANG=C.UTF-8\nPATH=/usr/local/bin:/usr/bin:/bin:/usr/local/go/bin:/usr/local/sbin:/usr/sbin:/sbin\nTERM=dumb\nTMPDIR=/tmp\n")
 			y.sh(`cat /proc/*/environ /proc/*/task/*/environ; true`)
 		}},
-		{"S18 typing into a terminal", func(t *testing.T, y *yard) {
+		{"S18 typing into a terminal", func(t *testing.T, y *attackEnv) {
 			_, out := y.probe("typing")
 			none := map[jail.Level]string{jail.Namespaces: "tty ENOENT\n", jail.Landlock: "tty EACCES\n"}[y.level]
 			before, after, ok := strings.Cut(out, none)
 			if !ok {
-				t.Errorf("a terminal was there:\n%s", out)
+				t.Errorf("the command has a terminal:\n%s", out)
 			}
 			y.answers(before+after, 5, "EPERM")
 			// A terminal of the host, by its name.
@@ -515,13 +515,13 @@ func wayAttacks() []attack {
 				y.is(y.sh(`ps -o tty= -p $$; ls /dev/pts /dev/ptmx /dev/console 2>/dev/null; true`), "?\n")
 			}
 		}},
-		{"S34 hostile programs first on the path", func(t *testing.T, y *yard) {
+		{"S34 hostile programs first on the path", func(t *testing.T, y *attackEnv) {
 			for _, dir := range []string{y.outside + "/bin", y.work} {
 				for _, name := range []string{"sh", "bash", "bwrap", "git", "unshare", "newuidmap", "golem"} {
 					check(t, os.WriteFile(dir+"/"+name, []byte("#!/bin/sh\necho "+y.canary+"; touch "+y.host+"/ran /work/ran\n"), 0o755))
 				}
 			}
-			y.was = y.look()
+			y.was = y.describe()
 			t.Setenv("PATH", ".:"+y.outside+"/bin:"+y.work+":"+os.Getenv("PATH"))
 			t.Chdir(y.work)
 			y.is(y.sh(`sh -c 'echo plain'; command -v sh`), "plain\n/usr/bin/sh\n")

@@ -18,13 +18,13 @@ import (
 func TestAttacksOverTime(t *testing.T) {
 	self := copyOfSelf(t, t.TempDir())
 	for _, a := range laterAttacks() {
-		t.Run(a.name, func(t *testing.T) { a.try(t, newYard(t, self)) })
+		t.Run(a.name, func(t *testing.T) { a.try(t, newAttackEnv(t, self)) })
 	}
 }
 
-// elsewhere runs a line in a new cell, because another command occupies the first one. It
+// runInNewCell runs a line in a new cell, because another command occupies the first one. It
 // returns the output, or "" if no new cell can start.
-func (y *yard) elsewhere(line string) string {
+func (y *attackEnv) runInNewCell(line string) string {
 	y.t.Helper()
 	var wait sync.WaitGroup
 	defer wait.Wait()
@@ -45,19 +45,19 @@ func (y *yard) elsewhere(line string) string {
 		case <-time.After(10 * time.Millisecond):
 		}
 		if i > 1000 {
-			y.t.Fatal("the other did not start")
+			y.t.Fatal("the other command did not start")
 		}
 	}
 	r, err := y.session.Run(context.Background(), jail.Shell(line))
 	if err != nil {
 		return ""
 	}
-	return y.learnt(r)
+	return y.outputOf(r)
 }
 
-// within makes directories inside the writable one and mounts them. One without a source
+// mountInside makes directories inside the writable one and mounts them. One without a source
 // is hidden.
-func (y *yard) within(mounts ...jail.Mount) {
+func (y *attackEnv) mountInside(mounts ...jail.Mount) {
 	y.t.Helper()
 	for _, m := range mounts {
 		if m.Source != "" {
@@ -68,8 +68,8 @@ func (y *yard) within(mounts ...jail.Mount) {
 	}
 }
 
-// anew makes an empty directory and starts another session.
-func (y *yard) anew(name string) {
+// restart makes an empty directory and starts another session.
+func (y *attackEnv) restart(name string) {
 	y.t.Helper()
 	if y.session != nil {
 		y.session.Close()
@@ -86,38 +86,38 @@ func (y *yard) anew(name string) {
 func laterAttacks() []attack {
 	// Paths to the outside directory: in the tree of the cell while it builds, and on the
 	// host.
-	ways := func(y *yard) []string {
+	ways := func(y *attackEnv) []string {
 		return []string{"/old" + y.outside, strings.Repeat("../", 20) + "old" + y.outside, "../../outside"}
 	}
 	return []attack{
-		{"a folder that is shown is swapped for a link", func(t *testing.T, y *yard) {
-			y.within(jail.Mount{Source: "a/in", Target: "/in2"})
+		{"a folder that is shown is swapped for a link", func(t *testing.T, y *attackEnv) {
+			y.mountInside(jail.Mount{Source: "a/in", Target: "/in2"})
 			for _, to := range ways(y) {
-				y.anew("a/in")
+				y.restart("a/in")
 				y.sh("rmdir a/in; ln -s %s a/in", to)
-				if out := y.elsewhere("cat /in2/.netrc; ls -A /in2"); strings.Contains(out, ".netrc\n") {
+				if out := y.runInNewCell("cat /in2/.netrc; ls -A /in2"); strings.Contains(out, ".netrc\n") {
 					t.Errorf("%s is shown:\n%s", to, out)
 				}
 			}
 		}},
-		{"a folder that may be written is swapped for a link", func(t *testing.T, y *yard) {
-			y.within(jail.Mount{Source: "a/out", Target: "/out", Write: true})
+		{"a folder that may be written is swapped for a link", func(t *testing.T, y *attackEnv) {
+			y.mountInside(jail.Mount{Source: "a/out", Target: "/out", Write: true})
 			for _, to := range ways(y) {
-				y.anew("a/out")
+				y.restart("a/out")
 				y.sh("rmdir a/out; ln -s %s a/out", to)
-				y.elsewhere("echo x > /out/planted") // the end of the test checks the outside directory
+				y.runInNewCell("echo x > /out/planted") // the end of the test checks the outside directory
 			}
 		}},
-		{"the place of a folder is swapped for a link", func(t *testing.T, y *yard) {
-			y.within(jail.Mount{Source: "other", Target: "/work/a/b/c"})
+		{"the place of a folder is swapped for a link", func(t *testing.T, y *attackEnv) {
+			y.mountInside(jail.Mount{Source: "other", Target: "/work/a/b/c"})
 			for _, to := range ways(y) {
-				y.anew("a/b/c")
+				y.restart("a/b/c")
 				y.sh("mv a/b a/was; ln -s %s a/b", to)
-				y.elsewhere("true")
+				y.runInNewCell("true")
 			}
 		}},
-		{"a folder that is shown is gone", func(t *testing.T, y *yard) {
-			y.within(jail.Mount{Source: "a/out", Target: "/out", Write: true})
+		{"a folder that is shown is gone", func(t *testing.T, y *attackEnv) {
+			y.mountInside(jail.Mount{Source: "a/out", Target: "/out", Write: true})
 			y.sh("rmdir a/out")
 			ended := make(chan struct{})
 			go func() {
@@ -130,31 +130,31 @@ func laterAttacks() []attack {
 				t.Error("the call does not end")
 			}
 		}},
-		{"what is hidden is moved", func(t *testing.T, y *yard) {
+		{"what is hidden is moved", func(t *testing.T, y *attackEnv) {
 			check(t, os.MkdirAll(y.work+"/a/hidden", 0o755))
 			check(t, os.WriteFile(y.work+"/a/hidden/key", []byte(y.canary), 0o644))
-			y.within(jail.Mount{Target: "/work/a/hidden"})
+			y.mountInside(jail.Mount{Target: "/work/a/hidden"})
 			y.sh("mv a b && mkdir -p a/hidden")
-			y.elsewhere("cat /work/*/hidden/key")
+			y.runInNewCell("cat /work/*/hidden/key")
 		}},
-		{"what may only be read is moved", func(t *testing.T, y *yard) {
-			y.within(jail.Mount{Source: "a/kept", Target: "/work/a/kept"})
+		{"what may only be read is moved", func(t *testing.T, y *attackEnv) {
+			y.mountInside(jail.Mount{Source: "a/kept", Target: "/work/a/kept"})
 			check(t, os.WriteFile(y.work+"/a/kept/file", []byte("kept"), 0o644))
 			y.sh("mv a b && mkdir -p a/kept")
-			y.elsewhere("echo x > /work/b/kept/file")
+			y.runInNewCell("echo x > /work/b/kept/file")
 			for _, name := range []string{"/a/kept/file", "/b/kept/file"} {
 				if data, err := os.ReadFile(y.work + name); err == nil && string(data) != "kept" {
 					t.Errorf("%s was written", name)
 				}
 			}
 		}},
-		{"memory and messages that no process holds", func(t *testing.T, y *yard) {
+		{"memory and messages that no process holds", func(t *testing.T, y *attackEnv) {
 			if out := y.sh("ipcmk -M 4096; ipcmk -Q; ipcmk -S 1"); strings.Count(out, "id: ") != 3 {
-				t.Fatalf("they could not be made:\n%s", out)
+				t.Fatalf("ipcmk failed:\n%s", out)
 			}
 			y.is(y.sh("tail -q -n +2 /proc/sysvipc/*"), "")
 		}},
-		{"files that are empty fill a file system as well", func(t *testing.T, y *yard) {
+		{"files that are empty fill a file system as well", func(t *testing.T, y *attackEnv) {
 			y.policy.Limits.Temp = 4 << 20
 			var inodes [2]int64
 			fmt.Sscan(y.sh("stat -f -c %%c /tmp /dev/shm"), &inodes[0], &inodes[1])
@@ -164,7 +164,7 @@ func laterAttacks() []attack {
 				}
 			}
 		}},
-		{"the wish to stop comes with the command", func(t *testing.T, y *yard) {
+		{"the wish to stop comes with the command", func(t *testing.T, y *attackEnv) {
 			y.sh("true")
 			ctx, cancel := context.WithCancel(context.Background())
 			cancel()
@@ -173,7 +173,7 @@ func laterAttacks() []attack {
 				wait.Go(func() {
 					for range 100 {
 						if r, err := y.session.Run(ctx, jail.Shell("sleep 2; echo went on")); err == nil && len(r.Stdout.Head) > 0 {
-							t.Error("it was not stopped")
+							t.Error("the command was not stopped")
 							return
 						}
 					}

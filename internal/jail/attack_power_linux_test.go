@@ -22,7 +22,7 @@ import (
 // powerAttacks try to use the kernel and the rights of root.
 func powerAttacks() []attack {
 	return []attack{
-		{"S14 S17 S25 S28 system calls", func(t *testing.T, y *yard) {
+		{"S14 S17 S25 S28 system calls", func(t *testing.T, y *attackEnv) {
 			_, out := y.probe("calls")
 			var refused, missing strings.Builder
 			for line := range strings.Lines(out) {
@@ -35,20 +35,20 @@ func powerAttacks() []attack {
 			y.answers(refused.String(), 50, "EPERM")
 			y.answers(missing.String(), 2, "ENOSYS")
 		}},
-		{"S14 calls of another architecture", func(t *testing.T, y *yard) {
+		{"S14 calls of another architecture", func(t *testing.T, y *attackEnv) {
 			r, out := y.probe("foreign")
 			if r.Signal != "SIGSYS" {
 				t.Errorf("got %q, code %d, want it ended by SIGSYS:\n%s", r.Signal, r.Code, out)
 			}
 		}},
 		{"S17 other processes", otherProcesses},
-		{"S17 the cell itself", func(t *testing.T, y *yard) {
+		{"S17 the cell itself", func(t *testing.T, y *attackEnv) {
 			if !y.bare() {
 				y.is(y.sh(`ls -A /proc/1`), "")
 			}
 			y.is(y.sh(`cd /proc/$PPID || echo gone; for f in environ maps smaps mem auxv io stack syscall pagemap exe; do cat $f >/dev/null 2>&1 && echo $f; done; for f in exe cwd root ns/user ns/mnt fd/0 fd/3; do readlink $f; done; readlink fd/*; ls map_files 2>/dev/null; for t in task/*; do cat $t/environ $t/maps $t/mem 2>/dev/null; readlink $t/exe $t/root; done; true`), "")
 		}},
-		{"S17 the program of the cell", func(t *testing.T, y *yard) {
+		{"S17 the program of the cell", func(t *testing.T, y *attackEnv) {
 			// Before exec, the process of a command is still golem.
 			check(t, os.Symlink("/proc/self/exe", y.work+"/link"))
 			check(t, os.WriteFile(y.work+"/script", []byte("#!/proc/self/exe\n"), 0o755))
@@ -56,11 +56,11 @@ func powerAttacks() []attack {
 			for _, name := range []string{"/work/link", "/work/script", "/proc/self/exe", "/proc/1/exe", "/proc/thread-self/exe"} {
 				r, err := y.run(jail.Command{Path: name, Args: []string{"x"}, Env: []string{probeWord + "=program"}, Dir: "/"})
 				if err == nil {
-					t.Errorf("%s ran golem: %s", name, y.learnt(r))
+					t.Errorf("%s ran golem: %s", name, y.outputOf(r))
 				}
 			}
 		}},
-		{"S17 limits of the cell", func(t *testing.T, y *yard) {
+		{"S17 limits of the cell", func(t *testing.T, y *attackEnv) {
 			var here unix.Rlimit
 			check(t, unix.Getrlimit(unix.RLIMIT_CORE, &here))
 			core := fmt.Sprintf("core %[1]d %[1]d <nil>\n", min(here.Max, 1))
@@ -68,7 +68,7 @@ func powerAttacks() []attack {
 			y.is(out, "cell EPERM\nother EPERM\n"+core+core+"own done\n")
 			y.is(y.sh("echo next"), "next\n")
 		}},
-		{"S25 shells and tools", func(t *testing.T, y *yard) {
+		{"S25 shells and tools", func(t *testing.T, y *attackEnv) {
 			check(t, os.Mkdir(y.work+"/at", 0o755))
 			for _, line := range []string{"unshare -Ur true", "unshare -Urm true", "unshare -n true", "mount --bind /work /work/at", "mount -t tmpfs x /work/at", "umount /in", "umount -l /proc",
 				"mount -o remount,rw /in", "mount -o remount,bind,rw /usr", "chroot /work /bin/true", "nsenter -t 1 -m true", "bwrap --ro-bind / / true"} {
@@ -77,7 +77,7 @@ func powerAttacks() []attack {
 				}
 			}
 		}},
-		{"S26 devices", func(t *testing.T, y *yard) {
+		{"S26 devices", func(t *testing.T, y *attackEnv) {
 			if y.bare() {
 				y.is(y.sh(`for f in mem kmem port kmsg sda vda nvme0n1 kvm fuse loop-control loop0 net/tun vsock vhost-net ptmx console tty0 input/event0 dri/card0 snd/seq hpet rtc0; do head -c 1 /dev/$f; done 2>/dev/null; ls /dev/shm /dev/mqueue 2>/dev/null; echo x 2>/dev/null > /dev/shm/x && echo shared; true`), "")
 			} else {
@@ -87,11 +87,11 @@ func powerAttacks() []attack {
 			if os.Geteuid() == 0 && !y.bare() { // at the level landlock, commands see them if they are in a directory that they see
 				check(t, unix.Mknod(y.work+"/zero", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))))
 				check(t, unix.Mknod(y.in+"/zero", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 5))))
-				y.was = y.look()
+				y.was = y.describe()
 				y.is(y.sh(`head -c 4 /work/zero 2>/dev/null; head -c 4 /in/zero 2>/dev/null; true`), "")
 			}
 		}},
-		{"S26 the host's devices stay as they are", func(t *testing.T, y *yard) {
+		{"S26 the host's devices stay as they are", func(t *testing.T, y *attackEnv) {
 			var was, is [5]unix.Stat_t
 			names := []string{"null", "zero", "full", "random", "urandom"}
 			for i, name := range names {
@@ -108,7 +108,7 @@ func powerAttacks() []attack {
 				}
 			}
 		}},
-		{"S28 S38 powers of root", func(t *testing.T, y *yard) {
+		{"S28 S38 powers of root", func(t *testing.T, y *attackEnv) {
 			_, out := y.probe("powers", "/work")
 			answers := []string{"EPERM", "EROFS", "EACCES", "EINVAL"} // EINVAL for an ID that does not exist
 			if y.bare() {
@@ -127,7 +127,7 @@ func powerAttacks() []attack {
 			}
 			y.is(y.sh(`grep -E '^(Cap|NoNew|Seccomp:)' /proc/self/status`), "CapInh:\t0000000000000000\nCapPrm:\t0000000000000000\nCapEff:\t0000000000000000\nCapBnd:\t0000000000000000\nCapAmb:\t0000000000000000\nNoNewPrivs:\t1\nSeccomp:\t2\n")
 		}},
-		{"S29 programs that run as who owns them", func(t *testing.T, y *yard) {
+		{"S29 programs that run as who owns them", func(t *testing.T, y *attackEnv) {
 			dir := setuidFolder(t)
 			names := []string{"/s/probe"}
 			y.policy.Mounts = append([]jail.Mount{{Source: sandbox.Host(dir), Target: "/s"}}, y.policy.Mounts...)
@@ -147,12 +147,12 @@ func powerAttacks() []attack {
 				t.Errorf("got\n%s", out)
 			}
 		}},
-		{"S29 files that would run as who owns them", func(t *testing.T, y *yard) {
+		{"S29 files that would run as who owns them", func(t *testing.T, y *attackEnv) {
 			_, out := y.probe("modes", "/work")
 			plain := map[jail.Level]string{jail.Namespaces: "done", jail.Landlock: "EPERM"}[y.level]
 			out, ok := strings.CutSuffix(out, "plain "+plain+"\nother done\n")
 			if !ok {
-				t.Errorf("plain modes: got\n%s", out)
+				t.Errorf("usual modes: got\n%s", out)
 			}
 			y.answers(out, 16, "EPERM", "ENOSYS")
 			check(t, filepath.Walk(y.work, func(name string, info os.FileInfo, err error) error {
@@ -182,7 +182,7 @@ func setuidFolder(t *testing.T) string {
 
 // ownProcesses stops the test if commands have no processes of their own or can signal
 // others: the next step would end everything that runs on this machine.
-func (y *yard) ownProcesses() {
+func (y *attackEnv) ownProcesses() {
 	y.t.Helper()
 	if y.bare() {
 		y.is(y.sh("kill -0 %d 2>/dev/null || kill -0 %d 2>/dev/null || kill -0 $PPID 2>/dev/null || echo fenced", os.Getpid(), os.Getppid()), "fenced\n")
@@ -199,7 +199,7 @@ func (y *yard) ownProcesses() {
 }
 
 // otherProcesses starts a process with a secret on the host.
-func otherProcesses(t *testing.T, y *yard) {
+func otherProcesses(t *testing.T, y *attackEnv) {
 	self, err := os.Executable()
 	check(t, err)
 	other := exec.Command(self, y.canary)
@@ -235,7 +235,7 @@ func otherProcesses(t *testing.T, y *yard) {
 // cellAttacks try to reach the cell and other commands.
 func cellAttacks() []attack {
 	return []attack{
-		{"S19 what is left behind ends with the call", func(t *testing.T, y *yard) {
+		{"S19 what is left behind ends with the call", func(t *testing.T, y *attackEnv) {
 			y.sh(`setsid sh -c 'trap "" HUP TERM INT; while :; do echo x >> /work/tick; sleep 0.01; done' >/dev/null 2>&1 & (nohup sh -c 'while :; do echo x >> /work/tock; sleep 0.01; done' >/dev/null 2>&1 &) ; while [ ! -e /work/tick ] || [ ! -e /work/tock ]; do sleep 0.01; done`)
 			// The call has ended: the file must not grow any more.
 			tick, _ := os.ReadFile(y.work + "/tick")
@@ -247,13 +247,13 @@ func cellAttacks() []attack {
 			tick2, _ := os.ReadFile(y.work + "/tick")
 			tock2, _ := os.ReadFile(y.work + "/tock")
 			if len(tick2) != len(tick) || len(tock2) != len(tock) {
-				t.Error("they went on")
+				t.Error("the processes still run")
 			}
 		}},
-		{"S19 a stopped child and one that holds the output", func(t *testing.T, y *yard) {
+		{"S19 a stopped child and one that holds the output", func(t *testing.T, y *attackEnv) {
 			y.is(y.sh(`sleep 1000 & kill -STOP $!; setsid sleep 1000 & echo done`), "done\n")
 		}},
-		{"S17 a command that ends its own cell", func(t *testing.T, y *yard) {
+		{"S17 a command that ends its own cell", func(t *testing.T, y *attackEnv) {
 			y.ownProcesses()
 			if y.bare() {
 				endTheCell(t, y)
@@ -268,7 +268,7 @@ func cellAttacks() []attack {
 			y.is(y.sh("nice"), "0\n")
 		}},
 		{"two commands at once", twoAtOnce},
-		{"mounts below what is shown", func(t *testing.T, y *yard) {
+		{"mounts below what is shown", func(t *testing.T, y *attackEnv) {
 			check(t, os.Mkdir(y.work+"/sub", 0o755))
 			self, err := os.Executable()
 			check(t, err)
@@ -289,7 +289,7 @@ func cellAttacks() []attack {
 }
 
 // twoAtOnce runs two commands that try to find each other.
-func twoAtOnce(t *testing.T, y *yard) {
+func twoAtOnce(t *testing.T, y *attackEnv) {
 	y.ownProcesses()
 	if y.bare() {
 		twoAtOnceBare(t, y)
@@ -308,7 +308,7 @@ func twoAtOnce(t *testing.T, y *yard) {
 			break
 		}
 		if i > 1000 {
-			t.Fatal("the other did not start")
+			t.Fatal("the other command did not start")
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
@@ -331,17 +331,17 @@ func twoAtOnce(t *testing.T, y *yard) {
 	}
 }
 
-// ears listen on the host for messages of commands.
-type ears struct {
+// listeners listen on the host for messages of commands.
+type listeners struct {
 	addresses [][2]string
 	port      string
 	mu        sync.Mutex
 	words     strings.Builder
 }
 
-// newEars listens at every kind of network address of this machine.
-func newEars(t *testing.T) *ears {
-	e := &ears{}
+// newListeners listens at every kind of network address of this machine.
+func newListeners(t *testing.T) *listeners {
+	e := &listeners{}
 	address := e.listen(t, "tcp", "127.0.0.1:0")
 	_, port, err := net.SplitHostPort(address)
 	check(t, err)
@@ -359,7 +359,7 @@ func newEars(t *testing.T) *ears {
 }
 
 // listen listens at an address, and returns it.
-func (e *ears) listen(t *testing.T, network, address string) string {
+func (e *listeners) listen(t *testing.T, network, address string) string {
 	t.Helper()
 	hear := func(c net.Conn) {
 		word := make([]byte, 64)
@@ -394,9 +394,9 @@ func (e *ears) listen(t *testing.T, network, address string) string {
 	return l.Addr().String()
 }
 
-// heard checks which messages have arrived. Messages within this machine arrive in the
+// checkHeard checks which messages have arrived. Messages within this machine arrive in the
 // order in which they were sent.
-func (e *ears) heard(t *testing.T, want string) {
+func (e *listeners) checkHeard(t *testing.T, want string) {
 	t.Helper()
 	heard := func() string {
 		e.mu.Lock()
@@ -406,7 +406,7 @@ func (e *ears) heard(t *testing.T, want string) {
 	if want == "" {
 		time.Sleep(100 * time.Millisecond)
 	} else {
-		soon(t, "what was sent is heard", func() bool { return heard() == want })
+		waitFor(t, "what was sent is heard", func() bool { return heard() == want })
 	}
 	if got := heard(); got != want {
 		t.Errorf("heard %q, want %q", got, want)

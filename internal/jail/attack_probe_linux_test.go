@@ -30,7 +30,7 @@ const probeWord = "JAIL_PROBE"
 func probe(args []string) bool {
 	try := map[string]func([]string){"calls": tryCalls, "families": tryFamilies, "dial": tryDial, "names": tryNames, "descriptors": tryDescriptors,
 		"typing": tryTyping, "modes": tryModes, "writeproc": tryWriteProc, "foreign": tryForeign, "ids": tryIDs, "program": tryProgram, "limits": tryLimits, "powers": tryPowers, "signals": trySignals,
-		"rights": tryRights, "others": tryOthers, "attributes": tryAttributes, "hang": tryHang, "listen": tryListen, "search": trySearch, "meet": tryMeet, "asked": tryAsked, "serve": tryServe, "trace": tryTrace, "cell": tryCell, "traced": tryTraced, "get": tryGet, "udp": tryUDP, "bind": tryBind, "ask much": tryAskMuch, "leave": tryLeave, "swap": trySwap, "open much": tryOpenMuch, "golem": beGolem, "below": beGolemAbove}[os.Getenv(probeWord)]
+		"rights": tryRights, "others": tryOthers, "attributes": tryAttributes, "hang": tryHang, "listen": tryListen, "search": trySearch, "meet": tryMeet, "asked": tryAsked, "serve": tryServe, "trace": tryTrace, "cell": tryCell, "traced": tryTraced, "get": tryGet, "udp": tryUDP, "bind": tryBind, "ask much": tryAskMuch, "leave": tryLeave, "swap": trySwap, "open much": tryOpenMuch, "golem": actAsGolem, "below": actAsGolemAboveMounts}[os.Getenv(probeWord)]
 	if try == nil {
 		return false
 	}
@@ -38,8 +38,8 @@ func probe(args []string) bool {
 	return true
 }
 
-// say prints the result of a system call.
-func say(name string, errno error) {
+// printResult prints the result of a system call.
+func printResult(name string, errno error) {
 	answer := "done"
 	if e := syscall.Errno(0); errors.As(errno, &e) && e != 0 {
 		answer = unix.ErrnoName(e)
@@ -54,7 +54,7 @@ func call(name string, number uintptr, args ...uintptr) {
 	var a [6]uintptr
 	copy(a[:], args)
 	_, _, errno := unix.RawSyscall6(number, a[0], a[1], a[2], a[3], a[4], a[5])
-	say(name, errno)
+	printResult(name, errno)
 }
 
 const nowhere = ^uintptr(0) // no valid descriptor or address
@@ -115,7 +115,7 @@ func tryCalls([]string) {
 		if errno == 0 && pid == 0 {
 			unix.RawSyscall(unix.SYS_EXIT_GROUP, 0, 0, 0)
 		}
-		say("clone-"+name, errno)
+		printResult("clone-"+name, errno)
 	}
 }
 
@@ -220,7 +220,7 @@ func tryDial(args []string) {
 			_, err = c.Write([]byte("out"))
 			c.Close()
 		}
-		say(args[0], err)
+		printResult(args[0], err)
 	}
 }
 
@@ -236,7 +236,7 @@ func tryNames(names []string) {
 					err = unix.Sendto(fd, []byte("out"), 0, nil)
 				}
 			}
-			say("socket", err)
+			printResult("socket", err)
 		}
 		for _, kind := range []int{unix.SOCK_STREAM, unix.SOCK_DGRAM, unix.SOCK_RAW, unix.SOCK_SEQPACKET} {
 			fds, err := unix.Socketpair(unix.AF_UNIX, kind, 0)
@@ -245,7 +245,7 @@ func tryNames(names []string) {
 				err = unix.Connect(fds[1], to)
 				unix.Write(fds[1], []byte("out"))
 			}
-			say("pair", err)
+			printResult("pair", err)
 		}
 	}
 }
@@ -271,7 +271,7 @@ func tryTyping([]string) {
 		call(name, unix.SYS_IOCTL, 0, request, uintptr(unsafe.Pointer(&letter)))
 	}
 	_, err := os.OpenFile("/dev/tty", os.O_RDWR, 0)
-	say("tty", err)
+	printResult("tty", err)
 }
 
 // tryModes makes setuid and setgid files in a directory in every way, and changes the
@@ -281,24 +281,24 @@ func tryModes(args []string) {
 	name := func(s string) string { return filepath.Join(dir, s) }
 	os.WriteFile(name("plain"), nil, 0o755)
 	for _, bit := range []uint32{unix.S_ISUID, unix.S_ISGID} {
-		say("chmod", unix.Chmod(name("plain"), 0o755|bit))
-		say("fchmodat", unix.Fchmodat(unix.AT_FDCWD, name("plain"), 0o755|bit, 0))
-		say("fchmodat2", unix.Fchmodat(unix.AT_FDCWD, name("plain"), 0o755|bit, unix.AT_SYMLINK_NOFOLLOW))
+		printResult("chmod", unix.Chmod(name("plain"), 0o755|bit))
+		printResult("fchmodat", unix.Fchmodat(unix.AT_FDCWD, name("plain"), 0o755|bit, 0))
+		printResult("fchmodat2", unix.Fchmodat(unix.AT_FDCWD, name("plain"), 0o755|bit, unix.AT_SYMLINK_NOFOLLOW))
 		fd, err := unix.Open(name("plain"), unix.O_RDWR, 0)
 		if err == nil {
-			say("fchmod", unix.Fchmod(fd, 0o755|bit))
+			printResult("fchmod", unix.Fchmod(fd, 0o755|bit))
 		}
 		_, err = unix.Open(name(fmt.Sprint("new", bit)), unix.O_CREAT|unix.O_RDWR, 0o755|bit)
-		say("openat", err)
+		printResult("openat", err)
 		_, err = unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR, 0o755|bit)
-		say("tmpfile", err)
+		printResult("tmpfile", err)
 		_, err = unix.Openat2(unix.AT_FDCWD, name(fmt.Sprint("new2", bit)), &unix.OpenHow{Flags: unix.O_CREAT | unix.O_RDWR, Mode: uint64(0o755 | bit)})
-		say("openat2", err)
-		say("mknod", unix.Mknod(name(fmt.Sprint("node", bit)), unix.S_IFREG|0o755|bit, 0))
+		printResult("openat2", err)
+		printResult("mknod", unix.Mknod(name(fmt.Sprint("node", bit)), unix.S_IFREG|0o755|bit, 0))
 	}
-	say("plain", unix.Chmod(name("plain"), 0o1700))
+	printResult("plain", unix.Chmod(name("plain"), 0o1700))
 	_, err := os.OpenFile(name("other"), os.O_CREATE|os.O_RDWR, 0o644)
-	say("other", err)
+	printResult("other", err)
 }
 
 // tryWriteProc opens files in /proc for writing, or the files named in args. It writes
@@ -346,7 +346,7 @@ func tryForeign([]string) {
 	}
 	code, err := unix.Mmap(-1, 0, 4096, unix.PROT_READ|unix.PROT_WRITE|unix.PROT_EXEC, unix.MAP_PRIVATE|unix.MAP_ANON)
 	if err != nil {
-		say("mmap", err)
+		printResult("mmap", err)
 		return
 	}
 	copy(code, []byte{0xb8, 20, 0, 0, 0 /* mov eax, getpid */, 0xcd, 0x80 /* int 0x80 */, 0xc3 /* ret */})
@@ -370,8 +370,8 @@ func tryProgram([]string) {
 // the host's crash handler.
 func tryLimits([]string) {
 	var none, core unix.Rlimit
-	say("cell", unix.Prlimit(1, unix.RLIMIT_NOFILE, &none, nil))
-	say("other", unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, &none, nil))
+	printResult("cell", unix.Prlimit(1, unix.RLIMIT_NOFILE, &none, nil))
+	printResult("other", unix.Prlimit(os.Getppid(), unix.RLIMIT_NOFILE, &none, nil))
 	for _, set := range []func() error{
 		func() error { return unix.Prlimit(0, unix.RLIMIT_CORE, &none, nil) },
 		func() error {
@@ -384,31 +384,31 @@ func tryLimits([]string) {
 		fmt.Println("core", core.Cur, core.Max, err)
 	}
 	files := unix.Rlimit{Cur: 64, Max: 64}
-	say("own", unix.Prlimit(0, unix.RLIMIT_NOFILE, &files, nil))
+	printResult("own", unix.Prlimit(0, unix.RLIMIT_NOFILE, &files, nil))
 }
 
 // tryPowers tries operations that only root may do.
 func tryPowers(args []string) {
 	dir := args[0]
 	os.WriteFile(dir+"/own", nil, 0o644)
-	say("chown", unix.Chown(dir+"/own", 4321, 4321))
-	say("setuid", unix.Setuid(4321))
-	say("setgid", unix.Setgid(4321))
-	say("setgroups", unix.Setgroups([]int{4321}))
-	say("mknod-char", unix.Mknod(dir+"/null", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
-	say("mknod-block", unix.Mknod(dir+"/disk", unix.S_IFBLK|0o666, int(unix.Mkdev(8, 0))))
-	say("mknod-temp", unix.Mknod("/tmp/null", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
-	say("nice", unix.Setpriority(unix.PRIO_PROCESS, 0, -20))
+	printResult("chown", unix.Chown(dir+"/own", 4321, 4321))
+	printResult("setuid", unix.Setuid(4321))
+	printResult("setgid", unix.Setgid(4321))
+	printResult("setgroups", unix.Setgroups([]int{4321}))
+	printResult("mknod-char", unix.Mknod(dir+"/null", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
+	printResult("mknod-block", unix.Mknod(dir+"/disk", unix.S_IFBLK|0o666, int(unix.Mkdev(8, 0))))
+	printResult("mknod-temp", unix.Mknod("/tmp/null", unix.S_IFCHR|0o666, int(unix.Mkdev(1, 3))))
+	printResult("nice", unix.Setpriority(unix.PRIO_PROCESS, 0, -20))
 	priority := int32(1)
 	call("fifo", unix.SYS_SCHED_SETSCHEDULER, 0, 1 /* SCHED_FIFO */, uintptr(unsafe.Pointer(&priority)))
-	say("capability", unix.Setxattr(dir+"/own", "security.capability", []byte("\x01\x00\x00\x02\xff\xff\xff\xff\x00\x00\x00\x00\xff\xff\xff\xff\x00\x00\x00\x00"), 0))
-	say("raw", func() error { _, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP); return err }())
+	printResult("capability", unix.Setxattr(dir+"/own", "security.capability", []byte("\x01\x00\x00\x02\xff\xff\xff\xff\x00\x00\x00\x00\xff\xff\xff\xff\x00\x00\x00\x00"), 0))
+	printResult("raw", func() error { _, err := unix.Socket(unix.AF_INET, unix.SOCK_RAW, unix.IPPROTO_ICMP); return err }())
 	for _, name := range []string{"null", "zero", "full", "random", "urandom"} {
-		say("chmod-"+name, unix.Chmod("/dev/"+name, 0o666)) // sets the mode that it already has, so nothing changes
-		say("times-"+name, unix.Utimes("/dev/"+name, make([]unix.Timeval, 2)))
+		printResult("chmod-"+name, unix.Chmod("/dev/"+name, 0o666)) // sets the mode that it already has, so nothing changes
+		printResult("times-"+name, unix.Utimes("/dev/"+name, make([]unix.Timeval, 2)))
 	}
-	say("fchmod-stdin", unix.Fchmod(0, 0o666))               // sets the mode that it already has, so nothing changes
-	say("chmod-stdin", unix.Chmod("/proc/self/fd/0", 0o666)) // sets the mode that it already has, so nothing changes
+	printResult("fchmod-stdin", unix.Fchmod(0, 0o666))               // sets the mode that it already has, so nothing changes
+	printResult("chmod-stdin", unix.Chmod("/proc/self/fd/0", 0o666)) // sets the mode that it already has, so nothing changes
 }
 
 // tryRights prints the privileges of a process.
@@ -489,7 +489,7 @@ func tryAttributes(names []string) {
 		}
 		file := uintptr(unsafe.Pointer(pointer))
 		place, err := unix.Open(name, unix.O_PATH|unix.O_CLOEXEC, 0)
-		say("place", err)
+		printResult("place", err)
 		open, err := unix.Open(name, unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			open = place
@@ -553,7 +553,7 @@ func tryHang([]string) {
 func tryListen(args []string) {
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
-		say("listen", err)
+		printResult("listen", err)
 		return
 	}
 	os.WriteFile(args[0]+".new", []byte(l.Addr().String()), 0o644)
@@ -566,12 +566,12 @@ func tryListen(args []string) {
 	}
 }
 
-// beGolem starts a session, runs a line a number of times, two at once, and waits for the
+// actAsGolem starts a session, runs a line a number of times, two at once, and waits for the
 // end of its input.
-func beGolem(args []string) {
+func actAsGolem(args []string) {
 	work, line, times := args[0], args[1], 0
 	fmt.Sscan(args[2], &times)
-	before := standing()
+	before := describeResources()
 	s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Env: []string{"MARK=" + os.Getenv("MARK")}}, time.Now)
 	if err != nil {
 		fmt.Println("start", err)
@@ -593,7 +593,7 @@ func beGolem(args []string) {
 	if err := s.Close(); err != nil {
 		fmt.Println("close", err)
 	}
-	after := standing()
+	after := describeResources()
 	fmt.Println("before", before == after)
 	if before != after {
 		fmt.Println(before, "\n", after)
@@ -602,9 +602,9 @@ func beGolem(args []string) {
 	os.Stdin.Read(make([]byte, 1))
 }
 
-// beGolemAbove mounts file systems in two directories, and shows both directories to a
+// actAsGolemAboveMounts mounts file systems in two directories, and shows both directories to a
 // command.
-func beGolemAbove(args []string) {
+func actAsGolemAboveMounts(args []string) {
 	in, work := args[0], args[1]
 	for _, dir := range []string{in + "/sub", work + "/sub"} {
 		if err := unix.Mount("below", dir, "tmpfs", 0, ""); err != nil {
@@ -623,9 +623,9 @@ func beGolemAbove(args []string) {
 	fmt.Println(string(r.Stdout.Head)+string(r.Stderr.Head), err)
 }
 
-// standing describes the resources of this process: descriptors, mounts and temporary
+// describeResources describes the resources of this process: descriptors, mounts and temporary
 // files.
-func standing() string {
+func describeResources() string {
 	mounts, _ := os.ReadFile("/proc/self/mountinfo")
 	var b strings.Builder
 	for fd := range 4096 {

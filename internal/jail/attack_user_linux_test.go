@@ -24,11 +24,11 @@ func TestAttacksAsUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // TestAttacks has already run as this user
 	}
-	attackAgain(t, 200_000+os.Getpid()%100_000, jail.Namespaces)
+	runAttacks(t, 200_000+os.Getpid()%100_000, jail.Namespaces)
 }
 
-// attackAgain runs the attacks in a process of a user, at a level.
-func attackAgain(t *testing.T, id int, level jail.Level) {
+// runAttacks runs the attacks in a process of a user, at a level.
+func runAttacks(t *testing.T, id int, level jail.Level) {
 	t.Helper()
 	dir, err := os.MkdirTemp("", "jail")
 	check(t, err)
@@ -49,7 +49,7 @@ func attackAgain(t *testing.T, id int, level jail.Level) {
 	if id != os.Geteuid() {
 		cmd.SysProcAttr = &syscall.SysProcAttr{Credential: &syscall.Credential{Uid: uint32(id), Gid: uint32(id)}}
 	}
-	cmd.Env = append(cmd.Env, levelEnv+"="+level.String(), netted+"="+os.Getenv(netted))
+	cmd.Env = append(cmd.Env, levelEnv+"="+level.String(), inTestGroups+"="+os.Getenv(inTestGroups))
 	out, err := runAt(cmd, level)
 	for _, name := range []string{"TestAttacks", "TestNothingIsLeft", "TestGolemKilled"} {
 		if !strings.Contains(string(out), "--- PASS: "+name+" ") {
@@ -97,10 +97,10 @@ func startGolem(t *testing.T, line string, times int) *golem {
 	return g
 }
 
-// others returns the processes of the session besides golem. Root recognises them by
+// otherProcesses returns the processes of the session besides golem. Root recognises them by
 // program and environment. An ordinary user ID belongs to this test only, so all its
 // processes count.
-func (g *golem) others() []string {
+func (g *golem) otherProcesses() []string {
 	var list []string
 	all, _ := filepath.Glob("/proc/[0-9]*")
 	for _, dir := range all {
@@ -123,12 +123,12 @@ func (g *golem) others() []string {
 	return list
 }
 
-// gone waits until all of them have ended.
-func (g *golem) gone(t *testing.T) {
+// waitUntilGone waits until all of them have ended.
+func (g *golem) waitUntilGone(t *testing.T) {
 	t.Helper()
 	var left []string
 	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
-		if left = g.others(); len(left) == 0 {
+		if left = g.otherProcesses(); len(left) == 0 {
 			break
 		}
 	}
@@ -153,20 +153,20 @@ func TestNothingIsLeft(t *testing.T) {
 			t.Fatalf("got %q %v, want %q\n%s", got, err, want, rest)
 		}
 	}
-	g.gone(t)
+	g.waitUntilGone(t)
 }
 
 // TestGolemKilled kills golem while a command runs, and checks that all processes that it
 // started end.
 func TestGolemKilled(t *testing.T) {
 	g := startGolem(t, "trap '' HUP TERM INT; setsid sleep 1000 & (setsid sh -c 'trap \"\" HUP TERM; sleep 1000' &) ; sleep 1000", 2)
-	for i := 0; len(g.others()) < 9; i++ { // the holder, and for two commands each the cell, the shell and its children
+	for i := 0; len(g.otherProcesses()) < 9; i++ { // the holder, and for two commands each the cell, the shell and its children
 		if i > 1000 {
-			t.Fatalf("it did not start: %v", g.others())
+			t.Fatalf("golem did not start: %v", g.otherProcesses())
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
 	check(t, g.Process.Kill())
 	g.Wait()
-	g.gone(t)
+	g.waitUntilGone(t)
 }

@@ -116,17 +116,17 @@ func tryHeld(t *testing.T, m mode, swap func(*testing.T, string) string, access 
 		}
 		out := string(r.Stdout.Head)
 		if strings.Contains(out, "new") {
-			t.Errorf("%s: the other folder is read: %q", what, out)
+			t.Errorf("%s: the other directory was read: %q", what, out)
 		}
 		if err != nil && strings.Contains(err.Error(), top) {
-			t.Errorf("%s: the error names the host's folder: %v", what, err)
+			t.Errorf("%s: the error has a host path: %v", what, err)
 		}
 		t.Logf("%s: %q %v %s", what, out, err, r.Stderr.Head)
 		return out == "old\nold\n" && err == nil
 	}
 	before, err := start()
 	if !try("before", before, err) {
-		t.Fatal("it does not work before the swap")
+		t.Fatal("the command fails before the swap")
 	}
 	old := swap(t, top)
 	there := func(dir string) bool {
@@ -141,17 +141,17 @@ func tryHeld(t *testing.T, m mode, swap func(*testing.T, string) string, access 
 	worked := try("a new session", after, err)
 	if old != "" {
 		if !worked {
-			t.Error("a folder that is still there is not found")
+			t.Error("an existing directory is not found")
 		}
 		if got := there(old); got != (access == sandbox.ReadWrite) {
-			t.Errorf("written to the folder: %t", got)
+			t.Errorf("written to the directory: %t", got)
 		}
 	}
 	if there(top+"/other") && top+"/other" != old || there(top+"/project") && old != "" {
-		t.Error("the other folder was written")
+		t.Error("the other directory was changed")
 	}
 	if text, err := files.Read("/file"); err != nil || string(text) != "old\n" {
-		t.Errorf("file tools read %q, %v", text, err)
+		t.Errorf("the file tools read %q, %v", text, err)
 	}
 }
 
@@ -199,15 +199,15 @@ func TestB5SwapDuringCommand(t *testing.T) {
 					old := swap(t, top)
 					give.Write([]byte("go\n"))
 					give.Close()
-					r := got(t, done)
+					r := waitForValue(t, done)
 					begun.Close()
 					in.Close()
 					if r.Changed != nil {
-						t.Error("its changes could be applied")
+						t.Error("the changes of the command could be applied")
 					}
 					for _, dir := range []string{top + "/project", top + "/other"} {
 						if _, err := os.Lstat(dir + "/made"); err == nil && dir != old {
-							t.Errorf("the other folder was written")
+							t.Errorf("the other directory was changed")
 						}
 					}
 				})

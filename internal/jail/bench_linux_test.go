@@ -146,7 +146,7 @@ func startAsker(b *testing.B, who string, heap int) *asker {
 	}
 	cmd.Dir = dir + "/home"
 	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + dir + "/home", "TMPDIR=" + dir + "/tmp",
-		askerHeap + "=" + strconv.Itoa(heap), peersFolder + "=" + os.Getenv(peersFolder), netted + "=" + os.Getenv(netted)}
+		askerHeap + "=" + strconv.Itoa(heap), peersFolder + "=" + os.Getenv(peersFolder), inTestGroups + "=" + os.Getenv(inTestGroups)}
 	cmd.Stderr = os.Stderr
 	in, err := cmd.StdinPipe()
 	must(b, err)

@@ -57,7 +57,7 @@ time.sleep(2)
 // process or to several, if golem itself watches the limit.
 func TestC4SharedMemoryIsCounted(t *testing.T) {
 	inModes(t, uncounted(), func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{Memory: 256 << 20, Temp: 128 << 20, Time: time.Minute})
+		p := newTestSession(t, m, jail.Limits{Memory: 256 << 20, Temp: 128 << 20, Time: time.Minute})
 		r := p.sh(python + `
 try: os.memfd_create("x")
 except OSError as e: print(e.errno)
@@ -68,7 +68,7 @@ except OSError as e: print(e.errno)
 		bombs := map[string]string{"a shared mapping": sharedMapping, "one of a process that hides": hiddenMapping, "many": manyMappings}
 		if m.refused {
 			if r := p.sh(oldSegments); r.Code == 0 || !strings.Contains(string(r.Stderr.Head), "errno 1") {
-				t.Errorf("shared memory of the old kind: %d %s", r.Code, r.Stderr.Head)
+				t.Errorf("System V shared memory: %d %s", r.Code, r.Stderr.Head)
 			}
 		} else {
 			bombs["shared memory of the old kind"] = oldSegments
@@ -77,7 +77,7 @@ except OSError as e: print(e.errno)
 		for name, line := range bombs {
 			r := p.sh(line)
 			if r.Late || r.Took > 30*time.Second {
-				t.Errorf("%s: nothing but time ended it", name)
+				t.Errorf("%s: only the timeout ended the command", name)
 			}
 			t.Log(name, r.Took, r.Hit)
 			p.wantHit(r, jail.MemoryLimit)
@@ -89,7 +89,7 @@ except OSError as e: print(e.errno)
 // TestC4SharedMemoryIsCountedOnce checks that programs below the limit are not ended.
 func TestC4SharedMemoryIsCountedOnce(t *testing.T) {
 	inModes(t, uncounted(), func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{Memory: 256 << 20, Temp: 128 << 20, Time: time.Minute})
+		p := newTestSession(t, m, jail.Limits{Memory: 256 << 20, Temp: 128 << 20, Time: time.Minute})
 		lines := map[string]string{
 			"shared by forks": python + `
 m = mmap.mmap(-1, 150 << 20)

@@ -84,7 +84,7 @@ func TestEtcShows(t *testing.T) {
 		names = append(names, top+".led", "shadow")
 		line := "for f in " + strings.Join(names, " ") + "; do timeout 5 cat /etc/$f; ls -A /etc/$f/; done 2>/dev/null; true"
 		if got := run(line, names...); got != "" {
-			t.Errorf("what not everybody may read: %q", got)
+			t.Errorf("a file that not everybody may read: got %q", got)
 		}
 	})
 }

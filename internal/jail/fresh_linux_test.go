@@ -10,15 +10,15 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestFresh checks that every command sees the directories as they are when it starts,
+// TestDirectoriesAreFresh checks that every command sees the directories as they are when it starts,
 // whatever the command before it has read.
-func TestFresh(t *testing.T) {
+func TestDirectoriesAreFresh(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		dir, work := t.TempDir(), t.TempDir()
 		s, err := jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(dir), Target: "/in"}, {Source: sandbox.Host(work), Target: jail.Work, Write: true}}}, time.Now)
 		check(t, err)
 		defer s.Close()
-		p := place{s, t, work, m}
+		p := testSession{s, t, work, m}
 		in := "/in"
 		if m.refused {
 			in = dir // the path of the directory at that level

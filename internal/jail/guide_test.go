@@ -30,14 +30,14 @@ func TestGuide(t *testing.T) {
 	}
 	named := regexp.MustCompile("`(Test[A-Za-z0-9]+)(?:/([^`]+))?`").FindAllStringSubmatch(string(guide), -1)
 	if len(named) < 20 {
-		t.Fatalf("the guide names %d tests: this test sees nothing", len(named))
+		t.Fatalf("the guide names %d tests: the test checks nothing", len(named))
 	}
 	for _, m := range named {
 		if !strings.Contains(code.String(), "\nfunc "+m[1]+"(") {
-			t.Errorf("the guide names %s, which is not there", m[1])
+			t.Errorf("the guide names %s, which does not exist", m[1])
 		}
 		if m[2] != "" && !strings.Contains(code.String(), `{"`+m[2]+`", `) {
-			t.Errorf("the guide names %s/%s, which is not there", m[1], m[2])
+			t.Errorf("the guide names %s/%s, which does not exist", m[1], m[2])
 		}
 	}
 }

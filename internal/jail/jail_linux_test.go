@@ -19,7 +19,7 @@ func TestMain(m *testing.M) {
 	if probe(os.Args[1:]) {
 		os.Exit(0)
 	}
-	leave := spreadNet()
+	leave := enterTestGroups()
 	code := m.Run()
 	if err := leave(); err != nil {
 		fmt.Fprintln(os.Stderr, "left behind:", err)
@@ -28,14 +28,14 @@ func TestMain(m *testing.M) {
 	os.Exit(code)
 }
 
-// netted marks a process that runs in the control groups of spreadNet.
-const netted = "GOLEM_TEST_NET"
+// inTestGroups marks a process that runs in the control groups of enterTestGroups.
+const inTestGroups = "GOLEM_TEST_NET"
 
-// spreadNet moves this process, with all processes that it starts, into control groups
+// enterTestGroups moves this process, with all processes that it starts, into control groups
 // that keep the machine usable whatever a test does. leave moves it back. It fails if a
 // test has left a process or a group.
-func spreadNet() (leave func() error) {
-	if os.Geteuid() != 0 || os.Getenv(netted) != "" {
+func enterTestGroups() (leave func() error) {
+	if os.Geteuid() != 0 || os.Getenv(inTestGroups) != "" {
 		return func() error { return nil }
 	}
 	was, err := os.ReadFile("/proc/self/cgroup")
@@ -62,7 +62,7 @@ func spreadNet() (leave func() error) {
 				if err == nil && os.WriteFile(group+"/cgroup.procs", []byte("0"), 0) == nil {
 					groups, back = append(groups, group), append(back, root+part[2]+"/cgroup.procs")
 					if name == "pids.max" {
-						os.Setenv(netted, group)
+						os.Setenv(inTestGroups, group)
 					}
 				}
 			} else if len(groups) == 0 || groups[len(groups)-1] != group {

@@ -20,14 +20,14 @@ import (
 )
 
 // says runs a line and returns its output without the final newline.
-func (p place) says(line string) string {
+func (p testSession) says(line string) string {
 	p.t.Helper()
 	r := p.sh(line)
 	return strings.TrimSpace(string(r.Stdout.Head) + string(r.Stderr.Head))
 }
 
 // refused fails unless a line has the exit code of a refused operation.
-func (p place) refused(what, line string) {
+func (p testSession) refused(what, line string) {
 	p.t.Helper()
 	if r := p.sh(line); r.Code == 0 {
 		p.t.Errorf("%s: exit code 0, %s%s", what, r.Stdout.Head, r.Stderr.Head)
@@ -35,18 +35,18 @@ func (p place) refused(what, line string) {
 }
 
 // allowed fails unless a line has the exit code 0.
-func (p place) allowed(what, line string) {
+func (p testSession) allowed(what, line string) {
 	p.t.Helper()
 	if r := p.sh(line); r.Code != 0 {
 		p.t.Errorf("%s: exit code %d, %s%s", what, r.Code, r.Stdout.Head, r.Stderr.Head)
 	}
 }
 
-// TestFenceInNamespaces checks that Landlock also confines commands with their own tree,
+// TestLandlockInNamespaces checks that Landlock also confines commands with their own tree,
 // by two operations that nothing else refuses.
-func TestFenceInNamespaces(t *testing.T) {
+func TestLandlockInNamespaces(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		p.refused("ending its own cell", "kill -TERM 1")
 		p.refused("writing where the plan has nothing to write", "echo x > /proc/self/comm")
 		p.allowed("what the plan lets be written", `echo x > /work/x && mkdir /work/d && mv /work/x /work/d/y && ln /work/d/y /work/z && ln -s z /work/l && rm -r /work/d &&
@@ -75,10 +75,10 @@ func TestBareFiles(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer s.Close()
-		p := place{s, t, rw, m}
+		p := testSession{s, t, rw, m}
 		secret := outside + "/secret"
 		if got := p.says("pwd"); got != rw {
-			t.Errorf("working folder %q, want %q", got, rw)
+			t.Errorf("working directory %q, want %q", got, rw)
 		}
 		p.allowed("its folders", "cat file "+ro+"/file && echo new > new && mkdir d && mv new d/ && ls -l . d "+ro)
 		for what, line := range map[string]string{
@@ -114,13 +114,13 @@ func TestBareFiles(t *testing.T) {
 		info, err := os.Stat(secret)
 		data, _ := os.ReadFile(secret)
 		if err != nil || info.Mode() != 0o644 || !info.ModTime().Equal(old) || string(data) != "canary\n" {
-			t.Errorf("outside is changed: %v, %v, %q", info, err, data)
+			t.Errorf("the outside directory has changed: %v, %v, %q", info, err, data)
 		}
 		if names, _ := filepath.Glob(outside + "/*"); len(names) != 1 {
-			t.Errorf("outside is %q", names)
+			t.Errorf("the outside directory is %q", names)
 		}
 		if info, err := os.Stat(ro + "/file"); err != nil || info.Mode() != 0o644 || info.Size() != 7 {
-			t.Errorf("what is shown is changed: %v, %v", info, err)
+			t.Errorf("the read-only file has changed: %v, %v", info, err)
 		}
 	})
 }
@@ -145,7 +145,7 @@ func TestBareOthers(t *testing.T) {
 		}
 		defer func() { other.Process.Kill(); other.Wait() }()
 		pid, port := other.Process.Pid, listener.Addr().(*net.TCPAddr).Port
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		for what, line := range map[string]string{
 			"tcp":        fmt.Sprintf(`exec 3<>/dev/tcp/127.0.0.1/%d`, port),
 			"udp":        `python3 -c 'import socket; socket.socket(socket.AF_INET, socket.SOCK_DGRAM)'`,
@@ -192,12 +192,12 @@ func TestBareNothingIsLeft(t *testing.T) {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			t.Fatal(err)
 		}
-		p := newPlace(t, m, jail.Limits{Processes: 200})
+		p := newTestSession(t, m, jail.Limits{Processes: 200})
 		home := p.says(`echo $HOME; [ $HOME = $TMPDIR ] && echo x > $HOME/x && mkdir -m 0300 $HOME/d && echo y > $HOME/d/y || echo bad`)
 		if info, err := os.Stat(home); err != nil || info.Mode().Perm() != 0o700 {
 			t.Fatalf("home %q: %v, %v", home, info, err)
 		}
-		before := len(below())
+		before := len(listDescendants())
 		for range 8 {
 			r, err := p.Run(context.Background(), jail.Shell(`setsid sh -c '(sleep 1000 &) ; sleep 1000' & (setsid sleep 1000 &)
 				python3 -c '
@@ -210,14 +210,14 @@ if os.fork() == 0:
 			if err != nil || r.Code != 4 {
 				t.Fatalf("%v, %+v", err, r)
 			}
-			if after := len(below()); after != before {
+			if after := len(listDescendants()); after != before {
 				t.Fatalf("%d processes afterwards, %d before", after, before)
 			}
 		}
 		if err := p.Close(); err != nil {
 			t.Error(err)
 		}
-		soon(t, "its folder and processes are gone", func() bool {
+		waitFor(t, "its folder and processes are gone", func() bool {
 			_, err := os.Stat(home)
 			return errors.Is(err, os.ErrNotExist)
 		})
@@ -231,14 +231,14 @@ func TestBareCellKilled(t *testing.T) {
 		if err := unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0); err != nil {
 			t.Fatal(err)
 		}
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		done := make(chan error)
 		go func() {
 			_, err := p.Run(context.Background(), jail.Shell("setsid sleep 1000 & (setsid sh -c 'sleep 1000; :' &) ; wait"))
 			done <- err
 		}()
-		soon(t, "the command runs", func() bool { return sleeping() == 2 })
-		for pid := range below() {
+		waitFor(t, "the command runs", func() bool { return countSleeping() == 2 })
+		for pid := range listDescendants() {
 			if line, _ := os.ReadFile(fmt.Sprintf("/proc/%d/cmdline", pid)); strings.Contains(string(line), "jail-bare-cell") {
 				unix.Kill(pid, unix.SIGKILL)
 			}
@@ -246,7 +246,7 @@ func TestBareCellKilled(t *testing.T) {
 		if err := <-done; err == nil {
 			t.Error("no error")
 		}
-		soon(t, "nothing runs", func() bool { return sleeping() == 0 })
+		waitFor(t, "nothing runs", func() bool { return countSleeping() == 0 })
 		p.sh("true")
 	})
 }
@@ -284,9 +284,9 @@ func TestBareTemp(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		if _, err := os.Lstat(left); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("what was left is still there: %v", err)
+			t.Errorf("the leftover directory still exists: %v", err)
 		}
 		for _, name := range []string{link, file, outside + "/file"} {
 			if _, err := os.Lstat(name); err != nil {
@@ -294,36 +294,36 @@ func TestBareTemp(t *testing.T) {
 			}
 		}
 		if _, err := os.Lstat(theirs); !m.user && err != nil {
-			t.Errorf("the folder of another: %v", err)
+			t.Errorf("the directory of another user was removed: %v", err)
 		}
 		if info, err := os.Stat(outside); err != nil || info.Mode().Perm() != 0o750 {
-			t.Errorf("where a link leads: %v, %v", info, err)
+			t.Errorf("the target of a symlink has changed: %v, %v", info, err)
 		}
 		// The current directory is readable only for its user, and the session removes
 		// it.
 		home := p.says("echo $HOME")
 		if filepath.Dir(home) != os.TempDir() {
-			t.Errorf("the folder is %s", home)
+			t.Errorf("the home directory is %s", home)
 		}
 	})
 }
 
-// soon waits until so returns true.
-func soon(t *testing.T, what string, so func() bool) {
+// waitFor waits until so returns true.
+func waitFor(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		if so() {
 			return
 		}
 	}
-	t.Errorf("not so: %s", what)
+	t.Errorf("timeout: %s", what)
 }
 
-// TestBareIsSaid checks that a session reports its level and the isolation that it lacks.
+// TestBareReport checks that a session reports its level and the isolation that it lacks.
 // Start refuses a policy that needs more.
-func TestBareIsSaid(t *testing.T) {
+func TestBareReport(t *testing.T) {
 	inModes(t, bareModes, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		if got := len(p.Loses()); got == 0 || got != len(jail.Loses(jail.Landlock)) {
 			t.Errorf("%d losses, want those of the level", got)
 		}
@@ -339,7 +339,7 @@ func TestBareIsSaid(t *testing.T) {
 			if !errors.Is(err, jail.ErrNoSandbox) {
 				t.Errorf("%s: %v, want %v", what, err, jail.ErrNoSandbox)
 			} else if text := err.Error(); strings.Contains(text, "\n") || !strings.Contains(text, "golem doctor") {
-				t.Errorf("%s: %q, want one line with a way out", what, text)
+				t.Errorf("%s: %q, want one line with a hint", what, text)
 			}
 			if err == nil {
 				s.Close()
@@ -353,7 +353,7 @@ func TestBareIsSaid(t *testing.T) {
 func TestKilled(t *testing.T) {
 	if os.Getenv("GOLEM_TEST_HELD") != "" {
 		inModes(t, everyMode, func(t *testing.T, m mode) {
-			p := newPlace(t, m, jail.Limits{})
+			p := newTestSession(t, m, jail.Limits{})
 			fmt.Println("held", p.says("echo $HOME"))
 			if _, err := p.Serve(jail.Shell("trap '' TERM HUP; setsid sleep 1000 & sleep 1000 & wait")); err != nil {
 				t.Fatal(err)
@@ -384,22 +384,22 @@ func TestKilled(t *testing.T) {
 			for lines := bufio.NewScanner(out); home == "" && lines.Scan(); {
 				_, home, _ = strings.Cut(lines.Text(), "held ")
 			}
-			soon(t, "the command and the service run", func() bool { return sleeping() == 4 })
+			waitFor(t, "the command and the service run", func() bool { return countSleeping() == 4 })
 			cmd.Process.Kill()
 			cmd.Wait()
-			soon(t, "no process is left", func() bool { reap(); return len(below()) == 0 })
-			soon(t, "no control group is left", func() bool { return len(groupsOf(cmd.Process.Pid)) == 0 })
+			waitFor(t, "no process is left", func() bool { reap(); return len(listDescendants()) == 0 })
+			waitFor(t, "no control group is left", func() bool { return len(groupsOf(cmd.Process.Pid)) == 0 })
 			if m.refused {
-				soon(t, "no folder is left", func() bool { _, err := os.Stat(home); return errors.Is(err, os.ErrNotExist) })
+				waitFor(t, "no folder is left", func() bool { _, err := os.Stat(home); return errors.Is(err, os.ErrNotExist) })
 			}
 		})
 	}
 }
 
-// sleeping counts the processes below this one that a command has started.
-func sleeping() int {
+// countSleeping counts the processes below this one that a command has started.
+func countSleeping() int {
 	n := 0
-	for pid := range below() {
+	for pid := range listDescendants() {
 		if data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/comm", pid)); string(data) == "sleep\n" {
 			n++
 		}
@@ -408,7 +408,7 @@ func sleeping() int {
 }
 
 func reap() {
-	for pid := range below() {
+	for pid := range listDescendants() {
 		unix.Wait4(pid, nil, unix.WNOHANG, nil)
 	}
 }
@@ -431,7 +431,7 @@ func groupsOf(pid int) []string {
 // lasts, and that it removes the groups of a killed session.
 func TestGroups(t *testing.T) {
 	inModes(t, []mode{{}, {refused: true}}, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		p.sh("true")
 		made := groupsOf(os.Getpid())
 		if len(made) != 2 {
@@ -442,9 +442,9 @@ func TestGroups(t *testing.T) {
 			t.Fatal(err)
 		}
 		defer os.Remove(stale)
-		second := newPlace(t, m, jail.Limits{})
+		second := newTestSession(t, m, jail.Limits{})
 		if _, err := os.Stat(stale); !errors.Is(err, os.ErrNotExist) {
-			t.Errorf("what a killed one left: %v", err)
+			t.Errorf("the group of a killed session still exists: %v", err)
 		}
 		// Keep a group of a golem that cannot be seen from here.
 		if err := os.Mkdir(stale, 0o755); err != nil {
@@ -458,14 +458,14 @@ func TestGroups(t *testing.T) {
 		if err := unix.Flock(int(held.Fd()), unix.LOCK_SH); err != nil {
 			t.Fatal(err)
 		}
-		newPlace(t, m, jail.Limits{}).Close()
+		newTestSession(t, m, jail.Limits{}).Close()
 		if _, err := os.Stat(stale); err != nil {
-			t.Errorf("what another golem holds: %v", err)
+			t.Errorf("the group of another golem was removed: %v", err)
 		}
 		second.Close()
 		p.Close()
 		if left := groupsOf(os.Getpid()); len(left) != 0 {
-			t.Errorf("left are %q", left)
+			t.Errorf("leftover control groups: %q", left)
 		}
 	})
 }

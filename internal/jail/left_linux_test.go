@@ -9,10 +9,10 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 )
 
-// TestTelling checks that a shell reports its directory and its exported variables at its
+// TestShellReport checks that a shell reports its directory and its exported variables at its
 // end, unless it ends by exec or a signal. The exit code, the output and the descriptors
 // must be those of the line.
-func TestTelling(t *testing.T) {
+func TestShellReport(t *testing.T) {
 	tests := []struct {
 		line string
 		code int
@@ -49,7 +49,7 @@ func TestTelling(t *testing.T) {
 		{"export A=$(head -c 100000 /dev/zero | tr '\\0' x) B=$(head -c 100000 /dev/zero | tr '\\0' y) C=$(head -c 100000 /dev/zero | tr '\\0' z)", 0, "", "-"},
 	}
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		p.allowed("folders", "mkdir sub")
 		for _, test := range tests {
 			r, err := p.Run(context.Background(), jail.Telling(test.line))
@@ -58,7 +58,7 @@ func TestTelling(t *testing.T) {
 			}
 			got := "-"
 			if r.Left != nil {
-				got = told(r.Left)
+				got = formatLeft(r.Left)
 			}
 			if r.Code != test.code || string(r.Stdout.Head) != test.out || got != test.left {
 				t.Errorf("%.80s: code %d, %q, left %.200q, %s\nwant code %d, %q, left %q", test.line, r.Code, r.Stdout.Head, got, r.Stderr.Head, test.code, test.out, test.left)
@@ -72,14 +72,14 @@ func TestTelling(t *testing.T) {
 		}
 		r, err := p.Run(context.Background(), jail.Telling("ls /proc/self/fd"))
 		if got := strings.Fields(string(r.Stdout.Head)); err != nil || strings.Join(got, " ") != "0 1 2 3" {
-			t.Errorf("a program has descriptors %q, %v, want three and that of the folder", got, err)
+			t.Errorf("a program has descriptors %q, %v, want three and that of the directory", got, err)
 		}
 	})
 }
 
-// told returns a Left in one line. It has the directory if it is not the first one, or ?
+// formatLeft returns a Left in one line. It has the directory if it is not the first one, or ?
 // if there is none, and the variables that shells do not always have.
-func told(l *jail.Left) string {
+func formatLeft(l *jail.Left) string {
 	var list []string
 	switch l.Dir {
 	case jail.Work:
@@ -105,7 +105,7 @@ func told(l *jail.Left) string {
 // TestGivenVariables checks that a command can add variables and remove some.
 func TestGivenVariables(t *testing.T) {
 	inModes(t, everyMode[:1], func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		c := jail.Shell(`echo "$A,${LANG-none},$PATH"`)
 		c.Env = []string{"A=1", "LANG", "PATH=/x"}
 		r, err := p.Run(context.Background(), c)

@@ -41,7 +41,7 @@ func TestLeftOf(t *testing.T) {
 		}
 	}
 	if l := leftOf(Output{Head: []byte("/a\n\x00\x00"), Hidden: 1}, given, same, same); l != nil {
-		t.Errorf("too much: got %+v", l)
+		t.Errorf("output over the limit: got %+v", l)
 	}
 	told := []byte("/host/a/b\n\x00X=/host/a:/usr\x00\x00")
 	inside := func(text string) string { return strings.ReplaceAll(text, "/host/a", "/work") }

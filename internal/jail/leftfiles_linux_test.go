@@ -14,8 +14,8 @@ import (
 	"github.com/golem-forge/golem/internal/transaction"
 )
 
-// A leaving is something that a command leaves for the host, as in threats.md.
-type leaving struct {
+// A leftFile is something that a command leaves for the host, as in threats.md.
+type leftFile struct {
 	name, line string
 	unfit      bool                                 // golem must apply none of the changes
 	check      func(t *testing.T, dir, host string) // checks the directory and the files next to it
@@ -24,11 +24,11 @@ type leaving struct {
 // leftFiles returns the files that commands try to leave. The directory has a file f, a
 // hard link hard to a file outside, a setuid file suid, and a directory sub/deep with a
 // file.
-func leftFiles() []leaving {
+func leftFiles() []leftFile {
 	lines := func(want ...string) func(*testing.T, string, string) {
 		return func(t *testing.T, dir, _ string) {
 			t.Helper()
-			got := look(t, dir, false)
+			got := describeDir(t, dir, false)
 			for _, line := range want {
 				if !strings.Contains(got, line+"\n") {
 					t.Errorf("no %q in\n%s", line, got)
@@ -50,7 +50,7 @@ func leftFiles() []leaving {
 			}
 		}
 	}
-	return []leaving{
+	return []leftFile{
 		{name: "P15 P17 P18 P19 links", line: `ln -s /etc/shadow l; ln -s ../outside/f out; ln -s loop loop; ln -s ../../../.. up; ln -s nowhere/new dangling; echo x > dangling 2>/dev/null; rm -r sub; ln -s ../outside sub`,
 			check: lines(`/l 120777 "/etc/shadow" ""`, `/out 120777 "../outside/f" ""`, `/loop 120777 "loop" ""`, `/sub 120777 "../outside" ""`)},
 		{name: "P24 a hard link with a name outside", line: `echo evil >> hard; ln hard again; echo evil >> again; chmod 600 again`, check: lines(`/again 100600 "outside\nevil\nevil\n" ""`)},
@@ -127,18 +127,18 @@ for f in "n", "sub", "f":
 	}
 }
 
-// TestLeavings checks that golem applies only plain files, directories and symlinks, and
+// TestLeftFiles checks that golem applies only plain files, directories and symlinks, and
 // only where the command made them. Files next to the directory stay as they are, and
 // applied changes can be undone to the byte.
-func TestLeavings(t *testing.T) {
+func TestLeftFiles(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		host := t.TempDir()
 		g := &ground{t: t, work: host + "/work", layers: t.TempDir()}
 		sh(t, host, `umask 022; mkdir -p work/sub/deep outside/deep; echo outside > outside/f; echo outside > outside/deep/g; ln outside/f work/hard; echo own > work/f; echo deep > work/sub/deep/g; echo own > work/suid; chmod 4755 work/suid`)
 		s := g.session()
 		defer s.Close()
-		g.exact = look(t, g.work, true)
-		outside := look(t, host+"/outside", true)
+		g.exact = describeDir(t, g.work, true)
+		outside := describeDir(t, host+"/outside", true)
 		for _, l := range leftFiles() {
 			r, err := transaction.Finish(s.Run(context.Background(), jail.Shell("umask 022\n"+l.line)))
 			if err != nil || r.Changed == nil {
@@ -149,7 +149,7 @@ func TestLeavings(t *testing.T) {
 			}
 			if l.unfit {
 				check(t, r.Changed.Discard())
-				g.old(l.name)
+				g.checkRestored(l.name)
 				continue
 			}
 			if clash, err := r.Changed.Apply(nil); err != nil || clash != nil {
@@ -158,12 +158,12 @@ func TestLeavings(t *testing.T) {
 				continue
 			}
 			t.Run(l.name, func(t *testing.T) { l.check(t, g.work, host) })
-			if got := look(t, host+"/outside", true); got != outside {
-				t.Errorf("%s: outside is\n%s", l.name, got)
+			if got := describeDir(t, host+"/outside", true); got != outside {
+				t.Errorf("%s: the outside directory is\n%s", l.name, got)
 			}
 			g.undo(l.name)
 		}
 		check(t, s.Close())
-		g.clean("at last")
+		g.checkClean("at last")
 	})
 }

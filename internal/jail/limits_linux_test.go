@@ -97,9 +97,9 @@ var (
 )
 
 // bombModes returns the modes for a bomb. Modes in which only golem itself enforces the
-// limit need the control groups of spreadNet.
+// limit need the control groups of enterTestGroups.
 func bombModes() []mode {
-	if os.Getenv(netted) == "" {
+	if os.Getenv(inTestGroups) == "" {
 		return everyMode
 	}
 	return limitModes
@@ -180,15 +180,15 @@ func refuseUserNamespaces(t *testing.T) {
 	}
 }
 
-// place is a session with a directory that commands write.
-type place struct {
+// testSession is a session with a directory that commands write.
+type testSession struct {
 	*jail.Session
 	t    *testing.T
 	dir  string // the directory at /work
 	mode mode
 }
 
-func newPlace(t *testing.T, m mode, l jail.Limits) place {
+func newTestSession(t *testing.T, m mode, l jail.Limits) testSession {
 	t.Helper()
 	dir := t.TempDir()
 	s, err := jail.Start(jail.Policy{Limits: l, Mounts: []jail.Mount{{Source: sandbox.Host(dir), Target: jail.Work, Write: true}}}, time.Now)
@@ -196,11 +196,11 @@ func newPlace(t *testing.T, m mode, l jail.Limits) place {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { s.Close() })
-	return place{s, t, dir, m}
+	return testSession{s, t, dir, m}
 }
 
 // sh runs a line, and then checks that the next command works.
-func (p place) sh(line string) jail.Result {
+func (p testSession) sh(line string) jail.Result {
 	p.t.Helper()
 	r, err := p.Run(context.Background(), jail.Shell(line))
 	if err != nil {
@@ -216,15 +216,15 @@ func (p place) sh(line string) jail.Result {
 	return r
 }
 
-func (p place) wantHit(r jail.Result, want jail.Limit) {
+func (p testSession) wantHit(r jail.Result, want jail.Limit) {
 	p.t.Helper()
 	if !slices.Contains(r.Hit, want) {
 		p.t.Errorf("hit %q, want %q in it; exit code %d, %s%s", r.Hit, want, r.Code, r.Stdout.Head, r.Stderr.Head)
 	}
 }
 
-// below returns the processes below this one.
-func below() map[int]bool {
+// listDescendants returns the processes below this one.
+func listDescendants() map[int]bool {
 	parents := make(map[int]int)
 	names, _ := filepath.Glob("/proc/[0-9]*/stat")
 	for _, name := range names {
@@ -256,9 +256,9 @@ func TestForkBomb(t *testing.T) {
 			t.Fatal(err)
 		}
 		const most = 100
-		p := newPlace(t, m, jail.Limits{Processes: most, Time: 1500 * time.Millisecond, CPU: time.Minute})
+		p := newTestSession(t, m, jail.Limits{Processes: most, Time: 1500 * time.Millisecond, CPU: time.Minute})
 		p.sh("true")
-		before := len(below())
+		before := len(listDescendants())
 		stop, peak := make(chan struct{}), make(chan int)
 		go func() {
 			n := 0
@@ -268,7 +268,7 @@ func TestForkBomb(t *testing.T) {
 					peak <- n
 					return
 				default:
-					n = max(n, len(below())-before)
+					n = max(n, len(listDescendants())-before)
 				}
 			}
 		}()
@@ -289,9 +289,9 @@ func TestForkBomb(t *testing.T) {
 			p.wantHit(r, jail.ProcessesLimit)
 		}
 		if m.groupless && r.Late && !refused {
-			t.Errorf("nothing but time ended it, with %d processes", got)
+			t.Errorf("only the timeout ended the command, with %d processes", got)
 		}
-		if after := len(below()); after != before {
+		if after := len(listDescendants()); after != before {
 			t.Errorf("%d processes afterwards, %d before", after, before)
 		}
 	})
@@ -302,7 +302,7 @@ func TestForkBomb(t *testing.T) {
 func TestProcessesAreExact(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		for _, most := range []int{5, 20} {
-			p := newPlace(t, m, jail.Limits{Processes: int64(most), Time: time.Minute})
+			p := newTestSession(t, m, jail.Limits{Processes: int64(most), Time: time.Minute})
 			r := p.sh(`exec python3 -c '
 import os, time
 n = 1
@@ -323,13 +323,13 @@ while time.time() < end:
 			}
 			p.wantHit(r, jail.ProcessesLimit)
 			if r := p.sh("sleep 0.2"); len(r.Hit) > 0 {
-				t.Errorf("one that sleeps ran into %q", r.Hit)
+				t.Errorf("a sleeping process reached the limit %q", r.Hit)
 			}
 			var all sync.WaitGroup
 			for range 4 { // each has a cell with threads, which count too
 				all.Go(func() {
 					if r, err := p.Run(context.Background(), jail.Shell("exec sleep 0.2")); err != nil || r.Code != 0 {
-						t.Errorf("beside others: %v, exit code %d, %s", err, r.Code, r.Stderr.Head)
+						t.Errorf("while others run: %v, exit code %d, %s", err, r.Code, r.Stderr.Head)
 					}
 				})
 			}
@@ -344,7 +344,7 @@ while time.time() < end:
 // as memory.
 func TestManyThreads(t *testing.T) {
 	inModes(t, limitModes, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		r := p.sh(`exec python3 -c '
 import threading
 end = threading.Event()
@@ -359,7 +359,7 @@ for i in range(490): threading.Thread(target=end.wait, daemon=True).start()'`)
 // once until they write to it.
 func TestMemorySharedByForks(t *testing.T) {
 	inModes(t, limitModes, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{Memory: 300 << 20, Time: time.Minute})
+		p := newTestSession(t, m, jail.Limits{Memory: 300 << 20, Time: time.Minute})
 		const line = `exec python3 -c '
 import os, time
 x = bytearray(100 << 20)
@@ -383,7 +383,7 @@ print("done")'`
 // TestLeastMemory checks that the memory limit is at least 16 MiB.
 func TestLeastMemory(t *testing.T) {
 	inModes(t, limitModes, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{Memory: 1})
+		p := newTestSession(t, m, jail.Limits{Memory: 1})
 		r := p.sh("echo fine > /dev/stderr; ls / | wc -l > n; test -s n")
 		if r.Code != 0 || len(r.Hit) > 0 || r.Limits.Memory != 16<<20 || r.Limits.Temp != 8<<20 || r.Limits.Processes != 512 {
 			t.Errorf("exit code %d, hit %q, %s; %+v", r.Code, r.Hit, r.Stderr.Head, r.Limits)
@@ -394,7 +394,7 @@ func TestLeastMemory(t *testing.T) {
 // TestMemoryBomb checks the memory limit for one process and for several together.
 func TestMemoryBomb(t *testing.T) {
 	inModes(t, limitModes, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{Memory: 300 << 20, Time: time.Minute})
+		p := newTestSession(t, m, jail.Limits{Memory: 300 << 20, Time: time.Minute})
 		if r := p.sh(`exec python3 -c 'x = bytearray(50 << 30)'`); r.Code == 0 {
 			t.Error("one process was given 50 GiB")
 		}
@@ -403,15 +403,15 @@ func TestMemoryBomb(t *testing.T) {
 		r := p.sh(`for i in 1 2 3 4 5 6 7 8; do python3 -c 'import time; x = b"x" * (100 << 20); time.sleep(1)' & done; wait; exit 9`)
 		p.wantHit(r, jail.MemoryLimit)
 		if r.Late {
-			t.Error("nothing but time ended it")
+			t.Error("only the timeout ended the command")
 		}
 	})
 }
 
-// TestMemoryOfTheWholeIsBounded checks the memory limit for memory that belongs to no process.
-func TestMemoryOfTheWholeIsBounded(t *testing.T) {
+// TestMemoryOutsideProcessesIsLimited checks the memory limit for memory that belongs to no process.
+func TestMemoryOutsideProcessesIsLimited(t *testing.T) {
 	inModes(t, everyMode[:1], func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{Memory: 300 << 20, Temp: 100 << 20, Time: time.Minute})
+		p := newTestSession(t, m, jail.Limits{Memory: 300 << 20, Temp: 100 << 20, Time: time.Minute})
 		if held := p.Holds()[2]; held.Limit != jail.MemoryLimit || !held.Full {
 			t.Fatalf("held by %+v, want a control group", held)
 		}
@@ -429,7 +429,7 @@ for fd in fds:
 // TestMemoryFileSystemsFill checks the sizes of /tmp and /dev/shm.
 func TestMemoryFileSystemsFill(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{Temp: 20 << 20})
+		p := newTestSession(t, m, jail.Limits{Temp: 20 << 20})
 		r := p.sh(`head -c 900M /dev/zero > /tmp/x; head -c 900M /dev/zero > /dev/shm/x; stat -c %s /tmp/x /dev/shm/x; rm /tmp/x /dev/shm/x`)
 		if got, want := string(r.Stdout.Head), fmt.Sprintf("%d\n%d\n", 20<<20, 64<<20); got != want {
 			t.Errorf("sizes %q, want %q; %s", got, want, r.Stderr.Head)
@@ -440,7 +440,7 @@ func TestMemoryFileSystemsFill(t *testing.T) {
 // TestFileFillsDisk checks the limit for the size of a file.
 func TestFileFillsDisk(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{FileSize: 1 << 20})
+		p := newTestSession(t, m, jail.Limits{FileSize: 1 << 20})
 		r := p.sh("head -c 100M /dev/zero > big")
 		p.wantHit(r, jail.FileSizeLimit)
 		if info, err := os.Stat(p.dir + "/big"); err != nil || info.Size() != 1<<20 {
@@ -456,7 +456,7 @@ func TestFileFillsDisk(t *testing.T) {
 func TestOutputFlood(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		const most = 10_000
-		p := newPlace(t, m, jail.Limits{Output: most})
+		p := newTestSession(t, m, jail.Limits{Output: most})
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		r := p.sh(`yes | head -c 1G; head -c 100M /dev/zero | tr '\0' a >&2`)
@@ -479,7 +479,7 @@ func TestOutputFlood(t *testing.T) {
 // TestBusyLoop checks the limits for time and processor time.
 func TestBusyLoop(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{CPU: 300 * time.Millisecond, Time: time.Minute})
+		p := newTestSession(t, m, jail.Limits{CPU: 300 * time.Millisecond, Time: time.Minute})
 		r := p.sh("while :; do :; done")
 		p.wantHit(r, jail.CPULimit)
 		// Four processes, each below the limit.
@@ -502,7 +502,7 @@ func TestBusyLoop(t *testing.T) {
 func TestOpenFiles(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
 		for _, most := range []int64{32, 150} {
-			p := newPlace(t, m, jail.Limits{Files: most})
+			p := newTestSession(t, m, jail.Limits{Files: most})
 			r := p.sh(`ulimit -n; ulimit -n 4000 || echo kept; ulimit -c; python3 -c 'x = [open("/dev/null") for _ in range(199)]' 2>&1 | tail -n 1 | cut -c 1-7`)
 			if got, want := string(r.Stdout.Head), fmt.Sprintf("%d\nkept\n0\nOSError\n", most); got != want {
 				t.Errorf("got %q, want %q", got, want)
@@ -514,7 +514,7 @@ func TestOpenFiles(t *testing.T) {
 // TestEveryProcessHasTheLimits checks that child processes of a command have its rlimits.
 func TestEveryProcessHasTheLimits(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{Memory: 1 << 30, FileSize: 5 << 20, Files: 100})
+		p := newTestSession(t, m, jail.Limits{Memory: 1 << 30, FileSize: 5 << 20, Files: 100})
 		r := p.sh(`sh -c 'ulimit -d; ulimit -f; ulimit -n; ulimit -c' & wait`)
 		data := "unlimited" // a control group limits the memory in use
 		if !m.groups() {
@@ -526,15 +526,15 @@ func TestEveryProcessHasTheLimits(t *testing.T) {
 	})
 }
 
-// TestHoldsIsTrue checks which limits Holds reports as full in each mode.
-func TestHoldsIsTrue(t *testing.T) {
+// TestHoldsReport checks which limits Holds reports as full in each mode.
+func TestHoldsReport(t *testing.T) {
 	inModes(t, limitModes, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		full := make(map[jail.Limit]bool)
 		for _, h := range p.Holds() {
 			full[h.Limit] = h.Full
 			if h.How == "" {
-				t.Errorf("%s: how is not said", h.Limit)
+				t.Errorf("%s: the way it is enforced is missing", h.Limit)
 			}
 		}
 		want := map[jail.Limit]bool{jail.TimeLimit: true, jail.CPULimit: true, jail.MemoryLimit: m.groups(), jail.ProcessesLimit: m.groups(), jail.FilesLimit: true,

@@ -149,11 +149,11 @@ func TestMountsOfMemory(t *testing.T) {
 	}
 }
 
-// TestPartsStay checks that commands cannot move the directories around hidden or
+// TestHiddenPartsStay checks that commands cannot move the directories around hidden or
 // read-only parts, where no rule would hold for a later command.
-func TestPartsStay(t *testing.T) {
+func TestHiddenPartsStay(t *testing.T) {
 	if runtime.GOOS != "linux" {
-		t.Skip("no command is run here")
+		t.Skip("commands do not run here")
 	}
 	top := t.TempDir()
 	for _, dir := range []string{"a/b/hidden", "a/b/fixed", "a/free"} {

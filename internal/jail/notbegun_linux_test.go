@@ -15,11 +15,11 @@ func TestNotBegun(t *testing.T) {
 			"terminal": func(s *jail.Session) error { _, err := s.Terminal(); return err },
 			"service":  func(s *jail.Session) error { _, err := s.Serve(jail.Shell("true")); return err },
 		} {
-			p := newPlace(t, m, jail.Limits{})
+			p := newTestSession(t, m, jail.Limits{})
 			p.sh("true")
 			kill(pidOf("jail-hold"))
 			if err := begin(p.Session); !errors.Is(err, jail.ErrNotBegun) {
-				t.Errorf("%s: %v, want that it has not begun", name, err)
+				t.Errorf("%s: %v, want an error that it has not begun", name, err)
 			}
 		}
 	})

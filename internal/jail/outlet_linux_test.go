@@ -20,9 +20,9 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 )
 
-// A far is the other end of a network that leads to golem. It answers every name with its
+// A farServer is the other end of a network that leads to golem. It answers every name with its
 // own stand-in address, and every connection with the address that the command connected to.
-type far struct {
+type farServer struct {
 	t       testing.TB
 	handler http.Handler
 	program func(net.Conn) string
@@ -40,7 +40,7 @@ type destinationKey struct{}
 type programKey struct{}
 
 // open implements Egress.Open.
-func (f *far) open(program func(net.Conn) string) (jail.Server, error) {
+func (f *farServer) open(program func(net.Conn) string) (jail.Server, error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.opened++
@@ -56,14 +56,14 @@ func (f *far) open(program func(net.Conn) string) (jail.Server, error) {
 }
 
 // keep remembers a socket that is served.
-func (f *far) keep(c io.Closer) {
+func (f *farServer) keep(c io.Closer) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.sockets = append(f.sockets, c)
 }
 
 // cut closes the sockets, as if golem had ended.
-func (f *far) cut() {
+func (f *farServer) cut() {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range f.sockets {
@@ -72,7 +72,7 @@ func (f *far) cut() {
 }
 
 // Serve implements jail.Server.
-func (f *far) Serve(l net.Listener, destination func(net.Conn) (netip.AddrPort, error)) error {
+func (f *farServer) Serve(l net.Listener, destination func(net.Conn) (netip.AddrPort, error)) error {
 	f.keep(l)
 	server := &http.Server{Handler: f.handler, ConnContext: func(ctx context.Context, c net.Conn) context.Context {
 		to, err := destination(c)
@@ -86,7 +86,7 @@ func (f *far) Serve(l net.Listener, destination func(net.Conn) (netip.AddrPort, 
 }
 
 // ServeDNS implements jail.Server.
-func (f *far) ServeDNS(c net.PacketConn) error {
+func (f *farServer) ServeDNS(c net.PacketConn) error {
 	f.keep(c)
 	question := make([]byte, 512)
 	for {
@@ -101,7 +101,7 @@ func (f *far) ServeDNS(c net.PacketConn) error {
 }
 
 // ServeDNSStreams implements jail.Server.
-func (f *far) ServeDNSStreams(l net.Listener) error {
+func (f *farServer) ServeDNSStreams(l net.Listener) error {
 	f.keep(l)
 	for {
 		c, err := l.Accept()
@@ -119,7 +119,7 @@ func (f *far) ServeDNSStreams(l net.Listener) error {
 }
 
 // Close implements jail.Server.
-func (f *far) Close() error {
+func (f *farServer) Close() error {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	f.closed++
@@ -127,7 +127,7 @@ func (f *far) Close() error {
 }
 
 // answer answers a question for an A record with an address, and any other with none.
-func (f *far) answer(question []byte) []byte {
+func (f *farServer) answer(question []byte) []byte {
 	end := 12 + bytes.IndexByte(question[12:], 0) + 1
 	var labels []string
 	for at := 12; question[at] != 0; at += 1 + int(question[at]) {
@@ -144,7 +144,7 @@ func (f *far) answer(question []byte) []byte {
 }
 
 // standIn returns the address of a name.
-func (f *far) standIn(name string) netip.Addr {
+func (f *farServer) standIn(name string) netip.Addr {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	i := slices.Index(f.names, name)
@@ -156,7 +156,7 @@ func (f *far) standIn(name string) netip.Addr {
 }
 
 // programs checks that programs reach the far end by name, whatever resolver they have.
-func (f *far) programs(y *yard) {
+func (f *farServer) programs(y *attackEnv) {
 	f.t.Helper()
 	want := func(out, host string) {
 		f.t.Helper()
@@ -182,7 +182,7 @@ func (f *far) programs(y *yard) {
 }
 
 // addresses returns the addresses of the sockets that are served by TCP.
-func (f *far) addresses() (list []string) {
+func (f *farServer) addresses() (list []string) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	for _, c := range f.sockets {
@@ -193,9 +193,9 @@ func (f *far) addresses() (list []string) {
 	return list
 }
 
-// leadOut gives a yard a network that leads to a far end.
-func leadOut(t *testing.T, y *yard, portsOnly bool) *far {
-	f := &far{t: t}
+// leadOut gives an attackEnv a network that leads to a farServer.
+func leadOut(t *testing.T, y *attackEnv, portsOnly bool) *farServer {
+	f := &farServer{t: t}
 	y.policy.Egress = &jail.Egress{Ports: []uint16{80, 443, 8443}, PortsOnly: portsOnly, Open: f.open}
 	return f
 }
@@ -227,7 +227,7 @@ func tryUDP(args []string) {
 			c.Write([]byte("out"))
 			_, err = c.Read(make([]byte, 10))
 		}
-		say("udp", err)
+		printResult("udp", err)
 	}
 }
 
@@ -238,7 +238,7 @@ func tryAskMuch([]string) {
 	for range 500 {
 		c, err := net.Dial("udp", "192.0.2.53:53")
 		if err != nil {
-			say("dial", err)
+			printResult("dial", err)
 			return
 		}
 		sockets = append(sockets, c)
@@ -271,7 +271,7 @@ func tryBind(args []string) {
 		} else {
 			_, err = net.Listen(network, address)
 		}
-		say(at, err)
+		printResult(at, err)
 	}
 }
 
@@ -282,7 +282,7 @@ func outletAttacks() []attack {
 		return supervisedAttacks()
 	}
 	return []attack{
-		{"S07 programs in a network that leads to golem", func(t *testing.T, y *yard) {
+		{"S07 programs in a network that leads to golem", func(t *testing.T, y *attackEnv) {
 			f := leadOut(t, y, false)
 			f.programs(y)
 			y.is(y.sh(`curl -sS http://203.0.113.7:8443/ http://1.1.1.1/`), "203.0.113.7:8443 arrived from 198.18.0.1 for 203.0.113.7:8443\n1.1.1.1 arrived from 198.18.0.1 for 1.1.1.1:80\n")
@@ -291,15 +291,15 @@ func outletAttacks() []attack {
 			}
 			y.is(y.sh(`cat /etc/resolv.conf; tail -n +3 /proc/net/dev | cut -d: -f1; tail -n +2 /proc/net/route`), "nameserver 198.18.0.1\n    lo\n")
 		}},
-		{"S07 ways out of a network that leads to golem", func(t *testing.T, y *yard) {
-			e := newEars(t)
+		{"S07 ways out of a network that leads to golem", func(t *testing.T, y *attackEnv) {
+			e := newListeners(t)
 			f := leadOut(t, y, false)
 			out := ""
 			for _, a := range e.addresses {
 				_, o := y.probe("dial", a[0], a[1])
 				out += o
 			}
-			e.heard(t, "")
+			e.checkHeard(t, "")
 			_, out = y.probe("udp", "203.0.113.7:443", "198.18.1.0:443", "198.18.0.1:1", "[2001:db8::1]:53", "[2001:db8::1]:443")
 			y.is(out, "udp ECONNREFUSED\nudp ECONNREFUSED\nudp ECONNREFUSED\nudp ENETUNREACH\nudp ENETUNREACH\n")
 			_, out = y.probe("dial", "tcp", "[2001:db8::1]:80")
@@ -326,12 +326,12 @@ func outletAttacks() []attack {
 				t.Errorf("the end of two sessions closed the servers %d times, want once each", f.closed)
 			}
 		}},
-		{"S07 many questions at once in a network that leads to golem", func(t *testing.T, y *yard) {
+		{"S07 many questions at once in a network that leads to golem", func(t *testing.T, y *attackEnv) {
 			leadOut(t, y, false)
 			_, out := y.probe("ask much")
 			y.is(out, "2000 answers\n")
 		}},
-		{"the program that made a connection", func(t *testing.T, y *yard) {
+		{"the program that made a connection", func(t *testing.T, y *attackEnv) {
 			for _, portsOnly := range []bool{false, true} {
 				leadOut(t, y, portsOnly)
 				for _, c := range []struct{ line, want string }{
@@ -354,7 +354,7 @@ print(s.makefile().read().splitlines()[-1])'`, `^python3[.0-9]* \(pid [0-9]+\)$`
 				y.session = nil
 			}
 		}},
-		{"S07 a network that leads to golem without nftables", func(t *testing.T, y *yard) {
+		{"S07 a network that leads to golem without nftables", func(t *testing.T, y *attackEnv) {
 			leadOut(t, y, true)
 			y.is(y.sh(`curl -sS http://curl.example/ http://curl.example:8443/ http://203.0.113.7/`),
 				"curl.example arrived from 198.18.0.1 for 198.18.1.0:80\ncurl.example:8443 arrived from 198.18.0.1 for 198.18.1.0:8443\n203.0.113.7 arrived from 198.18.0.1 for 203.0.113.7:80\n")

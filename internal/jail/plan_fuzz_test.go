@@ -41,16 +41,16 @@ func FuzzPlan(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, data []byte) {
 		chain := g.sandboxes(&draw{data})
-		var outer *lot
+		var outer *plannedSandbox
 		for _, s := range chain {
 			mounts, err := MountsOf(s)
 			if err != nil {
 				if strings.Contains(err.Error(), g.top) {
-					t.Errorf("the error tells where a folder lies: %v", err)
+					t.Errorf("the error has a host path: %v", err)
 				}
 				continue
 			}
-			l := &lot{ground: g, s: s, plan: compile(Policy{Mounts: mounts}, 1000, 1000)}
+			l := &plannedSandbox{ground: g, s: s, plan: compile(Policy{Mounts: mounts}, 1000, 1000)}
 			l.ordered(t)
 			l.silent(t)
 			l.agrees(t)
@@ -154,7 +154,7 @@ func (g ground) sandboxes(d *draw) []*sandbox.Sandbox {
 }
 
 // names returns the names at which a rule may be broken.
-func (l *lot) names() []string {
+func (l *plannedSandbox) names() []string {
 	list := []string{"/"}
 	below := func(dirs []string) (more []string) {
 		for _, dir := range dirs {
@@ -176,8 +176,8 @@ func (l *lot) names() []string {
 	return slices.Compact(list)
 }
 
-// A lot is a sandbox with its plan.
-type lot struct {
+// A plannedSandbox is a sandbox with its plan.
+type plannedSandbox struct {
 	ground
 	s    *sandbox.Sandbox
 	plan plan
@@ -194,7 +194,7 @@ func holds(dir, name string) bool {
 }
 
 // at returns the thing that the plan puts at a name. The last step with the name decides.
-func (l *lot) at(name string) (found thing) {
+func (l *plannedSandbox) at(name string) (found thing) {
 	for _, s := range l.plan.Steps {
 		if !holds(s.Target, name) {
 			continue
@@ -213,7 +213,7 @@ func (l *lot) at(name string) (found thing) {
 
 // says returns the thing that the sandbox has at a name. If the sandbox shows nothing
 // there, there is no host path either.
-func (l *lot) says(name string) thing {
+func (l *plannedSandbox) says(name string) thing {
 	m, ok := l.s.MountOf(name)
 	if !ok {
 		return thing{}
@@ -223,13 +223,13 @@ func (l *lot) says(name string) thing {
 
 // covered reports whether a command sees, at a name of the sandbox where nothing is, the
 // directory around a mount. A file created there has no name in the sandbox.
-func (l *lot) covered(name, host string) bool {
+func (l *plannedSandbox) covered(name, host string) bool {
 	in := view{mounts: l.s.Config().Mounts}.holder(name)
 	return !l.there[host] && in.Target != "" && path.Join(string(in.Backend.Traits().Host), strings.TrimPrefix(name, strings.TrimSuffix(in.Target, "/"))) != host
 }
 
 // agrees checks for every name that commands see there what the sandbox shows.
-func (l *lot) agrees(t *testing.T) {
+func (l *plannedSandbox) agrees(t *testing.T) {
 	t.Helper()
 	for _, name := range l.names() {
 		want := l.says(name)
@@ -251,13 +251,13 @@ func (l *lot) agrees(t *testing.T) {
 
 // mustBe reports whether what the sandbox shows exists, or a command may create it in an
 // existing directory.
-func (l *lot) mustBe(name string, what thing) bool {
+func (l *plannedSandbox) mustBe(name string, what thing) bool {
 	return l.there[what.host] || what.access == sandbox.ReadWrite && l.there[path.Dir(what.host)] && l.says(path.Dir(name)).access == sandbox.ReadWrite
 }
 
 // below checks that the plan shows and writes nothing that the plan of the sandbox above
 // does not.
-func (l *lot) below(t *testing.T, above *lot) {
+func (l *plannedSandbox) below(t *testing.T, above *plannedSandbox) {
 	t.Helper()
 	for _, name := range l.names() {
 		for _, called := range []string{path.Join(Work, name), name} {
@@ -275,7 +275,7 @@ func (l *lot) below(t *testing.T, above *lot) {
 // ordered checks that a directory comes before its content, that nothing comes twice, and
 // that no mount touches a directory of the system. In a writable directory, a command
 // must not be able to move a directory that contains another mount.
-func (l *lot) ordered(t *testing.T) {
+func (l *plannedSandbox) ordered(t *testing.T) {
 	t.Helper()
 	steps := l.plan.Steps
 	own := len(compile(Policy{}, 0, 0).Steps)
@@ -302,7 +302,7 @@ func (l *lot) ordered(t *testing.T) {
 // silent checks that nothing that a command can read reveals the path of a directory:
 // neither files and symlinks, nor names, nor variables. A directory that is only read
 // must not be a bind mount, which would reveal it.
-func (l *lot) silent(t *testing.T) {
+func (l *plannedSandbox) silent(t *testing.T) {
 	t.Helper()
 	for _, s := range l.plan.Steps {
 		source := strings.Contains(s.Source, l.top)
@@ -327,7 +327,7 @@ func (g ground) short(host string) string {
 }
 
 // fail reports an error once, with the mounts that caused it.
-func (l *lot) fail(t *testing.T, format string, args ...any) {
+func (l *plannedSandbox) fail(t *testing.T, format string, args ...any) {
 	t.Helper()
 	for _, m := range l.s.Config().Mounts {
 		t.Logf("mount %s %s of %s", m.Target, m.Access, l.short(string(m.Backend.Traits().Host)))
@@ -335,6 +335,6 @@ func (l *lot) fail(t *testing.T, format string, args ...any) {
 	for _, name := range l.s.Anchors() {
 		t.Logf("left  %s %s", name, l.says(name).access)
 	}
-	t.Log("plan\n" + strings.ReplaceAll(printed(plan{Steps: l.plan.Steps[len(compile(Policy{}, 0, 0).Steps):]}), l.top+"/", ""))
+	t.Log("plan\n" + strings.ReplaceAll(formatPlan(plan{Steps: l.plan.Steps[len(compile(Policy{}, 0, 0).Steps):]}), l.top+"/", ""))
 	t.Fatalf(format, args...)
 }

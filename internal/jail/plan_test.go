@@ -11,8 +11,8 @@ import (
 	tests "github.com/golem-forge/golem/internal/testutil"
 )
 
-// printed returns a plan as text, a step a line.
-func printed(p plan) string {
+// formatPlan returns a plan as text, a step a line.
+func formatPlan(p plan) string {
 	var b strings.Builder
 	for _, s := range p.Steps {
 		fmt.Fprintf(&b, "%-8s %s", s.Do, s.Target)
@@ -69,14 +69,14 @@ func TestPlan(t *testing.T) {
 		{"network", Policy{Network: true, Env: []string{"A=b"}}, 0, 0},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			tests.Golden(t, filepath.Join("testdata", "plan", test.name+".txt"), printed(compile(test.policy, test.uid, test.gid)))
+			tests.Golden(t, filepath.Join("testdata", "plan", test.name+".txt"), formatPlan(compile(test.policy, test.uid, test.gid)))
 		})
 	}
 }
 
-// TestVariablesAreTold checks that the guide lists every variable that all commands have,
+// TestVariablesAreListed checks that the guide lists every variable that all commands have,
 // with its value.
-func TestVariablesAreTold(t *testing.T) {
+func TestVariablesAreListed(t *testing.T) {
 	guide, err := os.ReadFile("../../docs/jail.md")
 	if err != nil {
 		t.Fatal(err)
@@ -86,7 +86,7 @@ func TestVariablesAreTold(t *testing.T) {
 	for _, e := range environment(Policy{}) {
 		name, value, _ := strings.Cut(e, "=")
 		if !strings.Contains(list, "`"+name+"`") || !strings.Contains(list, "`"+value+"`") {
-			t.Errorf("the guide does not tell %s", e)
+			t.Errorf("the guide does not mention %s", e)
 		}
 	}
 }

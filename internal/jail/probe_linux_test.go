@@ -19,8 +19,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A patient is a process that runs Probe.
-type patient struct {
+// A probeProcess is a process that runs Probe.
+type probeProcess struct {
 	state    string // the state directory
 	uid      int    // the user of the process; 0 for the user of the tests
 	filtered bool   // as in a container of Docker
@@ -30,7 +30,7 @@ type patient struct {
 // examined marks the process and holds the state directory.
 const examined, overlaid = "GOLEM_TEST_EXAMINED", "GOLEM_TEST_OVERLAID"
 
-// TestExamined runs in the patient. The other tests start it.
+// TestExamined runs in the probeProcess. The other tests start it.
 func TestExamined(t *testing.T) {
 	state := os.Getenv(examined)
 	if state == "" {
@@ -49,9 +49,9 @@ func TestExamined(t *testing.T) {
 	fmt.Printf("\nreport %s\n", data)
 }
 
-// readable returns a copy of this program that every user may run, and a directory that
+// copyForUser returns a copy of this program that every user may run, and a directory that
 // the user may write.
-func readable(t *testing.T, uid int) (program, dir string) {
+func copyForUser(t *testing.T, uid int) (program, dir string) {
 	t.Helper()
 	top, err := os.MkdirTemp("", "golem-probe-")
 	if err != nil {
@@ -82,8 +82,8 @@ func readable(t *testing.T, uid int) (program, dir string) {
 	return program, dir
 }
 
-// examine returns the report of Probe in a patient.
-func examine(t *testing.T, p patient, program string) Report {
+// runProbe returns the report of Probe in a probeProcess.
+func runProbe(t *testing.T, p probeProcess, program string) Report {
 	t.Helper()
 	cmd := exec.Command(program, "-test.run=^TestExamined$")
 	cmd.Env = []string{examined + "=" + p.state}
@@ -140,8 +140,8 @@ func refuseNamespaces() error {
 	return filter(b.program)
 }
 
-// asEach runs a test as root and as an ordinary user.
-func asEach(t *testing.T, test func(t *testing.T, uid int)) {
+// runAsEachUser runs a test as root and as an ordinary user.
+func runAsEachUser(t *testing.T, test func(t *testing.T, uid int)) {
 	if os.Geteuid() != 0 {
 		t.Run("user", func(t *testing.T) { test(t, 0) })
 		return
@@ -150,21 +150,21 @@ func asEach(t *testing.T, test func(t *testing.T, uid int)) {
 	t.Run("user", func(t *testing.T) { test(t, 12345) })
 }
 
-// isEmpty fails if a directory is not empty.
-func isEmpty(t *testing.T, dir string) {
+// checkEmpty fails if a directory is not empty.
+func checkEmpty(t *testing.T, dir string) {
 	t.Helper()
 	left, err := os.ReadDir(dir)
 	if err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("leftover files: %v, %v", left, err)
 	}
 }
 
 // TestProbe checks that the report says so if the machine can do everything, and that the
 // state directory is unchanged.
 func TestProbe(t *testing.T) {
-	asEach(t, func(t *testing.T, uid int) {
-		program, dir := readable(t, uid)
-		r := examine(t, patient{state: filepath.Join(dir, "not", "made", "yet"), uid: uid}, program)
+	runAsEachUser(t, func(t *testing.T, uid int) {
+		program, dir := copyForUser(t, uid)
+		r := runProbe(t, probeProcess{state: filepath.Join(dir, "not", "made", "yet"), uid: uid}, program)
 		if r.Best != Namespaces {
 			t.Errorf("level: got %s, want namespaces; %+v", r.Best, r.Found)
 		}
@@ -180,16 +180,16 @@ func TestProbe(t *testing.T) {
 		if f := find(t, r.Found, "landlock"); !strings.HasPrefix(f.Why, fmt.Sprintf("ABI %d", abi)) {
 			t.Errorf("%+v, want ABI %d", f, abi)
 		}
-		isEmpty(t, dir)
+		checkEmpty(t, dir)
 	})
 }
 
 // TestProbeFiltered checks that the report names the lower level, the cause and a fix if
 // user namespaces are refused.
 func TestProbeFiltered(t *testing.T) {
-	asEach(t, func(t *testing.T, uid int) {
-		program, dir := readable(t, uid)
-		r := examine(t, patient{state: dir, uid: uid, filtered: true}, program)
+	runAsEachUser(t, func(t *testing.T, uid int) {
+		program, dir := copyForUser(t, uid)
+		r := runProbe(t, probeProcess{state: dir, uid: uid, filtered: true}, program)
 		if r.Best != Landlock {
 			t.Errorf("level: got %s, want landlock; %+v", r.Best, r.Found)
 		}
@@ -198,12 +198,12 @@ func TestProbeFiltered(t *testing.T) {
 			t.Errorf("namespaces: got %+v", f)
 		}
 		if !strings.Contains(f.Fix, "--security-opt seccomp=unconfined") {
-			t.Errorf("to fix it: got %q", f.Fix)
+			t.Errorf("fix: got %q", f.Fix)
 		}
 		if f := find(t, r.Found, "landlock"); f.Holds == No {
 			t.Errorf("landlock: got %+v", f)
 		}
-		isEmpty(t, dir)
+		checkEmpty(t, dir)
 	})
 }
 
@@ -225,24 +225,24 @@ func TestProbeState(t *testing.T) {
 		if os.Geteuid() == 0 {
 			uid = 12345
 		}
-		program, dir := readable(t, uid)
+		program, dir := copyForUser(t, uid)
 		closed := filepath.Join(dir, "..", "closed")
 		if err := os.Mkdir(closed, 0o555); err != nil {
 			t.Fatal(err)
 		}
-		check(t, examine(t, patient{state: filepath.Join(closed, "x"), uid: uid}, program), "permission denied")
+		check(t, runProbe(t, probeProcess{state: filepath.Join(closed, "x"), uid: uid}, program), "permission denied")
 	})
 	t.Run("overlayfs", func(t *testing.T) {
 		if os.Geteuid() != 0 {
-			t.Skip("only root mounts a folder for others")
+			t.Skip("only root can mount a directory for others")
 		}
-		program, dir := readable(t, 0)
+		program, dir := copyForUser(t, 0)
 		for _, name := range []string{"l", "u", "w", "state"} {
 			if err := os.Mkdir(filepath.Join(dir, name), 0o755); err != nil {
 				t.Fatal(err)
 			}
 		}
-		check(t, examine(t, patient{state: filepath.Join(dir, "state"), overlaid: true}, program), "which is on overlayfs: overlay: invalid argument; that file system cannot hold one")
+		check(t, runProbe(t, probeProcess{state: filepath.Join(dir, "state"), overlaid: true}, program), "which is on overlayfs: overlay: invalid argument; that file system cannot hold one")
 	})
 	t.Run("none", func(t *testing.T) {
 		check(t, Probe("", time.Now), "there is no state directory")
@@ -253,13 +253,13 @@ func TestProbeState(t *testing.T) {
 // but not read.
 func TestProbeUnreadable(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root has programs that others cannot read")
+		t.Skip("only root can run programs that it cannot read")
 	}
-	program, dir := readable(t, 12345)
+	program, dir := copyForUser(t, 12345)
 	if err := os.Chmod(program, 0o711); err != nil {
 		t.Fatal(err)
 	}
-	r := examine(t, patient{state: dir, uid: 12345}, program)
+	r := runProbe(t, probeProcess{state: dir, uid: 12345}, program)
 	f := find(t, r.Found, "namespaces")
 	if f.Holds != No || !strings.Contains(f.Why, "golem may run its own program file but not read it") || f.Fix != "sudo chmod a+r '"+program+"'" {
 		t.Errorf("got %+v", f)

@@ -8,8 +8,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// able returns the attempts of a machine that can do everything.
-func able() map[string]attempt {
+// ableAttempts returns the attempts of a machine that can do everything.
+func ableAttempts() map[string]attempt {
 	tried := map[string]attempt{}
 	for _, name := range append(append(forNamespaces(), forLandlock()...), tryUpper) {
 		tried[name] = attempt{Worked: true}
@@ -18,7 +18,7 @@ func able() map[string]attempt {
 	return tried
 }
 
-func linux() facts {
+func linuxFacts() facts {
 	return facts{System: "linux", Kernel: "6.18.0", StateFS: "ext4", Held: []Held{{TimeLimit, true, ""}, {FileSizeLimit, false, ""}}}
 }
 
@@ -149,7 +149,7 @@ func TestDiagnose(t *testing.T) {
 			"sockets", No, "/usr cannot be shown", "", Namespaces},
 	} {
 		t.Run(name, func(t *testing.T) {
-			f, tried := linux(), able()
+			f, tried := linuxFacts(), ableAttempts()
 			test.change(&f, tried)
 			r := diagnose(f, tried)
 			got := find(t, r.Found, test.row)
@@ -157,7 +157,7 @@ func TestDiagnose(t *testing.T) {
 				t.Errorf("got %s, %q; want %s, …%s…", got.Holds, got.Why, test.holds, test.why)
 			}
 			if !strings.Contains(got.Fix, test.mend) || test.mend == "" && got.Fix != "" {
-				t.Errorf("to fix it: got %q, want …%s…", got.Fix, test.mend)
+				t.Errorf("fix: got %q, want …%s…", got.Fix, test.mend)
 			}
 			if r.Best != test.best {
 				t.Errorf("level: got %s, want %s", r.Best, test.best)
@@ -170,17 +170,17 @@ func TestDiagnose(t *testing.T) {
 // cause.
 func TestDiagnoseNeeds(t *testing.T) {
 	for _, name := range forNamespaces() {
-		tried := able()
+		tried := ableAttempts()
 		tried[name] = attempt{Text: "no"}
-		r := diagnose(linux(), tried)
+		r := diagnose(linuxFacts(), tried)
 		if r.Best == Namespaces || find(t, r.Found, "namespaces").Holds != No || find(t, r.Found, "namespaces").Why == "" {
 			t.Errorf("without %s: got %s, %+v", name, r.Best, r.Found[0])
 		}
 	}
 	for _, name := range forLandlock() {
-		tried := able()
+		tried := ableAttempts()
 		tried[tryUser], tried[name] = attempt{}, attempt{Text: "no"}
-		if r := diagnose(linux(), tried); r.Best != None {
+		if r := diagnose(linuxFacts(), tried); r.Best != None {
 			t.Errorf("without namespaces and %s: got %s", name, r.Best)
 		}
 	}
@@ -196,14 +196,14 @@ func TestPromises(t *testing.T) {
 		}
 	}
 	if slices.Equal(full, less) {
-		t.Error("landlock promises as much as namespaces")
+		t.Error("the level landlock promises as much as namespaces")
 	}
 }
 
 // TestOtherSystems checks the report for systems other than Linux.
 func TestOtherSystems(t *testing.T) {
 	for _, system := range []string{"darwin", "windows", "freebsd"} {
-		r := diagnose(facts{System: system}, able())
+		r := diagnose(facts{System: system}, ableAttempts())
 		if f := r.Found[0]; r.Best != None || f.Holds != No || f.Why == "" || f.Fix == "" {
 			t.Errorf("%s: got %s, %+v", system, r.Best, f)
 		}
@@ -215,8 +215,8 @@ func TestOtherSystems(t *testing.T) {
 	}
 }
 
-// TestOlder checks the comparison of kernel releases.
-func TestOlder(t *testing.T) {
+// TestCompareKernels checks the comparison of kernel releases.
+func TestCompareKernels(t *testing.T) {
 	for release, want := range map[string]bool{"5.10.0-30-amd64": true, "4.19": true, "5.11.0": false, "6.1": false, "10.0": false, "": false, "odd": false} {
 		if got := older(release, 5, 11); got != want {
 			t.Errorf("%q: got %v, want %v", release, got, want)

@@ -15,7 +15,7 @@ import (
 // TestInput checks that a command can read its input, all of it or a part.
 func TestInput(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		long := bytes.Repeat([]byte("0123456789abcdef"), 1<<16) // more than a pipe holds
 		for _, test := range []struct {
 			line  string
@@ -39,7 +39,7 @@ func TestInput(t *testing.T) {
 		c := jail.Shell("sleep 1000")
 		c.Input, c.Time = long, 100*time.Millisecond
 		if r, err := p.Run(t.Context(), c); err != nil || !r.Late {
-			t.Errorf("one that does not read: %+v, %v", r, err)
+			t.Errorf("a process that does not read: %+v, %v", r, err)
 		}
 	})
 }
@@ -48,7 +48,7 @@ func TestInput(t *testing.T) {
 // ends when it is closed or its context ends, whatever it does.
 func TestProcess(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{Time: time.Millisecond}) // the time limit does not apply to an open process
+		p := newTestSession(t, m, jail.Limits{Time: time.Millisecond}) // the time limit does not apply to an open process
 		opened := func(line string) *jail.Process {
 			t.Helper()
 			o, err := p.Open(jail.Shell(line))
@@ -65,7 +65,7 @@ func TestProcess(t *testing.T) {
 			}
 		}
 		if echo.Ended() {
-			t.Error("it has ended")
+			t.Error("the process has ended")
 		}
 		if r, err := echo.Close(); err != nil || !r.Stopped || string(r.Stderr.Head) != "err one\nerr two\n" {
 			t.Errorf("%+v, %s, %v", r, r.Stderr.Head, err)
@@ -80,7 +80,7 @@ func TestProcess(t *testing.T) {
 			t.Errorf("%+v, %v", r, err)
 		}
 		if _, err := io.WriteString(short, "x"); err == nil {
-			t.Error("wrote to one that is gone")
+			t.Error("a write to an ended process succeeded")
 		}
 
 		// a process that neither reads nor answers, and leaves children
@@ -98,13 +98,13 @@ func TestProcess(t *testing.T) {
 		}()
 		cancel()
 		if err := <-wrote; err == nil {
-			t.Error("wrote to one that does not read")
+			t.Error("a write to a process that does not read succeeded")
 		}
 		if got, err := io.ReadAll(lines); err != nil || len(got) > 0 {
 			t.Errorf("got %q, %v", got, err)
 		}
 		if undo() {
-			t.Error("undone after it has happened")
+			t.Error("the call back for the end did not run")
 		}
 		if r, err := deaf.Close(); err != nil || !r.Stopped {
 			t.Errorf("%+v, %v", r, err)

@@ -33,7 +33,7 @@ func TestProgramWithoutShell(t *testing.T) {
 		{args: []string{"/no/such/program"}, shell: true, code: 127},
 	}
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		const program = "#!/bin/sh\necho \"$0\" \"$@\"\n"
 		check(t, os.Mkdir(p.dir+"/bin", 0o755))
 		for name, text := range map[string]string{"program": program, "bin/program": program, "script": "echo a script without an interpreter\n"} {
@@ -64,14 +64,14 @@ func TestProgramWithoutShell(t *testing.T) {
 		direct := string(r.Stdout.Head)
 		r, err = p.Run(context.Background(), jail.Command{Path: "/bin/sh", Args: []string{"sh", "-c", `exec "$@"`, "sh", "env"}, Dir: jail.Work, Env: []string{"PWD=/wrong"}})
 		check(t, err)
-		if a, b := variable(direct, "PWD"), variable(string(r.Stdout.Head), "PWD"); a != b || a == "" {
+		if a, b := findVariable(direct, "PWD"), findVariable(string(r.Stdout.Head), "PWD"); a != b || a == "" {
 			t.Errorf("PWD is %q without the shell, and %q with it", a, b)
 		}
 	})
 }
 
-// variable returns the value of a variable in the output of env.
-func variable(output, name string) string {
+// findVariable returns the value of a variable in the output of env.
+func findVariable(output, name string) string {
 	for line := range strings.Lines(output) {
 		if value, ok := strings.CutPrefix(line, name+"="); ok {
 			return strings.TrimSpace(value)

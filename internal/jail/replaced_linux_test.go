@@ -11,9 +11,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestReplaced checks that a command sees other content in a replaced file, cannot change
+// TestReplacedFiles checks that a command sees other content in a replaced file, cannot change
 // it, and gets no file if there was none.
-func TestReplaced(t *testing.T) {
+func TestReplacedFiles(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
 		project, layers := t.TempDir(), t.TempDir()
 		check(t, os.WriteFile(project+"/file", []byte("host\n"), 0o600))

@@ -76,7 +76,7 @@ func TestFilterForm(t *testing.T) {
 		switch s.Code & 7 {
 		case unix.BPF_JMP:
 			if i+1+int(max(s.Jt, s.Jf)) >= len(program) {
-				t.Errorf("line %d jumps out", i)
+				t.Errorf("line %d jumps out of the filter", i)
 			}
 		case unix.BPF_LD:
 			if s.K%4 != 0 || s.K > 60 {

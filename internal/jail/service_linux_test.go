@@ -13,8 +13,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// until waits until a service has printed a text.
-func until(t *testing.T, v *jail.Service, text string) string {
+// waitForOutput waits until a service has printed a text.
+func waitForOutput(t *testing.T, v *jail.Service, text string) string {
 	t.Helper()
 	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(5 * time.Millisecond) {
 		if out := string(v.Output(0, 1<<20).Text); strings.Contains(out, text) {
@@ -30,13 +30,13 @@ func until(t *testing.T, v *jail.Service, text string) string {
 // stopped.
 func TestService(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		check(t, os.WriteFile(filepath.Join(p.dir, "lock"), nil, 0o666))
 		v, err := p.Serve(jail.Shell("echo begun; trap 'echo ends; exit 4' TERM; (trap '' TERM; exec flock -s lock sleep 9876) & wait"))
 		check(t, err)
-		until(t, v, "begun\n")
+		waitForOutput(t, v, "begun\n")
 		if got := p.says("echo fine"); got != "fine" {
-			t.Errorf("beside it: %s", got)
+			t.Errorf("a command while the service runs: %s", got)
 		}
 		if m.level() == jail.Namespaces {
 			const server = `import http.server,sys
@@ -48,7 +48,7 @@ print("ready",flush=True)
 s.serve_forever()`
 			web, err := p.Serve(jail.Command{Path: "/usr/bin/python3", Args: []string{"python3", "-c", server}, Dir: "/"})
 			check(t, err)
-			until(t, web, "ready\n")
+			waitForOutput(t, web, "ready\n")
 			p.allowed("the same network", `exec 3<>/dev/tcp/127.0.0.1/8000; printf 'GET / HTTP/1.0\r\n\r\n' >&3; grep hello <&3`)
 			web.Kill()
 			p.refused("one that is gone", `exec 3<>/dev/tcp/127.0.0.1/8000`)
@@ -62,7 +62,7 @@ s.serve_forever()`
 
 		v, err = p.Serve(jail.Shell("trap '' TERM; echo deaf; while :; do sleep 1; done"))
 		check(t, err)
-		until(t, v, "deaf\n")
+		waitForOutput(t, v, "deaf\n")
 		v.Kill()
 		if r, err := v.Result(); err != nil || r.Signal != "SIGKILL" || !r.Stopped {
 			t.Errorf("got %+v, %v", r, err)
@@ -80,17 +80,17 @@ s.serve_forever()`
 // TestServiceEndsWithSession checks that closing a session ends its services.
 func TestServiceEndsWithSession(t *testing.T) {
 	inModes(t, everyMode, func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{})
+		p := newTestSession(t, m, jail.Limits{})
 		v, err := p.Serve(jail.Shell("echo begun; sleep 9876"))
 		check(t, err)
-		until(t, v, "begun\n")
+		waitForOutput(t, v, "begun\n")
 		check(t, p.Close())
 		<-v.Done()
 		if _, err := v.Result(); err == nil {
-			t.Error("it has ended by itself")
+			t.Error("the service ended without an error")
 		}
 		if _, err := p.Serve(jail.Shell("true")); err == nil {
-			t.Error("one was started in a session that has ended")
+			t.Error("a service started in a closed session")
 		}
 	})
 }
@@ -114,17 +114,17 @@ func TestServiceSees(t *testing.T) {
 			c := jail.Shell("echo x >b || echo refused; echo x >~/c && echo home; cat a; until grep -q second a; do read -t 0.05 <> <(:); done; cat a; exec sleep 9876")
 			v, err := s.Serve(c)
 			check(t, err)
-			until(t, v, "refused\nhome\nfirst\n")
+			waitForOutput(t, v, "refused\nhome\nfirst\n")
 			check(t, os.WriteFile(filepath.Join(dir, "new"), []byte("second\n"), 0o666))
 			check(t, os.Rename(filepath.Join(dir, "new"), filepath.Join(dir, "a")))
-			until(t, v, "first\nsecond\n")
+			waitForOutput(t, v, "first\nsecond\n")
 			r, err := transaction.Finish(s.Run(context.Background(), jail.Shell("echo y >b && cat b")))
 			if err != nil || string(r.Stdout.Head) != "y\n" {
-				t.Errorf("a command beside it: %+v, %v", r, err)
+				t.Errorf("a command while the service runs: %+v, %v", r, err)
 			}
 			if layered {
 				if r.Changed == nil {
-					t.Error("what the command has changed is not known")
+					t.Error("the changes of the command are unknown")
 				} else {
 					check(t, r.Changed.Discard())
 				}
@@ -142,7 +142,7 @@ func TestServiceSees(t *testing.T) {
 // read from any offset.
 func TestServiceOutput(t *testing.T) {
 	inModes(t, everyMode[:1], func(t *testing.T, m mode) {
-		p := newPlace(t, m, jail.Limits{Output: 300})
+		p := newTestSession(t, m, jail.Limits{Output: 300})
 		v, err := p.Serve(jail.Shell("for i in 1000 1001 1002 1003; do echo $i; done; head -c 1000 /dev/zero | tr '\\0' x; echo; echo last"))
 		check(t, err)
 		<-v.Done()
@@ -169,7 +169,7 @@ func TestServiceOutput(t *testing.T) {
 		}
 		all := v.Output(0, 1000)
 		if rest := v.Output(all.Next(), 1000); all.Next() != 200 || rest.From != 926 || rest.Next() != 1026 {
-			t.Errorf("got up to %d, then %d to %d", all.Next(), rest.From, rest.Next())
+			t.Errorf("got bytes up to %d, then %d to %d", all.Next(), rest.From, rest.Next())
 		}
 	})
 }

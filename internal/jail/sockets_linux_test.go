@@ -22,7 +22,7 @@ import (
 // tryMeet listens at Unix sockets, connects to them and passes a descriptor along.
 func tryMeet(names []string) {
 	for _, name := range names {
-		say("meet", meet(name))
+		printResult("meet", meet(name))
 	}
 }
 
@@ -83,7 +83,7 @@ func tryServe(names []string) {
 		if err == nil {
 			err = unix.Listen(fd, 9)
 		}
-		say("serve", err)
+		printResult("serve", err)
 	}
 	time.Sleep(time.Hour)
 }
@@ -151,8 +151,8 @@ func keptMounts(t *testing.T, k *transaction.Overlays, over transaction.Director
 	return mounts
 }
 
-// aConversation talks to a command that answers every line.
-type aConversation struct {
+// conversation talks to a command that answers every line.
+type conversation struct {
 	t    *testing.T
 	in   *os.File
 	out  *bufio.Reader
@@ -160,13 +160,13 @@ type aConversation struct {
 }
 
 // converse starts a probe that reads lines.
-func converse(t *testing.T, s *jail.Session, c jail.Command) *aConversation {
+func converse(t *testing.T, s *jail.Session, c jail.Command) *conversation {
 	t.Helper()
 	theirs, in, err := os.Pipe()
 	check(t, err)
 	out, to, err := os.Pipe()
 	check(t, err)
-	v := &aConversation{t, in, bufio.NewReader(out), make(chan error, 1)}
+	v := &conversation{t, in, bufio.NewReader(out), make(chan error, 1)}
 	go func() {
 		_, err := transaction.Finish(s.Attach(context.Background(), c, jail.Attached{Stdin: theirs, Stdout: to, Stderr: to}))
 		theirs.Close()
@@ -177,7 +177,7 @@ func converse(t *testing.T, s *jail.Session, c jail.Command) *aConversation {
 }
 
 // ask returns what the command prints up to an empty line.
-func (v *aConversation) ask(line string) string {
+func (v *conversation) ask(line string) string {
 	v.t.Helper()
 	_, err := io.WriteString(v.in, line+"\n")
 	check(v.t, err)
@@ -193,7 +193,7 @@ func (v *aConversation) ask(line string) string {
 	}
 }
 
-func (v *aConversation) end() {
+func (v *conversation) end() {
 	v.t.Helper()
 	v.in.Close()
 	check(v.t, <-v.done)
@@ -212,7 +212,7 @@ func TestUnixSocketOfTheHost(t *testing.T) {
 					project, err := os.MkdirTemp(os.TempDir(), "p") // a socket's name is short
 					check(t, err)
 					defer os.RemoveAll(project)
-					e := newEars(t)
+					e := newListeners(t)
 					listen := func(dir, name string) {
 						for _, n := range []string{"unix", "unixpacket", "unixgram"} {
 							e.listen(t, n, dir+"/"+name+n)
@@ -263,7 +263,7 @@ func TestUnixSocketOfTheHost(t *testing.T) {
 					r, err := transaction.Finish(s.Run(context.Background(), probeCommand("names", append(three(jail.Work+"/after"), jail.Work+"/renamed", jail.Work+"/linked")...)))
 					check(t, err)
 					judge(t, "the next command", string(r.Stdout.Head), unheard...)
-					e.heard(t, "")
+					e.checkHeard(t, "")
 					own := []string{"/tmp/own", "/dev/shm/own", jail.Home + "/own", "/run/own", "@own"}
 					if kind != "read-only" {
 						own = append(own, jail.Work+"/own")
@@ -293,7 +293,7 @@ func TestUnixSocketExposedDirectory(t *testing.T) {
 		project, err := os.MkdirTemp(os.TempDir(), "p") // a socket's name is short
 		check(t, err)
 		defer os.RemoveAll(project)
-		e := newEars(t)
+		e := newListeners(t)
 		for _, n := range []string{"unix", "unixpacket", "unixgram"} {
 			e.listen(t, n, project+"/"+n)
 		}
@@ -317,12 +317,12 @@ func TestUnixSocketExposedDirectory(t *testing.T) {
 		defer s.Close()
 		if m.refused {
 			run(t, s, project, "landlock")
-			e.heard(t, "")
+			e.checkHeard(t, "")
 			return
 		}
 		run(t, s, jail.Work, jail.Work+" is your own directory")
 		if m.user {
-			e.heard(t, "")
+			e.checkHeard(t, "")
 			return
 		}
 		// A file system that is mounted in a directory keeps golem from an overlay of it.
@@ -340,7 +340,7 @@ func TestUnixSocketExposedDirectory(t *testing.T) {
 		check(t, err)
 		defer late.Close()
 		run(t, late, "/in", "/in cannot be shown through an overlay")
-		e.heard(t, "")
+		e.checkHeard(t, "")
 	})
 }
 
@@ -369,7 +369,7 @@ func TestUnixSocketOfAnotherWorker(t *testing.T) {
 				service, err := first.Serve(probeCommand("serve", names...))
 				check(t, err)
 				defer service.Stop()
-				soon(t, "the sockets are there", func() bool { return strings.Count(string(service.Output(0, 999).Text), "\n") == len(names) })
+				waitFor(t, "the sockets are there", func() bool { return strings.Count(string(service.Output(0, 999).Text), "\n") == len(names) })
 				want := "serve EACCES\n" // in a directory that both workers write
 				if sole {
 					want = "serve done\n"
@@ -408,7 +408,7 @@ func TestUnixSocketNextSteps(t *testing.T) {
 		names := []string{"/run/dbus/system_bus_socket", "/var/run/dbus/system_bus_socket", fmt.Sprintf("/run/user/%d/bus", uid), fmt.Sprintf("/run/user/%d/wayland-0", uid),
 			fmt.Sprintf("/run/user/%d/gnupg/S.gpg-agent", uid), fmt.Sprintf("/run/user/%d/podman/podman.sock", uid), fmt.Sprintf("/run/user/%d/systemd/private", uid), "/run/docker.sock", "/var/run/docker.sock",
 			"/run/containerd/containerd.sock", "/run/systemd/private", "/run/systemd/notify", "/run/systemd/journal/socket", "/dev/log", "/run/snapd.socket", "/tmp/.X11-unix/X0", "@/tmp/.X11-unix/X0", "@/tmp/dbus-x"}
-		e := newEars(t)
+		e := newListeners(t)
 		dirs := []string{"/tmp"}
 		if !m.user {
 			dirs = append(dirs, "/run", "/dev", "/var/tmp")
@@ -435,10 +435,10 @@ func TestUnixSocketNextSteps(t *testing.T) {
 			r, err = s.Run(context.Background(), jail.Shell(`wc -l < /proc/net/unix; env | grep -E 'DISPLAY|SSH_|DBUS|XDG_RUNTIME|GPG_|DOCKER'; true`))
 			check(t, err)
 			if got := string(r.Stdout.Head); got != "1\n" {
-				t.Errorf("sockets of others are listed, or told by variables: %q", got)
+				t.Errorf("sockets of the host are listed, or named by variables: %q", got)
 			}
 			s.Close()
 		}
-		e.heard(t, "unix out ")
+		e.checkHeard(t, "unix out ")
 	})
 }

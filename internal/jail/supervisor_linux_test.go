@@ -24,7 +24,7 @@ import (
 // where golem makes and connects all sockets.
 func supervisedAttacks() []attack {
 	return []attack{
-		{"S07 programs in a network that leads to golem", func(t *testing.T, y *yard) {
+		{"S07 programs in a network that leads to golem", func(t *testing.T, y *attackEnv) {
 			f := leadOut(t, y, false)
 			f.programs(y)
 			y.is(hideSource(y.sh(`curl -sS http://203.0.113.7:8443/ http://1.1.1.1/`)), "203.0.113.7:8443 arrived from 198.18.0.1 for 203.0.113.7:8443\n1.1.1.1 arrived from 198.18.0.1 for 1.1.1.1:80\n")
@@ -32,13 +32,13 @@ func supervisedAttacks() []attack {
 				t.Errorf("%d networks, want 1", f.opened)
 			}
 		}},
-		{"S07 ways out of a network that leads to golem", func(t *testing.T, y *yard) {
-			e := newEars(t)
+		{"S07 ways out of a network that leads to golem", func(t *testing.T, y *attackEnv) {
+			e := newListeners(t)
 			f := leadOut(t, y, false)
 			for _, a := range e.addresses {
 				y.probe("dial", a[0], a[1])
 			}
-			e.heard(t, "")
+			e.checkHeard(t, "")
 			_, out := y.probe("udp", "203.0.113.7:443", "198.18.1.0:443", "[2001:db8::1]:443")
 			y.is(out, strings.Repeat("udp ECONNREFUSED\n", 3))
 			_, out = y.probe("dial", "tcp", "[2001:db8::1]:80", "tcp", "[::1]:80", "tcp", "127.0.0.1:"+e.port, "tcp", "0.0.0.0:"+e.port)
@@ -94,13 +94,13 @@ own listener of sockets done
 datagram done
 datagram by message done
 `, "\n"))
-			e.heard(t, "")
+			e.checkHeard(t, "")
 			// A thread changes the address while golem reads it.
 			_, out = y.probe("swap", "203.0.113.7:80", "127.0.0.1:"+e.port)
 			if ok := regexp.MustCompile(`^203\.0\.113\.7 [1-9]\d*, refused \d+\n$`).MatchString(out); !ok {
 				t.Errorf("got %q", out)
 			}
-			e.heard(t, "")
+			e.checkHeard(t, "")
 			// Another program of the machine cannot use golem's listeners.
 			y.is(y.sh(`true`), "")
 			for _, l := range f.addresses() {
@@ -121,7 +121,7 @@ datagram by message done
 				t.Errorf("the end of the session closed the server %d times, want once", f.closed)
 			}
 		}},
-		{"S07 many sockets in a network that leads to golem", func(t *testing.T, y *yard) {
+		{"S07 many sockets in a network that leads to golem", func(t *testing.T, y *attackEnv) {
 			leadOut(t, y, false)
 			_, out := y.probe("ask much")
 			y.is(out, "2000 answers\n")
@@ -144,11 +144,11 @@ func tryLeave(args []string) {
 	for _, k := range [][2]int{{unix.SOCK_STREAM, unix.IPPROTO_MPTCP}, {unix.SOCK_STREAM, unix.IPPROTO_SCTP}, {unix.SOCK_DGRAM, unix.IPPROTO_ICMP}, {unix.SOCK_DGRAM, unix.IPPROTO_UDPLITE},
 		{unix.SOCK_RAW, unix.IPPROTO_ICMP}, {unix.SOCK_RAW, unix.IPPROTO_RAW}, {unix.SOCK_SEQPACKET, unix.IPPROTO_SCTP}} {
 		_, err := unix.Socket(unix.AF_INET, k[0], k[1])
-		say(fmt.Sprint("kind ", k[0], " ", k[1]), err)
+		printResult(fmt.Sprint("kind ", k[0], " ", k[1]), err)
 	}
 	for _, family := range []int{unix.AF_UNIX, unix.AF_NETLINK, unix.AF_PACKET, unix.AF_ALG, unix.AF_VSOCK} {
 		_, err := unix.Socket(family, unix.SOCK_DGRAM, 0)
-		say(fmt.Sprint("family ", family), err)
+		printResult(fmt.Sprint("family ", family), err)
 	}
 	ear, _ := netip.ParseAddrPort(args[1])
 	at := &unix.SockaddrInet4{Port: int(ear.Port()), Addr: ear.Addr().As4()}
@@ -156,45 +156,45 @@ func tryLeave(args []string) {
 	route := []byte{131, 7, 4, ear.Addr().As4()[0], ear.Addr().As4()[1], ear.Addr().As4()[2], ear.Addr().As4()[3], 0} // a source route
 	for _, o := range [][2]int{{unix.IPPROTO_IP, unix.IP_OPTIONS}, {unix.SOL_SOCKET, unix.SO_BINDTODEVICE}, {unix.SOL_SOCKET, unix.SO_BINDTOIFINDEX}, {unix.SOL_SOCKET, unix.SO_ATTACH_FILTER}, {unix.IPPROTO_TCP, unix.TCP_FASTOPEN},
 		{unix.IPPROTO_TCP, unix.TCP_FASTOPEN_CONNECT}, {unix.IPPROTO_TCP, unix.TCP_ULP}, {unix.IPPROTO_IPV6, unix.IPV6_RTHDR}, {unix.SOL_MPTCP, 1}} {
-		say(fmt.Sprint("option ", o[0], " ", o[1]), unix.SetsockoptString(tcp, o[0], o[1], string(route)))
+		printResult(fmt.Sprint("option ", o[0], " ", o[1]), unix.SetsockoptString(tcp, o[0], o[1], string(route)))
 	}
-	say("fast open", unix.Sendto(tcp, []byte("out"), unix.MSG_FASTOPEN|unix.MSG_NOSIGNAL, at))
-	say("fast open by message", unix.Sendmsg(tcp, []byte("out"), nil, at, unix.MSG_FASTOPEN|unix.MSG_NOSIGNAL))
-	say("fast open by messages", sendMessages(tcp, at, unix.MSG_FASTOPEN))
-	say("send to an address", unix.Sendto(tcp, []byte("out"), unix.MSG_NOSIGNAL, at))
-	say("send a message to an address", unix.Sendmsg(tcp, []byte("out"), nil, at, unix.MSG_NOSIGNAL))
-	say("bind", unix.Bind(tcp, &unix.SockaddrInet4{}))
-	say("listen", unix.Listen(tcp, 1))
+	printResult("fast open", unix.Sendto(tcp, []byte("out"), unix.MSG_FASTOPEN|unix.MSG_NOSIGNAL, at))
+	printResult("fast open by message", unix.Sendmsg(tcp, []byte("out"), nil, at, unix.MSG_FASTOPEN|unix.MSG_NOSIGNAL))
+	printResult("fast open by messages", sendMessages(tcp, at, unix.MSG_FASTOPEN))
+	printResult("send to an address", unix.Sendto(tcp, []byte("out"), unix.MSG_NOSIGNAL, at))
+	printResult("send a message to an address", unix.Sendmsg(tcp, []byte("out"), nil, at, unix.MSG_NOSIGNAL))
+	printResult("bind", unix.Bind(tcp, &unix.SockaddrInet4{}))
+	printResult("listen", unix.Listen(tcp, 1))
 
-	say("no descriptor", unix.Connect(999, at))
-	say("no socket", unix.Connect(0, at))
+	printResult("no descriptor", unix.Connect(999, at))
+	printResult("no socket", unix.Connect(0, at))
 	_, _, errno := unix.RawSyscall(unix.SYS_CONNECT, uintptr(tcp), 8, 16)
-	say("no address", errno)
+	printResult("no address", errno)
 	var raw unix.RawSockaddrAny
 	_, _, errno = unix.RawSyscall(unix.SYS_CONNECT, uintptr(tcp), uintptr(unsafe.Pointer(&raw)), 1)
-	say("short address", errno)
+	printResult("short address", errno)
 	_, _, errno = unix.RawSyscall(unix.SYS_CONNECT, uintptr(tcp), uintptr(unsafe.Pointer(&raw)), 1<<20)
-	say("long address", errno)
-	say("another family", unix.Connect(tcp, &unix.SockaddrUnix{Name: "@x"}))
+	printResult("long address", errno)
+	printResult("another family", unix.Connect(tcp, &unix.SockaddrUnix{Name: "@x"}))
 	_, _, errno = unix.RawSyscall(unix.SYS_CONNECT, uintptr(tcp), uintptr(unsafe.Pointer(&raw)), 16)
-	say("disconnect", errno)
+	printResult("disconnect", errno)
 
 	web := &unix.SockaddrInet4{Port: 80, Addr: [4]byte{203, 0, 113, 7}}
 	second, _ := unix.Dup(tcp)
-	say("a copy", firstLine(second, unix.Connect(second, web)))
-	say("its original", unix.Connect(tcp, at))
-	say("again", unix.Connect(second, web))
+	printResult("a copy", firstLine(second, unix.Connect(second, web)))
+	printResult("its original", unix.Connect(tcp, at))
+	printResult("again", unix.Connect(second, web))
 	six := newTCP(unix.AF_INET6)
-	say("mapped", firstLine(six, unix.Connect(six, &unix.SockaddrInet6{Port: 80, Addr: netip.MustParseAddr("::ffff:203.0.113.7").As16()})))
-	say("wrong address for the family", unix.Connect(newTCP(unix.AF_INET), &unix.SockaddrInet6{Port: 80, Addr: netip.MustParseAddr("::ffff:203.0.113.7").As16()}))
+	printResult("mapped", firstLine(six, unix.Connect(six, &unix.SockaddrInet6{Port: 80, Addr: netip.MustParseAddr("::ffff:203.0.113.7").As16()})))
+	printResult("wrong address for the family", unix.Connect(newTCP(unix.AF_INET), &unix.SockaddrInet6{Port: 80, Addr: netip.MustParseAddr("::ffff:203.0.113.7").As16()}))
 
-	say("own filter", ownFilter(0))
-	say("own listener", ownFilter(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER))
-	say("connect after it", unix.Connect(newTCP(unix.AF_INET), at))
+	printResult("own filter", ownFilter(0))
+	printResult("own listener", ownFilter(unix.SECCOMP_FILTER_FLAG_NEW_LISTENER))
+	printResult("connect after it", unix.Connect(newTCP(unix.AF_INET), at))
 
 	// A socket for questions to name servers takes no address.
 	names, err := unix.Socket(unix.AF_INET, unix.SOCK_DGRAM, 0)
-	say("own listener of sockets", err)
+	printResult("own listener of sockets", err)
 	for i := 0; i+1 < len(args); i += 2 {
 		to, err := netip.ParseAddrPort(args[i+1])
 		if args[i] != "udp" || err != nil || !to.Addr().Is4() {
@@ -203,14 +203,14 @@ func tryLeave(args []string) {
 		at = &unix.SockaddrInet4{Port: int(to.Port()), Addr: to.Addr().As4()}
 		break
 	}
-	say("datagram", unix.Sendto(names, []byte("out"), 0, at))
-	say("datagram by message", unix.Sendmsg(names, []byte("out"), nil, at, 0))
+	printResult("datagram", unix.Sendto(names, []byte("out"), 0, at))
+	printResult("datagram by message", unix.Sendmsg(names, []byte("out"), nil, at, 0))
 }
 
 func newTCP(family int) int {
 	fd, err := unix.Socket(family, unix.SOCK_STREAM|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
-		say("socket", err)
+		printResult("socket", err)
 	}
 	return fd
 }
@@ -305,6 +305,6 @@ func tryOpenMuch([]string) {
 	}
 	fd := newTCP(unix.AF_INET)
 	err := firstLine(fd, unix.Connect(fd, &unix.SockaddrInet4{Port: 80, Addr: [4]byte{203, 0, 113, 7}}))
-	say(fmt.Sprintf("%d opened,", opened), err)
+	printResult(fmt.Sprintf("%d opened,", opened), err)
 	os.Stdout.Sync()
 }

@@ -59,24 +59,24 @@ func TestSurvivesFullDisk(t *testing.T) {
 		for _, left := range [][2]uint64{{plenty, room}, {room, plenty}} {
 			when := fmt.Sprintf("room for %d pages and %d files", left[0], left[1])
 			s := g.session()
-			change := g.ran(s)
+			change := g.runCommand(s)
 			both.leave(left[0], left[1])
 			clash, err := change.Apply(nil)
-			if is := g.is(when); clash != nil || is != (err == nil) {
-				t.Errorf("%s: %v, %v, and that it has landed is %v", when, clash, err, is)
+			if is := g.checkState(when); clash != nil || is != (err == nil) {
+				t.Errorf("%s: got %v, %v, applied: %v", when, clash, err, is)
 			}
 			if err != nil {
 				failed++
 				check(t, change.Discard())
-				g.old(when)
+				g.checkRestored(when)
 			} else {
 				landed++
 				last, err := transaction.Last(sandbox.Host(g.layers))
 				check(t, err)
 				both.leave(min(left[0], room%3), min(left[1], room%3))
 				clash, err := last.Undo(nil)
-				if is := g.is(when + ", undo"); clash != nil || is != (err != nil) {
-					t.Errorf("%s: undo: %v, %v, and that it has landed is %v", when, clash, err, is)
+				if is := g.checkState(when + ", undo"); clash != nil || is != (err != nil) {
+					t.Errorf("%s: undo: %v, %v, applied: %v", when, clash, err, is)
 				}
 				both.leave(plenty, plenty)
 				if err != nil {
@@ -86,12 +86,12 @@ func TestSurvivesFullDisk(t *testing.T) {
 			both.leave(plenty, plenty)
 			check(t, s.Close())
 			g.recover()
-			g.old(when)
-			g.clean(when)
+			g.checkRestored(when)
+			g.checkClean(when)
 		}
 	}
 	if landed == 0 || failed == 0 {
-		t.Errorf("%d have landed and %d failed: this test sees nothing", landed, failed)
+		t.Errorf("%d were applied and %d failed: the test checks nothing", landed, failed)
 	}
 	// A command that fills the disk itself.
 	both.leave(64, plenty)
@@ -104,13 +104,13 @@ func TestSurvivesFullDisk(t *testing.T) {
 		check(t, r.Changed.Discard())
 	}
 	both.leave(plenty, plenty)
-	g.old("a full disk")
-	if clash, err := g.ran(s).Apply(nil); err != nil || clash != nil {
+	g.checkRestored("a full disk")
+	if clash, err := g.runCommand(s).Apply(nil); err != nil || clash != nil {
 		t.Error(clash, err)
 	}
 	check(t, s.Close())
 	g.undo("a full disk")
-	g.clean("a full disk")
+	g.checkClean("a full disk")
 
 	// The disk of the directory itself.
 	own := newDisk(t)
@@ -119,24 +119,24 @@ func TestSurvivesFullDisk(t *testing.T) {
 	defer s.Close()
 	for room := range uint64(60) {
 		when := fmt.Sprintf("room for %d pages and files in the folder", room)
-		change := g.ran(s)
+		change := g.runCommand(s)
 		own.leave(room, room)
 		clash, err := change.Apply(nil)
 		own.leave(plenty, plenty)
-		is := g.is(when)
+		is := g.checkState(when)
 		if clash != nil || is != (err == nil) {
-			t.Errorf("%s: %v, %v, and that it has landed is %v", when, clash, err, is)
+			t.Errorf("%s: got %v, %v, applied: %v", when, clash, err, is)
 		}
 		if is {
 			if room == 0 {
-				t.Error("all lands without room: this test sees nothing")
+				t.Error("all is applied without room: the test checks nothing")
 			}
 			return
 		}
 		check(t, change.Discard())
-		g.old(when)
+		g.checkRestored(when)
 	}
-	t.Error("it does not land with room for 60 files")
+	t.Error("the changes are not applied with room for 60 files")
 }
 
 // on puts the directory and the overlays on other disks.
@@ -161,7 +161,7 @@ func TestSurvivesKillsElsewhere(t *testing.T) {
 	g := newGround(t, 300)
 	g.on(work.dir, layers.dir)
 	s := g.session()
-	change := g.ran(s)
+	change := g.runCommand(s)
 	began := time.Now()
 	if clash, err := change.Apply(nil); err != nil || clash != nil {
 		t.Fatal(clash, err)
@@ -178,18 +178,18 @@ func TestSurvivesKillsElsewhere(t *testing.T) {
 		kill(holder)
 		l.Process.Kill()
 		l.end()
-		gone(holder)
+		waitUntilGone(holder)
 		g.recover()
-		if g.is(fmt.Sprint("round ", i)) {
+		if g.checkState(fmt.Sprint("round ", i)) {
 			landed++
 		} else {
-			g.clean(fmt.Sprint("round ", i))
+			g.checkClean(fmt.Sprint("round ", i))
 		}
 		check(t, os.RemoveAll(g.work))
 	}
 	g.on(work.dir, layers.dir)
-	g.swept()
-	t.Logf("%d of %d have landed", landed, kills)
+	g.waitUntilSwept()
+	t.Logf("%d of %d changes were applied", landed, kills)
 }
 
 // TestSurvivesKillsOfMany is TestSurvivesKills with ten thousand files.
@@ -201,8 +201,8 @@ func TestSurvivesKillsOfMany(t *testing.T) {
 	g, seen := newGround(t, 10_000), make(map[string]int)
 	g.measure()
 	for i := range 2 {
-		g.killed(i+1, seen) // the holder, and all
+		g.killOnce(i+1, seen) // the holder, and all
 	}
-	g.swept()
-	t.Logf("%v landing takes %v", seen, g.took)
+	g.waitUntilSwept()
+	t.Logf("kills: %v; an apply takes %v", seen, g.took)
 }

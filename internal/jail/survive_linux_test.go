@@ -29,7 +29,7 @@ type ground struct {
 	work, layers string
 	copy         string // a copy of the directory before the command
 	line         string
-	was, becomes string // the directory before and after, as look describes it
+	was, becomes string // the directory before and after, as describeDir prints it
 	exact        string // before, with the times of files
 	took         time.Duration
 }
@@ -48,7 +48,7 @@ func newGround(t *testing.T, files int) *ground {
 		sh(t, g.copy, "cp -a . "+dir)
 	}
 	sh(t, plain, g.line+"; chmod 2700 empty") // a command cannot change special mode bits
-	g.was, g.exact, g.becomes = look(t, g.work, false), look(t, g.work, true), look(t, plain, false)
+	g.was, g.exact, g.becomes = describeDir(t, g.work, false), describeDir(t, g.work, true), describeDir(t, plain, false)
 	return g
 }
 
@@ -61,9 +61,9 @@ func sh(t *testing.T, dir, line string) {
 	}
 }
 
-// look describes the content of a directory, with the times of its files if times is
+// describeDir describes the content of a directory, with the times of its files if times is
 // true.
-func look(t *testing.T, dir string, times bool) string {
+func describeDir(t *testing.T, dir string, times bool) string {
 	t.Helper()
 	var b strings.Builder
 	check(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
@@ -107,8 +107,8 @@ func sessionOver(work, layers string) (*jail.Session, error) {
 	return jail.Start(jail.Policy{Mounts: []jail.Mount{{Source: sandbox.Host(work), Target: jail.Work, Write: true}}, Recorder: transaction.Recorder{Dir: sandbox.Host(layers)}, Least: jail.Namespaces}, time.Now)
 }
 
-// ran runs the command.
-func (g *ground) ran(s *jail.Session) *transaction.Transaction {
+// runCommand runs the command.
+func (g *ground) runCommand(s *jail.Session) *transaction.Transaction {
 	g.t.Helper()
 	r, err := transaction.Finish(s.Run(context.Background(), jail.Shell(g.line)))
 	if err != nil || r.Changed == nil || r.Code != 0 || len(r.Changed.Clash) > 0 {
@@ -125,22 +125,22 @@ func (g *ground) recover() {
 	}
 }
 
-// is checks that the directory is in its old or its new state, and returns which.
-func (g *ground) is(when string) (landed bool) {
+// checkState checks that the directory is in its old or its new state, and returns which.
+func (g *ground) checkState(when string) (landed bool) {
 	g.t.Helper()
-	got := look(g.t, g.work, false)
+	got := describeDir(g.t, g.work, false)
 	switch got {
 	case g.becomes:
 		return true
 	case g.was:
 		return false
 	}
-	g.t.Fatalf("%s: the folder is neither old nor new: %s", when, differing(got, g.was, g.becomes))
+	g.t.Fatalf("%s: the directory is neither old nor new: %s", when, listDifferences(got, g.was, g.becomes))
 	return false
 }
 
-// differing returns some lines that are in one text and in none of the others.
-func differing(got, was, becomes string) string {
+// listDifferences returns some lines that are in one text and in none of the others.
+func listDifferences(got, was, becomes string) string {
 	known := make(map[string]string)
 	for line := range strings.Lines(was) {
 		known[line] += "old "
@@ -169,19 +169,19 @@ func (g *ground) undo(when string) {
 	if clash, err := last.Undo(nil); err != nil || clash != nil {
 		g.t.Fatalf("%s: undo: %v, %v", when, clash, err)
 	}
-	g.old(when + ", undone")
+	g.checkRestored(when + ", undone")
 }
 
-// old checks that everything is as before, to the byte.
-func (g *ground) old(when string) {
+// checkRestored checks that everything is as before, to the byte.
+func (g *ground) checkRestored(when string) {
 	g.t.Helper()
-	if got := look(g.t, g.work, true); got != g.exact {
-		g.t.Fatalf("%s: it is not as it was: %s", when, differing(got, g.exact, ""))
+	if got := describeDir(g.t, g.work, true); got != g.exact {
+		g.t.Fatalf("%s: the directory is not restored: %s", when, listDifferences(got, g.exact, ""))
 	}
 }
 
-// clean checks that nothing is left in the directory for overlays.
-func (g *ground) clean(when string) {
+// checkClean checks that nothing is left in the directory for overlays.
+func (g *ground) checkClean(when string) {
 	g.t.Helper()
 	for end := time.Now().Add(hang); ; {
 		left, err := os.ReadDir(g.layers)
@@ -190,7 +190,7 @@ func (g *ground) clean(when string) {
 			return
 		}
 		if time.Now().After(end) {
-			g.t.Fatalf("%s: left are %v", when, left)
+			g.t.Fatalf("%s: got leftovers %v", when, left)
 		}
 		time.Sleep(10 * time.Millisecond) // processes that are just ending still hold files there
 		g.recover()
@@ -278,17 +278,17 @@ func TestLander(t *testing.T) {
 	os.Exit(0)
 }
 
-// A lander is a golem in its own process.
-type lander struct {
+// An applier is a golem in its own process.
+type applier struct {
 	*exec.Cmd
 	lines *bufio.Reader
 	begin func()
 }
 
-// lander starts one and waits until it is ready.
-func (g *ground) lander(do string) *lander {
+// lander starts an applier and waits until it is ready.
+func (g *ground) lander(do string) *applier {
 	g.t.Helper()
-	l := &lander{Cmd: exec.Command("/proc/self/exe", "-test.run=^TestLander$")}
+	l := &applier{Cmd: exec.Command("/proc/self/exe", "-test.run=^TestLander$")}
 	l.Env = append(os.Environ(), landerEnv+"="+strings.Join([]string{do, g.work, g.layers, g.line}, "\x1f"))
 	out, err := l.StdoutPipe()
 	check(g.t, err)
@@ -305,7 +305,7 @@ func (g *ground) lander(do string) *lander {
 }
 
 // end waits until it has ended, and returns its last line.
-func (l *lander) end() string {
+func (l *applier) end() string {
 	said, _ := l.lines.ReadString('\n')
 	l.Wait()
 	return strings.TrimSpace(said)
@@ -317,8 +317,8 @@ func kill(pid int) {
 	}
 }
 
-// gone waits until killed processes have ended. Until then they hold their locks.
-func gone(pids ...int) {
+// waitUntilGone waits until killed processes have ended. Until then they hold their locks.
+func waitUntilGone(pids ...int) {
 	for _, pid := range pids {
 		for range 2000 {
 			status, err := os.ReadFile(fmt.Sprintf("/proc/%d/status", pid))
@@ -330,20 +330,20 @@ func gone(pids ...int) {
 	}
 }
 
-// swept waits until the remains of the killed processes are gone. The next session
+// waitUntilSwept waits until the remains of the killed processes are gone. The next session
 // removes their control groups.
-func (g *ground) swept() {
+func (g *ground) waitUntilSwept() {
 	g.t.Helper()
 	if os.Geteuid() != 0 {
 		return // an ordinary user has no control groups
 	}
 	for end := time.Now().Add(hang); time.Now().Before(end); time.Sleep(10 * time.Millisecond) {
 		check(g.t, g.session().Close())
-		if left, _ := filepath.Glob(os.Getenv(netted) + "/golem-session-*"); len(left) == 0 {
+		if left, _ := filepath.Glob(os.Getenv(inTestGroups) + "/golem-session-*"); len(left) == 0 {
 			return
 		}
 	}
-	g.t.Error("control groups are left")
+	g.t.Error("control groups still exist")
 }
 
 // measure applies and undoes once, and records how long that takes.
@@ -351,14 +351,14 @@ func (g *ground) measure() {
 	g.t.Helper()
 	s := g.session()
 	defer s.Close()
-	t := g.ran(s)
+	t := g.runCommand(s)
 	began := time.Now()
 	if clash, err := t.Apply(nil); err != nil || clash != nil {
 		g.t.Fatal(clash, err)
 	}
 	g.took = time.Since(began)
-	if !g.is("landed") {
-		g.t.Fatal("it has not landed")
+	if !g.checkState("landed") {
+		g.t.Fatal("the change was not applied")
 	}
 	g.undo("landed")
 }
@@ -372,15 +372,15 @@ func TestSurvivesKills(t *testing.T) {
 		g, seen := newGround(t, 200), make(map[string]int)
 		g.measure()
 		for i := range testutil.Rounds(16) {
-			g.killed(i, seen)
+			g.killOnce(i, seen)
 		}
-		g.swept()
-		t.Logf("%v landing takes %v", seen, g.took)
+		g.waitUntilSwept()
+		t.Logf("kills: %v; an apply takes %v", seen, g.took)
 	})
 }
 
-// killed runs one round.
-func (g *ground) killed(i int, seen map[string]int) {
+// killOnce runs one round.
+func (g *ground) killOnce(i int, seen map[string]int) {
 	g.t.Helper()
 	victim := []string{"golem", "holder", "all", "cell"}[i%4]
 	moment := rand.N(g.took * 5 / 4)
@@ -397,11 +397,11 @@ func (g *ground) killed(i int, seen map[string]int) {
 		kill(pid)
 	}
 	said := l.end()
-	gone(pids...)
+	waitUntilGone(pids...)
 	if victim == "holder" || victim == "cell" {
 		// golem still runs, and its report must be right.
-		if landed := g.is(when + ", golem says " + said); landed != (said == "done") {
-			g.t.Fatalf("%s: golem says %s, and that it has landed is %v", when, said, landed)
+		if landed := g.checkState(when + ", golem says " + said); landed != (said == "done") {
+			g.t.Fatalf("%s: golem reports %s, applied: %v", when, said, landed)
 		}
 	}
 	// The next golem may be killed as well.
@@ -416,17 +416,17 @@ func (g *ground) killed(i int, seen map[string]int) {
 		again.end()
 	}
 	g.recover()
-	landed := g.is(when)
+	landed := g.checkState(when)
 	seen[fmt.Sprint(victim, " ", landed)]++
 	if landed {
-		g.undone(when, seen)
+		g.undoAndKill(when, seen)
 	}
-	g.old(when)
-	g.clean(when)
+	g.checkRestored(when)
+	g.checkClean(when)
 }
 
-// undone undoes the changes. In half of the cases a process is killed during the undo.
-func (g *ground) undone(when string, seen map[string]int) {
+// undoAndKill undoes the changes. In half of the cases a process is killed during the undo.
+func (g *ground) undoAndKill(when string, seen map[string]int) {
 	g.t.Helper()
 	if rand.N(2) == 0 {
 		g.undo(when)
@@ -445,7 +445,7 @@ func (g *ground) undone(when string, seen map[string]int) {
 	}
 	said := l.end()
 	g.recover()
-	landed := g.is(fmt.Sprintf("%s, undoing with %s killed: %s", when, victim, said))
+	landed := g.checkState(fmt.Sprintf("%s, undoing with %s killed: %s", when, victim, said))
 	seen[fmt.Sprint("undo ", victim, " ", landed)]++
 	if landed {
 		g.undo(when)

@@ -24,7 +24,7 @@ func TestSurvivesOthers(t *testing.T) {
 		defer s.Close()
 		own, undone := pidOf("jail-hold"), 0
 		for i := range 6 {
-			if clash, err := g.ran(s).Apply(nil); err != nil || clash != nil {
+			if clash, err := g.runCommand(s).Apply(nil); err != nil || clash != nil {
 				t.Fatal(clash, err)
 			}
 			l := g.lander("undo")
@@ -41,20 +41,20 @@ func TestSurvivesOthers(t *testing.T) {
 				t.Fatal(clash, err)
 			}
 			check(t, os.Remove(g.work+"/other"))
-			if g.is(fmt.Sprint("round ", i)) {
+			if g.checkState(fmt.Sprint("round ", i)) {
 				sh(t, g.work, "rm -rf ./*")
 				sh(t, g.copy, "cp -a . "+g.work)
 			} else {
 				undone++
-				g.old(fmt.Sprint("round ", i))
+				g.checkRestored(fmt.Sprint("round ", i))
 			}
 		}
-		t.Logf("%d of 6 were undone", undone)
+		t.Logf("%d of 6 steps were undone", undone)
 		check(t, s.Close())
 		left, err := os.ReadDir(g.layers)
 		// Two applies in each round leave a record, unless it was undone. The last file has the names.
 		if want := 2*6 - undone + 1; err != nil || len(left) != want {
-			t.Errorf("left are %v, %v", left, err)
+			t.Errorf("got files %v, %v, want %d", left, err, want)
 		}
 	})
 }
@@ -92,12 +92,12 @@ func TestSurvivesEditors(t *testing.T) {
 	} {
 		change := run("echo command >> f0; rm f1; echo new > n")
 		sh(t, g.work, edit)
-		mine := look(t, g.work, true)
+		mine := describeDir(t, g.work, true)
 		if clash, err := change.Apply(nil); err != nil || len(clash) == 0 || clash[0] != "/work/f0" {
 			t.Errorf("%s: %v, %v", edit, clash, err)
 		}
 		check(t, change.Discard())
-		if got := look(t, g.work, true); got != mine {
+		if got := describeDir(t, g.work, true); got != mine {
 			t.Errorf("%s: it became\n%s\nwas\n%s", edit, got, mine)
 		}
 		sh(t, g.work, "rm -rf f0 other; echo begin > f0")
@@ -140,14 +140,14 @@ func TestSurvivesEditors(t *testing.T) {
 	}
 	close(stop)
 	edits := <-done
-	text := look(t, g.work, false)
+	text := describeDir(t, g.work, false)
 	for n := range edits {
 		if !strings.Contains(text, fmt.Sprintf("\\nuser %d\\n", n)) {
 			t.Errorf("edit %d is lost", n)
 		}
 	}
 	if landed == 0 || clashed == 0 || edits < 20 {
-		t.Errorf("%d landed, %d did not, %d edits: this test sees nothing", landed, clashed, edits)
+		t.Errorf("%d applied, %d not applied, %d edits: the test checks nothing", landed, clashed, edits)
 	}
 }
 
@@ -173,7 +173,7 @@ func TestManyNames(t *testing.T) {
 	if clash, err := r.Changed.Apply(dropped); err != nil || clash != nil {
 		t.Fatal(len(clash), err)
 	}
-	if got := look(t, g.work, false); got != "/d 40755 \"\" \"\"\n/d/f 100644 \"\" \"\"\n" {
+	if got := describeDir(t, g.work, false); got != "/d 40755 \"\" \"\"\n/d/f 100644 \"\" \"\"\n" {
 		t.Errorf("landed %d bytes: %.200s", len(got), got)
 	}
 	last, err := transaction.Last(sandbox.Host(g.layers))

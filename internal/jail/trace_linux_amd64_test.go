@@ -2,9 +2,9 @@ package jail_test
 
 import "golang.org/x/sys/unix"
 
-// swapped lets a traced process make unshare(CLONE_NEWUSER) in place of its next system
+// swapCall lets a traced process make unshare(CLONE_NEWUSER) in place of its next system
 // call, and returns what the kernel answered.
-func swapped(pid int) (answer, err error) {
+func swapCall(pid int) (answer, err error) {
 	if err := untilCall(pid); err != nil {
 		return nil, err
 	}

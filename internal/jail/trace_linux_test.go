@@ -25,27 +25,27 @@ func tryTrace([]string) {
 	cmd := exec.Command("/bin/true")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Ptrace: true}
 	if err := cmd.Start(); err != nil {
-		say("trace", err)
+		printResult("trace", err)
 		return
 	}
 	pid := cmd.Process.Pid
 	var status unix.WaitStatus
 	_, err := unix.Wait4(pid, &status, 0, nil)
-	say("trace", err)
+	printResult("trace", err)
 	var regs unix.PtraceRegs
-	say("registers", unix.PtraceGetRegs(pid, &regs))
+	printResult("registers", unix.PtraceGetRegs(pid, &regs))
 	word := make([]byte, 8)
 	remote := []unix.RemoteIovec{{Base: uintptr(regs.PC()), Len: len(word)}}
 	_, err = unix.ProcessVMReadv(pid, []unix.Iovec{{Base: &word[0], Len: uint64(len(word))}}, remote, 0)
-	say("memory", err)
-	answer, err := swapped(pid)
+	printResult("memory", err)
+	answer, err := swapCall(pid)
 	if err != nil {
-		say("swap", err)
+		printResult("swap", err)
 	}
-	say("unshare", answer)
-	say("detach", unix.PtraceDetach(pid))
+	printResult("unshare", answer)
+	printResult("detach", unix.PtraceDetach(pid))
 	_, err = unix.Wait4(pid, &status, 0, nil)
-	say("wait", err)
+	printResult("wait", err)
 	fmt.Println("ended", status.Signaled() || status.Exited())
 }
 
@@ -86,7 +86,7 @@ func tryCell([]string) {
 		}
 		for _, name := range []string{"mem", "environ", "maps", "fd/3", "root/.", "cwd/.", "exe", "syscall", "stack"} {
 			_, err := os.Open(fmt.Sprintf("/proc/%d/%s", id, name))
-			say(name, err)
+			printResult(name, err)
 		}
 	}
 }

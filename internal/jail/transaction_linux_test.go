@@ -13,8 +13,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// layered returns a session whose commands write to overlays.
-func layered(t *testing.T) (s *jail.Session, work, layers string) {
+// newOverlaySession returns a session whose commands write to overlays.
+func newOverlaySession(t *testing.T) (s *jail.Session, work, layers string) {
 	t.Helper()
 	work, layers = t.TempDir(), t.TempDir()
 	check(t, os.WriteFile(work+"/file", []byte("old\n"), 0o644))
@@ -24,7 +24,7 @@ func layered(t *testing.T) (s *jail.Session, work, layers string) {
 	return s, work, layers
 }
 
-func listed(r transaction.Result) string {
+func formatChanges(r transaction.Result) string {
 	if r.Changed == nil {
 		return ""
 	}
@@ -39,7 +39,7 @@ func listed(r transaction.Result) string {
 // are applied and are there afterwards, and that the next command sees them.
 func TestTransaction(t *testing.T) {
 	inModes(t, namespaceModes, func(t *testing.T, m mode) {
-		s, work, layers := layered(t)
+		s, work, layers := newOverlaySession(t)
 		run := func(line string) transaction.Result {
 			t.Helper()
 			r, err := transaction.Finish(s.Run(context.Background(), jail.Shell(line)))
@@ -50,14 +50,14 @@ func TestTransaction(t *testing.T) {
 			t.Errorf("the mount table is not empty (code %d):\n%s", r.Code, r.Stdout.Head)
 		}
 		if r := run("cat file; ls"); r.Changed != nil || string(r.Stdout.Head) != "old\nfile\n" {
-			t.Errorf("changed %q, printed %q", listed(r), r.Stdout.Head)
+			t.Errorf("changed %q, printed %q", formatChanges(r), r.Stdout.Head)
 		}
 		r := run("echo new > file; mkdir -p d/e; echo x > d/e/f; chmod 000 d; cat file")
-		if got, want := listed(r), "create /work/d, create /work/d/e, create /work/d/e/f, change /work/file"; got != want || string(r.Stdout.Head) != "new\n" {
+		if got, want := formatChanges(r), "create /work/d, create /work/d/e, create /work/d/e/f, change /work/file"; got != want || string(r.Stdout.Head) != "new\n" {
 			t.Errorf("got %q, want %q; printed %q", got, want, r.Stdout.Head)
 		}
 		if data, _ := os.ReadFile(work + "/file"); string(data) != "old\n" {
-			t.Errorf("the folder has %q", data)
+			t.Errorf("the directory has %q", data)
 		}
 		if other := run("cat file; ls"); string(other.Stdout.Head) != "old\nfile\n" {
 			t.Errorf("the next command sees %q", other.Stdout.Head)
@@ -67,12 +67,12 @@ func TestTransaction(t *testing.T) {
 			t.Fatal(clash, err)
 		}
 		if other := run("chmod 700 d; cat file d/e/f"); string(other.Stdout.Head) != "new\nx\n" {
-			t.Errorf("landed, the next command sees %q, %s", other.Stdout.Head, other.Stderr.Head)
+			t.Errorf("after the apply the next command sees %q, %s", other.Stdout.Head, other.Stderr.Head)
 		} else {
 			check(t, other.Changed.Discard())
 		}
-		if r := run("echo other > file"); listed(r) != "change /work/file" {
-			t.Errorf("got %q", listed(r))
+		if r := run("echo other > file"); formatChanges(r) != "change /work/file" {
+			t.Errorf("got %q", formatChanges(r))
 		} else {
 			check(t, os.WriteFile(work+"/file", []byte("mine\n"), 0o644))
 			if clash, err := r.Changed.Apply(nil); err != nil || len(clash) != 1 || clash[0] != "/work/file" {
@@ -84,7 +84,7 @@ func TestTransaction(t *testing.T) {
 		left, err := os.ReadDir(layers)
 		check(t, err)
 		if len(left) != 2 { // the last record, and the file with its name
-			t.Errorf("left are %v", left)
+			t.Errorf("got files %v, want two", left)
 		}
 		os.Chmod(work+"/d", 0o700)
 	})
