@@ -32,18 +32,18 @@ func benchDiff(b *testing.B, table *benchtable.Table) {
 		return strings.Repeat(fmt.Sprintf("line of file %d\n", i), 50) + word + "\n" + strings.Repeat("more\n", 50)
 	}
 	for i := range n {
-		put(b, filepath.Join(local, fmt.Sprintf("d%d/f%d.txt", i/100, i)), text(i, "old"))
+		writeFile(b, filepath.Join(local, fmt.Sprintf("d%d/f%d.txt", i/100, i)), text(i, "old"))
 	}
-	plain(b, local, "init", "-q", "-b", "main", ".")
-	plain(b, local, "add", "-A")
-	plain(b, local, "commit", "-q", "-m", "x")
-	plain(b, dir, "clone", "-q", "--bare", local, bare)
+	runGit(b, local, "init", "-q", "-b", "main", ".")
+	runGit(b, local, "add", "-A")
+	runGit(b, local, "commit", "-q", "-m", "x")
+	runGit(b, dir, "clone", "-q", "--bare", local, bare)
 	desk := openDesk(b, filepath.Join(dir, "state"), local, bare)
 	r := clearance.Request{Target: "bare", Message: "x", Author: git.Person{Name: "u", Email: "u@example.org"}, Commit: git.Person{Name: "u", Email: "u@example.org"}, Time: time.Unix(1_700_000_000, 0)}
 	for i := range n {
 		content := text(i, "new")
 		name := fmt.Sprintf("d%d/f%d.txt", i/100, i)
-		put(b, filepath.Join(local, name), content)
+		writeFile(b, filepath.Join(local, name), content)
 		r.Files = append(r.Files, git.File{Path: name, Mode: git.Plain, Size: int64(len(content)),
 			Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }})
 	}
@@ -51,8 +51,8 @@ func benchDiff(b *testing.B, table *benchtable.Table) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	plain(b, local, "add", "-A")
-	plain(b, local, "commit", "-q", "-m", "y")
+	runGit(b, local, "add", "-A")
+	runGit(b, local, "commit", "-q", "-m", "y")
 	series := benchtable.Turns(5, benchtable.Once, benchtable.Repeat(func() {
 		count := 0
 		err := desk.Diff(b.Context(), c, func(f clearance.FileDiff) error {
@@ -62,7 +62,7 @@ func benchDiff(b *testing.B, table *benchtable.Table) {
 		if err != nil || count != n {
 			b.Fatal(err, count)
 		}
-	}), benchtable.Repeat(func() { plain(b, local, "diff", "HEAD~1", "HEAD") }),
+	}), benchtable.Repeat(func() { runGit(b, local, "diff", "HEAD~1", "HEAD") }),
 		benchtable.Repeat(func() {
 			if _, err := desk.Look(b.Context(), c, 0, nil); err != nil {
 				b.Fatal(err)

@@ -12,13 +12,13 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestABranchThatIsCheckedOut checks that a branch which a work tree has checked out does
+// TestCheckedOutBranch checks that a branch which a work tree has checked out does
 // not move without its files. The next commit there would revert what was pushed.
-func TestABranchThatIsCheckedOut(t *testing.T) {
+func TestCheckedOutBranch(t *testing.T) {
 	t.Parallel()
 	for name, prepare := range map[string]func(s *scene, tree string) (clearance.Target, string){
 		"in a tree of a bare repository": func(s *scene, tree string) (clearance.Target, string) {
-			plain(s, s.bare, "worktree", "add", "-q", tree, "main")
+			runGit(s, s.bare, "worktree", "add", "-q", tree, "main")
 			return clearance.Target{Type: "bare", Path: sandbox.Host(s.bare)}, ""
 		},
 		"in a repository that is no bare one": func(s *scene, tree string) (clearance.Target, string) {
@@ -28,16 +28,16 @@ func TestABranchThatIsCheckedOut(t *testing.T) {
 			return clearance.Target{Type: "remote", URL: "file://" + s.local + "/.git"}, ""
 		},
 		"in two trees": func(s *scene, tree string) (clearance.Target, string) {
-			plain(s, s.local, "worktree", "add", "-q", "-f", tree, "main")
+			runGit(s, s.local, "worktree", "add", "-q", "-f", tree, "main")
 			return clearance.Target{Type: "local", Path: sandbox.Host(s.local)}, ""
 		},
 		"and rebased": func(s *scene, tree string) (clearance.Target, string) {
-			plain(s, s.bare, "worktree", "add", "-q", "--detach", tree, "main")
-			put(s, s.bare+"/worktrees/tree/rebase-merge/head-name", "refs/heads/main\n")
+			runGit(s, s.bare, "worktree", "add", "-q", "--detach", tree, "main")
+			writeFile(s, s.bare+"/worktrees/tree/rebase-merge/head-name", "refs/heads/main\n")
 			return clearance.Target{Type: "bare", Path: sandbox.Host(s.bare)}, ""
 		},
 		"and has no commit yet": func(s *scene, tree string) (clearance.Target, string) {
-			plain(s, s.local, "checkout", "-q", "--orphan", "new")
+			runGit(s, s.local, "checkout", "-q", "--orphan", "new")
 			return clearance.Target{Type: "local", Path: sandbox.Host(s.local)}, "new"
 		},
 	} {
@@ -47,47 +47,47 @@ func TestABranchThatIsCheckedOut(t *testing.T) {
 			target, branch := prepare(s, filepath.Join(t.TempDir(), "tree"))
 			target.Name, target.Branch = "here", "main"
 			s.desk = s.open(git.Credentials{}, target)
-			r := request("", "a.txt=new\n")
+			r := newRequest("", "a.txt=new\n")
 			r.Branch = branch
 			c, err := s.desk.Stage(t.Context(), r)
 			if err != nil {
 				t.Fatal(err)
 			}
 			before, _ := s.desk.Branches(t.Context(), "")
-			s.refused(s.desk.Ready(t.Context(), c), sandbox.ErrConflict)
+			s.checkRefused(s.desk.Ready(t.Context(), c), sandbox.ErrConflict)
 			_, err = s.desk.Push(t.Context(), c.ID, "")
-			s.refused(err, sandbox.ErrConflict)
+			s.checkRefused(err, sandbox.ErrConflict)
 			if now, _ := s.desk.Branches(t.Context(), ""); len(now) != len(before) || now["main"] != before["main"] {
 				t.Errorf("a branch has moved: %v, and was %v", now, before)
 			}
 			if _, err := s.desk.Get(c.ID); err != nil {
-				t.Errorf("it waits no more: %v", err)
+				t.Errorf("the commit no longer waits: %v", err)
 			}
 		})
 	}
 }
 
-// TestAWorkTreeThatIsGone checks that a deleted work tree does not count as having a
+// TestDeletedWorkTree checks that a deleted work tree does not count as having a
 // branch checked out.
-func TestAWorkTreeThatIsGone(t *testing.T) {
+func TestDeletedWorkTree(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	tree := filepath.Join(t.TempDir(), "tree")
-	plain(t, s.bare, "worktree", "add", "-q", tree, "main")
+	runGit(t, s.bare, "worktree", "add", "-q", tree, "main")
 	os.RemoveAll(tree)
 	if _, err := s.desk.Push(t.Context(), s.stage("bare", "a.txt=new\n").ID, ""); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestAFileAddress checks that golem finds the repository of a file address as git does.
+// TestFileAddress checks that golem finds the repository of a file address as git does.
 // golem init writes such an address for a clone of a repository with a work tree.
-func TestAFileAddress(t *testing.T) {
+func TestFileAddress(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	for i, address := range []string{s.local, s.local + "/", s.local + "/.git", s.bare, strings.TrimSuffix(s.bare, ".git")} {
 		s.desk = s.open(git.Credentials{}, clearance.Target{Name: "here", Type: "remote", URL: "file://" + address, Branch: "main"})
-		r := request("", fmt.Sprintf("a.txt=%d\n", i))
+		r := newRequest("", fmt.Sprintf("a.txt=%d\n", i))
 		r.Branch = fmt.Sprint("new-", i)
 		c, err := s.desk.Stage(t.Context(), r)
 		if err != nil {

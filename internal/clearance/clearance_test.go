@@ -18,7 +18,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-func plain(t testing.TB, dir string, args ...string) string {
+func runGit(t testing.TB, dir string, args ...string) string {
 	t.Helper()
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
@@ -33,7 +33,7 @@ func plain(t testing.TB, dir string, args ...string) string {
 	return strings.TrimRight(string(out), "\n")
 }
 
-func put(t testing.TB, name, content string) {
+func writeFile(t testing.TB, name, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		t.Fatal(err)
@@ -62,35 +62,35 @@ func setUp(t *testing.T) *scene {
 	return s
 }
 
-// made is the directory that scenes are copied from. The first scene creates it.
-var made struct {
+// sceneTemplate is the directory that scenes are copied from. The first scene creates it.
+var sceneTemplate struct {
 	sync.Once
 	dir string
 }
 
 func pattern(t *testing.T) string {
-	made.Do(func() {
+	sceneTemplate.Do(func() {
 		dir, err := os.MkdirTemp("", "pattern")
 		if err != nil {
 			t.Fatal(err)
 		}
-		made.dir = dir
+		sceneTemplate.dir = dir
 		local := filepath.Join(dir, "local")
 		for name, content := range map[string]string{"a.txt": "one\ntwo\n", "dir/b.txt": "b\n", "dir/c.txt": "c\n", "only/x": "x\n"} {
-			put(t, filepath.Join(local, name), content)
+			writeFile(t, filepath.Join(local, name), content)
 		}
-		plain(t, local, "init", "-q", "-b", "main", "--template=")
-		plain(t, local, "add", "-A")
-		plain(t, local, "commit", "-q", "-m", "first")
-		plain(t, dir, "clone", "-q", "--bare", "--template=", local, filepath.Join(dir, "bare.git"))
+		runGit(t, local, "init", "-q", "-b", "main", "--template=")
+		runGit(t, local, "add", "-A")
+		runGit(t, local, "commit", "-q", "-m", "first")
+		runGit(t, dir, "clone", "-q", "--bare", "--template=", local, filepath.Join(dir, "bare.git"))
 	})
-	return made.dir
+	return sceneTemplate.dir
 }
 
 func TestMain(m *testing.M) {
 	code := m.Run()
-	if made.dir != "" {
-		os.RemoveAll(made.dir)
+	if sceneTemplate.dir != "" {
+		os.RemoveAll(sceneTemplate.dir)
 	}
 	os.Exit(code)
 }
@@ -116,8 +116,8 @@ func openDesk(t testing.TB, dir, local, bare string) *clearance.Desk {
 	return desk
 }
 
-// request returns a request for files, each "path=content", or "path" to delete it.
-func request(target string, files ...string) clearance.Request {
+// newRequest returns a request for files, each "path=content", or "path" to delete it.
+func newRequest(target string, files ...string) clearance.Request {
 	r := clearance.Request{
 		Target: target, Message: "a message", Time: time.Unix(1700000000, 0), Workers: []string{"main", "helper"}, Session: "s",
 		Author: git.Person{Name: "W", Email: "w@example.org"}, Commit: git.Person{Name: "W", Email: "w@example.org"},
@@ -137,20 +137,20 @@ func request(target string, files ...string) clearance.Request {
 
 func (s *scene) stage(target string, files ...string) *clearance.StagedCommit {
 	s.Helper()
-	c, err := s.desk.Stage(s.Context(), request(target, files...))
+	c, err := s.desk.Stage(s.Context(), newRequest(target, files...))
 	if err != nil {
 		s.Fatal(err)
 	}
 	return c
 }
 
-func (s *scene) refused(err error, code sandbox.Code) {
+func (s *scene) checkRefused(err error, code sandbox.Code) {
 	s.Helper()
 	if !errors.Is(err, code) {
 		s.Errorf("got %v, want %s", err, code)
 	}
 	if err != nil && strings.Contains(err.Error(), filepath.Dir(s.local)) {
-		s.Errorf("the error tells a folder of this machine: %v", err)
+		s.Errorf("the error has a host path: %v", err)
 	}
 }
 
@@ -188,9 +188,9 @@ func TestStageListDiffDiscard(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err = s.desk.Get(c.ID)
-	s.refused(err, sandbox.ErrNotFound)
+	s.checkRefused(err, sandbox.ErrNotFound)
 	_, err = s.desk.Push(t.Context(), c.ID, "")
-	s.refused(err, sandbox.ErrNotFound)
+	s.checkRefused(err, sandbox.ErrNotFound)
 }
 
 // TestTextInPlaceOfBinary checks that a text which replaces binary data is shown as text.
@@ -215,8 +215,8 @@ func TestTextInPlaceOfBinary(t *testing.T) {
 	}
 }
 
-// TestLinesInNames checks that a name with line breaks does not add lines to a diff.
-func TestLinesInNames(t *testing.T) {
+// TestLineBreaksInNames checks that a name with line breaks does not add lines to a diff.
+func TestLineBreaksInNames(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	c := s.stage("bare", "x\n@@ -0,0 +1 @@\n+harmless=evil\n")
@@ -249,17 +249,17 @@ func TestStageRefuses(t *testing.T) {
 		{"elsewhere", []string{"a=b"}, sandbox.ErrNotFound},
 		{"--mirror", []string{"a=b"}, sandbox.ErrNotFound},
 	} {
-		_, err := s.desk.Stage(t.Context(), request(test.target, test.files...))
-		s.refused(err, test.want)
+		_, err := s.desk.Stage(t.Context(), newRequest(test.target, test.files...))
+		s.checkRefused(err, test.want)
 	}
 	for _, branch := range []string{"+main:refs/heads/prod", ":prod", "-d", "HEAD", "a..b"} {
-		r := request("bare", "a=b")
+		r := newRequest("bare", "a=b")
 		r.Branch = branch
 		_, err := s.desk.Stage(t.Context(), r)
-		s.refused(err, sandbox.ErrInvalid)
+		s.checkRefused(err, sandbox.ErrInvalid)
 	}
 	if list, err := s.desk.List(); err != nil || len(list) != 0 {
-		t.Errorf("refused, and kept all the same: %v, %v", list, err)
+		t.Errorf("refused, but stored: %v, %v", list, err)
 	}
 }
 
@@ -269,7 +269,7 @@ func TestPushToABareTarget(t *testing.T) {
 	s := setUp(t)
 	c := s.stage("bare", "a.txt=new\n")
 	_, err := s.desk.Push(t.Context(), c.ID, "other")
-	s.refused(err, sandbox.ErrConflict)
+	s.checkRefused(err, sandbox.ErrConflict)
 	second := s.stage("bare", "a.txt=newer\n")
 	for range 2 { // the second call returns the recorded result
 		got, err := s.desk.Push(t.Context(), c.ID, "main")
@@ -277,18 +277,18 @@ func TestPushToABareTarget(t *testing.T) {
 			t.Fatalf("got %v, %v", got, err)
 		}
 	}
-	if got := plain(t, s.bare, "rev-parse", "main"); got != string(c.Commit) {
+	if got := runGit(t, s.bare, "rev-parse", "main"); got != string(c.Commit) {
 		t.Errorf("main is %s, want %s", got, c.Commit)
 	}
-	if got := plain(t, s.bare, "show", "main:a.txt"); got != "new" {
+	if got := runGit(t, s.bare, "show", "main:a.txt"); got != "new" {
 		t.Errorf("got %q", got)
 	}
 	_, err = s.desk.Push(t.Context(), second.ID, "")
-	s.refused(err, sandbox.ErrConflict)
+	s.checkRefused(err, sandbox.ErrConflict)
 	if list, _ := s.desk.List(); len(list) != 1 || list[0].ID != second.ID {
 		t.Errorf("a refused commit still waits: got %v", list)
 	}
-	s.refused(s.desk.Discard(t.Context(), c.ID), sandbox.ErrNotFound)
+	s.checkRefused(s.desk.Discard(t.Context(), c.ID), sandbox.ErrNotFound)
 }
 
 // TestPushesAtOnce pushes the same and other commits from many goroutines.
@@ -317,8 +317,8 @@ func TestPushesAtOnce(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	if len(made) != 1 || made[plain(t, s.bare, "rev-parse", "main")] != 3 {
-		t.Errorf("pushed: got %v, want one of the two, told three times", made)
+	if len(made) != 1 || made[runGit(t, s.bare, "rev-parse", "main")] != 3 {
+		t.Errorf("pushed: got %v, want one of the two commits, reported three times", made)
 	}
 }
 
@@ -331,124 +331,124 @@ func TestPushToALocalTarget(t *testing.T) {
 		want   sandbox.Code // "" for a push that succeeds
 	}{
 		{"clean", func(*scene) {}, []string{"a.txt=new\n", "dir/b.txt", "dir/c.txt", "deep/er/n=n", "only/x"}, ""},
-		{"changed as staged", func(s *scene) { put(s, s.local+"/a.txt", "new\n"); put(s, s.local+"/n", "n") }, []string{"a.txt=new\n", "n=n"}, ""},
-		{"added as staged", func(s *scene) { put(s, s.local+"/n", "n"); plain(s, s.local, "add", "n") }, []string{"n=n"}, ""},
-		{"touched", func(s *scene) { put(s, s.local+"/dir/c.txt", "c\n") }, []string{"a.txt=new\n"}, ""},
-		{"a file not known to git", func(s *scene) { put(s, s.local+"/mine", "m") }, []string{"a.txt=new\n"}, ""},
+		{"changed as staged", func(s *scene) { writeFile(s, s.local+"/a.txt", "new\n"); writeFile(s, s.local+"/n", "n") }, []string{"a.txt=new\n", "n=n"}, ""},
+		{"added as staged", func(s *scene) { writeFile(s, s.local+"/n", "n"); runGit(s, s.local, "add", "n") }, []string{"n=n"}, ""},
+		{"touched", func(s *scene) { writeFile(s, s.local+"/dir/c.txt", "c\n") }, []string{"a.txt=new\n"}, ""},
+		{"a file not known to git", func(s *scene) { writeFile(s, s.local+"/mine", "m") }, []string{"a.txt=new\n"}, ""},
 		{"a file becomes a folder", func(*scene) {}, []string{"a.txt", "a.txt/b/c=1", "a.txt/d=2"}, ""},
 		{"a file becomes a folder that is in the way", func(s *scene) {
 			os.Remove(s.local + "/a.txt")
-			put(s, s.local+"/a.txt/d", "mine")
+			writeFile(s, s.local+"/a.txt/d", "mine")
 		}, []string{"a.txt", "a.txt/d=2"}, clearance.ErrDirty},
 		{"a file becomes a folder of a name too long", func(*scene) {}, []string{"a.txt", "a.txt/d=2", "a.txt/e/" + strings.Repeat("n", 300) + "=3"}, sandbox.ErrInternal},
 		{"a folder becomes a file", func(*scene) {}, []string{"only/x", "only=file"}, ""},
-		{"changed otherwise", func(s *scene) { put(s, s.local+"/a.txt", "mine\n") }, []string{"a.txt=new\n"}, clearance.ErrDirty},
-		{"changed elsewhere", func(s *scene) { put(s, s.local+"/dir/c.txt", "mine\n") }, []string{"a.txt=new\n"}, clearance.ErrDirty},
-		{"added elsewhere", func(s *scene) { put(s, s.local+"/mine", "m"); plain(s, s.local, "add", "mine") }, []string{"a.txt=new\n"}, clearance.ErrDirty},
+		{"changed otherwise", func(s *scene) { writeFile(s, s.local+"/a.txt", "mine\n") }, []string{"a.txt=new\n"}, clearance.ErrDirty},
+		{"changed elsewhere", func(s *scene) { writeFile(s, s.local+"/dir/c.txt", "mine\n") }, []string{"a.txt=new\n"}, clearance.ErrDirty},
+		{"added elsewhere", func(s *scene) { writeFile(s, s.local+"/mine", "m"); runGit(s, s.local, "add", "mine") }, []string{"a.txt=new\n"}, clearance.ErrDirty},
 		{"deleted elsewhere", func(s *scene) { os.Remove(s.local + "/only/x") }, []string{"a.txt=new\n"}, clearance.ErrDirty},
-		{"in the way", func(s *scene) { put(s, s.local+"/n", "mine") }, []string{"n=n"}, clearance.ErrDirty},
+		{"in the way", func(s *scene) { writeFile(s, s.local+"/n", "mine") }, []string{"n=n"}, clearance.ErrDirty},
 		{"hidden from git", func(s *scene) {
-			plain(s, s.local, "update-index", "--assume-unchanged", "a.txt")
-			put(s, s.local+"/a.txt", "mine\n")
+			runGit(s, s.local, "update-index", "--assume-unchanged", "a.txt")
+			writeFile(s, s.local+"/a.txt", "mine\n")
 		}, []string{"a.txt=new\n"}, clearance.ErrDirty},
 		{"a link for a folder", func(s *scene) { os.Symlink(".git/hooks", s.local+"/n") }, []string{"n/pre-commit=n"}, clearance.ErrDirty},
-		{"a folder with more in it", func(s *scene) { put(s, s.local+"/only/mine", "m") }, []string{"only/x", "only=file"}, sandbox.ErrInternal},
-		{"another branch", func(s *scene) { plain(s, s.local, "checkout", "-q", "-b", "other") }, []string{"a.txt=new\n"}, sandbox.ErrConflict},
-		{"no branch", func(s *scene) { plain(s, s.local, "checkout", "-q", "--detach") }, []string{"a.txt=new\n"}, sandbox.ErrConflict},
-		{"a git at work", func(s *scene) { put(s, s.local+"/.git/index.lock", "") }, []string{"a.txt=new\n"}, sandbox.ErrConflict},
+		{"a folder with more in it", func(s *scene) { writeFile(s, s.local+"/only/mine", "m") }, []string{"only/x", "only=file"}, sandbox.ErrInternal},
+		{"another branch", func(s *scene) { runGit(s, s.local, "checkout", "-q", "-b", "other") }, []string{"a.txt=new\n"}, sandbox.ErrConflict},
+		{"no branch", func(s *scene) { runGit(s, s.local, "checkout", "-q", "--detach") }, []string{"a.txt=new\n"}, sandbox.ErrConflict},
+		{"a git at work", func(s *scene) { writeFile(s, s.local+"/.git/index.lock", "") }, []string{"a.txt=new\n"}, sandbox.ErrConflict},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
 			s := setUp(t)
 			c := s.stage("local", test.files...)
 			test.before(s)
-			was, tree := plain(t, s.local, "rev-parse", "main"), picture(t, s.local)
+			was, tree := runGit(t, s.local, "rev-parse", "main"), describeTree(t, s.local)
 			got, err := s.desk.Push(t.Context(), c.ID, "main")
 			if test.want != "" {
 				if test.want != sandbox.ErrInternal {
-					s.refused(err, test.want)
+					s.checkRefused(err, test.want)
 				} else if err == nil {
 					t.Error("pushed")
 				}
-				if now := plain(t, s.local, "rev-parse", "main"); now != was {
-					t.Errorf("refused, and main is %s all the same", now)
+				if now := runGit(t, s.local, "rev-parse", "main"); now != was {
+					t.Errorf("refused, but main is %s", now)
 				}
-				if now := picture(t, s.local); now != tree {
-					t.Errorf("refused, and the tree is\n%swant\n%s", now, tree)
+				if now := describeTree(t, s.local); now != tree {
+					t.Errorf("refused, but the tree is\n%swant\n%s", now, tree)
 				}
 				if list, _ := s.desk.List(); len(list) != 1 {
-					t.Error("what is refused does not wait on")
+					t.Error("the refused commit no longer waits")
 				}
 				return
 			}
 			if err != nil {
 				t.Fatal(err)
 			}
-			if now := plain(t, s.local, "rev-parse", "main"); now != got.CommitSHA || now != string(c.Commit) {
+			if now := runGit(t, s.local, "rev-parse", "main"); now != got.CommitSHA || now != string(c.Commit) {
 				t.Errorf("main is %s, want %s", now, c.Commit)
 			}
-			if now := plain(t, s.local, "status", "--porcelain", "-uno"); now != "" {
+			if now := runGit(t, s.local, "status", "--porcelain", "-uno"); now != "" {
 				t.Errorf("status: got\n%s", now)
 			}
-			plain(t, s.local, "fsck", "--strict")
+			runGit(t, s.local, "fsck", "--strict")
 			if left, _ := filepath.Glob(s.local + "/.git/golem-*"); len(left) > 0 {
-				t.Errorf("left behind: %v", left)
+				t.Errorf("leftover files: %v", left)
 			}
 		})
 	}
 }
 
-// TestALinkedWorktree checks that a work tree of git worktree is a target like any other,
+// TestLinkedWorktree checks that a work tree of git worktree is a target like any other,
 // and that the main work tree does not change.
-func TestALinkedWorktree(t *testing.T) {
+func TestLinkedWorktree(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	tree := filepath.Join(t.TempDir(), "tree")
-	plain(t, s.local, "worktree", "add", "-q", "-b", "other", tree)
-	before := picture(t, s.local)
+	runGit(t, s.local, "worktree", "add", "-q", "-b", "other", tree)
+	before := describeTree(t, s.local)
 	s.desk = s.open(git.Credentials{}, clearance.Target{Name: "tree", Type: "local", Path: sandbox.Host(tree), Branch: "other"})
 	c := s.stage("", "a.txt=new\n", "only/x", "n/m=n")
 	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	if now := plain(t, tree, "rev-parse", "HEAD"); now != string(c.Commit) {
+	if now := runGit(t, tree, "rev-parse", "HEAD"); now != string(c.Commit) {
 		t.Errorf("the work tree is at %s, want %s", now, c.Commit)
 	}
 	for _, dir := range []string{tree, s.local} {
-		if now := plain(t, dir, "status", "--porcelain"); now != "" {
+		if now := runGit(t, dir, "status", "--porcelain"); now != "" {
 			t.Errorf("status: got\n%s", now)
 		}
 	}
-	if now := picture(t, s.local); now != before {
+	if now := describeTree(t, s.local); now != before {
 		t.Errorf("the other work tree has changed:\n%s", now)
 	}
-	plain(t, s.local, "fsck", "--strict")
-	put(t, tree+"/a.txt", "mine")
+	runGit(t, s.local, "fsck", "--strict")
+	writeFile(t, tree+"/a.txt", "mine")
 	_, err := s.desk.Push(t.Context(), s.stage("", "a.txt=newer\n").ID, "")
-	s.refused(err, clearance.ErrDirty)
+	s.checkRefused(err, clearance.ErrDirty)
 }
 
-// TestALinkBecomesAFolder checks that a commit may replace a symlink by a directory.
-func TestALinkBecomesAFolder(t *testing.T) {
+// TestSymlinkBecomesDirectory checks that a commit may replace a symlink by a directory.
+func TestSymlinkBecomesDirectory(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	os.Remove(s.local + "/a.txt")
 	os.Symlink("dir", s.local+"/a.txt")
-	plain(s, s.local, "commit", "-q", "-a", "-m", "a link")
+	runGit(s, s.local, "commit", "-q", "-a", "-m", "a link")
 	c := s.stage("local", "a.txt", "a.txt/b.txt=1")
 	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	if now := plain(t, s.local, "status", "--porcelain"); now != "" {
+	if now := runGit(t, s.local, "status", "--porcelain"); now != "" {
 		t.Errorf("status: got\n%s", now)
 	}
 	if data, _ := os.ReadFile(s.local + "/dir/b.txt"); string(data) != "b\n" {
-		t.Errorf("it was written through the link: %q", data)
+		t.Errorf("the push wrote through the symlink: %q", data)
 	}
 }
 
-// picture returns all files of a work tree and their contents as one text.
-func picture(t *testing.T, dir string) string {
+// describeTree returns all files of a work tree and their contents as one text.
+func describeTree(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
 	err := filepath.Walk(dir, func(path string, info os.FileInfo, err error) error {

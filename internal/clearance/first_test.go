@@ -31,10 +31,10 @@ func TestFirstPush(t *testing.T) {
 			t.Parallel()
 			s := setUp(t)
 			if test.empty {
-				plain(t, s.bare, "update-ref", "-d", "refs/heads/main")
+				runGit(t, s.bare, "update-ref", "-d", "refs/heads/main")
 			}
 			s.desk = s.remote(s.serve(""), git.Credentials{})
-			r := request("", test.files...)
+			r := newRequest("", test.files...)
 			r.Branch = test.branch
 			c, err := s.desk.Stage(t.Context(), r)
 			if err != nil {
@@ -42,11 +42,11 @@ func TestFirstPush(t *testing.T) {
 			}
 			got, err := s.desk.Push(t.Context(), c.ID, "")
 			if test.want != nil {
-				s.refused(err, sandbox.ErrConflict)
+				s.checkRefused(err, sandbox.ErrConflict)
 				if list, _ := s.desk.List(); len(list) != 1 || list[0].ID != c.ID {
-					t.Errorf("what was not pushed does not wait on: %v", list)
+					t.Errorf("the commit that was not pushed no longer waits: %v", list)
 				}
-				if c, err = s.desk.Again(t.Context(), c.ID, request("")); err != nil {
+				if c, err = s.desk.Again(t.Context(), c.ID, newRequest("")); err != nil {
 					t.Fatal(err)
 				}
 				var ops []string
@@ -62,35 +62,35 @@ func TestFirstPush(t *testing.T) {
 				t.Fatal(err)
 			}
 			branch := c.Branch
-			if now := plain(t, s.bare, "rev-parse", branch); now != got.CommitSHA || now != string(c.Commit) {
+			if now := runGit(t, s.bare, "rev-parse", branch); now != got.CommitSHA || now != string(c.Commit) {
 				t.Errorf("%s is %s, told %s, staged %s", branch, now, got.CommitSHA, c.Commit)
 			}
 			if test.want != nil {
-				plain(t, s.bare, "merge-base", "--is-ancestor", "main", branch)
-				if text := plain(t, s.bare, "show", branch+":dir/c.txt"); text != "c" {
-					t.Errorf("what was there is gone: %q", text)
+				runGit(t, s.bare, "merge-base", "--is-ancestor", "main", branch)
+				if text := runGit(t, s.bare, "show", branch+":dir/c.txt"); text != "c" {
+					t.Errorf("the old file is gone: %q", text)
 				}
 			}
 		})
 	}
 }
 
-// TestFirstPushOfWhatIsThere checks that files which the branch already has are not
+// TestFirstPushWithoutChanges checks that files which the branch already has are not
 // staged again.
-func TestFirstPushOfWhatIsThere(t *testing.T) {
+func TestFirstPushWithoutChanges(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	s.desk = s.remote(s.serve(""), git.Credentials{})
 	c := s.stage("", "dir/b.txt=b\n")
 	_, err := s.desk.Push(t.Context(), c.ID, "")
-	s.refused(err, sandbox.ErrConflict)
-	_, err = s.desk.Again(t.Context(), c.ID, request(""))
-	s.refused(err, clearance.ErrNoChanges)
+	s.checkRefused(err, sandbox.ErrConflict)
+	_, err = s.desk.Again(t.Context(), c.ID, newRequest(""))
+	s.checkRefused(err, clearance.ErrNoChanges)
 }
 
-// TestARemoteThatWasEmptied checks that a recreated remote counts as new, whatever was
+// TestEmptiedRemote checks that a recreated remote counts as new, whatever was
 // pulled before.
-func TestARemoteThatWasEmptied(t *testing.T) {
+func TestEmptiedRemote(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	s.desk = s.remote(s.serve(""), git.Credentials{})
@@ -98,18 +98,18 @@ func TestARemoteThatWasEmptied(t *testing.T) {
 		t.Fatal(err)
 	}
 	c := s.stage("", "new=n\n")
-	plain(t, s.bare, "update-ref", "-d", "refs/heads/main")
+	runGit(t, s.bare, "update-ref", "-d", "refs/heads/main")
 	_, err := s.desk.Push(t.Context(), c.ID, "")
-	s.refused(err, sandbox.ErrConflict)
-	again, err := s.desk.Again(t.Context(), c.ID, request(""))
+	s.checkRefused(err, sandbox.ErrConflict)
+	again, err := s.desk.Again(t.Context(), c.ID, newRequest(""))
 	if err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.desk.Push(t.Context(), again.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	if names := plain(t, s.bare, "ls-tree", "--name-only", "main"); names != "new" {
-		t.Errorf("got %q, want what was staged", names)
+	if names := runGit(t, s.bare, "ls-tree", "--name-only", "main"); names != "new" {
+		t.Errorf("got %q, want the staged content", names)
 	}
 }
 
@@ -118,22 +118,22 @@ func TestARemoteThatWasEmptied(t *testing.T) {
 func TestFirstPushToGitHub(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
-	plain(t, s.bare, "update-ref", "-d", "refs/heads/main")
+	runGit(t, s.bare, "update-ref", "-d", "refs/heads/main")
 	h := newHub(t, s.bare)
-	plain(t, s.bare, "config", "http.receivepack", "true")
+	runGit(t, s.bare, "config", "http.receivepack", "true")
 	s.desk = s.open(git.Explicit([]string{"GH_ENTERPRISE_TOKEN=" + hubToken}), hubTarget(h.URL))
 	c := s.stage("", "a.txt=mine\n")
 	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	if now := plain(t, s.bare, "rev-parse", "main"); now != string(c.Commit) || len(h.calls) > 0 {
+	if now := runGit(t, s.bare, "rev-parse", "main"); now != string(c.Commit) || len(h.calls) > 0 {
 		t.Errorf("main is %s, want %s; calls of the API: %v", now, c.Commit, h.calls)
 	}
 }
 
-// TestARemoteOfSHA256 checks that a remote with SHA-256 hashes is refused, with a hint
+// TestSHA256Remote checks that a remote with SHA-256 hashes is refused, with a hint
 // how to get results there.
-func TestARemoteOfSHA256(t *testing.T) {
+func TestSHA256Remote(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	s.desk = s.remote(s.serve(""), git.Credentials{})
@@ -141,11 +141,11 @@ func TestARemoteOfSHA256(t *testing.T) {
 	if err := os.RemoveAll(s.bare); err != nil {
 		t.Fatal(err)
 	}
-	plain(t, s.local, "init", "-q", "--bare", "-b", "main", "--object-format=sha256", s.bare)
-	plain(t, s.bare, "update-ref", "refs/heads/main", plain(t, s.bare, "commit-tree", "-m", "first", plain(t, s.bare, "mktree", "--missing")))
+	runGit(t, s.local, "init", "-q", "--bare", "-b", "main", "--object-format=sha256", s.bare)
+	runGit(t, s.bare, "update-ref", "refs/heads/main", runGit(t, s.bare, "commit-tree", "-m", "first", runGit(t, s.bare, "mktree", "--missing")))
 	_, err := s.desk.Push(t.Context(), c.ID, "")
-	s.refused(err, git.ErrUnsupported)
+	s.checkRefused(err, git.ErrUnsupported)
 	if err == nil || !strings.Contains(err.Error(), "file_export") {
-		t.Errorf("got %v, want what to do", err)
+		t.Errorf("got %v, want a hint", err)
 	}
 }

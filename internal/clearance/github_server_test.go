@@ -48,7 +48,7 @@ func newHub(t *testing.T, bare string) *hubServer {
 		t.Fatal(err)
 	}
 	h := &hubServer{bare: bare, backend: &cgi.Handler{
-		Path: filepath.Join(plain(t, bare, "--exec-path"), "git-http-backend"),
+		Path: filepath.Join(runGit(t, bare, "--exec-path"), "git-http-backend"),
 		Env:  []string{"GIT_PROJECT_ROOT=" + filepath.Dir(root), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
 	}}
 	h.Server = httptest.NewServer(h)

@@ -22,7 +22,7 @@ func TestPushToGitHub(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	h := s.hub()
-	r := request("", "a.txt=new\n", "dir/b.txt", "only/x", "only=now a file", "deep/er/bin=\x00\xff\xfe", "same=new\n", "a \"b\" é=q", "-x=y", "empty=")
+	r := newRequest("", "a.txt=new\n", "dir/b.txt", "only/x", "only=now a file", "deep/er/bin=\x00\xff\xfe", "same=new\n", "a \"b\" é=q", "-x=y", "empty=")
 	run := git.File{Path: "run.sh", Mode: git.Executable, Size: 3, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("run")), nil }}
 	link := git.File{Path: "link", Mode: git.Link, Size: 5, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("a.txt")), nil }}
 	r.Files = append(r.Files, run, link)
@@ -38,15 +38,15 @@ func TestPushToGitHub(t *testing.T) {
 			t.Fatalf("got %v, %v", got, err)
 		}
 	}
-	if now := plain(t, s.bare, "rev-parse", "main"); now != string(c.Commit) {
+	if now := runGit(t, s.bare, "rev-parse", "main"); now != string(c.Commit) {
 		t.Errorf("main is %s, want %s", now, c.Commit)
 	}
-	plain(t, s.bare, "fsck", "--strict")
+	runGit(t, s.bare, "fsck", "--strict")
 	_, err = s.desk.Push(t.Context(), rival.ID, "")
-	s.refused(err, sandbox.ErrConflict)
+	s.checkRefused(err, sandbox.ErrConflict)
 
 	// A branch that does not exist is created.
-	r = request("", "a=b")
+	r = newRequest("", "a=b")
 	r.Branch = "drafts/new"
 	fresh, err := s.desk.Stage(t.Context(), r)
 	if err != nil {
@@ -55,15 +55,15 @@ func TestPushToGitHub(t *testing.T) {
 	if _, err := s.desk.Push(t.Context(), fresh.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	if now := plain(t, s.bare, "rev-parse", "drafts/new"); now != string(fresh.Commit) {
+	if now := runGit(t, s.bare, "rev-parse", "drafts/new"); now != string(fresh.Commit) {
 		t.Errorf("the new branch is %s, want %s", now, fresh.Commit)
 	}
 
 	// The next commit is staged on what was pushed. Large files are streamed, and many
 	// files go into several trees.
-	r = request("", "small=s")
+	r = newRequest("", "small=s")
 	for i := range 600 {
-		r.Files = append(r.Files, request("", fmt.Sprintf("many/%d=same", i)).Files...)
+		r.Files = append(r.Files, newRequest("", fmt.Sprintf("many/%d=same", i)).Files...)
 	}
 	size := int64(3<<20 + 1)
 	r.Files = append(r.Files, git.File{Path: "large", Mode: git.Plain, Size: size, Open: func() (io.ReadCloser, error) {
@@ -75,7 +75,7 @@ func TestPushToGitHub(t *testing.T) {
 	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	if now := plain(t, s.bare, "rev-parse", "main"); now != string(c.Commit) {
+	if now := runGit(t, s.bare, "rev-parse", "main"); now != string(c.Commit) {
 		t.Errorf("main is %s, want %s", now, c.Commit)
 	}
 }
@@ -89,24 +89,24 @@ func (endless) Read(p []byte) (int, error) {
 	return len(p), nil
 }
 
-// A counted counts requests. They come one after another.
-type counted struct {
+// A countingTransport counts requests. They come one after another.
+type countingTransport struct {
 	http.RoundTripper
 	n int
 }
 
-func (c *counted) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c *countingTransport) RoundTrip(r *http.Request) (*http.Response, error) {
 	c.n++
 	return c.RoundTripper.RoundTrip(r)
 }
 
-func header(w http.ResponseWriter, pairs ...string) {
+func setHeaders(w http.ResponseWriter, pairs ...string) {
 	for i := 0; i < len(pairs); i += 2 {
 		w.Header().Set(pairs[i], pairs[i+1])
 	}
 }
 
-func cut(w http.ResponseWriter) bool {
+func cutConnection(w http.ResponseWriter) bool {
 	conn, _, err := http.NewResponseController(w).Hijack()
 	if err == nil {
 		conn.Close()
@@ -129,7 +129,7 @@ func TestGitHubMisbehaves(t *testing.T) {
 		}
 	}
 	code := func(n int, message string, headers ...string) func(w http.ResponseWriter) {
-		return func(w http.ResponseWriter) { header(w, headers...); refuse(w, n, message) }
+		return func(w http.ResponseWriter) { setHeaders(w, headers...); refuse(w, n, message) }
 	}
 	var stranger *hubServer
 	for _, test := range []struct {
@@ -155,26 +155,26 @@ func TestGitHubMisbehaves(t *testing.T) {
 		}, git.ErrUnreachable, "protected"},
 		{"the branch moved", func(s *scene, h *hubServer) {
 			h.before = func(http.ResponseWriter, *http.Request, string) bool {
-				h.git(nil, nil, "update-ref", "refs/heads/main", plain(s, s.bare, "commit-tree", "-m", "theirs", "-p", "main~0", "main^{tree}"))
+				h.git(nil, nil, "update-ref", "refs/heads/main", runGit(s, s.bare, "commit-tree", "-m", "theirs", "-p", "main~0", "main^{tree}"))
 				h.before = nil
 				return false
 			}
 		}, sandbox.ErrConflict, "has moved"},
 		{"the branch went", func(s *scene, h *hubServer) {
-			h.before = at("commits", 1, func(http.ResponseWriter) { plain(s, s.bare, "update-ref", "-d", "refs/heads/main") })
+			h.before = at("commits", 1, func(http.ResponseWriter) { runGit(s, s.bare, "update-ref", "-d", "refs/heads/main") })
 			was := h.before
 			h.before = func(w http.ResponseWriter, r *http.Request, step string) bool { was(w, r, step); return false }
 		}, sandbox.ErrConflict, "has moved"},
 		{"a moment's trouble", func(_ *scene, h *hubServer) { h.before = at("trees", 1, code(502, "Bad Gateway")) }, "", ""},
 		{"trouble", func(_ *scene, h *hubServer) { h.before = at("commits", -1, code(503, "Unavailable")) }, git.ErrUnreachable, "has trouble"},
 		{"cut before", func(_ *scene, h *hubServer) {
-			h.before = at("refs", 1, func(w http.ResponseWriter) { cut(w) })
+			h.before = at("refs", 1, func(w http.ResponseWriter) { cutConnection(w) })
 		}, "", ""},
 		{"cut after", func(_ *scene, h *hubServer) {
-			h.after = func(w http.ResponseWriter, step string) bool { return step == "refs" && cut(w) }
+			h.after = func(w http.ResponseWriter, step string) bool { return step == "refs" && cutConnection(w) }
 		}, "", ""},
 		{"half an answer", func(_ *scene, h *hubServer) {
-			h.before = at("blobs", 1, func(w http.ResponseWriter) { header(w, "Content-Length", "100"); io.WriteString(w, `{"sha":`) })
+			h.before = at("blobs", 1, func(w http.ResponseWriter) { setHeaders(w, "Content-Length", "100"); io.WriteString(w, `{"sha":`) })
 		}, "", ""},
 		{"garbage", func(_ *scene, h *hubServer) {
 			h.before = at("trees", -1, func(w http.ResponseWriter) { io.WriteString(w, "<html>log in to the hotel</html>") })
@@ -214,11 +214,11 @@ func TestGitHubMisbehaves(t *testing.T) {
 		{"sent elsewhere", func(s *scene, h *hubServer) {
 			stranger = newHub(s.T, s.bare)
 			stranger.before = func(_ http.ResponseWriter, r *http.Request, _ string) bool {
-				s.Errorf("a stranger was asked, with %v", r.Header)
+				s.Errorf("another server got a request: %v", r.Header)
 				return false
 			}
 			h.before = at("blobs", -1, func(w http.ResponseWriter) {
-				header(w, "Location", stranger.URL+"/api/v3/repos/o/r/git/blobs")
+				setHeaders(w, "Location", stranger.URL+"/api/v3/repos/o/r/git/blobs")
 				w.WriteHeader(http.StatusTemporaryRedirect)
 			})
 		}, git.ErrUnreachable, "elsewhere"},
@@ -237,18 +237,18 @@ func TestGitHubMisbehaves(t *testing.T) {
 				}
 				return
 			}
-			s.refused(err, test.want)
+			s.checkRefused(err, test.want)
 			if err != nil && !strings.Contains(err.Error(), test.says) {
-				t.Errorf("got %v, want a word of %q", err, test.says)
+				t.Errorf("got %v, want %q in it", err, test.says)
 			}
 			if err != nil && strings.Contains(err.Error(), hubToken) {
-				t.Errorf("the error tells the token: %v", err)
+				t.Errorf("the error has the token: %v", err)
 			}
 			if now == string(c.Commit) {
-				t.Error("refused, and pushed all the same")
+				t.Error("refused, but pushed")
 			}
 			if list, _ := s.desk.List(); len(list) != 1 {
-				t.Error("what is refused does not wait on")
+				t.Error("the refused commit no longer waits")
 			}
 		})
 	}
@@ -260,13 +260,13 @@ func TestGitHubLimits(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	h := s.hub()
-	many := request("")
+	many := newRequest("")
 	for i := range 1001 {
-		many.Files = append(many.Files, request("", fmt.Sprintf("%d=%d", i, i)).Files...)
+		many.Files = append(many.Files, newRequest("", fmt.Sprintf("%d=%d", i, i)).Files...)
 	}
-	bytes := request("", "a=b")
+	bytes := newRequest("", "a=b")
 	bytes.Message = "\xff"
-	for name, r := range map[string]clearance.Request{"too many": many, "a name of bytes": request("", "\xff=x"), "a message of bytes": bytes} {
+	for name, r := range map[string]clearance.Request{"too many": many, "a name of bytes": newRequest("", "\xff=x"), "a message of bytes": bytes} {
 		c, err := s.desk.Stage(t.Context(), r)
 		if err != nil {
 			t.Fatal(err)
@@ -276,7 +276,7 @@ func TestGitHubLimits(t *testing.T) {
 		}
 	}
 	if len(h.calls) > 0 {
-		t.Errorf("the API was asked: %v", h.calls)
+		t.Errorf("the API got requests: %v", h.calls)
 	}
 }
 
@@ -292,7 +292,7 @@ func TestGitHubWithoutAToken(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.desk.Push(t.Context(), s.stage("", "a.txt=new\n").ID, "")
-	s.refused(err, git.ErrUnreachable)
+	s.checkRefused(err, git.ErrUnreachable)
 	if err == nil || !strings.Contains(err.Error(), "there is no token") || len(h.calls) > 0 {
 		t.Errorf("got %v, after %v", err, h.calls)
 	}
@@ -313,7 +313,7 @@ func TestGitHubHangs(t *testing.T) {
 		return true
 	}
 	_, err := s.desk.Push(ctx, c.ID, "")
-	s.refused(err, git.ErrUnreachable)
+	s.checkRefused(err, git.ErrUnreachable)
 	h.before = nil
 	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
 		t.Errorf("afterwards: %v", err)
@@ -324,7 +324,7 @@ func TestGitHubHangs(t *testing.T) {
 func TestGitHubTokenIsKept(t *testing.T) {
 	s := setUp(t)
 	h := s.hub()
-	target, web := hubTarget(h.URL), &counted{RoundTripper: &http.Transport{}}
+	target, web := hubTarget(h.URL), &countingTransport{RoundTripper: &http.Transport{}}
 	target.Web = web
 	s.desk = s.open(git.Explicit([]string{"GITHUB_TOKEN=" + hubToken}), target)
 	c := s.stage("", "a.txt=new\n")
@@ -333,7 +333,7 @@ func TestGitHubTokenIsKept(t *testing.T) {
 	h.look = func() {
 		mu.Lock()
 		defer mu.Unlock()
-		processes(&shown)
+		writeProcesses(&shown)
 	}
 	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
 		t.Fatal(err)
@@ -341,12 +341,12 @@ func TestGitHubTokenIsKept(t *testing.T) {
 	if text := shown.String(); strings.Contains(text, hubToken) || strings.Contains(text, base64.StdEncoding.EncodeToString([]byte("x-access-token:"+hubToken))) {
 		t.Error("the list of processes shows the token")
 	} else if runtime.GOOS == "linux" && !strings.Contains(text, "ls-remote") {
-		t.Error("the list of processes shows no git: this test sees nothing")
+		t.Error("the list of processes shows no git: the test checks nothing")
 	}
 	if web.n == 0 {
-		t.Error("GitHub was reached in another way than the one that was handed in")
+		t.Error("GitHub was reached without the given transport")
 	}
-	if found := holding(t, s.state, hubToken); len(found) > 0 {
-		t.Errorf("the token is kept in %v", found)
+	if found := findFilesWith(t, s.state, hubToken); len(found) > 0 {
+		t.Errorf("the token is stored in %v", found)
 	}
 }

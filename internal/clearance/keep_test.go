@@ -12,22 +12,22 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// packs returns how many stages the store keeps.
-func (s *scene) packs() int {
+// countPacks returns how many stages the store keeps.
+func (s *scene) countPacks() int {
 	list, _ := filepath.Glob(filepath.Join(s.state, "git/store.git/objects/pack/*.pack"))
 	return len(list)
 }
 
-// TestNothingIsKeptForNobody checks that the store drops discarded and pushed commits,
+// TestUnusedCommitsAreDropped checks that the store drops discarded and pushed commits,
 // and that other stages do not need them.
-func TestNothingIsKeptForNobody(t *testing.T) {
+func TestUnusedCommitsAreDropped(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	first := s.stage("bare", "a.txt=secret\n", "b=b")
 	second := s.stage("bare", "a.txt=secret\n", "c=c") // git need not keep a second copy of it
 	twin := s.stage("local", "a.txt=secret\n", "b=b")  // the same commit as the first
-	if first.Commit != twin.Commit || s.packs() != 3 {
-		t.Fatalf("got %s and %s, %d packs", first.Commit, twin.Commit, s.packs())
+	if first.Commit != twin.Commit || s.countPacks() != 3 {
+		t.Fatalf("got %s and %s, %d packs", first.Commit, twin.Commit, s.countPacks())
 	}
 	if err := s.desk.Discard(t.Context(), first.ID); err != nil {
 		t.Fatal(err)
@@ -40,14 +40,14 @@ func TestNothingIsKeptForNobody(t *testing.T) {
 			t.Error(err)
 		}
 	}
-	if n := s.packs(); n != 0 {
-		t.Errorf("%d packs are left", n)
+	if n := s.countPacks(); n != 0 {
+		t.Errorf("got %d packs", n)
 	}
 }
 
-// TestOldWasteGoes checks that a later stage removes leftovers of a killed process, and
+// TestLeftoversAreRemoved checks that a later stage removes leftovers of a killed process, and
 // keeps waiting commits.
-func TestOldWasteGoes(t *testing.T) {
+func TestLeftoversAreRemoved(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	kept := s.stage("bare", "a.txt=kept\n")
@@ -55,13 +55,13 @@ func TestOldWasteGoes(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	r := request("bare", "x=y")
+	r := newRequest("bare", "x=y")
 	// This commit was staged and never recorded.
 	if _, err := store.Stage(t.Context(), "", git.Commit{Message: "m", Author: r.Author, Committer: r.Author, Time: r.Time, Files: r.Files}); err != nil {
 		t.Fatal(err)
 	}
 	waste := filepath.Join(s.state, "git/new-waste")
-	put(t, waste+"/x", "x")
+	writeFile(t, waste+"/x", "x")
 	old := time.Unix(1600000000, 0)
 	all, _ := filepath.Glob(filepath.Join(s.state, "git/store.git/objects/pack/*"))
 	for _, name := range append(all, waste) {
@@ -69,15 +69,15 @@ func TestOldWasteGoes(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if s.packs() != 2 {
-		t.Fatalf("%d packs", s.packs())
+	if s.countPacks() != 2 {
+		t.Fatalf("%d packs", s.countPacks())
 	}
 	s.stage("bare", "b=b")
-	if n := s.packs(); n != 2 {
-		t.Errorf("%d packs are left, want that which waited and the new one", n)
+	if n := s.countPacks(); n != 2 {
+		t.Errorf("got %d packs, want the waiting one and the new one", n)
 	}
 	if _, err := os.Lstat(waste); err == nil {
-		t.Error("waste is left")
+		t.Error("leftovers still exist")
 	}
 	if _, err := s.desk.Push(t.Context(), kept.ID, ""); err != nil {
 		t.Error(err)
@@ -92,25 +92,25 @@ func TestDiscardWithoutATarget(t *testing.T) {
 			t.Parallel()
 			s := setUp(t)
 			waiting, begun := s.stage("bare", "a.txt=1\n"), s.stage("bare", "a.txt=2\n")
-			begin(t, s, begun.ID)
+			recordBegun(t, s, begun.ID)
 			if how == "the folder went" {
 				os.RemoveAll(s.bare)
 			} else {
 				s.desk = s.open(git.Credentials{}, clearance.Target{Name: "other", Type: "bare", Path: sandbox.Host(s.bare), Branch: "main"})
 			}
 			if err := s.desk.Discard(t.Context(), waiting.ID); err != nil {
-				t.Errorf("nothing was begun: %v", err)
+				t.Errorf("discard of a commit without a push: got %v", err)
 			}
-			s.refused(s.desk.Discard(t.Context(), begun.ID), clearance.ErrUncertain)
+			s.checkRefused(s.desk.Discard(t.Context(), begun.ID), clearance.ErrUncertain)
 			if list, err := s.desk.List(); err != nil || len(list) != 0 {
-				t.Errorf("it was not discarded: %v, %v", list, err)
+				t.Errorf("the commit was not discarded: %v, %v", list, err)
 			}
 		})
 	}
 }
 
-// begin records that a push was begun, as if it was interrupted.
-func begin(t *testing.T, s *scene, id string) {
+// recordBegun records that a push was begun, as if it was interrupted.
+func recordBegun(t *testing.T, s *scene, id string) {
 	t.Helper()
 	name := filepath.Join(s.state, "staged.json")
 	data, err := os.ReadFile(name)
@@ -121,5 +121,5 @@ func begin(t *testing.T, s *scene, id string) {
 	if !ok {
 		t.Fatalf("%s is not in %s", id, data)
 	}
-	put(t, name, before+`"id":"`+id+`","phase":"pushing"`+after)
+	writeFile(t, name, before+`"id":"`+id+`","phase":"pushing"`+after)
 }

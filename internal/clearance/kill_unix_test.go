@@ -29,7 +29,7 @@ func TestKill(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	s.kill(15, 4*time.Millisecond, s.local, clearance.Target{Name: "local", Type: "local", Path: sandbox.Host(s.local), Branch: "main"})
-	if status := plain(t, s.local, "status", "--porcelain"); status != "" {
+	if status := runGit(t, s.local, "status", "--porcelain"); status != "" {
 		t.Errorf("branch, index and tree do not agree:\n%s", status)
 	}
 }
@@ -39,7 +39,7 @@ func TestKillRemote(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	hook := filepath.Join(s.bare, "hooks/pre-receive")
-	put(t, hook, "#!/bin/sh\nsleep 0.05\n")
+	writeFile(t, hook, "#!/bin/sh\nsleep 0.05\n")
 	os.Chmod(hook, 0o755)
 	s.kill(6, 30*time.Millisecond, s.bare, clearance.Target{Name: "origin", Type: "remote", URL: s.serve(""), Branch: "main"})
 }
@@ -50,10 +50,10 @@ func TestKillGitHub(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	h := newHub(t, s.bare)
-	s.desk = s.open(proof, hubTarget(h.URL))
+	s.desk = s.open(testCredentials, hubTarget(h.URL))
 	for round, step := range []string{"blobs", "trees", "commits", "refs", "blobs", "trees", "commits", "refs"} {
-		cmd, out := s.forever(hubTarget(h.URL))
-		before := plain(s, s.bare, "rev-parse", "main")
+		cmd, out := s.newPushProcess(hubTarget(h.URL))
+		before := runGit(s, s.bare, "rev-parse", "main")
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
 		}
@@ -85,23 +85,23 @@ func TestKillGitHub(t *testing.T) {
 		if _, err := s.desk.Push(t.Context(), staged, ""); err != nil {
 			t.Errorf("%s: %v", step, err)
 		}
-		if now := plain(s, s.bare, "rev-parse", "main"); now != string(c.Commit) || plain(s, s.bare, "rev-parse", "main^") != before {
+		if now := runGit(s, s.bare, "rev-parse", "main"); now != string(c.Commit) || runGit(s, s.bare, "rev-parse", "main^") != before {
 			t.Errorf("%s: main is %s, want %s after %s", step, now, c.Commit, before)
 		}
 	}
-	plain(t, s.bare, "fsck", "--strict")
+	runGit(t, s.bare, "fsck", "--strict")
 }
 
-// proof holds the credentials of the processes in these tests.
-var proof = git.Explicit([]string{"GITHUB_TOKEN=" + hubToken})
+// testCredentials holds the credentials of the processes in these tests.
+var testCredentials = git.Explicit([]string{"GITHUB_TOKEN=" + hubToken})
 
 // kill starts a process for each round, and kills it some time after its first stage.
 func (s *scene) kill(n int, step time.Duration, repository string, target clearance.Target) {
 	s.Helper()
-	s.desk = s.open(proof, target)
+	s.desk = s.open(testCredentials, target)
 	unsettled := 0
 	for round := range testutil.Rounds(n) {
-		cmd, out := s.forever(target)
+		cmd, out := s.newPushProcess(target)
 		if err := cmd.Start(); err != nil {
 			s.Fatal(err)
 		}
@@ -122,32 +122,32 @@ func (s *scene) kill(n int, step time.Duration, repository string, target cleara
 		}
 		cmd.Wait()
 		if staged == "" {
-			s.Fatal("nothing was staged: this test sees nothing")
+			s.Fatal("nothing was staged: the test checks nothing")
 		}
-		before := plain(s, repository, "rev-list", "--count", "main")
+		before := runGit(s, repository, "rev-list", "--count", "main")
 		got, err := s.desk.Push(s.Context(), staged, "")
 		if err != nil {
-			s.Fatalf("round %d: what was staged cannot be pushed: %v", round, err)
+			s.Fatalf("round %d: the staged commit cannot be pushed: %v", round, err)
 		}
-		if pushed == staged && plain(s, repository, "rev-list", "--count", "main") != before {
-			s.Errorf("round %d: it was told to be pushed, and was pushed again", round)
+		if pushed == staged && runGit(s, repository, "rev-list", "--count", "main") != before {
+			s.Errorf("round %d: a commit that was reported as pushed was pushed again", round)
 		}
 		if pushed != staged {
 			unsettled++
 		}
-		if now := plain(s, repository, "rev-parse", "main"); now != got.CommitSHA {
+		if now := runGit(s, repository, "rev-parse", "main"); now != got.CommitSHA {
 			s.Errorf("round %d: main is %s, want %s", round, now, got.CommitSHA)
 		}
-		if status := plain(s, s.local, "status", "--porcelain"); status != "" {
+		if status := runGit(s, s.local, "status", "--porcelain"); status != "" {
 			s.Errorf("round %d: branch, index and tree do not agree:\n%s", round, status)
 		}
-		newest, older, _ := strings.Cut(plain(s, repository, "log", "--format=%s", "main"), "\n")
+		newest, older, _ := strings.Cut(runGit(s, repository, "log", "--format=%s", "main"), "\n")
 		if slices.Contains(strings.Split(older, "\n"), newest) {
 			s.Errorf("round %d: %s is there twice", round, newest)
 		}
 		list, err := s.desk.List()
 		if err != nil || len(list) > 1 {
-			s.Errorf("round %d: waiting are %v, %v", round, list, err)
+			s.Errorf("round %d: got waiting commits %v, %v", round, list, err)
 		}
 		for _, c := range list { // one may be staged and not reported before the kill
 			if c.ID == staged {
@@ -158,14 +158,14 @@ func (s *scene) kill(n int, step time.Duration, repository string, target cleara
 			}
 		}
 	}
-	plain(s, repository, "fsck", "--strict")
+	runGit(s, repository, "fsck", "--strict")
 	if unsettled == 0 {
-		s.Error("no kill came before a push was told: this test sees too little")
+		s.Error("no kill came before the report of a push: the test checks too little")
 	}
 }
 
-// forever returns a process that has not started, and its output.
-func (s *scene) forever(target clearance.Target) (*exec.Cmd, io.Reader) {
+// newPushProcess returns a process that has not started, and its output.
+func (s *scene) newPushProcess(target clearance.Target) (*exec.Cmd, io.Reader) {
 	s.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestPushForever$")
 	cmd.Env = append(os.Environ(), "GOLEM_TEST_STATE="+s.state, "GOLEM_TEST_TYPE="+target.Type, "GOLEM_TEST_NAME="+target.Name, "GOLEM_TEST_URL="+target.URL, "GOLEM_TEST_LOCAL="+s.local)
@@ -185,13 +185,13 @@ func TestPushForever(t *testing.T) {
 	s := &scene{T: t, state: dir}
 	target := clearance.Target{Name: os.Getenv("GOLEM_TEST_NAME"), Type: os.Getenv("GOLEM_TEST_TYPE"), URL: os.Getenv("GOLEM_TEST_URL"),
 		Path: sandbox.Host(os.Getenv("GOLEM_TEST_LOCAL")), Repo: "o/r", Branch: "main"}
-	desk := s.open(proof, target)
+	desk := s.open(testCredentials, target)
 	for i := 0; ; i++ {
 		if err := desk.Refresh(t.Context(), "", ""); err != nil {
 			t.Fatal(err)
 		}
 		mark := fmt.Sprint(os.Getpid(), "-", i)
-		r := request("", "a.txt="+mark, "new/"+mark+"=x", "many/1="+mark, "many/2="+mark, "many/3="+mark)
+		r := newRequest("", "a.txt="+mark, "new/"+mark+"=x", "many/1="+mark, "many/2="+mark, "many/3="+mark)
 		r.Message = "push " + mark
 		c, err := desk.Stage(t.Context(), r)
 		if err != nil {
@@ -234,7 +234,7 @@ func TestTwoProcesses(t *testing.T) {
 		})
 	}
 	wait.Wait()
-	now := plain(t, s.bare, "rev-parse", "main")
+	now := runGit(t, s.bare, "rev-parse", "main")
 	made, refused := 0, 0
 	for _, r := range results {
 		if strings.Contains(r, now) {
@@ -244,7 +244,7 @@ func TestTwoProcesses(t *testing.T) {
 			refused++
 		}
 	}
-	if made != 2 || refused != 2 || plain(t, s.bare, "rev-list", "--count", "main") != "2" {
+	if made != 2 || refused != 2 || runGit(t, s.bare, "rev-list", "--count", "main") != "2" {
 		t.Errorf("got %v", results)
 	}
 }

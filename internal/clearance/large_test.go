@@ -21,10 +21,10 @@ import (
 func TestManyFiles(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
-	r := request("local")
+	r := newRequest("local")
 	n := testutil.Rounds(2500)
 	for i := range n {
-		r.Files = append(r.Files, request("", fmt.Sprintf("many/%d/%d=%d", i/100, i, i)).Files...)
+		r.Files = append(r.Files, newRequest("", fmt.Sprintf("many/%d/%d=%d", i/100, i, i)).Files...)
 	}
 	c, err := s.desk.Stage(t.Context(), r)
 	if err != nil {
@@ -33,10 +33,10 @@ func TestManyFiles(t *testing.T) {
 	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
 		t.Fatal(err)
 	}
-	if got := strings.Count(plain(t, s.local, "ls-files"), "\n") + 1; got != n+4 {
+	if got := strings.Count(runGit(t, s.local, "ls-files"), "\n") + 1; got != n+4 {
 		t.Errorf("got %d files, want %d", got, n+4)
 	}
-	if now := plain(t, s.local, "status", "--porcelain"); now != "" {
+	if now := runGit(t, s.local, "status", "--porcelain"); now != "" {
 		t.Errorf("status: got\n%s", now)
 	}
 }
@@ -45,19 +45,19 @@ func TestManyFiles(t *testing.T) {
 func zeros(t *testing.T, size int64) git.File {
 	t.Helper()
 	name := filepath.Join(t.TempDir(), "zeros")
-	put(t, name, "")
+	writeFile(t, name, "")
 	if err := os.Truncate(name, size); err != nil {
 		t.Fatal(err)
 	}
 	return git.File{Path: "zeros", Mode: git.Plain, Size: size, Open: func() (io.ReadCloser, error) { return os.Open(name) }}
 }
 
-// TestALargeFile checks that a large file is streamed: no process, of git or ours, ever
+// TestLargeFile checks that a large file is streamed: no process, of git or ours, ever
 // holds all of it. Every run tries 32 MB. 64 rounds try 2 GB.
-func TestALargeFile(t *testing.T) {
+func TestLargeFile(t *testing.T) {
 	if os.Getenv("GOLEM_TEST_ALONE") == "" { // children of other tests would be counted too
 		t.Parallel()
-		cmd := exec.Command(os.Args[0], "-test.run=^TestALargeFile$")
+		cmd := exec.Command(os.Args[0], "-test.run=^TestLargeFile$")
 		cmd.Env = append(os.Environ(), "GOLEM_TEST_ALONE=1")
 		if out, err := cmd.CombinedOutput(); err != nil {
 			t.Errorf("%v\n%s", err, out)
@@ -66,7 +66,7 @@ func TestALargeFile(t *testing.T) {
 	}
 	s := setUp(t)
 	size := int64(testutil.Rounds(32)) << 20
-	r := request("local")
+	r := newRequest("local")
 	r.Files = append(r.Files, zeros(t, size))
 	c, err := s.desk.Stage(t.Context(), r)
 	if err != nil {
@@ -87,7 +87,7 @@ func TestALargeFile(t *testing.T) {
 	if info, err := os.Stat(s.local + "/zeros"); err != nil || info.Size() != size {
 		t.Errorf("got %v, %v", info, err)
 	}
-	if most := peak(); most > 28<<20 {
+	if most := peakMemory(); most > 28<<20 {
 		t.Errorf("a process took %d MB", most>>20)
 	}
 }
@@ -97,7 +97,7 @@ func TestALargeFile(t *testing.T) {
 func TestNoTimeToScan(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
-	r := request("bare", "a.txt=new\n", "b.txt=new too\n")
+	r := newRequest("bare", "a.txt=new\n", "b.txt=new too\n")
 	r.Message = strings.Repeat("key ", 1000)
 	c, err := s.desk.Stage(t.Context(), r)
 	if err != nil {

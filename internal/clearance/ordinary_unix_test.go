@@ -10,5 +10,5 @@ import (
 
 // TestOrdinaryUser runs tests of pushes as a user other than root.
 func TestOrdinaryUser(t *testing.T) {
-	testutil.OrdinaryUser(t, "-test.run=^(TestThreats|TestPushToALocalTarget|TestPushOverSSH|TestALinkedWorktree)$/^(G.*|clean|in_the_way|changed_as_staged|inherit)$")
+	testutil.OrdinaryUser(t, "-test.run=^(TestThreats|TestPushToALocalTarget|TestPushOverSSH|TestLinkedWorktree)$/^(G.*|clean|in_the_way|changed_as_staged|inherit)$")
 }

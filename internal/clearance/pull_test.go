@@ -13,8 +13,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// pulled pulls, and returns the result as lines.
-func (s *scene) pulled(target string, took bool, paths ...string) string {
+// pullLines pulls, and returns the result as lines.
+func (s *scene) pullLines(target string, took bool, paths ...string) string {
 	s.Helper()
 	p, err := s.desk.Pull(s.Context(), target, "", paths)
 	if err != nil {
@@ -44,7 +44,7 @@ func (s *scene) pulled(target string, took bool, paths ...string) string {
 
 func (s *scene) pulls(target string, took bool, want string, paths ...string) {
 	s.Helper()
-	if got := s.pulled(target, took, paths...); !strings.Contains(got, want) {
+	if got := s.pullLines(target, took, paths...); !strings.Contains(got, want) {
 		s.Errorf("pull %q: got\n%swant\n%s", paths, got, want)
 	}
 }
@@ -72,14 +72,14 @@ func TestPull(t *testing.T) {
 			commit := func(args ...string) {
 				for _, a := range args {
 					if name, content, ok := strings.Cut(a, "="); ok {
-						put(t, filepath.Join(s.local, name), content)
+						writeFile(t, filepath.Join(s.local, name), content)
 					} else {
 						os.RemoveAll(filepath.Join(s.local, name))
 					}
 				}
-				plain(t, s.local, "add", "-A")
-				plain(t, s.local, "commit", "-q", "-m", "theirs")
-				plain(t, s.local, "push", "-q", s.bare, "main")
+				runGit(t, s.local, "add", "-A")
+				runGit(t, s.local, "commit", "-q", "-m", "theirs")
+				runGit(t, s.local, "push", "-q", s.bare, "main")
 			}
 			s.pulls(way, false, `"a.txt" 100644 "one\ntwo\n" from 000000 ""`, "a.txt")
 			s.pulls(way, true, `"dir/b.txt" 100644 "b\n" from 000000 ""`+"\n"+`"dir/c.txt"`, "dir")
@@ -101,14 +101,14 @@ func TestPull(t *testing.T) {
 			commit("a.txt=2\n")
 			s.pulls(way, false, `"a.txt" 100644 "2\n" from 100644 "1\n"`, "a.txt")
 			_, err := s.desk.Pull(t.Context(), way, "nowhere", nil)
-			s.refused(err, sandbox.ErrNotFound)
+			s.checkRefused(err, sandbox.ErrNotFound)
 			_, err = s.desk.Pull(t.Context(), way, "--upload-pack=x", nil)
-			s.refused(err, sandbox.ErrInvalid)
+			s.checkRefused(err, sandbox.ErrInvalid)
 
-			plain(t, s.local, "branch", "drafts/x")
-			plain(t, s.local, "push", "-q", s.bare, "drafts/x")
+			runGit(t, s.local, "branch", "drafts/x")
+			runGit(t, s.local, "push", "-q", s.bare, "drafts/x")
 			got, err := s.desk.Branches(t.Context(), way)
-			if now := git.Hash(plain(t, s.local, "rev-parse", "main")); err != nil || len(got) != 2 || got["main"] != now || got["drafts/x"] != now {
+			if now := git.Hash(runGit(t, s.local, "rev-parse", "main")); err != nil || len(got) != 2 || got["main"] != now || got["drafts/x"] != now {
 				t.Errorf("branches: got %v, %v", got, err)
 			}
 		})
@@ -119,16 +119,16 @@ func TestPull(t *testing.T) {
 func TestPullOfALargeFile(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
-	put(t, s.local+"/large", strings.Repeat("0123456789", 1000))
-	plain(t, s.local, "add", "-A")
-	plain(t, s.local, "commit", "-q", "-m", "large")
+	writeFile(t, s.local+"/large", strings.Repeat("0123456789", 1000))
+	runGit(t, s.local, "add", "-A")
+	runGit(t, s.local, "commit", "-q", "-m", "large")
 	p, err := s.desk.Pull(t.Context(), "local", "", []string{"large"})
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer p.Close()
 	_, err = p.Read(p.Files[0].Hash, 100)
-	s.refused(err, sandbox.ErrLimit)
+	s.checkRefused(err, sandbox.ErrLimit)
 	var b bytes.Buffer
 	if err := p.Copy(t.Context(), p.Files[0].Hash, &b); err != nil || b.Len() != 10_000 {
 		t.Errorf("got %d bytes, %v", b.Len(), err)

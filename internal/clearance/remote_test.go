@@ -25,10 +25,10 @@ import (
 // password, clients need it.
 func (s *scene) serve(password string) string {
 	s.Helper()
-	plain(s, s.bare, "config", "http.receivepack", "true")
+	runGit(s, s.bare, "config", "http.receivepack", "true")
 	backend := &cgi.Handler{
 		Stderr: io.Discard,
-		Path:   filepath.Join(plain(s, s.bare, "--exec-path"), "git-http-backend"),
+		Path:   filepath.Join(runGit(s, s.bare, "--exec-path"), "git-http-backend"),
 		Env:    []string{"GIT_PROJECT_ROOT=" + filepath.Dir(s.bare), "GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"},
 	}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -97,21 +97,21 @@ func TestPushToARemote(t *testing.T) {
 					t.Fatalf("got %v, %v", got, err)
 				}
 			}
-			if now := plain(t, s.bare, "rev-parse", "main"); now != string(c.Commit) {
+			if now := runGit(t, s.bare, "rev-parse", "main"); now != string(c.Commit) {
 				t.Errorf("main is %s, want %s", now, c.Commit)
 			}
 			_, err := s.desk.Push(t.Context(), rival.ID, "")
-			s.refused(err, sandbox.ErrConflict)
+			s.checkRefused(err, sandbox.ErrConflict)
 
 			// The next commit is staged on what was pushed. A remote that was reset has
 			// moved too, and its reset stays.
 			next := s.stage("", "a.txt=next\n")
-			plain(t, s.bare, "update-ref", "refs/heads/main", "main^")
+			runGit(t, s.bare, "update-ref", "refs/heads/main", "main^")
 			_, err = s.desk.Push(t.Context(), next.ID, "")
-			s.refused(err, sandbox.ErrConflict)
+			s.checkRefused(err, sandbox.ErrConflict)
 
 			// A branch that does not exist is created.
-			r := request("", "a=b")
+			r := newRequest("", "a=b")
 			r.Branch = "drafts/new"
 			fresh, err := s.desk.Stage(t.Context(), r)
 			if err != nil {
@@ -120,10 +120,10 @@ func TestPushToARemote(t *testing.T) {
 			if _, err := s.desk.Push(t.Context(), fresh.ID, ""); err != nil {
 				t.Fatal(err)
 			}
-			if now := plain(t, s.bare, "rev-parse", "drafts/new"); now != string(fresh.Commit) {
+			if now := runGit(t, s.bare, "rev-parse", "drafts/new"); now != string(fresh.Commit) {
 				t.Errorf("the new branch is %s, want %s", now, fresh.Commit)
 			}
-			plain(t, s.bare, "fsck", "--strict")
+			runGit(t, s.bare, "fsck", "--strict")
 		})
 	}
 }
@@ -136,7 +136,7 @@ func TestCredentialsOfTheUser(t *testing.T) {
 	s := setUp(t)
 	address := s.serve(password)
 	home := t.TempDir()
-	put(t, filepath.Join(home, ".gitconfig"), "[credential]\n\thelper = \"!f() { echo username=u; echo password=${CANARY}"+password+"; }; f\"\n")
+	writeFile(t, filepath.Join(home, ".gitconfig"), "[credential]\n\thelper = \"!f() { echo username=u; echo password=${CANARY}"+password+"; }; f\"\n")
 	environment := []string{"HOME=" + home, "PATH=" + os.Getenv("PATH"), "GIT_SSH_COMMAND=false", "CANARY=x"}
 	for _, test := range []struct {
 		name  string
@@ -150,18 +150,18 @@ func TestCredentialsOfTheUser(t *testing.T) {
 		s.desk = s.remote(address, test.proof)
 		err := s.desk.Refresh(t.Context(), "", "")
 		if test.want != "" {
-			s.refused(err, test.want)
+			s.checkRefused(err, test.want)
 		} else if err != nil {
 			t.Errorf("%s: %v", test.name, err)
 		}
 		if err != nil && strings.Contains(err.Error(), password) {
-			t.Errorf("%s: the error tells the password: %v", test.name, err)
+			t.Errorf("%s: the error has the password: %v", test.name, err)
 		}
 	}
 }
 
-// TestARemoteThatHangs checks that a canceled call to a remote that does not answer returns.
-func TestARemoteThatHangs(t *testing.T) {
+// TestHangingRemote checks that a canceled call to a remote that does not answer returns.
+func TestHangingRemote(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	deaf, err := net.Listen("tcp", "127.0.0.1:0")
@@ -173,13 +173,13 @@ func TestARemoteThatHangs(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 300*time.Millisecond)
 	defer cancel()
 	if err := s.desk.Refresh(ctx, "", ""); err == nil {
-		t.Error("nobody answered, and it was refreshed")
+		t.Error("refreshed without an answer")
 	}
 }
 
-// TestAPushThatWasCutOff checks that golem finds out whether an interrupted push reached
+// TestInterruptedPush checks that golem finds out whether an interrupted push reached
 // the remote.
-func TestAPushThatWasCutOff(t *testing.T) {
+func TestInterruptedPush(t *testing.T) {
 	t.Parallel()
 	for hook, made := range map[string]bool{"post-receive": true, "pre-receive": false} {
 		s := setUp(t)
@@ -189,7 +189,7 @@ func TestAPushThatWasCutOff(t *testing.T) {
 		}
 		c := s.stage("", "a.txt=new\n")
 		// The remote hangs after, or before, it has accepted the commit.
-		put(t, filepath.Join(s.bare, "hooks", hook), "#!/bin/sh\n: >began\nuntil [ -e go ]; do sleep 0.01; done\nexit 1\n")
+		writeFile(t, filepath.Join(s.bare, "hooks", hook), "#!/bin/sh\n: >began\nuntil [ -e go ]; do sleep 0.01; done\nexit 1\n")
 		if err := os.Chmod(filepath.Join(s.bare, "hooks", hook), 0o755); err != nil {
 			t.Fatal(err)
 		}
@@ -204,20 +204,20 @@ func TestAPushThatWasCutOff(t *testing.T) {
 			}
 		}()
 		got, err := s.desk.Push(ctx, c.ID, "")
-		now := plain(t, s.bare, "rev-parse", "main")
-		put(t, filepath.Join(s.bare, "go"), "")
+		now := runGit(t, s.bare, "rev-parse", "main")
+		writeFile(t, filepath.Join(s.bare, "go"), "")
 		if (now == string(c.Commit)) != made {
 			t.Errorf("%s: main is %s", hook, now)
 		}
 		if made && (err != nil || got.CommitSHA != now) || !made && err == nil {
-			t.Errorf("%s: told %v, %v; main is %s", hook, got, err, now)
+			t.Errorf("%s: reported %v, %v; main is %s", hook, got, err, now)
 		}
 	}
 }
 
-// TestARemoteThatIsGone checks the errors for a remote that moves, is reset or is gone,
+// TestMissingRemote checks the errors for a remote that moves, is reset or is gone,
 // and that nothing is lost.
-func TestARemoteThatIsGone(t *testing.T) {
+func TestMissingRemote(t *testing.T) {
 	t.Parallel()
 	s := setUp(t)
 	s.desk = s.remote(s.serve(""), git.Credentials{})
@@ -230,12 +230,12 @@ func TestARemoteThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	_, err := s.desk.Push(t.Context(), c.ID, "")
-	s.refused(err, git.ErrUnreachable)
+	s.checkRefused(err, git.ErrUnreachable)
 	if told := fmt.Sprint(err); !strings.Contains(told, " origin: unreachable; git says: ") {
 		t.Errorf("the target is not named: %s", told)
 	}
 	if list, _ := s.desk.List(); len(list) != 1 {
-		t.Error("what was not pushed does not wait on")
+		t.Error("the commit that was not pushed no longer waits")
 	}
 	// Staging needs no remote.
 	s.stage("", "b=b")
@@ -243,13 +243,13 @@ func TestARemoteThatIsGone(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
-		t.Errorf("when it is back: %v", err)
+		t.Errorf("after the remote is back: %v", err)
 	}
 }
 
-// TestPushOfNamesOfEveryByte checks that names with every possible byte arrive at targets
+// TestPushNamesWithEveryByte checks that names with every possible byte arrive at targets
 // that support them.
-func TestPushOfNamesOfEveryByte(t *testing.T) {
+func TestPushNamesWithEveryByte(t *testing.T) {
 	t.Parallel()
 	for _, way := range []string{"local", "bare", "http"} {
 		s := setUp(t)
@@ -260,10 +260,10 @@ func TestPushOfNamesOfEveryByte(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		r := request(target)
+		r := newRequest(target)
 		for c := 1; c < 256; c++ {
 			if c != '/' && c != '=' {
-				r.Files = append(r.Files, request("", "n/"+string([]byte{byte(c)})+"x="+string(rune(c))).Files...)
+				r.Files = append(r.Files, newRequest("", "n/"+string([]byte{byte(c)})+"x="+string(rune(c))).Files...)
 			}
 		}
 		c, err := s.desk.Stage(t.Context(), r)
@@ -277,14 +277,14 @@ func TestPushOfNamesOfEveryByte(t *testing.T) {
 		if way == "local" {
 			dir = s.local
 		}
-		there := strings.Split(plain(t, dir, "ls-tree", "-z", "--name-only", "main", "n/"), "\x00")
+		there := strings.Split(runGit(t, dir, "ls-tree", "-z", "--name-only", "main", "n/"), "\x00")
 		for _, f := range r.Files {
 			if !slices.Contains(there, f.Path) {
-				t.Errorf("%s: %q is not there", way, f.Path)
+				t.Errorf("%s: %q is missing", way, f.Path)
 			}
 		}
 		if way == "local" {
-			if status := plain(t, s.local, "status", "--porcelain"); status != "" {
+			if status := runGit(t, s.local, "status", "--porcelain"); status != "" {
 				t.Errorf("status:\n%s", status)
 			}
 		}

@@ -9,8 +9,8 @@ import (
 	"testing"
 )
 
-// processes writes the command lines of all processes, if the system has /proc.
-func processes(to io.Writer) {
+// writeProcesses writes the command lines of all processes, if the system has /proc.
+func writeProcesses(to io.Writer) {
 	list, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range list {
 		data, _ := os.ReadFile(name)
@@ -18,8 +18,8 @@ func processes(to io.Writer) {
 	}
 }
 
-// holding returns the files of a directory that contain a secret.
-func holding(t *testing.T, dir, secret string) (names []string) {
+// findFilesWith returns the files of a directory that contain a secret.
+func findFilesWith(t *testing.T, dir, secret string) (names []string) {
 	t.Helper()
 	err := filepath.WalkDir(dir, func(name string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {

@@ -32,7 +32,7 @@ func TestPushOverSSH(t *testing.T) {
 			s := setUp(t)
 			bin := t.TempDir()
 			seen := filepath.Join(bin, "seen")
-			put(t, bin+"/ssh", "#!/bin/sh\nenv >>"+seen+"\necho \"ARGUMENTS $*\" >>"+seen+"\nfor last; do :; done\neval \"$last\"\n")
+			writeFile(t, bin+"/ssh", "#!/bin/sh\nenv >>"+seen+"\necho \"ARGUMENTS $*\" >>"+seen+"\nfor last; do :; done\neval \"$last\"\n")
 			if err := os.Chmod(bin+"/ssh", 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -44,7 +44,7 @@ func TestPushOverSSH(t *testing.T) {
 			if _, err := s.desk.Push(t.Context(), c.ID, ""); err != nil {
 				t.Fatal(err)
 			}
-			if now := plain(t, s.bare, "rev-parse", "main"); now != string(c.Commit) {
+			if now := runGit(t, s.bare, "rev-parse", "main"); now != string(c.Commit) {
 				t.Errorf("main is %s, want %s", now, c.Commit)
 			}
 			data, err := os.ReadFile(seen)

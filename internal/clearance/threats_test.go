@@ -23,61 +23,61 @@ func TestThreats(t *testing.T) {
 	}{
 		{"G17", "a .git that leads elsewhere", func(s *scene) {
 			elsewhere := setUp(s.T)
-			was := plain(s, elsewhere.local, "rev-parse", "main")
+			was := runGit(s, elsewhere.local, "rev-parse", "main")
 			for _, link := range []bool{true, false} {
 				dir := s.TempDir()
 				if link {
 					os.Symlink(elsewhere.local+"/.git", dir+"/.git")
 				} else {
-					put(s, dir+"/.git", "gitdir: "+elsewhere.local+"/.git\n")
+					writeFile(s, dir+"/.git", "gitdir: "+elsewhere.local+"/.git\n")
 				}
 				s.desk = s.open(git.Credentials{}, clearance.Target{Name: "t", Type: "local", Path: sandbox.Host(dir), Branch: "main"})
-				_, err := s.desk.Stage(s.Context(), request("", "a.txt=x"))
-				s.refused(err, git.ErrUnsupported)
+				_, err := s.desk.Stage(s.Context(), newRequest("", "a.txt=x"))
+				s.checkRefused(err, git.ErrUnsupported)
 			}
-			if now := plain(s, elsewhere.local, "rev-parse", "main"); now != was {
+			if now := runGit(s, elsewhere.local, "rev-parse", "main"); now != was {
 				s.Error("the other repository has changed")
 			}
 		}},
 		{"G21", "changes that git was told not to see", func(s *scene) {
 			for _, hide := range []string{"--assume-unchanged", "--skip-worktree"} {
-				plain(s, s.local, "update-index", hide, "a.txt")
-				put(s, s.local+"/a.txt", "mine\n")
+				runGit(s, s.local, "update-index", hide, "a.txt")
+				writeFile(s, s.local+"/a.txt", "mine\n")
 				_, err := s.desk.Push(s.Context(), s.stage("local", "a.txt="+hide).ID, "")
-				s.refused(err, clearance.ErrDirty)
+				s.checkRefused(err, clearance.ErrDirty)
 			}
 			s.desk = openDesk(s, filepath.Join(s.TempDir(), "state"), s.local, s.bare)
-			plain(s, s.local, "update-index", "--no-assume-unchanged", "a.txt")
-			plain(s, s.local, "update-index", "--no-skip-worktree", "a.txt")
-			plain(s, s.local, "checkout", "-q", "a.txt")
-			put(s, s.local+"/.git/info/exclude", "n\n")
-			put(s, s.local+"/n", "mine")
-			plain(s, s.local, "config", "status.showUntrackedFiles", "no")
+			runGit(s, s.local, "update-index", "--no-assume-unchanged", "a.txt")
+			runGit(s, s.local, "update-index", "--no-skip-worktree", "a.txt")
+			runGit(s, s.local, "checkout", "-q", "a.txt")
+			writeFile(s, s.local+"/.git/info/exclude", "n\n")
+			writeFile(s, s.local+"/n", "mine")
+			runGit(s, s.local, "config", "status.showUntrackedFiles", "no")
 			_, err := s.desk.Push(s.Context(), s.stage("local", "n=n").ID, "")
-			s.refused(err, clearance.ErrDirty)
+			s.checkRefused(err, clearance.ErrDirty)
 		}},
 		{"G22", "attributes that hide a text", func(s *scene) {
-			put(s, s.local+"/.gitattributes", "* -diff binary -text\n")
-			put(s, s.local+"/.git/info/attributes", "* binary\n")
+			writeFile(s, s.local+"/.gitattributes", "* -diff binary -text\n")
+			writeFile(s, s.local+"/.git/info/attributes", "* binary\n")
 			c := s.stage("local", "a.txt=payload\n", ".gitattributes=* -diff\n")
 			seen := ""
 			if err := s.desk.Diff(s.Context(), c, func(d clearance.FileDiff) error { seen += d.Text; return nil }); err != nil {
 				s.Fatal(err)
 			}
 			if !strings.Contains(seen, "+payload") || !strings.Contains(seen, "+* -diff") {
-				s.Errorf("what is shown:\n%s", seen)
+				s.Errorf("the diff is:\n%s", seen)
 			}
 		}},
 		{"G24", "submodules of a remote", func(s *scene) {
 			s.desk = s.remote(s.serve(""), git.Credentials{})
 			mark := filepath.Join(s.TempDir(), "mark")
-			put(s, s.local+"/.gitmodules", "[submodule \"../../x\"]\n\tpath = sub\r\n\turl = -u./touch "+mark+"\n\tupdate = !touch "+mark+"\n")
-			plain(s, s.local, "update-index", "--add", "--cacheinfo", "160000,"+plain(s, s.local, "rev-parse", "main")+",sub")
-			plain(s, s.local, "add", ".gitmodules")
-			plain(s, s.local, "commit", "-q", "-m", "with a submodule")
-			plain(s, s.local, "push", "-q", s.bare, "main")
+			writeFile(s, s.local+"/.gitmodules", "[submodule \"../../x\"]\n\tpath = sub\r\n\turl = -u./touch "+mark+"\n\tupdate = !touch "+mark+"\n")
+			runGit(s, s.local, "update-index", "--add", "--cacheinfo", "160000,"+runGit(s, s.local, "rev-parse", "main")+",sub")
+			runGit(s, s.local, "add", ".gitmodules")
+			runGit(s, s.local, "commit", "-q", "-m", "with a submodule")
+			runGit(s, s.local, "push", "-q", s.bare, "main")
 			_, err := s.desk.Pull(s.Context(), "", "", nil)
-			s.refused(err, git.ErrUnreachable) // git checks the objects that it receives
+			s.checkRefused(err, git.ErrUnreachable) // git checks the objects that it receives
 			if _, err := os.Lstat(mark); err == nil {
 				s.Error("a command was run")
 			}
@@ -87,7 +87,7 @@ func TestThreats(t *testing.T) {
 			for _, r := range []clearance.Request{
 				{Branch: option}, {Branch: "--mirror"}, {Target: "--receive-pack=x"}, {Target: "ext::sh -c x"},
 			} {
-				with := request("bare", "a=b")
+				with := newRequest("bare", "a=b")
 				with.Branch = r.Branch
 				if r.Target != "" {
 					with.Target = r.Target
@@ -100,7 +100,7 @@ func TestThreats(t *testing.T) {
 				s.Error("pulled")
 			}
 			// In files, messages and authors they are only text.
-			r := request("bare", "--output=x=y", "-F=y")
+			r := newRequest("bare", "--output=x=y", "-F=y")
 			r.Message, r.Author = "-F/etc/passwd", git.Person{Name: "--exec=x", Email: "-o@x"}
 			c, err := s.desk.Stage(s.Context(), r)
 			if err != nil {
@@ -112,36 +112,36 @@ func TestThreats(t *testing.T) {
 			if _, err := s.desk.Push(s.Context(), c.ID, "main"); err != nil {
 				s.Fatal(err)
 			}
-			if got := plain(s, s.bare, "log", "-1", "--format=%an %B", "main"); !strings.HasPrefix(got, "--exec=x -F/etc/passwd") {
+			if got := runGit(s, s.bare, "log", "-1", "--format=%an %B", "main"); !strings.HasPrefix(got, "--exec=x -F/etc/passwd") {
 				s.Errorf("got %q", got)
 			}
 		}},
 		{"G26", "references with tricks", func(s *scene) {
 			c := s.stage("bare", "a.txt=x")
-			refs := plain(s, s.bare, "for-each-ref")
+			refs := runGit(s, s.bare, "for-each-ref")
 			for _, branch := range []string{"+main:refs/heads/prod", ":prod", "main:refs/*", "HEAD^{/x}", "a..b", "@{u}", "x y", "refs/heads/main", "main~1", "*", "-evil", "HEAD"} {
 				if _, err := s.desk.Push(s.Context(), c.ID, branch); err == nil {
 					s.Errorf("%q: pushed", branch)
 				}
-				r := request("bare", "a.txt=x")
+				r := newRequest("bare", "a.txt=x")
 				if r.Branch = branch; branch == "refs/heads/main" {
 					continue // a valid name of a branch below refs/heads
 				}
 				_, err := s.desk.Stage(s.Context(), r)
-				s.refused(err, sandbox.ErrInvalid)
+				s.checkRefused(err, sandbox.ErrInvalid)
 			}
-			if now := plain(s, s.bare, "for-each-ref"); now != refs {
+			if now := runGit(s, s.bare, "for-each-ref"); now != refs {
 				s.Errorf("references: got\n%s", now)
 			}
 		}},
 		{"G28", "files outside", func(s *scene) {
 			os.Symlink("/etc", s.local+"/link")
 			for _, path := range []string{"../x", "/etc/passwd", "a/../../x", ".git/config", ".GIT/hooks/x", "git~1/x", "dir/.git/x", ".", "a//b", "x\x00y"} {
-				_, err := s.desk.Stage(s.Context(), request("local", path+"=x"))
-				s.refused(err, sandbox.ErrInvalid)
+				_, err := s.desk.Stage(s.Context(), newRequest("local", path+"=x"))
+				s.checkRefused(err, sandbox.ErrInvalid)
 			}
 			_, err := s.desk.Push(s.Context(), s.stage("local", "link/golem-test=x").ID, "")
-			s.refused(err, clearance.ErrDirty)
+			s.checkRefused(err, clearance.ErrDirty)
 		}},
 		{"G29", "git's own variables in our environment", func(s *scene) {
 			dir := s.TempDir()
@@ -172,9 +172,9 @@ func TestThreats(t *testing.T) {
 			}
 		}},
 		{"G31", "what was staged is changed", func(s *scene) {
-			put(s, s.local+"/f", "reviewed")
+			writeFile(s, s.local+"/f", "reviewed")
 			c := s.stage("bare", "f=reviewed")
-			put(s, s.local+"/f", "rewritten")
+			writeFile(s, s.local+"/f", "rewritten")
 			again, err := s.desk.Get(c.ID)
 			if err != nil || again.Commit != c.Commit {
 				s.Fatalf("got %v, %v", again, err)
@@ -184,26 +184,26 @@ func TestThreats(t *testing.T) {
 			if err != nil {
 				s.Fatal(err)
 			}
-			put(s, kept, strings.Replace(string(data), string(c.Commit), plain(s, s.local, "rev-parse", "main"), 1))
+			writeFile(s, kept, strings.Replace(string(data), string(c.Commit), runGit(s, s.local, "rev-parse", "main"), 1))
 			if _, err := s.desk.Push(s.Context(), c.ID, ""); err == nil {
 				s.Error("another commit was pushed")
 			}
-			put(s, kept, string(data))
+			writeFile(s, kept, string(data))
 			packs, _ := filepath.Glob(s.state + "/git/store.git/objects/pack/*.pack")
 			os.Chmod(packs[0], 0o600)
 			pack, _ := os.ReadFile(packs[0])
 			broken := append([]byte(nil), pack...)
 			broken[len(broken)/2] ^= 1
-			put(s, packs[0], string(broken))
-			was := plain(s, s.bare, "rev-parse", "main")
-			if _, err := s.desk.Push(s.Context(), c.ID, ""); err == nil || plain(s, s.bare, "rev-parse", "main") != was {
-				s.Errorf("what is broken was pushed: %v", err)
+			writeFile(s, packs[0], string(broken))
+			was := runGit(s, s.bare, "rev-parse", "main")
+			if _, err := s.desk.Push(s.Context(), c.ID, ""); err == nil || runGit(s, s.bare, "rev-parse", "main") != was {
+				s.Errorf("a damaged commit was pushed: %v", err)
 			}
-			put(s, packs[0], string(pack))
+			writeFile(s, packs[0], string(pack))
 			if _, err := s.desk.Push(s.Context(), c.ID, ""); err != nil {
 				s.Fatal(err)
 			}
-			if got := plain(s, s.bare, "show", "main:f"); got != "reviewed" {
+			if got := runGit(s, s.bare, "show", "main:f"); got != "reviewed" {
 				s.Errorf("pushed %q", got)
 			}
 		}},
@@ -213,7 +213,7 @@ func TestThreats(t *testing.T) {
 			if err != nil {
 				s.Fatal(err)
 			}
-			put(s, bin+"/git", "#!/bin/sh\nenv >>"+seen+"\nexec "+real+" \"$@\"\n")
+			writeFile(s, bin+"/git", "#!/bin/sh\nenv >>"+seen+"\nexec "+real+" \"$@\"\n")
 			os.Chmod(bin+"/git", 0o755)
 			s.desk = s.openWith(bin+"/git", git.Inherit([]string{"GITHUB_TOKEN=canary", "SSH_AUTH_SOCK=canary", "HOME=/canary"}), clearance.Target{Name: "local", Type: "local", Path: sandbox.Host(s.local), Branch: "main"})
 			if _, err := s.desk.Push(s.Context(), s.stage("", "a.txt=x").ID, ""); err != nil {
@@ -226,27 +226,27 @@ func TestThreats(t *testing.T) {
 		{"G49", "a token in an address", func(s *scene) {
 			for _, address := range []string{"https://hunter2@example.org/x", "https://u:hunter2@example.org/x", "ssh://u:hunter2@example.org/x"} {
 				s.desk = s.remote(address, git.Credentials{})
-				_, err := s.desk.Stage(s.Context(), request("", "a=b"))
-				s.refused(err, sandbox.ErrInvalid)
+				_, err := s.desk.Stage(s.Context(), newRequest("", "a=b"))
+				s.checkRefused(err, sandbox.ErrInvalid)
 				if err != nil && strings.Contains(err.Error(), "hunter2") {
-					s.Errorf("the error tells it: %v", err)
+					s.Errorf("the error has the secret: %v", err)
 				}
 			}
 		}},
 		{"G53", "the user's git at work", func(s *scene) {
 			c := s.stage("local", "a.txt=x")
-			put(s, s.local+"/.git/index.lock", "")
+			writeFile(s, s.local+"/.git/index.lock", "")
 			_, err := s.desk.Push(s.Context(), c.ID, "")
-			s.refused(err, sandbox.ErrConflict)
+			s.checkRefused(err, sandbox.ErrConflict)
 			if data, err := os.ReadFile(s.local + "/.git/index.lock"); err != nil || len(data) > 0 {
-				s.Errorf("the lock of the user's git was touched: %v", err)
+				s.Errorf("the lock of the user's git was changed: %v", err)
 			}
 			os.Remove(s.local + "/.git/index.lock")
-			plain(s, s.local, "commit", "-q", "--allow-empty", "-m", "during the review")
-			status := plain(s, s.local, "status")
+			runGit(s, s.local, "commit", "-q", "--allow-empty", "-m", "during the review")
+			status := runGit(s, s.local, "status")
 			_, err = s.desk.Push(s.Context(), c.ID, "")
-			s.refused(err, sandbox.ErrConflict)
-			if now := plain(s, s.local, "status"); now != status {
+			s.checkRefused(err, sandbox.ErrConflict)
+			if now := runGit(s, s.local, "status"); now != status {
 				s.Errorf("status: got\n%s", now)
 			}
 		}},

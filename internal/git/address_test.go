@@ -58,7 +58,7 @@ func TestC14PlainHTTP(t *testing.T) {
 	for _, url := range []string{"http://example.com/a", "http://10.0.0.1:3000/a", "http://192.168.0.1/a", "http://localhost.example.com/a", "http://127.0.0.1.example.com/a",
 		"http://[fe80::1]/a", "http://0.0.0.0/a", "http://[::]/a", "http://2130706433/a", "http://0x7f.1/a", "http://127.1/a"} {
 		if why := git.BadURL(url); !strings.Contains(why, "https") {
-			t.Errorf("%s: %q, want a word of https", url, why)
+			t.Errorf("%s: %q, want a hint with https", url, why)
 		}
 	}
 }

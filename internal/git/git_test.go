@@ -19,20 +19,20 @@ import (
 
 var somebody = git.Person{Name: "A Person", Email: "person@example.org"}
 
-// file returns a file to stage.
-func file(path, content string) git.File {
+// newFile returns a file to stage.
+func newFile(path, content string) git.File {
 	return git.File{Path: path, Mode: git.Plain, Size: int64(len(content)), Open: func() (io.ReadCloser, error) {
 		return io.NopCloser(strings.NewReader(content)), nil
 	}}
 }
 
-func deleted(path string) git.File { return git.File{Path: path, Mode: git.None} }
+func deleteFile(path string) git.File { return git.File{Path: path, Mode: git.None} }
 
-func commit(base git.Hash, files ...git.File) git.Commit {
+func newCommit(base git.Hash, files ...git.File) git.Commit {
 	return git.Commit{Base: base, Message: "a message", Author: somebody, Committer: somebody, Time: time.Unix(1700000000, 0), Files: files}
 }
 
-func open(t testing.TB) *git.Store {
+func openStore(t testing.TB) *git.Store {
 	t.Helper()
 	s, err := git.Open(t.Context(), filepath.Join(t.TempDir(), "state"), "git")
 	if err != nil {
@@ -41,17 +41,17 @@ func open(t testing.TB) *git.Store {
 	return s
 }
 
-// plain runs git as an ordinary user does, in a directory.
-func plain(t testing.TB, dir string, args ...string) string {
+// runGit runs git as an ordinary user does, in a directory.
+func runGit(t testing.TB, dir string, args ...string) string {
 	t.Helper()
-	out, err := tryPlain(dir, args...)
+	out, err := tryGit(dir, args...)
 	if err != nil {
 		t.Fatalf("git %v: %v\n%s", args, err, out)
 	}
 	return strings.TrimRight(out, "\n")
 }
 
-func tryPlain(dir string, args ...string) (string, error) {
+func tryGit(dir string, args ...string) (string, error) {
 	cmd := exec.Command("git", args...)
 	cmd.Dir = dir
 	cmd.Env = []string{
@@ -62,20 +62,20 @@ func tryPlain(dir string, args ...string) (string, error) {
 	return string(out), err
 }
 
-// repository creates a repository with a work tree and some files.
-func repository(t testing.TB) string {
+// newRepository creates a repository with a work tree and some files.
+func newRepository(t testing.TB) string {
 	t.Helper()
 	dir := filepath.Join(t.TempDir(), `a "re:po" \ of mine`)
 	for name, content := range map[string]string{"a.txt": "one\ntwo\n", "dir/b.txt": "b\n", "dir/c.txt": "c\n"} {
-		put(t, filepath.Join(dir, name), content)
+		writeFile(t, filepath.Join(dir, name), content)
 	}
-	plain(t, dir, "init", "-q", "-b", "main")
-	plain(t, dir, "add", "-A")
-	plain(t, dir, "commit", "-q", "-m", "first")
+	runGit(t, dir, "init", "-q", "-b", "main")
+	runGit(t, dir, "add", "-A")
+	runGit(t, dir, "commit", "-q", "-m", "first")
 	return dir
 }
 
-func put(t testing.TB, name, content string) {
+func writeFile(t testing.TB, name, content string) {
 	t.Helper()
 	if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
 		t.Fatal(err)
@@ -85,8 +85,8 @@ func put(t testing.TB, name, content string) {
 	}
 }
 
-// staged stages a commit, and returns its hash and its changes.
-func staged(t *testing.T, s *git.Store, target *git.Target, c git.Commit) (git.Hash, string) {
+// stageCommit stages a commit, and returns its hash and its changes.
+func stageCommit(t *testing.T, s *git.Store, target *git.Target, c git.Commit) (git.Hash, string) {
 	t.Helper()
 	objects := ""
 	if target != nil {
@@ -107,8 +107,8 @@ func staged(t *testing.T, s *git.Store, target *git.Target, c git.Commit) (git.H
 	return hash, b.String()
 }
 
-// based opens a repository as a target, and returns the commit of main.
-func based(t testing.TB, s *git.Store, dir string) (*git.Target, git.Hash) {
+// openWithBase opens a repository as a target, and returns the commit of main.
+func openWithBase(t testing.TB, s *git.Store, dir string) (*git.Target, git.Hash) {
 	t.Helper()
 	target, err := s.Target(t.Context(), dir, false)
 	if err != nil {
@@ -121,15 +121,15 @@ func based(t testing.TB, s *git.Store, dir string) (*git.Target, git.Hash) {
 	return target, base
 }
 
-// TestStageMakesTheCommitThatGitWouldMake checks that Stage writes the same tree as git does.
-func TestStageMakesTheCommitThatGitWouldMake(t *testing.T) {
-	s, dir := open(t), repository(t)
-	target, base := based(t, s, dir)
-	run := file("run.sh", "#!/bin/sh\n")
+// TestStageMakesTheCommitOfGit checks that Stage writes the same tree as git does.
+func TestStageMakesTheCommitOfGit(t *testing.T) {
+	s, dir := openStore(t), newRepository(t)
+	target, base := openWithBase(t, s, dir)
+	run := newFile("run.sh", "#!/bin/sh\n")
 	run.Mode = git.Executable
-	link := file("link", "a.txt")
+	link := newFile("link", "a.txt")
 	link.Mode = git.Link
-	hash, got := staged(t, s, target, commit(base, file("a.txt", "one\nthree\n"), file("new/n.txt", "n"), deleted("dir/b.txt"), run, link))
+	hash, got := stageCommit(t, s, target, newCommit(base, newFile("a.txt", "one\nthree\n"), newFile("new/n.txt", "n"), deleteFile("dir/b.txt"), run, link))
 	want := `100644 100644 "a.txt"
 100644 000000 "dir/b.txt"
 000000 120000 "link"
@@ -139,7 +139,7 @@ func TestStageMakesTheCommitThatGitWouldMake(t *testing.T) {
 	if got != want {
 		t.Errorf("changes: got\n%swant\n%s", got, want)
 	}
-	if out, err := tryPlain(dir, "cat-file", "-e", string(hash)); err == nil {
+	if out, err := tryGit(dir, "cat-file", "-e", string(hash)); err == nil {
 		t.Errorf("the target has the commit before it was pushed: %s", out)
 	}
 
@@ -149,43 +149,43 @@ func TestStageMakesTheCommitThatGitWouldMake(t *testing.T) {
 	if err := target.Move(t.Context(), "new", "", hash); err != nil {
 		t.Fatal(err)
 	}
-	plain(t, dir, "fsck", "--strict")
-	tree := plain(t, dir, "rev-parse", "new^{tree}")
-	put(t, filepath.Join(dir, "a.txt"), "one\nthree\n")
-	put(t, filepath.Join(dir, "new/n.txt"), "n")
-	put(t, filepath.Join(dir, "run.sh"), "#!/bin/sh\n")
+	runGit(t, dir, "fsck", "--strict")
+	tree := runGit(t, dir, "rev-parse", "new^{tree}")
+	writeFile(t, filepath.Join(dir, "a.txt"), "one\nthree\n")
+	writeFile(t, filepath.Join(dir, "new/n.txt"), "n")
+	writeFile(t, filepath.Join(dir, "run.sh"), "#!/bin/sh\n")
 	os.Chmod(filepath.Join(dir, "run.sh"), 0o755)
 	os.Symlink("a.txt", filepath.Join(dir, "link"))
 	os.Remove(filepath.Join(dir, "dir/b.txt"))
-	plain(t, dir, "add", "-A")
-	if theirs := plain(t, dir, "write-tree"); theirs != tree {
-		t.Errorf("tree: got %s, want %s as git makes it", tree, theirs)
+	runGit(t, dir, "add", "-A")
+	if theirs := runGit(t, dir, "write-tree"); theirs != tree {
+		t.Errorf("tree: got %s, want %s as git writes it", tree, theirs)
 	}
 }
 
 // TestStageWithoutABase checks the first commit of a branch.
 func TestStageWithoutABase(t *testing.T) {
-	s := open(t)
-	_, got := staged(t, s, nil, commit("", file("a", "a"), file("b/c", "")))
+	s := openStore(t)
+	_, got := stageCommit(t, s, nil, newCommit("", newFile("a", "a"), newFile("b/c", "")))
 	if want := "000000 100644 \"a\"\n000000 100644 \"b/c\"\n"; got != want {
 		t.Errorf("changes: got\n%swant\n%s", got, want)
 	}
 }
 
-// TestStageTheSameIsTheSame checks that staging the same files twice gives the same commit, and leaves no
+// TestStageTwice checks that staging the same files twice gives the same commit, and leaves no
 // reference in the store.
-func TestStageTheSameIsTheSame(t *testing.T) {
-	s, dir := open(t), repository(t)
-	target, base := based(t, s, dir)
-	one, _ := staged(t, s, target, commit(base, file("a.txt", "new")))
-	two, _ := staged(t, s, target, commit(base, file("a.txt", "new")))
+func TestStageTwice(t *testing.T) {
+	s, dir := openStore(t), newRepository(t)
+	target, base := openWithBase(t, s, dir)
+	one, _ := stageCommit(t, s, target, newCommit(base, newFile("a.txt", "new")))
+	two, _ := stageCommit(t, s, target, newCommit(base, newFile("a.txt", "new")))
 	if one != two {
 		t.Errorf("the same stage twice: got %s and %s", one, two)
 	}
-	if refs := plain(t, git.RepositoryDir(s), "for-each-ref"); refs != "" {
+	if refs := runGit(t, git.RepositoryDir(s), "for-each-ref"); refs != "" {
 		t.Errorf("references are left in the store:\n%s", refs)
 	}
-	if _, got := staged(t, s, target, commit(base, file("a.txt", "one\ntwo\n"), deleted("nowhere"))); got != "" {
+	if _, got := stageCommit(t, s, target, newCommit(base, newFile("a.txt", "one\ntwo\n"), deleteFile("nowhere"))); got != "" {
 		t.Errorf("nothing changed: got %s", got)
 	}
 }
@@ -193,8 +193,8 @@ func TestStageTheSameIsTheSame(t *testing.T) {
 // TestNamesOfEveryByte checks that a name keeps every byte that git allows, and that
 // fast-import reads no name as a command or an option.
 func TestNamesOfEveryByte(t *testing.T) {
-	s, dir := open(t), repository(t)
-	target, base := based(t, s, dir)
+	s, dir := openStore(t), newRepository(t)
+	target, base := openWithBase(t, s, dir)
 	var files []git.File
 	want := map[string]bool{}
 	for c := 1; c < 256; c++ {
@@ -202,13 +202,13 @@ func TestNamesOfEveryByte(t *testing.T) {
 			continue
 		}
 		for _, name := range []string{"x" + string([]byte{byte(c)}) + "y", string([]byte{byte(c)}) + "z"} {
-			files, want[name] = append(files, file(name, name)), true
+			files, want[name] = append(files, newFile(name, name)), true
 		}
 	}
 	for _, name := range []string{"--output=x", "-", "\"quoted\"", "a\nD a.txt", "D a.txt", "from main", ":1", " ", "x ", "*", ":(top)x", "é/ü/日本", "\xff\xfe/\x80"} {
-		files, want[name] = append(files, file(name, name)), true
+		files, want[name] = append(files, newFile(name, name)), true
 	}
-	hash, err := s.Stage(t.Context(), target.Objects(), commit(base, files...))
+	hash, err := s.Stage(t.Context(), target.Objects(), newCommit(base, files...))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -235,15 +235,15 @@ func TestNamesOfEveryByte(t *testing.T) {
 
 // TestMessagesAreTexts checks that fast-import reads no message as a command.
 func TestMessagesAreTexts(t *testing.T) {
-	s := open(t)
+	s := openStore(t)
 	for _, message := range []string{"-F/etc/passwd", "a\n\ndone\nD a\n", "\x1b[31mred", "data 5\n", "#", "é", "\xff"} {
-		c := commit("", file("a", "a"))
+		c := newCommit("", newFile("a", "a"))
 		c.Message = message
 		hash, err := s.Stage(t.Context(), "", c)
 		if err != nil {
 			t.Fatal(err)
 		}
-		_, got, _ := strings.Cut(plain(t, git.RepositoryDir(s), "--git-dir="+git.RepositoryDir(s), "cat-file", "commit", string(hash)), "\n\n")
+		_, got, _ := strings.Cut(runGit(t, git.RepositoryDir(s), "--git-dir="+git.RepositoryDir(s), "cat-file", "commit", string(hash)), "\n\n")
 		if got != strings.TrimRight(message, "\n") {
 			t.Errorf("message: got %q, want %q", got, message)
 		}
@@ -252,15 +252,15 @@ func TestMessagesAreTexts(t *testing.T) {
 
 // TestStageRefuses checks the errors for commits that cannot be staged.
 func TestStageRefuses(t *testing.T) {
-	s, dir := open(t), repository(t)
-	target, base := based(t, s, dir)
-	link := file(".gitmodules", "/etc/passwd")
+	s, dir := openStore(t), newRepository(t)
+	target, base := openWithBase(t, s, dir)
+	link := newFile(".gitmodules", "/etc/passwd")
 	link.Mode = git.Link
-	submodule := file("sub", string(base))
+	submodule := newFile("sub", string(base))
 	submodule.Mode = git.Submodule
-	longer, shorter := file("a", "ab"), file("a", "ab")
+	longer, shorter := newFile("a", "ab"), newFile("a", "ab")
 	longer.Size, shorter.Size = 3, 1
-	broken := file("a", "a")
+	broken := newFile("a", "a")
 	broken.Open = func() (io.ReadCloser, error) { return nil, errors.New("broken") }
 	for _, test := range []struct {
 		name  string
@@ -268,18 +268,18 @@ func TestStageRefuses(t *testing.T) {
 		want  string
 	}{
 		{"none", nil, "name the files"},
-		{"twice", []git.File{file("a", "a"), deleted("a")}, "named twice"},
-		{"a file in a file", []git.File{file("a", "a"), file("a/b", "b")}, "one of the two"},
+		{"twice", []git.File{newFile("a", "a"), deleteFile("a")}, "named twice"},
+		{"a file in a file", []git.File{newFile("a", "a"), newFile("a/b", "b")}, "one of the two"},
 		{"a submodule", []git.File{submodule}, "files and symlinks"},
 		{"a link for git", []git.File{link}, "no symlink of that name"},
-		{"above", []git.File{file("../x", "")}, "goes through .."},
-		{"git's own", []git.File{file("a/.GIT/hooks/x", "")}, "git keeps"},
+		{"above", []git.File{newFile("../x", "")}, "goes through .."},
+		{"git's own", []git.File{newFile("a/.GIT/hooks/x", "")}, "git keeps"},
 		{"grown", []git.File{shorter}, "changed while it was read"},
 		{"shrunk", []git.File{longer}, "changed while it was read"},
 		{"unreadable", []git.File{broken}, "broken"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			_, err := s.Stage(t.Context(), target.Objects(), commit(base, test.files...))
+			_, err := s.Stage(t.Context(), target.Objects(), newCommit(base, test.files...))
 			if err == nil || !strings.Contains(err.Error(), test.want) {
 				t.Errorf("got %v, want %s", err, test.want)
 			}
@@ -290,27 +290,27 @@ func TestStageRefuses(t *testing.T) {
 		{Message: "m", Author: git.Person{Name: "a\nb"}, Committer: somebody}, {Message: "m", Author: somebody},
 		{Message: "m", Author: somebody, Committer: somebody, Base: "--help"},
 	} {
-		c.Files = []git.File{file("a", "a")}
+		c.Files = []git.File{newFile("a", "a")}
 		if hash, err := s.Stage(t.Context(), "", c); err == nil {
 			t.Errorf("%+v: got %s, want a refusal", c, hash)
 		}
 	}
 }
 
-// TestPrunedBaseMeansStageAgain checks the error for a base that the user's git has
+// TestPrunedBase checks the error for a base that the user's git has
 // deleted, when staging and when showing.
-func TestPrunedBaseMeansStageAgain(t *testing.T) {
-	s, dir := open(t), repository(t)
-	target, _ := based(t, s, dir)
-	put(t, filepath.Join(dir, "a.txt"), "soon gone\n")
-	plain(t, dir, "commit", "-q", "-a", "-m", "second")
-	_, base := based(t, s, dir)
-	hash, _ := staged(t, s, target, commit(base, file("dir/b.txt", "new")))
-	plain(t, dir, "reset", "-q", "--hard", "HEAD^")
-	plain(t, dir, "reflog", "expire", "--expire=now", "--all")
-	plain(t, dir, "gc", "-q", "--prune=now")
+func TestPrunedBase(t *testing.T) {
+	s, dir := openStore(t), newRepository(t)
+	target, _ := openWithBase(t, s, dir)
+	writeFile(t, filepath.Join(dir, "a.txt"), "soon gone\n")
+	runGit(t, dir, "commit", "-q", "-a", "-m", "second")
+	_, base := openWithBase(t, s, dir)
+	hash, _ := stageCommit(t, s, target, newCommit(base, newFile("dir/b.txt", "new")))
+	runGit(t, dir, "reset", "-q", "--hard", "HEAD^")
+	runGit(t, dir, "reflog", "expire", "--expire=now", "--all")
+	runGit(t, dir, "gc", "-q", "--prune=now")
 
-	_, err := s.Stage(t.Context(), target.Objects(), commit(base, file("dir/b.txt", "newer")))
+	_, err := s.Stage(t.Context(), target.Objects(), newCommit(base, newFile("dir/b.txt", "newer")))
 	if !errors.Is(err, git.ErrStageAgain) {
 		t.Errorf("stage: got %v, want %v", err, git.ErrStageAgain)
 	}
@@ -325,39 +325,39 @@ func TestPrunedBaseMeansStageAgain(t *testing.T) {
 	}
 }
 
-// TestMoveIsAConflictWhereTheBranchMoved checks that Move changes only a branch that is still where it was.
-func TestMoveIsAConflictWhereTheBranchMoved(t *testing.T) {
-	s, dir := open(t), repository(t)
-	target, base := based(t, s, dir)
-	hash, _ := staged(t, s, target, commit(base, file("a.txt", "ours")))
+// TestMoveOfMovedBranch checks that Move changes only a branch that is still where it was.
+func TestMoveOfMovedBranch(t *testing.T) {
+	s, dir := openStore(t), newRepository(t)
+	target, base := openWithBase(t, s, dir)
+	hash, _ := stageCommit(t, s, target, newCommit(base, newFile("a.txt", "ours")))
 	if err := target.Take(t.Context(), base, hash); err != nil {
 		t.Fatal(err)
 	}
-	plain(t, dir, "commit", "-q", "--allow-empty", "-m", "theirs")
-	plain(t, dir, "checkout", "-q", "--detach")
-	theirs := plain(t, dir, "rev-parse", "main")
+	runGit(t, dir, "commit", "-q", "--allow-empty", "-m", "theirs")
+	runGit(t, dir, "checkout", "-q", "--detach")
+	theirs := runGit(t, dir, "rev-parse", "main")
 	if err := target.Move(t.Context(), "main", base, hash); err == nil || !strings.Contains(err.Error(), "conflict") {
 		t.Errorf("got %v, want a conflict", err)
 	}
 	if err := target.Move(t.Context(), "main", "", hash); err == nil || !strings.Contains(err.Error(), "conflict") {
 		t.Errorf("a branch that should be new: got %v, want a conflict", err)
 	}
-	if now := plain(t, dir, "rev-parse", "main"); now != theirs {
+	if now := runGit(t, dir, "rev-parse", "main"); now != theirs {
 		t.Errorf("the branch is at %s, want %s", now, theirs)
 	}
 	if err := target.Move(t.Context(), "drafts/new", "", hash); err != nil {
 		t.Fatal(err)
 	}
-	if now := plain(t, dir, "rev-parse", "drafts/new"); now != string(hash) {
+	if now := runGit(t, dir, "rev-parse", "drafts/new"); now != string(hash) {
 		t.Errorf("the new branch is at %s, want %s", now, hash)
 	}
 }
 
-// TestReaderLimitsWhatItReads checks that a Reader returns at most the bytes that the caller asks for.
-func TestReaderLimitsWhatItReads(t *testing.T) {
-	s := open(t)
+// TestReaderLimit checks that a Reader returns at most the bytes that the caller asks for.
+func TestReaderLimit(t *testing.T) {
+	s := openStore(t)
 	large := strings.Repeat("0123456789abcdef", 1<<16)
-	hash, err := s.Stage(t.Context(), "", commit("", file("large", large), file("small", "small")))
+	hash, err := s.Stage(t.Context(), "", newCommit("", newFile("large", large), newFile("small", "small")))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -382,7 +382,7 @@ func TestReaderLimitsWhatItReads(t *testing.T) {
 			t.Error("a commit was read as a file")
 		}
 		if _, _, err = r.Blob("1234567890123456789012345678901234567890", 10); !errors.Is(err, git.ErrStageAgain) {
-			t.Errorf("an object that is not there: got %v", err)
+			t.Errorf("a missing object: got %v", err)
 		}
 		if _, _, err = r.Blob("HEAD", 10); err == nil {
 			t.Error("a name was read as an object")
@@ -393,8 +393,8 @@ func TestReaderLimitsWhatItReads(t *testing.T) {
 // TestEndlessTree checks that a tree of a few objects that contain each other many
 // times is refused.
 func TestEndlessTree(t *testing.T) {
-	dir := repository(t)
-	tree := plain(t, dir, "rev-parse", "HEAD^{tree}")
+	dir := newRepository(t)
+	tree := runGit(t, dir, "rev-parse", "HEAD^{tree}")
 	for range 9 {
 		var entries strings.Builder
 		for i := range 10 {
@@ -408,8 +408,8 @@ func TestEndlessTree(t *testing.T) {
 		}
 		tree = strings.TrimSpace(string(out))
 	}
-	bomb := git.Hash(plain(t, dir, "commit-tree", "-m", "many", tree))
-	s := open(t)
+	bomb := git.Hash(runGit(t, dir, "commit-tree", "-m", "many", tree))
+	s := openStore(t)
 	target, err := s.Target(t.Context(), dir, false)
 	if err != nil {
 		t.Fatal(err)
@@ -424,20 +424,20 @@ func TestEndlessTree(t *testing.T) {
 
 // TestCanceledStageLeavesAUsableStore cancels a stage, and then stages again.
 func TestCanceledStageLeavesAUsableStore(t *testing.T) {
-	s := open(t)
+	s := openStore(t)
 	ctx, cancel := context.WithCancel(t.Context())
-	f := file("a", "a")
+	f := newFile("a", "a")
 	f.Open = func() (io.ReadCloser, error) { cancel(); return io.NopCloser(strings.NewReader("a")), nil }
-	if _, err := s.Stage(ctx, "", commit("", f, file("b", "b"))); !errors.Is(err, context.Canceled) {
+	if _, err := s.Stage(ctx, "", newCommit("", f, newFile("b", "b"))); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
-	if _, got := staged(t, s, nil, commit("", file("a", "a"))); got == "" {
+	if _, got := stageCommit(t, s, nil, newCommit("", newFile("a", "a"))); got == "" {
 		t.Error("nothing was staged")
 	}
 }
 
-// plainFrom runs git like tryPlain, with an input.
-func plainFrom(dir, input string, args ...string) {
+// runGitWithInput runs git like tryPlain, with an input.
+func runGitWithInput(dir, input string, args ...string) {
 	in, err := os.Open(input)
 	if err != nil {
 		return
@@ -449,8 +449,8 @@ func plainFrom(dir, input string, args ...string) {
 	cmd.Run()
 }
 
-// onDisk returns a file of the disk to stage.
-func onDisk(t testing.TB, dir, name string) git.File {
+// newDiskFile returns a file of the disk to stage.
+func newDiskFile(t testing.TB, dir, name string) git.File {
 	t.Helper()
 	info, err := os.Stat(filepath.Join(dir, name))
 	if err != nil {

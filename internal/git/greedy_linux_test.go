@@ -16,9 +16,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// children returns the resources of all child processes that have ended: the peak memory
+// childUsage returns the resources of all child processes that have ended: the peak memory
 // of the largest, and the processor time of all.
-func children(t *testing.T) (peak int64, used time.Duration) {
+func childUsage(t *testing.T) (peak int64, used time.Duration) {
 	t.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_CHILDREN, &u); err != nil {
@@ -44,7 +44,7 @@ func TestC14HostileListOfReferences(t *testing.T) {
 		fmt.Fprint(w, "0000")
 	}))
 	defer server.Close()
-	r, err := open(t).Remote(server.URL+"/x.git", git.Credentials{})
+	r, err := openStore(t).Remote(server.URL+"/x.git", git.Credentials{})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -54,7 +54,7 @@ func TestC14HostileListOfReferences(t *testing.T) {
 	if _, err := r.Pull(t.Context(), "main"); err == nil {
 		t.Error("pulled")
 	}
-	if peak, _ := children(t); peak > 400<<20 {
+	if peak, _ := childUsage(t); peak > 400<<20 {
 		t.Errorf("a process took %d MB", peak>>20)
 	}
 }
@@ -62,8 +62,8 @@ func TestC14HostileListOfReferences(t *testing.T) {
 // TestC7EndlessTree checks that a tree of 10^10 files, made of ten objects, is
 // refused by its number of files before git has looked at many of them.
 func TestC7EndlessTree(t *testing.T) {
-	s, dir := open(t), repository(t)
-	tree := plain(t, dir, "rev-parse", "HEAD^{tree}")
+	s, dir := openStore(t), newRepository(t)
+	tree := runGit(t, dir, "rev-parse", "HEAD^{tree}")
 	for range 10 {
 		var lines strings.Builder
 		for i := range 10 {
@@ -77,8 +77,8 @@ func TestC7EndlessTree(t *testing.T) {
 		}
 		tree = strings.TrimSpace(string(out))
 	}
-	bomb := git.Hash(plain(t, dir, "commit-tree", "-m", "bomb", tree))
-	base := git.Hash(plain(t, dir, "rev-parse", "HEAD"))
+	bomb := git.Hash(runGit(t, dir, "commit-tree", "-m", "bomb", tree))
+	base := git.Hash(runGit(t, dir, "rev-parse", "HEAD"))
 	objects := filepath.Join(dir, ".git/objects")
 	for name, list := range map[string]func() error{
 		"entries": func() error { _, err := s.Entries(t.Context(), objects, bomb, nil, 10_000); return err },
@@ -86,11 +86,11 @@ func TestC7EndlessTree(t *testing.T) {
 		"names":   func() error { _, err := s.Names(t.Context(), objects, bomb, ""); return err },
 		"changes": func() error { _, err := s.Changes(t.Context(), objects, base, bomb); return err },
 	} {
-		_, before := children(t)
+		_, before := childUsage(t)
 		if err := list(); sandbox.CodeOf(err) != sandbox.ErrLimit {
 			t.Errorf("%s: got %v, want %s", name, err, sandbox.ErrLimit)
 		}
-		peak, after := children(t)
+		peak, after := childUsage(t)
 		if used := after - before; used > 8*time.Second || peak > 400<<20 {
 			t.Errorf("%s: took %v of a processor, and %d MB", name, used, peak>>20)
 		}
@@ -104,7 +104,7 @@ func TestC14TokensStayWithTheirServer(t *testing.T) {
 	real := git.Find(os.Getenv("PATH"), func(string) bool { return false })
 	seen := filepath.Join(t.TempDir(), "seen")
 	program := filepath.Join(t.TempDir(), "git")
-	put(t, program, "#!/bin/sh\n/usr/bin/env >> "+seen+"\nexec "+real+" \"$@\"\n")
+	writeFile(t, program, "#!/bin/sh\n/usr/bin/env >> "+seen+"\nexec "+real+" \"$@\"\n")
 	if err := os.Chmod(program, 0o755); err != nil {
 		t.Fatal(err)
 	}

@@ -17,10 +17,10 @@ func TestC14HooksOfAnotherUser(t *testing.T) {
 	if git.Owned(stat(t, "/")) != (os.Geteuid() == 0) {
 		t.Error("a directory of root's belongs to somebody else")
 	}
-	s, dir := open(t), filepath.Join(t.TempDir(), "bare.git")
-	plain(t, filepath.Dir(dir), "init", "-q", "--bare", dir)
+	s, dir := openStore(t), filepath.Join(t.TempDir(), "bare.git")
+	runGit(t, filepath.Dir(dir), "init", "-q", "--bare", dir)
 	ran := filepath.Join(t.TempDir(), "ran")
-	put(t, filepath.Join(dir, "hooks/pre-receive"), "#!/bin/sh\ntouch "+ran+"\n")
+	writeFile(t, filepath.Join(dir, "hooks/pre-receive"), "#!/bin/sh\ntouch "+ran+"\n")
 	if err := os.Chmod(filepath.Join(dir, "hooks/pre-receive"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -38,7 +38,7 @@ func TestC14HooksOfAnotherUser(t *testing.T) {
 	if os.Geteuid() != 0 {
 		return // only root can change the owner of a file
 	}
-	hash, _ := staged(t, s, target, commit("", file("a", "a")))
+	hash, _ := stageCommit(t, s, target, newCommit("", newFile("a", "a")))
 	if err := target.Take(t.Context(), "", hash); err != nil {
 		t.Fatal(err)
 	}
@@ -55,7 +55,7 @@ func TestC14HooksOfAnotherUser(t *testing.T) {
 			t.Errorf("%s of another user: main is at %q, %v", name, now, err)
 		}
 		if _, err := os.Lstat(ran); err == nil {
-			t.Errorf("%s of another user: the hook ran", name)
+			t.Errorf("repository %s of another user: the hook ran", name)
 		}
 		if err := os.Lchown(name, 0, 0); err != nil {
 			t.Fatal(err)

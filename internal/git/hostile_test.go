@@ -68,56 +68,56 @@ func hostiles() []hostile {
 			files: map[string]string{".gitmodules": "[submodule \"s\"]\npath = s\nurl = -u$RUN\nupdate = !$RUN\n"}, silent: true},
 		{id: "G24", name: "a repository as a submodule", more: func(t *testing.T, dir, run string) {
 			sub := filepath.Join(dir, "sub")
-			put(t, filepath.Join(sub, "f"), "f")
-			plain(t, sub, "init", "-q")
-			plain(t, sub, "add", "f")
-			plain(t, sub, "commit", "-q", "-m", "x")
-			plain(t, dir, "add", "sub")
-			plain(t, dir, "commit", "-q", "-m", "with a submodule")
-			plain(t, sub, "config", "core.fsmonitor", run+";false")
-			put(t, filepath.Join(sub, "f"), "changed")
+			writeFile(t, filepath.Join(sub, "f"), "f")
+			runGit(t, sub, "init", "-q")
+			runGit(t, sub, "add", "f")
+			runGit(t, sub, "commit", "-q", "-m", "x")
+			runGit(t, dir, "add", "sub")
+			runGit(t, dir, "commit", "-q", "-m", "with a submodule")
+			runGit(t, sub, "config", "core.fsmonitor", run+";false")
+			writeFile(t, filepath.Join(sub, "f"), "changed")
 		}},
 		{id: "G10", name: "trailer", config: "[trailer \"x\"]\ncommand = $RUN\nifmissing = add\n", silent: true},
 		{id: "G10", name: "browser and tools", config: "[diff]\ntool = x\n[difftool \"x\"]\ncmd = $RUN\n[difftool]\nprompt = false\n[web]\nbrowser = x\n[browser \"x\"]\ncmd = $RUN\n", silent: true},
 		{id: "G02", name: "gc and maintenance", config: "[gc]\nauto = 1\nrecentObjectsHook = $RUN\n[maintenance]\nauto = true\n", files: map[string]string{".git/hooks/pre-auto-gc": "#!/bin/sh\n$RUN\n"}, silent: true},
 		{id: "G18", name: "core.worktree", config: "[core]\nworktree = /etc\n", silent: true},
 		{id: "G31", name: "replaced objects and grafts", silent: true, more: func(t *testing.T, dir, _ string) {
-			head := plain(t, dir, "rev-parse", "HEAD")
-			other := plain(t, dir, "commit-tree", "-m", "replaced", "4b825dc642cb6eb9a060e54bf8d69288fbee4904")
-			plain(t, dir, "replace", "-f", head, other)
-			put(t, filepath.Join(dir, ".git/info/grafts"), head+" "+other+"\n")
+			head := runGit(t, dir, "rev-parse", "HEAD")
+			other := runGit(t, dir, "commit-tree", "-m", "replaced", "4b825dc642cb6eb9a060e54bf8d69288fbee4904")
+			runGit(t, dir, "replace", "-f", head, other)
+			writeFile(t, filepath.Join(dir, ".git/info/grafts"), head+" "+other+"\n")
 		}},
 		{id: "G31", name: "garbage beside the packs", silent: true, more: func(t *testing.T, dir, _ string) {
-			plain(t, dir, "repack", "-q", "-a", "-d", "-b")
+			runGit(t, dir, "repack", "-q", "-a", "-d", "-b")
 			for _, name := range []string{"info/commit-graph", "pack/multi-pack-index", "info/packs", "info/commit-graphs/commit-graph-chain", "pack/pack-x.bitmap", "pack/pack-x.keep"} {
-				put(t, filepath.Join(dir, ".git/objects", name), "garbage\x00\xff")
+				writeFile(t, filepath.Join(dir, ".git/objects", name), "garbage\x00\xff")
 			}
 		}},
 		{id: "G18", name: "alternates", silent: true, more: func(t *testing.T, dir, _ string) {
-			put(t, filepath.Join(dir, ".git/objects/info/alternates"), "# none\n\n")
-			put(t, filepath.Join(dir, ".git/objects/info/http-alternates"), "http://localhost/\n")
-			put(t, filepath.Join(dir, ".git/commondir"), "/nowhere\n")
+			writeFile(t, filepath.Join(dir, ".git/objects/info/alternates"), "# none\n\n")
+			writeFile(t, filepath.Join(dir, ".git/objects/info/http-alternates"), "http://localhost/\n")
+			writeFile(t, filepath.Join(dir, ".git/commondir"), "/nowhere\n")
 		}},
 		{id: "G16", name: "a repository in a directory", silent: true, more: func(t *testing.T, dir, run string) {
 			for name, content := range map[string]string{"HEAD": "ref: refs/heads/main\n", "objects/x": "", "refs/x": "", "config": "[core]\nbare = false\nworktree = .\nfsmonitor = " + run + ";false\n"} {
-				put(t, filepath.Join(dir, "dir", name), content)
+				writeFile(t, filepath.Join(dir, "dir", name), content)
 			}
 		}},
 	}
 }
 
-// TestNothingOfATreeIsRun checks that a hostile tree makes an ordinary git run a command,
+// TestTreeRunsNothing checks that a hostile tree makes an ordinary git run a command,
 // and that nothing this package does with the tree runs it.
-func TestNothingOfATreeIsRun(t *testing.T) {
+func TestTreeRunsNothing(t *testing.T) {
 	var fired atomic.Int32
 	t.Cleanup(func() { t.Logf("%d of %d trees make an ordinary git run a command", fired.Load(), len(hostiles())) })
 	for _, h := range hostiles() {
 		t.Run(h.id+" "+h.name, func(t *testing.T) {
 			t.Parallel()
-			s, dir := open(t), repository(t)
+			s, dir := openStore(t), newRepository(t)
 			mark := filepath.Join(t.TempDir(), "mark")
 			program := filepath.Join(t.TempDir(), "program")
-			put(t, program, "#!/bin/sh\ntouch "+mark+"\nexit 1\n")
+			writeFile(t, program, "#!/bin/sh\ntouch "+mark+"\nexit 1\n")
 			os.Chmod(program, 0o755)
 			run := "touch " + mark
 			fill := strings.NewReplacer("$RUN", run, "$PROGRAM", program).Replace
@@ -125,7 +125,7 @@ func TestNothingOfATreeIsRun(t *testing.T) {
 				h.more(t, dir, run)
 			}
 			for name, content := range h.files {
-				put(t, filepath.Join(dir, name), fill(content))
+				writeFile(t, filepath.Join(dir, name), fill(content))
 				os.Chmod(filepath.Join(dir, name), 0o755)
 			}
 			config, err := os.OpenFile(filepath.Join(dir, ".git/config"), os.O_APPEND|os.O_WRONLY, 0)
@@ -135,31 +135,31 @@ func TestNothingOfATreeIsRun(t *testing.T) {
 			fmt.Fprint(config, fill(h.config))
 			config.Close()
 
-			everything(t, s, dir)
+			callEverything(t, s, dir)
 			if _, err := os.Lstat(mark); err == nil {
 				t.Fatal("a command of the tree was run")
 			}
-			ordinary(dir)
+			runOrdinaryGit(dir)
 			if _, err := os.Lstat(mark); err == nil {
 				fired.Add(1)
 			} else if !h.silent {
-				t.Error("an ordinary git runs no command either: this row shows nothing")
+				t.Error("an ordinary git runs no command either: the row checks nothing")
 			}
 		})
 	}
 }
 
-// everything calls all operations of this package on a target.
-func everything(t *testing.T, s *git.Store, dir string) {
+// callEverything calls all operations of this package on a target.
+func callEverything(t *testing.T, s *git.Store, dir string) {
 	t.Helper()
-	target, base := based(t, s, dir)
+	target, base := openWithBase(t, s, dir)
 	if _, err := target.Branches(t.Context()); err != nil {
 		t.Error(err)
 	}
 	if head, err := target.Head(); err != nil || head != "main" {
 		t.Errorf("head: got %q, %v", head, err)
 	}
-	hash, _ := staged(t, s, target, commit(base, file("a.txt", "hostile\n"), file("new.txt", "new\n"), deleted("dir/b.txt")))
+	hash, _ := stageCommit(t, s, target, newCommit(base, newFile("a.txt", "hostile\n"), newFile("new.txt", "new\n"), deleteFile("dir/b.txt")))
 	changes, err := s.Changes(t.Context(), target.Objects(), base, hash)
 	if err != nil || len(changes) != 3 {
 		t.Errorf("changes: got %v, %v", changes, err)
@@ -169,10 +169,10 @@ func everything(t *testing.T, s *git.Store, dir string) {
 		t.Fatal(err)
 	}
 	if content, _, err := r.Blob(changes[0].Old, 100); err != nil || string(content) != "one\ntwo\n" {
-		t.Errorf("what was there: got %q, %v", content, err)
+		t.Errorf("old content: got %q, %v", content, err)
 	}
 	if _, _, err := r.Blob("1234567890123456789012345678901234567890", 100); err == nil {
-		t.Error("an object came from nowhere")
+		t.Error("a missing object was found")
 	}
 	r.Close()
 	if err := target.Take(t.Context(), base, hash); err != nil {
@@ -185,7 +185,7 @@ func everything(t *testing.T, s *git.Store, dir string) {
 		t.Errorf("the branch: got %s, %v, want %s", now, err, hash)
 	}
 	if made, err := target.Reached(t.Context(), "side", base); err != nil || !made {
-		t.Errorf("the branch came from its base: got %v, %v", made, err)
+		t.Errorf("Reached for the base of a branch: got %v, %v", made, err)
 	}
 	if err := target.Move(t.Context(), "side", hash, base); err != nil {
 		t.Error(err)
@@ -201,17 +201,17 @@ func everything(t *testing.T, s *git.Store, dir string) {
 	}
 }
 
-// ordinary runs the git commands that a user runs.
-func ordinary(dir string) {
+// runOrdinaryGit runs the git commands that a user runs.
+func runOrdinaryGit(dir string) {
 	os.WriteFile(filepath.Join(dir, "a.txt"), []byte("changed\n"), 0o644)
 	for _, line := range []string{
 		"st", "status", "diff", "add -A", "diff --cached", "-c core.editor= commit -q -m x", "commit --amend", "log -p -1", "checkout -q HEAD~1 -- .",
 		"fetch origin", "push origin HEAD:refs/heads/other", "ls-remote origin", "cat-file -e 1234567890123456789012345678901234567890", "checkout -q -b other",
 	} {
-		tryPlain(dir, strings.Fields(line)...)
+		tryGit(dir, strings.Fields(line)...)
 	}
 	// This runs a credential helper without a server that asks for a password.
 	question := filepath.Join(dir, "question")
 	os.WriteFile(question, []byte("protocol=https\nhost=example.org\n\n"), 0o644)
-	plainFrom(dir, question, "credential", "fill")
+	runGitWithInput(dir, question, "credential", "fill")
 }

@@ -23,7 +23,7 @@ func TestKill(t *testing.T) {
 		return
 	}
 	bare := filepath.Join(t.TempDir(), "bare.git")
-	plain(t, filepath.Dir(bare), "init", "-q", "--bare", "-b", "main", bare)
+	runGit(t, filepath.Dir(bare), "init", "-q", "--bare", "-b", "main", bare)
 	dir := filepath.Join(t.TempDir(), "state")
 	told := 0
 	for round := range 12 {
@@ -58,12 +58,12 @@ func TestKill(t *testing.T) {
 		if _, err := s.Changes(t.Context(), "", "", git.Hash(last[1])); err != nil && last[1] != "" {
 			t.Errorf("a reported stage is missing: %v", err)
 		}
-		plain(t, bare, "fsck", "--strict", "--no-dangling")
-		plain(t, git.RepositoryDir(s), "fsck", "--no-dangling")
+		runGit(t, bare, "fsck", "--strict", "--no-dangling")
+		runGit(t, git.RepositoryDir(s), "fsck", "--no-dangling")
 		s.Tidy(time.Now(), map[git.Hash]bool{git.Hash(last[1]): true})
 	}
 	if told < 12 {
-		t.Errorf("only %d stages were reported: this test sees too little", told)
+		t.Errorf("only %d stages were reported: the test checks too little", told)
 	}
 }
 
@@ -84,11 +84,11 @@ func stageForever(t *testing.T, dir, bare string) {
 		}
 		// As with git, the user removes a lock that a killed git left.
 		os.Remove(filepath.Join(bare, "refs/heads/main.lock"))
-		hash, err := s.Stage(t.Context(), target.Objects(), commit(base, file(fmt.Sprintf("f%d", i), fmt.Sprint(os.Getpid(), i))))
+		hash, err := s.Stage(t.Context(), target.Objects(), newCommit(base, newFile(fmt.Sprintf("f%d", i), fmt.Sprint(os.Getpid(), i))))
 		if err != nil {
 			t.Fatal(err)
 		}
-		alone, err := s.Stage(t.Context(), "", commit("", file("a", fmt.Sprint(os.Getpid(), i))))
+		alone, err := s.Stage(t.Context(), "", newCommit("", newFile("a", fmt.Sprint(os.Getpid(), i))))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -9,11 +9,11 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// TestNamesAsGitTakesThem checks that BadName refuses every name that git refuses. It may
+// TestNamesAsGitAcceptsThem checks that BadName refuses every name that git refuses. It may
 // refuse a few more, which git refuses on other systems.
-func TestNamesAsGitTakesThem(t *testing.T) {
-	dir := repository(t)
-	blob := plain(t, dir, "rev-parse", "HEAD:a.txt")
+func TestNamesAsGitAcceptsThem(t *testing.T) {
+	dir := newRepository(t)
+	blob := runGit(t, dir, "rev-parse", "HEAD:a.txt")
 	takes := func(name string) bool {
 		cmd := exec.Command("git", "-c", "core.protectNTFS=true", "-c", "core.protectHFS=true", "update-index", "--add", "--cacheinfo", "100644,"+blob+","+name)
 		cmd.Dir = dir
@@ -39,25 +39,25 @@ func TestNamesAsGitTakesThem(t *testing.T) {
 			refused++
 		}
 		if (why == "") != want {
-			t.Errorf("%q: got %q, git takes it: %v", name, why, want)
+			t.Errorf("%q: got %q, git accepts it: %v", name, why, want)
 		}
 	}
 	if taken < 20 || refused < 20 {
-		t.Errorf("git took %d names and refused %d: this test sees too little", taken, refused)
+		t.Errorf("git accepted %d names and refused %d: the test checks too little", taken, refused)
 	}
 }
 
-// TestBranchesAsGitTakesThem compares BadBranch with git.
-func TestBranchesAsGitTakesThem(t *testing.T) {
-	s := open(t)
+// TestBranchesAsGitAcceptsThem compares BadBranch with git.
+func TestBranchesAsGitAcceptsThem(t *testing.T) {
+	s := openStore(t)
 	for _, name := range strings.Split("main|drafts/notes|a.b|é|-x|--upload-pack=x|+main:refs/heads/prod|:prod|main:refs/*|HEAD|@|@{u}|a..b|x y|a~1|a^|"+
 		"HEAD^{/x}|a?|a[|a\\b|/a|a/|a//b|.a|a/.b|a.lock|a/b.lock/c|a.||a\nb|a\x00b|a\x1bb|a\u202eb", "|") {
 		taken := exec.Command("git", "check-ref-format", "--branch", name).Run() == nil
 		if why := git.BadBranch(name); why == "" && !taken {
-			t.Errorf("%q: taken here, not by git", name)
+			t.Errorf("%q: accepted by golem, refused by git", name)
 		}
-		if _, err := s.Stage(t.Context(), "", commit(git.Hash(name), file("a", "a"))); name != "" && err == nil {
-			t.Errorf("%q was taken for a commit", name)
+		if _, err := s.Stage(t.Context(), "", newCommit(git.Hash(name), newFile("a", "a"))); name != "" && err == nil {
+			t.Errorf("%q was accepted as a commit", name)
 		}
 	}
 	for _, name := range []string{"main", "drafts/notes", "a.b", "é", "v1-x_y"} {

@@ -45,7 +45,7 @@ func TestCredentialsOfAPush(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			dir := t.TempDir()
 			program, seen := filepath.Join(dir, "git"), filepath.Join(dir, "seen")
-			put(t, program, "#!/bin/sh\ncase \"$*\" in *ls-remote*) env >"+seen+"; echo \"ARGUMENTS $*\" >>"+seen+"; exit 1;; esac\nexec "+real+" \"$@\"\n")
+			writeFile(t, program, "#!/bin/sh\ncase \"$*\" in *ls-remote*) env >"+seen+"; echo \"ARGUMENTS $*\" >>"+seen+"; exit 1;; esac\nexec "+real+" \"$@\"\n")
 			if err := os.Chmod(program, 0o755); err != nil {
 				t.Fatal(err)
 			}
@@ -76,7 +76,7 @@ func TestCredentialsOfAPush(t *testing.T) {
 			}
 			// Besides the variables of every git there are only the named ones.
 			if test.name == "explicit" || test.name == "none" {
-				if got, want := names(string(data)), append(names(base), test.adds...); !sameSet(got, want) {
+				if got, want := variableNames(string(data)), append(variableNames(base), test.adds...); !sameSet(got, want) {
 					t.Errorf("variables: got %v, want %v", got, want)
 				}
 			}
@@ -94,8 +94,8 @@ const base = `PATH= HOME= XDG_CONFIG_HOME= LC_ALL= TZ= TERM= GIT_CONFIG_NOSYSTEM
 GIT_NO_REPLACE_OBJECTS= GIT_NO_LAZY_FETCH= GIT_OPTIONAL_LOCKS= GIT_CEILING_DIRECTORIES= GIT_LITERAL_PATHSPECS= GIT_PROTOCOL_FROM_USER=
 GIT_TERMINAL_PROMPT= GIT_ASKPASS= SSH_ASKPASS= GIT_PAGER= GIT_EDITOR= GIT_SEQUENCE_EDITOR= GIT_SSH_COMMAND= PWD=`
 
-// names returns the names of the variables in a text.
-func names(text string) (list []string) {
+// variableNames returns the names of the variables in a text.
+func variableNames(text string) (list []string) {
 	for _, line := range strings.Fields(text) {
 		if name, _, ok := strings.Cut(line, "="); ok && strings.Trim(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ_") == "" && !slices.Contains([]string{"OLDPWD", "SHLVL", "_"}, name) {
 			list = append(list, name)
@@ -119,7 +119,7 @@ func TestSilentRemote(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer closed.Close()
-	s := open(t)
+	s := openStore(t)
 	git.Hurry(s, 100*time.Millisecond)
 	r, err := s.Remote("http://"+closed.Addr().String()+"/x.git", git.Credentials{})
 	if err != nil {
@@ -130,16 +130,16 @@ func TestSilentRemote(t *testing.T) {
 	}
 }
 
-// TestRemoteThatRefuses checks that the error for a remote that refuses can be shown: it
+// TestRefusingRemote checks that the error for a remote that refuses can be shown: it
 // is an error of the sandbox, without a path of the machine.
-func TestRemoteThatRefuses(t *testing.T) {
+func TestRefusingRemote(t *testing.T) {
 	t.Parallel()
 	gone, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
 		t.Fatal(err)
 	}
 	gone.Close()
-	s := open(t)
+	s := openStore(t)
 	r, err := s.Remote("http://"+gone.Addr().String()+"/x.git", git.Credentials{})
 	if err != nil {
 		t.Fatal(err)
@@ -173,7 +173,7 @@ func TestRemoteThatEchoesSecrets(t *testing.T) {
 	}))
 	defer server.Close()
 	const token = "canary-4711-token"
-	r, err := open(t).Hub(server.URL, "o/r", git.Explicit([]string{"GITHUB_TOKEN=" + token}))
+	r, err := openStore(t).Hub(server.URL, "o/r", git.Explicit([]string{"GITHUB_TOKEN=" + token}))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -186,12 +186,12 @@ func TestRemoteThatEchoesSecrets(t *testing.T) {
 // TestRemotesWithTricks checks that addresses and branch names that git would read as programs,
 // options or refspecs are refused.
 func TestRemotesWithTricks(t *testing.T) {
-	s := open(t)
+	s := openStore(t)
 	for _, address := range []string{
 		"", "-u", "--upload-pack=touch x", "ext::sh -c x", "fd::3", "file:///etc", "/etc", "../x", "git://host/x", "https::x", "a b:c", "host:\x1b", "ftp://host/x",
 	} {
 		if _, err := s.Remote(address, git.Credentials{}); err == nil {
-			t.Errorf("%q was taken for an address", address)
+			t.Errorf("%q was accepted as an address", address)
 		}
 	}
 	r, err := s.Remote("https://localhost:1/x", git.Credentials{})

@@ -9,10 +9,10 @@ import (
 	"github.com/golem-forge/golem/internal/git"
 )
 
-// program writes a script that runs in the place of a program.
-func program(t *testing.T, name, script string) {
+// writeProgram writes a script that runs in the place of a program.
+func writeProgram(t *testing.T, name, script string) {
 	t.Helper()
-	put(t, name, "#!/bin/sh\n"+script)
+	writeFile(t, name, "#!/bin/sh\n"+script)
 	if err := os.Chmod(name, 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -23,9 +23,9 @@ func program(t *testing.T, name, script string) {
 func TestTokens(t *testing.T) {
 	bin := t.TempDir()
 	seen := filepath.Join(bin, "seen")
-	program(t, filepath.Join(bin, "gh"), "env >"+seen+"\necho \"ARGUMENTS $*\" >>"+seen+"\necho gh-token\n")
+	writeProgram(t, filepath.Join(bin, "gh"), "env >"+seen+"\necho \"ARGUMENTS $*\" >>"+seen+"\necho gh-token\n")
 	broken := t.TempDir()
-	program(t, filepath.Join(broken, "gh"), "echo not logged in >&2\nexit 1\n")
+	writeProgram(t, filepath.Join(broken, "gh"), "echo not logged in >&2\nexit 1\n")
 	const enterprise = "https://ghe.example.org"
 	path := "PATH=relative:" + bin + ":" + os.Getenv("PATH")
 	for _, test := range []struct {
@@ -46,7 +46,7 @@ func TestTokens(t *testing.T) {
 		{"no gh", git.GitHub, git.Inherit([]string{"PATH=" + t.TempDir()}), ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r, err := open(t).Hub(test.server, "o/r", test.proof)
+			r, err := openStore(t).Hub(test.server, "o/r", test.proof)
 			if err != nil {
 				t.Fatal(err)
 			}

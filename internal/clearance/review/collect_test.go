@@ -11,9 +11,9 @@ import (
 // nobody read are counted and not named.
 func TestCollector(t *testing.T) {
 	var l review.Collector
-	l.Add(changed("plain.txt", "-", "a\n"))
-	l.Add(changed("Makefile", "-", "all:\n"))
-	if own := l.Add(changed("x.txt", "-", "a\u202eb\n")); len(own) != 1 || own[0].Kind != review.Bidi {
+	l.Add(newFileChange("plain.txt", "-", "a\n"))
+	l.Add(newFileChange("Makefile", "-", "all:\n"))
+	if own := l.Add(newFileChange("x.txt", "-", "a\u202eb\n")); len(own) != 1 || own[0].Kind != review.Bidi {
 		t.Errorf("got %v", own)
 	}
 	for i := range 30 {
@@ -36,11 +36,11 @@ func TestCollector(t *testing.T) {
 
 // TestFlagAt checks a flag with the path as the reader types it.
 func TestFlagAt(t *testing.T) {
-	f := review.Flags(changed("sub/Makefile", "-", "all:\n"))[0]
+	f := review.Flags(newFileChange("sub/Makefile", "-", "all:\n"))[0]
 	if got := f.At("../Makefile"); got != "../Makefile: becomes code: a build runs it" || !f.BecomesCode() {
 		t.Errorf("got %q", got)
 	}
-	gone := review.Flags(changed("Makefile", "all:\n", "-"))[0]
+	gone := review.Flags(newFileChange("Makefile", "all:\n", "-"))[0]
 	if gone.BecomesCode() {
 		t.Errorf("a deleted file becomes code: %q", gone)
 	}

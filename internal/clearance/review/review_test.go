@@ -14,8 +14,8 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// changed returns the change from one content to another. "-" means no file.
-func changed(path, old, new string) review.FileChange {
+// newFileChange returns the change from one content to another. "-" means no file.
+func newFileChange(path, old, new string) review.FileChange {
 	c := review.FileChange{Path: path, Operation: "update", OldMode: "100644", Mode: "100644"}
 	if old == "-" {
 		c.Operation, c.OldMode, old = "create", "000000", ""
@@ -43,22 +43,22 @@ func with(c review.FileChange, set func(*review.FileChange)) review.FileChange {
 // TestFlags checks the flags of single files.
 func TestFlags(t *testing.T) {
 	linked := func(path, to string) review.FileChange {
-		return with(changed(path, "-", to), func(c *review.FileChange) { c.Mode = "120000" })
+		return with(newFileChange(path, "-", to), func(c *review.FileChange) { c.Mode = "120000" })
 	}
 	modes := func(old, new string) review.FileChange {
-		return with(changed("a/b", "x\n", "x\n"), func(c *review.FileChange) { c.OldMode, c.Mode = old, new })
+		return with(newFileChange("a/b", "x\n", "x\n"), func(c *review.FileChange) { c.OldMode, c.Mode = old, new })
 	}
 	for _, test := range []struct {
 		name   string
 		change review.FileChange
 		want   []string // parts of the expected flags, in order
 	}{
-		{"nothing", changed("a/b.txt", "-", "hello\n"), nil},
-		{"an agent's rules", changed("x/AGENTS.md", "-", "hello\n"), []string{"/x/AGENTS.md: becomes code: read by coding agents as instructions"}},
-		{"deleted", changed(".github/workflows/ci.yml", "a\n", "-"), []string{"code: runs in CI; it is deleted"}},
+		{"nothing", newFileChange("a/b.txt", "-", "hello\n"), nil},
+		{"an agent's rules", newFileChange("x/AGENTS.md", "-", "hello\n"), []string{"/x/AGENTS.md: becomes code: read by coding agents as instructions"}},
+		{"deleted", newFileChange(".github/workflows/ci.yml", "a\n", "-"), []string{"code: runs in CI; it is deleted"}},
 		{"mode", modes("100644", "100755"), []string{"/a/b: mode: MODE 100644 -> 100755"}},
 		{"mode back", modes("100755", "100644"), []string{"MODE 100755 -> 100644"}},
-		{"a program", with(changed("run", "-", "x\n"), func(c *review.FileChange) { c.Mode = "100755" }), []string{"MODE 100755: a program"}},
+		{"a program", with(newFileChange("run", "-", "x\n"), func(c *review.FileChange) { c.Mode = "100755" }), []string{"MODE 100755: a program"}},
 		{"to a link", with(linked("a", "b"), func(c *review.FileChange) { c.OldMode, c.Operation = "100644", "update" }), []string{"MODE 100644 -> 120000", "SYMLINK -> b"}},
 		{"link", linked("a/b", "c"), []string{"link: SYMLINK -> c"}},
 		{"link up", linked("a/b", "../c"), []string{"SYMLINK -> ../c"}},
@@ -71,41 +71,41 @@ func TestFlags(t *testing.T) {
 		{"link into git", linked("a", ".Git/config"), []string{"points into git's own files"}},
 		{"link with a line end", linked("a", "x\n\x1b[2J"), []string{`SYMLINK -> "x\n\x1b[2J"`}},
 		{"link that is not known", with(linked("a", "x"), func(c *review.FileChange) { c.New, c.Cut = nil, true }), []string{"too long to be shown"}},
-		{"submodule", with(changed("dep", "-", "submodule 0123\n"), func(c *review.FileChange) { c.Mode = "160000" }), []string{"submodule: SUBMODULE"}},
-		{"hard link", with(changed("a", "-", "x\n"), func(c *review.FileChange) { c.Links = 2 }), []string{"hardlink: the file that was staged had 2 names"}},
-		{"passed through", with(changed("a", "-", "x\n"), func(c *review.FileChange) { c.Passed = "/in/x" }), []string{"unchanged: its bytes are those of /in/x"}},
-		{"binary", changed("a.bin", "-", "x\x00"), []string{"binary: 2 bytes, application/octet-stream, binary, sha256 "}},
-		{"a binary program", changed("a", "-", "\x7fELF\x00"), []string{"binary: a program for Linux, "}},
-		{"a zero byte in a script", changed("a.sh", "-", "rm -rf ~\n\x00"), []string{"binary: zero bytes in code"}},
-		{"large", with(changed("a", "-", "x"), func(c *review.FileChange) { c.Cut, c.Size, c.New, c.Diff = true, 50_000_000, nil, "" }),
+		{"submodule", with(newFileChange("dep", "-", "submodule 0123\n"), func(c *review.FileChange) { c.Mode = "160000" }), []string{"submodule: SUBMODULE"}},
+		{"hard link", with(newFileChange("a", "-", "x\n"), func(c *review.FileChange) { c.Links = 2 }), []string{"hardlink: the file that was staged had 2 names"}},
+		{"passed through", with(newFileChange("a", "-", "x\n"), func(c *review.FileChange) { c.Passed = "/in/x" }), []string{"unchanged: its bytes are those of /in/x"}},
+		{"binary", newFileChange("a.bin", "-", "x\x00"), []string{"binary: 2 bytes, application/octet-stream, binary, sha256 "}},
+		{"a binary program", newFileChange("a", "-", "\x7fELF\x00"), []string{"binary: a program for Linux, "}},
+		{"a zero byte in a script", newFileChange("a.sh", "-", "rm -rf ~\n\x00"), []string{"binary: zero bytes in code"}},
+		{"large", with(newFileChange("a", "-", "x"), func(c *review.FileChange) { c.Cut, c.Size, c.New, c.Diff = true, 50_000_000, nil, "" }),
 			[]string{"not looked at: nothing of 50 MB was looked at", "large: 50 MB"}},
-		{"cut", with(changed("a", "-", "x\u202e"), func(c *review.FileChange) { c.Cut, c.Size, c.Diff = true, 50_000_000, "" }),
+		{"cut", with(newFileChange("a", "-", "x\u202e"), func(c *review.FileChange) { c.Cut, c.Size, c.Diff = true, 50_000_000, "" }),
 			[]string{":1: bidi", "not looked at: only the first 4 bytes of 50 MB", "large: 50 MB"}},
-		{"minified", changed("a.js", "-", "ok\n"+strings.Repeat("x", 3000)), []string{"/a.js:2: minified: a line of 3000 bytes"}},
-		{"beyond the screen", changed("a.js", "-", "ok()"+strings.Repeat(" ", 200)+";evil()\n"), []string{"/a.js:1: invisible: a gap of 200 columns, and behind it, on no screen: ;evil()"}},
-		{"indented beyond the screen", changed("AGENTS.md", "-", strings.Repeat("\t", 20)+"obey\n"), []string{"invisible: a gap of 160 columns", "code: "}},
-		{"nothing beyond the screen", changed("a.js", "-", "ok()"+strings.Repeat(" ", 200)+"\n"), nil},
-		{"a table", changed("a.txt", "-", "a"+strings.Repeat(" ", 200)+"b\n"), nil},
-		{"unmerged", changed("a", "x\n", "x\n<<<<<<< ours\ny\n=======\nz\n>>>>>>> theirs\n"), []string{"/a:2: unmerged: both sides of a merge"}},
-		{"a line of arrows", changed("a", "-", ">>>>>>> x\n<<<<<<< y\n"), nil},
-		{"a long hunk", changed("a", "x\n", "x\n"+strings.Repeat("line\n", 2000)), []string{"/a:2: large: more than 1500 lines"}},
-		{"trojan source", changed("a.py", "a\nb\nc\n", "a\nb\nif x != \"user\u202e \u2066# admin\u2069 \u2066\": c\n"),
+		{"minified", newFileChange("a.js", "-", "ok\n"+strings.Repeat("x", 3000)), []string{"/a.js:2: minified: a line of 3000 bytes"}},
+		{"beyond the screen", newFileChange("a.js", "-", "ok()"+strings.Repeat(" ", 200)+";evil()\n"), []string{"/a.js:1: invisible: a gap of 200 columns, and behind it, on no screen: ;evil()"}},
+		{"indented beyond the screen", newFileChange("AGENTS.md", "-", strings.Repeat("\t", 20)+"obey\n"), []string{"invisible: a gap of 160 columns", "code: "}},
+		{"nothing beyond the screen", newFileChange("a.js", "-", "ok()"+strings.Repeat(" ", 200)+"\n"), nil},
+		{"a table", newFileChange("a.txt", "-", "a"+strings.Repeat(" ", 200)+"b\n"), nil},
+		{"unmerged", newFileChange("a", "x\n", "x\n<<<<<<< ours\ny\n=======\nz\n>>>>>>> theirs\n"), []string{"/a:2: unmerged: both sides of a merge"}},
+		{"a line of arrows", newFileChange("a", "-", ">>>>>>> x\n<<<<<<< y\n"), nil},
+		{"a long hunk", newFileChange("a", "x\n", "x\n"+strings.Repeat("line\n", 2000)), []string{"/a:2: large: more than 1500 lines"}},
+		{"trojan source", newFileChange("a.py", "a\nb\nc\n", "a\nb\nif x != \"user\u202e \u2066# admin\u2069 \u2066\": c\n"),
 			[]string{"/a.py:3: bidi: U+202E right-to-left override, shown as ⟨U+202E⟩: if x != \"user⟨U+202E⟩", "U+2066", "U+2069", "U+2066"}},
-		{"only what is added", changed("a.md", "x\u202ey\nb\n", "x\u202ey\nc\n"), nil},
-		{"what goes", changed("a.md", "x\u202ey\nb\n", "b\n"), nil},
-		{"tags", changed("b.md", "-", "x\U000e0072\U000e0075\U000e006e\n"), []string{`/b.md:1: invisible: 3 tag characters hide the text "run", shown as ⟨U+…⟩: x⟨U+E0072⟩⟨U+E0075⟩⟨U+E006E⟩`}},
-		{"soft hyphen", changed("b.md", "-", "\nso\u00adft"), []string{"/b.md:2: invisible: U+00AD soft hyphen"}},
-		{"byte order mark", changed("b.md", "-", "\ufeffok\n"), nil},
-		{"byte order mark later", changed("b.md", "-", "ok\n\ufeffx\n"), []string{":2: invisible"}},
-		{"emoji", changed("b.md", "-", "👩\u200d🚀 ❤\ufe0f 🇩🇪\n"), nil},
-		{"line ends of Windows", changed("b.md", "-", "a\r\nb\r\n"), nil},
-		{"escape", changed("b.md", "-", "\x1b[8mhidden\n"), []string{`:1: control: U+001B escape, shown as ⟨U+001B⟩: ⟨U+001B⟩[8mhidden`}},
-		{"look-alike", changed("b.go", "-", "var p\u0430ss int\n"), []string{":1: lookalike: letters of other scripts in a word that looks like pass, shown as ⟨U+…⟩: var p⟨U+0430⟩ss int"}},
-		{"prose", changed("b.md", "-", "Привет, роса\n"), nil},
-		{"many", changed("b.md", "-", strings.Repeat("\u200b\n", 500)), append(slices.Repeat([]string{"zero width space"}, 10), "and 490 more in this file")},
-		{"a name", changed("a\u202egpj.exe", "-", ""), []string{"bidi: U+202E"}},
-		{"a name with lines", changed("a\n@@ -1 +7 @@", "x\ny\n", "x\ny\n\u200b\n"), []string{"control: a line end in the name", ":3: invisible"}},
-		{"a name that looks like another", changed("p\u0430ss.txt", "-", ""), []string{"lookalike: "}},
+		{"only what is added", newFileChange("a.md", "x\u202ey\nb\n", "x\u202ey\nc\n"), nil},
+		{"what goes", newFileChange("a.md", "x\u202ey\nb\n", "b\n"), nil},
+		{"tags", newFileChange("b.md", "-", "x\U000e0072\U000e0075\U000e006e\n"), []string{`/b.md:1: invisible: 3 tag characters hide the text "run", shown as ⟨U+…⟩: x⟨U+E0072⟩⟨U+E0075⟩⟨U+E006E⟩`}},
+		{"soft hyphen", newFileChange("b.md", "-", "\nso\u00adft"), []string{"/b.md:2: invisible: U+00AD soft hyphen"}},
+		{"byte order mark", newFileChange("b.md", "-", "\ufeffok\n"), nil},
+		{"byte order mark later", newFileChange("b.md", "-", "ok\n\ufeffx\n"), []string{":2: invisible"}},
+		{"emoji", newFileChange("b.md", "-", "👩\u200d🚀 ❤\ufe0f 🇩🇪\n"), nil},
+		{"line ends of Windows", newFileChange("b.md", "-", "a\r\nb\r\n"), nil},
+		{"escape", newFileChange("b.md", "-", "\x1b[8mhidden\n"), []string{`:1: control: U+001B escape, shown as ⟨U+001B⟩: ⟨U+001B⟩[8mhidden`}},
+		{"look-alike", newFileChange("b.go", "-", "var p\u0430ss int\n"), []string{":1: lookalike: letters of other scripts in a word that looks like pass, shown as ⟨U+…⟩: var p⟨U+0430⟩ss int"}},
+		{"prose", newFileChange("b.md", "-", "Привет, роса\n"), nil},
+		{"many", newFileChange("b.md", "-", strings.Repeat("\u200b\n", 500)), append(slices.Repeat([]string{"zero width space"}, 10), "and 490 more in this file")},
+		{"a name", newFileChange("a\u202egpj.exe", "-", ""), []string{"bidi: U+202E"}},
+		{"a name with lines", newFileChange("a\n@@ -1 +7 @@", "x\ny\n", "x\ny\n\u200b\n"), []string{"control: a line end in the name", ":3: invisible"}},
+		{"a name that looks like another", newFileChange("p\u0430ss.txt", "-", ""), []string{"lookalike: "}},
 	} {
 		flags := review.Flags(test.change)
 		ok := len(flags) == len(test.want)
@@ -119,8 +119,8 @@ func TestFlags(t *testing.T) {
 	}
 }
 
-// TestAll checks the flags of changes as a whole.
-func TestAll(t *testing.T) {
+// TestChangesTogether checks the flags of changes as a whole.
+func TestChangesTogether(t *testing.T) {
 	made := func(paths ...string) []review.FileChange {
 		var list []review.FileChange
 		for _, p := range paths {
@@ -186,7 +186,7 @@ func TestScripts(t *testing.T) {
 		{`{}`, `{`, "what it names"},
 		{`nonsense`, `{}`, "what it names"},
 	} {
-		flags := review.Flags(changed("x/package.json", test.old, test.new))
+		flags := review.Flags(newFileChange("x/package.json", test.old, test.new))
 		if len(flags) != 1 || !strings.HasSuffix(flags[0].Text, test.want) {
 			t.Errorf("%s to %s: got %v, want %s", test.old, test.new, flags, test.want)
 		}
@@ -202,8 +202,8 @@ func TestSort(t *testing.T) {
 	}
 }
 
-// TestHanded checks the limit on bytes that leave.
-func TestHanded(t *testing.T) {
+// TestHandedBytes checks the limit on bytes that leave.
+func TestHandedBytes(t *testing.T) {
 	for _, test := range []struct {
 		in, out int64
 		most    float64
@@ -217,19 +217,19 @@ func TestHanded(t *testing.T) {
 
 // TestSummary checks the lines that describe a change.
 func TestSummary(t *testing.T) {
-	linked := with(changed("l", "-", "/etc/passwd"), func(c *review.FileChange) { c.Mode = "120000" })
+	linked := with(newFileChange("l", "-", "/etc/passwd"), func(c *review.FileChange) { c.Mode = "120000" })
 	changes := []review.FileChange{
-		changed("a.md", "-", strings.Repeat("x\n", 25)),
-		changed("/x.go", "a\nb\n", "a\nc\nd\ne\n"),
-		changed("old.txt", "1\n2\n", "-"),
-		changed("empty", "-", ""),
-		changed("p.png", "-", "\x89PNG\r\n\x1a\n\x00"+strings.Repeat("x", 118_000)),
-		with(changed("run.sh", "x\n", "x\n"), func(c *review.FileChange) { c.Mode = "100755" }),
-		with(changed("new.sh", "-", "x\n"), func(c *review.FileChange) { c.Mode = "100755" }),
+		newFileChange("a.md", "-", strings.Repeat("x\n", 25)),
+		newFileChange("/x.go", "a\nb\n", "a\nc\nd\ne\n"),
+		newFileChange("old.txt", "1\n2\n", "-"),
+		newFileChange("empty", "-", ""),
+		newFileChange("p.png", "-", "\x89PNG\r\n\x1a\n\x00"+strings.Repeat("x", 118_000)),
+		with(newFileChange("run.sh", "x\n", "x\n"), func(c *review.FileChange) { c.Mode = "100755" }),
+		with(newFileChange("new.sh", "-", "x\n"), func(c *review.FileChange) { c.Mode = "100755" }),
 		linked,
-		with(changed("dep", "-", "submodule 0123\n"), func(c *review.FileChange) { c.Mode = "160000" }),
-		with(changed("big", "-", ""), func(c *review.FileChange) { c.Cut, c.New, c.Size = true, nil, 20_000_000 }),
-		changed("a b\n\x1b[2J", "-", "x\n"),
+		with(newFileChange("dep", "-", "submodule 0123\n"), func(c *review.FileChange) { c.Mode = "160000" }),
+		with(newFileChange("big", "-", ""), func(c *review.FileChange) { c.Cut, c.New, c.Size = true, nil, 20_000_000 }),
+		newFileChange("a b\n\x1b[2J", "-", "x\n"),
 	}
 	var out strings.Builder
 	for _, c := range changes {
@@ -261,7 +261,7 @@ A "/a b\n\x1b[2J" (+1)
 
 // TestText checks how a diff is printed.
 func TestText(t *testing.T) {
-	c := changed("a\n@@ x", "a\nb\nc\n", "a\n\x1b[2J\u202e\nc\n")
+	c := newFileChange("a\n@@ x", "a\nb\nc\n", "a\n\x1b[2J\u202e\nc\n")
 	for _, test := range []struct {
 		colours bool
 		most    int
@@ -283,7 +283,7 @@ func TestText(t *testing.T) {
 		}
 	}
 	var out strings.Builder
-	long := changed("x", "-", strings.Repeat("é", 5000))
+	long := newFileChange("x", "-", strings.Repeat("é", 5000))
 	review.Text(&out, long, review.How{Most: 10, More: "look there"})
 	if !strings.Contains(out.String(), "bytes omitted)…é") || out.Len() > 3000 || !strings.Contains(out.String(), "long lines: 1 shown in part; look there") {
 		t.Errorf("a long line: got %d bytes, %.100q", out.Len(), out.String())
@@ -294,8 +294,8 @@ func TestText(t *testing.T) {
 	}
 }
 
-// TestTextOfWhatIsLarge checks that a file too large to compare is shown line by line.
-func TestTextOfWhatIsLarge(t *testing.T) {
+// TestTextOfLargeFile checks that a file too large to compare is shown line by line.
+func TestTextOfLargeFile(t *testing.T) {
 	content := "one\n\x1b[2J\n" + strings.Repeat("x", 100_000) + "\nlast"
 	c := review.FileChange{Path: "x", Operation: "create", OldMode: "000000", Mode: "100644", Size: int64(len(content)), Cut: true}
 	var out strings.Builder
@@ -309,13 +309,13 @@ func TestTextOfWhatIsLarge(t *testing.T) {
 	}
 	c.Size++
 	if err := review.Text(&out, c, review.How{Whole: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader(content)), nil }}); err == nil {
-		t.Error("a content that is cut off is taken for all of it")
+		t.Error("incomplete content was accepted as complete")
 	}
 }
 
-// TestBounds checks that the output is limited, and that a flag reports what was not
+// TestOutputLimits checks that the output is limited, and that a flag reports what was not
 // examined.
-func TestBounds(t *testing.T) {
+func TestOutputLimits(t *testing.T) {
 	var diff strings.Builder
 	diff.Grow(201 << 20)
 	diff.WriteString("--- a/x\n+++ b/x\n@@ -0,0 +1 @@\n+a\u200b")
@@ -364,7 +364,7 @@ func FuzzReview(f *testing.F) {
 	f.Add("l\n@@ -1 +1 @@\n", []byte(""), []byte("../../\xff\x00/\u200b"), uint8(2))
 	f.Add("p\u0430y/.GIT.", []byte("\xff"), []byte("\U000e0041\ufe0f\ufe0f\r\n\f"), uint8(15))
 	f.Fuzz(func(t *testing.T, path string, old, new []byte, way uint8) {
-		c := changed(path, string(old), string(new))
+		c := newFileChange(path, string(old), string(new))
 		c.Mode = []string{"100644", "100755", "120000", "160000"}[way%4]
 		c.Cut = way&4 != 0
 		if way&8 != 0 {

@@ -9,8 +9,8 @@ import (
 	"github.com/golem-forge/golem/internal/clearance/review"
 )
 
-// wide encodes a text as UTF-16 with a byte order mark.
-func wide(order binary.AppendByteOrder, text string) []byte {
+// encodeUTF16 encodes a text as UTF-16 with a byte order mark.
+func encodeUTF16(order binary.AppendByteOrder, text string) []byte {
 	var out []byte
 	for _, unit := range utf16.Encode([]rune("\ufeff" + text)) {
 		out = order.AppendUint16(out, unit)
@@ -18,17 +18,17 @@ func wide(order binary.AppendByteOrder, text string) []byte {
 	return out
 }
 
-// TestNarrow checks which contents are converted from UTF-16.
-func TestNarrow(t *testing.T) {
+// TestDecodeUTF16 checks which contents are converted from UTF-16.
+func TestDecodeUTF16(t *testing.T) {
 	const text = "Grüße, 世界 𝄞\r\n\u202eend\n"
-	little := func(text string) []byte { return wide(binary.LittleEndian, text) }
+	little := func(text string) []byte { return encodeUTF16(binary.LittleEndian, text) }
 	for _, test := range []struct {
 		what, name     string
 		content        []byte
 		want, encoding string
 	}{
 		{"little", "a.txt", little(text), text, "UTF-16LE"},
-		{"big", "a.ps1", wide(binary.BigEndian, text), text, "UTF-16BE"},
+		{"big", "a.ps1", encodeUTF16(binary.BigEndian, text), text, "UTF-16BE"},
 		{"only a mark", "a.txt", []byte("\xff\xfe"), "", "UTF-16LE"},
 		{"Chinese", "a.txt", little(strings.Repeat("中文文本。\n", 5000)), strings.Repeat("中文文本。\n", 5000), "UTF-16LE"},
 		{"no mark", "a.txt", little(text)[2:], "", ""},

@@ -35,6 +35,6 @@ func TestC13NamesForWindows(t *testing.T) {
 	files := []string{"a.md", "aux"}
 	review.Sort(files, func(name string) string { return name }, review.Flags(review.FileChange{Path: "aux", Operation: "create", OldMode: "000000", Mode: "100644"}))
 	if files[0] != "aux" {
-		t.Errorf("the order is %q", files)
+		t.Errorf("got order %q", files)
 	}
 }

@@ -16,7 +16,7 @@ import (
 // installed. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
 	table := benchtable.Peers(os.Stdout)
-	files, size, dir := source(b)
+	files, size, dir := listGoSources(b)
 	all := newSet(b, Options{})
 	for _, l := range all.looks {
 		if l.Name() == malwareName {
@@ -32,8 +32,8 @@ func BenchmarkTable(b *testing.B) {
 	b.SkipNow() // the table is the result
 }
 
-// source is the source code of Go's library, which every machine with Go has.
-func source(b *testing.B) (files []Content, size int64, dir string) {
+// listGoSources is the source code of Go's library, which every machine with Go has.
+func listGoSources(b *testing.B) (files []Content, size int64, dir string) {
 	out, err := exec.Command("go", "env", "GOROOT").Output()
 	if err != nil {
 		b.Fatal(err)
@@ -82,7 +82,7 @@ func benchSet(b *testing.B, table *benchtable.Table, name string, s *Set, files 
 		for _, f := range files {
 			// One of them contains an endless gzip, and is held.
 			if v := s.Scan(b.Context(), f); len(v.Scanners) == 0 && !v.Held {
-				b.Fatalf("nobody looked at %s", f.Path)
+				b.Fatalf("no scanner examined %s", f.Path)
 			}
 		}
 	})}

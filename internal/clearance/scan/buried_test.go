@@ -14,8 +14,8 @@ import (
 	"testing"
 )
 
-// summed writes the checksum of the first header of a tar archive.
-func summed(archive []byte, signed bool) []byte {
+// setChecksum writes the checksum of the first header of a tar archive.
+func setChecksum(archive []byte, signed bool) []byte {
 	copy(archive[148:156], "        ")
 	sum := 0
 	for _, c := range archive[:512] {
@@ -30,15 +30,15 @@ func summed(archive []byte, signed bool) []byte {
 // signedTar is a tar archive with a checksum of signed bytes, and oldTar one without a
 // mark.
 func signedTar(content []byte) []byte {
-	archive := tarred(member{"cafe.gz", string(content)})
+	archive := makeTar(member{"cafe.gz", string(content)})
 	archive[3] = 0xe9
-	return summed(archive, true)
+	return setChecksum(archive, true)
 }
 
 func oldTar(content []byte) []byte {
-	archive := tarred(member{"a.gz", string(content)})
+	archive := makeTar(member{"a.gz", string(content)})
 	clear(archive[257:265])
-	return summed(archive, false)
+	return setChecksum(archive, false)
 }
 
 // twoKinds is a tar archive with a database for tar readers, and a ZIP archive for
@@ -53,13 +53,13 @@ func twoKinds(content string) []byte {
 	_ = w.Close()
 	end := bytes.LastIndex(b.Bytes(), []byte("PK\x05\x06"))
 	list := bytes.Index(b.Bytes(), []byte("PK\x01\x02"))
-	archive := tarred(member{"data.sqlite", head + b.String()[:list]}, member{"x", ""})
+	archive := makeTar(member{"data.sqlite", head + b.String()[:list]}, member{"x", ""})
 	at := len(archive) - 1024 - 512
 	copy(archive[at+2:], b.Bytes()[list:])
 	last := archive[at+2+end-list:]
 	be.LittleEndian.PutUint32(last[16:], uint32(at+2))
 	be.LittleEndian.PutUint16(last[20:], uint16(len(last)-zipEndLength))
-	summed(archive[at:], false)
+	setChecksum(archive[at:], false)
 	return archive
 }
 
@@ -70,8 +70,8 @@ func sevenZip() string {
 	return string(b)
 }
 
-// disagreeing is an archive whose header before an entry differs from the list.
-func disagreeing(change func(header []byte)) []byte {
+// makeDisagreeingZip is an archive whose header before an entry differs from the list.
+func makeDisagreeingZip(change func(header []byte)) []byte {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
 	f, _ := w.CreateRaw(&zip.FileHeader{Name: "a.txt", Method: zip.Store, CompressedSize64: 4, UncompressedSize64: 4, CRC32: crc32.ChecksumIEEE([]byte("text"))})
@@ -85,11 +85,11 @@ func disagreeing(change func(header []byte)) []byte {
 func TestTwoKinds(t *testing.T) {
 	e := string(eicar())
 	const want = "malware hold=true"
-	z, gz := string(zipped(member{"a", e})), string(gzipped([]byte(e)))
-	fine := string(zipped(member{"a.txt", "fine\n"}))
+	z, gz := string(makeZip(member{"a", e})), string(gzipBytes([]byte(e)))
+	fine := string(makeZip(member{"a.txt", "fine\n"}))
 	ole := "\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1" + strings.Repeat("\x00", 504)
 	film := "\x00\x00\x00\x18ftypmp42\x00\x00\x00\x00mp42isom"
-	random := string(random(70_000))
+	random := string(randomBytes(70_000))
 	check(t, newSet(t, Options{}), []scanCase{
 		{"zip behind an old Office document", "a.doc", []byte(ole + z), want},
 		{"zip in an old Office document", "a.doc", []byte(ole + z + random), "in zip at 512, in a: the EICAR"},
@@ -101,21 +101,21 @@ func TestTwoKinds(t *testing.T) {
 		{"more than can be looked at in a film", "a.mp4", []byte(film + strings.Repeat("\x1f\x8b\x08", mostTries+1)), "more beginnings of archives"},
 		{"7z in base64", "a.txt", []byte("x " + base64.StdEncoding.EncodeToString([]byte(sevenZip()+e)) + "\n"), "golem cannot read 7z"},
 		{"tar and zip", "a.tar", twoKinds(e), want},
-		{"zip as the last file of a tar", "a.tar", tarred(member{"a.zip", fine}), ""},
+		{"zip as the last file of a tar", "a.tar", makeTar(member{"a.zip", fine}), ""},
 		{"tar with signed numbers", "a.tar", signedTar([]byte(gz)), want},
 		{"tar without a mark", "a.tar", oldTar([]byte(gz)), want},
 		{"another last record behind", "a.zip", []byte(z + "PK\x05\x06" + strings.Repeat("\x00", 18)), "hold=true"},
-		{"another name in the list", "a.zip", disagreeing(func(h []byte) { h[30] = 'b' }), "a.txt is not what the list of entries says"},
-		{"another method in the list", "a.zip", disagreeing(func(h []byte) { h[8] = 8 }), "not what the list"},
-		{"encrypted, but not in the list", "a.zip", disagreeing(func(h []byte) { h[6] |= 1 }), "not what the list"},
-		{"another size in the list", "a.zip", disagreeing(func(h []byte) { h[18]++ }), "not what the list"},
-		{"the same in the list", "a.zip", disagreeing(func([]byte) {}), ""},
+		{"another name in the list", "a.zip", makeDisagreeingZip(func(h []byte) { h[30] = 'b' }), "a.txt is not what the list of entries says"},
+		{"another method in the list", "a.zip", makeDisagreeingZip(func(h []byte) { h[8] = 8 }), "not what the list"},
+		{"encrypted, but not in the list", "a.zip", makeDisagreeingZip(func(h []byte) { h[6] |= 1 }), "not what the list"},
+		{"another size in the list", "a.zip", makeDisagreeingZip(func(h []byte) { h[18]++ }), "not what the list"},
+		{"the same in the list", "a.zip", makeDisagreeingZip(func([]byte) {}), ""},
 	})
 }
 
-// TestClosed checks that archives which cannot be opened are held, whatever other kind
+// TestUnreadableArchives checks that archives which cannot be opened are held, whatever other kind
 // they look like, and that no text is.
-func TestClosed(t *testing.T) {
+func TestUnreadableArchives(t *testing.T) {
 	s := newSet(t, Options{Scanners: []string{"malware"}}) // without the scanners that do not know a kind
 	at := func(offset int, mark string) []byte {
 		return append(make([]byte, offset), mark+strings.Repeat("\x00", 2000)...)
@@ -137,15 +137,15 @@ func TestClosed(t *testing.T) {
 		{"a list", []byte("- -lh5- is how lha begins\n"), false}, {"zeros", make([]byte, 4000), false},
 	} {
 		if v := s.Scan(t.Context(), of("a", c.content)); v.Held != c.held {
-			t.Errorf("%s: held %v:\n%s", c.name, v.Held, says(v))
+			t.Errorf("%s: held %v:\n%s", c.name, v.Held, describeVerdict(v))
 		}
 	}
 }
 
-// TestNumbers checks that lists of numbers are decoded, and that no text is.
-func TestNumbers(t *testing.T) {
+// TestNumberLists checks that lists of numbers are decoded, and that no text is.
+func TestNumberLists(t *testing.T) {
 	e := string(eicar())
-	z := string(zipped(member{"a", e}))
+	z := string(makeZip(member{"a", e}))
 	const want = "malware hold=true"
 	list := func(format, text string) string { return strings.TrimRight(escapedAs(format, text), " ,") }
 	check(t, newSet(t, Options{}), []scanCase{
@@ -165,8 +165,8 @@ func TestNumbers(t *testing.T) {
 	})
 }
 
-// TestArmour checks that encoded streams of a PDF file are decoded.
-func TestArmour(t *testing.T) {
+// TestEncodedPDFStreams checks that encoded streams of a PDF file are decoded.
+func TestEncodedPDFStreams(t *testing.T) {
 	stream := func(body string) []byte {
 		return []byte("%PDF-1.7\n1 0 obj\n<< /Filter [/ASCII85Decode /FlateDecode] >>\nstream\n" + body + "\nendstream\nendobj\n%%EOF\n")
 	}
@@ -174,18 +174,18 @@ func TestArmour(t *testing.T) {
 		out := make([]byte, ascii85.MaxEncodedLen(len(text)))
 		return string(out[:ascii85.Encode(out, []byte(text))]) + "~>"
 	}
-	toHex := func(text string) string { return wrapped(hex.EncodeToString([]byte(text)), 60) + ">" }
+	toHex := func(text string) string { return wrapText(hex.EncodeToString([]byte(text)), 60) + ">" }
 	script := "<< /S /JavaScript /JS (app.alert) >>"
 	const want = "PDF: JavaScript"
 	check(t, newSet(t, Options{}), []scanCase{
-		{"base 85", "a.pdf", stream(to85(deflated(script))), want},
-		{"base 85 with its beginning", "a.pdf", stream("<~" + to85(deflated(script))), want},
+		{"base 85", "a.pdf", stream(to85(deflate(script))), want},
+		{"base 85 with its beginning", "a.pdf", stream("<~" + to85(deflate(script))), want},
 		{"base 85 alone", "a.pdf", stream(to85(script)), want},
-		{"hexadecimal", "a.pdf", stream(toHex(deflated(script))), want},
-		{"both", "a.pdf", stream(toHex(to85(deflated(script)))), want},
+		{"hexadecimal", "a.pdf", stream(toHex(deflate(script))), want},
+		{"both", "a.pdf", stream(toHex(to85(deflate(script)))), want},
 		{"an address", "a.pdf", stream("BT (see <https://example.com>) Tj ET >"), ""},
 		{"streams that never end", "a.pdf", []byte("%PDF-1.7\n" + strings.Repeat("stream ", 1<<18) + "\n%%EOF\n"), ""},
 		{"streams with one end", "a.pdf", []byte("%PDF-1.7\n" + strings.Repeat("stream\n", 1<<16) + "vvvv~>\nendstream\n%%EOF\n"), "more streams inside of each other"},
-		{"what runs is in a sheet", "a.xlsm", zipped(member{"[Content_Types].xml", "<Types/>"}, member{"xl/macrosheets/sheet1.xml", "<x/>"}), "Office: macros"},
+		{"what runs is in a sheet", "a.xlsm", makeZip(member{"[Content_Types].xml", "<Types/>"}, member{"xl/macrosheets/sheet1.xml", "<x/>"}), "Office: macros"},
 	})
 }

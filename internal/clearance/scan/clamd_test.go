@@ -42,7 +42,7 @@ func fakeClamd(t *testing.T, largest int, answer func(data []byte) string) Dial 
 			if err != nil {
 				return
 			}
-			_, _ = io.WriteString(conn, served(conn, largest, answer))
+			_, _ = io.WriteString(conn, answerClamd(conn, largest, answer))
 			_ = conn.Close()
 		}
 	}()
@@ -51,7 +51,7 @@ func fakeClamd(t *testing.T, largest int, answer func(data []byte) string) Dial 
 	}
 }
 
-func served(conn net.Conn, largest int, answer func([]byte) string) string {
+func answerClamd(conn net.Conn, largest int, answer func([]byte) string) string {
 	command := make([]byte, len("zINSTREAM\x00"))
 	if _, err := io.ReadFull(conn, command); err != nil || string(command) != "zINSTREAM\x00" {
 		return "UNKNOWN COMMAND\x00"
@@ -112,7 +112,7 @@ func TestClamd(t *testing.T) {
 			}
 			s := newSet(t, Options{Limits: limits, Clamd: fakeClamd(t, largest, c.answer)})
 			v := s.Scan(t.Context(), of("a.txt", large))
-			if got := says(v); v.Held != (c.want != "") || !strings.Contains(got, c.want) || v.Held && !strings.Contains(got, "clamd hold=true") {
+			if got := describeVerdict(v); v.Held != (c.want != "") || !strings.Contains(got, c.want) || v.Held && !strings.Contains(got, "clamd hold=true") {
 				t.Errorf("want %q, got held=%v:\n%s", c.want, v.Held, got)
 			}
 		})
@@ -120,7 +120,7 @@ func TestClamd(t *testing.T) {
 	address := socket(t)
 	gone := newSet(t, Options{Clamd: func(ctx context.Context) (net.Conn, error) { return new(net.Dialer).DialContext(ctx, "unix", address) }})
 	v := gone.Scan(t.Context(), of("a", []byte("x")))
-	if got := says(v); !v.Held || !strings.Contains(got, "clamd hold=true line=0 offset=0: cannot tell: clamd cannot be reached") || strings.Contains(got, address) {
+	if got := describeVerdict(v); !v.Held || !strings.Contains(got, "clamd hold=true line=0 offset=0: cannot tell: clamd cannot be reached") || strings.Contains(got, address) {
 		t.Errorf("got %s", got)
 	}
 }

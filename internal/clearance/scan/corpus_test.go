@@ -93,11 +93,11 @@ var carriers = []struct {
 		return []byte("first line\n" + base64.StdEncoding.EncodeToString([]byte("api_secret = \""+s+"\"\n")) + "\nlast line\n")
 	}},
 	{"wide.txt", func(s string) []byte { return append([]byte("\xff\xfe"), wide("api_secret = \""+s+"\"\r\n")...) }},
-	{"packed.txt.gz", func(s string) []byte { return gzipped([]byte("api_secret = \"" + s + "\"\n")) }},
+	{"packed.txt.gz", func(s string) []byte { return gzipBytes([]byte("api_secret = \"" + s + "\"\n")) }},
 	{"go.sum.txt", func(s string) []byte { return []byte("x v1.0.0 h1:abc=\r\nsecret: '" + s + "'\r\n") }},
 }
 
-func gzipped(data []byte) []byte {
+func gzipBytes(data []byte) []byte {
 	var b bytes.Buffer
 	w := gzip.NewWriter(&b)
 	_, _ = w.Write(data)
@@ -105,8 +105,8 @@ func gzipped(data []byte) []byte {
 	return b.Bytes()
 }
 
-// leaks returns 100 secrets, each in 10 carriers.
-func leaks(random *rand.Rand) (all []sampleFile) {
+// makeLeaks returns 100 secrets, each in 10 carriers.
+func makeLeaks(random *rand.Rand) (all []sampleFile) {
 	of := func(alphabet string, n int) string {
 		b := make([]byte, n)
 		for i := range b {
@@ -125,9 +125,9 @@ func leaks(random *rand.Rand) (all []sampleFile) {
 	return all
 }
 
-// clean returns 1,000 files without a secret: files of the Go project, and files that
+// makeCleanFiles returns 1,000 files without a secret: files of the Go project, and files that
 // look most like secrets.
-func clean(t testing.TB, random *rand.Rand) (all []sampleFile) {
+func makeCleanFiles(t testing.TB, random *rand.Rand) (all []sampleFile) {
 	out, err := exec.CommandContext(t.Context(), "go", "env", "GOROOT").Output()
 	if err != nil {
 		t.Fatal(err)
@@ -166,19 +166,19 @@ var lookalikes = []struct {
 		var b strings.Builder
 		b.WriteString("{\n  \"lockfileVersion\": 3,\n  \"packages\": {\n")
 		for i := range 40 {
-			fmt.Fprintf(&b, "    \"node_modules/js-tokens-%d\": {\n      \"version\": \"1.0.%d\",\n      \"integrity\": \"sha512-%s\"\n    },\n", i, i, sum(r))
+			fmt.Fprintf(&b, "    \"node_modules/js-tokens-%d\": {\n      \"version\": \"1.0.%d\",\n      \"integrity\": \"sha512-%s\"\n    },\n", i, i, randomHash(r))
 		}
 		return b.String() + "    \"\": {}\n  }\n}\n"
 	}},
 	{"go.sum", func(r *rand.Rand) string {
 		var b strings.Builder
 		for i := range 900 {
-			fmt.Fprintf(&b, "github.com/some/go-auth-token v1.%d.0 h1:%s\n", i, sum(r)[:43]+"=")
+			fmt.Fprintf(&b, "github.com/some/go-auth-token v1.%d.0 h1:%s\n", i, randomHash(r)[:43]+"=")
 		}
 		return b.String()
 	}},
 	{"index.html", func(r *rand.Rand) string {
-		return `<!doctype html><script src="https://cdn.example/app.js" integrity="sha384-` + sum(r)[:64] + `" crossorigin="anonymous"></script>` + "\n<p>Text.</p>\n"
+		return `<!doctype html><script src="https://cdn.example/app.js" integrity="sha384-` + randomHash(r)[:64] + `" crossorigin="anonymous"></script>` + "\n<p>Text.</p>\n"
 	}},
 	{"app.min.js", func(r *rand.Rand) string {
 		var b strings.Builder
@@ -188,12 +188,12 @@ var lookalikes = []struct {
 		return b.String()
 	}},
 	{"style.css", func(r *rand.Rand) string {
-		return ".a{background:url(data:image/png;base64,iVBORw0KGgo" + strings.TrimRight(sum(r)+sum(r)+sum(r), "=") + ")}\n"
+		return ".a{background:url(data:image/png;base64,iVBORw0KGgo" + strings.TrimRight(randomHash(r)+randomHash(r)+randomHash(r), "=") + ")}\n"
 	}},
 	{"SHA256SUMS", func(r *rand.Rand) string {
 		var b strings.Builder
 		for i := range 50 {
-			fmt.Fprintf(&b, "%s  file-%d.tar.gz\n", hex.EncodeToString([]byte(sum(r))[:32]), i)
+			fmt.Fprintf(&b, "%s  file-%d.tar.gz\n", hex.EncodeToString([]byte(randomHash(r))[:32]), i)
 		}
 		return b.String()
 	}},
@@ -208,15 +208,15 @@ var lookalikes = []struct {
 		return "auth:\n  token: ${API_TOKEN}\n  password: {{ .Values.password }}\n  secretName: my-app-secret\n  keyFile: /etc/keys/service.pem\n"
 	}},
 	{"README.md", func(r *rand.Rand) string {
-		return "# Keys\n\nSet `API_KEY=your-api-key-here` and `password: changeme`. See commit " + hex.EncodeToString([]byte(sum(r))[:20]) + ".\n"
+		return "# Keys\n\nSet `API_KEY=your-api-key-here` and `password: changeme`. See commit " + hex.EncodeToString([]byte(randomHash(r))[:20]) + ".\n"
 	}},
 	{"persian.txt", func(*rand.Rand) string {
 		return strings.Repeat("می\u200cخواهم کتاب\u200cها را بخوانم 👩\u200d👩\u200d👧 🏴\U000E0067\U000E0062\U000E0065\U000E006E\U000E0067\U000E007F\n", 20)
 	}},
 }
 
-// sum returns a hash in base64.
-func sum(r *rand.Rand) string {
+// randomHash returns a hash in base64.
+func randomHash(r *rand.Rand) string {
 	h := sha512.Sum512(fmt.Append(nil, r.Uint64()))
 	return base64.StdEncoding.EncodeToString(h[:])
 }
@@ -230,7 +230,7 @@ func TestCorpus(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	dirty, harmless := leaks(random), clean(t, random)
+	dirty, harmless := makeLeaks(random), makeCleanFiles(t, random)
 	if dir := os.Getenv("GOLEM_SCAN_CORPUS"); dir != "" {
 		for _, f := range slices.Concat(dirty, harmless) {
 			p := filepath.Join(dir, filepath.FromSlash(f.name))
@@ -258,7 +258,7 @@ func TestCorpus(t *testing.T) {
 		v := s.Scan(t.Context(), of(f.name, f.content))
 		for _, finding := range v.Findings {
 			if finding.Hold {
-				t.Logf("held for nothing: %s: %s %d: %s", f.name, finding.Scanner, finding.Line, finding.What)
+				t.Logf("clean content is held: %s: %s %d: %s", f.name, finding.Scanner, finding.Line, finding.What)
 			}
 		}
 		if slices.ContainsFunc(v.Findings, func(f Finding) bool { return f.Scanner == secretsName && f.Hold }) {

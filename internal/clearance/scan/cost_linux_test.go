@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// used returns the processor time of this process.
-func used(t *testing.T) time.Duration {
+// processorTime returns the processor time of this process.
+func processorTime(t *testing.T) time.Duration {
 	t.Helper()
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -47,15 +47,15 @@ func TestC7KeywordsWithoutEnd(t *testing.T) {
 		data := []byte(strings.Repeat(text, 400_000/len(text)))
 		n := &tries{}
 		if _, err := search(t.Context(), n, "a.txt", data); err == nil {
-			t.Errorf("%q: searched to its end, with %d tries", text, n.used)
+			t.Errorf("%q: the search reached the end, with %d tries", text, n.used)
 		}
 		if most := fewTries + len(data)/bytesATry + 4*triesAPart; n.used > most {
 			t.Errorf("%q: %d tries, at most %d", text, n.used, most)
 		}
 	}
 	v := newSet(t, Options{}).Scan(t.Context(), of("a.txt", []byte(strings.Repeat("auth=", 100_000))))
-	if !v.Held || !strings.Contains(says(v), "look like the start of a secret") {
-		t.Errorf("got %s", says(v))
+	if !v.Held || !strings.Contains(describeVerdict(v), "look like the start of a secret") {
+		t.Errorf("got %s", describeVerdict(v))
 	}
 }
 
@@ -67,9 +67,9 @@ func TestC7CostGrowsWithSize(t *testing.T) {
 	_ = set.Scan(t.Context(), of("a.txt", []byte(strings.Join(hostileTexts(), "\n")))) // compiles the expressions
 	measure := func(name, head, text string, size int) time.Duration {
 		data := []byte(head + strings.Repeat(text, size/len(text)+1)[:size])
-		start := used(t)
+		start := processorTime(t)
 		set.Scan(t.Context(), of(name, data))
-		return used(t) - start
+		return processorTime(t) - start
 	}
 	for i, text := range hostileTexts() {
 		for _, form := range []struct{ name, head string }{{"a.txt", ""}, {"a.svg", "<svg "}, {"a.pdf", "%PDF-1.7\n"}, {"a.zip", "PK\x03\x04"}} {
@@ -132,7 +132,7 @@ func manyScans(t *testing.T, text string) {
 		all.Go(func() {
 			v := set.Scan(context.Background(), Content{Path: "a.svg", Size: size, Open: openFile(name)})
 			if len(v.Scanners) == 0 && !v.Held {
-				t.Error("nobody looked, and it is not held")
+				t.Error("no scanner examined the content, and it is not held")
 			}
 		})
 	}
@@ -151,17 +151,17 @@ func TestC7ABudgetIsShared(t *testing.T) {
 	ctx, cancel := context.WithTimeout(t.Context(), 50*time.Millisecond)
 	defer cancel()
 	for _, s := range []*Set{one, other} {
-		if v := s.Scan(ctx, of("a.txt", []byte("words"))); !v.Held || !strings.Contains(says(v), "too long") {
-			t.Errorf("without room: got %s", says(v))
+		if v := s.Scan(ctx, of("a.txt", []byte("words"))); !v.Held || !strings.Contains(describeVerdict(v), "too long") {
+			t.Errorf("without room: got %s", describeVerdict(v))
 		}
 	}
 	done := make(chan Verdict)
 	go func() { done <- one.Scan(t.Context(), of("a.txt", []byte("words"))) }()
 	release()
 	if v := <-done; v.Held {
-		t.Errorf("with room: got %s", says(v))
+		t.Errorf("with room: got %s", describeVerdict(v))
 	}
 	if b.room != budgetBytes || len(b.queue) != 0 {
-		t.Errorf("left: %d bytes, %d in the queue", b.room, len(b.queue))
+		t.Errorf("%d bytes are free, and %d scans wait", b.room, len(b.queue))
 	}
 }

@@ -38,7 +38,7 @@ func TestInstalledEngines(t *testing.T) {
 			held    bool
 		}{{"words", false}, {"", false}, {"before " + mark + " after", true}, {strings.Repeat("words\n", 100_000) + mark, true}} {
 			v := s.Scan(t.Context(), of("a.txt", []byte(c.content)))
-			if got := says(v); v.Held != c.held || c.held && !strings.Contains(got, engine+" hold=true line=0 offset=0: "+want) {
+			if got := describeVerdict(v); v.Held != c.held || c.held && !strings.Contains(got, engine+" hold=true line=0 offset=0: "+want) {
 				t.Errorf("%d bytes: want held=%v, got:\n%s", len(c.content), c.held, got)
 			}
 		}
@@ -46,7 +46,7 @@ func TestInstalledEngines(t *testing.T) {
 	installed := func(t *testing.T, program string) bool {
 		_, err := exec.LookPath(program)
 		if err != nil {
-			t.Logf("%s is not installed: only what imitates it was tested", program)
+			t.Logf("%s is not installed: only its imitation was tested", program)
 		}
 		return err == nil
 	}
@@ -95,7 +95,7 @@ func TestInstalledEngines(t *testing.T) {
 		}
 		try(t, Options{Clamd: dial}, "clamd", "Own.Mark")
 		v := newSet(t, Options{Clamd: dial}).Scan(t.Context(), of("a", []byte(strings.Repeat("words\n", 400_000))))
-		if got := says(v); !strings.Contains(got, "clamd hold=true line=0 offset=0: cannot tell") {
+		if got := describeVerdict(v); !strings.Contains(got, "clamd hold=true line=0 offset=0: cannot tell") {
 			t.Errorf("larger than clamd takes: got %s%s", got, out.String())
 		}
 	})

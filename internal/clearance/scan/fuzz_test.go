@@ -15,8 +15,8 @@ func FuzzContent(f *testing.F) {
 		data []byte
 	}{
 		{"a.txt", []byte("token: gh" + "p_0123456789abcdefghijABCDEFGHIJklmnop\n")}, {"a.txt", wide(e)}, {"a.md", []byte(strings.Repeat("QUJD", 40) + "\n")},
-		{"a.zip", zipped(member{"a", e})}, {"a.tar", tarred(member{"a", e})}, {"a.gz", gzipped([]byte(e))}, {"a.bz2", []byte("BZh91AY&SY\x00")},
-		{"a.pdf", pdf("/J#53 (x)")}, {"a.pdf", pdfStream("/JS")}, {"a.png", png("zTXt", "k\x00\x00"+deflated(e), "iTXt", "k\x00\x01\x00\x00\x00x")},
+		{"a.zip", makeZip(member{"a", e})}, {"a.tar", makeTar(member{"a", e})}, {"a.gz", gzipBytes([]byte(e))}, {"a.bz2", []byte("BZh91AY&SY\x00")},
+		{"a.pdf", pdf("/J#53 (x)")}, {"a.pdf", pdfStream("/JS")}, {"a.png", png("zTXt", "k\x00\x00"+deflate(e), "iTXt", "k\x00\x01\x00\x00\x00x")},
 		{"a.jpg", jpeg("\xe1", exif(0x010e, "a cat", true), "\xfe", "x")}, {"a.gif", gif("x")}, {"a.webp", []byte("RIFF\x0c\x00\x00\x00WEBPEXIF\x00\x00\x00\x00")},
 		{"a.tif", []byte(exif(0x010e, "a cat", true)[6:])}, {"a.mp3", id3("COMM", "x")}, {"a.otf", font("SVG ", "<svg/>", "")}, {"a.svg", []byte("<svg onload='x'/>")},
 		{"a.doc", []byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1")}, {"word/_rels/a.rels", []byte(`<R TargetMode="External" Type="/frame"/>`)},
@@ -26,7 +26,7 @@ func FuzzContent(f *testing.F) {
 	s := newSet(f, Options{Limits: Limits{Size: 1 << 20, Expanded: 1 << 20, Entries: 50}})
 	f.Fuzz(func(t *testing.T, path string, data []byte) {
 		v := s.Scan(t.Context(), of(path, data))
-		got := says(v)
+		got := describeVerdict(v)
 		if strings.Contains(got, "it failed: ") || strings.Contains(got, "it cannot be opened: ") || strings.Contains(got, "took too long") {
 			t.Errorf("%q: %s", path, got)
 		}
@@ -48,7 +48,7 @@ func FuzzClamd(f *testing.F) {
 		done := make(chan struct{})
 		go func() {
 			defer close(done)
-			reply := served(theirs, 1<<20, func([]byte) string { return answer })
+			reply := answerClamd(theirs, 1<<20, func([]byte) string { return answer })
 			_, _ = theirs.Write([]byte(reply))
 			_ = theirs.Close()
 		}()

@@ -77,9 +77,9 @@ func TestC15MembersThatEscape(t *testing.T) {
 		{"a.tar", inTar(tar.Header{Name: "a/", Typeflag: tar.TypeDir, Mode: 0o755}), ""},
 		{"a.zip", inZip("a/x", fs.ModeSymlink|0o777, "../y"), ""},
 	} {
-		for outer, file := range map[string][]byte{c.name: c.file, "b.zip": zipped(member{c.name, string(c.file)}), c.name + ".gz": gzipped(c.file)} {
+		for outer, file := range map[string][]byte{c.name: c.file, "b.zip": makeZip(member{c.name, string(c.file)}), c.name + ".gz": gzipBytes(c.file)} {
 			v := newSet(t, Options{Scanners: []string{"content"}}).Scan(t.Context(), of(outer, file))
-			got := says(v)
+			got := describeVerdict(v)
 			if v.Held != (c.want != "") || !strings.Contains(got, c.want) {
 				t.Errorf("%s: got %s, want %q", outer, got, c.want)
 			}

@@ -17,7 +17,7 @@ func TestRules(t *testing.T) {
 	random := rand.New(rand.NewPCG(1, 2))
 	b := book()
 	if len(b.Rules) < 200 {
-		t.Fatalf("got %d rules: the file is cut", len(b.Rules))
+		t.Fatalf("got %d rules: the file is incomplete", len(b.Rules))
 	}
 	if from := []byte(rulesFrom); !bytes.Contains(rulesJSON, from) {
 		t.Errorf("the rules are not from %s", rulesFrom)
@@ -38,7 +38,7 @@ func TestRules(t *testing.T) {
 		}
 		for range tests.Rounds(6) {
 			// The keyword may be anywhere, as in gitleaks.
-			text := "x = 1\n" + sample(random, tree) + "\n\n" + r.Keywords[random.IntN(len(r.Keywords))] + "\n"
+			text := "x = 1\n" + makeSample(random, tree) + "\n\n" + r.Keywords[random.IntN(len(r.Keywords))] + "\n"
 			path := "a.txt"
 			if r.path != nil {
 				path = map[bool]string{true: "a.tf", false: "a.yaml"}[r.path().MatchString("a.tf")]
@@ -68,12 +68,12 @@ func TestRules(t *testing.T) {
 	}
 	t.Logf("%d rules, %d at their keywords; %d samples matched, %d were secrets", len(b.Rules), at, matched, kept)
 	if matched < tests.Rounds(1000) || kept < tests.Rounds(800) {
-		t.Errorf("got %d matches, %d secrets: the samples say too little", matched, kept)
+		t.Errorf("got %d matches, %d secrets: the test checks too little", matched, kept)
 	}
 }
 
-// sample returns a text that a regular expression matches.
-func sample(random *rand.Rand, r *syntax.Regexp) string {
+// makeSample returns a text that a regular expression matches.
+func makeSample(random *rand.Rand, r *syntax.Regexp) string {
 	var b strings.Builder
 	switch r.Op {
 	case syntax.OpLiteral:
@@ -95,10 +95,10 @@ func sample(random *rand.Rand, r *syntax.Regexp) string {
 		b.WriteByte(byte('a' + random.IntN(26)))
 	case syntax.OpCapture, syntax.OpConcat:
 		for _, sub := range r.Sub {
-			b.WriteString(sample(random, sub))
+			b.WriteString(makeSample(random, sub))
 		}
 	case syntax.OpAlternate:
-		return sample(random, r.Sub[random.IntN(len(r.Sub))])
+		return makeSample(random, r.Sub[random.IntN(len(r.Sub))])
 	case syntax.OpStar, syntax.OpPlus, syntax.OpQuest, syntax.OpRepeat:
 		low, high := 0, 3
 		switch r.Op {
@@ -113,7 +113,7 @@ func sample(random *rand.Rand, r *syntax.Regexp) string {
 			}
 		}
 		for range low + random.IntN(high-low+1) {
-			b.WriteString(sample(random, r.Sub[0]))
+			b.WriteString(makeSample(random, r.Sub[0]))
 		}
 	}
 	return b.String()

@@ -14,7 +14,7 @@ import (
 // A member is a file of an archive.
 type member struct{ name, content string }
 
-func zipped(members ...member) []byte {
+func makeZip(members ...member) []byte {
 	var b bytes.Buffer
 	w := zip.NewWriter(&b)
 	for _, m := range members {
@@ -25,7 +25,7 @@ func zipped(members ...member) []byte {
 	return b.Bytes()
 }
 
-func tarred(members ...member) []byte {
+func makeTar(members ...member) []byte {
 	var b bytes.Buffer
 	w := tar.NewWriter(&b)
 	for _, m := range members {
@@ -36,7 +36,7 @@ func tarred(members ...member) []byte {
 	return b.Bytes()
 }
 
-func deflated(text string) string {
+func deflate(text string) string {
 	var b bytes.Buffer
 	w := zlib.NewWriter(&b)
 	_, _ = io.WriteString(w, text)
@@ -56,7 +56,7 @@ func png(chunks ...string) []byte {
 	for i := 0; i+1 < len(chunks); i += 2 {
 		add(chunks[i], chunks[i+1])
 	}
-	add("IDAT", deflated("\x00\x00"))
+	add("IDAT", deflate("\x00\x00"))
 	add("IEND", "")
 	return b
 }
@@ -104,7 +104,7 @@ func pdf(body string) []byte {
 
 // pdfStream returns a document with one compressed stream.
 func pdfStream(text string) []byte {
-	return []byte("%PDF-1.7\n1 0 obj\n<< /Type /ObjStm /Filter /FlateDecode >>\nstream\n" + deflated(text) + "\nendstream\nendobj\n%%EOF\n")
+	return []byte("%PDF-1.7\n1 0 obj\n<< /Type /ObjStm /Filter /FlateDecode >>\nstream\n" + deflate(text) + "\nendstream\nendobj\n%%EOF\n")
 }
 
 func id3(frame, text string) []byte {

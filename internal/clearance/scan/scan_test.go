@@ -32,8 +32,8 @@ func newSet(t testing.TB, o Options) *Set {
 	return s
 }
 
-// says returns everything in a verdict, one line each.
-func says(v Verdict) string {
+// describeVerdict returns everything in a verdict, one line each.
+func describeVerdict(v Verdict) string {
 	var b strings.Builder
 	for _, f := range v.Findings {
 		fmt.Fprintf(&b, "%s hold=%v line=%d offset=%d: %s\n", f.Scanner, f.Hold, f.Line, f.Offset, f.What)
@@ -54,12 +54,12 @@ func check(t *testing.T, s *Set, cases []scanCase) {
 	for _, c := range cases {
 		t.Run(c.name, func(t *testing.T) {
 			v := s.Scan(t.Context(), of(c.path, c.content))
-			got := says(v)
+			got := describeVerdict(v)
 			if strings.Contains(got, "0123456789abcdefghij") {
-				t.Errorf("a secret is told:\n%s", got)
+				t.Errorf("a secret is shown:\n%s", got)
 			}
 			if c.want == "" && v.Held {
-				t.Errorf("held for nothing:\n%s", got)
+				t.Errorf("clean content is held:\n%s", got)
 			}
 			if !strings.Contains(got, c.want) {
 				t.Errorf("want %q, got:\n%s", c.want, got)
@@ -68,8 +68,8 @@ func check(t *testing.T, s *Set, cases []scanCase) {
 	}
 }
 
-// random returns data that cannot be compressed.
-func random(n int) []byte {
+// randomBytes returns data that cannot be compressed.
+func randomBytes(n int) []byte {
 	r := rand.New(rand.NewPCG(3, 4))
 	b := make([]byte, n)
 	for i := range b {
@@ -78,7 +78,7 @@ func random(n int) []byte {
 	return b
 }
 
-func wrapped(text string, width int) string {
+func wrapText(text string, width int) string {
 	var b strings.Builder
 	for len(text) > width {
 		b.WriteString(text[:width] + "\n")
@@ -96,16 +96,16 @@ func TestMalware(t *testing.T) {
 	check(t, newSet(t, Options{}), []scanCase{
 		{"plain", "a.com", []byte(e), want},
 		{"in a text", "a.txt", []byte("before\n" + e + "\nafter\n"), "line=2 offset=7: the EICAR"},
-		{"zip", "a.zip", zipped(member{"x/a.txt", e}), "in x/a.txt: the EICAR"},
-		{"tar.gz", "a.tar.gz", gzipped(tarred(member{"a.txt", e})), "in a.tar, in a.txt: the EICAR"},
-		{"zip in tar.gz in zip", "a.zip", zipped(member{"b.tgz", string(gzipped(tarred(member{"c.zip", string(zipped(member{"a", e}))})))}), want},
-		{"zip behind an image", "a.png", append(png(), zipped(member{"a", e})...), want},
-		{"zip without its name", "a.txt", zipped(member{"a", e}), want},
+		{"zip", "a.zip", makeZip(member{"x/a.txt", e}), "in x/a.txt: the EICAR"},
+		{"tar.gz", "a.tar.gz", gzipBytes(makeTar(member{"a.txt", e})), "in a.tar, in a.txt: the EICAR"},
+		{"zip in tar.gz in zip", "a.zip", makeZip(member{"b.tgz", string(gzipBytes(makeTar(member{"c.zip", string(makeZip(member{"a", e}))})))}), want},
+		{"zip behind an image", "a.png", append(png(), makeZip(member{"a", e})...), want},
+		{"zip without its name", "a.txt", makeZip(member{"a", e}), want},
 		{"base64", "a.txt", []byte("data: " + encoded + "\n"), want},
-		{"base64 in lines", "a.txt", []byte("Here:\n" + wrapped(encoded, 76)), want},
-		{"base64 in lines that are indented", "a.yaml", []byte("a: |\n  " + strings.ReplaceAll(wrapped(encoded, 60), "\n", "\n  ") + "\nb: 1\n"), want},
+		{"base64 in lines", "a.txt", []byte("Here:\n" + wrapText(encoded, 76)), want},
+		{"base64 in lines that are indented", "a.yaml", []byte("a: |\n  " + strings.ReplaceAll(wrapText(encoded, 60), "\n", "\n  ") + "\nb: 1\n"), want},
 		{"base64 twice", "a.txt", []byte(base64.StdEncoding.EncodeToString([]byte(encoded))), want},
-		{"base64 of a zip", "a.txt", []byte(base64.StdEncoding.EncodeToString(zipped(member{"a", e}))), want},
+		{"base64 of a zip", "a.txt", []byte(base64.StdEncoding.EncodeToString(makeZip(member{"a", e}))), want},
 		{"hexadecimal", "a.txt", []byte(hex.EncodeToString([]byte(e))), want},
 		{"percent signs", "a.txt", []byte("x = " + escapedAs("%%%02X", e) + "\n"), want},
 		{"numbers of Unicode", "a.json", []byte(`{"x": "` + escapedAs(`\u%04x`, e) + `"}`), want},
@@ -114,7 +114,7 @@ func TestMalware(t *testing.T) {
 		{"UTF-16 without", "a.txt", wide(e), want},
 		{"UTF-16, the other order", "a.txt", bigEndian[:len(bigEndian)-1], want},
 		{"stream of a PDF", "a.pdf", pdfStream(e), want},
-		{"text of an image", "a.png", png("zTXt", "k\x00\x00"+deflated(e)), want},
+		{"text of an image", "a.png", png("zTXt", "k\x00\x00"+deflate(e)), want},
 		{"bzip2 is opened", "a.bz2", bzip2ed(t), "in a: aws-access-token"},
 		{"not quite", "a.txt", []byte(e[:40]), ""},
 	})
@@ -148,24 +148,24 @@ func TestBombs(t *testing.T) {
 	limits := Limits{Size: 1 << 20, Expanded: 4 << 20, Entries: 200, Depth: 4}
 	s := newSet(t, Options{Limits: limits})
 	zeros := strings.Repeat("\x00", 8<<20)
-	nested := zipped(member{"0", zeros})
+	nested := makeZip(member{"0", zeros})
 	for range 4 {
 		var all []member
 		for i := range 10 {
 			all = append(all, member{fmt.Sprint(i, ".zip"), string(nested)})
 		}
-		nested = zipped(all...)
+		nested = makeZip(all...)
 	}
 	deep := []byte("bottom")
 	for range 6 {
-		deep = zipped(member{"in.zip", string(deep)})
+		deep = makeZip(member{"in.zip", string(deep)})
 	}
 	var many []member
 	for i := range 300 {
 		many = append(many, member{fmt.Sprint(i), "x"})
 	}
-	cut := gzipped([]byte("some text"))
-	locked := zipped(member{"a", "text"})
+	cut := gzipBytes([]byte("some text"))
+	locked := makeZip(member{"a", "text"})
 	for i := bytes.Index(locked, []byte("PK\x01\x02")); i >= 0; i = -1 {
 		locked[i+8] |= 1
 	}
@@ -174,28 +174,28 @@ func TestBombs(t *testing.T) {
 		content    []byte
 		want       string
 	}{
-		{"gzip of zeros", "a.gz", gzipped([]byte(zeros)), "bytes"},
-		{"gzip in gzip", "a.gz.gz", gzipped(gzipped([]byte(zeros))), ""},
+		{"gzip of zeros", "a.gz", gzipBytes([]byte(zeros)), "bytes"},
+		{"gzip in gzip", "a.gz.gz", gzipBytes(gzipBytes([]byte(zeros))), ""},
 		{"four levels of ten", "a.zip", nested, ""},
 		{"deeper than the limit", "a.zip", deep, "limit of 4"},
-		{"more entries than the limit", "a.zip", zipped(many...), "more entries than the limit of 200"},
-		{"more entries in a tar", "a.tar", tarred(many...), "more entries than the limit of 200"},
-		{"entries that overlap", "a.zip", overlapping(40), "overlap"},
+		{"more entries than the limit", "a.zip", makeZip(many...), "more entries than the limit of 200"},
+		{"more entries in a tar", "a.tar", makeTar(many...), "more entries than the limit of 200"},
+		{"entries that overlap", "a.zip", makeOverlappingZip(40), "overlap"},
 		{"stream of a PDF", "a.pdf", pdfStream(zeros), "bytes"},
-		{"text of an image", "a.png", png("zTXt", "k\x00\x00"+deflated(zeros)), "bytes"},
-		{"base64 of a bomb", "a.txt", []byte(base64.StdEncoding.EncodeToString(gzipped([]byte(zeros)))), ""},
+		{"text of an image", "a.png", png("zTXt", "k\x00\x00"+deflate(zeros)), "bytes"},
+		{"base64 of a bomb", "a.txt", []byte(base64.StdEncoding.EncodeToString(gzipBytes([]byte(zeros)))), ""},
 		{"larger than the limit", "a.txt", []byte(zeros), "the limit is 1048576"},
-		{"an entry that is in no list", "a.zip", unlisted(2, 1), "hidden data"},
-		{"a first entry that is in no list", "a.zip", unlisted(2, 0), "hidden data"},
-		{"a last entry that is in no list", "a.zip", unlisted(2, 2), "hidden data"},
-		{"a folder with data", "a.zip", bytes.ReplaceAll(zipped(member{"ab", "text and text"}), []byte("ab"), []byte("a/")), "a directory with data"},
-		{"no list", "a.zip", unlisted(0, 0), "hidden data"},
+		{"an entry that is in no list", "a.zip", makeUnlistedZip(2, 1), "hidden data"},
+		{"a first entry that is in no list", "a.zip", makeUnlistedZip(2, 0), "hidden data"},
+		{"a last entry that is in no list", "a.zip", makeUnlistedZip(2, 2), "hidden data"},
+		{"a folder with data", "a.zip", bytes.ReplaceAll(makeZip(member{"ab", "text and text"}), []byte("ab"), []byte("a/")), "a directory with data"},
+		{"no list", "a.zip", makeUnlistedZip(0, 0), "hidden data"},
 		{"cut off", "a.gz", cut[:len(cut)-6], "gzip"},
-		{"data behind", "a.gz", append(gzipped([]byte("text")), "more"...), "gzip"},
-		{"data behind a tar", "a.tar", append(tarred(member{"a", "b"}), "more"...), "after its end"},
+		{"data behind", "a.gz", append(gzipBytes([]byte("text")), "more"...), "gzip"},
+		{"data behind a tar", "a.tar", append(makeTar(member{"a", "b"}), "more"...), "after its end"},
 		{"encrypted", "a.zip", locked, "encrypted"},
 		{"7z", "a.7z", []byte("7z\xbc\xaf\x27\x1c\x00\x04"), "golem cannot read 7z"},
-		{"xz in a zip", "a.zip", zipped(member{"a.xz", "\xfd7zXZ\x00\x00\x04"}), "golem cannot read xz"},
+		{"xz in a zip", "a.zip", makeZip(member{"a.xz", "\xfd7zXZ\x00\x00\x04"}), "golem cannot read xz"},
 		{"zstd", "a.zst", []byte("\x28\xb5\x2f\xfd\x24\x00"), "zstd"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -203,9 +203,9 @@ func TestBombs(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			v := s.Scan(t.Context(), of(c.path, c.content))
 			runtime.ReadMemStats(&after)
-			got := says(v)
+			got := describeVerdict(v)
 			if !v.Held || !strings.Contains(got, "limits hold=true") || !strings.Contains(got, c.want) {
-				t.Errorf("want it held by limits with %q, got:\n%s", c.want, got)
+				t.Errorf("want held by limits with %q, got:\n%s", c.want, got)
 			}
 			// This counts all allocations, not only the memory in use at once: reading
 			// doubles its buffer, and every scanner may copy.
@@ -216,14 +216,14 @@ func TestBombs(t *testing.T) {
 	}
 }
 
-// unlisted returns an archive of n files, with one more before the given one that its
+// makeUnlistedZip returns an archive of n files, with one more before the given one that its
 // list does not name.
-func unlisted(n, at int) []byte {
+func makeUnlistedZip(n, at int) []byte {
 	var names []member
 	for i := range n + 1 {
 		names = append(names, member{fmt.Sprint(i), "text"})
 	}
-	all := zipped(names...)
+	all := makeZip(names...)
 	start, end := bytes.Index(all, []byte("PK\x01\x02")), zipEnd(all)
 	size := (end - start) / (n + 1)
 	entries := slices.Delete(slices.Clone(all[start:end]), at*size, (at+1)*size)
@@ -234,9 +234,9 @@ func unlisted(n, at int) []byte {
 	return slices.Concat(all[:start], entries, last)
 }
 
-// overlapping returns an archive whose entries all have the same data.
-func overlapping(n int) []byte {
-	one := zipped(member{"a", string(random(2000))})
+// makeOverlappingZip returns an archive whose entries all have the same data.
+func makeOverlappingZip(n int) []byte {
+	one := makeZip(member{"a", string(randomBytes(2000))})
 	start := bytes.Index(one, []byte("PK\x01\x02"))
 	end := zipEnd(one)
 	var entries []byte
@@ -250,9 +250,9 @@ func overlapping(n int) []byte {
 	return slices.Concat(one[:start], entries, last)
 }
 
-// TestGreed checks that small content which names its parts many times, or has very many
+// TestRepeatedParts checks that small content which names its parts many times, or has very many
 // of them, takes neither much memory nor much time.
-func TestGreed(t *testing.T) {
+func TestRepeatedParts(t *testing.T) {
 	s := newSet(t, Options{})
 	long := strings.Repeat("x", 60_000)
 	fields := be.BigEndian.AppendUint16([]byte("MM\x00*\x00\x00\x00\x08"), 60_000)
@@ -279,11 +279,11 @@ func TestGreed(t *testing.T) {
 			runtime.ReadMemStats(&before)
 			v := s.Scan(t.Context(), of(c.path, []byte(c.content)))
 			runtime.ReadMemStats(&after)
-			if got := says(v); strings.Contains(got, "too long") || len(v.Findings) > 6*mostFindings {
+			if got := describeVerdict(v); strings.Contains(got, "too long") || len(v.Findings) > 6*mostFindings {
 				t.Errorf("got %d findings:\n%s", len(v.Findings), got)
 			}
 			if taken := after.TotalAlloc - before.TotalAlloc; taken > 200<<20 {
-				t.Errorf("took %d bytes for %d", taken, len(c.content))
+				t.Errorf("allocated %d bytes for %d", taken, len(c.content))
 			}
 		})
 	}
@@ -291,9 +291,9 @@ func TestGreed(t *testing.T) {
 
 // TestLimits checks that changed limits apply.
 func TestLimits(t *testing.T) {
-	content := of("a.zip", zipped(member{"a", strings.Repeat("some words ", 40_000)}))
+	content := of("a.zip", makeZip(member{"a", strings.Repeat("some words ", 40_000)}))
 	if v := newSet(t, Options{}).Scan(t.Context(), content); v.Held {
-		t.Errorf("held by the defaults:\n%s", says(v))
+		t.Errorf("held by the defaults:\n%s", describeVerdict(v))
 	}
 	for _, l := range []Limits{{Size: 1000}, {Expanded: 1000}, {Time: 1}} {
 		if v := newSet(t, Options{Limits: l}).Scan(t.Context(), content); !v.Held {
@@ -301,7 +301,7 @@ func TestLimits(t *testing.T) {
 		}
 	}
 	if _, err := New(Options{Limits: Limits{Depth: -1}}); err == nil {
-		t.Error("a negative limit was taken")
+		t.Error("a negative limit was accepted")
 	}
 }
 
@@ -344,15 +344,15 @@ func TestExternal(t *testing.T) {
 			}
 			s := newSet(t, Options{Limits: limits, Run: runHere, External: []Command{{Name: "mine", Argv: []string{"sh", "-c", c.script}}}})
 			v := s.Scan(t.Context(), of("a.txt", []byte("a needle\n")))
-			got := says(v)
+			got := describeVerdict(v)
 			if v.Held != (c.want != "") || !strings.Contains(got, c.want) || v.Held && !strings.Contains(got, "mine hold=true") {
 				t.Errorf("want %q, got held=%v:\n%s", c.want, v.Held, got)
 			}
 		})
 	}
 	missing := newSet(t, Options{Run: runHere, External: []Command{{Name: "mine", Argv: []string{"there-is-no-such-program"}}}})
-	if v := missing.Scan(t.Context(), of("a", []byte("x"))); !v.Held || !strings.Contains(says(v), "mine hold=true") {
-		t.Errorf("a scanner that is missing: got %s", says(v))
+	if v := missing.Scan(t.Context(), of("a", []byte("x"))); !v.Held || !strings.Contains(describeVerdict(v), "mine hold=true") {
+		t.Errorf("a scanner that is missing: got %s", describeVerdict(v))
 	}
 	for _, o := range []Options{
 		{External: []Command{{Name: "mine", Argv: []string{"true"}}}},
@@ -362,7 +362,7 @@ func TestExternal(t *testing.T) {
 		{Scanners: []string{"secret"}}, {Clamscan: []string{"clamscan"}}, {Yara: []string{"a.yar"}},
 	} {
 		if _, err := New(o); err == nil {
-			t.Errorf("%+v: was taken", o)
+			t.Errorf("%+v: accepted", o)
 		}
 	}
 }
@@ -391,7 +391,7 @@ func TestEngines(t *testing.T) {
 				o.Clamscan = []string{"clamscan"}
 			}
 			v := newSet(t, o).Scan(t.Context(), of("a.txt", []byte("text")))
-			if got := says(v); v.Held != (c.want != "") || !strings.Contains(got, c.want) {
+			if got := describeVerdict(v); v.Held != (c.want != "") || !strings.Contains(got, c.want) {
 				t.Errorf("want %q, got held=%v:\n%s", c.want, v.Held, got)
 			}
 		})
@@ -405,12 +405,12 @@ func TestEngines(t *testing.T) {
 	}
 }
 
-// A failing scanner does what scanners must not do.
-type failing struct{ what string }
+// A failingScanner scanner does what scanners must not do.
+type failingScanner struct{ what string }
 
-func (failing) Name() string    { return "failing" }
-func (failing) Version() string { return "1" }
-func (f failing) Scan(ctx context.Context, _ Content) ([]Finding, error) {
+func (failingScanner) Name() string    { return "failing" }
+func (failingScanner) Version() string { return "1" }
+func (f failingScanner) Scan(ctx context.Context, _ Content) ([]Finding, error) {
 	switch f.what {
 	case "panic":
 		var none []int
@@ -422,9 +422,9 @@ func (f failing) Scan(ctx context.Context, _ Content) ([]Finding, error) {
 	return nil, errors.New(f.what)
 }
 
-// TestTogether checks that contents are held when the time is over, with a finding that
+// TestTimeLimit checks that contents are held when the time is over, with a finding that
 // says so, unless a verdict is cached.
-func TestTogether(t *testing.T) {
+func TestTimeLimit(t *testing.T) {
 	kept := memory{}
 	known, other := of("a.txt", []byte("text")), of("b.txt", []byte("another"))
 	known.Hash, other.Hash = "1", "2"
@@ -433,8 +433,8 @@ func TestTogether(t *testing.T) {
 	defer cancel()
 	<-ctx.Done()
 	want := "limits hold=true line=0 offset=0: cannot tell: it took too long: 10ns are the limit for all files together (10 times clearance.limits.scan_time)"
-	if v := s.Scan(ctx, known); !v.Held || strings.TrimSpace(says(v)) != want {
-		t.Errorf("got %s, want %s", says(v), want)
+	if v := s.Scan(ctx, known); !v.Held || strings.TrimSpace(describeVerdict(v)) != want {
+		t.Errorf("got %s, want %s", describeVerdict(v), want)
 	}
 	if found := Message(ctx, strings.Repeat("key ", 1000)); len(found) != 1 || !found[0].Hold || !strings.Contains(found[0].What, "took too long") {
 		t.Errorf("a message: got %v", found)
@@ -443,15 +443,15 @@ func TestTogether(t *testing.T) {
 		kept.Put(s.key(l, known), []byte("[]"))
 	}
 	if v := s.Scan(ctx, known); v.Held {
-		t.Errorf("what is known: got %s", says(v))
+		t.Errorf("content with a cached verdict: got %s", describeVerdict(v))
 	}
 	if v := s.Scan(ctx, other); !v.Held {
-		t.Error("what is not known passes")
+		t.Error("content without a cached verdict passes")
 	}
 }
 
-// TestGiven checks that a rule is tried only where a value may be assigned.
-func TestGiven(t *testing.T) {
+// TestAssignedValues checks that a rule is tried only where a value may be assigned.
+func TestAssignedValues(t *testing.T) {
 	far := strings.Repeat(" ", farthest)
 	for text, want := range map[string]bool{
 		"key = 0123456789": true, `key: "0123456789"`: true, "key:::= \t\"'01234567": true, "key=ſecretſecret": true, "key_of_it ||`0123456789`": true,
@@ -470,9 +470,9 @@ func TestGiven(t *testing.T) {
 	}
 }
 
-// TestUnsure checks that a scanner that cannot tell holds the content, by its name, and
+// TestUnsureScanner checks that a scanner that cannot tell holds the content, by its name, and
 // that nothing is cached.
-func TestUnsure(t *testing.T) {
+func TestUnsureScanner(t *testing.T) {
 	for what, want := range map[string]string{"panic": "it failed", "time": "it took too long", "out of order": "out of order"} {
 		kept := memory{}
 		limits := Limits{}
@@ -480,30 +480,30 @@ func TestUnsure(t *testing.T) {
 			limits.Time = 200 * time.Millisecond
 		}
 		s := newSet(t, Options{Cache: kept, Limits: limits})
-		s.looks = append(s.looks, look{Scanner: failing{what}, depends: func(string) string { return "" }})
+		s.looks = append(s.looks, look{Scanner: failingScanner{what}, depends: func(string) string { return "" }})
 		c := of("a.txt", []byte("text"))
 		c.Hash = "1"
 		for range 2 {
 			v := s.Scan(t.Context(), c)
-			if got := says(v); !v.Held || !strings.Contains(got, "failing hold=true line=0 offset=0: cannot tell: "+want) {
+			if got := describeVerdict(v); !v.Held || !strings.Contains(got, "failing hold=true line=0 offset=0: cannot tell: "+want) {
 				t.Errorf("%s: got %s", what, got)
 			}
 		}
 		for _, value := range kept {
 			if strings.Contains(string(value), "failing") {
-				t.Errorf("%s was kept: %s", what, value)
+				t.Errorf("%s was stored: %s", what, value)
 			}
 		}
 	}
 	broken := Content{Path: "a", Size: 3, Open: func() (io.ReadCloser, error) { return nil, errors.New("the disk is gone") }}
-	if v := newSet(t, Options{}).Scan(t.Context(), broken); !v.Held || !strings.Contains(says(v), "the disk is gone") {
-		t.Errorf("got %s", says(v))
+	if v := newSet(t, Options{}).Scan(t.Context(), broken); !v.Held || !strings.Contains(describeVerdict(v), "the disk is gone") {
+		t.Errorf("got %s", describeVerdict(v))
 	}
 	for _, size := range []int64{3, 5} {
 		other := of("a", []byte("four"))
 		other.data, other.Size = nil, size
 		if v := newSet(t, Options{}).Scan(t.Context(), other); !v.Held {
-			t.Errorf("content of 4 bytes that should have %d was not held", size)
+			t.Errorf("content of 4 bytes with a declared size of %d was not held", size)
 		}
 	}
 }
@@ -514,9 +514,9 @@ type memory map[string][]byte
 func (m memory) Get(key string) ([]byte, bool) { v, ok := m[key]; return v, ok }
 func (m memory) Put(key string, value []byte)  { m[key] = value }
 
-// TestKept checks that a cached verdict belongs to a content, a name and a version, and
+// TestVerdictCache checks that a cached verdict belongs to a content, a name and a version, and
 // that the cache contains no secret.
-func TestKept(t *testing.T) {
+func TestVerdictCache(t *testing.T) {
 	token := "gh" + "p_" + "0123456789abcdefghijABCDEFGHIJklmnop"
 	kept := memory{}
 	s := newSet(t, Options{Cache: kept})
@@ -531,42 +531,42 @@ func TestKept(t *testing.T) {
 	if !first.Held || opened != 1 {
 		t.Fatalf("got held=%v, opened %d times", first.Held, opened)
 	}
-	if again := s.Scan(t.Context(), content("a.txt", "1", "token: "+token)); says(again) != says(first) || opened != 1 {
-		t.Errorf("the second time: opened %d times, got %s", opened, says(again))
+	if again := s.Scan(t.Context(), content("a.txt", "1", "token: "+token)); describeVerdict(again) != describeVerdict(first) || opened != 1 {
+		t.Errorf("the second scan: opened %d times, got %s", opened, describeVerdict(again))
 	}
 	for key, value := range kept {
 		if strings.Contains(string(value)+key, token[8:20]) {
-			t.Errorf("a secret is kept: %s", value)
+			t.Errorf("a secret is stored: %s", value)
 		}
 	}
-	if strings.Contains(says(first), token[8:20]) {
-		t.Errorf("a secret is told: %s", says(first))
+	if strings.Contains(describeVerdict(first), token[8:20]) {
+		t.Errorf("a secret is shown: %s", describeVerdict(first))
 	}
 	for i, other := range []Content{content("a.txt", "2", "clean"), content("a.png", "1", "token: "+token), content("b.txt", "1", "token: "+token), content("a.txt", "", "clean")} {
 		if before := opened; s.Scan(t.Context(), other).Path != other.Path || opened != before+1 {
-			t.Errorf("%d: not looked at", i)
+			t.Errorf("%d: not examined", i)
 		}
 	}
-	packed := string(gzipped([]byte("clean")))
+	packed := string(gzipBytes([]byte("clean")))
 	if s.Scan(t.Context(), content("a.txt.gz", "3", packed)).Held || !s.Scan(t.Context(), content("a.png.gz", "3", packed)).Held {
 		t.Error("the verdict of what is inside under one name was taken for another")
 	}
 	before := maps.Clone(kept)
 	if v := newSet(t, Options{Cache: kept, Limits: Limits{Size: 9 << 20}}).Scan(t.Context(), content("a.txt", "1", "clean")); v.Held {
-		t.Error("with other limits an old verdict was taken")
+		t.Error("with other limits an old verdict was used")
 	}
 	if len(kept) == len(before) {
-		t.Error("with other limits nothing was kept")
+		t.Error("with other limits no verdict was cached")
 	}
 	s.Scan(t.Context(), Content{Path: "a.gz", Hash: "7", Size: 3, Open: of("", []byte("\x1f\x8b\x08")).Open})
 	if extra := len(kept) - len(before); extra != 5 {
-		t.Errorf("of a file that cannot be opened something was kept: %d", extra)
+		t.Errorf("a verdict was cached for a file that cannot be opened: %d", extra)
 	}
 }
 
 // TestEntropy checks which hidden data in text is found.
 func TestEntropy(t *testing.T) {
-	data := random(150_000)
+	data := randomBytes(150_000)
 	b64 := base64.StdEncoding.EncodeToString(data)
 	uu := &strings.Builder{}
 	for i := 0; i+45 <= 20_000; i += 45 {
@@ -594,7 +594,7 @@ func TestEntropy(t *testing.T) {
 	lines := strings.Repeat("The quick brown fox jumps over the lazy dog, again and again.\n", 300)
 	check(t, newSet(t, Options{}), []scanCase{
 		{"base64 in one line", "a.md", []byte(text + b64 + "\n"), "size hold=true line=5 offset=24: 200000 bytes of base64"},
-		{"base64 in lines", "a.md", []byte(text + wrapped(b64, 76)), "size hold=true line=5 offset=24: "},
+		{"base64 in lines", "a.md", []byte(text + wrapText(b64, 76)), "size hold=true line=5 offset=24: "},
 		{"base64 for addresses", "a.md", []byte(text + base64.URLEncoding.EncodeToString(data)), "bytes of base64"},
 		{"hexadecimal", "a.md", []byte(text + hex.EncodeToString(data[:9000])), "size hold=true line=5 offset=24: 18000 bytes of hexadecimal"},
 		{"uuencoded", "a.md", []byte(text + "begin 644 a\n" + uu.String() + "`\nend\n"), "size hold=true line=6 offset=36: "},
@@ -608,7 +608,7 @@ func TestEntropy(t *testing.T) {
 		{"variation selectors", "a.md", []byte(text + "😀" + strings.Repeat("\U000E0121", 30)), "30 in a row"},
 		{"tags", "a.md", []byte("x" + strings.Repeat("\U000E0041", 30)), "30 in a row"},
 		{"white space", "a.txt", []byte(snow.String()), "lines that end in a pattern"},
-		{"in an archive", "a.zip", zipped(member{"a.md", text + b64}), "in a.md: 200000 bytes of base64"},
+		{"in an archive", "a.zip", makeZip(member{"a.md", text + b64}), "in a.md: 200000 bytes of base64"},
 		{"words", "a.md", []byte(lines), ""},
 		{"one letter", "a.md", []byte(strings.Repeat("a", 50_000)), ""},
 		{"zeros", "a.txt", []byte(strings.Repeat("0", 50_000)), ""},
@@ -631,8 +631,8 @@ func TestFormat(t *testing.T) {
 		{"program", "tool", elf, "format hold=true line=0 offset=0: a program: "},
 		{"program named as text", "a.md", elf, "its name ends in .md, but it is not text"},
 		{"program named as an image", "a.png", elf, "its name ends in .png, but it is application/x-e"},
-		{"program in an archive", "a.zip", zipped(member{"tool", string(elf)}), "in tool: a program"},
-		{"unknown", "a.dat", random(2000), "binary data of no known kind: application/octet-stream, 2000 bytes, 7.9"},
+		{"program in an archive", "a.zip", makeZip(member{"tool", string(elf)}), "in tool: a program"},
+		{"unknown", "a.dat", randomBytes(2000), "binary data of no known kind: application/octet-stream, 2000 bytes, 7.9"},
 		{"text that goes on as data", "a.dat", []byte(strings.Repeat("words and words\n", 400) + "\x00\x01\x02"), "text followed by binary data"},
 		{"a bell in a text", "a.txt", []byte("ready\a\n"), "format hold=false line=0 offset=5: text with control characters\n"},
 		{"the end of a file of DOS", "a.md", []byte(strings.Repeat("words and words\n", 400) + "\x1a"), "format hold=false line=0 offset=6400: text with control characters\n"},
@@ -640,15 +640,15 @@ func TestFormat(t *testing.T) {
 		{"text and then data without zeros", "a.txt", []byte(strings.Repeat("words and words\n", 4000) + strings.Repeat("\x01\x02\x03", 100)), "its name ends in .txt, but it is not text"},
 		{"a bell in a text that is not UTF-8", "a.dat", []byte(strings.Repeat("words and words\n", 400) + "\a\xe9"), "text followed by binary data"},
 		{"data in a text", "a.go", []byte(strings.Repeat("// words and words\n", 400) + "\x00\x01\x02"), "format hold=true line=0 offset=7600: its name ends in .go"},
-		{"class", "a.class", append([]byte("\xca\xfe\xba\xbe\x00\x00\x00\x34"), random(100)...), "hold=true"},
-		{"pyc", "a.pyc", append([]byte("\xcb\x0d\x0d\x0a\x00\x00\x00\x00"), random(100)...), "hold=true"},
+		{"class", "a.class", append([]byte("\xca\xfe\xba\xbe\x00\x00\x00\x34"), randomBytes(100)...), "hold=true"},
+		{"pyc", "a.pyc", append([]byte("\xcb\x0d\x0d\x0a\x00\x00\x00\x00"), randomBytes(100)...), "hold=true"},
 		{"wasm", "a.wasm", []byte("\x00asm\x01\x00\x00\x00"), "a program: application/wasm"},
 		{"latin text", "a.txt", []byte("caf\xe9\n"), "format hold=false line=0 offset=0: text that is not in UTF-8"},
 		{"UTF-16", "a.txt", append([]byte("\xff\xfe"), wide("words")...), ""},
 	})
 	allowed := newSet(t, Options{Allow: []string{"application/wasm"}})
 	if v := allowed.Scan(t.Context(), of("a.wasm", []byte("\x00asm\x01\x00\x00\x00"))); v.Held {
-		t.Errorf("a kind that is allowed was held:\n%s", says(v))
+		t.Errorf("a kind that is allowed was held:\n%s", describeVerdict(v))
 	}
 }
 
@@ -658,7 +658,7 @@ func TestMetadata(t *testing.T) {
 		return []byte(`<svg xmlns="http://www.w3.org/2000/svg" width="9">` + body + "</svg>\n")
 	}
 	docx := func(members ...member) []byte {
-		return zipped(append([]member{{"[Content_Types].xml", "<Types/>"}, {"word/document.xml", "<w:document/>"}}, members...)...)
+		return makeZip(append([]member{{"[Content_Types].xml", "<Types/>"}, {"word/document.xml", "<w:document/>"}}, members...)...)
 	}
 	const ns = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/"
 	ole := append([]byte("\xd0\xcf\x11\xe0\xa1\xb1\x1a\xe1"), make([]byte, 600)...)
@@ -674,8 +674,8 @@ func TestMetadata(t *testing.T) {
 		{"JPEG: nothing more", "a.jpg", jpeg(), ""},
 		{"PNG: text", "a.png", png("tEXt", "Comment\x00words"), "hold=false line=0 offset=0: tEXt text, 13 bytes"},
 		{"PNG: script", "a.png", png("tEXt", "Comment\x00<script src=x>"), "hold=true line=0 offset=0: tEXt text with a script"},
-		{"PNG: compressed script", "a.png", png("zTXt", "k\x00\x00"+deflated("<script>x</script>")), "content hold=true"},
-		{"PNG: compressed script in iTXt", "a.png", png("iTXt", "k\x00\x01\x00\x00\x00"+deflated("<script>x</script>")), "content hold=true"},
+		{"PNG: compressed script", "a.png", png("zTXt", "k\x00\x00"+deflate("<script>x</script>")), "content hold=true"},
+		{"PNG: compressed script in iTXt", "a.png", png("iTXt", "k\x00\x01\x00\x00\x00"+deflate("<script>x</script>")), "content hold=true"},
 		{"PNG: position", "a.png", png("eXIf", exif(0x010e, "a cat", true)[6:]), "a GPS position"},
 		{"PNG: unknown chunk", "a.png", png("seCr", "words"), "a chunk of no known kind, 5 bytes"},
 		{"PNG: data behind", "a.png", append(png(), "hidden"...), "6 bytes after the end of the PNG"},
@@ -684,8 +684,8 @@ func TestMetadata(t *testing.T) {
 		{"GIF: data behind", "a.gif", append(gif(""), "hidden"...), "after the end of the GIF"},
 		{"GIF: nothing more", "a.gif", gif(""), ""},
 		{"WebP: data behind", "a.webp", []byte("RIFF\x0c\x00\x00\x00WEBPVP8 \x00\x00\x00\x00hidden"), "after the end of the WebP"},
-		{"ZIP: data behind", "a.zip", append(zipped(member{"a", "b"}), "hidden"...), "6 bytes after the end of the ZIP"},
-		{"ZIP: behind an image", "a.gif", append(gif(""), zipped(member{"a", "b"})...), "a ZIP archive that begins as something else"},
+		{"ZIP: data behind", "a.zip", append(makeZip(member{"a", "b"}), "hidden"...), "6 bytes after the end of the ZIP"},
+		{"ZIP: behind an image", "a.gif", append(gif(""), makeZip(member{"a", "b"})...), "a ZIP archive that begins as something else"},
 		{"PDF: JavaScript", "a.pdf", pdf("/Names << /JavaScript 2 0 R >>"), "content hold=true line=0 offset=45: PDF: JavaScript"},
 		{"PDF: JavaScript in disguise", "a.pdf", pdf("/#4a#61v#61Script (x)"), "PDF: JavaScript"},
 		{"PDF: JavaScript in a stream", "a.pdf", pdfStream("<< /S /JavaScript /JS (app.alert) >>"), "in stream 1: PDF: JavaScript"},
@@ -704,7 +704,7 @@ func TestMetadata(t *testing.T) {
 		{"Office: link", "a.docx", docx(member{"word/_rels/document.xml.rels",
 			`<Relationship Type="` + ns + `hyperlink" Target="https://example.com" TargetMode="External"/><Relationship Type="` + ns + `package" Target="a"/>`}), ""},
 		{"Office: author", "a.docx", docx(member{"docProps/core.xml", "<dc:creator>me</dc:creator>"}), "names of persons"},
-		{"Office: field", "a.docx", zipped(member{"word/document.xml", "DDEAUTO c:\\\\windows\\\\cmd.exe"}), "starts a program"},
+		{"Office: field", "a.docx", makeZip(member{"word/document.xml", "DDEAUTO c:\\\\windows\\\\cmd.exe"}), "starts a program"},
 		{"Office: old macros", "a.doc", append(ole, wide("_VBA_PROJECT")...), "macros or a program"},
 		{"Office: old", "a.doc", ole, "hold=false line=0 offset=0: an old Office document"},
 		{"SVG: script", "a.svg", svg("<script>alert(1)</script>"), "SVG: a script"},
@@ -737,13 +737,13 @@ func TestSecrets(t *testing.T) {
 		{"plain", "a.txt", []byte("first\ntoken: " + token + "\n"), "secrets hold=true line=2 offset=13: github-pat, 40 characters"},
 		{"at the very start", "a.txt", []byte(token), "line=1 offset=0: github-pat"},
 		{"with an allowing comment", "a.sh", []byte("x=" + token + " # gitleaks:allow\n"), "github-pat"},
-		{"beside an allowing configuration", "a.zip", zipped(config, member{"a.txt", token}), "in a.txt: github-pat"},
+		{"beside an allowing configuration", "a.zip", makeZip(config, member{"a.txt", token}), "in a.txt: github-pat"},
 		{"in an allowing configuration", ".gitleaks.toml", []byte("# " + token), "github-pat"},
 		{"in a lock file", "package-lock.json", []byte(`{"resolved": "https://x:` + token + `@github.com/a"}`), "github-pat"},
 		{"where an image should be", "a.svg", []byte("<svg><text>" + token + "</text></svg>"), "github-pat"},
 		{"in a binary file", "a.bin", []byte("\x00\x01\x02 " + token + " \x00"), "github-pat"},
 		{"in the name of the file", "notes-" + token + ".txt", []byte("words"), "github-pat, 40 characters, in its name"},
-		{"in the name of a file inside", "a.zip", zipped(member{"notes-" + token + "/" + strings.Repeat("x", 60) + ".txt", "words"}), "in a file with a secret in its name: github-pat, 40 characters, in its name"},
+		{"in the name of a file inside", "a.zip", makeZip(member{"notes-" + token + "/" + strings.Repeat("x", 60) + ".txt", "words"}), "in a file with a secret in its name: github-pat, 40 characters, in its name"},
 		{"a file of keys", "certs/site.p12", []byte("words"), "pkcs12-file, by its name"},
 		{"in a text of an image", "a.png", png("tEXt", "k\x00"+token+" "), "github-pat"},
 		{"in a stream of a PDF", "a.pdf", pdfStream("(" + token + ") Tj"), "in stream 1: github-pat"},
@@ -764,7 +764,7 @@ func TestSecrets(t *testing.T) {
 		t.Errorf("in a message: got %+v", found)
 	}
 	if found := Message(t.Context(), "secrets: find tokens at their keywords\n\nA key is a key."); len(found) != 0 {
-		t.Errorf("in a message without: got %+v", found)
+		t.Errorf("in a message without secrets: got %+v", found)
 	}
 }
 
@@ -821,17 +821,17 @@ func TestOwnRules(t *testing.T) {
 	})
 }
 
-// TestAtOnce checks that many goroutines may use a Set from the first use on.
-func TestAtOnce(t *testing.T) {
+// TestConcurrentScans checks that many goroutines may use a Set from the first use on.
+func TestConcurrentScans(t *testing.T) {
 	s := newSet(t, Options{})
-	contents := []Content{of("a.zip", zipped(member{"a", string(eicar())})), of("a.pdf", pdfStream("/JS (x)")), of("a.png", png("tEXt", "k\x00words")),
+	contents := []Content{of("a.zip", makeZip(member{"a", string(eicar())})), of("a.pdf", pdfStream("/JS (x)")), of("a.png", png("tEXt", "k\x00words")),
 		of("a.env", []byte("DB_PASSWORD=x8Kq2mVw7Zr4Tn9bLp3s\n")), of("a.svg", []byte("<svg onload='x'/>"))}
 	var all sync.WaitGroup
 	got := make([]string, 8)
 	for i := range got {
 		all.Go(func() {
 			for _, c := range contents {
-				got[i] += says(s.Scan(t.Context(), c))
+				got[i] += describeVerdict(s.Scan(t.Context(), c))
 			}
 		})
 	}
@@ -843,9 +843,9 @@ func TestAtOnce(t *testing.T) {
 	}
 }
 
-// TestEncodedAmongOthers checks that bytes which are not text, and letters beyond ASCII,
+// TestEncodedDataInBinary checks that bytes which are not text, and letters beyond ASCII,
 // do not hide encoded data near them. It also checks that zlib data is opened.
-func TestEncodedAmongOthers(t *testing.T) {
+func TestEncodedDataInBinary(t *testing.T) {
 	token := "token = gh" + "p_" + "0123456789abcdefghijABCDEFGHIJklmnop\n"
 	s := newSet(t, Options{Scanners: []string{secretsName}})
 	for name, data := range map[string]string{
@@ -854,21 +854,21 @@ func TestEncodedAmongOthers(t *testing.T) {
 		"an escape":      base64.StdEncoding.EncodeToString([]byte("\x1b" + token)),
 		"zero bytes":     base64.StdEncoding.EncodeToString([]byte("\x00\x01\x02" + token)),
 		"hexadecimal":    hex.EncodeToString([]byte(token + "é\x00")),
-		"zlib":           deflated(token),
-		"zlib in base64": base64.StdEncoding.EncodeToString([]byte(deflated(token))),
+		"zlib":           deflate(token),
+		"zlib in base64": base64.StdEncoding.EncodeToString([]byte(deflate(token))),
 	} {
-		if v := s.Scan(t.Context(), of("a.txt", []byte(data))); !v.Held || !strings.Contains(says(v), "github-pat") {
-			t.Errorf("%s: got %s", name, says(v))
+		if v := s.Scan(t.Context(), of("a.txt", []byte(data))); !v.Held || !strings.Contains(describeVerdict(v), "github-pat") {
+			t.Errorf("%s: got %s", name, describeVerdict(v))
 		}
 	}
-	for name, data := range map[string]string{"after its end": deflated(token) + "more", "cut off": deflated(strings.Repeat(token, 99))[:60]} {
-		if v := s.Scan(t.Context(), of("a.z", []byte(data))); !v.Held || !strings.Contains(says(v), "zlib") {
-			t.Errorf("%s: got %s", name, says(v))
+	for name, data := range map[string]string{"after its end": deflate(token) + "more", "cut off": deflate(strings.Repeat(token, 99))[:60]} {
+		if v := s.Scan(t.Context(), of("a.z", []byte(data))); !v.Held || !strings.Contains(describeVerdict(v), "zlib") {
+			t.Errorf("%s: got %s", name, describeVerdict(v))
 		}
 	}
 	for _, text := range []string{"x^2 + y^2 = z^2 is what he wrote, and more than once.\n", "hC is no unit, and XG is none either; HK is a city.\n"} {
 		if v := s.Scan(t.Context(), of("a.txt", []byte(text))); v.Held {
-			t.Errorf("%q: got %s", text, says(v))
+			t.Errorf("%q: got %s", text, describeVerdict(v))
 		}
 	}
 }
@@ -918,7 +918,7 @@ func TestAbout(t *testing.T) {
 	}{
 		{"too large", Options{Scanners: []string{"format", "secrets"}, Limits: Limits{Size: 10}}, of("a.txt", []byte("more than ten")), []string{}},
 		{"too deep", Options{Scanners: []string{"format"}, Limits: Limits{Depth: 1}, Run: runHere, External: []Command{{Name: "mine", Argv: []string{"true"}}}},
-			of("a.zip", zipped(member{"b.zip", string(zipped(member{"c.zip", string(zipped(member{"d", "words"}))}))})), []string{"mine"}},
+			of("a.zip", makeZip(member{"b.zip", string(makeZip(member{"c.zip", string(makeZip(member{"d", "words"}))}))})), []string{"mine"}},
 		{"one fails", Options{Scanners: []string{"format"}, Run: runHere, External: []Command{{Name: "mine", Argv: []string{"sh", "-c", "exit 9"}}}}, of("a.txt", []byte("words")), []string{"format"}},
 	} {
 		if v := newSet(t, c.o).Scan(t.Context(), c.file); !slices.Equal(v.Scanners, c.want) || !v.Held {
