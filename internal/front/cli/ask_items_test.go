@@ -51,11 +51,11 @@ func TestA1RenderedItemsAreOnScreen(t *testing.T) {
 		got := approval.RenderedItems(all, all)
 		for _, item := range r.Items() {
 			if !slices.Contains(got, item) && !slices.Contains(r.Omitted(), item) {
-				t.Fatalf("%s is nowhere in the sheet", item)
+				t.Fatalf("%s is not in the sheet", item)
 			}
 		}
 		if len(rows) < len(all) && len(approval.RenderedItems(all, rows)) == len(got) {
-			t.Fatalf("%d of %d rows are shown, and all items count", len(rows), len(all))
+			t.Fatalf("%d of %d rows are shown, but all items count as shown", len(rows), len(all))
 		}
 	})
 }

@@ -20,12 +20,12 @@ import (
 // milliseconds after the question is drawn. It also ignores a y before the prompt that an
 // Enter follows.
 func TestA8EarlyAnswersDoNotCount(t *testing.T) {
-	p := play{Slow: true}
+	p := terminalScript{Slow: true}
 	early := []string{"y\r", "y", "y\ry\ry\ry\r", "yes\r"}
 	for range early {
-		p.Scenes = append(p.Scenes, scene{Request: aRequest("/a")})
+		p.Questions = append(p.Questions, scriptedQuestion{Request: newRequest("/a")})
 	}
-	s := begin(t, p, setting{env: []string{"NO_COLOR=1"}})
+	s := startScript(t, p, setting{env: []string{"NO_COLOR=1"}})
 	for _, keys := range early {
 		s.until("[?]\r\n")
 		drawn := time.Now()
@@ -34,7 +34,7 @@ func TestA8EarlyAnswersDoNotCount(t *testing.T) {
 		s.until("┃ keys that were pressed before this line were ignored\r\n")
 		s.until(ready)
 		if took := time.Since(drawn); took < 300*time.Millisecond {
-			t.Errorf("an answer was taken after %v", took)
+			t.Errorf("an answer was accepted after %v", took)
 		}
 		s.types("\r")
 	}
@@ -45,7 +45,7 @@ func TestA8EarlyAnswersDoNotCount(t *testing.T) {
 		}
 	}
 	if strings.Contains(screen, "y\n") || !o.Restored {
-		t.Errorf("what was not taken is shown, or the terminal is not as before: %q", screen)
+		t.Errorf("ignored input is shown, or the terminal is not restored: %q", screen)
 	}
 }
 
@@ -53,7 +53,7 @@ func TestA8EarlyAnswersDoNotCount(t *testing.T) {
 // while a question is open, and that the output follows afterwards.
 func TestA3QuestionOwnsTheTerminal(t *testing.T) {
 	const flood = 300
-	s := begin(t, play{Flood: flood, Scenes: []scene{{Request: aRequest("/out/0")}, {Request: aRequest("/out/1")}}}, setting{env: []string{"NO_COLOR=1"}})
+	s := startScript(t, terminalScript{Flood: flood, Questions: []scriptedQuestion{{Request: newRequest("/out/0")}, {Request: newRequest("/out/1")}}}, setting{env: []string{"NO_COLOR=1"}})
 	for range 2 {
 		s.until(ready)
 		time.Sleep(100 * time.Millisecond)
@@ -69,10 +69,10 @@ func TestA3QuestionOwnsTheTerminal(t *testing.T) {
 		_, rest, found := strings.Cut(screen, fmt.Sprintf("\n┃ main › summarise wants to create /out/%d ", i))
 		question, after, answered := strings.Cut(rest, "> y\n")
 		if !found || !answered || strings.Contains(question, "noise") || strings.Count(question, "\n") > 6 {
-			t.Fatalf("question %d is not by itself:\n%s", i, screen)
+			t.Fatalf("question %d is mixed with other output:\n%s", i, screen)
 		}
 		if i == 0 && (!strings.Contains(after, "kid2│ noise") || !strings.Contains(after, "\nnoise")) {
-			t.Errorf("what waited is not printed:\n%s", screen)
+			t.Errorf("waiting output is not printed:\n%s", screen)
 		}
 	}
 	if !strings.Contains(screen, "kid1│ half a line\n") {
@@ -99,9 +99,9 @@ func readSoon(t *testing.T, master *os.File, long time.Duration) string {
 	}
 }
 
-// TestA3OutputThatWaitsIsBounded checks that golem keeps the beginning and the end of
+// TestA3WaitingOutputIsLimited checks that golem keeps the beginning and the end of
 // much waiting output, and counts the dropped lines.
-func TestA3OutputThatWaitsIsBounded(t *testing.T) {
+func TestA3WaitingOutputIsLimited(t *testing.T) {
 	master, terminal := openPTY(t)
 	defer master.Close()
 	defer terminal.Close()
@@ -114,7 +114,7 @@ func TestA3OutputThatWaitsIsBounded(t *testing.T) {
 	fmt.Fprint(c.errs, strings.Repeat("x", 1<<20)+"\n")
 	fmt.Fprint(c.errs, "the end\n")
 	if kept := c.waits.size[0] + c.waits.size[1]; kept > maxWaiting {
-		t.Errorf("%d bytes wait, want %d at most", kept, maxWaiting)
+		t.Errorf("%d bytes are waiting, want at most %d", kept, maxWaiting)
 	}
 	got := make(chan string)
 	go func() { got <- readSoon(t, master, 3*time.Second) }()
@@ -157,13 +157,13 @@ func TestA3OtherGolemsWait(t *testing.T) {
 // TestA3ResizeDrawsAgain checks that golem draws the question again after the window size
 // changed. Input from before does not count.
 func TestA3ResizeDrawsAgain(t *testing.T) {
-	r := long(strings.Repeat("+x\n", 10))
+	r := newLongRequest(strings.Repeat("+x\n", 10))
 	for _, test := range []struct {
 		columns, rows uint16
 		answer        string
 		want          tool.Verdict
 	}{{40, 30, "\r", tool.Declined}, {40, 30, "y\r", tool.Approved}, {60, 6, "\r", tool.Declined}, {30, 24, "n\r", tool.Declined}, {200, 60, "y\r", tool.Approved}} {
-		s := begin(t, play{Scenes: []scene{{Request: r}}}, setting{env: []string{"NO_COLOR=1"}})
+		s := startScript(t, terminalScript{Questions: []scriptedQuestion{{Request: r}}}, setting{env: []string{"NO_COLOR=1"}})
 		s.until("[y]es  [n]o")
 		s.until(ready)
 		s.types("y") // without Enter
@@ -184,11 +184,11 @@ func TestA3ResizeDrawsAgain(t *testing.T) {
 	}
 }
 
-// TestA3SuspendedQuestionLetsGo checks that Ctrl-Z at a question suspends golem, and that
+// TestA3SuspendedQuestionFreesTheTerminal checks that Ctrl-Z at a question suspends golem, and that
 // other golem processes can use the terminal meanwhile. Then golem draws the question
 // again.
-func TestA3SuspendedQuestionLetsGo(t *testing.T) {
-	s := begin(t, play{Scenes: []scene{{Request: aRequest("/a")}}}, setting{env: []string{"NO_COLOR=1"}})
+func TestA3SuspendedQuestionFreesTheTerminal(t *testing.T) {
+	s := startScript(t, terminalScript{Questions: []scriptedQuestion{{Request: newRequest("/a")}}}, setting{env: []string{"NO_COLOR=1"}})
 	s.until(ready)
 	s.types("\x1a")
 	stat := fmt.Sprintf("/proc/%d/stat", s.cmd.Process.Pid)
@@ -226,7 +226,7 @@ func TestA3SuspendedQuestionLetsGo(t *testing.T) {
 // too wide. A plain yes counts only if the whole question fits on the screen, or after
 // the user viewed all of it.
 func TestSmallScreens(t *testing.T) {
-	small, big := aRequest("/out/summary.md"), long(strings.Repeat("+echo\n", 30))
+	small, big := newRequest("/out/summary.md"), newLongRequest(strings.Repeat("+echo\n", 30))
 	for _, test := range []struct {
 		columns, rows uint16
 		request       tool.Request
@@ -236,7 +236,7 @@ func TestSmallScreens(t *testing.T) {
 		{40, 16, small, true}, {80, 8, small, true}, {200, 7, small, true}, {20, 30, small, true},
 		{20, 6, big, false}, {80, 24, big, false}, {80, 30, big, false}, {80, 40, big, true}, {200, 60, big, true},
 	} {
-		s := begin(t, play{Scenes: []scene{{Request: test.request}}}, setting{columns: test.columns, rows: test.rows, env: []string{"TERM=dumb"}})
+		s := startScript(t, terminalScript{Questions: []scriptedQuestion{{Request: test.request}}}, setting{columns: test.columns, rows: test.rows, env: []string{"TERM=dumb"}})
 		s.until("[?]\r\n")
 		s.until(ready)
 		s.types("y\r")

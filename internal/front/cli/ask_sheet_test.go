@@ -39,9 +39,9 @@ func TestShowRequest(t *testing.T) {
 	}
 }
 
-// TestWishNamesItsFile checks that a single change is named if the first row is a
+// TestSingleChangeNamesItsFile checks that a single change is named if the first row is a
 // summary.
-func TestWishNamesItsFile(t *testing.T) {
+func TestSingleChangeNamesItsFile(t *testing.T) {
 	effects := []policy.Effect{{Verb: policy.Use, Target: "git_push"}}
 	var out bytes.Buffer
 	showRequest(&out, tool.Request{Origin: policy.User, Workers: []string{"main"}, Tool: "git_push", OnlyUser: true, Effects: effects, ToApprove: effects, Summary: `push "Add b" (1 file) to origin main`,
@@ -57,9 +57,9 @@ func TestWishNamesItsFile(t *testing.T) {
 	}
 }
 
-// TestEffectsToldOnce checks that effects are not listed if the changes show them. If one
+// TestEffectsListedOnce checks that effects are not listed if the changes show them. If one
 // effect has no change or needs no approval, all effects are listed.
-func TestEffectsToldOnce(t *testing.T) {
+func TestEffectsListedOnce(t *testing.T) {
 	write, remove := policy.Effect{Verb: policy.Write, Target: "/a"}, policy.Effect{Verb: policy.Delete, Target: "/b"}
 	changes := []tool.Change{{Path: "/a", Op: tool.Create}, {Path: "/b", Op: tool.Delete}}
 	for _, test := range []struct {
@@ -103,7 +103,7 @@ func TestLinesOfCommand(t *testing.T) {
 			t.Errorf("%q: a warning: got %v, want %v\n%s", test.effect.Target, got, test.odd, &out)
 		}
 		if test.effect.Verb == policy.Run && !test.odd && !strings.Contains(out.String(), "  │ cd src\n  │ \tmake\n") {
-			t.Errorf("%q: its lines are not shown\n%s", test.effect.Target, &out)
+			t.Errorf("%q: the lines of the command are not shown\n%s", test.effect.Target, &out)
 		}
 	}
 }

@@ -49,7 +49,7 @@ func TestHelp(t *testing.T) {
 	}
 	visit(newRoot(nil))
 	if seen < 4 {
-		t.Errorf("saw %d commands: this test sees nothing", seen)
+		t.Errorf("found %d commands: the test checks nothing", seen)
 	}
 }
 
@@ -70,8 +70,8 @@ func TestSubcommands(t *testing.T) {
 	}
 }
 
-// TestPlain checks that both streams get plain text, whatever the arguments are.
-func TestPlain(t *testing.T) {
+// TestPlainOutput checks that both streams get plain text, whatever the arguments are.
+func TestPlainOutput(t *testing.T) {
 	for _, args := range [][]string{
 		{"\x1b[2J"}, {"--\x1b[2J"}, {"explain", "/\x1b[2J"}, {"explain", "/x", "--op", "\x1b[2J"}, {"help", "\x1b[2J"},
 		{"explain", "/x", "--root", "\x1b[2J"}, {"explain", "/\x1b[2J", "--json"}, {"explain", "/x", "-\x1b"}, {"version", "\x1b"}, {"--json=\x1b", "version"},

@@ -64,7 +64,7 @@ func TestTryState(t *testing.T) {
 	}
 	for _, name := range []string{"own", "open", "shared"} {
 		if left, err := os.ReadDir(filepath.Join(dir, name)); err != nil || len(left) > 0 {
-			t.Errorf("%s: left behind: %v, %v", name, left, err)
+			t.Errorf("%s: leftover files: %v, %v", name, left, err)
 		}
 	}
 }

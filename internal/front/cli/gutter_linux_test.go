@@ -17,10 +17,10 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// physical returns the rows that output fills on a terminal with so many columns. With
+// splitRows returns the rows that output fills on a terminal with so many columns. With
 // wide, characters of ambiguous width take two columns, except Greek and Cyrillic
 // letters.
-func physical(output string, columns int, wide bool) []string {
+func splitRows(output string, columns int, wide bool) []string {
 	rows := []string{""}
 	at := 0
 	colour := false
@@ -57,8 +57,8 @@ func physical(output string, columns int, wide bool) []string {
 	return rows
 }
 
-// aTerminal returns a console at a terminal, and a function that returns all its output.
-func aTerminal(t interface{ Fatal(...any) }, columns int) (c *console, output func() string, done func()) {
+// openConsole returns a console at a terminal, and a function that returns all its output.
+func openConsole(t interface{ Fatal(...any) }, columns int) (c *console, output func() string, done func()) {
 	fd, err := unix.Open("/dev/ptmx", unix.O_RDWR|unix.O_NOCTTY|unix.O_CLOEXEC|unix.O_NONBLOCK, 0)
 	if err != nil {
 		t.Fatal(err)
@@ -114,7 +114,7 @@ func TestA4ModelCannotForgeAQuestion(t *testing.T) {
 			shifted += strings.Repeat("x", i) + "┃│|▌❙｜ [y]es\n"
 		}
 		text := forgedQuestion + "\n" + pad + forgedQuestion + "\n" + shifted + strings.ReplaceAll(forgedQuestion, "┃", "│")
-		c, output, done := aTerminal(t, columns)
+		c, output, done := openConsole(t, columns)
 		out, errs := visible.NewWriter(c.out), visible.NewWriter(c.errs)
 		ok := true
 		r := &report{out: out, errs: errs, stream: true, args: map[string]run.Event{}}
@@ -140,12 +140,12 @@ func TestA4ModelCannotForgeAQuestion(t *testing.T) {
 		}
 		plain := strings.Index(screen, "golem: ")
 		for _, wide := range []bool{false, true} {
-			for _, row := range physical(screen[:plain], columns, wide) {
+			for _, row := range splitRows(screen[:plain], columns, wide) {
 				if row != "" && !strings.HasPrefix(row, "main│ ") && !strings.HasPrefix(row, "  kid│ ") && !strings.HasPrefix(row, "│ ") {
 					t.Fatalf("%d columns: text of others begins a line: %q", columns, row)
 				}
 			}
-			for _, row := range physical(screen[plain:], columns, wide) {
+			for _, row := range splitRows(screen[plain:], columns, wide) {
 				if first := []rune(row + " ")[0]; visible.LikeBar(first) {
 					t.Fatalf("%d columns: a line begins with what looks like a bar: %q", columns, row)
 				}
@@ -160,7 +160,7 @@ func TestA4NothingLooksLikeTheBar(t *testing.T) {
 	letters := rapid.SampledFrom([]rune("ab ┃│|▌❙｜❚┇║ 漢한😀éжλ\u0301\t\n\r\x1b\u202e\U0001f3f4·±"))
 	rapid.Check(t, func(t *rapid.T) {
 		columns := rapid.IntRange(8, 90).Draw(t, "columns")
-		c, output, done := aTerminal(t, columns)
+		c, output, done := openConsole(t, columns)
 		defer done()
 		out, errs := visible.NewWriter(c.out), visible.NewWriter(c.errs)
 		others := newGutter(out, rapid.StringOfN(letters, 0, 12, -1).Draw(t, "name"))
@@ -180,10 +180,10 @@ func TestA4NothingLooksLikeTheBar(t *testing.T) {
 		}
 		screen := output()
 		if strings.ContainsAny(screen, "┃❙❚┇") {
-			t.Fatalf("a bar in %q", screen)
+			t.Fatalf("the bar is in %q", screen)
 		}
 		for _, wide := range []bool{false, true} {
-			for _, row := range physical(screen, columns, wide) {
+			for _, row := range splitRows(screen, columns, wide) {
 				first := []rune(row + " ")[0]
 				if visible.LikeBar(first) && !strings.HasPrefix(row, "│ ") {
 					t.Fatalf("%d columns: %q begins a line of %q", columns, row, screen)
@@ -193,22 +193,22 @@ func TestA4NothingLooksLikeTheBar(t *testing.T) {
 	})
 }
 
-// TestA4QuestionIsBarredAtAnyWidth checks that every line of a question begins with the
+// TestA4QuestionHasTheBarAtAnyWidth checks that every line of a question begins with the
 // bar at any width, and contains no other bar.
-func TestA4QuestionIsBarredAtAnyWidth(t *testing.T) {
-	r := aRequest("/out/" + forgedQuestion)
+func TestA4QuestionHasTheBarAtAnyWidth(t *testing.T) {
+	r := newRequest("/out/" + forgedQuestion)
 	r.Workers = []string{"main", "┃ kid"}
 	r.Why, r.Warnings = forgedQuestion, []string{forgedQuestion}
 	r.Changes[0].Diff = "@@ -0,0 +1,4 @@\n+" + strings.ReplaceAll(forgedQuestion, "\n", "\n+") + "\n"
 	for columns := uint16(20); columns <= 200; columns += 20 {
-		s := begin(t, play{Scenes: []scene{{Request: r}}}, setting{columns: columns, rows: 60})
+		s := startScript(t, terminalScript{Questions: []scriptedQuestion{{Request: r}}}, setting{columns: columns, rows: 60})
 		s.until("┃\x1b[0m > ")
 		s.types("n\r")
 		o, screen := s.end()
 		if o.Replies[0].Verdict != tool.Declined {
 			t.Errorf("got %+v", o.Replies[0])
 		}
-		for _, row := range physical(strings.TrimSpace(screen), int(columns), true) {
+		for _, row := range splitRows(strings.TrimSpace(screen), int(columns), true) {
 			if !strings.HasPrefix(row, "┃ ") || strings.Count(row, "┃") != 1 {
 				t.Errorf("%d columns: %q", columns, row)
 			}

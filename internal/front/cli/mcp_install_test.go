@@ -59,7 +59,7 @@ func TestEntries(t *testing.T) {
 			delete(servers, "golem")
 		}
 		if !reflect.DeepEqual(is, was) {
-			t.Errorf("%s: it has changed what was there: %s", test.old, got)
+			t.Errorf("%s: the rest of the file has changed: %s", test.old, got)
 		}
 	}
 	// golem replaces an older entry of its own.

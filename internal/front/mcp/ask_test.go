@@ -62,20 +62,20 @@ func TestA9Replies(t *testing.T) {
 func TestA9CancelLeavesTheCallPending(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
-		h := newHouse(t, nil)
+		h := newTestServer(t, nil)
 		c := h.client(version, func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			return &mcp.ElicitResult{Action: "cancel"}, nil
 		})
 		start := time.Now()
 		text, ok := use(t, c, "write_file", write)
 		if ok || h.file("b.txt") != "" {
-			t.Errorf("%s: it was done: %s", version, text)
+			t.Errorf("%s: the call succeeded: %s", version, text)
 		}
 		if took := time.Since(start); took > h.service.Wait/2 {
-			t.Errorf("%s: it waited %v for another answer", version, took)
+			t.Errorf("%s: the call waited %v for another answer", version, took)
 		}
-		id := h.waiting()
-		wants(t, text, "golem approve "+id)
+		id := h.waitForRequest()
+		checkContains(t, text, "golem approve "+id)
 		if err := h.answer(id, true); err != nil {
 			t.Errorf("%s: %v", version, err)
 		}
@@ -96,7 +96,7 @@ func TestForms(t *testing.T) {
 		{"accept", "yes", true}, {"accept", "no", false}, {"decline", "", false}, {"cancel", "", false}, {"error", "", false},
 	} {
 		for _, version := range versions {
-			h := newHouse(t, nil)
+			h := newTestServer(t, nil)
 			asked := 0
 			var message string
 			c := h.client(version, func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
@@ -117,7 +117,7 @@ func TestForms(t *testing.T) {
 			if got := h.file("b.txt") != ""; got != test.done || asked != 1 {
 				t.Errorf("%s: %v: written: %v; asked %d times", version, test, got, asked)
 			}
-			wants(t, message, "about write_file", "golem approve ")
+			checkContains(t, message, "about write_file", "golem approve ")
 		}
 	}
 }
@@ -128,9 +128,9 @@ func TestA1FormAsksForTheDigest(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
 		for named, done := range map[string]bool{"": false, "01234567": false, "right": true} {
-			h := newHouse(t, nil)
+			h := newTestServer(t, nil)
 			c := h.client(version, func(_ context.Context, r *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-				wants(t, r.Params.Message, "not all is shown; golem approvals show ")
+				checkContains(t, r.Params.Message, "not all is shown; golem approvals show ")
 				field := fmt.Sprint(r.Params.RequestedSchema.(map[string]any)["properties"].(map[string]any)["digest"])
 				content := map[string]any{"answer": "yes"}
 				if content["digest"] = named; named == "right" {
@@ -146,17 +146,17 @@ func TestA1FormAsksForTheDigest(t *testing.T) {
 				t.Errorf("%s: %q: written: %v, want %v", version, named, got, done)
 			}
 			if !done {
-				wants(t, text, "golem approve "+h.waiting())
+				checkContains(t, text, "golem approve "+h.waitForRequest())
 			}
 		}
 	}
 }
 
-// TestBound checks that an answer is valid for one call and for its current changes.
-func TestBound(t *testing.T) {
+// TestAnswerIsForOneCall checks that an answer is valid for one call and for its current changes.
+func TestAnswerIsForOneCall(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
-		h := newHouse(t, map[string]string{"b.txt": "old\n"})
+		h := newTestServer(t, map[string]string{"b.txt": "old\n"})
 		asked := 0
 		c := h.client(version, func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			asked++
@@ -176,12 +176,12 @@ func TestBound(t *testing.T) {
 	}
 }
 
-// TestElsewhere checks that the first answer counts, and that an answer from elsewhere
+// TestAnswerElsewhere checks that the first answer counts, and that an answer from elsewhere
 // withdraws the form.
-func TestElsewhere(t *testing.T) {
+func TestAnswerElsewhere(t *testing.T) {
 	t.Parallel()
 	for _, yes := range []bool{true, false} {
-		h := newHouse(t, nil)
+		h := newTestServer(t, nil)
 		var withdrawn atomic.Bool
 		c := h.client("2025-11-25", func(ctx context.Context, _ *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			<-ctx.Done()
@@ -198,7 +198,7 @@ func TestElsewhere(t *testing.T) {
 			defer func() { done <- got }()
 			got.text, got.ok = use(t, c, "write_file", write)
 		}()
-		id := h.waiting()
+		id := h.waitForRequest()
 		if err := h.answer(id, yes); err != nil {
 			t.Fatal(err)
 		}
@@ -215,58 +215,58 @@ func TestElsewhere(t *testing.T) {
 	}
 }
 
-// TestSessionsApart: an approval is for the files of one session. The same call of a
+// TestApprovalIsForOneSession: an approval is for the files of one session. The same call of a
 // client in another session does not use it.
-func TestSessionsApart(t *testing.T) {
-	h := newHouse(t, nil)
+func TestApprovalIsForOneSession(t *testing.T) {
+	h := newTestServer(t, nil)
 	h.session, h.service.Wait = session.New, 300*time.Millisecond
 	one, other := h.client(newestAsked, nil), h.client(newestAsked, nil)
 	write := map[string]any{"path": "/b.txt", "content": "new"}
 	use(t, one, "write_file", write)
-	id := h.waiting()
+	id := h.waitForRequest()
 	use(t, other, "write_file", write)
 	if err := h.answer(id, true); err != nil {
 		t.Fatal(err)
 	}
 	if text, ok := use(t, other, "write_file", write); ok || !strings.Contains(text, "it waits") {
-		t.Errorf("in another session: got %q, want that it waits", text)
+		t.Errorf("in another session: got %q, want a waiting request", text)
 	}
 	if text, ok := use(t, one, "write_file", write); !ok {
-		t.Errorf("in the session that was asked about: got %q", text)
+		t.Errorf("in the session of the request: got %q", text)
 	}
 }
 
-// TestTooLate: after an answer in the form, golem approve is too late.
-func TestTooLate(t *testing.T) {
+// TestApproveAfterForm: after an answer in the form, golem approve is too late.
+func TestApproveAfterForm(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
-		h := newHouse(t, nil)
+		h := newTestServer(t, nil)
 		id := ""
 		c := h.client(version, func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			id = h.waiting()
+			id = h.waitForRequest()
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": "yes"}}, nil
 		})
 		if text, ok := use(t, c, "write_file", write); !ok {
 			t.Errorf("%s: got %q", version, text)
 		}
 		if err := h.answer(id, false); err == nil {
-			t.Errorf("%s: an answer came too late, and was taken", version)
+			t.Errorf("%s: a late answer was accepted", version)
 		}
 	}
 }
 
-// TestElsewhereAtRetry: in the newest version an answer from elsewhere counts when the
+// TestAnswerElsewhereAtRetry: in the newest version an answer from elsewhere counts when the
 // client repeats the call. It takes precedence over the answer in the form.
-func TestElsewhereAtRetry(t *testing.T) {
+func TestAnswerElsewhereAtRetry(t *testing.T) {
 	t.Parallel()
 	for _, yes := range []bool{true, false} {
-		h := newHouse(t, nil)
+		h := newTestServer(t, nil)
 		c := h.client("2026-07-28", func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
-			if err := h.answer(h.waiting(), yes); err != nil {
+			if err := h.answer(h.waitForRequest(), yes); err != nil {
 				t.Error(err)
 			}
 			if h.file("b.txt") != "" {
-				t.Error("it was done before the client came again")
+				t.Error("the call ran before the client repeated it")
 			}
 			return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": map[bool]string{true: "no", false: "yes"}[yes]}}, nil
 		})
@@ -276,9 +276,9 @@ func TestElsewhereAtRetry(t *testing.T) {
 	}
 }
 
-// TestAlone: a client without forms leaves the question to golem approve. The call waits
+// TestClientWithoutForms: a client without forms leaves the question to golem approve. The call waits
 // and reports that it is pending. After the approval, the same call succeeds once.
-func TestAlone(t *testing.T) {
+func TestClientWithoutForms(t *testing.T) {
 	t.Parallel()
 	cannot := func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		return nil, &jsonrpc.Error{Code: jsonrpc.CodeMethodNotFound}
@@ -288,11 +288,11 @@ func TestAlone(t *testing.T) {
 			if ask != nil && version == "2026-07-28" {
 				continue // the client itself fails in this version
 			}
-			h := newHouse(t, nil)
+			h := newTestServer(t, nil)
 			h.service.Wait = 120 * time.Millisecond
 			c := h.client(version, ask)
 			text, ok := use(t, c, "write_file", write)
-			id := h.waiting()
+			id := h.waitForRequest()
 			if ok || !strings.Contains(text, "golem approve "+id) || h.file("b.txt") != "" {
 				t.Errorf("%s: got %v, %q", version, ok, text)
 			}
@@ -305,14 +305,14 @@ func TestAlone(t *testing.T) {
 			if text, ok := use(t, c, "delete_file", map[string]any{"path": "/b.txt"}); ok {
 				t.Errorf("%s: another call passed: %q", version, text)
 			}
-			if err := h.answer(h.waiting(), true); err != nil {
+			if err := h.answer(h.waitForRequest(), true); err != nil {
 				t.Fatal(err)
 			}
 			if _, ok := use(t, c, "delete_file", map[string]any{"path": "/b.txt"}); !ok {
-				t.Errorf("%s: it does not pass", version)
+				t.Errorf("%s: the approved call fails", version)
 			}
 			if text, ok := use(t, c, "write_file", write); ok {
-				t.Errorf("%s: it passes twice: %q", version, text)
+				t.Errorf("%s: the call passes twice: %q", version, text)
 			}
 		}
 	}
@@ -323,12 +323,12 @@ func TestAlone(t *testing.T) {
 func TestOlderNames(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
-		h := newHouse(t, nil)
+		h := newTestServer(t, nil)
 		form := version < multiRound
 		if !form { // nobody answers in this version
 			h.service.Wait = 500 * time.Millisecond
 		}
-		c := h.client(version, says("yes"))
+		c := h.client(version, replyWith("yes"))
 		text, ok := use(t, c, "sandbox_write_text", map[string]any{"path": "/b.txt", "content": "new\n"})
 		if ok != form || !ok && !strings.Contains(text, "golem approve ") || (h.file("b.txt") != "") != form {
 			t.Errorf("%s: got %v, %q", version, ok, text)
@@ -339,14 +339,14 @@ func TestOlderNames(t *testing.T) {
 // TestProgress checks that a client learns that its call waits for approval.
 func TestProgress(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
-	in, out := h.streams()
+	h := newTestServer(t, nil)
+	in, out := h.serveStreams()
 	var told atomic.Pointer[string]
 	var once sync.Once
 	c := h.connect(&mcp.IOTransport{Reader: out, Writer: in}, "2025-11-25", nil, func(_ context.Context, r *mcp.ProgressNotificationClientRequest) {
 		once.Do(func() {
 			told.Store(&r.Params.Message)
-			h.answer(h.waiting(), true)
+			h.answer(h.waitForRequest(), true)
 		})
 	})
 	p := &mcp.CallToolParams{Name: "write_file", Arguments: write}
@@ -355,15 +355,15 @@ func TestProgress(t *testing.T) {
 	if err != nil || r.IsError {
 		t.Fatalf("got %v, %v", r, err)
 	}
-	wants(t, *told.Load(), "write_file waits for the user's approval; golem approve ")
+	checkContains(t, *told.Load(), "write_file waits for the user's approval; golem approve ")
 }
 
-// TestEndedWhileAsked checks that a call does nothing if the client cancels it while it
+// TestCancelWhileWaiting checks that a call does nothing if the client cancels it while it
 // waits.
-func TestEndedWhileAsked(t *testing.T) {
+func TestCancelWhileWaiting(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions[:2] {
-		h := newHouse(t, nil)
+		h := newTestServer(t, nil)
 		ctx, cancel := context.WithCancel(t.Context())
 		c := h.client(version, func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 			cancel()
@@ -379,13 +379,13 @@ func TestEndedWhileAsked(t *testing.T) {
 	}
 }
 
-// TestMadeAnew: a client may repeat a call without an answer as often as it likes. golem
+// TestRepeatedCall: a client may repeat a call without an answer as often as it likes. golem
 // asks about the last one, and the others do not count against the limit.
-func TestMadeAnew(t *testing.T) {
+func TestRepeatedCall(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
-	in, out := h.streams()
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: says("yes"), MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}})
+	h := newTestServer(t, nil)
+	in, out := h.serveStreams()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: replyWith("yes"), MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}})
 	c, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: out, Writer: in}, nil)
 	if err != nil {
 		t.Fatal(err)
@@ -404,15 +404,15 @@ func TestMadeAnew(t *testing.T) {
 	}
 }
 
-// TestCarried checks that golem accepts a request state only unchanged and only for the
+// TestRequestState checks that golem accepts a request state only unchanged and only for the
 // same call. The state stays valid when the server restarts.
-func TestCarried(t *testing.T) {
+func TestRequestState(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestServer(t, nil)
 	connect := func() *mcp.ClientSession {
 		t.Helper()
-		in, out := h.streams()
-		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: says("yes"), MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}})
+		in, out := h.serveStreams()
+		client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: replyWith("yes"), MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}})
 		c, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: out, Writer: in}, nil)
 		if err != nil {
 			t.Fatal(err)
@@ -447,7 +447,7 @@ func TestCarried(t *testing.T) {
 		}
 	}
 	if h.file("b.txt") != "" {
-		t.Fatal("it was written")
+		t.Fatal("the file was written")
 	}
 	// Another server with the same state directory continues the call.
 	c.Close()
@@ -461,14 +461,14 @@ func TestCarried(t *testing.T) {
 	}
 }
 
-// TestWishedVersion: a client may send initialize with a version that has no initialize.
+// TestRequestedVersion: a client may send initialize with a version that has no initialize.
 // It gets an older version, and golem asks as in that version.
-func TestWishedVersion(t *testing.T) {
+func TestRequestedVersion(t *testing.T) {
 	t.Parallel()
 	for _, wish := range []string{"2026-07-28", "2027-01-01", "DRAFT-2027", ""} {
-		h := newHouse(t, nil)
-		in, out := h.streams()
-		r := &raw{t, in, bufio.NewReader(out)}
+		h := newTestServer(t, nil)
+		in, out := h.serveStreams()
+		r := &rawClient{t, in, bufio.NewReader(out)}
 		text := strings.Replace(hello, `"2025-11-25","capabilities":{}`, `"`+wish+`","capabilities":{"elicitation":{}}`, 1)
 		r.send(text)
 		var m struct {
@@ -489,7 +489,7 @@ func TestWishedVersion(t *testing.T) {
 		if next(); m.Result.ProtocolVersion != "2025-11-25" {
 			t.Errorf("%s: got version %q", wish, m.Result.ProtocolVersion)
 		}
-		r.send(call1(1, "write_file", `{"path":"/b.txt","content":"new"}`))
+		r.send(newCall(1, "write_file", `{"path":"/b.txt","content":"new"}`))
 		if next(); m.Method != "elicitation/create" {
 			t.Fatalf("%s: got %+v", wish, m)
 		}
@@ -507,12 +507,12 @@ func TestA11DuplicateKeys(t *testing.T) {
 	for _, content := range []string{
 		`{"answer":"no","answer":"yes"}`, `{"answer":"yes","answer":"yes"}`, `{"answer":"no","\u0061nswer":"yes"}`, `{"answer":"no","ans\u0077er":"yes"}`,
 	} {
-		h := newHouse(t, nil)
-		in, out := h.streams()
-		r := &raw{t, in, bufio.NewReader(out)}
+		h := newTestServer(t, nil)
+		in, out := h.serveStreams()
+		r := &rawClient{t, in, bufio.NewReader(out)}
 		r.send(strings.Replace(hello, `"capabilities":{}`, `"capabilities":{"elicitation":{}}`, 1))
 		r.read()
-		r.send(call1(1, "write_file", `{"path":"/b.txt","content":"new"}`))
+		r.send(newCall(1, "write_file", `{"path":"/b.txt","content":"new"}`))
 		var m struct {
 			Method string
 			ID     json.RawMessage
@@ -528,28 +528,28 @@ func TestA11DuplicateKeys(t *testing.T) {
 		if got := r.read(); got.ID != 1.0 || !got.Result.IsError || h.file("b.txt") != "" {
 			t.Errorf("%s: got %+v, %q", content, got, h.file("b.txt"))
 		}
-		h.waiting() // the request is still pending
+		h.waitForRequest() // the request is still pending
 	}
 	for _, line := range []string{
-		call1(1, "write_file", `{"path":"/a.txt","path":"/b.txt","content":"new"}`),
-		strings.Replace(call1(1, "write_file", `{"path":"/b.txt","content":"new"}`), `"name":"write_file"`, `"name":"read_file","name":"write_file"`, 1),
-		strings.Replace(call1(1, "write_file", `{"path":"/b.txt","content":"new"}`), `"method":`, `"method":"ping","method":`, 1),
+		newCall(1, "write_file", `{"path":"/a.txt","path":"/b.txt","content":"new"}`),
+		strings.Replace(newCall(1, "write_file", `{"path":"/b.txt","content":"new"}`), `"name":"write_file"`, `"name":"read_file","name":"write_file"`, 1),
+		strings.Replace(newCall(1, "write_file", `{"path":"/b.txt","content":"new"}`), `"method":`, `"method":"ping","method":`, 1),
 	} {
-		h := newHouse(t, nil)
-		r := h.raw()
+		h := newTestServer(t, nil)
+		r := h.newRawClient()
 		r.send(line)
 		text, err := r.out.ReadString('\n')
 		if err != nil || !strings.Contains(text, "appears twice") {
 			t.Errorf("%s: got %s, %v", line, text, err)
 		}
 
-		address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
+		address, token := h.serveHTTP(program.HTTPOptions{Address: "127.0.0.1:0"})
 		post, err := http.NewRequest("POST", "http://"+address+endpoint, strings.NewReader(line))
 		if err != nil {
 			t.Fatal(err)
 		}
 		post.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}}
-		got, err := carrier(token).RoundTrip(post)
+		got, err := tokenSender(token).RoundTrip(post)
 		if err != nil {
 			t.Fatal(err)
 		}

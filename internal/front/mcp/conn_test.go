@@ -15,22 +15,22 @@ const hello = `{"jsonrpc":"2.0","id":"hello","method":"initialize","params":{"pr
 {"jsonrpc":"2.0","method":"notifications/initialized"}
 `
 
-// A raw is a client that writes lines and reads messages.
-type raw struct {
+// A rawClient is a client that writes lines and reads messages.
+type rawClient struct {
 	t   testing.TB
 	in  io.WriteCloser
 	out *bufio.Reader
 }
 
-func (h *house) raw() *raw {
-	in, out := h.streams()
-	r := &raw{h.t, in, bufio.NewReaderSize(out, 1<<20)}
+func (h *testServer) newRawClient() *rawClient {
+	in, out := h.serveStreams()
+	r := &rawClient{h.t, in, bufio.NewReaderSize(out, 1<<20)}
 	r.send(hello)
 	r.read()
 	return r
 }
 
-func (r *raw) send(text string) {
+func (r *rawClient) send(text string) {
 	r.t.Helper()
 	if _, err := io.WriteString(r.in, text); err != nil {
 		r.t.Fatal(err)
@@ -51,7 +51,7 @@ type message struct {
 	}
 }
 
-func (r *raw) read() (m message) {
+func (r *rawClient) read() (m message) {
 	r.t.Helper()
 	line, err := r.out.ReadBytes('\n')
 	if err != nil {
@@ -63,7 +63,7 @@ func (r *raw) read() (m message) {
 	return m
 }
 
-func call1(id any, tool, args string) string {
+func newCall(id any, tool, args string) string {
 	text, _ := json.Marshal(id)
 	return fmt.Sprintf(`{"jsonrpc":"2.0","id":%s,"method":"tools/call","params":{"name":%q,"arguments":%s}}`+"\n", text, tool, args)
 }
@@ -71,8 +71,8 @@ func call1(id any, tool, args string) string {
 // TestLines checks that the server answers any line if it can, and reads the next one.
 func TestLines(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
-	r := h.raw()
+	h := newTestServer(t, map[string]string{"a.txt": "hello\n"})
+	r := h.newRawClient()
 	long, some := strings.Repeat("x", maxMessage), strings.Repeat("y", maxHello)
 	for _, test := range []struct {
 		line string
@@ -122,7 +122,7 @@ func TestLines(t *testing.T) {
 		if m.Error != nil {
 			code = m.Error.Code
 			if strings.Contains(m.Error.Message, " Go ") || strings.Contains(m.Error.Message, "mcp.") {
-				t.Errorf("%.100q: types of golem's in %q", test.line, m.Error.Message)
+				t.Errorf("%.100q: names of Go types in %q", test.line, m.Error.Message)
 			}
 			if n := len(m.Error.Message) + len(m.Error.Data); n > 8<<10 {
 				t.Errorf("%.100q: %d bytes of it came back", test.line, n)
@@ -132,7 +132,7 @@ func TestLines(t *testing.T) {
 			t.Errorf("%.100q: got %v, %+v, want %v, %d", test.line, m.ID, m.Error, test.id, test.code)
 		}
 	}
-	r.send(call1(20, "read_file", `{"path":"/a.txt"}`))
+	r.send(newCall(20, "read_file", `{"path":"/a.txt"}`))
 	if m := r.read(); m.ID != 20.0 || len(m.Result.Content) != 1 || !strings.Contains(m.Result.Content[0].Text, "hello") {
 		t.Errorf("got %+v", m)
 	}
@@ -141,31 +141,31 @@ func TestLines(t *testing.T) {
 // TestLongMessage checks that a message of 10 MB works like others.
 func TestLongMessage(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
-	r := h.raw()
+	h := newTestServer(t, nil)
+	r := h.newRawClient()
 	content, _ := json.Marshal(strings.Repeat("line of text\n", 800_000))
-	r.send(call1(1, "file_info", `{"path":`+string(content)+`}`))
+	r.send(newCall(1, "file_info", `{"path":`+string(content)+`}`))
 	if m := r.read(); m.ID != 1.0 || !m.Result.IsError {
 		t.Errorf("got %v", m.ID)
 	}
-	r.send(call1(2, "list_files", `{}`))
+	r.send(newCall(2, "list_files", `{}`))
 	if m := r.read(); m.ID != 2.0 || m.Result.IsError {
 		t.Errorf("got %+v", m)
 	}
 }
 
-// TestUnread: a client that makes many calls and does not read takes little memory. It
+// TestClientThatDoesNotRead: a client that makes many calls and does not read takes little memory. It
 // gets every answer in the end.
-func TestUnread(t *testing.T) {
+func TestClientThatDoesNotRead(t *testing.T) {
 	const calls = 10_000
-	h := newHouse(t, map[string]string{"a.txt": strings.Repeat("a line of some length, to be read\n", 100)})
-	r := h.raw()
+	h := newTestServer(t, map[string]string{"a.txt": strings.Repeat("a line of some length, to be read\n", 100)})
+	r := h.newRawClient()
 	var before, after runtime.MemStats
 	runtime.GC()
 	runtime.ReadMemStats(&before)
 	for i := range calls {
 		if i%3 == 0 {
-			r.send(call1(i, "read_file", `{"path":"/a.txt"}`))
+			r.send(newCall(i, "read_file", `{"path":"/a.txt"}`))
 		} else {
 			r.send(fmt.Sprintf(`{"jsonrpc":"2.0","id":%d,"method":"ping"}`+"\n", i))
 		}
@@ -173,7 +173,7 @@ func TestUnread(t *testing.T) {
 	runtime.GC()
 	runtime.ReadMemStats(&after)
 	if more := int(after.HeapAlloc) - int(before.HeapAlloc); more > 12<<20 {
-		t.Errorf("it holds %d bytes more", more)
+		t.Errorf("the heap grew by %d bytes", more)
 	}
 	seen := make(map[any]bool)
 	for range calls {
@@ -188,11 +188,11 @@ func TestUnread(t *testing.T) {
 // TestSameID checks that golem refuses an id that a running call has.
 func TestSameID(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
-	r := h.raw()
-	r.send(call1(1, "write_file", `{"path":"/b.txt","content":"x"}`))
-	id := h.waiting()
-	r.send(call1(1, "list_files", `{}`))
+	h := newTestServer(t, nil)
+	r := h.newRawClient()
+	r.send(newCall(1, "write_file", `{"path":"/b.txt","content":"x"}`))
+	id := h.waitForRequest()
+	r.send(newCall(1, "list_files", `{}`))
 	if m := r.read(); m.ID != 1.0 || m.Error == nil || m.Error.Code != -32600 {
 		t.Errorf("got %+v", m)
 	}
@@ -208,26 +208,26 @@ func TestSameID(t *testing.T) {
 // that their number is limited.
 func TestManyQuestions(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
+	h := newTestServer(t, map[string]string{"a.txt": "hello\n"})
 	h.service.Wait = time.Minute
-	r := h.raw()
+	r := h.newRawClient()
 	records, err := h.program.OpenRecords()
 	if err != nil {
 		t.Fatal(err)
 	}
 	defer records.Close()
 	for i := range maxCalls {
-		r.send(call1(i, "write_file", fmt.Sprintf(`{"path":"/b%d.txt","content":"x"}`, i)))
+		r.send(newCall(i, "write_file", fmt.Sprintf(`{"path":"/b%d.txt","content":"x"}`, i)))
 		wait(t, "it is kept", func() bool {
 			list, err := records.Approvals.Pending()
 			return err == nil && len(list) == i+1
 		})
 	}
-	r.send(call1("more", "write_file", `{"path":"/more.txt","content":"x"}`))
+	r.send(newCall("more", "write_file", `{"path":"/more.txt","content":"x"}`))
 	if m := r.read(); m.ID != "more" || !m.Result.IsError || !strings.Contains(m.Result.Content[0].Text, "64 requests wait already") {
 		t.Errorf("got %+v", m)
 	}
-	r.send(call1("read", "read_file", `{"path":"/a.txt"}`))
+	r.send(newCall("read", "read_file", `{"path":"/a.txt"}`))
 	if m := r.read(); m.ID != "read" || m.Result.IsError {
 		t.Errorf("got %+v", m)
 	}
@@ -237,11 +237,11 @@ func TestManyQuestions(t *testing.T) {
 // for a person.
 func TestSameQuestion(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestServer(t, nil)
 	h.service.Wait = time.Minute
-	r := h.raw()
+	r := h.newRawClient()
 	for i := range maxAsked + 10 {
-		r.send(call1(i, "write_file", `{"path":"/b.txt","content":"x"}`))
+		r.send(newCall(i, "write_file", `{"path":"/b.txt","content":"x"}`))
 	}
 	for range 10 {
 		m := r.read()
@@ -251,9 +251,9 @@ func TestSameQuestion(t *testing.T) {
 	}
 }
 
-// TestTakenBack checks that a client can cancel a queued call by its id in any spelling.
+// TestCancelQueuedCall checks that a client can cancel a queued call by its id in any spelling.
 // golem accepts the same ids as the library.
-func TestTakenBack(t *testing.T) {
+func TestCancelQueuedCall(t *testing.T) {
 	t.Parallel()
 	for _, test := range []struct {
 		id, params string
@@ -289,10 +289,10 @@ func TestTakenBack(t *testing.T) {
 // TestEnd checks that the calls of a client are answered after the end of its input.
 func TestEnd(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
-	r := h.raw()
+	h := newTestServer(t, map[string]string{"a.txt": "hello\n"})
+	r := h.newRawClient()
 	for i := range 200 {
-		r.send(call1(i, "read_file", `{"path":"/a.txt"}`))
+		r.send(newCall(i, "read_file", `{"path":"/a.txt"}`))
 	}
 	r.in.Close()
 	for range 200 {

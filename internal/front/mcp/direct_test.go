@@ -56,9 +56,9 @@ func TestDirectIn(t *testing.T) {
 
 // FuzzDirectIn checks that directIn finds the same call as decode.
 func FuzzDirectIn(f *testing.F) {
-	f.Add([]byte(call1(1, "read_file", `{"path":"/a"}`)))
+	f.Add([]byte(newCall(1, "read_file", `{"path":"/a"}`)))
 	f.Add([]byte(` { "params" : { "arguments" : { "x" : "\\\"}" } , "name" : "a" } , "method" : "tools/call" , "id" : "x" , "jsonrpc" : "2.0" } `))
-	f.Add([]byte(call1(1, "a", "{}") + "\v"))
+	f.Add([]byte(newCall(1, "a", "{}") + "\v"))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		d, ok := parseDirect(data)
 		if !ok {
@@ -87,15 +87,15 @@ func FuzzDirectIn(f *testing.F) {
 // person.
 func TestDirectCancelled(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
-	r := h.raw()
-	r.send(call1("w", "write_file", `{"path":"/b.txt","content":"x"}`))
-	h.waiting()
+	h := newTestServer(t, nil)
+	r := h.newRawClient()
+	r.send(newCall("w", "write_file", `{"path":"/b.txt","content":"x"}`))
+	h.waitForRequest()
 	r.send(`{"jsonrpc":"2.0","method":"notifications/cancelled","params":{"requestId":"w"}}` + "\n")
 	if m := r.read(); m.ID != "w" || !m.Result.IsError {
 		t.Errorf("got %+v", m)
 	}
-	r.send(call1("w", "file_exists", `{"path":"/b.txt"}`))
+	r.send(newCall("w", "file_exists", `{"path":"/b.txt"}`))
 	if m := r.read(); m.ID != "w" || m.Result.IsError {
 		t.Errorf("got %+v", m)
 	}

@@ -30,8 +30,8 @@ func TestMain(m *testing.M) {
 // The versions of the protocol under test: both ways to ask, and an older client.
 var versions = []string{"2025-06-18", "2025-11-25", "2026-07-28"}
 
-// A house is a directory to serve, with its state.
-type house struct {
+// A testServer is a directory to serve, with its state.
+type testServer struct {
 	t       testing.TB
 	dir     string
 	options program.Options
@@ -41,10 +41,10 @@ type house struct {
 	session string  // name of the session, "" for the last
 }
 
-// newHouse returns a house with some files, in which writes need approval.
-func newHouse(t testing.TB, files map[string]string) *house {
+// newTestServer returns a house with some files, in which writes need approval.
+func newTestServer(t testing.TB, files map[string]string) *testServer {
 	t.Helper()
-	h := &house{t: t, dir: t.TempDir(), said: &buffer{}}
+	h := &testServer{t: t, dir: t.TempDir(), said: &buffer{}}
 	for name, text := range files {
 		path := filepath.Join(h.dir, name)
 		if err := os.MkdirAll(filepath.Dir(path), 0o755); err != nil {
@@ -69,13 +69,13 @@ func newHouse(t testing.TB, files map[string]string) *house {
 	return h
 }
 
-// visit returns the options of the gate of a house.
-func (h *house) visit() program.GateOptions {
+// gateOptions returns the options of the gate of a house.
+func (h *testServer) gateOptions() program.GateOptions {
 	return program.GateOptions{Run: true, Session: h.session}
 }
 
-// streams serves the house over two pipes until in is closed.
-func (h *house) streams() (in io.WriteCloser, out io.ReadCloser) {
+// serveStreams serves the house over two pipes until in is closed.
+func (h *testServer) serveStreams() (in io.WriteCloser, out io.ReadCloser) {
 	h.t.Helper()
 	theirs, in := io.Pipe()
 	out, ours := io.Pipe()
@@ -84,7 +84,7 @@ func (h *house) streams() (in io.WriteCloser, out io.ReadCloser) {
 	done := make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
 	go func() {
-		done <- Serve(ctx, h.program, h.visit(), o)
+		done <- Serve(ctx, h.program, h.gateOptions(), o)
 		ours.Close()
 	}()
 	h.t.Cleanup(func() {
@@ -98,13 +98,13 @@ func (h *house) streams() (in io.WriteCloser, out io.ReadCloser) {
 }
 
 // client connects the client of the library.
-func (h *house) client(version string, ask func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)) *mcp.ClientSession {
+func (h *testServer) client(version string, ask func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error)) *mcp.ClientSession {
 	h.t.Helper()
-	in, out := h.streams()
+	in, out := h.serveStreams()
 	return h.connect(&mcp.IOTransport{Reader: out, Writer: in}, version, ask, nil)
 }
 
-func (h *house) connect(transport mcp.Transport, version string, ask func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error),
+func (h *testServer) connect(transport mcp.Transport, version string, ask func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error),
 	progress func(context.Context, *mcp.ProgressNotificationClientRequest)) *mcp.ClientSession {
 	h.t.Helper()
 	c := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: ask, ProgressNotificationHandler: progress})
@@ -134,7 +134,7 @@ func use(t *testing.T, c *mcp.ClientSession, name string, args any) (string, boo
 }
 
 // file returns the content of a file of the house, "" if it does not exist.
-func (h *house) file(name string) string {
+func (h *testServer) file(name string) string {
 	data, err := os.ReadFile(filepath.Join(h.dir, name))
 	if err != nil && !os.IsNotExist(err) {
 		h.t.Fatal(err)
@@ -142,9 +142,9 @@ func (h *house) file(name string) string {
 	return string(data)
 }
 
-// waiting waits until exactly one request is pending, and returns its id. Clients call it
+// waitForRequest waits until exactly one request is pending, and returns its id. Clients call it
 // too, so it does not end a test.
-func (h *house) waiting() (id string) {
+func (h *testServer) waitForRequest() (id string) {
 	h.t.Helper()
 	r, err := h.program.OpenRecords()
 	if err != nil {
@@ -168,7 +168,7 @@ func (h *house) waiting() (id string) {
 }
 
 // answer answers a request, as golem approve does.
-func (h *house) answer(id string, yes bool) error {
+func (h *testServer) answer(id string, yes bool) error {
 	h.t.Helper()
 	r, err := h.program.OpenRecords()
 	if err != nil {
@@ -186,14 +186,14 @@ func (h *house) answer(id string, yes bool) error {
 	return r.Answer(id, reply, nil)
 }
 
-// says returns a handler that fills in a form with one answer.
-func says(answer string) func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
+// replyWith returns a handler that fills in a form with one answer.
+func replyWith(answer string) func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 	return func(context.Context, *mcp.ElicitRequest) (*mcp.ElicitResult, error) {
 		return &mcp.ElicitResult{Action: "accept", Content: map[string]any{"answer": answer}}, nil
 	}
 }
 
-func wants(t *testing.T, got string, parts ...string) {
+func checkContains(t *testing.T, got string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(got, part) {

@@ -85,8 +85,8 @@ func quote(text string) string {
 // server answers each of them and the next call.
 func TestC8BadFieldsOnStreams(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
-	r := h.raw()
+	h := newTestServer(t, map[string]string{"a.txt": "hello\n"})
+	r := h.newRawClient()
 	n := 0
 	for method, params := range badMessages {
 		n++
@@ -98,7 +98,7 @@ func TestC8BadFieldsOnStreams(t *testing.T) {
 			}
 		}
 	}
-	r.send(call1("last", "read_file", `{"path":"/a.txt"}`))
+	r.send(newCall("last", "read_file", `{"path":"/a.txt"}`))
 	if m := r.read(); m.ID != "last" || m.Result.IsError {
 		t.Errorf("got %+v", m)
 	}
@@ -108,8 +108,8 @@ func TestC8BadFieldsOnStreams(t *testing.T) {
 // request without an answer would hang.
 func TestC8BadFieldsOverHTTP(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
-	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
+	h := newTestServer(t, map[string]string{"a.txt": "hello\n"})
+	address, token := h.serveHTTP(program.HTTPOptions{Address: "127.0.0.1:0"})
 	client := &http.Client{Timeout: 20 * time.Second}
 	post := func(session string, header map[string]string, body string) (string, http.Header) {
 		t.Helper()
@@ -159,7 +159,7 @@ func TestC8BadFieldsOverHTTP(t *testing.T) {
 			t.Errorf("%q: got no answer", f.method)
 		}
 	}
-	if text, _ := post(session, nil, call1(2, "read_file", `{"path":"/a.txt"}`)); !strings.Contains(text, "hello") {
+	if text, _ := post(session, nil, newCall(2, "read_file", `{"path":"/a.txt"}`)); !strings.Contains(text, "hello") {
 		t.Errorf("got %q", text)
 	}
 }
@@ -213,9 +213,9 @@ func TestC8Write(t *testing.T) {
 // FuzzC8Messages sends any method with any parameters, and then a ping that the server
 // must answer.
 func FuzzC8Messages(f *testing.F) {
-	h := newHouse(f, map[string]string{"a.txt": "hello\n"})
+	h := newTestServer(f, map[string]string{"a.txt": "hello\n"})
 	h.service.Wait = time.Millisecond
-	r := h.raw()
+	r := h.newRawClient()
 	for _, field := range badFields {
 		for _, text := range []string{"golem://staged/x\x00", "\U000e0001"} {
 			f.Add(field.method, []byte(fmt.Sprintf(field.params, quote(text))), true)

@@ -19,14 +19,14 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 )
 
-// listens serves a house over HTTP and returns the address and the token.
-func (h *house) listens(l program.HTTPOptions) (address, token string) {
+// serveHTTP serves a house over HTTP and returns the address and the token.
+func (h *testServer) serveHTTP(l program.HTTPOptions) (address, token string) {
 	h.t.Helper()
 	o := h.service
 	o.HTTP = &l
 	ctx, cancel := context.WithCancel(context.Background())
 	done := make(chan error, 1)
-	go func() { done <- Serve(ctx, h.program, h.visit(), o) }()
+	go func() { done <- Serve(ctx, h.program, h.gateOptions(), o) }()
 	h.t.Cleanup(func() {
 		cancel()
 		if err := <-done; err != nil {
@@ -45,10 +45,10 @@ func (h *house) listens(l program.HTTPOptions) (address, token string) {
 	return address, token
 }
 
-// A carrier sends the token.
-type carrier string
+// A tokenSender sends the token.
+type tokenSender string
 
-func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
+func (c tokenSender) RoundTrip(r *http.Request) (*http.Response, error) {
 	r = r.Clone(r.Context())
 	r.Header.Set("Authorization", "Bearer "+string(c))
 	return http.DefaultTransport.RoundTrip(r)
@@ -58,9 +58,9 @@ func (c carrier) RoundTrip(r *http.Request) (*http.Response, error) {
 func TestHTTP(t *testing.T) {
 	t.Parallel()
 	for _, version := range versions {
-		h := newHouse(t, map[string]string{"a.txt": "hello\n"})
-		address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
-		c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: carrier(token)}}, version, says("yes"), nil)
+		h := newTestServer(t, map[string]string{"a.txt": "hello\n"})
+		address, token := h.serveHTTP(program.HTTPOptions{Address: "127.0.0.1:0"})
+		c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: tokenSender(token)}}, version, replyWith("yes"), nil)
 		if text, ok := use(t, c, "read_file", map[string]any{"path": "/a.txt"}); !ok || !strings.Contains(text, "hello") {
 			t.Errorf("%s: got %q", version, text)
 		}
@@ -76,12 +76,12 @@ func TestHTTP(t *testing.T) {
 	}
 }
 
-// TestStrangers checks that golem refuses requests for another host, from a foreign web
+// TestRefusedRequests checks that golem refuses requests for another host, from a foreign web
 // page, or without the token: W01 to W03, W10.
-func TestStrangers(t *testing.T) {
+func TestRefusedRequests(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
-	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0", Hosts: []string{"box.example"}, Origins: []string{"http://good.example"}})
+	h := newTestServer(t, map[string]string{"a.txt": "hello\n"})
+	address, token := h.serveHTTP(program.HTTPOptions{Address: "127.0.0.1:0", Hosts: []string{"box.example"}, Origins: []string{"http://good.example"}})
 	_, port, _ := net.SplitHostPort(address)
 	body := strings.Replace(strings.SplitN(hello, "\n", 2)[0], "hello", "1", 1)
 	request := func(method, target string, lines ...string) string {
@@ -163,12 +163,12 @@ func TestStrangers(t *testing.T) {
 	}
 }
 
-// TestTooMuch checks that golem cuts off requests that are too large or too slow, and
+// TestRequestLimits checks that golem cuts off requests that are too large or too slow, and
 // serves others: W08.
-func TestTooMuch(t *testing.T) {
+func TestRequestLimits(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
-	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0", Token: "a-token-of-the-user"})
+	h := newTestServer(t, map[string]string{"a.txt": "hello\n"})
+	address, token := h.serveHTTP(program.HTTPOptions{Address: "127.0.0.1:0", Token: "a-token-of-the-user"})
 	post := func(header http.Header, body io.Reader) int {
 		r, err := http.NewRequest("POST", "http://"+address+endpoint, body)
 		if err != nil {
@@ -207,7 +207,7 @@ func TestTooMuch(t *testing.T) {
 		defer c.Close()
 		io.WriteString(c, "POST /mcp HTTP/1.1\r\nHost: ")
 	}
-	c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: carrier(token)}}, "2025-11-25", nil, nil)
+	c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: tokenSender(token)}}, "2025-11-25", nil, nil)
 	if text, ok := use(t, c, "read_file", map[string]any{"path": "/a.txt"}); !ok {
 		t.Errorf("got %q", text)
 	}
@@ -231,12 +231,12 @@ func TestTooMuch(t *testing.T) {
 	}
 }
 
-// TestRefusedAreGone: a refused client cannot keep its connection by announcing a body
+// TestRefusedClientIsDisconnected: a refused client cannot keep its connection by announcing a body
 // that it never sends.
-func TestRefusedAreGone(t *testing.T) {
+func TestRefusedClientIsDisconnected(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
-	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
+	h := newTestServer(t, map[string]string{"a.txt": "hello\n"})
+	address, token := h.serveHTTP(program.HTTPOptions{Address: "127.0.0.1:0"})
 	for _, body := range []string{"Content-Length: 1000", "Transfer-Encoding: chunked"} {
 		for range maxConnections {
 			c, err := net.Dial("tcp", address)
@@ -247,7 +247,7 @@ func TestRefusedAreGone(t *testing.T) {
 			io.WriteString(c, "POST /mcp HTTP/1.1\r\nHost: "+address+"\r\n"+body+"\r\n\r\n")
 		}
 	}
-	c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: carrier(token)}}, "2025-11-25", nil, nil)
+	c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: tokenSender(token)}}, "2025-11-25", nil, nil)
 	if text, ok := use(t, c, "read_file", map[string]any{"path": "/a.txt"}); !ok {
 		t.Errorf("got %q", text)
 	}
@@ -290,15 +290,15 @@ func TestAddresses(t *testing.T) {
 // makes room.
 func TestSessions(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
-	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
+	h := newTestServer(t, nil)
+	address, token := h.serveHTTP(program.HTTPOptions{Address: "127.0.0.1:0"})
 	send := func(method, session string) *http.Response {
 		r, err := http.NewRequest(method, "http://"+address+endpoint, strings.NewReader(strings.SplitN(hello, "\n", 2)[0]))
 		if err != nil {
 			t.Fatal(err)
 		}
 		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Session-Id": {session}}
-		got, err := carrier(token).RoundTrip(r)
+		got, err := tokenSender(token).RoundTrip(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -324,12 +324,12 @@ func TestSessions(t *testing.T) {
 	}
 }
 
-// TestNotAsked: a client that is gone before golem asks has not declined. Somebody else
+// TestClientGoneBeforeQuestion: a client that is gone before golem asks has not declined. Somebody else
 // may still approve.
-func TestNotAsked(t *testing.T) {
+func TestClientGoneBeforeQuestion(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
-	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
+	h := newTestServer(t, nil)
+	address, token := h.serveHTTP(program.HTTPOptions{Address: "127.0.0.1:0"})
 	post := func(session, body string) *http.Response {
 		t.Helper()
 		r, err := http.NewRequest("POST", "http://"+address+endpoint, strings.NewReader(body))
@@ -337,7 +337,7 @@ func TestNotAsked(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header = http.Header{"Content-Type": {"application/json"}, "Accept": {"application/json, text/event-stream"}, "Mcp-Session-Id": {session}}
-		got, err := carrier(token).RoundTrip(r)
+		got, err := tokenSender(token).RoundTrip(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -351,11 +351,11 @@ func TestNotAsked(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	body := strings.TrimSpace(call1(1, "write_file", `{"path":"/b.txt","content":"new"}`))
+	body := strings.TrimSpace(newCall(1, "write_file", `{"path":"/b.txt","content":"new"}`))
 	fmt.Fprintf(c, "POST /mcp HTTP/1.1\r\nHost: %s\r\nAuthorization: Bearer %s\r\nMcp-Session-Id: %s\r\nContent-Type: application/json\r\n"+
 		"Accept: application/json, text/event-stream\r\nContent-Length: %d\r\n\r\n%s", address, token, session, len(body), body)
 	c.Close()
-	if err := h.answer(h.waiting(), true); err != nil {
+	if err := h.answer(h.waitForRequest(), true); err != nil {
 		t.Fatal(err)
 	}
 	wait(t, "it is written", func() bool { return h.file("b.txt") == "new" })
@@ -364,10 +364,10 @@ func TestNotAsked(t *testing.T) {
 // TestSessionEnds checks that the end of a session cancels its own calls and no others.
 func TestSessionEnds(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
-	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
+	h := newTestServer(t, nil)
+	address, token := h.serveHTTP(program.HTTPOptions{Address: "127.0.0.1:0"})
 	connect := func() *mcp.ClientSession {
-		return h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: carrier(token)}}, "2025-11-25", nil, nil)
+		return h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: tokenSender(token)}}, "2025-11-25", nil, nil)
 	}
 	one, other := connect(), connect()
 	ended := make(chan error, 1)
@@ -375,7 +375,7 @@ func TestSessionEnds(t *testing.T) {
 		_, err := other.CallTool(t.Context(), &mcp.CallToolParams{Name: "write_file", Arguments: write})
 		ended <- err
 	}()
-	id := h.waiting()
+	id := h.waitForRequest()
 	go one.CallTool(t.Context(), &mcp.CallToolParams{Name: "write_file", Arguments: map[string]any{"path": "/one.txt", "content": "x"}})
 	records, err := h.program.OpenRecords()
 	if err != nil {
@@ -391,7 +391,7 @@ func TestSessionEnds(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("Mcp-Session-Id", one.ID())
-	got, err := carrier(token).RoundTrip(r) // without the cancellation, this would wait as long as the call
+	got, err := tokenSender(token).RoundTrip(r) // without the cancellation, this would wait as long as the call
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -407,9 +407,9 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// TestWaitingLine checks that the calls that wait for a slot are limited, and that they
+// TestQueueLimit checks that the calls that wait for a slot are limited, and that they
 // end when their clients cancel them.
-func TestWaitingLine(t *testing.T) {
+func TestQueueLimit(t *testing.T) {
 	s := &server{options: program.ServeOptions{HTTP: &program.HTTPOptions{}}, slots: newSlots(t.Context().Done())}
 	large := &mcp.CallToolParamsRaw{Name: "write_file", Arguments: make([]byte, maxMessage)}
 	for i := range maxCalls {
@@ -437,7 +437,7 @@ func TestWaitingLine(t *testing.T) {
 		}
 	}
 	if s.held.Load() != 0 {
-		t.Errorf("%d bytes wait", s.held.Load())
+		t.Errorf("%d bytes are waiting", s.held.Load())
 	}
 	s.slots.leave()
 	if _, err := s.limit(t.Context(), large); err != nil {
@@ -445,19 +445,19 @@ func TestWaitingLine(t *testing.T) {
 	}
 }
 
-// TestGone: if a client disconnects while its call waits, the call does nothing. The
+// TestClientDisconnects: if a client disconnects while its call waits, the call does nothing. The
 // server still ends on time.
-func TestGone(t *testing.T) {
+func TestClientDisconnects(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestServer(t, nil)
 	h.service.Wait = 300 * time.Millisecond
-	address, token := h.listens(program.HTTPOptions{Address: "127.0.0.1:0"})
+	address, token := h.serveHTTP(program.HTTPOptions{Address: "127.0.0.1:0"})
 	ctx, cancel := context.WithCancel(t.Context())
-	c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: carrier(token)}}, "2025-11-25", nil, nil)
+	c := h.connect(&mcp.StreamableClientTransport{Endpoint: "http://" + address + endpoint, HTTPClient: &http.Client{Transport: tokenSender(token)}}, "2025-11-25", nil, nil)
 	go c.CallTool(ctx, &mcp.CallToolParams{Name: "write_file", Arguments: write})
-	h.waiting()
+	h.waitForRequest()
 	cancel()
 	if _, err := os.Stat(h.dir + "/b.txt"); err == nil {
-		t.Error("it was written")
+		t.Error("the file was written")
 	}
 }

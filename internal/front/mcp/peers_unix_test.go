@@ -22,7 +22,7 @@ func TestFaults(t *testing.T) {
 	for i := range 20 {
 		fmt.Fprintf(&lines, "line %02d\n", i)
 	}
-	h := newHouse(t, map[string]string{"edits.txt": lines.String(), "crlf.txt": "one\r\ntwo\r\n", "latin.txt": "caf\xe9 one\n", "in/a.txt": "a\n"})
+	h := newTestServer(t, map[string]string{"edits.txt": lines.String(), "crlf.txt": "one\r\ntwo\r\n", "latin.txt": "caf\xe9 one\n", "in/a.txt": "a\n"})
 	approve, err := project.ParseSet("--approval", "approval.mode=approve_all")
 	if err != nil {
 		t.Fatal(err)
@@ -97,6 +97,6 @@ func TestFaults(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if left, err := os.ReadDir(outside); err != nil || len(left) > 0 {
-		t.Errorf("outside there is %v, %v", left, err)
+		t.Errorf("outside directory: got %v, %v", left, err)
 	}
 }

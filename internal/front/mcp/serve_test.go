@@ -15,7 +15,7 @@ import (
 // a peer may call.
 func TestTools(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestServer(t, nil)
 	c := h.client("2025-11-25", nil)
 	list, err := c.ListTools(t.Context(), nil)
 	if err != nil {
@@ -29,7 +29,7 @@ func TestTools(t *testing.T) {
 		}
 		hints[tool.Name] = string(text)
 		if tool.OutputSchema != nil {
-			t.Errorf("%s has an output schema: its text would be there twice", tool.Name)
+			t.Errorf("%s has an output schema: its text would be sent twice", tool.Name)
 		}
 	}
 	const (
@@ -48,9 +48,9 @@ func TestTools(t *testing.T) {
 		t.Errorf("the list has %d bytes", len(text))
 	}
 	init := c.InitializeResult()
-	wants(t, init.Instructions, "list_files", "Readable: /.", "Writable: /.", "golem approve")
+	checkContains(t, init.Instructions, "list_files", "Readable: /.", "Writable: /.", "golem approve")
 	if strings.Contains(init.Instructions, h.dir) {
-		t.Error("the instructions name a folder of the host")
+		t.Error("the instructions name a directory of the host")
 	}
 }
 
@@ -59,7 +59,7 @@ func TestCalls(t *testing.T) {
 	t.Parallel()
 	long := strings.Repeat("long line of text\n", 200_000)
 	for _, version := range versions {
-		h := newHouse(t, map[string]string{"a.txt": "hello\n", "in/b.txt": "find me\n", "long.txt": long})
+		h := newTestServer(t, map[string]string{"a.txt": "hello\n", "in/b.txt": "find me\n", "long.txt": long})
 		c := h.client(version, nil)
 		for _, test := range []struct {
 			tool string
@@ -90,7 +90,7 @@ func TestCalls(t *testing.T) {
 				t.Errorf("%s: %s %v: got %v, %.300q, want %v, %q", version, test.tool, test.args, ok, text, test.ok, test.want)
 			}
 			if len(text) > 1<<20 || strings.Contains(text, h.dir) {
-				t.Errorf("%s: %s %v: %d bytes, or a folder of the host", version, test.tool, test.args, len(text))
+				t.Errorf("%s: %s %v: %d bytes, or a host path", version, test.tool, test.args, len(text))
 			}
 		}
 	}
@@ -100,10 +100,10 @@ func TestCalls(t *testing.T) {
 // form as other calls.
 func TestUnlisted(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestServer(t, nil)
 	h.service.Wait = 500 * time.Millisecond
-	in, out := h.streams()
-	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: says("yes"), MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}})
+	in, out := h.serveStreams()
+	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{ElicitationHandler: replyWith("yes"), MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}})
 	c, err := client.Connect(t.Context(), &mcp.IOTransport{Reader: out, Writer: in}, &mcp.ClientSessionOptions{ProtocolVersion: multiRound})
 	if err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestUnlisted(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wants(t, string(text), want)
+		checkContains(t, string(text), want)
 	}
 }
 
@@ -134,7 +134,7 @@ func TestUnlisted(t *testing.T) {
 func TestMedia(t *testing.T) {
 	t.Parallel()
 	png := "\x89PNG\r\n\x1a\n" + strings.Repeat("\x00\x01", 500)
-	h := newHouse(t, map[string]string{"a.png": png, "b.pdf": "%PDF-1.7\n\xff\xfe", "big.png": png + strings.Repeat("x", 1<<20), "c.zip": "PK\x03\x04zip"})
+	h := newTestServer(t, map[string]string{"a.png": png, "b.pdf": "%PDF-1.7\n\xff\xfe", "big.png": png + strings.Repeat("x", 1<<20), "c.zip": "PK\x03\x04zip"})
 	c := h.client("2025-11-25", nil)
 	r, err := c.CallTool(t.Context(), &mcp.CallToolParams{Name: "read_file", Arguments: map[string]any{"path": "/a.png"}})
 	if err != nil || len(r.Content) != 2 {
@@ -160,10 +160,10 @@ func TestMedia(t *testing.T) {
 // TestJournal checks that the end of the journal shows the calls here and who made them.
 func TestJournal(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
+	h := newTestServer(t, map[string]string{"a.txt": "hello\n"})
 	c := h.client("2025-11-25", nil)
 	if r, err := c.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: "golem://journal"}); err != nil || len(r.Contents) != 0 {
-		t.Errorf("nothing was done: got %v, %v", r, err)
+		t.Errorf("journal before any call: got %v, %v", r, err)
 	}
 	use(t, c, "read_file", map[string]any{"path": "/a.txt"})
 	use(t, c, "apply_changes", map[string]any{})
@@ -171,7 +171,7 @@ func TestJournal(t *testing.T) {
 	if err != nil || len(r.Contents) != 1 {
 		t.Fatalf("got %v, %v", r, err)
 	}
-	wants(t, r.Contents[0].Text, `"origin":"peer"`, `"read /a.txt"`, `"manual_only"`)
+	checkContains(t, r.Contents[0].Text, `"origin":"peer"`, `"read /a.txt"`, `"manual_only"`)
 	for _, uri := range []string{"golem://journal/x", "file:///etc/passwd", "golem:///a.txt", ""} {
 		if r, err := c.ReadResource(t.Context(), &mcp.ReadResourceParams{URI: uri}); err == nil {
 			t.Errorf("%s: got %v", uri, r)
@@ -182,8 +182,8 @@ func TestJournal(t *testing.T) {
 // TestRoots: a client announces roots, and golem does not ask for them.
 func TestRoots(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
-	in, out := h.streams()
+	h := newTestServer(t, nil)
+	in, out := h.serveStreams()
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, nil)
 	var asked []string
 	client.AddReceivingMiddleware(func(next mcp.MethodHandler) mcp.MethodHandler {
@@ -201,6 +201,6 @@ func TestRoots(t *testing.T) {
 		t.Errorf("got %q", text)
 	}
 	if slices.Contains(asked, "roots/list") {
-		t.Error("its roots were asked for")
+		t.Error("the server asked for roots")
 	}
 }

@@ -44,8 +44,8 @@ func TestTLS(t *testing.T) {
 		}
 		return name
 	}
-	h := newHouse(t, map[string]string{"a.txt": "hello\n"})
-	address, token := h.listens(program.HTTPOptions{Address: "0.0.0.0:0", Anywhere: true, Cert: put("CERTIFICATE", cert), Key: put("PRIVATE KEY", secret), Hosts: []string{"box.example"}})
+	h := newTestServer(t, map[string]string{"a.txt": "hello\n"})
+	address, token := h.serveHTTP(program.HTTPOptions{Address: "0.0.0.0:0", Anywhere: true, Cert: put("CERTIFICATE", cert), Key: put("PRIVATE KEY", secret), Hosts: []string{"box.example"}})
 	_, port, err := net.SplitHostPort(address)
 	if err != nil {
 		t.Fatal(err)

@@ -33,49 +33,49 @@ func TestTurns(t *testing.T) {
 	b := placed("write", `{"path":"//b/"}`)
 	c := placed("write", `{"path":"/c"}`)
 	if placed("read", `{"path":"/a"}`) != nil {
-		t.Error("who changes nothing has a turn")
+		t.Error("a call that changes nothing waits for its turn")
 	}
 	if !isFirst(a) || isFirst(ab) || isFirst(b) || !isFirst(c) {
 		t.Errorf("got %v, %v, %v, %v", isFirst(a), isFirst(ab), isFirst(b), isFirst(c))
 	}
-	b.enter(ended()) // it stops waiting
+	b.enter(newEndedContext()) // it stops waiting
 	if a.leave(); !isFirst(ab) {
-		t.Error("who is next does not go ahead")
+		t.Error("the next call does not run")
 	}
-	b.enter(ended())
+	b.enter(newEndedContext())
 	b.takePlaces()
 	if ab.drop(); !isFirst(b) { // it was answered without being made
-		t.Error("who is next does not go ahead")
+		t.Error("the next call does not run")
 	}
 	b.claimed = true
 	if b.drop(); len(s.turns.files["/b"]) != 1 {
-		t.Error("it left in place of the call")
+		t.Error("drop gave up the place of a running call")
 	}
 	b.leave()
 	c.leave()
 	c.leave()
 	if len(s.turns.files) > 0 {
-		t.Errorf("%v are left", s.turns.files)
+		t.Errorf("%v still have waiting calls", s.turns.files)
 	}
 }
 
-// TestEndedInLine checks that golem does not make a call that is canceled while it waits
+// TestCancelInQueue checks that golem does not make a call that is canceled while it waits
 // for another. Preparing a large change takes long, and many calls may wait.
-func TestEndedInLine(t *testing.T) {
+func TestCancelInQueue(t *testing.T) {
 	s := &server{ctx: t.Context(), turns: turns{files: make(map[string][]*turn)}, changes: map[string]bool{"write": true}}
 	s.tidy = time.AfterFunc(time.Hour, func() {})
 	defer s.tidy.Stop()
 	call := &call{request: &mcp.CallToolRequest{Params: &mcp.CallToolParamsRaw{Name: "write", Arguments: []byte(`{"path":"/a"}`)}}}
 	other := s.queueTurn(tool.Call{Tool: "write", Args: call.request.Params.Arguments})
-	if r := s.do(ended(), call); r.Err == nil || r.Err.Code != "stopped" { // the server has no gate, so a call that runs would panic
+	if r := s.do(newEndedContext(), call); r.Err == nil || r.Err.Code != "stopped" { // the server has no gate, so a call that runs would panic
 		t.Errorf("got %v", r.Err)
 	}
 	if other.leave(); len(s.turns.files) > 0 {
-		t.Errorf("%v are left", s.turns.files)
+		t.Errorf("%v still have waiting calls", s.turns.files)
 	}
 }
 
-func ended() context.Context {
+func newEndedContext() context.Context {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	return ctx
@@ -85,17 +85,17 @@ func ended() context.Context {
 // call that the library refuses does not block others.
 func TestInOrder(t *testing.T) {
 	t.Parallel()
-	h := newHouse(t, nil)
+	h := newTestServer(t, nil)
 	var err error
 	if h.program, err = program.LoadMounts(h.options, []session.Mount{{Source: h.dir, Target: "/", Mode: "overlay"}}); err != nil {
 		t.Fatal(err)
 	}
-	r := h.raw()
+	r := h.newRawClient()
 	const rounds, writes = 10, 30
 	for round := range rounds {
 		var all strings.Builder
 		for i := range writes {
-			text := call1(round*100+i, "write_file", fmt.Sprintf(`{"path":"/f%d","content":"%d."}`, round, i))
+			text := newCall(round*100+i, "write_file", fmt.Sprintf(`{"path":"/f%d","content":"%d."}`, round, i))
 			switch i % 10 {
 			case 0:
 			case 3:
@@ -112,7 +112,7 @@ func TestInOrder(t *testing.T) {
 				t.Fatalf("got %+v", m)
 			}
 		}
-		r.send(call1(fmt.Sprint("read", round), "read_file", fmt.Sprintf(`{"path":"/f%d"}`, round)))
+		r.send(newCall(fmt.Sprint("read", round), "read_file", fmt.Sprintf(`{"path":"/f%d"}`, round)))
 		if m := r.read(); !strings.Contains(m.Result.Content[0].Text, fmt.Sprintf("\t%d.", writes-1)) {
 			t.Errorf("round %d: got %q", round, m.Result.Content[0].Text)
 		}

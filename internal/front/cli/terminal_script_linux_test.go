@@ -30,15 +30,15 @@ const inTerminal = "GOLEM_TEST_IN_TERMINAL"
 
 func TestMain(m *testing.M) {
 	if os.Getenv(inTerminal) != "" {
-		actor()
+		actAsGolem()
 		return
 	}
 	os.Exit(m.Run())
 }
 
-// A play describes what the process at the terminal does.
-type play struct {
-	Scenes     []scene
+// A terminalScript describes what the process at the terminal does.
+type terminalScript struct {
+	Questions  []scriptedQuestion
 	AtOnce     bool // ask all questions at once
 	Session    bool
 	TypeAhead  bool // start after something was typed
@@ -49,36 +49,36 @@ type play struct {
 	Flood      int  // lines of other output while the first question is open
 }
 
-// A scene is one question. SIGUSR1 ends its context.
-type scene struct {
+// A scriptedQuestion is one question. SIGUSR1 ends its context.
+type scriptedQuestion struct {
 	Request tool.Request
 	Wait    time.Duration // for each line; 0 means a minute
 	Once    bool
 }
 
-// An outcome is the result of a play.
-type outcome struct {
+// A scriptResult is the result of a terminalScript.
+type scriptResult struct {
 	Replies      []approval.Reply
 	Found, Taken bool // findTerminal(false) and findTerminal(true) found one
 	Restored     bool // the terminal has its old modes again
 }
 
-// actor acts as golem. It reads the play from file 3, and writes the outcome to file 4.
-func actor() {
-	var p play
+// actAsGolem acts as golem. It reads the script from file 3, and writes the result to file 4.
+func actAsGolem() {
+	var p terminalScript
 	if err := gob.NewDecoder(os.NewFile(3, "play")).Decode(&p); err != nil {
 		panic(err)
 	}
 	// If the terminal closes, only the question ends. The process still has to write the
 	// outcome.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGHUP)
-	o := outcome{Found: findTerminal(false) != nil}
+	o := scriptResult{Found: findTerminal(false) != nil}
 	in := findTerminal(true)
 	o.Taken = in != nil
 	if in == nil {
 		in = os.Stdin
 	}
-	if len(p.Scenes) > 0 {
+	if len(p.Questions) > 0 {
 		p.perform(in, &o)
 	}
 	if err := gob.NewEncoder(os.NewFile(4, "outcome")).Encode(o); err != nil {
@@ -86,7 +86,7 @@ func actor() {
 	}
 }
 
-func (p play) perform(in *os.File, o *outcome) {
+func (p terminalScript) perform(in *os.File, o *scriptResult) {
 	fd := int(in.Fd())
 	if p.Raw {
 		if _, err := term.MakeRaw(fd); err != nil {
@@ -124,9 +124,9 @@ func (p play) perform(in *os.File, o *outcome) {
 		defer flood.Wait()
 		defer close(p.flood(console, &flood))
 	}
-	o.Replies = make([]approval.Reply, len(p.Scenes))
+	o.Replies = make([]approval.Reply, len(p.Questions))
 	var all sync.WaitGroup
-	for i, s := range p.Scenes {
+	for i, s := range p.Questions {
 		ask := func() {
 			ctx, cancel := context.WithCancel(context.Background())
 			end := make(chan os.Signal, 1)
@@ -156,7 +156,7 @@ func (p play) perform(in *os.File, o *outcome) {
 
 // flood prints like two workers that continue while a question is open, until the channel
 // is closed.
-func (p play) flood(console *console, all *sync.WaitGroup) chan struct{} {
+func (p terminalScript) flood(console *console, all *sync.WaitGroup) chan struct{} {
 	over := make(chan struct{})
 	for _, to := range []io.Writer{newGutter(visible.NewWriter(console.out), "kid2"), visible.NewWriter(console.errs)} {
 		all.Go(func() {
@@ -174,13 +174,13 @@ func (p play) flood(console *console, all *sync.WaitGroup) chan struct{} {
 }
 
 // resize changes the size of the terminal.
-func (s *stage) resize(columns, rows uint16) {
+func (s *terminalProcess) resize(columns, rows uint16) {
 	s.t.Helper()
 	must(s.t, unix.IoctlSetWinsize(int(s.master.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}))
 }
 
-// A stage is a process at its own terminal, seen from the other side.
-type stage struct {
+// A terminalProcess is a process at its own terminal, seen from the other side.
+type terminalProcess struct {
 	t      *testing.T
 	master *os.File
 	cmd    *exec.Cmd
@@ -217,10 +217,10 @@ func openPTY(t *testing.T) (master, slave *os.File) {
 	return os.NewFile(uintptr(fd), "ptmx"), slave
 }
 
-// begin starts a play.
-func begin(t *testing.T, p play, set setting) *stage {
+// startScript starts a process at a terminal.
+func startScript(t *testing.T, p terminalScript, set setting) *terminalProcess {
 	t.Helper()
-	s := &stage{t: t}
+	s := &terminalProcess{t: t}
 	s.more = sync.NewCond(&s.mu)
 	master, slave := openPTY(t)
 	must(t, unix.IoctlSetWinsize(int(slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: cmp.Or(set.rows, 24), Col: cmp.Or(set.columns, 80)}))
@@ -275,7 +275,7 @@ func must(t *testing.T, err error) {
 	}
 }
 
-func (s *stage) watch() {
+func (s *terminalProcess) watch() {
 	var buf [4096]byte
 	for {
 		n, err := s.master.Read(buf[:])
@@ -291,7 +291,7 @@ func (s *stage) watch() {
 }
 
 // until waits for the first of some texts on the screen, after the last expected text.
-func (s *stage) until(texts ...string) {
+func (s *terminalProcess) until(texts ...string) {
 	s.t.Helper()
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -313,7 +313,7 @@ func (s *stage) until(texts ...string) {
 	}
 }
 
-func (s *stage) types(text string) {
+func (s *terminalProcess) types(text string) {
 	s.t.Helper()
 	if _, err := s.master.WriteString(text); err != nil {
 		s.t.Fatal(err)
@@ -321,10 +321,10 @@ func (s *stage) types(text string) {
 }
 
 // end returns the outcome, and all text that was on the screen.
-func (s *stage) end() (o outcome, screen string) {
+func (s *terminalProcess) end() (o scriptResult, screen string) {
 	s.t.Helper()
 	if err := gob.NewDecoder(s.result).Decode(&o); err != nil {
-		s.t.Fatalf("the process told nothing: %v\n%s", err, s.seen)
+		s.t.Fatalf("the process reported nothing: %v\n%s", err, s.seen)
 	}
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -337,8 +337,8 @@ func (s *stage) end() (o outcome, screen string) {
 	return o, strings.ReplaceAll(string(s.seen), "\r\n", "\n")
 }
 
-// aRequest returns a request like the one in the tour.
-func aRequest(path string) tool.Request {
+// newRequest returns a request like the one in the tour.
+func newRequest(path string) tool.Request {
 	write := []policy.Effect{{Verb: policy.Write, Target: path}}
 	return tool.Request{Digest: strings.Repeat("0123abcd", 8), CallDigest: "same", Origin: policy.Model, Workers: []string{"main", "summarise"}, Tool: "write_file",
 		Args: []byte(`{"path":"x"}`), Effects: write, ToApprove: write, Rule: "golem-forge.config.yaml:4",
