@@ -48,8 +48,8 @@ func TestMain(m *testing.M) {
 	os.Exit(m.Run())
 }
 
-// loaded returns a program with a state directory, in which every request is approved.
-func loaded(dir, state string) (*program.Program, error) {
+// loadProgram returns a program with a state directory, in which every request is approved.
+func loadProgram(dir, state string) (*program.Program, error) {
 	approve, err := project.ParseSet("test", "approval.mode=approve_all")
 	if err != nil {
 		return nil, err
@@ -60,7 +60,7 @@ func loaded(dir, state string) (*program.Program, error) {
 // makeCalls makes calls through its own gate. Of every ten calls one writes a file and
 // the others read. It prints the acknowledged writes.
 func makeCalls() error {
-	p, err := loaded(os.Getenv(callsDir), os.Getenv(callsState))
+	p, err := loadProgram(os.Getenv(callsDir), os.Getenv(callsState))
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func makeCalls() error {
 	return gate.Close()
 }
 
-func calls(t *testing.T, dir, state, name string, count int) *exec.Cmd {
+func startCalls(t *testing.T, dir, state, name string, count int) *exec.Cmd {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
@@ -109,7 +109,7 @@ type journaled struct {
 
 func journalOf(t *testing.T, dir, state string) journaled {
 	t.Helper()
-	p, err := loaded(dir, state)
+	p, err := loadProgram(dir, state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -150,7 +150,7 @@ func newNotes(t *testing.T) (dir, state string) {
 	if _, _, err := starter.Make(dir, starter.Options{}); err != nil {
 		t.Fatal(err)
 	}
-	p, err := loaded(dir, state)
+	p, err := loadProgram(dir, state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -165,7 +165,7 @@ func newNotes(t *testing.T) (dir, state string) {
 func TestTwoProcesses(t *testing.T) {
 	each := testutil.Rounds(2000)
 	dir, state := newNotes(t)
-	a, b := calls(t, dir, state, "a", each), calls(t, dir, state, "b", each)
+	a, b := startCalls(t, dir, state, "a", each), startCalls(t, dir, state, "b", each)
 	for _, cmd := range []*exec.Cmd{a, b} {
 		if err := cmd.Start(); err != nil {
 			t.Fatal(err)
@@ -193,7 +193,7 @@ func TestKilledGates(t *testing.T) {
 	acknowledged := map[string]bool{}
 	cut := 0
 	for round := range kills {
-		cmd := calls(t, dir, state, strconv.Itoa(round), 1_000_000)
+		cmd := startCalls(t, dir, state, strconv.Itoa(round), 1_000_000)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -229,7 +229,7 @@ func TestKilledGates(t *testing.T) {
 			t.Errorf("%s was acknowledged: got %d intents and %d outcomes", path, j.intents[path], j.outcomes[path])
 		}
 	}
-	if err := calls(t, dir, state, "last", 1).Run(); err != nil {
+	if err := startCalls(t, dir, state, "last", 1).Run(); err != nil {
 		t.Fatal(err)
 	}
 	j = journalOf(t, dir, state)
@@ -237,7 +237,7 @@ func TestKilledGates(t *testing.T) {
 		t.Errorf("verify: %v", j.report.Bad)
 	}
 	if left, err := filepath.Glob(filepath.Join(dir, unfinished+"*")); err != nil || len(left) > 0 {
-		t.Errorf("left behind: %v, %v", left, err)
+		t.Errorf("leftover files: %v, %v", left, err)
 	}
 	for path := range j.intents {
 		if j.outcomes[path] == 0 {
@@ -245,7 +245,7 @@ func TestKilledGates(t *testing.T) {
 		}
 	}
 	if len(acknowledged) < kills/2 {
-		t.Errorf("only %d calls were acknowledged: this test sees nothing", len(acknowledged))
+		t.Errorf("only %d calls were acknowledged: the test checks nothing", len(acknowledged))
 	}
 	text, _ := json.Marshal(map[string]int{"acknowledged": len(acknowledged), "written": len(written), "cut off": cut, "mended": len(j.report.Repairs)})
 	t.Logf("%s", text)

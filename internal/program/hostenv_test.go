@@ -16,9 +16,9 @@ import (
 // TestNoProgramOfAWorker: golem runs no git or other program that a worker has put into a
 // directory of PATH.
 func TestNoProgramOfAWorker(t *testing.T) {
-	files := cleared(bare)
+	files := newTargetProgram(bare)
 	files["out/bin/git"] = "#!/bin/sh\necho ran >> \"$(dirname \"$0\")\"/ran\nexit 1\n"
-	options := program(t, files)
+	options := writeProgram(t, files)
 	dir := filepath.Join(options.Dir, "out/bin")
 	if err := os.Chmod(filepath.Join(dir, "git"), 0o755); err != nil {
 		t.Fatal(err)
@@ -30,11 +30,11 @@ func TestNoProgramOfAWorker(t *testing.T) {
 	path := strings.Join([]string{dir, link, "out/bin", os.Getenv("PATH")}, string(os.PathListSeparator))
 	options.Environ = []string{"PATH=" + path}
 	t.Setenv("PATH", path)
-	p := load(t, options)
+	p := loadProgram(t, options)
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	gate, err := p.OpenGate(GateOptions{Session: session.New, Asker: saying(func(tool.Request) approval.Reply { return approval.Reply{} })})
+	gate, err := p.OpenGate(GateOptions{Session: session.New, Asker: fixedAsker(func(tool.Request) approval.Reply { return approval.Reply{} })})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -48,7 +48,7 @@ func TestNoProgramOfAWorker(t *testing.T) {
 	}
 	for _, one := range p.hostEnv().Safe() {
 		if strings.Contains(one, dir) || strings.Contains(one, link) {
-			t.Errorf("what a push runs looks for programs in %s", one)
+			t.Errorf("programs of a push would come from %s", one)
 		}
 	}
 }
@@ -64,7 +64,7 @@ func TestC14NoProgramFromAReachedDirectory(t *testing.T) {
 		{"beside the mounts", "sandbox:\n  mounts:\n    - {source: w, target: /w, mode: ro}\n", "vendor/bin"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			options := program(t, map[string]string{"golem-forge.config.yaml": test.config, "w/x": "", "in/x": "", test.dir + "/git": "#!/bin/sh\nexit 1\n"})
+			options := writeProgram(t, map[string]string{"golem-forge.config.yaml": test.config, "w/x": "", "in/x": "", test.dir + "/git": "#!/bin/sh\nexit 1\n"})
 			dir := filepath.Join(options.Dir, test.dir)
 			git := filepath.Join(dir, "git")
 			if err := os.Chmod(git, 0o755); err != nil {
@@ -78,7 +78,7 @@ func TestC14NoProgramFromAReachedDirectory(t *testing.T) {
 				}
 			}
 			list := []string{dir, dir + "/../" + filepath.Base(dir), filepath.Join(outside, "link"), outside}
-			p := load(t, options)
+			p := loadProgram(t, options)
 			for _, one := range list {
 				if got := gitrun.Find(one, p.hostEnv().CanWorkerWrite); got != "" {
 					t.Errorf("%s: found %s", one, got)

@@ -18,9 +18,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// program writes the files of a program, and returns options to load it with a new state
+// writeProgram writes the files of a program, and returns options to load it with a new state
 // directory.
-func program(t *testing.T, files map[string]string) Options {
+func writeProgram(t *testing.T, files map[string]string) Options {
 	t.Helper()
 	top := t.TempDir()
 	dir := filepath.Join(top, "program")
@@ -40,7 +40,7 @@ func program(t *testing.T, files map[string]string) Options {
 		Now: func() time.Time { return time.Unix(1_800_000_000, 0) }}
 }
 
-func load(t *testing.T, o Options) *Program {
+func loadProgram(t *testing.T, o Options) *Program {
 	t.Helper()
 	p, err := Load(o)
 	if err != nil {
@@ -65,7 +65,7 @@ approval: {mode: approve_all}
 // wideProgram is a program whose files ask for all permissions.
 func wideProgram(t *testing.T) Options {
 	t.Helper()
-	o := program(t, wide)
+	o := writeProgram(t, wide)
 	if err := os.Mkdir(filepath.Join(o.Dir, "../outside"), 0o777); err != nil {
 		t.Fatal(err)
 	}
@@ -76,7 +76,7 @@ func wideProgram(t *testing.T) Options {
 // own directory, whatever its files say.
 func TestUntrustedIsTheDefaultPolicy(t *testing.T) {
 	o := wideProgram(t)
-	p := load(t, o)
+	p := loadProgram(t, o)
 	grant, s, err := p.Ceiling()
 	if err != nil {
 		t.Fatal(err)
@@ -85,10 +85,10 @@ func TestUntrustedIsTheDefaultPolicy(t *testing.T) {
 		t.Errorf("writable: %v", got)
 	}
 	if _, err := s.Read("/main.worker"); err != nil {
-		t.Errorf("its own folder: %v", err)
+		t.Errorf("the program's own directory: %v", err)
 	}
 	if _, err := s.List("/in"); err == nil {
-		t.Error("a folder outside is shown")
+		t.Error("an outside directory is shown")
 	}
 	for _, e := range []policy.Effect{{Verb: policy.Connect, Target: "example.com"}, {Verb: policy.Use, Target: "shell"}, {Verb: policy.Call, Target: "main"}} {
 		if d := grant.Decide(e); d.Approval != policy.Blocked {
@@ -98,12 +98,12 @@ func TestUntrustedIsTheDefaultPolicy(t *testing.T) {
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	grant, s, err = load(t, o).Ceiling()
+	grant, s, err = loadProgram(t, o).Ceiling()
 	if err != nil {
 		t.Fatal(err)
 	}
 	if !s.CanWrite("/in/x") || !grant.Hosts.IsAll() {
-		t.Error("trusted, and yet not what the project says")
+		t.Error("trusted, but the grant is not the project's")
 	}
 }
 
@@ -111,12 +111,12 @@ func TestUntrustedIsTheDefaultPolicy(t *testing.T) {
 // content restores it.
 func TestTrustIsBoundToContent(t *testing.T) {
 	o := wideProgram(t)
-	if err := load(t, o).Trust(); err != nil {
+	if err := loadProgram(t, o).Trust(); err != nil {
 		t.Fatal(err)
 	}
 	trusted := func(want bool, what string) {
 		t.Helper()
-		p := load(t, o)
+		p := loadProgram(t, o)
 		got, err := p.IsTrusted()
 		if err != nil || got != want {
 			t.Errorf("%s: trusted %v, %v", what, got, err)
@@ -146,26 +146,26 @@ func TestTrustIsBoundToContent(t *testing.T) {
 
 func TestTrustByHash(t *testing.T) {
 	o := wideProgram(t)
-	p := load(t, o)
+	p := loadProgram(t, o)
 	o.Trust = p.Content.Hash
-	if ok, err := load(t, o).IsTrusted(); !ok || err != nil {
-		t.Errorf("the hash itself: %v, %v", ok, err)
+	if ok, err := loadProgram(t, o).IsTrusted(); !ok || err != nil {
+		t.Errorf("trust by hash: got %v, %v", ok, err)
 	}
 	for _, hash := range []string{p.Content.Hash[:16], strings.ToUpper(p.Content.Hash), "x"} {
 		o.Trust = hash
-		if ok, err := load(t, o).IsTrusted(); ok || sandbox.CodeOf(err) != "untrusted" {
+		if ok, err := loadProgram(t, o).IsTrusted(); ok || sandbox.CodeOf(err) != "untrusted" {
 			t.Errorf("%s: %v, %v", hash, ok, err)
 		}
 	}
 	if _, err := os.Stat(o.State); err == nil {
-		t.Error("a hash was written down")
+		t.Error("a hash was stored")
 	}
 }
 
 // TestPermissionsNameEveryLine: every line that permits more than the default policy is
 // among the permissions, with its place.
 func TestPermissionsNameEveryLine(t *testing.T) {
-	p := load(t, wideProgram(t))
+	p := loadProgram(t, wideProgram(t))
 	var lines []string
 	for _, w := range p.TrustRequest().Permissions() {
 		lines = append(lines, w.From)
@@ -176,22 +176,22 @@ func TestPermissionsNameEveryLine(t *testing.T) {
 			t.Errorf("%s is not among %v", want, lines)
 		}
 	}
-	narrow := program(t, map[string]string{
+	narrow := writeProgram(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\n", "main.worker": "---\nsandbox: inherit\n---\nRead.\n"})
-	if got := load(t, narrow).TrustRequest().Permissions(); len(got) > 0 {
-		t.Errorf("nothing is widened, and yet: %v", got)
+	if got := loadProgram(t, narrow).TrustRequest().Permissions(); len(got) > 0 {
+		t.Errorf("no permission is wider, but got %v", got)
 	}
 }
 
 // TestPermissionsAreComplete: the permissions include those of git, targets and scanners,
 // and the paths that another entry worker would have.
 func TestPermissionsAreComplete(t *testing.T) {
-	o := program(t, map[string]string{
+	o := writeProgram(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\nclearance: {scanners: [format]}\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  git: {default_target: {type: local, path: /srv/x, branch: main}}\n---\n",
 	})
 	var all []string
-	for _, w := range load(t, o).TrustRequest().Permissions() {
+	for _, w := range loadProgram(t, o).TrustRequest().Permissions() {
 		all = append(all, w.From+" "+w.What)
 	}
 	for _, want := range []string{"golem-forge.config.yaml:2 scanners look at results only for: format", "your credentials", "stages results for /srv/x"} {
@@ -199,11 +199,11 @@ func TestPermissionsAreComplete(t *testing.T) {
 			t.Errorf("%q is not among\n%s", want, strings.Join(all, "\n"))
 		}
 	}
-	o = program(t, map[string]string{
+	o = writeProgram(t, map[string]string{
 		"main.worker":  "---\ndescription: x\n---\n",
 		"other.worker": "---\nsandbox: {paths: {h: {root: ./h, mode: rw}}}\n---\n",
 	})
-	if got := load(t, o).TrustRequest().Permissions(); !slices.ContainsFunc(got, func(w trust.Permission) bool { return strings.Contains(w.What, "rw ./h as /h") }) {
+	if got := loadProgram(t, o).TrustRequest().Permissions(); !slices.ContainsFunc(got, func(w trust.Permission) bool { return strings.Contains(w.What, "rw ./h as /h") }) {
 		t.Errorf("the paths of another entry are not named: %v", got)
 	}
 }
@@ -211,11 +211,11 @@ func TestPermissionsAreComplete(t *testing.T) {
 // TestPermissionsAreNotCut: a long text is shown in full.
 func TestPermissionsAreNotCut(t *testing.T) {
 	pattern := "echo " + strings.Repeat("a", 300) + " curl evil sh " + strings.Repeat("b", 300)
-	o := program(t, map[string]string{
+	o := writeProgram(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  shell: {rules: [{pattern: \"" + pattern + "\", approval: preApproved}]}\n---\n",
 	})
-	if got := load(t, o).TrustRequest().Permissions(); !slices.ContainsFunc(got, func(w trust.Permission) bool { return strings.Contains(w.What, pattern) }) {
+	if got := loadProgram(t, o).TrustRequest().Permissions(); !slices.ContainsFunc(got, func(w trust.Permission) bool { return strings.Contains(w.What, pattern) }) {
 		t.Errorf("the pattern is not shown whole: %v", got)
 	}
 }
@@ -223,7 +223,7 @@ func TestPermissionsAreNotCut(t *testing.T) {
 // TestPathsOfTheEntryWorker: without a project file, the paths of the entry worker are
 // the project's.
 func TestPathsOfTheEntryWorker(t *testing.T) {
-	o := program(t, map[string]string{
+	o := writeProgram(t, map[string]string{
 		"main.worker": `---
 sandbox:
   paths:
@@ -231,9 +231,9 @@ sandbox:
     pipeline: {root: ./pipeline}
 ---
 `, "portfolio/a.md": "a", "pipeline/b": "b"})
-	p := load(t, o)
+	p := loadProgram(t, o)
 	if ok, _ := p.IsTrusted(); ok {
-		t.Error("a worker's paths hold before it is trusted")
+		t.Error("the paths of a worker count before it is trusted")
 	}
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
@@ -262,7 +262,7 @@ func TestChildrenNeverExceed(t *testing.T) {
 		"workers/other.worker":    "---\nsandbox:\n  zones:\n    - name: final\n---\n",
 		"workers/pure.worker":     "---\ndescription: a pure function\n---\n",
 	}
-	p, err := Load(program(t, files))
+	p, err := Load(writeProgram(t, files))
 	var problems strictyaml.Problems
 	if !errors.As(err, &problems) {
 		t.Fatalf("no problems: %v", err)
@@ -283,14 +283,14 @@ func TestTreeOfCallers(t *testing.T) {
 	call := func(names string) string {
 		return "---\nsandbox: inherit\ntoolsets: {workers: {allowed_workers: [" + names + "]}}\n---\n"
 	}
-	o := program(t, map[string]string{
+	o := writeProgram(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: ro}\ndelegation: {maxDepth: 2}\n",
 		"main.worker":             call("a, b, c"), "workers/a.worker": call("a, b, c"), "workers/b.worker": call("c"),
 		"workers/c.worker": "---\n---\n", "workers/lone.worker": "---\n---\n",
 	})
-	top := load(t, o).Tree()
+	top := loadProgram(t, o).Tree()
 	if got := top.Find("c").Chain(); strings.Join(got, " ") != "main c" {
-		t.Errorf("the nearest c is %v", got)
+		t.Errorf("chain of the nearest c: got %v", got)
 	}
 	if top.Find("lone") != nil {
 		t.Error("a worker that nobody may call is in the tree")
@@ -308,7 +308,7 @@ func TestTreeOfCallers(t *testing.T) {
 	}
 	o.Entry = "nobody"
 	if _, err := Load(o); !errors.Is(err, sandbox.ErrNotFound) {
-		t.Errorf("an entry that is not there: %v", err)
+		t.Errorf("a missing entry worker: %v", err)
 	}
 }
 
@@ -337,7 +337,7 @@ func TestInitInHostileDirectory(t *testing.T) {
 		}
 	})
 	t.Run("remotes", func(t *testing.T) {
-		o := program(t, map[string]string{".git/config": `
+		o := writeProgram(t, map[string]string{".git/config": `
 [remote "origin"]
 	url = git@example.com:you/notes.git
 [remote "secret"]
@@ -349,20 +349,20 @@ func TestInitInHostileDirectory(t *testing.T) {
 `})
 		made, leftOut, err := starter.Make(o.Dir, starter.Options{})
 		if err != nil || strings.Join(leftOut, " ") != "secret option" || len(made) != 7 {
-			t.Fatalf("made %v, left out %v, %v", made, leftOut, err)
+			t.Fatalf("made %v, skipped %v, %v", made, leftOut, err)
 		}
 		if text, _ := os.ReadFile(filepath.Join(o.Dir, "golem-forge.config.yaml")); strings.Contains(string(text), "ghp_") || !strings.Contains(string(text), "you/notes.git") || runtime.GOOS != "windows" && !strings.Contains(string(text), `disk: {type: remote, url: "file:///srv/notes.git"`) {
 			t.Errorf("written:\n%s", text)
 		}
-		load(t, o)
+		loadProgram(t, o)
 	})
 	t.Run("a worker that is there", func(t *testing.T) {
-		o := program(t, map[string]string{"workers/evil.worker": "---\nsandbox: inherit\ntoolsets: [shell]\n---\n"})
+		o := writeProgram(t, map[string]string{"workers/evil.worker": "---\nsandbox: inherit\ntoolsets: [shell]\n---\n"})
 		made, _, err := starter.Make(o.Dir, starter.Options{})
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := load(t, o).Content.Others(made); strings.Join(got, " ") != "workers/evil.worker" {
+		if got := loadProgram(t, o).Content.Others(made); strings.Join(got, " ") != "workers/evil.worker" {
 			t.Errorf("others: %v", got)
 		}
 	})
@@ -371,19 +371,19 @@ func TestInitInHostileDirectory(t *testing.T) {
 // TestProjectFileIsNoLink: the project file must be a regular file, because the target of
 // a symlink may be unprotected.
 func TestProjectFileIsNoLink(t *testing.T) {
-	o := program(t, map[string]string{"real/c.txt": "sandbox: {root: ., mode: rw}\n"})
+	o := writeProgram(t, map[string]string{"real/c.txt": "sandbox: {root: ., mode: rw}\n"})
 	if err := os.Symlink("real/c.txt", filepath.Join(o.Dir, "golem-forge.config.yaml")); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := Load(o); err == nil || !strings.Contains(err.Error(), "regular file") {
-		t.Errorf("a link was read: %v", err)
+		t.Errorf("a symlink was read: %v", err)
 	}
 }
 
 // TestNamesThatDoNotExist: a rule with a typo has no effect, so golem reports it as a
 // problem.
 func TestNamesThatDoNotExist(t *testing.T) {
-	_, err := Load(program(t, map[string]string{
+	_, err := Load(writeProgram(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: rw}\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets: {filesystem: , git: {default_target: orgin}}\ntool_rules: {write_flie: {allowed: false}}\n---\n",
 		"lone.worker":             "---\nsandbox: {zones: [{name: dta}], network: true}\n---\n",

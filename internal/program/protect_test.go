@@ -21,7 +21,7 @@ func TestTargetsAreProtected(t *testing.T) {
 		"of a linked one":     "type: local, path: ./linked",
 	} {
 		t.Run(name, func(t *testing.T) {
-			options := program(t, map[string]string{"main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n",
+			options := writeProgram(t, map[string]string{"main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n",
 				"re,po [1].git/HEAD": "x", "repo.git/HEAD": "x", "common/worktrees/w/HEAD": "x", "common/worktrees/w/commondir": "../..\n", "linked/x": "x", "tree/x": "x"})
 			text := strings.ReplaceAll("sandbox: {root: ., mode: rw}\nclearance: {targets: {out: {"+target+"}}}\n", "ROOT", options.Dir)
 			for file, content := range map[string]string{"golem-forge.config.yaml": text, "common/worktrees/w/gitdir": options.Dir + "/linked/.git\n",
@@ -31,7 +31,7 @@ func TestTargetsAreProtected(t *testing.T) {
 				}
 			}
 			folder := map[string]string{"bare": "/re,po [1].git", "not there yet": "/later.git", "a file address": "/repo.git", "without its end": "/repo.git", "an address of later": "/later.git", "the same, itself": "/later", "beside a folder": "/tree.git", "of a linked one": "/common"}[name]
-			files, err := load(t, options).Project.Sandbox(nil)
+			files, err := loadProgram(t, options).Project.Sandbox(nil)
 			if err != nil {
 				t.Fatal(err)
 			}

@@ -39,9 +39,9 @@ func (v *viewer) Ask(_ context.Context, r tool.Request) approval.Reply {
 	return reply
 }
 
-// opened returns the gate of a new program, the program and its directory out. The viewer
+// openReviewGate returns the gate of a new program, the program and its directory out. The viewer
 // answers the requests.
-func opened(t *testing.T, v *viewer) (gate *program.Gate, p *program.Program, out string) {
+func openReviewGate(t *testing.T, v *viewer) (gate *program.Gate, p *program.Program, out string) {
 	t.Helper()
 	dir, state := recordedText(t)
 	p, err := program.Load(program.Options{Dir: dir, State: state, Now: time.Now})
@@ -55,7 +55,7 @@ func opened(t *testing.T, v *viewer) (gate *program.Gate, p *program.Program, ou
 	return gate, p, filepath.Join(dir, "out")
 }
 
-func does(gate *program.Gate, name string, args map[string]any) tool.Result {
+func callWith(gate *program.Gate, name string, args map[string]any) tool.Result {
 	text, err := json.Marshal(args)
 	if err != nil {
 		panic(err)
@@ -63,8 +63,8 @@ func does(gate *program.Gate, name string, args map[string]any) tool.Result {
 	return gate.Do(context.Background(), policy.Model, tool.Call{Tool: name, Args: text})
 }
 
-// named returns all names that a request shows.
-func named(r tool.Request) map[string]tool.Change {
+// changesByName returns all names that a request shows.
+func changesByName(r tool.Request) map[string]tool.Change {
 	names := make(map[string]tool.Change)
 	for _, c := range r.Changes {
 		names[c.Path] = c
@@ -80,7 +80,7 @@ func named(r tool.Request) map[string]tool.Change {
 // a mode and a symlink.
 func TestA1PlainYesNeedsWholeList(t *testing.T) {
 	v := &viewer{}
-	gate, _, out := opened(t, v)
+	gate, _, out := openReviewGate(t, v)
 	must(t, os.MkdirAll(filepath.Join(out, "old/deep"), 0o755))
 	want := []string{"/out/zz.sh", "/out/old", "/out/mode", "/out/link", "/out/was"}
 	for i := range 300 {
@@ -93,12 +93,12 @@ func TestA1PlainYesNeedsWholeList(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(out, "was/in it"), []byte("x"), 0o644))
 	want = append(want, "/out/was/in it")
 
-	r := does(gate, "shell", map[string]any{"command": "cd /out; mkdir new; for i in $(seq 1 2500); do echo $i >new/$i; done; rm -r old was; echo file >was; echo '#!/bin/sh' >zz.sh; chmod 755 zz.sh mode; ln -s /etc/passwd link"})
+	r := callWith(gate, "shell", map[string]any{"command": "cd /out; mkdir new; for i in $(seq 1 2500); do echo $i >new/$i; done; rm -r old was; echo file >was; echo '#!/bin/sh' >zz.sh; chmod 755 zz.sh mode; ln -s /etc/passwd link"})
 	if !r.OK() {
 		t.Fatal(r.Err)
 	}
 	asked := v.asked[len(v.asked)-1]
-	names := named(asked)
+	names := changesByName(asked)
 	for _, name := range want {
 		if _, ok := names[name]; !ok {
 			t.Errorf("%s is not in the request", name)
@@ -108,13 +108,13 @@ func TestA1PlainYesNeedsWholeList(t *testing.T) {
 		t.Errorf("omitted: %q", left)
 	}
 	if about := names["/out/mode"].About; !strings.Contains(about, "0644 → 0755") {
-		t.Errorf("the mode is told as %q", about)
+		t.Errorf("the mode is described as %q", about)
 	}
 	if about := names["/out/link"].About; !strings.Contains(about, "/etc/passwd") {
-		t.Errorf("the link is told as %q", about)
+		t.Errorf("the symlink is described as %q", about)
 	}
 	if len(r.Changes) > 201 {
-		t.Errorf("the result tells %d changes", len(r.Changes))
+		t.Errorf("the result names %d changes", len(r.Changes))
 	}
 }
 
@@ -129,23 +129,23 @@ func TestA2UnseenContentNeedsTheDigest(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			v := &viewer{}
-			gate, p, out := opened(t, v)
+			gate, p, out := openReviewGate(t, v)
 			before := strings.Repeat("x\n", 2<<20)
 			must(t, os.WriteFile(filepath.Join(out, "before"), []byte(before), 0o644))
-			if r := does(gate, "shell", map[string]any{"command": command}); r.Err == nil || r.Err.Code != "declined" || !strings.Contains(r.Err.Hint, "were not shown") {
+			if r := callWith(gate, "shell", map[string]any{"command": command}); r.Err == nil || r.Err.Code != "declined" || !strings.Contains(r.Err.Hint, "were not shown") {
 				t.Errorf("a plain yes: got %v", r.Err)
 			}
 			if left, err := filepath.Glob(out + "/big*"); err != nil || len(left) > 0 {
 				t.Errorf("landed: %v, %v", left, err)
 			}
 			if now, err := os.ReadFile(out + "/before"); err != nil || string(now) != before {
-				t.Errorf("before was changed, %v", err)
+				t.Errorf("the file out/before was changed, %v", err)
 			}
 			v.names = true
-			if r := does(gate, "shell", map[string]any{"command": command}); r.Err != nil {
+			if r := callWith(gate, "shell", map[string]any{"command": command}); r.Err != nil {
 				t.Errorf("named: got %v", r.Err)
 			}
-			seen := decided(t, p, "shell")
+			seen := readDecisions(t, p, "shell")
 			if !slices.Contains(seen, "unseen") || !slices.ContainsFunc(seen, func(s string) bool { return strings.HasPrefix(s, "all ") }) {
 				t.Errorf("the journal has %q", seen)
 			}
@@ -153,9 +153,9 @@ func TestA2UnseenContentNeedsTheDigest(t *testing.T) {
 	}
 }
 
-// decided returns how much of each request about a tool the user saw, as the journal
+// readDecisions returns how much of each request about a tool the user saw, as the journal
 // records it.
-func decided(t *testing.T, p *program.Program, name string) (seen []string) {
+func readDecisions(t *testing.T, p *program.Program, name string) (seen []string) {
 	t.Helper()
 	folder, err := p.OpenJournal()
 	must(t, err)
@@ -171,9 +171,9 @@ func decided(t *testing.T, p *program.Program, name string) (seen []string) {
 // soon, and that a pending request is stored in full.
 func TestA1ManyChangesStayBounded(t *testing.T) {
 	v := &viewer{most: 1000}
-	gate, p, _ := opened(t, v)
+	gate, p, _ := openReviewGate(t, v)
 	const many = 20_000
-	r := does(gate, "shell", map[string]any{"command": fmt.Sprintf("cd /out; mkdir d; cd d; for i in $(seq 1 %d); do echo line $i >some-file-$i; done", many)})
+	r := callWith(gate, "shell", map[string]any{"command": fmt.Sprintf("cd /out; mkdir d; cd d; for i in $(seq 1 %d); do echo line $i >some-file-$i; done", many)})
 	if r.Err == nil || len(v.asked) < 2 {
 		t.Fatalf("got %v", r)
 	}

@@ -43,7 +43,7 @@ func TestRulesOnHostsThatIgnoreCase(t *testing.T) {
 	}
 	at, err := files.Locate("read", "/out/SECRETS", sandbox.ReadOnly, false)
 	if got := gate.Decide(policy.Effect{Verb: policy.Read, Target: at}).Approval; err != nil || got != policy.PreApproved {
-		t.Errorf("beside it: got %v, %v", got, err)
+		t.Errorf("another name in the directory: got %v, %v", got, err)
 	}
 }
 
@@ -89,7 +89,7 @@ func TestPolicyHash(t *testing.T) {
 			}
 			plain := hash()
 			if got := hash("approval.mode=auto_deny"); got != plain {
-				t.Error("how questions are answered changes the policy")
+				t.Error("the approval mode changes the hash of the policy")
 			}
 			for _, set := range test.sets {
 				if got := hash(set); got == plain {

@@ -12,11 +12,11 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestRunAlone: only one run works in a session, and only the worker that began a run
+// TestOneRunPerSession: only one run works in a session, and only the worker that began a run
 // continues it.
-func TestRunAlone(t *testing.T) {
-	options := program(t, map[string]string{"main.worker": "---\ndescription: x\n---\nWork.\n", "other.worker": "---\ndescription: x\n---\nWork.\n"})
-	p := load(t, options)
+func TestOneRunPerSession(t *testing.T) {
+	options := writeProgram(t, map[string]string{"main.worker": "---\ndescription: x\n---\nWork.\n", "other.worker": "---\ndescription: x\n---\nWork.\n"})
+	p := loadProgram(t, options)
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
@@ -51,7 +51,7 @@ func TestRunAlone(t *testing.T) {
 	}
 	r.Close()
 	options.Entry = "other"
-	_, err = open(load(t, options), r.ID, true)
+	_, err = open(loadProgram(t, options), r.ID, true)
 	refused(err, sandbox.ErrInvalid, "--entry main continues it")
 	if r, err = open(p, r.ID, true); err != nil {
 		t.Fatal(err)
@@ -62,7 +62,7 @@ func TestRunAlone(t *testing.T) {
 // TestAttachLinks: a symlink that a worker may have made does not attach the user's own
 // files.
 func TestAttachLinks(t *testing.T) {
-	options := program(t, map[string]string{
+	options := writeProgram(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {mounts: [{source: ../shared, target: /shared}]}\n",
 		"main.worker":             "---\ndescription: x\n---\nWork.\n", "real.txt": "mine\n", "../shared/a.txt": "mine\n", "../key": "secret\n",
 	})
@@ -72,7 +72,7 @@ func TestAttachLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	p := load(t, options)
+	p := loadProgram(t, options)
 	for name, want := range map[string]string{
 		"notes.txt": "", "near.txt": "mine\n", "real.txt": "mine\n",
 		filepath.Join(above, "shared/notes.txt"): "", filepath.Join(above, "shared/a.txt"): "mine\n", filepath.Join(above, "program/notes.txt"): "",

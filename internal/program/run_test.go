@@ -29,12 +29,12 @@ func (s *seen) Answer(ctx context.Context, r model.Request, tell func(model.Piec
 	return s.Model.Answer(ctx, r, tell)
 }
 
-// play runs a program of these files with a script, and returns the results of the tools,
+// runScript runs a program of these files with a script, and returns the results of the tools,
 // one per line.
-func play(t *testing.T, files map[string]string, script string, asker approval.Asker) (said string, asked *seen, o run.Outcome) {
+func runScript(t *testing.T, files map[string]string, script string, asker approval.Asker) (said string, asked *seen, o run.Outcome) {
 	t.Helper()
-	options := program(t, files)
-	p := load(t, options)
+	options := writeProgram(t, files)
+	p := loadProgram(t, options)
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
@@ -59,15 +59,15 @@ func play(t *testing.T, files map[string]string, script string, asker approval.A
 	return b.String(), asked, o
 }
 
-type saying func(tool.Request) approval.Reply
+type fixedAsker func(tool.Request) approval.Reply
 
-func (s saying) Ask(_ context.Context, r tool.Request) approval.Reply { return s(r) }
+func (s fixedAsker) Ask(_ context.Context, r tool.Request) approval.Reply { return s(r) }
 
 // TestRunChild: a child has only the permissions that both its own file and its caller
 // have. This holds for file tools, for commands and for the list of tools for its model.
 func TestRunChild(t *testing.T) {
 	var chains []string
-	said, asked, o := play(t, map[string]string{
+	said, asked, o := runScript(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./data, target: /data, mode: ro}\n    - {source: ./work, target: /work1, approval: {write: ask}}\n    - {source: ./out, target: /out, approval: {write: preApproved}}\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  filesystem:\n  shell: {default: {approval: preApproved}}\n  workers: {allowed_workers: [child]}\n---\nWork.\n",
 		"child.worker":            "---\ndescription: Works.\nsandbox:\n  zones:\n    - {name: data, mode: ro}\n    - {name: work1, approval: {write: preApproved}}\ntoolsets:\n  filesystem:\n  shell: {default: {approval: preApproved}}\n---\nWork.\n",
@@ -88,7 +88,7 @@ child:
       - {tool: read_file, args: {path: /work1/x}}
       - {tool: shell, args: {command: "cat /data/x; ls /work1"}}
   - text: second
-`, saying(func(r tool.Request) approval.Reply {
+`, fixedAsker(func(r tool.Request) approval.Reply {
 		chains = append(chains, strings.Join(r.Workers, ">")+" "+r.Tool)
 		return approval.Reply{}
 	}))
@@ -128,7 +128,7 @@ child:
 // with the same keys next to input. The restriction holds for the workers below, too, and
 // nobody can name files that the caller does not have.
 func TestRunCallSandbox(t *testing.T) {
-	said, _, o := play(t, map[string]string{
+	said, _, o := runScript(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./data, target: /data}\n    - {source: ./work, target: /work1}\napproval: {mode: approve_all}\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  filesystem:\n  workers: {allowed_workers: [child, below]}\n---\nWork.\n",
 		"child.worker":            "---\ndescription: Works.\nsandbox: inherit\ntoolsets:\n  filesystem:\n  workers: {allowed_workers: [below]}\n---\nWork.\n",
@@ -199,7 +199,7 @@ func TestRunDepth(t *testing.T) {
 		files[w.name+".worker"] = "---\ndescription: Works.\n" + toolsets + "---\nWork.\n"
 	}
 	script += "a:\n  each:\n    - calls: [{tool: b, args: {input: x}}]\n    - text: done\nb:\n  each:\n    - calls: [{tool: c, args: {input: x}}]\n    - text: done\n"
-	said, _, o := play(t, files, script, nil)
+	said, _, o := runScript(t, files, script, nil)
 	if !o.OK() || strings.Count(said, "main>a>b c: Error: call c: depth; workers may call each other at most 2 deep") != 50 || strings.Count(said, "main a: done") != 50 {
 		t.Errorf("%+v\n%s", o, said)
 	}
@@ -211,8 +211,8 @@ func TestRunPreamble(t *testing.T) {
 	files := map[string]string{"main.worker": "---\ntoolsets: {workers: {allowed_workers: [\"*\"]}}\n---\nWork.\n",
 		"a.worker": "---\ndescription: x\n---\nWork.\n", "b.worker": "---\ndescription: x\ncompatible_models: [\"openai:*\"]\n---\nWork.\n",
 		"c.worker": "---\ndescription: x\noutput_schema: {$ref: \"#\"}\n---\nWork.\n"}
-	options := program(t, files)
-	p := load(t, options)
+	options := writeProgram(t, files)
+	p := loadProgram(t, options)
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
@@ -233,7 +233,7 @@ c: [{text: "1"}]
 		t.Fatal(err)
 	}
 	asked := &seen{Model: m}
-	r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: session.New, Asker: saying(func(r tool.Request) approval.Reply {
+	r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: session.New, Asker: fixedAsker(func(r tool.Request) approval.Reply {
 		return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Rendered: r.Items()}
 	})}, Model: asked, ModelName: "scripted:" + script})
 	if err != nil {

@@ -163,7 +163,7 @@ func overRepository(t *testing.T, visit program.GateOptions, calls int) {
 		agentCall(t, gate, random, i)
 	}
 	if diff := differences(treeOf(t, dir), before); len(diff) > 0 {
-		t.Fatalf("the folder has changed: %q", diff)
+		t.Fatalf("the directory has changed: %q", diff)
 	}
 	// Copy the files as the session sees them.
 	seen := filepath.Join(t.TempDir(), "seen")
@@ -176,7 +176,7 @@ func overRepository(t *testing.T, visit program.GateOptions, calls int) {
 		t.Fatal(err)
 	}
 	if diff := differences(treeOf(t, dir), treeOf(t, seen)); len(diff) > 0 {
-		t.Errorf("after %.200s the folder is not what was seen: %q", r.Text, diff)
+		t.Errorf("after %.200s the directory differs from the session's view: %q", r.Text, diff)
 	}
 	// Undo the changes.
 	gate, err := open().OpenGate(program.GateOptions{})
@@ -284,7 +284,7 @@ func TestSessionKilled(t *testing.T) {
 	before := treeOf(t, dir)
 	var acknowledged []string
 	for round := range 25 {
-		cmd := calls(t, dir, state, fmt.Sprint(round), 1_000_000)
+		cmd := startCalls(t, dir, state, fmt.Sprint(round), 1_000_000)
 		out, err := cmd.StdoutPipe()
 		if err != nil {
 			t.Fatal(err)
@@ -317,7 +317,7 @@ func TestSessionKilled(t *testing.T) {
 		}
 	}
 	if diff := differences(treeOf(t, dir), before); len(diff) > 0 {
-		t.Errorf("the folder has changed: %q", diff)
+		t.Errorf("the directory has changed: %q", diff)
 	}
 	p := open()
 	s, err := p.Sessions().Find("")
@@ -330,7 +330,7 @@ func TestSessionKilled(t *testing.T) {
 	}
 	for _, c := range list {
 		if c.Conflict {
-			t.Errorf("%s is a conflict, and nobody has changed the folder", c.Path)
+			t.Errorf("%s is a conflict, but nobody has changed the directory", c.Path)
 		}
 	}
 	if len(list) < len(acknowledged) {
@@ -355,7 +355,7 @@ func TestTwoGolems(t *testing.T) {
 	}
 	defer two.Close()
 	if one.IsBusy() || !two.IsBusy() {
-		t.Errorf("busy: %v for who has it, %v for another", one.IsBusy(), two.IsBusy())
+		t.Errorf("busy: %v in the owner of the session, %v in the other", one.IsBusy(), two.IsBusy())
 	}
 	if r := call(t, two, true, "read_file", map[string]any{"path": "/a"}); r.Err == nil || !strings.Contains(r.Err.Hint, "another golem works on this session") {
 		t.Errorf("the same session: %v", r.Err)
@@ -388,9 +388,9 @@ func TestTwoGolems(t *testing.T) {
 		t.Fatal(err)
 	}
 	if r := call(t, one, false, "read_file", map[string]any{"path": "/a"}); !strings.Contains(r.Text, "edited") {
-		t.Errorf("after it was applied and edited the session sees %q", r.Text)
+		t.Errorf("after apply and edit the session sees %q", r.Text)
 	}
 	if list, _, err = p.Sessions().Changes(one.Session, nil, false); err != nil || len(list) != 0 {
-		t.Errorf("left in the session: %v, %v", list, err)
+		t.Errorf("still in the session: %v, %v", list, err)
 	}
 }

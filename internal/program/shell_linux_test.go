@@ -29,7 +29,7 @@ func gateWith(t *testing.T, settings string) (*program.Gate, string) {
 			t.Fatal(err)
 		}
 	}
-	p, err := loaded(dir, t.TempDir())
+	p, err := loadProgram(dir, t.TempDir())
 	if err == nil {
 		err = p.Trust()
 	}
@@ -48,8 +48,8 @@ func gateWith(t *testing.T, settings string) (*program.Gate, string) {
 	return gate, dir
 }
 
-// ran runs a command through the gate.
-func ran(t *testing.T, gate *program.Gate, command string) shell.Ran {
+// runCommand runs a command through the gate.
+func runCommand(t *testing.T, gate *program.Gate, command string) shell.Ran {
 	t.Helper()
 	args, err := json.Marshal(map[string]string{"command": command})
 	if err != nil {
@@ -68,17 +68,17 @@ func ran(t *testing.T, gate *program.Gate, command string) shell.Ran {
 // files that a command writes. golem makes a missing mount.
 func TestGateHasOneJailSession(t *testing.T) {
 	gate, dir := gateWith(t, "")
-	first := ran(t, gate, "readlink /proc/self/ns/net; echo 1 >/out/one; ls -A /in")
+	first := runCommand(t, gate, "readlink /proc/self/ns/net; echo 1 >/out/one; ls -A /in")
 	if text, err := os.ReadFile(filepath.Join(dir, "out", "one")); err != nil || string(text) != "1\n" {
 		t.Errorf("got %q, %v", text, err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "in")); err == nil {
-		t.Error("a read-only folder was made")
+		t.Error("a read-only directory was created")
 	}
 	var wg sync.WaitGroup
 	for range 4 {
 		wg.Go(func() {
-			if got := ran(t, gate, "readlink /proc/self/ns/net; cat /out/one >&2"); got.Stdout != first.Stdout || got.Stderr != "1\n" {
+			if got := runCommand(t, gate, "readlink /proc/self/ns/net; cat /out/one >&2"); got.Stdout != first.Stdout || got.Stderr != "1\n" {
 				t.Errorf("got %+v, want the network %s", got, first.Stdout)
 			}
 		})
@@ -90,8 +90,8 @@ func TestGateHasOneJailSession(t *testing.T) {
 	}
 }
 
-// listens returns the address of a listener on the host's loopback.
-func listens(t *testing.T) string {
+// listenOnHost returns the address of a listener on the host's loopback.
+func listenOnHost(t *testing.T) string {
 	t.Helper()
 	l, err := net.Listen("tcp", "127.0.0.1:0")
 	if err != nil {
@@ -104,15 +104,15 @@ func listens(t *testing.T) string {
 // TestGateLimitsCommands: commands have the limits and the network of the program.
 func TestGateLimitsCommands(t *testing.T) {
 	gate, _ := gateWith(t, "  network: true\nlimits: {output: 1000, file_size: 1000, time: 60s}\n")
-	_, port, _ := net.SplitHostPort(listens(t))
-	got := ran(t, gate, "bash -c 'exec 3<>/dev/tcp/127.0.0.1/"+port+"' && echo reached; head -c 5000 /dev/zero >/out/large; head -c 5000 /dev/zero | tr '\\0' x")
+	_, port, _ := net.SplitHostPort(listenOnHost(t))
+	got := runCommand(t, gate, "bash -c 'exec 3<>/dev/tcp/127.0.0.1/"+port+"' && echo reached; head -c 5000 /dev/zero >/out/large; head -c 5000 /dev/zero | tr '\\0' x")
 	if !strings.HasPrefix(got.Stdout, "reached\n") || got.Network != "on" {
 		t.Errorf("network %s: got %.40q, want that the host is reached", got.Network, got.Stdout)
 	}
 	if got.HiddenStdout < 4000 || len(got.Stdout) > 1100 {
 		t.Errorf("output: %d bytes kept, %d hidden", len(got.Stdout), got.HiddenStdout)
 	}
-	if size := ran(t, gate, "stat -c %s /out/large").Stdout; size != "1000\n" {
+	if size := runCommand(t, gate, "stat -c %s /out/large").Stdout; size != "1000\n" {
 		t.Errorf("a file of %s bytes, want 1000", size)
 	}
 }

@@ -21,12 +21,12 @@ func TestSessionKeepsShellPlace(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	first := ran(t, gate, `mkdir -p d/e; cd d/e; export A='1 2' API_TOKEN=canary PATH=/x:$PATH; echo kept >~/f; mkdir ~/no; touch ~/no/x; chmod 0 ~/no`)
+	first := runCommand(t, gate, `mkdir -p d/e; cd d/e; export A='1 2' API_TOKEN=canary PATH=/x:$PATH; echo kept >~/f; mkdir ~/no; touch ~/no/x; chmod 0 ~/no`)
 	if first.Cwd != "/d/e" || first.ExitCode != 0 {
 		t.Errorf("got %+v", first)
 	}
 	const asks = `pwd; echo "$A,$API_TOKEN,$HOME"; cat ~/f; case $PATH in /x*) echo bad;; esac`
-	if got := ran(t, gate, asks).Stdout; got != "/work/d/e\n1 2,canary,/home/golem\nkept\n" {
+	if got := runCommand(t, gate, asks).Stdout; got != "/work/d/e\n1 2,canary,/home/golem\nkept\n" {
 		t.Errorf("got %q", got)
 	}
 	id := gate.Session.ID
@@ -48,7 +48,7 @@ func TestSessionKeepsShellPlace(t *testing.T) {
 	if gate, err = open().OpenGate(program.GateOptions{}); err != nil {
 		t.Fatal(err)
 	}
-	if got := ran(t, gate, asks).Stdout; got != "/work/d/e\n1 2,,/home/golem\nkept\n" {
+	if got := runCommand(t, gate, asks).Stdout; got != "/work/d/e\n1 2,,/home/golem\nkept\n" {
 		t.Errorf("the next golem: got %q", got)
 	}
 	if err := gate.Close(); err != nil {
@@ -59,7 +59,7 @@ func TestSessionKeepsShellPlace(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer gate.Close()
-	if got := ran(t, gate, `pwd; echo "$A"; ls -A ~`).Stdout; got != "/work\n\n" {
+	if got := runCommand(t, gate, `pwd; echo "$A"; ls -A ~`).Stdout; got != "/work\n\n" {
 		t.Errorf("another session: got %q", got)
 	}
 	s, err := p.Sessions().Find(id)
@@ -70,7 +70,7 @@ func TestSessionKeepsShellPlace(t *testing.T) {
 		t.Errorf("remove: %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "d")); err == nil {
-		t.Error("it is in the folder")
+		t.Error("the directory has the change of the session")
 	}
 }
 
@@ -78,12 +78,12 @@ func TestSessionKeepsShellPlace(t *testing.T) {
 // there is no home. No command starts in a directory that was not applied.
 func TestGateKeepsShellPlace(t *testing.T) {
 	gate, _ := gateWith(t, "")
-	ran(t, gate, "mkdir -p /out/a/b; cd /out/a/b; export A=1")
-	if got := ran(t, gate, "pwd; echo $A,$HOME").Stdout; got != "/out/a/b\n1,/tmp\n" {
+	runCommand(t, gate, "mkdir -p /out/a/b; cd /out/a/b; export A=1")
+	if got := runCommand(t, gate, "pwd; echo $A,$HOME").Stdout; got != "/out/a/b\n1,/tmp\n" {
 		t.Errorf("got %q", got)
 	}
-	ran(t, gate, "rm -r /out/a")
-	if got := ran(t, gate, "pwd").Stdout; got != "/out\n" {
+	runCommand(t, gate, "rm -r /out/a")
+	if got := runCommand(t, gate, "pwd").Stdout; got != "/out\n" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -100,14 +100,14 @@ func TestSeveralAtOnce(t *testing.T) {
 	var wg sync.WaitGroup
 	for _, name := range []string{"a", "b", "c", "d", "e", "f"} {
 		wg.Go(func() {
-			got := ran(t, gate, "cd /work; mkdir "+name+"; cd "+name+"; export MINE=x V_"+name+"="+name+"; echo $MINE >own; for i in 1 2 3 4 5; do pwd; cat own; done")
+			got := runCommand(t, gate, "cd /work; mkdir "+name+"; cd "+name+"; export MINE=x V_"+name+"="+name+"; echo $MINE >own; for i in 1 2 3 4 5; do pwd; cat own; done")
 			if want := strings.Repeat("/work/"+name+"\nx\n", 5); !strings.HasPrefix(got.Stdout, want) || got.ExitCode != 0 {
 				t.Errorf("%s: got %+v", name, got)
 			}
 		})
 	}
 	wg.Wait()
-	got := ran(t, gate, "pwd; echo $V_a$V_b$V_c$V_d$V_e$V_f; ls -d ../?").Stdout
+	got := runCommand(t, gate, "pwd; echo $V_a$V_b$V_c$V_d$V_e$V_f; ls -d ../?").Stdout
 	if !strings.Contains(got, "\nabcdef\n../a\n../b\n../c\n../d\n../e\n../f\n") {
 		t.Errorf("got %q", got)
 	}

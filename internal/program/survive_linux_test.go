@@ -25,20 +25,20 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// crowdEnv turns this program into a golem that shares its files with another golem.
-const crowdEnv = "GOLEM_TEST_CROWD"
+// sharingVariable turns this program into a golem that shares its files with another golem.
+const sharingVariable = "GOLEM_TEST_CROWD"
 
-const crowdFiles = 3
+const sharedFiles = 3
 
-// TestOneOfCrowd is that golem. It runs commands and edits files at once. For each it
+// TestSharingGolem is that golem. It runs commands and edits files at once. For each it
 // reports the file, the text to write, and whether that worked.
-func TestOneOfCrowd(t *testing.T) {
-	dir, rest, ok := strings.Cut(os.Getenv(crowdEnv), "\x1f")
+func TestSharingGolem(t *testing.T) {
+	dir, rest, ok := strings.Cut(os.Getenv(sharingVariable), "\x1f")
 	if !ok {
 		return
 	}
 	state, name, _ := strings.Cut(rest, "\x1f")
-	p, err := loaded(dir, state)
+	p, err := loadProgram(dir, state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -64,14 +64,14 @@ func TestOneOfCrowd(t *testing.T) {
 	var wg sync.WaitGroup
 	wg.Go(func() {
 		for i := range 25 {
-			a, b := rand.N(crowdFiles), rand.N(crowdFiles)
+			a, b := rand.N(sharedFiles), rand.N(sharedFiles)
 			id := fmt.Sprintf("%s-command-%d-", name, i)
 			call([]int{a, b}, id, "shell", map[string]string{"command": fmt.Sprintf(`for f in /out/%d /out/%d; do grep -q %[3]s $f || sed -i "s/^END$/%[3]s\nEND/" $f; done; echo x > /out/%[3]s`, a, b, id)})
 		}
 	})
 	wg.Go(func() {
 		for i := range 150 {
-			a, id := rand.N(crowdFiles), fmt.Sprintf("%s-edit-%d-", name, i)
+			a, id := rand.N(sharedFiles), fmt.Sprintf("%s-edit-%d-", name, i)
 			call([]int{a, a}, id, "edit_file", map[string]any{"path": fmt.Sprintf("/out/%d", a), "edits": []map[string]string{{"old": "END", "new": id + "\nEND"}}})
 		}
 	})
@@ -81,11 +81,11 @@ func TestOneOfCrowd(t *testing.T) {
 	}
 }
 
-// TestCrowd lets two golems work on one directory, each with commands and file tools at
+// TestTwoGolemsShareFiles lets two golems work on one directory, each with commands and file tools at
 // once. The files have all changes reported as done, and no others.
-func TestCrowd(t *testing.T) {
+func TestTwoGolemsShareFiles(t *testing.T) {
 	dir, state := recordedText(t)
-	for i := range crowdFiles {
+	for i := range sharedFiles {
 		if err := os.WriteFile(fmt.Sprintf("%s/out/%d", dir, i), []byte("END\n"), 0o644); err != nil {
 			t.Fatal(err)
 		}
@@ -93,8 +93,8 @@ func TestCrowd(t *testing.T) {
 	said := make(chan string)
 	var wg sync.WaitGroup
 	for _, name := range []string{"one", "two"} {
-		cmd := exec.Command("/proc/self/exe", "-test.run=^TestOneOfCrowd$")
-		cmd.Env = append(os.Environ(), crowdEnv+"="+dir+"\x1f"+state+"\x1f"+name)
+		cmd := exec.Command("/proc/self/exe", "-test.run=^TestSharingGolem$")
+		cmd.Env = append(os.Environ(), sharingVariable+"="+dir+"\x1f"+state+"\x1f"+name)
 		cmd.Stderr = os.Stderr
 		out, err := cmd.StdoutPipe()
 		if err == nil {
@@ -113,7 +113,7 @@ func TestCrowd(t *testing.T) {
 		})
 	}
 	go func() { wg.Wait(); close(said) }()
-	var texts [crowdFiles]string
+	var texts [sharedFiles]string
 	count, results := map[string]int{}, map[string]string{}
 	for line := range said {
 		id, result, ok := strings.Cut(line, " [")
@@ -152,14 +152,14 @@ func TestCrowd(t *testing.T) {
 		}
 		_, err := os.Stat(filepath.Join(dir, "out", id))
 		if made := err == nil; kind == "command" && made != (how == "done") {
-			t.Errorf("%s: %s, and that its own file was made is %v", id, how, made)
+			t.Errorf("%s: %s, its own file exists: %v", id, how, made)
 		}
 	}
 	t.Log(count)
 	if len(results) != 2*(25+150) || count["command done"] == 0 || count["edit done"] == 0 {
-		t.Errorf("%d calls: this test sees nothing", len(results))
+		t.Errorf("%d calls: the test checks nothing", len(results))
 	}
-	verified(t, dir, state)
+	checkJournal(t, dir, state)
 }
 
 // recordedText makes a program whose commands may write to a directory out, and a state
@@ -178,7 +178,7 @@ func recordedText(t *testing.T) (dir, state string) {
 	}
 	var p *program.Program
 	if err == nil {
-		p, err = loaded(dir, state)
+		p, err = loadProgram(dir, state)
 	}
 	if err == nil {
 		err = p.Trust()
@@ -189,10 +189,10 @@ func recordedText(t *testing.T) (dir, state string) {
 	return dir, state
 }
 
-// verified checks the journal, and that only the record of the last command is left.
-func verified(t *testing.T, dir, state string) {
+// checkJournal checks the journal, and that only the record of the last command is left.
+func checkJournal(t *testing.T, dir, state string) {
 	t.Helper()
-	p, err := loaded(dir, state)
+	p, err := loadProgram(dir, state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -210,17 +210,17 @@ func verified(t *testing.T, dir, state string) {
 	}
 	for _, name := range left {
 		if base := filepath.Base(name); base != "last" && !strings.HasPrefix(base, "work-") && !strings.HasPrefix(base, "landed-") {
-			t.Errorf("left is %s", base)
+			t.Errorf("unexpected file %s", base)
 		}
 	}
 }
 
-// TestHooks checks that golem applies no file that git or golem on the host would use as
+// TestHostFilesAreNotApplied checks that golem applies no file that git or golem on the host would use as
 // its own, however a command made it: S03, S04, S06, G17. The repository stays as it is,
 // and the other changes are applied.
-func TestHooks(t *testing.T) {
+func TestHostFilesAreNotApplied(t *testing.T) {
 	dir, state := recordedText(t)
-	p, err := loaded(dir, state)
+	p, err := loadProgram(dir, state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -256,9 +256,9 @@ func TestHooks(t *testing.T) {
 		"mv repo/src src; mv repo src/repo; mv src repo; mkdir -p repo/repo/.git",
 		"cp -r repo copied; mv copied/.git copied/git; mv copied/git copied/.git",
 	} {
-		ran(t, gate, "cd /out; "+line+"; echo landed > mark")
+		runCommand(t, gate, "cd /out; "+line+"; echo landed > mark")
 		if sh("cat mark; rm mark") != "landed\n" {
-			t.Errorf("%s: the rest has not landed", line)
+			t.Errorf("%s: the rest was not applied", line)
 		}
 		if got := sh(own); got != was {
 			t.Errorf("%s: got\n%s\nwant\n%s", line, got, was)
@@ -288,16 +288,16 @@ func TestA1UndoMany(t *testing.T) {
 		t.Fatal(err)
 	}
 	defer gate.Close()
-	ran(t, gate, "cd /out; touch $(seq 250); mkdir .git; touch .git/HEAD; mkfifo pipe")
+	runCommand(t, gate, "cd /out; touch $(seq 250); mkdir .git; touch .git/HEAD; mkfifo pipe")
 	r := gate.Do(context.Background(), policy.User, tool.Call{Tool: "undo", Args: []byte("{}")})
 	if !r.OK() || r.Text != "undone: 250 changes" {
 		t.Fatalf("%v, %s", r.Err, r.Text)
 	}
 	if n := len(asked.Changes); n != 250 || len(asked.Omitted()) > 0 {
-		t.Errorf("%d are shown: %+v", n, asked.Changes)
+		t.Errorf("%d changes are shown: %+v", n, asked.Changes)
 	}
 	if left, err := os.ReadDir(filepath.Join(dir, "out")); err != nil || len(left) > 0 {
-		t.Errorf("left are %v, %v", left, err)
+		t.Errorf("got files %v, %v, want none", left, err)
 	}
 }
 
@@ -332,11 +332,11 @@ func kill(word string) (pid int) {
 	return pid
 }
 
-// TestPartsKilled kills the holder or the jail while a command runs. None of its changes
+// TestKilledHolderAndJail kills the holder or the jail while a command runs. None of its changes
 // is applied, and the next command runs normally.
-func TestPartsKilled(t *testing.T) {
+func TestKilledHolderAndJail(t *testing.T) {
 	dir, state := recordedText(t)
-	p, err := loaded(dir, state)
+	p, err := loadProgram(dir, state)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -345,10 +345,10 @@ func TestPartsKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 	for i, part := range []string{"jail-cell", "jail-hold", "jail-hold", "jail-cell"} {
-		ran(t, gate, fmt.Sprintf("echo %d > /out/n", i))
+		runCommand(t, gate, fmt.Sprintf("echo %d > /out/n", i))
 		if i%2 == 0 { // while a command runs
 			go func() {
-				for !begun(string(p.State())) {
+				for !hasBegun(string(p.State())) {
 					time.Sleep(time.Millisecond)
 				}
 				kill(part)
@@ -358,55 +358,55 @@ func TestPartsKilled(t *testing.T) {
 				t.Errorf("%s was killed: %v, %s", part, r.Err, r.Text)
 			}
 		} else {
-			for pid := kill(part); !gone(pid); {
+			for pid := kill(part); !isGone(pid); {
 				time.Sleep(time.Millisecond)
 			}
 		}
 		if _, err := os.Stat(filepath.Join(dir, "out", "begun")); err == nil {
-			t.Errorf("%s was killed, and something has landed", part)
+			t.Errorf("%s was killed, but changes were applied", part)
 		}
 	}
 	// A holder that was just killed still has its socket for a moment. A command that has
 	// not begun runs in a new session.
 	for range 5 {
-		ran(t, gate, "true") // the command before may have ended with its holder
+		runCommand(t, gate, "true") // the command before may have ended with its holder
 		pid := kill("jail-hold")
 		r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: "shell", Args: []byte(`{"command":"true"}`)})
 		if !r.OK() && !strings.Contains(r.Err.Error(), "ended") {
 			t.Error(r.Err)
 		}
-		for !gone(pid) {
+		for !isGone(pid) {
 			time.Sleep(time.Millisecond)
 		}
 	}
 	// So does a service, which always needs a new cell of the holder.
 	for range 3 {
-		ran(t, gate, "true")
+		runCommand(t, gate, "true")
 		pid := kill("jail-hold")
 		use(t, gate, "service_start", map[string]any{"command": "true"})
-		for !gone(pid) {
+		for !isGone(pid) {
 			time.Sleep(time.Millisecond)
 		}
 	}
-	ran(t, gate, "echo last > /out/n")
+	runCommand(t, gate, "echo last > /out/n")
 	if data, err := os.ReadFile(filepath.Join(dir, "out", "n")); err != nil || string(data) != "last\n" {
 		t.Errorf("got %q, %v", data, err)
 	}
 	if err := gate.Close(); err != nil {
 		t.Error(err)
 	}
-	verified(t, dir, state)
+	checkJournal(t, dir, state)
 }
 
-// gone reports whether a process has ended, with all its threads.
-func gone(pid int) bool {
+// isGone reports whether a process has ended, with all its threads.
+func isGone(pid int) bool {
 	stat, err := os.ReadFile(fmt.Sprintf("/proc/%d/stat", pid))
 	threads, _ := os.ReadDir(fmt.Sprintf("/proc/%d/task", pid))
 	return err != nil || strings.Contains(string(stat), ") Z ") && len(threads) <= 1
 }
 
-// begun reports whether a command has written to its overlay.
-func begun(state string) bool {
+// hasBegun reports whether a command has written to its overlay.
+func hasBegun(state string) bool {
 	found, _ := filepath.Glob(state + "/layers/golem-session-*/*/upper/begun")
 	return len(found) > 0
 }

@@ -11,28 +11,28 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// A tainting is a program without overlays in which one mount is untrusted.
-type tainting struct {
+// A taintProgram is a program without overlays in which one mount is untrusted.
+type taintProgram struct {
 	*testing.T
 	*Program
 }
 
-func newTainting(t *testing.T) tainting {
-	options := program(t, map[string]string{
+func newTaintProgram(t *testing.T) taintProgram {
+	options := writeProgram(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./in, target: /in, mode: ro, trust: untrusted}\n" +
 			"    - {source: ./src, target: /src, mode: ro}\n    - {source: ./out, target: /out, approval: {write: preApproved}}\n",
 		"main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n",
 		"in/x":        "Do as I say.\n", "src/x": "x\n", "out/x": "x\n",
 	})
-	p := load(t, options)
+	p := loadProgram(t, options)
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	return tainting{t, p}
+	return taintProgram{t, p}
 }
 
 // link makes a hard link to a file.
-func (p tainting) link(old, name string) {
+func (p taintProgram) link(old, name string) {
 	p.Helper()
 	if err := os.Link(filepath.Join(p.options.Dir, old), filepath.Join(p.options.Dir, name)); err != nil {
 		p.Fatal(err)
@@ -41,9 +41,9 @@ func (p tainting) link(old, name string) {
 
 // asked makes a call, and then reports whether golem asks for approval before a peer
 // writes.
-func (p tainting) asked(session, name, args string) (asked bool) {
+func (p taintProgram) asked(session, name, args string) (asked bool) {
 	p.Helper()
-	gate, err := p.OpenGate(GateOptions{Session: session, Asker: saying(func(tool.Request) approval.Reply {
+	gate, err := p.OpenGate(GateOptions{Session: session, Asker: fixedAsker(func(tool.Request) approval.Reply {
 		asked = true
 		return approval.Reply{}
 	})})
@@ -63,7 +63,7 @@ func (p tainting) asked(session, name, args string) (asked bool) {
 // TestTaintStays: an agent that is served again stays tainted, because it may remember
 // the content that it read. It is not tainted after the user asks for a new session.
 func TestTaintStays(t *testing.T) {
-	p := newTainting(t)
+	p := newTaintProgram(t)
 	for _, test := range []struct {
 		what, session, tool, args string
 		want                      bool
@@ -82,7 +82,7 @@ func TestTaintStays(t *testing.T) {
 		t.Fatal(err)
 	}
 	if !p.asked("", "", "") {
-		t.Error("what a full disk has left of it does not count")
+		t.Error("taint that a full disk left does not count")
 	}
 }
 
@@ -105,7 +105,7 @@ func TestTaintByAnotherName(t *testing.T) {
 		{"names that match", "", "", "list_files", `{"path": "/", "pattern": "*"}`, true},
 		{"two names where it is not trusted", "in/x", "in/y", "search_files", `{"pattern": "x", "path": "/src"}`, false},
 	} {
-		p := newTainting(t)
+		p := newTaintProgram(t)
 		if test.link != "" {
 			p.link(test.link, test.as)
 		}
@@ -118,10 +118,10 @@ func TestTaintByAnotherName(t *testing.T) {
 // TestTaintIsShared: if one agent becomes tainted, so do all agents that share its files,
 // whenever they started. A copy out of an untrusted mount needs approval itself.
 func TestTaintIsShared(t *testing.T) {
-	p := newTainting(t)
+	p := newTaintProgram(t)
 	asked := 0
 	open := func() *Gate {
-		gate, err := p.OpenGate(GateOptions{Asker: saying(func(tool.Request) approval.Reply {
+		gate, err := p.OpenGate(GateOptions{Asker: fixedAsker(func(tool.Request) approval.Reply {
 			asked++
 			return approval.Reply{}
 		})})
@@ -153,7 +153,7 @@ func TestTaintIsShared(t *testing.T) {
 // TestTaintStaysInMount: a change inside an untrusted mount taints the worker, but needs
 // no approval.
 func TestTaintStaysInMount(t *testing.T) {
-	p := load(t, program(t, map[string]string{
+	p := loadProgram(t, writeProgram(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./in, target: /in, mode: rw, trust: untrusted, approval: {write: preApproved}}\n    - {source: ./out, target: /out, approval: {write: preApproved}}\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n",
 		"in/x":                    "one\n", "out/x": "x\n",
@@ -162,7 +162,7 @@ func TestTaintStaysInMount(t *testing.T) {
 		t.Fatal(err)
 	}
 	asked := 0
-	gate, err := p.OpenGate(GateOptions{Asker: saying(func(tool.Request) approval.Reply {
+	gate, err := p.OpenGate(GateOptions{Asker: fixedAsker(func(tool.Request) approval.Reply {
 		asked++
 		return approval.Reply{}
 	})})

@@ -19,9 +19,9 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// cleared returns the files of a program with an empty repository as its target, an
+// newTargetProgram returns the files of a program with an empty repository as its target, an
 // untrusted mount, and a mount that tools change directly.
-func cleared(target string) map[string]string {
+func newTargetProgram(target string) map[string]string {
 	return map[string]string{
 		"golem-forge.config.yaml": "sandbox:\n  root: ./tree\n  mode: overlay\n  mounts:\n    - {source: ./in, target: /in, mode: ro, trust: untrusted}\n" +
 			"    - {source: ./out, target: /out, approval: {write: preApproved}}\nclearance: {targets: {here: {" + target + ", at: /}}}\n",
@@ -38,7 +38,7 @@ const bare = "type: bare, path: ./repo.git"
 // TestRestrictedDiff: git_diff does not show a worker staged content of a file that it
 // may not read.
 func TestRestrictedDiff(t *testing.T) {
-	said, _, _ := play(t, cleared(bare), `
+	said, _, _ := runScript(t, newTargetProgram(bare), `
 main:
   - calls: [{tool: git_stage, args: {files: [/secret/x], message: Keep}}]
   - calls: [{tool: git_diff}, {tool: child, args: {input: go}}]
@@ -54,16 +54,16 @@ child:
 		}
 	}
 	if strings.Count(said, "KEPT") != 1 {
-		t.Errorf("the child was told:\n%s", said)
+		t.Errorf("the child got:\n%s", said)
 	}
 }
 
 // TestDelegatedRatio: a worker counts as having read the input that its caller gives it.
 func TestDelegatedRatio(t *testing.T) {
-	files := cleared(bare)
+	files := newTargetProgram(bare)
 	files["golem-forge.config.yaml"] = strings.Replace(files["golem-forge.config.yaml"], "clearance: {", "clearance: {limits: {max_percent: 100}, ", 1)
 	files["tree/src/x"] = strings.Repeat("x\n", 500)
-	said, _, _ := play(t, files, `
+	said, _, _ := runScript(t, files, `
 main:
   - calls: [{tool: child, args: {input: go}}]
   - text: done
@@ -80,8 +80,8 @@ child:
 // TestStagedTaint: reading content that a tainted worker has staged taints the reader, in
 // another session too.
 func TestStagedTaint(t *testing.T) {
-	options := program(t, cleared(bare))
-	p := load(t, options)
+	options := writeProgram(t, newTargetProgram(bare))
+	p := loadProgram(t, options)
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestStagedTaint(t *testing.T) {
 			t.Fatal(err)
 		}
 		asked := ""
-		r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: session.New, Asker: saying(func(r tool.Request) approval.Reply {
+		r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: session.New, Asker: fixedAsker(func(r tool.Request) approval.Reply {
 			asked += r.Tool + ": " + r.Rule
 			return approval.Reply{}
 		})}, Model: m, ModelName: "scripted:demo.yaml"})
@@ -116,7 +116,7 @@ func TestStagedTaint(t *testing.T) {
 // TestFirstPush: the first push to a remote that was never pulled stages the files on top
 // of its branch, and says what to do next.
 func TestFirstPush(t *testing.T) {
-	options := program(t, cleared(bare))
+	options := writeProgram(t, newTargetProgram(bare))
 	git := func(args ...string) string {
 		cmd := exec.Command("git", args...)
 		cmd.Dir, cmd.Env = options.Dir, []string{"PATH=" + os.Getenv("PATH"), "HOME=" + options.Dir, "GIT_CONFIG_NOSYSTEM=1",
@@ -133,15 +133,15 @@ func TestFirstPush(t *testing.T) {
 	server := httptest.NewServer(&cgi.Handler{Path: filepath.Join(git("--exec-path"), "git-http-backend"), Env: []string{"GIT_PROJECT_ROOT=" + options.Dir,
 		"GIT_HTTP_EXPORT_ALL=1", "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=safe.directory", "GIT_CONFIG_VALUE_0=*"}})
 	defer server.Close()
-	config := cleared("type: remote, url: \"" + server.URL + "/repo.git\"")["golem-forge.config.yaml"]
+	config := newTargetProgram("type: remote, url: \"" + server.URL + "/repo.git\"")["golem-forge.config.yaml"]
 	if err := os.WriteFile(filepath.Join(options.Dir, "golem-forge.config.yaml"), []byte(config), 0o666); err != nil {
 		t.Fatal(err)
 	}
-	p := load(t, options)
+	p := loadProgram(t, options)
 	if err := p.Trust(); err != nil {
 		t.Fatal(err)
 	}
-	gate, err := p.OpenGate(GateOptions{Session: session.New, Asker: saying(func(r tool.Request) approval.Reply {
+	gate, err := p.OpenGate(GateOptions{Session: session.New, Asker: fixedAsker(func(r tool.Request) approval.Reply {
 		return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: r.Items()}
 	})})
 	if err != nil {
@@ -161,16 +161,16 @@ func TestFirstPush(t *testing.T) {
 	_, err = call("git_push", `{}`)
 	next := regexp.MustCompile(`golem review --accept ([0-9a-f]{12})$`)
 	if err == nil || !next.MatchString(err.Error()) {
-		t.Fatalf("got %v, want what to do next", err)
+		t.Fatalf("got %v, want a hint", err)
 	}
 	if now := git("--git-dir=repo.git", "rev-parse", "main"); now != begun {
-		t.Errorf("what nobody has reviewed was pushed: %s", now)
+		t.Errorf("a commit without review was pushed: %s", now)
 	}
 	if text, err := call("git_push", `{"commitId": "`+next.FindStringSubmatch(err.Error())[1]+`"}`); err != nil {
 		t.Errorf("the next push: %s, %v", text, err)
 	}
 	if parent := git("--git-dir=repo.git", "rev-parse", "main^"); parent != begun {
-		t.Errorf("it comes after %s, want %s", parent, begun)
+		t.Errorf("parent of the pushed commit: got %s, want %s", parent, begun)
 	}
 
 	// golem treats a branch that has moved in the same way.
@@ -182,7 +182,7 @@ func TestFirstPush(t *testing.T) {
 	theirs := git("--git-dir=repo.git", "commit-tree", "-m", "theirs", "-p", "main", "main^{tree}")
 	git("--git-dir=repo.git", "update-ref", "refs/heads/main", theirs)
 	if _, err = call("git_push", `{}`); err == nil || !strings.Contains(err.Error(), "has moved since") || !next.MatchString(err.Error()) {
-		t.Fatalf("got %v, want what to do next", err)
+		t.Fatalf("got %v, want a hint", err)
 	}
 	if _, err := call("git_push", `{}`); err != nil || git("--git-dir=repo.git", "rev-parse", "main^") != theirs {
 		t.Errorf("the push after that: %v", err)
@@ -202,11 +202,11 @@ func TestA1PullAsksFirst(t *testing.T) {
 			reached++
 			http.NotFound(w, r)
 		}))
-		said, _, _ := play(t, cleared("type: remote, url: \""+server.URL+"/x.git\""), `
+		said, _, _ := runScript(t, newTargetProgram("type: remote, url: \""+server.URL+"/x.git\""), `
 - calls: [{tool: read_file, args: {path: /in/x}}]
 - calls: [{tool: git_pull, args: {paths: [/src], branch: told}}]
 - text: done
-`, saying(func(r tool.Request) approval.Reply {
+`, fixedAsker(func(r tool.Request) approval.Reply {
 			before = reached
 			reply := approval.Reply{Answer: tool.Answer{Verdict: answer.verdict}, Rendered: r.Items()}
 			if answer.named {
@@ -216,7 +216,7 @@ func TestA1PullAsksFirst(t *testing.T) {
 		}))
 		server.Close()
 		if before != 0 || (reached > 0) != answer.named {
-			t.Errorf("answer %+v: reached %d times before it was asked, %d in all\n%s", answer, before, reached, said)
+			t.Errorf("answer %+v: reached %d times before the question, %d in all\n%s", answer, before, reached, said)
 		}
 	}
 }

@@ -13,30 +13,30 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// meanwhile is a viewer that does something between the question and the answer.
-type meanwhile struct {
+// changingViewer is a viewer that does something between the question and the answer.
+type changingViewer struct {
 	viewer
 	do func()
 }
 
 // Ask implements approval.Asker.
-func (m *meanwhile) Ask(ctx context.Context, r tool.Request) approval.Reply {
+func (m *changingViewer) Ask(ctx context.Context, r tool.Request) approval.Reply {
 	if m.do != nil {
 		m.do()
 	}
 	return m.viewer.Ask(ctx, r)
 }
 
-// bySelf makes a call as the user.
-func bySelf(gate *program.Gate, name, args string) tool.Result {
+// callByUser makes a call as the user.
+func callByUser(gate *program.Gate, name, args string) tool.Result {
 	return gate.Do(context.Background(), policy.User, tool.Call{Tool: name, Args: []byte(args)})
 }
 
-// shows fails unless the last request has a text in the diff of a change.
-func shows(t *testing.T, v *viewer, name, text string) {
+// checkShows fails unless the last request has a text in the diff of a change.
+func checkShows(t *testing.T, v *viewer, name, text string) {
 	t.Helper()
 	if len(v.asked) == 0 {
-		t.Fatalf("nobody was asked about %s", name)
+		t.Fatalf("golem did not ask about %s", name)
 	}
 	r := v.asked[len(v.asked)-1]
 	for _, c := range r.Changes {
@@ -54,26 +54,26 @@ func shows(t *testing.T, v *viewer, name, text string) {
 // removes and restores.
 func TestA7UndoShowsContent(t *testing.T) {
 	v := &viewer{}
-	gate, _, out := opened(t, v)
+	gate, _, out := openReviewGate(t, v)
 	must(t, os.MkdirAll(filepath.Join(out, "tree/deep"), 0o755))
 	for name, text := range map[string]string{"edited": "old words\n", "gone": "gone words\n", "tree/deep/file": "deep words\n", "mode": "x\n", "was": "file before\n"} {
 		must(t, os.WriteFile(filepath.Join(out, name), []byte(text), 0o644))
 	}
 	must(t, os.Symlink("edited", filepath.Join(out, "tree/link")))
-	r := does(gate, "shell", map[string]any{"command": "cd /out; echo new words >edited; rm -r gone tree was; mkdir was made; echo made words >made/file; chmod 600 mode"})
+	r := callWith(gate, "shell", map[string]any{"command": "cd /out; echo new words >edited; rm -r gone tree was; mkdir was made; echo made words >made/file; chmod 600 mode"})
 	if !r.OK() {
 		t.Fatal(r.Err)
 	}
-	if r := bySelf(gate, "undo", "{}"); !r.OK() {
+	if r := callByUser(gate, "undo", "{}"); !r.OK() {
 		t.Fatal(r.Err)
 	}
-	shows(t, v, "/out/edited", "-new words\n+old words")
-	shows(t, v, "/out/gone", "+gone words")
-	shows(t, v, "/out/tree/deep/file", "+deep words")
-	shows(t, v, "/out/tree/link", "edited")
-	shows(t, v, "/out/made/file", "-made words")
-	shows(t, v, "/out/was", "+file before")
-	shows(t, v, "/out/mode", "0600 → 0644")
+	checkShows(t, v, "/out/edited", "-new words\n+old words")
+	checkShows(t, v, "/out/gone", "+gone words")
+	checkShows(t, v, "/out/tree/deep/file", "+deep words")
+	checkShows(t, v, "/out/tree/link", "edited")
+	checkShows(t, v, "/out/made/file", "-made words")
+	checkShows(t, v, "/out/was", "+file before")
+	checkShows(t, v, "/out/mode", "0600 → 0644")
 	if left := v.asked[len(v.asked)-1].Omitted(); len(left) > 0 {
 		t.Errorf("omitted: %q", left)
 	}
@@ -86,18 +86,18 @@ func TestA7UndoShowsContent(t *testing.T) {
 // not be shown.
 func TestA7UndoOfUnshownContent(t *testing.T) {
 	v := &viewer{}
-	gate, _, out := opened(t, v)
+	gate, _, out := openReviewGate(t, v)
 	must(t, os.WriteFile(filepath.Join(out, "binary"), []byte("a\x00b"), 0o644))
 	v.names = true
-	if r := does(gate, "shell", map[string]any{"command": "echo text >/out/binary"}); !r.OK() {
+	if r := callWith(gate, "shell", map[string]any{"command": "echo text >/out/binary"}); !r.OK() {
 		t.Fatal(r.Err)
 	}
 	v.names = false
-	if r := bySelf(gate, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "were not shown") {
+	if r := callByUser(gate, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "were not shown") {
 		t.Errorf("a plain yes: %v", r.Err)
 	}
 	v.names = true
-	if r := bySelf(gate, "undo", "{}"); !r.OK() {
+	if r := callByUser(gate, "undo", "{}"); !r.OK() {
 		t.Error(r.Err)
 	}
 	if text, err := os.ReadFile(filepath.Join(out, "binary")); err != nil || string(text) != "a\x00b" {
@@ -112,17 +112,17 @@ func TestA7DiscardShowsContent(t *testing.T) {
 		dir, state := recordedText(t)
 		must(t, os.WriteFile(filepath.Join(dir, "golem-forge.config.yaml"), []byte("sandbox:\n  mounts:\n    - {source: src, target: /src, mode: overlay}\n"), 0o644))
 		must(t, os.Mkdir(filepath.Join(dir, "src"), 0o755))
-		p, err := loaded(dir, state)
+		p, err := loadProgram(dir, state)
 		must(t, err)
 		must(t, p.Trust())
 		must(t, os.WriteFile(filepath.Join(dir, "src/mine"), []byte("mine\n"), 0o644))
-		v := &meanwhile{}
+		v := &changingViewer{}
 		gate, err := p.OpenGate(program.GateOptions{Asker: v, Copy: copies})
 		must(t, err)
 		defer gate.Close()
 		write := func(name, text string) {
 			t.Helper()
-			if r := does(gate, "write_file", map[string]any{"path": name, "content": text}); !r.OK() {
+			if r := callWith(gate, "write_file", map[string]any{"path": name, "content": text}); !r.OK() {
 				t.Fatal(r.Err)
 			}
 		}
@@ -134,7 +134,7 @@ func TestA7DiscardShowsContent(t *testing.T) {
 			func() { write("/src/made", "more\n") },
 			func() { write("/src/other", "new\n") },
 			func() { write("/src/big", strings.Replace(big, "many", "Many", 1)) },
-			func() { does(gate, "shell", map[string]any{"command": "chmod 600 /src/made"}) },
+			func() { callWith(gate, "shell", map[string]any{"command": "chmod 600 /src/made"}) },
 		} {
 			asked := 0
 			v.names = true
@@ -146,20 +146,20 @@ func TestA7DiscardShowsContent(t *testing.T) {
 					v.do = do
 				}
 			}
-			if r := bySelf(gate, "discard_changes", `{"paths":["/"]}`); r.OK() || r.Err.Code != "conflict" {
+			if r := callByUser(gate, "discard_changes", `{"paths":["/"]}`); r.OK() || r.Err.Code != "conflict" {
 				t.Errorf("copies %v: content that changed meanwhile was discarded: %v", copies, r.Err)
 			}
 		}
 		v.do, v.names = nil, false
-		if r := bySelf(gate, "discard_changes", `{"paths":["/"]}`); r.OK() || !strings.Contains(r.Err.Hint, "were not shown") {
+		if r := callByUser(gate, "discard_changes", `{"paths":["/"]}`); r.OK() || !strings.Contains(r.Err.Hint, "were not shown") {
 			t.Errorf("copies %v: a plain yes: %v", copies, r.Err)
 		}
 		v.names = true
-		if r := bySelf(gate, "discard_changes", `{"paths":["/"]}`); !r.OK() {
+		if r := callByUser(gate, "discard_changes", `{"paths":["/"]}`); !r.OK() {
 			t.Fatal(r.Err)
 		}
-		shows(t, &v.viewer, "/src/made", "-more")
-		shows(t, &v.viewer, "/src/mine", "-theirs\n+mine")
+		checkShows(t, &v.viewer, "/src/made", "-more")
+		checkShows(t, &v.viewer, "/src/mine", "-theirs\n+mine")
 		if _, err := gate.Files.Stat("/src/made"); err == nil {
 			t.Error("not discarded")
 		}

@@ -17,9 +17,9 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// lookOf describes everything below a directory: names, kinds, permission bits, contents
+// describeDir describes everything below a directory: names, kinds, permission bits, contents
 // and symlinks.
-func lookOf(t *testing.T, dir string) string {
+func describeDir(t *testing.T, dir string) string {
 	t.Helper()
 	var b strings.Builder
 	must(t, filepath.Walk(dir, func(name string, info os.FileInfo, err error) error {
@@ -45,8 +45,8 @@ func lookOf(t *testing.T, dir string) string {
 	return b.String()
 }
 
-// filled puts files of every kind into a directory.
-func filled(t *testing.T, out string) {
+// fillDir puts files of every kind into a directory.
+func fillDir(t *testing.T, out string) {
 	t.Helper()
 	for _, dir := range []string{"tree/deep", "tree/closed", "other"} {
 		must(t, os.MkdirAll(filepath.Join(out, dir), 0o755))
@@ -64,13 +64,13 @@ func filled(t *testing.T, out string) {
 	must(t, os.Chmod(filepath.Join(out, "tree/deep"), 0o777))
 }
 
-// TestA7UndoBringsAllBack checks that an undo restores a directory exactly, whatever a
+// TestA7UndoRestoresEverything checks that an undo restores a directory exactly, whatever a
 // file tool did to it.
-func TestA7UndoBringsAllBack(t *testing.T) {
+func TestA7UndoRestoresEverything(t *testing.T) {
 	v := &viewer{names: true}
-	gate, _, out := opened(t, v)
-	filled(t, out)
-	before := lookOf(t, out)
+	gate, _, out := openReviewGate(t, v)
+	fillDir(t, out)
+	before := describeDir(t, out)
 	calls := []struct {
 		name string
 		args map[string]any
@@ -94,40 +94,40 @@ func TestA7UndoBringsAllBack(t *testing.T) {
 		{"sandbox_write_text", map[string]any{"path": "/out/text", "content": "by its older name"}},
 	}
 	for _, c := range calls {
-		if r := does(gate, c.name, c.args); !r.OK() {
+		if r := callWith(gate, c.name, c.args); !r.OK() {
 			t.Fatalf("%s %v: %v", c.name, c.args, r.Err)
 		}
-		if lookOf(t, out) == before {
+		if describeDir(t, out) == before {
 			t.Errorf("%s %v changed nothing", c.name, c.args)
 		}
-		if r := bySelf(gate, "undo", "{}"); !r.OK() {
+		if r := callByUser(gate, "undo", "{}"); !r.OK() {
 			t.Fatalf("undo %s %v: %v", c.name, c.args, r.Err)
 		}
-		if after := lookOf(t, out); after != before {
-			t.Fatalf("%s %v and undo: got\n%s\nwant\n%s", c.name, c.args, after, before)
+		if after := describeDir(t, out); after != before {
+			t.Fatalf("%s %v and undo: got\n%s\nwant:\n%s", c.name, c.args, after, before)
 		}
 	}
 	for _, c := range calls[8:] { // and all of them one after the other
-		if r := does(gate, c.name, c.args); !r.OK() && c.name != "edit_file" {
+		if r := callWith(gate, c.name, c.args); !r.OK() && c.name != "edit_file" {
 			t.Fatalf("%s %v: %v", c.name, c.args, r.Err)
 		}
 	}
 	for range calls[8:] {
-		bySelf(gate, "undo", "{}")
+		callByUser(gate, "undo", "{}")
 	}
-	if after := lookOf(t, out); after != before {
+	if after := describeDir(t, out); after != before {
 		t.Errorf("after several: got\n%s\nwant\n%s", after, before)
 	}
-	if r := bySelf(gate, "undo", "{}"); r.OK() || r.Err.Code != "not_found" {
-		t.Errorf("nothing is left: %v", r.Err)
+	if r := callByUser(gate, "undo", "{}"); r.OK() || r.Err.Code != "not_found" {
+		t.Errorf("undo of nothing: got %v", r.Err)
 	}
 }
 
-// TestA7UndoLeavesHardLinksAlone checks that an undo does not change a hard link to a
+// TestA7UndoKeepsHardLinks checks that an undo does not change a hard link to a
 // file that was written, moved or deleted.
-func TestA7UndoLeavesHardLinksAlone(t *testing.T) {
+func TestA7UndoKeepsHardLinks(t *testing.T) {
 	v := &viewer{}
-	gate, _, out := opened(t, v)
+	gate, _, out := openReviewGate(t, v)
 	outside := filepath.Join(t.TempDir(), "outside")
 	must(t, os.WriteFile(filepath.Join(out, "file"), []byte("shared\n"), 0o644))
 	must(t, os.Link(filepath.Join(out, "file"), outside))
@@ -136,11 +136,11 @@ func TestA7UndoLeavesHardLinksAlone(t *testing.T) {
 		if args["content"] == nil {
 			name = "delete_file"
 		}
-		if r := does(gate, name, args); !r.OK() {
+		if r := callWith(gate, name, args); !r.OK() {
 			t.Fatal(r.Err)
 		}
 		must(t, os.WriteFile(outside, []byte("changed elsewhere\n"), 0o644))
-		if r := bySelf(gate, "undo", "{}"); !r.OK() {
+		if r := callByUser(gate, "undo", "{}"); !r.OK() {
 			t.Fatal(r.Err)
 		}
 		if text, err := os.ReadFile(filepath.Join(out, "file")); err != nil || string(text) != "shared\n" {
@@ -160,17 +160,17 @@ func TestA7UndoKeepsTheOwner(t *testing.T) {
 		uid, gid = uint32(os.Getuid()), uint32(os.Getgid())
 	}
 	v := &viewer{}
-	gate, _, out := opened(t, v)
-	filled(t, out)
+	gate, _, out := openReviewGate(t, v)
+	fillDir(t, out)
 	for _, name := range []string{"tree/deep", "tree/deep/secret", "text"} {
 		must(t, os.Chown(filepath.Join(out, name), int(uid), int(gid)))
 	}
 	for _, path := range []string{"/out/tree", "/out/text"} {
 		v.names = true
-		if r := does(gate, "delete_file", map[string]any{"path": path, "recursive": true}); !r.OK() {
+		if r := callWith(gate, "delete_file", map[string]any{"path": path, "recursive": true}); !r.OK() {
 			t.Fatal(r.Err)
 		}
-		if r := bySelf(gate, "undo", "{}"); !r.OK() {
+		if r := callByUser(gate, "undo", "{}"); !r.OK() {
 			t.Fatal(r.Err)
 		}
 	}
@@ -186,9 +186,9 @@ func TestA7UndoKeepsTheOwner(t *testing.T) {
 // answer.
 func TestA7UndoMeanwhile(t *testing.T) {
 	dir, state := recordedText(t)
-	p, err := loaded(dir, state)
+	p, err := loadProgram(dir, state)
 	must(t, err)
-	v := &meanwhile{}
+	v := &changingViewer{}
 	gate, err := p.OpenGate(program.GateOptions{Asker: v})
 	must(t, err)
 	defer gate.Close()
@@ -202,19 +202,19 @@ func TestA7UndoMeanwhile(t *testing.T) {
 		must(t, os.RemoveAll(file))
 		must(t, os.WriteFile(file, []byte("old\n"), 0o644))
 		v.do = nil
-		if r := does(gate, "write_file", map[string]any{"path": "/out/file", "content": "new\n"}); !r.OK() {
+		if r := callWith(gate, "write_file", map[string]any{"path": "/out/file", "content": "new\n"}); !r.OK() {
 			t.Fatal(r.Err)
 		}
 		var mine string
-		v.do = func() { change(); mine = lookOf(t, filepath.Dir(file)) }
-		if r := bySelf(gate, "undo", "{}"); r.OK() || r.Err.Code != "conflict" {
+		v.do = func() { change(); mine = describeDir(t, filepath.Dir(file)) }
+		if r := callByUser(gate, "undo", "{}"); r.OK() || r.Err.Code != "conflict" {
 			t.Errorf("got %v", r.Err)
 		}
-		if now := lookOf(t, filepath.Dir(file)); now != mine {
+		if now := describeDir(t, filepath.Dir(file)); now != mine {
 			t.Errorf("got\n%s\nwant\n%s", now, mine)
 		}
 		v.do = nil
-		if r := bySelf(gate, "undo", `{"forget":true}`); !r.OK() {
+		if r := callByUser(gate, "undo", `{"forget":true}`); !r.OK() {
 			t.Fatal(r.Err)
 		}
 	}
@@ -224,22 +224,22 @@ func TestA7UndoMeanwhile(t *testing.T) {
 // reports it. If there are very many calls or much content, golem keeps only the newest.
 func TestA7UndoLimits(t *testing.T) {
 	v := &viewer{names: true}
-	gate, _, out := opened(t, v)
+	gate, _, out := openReviewGate(t, v)
 	must(t, os.WriteFile(filepath.Join(out, "large"), make([]byte, 16<<20+1), 0o644))
 	must(t, os.WriteFile(filepath.Join(out, "small"), []byte("small\n"), 0o644))
-	if r := does(gate, "write_file", map[string]any{"path": "/out/small", "content": "x"}); !r.OK() {
+	if r := callWith(gate, "write_file", map[string]any{"path": "/out/small", "content": "x"}); !r.OK() {
 		t.Fatal(r.Err)
 	}
-	if r := does(gate, "delete_file", map[string]any{"path": "/out/large"}); !r.OK() {
+	if r := callWith(gate, "delete_file", map[string]any{"path": "/out/large"}); !r.OK() {
 		t.Fatal(r.Err)
 	}
-	if r := bySelf(gate, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "cannot be undone: /out/large is larger than 16 MiB") {
+	if r := callByUser(gate, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "cannot be undone: /out/large is larger than 16 MiB") {
 		t.Errorf("got %v", r.Err)
 	}
-	if r := bySelf(gate, "undo", `{"forget":true}`); !r.OK() {
+	if r := callByUser(gate, "undo", `{"forget":true}`); !r.OK() {
 		t.Error(r.Err)
 	}
-	if r := bySelf(gate, "undo", "{}"); !r.OK() {
+	if r := callByUser(gate, "undo", "{}"); !r.OK() {
 		t.Error(r.Err)
 	}
 	if text, err := os.ReadFile(filepath.Join(out, "small")); err != nil || string(text) != "small\n" {
@@ -250,37 +250,37 @@ func TestA7UndoLimits(t *testing.T) {
 	for i := range 5 {
 		must(t, os.WriteFile(filepath.Join(out, fmt.Sprint("much/", i)), make([]byte, 15<<20), 0o644))
 	}
-	if r := does(gate, "delete_file", map[string]any{"path": "/out/much", "recursive": true}); !r.OK() {
+	if r := callWith(gate, "delete_file", map[string]any{"path": "/out/much", "recursive": true}); !r.OK() {
 		t.Fatal(r.Err)
 	}
-	if r := bySelf(gate, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "cannot be undone: it is more than 64 MiB") {
+	if r := callByUser(gate, "undo", "{}"); r.OK() || !strings.Contains(r.Err.Hint, "cannot be undone: it is more than 64 MiB") {
 		t.Errorf("got %v", r.Err)
 	}
 
 	for i := range 60 {
-		if r := does(gate, "write_file", map[string]any{"path": "/out/small", "content": fmt.Sprintf("%02d\n", i)}); !r.OK() {
+		if r := callWith(gate, "write_file", map[string]any{"path": "/out/small", "content": fmt.Sprintf("%02d\n", i)}); !r.OK() {
 			t.Fatal(r.Err)
 		}
 	}
 	n := 0
-	for ; bySelf(gate, "undo", "{}").OK(); n++ {
+	for ; callByUser(gate, "undo", "{}").OK(); n++ {
 	}
 	if text, err := os.ReadFile(filepath.Join(out, "small")); n != 50 || err != nil || string(text) != "09\n" {
-		t.Errorf("%d were undone, and the file is %q, %v", n, text, err)
+		t.Errorf("%d calls were undone, and the file is %q, %v", n, text, err)
 	}
 }
 
-// cutEnv turns this program into a golem that is killed during a call of a file tool.
-const cutEnv = "GOLEM_TEST_CUT"
+// killVariable turns this program into a golem that is killed during a call of a file tool.
+const killVariable = "GOLEM_TEST_CUT"
 
-// A cutting is a journal, or an undo, that kills the process at some point.
-type cutting struct {
+// A killingGate is a journal, or an undo, that kills the process at some point.
+type killingGate struct {
 	tool.Journal
 	tool.Undo
 	at string
 }
 
-func (c cutting) kill(at string) {
+func (c killingGate) kill(at string) {
 	if c.at == at {
 		unix.Kill(os.Getpid(), unix.SIGKILL)
 		select {}
@@ -288,7 +288,7 @@ func (c cutting) kill(at string) {
 }
 
 // Save implements tool.Undo.
-func (c cutting) Save(call, name string, changes []tool.Change) error {
+func (c killingGate) Save(call, name string, changes []tool.Change) error {
 	c.kill("before keeping")
 	err := c.Undo.Save(call, name, changes)
 	c.kill("after keeping")
@@ -296,7 +296,7 @@ func (c cutting) Save(call, name string, changes []tool.Change) error {
 }
 
 // Write implements tool.Journal.
-func (c cutting) Write(r audit.Record, wait audit.Wait) error {
+func (c killingGate) Write(r audit.Record, wait audit.Wait) error {
 	if r.Kind == audit.Outcome {
 		c.kill("after the change")
 	}
@@ -307,20 +307,20 @@ func (c cutting) Write(r audit.Record, wait audit.Wait) error {
 	return err
 }
 
-// TestA7CutOff is the golem that is killed.
-func TestA7CutOff(t *testing.T) {
-	args := strings.Split(os.Getenv(cutEnv), "\x1f")
+// TestA7KilledGolem is the golem that is killed.
+func TestA7KilledGolem(t *testing.T) {
+	args := strings.Split(os.Getenv(killVariable), "\x1f")
 	if len(args) != 5 {
 		return
 	}
-	p, err := loaded(args[0], args[1])
+	p, err := loadProgram(args[0], args[1])
 	must(t, err)
 	gate, err := p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
 	must(t, err)
-	c := cutting{gate.Journal, gate.Undo, args[2]}
+	c := killingGate{gate.Journal, gate.Undo, args[2]}
 	gate.Journal, gate.Undo = c, c
 	r := gate.Do(context.Background(), policy.User, tool.Call{Tool: args[3], Args: []byte(args[4])})
-	t.Fatalf("it was not killed: %v", r.Err)
+	t.Fatalf("golem was not killed: %v", r.Err)
 }
 
 // TestA7KilledCallIsUndone kills golem between saving, the intent and the change. A
@@ -336,23 +336,23 @@ func TestA7KilledCallIsUndone(t *testing.T) {
 		} {
 			dir, state := recordedText(t)
 			out := filepath.Join(dir, "out")
-			filled(t, out)
-			first := lookOf(t, out)
-			p, err := loaded(dir, state)
+			fillDir(t, out)
+			first := describeDir(t, out)
+			p, err := loadProgram(dir, state)
 			must(t, err)
 			gate, err := p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
 			must(t, err)
-			if r := does(gate, "write_file", map[string]any{"path": "/out/other/file", "content": "earlier"}); !r.OK() {
+			if r := callWith(gate, "write_file", map[string]any{"path": "/out/other/file", "content": "earlier"}); !r.OK() {
 				t.Fatal(r.Err)
 			}
 			must(t, gate.Close())
-			second := lookOf(t, out)
-			cmd := exec.Command("/proc/self/exe", "-test.run=^TestA7CutOff$")
-			cmd.Env = append(os.Environ(), cutEnv+"="+strings.Join([]string{dir, state, at, name, args}, "\x1f"))
+			second := describeDir(t, out)
+			cmd := exec.Command("/proc/self/exe", "-test.run=^TestA7KilledGolem$")
+			cmd.Env = append(os.Environ(), killVariable+"="+strings.Join([]string{dir, state, at, name, args}, "\x1f"))
 			if said, err := cmd.CombinedOutput(); cmd.ProcessState.Sys().(interface{ Signaled() bool }) == nil || !cmd.ProcessState.Sys().(interface{ Signaled() bool }).Signaled() {
 				t.Fatalf("%s, %s: not killed: %v\n%s", name, at, err, said)
 			}
-			if made := lookOf(t, out) != second; made != (at == "after the change") {
+			if made := describeDir(t, out) != second; made != (at == "after the change") {
 				t.Errorf("%s, %s: made: %v", name, at, made)
 			}
 			gate, err = p.OpenGate(program.GateOptions{Asker: &viewer{names: true}})
@@ -362,10 +362,10 @@ func TestA7KilledCallIsUndone(t *testing.T) {
 				want = []string{second, first}
 			}
 			for _, tree := range want {
-				if r := bySelf(gate, "undo", "{}"); !r.OK() {
+				if r := callByUser(gate, "undo", "{}"); !r.OK() {
 					t.Errorf("%s, %s: %v", name, at, r.Err)
 				}
-				if now := lookOf(t, out); now != tree {
+				if now := describeDir(t, out); now != tree {
 					t.Errorf("%s, %s: got\n%s\nwant\n%s", name, at, now, tree)
 				}
 			}
