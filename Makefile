@@ -33,13 +33,13 @@ RACE := ./sandbox/... ./internal/state/... ./internal/audit ./internal/tool ./in
 # meet. Each process waits a second before it ends there, and the jail starts many. So
 # these tests run at the same time as the others.
 RACE_PARTS := ./internal/jail ./internal/terminal ./internal/toolset/file
-RACE_TESTS := ^(TestAttach.*|TestTransaction|TestTerminal|TestLeftSet|TestLateAnswers|TestJobs|TestSignals|TestStreams|TestParallelEdits|TestReadDoesNotWait|TestFIFOs|TestCancelled)$$
+RACE_TESTS := ^(TestAttach.*|TestTransaction|TestTerminal|TestSettingsAreReset|TestLateAnswers|TestJobs|TestSignals|TestStreams|TestParallelEdits|TestReadDoesNotWait|TestFIFOs|TestCancelled)$$
 
 # The slowest tests with only one goroutine, or with processes that are killed. The race
 # detector would find nothing in them.
 NOT_RACE := ^(TestAttacks|TestOrdinaryUser|TestDifferential|TestKill.*|TestEveryByte.*|TestEveryCut|TestTwoProcesses|TestFullDiskAtEveryStep)$$
-NOT_RACE := $(NOT_RACE)|^(TestAutomatonBounds|TestHugeRecords|TestManyShortRecords|TestSparseFiles|TestRecordsAreLines|TestDamagedDecisions|TestBounds|TestPatience|TestFlood)$$
-NOT_RACE := $(NOT_RACE)|^TestKeepsThings$$/^(log|blobs|once|leases)$$/^(kills|processes)$$|^TestBackends$$///^a_folder_of_5,000
+NOT_RACE := $(NOT_RACE)|^(TestAutomatonBounds|TestHugeRecords|TestManyShortRecords|TestSparseFiles|TestRecordsAreLines|TestDamagedDecisions|TestRecordSizeLimit|TestPatience|TestLongArguments)$$
+NOT_RACE := $(NOT_RACE)|^TestStoreSuite$$/^(log|blobs|once|leases)$$/^(kills|processes)$$|^TestBackends$$///^a_folder_of_5,000
 
 # How long each fuzz target runs: a time, or a count such as 100000x. The unit tests run
 # its seeds.

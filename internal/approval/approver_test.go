@@ -30,8 +30,8 @@ func (a *asker) Ask(_ context.Context, r tool.Request) approval.Reply {
 	return reply
 }
 
-// answer answers a pending request, after all of it was rendered.
-func answer(s *approval.Store, id string, yes bool, by, note string) error {
+// answerRequest answers a pending request, after all of it was rendered.
+func answerRequest(s *approval.Store, id string, yes bool, by, note string) error {
 	reply := approval.Reply{Answer: tool.Answer{By: by, Note: note}}
 	if yes {
 		reply.Verdict = tool.Approved
@@ -84,7 +84,7 @@ func newRequest(tool_, same string, workers string, effects ...policy.Effect) to
 		Args: []byte("{}"), Effects: effects, ToApprove: effects}
 }
 
-func effect(v policy.Verb, target string) policy.Effect {
+func newEffect(v policy.Verb, target string) policy.Effect {
 	return policy.Effect{Verb: v, Target: target}
 }
 
@@ -99,19 +99,19 @@ func (d *testApprover) approve(r tool.Request) tool.Answer {
 	return a
 }
 
-func byHand(r tool.Request) tool.Request { r.Origin = policy.User; return r }
+func callByUser(r tool.Request) tool.Request { r.Origin = policy.User; return r }
 
-// itselfAsks returns a request in which only the use of the tool needs approval.
-func itselfAsks(r tool.Request) tool.Request {
+// askForUse returns a request in which only the use of the tool needs approval.
+func askForUse(r tool.Request) tool.Request {
 	r.ToApprove = []policy.Effect{{Verb: policy.Use, Target: r.Tool}}
 	return r
 }
 
-var writeA = newRequest("write_file", "a", "main", effect(policy.Write, "/drafts/a.md"))
+var writeA = newRequest("write_file", "a", "main", newEffect(policy.Write, "/drafts/a.md"))
 
 func TestModes(t *testing.T) {
-	readX := newRequest("read_file", "x", "main", effect(policy.Read, "/in/x"))
-	mixed := newRequest("move_file", "m", "main", effect(policy.Read, "/in/x"), effect(policy.Delete, "/in/x"))
+	readX := newRequest("read_file", "x", "main", newEffect(policy.Read, "/in/x"))
+	mixed := newRequest("move_file", "m", "main", newEffect(policy.Read, "/in/x"), newEffect(policy.Delete, "/in/x"))
 	mixed.ToApprove = mixed.ToApprove[:1] // only the read asks, but something is deleted
 	for _, test := range []struct {
 		name  string
@@ -150,8 +150,8 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// TestRemembered checks that a remembered rule approves the same again, and nothing else.
-func TestRemembered(t *testing.T) {
+// TestRememberedRule checks that a remembered rule approves the same again, and nothing else.
+func TestRememberedRule(t *testing.T) {
 	again := approval.ExactRule(writeA)
 	again.Scope = approval.Run
 	file, folder := approval.OfferRules(writeA)[0], approval.OfferRules(writeA)[1]
@@ -164,31 +164,31 @@ func TestRemembered(t *testing.T) {
 		"this exact call": {again, approval.Run,
 			[]tool.Request{writeA},
 			[]tool.Request{
-				newRequest("write_file", "b", "main", effect(policy.Write, "/drafts/a.md")), // other content
+				newRequest("write_file", "b", "main", newEffect(policy.Write, "/drafts/a.md")), // other content
 			}},
 		"this file": {file, approval.Project,
-			[]tool.Request{writeA, newRequest("write_file", "b", "main", effect(policy.Write, "/drafts/a.md"))},
+			[]tool.Request{writeA, newRequest("write_file", "b", "main", newEffect(policy.Write, "/drafts/a.md"))},
 			[]tool.Request{
-				newRequest("write_file", "c", "main", effect(policy.Write, "/drafts/b.md")),
-				newRequest("write_file", "c", "main", effect(policy.Write, "/drafts/a.md/x")),
-				newRequest("write_file", "c", "main", effect(policy.Write, "/drafts")),
-				newRequest("delete_file", "c", "main", effect(policy.Delete, "/drafts/a.md")),
-				newRequest("write_file", "c", "main", effect(policy.Delete, "/drafts/a.md")),
-				newRequest("edit_file", "c", "main", effect(policy.Write, "/drafts/a.md")),
-				newRequest("write_file", "c", "main sub", effect(policy.Write, "/drafts/a.md")),
-				newRequest("write_file", "c", "other", effect(policy.Write, "/drafts/a.md")),
-				newRequest("write_file", "c", "main", effect(policy.Write, "/drafts/a.md"), effect(policy.Write, "/drafts/b.md")),
+				newRequest("write_file", "c", "main", newEffect(policy.Write, "/drafts/b.md")),
+				newRequest("write_file", "c", "main", newEffect(policy.Write, "/drafts/a.md/x")),
+				newRequest("write_file", "c", "main", newEffect(policy.Write, "/drafts")),
+				newRequest("delete_file", "c", "main", newEffect(policy.Delete, "/drafts/a.md")),
+				newRequest("write_file", "c", "main", newEffect(policy.Delete, "/drafts/a.md")),
+				newRequest("edit_file", "c", "main", newEffect(policy.Write, "/drafts/a.md")),
+				newRequest("write_file", "c", "main sub", newEffect(policy.Write, "/drafts/a.md")),
+				newRequest("write_file", "c", "other", newEffect(policy.Write, "/drafts/a.md")),
+				newRequest("write_file", "c", "main", newEffect(policy.Write, "/drafts/a.md"), newEffect(policy.Write, "/drafts/b.md")),
 				newRequest("write_file", "c", "main"),
 				newRequest("write_file", "c", "main", policy.Effect{Verb: policy.Write, Target: "/drafts/a.md", Tree: true}),
-				byHand(newRequest("write_file", "c", "main", effect(policy.Write, "/drafts/a.md"))),
-				itselfAsks(newRequest("write_file", "c", "main", effect(policy.Write, "/free/any"))),
+				callByUser(newRequest("write_file", "c", "main", newEffect(policy.Write, "/drafts/a.md"))),
+				askForUse(newRequest("write_file", "c", "main", newEffect(policy.Write, "/free/any"))),
 			}},
 		"this folder": {folder, approval.Project,
-			[]tool.Request{writeA, newRequest("write_file", "c", "main", effect(policy.Write, "/drafts/sub/b.md"))},
+			[]tool.Request{writeA, newRequest("write_file", "c", "main", newEffect(policy.Write, "/drafts/sub/b.md"))},
 			[]tool.Request{
-				newRequest("write_file", "c", "main", effect(policy.Write, "/drafts-private/b.md")),
-				newRequest("write_file", "c", "main", effect(policy.Write, "/other/b.md")),
-				newRequest("write_file", "c", "main", effect(policy.Delete, "/drafts/b.md")),
+				newRequest("write_file", "c", "main", newEffect(policy.Write, "/drafts-private/b.md")),
+				newRequest("write_file", "c", "main", newEffect(policy.Write, "/other/b.md")),
+				newRequest("write_file", "c", "main", newEffect(policy.Delete, "/drafts/b.md")),
 			}},
 	} {
 		t.Run(name, func(t *testing.T) {
@@ -216,7 +216,7 @@ func TestRemembered(t *testing.T) {
 // TestRememberedCommands checks that a rule for commands compares words, and is shown
 // with them.
 func TestRememberedCommands(t *testing.T) {
-	run := func(line string) tool.Request { return newRequest("shell", line, "main", effect(policy.Run, line)) }
+	run := func(line string) tool.Request { return newRequest("shell", line, "main", newEffect(policy.Run, line)) }
 	for _, test := range []struct {
 		line   string
 		offers []string
@@ -323,7 +323,7 @@ func TestRulesEnd(t *testing.T) {
 // TestForeignRules checks that a reply with a rule for another call, or without a scope,
 // does not approve.
 func TestForeignRules(t *testing.T) {
-	other := approval.OfferRules(newRequest("write_file", "z", "main", effect(policy.Write, "/else")))[0]
+	other := approval.OfferRules(newRequest("write_file", "z", "main", newEffect(policy.Write, "/else")))[0]
 	other.Scope = approval.Project
 	session := approval.OfferRules(writeA)[0]
 	session.Scope = approval.Session
@@ -334,7 +334,7 @@ func TestForeignRules(t *testing.T) {
 			t.Errorf("%s: got %+v, want no", name, got)
 		}
 		if rules, _ := d.store.Rules(); len(rules) != 0 {
-			t.Errorf("%s: it was kept: %v", name, rules)
+			t.Errorf("%s: the rule was stored: %v", name, rules)
 		}
 	}
 }
@@ -359,10 +359,10 @@ func TestPendingRequest(t *testing.T) {
 	d.Asker = nil
 	first := d.approve(writeA)
 	if first.Verdict != tool.Undecided || first.ID == "" || !first.Unattended {
-		t.Fatalf("got %+v, want it to wait", first)
+		t.Fatalf("got %+v, want a waiting call", first)
 	}
 	if again := d.approve(writeA); again.Verdict != tool.Undecided || again.ID != first.ID {
-		t.Errorf("made again: got %+v, want the same request", again)
+		t.Errorf("repeated call: got %+v, want the same request", again)
 	}
 	elsewhere := newApprover(t, dir)
 	w, err := elsewhere.store.FindPending(first.ID)
@@ -372,14 +372,14 @@ func TestPendingRequest(t *testing.T) {
 	if r, err := elsewhere.store.Request(w); err != nil || r.Digest != writeA.Digest || r.Effects[0] != writeA.Effects[0] {
 		t.Errorf("the request: got %+v, %v", r, err)
 	}
-	if err := answer(elsewhere.store, first.ID, true, "user", ""); err != nil {
+	if err := answerRequest(elsewhere.store, first.ID, true, "user", ""); err != nil {
 		t.Fatal(err)
 	}
-	if err := answer(elsewhere.store, first.ID, false, "user", ""); sandbox.CodeOf(err) != sandbox.ErrExists {
-		t.Errorf("a second answer: got %v, want that it exists", err)
+	if err := answerRequest(elsewhere.store, first.ID, false, "user", ""); sandbox.CodeOf(err) != sandbox.ErrExists {
+		t.Errorf("a second answer: got %v, want an error that one exists", err)
 	}
-	if got := d.approve(newRequest("write_file", "b", "main", effect(policy.Write, "/drafts/a.md"))); got.Verdict != tool.Undecided || got.ID == first.ID {
-		t.Errorf("another call: got %+v, want a request of its own", got)
+	if got := d.approve(newRequest("write_file", "b", "main", newEffect(policy.Write, "/drafts/a.md"))); got.Verdict != tool.Undecided || got.ID == first.ID {
+		t.Errorf("another call: got %+v, want a separate request", got)
 	}
 	if got := d.approve(writeA); got.Verdict != tool.Approved || got.ID != first.ID || got.By != "user" {
 		t.Errorf("after the answer: got %+v, want yes", got)
@@ -387,11 +387,11 @@ func TestPendingRequest(t *testing.T) {
 	if got := d.approve(writeA); got.Verdict != tool.Undecided || got.ID == first.ID {
 		t.Errorf("used twice: got %+v, want a new request", got)
 	}
-	if err := answer(elsewhere.store, first.ID, true, "", ""); sandbox.CodeOf(err) != sandbox.ErrNotFound {
-		t.Errorf("an answer to a used request: got %v, want that it is not found", err)
+	if err := answerRequest(elsewhere.store, first.ID, true, "", ""); sandbox.CodeOf(err) != sandbox.ErrNotFound {
+		t.Errorf("an answer to a used request: got %v, want not found", err)
 	}
-	if err := answer(elsewhere.store, "zzzz", true, "", ""); sandbox.CodeOf(err) != sandbox.ErrNotFound {
-		t.Errorf("an answer to nothing: got %v", err)
+	if err := answerRequest(elsewhere.store, "zzzz", true, "", ""); sandbox.CodeOf(err) != sandbox.ErrNotFound {
+		t.Errorf("an answer without a request: got %v", err)
 	}
 }
 
@@ -412,9 +412,9 @@ func TestApprovedElsewhere(t *testing.T) {
 		t.Run(test.name, func(t *testing.T) {
 			d := newApprover(t, t.TempDir())
 			d.Asker = nil
-			for _, r := range []tool.Request{writeA, newRequest("write_file", "b", "main", effect(policy.Write, "/drafts/b.md"))} {
+			for _, r := range []tool.Request{writeA, newRequest("write_file", "b", "main", newEffect(policy.Write, "/drafts/b.md"))} {
 				if a := d.approve(r); a.Verdict != tool.Undecided {
-					t.Fatalf("got %+v, want it to wait", a)
+					t.Fatalf("got %+v, want a waiting call", a)
 				}
 			}
 			test.agree(d)
@@ -422,7 +422,7 @@ func TestApprovedElsewhere(t *testing.T) {
 			changed.Digest = "d-changed"
 			d.approve(changed)
 			if left, err := d.store.Pending(); err != nil || len(left) != test.want {
-				t.Errorf("got %+v, %v, want %d that wait", left, err, test.want)
+				t.Errorf("got %+v, %v, want %d waiting requests", left, err, test.want)
 			}
 		})
 	}
@@ -434,11 +434,11 @@ func TestPendingDeclined(t *testing.T) {
 	d := newApprover(t, t.TempDir())
 	d.Asker = nil
 	id := d.approve(writeA).ID
-	if err := answer(d.store, id, false, "user", "not there"); err != nil {
+	if err := answerRequest(d.store, id, false, "user", "not there"); err != nil {
 		t.Fatal(err)
 	}
 	if got := d.approve(writeA); got.Verdict != tool.Declined || got.Note != "not there" {
-		t.Errorf("got %+v, want no with its note", got)
+		t.Errorf("got %+v, want declined with the note", got)
 	}
 }
 
@@ -448,7 +448,7 @@ func TestPendingUnderOnePolicy(t *testing.T) {
 	d := newApprover(t, t.TempDir())
 	d.Asker = nil
 	id := d.approve(writeA).ID
-	if err := answer(d.store, id, true, "", ""); err != nil {
+	if err := answerRequest(d.store, id, true, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	d.Policy = "p2"
@@ -462,7 +462,7 @@ func TestPendingLimits(t *testing.T) {
 	d := newApprover(t, t.TempDir())
 	d.Asker = nil
 	id := d.approve(writeA).ID
-	if err := answer(d.store, id, true, "", ""); err != nil {
+	if err := answerRequest(d.store, id, true, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	d.now = start.Add(25 * time.Hour)
@@ -471,7 +471,7 @@ func TestPendingLimits(t *testing.T) {
 	}
 	var last tool.Answer
 	for i := range 300 {
-		last = d.approve(newRequest("write_file", fmt.Sprint(i), "main", effect(policy.Write, "/x")))
+		last = d.approve(newRequest("write_file", fmt.Sprint(i), "main", newEffect(policy.Write, "/x")))
 	}
 	if last.Verdict != tool.Declined || !last.Unattended {
 		t.Errorf("the 300th: got %+v, want no", last)
@@ -485,14 +485,14 @@ func TestPendingLimits(t *testing.T) {
 	}
 }
 
-// TestUsedOnce makes an approved call many times at once: one passes.
-func TestUsedOnce(t *testing.T) {
+// TestAnswerIsUsedOnce makes an approved call many times at once: one passes.
+func TestAnswerIsUsedOnce(t *testing.T) {
 	dir := t.TempDir()
 	d := newApprover(t, dir)
 	d.Asker = nil
 	for range 20 {
 		id := d.approve(writeA).ID
-		if err := answer(d.store, id, true, "", ""); err != nil {
+		if err := answerRequest(d.store, id, true, "", ""); err != nil {
 			t.Fatal(err)
 		}
 		var wait sync.WaitGroup
@@ -511,7 +511,7 @@ func TestUsedOnce(t *testing.T) {
 		}
 		wait.Wait()
 		if passed != 1 {
-			t.Fatalf("it passed %d times, want once", passed)
+			t.Fatalf("the call was approved %d times, want once", passed)
 		}
 		pending, err := d.store.Pending()
 		if err != nil {
@@ -525,8 +525,8 @@ func TestUsedOnce(t *testing.T) {
 	}
 }
 
-// TestDamaged checks that damaged state never approves anything.
-func TestDamaged(t *testing.T) {
+// TestDamagedState checks that damaged state never approves anything.
+func TestDamagedState(t *testing.T) {
 	for name, text := range map[string]string{"document": "{\"rules\": [", "rules": `{"rules": [{"id":"x","workers":["main"],"tool":"write_file","scope":"project"}]}`} {
 		t.Run(name, func(t *testing.T) {
 			dir := t.TempDir()
@@ -544,7 +544,7 @@ func TestDamaged(t *testing.T) {
 	d := newApprover(t, dir)
 	d.Asker = nil
 	id := d.approve(writeA).ID
-	if err := answer(d.store, id, true, "", ""); err != nil {
+	if err := answerRequest(d.store, id, true, "", ""); err != nil {
 		t.Fatal(err)
 	}
 	files, err := filepath.Glob(filepath.Join(dir, "answers.once", "*"))
@@ -561,11 +561,11 @@ func TestDamaged(t *testing.T) {
 	}
 }
 
-// TestTrees checks that a rule for a tree says so and covers the tree, and that a rule
+// TestTreeRules checks that a rule for a tree says so and covers the tree, and that a rule
 // for a file does not.
-func TestTrees(t *testing.T) {
+func TestTreeRules(t *testing.T) {
 	all := newRequest("delete_file", "t", "main", policy.Effect{Verb: policy.Delete, Target: "/out/x", Tree: true})
-	one := newRequest("delete_file", "o", "main", effect(policy.Delete, "/out/x"))
+	one := newRequest("delete_file", "o", "main", newEffect(policy.Delete, "/out/x"))
 	for _, test := range []struct {
 		made, asked tool.Request
 		want        tool.Verdict
@@ -590,9 +590,9 @@ func TestTrees(t *testing.T) {
 	}
 }
 
-// TestKeptAfterTheJournal checks that a rule is stored only when Keep is called, after
+// TestRuleIsStoredAfterTheJournal checks that a rule is stored only when Keep is called, after
 // the approval is in the journal.
-func TestKeptAfterTheJournal(t *testing.T) {
+func TestRuleIsStoredAfterTheJournal(t *testing.T) {
 	d := newApprover(t, t.TempDir())
 	rule := approval.OfferRules(writeA)[0]
 	rule.Scope = approval.Project

@@ -15,7 +15,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-func files(t *testing.T) *sandbox.Sandbox {
+func newFiles(t *testing.T) *sandbox.Sandbox {
 	t.Helper()
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadWrite}}, Protect: []string{".git", "*.key"}})
 	if err != nil {
@@ -24,14 +24,14 @@ func files(t *testing.T) *sandbox.Sandbox {
 	return s
 }
 
-func changed(name string, kind overlay.Kind) transaction.CommandChange {
+func newCommandChange(name string, kind overlay.Kind) transaction.CommandChange {
 	return transaction.CommandChange{PathChange: overlay.PathChange{Path: name, Op: overlay.Create, Kind: kind}, Target: jail.Work}
 }
 
 // TestC10SortsChanges checks that protected paths and devices are skipped with a reason,
 // and that a protected path that the user names is applied, except in .git.
 func TestC10SortsChanges(t *testing.T) {
-	all := []transaction.CommandChange{changed("a.txt", overlay.File), changed("x.key", overlay.File), changed(".git/hooks/pre-commit", overlay.File), changed("pipe", overlay.Special)}
+	all := []transaction.CommandChange{newCommandChange("a.txt", overlay.File), newCommandChange("x.key", overlay.File), newCommandChange(".git/hooks/pre-commit", overlay.File), newCommandChange("pipe", overlay.Special)}
 	for _, test := range []struct {
 		op      string
 		named   []string
@@ -41,7 +41,7 @@ func TestC10SortsChanges(t *testing.T) {
 		{"apply_changes", []string{"/x.key"}, []string{"in .git ", "pipes, sockets"}},
 		{"apply_changes", []string{"/.git/hooks/pre-commit", "/pipe"}, []string{"by *.key ", "in .git ", "pipes, sockets"}},
 	} {
-		notes := strings.Join(approval.Classify(test.op, files(t), &transaction.Transaction{Changes: all}, test.named...).Notes(), "\n")
+		notes := strings.Join(approval.Classify(test.op, newFiles(t), &transaction.Transaction{Changes: all}, test.named...).Notes(), "\n")
 		for _, reason := range []string{"a.txt", "by *.key ", "in .git ", "pipes, sockets"} {
 			if got, want := strings.Contains(notes, reason), slices.Contains(test.skipped, reason); got != want {
 				t.Errorf("%s %v: skipped for %s: %v, want %v\n%s", test.op, test.named, reason, got, want, notes)
@@ -52,7 +52,7 @@ func TestC10SortsChanges(t *testing.T) {
 
 // TestC10NothingToApply checks that Deferred returns nil if all changes are skipped.
 func TestC10NothingToApply(t *testing.T) {
-	l := approval.Classify("shell", files(t), &transaction.Transaction{Changes: []transaction.CommandChange{changed("x.key", overlay.File)}})
+	l := approval.Classify("shell", newFiles(t), &transaction.Transaction{Changes: []transaction.CommandChange{newCommandChange("x.key", overlay.File)}})
 	if l.Deferred() != nil || len(l.Notes()) == 0 {
 		t.Errorf("got %+v, %v", l.Deferred(), l.Notes())
 	}

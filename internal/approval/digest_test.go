@@ -13,21 +13,21 @@ func TestC10AnswerIsBoundToItsDigest(t *testing.T) {
 	for _, yes := range []bool{true, false} {
 		d := newApprover(t, t.TempDir())
 		d.Asker = nil
-		shown := newRequest("write_file", "a", "main", effect(policy.Write, "/drafts/a.md"))
+		shown := newRequest("write_file", "a", "main", newEffect(policy.Write, "/drafts/a.md"))
 		other := shown
 		other.Digest = "d-other" // the same call, with another change
 		first := d.approve(shown)
 		if first.Verdict != tool.Undecided || first.ID == "" {
 			t.Fatalf("got %+v", first)
 		}
-		if err := answer(d.store, first.ID, yes, "user", ""); err != nil {
+		if err := answerRequest(d.store, first.ID, yes, "user", ""); err != nil {
 			t.Fatal(err)
 		}
 		kept, err := d.store.FindPending(first.ID)
 		if err != nil || kept.Digest != shown.Digest {
 			t.Errorf("got %+v, %v", kept, err)
 		}
-		elsewhere := newRequest("write_file", "b", "main", effect(policy.Write, "/drafts/b.md"))
+		elsewhere := newRequest("write_file", "b", "main", newEffect(policy.Write, "/drafts/b.md"))
 		if a := d.approve(elsewhere); a.Verdict != tool.Undecided {
 			t.Errorf("another call: got %+v", a)
 		}
@@ -36,7 +36,7 @@ func TestC10AnswerIsBoundToItsDigest(t *testing.T) {
 			want = tool.Approved
 		}
 		if a := d.approve(shown); a.Verdict != want || a.ID != first.ID {
-			t.Errorf("what was shown: got %+v, want %v", a, want)
+			t.Errorf("shown request: got %+v, want %v", a, want)
 		}
 		if a := d.approve(shown); a.Verdict != tool.Undecided || a.ID == first.ID {
 			t.Errorf("once more: got %+v", a)
@@ -53,9 +53,9 @@ func TestC10ChangedCallNeedsItsOwnAnswer(t *testing.T) {
 	for _, digest := range []string{"d-other", "", "d-", "d-aa", "D-a"} {
 		d := newApprover(t, t.TempDir())
 		d.Asker = nil
-		shown := newRequest("write_file", "a", "main", effect(policy.Write, "/drafts/a.md"))
+		shown := newRequest("write_file", "a", "main", newEffect(policy.Write, "/drafts/a.md"))
 		first := d.approve(shown)
-		if err := answer(d.store, first.ID, true, "user", ""); err != nil {
+		if err := answerRequest(d.store, first.ID, true, "user", ""); err != nil {
 			t.Fatal(err)
 		}
 		other := shown

@@ -53,7 +53,7 @@ func TestAskWhilePending(t *testing.T) {
 			d.PendingAsker = fakePendingAsker(func(_ context.Context, _ tool.Request, id string, answered func() bool) approval.Reply {
 				asked++
 				if answered() {
-					t.Error("answered before anybody has")
+					t.Error("answered before any answer")
 				}
 				if test.meanwhile != nil {
 					test.meanwhile(t, d, id, cancel)
@@ -75,7 +75,7 @@ func TestAskWhilePending(t *testing.T) {
 
 func answerElsewhere(yes bool) func(*testing.T, *testApprover, string, func()) {
 	return func(t *testing.T, d *testApprover, id string, _ func()) {
-		if err := answer(d.store, id, yes, "elsewhere", ""); err != nil {
+		if err := answerRequest(d.store, id, yes, "elsewhere", ""); err != nil {
 			t.Error(err)
 		}
 	}
@@ -111,24 +111,24 @@ func TestAskInAnotherSession(t *testing.T) {
 	one, other := in("one"), in("other")
 	waits, too := one.approve(writeA), other.approve(writeA)
 	if waits.Verdict != tool.Undecided || too.Verdict != tool.Undecided || waits.ID == too.ID {
-		t.Fatalf("got %+v and %+v, want two that wait", waits, too)
+		t.Fatalf("got %+v and %+v, want two waiting requests", waits, too)
 	}
 	answerElsewhere(true)(t, one, waits.ID, nil)
 	if a := other.approve(writeA); a.Verdict != tool.Undecided || a.ID != too.ID {
-		t.Errorf("in another session: got %+v, want that it waits", a)
+		t.Errorf("in another session: got %+v, want a waiting request", a)
 	}
 	if a := in("one").approve(writeA); a.Verdict != tool.Approved {
 		t.Errorf("in its session: got %+v, want yes", a)
 	}
 	if list, err := one.store.Pending(); err != nil || len(list) != 1 || list[0].Session != "other" {
-		t.Errorf("got %+v, %v, want the other's", list, err)
+		t.Errorf("got %+v, %v, want the request of the other session", list, err)
 	}
 	// a session with many requests does not block others
 	for i := range 100 {
-		other.approve(newRequest("write_file", fmt.Sprint(i), "main", effect(policy.Write, "/drafts/a.md")))
+		other.approve(newRequest("write_file", fmt.Sprint(i), "main", newEffect(policy.Write, "/drafts/a.md")))
 	}
 	if a := one.approve(writeA); a.Verdict != tool.Undecided {
-		t.Errorf("beside one with many requests: got %+v, want that it waits", a)
+		t.Errorf("next to a session with many requests: got %+v, want a waiting request", a)
 	}
 }
 
@@ -144,7 +144,7 @@ func TestAskAboutRevokedRequest(t *testing.T) {
 					return approval.Reply{Answer: tool.Answer{Unattended: true}}
 				}
 			}
-			t.Errorf("%s: nobody says so", name)
+			t.Errorf("%s: got no error", name)
 			return approval.Reply{}
 		})
 		if a := d.approve(writeA); a.Verdict != tool.Declined {
@@ -160,7 +160,7 @@ func TestListedEffectsAreShort(t *testing.T) {
 	d.Asker = nil
 	var effects []policy.Effect
 	for i := range 1000 {
-		effects = append(effects, effect(policy.Read, fmt.Sprintf("/%d/%s", i, strings.Repeat("a", 1000))))
+		effects = append(effects, newEffect(policy.Read, fmt.Sprintf("/%d/%s", i, strings.Repeat("a", 1000))))
 	}
 	d.approve(newRequest("read_files", "many", "main", effects...))
 	list, err := d.store.Pending()

@@ -23,7 +23,7 @@ func drawRequest(t *rapid.T) tool.Request {
 		OnlyUser:     rapid.Bool().Draw(t, "clears"), Args: []byte(rapid.SampledFrom([]string{"{}", `{"a":1}`}).Draw(t, "args"))}
 	r.Unknown = r.Problem != "" && rapid.Bool().Draw(t, "unknown")
 	for i := range rapid.IntRange(0, 4).Draw(t, "effects") {
-		r.Effects = append(r.Effects, effect(rapid.SampledFrom([]policy.Verb{policy.Write, policy.Delete, policy.Run}).Draw(t, "verb"), fmt.Sprintf("/f%d", i)))
+		r.Effects = append(r.Effects, newEffect(rapid.SampledFrom([]policy.Verb{policy.Write, policy.Delete, policy.Run}).Draw(t, "verb"), fmt.Sprintf("/f%d", i)))
 	}
 	r.ToApprove = slices.Clone(r.Effects)
 	for i := range rapid.IntRange(0, 5).Draw(t, "changes") {
@@ -92,10 +92,10 @@ func TestA1ApprovalCoversWhatWasShown(t *testing.T) {
 		check("in a client", a)
 		if !want { // the request is still pending
 			if a.Verdict != tool.Undecided {
-				t.Fatalf("in a client: got %+v, want it to wait", a)
+				t.Fatalf("in a client: got %+v, want a waiting call", a)
 			}
 			if err := d.store.Answer(a.ID, reply, start); err == nil {
-				t.Fatal("the store took the answer")
+				t.Fatal("the store accepted the answer")
 			}
 			if err := d.store.Answer(a.ID, approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, DigestPrefix: r.Digest}, start); err != nil {
 				t.Fatal(err)

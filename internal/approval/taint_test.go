@@ -8,7 +8,7 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-func tainted(r tool.Request, from string) tool.Request {
+func taintRequest(r tool.Request, from string) tool.Request {
 	r.Taint, r.Digest = from, r.Digest+from
 	return r
 }
@@ -17,8 +17,8 @@ func tainted(r tool.Request, from string) tool.Request {
 // request of a tainted one, whatever its scope. Neither --approve-reads, a mode of the
 // project, nor an earlier answer approves it either.
 func TestA6TaintNarrowsEveryRule(t *testing.T) {
-	writes := newRequest("write_file", "w", "main", effect(policy.Write, "/out/a"))
-	reads := newRequest("read_file", "r", "main", effect(policy.Read, "/keys/a"))
+	writes := newRequest("write_file", "w", "main", newEffect(policy.Write, "/out/a"))
+	reads := newRequest("read_file", "r", "main", newEffect(policy.Read, "/keys/a"))
 	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}}
 	remembered := func(rule approval.Rule, scope approval.Scope) approval.Reply {
 		rule.Scope = scope
@@ -44,7 +44,7 @@ func TestA6TaintNarrowsEveryRule(t *testing.T) {
 				t.Errorf("%s, %s: a clean worker was asked again: %+v", scope, name, a)
 			}
 			d.asker.asked = 0
-			if a := d.approve(tainted(writes, "/in")); a.Verdict == tool.Approved || d.asker.asked != 1 {
+			if a := d.approve(taintRequest(writes, "/in")); a.Verdict == tool.Approved || d.asker.asked != 1 {
 				t.Errorf("%s, %s: the rule answered for a tainted worker: %+v", scope, name, a)
 			}
 		}
@@ -55,35 +55,35 @@ func TestA6TaintNarrowsEveryRule(t *testing.T) {
 		if a := d.approve(reads); a.Verdict != tool.Approved {
 			t.Errorf("--approve-reads: %+v", a)
 		}
-		if a := d.approve(tainted(reads, "/in")); a.Verdict == tool.Approved {
+		if a := d.approve(taintRequest(reads, "/in")); a.Verdict == tool.Approved {
 			t.Errorf("--approve-reads answered for a tainted worker: %+v", a)
 		}
 		d.Mode = approval.ApproveAll
 		if a := d.approve(writes); a.Verdict != tool.Approved {
 			t.Errorf("approve_all: %+v", a)
 		}
-		if a := d.approve(tainted(writes, "/in")); a.Verdict == tool.Approved {
+		if a := d.approve(taintRequest(writes, "/in")); a.Verdict == tool.Approved {
 			t.Errorf("approve_all of a file answered for a tainted worker: %+v", a)
 		}
 		d.ModeIsFlag = true
-		if a := d.approve(tainted(writes, "/in")); a.Verdict != tool.Approved {
+		if a := d.approve(taintRequest(writes, "/in")); a.Verdict != tool.Approved {
 			t.Errorf("--approval approve_all: %+v", a)
 		}
 	})
 	t.Run("exact call of a tainted worker", func(t *testing.T) {
 		d := newApprover(t, t.TempDir())
-		if offers := approval.OfferRules(tainted(writes, "/in")); offers != nil {
+		if offers := approval.OfferRules(taintRequest(writes, "/in")); offers != nil {
 			t.Errorf("a tainted request offers rules: %v", offers)
 		}
-		d.asker.reply = remembered(approval.ExactRule(tainted(writes, "/in")), approval.Project)
-		if a := d.approve(tainted(writes, "/in")); a.Verdict != tool.Approved {
+		d.asker.reply = remembered(approval.ExactRule(taintRequest(writes, "/in")), approval.Project)
+		if a := d.approve(taintRequest(writes, "/in")); a.Verdict != tool.Approved {
 			t.Fatalf("%+v", a)
 		}
 		d.asker.reply = approval.Reply{}
-		if a := d.approve(tainted(writes, "/in")); a.Verdict != tool.Approved {
+		if a := d.approve(taintRequest(writes, "/in")); a.Verdict != tool.Approved {
 			t.Errorf("the same call with the same taint: %+v", a)
 		}
-		for _, r := range []tool.Request{tainted(writes, "/mail"), tainted(newRequest("write_file", "other", "main", effect(policy.Write, "/out/a")), "/in")} {
+		for _, r := range []tool.Request{taintRequest(writes, "/mail"), taintRequest(newRequest("write_file", "other", "main", newEffect(policy.Write, "/out/a")), "/in")} {
 			if a := d.approve(r); a.Verdict == tool.Approved {
 				t.Errorf("%s, %s: %+v", r.Taint, r.CallDigest, a)
 			}
@@ -102,8 +102,8 @@ func TestA6TaintNarrowsEveryRule(t *testing.T) {
 			}
 		}
 		answer(writes)
-		answer(tainted(writes, "/in")) // it still waits
-		if a := d.approve(tainted(writes, "/in")); a.Verdict != tool.Approved {
+		answer(taintRequest(writes, "/in")) // it still waits
+		if a := d.approve(taintRequest(writes, "/in")); a.Verdict != tool.Approved {
 			t.Errorf("an answer with the taint in view: %+v", a)
 		}
 	})

@@ -13,8 +13,8 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// share divides the work of a benchmark among callers.
-func share(b *testing.B, callers int, write func(i int) error) {
+// shareWork divides the work of a benchmark among callers.
+func shareWork(b *testing.B, callers int, write func(i int) error) {
 	b.ResetTimer()
 	var group sync.WaitGroup
 	for c := range callers {
@@ -36,15 +36,15 @@ func share(b *testing.B, callers int, write func(i int) error) {
 func BenchmarkWrite(b *testing.B) {
 	for _, callers := range []int{1, 8, 64} {
 		b.Run(fmt.Sprintf("journal/%d", callers), func(b *testing.B) {
-			j := journal(b, b.TempDir(), audit.Options{})
-			share(b, callers, func(i int) error { return j.Write(intent("c"), audit.Durable) })
+			j := openJournal(b, b.TempDir(), audit.Options{})
+			shareWork(b, callers, func(i int) error { return j.Write(newIntent("c"), audit.Durable) })
 		})
 		b.Run(fmt.Sprintf("one sync each/%d", callers), func(b *testing.B) {
 			file, err := os.OpenFile(filepath.Join(b.TempDir(), "log"), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 			ok(b, err)
 			defer file.Close()
-			share(b, callers, func(i int) error {
-				line, err := json.Marshal(intent("c"))
+			shareWork(b, callers, func(i int) error {
+				line, err := json.Marshal(newIntent("c"))
 				if err == nil {
 					_, err = file.Write(append(line, '\n'))
 				}
@@ -59,28 +59,28 @@ func BenchmarkWrite(b *testing.B) {
 
 // BenchmarkQueued measures a record that no caller waits for.
 func BenchmarkQueued(b *testing.B) {
-	j := journal(b, b.TempDir(), audit.Options{Secrets: []string{"correct horse", "battery staple"}})
+	j := openJournal(b, b.TempDir(), audit.Options{Secrets: []string{"correct horse", "battery staple"}})
 	b.ReportAllocs()
-	share(b, 1, func(i int) error { return j.Write(intent("c"), audit.Queued) })
+	shareWork(b, 1, func(i int) error { return j.Write(newIntent("c"), audit.Queued) })
 }
 
-// million returns the directory of a journal with a million records.
-func million(b *testing.B) *state.Dir {
+// writeMillion returns the directory of a journal with a million records.
+func writeMillion(b *testing.B) *state.Dir {
 	dir := b.TempDir()
-	j := journal(b, dir, audit.Options{Session: "s"})
+	j := openJournal(b, dir, audit.Options{Session: "s"})
 	for i := range 500_000 {
 		call := fmt.Sprint("call", i)
-		ok(b, j.Write(intent(call), audit.Queued))
-		ok(b, j.Write(outcome(call), audit.Queued))
+		ok(b, j.Write(newIntent(call), audit.Queued))
+		ok(b, j.Write(newOutcome(call), audit.Queued))
 	}
 	ok(b, j.Close())
-	return folder(b, dir)
+	return openState(b, dir)
 }
 
 // BenchmarkLast finds the last records of a million: any records, those of a kind, and
 // those that do not exist.
 func BenchmarkLast(b *testing.B) {
-	folder := million(b)
+	folder := writeMillion(b)
 	for name, f := range map[string]audit.Filter{
 		"any": {}, "kind": {Kind: "intent"}, "none": {Tool: "none"}, "since": {Since: clock().Add(1)},
 	} {
@@ -95,7 +95,7 @@ func BenchmarkLast(b *testing.B) {
 // BenchmarkVerify checks a million records.
 func BenchmarkVerify(b *testing.B) {
 	const n = 1_000_000
-	f := million(b)
+	f := writeMillion(b)
 	for b.Loop() {
 		r, err := audit.Verify(context.Background(), f, nil)
 		if err != nil || r.Bad != nil || r.Records != n {

@@ -11,7 +11,7 @@ import (
 // TestConnections writes the records of connections and reads them again.
 func TestConnections(t *testing.T) {
 	dir := t.TempDir()
-	j := journal(t, dir, audit.Options{})
+	j := openJournal(t, dir, audit.Options{})
 	allowed := audit.Connection{Call: "c1", Session: "s1", Workers: []string{"main"}, Program: "curl", Host: "api.example.org", Port: 443, Decision: "preApproved", By: "golem.yaml:3:1"}
 	closed := allowed
 	closed.Sent, closed.Received, closed.Took = 1200, 1<<40, 1500*time.Millisecond
@@ -24,7 +24,7 @@ func TestConnections(t *testing.T) {
 	}
 	ok(t, j.Close())
 	var list audit.Connections
-	ok(t, audit.Read(folder(t, dir), audit.Filter{Tool: audit.ConnectTool}, func(r audit.Record, _ []byte) error {
+	ok(t, audit.Read(openState(t, dir), audit.Filter{Tool: audit.ConnectTool}, func(r audit.Record, _ []byte) error {
 		list.Add(r)
 		return nil
 	}))

@@ -39,8 +39,8 @@ func TestPart(t *testing.T) {
 	}
 }
 
-// play prepares another process that plays a part on a directory.
-func play(t *testing.T, part, name, dir string) *exec.Cmd {
+// startPart prepares another process that plays a part on a directory.
+func startPart(t *testing.T, part, name, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestPart$", "-test.timeout=5m")
 	cmd.Env = append(os.Environ(), partVariable+"="+part+" "+name+" "+dir)
@@ -58,7 +58,7 @@ func play(t *testing.T, part, name, dir string) *exec.Cmd {
 const each = 10_000
 
 func writeMany(t *testing.T, name, dir string) {
-	j := journal(t, dir, audit.Options{Session: name, Segment: 1 << 20})
+	j := openJournal(t, dir, audit.Options{Session: name, Segment: 1 << 20})
 	const callers = 8
 	var group sync.WaitGroup
 	for c := range callers {
@@ -71,7 +71,7 @@ func writeMany(t *testing.T, name, dir string) {
 				case i%3 == 0:
 					wait = audit.Queued
 				}
-				if err := j.Write(intent(fmt.Sprintf("%s-%d-%d", name, c, i)), wait); err != nil {
+				if err := j.Write(newIntent(fmt.Sprintf("%s-%d-%d", name, c, i)), wait); err != nil {
 					t.Error(err)
 				}
 			}
@@ -88,7 +88,7 @@ func TestTwoProcesses(t *testing.T) {
 	dir := t.TempDir()
 	ended := make(chan error, 2)
 	for _, name := range []string{"one", "two"} {
-		cmd := play(t, "write", name, dir)
+		cmd := startPart(t, "write", name, dir)
 		ok(t, cmd.Start())
 		go func() { ended <- cmd.Wait() }()
 	}
@@ -100,17 +100,17 @@ func TestTwoProcesses(t *testing.T) {
 			running--
 		default:
 			if r := verify(t, dir); r.Bad != nil || r.Repairs != nil {
-				t.Fatalf("beside writers: bad: %v, mended: %v", r.Bad, r.Repairs)
+				t.Fatalf("while others write: bad: %v, repairs: %v", r.Bad, r.Repairs)
 			}
 			looked++
 		}
 	}
 	if looked == 0 {
-		t.Error("they had written all before the first look: this test sees nothing")
+		t.Error("both processes ended before the first check: the test checks nothing")
 	}
-	whole(t, dir, 2*each)
+	checkWhole(t, dir, 2*each)
 	seen := map[string]int{}
-	rs, _ := records(t, dir, audit.Filter{})
+	rs, _ := readRecords(t, dir, audit.Filter{})
 	for _, r := range rs {
 		seen[r.Call]++
 	}
@@ -122,12 +122,12 @@ func TestTwoProcesses(t *testing.T) {
 // acknowledgeForever writes durable records from some goroutines, and prints each record
 // that is written.
 func acknowledgeForever(t *testing.T, name, dir string) {
-	j := journal(t, dir, audit.Options{Session: name, Segment: 50_000})
+	j := openJournal(t, dir, audit.Options{Session: name, Segment: 50_000})
 	var group sync.WaitGroup
 	for c := range 4 {
 		group.Go(func() {
 			for i := 0; ; i++ {
-				r := outcome(fmt.Sprintf("%s-%d-%d", name, c, i))
+				r := newOutcome(fmt.Sprintf("%s-%d-%d", name, c, i))
 				r.Note = strings.Repeat("x", i%7*100)
 				if err := j.Write(r, audit.Durable); err != nil {
 					t.Error(err)
@@ -148,7 +148,7 @@ func TestKill(t *testing.T) {
 	acknowledged := map[string]bool{}
 	mended := 0
 	for round := range testutil.Rounds(60) {
-		cmd := play(t, "acknowledge", fmt.Sprint("round", round), dir)
+		cmd := startPart(t, "acknowledge", fmt.Sprint("round", round), dir)
 		out, err := cmd.StdoutPipe()
 		ok(t, err)
 		ok(t, cmd.Start())
@@ -169,8 +169,8 @@ func TestKill(t *testing.T) {
 		if r := verify(t, dir); r.Bad != nil {
 			t.Fatalf("round %d: after the kill: %v", round, r.Bad)
 		}
-		j := journal(t, dir, audit.Options{Session: "parent"})
-		ok(t, j.Write(outcome("after"), audit.Written))
+		j := openJournal(t, dir, audit.Options{Session: "parent"})
+		ok(t, j.Write(newOutcome("after"), audit.Written))
 		ok(t, j.Close())
 		r := verify(t, dir)
 		if r.Bad != nil {
@@ -178,14 +178,14 @@ func TestKill(t *testing.T) {
 		}
 		mended = len(r.Repairs)
 	}
-	rs, _ := records(t, dir, audit.Filter{})
+	rs, _ := readRecords(t, dir, audit.Filter{})
 	for _, r := range rs {
 		delete(acknowledged, r.Call)
 	}
 	if len(acknowledged) > 0 {
-		t.Errorf("%d records are gone that were written: %v", len(acknowledged), acknowledged)
+		t.Errorf("%d written records are missing: %v", len(acknowledged), acknowledged)
 	}
-	t.Logf("%d records, %d torn ones mended", len(rs), mended)
+	t.Logf("%d records, %d torn ones repaired", len(rs), mended)
 }
 
 // TestFullDisk checks the journal on a full disk. Waiting callers get an error, and
@@ -208,21 +208,21 @@ func TestFullDisk(t *testing.T) {
 		}
 		ok(t, file.Close())
 	}
-	j := journal(t, dir, audit.Options{})
+	j := openJournal(t, dir, audit.Options{})
 	want := map[string]bool{}
 	refused := 0
 	for round := range 5 {
 		fillUp()
 		before := refused
 		for i := 0; refused < before+3 && i < 1000; i++ {
-			r := intent(fmt.Sprintf("%d-%d", round, i))
+			r := newIntent(fmt.Sprintf("%d-%d", round, i))
 			if err := j.Write(r, audit.Wait(1+i%2)); err == nil {
 				want[r.Call] = true
 			} else if refused++; !errors.Is(err, syscall.ENOSPC) || strings.Contains(err.Error(), dir) {
-				t.Fatalf("got %v, want a word on the disk and none on the folder", err)
+				t.Fatalf("got %v, want an error about the disk without a path", err)
 			}
 			if i%5 == 0 {
-				r := outcome(fmt.Sprintf("queued-%d-%d", round, i))
+				r := newOutcome(fmt.Sprintf("queued-%d-%d", round, i))
 				ok(t, j.Write(r, audit.Queued))
 				want[r.Call] = true
 			}
@@ -234,26 +234,26 @@ func TestFullDisk(t *testing.T) {
 			t.Fatalf("on the full disk: %v", r.Bad)
 		}
 		ok(t, os.Remove(filler))
-		r := outcome(fmt.Sprint("free", round))
+		r := newOutcome(fmt.Sprint("free", round))
 		ok(t, j.Write(r, audit.Durable))
 		want[r.Call] = true
-		whole(t, dir, uint64(len(want)))
+		checkWhole(t, dir, uint64(len(want)))
 	}
-	rs, _ := records(t, dir, audit.Filter{})
+	rs, _ := readRecords(t, dir, audit.Filter{})
 	for _, r := range rs {
 		if !want[r.Call] {
-			t.Errorf("%s is there and should not be", r.Call)
+			t.Errorf("%s exists and should not", r.Call)
 		}
 		delete(want, r.Call)
 	}
 	if len(want) > 0 {
-		t.Errorf("not there: %v", want)
+		t.Errorf("missing records: %v", want)
 	}
 
 	fillUp()
-	for i := 0; j.Write(intent(fmt.Sprint("last", i)), audit.Written) == nil; i++ {
+	for i := 0; j.Write(newIntent(fmt.Sprint("last", i)), audit.Written) == nil; i++ {
 	}
-	ok(t, j.Write(outcome("never"), audit.Queued))
+	ok(t, j.Write(newOutcome("never"), audit.Queued))
 	if err := j.Close(); !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "not written to the journal: 1 record") {
 		t.Errorf("Close with a record that cannot be written: got %v", err)
 	}

@@ -32,7 +32,7 @@ func ok(t testing.TB, err error) {
 	}
 }
 
-func folder(t testing.TB, dir string) *state.Dir {
+func openState(t testing.TB, dir string) *state.Dir {
 	t.Helper()
 	f, err := state.Open(dir)
 	ok(t, err)
@@ -40,35 +40,35 @@ func folder(t testing.TB, dir string) *state.Dir {
 	return f
 }
 
-// journal opens the journal of a directory with options.
-func journal(t testing.TB, dir string, o audit.Options) *audit.Journal {
+// openJournal opens the journal of a directory with options.
+func openJournal(t testing.TB, dir string, o audit.Options) *audit.Journal {
 	t.Helper()
 	if o.Now == nil {
 		o.Now = clock
 	}
-	j, err := audit.Open(folder(t, dir), o)
+	j, err := audit.Open(openState(t, dir), o)
 	ok(t, err)
 	t.Cleanup(func() { j.Close() })
 	return j
 }
 
-func intent(call string) audit.Record {
+func newIntent(call string) audit.Record {
 	return audit.Record{
 		Kind: audit.Intent, Call: call, Origin: "model", Workers: []string{"main", "writer"}, Tool: "write_file",
 		Args: map[string]any{"path": "/out/a.md", "bytes": 12}, Effects: []string{"write /out/a.md"}, Decision: "yes", By: "the user",
 	}
 }
 
-func outcome(call string) audit.Record { return audit.Record{Kind: audit.Outcome, Call: call} }
+func newOutcome(call string) audit.Record { return audit.Record{Kind: audit.Outcome, Call: call} }
 
 // fill writes n calls, an intent and an outcome each, and closes the journal.
 func fill(t testing.TB, dir string, n int, o audit.Options) {
 	t.Helper()
-	j := journal(t, dir, o)
+	j := openJournal(t, dir, o)
 	for i := range n {
 		call := fmt.Sprint("call", i)
-		ok(t, j.Write(intent(call), audit.Durable))
-		ok(t, j.Write(outcome(call), audit.Written))
+		ok(t, j.Write(newIntent(call), audit.Durable))
+		ok(t, j.Write(newOutcome(call), audit.Written))
 	}
 	ok(t, j.Close())
 }
@@ -83,8 +83,8 @@ func verify(t testing.TB, dir string) audit.Report {
 	return r
 }
 
-// whole fails the test unless the journal has n records and is unchanged.
-func whole(t testing.TB, dir string, n uint64) audit.Report {
+// checkWhole fails the test unless the journal has n records and is unchanged.
+func checkWhole(t testing.TB, dir string, n uint64) audit.Report {
 	t.Helper()
 	r := verify(t, dir)
 	if r.Bad != nil || r.Records != n {
@@ -93,10 +93,10 @@ func whole(t testing.TB, dir string, n uint64) audit.Report {
 	return r
 }
 
-// records returns the records and lines that a filter selects.
-func records(t testing.TB, dir string, f audit.Filter) (rs []audit.Record, lines []string) {
+// readRecords returns the records and lines that a filter selects.
+func readRecords(t testing.TB, dir string, f audit.Filter) (rs []audit.Record, lines []string) {
 	t.Helper()
-	ok(t, audit.Read(folder(t, dir), f, func(r audit.Record, line []byte) error {
+	ok(t, audit.Read(openState(t, dir), f, func(r audit.Record, line []byte) error {
 		rs, lines = append(rs, r), append(lines, string(line))
 		return nil
 	}))
@@ -107,11 +107,11 @@ func records(t testing.TB, dir string, f audit.Filter) (rs []audit.Record, lines
 // export can be checked without the key.
 func TestLayout(t *testing.T) {
 	dir := t.TempDir()
-	j := journal(t, dir, audit.Options{Session: "s1"})
-	ok(t, j.Write(intent("c1"), audit.Durable))
+	j := openJournal(t, dir, audit.Options{Session: "s1"})
+	ok(t, j.Write(newIntent("c1"), audit.Durable))
 	ok(t, j.Write(audit.Record{Kind: audit.Outcome, Call: "c1", Note: `a "quoted" <&> note` + "\nwith\xff\x00 bytes"}, audit.Written))
 	ok(t, j.Close())
-	_, lines := records(t, dir, audit.Filter{})
+	_, lines := readRecords(t, dir, audit.Filter{})
 	want := `{"n":1,"time":"2026-11-15T10:42:00.123456789Z","kind":"intent","call":"c1","session":"s1","origin":"model",` +
 		`"workers":["main","writer"],"tool":"write_file","args":{"bytes":12,"path":"/out/a.md"},"effects":["write /out/a.md"],` +
 		`"decision":"yes","by":"the user","prev":"` + strings.Repeat("0", 64) + `","seal":"`
@@ -134,7 +134,7 @@ func TestLayout(t *testing.T) {
 			t.Errorf("line %d is not chained to the one before", i+1)
 		}
 	}
-	if r := whole(t, dir, 2); !r.Head.Equal(clock()) || r.Open != nil || r.Repairs != nil {
+	if r := checkWhole(t, dir, 2); !r.Head.Equal(clock()) || r.Open != nil || r.Repairs != nil {
 		t.Errorf("got %+v", r)
 	}
 }
@@ -142,17 +142,17 @@ func TestLayout(t *testing.T) {
 // TestNoJournal checks that reading creates no journal.
 func TestNoJournal(t *testing.T) {
 	dir := t.TempDir()
-	if r := whole(t, dir, 0); r.Bad != nil || r.Records != 0 {
+	if r := checkWhole(t, dir, 0); r.Bad != nil || r.Records != 0 {
 		t.Errorf("got %+v", r)
 	}
-	if rs, _ := records(t, dir, audit.Filter{}); rs != nil {
+	if rs, _ := readRecords(t, dir, audit.Filter{}); rs != nil {
 		t.Errorf("got %v", rs)
 	}
 	if left, _ := os.ReadDir(dir); len(left) != 0 {
-		t.Errorf("looking made %v", left)
+		t.Errorf("reading created %v", left)
 	}
-	journal(t, dir, audit.Options{})
-	whole(t, dir, 0)
+	openJournal(t, dir, audit.Options{})
+	checkWhole(t, dir, 0)
 	err := filepath.Walk(dir, func(name string, info os.FileInfo, err error) error {
 		if err == nil && !info.IsDir() && info.Mode().Perm()&0o077 != 0 {
 			t.Errorf("%s is %s", name, info.Mode())
@@ -175,15 +175,15 @@ func TestMissingKey(t *testing.T) {
 		"damaged": func() error { return os.WriteFile(keyFile, append([]byte("x"), old[1:]...), 0o600) },
 	} {
 		ok(t, change())
-		f := folder(t, dir)
+		f := openState(t, dir)
 		if _, err := audit.Open(f, audit.Options{Now: clock}); err == nil || !strings.Contains(err.Error(), "journal.key: ") {
-			t.Errorf("%s: Open: got %v, want a word on the key", name, err)
+			t.Errorf("%s: Open: got %v, want an error about the key", name, err)
 		}
 		if _, err := audit.Verify(context.Background(), f, nil); err == nil || !strings.Contains(err.Error(), "journal.key: ") {
-			t.Errorf("%s: Verify: got %v, want a word on the key", name, err)
+			t.Errorf("%s: Verify: got %v, want an error about the key", name, err)
 		}
 		ok(t, os.WriteFile(keyFile, old, 0o600))
-		whole(t, dir, 4)
+		checkWhole(t, dir, 4)
 	}
 	ok(t, os.WriteFile(keyFile, []byte(strings.Repeat("ab", 32)+"\n"), 0o600))
 	if r := verify(t, dir); r.Bad == nil || r.Bad.Number != 1 {
@@ -191,21 +191,21 @@ func TestMissingKey(t *testing.T) {
 	}
 }
 
-// TestQueued checks that queued records are written in order, before any record that a
+// TestQueuedRecords checks that queued records are written in order, before any record that a
 // caller waits for, and when the journal is closed.
-func TestQueued(t *testing.T) {
+func TestQueuedRecords(t *testing.T) {
 	dir := t.TempDir()
-	j := journal(t, dir, audit.Options{})
+	j := openJournal(t, dir, audit.Options{})
 	for i := range 3 {
-		ok(t, j.Write(outcome(fmt.Sprint("q", i)), audit.Queued))
+		ok(t, j.Write(newOutcome(fmt.Sprint("q", i)), audit.Queued))
 	}
-	whole(t, dir, 0)
-	ok(t, j.Write(outcome("w"), audit.Written))
-	ok(t, j.Write(outcome("last"), audit.Queued))
-	whole(t, dir, 4)
+	checkWhole(t, dir, 0)
+	ok(t, j.Write(newOutcome("w"), audit.Written))
+	ok(t, j.Write(newOutcome("last"), audit.Queued))
+	checkWhole(t, dir, 4)
 	ok(t, j.Close())
-	whole(t, dir, 5)
-	rs, _ := records(t, dir, audit.Filter{})
+	checkWhole(t, dir, 5)
+	rs, _ := readRecords(t, dir, audit.Filter{})
 	var got []string
 	for _, r := range rs {
 		got = append(got, r.Call)
@@ -213,17 +213,17 @@ func TestQueued(t *testing.T) {
 	if want := []string{"q0", "q1", "q2", "w", "last"}; !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
 	}
-	if err := j.Write(outcome("x"), audit.Queued); err == nil {
-		t.Error("a closed journal takes records")
+	if err := j.Write(newOutcome("x"), audit.Queued); err == nil {
+		t.Error("a closed journal accepts records")
 	}
 	ok(t, j.Close())
 }
 
-// TestQueueIsBounded checks that the caller who would exceed the limit of the queue
+// TestQueueIsLimited checks that the caller who would exceed the limit of the queue
 // writes it.
-func TestQueueIsBounded(t *testing.T) {
+func TestQueueIsLimited(t *testing.T) {
 	dir := t.TempDir()
-	j := journal(t, dir, audit.Options{})
+	j := openJournal(t, dir, audit.Options{})
 	note := strings.Repeat("note ", 200)
 	const n = 1500
 	for range n {
@@ -233,12 +233,12 @@ func TestQueueIsBounded(t *testing.T) {
 		t.Errorf("%d of %d records that nobody waits for are written, want some and not all", got, n)
 	}
 	ok(t, j.Close())
-	whole(t, dir, n)
+	checkWhole(t, dir, n)
 }
 
 // TestKinds checks that Write refuses unknown kinds and those that only the journal writes.
 func TestKinds(t *testing.T) {
-	j := journal(t, t.TempDir(), audit.Options{})
+	j := openJournal(t, t.TempDir(), audit.Options{})
 	for _, kind := range []audit.Kind{"", "other", audit.Repair} {
 		if err := j.Write(audit.Record{Kind: kind}, audit.Written); !errors.Is(err, sandbox.ErrInvalid) {
 			t.Errorf("kind %q: got %v, want %s", kind, err, sandbox.ErrInvalid)
@@ -250,18 +250,18 @@ func TestKinds(t *testing.T) {
 // and is there when Write has returned.
 func TestManyCallers(t *testing.T) {
 	dir := t.TempDir()
-	j := journal(t, dir, audit.Options{})
+	j := openJournal(t, dir, audit.Options{})
 	const callers, each = 32, 50
 	var group sync.WaitGroup
 	for c := range callers {
 		group.Go(func() {
 			for i := range each {
 				call := fmt.Sprintf("%d-%d", c, i)
-				if err := j.Write(intent(call), audit.Wait(i%3)); err != nil {
+				if err := j.Write(newIntent(call), audit.Wait(i%3)); err != nil {
 					t.Error(err)
 				}
 				if i == 22 || i == 23 { // one is Written, one Durable
-					if rs, _ := records(t, dir, audit.Filter{Call: call}); len(rs) != 1 {
+					if rs, _ := readRecords(t, dir, audit.Filter{Call: call}); len(rs) != 1 {
 						t.Errorf("caller %d: a written record is there %d times", c, len(rs))
 					}
 				}
@@ -270,12 +270,12 @@ func TestManyCallers(t *testing.T) {
 	}
 	group.Wait()
 	ok(t, j.Close())
-	r := whole(t, dir, callers*each)
+	r := checkWhole(t, dir, callers*each)
 	if len(r.Open) != callers*each {
 		t.Errorf("got %d calls without outcome, want %d", len(r.Open), callers*each)
 	}
 	seen := map[string]bool{}
-	rs, _ := records(t, dir, audit.Filter{})
+	rs, _ := readRecords(t, dir, audit.Filter{})
 	for _, r := range rs {
 		seen[r.Call] = true
 	}
@@ -288,7 +288,7 @@ func TestManyCallers(t *testing.T) {
 // synced if one of them needs it.
 func TestGroupCommit(t *testing.T) {
 	dir := t.TempDir()
-	j := journal(t, dir, audit.Options{})
+	j := openJournal(t, dir, audit.Options{})
 	var syncs []bool
 	entered, leave := make(chan struct{}), make(chan struct{})
 	j.BeforeAppend(func(sync bool) {
@@ -299,7 +299,7 @@ func TestGroupCommit(t *testing.T) {
 	})
 	var group sync.WaitGroup
 	write := func(call string, wait audit.Wait) {
-		if err := j.Write(outcome(call), wait); err != nil {
+		if err := j.Write(newOutcome(call), wait); err != nil {
 			t.Error(err)
 		}
 	}
@@ -321,23 +321,23 @@ func TestGroupCommit(t *testing.T) {
 	write("last", audit.Written)
 	ok(t, j.Close())
 	if want := []bool{false, true, false, true}; !slices.Equal(syncs, want) {
-		t.Errorf("appended with sync %v, want %v: the first, those who waited, the last, the end", syncs, want)
+		t.Errorf("appended with sync %v, want %v: the first, the waiting ones, the last, the end", syncs, want)
 	}
-	whole(t, dir, 23)
+	checkWhole(t, dir, 23)
 }
 
 // TestOpenIntents checks that a call without an outcome is reported with its session.
 func TestOpenIntents(t *testing.T) {
 	dir := t.TempDir()
-	j := journal(t, dir, audit.Options{Session: "one"})
+	j := openJournal(t, dir, audit.Options{Session: "one"})
 	for _, r := range []audit.Record{
-		intent("a"), intent(`b"\`), outcome("a"),
+		newIntent("a"), newIntent(`b"\`), newOutcome("a"),
 		{Kind: audit.Intent, Call: "a", Session: "two", Tool: "shell"},
 		{Kind: audit.Refusal, Call: `b"\`}, {Kind: audit.Intent, Note: "no call"},
 	} {
 		ok(t, j.Write(r, audit.Written))
 	}
-	got := whole(t, dir, 6).Open
+	got := checkWhole(t, dir, 6).Open
 	want := []audit.Unfinished{{Number: 2, Time: clock(), Call: `b"\`, Tool: "write_file"}, {Number: 4, Time: clock(), Call: "a", Tool: "shell"}}
 	if !slices.Equal(got, want) {
 		t.Errorf("got %v, want %v", got, want)
@@ -355,8 +355,8 @@ func TestSegments(t *testing.T) {
 	if len(files) < 10 {
 		t.Fatalf("got %d files, want more", len(files))
 	}
-	whole(t, dir, 120)
-	if rs, _ := records(t, dir, audit.Filter{}); len(rs) != 120 {
+	checkWhole(t, dir, 120)
+	if rs, _ := readRecords(t, dir, audit.Filter{}); len(rs) != 120 {
 		t.Errorf("read %d records, want 120", len(rs))
 	}
 	ok(t, os.Rename(files[3], filepath.Join(t.TempDir(), "gone")))
@@ -367,27 +367,27 @@ func TestSegments(t *testing.T) {
 	}
 }
 
-// TestKeyThatWasNotMadeYet checks that a crash before the key and any record were written
+// TestKeyBeforeFirstRecord checks that a crash before the key and any record were written
 // does not count as a missing key.
-func TestKeyThatWasNotMadeYet(t *testing.T) {
+func TestKeyBeforeFirstRecord(t *testing.T) {
 	dir := t.TempDir()
-	ok(t, journal(t, dir, audit.Options{}).Close())
+	ok(t, openJournal(t, dir, audit.Options{}).Close())
 	ok(t, os.Remove(filepath.Join(dir, "journal.key")))
-	whole(t, dir, 0)
+	checkWhole(t, dir, 0)
 	fill(t, dir, 1, audit.Options{})
-	whole(t, dir, 2)
+	checkWhole(t, dir, 2)
 }
 
 // TestFilter checks which records a filter selects.
 func TestFilter(t *testing.T) {
 	dir := t.TempDir()
 	now := clock()
-	j := journal(t, dir, audit.Options{Session: "s", Now: func() time.Time { now = now.Add(time.Minute); return now }})
+	j := openJournal(t, dir, audit.Options{Session: "s", Now: func() time.Time { now = now.Add(time.Minute); return now }})
 	effect := func(e string) audit.Record {
 		return audit.Record{Kind: audit.Intent, Call: e, Workers: []string{"main"}, Effects: []string{"read /x", e}}
 	}
 	for _, r := range []audit.Record{
-		intent("1"), {Kind: audit.Refusal, Call: "2", Tool: "shell", Decision: "blocked", Note: "/out main s1"},
+		newIntent("1"), {Kind: audit.Refusal, Call: "2", Tool: "shell", Decision: "blocked", Note: "/out main s1"},
 		effect("write /out"), effect("delete /out/sub/b"), effect("write /output"), effect("connect /out"), effect(`write /o"t/a`),
 		{Kind: audit.Answer, Call: "8", Session: "s2", Request: "r1", Origin: "user"},
 	} {
@@ -419,7 +419,7 @@ func TestFilter(t *testing.T) {
 		{"none", audit.Filter{Tool: "write"}, ""},
 	} {
 		var got []string
-		rs, _ := records(t, dir, c.f)
+		rs, _ := readRecords(t, dir, c.f)
 		for _, r := range rs {
 			got = append(got, fmt.Sprint(r.Number))
 		}
@@ -427,23 +427,23 @@ func TestFilter(t *testing.T) {
 			t.Errorf("%s: got %q, want %q", c.name, got, c.want)
 		}
 		for n := range 10 {
-			last := lastOf(t, dir, c.f, n)
+			last := readLast(t, dir, c.f, n)
 			if want := got[max(0, len(got)-n):]; !slices.Equal(last, want) {
 				t.Errorf("%s, the last %d: got %q, want %q", c.name, n, last, want)
 			}
 		}
 	}
 	stop := errors.New("stop")
-	err := audit.Read(folder(t, dir), audit.Filter{}, func(audit.Record, []byte) error { return stop })
+	err := audit.Read(openState(t, dir), audit.Filter{}, func(audit.Record, []byte) error { return stop })
 	if err != stop {
 		t.Errorf("yield's error: got %v", err)
 	}
 }
 
-// lastOf returns the numbers of the last records that a filter selects.
-func lastOf(t testing.TB, dir string, f audit.Filter, n int) (numbers []string) {
+// readLast returns the numbers of the last records that a filter selects.
+func readLast(t testing.TB, dir string, f audit.Filter, n int) (numbers []string) {
 	t.Helper()
-	ok(t, audit.Last(folder(t, dir), f, n, func(r audit.Record, line []byte) error {
+	ok(t, audit.Last(openState(t, dir), f, n, func(r audit.Record, line []byte) error {
 		if !bytes.HasPrefix(line, fmt.Appendf(nil, `{"n":%d,`, r.Number)) {
 			t.Errorf("record %d has the line %s", r.Number, line)
 		}
@@ -457,10 +457,10 @@ func lastOf(t testing.TB, dir string, f audit.Filter, n int) (numbers []string) 
 // file.
 func TestLast(t *testing.T) {
 	dir := t.TempDir()
-	j := journal(t, dir, audit.Options{Segment: 200_000})
+	j := openJournal(t, dir, audit.Options{Segment: 200_000})
 	const n = 12_000 // more than two of the parts that Last reads at once
 	for i := range n {
-		r := outcome("common")
+		r := newOutcome("common")
 		if i%2_500 == 0 {
 			r.Call = "rare"
 		}
@@ -480,18 +480,18 @@ func TestLast(t *testing.T) {
 		{audit.Filter{}, 0, ""},
 		{audit.Filter{}, -1, ""},
 	} {
-		if got := strings.Join(lastOf(t, dir, c.f, c.n), " "); got != c.want {
+		if got := strings.Join(readLast(t, dir, c.f, c.n), " "); got != c.want {
 			t.Errorf("%+v, %d: got %q, want %q", c.f, c.n, got, c.want)
 		}
 	}
-	if got := lastOf(t, dir, audit.Filter{}, 5000); len(got) != 5000 || got[0] != "7001" {
+	if got := readLast(t, dir, audit.Filter{}, 5000); len(got) != 5000 || got[0] != "7001" {
 		t.Errorf("got %d records from %s on", len(got), got[0])
 	}
 	stop := errors.New("stop")
-	if err := audit.Last(folder(t, dir), audit.Filter{}, 3, func(audit.Record, []byte) error { return stop }); err != stop {
+	if err := audit.Last(openState(t, dir), audit.Filter{}, 3, func(audit.Record, []byte) error { return stop }); err != stop {
 		t.Errorf("yield's error: got %v", err)
 	}
-	if got := lastOf(t, t.TempDir(), audit.Filter{}, 3); got != nil {
+	if got := readLast(t, t.TempDir(), audit.Filter{}, 3); got != nil {
 		t.Errorf("of no journal: got %v", got)
 	}
 }
@@ -505,11 +505,11 @@ func TestReadHidesNothing(t *testing.T) {
 	data, err := os.ReadFile(file)
 	ok(t, err)
 	ok(t, os.WriteFile(file, bytes.Replace(data, []byte(`{"n":2`), []byte(`["n":2`), 1), 0o600))
-	rs, lines := records(t, dir, audit.Filter{})
+	rs, lines := readRecords(t, dir, audit.Filter{})
 	if len(rs) != 4 || rs[1].Kind != "" || !strings.HasPrefix(lines[1], `["n":2`) {
 		t.Errorf("got %v", lines)
 	}
-	if rs, _ := records(t, dir, audit.Filter{Kind: "outcome"}); len(rs) != 1 || rs[0].Number != 4 {
+	if rs, _ := readRecords(t, dir, audit.Filter{Kind: "outcome"}); len(rs) != 1 || rs[0].Number != 4 {
 		t.Errorf("got %v", rs)
 	}
 }
@@ -520,11 +520,11 @@ func TestVerifyCanBeStopped(t *testing.T) {
 	fill(t, dir, 2, audit.Options{})
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
-	if _, err := audit.Verify(ctx, folder(t, dir), nil); !errors.Is(err, context.Canceled) {
+	if _, err := audit.Verify(ctx, openState(t, dir), nil); !errors.Is(err, context.Canceled) {
 		t.Errorf("got %v, want %v", err, context.Canceled)
 	}
 	var last uint64
-	_, err := audit.Verify(context.Background(), folder(t, dir), func(n uint64) { last = n })
+	_, err := audit.Verify(context.Background(), openState(t, dir), func(n uint64) { last = n })
 	if ok(t, err); last != 4 {
 		t.Errorf("the progress ended with %d, want 4", last)
 	}

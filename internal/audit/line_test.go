@@ -7,8 +7,8 @@ import (
 	"pgregory.net/rapid"
 )
 
-// TestMiddle checks that a record is encoded as encoding/json does.
-func TestMiddle(t *testing.T) {
+// TestEncodeRecord checks that a record is encoded as encoding/json does.
+func TestEncodeRecord(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		text, list := rapid.String(), rapid.SliceOfN(rapid.String(), 0, 3)
 		r := Record{

@@ -19,34 +19,34 @@ import (
 
 const gone = "⟨redacted⟩"
 
-// some returns a text as random as a credential. It is built from parts, so that no
+// makeToken returns a text as random as a credential. It is built from parts, so that no
 // scanner reports this file as a leak.
-func some(n int) string { return strings.Repeat("a1B2c3D4e5F6g7H8", n/16+1)[:n] }
+func makeToken(n int) string { return strings.Repeat("a1B2c3D4e5F6g7H8", n/16+1)[:n] }
 
 // TestCredentials checks that credentials are recognized by their form.
 func TestCredentials(t *testing.T) {
-	upper := strings.ToUpper(some(16))
+	upper := strings.ToUpper(makeToken(16))
 	for _, c := range []struct{ name, text, want string }{
-		{"Anthropic", "key sk-ant-api03-" + some(90) + "-x.", "key " + gone + "."},
-		{"OpenAI", "sk-" + some(48), gone},
-		{"OpenAI project", "use sk-proj-" + some(40) + " now", "use " + gone + " now"},
-		{"GitHub", "ghp_" + some(36) + " gho_" + some(36) + " ghs_" + some(36), gone + " " + gone + " " + gone},
-		{"GitHub, fine", "(github_pat_" + some(22) + "_" + some(59) + ")", "(" + gone + ")"},
-		{"GitLab", "glpat-" + some(20), gone},
+		{"Anthropic", "key sk-ant-api03-" + makeToken(90) + "-x.", "key " + gone + "."},
+		{"OpenAI", "sk-" + makeToken(48), gone},
+		{"OpenAI project", "use sk-proj-" + makeToken(40) + " now", "use " + gone + " now"},
+		{"GitHub", "ghp_" + makeToken(36) + " gho_" + makeToken(36) + " ghs_" + makeToken(36), gone + " " + gone + " " + gone},
+		{"GitHub, fine", "(github_pat_" + makeToken(22) + "_" + makeToken(59) + ")", "(" + gone + ")"},
+		{"GitLab", "glpat-" + makeToken(20), gone},
 		{"AWS", "AKIA" + upper + "/ASIA" + upper, gone + "/" + gone},
-		{"AWS secret", "aws_secret_access_key = " + some(20) + "/" + some(19), "aws_secret_access_key = " + gone},
-		{"Google", "?key=AIza" + some(35) + "&x", "?key=" + gone + "&x"},
-		{"Slack", "xoxb-" + some(24) + ",", gone + ","},
-		{"Slack hook", "https://hooks.slack.com/services/T0/B0/" + some(24), "https://hooks.slack.com/services/" + gone},
-		{"Stripe", "sk_" + "live_" + some(24), gone},
-		{"npm", "npm_" + some(36), gone},
-		{"JWT", "eyJ" + some(20) + "." + some(30) + "." + some(43) + ")", gone + ")"},
+		{"AWS secret", "aws_secret_access_key = " + makeToken(20) + "/" + makeToken(19), "aws_secret_access_key = " + gone},
+		{"Google", "?key=AIza" + makeToken(35) + "&x", "?key=" + gone + "&x"},
+		{"Slack", "xoxb-" + makeToken(24) + ",", gone + ","},
+		{"Slack hook", "https://hooks.slack.com/services/T0/B0/" + makeToken(24), "https://hooks.slack.com/services/" + gone},
+		{"Stripe", "sk_" + "live_" + makeToken(24), gone},
+		{"npm", "npm_" + makeToken(36), gone},
+		{"JWT", "eyJ" + makeToken(20) + "." + makeToken(30) + "." + makeToken(43) + ")", gone + ")"},
 		{"PEM", "a\n-----BEGIN RSA PRIVATE KEY-----\nMII\nabc\n-----END RSA PRIVATE KEY-----\nb", "a\n" + gone + "\nb"},
 		{"PEM, cut", "-----BEGIN OPENSSH PRIVATE KEY-----\nMIIabc\ndef", gone},
 		{"PEM, escaped", `-----BEGIN PRIVATE KEY-----\nMII\n-----END PRIVATE KEY-----`, gone},
 		{"URL", "clone https://me:hunter2@example.com/x", "clone https://me:" + gone + "@example.com/x"},
 		{"URL, odd password", "postgres://me:a:b@c@db/x", "postgres://me:" + gone + "@db/x"},
-		{"URL with a token", "https://" + some(24) + "@example.com", "https://" + gone + "@example.com"},
+		{"URL with a token", "https://" + makeToken(24) + "@example.com", "https://" + gone + "@example.com"},
 		{"URL with a user", "ssh://git@example.com/x", "ssh://git@example.com/x"},
 		{"header", "Authorization: Bearer abcdef123456", "Authorization: " + gone},
 		{"header, lower case", `{"authorization":"Basic dTpw"}`, `{"authorization":"` + gone + `"}`},
@@ -64,7 +64,7 @@ func TestCredentials(t *testing.T) {
 
 		{"a name", "write /out/task-list-for-the-quarterly-review.md", "write /out/task-list-for-the-quarterly-review.md"},
 		{"a module", "read /src/sk-learn-tutorial-for-beginners.md", "read /src/sk-learn-tutorial-for-beginners.md"},
-		{"a digest", some(64), some(64)},
+		{"a digest", makeToken(64), makeToken(64)},
 		{"words", "the token was refused, the password is asked for", "the token was refused, the password is asked for"},
 		{"tokens", "tokens: 1200 of 4000", "tokens: 1200 of 4000"},
 		{"a public key", "-----BEGIN PUBLIC KEY-----\nMII", "-----BEGIN PUBLIC KEY-----\nMII"},
@@ -138,8 +138,8 @@ func TestExactSecrets(t *testing.T) {
 func TestNoSecretOnDisk(t *testing.T) {
 	dir := t.TempDir()
 	const secret, number = "correct horse battery", "8675309123"
-	token := "ghp_" + some(36)
-	j := journal(t, dir, audit.Options{Session: "s " + secret, Secrets: []string{secret, number}})
+	token := "ghp_" + makeToken(36)
+	j := openJournal(t, dir, audit.Options{Session: "s " + secret, Secrets: []string{secret, number}})
 	type named struct{ Password, Deep string }
 	for _, s := range []string{secret, token, "x" + secret + token + "y", base64.StdEncoding.EncodeToString([]byte("me:" + secret)), strings.Repeat("long ", 2000) + secret + token} {
 		r := audit.Record{
@@ -156,7 +156,7 @@ func TestNoSecretOnDisk(t *testing.T) {
 		ok(t, j.Write(r, audit.Queued))
 	}
 	ok(t, j.Close())
-	whole(t, dir, 10)
+	checkWhole(t, dir, 10)
 	files, err := filepath.Glob(filepath.Join(dir, "*"))
 	ok(t, err)
 	for _, file := range files {
@@ -168,18 +168,18 @@ func TestNoSecretOnDisk(t *testing.T) {
 			}
 		}
 	}
-	rs, _ := records(t, dir, audit.Filter{})
+	rs, _ := readRecords(t, dir, audit.Filter{})
 	if got := rs[0].Args["deep"]; fmt.Sprint(got) != "[map[x:["+gone+"]]]" {
-		t.Errorf("got %v: what is around a secret should stay", got)
+		t.Errorf("got %v, want the text around the secret unchanged", got)
 	}
 }
 
-// TestBounds checks that the size of a record is limited, and that the record says what
+// TestRecordSizeLimit checks that the size of a record is limited, and that the record says what
 // was cut.
-func TestBounds(t *testing.T) {
+func TestRecordSizeLimit(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	j := journal(t, dir, audit.Options{})
+	j := openJournal(t, dir, audit.Options{})
 	deep := any("deep")
 	for range 100 {
 		deep = []any{deep}
@@ -207,8 +207,8 @@ func TestBounds(t *testing.T) {
 		}, audit.Written))
 	}
 	ok(t, j.Close())
-	whole(t, dir, 8)
-	rs, lines := records(t, dir, audit.Filter{Kind: "refusal"})
+	checkWhole(t, dir, 8)
+	rs, lines := readRecords(t, dir, audit.Filter{Kind: "refusal"})
 	if len(rs) != 8 {
 		t.Fatalf("got %d records, want 8", len(rs))
 	}
@@ -226,7 +226,7 @@ func TestBounds(t *testing.T) {
 			t.Errorf("got %q", r.Tool)
 		}
 		if r.Call == "wide characters" && strings.ContainsRune(r.Tool, '\ufffd') {
-			t.Errorf("cut inside of a character: %q", r.Tool)
+			t.Errorf("cut inside a character: %q", r.Tool)
 		}
 	}
 }
@@ -248,14 +248,14 @@ func FuzzRedact(f *testing.F) {
 				return
 			}
 		}
-		token := "ghp_" + some(36)
+		token := "ghp_" + makeToken(36)
 		for _, text := range []string{before + secret + after, before + token + secret + after, before + secret + token + after} {
 			got := audit.Kept(text, secret)
 			if strings.Contains(got, secret) {
 				t.Errorf("%q keeps %q: %q", text, secret, got)
 			}
 			if strings.Contains(text, token) && strings.Contains(got, token) {
-				t.Errorf("%q keeps the token: %q", text, got)
+				t.Errorf("%q has the token: %q", text, got)
 			}
 		}
 		for shift := range 3 {
@@ -275,12 +275,12 @@ func FuzzWrite(f *testing.F) {
 	f.Add(`","kind":"mend`, `"}`, `{"n":1`, `\`)
 	f.Fuzz(func(t *testing.T, call, note, name, value string) {
 		dir := t.TempDir()
-		j := journal(t, dir, audit.Options{Session: value})
+		j := openJournal(t, dir, audit.Options{Session: value})
 		for _, kind := range []audit.Kind{audit.Intent, audit.Refusal, audit.Intent, audit.Outcome} {
 			ok(t, j.Write(audit.Record{Kind: kind, Call: call, Note: note, Args: map[string]any{name: value}, Effects: []string{value}}, audit.Written))
 		}
 		ok(t, j.Close())
-		r := whole(t, dir, 4)
+		r := checkWhole(t, dir, 4)
 		if len(r.Open) > 0 || r.Repairs != nil {
 			t.Errorf("got %+v", r)
 		}

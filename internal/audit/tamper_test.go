@@ -15,15 +15,15 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// A copied holds the files of a journal, to change and restore them.
-type copied struct {
+// A journalCopy holds the files of a journal, to change and restore them.
+type journalCopy struct {
 	dir   string
 	files map[string][]byte
 }
 
-func copyOf(t testing.TB, dir string) copied {
+func copyJournal(t testing.TB, dir string) journalCopy {
 	t.Helper()
-	c := copied{dir, map[string][]byte{}}
+	c := journalCopy{dir, map[string][]byte{}}
 	names, err := filepath.Glob(filepath.Join(dir, "*"))
 	ok(t, err)
 	for _, name := range names {
@@ -35,7 +35,7 @@ func copyOf(t testing.TB, dir string) copied {
 }
 
 // restore restores the directory.
-func (c copied) restore(t testing.TB) {
+func (c journalCopy) restore(t testing.TB) {
 	t.Helper()
 	names, err := filepath.Glob(filepath.Join(c.dir, "*"))
 	ok(t, err)
@@ -47,33 +47,33 @@ func (c copied) restore(t testing.TB) {
 	}
 }
 
-func (c copied) write(t testing.TB, name string, data []byte) {
+func (c journalCopy) write(t testing.TB, name string, data []byte) {
 	t.Helper()
 	ok(t, os.WriteFile(filepath.Join(c.dir, name), data, 0o600))
 }
 
 // lines returns the lines of the journal, each with its newline.
-func (c copied) lines() []string {
+func (c journalCopy) lines() []string {
 	return strings.SplitAfter(strings.TrimSuffix(string(c.files["journal.jsonl"]), "\n"), "\n")
 }
 
-func (c copied) writeLines(t testing.TB, lines ...string) {
+func (c journalCopy) writeLines(t testing.TB, lines ...string) {
 	t.Helper()
 	c.write(t, "journal.jsonl", []byte(strings.TrimSuffix(strings.Join(lines, ""), "\n")+"\n"))
 }
 
-// small returns a journal of six records.
-func small(t testing.TB) copied {
+// newSmallJournal returns a journal of six records.
+func newSmallJournal(t testing.TB) journalCopy {
 	t.Helper()
 	dir := t.TempDir()
 	fill(t, dir, 3, audit.Options{Session: "s"})
-	whole(t, dir, 6)
-	return copyOf(t, dir)
+	checkWhole(t, dir, 6)
+	return copyJournal(t, dir)
 }
 
-// badAt fails the test unless Verify names a record, before the next write and after it.
+// checkBadAt fails the test unless Verify names a record, before the next write and after it.
 // So a repair hides nothing.
-func badAt(t testing.TB, c copied, name string, number uint64) {
+func checkBadAt(t testing.TB, c journalCopy, name string, number uint64) {
 	t.Helper()
 	before := verify(t, c.dir).Bad
 	if before == nil || before.Number != number {
@@ -86,8 +86,8 @@ func badAt(t testing.TB, c copied, name string, number uint64) {
 	j, err := audit.Open(f, audit.Options{Now: clock})
 	ok(t, err)
 	for range 2 {
-		if err := j.Write(outcome("later"), audit.Written); err != nil {
-			t.Errorf("%s: the journal does not go on: %v", name, err)
+		if err := j.Write(newOutcome("later"), audit.Written); err != nil {
+			t.Errorf("%s: the journal does not continue: %v", name, err)
 		}
 	}
 	ok(t, j.Close())
@@ -101,7 +101,7 @@ func badAt(t testing.TB, c copied, name string, number uint64) {
 // it belongs to.
 func TestEveryByte(t *testing.T) {
 	t.Parallel()
-	c := small(t)
+	c := newSmallJournal(t)
 	data := c.files["journal.jsonl"]
 	for i, b := range data {
 		number := uint64(bytes.Count(data[:i], []byte("\n"))) + 1
@@ -122,7 +122,7 @@ func TestEveryByte(t *testing.T) {
 // TestBadStaysBad checks that a bad record stays bad when the journal continues. It
 // changes a byte in each part of each line, including the newlines.
 func TestBadStaysBad(t *testing.T) {
-	c := small(t)
+	c := newSmallJournal(t)
 	data := c.files["journal.jsonl"]
 	for i := 0; i < len(data); i++ {
 		if i%37 != 0 && data[i] != '\n' {
@@ -133,13 +133,13 @@ func TestBadStaysBad(t *testing.T) {
 		changed[i] ^= 1
 		c.restore(t)
 		c.write(t, "journal.jsonl", changed)
-		badAt(t, c, fmt.Sprint("byte ", i), number)
+		checkBadAt(t, c, fmt.Sprint("byte ", i), number)
 	}
 }
 
 // TestEveryByteOfTheHead checks a change of each byte of the head.
 func TestEveryByteOfTheHead(t *testing.T) {
-	c := small(t)
+	c := newSmallJournal(t)
 	data := c.files["journal.head"]
 	for i := range data {
 		changed := bytes.Clone(data)
@@ -153,7 +153,7 @@ func TestEveryByteOfTheHead(t *testing.T) {
 		if i%41 == 0 || i == len(data)-1 {
 			c.restore(t)
 			c.write(t, "journal.head", data[:i])
-			badAt(t, c, fmt.Sprintf("cut at %d", i), 7)
+			checkBadAt(t, c, fmt.Sprintf("cut at %d", i), 7)
 		}
 	}
 }
@@ -162,7 +162,7 @@ func TestEveryByteOfTheHead(t *testing.T) {
 // incomplete record. A record without only its newline is complete.
 func TestEveryCut(t *testing.T) {
 	t.Parallel()
-	c := small(t)
+	c := newSmallJournal(t)
 	data := c.files["journal.jsonl"]
 	for i := range len(data) - 1 {
 		number := uint64(bytes.Count(data[:i], []byte("\n"))) + 1
@@ -177,10 +177,10 @@ func TestEveryCut(t *testing.T) {
 		c.write(t, "journal.jsonl", data[:i])
 		bad := verify(t, c.dir).Bad
 		if bad == nil || bad.Number != number || !bad.Before || !strings.Contains(bad.What, want) || strings.Contains(bad.What, "1 records") {
-			t.Fatalf("cut at %d: got %v, want the records from %d on to be gone", i, bad, number)
+			t.Fatalf("cut at %d: got %v, want the records from %d to be missing", i, bad, number)
 		}
 		if i%53 == 0 || i > 0 && data[i-1] == '\n' || data[i] == '\n' {
-			badAt(t, c, fmt.Sprint("cut at ", i), number)
+			checkBadAt(t, c, fmt.Sprint("cut at ", i), number)
 			c.restore(t)
 		}
 	}
@@ -189,11 +189,11 @@ func TestEveryCut(t *testing.T) {
 // TestLastLineEnd checks that removing the last newline, as an editor may, loses no
 // record.
 func TestLastLineEnd(t *testing.T) {
-	c := small(t)
+	c := newSmallJournal(t)
 	c.write(t, "journal.jsonl", bytes.TrimSuffix(c.files["journal.jsonl"], []byte("\n")))
-	whole(t, c.dir, 6)
+	checkWhole(t, c.dir, 6)
 	fill(t, c.dir, 1, audit.Options{})
-	if r := whole(t, c.dir, 8); r.Repairs != nil {
+	if r := checkWhole(t, c.dir, 8); r.Repairs != nil {
 		t.Errorf("mended %v", r.Repairs)
 	}
 }
@@ -201,23 +201,23 @@ func TestLastLineEnd(t *testing.T) {
 // TestCountedBytesStay checks that golem keeps the rest of a cut record if the head
 // counts it, and that Verify reports the record.
 func TestCountedBytesStay(t *testing.T) {
-	c := small(t)
+	c := newSmallJournal(t)
 	data := c.files["journal.jsonl"]
 	c.write(t, "journal.jsonl", data[:len(data)-20])
-	badAt(t, c, "the last record, cut", 6)
+	checkBadAt(t, c, "the last record, cut", 6)
 	after, err := os.ReadFile(filepath.Join(c.dir, "journal.jsonl"))
 	ok(t, err)
 	if !bytes.HasPrefix(after, append(data[:len(data)-20:len(data)-20], '\n')) {
-		t.Errorf("what was left of the record is gone: %q", after[:min(len(after), len(data))])
+		t.Errorf("the rest of the record is gone: %q", after[:min(len(after), len(data))])
 	}
 }
 
 // TestEveryLine checks that Verify reports removed, moved, duplicated and inserted lines.
 func TestEveryLine(t *testing.T) {
-	c := small(t)
+	c := newSmallJournal(t)
 	lines := c.lines()
 	lines[5] += "\n"
-	other := small(t).lines()
+	other := newSmallJournal(t).lines()
 	for i, line := range lines {
 		n := uint64(i + 1)
 		change := func(name string, number uint64, parts ...[]string) {
@@ -228,7 +228,7 @@ func TestEveryLine(t *testing.T) {
 			}
 			c.restore(t)
 			c.writeLines(t, all...)
-			badAt(t, c, fmt.Sprintf("%s %d", name, n), number)
+			checkBadAt(t, c, fmt.Sprintf("%s %d", name, n), number)
 		}
 		before, after := lines[:i], lines[i+1:]
 		change("removed", n, before, after)
@@ -251,7 +251,7 @@ func TestEveryLine(t *testing.T) {
 // TestRecomputedChain checks that Verify detects a recomputed chain, which looks whole
 // without the key.
 func TestRecomputedChain(t *testing.T) {
-	c := small(t)
+	c := newSmallJournal(t)
 	lines := c.lines()
 	lines[2] = strings.Replace(lines[2], "/out/a.md", "/out/b.md", 1)
 	prev := ""
@@ -265,16 +265,16 @@ func TestRecomputedChain(t *testing.T) {
 		lines[i] = line + "\n"
 	}
 	c.writeLines(t, lines...)
-	badAt(t, c, "recomputed", 3)
+	checkBadAt(t, c, "recomputed", 3)
 	if bad := verify(t, c.dir).Bad; !strings.Contains(bad.What, "not sealed") {
-		t.Errorf("got %v, want a word on the seal", bad)
+		t.Errorf("got %v, want an error about the seal", bad)
 	}
 }
 
-// TestForgedAtTheEnd checks that Verify reports records that were appended without the
+// TestForgedRecordsAtTheEnd checks that Verify reports records that were appended without the
 // key.
-func TestForgedAtTheEnd(t *testing.T) {
-	c := small(t)
+func TestForgedRecordsAtTheEnd(t *testing.T) {
+	c := newSmallJournal(t)
 	lines := c.lines()
 	last := lines[5]
 	forged := strings.Replace(last, `{"n":6`, `{"n":7`, 1)
@@ -297,17 +297,17 @@ func TestForgedAtTheEnd(t *testing.T) {
 		case "the last one":
 			number = 6
 		}
-		badAt(t, c, name, number)
-		rs, _ := records(t, c.dir, audit.Filter{Kind: "mend"})
+		checkBadAt(t, c, name, number)
+		rs, _ := readRecords(t, c.dir, audit.Filter{Kind: "mend"})
 		if len(rs) == 0 || rs[0].Number != 7 || rs[0].Code != audit.Broken {
-			t.Errorf("%s: got %v, want the journal to go on with 7 and tell why", name, rs)
+			t.Errorf("%s: got %v, want the journal to continue with 7 and say why", name, rs)
 		}
 	}
 }
 
-// withCount returns a head of the log with another count and size and a valid checksum.
+// changeCount returns a head of the log with another count and size and a valid checksum.
 // The log accepts it, but its seal is wrong.
-func withCount(slot []byte, count uint64, size int) []byte {
+func changeCount(slot []byte, count uint64, size int) []byte {
 	slot = bytes.Clone(slot)
 	binary.LittleEndian.PutUint64(slot[12:], count)
 	binary.LittleEndian.PutUint64(slot[28:], uint64(size))
@@ -318,19 +318,19 @@ func withCount(slot []byte, count uint64, size int) []byte {
 
 // TestHeads checks that no change of the head can hide missing records.
 func TestHeads(t *testing.T) {
-	old := small(t)
+	old := newSmallJournal(t)
 	fill(t, old.dir, 2, audit.Options{Session: "s"})
-	c := copyOf(t, old.dir) // ten records
-	whole(t, c.dir, 10)
+	c := copyJournal(t, old.dir) // ten records
+	checkWhole(t, c.dir, 10)
 	head, data := c.files["journal.head"], c.files["journal.jsonl"]
 	upTo := func(n int) []byte { return []byte(strings.Join(c.lines()[:n], "")) }
 	// No record is missing if only the count of the log is lower.
-	c.write(t, "journal.head", withCount(head, 8, len(upTo(8))))
-	whole(t, c.dir, 10)
+	c.write(t, "journal.head", changeCount(head, 8, len(upTo(8))))
+	checkWhole(t, c.dir, 10)
 	fill(t, c.dir, 1, audit.Options{})
-	whole(t, c.dir, 12)
+	checkWhole(t, c.dir, 12)
 
-	other := small(t)
+	other := newSmallJournal(t)
 	for _, attack := range []struct {
 		name   string
 		number uint64
@@ -344,11 +344,11 @@ func TestHeads(t *testing.T) {
 		{"head of another journal", 11, func() { c.write(t, "journal.head", other.files["journal.head"]) }},
 		{"head emptied, tail cut", 3, func() { c.write(t, "journal.head", nil); c.write(t, "journal.jsonl", upTo(2)) }},
 		{"count lowered, tail cut", 9, func() {
-			c.write(t, "journal.head", withCount(head, 8, len(upTo(8))))
+			c.write(t, "journal.head", changeCount(head, 8, len(upTo(8))))
 			c.write(t, "journal.jsonl", upTo(8))
 		}},
 		{"count raised, lines put in", 9, func() {
-			c.write(t, "journal.head", withCount(head, 11, len(upTo(10))+6))
+			c.write(t, "journal.head", changeCount(head, 11, len(upTo(10))+6))
 			c.write(t, "journal.jsonl", append(append(upTo(8), "hello\n"...), data[len(upTo(8)):]...))
 		}},
 		{"old head, cut below it", 5, func() {
@@ -367,17 +367,17 @@ func TestHeads(t *testing.T) {
 	} {
 		c.restore(t)
 		attack.change()
-		badAt(t, c, attack.name, attack.number)
+		checkBadAt(t, c, attack.name, attack.number)
 	}
 }
 
-// TestMendIsNotRemoved checks that the next write cannot be made to hide a loss, neither
+// TestRepairIsNotRemoved checks that the next write cannot be made to hide a loss, neither
 // by removing its note about the loss nor by losing the head again.
-func TestMendIsNotRemoved(t *testing.T) {
-	c := small(t)
+func TestRepairIsNotRemoved(t *testing.T) {
+	c := newSmallJournal(t)
 	c.write(t, "journal.jsonl", []byte(strings.Join(c.lines()[:4], "")))
-	badAt(t, c, "cut", 5)
-	mended := copyOf(t, c.dir)
+	checkBadAt(t, c, "cut", 5)
+	mended := copyJournal(t, c.dir)
 	var mend string
 	lines := mended.lines()
 	for _, line := range lines {
@@ -386,25 +386,25 @@ func TestMendIsNotRemoved(t *testing.T) {
 		}
 	}
 	if !strings.HasPrefix(mend, `{"n":7,`) || !strings.Contains(mend, "gone: 2 records up to 6; the last had the hash") {
-		t.Fatalf("got %q, want record 7 to tell what is gone", mend)
+		t.Fatalf("got %q, want record 7 to say what is missing", mend)
 	}
 	mended.writeLines(t, append(lines[:4:4], lines[5:]...)...)
-	badAt(t, mended, "without the mend", 5)
+	checkBadAt(t, mended, "without the mend", 5)
 	mended.restore(t)
 	mended.writeLines(t, lines[:4]...)
 	ok(t, os.Remove(filepath.Join(c.dir, "journal.head")))
-	badAt(t, mended, "without the mend and the head", 5)
+	checkBadAt(t, mended, "without the mend and the head", 5)
 }
 
 // TestMixedCopies checks that lines of two copies of a journal that continued separately
 // cannot be mixed, although the key sealed every line of both.
 func TestMixedCopies(t *testing.T) {
-	old := small(t)
+	old := newSmallJournal(t)
 	fill(t, old.dir, 2, audit.Options{Session: "a"})
-	a := copyOf(t, old.dir)
+	a := copyJournal(t, old.dir)
 	old.restore(t)
 	fill(t, old.dir, 2, audit.Options{Session: "b"})
-	b := copyOf(t, old.dir)
+	b := copyJournal(t, old.dir)
 	for i := 6; i < 9; i++ {
 		lines := b.lines()
 		lines[i] = a.lines()[i]
@@ -412,42 +412,42 @@ func TestMixedCopies(t *testing.T) {
 		b.writeLines(t, lines...)
 		// The first line is chained to the common part, so the next line is the one that
 		// does not fit.
-		badAt(t, b, fmt.Sprint("line ", i+1), uint64(max(i+1, 8)))
+		checkBadAt(t, b, fmt.Sprint("line ", i+1), uint64(max(i+1, 8)))
 		bad := verify(t, b.dir).Bad
 		if want := fmt.Sprintf("does not follow from %d: one of the two", max(i, 7)); bad.Before || !strings.Contains(bad.String(), want) {
-			t.Errorf("line %d: got %v, before %t; want %q, and no word on what comes before", i+1, bad, bad.Before, want)
+			t.Errorf("line %d: got %v, before %t; want %q, and nothing about the records before it", i+1, bad, bad.Before, want)
 		}
 	}
 	lines := b.lines()
 	lines[9] = a.lines()[9]
 	b.restore(t)
 	b.writeLines(t, lines...)
-	badAt(t, b, "the last", 10)
+	checkBadAt(t, b, "the last", 10)
 	b.restore(t)
 	b.write(t, "journal.head", a.files["journal.head"])
-	badAt(t, b, "the head", 11)
+	checkBadAt(t, b, "the head", 11)
 	b.restore(t)
 	b.write(t, "journal.head", a.files["journal.head"])
 	if bad := verify(t, b.dir).Bad; bad.Before {
-		t.Errorf("got %v, and that what comes before it is as it was written", bad)
+		t.Errorf("got %v, want that the records before it are not confirmed", bad)
 	}
 }
 
-// TestRollbackIsNotFound shows the documented gap: Verify does not detect an older copy
+// TestRollbackIsNotDetected shows the documented gap: Verify does not detect an older copy
 // of all files.
-func TestRollbackIsNotFound(t *testing.T) {
-	old := small(t)
+func TestRollbackIsNotDetected(t *testing.T) {
+	old := newSmallJournal(t)
 	fill(t, old.dir, 2, audit.Options{Session: "s"})
 	old.restore(t)
-	whole(t, old.dir, 6)
+	checkWhole(t, old.dir, 6)
 }
 
-// TestCrashIsMended checks what a crash leaves after the head: complete records stay, and
+// TestCrashIsRepaired checks what a crash leaves after the head: complete records stay, and
 // an incomplete one is removed and reported.
-func TestCrashIsMended(t *testing.T) {
-	old := small(t)
+func TestCrashIsRepaired(t *testing.T) {
+	old := newSmallJournal(t)
 	fill(t, old.dir, 2, audit.Options{Session: "s"})
-	full := copyOf(t, old.dir)
+	full := copyJournal(t, old.dir)
 	data := full.files["journal.jsonl"]
 	size := len(old.files["journal.jsonl"])
 	for cut := size; cut <= len(data); cut++ {
@@ -459,8 +459,8 @@ func TestCrashIsMended(t *testing.T) {
 		full.write(t, "journal.jsonl", data[:cut])
 		n := uint64(bytes.Count(data[:cut], []byte("\n")))
 		torn := cut - bytes.LastIndexByte(data[:cut], '\n') - 1
-		if r := whole(t, full.dir, n); r.Repairs != nil || r.Behind != n-6 {
-			t.Fatalf("cut at %d: before any write %d behind, mended: %v", cut, r.Behind, r.Repairs)
+		if r := checkWhole(t, full.dir, n); r.Repairs != nil || r.Behind != n-6 {
+			t.Fatalf("cut at %d: before any write %d after the head, repairs: %v", cut, r.Behind, r.Repairs)
 		}
 		fill(t, full.dir, 1, audit.Options{})
 		var want []string // the code and a part of the note of each repair
@@ -472,7 +472,7 @@ func TestCrashIsMended(t *testing.T) {
 		} else if torn > 1 {
 			want = append(want, audit.Torn, fmt.Sprintf("dropped %d bytes", torn))
 		}
-		r := whole(t, full.dir, n+uint64(len(want)/2)+2)
+		r := checkWhole(t, full.dir, n+uint64(len(want)/2)+2)
 		if len(r.Repairs) != len(want)/2 || r.Behind != 0 {
 			t.Fatalf("cut at %d: got %v, want %q", cut, r.Repairs, want)
 		}
@@ -484,20 +484,20 @@ func TestCrashIsMended(t *testing.T) {
 	}
 }
 
-// TestStaleHeadIsTold checks that an older head with later records missing is reported,
+// TestStaleHeadIsReported checks that an older head with later records missing is reported,
 // before the next write and from then on.
-func TestStaleHeadIsTold(t *testing.T) {
-	old := small(t)
+func TestStaleHeadIsReported(t *testing.T) {
+	old := newSmallJournal(t)
 	fill(t, old.dir, 2, audit.Options{Session: "s"})
-	c := copyOf(t, old.dir) // ten records
+	c := copyJournal(t, old.dir) // ten records
 	c.write(t, "journal.head", old.files["journal.head"])
 	c.writeLines(t, c.lines()[:8]...)
-	if r := whole(t, c.dir, 8); r.Behind != 2 {
-		t.Errorf("%d records behind the head, want 2", r.Behind)
+	if r := checkWhole(t, c.dir, 8); r.Behind != 2 {
+		t.Errorf("%d records after the head, want 2", r.Behind)
 	}
 	for n := range uint64(2) {
 		fill(t, c.dir, 1, audit.Options{})
-		r := whole(t, c.dir, 8+1+2*(n+1))
+		r := checkWhole(t, c.dir, 8+1+2*(n+1))
 		if len(r.Repairs) != 1 || r.Repairs[0].Number != 9 || r.Repairs[0].Code != audit.Behind || r.Behind != 0 ||
 			!strings.Contains(r.Repairs[0].Note, "2 records that the head did not count, 7 to 8; if there were more after them, they are gone") {
 			t.Errorf("got %+v, and %d behind", r.Repairs, r.Behind)
@@ -508,7 +508,7 @@ func TestStaleHeadIsTold(t *testing.T) {
 // TestStrayFile checks that a file with the name of a journal segment blocks no record,
 // and that Verify reports it.
 func TestStrayFile(t *testing.T) {
-	c := small(t)
+	c := newSmallJournal(t)
 	c.write(t, "journal-000000000500.jsonl", []byte("rubbish\n"))
 	for n := range uint64(2) {
 		if bad := verify(t, c.dir).Bad; bad == nil || bad.Number != 7+2*n || !bad.Before || !strings.Contains(bad.What, "journal-000000000500.jsonl: ") {
@@ -519,21 +519,21 @@ func TestStrayFile(t *testing.T) {
 		}
 	}
 	ok(t, os.Remove(filepath.Join(c.dir, "journal-000000000500.jsonl")))
-	whole(t, c.dir, 8)
+	checkWhole(t, c.dir, 8)
 }
 
-// TestOpenIsNotGuessed checks that open calls are not reported if records are missing,
+// TestOpenCallsAreNotGuessed checks that open calls are not reported if records are missing,
 // because then nobody knows which calls have no outcome.
-func TestOpenIsNotGuessed(t *testing.T) {
+func TestOpenCallsAreNotGuessed(t *testing.T) {
 	dir := t.TempDir()
-	j := journal(t, dir, audit.Options{})
-	for _, r := range []audit.Record{intent("a"), intent("b"), outcome("a"), outcome("b"), intent("c")} {
+	j := openJournal(t, dir, audit.Options{})
+	for _, r := range []audit.Record{newIntent("a"), newIntent("b"), newOutcome("a"), newOutcome("b"), newIntent("c")} {
 		ok(t, j.Write(r, audit.Written))
 	}
-	if r := whole(t, dir, 5); len(r.Open) != 1 {
+	if r := checkWhole(t, dir, 5); len(r.Open) != 1 {
 		t.Errorf("got %v, want c to have no outcome", r.Open)
 	}
-	c := copyOf(t, dir)
+	c := copyJournal(t, dir)
 	c.writeLines(t, append(c.lines()[:3:3], c.lines()[4])...)
 	if r := verify(t, dir); r.Bad == nil || r.Open != nil {
 		t.Errorf("got %v, open: %v", r.Bad, r.Open)

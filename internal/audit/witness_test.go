@@ -55,7 +55,7 @@ func TestC14DeletedJournalAndClockSetBack(t *testing.T) {
 		return r.Bad.What
 	}
 	if what := report(); what != "" {
-		t.Errorf("before there is one: %s", what)
+		t.Errorf("before there is a journal: %s", what)
 	}
 	write(start.Add(2 * time.Hour))
 	if got := seen(start); !got.Equal(start.Add(2 * time.Hour)) {
@@ -86,13 +86,13 @@ func TestC14DeletedJournalAndClockSetBack(t *testing.T) {
 	yield := func(audit.Record, []byte) error { return nil }
 	for _, err := range []error{audit.Read(folder, audit.Filter{}, yield), audit.Last(folder, audit.Filter{}, 5, yield)} {
 		if err == nil || !strings.Contains(err.Error(), "the journal is missing") {
-			t.Errorf("to read a deleted one: got %v", err)
+			t.Errorf("reading a deleted journal: got %v", err)
 		}
 	}
 	write(start.Add(4 * time.Hour))
 	seen(start.Add(4 * time.Hour))
 	if what := report(); !strings.Contains(what, "another journal") {
-		t.Errorf("begun anew: got %q", what)
+		t.Errorf("new journal: got %q", what)
 	}
 	if err := os.Remove(filepath.Join(dir, "clock.json")); err != nil {
 		t.Fatal(err)

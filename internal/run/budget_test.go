@@ -13,11 +13,11 @@ import (
 	"github.com/golem-forge/golem/internal/run"
 )
 
-// claims is a model that never ends and reports a given usage.
-type claims model.Usage
+// claimingModel is a model that never ends and reports a given usage.
+type claimingModel model.Usage
 
-func (c claims) Answer(_ context.Context, r model.Request, _ func(model.Piece)) (model.Answer, error) {
-	a := calls("read_file", fmt.Sprintf(`{"path":"/in/%d"}`, len(r.Messages)))
+func (c claimingModel) Answer(_ context.Context, r model.Request, _ func(model.Piece)) (model.Answer, error) {
+	a := newCallsAnswer("read_file", fmt.Sprintf(`{"path":"/in/%d"}`, len(r.Messages)))
 	a.Usage = model.Usage(c)
 	return a, nil
 }
@@ -25,8 +25,8 @@ func (c claims) Answer(_ context.Context, r model.Request, _ func(model.Piece)) 
 // TestBudgetClaims: a server that reports no tokens, or impossible numbers, does not
 // extend the budget.
 func TestBudgetClaims(t *testing.T) {
-	for _, c := range []claims{{}, {Input: -1 << 40, Output: -1}, {Input: math.MaxInt64, Output: math.MaxInt64}, {Output: 5}, {CacheRead: -1 << 50, Input: 2000}} {
-		h := newHouse(t)
+	for _, c := range []claimingModel{{}, {Input: -1 << 40, Output: -1}, {Input: math.MaxInt64, Output: math.MaxInt64}, {Output: 5}, {CacheRead: -1 << 50, Input: 2000}} {
+		h := newTestRun(t)
 		price := func(_ string, u model.Usage) (float64, bool) { return float64(u.Input+u.Output) / 1000, true }
 		for _, l := range []policy.Limits{{Tokens: 100_000, Turns: 400}, {Cost: 100, Turns: 400}} {
 			r := h.run(l)
@@ -43,20 +43,20 @@ func TestBudgetClaims(t *testing.T) {
 	}
 }
 
-// hangs is a model that answers only after its context has ended.
-type hangs struct{}
+// hangingModel is a model that answers only after its context has ended.
+type hangingModel struct{}
 
-func (hangs) Answer(ctx context.Context, _ model.Request, _ func(model.Piece)) (model.Answer, error) {
+func (hangingModel) Answer(ctx context.Context, _ model.Request, _ func(model.Piece)) (model.Answer, error) {
 	<-ctx.Done()
 	return model.Answer{}, ctx.Err()
 }
 
 // TestBudgetTime: the time limit also ends a run that waits for its model.
 func TestBudgetTime(t *testing.T) {
-	h := newHouse(t)
-	w := h.worker(plays(calls("child", `{"input":"x"}`)), "main")
+	h := newTestRun(t)
+	w := h.worker(playAnswers(newCallsAnswer("child", `{"input":"x"}`)), "main")
 	w.Callees = []run.Callee{{Name: "child"}}
-	w.Child = func(string, run.Narrow) (*run.Worker, error) { return h.worker(hangs{}, "main", "child"), nil }
+	w.Child = func(string, run.Narrow) (*run.Worker, error) { return h.worker(hangingModel{}, "main", "child"), nil }
 	r := h.run(policy.Limits{Budget: 50 * time.Millisecond})
 	o, err := r.Do(context.Background(), w, run.Input{Text: "go"})
 	must(t, err)

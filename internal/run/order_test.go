@@ -17,7 +17,7 @@ import (
 // call begins after the one before it has ended, and events and results have the same
 // order.
 func TestC16CallsRunInOrder(t *testing.T) {
-	h := newHouse(t)
+	h := newTestRun(t)
 	const n = 40
 	var mu sync.Mutex
 	var order []string
@@ -26,17 +26,17 @@ func TestC16CallsRunInOrder(t *testing.T) {
 	m := player(func(r model.Request) (model.Answer, error) {
 		if len(r.Messages) > 1 {
 			told = r.Messages[2].Parts
-			return says("done"), nil
+			return newTextAnswer("done"), nil
 		}
 		var words []string
 		for i := range n {
 			words = append(words, "worker_create", fmt.Sprintf(`{"name":"w%d","description":"d","instructions":"i"}`, i), "read_file", `{"path":"/in/a.txt"}`, "child", fmt.Sprintf(`{"input":"c%d"}`, i))
 		}
-		return calls(words...), nil
+		return newCallsAnswer(words...), nil
 	})
 	done := func(what string, wait time.Duration) {
 		if running.Add(1) > 1 {
-			t.Errorf("%s runs beside another", what)
+			t.Errorf("%s runs at the same time as another call", what)
 		}
 		time.Sleep(wait)
 		mu.Lock()
@@ -56,7 +56,7 @@ func TestC16CallsRunInOrder(t *testing.T) {
 	w.Child = func(string, run.Narrow) (*run.Worker, error) {
 		return h.worker(player(func(r model.Request) (model.Answer, error) {
 			done(r.Messages[0].Parts[0].Text, 0)
-			return says("answer " + r.Messages[0].Parts[0].Text), nil
+			return newTextAnswer("answer " + r.Messages[0].Parts[0].Text), nil
 		}), "main", "child"), nil
 	}
 	h.do(w, "go")

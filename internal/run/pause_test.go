@@ -120,9 +120,9 @@ func pauseProcess(dir string) int {
 	m := player(func(r model.Request) (model.Answer, error) {
 		last := r.Messages[len(r.Messages)-1].Parts[0]
 		if last.Result == nil {
-			return called("c1", "append", `{"line":"effect"}`), nil
+			return newCallAnswer("c1", "append", `{"line":"effect"}`), nil
 		}
-		return says("the call said: " + last.Result.Text), nil
+		return newTextAnswer("the call said: " + last.Result.Text), nil
 	})
 	grant := policy.Grant{Files: policy.AllFiles(), Tools: policy.All(), Approvals: policy.Approvals{}.With(policy.Rule{Verb: policy.Use, Target: "append", Approval: policy.Ask})}
 	w := &run.Worker{Name: "main", Model: m, ModelName: "test", Gate: tool.Gate{Tools: []tool.Tool{appender(filepath.Join(dir, "effects"))}, Grant: grant, Files: files, Workers: []string{"main"},
@@ -201,7 +201,7 @@ func TestPauseKilled(t *testing.T) {
 				}
 			}
 			if kills == 0 && test.point != "" {
-				t.Fatal("it was never killed")
+				t.Fatal("the process was never killed")
 			}
 			if unknown := strings.Contains(out, "does not know whether it was done"); !strings.HasPrefix(out, "finished") || unknown != test.begun {
 				t.Errorf("got %q", out)

@@ -17,11 +17,11 @@ import (
 
 // A diary holds the log of several runs, as if each ran in its own process.
 type diary struct {
-	*house
+	*testRun
 	dir string
 }
 
-func newDiary(t *testing.T) *diary { return &diary{newHouse(t), t.TempDir()} }
+func newDiary(t *testing.T) *diary { return &diary{newTestRun(t), t.TempDir()} }
 
 // again opens a run, resumed or new, and passes it to use.
 func (d *diary) again(resume bool, use func(r *run.Run)) {
@@ -53,13 +53,13 @@ func (d *diary) exists(name string) bool {
 	return ok
 }
 
-// called returns an answer with one call that has an id.
-func called(id, name, args string) model.Answer {
+// newCallAnswer returns an answer with one call that has an id.
+func newCallAnswer(id, name, args string) model.Answer {
 	return model.Answer{Stop: model.Calls, Parts: []model.Part{{Call: &model.Call{ID: id, Tool: name, Args: args}}}}
 }
 
-// whole fails if a call has no result in the next message, or a result has no call.
-func whole(t *testing.T, messages []model.Message) {
+// checkWhole fails if a call has no result in the next message, or a result has no call.
+func checkWhole(t *testing.T, messages []model.Message) {
 	t.Helper()
 	open := make(map[string]bool)
 	for _, m := range messages {
@@ -93,7 +93,7 @@ func TestResumeSameID(t *testing.T) {
 		w.Callees = []run.Callee{{Name: "child"}}
 		w.Child = func(string, run.Narrow) (*run.Worker, error) {
 			return d.worker(player(func(r model.Request) (model.Answer, error) {
-				return says("heard " + r.Messages[0].Parts[0].Text), nil
+				return newTextAnswer("heard " + r.Messages[0].Parts[0].Text), nil
 			}), "main", "child"), nil
 		}
 		return w
@@ -102,18 +102,18 @@ func TestResumeSameID(t *testing.T) {
 	m := player(func(r model.Request) (model.Answer, error) {
 		switch len(r.Messages) {
 		case 1:
-			return called("x", "write_file", `{"path":"/out/a","content":"1"}`), nil
+			return newCallAnswer("x", "write_file", `{"path":"/out/a","content":"1"}`), nil
 		case 3:
-			return called("x", "child", `{"input":"first"}`), nil
+			return newCallAnswer("x", "child", `{"input":"first"}`), nil
 		case 5:
 			if killed {
 				return model.Answer{}, errKilled
 			}
-			return called("x", "write_file", `{"path":"/out/b","content":"1"}`), nil
+			return newCallAnswer("x", "write_file", `{"path":"/out/b","content":"1"}`), nil
 		case 7:
-			return called("x", "child", `{"input":"second"}`), nil
+			return newCallAnswer("x", "child", `{"input":"second"}`), nil
 		}
-		return says(r.Messages[len(r.Messages)-1].Parts[0].Result.Text), nil
+		return newTextAnswer(r.Messages[len(r.Messages)-1].Parts[0].Result.Text), nil
 	})
 	d.do(false, worker(m), "go")
 	killed = false
@@ -131,16 +131,16 @@ func TestResumeChild(t *testing.T) {
 	child := player(func(r model.Request) (model.Answer, error) {
 		seen = r.Messages
 		if len(r.Messages) == 1 {
-			return calls("write_file", `{"path":"/out/a","content":"1"}`, "write_file", `{"path":"/out/a","content":"2"}`), nil
+			return newCallsAnswer("write_file", `{"path":"/out/a","content":"1"}`, "write_file", `{"path":"/out/a","content":"2"}`), nil
 		}
-		return says("child is done"), nil
+		return newTextAnswer("child is done"), nil
 	})
 	worker := func() *run.Worker {
 		w := d.worker(player(func(r model.Request) (model.Answer, error) {
 			if len(r.Messages) == 1 {
-				return calls("child", `{"input":"the part"}`), nil
+				return newCallsAnswer("child", `{"input":"the part"}`), nil
 			}
-			return says("done"), nil
+			return newTextAnswer("done"), nil
 		}), "main")
 		w.Callees = []run.Callee{{Name: "child"}}
 		w.Child = func(string, run.Narrow) (*run.Worker, error) { return d.worker(child, "main", "child"), nil }
@@ -162,7 +162,7 @@ func TestResumeChild(t *testing.T) {
 	if o := d.do(true, worker(), ""); o.Text != "done" {
 		t.Errorf("%+v", o)
 	}
-	whole(t, seen)
+	checkWhole(t, seen)
 	if len(seen) != 3 || strings.Count(d.results(), "write_file") != 1 {
 		t.Errorf("%d messages\n%s", len(seen), d.results())
 	}
@@ -176,9 +176,9 @@ func TestResumeWithInput(t *testing.T) {
 	m := player(func(r model.Request) (model.Answer, error) {
 		seen = r.Messages
 		if len(r.Messages) == 1 {
-			return calls("write_file", `{"path":"/out/a","content":"1"}`, "write_file", `{"path":"/out/a","content":"2"}`), nil
+			return newCallsAnswer("write_file", `{"path":"/out/a","content":"1"}`, "write_file", `{"path":"/out/a","content":"2"}`), nil
 		}
-		return says("done"), nil
+		return newTextAnswer("done"), nil
 	})
 	d.again(false, func(r *run.Run) {
 		r.Tell = func(e run.Event) {
@@ -190,23 +190,23 @@ func TestResumeWithInput(t *testing.T) {
 		must(t, err)
 	})
 	d.do(true, d.worker(m, "main"), "and quickly")
-	whole(t, seen)
+	checkWhole(t, seen)
 	if last := seen[len(seen)-1].Parts; len(seen) != 3 || len(last) != 3 || last[2].Text != "and quickly" {
 		t.Errorf("%+v", seen)
 	}
 }
 
-// TestResumeNotWhole: a resumed run does not make the calls of an answer that was refused
+// TestResumeIncompleteAnswer: a resumed run does not make the calls of an answer that was refused
 // or cut off.
-func TestResumeNotWhole(t *testing.T) {
+func TestResumeIncompleteAnswer(t *testing.T) {
 	for _, stop := range []model.Stop{model.Refused, model.Length} {
 		d := newDiary(t)
 		turn := 0
 		m := player(func(r model.Request) (model.Answer, error) {
-			whole(t, r.Messages)
+			checkWhole(t, r.Messages)
 			switch turn++; turn {
 			case 1:
-				a := calls("write_file", `{"path":"/out/a","content":"1"}`)
+				a := newCallsAnswer("write_file", `{"path":"/out/a","content":"1"}`)
 				a.Stop = stop
 				return a, nil
 			case 2:
@@ -214,7 +214,7 @@ func TestResumeNotWhole(t *testing.T) {
 					return model.Answer{}, errKilled
 				}
 			}
-			return says("done"), nil
+			return newTextAnswer("done"), nil
 		})
 		d.do(false, d.worker(m, "main"), "go")
 		if o := d.do(true, d.worker(m, "main"), ""); o.Text != "done" || d.exists("/out/a") {
@@ -226,14 +226,14 @@ func TestResumeNotWhole(t *testing.T) {
 // TestResumeForget: after Forget a resumed run starts a new conversation too.
 func TestResumeForget(t *testing.T) {
 	d := newDiary(t)
-	d.do(false, d.worker(plays(says("one")), "main"), "first")
+	d.do(false, d.worker(playAnswers(newTextAnswer("one")), "main"), "first")
 	d.again(true, func(r *run.Run) {
 		r.Forget()
 		_, err := r.Do(context.Background(), d.worker(player(func(r model.Request) (model.Answer, error) {
 			if len(r.Messages) != 1 || r.Messages[0].Parts[0].Text != "second" {
 				t.Errorf("%+v", r.Messages)
 			}
-			return says("two"), nil
+			return newTextAnswer("two"), nil
 		}), "main"), run.Input{Text: "second"})
 		must(t, err)
 	})
@@ -244,7 +244,7 @@ func TestResumeLong(t *testing.T) {
 	d := newDiary(t)
 	file := model.File{Name: "a.txt", Type: "text/plain", Data: bytes.Repeat([]byte("0123456789"), 900_000)}
 	d.again(false, func(r *run.Run) {
-		w := d.worker(plays(), "main")
+		w := d.worker(playAnswers(), "main")
 		for _, in := range []run.Input{{Text: "go", Files: []model.File{file}}, {Text: "again", Files: []model.File{file}}} {
 			_, err := r.Do(context.Background(), w, in)
 			must(t, err)
@@ -254,14 +254,14 @@ func TestResumeLong(t *testing.T) {
 		if len(r.Messages) != 1 || len(r.Messages[0].Parts) != 4 || !bytes.Equal(r.Messages[0].Parts[3].File.Data, file.Data) {
 			t.Errorf("%d messages", len(r.Messages))
 		}
-		return says("done"), nil
+		return newTextAnswer("done"), nil
 	}), "main"), "")
 }
 
 // TestStoppedAtQuestion: a user who stops the run at a question gets the same question
 // when the run continues.
 func TestStoppedAtQuestion(t *testing.T) {
-	h := newHouse(t)
+	h := newTestRun(t)
 	dir := t.TempDir()
 	do := func(resume bool, in string) run.Outcome {
 		t.Helper()
@@ -273,9 +273,9 @@ func TestStoppedAtQuestion(t *testing.T) {
 		defer log.Close()
 		w := h.worker(player(func(r model.Request) (model.Answer, error) {
 			if len(r.Messages) == 1 {
-				return calls("write_file", `{"path":"/in/asked","content":"x"}`), nil
+				return newCallsAnswer("write_file", `{"path":"/in/asked","content":"x"}`), nil
 			}
-			return says("done"), nil
+			return newTextAnswer("done"), nil
 		}), "main")
 		r := h.run(policy.Limits{})
 		r.Log = log

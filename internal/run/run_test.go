@@ -61,8 +61,8 @@ func (p player) Answer(ctx context.Context, r model.Request, tell func(model.Pie
 	return a, err
 }
 
-// plays returns a model that gives answers in order.
-func plays(answers ...model.Answer) player {
+// playAnswers returns a model that gives answers in order.
+func playAnswers(answers ...model.Answer) player {
 	var at atomic.Int64
 	return func(model.Request) (model.Answer, error) {
 		i := int(at.Add(1)) - 1
@@ -73,14 +73,14 @@ func plays(answers ...model.Answer) player {
 	}
 }
 
-func says(text string) model.Answer {
+func newTextAnswer(text string) model.Answer {
 	return model.Answer{Parts: []model.Part{{Text: text}}, Stop: model.Done}
 }
 
 var ids atomic.Int64
 
-// calls returns an answer that asks for tools: name, arguments, name, arguments.
-func calls(words ...string) model.Answer {
+// newCallsAnswer returns an answer that asks for tools: name, arguments, name, arguments.
+func newCallsAnswer(words ...string) model.Answer {
 	a := model.Answer{Stop: model.Calls}
 	for i := 0; i < len(words); i += 2 {
 		a.Parts = append(a.Parts, model.Part{Call: &model.Call{ID: fmt.Sprint("c", ids.Add(1)), Tool: words[i], Args: words[i+1]}})
@@ -88,8 +88,8 @@ func calls(words ...string) model.Answer {
 	return a
 }
 
-// A house has a file system in memory and workers that share it.
-type house struct {
+// A testRun has a file system in memory and workers that share it.
+type testRun struct {
 	t       testing.TB
 	files   *sandbox.Sandbox
 	journal journal
@@ -98,8 +98,8 @@ type house struct {
 	events  []run.Event
 }
 
-func newHouse(t testing.TB) *house {
-	h := &house{t: t, answer: tool.Answer{Verdict: tool.Approved, By: "user"}}
+func newTestRun(t testing.TB) *testRun {
+	h := &testRun{t: t, answer: tool.Answer{Verdict: tool.Approved, By: "user"}}
 	var err error
 	h.files, err = sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{
 		{Target: "/in", Backend: sandbox.NewMemory(nil), Access: sandbox.ReadWrite},
@@ -111,7 +111,7 @@ func newHouse(t testing.TB) *house {
 	return h
 }
 
-func (h *house) grant(depth int) policy.Grant {
+func (h *testRun) grant(depth int) policy.Grant {
 	return policy.Grant{Files: policy.AllFiles(), Tools: policy.All(), Workers: policy.All(), Depth: depth,
 		Attachments: policy.Attachments{Max: 4, Bytes: 1 << 20}, Approvals: policy.Approvals{}.With(
 			policy.Rule{Verb: policy.Write, Target: "/out", Approval: policy.PreApproved},
@@ -119,19 +119,19 @@ func (h *house) grant(depth int) policy.Grant {
 }
 
 // worker returns a worker with access to all files and with a chain of callers.
-func (h *house) worker(m model.Model, chain ...string) *run.Worker {
+func (h *testRun) worker(m model.Model, chain ...string) *run.Worker {
 	grant := h.grant(6 - len(chain))
 	return &run.Worker{Name: chain[len(chain)-1], Prompt: "Work.", Model: m, ModelName: "test:x", Gate: tool.Gate{
 		Tools: file.Tools(), Grant: grant, Files: h.files, Journal: &h.journal, Workers: chain,
 		Approver: approver(func(tool.Request) tool.Answer { h.asked.Add(1); return h.answer })}}
 }
 
-func (h *house) run(l policy.Limits) *run.Run {
+func (h *testRun) run(l policy.Limits) *run.Run {
 	now := func() time.Time { return time.Unix(1_700_000_000, 0) }
 	return &run.Run{ID: "r", Budget: run.NewBudget(l, nil, now()), Now: now, Tell: func(e run.Event) { h.events = append(h.events, e) }}
 }
 
-func (h *house) do(w *run.Worker, input string) run.Outcome {
+func (h *testRun) do(w *run.Worker, input string) run.Outcome {
 	h.t.Helper()
 	o, err := h.run(policy.Limits{}).Do(context.Background(), w, run.Input{Text: input})
 	must(h.t, err)
@@ -139,7 +139,7 @@ func (h *house) do(w *run.Worker, input string) run.Outcome {
 }
 
 // results returns the results of the tools in order.
-func (h *house) results() string {
+func (h *testRun) results() string {
 	var b strings.Builder
 	for _, e := range h.events {
 		if e.Type == run.ToolResult {
@@ -149,7 +149,7 @@ func (h *house) results() string {
 	return b.String()
 }
 
-func (h *house) has(parts ...string) {
+func (h *testRun) has(parts ...string) {
 	h.t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(h.results(), part) {
@@ -160,7 +160,7 @@ func (h *house) has(parts ...string) {
 
 // TestLoop: every call is made once, and its result reaches the model unchanged.
 func TestLoop(t *testing.T) {
-	h := newHouse(t)
+	h := newTestRun(t)
 	var seen []model.Message
 	turn := 0
 	m := player(func(r model.Request) (model.Answer, error) {
@@ -168,11 +168,11 @@ func TestLoop(t *testing.T) {
 		turn++
 		switch turn {
 		case 1:
-			return calls("read_file", `{"path":"/in/a.txt"}`, "write_file", `{"path":"/out/b","content":"b"}`), nil
+			return newCallsAnswer("read_file", `{"path":"/in/a.txt"}`, "write_file", `{"path":"/out/b","content":"b"}`), nil
 		case 2:
-			return calls("write_file", `{"path":"/out/b","content":`, "no_such", `{}`, "read_file", `[]`, "read_file", ``), nil
+			return newCallsAnswer("write_file", `{"path":"/out/b","content":`, "no_such", `{}`, "read_file", `[]`, "read_file", ``), nil
 		}
-		return says("done"), nil
+		return newTextAnswer("done"), nil
 	})
 	o := h.do(h.worker(m, "main"), "go")
 	if o.Text != "done" || !o.OK() {
@@ -186,10 +186,10 @@ func TestLoop(t *testing.T) {
 		}
 	}
 	if intents != 2 {
-		t.Errorf("%d calls were begun, and 2 could be", intents)
+		t.Errorf("%d calls began, want 2", intents)
 	}
 	if len(seen) != 5 || len(seen[4].Parts) != 4 || seen[4].Parts[0].Result == nil || !seen[4].Parts[0].Result.Failed {
-		t.Errorf("what the model was told: %+v", seen)
+		t.Errorf("the model got: %+v", seen)
 	}
 }
 
@@ -203,20 +203,20 @@ func TestEnds(t *testing.T) {
 		end    run.End
 		why    string
 	}{
-		{"the same call for ever", func(model.Request) (model.Answer, error) { return calls("read_file", same), nil }, policy.Limits{}, run.Looping, "same calls 6 times"},
+		{"the same call for ever", func(model.Request) (model.Answer, error) { return newCallsAnswer("read_file", same), nil }, policy.Limits{}, run.Looping, "same calls 6 times"},
 		{"two calls in turns", func(r model.Request) (model.Answer, error) {
-			return calls("read_file", fmt.Sprintf(`{"path":"/in/%d"}`, len(r.Messages)/2%2)), nil
+			return newCallsAnswer("read_file", fmt.Sprintf(`{"path":"/in/%d"}`, len(r.Messages)/2%2)), nil
 		}, policy.Limits{}, run.Looping, "same calls 6 times"},
 		{"no end", func(r model.Request) (model.Answer, error) {
-			return calls("read_file", fmt.Sprintf(`{"path":"/in/%d"}`, len(r.Messages))), nil
+			return newCallsAnswer("read_file", fmt.Sprintf(`{"path":"/in/%d"}`, len(r.Messages))), nil
 		}, policy.Limits{Turns: 20}, run.Spent, "the models have answered 20 times; raise budget.turns"},
 		{"tokens", func(r model.Request) (model.Answer, error) {
-			return calls("read_file", fmt.Sprintf(`{"path":"/in/%d"}`, len(r.Messages))), nil
+			return newCallsAnswer("read_file", fmt.Sprintf(`{"path":"/in/%d"}`, len(r.Messages))), nil
 		}, policy.Limits{Tokens: 2000}, run.Spent, "budget.tokens"},
 		{"empty", func(model.Request) (model.Answer, error) { return model.Answer{Stop: model.Done}, nil }, policy.Limits{}, run.Failed, "empty"},
 		{"refused", func(model.Request) (model.Answer, error) { return model.Answer{Stop: model.Refused}, nil }, policy.Limits{}, run.Declined, "refused"},
 		{"cut off", func(model.Request) (model.Answer, error) {
-			a := calls("write_file", `{"path":"/out/cut","content":"x"}`)
+			a := newCallsAnswer("write_file", `{"path":"/out/cut","content":"x"}`)
 			a.Stop = model.Length
 			return a, nil
 		}, policy.Limits{}, run.Failed, "cut off 3 times"},
@@ -225,14 +225,14 @@ func TestEnds(t *testing.T) {
 		}, policy.Limits{}, run.Failed, "denied; no key; set it"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			h := newHouse(t)
+			h := newTestRun(t)
 			o, err := h.run(c.limits).Do(context.Background(), h.worker(c.model, "main"), run.Input{Text: "go"})
 			must(t, err)
 			if o.End != c.end || !strings.Contains(o.Why, c.why) {
 				t.Errorf("%+v", o)
 			}
 			if ok, _ := h.files.Exists("/out/cut"); ok {
-				t.Error("a call that was cut off was made")
+				t.Error("an incomplete call was made")
 			}
 		})
 	}
@@ -241,16 +241,16 @@ func TestEnds(t *testing.T) {
 // TestDelegation: a worker delegates to another, which delegates further. Events name the
 // chain. A worker that is too deep, circular or unknown is an ordinary result.
 func TestDelegation(t *testing.T) {
-	h := newHouse(t)
+	h := newTestRun(t)
 	var house func(chain ...string) *run.Worker
 	house = func(chain ...string) *run.Worker {
 		var m player
 		next := map[string]string{"a": "b", "b": "c", "c": "d", "d": "e", "e": "f", "f": "g"}[chain[len(chain)-1]]
 		switch {
 		case len(chain) == 2:
-			m = plays(calls("a", `{"input":"x"}`, "nobody", `{"input":"x"}`, next, `{"input":"x","instructions":"be quick"}`), says("b is done"))
+			m = playAnswers(newCallsAnswer("a", `{"input":"x"}`, "nobody", `{"input":"x"}`, next, `{"input":"x","instructions":"be quick"}`), newTextAnswer("b is done"))
 		default:
-			m = plays(calls(next, `{"input":"x"}`), says(chain[len(chain)-1]+" is done"))
+			m = playAnswers(newCallsAnswer(next, `{"input":"x"}`), newTextAnswer(chain[len(chain)-1]+" is done"))
 		}
 		w := h.worker(m, chain...)
 		w.Callees = []run.Callee{{"a", ""}, {next, "The next."}}
@@ -270,11 +270,11 @@ func TestDelegation(t *testing.T) {
 // TestChildFails: a refused call of a child is a result, and a failed child does not end
 // its caller.
 func TestChildFails(t *testing.T) {
-	h := newHouse(t)
-	w := h.worker(plays(calls("child", `{"input":"x"}`), calls("child", `{"input":" "}`), calls("child", `{"input":"x","attachments":["/in/a.txt","/etc/passwd"]}`), says("done anyway")), "main")
+	h := newTestRun(t)
+	w := h.worker(playAnswers(newCallsAnswer("child", `{"input":"x"}`), newCallsAnswer("child", `{"input":" "}`), newCallsAnswer("child", `{"input":"x","attachments":["/in/a.txt","/etc/passwd"]}`), newTextAnswer("done anyway")), "main")
 	w.Callees = []run.Callee{{"child", "A child."}}
 	w.Child = func(string, run.Narrow) (*run.Worker, error) {
-		c := h.worker(plays(), "main", "child")
+		c := h.worker(playAnswers(), "main", "child")
 		c.Name = "child"
 		return c, nil
 	}
@@ -287,20 +287,20 @@ func TestChildFails(t *testing.T) {
 
 // TestAttachments: attachments reach the child as files if both policies allow them.
 func TestAttachments(t *testing.T) {
-	h := newHouse(t)
+	h := newTestRun(t)
 	_, err := h.files.Write("/in/a.pdf", []byte("no pdf at all"))
 	must(t, err)
 	var got []model.Part
-	w := h.worker(plays(
-		calls("child", `{"input":"x","attachments":["/in/a.txt"]}`),
-		calls("child", `{"input":"x","attachments":["/in/a.pdf"]}`),
-		calls("child", `{"input":"x","attachments":["/in/a.txt","/in/a.txt","/in/a.txt","/in/a.txt","/in/a.txt"]}`),
-		says("done")), "main")
+	w := h.worker(playAnswers(
+		newCallsAnswer("child", `{"input":"x","attachments":["/in/a.txt"]}`),
+		newCallsAnswer("child", `{"input":"x","attachments":["/in/a.pdf"]}`),
+		newCallsAnswer("child", `{"input":"x","attachments":["/in/a.txt","/in/a.txt","/in/a.txt","/in/a.txt","/in/a.txt"]}`),
+		newTextAnswer("done")), "main")
 	w.Callees = []run.Callee{{"child", "A child."}}
 	w.Child = func(string, run.Narrow) (*run.Worker, error) {
 		return h.worker(player(func(r model.Request) (model.Answer, error) {
 			got = append(got, r.Messages[0].Parts...)
-			return says("read"), nil
+			return newTextAnswer("read"), nil
 		}), "main", "child"), nil
 	}
 	h.do(w, "go")
@@ -313,28 +313,28 @@ func TestAttachments(t *testing.T) {
 // TestSchema: an answer that does not match the schema is asked for again, and then the
 // run fails.
 func TestSchema(t *testing.T) {
-	h := newHouse(t)
-	w := h.worker(plays(says("nothing"), says(`{"verdict": 3}`), says("```json\n{\"verdict\": \"fine\"}\n```")), "main")
+	h := newTestRun(t)
+	w := h.worker(playAnswers(newTextAnswer("nothing"), newTextAnswer(`{"verdict": 3}`), newTextAnswer("```json\n{\"verdict\": \"fine\"}\n```")), "main")
 	w.Schema = json.RawMessage(`{"type":"object","required":["verdict"],"properties":{"verdict":{"type":"string"}}}`)
 	if o := h.do(w, "go"); !o.OK() || string(o.Data) != `{"verdict": "fine"}` {
 		t.Errorf("%+v", o)
 	}
-	w.Model = plays(says("a"), says("b"), says("c"))
+	w.Model = playAnswers(newTextAnswer("a"), newTextAnswer("b"), newTextAnswer("c"))
 	if o := h.do(w, "go"); o.End != run.Failed || !strings.Contains(o.Why, "output_schema") {
 		t.Errorf("%+v", o)
 	}
 }
 
-// TestRoom: a conversation that is too long is shortened. The task stays, and no result
+// TestShortenConversation: a conversation that is too long is shortened. The task stays, and no result
 // is without its call.
-func TestRoom(t *testing.T) {
-	h := newHouse(t)
+func TestShortenConversation(t *testing.T) {
+	h := newTestRun(t)
 	_, err := h.files.Write("/in/long", []byte(strings.Repeat("word ", 2000)))
 	must(t, err)
 	turn, most := 0, int64(0)
 	m := player(func(r model.Request) (model.Answer, error) {
 		if r.Messages[0].Parts[0].Text != "the task" {
-			t.Errorf("the task has gone: %+v", r.Messages[0])
+			t.Errorf("the task is gone: %+v", r.Messages[0])
 		}
 		open := make(map[string]bool)
 		size := 0
@@ -352,9 +352,9 @@ func TestRoom(t *testing.T) {
 		}
 		most = max(most, int64(size))
 		if turn++; turn == 40 {
-			return says("done"), nil
+			return newTextAnswer("done"), nil
 		}
-		return calls("read_file", fmt.Sprintf(`{"path":"/in/long","limit":%d}`, turn)), nil
+		return newCallsAnswer("read_file", fmt.Sprintf(`{"path":"/in/long","limit":%d}`, turn)), nil
 	})
 	w := h.worker(m, "main")
 	w.Context = 20_000
@@ -374,17 +374,17 @@ func TestRoom(t *testing.T) {
 // TestManyCallsKeepTheirOrder makes many calls in one answer, some of which depend on the
 // one before.
 func TestManyCallsKeepTheirOrder(t *testing.T) {
-	h := newHouse(t)
+	h := newTestRun(t)
 	var words []string
 	for i := range 20 {
 		words = append(words, "write_file", fmt.Sprintf(`{"path":"/out/%d","content":"x"}`, i), "read_file", `{"path":"/in/a.txt"}`)
 	}
 	words = append(words, "write_file", `{"path":"/out/one","content":"1"}`, "write_file", `{"path":"/out/one","content":"2"}`, "read_file", `{"path":"/out/one"}`)
-	h.do(h.worker(plays(calls(words...), says("done")), "main"), "go")
+	h.do(h.worker(playAnswers(newCallsAnswer(words...), newTextAnswer("done")), "main"), "go")
 	text, err := h.files.Read("/out/one")
 	must(t, err)
 	if string(text) != "2" {
-		t.Errorf("the order was lost: %q", text)
+		t.Errorf("calls ran out of order: %q", text)
 	}
 	if strings.Contains(h.results(), "Error") {
 		t.Error(h.results())
@@ -393,24 +393,24 @@ func TestManyCallsKeepTheirOrder(t *testing.T) {
 
 // TestChildAfterWrite: a worker does not start before the calls before it are done.
 func TestChildAfterWrite(t *testing.T) {
-	h := newHouse(t)
-	w := h.worker(plays(calls("write_file", `{"path":"/out/a","content":"1"}`, "child", `{"input":"x"}`), says("done")), "main")
+	h := newTestRun(t)
+	w := h.worker(playAnswers(newCallsAnswer("write_file", `{"path":"/out/a","content":"1"}`, "child", `{"input":"x"}`), newTextAnswer("done")), "main")
 	w.Callees = []run.Callee{{Name: "child"}}
 	w.Child = func(string, run.Narrow) (*run.Worker, error) {
 		if ok, _ := h.files.Exists("/out/a"); !ok {
-			t.Error("it was too early")
+			t.Error("the worker started too early")
 		}
-		return h.worker(plays(says("x")), "main", "child"), nil
+		return h.worker(playAnswers(newTextAnswer("x")), "main", "child"), nil
 	}
 	h.do(w, "go")
 }
 
 // TestStop: Stop ends the run after the current call, and a cancelled context at once.
 func TestStop(t *testing.T) {
-	h := newHouse(t)
+	h := newTestRun(t)
 	var r *run.Run
 	w := h.worker(player(func(q model.Request) (model.Answer, error) {
-		return calls("write_file", `{"path":"/out/a","content":"x"}`, "write_file", `{"path":"/out/a","content":"y"}`), nil
+		return newCallsAnswer("write_file", `{"path":"/out/a","content":"x"}`, "write_file", `{"path":"/out/a","content":"y"}`), nil
 	}), "main")
 	r = h.run(policy.Limits{})
 	tell := r.Tell
@@ -428,17 +428,17 @@ func TestStop(t *testing.T) {
 		t.Errorf("%+v %q", o, text)
 	}
 	h.answer = tool.Answer{Verdict: tool.Declined, By: "user", Stop: true}
-	if o := h.do(h.worker(plays(calls("write_file", `{"path":"/in/a","content":"x"}`), says("never")), "main"), "go"); o.End != run.Stopped {
+	if o := h.do(h.worker(playAnswers(newCallsAnswer("write_file", `{"path":"/in/a","content":"x"}`), newTextAnswer("never")), "main"), "go"); o.End != run.Stopped {
 		t.Errorf("%+v", o)
 	}
 }
 
 // TestResume: an interrupted run continues from its log and does nothing twice.
 func TestResume(t *testing.T) {
-	h := newHouse(t)
+	h := newTestRun(t)
 	dir := t.TempDir()
-	answers := []model.Answer{calls("write_file", `{"path":"/out/a","content":"1"}`), calls("child", `{"input":"x"}`), says("all done")}
-	child := []model.Answer{calls("write_file", `{"path":"/out/b","content":"1"}`), calls("write_file", `{"path":"/out/c","content":"1"}`), says("child done")}
+	answers := []model.Answer{newCallsAnswer("write_file", `{"path":"/out/a","content":"1"}`), newCallsAnswer("child", `{"input":"x"}`), newTextAnswer("all done")}
+	child := []model.Answer{newCallsAnswer("write_file", `{"path":"/out/b","content":"1"}`), newCallsAnswer("write_file", `{"path":"/out/c","content":"1"}`), newTextAnswer("child done")}
 	// by the number of answers in the conversation
 	by := func(list []model.Answer, stopAt int) player {
 		return func(r model.Request) (model.Answer, error) {
@@ -498,28 +498,28 @@ func TestResume(t *testing.T) {
 	}
 }
 
-// TestMany: thousands of workers leave nothing behind.
-func TestMany(t *testing.T) {
-	h := newHouse(t)
+// TestManyWorkers: thousands of workers leave nothing behind.
+func TestManyWorkers(t *testing.T) {
+	h := newTestRun(t)
 	closed := atomic.Int64{}
 	child := func(string, run.Narrow) (*run.Worker, error) {
-		c := h.worker(plays(calls("read_file", `{"path":"/in/a.txt"}`), says("read")), "main", "child")
+		c := h.worker(playAnswers(newCallsAnswer("read_file", `{"path":"/in/a.txt"}`), newTextAnswer("read")), "main", "child")
 		c.Close = func() error { closed.Add(1); return nil }
 		return c, nil
 	}
 	turn := 0
 	w := h.worker(player(func(model.Request) (model.Answer, error) {
 		if turn++; turn <= 1000 {
-			return calls("child", fmt.Sprintf(`{"input":"%d"}`, turn)), nil
+			return newCallsAnswer("child", fmt.Sprintf(`{"input":"%d"}`, turn)), nil
 		}
 		if turn == 1001 {
 			var many []string
 			for i := range 100 {
 				many = append(many, "child", fmt.Sprintf(`{"input":"%d"}`, i))
 			}
-			return calls(many...), nil
+			return newCallsAnswer(many...), nil
 		}
-		return says("done"), nil
+		return newTextAnswer("done"), nil
 	}), "main")
 	w.Callees, w.Child = []run.Callee{{"child", "A child."}}, child
 	r := h.run(policy.Limits{Turns: 10_000, Workers: 10_000})
@@ -543,10 +543,10 @@ func heap() int64 {
 	return int64(m.HeapAlloc)
 }
 
-// TestFlood: arguments that are too long are refused before they are parsed, and do not
+// TestLongArguments: arguments that are too long are refused before they are parsed, and do not
 // stay in the conversation.
-func TestFlood(t *testing.T) {
-	h := newHouse(t)
+func TestLongArguments(t *testing.T) {
+	h := newTestRun(t)
 	flood := `{"path":"/out/a","content":"` + strings.Repeat("x", 50_000_000) + `"}`
 	carried := 0
 	turn := 0
@@ -559,25 +559,25 @@ func TestFlood(t *testing.T) {
 			}
 		}
 		if turn++; turn == 1 {
-			return calls("write_file", flood), nil
+			return newCallsAnswer("write_file", flood), nil
 		}
-		return says("done"), nil
+		return newTextAnswer("done"), nil
 	}), "main"), "go")
 	if ok, _ := h.files.Exists("/out/a"); ok || !o.OK() || carried > 1000 {
-		t.Errorf("%+v, %d bytes were carried along", o, carried)
+		t.Errorf("%+v, the conversation keeps %d bytes", o, carried)
 	}
 }
 
 // TestStrangeCalls covers invalid names, repeated ids and too many calls.
 func TestStrangeCalls(t *testing.T) {
-	h := newHouse(t)
+	h := newTestRun(t)
 	var many []string
 	for i := range 300 {
 		many = append(many, "file_exists", fmt.Sprintf(`{"path":"/in/%d"}`, i))
 	}
-	o := h.do(h.worker(plays(
-		calls("shell2", `{}`, "../read_file", `{"path":"/in/a.txt"}`, "READ_FILE", `{"path":"/in/a.txt"}`, "read_file ", `{"path":"/in/a.txt"}`, "", `{}`),
-		calls(many...), says("done")), "main"), "go")
+	o := h.do(h.worker(playAnswers(
+		newCallsAnswer("shell2", `{}`, "../read_file", `{"path":"/in/a.txt"}`, "READ_FILE", `{"path":"/in/a.txt"}`, "read_file ", `{"path":"/in/a.txt"}`, "", `{}`),
+		newCallsAnswer(many...), newTextAnswer("done")), "main"), "go")
 	if !o.OK() {
 		t.Errorf("%+v", o)
 	}
@@ -595,13 +595,13 @@ func TestStrangeCalls(t *testing.T) {
 		}
 	}
 	if told != 300 || refused != 172 {
-		t.Errorf("%d were told, and %d refused", told, refused)
+		t.Errorf("%d calls were reported, and %d refused", told, refused)
 	}
 }
 
 // TestSecrets: the user's secrets do not reach a model, in whatever file they are.
 func TestSecrets(t *testing.T) {
-	h := newHouse(t)
+	h := newTestRun(t)
 	_, err := h.files.Write("/in/.env", []byte("TOKEN=hush-hush-hush\nPLAIN=x\n"))
 	must(t, err)
 	told := ""
@@ -620,9 +620,9 @@ func TestSecrets(t *testing.T) {
 			}
 		}
 		if turn++; turn == 1 {
-			return calls("read_file", `{"path":"/in/.env"}`, "child", `{"input":"x","attachments":["/in/.env"]}`), nil
+			return newCallsAnswer("read_file", `{"path":"/in/.env"}`, "child", `{"input":"x","attachments":["/in/.env"]}`), nil
 		}
-		return says("done"), nil
+		return newTextAnswer("done"), nil
 	})
 	w := h.worker(m, "main")
 	w.Callees = []run.Callee{{Name: "child"}}
@@ -634,11 +634,11 @@ func TestSecrets(t *testing.T) {
 	}
 }
 
-// TestChildUnstarted: the reason why a worker cannot be started is for the user only,
+// TestChildThatCannotStart: the reason why a worker cannot be started is for the user only,
 // because it may name a host path.
-func TestChildUnstarted(t *testing.T) {
-	h := newHouse(t)
-	w := h.worker(plays(calls("child", `{"input":"x"}`), says("done")), "main")
+func TestChildThatCannotStart(t *testing.T) {
+	h := newTestRun(t)
+	w := h.worker(playAnswers(newCallsAnswer("child", `{"input":"x"}`), newTextAnswer("done")), "main")
 	w.Callees = []run.Callee{{"child", "A child."}}
 	w.Child = func(string, run.Narrow) (*run.Worker, error) {
 		return nil, errors.New("open /home/somebody/key: permission denied")
@@ -653,6 +653,6 @@ func TestChildUnstarted(t *testing.T) {
 		told = told || e.Type == run.Note && strings.Contains(e.Text, "permission denied")
 	}
 	if !told {
-		t.Error("the user was not told")
+		t.Error("the user got no message")
 	}
 }

@@ -15,28 +15,28 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// many returns an answer that starts a worker n times.
-func many(n int, name string) model.Answer {
+// startManyWorkers returns an answer that starts a worker n times.
+func startManyWorkers(n int, name string) model.Answer {
 	var words []string
 	for i := range n {
 		words = append(words, name, fmt.Sprintf(`{"input":"%d"}`, i))
 	}
-	return calls(words...)
+	return newCallsAnswer(words...)
 }
 
 // A tree is a worker that starts 60 workers in each answer. Each of them does the same,
 // down to the last depth.
 type tree struct {
-	h                     *house
+	h                     *testRun
 	built, open, mostOpen atomic.Int64
 }
 
 func (tr *tree) worker(chain ...string) *run.Worker {
 	w := tr.h.worker(player(func(model.Request) (model.Answer, error) {
 		if len(chain) == 6 {
-			return says("ok"), nil
+			return newTextAnswer("ok"), nil
 		}
-		return many(60, fmt.Sprint("w", len(chain))), nil
+		return startManyWorkers(60, fmt.Sprint("w", len(chain))), nil
 	}), chain...)
 	w.Callees = []run.Callee{{Name: fmt.Sprint("w", len(chain))}}
 	w.Child = func(name string, _ run.Narrow) (*run.Worker, error) {
@@ -66,7 +66,7 @@ func TestC3WorkersAreLimited(t *testing.T) {
 		{policy.Limits{Workers: 1}, 1, "1 workers were started; raise budget.workers"},
 		{policy.Limits{Workers: 400, Turns: 1000}, 400, "400 workers were started; raise budget.workers"},
 	} {
-		tr := &tree{h: newHouse(t)}
+		tr := &tree{h: newTestRun(t)}
 		r := tr.h.run(test.limits)
 		r.Tell = nil
 		before := heap()
@@ -88,7 +88,7 @@ func TestC3WorkersAreLimited(t *testing.T) {
 // TestC3ResumeCountsWorkers resumes a run that has used up its workers. It starts no other
 // without a higher limit, and continues the worker it has begun.
 func TestC3ResumeCountsWorkers(t *testing.T) {
-	h, dir := newHouse(t), t.TempDir()
+	h, dir := newTestRun(t), t.TempDir()
 	var started []string
 	var answered atomic.Int64
 	do := func(resume bool, limits policy.Limits, childAnswers bool) run.Outcome {
@@ -100,9 +100,9 @@ func TestC3ResumeCountsWorkers(t *testing.T) {
 		defer log.Close()
 		w := h.worker(player(func(r model.Request) (model.Answer, error) {
 			if len(r.Messages) > 1 {
-				return says("done"), nil
+				return newTextAnswer("done"), nil
 			}
-			return many(4, "child"), nil
+			return startManyWorkers(4, "child"), nil
 		}), "main")
 		w.Callees = []run.Callee{{Name: "child"}}
 		w.Child = func(string, run.Narrow) (*run.Worker, error) {
@@ -112,7 +112,7 @@ func TestC3ResumeCountsWorkers(t *testing.T) {
 				}
 				answered.Add(1)
 				started = append(started, r.Messages[0].Parts[0].Text)
-				return says("ok"), nil
+				return newTextAnswer("ok"), nil
 			}), "main", "child"), nil
 		}
 		r := h.run(limits)
@@ -141,7 +141,7 @@ func TestC3ResumeCountsWorkers(t *testing.T) {
 
 // TestC3ContinuedWorkerIsNotCountedTwice resumes a run whose one worker was cut off.
 func TestC3ContinuedWorkerIsNotCountedTwice(t *testing.T) {
-	h, dir := newHouse(t), t.TempDir()
+	h, dir := newTestRun(t), t.TempDir()
 	do := func(resume bool, turns int64) run.Outcome {
 		folder, err := state.Open(dir)
 		must(t, err)
@@ -151,17 +151,17 @@ func TestC3ContinuedWorkerIsNotCountedTwice(t *testing.T) {
 		defer log.Close()
 		w := h.worker(player(func(r model.Request) (model.Answer, error) {
 			if len(r.Messages) > 1 {
-				return says("done"), nil
+				return newTextAnswer("done"), nil
 			}
-			return many(1, "child"), nil
+			return startManyWorkers(1, "child"), nil
 		}), "main")
 		w.Callees = []run.Callee{{Name: "child"}}
 		w.Child = func(string, run.Narrow) (*run.Worker, error) {
 			return h.worker(player(func(r model.Request) (model.Answer, error) {
 				if len(r.Messages) > 1 {
-					return says("ok"), nil
+					return newTextAnswer("ok"), nil
 				}
-				return calls("read_file", `{"path":"/in/a.txt"}`), nil
+				return newCallsAnswer("read_file", `{"path":"/in/a.txt"}`), nil
 			}), "main", "child"), nil
 		}
 		r := h.run(policy.Limits{Workers: 1, Turns: turns})

@@ -12,7 +12,7 @@ import (
 func BenchmarkAppend(b *testing.B) {
 	for name, sync := range map[string]bool{"nosync": false, "sync": true} {
 		b.Run(name, func(b *testing.B) {
-			l := log(b, open(b, filepath.Join(b.TempDir(), "state")), 0)
+			l := openLog(b, openDir(b, filepath.Join(b.TempDir(), "state")), 0)
 			batch, mark := [][]byte{bytes.Repeat([]byte("x"), 400)}, make([]byte, 64)
 			next := func(state.Tail) ([][]byte, []byte, error) { return batch, mark, nil }
 			b.ReportAllocs()
@@ -28,7 +28,7 @@ func BenchmarkAppend(b *testing.B) {
 // BenchmarkRead measures reading a log.
 func BenchmarkRead(b *testing.B) {
 	const records = 1_000_000
-	l := log(b, open(b, filepath.Join(b.TempDir(), "state")), 0)
+	l := openLog(b, openDir(b, filepath.Join(b.TempDir(), "state")), 0)
 	batch := make([][]byte, 10_000)
 	for i := range batch {
 		batch[i] = bytes.Repeat([]byte("x"), 400)

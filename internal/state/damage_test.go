@@ -13,8 +13,8 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// only returns the single file that a pattern matches.
-func only(t *testing.T, pattern string) string {
+// findOnly returns the single file that a pattern matches.
+func findOnly(t *testing.T, pattern string) string {
 	t.Helper()
 	found, err := filepath.Glob(pattern)
 	if len(found) != 1 || err != nil {
@@ -50,11 +50,11 @@ func addTo(name, text string) error {
 func TestDamagedDecisions(t *testing.T) {
 	for what, do := range damage {
 		dir := filepath.Join(t.TempDir(), "state")
-		once, _ := open(t, dir).Once("answers")
+		once, _ := openDir(t, dir).Once("answers")
 		if _, _, err := once.Decide("k", bytes.Repeat([]byte("yes"), 100)); err != nil {
 			t.Fatal(err)
 		}
-		if err := do(only(t, filepath.Join(dir, "answers.once", strings.Repeat("?", 64)))); err != nil {
+		if err := do(findOnly(t, filepath.Join(dir, "answers.once", strings.Repeat("?", 64)))); err != nil {
 			t.Fatal(err)
 		}
 		if value, ok, err := once.Look("k"); ok || value != nil || err == nil || !strings.Contains(err.Error(), "move it away") {
@@ -70,18 +70,18 @@ func TestDamagedDecisions(t *testing.T) {
 // decision of this one.
 func TestDecisionOfAnotherKey(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	once, _ := open(t, dir).Once("answers")
+	once, _ := openDir(t, dir).Once("answers")
 	if _, _, err := once.Decide("k", []byte("yes")); err != nil {
 		t.Fatal(err)
 	}
-	k := only(t, filepath.Join(dir, "answers.once", strings.Repeat("?", 64)))
+	k := findOnly(t, filepath.Join(dir, "answers.once", strings.Repeat("?", 64)))
 	if err := os.Rename(k, k+"x"); err != nil {
 		t.Fatal(err)
 	}
 	if _, _, err := once.Decide("kk", []byte("no")); err != nil {
 		t.Fatal(err)
 	}
-	kk := only(t, filepath.Join(dir, "answers.once", strings.Repeat("?", 64)))
+	kk := findOnly(t, filepath.Join(dir, "answers.once", strings.Repeat("?", 64)))
 	if err := os.Rename(k+"x", kk); err != nil {
 		t.Fatal(err)
 	}
@@ -95,12 +95,12 @@ func TestDecisionOfAnotherKey(t *testing.T) {
 // decision.
 func TestDecisionLeftTwice(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	once, _ := open(t, dir).Once("answers")
+	once, _ := openDir(t, dir).Once("answers")
 	if _, _, err := once.Decide("k", []byte("yes")); err != nil {
 		t.Fatal(err)
 	}
 	room := filepath.Join(dir, "answers.once")
-	if err := os.Link(only(t, filepath.Join(room, strings.Repeat("?", 64))), filepath.Join(room, "decide.new")); err != nil {
+	if err := os.Link(findOnly(t, filepath.Join(room, strings.Repeat("?", 64))), filepath.Join(room, "decide.new")); err != nil {
 		t.Fatal(err)
 	}
 	if _, first, err := once.Decide("other", []byte("no")); !first || err != nil {
@@ -109,7 +109,7 @@ func TestDecisionLeftTwice(t *testing.T) {
 	if value, ok, err := once.Look("k"); string(value) != "yes" || !ok || err != nil {
 		t.Errorf("the first key: %q, %t, %v", value, ok, err)
 	}
-	if got := names(t, room); len(got) != 2 {
+	if got := listNames(t, room); len(got) != 2 {
 		t.Errorf("files %q", got)
 	}
 }
@@ -118,7 +118,7 @@ func TestDecisionLeftTwice(t *testing.T) {
 func TestDamagedContents(t *testing.T) {
 	for what, do := range damage {
 		dir := filepath.Join(t.TempDir(), "state")
-		blobs, _ := open(t, dir).Blobs("staged")
+		blobs, _ := openDir(t, dir).Blobs("staged")
 		hash, err := blobs.Put(strings.NewReader(strings.Repeat("text", 100)))
 		if err != nil {
 			t.Fatal(err)
@@ -136,7 +136,7 @@ func TestDamagedContents(t *testing.T) {
 // TestContentLeftovers checks that files left by killed writers are reused.
 func TestContentLeftovers(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	blobs, _ := open(t, dir).Blobs("staged")
+	blobs, _ := openDir(t, dir).Blobs("staged")
 	if _, err := blobs.Put(strings.NewReader("a")); err != nil {
 		t.Fatal(err)
 	}
@@ -152,7 +152,7 @@ func TestContentLeftovers(t *testing.T) {
 		t.Errorf("got %q, %v", got, err)
 	}
 	if _, err := os.Stat(left); !errors.Is(err, fs.ErrNotExist) {
-		t.Errorf("it is still there: %v", err)
+		t.Errorf("the leftover file still exists: %v", err)
 	}
 }
 
@@ -160,12 +160,12 @@ func TestContentLeftovers(t *testing.T) {
 func TestHostileLeases(t *testing.T) {
 	for what, do := range damage {
 		dir := filepath.Join(t.TempDir(), "state")
-		leases, _ := open(t, dir).Leases()
+		leases, _ := openDir(t, dir).Leases()
 		release, err := leases.Take(context.Background(), "l", "me")
 		if err != nil {
 			t.Fatal(err)
 		}
-		name := only(t, filepath.Join(dir, "leases", "*"))
+		name := findOnly(t, filepath.Join(dir, "leases", "*"))
 		data, err := os.ReadFile(name)
 		if err := errors.Join(err, release(), os.WriteFile(name, data, 0o600), do(name)); err != nil {
 			t.Fatal(err)
@@ -193,7 +193,7 @@ func FuzzTail(f *testing.F) {
 	f.Add([]byte("0"), []byte(nil), []byte("onjjjj\n\xf0twoe"), uint64(1), uint64(1), uint64(1), int64(83))
 	f.Fuzz(func(t *testing.T, current, head, old []byte, oldFirst, count, first uint64, size int64) {
 		dir := filepath.Join(t.TempDir(), "state")
-		l := log(t, open(t, dir), 10)
+		l := openLog(t, openDir(t, dir), 10)
 		if len(head) == 0 {
 			head = state.Slot(count, first, size)
 		}
@@ -210,13 +210,13 @@ func FuzzTail(f *testing.F) {
 		if err != nil {
 			return
 		}
-		if text, err := read(l); err == nil && text != "" && uint64(strings.Count(text, " ")) < tail.Count-1 {
+		if text, err := readRecords(l); err == nil && text != "" && uint64(strings.Count(text, " ")) < tail.Count-1 {
 			t.Errorf("read %q of %d records", text, tail.Count)
 		}
 		for range 2 {
 			err := l.Append(false, func(got state.Tail) ([][]byte, []byte, error) {
 				if got.Count != tail.Count {
-					t.Errorf("next was given %+v, and a look %+v", got, tail)
+					t.Errorf("the callback got %+v, Tail returned %+v", got, tail)
 				}
 				return [][]byte{[]byte("next")}, []byte("mark"), nil
 			})

@@ -15,7 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-func open(t testing.TB, dir string) *state.Dir {
+func openDir(t testing.TB, dir string) *state.Dir {
 	t.Helper()
 	f, err := state.Open(dir)
 	if err != nil {
@@ -28,16 +28,16 @@ func open(t testing.TB, dir string) *state.Dir {
 // TestDocuments checks reading and updating documents.
 func TestDocuments(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "a", "b")
-	f := open(t, dir)
+	f := openDir(t, dir)
 	if data, err := f.Read("x"); data != nil || err != nil {
-		t.Errorf("a document that is not there: %q, %v", data, err)
+		t.Errorf("a missing document: %q, %v", data, err)
 	}
 	for _, text := range []string{"one", "two", ""} {
 		err := f.Update("x", func([]byte) ([]byte, error) { return []byte(text), nil })
 		if err != nil {
 			t.Fatal(err)
 		}
-		if data, err := open(t, dir).Read("x"); string(data) != text || err != nil {
+		if data, err := openDir(t, dir).Read("x"); string(data) != text || err != nil {
 			t.Errorf("read %q, %v, want %q", data, err, text)
 		}
 	}
@@ -58,11 +58,11 @@ func TestDocuments(t *testing.T) {
 	}
 }
 
-// TestFolderIsPrivate checks that other users have no access to the directory.
-func TestFolderIsPrivate(t *testing.T) {
+// TestDirectoryIsPrivate checks that other users have no access to the directory.
+func TestDirectoryIsPrivate(t *testing.T) {
 	top := t.TempDir()
 	dir := filepath.Join(top, "state")
-	f := open(t, dir)
+	f := openDir(t, dir)
 	if err := f.Update("x", func([]byte) ([]byte, error) { return []byte("x"), nil }); err != nil {
 		t.Fatal(err)
 	}
@@ -88,14 +88,14 @@ func TestFolderIsPrivate(t *testing.T) {
 		}
 	}
 	if _, err := state.Open(filepath.Join(open, "mine")); err == nil || !strings.Contains(err.Error(), "--state") {
-		t.Errorf("in a folder that everybody may change: %v", err)
+		t.Errorf("in a directory that everybody may change: %v", err)
 	}
 	link := filepath.Join(top, "link")
 	if err := os.Symlink(dir, link); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := state.Open(link); err == nil {
-		t.Error("a link was taken for a state folder")
+		t.Error("a symlink was accepted as a state directory")
 	}
 }
 
@@ -103,7 +103,7 @@ func TestFolderIsPrivate(t *testing.T) {
 // names and whatever symlinks are there.
 func TestNoDocumentOutside(t *testing.T) {
 	top := t.TempDir()
-	f := open(t, filepath.Join(top, "state"))
+	f := openDir(t, filepath.Join(top, "state"))
 	os.WriteFile(filepath.Join(top, "secret"), []byte("CANARY"), 0o600)
 	os.Symlink("../secret", filepath.Join(top, "state", "link"))
 	for _, name := range []string{"../secret", "link", "/etc/hostname"} {
@@ -121,7 +121,7 @@ func TestPart(t *testing.T) {
 	if dir == "" {
 		return
 	}
-	f := open(t, dir)
+	f := openDir(t, dir)
 	for range 200 {
 		if err := f.Update("n", countUp); err != nil {
 			t.Fatal(err)
@@ -134,14 +134,14 @@ func countUp(old []byte) ([]byte, error) {
 	n := 0
 	if old != nil {
 		var err error
-		if n, err = number(old); err != nil {
+		if n, err = readNumber(old); err != nil {
 			return nil, err
 		}
 	}
 	return fmt.Appendf(nil, "%d\n%s", n+1, bytes.Repeat([]byte("x"), n+1)), nil
 }
 
-func number(data []byte) (int, error) {
+func readNumber(data []byte) (int, error) {
 	line, rest, _ := strings.Cut(string(data), "\n")
 	n, err := strconv.Atoi(line)
 	if err == nil && len(rest) != n {
@@ -150,7 +150,7 @@ func number(data []byte) (int, error) {
 	return n, err
 }
 
-func part(t *testing.T, dir string) *exec.Cmd {
+func startPart(t *testing.T, dir string) *exec.Cmd {
 	t.Helper()
 	cmd := exec.Command(os.Args[0], "-test.run=^TestPart$")
 	cmd.Env = append(os.Environ(), partVariable+"="+dir)
@@ -163,15 +163,15 @@ func part(t *testing.T, dir string) *exec.Cmd {
 // TestProcessesLoseNoUpdate checks that concurrent processes lose no update of a document.
 func TestProcessesLoseNoUpdate(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	open(t, dir)
-	parts := []*exec.Cmd{part(t, dir), part(t, dir), part(t, dir)}
+	openDir(t, dir)
+	parts := []*exec.Cmd{startPart(t, dir), startPart(t, dir), startPart(t, dir)}
 	for _, p := range parts {
 		if err := p.Wait(); err != nil {
 			t.Fatal(err)
 		}
 	}
-	data, _ := open(t, dir).Read("n")
-	if n, err := number(data); n != 600 || err != nil {
+	data, _ := openDir(t, dir).Read("n")
+	if n, err := readNumber(data); n != 600 || err != nil {
 		t.Errorf("counted %d, %v, want 600", n, err)
 	}
 }
@@ -179,9 +179,9 @@ func TestProcessesLoseNoUpdate(t *testing.T) {
 // TestKillTearsNothing checks that a kill leaves a document whole.
 func TestKillTearsNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	f := open(t, dir)
+	f := openDir(t, dir)
 	for round := range 40 {
-		p := part(t, dir)
+		p := startPart(t, dir)
 		time.Sleep(time.Duration(5+3*round) * time.Millisecond)
 		p.Process.Kill()
 		p.Wait()
@@ -192,7 +192,7 @@ func TestKillTearsNothing(t *testing.T) {
 		if data == nil {
 			continue
 		}
-		if _, err := number(data); err != nil {
+		if _, err := readNumber(data); err != nil {
 			t.Fatalf("round %d: %v", round, err)
 		}
 		if err := f.Update("n", countUp); err != nil {

@@ -20,9 +20,9 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// hurried opens a directory that does not wait for locks.
-func hurried(t *testing.T, dir string) *state.Dir {
-	f := open(t, dir)
+// openHurried opens a directory that does not wait for locks.
+func openHurried(t *testing.T, dir string) *state.Dir {
+	f := openDir(t, dir)
 	f.SetPatience(time.Millisecond)
 	return f
 }
@@ -36,8 +36,8 @@ func isLocked(err error, name string) bool {
 func TestDeletedWhileAppending(t *testing.T) {
 	for _, gone := range [][]string{{"head"}, {"jsonl"}, {"head", "jsonl"}} {
 		dir := filepath.Join(t.TempDir(), "state")
-		l, other := log(t, open(t, dir), 0), log(t, hurried(t, dir), 0)
-		if err := errors.Join(add(l, true, "one"), add(other, true, "two")); err != nil {
+		l, other := openLog(t, openDir(t, dir), 0), openLog(t, openHurried(t, dir), 0)
+		if err := errors.Join(appendRecords(l, true, "one"), appendRecords(other, true, "two")); err != nil {
 			t.Fatal(err)
 		}
 		var between error
@@ -47,11 +47,11 @@ func TestDeletedWhileAppending(t *testing.T) {
 					return nil, nil, err
 				}
 			}
-			between = add(log(t, hurried(t, dir), 0), true, "other")
+			between = appendRecords(openLog(t, openHurried(t, dir), 0), true, "other")
 			return [][]byte{[]byte("mine")}, []byte("mine"), nil
 		})
 		if !strings.Contains(fmt.Sprint(err), "removed while it was written to") {
-			t.Errorf("without %s: the writer was told %v", gone, err)
+			t.Errorf("without %s: the writer got %v", gone, err)
 		}
 		want := "one two"
 		if slices.Contains(gone, "jsonl") {
@@ -61,15 +61,15 @@ func TestDeletedWhileAppending(t *testing.T) {
 			want = "other"
 		}
 		if (between == nil) != (len(gone) == 2) || between != nil && !isLocked(between, "journal.head") && !isLocked(between, "journal.jsonl") {
-			t.Errorf("without %s: somebody else: %v", gone, between)
+			t.Errorf("without %s: another writer got %v", gone, between)
 		}
-		if got, err := read(l); got != want || err != nil {
+		if got, err := readRecords(l); got != want || err != nil {
 			t.Errorf("without %s: read %q, %v, want %q", gone, got, err, want)
 		}
-		if err := errors.Join(add(l, true, "x"), add(other, true, "y")); err != nil {
-			t.Errorf("without %s: it does not go on: %v", gone, err)
+		if err := errors.Join(appendRecords(l, true, "x"), appendRecords(other, true, "y")); err != nil {
+			t.Errorf("without %s: the log cannot continue: %v", gone, err)
 		}
-		if got, err := read(l); got != strings.TrimSpace(want+" x y") || err != nil {
+		if got, err := readRecords(l); got != strings.TrimSpace(want+" x y") || err != nil {
 			t.Errorf("without %s: read %q, %v", gone, got, err)
 		}
 	}
@@ -84,7 +84,7 @@ func TestAppendPart(t *testing.T) {
 	if !ok {
 		return
 	}
-	l := log(t, open(t, dir), 0)
+	l := openLog(t, openDir(t, dir), 0)
 	if name == "hold" {
 		l.Append(false, func(state.Tail) ([][]byte, []byte, error) {
 			fmt.Println("kept hold")
@@ -94,7 +94,7 @@ func TestAppendPart(t *testing.T) {
 	}
 	for i := range 500 {
 		record := fmt.Sprintf("%s%d", name, i)
-		if add(l, false, record) == nil {
+		if appendRecords(l, false, record) == nil {
 			fmt.Println("kept", record)
 		}
 	}
@@ -112,11 +112,11 @@ func appender(t *testing.T, name, dir string) (*exec.Cmd, *bufio.Scanner) {
 	return cmd, bufio.NewScanner(out)
 }
 
-// TestDeleterCostsNothing checks processes that append while another deletes all files
+// TestDeleterLosesNothing checks processes that append while another deletes all files
 // except the records. Each acknowledged record exists exactly once.
-func TestDeleterCostsNothing(t *testing.T) {
+func TestDeleterLosesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	l := log(t, open(t, dir), 0)
+	l := openLog(t, openDir(t, dir), 0)
 	type said struct {
 		lines []string
 		err   error
@@ -154,7 +154,7 @@ func TestDeleterCostsNothing(t *testing.T) {
 			}
 		}
 	}
-	got, err := read(l)
+	got, err := readRecords(l)
 	if err != nil || deleted == 0 {
 		t.Errorf("after %d deletions: %v", deleted, err)
 	}
@@ -163,7 +163,7 @@ func TestDeleterCostsNothing(t *testing.T) {
 	}
 	for record, n := range kept {
 		if n != 0 {
-			t.Errorf("%s is there %d times less than it was acknowledged", record, n)
+			t.Errorf("%s exists %d times less than it was acknowledged", record, n)
 		}
 	}
 	t.Logf("%d records, %d deletions", len(kept), deleted)
@@ -173,23 +173,23 @@ func TestDeleterCostsNothing(t *testing.T) {
 // second update in.
 func TestDeletedWhileUpdating(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	f, other := open(t, dir), hurried(t, dir)
+	f, other := openDir(t, dir), openHurried(t, dir)
 	if err := f.Update("n", countUp); err != nil {
 		t.Fatal(err)
 	}
 	err := f.Update("n", func(old []byte) ([]byte, error) {
-		for _, name := range names(t, dir) {
+		for _, name := range listNames(t, dir) {
 			if name != "n" {
 				os.Remove(filepath.Join(dir, name))
 			}
 		}
 		if err := other.Update("n", countUp); !isLocked(err, "n") {
-			t.Errorf("two are in a change: %v", err)
+			t.Errorf("two processes are in an update: %v", err)
 		}
 		return countUp(old)
 	})
 	data, _ := f.Read("n")
-	if n, _ := number(data); n != 2 || err != nil {
+	if n, _ := readNumber(data); n != 2 || err != nil {
 		t.Errorf("counted %d, %v, want 2", n, err)
 	}
 	if err := other.Update("n", countUp); err != nil {
@@ -201,7 +201,7 @@ func TestDeletedWhileUpdating(t *testing.T) {
 // other.
 func TestDecisionsWait(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	once, _ := hurried(t, dir).Once("answers")
+	once, _ := openHurried(t, dir).Once("answers")
 	if _, _, err := once.Decide("k", []byte("yes")); err != nil {
 		t.Fatal(err)
 	}
@@ -213,7 +213,7 @@ func TestDecisionsWait(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, first, err := once.Decide("other", []byte("yes")); first || !isLocked(err, "answers.once") {
-		t.Errorf("decided %t, %v beside another", first, err)
+		t.Errorf("during another decision: decided %t, %v", first, err)
 	}
 	room.Close()
 	if _, first, err := once.Decide("other", []byte("yes")); !first || err != nil {
@@ -225,8 +225,8 @@ func TestDecisionsWait(t *testing.T) {
 // block others forever.
 func TestStoppedProcess(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	l := log(t, hurried(t, dir), 0)
-	if err := add(l, true, "one"); err != nil {
+	l := openLog(t, openHurried(t, dir), 0)
+	if err := appendRecords(l, true, "one"); err != nil {
 		t.Fatal(err)
 	}
 	cmd, out := appender(t, "hold", dir)
@@ -235,39 +235,39 @@ func TestStoppedProcess(t *testing.T) {
 	if err := cmd.Process.Signal(syscall.SIGSTOP); err != nil {
 		t.Fatal(err)
 	}
-	if err := add(l, true, "two"); !isLocked(err, "journal.head") {
-		t.Errorf("beside a stopped process: %v", err)
+	if err := appendRecords(l, true, "two"); !isLocked(err, "journal.head") {
+		t.Errorf("while another process is stopped: %v", err)
 	}
-	if got, err := read(l); got != "one" || err != nil {
-		t.Errorf("beside a stopped process: read %q, %v", got, err)
+	if got, err := readRecords(l); got != "one" || err != nil {
+		t.Errorf("while another process is stopped: read %q, %v", got, err)
 	}
 	if err := cmd.Process.Kill(); err != nil {
 		t.Fatal(err)
 	}
 	cmd.Wait()
-	if err := add(l, true, "two"); err != nil {
+	if err := appendRecords(l, true, "two"); err != nil {
 		t.Error(err)
 	}
 }
 
-// TestContentTaken checks that content is not kept under the name of other content if its
+// TestReplacedContent checks that content is not kept under the name of other content if its
 // file was replaced during the write.
-func TestContentTaken(t *testing.T) {
+func TestReplacedContent(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	blobs, _ := open(t, dir).Blobs("staged")
-	_, err := blobs.Put(taker{filepath.Join(dir, "staged.blobs", "new-00")})
+	blobs, _ := openDir(t, dir).Blobs("staged")
+	_, err := blobs.Put(replacingReader{filepath.Join(dir, "staged.blobs", "new-00")})
 	if !strings.Contains(fmt.Sprint(err), "removed while") {
 		t.Errorf("put: %v", err)
 	}
-	if got := names(t, filepath.Join(dir, "staged.blobs")); len(got) != 1 {
+	if got := listNames(t, filepath.Join(dir, "staged.blobs")); len(got) != 1 {
 		t.Errorf("files %q, want what the other one writes", got)
 	}
 }
 
-// taker is a content that replaces its own file with another one while it is read.
-type taker struct{ name string }
+// replacingReader is a content that replaces its own file with another one while it is read.
+type replacingReader struct{ name string }
 
-func (r taker) Read([]byte) (int, error) {
+func (r replacingReader) Read([]byte) (int, error) {
 	if err := errors.Join(os.Remove(r.name), os.WriteFile(r.name, []byte("other"), 0o600)); err != nil {
 		return 0, err
 	}
@@ -281,16 +281,16 @@ func TestC12LockWaitIsOneTotal(t *testing.T) {
 	t.Parallel()
 	const most = 300 * time.Millisecond
 	dir := filepath.Join(t.TempDir(), "state")
-	f := open(t, dir)
+	f := openDir(t, dir)
 	f.SetPatience(most)
-	l := log(t, f, 0)
+	l := openLog(t, f, 0)
 	once, err := f.Once("answers")
 	if err != nil {
 		t.Fatal(err)
 	}
 	uses := map[string]func() error{
 		"n":            func() error { return f.Update("n", countUp) },
-		"journal.head": func() error { return add(l, true, "x") },
+		"journal.head": func() error { return appendRecords(l, true, "x") },
 		"answers.once": func() error { _, _, err := once.Decide("k", []byte("yes")); return err },
 	}
 	var held []*os.File
@@ -334,7 +334,7 @@ func TestC12LockWaitIsOneTotal(t *testing.T) {
 	}
 	for name, use := range uses {
 		if err := use(); err != nil {
-			t.Errorf("%s: when it is free again: %v", name, err)
+			t.Errorf("%s: after the lock is free: %v", name, err)
 		}
 	}
 	file, err := os.Open(dir)
@@ -346,6 +346,6 @@ func TestC12LockWaitIsOneTotal(t *testing.T) {
 	}
 	time.AfterFunc(most/3, func() { file.Close() })
 	if err := f.Update("n", countUp); err != nil {
-		t.Errorf("the patience did not return: %v", err)
+		t.Errorf("a later call did not wait for the lock: %v", err)
 	}
 }

@@ -17,7 +17,7 @@ func smallDisk(t *testing.T, bytes int) string {
 	dir := t.TempDir()
 	err := syscall.Mount("tmpfs", dir, "tmpfs", 0, fmt.Sprintf("size=%d,mode=0700", bytes))
 	if errors.Is(err, syscall.EPERM) {
-		t.Skip("only root mounts a small disk")
+		t.Skip("only root can mount a small disk")
 	}
 	if err != nil {
 		t.Fatal(err)
@@ -45,19 +45,19 @@ func fill(t *testing.T, dir string, leave int) (free func()) {
 // stays, and that the log continues when there is space.
 func TestFullDisk(t *testing.T) {
 	disk := smallDisk(t, 256<<10)
-	f := open(t, filepath.Join(disk, "state"))
-	l := log(t, f, 0)
-	if err := add(l, true, "one"); err != nil {
+	f := openDir(t, filepath.Join(disk, "state"))
+	l := openLog(t, f, 0)
+	if err := appendRecords(l, true, "one"); err != nil {
 		t.Fatal(err)
 	}
 	free := fill(t, disk, 0)
 	batch := []string{"two", "three", strings.Repeat("x", 10_000)} // the last record crosses the end of a page
 	for range 3 {
-		err := add(l, true, batch...)
+		err := appendRecords(l, true, batch...)
 		if !errors.Is(err, syscall.ENOSPC) || !strings.Contains(err.Error(), "free space") {
 			t.Errorf("append to a full disk: %v", err)
 		}
-		if tail, err := log(t, f, 0).Tail(); tail.Count != 1 || string(tail.Mark) != "one" || tail.Torn != 0 || tail.Beyond != nil || err != nil {
+		if tail, err := openLog(t, f, 0).Tail(); tail.Count != 1 || string(tail.Mark) != "one" || tail.Torn != 0 || tail.Beyond != nil || err != nil {
 			t.Errorf("tail %+v, %v", tail, err)
 		}
 	}
@@ -67,27 +67,27 @@ func TestFullDisk(t *testing.T) {
 	_, _, decided := once.Decide("k", big)
 	_, put := blobs.Put(bytes.NewReader(big))
 	other, _ := f.Log("other", 0)
-	for what, err := range map[string]error{"decide": decided, "put": put, "another log": add(other, true, string(big)),
+	for what, err := range map[string]error{"decide": decided, "put": put, "another log": appendRecords(other, true, string(big)),
 		"update": f.Update("x", func([]byte) ([]byte, error) { return big, nil })} {
 		if !errors.Is(err, syscall.ENOSPC) || strings.Count(err.Error(), "free space") != 1 || strings.Contains(err.Error(), disk) {
 			t.Errorf("%s on a full disk: %v", what, err)
 		}
 	}
 	free()
-	if err := add(l, true, batch[:2]...); err != nil {
-		t.Errorf("after room was made: %v", err)
+	if err := appendRecords(l, true, batch[:2]...); err != nil {
+		t.Errorf("after space was freed: %v", err)
 	}
-	if got, err := read(l); got != "one two three" || err != nil {
+	if got, err := readRecords(l); got != "one two three" || err != nil {
 		t.Errorf("read %q, %v", got, err)
 	}
 	if kept, first, err := once.Decide("k", big); !bytes.Equal(kept, big) || !first || err != nil {
-		t.Errorf("after room was made: %d bytes, %t, %v", len(kept), first, err)
+		t.Errorf("after space was freed: %d bytes, %t, %v", len(kept), first, err)
 	}
 	if _, err := blobs.Put(bytes.NewReader(big)); err != nil {
-		t.Errorf("after room was made: %v", err)
+		t.Errorf("after space was freed: %v", err)
 	}
-	if err := add(other, true, "one"); err != nil {
-		t.Errorf("after room was made: %v", err)
+	if err := appendRecords(other, true, "one"); err != nil {
+		t.Errorf("after space was freed: %v", err)
 	}
 }
 
@@ -95,12 +95,12 @@ func TestFullDisk(t *testing.T) {
 // step the disk was full.
 func TestFullDiskAtEveryStep(t *testing.T) {
 	disk := smallDisk(t, 256<<10)
-	l := log(t, open(t, filepath.Join(disk, "state")), 3000)
+	l := openLog(t, openDir(t, filepath.Join(disk, "state")), 3000)
 	number := 0
 	for step := range 8 {
 		free := fill(t, disk, step*4096)
 		for refused := false; !refused; {
-			err := add(l, false, fmt.Sprintf("%d-%s", number+1, strings.Repeat("x", 1000)))
+			err := appendRecords(l, false, fmt.Sprintf("%d-%s", number+1, strings.Repeat("x", 1000)))
 			if refused = err != nil; !refused {
 				number++
 			} else if !errors.Is(err, syscall.ENOSPC) {
@@ -124,22 +124,22 @@ func TestFullDiskAtEveryStep(t *testing.T) {
 	}
 }
 
-// TestReadOnlyFolder checks that a read-only directory can be read, and that the error of
+// TestReadOnlyDirectory checks that a read-only directory can be read, and that the error of
 // a write says what to do.
-func TestReadOnlyFolder(t *testing.T) {
+func TestReadOnlyDirectory(t *testing.T) {
 	disk := smallDisk(t, 256<<10)
-	f := open(t, filepath.Join(disk, "state"))
-	l := log(t, f, 0)
-	if err := errors.Join(add(l, true, "one"), l.Close()); err != nil {
+	f := openDir(t, filepath.Join(disk, "state"))
+	l := openLog(t, f, 0)
+	if err := errors.Join(appendRecords(l, true, "one"), l.Close()); err != nil {
 		t.Fatal(err)
 	}
-	edit(t, filepath.Join(disk, "state", "journal.jsonl"), func(d []byte) []byte { return append(d, "two\nthr"...) })
+	editFile(t, filepath.Join(disk, "state", "journal.jsonl"), func(d []byte) []byte { return append(d, "two\nthr"...) })
 	if err := syscall.Mount("", disk, "", syscall.MS_REMOUNT|syscall.MS_RDONLY, ""); err != nil {
 		t.Fatal(err)
 	}
-	f = open(t, filepath.Join(disk, "state"))
-	l = log(t, f, 0)
-	if got, err := read(l); got != "one two" || err != nil {
+	f = openDir(t, filepath.Join(disk, "state"))
+	l = openLog(t, f, 0)
+	if got, err := readRecords(l); got != "one two" || err != nil {
 		t.Errorf("read %q, %v", got, err)
 	}
 	if tail, err := l.Tail(); tail.Count != 2 || tail.Torn != 3 || err != nil {
@@ -151,7 +151,7 @@ func TestReadOnlyFolder(t *testing.T) {
 	_, _, decided := once.Decide("k", nil)
 	_, put := blobs.Put(strings.NewReader("x"))
 	_, taken := leases.Take(t.Context(), "l", "me")
-	for what, err := range map[string]error{"append": add(l, false, "x"), "decide": decided, "put": put, "take": taken,
+	for what, err := range map[string]error{"append": appendRecords(l, false, "x"), "decide": decided, "put": put, "take": taken,
 		"update": f.Update("x", func([]byte) ([]byte, error) { return nil, nil })} {
 		if !errors.Is(err, syscall.EROFS) || strings.Count(err.Error(), "--state") != 1 || strings.Contains(err.Error(), disk) {
 			t.Errorf("%s: %v", what, err)

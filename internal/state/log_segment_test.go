@@ -13,19 +13,19 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// segmented makes a log of six records in segments of two.
-func segmented(t *testing.T) (dir string, f *state.Dir) {
+// newSegmentedLog makes a log of six records in segments of two.
+func newSegmentedLog(t *testing.T) (dir string, f *state.Dir) {
 	t.Helper()
 	dir = filepath.Join(t.TempDir(), "state")
-	f = open(t, dir)
-	l := log(t, f, 4)
+	f = openDir(t, dir)
+	l := openLog(t, f, 4)
 	for _, r := range []string{"r1", "r2", "r3", "r4", "r5", "r6"} {
-		if err := add(l, false, r); err != nil {
+		if err := appendRecords(l, false, r); err != nil {
 			t.Fatal(err)
 		}
 	}
 	want := []string{"journal-000000000001.jsonl", "journal-000000000003.jsonl", "journal.head", "journal.jsonl"}
-	if got := names(t, dir); !slices.Equal(got, want) {
+	if got := listNames(t, dir); !slices.Equal(got, want) {
 		t.Fatalf("files %q, want %q", got, want)
 	}
 	return dir, f
@@ -34,9 +34,9 @@ func segmented(t *testing.T) (dir string, f *state.Dir) {
 const six = "r1 r2 r3 r4 r5 r6"
 
 func TestSegments(t *testing.T) {
-	_, f := segmented(t)
-	l := log(t, f, 4)
-	if got, err := read(l); got != six || err != nil {
+	_, f := newSegmentedLog(t)
+	l := openLog(t, f, 4)
+	if got, err := readRecords(l); got != six || err != nil {
 		t.Errorf("read %q, %v", got, err)
 	}
 	for from := range uint64(9) {
@@ -85,9 +85,9 @@ func TestSegmentKills(t *testing.T) {
 		"the current segment is gone": {func(dir string) error { return os.Remove(filepath.Join(dir, "journal.jsonl")) }, state.Tail{Count: 4, Mark: mark, Lost: 2}, "r1 r2 r3 r4"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, f := segmented(t)
-			old := log(t, f, 100)
-			if err := add(old, false); err != nil { // it keeps its files open
+			dir, f := newSegmentedLog(t)
+			old := openLog(t, f, 100)
+			if err := appendRecords(old, false); err != nil { // it keeps its files open
 				t.Fatal(err)
 			}
 			if err := old.Append(false, func(state.Tail) ([][]byte, []byte, error) { return nil, mark, nil }); err != nil {
@@ -96,11 +96,11 @@ func TestSegmentKills(t *testing.T) {
 			if err := c.do(dir); err != nil {
 				t.Fatal(err)
 			}
-			for _, l := range []state.Log{old, log(t, f, 100)} {
+			for _, l := range []state.Log{old, openLog(t, f, 100)} {
 				if got, err := l.Tail(); !reflect.DeepEqual(got, c.tail) || err != nil {
 					t.Errorf("tail %+v, %v, want %+v", got, err, c.tail)
 				}
-				if got, err := read(l); got != c.reads || err != nil {
+				if got, err := readRecords(l); got != c.reads || err != nil {
 					t.Errorf("read %q, %v, want %q", got, err, c.reads)
 				}
 			}
@@ -112,10 +112,10 @@ func TestSegmentKills(t *testing.T) {
 // TestOldHead checks a head that a crash of the machine has set back by several segments.
 func TestOldHead(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	l := log(t, open(t, dir), 4)
+	l := openLog(t, openDir(t, dir), 4)
 	var heads [][]byte
 	for i := range 6 {
-		if err := add(l, true, fmt.Sprintf("r%d", i+1)); err != nil {
+		if err := appendRecords(l, true, fmt.Sprintf("r%d", i+1)); err != nil {
 			t.Fatal(err)
 		}
 		head, err := os.ReadFile(filepath.Join(dir, "journal.head"))
@@ -125,7 +125,7 @@ func TestOldHead(t *testing.T) {
 		heads = append(heads, head)
 	}
 	for i, head := range heads[:5] {
-		edit(t, filepath.Join(dir, "journal.head"), func([]byte) []byte { return head })
+		editFile(t, filepath.Join(dir, "journal.head"), func([]byte) []byte { return head })
 		var beyond [][]byte
 		for k := i + 2; k <= 6; k++ {
 			beyond = append(beyond, fmt.Appendf(nil, "r%d", k))
@@ -134,7 +134,7 @@ func TestOldHead(t *testing.T) {
 		if got, err := l.Tail(); !reflect.DeepEqual(got, want) || err != nil {
 			t.Errorf("head of %d: %+v, %v, want %+v", i+1, got, err, want)
 		}
-		if got, err := read(l); got != six || err != nil {
+		if got, err := readRecords(l); got != six || err != nil {
 			t.Errorf("head of %d: read %q, %v", i+1, got, err)
 		}
 	}
@@ -144,22 +144,22 @@ func TestOldHead(t *testing.T) {
 // TestSegmentWaitsForMark checks that a kill at a new segment with records after the mark
 // loses no record.
 func TestSegmentWaitsForMark(t *testing.T) {
-	dir, f := segmented(t)
-	edit(t, filepath.Join(dir, "journal.jsonl"), func(d []byte) []byte { return append(d, "r7\n"...) })
-	l := log(t, f, 4)
-	if err := add(l, false, "r8"); err != nil {
+	dir, f := newSegmentedLog(t)
+	editFile(t, filepath.Join(dir, "journal.jsonl"), func(d []byte) []byte { return append(d, "r7\n"...) })
+	l := openLog(t, f, 4)
+	if err := appendRecords(l, false, "r8"); err != nil {
 		t.Fatal(err)
 	}
-	if got := names(t, dir); slices.Contains(got, "journal-000000000005.jsonl") {
-		t.Errorf("a segment was put away before a mark told of all of it: %q", got)
+	if got := listNames(t, dir); slices.Contains(got, "journal-000000000005.jsonl") {
+		t.Errorf("a segment was closed before the mark covered it: %q", got)
 	}
-	if err := add(l, false, "r9"); err != nil {
+	if err := appendRecords(l, false, "r9"); err != nil {
 		t.Fatal(err)
 	}
-	if got := names(t, dir); !slices.Contains(got, "journal-000000000005.jsonl") {
-		t.Errorf("a segment was not put away: %q", got)
+	if got := listNames(t, dir); !slices.Contains(got, "journal-000000000005.jsonl") {
+		t.Errorf("a segment was not closed: %q", got)
 	}
-	if got, err := read(l); got != six+" r7 r8 r9" || err != nil {
+	if got, err := readRecords(l); got != six+" r7 r8 r9" || err != nil {
 		t.Errorf("read %q, %v", got, err)
 	}
 }
@@ -192,11 +192,11 @@ func TestMissingSegments(t *testing.T) {
 			return os.WriteFile(filepath.Join(dir, "journal-0000000000000.jsonl"), nil, 0o600)
 		}, []string{"journal-0000000000000.jsonl"}, six},
 	} {
-		dir, f := segmented(t)
+		dir, f := newSegmentedLog(t)
 		if err := c.do(dir); err != nil {
 			t.Fatal(err)
 		}
-		l := log(t, f, 0)
+		l := openLog(t, f, 0)
 		got, err := readAll(l)
 		if got != c.reads || (err == nil) != (c.error == nil) {
 			t.Errorf("%s: read %q, %v, want %q", name, got, err, c.reads)
@@ -206,7 +206,7 @@ func TestMissingSegments(t *testing.T) {
 				t.Errorf("%s: %v, want %q", name, err, part)
 			}
 		}
-		if err := add(l, false, "x"); err != nil {
+		if err := appendRecords(l, false, "x"); err != nil {
 			t.Errorf("%s: append: %v", name, err)
 		}
 	}
@@ -239,8 +239,8 @@ func TestStraySegments(t *testing.T) {
 		"a number written at ease": {"journal-0000000000005.jsonl", func([]byte) string { return "x\n" }, six},
 	} {
 		t.Run(name, func(t *testing.T) {
-			dir, f := segmented(t)
-			l, current := log(t, f, 4), filepath.Join(dir, "journal.jsonl")
+			dir, f := newSegmentedLog(t)
+			l, current := openLog(t, f, 4), filepath.Join(dir, "journal.jsonl")
 			data, err := os.ReadFile(current)
 			if err := errors.Join(err, os.WriteFile(filepath.Join(dir, c.file), []byte(c.text(data)), 0o600)); err != nil {
 				t.Fatal(err)
@@ -249,10 +249,10 @@ func TestStraySegments(t *testing.T) {
 				t.Errorf("tail %+v, %v", tail, err)
 			}
 			if got, err := readAll(l); got != c.reads || err == nil || !strings.HasPrefix(err.Error(), c.file+": ") {
-				t.Errorf("read %q, %v, want %q and a word on %s", got, err, c.reads, c.file)
+				t.Errorf("read %q, %v, want %q and an error about %s", got, err, c.reads, c.file)
 			}
 			for _, record := range []string{"r7", "r8", "r9"} {
-				if err := add(l, true, record); err != nil {
+				if err := appendRecords(l, true, record); err != nil {
 					t.Errorf("append: %v", err)
 				}
 			}
@@ -262,8 +262,8 @@ func TestStraySegments(t *testing.T) {
 			if err := os.Remove(filepath.Join(dir, c.file)); err != nil {
 				t.Fatal(err)
 			}
-			if got, err := read(log(t, f, 4)); got != six+" r7 r8 r9" || err != nil {
-				t.Errorf("read %q, %v when it is gone", got, err)
+			if got, err := readRecords(openLog(t, f, 4)); got != six+" r7 r8 r9" || err != nil {
+				t.Errorf("read %q, %v after the stray file is gone", got, err)
 			}
 		})
 	}
@@ -287,16 +287,16 @@ func TestForgedHead(t *testing.T) {
 		"size too small":   {6, 5, 3},
 		"no end of a line": {6, 5, 2},
 	} {
-		dir, f := segmented(t)
-		edit(t, filepath.Join(dir, "journal.head"), func([]byte) []byte { return state.Slot(h.count, h.first, h.size) })
-		l := log(t, f, 0)
+		dir, f := newSegmentedLog(t)
+		editFile(t, filepath.Join(dir, "journal.head"), func([]byte) []byte { return state.Slot(h.count, h.first, h.size) })
+		l := openLog(t, f, 0)
 		got, err := readAll(l)
 		for _, record := range strings.Fields(six) {
 			if !strings.Contains(got, record) {
 				t.Errorf("%s: %s is hidden: read %q, %v", name, record, got, err)
 			}
 		}
-		if err := add(l, true, "x"); err != nil {
+		if err := appendRecords(l, true, "x"); err != nil {
 			t.Errorf("%s: append: %v", name, err)
 		}
 		if got, _ := readAll(l); !strings.Contains(got, "r5 r6 x") {

@@ -14,7 +14,7 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-func log(t testing.TB, f *state.Dir, segment int64) state.Log {
+func openLog(t testing.TB, f *state.Dir, segment int64) state.Log {
 	t.Helper()
 	l, err := f.Log("journal", segment)
 	if err != nil {
@@ -24,8 +24,8 @@ func log(t testing.TB, f *state.Dir, segment int64) state.Log {
 	return l
 }
 
-// add appends records, with the last one as the mark, cut to the length of a mark.
-func add(l state.Log, sync bool, records ...string) error {
+// appendRecords appends records, with the last one as the mark, cut to the length of a mark.
+func appendRecords(l state.Log, sync bool, records ...string) error {
 	return l.Append(sync, func(state.Tail) (out [][]byte, mark []byte, _ error) {
 		for _, r := range records {
 			mark = []byte(r)[:min(len(r), 256)]
@@ -35,8 +35,8 @@ func add(l state.Log, sync bool, records ...string) error {
 	})
 }
 
-// read returns the records of a log, separated by spaces.
-func read(l state.Log) (string, error) {
+// readRecords returns the records of a log, separated by spaces.
+func readRecords(l state.Log) (string, error) {
 	var out []string
 	next := uint64(1)
 	err := l.Read(1, func(number uint64, record []byte) error {
@@ -50,8 +50,8 @@ func read(l state.Log) (string, error) {
 	return strings.Join(out, " "), err
 }
 
-// edit changes a file.
-func edit(t testing.TB, name string, change func(data []byte) []byte) {
+// editFile changes a file.
+func editFile(t testing.TB, name string, change func(data []byte) []byte) {
 	t.Helper()
 	data, err := os.ReadFile(name)
 	if err == nil {
@@ -62,7 +62,7 @@ func edit(t testing.TB, name string, change func(data []byte) []byte) {
 	}
 }
 
-func names(t testing.TB, dir string) (out []string) {
+func listNames(t testing.TB, dir string) (out []string) {
 	t.Helper()
 	entries, err := os.ReadDir(dir)
 	if err != nil {
@@ -74,14 +74,14 @@ func names(t testing.TB, dir string) (out []string) {
 	return out
 }
 
-// TestLookingLeavesNothing checks that reading an empty state creates no files.
-func TestLookingLeavesNothing(t *testing.T) {
+// TestReadingCreatesNothing checks that reading an empty state creates no files.
+func TestReadingCreatesNothing(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	f := open(t, dir)
-	l := log(t, f, 0)
+	f := openDir(t, dir)
+	l := openLog(t, f, 0)
 	once, _ := f.Once("answers")
 	blobs, _ := f.Blobs("staged")
-	if got, err := read(l); got != "" || err != nil {
+	if got, err := readRecords(l); got != "" || err != nil {
 		t.Errorf("read %q, %v", got, err)
 	}
 	if tail, err := l.Tail(); tail.Count != 0 || err != nil {
@@ -95,30 +95,30 @@ func TestLookingLeavesNothing(t *testing.T) {
 		t.Error(err)
 	}
 	if _, err := blobs.Get(strings.Repeat("0", 64), 1); err == nil {
-		t.Error("got a content that is not there")
+		t.Error("got content that was not stored")
 	}
-	if got := names(t, dir); got != nil {
-		t.Errorf("looking has left %q", got)
+	if got := listNames(t, dir); got != nil {
+		t.Errorf("reading created %q", got)
 	}
 	if err := l.Append(true, func(state.Tail) ([][]byte, []byte, error) { return nil, nil, no }); err != no {
 		t.Error(err)
 	}
-	if got := names(t, dir); !slices.Equal(got, []string{"journal.head", "journal.jsonl"}) {
+	if got := listNames(t, dir); !slices.Equal(got, []string{"journal.head", "journal.jsonl"}) {
 		t.Errorf("an Append of nothing has left %q", got)
 	}
 }
 
 // TestRecordsAreLines checks which records a log accepts.
 func TestRecordsAreLines(t *testing.T) {
-	l := log(t, open(t, filepath.Join(t.TempDir(), "state")), 0)
+	l := openLog(t, openDir(t, filepath.Join(t.TempDir(), "state")), 0)
 	big := strings.Repeat("x", 16<<20)
-	if err := add(l, false, "a"); err != nil {
+	if err := appendRecords(l, false, "a"); err != nil {
 		t.Fatal(err)
 	}
 	for name, records := range map[string][]string{
 		"empty": {"b", ""}, "two lines": {"b", "c\nd"}, "too large": {"b", big + "x"}, "too many": {big, big, big, big},
 	} {
-		if err := add(l, false, records...); err == nil {
+		if err := appendRecords(l, false, records...); err == nil {
 			t.Errorf("%s: no error", name)
 		}
 	}
@@ -126,14 +126,14 @@ func TestRecordsAreLines(t *testing.T) {
 	if err := l.Append(false, func(state.Tail) ([][]byte, []byte, error) { return [][]byte{{'b'}}, long, nil }); err == nil {
 		t.Error("a mark of 257 bytes: no error")
 	}
-	if got, err := read(l); got != "a" || err != nil {
+	if got, err := readRecords(l); got != "a" || err != nil {
 		t.Errorf("read %.30q, %v", got, err)
 	}
 	err := l.Append(false, func(state.Tail) ([][]byte, []byte, error) { return [][]byte{[]byte(big)}, nil, nil })
 	if err != nil {
 		t.Fatal(err)
 	}
-	if got, err := read(l); got != "a "+big || err != nil {
+	if got, err := readRecords(l); got != "a "+big || err != nil {
 		t.Errorf("read %d bytes, %v", len(got), err)
 	}
 }
@@ -179,13 +179,13 @@ func TestTails(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			dir := filepath.Join(t.TempDir(), "state")
-			f := open(t, dir)
-			l := log(t, f, 0)
-			if err := errors.Join(add(l, true, "one"), add(l, false, "two", "three")); err != nil {
+			f := openDir(t, dir)
+			l := openLog(t, f, 0)
+			if err := errors.Join(appendRecords(l, true, "one"), appendRecords(l, false, "two", "three")); err != nil {
 				t.Fatal(err)
 			}
-			edit(t, filepath.Join(dir, "journal."+c.file), c.change)
-			edit(t, filepath.Join(dir, "journal.jsonl"), put(c.more))
+			editFile(t, filepath.Join(dir, "journal."+c.file), c.change)
+			editFile(t, filepath.Join(dir, "journal.jsonl"), put(c.more))
 			if !c.damaged {
 				c.want.Mark = []byte("three")
 			}
@@ -193,19 +193,19 @@ func TestTails(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			for _, l := range []state.Log{l, log(t, f, 0)} {
+			for _, l := range []state.Log{l, openLog(t, f, 0)} {
 				if got, err := l.Tail(); !reflect.DeepEqual(got, c.want) || err != nil {
 					t.Errorf("tail %+v, %v, want %+v", got, err, c.want)
 				}
-				if got, err := read(l); got != c.reads || err != nil {
+				if got, err := readRecords(l); got != c.reads || err != nil {
 					t.Errorf("read %q, %v, want %q", got, err, c.reads)
 				}
 			}
 			if after, _ := os.ReadFile(filepath.Join(dir, "journal.jsonl")); !bytes.Equal(after, before) {
-				t.Errorf("a look has made %q of %q", after, before)
+				t.Errorf("after a read the file is %q, before %q", after, before)
 			}
 			if c.name == "zeros" { // a crash of the machine leaves this, not a killed process
-				l = log(t, f, 0)
+				l = openLog(t, f, 0)
 			}
 			appendTwice(t, l, c.want, c.reads)
 		})
@@ -218,7 +218,7 @@ func appendTwice(t *testing.T, l state.Log, tail state.Tail, reads string) {
 	for i, record := range []string{"x", "y"} {
 		err := l.Append(i == 0, func(got state.Tail) ([][]byte, []byte, error) {
 			if !reflect.DeepEqual(got, tail) {
-				t.Errorf("next was given %+v, want %+v", got, tail)
+				t.Errorf("the callback got %+v, want %+v", got, tail)
 			}
 			return [][]byte{[]byte(record)}, []byte("mark " + record), nil
 		})
@@ -229,9 +229,9 @@ func appendTwice(t *testing.T, l state.Log, tail state.Tail, reads string) {
 		reads = strings.TrimSpace(reads + " " + record)
 	}
 	if got, err := l.Tail(); !reflect.DeepEqual(got, tail) || err != nil {
-		t.Errorf("mended, the tail is %+v, %v, want %+v", got, err, tail)
+		t.Errorf("after the repair the tail is %+v, %v, want %+v", got, err, tail)
 	}
-	if got, err := read(l); got != reads || err != nil {
+	if got, err := readRecords(l); got != reads || err != nil {
 		t.Errorf("mended, read %q, %v, want %q", got, err, reads)
 	}
 }
@@ -240,9 +240,9 @@ func appendTwice(t *testing.T, l state.Log, tail state.Tail, reads string) {
 func TestDeletedFiles(t *testing.T) {
 	for _, name := range []string{"head", "jsonl"} {
 		dir := filepath.Join(t.TempDir(), "state")
-		f := open(t, dir)
-		l, other := log(t, f, 0), log(t, f, 0)
-		if err := errors.Join(add(l, false, "a"), add(other, false, "b")); err != nil {
+		f := openDir(t, dir)
+		l, other := openLog(t, f, 0), openLog(t, f, 0)
+		if err := errors.Join(appendRecords(l, false, "a"), appendRecords(other, false, "b")); err != nil {
 			t.Fatal(err)
 		}
 		if err := os.Remove(filepath.Join(dir, "journal."+name)); err != nil {
@@ -252,11 +252,11 @@ func TestDeletedFiles(t *testing.T) {
 		if name == "jsonl" {
 			want = "c d e"
 		}
-		if err := errors.Join(add(l, false, "c"), add(other, false, "d"), add(log(t, f, 0), false, "e")); err != nil {
+		if err := errors.Join(appendRecords(l, false, "c"), appendRecords(other, false, "d"), appendRecords(openLog(t, f, 0), false, "e")); err != nil {
 			t.Fatal(err)
 		}
 		for _, l := range []state.Log{l, other} {
-			if got, err := read(l); got != want || err != nil {
+			if got, err := readRecords(l); got != want || err != nil {
 				t.Errorf("%s: read %q, %v, want %q", name, got, err, want)
 			}
 		}
@@ -266,33 +266,33 @@ func TestDeletedFiles(t *testing.T) {
 // TestHugeRecords checks the limits for the size of records.
 func TestHugeRecords(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	l := log(t, open(t, dir), 0)
-	if err := add(l, false, "one"); err != nil {
+	l := openLog(t, openDir(t, dir), 0)
+	if err := appendRecords(l, false, "one"); err != nil {
 		t.Fatal(err)
 	}
 	current := filepath.Join(dir, "journal.jsonl")
-	edit(t, current, func(d []byte) []byte { return append(append(d, make([]byte, 17<<20)...), '\n') })
-	if _, err := read(l); err == nil || !strings.Contains(err.Error(), "without a line end") {
+	editFile(t, current, func(d []byte) []byte { return append(append(d, make([]byte, 17<<20)...), '\n') })
+	if _, err := readRecords(l); err == nil || !strings.Contains(err.Error(), "without a line end") {
 		t.Errorf("a record of 17 MiB: %v", err)
 	}
 	// More bytes after the mark than the log ever reads into memory.
-	edit(t, current, func([]byte) []byte {
+	editFile(t, current, func([]byte) []byte {
 		return bytes.Repeat(append(bytes.Repeat([]byte("x"), 1<<20), '\n'), 66)
 	})
 	head := filepath.Join(dir, "journal.head")
 	for range 2 {
 		_, err := l.Tail()
 		if err == nil || !strings.Contains(err.Error(), "move the head away") {
-			t.Errorf("66 MiB behind the mark: %v", err)
+			t.Errorf("66 MiB after the mark: %v", err)
 		}
-		if err := add(l, false, "two"); err == nil {
-			t.Error("66 MiB behind the mark, and no error")
+		if err := appendRecords(l, false, "two"); err == nil {
+			t.Error("66 MiB after the mark: got no error")
 		}
 	}
 	if err := os.Remove(head); err != nil {
 		t.Fatal(err)
 	}
-	if err := add(l, false, "two"); err != nil {
+	if err := appendRecords(l, false, "two"); err != nil {
 		t.Error(err)
 	}
 	if tail, err := l.Tail(); tail.Count != 67 || err != nil {
@@ -313,17 +313,17 @@ func TestSparseFiles(t *testing.T) {
 		"without a head":  {"journal.jsonl", true, "journal.jsonl: more than 16777216 bytes without a line end"},
 		"an old segment":  {"journal-000000000003.jsonl", true, "journal-000000000003.jsonl: more than 16777216 bytes without a line end"},
 	} {
-		dir, f := segmented(t)
+		dir, f := newSegmentedLog(t)
 		if err := os.Truncate(filepath.Join(dir, c.file), tera); err != nil {
 			t.Fatal(err)
 		}
 		if c.unhead {
 			os.Remove(filepath.Join(dir, "journal.head"))
 		}
-		l := log(t, f, 0)
+		l := openLog(t, f, 0)
 		_, tail := l.Tail()
-		_, all := read(l)
-		for what, err := range map[string]error{"tail": tail, "read": all, "append": add(l, false, "x")} {
+		_, all := readRecords(l)
+		for what, err := range map[string]error{"tail": tail, "read": all, "append": appendRecords(l, false, "x")} {
 			if err == nil || !strings.HasPrefix(err.Error(), c.error) || !strings.Contains(err.Error(), "away") {
 				t.Errorf("%s: %s: %v, want %q", name, what, err, c.error)
 			}
@@ -334,8 +334,8 @@ func TestSparseFiles(t *testing.T) {
 // TestManyShortRecords checks that the memory limit counts the overhead of short records.
 func TestManyShortRecords(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	l := log(t, open(t, dir), 0)
-	if err := add(l, false, "one"); err != nil {
+	l := openLog(t, openDir(t, dir), 0)
+	if err := appendRecords(l, false, "one"); err != nil {
 		t.Fatal(err)
 	}
 	const many = 2_000_000
@@ -346,8 +346,8 @@ func TestManyShortRecords(t *testing.T) {
 	if err := l.Append(false, func(state.Tail) ([][]byte, []byte, error) { return records, nil, nil }); err == nil {
 		t.Error("more records at once than could be held after a crash")
 	}
-	edit(t, filepath.Join(dir, "journal.jsonl"), func(d []byte) []byte { return append(d, strings.Repeat("x\n", many)...) })
+	editFile(t, filepath.Join(dir, "journal.jsonl"), func(d []byte) []byte { return append(d, strings.Repeat("x\n", many)...) })
 	if tail, err := l.Tail(); err == nil || !strings.Contains(err.Error(), "move the head away") {
-		t.Errorf("%d records behind the mark: %v", len(tail.Beyond), err)
+		t.Errorf("%d records after the mark: %v", len(tail.Beyond), err)
 	}
 }

@@ -29,11 +29,11 @@ func TestHostileFiles(t *testing.T) {
 	for _, file := range []string{"journal.jsonl", "journal.head"} {
 		for what, make := range hostile {
 			dir := filepath.Join(t.TempDir(), "state")
-			l := log(t, open(t, dir), 1)
-			if err := add(l, false, "one"); err != nil {
+			l := openLog(t, openDir(t, dir), 1)
+			if err := appendRecords(l, false, "one"); err != nil {
 				t.Fatal(err)
 			}
-			l = log(t, open(t, dir), 1)
+			l = openLog(t, openDir(t, dir), 1)
 			canary := filepath.Join(filepath.Dir(dir), "canary")
 			inside := filepath.Join(dir, "inside")
 			if err := errors.Join(os.WriteFile(canary, []byte("CANARY\n"), 0o600), os.WriteFile(inside, []byte("CANARY\n"), 0o600)); err != nil {
@@ -43,11 +43,11 @@ func TestHostileFiles(t *testing.T) {
 			if err := make(filepath.Join(dir, file)); err != nil {
 				t.Fatal(err)
 			}
-			err := add(l, true, "two")
+			err := appendRecords(l, true, "two")
 			if err == nil || !strings.Contains(err.Error(), file) || !strings.Contains(err.Error(), "move it away") {
 				t.Errorf("%s is %s: append: %v", file, what, err)
 			}
-			read(l)
+			readRecords(l)
 			l.Tail()
 			for _, name := range []string{canary, inside} {
 				if got, _ := os.ReadFile(name); string(got) != "CANARY\n" {
@@ -63,20 +63,20 @@ func TestHostileFiles(t *testing.T) {
 func TestHostileSegments(t *testing.T) {
 	for what, make := range hostile {
 		dir := filepath.Join(t.TempDir(), "state")
-		l := log(t, open(t, dir), 1)
-		if err := errors.Join(add(l, false, "one"), make(filepath.Join(dir, segmentName(1)))); err != nil {
+		l := openLog(t, openDir(t, dir), 1)
+		if err := errors.Join(appendRecords(l, false, "one"), make(filepath.Join(dir, segmentName(1)))); err != nil {
 			t.Fatal(err)
 		}
-		for _, l := range []state.Log{l, log(t, open(t, dir), 1)} {
-			if err := add(l, true, "two"); err != nil {
+		for _, l := range []state.Log{l, openLog(t, openDir(t, dir), 1)} {
+			if err := appendRecords(l, true, "two"); err != nil {
 				t.Errorf("%s: append: %v", what, err)
 			}
 		}
 		if err := os.Remove(filepath.Join(dir, "journal.head")); err != nil {
 			t.Fatal(err)
 		}
-		if err := add(l, true, "three"); err != nil {
-			t.Errorf("%s: append without a head: %v", what, err)
+		if err := appendRecords(l, true, "three"); err != nil {
+			t.Errorf("%s: append without a head: got %v", what, err)
 		}
 		if got, err := readAll(l); got != "one two two three" || err == nil || !strings.HasPrefix(err.Error(), segmentName(1)+": ") {
 			t.Errorf("%s: read %q, %v", what, got, err)
@@ -89,9 +89,9 @@ func TestModes(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
 	old := syscall.Umask(0)
 	defer syscall.Umask(old)
-	f := open(t, dir)
-	l := log(t, f, 1)
-	if err := errors.Join(add(l, true, "one"), add(l, true, "two"), f.Update("x", func([]byte) ([]byte, error) { return []byte("x"), nil })); err != nil {
+	f := openDir(t, dir)
+	l := openLog(t, f, 1)
+	if err := errors.Join(appendRecords(l, true, "one"), appendRecords(l, true, "two"), f.Update("x", func([]byte) ([]byte, error) { return []byte("x"), nil })); err != nil {
 		t.Fatal(err)
 	}
 	once, _ := f.Once("answers")
@@ -116,7 +116,7 @@ func TestModes(t *testing.T) {
 		return err
 	})
 	if seen < 11 || err != nil {
-		t.Errorf("saw %d files and folders, %v", seen, err)
+		t.Errorf("got %d files and directories, %v", seen, err)
 	}
 }
 
@@ -124,12 +124,12 @@ func TestModes(t *testing.T) {
 // and no damage. A log has a head before it has records.
 func TestFirstRecordBeyond(t *testing.T) {
 	dir := filepath.Join(t.TempDir(), "state")
-	l, current := log(t, open(t, dir), 0), filepath.Join(dir, "journal.jsonl")
+	l, current := openLog(t, openDir(t, dir), 0), filepath.Join(dir, "journal.jsonl")
 	err := l.Append(false, func(state.Tail) ([][]byte, []byte, error) {
 		return [][]byte{[]byte("one")}, []byte("one"), os.Remove(current) // fails before the mark is written
 	})
 	if err == nil {
-		t.Fatal("records were written to a file that is gone")
+		t.Fatal("records were written to a deleted file")
 	}
 	if err := os.WriteFile(current, []byte("one\n"), 0o600); err != nil {
 		t.Fatal(err)

@@ -21,8 +21,8 @@ var steps = []struct {
 	do    func(t *testing.T, f *state.Dir)
 	files []string
 }{
-	{"a new document", func(t *testing.T, f *state.Dir) { put(t, f, "one") }, nil},
-	{"a document replaced", func(t *testing.T, f *state.Dir) { put(t, f, "two") }, nil},
+	{"a new document", func(t *testing.T, f *state.Dir) { putContent(t, f, "one") }, nil},
+	{"a document replaced", func(t *testing.T, f *state.Dir) { putContent(t, f, "two") }, nil},
 	{"a first record", func(t *testing.T, f *state.Dir) { appendN(t, f, 1) }, []string{"log.jsonl"}},
 	{"many records", func(t *testing.T, f *state.Dir) { appendN(t, f, 40) }, []string{"log.jsonl"}},
 	{"a blob", func(t *testing.T, f *state.Dir) {
@@ -45,7 +45,7 @@ var steps = []struct {
 	}, nil},
 }
 
-func put(t *testing.T, f *state.Dir, text string) {
+func putContent(t *testing.T, f *state.Dir, text string) {
 	t.Helper()
 	if err := f.Update("doc", func([]byte) ([]byte, error) { return []byte(text), nil }); err != nil {
 		t.Fatal(err)
@@ -78,7 +78,7 @@ func TestC10Steps(t *testing.T) {
 	if dir == "" {
 		return
 	}
-	f := open(t, filepath.Join(dir, "state"))
+	f := openDir(t, filepath.Join(dir, "state"))
 	for i, s := range steps {
 		s.do(t, f)
 		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("marker-", i)), nil, 0o600); err != nil {
@@ -102,7 +102,7 @@ func TestC10StateIsSynced(t *testing.T) {
 			end++
 		}
 		if end == len(calls) {
-			t.Fatalf("%s: it was not traced", s.name)
+			t.Fatalf("%s: the step is not in the trace", s.name)
 		}
 		step := calls[at:end]
 		at = end + 1
@@ -114,7 +114,7 @@ func TestC10StateIsSynced(t *testing.T) {
 			wrote = wrote || c.Op == testutil.Write && strings.HasPrefix(c.Path, kept+"/")
 		}
 		if !wrote {
-			t.Errorf("%s: it wrote nothing", s.name)
+			t.Errorf("%s: the process wrote nothing", s.name)
 		}
 		for _, name := range s.files {
 			path := filepath.Join(kept, name)

@@ -9,8 +9,8 @@ import (
 	"unicode/utf8"
 )
 
-// passed returns what a filter passes of output that is split at cuts.
-func passed(f *Filter, output []byte, cuts ...int) []byte {
+// filterOutput returns what a filter passes of output that is split at cuts.
+func filterOutput(f *Filter, output []byte, cuts ...int) []byte {
 	var got []byte
 	from := 0
 	for _, cut := range append(cuts, len(output)) {
@@ -65,7 +65,7 @@ func TestFilter(t *testing.T) {
 		// An incomplete sequence is held back.
 		{"a\x1b]52", "a"}, {"a\x1b[1;3", "a"}, {"a\xe2\x80", "a"}, {"a\x1b", "a"},
 	} {
-		if got := string(passed(&Filter{}, []byte(test.output))); got != test.want {
+		if got := string(filterOutput(&Filter{}, []byte(test.output))); got != test.want {
 			t.Errorf("%q: got %q, want %q", test.output, got, test.want)
 		}
 	}
@@ -100,22 +100,22 @@ func TestUndo(t *testing.T) {
 		{"\x1b]11;?\x07\x1b]4;2;?\x1b\\ text\x1b]0;title\x07", st},
 	} {
 		f := &Filter{}
-		passed(f, []byte(test.output))
+		filterOutput(f, []byte(test.output))
 		if got := string(f.Undo()); got != test.want {
 			t.Errorf("%q: got %q, want %q", test.output, got, test.want)
 		}
 	}
 	// Settings made after Undo are undone separately.
 	f := &Filter{}
-	passed(f, []byte("\x1b[?1049h\x1b[?1003"))
+	filterOutput(f, []byte("\x1b[?1049h\x1b[?1003"))
 	f.Undo()
-	passed(f, []byte("h"))
+	filterOutput(f, []byte("h"))
 	if got, want := string(f.Undo()), st+"\x1b[?1003l"; got != want {
 		t.Errorf("again: got %q, want %q", got, want)
 	}
 	for output, want := range map[string]int{"x\x1b[1mx\x1b[2J\x1b[4;5H\x1b(B": -1, "\x1b[6n": 0, "\x05": 0, "\x1b]11;?\x07": 0, "\x1bP$qm\x1b\\": 0, "\x1b[?1003h": 0, "\x1b[c\x1b[0c\x1bZ\x9a\u009a\x1b[>c": 5} {
 		f := &Filter{}
-		passed(f, []byte(output))
+		filterOutput(f, []byte(output))
 		if asked, names := f.Asked(); asked != (want >= 0) || names != max(want, 0) {
 			t.Errorf("%q: got %v, %d; want %d", output, asked, names, want)
 		}
@@ -143,12 +143,12 @@ func TestC15FilterStopsWhatReachesFurther(t *testing.T) {
 		"\x1b[5i", "\x1b[?5i", "\x1b[4i", "\x1b[i", "\x1b[0i", "\x9b5i", "\u009b05i", "\x1b[?1i", "\x1b[1;5i", "\x1b[ 5i", // printing
 		"\x1b[?2l", "\x1b[?25;2l", "\x1b[?02l", "\x1b[?38h", "\x1b[?1;38h", "\x1b%@", "\x1b%\x00@", "\x1b%/G", // other ways to read
 	} {
-		got := string(passed(&Filter{}, []byte("a"+output+"b")))
+		got := string(filterOutput(&Filter{}, []byte("a"+output+"b")))
 		if !strings.HasPrefix(got, "a"+st) || !strings.HasSuffix(got, "b") || len(got) > len("a"+st+"Gb") {
 			t.Errorf("%q: got %q", output, got)
 		}
 		for cut := range output {
-			if again := string(passed(&Filter{}, []byte("a"+output+"b"), cut+1)); again != got {
+			if again := string(filterOutput(&Filter{}, []byte("a"+output+"b"), cut+1)); again != got {
 				t.Errorf("%q cut at %d: got %q, want %q", output, cut, again, got)
 			}
 		}
@@ -161,7 +161,7 @@ func TestC15FilterStopsWhatReachesFurther(t *testing.T) {
 		"\x1b]133;A\x07", "\x1b]7;file://h/x\x07", "\x1b]9;4;1;50\x07", "\x1b]2;title\x07", "\x1b]777;notify;a;b\x07",
 		"\x1b[?2h", "\x1b[?25l", "\x1b[?2004h", "\x1b[?38l", "\x1b[2l", "\x1b%G", "\x1b[3J",
 	} {
-		if got := string(passed(&Filter{}, []byte("a"+output+"b"))); got != "a"+output+"b" {
+		if got := string(filterOutput(&Filter{}, []byte("a"+output+"b"))); got != "a"+output+"b" {
 			t.Errorf("%q: got %q", output, got)
 		}
 	}
@@ -186,7 +186,7 @@ func readAll(output []byte) *reader {
 	return r
 }
 
-func skipped(c rune) bool { return c < ' ' && !strings.ContainsRune("\x1b\x18\x1a", c) || c == 0x7f }
+func skipString(c rune) bool { return c < ' ' && !strings.ContainsRune("\x1b\x18\x1a", c) || c == 0x7f }
 
 // refused reports whether the output has a sequence that must not pass, and whether one
 // is too long.
@@ -195,7 +195,7 @@ func (r *reader) refused() (bad, long bool) {
 		kind, at := rune(0), i+1
 		switch r.text[i] {
 		case 0x1b:
-			for at < len(r.text) && skipped(r.text[at]) {
+			for at < len(r.text) && skipString(r.text[at]) {
 				at++
 			}
 			if at < len(r.text) && strings.ContainsRune("[]P%_}", r.text[at]) {
@@ -219,7 +219,7 @@ func (r *reader) refused() (bad, long bool) {
 			if c >= 0x80 {
 				break
 			}
-			if skipped(c) {
+			if skipString(c) {
 				controls++
 			} else if body = append(body, c); kind == '[' && c >= '@' || kind == '%' {
 				break
@@ -326,13 +326,13 @@ func FuzzFilter(f *testing.F) {
 	f.Fuzz(func(t *testing.T, output []byte, step uint8) {
 		output = output[:min(len(output), 4*longest)]
 		whole := &Filter{}
-		got := passed(whole, output)
+		got := filterOutput(whole, output)
 		var cuts []int
 		for at := int(step); step > 0 && at < len(output); at += int(step) {
 			cuts = append(cuts, at)
 		}
 		pieces := &Filter{}
-		if again := passed(pieces, output, cuts...); !bytes.Equal(again, got) {
+		if again := filterOutput(pieces, output, cuts...); !bytes.Equal(again, got) {
 			t.Fatalf("%q in pieces: %q, want %q", output, again, got)
 		}
 		if bad, _ := readAll(got).refused(); bad {
@@ -344,7 +344,7 @@ func FuzzFilter(f *testing.F) {
 		}
 		undo := whole.Undo()
 		if bad, _ := readAll(undo).refused(); bad {
-			t.Fatalf("%q is undone by %q", output, undo)
+			t.Fatalf("after %q, Undo writes %q", output, undo)
 		}
 	})
 }

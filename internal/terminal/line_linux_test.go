@@ -117,8 +117,8 @@ func (s *stage) resize(rows, columns uint16) {
 	must(s.t, unix.IoctlSetWinsize(int(s.slave.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: rows, Col: columns}))
 }
 
-// begin starts golem with a shell line on a terminal. Change may redirect some streams.
-func begin(t *testing.T, line string, change ...func(*exec.Cmd)) *stage {
+// startGolem starts golem with a shell line on a terminal. Change may redirect some streams.
+func startGolem(t *testing.T, line string, change ...func(*exec.Cmd)) *stage {
 	t.Helper()
 	s := newStage(t)
 	self, err := os.Executable()
@@ -197,8 +197,8 @@ func (s *stage) checkModes() {
 	}
 }
 
-// alive returns the processes whose command line contains a word.
-func alive(word string) (list []string) {
+// findProcesses returns the processes whose command line contains a word.
+func findProcesses(word string) (list []string) {
 	names, _ := filepath.Glob("/proc/[0-9]*/cmdline")
 	for _, name := range names {
 		data, _ := os.ReadFile(name)
@@ -216,7 +216,7 @@ func waitStopped(t *testing.T, word string) {
 	states := map[string]int{}
 	for range 2000 {
 		clear(states)
-		for _, dir := range alive(word) {
+		for _, dir := range findProcesses(word) {
 			stat, _ := os.ReadFile(dir + "/stat")
 			if fields := strings.Fields(string(stat)); len(fields) > 2 {
 				states[fields[2]]++
@@ -234,25 +234,25 @@ func waitStopped(t *testing.T, word string) {
 func waitGone(t *testing.T, word string) {
 	t.Helper()
 	for range 2000 {
-		if len(alive(word)) == 0 {
+		if len(findProcesses(word)) == 0 {
 			return
 		}
 		time.Sleep(10 * time.Millisecond)
 	}
-	t.Errorf("still there: %q", alive(word))
+	t.Errorf("still exists: %q", findProcesses(word))
 }
 
 // TestTerminal checks that a program has an ordinary terminal, and that golem returns its
 // exit code.
 func TestTerminal(t *testing.T) {
 	t.Parallel()
-	s := begin(t, `test -t 0 && test -t 1 && test -t 2 && echo all; tty; stty size; ls --color=auto -d /usr; echo $TERM; exit 7`)
+	s := startGolem(t, `test -t 0 && test -t 1 && test -t 2 && echo all; tty; stty size; ls --color=auto -d /usr; echo $TERM; exit 7`)
 	code, screen := s.end()
 	if want := "all\n/dev/pts/0\n24 80\n\x1b[0m\x1b[01;34m/usr\x1b[0m\nxterm-256color\n\x1b\\"; code != 7 || screen != want {
 		t.Errorf("exit code %d, %q; want 7, %q", code, screen, want)
 	}
 	for line, want := range map[string]int{"kill -TERM $$": 143, "exit 0": 0, "trap '' TERM; kill -9 $$": 137} {
-		if code, screen := begin(t, line).end(); code != want || screen != "" {
+		if code, screen := startGolem(t, line).end(); code != want || screen != "" {
 			t.Errorf("%s: exit code %d, %q; want %d", line, code, screen, want)
 		}
 	}
@@ -261,7 +261,7 @@ func TestTerminal(t *testing.T) {
 // TestKeys checks that keys reach only the program.
 func TestKeys(t *testing.T) {
 	t.Parallel()
-	s := begin(t, `trap 'echo caught; hit=1' INT; echo ready; until [ $hit ]; do sleep 0.01; done; read x; trap - INT; echo "[$x]"; cat; echo end; stty raw -echo; echo raw; head -c 4 | od -An -c; stty sane; trap 'stty size; exit 3' WINCH; echo size; while :; do sleep 0.01; done`)
+	s := startGolem(t, `trap 'echo caught; hit=1' INT; echo ready; until [ $hit ]; do sleep 0.01; done; read x; trap - INT; echo "[$x]"; cat; echo end; stty raw -echo; echo raw; head -c 4 | od -An -c; stty sane; trap 'stty size; exit 3' WINCH; echo size; while :; do sleep 0.01; done`)
 	s.Until("ready\r\n")
 	s.types("\x03")
 	s.Until("caught\r\n")
@@ -281,11 +281,11 @@ func TestKeys(t *testing.T) {
 	}
 }
 
-// TestLeftSet checks that golem resets what a program leaves set, also when the program
+// TestSettingsAreReset checks that golem resets what a program leaves set, also when the program
 // is killed, and that the program cannot write to the clipboard.
-func TestLeftSet(t *testing.T) {
+func TestSettingsAreReset(t *testing.T) {
 	t.Parallel()
-	s := begin(t, `stty raw -echo -isig; printf '\033[?1049h\033[?25l\033[?2004h\033[?1003h\033]5'; printf '2;c;aGk=\007\033[31mred'; kill -9 $$`)
+	s := startGolem(t, `stty raw -echo -isig; printf '\033[?1049h\033[?25l\033[?2004h\033[?1003h\033]5'; printf '2;c;aGk=\007\033[31mred'; kill -9 $$`)
 	s.Until("\x1b[c")
 	s.types("\x1b[?62;1;4c")
 	code, screen := s.end()
@@ -309,7 +309,7 @@ func TestLateAnswers(t *testing.T) {
 	s.Until("2\r\n")
 	s.types("exit\n")
 	if _, screen := s.end(); strings.Contains(screen, "rgb") || strings.Contains(screen, "evil") || !strings.Contains(screen, "ready> echo $((1+1))\n") {
-		t.Errorf("the shell was typed at: %q", screen)
+		t.Errorf("input reached the shell: %q", screen)
 	}
 	// The same holds when the program has stopped itself.
 	s = shell(t)
@@ -326,10 +326,10 @@ func TestLateAnswers(t *testing.T) {
 	s.Until("ready> ")
 	s.types("exit\n")
 	if _, screen := s.end(); strings.Contains(screen, "evil") || strings.Contains(screen, "1R") {
-		t.Errorf("the shell was typed at: %q", screen)
+		t.Errorf("input reached the shell: %q", screen)
 	}
 	// Golem does not wait for a terminal that never answers.
-	if code, screen := begin(t, `printf '\033[c'`).end(); code != 0 || screen != "\x1b[c\x1b\\\x1b[c" {
+	if code, screen := startGolem(t, `printf '\033[c'`).end(); code != 0 || screen != "\x1b[c\x1b\\\x1b[c" {
 		t.Errorf("exit code %d, %q", code, screen)
 	}
 }
@@ -375,7 +375,7 @@ func TestJobs(t *testing.T) {
 // TestSignals checks that signals reach the program, and that golem ends when it ends.
 func TestSignals(t *testing.T) {
 	t.Parallel()
-	s := begin(t, `trap 'echo terminated; exit 4' TERM; echo ready; while :; do sleep 0.01; done`)
+	s := startGolem(t, `trap 'echo terminated; exit 4' TERM; echo ready; while :; do sleep 0.01; done`)
 	s.Until("ready\r\n")
 	must(t, s.cmd.Process.Signal(unix.SIGTERM))
 	s.Until("terminated\r\n")
@@ -383,7 +383,7 @@ func TestSignals(t *testing.T) {
 		t.Errorf("exit code %d, %q", code, screen)
 	}
 	// A sender that stops golem itself may have given the terminal to a shell.
-	s = begin(t, `trap 'echo caught; exit 6' INT; echo ready; while :; do sleep 0.01; done`)
+	s = startGolem(t, `trap 'echo caught; exit 6' INT; echo ready; while :; do sleep 0.01; done`)
 	s.Until("ready\r\n")
 	must(t, s.cmd.Process.Signal(unix.SIGSTOP))
 	for !strings.Contains(s.state(), "(stopped)") {
@@ -406,13 +406,13 @@ func TestSignals(t *testing.T) {
 		t.Errorf("exit code %d, %q", code, screen)
 	}
 	// The terminal hangs up.
-	s = begin(t, `trap 'echo > left; exit 5' HUP; echo ready; while :; do sleep 0.01; done`)
+	s = startGolem(t, `trap 'echo > left; exit 5' HUP; echo ready; while :; do sleep 0.01; done`)
 	s.Until("ready\r\n")
 	s.slave.Close()
 	s.master.Close()
 	s.cmd.Wait()
 	if _, err := os.Stat(s.dir + "/left"); err != nil || s.cmd.ProcessState.ExitCode() != 5 {
-		t.Errorf("%v, %v: the program was not told", s.cmd.ProcessState, err)
+		t.Errorf("%v, %v: the program got no signal", s.cmd.ProcessState, err)
 	}
 }
 
@@ -451,7 +451,7 @@ func TestStreams(t *testing.T) {
 	must(t, err)
 	w.WriteString("piped\n")
 	w.Close()
-	s := begin(t, `cat; test -t 0 || echo none; read x < /dev/tty; echo "[$x]"`, func(c *exec.Cmd) { c.Stdin = r })
+	s := startGolem(t, `cat; test -t 0 || echo none; read x < /dev/tty; echo "[$x]"`, func(c *exec.Cmd) { c.Stdin = r })
 	s.Until("piped\r\nnone\r\n")
 	s.types("typed\r")
 	s.Until("[typed]\r\n")
@@ -459,7 +459,7 @@ func TestStreams(t *testing.T) {
 		t.Errorf("exit code %d, %q", code, screen)
 	}
 	// Errors go to the terminal, but the program does not get the terminal for that.
-	s = begin(t, `test -t 2 || printf 'none\033]52;c;x\007\n' >&2`, func(c *exec.Cmd) { c.Stdout = nil })
+	s = startGolem(t, `test -t 2 || printf 'none\033]52;c;x\007\n' >&2`, func(c *exec.Cmd) { c.Stdout = nil })
 	if code, screen := s.end(); code != 0 || screen != "none\x1b\\\n\x1b\\" {
 		t.Errorf("exit code %d, %q", code, screen)
 	}
@@ -468,7 +468,7 @@ func TestStreams(t *testing.T) {
 // TestFlood checks that golem's memory does not grow with the output of a program, and
 // that processes it leaves behind end with it.
 func TestFlood(t *testing.T) {
-	s := begin(t, `setsid sleep 1000.6 & nohup sleep 1000.6 > /dev/null & head -c 100M /dev/zero | tr '\0' 'x'; echo; echo done`)
+	s := startGolem(t, `setsid sleep 1000.6 & nohup sleep 1000.6 > /dev/null & head -c 100M /dev/zero | tr '\0' 'x'; echo; echo done`)
 	s.Keep(1 << 20)
 	code, screen := s.end()
 	if _, count := s.Seen(); code != 0 || !strings.HasSuffix(screen, "x\ndone\n") || count < 100<<20 {
@@ -477,15 +477,15 @@ func TestFlood(t *testing.T) {
 	if most := s.cmd.ProcessState.SysUsage().(*syscall.Rusage).Maxrss; most > 64<<10 {
 		t.Errorf("golem grew to %d KiB", most)
 	}
-	if list := alive("1000.6"); len(list) > 0 {
-		t.Errorf("left behind: %q", list)
+	if list := findProcesses("1000.6"); len(list) > 0 {
+		t.Errorf("leftovers: %q", list)
 	}
 }
 
 // TestGolemKilled checks that the program ends when golem is killed.
 func TestGolemKilled(t *testing.T) {
 	t.Parallel()
-	s := begin(t, `trap '' HUP TERM INT; setsid sleep 1000.8 & echo ready; sleep 1000.8`)
+	s := startGolem(t, `trap '' HUP TERM INT; setsid sleep 1000.8 & echo ready; sleep 1000.8`)
 	s.Until("ready")
 	must(t, s.cmd.Process.Kill())
 	waitGone(t, "1000.8")

@@ -65,7 +65,7 @@ func TestNamesOfCommands(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		g := tool.Gate{Tools: []tool.Tool{newLocateTool()}, Files: files, Journal: &journal{}, Approver: approver(yes),
+		g := tool.Gate{Tools: []tool.Tool{newLocateTool()}, Files: files, Journal: &journal{}, Approver: approver(approveAll),
 			Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All()}}
 		r := g.Do(t.Context(), policy.Model, tool.Call{Tool: "locate", Args: []byte(`{"path":"` + test.name + `"}`)})
 		want := test.want + " " + test.want
@@ -87,7 +87,7 @@ func TestAlwaysAsk(t *testing.T) {
 		asks := tool.New(about, func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
 			p := tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 				return tool.NewPreparation(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
-					return tool.Result{}, write(files, a.Path)
+					return tool.Result{}, writeFile(files, a.Path)
 				}), nil
 			}, policy.Effect{Verb: policy.Write, Target: a.Path})
 			p.AlwaysAsk = true
@@ -99,7 +99,7 @@ func TestAlwaysAsk(t *testing.T) {
 		}
 		var asked []tool.Request
 		g := tool.Gate{Tools: []tool.Tool{asks}, Files: files, Journal: &journal{},
-			Approver: approver(func(r tool.Request) tool.Answer { asked = append(asked, r); return yes(r) }),
+			Approver: approver(func(r tool.Request) tool.Answer { asked = append(asked, r); return approveAll(r) }),
 			Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All(),
 				Approvals: policy.Approvals{}.With(policy.Rule{Verb: policy.Write, Target: "/", Approval: test.consent})}}
 		r := g.Do(t.Context(), policy.Model, tool.Call{Tool: "write", Args: []byte(`{"path":"/a"}`)})

@@ -54,17 +54,17 @@ func FuzzArguments(f *testing.F) {
 		var lenient args
 		if len(bytes.TrimSpace(raw)) > 0 {
 			if err := json.Unmarshal(raw, &lenient); err != nil {
-				t.Fatalf("it ran with %+v, and JSON cannot be read: %v", ran, err)
+				t.Fatalf("the tool ran with %+v, but its JSON is invalid: %v", ran, err)
 			}
 		}
 		if !reflect.DeepEqual(*ran, lenient) {
-			t.Fatalf("it ran with %+v, JSON says %+v", *ran, lenient)
+			t.Fatalf("the tool ran with %+v, but its JSON is %+v", *ran, lenient)
 		}
 		var keys map[string]json.RawMessage
 		json.Unmarshal(raw, &keys)
 		for key := range keys {
 			if !strings.Contains(" path n edits names on ", " "+key+" ") {
-				t.Fatalf("it ran with an unknown key %q", key)
+				t.Fatalf("the tool ran with an unknown key %q", key)
 			}
 		}
 	})

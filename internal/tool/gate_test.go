@@ -52,7 +52,7 @@ type approver func(tool.Request) tool.Answer
 
 func (a approver) Approve(_ context.Context, r tool.Request) tool.Answer { return a(r) }
 
-func yes(tool.Request) tool.Answer { return tool.Answer{Verdict: tool.Approved, By: "user"} }
+func approveAll(tool.Request) tool.Answer { return tool.Answer{Verdict: tool.Approved, By: "user"} }
 
 type pathArgs struct {
 	Path string `json:"path" jsonschema:"the file"`
@@ -60,8 +60,8 @@ type pathArgs struct {
 	Kind string `json:"kind,omitempty" jsonschema:"one of two" enum:"a,b"`
 }
 
-// does returns a tool that declares effects on its path and calls do.
-func does(name string, mode policy.Mode, verbs []policy.Verb, do func(*sandbox.Sandbox, string) error) tool.Tool {
+// newEffectTool returns a tool that declares effects on its path and calls do.
+func newEffectTool(name string, mode policy.Mode, verbs []policy.Verb, do func(*sandbox.Sandbox, string) error) tool.Tool {
 	t := tool.Tool{Name: name, Toolset: "filesystem", Mode: mode, Verbs: verbs, Description: "test"}
 	return tool.New(t, func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
 		var effects []policy.Effect
@@ -77,9 +77,12 @@ func does(name string, mode policy.Mode, verbs []policy.Verb, do func(*sandbox.S
 	})
 }
 
-func write(s *sandbox.Sandbox, path string) error  { _, err := s.Write(path, []byte("new")); return err }
-func read(s *sandbox.Sandbox, path string) error   { _, err := s.Read(path); return err }
-func remove(s *sandbox.Sandbox, path string) error { return s.Delete(path) }
+func writeFile(s *sandbox.Sandbox, path string) error {
+	_, err := s.Write(path, []byte("new"))
+	return err
+}
+func readFile(s *sandbox.Sandbox, path string) error   { _, err := s.Read(path); return err }
+func removeFile(s *sandbox.Sandbox, path string) error { return s.Delete(path) }
 
 type room struct {
 	tool.Gate
@@ -100,7 +103,7 @@ func newRoom(t *testing.T, rules []policy.Rule, tools ...tool.Tool) *room {
 	}
 	files := policy.AllFiles().With(sandbox.Limit{Path: "/out", Access: sandbox.ReadWrite}, sandbox.Limit{Path: "/in", Access: sandbox.ReadOnly})
 	j := &journal{}
-	return &room{tool.Gate{Tools: tools, Files: s, Journal: j, Approver: approver(yes), Workers: []string{"main", "sub"},
+	return &room{tool.Gate{Tools: tools, Files: s, Journal: j, Approver: approver(approveAll), Workers: []string{"main", "sub"},
 		Grant: policy.Grant{Files: files, Tools: policy.SetOf("filesystem"), Approvals: policy.Approvals{}.With(rules...)}}, m, j}
 }
 
@@ -122,17 +125,17 @@ var (
 	read1  = []policy.Verb{policy.Read}
 )
 
-// TestOnce checks that an allowed call runs once, with an intent before it and an outcome
+// TestCallRunsOnce checks that an allowed call runs once, with an intent before it and an outcome
 // after it.
-func TestOnce(t *testing.T) {
+func TestCallRunsOnce(t *testing.T) {
 	runs := 0
 	r := newRoom(t, nil)
-	r.Tools = []tool.Tool{does("put", policy.Both, write1, func(s *sandbox.Sandbox, p string) error {
+	r.Tools = []tool.Tool{newEffectTool("put", policy.Both, write1, func(s *sandbox.Sandbox, p string) error {
 		runs++
 		if got := r.journal.kinds(); got != "intent:yes:" {
 			t.Errorf("journal at the time of the effect: got %q, want the intent", got)
 		}
-		return write(s, p)
+		return writeFile(s, p)
 	})}
 	got := r.call(policy.Model, "put", `{"path": "/out/a.md"}`)
 	if !got.OK() || runs != 1 || r.files.Files()["a.md"] != "new" || got.Text != "done 7" {
@@ -151,7 +154,7 @@ func TestOnce(t *testing.T) {
 // TestRefusals checks each step that refuses: the code, that there is no effect, and that
 // the journal has the refusal.
 func TestRefusals(t *testing.T) {
-	put := does("put", policy.Both, write1, write)
+	put := newEffectTool("put", policy.Both, write1, writeFile)
 	for _, test := range []struct {
 		name   string
 		rules  []policy.Rule
@@ -189,9 +192,9 @@ func TestRefusals(t *testing.T) {
 		{"no name", nil, policy.Model, "put", `{"path": "../x"}`, "blocked", "not a name"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			r := newRoom(t, test.rules, put, does("push", policy.Manual, write1, write), does("think", policy.LLM, write1, write))
+			r := newRoom(t, test.rules, put, newEffectTool("push", policy.Manual, write1, writeFile), newEffectTool("think", policy.LLM, write1, writeFile))
 			r.Approver = approver(func(q tool.Request) tool.Answer {
-				t.Errorf("somebody was asked: %+v", q)
+				t.Errorf("golem asked: %+v", q)
 				return tool.Answer{Verdict: tool.Approved}
 			})
 			got := r.call(test.origin, test.tool, test.args)
@@ -213,7 +216,7 @@ func TestRefusals(t *testing.T) {
 // or lets anybody do what is blocked.
 func TestBlockedBeforeApproval(t *testing.T) {
 	rules := []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.Blocked}}
-	r := newRoom(t, rules, does("put", policy.Both, write1, write), does("push", policy.Manual, read1, read))
+	r := newRoom(t, rules, newEffectTool("put", policy.Both, write1, writeFile), newEffectTool("push", policy.Manual, read1, readFile))
 	for _, origin := range []policy.Origin{policy.Model, policy.Peer, policy.User} {
 		if got := r.call(origin, "put", `{"path": "/out/a.md"}`); got.Err == nil || got.Err.Code != "blocked" {
 			t.Errorf("put by %v: got %+v, want blocked", origin, got)
@@ -228,23 +231,23 @@ func TestBlockedBeforeApproval(t *testing.T) {
 // TestLyingPlans checks that a plan can do only what it declared.
 func TestLyingPlans(t *testing.T) {
 	for name, lie := range map[string]tool.Tool{
-		"writes where it said it reads":       does("lie", policy.Both, read1, write),
-		"deletes where it said it reads":      does("lie", policy.Both, read1, remove),
-		"deletes where it said it writes":     does("lie", policy.Both, write1, remove),
-		"writes where it said it deletes":     does("lie", policy.Both, []policy.Verb{policy.Delete}, write),
-		"writes elsewhere":                    does("lie", policy.Both, write1, func(s *sandbox.Sandbox, _ string) error { return write(s, "/out/b.md") }),
-		"reads elsewhere":                     does("lie", policy.Both, read1, func(s *sandbox.Sandbox, _ string) error { return read(s, "/out/b.md") }),
-		"writes above":                        does("lie", policy.Both, write1, func(s *sandbox.Sandbox, _ string) error { return write(s, "/out/c.md") }),
-		"moves away":                          does("lie", policy.Both, write1, func(s *sandbox.Sandbox, p string) error { return s.Move(p, "/out/z.md") }),
-		"declares nothing and reads":          does("lie", policy.Both, nil, read),
-		"declares nothing and writes":         does("lie", policy.Both, nil, write),
-		"reads a file above what it declared": does("lie", policy.Both, read1, func(s *sandbox.Sandbox, _ string) error { return read(s, "/in/x.md") }),
+		"writes where it said it reads":       newEffectTool("lie", policy.Both, read1, writeFile),
+		"deletes where it said it reads":      newEffectTool("lie", policy.Both, read1, removeFile),
+		"deletes where it said it writes":     newEffectTool("lie", policy.Both, write1, removeFile),
+		"writes where it said it deletes":     newEffectTool("lie", policy.Both, []policy.Verb{policy.Delete}, writeFile),
+		"writes elsewhere":                    newEffectTool("lie", policy.Both, write1, func(s *sandbox.Sandbox, _ string) error { return writeFile(s, "/out/b.md") }),
+		"reads elsewhere":                     newEffectTool("lie", policy.Both, read1, func(s *sandbox.Sandbox, _ string) error { return readFile(s, "/out/b.md") }),
+		"writes above":                        newEffectTool("lie", policy.Both, write1, func(s *sandbox.Sandbox, _ string) error { return writeFile(s, "/out/c.md") }),
+		"moves away":                          newEffectTool("lie", policy.Both, write1, func(s *sandbox.Sandbox, p string) error { return s.Move(p, "/out/z.md") }),
+		"declares nothing and reads":          newEffectTool("lie", policy.Both, nil, readFile),
+		"declares nothing and writes":         newEffectTool("lie", policy.Both, nil, writeFile),
+		"reads a file above what it declared": newEffectTool("lie", policy.Both, read1, func(s *sandbox.Sandbox, _ string) error { return readFile(s, "/in/x.md") }),
 	} {
 		t.Run(name, func(t *testing.T) {
 			r := newRoom(t, nil, lie)
 			got := r.call(policy.Model, "lie", `{"path": "/out/a.md"}`)
 			if got.OK() {
-				t.Error("it was done")
+				t.Error("the call succeeded")
 			}
 			r.unchanged(t)
 			if kinds := r.journal.kinds(); !strings.HasPrefix(kinds, "intent:") || !strings.Contains(kinds, "outcome::"+string(got.Err.Code)) {
@@ -261,10 +264,10 @@ func TestPreparingChangesNothing(t *testing.T) {
 	note := func(err error) { tried = append(tried, err) }
 	sly := tool.New(tool.Tool{Name: "sly", Toolset: "filesystem", Mode: policy.Both}, func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
 		return tool.NewChangePlan(func(_ context.Context, s *sandbox.Sandbox) (tool.Preparation, error) {
-			note(write(s, "/out/a.md"))
-			note(remove(s, "/out/a.md"))
-			note(read(s, "/out/b.md"))
-			if err := read(s, "/out/a.md"); err != nil {
+			note(writeFile(s, "/out/a.md"))
+			note(removeFile(s, "/out/a.md"))
+			note(readFile(s, "/out/b.md"))
+			if err := readFile(s, "/out/a.md"); err != nil {
 				t.Errorf("preparing cannot read its own file: %v", err)
 			}
 			return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) { return tool.Result{}, nil }), nil
@@ -276,7 +279,7 @@ func TestPreparingChangesNothing(t *testing.T) {
 	}
 	for i, err := range tried {
 		if err == nil {
-			t.Errorf("try %d was let through", i)
+			t.Errorf("try %d succeeded", i)
 		}
 	}
 	r.unchanged(t)
@@ -294,20 +297,20 @@ func TestPanics(t *testing.T) {
 		ask  approver
 		code sandbox.Code
 	}{
-		"plan": {args(func() (tool.Plan, error) { boom(); return tool.Plan{}, nil }), yes, "internal"},
+		"plan": {args(func() (tool.Plan, error) { boom(); return tool.Plan{}, nil }), approveAll, "internal"},
 		"prepare": {args(func() (tool.Plan, error) {
 			return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 				boom()
 				return tool.Preparation{}, nil
 			}), nil
-		}), yes, "internal"},
-		"run":      {args(func() (tool.Plan, error) { return tool.NewReadPlan(run), nil }), yes, "internal"},
-		"nil run":  {args(func() (tool.Plan, error) { return tool.NewReadPlan(nil), nil }), yes, "internal"},
-		"zero":     {args(func() (tool.Plan, error) { return tool.Plan{}, nil }), yes, "internal"},
-		"approver": {does("p", policy.Both, write1, write), func(tool.Request) tool.Answer { boom(); return tool.Answer{Verdict: tool.Approved} }, "declined"},
+		}), approveAll, "internal"},
+		"run":      {args(func() (tool.Plan, error) { return tool.NewReadPlan(run), nil }), approveAll, "internal"},
+		"nil run":  {args(func() (tool.Plan, error) { return tool.NewReadPlan(nil), nil }), approveAll, "internal"},
+		"zero":     {args(func() (tool.Plan, error) { return tool.Plan{}, nil }), approveAll, "internal"},
+		"approver": {newEffectTool("p", policy.Both, write1, writeFile), func(tool.Request) tool.Answer { boom(); return tool.Answer{Verdict: tool.Approved} }, "declined"},
 	} {
 		t.Run(name, func(t *testing.T) {
-			r := newRoom(t, nil, test.tool, does("good", policy.Both, read1, read))
+			r := newRoom(t, nil, test.tool, newEffectTool("good", policy.Both, read1, readFile))
 			r.Approver = test.ask
 			got := r.call(policy.Model, "p", `{"path": "/out/a.md"}`)
 			if got.Err == nil || got.Err.Code != test.code || strings.Contains(got.String(), "/var") {
@@ -328,7 +331,7 @@ func TestPanics(t *testing.T) {
 // a read returns nothing if its outcome cannot.
 func TestJournalFirst(t *testing.T) {
 	full := errors.New("/var/lib/x: no space left on device")
-	r := newRoom(t, nil, does("put", policy.Both, write1, write), does("get", policy.Both, read1, read))
+	r := newRoom(t, nil, newEffectTool("put", policy.Both, write1, writeFile), newEffectTool("get", policy.Both, read1, readFile))
 	r.journal.broken = func(audit.Record) error { return full }
 	for _, name := range []string{"put", "get"} {
 		got := r.call(policy.Model, name, `{"path": "/out/a.md"}`)
@@ -344,14 +347,14 @@ func TestJournalFirst(t *testing.T) {
 		return nil
 	}
 	if got := r.call(policy.Model, "get", `{"path": "/out/a.md"}`); got.OK() || got.Text != "" {
-		t.Errorf("get without its outcome: got %+v, want nothing handed out", got)
+		t.Errorf("get without its outcome: got %+v, want no result", got)
 	}
 	if got := r.call(policy.Model, "put", `{"path": "/out/a.md"}`); !got.OK() || len(got.Notes) != 1 {
 		t.Errorf("put without its outcome: got %+v, want it done, with a note", got)
 	}
 	r.Journal = nil
 	if got := r.call(policy.Model, "get", `{"path": "/out/a.md"}`); got.OK() {
-		t.Error("a gate without a journal let a call through")
+		t.Error("a gate without a journal allowed a call")
 	}
 }
 
@@ -359,7 +362,7 @@ func TestJournalFirst(t *testing.T) {
 // has the same digest whatever the order of its keys.
 func TestRequests(t *testing.T) {
 	var asked []tool.Request
-	r := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.Ask, From: "golem.yaml:3"}}, does("put", policy.Both, write1, write))
+	r := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.Ask, From: "golem.yaml:3"}}, newEffectTool("put", policy.Both, write1, writeFile))
 	r.Approver = approver(func(q tool.Request) tool.Answer { asked = append(asked, q); return tool.Answer{Note: "not\nnow"} })
 	for _, args := range []string{`{"path": "/out/a.md", "n": 3}`, `{ "n":3, "path":"/out/a.md"}`, `{"path": "/out/a.md", "n": 4}`, `{"path": "/out/b.md", "n": 3}`} {
 		got := r.call(policy.Model, "put", args)
@@ -369,7 +372,7 @@ func TestRequests(t *testing.T) {
 	}
 	r.unchanged(t)
 	if asked[0].Digest != asked[1].Digest || asked[0].CallDigest != asked[1].CallDigest {
-		t.Error("the order of keys makes another call")
+		t.Error("another order of keys gives another call")
 	}
 	for _, q := range asked[2:] {
 		if q.Digest == asked[0].Digest || q.CallDigest == asked[0].CallDigest {
@@ -395,11 +398,11 @@ func TestToolsFor(t *testing.T) {
 		}
 		return strings.Join(list, " ")
 	}
-	put, get := does("put", policy.Both, write1, write), does("get", policy.Both, read1, read)
-	other := does("sandbox_get", policy.Both, read1, read).Alias("get")
+	put, get := newEffectTool("put", policy.Both, write1, writeFile), newEffectTool("get", policy.Both, read1, readFile)
+	other := newEffectTool("sandbox_get", policy.Both, read1, readFile).Alias("get")
 	foreign := get
 	foreign.Name, foreign.Toolset = "foreign", "other"
-	all := []tool.Tool{put, get, other, foreign, does("push", policy.Manual, read1, read)}
+	all := []tool.Tool{put, get, other, foreign, newEffectTool("push", policy.Manual, read1, readFile)}
 	r := newRoom(t, nil, all...)
 	if got := names(r, policy.Model); got != "put get" {
 		t.Errorf("for a model: got %q", got)
@@ -415,28 +418,28 @@ func TestToolsFor(t *testing.T) {
 	}
 	blocked := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.Blocked}}, all...)
 	if got := names(blocked, policy.Model); got != "get" {
-		t.Errorf("where all writes are blocked: got %q", got)
+		t.Errorf("with all writes blocked: got %q", got)
 	}
 	open := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.Blocked}, {Verb: policy.Write, Target: "/out/sub", Approval: policy.Ask}}, all...)
 	if got := names(open, policy.Model); got != "put get" {
-		t.Errorf("where one folder is open: got %q", got)
+		t.Errorf("with one open directory: got %q", got)
 	}
-	drop := does("drop", policy.Both, []policy.Verb{policy.Delete}, read)
+	drop := newEffectTool("drop", policy.Both, []policy.Verb{policy.Delete}, readFile)
 	kept := newRoom(t, []policy.Rule{{Verb: policy.Delete, Target: "/out", Approval: policy.PreApproved}, {Verb: policy.Delete, Target: "/out/sub", Approval: policy.Blocked}}, drop)
 	if got := names(kept, policy.Model); got != "drop" || kept.HighestApproval(drop) != policy.PreApproved {
-		t.Errorf("where one folder is kept: got %q, %v", got, kept.HighestApproval(drop))
+		t.Errorf("with one directory that cannot be deleted: got %q, %v", got, kept.HighestApproval(drop))
 	}
 	asked := newRoom(t, []policy.Rule{{Verb: policy.Delete, Target: "/out", Approval: policy.PreApproved}, {Verb: policy.Delete, Target: "/out/sub", Approval: policy.Ask}}, drop)
 	if got := asked.DirsNeedingApproval(drop); !slices.Contains(got, "/out/sub") || slices.Contains(got, "/out") {
-		t.Errorf("where one folder asks: got %q", got)
+		t.Errorf("with one directory that asks: got %q", got)
 	}
 }
 
-// TestStricterBelow checks that a directory is read without what a rule below it
+// TestStricterRuleBelow checks that a directory is read without what a rule below it
 // excludes, and that a note says so.
-func TestStricterBelow(t *testing.T) {
+func TestStricterRuleBelow(t *testing.T) {
 	var seen []string
-	look := does("look", policy.Both, read1, func(s *sandbox.Sandbox, p string) error {
+	look := newEffectTool("look", policy.Both, read1, func(s *sandbox.Sandbox, p string) error {
 		entries, err := s.List(p)
 		for _, e := range entries {
 			seen = append(seen, e.Name)
@@ -449,7 +452,7 @@ func TestStricterBelow(t *testing.T) {
 	r := newRoom(t, []policy.Rule{{Verb: policy.Read, Target: "/out/sub", Approval: policy.Blocked}}, look)
 	got := r.call(policy.Model, "look", `{"path": "/out"}`)
 	if !got.OK() || slices.Contains(seen, "read c.md") || slices.Contains(seen, "sub") || len(got.Notes) != 1 {
-		t.Errorf("got %+v, saw %v; want it without /out/sub, and a note", got, seen)
+		t.Errorf("got %+v, read %v; want the directory without /out/sub, and a note", got, seen)
 	}
 }
 
@@ -457,7 +460,7 @@ func TestStricterBelow(t *testing.T) {
 // its content from a change, nor from a failed preparation.
 func TestChangesRevealNoContent(t *testing.T) {
 	rules := []policy.Rule{{Verb: policy.Read, Target: "/out", Approval: policy.Ask}, {Verb: policy.Write, Target: "/out", Approval: policy.PreApproved}}
-	r := newRoom(t, rules, does("put", policy.Both, write1, write))
+	r := newRoom(t, rules, newEffectTool("put", policy.Both, write1, writeFile))
 	got := r.call(policy.Model, "put", `{"path": "/out/a.md"}`)
 	if !got.OK() || len(got.Changes) != 1 || got.Changes[0].Diff != "" || strings.Contains(got.String(), "old") {
 		t.Errorf("got %+v, want no diff", got)
@@ -472,23 +475,23 @@ func TestChangesRevealNoContent(t *testing.T) {
 	r.Approver = approver(func(q tool.Request) tool.Answer {
 		asked++
 		if !strings.Contains(q.Problem, "SECRET") {
-			t.Errorf("the user is not told the problem: %+v", q)
+			t.Errorf("the request lacks the problem: %+v", q)
 		}
 		return tool.Answer{}
 	})
 	if got := r.call(policy.Model, "miss", `{"path": "/out/a.md"}`); asked != 1 || strings.Contains(got.String(), "SECRET") {
 		t.Errorf("got %s after %d questions", got, asked)
 	}
-	r.Approver = approver(yes)
+	r.Approver = approver(approveAll)
 	if got := r.call(policy.Model, "miss", `{"path": "/out/a.md"}`); !strings.Contains(got.String(), "SECRET") {
 		t.Errorf("after a yes: got %s", got)
 	}
 }
 
-// TestStopped checks that a call that is stopped during the approval does nothing.
-func TestStopped(t *testing.T) {
+// TestStoppedAtApproval checks that a call that is stopped during the approval does nothing.
+func TestStoppedAtApproval(t *testing.T) {
 	ctx, cancel := context.WithCancel(context.Background())
-	r := newRoom(t, nil, does("put", policy.Both, write1, write))
+	r := newRoom(t, nil, newEffectTool("put", policy.Both, write1, writeFile))
 	r.Approver = approver(func(tool.Request) tool.Answer { cancel(); return tool.Answer{Verdict: tool.Approved} })
 	got := r.Do(ctx, policy.Model, tool.Call{Tool: "put", Args: []byte(`{"path": "/out/a.md"}`)})
 	if got.OK() || got.Err.Code != "timeout" {
@@ -502,7 +505,7 @@ func TestStopped(t *testing.T) {
 func TestStoppedWhileRunning(t *testing.T) {
 	ctx, cancel := context.WithCancel(t.Context())
 	stop := func(*sandbox.Sandbox, string) error { cancel(); return errors.New("signal: killed") }
-	r := newRoom(t, nil, does("look", policy.Both, []policy.Verb{policy.Read}, stop))
+	r := newRoom(t, nil, newEffectTool("look", policy.Both, []policy.Verb{policy.Read}, stop))
 	got := r.Do(ctx, policy.Model, tool.Call{Tool: "look", Args: []byte(`{"path": "/out/a.md"}`)})
 	if got.OK() || got.Err.Error() != "look: timeout; golem stopped it before it finished" {
 		t.Errorf("got %+v", got)
@@ -511,7 +514,7 @@ func TestStoppedWhileRunning(t *testing.T) {
 
 // TestPending checks that an undecided call returns the ID and the digest of its request.
 func TestPending(t *testing.T) {
-	r := newRoom(t, nil, does("put", policy.Both, write1, write))
+	r := newRoom(t, nil, newEffectTool("put", policy.Both, write1, writeFile))
 	r.Approver = approver(func(tool.Request) tool.Answer { return tool.Answer{Verdict: tool.Undecided, ID: "k3v9"} })
 	got := r.call(policy.Model, "put", `{"path": "/out/a.md"}`)
 	if got.OK() || got.Pending == nil || got.Pending.ID != "k3v9" || len(got.Pending.Digest) != 64 || !strings.Contains(got.String(), "golem approve k3v9") {
@@ -525,7 +528,7 @@ func TestPending(t *testing.T) {
 
 // TestParallel checks that each of many parallel calls gets its own answer.
 func TestParallel(t *testing.T) {
-	r := newRoom(t, nil, does("put", policy.Both, write1, write), does("take", policy.Both, []policy.Verb{policy.Delete}, remove))
+	r := newRoom(t, nil, newEffectTool("put", policy.Both, write1, writeFile), newEffectTool("take", policy.Both, []policy.Verb{policy.Delete}, removeFile))
 	r.Approver = approver(func(q tool.Request) tool.Answer {
 		if q.Effects[0].Target == "/out/a.md" {
 			return tool.Answer{Verdict: tool.Approved}
@@ -544,13 +547,13 @@ func TestParallel(t *testing.T) {
 
 // TestOlderNames checks that a rule for a tool holds for its older names.
 func TestOlderNames(t *testing.T) {
-	put := does("put", policy.Both, write1, write)
-	old := does("old_put", policy.Both, write1, write).Alias("put")
+	put := newEffectTool("put", policy.Both, write1, writeFile)
+	old := newEffectTool("old_put", policy.Both, write1, writeFile).Alias("put")
 	for name, rules := range map[string][]policy.Rule{
 		"the tool":       {{Verb: policy.Use, Target: "put", Approval: policy.Blocked}},
 		"the older name": {{Verb: policy.Use, Target: "old_put", Approval: policy.Blocked}, {Verb: policy.Use, Target: "older_put", Approval: policy.Blocked}},
 	} {
-		r := newRoom(t, rules, put, old, does("older_put", policy.Both, write1, write).Alias("put"))
+		r := newRoom(t, rules, put, old, newEffectTool("older_put", policy.Both, write1, writeFile).Alias("put"))
 		for _, called := range []string{"old_put", "older_put"} {
 			if got := r.call(policy.Model, called, `{"path": "/out/a.md"}`); got.OK() || got.Err.Code != "blocked" {
 				t.Errorf("a rule about %s, %s called: got %+v, want blocked", name, called, got)
@@ -564,8 +567,8 @@ func TestOlderNames(t *testing.T) {
 // for the approver and in the journal. A tool that has the name itself comes first.
 func TestOldSpelling(t *testing.T) {
 	var asked []string
-	put := does("write_file", policy.Both, write1, write)
-	r := newRoom(t, nil, put, does("sandbox_write_text", policy.Both, write1, write).Alias("write_file"), does("readFile", policy.Both, read1, read), does("read_file", policy.Both, write1, write))
+	put := newEffectTool("write_file", policy.Both, write1, writeFile)
+	r := newRoom(t, nil, put, newEffectTool("sandbox_write_text", policy.Both, write1, writeFile).Alias("write_file"), newEffectTool("readFile", policy.Both, read1, readFile), newEffectTool("read_file", policy.Both, write1, writeFile))
 	r.Approver = approver(func(q tool.Request) tool.Answer {
 		asked = append(asked, q.Tool)
 		return tool.Answer{}
@@ -621,8 +624,8 @@ func twoNames(t *testing.T, files policy.Files, rules []policy.Rule, tools ...to
 // TestTwoNames checks that what one name of a directory blocks or makes read-only, every
 // other name does, too.
 func TestTwoNames(t *testing.T) {
-	take := does("take", policy.Both, []policy.Verb{policy.Delete}, func(s *sandbox.Sandbox, p string) error { return s.DeleteAll(context.Background(), p) })
-	tools := []tool.Tool{does("put", policy.Both, write1, write), does("get", policy.Both, read1, read), take}
+	take := newEffectTool("take", policy.Both, []policy.Verb{policy.Delete}, func(s *sandbox.Sandbox, p string) error { return s.DeleteAll(context.Background(), p) })
+	tools := []tool.Tool{newEffectTool("put", policy.Both, write1, writeFile), newEffectTool("get", policy.Both, read1, readFile), take}
 	rw := sandbox.Limit{Path: "/all", Access: sandbox.ReadWrite}
 	both := policy.AllFiles().With(rw, sandbox.Limit{Path: "/final", Access: sandbox.ReadWrite})
 	var blocked []policy.Rule
@@ -646,7 +649,7 @@ func TestTwoNames(t *testing.T) {
 					t.Errorf("%s: %s %s: got %+v; the file: %q, %v", name, called, path, got, text, err)
 				}
 				if entries, _ := os.ReadDir(filepath.Join(dir, "final")); len(entries) != 1 {
-					t.Errorf("%s: %s %s: the folder has %v", name, called, path, entries)
+					t.Errorf("%s: %s %s: the directory has %v", name, called, path, entries)
 				}
 			}
 		}
@@ -677,9 +680,9 @@ func TestRefusalsRevealNoNames(t *testing.T) {
 	}
 }
 
-// TestEndlessArguments checks that endless lists are refused early.
-func TestEndlessArguments(t *testing.T) {
-	r := newRoom(t, nil, does("put", policy.Both, write1, write))
+// TestEndlessLists checks that endless lists are refused early.
+func TestEndlessLists(t *testing.T) {
+	r := newRoom(t, nil, newEffectTool("put", policy.Both, write1, writeFile))
 	if got := r.call(policy.Model, "put", `{"path": [`+strings.Repeat(`"",`, 1_000_000)+`""]}`); got.OK() || !strings.Contains(got.Err.Hint, "more than 100000 values") {
 		t.Errorf("got %v", got.Err)
 	}
@@ -730,7 +733,7 @@ func TestRevealsTaint(t *testing.T) {
 		}
 		*seen = nil
 		if r.call(policy.User, "tell", `{}`); len(*seen) != 0 {
-			t.Errorf("the user's own hand has exposed %v", *seen)
+			t.Errorf("a call of the user is tainted by %v", *seen)
 		}
 	}
 }

@@ -34,21 +34,21 @@ func TestC10RecordsAreWaitedFor(t *testing.T) {
 		{"refused", "/in/x.md", write1, fmt.Sprintf("refusal:%d", audit.Written)},
 	} {
 		j := &waitJournal{}
-		do := read
+		do := readFile
 		if len(test.verbs) > 1 || test.verbs[0] == policy.Write {
-			do = write
+			do = writeFile
 		}
 		if test.verbs[0] == policy.Delete {
-			do = remove
+			do = removeFile
 		}
-		r := newRoom(t, preApproved, does("use", policy.Both, test.verbs, do))
+		r := newRoom(t, preApproved, newEffectTool("use", policy.Both, test.verbs, do))
 		r.Journal = j
 		r.call(policy.Model, "use", `{"path": "`+test.path+`"}`)
 		if got := strings.Join(j.list, " "); got != test.want {
 			t.Errorf("%s: got %s, want %s", test.name, got, test.want)
 		}
 	}
-	keeps := does("keep", policy.Both, read1, read)
+	keeps := newEffectTool("keep", policy.Both, read1, readFile)
 	keeps.ChangesState = true
 	j := &waitJournal{}
 	r := newRoom(t, preApproved, keeps)

@@ -44,7 +44,7 @@ func FuzzC11CheckJSON(f *testing.F) {
 // TestC11CallsRefused checks that arguments which are not Unicode text are refused, in
 // keys, names and content.
 func TestC11CallsRefused(t *testing.T) {
-	r := newRoom(t, nil, does("put", policy.Both, write1, write))
+	r := newRoom(t, nil, newEffectTool("put", policy.Both, write1, writeFile))
 	for _, args := range []string{`{"path":"/out/a\udcff"}`, `{"path":"/out/a\ud800b"}`, "{\"path\":\"/out/a\xff\"}", `{"path":"/out/a","\ud800":1}`} {
 		if got := r.call(policy.Model, "put", args); got.OK() || got.Err.Code != "invalid_args" {
 			t.Errorf("%q: got %v", args, got.Err)

@@ -11,8 +11,8 @@ import (
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// lines returns a text of n lines, with some of them replaced.
-func lines(n int, replaced ...int) string {
+// numberLines returns a text of n lines, with some of them replaced.
+func numberLines(n int, replaced ...int) string {
 	var b strings.Builder
 	for i := 1; i <= n; i++ {
 		word := "line"
@@ -30,7 +30,7 @@ func lines(n int, replaced ...int) string {
 // them.
 func TestC10Hunks(t *testing.T) {
 	places := []int{2, 20, 40}
-	old, new := lines(50), lines(50, places...)
+	old, new := numberLines(50), numberLines(50, places...)
 	for choice := range 8 {
 		var numbers, want []int
 		for i, place := range places {
@@ -39,7 +39,7 @@ func TestC10Hunks(t *testing.T) {
 			}
 		}
 		text, _, count, err := withHunks(old, new, numbers)
-		if err != nil || count != 3 || text != lines(50, want...) {
+		if err != nil || count != 3 || text != numberLines(50, want...) {
 			t.Errorf("%v: got %d hunks, %v\n%s", numbers, count, err, text)
 		}
 	}
@@ -85,7 +85,7 @@ func TestC10ToolsAreTheUsers(t *testing.T) {
 		}
 		g := tool.Gate{Tools: []tool.Tool{tl}, Grant: policy.Grant{Files: policy.AllFiles(), Tools: policy.All()}}
 		if r := g.Do(context.Background(), policy.Model, tool.Call{Tool: tl.Name, Args: []byte(`{"paths":["/"]}`)}); r.Err == nil {
-			t.Errorf("%s: a model did it", tl.Name)
+			t.Errorf("%s: a model could call it", tl.Name)
 		}
 	}
 	if seen != 3 {

@@ -58,8 +58,8 @@ func (s *scene) Write(r audit.Record, wait audit.Wait) error {
 	return nil
 }
 
-// setUp returns a scene with files, and a service that answers.
-func setUp(t *testing.T, files map[string]string, answer http.HandlerFunc) (*scene, *Set) {
+// newScene returns a scene with files, and a service that answers.
+func newScene(t *testing.T, files map[string]string, answer http.HandlerFunc) (*scene, *Set) {
 	s := &scene{T: t, dir: t.TempDir()}
 	for name, content := range files {
 		s.put(name, content)
@@ -145,7 +145,7 @@ func TestSend(t *testing.T) {
 		{"no JSON", `hello`, nil, "invalid", "takes application/json"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s, set := setUp(t, map[string]string{"a.json": test.content}, test.answer)
+			s, set := newScene(t, map[string]string{"a.json": test.content}, test.answer)
 			r := s.call(set, "api_send", args{"endpoint": "tracker", "path": "/a.json"})
 			code := ""
 			if r.Err != nil {
@@ -170,7 +170,7 @@ func TestSend(t *testing.T) {
 // TestSendByModel: a model sends only to services that are for models, only with the
 // toolset, and always with the approval of the exact body. It cannot override a scanner.
 func TestSendByModel(t *testing.T) {
-	s, set := setUp(t, map[string]string{"a.json": `{"a": 1}`, "key.json": `{}`}, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "made") })
+	s, set := newScene(t, map[string]string{"a.json": `{"a": 1}`, "key.json": `{}`}, func(w http.ResponseWriter, _ *http.Request) { io.WriteString(w, "made") })
 	manual := set.Endpoints[0]
 	manual.Name = "private"
 	set.Endpoints = append(set.Endpoints, manual)
@@ -233,12 +233,12 @@ func TestSendByModel(t *testing.T) {
 // TestSendLarge checks the limit on the size of a request.
 func TestSendLarge(t *testing.T) {
 	large := `"` + strings.Repeat("x", 3<<20) + `"`
-	s, set := setUp(t, map[string]string{"a.json": large, "b.json": `"` + strings.Repeat("x", maxBody) + `"`}, func(http.ResponseWriter, *http.Request) {})
+	s, set := newScene(t, map[string]string{"a.json": large, "b.json": `"` + strings.Repeat("x", maxBody) + `"`}, func(http.ResponseWriter, *http.Request) {})
 	if r := s.call(set, "api_send", args{"endpoint": "tracker", "path": "/a.json"}); !r.OK() || s.bodies[0] != large {
 		t.Errorf("3 MB: got %v", r)
 	}
 	if r := s.call(set, "api_send", args{"endpoint": "tracker", "path": "/b.json"}); r.OK() || r.Err.Code != sandbox.ErrTooLarge {
-		t.Errorf("too much: got %v", r)
+		t.Errorf("over the limit: got %v", r)
 	}
 	if r := s.call(set, "api_send", args{"endpoint": "other", "path": "/a.json"}); r.OK() || r.Err.Code != sandbox.ErrNotFound {
 		t.Errorf("another endpoint: got %v", r)
@@ -249,7 +249,7 @@ func TestSendLarge(t *testing.T) {
 // the prompt and the approval.
 func TestChangedMeanwhile(t *testing.T) {
 	for _, name := range []string{"api_send", "clipboard_copy", "file_export"} {
-		s, set := setUp(t, map[string]string{"a.json": `{"a": 1}`, "b.json": `{}`}, func(http.ResponseWriter, *http.Request) {})
+		s, set := newScene(t, map[string]string{"a.json": `{"a": 1}`, "b.json": `{}`}, func(http.ResponseWriter, *http.Request) {})
 		to := filepath.Join(t.TempDir(), "new")
 		s.before = func() { s.put("a.json", `{"a": 2}`) }
 		call := map[string]args{
@@ -260,17 +260,17 @@ func TestChangedMeanwhile(t *testing.T) {
 			t.Errorf("%s: got %v, asked %v", name, r, s.asked)
 		}
 		if len(s.received) > 0 || s.copied != "" {
-			t.Errorf("%s: it was handed on", name)
+			t.Errorf("%s: the content was sent", name)
 		}
 		if _, err := os.Lstat(to); err == nil {
-			t.Errorf("%s: something was left", name)
+			t.Errorf("%s: the target file exists", name)
 		}
 	}
 }
 
 // TestClipboard checks what is copied, and the errors.
 func TestClipboard(t *testing.T) {
-	s, set := setUp(t, map[string]string{"a": "x\u202ey\n", "b": "\x00", "c": "\xff", "d": strings.Repeat("x", MaxClipboard+1)}, nil)
+	s, set := newScene(t, map[string]string{"a": "x\u202ey\n", "b": "\x00", "c": "\xff", "d": strings.Repeat("x", MaxClipboard+1)}, nil)
 	if r := s.call(set, "clipboard_copy", args{"path": "/a"}); !r.OK() || s.copied != "x\u202ey\n" || !strings.Contains(r.Text, "6 bytes of /a are in the clipboard (by hand)") {
 		t.Errorf("got %v, copied %q", r, s.copied)
 	}
@@ -295,7 +295,7 @@ func TestRiskiestFirst(t *testing.T) {
 	for i := range 2 * maxWarnings {
 		files[fmt.Sprintf("a%02d/Makefile", i)] = "all:\n"
 	}
-	s, set := setUp(t, files, nil)
+	s, set := newScene(t, files, nil)
 	if r := s.call(set, "file_export", args{"path": "/", "to": t.TempDir()}); !r.OK() {
 		t.Fatal(r)
 	}
@@ -312,7 +312,7 @@ func TestA2NotShown(t *testing.T) {
 	for i := range 1 + maxShown/(maxText/2) {
 		files[fmt.Sprintf("m%d", i)] = strings.Repeat("x\n", maxText/4)
 	}
-	s, set := setUp(t, files, nil)
+	s, set := newScene(t, files, nil)
 	if r := s.call(set, "file_export", args{"path": "/", "to": t.TempDir()}); !r.OK() {
 		t.Fatal(r)
 	}
@@ -344,7 +344,7 @@ func TestFolderMeanwhile(t *testing.T) {
 		"a link in the way": {false, func(to string) error { return os.Symlink(t.TempDir(), filepath.Join(to, "sub")) }, sandbox.ErrNotDir},
 		"nothing":           {false, func(string) error { return nil }, ""},
 	} {
-		s, set := setUp(t, map[string]string{"a": "new", "sub/b": "b"}, nil)
+		s, set := newScene(t, map[string]string{"a": "new", "sub/b": "b"}, nil)
 		to := t.TempDir()
 		s.before = func() {
 			if err := test.before(to); err != nil {
@@ -371,7 +371,7 @@ func TestFolderMeanwhile(t *testing.T) {
 // TestReplacedMode checks that the new file has no more read permissions for others than
 // the file it replaces.
 func TestReplacedMode(t *testing.T) {
-	s, set := setUp(t, map[string]string{"a": "new"}, nil)
+	s, set := newScene(t, map[string]string{"a": "new"}, nil)
 	to := t.TempDir()
 	if err := os.WriteFile(filepath.Join(to, "a"), []byte("old"), 0o600); err != nil {
 		t.Fatal(err)
@@ -388,7 +388,7 @@ func TestReplacedMode(t *testing.T) {
 // TestAboveOwn checks that an export into a directory refuses files that would go into one
 // below it that workers see.
 func TestAboveOwn(t *testing.T) {
-	s, set := setUp(t, map[string]string{"x/b": "b"}, nil)
+	s, set := newScene(t, map[string]string{"x/b": "b"}, nil)
 	if err := os.Mkdir(filepath.Join(s.dir, "own"), 0o755); err != nil {
 		t.Fatal(err)
 	}
@@ -405,7 +405,7 @@ func TestAboveOwn(t *testing.T) {
 // and that such a file passes only with a reason.
 func TestScan(t *testing.T) {
 	eicar := `X5O!P%@AP[4\PZX54(P^)7CC)7}` + `$EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*`
-	s, set := setUp(t, map[string]string{"a.txt": eicar, "b.txt": "x"}, nil)
+	s, set := newScene(t, map[string]string{"a.txt": eicar, "b.txt": "x"}, nil)
 	scanners, err := scan.New(scan.Options{})
 	if err != nil {
 		t.Fatal(err)
@@ -455,7 +455,7 @@ func TestScan(t *testing.T) {
 // on, and that no verdict is cached.
 func TestScanMeanwhile(t *testing.T) {
 	eicar := `X5O!P%@AP[4\PZX54(P^)7CC)7}` + `$EICAR-STANDARD-ANTIVIRUS-TEST-FILE!$H+H*`
-	s, set := setUp(t, map[string]string{"a.txt": eicar}, nil)
+	s, set := newScene(t, map[string]string{"a.txt": eicar}, nil)
 	scanners, err := scan.New(scan.Options{})
 	if err != nil {
 		t.Fatal(err)

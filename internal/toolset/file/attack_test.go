@@ -17,8 +17,8 @@ import (
 
 const canary = "CANARY-5b1e7"
 
-// quoted returns a text as JSON.
-func quoted(text string) string {
+// quoteJSON returns a text as JSON.
+func quoteJSON(text string) string {
 	b, err := json.Marshal(text)
 	if err != nil {
 		panic(err)
@@ -30,7 +30,7 @@ func quoted(text string) string {
 func askAll(t *testing.T, g *tool.Gate, path string) map[string]tool.Result {
 	t.Helper()
 	answers := map[string]tool.Result{}
-	p := quoted(path)
+	p := quoteJSON(path)
 	for name, args := range map[string]string{
 		"read_file":         `{"path":` + p + `}`,
 		"read_files":        `{"paths":[` + p + `]}`,
@@ -47,8 +47,8 @@ func askAll(t *testing.T, g *tool.Gate, path string) map[string]tool.Result {
 	return answers
 }
 
-// outside returns a gate to a directory that has secrets in sibling directories.
-func outside(t *testing.T) (g *tool.Gate, dir string) {
+// newOutsideGate returns a gate to a directory that has secrets in sibling directories.
+func newOutsideGate(t *testing.T) (g *tool.Gate, dir string) {
 	t.Helper()
 	top := t.TempDir()
 	hostFile(t, filepath.Join(top, "out", "secret"), canary)
@@ -62,7 +62,7 @@ func outside(t *testing.T) (g *tool.Gate, dir string) {
 // TestNothingOutside checks that no reader returns anything outside the sandbox: P01,
 // P02, P03, P04, P05, P07, P15, P16, P18, P26, P43.
 func TestNothingOutside(t *testing.T) {
-	g, dir := outside(t)
+	g, dir := newOutsideGate(t)
 	top := filepath.Dir(dir)
 	t.Setenv("HOME", filepath.Join(top, "home"))
 	for name, target := range map[string]string{
@@ -85,7 +85,7 @@ func TestNothingOutside(t *testing.T) {
 				t.Errorf("%s %q leaks: %.300s", name, path, text)
 			}
 			if host := strings.ReplaceAll(text, path, ""); strings.Contains(host, top) || strings.Contains(host, "root:") {
-				t.Errorf("%s %q tells of the host: %.300s", name, path, text)
+				t.Errorf("%s %q reveals a host path: %.300s", name, path, text)
 			}
 			if r.Err == nil && name != "read_files" && name != "file_exists" {
 				t.Errorf("%s %q: done, it said %.300s", name, path, text)
@@ -103,7 +103,7 @@ func TestNothingOutside(t *testing.T) {
 			t.Errorf("%s / leaks", name)
 		}
 	}
-	contains(t, done(t, g, "read_file", `{"path":"/self/self/a"}`), "/a: lines 1 to 1", "inside")
+	checkContains(t, callOK(t, g, "read_file", `{"path":"/self/self/a"}`), "/a: lines 1 to 1", "inside")
 }
 
 // TestDegenerateNames checks empty and degenerate names on both backends: P49, P06.
@@ -132,7 +132,7 @@ func TestDegenerateNames(t *testing.T) {
 	} {
 		for kind, g := range map[string]*tool.Gate{"disk": disk, "memory": memory} {
 			for i, name := range []string{"read_file", "list_files", "file_exists"} {
-				r := call(t, g, name, `{"path":`+quoted(path)+`}`)
+				r := call(t, g, name, `{"path":`+quoteJSON(path)+`}`)
 				got := sandbox.Code("")
 				if r.Err != nil {
 					got = r.Err.Code
@@ -165,15 +165,15 @@ func TestMountsAreShown(t *testing.T) {
 		{"list_files", `{"path":"/deep/virt"}`, "/deep/virt: nothing here\n"},
 		{"file_exists", `{"path":"/cache/shadowed"}`, "/cache/shadowed: no\n"},
 	} {
-		if got := done(t, g, c.tool, c.args); got != c.want {
+		if got := callOK(t, g, c.tool, c.args); got != c.want {
 			t.Errorf("%s %s:\ngot  %q\nwant %q", c.tool, c.args, got, c.want)
 		}
 	}
 	for _, path := range []string{"/cache/shadowed", "/cache/../cache/shadowed", "cache:shadowed", "//cache/./shadowed"} {
-		refused(t, g, "read_file", `{"path":"`+path+`"}`, sandbox.ErrNotFound)
+		callRefused(t, g, "read_file", `{"path":"`+path+`"}`, sandbox.ErrNotFound)
 	}
-	contains(t, done(t, g, "file_info", `{"path":"/cache/kept"}`), "may not be written")
-	contains(t, done(t, g, "file_info", `{"path":"/deep/virt"}`), "directory; ", "may be written")
+	checkContains(t, callOK(t, g, "file_info", `{"path":"/cache/kept"}`), "may not be written")
+	checkContains(t, callOK(t, g, "file_info", `{"path":"/deep/virt"}`), "directory; ", "may be written")
 }
 
 // TestHostileNames lists and finds files whose names would move a terminal's cursor or
@@ -186,7 +186,7 @@ func TestHostileNames(t *testing.T) {
 	}
 	g, _ := newGate(t, files)
 	for _, c := range []struct{ tool, args string }{{"list_files", `{}`}, {"find_files", `{"pattern":"*"}`}, {"search_files", `{"pattern":"needle"}`}, {"sandbox_list", `{}`}} {
-		text := done(t, g, c.tool, c.args)
+		text := callOK(t, g, c.tool, c.args)
 		for _, r := range text {
 			if !sandbox.Plain(r) && r != '\n' {
 				t.Errorf("%s shows %U: %q", c.tool, r, text)
@@ -207,9 +207,9 @@ func TestHostileNames(t *testing.T) {
 		}
 	}
 	for _, name := range names {
-		path := `{"path":` + quoted("/"+name) + `}`
+		path := `{"path":` + quoteJSON("/"+name) + `}`
 		for _, one := range []string{"read_file", "file_info", "file_exists"} {
-			header, _, _ := strings.Cut(done(t, g, one, path), "\n")
+			header, _, _ := strings.Cut(callOK(t, g, one, path), "\n")
 			for _, r := range header {
 				if !sandbox.Plain(r) {
 					t.Errorf("%s shows %U: %q", one, r, header)
@@ -223,11 +223,11 @@ func TestHostileNames(t *testing.T) {
 func TestSuffixes(t *testing.T) {
 	m := sandbox.NewMemory(map[string]sandbox.Object{"a.md": {Content: "one\n"}, "b.env": {Content: canary}, "big.md": {Content: strings.Repeat("x", 200)}})
 	g := gateOf(t, sandbox.Mount{Target: "/", Backend: m, Access: sandbox.ReadOnly, Suffixes: []string{".md", ".txt"}, MaxFileBytes: 100})
-	contains(t, done(t, g, "read_file", `{"path":"a.md"}`), "one")
-	contains(t, refused(t, g, "read_file", `{"path":"b.env"}`, sandbox.ErrSuffix), "allowed: .md, .txt")
-	contains(t, refused(t, g, "sandbox_read_text", `{"path":"b.env"}`, sandbox.ErrSuffix), "allowed: .md, .txt")
-	contains(t, refused(t, g, "read_file", `{"path":"big.md"}`, sandbox.ErrTooLarge), "200 bytes, at most 100")
-	if text := done(t, g, "search_files", `{"pattern":"."}`); strings.Contains(text, canary) {
-		t.Errorf("the search leaks: %s", text)
+	checkContains(t, callOK(t, g, "read_file", `{"path":"a.md"}`), "one")
+	checkContains(t, callRefused(t, g, "read_file", `{"path":"b.env"}`, sandbox.ErrSuffix), "allowed: .md, .txt")
+	checkContains(t, callRefused(t, g, "sandbox_read_text", `{"path":"b.env"}`, sandbox.ErrSuffix), "allowed: .md, .txt")
+	checkContains(t, callRefused(t, g, "read_file", `{"path":"big.md"}`, sandbox.ErrTooLarge), "200 bytes, at most 100")
+	if text := callOK(t, g, "search_files", `{"pattern":"."}`); strings.Contains(text, canary) {
+		t.Errorf("the search result reveals: %s", text)
 	}
 }

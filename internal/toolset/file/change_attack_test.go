@@ -13,9 +13,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// hands returns all ways to pass a name to a tool that changes files. The file /a exists
+// listNameUses returns all ways to pass a name to a tool that changes files. The file /a exists
 // and /free does not.
-func hands(name string) []struct {
+func listNameUses(name string) []struct {
 	tool string
 	args args
 } {
@@ -51,7 +51,7 @@ func TestNamesThatLeadOutside(t *testing.T) {
 		{"P16 by two links", []string{"/e/secret", "/e/new"}, "../out", sandbox.ErrOutside},
 	} {
 		for _, name := range row.names {
-			for _, h := range hands(name) {
+			for _, h := range listNameUses(name) {
 				s := newScene(t, map[string]string{"a": "one"})
 				if row.link != "" {
 					s.link(strings.ReplaceAll(row.link, "TOP", s.top), "proj/d")
@@ -66,7 +66,7 @@ func TestNamesThatLeadOutside(t *testing.T) {
 		}
 	}
 	for why, target := range map[string]string{"P15": "../out/secret", "P15 absolute": "TOP/out/secret", "P17": "../out/new", "P17 folder": "../out"} {
-		for _, h := range hands("/link") {
+		for _, h := range listNameUses("/link") {
 			s := newScene(t, map[string]string{"a": "one"})
 			s.link(strings.ReplaceAll(target, "TOP", s.top), "proj/link")
 			outside := s.tree("out")
@@ -82,9 +82,9 @@ func TestNamesThatLeadOutside(t *testing.T) {
 	}
 }
 
-// TestSwappedForALinkAtThePrompt: during the prompt, the target or its directory becomes
+// TestSymlinkSwapAtThePrompt: during the prompt, the target or its directory becomes
 // a symlink that leads outside: A03.
-func TestSwappedForALinkAtThePrompt(t *testing.T) {
+func TestSymlinkSwapAtThePrompt(t *testing.T) {
 	swaps := map[string]func(s *scene){
 		"file": func(s *scene) {
 			check(s.t, os.RemoveAll(s.host("proj/d/f")))
@@ -97,7 +97,7 @@ func TestSwappedForALinkAtThePrompt(t *testing.T) {
 	}
 	for what, swap := range swaps {
 		for _, name := range []string{"/d/f", "/d/new"} {
-			for _, h := range hands(name) {
+			for _, h := range listNameUses(name) {
 				s := newScene(t, map[string]string{"a": "one", "d/f": "a CANARY inside"})
 				s.put("out/f", "CANARY")
 				outside, swapped := s.tree("out"), ""
@@ -141,7 +141,7 @@ func TestHardLinksAndModes(t *testing.T) {
 		}
 		s.want("out/secret", "CANARY\n")
 	}
-	for _, h := range hands("/f") {
+	for _, h := range listNameUses("/f") {
 		s := newScene(t, map[string]string{"f": "a CANARY", "a": "one"})
 		check(t, os.Chmod(s.host("proj/f"), 0o755|fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky))
 		if h.tool == "move_file" {
@@ -207,7 +207,7 @@ func TestMountsStay(t *testing.T) {
 func TestPolicyIsNotChanged(t *testing.T) {
 	for _, name := range []string{"/golem-forge.config.yaml", "/golem-forge.config.yml", "/GOLEM-FORGE.CONFIG.YAML", "/w/self.worker", "/.git/config", "/.git", "/sub/.Git/hooks/x"} {
 		for _, there := range []bool{true, false} {
-			for _, h := range hands(name) {
+			for _, h := range listNameUses(name) {
 				s := newScene(t, map[string]string{"a": "one"})
 				if there {
 					s.put("proj"+name, "a policy")
@@ -252,7 +252,7 @@ func TestPredictableNames(t *testing.T) {
 
 // TestUnknownArguments checks that a call cannot approve itself: A26.
 func TestUnknownArguments(t *testing.T) {
-	for _, h := range hands("/a") {
+	for _, h := range listNameUses("/a") {
 		for _, field := range []string{"approved", "remember", "sandbox", "mode", "overwrite", "Path", "force"} {
 			s := newScene(t, map[string]string{"a": "a CANARY"})
 			h.args[field] = true
@@ -270,9 +270,9 @@ func TestUnknownArguments(t *testing.T) {
 	s.want("proj/a", "one")
 }
 
-// TestPlansThatLie: a tool that does more than it has declared fails, and nothing
+// TestUndeclaredEffects: a tool that does more than it has declared fails, and nothing
 // changes. It runs only with the declared effects.
-func TestPlansThatLie(t *testing.T) {
+func TestUndeclaredEffects(t *testing.T) {
 	on := func(verb policy.Verb) policy.Effect { return policy.Effect{Verb: verb, Target: "/a"} }
 	for _, row := range []struct {
 		why     string

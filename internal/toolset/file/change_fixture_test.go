@@ -82,7 +82,7 @@ func (s *scene) do(name string, args any) tool.Result {
 	check(s.t, err)
 	r := s.gate.Do(context.Background(), policy.Model, tool.Call{Tool: name, Args: raw})
 	if text := r.String() + fmt.Sprint(r.Data); strings.Contains(text, s.top) || strings.Contains(text, "CANARY") {
-		s.t.Errorf("%s %s tells what is outside: %s", name, raw, text)
+		s.t.Errorf("%s %s reveals an outside file: %s", name, raw, text)
 	}
 	return r
 }

@@ -149,8 +149,8 @@ func TestEditOfRepetitions(t *testing.T) {
 	}
 }
 
-// TestEditUnfit checks that invalid edits fail at once, without a prompt.
-func TestEditUnfit(t *testing.T) {
+// TestInvalidEdits checks that invalid edits fail at once, without a prompt.
+func TestInvalidEdits(t *testing.T) {
 	s := newScene(t, map[string]string{"f": "aaa\n", "caf": "caf\xe9"})
 	s.fails(sandbox.ErrInvalid, "edit_file", args{"path": "/f", "edits": []args{}}, "no edits")
 	s.fails(sandbox.ErrInvalid, "edit_file", oneEdit("/f", "", "x"), "edit 1: old is empty", "write_file")
@@ -199,16 +199,16 @@ func TestEditMiss(t *testing.T) {
 	} {
 		got := describeClosest([]byte(row.content), row.old)
 		if !strings.Contains(got, row.says) || !strings.Contains(got, row.shows) {
-			t.Errorf("%q is not there: %s\nwant %q and %q", row.old, got, row.says, row.shows)
+			t.Errorf("%q: got %s\nwant %q and %q", row.old, got, row.says, row.shows)
 		}
 	}
 	s := newScene(t, map[string]string{"f": long})
 	s.fails(sandbox.ErrInvalid, "edit_file", oneEdit("/f", "os.Exit( 0 )", "x"), "edit 1 of 1", "white space", "     3\t\tos.Exit(0)")
 }
 
-// TestEditMissIsBounded checks that the size of the error and the work to find it are
+// TestEditMissIsLimited checks that the size of the error and the work to find it are
 // limited.
-func TestEditMissIsBounded(t *testing.T) {
+func TestEditMissIsLimited(t *testing.T) {
 	line := strings.Repeat("é", 1000)
 	got := describeClosest([]byte(strings.Repeat(line+"\n", 100)), strings.Repeat(line+" \n", 50))
 	if n := strings.Count(got, "\n"); n != maxShown+1 || len(got) > (maxShown+1)*(2*maxChars+20)+200 || !strings.Contains(got, "40 more lines") {
@@ -259,7 +259,7 @@ func TestParallelEdits(t *testing.T) {
 				count++
 			}
 			if there := strings.Contains(got, fmt.Sprintf("LINE %d.", i)); there != done[i] {
-				t.Errorf("edit %d: told done %v, is there %v", i, done[i], there)
+				t.Errorf("edit %d: reported as done: %v, in the file: %v", i, done[i], there)
 			}
 		}
 		if count == 0 || again && count != n {
@@ -311,7 +311,7 @@ func FuzzEdit(f *testing.F) {
 		before := slices.Clone(content)
 		got, err := applyEdits(context.Background(), content, []edit{e})
 		if !bytes.Equal(content, before) {
-			t.Fatal("the content was changed in place")
+			t.Fatal("applyEdits has changed its input")
 		}
 		if err != nil {
 			if !utf8.ValidString(err.Error()) || len(err.Error()) > 16<<10 {
@@ -319,7 +319,7 @@ func FuzzEdit(f *testing.F) {
 			}
 			once := bytes.Count(content, []byte(old)) == 1 && !bytes.Contains(content[bytes.Index(content, []byte(old))+1:], []byte(old))
 			if once && utf8.Valid(content) && !bytes.Contains(content, []byte("\r")) {
-				t.Fatalf("%q is once in %q: %v", old, content, err)
+				t.Fatalf("%q occurs once in %q: %v", old, content, err)
 			}
 			return
 		}

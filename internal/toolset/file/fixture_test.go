@@ -86,8 +86,8 @@ func call(t testing.TB, g *tool.Gate, name, args string) tool.Result {
 	return g.Do(context.Background(), policy.Model, tool.Call{Tool: name, Args: []byte(args)})
 }
 
-// done makes a call that must succeed, and returns its text.
-func done(t testing.TB, g *tool.Gate, name, args string) string {
+// callOK makes a call that must succeed, and returns its text.
+func callOK(t testing.TB, g *tool.Gate, name, args string) string {
 	t.Helper()
 	r := call(t, g, name, args)
 	if r.Err != nil {
@@ -96,8 +96,8 @@ func done(t testing.TB, g *tool.Gate, name, args string) string {
 	return r.Text
 }
 
-// refused makes a call that must fail with the code, and returns the text of the error.
-func refused(t testing.TB, g *tool.Gate, name, args string, code sandbox.Code) string {
+// callRefused makes a call that must fail with the code, and returns the text of the error.
+func callRefused(t testing.TB, g *tool.Gate, name, args string, code sandbox.Code) string {
 	t.Helper()
 	r := call(t, g, name, args)
 	if r.Err == nil {
@@ -109,8 +109,8 @@ func refused(t testing.TB, g *tool.Gate, name, args string, code sandbox.Code) s
 	return r.Err.Error()
 }
 
-// contains reports every part that a text lacks.
-func contains(t testing.TB, text string, parts ...string) {
+// checkContains reports every part that a text lacks.
+func checkContains(t testing.TB, text string, parts ...string) {
 	t.Helper()
 	for _, part := range parts {
 		if !strings.Contains(text, part) {

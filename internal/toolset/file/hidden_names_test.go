@@ -40,12 +40,12 @@ func TestC14NamesInABlockedDirectory(t *testing.T) {
 			plain, _, _ := strings.Cut(tool, " ")
 			r := s.do(plain, calls(name)[tool])
 			if r.Err == nil {
-				t.Errorf("%s %s: it was done", tool, name)
+				t.Errorf("%s %s: the call succeeded", tool, name)
 			}
 			said = append(said, strings.ReplaceAll(r.String(), "/box/"+name, "/box/…"))
 		}
 		if said[0] != said[1] || said[0] != said[2] {
-			t.Errorf("%s: names are told apart: %q", tool, said)
+			t.Errorf("%s: existing and missing names have different results: %q", tool, said)
 		}
 	}
 }
@@ -70,6 +70,6 @@ func TestC14WritingBlindly(t *testing.T) {
 		said = append(said, strings.ReplaceAll(string(text)+r.String(), "/box/"+name, "/box/…"))
 	}
 	if said[0] != said[1] {
-		t.Errorf("names are told apart: %q", said)
+		t.Errorf("existing and missing names have different results: %q", said)
 	}
 }

@@ -7,9 +7,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestUnnamed: no call can use a name that is not UTF-8, so a list reports how many there
+// TestInvalidNames: no call can use a name that is not UTF-8, so a list reports how many there
 // are. A directory that holds only such names is not empty.
-func TestUnnamed(t *testing.T) {
+func TestInvalidNames(t *testing.T) {
 	s := newScene(t, map[string]string{"d/a": "a"})
 	check(t, os.MkdirAll(s.host("proj/only"), 0o777))
 	for _, name := range []string{"only/\xff\xfe", "d/\xff", "d/\xfe"} {

@@ -27,14 +27,14 @@ var tree = map[string]string{
 	"z/long/x.txt": strings.Repeat("-", 1000) + "needle" + strings.Repeat("-", 1000) + "\n",
 }
 
-// both returns gates to the tree on the host and in memory.
-func both(t *testing.T) map[string]*tool.Gate {
+// newBothGates returns gates to the tree on the host and in memory.
+func newBothGates(t *testing.T) map[string]*tool.Gate {
 	disk, _ := newGate(t, tree)
 	return map[string]*tool.Gate{"disk": disk, "memory": memoryGate(t, tree)}
 }
 
 func TestListFiles(t *testing.T) {
-	for kind, g := range both(t) {
+	for kind, g := range newBothGates(t) {
 		for args, want := range map[string]string{
 			`{}`:                               "a.md\nb/\nb.d\nz/\n",
 			`{"path":"b"}`:                     "c.md\nd/\n",
@@ -49,12 +49,12 @@ func TestListFiles(t *testing.T) {
 			`{"depth":9,"cursor":"b/d/e.txt"}`: "b/d/f/\nb/d/f/g.md\nb.d\nz/\nz/image.png\nz/long/\nz/long/x.txt\n",
 			`{"cursor":"zz"}`:                  "/: nothing here\n",
 		} {
-			if got := done(t, g, "list_files", args); got != want {
+			if got := callOK(t, g, "list_files", args); got != want {
 				t.Errorf("%s, %s:\ngot  %q\nwant %q", kind, args, got, want)
 			}
 		}
-		contains(t, refused(t, g, "list_files", `{"path":"/bb"}`, sandbox.ErrNotFound), "list /bb", "there is /b")
-		contains(t, refused(t, g, "list_files", `{"path":"/a.md"}`, sandbox.ErrNotDir), "the path needs a directory where there is a file")
+		checkContains(t, callRefused(t, g, "list_files", `{"path":"/bb"}`, sandbox.ErrNotFound), "list /bb", "there is /b")
+		checkContains(t, callRefused(t, g, "list_files", `{"path":"/a.md"}`, sandbox.ErrNotDir), "the path needs a directory where there is a file")
 	}
 }
 
@@ -66,13 +66,13 @@ func TestListLinks(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	got := done(t, g, "list_files", `{"depth":5}`)
+	got := callOK(t, g, "list_files", `{"depth":5}`)
 	for _, line := range []string{"in -> b/c.md", "gone -> b/none", "dir -> b", `"odd -> b" -> b`,
 		"out -> (not followed: it points out of the mounts)", "abs -> (not followed: it points out of the mounts)"} {
-		contains(t, "\n"+got, "\n"+line+"\n")
+		checkContains(t, "\n"+got, "\n"+line+"\n")
 	}
 	if strings.Contains(got, "passwd") || strings.Contains(got, "dir/") {
-		t.Errorf("a link was followed, or tells of the outside: %s", got)
+		t.Errorf("a symlink was followed, or names an outside file: %s", got)
 	}
 }
 
@@ -93,10 +93,10 @@ func TestListPages(t *testing.T) {
 		pages      int
 		want       []string
 	}{
-		{"list_files", `"path":"/d0"`, 1, trimmed(names, "d0/")},
+		{"list_files", `"path":"/d0"`, 1, trimPrefixes(names, "d0/")},
 		{"list_files", `"depth":2`, 3, slices.Sorted(slices.Values(append([]string{"d0", "d1", "d2"}, names...)))},
 		{"list_files", `"pattern":"**/*.txt"`, 3, names},
-		{"find_files", `"pattern":"*"`, 3, trimmedTo(names, "/")},
+		{"find_files", `"pattern":"*"`, 3, filterPrefix(names, "/")},
 	} {
 		var got []string
 		pages := 0
@@ -111,7 +111,7 @@ func TestListPages(t *testing.T) {
 			}
 			d := r.Data.(*listData)
 			if cursor = d.Cursor; cursor != "" {
-				contains(t, r.Text, "continue with cursor "+cursor+"]")
+				checkContains(t, r.Text, "continue with cursor "+cursor+"]")
 				if len(d.Entries) != 1000 {
 					t.Errorf("%s: a page of %d", c.args, len(d.Entries))
 				}
@@ -124,12 +124,12 @@ func TestListPages(t *testing.T) {
 			t.Errorf("%s %s: %d names on %d pages, want %d on %d", c.tool, c.args, len(got), pages, len(c.want), c.pages)
 		}
 	}
-	contains(t, done(t, g, "list_files", `{"depth":2}`), "[more follow; continue with cursor d1/")
-	contains(t, done(t, g, "find_files", `{"pattern":"*"}`), "[more follow; continue with cursor /d1/")
+	checkContains(t, callOK(t, g, "list_files", `{"depth":2}`), "[more follow; continue with cursor d1/")
+	checkContains(t, callOK(t, g, "find_files", `{"pattern":"*"}`), "[more follow; continue with cursor /d1/")
 }
 
-// trimmed returns the names that have the prefix, without it.
-func trimmed(names []string, prefix string) (list []string) {
+// trimPrefixes returns the names that have the prefix, without it.
+func trimPrefixes(names []string, prefix string) (list []string) {
 	for _, name := range names {
 		if rest, ok := strings.CutPrefix(name, prefix); ok {
 			list = append(list, rest)
@@ -138,8 +138,8 @@ func trimmed(names []string, prefix string) (list []string) {
 	return list
 }
 
-// trimmedTo returns the names with a prefix.
-func trimmedTo(names []string, prefix string) (list []string) {
+// filterPrefix returns the names with a prefix.
+func filterPrefix(names []string, prefix string) (list []string) {
 	for _, name := range names {
 		list = append(list, prefix+name)
 	}
@@ -147,7 +147,7 @@ func trimmedTo(names []string, prefix string) (list []string) {
 }
 
 func TestFindFiles(t *testing.T) {
-	for kind, g := range both(t) {
+	for kind, g := range newBothGates(t) {
 		for args, want := range map[string]string{
 			`{"pattern":"*.md"}`:                      "/a.md\n/b/c.md\n/b/d/f/g.md\n",
 			`{"path":"b/d","pattern":"**/*"}`:         "/b/d/e.txt\n/b/d/f/g.md\n",
@@ -157,7 +157,7 @@ func TestFindFiles(t *testing.T) {
 			`{"pattern":"*.md","cursor":"/zzz"}`:      "no file below / matches *.md\n",
 			`{"path":"/b/d/f/","pattern":"/b/**/g*"}`: "/b/d/f/g.md\n",
 		} {
-			if got := done(t, g, "find_files", args); got != want {
+			if got := callOK(t, g, "find_files", args); got != want {
 				t.Errorf("%s, %s:\ngot  %q\nwant %q", kind, args, got, want)
 			}
 		}
@@ -166,22 +166,22 @@ func TestFindFiles(t *testing.T) {
 				if name == "list_files" && pattern == "" {
 					continue
 				}
-				contains(t, refused(t, g, name, fmt.Sprintf(`{"pattern":%q}`, pattern), sandbox.ErrInvalid), "is not a pattern; *.md")
+				checkContains(t, callRefused(t, g, name, fmt.Sprintf(`{"pattern":%q}`, pattern), sandbox.ErrInvalid), "is not a pattern; *.md")
 			}
 		}
-		refused(t, g, "find_files", `{}`, "invalid_args")
-		refused(t, g, "find_files", `{"path":"/none","pattern":"*"}`, sandbox.ErrNotFound)
-		if got, want := done(t, g, "sandbox_list", `{}`), "/a.md\n/b.d\n/b/c.md\n/b/d/e.txt\n/b/d/f/g.md\n/z/image.png\n/z/long/x.txt\n"; got != want {
+		callRefused(t, g, "find_files", `{}`, "invalid_args")
+		callRefused(t, g, "find_files", `{"path":"/none","pattern":"*"}`, sandbox.ErrNotFound)
+		if got, want := callOK(t, g, "sandbox_list", `{}`), "/a.md\n/b.d\n/b/c.md\n/b/d/e.txt\n/b/d/f/g.md\n/z/image.png\n/z/long/x.txt\n"; got != want {
 			t.Errorf("%s, sandbox_list:\ngot  %q\nwant %q", kind, got, want)
 		}
-		if got, want := done(t, g, "sandbox_list", `{"path":"b","pattern":"**/*.md"}`), "/b/c.md\n/b/d/f/g.md\n"; got != want {
+		if got, want := callOK(t, g, "sandbox_list", `{"path":"b","pattern":"**/*.md"}`), "/b/c.md\n/b/d/f/g.md\n"; got != want {
 			t.Errorf("%s, sandbox_list:\ngot  %q\nwant %q", kind, got, want)
 		}
 	}
 }
 
 func TestSearchFiles(t *testing.T) {
-	for kind, g := range both(t) {
+	for kind, g := range newBothGates(t) {
 		long := strings.Repeat("-", 100) + "needle" + strings.Repeat("-", 294)
 		for args, want := range map[string]string{
 			`{"pattern":"needle"}`:                               "/a.md:2: needle\n/b/d/e.txt:1: needle (1)\n/z/long/x.txt:1: …" + long + "…\n[6 files searched, 1 binary skipped]\n",
@@ -192,15 +192,15 @@ func TestSearchFiles(t *testing.T) {
 			`{"pattern":"needle","path":"/b/c.md"}`:              "no match\n[1 file searched]\n",
 			`{"pattern":"needle","path":"b","limit":1}`:          "/b/d/e.txt:1: needle (1)\n[3 files searched]\n",
 		} {
-			if got := done(t, g, "search_files", args); got != want {
+			if got := callOK(t, g, "search_files", args); got != want {
 				t.Errorf("%s, %s:\ngot  %q\nwant %q", kind, args, got, want)
 			}
 		}
-		contains(t, refused(t, g, "search_files", `{"pattern":"f(x"}`, sandbox.ErrInvalid), "missing closing )", "literal: true")
+		checkContains(t, callRefused(t, g, "search_files", `{"pattern":"f(x"}`, sandbox.ErrInvalid), "missing closing )", "literal: true")
 		for _, args := range []string{`{"pattern":""}`, `{"pattern":"a\nb"}`, `{"pattern":"x","glob":"["}`, `{"pattern":"x","cursor":"x"}`, `{"pattern":"x","cursor":"x:y"}`} {
-			refused(t, g, "search_files", args, sandbox.ErrInvalid)
+			callRefused(t, g, "search_files", args, sandbox.ErrInvalid)
 		}
-		refused(t, g, "search_files", `{"pattern":"x","path":"/none"}`, sandbox.ErrNotFound)
+		callRefused(t, g, "search_files", `{"pattern":"x","path":"/none"}`, sandbox.ErrNotFound)
 	}
 }
 
@@ -226,7 +226,7 @@ func TestSearchPages(t *testing.T) {
 			got = append(got, fmt.Sprintf("%s:%d", m.Path, m.Line))
 		}
 		if args = ""; d.Cursor != "" {
-			contains(t, r.Text, "[more follow; continue with cursor "+d.Cursor+"]")
+			checkContains(t, r.Text, "[more follow; continue with cursor "+d.Cursor+"]")
 			args = `{"pattern":"hit","limit":77,"cursor":"` + d.Cursor + `"}`
 		}
 	}
@@ -277,14 +277,14 @@ func TestPagesAreComplete(t *testing.T) {
 				last = one
 			}
 			if args = ""; cursor != "" {
-				args = c.args + `,"cursor":` + quoted(cursor)
+				args = c.args + `,"cursor":` + quoteJSON(cursor)
 			}
 		}
 		if seen != c.want {
 			t.Errorf("%s %s: %d results, want %d", c.tool, c.args, seen, c.want)
 		}
 	}
-	contains(t, call(t, memoryGate(t, names), "sandbox_list", `{}`).String(), "/d249/f011949\n", "these are only the first")
+	checkContains(t, call(t, memoryGate(t, names), "sandbox_list", `{}`).String(), "/d249/f011949\n", "these are only the first")
 }
 
 // pageOf returns the cursor of a page and its results in order.
@@ -308,9 +308,9 @@ func pageOf(data any) (cursor string, list []string) {
 func TestCutHasNoCursor(t *testing.T) {
 	d := &searchData{Cut: sandbox.CutTime}
 	text := d.fill(slices.Repeat([]sandbox.Match{{Path: "/f", Line: 1, Text: strings.Repeat("x", 300)}}, 2000))
-	contains(t, text, " more were found and are not shown]", "other files may be anywhere: it took too long; name a directory further down")
+	checkContains(t, text, " more were found and are not shown]", "other files may be anywhere: it took too long; name a directory further down")
 	if d.Cursor != "" || strings.Contains(text, "cursor") {
-		t.Errorf("it goes on with cursor %q", d.Cursor)
+		t.Errorf("the incomplete result has the cursor %q", d.Cursor)
 	}
 	ctx, end := context.WithCancel(t.Context())
 	end()
@@ -335,18 +335,18 @@ func TestCursorAsShown(t *testing.T) {
 		if given, _ := pageOf(first.Data); given != cursor || !strings.HasPrefix(cursor, `"`) {
 			t.Errorf("%s: the cursor is %q, shown as %q", name, given, cursor)
 		}
-		contains(t, done(t, g, name, "{"+args+`,"cursor":`+quoted(cursor)+"}"), "note1000 ", "note1499 ")
-		contains(t, refused(t, g, name, "{"+args+`,"cursor":"\"x"}`, sandbox.ErrInvalid), "a cursor is what an earlier answer gave")
+		checkContains(t, callOK(t, g, name, "{"+args+`,"cursor":`+quoteJSON(cursor)+"}"), "note1000 ", "note1499 ")
+		checkContains(t, callRefused(t, g, name, "{"+args+`,"cursor":"\"x"}`, sandbox.ErrInvalid), "a cursor is what an earlier answer gave")
 	}
-	contains(t, refused(t, g, "read_file", `{"path":"\"/note0000 \\u2764\\ufe0f.txt\""}`, sandbox.ErrNotFound), "printed in quotes without them")
-	contains(t, refused(t, g, "edit_file", `{"path":"/\"note0000 \\u2764\\ufe0f.txt\"","edits":[{"old":"a","new":"b"}]}`, sandbox.ErrNotFound), "printed in quotes")
+	checkContains(t, callRefused(t, g, "read_file", `{"path":"\"/note0000 \\u2764\\ufe0f.txt\""}`, sandbox.ErrNotFound), "printed in quotes without them")
+	checkContains(t, callRefused(t, g, "edit_file", `{"path":"/\"note0000 \\u2764\\ufe0f.txt\"","edits":[{"old":"a","new":"b"}]}`, sandbox.ErrNotFound), "printed in quotes")
 }
 
 // TestSearchLarge checks that a search reports files that are too large to search.
 func TestSearchLarge(t *testing.T) {
 	g, _ := newGate(t, map[string]string{"large": strings.Repeat(strings.Repeat("x", 99)+"\n", sandbox.MaxSearch/100+1), "small": "x\n"})
-	contains(t, refused(t, g, "search_files", `{"pattern":"x","path":"/large"}`, sandbox.ErrTooLarge), "16 MiB", "read_file")
-	contains(t, done(t, g, "search_files", `{"pattern":"x"}`), "/small:1: x\n[1 file searched]\n[1 file larger than 16 MiB not searched")
+	checkContains(t, callRefused(t, g, "search_files", `{"pattern":"x","path":"/large"}`, sandbox.ErrTooLarge), "16 MiB", "read_file")
+	checkContains(t, callOK(t, g, "search_files", `{"pattern":"x"}`), "/small:1: x\n[1 file searched]\n[1 file larger than 16 MiB not searched")
 }
 
 func TestFileInfo(t *testing.T) {
@@ -372,7 +372,7 @@ func TestFileInfo(t *testing.T) {
 			t.Fatal(r.Err)
 		}
 		got := r.Data.(infoData)
-		contains(t, r.Text, c.want.Path+": file, ", "; mode "+got.Mode, "; modified "+got.Modified, "; version "+got.Version)
+		checkContains(t, r.Text, c.want.Path+": file, ", "; mode "+got.Mode, "; modified "+got.Modified, "; version "+got.Version)
 		if v, err := sandbox.ParseVersion(got.Version); err != nil || v.IsZero() {
 			t.Errorf("%s: version %q", c.path, got.Version)
 		}
@@ -383,16 +383,16 @@ func TestFileInfo(t *testing.T) {
 			t.Errorf("got  %+v\nwant %+v", got, c.want)
 		}
 	}
-	contains(t, done(t, g, "file_info", `{"path":"link"}`), "points to /a.sh", "2 hard links", "may be written")
-	contains(t, done(t, g, "file_info", `{"path":".git/config"}`), "may not be written")
-	contains(t, done(t, g, "file_info", `{"path":"/"}`), "/: directory; mode ")
-	refused(t, g, "file_info", `{"path":"/none"}`, sandbox.ErrNotFound)
-	refused(t, g, "file_info", `{"path":"/a.sh/b"}`, sandbox.ErrNotDir)
+	checkContains(t, callOK(t, g, "file_info", `{"path":"link"}`), "points to /a.sh", "2 hard links", "may be written")
+	checkContains(t, callOK(t, g, "file_info", `{"path":".git/config"}`), "may not be written")
+	checkContains(t, callOK(t, g, "file_info", `{"path":"/"}`), "/: directory; mode ")
+	callRefused(t, g, "file_info", `{"path":"/none"}`, sandbox.ErrNotFound)
+	callRefused(t, g, "file_info", `{"path":"/a.sh/b"}`, sandbox.ErrNotDir)
 	b, err := json.Marshal(call(t, g, "file_info", `{"path":"/"}`).Data)
 	if err != nil {
 		t.Fatal(err)
 	}
-	contains(t, string(b), `"path":"/"`, `"isDirectory":true`, `"writable":true`)
+	checkContains(t, string(b), `"path":"/"`, `"isDirectory":true`, `"writable":true`)
 }
 
 func TestFileExists(t *testing.T) {
@@ -412,14 +412,14 @@ func TestFileExists(t *testing.T) {
 			t.Errorf("%s: got %+v, want %q", path, got, want)
 		}
 	}
-	refused(t, g, "file_exists", `{"path":""}`, sandbox.ErrInvalid)
-	refused(t, g, "file_exists", `{"path":"../x"}`, sandbox.ErrInvalid)
-	refused(t, g, "file_exists", `{"path":"out/passwd"}`, sandbox.ErrOutside)
+	callRefused(t, g, "file_exists", `{"path":""}`, sandbox.ErrInvalid)
+	callRefused(t, g, "file_exists", `{"path":"../x"}`, sandbox.ErrInvalid)
+	callRefused(t, g, "file_exists", `{"path":"out/passwd"}`, sandbox.ErrOutside)
 }
 
-// TestLesserGrant: a worker that has two directories sees the path to them and nothing
+// TestSmallGrant: a worker that has two directories sees the path to them and nothing
 // else.
-func TestLesserGrant(t *testing.T) {
+func TestSmallGrant(t *testing.T) {
 	g, _ := newGate(t, tree)
 	g.Grant.Files = policy.AllFiles().With(sandbox.Limit{Path: "/b/d", Access: sandbox.ReadOnly}, sandbox.Limit{Path: "/z", Access: sandbox.ReadWrite})
 	var err error
@@ -436,14 +436,14 @@ func TestLesserGrant(t *testing.T) {
 		{"file_exists", `{"path":"/b"}`, "/b: yes, a directory\n"},
 		{"sandbox_list", `{"path":"/b"}`, "/b/d/e.txt\n/b/d/f/g.md\n"},
 	} {
-		if got := done(t, g, c.tool, c.args); got != c.want {
+		if got := callOK(t, g, c.tool, c.args); got != c.want {
 			t.Errorf("%s %s:\ngot  %q\nwant %q", c.tool, c.args, got, c.want)
 		}
 	}
-	contains(t, refused(t, g, "read_file", `{"path":"/a.md"}`, sandbox.ErrNotFound), "list / to see what is there")
-	refused(t, g, "read_file", `{"path":"/b"}`, sandbox.ErrIsDir)
-	contains(t, done(t, g, "file_info", `{"path":"/b/d/e.txt"}`), "may not be written")
-	contains(t, done(t, g, "file_info", `{"path":"/z/image.png"}`), "may be written")
+	checkContains(t, callRefused(t, g, "read_file", `{"path":"/a.md"}`, sandbox.ErrNotFound), "list / to see what is there")
+	callRefused(t, g, "read_file", `{"path":"/b"}`, sandbox.ErrIsDir)
+	checkContains(t, callOK(t, g, "file_info", `{"path":"/b/d/e.txt"}`), "may not be written")
+	checkContains(t, callOK(t, g, "file_info", `{"path":"/z/image.png"}`), "may be written")
 }
 
 // stopping is a journal that cancels the context of a call after the call has started.
@@ -479,7 +479,7 @@ func TestCancelled(t *testing.T) {
 		if r.Err != nil && r.Err.Code != errTimeout {
 			t.Errorf("%s: %v", c.Tool, r.Err)
 		}
-		contains(t, r.String(), "it was stopped")
+		checkContains(t, r.String(), "it was stopped")
 	}
 }
 
@@ -505,7 +505,7 @@ func TestReadDoesNotWait(t *testing.T) {
 	found := make(chan tool.Result)
 	go func() { found <- call(t, g, "find_files", `{"pattern":"*"}`) }()
 	<-s.reached
-	contains(t, done(t, g, "read_file", `{"path":"a"}`), "one")
+	checkContains(t, callOK(t, g, "read_file", `{"path":"a"}`), "one")
 	close(s.goOn)
 	if r := <-found; r.Text != "/a\n/slow/b\n" {
 		t.Errorf("found %q", r)

@@ -90,7 +90,7 @@ func TestChangedAtThePrompt(t *testing.T) {
 			t.Errorf("%s %v: asked %d times; the files are\n%s\nand were\n%s", row.tool, row.args, len(s.asked), got, after)
 		}
 		if kept := s.kept[0]; kept.Digest != s.asked[0].Digest || kept.Digest == "" || s.asked[0].Changes[0].Base == "" && row.args["path"] != "/new" {
-			t.Errorf("%s: the journal has not what was shown: %+v", row.tool, kept)
+			t.Errorf("%s: the journal does not record what was shown: %+v", row.tool, kept)
 		}
 	}
 	s := newScene(t, files)
@@ -129,9 +129,9 @@ func TestDelete(t *testing.T) {
 	}
 }
 
-// TestDeleteIsBounded checks that golem does not delete or move a directory with more
+// TestDeleteIsLimited checks that golem does not delete or move a directory with more
 // than maxTree entries.
-func TestDeleteIsBounded(t *testing.T) {
+func TestDeleteIsLimited(t *testing.T) {
 	objects := map[string]sandbox.Object{}
 	for i := range maxTree + 1 {
 		objects[fmt.Sprintf("d/%d/%d/%d", i%47, i/47%47, i)] = sandbox.Object{}
@@ -222,7 +222,7 @@ func TestTooLargeToMove(t *testing.T) {
 	s := newScene(t, map[string]string{"a": "more than ten bytes"}, small)
 	s.fails(sandbox.ErrTooLarge, "copy_file", args{"from": "/a", "to": "/small/a"}, "19 bytes, at most 10", "use it where it is")
 	if len(s.asked) > 0 {
-		t.Error("asked about what cannot be done")
+		t.Error("golem asked about an impossible change")
 	}
 	s.fails(sandbox.ErrTooLarge, "move_file", args{"from": "/a", "to": "/small/a"}, "19 bytes, at most 10", "use it where it is")
 	check(t, os.Truncate(s.host("proj/a"), sandbox.MaxCopy+1))
@@ -291,7 +291,7 @@ func TestA2CopyAndMoveShowWhatTheyCarry(t *testing.T) {
 			t.Errorf("%s: the question names no version: %+v", name, c)
 		}
 		if r.Changes[0].Diff != "" || strings.Contains(r.String(), "steal") {
-			t.Errorf("%s: the caller is handed the content: %s", name, cutText(r.String()))
+			t.Errorf("%s: the caller gets the content: %s", name, cutText(r.String()))
 		}
 	}
 }

@@ -35,13 +35,13 @@ func TestFIFOs(t *testing.T) {
 		"read_file": "not_regular", "read_files": "not_regular", "sandbox_read_text": "not_regular", "list_files": "not_",
 		"find_files": "not_", "search_files": "not_", "sandbox_list": "not_", "file_info": "not a regular file", "file_exists": "yes, not a regular file",
 	} {
-		contains(t, askAll(t, g, "/fifo1")[name].String(), want)
+		checkContains(t, askAll(t, g, "/fifo1")[name].String(), want)
 	}
-	contains(t, done(t, g, "list_files", `{}`), "fifo7 (not a regular file)\n")
-	if got, want := done(t, g, "find_files", `{"pattern":"*"}`), "/a\n"; got != want {
+	checkContains(t, callOK(t, g, "list_files", `{}`), "fifo7 (not a regular file)\n")
+	if got, want := callOK(t, g, "find_files", `{"pattern":"*"}`), "/a\n"; got != want {
 		t.Errorf("found %q, want %q", got, want)
 	}
-	contains(t, done(t, g, "search_files", `{"pattern":"needle"}`), "/a:1: needle\n[1 file searched]")
+	checkContains(t, callOK(t, g, "search_files", `{"pattern":"needle"}`), "/a:1: needle\n[1 file searched]")
 }
 
 // TestSparse calls the readers for a sparse file of a tebibyte. The results are limited
@@ -53,12 +53,12 @@ func TestSparse(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	used := allocated(func() {
-		contains(t, refused(t, g, "read_file", `{"path":"big"}`, sandbox.ErrInvalid), "1099511627776 bytes")
-		refused(t, g, "read_file", `{"path":"text","offset":-1}`, sandbox.ErrInvalid)
-		refused(t, g, "sandbox_read_text", `{"path":"big"}`, sandbox.ErrTooLarge)
-		contains(t, done(t, g, "file_info", `{"path":"big"}`), "1099511627776 bytes")
-		contains(t, done(t, g, "search_files", `{"pattern":"one"}`), "no match", "2 binary skipped")
+	used := countAllocated(func() {
+		checkContains(t, callRefused(t, g, "read_file", `{"path":"big"}`, sandbox.ErrInvalid), "1099511627776 bytes")
+		callRefused(t, g, "read_file", `{"path":"text","offset":-1}`, sandbox.ErrInvalid)
+		callRefused(t, g, "sandbox_read_text", `{"path":"big"}`, sandbox.ErrTooLarge)
+		checkContains(t, callOK(t, g, "file_info", `{"path":"big"}`), "1099511627776 bytes")
+		checkContains(t, callOK(t, g, "search_files", `{"pattern":"one"}`), "no match", "2 binary skipped")
 	})
 	if used > 32<<20 {
 		t.Errorf("allocates %d bytes", used)
@@ -69,6 +69,6 @@ func TestSparse(t *testing.T) {
 	if err := os.Truncate(name, 1<<40); err != nil {
 		t.Fatal(err)
 	}
-	contains(t, done(t, g, "read_file", `{"path":"text","offset":3999,"limit":2}`), "lines 3999 to 4000", "  4000\ttext\n[more: cursor 4001@20000]")
-	contains(t, done(t, g, "read_file", `{"path":"text","offset":9999}`), "the same offset with cursor 4001@")
+	checkContains(t, callOK(t, g, "read_file", `{"path":"text","offset":3999,"limit":2}`), "lines 3999 to 4000", "  4000\ttext\n[more: cursor 4001@20000]")
+	checkContains(t, callOK(t, g, "read_file", `{"path":"text","offset":9999}`), "the same offset with cursor 4001@")
 }

@@ -103,9 +103,9 @@ func TestReadFileWindow(t *testing.T) {
 			t.Errorf("%s: %q", c.args, r.Text)
 		}
 	}
-	contains(t, done(t, g, "read_file", `{"path":"/five","offset":6}`), "it has 5 lines, and none from 6 on")
+	checkContains(t, callOK(t, g, "read_file", `{"path":"/five","offset":6}`), "it has 5 lines, and none from 6 on")
 	for _, cursor := range []string{"x", "0@0", "1@-1", "1", "@", "1@2@3"} {
-		refused(t, g, "read_file", `{"path":"/five","cursor":"`+cursor+`"}`, sandbox.ErrInvalid)
+		callRefused(t, g, "read_file", `{"path":"/five","cursor":"`+cursor+`"}`, sandbox.ErrInvalid)
 	}
 }
 
@@ -113,7 +113,7 @@ func TestReadFileWindow(t *testing.T) {
 func TestReadLongLine(t *testing.T) {
 	line := strings.Repeat("äb", 3500)
 	g, _ := newGate(t, map[string]string{"long": "short\n" + line + "\nlast\n"})
-	contains(t, done(t, g, "read_file", `{"path":"long"}`), "     2\t"+line[:3000]+"… [long line cut; cursor 2@3006 continues in it]\n     3\tlast\n")
+	checkContains(t, callOK(t, g, "read_file", `{"path":"long"}`), "     2\t"+line[:3000]+"… [long line cut; cursor 2@3006 continues in it]\n     3\tlast\n")
 	got := ""
 	for cursor := "2@6"; cursor != ""; {
 		d := call(t, g, "read_file", `{"path":"long","limit":1,"cursor":"`+cursor+`"}`).Data.(*readData)
@@ -174,14 +174,14 @@ func TestReadBinary(t *testing.T) {
 		"a.pdf": "PDF, 22 bytes", "b.png": "PNG image", "nul.txt": "not text, 9 bytes", "ctrl": "not text", "utf16.txt": "UTF-16 text", "late.txt": "not text",
 	} {
 		args := `{"path":"` + name + `","offset":1,"limit":5000}`
-		contains(t, refused(t, g, "read_file", args, sandbox.ErrInvalid),
+		checkContains(t, callRefused(t, g, "read_file", args, sandbox.ErrInvalid),
 			"/"+name, "cannot read a binary file as text", kind, "attachments", "the user", "file_info")
 		if name != "late.txt" {
-			refused(t, g, "sandbox_read_text", `{"path":"`+name+`"}`, sandbox.ErrInvalid)
+			callRefused(t, g, "sandbox_read_text", `{"path":"`+name+`"}`, sandbox.ErrInvalid)
 		}
 	}
-	contains(t, done(t, g, "read_file", `{"path":"text.pdf"}`), "     1\tonly called so\n")
-	contains(t, done(t, g, "read_file", `{"path":"esc"}`), "     1\t\x1b[1mbold\x1b[0m\ttab\fpage\n")
+	checkContains(t, callOK(t, g, "read_file", `{"path":"text.pdf"}`), "     1\tonly called so\n")
+	checkContains(t, callOK(t, g, "read_file", `{"path":"esc"}`), "     1\t\x1b[1mbold\x1b[0m\ttab\fpage\n")
 }
 
 // bigFile creates a host file of numbered lines, a little larger than size.
@@ -198,8 +198,8 @@ func bigFile(t *testing.T, name string, size int) (lines int) {
 	return lines
 }
 
-// allocated returns how many bytes f allocates.
-func allocated(f func()) uint64 {
+// countAllocated returns how many bytes f allocates.
+func countAllocated(f func()) uint64 {
 	var before, after runtime.MemStats
 	runtime.ReadMemStats(&before)
 	f()
@@ -215,7 +215,7 @@ func TestReadLarge(t *testing.T) {
 	page := func(args string) *readData {
 		t.Helper()
 		var r tool.Result
-		used := allocated(func() { r = call(t, g, "read_file", `{"path":"big",`+args+`}`) })
+		used := countAllocated(func() { r = call(t, g, "read_file", `{"path":"big",`+args+`}`) })
 		if used > 16<<20 {
 			t.Errorf("%s allocates %d bytes", args, used)
 		}
@@ -231,21 +231,21 @@ func TestReadLarge(t *testing.T) {
 		t.Errorf("the end: %+v", d)
 	}
 	if d := page(`"offset":400000,"limit":1`); !strings.HasPrefix(d.Content, "line 400000 x") || d.FirstLine != 400000 {
-		t.Errorf("the middle: %+v", d)
+		t.Errorf("middle: got %+v", d)
 	}
 	// A line beyond the limit of one call is found in two.
 	far := fmt.Sprintf(`"offset":%d,"limit":1`, total-10)
 	d := page(far)
 	if d.Content != "" || d.Cursor == "" {
-		t.Fatalf("a far line: %+v", d)
+		t.Fatalf("a line near the end: got %+v", d)
 	}
 	if d = page(far + `,"cursor":"` + d.Cursor + `"`); !strings.HasPrefix(d.Content, fmt.Sprintf("line %d x", total-10)) || d.FirstLine != int64(total-10) {
-		t.Errorf("a far line: %+v", d)
+		t.Errorf("a line near the end: got %+v", d)
 	}
 	if d = page(fmt.Sprintf(`"offset":%d,"cursor":"%s"`, total+5, d.Cursor)); d.Content != "" || d.Cursor != "" {
-		t.Errorf("behind the end: %+v", d)
+		t.Errorf("after the end: %+v", d)
 	}
-	contains(t, refused(t, g, "sandbox_read_text", `{"path":"big"}`, sandbox.ErrTooLarge), "read_file")
+	checkContains(t, callRefused(t, g, "sandbox_read_text", `{"path":"big"}`, sandbox.ErrTooLarge), "read_file")
 }
 
 // TestReadLargePages reads a file of 5 MB by its cursors, from the start and from a line
@@ -271,7 +271,7 @@ func TestReadLargePages(t *testing.T) {
 			d := r.Data.(*readData)
 			got += d.Content
 			if args = ""; d.Cursor != "" {
-				contains(t, r.Text, "[more: cursor "+d.Cursor+"]")
+				checkContains(t, r.Text, "[more: cursor "+d.Cursor+"]")
 				args = `"limit":100000,"cursor":"` + d.Cursor + `"`
 			}
 		}
@@ -307,7 +307,7 @@ func TestReadHugeLine(t *testing.T) {
 	if d.Content != strings.Repeat("x", maxLine) || d.LastLine != 1 || d.Cursor == "" {
 		t.Errorf("got %d bytes of line %d, cursor %q", len(d.Content), d.LastLine, d.Cursor)
 	}
-	refused(t, g, "read_file", `{"path":"line","offset":-1}`, sandbox.ErrInvalid) // NULs
+	callRefused(t, g, "read_file", `{"path":"line","offset":-1}`, sandbox.ErrInvalid) // NULs
 }
 
 // TestReadVersion passes the version of a read to a write.
@@ -317,9 +317,9 @@ func TestReadVersion(t *testing.T) {
 	args := func(content string) string {
 		return fmt.Sprintf(`{"path":"a","content":%q,"if_version":%q}`, content, version)
 	}
-	done(t, g, "write_file", args("two\n"))
+	callOK(t, g, "write_file", args("two\n"))
 	hostFile(t, filepath.Join(dir, "a"), "three\n")
-	refused(t, g, "write_file", args("four\n"), sandbox.ErrConflict)
+	callRefused(t, g, "write_file", args("four\n"), sandbox.ErrConflict)
 }
 
 // TestReadFiles reads several files. A file that cannot be read has its error in its
@@ -330,7 +330,7 @@ func TestReadFiles(t *testing.T) {
 	if r.Err != nil {
 		t.Fatal(r.Err)
 	}
-	contains(t, r.Text, "/a: lines 1 to 1 of 1", "     1\tone\n", "Error: read /missing: not_found", "Error: read /d: is_dir",
+	checkContains(t, r.Text, "/a: lines 1 to 1 of 1", "     1\tone\n", "Error: read /missing: not_found", "Error: read /d: is_dir",
 		"Error: read ../x: invalid", "Error: read /bin: invalid", "/d/b: lines 1 to 1 of 1", "     1\ttwo\n", "[more: offset ")
 	list := r.Data.([]readEach)
 	if len(list) != 8 || list[0].Content != "one\n" || list[1].Error == "" || list[5].Content != "two\n" || list[7].NextOffset == 0 {
@@ -341,10 +341,10 @@ func TestReadFiles(t *testing.T) {
 	if len(r.Text) > tool.MaxResult || r.Err != nil {
 		t.Errorf("50 files make %d bytes; %v", len(r.Text), r.Err)
 	}
-	contains(t, r.Text, "Error: read /big: limit; the answer is full")
-	refused(t, g, "read_files", `{"paths":[]}`, sandbox.ErrInvalid)
-	refused(t, g, "read_files", `{"paths":[`+many+`,"a"]}`, sandbox.ErrInvalid)
-	refused(t, g, "read_files", `{"paths":null}`, "invalid_args")
+	checkContains(t, r.Text, "Error: read /big: limit; the answer is full")
+	callRefused(t, g, "read_files", `{"paths":[]}`, sandbox.ErrInvalid)
+	callRefused(t, g, "read_files", `{"paths":[`+many+`,"a"]}`, sandbox.ErrInvalid)
+	callRefused(t, g, "read_files", `{"paths":null}`, "invalid_args")
 }
 
 // TestReadText reads windows as llm-do did.
@@ -378,10 +378,10 @@ func TestReadText(t *testing.T) {
 			t.Errorf("%s: text of %d bytes, notes %v", c.args, len(r.Text), r.Notes)
 		}
 	}
-	if got := done(t, g, "sandbox_read_text", `{"path":"latin"}`); got != "caf\uFFFD\uFFFDs" {
+	if got := callOK(t, g, "sandbox_read_text", `{"path":"latin"}`); got != "caf\uFFFD\uFFFDs" {
 		t.Errorf("got %q", got)
 	}
-	if got := done(t, g, "sandbox_read_text", `{"path":"empty"}`); got != "" {
+	if got := callOK(t, g, "sandbox_read_text", `{"path":"empty"}`); got != "" {
 		t.Errorf("got %q", got)
 	}
 }
@@ -513,7 +513,7 @@ func TestToolsAreSmall(t *testing.T) {
 	}
 	for _, word := range []string{"mount", "zone", "host", "sandbox", "workspace"} {
 		if strings.Contains(strings.ToLower(string(b)), word) {
-			t.Errorf("%q is in what is offered", word)
+			t.Errorf("%q is in the description of a tool", word)
 		}
 	}
 	t.Logf("%d bytes", len(b))

@@ -126,7 +126,7 @@ func TestC14AllFieldsArePinned(t *testing.T) {
 	}
 	old := listed(base())
 	if lines := listed(base()).Diff(old, false); len(lines) > 0 || listed(base()).Hash() != old.Hash() {
-		t.Fatalf("the same tool differs: %q", lines)
+		t.Fatalf("equal tools differ: %q", lines)
 	}
 	fields := reflect.TypeFor[sdk.Tool]()
 	changes := map[string]func(*sdk.Tool){
@@ -143,14 +143,14 @@ func TestC14AllFieldsArePinned(t *testing.T) {
 		name := fields.Field(i).Name
 		change := changes[name]
 		if change == nil {
-			t.Errorf("%s: no change of it is tried", name)
+			t.Errorf("%s: the test has no change of this field", name)
 			continue
 		}
 		tool := base()
 		change(tool)
 		now := listed(tool)
 		if lines := now.Diff(old, true); len(lines) == 0 || now.Hash() == old.Hash() {
-			t.Errorf("%s: a change of it is not seen", name)
+			t.Errorf("%s: a change is not detected", name)
 		}
 	}
 }

@@ -37,7 +37,7 @@ func TestIgnore(t *testing.T) {
 		folder := name[len(name)-1] == '/'
 		clean := path.Clean(name)
 		if got := i.ignores(path.Dir(clean), path.Base(clean), folder); got != want {
-			t.Errorf("%s: left out %v, want %v", name, got, want)
+			t.Errorf("%s: ignored %v, want %v", name, got, want)
 		}
 	}
 }

@@ -41,7 +41,7 @@ func TestNoFlagHides(t *testing.T) {
 	}
 	warnings, more := l.warnings()
 	if more != 500 {
-		t.Errorf("%d are left out, want 500", more)
+		t.Errorf("%d are skipped, want 500", more)
 	}
 	for _, text := range []string{out.String(), strings.Join(warnings, "\n")} {
 		if !strings.Contains(text, "/.envrc: becomes code: runs") || !strings.Contains(text, "bidi: and 250 more") || !strings.Contains(text, "code: installs: and 250 more") {

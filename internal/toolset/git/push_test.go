@@ -8,9 +8,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestWhereAFileStands checks that an error about a file of a work tree has the virtual
+// TestVirtualNameInError checks that an error about a file of a work tree has the virtual
 // name of the file. Names of branches and repositories stay.
-func TestWhereAFileStands(t *testing.T) {
+func TestVirtualNameInError(t *testing.T) {
 	target := Target{Name: "origin", At: "/site"}
 	for _, row := range []struct{ wrong, want sandbox.Error }{
 		{sandbox.Error{Code: git.ErrDirty, Path: "a/b"}, sandbox.Error{Code: git.ErrDirty, Path: "/site/a/b"}},

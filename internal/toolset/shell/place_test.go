@@ -12,10 +12,10 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// withTop returns a world with a tree of directories.
-func withTop(t *testing.T) *world {
+// newWorldWithTree returns a world with a tree of directories.
+func newWorldWithTree(t *testing.T) *world {
 	t.Helper()
-	w := newWorld(t, append(zones(), sandbox.Mount{Target: "/", Access: sandbox.ReadWrite}))
+	w := newWorld(t, append(newMounts(), sandbox.Mount{Target: "/", Access: sandbox.ReadWrite}))
 	for _, name := range []string{"/src/a", "/out/b"} {
 		if err := w.Files.MakeDir(name); err != nil {
 			t.Fatal(err)
@@ -37,7 +37,7 @@ func (w *world) ends(t *testing.T, a args, says jail.Result) (jail.Command, stri
 	return w.runner.command[len(w.runner.command)-1], r.Text, r.Notes
 }
 
-func left(dir string, set ...string) jail.Result {
+func newResult(dir string, set ...string) jail.Result {
 	return jail.Result{Left: &jail.Left{Dir: dir, Set: set}}
 }
 
@@ -63,12 +63,12 @@ func TestDirectoryStays(t *testing.T) {
 		{"", "", "", nowhere, "/work"},
 		{"", "/src/a", "", nowhere, "/work"}, // which is /work/src/a in a command
 	} {
-		w := withTop(t)
-		_, text, notes := w.ends(t, args{Cwd: test.cwd}, left(test.ends))
+		w := newWorldWithTree(t)
+		_, text, notes := w.ends(t, args{Cwd: test.cwd}, newResult(test.ends))
 		if want := "exit 0 in 0.0 s (namespaces, network off)" + test.says; text != want || strings.Join(notes, "; ") != test.note {
 			t.Errorf("%s, %s: %q, %q\nwant %q, %q", test.cwd, test.ends, text, notes, want, test.note)
 		}
-		if c, _, _ := w.ends(t, args{}, left("/work")); c.Dir != test.next {
+		if c, _, _ := w.ends(t, args{}, newResult("/work")); c.Dir != test.next {
 			t.Errorf("%s, %s: the next one begins in %s, want %s", test.cwd, test.ends, c.Dir, test.next)
 		}
 	}
@@ -77,10 +77,10 @@ func TestDirectoryStays(t *testing.T) {
 // TestDirectoryIsInRequest checks that a request for approval shows where a command
 // starts, and that its digest covers the directory.
 func TestDirectoryIsInRequest(t *testing.T) {
-	w := withTop(t)
-	w.ends(t, args{}, left("/work/src"))
-	w.ends(t, args{}, left("/work/src"))
-	w.ends(t, args{Cwd: "/src"}, left("/work/src"))
+	w := newWorldWithTree(t)
+	w.ends(t, args{}, newResult("/work/src"))
+	w.ends(t, args{}, newResult("/work/src"))
+	w.ends(t, args{Cwd: "/src"}, newResult("/work/src"))
 	var got []string
 	for _, r := range w.asked.list {
 		got = append(got, string(r.Args))
@@ -89,43 +89,43 @@ func TestDirectoryIsInRequest(t *testing.T) {
 		t.Errorf("asked with %q, want %q", got, want)
 	}
 	if w.asked.list[0].Digest == w.asked.list[1].Digest || w.asked.list[1].Digest != w.asked.list[2].Digest {
-		t.Error("an answer is not for the directory that was shown")
+		t.Error("an answer counts for another directory than the shown one")
 	}
 }
 
 // TestDirectoryGone checks that a command starts at the top, with a note, if the
 // directory where the last one ended is gone or no longer visible.
 func TestDirectoryGone(t *testing.T) {
-	w := withTop(t)
-	w.ends(t, args{}, left("/work/src/a"))
+	w := newWorldWithTree(t)
+	w.ends(t, args{}, newResult("/work/src/a"))
 	if err := w.Files.Delete("/src/a"); err != nil {
 		t.Fatal(err)
 	}
-	c, _, notes := w.ends(t, args{}, left("/work/src"))
+	c, _, notes := w.ends(t, args{}, newResult("/work/src"))
 	if want := "/src/a, where the last command ended, is gone; this command started in /"; c.Dir != "/work" || !slices.Contains(notes, want) {
 		t.Errorf("began in %s, %q", c.Dir, notes)
 	}
 	w.Grant.Approvals = w.Grant.Approvals.With(policy.Rule{Verb: policy.Read, Target: "/src", Approval: policy.Ask})
-	c, _, notes = w.ends(t, args{}, left("/work"))
+	c, _, notes = w.ends(t, args{}, newResult("/work"))
 	if want := "/src, where the last command ended, is gone; this command started in /"; c.Dir != "/work" || !slices.Contains(notes, want) {
-		t.Errorf("hidden: began in %s, %q", c.Dir, notes)
+		t.Errorf("hidden directory: began in %s, %q", c.Dir, notes)
 	}
-	if c, _, notes = w.ends(t, args{}, left("/work")); c.Dir != "/work" || slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "is gone") }) {
-		t.Errorf("told twice: began in %s, %q", c.Dir, notes)
+	if c, _, notes = w.ends(t, args{}, newResult("/work")); c.Dir != "/work" || slices.ContainsFunc(notes, func(n string) bool { return strings.Contains(n, "is gone") }) {
+		t.Errorf("reported twice: began in %s, %q", c.Dir, notes)
 	}
 }
 
-// TestLeavesAsItWas checks that a command that was killed, timed out or did not report
+// TestFailedCommandKeepsPlace checks that a command that was killed, timed out or did not report
 // where it ended changes neither directory nor variables of the next one.
-func TestLeavesAsItWas(t *testing.T) {
+func TestFailedCommandKeepsPlace(t *testing.T) {
 	for name, says := range map[string]jail.Result{
 		"killed":  {Code: 137, Signal: "SIGKILL"},
 		"late":    {Code: 137, Signal: "SIGKILL", Late: true},
 		"stopped": {Stopped: true},
 		"mute":    {},
 	} {
-		w := withTop(t)
-		w.ends(t, args{}, left("/work/src", "A=1"))
+		w := newWorldWithTree(t)
+		w.ends(t, args{}, newResult("/work/src", "A=1"))
 		if name != "mute" {
 			says.Left = &jail.Left{Dir: "/work/out", Set: []string{"A=2"}}
 		}
@@ -134,7 +134,7 @@ func TestLeavesAsItWas(t *testing.T) {
 		if told := len(notes) == 1 && strings.HasPrefix(notes[0], "golem does not know in which directory it ended"); told != (name == "mute") {
 			t.Errorf("%s: %q", name, notes)
 		}
-		if c, _, _ := w.ends(t, args{}, left("/work")); c.Dir != "/work/src" || !slices.Equal(c.Env, []string{"A=1"}) {
+		if c, _, _ := w.ends(t, args{}, newResult("/work")); c.Dir != "/work/src" || !slices.Equal(c.Env, []string{"A=1"}) {
 			t.Errorf("%s: the next one begins in %s with %q", name, c.Dir, c.Env)
 		}
 	}
@@ -165,10 +165,10 @@ func TestVariablesStay(t *testing.T) {
 		{[]string{"A=" + long}, []string{"LANG"}, []string{"OLD=0"}, much},
 		{many, nil, []string{"OLD=0"}, much},
 	} {
-		w := withTop(t)
-		w.ends(t, args{}, left("/work", "OLD=0"))
+		w := newWorldWithTree(t)
+		w.ends(t, args{}, newResult("/work", "OLD=0"))
 		_, _, notes := w.ends(t, args{}, jail.Result{Left: &jail.Left{Dir: "/work", Set: test.set, Gone: test.gone}})
-		c, _, _ := w.ends(t, args{}, left("/work"))
+		c, _, _ := w.ends(t, args{}, newResult("/work"))
 		if !slices.Equal(c.Env, test.env) || strings.Join(notes, "; ") != test.note {
 			t.Errorf("%.60q, %q: the next one has %.80q, %q\nwant %q, %q", test.set, test.gone, c.Env, notes, test.env, test.note)
 		}
@@ -188,14 +188,14 @@ func TestCanKeep(t *testing.T) {
 	}
 	for _, name := range []string{"A", "a_1", "CI", "DEBUG", "NODE_ENV", "DATABASE_URL", "PORT", "RUST_LOG", "GOOS", "CGO_ENABLED", "LANG", "LC_ALL", "TZ", "TERM", "NO_COLOR", "SRC", "API_TOKEN", "VIRTUAL_ENV", "GIT_AUTHOR_NAME", "PYTHONUNBUFFERED"} {
 		if !canKeep(name) {
-			t.Errorf("%s does not stay", name)
+			t.Errorf("%s cannot be kept", name)
 		}
 	}
 }
 
-// TestPlaceOfTwo checks that two commands that run at once each record only what they
+// TestPlaceOfTwoCommands checks that two commands that run at once each record only what they
 // have changed.
-func TestPlaceOfTwo(t *testing.T) {
+func TestPlaceOfTwoCommands(t *testing.T) {
 	p := NewPlace(Standing{Set: map[string]string{"X": "0"}}, nil)
 	one, two := p.here(), p.here()
 	p.leave(one, "/a", &jail.Left{Set: []string{"A=1", "X=1"}})
@@ -209,9 +209,9 @@ func TestPlaceOfTwo(t *testing.T) {
 	}
 }
 
-// TestPlaceKept checks that a saved place is loaded without variables that must not be
+// TestPlaceIsSaved checks that a saved place is loaded without variables that must not be
 // kept, and that a note reports a failure to save.
-func TestPlaceKept(t *testing.T) {
+func TestPlaceIsSaved(t *testing.T) {
 	var kept Standing
 	p := NewPlace(Standing{Dir: "/a", Set: map[string]string{"A": "1", "PATH": "/x"}}, func(s Standing) error { kept = s; return nil })
 	if got := p.here(); got.Dir != "/a" || strings.Join(got.env(), " ") != "A=1" {
@@ -219,7 +219,7 @@ func TestPlaceKept(t *testing.T) {
 	}
 	p.leave(p.here(), "", &jail.Left{})
 	if kept.Set != nil {
-		t.Error("written though nothing has changed")
+		t.Error("written although nothing changed")
 	}
 	p.leave(p.here(), "/b", &jail.Left{Gone: []string{"LANG"}})
 	if kept.Dir != "/b" || strings.Join(kept.env(), " ") != "A=1 LANG" {

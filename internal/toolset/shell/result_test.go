@@ -14,9 +14,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-func out(text string) jail.Output { return jail.Output{Head: []byte(text)} }
+func newOutput(text string) jail.Output { return jail.Output{Head: []byte(text)} }
 
-func limits() jail.Limits {
+func newLimits() jail.Limits {
 	return jail.Limits{Time: 2 * time.Second, CPU: time.Second / 2, Memory: 2 << 30, Processes: 512, Files: 1024, FileSize: 3e6, Output: 50_000, Temp: 1<<20 + 1}
 }
 
@@ -27,9 +27,9 @@ func TestResult(t *testing.T) {
 		says jail.Result
 		want string
 	}{
-		{jail.Result{Stdout: out("a\nb\n")}, "exit 0 in 0.0 s (namespaces, network off)\na\nb"},
-		{jail.Result{Code: 2, Took: 2 * time.Second, Stderr: out("bad\n")}, "exit 2 in 2.0 s (namespaces, network off)\nstderr:\nbad"},
-		{jail.Result{Stdout: out("a"), Stderr: out("b")}, "exit 0 in 0.0 s (namespaces, network off)\na\nstderr:\nb"},
+		{jail.Result{Stdout: newOutput("a\nb\n")}, "exit 0 in 0.0 s (namespaces, network off)\na\nb"},
+		{jail.Result{Code: 2, Took: 2 * time.Second, Stderr: newOutput("bad\n")}, "exit 2 in 2.0 s (namespaces, network off)\nstderr:\nbad"},
+		{jail.Result{Stdout: newOutput("a"), Stderr: newOutput("b")}, "exit 0 in 0.0 s (namespaces, network off)\na\nstderr:\nb"},
 		{jail.Result{Code: 137, Signal: "SIGKILL", Hit: []jail.Limit{jail.MemoryLimit}},
 			"ended by SIGKILL after 0.0 s (namespaces, network off); it reached its limit of memory, 2 GiB (limits.memory)"},
 		{jail.Result{Code: 137, Signal: "SIGKILL", Late: true, Hit: []jail.Limit{jail.TimeLimit}, Took: time.Second},
@@ -47,8 +47,8 @@ func TestResult(t *testing.T) {
 			"exit 0 in 0.0 s (namespaces, network off)\nhead\n… 10 bytes omitted …\ntail"},
 	}
 	for _, test := range tests {
-		w := newWorld(t, zones())
-		test.says.Level, test.says.Limits = jail.Namespaces, limits()
+		w := newWorld(t, newMounts())
+		test.says.Level, test.says.Limits = jail.Namespaces, newLimits()
 		w.runner.says = test.says
 		r := w.run(t, args{Command: "x"})
 		if r.Text != test.want {
@@ -62,9 +62,9 @@ func TestResult(t *testing.T) {
 	}
 }
 
-// TestLegible checks that the text of any output is valid UTF-8, that no character is cut
+// TestReadableOutput checks that the text of any output is valid UTF-8, that no character is cut
 // in two, and that the number of hidden bytes is right.
-func TestLegible(t *testing.T) {
+func TestReadableOutput(t *testing.T) {
 	long := []byte("aä€😀")
 	for cut := range len(long) + 1 {
 		text, hidden := (jail.Output{Head: long[:cut], Tail: long[cut:], Hidden: 5}).Text()
@@ -79,7 +79,7 @@ func TestLegible(t *testing.T) {
 			t.Errorf("whole, in two at %d: %q", cut, text)
 		}
 	}
-	if text, _ := out("a\xff\xfe\x00b").Text(); text != "a\uFFFD\x00b" {
+	if text, _ := newOutput("a\xff\xfe\x00b").Text(); text != "a\uFFFD\x00b" {
 		t.Errorf("got %q", text)
 	}
 }
@@ -96,7 +96,7 @@ func FuzzLegible(f *testing.F) {
 // TestHints checks that a command that was refused something gets one note about what is
 // allowed.
 func TestHints(t *testing.T) {
-	w := newWorld(t, append(zones(), sandbox.Mount{Target: "/", Access: sandbox.ReadOnly}))
+	w := newWorld(t, append(newMounts(), sandbox.Mount{Target: "/", Access: sandbox.ReadOnly}))
 	top, err := w.Files.Resolve("/")
 	if err != nil {
 		t.Fatal(err)
@@ -158,7 +158,7 @@ func TestHints(t *testing.T) {
 		"bash: line 1:     7 CPU time limit exceeded":                                                      "limit of processor time for a command here: 0.5 s (limits.cpu)",
 		"cat: /b.txt: No such file or directory":                                                           allowed,
 	} {
-		w.runner.says = jail.Result{Code: 1, Stderr: out(output), Level: jail.Namespaces, Limits: limits()}
+		w.runner.says = jail.Result{Code: 1, Stderr: newOutput(output), Level: jail.Namespaces, Limits: newLimits()}
 		r := w.run(t, args{Command: "x"})
 		if got := strings.Join(r.Notes, "; "); got != want {
 			t.Errorf("%q:\ngot  %s\nwant %s", output, got, want)
@@ -177,18 +177,18 @@ func TestHints(t *testing.T) {
 // TestNoHint checks that a limit in the first line gets no second note, and that a /tmp
 // on the disk gets none. If there is a network, no note mentions it.
 func TestNoHint(t *testing.T) {
-	w := newWorld(t, zones())
+	w := newWorld(t, newMounts())
 	for _, test := range []struct {
 		says jail.Result
 		net  bool
 		not  string
 	}{
-		{jail.Result{Stderr: out("MemoryError"), Hit: []jail.Limit{jail.MemoryLimit}, Level: jail.Namespaces}, false, "memory"},
-		{jail.Result{Stderr: out("No space left on device"), Level: jail.Landlock}, false, "/tmp"},
-		{jail.Result{Stderr: out("Connection refused"), Level: jail.Namespaces}, true, "network"},
-		{jail.Result{Stdout: out("README: sudo: not found, Could not resolve host"), Level: jail.Namespaces}, false, "here"}, // the command was asked to print this
+		{jail.Result{Stderr: newOutput("MemoryError"), Hit: []jail.Limit{jail.MemoryLimit}, Level: jail.Namespaces}, false, "memory"},
+		{jail.Result{Stderr: newOutput("No space left on device"), Level: jail.Landlock}, false, "/tmp"},
+		{jail.Result{Stderr: newOutput("Connection refused"), Level: jail.Namespaces}, true, "network"},
+		{jail.Result{Stdout: newOutput("README: sudo: not found, Could not resolve host"), Level: jail.Namespaces}, false, "here"}, // the command was asked to print this
 	} {
-		test.says.Limits = limits()
+		test.says.Limits = newLimits()
 		v := view{files: w.Files, Result: transaction.Result{Result: test.says}, from: &startPoint{}}
 		if test.net {
 			v.effects = []policy.Effect{{Verb: policy.Connect}}

@@ -43,14 +43,14 @@ func (s *standIn) end(r jail.Result) {
 	}
 }
 
-// house is a Server that starts stand-ins.
-type house struct {
+// fakeServer is a Server that starts stand-ins.
+type fakeServer struct {
 	list    []*standIn
 	command []jail.Command
 	ends    *jail.Result // if set, services end at once with this result
 }
 
-func (h *house) Serve(_ *sandbox.Sandbox, c jail.Command, _ bool) (Service, error) {
+func (h *fakeServer) Serve(_ *sandbox.Sandbox, c jail.Command, _ bool) (Service, error) {
 	s := &standIn{done: make(chan struct{}), printed: []byte("begun\n")}
 	if h.ends != nil {
 		s.end(*h.ends)
@@ -60,9 +60,9 @@ func (h *house) Serve(_ *sandbox.Sandbox, c jail.Command, _ bool) (Service, erro
 }
 
 // withServices returns a world in which services can run.
-func withServices(t *testing.T, rules ...policy.Rule) (*world, *house) {
+func withServices(t *testing.T, rules ...policy.Rule) (*world, *fakeServer) {
 	t.Helper()
-	w, h := newWorld(t, zones(), rules...), &house{}
+	w, h := newWorld(t, newMounts(), rules...), &fakeServer{}
 	services := NewServices(h, func() time.Time { return time.Unix(100, 0) }, false)
 	t.Cleanup(services.Close)
 	services.early = time.Millisecond
@@ -92,7 +92,7 @@ func TestServices(t *testing.T) {
 	if want := "web: running for 0.0 s; printed 6 bytes; continue with offset 6\nbegun\nnote: read-only for services: /out"; got != want {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
-	if len(w.asked.list) != 1 || spelled(w.asked.list[0].ToApprove) != "run npm run dev" {
+	if len(w.asked.list) != 1 || formatEffects(w.asked.list[0].ToApprove) != "run npm run dev" {
 		t.Errorf("asked %+v", w.asked.list)
 	}
 	if c := h.command[0]; c.Dir != "/out" || strings.Join(c.Env, " ") != "A=1" || c.Args[len(c.Args)-1] != "npm run dev" {
@@ -176,7 +176,7 @@ func TestServicesAreLimited(t *testing.T) {
 	}
 	list := w.call(t, "service_list", noArgs{}).Data.([]Served)
 	if len(list) > maxKnown || list[0].Name != "s1" || !list[0].Running || list[len(list)-1].Name != fmt.Sprint("t", 3*maxKnown-1) {
-		t.Errorf("%d are known: %+v", len(list), list)
+		t.Errorf("%d services are listed: %+v", len(list), list)
 	}
 }
 

@@ -96,11 +96,11 @@ func (w *world) run(t *testing.T, a args) tool.Result {
 	return w.Do(t.Context(), policy.Model, tool.Call{Tool: "shell", Args: b})
 }
 
-func zones() []sandbox.Mount {
+func newMounts() []sandbox.Mount {
 	return []sandbox.Mount{{Target: "/in", Access: sandbox.ReadOnly}, {Target: "/out", Access: sandbox.ReadWrite}}
 }
 
-func spelled(effects []policy.Effect) string {
+func formatEffects(effects []policy.Effect) string {
 	var words []string
 	for _, e := range effects {
 		words = append(words, e.String())
@@ -108,8 +108,8 @@ func spelled(effects []policy.Effect) string {
 	return strings.Join(words, ", ")
 }
 
-// open returns rules that allow everything without approval.
-func open() []policy.Rule {
+// newOpenRules returns rules that allow everything without approval.
+func newOpenRules() []policy.Rule {
 	return []policy.Rule{
 		{Verb: policy.Run, Target: "*", Approval: policy.PreApproved}, {Verb: policy.Write, Target: "/", Approval: policy.PreApproved},
 		{Verb: policy.Delete, Target: "/", Approval: policy.PreApproved}, {Verb: policy.Connect, Target: "*", Approval: policy.PreApproved},
@@ -119,20 +119,20 @@ func open() []policy.Rule {
 // TestAlwaysAsks checks that a command that writes directly asks even if the grant allows
 // all its effects, and that a command on overlays does not.
 func TestAlwaysAsks(t *testing.T) {
-	w := newWorld(t, zones(), open()...)
+	w := newWorld(t, newMounts(), newOpenRules()...)
 	if r := w.run(t, args{Command: "ls"}); !r.OK() {
 		t.Fatal(r.Err)
 	}
 	if len(w.asked.list) != 1 {
 		t.Fatalf("asked %d times, want 1", len(w.asked.list))
 	}
-	layered := newWorld(t, zones(), open()...)
+	layered := newWorld(t, newMounts(), newOpenRules()...)
 	layered.runner.layered = true
 	if r := layered.run(t, args{Command: "ls"}); !r.OK() || len(layered.asked.list) != 0 {
 		t.Fatalf("on layers: %v, asked %d times", r.Err, len(layered.asked.list))
 	}
 	const want = "run ls, write /out/**, delete /out/**"
-	if got := spelled(w.asked.list[0].ToApprove); got != want {
+	if got := formatEffects(w.asked.list[0].ToApprove); got != want {
 		t.Errorf("asks for %s\nwant     %s", got, want)
 	}
 	w.Approver = nil
@@ -147,7 +147,7 @@ func TestEffects(t *testing.T) {
 	rule := func(v policy.Verb, target string, c policy.Approval) policy.Rule {
 		return policy.Rule{Verb: v, Target: target, Approval: c, From: "p.yaml:1"}
 	}
-	narrow := zones()
+	narrow := newMounts()
 	narrow[1].Suffixes = []string{".md"}
 	tests := []struct {
 		name   string
@@ -156,16 +156,16 @@ func TestEffects(t *testing.T) {
 		want   string
 		begins string
 	}{
-		{"zones", zones(), nil, "read /in/**, read /out/**, write /out/**, delete /out/**", "/out"},
-		{"a blocked write", zones(), []policy.Rule{rule(policy.Write, "/out", policy.Blocked)}, "read /in/**, read /out/**", "/in"},
-		{"a blocked delete", zones(), []policy.Rule{rule(policy.Delete, "/out", policy.Blocked)}, "read /in/**, read /out/**", "/in"},
-		{"a blocked delete below", zones(), []policy.Rule{rule(policy.Delete, "/out/a", policy.Blocked)}, "read /in/**, read /out/**, read /out/a/**", "/in"},
-		{"a blocked write below", zones(), []policy.Rule{rule(policy.Write, "/out/a", policy.Blocked)},
+		{"zones", newMounts(), nil, "read /in/**, read /out/**, write /out/**, delete /out/**", "/out"},
+		{"a blocked write", newMounts(), []policy.Rule{rule(policy.Write, "/out", policy.Blocked)}, "read /in/**, read /out/**", "/in"},
+		{"a blocked delete", newMounts(), []policy.Rule{rule(policy.Delete, "/out", policy.Blocked)}, "read /in/**, read /out/**", "/in"},
+		{"a blocked delete below", newMounts(), []policy.Rule{rule(policy.Delete, "/out/a", policy.Blocked)}, "read /in/**, read /out/**, read /out/a/**", "/in"},
+		{"a blocked write below", newMounts(), []policy.Rule{rule(policy.Write, "/out/a", policy.Blocked)},
 			"read /in/**, read /out/**, write /out/**, delete /out/**, read /out/a/**", "/out"},
-		{"reading that asks", zones(), []policy.Rule{rule(policy.Read, "/in", policy.Ask)}, "read /out/**, write /out/**, delete /out/**", "/out"},
-		{"reading that is blocked", zones(), []policy.Rule{rule(policy.Read, "/", policy.Blocked)}, "", "/work"},
+		{"reading that asks", newMounts(), []policy.Rule{rule(policy.Read, "/in", policy.Ask)}, "read /out/**, write /out/**, delete /out/**", "/out"},
+		{"reading that is blocked", newMounts(), []policy.Rule{rule(policy.Read, "/", policy.Blocked)}, "", "/work"},
 		{"suffixes", narrow, nil, "read /in/**, read /out/**", "/in"},
-		{"a mount at the top", append(zones(), sandbox.Mount{Target: "/", Access: sandbox.ReadOnly}), nil,
+		{"a mount at the top", append(newMounts(), sandbox.Mount{Target: "/", Access: sandbox.ReadOnly}), nil,
 			"read /**, read /in/**, read /out/**, write /out/**, delete /out/**", "/work"},
 	}
 	for _, test := range tests {
@@ -178,7 +178,7 @@ func TestEffects(t *testing.T) {
 			if test.want != "" {
 				want += ", " + test.want
 			}
-			if got := spelled(w.asked.list[0].Effects); got != want {
+			if got := formatEffects(w.asked.list[0].Effects); got != want {
 				t.Errorf("got  %s\nwant %s", got, want)
 			}
 			if got := w.runner.command[0].Dir; got != test.begins {
@@ -201,15 +201,15 @@ func TestEffects(t *testing.T) {
 // TestNetwork checks that an open network is an effect of the plan, and that a rule that
 // blocks it turns it off.
 func TestNetwork(t *testing.T) {
-	w := newWorld(t, zones())
+	w := newWorld(t, newMounts())
 	w.Grant.Hosts = policy.AllHosts()
 	r := w.run(t, args{Command: "ls"})
-	if got := spelled(w.asked.list[0].Effects); !strings.HasSuffix(got, ", connect *") || !strings.Contains(r.Text, "network on") {
+	if got := formatEffects(w.asked.list[0].Effects); !strings.HasSuffix(got, ", connect *") || !strings.Contains(r.Text, "network on") {
 		t.Errorf("effects %s, text %s", got, r.Text)
 	}
 	w.Grant.Approvals = policy.Approvals{}.With(policy.Rule{Verb: policy.Connect, Target: "*", Approval: policy.Blocked})
 	r = w.run(t, args{Command: "ls"})
-	if got := spelled(w.asked.list[1].Effects); strings.Contains(got, "connect") || !strings.Contains(r.Text, "network off") || w.HasNetwork() {
+	if got := formatEffects(w.asked.list[1].Effects); strings.Contains(got, "connect") || !strings.Contains(r.Text, "network off") || w.HasNetwork() {
 		t.Errorf("blocked: effects %s, text %s", got, r.Text)
 	}
 }
@@ -251,7 +251,7 @@ func TestRules(t *testing.T) {
 		{[]policy.ShellLayer{layer}, []policy.Rule{never}, "ls", "blocked a rule (p:3) blocks it"},
 		{[]policy.ShellLayer{layer, {Default: policy.Ask, From: "w:7"}}, nil, "ls", "asks w:7 ls"},
 	} {
-		w := newWorld(t, zones(), test.rules...)
+		w := newWorld(t, newMounts(), test.rules...)
 		w.runner.layered = true
 		w.Tools = Set{Runner: w.runner, Rules: policy.Shell{Layers: test.layers}}.Tools()
 		r := w.run(t, args{Command: test.command})
@@ -268,9 +268,9 @@ func TestRules(t *testing.T) {
 	}
 }
 
-// TestOffered checks that the tool is offered if a rule allows any command.
-func TestOffered(t *testing.T) {
-	w := newWorld(t, zones())
+// TestToolIsOffered checks that the tool is offered if a rule allows any command.
+func TestToolIsOffered(t *testing.T) {
+	w := newWorld(t, newMounts())
 	for _, test := range []struct {
 		layers []policy.ShellLayer
 		want   policy.Approval
@@ -290,29 +290,29 @@ func TestOffered(t *testing.T) {
 
 // TestBlocked checks that a blocked command is refused before anybody is asked.
 func TestBlocked(t *testing.T) {
-	w := newWorld(t, zones(), policy.Rule{Verb: policy.Run, Target: "*", Approval: policy.Blocked})
+	w := newWorld(t, newMounts(), policy.Rule{Verb: policy.Run, Target: "*", Approval: policy.Blocked})
 	if r := w.run(t, args{Command: "ls"}); r.OK() || r.Err.Code != "blocked" {
 		t.Errorf("got %v, want blocked", r.Err)
 	}
-	w = newWorld(t, zones())
+	w = newWorld(t, newMounts())
 	w.Tools = Set{Runner: w.runner, Rules: policy.Shell{}.With(policy.ShellLayer{Default: policy.Blocked})}.Tools()
 	if r := w.run(t, args{Command: "ls"}); r.OK() || r.Err.Code != "blocked" {
 		t.Errorf("got %v, want blocked", r.Err)
 	}
 	if len(w.asked.list)+len(w.runner.command) > 0 {
-		t.Error("it was asked about, or ran")
+		t.Error("golem asked about the command, or ran it")
 	}
 }
 
 // TestArguments checks that invalid commands and timeouts are refused.
 func TestArguments(t *testing.T) {
 	for _, a := range []args{{}, {Command: " \n"}, {Command: "a\x00b"}, {Command: strings.Repeat("x", maxCommand+1)}, {Command: "x", Timeout: 1e300}, {Command: "x", Timeout: -1}} {
-		w := newWorld(t, zones())
+		w := newWorld(t, newMounts())
 		if r := w.run(t, a); r.OK() || r.Err.Code != "invalid_args" || len(w.runner.command) > 0 {
 			t.Errorf("%.20q %v: got %v", a.Command, a.Timeout, r.Err)
 		}
 	}
-	w := newWorld(t, zones())
+	w := newWorld(t, newMounts())
 	if r := w.run(t, args{Command: "x", Timeout: 1.5}); !r.OK() || w.runner.command[0].Time != 1500*time.Millisecond {
 		t.Errorf("got %v, %v", r.Err, w.runner.command)
 	}
@@ -320,7 +320,7 @@ func TestArguments(t *testing.T) {
 
 // TestDirectory checks that cwd must be a visible name of the tree.
 func TestDirectory(t *testing.T) {
-	w := newWorld(t, append(zones(), sandbox.Mount{Target: "/", Access: sandbox.ReadWrite}), policy.Rule{Verb: policy.Read, Target: "/in", Approval: policy.Ask})
+	w := newWorld(t, append(newMounts(), sandbox.Mount{Target: "/", Access: sandbox.ReadWrite}), policy.Rule{Verb: policy.Read, Target: "/in", Approval: policy.Ask})
 	if err := w.Files.MakeDir("/src"); err != nil {
 		t.Fatal(err)
 	}
@@ -343,7 +343,7 @@ func TestDirectory(t *testing.T) {
 // TestOutcome checks that the journal records the outcome of a command, and that the tool
 // returns errors of the jail.
 func TestOutcome(t *testing.T) {
-	w := newWorld(t, zones())
+	w := newWorld(t, newMounts())
 	w.runner.says = jail.Result{Code: 3, Took: 1900 * time.Millisecond, Level: jail.Landlock}
 	w.run(t, args{Command: "false"})
 	const want = "exit 3 in 1.9 s (landlock, network off)"
@@ -359,9 +359,9 @@ func TestOutcome(t *testing.T) {
 	}
 }
 
-// TestUnable checks that nobody is asked for approval if no command can run.
-func TestUnable(t *testing.T) {
-	w := newWorld(t, zones())
+// TestNoCommands checks that nobody is asked for approval if no command can run.
+func TestNoCommands(t *testing.T) {
+	w := newWorld(t, newMounts())
 	w.runner.unable = &sandbox.Error{Op: "shell", Code: jail.ErrNoSandbox}
 	r := w.run(t, args{Command: "ls"})
 	if r.OK() || r.Err.Code != jail.ErrNoSandbox || len(w.asked.list) > 0 || len(w.runner.command) > 0 {
@@ -377,7 +377,7 @@ func (inSession) Traits() sandbox.Traits { return sandbox.Traits{Through: "/x"} 
 // TestStopped checks that a stopped command is an error, and that its output and what
 // became of its changes are reported.
 func TestStopped(t *testing.T) {
-	w := newWorld(t, zones())
+	w := newWorld(t, newMounts())
 	w.runner.says = jail.Result{Stopped: true, Signal: "SIGKILL", Level: jail.Namespaces, Stdout: jail.Output{Head: []byte("begun")}}
 	r := w.run(t, args{Command: "x"})
 	if ran, ok := r.Data.(Ran); r.OK() || r.Err.Code != "stopped" || !ok || ran.Stdout != "begun" {
