@@ -15,8 +15,8 @@ const line200 = `cd src && git status --short | grep -v '^??' | head -n 20; for 
 // BenchmarkTable prints how long judging a line takes. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
 	t := benchtable.Peers(os.Stdout)
-	layer := rulesOf("yes <read_only>", "yes <build>", "no git push", "ask git", "no rm", "no rm -rf", "yes npm run *", "ask curl", "no default")
-	rules := NewRules(policy.Shell{}.With(ready()).With(layer))
+	layer := parseRules("yes <read_only>", "yes <build>", "no git push", "ask git", "no rm", "no rm -rf", "yes npm run *", "ask curl", "no default")
+	rules := NewRules(policy.Shell{}.With(readySets()).With(layer))
 	for _, c := range []struct {
 		what, line string
 	}{{fmt.Sprintf("judge a line of %d bytes", len(line200)), line200}, {"judge git status", "git status"}} {
@@ -29,7 +29,7 @@ func BenchmarkTable(b *testing.B) {
 
 // BenchmarkJudge measures one ordinary line against the ready-made sets.
 func BenchmarkJudge(b *testing.B) {
-	rules := NewRules(policy.Shell{}.With(ready()))
+	rules := NewRules(policy.Shell{}.With(readySets()))
 	b.ReportAllocs()
 	for b.Loop() {
 		rules.Judge(line200)

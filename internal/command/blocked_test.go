@@ -50,10 +50,10 @@ func TestC6BlockedInEverySpelling(t *testing.T) {
 	}
 	for _, line := range removes {
 		for _, other := range []string{"yes default", "ask default", "ask other", "yes <build>", "yes *"} {
-			if got := verdict(line, rulesOf(other, "no rm -rf")); !strings.HasPrefix(got, "no ") {
+			if got := verdict(line, parseRules(other, "no rm -rf")); !strings.HasPrefix(got, "no ") {
 				t.Errorf("%.80q with %s: got %s", line, other, got)
 			}
-			if got := verdict(line, rulesOf("yes default"), rulesOf(other, "no rm -rf")); !strings.HasPrefix(got, "no ") {
+			if got := verdict(line, parseRules("yes default"), parseRules(other, "no rm -rf")); !strings.HasPrefix(got, "no ") {
 				t.Errorf("%.80q with %s in the second layer: got %s", line, other, got)
 			}
 		}
@@ -78,7 +78,7 @@ func TestC6BlockedSubcommands(t *testing.T) {
 		"rm":               {"rm", "rm x", "cp /bin/rm x; ./x y", "ln -s $(which rm) x; foo /bin/rm"},
 	} {
 		for _, line := range lines {
-			if got := verdict(line, rulesOf("yes default", "no "+pattern)); got != "no "+pattern {
+			if got := verdict(line, parseRules("yes default", "no "+pattern)); got != "no "+pattern {
 				t.Errorf("%q with %s blocked: got %s", line, pattern, got)
 			}
 		}
@@ -87,7 +87,7 @@ func TestC6BlockedSubcommands(t *testing.T) {
 
 // TestC6OthersPass checks that blocking rules do not stop ordinary commands.
 func TestC6OthersPass(t *testing.T) {
-	rules := rulesOf("yes default", "no rm -rf", "no git push --force", "no git push", "no npm publish")
+	rules := parseRules("yes default", "no rm -rf", "no git push --force", "no git push", "no npm publish")
 	for _, line := range []string{
 		"ls -la", "rm x", "rm -f x", "rm -r x", "git status", "git log $branch", "git log --oneline \"$x\"..HEAD", "git -C \"$d\" log", "git -C \"$d\" status", "git rm -rf d", "git commit -m 'rm -rf d and git push'",
 		"echo rm -rf d", "echo 'rm -rf d; git push' > notes", "grep -rn 'rm -rf' .", "cat x | grep rm", "man rm", "which rm", "export CI=1; npm test", "FOO=1; make", "CI=1 npm test", "x=1; echo $x",
@@ -103,13 +103,13 @@ func TestC6OthersPass(t *testing.T) {
 	}
 	// The user's own rule allows code that golem cannot read; a default does not.
 	for rule, want := range map[string]string{"yes python3 -c": "yes python3 -c", "yes python3": "yes python3", "ask python3 -c": "ask python3 -c", "yes other": "no rm", "yes *": "no rm"} {
-		if got := verdict("python3 -c 'print(1)'", rulesOf(rule, "no rm")); got != want {
+		if got := verdict("python3 -c 'print(1)'", parseRules(rule, "no rm")); got != want {
 			t.Errorf("%s: got %s, want %s", rule, got, want)
 		}
 	}
 	// Without a blocking rule such lines stay allowed.
 	for _, line := range []string{"$x y", "python3 -c 'print(1)'", "sh < f", "git x", strings.Repeat("true;", 2000) + "rm -rf d"} {
-		if got := verdict(line, rulesOf("yes default")); got != "yes default" {
+		if got := verdict(line, parseRules("yes default")); got != "yes default" {
 			t.Errorf("%.40q: got %s", line, got)
 		}
 	}
@@ -117,7 +117,7 @@ func TestC6OthersPass(t *testing.T) {
 
 // TestC6Judging checks that no line takes longer than three seconds to judge.
 func TestC6Judging(t *testing.T) {
-	rules := rulesOf("yes default", "no rm -rf", "no git push --force")
+	rules := parseRules("yes default", "no rm -rf", "no git push --force")
 	for _, word := range []string{"rm ", "'a b' ", "git-", "x=y=z ", "-a'b c' ", "\"sh -c 'x y'\" ", "$x ", "foo 'foo x';"} {
 		line := "foo " + strings.Repeat(word, maxLine/len(word)-4)
 		start := time.Now()

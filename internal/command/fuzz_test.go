@@ -17,14 +17,14 @@ import (
 // reported. Outside quotes, none of its bytes run a command that is not among its parts.
 func FuzzJudge(f *testing.F) {
 	for _, file := range []string{"testdata/bypasses.txt", "testdata/ordinary.txt"} {
-		for _, line := range lines(f, file) {
+		for _, line := range readLines(f, file) {
 			f.Add(line)
 		}
 	}
 	for _, line := range []string{"a <<E\n$(b)\nE\n", "bash <<'E'\nls\nE\n", "ls \\\n -la", "x='a[$(b)]'; echo $\\\n{y[x]}", "((a", "`\\`a\\``", "f(){ ls;};f"} {
 		f.Add(line)
 	}
-	rules := NewRules(policy.Shell{}.With(ready()))
+	rules := NewRules(policy.Shell{}.With(readySets()))
 	f.Fuzz(func(t *testing.T, line string) {
 		j := rules.Judge(line)
 		for _, p := range Narrow(line) {
@@ -41,7 +41,7 @@ func FuzzJudge(f *testing.F) {
 			t.Fatalf("%q passes, and reports no writes", line)
 		}
 		d.bytes(line, j)
-		d.again(rules)
+		d.checkPrinted(rules)
 	})
 }
 
@@ -82,8 +82,8 @@ func (d *simpleCheck) script(text string, lang syntax.LangVariant) {
 	}
 }
 
-// known reports whether an allowed line may contain the program.
-func known(n string) bool {
+// isKnown reports whether an allowed line may contain the program.
+func isKnown(n string) bool {
 	_, runs := runners[n]
 	for _, set := range Sets() {
 		runs = runs || entries()[set][n] != nil
@@ -98,7 +98,7 @@ func (d *simpleCheck) call(c *syntax.CallExpr) {
 		words = append(words, plainText(w))
 	}
 	n := strings.TrimPrefix(strings.TrimPrefix(words[0], "/usr"), "/bin/")
-	if !known(n) {
+	if !isKnown(n) {
 		d.Fatalf("%q passes, with %q", d.line, words)
 	}
 	switch n {
@@ -132,7 +132,7 @@ func (d *simpleCheck) call(c *syntax.CallExpr) {
 
 // runs checks the name of a command that a program runs.
 func (d *simpleCheck) runs(words []string) {
-	if len(words) > 0 && !known(strings.TrimPrefix(strings.TrimPrefix(words[0], "/usr"), "/bin/")) {
+	if len(words) > 0 && !isKnown(strings.TrimPrefix(strings.TrimPrefix(words[0], "/usr"), "/bin/")) {
 		d.Fatalf("%q passes, and runs %q", d.line, words)
 	}
 }
@@ -211,8 +211,8 @@ func unquoted(line string) string {
 	return b.String()
 }
 
-// again judges the line as the printer of the syntax package writes it.
-func (d *simpleCheck) again(rules Rules) {
+// checkPrinted judges the line as the printer of the syntax package writes it.
+func (d *simpleCheck) checkPrinted(rules Rules) {
 	file, err := syntax.NewParser().Parse(strings.NewReader(d.line), "")
 	if err != nil {
 		d.Fatal(err)

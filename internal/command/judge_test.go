@@ -8,9 +8,9 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// rulesOf makes a layer from lines. Each line is yes, ask or no, followed by a pattern or
+// parseRules makes a layer from lines. Each line is yes, ask or no, followed by a pattern or
 // by a set in < >. The pattern "default" sets the default of the layer.
-func rulesOf(lines ...string) policy.ShellLayer {
+func parseRules(lines ...string) policy.ShellLayer {
 	l := policy.ShellLayer{NoDefault: true, From: "default"}
 	for _, line := range lines {
 		word, pattern, _ := strings.Cut(line, " ")
@@ -43,7 +43,7 @@ func verdict(line string, layers ...policy.ShellLayer) string {
 
 // TestJudge checks which rule decides about a line.
 func TestJudge(t *testing.T) {
-	status := rulesOf("yes git status")
+	status := parseRules("yes git status")
 	for _, test := range []struct {
 		line, want string
 		layers     []policy.ShellLayer
@@ -69,92 +69,92 @@ func TestJudge(t *testing.T) {
 		{"git $x", "-", []policy.ShellLayer{status}},
 
 		// Stars, and variables that a rule names.
-		{"npm run build", "yes npm run *", []policy.ShellLayer{rulesOf("yes npm run *")}},
-		{"npm run", "-", []policy.ShellLayer{rulesOf("yes npm run *")}},
-		{`npm run "$x"`, "yes npm run *", []policy.ShellLayer{rulesOf("yes npm run *")}},
-		{"npm run $x", "-", []policy.ShellLayer{rulesOf("yes npm run *")}},
-		{"CI=1 npm test", "yes CI=1 npm test", []policy.ShellLayer{rulesOf("yes CI=1 npm test")}},
-		{"CI=2 npm test", "-", []policy.ShellLayer{rulesOf("yes CI=1 npm test")}},
-		{"CI=1 X=2 npm test", "-", []policy.ShellLayer{rulesOf("yes CI=1 npm test")}},
-		{"npm test", "-", []policy.ShellLayer{rulesOf("yes CI=1 npm test")}},
-		{"CI=2 npm test", "yes CI=* npm test", []policy.ShellLayer{rulesOf("yes CI=* npm test")}},
+		{"npm run build", "yes npm run *", []policy.ShellLayer{parseRules("yes npm run *")}},
+		{"npm run", "-", []policy.ShellLayer{parseRules("yes npm run *")}},
+		{`npm run "$x"`, "yes npm run *", []policy.ShellLayer{parseRules("yes npm run *")}},
+		{"npm run $x", "-", []policy.ShellLayer{parseRules("yes npm run *")}},
+		{"CI=1 npm test", "yes CI=1 npm test", []policy.ShellLayer{parseRules("yes CI=1 npm test")}},
+		{"CI=2 npm test", "-", []policy.ShellLayer{parseRules("yes CI=1 npm test")}},
+		{"CI=1 X=2 npm test", "-", []policy.ShellLayer{parseRules("yes CI=1 npm test")}},
+		{"npm test", "-", []policy.ShellLayer{parseRules("yes CI=1 npm test")}},
+		{"CI=2 npm test", "yes CI=* npm test", []policy.ShellLayer{parseRules("yes CI=* npm test")}},
 
 		// Words that make a command another one, unless the pattern contains them.
-		{"find . -name x", "yes find", []policy.ShellLayer{rulesOf("yes find")}},
-		{"find . -delete", "-", []policy.ShellLayer{rulesOf("yes find")}},
-		{"find . $x", "-", []policy.ShellLayer{rulesOf("yes find")}},
-		{"find . -delete", "yes find * -delete", []policy.ShellLayer{rulesOf("yes find", "yes find * -delete")}},
-		{"find . -exec rm {} +", "-", []policy.ShellLayer{rulesOf("yes find")}},
-		{"find . -exec ls {} +", "yes find", []policy.ShellLayer{rulesOf("yes find", "yes ls")}},
-		{"sed -i s/a/b/ x", "-", []policy.ShellLayer{rulesOf("yes sed")}},
-		{"sed -i s/a/b/ x", "yes sed -i", []policy.ShellLayer{rulesOf("yes sed -i")}},
-		{"awk '{print > \"x\"}'", "-", []policy.ShellLayer{rulesOf("yes awk")}},
-		{"awk '{print > \"x\"}'", "yes awk *", []policy.ShellLayer{rulesOf("yes awk *")}},
-		{"git log --output=x", "-", []policy.ShellLayer{rulesOf("yes git")}},
+		{"find . -name x", "yes find", []policy.ShellLayer{parseRules("yes find")}},
+		{"find . -delete", "-", []policy.ShellLayer{parseRules("yes find")}},
+		{"find . $x", "-", []policy.ShellLayer{parseRules("yes find")}},
+		{"find . -delete", "yes find * -delete", []policy.ShellLayer{parseRules("yes find", "yes find * -delete")}},
+		{"find . -exec rm {} +", "-", []policy.ShellLayer{parseRules("yes find")}},
+		{"find . -exec ls {} +", "yes find", []policy.ShellLayer{parseRules("yes find", "yes ls")}},
+		{"sed -i s/a/b/ x", "-", []policy.ShellLayer{parseRules("yes sed")}},
+		{"sed -i s/a/b/ x", "yes sed -i", []policy.ShellLayer{parseRules("yes sed -i")}},
+		{"awk '{print > \"x\"}'", "-", []policy.ShellLayer{parseRules("yes awk")}},
+		{"awk '{print > \"x\"}'", "yes awk *", []policy.ShellLayer{parseRules("yes awk *")}},
+		{"git log --output=x", "-", []policy.ShellLayer{parseRules("yes git")}},
 
 		// The longest rule of a layer wins, and the strictest of equally long ones.
-		{"rm x", "no rm", []policy.ShellLayer{rulesOf("no rm", "ask rm temp")}},
-		{"rm temp x", "ask rm temp", []policy.ShellLayer{rulesOf("no rm", "ask rm temp")}},
-		{"rm x", "no rm", []policy.ShellLayer{rulesOf("yes rm", "no rm")}},
-		{"git push", "no git push", []policy.ShellLayer{rulesOf("yes git", "no git push")}},
-		{"git pull", "ask git *", []policy.ShellLayer{rulesOf("yes git", "no git push", "ask git *")}},
-		{"ls x", "ask ls x", []policy.ShellLayer{rulesOf("yes ls *", "ask ls x")}},
+		{"rm x", "no rm", []policy.ShellLayer{parseRules("no rm", "ask rm temp")}},
+		{"rm temp x", "ask rm temp", []policy.ShellLayer{parseRules("no rm", "ask rm temp")}},
+		{"rm x", "no rm", []policy.ShellLayer{parseRules("yes rm", "no rm")}},
+		{"git push", "no git push", []policy.ShellLayer{parseRules("yes git", "no git push")}},
+		{"git pull", "ask git *", []policy.ShellLayer{parseRules("yes git", "no git push", "ask git *")}},
+		{"ls x", "ask ls x", []policy.ShellLayer{parseRules("yes ls *", "ask ls x")}},
 
 		// The strictest layer wins.
-		{"ls", "ask ls", []policy.ShellLayer{rulesOf("yes ls"), rulesOf("ask ls")}},
-		{"ls", "no default", []policy.ShellLayer{rulesOf("yes default"), rulesOf("no default")}},
-		{"ls", "yes ls", []policy.ShellLayer{rulesOf("yes ls"), rulesOf("no rm")}},
-		{"ls; pwd", "-", []policy.ShellLayer{rulesOf("yes ls"), rulesOf("ask curl")}},
-		{"ls; pwd", "yes ls", []policy.ShellLayer{rulesOf("yes ls"), rulesOf("yes pwd")}},
+		{"ls", "ask ls", []policy.ShellLayer{parseRules("yes ls"), parseRules("ask ls")}},
+		{"ls", "no default", []policy.ShellLayer{parseRules("yes default"), parseRules("no default")}},
+		{"ls", "yes ls", []policy.ShellLayer{parseRules("yes ls"), parseRules("no rm")}},
+		{"ls; pwd", "-", []policy.ShellLayer{parseRules("yes ls"), parseRules("ask curl")}},
+		{"ls; pwd", "yes ls", []policy.ShellLayer{parseRules("yes ls"), parseRules("yes pwd")}},
 
 		// Restricting rules match other spellings.
-		{"rm -rf x", "no rm -rf", []policy.ShellLayer{rulesOf("yes rm", "no rm -rf")}},
-		{"rm -fr x", "no rm -rf", []policy.ShellLayer{rulesOf("yes rm", "no rm -rf")}},
-		{"rm -r x -f", "no rm -rf", []policy.ShellLayer{rulesOf("yes rm", "no rm -rf")}},
-		{"rm -r x", "yes rm", []policy.ShellLayer{rulesOf("yes rm", "no rm -rf")}},
-		{"git push --force-with-lease", "yes git push", []policy.ShellLayer{rulesOf("yes git push", "no git push --force")}},
-		{"git push origin --forc", "no git push --force", []policy.ShellLayer{rulesOf("yes git push", "no git push --force")}},
-		{"npm --silent --prefix x publish", "no npm publish", []policy.ShellLayer{rulesOf("yes npm", "no npm publish")}},
-		{"npm run publish", "yes npm", []policy.ShellLayer{rulesOf("yes npm", "no npm publish")}},
-		{"find . -name x -delete", "ask find -delete", []policy.ShellLayer{rulesOf("yes find", "ask find -delete")}},
-		{"/bin/rm x", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
-		{"X=1 nohup sh -c 'timeout 1 rm x'", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
-		{"sudo -u x rm y", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
-		{"timeout 5 ls", "no timeout", []policy.ShellLayer{rulesOf("yes ls", "no timeout")}},
-		{"xargs -i rm", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
-		{"eval 'rm x'", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
-		{"f() { rm x; }", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
-		{"rm x; (", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"rm -rf x", "no rm -rf", []policy.ShellLayer{parseRules("yes rm", "no rm -rf")}},
+		{"rm -fr x", "no rm -rf", []policy.ShellLayer{parseRules("yes rm", "no rm -rf")}},
+		{"rm -r x -f", "no rm -rf", []policy.ShellLayer{parseRules("yes rm", "no rm -rf")}},
+		{"rm -r x", "yes rm", []policy.ShellLayer{parseRules("yes rm", "no rm -rf")}},
+		{"git push --force-with-lease", "yes git push", []policy.ShellLayer{parseRules("yes git push", "no git push --force")}},
+		{"git push origin --forc", "no git push --force", []policy.ShellLayer{parseRules("yes git push", "no git push --force")}},
+		{"npm --silent --prefix x publish", "no npm publish", []policy.ShellLayer{parseRules("yes npm", "no npm publish")}},
+		{"npm run publish", "yes npm", []policy.ShellLayer{parseRules("yes npm", "no npm publish")}},
+		{"find . -name x -delete", "ask find -delete", []policy.ShellLayer{parseRules("yes find", "ask find -delete")}},
+		{"/bin/rm x", "no rm", []policy.ShellLayer{parseRules("yes default", "no rm")}},
+		{"X=1 nohup sh -c 'timeout 1 rm x'", "no rm", []policy.ShellLayer{parseRules("yes default", "no rm")}},
+		{"sudo -u x rm y", "no rm", []policy.ShellLayer{parseRules("yes default", "no rm")}},
+		{"timeout 5 ls", "no timeout", []policy.ShellLayer{parseRules("yes ls", "no timeout")}},
+		{"xargs -i rm", "no rm", []policy.ShellLayer{parseRules("yes default", "no rm")}},
+		{"eval 'rm x'", "no rm", []policy.ShellLayer{parseRules("yes default", "no rm")}},
+		{"f() { rm x; }", "no rm", []policy.ShellLayer{parseRules("yes default", "no rm")}},
+		{"rm x; (", "no rm", []policy.ShellLayer{parseRules("yes default", "no rm")}},
 
 		// If a restricting rule could match, it blocks or asks.
-		{"$x y", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
-		{"$x y", "ask rm", []policy.ShellLayer{rulesOf("yes default", "ask rm")}},
-		{"git $x", "no git push", []policy.ShellLayer{rulesOf("yes git", "no git push")}},
-		{"git $x", "ask git push", []policy.ShellLayer{rulesOf("yes git", "ask git push")}},
-		{"cp a $x", "yes cp", []policy.ShellLayer{rulesOf("yes cp", "no rm")}},
-		{"bash -c \"$x\"", "no rm", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
-		{"ls >$x", "yes default", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
-		{"ls >$x", "-", []policy.ShellLayer{rulesOf("yes ls", "no rm")}},
-		{"echo $x", "yes default", []policy.ShellLayer{rulesOf("yes default", "no rm")}},
+		{"$x y", "no rm", []policy.ShellLayer{parseRules("yes default", "no rm")}},
+		{"$x y", "ask rm", []policy.ShellLayer{parseRules("yes default", "ask rm")}},
+		{"git $x", "no git push", []policy.ShellLayer{parseRules("yes git", "no git push")}},
+		{"git $x", "ask git push", []policy.ShellLayer{parseRules("yes git", "ask git push")}},
+		{"cp a $x", "yes cp", []policy.ShellLayer{parseRules("yes cp", "no rm")}},
+		{"bash -c \"$x\"", "no rm", []policy.ShellLayer{parseRules("yes default", "no rm")}},
+		{"ls >$x", "yes default", []policy.ShellLayer{parseRules("yes default", "no rm")}},
+		{"ls >$x", "-", []policy.ShellLayer{parseRules("yes ls", "no rm")}},
+		{"echo $x", "yes default", []policy.ShellLayer{parseRules("yes default", "no rm")}},
 
 		// Rules for all commands.
-		{"$x y", "yes default", []policy.ShellLayer{rulesOf("yes default")}},
-		{"$x y", "yes *", []policy.ShellLayer{rulesOf("yes *")}},
-		{"PATH=. ls", "yes *", []policy.ShellLayer{rulesOf("yes *", "no default")}},
-		{"$x y", "no default", []policy.ShellLayer{rulesOf("yes git", "no default")}},
-		{"ls", "yes ls", []policy.ShellLayer{rulesOf("no *", "yes ls")}},
-		{"x=1", "yes default", []policy.ShellLayer{rulesOf("yes default")}},
-		{"x=1", "-", []policy.ShellLayer{rulesOf("yes ls")}},
-		{"sudo ls", "-", []policy.ShellLayer{rulesOf("yes ls")}},
+		{"$x y", "yes default", []policy.ShellLayer{parseRules("yes default")}},
+		{"$x y", "yes *", []policy.ShellLayer{parseRules("yes *")}},
+		{"PATH=. ls", "yes *", []policy.ShellLayer{parseRules("yes *", "no default")}},
+		{"$x y", "no default", []policy.ShellLayer{parseRules("yes git", "no default")}},
+		{"ls", "yes ls", []policy.ShellLayer{parseRules("no *", "yes ls")}},
+		{"x=1", "yes default", []policy.ShellLayer{parseRules("yes default")}},
+		{"x=1", "-", []policy.ShellLayer{parseRules("yes ls")}},
+		{"sudo ls", "-", []policy.ShellLayer{parseRules("yes ls")}},
 
 		// A rule with a pattern wins over a set.
-		{"git status", "yes <read_only>", []policy.ShellLayer{rulesOf("yes <read_only>")}},
-		{"git status", "ask git", []policy.ShellLayer{rulesOf("yes <read_only>", "ask git")}},
-		{"make", "yes <build>", []policy.ShellLayer{rulesOf("yes <read_only>", "yes <build>", "no default")}},
-		{"make", "no default", []policy.ShellLayer{rulesOf("yes <read_only>", "no default")}},
+		{"git status", "yes <read_only>", []policy.ShellLayer{parseRules("yes <read_only>")}},
+		{"git status", "ask git", []policy.ShellLayer{parseRules("yes <read_only>", "ask git")}},
+		{"make", "yes <build>", []policy.ShellLayer{parseRules("yes <read_only>", "yes <build>", "no default")}},
+		{"make", "no default", []policy.ShellLayer{parseRules("yes <read_only>", "no default")}},
 
 		// A pattern that is not valid blocks.
-		{"ls", "no a | b", []policy.ShellLayer{rulesOf("yes a | b")}},
+		{"ls", "no a | b", []policy.ShellLayer{parseRules("yes a | b")}},
 	} {
 		if got := verdict(test.line, test.layers...); got != test.want {
 			t.Errorf("%q: got %s, want %s", test.line, got, test.want)
@@ -162,8 +162,8 @@ func TestJudge(t *testing.T) {
 	}
 }
 
-// lines returns the lines of a file, without comments.
-func lines(t testing.TB, file string) []string {
+// readLines returns the lines of a file, without comments.
+func readLines(t testing.TB, file string) []string {
 	text, err := os.ReadFile(file)
 	if err != nil {
 		t.Fatal(err)
@@ -175,21 +175,21 @@ func lines(t testing.TB, file string) []string {
 		}
 	}
 	if len(list) < 20 {
-		t.Fatalf("%s: %d lines: this test sees nothing", file, len(list))
+		t.Fatalf("%s: %d lines: the test checks nothing", file, len(list))
 	}
 	return list
 }
 
-// ready returns a layer that allows both ready-made sets.
-func ready() policy.ShellLayer { return rulesOf("yes <read_only>", "yes <build>") }
+// readySets returns a layer that allows both ready-made sets.
+func readySets() policy.ShellLayer { return parseRules("yes <read_only>", "yes <build>") }
 
 // TestBypasses checks that no known way around the allowlists of other tools works here.
 func TestBypasses(t *testing.T) {
-	for _, line := range lines(t, "testdata/bypasses.txt") {
-		if got := verdict(line, ready()); strings.HasPrefix(got, "yes") {
+	for _, line := range readLines(t, "testdata/bypasses.txt") {
+		if got := verdict(line, readySets()); strings.HasPrefix(got, "yes") {
 			t.Errorf("%q passes: %s", line, got)
 		}
-		if got := verdict(line, ready(), rulesOf("no default")); !strings.HasPrefix(got, "no") {
+		if got := verdict(line, readySets(), parseRules("no default")); !strings.HasPrefix(got, "no") {
 			t.Errorf("%q is not blocked by default: %s", line, got)
 		}
 	}
@@ -198,15 +198,15 @@ func TestBypasses(t *testing.T) {
 // TestOrdinary checks that harmless lines are allowed, and that their writes are
 // reported.
 func TestOrdinary(t *testing.T) {
-	for _, line := range lines(t, "testdata/ordinary.txt") {
-		if got := verdict(line, ready()); !strings.HasPrefix(got, "yes") {
-			j := NewRules(policy.Shell{}.With(ready())).Judge(line)
+	for _, line := range readLines(t, "testdata/ordinary.txt") {
+		if got := verdict(line, readySets()); !strings.HasPrefix(got, "yes") {
+			j := NewRules(policy.Shell{}.With(readySets())).Judge(line)
 			t.Errorf("%q: got %s: %+v", line, got, j.Verdicts[max(0, j.Decides())])
 		}
 	}
 	for line, want := range map[string]string{"ls >out 2>&1": "out", "ls >~/x": "~/x", "ls >/dev/null": "", "cat <x >&y": "y", "git log &>>z": "z"} {
 		var got []string
-		j := NewRules(policy.Shell{}.With(ready())).Judge(line)
+		j := NewRules(policy.Shell{}.With(readySets())).Judge(line)
 		for _, w := range j.Writes {
 			got = append(got, w.Path)
 		}
@@ -229,7 +229,7 @@ func TestSets(t *testing.T) {
 				if strings.HasPrefix(line, "[") {
 					line += " -f x ]"
 				}
-				layer := rulesOf("yes <" + set + ">")
+				layer := parseRules("yes <" + set + ">")
 				if got := verdict(line, layer); got != "yes <"+set+">" {
 					t.Errorf("%s: %q: got %s", set, line, got)
 				}
@@ -243,8 +243,8 @@ func TestSets(t *testing.T) {
 	}
 }
 
-// TestWhy checks that a verdict gives the reason.
-func TestWhy(t *testing.T) {
+// TestReasons checks that a verdict gives the reason.
+func TestReasons(t *testing.T) {
 	for line, want := range map[string]string{
 		"sort -o x y":           "-o changes what the command does",
 		"X=1 ls":                "X is set for it",
@@ -261,7 +261,7 @@ func TestWhy(t *testing.T) {
 		"ls | sh":               "a shell that reads what it runs from its input",
 		"bash -c 'ls' <<<x; $y": "what it runs is not known before it runs",
 	} {
-		j := NewRules(policy.Shell{}.With(ready())).Judge(line)
+		j := NewRules(policy.Shell{}.With(readySets())).Judge(line)
 		at := j.Decides()
 		if at < 0 || !strings.HasPrefix(j.Verdicts[at].Why, want) || want == "" && j.Verdicts[at].Why != "" {
 			t.Errorf("%q: got %+v, want %q", line, j.Verdicts, want)

@@ -5,18 +5,18 @@ import (
 	"testing"
 )
 
-// spelled writes the parts of a line in the notation of the tests: how a part is reached,
+// formatLine writes the parts of a line in the notation of the tests: how a part is reached,
 // its variables, its words, and its special properties. Words that are not literal stand
 // in ‹›.
-func spelled(l Line) string {
+func formatLine(l Line) string {
 	var list []string
 	for _, p := range l.Parts {
 		var words []string
 		for _, a := range p.Assigns {
-			words = append(words, a.Name+"="+marked(a.Value))
+			words = append(words, a.Name+"="+formatWord(a.Value))
 		}
 		for _, w := range p.Words {
-			words = append(words, marked(w))
+			words = append(words, formatWord(w))
 		}
 		text := strings.Join(words, " ")
 		if len(p.Words) == 0 {
@@ -36,12 +36,12 @@ func spelled(l Line) string {
 		list = append(list, text)
 	}
 	for _, w := range l.Writes {
-		list = append(list, "> "+marked(Word{Text: w.Path, Literal: w.Literal}))
+		list = append(list, "> "+formatWord(Word{Text: w.Path, Literal: w.Literal}))
 	}
 	return strings.Join(list, "\n")
 }
 
-func marked(w Word) string {
+func formatWord(w Word) string {
 	if w.Literal {
 		return w.Text
 	}
@@ -181,11 +181,11 @@ func TestParse(t *testing.T) {
 		{"$x a", "‹$x› a (?)"},
 		{"a* b", "‹a*› b (?)"},
 	} {
-		if got := spelled(Parse(test.line)); got != test.want {
+		if got := formatLine(Parse(test.line)); got != test.want {
 			t.Errorf("%q: got\n%s\nwant\n%s\n", test.line, got, test.want)
 		}
 	}
-	if got := spelled(Parse("a `b \\`c\\``")); !strings.Contains(got, "(?)") {
+	if got := formatLine(Parse("a `b \\`c\\``")); !strings.Contains(got, "(?)") {
 		t.Errorf("backslashes in backquotes: got\n%s", got)
 	}
 }

@@ -61,7 +61,7 @@ func TestC10WritersSync(t *testing.T) {
 			t.Errorf("a rename without syncs: got %q", list)
 		}
 		if !testutil.Wrote(calls, filepath.Join(dir, "b.new")) {
-			t.Error("nothing was traced")
+			t.Error("the trace is empty")
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (w *world) echo(name string, port uint16) {
 	w.host(name, port, l.Addr())
 }
 
-func newAsking(t *testing.T, patience time.Duration, hosts ...policy.HostRule) (*world, *user) {
+func newAskingWorld(t *testing.T, patience time.Duration, hosts ...policy.HostRule) (*world, *user) {
 	w, u := newWorld(t, hosts...), newUser()
 	w.options.Ask, w.options.Patience = u.ask, patience
 	w.echo("new.org", 7)
@@ -76,7 +76,7 @@ func passes(c net.Conn) bool { return exchange(c, "\x01") == "\x01" }
 // TestAskOnce checks that several connections wait for one question, that it names who
 // asks and for what, and that the answer for the session needs no second one.
 func TestAskOnce(t *testing.T) {
-	w, u := newAsking(t, time.Hour)
+	w, u := newAskingWorld(t, time.Hour)
 	var conns []net.Conn
 	for range 5 {
 		conns = append(conns, w.mustDial("new.org", 7))
@@ -112,9 +112,9 @@ func TestAskOnce(t *testing.T) {
 // that an answer that comes later lets the next try through.
 func TestLateAnswer(t *testing.T) {
 	for _, answer := range []egress.Answer{egress.Once, egress.Session} {
-		w, u := newAsking(t, time.Millisecond)
+		w, u := newAskingWorld(t, time.Millisecond)
 		if passes(w.mustDial("new.org", 7)) {
-			t.Fatal("it passed without an answer")
+			t.Fatal("the connection passed without an answer")
 		}
 		if r := w.awaitStep(egress.Refused, "new.org"); !strings.Contains(r.Why, "the next try passes") {
 			t.Errorf("got %+v", r)
@@ -135,9 +135,9 @@ func TestLateAnswer(t *testing.T) {
 	}
 }
 
-// TestLater checks that a question without an answer is asked again with the next try.
-func TestLater(t *testing.T) {
-	w, u := newAsking(t, time.Hour)
+// TestAskAgain checks that a question without an answer is asked again with the next try.
+func TestAskAgain(t *testing.T) {
+	w, u := newAskingWorld(t, time.Hour)
 	for i, answer := range []egress.Answer{egress.Later, egress.Later, egress.Once, egress.Later} {
 		u.answers <- answer
 		if got, want := passes(w.mustDial("new.org", 7)), answer == egress.Once; got != want {
@@ -152,7 +152,7 @@ func TestLater(t *testing.T) {
 // TestAskNothingElse checks what is refused without a question: addresses, and more
 // questions than a person can answer.
 func TestAskNothingElse(t *testing.T) {
-	w, u := newAsking(t, time.Millisecond)
+	w, u := newAskingWorld(t, time.Millisecond)
 	mustEnd(t, w.mustDial("203.0.113.1", 7))
 	mustEnd(t, w.mustDial("198.18.99.1", 7))
 	if u.count() != 0 {

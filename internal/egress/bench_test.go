@@ -15,11 +15,11 @@ import (
 func newBench(b *testing.B, around bool, rule policy.HostRule, handler http.Handler) *http.Client {
 	w := newWorld(b, rule)
 	server := w.site("example.com", handler)
-	w.openEnded(server)
+	w.openWithTLS(server)
 	config := &tls.Config{RootCAs: x509.NewCertPool()}
 	config.RootCAs.AddCert(server.Certificate())
 	if rule.NeedsRequests() {
-		config = w.trusting()
+		config = w.trustAuthority()
 	}
 	config.NextProtos = []string{"http/1.1"}
 	client := w.client(config)

@@ -24,16 +24,16 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 )
 
-// openEnded opens a world whose hosts have the certificates of httptest.
-func (w *world) openEnded(server interface{ Certificate() *x509.Certificate }) *world {
+// openWithTLS opens a world whose hosts have the certificates of httptest.
+func (w *world) openWithTLS(server interface{ Certificate() *x509.Certificate }) *world {
 	w.options.Roots = x509.NewCertPool()
 	w.options.Roots.AddCert(server.Certificate())
 	return w.open()
 }
 
-// trusting returns a configuration for a program that trusts only the session's
+// trustAuthority returns a configuration for a program that trusts only the session's
 // authority.
-func (w *world) trusting(protocols ...string) *tls.Config {
+func (w *world) trustAuthority(protocols ...string) *tls.Config {
 	pool := x509.NewCertPool()
 	if !pool.AppendCertsFromPEM(w.network.Authority()) {
 		w.t.Fatal("no authority")
@@ -50,8 +50,8 @@ func TestRequestsInsideTLS(t *testing.T) {
 			}
 			w := newWorld(t, test.rules...)
 			var log requestLog
-			w.openEnded(w.site("example.com", &log))
-			client := w.client(w.trusting(protocol))
+			w.openWithTLS(w.site("example.com", &log))
+			client := w.client(w.trustAuthority(protocol))
 			r, err := http.NewRequest(test.method, "https://example.com"+test.path, nil)
 			if err != nil {
 				t.Fatal(err)
@@ -89,8 +89,8 @@ func TestAuthority(t *testing.T) {
 	server := w.site("example.com", &log)
 	w.site("api.example.com", &log)
 	w.site("very.bad.example.com", &log) // its certificate is for *.example.com
-	w.openEnded(server)
-	inside, outside := w.client(w.trusting()), w.client(&tls.Config{RootCAs: w.options.Roots})
+	w.openWithTLS(server)
+	inside, outside := w.client(w.trustAuthority()), w.client(&tls.Config{RootCAs: w.options.Roots})
 	for url, ended := range map[string]bool{"https://example.com/": true, "https://api.example.com/": false} {
 		if _, _, err := get(inside, url); (err == nil) != ended {
 			t.Errorf("%s with the session's authority: %v", url, err)
@@ -115,7 +115,7 @@ func TestAuthority(t *testing.T) {
 		return c.ConnectionState().PeerCertificates[0]
 	}
 	verify := func(c *x509.Certificate, name string) error {
-		_, err := c.Verify(x509.VerifyOptions{Roots: w.trusting().RootCAs, DNSName: name})
+		_, err := c.Verify(x509.VerifyOptions{Roots: w.trustAuthority().RootCAs, DNSName: name})
 		return err
 	}
 	for _, host := range []string{"example.com", "192.0.2.9", "x.bad.example.com"} {
@@ -153,7 +153,7 @@ func newVendor(t *testing.T, handler http.Handler) *world {
 	for _, name := range []string{"api.example.com", "git.example.com", "none.example.com"} {
 		w.site(name, handler)
 	}
-	return w.openEnded(w.site("example.com", handler))
+	return w.openWithTLS(w.site("example.com", handler))
 }
 
 func (w *world) placeholder(name string) string {
@@ -221,7 +221,7 @@ func TestCredentials(t *testing.T) {
 		for i := 0; i < len(test.header); i += 2 {
 			r.Header.Add(test.header[i], test.header[i+1])
 		}
-		answer, err := w.client(w.trusting("http/1.1")).Do(r)
+		answer, err := w.client(w.trustAuthority("http/1.1")).Do(r)
 		if err != nil {
 			t.Errorf("%s: %v", name, err)
 			continue
@@ -260,7 +260,7 @@ func TestCredentialStaysAtItsHost(t *testing.T) {
 		t.Fatal(err)
 	}
 	r.Header.Set("X-Api-Key", w.placeholder("vendor"))
-	answer, err := w.client(w.trusting()).Do(r)
+	answer, err := w.client(w.trustAuthority()).Do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +341,7 @@ func TestEchoedSecret(t *testing.T) {
 			}
 			r.Header.Set("Range", "bytes=3-20")
 			r.Header.Set("Accept-Encoding", "gzip")
-			answer, err := w.client(w.trusting(protocol)).Do(r)
+			answer, err := w.client(w.trustAuthority(protocol)).Do(r)
 			if err != nil {
 				t.Errorf("%s: %v", url, err)
 				continue
@@ -419,7 +419,7 @@ func TestGit(t *testing.T) {
 		server := w.site("example.com", &cgi.Handler{Path: strings.TrimSpace(must("--exec-path")) + "/git-http-backend",
 			Env: []string{"GIT_PROJECT_ROOT=" + filepath.Join(dir, "srv"), "GIT_HTTP_EXPORT_ALL=1", "REMOTE_USER=me", "HOME=" + dir}})
 		w.host("example.com", port, server.Listener.Addr())
-		w.openEnded(server)
+		w.openWithTLS(server)
 		var relaying sync.WaitGroup
 		relaying.Go(func() {
 			for {

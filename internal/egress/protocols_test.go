@@ -36,10 +36,10 @@ var ways = []way{
 func (y way) open(t *testing.T, handler http.Handler) (*world, *tls.Config) {
 	w := newWorld(t, y.rule)
 	w.options.Credentials = map[string]egress.Credential{"c": {Value: token, Header: "X-Api-Key: ${value}"}}
-	w.openEnded(w.site("example.com", handler))
+	w.openWithTLS(w.site("example.com", handler))
 	config := &tls.Config{RootCAs: w.options.Roots, NextProtos: []string{y.protocol}}
 	if y.rule.NeedsRequests() {
-		config = w.trusting(y.protocol)
+		config = w.trustAuthority(y.protocol)
 	}
 	return w, config
 }

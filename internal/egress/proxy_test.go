@@ -61,14 +61,14 @@ func TestUpstreamProxy(t *testing.T) {
 	}
 	at.User = url.UserPassword("me", "pass")
 	w.options.Proxy = func(*url.URL) (*url.URL, error) { return at, nil }
-	w.openEnded(server)
+	w.openWithTLS(server)
 	client := w.client(server.Client().Transport.(*http.Transport).TLSClientConfig)
 	for _, u := range []string{"https://example.com/a", "http://example.com/b"} {
 		if code, body, err := get(client, u); err != nil || code != 200 {
 			t.Errorf("%s: got %d, %q, %v", u, code, body, err)
 		}
 	}
-	if code, body, err := get(w.client(w.trusting()), "https://api.example.com/"); err != nil || code != 200 {
+	if code, body, err := get(w.client(w.trustAuthority()), "https://api.example.com/"); err != nil || code != 200 {
 		t.Errorf("with TLS ended: got %d, %q, %v", code, body, err)
 	}
 	auth := "Basic " + base64.StdEncoding.EncodeToString([]byte("me:pass"))

@@ -191,7 +191,7 @@ func TestManyNames(t *testing.T) {
 		}
 	}
 	if refused == 0 {
-		t.Error("golem took all 20,000 names that are not on the list")
+		t.Error("golem stored all 20,000 names that are not on the list")
 	}
 	seen := map[netip.Addr]bool{}
 	for i := range 10_000 {

@@ -206,22 +206,22 @@ func TestHelloInPieces(t *testing.T) {
 	w := newWorld(t, rules("example.com")...)
 	server := w.site("example.com", &requestLog{})
 	w.open()
-	c := tls.Client(trickle{w.mustDial("example.com", 443)}, server.Client().Transport.(*http.Transport).TLSClientConfig.Clone())
+	c := tls.Client(slowWriter{w.mustDial("example.com", 443)}, server.Client().Transport.(*http.Transport).TLSClientConfig.Clone())
 	if err := c.Handshake(); err == nil {
 		t.Fatal("a handshake without a name passed")
 	}
 	config := server.Client().Transport.(*http.Transport).TLSClientConfig.Clone()
 	config.ServerName = "example.com"
-	c = tls.Client(trickle{w.mustDial("example.com", 443)}, config)
+	c = tls.Client(slowWriter{w.mustDial("example.com", 443)}, config)
 	if err := c.Handshake(); err != nil {
 		t.Fatal(err)
 	}
 }
 
-// trickle writes one byte at a time.
-type trickle struct{ net.Conn }
+// slowWriter writes one byte at a time.
+type slowWriter struct{ net.Conn }
 
-func (c trickle) Write(b []byte) (int, error) {
+func (c slowWriter) Write(b []byte) (int, error) {
 	for i := range b {
 		if _, err := c.Conn.Write(b[i : i+1]); err != nil {
 			return i, err
@@ -481,8 +481,8 @@ func TestHalfClose(t *testing.T) {
 	}
 }
 
-// TestServerGone checks that a program learns that the server is gone.
-func TestServerGone(t *testing.T) {
+// TestServerDisconnects checks that a program learns that the server is gone.
+func TestServerDisconnects(t *testing.T) {
 	w := newWorld(t, rules("example.com:7", "example.com")...)
 	l := listen(t)
 	w.host("example.com", 7, l.Addr())

@@ -16,8 +16,8 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// plant makes a tree with one of each kind of file, in two directories of dir.
-func plant(t *testing.T, dir string) {
+// makeTree makes a tree with one of each kind of file, in two directories of dir.
+func makeTree(t *testing.T, dir string) {
 	t.Helper()
 	must := func(err error) {
 		if err != nil {
@@ -77,7 +77,7 @@ func TestProbeAgrees(t *testing.T) {
 	said := map[bool]int{}
 	for _, tree := range trees {
 		dir := t.TempDir()
-		plant(t, dir)
+		makeTree(t, dir)
 		before := snapshot(t, dir)
 		fresh := ""
 		for _, name := range names {
@@ -88,9 +88,9 @@ func TestProbeAgrees(t *testing.T) {
 				}
 				if fresh == "" {
 					fresh = t.TempDir()
-					plant(t, fresh)
+					makeTree(t, fresh)
 				}
-				want := sandbox.CodeOf(do(t, fresh, tree.mounts, op, name))
+				want := sandbox.CodeOf(doOperation(t, fresh, tree.mounts, op, name))
 				if want == "" && op != "read" {
 					fresh = "" // the operation has changed it
 				}
@@ -99,7 +99,7 @@ func TestProbeAgrees(t *testing.T) {
 					got = answer.Error.Code
 				}
 				if got != want || answer.Allowed != (want == "") {
-					t.Errorf("%s: %s %q: answered %v %q, but it came to %q", tree.name, op, name, answer.Allowed, got, want)
+					t.Errorf("%s: %s %q: answered %v %q, but the operation returned %q", tree.name, op, name, answer.Allowed, got, want)
 				}
 				if answer.Reason == "" || strings.Contains(answer.Reason, dir) {
 					t.Errorf("%s: %s %q: reason %q", tree.name, op, name, answer.Reason)
@@ -109,7 +109,7 @@ func TestProbeAgrees(t *testing.T) {
 		}
 	}
 	if said[true] < 100 || said[false] < 100 {
-		t.Errorf("answers: %v; too few of one kind to mean anything", said)
+		t.Errorf("answers: %v; too few of one kind to check anything", said)
 	}
 }
 
@@ -137,7 +137,7 @@ func TestPipeIsNotOpened(t *testing.T) {
 		}
 		select {
 		case err := <-woken:
-			t.Fatalf("the writer at the pipe was woken: %v", err)
+			t.Fatalf("the writer at the pipe noticed: %v", err)
 		case <-time.After(5 * time.Millisecond):
 		}
 	}
@@ -164,8 +164,8 @@ func askIn(t *testing.T, dir string, mounts []sandbox.Mount, op, name string) An
 	return question{op, name, s, list}.answer(context.Background())
 }
 
-// do does the operation that askIn asks about.
-func do(t *testing.T, dir string, mounts []sandbox.Mount, op, name string) error {
+// doOperation does the operation that askIn asks about.
+func doOperation(t *testing.T, dir string, mounts []sandbox.Mount, op, name string) error {
 	t.Helper()
 	var c sandbox.Config
 	for _, m := range mounts {

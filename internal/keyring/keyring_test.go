@@ -100,8 +100,8 @@ func TestStore(t *testing.T) {
 	}
 }
 
-// TestForeign: a secret that another program stored in the keyring.
-func TestForeign(t *testing.T) {
+// TestForeignSecret: a secret that another program stored in the keyring.
+func TestForeignSecret(t *testing.T) {
 	s := newStore(t, memory{values: map[string]string{"golem/anthropic": "the-key"}})
 	if got, err := s.Get("anthropic"); got != "the-key" || err != nil {
 		t.Errorf("got %q, %v", got, err)
@@ -111,8 +111,8 @@ func TestForeign(t *testing.T) {
 	}
 }
 
-// TestUnreachable: the keyring that has a secret cannot be reached any more.
-func TestUnreachable(t *testing.T) {
+// TestUnreachableKeyring: the keyring that has a secret cannot be reached any more.
+func TestUnreachableKeyring(t *testing.T) {
 	s := newStore(t, memory{values: map[string]string{}})
 	if _, _, err := s.Set("github", "the-value"); err != nil {
 		t.Fatal(err)
@@ -125,7 +125,7 @@ func TestUnreachable(t *testing.T) {
 	}
 }
 
-func TestRefused(t *testing.T) {
+func TestRefusedNames(t *testing.T) {
 	s := newStore(t, nil)
 	for _, name := range []string{"", "../x", "a/b", ".hidden", "-x", "a b", strings.Repeat("x", 65), "ü"} {
 		if _, _, err := s.Set(name, "value"); err == nil {

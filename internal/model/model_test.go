@@ -62,7 +62,7 @@ func TestRetrying(t *testing.T) {
 			test.retry.Tell = func(e *model.Error, tried int, wait time.Duration) {
 				told = append(told, wait)
 				if tried != len(told) || len(waits) != tried-1 || !e.Passing() {
-					t.Errorf("told of try %d after %d waits: %v", tried, len(waits), e)
+					t.Errorf("reported try %d after %d waits: %v", tried, len(waits), e)
 				}
 			}
 			f := &flaky{errs: test.errs}

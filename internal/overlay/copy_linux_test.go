@@ -27,10 +27,10 @@ func newCopy(t *testing.T, script string) *copyFixture {
 	t.Helper()
 	dir := t.TempDir()
 	c := &copyFixture{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store", IsCopy: true}}
-	check(t, os.Mkdir(c.Dir, 0o755))
+	must(t, os.Mkdir(c.Dir, 0o755))
 	run(t, c.Dir, script)
 	skipped, err := c.InitCopy(nil, nil)
-	check(t, err)
+	must(t, err)
 	if len(skipped) > 0 {
 		t.Fatalf("skipped: %v", skipped)
 	}
@@ -41,7 +41,7 @@ func newCopy(t *testing.T, script string) *copyFixture {
 func (c *copyFixture) list() []string {
 	c.t.Helper()
 	changes, err := c.SessionChanges()
-	check(c.t, err)
+	must(c.t, err)
 	var list []string
 	for _, one := range changes {
 		mark := ""
@@ -57,7 +57,7 @@ func (c *copyFixture) list() []string {
 func (c *copyFixture) apply() (undo func()) {
 	c.t.Helper()
 	list, err := c.SessionChanges()
-	check(c.t, err)
+	must(c.t, err)
 	var picks []overlay.Pick
 	var paths []string
 	for _, one := range list {
@@ -66,15 +66,15 @@ func (c *copyFixture) apply() (undo func()) {
 		}
 	}
 	to := overlay.Overlay{Dir: c.Dir, Store: filepath.Join(c.t.TempDir(), "work")}
-	check(c.t, to.Init())
+	must(c.t, to.Init())
 	picked, err := c.Pick(to, picks)
-	check(c.t, err)
-	check(c.t, to.Apply(picked, nil))
-	check(c.t, c.MarkApplied(paths, nil))
+	must(c.t, err)
+	must(c.t, to.Apply(picked, nil))
+	must(c.t, c.MarkApplied(paths, nil))
 	return func() {
 		c.t.Helper()
-		check(c.t, to.Undo())
-		check(c.t, c.Restore(to, picked))
+		must(c.t, to.Undo())
+		must(c.t, c.Restore(to, picked))
 	}
 }
 
@@ -84,16 +84,16 @@ func TestCopy(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	l := overlay.Overlay{Dir: dir + "/real", Store: dir + "/store", IsCopy: true}
-	check(t, os.Mkdir(l.Dir, 0o755))
+	must(t, os.Mkdir(l.Dir, 0o755))
 	run(t, l.Dir, start+`; ln a hard; mkfifo pipe; mkdir -p in/side out .git closed; echo x > in/side/f; echo y > out/g; echo ref > .git/HEAD; truncate -s 3M holes; printf end >> holes
 		printf x > "$(printf 'n\nl')"; printf x > "$(printf 'a\377b')"; chmod 4755 b; chmod 1777 empty; echo s > closed/s; chmod 555 closed; ln -s /etc/passwd away; touch -d 2001-02-03T04:05:06.789 sub/c`)
-	check(t, os.Mkdir(l.Dir+"/mounted", 0o755))
-	check(t, unix.Mount("golem", l.Dir+"/mounted", "tmpfs", 0, ""))
+	must(t, os.Mkdir(l.Dir+"/mounted", 0o755))
+	must(t, unix.Mount("golem", l.Dir+"/mounted", "tmpfs", 0, ""))
 	defer unix.Unmount(l.Dir+"/mounted", unix.MNT_DETACH)
 	run(t, l.Dir, "echo z > mounted/z")
 	var last overlay.Progress
 	skipped, err := l.InitCopy([]string{"out", "none"}, func(p overlay.Progress) error { last = p; return nil })
-	check(t, err)
+	must(t, err)
 	want := []overlay.SkippedPath{{Path: "mounted", Reason: "another file system is mounted there"}, {Path: "pipe", Reason: "a pipe, socket or device"}}
 	if !slices.Equal(skipped, want) {
 		t.Errorf("skipped: %v, want %v", skipped, want)
@@ -101,14 +101,14 @@ func TestCopy(t *testing.T) {
 	if last.Files < last.TotalFiles || last.Bytes != last.TotalBytes || last.TotalFiles < 15 {
 		t.Errorf("reported: %+v", last)
 	}
-	check(t, unix.Unmount(l.Dir+"/mounted", unix.MNT_DETACH))
+	must(t, unix.Unmount(l.Dir+"/mounted", unix.MNT_DETACH))
 	run(t, l.Dir, "rm pipe out/g; rmdir mounted; chmod 755 b; chmod 777 empty; chmod 700 out")
 	if got, want := describe(t, l.SessionDir()), describe(t, l.Dir); got != want {
 		t.Errorf("the copy is\n%s\nwant\n%s", got, want)
 	}
 	for _, name := range []string{"sub/c", "a", "holes"} {
 		var a, b unix.Stat_t
-		check(t, errors.Join(unix.Stat(l.Dir+"/"+name, &a), unix.Stat(l.SessionDir()+"/"+name, &b)))
+		must(t, errors.Join(unix.Stat(l.Dir+"/"+name, &a), unix.Stat(l.SessionDir()+"/"+name, &b)))
 		if a.Mtim != b.Mtim || b.Nlink != 1 || a.Uid != b.Uid || a.Gid != b.Gid {
 			t.Errorf("%s: %+v, the copy has %+v", name, a, b)
 		}
@@ -120,7 +120,7 @@ func TestCopy(t *testing.T) {
 	if changes, err := l.SessionChanges(); err != nil || len(changes) > 0 {
 		t.Errorf("changes %v, %v", changes, err)
 	}
-	check(t, l.Remove())
+	must(t, l.Remove())
 }
 
 // TestCopyChanges checks that a copy lists the same changes as an overlay.
@@ -139,7 +139,7 @@ func TestCopyChanges(t *testing.T) {
 		if describe(t, c.Dir) != before {
 			t.Errorf("%s: the directory has changed", test.script)
 		}
-		check(t, c.Discard([]string{"."}))
+		must(t, c.Discard([]string{"."}))
 		if got := c.list(); len(got) > 0 || test.want != "" && describe(t, c.SessionDir()) != before {
 			t.Errorf("%s: discarded, and remaining is %q", test.script, got)
 		}
@@ -186,13 +186,13 @@ func TestCopyConflict(t *testing.T) {
 		if strings.Contains(test.want, "!") {
 			name := strings.Fields(test.want)[1]
 			to := overlay.Overlay{Dir: c.Dir, Store: filepath.Join(t.TempDir(), "work")}
-			check(t, to.Init())
+			must(t, to.Init())
 			var conflict *overlay.ConflictError
 			if _, err := c.Pick(to, []overlay.Pick{{Path: name}}); !errors.As(err, &conflict) {
 				t.Errorf("%s / %s: %v, want a conflict", test.work, test.meanwhile, err)
 			}
 		}
-		check(t, c.Discard([]string{"."}))
+		must(t, c.Discard([]string{"."}))
 		if got := c.list(); len(got) > 0 {
 			t.Errorf("%s / %s: discarded, and remaining is %q", test.work, test.meanwhile, got)
 		}
@@ -224,7 +224,7 @@ func TestCopyApplyAndUndo(t *testing.T) {
 			t.Errorf("%s: undone\n%s\nwant\n%s", script, got, before)
 		}
 		if got := c.list(); !slices.Equal(got, list) {
-			t.Errorf("%s: undone it has %q, want %q", script, got, list)
+			t.Errorf("%s: after the undo the session has %q, want %q", script, got, list)
 		}
 		c.apply()
 		if got := describe(t, c.Dir); got != seen {
@@ -252,7 +252,7 @@ func TestCopyWithUserEdits(t *testing.T) {
 		if got := describe(t, c.Dir); got != edited {
 			t.Errorf("%s / %s: undone\n%s\nwant\n%s", work, meanwhile, got, edited)
 		}
-		check(t, c.Discard([]string{"."}))
+		must(t, c.Discard([]string{"."}))
 		if got := c.list(); len(got) > 0 {
 			t.Errorf("%s / %s: discarded %q, and remaining is %q", work, meanwhile, list, got)
 		}
@@ -279,21 +279,21 @@ func TestCopyMarkApplied(t *testing.T) {
 		c := newCopy(t, start)
 		run(t, c.SessionDir(), test.work)
 		list, err := c.SessionChanges()
-		check(t, err)
+		must(t, err)
 		pick := overlay.Pick{Path: list[0].Path}
 		if test.given != "" {
 			pick.ContentFile = filepath.Join(t.TempDir(), "given")
-			check(t, os.WriteFile(pick.ContentFile, []byte(test.given), 0o600))
+			must(t, os.WriteFile(pick.ContentFile, []byte(test.given), 0o600))
 		}
 		to := overlay.Overlay{Dir: c.Dir, Store: filepath.Join(t.TempDir(), "work")}
-		check(t, to.Init())
+		must(t, to.Init())
 		picked, err := c.Pick(to, []overlay.Pick{pick})
-		check(t, err)
+		must(t, err)
 		run(t, c.SessionDir(), "true; "+test.since)
-		check(t, to.Apply(picked, nil))
+		must(t, to.Apply(picked, nil))
 		run(t, c.Dir, "true; "+test.edit)
-		check(t, c.MarkApplied([]string{pick.Path}, nil))
-		check(t, c.MarkApplied([]string{pick.Path}, nil))
+		must(t, c.MarkApplied([]string{pick.Path}, nil))
+		must(t, c.MarkApplied([]string{pick.Path}, nil))
 		if got := strings.Join(c.list(), ", "); got != test.want {
 			t.Errorf("%s / %s / %s: got %q, want %q", test.work, test.since, test.edit, got, test.want)
 		}
@@ -326,7 +326,7 @@ func TestCopyDiscard(t *testing.T) {
 		changes, err := c.SessionChanges()
 		var unfit *overlay.NameError
 		if !errors.As(err, &unfit) {
-			check(t, err)
+			must(t, err)
 		}
 		var list []string
 		for _, one := range changes {
@@ -350,11 +350,11 @@ func TestCopyRecentPaths(t *testing.T) {
 	t.Parallel()
 	c := newCopy(t, start)
 	run(t, c.SessionDir(), "echo before > b")
-	check(t, c.MarkStart())
+	must(t, c.MarkStart())
 	run(t, c.Dir, "echo mine > mine; echo mine > sub/mine")
 	run(t, c.SessionDir(), "echo x > sub/deep/d; mkdir -p n/m; echo x > n/m/f; rm a sub/c")
 	names, err := c.RecentPaths(1000)
-	check(t, err)
+	must(t, err)
 	slices.Sort(names)
 	if got := strings.Join(names, " "); got != "a n sub/c sub/deep/d" {
 		t.Errorf("got %q", got)
@@ -367,12 +367,12 @@ func TestCopyStopped(t *testing.T) {
 	t.Parallel()
 	l := newFixture(t).Overlay
 	l.IsCopy = true
-	check(t, l.Remove())
+	must(t, l.Remove())
 	run(t, l.Dir, "mkdir t; i=0; while [ $i -lt 300 ]; do echo $i > t/$i; i=$((i+1)); done; head -c 300000 /dev/zero | tr '\\0' x > large; chmod 555 t sub")
 	empty := func(what string) {
 		t.Helper()
 		if _, err := os.Lstat(l.Store); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: the store is there: %v", what, err)
+			t.Errorf("%s: the store exists: %v", what, err)
 		}
 	}
 	stop := errors.New("stop")
@@ -392,25 +392,25 @@ func TestCopyStopped(t *testing.T) {
 	whole := 0
 	for range 10 {
 		if _, err := os.Lstat(l.SessionDir()); err == nil { // the next InitCopy removes an unfinished copy
-			check(t, l.Remove())
+			must(t, l.Remove())
 		}
 		b.runKilled("copy", rand.N(took*3/2))
 		if _, err := os.Lstat(l.SessionDir()); err == nil {
 			whole++
 			if got, want := describe(t, l.SessionDir()), describe(t, l.Dir); got != want {
-				t.Fatal("a copy that is there is not whole")
+				t.Fatal("an existing copy is incomplete")
 			}
 			if changes, err := l.SessionChanges(); err != nil || len(changes) > 0 {
 				t.Fatalf("changes %v, %v", changes, err)
 			}
 		}
 	}
-	t.Logf("%d of 10 were whole", whole)
-	check(t, l.Remove())
+	t.Logf("%d of 10 copies were complete", whole)
+	must(t, l.Remove())
 	for name, options := range map[string]string{"too small": "size=100k", "too few files": "nr_inodes=150"} {
 		l.Store = t.TempDir() + "/small"
-		check(t, os.Mkdir(l.Store, 0o700))
-		check(t, unix.Mount("golem", l.Store, "tmpfs", 0, options))
+		must(t, os.Mkdir(l.Store, 0o700))
+		must(t, unix.Mount("golem", l.Store, "tmpfs", 0, options))
 		mount := l.Store
 		l.Store += "/store"
 		var full *overlay.NoSpaceError
@@ -418,7 +418,7 @@ func TestCopyStopped(t *testing.T) {
 			t.Errorf("%s: %v, want no room", name, err)
 		}
 		empty(name)
-		check(t, unix.Unmount(mount, unix.MNT_DETACH))
+		must(t, unix.Unmount(mount, unix.MNT_DETACH))
 	}
 }
 
@@ -444,7 +444,7 @@ func TestCopyBusyFile(t *testing.T) {
 	_, err := c.InitCopy(nil, nil)
 	close(stop)
 	<-done
-	check(t, err)
+	must(t, err)
 	if got := c.list(); len(got) > 0 {
 		t.Errorf("changes %q", got)
 	}
@@ -459,19 +459,19 @@ func TestCopyBusyFile(t *testing.T) {
 func TestCopyJustChanged(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
-	check(t, unix.Mount("golem", dir, "ramfs", 0, ""))
+	must(t, unix.Mount("golem", dir, "ramfs", 0, ""))
 	defer unix.Unmount(dir, unix.MNT_DETACH)
 	c := &copyFixture{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store", IsCopy: true}}
-	check(t, os.Mkdir(c.Dir, 0o755))
+	must(t, os.Mkdir(c.Dir, 0o755))
 	for range 20 {
-		check(t, os.WriteFile(c.Dir+"/a", []byte("mine"), 0o644))
+		must(t, os.WriteFile(c.Dir+"/a", []byte("mine"), 0o644))
 		_, err := c.InitCopy(nil, func(p overlay.Progress) error {
 			if p.Files == 0 {
 				return nil
 			}
 			return os.WriteFile(c.Dir+"/a", []byte("ours"), 0o644)
 		})
-		check(t, err)
+		must(t, err)
 		run(t, c.SessionDir(), "echo x > a")
 		if got := c.list(); !slices.Equal(got, []string{"!change a file"}) {
 			t.Fatalf("changes %q", got)

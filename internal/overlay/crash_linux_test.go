@@ -65,7 +65,7 @@ func (b *fixture) runKilled(do string, after time.Duration) {
 	cmd := exec.Command("/proc/self/exe")
 	cmd.Env = append(os.Environ(), workVariable+"="+do+" "+b.Dir+" "+b.Store)
 	cmd.Stderr = os.Stderr
-	check(b.t, cmd.Start())
+	must(b.t, cmd.Start())
 	timer := time.AfterFunc(after, func() { cmd.Process.Kill() })
 	err := cmd.Wait()
 	timer.Stop()
@@ -81,16 +81,16 @@ func TestKilled(t *testing.T) {
 	kills := testutil.Rounds(20)
 	b := newFixture(t)
 	run(t, b.Dir, fmt.Sprintf("mkdir t; i=0; while [ $i -lt %d ]; do echo old $i > t/$i; i=$((i+1)); done", files))
-	check(t, b.MarkStart())
+	must(t, b.MarkStart())
 	b.work(fmt.Sprintf("i=0; while [ $i -lt %d ]; do case $((i%%3)) in 0) echo new $i > t/$i;; 1) rm t/$i;; 2) echo x > t/n$i;; esac; i=$((i+1)); done; rm -r sub; mkdir -p new/deep; echo x > new/deep/f; chmod 700 many", files))
 	before := describe(t, b.Dir)
 	began := time.Now()
 	b.runKilled("apply", time.Minute) // it takes less
 	took := time.Since(began)
 	after := describe(t, b.Dir)
-	check(t, b.Undo())
+	must(t, b.Undo())
 	if got := describe(t, b.Dir); got != before {
-		t.Fatal("undone it is not as it was")
+		t.Fatal("the undo did not restore the directory")
 	}
 	begin := func() { // as if nothing was applied
 		for _, name := range []string{"moves", "landed", "undone", "undone.begun"} {
@@ -98,7 +98,7 @@ func TestKilled(t *testing.T) {
 				t.Fatal(err)
 			}
 		}
-		check(t, b.MarkStart())
+		must(t, b.MarkStart())
 	}
 	begin()
 	half, whole := 0, 0
@@ -127,16 +127,16 @@ func TestKilled(t *testing.T) {
 		}
 		if b.IsApplied() {
 			if got := describe(t, b.Dir); got != after {
-				t.Fatalf("kill %d: undo that did not begin has changed something", i)
+				t.Fatalf("kill %d: an undo that did not begin has changed the directory", i)
 			}
-			check(t, b.Undo())
+			must(t, b.Undo())
 		}
 		if got := describe(t, b.Dir); got != before {
-			t.Fatalf("kill %d: undone it is not as it was", i)
+			t.Fatalf("kill %d: the undo did not restore the directory", i)
 		}
 		begin()
 	}
 	if half == 0 {
-		t.Errorf("none of %d kills hit the middle (%d came too late): this test sees nothing", kills, whole)
+		t.Errorf("none of %d kills hit the middle (%d came too late): the test checks nothing", kills, whole)
 	}
 }

@@ -42,8 +42,8 @@ func TestEditDuringApply(t *testing.T) {
 			b := newFixture(t)
 			b.work(work)
 			changes, err := b.Changes()
-			check(t, err)
-			check(t, b.PrepareApply(changes, nil))
+			must(t, err)
+			must(t, b.PrepareApply(changes, nil))
 			run(t, b.Dir, test.edit)
 			mine := describe(t, b.Dir)
 			deep := strings.Contains(test.edit, "sub/deep") || strings.Contains(test.edit, "many/1")
@@ -59,12 +59,12 @@ func TestEditDuringApply(t *testing.T) {
 			}
 			got := describe(t, b.Dir)
 			if !killed && got != mine {
-				t.Errorf("%s: something has moved", test.edit)
+				t.Errorf("%s: the directory has changed", test.edit)
 			}
 			if killed {
 				for line := range strings.Lines(mine) {
 					if strings.Contains(line, "mine") && !strings.Contains(got, line) {
-						t.Errorf("%s: lost is %s", test.edit, line)
+						t.Errorf("%s: the user's line is lost: %s", test.edit, line)
 					}
 				}
 				if test.want != "a" && !strings.Contains(got, `/a 100644 "x\n"`) || test.want != "n" && !strings.Contains(got, "/n/f") {
@@ -83,10 +83,10 @@ func TestEditAfterApply(t *testing.T) {
 			b := newFixture(t)
 			b.work("echo x > a; rm b; mkdir n; echo x > n/f; echo x > c")
 			changes, err := b.Changes()
-			check(t, err)
-			check(t, b.Apply(changes, nil))
+			must(t, err)
+			must(t, b.Apply(changes, nil))
 			if how == "killed" { // before the end of Apply was marked
-				check(t, os.Remove(b.Store+"/landed"))
+				must(t, os.Remove(b.Store+"/landed"))
 			}
 			run(t, b.Dir, edit)
 			mine := describe(t, b.Dir)
@@ -98,11 +98,11 @@ func TestEditAfterApply(t *testing.T) {
 				got := describe(t, b.Dir)
 				for line := range strings.Lines(mine) {
 					if strings.Contains(line, "mine") && !strings.Contains(got, line) {
-						t.Errorf("%s: lost is %s", edit, line)
+						t.Errorf("%s: the user's line is lost: %s", edit, line)
 					}
 				}
 				if strings.Contains(got, "\n/c ") {
-					t.Errorf("%s: the rest was not taken back", edit)
+					t.Errorf("%s: the rest was not undone", edit)
 				}
 				continue
 			}
@@ -116,7 +116,7 @@ func TestEditAfterApply(t *testing.T) {
 				t.Errorf("%s, %s: conflicts %q, want %q", edit, how, got, want)
 			}
 			if got := describe(t, b.Dir); got != mine {
-				t.Errorf("%s, %s: something has moved", edit, how)
+				t.Errorf("%s, %s: the directory has changed", edit, how)
 			}
 		}
 	}
@@ -127,14 +127,14 @@ func TestEditAfterApply(t *testing.T) {
 func TestDirModes(t *testing.T) {
 	b := newFixture(t)
 	run(t, b.Dir, "chmod 2775 sub; chmod 1777 empty; chmod 2755 a")
-	check(t, b.MarkStart())
+	must(t, b.MarkStart())
 	before := describe(t, b.Dir)
 	b.work("chmod 0700 sub empty; chmod 700 a; echo x > sub/new")
-	check(t, b.applyAll())
+	must(t, b.applyAll())
 	if got := describe(t, b.Dir); !strings.Contains(got, "/sub 42700 ") || !strings.Contains(got, "/empty 41700 ") || !strings.Contains(got, "/a 100700 ") {
 		t.Errorf("applied\n%s", got)
 	}
-	check(t, b.Undo())
+	must(t, b.Undo())
 	if got := describe(t, b.Dir); got != before {
 		t.Errorf("undone\n%s\nwant\n%s", got, before)
 	}
@@ -145,19 +145,19 @@ func TestHardLinks(t *testing.T) {
 	for _, killed := range []bool{false, true} {
 		b := newFixture(t)
 		run(t, b.Dir, "ln a many/a; ln a sub/a; ln b sub/deep/b")
-		check(t, b.MarkStart())
+		must(t, b.MarkStart())
 		before := describe(t, b.Dir)
 		b.work("echo x > a; rm many/a; rm b; rm -r sub; ln link l2")
 		changes, err := b.Changes()
-		check(t, err)
-		check(t, b.PrepareApply(changes, nil))
+		must(t, err)
+		must(t, b.PrepareApply(changes, nil))
 		if killed {
 			_, err = b.Recover()
 		} else {
 			err = b.FinishApply()
 		}
-		check(t, err)
-		check(t, b.Undo())
+		must(t, err)
+		must(t, b.Undo())
 		if got := describe(t, b.Dir); got != before {
 			t.Errorf("undone\n%s\nwant\n%s", got, before)
 		}

@@ -20,12 +20,12 @@ func (b *fixture) pickInPlace() (to overlay.Overlay, x overlay.Transfer, list []
 	b.t.Helper()
 	to = overlay.Overlay{Dir: b.Dir, Store: b.Store + "-taken"}
 	x = overlay.Transfer{Session: b.Overlay, To: to}
-	check(b.t, to.Remove())
-	check(b.t, to.Init())
+	must(b.t, to.Remove())
+	must(b.t, to.Init())
 	changes, err := b.SessionChanges()
-	check(b.t, err)
+	must(b.t, err)
 	list, err = x.Pick(picksOf(changes))
-	check(b.t, err)
+	must(b.t, err)
 	return to, x, list
 }
 
@@ -39,7 +39,7 @@ func TestInPlace(t *testing.T) {
 	b.unmount()
 	to, x, list := b.pickInPlace()
 	paths, err := x.Paths()
-	check(t, err)
+	must(t, err)
 	// A file with two names, a set-ID file and a directory that cannot be read are copied.
 	if got := strings.Join(paths, " "); got != "moved n sub/new" {
 		t.Errorf("in place: %s", got)
@@ -47,16 +47,16 @@ func TestInPlace(t *testing.T) {
 	if got := b.changes(); got != before {
 		t.Errorf("picked, the session has %s", got)
 	}
-	check(t, x.Take(list, nil))
+	must(t, x.Take(list, nil))
 	if !x.HoldsTaken() {
-		t.Error("nothing was taken")
+		t.Error("no files were moved")
 	}
-	check(t, overlay.Transfer{Session: b.Overlay, To: overlay.Overlay{Dir: b.Dir, Store: t.TempDir()}}.Take(list, nil)) // it has no list
-	check(t, to.PrepareApply(list, nil))
-	check(t, to.FinishApply())
-	check(t, b.MarkApplied([]string{"."}, nil))
+	must(t, overlay.Transfer{Session: b.Overlay, To: overlay.Overlay{Dir: b.Dir, Store: t.TempDir()}}.Take(list, nil)) // it has no list
+	must(t, to.PrepareApply(list, nil))
+	must(t, to.FinishApply())
+	must(t, b.MarkApplied([]string{"."}, nil))
 	if x.HoldsTaken() {
-		t.Error("applied, the files are still there")
+		t.Error("after the apply, the files are still in the session")
 	}
 	applied := describe(t, b.Dir)
 	if want := strings.ReplaceAll(wanted, "/s/file 104644", "/s/file 100644"); applied != want {
@@ -64,14 +64,14 @@ func TestInPlace(t *testing.T) {
 	}
 	b.mount()
 	if got := b.changes() + output(t, b.UpperDir(), "find . -mindepth 1"); got != "" {
-		t.Errorf("applied, the session has %s", got)
+		t.Errorf("after the apply, the session has %s", got)
 	}
 	b.unmount()
-	check(t, to.AbortApply())
+	must(t, to.AbortApply())
 	if got := describe(t, b.Dir); got != seen {
 		t.Errorf("undone:\n%s\nwant\n%s", got, seen)
 	}
-	check(t, b.Restore(to, list))
+	must(t, b.Restore(to, list))
 	if got := b.changes(); got != before {
 		t.Errorf("restored: %s\nwant %s", got, before)
 	}
@@ -109,20 +109,20 @@ func TestInPlaceWriter(t *testing.T) {
 	b := newSession(t)
 	b.call("mkdir n m; echo x > n/f; echo x > m/f")
 	f, err := os.OpenFile(b.SessionDir()+"/n/f", os.O_RDWR, 0)
-	check(t, err)
+	must(t, err)
 	page, err := unix.Mmap(int(f.Fd()), 0, 2, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
-	check(t, err)
+	must(t, err)
 	f.Close() // the mapping still writes
 	to, x, list := b.pickInPlace()
 	if paths, err := x.Paths(); err != nil || len(paths) != 1 || paths[0] != "m" {
 		t.Errorf("in place: %q, %v", paths, err)
 	}
 	page[0] = 'y'
-	check(t, x.Take(list, nil))
+	must(t, x.Take(list, nil))
 	if got := output(t, to.UpperDir(), "cat n/f m/f"); got != "x\nx\n" {
 		t.Errorf("got %q", got)
 	}
-	check(t, unix.Munmap(page))
+	must(t, unix.Munmap(page))
 }
 
 // TestInPlaceSkipped checks that skipped files stay in the session.
@@ -132,10 +132,10 @@ func TestInPlaceSkipped(t *testing.T) {
 	b.unmount()
 	to, x, list := b.pickInPlace()
 	skipped := []string{"n/deep", "o"}
-	check(t, x.Take(list, skipped))
-	check(t, to.PrepareApply(list, skipped))
-	check(t, to.FinishApply())
-	check(t, b.MarkApplied([]string{"."}, skipped))
+	must(t, x.Take(list, skipped))
+	must(t, to.PrepareApply(list, skipped))
+	must(t, to.FinishApply())
+	must(t, b.MarkApplied([]string{"."}, skipped))
 	if got := output(t, b.Dir, "cat n/f p/f; ls n"); got != "x\np\nf\n" {
 		t.Errorf("got %q", got)
 	}
@@ -155,23 +155,23 @@ func TestTakeKilled(t *testing.T) {
 	took, middle := time.Duration(0), 0
 	for i := range testutil.Rounds(10) {
 		to := overlay.Overlay{Dir: b.Dir, Store: b.Store + "-taken"}
-		check(t, to.Remove())
-		check(t, to.Init())
+		must(t, to.Remove())
+		must(t, to.Init())
 		changes, err := b.SessionChanges()
-		check(t, err)
+		must(t, err)
 		picks := picksOf(changes)
 		for i := range picks {
 			picks[i].Force = true
 		}
 		x := overlay.Transfer{Session: b.Overlay, To: to}
 		_, err = x.Pick(picks)
-		check(t, err)
+		must(t, err)
 		began := time.Now()
 		if i == 0 {
 			b.runKilled("take", time.Minute)
 			took = time.Since(began)
 			if got := b.changes(); got != "change both file!" {
-				t.Fatalf("all is taken, and the session has %s", got)
+				t.Fatalf("after all was taken, the session has %s", got)
 			}
 		} else {
 			b.runKilled("take", took/2+rand.N(took/2))
@@ -179,15 +179,15 @@ func TestTakeKilled(t *testing.T) {
 		if n := strings.Count(output(t, to.UpperDir(), "find . -name 'd*'"), "\n"); n > 0 && n < 600 {
 			middle++
 		}
-		check(t, x.Return())
-		check(t, x.Return())
-		check(t, b.Unpick([]string{"."}))
+		must(t, x.Return())
+		must(t, x.Return())
+		must(t, b.Unpick([]string{"."}))
 		if got := b.changes(); got != before {
 			t.Fatalf("kill %d: got %s\nwant %s", i, got, before)
 		}
 	}
 	if middle == 0 {
-		t.Log("no kill hit the middle: this run has seen nothing") // on a busy machine
+		t.Log("no kill hit the middle: the test checks nothing") // on a busy machine
 	}
 	if got := output(t, b.UpperDir(), "cat d7/f sub/f300 both"); got != fmt.Sprintln(7)+fmt.Sprintln(300)+"mine\n" {
 		t.Errorf("got %q", got)

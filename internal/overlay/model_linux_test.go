@@ -38,7 +38,7 @@ type shape map[string]item
 func scan(t *testing.T, dir string) shape {
 	t.Helper()
 	s := shape{}
-	check(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+	must(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil || name == dir {
 			return err
 		}
@@ -333,8 +333,8 @@ func (m *model) changes() []string {
 	return list
 }
 
-// lines returns changes in the format of the model.
-func lines(list []overlay.PathChange) []string {
+// formatModel returns changes in the format of the model.
+func formatModel(list []overlay.PathChange) []string {
 	var all []string
 	for _, c := range list {
 		all = append(all, formatChanges([]overlay.PathChange{c}))
@@ -346,24 +346,24 @@ func lines(list []overlay.PathChange) []string {
 // build makes a directory of a shape.
 func build(t *testing.T, dir string, s shape) {
 	t.Helper()
-	check(t, os.RemoveAll(dir))
-	check(t, os.Mkdir(dir, 0o755))
+	must(t, os.RemoveAll(dir))
+	must(t, os.Mkdir(dir, 0o755))
 	names := slices.Sorted(maps.Keys(s))
 	for _, name := range names {
 		at, i := dir+"/"+name, s[name]
 		switch i.kind {
 		case overlay.Dir:
-			check(t, os.Mkdir(at, 0o755))
+			must(t, os.Mkdir(at, 0o755))
 		case overlay.Symlink:
-			check(t, os.Symlink(i.text, at))
+			must(t, os.Symlink(i.text, at))
 		default:
-			check(t, os.WriteFile(at, []byte(i.text), 0o644))
-			check(t, os.Chmod(at, fs.FileMode(i.mode)))
+			must(t, os.WriteFile(at, []byte(i.text), 0o644))
+			must(t, os.Chmod(at, fs.FileMode(i.mode)))
 		}
 	}
 	for _, name := range names {
 		if s[name].kind == overlay.Dir {
-			check(t, os.Chmod(dir+"/"+name, fs.FileMode(s[name].mode)))
+			must(t, os.Chmod(dir+"/"+name, fs.FileMode(s[name].mode)))
 		}
 	}
 }
@@ -415,13 +415,13 @@ func runRandomSession(t *testing.T, seed uint64, steps int) bool {
 	agree := func(step string) bool {
 		t.Helper()
 		list, err := b.SessionChanges()
-		check(t, err)
+		must(t, err)
 		want := m.changes()
 		bad := ""
-		if got := lines(list); !slices.Equal(got, want) {
+		if got := formatModel(list); !slices.Equal(got, want) {
 			bad = fmt.Sprintf("changes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 		}
-		check(t, b.RecordBases(true))
+		must(t, b.RecordBases(true))
 		if r.IntN(4) == 0 {
 			b.unmount()
 			b.mount()
@@ -436,8 +436,8 @@ func runRandomSession(t *testing.T, seed uint64, steps int) bool {
 			bad += fmt.Sprintf("\n%s: in the real directory %v, want %v", name, real[name], m.real[name])
 		}
 		if list, err = b.SessionChanges(); bad == "" {
-			check(t, err)
-			if got := lines(list); !slices.Equal(got, want) {
+			must(t, err)
+			if got := formatModel(list); !slices.Equal(got, want) {
 				bad = fmt.Sprintf("in order, changes\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 			}
 		}
@@ -453,8 +453,8 @@ func runRandomSession(t *testing.T, seed uint64, steps int) bool {
 			script := randomEdits(r, fmt.Sprintf("s%d", i))
 			build(t, plain, m.view())
 			run(t, plain, script)
-			check(t, b.RecordBases(true))
-			check(t, b.MarkStart())
+			must(t, b.RecordBases(true))
+			must(t, b.MarkStart())
 			b.flush()
 			run(t, b.SessionDir(), script)
 			b.flush()
@@ -462,7 +462,7 @@ func runRandomSession(t *testing.T, seed uint64, steps int) bool {
 			if got := scan(t, b.SessionDir()); len(diff(got, now)) > 0 {
 				return true // it copies a directory into itself, with many possible results
 			}
-			check(t, b.RecordBases(r.IntN(2) == 0))
+			must(t, b.RecordBases(r.IntN(2) == 0))
 			if m.applySession(now); !agree("> " + script) {
 				return false
 			}
@@ -485,8 +485,8 @@ func runRandomSession(t *testing.T, seed uint64, steps int) bool {
 	return true
 }
 
-// sample returns random elements of a list.
-func sample[T any](r *rand.Rand, list []T) (some []T) {
+// randomSample returns random elements of a list.
+func randomSample[T any](r *rand.Rand, list []T) (some []T) {
 	for _, e := range list {
 		if r.IntN(3) == 0 {
 			some = append(some, e)
@@ -499,7 +499,7 @@ func sample[T any](r *rand.Rand, list []T) (some []T) {
 func (m *model) apply(b *fixture, r *rand.Rand) string {
 	b.t.Helper()
 	list, err := b.SessionChanges()
-	check(b.t, err)
+	must(b.t, err)
 	seen := m.view()
 	want := maps.Clone(m.real)
 	put := func(name string, i item) {
@@ -513,11 +513,11 @@ func (m *model) apply(b *fixture, r *rand.Rand) string {
 		}
 	}
 	given := b.t.TempDir() + "/given"
-	check(b.t, os.WriteFile(given, []byte("given\n"), 0o644))
+	must(b.t, os.WriteFile(given, []byte("given\n"), 0o644))
 	var picks []overlay.Pick
 	parts := map[string]bool{}
 	step := "apply"
-	for _, c := range sample(r, list) {
+	for _, c := range randomSample(r, list) {
 		p := overlay.Pick{Path: c.Path, Force: c.Conflict}
 		if (c.Kind == overlay.File || c.Op == overlay.Delete && c.OldKind == overlay.File) && r.IntN(4) == 0 {
 			p.ContentFile, parts[c.Path] = given, true
@@ -526,7 +526,7 @@ func (m *model) apply(b *fixture, r *rand.Rand) string {
 		step += fmt.Sprintf(" %+v", p)
 	}
 	for _, p := range picks {
-		for _, up := range append(above(p.Path), p.Path) {
+		for _, up := range append(parentsOf(p.Path), p.Path) {
 			// the directories above it, and everything in it
 			if up != p.Path && want.isDir(up) {
 				continue
@@ -558,27 +558,27 @@ func (m *model) apply(b *fixture, r *rand.Rand) string {
 		put(name, i.plain())
 	}
 	to := overlay.Overlay{Dir: b.Dir, Store: b.t.TempDir() + "/landing"}
-	check(b.t, to.Init())
+	must(b.t, to.Init())
 	var changes []overlay.PathChange
 	if r.IntN(2) == 0 {
 		changes, err = b.Pick(to, picks)
-		check(b.t, err)
+		must(b.t, err)
 	} else {
 		b.unmount()
 		x := overlay.Transfer{Session: b.Overlay, To: to}
 		changes, err = x.Pick(picks)
-		check(b.t, err)
-		check(b.t, x.Take(changes, nil))
+		must(b.t, err)
+		must(b.t, x.Take(changes, nil))
 		b.mount()
 	}
-	check(b.t, to.PrepareApply(changes, nil))
-	check(b.t, to.FinishApply())
+	must(b.t, to.PrepareApply(changes, nil))
+	must(b.t, to.FinishApply())
 	now := scan(b.t, b.Dir)
 	for _, name := range diff(now, want) {
 		b.t.Errorf("%s: applied %v, want %v", name, now[name], want[name])
 	}
 	for range 1 + r.IntN(2) {
-		check(b.t, b.MarkApplied(pathsOf(picks), nil))
+		must(b.t, b.MarkApplied(pathsOf(picks), nil))
 	}
 	m.real = now
 	own := map[string]item{}
@@ -595,8 +595,8 @@ func (m *model) apply(b *fixture, r *rand.Rand) string {
 	return step
 }
 
-// above returns the directories above a name, from the top.
-func above(name string) (list []string) {
+// parentsOf returns the directories above a name, from the top.
+func parentsOf(name string) (list []string) {
 	for name = path.Dir(name); name != "."; name = path.Dir(name) {
 		list = append([]string{name}, list...)
 	}
@@ -612,7 +612,7 @@ func (m *model) discard(b *fixture, r *rand.Rand) string {
 			paths = append(paths, name)
 		}
 	}
-	check(b.t, b.Discard(paths))
+	must(b.t, b.Discard(paths))
 	for _, p := range paths {
 		for name := range m.own {
 			if within(name, p) {

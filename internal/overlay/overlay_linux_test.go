@@ -84,7 +84,7 @@ func runAsUser(id int) error {
 	return cmd.Run()
 }
 
-func check(t *testing.T, err error) {
+func must(t *testing.T, err error) {
 	t.Helper()
 	if err != nil {
 		t.Fatal(err)
@@ -104,10 +104,10 @@ func newFixture(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	b := &fixture{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store"}, dir + "/merged"}
-	check(t, os.Mkdir(b.Dir, 0o755))
-	check(t, os.Mkdir(b.merged, 0o755))
+	must(t, os.Mkdir(b.Dir, 0o755))
+	must(t, os.Mkdir(b.merged, 0o755))
 	run(t, b.Dir, start)
-	check(t, b.Init())
+	must(t, b.Init())
 	return b
 }
 
@@ -123,7 +123,7 @@ func run(t *testing.T, dir, script string) {
 // work runs a script in the overlay mount.
 func (b *fixture) work(script string) {
 	b.t.Helper()
-	check(b.t, unix.Mount("golem", b.merged, "overlay", 0, "lowerdir="+b.Dir+",upperdir="+b.UpperDir()+",workdir="+b.WorkDir()+",userxattr,volatile"))
+	must(b.t, unix.Mount("golem", b.merged, "overlay", 0, "lowerdir="+b.Dir+",upperdir="+b.UpperDir()+",workdir="+b.WorkDir()+",userxattr,volatile"))
 	defer unix.Unmount(b.merged, 0)
 	run(b.t, b.merged, script)
 }
@@ -132,7 +132,7 @@ func (b *fixture) work(script string) {
 func (b *fixture) list() []string {
 	b.t.Helper()
 	changes, err := b.Changes()
-	check(b.t, err)
+	must(b.t, err)
 	var list []string
 	for _, c := range changes {
 		list = append(list, strings.TrimSpace(fmt.Sprintf("%s %s %s", c.Op, c.Path, c.Kind)))
@@ -143,7 +143,7 @@ func (b *fixture) list() []string {
 func (b *fixture) applyAll(dropped ...string) error {
 	b.t.Helper()
 	changes, err := b.Changes()
-	check(b.t, err)
+	must(b.t, err)
 	return b.Apply(changes, dropped)
 }
 
@@ -151,7 +151,7 @@ func (b *fixture) applyAll(dropped ...string) error {
 func describe(t *testing.T, dir string) string {
 	t.Helper()
 	var list []string
-	check(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
+	must(t, filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
@@ -163,7 +163,7 @@ func describe(t *testing.T, dir string) string {
 		switch {
 		case d.Type().IsRegular():
 			data, err := os.ReadFile(name)
-			check(t, err)
+			must(t, err)
 			content = string(data)
 		case d.Type()&fs.ModeSymlink != 0:
 			content, _ = os.Readlink(name)
@@ -247,7 +247,7 @@ func TestApplyAndUndo(t *testing.T) {
 	}
 	for _, script := range scripts {
 		b, plain := newFixture(t), t.TempDir()+"/real"
-		check(t, os.Mkdir(plain, 0o755))
+		must(t, os.Mkdir(plain, 0o755))
 		run(t, plain, start)
 		run(t, plain, script)
 		before := describe(t, b.Dir)
@@ -255,15 +255,15 @@ func TestApplyAndUndo(t *testing.T) {
 		if got := describe(t, b.Dir); got != before {
 			t.Fatalf("%s: the directory changed before anything was applied", script)
 		}
-		check(t, b.applyAll())
+		must(t, b.applyAll())
 		if got, want := describe(t, b.Dir), describe(t, plain); got != want {
 			t.Errorf("%s: applied\n%s\nwant\n%s", script, got, want)
 		}
-		check(t, b.Undo())
+		must(t, b.Undo())
 		if got := describe(t, b.Dir); got != before {
 			t.Errorf("%s: undone\n%s\nwant\n%s", script, got, before)
 		}
-		check(t, b.Remove())
+		must(t, b.Remove())
 		if _, err := os.Lstat(b.Store); !errors.Is(err, fs.ErrNotExist) {
 			t.Errorf("%s: %v", script, err)
 		}
@@ -292,21 +292,21 @@ func randomScript() string {
 func TestSkipped(t *testing.T) {
 	b := newFixture(t)
 	b.work("mkdir -p repo/.git/hooks; echo evil > repo/.git/hooks/pre-push; echo code > repo/main.c; mkfifo repo/pipe; echo x > a; mkdir .git; echo x > .git/config")
-	check(t, b.applyAll("repo/.git", ".git"))
+	must(t, b.applyAll("repo/.git", ".git"))
 	if got := describe(t, b.Dir); strings.Contains(got, ".git") || strings.Contains(got, "pipe") || !strings.Contains(got, "/repo/main.c") || !strings.Contains(got, `/a 100644 "x\n"`) {
 		t.Errorf("applied\n%s", got)
 	}
-	check(t, b.Undo())
+	must(t, b.Undo())
 }
 
 // TestModes checks that no applied file has set-ID bits.
 func TestModes(t *testing.T) {
 	b := newFixture(t)
 	b.work("cp /bin/true su; chmod 6755 su; mkdir d; cp su d/su; chmod 6755 d/su d; chmod 4755 b; echo x >> b")
-	check(t, b.applyAll())
+	must(t, b.applyAll())
 	for _, name := range []string{"su", "d", "d/su", "b"} {
 		info, err := os.Stat(b.Dir + "/" + name)
-		check(t, err)
+		must(t, err)
 		if info.Mode()&(fs.ModeSetuid|fs.ModeSetgid|fs.ModeSticky) != 0 {
 			t.Errorf("%s has mode %v", name, info.Mode())
 		}
@@ -343,7 +343,7 @@ func TestConflict(t *testing.T) {
 			t.Errorf("%s / %s: %v, want a conflict at %s", test.work, test.meanwhile, err, test.want)
 		}
 		if got := describe(t, b.Dir); got != before {
-			t.Errorf("%s / %s: something moved", test.work, test.meanwhile)
+			t.Errorf("%s / %s: the directory has changed", test.work, test.meanwhile)
 		}
 	}
 	for _, test := range []struct{ work, since string }{
@@ -356,7 +356,7 @@ func TestConflict(t *testing.T) {
 	} {
 		b := newFixture(t)
 		b.work(test.work)
-		check(t, b.applyAll())
+		must(t, b.applyAll())
 		run(t, b.Dir, test.since)
 		before := describe(t, b.Dir)
 		var conflict *overlay.ConflictError
@@ -364,16 +364,16 @@ func TestConflict(t *testing.T) {
 			t.Errorf("%s / %s: %v, want a conflict", test.work, test.since, err)
 		}
 		if got := describe(t, b.Dir); got != before {
-			t.Errorf("%s / %s: something moved", test.work, test.since)
+			t.Errorf("%s / %s: the directory has changed", test.work, test.since)
 		}
 	}
 	// Changes of others at other paths are not conflicts.
 	b := newFixture(t)
 	b.work("echo x > a; echo x > sub/n")
 	run(t, b.Dir, "echo y > b; echo y > sub/c; echo y > sub/m")
-	check(t, b.applyAll())
+	must(t, b.applyAll())
 	run(t, b.Dir, "echo z > b; echo z > sub/c")
-	check(t, b.Undo())
+	must(t, b.Undo())
 }
 
 // TestBadNames checks that bad names are an error, and that Remove removes directories of
@@ -390,9 +390,9 @@ for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`,
 		b.work(script)
 		var unfit *overlay.NameError
 		if _, err := b.Changes(); !errors.As(err, &unfit) {
-			t.Errorf("%s: %v, want it unfit", script, err)
+			t.Errorf("%s: %v, want an error about its name", script, err)
 		}
-		check(t, b.Remove())
+		must(t, b.Remove())
 	}
 }
 
@@ -404,18 +404,18 @@ func TestOtherFileSystem(t *testing.T) {
 		"rm a; mkdir a; echo x > a/x; rm -r sub; echo y > sub",
 	} {
 		b, plain := newFixture(t), t.TempDir()+"/real"
-		check(t, os.Mkdir(plain, 0o755))
+		must(t, os.Mkdir(plain, 0o755))
 		run(t, plain, start)
 		run(t, plain, script+"; rm -rf p dropped x/drop; test ! -e su || chmod 755 su")
 		b.Store = t.TempDir() + "/elsewhere"
-		check(t, os.Mkdir(b.Store, 0o700))
-		check(t, unix.Mount("golem", b.Store, "tmpfs", 0, ""))
+		must(t, os.Mkdir(b.Store, 0o700))
+		must(t, unix.Mount("golem", b.Store, "tmpfs", 0, ""))
 		t.Cleanup(func() { unix.Unmount(b.Store, unix.MNT_DETACH) })
-		check(t, b.Init())
+		must(t, b.Init())
 		b.work(script)
 		before := describe(t, b.Dir)
 		changes, err := b.Changes()
-		check(t, err)
+		must(t, err)
 		run(t, b.Dir, "touch many/1 a")
 		var conflict *overlay.ConflictError
 		if err := b.Apply(changes, []string{"dropped", "x/drop"}); !errors.As(err, &conflict) {
@@ -424,8 +424,8 @@ func TestOtherFileSystem(t *testing.T) {
 		if got := describe(t, b.Dir); got != before {
 			t.Errorf("a conflict has left\n%s\nwant\n%s", got, before)
 		}
-		check(t, b.MarkStart())
-		check(t, b.Apply(changes, []string{"dropped", "x/drop"}))
+		must(t, b.MarkStart())
+		must(t, b.Apply(changes, []string{"dropped", "x/drop"}))
 		if got, want := describe(t, b.Dir), describe(t, plain); got != want {
 			t.Errorf("%s: applied\n%s\nwant\n%s", script, got, want)
 		}
@@ -440,8 +440,8 @@ func TestAllOrNothing(t *testing.T) {
 	b := newFixture(t)
 	b.work("echo x > a; rm sub/c; mkdir n; echo x > n/f; chmod 700 many; echo x > zz")
 	changes, err := b.Changes()
-	check(t, err)
-	check(t, b.PrepareApply(changes, nil))
+	must(t, err)
+	must(t, b.PrepareApply(changes, nil))
 	run(t, b.Dir, "echo mine > zz")
 	before := describe(t, b.Dir)
 	var conflict *overlay.ConflictError
@@ -452,7 +452,7 @@ func TestAllOrNothing(t *testing.T) {
 		t.Errorf("the directory is\n%s\nwant\n%s", got, before)
 	}
 	if b.IsInterrupted() || b.IsApplied() {
-		t.Error("something is still to be done")
+		t.Error("the apply is not over, or counts as done")
 	}
 }
 
@@ -460,12 +460,12 @@ func TestAllOrNothing(t *testing.T) {
 // of the real file.
 func TestAttributes(t *testing.T) {
 	b := newFixture(t)
-	check(t, unix.Setxattr(b.Dir+"/b", "user.mine", []byte("1"), 0))
-	check(t, b.MarkStart())
+	must(t, unix.Setxattr(b.Dir+"/b", "user.mine", []byte("1"), 0))
+	must(t, b.MarkStart())
 	b.work(`echo x > n; echo x >> a; echo x >> b; python3 -c "
 import os
 for f in 'n', 'a', 'b': os.setxattr(f, 'user.planted', b'x')"`)
-	check(t, b.applyAll())
+	must(t, b.applyAll())
 	if got := describe(t, b.Dir); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
 		t.Errorf("applied\n%s", got)
 	}

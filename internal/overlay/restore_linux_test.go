@@ -12,7 +12,7 @@ import (
 // applied. After the undo it is a change of the restored file, and not a conflict.
 func TestRestoreBase(t *testing.T) {
 	given := t.TempDir() + "/given"
-	check(t, os.WriteFile(given, []byte("given\n"), 0o600))
+	must(t, os.WriteFile(given, []byte("given\n"), 0o600))
 	for _, test := range []struct {
 		steps  string
 		picks  string // one list for each step to undo; "!" forces a conflict, "=" applies other content
@@ -55,10 +55,10 @@ func TestRestoreBase(t *testing.T) {
 				picks = append(picks, pick)
 			}
 			to, list, err := b.pick(picks...)
-			check(t, err)
-			check(t, to.PrepareApply(list, nil))
-			check(t, to.FinishApply())
-			check(t, b.MarkApplied(pathsOf(picks), nil))
+			must(t, err)
+			must(t, to.PrepareApply(list, nil))
+			must(t, to.FinishApply())
+			must(t, b.MarkApplied(pathsOf(picks), nil))
 			done, older = append(done, applied{to, list}), append([]overlay.Overlay{to}, older...)
 		}
 		if test.later != "" {
@@ -67,10 +67,10 @@ func TestRestoreBase(t *testing.T) {
 		seen := b.view()
 		for i := len(done) - 1; i >= 0; i-- {
 			older = older[1:]
-			check(t, done[i].to.CheckUndo())
-			check(t, overlay.UndoApply(done[i].to, older))
+			must(t, done[i].to.CheckUndo())
+			must(t, overlay.UndoApply(done[i].to, older))
 			for range 2 { // the second time must do no harm
-				check(t, b.Restore(done[i].to, done[i].list))
+				must(t, b.Restore(done[i].to, done[i].list))
 			}
 		}
 		if got := describe(t, b.Dir); got != before {

@@ -26,9 +26,9 @@ func newSession(t *testing.T) *fixture {
 	t.Helper()
 	dir := t.TempDir()
 	b := &fixture{t, overlay.Overlay{Dir: dir + "/real", Store: dir + "/store"}, ""}
-	check(t, os.Mkdir(b.Dir, 0o755))
+	must(t, os.Mkdir(b.Dir, 0o755))
 	run(t, b.Dir, start)
-	check(t, b.InitSession())
+	must(t, b.InitSession())
 	b.mount()
 	return b
 }
@@ -42,37 +42,37 @@ func (b *fixture) mount() {
 	defer runtime.UnlockOSThread()
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var had [2]unix.CapUserData
-	check(b.t, unix.Capget(&header, &had[0]))
+	must(b.t, unix.Capget(&header, &had[0]))
 	less := had
 	less[0].Effective &^= 1 << unix.CAP_DAC_READ_SEARCH
-	check(b.t, unix.Capset(&header, &less[0]))
+	must(b.t, unix.Capset(&header, &less[0]))
 	defer unix.Capset(&header, &had[0])
-	check(b.t, unix.Mount("golem", b.SessionDir(), "overlay", 0, "lowerdir="+b.Dir+",upperdir="+b.UpperDir()+",workdir="+b.WorkDir()+",userxattr"))
+	must(b.t, unix.Mount("golem", b.SessionDir(), "overlay", 0, "lowerdir="+b.Dir+",upperdir="+b.UpperDir()+",workdir="+b.WorkDir()+",userxattr"))
 	b.t.Cleanup(func() { unix.Unmount(b.SessionDir(), unix.MNT_DETACH) })
 }
 
 func (b *fixture) unmount() {
 	b.t.Helper()
-	check(b.t, unix.Unmount(b.SessionDir(), 0))
+	must(b.t, unix.Unmount(b.SessionDir(), 0))
 }
 
 // flush makes a mounted overlay drop its cache.
 func (b *fixture) flush() {
 	b.t.Helper()
 	fd, err := unix.Fspick(unix.AT_FDCWD, b.SessionDir(), unix.FSPICK_CLOEXEC)
-	check(b.t, err)
+	must(b.t, err)
 	defer unix.Close(fd)
-	check(b.t, unix.FsconfigReconfigure(fd))
+	must(b.t, unix.FsconfigReconfigure(fd))
 }
 
 // call runs a command of the session.
 func (b *fixture) call(script string) {
 	b.t.Helper()
-	check(b.t, b.RecordBases(true))
-	check(b.t, b.MarkStart())
+	must(b.t, b.RecordBases(true))
+	must(b.t, b.MarkStart())
 	b.flush()
 	run(b.t, b.SessionDir(), script)
-	check(b.t, b.RecordBases(true))
+	must(b.t, b.RecordBases(true))
 }
 
 // steps makes steps: those of the session begin with ">", those of the user with "!".
@@ -82,17 +82,17 @@ func (b *fixture) steps(steps ...string) {
 	for _, step := range steps {
 		switch {
 		case step == "tidy":
-			check(b.t, b.RecordBases(true))
+			must(b.t, b.RecordBases(true))
 		case step == "note":
-			check(b.t, b.RecordBases(false))
+			must(b.t, b.RecordBases(false))
 		case step[0] == '>':
 			b.call(step[1:])
 		case step[0] == '~': // while another command runs, which may write at any time
-			check(b.t, b.RecordBases(false))
-			check(b.t, b.MarkStart())
+			must(b.t, b.RecordBases(false))
+			must(b.t, b.MarkStart())
 			b.flush()
 			run(b.t, b.SessionDir(), step[1:])
-			check(b.t, b.RecordBases(false))
+			must(b.t, b.RecordBases(false))
 		case step[0] == '!':
 			run(b.t, b.Dir, step[1:])
 		default:
@@ -105,7 +105,7 @@ func (b *fixture) steps(steps ...string) {
 func (b *fixture) changes() string {
 	b.t.Helper()
 	list, err := b.SessionChanges()
-	check(b.t, err)
+	must(b.t, err)
 	return formatChanges(list)
 }
 
@@ -253,12 +253,12 @@ func TestSessionChanges(t *testing.T) {
 		}
 		// Tidying does not change the list, nor the session's view of its own files.
 		real := describe(t, b.Dir)
-		check(t, b.RecordBases(true))
+		must(t, b.RecordBases(true))
 		if got := b.changes(); got != test.want && !strings.HasPrefix(test.steps, "~rm a|!rm a|note") {
 			t.Errorf("%s, in order: got %q, want %q", test.steps, got, test.want)
 		}
 		seen := b.view()
-		check(t, b.RecordBases(true))
+		must(t, b.RecordBases(true))
 		if got := b.view(); got != seen {
 			t.Errorf("%s: seen\n%s\nwant\n%s", test.steps, got, seen)
 		}
@@ -268,7 +268,7 @@ func TestSessionChanges(t *testing.T) {
 		if got := describe(t, b.Dir); got != real || !strings.Contains(test.steps, "!") && got != before {
 			t.Errorf("%s: the real directory has changed", test.steps)
 		}
-		check(t, b.Discard([]string{"."}))
+		must(t, b.Discard([]string{"."}))
 		if got := b.view(); got != real || b.changes() != "" {
 			t.Errorf("%s: after all is discarded\n%s\nwant\n%s", test.steps, got, real)
 		}
@@ -278,8 +278,8 @@ func TestSessionChanges(t *testing.T) {
 	}
 }
 
-// TestMeanwhile checks that what the user changes while a command runs is a conflict.
-func TestMeanwhile(t *testing.T) {
+// TestUserEditsDuringCommand checks that what the user changes while a command runs is a conflict.
+func TestUserEditsDuringCommand(t *testing.T) {
 	for _, test := range []struct{ work, meanwhile, want string }{
 		{"echo x > a", "echo y > a", "change a file!"},
 		{"echo x > a", "echo y > b", "change a file"},
@@ -295,16 +295,16 @@ func TestMeanwhile(t *testing.T) {
 	} {
 		for _, killed := range []bool{false, true} {
 			b := newSession(t)
-			check(t, b.MarkStart())
+			must(t, b.MarkStart())
 			run(t, b.SessionDir(), test.work)
 			run(t, b.Dir, test.meanwhile)
 			if got := b.changes(); got != test.want {
-				t.Errorf("%s / %s: before it is recorded %q, want %q", test.work, test.meanwhile, got, test.want)
+				t.Errorf("%s / %s: before RecordBases: got %q, want %q", test.work, test.meanwhile, got, test.want)
 			}
 			if killed { // the next command starts without RecordBases after this one
 				b.call("true")
 			} else {
-				check(t, b.RecordBases(true))
+				must(t, b.RecordBases(true))
 			}
 			if got := b.changes(); got != test.want {
 				t.Errorf("%s / %s: got %q, want %q", test.work, test.meanwhile, got, test.want)
@@ -323,16 +323,16 @@ func TestFlush(t *testing.T) {
 		{"true", "echo z > sub/z; echo z > sub/deep/z", "ls sub sub/deep", "sub:\ndeep\nz\n\nsub/deep:\nz\n"},
 	} {
 		run(t, b.SessionDir(), step.work)
-		check(t, b.RecordBases(true))
+		must(t, b.RecordBases(true))
 		run(t, b.Dir, step.user)
-		check(t, b.RecordBases(true))
-		check(t, b.MarkStart())
+		must(t, b.RecordBases(true))
+		must(t, b.MarkStart())
 		b.flush()
 		got := output(t, b.SessionDir(), step.look)
 		if got != step.want {
 			t.Errorf("%d: got %q, want %q", i, got, step.want)
 		}
-		check(t, b.RecordBases(true))
+		must(t, b.RecordBases(true))
 		b.flush()
 	}
 	b.unmount()
@@ -351,7 +351,7 @@ func (b *fixture) pickAndApply(picks ...overlay.Pick) error {
 	if err := to.PrepareApply(list, nil); err != nil {
 		return err
 	}
-	check(b.t, to.FinishApply())
+	must(b.t, to.FinishApply())
 	return b.MarkApplied(pathsOf(picks), nil)
 }
 
@@ -359,7 +359,7 @@ func (b *fixture) pickAndApply(picks ...overlay.Pick) error {
 func (b *fixture) pick(picks ...overlay.Pick) (to overlay.Overlay, list []overlay.PathChange, err error) {
 	b.t.Helper()
 	to = overlay.Overlay{Dir: b.Dir, Store: b.t.TempDir() + "/landing"}
-	check(b.t, to.Init())
+	must(b.t, to.Init())
 	list, err = b.Pick(to, picks)
 	return to, list, err
 }
@@ -375,7 +375,7 @@ func pathsOf(picks []overlay.Pick) (list []string) {
 // other changes stay.
 func TestPick(t *testing.T) {
 	given := t.TempDir() + "/given"
-	check(t, os.WriteFile(given, []byte("given\n"), 0o600))
+	must(t, os.WriteFile(given, []byte("given\n"), 0o600))
 	for _, test := range []struct {
 		steps string
 		picks string // "!" forces a conflict, "=" applies other content
@@ -419,7 +419,7 @@ func TestPick(t *testing.T) {
 		{">echo x > n; ln n m", "m", "create m file", "echo x > m", "create n file"},
 	} {
 		b, plain := newSession(t), t.TempDir()+"/real"
-		check(t, os.Mkdir(plain, 0o755))
+		must(t, os.Mkdir(plain, 0o755))
 		run(t, plain, start)
 		for step := range strings.SplitSeq(test.steps, "|") {
 			b.steps(step)
@@ -448,15 +448,15 @@ func TestPick(t *testing.T) {
 			t.Errorf("%s, %s: picked %q, want %q", test.steps, test.picks, got, test.list)
 		}
 		if got := b.changes(); got != before {
-			t.Errorf("%s, %s: picking has made %q of %q", test.steps, test.picks, got, before)
+			t.Errorf("%s, %s: after the pick the session has %q, before %q", test.steps, test.picks, got, before)
 		}
-		check(t, to.PrepareApply(list, nil))
-		check(t, to.FinishApply())
+		must(t, to.PrepareApply(list, nil))
+		must(t, to.FinishApply())
 		if got, want := describe(t, b.Dir), describe(t, plain); got != want {
 			t.Errorf("%s, %s: applied\n%s\nwant\n%s", test.steps, test.picks, got, want)
 		}
 		for range 2 {
-			check(t, b.MarkApplied(pathsOf(picks), nil))
+			must(t, b.MarkApplied(pathsOf(picks), nil))
 			if got := b.changes(); got != test.left {
 				t.Errorf("%s, %s: left %q, want %q", test.steps, test.picks, got, test.left)
 			}
@@ -464,7 +464,7 @@ func TestPick(t *testing.T) {
 				t.Errorf("%s, %s: seen\n%s\nwant\n%s", test.steps, test.picks, got, seen)
 			}
 		}
-		check(t, b.Discard([]string{"."}))
+		must(t, b.Discard([]string{"."}))
 		if got, want := b.view(), describe(t, plain); got != want {
 			t.Errorf("%s, %s: discarded\n%s\nwant\n%s", test.steps, test.picks, got, want)
 		}
@@ -475,7 +475,7 @@ func TestPick(t *testing.T) {
 // and that nothing is copied then.
 func TestPickRefused(t *testing.T) {
 	given := t.TempDir() + "/given"
-	check(t, os.WriteFile(given, []byte("given\n"), 0o600))
+	must(t, os.WriteFile(given, []byte("given\n"), 0o600))
 	for _, test := range []struct {
 		steps     string
 		picks     []overlay.Pick
@@ -546,17 +546,17 @@ func TestMarkAppliedLater(t *testing.T) {
 		b := newSession(t)
 		b.call(test.work)
 		to, list, err := b.pick(overlay.Pick{Path: test.pick})
-		check(t, err)
+		must(t, err)
 		if test.after != "" {
 			b.steps(test.after)
 		}
-		check(t, to.PrepareApply(list, nil))
-		check(t, to.FinishApply())
+		must(t, to.PrepareApply(list, nil))
+		must(t, to.FinishApply())
 		if test.applied != "" {
 			b.steps(strings.Split(test.applied, "|")...)
 		}
 		for range 2 {
-			check(t, b.MarkApplied([]string{test.pick}, nil))
+			must(t, b.MarkApplied([]string{test.pick}, nil))
 			if got := b.changes(); got != test.left {
 				t.Errorf("%s, %s%s%s: left %q, want %q", test.work, test.pick, test.after, test.applied, got, test.left)
 			}
@@ -616,8 +616,8 @@ func TestDiscard(t *testing.T) {
 		}
 		// Applying the other changes makes the real directory equal to the view.
 		list, err := b.SessionChanges()
-		check(t, err)
-		check(t, b.pickAndApply(picksOf(list)...))
+		must(t, err)
+		must(t, b.pickAndApply(picksOf(list)...))
 		if got := describe(t, b.Dir); got != seen {
 			t.Errorf("%s, %s: applied\n%s\nwant\n%s", test.steps, test.paths, got, seen)
 		}
@@ -641,10 +641,10 @@ func TestBaseContent(t *testing.T) {
 			t.Errorf("%s: %q, %v, want that there is none", name, got, err)
 		}
 	}
-	check(t, b.Discard([]string{"a", "large"}))
+	must(t, b.Discard([]string{"a", "large"}))
 	for _, name := range []string{"a", "large"} {
 		if _, err := b.BaseContent(name); !errors.Is(err, fs.ErrNotExist) {
-			t.Errorf("%s: %v after it is discarded", name, err)
+			t.Errorf("%s: %v after the discard", name, err)
 		}
 	}
 	if got, err := b.BaseContent("b"); err != nil || string(got) != "y\n" {
@@ -655,11 +655,11 @@ func TestBaseContent(t *testing.T) {
 	run(t, b.Dir, "i=0; while [ $i -lt 1010 ]; do echo $i > many/f$i; i=$((i+1)); done")
 	b.call("for f in many/f*; do echo x > $f; done")
 	kept, err := os.ReadDir(b.Store + "/base")
-	check(t, err)
+	must(t, err)
 	if len(kept) != 1000 {
 		t.Errorf("%d contents are kept, want 1000", len(kept))
 	}
-	check(t, b.Discard([]string{"many"}))
+	must(t, b.Discard([]string{"many"}))
 	if kept, _ = os.ReadDir(b.Store + "/base"); len(kept) != 0 {
 		t.Errorf("%d contents are still kept", len(kept))
 	}
@@ -683,35 +683,35 @@ for _ in range(2000): os.mkdir('dd'); os.chdir('dd')"`
 		list, err := b.SessionChanges()
 		var unfit *overlay.NameError
 		if !errors.As(err, &unfit) || !slices.ContainsFunc(list, func(c overlay.PathChange) bool { return c.Path == test.fit }) {
-			t.Errorf("%s: %d changes, %v, want them and one unfit", test.script, len(list), err)
+			t.Errorf("%s: %d changes, %v, want all and an error about a name", test.script, len(list), err)
 		}
 		if test.unfit != "" {
 			if _, _, err := b.pick(overlay.Pick{Path: test.unfit}); !errors.As(err, &unfit) {
-				t.Errorf("%s: picked %s: %v, want it unfit", test.script, test.unfit, err)
+				t.Errorf("%s: picked %s: %v, want an error about its name", test.script, test.unfit, err)
 			}
 		}
 		if _, _, err := b.Usage(); err != nil {
 			t.Errorf("%s: usage: %v", test.script, err)
 		}
-		check(t, b.pickAndApply(overlay.Pick{Path: test.fit}))
+		must(t, b.pickAndApply(overlay.Pick{Path: test.fit}))
 		b.flush()
 		run(t, b.SessionDir(), `find . -maxdepth 2 | LC_ALL=C grep -q "$(printf 'a\377b')\|dd"`)
-		check(t, b.Discard([]string{"."}))
+		must(t, b.Discard([]string{"."}))
 		if got := b.changes(); got != "" {
 			t.Errorf("%s: %q is left", test.script, got)
 		}
 		b.unmount()
-		check(t, b.Remove())
+		must(t, b.Remove())
 	}
 	// The version of such a name is recorded and read again.
 	b := newSession(t)
 	name := "a\xffb"
-	check(t, os.WriteFile(b.Dir+"/"+name, []byte("mine"), 0o644))
+	must(t, os.WriteFile(b.Dir+"/"+name, []byte("mine"), 0o644))
 	b.call("for f in a?b; do echo x > $f; done")
 	if got, err := b.BaseContent(name); err != nil || string(got) != "mine" {
 		t.Errorf("base of %q: %q, %v", name, got, err)
 	}
-	check(t, b.Discard([]string{name}))
+	must(t, b.Discard([]string{name}))
 	if _, err := b.SessionChanges(); err != nil {
 		t.Errorf("discarded: %v", err)
 	}
@@ -723,11 +723,11 @@ func TestDamagedBases(t *testing.T) {
 	b := newSession(t)
 	b.call("echo x > a; echo x > b")
 	data, err := os.ReadFile(b.Store + "/bases")
-	check(t, err)
+	must(t, err)
 	first := bytes.IndexByte(data, '\n')
 	for cut := range data[first:] {
-		check(t, os.WriteFile(b.Store+"/bases", data[:len(data)-cut], 0o600))
-		check(t, b.RecordBases(false))
+		must(t, os.WriteFile(b.Store+"/bases", data[:len(data)-cut], 0o600))
+		must(t, b.RecordBases(false))
 		if got, want := b.changes(), "change a file, change b file"; got != want {
 			t.Fatalf("without %d bytes: %q, want %q", cut, got, want)
 		}
@@ -738,16 +738,16 @@ func TestDamagedBases(t *testing.T) {
 // skips those that the session added.
 func TestSessionAttributes(t *testing.T) {
 	b := newSession(t)
-	check(t, unix.Setxattr(b.Dir+"/b", "user.mine", []byte("1"), 0))
+	must(t, unix.Setxattr(b.Dir+"/b", "user.mine", []byte("1"), 0))
 	b.call(`echo x > n; echo x >> a; echo x >> b; python3 -c "
 import os
 for f in 'n', 'a', 'b': os.setxattr(f, 'user.planted', b'x')"; touch -d 2001-01-01 a`)
-	check(t, b.pickAndApply(overlay.Pick{Path: "a"}, overlay.Pick{Path: "b"}, overlay.Pick{Path: "n"}))
+	must(t, b.pickAndApply(overlay.Pick{Path: "a"}, overlay.Pick{Path: "b"}, overlay.Pick{Path: "n"}))
 	if got := describe(t, b.Dir); strings.Contains(got, "planted") || strings.Contains(got, "overlay") || !strings.Contains(got, "user.mine") {
 		t.Errorf("applied\n%s", got)
 	}
 	info, err := os.Stat(b.Dir + "/a")
-	check(t, err)
+	must(t, err)
 	if info.ModTime().Year() != 2001 {
 		t.Errorf("a is of %v", info.ModTime())
 	}
@@ -758,12 +758,12 @@ func TestInitSessionAgain(t *testing.T) {
 	b := newSession(t)
 	b.call("echo x > a; chmod 700 sub")
 	before, err := os.Stat(b.Store + "/clock")
-	check(t, err)
-	check(t, b.InitSession())
+	must(t, err)
+	must(t, b.InitSession())
 	after, err := os.Stat(b.Store + "/clock")
-	check(t, err)
+	must(t, err)
 	if now, was := after.Sys().(*syscall.Stat_t), before.Sys().(*syscall.Stat_t); now.Ctim != was.Ctim {
-		t.Error("it has a new stamp")
+		t.Error("the store has a new change time")
 	}
 	if got := b.changes(); got != "change a file, mode sub folder" {
 		t.Error(got)
@@ -784,30 +784,30 @@ func TestSessionKilled(t *testing.T) {
 		for i := range kills {
 			b := newSession(t)
 			for i := range files {
-				check(t, os.WriteFile(fmt.Sprintf("%s/many/f%d", b.Dir, i), []byte("mine\n"), 0o644))
+				must(t, os.WriteFile(fmt.Sprintf("%s/many/f%d", b.Dir, i), []byte("mine\n"), 0o644))
 			}
-			check(t, b.MarkStart())
+			must(t, b.MarkStart())
 			b.flush()
 			run(t, b.SessionDir(), "rm -r many sub; mkdir -p many/new sub/deep")
 			for i := range files {
-				check(t, os.WriteFile(fmt.Sprintf("%s/many/f%d", b.SessionDir(), i), []byte{"mine\n"[i%5], "mine\n"[i%2]}, 0o644))
-				check(t, os.WriteFile(fmt.Sprintf("%s/many/new/f%d", b.SessionDir(), i), []byte("x\n"), 0o644))
+				must(t, os.WriteFile(fmt.Sprintf("%s/many/f%d", b.SessionDir(), i), []byte{"mine\n"[i%5], "mine\n"[i%2]}, 0o644))
+				must(t, os.WriteFile(fmt.Sprintf("%s/many/new/f%d", b.SessionDir(), i), []byte("x\n"), 0o644))
 				if i%2 == 0 {
-					check(t, os.Remove(fmt.Sprintf("%s/many/f%d", b.SessionDir(), i)))
+					must(t, os.Remove(fmt.Sprintf("%s/many/f%d", b.SessionDir(), i)))
 				}
 			}
 			if do != "record" {
-				check(t, b.RecordBases(true))
+				must(t, b.RecordBases(true))
 			}
 			before, seen := b.changes(), b.view()
 			switch do {
 			case "mark":
 				list, err := b.SessionChanges()
-				check(t, err)
+				must(t, err)
 				to, list, err := b.pick(picksOf(list)...)
-				check(t, err)
-				check(t, to.PrepareApply(list, nil))
-				check(t, to.FinishApply())
+				must(t, err)
+				must(t, to.PrepareApply(list, nil))
+				must(t, to.FinishApply())
 				before = ""
 			case "discard":
 				before, seen = "", describe(t, b.Dir)
@@ -826,7 +826,7 @@ func TestSessionKilled(t *testing.T) {
 			stopped := state()
 			switch do {
 			case "mark":
-				check(t, b.MarkApplied([]string{"."}, nil))
+				must(t, b.MarkApplied([]string{"."}, nil))
 			case "discard":
 				for _, name := range []string{"many", "sub"} { // one may be gone already
 					if err := b.Discard([]string{name}); err != nil && !errors.Is(err, fs.ErrNotExist) {
@@ -834,7 +834,7 @@ func TestSessionKilled(t *testing.T) {
 					}
 				}
 			}
-			check(t, b.RecordBases(true))
+			must(t, b.RecordBases(true))
 			if stopped != begun && stopped != state() {
 				middle++
 			}
@@ -848,7 +848,7 @@ func TestSessionKilled(t *testing.T) {
 		}
 	}
 	if middle == 0 {
-		t.Log("no kill hit the middle: this run has seen nothing") // on a busy machine
+		t.Log("no kill hit the middle: the test checks nothing") // on a busy machine
 	}
 }
 
@@ -866,14 +866,14 @@ func TestOddFiles(t *testing.T) {
 	const script = `mkdir -p n/dark n/deep; echo x > n/dark/f; ln n/dark/f n/hard; ln -s /etc n/etc; ln -s ../../.. n/deep/up; printf x > 'n/a
 b'; cp /bin/true n/su; chmod 4755 n/su; chmod 000 n/dark; rm -r sub; ln -s /etc sub; rm b; ln -s /etc/passwd b; echo x > many/6; chmod 000 many`
 	b, plain := newSession(t), t.TempDir()+"/real"
-	check(t, os.Mkdir(plain, 0o755))
+	must(t, os.Mkdir(plain, 0o755))
 	run(t, plain, start+"; "+script+"; chmod 755 n/su")
 	b.call(script + `; mkfifo p n/p; rm a; mkfifo a; python3 -c "
 import socket
 for s in 's', 'n/s': socket.socket(socket.AF_UNIX).bind(s)"`)
 	run(t, plain, "rm a; cp "+b.Dir+"/a a")
 	list, err := b.SessionChanges()
-	check(t, err)
+	must(t, err)
 	var special []string
 	for _, c := range list {
 		if c.Kind == overlay.Special {
@@ -883,14 +883,14 @@ for s in 's', 'n/s': socket.socket(socket.AF_UNIX).bind(s)"`)
 	if got, want := strings.Join(special, " "), "a n/p n/s p s"; got != want {
 		t.Errorf("special are %q, want %q", got, want)
 	}
-	check(t, b.pickAndApply(picksOf(list)...))
+	must(t, b.pickAndApply(picksOf(list)...))
 	if got, want := describe(t, b.Dir), describe(t, plain); got != strings.ReplaceAll(want, plain, b.Dir) {
 		t.Errorf("applied\n%s\nwant\n%s", got, want)
 	}
 	if got, want := b.changes(), "change a special, create n/p special, create n/s special, create p special, create s special"; got != want {
 		t.Errorf("remaining %q, want %q", got, want)
 	}
-	check(t, b.Discard([]string{"a", "n", "p", "s"}))
+	must(t, b.Discard([]string{"a", "n", "p", "s"}))
 	if got, want := b.view(), describe(t, b.Dir); got != want {
 		t.Errorf("discarded\n%s\nwant\n%s", got, want)
 	}
@@ -902,27 +902,27 @@ func TestPickLate(t *testing.T) {
 	b := newSession(t)
 	b.call("echo x > a; echo x > b")
 	to, list, err := b.pick(overlay.Pick{Path: "a"}, overlay.Pick{Path: "b"})
-	check(t, err)
+	must(t, err)
 	run(t, b.Dir, "echo y > a")
 	var conflict *overlay.ConflictError
 	if err := to.PrepareApply(list, nil); !errors.As(err, &conflict) || strings.Join(conflict.Paths, " ") != "a" {
 		t.Errorf("got %v, want a conflict at a", err)
 	}
 	to, list, err = b.pick(overlay.Pick{Path: "a", Force: true}, overlay.Pick{Path: "b"})
-	check(t, err)
+	must(t, err)
 	run(t, b.SessionDir(), "echo z >> b")
-	check(t, to.PrepareApply(list, nil))
-	check(t, to.FinishApply())
+	must(t, to.PrepareApply(list, nil))
+	must(t, to.FinishApply())
 	if got := output(t, b.Dir, "cat a b"); got != "x\nx\n" {
 		t.Errorf("applied %q", got)
 	}
-	check(t, b.RecordBases(true))
-	check(t, b.MarkApplied([]string{"a", "b"}, nil))
+	must(t, b.RecordBases(true))
+	must(t, b.MarkApplied([]string{"a", "b"}, nil))
 	if got := b.changes(); got != "change b file" {
 		t.Errorf("remaining %q", got)
 	}
 	if got, err := b.BaseContent("b"); err != nil || string(got) != "x\n" {
-		t.Errorf("b was changed from %q, %v", got, err)
+		t.Errorf("base of b: got %q, %v", got, err)
 	}
 }
 
@@ -931,23 +931,23 @@ func TestSessionOtherFileSystem(t *testing.T) {
 	b := newSession(t)
 	b.unmount()
 	elsewhere := t.TempDir()
-	check(t, unix.Mount("golem", elsewhere, "tmpfs", 0, ""))
+	must(t, unix.Mount("golem", elsewhere, "tmpfs", 0, ""))
 	t.Cleanup(func() { unix.Unmount(elsewhere, unix.MNT_DETACH) })
 	b.Store = elsewhere + "/store"
-	check(t, b.InitSession())
+	must(t, b.InitSession())
 	b.mount()
 	b.steps(">echo x > a; rm -r sub; mkdir -p sub/deep n; echo x > n/x; chmod 700 many; touch b", "!echo y > b; echo y > sub/y")
 	if got, want := b.changes(), "change a file, mode many folder, create n folder, create n/x file, delete sub/c, delete sub/deep/d"; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 	to := overlay.Overlay{Dir: b.Dir, Store: elsewhere + "/landing"}
-	check(t, to.Init())
+	must(t, to.Init())
 	list, err := b.Pick(to, []overlay.Pick{{Path: "a"}, {Path: "n"}, {Path: "sub/c"}})
-	check(t, err)
-	check(t, to.PrepareApply(list, nil))
-	check(t, to.FinishApply())
+	must(t, err)
+	must(t, to.PrepareApply(list, nil))
+	must(t, to.FinishApply())
 	seen := b.view()
-	check(t, b.MarkApplied([]string{"a", "n", "sub/c"}, nil))
+	must(t, b.MarkApplied([]string{"a", "n", "sub/c"}, nil))
 	if got, want := b.changes(), "mode many folder, delete sub/deep/d"; got != want {
 		t.Errorf("remaining %q, want %q", got, want)
 	}
@@ -961,23 +961,23 @@ func TestSessionOtherFileSystem(t *testing.T) {
 // runs, and that in the end everything is applied as the command left it.
 func TestBusySession(t *testing.T) {
 	b := newSession(t)
-	check(t, b.MarkStart())
+	must(t, b.MarkStart())
 	cmd := exec.Command("sh", "-c", `i=0; while [ $i -lt 30 ]; do
 mkdir -p n$i/m; echo x > n$i/m/f; mv n$i o$i; rm -rf n$((i-3)) o$((i-2)); echo $i > a; rm -rf sub; mkdir -p sub/deep; echo $i > sub/deep/d; ln -sfn $i link; mv sub/deep/d b; rm -f many/$((i%5)); mkfifo p$i; i=$((i+1)); done 2>/dev/null; :`)
 	cmd.Dir = b.SessionDir()
-	check(t, cmd.Start())
+	must(t, cmd.Start())
 	done := make(chan error, 1)
 	go func() { done <- cmd.Wait() }()
 	for busy := true; busy; {
 		select {
 		case err := <-done:
-			check(t, err)
+			must(t, err)
 			busy = false
 		default:
 		}
-		check(t, b.RecordBases(false))
+		must(t, b.RecordBases(false))
 		list, err := b.SessionChanges()
-		check(t, err)
+		must(t, err)
 		for _, c := range list {
 			if c.Conflict {
 				t.Errorf("%s %s is a conflicts", c.Op, c.Path)
@@ -990,10 +990,10 @@ mkdir -p n$i/m; echo x > n$i/m/f; mv n$i o$i; rm -rf n$((i-3)) o$((i-2)); echo $
 			b.pick(picksOf(list[rand.IntN(len(list)):])...) // it may be gone
 		}
 	}
-	check(t, b.RecordBases(true))
+	must(t, b.RecordBases(true))
 	list, err := b.SessionChanges()
-	check(t, err)
-	check(t, b.pickAndApply(picksOf(list)...))
+	must(t, err)
+	must(t, b.pickAndApply(picksOf(list)...))
 	run(t, b.SessionDir(), "rm -f p*")
 	if got, want := describe(t, b.Dir), b.view(); got != want {
 		t.Errorf("applied\n%s\nwant\n%s", got, want)

@@ -29,10 +29,10 @@ func (c *chain) step(script string) {
 	c.log = append(c.log, script)
 	next := *c.fixture
 	next.Store = fmt.Sprintf("%s-%d", c.Store, c.stores)
-	check(c.t, next.Init())
+	must(c.t, next.Init())
 	before := describe(c.t, c.Dir)
 	next.work(script)
-	check(c.t, next.applyAll())
+	must(c.t, next.applyAll())
 	c.applied = append([]overlay.Overlay{next.Overlay}, c.applied...)
 	c.states = append([]string{before}, c.states...)
 }
@@ -44,7 +44,7 @@ func (c *chain) undo() error {
 	if err := c.applied[0].CheckUndo(); err != nil {
 		return err
 	}
-	check(c.t, overlay.UndoApply(c.applied[0], c.applied[1:]))
+	must(c.t, overlay.UndoApply(c.applied[0], c.applied[1:]))
 	if got := describe(c.t, c.Dir); got != c.states[0] {
 		c.t.Fatalf("undone\n%s\nwant\n%s", got, c.states[0])
 	}
@@ -117,14 +117,14 @@ func TestUndoStepsKeepEdits(t *testing.T) {
 		if !test.between {
 			run(t, c.Dir, test.edit)
 			c.states[0] = "" // the edit is in it
-			check(t, c.applied[0].CheckUndo())
-			check(t, overlay.UndoApply(c.applied[0], c.applied[1:]))
+			must(t, c.applied[0].CheckUndo())
+			must(t, overlay.UndoApply(c.applied[0], c.applied[1:]))
 			c.applied, c.states = c.applied[1:], c.states[1:]
 		} else if err := c.undo(); err != nil {
 			t.Fatalf("%s: the later step: %v", test.name, err)
 		}
 		want, err := os.ReadFile(c.Dir + "/" + test.kept)
-		check(t, err)
+		must(t, err)
 		var conflict *overlay.ConflictError
 		if err := c.undo(); !errors.As(err, &conflict) {
 			t.Errorf("%s: the first step: got %v, want a conflict", test.name, err)

@@ -211,7 +211,7 @@ func TestGitApplies(t *testing.T) {
 		switch {
 		case f.Mode == "":
 			if err == nil {
-				t.Errorf("%q is still there", f.Name)
+				t.Errorf("%q still exists", f.Name)
 			}
 		case err != nil:
 			t.Error(err)

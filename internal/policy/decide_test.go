@@ -13,8 +13,8 @@ func rule(verb policy.Verb, target string, approval policy.Approval) policy.Rule
 	return policy.Rule{Verb: verb, Target: target, Approval: approval, From: "golem-forge.config.yaml:7"}
 }
 
-// everything returns a grant that leaves all decisions to the rules.
-func everything(layers ...[]policy.Rule) policy.Grant {
+// newOpenGrant returns a grant that leaves all decisions to the rules.
+func newOpenGrant(layers ...[]policy.Rule) policy.Grant {
 	g := policy.Grant{Files: policy.AllFiles(), Tools: policy.All(), Workers: policy.All(), Depth: 1,
 		Hosts: policy.AllHosts(), Credentials: policy.All()}
 	for _, layer := range layers {
@@ -88,7 +88,7 @@ func TestDefaults(t *testing.T) {
 		{Verb: policy.Delete, Target: "/a/."}:       policy.Blocked,
 		{Verb: policy.Attach, Target: "/a\x00.pdf"}: policy.Blocked,
 	} {
-		d := everything().Decide(e)
+		d := newOpenGrant().Decide(e)
 		if d.Approval != want {
 			t.Errorf("%q: got %s, want %s", e, d.Approval, want)
 		}
@@ -142,7 +142,7 @@ func TestClosestRuleDecides(t *testing.T) {
 		{policy.Connect, "A.Example.com.", policy.PreApproved, "*.example.com"},
 		{policy.Connect, "E.EXAMPLE.COM", policy.Blocked, "e.example.com"},
 	} {
-		for _, g := range []policy.Grant{everything(layer), everything(backwards)} {
+		for _, g := range []policy.Grant{newOpenGrant(layer), newOpenGrant(backwards)} {
 			d := g.Decide(policy.Effect{Verb: test.verb, Target: test.target})
 			if d.Approval != test.want || d.Rule.Target != test.by {
 				t.Errorf("%s %s: got %s by %q, want %s by %q", test.verb, test.target, d.Approval, d.Rule.Target, test.want, test.by)
@@ -177,12 +177,12 @@ func TestLayersOnlyTighten(t *testing.T) {
 		"an empty layer has no say":                  {[][]policy.Rule{{}, at(policy.PreApproved), nil}, policy.PreApproved},
 		"a preApproved default is no ceiling either": {[][]policy.Rule{at(policy.Ask)}, policy.Ask},
 	} {
-		if got := everything(test.layers...).Decide(write); got.Approval != test.want {
+		if got := newOpenGrant(test.layers...).Decide(write); got.Approval != test.want {
 			t.Errorf("%s: got %s by %+v, want %s", name, got.Approval, got.Rule, test.want)
 		}
 		var met policy.Grant
 		for i, layer := range test.layers {
-			if g := everything(layer); i == 0 {
+			if g := newOpenGrant(layer); i == 0 {
 				met = g
 			} else {
 				met = g.Meet(met)
@@ -227,7 +227,7 @@ func TestVerbsWithFurtherRules(t *testing.T) {
 			[]policy.Rule{rule(policy.Write, "/a/kept", policy.Blocked)},
 			policy.Effect{Verb: policy.Write, Target: "/a"}, policy.Ask},
 	} {
-		if got := everything(test.rules).Decide(test.effect); got.Approval != test.want {
+		if got := newOpenGrant(test.rules).Decide(test.effect); got.Approval != test.want {
 			t.Errorf("%s: got %s by %+v, want %s", name, got.Approval, got.Rule, test.want)
 		}
 	}
@@ -238,19 +238,19 @@ func TestVerbsWithFurtherRules(t *testing.T) {
 func TestEveryRuleBinds(t *testing.T) {
 	write := policy.Effect{Verb: policy.Write, Target: "/final/a"}
 	for _, target := range []string{"/final", "/final/", "//final", "final", "/x/../final", "/final/.", "/", "*", "", "..", "/../final", "/final\x00"} {
-		g := everything([]policy.Rule{rule(policy.Write, target, policy.Blocked)})
+		g := newOpenGrant([]policy.Rule{rule(policy.Write, target, policy.Blocked)})
 		if got := g.Decide(write); got.Approval != policy.Blocked || got.Rule.From == "" {
 			t.Errorf("write blocked at %q: got %s by %+v", target, got.Approval, got.Rule)
 		}
 	}
 	for _, target := range []string{"", "..", "/../final", "/final\x00"} {
-		g := everything([]policy.Rule{rule(policy.Write, target, policy.PreApproved)})
+		g := newOpenGrant([]policy.Rule{rule(policy.Write, target, policy.PreApproved)})
 		if got := g.Decide(write); got.Approval != policy.Blocked {
 			t.Errorf("write preApproved at %q, which is no name: got %s", target, got.Approval)
 		}
 	}
 	for _, approval := range []policy.Approval{policy.Unset, 9, 255} {
-		g := everything([]policy.Rule{rule(policy.Write, "/", policy.PreApproved), rule(policy.Write, "/final", approval)})
+		g := newOpenGrant([]policy.Rule{rule(policy.Write, "/", policy.PreApproved), rule(policy.Write, "/final", approval)})
 		if got := g.Decide(write); got.Approval != policy.Blocked {
 			t.Errorf("approval %d: got %s", approval, got.Approval)
 		}
@@ -264,7 +264,7 @@ func TestEveryRuleBinds(t *testing.T) {
 		if r.Verb == policy.Connect {
 			target = "evil.org"
 		}
-		if got := everything([]policy.Rule{r}).Decide(policy.Effect{Verb: r.Verb, Target: target}); got.Approval != policy.Blocked {
+		if got := newOpenGrant([]policy.Rule{r}).Decide(policy.Effect{Verb: r.Verb, Target: target}); got.Approval != policy.Blocked {
 			t.Errorf("%s at %q: got %s", r.Verb, r.Target, got.Approval)
 		}
 	}
@@ -379,7 +379,7 @@ func TestExcess(t *testing.T) {
 		t.Errorf("got\n%s\nwant\n%s", strings.Join(got, "\n"), strings.Join(want, "\n"))
 	}
 	if excess := parent.Within(child); len(excess) > 0 {
-		t.Errorf("the other way round: %v", excess)
+		t.Errorf("parent.Within(child): got %v, want none", excess)
 	}
 }
 
@@ -398,14 +398,14 @@ func TestWords(t *testing.T) {
 		t.Errorf("got %q", got)
 	}
 	if policy.Verb(99).String() != "invalid" || policy.Mode(99).String() != "invalid" || policy.Origin(99).String() != "invalid" {
-		t.Error("a word for what does not exist")
+		t.Error("an unknown value has a word")
 	}
 }
 
 // newSession returns a grant and effects as in a real session.
 func newSession() (policy.Grant, []policy.Effect) {
-	project := everything([]policy.Rule{rule(policy.Write, "/out", policy.PreApproved), rule(policy.Delete, "/out", policy.Blocked)})
-	worker := everything([]policy.Rule{rule(policy.Write, "/out/kept", policy.Ask), rule(policy.Connect, "*.example.com", policy.Ask)})
+	project := newOpenGrant([]policy.Rule{rule(policy.Write, "/out", policy.PreApproved), rule(policy.Delete, "/out", policy.Blocked)})
+	worker := newOpenGrant([]policy.Rule{rule(policy.Write, "/out/kept", policy.Ask), rule(policy.Connect, "*.example.com", policy.Ask)})
 	worker.Files = worker.Files.With(sandbox.Limit{Path: "/out", Access: sandbox.ReadWrite}, sandbox.Limit{Path: "/", Access: sandbox.ReadOnly})
 	worker.Tools = policy.SetOf("read_file", "write_file")
 	worker.Hosts = policy.HostsOf("*.a-rather-long-name-of-a-host.example.com", "*.example.com")

@@ -50,10 +50,10 @@ func TestEveryPairOfAll(t *testing.T) {
 	t.Parallel()
 	sets := ofSets(func(g *policy.Grant, s policy.Set) { g.Tools, g.Workers, g.Depth = s, s, 1 })
 	var all []policy.Grant
-	for _, f := range some(fileGrants(1), 4) {
-		for _, s := range some(sets, 2) {
-			for _, h := range some(ofHosts(), 6) {
-				for _, c := range some(approvalGrants(1), 5) {
+	for _, f := range everyNth(fileGrants(1), 4) {
+		for _, s := range everyNth(sets, 2) {
+			for _, h := range everyNth(ofHosts(), 6) {
+				for _, c := range everyNth(approvalGrants(1), 5) {
 					all = append(all, policy.Grant{Files: f.Files, Tools: s.Tools, Workers: s.Workers, Depth: 1,
 						Hosts: h.Hosts, Approvals: c.Approvals})
 				}
@@ -63,8 +63,8 @@ func TestEveryPairOfAll(t *testing.T) {
 	everyPair(t, all)
 }
 
-// some returns every nth grant.
-func some(grants []policy.Grant, n int) []policy.Grant {
+// everyNth returns every nth grant.
+func everyNth(grants []policy.Grant, n int) []policy.Grant {
 	if testing.Short() {
 		n *= 2
 	}

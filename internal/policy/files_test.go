@@ -23,7 +23,7 @@ func TestRoots(t *testing.T) {
 		t.Errorf("no files: got %v", got)
 	}
 	if !policy.AllFiles().With().IsEmpty() || policy.AllFiles().IsEmpty() {
-		t.Error("a layer without limits leaves nothing, no layer everything")
+		t.Error("a layer without limits allows something, or no layer does not allow everything")
 	}
 }
 
@@ -79,11 +79,11 @@ func TestKinds(t *testing.T) {
 		}
 	}
 	if _, err := s.Write("/docs/a.gz", nil); err != nil {
-		t.Errorf("the sandbox itself: %v", err)
+		t.Errorf("write without the kinds: %v", err)
 	}
 	bad := policy.AllFiles().WithKinds(policy.Kind{Path: "/docs", Suffixes: []string{""}})
 	if _, err := bad.Apply(s); !errors.Is(err, sandbox.ErrInvalid) {
-		t.Errorf("a suffix that is none: %v", err)
+		t.Errorf("invalid suffix: got %v, want an error", err)
 	}
 }
 

@@ -44,7 +44,7 @@ func TestHosts(t *testing.T) {
 		h := policy.HostsOf(test.pattern)
 		for _, host := range test.yes {
 			if !h.Allows(host) {
-				t.Errorf("%q does not let %q through", test.pattern, host)
+				t.Errorf("%q does not allow %q", test.pattern, host)
 			}
 		}
 		for _, host := range test.not {
@@ -66,7 +66,7 @@ func TestHosts(t *testing.T) {
 		t.Error("a name of 256 bytes is a host")
 	}
 	if !policy.AllHosts().Allows("example.com") || (policy.Hosts{}).Allows("example.com") {
-		t.Error("all and none")
+		t.Error("AllHosts allows too little, or zero Hosts too much")
 	}
 }
 
@@ -279,7 +279,7 @@ func TestSets(t *testing.T) {
 		t.Errorf("got %v", s.Names())
 	}
 	if s := policy.SetOf("a", "*"); !s.IsAll() || !s.Has("z") || s.IsEmpty() || !slices.Equal(s.Names(), []string{"*"}) {
-		t.Errorf("a star is not all: %v", s.Names())
+		t.Errorf("a star does not match all: %v", s.Names())
 	}
 	if s := policy.SetOf(); !s.IsEmpty() || s.Has("") || s.IsAll() {
 		t.Error("the empty set has something")

@@ -66,7 +66,7 @@ func mustNarrow(t fataler, c, p meaning) {
 	}
 	for i, e := range effects {
 		if c.written[i] > p.written[i] {
-			t.Fatalf("%s: %s is written, and %s above it", e, c.written[i], p.written[i])
+			t.Fatalf("%s: the rules say %s, and %s above it", e, c.written[i], p.written[i])
 		}
 		if p.forbids[i] && !c.forbids[i] {
 			t.Fatalf("%s: the parent's grant forbids it, the child's does not", e)
@@ -106,7 +106,7 @@ func mustNarrow(t fataler, c, p meaning) {
 		t.Fatalf("depth %d below %d", c.depth, p.depth)
 	}
 	if c.level < p.level {
-		t.Fatalf("a boundary of %s, the parent needs %s", c.level, p.level)
+		t.Fatalf("got the level %s, the parent needs %s", c.level, p.level)
 	}
 }
 
@@ -229,7 +229,7 @@ func mustBeFewer(t *rapid.T, s spec) {
 			t.Fatalf("%v: got %s, want the least of each, %s", list[:i+1], all.Approval, least)
 		}
 		if s.grant.Decide(all.Effect) != all {
-			t.Fatalf("%v: decided by %s, which alone is %+v", list[:i+1], all.Effect, s.grant.Decide(all.Effect))
+			t.Fatalf("%v: decided by %s, which by itself is %+v", list[:i+1], all.Effect, s.grant.Decide(all.Effect))
 		}
 	}
 }

@@ -15,7 +15,7 @@ func TestRenameTargets(t *testing.T) {
 		policy.Rule{Verb: policy.Call, Target: "IN", Approval: policy.Blocked})
 	got := c.RenameTargets(strings.ToLower).Rules()
 	if got[0].Target != "/in" || got[1].Target != "IN" || c.Rules()[0].Target != "/IN" {
-		t.Errorf("got %v, and before %v", got, c.Rules())
+		t.Errorf("got %v, the original has %v", got, c.Rules())
 	}
 }
 
@@ -37,6 +37,6 @@ func TestWordsInText(t *testing.T) {
 	}
 	var v policy.Verb
 	if err := v.UnmarshalText([]byte("Read")); err == nil {
-		t.Error("a word in another case was read")
+		t.Error("a word in another case was accepted")
 	}
 }

@@ -59,10 +59,10 @@ hosts: [api.example.com]
 		t.Errorf("got %q", got)
 	}
 	if disk := listFiles(t, home); disk[".config/aider/keys/oauth.json"] != "" {
-		t.Error("a credential is on the disk")
+		t.Error("a credential is on disk")
 	}
 	if _, ok := listFiles(t, kept)[".config/aider/keys/oauth.json"]; ok {
-		t.Error("a credential is kept")
+		t.Error("a credential is stored")
 	}
 
 	// An own profile replaces a built-in one, and can extend the one it replaces.
@@ -162,7 +162,7 @@ func TestB1OwnProfileKeepsNoCredential(t *testing.T) {
 			for _, dir := range []string{home, kept} {
 				for name, content := range listFiles(t, dir) {
 					if content == "secret" {
-						t.Errorf("%s: the credential is on the disk, as %s", text, name)
+						t.Errorf("%s: the credential is on disk, as %s", text, name)
 					}
 				}
 			}

@@ -87,7 +87,7 @@ func TestProfiles(t *testing.T) {
 		// Settings may contain keys: those of MCP servers, of providers, in variables.
 		for _, name := range p.Copies {
 			if ext := filepath.Ext(name); p.Net && (ext == ".json" || ext == ".jsonc" || ext == ".toml") && !slices.Contains([]string{"keybindings.json", "google_accounts.json", "tui.json"}, filepath.Base(name)) {
-				t.Errorf("%s: %s is not told as what may hold credentials", p.Name, name)
+				t.Errorf("%s: %s is not listed as a file that may have credentials", p.Name, name)
 			}
 		}
 		for _, name := range p.Logins {
@@ -108,7 +108,7 @@ func TestProfiles(t *testing.T) {
 		}
 	}
 	if len(owner) < 5 {
-		t.Errorf("found %d files with credentials: this test sees nothing", len(owner))
+		t.Errorf("found %d files with credentials: the test checks nothing", len(owner))
 	}
 }
 
@@ -172,7 +172,7 @@ func TestProfileCopies(t *testing.T) {
 					t.Errorf("%s: %s counts as the program's own", profile, file)
 				}
 				if strings.HasSuffix(text, "'s") || strings.HasSuffix(file, ".toml") || strings.HasSuffix(file, ".json") {
-					t.Errorf("%s: %s is on the disk", profile, file)
+					t.Errorf("%s: %s is on disk", profile, file)
 				}
 			}
 		}
@@ -180,7 +180,7 @@ func TestProfileCopies(t *testing.T) {
 			t.Errorf("%s: got %d files, want %d", profile, len(got), len(want))
 		}
 		if p.Brings(".claude/history.jsonl") {
-			t.Errorf("%s: what a program has written counts as the profile's", profile)
+			t.Errorf("%s: a file that the program wrote counts as the profile's", profile)
 		}
 	}
 
@@ -199,7 +199,7 @@ func TestProfileCopies(t *testing.T) {
 		writeFiles(t, home, map[string]string{".codex/config.toml": "changed", ".gitconfig": "changed"})
 	}
 	if got := fillHome(t, p, home, kept)[".gitconfig"]; got != "changed" {
-		t.Errorf("what a program has changed: got %q", got)
+		t.Errorf("file that a program changed: got %q", got)
 	}
 }
 
@@ -235,17 +235,17 @@ func TestB1LoginsArePrivate(t *testing.T) {
 		for _, login := range p.Logins {
 			at := slices.IndexFunc(p.Private, func(d Private) bool { return within(d.Dir, target(login)) })
 			if at < 0 {
-				t.Errorf("%s: %s would be kept", p.Name, login)
+				t.Errorf("%s: %s would be stored", p.Name, login)
 				continue
 			}
 			for _, name := range slices.Concat(p.Private[at].Keeps) {
 				if within(path.Join(p.Private[at].Dir, name), target(login)) {
-					t.Errorf("%s: %s is kept with %s", p.Name, login, name)
+					t.Errorf("%s: %s stays with %s", p.Name, login, name)
 				}
 			}
 			for _, name := range p.Copies {
 				if within(name, target(login)) {
-					t.Errorf("%s: %s is kept with %s", p.Name, login, name)
+					t.Errorf("%s: %s stays with %s", p.Name, login, name)
 				}
 			}
 		}
@@ -280,7 +280,7 @@ func TestProfileLinks(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := listFiles(t, other); len(got) > 0 {
-			t.Errorf("%s: written elsewhere: %q", name, got)
+			t.Errorf("%s: another directory was written: %q", name, got)
 		}
 	}
 }
@@ -347,7 +347,7 @@ func TestGoModules(t *testing.T) {
 		}
 		if dir == "not/at/home" {
 			if len(p.Mounts) > 0 {
-				t.Errorf("got %v for a folder that is not there", p.Mounts)
+				t.Errorf("got %v for a missing directory", p.Mounts)
 			}
 			continue
 		}
@@ -434,7 +434,7 @@ func TestB1CredentialsStayInMemory(t *testing.T) {
 		for _, dir := range []string{home, kept} {
 			for name, text := range listFiles(t, dir) {
 				if strings.Contains(text, secret) {
-					t.Errorf("%s: %s is on the disk", p.Name, name)
+					t.Errorf("%s: %s is on disk", p.Name, name)
 				}
 			}
 		}
@@ -445,7 +445,7 @@ func TestB1CredentialsStayInMemory(t *testing.T) {
 			}
 		}
 		if (handed > 0) != (len(known.Logins) > 0) { // the program gets only a part of some files
-			t.Errorf("%s: %d credentials of %d were handed over", p.Name, handed, len(known.Logins))
+			t.Errorf("%s: the program got %d credentials of %d", p.Name, handed, len(known.Logins))
 		}
 	}
 }

@@ -118,7 +118,7 @@ func TestFind(t *testing.T) {
 			}
 			if strings.HasPrefix(string(m.Source), single) {
 				if there := listFiles(t, string(m.Source)); len(there) != 1 {
-					t.Errorf("%s: beside it are %v", c.program, there)
+					t.Errorf("%s: other files in the directory: %v", c.program, there)
 				}
 				rel = alone
 			}
@@ -159,6 +159,6 @@ func TestFindAlone(t *testing.T) {
 		t.Errorf("copied: got %v, %v", info, err)
 	}
 	if left, err := os.ReadDir(single); err != nil || len(left) != 2 {
-		t.Errorf("left over: %v, %v", left, err)
+		t.Errorf("got files %v, %v, want two", left, err)
 	}
 }

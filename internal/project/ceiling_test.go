@@ -160,8 +160,8 @@ func TestCeilingNarrowsWithoutReason(t *testing.T) {
 	}
 }
 
-// TestAsked checks that the values to be trusted are those of the files.
-func TestAsked(t *testing.T) {
+// TestAskedValues checks that the values to be trusted are those of the files.
+func TestAskedValues(t *testing.T) {
 	layer, err := project.ParseConfig("config", []byte("network: off\nmodel: ollama:qwen3\napproval: {mode: auto_deny}\n"), "", nil)
 	if err != nil {
 		t.Fatal(err)
@@ -179,6 +179,6 @@ func TestAsked(t *testing.T) {
 		t.Errorf("asked: got network %v, approval %s, model %q", asked.Network.IsAll(), asked.Approval, asked.Model)
 	}
 	if got := asked.PlaceOf("sandbox.network").Line; got != 1 {
-		t.Errorf("line of the network that is asked for: got %d, want 1", got)
+		t.Errorf("line of the network request: got %d, want 1", got)
 	}
 }

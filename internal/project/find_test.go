@@ -83,7 +83,7 @@ func TestFindProblems(t *testing.T) {
 		t.Fatalf("%s %q %v", root, file, err)
 	}
 	if _, err := project.Load(root, file, project.Env{}, nil); err == nil || !strings.HasPrefix(err.Error(), project.File+": not found; ") {
-		t.Errorf("a link that leads nowhere: %v", err)
+		t.Errorf("a dangling symlink: %v", err)
 	}
 }
 

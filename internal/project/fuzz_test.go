@@ -79,7 +79,7 @@ func FuzzSet(f *testing.F) {
 		checkProject(t, w, p)
 		found := slices.ContainsFunc(p.Values(), func(v project.Value) bool { return v.From.Source == "--set" })
 		if !found && !strings.Contains(text, "{}") && s.Value.Kind == strictyaml.Scalar {
-			t.Fatalf("%q is nowhere to be seen", text)
+			t.Fatalf("%q is not shown", text)
 		}
 	})
 }
@@ -92,13 +92,13 @@ func checkProblems(t *testing.T, err error, sources ...string) {
 	}
 	for _, p := range problems {
 		if !slices.Contains(sources, p.Place.Source) || p.What == "" || p.Hint == "" {
-			t.Fatalf("no place, no word or no hint: %+v", p)
+			t.Fatalf("place, text or hint is missing: %+v", p)
 		}
 		if p.Place.Source == "p.yaml" && (p.Place.Line < 1 || p.Place.Col < 1) {
 			t.Fatalf("no line: %+v", p)
 		}
 		if strings.ContainsAny(p.Error(), "\n\x1b\x00") {
-			t.Fatalf("not one plain line: %q", p.Error())
+			t.Fatalf("got %q, want one plain line", p.Error())
 		}
 	}
 }
@@ -139,7 +139,7 @@ func checkProject(t *testing.T, w world, p *project.Project) {
 			t.Fatalf("%+v", v)
 		}
 	}
-	if _, err := p.Sandbox(plain); err != nil {
+	if _, err := p.Sandbox(openPlainMount); err != nil {
 		t.Fatal(err)
 	}
 }
@@ -156,7 +156,7 @@ func checkSource(t *testing.T, w world, m project.Mount) {
 	} else if !filepath.IsLocal(source) {
 		t.Fatalf("%s: %s leaves %s", m.Target, source, base)
 	} else if info, err := os.Stat(base); err != nil || !info.IsDir() {
-		t.Fatalf("%s: its base %s is no directory", m.Target, base)
+		t.Fatalf("%s: the base %s is not a directory", m.Target, base)
 	}
 	for _, bad := range []string{"/proc", "/sys", "/dev", w.env.State} {
 		if rel, err := filepath.Rel(bad, base); err == nil && filepath.IsLocal(rel) {

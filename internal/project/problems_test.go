@@ -260,9 +260,9 @@ var problems = []struct{ yaml, want string }{
 		p.yaml:7:16: limits.pids: 0; 0 would be no limit; leave the key out for the default; a command always has a limit`},
 }
 
-// says reports whether the lines are those wanted. A wanted line that ends in … may
+// matchesLines reports whether the lines are those wanted. A wanted line that ends in … may
 // continue.
-func says(got, want string) bool {
+func matchesLines(got, want string) bool {
 	lines, wanted := strings.Split(got, "\n"), strings.Split(want, "\n")
 	return slices.EqualFunc(lines, wanted, func(got, want string) bool {
 		head, goesOn := strings.CutSuffix(want, "…")
@@ -276,8 +276,8 @@ func TestProblems(t *testing.T) {
 		_, err := w.parse(test.yaml)
 		if err == nil {
 			t.Errorf("%s\nloads", test.yaml)
-		} else if got := err.Error(); !says(got, lines(test.want)) {
-			t.Errorf("%s\ngot:\n%s\nwant:\n%s", test.yaml, got, lines(test.want))
+		} else if got := err.Error(); !matchesLines(got, trimIndent(test.want)) {
+			t.Errorf("%s\ngot:\n%s\nwant:\n%s", test.yaml, got, trimIndent(test.want))
 		}
 		if !errors.Is(err, sandbox.ErrInvalid) {
 			t.Errorf("%s\nis not invalid: %v", test.yaml, err)
@@ -285,7 +285,7 @@ func TestProblems(t *testing.T) {
 	}
 }
 
-func TestSystemFolders(t *testing.T) {
+func TestSystemDirectories(t *testing.T) {
 	w := newWorld(t)
 	for _, name := range []string{"work", "usr", "bin", "sbin", "lib", "lib32", "lib64", "etc", "dev", "proc", "sys", "tmp", "run"} {
 		for _, target := range []string{"/" + name, "/" + name + "/x", "//" + name + "/", "/./" + name} {
@@ -304,8 +304,8 @@ func TestSystemFolders(t *testing.T) {
 	}
 }
 
-// TestKernelFolders finds /proc, /sys and /dev by any path.
-func TestKernelFolders(t *testing.T) {
+// TestKernelDirectories finds /proc, /sys and /dev by any path.
+func TestKernelDirectories(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.Symlink("/proc", filepath.Join(w.env.Home, "toproc")))
 	for _, source := range []string{"/proc", "/proc/self", "/sys/kernel", "/dev", "/dev/nothing-there", "/usr/../proc", "~/toproc", "~/toproc/self", "../home/toproc"} {
@@ -342,7 +342,7 @@ func TestState(t *testing.T) {
 	}
 	w.env.State = filepath.Join(w.top, "state")
 	if _, err := w.parse(`sandbox: {root: ., mounts: [{source: ~/npm, target: /npm}]}`); err != nil {
-		t.Errorf("a state beside the mounts: %v", err)
+		t.Errorf("a state directory next to the mounts: %v", err)
 	}
 }
 
@@ -400,8 +400,8 @@ func TestBranches(t *testing.T) {
 	}
 }
 
-// TestProgramFolder refuses a program that does not exist.
-func TestProgramFolder(t *testing.T) {
+// TestMissingProgramDirectory refuses a program that does not exist.
+func TestMissingProgramDirectory(t *testing.T) {
 	w := newWorld(t)
 	for _, root := range []string{filepath.Join(w.top, "none"), filepath.Join(w.top, "program", "afile")} {
 		_, err := project.Parse(root, "p.yaml", nil, w.env, nil)
@@ -412,8 +412,8 @@ func TestProgramFolder(t *testing.T) {
 	}
 }
 
-// TestProgramBehindALink mounts the program's directories by every path to it.
-func TestProgramBehindALink(t *testing.T) {
+// TestProgramBehindSymlink mounts the program's directories by every path to it.
+func TestProgramBehindSymlink(t *testing.T) {
 	w := newWorld(t)
 	must(t, os.Symlink("program", filepath.Join(w.top, "alias")))
 	real := w.program

@@ -98,8 +98,8 @@ func rules(p *project.Project) string {
 	return strings.Join(lines, "\n")
 }
 
-// lines removes the indentation of a text in a table of tests.
-func lines(text string) string {
+// trimIndent removes the indentation of a text in a table of tests.
+func trimIndent(text string) string {
 	var list []string
 	for line := range strings.Lines(text) {
 		if line = strings.TrimSpace(line); line != "" {
@@ -189,21 +189,21 @@ sandbox:
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := w.table(p); got != lines(test.want) {
-				t.Errorf("mounts:\n%s\nwant:\n%s", got, lines(test.want))
+			if got := w.table(p); got != trimIndent(test.want) {
+				t.Errorf("mounts:\n%s\nwant:\n%s", got, trimIndent(test.want))
 			}
 			if p.Dialect != test.dialect {
 				t.Errorf("dialect %s, want %s", p.Dialect, test.dialect)
 			}
-			if _, err := p.Sandbox(plain); err != nil {
+			if _, err := p.Sandbox(openPlainMount); err != nil {
 				t.Errorf("sandbox: %v", err)
 			}
 		})
 	}
 }
 
-// TestRest reads every key that is not about directories.
-func TestRest(t *testing.T) {
+// TestOtherKeys reads every key that is not about directories.
+func TestOtherKeys(t *testing.T) {
 	w := newWorld(t)
 	p, err := w.parse(`
 sandbox:
@@ -237,7 +237,7 @@ clearance:
 	for _, x := range p.Targets {
 		got += fmt.Sprintf("%s %s %q %q %q %s %s %s\n", x.Name, x.Type, strings.TrimPrefix(string(x.Path), w.top), x.URL, x.Repo, x.Branch, x.At, x.From)
 	}
-	want := lines(`
+	want := trimIndent(`
 		[.env *.key]
 		true namespaces "p.yaml"
 		openai:gpt-5 auto_deny 0 ["shared" "."]
@@ -250,7 +250,7 @@ clearance:
 	if strings.TrimSpace(got) != want {
 		t.Errorf("got:\n%s\nwant:\n%s", got, want)
 	}
-	if got, want := rules(p), lines(`
+	if got, want := rules(p), trimIndent(`
 		read / ask p.yaml:6
 		write / ask p.yaml:6
 		write /data preApproved p.yaml:4
@@ -259,9 +259,9 @@ clearance:
 	}
 }
 
-// TestRulesOfTheTop reads the approval levels of a mount at / as its own, and those of
+// TestRulesOfTheRootMount reads the approval levels of a mount at / as its own, and those of
 // the sandbox once.
-func TestRulesOfTheTop(t *testing.T) {
+func TestRulesOfTheRootMount(t *testing.T) {
 	w := newWorld(t)
 	for yaml, want := range map[string]string{
 		`sandbox: {root: ., approval: {write: ask}}`:                              "write / ask p.yaml:1",
@@ -293,7 +293,7 @@ func TestDefaults(t *testing.T) {
 	}
 	for _, m := range p.Mounts {
 		if m.From != strictyaml.Default {
-			t.Errorf("%s comes from %v", m.Target, m.From)
+			t.Errorf("origin of %s: got %v", m.Target, m.From)
 		}
 	}
 }
@@ -340,21 +340,21 @@ func TestSandboxErrorNamesLine(t *testing.T) {
 		t.Fatal(err)
 	}
 	must(t, os.Remove(filepath.Join(w.env.Home, "npm")))
-	_, err = p.Sandbox(plain)
+	_, err = p.Sandbox(openPlainMount)
 	if want := "p.yaml:3: mount /cache: not_found; the source directory does not exist"; err == nil || err.Error() != want {
 		t.Errorf("got  %v\nwant %s", err, want)
 	}
 }
 
-// TestMissingIsMadeByTheFirstWrite checks that the first write creates a directory of the
+// TestFirstWriteMakesDirectory checks that the first write creates a directory of the
 // program.
-func TestMissingIsMadeByTheFirstWrite(t *testing.T) {
+func TestFirstWriteMakesDirectory(t *testing.T) {
 	w := newWorld(t)
 	p, err := w.parse("")
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := p.Sandbox(plain)
+	s, err := p.Sandbox(openPlainMount)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -368,15 +368,15 @@ func TestMissingIsMadeByTheFirstWrite(t *testing.T) {
 	}
 }
 
-// plain opens overlay mounts as plain directories.
-func plain(m project.Mount) (sandbox.Mount, error) {
+// openPlainMount opens overlay mounts as plain directories.
+func openPlainMount(m project.Mount) (sandbox.Mount, error) {
 	b, err := sandbox.DirIn(m.Base, m.Source)
 	return sandbox.Mount{Backend: b, Access: m.Access()}, err
 }
 
-// TestOverlayConsent: changes in an overlay need no approval unless the file sets a
+// TestOverlayApproval: changes in an overlay need no approval unless the file sets a
 // level. A directory in it that is no overlay is like any other.
-func TestOverlayConsent(t *testing.T) {
+func TestOverlayApproval(t *testing.T) {
 	for _, test := range []struct{ text, effect, want string }{
 		{"{root: ., mode: overlay}", "/a", "preApproved"},
 		{"{root: ., mode: overlay, approval: {write: ask}}", "/a", "ask"},

@@ -56,6 +56,6 @@ func TestB3BindMounts(t *testing.T) {
 		must(t, syscall.Unmount(at("program/"+dir), syscall.MNT_DETACH))
 	}
 	if !t.Failed() {
-		t.Log("mounted and refused")
+		t.Log("the mounts exist, and golem refuses them")
 	}
 }

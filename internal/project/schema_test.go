@@ -20,9 +20,9 @@ func eachKey(key strictyaml.Key, path []strictyaml.Key, f func(path []strictyaml
 	}
 }
 
-// write returns a file with one key, called name, in its maps and lists, and the line of
+// writeKey returns a file with one key, called name, in its maps and lists, and the line of
 // the key.
-func write(path []strictyaml.Key, name, value string) (yaml string, line int) {
+func writeKey(path []strictyaml.Key, name, value string) (yaml string, line int) {
 	indent, dash := "", ""
 	for i, k := range path {
 		line++
@@ -44,7 +44,7 @@ func write(path []strictyaml.Key, name, value string) (yaml string, line int) {
 	return yaml, line
 }
 
-func known(path []strictyaml.Key) []string {
+func knownKeys(path []strictyaml.Key) []string {
 	siblings := project.Schema().Keys
 	if len(path) > 1 {
 		siblings = path[len(path)-2].Keys
@@ -56,8 +56,8 @@ func known(path []strictyaml.Key) []string {
 	return names
 }
 
-// at returns the problems at a line.
-func at(err error, line int) []strictyaml.Problem {
+// problemsAt returns the problems at a line.
+func problemsAt(err error, line int) []strictyaml.Problem {
 	var all strictyaml.Problems
 	errors.As(err, &all)
 	return slices.DeleteFunc(slices.Clone(all), func(p strictyaml.Problem) bool { return p.Place.Line != line || p.Place.Source != "p.yaml" })
@@ -75,13 +75,13 @@ func TestTypos(t *testing.T) {
 				if typo == key.Name || typo == "ath" {
 					continue // the letter was already q; at is as near as path
 				}
-				if slices.Contains(known(path), typo) {
+				if slices.Contains(knownKeys(path), typo) {
 					t.Fatalf("%s is a key too: choose another letter", typo)
 				}
 				count++
-				yaml, line := write(path, typo, key.Example)
+				yaml, line := writeKey(path, typo, key.Example)
 				_, err := w.parse(yaml)
-				if !slices.ContainsFunc(at(err, line), func(p strictyaml.Problem) bool {
+				if !slices.ContainsFunc(problemsAt(err, line), func(p strictyaml.Problem) bool {
 					return strings.HasPrefix(p.What, `unknown key "`+typo+`"`) && strings.HasPrefix(p.Hint, "did you mean "+key.Name+"? ")
 				}) {
 					t.Errorf("%s\ngot %v", yaml, err)
@@ -114,9 +114,9 @@ func TestForms(t *testing.T) {
 			if key.Name == "network" && value == "[]" {
 				continue // no hosts
 			}
-			yaml, line := write(path, key.Name, value)
+			yaml, line := writeKey(path, key.Name, value)
 			_, err := w.parse(yaml)
-			if !slices.ContainsFunc(at(err, line), func(p strictyaml.Problem) bool {
+			if !slices.ContainsFunc(problemsAt(err, line), func(p strictyaml.Problem) bool {
 				return strings.Contains(p.What, key.Name) && p.Hint != ""
 			}) {
 				t.Errorf("%s\ngot %v", yaml, err)
@@ -280,7 +280,7 @@ func TestEveryKeyCounts(t *testing.T) {
 		}
 		pair, ok := counts[strings.Join(names, ".")]
 		if !ok {
-			t.Errorf("%s: nobody knows whether it counts", strings.Join(names, "."))
+			t.Errorf("%s: the key has no row in counts", strings.Join(names, "."))
 			return
 		}
 		left--
@@ -289,7 +289,7 @@ func TestEveryKeyCounts(t *testing.T) {
 		}
 	})
 	if left != 0 {
-		t.Errorf("%d keys are not of the schema", left)
+		t.Errorf("%d keys are not in the schema", left)
 	}
 }
 

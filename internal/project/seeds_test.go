@@ -177,10 +177,10 @@ func TestSeeds(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
-			if got := w.table(p); got != lines(seed.mounts) || p.Dialect != seed.dialect {
-				t.Errorf("%s:\n%s\nwant %s:\n%s", p.Dialect, got, seed.dialect, lines(seed.mounts))
+			if got := w.table(p); got != trimIndent(seed.mounts) || p.Dialect != seed.dialect {
+				t.Errorf("%s:\n%s\nwant %s:\n%s", p.Dialect, got, seed.dialect, trimIndent(seed.mounts))
 			}
-			if got := p.Approval + " " + value(p, "delegation.max_depth").Text; got != seed.rest {
+			if got := p.Approval + " " + findValue(p, "delegation.max_depth").Text; got != seed.rest {
 				t.Errorf("%s, want %s", got, seed.rest)
 			}
 			if !p.Network.IsEmpty() || p.Level != "" || len(p.Rules) > 0 {
@@ -197,7 +197,7 @@ func TestSeedSandbox(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s, err := p.Sandbox(plain)
+	s, err := p.Sandbox(openPlainMount)
 	if err != nil {
 		t.Fatal(err)
 	}

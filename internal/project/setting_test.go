@@ -42,30 +42,30 @@ func TestParseSet(t *testing.T) {
 			t.Errorf("%s: %v", test.text, err)
 			continue
 		}
-		if got := strings.Join(s.Keys, " ") + " = " + show(s.Value); got != test.want {
+		if got := strings.Join(s.Keys, " ") + " = " + formatNode(s.Value); got != test.want {
 			t.Errorf("%s: %s, want %s", test.text, got, test.want)
 		}
 		if s.Value.Place != (strictyaml.Place{Source: "--set"}) {
-			t.Errorf("%s comes from %v", test.text, s.Value.Place)
+			t.Errorf("origin of %s: got %v", test.text, s.Value.Place)
 		}
 	}
 }
 
-// show formats a node without quotes and places.
-func show(n strictyaml.Node) string {
+// formatNode formats a node without quotes and places.
+func formatNode(n strictyaml.Node) string {
 	switch n.Kind {
 	case strictyaml.Scalar:
 		return n.Text
 	case strictyaml.List:
 		var items []string
 		for _, item := range n.Items {
-			items = append(items, show(item))
+			items = append(items, formatNode(item))
 		}
 		return fmt.Sprint(items)
 	}
 	var fields []string
 	for _, f := range n.Fields {
-		fields = append(fields, f.Key.Text+":"+show(f.Value))
+		fields = append(fields, f.Key.Text+":"+formatNode(f.Value))
 	}
 	return "{" + strings.Join(fields, " ") + "}"
 }
@@ -95,7 +95,7 @@ func TestParseSetProblems(t *testing.T) {
 		{"model=\xff", "--set: not UTF-8;…"},
 	} {
 		_, err := project.ParseSet("--set", test.text)
-		if err == nil || !says(err.Error(), test.want) {
+		if err == nil || !matchesLines(err.Error(), test.want) {
 			t.Errorf("%q\ngot  %v\nwant %s", test.text, err, test.want)
 		}
 	}
@@ -129,7 +129,7 @@ func TestPrecedence(t *testing.T) {
 		if got != test.want {
 			t.Errorf("%q: %s, want %s", test.sets, got, test.want)
 		}
-		if from := value(p, "delegation.max_depth").From; from != test.depth {
+		if from := findValue(p, "delegation.max_depth").From; from != test.depth {
 			t.Errorf("%q: depth comes from %v, want %v", test.sets, from, test.depth)
 		}
 	}
@@ -155,7 +155,7 @@ func TestSettingsHideNothing(t *testing.T) {
 		{"", "sandbox.root=\x01", `--set: a control character in "\x01"; write it without`},
 	} {
 		_, err := w.parse(test.yaml, test.set)
-		if err == nil || !says(err.Error(), test.want) {
+		if err == nil || !matchesLines(err.Error(), test.want) {
 			t.Errorf("%s, %s\ngot  %v\nwant %s", test.yaml, test.set, err, test.want)
 		}
 	}
@@ -170,14 +170,14 @@ func TestSettingsAreChecked(t *testing.T) {
 	} {
 		value := strictyaml.Node{Place: strictyaml.Place{Source: "--x"}, Kind: strictyaml.Scalar, Text: "word"}
 		_, err := project.Parse(w.program, "", nil, w.env, []project.Setting{{Keys: keys, Value: value}})
-		if err == nil || !says(err.Error(), want) {
+		if err == nil || !matchesLines(err.Error(), want) {
 			t.Errorf("got  %v\nwant %s", err, want)
 		}
 	}
 }
 
-// TestSettingsAlone loads settings without a file.
-func TestSettingsAlone(t *testing.T) {
+// TestSettingsWithoutFile loads settings without a file.
+func TestSettingsWithoutFile(t *testing.T) {
 	w := newWorld(t)
 	s, err := project.ParseSet("GOLEM_ROOT", "sandbox.root=~/npm")
 	if err != nil {
@@ -195,7 +195,7 @@ func TestSettingsAlone(t *testing.T) {
 	}
 }
 
-func value(p *project.Project, key string) project.Value {
+func findValue(p *project.Project, key string) project.Value {
 	for _, v := range p.Values() {
 		if v.Key == key {
 			return v

@@ -27,7 +27,7 @@ clearance:
 	if err != nil {
 		t.Fatal(err)
 	}
-	want := lines(`
+	want := trimIndent(`
 		sandbox.root = . (p.yaml:3)
 		sandbox.mode = ro (p.yaml:4)
 		sandbox.readonly = true (p.yaml:4)
@@ -116,8 +116,8 @@ clearance:
 	}
 }
 
-// TestValuesOfFolders lists the default directories too.
-func TestValuesOfFolders(t *testing.T) {
+// TestValuesOfDirectories lists the default directories too.
+func TestValuesOfDirectories(t *testing.T) {
 	w := newWorld(t)
 	for _, test := range []struct{ yaml, key, want string }{
 		{``, "sandbox.root", ".sandbox (default)"},
@@ -141,7 +141,7 @@ func TestValuesOfFolders(t *testing.T) {
 			t.Errorf("%s: %v", test.yaml, err)
 			continue
 		}
-		v := value(p, test.key)
+		v := findValue(p, test.key)
 		if got := v.Text + " (" + v.From.String() + ")"; got != test.want {
 			t.Errorf("%s: %s = %s, want %s", test.yaml, test.key, got, test.want)
 		}
@@ -192,7 +192,7 @@ limits: {pids: 10}
 	if len(excess) != 1 || excess[0].Error() != "file /data: exceeds_parent; asks for rw, the parent has ro" {
 		t.Errorf("got %v", excess)
 	}
-	s, err := p.Sandbox(plain)
+	s, err := p.Sandbox(openPlainMount)
 	if err != nil {
 		t.Fatal(err)
 	}

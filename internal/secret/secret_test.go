@@ -37,7 +37,7 @@ func TestHideModelKeys(t *testing.T) {
 		}
 	}
 	if got := secret.HideModelKeys("sk-abcdef", "$1"); got != "$1" {
-		t.Errorf("the mask is not as given: %s", got)
+		t.Errorf("got %s, want the given mask", got)
 	}
 }
 

@@ -27,8 +27,8 @@ func TestCheckCutShort(t *testing.T) {
 	}
 }
 
-// TestBounded checks the limit for entries of lists and maps.
-func TestBounded(t *testing.T) {
+// TestEntryLimit checks the limit for entries of lists and maps.
+func TestEntryLimit(t *testing.T) {
 	list := func(n int) strictyaml.Node {
 		return strictyaml.Node{Kind: strictyaml.List, Items: make([]strictyaml.Node, n)}
 	}

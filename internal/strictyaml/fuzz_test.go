@@ -20,16 +20,16 @@ func FuzzParse(f *testing.F) {
 	}
 	f.Fuzz(func(t *testing.T, text string, above uint8) {
 		n, problems := strictyaml.ParseAfter("f", []byte(text), int(above))
-		mustLie(t, text, int(above), n)
+		mustHavePlaces(t, text, int(above), n)
 		for _, p := range problems {
-			mustLieAt(t, text, int(above), p.Place, p.Error())
+			mustBePlace(t, text, int(above), p.Place, p.Error())
 			if p.What == "" || p.Hint == "" || !utf8.ValidString(p.Error()) || strings.ContainsAny(p.Error(), "\n\x00\x1b") {
-				t.Fatalf("a problem that says nothing: %q", p.Error())
+				t.Fatalf("a problem without a text: %q", p.Error())
 			}
 		}
-		house.Check(n, &problems)
+		schemaOfAll.Check(n, &problems)
 		for _, p := range problems {
-			mustLieAt(t, text, int(above), p.Place, p.Error())
+			mustBePlace(t, text, int(above), p.Place, p.Error())
 		}
 		value, problems := strictyaml.ParseValue("--set", text)
 		mustComeFrom(t, value, "--set")
@@ -41,20 +41,20 @@ func FuzzParse(f *testing.F) {
 	})
 }
 
-// mustLie checks that every value of a tree has a place in the file.
-func mustLie(t *testing.T, text string, above int, n strictyaml.Node) {
-	mustLieAt(t, text, above, n.Place, n.Text)
+// mustHavePlaces checks that every value of a tree has a place in the file.
+func mustHavePlaces(t *testing.T, text string, above int, n strictyaml.Node) {
+	mustBePlace(t, text, above, n.Place, n.Text)
 	for _, item := range n.Items {
-		mustLie(t, text, above, item)
+		mustHavePlaces(t, text, above, item)
 	}
 	for _, field := range n.Fields {
-		mustLie(t, text, above, field.Key)
-		mustLie(t, text, above, field.Value)
+		mustHavePlaces(t, text, above, field.Key)
+		mustHavePlaces(t, text, above, field.Value)
 	}
 }
 
-// mustLieAt checks that a place is in the file, or directly after its end.
-func mustLieAt(t *testing.T, text string, above int, p strictyaml.Place, what string) {
+// mustBePlace checks that a place is in the file, or directly after its end.
+func mustBePlace(t *testing.T, text string, above int, p strictyaml.Place, what string) {
 	lines := strings.Split(strings.TrimPrefix(text, "\ufeff"), "\n")
 	line := p.Line - above
 	if p.Source != "f" || line < 1 || line > len(lines) {

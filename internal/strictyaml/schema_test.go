@@ -7,8 +7,8 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
-// house is a schema with a key of every type.
-var house = strictyaml.Key{Type: strictyaml.Group, Keys: []strictyaml.Key{
+// schemaOfAll is a schema with a key of every type.
+var schemaOfAll = strictyaml.Key{Type: strictyaml.Group, Keys: []strictyaml.Key{
 	{Name: "name", Type: strictyaml.Text},
 	{Name: "open", Type: strictyaml.Bool},
 	{Name: "rooms", Type: strictyaml.Whole},
@@ -114,7 +114,7 @@ func TestCheck(t *testing.T) {
 	} {
 		n, problems := strictyaml.Parse("f", []byte(test.text))
 		if len(problems) == 0 {
-			house.Check(n, &problems)
+			schemaOfAll.Check(n, &problems)
 		}
 		got := strings.ReplaceAll(problems.Error(), "f:", "")
 		if strings.HasSuffix(test.want, "not YAML") {

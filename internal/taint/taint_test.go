@@ -90,14 +90,14 @@ func TestMerge(t *testing.T) {
 		t.Errorf("heard %q, %d bytes, told %q", e.Source(), e.Bytes(), told)
 	}
 	if names := child.FilesRead(); len(names) != 1 || names[0] != "/in/a" {
-		t.Errorf("read %q: what it has written is its own", names)
+		t.Errorf("got files %q, want no file that the worker wrote itself", names)
 	}
 	var nobody *taint.Tracker
 	nobody.Merge(child)
 	e.Merge(nobody)
 	nobody.MarkTainted("/in")
 	if nobody.Source() != "" || nobody.Bytes() != 0 {
-		t.Error("nobody has heard something")
+		t.Error("a nil taint has recorded something")
 	}
 }
 

@@ -54,7 +54,7 @@ func TestListing(t *testing.T) {
 		t.Fatal(err)
 	}
 	if _, err := readListing(l, "list"); err == nil {
-		t.Error("a list that claims more entries than it has bytes was read")
+		t.Error("a list with more declared entries than bytes was accepted")
 	}
 }
 

@@ -105,7 +105,7 @@ func TestOverlays(t *testing.T) {
 	read("/a.txt", "four\n")
 	run("cat a.txt; ls", "four\na.txt\nc.txt\n")
 	if names := list(t, folder); len(names) != 1 {
-		t.Errorf("the folder has %q", names)
+		t.Errorf("the directory has %q", names)
 	}
 }
 
@@ -139,7 +139,7 @@ func throughOverlay(t *testing.T) sandboxtest.Fixture {
 	return sandboxtest.Fixture{New: func(t testing.TB, _ sandbox.Host, tree map[string]sandbox.Object) sandbox.Backend {
 		for _, o := range tree {
 			if o.Mode&fs.ModeDevice != 0 {
-				t.Skip("no device is copied into a layer")
+				t.Skip("devices cannot be copied into an overlay")
 			}
 		}
 		name := strconv.FormatInt(count.Add(1), 10)

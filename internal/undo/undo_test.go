@@ -92,7 +92,7 @@ func TestA7UndoContinues(t *testing.T) {
 	}
 	store, files, dir := newDeletion(t)
 	if p := planNewest(t, store, files); !p.IsEmpty() {
-		t.Errorf("a call that was not made: %+v", p)
+		t.Errorf("plan for a call that was not made: got %+v, want none", p)
 	}
 	must(t, os.RemoveAll(filepath.Join(dir, "tree/a")))
 	must(t, planNewest(t, store, files).Run(t.Context(), files))
@@ -105,12 +105,12 @@ func TestA7UndoRepairsBits(t *testing.T) {
 	store, files, dir := newDeletion(t)
 	must(t, os.Chmod(filepath.Join(dir, "tree/4"), 0o600))
 	if p := planNewest(t, store, files); !p.IsEmpty() {
-		t.Errorf("a call that was not made: %+v", p)
+		t.Errorf("plan for a call that was not made: got %+v, want none", p)
 	}
 	must(t, os.RemoveAll(filepath.Join(dir, "tree")))
 	left := 7
 	if planNewest(t, store, files).Run(limitedContext{t.Context(), &left}, files) == nil {
-		t.Fatal("it was not cut off")
+		t.Fatal("the undo was not interrupted")
 	}
 	must(t, os.Chmod(filepath.Join(dir, "tree/a"), 0o700))
 	must(t, planNewest(t, store, files).Run(t.Context(), files))

@@ -108,8 +108,8 @@ func TestNoTricks(t *testing.T) {
 	}
 }
 
-// TestAlikes checks look-alikes in code and in prose.
-func TestAlikes(t *testing.T) {
+// TestLookAlikes checks look-alikes in code and in prose.
+func TestLookAlikes(t *testing.T) {
 	for _, test := range []struct {
 		text        string
 		code, prose string // the tricks found
@@ -232,7 +232,7 @@ func TestA10NameAlikes(t *testing.T) {
 			got = append(got, trick.Says)
 			mustBePlain(t, "Says", trick.Says, "")
 			if trick.At < 0 || trick.End > len(name) || trick.At >= trick.End {
-				t.Errorf("%+q: a place of %d to %d", name, trick.At, trick.End)
+				t.Errorf("%+q: got bytes %d to %d", name, trick.At, trick.End)
 			}
 		}
 		if !slices.Equal(got, want) {

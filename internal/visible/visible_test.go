@@ -200,10 +200,10 @@ func mustBePlain(t *testing.T, what, text, kept string) {
 		switch {
 		case strings.ContainsRune(kept, r):
 		case !unicode.IsGraphic(r), unicode.In(r, unicode.Variation_Selector, unicode.Other_Default_Ignorable_Code_Point, unicode.Bidi_Control):
-			t.Errorf("%s: %U gets out in %q", what, r, text)
+			t.Errorf("%s: %U is not escaped in %q", what, r, text)
 		case r < 0x20, r >= 0x7f && r <= 0xa0, r == 0xad, // C0, C1, no-break space, soft hyphen
 			r >= 0x2000 && r <= 0x200f, r >= 0x2028 && r <= 0x202f, r >= 0x205f && r <= 0x206f, r == 0x2800, r == 0x3000, r >= 0xe0000:
-			t.Errorf("%s: %U gets out in %q", what, r, text)
+			t.Errorf("%s: %U is not escaped in %q", what, r, text)
 		}
 		if marks++; !unicode.IsMark(r) {
 			marks = 0

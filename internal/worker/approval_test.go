@@ -8,8 +8,8 @@ import (
 	"github.com/golem-forge/golem/internal/worker"
 )
 
-// TestConsent checks every spelling of an approval level, with its rules.
-func TestConsent(t *testing.T) {
+// TestApproval checks every spelling of an approval level, with its rules.
+func TestApproval(t *testing.T) {
 	for _, c := range []struct {
 		text string
 		want []string

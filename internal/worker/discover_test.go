@@ -23,8 +23,8 @@ func readWorker(t testing.TB, file string) *worker.Worker {
 	return w
 }
 
-// program creates a program from a map of names to contents.
-func program(t *testing.T, files map[string]string) string {
+// writeProgram creates a program from a map of names to contents.
+func writeProgram(t *testing.T, files map[string]string) string {
 	t.Helper()
 	root := t.TempDir()
 	for name, content := range files {
@@ -91,7 +91,7 @@ func TestDiscover(t *testing.T) {
 		{"a directory called like a file", map[string]string{"a.worker/x": ""}, []string{"."}, "", "a.worker: not a regular file"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
-			root := program(t, c.files)
+			root := writeProgram(t, c.files)
 			got, err := discover(root, c.paths...)
 			if c.want != "" && got != c.want || c.err == "" && (err != nil || got != c.want) {
 				t.Errorf("got %s, %v, want %s", got, err, c.want)
@@ -100,7 +100,7 @@ func TestDiscover(t *testing.T) {
 				t.Errorf("got %v, want %s", err, c.err)
 			}
 			if err != nil && strings.Contains(err.Error(), root) {
-				t.Errorf("the host's path stands in the error: %v", err)
+				t.Errorf("the error has a host path: %v", err)
 			}
 		})
 	}
@@ -112,17 +112,17 @@ func TestDiscoverMany(t *testing.T) {
 	for i := range 200 {
 		files[fmt.Sprintf("w%d.worker", i)] = ""
 	}
-	if _, err := discover(program(t, files), "."); err != nil {
+	if _, err := discover(writeProgram(t, files), "."); err != nil {
 		t.Error(err)
 	}
 	files["x.worker"] = ""
-	if _, err := discover(program(t, files), "."); err == nil || !strings.HasPrefix(err.Error(), ".: more than 200 workers; a program has at most 200; ") {
+	if _, err := discover(writeProgram(t, files), "."); err == nil || !strings.HasPrefix(err.Error(), ".: more than 200 workers; a program has at most 200; ") {
 		t.Errorf("got %v", err)
 	}
 	for name := range files {
 		files[name] = "a: 1\nb: 2\n"
 	}
-	if _, err := discover(program(t, files), "."); strings.Count(err.Error(), "\n") != 99 || !strings.HasSuffix(err.Error(), "too many problems; fix those above first") {
+	if _, err := discover(writeProgram(t, files), "."); strings.Count(err.Error(), "\n") != 99 || !strings.HasSuffix(err.Error(), "too many problems; fix those above first") {
 		t.Errorf("got %d lines", strings.Count(err.Error(), "\n"))
 	}
 }

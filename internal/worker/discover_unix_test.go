@@ -14,8 +14,8 @@ import (
 // TestDiscoverLinks: symlinks and named pipes do not lead out of the program, and reading
 // them does not block.
 func TestDiscoverLinks(t *testing.T) {
-	outside := program(t, map[string]string{"out.worker": "description: secret", "sub/worker.worker": ""})
-	root := program(t, map[string]string{"real.worker": "name: real"})
+	outside := writeProgram(t, map[string]string{"out.worker": "description: secret", "sub/worker.worker": ""})
+	root := writeProgram(t, map[string]string{"real.worker": "name: real"})
 	for name, target := range map[string]string{
 		"out.worker": filepath.Join(outside, "out.worker"), "up.worker": "../../../../../../../etc/passwd",
 		"gone.worker": "nowhere", "directory": outside, "loop.worker": "loop.worker",
@@ -47,7 +47,7 @@ func TestDiscoverLinks(t *testing.T) {
 			}
 		}
 		if text := a.err.Error(); strings.Contains(text, outside) || strings.Contains(text, root) || strings.Contains(text, "secret") {
-			t.Errorf("the host stands in the error: %v", a.err)
+			t.Errorf("the error has a host path: %v", a.err)
 		}
 	case <-time.After(10 * time.Second):
 		t.Fatal("it waits")
@@ -58,7 +58,7 @@ func TestDiscoverLinks(t *testing.T) {
 // another name, which is not protected.
 func TestDiscoverLinkInside(t *testing.T) {
 	for _, name := range []string{"main.worker", "a.worker", "a/worker.worker"} {
-		root := program(t, map[string]string{"notes.txt": "name: notes", "a/x": ""})
+		root := writeProgram(t, map[string]string{"notes.txt": "name: notes", "a/x": ""})
 		if err := os.Symlink(filepath.Join(root, "notes.txt"), filepath.Join(root, name)); err != nil {
 			t.Fatal(err)
 		}
@@ -71,7 +71,7 @@ func TestDiscoverLinkInside(t *testing.T) {
 // TestDiscoverNames: a file name cannot forge lines or hide letters.
 func TestDiscoverNames(t *testing.T) {
 	for _, name := range []string{"a\nmain.worker:1: fine.worker", "a\u202e.worker", "\u200b/worker.worker", "a\x1b[2J.worker"} {
-		root := program(t, map[string]string{name: "name: a", "b.worker": ""})
+		root := writeProgram(t, map[string]string{name: "name: a", "b.worker": ""})
 		got, err := discover(root, ".")
 		if got != "b=b.worker" || err == nil || !strings.Contains(err.Error(), "cannot be printed") || strings.ContainsAny(err.Error(), "\n\x1b\u202e\u200b") {
 			t.Errorf("%q: got %s, %q", name, got, err)

@@ -70,7 +70,7 @@ func TestDescribe(t *testing.T) {
 	}
 	d, err = worker.Describe("t.json", []byte(`{"description": "x", "type": "object"}`))
 	if err != nil || d.Mode != policy.LLM || d.Approval.Approval != policy.Ask {
-		t.Errorf("without a word for golem: got %+v, %v", d, err)
+		t.Errorf("a schema without golem's keys: got %+v, %v", d, err)
 	}
 	for file, want := range map[string]string{
 		``:                                      "t.json:1:1: not JSON: it ends too early",

@@ -45,7 +45,7 @@ func FuzzWorkerFile(f *testing.F) {
 			if w != nil || !errors.As(err, &problems) || len(problems) == 0 {
 				t.Fatalf("got %v, %v", w, err)
 			}
-			shown(t, problems)
+			checkShown(t, problems)
 			return
 		}
 		if !wordForm.MatchString(w.Name) || w.Mode != "single" && w.Mode != "chat" || w.Attachments.Max < 0 || w.Attachments.Bytes < 0 || w.Attachments.Unlimited {
@@ -53,7 +53,7 @@ func FuzzWorkerFile(f *testing.F) {
 		}
 		for _, entry := range []bool{called, first} {
 			g, problems := w.Grant(parent, locate, entry)
-			shown(t, problems)
+			checkShown(t, problems)
 			if beyond := g.Within(parent); len(beyond) > 0 || g.Files.Access("/data/x") > sandbox.ReadOnly || g.Files.Access("/other") > sandbox.None ||
 				g.Tools.Has("shell") || g.Hosts.Allows("example.com") || g.Decide(policy.Effect{Verb: policy.Write, Target: "/out/x"}).Approval > policy.Ask {
 				t.Fatalf("beyond the parent: %v", beyond)
@@ -65,8 +65,8 @@ func FuzzWorkerFile(f *testing.F) {
 	})
 }
 
-// shown checks that each problem fits on a line, can be printed and has a hint.
-func shown(t *testing.T, problems strictyaml.Problems) {
+// checkShown checks that each problem fits on a line, can be printed and has a hint.
+func checkShown(t *testing.T, problems strictyaml.Problems) {
 	for _, p := range problems {
 		if text := p.Error(); p.Hint == "" || strings.ContainsAny(text, "\n\x1b\u202e\x00") || !strings.HasPrefix(text, "w.worker:") || p.Place.Line < 1 {
 			t.Fatalf("got %q", text)

@@ -169,9 +169,9 @@ func TestExceeds(t *testing.T) {
 	}
 }
 
-// TestExceedsWithoutEnd: Grant refuses a worker with many excessive requests quickly and
+// TestManyExcesses: Grant refuses a worker with many excessive requests quickly and
 // with few problems.
-func TestExceedsWithoutEnd(t *testing.T) {
+func TestManyExcesses(t *testing.T) {
 	var mounts []string
 	for i := range 100 {
 		mounts = append(mounts, fmt.Sprintf("/m%d rw", i))
@@ -180,8 +180,8 @@ func TestExceedsWithoutEnd(t *testing.T) {
 	for range 6 { // as in deep calls
 		parent = parent.Meet(parent)
 	}
-	parent.Workers = policy.SetOf(strings.Fields(many("w%d ", 1000))...)
-	w := parse(t, "sandbox: {zones: ["+many("{name: z%d}, ", 100)+"]}\ntoolsets: {workers: {allowed_workers: ["+many("x%d, ", 1000)+"]}}")
+	parent.Workers = policy.SetOf(strings.Fields(repeatLines("w%d ", 1000))...)
+	w := parse(t, "sandbox: {zones: ["+repeatLines("{name: z%d}, ", 100)+"]}\ntoolsets: {workers: {allowed_workers: ["+repeatLines("x%d, ", 1000)+"]}}")
 	start := time.Now()
 	_, problems := w.Grant(parent, nil, called)
 	if took := time.Since(start); took > 20*time.Second {
@@ -199,7 +199,7 @@ func TestExceedsProject(t *testing.T) {
 		t.Errorf("got  %s\nwant %s", got, want)
 	}
 	if _, problems := parse(t, "sandbox: {paths: {p: {root: ./data}}}").Grant(projectOf("/data ro"), nil, first); len(problems) != 1 {
-		t.Errorf("nobody to locate a path: got %v, want a problem", problems)
+		t.Errorf("without a function to locate paths: got %v, want a problem", problems)
 	}
 }
 
@@ -369,9 +369,9 @@ func TestKinds(t *testing.T) {
 	}
 }
 
-// TestDesign: the worker files in the documents that the system comes from, word for
+// TestDesignDocuments: the worker files in the documents that the system comes from, word for
 // word, mean what the documents say.
-func TestDesign(t *testing.T) {
+func TestDesignDocuments(t *testing.T) {
 	project := projectOf("/cache rw", "/workspace rw", "/data ro", "/input ro", "/drafts rw", "/final rw", "/portfolio rw", "/pipeline ro")
 	rw := projectOf("/data rw", "/workspace rw", "/cache rw")
 	load := func(file string) *worker.Worker {

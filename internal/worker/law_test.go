@@ -34,15 +34,17 @@ var (
 	lawFiles   = []policy.Verb{policy.Read, policy.Write, policy.Delete, policy.Attach}
 )
 
-func pick[T any](t *rapid.T, what string, from []T) T { return rapid.SampledFrom(from).Draw(t, what) }
-func some[T comparable](t *rapid.T, what string, from []T) []T {
+func drawOne[T any](t *rapid.T, what string, from []T) T {
+	return rapid.SampledFrom(from).Draw(t, what)
+}
+func drawSome[T comparable](t *rapid.T, what string, from []T) []T {
 	if len(from) == 0 {
 		return []T{}
 	}
 	return rapid.SliceOfNDistinct(rapid.SampledFrom(from), 0, len(from), rapid.ID[T]).Draw(t, what)
 }
-func often(t *rapid.T, what string) bool  { return rapid.IntRange(0, 3).Draw(t, what) > 0 }
-func seldom(t *rapid.T, what string) bool { return rapid.IntRange(0, 3).Draw(t, what) == 0 }
+func drawOften(t *rapid.T, what string) bool  { return rapid.IntRange(0, 3).Draw(t, what) > 0 }
+func drawSeldom(t *rapid.T, what string) bool { return rapid.IntRange(0, 3).Draw(t, what) == 0 }
 
 // A wish is a worker file with what it asks for.
 type wish struct {
@@ -65,15 +67,15 @@ func (w *wish) add(format string, args ...any) { fmt.Fprintf(&w.text, format, ar
 
 func drawWish(t *rapid.T, parent policy.Grant) *wish {
 	w := &wish{files: map[string]sandbox.Access{}, parent: parent, modest: rapid.IntRange(0, 9).Draw(t, "modest") > 0}
-	w.kind = pick(t, "kind", []string{"", "inherit", "inherit", "{}", "restrict", "restrict", "zones", "zones", "paths"})
+	w.kind = drawOne(t, "kind", []string{"", "inherit", "inherit", "{}", "restrict", "restrict", "zones", "zones", "paths"})
 	w.drawSandbox(t)
 	w.drawToolsets(t)
-	if seldom(t, "attachments") {
+	if drawSeldom(t, "attachments") {
 		w.add("attachment_policy: {max_attachments: %d, max_total_bytes: %d, allowed_suffixes: [%s]}\n",
-			rapid.IntRange(0, 9).Draw(t, "max"), rapid.IntRange(0, 1000).Draw(t, "bytes"), pick(t, "suffix", []string{".md", ".PDF", ".tar.gz", ".gz"}))
+			rapid.IntRange(0, 9).Draw(t, "max"), rapid.IntRange(0, 1000).Draw(t, "bytes"), drawOne(t, "suffix", []string{".md", ".PDF", ".tar.gz", ".gz"}))
 	}
-	if seldom(t, "tool rules") {
-		w.add("tool_rules: {%s: {approval_required: %v}}\n", pick(t, "rule", []string{"sandbox.read", "worker.call", "x_tool"}), rapid.Bool().Draw(t, "required"))
+	if drawSeldom(t, "tool rules") {
+		w.add("tool_rules: {%s: {approval_required: %v}}\n", drawOne(t, "rule", []string{"sandbox.read", "worker.call", "x_tool"}), rapid.Bool().Draw(t, "required"))
 	}
 	return w
 }
@@ -92,7 +94,7 @@ func (w *wish) mode(t *rapid.T, path string) string {
 	if w.modest && w.parent.Files.Access(path) < sandbox.ReadWrite {
 		modes = modes[:2]
 	}
-	return pick(t, "mode", modes)
+	return drawOne(t, "mode", modes)
 }
 
 func (w *wish) shows(path string) bool { return w.parent.Files.Access(path) > sandbox.None }
@@ -106,12 +108,12 @@ func (w *wish) drawSandbox(t *rapid.T) {
 		w.kind = worker.Inherit
 		return
 	case "restrict":
-		w.restrict = pick(t, "restrict", append(w.fit(lawNames, w.shows), "/"))
+		w.restrict = drawOne(t, "restrict", append(w.fit(lawNames, w.shows), "/"))
 		w.ro = rapid.Bool().Draw(t, "readonly")
 		w.add("sandbox:\n  restrict: %s\n  readonly: %v\n", w.restrict, w.ro)
 	case "zones":
 		w.add("sandbox:\n  zones:\n")
-		zones := some(t, "zones", w.fit(lawZones, func(z string) bool { return w.shows("/" + z) }))
+		zones := drawSome(t, "zones", w.fit(lawZones, func(z string) bool { return w.shows("/" + z) }))
 		if len(zones) == 0 {
 			w.text.Reset()
 			w.add("sandbox:\n  zones: []\n")
@@ -119,12 +121,12 @@ func (w *wish) drawSandbox(t *rapid.T) {
 		for _, z := range zones {
 			mode := w.mode(t, "/"+z)
 			w.files["/"+z], _ = sandbox.ParseAccess(mode)
-			w.add("  - name: %s\n    mode: %s\n    approval: {%s: %s}\n", z, mode, pick(t, "verb", lawFiles[:3]), pick(t, "consent", lawConsent))
+			w.add("  - name: %s\n    mode: %s\n    approval: {%s: %s}\n", z, mode, drawOne(t, "verb", lawFiles[:3]), drawOne(t, "consent", lawConsent))
 		}
 	case "paths":
 		w.add("sandbox:\n  paths:\n")
 		known := []string{"./data", "./data/sub", "./out", "./none", "./nowhere"}
-		folders := append(some(t, "directories", w.fit(known, func(f string) bool { return w.shows(lawFolders[f]) })), "./out")
+		folders := append(drawSome(t, "directories", w.fit(known, func(f string) bool { return w.shows(lawFolders[f]) })), "./out")
 		slices.Sort(folders)
 		for i, folder := range slices.Compact(folders) {
 			mode := w.mode(t, lawFolders[folder])
@@ -132,24 +134,24 @@ func (w *wish) drawSandbox(t *rapid.T) {
 			w.add("    p%d: {root: %s, mode: %s}\n", i, folder, mode)
 		}
 	}
-	if seldom(t, "network") {
+	if drawSeldom(t, "network") {
 		w.network = strconv.FormatBool(rapid.Bool().Draw(t, "on") && (w.parent.Hosts.IsAll() || !w.modest))
 		w.add("  network: %s\n", w.network)
 	}
-	if seldom(t, "level") {
-		w.add("  require_os_sandbox: %s\n", pick(t, "which", []string{"true", "false", "landlock", "namespaces", "container"}))
+	if drawSeldom(t, "level") {
+		w.add("  require_os_sandbox: %s\n", drawOne(t, "which", []string{"true", "false", "landlock", "namespaces", "container"}))
 	}
 }
 
 func (w *wish) drawToolsets(t *rapid.T) {
-	if seldom(t, "no toolsets") {
+	if drawSeldom(t, "no toolsets") {
 		return
 	}
-	w.sets = some(t, "sets", w.fit(lawSets, w.parent.Tools.Has))
+	w.sets = drawSome(t, "sets", w.fit(lawSets, w.parent.Tools.Has))
 	if w.kind == worker.Zones && len(w.files) == 0 || w.modest && w.kind == "" {
 		w.sets = slices.DeleteFunc(w.sets, usesFiles)
 	}
-	if often(t, "calls") && (w.parent.Tools.Has("workers") || !w.modest) {
+	if drawOften(t, "calls") && (w.parent.Tools.Has("workers") || !w.modest) {
 		w.sets = append(w.sets, "workers")
 	}
 	w.add("toolsets:\n")
@@ -158,20 +160,20 @@ func (w *wish) drawToolsets(t *rapid.T) {
 		switch set {
 		case "filesystem":
 			if rapid.Bool().Draw(t, "approval") {
-				w.add("    approval: {%s: %s}\n", pick(t, "verb", lawFiles[:3]), pick(t, "consent", lawConsent))
+				w.add("    approval: {%s: %s}\n", drawOne(t, "verb", lawFiles[:3]), drawOne(t, "consent", lawConsent))
 			}
 		case "shell":
-			w.add("    default: {approval: %s}\n", pick(t, "consent", lawConsent))
+			w.add("    default: {approval: %s}\n", drawOne(t, "consent", lawConsent))
 		case "git":
 			w.explicit = rapid.Bool().Draw(t, "explicit")
-			w.secrets = some(t, "secrets", w.fit(lawSecrets, w.parent.Credentials.Has))
+			w.secrets = drawSome(t, "secrets", w.fit(lawSecrets, w.parent.Credentials.Has))
 			w.add("    credentials:\n      mode: %s\n", map[bool]string{true: "explicit", false: "inherit"}[w.explicit])
 			if len(w.secrets) > 0 {
 				w.add("      env: {%s: }\n", strings.Join(w.secrets, ": , "))
 			}
 		case "workers":
-			w.calls = some(t, "workers", w.fit(lawWorkers, w.parent.Workers.Has))
-			if seldom(t, "all") && (w.parent.Workers.IsAll() || !w.modest) {
+			w.calls = drawSome(t, "workers", w.fit(lawWorkers, w.parent.Workers.Has))
+			if drawSeldom(t, "all") && (w.parent.Workers.IsAll() || !w.modest) {
 				w.calls = []string{"*"}
 			}
 			w.add("    allowed_workers: ['%s']\n", strings.Join(w.calls, "', '"))
@@ -221,16 +223,16 @@ func (w *wish) asksMore(parent policy.Grant, entry bool) bool {
 
 // drawProject draws a grant like that of a project.
 func drawProject(t *rapid.T) policy.Grant {
-	g := projectOf(append(some(t, "mounts", []string{"/data/sub ro", "/none ro"}), pick(t, "data", []string{"/data ro", "/data rw", "/data rw", "/ rw"}), "/out rw")...)
-	if seldom(t, "project rules") {
-		consent, _ := policy.ParseApproval(pick(t, "consent", lawConsent))
-		g.Approvals = g.Approvals.With(policy.Rule{Verb: pick(t, "verb", lawFiles), Target: pick(t, "target", lawNames), Approval: consent, From: "project"})
+	g := projectOf(append(drawSome(t, "mounts", []string{"/data/sub ro", "/none ro"}), drawOne(t, "data", []string{"/data ro", "/data rw", "/data rw", "/ rw"}), "/out rw")...)
+	if drawSeldom(t, "project rules") {
+		consent, _ := policy.ParseApproval(drawOne(t, "consent", lawConsent))
+		g.Approvals = g.Approvals.With(policy.Rule{Verb: drawOne(t, "verb", lawFiles), Target: drawOne(t, "target", lawNames), Approval: consent, From: "project"})
 	}
-	if seldom(t, "hosts") {
-		g.Hosts = policy.HostsOf(some(t, "which", append(lawHosts, "*.example.com"))...)
+	if drawSeldom(t, "hosts") {
+		g.Hosts = policy.HostsOf(drawSome(t, "which", append(lawHosts, "*.example.com"))...)
 	}
-	if seldom(t, "tools") {
-		g.Tools = policy.SetOf(append(some(t, "which tools", lawSets), "filesystem", "workers")...)
+	if drawSeldom(t, "tools") {
+		g.Tools = policy.SetOf(append(drawSome(t, "which tools", lawSets), "filesystem", "workers")...)
 	}
 	g.Depth = rapid.IntRange(0, 6).Draw(t, "depth")
 	g.Limits = policy.Limits{Turns: rapid.Int64Range(0, 9).Draw(t, "turns"), Workers: rapid.Int64Range(0, 9).Draw(t, "workers"), Memory: rapid.Int64Range(0, 9).Draw(t, "memory")}
@@ -271,7 +273,7 @@ func TestChains(t *testing.T) {
 	})
 	t.Logf("%d links, %d of them granted all the way up, %d at depth four or more", links, granted, deep)
 	if granted*20 < links || deep == 0 {
-		t.Errorf("got %d granted of %d links, %d of them deep: the law is hardly tested", granted, links, deep)
+		t.Errorf("got %d granted of %d links, %d of them deep: the test checks too little", granted, links, deep)
 	}
 }
 
@@ -284,12 +286,12 @@ func mustHave(t *rapid.T, w *wish, child policy.Grant, text string) {
 	}
 	for _, set := range lawSets {
 		if child.Tools.Has(set) && !slices.Contains(w.sets, set) && !(w.sets == nil && set == "filesystem") {
-			t.Fatalf("got the toolset %s unasked:\n%s", set, text)
+			t.Fatalf("got the toolset %s without a request:\n%s", set, text)
 		}
 	}
 	for _, name := range lawWorkers {
 		if child.Workers.Has(name) != (slices.Contains(w.calls, name) || slices.Contains(w.calls, "*")) {
-			t.Fatalf("may it call %s: %v\n%s", name, child.Workers.Has(name), text)
+			t.Fatalf("may call %s: %v\n%s", name, child.Workers.Has(name), text)
 		}
 	}
 	for _, name := range lawNames {
@@ -314,7 +316,7 @@ func mustHave(t *rapid.T, w *wish, child policy.Grant, text string) {
 		}
 	}
 	if w.network == "false" && !child.Hosts.IsEmpty() || w.network == "" && (w.kind == worker.Zones || w.kind == worker.Paths) && !child.Hosts.IsEmpty() {
-		t.Fatalf("got hosts unasked\n%s", text)
+		t.Fatalf("got hosts without a request\n%s", text)
 	}
 	if w.explicit {
 		for _, name := range lawSecrets {
@@ -404,7 +406,7 @@ func TestGrantProblemsInOrder(t *testing.T) {
 	}
 	for _, p := range problems {
 		if p.Hint == "" {
-			t.Errorf("%v says no way on", p)
+			t.Errorf("%v has no hint", p)
 		}
 	}
 }

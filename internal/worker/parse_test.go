@@ -36,8 +36,8 @@ func problemsOf(t testing.TB, text string) strictyaml.Problems {
 	return problems
 }
 
-// TestPage: Parse divides a file into its parts.
-func TestPage(t *testing.T) {
+// TestParts: Parse divides a file into its parts.
+func TestParts(t *testing.T) {
 	for _, c := range []struct {
 		name, text          string
 		description, prompt string
@@ -81,8 +81,8 @@ func TestPage(t *testing.T) {
 	}
 }
 
-// TestNoPage: Parse reports a file that is not a worker file, with the place.
-func TestNoPage(t *testing.T) {
+// TestInvalidFile: Parse reports a file that is not a worker file, with the place.
+func TestInvalidFile(t *testing.T) {
 	for _, c := range []struct{ name, text, want string }{
 		{"never closed", "---\nname: a\nHello.\n", "w.worker:1:1: front matter that does not end; write ---"},
 		{"never closed, after a comment", "# x\n\n---\nname: a\n", "w.worker:3:1: front matter that does not end"},
@@ -249,7 +249,7 @@ func TestDefaults(t *testing.T) {
 	}
 	w = parse(t, "sandbox: {}\ntoolsets: {shell: {rules: [{pattern: ls, approval: ask}]}}")
 	if !w.Shell.NoDefault || w.Shell.Default != policy.Blocked {
-		t.Errorf("shell without a default: got %+v, want a silent one", w.Shell)
+		t.Errorf("shell without a default: got %+v, want none", w.Shell)
 	}
 }
 

@@ -201,7 +201,7 @@ func TestProblems(t *testing.T) {
 				break
 			}
 			if p.Hint == "" {
-				t.Errorf("%q: %s says no way on", c.text, text)
+				t.Errorf("%q: %s has no hint", c.text, text)
 			}
 		}
 		if len(got) < len(c.want) {
@@ -245,7 +245,7 @@ func TestEnvironment(t *testing.T) {
 			t.Errorf("%s=%s: got\n%v\nwant one in line 5 with\n%s", c.name, c.value, got, c.want)
 		}
 		if strings.Contains(got.Error(), "hunter2") {
-			t.Errorf("%s: the value stands in the error: %v", c.name, got)
+			t.Errorf("%s: the error has the value: %v", c.name, got)
 		}
 	}
 }
@@ -272,18 +272,18 @@ func TestHostile(t *testing.T) {
 		{"tabs", "sandbox:\n\tzones: []", "not YAML"},
 		{"deep brackets", "output_schema: " + strings.Repeat("[", 100_000), "nested too deep"},
 		{"deep maps", "output_schema: " + strings.Repeat("{a: ", 1000) + strings.Repeat("}", 1000), "nested too deep"},
-		{"deep indents", deep(300), "nested too deep"},
+		{"deep indents", nestMaps(300), "nested too deep"},
 		{"a long text", "description: " + strings.Repeat("x", 300_000), "a value of 300000 bytes"},
 		{"50 MB", strings.Repeat("x", 50<<20), "52428800 bytes"},
 		{"50 MB of front matter", "---\n" + strings.Repeat("a: b\n", 10<<20), "bytes"},
 		{"NUL", "name: a\x00b", "not YAML"},
-		{"variables without end", "toolsets:\n  git:\n    credentials:\n      env:\n" + many("        GIT_%d: x\n", 20_000), "5:9: a map of 20000 entries; at most 1000"},
-		{"variables", "toolsets:\n  git:\n    credentials:\n      env:\n" + many("        GIT_%d: x\n", 1000), "GIT_98 may not be set"},
-		{"keys without end", many("k%d: 1\n", 80_000), "1:1: a map of 80000 entries; at most 1000"},
-		{"keys", many("k%d: 1\n", 1000), "1:1: unknown key \"k0\""},
-		{"items without end", "output_schema: {a: [" + many("%d, ", 1001) + "]}", "1:20: a list of 1001 entries; at most 1000"},
-		{"zones without end", "sandbox: {zones: [" + many("{name: z%d}, ", 101) + "]}", "1:18: sandbox.zones: a list of 101 entries; a worker names at most 100 directories"},
-		{"paths without end", "sandbox: {paths: {" + many("z%d: {root: .}, ", 101) + "}}", "1:18: sandbox.paths: a map of 101 entries; a worker names at most 100 directories"},
+		{"variables without end", "toolsets:\n  git:\n    credentials:\n      env:\n" + repeatLines("        GIT_%d: x\n", 20_000), "5:9: a map of 20000 entries; at most 1000"},
+		{"variables", "toolsets:\n  git:\n    credentials:\n      env:\n" + repeatLines("        GIT_%d: x\n", 1000), "GIT_98 may not be set"},
+		{"keys without end", repeatLines("k%d: 1\n", 80_000), "1:1: a map of 80000 entries; at most 1000"},
+		{"keys", repeatLines("k%d: 1\n", 1000), "1:1: unknown key \"k0\""},
+		{"items without end", "output_schema: {a: [" + repeatLines("%d, ", 1001) + "]}", "1:20: a list of 1001 entries; at most 1000"},
+		{"zones without end", "sandbox: {zones: [" + repeatLines("{name: z%d}, ", 101) + "]}", "1:18: sandbox.zones: a list of 101 entries; a worker names at most 100 directories"},
+		{"paths without end", "sandbox: {paths: {" + repeatLines("z%d: {root: .}, ", 101) + "}}", "1:18: sandbox.paths: a map of 101 entries; a worker names at most 100 directories"},
 		{"invalid UTF-8 in front", "---\nname: \xff\n---\n", "not UTF-8"},
 	} {
 		t.Run(c.name, func(t *testing.T) {
@@ -300,7 +300,7 @@ func TestHostile(t *testing.T) {
 	}
 }
 
-func many(format string, n int) string {
+func repeatLines(format string, n int) string {
 	var b strings.Builder
 	for i := range n {
 		fmt.Fprintf(&b, format, i)
@@ -308,7 +308,7 @@ func many(format string, n int) string {
 	return b.String()
 }
 
-func deep(n int) string {
+func nestMaps(n int) string {
 	var b strings.Builder
 	b.WriteString("output_schema:\n")
 	for i := range n {

@@ -83,7 +83,7 @@ func TestTypos(t *testing.T) {
 	for _, p := range places() {
 		name := p.key.Name
 		for _, typo := range []string{name + "x", name[:len(name)-1], strings.ToUpper(name[:1]) + name[1:], "x" + name[1:], name[:1] + name} {
-			if typo == name || typo == "" || known(p.among, typo) {
+			if typo == name || typo == "" || isKnown(p.among, typo) {
 				continue
 			}
 			count++
@@ -97,11 +97,11 @@ func TestTypos(t *testing.T) {
 		}
 	}
 	if count < 200 {
-		t.Errorf("got %d typos, want one in every way for every key", count)
+		t.Errorf("got %d typos, want one of each kind for every key", count)
 	}
 }
 
-func known(keys []strictyaml.Key, name string) bool {
+func isKnown(keys []strictyaml.Key, name string) bool {
 	for _, k := range keys {
 		if k.Name == name {
 			return true

@@ -66,7 +66,7 @@ func TestOrder(t *testing.T) {
 		{"an error", begin + call + some + "event: error\ndata: {\"error\":{\"type\":\"api_error\",\"message\":\"x\"}}\n\n" + end + stop + over, "broken"},
 	} {
 		a, err := gather(test.data)
-		got := short(a)
+		got := summarize(a)
 		if e, ok := err.(*model.Error); ok {
 			got = string(e.Class)
 		}
@@ -76,7 +76,7 @@ func TestOrder(t *testing.T) {
 	}
 }
 
-func short(a model.Answer) string {
+func summarize(a model.Answer) string {
 	var list []string
 	for _, p := range a.Parts {
 		switch {
@@ -91,8 +91,8 @@ func short(a model.Answer) string {
 	return strings.Join(append(list, string(a.Stop)), "; ")
 }
 
-// TestThoughtsBack: a thought is sent back with its proof, or not at all.
-func TestThoughtsBack(t *testing.T) {
+// TestThoughtsAreSentBack: a thought is sent back with its proof, or not at all.
+func TestThoughtsAreSentBack(t *testing.T) {
 	for proof, want := range map[string]int{
 		`{"anthropic_signature":"s"}`: 1, `{"anthropic_redacted":"r"}`: 1, `{}`: 0, ``: 0, `{"other":1}`: 0, `"x"`: 0,
 	} {

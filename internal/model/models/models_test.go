@@ -39,7 +39,7 @@ func TestKeys(t *testing.T) {
 		{"the user before the environment", models.Options{Spec: "openai:m", Base: "LOCAL"}, []string{"OPENAI_BASE_URL", "http://127.0.0.1:1"}, "Bearer for-openai"},
 	} {
 		t.Run(test.name, func(t *testing.T) {
-			s := play(t, answer(500, "", ""))
+			s := startServer(t, answer(500, "", ""))
 			o := test.options
 			o.Base = strings.Replace(o.Base, "LOCAL", s.URL, 1)
 			pairs := append([]string(nil), all...)
@@ -54,7 +54,7 @@ func TestKeys(t *testing.T) {
 			_, err = m.Answer(context.Background(), hello, nil)
 			mustFail(t, err, model.Broken, "500")
 			if len(s.headers) != 1 {
-				t.Fatalf("%d requests, want one: nothing is tried again here", len(s.headers))
+				t.Fatalf("%d requests, want one without a retry", len(s.headers))
 			}
 			if got := s.headers[0].Get("Authorization") + s.headers[0].Get("X-Api-Key"); got != test.want {
 				t.Errorf("sent %q, want %q", got, test.want)
@@ -78,7 +78,7 @@ func ring(service, user string) (string, error) {
 }
 
 func TestKeyring(t *testing.T) {
-	s := play(t, answer(500, "", ""))
+	s := startServer(t, answer(500, "", ""))
 	m, err := models.Open(models.Options{Spec: "openai:m", Base: s.URL, Keyring: ring, Env: env()})
 	if err != nil {
 		t.Fatal(err)
@@ -114,10 +114,10 @@ func TestOwnHosts(t *testing.T) {
 
 // TestRedirect: the client follows no redirect.
 func TestRedirect(t *testing.T) {
-	both(t, func(t *testing.T, d dialect) {
+	forEachVendor(t, func(t *testing.T, d dialect) {
 		for _, status := range []int{301, 302, 303, 307, 308} {
-			other := play(t, stream(d.events(said{text: []string{"yours"}, stop: d.stops[model.Done]})...))
-			first := play(t, func(w http.ResponseWriter, r *http.Request) {
+			other := startServer(t, stream(d.events(sampleAnswer{text: []string{"yours"}, stop: d.stops[model.Done]})...))
+			first := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 				http.Redirect(w, r, strings.Replace(other.URL, "127.0.0.1", "localhost", 1)+"/take?key="+secret, status)
 			})
 			_, err := open(t, d, first.URL).Answer(context.Background(), hello, nil)

@@ -19,8 +19,8 @@ import (
 // secret is the key in every test. No error may contain it.
 const secret = "sk-very-secret-0123456789"
 
-// A said is an answer as a test writes it; a dialect encodes it.
-type said struct {
+// A sampleAnswer is an answer as a test writes it; a dialect encodes it.
+type sampleAnswer struct {
 	thinking, text []string
 	calls          []called
 	stop           string // by the dialect's name
@@ -35,9 +35,9 @@ type called struct {
 type dialect struct {
 	vendor, path, header string
 	stops                map[model.Stop]string
-	events               func(said) []string // each with the empty line after it
-	failure              string              // an event in the middle of a stream, overloaded
-	full                 string              // the body of the error for a conversation that is too long
+	events               func(sampleAnswer) []string // each with the empty line after it
+	failure              string                      // an event in the middle of a stream, overloaded
+	full                 string                      // the body of the error for a conversation that is too long
 }
 
 var dialects = []dialect{
@@ -57,7 +57,7 @@ var dialects = []dialect{
 	},
 }
 
-func anthropicEvents(s said) (events []string) {
+func anthropicEvents(s sampleAnswer) (events []string) {
 	event := func(name string, data map[string]any) {
 		data["type"] = name
 		text, _ := json.Marshal(data)
@@ -102,7 +102,7 @@ func anthropicEvents(s said) (events []string) {
 	return events
 }
 
-func openaiEvents(s said) (events []string) {
+func openaiEvents(s sampleAnswer) (events []string) {
 	chunk := func(delta map[string]any, finish any) {
 		text, _ := json.Marshal(map[string]any{"id": "chatcmpl-1", "object": "chat.completion.chunk", "created": 1, "model": "the-model-1", "usage": nil,
 			"choices": []any{map[string]any{"index": 0, "delta": delta, "finish_reason": finish, "logprobs": nil}}})
@@ -135,8 +135,8 @@ type server struct {
 	bodies  []string
 }
 
-// play returns a server that answers by handle.
-func play(t *testing.T, handle http.HandlerFunc) *server {
+// startServer returns a server that answers by handle.
+func startServer(t *testing.T, handle http.HandlerFunc) *server {
 	t.Helper()
 	s := &server{}
 	s.Server = httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
@@ -216,9 +216,9 @@ func mustFail(t *testing.T, err error, class model.Class, words ...string) {
 		}
 	}
 	if _, more := err.(interface{ Unwrap() error }); more {
-		t.Error("what an error wraps could hold a key")
+		t.Error("a wrapped error could contain a key")
 	}
 }
 
-// quiet returns a log for a server whose clients do not trust it.
-func quiet() *log.Logger { return log.New(io.Discard, "", 0) }
+// newQuietLog returns a log for a server whose clients do not trust it.
+func newQuietLog() *log.Logger { return log.New(io.Discard, "", 0) }

@@ -17,8 +17,8 @@ import (
 	"github.com/golem-forge/golem/internal/model/models"
 )
 
-// both runs a test for each vendor.
-func both(t *testing.T, test func(t *testing.T, d dialect)) {
+// forEachVendor runs a test for each vendor.
+func forEachVendor(t *testing.T, test func(t *testing.T, d dialect)) {
 	for _, d := range dialects {
 		t.Run(d.vendor, func(t *testing.T) { test(t, d) })
 	}
@@ -26,8 +26,8 @@ func both(t *testing.T, test func(t *testing.T, d dialect)) {
 
 var hello = model.Request{Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Text: "Hello"}}}}}
 
-// short returns an answer in few words.
-func short(a model.Answer) string {
+// summarize returns an answer in few words.
+func summarize(a model.Answer) string {
 	var list []string
 	for _, p := range a.Parts {
 		switch {
@@ -43,37 +43,37 @@ func short(a model.Answer) string {
 }
 
 func TestAnswers(t *testing.T) {
-	both(t, func(t *testing.T, d dialect) {
+	forEachVendor(t, func(t *testing.T, d dialect) {
 		for _, test := range []struct {
 			name  string
-			say   said
+			say   sampleAnswer
 			stop  model.Stop // in the server's words
 			want  string
 			calls int // number of calls to make
 		}{
-			{"text", said{text: []string{"Hel", "lo \u2028", "<you>"}}, model.Done, "Hello \u2028<you>; done", 0},
-			{"thinking", said{thinking: []string{"Hm", "m."}, text: []string{"Yes."}}, model.Done, "(Hmm.); Yes.; done", 0},
-			{"calls", said{text: []string{"Look."}, calls: []called{{"a", "read", []string{`{"pa`, `th":"/a"}`}}, {"b", "list", []string{"{}"}}}}, model.Calls,
+			{"text", sampleAnswer{text: []string{"Hel", "lo \u2028", "<you>"}}, model.Done, "Hello \u2028<you>; done", 0},
+			{"thinking", sampleAnswer{thinking: []string{"Hm", "m."}, text: []string{"Yes."}}, model.Done, "(Hmm.); Yes.; done", 0},
+			{"calls", sampleAnswer{text: []string{"Look."}, calls: []called{{"a", "read", []string{`{"pa`, `th":"/a"}`}}, {"b", "list", []string{"{}"}}}}, model.Calls,
 				`Look.; a read {"path":"/a"}; b list {}; calls`, 2},
-			{"calls, and the server says that it is done", said{calls: []called{{"a", "read", []string{`{}`}}}}, model.Done, `a read {}; calls`, 1},
-			{"no calls, and the server says that there are", said{text: []string{"Look."}}, model.Calls, `Look.; done`, 0},
-			{"malformed arguments stay", said{calls: []called{{"a", "w", []string{`{"path": "/a", "content": "abc`}}, {"b", "w", []string{"null"}}, {"c", "w", []string{`"str"`}}, {"d", "w", []string{"[]"}}}},
+			{"calls, and the server says that it is done", sampleAnswer{calls: []called{{"a", "read", []string{`{}`}}}}, model.Done, `a read {}; calls`, 1},
+			{"no calls, and the server says that there are", sampleAnswer{text: []string{"Look."}}, model.Calls, `Look.; done`, 0},
+			{"malformed arguments stay", sampleAnswer{calls: []called{{"a", "w", []string{`{"path": "/a", "content": "abc`}}, {"b", "w", []string{"null"}}, {"c", "w", []string{`"str"`}}, {"d", "w", []string{"[]"}}}},
 				model.Calls, `a w {"path": "/a", "content": "abc; b w null; c w "str"; d w []; calls`, 4},
-			{"cut off by length", said{calls: []called{{"a", "w", []string{`{"path":"/a"}`}}, {"b", "w", []string{`{"path":`}}}}, model.Length, `a w {"path":"/a"}; b w {"path":; length`, 0},
-			{"refused", said{text: []string{"No."}, calls: []called{{"a", "w", []string{`{}`}}}}, model.Refused, `No.; a w {}; refused`, 0},
-			{"empty", said{}, model.Done, `done`, 0},
-			{"the same id twice, an empty one, one that is no word", said{calls: []called{{"a", "r", []string{"1"}}, {"a", "r", []string{"2"}}, {"", "r", []string{"3"}}, {"x y", "r", []string{"4"}}}},
+			{"cut off by length", sampleAnswer{calls: []called{{"a", "w", []string{`{"path":"/a"}`}}, {"b", "w", []string{`{"path":`}}}}, model.Length, `a w {"path":"/a"}; b w {"path":; length`, 0},
+			{"refused", sampleAnswer{text: []string{"No."}, calls: []called{{"a", "w", []string{`{}`}}}}, model.Refused, `No.; a w {}; refused`, 0},
+			{"empty", sampleAnswer{}, model.Done, `done`, 0},
+			{"the same id twice, an empty one, one that is no word", sampleAnswer{calls: []called{{"a", "r", []string{"1"}}, {"a", "r", []string{"2"}}, {"", "r", []string{"3"}}, {"x y", "r", []string{"4"}}}},
 				model.Calls, `a r 1; call_2 r 2; call_3 r 3; call_4 r 4; calls`, 4},
 		} {
 			t.Run(test.name, func(t *testing.T) {
 				test.say.stop = d.stops[test.stop]
-				s := play(t, stream(d.events(test.say)...))
+				s := startServer(t, stream(d.events(test.say)...))
 				told := ""
 				a, err := open(t, d, s.URL).Answer(context.Background(), hello, func(p model.Piece) { told += p.Thinking + p.Text })
 				if err != nil {
 					t.Fatal(err)
 				}
-				if got := short(a); got != test.want {
+				if got := summarize(a); got != test.want {
 					t.Errorf("got %s\nwant %s", got, test.want)
 				}
 				if want := strings.Join(test.say.thinking, "") + strings.Join(test.say.text, ""); told != want {
@@ -97,13 +97,13 @@ func TestAnswers(t *testing.T) {
 	})
 }
 
-// TestBack: a model's messages are sent back to it unchanged, with the ids of calls and
+// TestSendBack: a model's messages are sent back to it unchanged, with the ids of calls and
 // results.
-func TestBack(t *testing.T) {
-	both(t, func(t *testing.T, d dialect) {
-		say := said{thinking: []string{"Hm."}, text: []string{"Look."}, stop: d.stops[model.Calls], calls: []called{
+func TestSendBack(t *testing.T) {
+	forEachVendor(t, func(t *testing.T, d dialect) {
+		say := sampleAnswer{thinking: []string{"Hm."}, text: []string{"Look."}, stop: d.stops[model.Calls], calls: []called{
 			{"a", "r", []string{`{"n":12345678901234567890}`}}, {"a", "r", []string{`{"cut`}}, {"functions.r:0", "r", nil}}}
-		s := play(t, stream(d.events(say)...))
+		s := startServer(t, stream(d.events(say)...))
 		m := open(t, d, s.URL)
 		a, err := m.Answer(context.Background(), hello, nil)
 		if err != nil {
@@ -144,7 +144,7 @@ func reduce(t *testing.T, body string) (v any) {
 	return v
 }
 
-// sent is what TestBack must send.
+// sent is what TestSendBack must send.
 var sent = map[string]func(*testing.T, string) any{
 	"anthropic": func(t *testing.T, injection string) any {
 		quoted, _ := json.Marshal(injection)
@@ -180,8 +180,8 @@ var sent = map[string]func(*testing.T, string) any{
 }
 
 func TestFiles(t *testing.T) {
-	both(t, func(t *testing.T, d dialect) {
-		s := play(t, stream(d.events(said{text: []string{"ok"}, stop: d.stops[model.Done]})...))
+	forEachVendor(t, func(t *testing.T, d dialect) {
+		s := startServer(t, stream(d.events(sampleAnswer{text: []string{"ok"}, stop: d.stops[model.Done]})...))
 		ask := func(f model.File) error {
 			r := model.Request{Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Text: "Look:"}, {File: &f}}}}}
 			_, err := open(t, d, s.URL).Answer(context.Background(), r, nil)
@@ -209,10 +209,10 @@ func TestFiles(t *testing.T) {
 	mustFail(t, err, model.Bad, "the file a.pdf", "it accepts text, and images")
 }
 
-// TestCuts: a stream that ends too early is an error, and its calls are not made.
-func TestCuts(t *testing.T) {
-	both(t, func(t *testing.T, d dialect) {
-		events := d.events(said{text: []string{"Look."}, calls: []called{{"a", "w", []string{`{"path":`, `"/a"}`}}, {"b", "w", []string{`{}`}}}, stop: d.stops[model.Calls]})
+// TestCutStreams: a stream that ends too early is an error, and its calls are not made.
+func TestCutStreams(t *testing.T) {
+	forEachVendor(t, func(t *testing.T, d dialect) {
+		events := d.events(sampleAnswer{text: []string{"Look."}, calls: []called{{"a", "w", []string{`{"path":`, `"/a"}`}}, {"b", "w", []string{`{}`}}}, stop: d.stops[model.Calls]})
 		whole := strings.Join(events, "")
 		end := len(whole) // the length of the complete stream
 		if d.vendor == "openai" {
@@ -220,8 +220,8 @@ func TestCuts(t *testing.T) {
 			end = strings.LastIndex(whole[:end], "data: ") // the reason to stop arrived completely
 		}
 		cut := 0
-		s := play(t, func(w http.ResponseWriter, r *http.Request) { stream(whole[:cut])(w, r) })
-		torn := play(t, func(w http.ResponseWriter, r *http.Request) {
+		s := startServer(t, func(w http.ResponseWriter, r *http.Request) { stream(whole[:cut])(w, r) })
+		torn := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 			stream(whole[:cut])(w, r)
 			panic(http.ErrAbortHandler)
 		})
@@ -242,12 +242,12 @@ func TestCuts(t *testing.T) {
 }
 
 func TestFaults(t *testing.T) {
-	both(t, func(t *testing.T, d dialect) {
+	forEachVendor(t, func(t *testing.T, d dialect) {
 		body := func(kind, message string) string {
 			text, _ := json.Marshal(map[string]any{"type": "error", "error": map[string]string{"type": kind, "message": message}})
 			return string(text)
 		}
-		middle := d.events(said{text: []string{"a", "b"}, stop: d.stops[model.Done]})[:4]
+		middle := d.events(sampleAnswer{text: []string{"a", "b"}, stop: d.stops[model.Done]})[:4]
 		for _, test := range []struct {
 			name   string
 			handle http.HandlerFunc
@@ -280,7 +280,7 @@ func TestFaults(t *testing.T) {
 			{"no end of a line", answer(200, "text/event-stream", "data: "+strings.Repeat("x", 33<<20)), model.Bad, "is larger than"},
 		} {
 			t.Run(test.name, func(t *testing.T) {
-				a, err := open(t, d, play(t, test.handle).URL).Answer(context.Background(), hello, nil)
+				a, err := open(t, d, startServer(t, test.handle).URL).Answer(context.Background(), hello, nil)
 				if test.class == "" { // broken or bad, depending on the vendor's stream
 					if err == nil {
 						t.Errorf("got %v", a)
@@ -295,13 +295,13 @@ func TestFaults(t *testing.T) {
 
 func TestRetryAfter(t *testing.T) {
 	date := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
-	both(t, func(t *testing.T, d dialect) {
+	forEachVendor(t, func(t *testing.T, d dialect) {
 		for after, want := range map[string]time.Duration{
 			"": 0, "7": 7 * time.Second, "0.5": 500 * time.Millisecond, "-3": 0, "soon": 0, "1e300": 24 * time.Hour, "NaN": 0,
 			date.Add(90 * time.Second).Format(http.TimeFormat): 90 * time.Second,
 			date.Add(-time.Hour).Format(http.TimeFormat):       0,
 		} {
-			s := play(t, func(w http.ResponseWriter, r *http.Request) {
+			s := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 				w.Header().Set("Date", date.Format(http.TimeFormat))
 				w.Header().Set("Retry-After", after)
 				w.WriteHeader(429)
@@ -315,10 +315,10 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
-// TestSilence: the client leaves a server that sends nothing, or nothing more.
-func TestSilence(t *testing.T) {
-	both(t, func(t *testing.T, d dialect) {
-		events := d.events(said{text: []string{"a", "b"}, stop: d.stops[model.Done]})
+// TestSilentServer: the client leaves a server that sends nothing, or nothing more.
+func TestSilentServer(t *testing.T) {
+	forEachVendor(t, func(t *testing.T, d dialect) {
+		events := d.events(sampleAnswer{text: []string{"a", "b"}, stop: d.stops[model.Done]})
 		wait := func(sent int) http.HandlerFunc {
 			return func(w http.ResponseWriter, r *http.Request) {
 				stream(events[:sent]...)(w, r)
@@ -326,19 +326,19 @@ func TestSilence(t *testing.T) {
 				<-r.Context().Done()
 			}
 		}
-		mute := play(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
+		mute := startServer(t, func(w http.ResponseWriter, r *http.Request) { <-r.Context().Done() })
 		quick := func(o *models.Options) { o.First, o.Idle = 20*time.Millisecond, 20*time.Millisecond }
 		_, err := open(t, d, mute.URL, quick).Answer(context.Background(), hello, nil)
 		mustFail(t, err, model.TimedOut, "did not answer within 20ms")
-		_, err = open(t, d, play(t, wait(0)).URL, quick).Answer(context.Background(), hello, nil)
+		_, err = open(t, d, startServer(t, wait(0)).URL, quick).Answer(context.Background(), hello, nil)
 		mustFail(t, err, model.TimedOut, "did not answer within 20ms")
-		_, err = open(t, d, play(t, wait(4)).URL, quick, func(o *models.Options) { o.First = time.Minute }).Answer(context.Background(), hello, nil)
+		_, err = open(t, d, startServer(t, wait(4)).URL, quick, func(o *models.Options) { o.First = time.Minute }).Answer(context.Background(), hello, nil)
 		mustFail(t, err, model.TimedOut, "stopped for 20ms")
 
 		// If it is cancelled in the middle, it ends at once with that error.
 		ctx, cancel := context.WithCancelCause(context.Background())
 		stop := errors.New("stopped")
-		_, err = open(t, d, play(t, wait(4)).URL).Answer(ctx, hello, func(model.Piece) { cancel(stop) })
+		_, err = open(t, d, startServer(t, wait(4)).URL).Answer(ctx, hello, func(model.Piece) { cancel(stop) })
 		if err != stop {
 			t.Errorf("cancelled: got %v", err)
 		}
@@ -349,7 +349,7 @@ func TestSilence(t *testing.T) {
 }
 
 func TestConnections(t *testing.T) {
-	both(t, func(t *testing.T, d dialect) {
+	forEachVendor(t, func(t *testing.T, d dialect) {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
 			t.Fatal(err)
@@ -357,10 +357,10 @@ func TestConnections(t *testing.T) {
 		gone := l.Addr().String()
 		l.Close()
 		secure := httptest.NewUnstartedServer(nil)
-		secure.Config.ErrorLog = quiet()
+		secure.Config.ErrorLog = newQuietLog()
 		secure.StartTLS()
 		t.Cleanup(secure.Close)
-		plain := play(t, answer(200, "text/plain", "hi"))
+		plain := startServer(t, answer(200, "text/plain", "hi"))
 		for base, want := range map[string]struct {
 			class model.Class
 			words string

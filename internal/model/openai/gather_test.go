@@ -51,7 +51,7 @@ func TestOtherServers(t *testing.T) {
 		{"no reason", chunk(`{"content":"a"}`, "null") + done, "broken"},
 	} {
 		a, err := gather(test.data)
-		got := short(a)
+		got := summarize(a)
 		if e, ok := err.(*model.Error); ok {
 			got = string(e.Class)
 		}
@@ -61,7 +61,7 @@ func TestOtherServers(t *testing.T) {
 	}
 }
 
-func short(a model.Answer) string {
+func summarize(a model.Answer) string {
 	var list []string
 	for _, p := range a.Parts {
 		switch {

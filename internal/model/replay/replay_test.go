@@ -85,12 +85,12 @@ func TestReplay(t *testing.T) {
 		}
 	}
 	_, err = m.Answer(ctx, asked[0], nil)
-	mustSay(t, err, "replay:r.jsonl", "the same request of the worker main was made less often", "record it again")
+	checkAnswer(t, err, "replay:r.jsonl", "the same request of the worker main was made less often", "record it again")
 	_, err = m.Answer(ctx, request("main", "z"), nil)
-	mustSay(t, err, "the record is at its end")
+	checkAnswer(t, err, "the record is at its end")
 }
 
-func mustSay(t *testing.T, err error, words ...string) {
+func checkAnswer(t *testing.T, err error, words ...string) {
 	t.Helper()
 	for _, w := range words {
 		if err == nil || !strings.Contains(err.Error(), w) {
@@ -133,7 +133,7 @@ func TestDifference(t *testing.T) {
 			r.Messages[0].Parts[0].Text = "x"
 		}
 		_, err = m.Answer(context.Background(), r, nil)
-		mustSay(t, err, test.want)
+		checkAnswer(t, err, test.want)
 	}
 }
 
@@ -151,7 +151,7 @@ func TestBadRecords(t *testing.T) {
 		strings.Replace(good, "digest", "digset", 1):       "unknown field",
 	} {
 		_, err := replay.New("r.jsonl", []byte(text))
-		mustSay(t, err, want)
+		checkAnswer(t, err, want)
 	}
 }
 
@@ -161,5 +161,5 @@ func (full) Write([]byte) (int, error) { return 0, errors.New("no space left") }
 
 func TestRecordFull(t *testing.T) {
 	_, err := replay.Record(&counter{}, full{}).Answer(context.Background(), request("main", "x"), nil)
-	mustSay(t, err, "record", "no space left", "run without --record")
+	checkAnswer(t, err, "record", "no space left", "run without --record")
 }

@@ -34,8 +34,8 @@ func ask(worker, text string, answered int) model.Request {
 	return r
 }
 
-// say returns an answer in short: its text, its calls and why it ended.
-func say(a model.Answer) string {
+// summarize returns an answer in short: its text, its calls and why it ended.
+func summarize(a model.Answer) string {
 	var b strings.Builder
 	for _, p := range a.Parts {
 		switch {
@@ -89,7 +89,7 @@ func TestTurns(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if got := say(a); got != step.want {
+		if got := summarize(a); got != step.want {
 			t.Errorf("turn %d: got %s\nwant %s", i+1, got, step.want)
 		}
 		if i == 0 && !slices.Equal(told, []string{"Looking around."}) {
@@ -153,7 +153,7 @@ func TestExpect(t *testing.T) {
 	_, err := m.Answer(context.Background(), ask("main", "not\x1bok\n"+strings.Repeat("x", 10_000), 0), nil)
 	mustFail(t, err, model.Bad, "demo.yaml:1: turn 1 expects ^ok$, and got \"not", "make the expression match")
 	if strings.ContainsAny(err.Error(), "\x1b\n") || len(err.Error()) > 1000 {
-		t.Errorf("not fit for a line: %q", err)
+		t.Errorf("not printable on one line: %q", err)
 	}
 }
 
@@ -169,7 +169,7 @@ func TestFailAndTimes(t *testing.T) {
 		ids[a.Calls()[0].ID] = true
 	}
 	if len(ids) != 2 {
-		t.Errorf("ids %v are not of two calls", ids)
+		t.Errorf("got ids %v, want those of two calls", ids)
 	}
 }
 
