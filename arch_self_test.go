@@ -16,8 +16,8 @@ func doc(name, rest string) string {
 	return fmt.Sprintf("// Package %s is a sample.\npackage %s\n%s", name, name, rest)
 }
 
-// uses is an import of a package of this module.
-func uses(pkg string) string { return fmt.Sprintf("import _ %q\n", module+"/"+pkg) }
+// importOf is an import of a package of this module.
+func importOf(pkg string) string { return fmt.Sprintf("import _ %q\n", module+"/"+pkg) }
 
 // methodsOf declares n methods of a type.
 func methodsOf(name string, n int) string {
@@ -51,15 +51,15 @@ var breaches = []struct {
 }{
 	{"a clean tree", map[string]string{
 		"sandbox/sandbox.go":                doc("sandbox", "// A is one.\ntype A struct{}\n"),
-		"sandbox/sandboxtest/suite.go":      doc("sandboxtest", uses("sandbox")),
-		"internal/jail/jail.go":             doc("jail", uses("sandbox")),
-		"internal/model/model.go":           doc("model", uses("internal/tool")),
-		"internal/model/scripted/turns.go":  doc("scripted", uses("internal/model")),
-		"internal/toolset/file/file.go":     doc("file", uses("internal/tool")),
-		"internal/front/cli/cli.go":         doc("cli", uses("internal/program")),
-		"cmd/golem/main.go":                 "// Golem forges.\npackage main\n" + uses("internal/front/cli") + uses("internal/front/mcp"),
-		"internal/policy/grant_test.go":     "package policy\n" + uses("internal/tool"),
-		"internal/front/web/browse_test.go": "package web_test\n" + uses("internal/front/cli"),
+		"sandbox/sandboxtest/suite.go":      doc("sandboxtest", importOf("sandbox")),
+		"internal/jail/jail.go":             doc("jail", importOf("sandbox")),
+		"internal/model/model.go":           doc("model", importOf("internal/tool")),
+		"internal/model/scripted/turns.go":  doc("scripted", importOf("internal/model")),
+		"internal/toolset/file/file.go":     doc("file", importOf("internal/tool")),
+		"internal/front/cli/cli.go":         doc("cli", importOf("internal/program")),
+		"cmd/golem/main.go":                 "// Golem forges.\npackage main\n" + importOf("internal/front/cli") + importOf("internal/front/mcp"),
+		"internal/policy/grant_test.go":     "package policy\n" + importOf("internal/tool"),
+		"internal/front/web/browse_test.go": "package web_test\n" + importOf("internal/front/cli"),
 		"arch_test.go":                      "package golem_test\n",
 	}, nil},
 
@@ -76,17 +76,17 @@ var breaches = []struct {
 	{"a third public package", map[string]string{"policy/policy.go": doc("policy", "")}, []string{"unknown package"}},
 	{"an unknown package of tests only", map[string]string{"bench/read_test.go": "package bench\n"}, []string{"unknown package"}},
 
-	{"upward", map[string]string{"sandbox/a.go": doc("sandbox", uses("internal/policy"))}, []string{"layer"}},
-	{"upward by far", map[string]string{"internal/policy/a.go": doc("policy", uses("internal/program"))}, []string{"layer"}},
-	{"upward behind a build tag", map[string]string{"sandbox/a_plan9.go": "//go:build plan9\n\n" + doc("sandbox", uses("internal/jail"))}, []string{"layer"}},
-	{"sideways", map[string]string{"internal/jail/a.go": doc("jail", uses("internal/git"))}, []string{"layer"}},
-	{"the thing imports its suite", map[string]string{"sandbox/a.go": doc("sandbox", uses("sandbox/sandboxtest"))}, []string{"layer"}},
-	{"the interface imports a vendor", map[string]string{"internal/model/a.go": doc("model", uses("internal/model/openai"))}, []string{"layer"}},
-	{"a vendor imports a vendor", map[string]string{"internal/model/replay/a.go": doc("replay", uses("internal/model/scripted"))}, []string{"layer"}},
-	{"a toolset imports a toolset", map[string]string{"internal/toolset/git/a.go": doc("git", uses("internal/toolset/file"))}, []string{"layer"}},
-	{"a front imports a front", map[string]string{"internal/front/cli/a.go": doc("cli", uses("internal/front/tui"))}, []string{"layer"}},
-	{"a low test imports a front", map[string]string{"internal/run/a_test.go": "package run\n" + uses("internal/front/cli")}, []string{"layer"}},
-	{"a low test imports a command", map[string]string{"sandbox/a_test.go": "package sandbox\n" + uses("cmd/golem")}, []string{"layer"}},
+	{"upward", map[string]string{"sandbox/a.go": doc("sandbox", importOf("internal/policy"))}, []string{"layer"}},
+	{"upward by far", map[string]string{"internal/policy/a.go": doc("policy", importOf("internal/program"))}, []string{"layer"}},
+	{"upward behind a build tag", map[string]string{"sandbox/a_plan9.go": "//go:build plan9\n\n" + doc("sandbox", importOf("internal/jail"))}, []string{"layer"}},
+	{"sideways", map[string]string{"internal/jail/a.go": doc("jail", importOf("internal/git"))}, []string{"layer"}},
+	{"the thing imports its suite", map[string]string{"sandbox/a.go": doc("sandbox", importOf("sandbox/sandboxtest"))}, []string{"layer"}},
+	{"the interface imports a vendor", map[string]string{"internal/model/a.go": doc("model", importOf("internal/model/openai"))}, []string{"layer"}},
+	{"a vendor imports a vendor", map[string]string{"internal/model/replay/a.go": doc("replay", importOf("internal/model/scripted"))}, []string{"layer"}},
+	{"a toolset imports a toolset", map[string]string{"internal/toolset/git/a.go": doc("git", importOf("internal/toolset/file"))}, []string{"layer"}},
+	{"a front imports a front", map[string]string{"internal/front/cli/a.go": doc("cli", importOf("internal/front/tui"))}, []string{"layer"}},
+	{"a low test imports a front", map[string]string{"internal/run/a_test.go": "package run\n" + importOf("internal/front/cli")}, []string{"layer"}},
+	{"a low test imports a command", map[string]string{"sandbox/a_test.go": "package sandbox\n" + importOf("cmd/golem")}, []string{"layer"}},
 
 	{"no package comment", map[string]string{"internal/policy/a.go": "package policy\n"}, []string{"package comment"}},
 	{"a comment about something else", map[string]string{"internal/policy/a.go": "// Copyright.\npackage policy\n"}, []string{"package comment"}},
@@ -149,8 +149,8 @@ func ruleNames(files map[string]string) []string {
 	return names
 }
 
-// TestRulesBite checks that each rule finds what it should, and nothing else.
-func TestRulesBite(t *testing.T) {
+// TestRulesFindBreaches checks that each rule finds what it should, and nothing else.
+func TestRulesFindBreaches(t *testing.T) {
 	broken := map[string]bool{}
 	for _, row := range breaches {
 		t.Run(row.name, func(t *testing.T) {
@@ -163,15 +163,15 @@ func TestRulesBite(t *testing.T) {
 		}
 	}
 	for rule := range rules {
-		if !broken[rule] && rule != "import" { // TestLimitsBite covers that one
-			t.Errorf("no row breaks the rule %q", rule)
+		if !broken[rule] && rule != "import" { // TestLimitsFindBreaches covers that one
+			t.Errorf("no test row breaks the rule %q", rule)
 		}
 	}
 }
 
-// TestLimitsBite uses every limited name once where it is forbidden, once
+// TestLimitsFindBreaches uses every limited name once where it is forbidden, once
 // where it is allowed, and once in a test.
-func TestLimitsBite(t *testing.T) {
+func TestLimitsFindBreaches(t *testing.T) {
 	const elsewhere = "internal/git/a.go"
 	try := func(rule string, l limit, code string) {
 		t.Helper()
@@ -220,8 +220,8 @@ func fileAt(place string) string {
 	return place + "/a.go"
 }
 
-// TestTablesAreSane checks that no row hides another or matches nothing.
-func TestTablesAreSane(t *testing.T) {
+// TestTablesAreConsistent checks that no row hides another or matches nothing.
+func TestTablesAreConsistent(t *testing.T) {
 	for i, row := range layers {
 		if row.what == "" {
 			t.Errorf("%s: the table does not say what it is", row.pkg)

@@ -64,7 +64,7 @@ func (s *stage) transcripts(document string) {
 			} else {
 				got = s.shell(c.text, nil)
 			}
-			if !like(c.want).MatchString(got) {
+			if !patternFor(c.want).MatchString(got) {
 				s.Errorf("%s:%d: $ %s\ngot:\n%s\nwant:\n%s", document, c.line, c.text, got, c.want)
 			}
 		}
@@ -97,9 +97,9 @@ func commandsOf(t *testing.T, document string, b block) []command {
 	return list
 }
 
-// like returns a pattern for a text. … matches anything on its line, and any number of
+// patternFor returns a pattern for a text. … matches anything on its line, and any number of
 // lines if it is alone on a line.
-func like(text string) *regexp.Regexp {
+func patternFor(text string) *regexp.Regexp {
 	var b strings.Builder
 	for l := range strings.Lines(strings.TrimSpace(text)) {
 		if strings.TrimSpace(l) == "…" {

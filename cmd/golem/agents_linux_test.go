@@ -82,8 +82,8 @@ wire_api = "responses"
 	}
 }
 
-// inside is the environment variable that is set in the process with its own network.
-const inside = "GOLEM_TEST_AGENTS_INSIDE"
+// ownNetworkVariable is the environment variable that is set in the process with its own network.
+const ownNetworkVariable = "GOLEM_TEST_AGENTS_INSIDE"
 
 // TestAgents runs real agents under golem exec, with a modelServer as their language
 // model. The agents complete their work as usual. Their changes stay in the session, and
@@ -92,7 +92,7 @@ const inside = "GOLEM_TEST_AGENTS_INSIDE"
 // which holds only the loopback interface.
 func TestAgents(t *testing.T) {
 	cache := npmCache(t)
-	if os.Getenv(inside) != "" {
+	if os.Getenv(ownNetworkVariable) != "" {
 		if err := loopbackUp(); err != nil {
 			t.Fatal(err)
 		}
@@ -105,10 +105,10 @@ func TestAgents(t *testing.T) {
 	}
 	for _, a := range agents() {
 		if a.always || os.Getenv("GOLEM_TEST_AGENTS") == "all" {
-			fetch(t, a.folder(), a.name, []string{a.install})
+			fetch(t, a.cacheDir(), a.name, []string{a.install})
 		}
 	}
-	apart(t, "TestAgents")
+	runInOwnNetwork(t, "TestAgents")
 }
 
 func exists(file string) bool {
@@ -116,22 +116,22 @@ func exists(file string) bool {
 	return err == nil
 }
 
-// folder returns the name of the agent's directory in the cache.
-func (a agent) folder() string { return strings.ReplaceAll(a.install, "/", "-") }
+// cacheDir returns the name of the agent's directory in the cache.
+func (a agent) cacheDir() string { return strings.ReplaceAll(a.install, "/", "-") }
 
 func (a agent) bin(cache string) string {
-	return filepath.Join(cache, a.folder(), "node_modules", ".bin")
+	return filepath.Join(cache, a.cacheDir(), "node_modules", ".bin")
 }
 
-// apart runs a test again, in a process with its own network namespace.
-func apart(t *testing.T, test string) {
+// runInOwnNetwork runs a test again, in a process with its own network namespace.
+func runInOwnNetwork(t *testing.T, test string) {
 	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
 	}
 	cmd := exec.CommandContext(t.Context(), self, "-test.run=^"+test+"$", "-test.v", "-test.timeout=5m")
-	cmd.Env = append(os.Environ(), inside+"=1")
+	cmd.Env = append(os.Environ(), ownNetworkVariable+"=1")
 	cmd.SysProcAttr = &syscall.SysProcAttr{Cloneflags: unix.CLONE_NEWNET}
 	if os.Geteuid() != 0 {
 		cmd.SysProcAttr.Cloneflags |= unix.CLONE_NEWUSER
@@ -192,21 +192,21 @@ func (a agent) try(t *testing.T, bin string) {
 		cmd := exec.CommandContext(ctx, program, args...)
 		cmd.Dir, cmd.Env, cmd.Stdout, cmd.Stderr = repository, env, &out, &told
 		if err := cmd.Run(); err != nil {
-			t.Fatalf("%s %q: %v\n%s\n%s\nresults of calls: %q\nother requests: %q", program, args, err, &out, &told, model.told(), model.strays)
+			t.Fatalf("%s %q: %v\n%s\n%s\nresults of calls: %q\nother requests: %q", program, args, err, &out, &told, model.lastResults(), model.strays)
 		}
 		return out.String(), told.String()
 	}
 	run("git", "init", "-q", ".")
 	run("git", "add", ".")
 	run("git", "commit", "-qm", "first")
-	before := picture(t, home)
+	before := describeTree(t, home)
 
 	stdout, stderr := run("golem", slices.Concat([]string{"exec"}, a.net, []string{"--", a.name}, a.args)...)
 	if !strings.Contains(stdout, model.lastWords) {
-		t.Errorf("the last words are not printed:\n%s\n%s", stdout, stderr)
+		t.Errorf("the last answer of the model is missing:\n%s\n%s", stdout, stderr)
 	}
-	if results := model.told(); len(results) != 2 || !strings.Contains(results[1], "the command ran") {
-		t.Errorf("the model was told of %q", results)
+	if results := model.lastResults(); len(results) != 2 || !strings.Contains(results[1], "the command ran") {
+		t.Errorf("the model got results %q", results)
 	}
 	for name := range files {
 		used := !strings.HasPrefix(name, ".ssh") && !strings.HasPrefix(name, "repository")
@@ -231,8 +231,8 @@ func (a agent) try(t *testing.T, bin string) {
 	if want := []string{"create /both.txt", "create /made.txt", "delete /old.txt"}; !slices.Equal(got, want) {
 		t.Errorf("golem changes: got %q, want %q\n%s", got, want, out)
 	}
-	if after := picture(t, home); after != before {
-		t.Errorf("the home is not what it was:\n%s\nwant:\n%s", after, before)
+	if after := describeTree(t, home); after != before {
+		t.Errorf("the home directory has changed:\n%s\nwant:\n%s", after, before)
 	}
 
 	run("golem", "tool", "apply_changes", "--approval", "approve_all")
@@ -241,9 +241,9 @@ func (a agent) try(t *testing.T, bin string) {
 	}
 }
 
-// picture describes the files below a directory by name, mode, modification time and a
+// describeTree describes the files below a directory by name, mode, modification time and a
 // hash of the content.
-func picture(t *testing.T, top string) string {
+func describeTree(t *testing.T, top string) string {
 	t.Helper()
 	var b strings.Builder
 	err := filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {

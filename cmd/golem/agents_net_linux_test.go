@@ -65,7 +65,7 @@ func TestAgentNetworks(t *testing.T) {
 	for _, a := range agents() {
 		install[a.name] = a
 	}
-	if os.Getenv(inside) != "" {
+	if os.Getenv(ownNetworkVariable) != "" {
 		if err := loopbackUp(); err != nil {
 			t.Fatal(err)
 		}
@@ -78,10 +78,10 @@ func TestAgentNetworks(t *testing.T) {
 	}
 	for _, a := range defaultAgents() {
 		if i := install[a.name]; i.always || os.Getenv("GOLEM_TEST_AGENTS") == "all" {
-			fetch(t, i.folder(), i.name, []string{i.install})
+			fetch(t, i.cacheDir(), i.name, []string{i.install})
 		}
 	}
-	apart(t, "TestAgentNetworks")
+	runInOwnNetwork(t, "TestAgentNetworks")
 }
 
 // A world is what an agent can reach at most: a vendor, a git server and all other hosts.
@@ -210,12 +210,12 @@ wait; echo the command ran`
 		golem = exec.CommandContext(ctx, name, args...)
 		golem.Dir, golem.Env, golem.Stdout, golem.Stderr = repository, env, &out, &told
 		if err := golem.Run(); err != nil {
-			t.Fatalf("%s %q: %v\n%s\n%s\nresults of calls: %q\nrequests: %q\nother requests: %q", name, args, err, &out, &told, w.model.told(), w.requests, w.model.strays)
+			t.Fatalf("%s %q: %v\n%s\n%s\nresults of calls: %q\nrequests: %q\nother requests: %q", name, args, err, &out, &told, w.model.lastResults(), w.requests, w.model.strays)
 		}
 		return out.String(), told.String()
 	}
 	run("git", "init", "-q", ".")
-	before := picture(t, home)
+	before := describeTree(t, home)
 
 	stdout, stderr := run("golem", slices.Concat([]string{"exec", "--", a.name}, a.args[:len(a.args)-1], []string{a.args[len(a.args)-1] + " " + marker})...)
 	for _, want := range []string{"network: " + a.host + " and ", " more, asks about others; keys stay outside;", "github.com (git read)", "it asked for unknown.example, which is not on the list"} {
@@ -227,9 +227,9 @@ wait; echo the command ran`
 		t.Errorf("golem lists credentials:\n%s", stderr)
 	}
 	if !strings.Contains(stdout, w.model.lastWords) {
-		t.Errorf("the last words are not printed:\n%s\n%s", stdout, stderr)
+		t.Errorf("the last answer of the model is missing:\n%s\n%s", stdout, stderr)
 	}
-	results := strings.Join(w.model.told(), "\n")
+	results := strings.Join(w.model.lastResults(), "\n")
 	for _, want := range []string{"unknown 000", "again 000", "vendor 404", "attacker 403", "cookie 403", "query 403", "address 000", "write 403", "echo 1", "fetched upstream", "the command ran"} {
 		if !strings.Contains(results, want) {
 			t.Errorf("the command does not say %q:\n%s", want, results)
@@ -254,8 +254,8 @@ wait; echo the command ran`
 		t.Errorf("the key is inside: %q", found)
 	}
 	t.Logf("%s", found)
-	if after := picture(t, home); after != before {
-		t.Errorf("the home is not what it was:\n%s\nwant:\n%s", after, before)
+	if after := describeTree(t, home); after != before {
+		t.Errorf("the home directory has changed:\n%s\nwant:\n%s", after, before)
 	}
 	out, _ := run("golem", "approvals", "--json")
 	if n := countRequests(t, out, "unknown.example"); n != 1 {

@@ -59,8 +59,8 @@ func newModelServer(t *testing.T) *modelServer {
 	return m
 }
 
-// told returns the results of calls in the last request with tools.
-func (m *modelServer) told() []string {
+// lastResults returns the results of calls in the last request with tools.
+func (m *modelServer) lastResults() []string {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	return m.results
@@ -94,9 +94,9 @@ func (t turn) input() string {
 	return string(data)
 }
 
-// next returns the answer to a request with these tools and these results of calls. A
+// chooseTurn returns the answer to a request with these tools and these results of calls. A
 // request without tools, for example for a title, gets a text.
-func (m *modelServer) next(offers []offer, results []string) turn {
+func (m *modelServer) chooseTurn(offers []offer, results []string) turn {
 	if len(offers) == 0 {
 		return turn{text: "Work"}
 	}
@@ -164,8 +164,8 @@ func (o offer) arguments(file, content, command string) map[string]any {
 	return args
 }
 
-// asked reads a request. It reports false if the request is not valid.
-func (m *modelServer) asked(w http.ResponseWriter, r *http.Request, to any) bool {
+// readRequest reads a request. It reports false if the request is not valid.
+func (m *modelServer) readRequest(w http.ResponseWriter, r *http.Request, to any) bool {
 	data, err := io.ReadAll(r.Body)
 	if err == nil {
 		err = json.Unmarshal(data, to)
@@ -218,7 +218,7 @@ func (m *modelServer) anthropic(w http.ResponseWriter, r *http.Request) {
 		}
 		Messages []struct{ Content any }
 	}
-	if !m.asked(w, r, &q) {
+	if !m.readRequest(w, r, &q) {
 		return
 	}
 	var offers []offer
@@ -236,7 +236,7 @@ func (m *modelServer) anthropic(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	say := m.next(offers, results)
+	say := m.chooseTurn(offers, results)
 	s, stop := newStream(w), "end_turn"
 	s.send("message_start", object{"type": "message_start", "message": object{"id": "msg_1", "type": "message", "role": "assistant", "model": q.Model,
 		"content": []any{}, "stop_reason": nil, "stop_sequence": nil, "usage": object{"input_tokens": 10, "output_tokens": 1}}})
@@ -263,7 +263,7 @@ func (m *modelServer) responses(w http.ResponseWriter, r *http.Request) {
 		}
 		Input []object
 	}
-	if !m.asked(w, r, &q) {
+	if !m.readRequest(w, r, &q) {
 		return
 	}
 	var offers []offer
@@ -278,7 +278,7 @@ func (m *modelServer) responses(w http.ResponseWriter, r *http.Request) {
 			results = append(results, textOf(item["output"]))
 		}
 	}
-	say := m.next(offers, results)
+	say := m.chooseTurn(offers, results)
 	item := object{"id": "msg_1", "type": "message", "role": "assistant", "status": "completed",
 		"content": []any{object{"type": "output_text", "text": say.text, "annotations": []any{}}}}
 	switch {
@@ -315,7 +315,7 @@ func (m *modelServer) completions(w http.ResponseWriter, r *http.Request) {
 			Content any
 		}
 	}
-	if !m.asked(w, r, &q) {
+	if !m.readRequest(w, r, &q) {
 		return
 	}
 	var offers []offer
@@ -330,7 +330,7 @@ func (m *modelServer) completions(w http.ResponseWriter, r *http.Request) {
 			results = append(results, textOf(message.Content))
 		}
 	}
-	say := m.next(offers, results)
+	say := m.chooseTurn(offers, results)
 	delta, stop := object{"role": "assistant", "content": say.text}, "stop"
 	if say.tool != "" {
 		stop = "tool_calls"
@@ -369,7 +369,7 @@ func (m *modelServer) gemini(w http.ResponseWriter, r *http.Request) {
 			MIME string `json:"responseMimeType"`
 		} `json:"generationConfig"`
 	}
-	if !m.asked(w, r, &q) {
+	if !m.readRequest(w, r, &q) {
 		return
 	}
 	var offers []offer
@@ -388,7 +388,7 @@ func (m *modelServer) gemini(w http.ResponseWriter, r *http.Request) {
 			}
 		}
 	}
-	say := m.next(offers, results)
+	say := m.chooseTurn(offers, results)
 	part := object{"text": say.text}
 	switch {
 	case q.Config.MIME == "application/json": // the agent asks how hard the task is

@@ -24,7 +24,7 @@ type askHosts struct {
 }
 
 func newAskHosts(t *testing.T) *askHosts {
-	_, _, golem := trusted(t, map[string]string{"golem-forge.config.yaml": "sandbox: {root: ., mode: overlay}\nnetwork: {allow: [api.example.org], ask: true}\n"})
+	_, _, golem := newTrustedProgram(t, map[string]string{"golem-forge.config.yaml": "sandbox: {root: ., mode: overlay}\nnetwork: {allow: [api.example.org], ask: true}\n"})
 	proxy := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) { fmt.Fprintf(w, "the internet got %s\n", r.URL) }))
 	t.Cleanup(proxy.Close)
 	a := &askHosts{t: t}
@@ -137,7 +137,7 @@ curl -sS http://two.example/; curl -sS http://three.example/; curl -sS http://th
 		t.Errorf("a yes until the end of the command counts later: %s", out)
 	}
 	if out := a.output("audit", "show", "--kind", "answer"); !strings.Contains(out, "connect one.example  yes (user") || !strings.Contains(out, "connect three.example  no (user") {
-		t.Errorf("the journal lacks the answers:\n%s", out)
+		t.Errorf("the journal has no approvals:\n%s", out)
 	}
 }
 

@@ -65,8 +65,8 @@ func killAgent(t *testing.T, bare, whole bool) {
 	if line, err := out.ReadString('\n'); err != nil || strings.TrimSpace(line) != secret {
 		t.Fatalf("the agent read %q, %v", line, err)
 	}
-	if found := holding(t, secret, filepath.Join(top, "state")); len(found) > 0 {
-		t.Errorf("on the disk while it runs: %q", found)
+	if found := findFilesWith(t, secret, filepath.Join(top, "state")); len(found) > 0 {
+		t.Errorf("credentials on disk while the agent runs: %q", found)
 	}
 	processes := []int{cmd.Process.Pid}
 	if whole {
@@ -82,16 +82,16 @@ func killAgent(t *testing.T, bare, whole bool) {
 	}
 	var found []string
 	for i := 0; i < 100; i++ {
-		if found = holding(t, secret, filepath.Join(top, "state"), "/dev/shm", "/run/user/"+strconv.Itoa(os.Getuid())); len(found) == 0 {
+		if found = findFilesWith(t, secret, filepath.Join(top, "state"), "/dev/shm", "/run/user/"+strconv.Itoa(os.Getuid())); len(found) == 0 {
 			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	t.Errorf("left behind: %q", found)
+	t.Errorf("leftovers: %q", found)
 }
 
-// holding returns the files below some directories that contain a text.
-func holding(t *testing.T, text string, dirs ...string) (found []string) {
+// findFilesWith returns the files below some directories that contain a text.
+func findFilesWith(t *testing.T, text string, dirs ...string) (found []string) {
 	t.Helper()
 	for _, dir := range dirs {
 		filepath.WalkDir(dir, func(name string, d fs.DirEntry, err error) error {

@@ -9,9 +9,9 @@ import (
 	"github.com/rogpeppe/go-internal/testscript"
 )
 
-// bare runs a command that cannot create user namespaces. It gets no overlays, and its
+// runBare runs a command that cannot create user namespaces. It gets no overlays, and its
 // level is landlock. It must end with an exit code: bare CODE PROGRAM ARG…
-func bare(ts *testscript.TestScript, neg bool, args []string) {
+func runBare(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: bare CODE PROGRAM ARG…")
 	}

@@ -4,4 +4,4 @@ package main
 
 import "github.com/rogpeppe/go-internal/testscript"
 
-func bare(ts *testscript.TestScript, _ bool, _ []string) { ts.Fatalf("no namespaces here") }
+func runBare(ts *testscript.TestScript, _ bool, _ []string) { ts.Fatalf("no namespaces here") }

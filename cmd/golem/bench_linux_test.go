@@ -19,7 +19,7 @@ import (
 func BenchmarkTable(b *testing.B) {
 	golem := os.Getenv("GOLEM_BENCH_BINARY")
 	if golem == "" {
-		b.Skip("make bench says which golem is meant")
+		b.Skip("only make bench sets the path of golem")
 	}
 	dir, state := b.TempDir(), b.TempDir()
 	run := func(name string, args ...string) func(int) {

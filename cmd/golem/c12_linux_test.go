@@ -41,7 +41,7 @@ func TestC12LateErrorSaysWhatWasDone(t *testing.T) {
 					"model.yaml":              fmt.Sprintf("- calls: [{tool: shell, args: {command: %q}}]\n- text: the answer\n", command),
 					"tree/a":                  "0",
 				}
-				_, state, golem := trusted(t, program)
+				_, state, golem := newTrustedProgram(t, program)
 				cmd := golem(front.args(command)...)
 				end := breakDuring(t, state, broken, strings.TrimSuffix(strings.Fields(command)[5], ";"))
 				var out, errs string
@@ -49,7 +49,7 @@ func TestC12LateErrorSaysWhatWasDone(t *testing.T) {
 					a := newPeer(t, cmd, nil)
 					out = a.use(t, "shell", map[string]any{"command": command})
 					a.in.Close()
-					a.ends(t)
+					a.waitForEnd(t)
 					errs = a.said.String()
 				} else {
 					var o, e bytes.Buffer
@@ -63,12 +63,12 @@ func TestC12LateErrorSaysWhatWasDone(t *testing.T) {
 				}
 				if j == 2 { // the run cannot continue
 					if !strings.Contains(errs, "golem: shell was done, but its result could not be kept: run.head: ") {
-						t.Errorf("the user reads:\n%s", errs)
+						t.Errorf("the user's output is:\n%s", errs)
 					}
 					return
 				}
 				if !strings.Contains(errs, "golem: "+front.tool) || !strings.Contains(errs, " was done, but golem could not finish its records: "+broken+": ") {
-					t.Errorf("the user reads:\n%s", errs)
+					t.Errorf("the user's output is:\n%s", errs)
 				}
 				result := out
 				if front.name == "exec" {
@@ -76,7 +76,7 @@ func TestC12LateErrorSaysWhatWasDone(t *testing.T) {
 				}
 				const note = "the call was done, but golem could not write its outcome to the journal"
 				if strings.Contains(result, note) != (broken == "journal.head") {
-					t.Errorf("the caller reads:\n%s", result)
+					t.Errorf("the caller's output is:\n%s", result)
 				}
 				if front.name == "run" && !strings.Contains(out, "the answer") {
 					t.Errorf("there is no answer:\n%s", out)

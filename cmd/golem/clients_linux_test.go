@@ -126,7 +126,7 @@ func tryAISDK(t *testing.T, m nodeModules) {
 		t.Errorf("got %q, %v", text, err)
 	}
 	if exists(filepath.Join(dir, "notes", "letter.txt")) {
-		t.Error("what was declined is there")
+		t.Error("the declined file exists")
 	}
 	if out, err := golem("audit", "show", "--tool", "edit_file").CombinedOutput(); err != nil || !strings.Contains(string(out), "user in the client") {
 		t.Errorf("%v\n%s", err, out)
@@ -137,7 +137,7 @@ func tryAISDK(t *testing.T, m nodeModules) {
 // protocol. In strict mode the Inspector also checks whether clients understand the
 // tools' schemas.
 func tryInspector(t *testing.T, m nodeModules) {
-	_, state, golem := trusted(t, mcpProgram)
+	_, state, golem := newTrustedProgram(t, mcpProgram)
 	for _, test := range []struct {
 		args []string
 		want string

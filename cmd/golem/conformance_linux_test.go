@@ -116,7 +116,7 @@ var conformanceChecks = map[string]string{"server-stateless": "3"}
 // the suite knows. It checks that each scenario passes or fails as expected, and logs a
 // report.
 func tryConformance(t *testing.T, m nodeModules) {
-	_, _, golem := trusted(t, conformanceProgram)
+	_, _, golem := newTrustedProgram(t, conformanceProgram)
 	if out, err := golem("tools", "--accept", "test", "--yes").CombinedOutput(); err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}

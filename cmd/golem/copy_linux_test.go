@@ -11,10 +11,10 @@ import (
 	"time"
 )
 
-// TestCopyEnded: golem does not use an unfinished copy. If a signal stops golem during
+// TestInterruptedCopy: golem does not use an unfinished copy. If a signal stops golem during
 // the copy, golem removes the copy and reports that. If golem is killed, the next call
 // copies again.
-func TestCopyEnded(t *testing.T) {
+func TestInterruptedCopy(t *testing.T) {
 	dir, state := t.TempDir(), t.TempDir()
 	for name, text := range map[string]string{"golem-forge.config.yaml": "sandbox: {root: ., mode: overlay}\n", "main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\n"} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
@@ -66,17 +66,17 @@ func TestCopyEnded(t *testing.T) {
 		t.Errorf("interrupted: %v\n%s", how, out)
 	}
 	if left := found("*"); len(left) > 0 {
-		t.Errorf("interrupted: left is %q", left)
+		t.Errorf("after the interrupt: got %q", left)
 	}
 	ended(syscall.SIGKILL)
 	if whole := found("*/0/copy"); len(whole) > 0 {
-		t.Fatalf("killed: it was whole: %q", whole)
+		t.Fatalf("the copy was complete before the kill: %q", whole)
 	}
 	if out, err := golem("tool", "read_file", "--path", "/2").CombinedOutput(); err != nil || !strings.Contains(string(out), "1\tx") {
-		t.Errorf("after it was killed: %v\n%s", err, out)
+		t.Errorf("after the kill: %v\n%s", err, out)
 	}
 	if copied := found(fmt.Sprintf("*/0/copy/%d", files-1)); len(copied) != 1 || len(found("*/0/copy.new")) > 0 {
-		t.Errorf("after it was killed there is %q", found("*/0/*"))
+		t.Errorf("after the kill: got %q", found("*/0/*"))
 	}
 	if out, err := golem("changes").CombinedOutput(); err != nil || !strings.Contains(string(out), "nothing is changed") {
 		t.Errorf("changes: %v\n%s", err, out)

@@ -111,11 +111,11 @@ func TestShellFiltered(t *testing.T) {
 		t.Errorf("pinned: code %d, want 5\n%s%s", code, out, errs)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "file2")); err == nil {
-		t.Error("pinned: the command has run")
+		t.Error("namespaces are required: the command ran")
 	}
 	out, errs, code = runFiltered(t, dir, state, "tool", "shell", "--command", "true", "--approval", "interactive")
 	if code != 5 || strings.Contains(errs, "consent") {
-		t.Errorf("pinned, and asked: code %d, want 5\n%s%s", code, out, errs)
+		t.Errorf("namespaces are required: code %d, want 5\n%s%s", code, out, errs)
 	}
 	out, errs, code = runFiltered(t, dir, state, "doctor")
 	for _, want := range []string{"\nrequired     no    the program requires namespaces (require_os_sandbox), and the best here is landlock: its commands are refused\n", "\ncommands of this program are refused: "} {

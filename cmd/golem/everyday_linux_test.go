@@ -175,7 +175,7 @@ func (e everyday) try(t *testing.T, golem, level string, user int) {
 	case why == "" && !ok:
 		t.Errorf("%v\n%s", err, said)
 	case why != "" && ok:
-		t.Errorf("it works, and the table says that it does not: %s\n%s", why, said)
+		t.Errorf("the command works, but the table says that it does not: %s\n%s", why, said)
 	case why != "":
 		t.Logf("it fails: %s\n%s", why, said)
 	}

@@ -58,7 +58,7 @@ func TestExamples(t *testing.T) {
 				t.Fatal(err)
 			}
 			if want := "golem trust -C examples/" + f.Name() + "\n    golem run examples/" + f.Name() + " "; !strings.Contains(string(page), want) {
-				t.Errorf("its page does not say %s", want)
+				t.Errorf("its README does not say %s", want)
 			}
 			run := []string{"run", ".", "Do it", "--model", "scripted:demo.yaml", "--approval", "approve_all"}
 			for _, args := range [][]string{{"lint"}, {"trust", "--yes"}, run, {"audit", "verify"}, run} { // a user can run an example twice

@@ -57,7 +57,7 @@ func TestKilledTransactions(t *testing.T) {
 			said[string(data)]++
 		}
 		if len(said) != 1 || len(entries) != files {
-			t.Fatalf("the folder is half one and half another: %v, %d files", said, len(entries))
+			t.Fatalf("the directory has contents of several commands: %v, %d files", said, len(entries))
 		}
 		for text := range said {
 			return text
@@ -78,10 +78,10 @@ func TestKilledTransactions(t *testing.T) {
 		case is == fmt.Sprint(i+1):
 			changed++
 		case is != was:
-			t.Fatalf("the folder says %q, was %q", is, was)
+			t.Fatalf("the directory is %q, was %q", is, was)
 		}
 	}
-	t.Logf("%d of 40 have landed", changed)
+	t.Logf("%d of 40 changes were applied", changed)
 	if out, err := golem("audit", "verify").CombinedOutput(); err != nil {
 		t.Errorf("%v\n%s", err, out)
 	}
@@ -91,7 +91,7 @@ func TestKilledTransactions(t *testing.T) {
 	}
 	for _, name := range left {
 		if base := filepath.Base(name); !strings.HasPrefix(base, "landed-") && base != "last" && !strings.HasPrefix(base, "work-") {
-			t.Errorf("left is %s", base)
+			t.Errorf("unexpected file %s", base)
 		}
 	}
 }
@@ -165,7 +165,7 @@ func TestKilledApply(t *testing.T) {
 		}
 	}
 	if applied == 0 || undone == 0 {
-		t.Errorf("applied %d times, undone %d times: this test sees nothing", applied, undone)
+		t.Errorf("applied %d times, undone %d times: the test checks nothing", applied, undone)
 	}
 	run("audit", "verify")
 }

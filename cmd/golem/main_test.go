@@ -32,26 +32,26 @@ func TestScript(t *testing.T) {
 			return nil
 		},
 		Cmds: map[string]func(*testscript.TestScript, bool, []string){
-			"exits":   exits,
-			"damage":  damage,
-			"answer":  answer,
-			"answers": answerAll,
-			"staged":  staged,
-			"flip":    flip,
-			"kept":    copyKept,
-			"chop":    chop,
-			"sparse":  sparse,
+			"exits":   checkExitCode,
+			"damage":  damageTrust,
+			"answer":  answerPending,
+			"answers": answerAllPending,
+			"staged":  setStaged,
+			"flip":    flipBit,
+			"kept":    copyStateFile,
+			"chop":    removeLastLine,
+			"sparse":  makeSparse,
 			"mkfifo":  makePipe,
 			"ln":      hardLink,
-			"bare":    bare,
+			"bare":    runBare,
 
 			"internet": internet,
 		},
 	})
 }
 
-// exits runs a command and checks its exit code: exits CODE PROGRAM ARG…
-func exits(ts *testscript.TestScript, neg bool, args []string) {
+// checkExitCode runs a command and checks its exit code: exits CODE PROGRAM ARG…
+func checkExitCode(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) < 2 {
 		ts.Fatalf("usage: exits CODE PROGRAM ARG…")
 	}
@@ -69,20 +69,20 @@ func exits(ts *testscript.TestScript, neg bool, args []string) {
 	}
 }
 
-// damage overwrites the stored trust of the user.
-func damage(ts *testscript.TestScript, neg bool, args []string) {
+// damageTrust overwrites the stored trust of the user.
+func damageTrust(ts *testscript.TestScript, neg bool, args []string) {
 	kept, err := filepath.Glob(filepath.Join(ts.Getenv("GOLEM_STATE"), "*", "trust.json"))
 	ts.Check(err)
 	if neg || len(args) > 0 || len(kept) == 0 {
-		ts.Fatalf("usage: damage, where there is something")
+		ts.Fatalf("usage: damage, after the user has trusted a program")
 	}
 	for _, name := range kept {
 		ts.Check(os.WriteFile(name, []byte(`[{"hash`), 0o600))
 	}
 }
 
-// staged sets STAGED to the ID of the last staged commit.
-func staged(ts *testscript.TestScript, neg bool, args []string) {
+// setStaged sets STAGED to the ID of the last staged commit.
+func setStaged(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) > 0 {
 		ts.Fatalf("usage: staged")
 	}
@@ -99,8 +99,8 @@ func staged(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Setenv("STAGED", list.Result.Staged[len(list.Result.Staged)-1].ID)
 }
 
-// answer approves or declines the only pending request: answer yes, answer no REASON
-func answer(ts *testscript.TestScript, neg bool, args []string) {
+// answerPending approves or declines the only pending request: answer yes, answer no REASON
+func answerPending(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ts.Exec("golem", "approvals", "--json"))
 	var list struct{ Pending []struct{ ID string } }
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &list))
@@ -115,8 +115,8 @@ func answer(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ts.Exec("golem", words...))
 }
 
-// answerAll approves all requests that wait without an answer: answers yes
-func answerAll(ts *testscript.TestScript, neg bool, args []string) {
+// answerAllPending approves all requests that wait without an answer: answers yes
+func answerAllPending(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(ts.Exec("golem", "approvals", "--json"))
 	var list struct{ Pending []struct{ ID, Answer string } }
 	ts.Check(json.Unmarshal([]byte(ts.ReadFile("stdout")), &list))
@@ -128,12 +128,12 @@ func answerAll(ts *testscript.TestScript, neg bool, args []string) {
 		}
 	}
 	if neg || len(args) != 1 || args[0] != "yes" || count == 0 {
-		ts.Fatalf("usage: answers yes, where something waits")
+		ts.Fatalf("usage: answers yes, while a request waits")
 	}
 }
 
-// kept returns the path of a file in the state directory.
-func kept(ts *testscript.TestScript, name string) string {
+// statePath returns the path of a file in the state directory.
+func statePath(ts *testscript.TestScript, name string) string {
 	found, err := filepath.Glob(filepath.Join(ts.Getenv("GOLEM_STATE"), "*", name))
 	ts.Check(err)
 	if len(found) != 1 {
@@ -142,17 +142,17 @@ func kept(ts *testscript.TestScript, name string) string {
 	return found[0]
 }
 
-// copyKept copies a file of the state directory to the current directory: kept NAME
-func copyKept(ts *testscript.TestScript, neg bool, args []string) {
-	data, err := os.ReadFile(kept(ts, args[0]))
+// copyStateFile copies a file of the state directory to the current directory: kept NAME
+func copyStateFile(ts *testscript.TestScript, neg bool, args []string) {
+	data, err := os.ReadFile(statePath(ts, args[0]))
 	ts.Check(err)
 	ts.Check(os.WriteFile(ts.MkAbs(args[0]), data, 0o600))
 }
 
-// flip changes a bit in the middle of a line of a file of the state directory. A second
+// flipBit changes a bit in the middle of a line of a file of the state directory. A second
 // flip restores it: flip NAME LINE
-func flip(ts *testscript.TestScript, neg bool, args []string) {
-	name := kept(ts, args[0])
+func flipBit(ts *testscript.TestScript, neg bool, args []string) {
+	name := statePath(ts, args[0])
 	data, err := os.ReadFile(name)
 	ts.Check(err)
 	number, err := strconv.Atoi(args[1])
@@ -164,17 +164,17 @@ func flip(ts *testscript.TestScript, neg bool, args []string) {
 	ts.Check(os.WriteFile(name, []byte(strings.Join(lines, "")), 0o600))
 }
 
-// chop removes the last line of a file of the state directory: chop NAME
-func chop(ts *testscript.TestScript, neg bool, args []string) {
-	name := kept(ts, args[0])
+// removeLastLine removes the last line of a file of the state directory: chop NAME
+func removeLastLine(ts *testscript.TestScript, neg bool, args []string) {
+	name := statePath(ts, args[0])
 	data, err := os.ReadFile(name)
 	ts.Check(err)
 	lines := strings.SplitAfter(strings.TrimSuffix(string(data), "\n"), "\n")
 	ts.Check(os.WriteFile(name, []byte(strings.Join(lines[:len(lines)-1], "")), 0o600))
 }
 
-// sparse makes a sparse file of a size: sparse NAME BYTES
-func sparse(ts *testscript.TestScript, neg bool, args []string) {
+// makeSparse makes a sparse file of a size: sparse NAME BYTES
+func makeSparse(ts *testscript.TestScript, neg bool, args []string) {
 	if neg || len(args) != 2 {
 		ts.Fatalf("usage: sparse NAME BYTES")
 	}

@@ -73,7 +73,7 @@ func fileServers(golem, tree string) []fileServer {
 func BenchmarkMCP(b *testing.B) {
 	golem := os.Getenv("GOLEM_BENCH_BINARY")
 	if golem == "" {
-		b.Skip("make bench says which golem is meant")
+		b.Skip("only make bench sets the path of golem")
 	}
 	dir := b.TempDir()
 	tree := filepath.Join(dir, "tree")
@@ -95,7 +95,7 @@ func BenchmarkMCP(b *testing.B) {
 	put(filepath.Join(tree, "many", "0", "0", "file100.txt"), "a needle\n")
 	servers := fileServers(golem, tree)
 	if len(servers) == 1 {
-		b.Skip("other MCP servers are not there")
+		b.Skip("no other MCP server is installed")
 	}
 	var live []*fileClient
 	for i, s := range servers {
@@ -132,7 +132,7 @@ func BenchmarkMCP(b *testing.B) {
 		return func(*fileClient, int) (string, []string) { return path, more }
 	}
 	row("cold start", benchtable.FewRounds, benchtable.Burst, "", func(c *fileClient) func(int) {
-		return benchtable.Repeat(func() { startServer(b, c.fileServer, dir).end() })
+		return benchtable.Repeat(func() { startServer(b, c.fileServer, dir).close() })
 	})
 	one("read 1 KiB", benchtable.ManyRounds, "read", "0123456789abcde", at("/small"))
 	one("write 1 KiB", benchtable.ManyRounds, "write", "", func(c *fileClient, n int) (string, []string) {
@@ -145,7 +145,7 @@ func BenchmarkMCP(b *testing.B) {
 	one("find in 50,000 files", benchtable.FewRounds, "find", "file49990.txt", at("/many", "file4999*.txt"))
 	one("search in 50,000 files", benchtable.FewRounds, "search", "file100.txt", at("/many", "a needle"))
 	row("64 reads in flight, each", benchtable.FewRounds, 100*time.Millisecond, "read", func(c *fileClient) func(int) {
-		return func(times int) { c.flight(times, 64, "read", "/small") }
+		return func(times int) { c.callInFlight(times, 64, "read", "/small") }
 	})
 	row("a small read while a find runs", benchtable.FewRounds, benchtable.Burst, "find", func(c *fileClient) func(int) {
 		return benchtable.Repeat(func() {
@@ -160,7 +160,7 @@ func BenchmarkMCP(b *testing.B) {
 			fmt.Sprintf("%.2f×", float64(ours)/float64(theirs)), "1.00×", t.Judge(ours <= theirs))
 	}
 	for _, c := range live {
-		c.end()
+		c.close()
 	}
 	fmt.Printf("\ntargets met: %d of %d\n", t.Met, t.Met+t.Missed)
 	b.SkipNow() // the table is the result
@@ -237,8 +237,8 @@ func (c *fileClient) await(id int) []byte {
 	return line
 }
 
-// flight makes calls, with at most so many in flight.
-func (c *fileClient) flight(times, most int, kind, path string) {
+// callInFlight makes calls, with at most so many in flight.
+func (c *fileClient) callInFlight(times, most int, kind, path string) {
 	var open []int
 	for range times {
 		if len(open) == most {
@@ -272,7 +272,7 @@ func (c *fileClient) memory() int {
 	return 0
 }
 
-func (c *fileClient) end() {
+func (c *fileClient) close() {
 	c.in.Close()
 	timer := time.AfterFunc(10*time.Second, func() { c.cmd.Process.Kill() })
 	defer timer.Stop()

@@ -70,8 +70,8 @@ func (a *peer) use(t *testing.T, tool string, args map[string]any) string {
 	return r.Content[0].(*mcp.TextContent).Text
 }
 
-// ends waits until golem ends by itself, and returns its exit code.
-func (a *peer) ends(t *testing.T) int {
+// waitForEnd waits until golem ends by itself, and returns its exit code.
+func (a *peer) waitForEnd(t *testing.T) int {
 	t.Helper()
 	timer := time.AfterFunc(30*time.Second, func() { a.cmd.Process.Signal(syscall.SIGQUIT) })
 	a.cmd.Wait()
@@ -81,8 +81,8 @@ func (a *peer) ends(t *testing.T) int {
 	return a.cmd.ProcessState.ExitCode()
 }
 
-// sleeps reports whether a sleep command with this many seconds is running.
-func sleeps(t *testing.T, seconds int) bool {
+// isSleeping reports whether a sleep command with this many seconds is running.
+func isSleeping(t *testing.T, seconds int) bool {
 	t.Helper()
 	names, err := filepath.Glob("/proc/[0-9]*/cmdline")
 	if err != nil {
@@ -96,8 +96,8 @@ func sleeps(t *testing.T, seconds int) bool {
 	return false
 }
 
-// until waits until a condition is true.
-func until(t *testing.T, what string, so func() bool) {
+// waitUntil waits until a condition is true.
+func waitUntil(t *testing.T, what string, so func() bool) {
 	t.Helper()
 	for range 1000 {
 		if so() {
@@ -124,19 +124,19 @@ func TestMCPEnds(t *testing.T) {
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			t.Parallel()
-			dir, _, golem := trusted(t, mcpProgram)
+			dir, _, golem := newTrustedProgram(t, mcpProgram)
 			a := newPeer(t, golem("mcp"), nil)
 			seconds := 71_000_000 + i*1000 + os.Getpid()%1000
 			for n := range 3 {
 				command := fmt.Sprintf("echo 1 > a; echo 1 > b%d; setsid sleep %d & sleep %d", n, seconds, seconds)
 				go a.CallTool(context.WithoutCancel(t.Context()), &mcp.CallToolParams{Name: "shell", Arguments: map[string]any{"command": command}})
 			}
-			until(t, "the command begins", func() bool { return sleeps(t, seconds) })
+			waitUntil(t, "the command begins", func() bool { return isSleeping(t, seconds) })
 			test.end(a)
-			if code := a.ends(t); code != test.code {
+			if code := a.waitForEnd(t); code != test.code {
 				t.Errorf("exit code: got %d, want %d\n%s", code, test.code, a.said.String())
 			}
-			until(t, "all children are dead", func() bool { return !sleeps(t, seconds) })
+			waitUntil(t, "all children are dead", func() bool { return !isSleeping(t, seconds) })
 			if out, err := golem("tool", "list_files").CombinedOutput(); err != nil {
 				t.Errorf("%v\n%s", err, out)
 			}
@@ -155,7 +155,7 @@ func TestMCPEnds(t *testing.T) {
 // calls. A command that needs two approvals sends two forms. The approvals are in the
 // journal.
 func TestMCPBinary(t *testing.T) {
-	dir, _, golem := trusted(t, map[string]string{
+	dir, _, golem := newTrustedProgram(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox:\n  root: ./tree\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets: [filesystem, shell]\n---\nWork.\n",
 		"tree/a":                  "hello\n",
@@ -178,7 +178,7 @@ func TestMCPBinary(t *testing.T) {
 	reads.Wait()
 	select {
 	case text := <-done:
-		t.Errorf("reading has waited for a command: %q", text)
+		t.Errorf("a read waited for a command: %q", text)
 	default:
 	}
 	if text := <-done; !strings.Contains(text, "exit 0") {
@@ -189,7 +189,7 @@ func TestMCPBinary(t *testing.T) {
 	}
 	for _, form := range forms {
 		if strings.Contains(form, "\x1b") {
-			t.Errorf("a form holds what a terminal obeys: %q", form)
+			t.Errorf("a form has an escape sequence: %q", form)
 		}
 	}
 	if text, err := os.ReadFile(filepath.Join(dir, "tree", "made")); err != nil || string(text) != "\x1b[31m\n" {
@@ -203,12 +203,12 @@ func TestMCPBinary(t *testing.T) {
 		a.CallTool(ctx, &mcp.CallToolParams{Name: "shell", Arguments: map[string]any{"command": fmt.Sprintf("setsid sleep %d & sleep %d", seconds, seconds)}})
 		close(ended)
 	}()
-	until(t, "it sleeps", func() bool { return sleeps(t, seconds) })
+	waitUntil(t, "it sleeps", func() bool { return isSleeping(t, seconds) })
 	cancel()
 	<-ended
-	until(t, "it sleeps no more", func() bool { return !sleeps(t, seconds) })
+	waitUntil(t, "it sleeps no more", func() bool { return !isSleeping(t, seconds) })
 	a.in.Close()
-	if code := a.ends(t); code != 0 {
+	if code := a.waitForEnd(t); code != 0 {
 		t.Errorf("exit code %d\n%s", code, a.said.String())
 	}
 	out, err := golem("audit", "show").CombinedOutput()

@@ -12,7 +12,7 @@ func TestInterruptAtEachPrompt(t *testing.T) {
 	files := map[string]string{"a.txt": "a\n", "more.sh": "echo more >> a.txt\n", "main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n",
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: overlay, mounts: [{source: ./out, target: /out}]}\n",
 		"model.yaml":              "- calls: [{tool: write_file, args: {path: /out/b.txt, content: x}}]\n- {text: Done}\n"}
-	p := newTrustedPicking(t, files)
+	p := newTrustedPickTest(t, files)
 	for _, test := range []struct {
 		line string
 		wait string // a text of the question
@@ -27,13 +27,13 @@ func TestInterruptAtEachPrompt(t *testing.T) {
 		{"trust", "You are about to trust", 3}, // after a change, which comes last
 	} {
 		t.Run(strings.Fields(test.line)[0], func(t *testing.T) {
-			p := p.with(t)
+			p := p.forTest(t)
 			if test.line == "trust" {
 				p.write("main.worker", "---\nsandbox: inherit\ntoolsets: [filesystem, shell]\n---\nWork.\n")
 			}
 			p.startAt(80, strings.Fields(test.line)...)
-			p.say(test.wait, "\x03")
-			if code, seen := p.end(); code != test.code {
+			p.answer(test.wait, "\x03")
+			if code, seen := p.waitForEnd(); code != test.code {
 				t.Errorf("got code %d, want %d\n%s", code, test.code, seen)
 			}
 			if p.read("a.txt") != "a\n" || p.read("out/b.txt") != "" {
@@ -46,10 +46,10 @@ func TestInterruptAtEachPrompt(t *testing.T) {
 	}
 }
 
-// newTrustedPicking writes a program, trusts it, and makes a session with a change.
-func newTrustedPicking(t *testing.T, files map[string]string) *picking {
+// newTrustedPickTest writes a program, trusts it, and makes a session with a change.
+func newTrustedPickTest(t *testing.T, files map[string]string) *pickTest {
 	t.Helper()
-	p := newPicking(t, nil, "true")
+	p := newPickTest(t, nil, "true")
 	p.mkdir("out")
 	for name, text := range files {
 		p.write(name, text)
@@ -72,12 +72,12 @@ func TestPlainPrompts(t *testing.T) {
 		"dumb": {"TERM=dumb", 80}, "no colour": {"NO_COLOR=1", 80}, "narrow": {"NO_COLOR=1", 40}, "wide": {"NO_COLOR=1", 200},
 	} {
 		t.Run(name, func(t *testing.T) {
-			p := newPicking(t, map[string]string{"a.txt": "a\n"}, `mkdir -p .github/workflows; echo "on: push" > .github/workflows/build-and-publish.yml; echo "a long line with many words, so that it has to be wrapped" >> a.txt`)
+			p := newPickTest(t, map[string]string{"a.txt": "a\n"}, `mkdir -p .github/workflows; echo "on: push" > .github/workflows/build-and-publish.yml; echo "a long line with many words, so that it has to be wrapped" >> a.txt`)
 			p.env = append(p.env, "NO_COLOR=", test.env)
 			p.startAt(test.columns, "apply")
-			p.say("You are about to apply 2", "?\r")
-			p.say("Ctrl-C", "y\r")
-			code, seen := p.end()
+			p.answer("You are about to apply 2", "?\r")
+			p.answer("Ctrl-C", "y\r")
+			code, seen := p.waitForEnd()
 			if code != 0 || !strings.Contains(seen, "! .github/workflows/build-and") {
 				t.Errorf("code %d\n%s", code, seen)
 			}
@@ -95,20 +95,20 @@ func TestPlainPrompts(t *testing.T) {
 
 // TestPagerEndsEarly checks that a pager that shows only the beginning is no error.
 func TestPagerEndsEarly(t *testing.T) {
-	p := newPicking(t, map[string]string{"a.txt": "a\n"}, "seq 100000 > big.txt")
+	p := newPickTest(t, map[string]string{"a.txt": "a\n"}, "seq 100000 > big.txt")
 	p.env = append(p.env, "GOLEM_PAGER=head -n 1")
 	p.startAt(80, "diff")
-	if code, seen := p.end(); code != 0 || !strings.Contains(seen, "1 file changed") {
+	if code, seen := p.waitForEnd(); code != 0 || !strings.Contains(seen, "1 file changed") {
 		t.Errorf("code %d\n%s", code, seen)
 	}
 }
 
 // TestSecondTerminal applies the changes of a session while an agent works in it.
 func TestSecondTerminal(t *testing.T) {
-	p := newPicking(t, map[string]string{"a.txt": "a\n"}, "echo b > b.txt")
+	p := newPickTest(t, map[string]string{"a.txt": "a\n"}, "echo b > b.txt")
 	list, _ := p.golem("sessions")
 	id := strings.Fields(strings.Split(list, "\n")[1])[0]
-	first := p.with(t)
+	first := p.forTest(t)
 	first.startAt(80, "exec", "--session", id, "sh", "-c", "echo ready; read line")
 	first.screen.Until("ready")
 	out, code := p.golem("apply", "--yes")
@@ -118,7 +118,7 @@ func TestSecondTerminal(t *testing.T) {
 	if _, err := first.person.WriteString("\r"); err != nil {
 		t.Fatal(err)
 	}
-	if code, seen := first.end(); code != 0 {
+	if code, seen := first.waitForEnd(); code != 0 {
 		t.Errorf("code %d\n%s", code, seen)
 	}
 	if out, code := p.golem("apply", "--yes"); code != 0 {

@@ -33,7 +33,7 @@ import (
 func BenchmarkNetwork(b *testing.B) {
 	golem := os.Getenv("GOLEM_BENCH_BINARY")
 	if golem == "" {
-		b.Skip("make bench says which golem is meant")
+		b.Skip("only make bench sets the path of golem")
 	}
 	w := newBenchNet(b, golem)
 	t := benchtable.Peers(os.Stdout)

@@ -24,7 +24,7 @@ func npmCache(t *testing.T) string {
 }
 
 // The timeouts for npm to look up a package, and to install it with its dependencies.
-const knowing, installing = 20 * time.Second, 90 * time.Second
+const lookUpTimeout, installTimeout = 20 * time.Second, 90 * time.Second
 
 // noRegistry is set after npm failed to get something. Then the tests do not wait again
 // for a slow or broken registry.
@@ -52,8 +52,8 @@ func fetch(t *testing.T, name, program string, packages []string, flags ...strin
 	if noRegistry.Load() {
 		t.Skip("npm's registry could not be used before")
 	}
-	out, err := limited(t, knowing, nil, "npm", "view", packages[0], "version")
-	if err == nil && strings.TrimSpace(string(out)) == "" || unknown(out, packages) {
+	out, err := runLimited(t, lookUpTimeout, nil, "npm", "view", packages[0], "version")
+	if err == nil && strings.TrimSpace(string(out)) == "" || isUnknown(out, packages) {
 		t.Fatalf("npm's registry does not know %s:\n%s", packages[0], out)
 	}
 	if err != nil {
@@ -65,12 +65,12 @@ func fetch(t *testing.T, name, program string, packages []string, flags ...strin
 	}
 	defer os.RemoveAll(fresh)
 	args := slices.Concat([]string{"install", "--prefix", fresh, "--no-audit", "--no-fund"}, flags, packages)
-	out, err = limited(t, installing, nil, "npm", args...)
-	if unknown(out, packages) {
+	out, err = runLimited(t, installTimeout, nil, "npm", args...)
+	if isUnknown(out, packages) {
 		t.Fatalf("npm's registry does not know one of %q:\n%s", packages, out)
 	}
 	if err == nil && program != "" {
-		out, err = limited(t, installing, []string{"HOME=" + t.TempDir()}, filepath.Join(fresh, "node_modules", ".bin", program), "--version")
+		out, err = runLimited(t, installTimeout, []string{"HOME=" + t.TempDir()}, filepath.Join(fresh, "node_modules", ".bin", program), "--version")
 	}
 	if err != nil {
 		without("npm's registry has not given all of it", err, out)
@@ -81,16 +81,16 @@ func fetch(t *testing.T, name, program string, packages []string, flags ...strin
 	return dir
 }
 
-// unknown reports whether npm says that one of the packages or versions does not exist.
-func unknown(out []byte, packages []string) bool {
+// isUnknown reports whether npm says that one of the packages or versions does not exist.
+func isUnknown(out []byte, packages []string) bool {
 	text := string(out)
 	return (strings.Contains(text, "E404") || strings.Contains(text, "ETARGET")) &&
 		slices.ContainsFunc(packages, func(p string) bool { return strings.Contains(text, p) })
 }
 
-// limited runs npm or an installed program, and kills it with its process group after a
+// runLimited runs npm or an installed program, and kills it with its process group after a
 // time limit. The settings make npm itself time out early if a server is silent.
-func limited(t *testing.T, limit time.Duration, env []string, program string, args ...string) ([]byte, error) {
+func runLimited(t *testing.T, limit time.Duration, env []string, program string, args ...string) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(t.Context(), limit)
 	defer cancel()
 	cmd := exec.CommandContext(ctx, program, args...)

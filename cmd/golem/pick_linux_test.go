@@ -15,8 +15,8 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// A picking is a golem apply -p at a terminal, over a session with changes.
-type picking struct {
+// A pickTest is a golem apply -p at a terminal, over a session with changes.
+type pickTest struct {
 	t      *testing.T
 	dir    string
 	env    []string
@@ -25,10 +25,10 @@ type picking struct {
 	cmd    *exec.Cmd
 }
 
-// newPicking writes files into a directory, and runs a script on them in a session.
-func newPicking(t *testing.T, files map[string]string, script string, env ...string) *picking {
+// newPickTest writes files into a directory, and runs a script on them in a session.
+func newPickTest(t *testing.T, files map[string]string, script string, env ...string) *pickTest {
 	t.Helper()
-	p := &picking{t: t, dir: t.TempDir()}
+	p := &pickTest{t: t, dir: t.TempDir()}
 	p.env = append(os.Environ(), append([]string{"GOLEM_STATE=" + t.TempDir(), "NO_COLOR=1", "TERM=xterm"}, env...)...)
 	for name, text := range files {
 		p.write(name, text)
@@ -39,27 +39,27 @@ func newPicking(t *testing.T, files map[string]string, script string, env ...str
 	return p
 }
 
-func (p *picking) write(name, text string) {
+func (p *pickTest) write(name, text string) {
 	p.t.Helper()
 	if err := os.WriteFile(filepath.Join(p.dir, name), []byte(text), 0o644); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-func (p *picking) mkdir(name string) {
+func (p *pickTest) mkdir(name string) {
 	p.t.Helper()
 	if err := os.MkdirAll(filepath.Join(p.dir, name), 0o755); err != nil {
 		p.t.Fatal(err)
 	}
 }
 
-// with returns the same directory for another test or terminal.
-func (p *picking) with(t *testing.T) *picking {
-	return &picking{t: t, dir: p.dir, env: p.env}
+// forTest returns the same directory for another test or terminal.
+func (p *pickTest) forTest(t *testing.T) *pickTest {
+	return &pickTest{t: t, dir: p.dir, env: p.env}
 }
 
 // read returns the content of a file, "" if there is none.
-func (p *picking) read(name string) string {
+func (p *pickTest) read(name string) string {
 	data, err := os.ReadFile(filepath.Join(p.dir, name))
 	if err != nil && !errors.Is(err, os.ErrNotExist) {
 		p.t.Fatal(err)
@@ -68,7 +68,7 @@ func (p *picking) read(name string) string {
 }
 
 // golem runs a command without a terminal.
-func (p *picking) golem(args ...string) (out string, code int) {
+func (p *pickTest) golem(args ...string) (out string, code int) {
 	cmd := exec.Command("golem", args...)
 	cmd.Dir, cmd.Env = p.dir, p.env
 	data, _ := cmd.CombinedOutput()
@@ -76,10 +76,10 @@ func (p *picking) golem(args ...string) (out string, code int) {
 }
 
 // start runs golem apply -p at a terminal.
-func (p *picking) start(args ...string) { p.startAt(80, append([]string{"apply", "-p"}, args...)...) }
+func (p *pickTest) start(args ...string) { p.startAt(80, append([]string{"apply", "-p"}, args...)...) }
 
 // startAt runs golem at a terminal with a number of columns.
-func (p *picking) startAt(columns uint16, args ...string) {
+func (p *pickTest) startAt(columns uint16, args ...string) {
 	p.t.Helper()
 	person, terminal := newTerminal(p.t)
 	if err := unix.IoctlSetWinsize(int(person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 24, Col: columns}); err != nil {
@@ -96,8 +96,8 @@ func (p *picking) startAt(columns uint16, args ...string) {
 	terminal.Close()
 }
 
-// say waits for a text and a prompt, and then types an answer.
-func (p *picking) say(text, answer string) {
+// answer waits for a text and a prompt, and then types an answer.
+func (p *pickTest) answer(text, answer string) {
 	p.t.Helper()
 	p.screen.Until(text)
 	p.screen.Until("┃ > ")
@@ -106,16 +106,16 @@ func (p *picking) say(text, answer string) {
 	}
 }
 
-// end waits for the end of golem, and returns its exit code and the screen.
-func (p *picking) end() (code int, seen string) {
+// waitForEnd waits for the end of golem, and returns its exit code and the screen.
+func (p *pickTest) waitForEnd() (code int, seen string) {
 	p.cmd.Wait()
 	<-p.screen.Over()
 	seen, _ = p.screen.Seen()
 	return p.cmd.ProcessState.ExitCode(), seen
 }
 
-// forty returns the lines 1 to 40, with some of them replaced.
-func forty(replaced map[int]string) string {
+// numberLines returns the lines 1 to 40, with some of them replaced.
+func numberLines(replaced map[int]string) string {
 	var b strings.Builder
 	for i := 1; i <= 40; i++ {
 		line := fmt.Sprintf("line %d", i)
@@ -130,30 +130,30 @@ func forty(replaced map[int]string) string {
 // TestPickHunks chooses hunks, splits one, edits one, and takes only the permission bits
 // of a file. Exactly that is applied, and the rest stays in the session.
 func TestPickHunks(t *testing.T) {
-	p := newPicking(t, map[string]string{"a.txt": forty(nil), "gone.txt": "old\n", "run": "echo hi\n"},
+	p := newPickTest(t, map[string]string{"a.txt": numberLines(nil), "gone.txt": "old\n", "run": "echo hi\n"},
 		`sed -i 's/^line 3$/three/;s/^line 5$/five/;s/^line 30$/thirty/' a.txt; rm gone.txt; chmod +x run; sed -i s/hi/ho/ run; printf 'esc \033[31mred\n' > new.txt`,
 		"VISUAL=sed -i s/thirty/THIRTY/")
 	p.start()
-	p.say("1 of 6: new new.txt (+1)", "y\r")
-	p.say("2 of 6: run, permission bits 0644 → 0755", "y\r")
-	p.say("3 of 6: run (+1 -1)", "n\r")
-	p.say("4 of 6: a.txt (+2 -2)", "s\r")
-	p.say("4 of 7: a.txt (+1 -1)", "y\r")
-	p.say("5 of 7: a.txt (+1 -1)", "x\r")
-	p.say("please answer y, n, a, d, q or ? (help)", "?\r")
-	p.say("stop, and apply nothing", "\r")
-	p.say("6 of 7: a.txt (+1 -1)", "e\r")
-	p.say("6 of 7: a.txt (+1 -1), as you edited it", "y\r")
-	p.say("7 of 7: delete gone.txt (-1)", "q\r")
-	p.say("You are about to apply 3 changes", "y\r")
-	code, seen := p.end()
+	p.answer("1 of 6: new new.txt (+1)", "y\r")
+	p.answer("2 of 6: run, permission bits 0644 → 0755", "y\r")
+	p.answer("3 of 6: run (+1 -1)", "n\r")
+	p.answer("4 of 6: a.txt (+2 -2)", "s\r")
+	p.answer("4 of 7: a.txt (+1 -1)", "y\r")
+	p.answer("5 of 7: a.txt (+1 -1)", "x\r")
+	p.answer("please answer y, n, a, d, q or ? (help)", "?\r")
+	p.answer("stop, and apply nothing", "\r")
+	p.answer("6 of 7: a.txt (+1 -1)", "e\r")
+	p.answer("6 of 7: a.txt (+1 -1), as you edited it", "y\r")
+	p.answer("7 of 7: delete gone.txt (-1)", "q\r")
+	p.answer("You are about to apply 3 changes", "y\r")
+	code, seen := p.waitForEnd()
 	if code != 0 {
 		t.Fatalf("code %d\n%s", code, seen)
 	}
 	if strings.Contains(seen, "\x1b[31m") || !strings.Contains(seen, `esc \x1b[31mred`) {
 		t.Errorf("the escape sequence of a file is not shown as text: %q", seen)
 	}
-	if got, want := p.read("a.txt"), forty(map[int]string{3: "three", 30: "THIRTY"}); got != want {
+	if got, want := p.read("a.txt"), numberLines(map[int]string{3: "three", 30: "THIRTY"}); got != want {
 		t.Errorf("a.txt: got\n%s", got)
 	}
 	if got := p.read("run"); got != "echo hi\n" {
@@ -171,7 +171,7 @@ func TestPickHunks(t *testing.T) {
 	if out, _ := p.golem("audit", "show", "--json"); !strings.Contains(out, "all 6 items") || strings.Contains(out, "THIRTY") {
 		t.Errorf("the journal has\n%s", out)
 	}
-	if out, code := p.golem("undo", "--yes"); code != 0 || p.read("a.txt") != forty(nil) {
+	if out, code := p.golem("undo", "--yes"); code != 0 || p.read("a.txt") != numberLines(nil) {
 		t.Errorf("undo: code %d\n%s", code, out)
 	}
 }
@@ -179,23 +179,23 @@ func TestPickHunks(t *testing.T) {
 // TestPickLong checks that a plain yes counts only for what was on screen: a long hunk
 // has pages, and golem shows hunks that a took unseen before it applies them.
 func TestPickLong(t *testing.T) {
-	p := newPicking(t, map[string]string{"a.txt": "x\n", "b.txt": forty(nil)},
+	p := newPickTest(t, map[string]string{"a.txt": "x\n", "b.txt": numberLines(nil)},
 		`seq 1 60 | sed 's/^/number /' > a.txt; sed -i 's/^line 3$/three/;s/^line 30$/thirty/' b.txt`)
 	p.start()
-	p.say("[Enter] next page", "y\r")
-	p.say("this is not shown completely; Enter shows the next page", "\r")
-	p.say("number 30", "\r")
-	p.say("[Enter] next page", "\r")
-	p.say("number 60", "y\r")
-	p.say("2 of 3: b.txt", "a\r")
+	p.answer("[Enter] next page", "y\r")
+	p.answer("this is not shown completely; Enter shows the next page", "\r")
+	p.answer("number 30", "\r")
+	p.answer("[Enter] next page", "\r")
+	p.answer("number 60", "y\r")
+	p.answer("2 of 3: b.txt", "a\r")
 	p.screen.Until("You are about to apply 2 changes")
-	p.say("+ thirty", "y\r")
-	code, seen := p.end()
+	p.answer("+ thirty", "y\r")
+	code, seen := p.waitForEnd()
 	_, final, _ := strings.Cut(seen, "You are about to")
 	if code != 0 || strings.Contains(final, "number 7") {
 		t.Errorf("code %d\n%s", code, seen)
 	}
-	if got := p.read("b.txt"); got != forty(map[int]string{3: "three", 30: "thirty"}) {
+	if got := p.read("b.txt"); got != numberLines(map[int]string{3: "three", 30: "thirty"}) {
 		t.Errorf("b.txt: got\n%s", got)
 	}
 	if !strings.HasSuffix(p.read("a.txt"), "number 60\n") {
@@ -205,47 +205,47 @@ func TestPickLong(t *testing.T) {
 
 // TestPickNothing checks the ways to stop: nothing is applied.
 func TestPickNothing(t *testing.T) {
-	p := newPicking(t, map[string]string{"a.txt": forty(nil)}, `sed -i 's/^line 3$/three/;s/^line 30$/thirty/' a.txt`, "EDITOR=false", "VISUAL=")
+	p := newPickTest(t, map[string]string{"a.txt": numberLines(nil)}, `sed -i 's/^line 3$/three/;s/^line 30$/thirty/' a.txt`, "EDITOR=false", "VISUAL=")
 	for _, test := range []struct {
 		say  func()
 		code int
 		want string
 	}{
-		{func() { p.say("1 of 2", "y\r"); p.say("2 of 2", "\x03") }, 130, "stopped; nothing was applied"},
-		{func() { p.say("1 of 2", "y\r"); p.say("2 of 2", "\x04") }, 3, "nothing was applied"},
-		{func() { p.say("1 of 2", "y\r"); p.say("2 of 2", "q\r"); p.say("You are about to", "n\r") }, 3, "nothing was applied"},
-		{func() { p.say("1 of 2", "d\r") }, 3, "you chose nothing"},
-		{func() { p.say("1 of 2", "y\r"); p.say("2 of 2", "\r"); p.say("You are about to", "\x03") }, 3, "nothing was applied"},
+		{func() { p.answer("1 of 2", "y\r"); p.answer("2 of 2", "\x03") }, 130, "stopped; nothing was applied"},
+		{func() { p.answer("1 of 2", "y\r"); p.answer("2 of 2", "\x04") }, 3, "nothing was applied"},
+		{func() { p.answer("1 of 2", "y\r"); p.answer("2 of 2", "q\r"); p.answer("You are about to", "n\r") }, 3, "nothing was applied"},
+		{func() { p.answer("1 of 2", "d\r") }, 3, "you chose nothing"},
+		{func() { p.answer("1 of 2", "y\r"); p.answer("2 of 2", "\r"); p.answer("You are about to", "\x03") }, 3, "nothing was applied"},
 		{func() { // an editor that fails, and a hunk that is too small to split
-			p.say("1 of 2", "e\r")
-			p.say("the editor failed (exit status 1); the hunk is as it was", "s\r")
-			p.say("this cannot be split further", "q\r")
+			p.answer("1 of 2", "e\r")
+			p.answer("the editor failed (exit status 1); the hunk is as it was", "s\r")
+			p.answer("this cannot be split further", "q\r")
 		}, 3, "you chose nothing"},
 		{func() { // the window becomes smaller
-			p.say("1 of 2", "y\r")
+			p.answer("1 of 2", "y\r")
 			p.screen.Until("2 of 2")
 			if err := unix.IoctlSetWinsize(int(p.person.Fd()), unix.TIOCSWINSZ, &unix.Winsize{Row: 20, Col: 40}); err != nil {
 				t.Fatal(err)
 			}
 			p.cmd.Process.Signal(syscall.SIGWINCH)
-			p.say("2 of 2", "n\r")
-			p.say("You are about to", "n\r")
+			p.answer("2 of 2", "n\r")
+			p.answer("You are about to", "n\r")
 		}, 3, "nothing was applied"},
 		{func() { // somebody changes the file meanwhile
-			p.say("1 of 2", "y\r")
+			p.answer("1 of 2", "y\r")
 			p.screen.Until("2 of 2")
-			p.write("a.txt", "other\n"+forty(nil))
-			p.say("┃ [y]es", "q\r")
+			p.write("a.txt", "other\n"+numberLines(nil))
+			p.answer("┃ [y]es", "q\r")
 		}, 1, "changed in your directory since the session first changed it: /a.txt; nothing was applied"},
 	} {
-		p.write("a.txt", forty(nil))
+		p.write("a.txt", numberLines(nil))
 		p.start()
 		test.say()
-		code, seen := p.end()
+		code, seen := p.waitForEnd()
 		if plain := strings.ReplaceAll(seen, "\r\n", " "); code != test.code || !strings.Contains(plain, test.want) {
 			t.Errorf("code %d, want %d with %q\n%s", code, test.code, test.want, seen)
 		}
-		if got := strings.TrimPrefix(p.read("a.txt"), "other\n"); got != forty(nil) {
+		if got := strings.TrimPrefix(p.read("a.txt"), "other\n"); got != numberLines(nil) {
 			t.Errorf("%q: applied:\n%s", test.want, got)
 		}
 	}
@@ -260,12 +260,12 @@ func TestPickNothing(t *testing.T) {
 // TestUndoOneHunk applies one hunk at a terminal and undoes it. The session has both
 // hunks again, without a conflict. The journal says who approved which hunk.
 func TestUndoOneHunk(t *testing.T) {
-	p := newPicking(t, map[string]string{"list.txt": forty(nil)}, `sed -i 's/^line 3$/three/; s/^line 35$/thirtyfive/' list.txt`)
+	p := newPickTest(t, map[string]string{"list.txt": numberLines(nil)}, `sed -i 's/^line 3$/three/; s/^line 35$/thirtyfive/' list.txt`)
 	p.start()
-	p.say("1 of 2: list.txt (+1 -1)", "y\r")
-	p.say("2 of 2: list.txt (+1 -1)", "q\r")
-	p.say("You are about to update list.txt (hunk 1 of 2; +1 -1", "y\r")
-	code, seen := p.end()
+	p.answer("1 of 2: list.txt (+1 -1)", "y\r")
+	p.answer("2 of 2: list.txt (+1 -1)", "q\r")
+	p.answer("You are about to update list.txt (hunk 1 of 2; +1 -1", "y\r")
+	code, seen := p.waitForEnd()
 	if want := "applied: changed list.txt (hunk 1 of 2)"; code != 0 || !strings.Contains(seen, want) || !strings.Contains(seen, "the rest stays in session") {
 		t.Fatalf("apply: code %d, want 0 and %q\n%s", code, want, seen)
 	}
@@ -276,8 +276,8 @@ func TestUndoOneHunk(t *testing.T) {
 		}
 	}
 	p.startAt(100, "undo")
-	p.say("You are about to", "y\r")
-	if code, seen := p.end(); code != 0 || p.read("list.txt") != forty(nil) {
+	p.answer("You are about to", "y\r")
+	if code, seen := p.waitForEnd(); code != 0 || p.read("list.txt") != numberLines(nil) {
 		t.Fatalf("undo: code %d, list.txt %q\n%s", code, p.read("list.txt"), seen)
 	}
 	if out, _ := p.golem("audit", "show", "list.txt"); !strings.Contains(out, "(the file differs now)") {
@@ -287,9 +287,9 @@ func TestUndoOneHunk(t *testing.T) {
 		t.Errorf("diff --stat: code %d\n%s", code, out)
 	}
 	p.start()
-	p.say("1 of 2: list.txt (+1 -1)", "a\r")
-	p.say("You are about to", "y\r")
-	if code, seen := p.end(); code != 0 || p.read("list.txt") != forty(map[int]string{3: "three", 35: "thirtyfive"}) {
+	p.answer("1 of 2: list.txt (+1 -1)", "a\r")
+	p.answer("You are about to", "y\r")
+	if code, seen := p.waitForEnd(); code != 0 || p.read("list.txt") != numberLines(map[int]string{3: "three", 35: "thirtyfive"}) {
 		t.Errorf("apply again: code %d, list.txt %q\n%s", code, p.read("list.txt"), seen)
 	}
 }
@@ -297,7 +297,7 @@ func TestUndoOneHunk(t *testing.T) {
 // TestDiscardCommits discards a session with commits at a terminal. golem does not list
 // git's own files, and a plain y is enough.
 func TestDiscardCommits(t *testing.T) {
-	p := newPicking(t, map[string]string{"a.txt": "one\n"}, "true")
+	p := newPickTest(t, map[string]string{"a.txt": "one\n"}, "true")
 	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=Me", "-c", "user.email=me@example.com", "commit", "-qm", "first"}} {
 		cmd := exec.Command("git", args...)
 		if cmd.Dir = p.dir; cmd.Run() != nil {
@@ -309,8 +309,8 @@ func TestDiscardCommits(t *testing.T) {
 		t.Fatalf("exec: code %d\n%s", code, out)
 	}
 	p.startAt(100, "discard")
-	p.say("You are about to discard 2 changes and", "y\r")
-	code, seen := p.end()
+	p.answer("You are about to discard 2 changes and", "y\r")
+	code, seen := p.waitForEnd()
 	if code != 0 || !strings.Contains(seen, "discarded: 2 changes and ") || p.read("a.txt") != "one\n" {
 		t.Errorf("code %d\n%s", code, seen)
 	}

@@ -226,7 +226,7 @@ func TestProviders(t *testing.T) {
 				}
 				for _, key := range server.keys {
 					if key != vendor.want {
-						t.Errorf("it was sent the key %q", key)
+						t.Errorf("the server got the key %q", key)
 					}
 				}
 			})

@@ -28,7 +28,7 @@ func TestKilledRuns(t *testing.T) {
 	child.WriteString("  - text: child done\n")
 	kills, within := 0, 250*time.Millisecond
 	for round := 0; round < 2 || kills == 0 && round < 20; round++ { // on a fast machine a run may end before it is killed
-		dir, state, golem := trusted(t, map[string]string{
+		dir, state, golem := newTrustedProgram(t, map[string]string{
 			"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./out, target: /out, approval: {write: preApproved, delete: preApproved}}\n",
 			"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  shell: {default: {approval: preApproved}}\n  workers: {allowed_workers: [child]}\n---\nWork.\n",
 			"child.worker":            "---\ndescription: Works.\nsandbox: inherit\ntoolsets:\n  shell: {default: {approval: preApproved}}\n---\nWork.\n",
@@ -92,7 +92,7 @@ func TestKilledRuns(t *testing.T) {
 		t.Logf("%d of %d steps are done", len(count), 2*steps)
 	}
 	if kills == 0 {
-		t.Error("none was killed")
+		t.Error("no run was killed")
 	}
 	t.Logf("%d kills", kills)
 }

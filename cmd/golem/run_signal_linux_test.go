@@ -25,7 +25,7 @@ func TestRunSignals(t *testing.T) {
 	} {
 		t.Run(c.name, func(t *testing.T) {
 			t.Parallel()
-			dir, _, golem := trusted(t, map[string]string{
+			dir, _, golem := newTrustedProgram(t, map[string]string{
 				"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./out, target: /out, approval: {write: preApproved}}\n",
 				"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  filesystem:\n  shell: {default: {approval: preApproved}}\n---\nWork.\n",
 				"demo.yaml":               "- text: I begin.\n  calls: [{tool: shell, args: {command: \"sleep 2; echo end > /out/end\"}}, {tool: write_file, args: {path: /out/next, content: x}}]\n- text: all done\n",
@@ -63,7 +63,7 @@ func TestRunSignals(t *testing.T) {
 			}
 			_, err = os.Stat(filepath.Join(dir, "out", "end"))
 			if (err == nil) != c.done {
-				t.Errorf("the call was let end: %v, want %v", err == nil, c.done)
+				t.Errorf("the call was finished: %v, want %v", err == nil, c.done)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "out", "next")); err == nil {
 				t.Error("the next call was made")
@@ -72,7 +72,7 @@ func TestRunSignals(t *testing.T) {
 				t.Errorf("%v\n%s", err, out)
 			}
 			if _, err := os.Stat(filepath.Join(dir, "out", "next")); err != nil {
-				t.Error("the next call was not made when the run went on")
+				t.Error("the next call was not made when the run continued")
 			}
 		})
 	}
@@ -81,7 +81,7 @@ func TestRunSignals(t *testing.T) {
 // TestChatSignals checks that signals end a chat that waits for input.
 func TestChatSignals(t *testing.T) {
 	for s, want := range map[syscall.Signal]int{syscall.SIGINT: 130, syscall.SIGTERM: 143, syscall.SIGHUP: 129} {
-		_, _, golem := trusted(t, map[string]string{"main.worker": "---\nmode: chat\n---\nTalk.\n", "demo.yaml": "- text: hello\n"})
+		_, _, golem := newTrustedProgram(t, map[string]string{"main.worker": "---\nmode: chat\n---\nTalk.\n", "demo.yaml": "- text: hello\n"})
 		cmd := golem("run", ".", "hi", "--model", "scripted:demo.yaml")
 		stdin, err := cmd.StdinPipe() // stays open
 		if err != nil {

@@ -32,7 +32,7 @@ func TestSignals(t *testing.T) {
 	} {
 		t.Run(name, func(t *testing.T) {
 			if signal.Ignored(test.signal) {
-				t.Skip("it is ignored here")
+				t.Skip("the signal is ignored here")
 			}
 			dir := t.TempDir()
 			golem := func(args ...string) *exec.Cmd {

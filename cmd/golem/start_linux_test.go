@@ -10,9 +10,9 @@ import (
 	"github.com/golem-forge/golem/internal/testutil"
 )
 
-// initialised runs golem and returns the trace of each package that Go initialises before
+// traceInit runs golem and returns the trace of each package that Go initialises before
 // main.
-func initialised(t *testing.T, args ...string) map[string][]string {
+func traceInit(t *testing.T, args ...string) map[string][]string {
 	t.Helper()
 	cmd := exec.Command("golem", args...)
 	cmd.Env = append(os.Environ(), "GODEBUG=inittrace=1")
@@ -33,10 +33,10 @@ func initialised(t *testing.T, args ...string) map[string][]string {
 // packages that it does not use. Every command of a session pays for this start.
 func TestJailProcessesStartEarly(t *testing.T) {
 	t.Parallel()
-	all, early := initialised(t, "version"), initialised(t, "jail-hold")
+	all, early := traceInit(t, "version"), traceInit(t, "jail-hold")
 	for _, name := range []string{"net/http", "github.com/google/jsonschema-go/jsonschema", "github.com/openai/openai-go/v3/responses"} {
 		if all[name] == nil {
-			t.Errorf("golem version does not initialise %s: this test sees nothing", name)
+			t.Errorf("golem version does not initialise %s: the test checks nothing", name)
 		}
 		if early[name] != nil {
 			t.Errorf("a process of a jail initialises %s", name)
@@ -50,7 +50,7 @@ func TestPackagesInitialiseLittle(t *testing.T) {
 	t.Parallel()
 	const most = 100 // allocations
 	seen := 0
-	for name, words := range initialised(t, "version") {
+	for name, words := range traceInit(t, "version") {
 		if !strings.HasPrefix(name, "github.com/golem-forge/golem/") {
 			continue
 		}
@@ -61,7 +61,7 @@ func TestPackagesInitialiseLittle(t *testing.T) {
 		}
 	}
 	if seen < 5 {
-		t.Errorf("saw %d packages: this test sees nothing", seen)
+		t.Errorf("found %d packages: the test checks nothing", seen)
 	}
 }
 

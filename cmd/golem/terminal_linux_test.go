@@ -21,7 +21,7 @@ import (
 // reports the reason.
 func TestForeignTerminal(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("only root has terminals that others inherit")
+		t.Skip("only root can pass a terminal to another user")
 	}
 	const uid = 12345
 	top, err := os.MkdirTemp("", "golem-terminal-")
@@ -105,7 +105,7 @@ func newTerminal(t *testing.T) (person, program *os.File) {
 func TestReviewAtATerminal(t *testing.T) {
 	const forged = "scanned: all of it, clamd ok"
 	wide := func(text string) string { return text + strings.Repeat(" ", max(0, 80-len(text))) }
-	dir, _, golem := trusted(t, map[string]string{
+	dir, _, golem := newTrustedProgram(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: overlay}\nclearance: {targets: {origin: {type: bare, path: ./target.git}}}\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets: {filesystem: , git: {default_target: origin}}\n---\nWork.\n",
 		"notes.md":                "one\n" + wide("two") + forged + "\n",
@@ -138,7 +138,7 @@ func TestReviewAtATerminal(t *testing.T) {
 			t.Fatalf("%q: %v\n%s", args, err, seen)
 		}
 		if strings.ContainsAny(seen, "\U000e0162\U000e0165") || !strings.Contains(seen, "in the message or the branch: ") {
-			t.Errorf("%q: what is not seen is not told:\n%q", args, seen)
+			t.Errorf("%q: invisible characters are not reported:\n%q", args, seen)
 		}
 		if coloured := strings.Contains(seen, "\x1b[32m"); coloured != !slices.Contains(args, "--summary") {
 			t.Errorf("%q: colours: %v", args, coloured)
@@ -154,14 +154,14 @@ func TestReviewAtATerminal(t *testing.T) {
 			}
 		}
 		if scanned != 1 {
-			t.Errorf("%q: %d lines are like the one that says what the scanners found:\n%s", args, scanned, seen)
+			t.Errorf("%q: %d lines look like the line with the scanners' findings:\n%s", args, scanned, seen)
 		}
 	}
 }
 
 // TestServerAtATerminal: golem mcp at a terminal explains how to connect a client.
 func TestServerAtATerminal(t *testing.T) {
-	_, _, golem := trusted(t, map[string]string{"golem-forge.config.yaml": "sandbox: {root: .}\n", "main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\n"})
+	_, _, golem := newTrustedProgram(t, map[string]string{"golem-forge.config.yaml": "sandbox: {root: .}\n", "main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\n"})
 	person, terminal := newTerminal(t)
 	if _, err := person.WriteString("\x04"); err != nil { // end of input
 		t.Fatal(err)
@@ -175,7 +175,7 @@ func TestServerAtATerminal(t *testing.T) {
 
 // TestSlowAtATerminal: golem reports that it waits for slow scanners, and erases the line.
 func TestSlowAtATerminal(t *testing.T) {
-	_, _, golem := trusted(t, map[string]string{
+	_, _, golem := newTrustedProgram(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox: {root: .}\nclearance: {external: {slow: {command: [sleep, \"2\"]}}}\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\n",
 	})

@@ -43,7 +43,7 @@ func weaknesses() []weakness {
 // both cases golem changes no file of the user before apply_changes.
 func TestWeakerMachines(t *testing.T) {
 	if os.Geteuid() != 0 {
-		t.Skip("root takes things away from the machine")
+		t.Skip("only root can remove features of the machine")
 	}
 	list := weaknesses()
 	for i, a := range list {
@@ -81,7 +81,7 @@ func tryWeaker(t *testing.T, lacks ...weakness) {
 		done := make(chan error)
 		go func() {
 			runtime.LockOSThread() // never unlocked, so the thread ends with its filter
-			err := mask(calls, users)
+			err := refuseCalls(calls, users)
 			if err == nil {
 				cmd := exec.Command("unshare", "-m", "sh", "-c", line)
 				cmd.Env = append(os.Environ(), "HOME="+top+"/home", "GOLEM_STATE="+top+"/state", "TOP="+top, "XDG_RUNTIME_DIR=")
@@ -127,10 +127,10 @@ ls >$TOP/after
 	t.Logf("%s", refusal)
 }
 
-// mask installs a filter on the calling thread. The filter fails calls with ENOSYS, like
+// refuseCalls installs a filter on the calling thread. The filter fails calls with ENOSYS, like
 // a kernel that lacks them. With users it also refuses user namespaces, as Docker's
 // filter does.
-func mask(calls []int, users bool) error {
+func refuseCalls(calls []int, users bool) error {
 	if users {
 		if err := refuseNamespaces(); err != nil {
 			return err

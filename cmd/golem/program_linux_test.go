@@ -7,9 +7,9 @@ import (
 	"testing"
 )
 
-// trusted writes the files of a program and trusts it. It returns a function that makes
+// newTrustedProgram writes the files of a program and trusts it. It returns a function that makes
 // golem commands in the program's directory.
-func trusted(t *testing.T, files map[string]string) (dir, state string, golem func(args ...string) *exec.Cmd) {
+func newTrustedProgram(t *testing.T, files map[string]string) (dir, state string, golem func(args ...string) *exec.Cmd) {
 	t.Helper()
 	dir, state = t.TempDir(), t.TempDir()
 	for name, text := range files {
