@@ -2,7 +2,10 @@ package profile
 
 import (
 	"encoding/json"
+	"os"
+	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 )
 
@@ -10,34 +13,63 @@ import (
 // parts the program gets. The rest is useless to the program or not meant for it.
 func filters() map[string]func([]byte) []byte {
 	return map[string]func([]byte) []byte{
-		".gitconfig":         gitUser,
-		".config/git/config": gitUser,
-		".npmrc":             npmRegistries,
-		".claude.json":       claudeAccount,
+		".npmrc":       npmRegistries,
+		".claude.json": claudeAccount,
 	}
 }
 
 // gitUser keeps the user's name and email address of a git configuration, and nothing
-// else: no other key, no comment. It returns nil if there is neither.
-func gitUser(config []byte) []byte {
-	var kept []string
-	in := false
-	for line := range strings.Lines(string(config)) {
-		text := strings.TrimSpace(line)
-		if strings.HasPrefix(text, "[") {
-			in = strings.EqualFold(text, "[user]")
-			continue
-		}
-		key, value, found := strings.Cut(text, "=")
-		key = strings.ToLower(strings.TrimSpace(key))
-		if value, ok := gitValue(value); found && ok && in && (key == "name" || key == "email") {
-			kept = append(kept, "\t"+key+" = "+value+"\n")
-		}
-	}
+// else: no other key, no comment. It returns nil if there is neither. file is the path of
+// the configuration, and home the user's home: gitUser also reads the files that the
+// configuration includes. It ignores conditional includes.
+func gitUser(home, file string, config []byte) []byte {
+	kept := gitUserLines(home, file, config, 0)
 	if len(kept) == 0 {
 		return nil
 	}
 	return []byte("[user]\n" + strings.Join(kept, ""))
+}
+
+const (
+	maxIncludes  = 10 // how deep files may include each other, as in git
+	maxGitConfig = 1 << 20
+)
+
+func gitUserLines(home, file string, config []byte, depth int) (kept []string) {
+	section := ""
+	for line := range strings.Lines(string(config)) {
+		text := strings.TrimSpace(line)
+		if strings.HasPrefix(text, "[") {
+			section, text, _ = strings.Cut(text, "]")
+			section = strings.ToLower(section) + "]"
+		}
+		key, value, found := strings.Cut(text, "=")
+		key = strings.ToLower(strings.TrimSpace(key))
+		value, ok := gitValue(value)
+		switch {
+		case !found || !ok:
+		case section == "[user]" && (key == "name" || key == "email"):
+			kept = append(kept, "\t"+key+" = "+value+"\n")
+		case section == "[include]" && key == "path" && depth < maxIncludes:
+			name, err := strconv.Unquote(value)
+			if below, ok := strings.CutPrefix(name, "~/"); ok {
+				name = filepath.Join(home, below)
+			}
+			if err != nil || name == "" || !filepath.IsAbs(home) {
+				continue
+			}
+			if !filepath.IsAbs(name) {
+				name = filepath.Join(filepath.Dir(file), name)
+			}
+			if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxGitConfig {
+				continue // as in git, an included file need not exist
+			}
+			if data, err := os.ReadFile(name); err == nil {
+				kept = append(kept, gitUserLines(home, name, data, depth+1)...)
+			}
+		}
+	}
+	return kept
 }
 
 // gitValue returns a value of a git configuration in quotes, without a comment. It reports

@@ -276,7 +276,7 @@ func (p Profile) withoutMissing(home string) Profile {
 		}
 		if git, _ := Common(); slices.Contains(git, name) {
 			config, err := os.ReadFile(filepath.Join(home, name))
-			return err == nil && len(gitUser(config)) == 0
+			return err == nil && len(gitUser(home, filepath.Join(home, name), config)) == 0
 		}
 		return false
 	}
@@ -554,7 +554,9 @@ func (p Profile) copy(name string, write func(name string, data []byte) error) e
 
 // filter returns the part of a file that the program gets.
 func (p Profile) filter(name string, data []byte) []byte {
-	if kept, ok := filters()[name]; ok {
+	if git, _ := Common(); slices.Contains(git, name) {
+		data = gitUser(p.Home, filepath.Join(p.Home, name), data)
+	} else if kept, ok := filters()[name]; ok {
 		data = kept(data)
 	}
 	for _, l := range slices.Backward(p.Lines) {

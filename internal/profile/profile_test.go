@@ -302,7 +302,37 @@ func TestGitUser(t *testing.T) {
 		"[include]\n\tpath = x\n\tname = y\n":            "",
 		"[user]\n\tname = a\\q\n":                        "",
 	} {
-		if got := string(gitUser([]byte(config))); got != want {
+		if got := string(gitUser("", "/x/.gitconfig", []byte(config))); got != want {
+			t.Errorf("%q: got %q, want %q", config, got, want)
+		}
+	}
+}
+
+// TestGitUserIncluded checks that a program gets the name and the address that an included
+// file has, and the last one counts.
+func TestGitUserIncluded(t *testing.T) {
+	home := t.TempDir()
+	writeFiles(t, home, map[string]string{
+		"dotfiles/me":   "[user]\n\tname = Me\n\temail = me@example.com\n[credential]\n\thelper = secret\n",
+		"dotfiles/loop": "[include]\n\tpath = loop\n[user]\n\tname = Loop\n",
+		"dotfiles/next": "[include] path = me\n",
+	})
+	me, loops := "\tname = \"Me\"\n\temail = \"me@example.com\"\n", strings.Repeat("\tname = \"Loop\"\n", maxIncludes)
+	for config, want := range map[string]string{
+		"[include]\n\tpath = ~/dotfiles/me\n":                            me,
+		"[include]\n\tpath = dotfiles/me\n[user]\n\tname = X\n":          me + "\tname = \"X\"\n",
+		"[Include]\npath=\"" + home + "/dotfiles/me\" ; c\n":             me,
+		"[include]\n\tpath = dotfiles/next\n":                            me,
+		"[include]\n\tpath = dotfiles/loop\n":                            loops,
+		"[include]\n\tpath = nosuch\n\tpath = dotfiles\n":                "",
+		"[includeIf \"gitdir:~/work/\"]\n\tpath = ~/dotfiles/me\n":       "",
+		"[user]\n\tname = Y\n[include]\n\tpath = ~/dotfiles/../nosuch\n": "\tname = \"Y\"\n",
+		"[include]\n\tpath = dotfiles/me\n\tname = not a user\n[core]\n": me,
+	} {
+		if want != "" {
+			want = "[user]\n" + want
+		}
+		if got := string(gitUser(home, filepath.Join(home, ".gitconfig"), []byte(config))); got != want {
 			t.Errorf("%q: got %q, want %q", config, got, want)
 		}
 	}
