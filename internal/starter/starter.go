@@ -31,8 +31,17 @@ const (
 	Tools      Kind = "tools"      // tools for other agents
 )
 
-// Kinds returns all kinds, the default first.
+// Kinds returns all kinds.
 func Kinds() []Kind { return []Kind{Documents, Repository, Tools} }
+
+// DefaultKind returns the kind of a new program in a directory if the user names none. In a
+// git repository it is Repository.
+func DefaultKind(dir string) Kind {
+	if _, err := os.Lstat(filepath.Join(dir, ".git")); err == nil {
+		return Repository
+	}
+	return Documents
+}
 
 // Options describe a new program.
 type Options struct {
@@ -180,9 +189,10 @@ func makeFile(root *os.Root, file file, model, targets string) error {
 // the repository's configuration file and does not run git. It skips a remote that cannot be
 // a target, for example one with a secret in its URL.
 func remoteTargets(dir string) (text string, skipped []string, err error) {
-	data, err := project.ReadFile(filepath.Join(dir, ".git"), "config", strictyaml.MaxFile)
+	common, own := gitDirs(dir)
+	data, err := project.ReadFile(common, "config", strictyaml.MaxFile)
 	if err != nil {
-		return "", nil, nil // no repository, or its configuration is elsewhere
+		return "", nil, nil // no repository
 	}
 	var b strings.Builder
 	remote := ""
@@ -215,14 +225,24 @@ func remoteTargets(dir string) (text string, skipped []string, err error) {
 		return "", skipped, nil
 	}
 	if b.Len() == 0 {
-		return "\n# Where results go once you have reviewed them: this repository.\nclearance:\n  targets:\n    here: {type: local, path: ., branch: " + strconv.Quote(headOf(dir)) + ", at: /}\n", nil, nil
+		return "\n# Where results go once you have reviewed them: this repository.\nclearance:\n  targets:\n    here: {type: local, path: ., branch: " + strconv.Quote(headOf(own)) + ", at: /}\n", nil, nil
 	}
 	return "\n# Where results go once you have reviewed them: the remotes of this repository.\nclearance:\n  targets:\n" + b.String(), skipped, nil
 }
 
-// headOf returns the branch that is checked out in a repository, or main if it is unknown.
-func headOf(dir string) string {
-	data, err := project.ReadFile(filepath.Join(dir, ".git"), "HEAD", strictyaml.MaxFile)
+// gitDirs returns the directories of a repository's configuration and of its HEAD. For a
+// worktree both are elsewhere.
+func gitDirs(dir string) (common, own string) {
+	if linked, err := git.FindLinked(dir); err == nil && len(linked) > 0 {
+		return linked[0].Common, linked[0].Own
+	}
+	return filepath.Join(dir, ".git"), filepath.Join(dir, ".git")
+}
+
+// headOf returns the branch that a git directory names as checked out, or main if it is
+// unknown.
+func headOf(gitDir string) string {
+	data, err := project.ReadFile(gitDir, "HEAD", strictyaml.MaxFile)
 	branch, ok := strings.CutPrefix(strings.TrimSpace(string(data)), "ref: refs/heads/")
 	if err != nil || !ok || git.BadBranch(branch) != "" {
 		return "main"

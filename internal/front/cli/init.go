@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -61,6 +62,8 @@ func (f *initFlags) complete(cmd *cobra.Command, dir string) error {
 	if f.kind != "" && !slices.Contains(starter.Kinds(), starter.Kind(f.kind)) {
 		return usagef("--for %s: it is documents, repository or tools", sandbox.Shown(f.kind))
 	}
+	suggestedKind := starter.DefaultKind(dir)
+	defer func() { f.kind = cmp.Or(f.kind, string(suggestedKind)) }()
 	terminal := findTerminal(false)
 	if f.yes || wantsJSON(cmd) || terminal == nil || f.kind != "" && cmd.Flags().Changed("model") {
 		return nil
@@ -71,7 +74,8 @@ func (f *initFlags) complete(cmd *cobra.Command, dir string) error {
 	asker := newAsker(terminal, cmd.ErrOrStderr(), patience)
 	asker.settle = 0 // the answers permit nothing
 	if f.kind == "" {
-		n, err := asker.chooseOne(cmd.Context(), "What is this program for?", kindChoices, 0)
+		n, err := asker.chooseOne(cmd.Context(), "What is this program for?", kindChoices,
+			slices.IndexFunc(kindChoices, func(c choice) bool { return c.value == string(suggestedKind) }))
 		if errors.Is(err, errForeign) {
 			return nil // as without a terminal
 		}
@@ -157,7 +161,11 @@ func printInit(w io.Writer, dir string, o starter.Options, made []string) {
 	if dir != "." {
 		where = "made " + sandbox.Shown(dir) + ":"
 	}
-	fmt.Fprintf(w, "%s %s\n", where, strings.Join(made, ", "))
+	text := where + " " + strings.Join(made, ", ")
+	if columns, _ := newScreen(w).size(); columns > 0 {
+		text = strings.Join(wrapWords(text, columns-len("  ")), "\n  ")
+	}
+	fmt.Fprintln(w, text)
 	about, next := "/     copy-on-write: your files change only when you apply changes\n  /in   read-only\n  /out  asks before a write", `golem run . "Summarise the papers"`
 	switch o.Kind {
 	case starter.Repository:

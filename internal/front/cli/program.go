@@ -334,10 +334,11 @@ func newInit() *cobra.Command {
 		Short: "Create a program to start from",
 		Long: `Create a program in DIR or in the current directory: workers, a project file with their
 permissions, and a script that plays a model. At a terminal golem asks what the program
-is for and which model it uses. Elsewhere, and with --yes, it is a document pipeline: two
-workers, a text to read, and a directory to write to. golem keeps files that exist, and
-changes nothing in a directory that already has a program. golem marks the program as
-trusted if all of its files are new.`,
+is for and which model it uses. Elsewhere, and with --yes, it is an agent over the
+repository if DIR is a git repository. If not, it is a document pipeline: two workers, a
+text to read, and a directory to write to. golem keeps files that exist, and changes
+nothing in a directory that already has a program. golem marks the program as trusted if
+all of its files are new.`,
 		Example: "  golem init notes\n  golem init --yes\n  golem init --for repository --model ollama:qwen3",
 	}
 	cmd.Args = func(_ *cobra.Command, args []string) error {
