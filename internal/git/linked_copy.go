@@ -40,6 +40,24 @@ func FindLinked(work string) ([]Linked, error) {
 	return append([]Linked{l}, l.submodules(work, 0)...), nil
 }
 
+// SymlinkedDir returns the git directory of a work tree whose .git is a symlink out of it,
+// or "" if it is none. Programs in the jail see only the work tree.
+func SymlinkedDir(work string) string {
+	name := filepath.Join(work, ".git")
+	to, err := os.Readlink(name)
+	if err != nil {
+		return ""
+	}
+	real, err := filepath.EvalSymlinks(name)
+	if err != nil {
+		return to
+	}
+	if below, err := filepath.Rel(work, real); err == nil && filepath.IsLocal(below) && !filepath.IsAbs(to) {
+		return ""
+	}
+	return real
+}
+
 // linkedAt returns the work tree at a directory.
 func linkedAt(work string) (Linked, error) {
 	l := Linked{Work: work}
@@ -47,7 +65,7 @@ func linkedAt(work string) (Linked, error) {
 	if l.Common, l.Own, err = linkedTree(work); err != nil {
 		own, ok := pointer(filepath.Join(work, ".git"), "gitdir: ", work)
 		if !ok || !namesWorkTree(own, work) {
-			return l, errors.New("its .git file names a git directory that does not name this directory")
+			return l, errors.New("its .git file names a git directory that does not name this directory; if you made it with git init --separate-git-dir, git config core.worktree \"$PWD\" makes it name this directory")
 		}
 		l.Common, l.Own = own, own
 	}

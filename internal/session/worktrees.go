@@ -57,6 +57,10 @@ func (w *Workspace) FindWorkTrees(files *sandbox.Sandbox, home string) {
 		if (len(list) > 0 || len(inner) > 0 || err != nil) && !w.canOverlay() && !w.canCopy() {
 			err = errors.New("golem shows a git directory that is elsewhere only at the level namespaces; golem doctor says why this machine has none")
 		}
+		if to := git.SymlinkedDir(dir); to != "" {
+			w.Notes = append(w.Notes, "git does not work in "+shown+": its .git is a symlink to "+visible.Text(tildePath(to, home))+
+				", which the program does not see; a file works: rm .git; echo \"gitdir: "+visible.Text(to)+"\" > .git; git config core.worktree \"$PWD\"")
+		}
 		if err != nil {
 			w.Notes = append(w.Notes, "git does not work in "+shown+": "+err.Error())
 			w.gitFiles = append(w.gitFiles, jail.File{Name: path.Join(at, ".git"), Data: []byte("gitdir: " + jail.Git + "/none\n")}) // the original names a directory of the host
