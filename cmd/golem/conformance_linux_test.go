@@ -73,7 +73,7 @@ const (
 	noMedia      = "tools of others answer with text and images"
 	noSampling   = "golem asks no client for its model, its roots or anything but consent"
 	oneForm      = "golem asks for consent alone, by a form of its own"
-	oneResource  = "golem://journal is the only resource, and is not subscribed to"
+	oneResource  = "golem has its own resources, and sends notifications only for golem://approvals"
 	noLogging    = "golem sends no log messages"
 	noCompletion = "golem completes nothing"
 )

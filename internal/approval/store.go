@@ -386,6 +386,39 @@ func (s *Store) FindPending(id string) (PendingRequest, error) {
 	return PendingRequest{}, &sandbox.Error{Op: "approve", Path: id, Code: sandbox.ErrNotFound, Hint: hint + "; a request is used once"}
 }
 
+// State says what was decided about a request.
+type State string
+
+// The states.
+const (
+	Waits    State = "waits"
+	Approved State = "approved"
+	Declined State = "declined"
+	Gone     State = "gone" // the answer was used, or the request was revoked or has expired
+)
+
+// StateOf returns the state of a request. If the store cannot be read, it returns Waits.
+func (s *Store) StateOf(id string, now time.Time) State {
+	all, err := s.Pending()
+	if err != nil {
+		return Waits
+	}
+	for _, w := range all {
+		switch {
+		case w.ID != id:
+		case w.Expired(now):
+			return Gone
+		case w.Answer == nil:
+			return Waits
+		case w.Answer.Yes:
+			return Approved
+		default:
+			return Declined
+		}
+	}
+	return Gone
+}
+
 // isPending reports whether a request is pending. If the store cannot be read, it reports
 // true.
 func (s *Store) isPending(id string) bool {

@@ -342,6 +342,11 @@ func (d *Gate) lister(step *calltree.Step, g tool.Gate, tracker *taint.Tracker) 
 	}
 }
 
+// RequestState returns what the user decided about a request for approval.
+func (d *Gate) RequestState(id string) approval.State {
+	return d.records.Approvals.StateOf(id, d.program.options.Now())
+}
+
 // PendingNote says of the last call that its changes are in the session and not in the
 // user's directory; "" if it has changed nothing there.
 func (d *Gate) PendingNote() string { return d.work.PendingNote() }

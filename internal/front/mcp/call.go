@@ -166,7 +166,9 @@ func (s *server) do(ctx context.Context, c *call) tool.Result {
 	if c.turn.enter(ctx); ctx.Err() != nil {
 		return tool.Result{Err: canceledError(do.Tool)}
 	}
-	return s.gate.Do(ctx, policy.Peer, do)
+	r := s.gate.Do(ctx, policy.Peer, do)
+	s.follow(do.Tool, r)
+	return r
 }
 
 // An under is a call that runs or waits to run.

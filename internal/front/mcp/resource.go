@@ -33,6 +33,10 @@ func (s *server) resources(tools map[string]bool) []resource {
 		uri: "golem://journal", name: "journal", mime: "application/x-ndjson",
 		about: "What was done and refused through this server, as it is in the journal: the last records, a line each.",
 		read:  func(context.Context) ([]byte, error) { return s.gate.Tail(maxTail) },
+	}, {
+		uri: approvalsURI, name: "approvals", mime: "text/plain",
+		about: "The calls of this server that returned as pending, and what the user decided, a line each. A subscriber gets a notification of each decision.",
+		read:  s.readUndecided,
 	}}
 	if tools["git_list_staged"] {
 		list = append(list, resource{

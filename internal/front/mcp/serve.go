@@ -12,6 +12,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/approval"
@@ -104,6 +105,8 @@ type server struct {
 
 	under sync.Map // an *under for each call
 
+	undecided undecidedList
+
 	mu     sync.Mutex       // also held by enter, so no call enters while the server ends
 	parked map[string]*call // calls that wait for the client to return with an answer, by request id
 }
@@ -137,6 +140,13 @@ func (s *server) prepare() {
 		Instructions: s.instructions(),
 		SetCacheable: func(_ context.Context, _ mcp.Request, c *mcp.Cacheable) { c.CacheScope = "private" },
 		Capabilities: &mcp.ServerCapabilities{Tools: &mcp.ToolCapabilities{}, Resources: &mcp.ResourceCapabilities{}},
+		SubscribeHandler: func(_ context.Context, r *mcp.SubscribeRequest) error {
+			if r.Params.URI != approvalsURI { // the other resources change with every call
+				return &jsonrpc.Error{Code: jsonrpc.CodeInvalidParams, Message: "golem sends notifications only for " + approvalsURI}
+			}
+			return nil
+		},
+		UnsubscribeHandler: func(context.Context, *mcp.UnsubscribeRequest) error { return nil },
 	})
 	s.changes = changesFiles(s.gate.Tools)
 	offered := make(map[string]bool)
@@ -255,7 +265,8 @@ func (s *server) instructions() string {
 		b.WriteString("Changes are kept in a session, and reach the user's own directory only when the user applies them. You cannot apply them. ")
 	}
 	b.WriteString("Some calls need the user's approval, and wait for it. A call that was refused says why and what is allowed; do not repeat it as it is. " +
-		"One that is pending has an id: tell the user to run golem approve with it, and make the same call again afterwards.")
+		"One that is pending has an id: tell the user to run golem approve with it, and make the same call again afterwards. " +
+		"The resource " + approvalsURI + " says what the user decided; a subscription to it tells you when.")
 	return b.String()
 }
 
