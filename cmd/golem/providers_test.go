@@ -8,6 +8,7 @@ import (
 	"net/http/httptest"
 	"os"
 	"path/filepath"
+	"regexp"
 	"strings"
 	"sync"
 	"testing"
@@ -189,7 +190,8 @@ func streamOpenAI(w io.Writer, a model.Answer) {
 }
 
 // TestProviders runs every example against a server in the format of each vendor. The
-// results are the same, and golem sends only the key of that vendor.
+// results are the same, golem sends only the key of that vendor, and the journal has the
+// requests.
 func TestProviders(t *testing.T) {
 	for _, vendor := range []struct {
 		model, base, want string
@@ -223,6 +225,11 @@ func TestProviders(t *testing.T) {
 					if err != nil || !strings.Contains(string(text), part) {
 						t.Errorf("%s: %v, %q\n%s", file, err, text, out)
 					}
+				}
+				requests, err := golem("audit", "show", "--net").CombinedOutput()
+				host := regexp.QuoteMeta(strings.TrimPrefix(url, "http://"))
+				if lines := regexp.MustCompile(host+` +allowed .*golem \(model\)`).FindAll(requests, -1); err != nil || len(lines) != len(server.keys) {
+					t.Errorf("the journal does not have the %d requests to %s: %v\n%s", len(server.keys), host, err, requests)
 				}
 				for _, key := range server.keys {
 					if key != vendor.want {

@@ -35,6 +35,7 @@ func (n *Network) startWeb() {
 		TLSClientConfig:       &tls.Config{RootCAs: n.o.Roots},
 		DisableCompression:    true,
 		ForceAttemptHTTP2:     true,
+		TLSHandshakeTimeout:   30 * time.Second,
 		MaxIdleConnsPerHost:   16,
 		IdleConnTimeout:       idleTime,
 		ExpectContinueTimeout: time.Second,

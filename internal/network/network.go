@@ -5,6 +5,7 @@ package network
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
@@ -203,7 +204,11 @@ func (n *Networks) stop() {
 
 // environmentProxy returns the user's own proxy for a URL, nil for none.
 func environmentProxy(u *url.URL) (*url.URL, error) {
-	return http.ProxyFromEnvironment(&http.Request{URL: u})
+	proxy, err := http.ProxyFromEnvironment(&http.Request{URL: u})
+	if err != nil { // the error contains the address, and a password in it
+		return nil, errors.New("the proxy address in the environment is invalid")
+	}
+	return proxy, nil
 }
 
 // newName returns a name for one more network of this process. It begins the ids of

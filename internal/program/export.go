@@ -13,8 +13,9 @@ import (
 // patience is the timeout of a request to an endpoint.
 const patience = time.Minute
 
-// exportTools returns the tools that hand on results without git.
-func (p *Program) exportTools(clipboard func(context.Context, string) (string, error), scanners func() (*scan.Set, error)) export.Set {
+// exportTools returns the tools that hand on results without git. Requests send those of
+// api_send.
+func (p *Program) exportTools(clipboard func(context.Context, string) (string, error), scanners func() (*scan.Set, error), requests http.RoundTripper) export.Set {
 	s := export.Set{Locate: func(to string) (sandbox.Host, error) { return export.FindDir(p.options.Home, to) }, Copy: clipboard, Scanners: scanners, Own: []sandbox.Host{sandbox.Host(p.options.stateBase())}}
 	for _, m := range p.Project.Mounts {
 		s.Own = append(s.Own, sandbox.Host(m.HostDir()))
@@ -23,7 +24,7 @@ func (p *Program) exportTools(clipboard func(context.Context, string) (string, e
 	if len(s.Endpoints) > 0 {
 		s.Client = &http.Client{
 			Timeout:       patience,
-			Transport:     &http.Transport{Proxy: http.ProxyFromEnvironment, DisableKeepAlives: true, ForceAttemptHTTP2: true},
+			Transport:     requests,
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 		}
 	}

@@ -277,8 +277,9 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 		start = step.Worker.ShellDir
 	}
 	staging, clearing := d.gitTools(step, g, tracker)
-	running := []io.Closer{run, clearing}
-	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Start: start, Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners), web.Set{Fetcher: d.networks.Fetcher(hosts, chain, tracker.Source)}, d.work.Keeper(d.records.Folder), d.work.Undoer(undo.OpenStore(d.program.state), d.allFiles), d.work.Committer(gitOpener(d.program))))
+	sending := d.networks.OwnRequests("api_send", "an approved call", g.Workers)
+	running := append(clearing, run, sending)
+	g.Tools = d.program.unlistTools(tools(shell.Set{Runner: run, Rules: grant.Shell, Place: place.ShellPlace(own), Start: start, Services: services}, staging, d.program.exportTools(d.clipboard, staging.Scanners, sending), web.Set{Fetcher: d.networks.Fetcher(hosts, chain, tracker.Source)}, d.work.Keeper(d.records.Folder), d.work.Undoer(undo.OpenStore(d.program.state), d.allFiles), d.work.Committer(gitOpener(d.program))))
 	unlistServices(g)
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"io/fs"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -37,7 +36,6 @@ type Options struct {
 	Config    string                            // the user's configuration; "" for none
 	Environ   []string                          // NAME=value
 	Secret    func(name string) (string, error) // returns a secret of the user, or keyring.ErrNotFound
-	Web       http.RoundTripper                 // for requests to servers
 	Settings  []project.Setting
 	Hosts     []policy.HostRule // that the user adds to the hosts of the program
 	Presets   []string          // sets of hosts that the user adds

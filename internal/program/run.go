@@ -13,6 +13,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/calltree"
 	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/session"
@@ -26,7 +27,8 @@ import (
 type RunOptions struct {
 	GateOptions
 	Model     model.Model
-	ModelName string // as the user writes it
+	ModelName string               // as the user writes it
+	Requests  *network.OwnRequests // those of the model, nil for a model without any
 	Price     func(modelName string, u model.Usage) (dollars float64, known bool)
 	Resume    bool     // continue the run of the session
 	Attached  []string // files of the user that the entry worker gets, attached or as its input
@@ -68,6 +70,9 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 			gate.Close()
 		}
 	}()
+	if j.Requests != nil {
+		j.Requests.RecordIn(gate.networks, gate.Workers)
+	}
 	dir, err := gate.Session.OpenState()
 	if err != nil {
 		return nil, err
@@ -165,6 +170,9 @@ func (r *Run) Close() error {
 	r.log.Close()
 	r.free()
 	r.dir.Close()
+	if r.job.Requests != nil {
+		r.job.Requests.Close() // before the journal
+	}
 	return r.Gate.Close()
 }
 

@@ -47,17 +47,19 @@ func scannerOptions(p *Program, folder *state.Dir) scanners.Options {
 
 // newDesk returns the clearance desk of a program for a worker, nil for none.
 func newDesk(p *Program, r *records.Records, w *worker.Worker) *target.Desk {
-	return &target.Desk{Targets: p.targets(), Env: p.hostEnv(), State: p.state, Folder: r.Folder, Web: p.options.Web, Worker: w, Scan: scannerOptions(p, r.Folder)}
+	return &target.Desk{Targets: p.targets(), Env: p.hostEnv(), State: p.state, Folder: r.Folder, Worker: w, Scan: scannerOptions(p, r.Folder)}
 }
 
-// gitTools returns the git tools of a worker for a gate.
-func (d *Gate) gitTools(step *calltree.Step, g tool.Gate, tracker *taint.Tracker) (gittools.Set, io.Closer) {
+// gitTools returns the git tools of a worker for a gate, and what is closed after use.
+func (d *Gate) gitTools(step *calltree.Step, g tool.Gate, tracker *taint.Tracker) (s gittools.Set, running []io.Closer) {
 	var w *worker.Worker
 	if step != nil {
 		w = step.Worker
 	}
-	s := d.program.targets().GitTools(w)
+	s = d.program.targets().GitTools(w)
 	c := newDesk(d.program, d.records, w)
+	requests := d.networks.OwnRequests("git_push", "an approved push", g.Workers)
+	c.Web = requests
 	if d.work.HasOverlays() {
 		c.Session = d.work.Session.ID
 	}
@@ -76,7 +78,7 @@ func (d *Gate) gitTools(step *calltree.Step, g tool.Gate, tracker *taint.Tracker
 		r.Passed = taint.NewInputFinder(ctx, g.Files, tracker, inputMounts(d.program.Project.Mounts)).Find
 		return r, nil
 	}
-	return s, c
+	return s, []io.Closer{requests, c}
 }
 
 // inputMounts returns the mounts that are read-only or untrusted.

@@ -6,7 +6,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"net/http"
 	"os"
 	"path/filepath"
 	"slices"
@@ -58,7 +57,7 @@ func (f *programFlags) given() bool {
 }
 
 func (f *programFlags) options() (program.Options, error) {
-	o := program.Options{Dir: f.dir, Entry: f.entry, Trust: f.trust, State: f.state, Environ: os.Environ(), Web: &http.Transport{Proxy: http.ProxyFromEnvironment}, Now: time.Now}
+	o := program.Options{Dir: f.dir, Entry: f.entry, Trust: f.trust, State: f.state, Environ: os.Environ(), Now: time.Now}
 	if hash, err := hex.DecodeString(f.trust); f.trust != "" && (err != nil || len(hash) != sha256.Size) {
 		return o, usageError("--trust takes the hash that golem trust --json prints: 64 hexadecimal digits")
 	}

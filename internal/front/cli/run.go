@@ -11,12 +11,14 @@ import (
 	"path/filepath"
 	"strings"
 	"sync/atomic"
+	"time"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/model/prices"
+	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/session"
@@ -162,7 +164,9 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	if f.dir != "." {
 		out.where = " -C " + commandLine(f.dir)
 	}
-	m, name, closeModel, err := f.open(p, out.note)
+	requests := network.NewOwnRequests("model", "the model that you chose", time.Now)
+	defer requests.Close()
+	m, name, closeModel, err := f.open(p, requests, out.note)
 	if err != nil {
 		return err
 	}
@@ -188,7 +192,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	defer end(nil)
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	v.OnCopy = copying.tell
-	r, err := p.OpenRun(program.RunOptions{GateOptions: v, Model: m, ModelName: name, Price: prices.Cost, Resume: f.resume != "", Attached: f.handed, OnEvent: out.tell})
+	r, err := p.OpenRun(program.RunOptions{GateOptions: v, Model: m, ModelName: name, Requests: requests, Price: prices.Cost, Resume: f.resume != "", Attached: f.handed, OnEvent: out.tell})
 	copying.end(err == nil)
 	if err != nil {
 		return err

@@ -21,7 +21,7 @@ import (
 
 // open opens the model of the flag, the environment, the project or the entry worker. It
 // reports retries by tell.
-func (f *runFlags) open(p *program.Program, tell func(string)) (m model.Model, name string, closed func() error, err error) {
+func (f *runFlags) open(p *program.Program, requests http.RoundTripper, tell func(string)) (m model.Model, name string, closed func() error, err error) {
 	name = cmp.Or(f.model, p.Project.Model)
 	closed = func() error { return nil }
 	if name == "" && f.resume != "" {
@@ -38,7 +38,7 @@ func (f *runFlags) open(p *program.Program, tell func(string)) (m model.Model, n
 	name = withFullPath(string(p.Root()), name)
 	server := p.Project.ModelServer
 	m, err = models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, ByProject: !strings.HasPrefix(server.By.Source, "--"),
-		Env: os.LookupEnv, Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Proxy: http.ProxyFromEnvironment, Read: func(file string) ([]byte, error) { return readBeside(string(p.Root()), file) }})
+		Env: os.LookupEnv, Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Transport: requests, Read: func(file string) ([]byte, error) { return readBeside(string(p.Root()), file) }})
 	var wrong *model.Error
 	if errors.As(err, &wrong) {
 		err = usageError(err.Error())

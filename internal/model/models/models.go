@@ -38,8 +38,8 @@ type Options struct {
 	Keyring func(service, user string) (string, error) // the user's secrets, nil for none; service is golem, user the vendor
 	Read    func(file string) ([]byte, error)          // reads files of scripted and replay
 
-	Proxy       func(*http.Request) (*url.URL, error) // nil for none
-	First, Idle time.Duration                         // see wire.Server; 0 for the defaults
+	Transport   http.RoundTripper // sends the requests; nil for one without a proxy
+	First, Idle time.Duration     // see wire.Server; 0 for the defaults
 }
 
 // A vendor is the part of a name before the colon.
@@ -129,7 +129,7 @@ func opened[M model.Model](m M, err error) (model.Model, error) {
 
 // server returns the address of the vendor's model, and the key for it.
 func (v vendor) server(o Options) (wire.Server, error) {
-	s := wire.Server{Model: o.Spec, Proxy: o.Proxy, First: o.First, Idle: o.Idle}
+	s := wire.Server{Model: o.Spec, Transport: o.Transport, First: o.First, Idle: o.Idle}
 	fail := func(class model.Class, what, hint string) (wire.Server, error) {
 		return s, &model.Error{Class: class, Model: visible.Name(o.Spec), What: what, Hint: hint}
 	}

@@ -91,6 +91,10 @@ func TestKeyring(t *testing.T) {
 	}
 }
 
+type transport func(*http.Request) (*http.Response, error)
+
+func (t transport) RoundTrip(r *http.Request) (*http.Response, error) { return t(r) }
+
 // TestOwnHosts: a vendor's key goes to the vendor's host, and the address is https.
 func TestOwnHosts(t *testing.T) {
 	for spec, want := range map[string]string{
@@ -100,12 +104,12 @@ func TestOwnHosts(t *testing.T) {
 		var asked *url.URL
 		stop := errors.New("stop")
 		m, err := models.Open(models.Options{Spec: spec, Env: env("ANTHROPIC_API_KEY", secret, "OPENAI_API_KEY", secret, "OPENROUTER_API_KEY", secret, "GOOGLE_API_KEY", secret),
-			Proxy: func(r *http.Request) (*url.URL, error) { asked = r.URL; return nil, stop }})
+			Transport: transport(func(r *http.Request) (*http.Response, error) { asked = r.URL; return nil, stop })})
 		if err != nil {
 			t.Fatal(err)
 		}
 		_, err = m.Answer(context.Background(), hello, nil)
-		mustFail(t, err, model.Broken, "the proxy address")
+		mustFail(t, err, model.Broken, "stop")
 		if got := asked.Scheme + "://" + asked.Host; got != want {
 			t.Errorf("%s: asked %s, want %s", spec, got, want)
 		}
@@ -200,7 +204,7 @@ func TestOllamaHost(t *testing.T) {
 	} {
 		asked := ""
 		m, err := models.Open(models.Options{Spec: "ollama:m", Env: env("OLLAMA_HOST", text),
-			Proxy: func(r *http.Request) (*url.URL, error) { asked = r.URL.Host; return nil, errors.New("stop") }})
+			Transport: transport(func(r *http.Request) (*http.Response, error) { asked = r.URL.Host; return nil, errors.New("stop") })})
 		if err != nil {
 			t.Errorf("%q: %v", text, err)
 			continue

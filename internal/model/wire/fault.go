@@ -50,7 +50,7 @@ func (c *Client) Fault(ctx context.Context, err error) error {
 	case errors.Is(err, errLong), errors.Is(err, bufio.ErrTooLong):
 		return c.fail(model.Bad, fmt.Sprintf("the answer from %s is larger than %d MiB", host, maxAnswer>>20), "ask for less, or limit the tokens of an answer")
 	case errors.As(err, &dns):
-		return c.fail(model.Broken, "the name "+dns.Name+" is not found", "check the address "+c.address()+" and the network")
+		return c.fail(model.Broken, "the name "+strings.TrimSuffix(dns.Name, ".")+" is not found", "check the address "+c.address()+" and the network")
 	case errors.Is(err, syscall.ECONNREFUSED):
 		return c.fail(model.Broken, "nothing answers at "+host, "start the server, or check the address "+c.address())
 	case errors.As(err, &certificate):

@@ -28,9 +28,9 @@ type Server struct {
 	// KeyFrom says, for errors, where the key was found or searched.
 	KeyFrom string
 
-	Proxy func(*http.Request) (*url.URL, error) // nil for none
-	First time.Duration                         // timeout for the first byte of an answer; 0 means 5 minutes
-	Idle  time.Duration                         // timeout between two bytes; 0 means 2 minutes
+	Transport http.RoundTripper // sends the requests; nil for one without a proxy
+	First     time.Duration     // timeout for the first byte of an answer; 0 means 5 minutes
+	Idle      time.Duration     // timeout between two bytes; 0 means 2 minutes
 }
 
 // maxAnswer limits the bytes of a stream.
@@ -51,18 +51,11 @@ func NewClient(s Server) *Client {
 	if s.Idle == 0 {
 		s.Idle = 2 * time.Minute
 	}
-	proxy := s.Proxy
-	if proxy != nil {
-		proxy = func(r *http.Request) (*url.URL, error) {
-			u, err := s.Proxy(r)
-			if err != nil { // the error contains the address, and a password in it
-				return nil, errors.New("the proxy address in the environment is invalid")
-			}
-			return u, nil
-		}
+	if s.Transport == nil {
+		s.Transport = &http.Transport{ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 30 * time.Second}
 	}
 	return &Client{Server: s, http: &http.Client{
-		Transport:     &http.Transport{Proxy: proxy, ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 30 * time.Second},
+		Transport:     s.Transport,
 		CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
 	}}
 }
