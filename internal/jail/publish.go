@@ -59,7 +59,7 @@ type Ports struct {
 	mu        sync.Mutex
 	published []publishedPort
 	open      map[net.Conn]bool
-	session   *Session // nil before the program starts
+	sessions  []*Session // the newest last; empty before the first command starts
 	closed    bool
 	work      sync.WaitGroup
 }
@@ -79,7 +79,7 @@ func (p *Ports) Publish(ctx context.Context, port Port) error {
 			err = cause.Err
 		}
 		return &sandbox.Error{Op: "publish", Path: strconv.Itoa(int(port.Host)), Code: sandbox.ErrInvalid,
-			Hint: fmt.Sprintf("golem cannot listen there: %v; choose another port of the host, such as --publish %d:%d", err, uint32(port.Host)%64535+1000, port.Inside)}
+			Hint: fmt.Sprintf("golem cannot listen there: %v; choose another port of the host, such as %d:%d", err, uint32(port.Host)%64535+1000, port.Inside)}
 	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -92,11 +92,17 @@ func (p *Ports) Publish(ctx context.Context, port Port) error {
 	return nil
 }
 
-// ConnectTo makes the published ports lead to a session of the jail.
-func (p *Ports) ConnectTo(s *Session) {
+// ConnectTo makes the published ports lead to a session of the jail, and to older ones if
+// no server answers there. It reports whether they can: the commands of the session must
+// have a network of their own.
+func (p *Ports) ConnectTo(s *Session) bool {
+	if !s.HasLoopback() {
+		return false
+	}
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	p.session = s
+	p.sessions = append(p.sessions, s)
+	return true
 }
 
 // List returns the published ports.
@@ -150,26 +156,24 @@ func (p *Ports) accept(l net.Listener, inside uint16) {
 			time.Sleep(10 * time.Millisecond) // the other side is gone already, or golem has too many open files
 			continue
 		}
-		s := p.keep(c)
-		if s == nil || !p.run(func() { defer p.release(c); p.forward(c, s, inside) }) {
+		if !p.keep(c) || !p.run(func() { defer p.release(c); p.forward(c, inside) }) {
 			p.release(c)
 		}
 	}
 }
 
-// keep registers a connection and returns the session that it leads to, nil if there is
-// none or too many connections are open.
-func (p *Ports) keep(c net.Conn) *Session {
+// keep registers a connection. It returns false if too many are open.
+func (p *Ports) keep(c net.Conn) bool {
 	p.mu.Lock()
 	defer p.mu.Unlock()
 	if p.closed || len(p.open) >= maxForwarded {
-		return nil
+		return false
 	}
 	if p.open == nil {
 		p.open = make(map[net.Conn]bool)
 	}
 	p.open[c] = true
-	return p.session
+	return true
 }
 
 func (p *Ports) release(c net.Conn) {
@@ -190,12 +194,12 @@ func (p *Ports) run(f func()) bool {
 }
 
 // forward copies bytes both ways between a connection and a server in the jail.
-func (p *Ports) forward(c net.Conn, s *Session, inside uint16) {
-	server, err := s.DialLoopback(inside)
-	if err != nil {
+func (p *Ports) forward(c net.Conn, inside uint16) {
+	server := p.dial(inside)
+	if server == nil {
 		return // the client notices the end, as without a server
 	}
-	if p.keep(server) == nil {
+	if !p.keep(server) {
 		server.Close()
 		return
 	}
@@ -204,6 +208,26 @@ func (p *Ports) forward(c net.Conn, s *Session, inside uint16) {
 	back.Go(func() { copyHalf(c, server) })
 	copyHalf(server, c)
 	back.Wait()
+}
+
+// dial connects to a server in the jail, in the newest session that has one. It returns
+// nil if there is none, and forgets sessions that have ended.
+func (p *Ports) dial(inside uint16) net.Conn {
+	p.mu.Lock()
+	sessions := slices.Clone(p.sessions)
+	p.mu.Unlock()
+	for _, s := range slices.Backward(sessions) {
+		server, err := s.DialLoopback(inside)
+		if err == nil {
+			return server
+		}
+		if errors.Is(err, ErrEnded) {
+			p.mu.Lock()
+			p.sessions = slices.DeleteFunc(p.sessions, func(one *Session) bool { return one == s })
+			p.mu.Unlock()
+		}
+	}
+	return nil
 }
 
 // copyHalf copies one direction and passes on its end. After an error it ends both.

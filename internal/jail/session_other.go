@@ -37,6 +37,9 @@ func (*Session) Close() error { return nil }
 // Holds returns nothing: no limit is held here.
 func (*Session) Holds() []Held { return nil }
 
+// HasLoopback returns false: there are no commands.
+func (*Session) HasLoopback() bool { return false }
+
 // DialLoopback returns the error that Start does.
 func (*Session) DialLoopback(uint16) (net.Conn, error) {
 	_, err := Start(Policy{}, nil)

@@ -209,6 +209,9 @@ func (c *Commands) start(mounts []jail.Mount, layered bool, least jail.Level) (*
 	if err != nil && layered {
 		c.workspace.pending.forgetProbe()
 	}
+	if err == nil {
+		c.workspace.connectPorts(s)
+	}
 	return s, err
 }
 

@@ -40,13 +40,19 @@ type Workspace struct {
 	mu            sync.Mutex
 	noOverlay     bool  // no overlay can be mounted
 	canCopyMounts *bool // nil if not tried yet
+
+	ports      *jail.Ports      // that are published while golem has the workspace
+	portServer *jail.PortServer // serves them to golem ports, nil before the first command
 }
 
 // OpenWorkspace opens the workspace of a gate. If no overlay can be mounted, the session
 // works on copies of the mounts with mode: overlay, and a note says what that costs. On a
 // system without copies these mounts are read-only.
 func (s Store) OpenWorkspace(o Options) (*Workspace, error) {
-	w := &Workspace{pending: s.pending(), store: s, copyLimit: maxImplicitCopy}
+	w := &Workspace{pending: s.pending(), store: s, copyLimit: maxImplicitCopy, ports: new(jail.Ports)}
+	if o.Exec != nil {
+		w.ports = &o.Exec.Ports
+	}
 	if o.Copy {
 		w.copyLimit = 0
 	}
@@ -249,10 +255,11 @@ func (k keeper) Begin(picks []transaction.Pick) (*transaction.Transaction, error
 }
 
 func (w *Workspace) Close() error {
+	err := w.closePorts()
 	if w.changes == nil {
-		return nil
+		return err
 	}
-	return w.changes.Close()
+	return errors.Join(err, w.changes.Close())
 }
 
 // canOverlay reports whether overlays can be mounted. After a no it stays no.

@@ -168,7 +168,7 @@ var groups = []*cobra.Group{
 // subcommands lists the commands in the order of golem help.
 func subcommands(serve Server) []subcommand {
 	return []subcommand{
-		{"run", "run", newRun}, {"exec", "run", newExec}, {"mcp", "run", func() *cobra.Command { return newMCP(serve) }},
+		{"run", "run", newRun}, {"exec", "run", newExec}, {"ports", "run", newPorts}, {"mcp", "run", func() *cobra.Command { return newMCP(serve) }},
 		{"status", "review", newStatus}, {"diff", "review", newDiff}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"undo", "review", newUndo},
 		{"review", "review", newReview}, {"approve", "review", newApprove}, {"approvals", "review", newApprovals},
 		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"config", "project", newConfig},

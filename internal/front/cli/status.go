@@ -17,8 +17,8 @@ func newStatus() *cobra.Command {
 		Use:   "status",
 		Short: "Show what waits for you here",
 		Long: `Show what waits for you in this directory: sessions with changes that are not applied,
-calls that wait for approval, and staged commits that wait for a review. With --all, show
-what waits for you in every directory.`,
+calls that wait for approval, staged commits that wait for a review, and published ports.
+With --all, show what waits for you in every directory.`,
 		Example: "  golem status\n  golem status --all\n  golem status -C ~/notes --json",
 		Args:    noArgs,
 	}
@@ -45,8 +45,14 @@ what waits for you in every directory.`,
 		if err != nil {
 			return err
 		}
+		ports := inbox.PublishedPorts(list)
 		if wantsJSON(cmd) {
-			return printJSON(cmd.OutOrStdout(), newStatusDocument(waiting))
+			d := newStatusDocument(waiting)
+			d.Ports = ports
+			return printJSON(cmd.OutOrStdout(), d)
+		}
+		for _, p := range ports {
+			fmt.Fprintf(cmd.OutOrStdout(), "published: %s, session %s (%s)\n", p.Port(), p.Session, p.What)
 		}
 		if waiting.IsEmpty() {
 			fmt.Fprintln(cmd.OutOrStdout(), "nothing waits for you here")
@@ -75,6 +81,8 @@ type statusDocument struct {
 	Sessions  []inbox.Changes `json:"sessions"`
 	Approvals []string        `json:"approvals"` // the ids of calls that wait for approval
 	Staged    []string        `json:"staged"`    // the ids of commits that wait for review
+
+	Ports []inbox.PublishedPort `json:"ports,omitempty"`
 }
 
 // newStatusDocument returns what waits, as golem status --json prints it.

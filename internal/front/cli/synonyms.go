@@ -14,6 +14,7 @@ var synonyms = map[string]string{
 	"run --resume last":             "resume continue",
 	"exec":                          "sandbox jail confine launch spawn container attach enter",
 	"exec bash":                     "shell sh bash zsh fish",
+	"ports":                         "port expose forward tunnel",
 	"mcp":                           "serve server",
 	"mcp install":                   "install setup",
 	"status":                        "st info overview todo inbox waiting",
