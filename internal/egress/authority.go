@@ -34,6 +34,12 @@ type Authority struct {
 	leaves map[string]*tls.Certificate
 }
 
+// AuthorityFile is the name of a file with an authority's certificate in a directory for
+// OpenSSL: the hash of its subject, authorityName.
+const AuthorityFile = "0df63417.0"
+
+const authorityName = "golem session"
+
 const (
 	rootLife = 365 * 24 * time.Hour
 	leafLife = 30 * 24 * time.Hour
@@ -44,7 +50,7 @@ const (
 // caller makes it before the network, so that programs can trust it from the start.
 func NewAuthority(hosts policy.Hosts, now func() time.Time) (*Authority, error) {
 	root := &x509.Certificate{
-		Subject:               pkix.Name{CommonName: "golem session"},
+		Subject:               pkix.Name{CommonName: authorityName},
 		NotBefore:             now().Add(-maxSkew),
 		NotAfter:              now().Add(rootLife),
 		KeyUsage:              x509.KeyUsageCertSign,

@@ -1,9 +1,12 @@
 package egress_test
 
 import (
+	"crypto/sha1"
 	"crypto/tls"
 	"crypto/x509"
 	"encoding/base64"
+	"encoding/binary"
+	"encoding/pem"
 	"fmt"
 	"io"
 	"net/http"
@@ -74,6 +77,31 @@ func TestRequestsInsideTLS(t *testing.T) {
 				t.Errorf("got %+v", r)
 			}
 		}
+	}
+}
+
+// TestAuthorityFile checks the hash that OpenSSL would search for in a directory: that of
+// the subject with its text in lower case, without the outer sequence.
+func TestAuthorityFile(t *testing.T) {
+	a, err := egress.NewAuthority(policy.HostsOfRules(policy.HostRule{Host: "example.com", Methods: []string{"GET"}}), time.Now)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block, _ := pem.Decode(a.PEM())
+	c, err := x509.ParseCertificate(block.Bytes)
+	if err != nil {
+		t.Fatal(err)
+	}
+	name := strings.ToLower(c.Subject.CommonName)
+	if c.Subject.String() != "CN="+c.Subject.CommonName || len(name) > 100 {
+		t.Fatalf("the subject is %s", c.Subject)
+	}
+	text := append([]byte{0x0c, byte(len(name))}, name...)          // UTF8String
+	pair := append([]byte{0x06, 3, 0x55, 4, 3}, text...)            // commonName
+	pair = append([]byte{0x30, byte(len(pair))}, pair...)           // SEQUENCE
+	sum := sha1.Sum(append([]byte{0x31, byte(len(pair))}, pair...)) // SET
+	if want := fmt.Sprintf("%08x.0", binary.LittleEndian.Uint32(sum[:4])); egress.AuthorityFile != want {
+		t.Errorf("got %s, want %s", egress.AuthorityFile, want)
 	}
 }
 

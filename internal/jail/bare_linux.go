@@ -333,17 +333,6 @@ func bareCell(w *wire) error {
 	return h.serve(w, give...)
 }
 
-// writeCertificates writes the certificates of the plan to a directory of the command,
-// because there is no tree in which they could replace those of the host.
-func (p plan) writeCertificates(temp string) error {
-	for _, s := range p.Steps {
-		if s.Do == file && s.Target == certificateFile {
-			return writeNew(filepath.Join(temp, filepath.Base(certificateFile)), []byte(s.Source), 0o444)
-		}
-	}
-	return nil
-}
-
 // makeTemp makes a directory for this cell in another directory. It removes those whose
 // cell was killed.
 func makeTemp(in string) (string, error) {
@@ -415,8 +404,8 @@ func (p plan) host(name, temp string) (at string) {
 	switch name {
 	case "/tmp":
 		at = temp
-	case certificateFile:
-		at = filepath.Join(temp, filepath.Base(certificateFile))
+	case certificateFile, certificateDir:
+		at = filepath.Join(temp, filepath.Base(name))
 	}
 	longest := 0
 	for _, s := range p.Steps {

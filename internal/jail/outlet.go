@@ -3,6 +3,9 @@ package jail
 import (
 	"net"
 	"net/netip"
+	"os"
+	"path/filepath"
+	"slices"
 )
 
 // An Egress gives commands a network of their own that leads only to golem: they have
@@ -21,6 +24,12 @@ type Egress struct {
 	// of the host. They replace the system's list, and variables name them for programs
 	// that have a list of their own.
 	Certificates []byte
+	// Authority is the one among them that the host does not have, in a file for
+	// SSL_CERT_DIR: OpenSSL finds a certificate in a directory by a hash in its name.
+	Authority File
+	// JavaStore, if set, returns the certificates as a key store for Java, which replaces
+	// those of the host; nil for none.
+	JavaStore func() []byte
 	// Environment, if set, returns the environment of a command, given the one that it would
 	// have: with placeholders for secrets that golem adds to requests. It is called after
 	// Open.
@@ -54,7 +63,11 @@ const outletAddress = "198.18.0.1"
 const resolvConf = "nameserver " + outletAddress + "\n"
 
 // The certificates of an Egress for commands, and the files of systems that they replace.
-const certificateFile = "/etc/golem/certificates.pem"
+const (
+	certificateFile = "/etc/golem/certificates.pem"
+	certificateDir  = "/etc/golem/certificates"
+	javaFile        = "/etc/golem/java.p12"
+)
 
 // SystemCertificates returns the files in which systems keep the certificates of
 // authorities.
@@ -62,8 +75,25 @@ func SystemCertificates() []string {
 	return []string{"/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/pki/ca-trust/extracted/pem/tls-ca-bundle.pem", "/etc/ssl/ca-bundle.pem", "/etc/ssl/cert.pem"}
 }
 
-// CertificateVariables returns the variables by which programs find a file with
-// certificates of authorities.
-func CertificateVariables() []string {
-	return []string{"SSL_CERT_FILE", "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "CARGO_HTTP_CAINFO", "npm_config_cafile", "AWS_CA_BUNDLE", "DENO_CERT"}
+// JavaStores returns the files of the host in which Java keeps the certificates of
+// authorities.
+func JavaStores() []string {
+	list := []string{"/etc/ssl/certs/java/cacerts", "/etc/pki/ca-trust/extracted/java/cacerts", "/etc/pki/java/cacerts"}
+	for _, pattern := range []string{"/usr/lib/jvm/*/lib/security/cacerts", "/usr/lib/jvm/*/jre/lib/security/cacerts", "/opt/*/lib/security/cacerts"} {
+		names, _ := filepath.Glob(pattern) // the patterns are valid
+		list = append(list, names...)
+	}
+	return slices.DeleteFunc(list, func(name string) bool {
+		info, err := os.Lstat(name)
+		return err != nil || !info.Mode().IsRegular() // the file that a symlink leads to has its own name
+	})
 }
+
+// CertificateVariables returns the variables by which programs find a file with
+// the certificates of authorities, or a directory with them.
+func CertificateVariables() []string {
+	return []string{"SSL_CERT_FILE", certificateDirVariable, "NODE_EXTRA_CA_CERTS", "REQUESTS_CA_BUNDLE", "CURL_CA_BUNDLE", "GIT_SSL_CAINFO", "PIP_CERT", "CARGO_HTTP_CAINFO", "npm_config_cafile", "AWS_CA_BUNDLE", "DENO_CERT"}
+}
+
+// certificateDirVariable names a directory, unlike the other variables.
+const certificateDirVariable = "SSL_CERT_DIR"

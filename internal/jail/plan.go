@@ -199,8 +199,26 @@ func (e *Egress) certificateSteps() []step {
 		return nil
 	}
 	steps := []step{{Do: file, Target: certificateFile, Source: string(e.Certificates)}}
+	if e.Authority.Name != "" {
+		steps = append(steps, step{Do: file, Target: certificateDir + "/" + e.Authority.Name, Source: string(e.Authority.Data)})
+	}
 	for _, name := range SystemCertificates() {
 		steps = append(steps, step{Do: cover, Target: name, Source: certificateFile, Maybe: true})
+	}
+	if e.JavaStore == nil {
+		return steps
+	}
+	stores := JavaStores()
+	if len(stores) == 0 {
+		return steps
+	}
+	data := e.JavaStore()
+	if data == nil {
+		return steps
+	}
+	steps = append(steps, step{Do: file, Target: javaFile, Source: string(data)})
+	for _, name := range stores {
+		steps = append(steps, step{Do: cover, Target: name, Source: javaFile, Maybe: true})
 	}
 	return steps
 }
@@ -259,7 +277,11 @@ func environment(p Policy) []string {
 	}
 	if p.Egress != nil && p.Egress.Certificates != nil {
 		for _, name := range CertificateVariables() {
-			env = append(env, name+"="+certificateFile)
+			at := certificateFile
+			if name == certificateDirVariable {
+				at = certificateDir
+			}
+			env = append(env, name+"="+at)
 		}
 	}
 	for _, e := range p.Env {

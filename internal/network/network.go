@@ -84,6 +84,8 @@ func (n *Networks) Egress(hosts policy.Hosts, workers []string, source func() st
 		Environment: func(env []string) []string { return n.secrets.hide(hosts, env) }}
 	if pem := authority.PEM(); pem != nil {
 		e.Certificates = append(systemCertificates(n.Environ), pem...)
+		e.Authority = jail.File{Name: egress.AuthorityFile, Data: pem}
+		e.JavaStore = sync.OnceValue(func() []byte { return javaStore(e.Certificates) })
 	}
 	return e
 }
