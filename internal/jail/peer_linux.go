@@ -198,6 +198,19 @@ func programName(pid int) string {
 	return name
 }
 
+// threadProgram names the program and the process of a thread.
+func threadProgram(thread int) string {
+	pid := thread
+	data, _ := os.ReadFile(fmt.Sprintf("/proc/%d/status", thread))
+	if _, rest, ok := bytes.Cut(data, []byte("\nTgid:")); ok {
+		line, _, _ := bytes.Cut(rest, []byte("\n"))
+		if n, err := strconv.Atoi(string(bytes.TrimSpace(line))); err == nil {
+			pid = n
+		}
+	}
+	return fmt.Sprintf("%s (pid %d)", programName(pid), pid)
+}
+
 // close closes the socket.
 func (p *peers) close() {
 	p.mu.Lock()

@@ -102,13 +102,14 @@ type supervisor struct {
 	questions   *questions
 	answering   sync.WaitGroup
 
-	mu      sync.Mutex
-	sockets map[uint64]unconnected            // by inode number
-	oldest  []uint64                          // their numbers, in order
-	askers  map[uint64]bool                   // sockets for questions, by inode number
-	wanted  map[netip.AddrPort]netip.AddrPort // where the socket with this address wants to go
-	sources uint32
-	host    []uint16 // as in Egress
+	mu       sync.Mutex
+	sockets  map[uint64]unconnected    // by inode number
+	oldest   []uint64                  // their numbers, in order
+	askers   map[uint64]bool           // sockets for questions, by inode number
+	wanted   map[netip.AddrPort]wanted // by the address of the socket, until golem has accepted it
+	programs map[netip.AddrPort]string // those of accepted connections, until the server has asked
+	sources  uint32
+	host     []uint16 // as in Egress
 }
 
 // An unconnected is golem's copy of a TCP socket that it made for a command. golem closes
@@ -140,7 +141,7 @@ func newSupervisor(e Egress) (*supervisor, error) {
 	if err := canReadMemory(); err != nil {
 		return nil, err
 	}
-	s := &supervisor{host: e.Host, most: mostSockets(), questions: newQuestions(), sockets: make(map[uint64]unconnected), askers: make(map[uint64]bool), wanted: make(map[netip.AddrPort]netip.AddrPort)}
+	s := &supervisor{host: e.Host, most: mostSockets(), questions: newQuestions(), sockets: make(map[uint64]unconnected), askers: make(map[uint64]bool), wanted: make(map[netip.AddrPort]wanted), programs: make(map[netip.AddrPort]string)}
 	s.out = &outlet{names: []net.PacketConn{s.questions}, find: s.destination}
 	for _, at := range []*netip.AddrPort{&s.streams, &s.connections} {
 		fd, err := listenAt(unix.SOCK_STREAM, [4]byte{127, 0, 0, 1}, 0)
@@ -155,13 +156,13 @@ func newSupervisor(e Egress) (*supervisor, error) {
 		}
 		*at = l.Addr().(*net.TCPAddr).AddrPort()
 		if at == &s.streams {
-			s.out.streams = &commandListener{Listener: l, isWanted: func(c net.Conn) bool { _, err := s.destination(c); return err == nil }}
+			s.out.streams = &commandListener{Listener: l, isWanted: func(c net.Conn) bool { _, ok := s.accept(c); return ok }}
 		} else {
 			s.out.connections = []net.Listener{&commandListener{Listener: l, isWanted: s.isWanted}}
 		}
 	}
 	var err error
-	if s.out.server, err = e.Open(func(net.Conn) string { return "" }); err != nil {
+	if s.out.server, err = e.Open(s.program); err != nil {
 		return nil, errors.Join(err, s.out.close())
 	}
 	s.out.start()
@@ -324,8 +325,9 @@ func (s *supervisor) connect(listener int, q socketRequest) error {
 	if err != nil {
 		return err
 	}
+	program := threadProgram(int(q.pid)) // while it waits
 	s.mu.Lock()
-	s.wanted[from] = to
+	s.wanted[from] = wanted{to, program}
 	s.mu.Unlock()
 	golem := s.connections
 	if to.Port() == namePort {
@@ -399,51 +401,6 @@ func destinationOf(b []byte) (family uint16, to netip.AddrPort) {
 		return family, netip.AddrPortFrom(netip.AddrFrom16([16]byte(b[8:24])).Unmap(), binary.BigEndian.Uint16(b[2:]))
 	}
 	return unix.AF_MAX, netip.AddrPort{}
-}
-
-// isWanted reports whether a connection is one that golem made for a command. Other
-// programs of the machine can connect to its listeners, too.
-func (s *supervisor) isWanted(c net.Conn) bool {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	_, ok := s.wanted[remote(c)]
-	return ok
-}
-
-// destination returns where a command wants to go with a connection.
-func (s *supervisor) destination(c net.Conn) (netip.AddrPort, error) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	to, ok := s.wanted[remote(c)]
-	if !ok {
-		return netip.AddrPort{}, errors.New("not a connection of a command")
-	}
-	delete(s.wanted, remote(c)) // a later socket may have the same address
-	return to, nil
-}
-
-func remote(c net.Conn) netip.AddrPort {
-	at, ok := c.RemoteAddr().(*net.TCPAddr)
-	if !ok {
-		return netip.AddrPort{}
-	}
-	return netip.AddrPortFrom(at.AddrPort().Addr().Unmap(), uint16(at.Port))
-}
-
-// A commandListener accepts only connections of commands.
-type commandListener struct {
-	net.Listener
-	isWanted func(net.Conn) bool
-}
-
-func (l *commandListener) Accept() (net.Conn, error) {
-	for {
-		c, err := l.Listener.Accept()
-		if err != nil || l.isWanted(c) {
-			return c, err
-		}
-		c.Close()
-	}
 }
 
 // addressAndSocket reads the address in the memory of a process that called connect or
