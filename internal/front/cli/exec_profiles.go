@@ -2,6 +2,7 @@ package cli
 
 import (
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -63,7 +64,7 @@ func printProfiles(cmd *cobra.Command) error {
 		fmt.Fprintf(out, "  %-10s %s\n", p.Name, visible.Text(p.About))
 		line := func(what string, names []string) {
 			if len(names) > 0 {
-				fmt.Fprintf(out, "  %-10s   %s: %s\n", "", what, visible.Text(strings.Join(names, ", ")))
+				printWrapped(out, strings.Repeat(" ", 15), what+": "+visible.Text(strings.Join(names, ", ")))
 			}
 		}
 		if p.File != "" {
@@ -75,7 +76,7 @@ func printProfiles(cmd *cobra.Command) error {
 		line("variables", slices.DeleteFunc(slices.Concat(p.Env, p.Set), isCommon))
 		line("hosts", slices.Concat(p.Hosts, p.Reads))
 		if keys := describeKeys(p.Outside); keys != "" {
-			fmt.Fprintf(out, "  %-10s   keys outside: %s\n", "", visible.Text(keys))
+			line("keys outside", []string{keys})
 		}
 	}
 	fmt.Fprintf(out, `
@@ -91,6 +92,19 @@ With --net on it reaches every host and gets the keys themselves. An example, ai
 		fmt.Fprint(out, "  "+line)
 	}
 	return nil
+}
+
+// printWrapped prints a text after an indent. At a terminal it breaks long lines, and
+// indents further ones more.
+func printWrapped(out io.Writer, indent, text string) {
+	lines := []string{text}
+	if columns, _ := newScreen(out).size(); columns > 0 {
+		lines = wrapWords(text, max(columns-len(indent)-3, 20))
+	}
+	fmt.Fprintln(out, indent+lines[0])
+	for _, line := range lines[1:] {
+		fmt.Fprintln(out, indent+"  "+line)
+	}
 }
 
 // describeKeys describes the keys that golem adds to requests: where they come from, and
