@@ -53,7 +53,7 @@ this machine, at 127.0.0.1, that leads to a server in the jail. add publishes a 
 a command runs in the session: PORT, or HOSTPORT:PORT for port PORT inside at port
 HOSTPORT of this machine. rm closes one. Without SESSION, golem takes the only session in
 which a command runs. golem closes all ports when the command ends.`,
-		Example: "  golem ports\n  golem ports add 3000\n  golem ports qx7abc add 8080:3000\n  golem ports rm 8080",
+		Example: "  golem ports\n  golem ports add 8080:3000\n  golem ports qx7abc rm 8080",
 	}
 	f := addProgramFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
