@@ -221,7 +221,7 @@ func (p *Ports) dial(inside uint16) net.Conn {
 		if err == nil {
 			return server
 		}
-		if errors.Is(err, ErrEnded) {
+		if s.Ended() {
 			p.mu.Lock()
 			p.sessions = slices.DeleteFunc(p.sessions, func(one *Session) bool { return one == s })
 			p.mu.Unlock()
