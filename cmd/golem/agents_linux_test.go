@@ -91,6 +91,7 @@ const ownNetworkVariable = "GOLEM_TEST_AGENTS_INSIDE"
 // on the host. Agents whose profile knows it reach only that, others share golem's network,
 // which holds only the loopback interface.
 func TestAgents(t *testing.T) {
+	t.Parallel()
 	cache := npmCache(t)
 	if os.Getenv(ownNetworkVariable) != "" {
 		if err := loopbackUp(); err != nil {

@@ -60,6 +60,7 @@ func defaultAgents() []defaultAgent {
 // their memory. Whatever the model makes them do, they reach only the vendor's hosts and
 // read from git hosts, and golem asks once about another host.
 func TestAgentNetworks(t *testing.T) {
+	t.Parallel()
 	cache := npmCache(t)
 	install := map[string]agent{}
 	for _, a := range agents() {

@@ -83,6 +83,7 @@ func (a *askHosts) output(args ...string) string {
 // TestAskHostFullScreen: a question about a host interrupts a program that uses the whole
 // screen. Afterwards the program draws again, and has its settings and keys.
 func TestAskHostFullScreen(t *testing.T) {
+	t.Parallel()
 	a := newAskHosts(t)
 	a.start(`printf '\033[?1049h\033[?2004h\033[?25l\033[3;9rdrawn\n'
 trap 'echo redrawn $(stty size)' WINCH
@@ -111,6 +112,7 @@ cat out; read key; echo "it read $key"; stty -a`)
 // TestAskHostLines: a program that prints lines keeps its screen. A yes until the end of
 // the command, a rule, a no, and no more questions have the effects that the keys promise.
 func TestAskHostLines(t *testing.T) {
+	t.Parallel()
 	a := newAskHosts(t)
 	a.start(`echo before; curl -sS http://one.example/; curl -sS http://one.example/again
 curl -sS http://two.example/; curl -sS http://three.example/; curl -sS http://three.example/again; echo after`)
@@ -144,6 +146,7 @@ curl -sS http://two.example/; curl -sS http://three.example/; curl -sS http://th
 // TestAskHostStop: Ctrl-C at a question is no, and ends the questions. It does not reach
 // the program.
 func TestAskHostStop(t *testing.T) {
+	t.Parallel()
 	a := newAskHosts(t)
 	a.start(`curl -sS http://one.example/; curl -sS http://two.example/; echo after`)
 	a.answer("one.example", "\x03")
@@ -159,6 +162,7 @@ func TestAskHostStop(t *testing.T) {
 
 // TestAskHostLate: a yes after the connection was refused lets the next one pass.
 func TestAskHostLate(t *testing.T) {
+	t.Parallel()
 	a := newAskHosts(t)
 	a.start(`curl -sS http://one.example/ || curl -sS http://one.example/again; echo after`)
 	a.screen.Until("wants to connect one.example")
@@ -180,6 +184,7 @@ func TestAskHostLate(t *testing.T) {
 // TestAskHostAfterEnd: golem waits for the answer to a question that is open when the
 // program ends, so that the keys do not reach the user's shell.
 func TestAskHostAfterEnd(t *testing.T) {
+	t.Parallel()
 	a := newAskHosts(t)
 	a.start(`curl -sS --max-time 1 http://one.example/; echo ended >end`)
 	a.screen.Until("wants to connect one.example")

@@ -18,9 +18,10 @@ import (
 // agent holds credentials. The credentials are never on disk, and they do not stay in
 // memory.
 func TestB1KilledAgent(t *testing.T) {
+	t.Parallel()
 	for _, level := range []string{"namespaces", "landlock"} {
 		for _, whole := range []bool{false, true} {
-			t.Run(level+"-"+strconv.FormatBool(whole), func(t *testing.T) { killAgent(t, level == "landlock", whole) })
+			t.Run(level+"-"+strconv.FormatBool(whole), func(t *testing.T) { t.Parallel(); killAgent(t, level == "landlock", whole) })
 		}
 	}
 }

@@ -30,6 +30,7 @@ func listedCommands(t *testing.T, env []string) []string {
 
 // TestExitCodes checks that the exit codes mean the same in every command.
 func TestExitCodes(t *testing.T) {
+	t.Parallel()
 	dir := t.TempDir()
 	env := append(os.Environ(), "GOLEM_STATE="+t.TempDir(), "HOME="+t.TempDir(), "NO_COLOR=1")
 	for name, text := range map[string]string{

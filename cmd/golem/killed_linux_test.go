@@ -14,6 +14,7 @@ import (
 // TestKilledTransactions kills golem while a command runs and while golem applies its
 // changes. After the next golem, the directory has either none or all of the changes.
 func TestKilledTransactions(t *testing.T) {
+	t.Parallel()
 	dir, state := t.TempDir(), t.TempDir()
 	write := func(name, text string) {
 		t.Helper()
@@ -99,6 +100,7 @@ func TestKilledTransactions(t *testing.T) {
 // TestKilledApply kills golem while it applies a session, or undoes that. After the next
 // golem, either the directory or the session has all of the changes, to the byte.
 func TestKilledApply(t *testing.T) {
+	t.Parallel()
 	dir, state := t.TempDir(), t.TempDir()
 	golem := func(args ...string) *exec.Cmd {
 		cmd := exec.Command("golem", args...)

@@ -155,6 +155,7 @@ func TestMCPEnds(t *testing.T) {
 // calls. A command that needs two approvals sends two forms. The approvals are in the
 // journal.
 func TestMCPBinary(t *testing.T) {
+	t.Parallel()
 	dir, _, golem := newTrustedProgram(t, map[string]string{
 		"golem-forge.config.yaml": "sandbox:\n  root: ./tree\n",
 		"main.worker":             "---\nsandbox: inherit\ntoolsets: [filesystem, shell]\n---\nWork.\n",

@@ -9,6 +9,7 @@ import (
 // TestInterruptAtEachPrompt presses Ctrl-C at each kind of question. golem then ends,
 // changes nothing, and keeps what waits.
 func TestInterruptAtEachPrompt(t *testing.T) {
+	t.Parallel()
 	files := map[string]string{"a.txt": "a\n", "more.sh": "echo more >> a.txt\n", "main.worker": "---\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n",
 		"golem-forge.config.yaml": "sandbox: {root: ., mode: overlay, mounts: [{source: ./out, target: /out}]}\n",
 		"model.yaml":              "- calls: [{tool: write_file, args: {path: /out/b.txt, content: x}}]\n- {text: Done}\n"}
@@ -65,6 +66,7 @@ func newTrustedPickTest(t *testing.T, files map[string]string) *pickTest {
 // TestPlainPrompts checks a question on terminals that support little: no colours, no
 // escape sequences, and lines that fit.
 func TestPlainPrompts(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		env     string
 		columns uint16
@@ -105,6 +107,7 @@ func TestPagerEndsEarly(t *testing.T) {
 
 // TestSecondTerminal applies the changes of a session while an agent works in it.
 func TestSecondTerminal(t *testing.T) {
+	t.Parallel()
 	p := newPickTest(t, map[string]string{"a.txt": "a\n"}, "echo b > b.txt")
 	list, _ := p.golem("sessions")
 	id := strings.Fields(strings.Split(list, "\n")[1])[0]

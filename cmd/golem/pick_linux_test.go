@@ -130,6 +130,7 @@ func numberLines(replaced map[int]string) string {
 // TestPickHunks chooses hunks, splits one, edits one, and takes only the permission bits
 // of a file. Exactly that is applied, and the rest stays in the session.
 func TestPickHunks(t *testing.T) {
+	t.Parallel()
 	p := newPickTest(t, map[string]string{"a.txt": numberLines(nil), "gone.txt": "old\n", "run": "echo hi\n"},
 		`sed -i 's/^line 3$/three/;s/^line 5$/five/;s/^line 30$/thirty/' a.txt; rm gone.txt; chmod +x run; sed -i s/hi/ho/ run; printf 'esc \033[31mred\n' > new.txt`,
 		"VISUAL=sed -i s/thirty/THIRTY/")
@@ -179,6 +180,7 @@ func TestPickHunks(t *testing.T) {
 // TestPickLong checks that a plain yes counts only for what was on screen: a long hunk
 // has pages, and golem shows hunks that a took unseen before it applies them.
 func TestPickLong(t *testing.T) {
+	t.Parallel()
 	p := newPickTest(t, map[string]string{"a.txt": "x\n", "b.txt": numberLines(nil)},
 		`seq 1 60 | sed 's/^/number /' > a.txt; sed -i 's/^line 3$/three/;s/^line 30$/thirty/' b.txt`)
 	p.start()
@@ -205,6 +207,7 @@ func TestPickLong(t *testing.T) {
 
 // TestPickNothing checks the ways to stop: nothing is applied.
 func TestPickNothing(t *testing.T) {
+	t.Parallel()
 	p := newPickTest(t, map[string]string{"a.txt": numberLines(nil)}, `sed -i 's/^line 3$/three/;s/^line 30$/thirty/' a.txt`, "EDITOR=false", "VISUAL=")
 	for _, test := range []struct {
 		say  func()
@@ -260,6 +263,7 @@ func TestPickNothing(t *testing.T) {
 // TestUndoOneHunk applies one hunk at a terminal and undoes it. The session has both
 // hunks again, without a conflict. The journal says who approved which hunk.
 func TestUndoOneHunk(t *testing.T) {
+	t.Parallel()
 	p := newPickTest(t, map[string]string{"list.txt": numberLines(nil)}, `sed -i 's/^line 3$/three/; s/^line 35$/thirtyfive/' list.txt`)
 	p.start()
 	p.answer("1 of 2: list.txt (+1 -1)", "y\r")
@@ -297,6 +301,7 @@ func TestUndoOneHunk(t *testing.T) {
 // TestDiscardCommits discards a session with commits at a terminal. golem does not list
 // git's own files, and a plain y is enough.
 func TestDiscardCommits(t *testing.T) {
+	t.Parallel()
 	p := newPickTest(t, map[string]string{"a.txt": "one\n"}, "true")
 	for _, args := range [][]string{{"init", "-q"}, {"add", "."}, {"-c", "user.name=Me", "-c", "user.email=me@example.com", "commit", "-qm", "first"}} {
 		cmd := exec.Command("git", args...)

@@ -13,6 +13,7 @@ import (
 // TestKilledRuns kills runs again and again, and resumes each until it is done. Every
 // step is done at most once.
 func TestKilledRuns(t *testing.T) {
+	t.Parallel()
 	const steps = 12
 	var script, child strings.Builder
 	script.WriteString("main:\n")

@@ -19,6 +19,7 @@ import (
 // code is that of a program that the signal ended. golem ignores SIGHUP if it was started
 // so, for example by nohup.
 func TestSignals(t *testing.T) {
+	t.Parallel()
 	for name, test := range map[string]struct {
 		signal syscall.Signal
 		code   int
