@@ -22,7 +22,7 @@ func TestB3BindMounts(t *testing.T) {
 			UidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getuid(), Size: 1}},
 			GidMappings: []syscall.SysProcIDMap{{ContainerID: 0, HostID: os.Getgid(), Size: 1}}}
 		out, err := cmd.CombinedOutput()
-		if err != nil || !strings.Contains(string(out), "mounted and refused") {
+		if err != nil || !strings.Contains(string(out), "the mounts exist, and golem refuses them") {
 			t.Fatalf("%v\n%s", err, out)
 		}
 		return

@@ -41,7 +41,7 @@ type testServer struct {
 	session string  // name of the session, "" for the last
 }
 
-// newTestServer returns a house with some files, in which writes need approval.
+// newTestServer returns a test server with some files, in which writes need approval.
 func newTestServer(t testing.TB, files map[string]string) *testServer {
 	t.Helper()
 	h := &testServer{t: t, dir: t.TempDir(), said: &buffer{}}
@@ -69,12 +69,12 @@ func newTestServer(t testing.TB, files map[string]string) *testServer {
 	return h
 }
 
-// gateOptions returns the options of the gate of a house.
+// gateOptions returns the options of the gate of a test server.
 func (h *testServer) gateOptions() program.GateOptions {
 	return program.GateOptions{Run: true, Session: h.session}
 }
 
-// serveStreams serves the house over two pipes until in is closed.
+// serveStreams serves the test server over two pipes until in is closed.
 func (h *testServer) serveStreams() (in io.WriteCloser, out io.ReadCloser) {
 	h.t.Helper()
 	theirs, in := io.Pipe()
@@ -133,7 +133,7 @@ func use(t *testing.T, c *mcp.ClientSession, name string, args any) (string, boo
 	return text.Text, !r.IsError
 }
 
-// file returns the content of a file of the house, "" if it does not exist.
+// file returns the content of a file of the test server, "" if it does not exist.
 func (h *testServer) file(name string) string {
 	data, err := os.ReadFile(filepath.Join(h.dir, name))
 	if err != nil && !os.IsNotExist(err) {

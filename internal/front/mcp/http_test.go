@@ -19,7 +19,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 )
 
-// serveHTTP serves a house over HTTP and returns the address and the token.
+// serveHTTP serves a test server over HTTP and returns the address and the token.
 func (h *testServer) serveHTTP(l program.HTTPOptions) (address, token string) {
 	h.t.Helper()
 	o := h.service

@@ -22,9 +22,9 @@ func TestDecisionsAreNotified(t *testing.T) {
 }
 
 func checkDecisionsAreNotified(t *testing.T, version string) {
-	h := newHouse(t, nil)
+	h := newTestServer(t, nil)
 	h.service.Wait = 50 * time.Millisecond
-	in, out := h.streams()
+	in, out := h.serveStreams()
 	updated := make(chan string, 10)
 	client := mcp.NewClient(&mcp.Implementation{Name: "test", Version: "1"}, &mcp.ClientOptions{
 		ResourceUpdatedHandler: func(_ context.Context, r *mcp.ResourceUpdatedNotificationRequest) { updated <- r.Params.URI }})
@@ -57,7 +57,7 @@ func checkDecisionsAreNotified(t *testing.T, version string) {
 		if text, ok := use(t, c, "write_file", write); ok {
 			t.Fatalf("%s: %s", version, text)
 		}
-		id := h.waiting()
+		id := h.waitForRequest()
 		if got, want := read(), id+" write_file: waits; the user decides with golem approve "+id+"\n"; got != want {
 			t.Errorf("%s: got %q, want %q", version, got, want)
 		}
