@@ -3,14 +3,11 @@ package program
 import (
 	"path/filepath"
 	"slices"
-	"time"
 
 	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/inventory"
-	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/undo"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -54,7 +51,7 @@ func LoadMounts(o Options, folders []session.Mount) (*Program, error) {
 	if err := inventory.Check(p.state); err != nil {
 		return nil, err
 	}
-	return p, p.readProject("", nil, append(settingsOf(folders), o.Settings...))
+	return p, p.readProject("", nil, append(session.SettingsFor(folders), o.Settings...))
 }
 
 // CheckMounts returns an error if a mount shows a directory that no mount may show.
@@ -82,31 +79,6 @@ func CheckMounts(o Options, given []*explain.Mount) error {
 // GivenMounts returns the mounts of a program that was loaded by LoadMounts.
 func (p *Program) GivenMounts() []session.Mount { return p.mounts }
 
-// settingsOf returns mounts as settings of a project file. Messages about them name the
-// mount and not a flag: without a flag, golem mounts the current directory.
-func settingsOf(folders []session.Mount) []project.Setting {
-	var settings []project.Setting
-	mounts := strictyaml.Node{Kind: strictyaml.List}
-	for _, f := range folders {
-		place := strictyaml.Place{Source: "the directory at " + f.Target}
-		word := func(text string) strictyaml.Node {
-			return strictyaml.Node{Place: place, Kind: strictyaml.Scalar, Text: text}
-		}
-		if f.Target == "/" {
-			settings = append(settings, project.Setting{Keys: []string{"sandbox", "root"}, Value: word(f.Source)},
-				project.Setting{Keys: []string{"sandbox", "mode"}, Value: word(f.Mode)})
-			continue
-		}
-		each := strictyaml.Node{Place: place, Kind: strictyaml.Map}
-		each = each.Set([]string{"source"}, word(f.Source)).Set([]string{"target"}, word(f.Target)).Set([]string{"mode"}, word(f.Mode))
-		mounts.Place, mounts.Items = place, append(mounts.Items, each)
-	}
-	if len(mounts.Items) > 0 {
-		settings = append(settings, project.Setting{Keys: []string{"sandbox", "mounts"}, Value: mounts})
-	}
-	return settings
-}
-
 // LoadForUndo returns the program whose last changes are undone: p, or the mounts that
 // golem exec was given in its place, if they were changed last. p may be nil.
 func LoadForUndo(o Options, p *Program) (*Program, error) {
@@ -114,10 +86,11 @@ func LoadForUndo(o Options, p *Program) (*Program, error) {
 	if err != nil {
 		return p, err
 	}
-	if p != nil && lastChange(p).After(lastChange(bare)) {
+	calls := undo.OpenStore(bare.state)
+	if p != nil && p.Sessions().LastChange(undo.OpenStore(p.state)).After(bare.Sessions().LastChange(calls)) {
 		return p, nil
 	}
-	folders, err := undoMounts(bare)
+	folders, err := bare.Sessions().UndoMounts(calls)
 	if err != nil || len(folders) == 0 {
 		return p, nil
 	}
@@ -128,43 +101,6 @@ func LoadForUndo(o Options, p *Program) (*Program, error) {
 // UndoSteps returns the changes of the program that can be undone, the last one first.
 func UndoSteps(p *Program) ([]session.UndoStep, error) {
 	return p.Sessions().UndoSteps(undo.OpenStore(p.state))
-}
-
-// lastChange returns when changes were last applied, or made by a file tool directly; the
-// zero time for never.
-func lastChange(p *Program) time.Time {
-	landed, kept := p.Sessions().LastApplied(), undo.OpenStore(p.state).Newest()
-	if kept.After(landed) {
-		return kept
-	}
-	return landed
-}
-
-// undoMounts returns the directories that the last of these changes was made in.
-func undoMounts(p *Program) (folders []session.Mount, err error) {
-	add := func(source, target string) {
-		if !slices.ContainsFunc(folders, func(f session.Mount) bool { return f.Target == target }) {
-			folders = append(folders, session.Mount{Source: source, Target: target, Mode: sandbox.ReadWrite.String()})
-		}
-	}
-	if undo.OpenStore(p.state).Newest().After(p.Sessions().LastApplied()) {
-		steps, err := undo.OpenStore(p.state).Steps()
-		if err != nil || len(steps) == 0 {
-			return nil, err
-		}
-		for _, m := range steps[0].Mounts {
-			add(m.Dir, m.Target)
-		}
-		return folders, nil
-	}
-	mounts, err := p.Sessions().AppliedMounts()
-	if err != nil {
-		return nil, err
-	}
-	for _, over := range mounts {
-		add(string(over.Host), over.Target)
-	}
-	return folders, nil
 }
 
 // LoadSession returns the program that a session without a configuration was started
