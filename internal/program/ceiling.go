@@ -1,61 +1,16 @@
 package program
 
 import (
-	"errors"
-	"io/fs"
-	"os"
 	"slices"
 
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
-	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/tool"
 )
 
-// ceiling reads the layers above the project: the administrator's policy and the user's
-// configuration. It is an error if one of them is wrong, because golem would not know
-// what is allowed.
+// ceiling reads the layers above the project.
 func (o Options) ceiling() (project.Ceiling, error) {
-	var c project.Ceiling
-	data, err := project.ReadPolicy()
-	if err != nil {
-		return nil, err
-	}
-	if data != nil {
-		l, err := project.ParsePolicy(project.PolicyFile, data, policyTools())
-		if err != nil {
-			return nil, err
-		}
-		c = append(c, l)
-	}
-	if o.Config == "" {
-		return c, nil
-	}
-	info, err := os.Stat(o.Config)
-	if errors.Is(err, fs.ErrNotExist) {
-		return c, nil
-	}
-	wrong := func(what, hint string) error {
-		return strictyaml.Problems{{Place: strictyaml.Place{Source: o.Config}, What: what, Hint: hint}}
-	}
-	switch {
-	case err != nil:
-		return nil, wrong("cannot be read", "check its permissions")
-	case !info.Mode().IsRegular():
-		return nil, wrong("is not a file", "replace or remove it")
-	case os.PathSeparator == '/' && info.Mode().Perm()&0o022 != 0:
-		return nil, wrong("can be changed by other users", "chmod go-w "+o.Config)
-	case info.Size() > strictyaml.MaxFile:
-		return nil, wrong("is too large", "it has at most 1 MiB")
-	}
-	if data, err = os.ReadFile(o.Config); err != nil {
-		return nil, wrong("cannot be read", "check its permissions")
-	}
-	l, err := project.ParseConfig(o.Config, data, o.Home, policyTools())
-	if err != nil {
-		return nil, err
-	}
-	return append(c, l), nil
+	return project.ReadCeiling(o.Config, o.Home, policyTools())
 }
 
 // Preferences returns the preferences of the user. If the user's configuration cannot be
