@@ -77,7 +77,10 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 	if err != nil {
 		return nil, err
 	}
-	free, err := lockRun(dir, lockPatience)
+	free, err := run.Lock(dir, lockPatience)
+	if errors.Is(err, run.ErrLocked) {
+		err = session.BusyError("run")
+	}
 	if err != nil {
 		dir.Close()
 		return nil, err
@@ -128,22 +131,6 @@ func checkNew(p *Program, gate *Gate) error {
 // lockPatience is how long a run waits for the lock of its session. A golem that lists
 // sessions holds it for a moment.
 const lockPatience = time.Second
-
-// lockRun prevents other runs in a session: two that continue the same run would do
-// everything twice. free ends that. It waits at most patience for another one to end.
-func lockRun(folder *state.Dir, patience time.Duration) (free func() error, err error) {
-	leases, err := folder.Leases()
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithTimeout(context.Background(), patience)
-	defer cancel()
-	free, err = leases.Take(ctx, "run", "a run")
-	if errors.Is(err, context.DeadlineExceeded) {
-		err = session.BusyError("run")
-	}
-	return free, err
-}
 
 // checkResume returns an error unless the worker that continues a run is the one that
 // began it.

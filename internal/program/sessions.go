@@ -90,11 +90,7 @@ func isRunning(s *session.Session) bool {
 		return false
 	}
 	defer dir.Close()
-	free, err := lockRun(dir, 0)
-	if err == nil {
-		free()
-	}
-	return sandbox.CodeOf(err) == sandbox.CodeOf(session.BusyError("run"))
+	return run.IsLocked(dir)
 }
 
 // RunHistory calls yield with the log entries of the session's runs, in order.

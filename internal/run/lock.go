@@ -1,0 +1,38 @@
+package run
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// ErrLocked is the error of Lock while another run works in the session.
+var ErrLocked = errors.New("another run works in this session")
+
+// Lock prevents other runs in a session, whose state is in dir: two that continue the same
+// run would do everything twice. free ends that. Lock waits at most patience for another
+// run to end.
+func Lock(dir *state.Dir, patience time.Duration) (free func() error, err error) {
+	leases, err := dir.Leases()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), patience)
+	defer cancel()
+	free, err = leases.Take(ctx, "run", "a run")
+	if errors.Is(err, context.DeadlineExceeded) {
+		err = ErrLocked
+	}
+	return free, err
+}
+
+// IsLocked reports whether a run works in a session.
+func IsLocked(dir *state.Dir) bool {
+	free, err := Lock(dir, 0)
+	if err == nil {
+		free()
+	}
+	return errors.Is(err, ErrLocked)
+}
