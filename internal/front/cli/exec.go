@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/profile"
 	"github.com/golem-forge/golem/internal/program"
@@ -161,7 +162,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
-	profile := agent.ProfileFor(p)
+	profile := agent.ProfileFor(p.Project.Network)
 	x := &session.Exec{Command: args[0], Profile: profile, ProfileNamed: f.profile != "", Env: f.environment(profile), Dir: dir, Path: os.Getenv("PATH")}
 	if err := f.publishPorts(cmd.Context(), p, x); err != nil {
 		return errors.Join(err, x.Ports.Close())
@@ -337,7 +338,7 @@ func (f *execFlags) environment(p profile.Profile) []string {
 
 // tell prints what the command gets: directories, network, home directory and
 // credentials.
-func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.Gate, agent program.Agent, x *session.Exec, command string) {
+func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.Gate, agent network.Agent, x *session.Exec, command string) {
 	hosts := gate.Hosts()
 	adds, secrets := describeFiles(x.Profile)
 	home := "empty home directory"

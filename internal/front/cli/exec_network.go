@@ -7,6 +7,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/profile"
 	"github.com/golem-forge/golem/internal/program"
@@ -14,12 +15,12 @@ import (
 )
 
 // findAgent returns the command as an agent: with its profile and the user's logins.
-func (f *execFlags) findAgent(user profile.User, command string) (program.Agent, error) {
+func (f *execFlags) findAgent(user profile.User, command string) (network.Agent, error) {
 	p, err := user.ProfileFor(f.profile, command)
 	if err != nil {
-		return program.Agent{}, err
+		return network.Agent{}, err
 	}
-	agent, err := program.NewAgent(p, os.Getenv, findStoredSecret)
+	agent, err := network.NewAgent(p, os.Getenv, findStoredSecret)
 	f.agent = agent.Needs()
 	return agent, err
 }
@@ -75,7 +76,7 @@ func describeFiles(p profile.Profile) (adds, secrets []string) {
 }
 
 // tellNetwork prints what the command reaches, with which keys, and which keys it can read.
-func tellNetwork(w io.Writer, p *program.Program, hosts policy.Hosts, agent program.Agent, secrets []string) {
+func tellNetwork(w io.Writer, p *program.Program, hosts policy.Hosts, agent network.Agent, secrets []string) {
 	isList := !hosts.IsAll() && !hosts.IsEmpty()
 	needs := agent.Needs()
 	if isList && len(agent.Profile.Outside) > 0 {

@@ -1,10 +1,11 @@
-package program
+package network
 
 import (
 	"cmp"
 	"fmt"
 
 	"github.com/golem-forge/golem/internal/egress"
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/profile"
 	"github.com/golem-forge/golem/internal/project"
 )
@@ -52,10 +53,10 @@ func (a Agent) Needs() project.Agent {
 	return needs
 }
 
-// ProfileFor returns the profile of the agent for the network of a program: without keys
-// if the network is limited to some hosts.
-func (a Agent) ProfileFor(p *Program) profile.Profile {
-	if hosts := p.Project.Network; hosts.IsAll() || hosts.IsEmpty() {
+// ProfileFor returns the profile of the agent for a network: without keys if the network
+// is limited to some hosts.
+func (a Agent) ProfileFor(hosts policy.Hosts) profile.Profile {
+	if hosts.IsAll() || hosts.IsEmpty() {
 		return a.Profile
 	}
 	return a.Profile.WithoutKeys(a.Logins, a.placeholders, egress.NewPlaceholder, a.getenv)
