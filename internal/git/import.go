@@ -386,28 +386,11 @@ func (im *Import) send(ctx context.Context, from, to place, more ...string) erro
 		return err
 	}
 	wanted.Write(own)
-	pack := s.command(ctx, from, "pack-objects", "--quiet", "--revs", "--thin", "--stdout", "--delta-base-offset")
-	pack.Stdin = strings.NewReader(wanted.String())
-	index := s.command(ctx, to, append([]string{"index-pack", "--stdin", "--fix-thin", "--strict"}, more...)...)
-	var packSaid, indexSaid tail
-	pack.Stderr, index.Stderr = &packSaid, &indexSaid
-	pipe, err := pack.StdoutPipe()
-	if err != nil {
-		return err
+	packErr, indexErr := s.copyObjects(ctx, from, to, wanted.String(), more...)
+	if packErr != nil {
+		return packErr
 	}
-	index.Stdin = pipe
-	if err := pack.Start(); err != nil {
-		return err
-	}
-	indexErr := index.Run()
-	pipe.Close()
-	if err := pack.Wait(); err != nil && (indexErr == nil || pack.ProcessState.Exited()) {
-		return s.failed(pack, err, packSaid)
-	}
-	if indexErr != nil {
-		return s.failed(index, indexErr, indexSaid)
-	}
-	return nil
+	return indexErr
 }
 
 // brokenError says that git refuses the commits of a session.

@@ -1,6 +1,7 @@
 package git
 
 import (
+	"context"
 	"crypto/rand"
 	"errors"
 	"os"
@@ -29,6 +30,34 @@ func (s *Store) keepPack(scratch string, commit Hash) error {
 		}
 	}
 	return syncDirectory(s.packs())
+}
+
+// copyObjects copies the wanted objects, which it gets as the input of git rev-list, from
+// one repository to another. Git checks them on the way. packErr is the failure to read
+// them, indexErr that to check and store them.
+func (s *Store) copyObjects(ctx context.Context, from, to place, wanted string, flags ...string) (packErr, indexErr error) {
+	pack := s.command(ctx, from, "pack-objects", "--quiet", "--revs", "--thin", "--stdout", "--delta-base-offset")
+	pack.Stdin = strings.NewReader(wanted)
+	index := s.command(ctx, to, append([]string{"index-pack", "--stdin", "--fix-thin", "--strict"}, flags...)...)
+	var packSaid, indexSaid tail
+	pack.Stderr, index.Stderr = &packSaid, &indexSaid
+	pipe, err := pack.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	index.Stdin = pipe
+	if err := pack.Start(); err != nil {
+		return nil, err
+	}
+	if indexErr = index.Run(); indexErr != nil {
+		indexErr = s.failed(index, indexErr, indexSaid)
+	}
+	pipe.Close()
+	// If a signal ended pack-objects, index-pack stopped reading, and its error says why.
+	if err := pack.Wait(); err != nil && (indexErr == nil || pack.ProcessState.Exited()) {
+		packErr = s.failed(pack, err, packSaid)
+	}
+	return packErr, indexErr
 }
 
 // syncDirectory writes the names in a directory to the disk, where the system can do

@@ -213,27 +213,9 @@ func (t *Target) Take(ctx context.Context, base, commit Hash) error {
 	if base != "" {
 		wanted += "^" + string(base) + "\n"
 	}
-	pack := t.store.command(ctx, t.store.here(t.Objects()), "pack-objects", "--quiet", "--revs", "--thin", "--stdout", "--delta-base-offset")
-	pack.Stdin = strings.NewReader(wanted)
-	index := t.store.command(ctx, place{dir: t.view}, "index-pack", "--stdin", "--fix-thin", "--strict")
-	var packSaid, indexSaid tail
-	pack.Stderr, index.Stderr = &packSaid, &indexSaid
-	pipe, err := pack.StdoutPipe()
-	if err != nil {
-		return err
+	packErr, indexErr := t.store.copyObjects(ctx, t.store.here(t.Objects()), place{dir: t.view}, wanted)
+	if packErr != nil {
+		return t.store.explainMissing(ctx, t.Objects(), base, packErr)
 	}
-	index.Stdin = pipe
-	if err := pack.Start(); err != nil {
-		return err
-	}
-	indexErr := index.Run()
-	pipe.Close()
-	// If a signal ended pack-objects, index-pack stopped reading, and its error says why.
-	if err := pack.Wait(); err != nil && (indexErr == nil || pack.ProcessState.Exited()) {
-		return t.store.explainMissing(ctx, t.Objects(), base, t.store.failed(pack, err, packSaid))
-	}
-	if indexErr != nil {
-		return t.store.failed(index, indexErr, indexSaid)
-	}
-	return nil
+	return indexErr
 }
