@@ -1,0 +1,66 @@
+package scanners
+
+import (
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/clearance/scan"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/transaction"
+)
+
+func TestMain(m *testing.M) {
+	if code, is := transaction.Child(os.Args[1:], os.Stderr); is {
+		os.Exit(code)
+	}
+	os.Exit(m.Run())
+}
+
+// TestExternal runs the scanners of a project in the jail. They see the content, and not the
+// user's files.
+func TestExternal(t *testing.T) {
+	secret := filepath.Join(t.TempDir(), "secret")
+	if err := os.WriteFile(secret, []byte("hunter2"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	tests := map[string]struct{ command, want string }{ // want is a part of its finding, "" for none
+		"finds":   {`grep -q BAD && { echo found BAD; exit 1; }; exit 0`, "found BAD"},
+		"clean":   {`cat > /dev/null; exit 0`, ""},
+		"missing": {`exec there-is-no-such-program`, "not on this machine"},
+		"reads":   {`cat ` + secret + ` && exit 1; exit 0`, ""},
+		"killed":  {`kill -9 $$`, "signal"},
+	}
+	file := "sandbox: {root: .}\nclearance:\n  scanners: [size]\n  external:\n"
+	for name, test := range tests {
+		file += fmt.Sprintf("    %s: {command: [sh, -c, %q]}\n", name, test.command)
+	}
+	p, err := project.Parse(t.TempDir(), project.File, []byte(file), project.Env{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	s, err := Open(Options{Project: p, Budget: scan.NewBudget(), Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v := s.Scan(t.Context(), scan.Content{Path: "a.txt", Size: 14, Open: func() (io.ReadCloser, error) { return io.NopCloser(strings.NewReader("some BAD text\n")), nil }})
+	found := make(map[string]string)
+	for _, f := range v.Findings {
+		found[f.Scanner] += f.What
+	}
+	for name, test := range tests {
+		if got := found[name]; (got == "") != (test.want == "") || !strings.Contains(got, test.want) {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+	if !v.Held {
+		t.Error("the content is not held")
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,0 +1,218 @@
+package trust_test
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/trust"
+	"github.com/golem-forge/golem/internal/worker"
+)
+
+var start = time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+
+func parse(t *testing.T, name, text string) *worker.Worker {
+	t.Helper()
+	w, err := worker.Parse(name, []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+// newContent returns the content of a program with one worker and one tool file.
+func newContent(t *testing.T, config, prompt, script string) trust.Content {
+	t.Helper()
+	return trust.NewContent(project.File, []byte(config), []*worker.Worker{parse(t, "main.worker", "---\n---\n"+prompt)}, trust.ToolFiles{"run.sh": []byte(script)})
+}
+
+// TestStore checks that trust is for exact content, and that golem keeps the content for a
+// diff.
+func TestStore(t *testing.T) {
+	s := trust.Store{State: filepath.Join(t.TempDir(), "state"), Root: "/p", Now: func() time.Time { return start }}
+	first := newContent(t, "a: 1\n", "One.\n", "echo 1\n")
+	is := func(c trust.Content) bool {
+		t.Helper()
+		ok, err := s.IsTrusted(c)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return ok
+	}
+	if is(first) || !is(trust.Content{}) {
+		t.Error("content is trusted before Add, or no content needs trust")
+	}
+	if _, err := os.Stat(s.State); err == nil {
+		t.Error("a question created the state directory")
+	}
+	if err := s.Add(first); err != nil || !is(first) {
+		t.Fatalf("after Add: %v", err)
+	}
+	for name, c := range map[string]trust.Content{"config": newContent(t, "a: 2\n", "One.\n", "echo 1\n"), "worker": newContent(t, "a: 1\n", "Two.\n", "echo 1\n"), "tool": newContent(t, "a: 1\n", "One.\n", "echo 2\n")} {
+		if is(c) {
+			t.Errorf("%s: changed content is trusted", name)
+		}
+		diff, err := s.Diff(c)
+		if err != nil || strings.Count(diff, "\n-") != 1 || strings.Count(diff, "\n+") != 2 {
+			t.Errorf("%s: got the diff %q, %v", name, diff, err)
+		}
+	}
+	if diff, err := s.Diff(first); err != nil || diff != "" {
+		t.Errorf("the same content: got the diff %q, %v", diff, err)
+	}
+	for i := range 30 {
+		if err := s.Add(newContent(t, fmt.Sprintf("a: %d\n", 100+i), "One.\n", "")); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if is(first) || !is(newContent(t, "a: 129\n", "One.\n", "")) || !is(newContent(t, "a: 110\n", "One.\n", "")) {
+		t.Error("golem must keep the newest 20 records")
+	}
+}
+
+// TestAccepted checks --trust HASH: it replaces the records, and only for that content.
+func TestAccepted(t *testing.T) {
+	c := newContent(t, "a: 1\n", "One.\n", "")
+	s := trust.Store{State: t.TempDir(), Accepted: c.Hash, Now: func() time.Time { return start }}
+	if ok, err := s.IsTrusted(c); !ok || err != nil {
+		t.Errorf("got %v, %v", ok, err)
+	}
+	if ok, err := s.IsTrusted(newContent(t, "a: 2\n", "One.\n", "")); ok || err == nil || !strings.Contains(err.Error(), "golem trust") {
+		t.Errorf("other content: got %v, %v", ok, err)
+	}
+}
+
+// TestDamaged checks that damaged records trust nothing, and that Add does not replace them.
+func TestDamaged(t *testing.T) {
+	s := trust.Store{State: t.TempDir(), Now: func() time.Time { return start }}
+	c := newContent(t, "a: 1\n", "One.\n", "")
+	if err := s.Add(c); err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(s.State, "trust.json")
+	if err := os.WriteFile(file, []byte("[{"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if ok, err := s.IsTrusted(c); ok || err == nil || !strings.Contains(err.Error(), "trust.json") {
+		t.Errorf("got %v, %v", ok, err)
+	}
+	if err := s.Add(c); err == nil {
+		t.Error("Add replaced damaged records")
+	}
+	if data, _ := os.ReadFile(file); string(data) != "[{" {
+		t.Errorf("the file has %q", data)
+	}
+}
+
+// TestContent checks the hash, the size and the names of content.
+func TestContent(t *testing.T) {
+	if c := trust.NewContent("", nil, nil, nil); c.Hash != "" || c.Size() != 0 {
+		t.Errorf("no files: got %+v", c)
+	}
+	c := newContent(t, "a: 1\n", "One.\n", "echo\n")
+	if got := c.Others([]string{project.File, "run.sh"}); !slices.Equal(got, []string{"main.worker"}) {
+		t.Errorf("others: got %q", got)
+	}
+	if c.Size() != len("a: 1\n---\n---\nOne.\necho\n") {
+		t.Errorf("size: got %d", c.Size())
+	}
+	binary := newContent(t, "a: 1\n", "One.\n", "\x00elf")
+	if text := binary.Files["./run.sh"]; strings.Contains(text, "elf") || !strings.Contains(text, "4 bytes") {
+		t.Errorf("a binary tool is recorded as %q", text)
+	}
+	// A tool file cannot stand in for a worker of the same name.
+	if a, b := trust.NewContent("", nil, nil, trust.ToolFiles{"main.worker": []byte("---\n---\nOne.\n")}), trust.NewContent("", nil, []*worker.Worker{parse(t, "main.worker", "---\n---\nOne.\n")}, nil); a.Hash == b.Hash {
+		t.Error("a tool file and a worker have the same hash")
+	}
+}
+
+const toolWorker = "---\ntoolsets:\n  custom:\n    count: {command: [./run.sh], schema: ./run.json, with: [./lib]}\n---\nCount.\n"
+
+// TestToolFiles checks which files belong to a foreign tool, and the problems with them.
+func TestToolFiles(t *testing.T) {
+	w := parse(t, "main.worker", toolWorker)
+	for name, test := range map[string]struct {
+		change func(root string) error
+		names  string
+		want   string // a part of the only problem
+	}{
+		"all there":     {func(string) error { return nil }, "lib/a.txt lib/deep/b.txt run.json run.sh", ""},
+		"no program":    {func(root string) error { return os.Remove(root + "/run.sh") }, "lib/a.txt lib/deep/b.txt run.json", "no file run.sh"},
+		"a symlink":     {func(root string) error { os.Remove(root + "/run.sh"); return os.Symlink("/bin/true", root+"/run.sh") }, "lib/a.txt lib/deep/b.txt run.json", "run.sh"},
+		"one in a dir":  {func(root string) error { return os.Symlink("/etc/passwd", root+"/lib/link") }, "lib/a.txt lib/deep/b.txt run.json run.sh", ""},
+		"no directory":  {func(root string) error { return os.RemoveAll(root + "/lib") }, "run.json run.sh", "no file lib"},
+		"a large file":  {func(root string) error { return os.Truncate(root+"/run.sh", 33<<20) }, "lib/a.txt lib/deep/b.txt run.json", "too large"},
+		"an empty file": {func(root string) error { return os.Truncate(root+"/run.sh", 0) }, "lib/a.txt lib/deep/b.txt run.json run.sh", ""},
+	} {
+		root := t.TempDir()
+		for file, text := range map[string]string{"run.sh": "#!/bin/sh\n", "run.json": "{}", "lib/a.txt": "a", "lib/deep/b.txt": "b", "other": "x"} {
+			if err := os.MkdirAll(filepath.Dir(filepath.Join(root, file)), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(root, file), []byte(text), 0o755); err != nil {
+				t.Fatal(err)
+			}
+		}
+		if err := test.change(root); err != nil {
+			t.Fatal(err)
+		}
+		files, problems := trust.ReadToolFiles(root, []*worker.Worker{w})
+		var names []string
+		for file := range files {
+			names = append(names, file)
+		}
+		slices.Sort(names)
+		if got := strings.Join(names, " "); got != test.names {
+			t.Errorf("%s: got %s, want %s", name, got, test.names)
+		}
+		if (len(problems) > 0) != (test.want != "") || len(problems) > 0 && !strings.Contains(problems[0].Error(), test.want) {
+			t.Errorf("%s: got %v, want %q", name, problems, test.want)
+		}
+		if test.want == "" {
+			if got := strings.Join(files.NamesOf(w.Custom[0].Foreign), " "); got != "lib/a.txt lib/deep/b.txt run.sh" {
+				t.Errorf("%s: the program sees %s", name, got)
+			}
+		}
+	}
+	one, two := trust.ToolFiles{"a": []byte("bc")}, trust.ToolFiles{"ab": []byte("c")}
+	if one.Hash([]string{"a"}) == two.Hash([]string{"ab"}) {
+		t.Error("different files have the same hash")
+	}
+}
+
+// TestPermissions checks that what a program may do is listed with its line.
+func TestPermissions(t *testing.T) {
+	for name, test := range map[string]struct {
+		config, worker string
+		want           []string // a part of each permission, "place what"
+	}{
+		"the default":      {"sandbox: {root: ., mode: ro}\n", "---\nsandbox: inherit\n---\nGo.\n", nil},
+		"a writable mount": {"sandbox: {root: ., mode: rw}\n", "---\nsandbox: inherit\n---\nGo.\n", []string{`golem-forge.config.yaml:1 workers write`}},
+		"the network":      {"sandbox: {root: ., mode: ro}\nnetwork: {allow: [example.com]}\n", "---\nsandbox: inherit\n---\nGo.\n", []string{"golem-forge.config.yaml:2 commands reach the host"}},
+		"everything":       {"sandbox: {root: ., mode: ro}\napproval: {mode: approve_all}\n", "---\nsandbox: inherit\n---\nGo.\n", []string{"golem-forge.config.yaml:2 golem runs every call without asking you"}},
+		"a model":          {"sandbox: {root: ., mode: ro}\nmodel: ollama:x\n", "---\nsandbox: inherit\n---\nGo.\n", []string{"golem-forge.config.yaml:2 the model"}},
+		"commands":         {"sandbox: {root: ., mode: ro}\n", "---\nsandbox: inherit\ntoolsets: [shell]\n---\nGo.\n", []string{"main.worker:3 main runs commands"}},
+	} {
+		root := t.TempDir()
+		p, err := project.Parse(root, project.File, []byte(test.config), project.Env{}, nil)
+		if err != nil {
+			t.Errorf("%s: %v", name, err)
+			continue
+		}
+		w := parse(t, "main.worker", test.worker)
+		var got []string
+		ok := true
+		for i, one := range (trust.Request{Root: root, Project: p, Workers: []*worker.Worker{w}, Entry: w}).Permissions() {
+			got = append(got, one.From+" "+one.What)
+			ok = ok && i < len(test.want) && strings.HasPrefix(strings.ReplaceAll(got[i], `"`, ""), test.want[i])
+		}
+		if !ok || len(got) != len(test.want) {
+			t.Errorf("%s: got %q, want %q", name, got, test.want)
+		}
+	}
+}
