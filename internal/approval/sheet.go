@@ -71,7 +71,7 @@ func (s *Sheet) actor(r tool.Request) string {
 func (s *Sheet) origin(r tool.Request) string {
 	text := "(tool " + s.name(r.Tool)
 	switch {
-	case r.Origin == policy.User && (len(r.Workers) == 0 || r.Workers[len(r.Workers)-1] == tool.NoWorker): // your own command
+	case r.Origin == policy.User && (len(r.Workers) == 0 || r.Workers[len(r.Workers)-1] == policy.NoWorker): // your own command
 	case r.Origin == policy.User:
 		text += " as " + s.name(r.Workers[len(r.Workers)-1])
 	case r.Origin != policy.User && r.Origin != policy.Model:

@@ -21,6 +21,9 @@ const (
 
 func (o Origin) String() string { return word(o, "nobody", "model", "user", "peer") }
 
+// NoWorker stands for the worker in calls that the user makes without one.
+const NoWorker = "project"
+
 // Mode says who may call a tool. The zero value admits nobody.
 type Mode uint8
 

@@ -95,7 +95,7 @@ func (p *Program) Tools(worker string) (tool.Gate, error) {
 	if err != nil {
 		return tool.Gate{}, err
 	}
-	g := tool.Gate{Tools: p.unlistTools(tools(shell.Set{}, git.Set{}, export.Set{Endpoints: export.EndpointsOf(p.Project, p.options.Environ)}, web.Set{}, nil, nil, nil)), Grant: p.Project.Grant(), Workers: []string{tool.NoWorker}}
+	g := tool.Gate{Tools: p.unlistTools(tools(shell.Set{}, git.Set{}, export.Set{Endpoints: export.EndpointsOf(p.Project, p.options.Environ)}, web.Set{}, nil, nil, nil)), Grant: p.Project.Grant(), Workers: []string{policy.NoWorker}}
 	if step != nil {
 		g.Grant, g.Workers = step.Grant, step.Chain()
 	}

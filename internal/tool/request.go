@@ -113,9 +113,6 @@ func (a Answer) SeenText() string {
 	return ""
 }
 
-// NoWorker stands for the worker in calls that the user makes without one.
-const NoWorker = "project"
-
 // ConnectTool stands for the tool in requests about connections of commands.
 const ConnectTool = "connect"
 

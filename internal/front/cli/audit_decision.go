@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"cmp"
 	"crypto/sha256"
 	"encoding/hex"
 	"fmt"
@@ -15,7 +14,6 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/audit"
-	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -142,23 +140,17 @@ func (f *programFlags) namesOf(typed string) (names []string) {
 // printDecision prints one record in words. For each item that was shown, now says what
 // became of its file.
 func printDecision(w io.Writer, r audit.Record, now func(item string) string) {
-	fmt.Fprintf(w, "record %d, %s: %s\n", r.Number, r.Time.Local().Format(time.DateTime), kindWords(r))
+	fmt.Fprintf(w, "record %d, %s: %s\n", r.Number, r.Time.Local().Format(time.DateTime), r.KindText())
 	var rows [][]string
 	add := func(name, text string) {
 		if text != "" {
 			rows = append(rows, []string{name, text})
 		}
 	}
-	who := strings.Join(shownAll(r.Workers), " → ")
-	if own := len(r.Workers) == 1 && r.Workers[0] == tool.NoWorker && r.Origin == "user"; own {
-		who = "you"
-	} else if r.Origin != "" && r.Kind != audit.Answer { // the origin of an answer is the person
-		who = strings.TrimPrefix(who+", called by "+originWords(r.Origin), ", ")
-	}
-	add("call", strings.TrimSuffix(sandbox.Shown(r.Tool)+" by "+who, " by "))
+	add("call", r.CallText())
 	add("effects", strings.Join(shownAll(r.Effects), ", "))
-	add("decided by", deciderWords(r))
-	add("seen", seenWords(r))
+	add("decided by", r.DeciderText())
+	add("seen", r.SeenText())
 	for _, item := range r.Shown {
 		add("", "• "+visible.Line(item, maxColumns)+now(item))
 	}
@@ -170,9 +162,6 @@ func printDecision(w io.Writer, r audit.Record, now func(item string) string) {
 	printColumns(w, rows)
 }
 
-// accountMark separates where a person answered from their account, in a record.
-const accountMark = ", as "
-
 // withAccount adds the account of the user and the name of the machine to the place where
 // the user answered.
 func withAccount(front string) string {
@@ -183,73 +172,5 @@ func withAccount(front string) string {
 	if host, err := os.Hostname(); err == nil {
 		name += " on " + host
 	}
-	return front + accountMark + name
-}
-
-// originWords names who made a call.
-func originWords(origin string) string {
-	if origin == "user" {
-		return "you"
-	}
-	return "a " + sandbox.Shown(origin)
-}
-
-// kindWords says what a record is about.
-func kindWords(r audit.Record) string {
-	switch {
-	case r.Kind == audit.Intent && r.Decision == "yes":
-		return "approved, and about to run"
-	case r.Kind == audit.Intent:
-		return "allowed without a question, and about to run"
-	case r.Kind == audit.Outcome && r.Code == "":
-		return "done"
-	case r.Kind == audit.Outcome:
-		return "failed (" + sandbox.Shown(r.Code) + ")"
-	case r.Kind == audit.Refusal && r.Decision == "pending":
-		return "waits for approval; nothing was done"
-	case r.Kind == audit.Refusal && r.Decision == "no":
-		return "declined; nothing was done"
-	case r.Kind == audit.Refusal:
-		return "refused (" + cmp.Or(sandbox.Shown(r.Decision), sandbox.Shown(r.Code)) + "); nothing was done"
-	case r.Kind == audit.Answer && r.Decision == "yes":
-		return "a person approved the call"
-	case r.Kind == audit.Answer && r.Decision == "no":
-		return "a person declined the call"
-	}
-	return strings.TrimSpace(sandbox.Shown(string(r.Kind)) + " " + sandbox.Shown(r.Decision))
-}
-
-// deciderWords says who decided, and where.
-func deciderWords(r audit.Record) string {
-	by := sandbox.Shown(r.By)
-	switch {
-	case r.Decision == "":
-		return ""
-	case r.By == "user":
-		if where, account, ok := cutLast(r.Front, accountMark); ok {
-			return visible.Line(account, maxColumns) + ", with " + visible.Line(where, maxColumns)
-		}
-		by = "the user"
-	case r.By == "nobody":
-		by = "nobody yet"
-	case r.By == "" && r.Decision == "preApproved":
-		by = "the default rules"
-	}
-	if r.Front != "" && r.By != "nobody" {
-		by += ", with " + visible.Line(r.Front, maxColumns)
-	}
-	return by
-}
-
-// seenWords says how much of the call the person saw.
-func seenWords(r audit.Record) string {
-	switch {
-	case r.Seen == "unseen" && len(r.Shown) == 0:
-		return "nothing: approved unseen"
-	case r.Seen == "unseen":
-		return "not everything: approved unseen, after these items were on screen"
-	case r.Seen != "":
-		return sandbox.Shown(r.Seen) + ", completely on screen"
-	}
-	return ""
+	return front + audit.AccountMark + name
 }
