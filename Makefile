@@ -17,6 +17,9 @@ COMMANDS := python3=python3 curl=curl wget=wget ssh=openssh-client ps=procps git
 # reason.
 CLIENTS := node=nodejs npm=npm zsh=zsh fish=fish mandoc=mandoc
 
+# The browser for the tests of golem desk. It is large. Without it they are skipped.
+CHROMIUM := chromium=chromium
+
 # The commands of TestEverydayWork.
 EVERYDAY := patch=patch xz=xz-utils zip=zip unzip=unzip rsync=rsync inotifywait=inotify-tools ip=iproute2 jq=jq vim=vim openssl=openssl make=make cmake=cmake ninja=ninja-build \
 	autoconf=autoconf ccache=ccache gdb=gdb strace=strace valgrind=valgrind clangd=clangd gopls=gopls pytest-3=python3-pytest /usr/lib/python3/dist-packages/setuptools=python3-setuptools \
@@ -80,7 +83,7 @@ demo: build ## show the guarantees on a real directory; no key, no network
 
 test: ## run everything: lint, tests, race detector, fuzzing, other systems
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
-	{ scripts/need $(COMMANDS) unshare=util-linux $(NEEDS) || true; scripts/need --within 120 $(CLIENTS) || true; } >"$$log" 2>&1 & \
+	{ scripts/need $(COMMANDS) unshare=util-linux $(NEEDS) || true; scripts/need --within 120 $(CLIENTS) || true; scripts/need --within 120 $(CHROMIUM) || true; } >"$$log" 2>&1 & \
 	for step in lint unit race fuzz systems; do \
 		echo "== $$step, after $$SECONDS s"; $(MAKE) $$step || exit; \
 		wait; cat "$$log"; : >"$$log"; \

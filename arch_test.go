@@ -48,6 +48,7 @@ var layers = []layer{
 	{"internal/clipboard", 1, "writes text to the user's clipboard"},
 	{"internal/pager", 1, "shows a long text in the user's pager"},
 	{"internal/editor", 1, "opens a text in the user's editor"},
+	{"internal/browser", 1, "opens a page in the user's browser"},
 	{"internal/notify", 1, "shows a notification on the user's desktop"},
 	{"internal/jail", 1, "confines a command to the files of a sandbox"},
 	{"internal/terminal", 1, "connects a person's terminal with a program's"},
@@ -127,8 +128,8 @@ var outer = []string{"cmd/*", "internal/front/*", "internal/program"}
 
 // imports limits packages by import path.
 var imports = []limit{
-	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/pager", "internal/editor", "internal/notify", "internal/keyring", "internal/preset", "internal/testutil"},
-		why: "only jail starts programs, except git (internal/git), clipboard programs (internal/clipboard), the pager (internal/pager), the editor (internal/editor), notify-send (internal/notify), programs of the user that print a secret (internal/keyring) and package clients (internal/preset)"},
+	{names: []string{"os/exec"}, only: []string{"internal/jail", "internal/git", "internal/clipboard", "internal/pager", "internal/editor", "internal/notify", "internal/browser", "internal/keyring", "internal/preset", "internal/testutil"},
+		why: "only jail starts programs, except git (internal/git), clipboard programs (internal/clipboard), the pager (internal/pager), the editor (internal/editor), notify-send (internal/notify), the browser (internal/browser), programs of the user that print a secret (internal/keyring) and package clients (internal/preset)"},
 	{names: heavy, never: append([]string{"sandbox/sandboxtest"}, pure...),
 		why: "these packages are compiled for the browser"},
 	{names: []string{"unsafe"}, only: []string{"internal/jail/*_linux.go"},

@@ -1,13 +1,13 @@
-// Command golem runs workers and foreign agents in a sandbox. They see
-// only the directories that the user names.
+// Command golem runs workers and foreign agents in a sandbox.
 package main
 
 import (
 	"os"
 
 	"github.com/golem-forge/golem/internal/front/cli"
+	"github.com/golem-forge/golem/internal/front/desk"
 	"github.com/golem-forge/golem/internal/front/mcp"
 	_ "github.com/golem-forge/golem/internal/front/part" // processes of a jail end here, before Go initialises the other packages
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, mcp.Serve)) }
+func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, mcp.Serve, desk.Serve)) }

@@ -156,6 +156,15 @@ func Waiting(folder *state.Dir) ([]string, error) {
 	return ids, err
 }
 
+// ReadStaged returns a staged commit in a state directory, by its full ID.
+func ReadStaged(folder *state.Dir, id string) (*StagedCommit, error) {
+	blobs, err := folder.Blobs("staged")
+	if err != nil {
+		return nil, err
+	}
+	return stagedList{folder, blobs}.read(id)
+}
+
 // List returns the waiting commits, in the order in which they were staged.
 func (l stagedList) List() ([]*StagedCommit, error) {
 	list, err := l.list()

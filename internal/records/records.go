@@ -101,6 +101,11 @@ func (r *Records) isObsolete(sessions Sessions, w approval.PendingRequest) bool 
 // Staged returns the ids of the staged commits that wait for a review.
 func (r *Records) Staged() ([]string, error) { return clearance.Waiting(r.Folder) }
 
+// StagedCommit returns a staged commit by its full id.
+func (r *Records) StagedCommit(id string) (*clearance.StagedCommit, error) {
+	return clearance.ReadStaged(r.Folder, id)
+}
+
 // Close closes the state directory.
 func (r *Records) Close() error { return r.Folder.Close() }
 

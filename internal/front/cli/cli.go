@@ -51,8 +51,19 @@ func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(fo
 // another front, which this package does not import.
 type Server func(ctx context.Context, p *program.Program, v program.GateOptions, o program.ServeOptions) error
 
+// A Desk serves the pages of golem desk at an address until ctx ends. It calls ready with
+// the address that logs a browser in, and with a file that leads there. The journal does
+// not show the secrets. It is another front, which this package does not import.
+type Desk func(ctx context.Context, o program.Options, listen, front string, secrets []string, ready func(address, file string)) error
+
+// Fronts are the other ways in that commands start.
+type Fronts struct {
+	MCP  Server
+	Desk Desk
+}
+
 // Main runs the command line and returns the exit code.
-func Main(args []string, stdout, stderr io.Writer, serve Server) int {
+func Main(args []string, stdout, stderr io.Writer, serve Server, desk Desk) int {
 	if code, is := transaction.Child(args, stderr); is {
 		return code
 	}
@@ -62,7 +73,7 @@ func Main(args []string, stdout, stderr io.Writer, serve Server) int {
 	defer terminal.close()
 	out, errs := visible.NewWriter(terminal.out), visible.NewWriter(terminal.errs)
 	defer errs.Close()
-	root := newRoot(serve, args...)
+	root := newRoot(Fronts{serve, desk}, args...)
 	terminal.color = root.PersistentFlags().Lookup("color").Value.(*colorFlag)
 	root.SetArgs(append([]string{}, args...))
 	root.SetOut(out)
@@ -166,11 +177,11 @@ var groups = []*cobra.Group{
 }
 
 // subcommands lists the commands in the order of golem help.
-func subcommands(serve Server) []subcommand {
+func subcommands(fronts Fronts) []subcommand {
 	return []subcommand{
-		{"run", "run", newRun}, {"exec", "run", newExec}, {"ports", "run", newPorts}, {"mcp", "run", func() *cobra.Command { return newMCP(serve) }},
+		{"run", "run", newRun}, {"exec", "run", newExec}, {"ports", "run", newPorts}, {"mcp", "run", func() *cobra.Command { return newMCP(fronts.MCP) }},
 		{"status", "review", newStatus}, {"diff", "review", newDiff}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"undo", "review", newUndo},
-		{"review", "review", newReview}, {"approve", "review", newApprove}, {"approvals", "review", newApprovals},
+		{"review", "review", newReview}, {"approve", "review", newApprove}, {"approvals", "review", newApprovals}, {"desk", "review", func() *cobra.Command { return newDesk(fronts.Desk) }},
 		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"config", "project", newConfig},
 		{"secret", "project", newSecret},
 		{"workers", "project", newWorkers}, {"tools", "project", newTools}, {"schema", "project", newSchema},
@@ -182,7 +193,7 @@ func subcommands(serve Server) []subcommand {
 
 // newRoot returns the command line with the subcommand that args starts with. If args
 // starts with no subcommand, it returns all of them.
-func newRoot(serve Server, args ...string) *cobra.Command {
+func newRoot(fronts Fronts, args ...string) *cobra.Command {
 	root := &cobra.Command{
 		Use:   "golem",
 		Short: "Run AI workers and agents in a sandbox, and review what they change",
@@ -213,7 +224,7 @@ review and apply them.`,
 	root.SetFlagErrorFunc(flagError)
 	root.SetUsageFunc(printUsage)
 	root.SetHelpCommand(newHelp())
-	all := subcommands(serve)
+	all := subcommands(fronts)
 	if i := slices.IndexFunc(all, func(c subcommand) bool { return len(args) > 0 && c.name == args[0] }); i >= 0 {
 		all = all[i : i+1]
 	}
@@ -294,7 +305,7 @@ func flagErrorOf(cmd *cobra.Command, path string, err error) error {
 		return usagef("%v; %s --help lists the flags", err, path)
 	}
 	name := unknown.GetSpecifiedName()
-	if c, _, err := newRoot(nil).Find([]string{name}); err == nil && c.HasParent() {
+	if c, _, err := newRoot(Fronts{}).Find([]string{name}); err == nil && c.HasParent() {
 		return usagef("unknown flag --%s; it is a command: %s", name, c.CommandPath())
 	}
 	if hint := flagHints[cmd.Name()+" --"+name]; hint != "" {

@@ -32,7 +32,7 @@ func TestHelp(t *testing.T) {
 				t.Errorf("%s: example %q", cmd.CommandPath(), line)
 				continue
 			}
-			c, rest, err := newRoot(nil).Find(words[1:])
+			c, rest, err := newRoot(Fronts{}).Find(words[1:])
 			if err == nil {
 				err = c.ParseFlags(rest)
 			}
@@ -47,7 +47,7 @@ func TestHelp(t *testing.T) {
 			visit(c)
 		}
 	}
-	visit(newRoot(nil))
+	visit(newRoot(Fronts{}))
 	if seen < 4 {
 		t.Errorf("found %d commands: the test checks nothing", seen)
 	}
@@ -56,16 +56,16 @@ func TestHelp(t *testing.T) {
 // TestSubcommands checks that a command has its listed name, and that golem creates only
 // this command for it.
 func TestSubcommands(t *testing.T) {
-	for _, c := range subcommands(nil) {
+	for _, c := range subcommands(Fronts{}) {
 		if got := c.make().Name(); got != c.name {
 			t.Errorf("%s makes %s", c.name, got)
 		}
-		made := newRoot(nil, c.name, "--json").Commands()
+		made := newRoot(Fronts{}, c.name, "--json").Commands()
 		if len(made) != 1 || made[0].Name() != c.name {
 			t.Errorf("golem %s makes %d commands", c.name, len(made))
 		}
 	}
-	if one, all := newRoot(nil, "unknown"), newRoot(nil); len(one.Commands()) != len(all.Commands()) {
+	if one, all := newRoot(Fronts{}, "unknown"), newRoot(Fronts{}); len(one.Commands()) != len(all.Commands()) {
 		t.Errorf("an unknown command is compared with %d commands, want %d", len(one.Commands()), len(all.Commands()))
 	}
 }
@@ -78,7 +78,7 @@ func TestPlainOutput(t *testing.T) {
 		{"completion", "\x1b"}, {"explain", "/x", "--=\x1b"},
 	} {
 		var out, errs bytes.Buffer
-		if code := Main(args, &out, &errs, nil); code == exitDone {
+		if code := Main(args, &out, &errs, nil, nil); code == exitDone {
 			t.Errorf("golem %q: exit code 0", args)
 		}
 		if out.Len()+errs.Len() == 0 || bytes.ContainsRune(out.Bytes(), '\x1b') || bytes.ContainsRune(errs.Bytes(), '\x1b') {

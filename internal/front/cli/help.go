@@ -283,7 +283,7 @@ func printCommands(w io.Writer, cmd *cobra.Command) {
 // commandsIn returns the commands of a group, in the order of the table.
 func commandsIn(root *cobra.Command, group string) []*cobra.Command {
 	var list []*cobra.Command
-	for _, c := range subcommands(nil) {
+	for _, c := range subcommands(Fronts{}) {
 		if made, _, err := root.Find([]string{c.name}); err == nil && c.group == group && made.HasParent() {
 			list = append(list, made)
 		}

@@ -27,7 +27,7 @@ func eachCommand(visit func(*cobra.Command)) {
 
 // rootWithHelp returns all commands. cobra adds the command help only when it executes one.
 func rootWithHelp() *cobra.Command {
-	root := newRoot(nil)
+	root := newRoot(Fronts{})
 	root.InitDefaultHelpCmd()
 	return root
 }
@@ -46,7 +46,7 @@ func TestGroups(t *testing.T) {
 	root := rootWithHelp()
 	for group, want := range map[string][]string{
 		"run":     {"run", "exec", "ports", "mcp"},
-		"review":  {"status", "diff", "apply", "discard", "undo", "review", "approve", "approvals"},
+		"review":  {"status", "diff", "apply", "discard", "undo", "review", "approve", "approvals", "desk"},
 		"records": {"sessions", "audit", "doctor"},
 		"more":    {"tool", "scan", "completion", "man", "version", "help"},
 	} {

@@ -28,7 +28,7 @@ not exist. The pages have the same text as --help.`,
 			return nil
 		},
 		RunE: func(cmd *cobra.Command, args []string) error {
-			root := newRoot(nil) // this process made only the command man
+			root := newRoot(Fronts{}) // this process made only the command man
 			root.InitDefaultHelpCmd()
 			names, err := writeMan(args[0], root, manDate())
 			if err != nil {

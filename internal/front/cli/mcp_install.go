@@ -82,7 +82,7 @@ entry that it has written before. Arguments after -- are flags for golem mcp.`,
 // serverFlags checks the flags of golem mcp. Otherwise only the client would see the
 // error, and clients show little output of a server that does not start.
 func serverFlags(flags []string) error {
-	mcp, _, err := newRoot(nil).Find([]string{"mcp"})
+	mcp, _, err := newRoot(Fronts{}).Find([]string{"mcp"})
 	if err != nil {
 		return err
 	}

@@ -1,0 +1,64 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/browser"
+	"github.com/golem-forge/golem/internal/clipboard"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+func newDesk(serve Desk) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "desk",
+		Short: "Review and decide in your browser",
+		Long: `Open a page in your browser with everything that waits for you, in every directory: calls
+that wait for approval, sessions with changes, staged commits and paused runs. The riskiest
+comes first. You approve or decline a call there after you viewed all of it. The approval
+covers exactly the content that the page showed, as with golem approve.
+
+golem serves the page on this machine only, until you press Ctrl-C. The address that it
+prints logs in one browser, once. --listen chooses the port. Other machines cannot connect:
+use ssh -L for that.`,
+		Example: "  golem desk\n  golem desk --no-open\n  golem desk --listen 127.0.0.1:8137",
+		Args:    noArgs,
+	}
+	f := &programFlags{dir: "."}
+	cmd.Flags().StringVar(&f.state, "state", "", "the directory of golem's state (GOLEM_STATE)")
+	markShared(cmd.Flags(), "state")
+	noOpen, listen := false, "127.0.0.1:0"
+	cmd.Flags().BoolVar(&noOpen, "no-open", false, "print the address, and do not open a browser")
+	cmd.Flags().StringVar(&listen, "listen", listen, "the address of this machine to listen on; port 0 is a free port")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if wantsJSON(cmd) {
+			return usageError("golem desk serves pages; golem status --all --json prints what waits")
+		}
+		o, err := f.options()
+		if err != nil {
+			return err
+		}
+		ctx, stop := untilSignal(cmd.Context())
+		defer stop()
+		err = serve(ctx, o, listen, withAccount("golem desk, in a browser"), secrets(os.Environ()), func(address, file string) {
+			fmt.Fprintln(cmd.OutOrStdout(), address)
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem: this address works once, in one browser; Ctrl-C ends the desk")
+			if noOpen {
+				return
+			}
+			if err := browser.Open(ctx, clipboard.Directories(), os.Environ(), file); err != nil && ctx.Err() == nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "golem: no browser was opened (%s); open the address yourself\n", visible.Line(err.Error(), maxColumns))
+			}
+		})
+		var caught signaled
+		if errors.As(context.Cause(ctx), &caught) {
+			return caught.code()
+		}
+		return err
+	}
+	return cmd
+}

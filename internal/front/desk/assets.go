@@ -1,0 +1,120 @@
+package desk
+
+import (
+	"crypto/sha256"
+	"embed"
+	"encoding/base64"
+	"fmt"
+	"html/template"
+	"net/http"
+	"path/filepath"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+//go:embed assets
+var assets embed.FS
+
+// assetTypes are the files that a browser may load, with their types.
+var assetTypes = map[string]string{"htmx.min.js": "text/javascript", "desk.js": "text/javascript", "icon.svg": "image/svg+xml"}
+
+func serveAsset(w http.ResponseWriter, r *http.Request) {
+	kind, ok := assetTypes[r.PathValue("name")]
+	if !ok {
+		refuse(w, http.StatusNotFound, "no such file")
+		return
+	}
+	w.Header().Set("Content-Type", kind+"; charset=utf-8")
+	http.ServeFileFS(w, r, assets, "assets/"+r.PathValue("name"))
+}
+
+func readAsset(name string) string {
+	data, err := assets.ReadFile("assets/" + name)
+	if err != nil {
+		panic(err) // it is part of the program
+	}
+	return string(data)
+}
+
+// hashOf returns the hash of a script or style, in the form of content security policies.
+func hashOf(text string) string {
+	sum := sha256.Sum256([]byte(text))
+	return "sha256-" + base64.StdEncoding.EncodeToString(sum[:])
+}
+
+// contentPolicy returns the content security policy of all pages. A browser runs only the
+// scripts and uses only the style with these hashes.
+func contentPolicy() string {
+	return fmt.Sprintf("default-src 'none'; script-src '%s' '%s'; style-src '%s'; img-src 'self'; connect-src 'self'; form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+		hashOf(readAsset("htmx.min.js")), hashOf(readAsset("desk.js")), hashOf(readAsset("desk.css")))
+}
+
+// templates returns the pages. golem parses them when it serves the first one.
+var templates = sync.OnceValue(func() *template.Template {
+	return template.Must(template.New("").Funcs(template.FuncMap{
+		"style":     func() template.CSS { return template.CSS(readAsset("desk.css")) },
+		"integrity": func(name string) string { return hashOf(readAsset(name)) },
+		"age":       age,
+		"clock":     func(t time.Time) string { return t.Local().Format(time.DateTime) },
+		"count":     func(n int, noun string) string { return visible.Count(n, noun) },
+		"near":      near,
+		"kind":      kindWords,
+		"command":   nextCommand,
+		"cells":     splitRow,
+	}).ParseFS(assets, "assets/*.html"))
+})
+
+// age describes how long before now a time was.
+func age(t, now time.Time) string {
+	switch d := now.Sub(t); {
+	case t.IsZero():
+		return ""
+	case d < time.Minute:
+		return "just now"
+	case d < time.Hour:
+		return fmt.Sprintf("%d min ago", int(d.Minutes()))
+	case d < 24*time.Hour:
+		return visible.Count(int(d.Hours()), "hour") + " ago"
+	default:
+		return visible.Count(int(d.Hours()/24), "day") + " ago"
+	}
+}
+
+// near returns a directory as ~/… if it is in the user's home directory.
+func near(dir, home string) string {
+	if below, err := filepath.Rel(home, dir); err == nil && home != "" && filepath.IsLocal(below) {
+		return filepath.Join("~", below)
+	}
+	return dir
+}
+
+// kindWords says what an item is.
+func kindWords(k inbox.Kind) string {
+	return map[inbox.Kind]string{inbox.KindCall: "Call", inbox.KindHost: "Unknown host", inbox.KindChanges: "Changes", inbox.KindCommit: "Staged commit", inbox.KindRun: "Paused run"}[k]
+}
+
+// nextCommand returns the command that decides about an item for which the desk has no page.
+func nextCommand(i inbox.Item) string {
+	dir := shellWord(i.Directory)
+	switch i.Kind {
+	case inbox.KindChanges:
+		return "golem diff -C " + dir + " --session " + i.ID
+	case inbox.KindCommit:
+		return "golem review -C " + dir
+	case inbox.KindRun:
+		return "golem run " + dir + " --resume " + i.ID
+	}
+	return ""
+}
+
+// shellWord returns a word as a shell reads it.
+func shellWord(word string) string {
+	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+~") == "" {
+		return word
+	}
+	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
+}

@@ -1,0 +1,342 @@
+package desk
+
+import (
+	"fmt"
+	"math"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/records"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// These constants limit how much of a call a page shows before the user opens more.
+const (
+	maxRowsOpen  = 1500    // rows
+	maxBytesOpen = 1 << 20 // bytes of text
+)
+
+// A callView is a call on a page.
+type callView struct {
+	Program, ID, Nonce string
+	All                bool // show every file
+	Digest             string
+	Directory          string
+	Tool               string
+	Changed            bool     // the content is newer than the one that the user decided about
+	Missing            []string // what was not on the screen when the user approved, in words
+	Head, Notes, Tail  []visible.Row
+	Files              []fileView
+	Rest               []visible.Row // arguments, in the end
+	Unsent             []string      // names of the files that the page does not show yet
+	Omitted            []string      // what golem cannot show, in words
+}
+
+// A fileView is a change of a call.
+type fileView struct {
+	Index int
+	Title visible.Row
+	Rows  []visible.Row
+	Open  bool
+	Path  string // of the page that shows it
+}
+
+// openCall opens a call that waits. The caller closes the records.
+func (s *server) openCall(key, id string) (*program.Program, *records.Records, approval.PendingRequest, tool.Request, error) {
+	none := approval.PendingRequest{}
+	p, err := inbox.OpenProgram(s.options, key)
+	if err != nil {
+		return nil, nil, none, tool.Request{}, err
+	}
+	records, err := p.OpenRecords()
+	if err != nil {
+		return nil, nil, none, tool.Request{}, err
+	}
+	w, err := records.Approvals.FindPending(id)
+	if err == nil {
+		err = records.CheckPending(w)
+	}
+	var request tool.Request
+	if err == nil {
+		request, err = records.Approvals.Request(w)
+	}
+	if err != nil {
+		records.Close()
+		return nil, nil, none, tool.Request{}, err
+	}
+	return p, records, w, request, nil
+}
+
+// showCall shows a call that waits, with as much of its content as a page can hold.
+func (s *server) showCall(w http.ResponseWriter, r *http.Request) {
+	s.renderCall(w, http.StatusOK, r.PathValue("program"), r.PathValue("id"), callView{All: r.URL.Query().Has("all")})
+}
+
+func (s *server) renderCall(w http.ResponseWriter, status int, key, id string, how callView) {
+	p, records, pending, request, err := s.openCall(key, id)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	defer records.Close()
+	v := newCallView(request, how.All)
+	v.Program, v.ID, v.Directory, v.Changed, v.Missing = key, id, visible.Text(string(p.Root())), how.Changed, how.Missing
+	one := &page{program: key, id: id, digest: request.Digest, call: pending.CallDigest, session: pending.Session, sent: v.sent(request)}
+	s.pages.add(one)
+	v.Nonce = one.nonce
+	s.render(w, status, "call", view{Title: "Decide about a call", Data: v})
+}
+
+// newCallView returns a call as a page shows it. With all, every file is open.
+func newCallView(r tool.Request, all bool) callView {
+	sheet := approval.NewSheet(r, math.MaxInt)
+	v := callView{Digest: r.Digest, Tool: sandbox.Shown(r.Tool), Head: sheet.Head, Tail: sheet.Tail}
+	titles, content := make(map[string]int), make(map[string]int)
+	for i := range r.Changes {
+		titles[tool.ItemChange(i)], content[tool.ItemContent(i)] = i, i
+		v.Files = append(v.Files, fileView{Index: i, Title: visible.Row{Text: visible.Name(r.Changes[i].Path)}})
+	}
+	for _, row := range sheet.Body {
+		i, isTitle := titles[row.Item]
+		j, isContent := content[row.Item]
+		switch {
+		case isTitle && row.Mark == visible.Detail:
+			v.Files[i].Title = row
+		case isContent:
+			v.Files[j].Rows = append(v.Files[j].Rows, row)
+		case row.Item == tool.ItemArguments:
+			v.Rest = append(v.Rest, row)
+		default:
+			v.Notes = append(v.Notes, row)
+		}
+	}
+	rows, size := 0, 0
+	for i := range v.Files {
+		f := &v.Files[i]
+		rows += len(f.Rows)
+		for _, row := range f.Rows {
+			size += len(row.Text)
+		}
+		if f.Open = all || rows <= maxRowsOpen && size <= maxBytesOpen || len(f.Rows) == 0; !f.Open {
+			v.Unsent = append(v.Unsent, visible.Name(r.Changes[i].Path))
+		}
+	}
+	for _, item := range r.Omitted() {
+		if i, ok := content[item]; ok {
+			v.Omitted = append(v.Omitted, "the content of "+visible.Name(r.Changes[i].Path)+": "+visible.Line(r.Changes[i].Omitted, maxNote))
+		} else {
+			v.Omitted = append(v.Omitted, map[string]string{tool.ItemMore: visible.Count(r.MoreWarnings, "more warning"), tool.ItemProblem: "the changes, which golem knows only after the call ran"}[item])
+		}
+	}
+	return v
+}
+
+// maxNote is how many characters of a note a page shows.
+const maxNote = 500
+
+// sent returns the items of a request that the page shows completely.
+func (v callView) sent(r tool.Request) map[string]bool {
+	sent := make(map[string]bool)
+	for _, item := range r.Items() {
+		sent[item] = true
+	}
+	for _, f := range v.Files {
+		if !f.Open {
+			delete(sent, tool.ItemContent(f.Index))
+		}
+	}
+	return sent
+}
+
+// showFile shows one file of a call on a page that is open.
+func (s *server) showFile(w http.ResponseWriter, r *http.Request) {
+	key, id := r.PathValue("program"), r.PathValue("id")
+	_, records, _, request, err := s.openCall(key, id)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	defer records.Close()
+	v := newCallView(request, true)
+	i, err := strconv.Atoi(r.PathValue("index"))
+	if err != nil || i < 0 || i >= len(v.Files) {
+		s.fail(w, &sandbox.Error{Op: "file", Path: r.PathValue("index"), Code: sandbox.ErrNotFound, Hint: "the call has " + visible.Count(len(v.Files), "change")})
+		return
+	}
+	if !s.pages.addSent(r.URL.Query().Get("page"), key, id, request.Digest, tool.ItemContent(i)) {
+		s.fail(w, &sandbox.Error{Op: "file", Path: id, Code: sandbox.ErrConflict, Hint: "the page is too old; reload it"})
+		return
+	}
+	s.render(w, http.StatusOK, "file", view{Data: v.Files[i]})
+}
+
+// showState tells an open page whether its call still waits.
+func (s *server) showState(w http.ResponseWriter, r *http.Request) {
+	_, records, _, _, err := s.openCall(r.PathValue("program"), r.PathValue("id"))
+	if err == nil {
+		records.Close()
+		w.WriteHeader(http.StatusNoContent) // htmx keeps the page as it is
+		return
+	}
+	s.render(w, http.StatusOK, "over", view{Data: visible.Text(err.Error())})
+}
+
+// decide answers a call. The answer counts for the content that the page showed.
+func (s *server) decide(w http.ResponseWriter, r *http.Request) {
+	key, id := r.PathValue("program"), r.PathValue("id")
+	if err := r.ParseForm(); err != nil {
+		s.fail(w, &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "golem could not read the form: " + err.Error()})
+		return
+	}
+	one, err := s.pages.use(r.PostForm.Get("nonce"), key, id)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	_, records, pending, request, err := s.openCall(key, id)
+	if err != nil {
+		s.failChanged(w, one, err)
+		return
+	}
+	defer records.Close()
+	if request.Digest != one.digest || pending.Digest != one.digest || r.PostForm.Get("digest") != one.digest {
+		s.renderCall(w, http.StatusConflict, key, id, callView{Changed: true})
+		return
+	}
+	reply := approval.Reply{Answer: tool.Answer{By: "user", Front: s.front}, Rendered: one.rendered(r.PostForm.Get("seen"))}
+	switch r.PostForm.Get("answer") {
+	case "approve":
+		reply.Verdict = tool.Approved
+	case "approve-unseen":
+		reply.Verdict, reply.DigestPrefix = tool.Approved, r.PostForm.Get("unseen")
+		if reply.DigestPrefix == "" {
+			reply.DigestPrefix = "none" // no digest begins like this
+		}
+	case "decline":
+		reply.Note = visible.Line(strings.TrimSpace(r.PostForm.Get("reason")), maxNote)
+	default:
+		s.fail(w, &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "the answer is approve or decline"})
+		return
+	}
+	if _, err := approval.CheckSeen(request, reply); err != nil {
+		s.renderCall(w, http.StatusUnprocessableEntity, key, id, callView{Missing: missing(request, reply.Rendered)})
+		return
+	}
+	if err := records.Answer(id, reply, s.secrets); err != nil {
+		s.fail(w, err)
+		return
+	}
+	s.live.notify()
+	http.Redirect(w, r, s.guard.prefix+"decision/"+key+"/"+id, http.StatusSeeOther)
+}
+
+// missing describes the items of a request that were not rendered.
+func missing(r tool.Request, rendered []string) (list []string) {
+	left := slices.DeleteFunc(r.Items(), func(item string) bool { return slices.Contains(rendered, item) })
+	for _, text := range r.DescribeItems(left) {
+		list = append(list, visible.Line(text, maxNote))
+	}
+	for _, item := range r.Omitted() {
+		list = append(list, "content that golem cannot show ("+item+")")
+	}
+	return list
+}
+
+// rendered returns the items that the browser reports as seen, as far as it got them.
+func (p *page) rendered(seen string) (items []string) {
+	for item := range strings.SplitSeq(seen, ",") {
+		if p.sent[item] && !slices.Contains(items, item) {
+			items = append(items, item)
+		}
+	}
+	return items
+}
+
+// failChanged shows why a call cannot be decided any more. If the same call waits with
+// other content, it shows that content.
+func (s *server) failChanged(w http.ResponseWriter, one *page, err error) {
+	if p, wrong := inbox.OpenProgram(s.options, one.program); wrong == nil {
+		if records, wrong := p.OpenRecords(); wrong == nil {
+			list, _ := records.Waiting(p.Sessions())
+			records.Close()
+			for _, other := range list {
+				if other.CallDigest == one.call && other.Session == one.session && other.Digest != one.digest {
+					s.renderCall(w, http.StatusConflict, one.program, other.ID, callView{Changed: true})
+					return
+				}
+			}
+		}
+	}
+	s.fail(w, err)
+}
+
+// maxPiece is how many characters of a row are one piece. The browser reports a piece as
+// seen when it was on the screen, so that a long line counts only when all of it was.
+const maxPiece = 1000
+
+// A cell is a piece of a row on a page.
+type cell struct {
+	Mark, Class, Text, Item string
+	First                   bool
+}
+
+// splitRow returns a row in pieces.
+func splitRow(r visible.Row) (list []cell) {
+	class := map[string]string{visible.Added: "added", visible.Removed: "removed", visible.Hunk: "hunk", visible.Warning: "warning", visible.Hidden: "hunk", visible.Content: "content"}[r.Mark]
+	text := []rune(r.Text)
+	for first := true; first || len(text) > 0; first = false {
+		n := min(len(text), maxPiece)
+		list = append(list, cell{r.Mark, class, string(text[:n]), r.Item, first})
+		text = text[n:]
+	}
+	return list
+}
+
+// A decisionView is a decision as the journal has it.
+type decisionView struct {
+	ID      string
+	Records []recordView
+	Next    string
+}
+
+// A recordView is a record of the journal.
+type recordView struct {
+	Number          uint64
+	Time, What      string
+	Front, Seen     string
+	Call, Note      string
+	Shown, Effects  []string
+	Digest, Request string
+}
+
+// showDecision shows what the journal has about a decision.
+func (s *server) showDecision(w http.ResponseWriter, r *http.Request) {
+	key, id := r.PathValue("program"), r.PathValue("id")
+	p, err := inbox.OpenProgram(s.options, key)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	v, err := readDecision(p, id)
+	if err == nil && len(v.Records) == 0 {
+		err = &sandbox.Error{Op: "decision", Path: id, Code: sandbox.ErrNotFound, Hint: "the journal has no record of it"}
+	}
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	title := "Declined"
+	for _, one := range v.Records {
+		if strings.Contains(one.What, "approved") {
+			title = "Approved"
+		}
+	}
+	s.render(w, http.StatusOK, "decision", view{Title: fmt.Sprintf("%s: %s", title, visible.Line(id, 40)), Data: v})
+}

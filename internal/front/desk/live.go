@@ -1,0 +1,143 @@
+package desk
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/golem-forge/golem/internal/program"
+)
+
+const (
+	// maxListeners is how many pages listen for changes at the same time.
+	maxListeners = 200
+	// lookEvery is how often the desk looks for changes that other processes made.
+	lookEvery = 250 * time.Millisecond
+	// refreshEvery is how often a page reads the changes of sessions again. Commands in a
+	// session change files anywhere in its overlay, so nothing cheaper shows it.
+	refreshEvery = 15 * time.Second
+	// writeWithin is how long a browser may take to read an event.
+	writeWithin = 10 * time.Second
+)
+
+// A live tells the open pages that something has changed.
+type live struct {
+	options program.Options
+	now     func() time.Time
+
+	mu        sync.Mutex
+	listeners map[chan struct{}]bool
+}
+
+func newLive(o program.Options) *live {
+	return &live{options: o, now: o.Now, listeners: make(map[chan struct{}]bool)}
+}
+
+// notify tells all pages. A page that has not read the last event gets no second one.
+func (l *live) notify() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	for c := range l.listeners {
+		select {
+		case c <- struct{}{}:
+		default:
+		}
+	}
+}
+
+// listen returns a channel of changes. ok is false if too many pages listen.
+func (l *live) listen() (c chan struct{}, stop func(), ok bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if len(l.listeners) >= maxListeners {
+		return nil, nil, false
+	}
+	c = make(chan struct{}, 1)
+	l.listeners[c] = true
+	return c, func() {
+		l.mu.Lock()
+		defer l.mu.Unlock()
+		delete(l.listeners, c)
+	}, true
+}
+
+func (l *live) isHeard() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return len(l.listeners) > 0
+}
+
+// watch notifies when the state of a program changes, until ctx ends.
+func (l *live) watch(ctx context.Context) {
+	tick := time.NewTicker(lookEvery)
+	defer tick.Stop()
+	last, refreshed := l.fingerprint(), l.now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-tick.C:
+		}
+		if !l.isHeard() {
+			continue
+		}
+		if now := l.fingerprint(); now != last || l.now().Sub(refreshed) > refreshEvery {
+			last, refreshed = now, l.now()
+			l.notify()
+		}
+	}
+}
+
+// fingerprint returns a text that changes when a call, an answer, a session or a staged
+// commit comes or goes.
+func (l *live) fingerprint() string {
+	known, err := program.KnownPrograms(l.options)
+	text := fmt.Sprint(err)
+	for _, k := range known {
+		for _, name := range []string{"approvals.json", "answers", "sessions", "staged.json", "staged"} {
+			if info, err := os.Stat(filepath.Join(string(k.State), name)); err == nil {
+				text += fmt.Sprintln(k.State, name, info.ModTime().UnixNano(), info.Size())
+			}
+		}
+	}
+	return text
+}
+
+// ServeHTTP implements http.Handler. It sends an event for each change.
+func (l *live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	changed, stop, ok := l.listen()
+	if !ok {
+		refuse(w, http.StatusServiceUnavailable, "too many pages are open")
+		return
+	}
+	defer stop()
+	w.Header().Set("Content-Type", "text/event-stream")
+	control := http.NewResponseController(w)
+	send := func(text string) bool {
+		control.SetWriteDeadline(l.now().Add(writeWithin))
+		_, err := w.Write([]byte(text))
+		return err == nil && control.Flush() == nil
+	}
+	if !send("retry: 1000\n\n") {
+		return
+	}
+	alive := time.NewTicker(30 * time.Second) // finds a browser that is gone
+	defer alive.Stop()
+	for {
+		text := ": alive\n\n"
+		select {
+		case <-r.Context().Done():
+			return
+		case <-changed:
+			text = "event: changed\ndata: \n\n"
+		case <-alive.C:
+		}
+		if !send(text) {
+			return
+		}
+	}
+}

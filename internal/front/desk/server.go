@@ -1,0 +1,178 @@
+package desk
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"html/template"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/netip"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A server serves the pages of one user.
+type server struct {
+	options program.Options
+	front   string   // names the desk and the user's account in the journal
+	secrets []string // that the journal must not show
+	guard   *guard
+	live    *live
+	inbox   *inbox.Reader
+	pages   pages
+}
+
+// Serve serves the desk at an address of this machine until ctx ends. It calls ready with
+// the address that logs a browser in, and with a file that leads there. Only the user can
+// read that file. The journal records the decisions with front, and without the secrets.
+func Serve(ctx context.Context, o program.Options, listen, front string, secrets []string, ready func(address, file string)) error {
+	if err := checkLoopback(listen); err != nil {
+		return err
+	}
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	if err != nil {
+		return &sandbox.Error{Op: "--listen", Path: listen, Code: sandbox.ErrInvalid, Hint: "golem cannot listen there: " + err.Error() + "; without the flag golem chooses a free port"}
+	}
+	defer l.Close()
+	s := newServer(o, l.Addr().String(), front, secrets)
+	file, err := s.writeFile()
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(filepath.Dir(file))
+	h := &http.Server{Handler: s.guard, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), BaseContext: func(net.Listener) context.Context { return ctx }}
+	var wait sync.WaitGroup
+	defer wait.Wait()
+	watching, stop := context.WithCancel(ctx)
+	defer stop()
+	wait.Go(func() { s.live.watch(watching) })
+	wait.Go(func() {
+		<-watching.Done()
+		h.Close()
+	})
+	ready(s.guard.address(), file)
+	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		return err
+	}
+	return nil
+}
+
+// checkLoopback returns an error unless an address is one of this machine only.
+func checkLoopback(listen string) error {
+	host, _, err := net.SplitHostPort(listen)
+	if err != nil {
+		return &sandbox.Error{Op: "--listen", Path: listen, Code: sandbox.ErrInvalid, Hint: "it is an address with a port, such as 127.0.0.1:8137"}
+	}
+	if ip, err := netip.ParseAddr(host); err == nil && ip.IsLoopback() {
+		return nil
+	}
+	return &sandbox.Error{Op: "--listen", Path: listen, Code: sandbox.ErrInvalid,
+		Hint: "golem desk is only for this machine: other machines would need TLS and a token for each person, which it does not have; use 127.0.0.1:PORT, and ssh -L to reach it from elsewhere"}
+}
+
+func newServer(o program.Options, host, front string, secrets []string) *server {
+	s := &server{options: o, front: front, secrets: secrets, guard: newGuard(host), live: newLive(o), inbox: &inbox.Reader{Options: o}}
+	s.pages.now = o.Now
+	mux := http.NewServeMux()
+	mux.HandleFunc("GET /{$}", s.showInbox)
+	mux.HandleFunc("GET /list", s.showList)
+	mux.Handle("GET /events", s.live)
+	mux.HandleFunc("GET /assets/{name}", serveAsset)
+	mux.HandleFunc("GET /call/{program}/{id}", s.showCall)
+	mux.HandleFunc("GET /call/{program}/{id}/file/{index}", s.showFile)
+	mux.HandleFunc("GET /call/{program}/{id}/state", s.showState)
+	mux.HandleFunc("POST /call/{program}/{id}", s.decide)
+	mux.HandleFunc("GET /decision/{program}/{id}", s.showDecision)
+	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
+		s.fail(w, &sandbox.Error{Op: "page", Path: r.URL.Path, Code: sandbox.ErrNotFound, Hint: "the inbox lists everything that waits"})
+	})
+	s.guard.next = mux
+	s.guard.policy = contentPolicy()
+	s.guard.login = func(w http.ResponseWriter) {
+		s.render(w, http.StatusOK, "login", view{Title: "Logged in", Prefix: s.guard.prefix})
+	}
+	return s
+}
+
+// writeFile writes the file that leads a browser to the desk.
+func (s *server) writeFile() (string, error) {
+	dir, err := os.MkdirTemp("", "golem-desk-")
+	if err != nil {
+		return "", err
+	}
+	file := filepath.Join(dir, "desk.html")
+	var page = template.Must(template.New("").Parse(`<!doctype html><meta charset="utf-8"><title>golem desk</title><meta name="referrer" content="no-referrer"><meta http-equiv="refresh" content="0; url={{.}}"><a href="{{.}}">golem desk</a>` + "\n"))
+	f, err := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err == nil {
+		err = errors.Join(page.Execute(f, s.guard.address()), f.Close())
+	}
+	if err != nil {
+		return "", errors.Join(err, os.RemoveAll(dir))
+	}
+	return file, nil
+}
+
+// A view is what a page shows.
+type view struct {
+	Title  string
+	Prefix string // the random path of the desk
+	Home   string
+	Now    time.Time
+	Data   any
+}
+
+// render writes a page.
+func (s *server) render(w http.ResponseWriter, status int, name string, v view) {
+	v.Prefix, v.Home, v.Now = s.guard.prefix, s.options.Home, s.options.Now()
+	w.Header().Set("Content-Type", "text/html; charset=utf-8")
+	w.WriteHeader(status)
+	if err := templates().ExecuteTemplate(w, name, v); err != nil {
+		io.WriteString(w, "<p>golem could not write the rest of this page") // the browser is gone, or the page ends here
+	}
+}
+
+// fail shows an error.
+func (s *server) fail(w http.ResponseWriter, err error) {
+	status := http.StatusInternalServerError
+	switch sandbox.CodeOf(err) {
+	case sandbox.ErrNotFound:
+		status = http.StatusNotFound
+	case sandbox.ErrExists, sandbox.ErrConflict:
+		status = http.StatusConflict
+	case sandbox.ErrInvalid, "unseen", "blocked":
+		status = http.StatusUnprocessableEntity
+	}
+	s.render(w, status, "failed", view{Title: "Not done", Data: visible.Text(err.Error())})
+}
+
+// An inboxView is the content of the inbox.
+type inboxView struct {
+	Items    []inbox.Item
+	Problems []inbox.Problem
+}
+
+func (s *server) readInbox(w http.ResponseWriter, r *http.Request, name string) {
+	items, problems, err := s.inbox.Items(r.Context())
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	s.render(w, http.StatusOK, name, view{Title: fmt.Sprintf("Inbox (%d)", len(items)), Data: inboxView{items, problems}})
+}
+
+// showInbox shows everything that waits.
+func (s *server) showInbox(w http.ResponseWriter, r *http.Request) { s.readInbox(w, r, "inbox") }
+
+// showList shows only the list of the inbox, for a page that is open.
+func (s *server) showList(w http.ResponseWriter, r *http.Request) { s.readInbox(w, r, "list") }

@@ -1,0 +1,288 @@
+package inbox
+
+import (
+	"cmp"
+	"context"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/golem-forge/golem/internal/clearance"
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A Kind says what an item is.
+type Kind string
+
+// The kinds of items.
+const (
+	KindCall    Kind = "call"    // a call that waits for approval
+	KindHost    Kind = "host"    // a connection to a host that waits for approval
+	KindChanges Kind = "changes" // a session with changes
+	KindCommit  Kind = "commit"  // a staged commit that waits for review
+	KindRun     Kind = "run"     // a paused run that can continue
+)
+
+// A Risk says how closely to look at an item.
+type Risk int
+
+// The risks.
+const (
+	Low Risk = iota
+	Medium
+	High
+)
+
+func (r Risk) String() string { return [...]string{"low", "medium", "high"}[r] }
+
+// An Item is one thing that waits for the user. All its texts are visible text.
+type Item struct {
+	Kind      Kind      `json:"kind"`
+	Program   string    `json:"program"` // see Key
+	Directory string    `json:"directory"`
+	ID        string    `json:"id"`
+	Session   string    `json:"session,omitempty"`
+	Title     string    `json:"title"`
+	Who       string    `json:"who"` // the workers, or the program that made it
+	Since     time.Time `json:"since"`
+	Risk      Risk      `json:"risk"`
+	Reasons   []string  `json:"reasons"` // why the risk is not low
+}
+
+// A Reader reads the items of a user again and again. It keeps the risks of calls, because
+// a request never changes.
+type Reader struct {
+	Options program.Options
+
+	mu    sync.Mutex
+	calls map[string]assessment // by blob
+}
+
+// An assessment is a risk with its reasons.
+type assessment struct {
+	risk    Risk
+	reasons []string
+}
+
+func (a *assessment) add(risk Risk, reason string) {
+	a.risk, a.reasons = max(a.risk, risk), append(a.reasons, reason)
+}
+
+// A Problem is a directory in which golem cannot tell what waits.
+type Problem struct{ Directory, Text string }
+
+// Items returns everything that waits for the user, the riskiest first and then the oldest.
+func (r *Reader) Items(ctx context.Context) ([]Item, []Problem, error) {
+	list, err := DirectoriesWithRuns(ctx, r.Options)
+	if err != nil {
+		return nil, nil, err
+	}
+	var items []Item
+	var problems []Problem
+	for _, d := range list {
+		if d.Problem != "" {
+			problems = append(problems, Problem{visible.Text(cmp.Or(d.Path, string(d.State))), d.Problem})
+			continue
+		}
+		for _, c := range d.Approvals {
+			items = append(items, r.call(c, d.Path))
+		}
+		for _, s := range d.Sessions {
+			items = append(items, changesItem(s, d.Path))
+		}
+		for _, c := range d.Staged {
+			items = append(items, commitItem(c, d.Path))
+		}
+		for _, s := range d.Paused {
+			if !slices.ContainsFunc(d.Approvals, func(c Call) bool { return c.Session == s.ID }) {
+				items = append(items, Item{Kind: KindRun, Program: Key(s.Program), Directory: visible.Text(d.Path), ID: s.ID, Session: s.ID,
+					Title: "continue the run", Who: s.What(), Since: s.LastUsed})
+			}
+		}
+	}
+	slices.SortStableFunc(items, func(a, b Item) int {
+		return cmp.Or(cmp.Compare(b.Risk, a.Risk), a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
+	})
+	return items, problems, nil
+}
+
+// maxTitle is how many characters of a title an item has.
+const maxTitle = 300
+
+// call returns a call that waits as an item.
+func (r *Reader) call(c Call, dir string) Item {
+	a := r.assess(c)
+	var who []string
+	for _, w := range c.Workers {
+		who = append(who, sandbox.Shown(w))
+	}
+	item := Item{Kind: KindCall, Program: Key(c.Program), Directory: visible.Text(dir), ID: c.ID, Session: c.Session, Who: strings.Join(who, " › "), Since: c.Made, Risk: a.risk, Reasons: a.reasons}
+	var effects []string
+	for _, e := range c.Effects {
+		effects = append(effects, visible.Line(e, maxTitle))
+	}
+	item.Title = visible.Cut(sandbox.Shown(c.Tool)+": "+cmp.Or(visible.Line(c.Summary, maxTitle), strings.Join(effects, ", ")), maxTitle)
+	if c.Tool == tool.ConnectTool {
+		item.Kind = KindHost
+	}
+	return item
+}
+
+// assess returns the risk of a call that waits.
+func (r *Reader) assess(c Call) assessment {
+	r.mu.Lock()
+	known, ok := r.calls[c.Blob]
+	r.mu.Unlock()
+	if ok {
+		return known
+	}
+	records, err := c.Program.OpenRecords()
+	if err != nil {
+		return assessment{High, []string{"golem cannot read it: " + firstLine(err)}}
+	}
+	defer records.Close()
+	request, err := records.Approvals.Request(c.PendingRequest)
+	if err != nil {
+		return assessment{High, []string{"golem cannot read it: " + firstLine(err)}}
+	}
+	a := assessRequest(request)
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.calls == nil || len(r.calls) > maxAssessed {
+		r.calls = make(map[string]assessment)
+	}
+	r.calls[c.Blob] = a
+	return a
+}
+
+// maxAssessed is how many assessments a Reader keeps.
+const maxAssessed = 10000
+
+// assessRequest returns the risk of a request.
+func assessRequest(r tool.Request) (a assessment) {
+	if r.Taint != "" {
+		a.add(High, "the worker has read "+sandbox.Shown(r.Taint)+", which is untrusted")
+	}
+	if r.OnlyUser {
+		a.add(High, "changes what you trust")
+	}
+	var flags []review.Flag
+	verbs := make(map[policy.Verb]bool)
+	for _, c := range r.Changes {
+		flags = append(flags, c.Flags...)
+		if c.Empties {
+			verbs[policy.Delete] = true
+		}
+	}
+	for _, e := range r.Effects {
+		verbs[e.Verb] = true
+	}
+	a.addFlags(flags)
+	if n := len(r.Warnings) + r.MoreWarnings; n > 0 {
+		a.add(Medium, visible.Count(n, "warning"))
+	}
+	if r.Problem != "" {
+		a.add(Medium, "the changes are not known")
+	}
+	if verbs[policy.Run] && r.Network {
+		a.add(High, "runs a command with the network on")
+	} else if verbs[policy.Run] {
+		a.add(Medium, "runs a command")
+	}
+	if verbs[policy.Delete] {
+		a.add(Medium, "deletes files")
+	}
+	if verbs[policy.Connect] && !verbs[policy.Run] {
+		a.add(Medium, "connects to a host")
+	}
+	return a
+}
+
+// addFlags adds the flags of changes.
+func (a *assessment) addFlags(flags []review.Flag) {
+	code, others := make(map[string]bool), 0
+	for _, f := range flags {
+		if f.BecomesCode() {
+			code[f.Path] = true
+		} else {
+			others++
+		}
+	}
+	if len(code) == 1 {
+		a.add(High, "1 file becomes code")
+	} else if len(code) > 1 {
+		a.add(High, visible.Count(len(code), "file")+" become code")
+	}
+	if others > 0 {
+		a.add(Medium, visible.Count(others, "warning"))
+	}
+}
+
+// changesItem returns a session with changes as an item.
+func changesItem(c Changes, dir string) Item {
+	var a assessment
+	a.addFlags(c.Flags)
+	if c.Review.Unfit != "" {
+		a.add(Medium, "names that are no text")
+	}
+	title := visible.Count(c.Files, "file") + " changed, " + visible.LineCounts(c.Added, c.Removed)
+	switch {
+	case c.Problem != "":
+		a.add(Medium, "commits cannot be read")
+	case c.Count > 0:
+		title += ", " + visible.Count(c.Count, "commit")
+	}
+	return Item{Kind: KindChanges, Program: Key(c.Session.Program), Directory: visible.Text(dir), ID: c.ID, Session: c.ID, Title: title, Who: c.What, Since: c.Used, Risk: a.risk, Reasons: a.reasons}
+}
+
+// read returns a staged commit, nil if golem cannot read it.
+func (c Commit) read() *clearance.StagedCommit {
+	records, err := c.Program.OpenRecords()
+	if err != nil {
+		return nil
+	}
+	defer records.Close()
+	staged, err := records.StagedCommit(c.ID)
+	if err != nil {
+		return nil
+	}
+	return staged
+}
+
+// commitItem returns a staged commit as an item.
+func commitItem(c Commit, dir string) Item {
+	item := Item{Kind: KindCommit, Program: Key(c.Program), Directory: visible.Text(dir), ID: c.ID, Title: "a commit that golem cannot read", Risk: Medium, Reasons: []string{"leaves golem when you push it"}}
+	s := c.read()
+	if s == nil {
+		return item
+	}
+	subject, _, _ := strings.Cut(s.Message, "\n")
+	item.Title = visible.Cut(visible.Line(subject, maxTitle)+" ("+visible.Count(len(s.Files), "file")+", to "+sandbox.Shown(s.Target)+" "+sandbox.Shown(s.Branch)+")", maxTitle)
+	var who []string
+	for _, w := range s.Workers {
+		who = append(who, sandbox.Shown(w))
+	}
+	item.Who, item.Since, item.Session = strings.Join(who, " › "), s.CreatedAt, s.Session
+	for _, f := range s.Files {
+		if why, ok := review.Code(f.Path); ok && f.Operation != clearance.Delete {
+			item.Risk = High
+			item.Reasons = append(item.Reasons, sandbox.Shown(f.Path)+" "+why)
+			break
+		}
+	}
+	if s.Untrusted != "" {
+		item.Risk = High
+		item.Reasons = append(item.Reasons, "its workers had read "+sandbox.Shown(s.Untrusted)+", which is untrusted")
+	}
+	return item
+}
+
+// Base returns the last part of the item's directory.
+func (i Item) Base() string { return filepath.Base(i.Directory) }
