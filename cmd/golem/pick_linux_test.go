@@ -205,6 +205,33 @@ func TestPickLong(t *testing.T) {
 	}
 }
 
+// TestPickRepeats checks that the last question shows the chosen hunk again if it is no
+// longer on screen, and offers to show it if it does not fit.
+func TestPickRepeats(t *testing.T) {
+	p := newPickTest(t, map[string]string{"a.txt": "x\n", "b.txt": numberLines(nil)},
+		`sed -i 's/^line 3$/three/;s/^line 20$/twenty/;s/^line 35$/thirty-five/' b.txt; seq 1 30 | sed 's/^/number /' > a.txt`)
+	p.start("b.txt")
+	p.answer("1 of 3: b.txt", "y\r")
+	p.answer("2 of 3: b.txt", "n\r")
+	p.answer("3 of 3: b.txt", "n\r")
+	p.screen.Until("You are about to update b.txt (hunk 1 of 3")
+	p.answer("+ three", "\r")
+	if code, seen := p.waitForEnd(); code != 3 || strings.Contains(seen, "[v]iew") {
+		t.Errorf("code %d\n%s", code, seen)
+	}
+	p.start("a.txt", "b.txt")
+	p.answer("[Enter] next page", "\r")
+	p.answer("number 30", "y\r")
+	p.answer("2 of 4: b.txt", "q\r")
+	p.answer("[y]es  [n]o  [v]iew it again  [?]", "v\r")
+	p.answer("number 3", "\r")
+	p.answer("number 30", "y\r")
+	code, seen := p.waitForEnd()
+	if code != 0 || !strings.HasSuffix(p.read("a.txt"), "number 30\n") || p.read("b.txt") != numberLines(nil) {
+		t.Errorf("code %d, a.txt %q\n%s", code, p.read("a.txt"), seen)
+	}
+}
+
 // TestPickNothing checks the ways to stop: nothing is applied.
 func TestPickNothing(t *testing.T) {
 	t.Parallel()
@@ -245,7 +272,7 @@ func TestPickNothing(t *testing.T) {
 		p.start()
 		test.say()
 		code, seen := p.waitForEnd()
-		if plain := strings.ReplaceAll(seen, "\r\n", " "); code != test.code || !strings.Contains(plain, test.want) {
+		if plain := strings.Join(strings.Fields(seen), " "); code != test.code || !strings.Contains(plain, test.want) {
 			t.Errorf("code %d, want %d with %q\n%s", code, test.code, test.want, seen)
 		}
 		if got := strings.TrimPrefix(p.read("a.txt"), "other\n"); got != numberLines(nil) {

@@ -263,7 +263,8 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 	}
 	return &tool.DeferredChanges{
 		Effects: effects, Listed: l.listEffects(), Changes: l.changes, Refusal: l.refusal,
-		Apply: func(context.Context) error {
+		Apply: func(ctx context.Context) error {
+			l.t.OnProgress = tool.ProgressOf(ctx)
 			inside, err := l.t.Apply(l.skipped)
 			var known *sandbox.Error
 			if errors.As(err, &known) {

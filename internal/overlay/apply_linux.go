@@ -149,8 +149,11 @@ func (o Overlay) FinishApply() error {
 		return err
 	}
 	defer a.close()
+	meter := startMeter(o.Store, phaseFinish, len(moves))
+	defer meter.close()
 	for _, m := range moves {
 		err := a.makeMove(m)
+		meter.add()
 		if err == nil {
 			continue
 		}
@@ -357,7 +360,10 @@ func (a *applier) planMoves(changes []PathChange, skipped []string) ([]move, err
 	}
 	var list []move
 	var conflict ConflictError
+	meter := startMeter(a.Store, phasePrepare, len(changes))
+	defer meter.close()
 	for i, c := range changes {
+		meter.add()
 		if out.skips(c) {
 			continue
 		}

@@ -231,7 +231,10 @@ func (x Transfer) Take(changes []PathChange, skipped []string) error {
 		groups[g[0].Path] = g
 	}
 	var conflict ConflictError
+	meter := startMeter(x.To.Store, phaseTake, 2*len(list.Trees))
+	defer meter.close()
 	for _, t := range list.Trees {
+		meter.add()
 		if s.stampNow(groups[t.Path]) != t.Stamp {
 			conflict.Paths = append(conflict.Paths, t.Path)
 		}
@@ -246,6 +249,7 @@ func (x Transfer) Take(changes []PathChange, skipped []string) error {
 		return err
 	}
 	for _, t := range list.Trees {
+		meter.add()
 		err := upper.makeParents(t.Path)
 		if err == nil {
 			err = s.upper.moveTo(upper, t.Path)

@@ -20,10 +20,13 @@ type Transaction struct {
 	Changes []CommandChange
 	Clash   []string // names that others changed meanwhile; Changes lacks the overlays with such names
 	Unfit   string   // describes a name that no sandbox can have; nothing can be applied then
-	store   *store
-	record  *record
-	settle  func() error // called after Apply, if not nil
-	unpick  func() error // called by Discard, if not nil
+	// OnProgress, if set, is called while Apply works, with a number from 0 to 1.
+	OnProgress func(part float64)
+
+	store  *store
+	record *record
+	settle func() error // called after Apply, if not nil
+	unpick func() error // called by Discard, if not nil
 
 	// alone runs do while nobody works in the session, which holds files of the
 	// transaction. It is nil if the record holds all files.

@@ -54,6 +54,7 @@ func (t *Transaction) Apply(skip []string) (clash []string, err error) {
 
 // apply is Apply for a locked store.
 func (t *Transaction) apply(skip []string) (clash []string, err error) {
+	defer t.reportProgress()()
 	st, w := t.store, t.record
 	if err := w.skip(skip); err != nil {
 		return nil, err

@@ -38,6 +38,7 @@ type pickItem struct {
 	edited bool
 	chosen bool
 	seen   bool // all of it was on screen
+	drawn  int  // lines that the asker had printed before it
 }
 
 // applyPicked asks about each change, and applies those that the user chooses.
@@ -58,7 +59,8 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
-	items, err = newAsker(terminal, cmd.ErrOrStderr(), f.wait).pick(ctx, w, items)
+	asker := newAsker(terminal, cmd.ErrOrStderr(), f.wait)
+	items, err = asker.pick(ctx, w, items)
 	if errors.Is(err, errStopped) { // the question heard the signal; it reaches ctx in a moment
 		select {
 		case <-ctx.Done():
@@ -82,8 +84,16 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: you chose nothing; nothing was applied")
 		return exit(exitDenied)
 	}
-	f.before = shown.itemsOf
+	f.before, f.repeats = shown.itemsOf, asker.hasScrolled(items)
 	return f.callWith(cmd, "apply_changes", map[string]any{"parts": parts})
+}
+
+// hasScrolled reports whether an item that the user chose is no longer on screen.
+func (a *asker) hasScrolled(items []*pickItem) bool {
+	const question = 8 // lines of the question that follows
+	first := slices.IndexFunc(items, func(it *pickItem) bool { return it.chosen })
+	_, height := a.screen.size()
+	return first >= 0 && a.printed-items[first].drawn+question > height
 }
 
 // maxPicked is the size of the largest content that is shown hunk by hunk.
@@ -227,6 +237,7 @@ func (a *asker) pick(ctx context.Context, w *workSession, items []*pickItem) ([]
 // askItem asks about the current item, and moves on to the next one to ask about.
 func (p *picker) askItem() (quit bool, err error) {
 	first := p.at == 0 || p.items[p.at-1].file != p.items[p.at].file
+	p.items[p.at].drawn = p.printed
 	p.rows, p.top = p.items[p.at].rows(p.work, p.at+1, len(p.items), first), spot{}
 	p.say("\n")
 	p.question.draw()

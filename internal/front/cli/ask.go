@@ -77,6 +77,10 @@ type asker struct {
 	// before returns the items of a request that the user has seen before the question; may
 	// be nil.
 	before func(tool.Request) []string
+	// repeats is true if these items are no longer on screen. The question then shows them
+	// again if they fit.
+	repeats bool
+	printed int // lines that questions have printed
 	// local returns a request with the paths as the user types them; may be nil.
 	local func(tool.Request) tool.Request
 	why   error // why golem could not ask the last question, if the user can fix it
@@ -235,7 +239,8 @@ type question struct {
 	seen    []string     // the items that were shown so far
 	failed  error        // set if a part could not be printed
 
-	seenBefore []string // items that were shown before the question, which omits them
+	seenBefore []string // items that were shown before the question
+	omits      bool     // the question omits them
 
 	columns, height int    // the size of the screen when the question was drawn
 	redraw          func() // draws the current step
@@ -313,9 +318,11 @@ func (q *question) drawRequest() {
 		}
 		return n
 	}
+	q.omits = false
+	room := q.height - 1 - len(q.keyLines(q.choicesIf(true, false)...)) // without the lines of the prompt and the keys
+	q.omits = len(q.seenBefore) > 0 && (!q.repeats || count(q.sheet(maxColumns).All()...) > room)
 	sheet, all := q.sheet(maxColumns), q.sheet(math.MaxInt).All()
 	rows := sheet.All()
-	room := q.height - 1 - len(q.keyLines(q.choicesIf(true, false)...)) // without the lines of the prompt and the keys
 	if count(rows...) <= room && count(sheet.Body...) <= maxRows && slices.Equal(rows, all) {
 		q.more = false
 		q.has(approval.RenderedItems(all, rows))
@@ -343,9 +350,12 @@ func (q *question) drawRequest() {
 	q.showHead(rows)
 }
 
-// sheet returns the request as rows, without what was shown before the question.
+// sheet returns the request as rows, without those that the question omits.
 func (q *question) sheet(most int) *approval.Sheet {
 	s := approval.NewSheet(q.display, most)
+	if !q.omits {
+		return s
+	}
 	s.Body = slices.DeleteFunc(s.Body, func(r row) bool { return r.Item != "" && slices.Contains(q.seenBefore, r.Item) })
 	return s
 }
@@ -418,7 +428,7 @@ func (q *question) answer(text string) (approval.Reply, error) {
 		return again("")
 	case word == "s" && q.stops():
 		return approval.Reply{Answer: tool.Answer{By: "user", Note: "the user stopped it", Stop: true}}, nil
-	case word == "v" && q.more:
+	case word == "v" && (q.more || q.omits):
 		if err := q.page(); err != nil {
 			return approval.Reply{}, err
 		}
@@ -459,6 +469,7 @@ func (q *question) typo(say string) {
 // page shows all rows, one screen at a time. If the person quits early, only the
 // displayed pages count as seen.
 func (q *question) page() error {
+	q.omits = false
 	all := q.sheet(math.MaxInt).All()
 	var lines []string
 	var ends []int // index after the last line of each row
@@ -543,6 +554,7 @@ func (q *question) readOnce() (string, error) {
 		return "", q.failed
 	}
 	text, err := q.keys.line(q.ctx, q.wait, q.interrupted)
+	q.printed++
 	if err != nil {
 		if !errors.Is(err, errChanged) && !errors.Is(err, errSuspended) {
 			q.say("\n") // no one has pressed Enter

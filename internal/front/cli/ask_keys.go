@@ -52,6 +52,9 @@ func (q *question) choicesIf(whole, more bool) []string {
 	var keys []string
 	if whole {
 		keys = append(keys, "[y]es", "[n]o")
+		if q.omits && q.repeats {
+			keys = append(keys, "[v]iew it again")
+		}
 	} else {
 		keys = append(keys, "[n]o")
 		if more {
@@ -109,7 +112,7 @@ func (q *question) explained() []key {
 	default:
 		keys = append(keys, key{"n, n REASON", "no; the worker gets the reason"})
 	}
-	if q.more {
+	if q.more || q.omits {
 		keys = append(keys, key{"v", "view everything, page by page"})
 	}
 	if digest, ok := q.digest(); ok && !q.whole {
@@ -237,6 +240,7 @@ func (q *question) show(rows []row) {
 }
 
 func (q *question) say(text string) {
+	q.printed += strings.Count(text, "\n")
 	if _, err := io.WriteString(q.screen.w, text); err != nil {
 		q.failed = errNobody
 	}

@@ -27,6 +27,9 @@ type statusLine struct {
 	about string  // the part in words: 12 of 40 files
 }
 
+// progressSteps is how fine the progress of a call is.
+const progressSteps = 1000
+
 // redrawEvery is how often golem draws the status line.
 const redrawEvery = 200 * time.Millisecond
 

@@ -46,8 +46,9 @@ type gateFlags struct {
 	paths     *paths           // converts the paths in prompts and results; nil for commands that take names of the sandbox
 	// before returns the items of a request that the user has seen before the question; may
 	// be nil.
-	before func(tool.Request) []string
-	partly bool // some hunks of a file were applied, and others not
+	before  func(tool.Request) []string
+	repeats bool // these items are no longer on screen
+	partly  bool // some hunks of a file were applied, and others not
 }
 
 func addGateFlags(cmd *cobra.Command) *gateFlags {
@@ -114,7 +115,7 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 	v.Clipboard = clipboardOf(terminal)
 	if terminal != nil {
 		asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
-		asker.before, asker.local = f.before, f.paths.localRequest
+		asker.before, asker.repeats, asker.local = f.before, f.repeats, f.paths.localRequest
 		v.Asker = asker
 		defer func() {
 			f.partly = slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Part != "" })
@@ -148,6 +149,7 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 		}
 	}
 	working := beginStatus(cmd.ErrOrStderr(), cmp.Or(f.doing, visible.Line(call.Tool, maxMark)))
+	ctx = tool.WithProgress(ctx, func(part float64) { working.advance(int64(part*progressSteps), progressSteps, "") })
 	r = f.paths.localResult(gate.Do(ctx, policy.User, call))
 	working.end()
 	if live != nil && live.wrote {
