@@ -328,7 +328,10 @@ func (s *Sheet) change(c tool.Change) string {
 	if c.Part != "" {
 		size = append(size, s.line(c.Part))
 	}
-	if c.Diff != "" {
+	// The version of a file is shorter than the hash of a commit.
+	if hash, ok := strings.CutPrefix(c.Path, "commit "); ok && len(c.Becomes) >= 40 && strings.HasPrefix(c.Becomes, hash) {
+		text = "commit " + s.line(hash)
+	} else if c.Diff != "" {
 		more, less := countLines(c)
 		if c.Op == tool.Create && less == 0 {
 			size = append(size, visible.Count(more, "line"))

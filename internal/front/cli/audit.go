@@ -297,8 +297,7 @@ func (f *programFlags) printRecords(cmd *cobra.Command, filter *filterFlags) err
 		if shown++; shown == 1 {
 			fmt.Fprintf(to, recordsHead, column("program"))
 		}
-		_, err := fmt.Fprintln(to, visible.Text(formatRecord(r.Record, column(r.program))))
-		return err
+		return s.page().Line(to, formatRecord(r.Record, column(r.program)))
 	})
 	if err != nil {
 		return err

@@ -151,13 +151,31 @@ func (s *stream) print(mark, text string) error {
 		c.partial = false
 	}
 	if mark == "" {
-		c.plain(&b, visible.Barless(text), columnsOf(s.file))
+		c.plain(&b, visible.Barless(c.wrap(text, columnsOf(s.file))), columnsOf(s.file))
 	} else {
 		c.behind(&b, mark, visible.Barless(text), columnsOf(s.file))
 	}
 	_, err := io.WriteString(s.to, b.String())
 	return err
 }
+
+// wrap breaks long messages of golem between clauses and words. A continuation is indented.
+func (c *console) wrap(text string, columns int) string {
+	if c.partial || len(text) <= columns || !strings.Contains(text, messagePrefix) {
+		return text
+	}
+	var b strings.Builder
+	for line := range strings.Lines(text) {
+		if message, whole := strings.CutSuffix(line, "\n"); whole && strings.HasPrefix(line, messagePrefix) {
+			line = wrapClauses(message, columns) + "\n"
+		}
+		b.WriteString(line)
+	}
+	return b.String()
+}
+
+// messagePrefix begins every message of golem about itself.
+const messagePrefix = "golem: "
 
 // plain appends text of golem, which may contain untrusted names and words. It escapes a
 // character like a bar that could be at the start of a line of the terminal.
@@ -195,11 +213,19 @@ func (c *console) behind(b *strings.Builder, mark, text string, columns int) {
 		b.WriteString(shown)
 		c.mark, c.partial, c.column = mark, true, width
 	}
-	for _, r := range text {
+	before := ' '
+	for i, r := range text {
 		if !c.partial {
 			begin()
 		}
 		cells := visible.Cells(r)
+		if before == ' ' && r != ' ' && c.column > width { // a word that fits in the next line begins there
+			if word := wordCells(text[i:]); c.column+word > columns-1 && word <= (columns-width)/2 {
+				b.WriteByte('\n')
+				begin()
+			}
+		}
+		before = r
 		switch {
 		case r == '\n':
 			b.WriteByte('\n')
@@ -218,6 +244,17 @@ func (c *console) behind(b *strings.Builder, mark, text string, columns int) {
 			b.WriteRune(r)
 		}
 	}
+}
+
+// wordCells returns the columns of the word at the beginning of a text.
+func wordCells(text string) (n int) {
+	for _, r := range text {
+		if unicode.IsSpace(r) {
+			break
+		}
+		n += visible.Cells(r)
+	}
+	return n
 }
 
 // fitMark shortens a mark so that most of the line is left for the text. width is the

@@ -24,8 +24,9 @@ func printJSON(w io.Writer, document any) error {
 }
 
 // printColumns prints rows as indented columns. The last non-empty cell of a row does not
-// widen its column.
+// widen its column. At a terminal it continues in its column if it is too long.
 func printColumns(w io.Writer, rows [][]string) {
+	columns, _ := newScreen(w).size()
 	var widths []int
 	for _, row := range rows {
 		for i := range row {
@@ -39,13 +40,22 @@ func printColumns(w io.Writer, rows [][]string) {
 	}
 	for _, row := range rows {
 		var line strings.Builder
+		used := 0
 		for i, cell := range row {
+			used += 2
+			if room := columns - used - 1; room >= minCell && strings.Join(row[i+1:], "") == "" {
+				cell = strings.Join(visible.Broken(cell, room), "\n"+strings.Repeat(" ", used))
+			}
 			line.WriteString("  " + cell)
 			line.WriteString(strings.Repeat(" ", max(0, widths[i]-utf8.RuneCountInString(cell))))
+			used += widths[i]
 		}
 		fmt.Fprintln(w, strings.TrimRight(line.String(), " "))
 	}
 }
+
+// minCell is the fewest columns in which printColumns continues a cell.
+const minCell = 30
 
 // commandLine quotes words for a shell, so that a user can copy the line. A word that
 // sandbox.Shown changes is printed in that form, and cannot be used as typed.
