@@ -15,7 +15,7 @@ func (r *reader) normalize(top strictyaml.Node) strictyaml.Node {
 	})
 	top = r.removeMisplaced(top, []string{"sandbox"}, map[string]string{
 		"root":      "that is the project's; a worker takes part of it by restrict, zones or paths",
-		"mounts":    "that is the project's; a worker takes part of it by restrict, zones or paths",
+		"mounts":    "that is the project's; a worker takes part of it by restrict, zones or paths, such as zones: [{name: out, mode: rw}] for /out",
 		"mode":      "that is the project's; a worker has readonly, and a mode in each of its zones",
 		"cache":     "that is the project's; a worker says zones: [{name: cache}]",
 		"workspace": "that is the project's; a worker says zones: [{name: workspace}]",
