@@ -117,6 +117,9 @@ var asks = regexp.MustCompile(`(?:^|\n)┃ > $`)
 // escapes matches the control sequences by which golem colours its output.
 var escapes = regexp.MustCompile(`\x1b\[[?\d;]*[A-Za-z]`)
 
+// erasedLines matches status lines, which golem draws on a slow machine and erases.
+var erasedLines = regexp.MustCompile(`golem: [^\r\n]*\r\x1b\[K`)
+
 // answers returns the text that a transcript types: the rest of each prompt line.
 func answers(want string) []string {
 	typed := []string{}
@@ -199,5 +202,5 @@ func (s *stage) atTerminal(answers []string, program string, args ...string) str
 			answers = answers[1:]
 		}
 	}
-	return got.String()
+	return erasedLines.ReplaceAllString(got.String(), "")
 }
