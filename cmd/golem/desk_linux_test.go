@@ -21,6 +21,9 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
+// browserPatience is how long a page may take on a busy machine.
+const browserPatience = 2 * time.Minute
+
 // A deskUser is a user with golem's state, a running desk and a browser.
 type deskUser struct {
 	t       *testing.T
@@ -39,10 +42,15 @@ func TestDesk(t *testing.T) {
 	if _, err := exec.LookPath("chromium"); err != nil {
 		t.Skip("chromium is not installed; scripts/need chromium=chromium installs it")
 	}
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.UserDataDir(t.TempDir()))
+	dir, err := os.MkdirTemp("", "chromium-")
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { os.RemoveAll(dir) }) // a process of the browser may still write there
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.UserDataDir(dir))
 	allocated, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
-	limited, cancel := context.WithTimeout(allocated, 3*time.Minute)
+	limited, cancel := context.WithTimeout(allocated, 10*time.Minute)
 	t.Cleanup(cancel)
 	browser, cancel := chromedp.NewContext(limited)
 	t.Cleanup(cancel)
@@ -167,7 +175,7 @@ func (u *deskUser) do(actions ...chromedp.Action) {
 
 func (u *deskUser) doIn(tab context.Context, actions ...chromedp.Action) {
 	u.t.Helper()
-	limited, cancel := context.WithTimeout(tab, 30*time.Second)
+	limited, cancel := context.WithTimeout(tab, browserPatience)
 	defer cancel()
 	if err := chromedp.Run(limited, actions...); err != nil {
 		u.t.Fatalf("the browser: %v\n%s", err, u.textIn(tab))
@@ -189,7 +197,7 @@ func (u *deskUser) textIn(tab context.Context) (text string) {
 func (u *deskUser) waitFor(tab context.Context, want string) {
 	u.t.Helper()
 	text := ""
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(browserPatience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		if text = u.textIn(tab); strings.Contains(text, want) {
 			return
 		}
@@ -202,7 +210,7 @@ func (u *deskUser) submit(actions ...chromedp.Action) {
 	u.t.Helper()
 	u.do(chromedp.Evaluate(`document.body.dataset.old = 'yes'`, nil))
 	u.do(actions...)
-	for end := time.Now().Add(30 * time.Second); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
+	for end := time.Now().Add(browserPatience); time.Now().Before(end); time.Sleep(20 * time.Millisecond) {
 		loaded := false
 		if err := chromedp.Run(u.browser, chromedp.Evaluate(`!!document.body && !document.body.dataset.old && document.readyState === 'complete'`, &loaded)); err == nil && loaded {
 			return
@@ -218,7 +226,7 @@ func (u *deskUser) viewAll(tab context.Context) {
 			if (document.querySelector('form.answer[data-ready] button.yes:enabled')) return;
 			at += innerHeight / 2; if (at > document.body.scrollHeight) at = 0;
 			scrollTo(0, at); requestAnimationFrame(step) }; step() })()`, nil),
-		chromedp.Poll(`!!document.querySelector('form.answer[data-ready] button.yes:enabled')`, nil, chromedp.WithPollingTimeout(30*time.Second)))
+		chromedp.Poll(`!!document.querySelector('form.answer[data-ready] button.yes:enabled')`, nil, chromedp.WithPollingTimeout(browserPatience)))
 }
 
 // screenshot keeps a picture of a page in the directory of GOLEM_TEST_SCREENSHOTS.
