@@ -70,14 +70,15 @@ var patterns = []pattern{
 	{hints: []string{"sk-"}, match: late(`sk-(?:ant|proj|svcacct|admin|or-v1)-[A-Za-z0-9_-]{16,}|\bsk-[A-Za-z0-9]{20,}`), sure: random},
 	{hints: []string{"gh", "github_pat_"}, match: late(`gh[a-z]_[A-Za-z0-9]{20,}|github_pat_[A-Za-z0-9_]{20,}`)},
 	{hints: []string{"glpat-"}, match: late(`glpat-[A-Za-z0-9_.-]{16,}`)},
-	{hints: []string{"akia", "asia"}, match: late(`A(?:KI|SI)A[A-Z0-9]{16,}`)},                                                              // Amazon
+	{hints: []string{"a3t", "akia", "asia", "abia", "acca"}, match: late(`A(?:3T[A-Z0-9]|KIA|SIA|BIA|CCA)[A-Z0-9]{16,}`)},                   // Amazon
 	{hints: []string{"aiza", "ya29.", "gocspx-"}, match: late(`AIza[A-Za-z0-9_-]{30,}|ya29\.[A-Za-z0-9_-]{20,}|GOCSPX-[A-Za-z0-9_-]{20,}`)}, // Google
 	{hints: []string{"xox", "xapp-"}, match: late(`(?:xox[a-z]|xapp)-[A-Za-z0-9-]{10,}`)},                                                   // Slack
 	{hints: []string{"hooks.slack.com"}, match: late(`hooks\.slack\.com/services/(\S+)`), group: 1},
-	{hints: []string{"k_live_", "k_test_", "whsec_"}, match: late(`[srp]k_(?:live|test)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,}`)}, // Stripe
+	{hints: []string{"k_live_", "k_test_", "k_prod_", "whsec_"}, match: late(`[srp]k_(?:live|test|prod)_[A-Za-z0-9]{10,}|whsec_[A-Za-z0-9+/=]{16,}`)}, // Stripe
 	{hints: []string{"npm_", "pypi-", "hf_"}, match: late(`npm_[A-Za-z0-9]{30,}|pypi-[A-Za-z0-9_-]{50,}|hf_[A-Za-z0-9]{30,}`)},
 	{hints: []string{"eyj"}, match: late(`eyJ[A-Za-z0-9_-]{8,}\.[A-Za-z0-9_-]{8,}(?:\.[A-Za-z0-9_-]*)*`)}, // JSON Web Token
 	{hints: []string{"private key"}, match: late(`(?s)-----BEGIN [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----(?:.*-----END [A-Z0-9 ]*PRIVATE KEY(?: BLOCK)?-----|.*)`)},
+	{hints: tokenPrefixes, match: sync.OnceValue(compileTokens), sure: random},
 	{hints: []string{"age-secret-key-"}, match: late(`AGE-SECRET-KEY-1[A-Z0-9]{20,}`)},
 	{hints: []string{"://"}, match: late(`://[^\s/?#:@]*:([^\s/?#]+)@`), group: 1},
 	{hints: []string{"://"}, match: late(`://([^\s/?#:@]{20,})@`), group: 1},
