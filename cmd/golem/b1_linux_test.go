@@ -6,7 +6,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strconv"
 	"strings"
 	"syscall"
@@ -21,14 +20,14 @@ func TestB1KilledAgent(t *testing.T) {
 	t.Parallel()
 	for _, level := range []string{"namespaces", "landlock"} {
 		for _, whole := range []bool{false, true} {
-			t.Run(level+"-"+strconv.FormatBool(whole), func(t *testing.T) { t.Parallel(); killAgent(t, level == "landlock", whole) })
+			t.Run(level+"-"+strconv.FormatBool(whole), func(t *testing.T) { t.Parallel(); killAgent(t, level, whole) })
 		}
 	}
 }
 
-func killAgent(t *testing.T, bare, whole bool) {
+func killAgent(t *testing.T, level string, whole bool) {
 	top := t.TempDir()
-	secret := "secret-" + filepath.Base(filepath.Dir(top)) + "-" + strconv.Itoa(os.Getpid()) + strconv.FormatBool(bare) + strconv.FormatBool(whole)
+	secret := "secret-" + filepath.Base(filepath.Dir(top)) + "-" + strconv.Itoa(os.Getpid()) + level + strconv.FormatBool(whole)
 	for name, text := range map[string]string{"home/.claude/.credentials.json": secret, "work/a.txt": "a"} {
 		if err := os.MkdirAll(filepath.Dir(filepath.Join(top, name)), 0o755); err != nil {
 			t.Fatal(err)
@@ -45,19 +44,7 @@ func killAgent(t *testing.T, bare, whole bool) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		begun := make(chan error)
-		go func() {
-			runtime.LockOSThread() // never unlocked, so the thread ends with its filter
-			var err error
-			if bare {
-				err = refuseNamespaces()
-			}
-			if err == nil {
-				err = cmd.Start()
-			}
-			begun <- err
-		}()
-		if err := <-begun; err != nil {
+		if err := startAt(cmd, level); err != nil {
 			t.Fatal(err)
 		}
 		return cmd, bufio.NewReader(out)
@@ -77,7 +64,7 @@ func killAgent(t *testing.T, bare, whole bool) {
 		syscall.Kill(pid, syscall.SIGKILL)
 	}
 	cmd.Wait()
-	if bare && whole { // no process is left to remove the file, so the next golem removes it
+	if level == "landlock" && whole { // no process is left to remove the file, so the next golem removes it
 		next, _ := start("true")
 		next.Wait()
 	}

@@ -3,7 +3,6 @@ package main
 import (
 	"errors"
 	"os/exec"
-	"runtime"
 	"strconv"
 
 	"github.com/rogpeppe/go-internal/testscript"
@@ -17,18 +16,10 @@ func runBare(ts *testscript.TestScript, neg bool, args []string) {
 	}
 	want, err := strconv.Atoi(args[0])
 	ts.Check(err)
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked, so the thread ends with its filter
-		err := refuseNamespaces()
-		if err == nil {
-			err = ts.Exec(args[1], args[2:]...)
-		}
-		done <- err
-	}()
+	err = withoutNamespaces(func() error { return ts.Exec(args[1], args[2:]...) })
 	got := 0
 	var ended *exec.ExitError
-	if err := <-done; errors.As(err, &ended) {
+	if errors.As(err, &ended) {
 		got = ended.ExitCode()
 	} else {
 		ts.Check(err)

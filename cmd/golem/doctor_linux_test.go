@@ -7,7 +7,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 	"unsafe"
@@ -51,16 +50,7 @@ func runFiltered(t *testing.T, dir, state string, args ...string) (stdout, stder
 	var out, errs bytes.Buffer
 	cmd.Dir, cmd.Stdout, cmd.Stderr = dir, &out, &errs
 	cmd.Env = append(os.Environ(), "GOLEM_STATE="+state, "GOLEM_APPROVAL=approve_all")
-	done := make(chan error)
-	go func() {
-		runtime.LockOSThread() // never unlocked, so the thread ends with its filter
-		err := refuseNamespaces()
-		if err == nil {
-			err = cmd.Run()
-		}
-		done <- err
-	}()
-	err := <-done
+	err := withoutNamespaces(cmd.Run)
 	var ended *exec.ExitError
 	if err != nil && !errors.As(err, &ended) {
 		t.Fatal(err)

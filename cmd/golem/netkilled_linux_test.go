@@ -8,7 +8,6 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -85,20 +84,11 @@ func TestNetworkAfterKill(t *testing.T) {
 }
 
 // startAt starts a command that has a level of the jail at most.
-func startAt(cmd *exec.Cmd, level string) (err error) {
+func startAt(cmd *exec.Cmd, level string) error {
 	if level == "namespaces" {
 		return cmd.Start()
 	}
-	done := make(chan struct{})
-	go func() {
-		defer close(done)
-		runtime.LockOSThread() // never unlocked, so the thread ends with its filter
-		if err = refuseNamespaces(); err == nil {
-			err = cmd.Start()
-		}
-	}()
-	<-done
-	return err
+	return withoutNamespaces(cmd.Start)
 }
 
 // hasProcess reports whether a process has an argument.
