@@ -80,6 +80,36 @@ func TestRequestsInsideTLS(t *testing.T) {
 	}
 }
 
+// TestAuthorityOfRequests checks that a request inside TLS is for the name in the hello, by
+// HTTP/1.1 and 2.
+func TestAuthorityOfRequests(t *testing.T) {
+	for _, protocol := range []string{"http/1.1", "h2"} {
+		w := newWorld(t, policy.HostRule{Host: "example.com", Methods: []string{"GET"}}, policy.HostRule{Host: "api.example.com", Methods: []string{"GET"}})
+		var log requestLog
+		w.openWithTLS(w.site("example.com", &log))
+		client := w.client(w.trustAuthority(protocol))
+		for host, want := range map[string]int{"example.com": 200, "Example.COM:443": 200, "evil.org": 403, "api.example.com": 403, "example.com:80": 403} {
+			r, err := http.NewRequest("GET", "https://example.com/"+protocol, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			r.Host = host
+			answer, err := client.Do(r)
+			if err != nil {
+				t.Errorf("%s for %s: %v", protocol, host, err)
+				continue
+			}
+			answer.Body.Close()
+			if answer.StatusCode != want || (answer.ProtoMajor == 2) != (protocol == "h2") {
+				t.Errorf("%s for %s: got %s by %s, want %d", protocol, host, answer.Status, answer.Proto, want)
+			}
+		}
+		if got := log.seen(); strings.Contains(got, "evil") || strings.Contains(got, "api.") {
+			t.Errorf("%s: the server got %s", protocol, got)
+		}
+	}
+}
+
 // TestAuthorityFile checks the hash that OpenSSL would search for in a directory: that of
 // the subject with its text in lower case, without the outer sequence.
 func TestAuthorityFile(t *testing.T) {
