@@ -102,7 +102,8 @@ type Needs struct {
 
 // Needs returns the hosts that the program needs: those of its logins, servers that the
 // user chose, those from which it reads, and those from which git reads. Without a login
-// and a server it has the hosts of its first key, so that the user can log in.
+// it has no host of the vendor: a program with a key of its own could send everything
+// there.
 func (p Profile) Needs(logins []Login, getenv func(string) string) Needs {
 	var n Needs
 	add := func(list ...policy.HostRule) {
@@ -126,13 +127,6 @@ func (p Profile) Needs(logins []Login, getenv func(string) string) Needs {
 			n.Private = append(n.Private, r.Host)
 		}
 	}
-	if len(n.Rules) == 0 && len(p.Outside) > 0 {
-		for _, host := range p.Outside[0].Hosts {
-			if r, err := policy.ParseHost(host); err == nil {
-				add(r)
-			}
-		}
-	}
 	for _, host := range p.Reads {
 		n.Rules = append(n.Rules, policy.HostRule{Host: host, Methods: []string{"GET", "HEAD"}})
 	}
@@ -141,7 +135,7 @@ func (p Profile) Needs(logins []Login, getenv func(string) string) Needs {
 			n.Rules = append(n.Rules, r)
 		}
 	}
-	if len(n.Rules) > 0 && len(p.Outside) > 0 {
+	if len(p.Outside) > 0 {
 		for _, host := range gitHosts() {
 			n.Rules = append(n.Rules, policy.HostRule{Host: host, GitRead: true})
 		}

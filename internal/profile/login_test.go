@@ -161,7 +161,7 @@ func TestLogins(t *testing.T) {
 func TestNeeds(t *testing.T) {
 	const git = ", github.com (git read), gitlab.com (git read)"
 	for _, c := range []struct{ profile, env, want, private string }{
-		{"claude", "", "api.anthropic.com" + git, ""},
+		{"claude", "", git[len(", "):], ""}, // with a key of its own, it could send everything to the vendor
 		{"claude", "ANTHROPIC_API_KEY=0123456789", "api.anthropic.com (credential anthropic)" + git, ""},
 		{"claude", "ANTHROPIC_BASE_URL=http://gateway.corp", "gateway.corp:80" + git, "gateway.corp"},
 		{"claude", "ANTHROPIC_BASE_URL=http://127.0.0.1:8080", "127.0.0.1:8080" + git, ""},
