@@ -48,13 +48,13 @@ func (s *Session) Ports() (ports []jail.Port, running bool) {
 
 // PublishPort publishes a port while a golem runs commands in the session.
 func (s *Session) PublishPort(p jail.Port) error {
-	for _, a := range jail.AskPorts(s.dir, jail.PortsRequest{Add: &p}) {
-		if a.Error != "" {
-			return errors.New(a.Error)
-		}
-		return nil
+	switch answers := jail.AskPorts(s.dir, jail.PortsRequest{Add: &p}); {
+	case len(answers) == 0:
+		return s.noCommand("publish", p.Host)
+	case answers[0].Error != "":
+		return errors.New(answers[0].Error)
 	}
-	return s.noCommand("publish", p.Host)
+	return nil
 }
 
 // WithdrawPort closes a published port of the host. Connections that are open stay open.
