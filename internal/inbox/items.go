@@ -205,14 +205,21 @@ func assessRequest(r tool.Request) (a assessment) {
 	return a
 }
 
+// highFlag is the risk from which a flag makes the whole item a high risk: content that
+// shows something else than it is, and files that become code.
+const highFlag = 85
+
 // addFlags adds the flags of changes.
 func (a *assessment) addFlags(flags []review.Flag) {
-	code, others := make(map[string]bool), 0
+	code, others, risk := make(map[string]bool), 0, Medium
 	for _, f := range flags {
 		if f.BecomesCode() {
 			code[f.Path] = true
-		} else {
-			others++
+			continue
+		}
+		others++
+		if f.Risk >= highFlag && !f.Deleted {
+			risk = High
 		}
 	}
 	if len(code) == 1 {
@@ -221,7 +228,7 @@ func (a *assessment) addFlags(flags []review.Flag) {
 		a.add(High, visible.Count(len(code), "file")+" become code")
 	}
 	if others > 0 {
-		a.add(Medium, visible.Count(others, "warning"))
+		a.add(risk, visible.Count(others, "warning"))
 	}
 }
 
