@@ -22,13 +22,13 @@ func newDiff() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [PATH…]",
 		Short: "Show the changes of a session",
-		Long: `Show the changes of a session that are not in your directory yet. Files that need a
-closer look come first. PATH is a file or directory, relative to the current directory.
+		Long: `Show the changes of a session that are not in your directory yet. Files that golem
+marks as risky come first. PATH is a file or directory, relative to the current directory.
 
 At a terminal the diff is coloured and paged (GOLEM_PAGER, PAGER, NO_COLOR). Without a
 terminal golem prints a patch for git apply, with the exact bytes of the files. Everything
-else goes to standard error. Exit code 1 then means that a patch cannot hold one of the
-changes.`,
+else goes to standard error. Exit code 1 then means that a patch cannot express one of
+the changes.`,
 		Example: `  golem diff
   golem diff --commits
   golem diff --session last > changes.patch && git apply changes.patch`,
@@ -242,30 +242,31 @@ func (v *reviewText) notes() {
 	}
 	for _, c := range v.review.Files {
 		if c.Conflict {
-			v.line("next: golem apply --merge combines both versions, golem apply --overwrite takes the session's")
+			v.line("next: golem apply%s --merge combines both versions, golem apply%[1]s --overwrite takes the session's", v.option())
 			return
 		}
 	}
-	v.line("next: golem diff, golem apply [-p] [PATH…], golem discard [PATH…]")
+	v.line("next: golem diff%s, golem apply%[1]s [-p] [PATH…], golem discard%[1]s [PATH…]", v.option())
 }
 
-// commitsHint says how to take the commits of a session.
-const commitsHint = "its commits: golem diff --commits, golem apply --commits --branch NAME"
+// commitsHint says how to take the commits of a session. The verb stands for the option that names the session.
+const commitsHint = "its commits: golem diff%s --commits, golem apply%[1]s --commits --branch NAME"
 
 // describeCommits says how to take the commits of a session, or that the user's
 // repository has all of them.
 func (w *workSession) describeCommits() string {
+	hint := fmt.Sprintf(commitsHint, w.option())
 	if !w.hasEnded {
-		return commitsHint
+		return hint
 	}
 	n, err := program.Commits(w.program, w.Session).Count(context.Background())
 	switch {
 	case err != nil:
-		return commitsHint
+		return hint
 	case n == 0:
-		return "your repository has all its commits; golem discard deletes the session"
+		return "your repository has all its commits; golem discard" + w.option() + " deletes the session"
 	}
-	return "its " + visible.Count(n, "commit") + strings.TrimPrefix(commitsHint, "its commits")
+	return "its " + visible.Count(n, "commit") + strings.TrimPrefix(hint, "its commits")
 }
 
 // skippedBy describes the changes that are not among the files of a review.

@@ -446,7 +446,7 @@ func (f *execFlags) after(cmd *cobra.Command, p *program.Program, gate *program.
 		return false, err
 	}
 	if review.Refs && (len(review.Files) == 0 || f.apply != "no") {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s: %s\n", gate.Session.ID, commitsHint)
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: session %s: %s\n", gate.Session.ID, fmt.Sprintf(commitsHint, ""))
 	}
 	if len(review.Files) == 0 && review.Unfit == "" {
 		return review.Git > 0, nil

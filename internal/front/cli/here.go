@@ -24,12 +24,22 @@ type workSession struct {
 	*session.Session
 	program  *program.Program
 	hasEnded bool // its command is not running
+	isNamed  bool // commands about it need --session
 	*paths
 }
 
 // newWorkSession returns a session for a command that runs in dir.
 func newWorkSession(p *program.Program, s *session.Session, dir string) *workSession {
 	return &workSession{Session: s, program: p, paths: newPaths(p, dir)}
+}
+
+// option returns the option that names the session in a command to type next, "" if the
+// command finds it without.
+func (w *workSession) option() string {
+	if !w.isNamed {
+		return ""
+	}
+	return " --session " + w.ID
 }
 
 // nameOf returns the name in the sandbox of a path that the user typed. The path is
@@ -184,9 +194,15 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 		case len(ids) > 1 && findTerminal(false) == nil:
 			return nil, usagef("%d sessions here have changes: %s; choose one with --session", len(ids), strings.Join(ids, ", "))
 		case len(ids) > 1:
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is the newest session; %d more have changes: golem status\n", chosen.ID, len(ids)-1)
+			chosen.isNamed = true
+			verb := "have"
+			if len(ids) == 2 {
+				verb = "has"
+			}
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is the newest session; %d more %s changes: golem status\n", chosen.ID, len(ids)-1, verb)
 		}
 	}
+	chosen.isNamed = chosen.isNamed || f.sessionID() != ""
 	f.chosen, f.session, f.paths = chosen.program, chosen.ID, chosen.paths
 	chosen.hasEnded = true
 	return chosen, nil
