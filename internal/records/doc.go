@@ -1,3 +1,3 @@
-// Package records holds the journal and the approvals of a program. Each answer of the user
-// is in the journal before it counts.
+// Package records opens the journal and the approvals of a program together. It writes each
+// answer of the user to the journal before the answer counts.
 package records

@@ -50,7 +50,7 @@ func describeGrant(g tool.Gate) string {
 		files = "gets " + strings.Join(list, ", ")
 	}
 	deep := len(g.Workers) - 1
-	return fmt.Sprintf("%s; %d of %d deep", files, deep, deep+g.Grant.Depth)
+	return fmt.Sprintf("%s; depth %d of %d", files, deep, deep+g.Grant.Depth)
 }
 
 // roots returns the names of the directories that a worker sees.

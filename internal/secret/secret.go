@@ -1,6 +1,6 @@
-// Package secret recognizes credentials by their form, and the names of those that have
-// none. The journal and the errors of models use it to leave secrets out: a text that is
-// hidden for nothing does no harm. The scanners in package clearance/scan have a larger
+// Package secret recognizes credentials by their form, and variables that hold credentials by
+// their names. The journal and the errors of models use it to leave secrets out. Hiding a
+// text that is no secret does no harm there. The scanners in package clearance/scan have a larger
 // table of their own, from gitleaks, because what they find holds results back.
 package secret
 

@@ -32,9 +32,9 @@ They arrive as refs/golem/SESSION/BRANCH, and with --branch NAME also as a new b
 shows every commit with its diff first, and changes nothing else in .git. The authors of the
 commits are unverified.
 
-A file that changed in your directory too is a conflict, and then golem applies nothing:
---merge combines both versions, --overwrite takes the session's. golem applies a protected
-file only if PATH names it, and never changes anything in .git.
+If a file also changed in your directory, that is a conflict, and golem applies nothing.
+--merge combines both versions. --overwrite takes the session's. golem applies a protected
+file only if PATH names it. It never applies changes in .git: only --commits adds refs there.
 
 Exit code 0: applied; 1: failed, or nothing to apply; 2: wrong arguments; 3: declined, or no
 terminal to ask at.`,

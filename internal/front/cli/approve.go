@@ -43,15 +43,17 @@ func newApprove() *cobra.Command {
 		Short: "Approve or decline a call that waits",
 		Long: `Approve or decline a call that waits because golem could not ask you. golem approvals lists
 these calls. At a terminal golem shows the call and asks. If only one call waits, you can
-omit the ID. --all shows every call that waits, one after the other. Without a terminal golem approve ID approves the call unseen, and the
-journal says so. The approval covers exactly this call with these changes, and golem uses
-it once. golem approvals revoke ID deletes a rule, or a call that waits.
+omit the ID. --all shows every call that waits, one after the other. The approval covers
+exactly this call with these changes, and golem uses it once.
+
+Without a terminal, golem approve ID approves the call unseen, and the journal says so.
+golem approvals revoke ID deletes a rule, or a call that waits.
 
 A run is paused while its call waits. golem run --resume last makes the call and continues
 the run.
 
 Exit code 0: answered; 3: a call still waits.`,
-		Example: "  golem approve k3v9q2xz\n  golem approve k3v9q2xz --no --reason elsewhere\n  golem approve --all",
+		Example: "  golem approve k3v9q2xz\n  golem approve k3v9q2xz --no --reason wrong-file\n  golem approve --all",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case f.all && len(args) > 0:

@@ -101,7 +101,7 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	flags.StringVar(&f.Path, "path", "", "effects on this path, or below it")
 	flags.StringVar(&f.Session, "session", "", "the id of a session, as golem sessions lists it")
 	flags.StringVar(&f.Decision, "decision", "", "preApproved, yes, no, pending, blocked")
-	flags.StringVar(&f.Kind, "kind", "", "intent, outcome, refusal, answer, mend")
+	flags.StringVar(&f.Kind, "kind", "", "intent, outcome, refusal, answer, mend (a repair of the journal)")
 	flags.StringVar(&f.Call, "call", "", "the records of one call")
 	flags.IntVar(&f.last, "last", 0, "only the last N records")
 	flags.BoolVar(&f.all, "all", false, "records of all programs")

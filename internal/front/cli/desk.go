@@ -19,11 +19,11 @@ func newDesk(serve Desk) *cobra.Command {
 		Short: "Review and decide in your browser",
 		Long: `Open a page in your browser with everything that waits for you, in every directory: calls
 that wait for approval, sessions with changes, staged commits and paused runs. The riskiest
-comes first. You approve or decline a call there after you viewed all of it. The approval
+comes first. You can approve a call there after you have viewed all of it. The approval
 covers exactly the content that the page showed, as with golem approve.
 
 golem serves the page on this machine only, until you press Ctrl-C. The address that it
-prints logs in one browser, once. --listen chooses the port. Other machines cannot connect:
+prints works once, in one browser. --listen chooses the port. Other machines cannot connect:
 use ssh -L for that.`,
 		Example: "  golem desk\n  golem desk --no-open\n  golem desk --listen 127.0.0.1:8137",
 		Args:    noArgs,

@@ -47,15 +47,15 @@ func newDoctor() *cobra.Command {
 		Long: `Check what golem can protect on this machine and in the current directory. doctor tries
 each protection, and prints why one is missing and how to fix it. It changes nothing.
 
-With --fix it shows the changes to this machine that let commands run at the level
-namespaces. It makes them after you approve. This needs root.
+With --fix doctor shows the changes to this machine that the level namespaces needs. It
+makes them after you approve. This needs root.
 
 With --apparmor it prints an AppArmor profile that lets golem confine commands. Some
 systems, such as Ubuntu, need it.
 
 Exit code 0: commands run at the default level, namespaces. 5: they run at a weaker
-level, or not at all, for example because the program here requires more than this
-machine has.`,
+level, or do not run. The program here may require a stronger level than this machine
+has.`,
 		Example: `  golem doctor
   golem doctor --fix
   golem doctor --apparmor | sudo tee /etc/apparmor.d/golem`,

@@ -59,7 +59,7 @@ func printProfiles(cmd *cobra.Command) error {
 	files, variables := profile.Common()
 	isCommon := func(name string) bool { return slices.Contains(files, name) || slices.Contains(variables, name) }
 	out := cmd.OutOrStdout()
-	fmt.Fprint(out, "A profile lists the files, credentials and environment variables of yours that a command\ngets. golem picks it by the name of the command, or you name it:\ngolem exec --profile NAME -- CMD. Every built-in profile passes on your name and address\nfor git, and every one except plain the environment variables for proxies and certificates.\n\n")
+	fmt.Fprint(out, "A profile lists the files, credentials and environment variables of yours that a command\ngets. golem picks it by the name of the command, or you name it:\ngolem exec --profile NAME -- CMD. Every built-in profile passes on your name and address\nfor git. All except plain also pass on the environment variables for proxies and certificates.\n\n")
 	for _, p := range list {
 		fmt.Fprintf(out, "  %-10s %s\n", p.Name, visible.Text(p.About))
 		line := func(what string, names []string) {
@@ -82,7 +82,7 @@ func printProfiles(cmd *cobra.Command) error {
 	fmt.Fprintf(out, `
 To write your own, put a file NAME.yaml into %s.
 golem uses it for the command NAME, in place of a built-in profile of that name. Every
-key is optional. Paths start in your home directory. Without --net the command reaches the
+key is optional. Paths are relative to your home directory. Without --net the command reaches the
 hosts of its profile, and golem asks about others. Then the keys under "keys outside" stay
 outside the jail: the command has placeholders, and golem adds the keys to its requests.
 With --net on it reaches every host and gets the keys themselves. An example, aider.yaml:

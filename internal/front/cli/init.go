@@ -43,7 +43,7 @@ type choice struct{ value, text string }
 // kindChoices are the answers to the first question.
 var kindChoices = []choice{
 	{string(starter.Documents), "a document pipeline: workers read /in and write to /out"},
-	{string(starter.Repository), "an agent over this repository: its changes wait until you apply them"},
+	{string(starter.Repository), "an agent that works on this repository: its changes wait until you apply them"},
 	{string(starter.Tools), "a library of tools for other agents"},
 }
 

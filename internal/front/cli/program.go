@@ -41,9 +41,9 @@ func addProgramFlags(cmd *cobra.Command) *programFlags {
 	flags.StringVarP(&f.dir, "program", "C", ".", "the directory of the program, or one inside it")
 	flags.StringVar(&f.state, "state", "", "the directory of golem's state (GOLEM_STATE)")
 	flags.StringVar(&f.trust, "trust", "", "trust the program if it has this hash, for this command")
-	flags.StringVar(&f.approval, "approval", "", "interactive, approve_all or auto_deny (GOLEM_APPROVAL)")
+	flags.StringVar(&f.approval, "approval", "", "for calls that need approval: interactive asks you, approve_all approves, auto_deny declines (GOLEM_APPROVAL)")
 	flags.StringVar(&f.entry, "entry", "", "the entry worker; main if not given")
-	flags.StringArrayVar(&f.set, "set", nil, "set a value of the project file: a.b=value; may be given again")
+	flags.StringArrayVar(&f.set, "set", nil, "override a value of the project file for this command: a.b=value; may be given again")
 	markShared(flags, "program", "state", "trust", "approval", "entry", "set")
 	return f
 }
@@ -59,7 +59,7 @@ func (f *programFlags) given() bool {
 func (f *programFlags) options() (program.Options, error) {
 	o := program.Options{Dir: f.dir, Entry: f.entry, Trust: f.trust, State: f.state, Environ: os.Environ(), Now: time.Now}
 	if hash, err := hex.DecodeString(f.trust); f.trust != "" && (err != nil || len(hash) != sha256.Size) {
-		return o, usageError("--trust takes the hash that golem trust --json prints: 64 hexadecimal digits")
+		return o, usageError("--trust takes the hash that golem trust --print-hash prints: 64 hexadecimal digits")
 	}
 	if o.State == "" {
 		if o.State = os.Getenv("GOLEM_STATE"); o.State != "" && !filepath.IsAbs(o.State) {
@@ -333,9 +333,9 @@ func newInit() *cobra.Command {
 		Short: "Create a program to start from",
 		Long: `Create a program in DIR or in the current directory: workers, a project file with their
 permissions, and a script that plays a model. At a terminal golem asks what the program
-is for and which model it uses. Elsewhere, and with --yes, it is an agent over the
-repository if DIR is a git repository. If not, it is a document pipeline: two workers, a
-text to read, and a directory to write to. golem keeps files that exist, and changes
+is for and which model it uses. Without a terminal or with --yes, golem chooses:
+in a git repository an agent that works on it, elsewhere a document pipeline with two
+workers, a text to read and a directory to write to. golem keeps files that exist, and changes
 nothing in a directory that already has a program. golem marks the program as trusted if
 all of its files are new.`,
 		Example: "  golem init notes\n  golem init --yes\n  golem init --for repository --model ollama:qwen3",

@@ -23,14 +23,14 @@ import (
 func newScan() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "scan PATH…",
-		Short: "Scan files as clearance does",
+		Short: "Scan files for secrets, hidden text and malware",
 		Long: `Scan files and directories with the scanners that clearance uses: format,
 size and entropy, content and metadata, secrets, malware, and those that the program's
 configuration adds (clearance.malware, clearance.external). In directories golem skips
 symlinks, pipes and .git, as it does for staged results. golem changes nothing, and
 nothing leaves this machine, except to clamd if one is configured.
 
-Files that would be held back are listed last. Exit code 0: no file held back; 1: some
+golem lists last the files that a push would hold back. Exit code 0: no file held back; 1: some
 held back; 2: wrong arguments, such as a file that does not exist.`,
 		Example: "  golem scan out/\n  golem scan report.pdf picture.png\n  golem scan --json . > findings.json",
 	}

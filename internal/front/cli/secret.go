@@ -48,9 +48,9 @@ func findStoredSecret(name string) (string, error) {
 func newSecret() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "secret",
-		Short: "Store keys and tokens that golem sends for commands",
-		Long: `Store keys and tokens by name, in the system's keyring, or in files that only you can
-read if there is none. A credential with from: keyring uses the secret of its name, and
+		Short: "Store keys and tokens that golem adds to requests",
+		Long: `Store keys and tokens by name in the system's keyring. Without a keyring, golem uses files
+that only you can read. A credential with from: keyring uses the secret of its name, and
 models use the secret of their vendor, such as anthropic. Commands never get the value:
 golem adds it to their requests, outside the jail.`,
 		Example: "  golem secret set github\n  golem secret ls\n  golem secret rm github",
@@ -64,7 +64,8 @@ func newSecretSet() *cobra.Command {
 		Use:   "set NAME",
 		Short: "Store a secret, or replace it",
 		Long: `Store a secret, or replace the one with this name. At a terminal golem asks for the value
-and does not show it. Elsewhere it reads the value from stdin, and drops a line end.`,
+and does not show it. Without a terminal it reads the value from stdin, without the
+final newline.`,
 		Example: "  golem secret set github\n  golem secret set anthropic --json",
 		Args:    secretName,
 		RunE: func(cmd *cobra.Command, args []string) error {

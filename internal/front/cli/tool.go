@@ -67,7 +67,7 @@ func addSessionFlags(cmd *cobra.Command, otherwise string) *gateFlags {
 	f := &gateFlags{programFlags: addProgramFlags(cmd)}
 	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "do not ask about calls that only read")
 	cmd.Flags().StringVar(&f.session, "session", "", "the session to work in: an id, the beginning of one, last or new; "+otherwise+" if not given (GOLEM_SESSION)")
-	cmd.Flags().BoolVar(&f.copy, "copy", false, "copy the directories with mode: overlay into the session instead of mounting an overlay, whatever their size (GOLEM_COPY=1)")
+	cmd.Flags().BoolVar(&f.copy, "copy", false, "work on copies of the directories with mode: overlay, whatever their size (GOLEM_COPY=1)")
 	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an approval")
 	return f
 }
@@ -208,8 +208,8 @@ func newTools() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools [NAME]",
 		Short: "List the tools of a worker",
-		Long: `List the tools that a worker of this program has: who may call each (llm, manual, both),
-the strictest approval that it needs, and its effects on files. With NAME, show that tool
+		Long: `List the tools that a worker of this program has: who may call each (llm is the
+model, manual is you), the strictest approval that it needs, and its effects on files. With NAME, show that tool
 and its arguments.
 
 golem remembers the tools that an MCP server listed when golem first started it. If the
@@ -230,7 +230,7 @@ server, shows the differences, and accepts them if you answer yes.`,
 	cmd.Flags().StringVar(&accept, "accept", "", "show how the tools of this MCP server have changed, and ask whether to accept them")
 	cmd.Flags().BoolVar(&yes, "yes", false, "with --accept: accept without asking")
 	network := false
-	cmd.Flags().BoolVar(&network, "network", false, "list the sets of hosts for network.presets and --net +PRESET, with the hosts that they have here")
+	cmd.Flags().BoolVar(&network, "network", false, "list the presets for network.presets and --net +PRESET, and their hosts on this machine")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		p, err := flags.open(opening{otherwise: sessionOrDirectory})
 		if err != nil {

@@ -26,8 +26,8 @@ these files: if one byte changes, golem asks again. Before you trust it, a progr
 read its own directory. golem run, exec, mcp and tool ask the same question at a terminal.
 
 In a script, pass the hash to other commands: golem run --trust HASH. --print-hash prints
-it. Print the hash after you have read the files. Store it where nobody who can change the
-files can change the hash too.
+it. Print the hash after you have read the files. Store it in a place that the authors of
+the files cannot change.
 
 Exit code 0: trusted; 3: not trusted.`,
 		Example: "  golem trust\n  golem trust --yes\n  golem trust --print-hash",

@@ -22,8 +22,8 @@ func newWorkers() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "workers",
 		Short: "Show which worker calls which, and their permissions",
-		Long: `Show the entry worker and the workers that it may call, with the files, tools and depth
-that each gets from its caller. It is an error if a worker asks for more than its caller
+		Long: `Show the entry worker and the workers that it may call, with the files and tools that
+each gets from its caller, and how many more levels of workers it may call. It is an error if a worker asks for more than its caller
 has. Workers that no worker may call are listed below the tree.
 
 Exit code 0: no errors; 2: errors.`,
