@@ -137,7 +137,7 @@ unit: tools
 	@rm -f $(GOLEM_TEST_CONFORMANCE) bin/again.txt
 	@scripts/roomy bin/gotestsum --format pkgname --format-icons text \
 		--rerun-fails=1 --rerun-fails-max-failures=10 --rerun-fails-report=bin/again.txt --packages=./... \
-		-- -count=1 -vet=off -p 3 -parallel 4 $(TESTFLAGS); code=$$?; \
+		-- -count=1 -vet=off -p 3 -parallel 4 -timeout 20m $(TESTFLAGS); code=$$?; \
 	sed 's/^/failed once, and was run again: /' bin/again.txt 2>/dev/null; \
 	cat $(GOLEM_TEST_CONFORMANCE) 2>/dev/null || echo "without the MCP conformance suite, which npm could not install"; exit $$code
 
