@@ -25,9 +25,19 @@ type meter struct {
 	done, total int
 }
 
-// startMeter starts the meter of a phase. Without a file there is no meter: progress is not
-// worth an error.
+// stepsPerWrite is after how many steps a meter writes.
+const stepsPerWrite = 256
+
+// startMeter starts the meter of a phase. A short phase has no meter, so that it needs no
+// file on a disk that is nearly full. Without a file there is no meter either: progress is
+// not worth an error.
 func startMeter(store string, phase, total int) *meter {
+	if total < stepsPerWrite {
+		if phase == phases-1 {
+			os.Remove(filepath.Join(store, progressName)) // of an earlier phase
+		}
+		return nil
+	}
 	f, err := os.OpenFile(filepath.Join(store, progressName), os.O_CREATE|os.O_WRONLY, 0o600)
 	if err != nil {
 		return nil
@@ -39,11 +49,10 @@ func startMeter(store string, phase, total int) *meter {
 
 // add counts one step.
 func (m *meter) add() {
-	const every = 256
 	if m == nil {
 		return
 	}
-	if m.done++; m.done%every == 0 {
+	if m.done++; m.done%stepsPerWrite == 0 {
 		m.write()
 	}
 }
