@@ -322,8 +322,8 @@ func refuseChangedContent(t *testing.T, u *deskUser) {
 	u.do(chromedp.Click(`//a[contains(., "/out/a.md")]`), chromedp.WaitVisible("form.answer"))
 	u.viewAll(u.browser)
 
-	// The file changes, and the same call waits with other changes. The page is told so, but
-	// its form may have been sent before.
+	// The file changes, and the same call waits with other changes. golem tells the page so,
+	// but the page may have sent its form before.
 	u.do(chromedp.Evaluate(`window.kept = document.querySelector('form.answer').cloneNode(true); 1`, nil))
 	if err := os.WriteFile(file, []byte("hi\nanother line\n"), 0o644); err != nil {
 		t.Fatal(err)

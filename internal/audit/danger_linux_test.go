@@ -146,7 +146,7 @@ func TestKill(t *testing.T) {
 	t.Parallel()
 	dir := t.TempDir()
 	acknowledged := map[string]bool{}
-	mended := 0
+	repaired := 0
 	for round := range testutil.Rounds(60) {
 		cmd := startPart(t, "acknowledge", fmt.Sprint("round", round), dir)
 		out, err := cmd.StdoutPipe()
@@ -176,7 +176,7 @@ func TestKill(t *testing.T) {
 		if r.Bad != nil {
 			t.Fatalf("round %d: after the next write: %v", round, r.Bad)
 		}
-		mended = len(r.Repairs)
+		repaired = len(r.Repairs)
 	}
 	rs, _ := readRecords(t, dir, audit.Filter{})
 	for _, r := range rs {
@@ -185,7 +185,7 @@ func TestKill(t *testing.T) {
 	if len(acknowledged) > 0 {
 		t.Errorf("%d written records are missing: %v", len(acknowledged), acknowledged)
 	}
-	t.Logf("%d records, %d torn ones repaired", len(rs), mended)
+	t.Logf("%d records, %d torn ones repaired", len(rs), repaired)
 }
 
 // TestFullDisk checks the journal on a full disk. Waiting callers get an error, and

@@ -194,7 +194,7 @@ func TestLastLineEnd(t *testing.T) {
 	checkWhole(t, c.dir, 6)
 	fill(t, c.dir, 1, audit.Options{})
 	if r := checkWhole(t, c.dir, 8); r.Repairs != nil {
-		t.Errorf("mended %v", r.Repairs)
+		t.Errorf("repaired %v", r.Repairs)
 	}
 }
 
@@ -377,23 +377,23 @@ func TestRepairIsNotRemoved(t *testing.T) {
 	c := newSmallJournal(t)
 	c.write(t, "journal.jsonl", []byte(strings.Join(c.lines()[:4], "")))
 	checkBadAt(t, c, "cut", 5)
-	mended := copyJournal(t, c.dir)
-	var mend string
-	lines := mended.lines()
+	repaired := copyJournal(t, c.dir)
+	var repair string
+	lines := repaired.lines()
 	for _, line := range lines {
 		if strings.Contains(line, `"kind":"mend"`) {
-			mend = line
+			repair = line
 		}
 	}
-	if !strings.HasPrefix(mend, `{"n":7,`) || !strings.Contains(mend, "gone: 2 records up to 6; the last had the hash") {
-		t.Fatalf("got %q, want record 7 to say what is missing", mend)
+	if !strings.HasPrefix(repair, `{"n":7,`) || !strings.Contains(repair, "gone: 2 records up to 6; the last had the hash") {
+		t.Fatalf("got %q, want record 7 to say what is missing", repair)
 	}
-	mended.writeLines(t, append(lines[:4:4], lines[5:]...)...)
-	checkBadAt(t, mended, "without the mend", 5)
-	mended.restore(t)
-	mended.writeLines(t, lines[:4]...)
+	repaired.writeLines(t, append(lines[:4:4], lines[5:]...)...)
+	checkBadAt(t, repaired, "without the repair", 5)
+	repaired.restore(t)
+	repaired.writeLines(t, lines[:4]...)
 	ok(t, os.Remove(filepath.Join(c.dir, "journal.head")))
-	checkBadAt(t, mended, "without the mend and the head", 5)
+	checkBadAt(t, repaired, "without the repair and the head", 5)
 }
 
 // TestMixedCopies checks that lines of two copies of a journal that continued separately

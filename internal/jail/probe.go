@@ -153,8 +153,8 @@ func missing(tried map[string]attempt, need []string) (string, bool) {
 func diagnose(f facts, tried map[string]attempt) Report {
 	r := Report{}
 	if f.System != "linux" {
-		why, mend := notHere(f.System)
-		r.Found = []Finding{{"jail", No, why, mend}}
+		why, fix := notHere(f.System)
+		r.Found = []Finding{{"jail", No, why, fix}}
 		r.Promises = promises(None, Finding{}, Finding{})
 		return r
 	}
@@ -179,15 +179,15 @@ func diagnose(f facts, tried map[string]attempt) Report {
 
 // notHere returns why golem cannot run commands on a system other than Linux, and what to
 // do.
-func notHere(system string) (why, mend string) {
-	mend = "run golem on Linux: in a virtual machine, or in a container"
+func notHere(system string) (why, fix string) {
+	fix = "run golem on Linux: in a virtual machine, or in a container"
 	switch system {
 	case "darwin":
-		return "golem cannot run commands on macOS yet: it has no jail there", mend
+		return "golem cannot run commands on macOS yet: it has no jail there", fix
 	case "windows":
 		return "golem cannot run commands on Windows yet: it has no jail there", "run golem on Linux, for instance in WSL 2"
 	}
-	return "golem cannot run commands on " + system + ": it has no jail there", mend
+	return "golem cannot run commands on " + system + ": it has no jail there", fix
 }
 
 func foundNamespaces(f facts, tried map[string]attempt) Finding {
@@ -195,14 +195,14 @@ func foundNamespaces(f facts, tried map[string]attempt) Finding {
 	if !lacks {
 		return Finding{"namespaces", Yes, "user, mount, pid, ipc, uts, net", ""}
 	}
-	why, mend := cause(f, name, tried[name])
-	return Finding{"namespaces", No, why, mend}
+	why, fix := cause(f, name, tried[name])
+	return Finding{"namespaces", No, why, fix}
 }
 
 const noProc = "there is no /proc where golem runs"
 
 // cause returns why a trial failed and how to fix it.
-func cause(f facts, trial string, a attempt) (why, mend string) {
+func cause(f facts, trial string, a attempt) (why, fix string) {
 	refused := a.Errno == "EPERM" || a.Errno == "EACCES"
 	lead := "no " + strings.TrimPrefix(whatIs(trial), "a ") + ": "
 	if a.Text != "" {
@@ -283,8 +283,8 @@ func foundLayers(f facts, tried map[string]attempt) Finding {
 	if !tried[tryTree].Worked {
 		return Finding{"layers", No, "they need namespaces; " + copies, ""}
 	}
-	why, mend := cause(f, tryOverlay, lower)
-	return Finding{"layers", No, why + "; " + copies, mend}
+	why, fix := cause(f, tryOverlay, lower)
+	return Finding{"layers", No, why + "; " + copies, fix}
 }
 
 func foundLandlock(f facts, tried map[string]attempt) Finding {
@@ -331,7 +331,7 @@ func foundLimits(f facts, tried map[string]attempt) Finding {
 		return Finding{"limits", No, "no command could be run within them", ""}
 	}
 	var full, part []string
-	mend := ""
+	fix := ""
 	for _, h := range f.Held {
 		if h.Full || h.Limit == FileSizeLimit { // this limit is meant for each file
 			full = append(full, string(h.Limit))
@@ -339,21 +339,21 @@ func foundLimits(f facts, tried map[string]attempt) Finding {
 		}
 		part = append(part, string(h.Limit)+" by "+h.How)
 		if h.Limit == MemoryLimit || h.Limit == ProcessesLimit {
-			mend = "golem can make no control group (cgroup) where it runs; start it "
+			fix = "golem can make no control group (cgroup) where it runs; start it "
 			switch {
 			case !f.Systemd:
-				mend += "in one that it may write: delegated to your user, or by a container that gives it one"
+				fix += "in one that it may write: delegated to your user, or by a container that gives it one"
 			case f.Root:
-				mend += "with: systemd-run --scope golem …, or in a container with one that it may write"
+				fix += "with: systemd-run --scope golem …, or in a container with one that it may write"
 			default:
-				mend += "with: systemd-run --user --scope golem …"
+				fix += "with: systemd-run --user --scope golem …"
 			}
 		}
 	}
 	if len(part) == 0 {
 		return Finding{"limits", Yes, strings.Join(full, ", "), ""}
 	}
-	return Finding{"limits", Part, strings.Join(full, ", ") + " hold; " + strings.Join(part, "; "), mend}
+	return Finding{"limits", Part, strings.Join(full, ", ") + " hold; " + strings.Join(part, "; "), fix}
 }
 
 func foundNetwork(f facts, tried map[string]attempt) Finding {

@@ -48,7 +48,7 @@ func TestDiagnose(t *testing.T) {
 		row    string
 		holds  Holds
 		why    string // a part of it
-		mend   string // a part of it; "" if there must be none
+		fix    string // a part of it; "" if there must be none
 		best   Level
 	}{
 		"all is well": {func(*facts, map[string]attempt) {}, "namespaces", Yes, "user, mount, pid, ipc, uts, net", "", Namespaces},
@@ -156,8 +156,8 @@ func TestDiagnose(t *testing.T) {
 			if got.Holds != test.holds || !strings.Contains(got.Why, test.why) {
 				t.Errorf("got %s, %q; want %s, …%s…", got.Holds, got.Why, test.holds, test.why)
 			}
-			if !strings.Contains(got.Fix, test.mend) || test.mend == "" && got.Fix != "" {
-				t.Errorf("fix: got %q, want …%s…", got.Fix, test.mend)
+			if !strings.Contains(got.Fix, test.fix) || test.fix == "" && got.Fix != "" {
+				t.Errorf("fix: got %q, want …%s…", got.Fix, test.fix)
 			}
 			if r.Best != test.best {
 				t.Errorf("level: got %s, want %s", r.Best, test.best)

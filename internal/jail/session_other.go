@@ -18,8 +18,8 @@ type Session struct{}
 // Start returns an error. This version of golem runs commands only on Linux, and never
 // without a jail.
 func Start(Policy, func() time.Time) (*Session, error) {
-	why, mend := notHere(runtime.GOOS)
-	return nil, &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: why + "; " + mend}
+	why, fix := notHere(runtime.GOOS)
+	return nil, &sandbox.Error{Op: "jail", Code: ErrNoSandbox, Hint: why + "; " + fix}
 }
 
 // Run returns the error that Start does.

@@ -232,7 +232,7 @@ func appendTwice(t *testing.T, l state.Log, tail state.Tail, reads string) {
 		t.Errorf("after the repair the tail is %+v, %v, want %+v", got, err, tail)
 	}
 	if got, err := readRecords(l); got != reads || err != nil {
-		t.Errorf("mended, read %q, %v, want %q", got, err, reads)
+		t.Errorf("repaired, read %q, %v, want %q", got, err, reads)
 	}
 }
 

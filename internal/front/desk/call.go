@@ -85,7 +85,7 @@ func (s *server) renderCall(w http.ResponseWriter, status int, key, id string, h
 		s.fail(w, err)
 		return
 	}
-	defer records.Close()
+	records.Close() // a browser may read the page slowly
 	v := newCallView(request, how.All)
 	v.Program, v.ID, v.Directory, v.Changed, v.Missing = key, id, visible.Text(string(p.Root())), how.Changed, how.Missing
 	one := &page{program: key, id: id, digest: request.Digest, call: pending.CallDigest, session: pending.Session, sent: v.sent(request)}
@@ -163,7 +163,7 @@ func (s *server) showFile(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	defer records.Close()
+	records.Close()
 	v := newCallView(request, true)
 	i, err := strconv.Atoi(r.PathValue("index"))
 	if err != nil || i < 0 || i >= len(v.Files) {
@@ -279,7 +279,7 @@ func (s *server) failChanged(w http.ResponseWriter, one *page, err error) {
 
 // maxPiece is how many characters of a row are one piece. The browser reports a piece as
 // seen when it was on the screen, so that a long line counts only when all of it was.
-const maxPiece = 1000
+const maxPiece = 200
 
 // A cell is a piece of a row on a page.
 type cell struct {

@@ -50,7 +50,7 @@ func Serve(ctx context.Context, o program.Options, listen, front string, secrets
 		return err
 	}
 	defer os.RemoveAll(filepath.Dir(file))
-	h := &http.Server{Handler: s.guard, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
+	h := &http.Server{Handler: s.guard, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), BaseContext: func(net.Listener) context.Context { return ctx }}
 	var wait sync.WaitGroup
 	defer wait.Wait()

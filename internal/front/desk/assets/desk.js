@@ -54,8 +54,7 @@
     document.getElementById('viewed').textContent = done ? 'Everything that golem can show was on your screen.' :
       files.size + (files.size === 1 ? ' part was' : ' parts were') + ' not on your screen yet. Scroll through all of it to approve.';
     const list = document.createElement('ul');
-    for (const text of [...files].slice(0, 50)) list.appendChild(document.createElement('li')).textContent = text;
-    if (files.size > 50) list.appendChild(document.createElement('li')).textContent = 'and ' + (files.size - 50) + ' more';
+    for (const text of files) list.appendChild(document.createElement('li')).textContent = text;
     document.getElementById('unviewed').replaceChildren(list);
     document.getElementById('unviewed-count').textContent = files.size + (files.size === 1 ? ' part' : ' parts') + ' not viewed';
   };
@@ -67,13 +66,12 @@
   };
   const observer = new IntersectionObserver(entries => {
     for (const e of entries) {
-      const whole = e.intersectionRatio >= 0.95 || e.isIntersecting && e.rootBounds && e.intersectionRect.height >= 0.8 * e.rootBounds.height;
-      if (!whole) continue;
+      if (e.intersectionRatio < 0.95) continue;
       observer.unobserve(e.target);
       e.target.dataset.seen = '';
       later();
     }
-  }, { threshold: [0, 0.25, 0.5, 0.75, 0.95, 1] });
+  }, { threshold: [0.95, 1] });
   const watch = root => {
     for (const piece of root.querySelectorAll('[data-item]')) {
       observer.observe(piece);
