@@ -29,7 +29,9 @@ func (r Runs) Find(id string) (*session.Session, error) {
 		return nil, err
 	}
 	for _, s := range list {
-		if err := r.program.RunHistory(s, func(run.Entry) error { return errFound }); errors.Is(err, errFound) {
+		// A log that cannot be read counts too: resuming it says why, and no older run
+		// continues in its place.
+		if err := r.program.RunHistory(s, func(run.Entry) error { return errFound }); err != nil {
 			return s, nil
 		}
 	}

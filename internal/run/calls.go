@@ -61,7 +61,7 @@ func (t *conversation) answerCalls(ctx context.Context, calls []model.Call) (Out
 		if d.cut != nil { // a resumed run makes the remaining calls
 			o := Outcome{End: d.cut.End, Text: t.lastText(), Why: d.cut.Why, Pending: d.cut.Pending}
 			if o.End == Paused {
-				o.Pending = append(o.Pending, t.keepRequests(ctx, calls[i+1:])...)
+				o.Pending = append(o.Pending, t.keepRequests(ctx, calls, i+1)...)
 			}
 			return o, nil
 		}
@@ -131,16 +131,16 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 	case number >= maxCalls:
 		return not(fmt.Sprintf("at most %d calls in one answer are allowed; nothing was done", maxCalls))
 	}
-	id := t.callID(c)
-	if t.isWorker(c.Tool) && !t.Log.knows(id) { // before the worker uses memory
+	id, started := t.callID(number), t.startedBy(c)
+	if t.isWorker(c.Tool) && !t.Log.knows(started) { // before the worker uses memory
 		if err := t.Budget.canStart(); err != nil {
 			return callResult{cut: &Outcome{End: Spent, Why: err.Error()}}, nil
 		}
 	}
 	t.teller.say(Event{Type: ToolCall, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, Args: validArgs(c.Args)})
-	call := &inCall{id: id}
+	call := &inCall{id: id, conversation: started}
 	trusted := t.w.Exposure.Source() == ""
-	got := t.gateOf(c).Do(context.WithValue(ctx, callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(argsOf(c))})
+	got := t.gateOf(c, id).Do(context.WithValue(ctx, callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(argsOf(c))})
 	if from := t.w.Exposure.Source(); trusted && from != "" {
 		t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: sandbox.Shown(from) + " is untrusted: from now on golem asks before anything leaves the overlay"})
 	}
@@ -171,9 +171,9 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 	if got.Stop { // the user stopped the run at the question; a resumed run asks it again
 		t.Stop()
 		o := t.over(ctx)
-		return callResult{event: e, cut: &o}, t.Log.write(Entry{Kind: "undone", In: t.id, Call: c.ID})
+		return callResult{event: e, cut: &o}, t.Log.write(Entry{Kind: "undone", In: t.id, ID: id, Call: c.ID})
 	}
-	if err := t.Log.write(Entry{Kind: "result", In: t.id, Call: c.ID, Result: &r}); err != nil {
+	if err := t.Log.write(Entry{Kind: "result", In: t.id, ID: id, Call: c.ID, Result: &r}); err != nil {
 		if ok {
 			err = fmt.Errorf("%s was done, but its result could not be kept: %w", sandbox.Shown(c.Tool), err)
 		}
@@ -185,10 +185,10 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 // gateOf returns the gate for one call. It writes the call to the log just before the
 // journal gets its intent, so that a call in the log may have had an effect, and any other
 // had none.
-func (t *conversation) gateOf(c model.Call) tool.Gate {
+func (t *conversation) gateOf(c model.Call, id string) tool.Gate {
 	gate := t.gate
 	gate.Journal = callJournal{gate.Journal, func(digest string) error {
-		return t.Log.write(Entry{Kind: "call", In: t.id, Call: c.ID, Digest: digest, Policy: t.Policy})
+		return t.Log.write(Entry{Kind: "call", In: t.id, ID: id, Call: c.ID, Digest: digest, Policy: t.Policy})
 	}}
 	if t.past == nil {
 		return gate
@@ -236,14 +236,14 @@ func (t *conversation) pause(c model.Call, id string, p tool.Pending) (callResul
 	t.Budget.note(func(s *Sum) { s.Waiting++ })
 	e := Event{Type: Pending, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, Request: p.ID}
 	o := Outcome{End: Paused, Why: "a call waits for your approval", Pending: []string{p.ID}}
-	return callResult{event: e, cut: &o}, t.Log.write(Entry{Kind: "paused", In: t.id, Call: c.ID, Pending: &p})
+	return callResult{event: e, cut: &o}, t.Log.write(Entry{Kind: "paused", In: t.id, ID: id, Call: c.ID, Pending: &p})
 }
 
 // keepRequests keeps the requests of the calls after a paused one, so that a person can
 // decide about all calls of an answer at once. It makes none of them.
-func (t *conversation) keepRequests(ctx context.Context, calls []model.Call) (ids []string) {
-	for _, c := range calls {
-		if t.past != nil && t.past.has(c.ID) || t.isWorker(c.Tool) || len(c.Args) > maxArgs {
+func (t *conversation) keepRequests(ctx context.Context, calls []model.Call, from int) (ids []string) {
+	for i, c := range calls {
+		if i < from || t.past != nil && t.past.has(c.ID) || t.isWorker(c.Tool) || len(c.Args) > maxArgs {
 			continue
 		}
 		gate := t.gate
@@ -253,14 +253,23 @@ func (t *conversation) keepRequests(ctx context.Context, calls []model.Call) (id
 			continue
 		}
 		t.Budget.note(func(s *Sum) { s.Waiting++ })
-		t.teller.say(Event{Type: Pending, Worker: t.w.Name, Chain: t.gate.Workers, Call: t.callID(c), Tool: c.Tool, Args: validArgs(c.Args), Request: p.ID})
+		t.teller.say(Event{Type: Pending, Worker: t.w.Name, Chain: t.gate.Workers, Call: t.callID(i), Tool: c.Tool, Args: validArgs(c.Args), Request: p.ID})
 		ids = append(ids, p.ID)
 	}
 	return ids
 }
 
-// callID returns the id of a call, and of the conversation that it starts.
-func (t *conversation) callID(c model.Call) string { return t.id + "/" + inID.Replace(c.ID) }
+// callID returns the id of a call in the model's last answer.
+func (t *conversation) callID(number int) string {
+	id := fmt.Sprintf("%d.%d", t.step, number+1)
+	if t.caller != "" {
+		id = t.caller + "/" + id
+	}
+	return id
+}
+
+// startedBy returns the id of the conversation that a call starts.
+func (t *conversation) startedBy(c model.Call) string { return t.id + "/" + inID.Replace(c.ID) }
 
 // argsOf returns the arguments of a call. Missing ones differ from empty ones.
 func argsOf(c model.Call) string {
@@ -278,6 +287,7 @@ type callKey struct{}
 
 // An inCall connects a tool that starts a worker with its call.
 type inCall struct {
-	id  string
-	cut *Outcome // why the worker could not finish, if a resumed run can continue it
+	id           string
+	conversation string   // id of the conversation that the call starts
+	cut          *Outcome // why the worker could not finish, if a resumed run can continue it
 }

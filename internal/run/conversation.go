@@ -18,6 +18,8 @@ type conversation struct {
 	*Run
 	w        *Worker
 	id       string
+	caller   string    // id of the call that started the worker; "" for the entry worker
+	step     int       // number of the model's last answer
 	gate     tool.Gate // including the tools that start workers
 	system   string
 	offered  []model.Tool
@@ -41,8 +43,9 @@ const (
 )
 
 // converse lets a worker work on an input until it has answered.
-func (r *Run) converse(ctx context.Context, w *Worker, id string, in Input) (Outcome, error) {
-	t := &conversation{Run: r, w: w, id: id, past: r.Log.takePast(id)}
+// The conversation has an id; caller is the id of the call that started the worker, or "".
+func (r *Run) converse(ctx context.Context, w *Worker, id, caller string, in Input) (Outcome, error) {
+	t := &conversation{Run: r, w: w, id: id, caller: caller, past: r.Log.takePast(id)}
 	if t.past != nil && id != top && len(t.past.messages) > 0 {
 		in = Input{} // the recorded part includes the input
 	}
@@ -80,7 +83,7 @@ func (r *Run) converse(ctx context.Context, w *Worker, id string, in Input) (Out
 		o, err = t.turns(ctx)
 	}
 	if id == top {
-		r.history = t.messages
+		r.history, r.steps = t.messages, t.step
 	}
 	if err == nil {
 		err = r.Log.write(Entry{Kind: "end", In: id, Outcome: &o})
@@ -93,11 +96,11 @@ func (r *Run) converse(ctx context.Context, w *Worker, id string, in Input) (Out
 func (t *conversation) open(ctx context.Context, in Input) (Outcome, error) {
 	switch {
 	case t.past != nil:
-		t.messages = t.past.messages
+		t.messages, t.step = t.past.messages, t.past.step
 	case t.id == top && t.history != nil:
-		t.messages = t.history
+		t.messages, t.step = t.history, t.steps
 	default:
-		if err := t.Log.write(Entry{Kind: "begin", In: t.id, Worker: t.w.Name, Model: t.w.ModelName}); err != nil {
+		if err := t.Log.write(Entry{Kind: "begin", In: t.id, ID: t.caller, Worker: t.w.Name, Model: t.w.ModelName}); err != nil {
 			return Outcome{}, err
 		}
 	}
@@ -135,14 +138,17 @@ func (in Input) parts() []model.Part {
 
 // say adds a message to the conversation.
 func (t *conversation) say(role model.Role, usage *model.Usage, parts ...model.Part) error {
+	if role == model.Assistant {
+		t.step++
+	}
 	m := model.Message{Role: role, Parts: parts}
 	if last := len(t.messages) - 1; last >= 0 && t.messages[last].Role == role { // roles alternate
 		m.Parts = append(append([]model.Part{}, t.messages[last].Parts...), parts...)
 		t.messages = append(append([]model.Message{}, t.messages[:last]...), m)
-		return t.Log.write(Entry{Kind: "replace", In: t.id, Worker: t.w.Name, Messages: t.messages})
+		return t.Log.write(Entry{Kind: "replace", In: t.id, Step: t.step, Worker: t.w.Name, Messages: t.messages})
 	}
 	t.messages = append(t.messages, m)
-	return t.Log.write(Entry{Kind: "message", In: t.id, Worker: t.w.Name, Messages: []model.Message{m}, Usage: usage})
+	return t.Log.write(Entry{Kind: "message", In: t.id, Step: t.step, Worker: t.w.Name, Messages: []model.Message{m}, Usage: usage})
 }
 
 // turns alternates between the model and the tools until the conversation ends.

@@ -234,7 +234,7 @@ func (t *conversation) delegate(ctx context.Context, child *Worker, in Input) (t
 	}
 	child.Exposure.MarkTainted(t.w.Exposure.Source()) // its input may contain what the caller has read
 	child.Exposure.AddBytes(in.size())                // the input counts as read by the child
-	o, err := t.converse(ctx, child, call.id, in)
+	o, err := t.converse(ctx, child, call.conversation, call.id, in)
 	t.w.Exposure.Merge(child.Exposure)
 	if child.Close != nil {
 		err = errors.Join(err, child.Close())

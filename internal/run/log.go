@@ -2,6 +2,7 @@ package run
 
 import (
 	"encoding/json"
+	"fmt"
 	"maps"
 	"strings"
 	"sync"
@@ -23,9 +24,14 @@ type Log struct {
 	begun int64            // number of workers that the run had started
 }
 
+// logVersion is the version of the lines that this golem writes. It also reads older
+// versions: lines of version 1 have no version, no step and no id.
+const logVersion = 2
+
 // A past is the recorded part of a conversation.
 type past struct {
 	worker   string
+	step     int // number of the model's last answer
 	messages []model.Message
 	begun    map[string]begunCall    // calls of the last message that had begun
 	results  map[string]model.Result // results of these calls
@@ -41,15 +47,22 @@ type begunCall struct {
 // An Entry is a line of the log. A call entry is written before the effect of the call,
 // and not while golem waits for its approval.
 type Entry struct {
-	Kind string    `json:"kind"` // begin, message, replace, call, paused, undone, result, end
-	Time time.Time `json:"time"`
-	In   string    `json:"in"` // id of the conversation
+	Version int       `json:"version,omitempty"`
+	Kind    string    `json:"kind"` // begin, message, replace, call, paused, undone, result, end
+	Time    time.Time `json:"time"`
+	In      string    `json:"in"` // id of the conversation
+
+	// ID is the id of a call, unique in a run: 3.1 is the first call in the model's third
+	// answer, and 3.1/2.1 a call of the worker that 3.1 started. The begin of such a worker
+	// has the id of the call that started it.
+	ID   string `json:"id,omitempty"`
+	Step int    `json:"step,omitempty"` // number of the model's last answer
 
 	Worker   string          `json:"worker,omitempty"`
 	Model    string          `json:"model,omitempty"`
 	Messages []model.Message `json:"messages,omitempty"`
 	Usage    *model.Usage    `json:"usage,omitempty"`
-	Call     string          `json:"call,omitempty"`
+	Call     string          `json:"call,omitempty"`    // the model's id of a call, which may repeat
 	Digest   string          `json:"digest,omitempty"`  // of the call, as it was approved
 	Policy   string          `json:"policy,omitempty"`  // that this approval is bound to
 	Pending  *tool.Pending   `json:"pending,omitempty"` // the request that a paused call waits for
@@ -89,6 +102,7 @@ func (l *Log) load() error {
 		case "begin", "message", "replace": // ids of calls may repeat with other calls
 			p.begun, p.results, p.outcome = make(map[string]begunCall), make(map[string]model.Result), nil
 			l.forgetBelow(e.In)
+			p.step = max(e.Step, p.step)
 		}
 		switch e.Kind {
 		case "replace":
@@ -96,6 +110,9 @@ func (l *Log) load() error {
 			fallthrough
 		case "message":
 			for _, m := range e.Messages {
+				if e.Version < 2 && e.Kind == "message" && m.Role == model.Assistant && !p.endsWith(model.Assistant) {
+					p.step++
+				}
 				p.add(m)
 			}
 		case "call":
@@ -118,8 +135,18 @@ func (l *Log) Read(yield func(Entry) error) error {
 		if err := json.Unmarshal(record, &e); err != nil {
 			return err
 		}
+		if e.Version > logVersion {
+			return newerLogError(e.Version)
+		}
 		return yield(e)
 	})
+}
+
+// A newerLogError says that a newer golem wrote the log.
+type newerLogError int
+
+func (version newerLogError) Error() string {
+	return fmt.Sprintf("a newer golem wrote the log of this run (version %d; this golem reads up to %d); continue it with that golem, or start another session", int(version), logVersion)
 }
 
 // IsEntry reports whether the id of a conversation is that of the entry worker.
@@ -193,7 +220,7 @@ func (l *Log) write(e Entry) error {
 	if l == nil {
 		return nil
 	}
-	e.Time = l.now()
+	e.Version, e.Time = logVersion, l.now()
 	var lines [][]byte
 	for _, part := range split(e) {
 		line, err := json.Marshal(part)
@@ -216,7 +243,7 @@ func split(e Entry) []Entry {
 		for i, p := range m.Parts {
 			n := sizeOf(p)
 			if size += n; size > most && size > n {
-				list, size = append(list, Entry{Kind: "message", Time: e.Time, In: e.In, Worker: e.Worker}), n
+				list, size = append(list, Entry{Version: e.Version, Kind: "message", Time: e.Time, In: e.In, Step: e.Step, Worker: e.Worker}), n
 			}
 			into := &list[len(list)-1]
 			if last := len(into.Messages) - 1; i > 0 && last >= 0 {
@@ -235,9 +262,15 @@ func (p *past) has(call string) bool {
 	return ok
 }
 
+// endsWith reports whether the last message is of a role.
+func (p *past) endsWith(role model.Role) bool {
+	last := len(p.messages) - 1
+	return last >= 0 && p.messages[last].Role == role
+}
+
 // add adds a message, or appends to the last one of the same role.
 func (p *past) add(m model.Message) {
-	if last := len(p.messages) - 1; last >= 0 && p.messages[last].Role == m.Role {
+	if last := len(p.messages) - 1; p.endsWith(m.Role) {
 		p.messages[last].Parts = append(p.messages[last].Parts, m.Parts...)
 		return
 	}

@@ -25,7 +25,7 @@ func (t *conversation) makeRoom(most int64) error {
 	t.messages = messages
 	t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers,
 		Text: fmt.Sprintf("the conversation was too long and was shortened, from about %d to %d tokens; the task and the last turns stay", before, estimate(messages))})
-	return t.Log.write(Entry{Kind: "replace", In: t.id, Worker: t.w.Name, Messages: messages})
+	return t.Log.write(Entry{Kind: "replace", In: t.id, Step: t.step, Worker: t.w.Name, Messages: messages})
 }
 
 // kept is how many messages at the end stay as they are.

@@ -28,6 +28,7 @@ type Run struct {
 	teller  reporter
 	once    sync.Once
 	history []model.Message // of the entry worker
+	steps   int             // number of the model's answers to the entry worker
 	halt    chan struct{}   // closed by Stop
 	stopped atomic.Bool
 }
@@ -58,7 +59,7 @@ func (r *Run) Stopped() <-chan struct{} {
 
 // Forget makes the next input start a new conversation.
 func (r *Run) Forget() {
-	r.history = nil
+	r.history, r.steps = nil, 0
 	r.Log.takePast(top)
 	r.Log.forget(top)
 }
@@ -71,7 +72,7 @@ func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {
 	ctx, cancel := r.Budget.within(ctx, r.Now())
 	defer cancel()
 	r.teller.say(Event{Type: RunStart, Worker: w.Name, Chain: w.Gate.Workers, Model: w.ModelName, Text: in.Text})
-	o, err := r.converse(ctx, w, top, in)
+	o, err := r.converse(ctx, w, top, "", in)
 	sum := r.Budget.Sum()
 	ok := o.OK() && err == nil
 	r.teller.say(Event{Type: RunEnd, Worker: w.Name, Chain: w.Gate.Workers, OK: &ok, End: o.End, Text: o.Text, Hint: o.Why, Sum: &sum})
