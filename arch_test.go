@@ -85,6 +85,7 @@ var layers = []layer{
 	{"internal/foreigntools", 6, "tools of the programs that worker files name: custom tools and MCP servers"},
 	{"internal/session", 6, "sessions of exec, run and mcp: their overlays or copies, files and commands"},
 	{"internal/run", 6, "the loop of a run: model, calls, delegation, budgets, resume"},
+	{"internal/choice", 7, "the hunks and files that the user chooses among the changes of a session"},
 	{"internal/program", 7, "opens a project and connects its parts"},
 	{"internal/inbox", 8, "collects what waits for the user, for every front"},
 	{"internal/front/*", 9, "the ways in: command line, MCP server, browser"},

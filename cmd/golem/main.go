@@ -8,6 +8,7 @@ import (
 	"github.com/golem-forge/golem/internal/front/desk"
 	"github.com/golem-forge/golem/internal/front/mcp"
 	_ "github.com/golem-forge/golem/internal/front/part" // processes of a jail end here, before Go initialises the other packages
+	"github.com/golem-forge/golem/internal/front/tui"
 )
 
-func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, mcp.Serve, desk.Serve)) }
+func main() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, mcp.Serve, desk.Serve, tui.Explore)) }

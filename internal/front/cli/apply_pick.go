@@ -11,35 +11,13 @@ import (
 
 	"github.com/spf13/cobra"
 
-	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/choice"
 	"github.com/golem-forge/golem/internal/editor"
 	"github.com/golem-forge/golem/internal/overlay"
-	"github.com/golem-forge/golem/internal/patch"
 	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/tool"
-	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
-
-// A pickFile is a changed file whose parts the user chooses.
-type pickFile struct {
-	session.FileChange
-	real, own []byte // the contents; nil if they are not shown
-	flags     []review.Flag
-}
-
-// A pickItem is one thing to choose: a hunk of a file, its permission bits, or all of its
-// change.
-type pickItem struct {
-	file   *pickFile
-	hunk   *patch.Hunk // nil for another kind of item
-	mode   bool        // the permission bits of a file that also has hunks
-	edited bool
-	chosen bool
-	seen   bool // all of it was on screen
-	drawn  int  // lines that the asker had printed before it
-}
 
 // applyPicked asks about each change, and applies those that the user chooses.
 func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.Review, named []string) error {
@@ -76,7 +54,7 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %v; nothing was applied\n", err)
 		return exit(exitDenied)
 	}
-	parts, shown, err := chosenParts(items)
+	parts, shown, err := choice.Parts(items)
 	if err != nil {
 		return err
 	}
@@ -84,106 +62,80 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: you chose nothing; nothing was applied")
 		return exit(exitDenied)
 	}
-	f.before, f.repeats = shown.itemsOf, asker.hasScrolled(items)
+	f.before, f.repeats = shown.Items, asker.hasScrolled(items)
 	return f.callWith(cmd, "apply_changes", map[string]any{"parts": parts})
 }
 
 // hasScrolled reports whether an item that the user chose is no longer on screen.
-func (a *asker) hasScrolled(items []*pickItem) bool {
+func (a *asker) hasScrolled(items []*choice.Item) bool {
 	const question = 8 // lines of the question that follows
-	first := slices.IndexFunc(items, func(it *pickItem) bool { return it.chosen })
+	first := slices.IndexFunc(items, func(it *choice.Item) bool { return it.Chosen })
 	_, height := a.screen.size()
-	return first >= 0 && a.printed-items[first].drawn+question > height
+	return first >= 0 && a.printed-items[first].Drawn+question > height
 }
 
-// maxPicked is the size of the largest content that is shown hunk by hunk.
-const maxPicked = tool.MaxCompared / 2
-
 // pickItems returns what can be chosen, the riskiest file first. skipped says what cannot.
-func (w *workSession) pickItems(r *session.Review, named []string) (items []*pickItem, skipped []string, err error) {
+func (w *workSession) pickItems(r *session.Review, named []string) (items []*choice.Item, skipped []string, err error) {
 	contents, err := w.program.Sessions().OpenContents(w.Session)
 	if err != nil {
 		return nil, nil, err
 	}
 	defer contents.Close()
 	for _, c := range r.Files {
-		switch {
-		case c.Conflict:
+		switch choice.ObstacleOf(r, c, slices.Contains(named, c.Path)) {
+		case choice.Conflict:
 			skipped = append(skipped, w.shown(c.Path)+" changed in your directory too; golem apply --merge "+w.shown(c.Path)+" combines both versions")
 			continue
-		case c.Protected != "" && !slices.Contains(named, c.Path):
+		case choice.Protected:
 			skipped = append(skipped, w.shown(c.Path)+" is protected ("+c.Protected+"); golem apply -p "+w.shown(c.Path)+" asks about it")
 			continue
-		case c.Kind == overlay.Special:
+		case choice.Special:
 			skipped = append(skipped, w.shown(c.Path)+" is a pipe, socket or device, which golem never applies")
 			continue
-		case c.Kind == overlay.Dir && c.Op == overlay.Create && slices.ContainsFunc(r.Files, func(o session.FileChange) bool { return strings.HasPrefix(o.Path, c.Path+"/") }):
-			continue // it is applied with the files in it
+		case choice.Covered:
+			continue
 		}
-		file := &pickFile{FileChange: c}
-		for _, f := range r.Flags {
-			if f.Path == c.Path {
-				file.flags = append(file.flags, f)
-			}
-		}
-		if file.real, file.own, err = contents.Read(c.Path, maxPicked); err != nil {
+		file := choice.NewFile(r, c)
+		if err := file.Read(contents); err != nil {
 			return nil, nil, err
 		}
-		items = append(items, file.items()...)
+		items = append(items, file.Items()...)
 	}
 	return items, skipped, nil
 }
 
-// items returns what can be chosen of a file.
-func (f *pickFile) items() (list []*pickItem) {
-	if f.Op != overlay.Modify || f.Kind != overlay.File || f.OldKind != overlay.File || !changes.HasHunks(f.real, f.own) {
-		return []*pickItem{{file: f}}
-	}
-	hunks, err := patch.Hunks(string(f.real), string(f.own))
-	if err != nil || len(hunks) == 0 {
-		return []*pickItem{{file: f}}
-	}
-	if f.OldMode != "" {
-		list = append(list, &pickItem{file: f, mode: true})
-	}
-	for i := range hunks {
-		list = append(list, &pickItem{file: f, hunk: &hunks[i]})
-	}
-	return list
-}
-
-// rows returns an item as text. number and count say which of the items it is.
-func (it *pickItem) rows(w *workSession, number, count int, first bool) []row {
-	name := w.shown(it.file.Path) + slash(it.file.FileChange)
+// itemRows returns an item as text. number and count say which of the items it is.
+func itemRows(it *choice.Item, w *workSession, number, count int, first bool) []row {
+	name := w.shown(it.File.Path) + slash(it.File.FileChange)
 	head := fmt.Sprintf("%d of %d: ", number, count)
 	var rows []row
 	diff := ""
 	switch {
-	case it.mode:
-		head += name + ", permission bits " + it.file.OldMode + " → " + it.file.Mode
-	case it.hunk != nil:
-		added, removed := it.hunk.Count()
+	case it.Mode:
+		head += name + ", permission bits " + it.File.OldMode + " → " + it.File.Mode
+	case it.Hunk != nil:
+		added, removed := it.Hunk.Count()
 		head += fmt.Sprintf("%s (+%d -%d)", name, added, removed)
-		if it.edited {
+		if it.Edited {
 			head += ", as you edited it"
 		}
-		diff = it.hunk.String()
+		diff = it.Hunk.String()
 	default:
-		word := map[overlay.Op]string{overlay.Create: "new ", overlay.Delete: "delete "}[it.file.Op]
-		about := what(it.file.FileChange)
+		word := map[overlay.Op]string{overlay.Create: "new ", overlay.Delete: "delete "}[it.File.Op]
+		about := what(it.File.FileChange)
 		if !strings.HasPrefix(about, "(") {
 			about = "(" + about + ")"
 		}
 		head += word + name + " " + about
-		if it.file.UnusualMode {
-			head += ", permissions " + it.file.Mode
+		if it.File.UnusualMode {
+			head += ", permissions " + it.File.Mode
 		}
-		diff = it.file.Diff
+		diff = it.File.Diff
 	}
 	rows = append(rows, row{Mark: visible.Header, Text: head})
 	if first {
-		v := reviewText{workSession: w, review: &session.Review{Files: []session.FileChange{it.file.FileChange}}}
-		for _, f := range it.file.flags {
+		v := reviewText{workSession: w, review: &session.Review{Files: []session.FileChange{it.File.FileChange}}}
+		for _, f := range it.File.Flags {
 			rows = append(rows, row{Mark: warning, Text: visible.Text(v.flag(f))})
 		}
 	}
@@ -197,7 +149,7 @@ func (it *pickItem) rows(w *workSession, number, count int, first bool) []row {
 type picker struct {
 	*question
 	work  *workSession
-	items []*pickItem
+	items []*choice.Item
 	at    int // the item that is asked about
 
 	rows []row
@@ -211,7 +163,7 @@ type spot struct{ row, line int }
 
 // pick asks about each item. Splitting a hunk makes more items. An error means that the
 // user stopped, and nothing is chosen.
-func (a *asker) pick(ctx context.Context, w *workSession, items []*pickItem) ([]*pickItem, error) {
+func (a *asker) pick(ctx context.Context, w *workSession, items []*choice.Item) ([]*choice.Item, error) {
 	q, done, err := a.open(ctx)
 	if err != nil {
 		return nil, err
@@ -236,9 +188,9 @@ func (a *asker) pick(ctx context.Context, w *workSession, items []*pickItem) ([]
 
 // askItem asks about the current item, and moves on to the next one to ask about.
 func (p *picker) askItem() (quit bool, err error) {
-	first := p.at == 0 || p.items[p.at-1].file != p.items[p.at].file
-	p.items[p.at].drawn = p.printed
-	p.rows, p.top = p.items[p.at].rows(p.work, p.at+1, len(p.items), first), spot{}
+	first := p.at == 0 || p.items[p.at-1].File != p.items[p.at].File
+	p.items[p.at].Drawn = p.printed
+	p.rows, p.top = itemRows(p.items[p.at], p.work, p.at+1, len(p.items), first), spot{}
 	p.say("\n")
 	p.question.draw()
 	for range maxTypos {
@@ -267,7 +219,7 @@ func (p *picker) answer(word string) (moved, quit bool, err error) {
 			p.typo("this is not shown completely; Enter shows the next page")
 			return false, false, nil
 		}
-		it.chosen, it.seen = true, true
+		it.Chosen, it.Seen = true, true
 		p.at++
 	case "":
 		if !p.whole() {
@@ -279,9 +231,9 @@ func (p *picker) answer(word string) (moved, quit bool, err error) {
 	case "n", "no":
 		p.at++
 	case "a", "d":
-		for ; p.at < len(p.items) && p.items[p.at].file == it.file; p.at++ {
-			p.items[p.at].chosen = word == "a"
-			p.items[p.at].seen = p.items[p.at] == it && p.whole()
+		for ; p.at < len(p.items) && p.items[p.at].File == it.File; p.at++ {
+			p.items[p.at].Chosen = word == "a"
+			p.items[p.at].Seen = p.items[p.at] == it && p.whole()
 		}
 	case "q":
 		return true, true, nil
@@ -290,7 +242,7 @@ func (p *picker) answer(word string) (moved, quit bool, err error) {
 		p.typo("")
 		return false, false, nil
 	case "s":
-		if parts := p.parts(); len(parts) > 1 {
+		if parts := p.parts(); len(parts) > 0 {
 			p.items = slices.Replace(p.items, p.at, p.at+1, parts...)
 			p.show([]row{{Mark: about, Text: "split into " + visible.Count(len(parts), "hunk")}})
 			return true, false, nil
@@ -298,7 +250,7 @@ func (p *picker) answer(word string) (moved, quit bool, err error) {
 		p.typo("this cannot be split further")
 		return false, false, nil
 	case "e":
-		if it.hunk == nil {
+		if it.Hunk == nil {
 			p.typo("only a hunk of a text can be edited")
 			return false, false, nil
 		}
@@ -314,17 +266,7 @@ func (p *picker) answer(word string) (moved, quit bool, err error) {
 func (p *picker) whole() bool { return p.next.row >= len(p.rows) }
 
 // parts returns the current item split into smaller hunks.
-func (p *picker) parts() []*pickItem {
-	it := p.items[p.at]
-	if it.hunk == nil {
-		return nil
-	}
-	var list []*pickItem
-	for _, h := range it.hunk.Split() {
-		list = append(list, &pickItem{file: it.file, hunk: &h, edited: it.edited})
-	}
-	return list
-}
+func (p *picker) parts() []*choice.Item { return p.items[p.at].Split() }
 
 // draw shows a page of the item, and the keys.
 func (p *picker) draw() {
@@ -359,10 +301,10 @@ func (p *picker) keys(whole bool) []string {
 		keys = append(keys, "[Enter] next page", "[n]o")
 	}
 	keys = append(keys, "[a]ll of the file", "[d]one with the file")
-	if len(p.parts()) > 1 {
+	if len(p.parts()) > 0 {
 		keys = append(keys, "[s]plit")
 	}
-	if p.items[p.at].hunk != nil {
+	if p.items[p.at].Hunk != nil {
 		keys = append(keys, "[e]dit")
 	}
 	return append(keys, "[q]uit", "[?]")
@@ -377,24 +319,18 @@ func (p *picker) explain() []key {
 		{"q", "apply what you chose so far, and nothing more"}, {"Ctrl-C, Ctrl-D", "stop, and apply nothing"}}
 }
 
-// editHelp is below a hunk in the editor.
-const editHelp = `# To keep a line that begins with -, make the - a space.
-# To leave out a line that begins with +, delete it.
-# golem ignores lines that begin with #. If no + or - line is left, the hunk stays as it was.
-`
-
 // edit opens a hunk in the user's editor. Then golem asks about the edited hunk.
-func (p *picker) edit(it *pickItem) (moved, quit bool, err error) {
+func (p *picker) edit(it *choice.Item) (moved, quit bool, err error) {
 	p.letGo()
 	p.letGo = func() {}
-	text, failed := editor.Edit(editor.Command(os.Environ()), os.Environ(), p.screen.file, "hunk.diff", it.hunk.String()+editHelp)
+	text, failed := editor.Edit(editor.Command(os.Environ()), os.Environ(), p.screen.file, "hunk.diff", it.Hunk.String()+choice.EditHelp)
 	if err := p.hold(p.ctx); err != nil {
 		return false, false, err
 	}
 	if p.ctx.Err() != nil {
 		return false, false, errStopped
 	}
-	hunk, bad := it.hunk.Edit(text, string(it.file.real))
+	hunk, bad := it.Hunk.Edit(text, string(it.File.Real))
 	switch {
 	case failed != nil:
 		p.typo(visible.Line(failed.Error(), maxColumns) + "; the hunk is as it was")
@@ -403,80 +339,8 @@ func (p *picker) edit(it *pickItem) (moved, quit bool, err error) {
 	case len(hunk.Lines) == 0:
 		p.typo("the edited hunk changes nothing; the hunk is as it was")
 	default:
-		p.items[p.at] = &pickItem{file: it.file, hunk: &hunk, edited: true}
+		p.items[p.at] = &choice.Item{File: it.File, Hunk: &hunk, Edited: true}
 		return true, false, nil
 	}
 	return false, false, nil
-}
-
-// A pickedPart is an entry of the argument parts of apply_changes.
-type pickedPart struct {
-	Path  string `json:"path"`
-	Whole bool   `json:"whole,omitempty"`
-	Patch string `json:"patch,omitempty"`
-	Mode  bool   `json:"mode,omitempty"`
-}
-
-// shownContents are the changes of contents that were on screen, by path.
-type shownContents map[string]tool.Change
-
-// chosenParts returns what the user chose, and which contents were shown completely.
-func chosenParts(items []*pickItem) (parts []pickedPart, shown shownContents, err error) {
-	shown = make(shownContents)
-	for len(items) > 0 {
-		file := items[0].file
-		n := slices.IndexFunc(items, func(it *pickItem) bool { return it.file != file })
-		if n < 0 {
-			n = len(items)
-		}
-		part, seen, text := pickedPart{Path: file.Path, Whole: true}, true, file.own
-		var hunks []patch.Hunk
-		chosen := 0
-		for _, it := range items[:n] {
-			part.Whole = part.Whole && it.chosen && !it.edited
-			if !it.chosen {
-				continue
-			}
-			chosen++
-			seen = seen && it.seen
-			part.Mode = part.Mode || it.mode
-			if it.hunk != nil {
-				hunks = append(hunks, *it.hunk)
-				part.Patch += it.hunk.String()
-			}
-		}
-		items = items[n:]
-		if chosen == 0 {
-			continue
-		}
-		if part.Whole {
-			part.Patch, part.Mode = "", false
-		} else {
-			after, err := patch.Apply(string(file.real), hunks)
-			if err != nil {
-				return nil, nil, &sandbox.Error{Op: "apply", Path: file.Path, Code: sandbox.ErrInvalid, Hint: "the hunks that you chose do not fit together: " + err.Error() + "; nothing was applied"}
-			}
-			text = []byte(after)
-		}
-		parts = append(parts, part)
-		if seen && (file.real != nil || file.own != nil) && file.Kind == overlay.File {
-			base := sandbox.Version{}
-			if file.OldKind == overlay.File {
-				base = base.With(file.real)
-			}
-			shown[file.Path] = tool.DescribeChange(file.Path, base, file.real, text)
-		}
-	}
-	return parts, shown, nil
-}
-
-// itemsOf returns the items of a request that were shown: contents whose old and new
-// versions are exactly those that were on screen.
-func (s shownContents) itemsOf(r tool.Request) (items []string) {
-	for i, c := range r.Changes {
-		if was, ok := s[c.Path]; ok && c.Op == was.Op && c.Base == was.Base && c.Becomes == was.Becomes {
-			items = append(items, tool.ItemContent(i))
-		}
-	}
-	return items
 }

@@ -58,12 +58,13 @@ type Desk func(ctx context.Context, o program.Options, listen, front string, sec
 
 // Fronts are the other ways in that commands start.
 type Fronts struct {
-	MCP  Server
-	Desk Desk
+	MCP     Server
+	Desk    Desk
+	Explore Explorer
 }
 
 // Main runs the command line and returns the exit code.
-func Main(args []string, stdout, stderr io.Writer, serve Server, desk Desk) int {
+func Main(args []string, stdout, stderr io.Writer, serve Server, desk Desk, explore Explorer) int {
 	if code, is := transaction.Child(args, stderr); is {
 		return code
 	}
@@ -73,7 +74,7 @@ func Main(args []string, stdout, stderr io.Writer, serve Server, desk Desk) int 
 	defer terminal.close()
 	out, errs := visible.NewWriter(terminal.out), visible.NewWriter(terminal.errs)
 	defer errs.Close()
-	root := newRoot(Fronts{serve, desk}, args...)
+	root := newRoot(Fronts{serve, desk, explore}, args...)
 	terminal.color = root.PersistentFlags().Lookup("color").Value.(*colorFlag)
 	root.SetArgs(append([]string{}, args...))
 	root.SetOut(out)
@@ -180,7 +181,7 @@ var groups = []*cobra.Group{
 func subcommands(fronts Fronts) []subcommand {
 	return []subcommand{
 		{"run", "run", newRun}, {"exec", "run", newExec}, {"ports", "run", newPorts}, {"mcp", "run", func() *cobra.Command { return newMCP(fronts.MCP) }},
-		{"status", "review", newStatus}, {"diff", "review", newDiff}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"undo", "review", newUndo},
+		{"status", "review", newStatus}, {"diff", "review", func() *cobra.Command { return newDiff(fronts.Explore) }}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"undo", "review", newUndo},
 		{"review", "review", newReview}, {"approve", "review", newApprove}, {"approvals", "review", newApprovals}, {"desk", "review", func() *cobra.Command { return newDesk(fronts.Desk) }},
 		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"config", "project", newConfig},
 		{"secret", "project", newSecret},

@@ -18,7 +18,7 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-func newDiff() *cobra.Command {
+func newDiff(show Explorer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "diff [PATH…]",
 		Short: "Show the changes of a session",
@@ -28,16 +28,22 @@ marks as risky come first. PATH is a file or directory, relative to the current 
 At a terminal the diff is coloured and paged (GOLEM_PAGER, PAGER, NO_COLOR). Without a
 terminal golem prints a patch for git apply, with the exact bytes of the files. Everything
 else goes to standard error. Exit code 1 then means that a patch cannot express one of
-the changes.`,
+the changes.
+
+With -i golem shows the files and their diffs full screen. There you choose hunks with the
+keys of git add -p, and apply or discard them; ? lists the keys. An approval covers only
+lines that were on the screen. With --plain, or at a terminal with less than 60 columns,
+-i asks about each hunk as golem apply -p does.`,
 		Example: `  golem diff
-  golem diff --commits
+  golem diff -i
   golem diff --session last > changes.patch && git apply changes.patch`,
 	}
 	f := addChoiceFlags(cmd)
-	stat, names := false, false
+	stat, names, interactive, plain := false, false, false, false
 	cmd.Flags().BoolVar(&stat, "stat", false, "one line for each file, and the total")
 	cmd.Flags().BoolVar(&f.commits, "commits", false, "the commits that the agent made, each with its diff")
 	cmd.Flags().BoolVar(&names, "name-only", false, "only the paths of the files")
+	addPlain(cmd, &interactive, &plain, "ask about each hunk, line by line")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		args, err := f.takeSession(cmd, args)
 		if err != nil {
@@ -48,6 +54,12 @@ the changes.`,
 		}
 		if f.commits && (names || len(args) > 0) {
 			return usageError("--commits shows all commits of the session; only --stat and --session go with it")
+		}
+		if interactive && (stat || names || f.commits || wantsJSON(cmd)) {
+			return usageError("-i shows everything full screen; use it only with PATH, --session and --plain")
+		}
+		if plain && !interactive {
+			return usageError("--plain is for golem diff -i; golem diff prints plain text anyway")
 		}
 		w, err := f.choose(cmd)
 		if errors.Is(err, errNoChanges) {
@@ -62,6 +74,9 @@ the changes.`,
 		}
 		if f.commits {
 			return showCommits(cmd, w, stat)
+		}
+		if interactive {
+			return f.exploreSession(cmd, show, w, args, plain)
 		}
 		read := meanwhile(cmd.ErrOrStderr(), "reading the changes")
 		r, _, err := w.review("diff", args, !stat && !names)

@@ -37,11 +37,11 @@ func (f *initFlags) options() starter.Options {
 	return starter.Options{Kind: starter.Kind(f.kind), Model: f.model}
 }
 
-// A choice is an answer to a question of golem init.
-type choice struct{ value, text string }
+// An initAnswer is an answer to a question of golem init.
+type initAnswer struct{ value, text string }
 
 // kindChoices are the answers to the first question.
-var kindChoices = []choice{
+var kindChoices = []initAnswer{
 	{string(starter.Documents), "a document pipeline: workers read /in and write to /out"},
 	{string(starter.Repository), "an agent that works on this repository: its changes wait until you apply them"},
 	{string(starter.Tools), "a library of tools for other agents"},
@@ -49,7 +49,7 @@ var kindChoices = []choice{
 
 // modelChoices are the answers to the second question, and the variables that suggest
 // them.
-var modelChoices = []choice{
+var modelChoices = []initAnswer{
 	{"", "none yet: demo.yaml plays one, without a key"},
 	{"anthropic:claude-sonnet-4-5", "Anthropic (ANTHROPIC_API_KEY)"},
 	{"openai:gpt-5-mini", "OpenAI (OPENAI_API_KEY)"},
@@ -75,7 +75,7 @@ func (f *initFlags) complete(cmd *cobra.Command, dir string) error {
 	asker.settle = 0 // the answers permit nothing
 	if f.kind == "" {
 		n, err := asker.chooseOne(cmd.Context(), "What is this program for?", kindChoices,
-			slices.IndexFunc(kindChoices, func(c choice) bool { return c.value == string(suggestedKind) }))
+			slices.IndexFunc(kindChoices, func(c initAnswer) bool { return c.value == string(suggestedKind) }))
 		if errors.Is(err, errForeign) {
 			return nil // as without a terminal
 		}
@@ -115,7 +115,7 @@ func errInit(cmd *cobra.Command, err error) error {
 }
 
 // chooseOne asks the user to choose one of several answers. An empty line chooses the suggested answer.
-func (a *asker) chooseOne(ctx context.Context, what string, choices []choice, suggested int) (int, error) {
+func (a *asker) chooseOne(ctx context.Context, what string, choices []initAnswer, suggested int) (int, error) {
 	q, done, err := a.open(ctx)
 	if err != nil {
 		return 0, err
@@ -135,7 +135,7 @@ func (a *asker) chooseOne(ctx context.Context, what string, choices []choice, su
 	for range maxTypos {
 		text, err := q.read()
 		number, bad := strconv.Atoi(text)
-		byName := slices.IndexFunc(choices, func(c choice) bool { return c.value != "" && strings.EqualFold(c.value, text) })
+		byName := slices.IndexFunc(choices, func(c initAnswer) bool { return c.value != "" && strings.EqualFold(c.value, text) })
 		switch {
 		case err != nil && !errors.Is(err, errTypo):
 			return 0, err

@@ -1,0 +1,327 @@
+package tui
+
+import (
+	"slices"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/choice"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// press acts on a key.
+func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
+	name := key.String()
+	switch {
+	case name == "ctrl+c":
+		return m.quit()
+	case m.help:
+		m.help = false
+	case m.typed != nil:
+		m.typeKey(m.typed, key)
+	case m.question() != nil:
+		m.answer(name)
+	case name == "q":
+		return m.quit()
+	case name == "?":
+		m.help = true
+	case m.review != nil:
+		m.note = ""
+		return m.pressReview(name)
+	}
+	return nil
+}
+
+// quit ends the program. An open question is declined.
+func (m *model) quit() tea.Cmd {
+	for _, q := range m.questions {
+		q.end(approval.Reply{Answer: tool.Answer{Note: "the program was ended at the question"}})
+	}
+	m.questions = nil
+	return tea.Quit
+}
+
+// typeKey adds a key to a line that the user types.
+func (m *model) typeKey(in *input, key tea.KeyPressMsg) {
+	switch key.String() {
+	case "enter":
+		m.typed = nil
+		in.done(in.text)
+	case "esc":
+		m.typed = nil
+	case "backspace":
+		if runes := []rune(in.text); len(runes) > 0 {
+			in.text = string(runes[:len(runes)-1])
+		}
+	case "ctrl+u":
+		in.text = ""
+	default:
+		if text := visible.Line(key.Text, maxNote); len(in.text)+len(text) <= maxNote {
+			in.text += text
+		}
+	}
+}
+
+// answer acts on a key of a question.
+func (m *model) answer(key string) {
+	q, room := m.question(), m.questionRoom()
+	most := max(0, len(q.sheet.lines)-room)
+	m.note = ""
+	switch key {
+	case "j", "down":
+		q.top = min(q.top+1, most)
+	case "k", "up":
+		q.top = max(0, q.top-1)
+	case "space", "pgdown", "f", "enter":
+		q.top = min(q.top+max(1, room-1), most)
+	case "b", "pgup":
+		q.top = max(0, q.top-max(1, room-1))
+	case "g", "home":
+		q.top = 0
+	case "G", "end":
+		q.top = most
+	case "y", "n", "u", "esc", "s":
+		if !q.open {
+			m.note = "keys that were pressed before the question are ignored"
+			return
+		}
+		m.decide(key)
+	case "?":
+		m.help = true
+	default:
+		m.note = "please answer y, n or ? (help)"
+	}
+}
+
+// decide answers a question.
+func (m *model) decide(key string) {
+	q := m.question()
+	switch {
+	case key == "y" && q.isWhole():
+		m.close(q.yes())
+	case key == "y":
+		m.note = q.describeUnseen() + "; space shows the next page, u approves it unseen"
+	case key == "u" && q.isWhole():
+		m.note = "everything was on the screen; y approves it"
+	case key == "u" && q.digest() == "":
+		m.note = "this call cannot be approved unseen"
+	case key == "u":
+		digest := q.digest()
+		m.typed = &input{asks: q.describeUnseen() + "; type " + digest + " to approve it unseen: ", done: func(text string) {
+			reply := q.yes()
+			if reply.DigestPrefix = strings.ToLower(strings.TrimSpace(text)); reply.DigestPrefix == "" {
+				m.note = "not approved: you typed nothing"
+				return
+			}
+			if _, err := approval.CheckSeen(q.request, reply); err != nil {
+				m.note = "not approved: type exactly " + digest
+				return
+			}
+			m.close(reply)
+		}}
+	case key == "n" && q.isWorkers():
+		m.typed = &input{asks: "the reason for the worker, or Enter: ", done: func(text string) {
+			m.close(approval.Reply{Answer: tool.Answer{Note: visible.Line(strings.TrimSpace(text), maxNote)}})
+		}}
+	case key == "s" && !q.isWorkers():
+		m.note = "please answer y, n or ? (help)"
+	case key == "s":
+		m.close(approval.Reply{Answer: tool.Answer{Note: "the user stopped it", Stop: true}})
+	case key == "esc" && q.answer != nil:
+		m.questions = m.questions[1:] // it still waits
+	default:
+		m.close(approval.Reply{})
+	}
+}
+
+// close answers the question on the screen.
+func (m *model) close(r approval.Reply) {
+	q := m.question()
+	m.questions = m.questions[1:]
+	q.end(r)
+}
+
+// pressReview acts on a key of a review.
+func (m *model) pressReview(key string) tea.Cmd {
+	v, room := m.review, m.area().rows
+	f := v.file()
+	switch key {
+	case "j", "down", "k", "up":
+		by := 1
+		if key == "k" || key == "up" {
+			by = -1
+		}
+		m.scroll(by, !v.inDiff)
+	case "ctrl+d", "ctrl+u":
+		by := max(1, room/2)
+		if key == "ctrl+u" {
+			by = -by
+		}
+		m.scroll(by, false)
+	case "space", "pgdown", "f":
+		m.scroll(max(1, room-1), false)
+	case "b", "pgup":
+		m.scroll(-max(1, room-1), false)
+	case "g", "home":
+		m.scroll(-1<<30, !v.inDiff)
+	case "G", "end":
+		m.scroll(1<<30, !v.inDiff)
+	case "tab":
+		v.inDiff = !v.inDiff
+	case "l", "right", "enter":
+		if v.inDiff = f != nil; f == nil {
+			v.toggle()
+		}
+	case "h", "left", "esc":
+		v.inDiff = false
+	case "]", "J", "[", "K":
+		if f != nil {
+			by := 1
+			if key == "[" || key == "K" {
+				by = -1
+			}
+			f.moveTo(f.at+by, room)
+		}
+	case "w":
+		if m.wide = !m.wide; m.wide && m.area().diff < minWide {
+			m.note = "side by side needs a wider terminal: 100 columns"
+		}
+	case "v":
+		m.view()
+	case "y", "n", "a", "d", "s", "e":
+		return m.chooseItem(key)
+	case "/":
+		m.typed = &input{asks: "/", done: func(text string) {
+			if text != "" {
+				v.found = text
+			}
+			if v.found == "" {
+				return
+			}
+			if !v.search(v.found, m.area().rows) {
+				m.note = "not found: " + v.found + " (golem searches all names, and the files that you opened)"
+			}
+		}}
+	case "r":
+		m.busy = "reading the changes"
+		m.readReview(v.session)
+	case "A", "X", "P":
+		m.begin(key)
+	default:
+		m.note = "no such key; ? lists the keys"
+	}
+	return nil
+}
+
+// begin begins a decision about the session.
+func (m *model) begin(key string) {
+	switch {
+	case m.busy != "":
+		m.note = "please wait: " + m.busy
+	case key == "P":
+		m.note = "only staged commits can be pushed; golem review lists them"
+	case len(m.review.files) == 0 && m.review.list.Git == 0 && m.review.list.Unfit == "":
+		m.note = "the session has no changes"
+	case key == "A":
+		m.apply()
+	case key == "X":
+		m.discard()
+	}
+}
+
+// scroll moves in the tree or in the diff.
+func (m *model) scroll(by int, inTree bool) {
+	v, room := m.review, m.area().rows
+	f := v.file()
+	switch {
+	case inTree:
+		v.move(by)
+	case f != nil:
+		f.scroll(by, room)
+	case v.at == 0 && v.about != nil:
+		v.aboutAt = min(max(0, v.aboutAt+by), max(0, len(v.about.lines)-room))
+	}
+}
+
+// view shows the next page of the file. If all of it was on the screen, view moves to the
+// next file that was not viewed.
+func (m *model) view() {
+	v, room := m.review, m.area().rows
+	if f := v.file(); f != nil && f.loaded && f.sheet != nil && !f.isViewed() {
+		next := slices.Index(f.sheet.seen, false)
+		f.top = min(next, max(0, len(f.sheet.lines)-room))
+		f.scroll(0, room)
+		return
+	}
+	if !v.moveToFile(func(f *file) bool { return !f.isViewed() && f.problem == "" }) {
+		m.note = "all files are viewed"
+	}
+}
+
+// chooseItem acts on a key about the current item.
+func (m *model) chooseItem(key string) tea.Cmd {
+	v, room := m.review, m.area().rows
+	f := v.file()
+	switch {
+	case f == nil:
+		m.note = "this key is about a hunk; move to a file first"
+		return nil
+	case !f.loaded || f.sheet == nil:
+		m.note = "the file is not read yet"
+		return nil
+	case (key == "y" || key == "a") && f.obstacle == choice.Conflict:
+		m.note = "it changed in your directory too; quit, and run golem apply --merge or --overwrite"
+		return nil
+	case (key == "y" || key == "a") && f.obstacle == choice.Special:
+		m.note = "golem never applies pipes, sockets and devices"
+		return nil
+	}
+	it := f.items[f.at]
+	switch key {
+	case "y":
+		if !f.sheet.hasSeen(f.at) {
+			m.note = "this is not shown completely; space shows the next page"
+			return nil
+		}
+		f.decided[f.at] = chosen
+		m.next(f, room)
+	case "n":
+		f.decided[f.at] = declined
+		m.next(f, room)
+	case "a", "d":
+		for i := f.at; i < len(f.items); i++ {
+			f.decided[i] = map[string]decision{"a": chosen, "d": declined}[key]
+		}
+		f.at = len(f.items) - 1
+		m.next(f, room)
+	case "s":
+		parts := it.Split()
+		if len(parts) == 0 {
+			m.note = "this cannot be split further"
+			return nil
+		}
+		f.replace(parts...)
+		m.note = "split into " + visible.Count(len(parts), "hunk")
+	case "e":
+		if it.Hunk == nil {
+			m.note = "only a hunk of a text can be edited"
+			return nil
+		}
+		return edit(m.o.Terminal, m.o.Environ, f, it)
+	}
+	return nil
+}
+
+// next moves to the next item of a file, or to the next file that is not decided.
+func (m *model) next(f *file, room int) {
+	if f.at+1 < len(f.items) {
+		f.moveTo(f.at+1, room)
+		return
+	}
+	if !m.review.moveToFile(func(f *file) bool { return !f.loaded || slices.Contains(f.decided, undecided) }) {
+		m.note = "you have decided about every file; A applies what you chose"
+	}
+}

@@ -1,0 +1,229 @@
+package tui
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/golem-forge/golem/internal/choice"
+	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// A model is the state of the screen.
+type model struct {
+	o    inbox.ExploreOptions
+	ctx  context.Context
+	send func(tea.Msg)
+	do   func(job func() tea.Msg) // runs a job beside the screen, and sends its message
+
+	paint           paint
+	columns, height int
+	wide            bool // old and new lines side by side
+	review          *review
+	questions       []*question // the first one is on the screen
+	typed           *input      // a line that the user types
+	help            bool
+	busy            string // what golem does meanwhile
+	note            string // what golem has to say about the last key
+	last            string // what the user should know after the end
+	failed          error
+
+	frame int  // counts what is on the screen
+	drawn bool // the frame was on the screen long enough
+	keys  []tea.KeyPressMsg
+}
+
+func newModel(ctx context.Context, o inbox.ExploreOptions) *model {
+	return &model{o: o, ctx: ctx, paint: paint(o.Colours), columns: 80, height: 24}
+}
+
+// Init implements tea.Model.
+func (m *model) Init() tea.Cmd {
+	m.busy = "reading the changes"
+	m.readReview(*m.o.Session)
+	return nil
+}
+
+// Update implements tea.Model. A decision counts for the lines that were on the screen, so
+// the key for one waits until the frame is drawn.
+func (m *model) Update(msg tea.Msg) (tea.Model, tea.Cmd) {
+	var cmds []tea.Cmd
+	switch msg := msg.(type) {
+	case drawn:
+		if msg.frame != m.frame {
+			return m, nil
+		}
+		m.drawn = true
+		m.markShown()
+		if len(m.keys) == 0 {
+			return m, nil
+		}
+	case tea.KeyPressMsg:
+		m.keys = append(m.keys, msg)
+	default:
+		cmds = append(cmds, m.handle(msg), m.changeFrame())
+	}
+	for len(m.keys) > 0 && (m.drawn || !m.isDecision(m.keys[0].String())) {
+		key := m.keys[0]
+		m.keys = m.keys[1:]
+		cmds = append(cmds, m.press(key), m.changeFrame())
+	}
+	return m, tea.Batch(cmds...)
+}
+
+// changeFrame begins a new frame: something else is on the screen. It reads the file under
+// the cursor if that was not done yet.
+func (m *model) changeFrame() tea.Cmd {
+	m.arrange()
+	m.frame++
+	m.drawn = false
+	if m.review != nil {
+		if f := m.review.file(); f != nil && !f.loaded && !f.loading && f.problem == "" {
+			f.loading = true
+			m.readFile(m.review.session, f)
+		}
+	}
+	return after(drawTime, drawn{m.frame})
+}
+
+// isDecision reports whether a key may decide about what is on the screen.
+func (m *model) isDecision(key string) bool {
+	switch {
+	case m.typed != nil:
+		return key == "enter"
+	case len(m.questions) > 0:
+		return key == "y" || key == "u"
+	}
+	return key == "y" || key == "a" || key == "v" || key == "A" || key == "X" || key == "P"
+}
+
+// question returns the question on the screen, nil if there is none.
+func (m *model) question() *question {
+	if len(m.questions) == 0 {
+		return nil
+	}
+	return m.questions[0]
+}
+
+// markShown records which lines are on the screen.
+func (m *model) markShown() {
+	switch q := m.question(); {
+	case m.help:
+	case q != nil:
+		q.sheet.mark(q.top, q.top+m.questionRoom())
+	case m.review != nil:
+		if f := m.review.file(); f != nil && f.sheet != nil {
+			f.sheet.mark(f.top, f.top+m.area().rows)
+		}
+	}
+}
+
+// handle acts on a message that is no key.
+func (m *model) handle(msg tea.Msg) tea.Cmd {
+	switch msg := msg.(type) {
+	case tea.WindowSizeMsg:
+		m.columns, m.height = max(msg.Width, 20), max(msg.Height, 8)
+		for _, q := range m.questions {
+			q.arrange(layout{width: m.columns, paint: m.paint})
+			q.top = min(q.top, max(0, len(q.sheet.lines)-1))
+		}
+	case reviewed:
+		m.busy = ""
+		if msg.err != nil {
+			m.note = visible.Line(msg.err.Error(), maxNote)
+			return nil
+		}
+		m.review = newReview(msg.session, msg.list, m.o.Path, m.review)
+	case loaded:
+		msg.file.loading = false
+		if msg.err != nil {
+			msg.file.problem = visible.Line(msg.err.Error(), maxNote)
+			return nil
+		}
+		msg.file.setContents(msg.real, msg.own)
+	case asked:
+		q := newQuestion(msg.request, m.o.Local(msg.session, msg.request), msg.shown.Items(msg.request), m.localPaths(msg.session, msg.shown.Changed(msg.request)), m.o.Front)
+		q.reply = msg.reply
+		return m.ask(q)
+	case edited:
+		m.note = msg.file.takeEdited(msg)
+	case settled:
+		msg.question.open = true
+	case called:
+		m.end(msg)
+	}
+	return nil
+}
+
+// maxNote is how many characters of a note are shown.
+const maxNote = 500
+
+func (m *model) localPaths(s inbox.Session, names []string) (paths []string) {
+	for _, name := range names {
+		paths = append(paths, m.o.Path(s, name))
+	}
+	return paths
+}
+
+// ask shows a question.
+func (m *model) ask(q *question) tea.Cmd {
+	q.arrange(layout{width: m.columns, paint: m.paint})
+	m.questions = append(m.questions, q)
+	m.note = ""
+	return after(m.o.Settle, settled{q})
+}
+
+// end shows the result of a call, and reads the changes again.
+func (m *model) end(msg called) {
+	m.busy = ""
+	switch {
+	case msg.result.Err != nil && msg.result.Err.Code == "declined":
+		m.note = "not done: you declined it"
+	case msg.result.Err != nil:
+		m.note = visible.Line(msg.result.Err.Error(), maxNote)
+	case msg.err != nil:
+		m.note = visible.Line(msg.err.Error(), maxNote)
+	default:
+		m.note = visible.Line(m.o.Result(msg.session, msg.result).Text, maxNote)
+		if strings.HasPrefix(m.note, "applied: ") {
+			m.note += "; golem undo restores what was there"
+		}
+		m.last = m.note
+	}
+	if m.review != nil {
+		m.readReview(m.review.session)
+	}
+}
+
+// apply asks to apply what the user chose.
+func (m *model) apply() {
+	items, what := m.review.pick()
+	parts, shown, err := choice.Parts(items)
+	switch {
+	case err != nil:
+		m.note = visible.Line(err.Error(), maxNote)
+	case len(parts) == 0:
+		m.note = "nothing to apply: choose a hunk with y, or a file with a"
+	default:
+		m.callTool("applying "+what, "apply_changes", map[string]any{"parts": parts}, shown)
+	}
+}
+
+// discard asks to discard the changes at the cursor.
+func (m *model) discard() {
+	names, what := m.review.names()
+	m.callTool("discarding "+what, "discard_changes", map[string]any{"paths": names}, nil)
+}
+
+func (m *model) callTool(what, name string, args map[string]any, shown choice.Shown) {
+	data, err := json.Marshal(args)
+	if err != nil {
+		m.note = visible.Line(err.Error(), maxNote)
+		return
+	}
+	m.call(m.review.session, what, tool.Call{Tool: name, Args: data}, shown)
+}

@@ -1,0 +1,251 @@
+package tui
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/choice"
+	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// A review shows the changes of a session.
+type review struct {
+	session inbox.Session
+	list    *session.Review
+	files   []*file
+	tree    *node
+	nodes   []*node // the rows of the tree that are shown
+	at      int     // the row under the cursor; 0 is all files
+	top     int     // the first row of the tree on the screen
+	inDiff  bool    // j and k move in the diff
+	about   *sheet  // the lines of the row for all files
+	aboutAt int
+	made    layout // of about
+	found   string // the last search
+}
+
+// newReview returns the screen of a session. It keeps what the user saw and chose in old,
+// as far as the contents are still the same; old may be nil.
+func newReview(s inbox.Session, r *session.Review, path func(inbox.Session, string) string, old *review) *review {
+	v := &review{session: s, list: r}
+	before := make(map[string]*file)
+	if old != nil {
+		v.inDiff, v.found = old.inDiff, old.found
+		for _, f := range old.files {
+			before[f.Path] = f
+		}
+	}
+	var paths []string
+	for _, c := range r.Files {
+		if choice.ObstacleOf(r, c, true) == choice.Covered {
+			continue
+		}
+		f := &file{File: choice.NewFile(r, c), path: path(s, c.Path), obstacle: choice.ObstacleOf(r, c, false), was: before[c.Path]}
+		if f.was != nil && !f.was.loaded {
+			f.was = nil
+		}
+		v.files = append(v.files, f)
+		paths = append(paths, fixedText(plainText(f.path)))
+	}
+	v.tree = newTree(paths)
+	v.nodes = v.tree.rows()
+	switch {
+	case old != nil:
+		was := old.currentPath()
+		v.at = min(old.at, len(v.nodes))
+		if i := slices.IndexFunc(v.nodes, func(n *node) bool { return n.path == was }); i >= 0 {
+			v.at = i + 1
+		}
+	case len(v.files) > 0:
+		v.at = 1 + slices.IndexFunc(v.nodes, func(n *node) bool { return n.file == 0 })
+	}
+	return v
+}
+
+// node returns the row of the tree under the cursor, nil for all files.
+func (v *review) node() *node {
+	if v.at == 0 || v.at > len(v.nodes) {
+		return nil
+	}
+	return v.nodes[v.at-1]
+}
+
+func (v *review) currentPath() string {
+	if n := v.node(); n != nil {
+		return n.path
+	}
+	return ""
+}
+
+// file returns the file under the cursor, nil if there is none.
+func (v *review) file() *file {
+	if n := v.node(); n != nil && n.file >= 0 {
+		return v.files[n.file]
+	}
+	return nil
+}
+
+// move moves the cursor in the tree.
+func (v *review) move(by int) { v.at = min(max(0, v.at+by), len(v.nodes)) }
+
+// moveToFile moves the cursor to the next file after it that fits, from the top if there is
+// none below. It reports whether there is one.
+func (v *review) moveToFile(fits func(*file) bool) bool {
+	for i := range len(v.nodes) {
+		at := (v.at + i) % len(v.nodes) // at is also the index of the next row
+		if n := v.nodes[at]; n.file >= 0 && fits(v.files[n.file]) {
+			v.at = at + 1
+			return true
+		}
+	}
+	return false
+}
+
+// toggle shows or hides what is in the directory under the cursor.
+func (v *review) toggle() {
+	if n := v.node(); n != nil && n.file < 0 {
+		n.fold = !n.fold
+		v.nodes = v.tree.rows()
+	}
+}
+
+// total describes how much has changed.
+func (v *review) total() string {
+	added, removed := 0, 0
+	for _, f := range v.files {
+		added, removed = added+f.Added, removed+f.Removed
+	}
+	return visible.Count(len(v.files), "file") + " changed, " + visible.LineCounts(added, removed)
+}
+
+// viewed counts the files that were on the screen completely.
+func (v *review) viewed() (n int) {
+	for _, f := range v.files {
+		if f.isViewed() {
+			n++
+		}
+	}
+	return n
+}
+
+// title describes the session in a few words.
+func (v *review) title() string {
+	text := "session " + v.session.ID
+	if what := v.session.What(); what != "" {
+		text += " (" + what + ")"
+	}
+	return plainText(text)
+}
+
+// arrangeAbout makes the lines of the row for all files.
+func (v *review) arrangeAbout(l layout) {
+	if v.about != nil && v.made == l {
+		return
+	}
+	var rows []visible.Row
+	say := func(mark, format string, args ...any) {
+		rows = append(rows, visible.Row{Mark: mark, Text: fmt.Sprintf(format, args...)})
+	}
+	say(visible.About, "%s: %s", v.title(), v.total())
+	say(visible.About, "started %s, last used %s", v.session.Started.Local().Format("2006-01-02 15:04"), v.session.LastUsed.Local().Format("2006-01-02 15:04"))
+	if v.session.Command != "" {
+		say(visible.About, "made by the program %s, in the jail", visible.Name(v.session.Command))
+	} else {
+		say(visible.About, "made by workers of this program")
+	}
+	for _, f := range v.list.Flags {
+		say(visible.Warning, "%s", f.String())
+	}
+	if n := v.list.Git; n > 0 {
+		say(visible.Hidden, "skipped %s in .git (golem never applies changes there)", visible.Count(n, "file"))
+	}
+	if v.list.Unfit != "" {
+		say(visible.Hidden, "skipped: %s; golem discard removes it", v.list.Unfit)
+	}
+	for _, target := range v.list.Others {
+		say(visible.Hidden, "skipped: changes in a directory that was mounted at %s; mount it again to see them", visible.Name(target))
+	}
+	var lines []line
+	for i, r := range rows {
+		lines = l.appendRow(lines, i, -1, r, 0, 0)
+	}
+	v.about, v.made = newSheet(lines), l
+}
+
+// findings returns the lines below a file: its warnings, and who made the changes.
+func (v *review) findings(most, columns int, p paint) (lines []string) {
+	made := "made by " + v.title() + ", last used " + v.session.LastUsed.Local().Format("2006-01-02 15:04")
+	f := v.file()
+	if f != nil {
+		for i, flag := range f.Flags {
+			if i == most-1 && len(f.Flags) > most {
+				lines = append(lines, p.with(yellow, cutLine("! and "+visible.Count(len(f.Flags)-i, "more warning")+"; the row at the top lists all", columns)))
+				break
+			}
+			lines = append(lines, p.with(yellow, cutLine("! "+plainText(flag.At("")), columns)))
+		}
+	}
+	return append(lines, p.with(faint, cutLine(made, columns)))
+}
+
+// pick returns the items to apply, and describes them.
+func (v *review) pick() (items []*choice.Item, what string) {
+	explicit := slices.ContainsFunc(v.files, func(f *file) bool { return slices.Contains(f.decided, chosen) })
+	files := 0
+	for _, f := range v.files {
+		list := f.pick(explicit)
+		if slices.ContainsFunc(list, func(it *choice.Item) bool { return it.Chosen }) {
+			files++
+			items = append(items, list...)
+		}
+	}
+	return items, visible.Count(files, "file")
+}
+
+// names returns the names of the files at and below the cursor; all changes if it is at the
+// top.
+func (v *review) names() (names []string, what string) {
+	n := v.node()
+	if n == nil {
+		return []string{"/"}, "all changes"
+	}
+	for _, i := range n.files() {
+		names = append(names, v.files[i].Path)
+	}
+	return names, visible.Count(len(names), "file")
+}
+
+// search moves to the next line or name with a text. It searches the contents of the files
+// that were opened.
+func (v *review) search(text string, room int) bool {
+	want := strings.ToLower(text)
+	has := func(s string) bool { return strings.Contains(strings.ToLower(s), want) }
+	in := func(f *file, from int) bool {
+		if f.sheet == nil {
+			return false
+		}
+		for i := from; i < len(f.sheet.lines); i++ {
+			if l := f.sheet.lines[i]; !l.head && has(l.find) {
+				f.top = min(i, max(0, len(f.sheet.lines)-room))
+				f.at = max(0, l.item)
+				f.hit = i
+				v.inDiff = true
+				return true
+			}
+		}
+		return false
+	}
+	if f := v.file(); f != nil && in(f, f.hit+1) {
+		return true
+	}
+	return v.moveToFile(func(f *file) bool {
+		if f == v.file() {
+			return in(f, 0)
+		}
+		f.hit = -1
+		return in(f, 0) || has(f.path)
+	})
+}

@@ -1,0 +1,384 @@
+package tui
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/choice"
+	flags "github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A stage is a model with files, without a terminal.
+type stage struct {
+	*testing.T
+	m    *model
+	real map[string]string // contents in the directory; "" for no file
+	own  map[string]string
+}
+
+// newStage returns a model at a terminal of some size.
+func newStage(t *testing.T, columns, height int) *stage {
+	t.Helper()
+	s := &stage{T: t, real: map[string]string{}, own: map[string]string{}}
+	o := inbox.ExploreOptions{Front: "a test", Environ: os.Environ(),
+		Path:  func(_ inbox.Session, name string) string { return strings.TrimPrefix(name, "/") },
+		Local: func(_ inbox.Session, r tool.Request) tool.Request { return r }}
+	s.m = newModel(context.Background(), o)
+	s.m.do = func(func() tea.Msg) {} // load reads the files
+	s.m.Update(tea.WindowSizeMsg{Width: columns, Height: height})
+	s.m.review = newReview(inbox.Session{Session: &session.Session{ID: "abc", Command: "sh"}}, &session.Review{}, o.Path, nil)
+	return s
+}
+
+// show shows files, given as name, old and new content.
+func (s *stage) show(files ...[3]string) {
+	s.Helper()
+	r := &session.Review{}
+	for _, f := range files {
+		c := session.FileChange{Path: f[0], Op: overlay.Modify, Kind: overlay.File, OldKind: overlay.File}
+		if f[1] == "" {
+			c.Op, c.OldKind = overlay.Create, overlay.Nothing
+		}
+		s.real[f[0]], s.own[f[0]] = f[1], f[2]
+		c.Added, c.Removed = tool.CountDiffLines(tool.UnifiedDiff("a", "b", f[1], f[2]))
+		r.Files = append(r.Files, c)
+	}
+	one := inbox.Session{Session: &session.Session{ID: "abc", Command: "sh"}}
+	s.m.review = newReview(one, r, s.m.o.Path, nil)
+	s.load()
+}
+
+// load reads the file under the cursor, as the reader of files would.
+func (s *stage) load() {
+	s.m.Update(nil)
+	for f := s.m.review.file(); f != nil && !f.loaded; {
+		var real []byte
+		if f.OldKind == overlay.File {
+			real = []byte(s.real[f.Path])
+		}
+		s.m.Update(loaded{f, real, []byte(s.own[f.Path]), nil})
+	}
+	s.m.Update(drawn{s.m.frame})
+}
+
+// press presses keys. Each frame is on the screen long enough.
+func (s *stage) press(keys ...string) {
+	s.Helper()
+	for _, k := range keys {
+		s.m.Update(keyOf(k))
+		s.load()
+		s.check()
+	}
+}
+
+// keyOf returns the message for a key.
+func keyOf(name string) tea.KeyPressMsg {
+	switch name {
+	case "space":
+		return tea.KeyPressMsg{Code: tea.KeySpace, Text: " "}
+	case "enter":
+		return tea.KeyPressMsg{Code: tea.KeyEnter}
+	case "esc":
+		return tea.KeyPressMsg{Code: tea.KeyEscape}
+	case "tab":
+		return tea.KeyPressMsg{Code: tea.KeyTab}
+	case "ctrl+c":
+		return tea.KeyPressMsg{Code: 'c', Mod: tea.ModCtrl}
+	}
+	return tea.KeyPressMsg{Code: []rune(name)[0], Text: name}
+}
+
+// screen returns what is on the screen.
+func (s *stage) screen() string { return s.m.View().Content }
+
+// check checks that no line of the screen is wider than the terminal, and that there are not
+// too many.
+func (s *stage) check() {
+	s.Helper()
+	lines := strings.Split(s.screen(), "\n")
+	if len(lines) != s.m.height {
+		s.Errorf("got %d lines, want %d", len(lines), s.m.height)
+	}
+	for i, l := range lines {
+		if maxCells(l) > s.m.columns {
+			s.Errorf("line %d is wider than %d columns: %q", i, s.m.columns, l)
+		}
+		if strings.ContainsAny(l, "\x1b\t\r\u202e") {
+			s.Errorf("line %d has characters that a terminal obeys: %q", i, l)
+		}
+	}
+}
+
+func (s *stage) want(text string) {
+	s.Helper()
+	if !strings.Contains(s.screen(), text) {
+		s.Errorf("the screen lacks %q:\n%s", text, s.screen())
+	}
+}
+
+// numbered returns lines 1 to n, with some of them replaced.
+func numbered(n int, replaced map[int]string) string {
+	var b strings.Builder
+	for i := 1; i <= n; i++ {
+		text := replaced[i]
+		if text == "" {
+			text = fmt.Sprintf("line %d", i)
+		}
+		fmt.Fprintln(&b, text)
+	}
+	return b.String()
+}
+
+// TestChooseHunks chooses hunks, and splits one. Exactly these are picked, and only lines
+// that were on the screen count as seen.
+func TestChooseHunks(t *testing.T) {
+	s := newStage(t, 100, 30)
+	s.show([3]string{"/a.txt", numbered(40, nil), numbered(40, map[int]string{3: "three", 5: "five", 30: "thirty"})}, [3]string{"/b.txt", "", "new\n"})
+	s.want("> hunk 1 of 2, +2 -2")
+	s.press("s")
+	s.want("> hunk 1 of 3, +1 -1")
+	s.press("y", "n", "y")
+	s.want("b.txt")
+	items, what := s.m.review.pick()
+	parts, shown, err := choice.Parts(items)
+	if err != nil || what != "1 file" || len(parts) != 1 || parts[0].Whole || strings.Contains(parts[0].Patch, "+five") || !strings.Contains(parts[0].Patch, "+three") || !strings.Contains(parts[0].Patch, "+thirty") {
+		t.Errorf("got %s %+v %v", what, parts, err)
+	}
+	request := tool.Request{Changes: []tool.Change{tool.DescribeChange("/a.txt", sandbox.Version{}.With([]byte(numbered(40, nil))), []byte(numbered(40, nil)), []byte(numbered(40, map[int]string{3: "three", 30: "thirty"})))}}
+	if got := shown.Items(request); len(got) != 1 {
+		t.Errorf("the chosen hunks were on the screen, but got items %v", got)
+	}
+	request.Changes[0].Becomes = "another"
+	if got, changed := shown.Items(request), shown.Changed(request); len(got) != 0 || len(changed) != 1 {
+		t.Errorf("other content: got items %v, changed %v", got, changed)
+	}
+}
+
+// TestUnseenHunk: a hunk that is longer than the screen cannot be chosen before its end was
+// on the screen, and keys that come faster than frames show nothing.
+func TestUnseenHunk(t *testing.T) {
+	s := newStage(t, 80, 20)
+	s.show([3]string{"/a.txt", "", numbered(60, nil)})
+	s.press("y")
+	s.want("this is not shown completely")
+	for range 10 { // too fast: no frame is drawn
+		s.m.Update(keyOf("space"))
+	}
+	s.m.Update(drawn{s.m.frame})
+	if f := s.m.review.file(); f.isViewed() {
+		t.Error("pages that were never drawn count as viewed")
+	}
+	s.press("tab", "g")
+	for range 10 {
+		s.press("space")
+	}
+	if f := s.m.review.file(); !f.isViewed() {
+		t.Errorf("%d lines are left after all pages", f.sheet.left)
+	}
+	s.want("1 of 1 viewed")
+	s.press("y")
+	if f := s.m.review.file(); f.decided[0] != chosen {
+		t.Error("y after all pages does not choose the file")
+	}
+}
+
+// TestResize: after another size, lines count as seen only if all of their row was.
+func TestResize(t *testing.T) {
+	s := newStage(t, 120, 20)
+	s.show([3]string{"/a.txt", "", numbered(8, map[int]string{8: strings.Repeat("word ", 300)})})
+	f := s.m.review.file()
+	before := f.sheet.left
+	if before == 0 {
+		t.Fatal("the long line fits on the screen: the test checks nothing")
+	}
+	s.m.Update(tea.WindowSizeMsg{Width: 70, Height: 12})
+	if f.sheet.hasSeen(0) || f.sheet.left == 0 {
+		t.Error("a smaller window shows more")
+	}
+	s.check()
+	s.press("w") // side by side needs more columns
+	s.want("side by side needs a wider terminal")
+	s.m.Update(tea.WindowSizeMsg{Width: 200, Height: 50})
+	s.press("w", "w")
+}
+
+// TestHostileNames: names and contents never move the layout.
+func TestHostileNames(t *testing.T) {
+	for _, columns := range []int{60, 100, 200} {
+		s := newStage(t, columns, 20)
+		s.show([3]string{"/b\u202eidi\x1b[31m/" + strings.Repeat("x", 300) + ".txt", "", "a\x1b]0;title\x07\t\u202eb\r\n" + strings.Repeat("x", 100_000)},
+			[3]string{"/漢字/👩‍👩‍👧‍👦 family.txt", "old 漢字 text\n", "new 漢字 text 👩‍👩‍👧‍👦\n"}, [3]string{"/zero\u200bwidth\nname", "a\n", "b\n"}, [3]string{"/┃ > y", "a\n", "b\n"})
+		for range 6 {
+			s.press("j", "space", "w", "?", "?")
+		}
+		s.press("/", "x", "enter", "g", "enter", "A")
+	}
+}
+
+// TestManyFiles: thousands of files open and scroll.
+func TestManyFiles(t *testing.T) {
+	s := newStage(t, 100, 30)
+	var files [][3]string
+	for i := range 6000 {
+		files = append(files, [3]string{fmt.Sprintf("/dir%d/sub/file%d.txt", i%50, i), "", "x\n"})
+	}
+	begin := time.Now()
+	s.show(files...)
+	for range 20 {
+		s.press("j")
+	}
+	s.press("G", "v")
+	s.want("of 6000 viewed")
+	if took := time.Since(begin); took > 10*time.Second {
+		t.Errorf("it took %v", took)
+	}
+	if items, what := s.m.review.pick(); len(items) != 6000 || what != "6,000 files" {
+		t.Errorf("got %d items, %s", len(items), what)
+	}
+}
+
+// ask shows a question about a call.
+func (s *stage) ask(r tool.Request, shown choice.Shown) <-chan approval.Reply {
+	reply := make(chan approval.Reply, 1)
+	s.m.Update(asked{s.m.review.session, r, shown, reply})
+	s.m.Update(settled{s.m.question()})
+	s.m.Update(drawn{s.m.frame})
+	s.check()
+	return reply
+}
+
+// TestQuestion: a plain yes counts only when every row was on the screen. What was not is
+// named, and approving it needs the digest.
+func TestQuestion(t *testing.T) {
+	r := tool.Request{Digest: "0123456789abcdef", Origin: policy.User, Tool: "apply_changes", Summary: "apply 2 changes"}
+	for _, name := range []string{"/long.txt", "/short.txt"} {
+		n := 60
+		if name == "/short.txt" {
+			n = 2
+		}
+		r.Changes = append(r.Changes, tool.DescribeChange(name, sandbox.Version{}, nil, []byte(numbered(n, nil))))
+	}
+	t.Run("pages", func(t *testing.T) {
+		s := newStage(t, 80, 20)
+		reply := s.ask(r, nil)
+		s.want("2 files not viewed: /long.txt, /short.txt")
+		s.press("y")
+		s.want("u approves it unseen")
+		for range 5 {
+			s.press("space")
+		}
+		s.want("[y]es")
+		s.press("y")
+		if got := <-reply; got.Verdict != tool.Approved || got.DigestPrefix != "" || len(got.Rendered) != len(r.Items()) || got.Front != "a test" {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("seen before", func(t *testing.T) {
+		s := newStage(t, 80, 20)
+		reply := s.ask(r, choice.Shown{"/long.txt": r.Changes[0]})
+		s.press("y")
+		if got := <-reply; got.Verdict != tool.Approved || len(got.Rendered) != len(r.Items()) {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("changed", func(t *testing.T) {
+		s := newStage(t, 80, 20)
+		was := r.Changes[0]
+		was.Becomes = "another"
+		s.ask(r, choice.Shown{"/long.txt": was})
+		s.want("changed since you looked at it: long.txt")
+		s.press("y")
+		s.want("not viewed: /long.txt")
+	})
+	t.Run("unseen", func(t *testing.T) {
+		s := newStage(t, 80, 20)
+		reply := s.ask(r, nil)
+		s.press("u", "0", "1", "enter")
+		s.want("not approved: type exactly 01234567")
+		s.press("u")
+		for _, c := range "01234567" {
+			s.press(string(c))
+		}
+		s.press("enter")
+		if got := <-reply; got.Verdict != tool.Approved || got.DigestPrefix != "01234567" {
+			t.Errorf("got %+v", got)
+		}
+	})
+	t.Run("no", func(t *testing.T) {
+		for _, key := range []string{"n", "esc", "ctrl+c"} {
+			s := newStage(t, 80, 20)
+			reply := s.ask(r, nil)
+			s.m.Update(keyOf(key))
+			if got := <-reply; got.Verdict == tool.Approved {
+				t.Errorf("%s: got %+v", key, got)
+			}
+		}
+	})
+	t.Run("too early", func(t *testing.T) {
+		s := newStage(t, 80, 20)
+		reply := make(chan approval.Reply, 1)
+		s.m.Update(asked{s.m.review.session, r, choice.Shown{"/long.txt": r.Changes[0]}, reply})
+		s.press("y")
+		s.want("pressed before the question")
+		if len(reply) > 0 {
+			t.Error("a key from before the question answers it")
+		}
+	})
+}
+
+// TestObstacles: a conflict cannot be chosen, and a protected file only by its own key.
+func TestObstacles(t *testing.T) {
+	s := newStage(t, 100, 24)
+	r := &session.Review{Flags: []flags.Flag{{Kind: flags.Becomes, Path: "/Makefile", Text: "a build runs it"}}}
+	for _, c := range []session.FileChange{{Path: "/Makefile", Protected: "Makefile"}, {Path: "/c.txt", Conflict: true}, {Path: "/x.txt"}} {
+		c.Op, c.Kind, c.OldKind = overlay.Modify, overlay.File, overlay.File
+		r.Files = append(r.Files, c)
+		s.real[c.Path], s.own[c.Path] = "a\n", "b\n"
+	}
+	s.m.review = newReview(inbox.Session{Session: &session.Session{ID: "abc", Command: "sh"}}, r, s.m.o.Path, nil)
+	s.load()
+	s.want("becomes code")
+	if items, _ := s.m.review.pick(); len(items) != 1 || items[0].File.Path != "/x.txt" {
+		t.Errorf("without a choice: got %+v", items)
+	}
+	s.press("y")
+	s.press("y")
+	s.want("it changed in your directory too")
+	items, _ := s.m.review.pick()
+	if parts, _, err := choice.Parts(items); err != nil || len(parts) != 1 || parts[0].Path != "/Makefile" {
+		t.Errorf("after y: got %+v, %v", parts, err)
+	}
+}
+
+// TestChangedWords marks the words in which two lines differ.
+func TestChangedWords(t *testing.T) {
+	for _, c := range []struct{ old, new, was, is string }{
+		{"line 3 of the file", "line three of the file", "3", "three"},
+		{"return a + b", "return a - b", "+", "-"},
+		{"foobar(x)", "foobaz(x)", "foobar", "foobaz"},
+		{"nothing", "in common at all", "", ""},
+		{"", "new", "", ""},
+		{"same", "same, more", "", ", more"},
+	} {
+		x, y := changedWords(c.old, c.new)
+		if got := c.old[x.from:x.to]; got != c.was {
+			t.Errorf("%q → %q: got %q in the old line, want %q", c.old, c.new, got, c.was)
+		}
+		if got := c.new[y.from:y.to]; got != c.is {
+			t.Errorf("%q → %q: got %q in the new line, want %q", c.old, c.new, got, c.is)
+		}
+	}
+}
