@@ -8,6 +8,8 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+
+	"github.com/golem-forge/golem/internal/policy"
 )
 
 // Addresses that a name must not lead to. Each entry has a reason, for messages.
@@ -19,7 +21,8 @@ var forbidden = []struct {
 	{netip.MustParsePrefix("169.254.169.254/32"), "metadata service", false},
 	{netip.MustParsePrefix("168.63.129.16/32"), "metadata service", false},
 	{netip.MustParsePrefix("100.100.100.200/32"), "metadata service", false},
-	{netip.MustParsePrefix("fd00:ec2::254/128"), "metadata service", false},
+	{netip.MustParsePrefix("fd00:ec2::/32"), "metadata service", false},
+	{netip.MustParsePrefix("fd20:ce::254/128"), "metadata service", false},
 	{netip.MustParsePrefix("0.0.0.0/8"), "this host", false},
 	{netip.MustParsePrefix("10.0.0.0/8"), "private", true},
 	{netip.MustParsePrefix("100.64.0.0/10"), "private", true},
@@ -34,7 +37,7 @@ var forbidden = []struct {
 	{netip.MustParsePrefix("::/128"), "this host", false},
 	{netip.MustParsePrefix("::1/128"), "loopback", true},
 	{netip.MustParsePrefix("::/96"), "reserved", false},
-	{netip.MustParsePrefix("64:ff9b:1::/48"), "private", true},
+	{netip.MustParsePrefix("64:ff9b:1::/48"), "translated", false}, // to any IPv4 address
 	{netip.MustParsePrefix("100::/64"), "reserved", false},
 	{netip.MustParsePrefix("2001::/32"), "tunnel", false},
 	{netip.MustParsePrefix("fc00::/7"), "private", true},
@@ -43,14 +46,17 @@ var forbidden = []struct {
 	{netip.MustParsePrefix("ff00::/8"), "multicast", false},
 }
 
-// whyForbidden returns why the network must not connect to an address, "" if it may. A
-// rule that names the address lifts everything. Private says that it may be private.
-func (n *Network) whyForbidden(to netip.AddrPort, private bool) string {
+// whyForbidden returns why the network must not connect to an address for a host, "" if it
+// may. A rule that names the address lifts everything, unless it limits requests and the
+// host is a name: the rules for the name are others.
+func (n *Network) whyForbidden(host string, to netip.AddrPort) string {
+	private := n.mayBePrivate(host)
 	a := to.Addr().Unmap()
 	if a.Zone() != "" {
 		return "link-local"
 	}
-	if len(n.o.Hosts.Find(a.String(), to.Port())) > 0 && !n.o.Hosts.IsAll() {
+	isLimited := func(r policy.HostRule) bool { return r.NeedsRequests() && r.Host != host }
+	if rules := n.o.Hosts.Find(a.String(), to.Port()); len(rules) > 0 && !n.o.Hosts.IsAll() && !slices.ContainsFunc(rules, isLimited) {
 		return ""
 	}
 	for _, each := range embedded(a) {
@@ -97,7 +103,7 @@ func (n *Network) checkAddresses(name string, port uint16, all []netip.Addr) ([]
 	var bad []string
 	for _, a := range all {
 		to := netip.AddrPortFrom(a.Unmap(), port)
-		if why := n.whyForbidden(to, n.mayBePrivate(name)); why != "" {
+		if why := n.whyForbidden(name, to); why != "" {
 			bad = append(bad, a.Unmap().String()+" ("+why+")")
 		} else {
 			good = append(good, to)
@@ -124,7 +130,7 @@ func (n *Network) checkSocket(ctx context.Context, _, address string, _ syscall.
 		return err
 	}
 	name, _ := ctx.Value(hostKey{}).(string)
-	if why := n.whyForbidden(to, n.mayBePrivate(name)); why != "" {
+	if why := n.whyForbidden(name, to); why != "" {
 		return refusal(to.Addr().String() + " is forbidden: " + why)
 	}
 	return nil

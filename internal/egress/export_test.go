@@ -14,7 +14,7 @@ func (n *Network) DialSocket(ctx context.Context, to netip.AddrPort) (net.Conn, 
 }
 
 // WhyForbidden returns why the network does not connect to an address.
-func (n *Network) WhyForbidden(to netip.AddrPort) string { return n.whyForbidden(to, n.o.AllowPrivate) }
+func (n *Network) WhyForbidden(to netip.AddrPort) string { return n.whyForbidden("", to) }
 
 // MakeLeaf returns a certificate of the session's authority, for any host.
 func (n *Network) MakeLeaf(host string) (*x509.Certificate, error) {

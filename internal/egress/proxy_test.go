@@ -68,6 +68,14 @@ func TestUpstreamProxy(t *testing.T) {
 			t.Errorf("%s: got %d, %q, %v", u, code, body, err)
 		}
 	}
+	for _, target := range []string{"x:http://evil.org/", "http://evil.org/", "//evil.org/"} {
+		if got := exchange(w.mustDial("example.com", 80), "POST "+target+" HTTP/1.1\r\nHost: evil.org\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 403 ") {
+			t.Errorf("%s: got %q", target, got)
+		}
+	}
+	if got := exchange(w.mustDial("example.com", 80), "GET x:http://evil.org/ HTTP/1.1\r\nHost: example.com\r\n\r\n"); !strings.HasPrefix(got, "HTTP/1.1 403 ") {
+		t.Errorf("got %q", got)
+	}
 	if code, body, err := get(w.client(w.trustAuthority()), "https://api.example.com/"); err != nil || code != 200 {
 		t.Errorf("with TLS ended: got %d, %q, %v", code, body, err)
 	}

@@ -123,6 +123,9 @@ func TestPlainHTTP(t *testing.T) {
 		"absolute":                {"GET http://example.com/x HTTP/1.1\r\nHost: example.com\r\n\r\n", "GET example.com/x"},
 		"absolute elsewhere":      {"GET http://evil.org/ HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
 		"absolute with a user":    {"GET http://a:b@example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
+		"another scheme":          {"GET x:http://evil.org/ HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
+		"scheme without a host":   {"GET http:/x HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
+		"two slashes":             {"GET //evil.org/ HTTP/1.1\r\nHost: example.com\r\n\r\n", "GET example.com//evil.org/"},
 		"absolute with TLS":       {"GET https://example.com/ HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
 		"CONNECT":                 {"CONNECT example.com:80 HTTP/1.1\r\nHost: example.com:80\r\n\r\n" + good, ""},
 		"CONNECT elsewhere":       {"CONNECT evil.org:443 HTTP/1.1\r\nHost: example.com\r\n\r\n" + good, ""},
@@ -292,8 +295,8 @@ func TestAddresses(t *testing.T) {
 		"203.0.113.7": "", "8.8.8.8": "", "2606:4700::1111": "", "::ffff:8.8.8.8": "", "64:ff9b::808:808": "",
 		"127.0.0.1": "loopback", "127.9.9.9": "loopback", "::1": "loopback", "::ffff:127.0.0.1": "loopback", "64:ff9b::7f00:1": "loopback", "2002:7f00:1::": "loopback",
 		"10.1.2.3": "private", "172.31.0.1": "private", "192.168.1.1": "private", "100.64.0.1": "private", "fd00::1": "private", "::ffff:10.0.0.1": "private",
-		"169.254.169.254": "metadata service", "::ffff:169.254.169.254": "metadata service", "fd00:ec2::254": "metadata service", "168.63.129.16": "metadata service", "100.100.100.200": "metadata service",
-		"64:ff9b::a9fe:a9fe": "metadata service", "2002:a9fe:a9fe::1": "metadata service",
+		"169.254.169.254": "metadata service", "::ffff:169.254.169.254": "metadata service", "fd00:ec2::254": "metadata service", "fd00:ec2::23": "metadata service", "fd20:ce::254": "metadata service", "168.63.129.16": "metadata service", "100.100.100.200": "metadata service",
+		"64:ff9b::a9fe:a9fe": "metadata service", "2002:a9fe:a9fe::1": "metadata service", "64:ff9b:1::a9fe:a9fe": "translated",
 		"169.254.1.1": "link-local", "fe80::1": "link-local", "fe80::1%eth0": "link-local", "8.8.8.8%x": "",
 		"224.0.0.1": "multicast", "ff02::1": "multicast", "0.0.0.0": "this host", "::": "this host", "255.255.255.255": "reserved",
 		"198.18.0.1": "stand-in", "::7f00:1": "reserved", "2001:0:1::1": "tunnel",
@@ -358,6 +361,19 @@ func TestNameWithPrivateAddress(t *testing.T) {
 	}())
 	if len(only.dialled) > 0 {
 		t.Errorf("golem dialled %v", only.dialled)
+	}
+	// A rule that limits requests to the address is not for the name.
+	for rule, want := range map[*policy.HostRule]int{{Host: "10.0.0.7"}: http.StatusBadGateway, {Host: "10.0.0.7", Methods: []string{"GET"}}: http.StatusForbidden} {
+		w := start(func(w *world) {
+			w.names["example.com"] = []netip.Addr{private}
+			w.options.Hosts = policy.HostsOfRules(append(rules("example.com"), *rule)...)
+		})
+		if code, _, err := get(w.client(nil), "http://example.com/"); err != nil || code != want {
+			t.Errorf("%s: got %d, %v, want %d", rule, code, err, want)
+		}
+		if code, _, err := get(w.client(nil), "http://10.0.0.7/"); err != nil || code != http.StatusBadGateway { // nothing listens there
+			t.Errorf("%s: got %d, %v for the address", rule, code, err)
+		}
 	}
 	both := start(func(w *world) { w.names["example.com"] = append([]netip.Addr{private}, w.names["example.com"]...) })
 	if code, _, err := get(both.client(nil), "http://example.com/"); err != nil || code != 200 {

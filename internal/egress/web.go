@@ -215,6 +215,8 @@ func (s *stream) checkRequest(r *http.Request) (*secret, error) {
 		return nil, refusal("golem passes HTTP/2 only inside TLS")
 	case !s.isAuthority(r.Host):
 		return nil, refusal("the request is for " + strconv.Quote(r.Host) + ", but the program looked up " + s.host)
+	case r.URL.Opaque != "" || r.URL.Scheme != "" && r.URL.Host == "": // "x:http://example.org/" would leave without its x:
+		return nil, refusal("the request is for another URL than its host")
 	case r.URL.Host != "" && (!s.isAuthority(r.URL.Host) || r.URL.User != nil || r.URL.Scheme != s.scheme()):
 		return nil, refusal("the request is for another URL than its host")
 	}
