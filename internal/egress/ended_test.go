@@ -59,6 +59,7 @@ func TestRequestsInsideTLS(t *testing.T) {
 			if err != nil {
 				t.Fatal(err)
 			}
+			r.Header.Set("Content-Type", gitFetch)
 			answer, err := client.Do(r)
 			if err != nil {
 				t.Errorf("%s %s: %v", protocol, test.path, err)

@@ -15,12 +15,20 @@ func (s *stream) findRule(r *http.Request) (policy.HostRule, error) {
 		query = text
 	}
 	q := policy.Request{Method: r.Method, Path: r.URL.Path, Query: query}
+	if types := r.Header.Values("Content-Type"); len(types) == 1 {
+		q.Type = types[0]
+	}
+	what := r.Method + " " + r.URL.EscapedPath()
+	upgrades := r.Header.Get("Upgrade") != ""
+	if upgrades {
+		what = "a websocket at " + r.URL.EscapedPath()
+	}
 	ambiguous := whyAmbiguous(r.URL)
 	var allowed []string
 	for _, rule := range s.rules {
 		allowed = append(allowed, rule.String())
 		switch {
-		case !rule.AllowsRequest(q):
+		case !rule.AllowsRequest(q), upgrades && !rule.CanWrite(): // a websocket begins with a GET and can write
 		case len(rule.Paths) > 0 && ambiguous != "":
 			return rule, refusal("the path has " + ambiguous + ", which servers read in different ways")
 		case (len(rule.Methods) > 0 || rule.GitRead) && hasMethodParameter(r.URL):
@@ -29,7 +37,7 @@ func (s *stream) findRule(r *http.Request) (policy.HostRule, error) {
 			return rule, nil
 		}
 	}
-	return policy.HostRule{}, refusal(r.Method + " " + r.URL.EscapedPath() + " is not allowed; allowed is " + strings.Join(allowed, ", "))
+	return policy.HostRule{}, refusal(what + " is not allowed; allowed is " + strings.Join(allowed, ", "))
 }
 
 // whyAmbiguous returns which part of a path servers read in different ways, "" if none.

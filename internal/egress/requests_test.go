@@ -46,8 +46,12 @@ var requestCases = []struct {
 	{[]policy.HostRule{{GitRead: true}}, "POST", "/me/x.git/git-receive-pack", false},
 	{[]policy.HostRule{{GitRead: true}}, "POST", "/me/x.git/git%2Dreceive-pack", false},
 	{[]policy.HostRule{{GitRead: true}}, "POST", "/session", false},
+	{[]policy.HostRule{{GitRead: true}}, "POST", "/api/v4/projects/1/repository/files/git-upload-pack?content=x", false},
 	{[]policy.HostRule{{GitRead: true}}, "DELETE", "/me/x.git/git-upload-pack", false},
 }
+
+// gitFetch is the type of all requests of requestCases. That of a fetch must have it.
+const gitFetch = "application/x-git-upload-pack-request"
 
 func TestRequestsOfPlainHTTP(t *testing.T) {
 	for _, test := range requestCases {
@@ -58,7 +62,7 @@ func TestRequestsOfPlainHTTP(t *testing.T) {
 		var log requestLog
 		w.site("example.com", &log)
 		w.open()
-		answer := exchange(w.mustDial("example.com", 80), test.method+" "+test.path+" HTTP/1.1\r\nHost: example.com\r\nX-HTTP-Method-Override: DELETE\r\n\r\n")
+		answer := exchange(w.mustDial("example.com", 80), test.method+" "+test.path+" HTTP/1.1\r\nHost: example.com\r\nContent-Type: "+gitFetch+"\r\nX-HTTP-Method-Override: DELETE\r\n\r\n")
 		want := ""
 		if test.ok {
 			want = test.method + " example.com" + test.path
@@ -70,6 +74,36 @@ func TestRequestsOfPlainHTTP(t *testing.T) {
 			if r := w.awaitStep(egress.Denied, "example.com"); r.Why == "" || !strings.HasPrefix(r.Request, test.method+" ") || strings.Contains(r.Request, "?") {
 				t.Errorf("got %+v", r)
 			}
+		}
+	}
+}
+
+// TestReadsWithHeaders checks requests that only their headers turn into writes: a server may
+// take a fetch for another service, and a websocket can write.
+func TestReadsWithHeaders(t *testing.T) {
+	read, get := policy.HostRule{Host: "example.com", GitRead: true}, policy.HostRule{Host: "example.com", Methods: []string{"GET"}}
+	const fetch, socket = "POST /files/git-upload-pack", "Connection: Upgrade\r\nUpgrade: websocket"
+	for _, test := range []struct {
+		rules            []policy.HostRule
+		request, headers string
+		ok               bool
+	}{
+		{[]policy.HostRule{read}, fetch, "Content-Type: " + gitFetch, true},
+		{[]policy.HostRule{read}, fetch, "Content-Type: application/json", false},
+		{[]policy.HostRule{read}, fetch, "Content-Type: " + gitFetch + "\r\nContent-Type: application/json", false},
+		{[]policy.HostRule{read}, fetch, "X-Type: none", false},
+		{[]policy.HostRule{read}, "GET /", socket, false},
+		{[]policy.HostRule{get}, "GET /", socket, false},
+		{[]policy.HostRule{get}, "GET /", "Connection: Upgrade\r\nUpgrade: h2c", true}, // without the upgrade
+		{[]policy.HostRule{get, {Host: "example.com", Paths: []string{"/live"}}}, "GET /live", socket, true},
+	} {
+		w := newWorld(t, test.rules...)
+		var log requestLog
+		w.site("example.com", &log)
+		w.open()
+		answer := exchange(w.mustDial("example.com", 80), test.request+" HTTP/1.1\r\nHost: example.com\r\n"+test.headers+"\r\n\r\n")
+		if got := log.seen(); (got != "") != test.ok {
+			t.Errorf("%v: %s with %q: the server got %q; the program got %q", test.rules, test.request, test.headers, got, answer)
 		}
 	}
 }

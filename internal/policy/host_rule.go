@@ -162,6 +162,7 @@ type Request struct {
 	Method string
 	Path   string // as the server reads it, without escapes and dot segments
 	Query  string // without escapes
+	Type   string // the Content-Type, "" for none or several
 }
 
 // AllowsRequest reports whether a request passes the rule. The host and the port are those
@@ -177,13 +178,15 @@ func (r HostRule) AllowsRequest(q Request) bool {
 }
 
 // isRead reports whether a request only reads: no push by git, and no method that writes,
-// except the one with which git fetches.
+// except the one with which git fetches. That one has no query and a type of its own, so
+// that no server reads parameters from it: its path may also be that of another service.
 func (q Request) isRead() bool {
 	const push = "receive-pack"
 	if strings.Contains(strings.ToLower(q.Path+"?"+q.Query), push) {
 		return false
 	}
-	return q.Method == "GET" || q.Method == "HEAD" || q.Method == "POST" && strings.HasSuffix(q.Path, "/git-upload-pack")
+	isFetch := strings.HasSuffix(q.Path, "/git-upload-pack") && q.Query == "" && q.Type == "application/x-git-upload-pack-request"
+	return q.Method == "GET" || q.Method == "HEAD" || q.Method == "POST" && isFetch
 }
 
 // isWithin reports whether s allows every request that r allows, at one host and port.

@@ -170,9 +170,15 @@ func TestFindByPort(t *testing.T) {
 	}
 }
 
+// fetchType is the type of the request with which git fetches.
+const fetchType = "application/x-git-upload-pack-request"
+
 // TestRequests checks which requests pass which limits.
 func TestRequests(t *testing.T) {
 	read := policy.HostRule{Host: "a.org", GitRead: true}
+	if read.AllowsRequest(policy.Request{Method: "POST", Path: "/me/x.git/git-upload-pack", Type: "application/json"}) {
+		t.Error("a write to a path that ends like that of a fetch passes")
+	}
 	paths := policy.HostRule{Host: "a.org", Methods: []string{"GET"}, Paths: []string{"/repos/me/**", "/users/*/keys", "/"}}
 	for _, test := range []struct {
 		rule                policy.HostRule
@@ -181,6 +187,7 @@ func TestRequests(t *testing.T) {
 	}{
 		{read, "GET", "/me/x.git/info/refs", "service=git-upload-pack", true},
 		{read, "POST", "/me/x.git/git-upload-pack", "", true},
+		{read, "POST", "/api/v4/projects/1/repository/files/git-upload-pack", "content=x", false},
 		{read, "HEAD", "/", "", true},
 		{read, "GET", "/me/x.git/info/refs", "service=git-receive-pack", false},
 		{read, "GET", "/me/x.git/info/refs", "service=git-upload-pack&service=GIT-receive-pack", false},
@@ -202,7 +209,7 @@ func TestRequests(t *testing.T) {
 		{paths, "get", "/repos/me/x", "", false},
 		{policy.HostRule{Host: "a.org"}, "POST", "/x", "", true},
 	} {
-		if got := test.rule.AllowsRequest(policy.Request{Method: test.method, Path: test.path, Query: test.query}); got != test.want {
+		if got := test.rule.AllowsRequest(policy.Request{Method: test.method, Path: test.path, Query: test.query, Type: fetchType}); got != test.want {
 			t.Errorf("%s: %s %s?%s: got %v", test.rule, test.method, test.path, test.query, got)
 		}
 	}

@@ -92,7 +92,7 @@ func meaningOf(g policy.Grant) meaning {
 var requests = []policy.Request{
 	{Method: "GET", Path: "/a/b"}, {Method: "POST", Path: "/a/b"}, {Method: "PUT", Path: "/a/b"},
 	{Method: "GET", Path: "/a/c"}, {Method: "POST", Path: "/c/b"}, {Method: "GET", Path: "/c"},
-	{Method: "POST", Path: "/a/git-upload-pack"}, {Method: "GET", Path: "/a/git-receive-pack"},
+	{Method: "POST", Path: "/a/git-upload-pack", Type: fetchType}, {Method: "GET", Path: "/a/git-receive-pack"},
 }
 
 // answerTo returns "yes" with the credential of the first rule that allows a request, ""
