@@ -30,8 +30,10 @@ func hideSecret(answer *http.Response) error {
 	if s == nil {
 		return nil
 	}
-	if coding := answer.Header.Get("Content-Encoding"); coding != "" && !strings.EqualFold(coding, "identity") {
-		return refusal("the server compressed its answer, so golem cannot keep the credential " + s.name + " out of it")
+	for _, coding := range answer.Header.Values("Content-Encoding") {
+		if coding != "" && !strings.EqualFold(coding, "identity") {
+			return refusal("the server compressed its answer, so golem cannot keep the credential " + s.name + " out of it")
+		}
 	}
 	answer.Header.Del("Set-Cookie")
 	s.hideInHeader(answer.Header)

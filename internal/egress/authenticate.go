@@ -32,6 +32,11 @@ func (s *stream) findSecret(r *http.Request, rule policy.HostRule) (*secret, err
 		}
 		delete(r.Header, name)
 	}
+	for _, v := range r.Header.Values("Content-Type") {
+		if strings.HasPrefix(strings.ToLower(v), "multipart/mixed") { // Google's hosts read the parts as requests
+			return nil, refusal("the body may have requests in it (multipart/mixed), with an authentication of their own; send them one by one")
+		}
+	}
 	for _, v := range r.Header.Values("Sec-Websocket-Protocol") {
 		if isAuthHeader(v) {
 			return nil, own("Sec-WebSocket-Protocol")
@@ -117,10 +122,11 @@ func isAuthParameter(name string) bool {
 		return -1
 	}, strings.ToLower(name))
 	switch plain {
-	case "key", "token", "auth", "authorization", "bearer", "jwt", "sig", "sid", "pass", "pwd", "xamzcredential", "xamzsecuritytoken", "googleaccessid":
+	case "key", "token", "auth", "authorization", "bearer", "jwt", "sig", "sid", "pass", "pwd", "xamzcredential", "xamzsecuritytoken", "googleaccessid",
+		"uploadid": // an upload that somebody else began
 		return true
 	}
-	for _, end := range []string{"apikey", "accesskey", "accesskeyid", "accesstoken", "authtoken", "oauthtoken", "idtoken", "privatetoken", "jobtoken",
+	for _, end := range []string{"apikey", "accesskey", "accesskeyid", "accesstoken", "authtoken", "oauthtoken", "bearertoken", "idtoken", "privatetoken", "jobtoken",
 		"sessiontoken", "secret", "secretkey", "subscriptionkey", "password", "passwd", "signature", "credential", "credentials", "sessionid"} {
 		if strings.HasSuffix(plain, end) {
 			return true
