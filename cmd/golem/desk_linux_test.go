@@ -17,6 +17,7 @@ import (
 
 	"github.com/chromedp/cdproto/cdp"
 	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
 	"github.com/chromedp/cdproto/target"
 	"github.com/chromedp/chromedp"
 )
@@ -57,7 +58,7 @@ func TestDesk(t *testing.T) {
 	if err := chromedp.Run(browser); err != nil { // starts it
 		t.Fatal(err)
 	}
-	for name, test := range map[string]func(*testing.T, *deskUser){"Approve": approveAtDesk, "Changed": refuseChangedContent, "Unseen": nameUnseen, "Inert": keepInert} {
+	for name, test := range map[string]func(*testing.T, *deskUser){"Approve": approveAtDesk, "Changed": refuseChangedContent, "Unseen": nameUnseen, "Inert": keepInert, "Apply": applyAtDesk, "Unviewed": nameUnviewed, "Push": pushAtDesk} {
 		t.Run(name, func(t *testing.T) {
 			home := t.TempDir()
 			test(t, &deskUser{t: t, first: browser, dir: t.TempDir(), environ: append(os.Environ(), "HOME="+home, "GOLEM_STATE="+filepath.Join(home, "state"), "DISPLAY=", "WAYLAND_DISPLAY=")})
@@ -166,6 +167,9 @@ func (u *deskUser) newTab() context.Context {
 func ofBrowser(ctx context.Context) context.Context {
 	return cdp.WithExecutor(ctx, chromedp.FromContext(ctx).Browser)
 }
+
+// awaitPromise makes Evaluate wait for the result of a promise.
+func awaitPromise(p *runtime.EvaluateParams) *runtime.EvaluateParams { return p.WithAwaitPromise(true) }
 
 // do runs actions in the first tab.
 func (u *deskUser) do(actions ...chromedp.Action) {

@@ -13,9 +13,9 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -191,8 +191,8 @@ show the last decisions about a file in words.`,
 			return flags.printCSV(cmd, filter)
 		case wantsJSON(cmd):
 			list := []any{}
-			err := flags.eachRecord(cmd, filter, func(r programRecord) error {
-				list = append(list, r.document())
+			err := flags.eachRecord(cmd, filter, func(r inbox.JournalRecord) error {
+				list = append(list, r)
 				return nil
 			})
 			if err != nil {
@@ -205,16 +205,9 @@ show the last decisions about a file in words.`,
 	return cmd
 }
 
-// A programRecord is a record with the program that it is about.
-type programRecord struct {
-	audit.Record
-	program string
-	line    []byte // the record as it is in the journal
-}
-
 // eachRecord calls yield for the records that the flags select, of this program or of
 // all. The records of all programs are sorted by time.
-func (f *programFlags) eachRecord(cmd *cobra.Command, filter *filterFlags, yield func(programRecord) error) error {
+func (f *programFlags) eachRecord(cmd *cobra.Command, filter *filterFlags, yield func(inbox.JournalRecord) error) error {
 	if err := filter.check(); err != nil {
 		return err
 	}
@@ -223,32 +216,21 @@ func (f *programFlags) eachRecord(cmd *cobra.Command, filter *filterFlags, yield
 		if err != nil {
 			return err
 		}
-		return filter.read(folder, func(r audit.Record, line []byte) error { return yield(programRecord{r, inventory.NameOf(where), line}) })
+		return filter.read(folder, func(r audit.Record, line []byte) error {
+			return yield(inbox.JournalRecord{Program: inventory.NameOf(where), Record: r, Line: line})
+		})
 	}
 	o, err := f.options()
 	if err != nil {
 		return err
 	}
-	journals, err := program.Journals(o)
+	filter.Since, filter.Until = filter.since.time, filter.until.time
+	list, problems, err := inbox.ReadJournals(o, "", filter.Filter, filter.last)
 	if err != nil {
 		return err
 	}
-	var list []programRecord
-	for _, j := range journals {
-		folder, err := state.Open(string(j.State))
-		if err == nil {
-			err = filter.read(folder, func(r audit.Record, line []byte) error {
-				list = append(list, programRecord{r, j.Program, slices.Clone(line)})
-				return nil
-			})
-		}
-		if err != nil { // the journals of other programs may be whole
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: skipped the journal of %s: %v\n", visible.Text(j.Program), err)
-		}
-	}
-	slices.SortStableFunc(list, func(a, b programRecord) int { return a.Time.Compare(b.Time) })
-	if filter.last > 0 && len(list) > filter.last {
-		list = list[len(list)-filter.last:]
+	for _, p := range problems { // the journals of other programs may be whole
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: skipped the journal of %s: %s\n", p.Directory, p.Text)
 	}
 	for _, r := range list {
 		if err := yield(r); err != nil {
@@ -258,20 +240,12 @@ func (f *programFlags) eachRecord(cmd *cobra.Command, filter *filterFlags, yield
 	return nil
 }
 
-// document returns a record for --json.
-func (r programRecord) document() any {
-	return struct {
-		Program string `json:"program"`
-		audit.Record
-	}{r.program, r.Record}
-}
-
 func (f *programFlags) printCSV(cmd *cobra.Command, filter *filterFlags) error {
 	c, err := audit.NewCSVWriter(cmd.OutOrStdout())
 	if err != nil {
 		return err
 	}
-	err = f.eachRecord(cmd, filter, func(r programRecord) error { return c.Write(r.program, r.Record) })
+	err = f.eachRecord(cmd, filter, func(r inbox.JournalRecord) error { return c.Write(r.Program, r.Record) })
 	return cmp.Or(err, c.Flush())
 }
 
@@ -293,11 +267,11 @@ func (f *programFlags) printRecords(cmd *cobra.Command, filter *filterFlags) err
 		}
 		return fmt.Sprintf("%-12s  ", visible.Name(program))
 	}
-	err := f.eachRecord(cmd, filter, func(r programRecord) error {
+	err := f.eachRecord(cmd, filter, func(r inbox.JournalRecord) error {
 		if shown++; shown == 1 {
 			fmt.Fprintf(to, recordsHead, column("program"))
 		}
-		return s.page().Line(to, formatRecord(r.Record, column(r.program)))
+		return s.page().Line(to, formatRecord(r.Record, column(r.Program)))
 	})
 	if err != nil {
 		return err
@@ -487,8 +461,8 @@ that a spreadsheet would take for a formula.`,
 		if format == "csv" {
 			return flags.printCSV(cmd, filter)
 		}
-		return flags.eachRecord(cmd, filter, func(r programRecord) error {
-			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", r.line)
+		return flags.eachRecord(cmd, filter, func(r inbox.JournalRecord) error {
+			_, err := fmt.Fprintf(cmd.OutOrStdout(), "%s\n", r.Line)
 			return err
 		})
 	}

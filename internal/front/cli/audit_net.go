@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -37,12 +38,12 @@ func (f *programFlags) printConnections(cmd *cobra.Command, filter *filterFlags)
 	filter.Tool = audit.ConnectTool
 	programs := map[string]*audit.Connections{}
 	var names []string
-	if err := f.eachRecord(cmd, filter, func(r programRecord) error {
-		if programs[r.program] == nil {
-			programs[r.program] = &audit.Connections{}
-			names = append(names, r.program)
+	if err := f.eachRecord(cmd, filter, func(r inbox.JournalRecord) error {
+		if programs[r.Program] == nil {
+			programs[r.Program] = &audit.Connections{}
+			names = append(names, r.Program)
 		}
-		programs[r.program].Add(r.Record)
+		programs[r.Program].Add(r.Record)
 		return nil
 	}); err != nil {
 		return err

@@ -20,7 +20,9 @@ func newDesk(serve Desk) *cobra.Command {
 		Long: `Open a page in your browser with everything that waits for you, in every directory: calls
 that wait for approval, sessions with changes, staged commits and paused runs. The riskiest
 comes first. You can approve a call there after you have viewed all of it. The approval
-covers exactly the content that the page showed, as with golem approve.
+covers exactly the content that the page showed, as with golem approve. You can also choose
+the hunks of a session to apply, push a staged commit, search the journal, and look at
+pictures of calls, cost and connections.
 
 golem serves the page on this machine only, until you press Ctrl-C. The address that it
 prints works once, in one browser. --listen chooses the port. Other machines cannot connect:

@@ -65,6 +65,12 @@ var templates = sync.OnceValue(func() *template.Template {
 		"kind":      kindWords,
 		"command":   nextCommand,
 		"cells":     splitRow,
+		"lines":     visible.LineCounts,
+		"number":    formatNumber,
+		"shorten":   visible.Cut,
+		"cost":      costText,
+		"eventkind": eventWord,
+		"pair":      func(values ...any) []any { return values },
 	}).ParseFS(assets, "assets/*.html"))
 })
 
@@ -92,12 +98,44 @@ func near(dir, home string) string {
 	return dir
 }
 
+// formatNumber returns a whole number with separators.
+func formatNumber(n any) string {
+	switch n := n.(type) {
+	case int:
+		return visible.Number(n)
+	case int64:
+		return visible.Number(n)
+	case uint64:
+		return visible.Number(n)
+	}
+	return fmt.Sprint(n)
+}
+
+// costText returns what a worker has cost.
+func costText(u inbox.WorkerUse) string {
+	text := fmt.Sprintf("$%.2f", u.Cost)
+	if u.Unpriced {
+		text += " and an unknown price"
+	}
+	return text
+}
+
+// eventWord says what an event is.
+func eventWord(e inbox.Event) string {
+	word := map[inbox.EventKind]string{inbox.EventInput: "Input", inbox.EventAnswer: "Answer", inbox.EventCall: "Call", inbox.EventResult: "Result",
+		inbox.EventConnection: "Connection", inbox.EventDecision: "Decision", inbox.EventNote: "Note", inbox.EventEnd: "End"}[e.Kind]
+	if e.Failed {
+		word += ", failed"
+	}
+	return word
+}
+
 // kindWords says what an item is.
 func kindWords(k inbox.Kind) string {
 	return map[inbox.Kind]string{inbox.KindCall: "Call", inbox.KindHost: "Unknown host", inbox.KindChanges: "Changes", inbox.KindCommit: "Staged commit", inbox.KindRun: "Paused run"}[k]
 }
 
-// nextCommand returns the command that decides about an item for which the desk has no page.
+// nextCommand returns the command that shows an item in a terminal.
 func nextCommand(i inbox.Item) string {
 	dir := shellWord(i.Directory)
 	switch i.Kind {

@@ -32,11 +32,14 @@ type callView struct {
 	Tool               string
 	Changed            bool     // the content is newer than the one that the user decided about
 	Missing            []string // what was not on the screen when the user approved, in words
+	Confirmed          string   // the same, as items
 	Head, Notes, Tail  []visible.Row
 	Files              []fileView
 	Rest               []visible.Row // arguments, in the end
 	Unsent             []string      // names of the files that the page does not show yet
 	Omitted            []string      // what golem cannot show, in words
+	Before             string        // items that another page showed
+	Session            string        // the session from whose page the user made the call, "" for none
 }
 
 // A fileView is a change of a call.
@@ -76,7 +79,7 @@ func (s *server) openCall(key, id string) (*program.Program, *records.Records, a
 
 // showCall shows a call that waits, with as much of its content as a page can hold.
 func (s *server) showCall(w http.ResponseWriter, r *http.Request) {
-	s.renderCall(w, http.StatusOK, r.PathValue("program"), r.PathValue("id"), callView{All: r.URL.Query().Has("all")})
+	s.renderCall(w, http.StatusOK, r.PathValue("program"), r.PathValue("id"), callView{All: r.URL.Query().Has("all"), Changed: r.URL.Query().Has("changed")})
 }
 
 func (s *server) renderCall(w http.ResponseWriter, status int, key, id string, how callView) {
@@ -87,8 +90,12 @@ func (s *server) renderCall(w http.ResponseWriter, status int, key, id string, h
 	}
 	records.Close() // a browser may read the page slowly
 	v := newCallView(request, how.All)
-	v.Program, v.ID, v.Directory, v.Changed, v.Missing = key, id, visible.Text(string(p.Root())), how.Changed, how.Missing
+	v.Program, v.ID, v.Directory, v.Changed, v.Missing, v.Confirmed = key, id, visible.Text(string(p.Root())), how.Changed, how.Missing, how.Confirmed
 	one := &page{program: key, id: id, digest: request.Digest, call: pending.CallDigest, session: pending.Session, sent: v.sent(request)}
+	if a, ok := s.actions.find(id); ok {
+		one.before = a.shown.Items(request)
+		v.Before, v.Session = strings.Join(one.before, ","), a.session
+	}
 	s.pages.add(one)
 	v.Nonce = one.nonce
 	s.render(w, status, "call", view{Title: "Decide about a call", Data: v})
@@ -216,7 +223,7 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request) {
 		reply.Verdict = tool.Approved
 	case "approve-unseen":
 		reply.Verdict, reply.DigestPrefix = tool.Approved, r.PostForm.Get("unseen")
-		if reply.DigestPrefix == "" {
+		if reply.DigestPrefix == "" || !isConfirmed(request, reply.Rendered, strings.Split(r.PostForm.Get("confirmed"), ",")) {
 			reply.DigestPrefix = "none" // no digest begins like this
 		}
 	case "decline":
@@ -226,7 +233,7 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	if _, err := approval.CheckSeen(request, reply); err != nil {
-		s.renderCall(w, http.StatusUnprocessableEntity, key, id, callView{Missing: missing(request, reply.Rendered)})
+		s.renderCall(w, http.StatusUnprocessableEntity, key, id, callView{Missing: missing(request, reply.Rendered), Confirmed: strings.Join(notRendered(request, reply.Rendered), ",")})
 		return
 	}
 	if err := records.Answer(id, reply, s.secrets); err != nil {
@@ -234,13 +241,32 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.live.notify()
+	if a, ok := s.actions.find(id); ok {
+		s.actions.remove(id)
+		if reply.Verdict == tool.Approved {
+			a.approved = true
+			records.Close()
+			s.act(w, r, a)
+			return
+		}
+	}
 	http.Redirect(w, r, s.guard.prefix+"decision/"+key+"/"+id, http.StatusSeeOther)
+}
+
+// notRendered returns the items of a request that were not rendered.
+func notRendered(r tool.Request, rendered []string) []string {
+	return slices.DeleteFunc(r.Items(), func(item string) bool { return slices.Contains(rendered, item) })
+}
+
+// isConfirmed reports whether the user confirmed each item that was not rendered. The page
+// names them beside the box.
+func isConfirmed(r tool.Request, rendered, confirmed []string) bool {
+	return !slices.ContainsFunc(notRendered(r, rendered), func(item string) bool { return !slices.Contains(confirmed, item) })
 }
 
 // missing describes the items of a request that were not rendered.
 func missing(r tool.Request, rendered []string) (list []string) {
-	left := slices.DeleteFunc(r.Items(), func(item string) bool { return slices.Contains(rendered, item) })
-	for _, text := range r.DescribeItems(left) {
+	for _, text := range r.DescribeItems(notRendered(r, rendered)) {
 		list = append(list, visible.Line(text, maxNote))
 	}
 	for _, item := range r.Omitted() {
@@ -251,6 +277,7 @@ func missing(r tool.Request, rendered []string) (list []string) {
 
 // rendered returns the items that the browser reports as seen, as far as it got them.
 func (p *page) rendered(seen string) (items []string) {
+	items = slices.Clone(p.before)
 	for item := range strings.SplitSeq(seen, ",") {
 		if p.sent[item] && !slices.Contains(items, item) {
 			items = append(items, item)

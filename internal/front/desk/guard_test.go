@@ -131,7 +131,7 @@ func TestPages(t *testing.T) {
 // limited.
 func TestListeners(t *testing.T) {
 	l := newLive(program.Options{State: t.TempDir(), Now: time.Now})
-	var first chan struct{}
+	var first chan news
 	for range maxListeners {
 		c, stop, ok := l.listen()
 		if !ok {
@@ -148,6 +148,13 @@ func TestListeners(t *testing.T) {
 	}
 	if len(first) != 1 {
 		t.Errorf("got %d events, want 1", len(first))
+	}
+	<-first
+	for _, n := range []news{activity, changed, activity} {
+		l.send(n)
+	}
+	if got := <-first; got != changed {
+		t.Errorf("got %q after activity and a change, want the change", got)
 	}
 }
 

@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -30,33 +31,58 @@ type live struct {
 	now     func() time.Time
 
 	mu        sync.Mutex
-	listeners map[chan struct{}]bool
+	listeners map[chan news]bool
 }
+
+// A news says what has changed. A page that gets one of them reads only what it shows.
+type news string
+
+// The news.
+const (
+	changed  news = "changed"  // what waits for the user
+	activity news = "activity" // a record in a journal, or a step of a run
+)
 
 func newLive(o program.Options) *live {
-	return &live{options: o, now: o.Now, listeners: make(map[chan struct{}]bool)}
+	return &live{options: o, now: o.Now, listeners: make(map[chan news]bool)}
 }
 
-// notify tells all pages. A page that has not read the last event gets no second one.
-func (l *live) notify() {
+// notify tells all pages that what waits has changed.
+func (l *live) notify() { l.send(changed) }
+
+// send tells all pages. A page that has not read the last news gets no second one: it reads
+// everything when it gets that one.
+func (l *live) send(n news) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	for c := range l.listeners {
 		select {
-		case c <- struct{}{}:
+		case c <- n:
+			continue
+		default:
+		}
+		if n != changed {
+			continue
+		}
+		select { // changed includes activity
+		case <-c:
+		default:
+		}
+		select {
+		case c <- n:
 		default:
 		}
 	}
 }
 
 // listen returns a channel of changes. ok is false if too many pages listen.
-func (l *live) listen() (c chan struct{}, stop func(), ok bool) {
+func (l *live) listen() (c chan news, stop func(), ok bool) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	if len(l.listeners) >= maxListeners {
 		return nil, nil, false
 	}
-	c = make(chan struct{}, 1)
+	c = make(chan news, 1)
 	l.listeners[c] = true
 	return c, func() {
 		l.mu.Lock()
@@ -76,6 +102,7 @@ func (l *live) watch(ctx context.Context) {
 	tick := time.NewTicker(lookEvery)
 	defer tick.Stop()
 	last, refreshed := l.fingerprint(), l.now()
+	steps := l.steps()
 	for {
 		select {
 		case <-ctx.Done():
@@ -86,10 +113,33 @@ func (l *live) watch(ctx context.Context) {
 			continue
 		}
 		if now := l.fingerprint(); now != last || l.now().Sub(refreshed) > refreshEvery {
-			last, refreshed = now, l.now()
+			last, refreshed, steps = now, l.now(), l.steps()
 			l.notify()
+		} else if now := l.steps(); now != steps {
+			steps = now
+			l.send(activity)
 		}
 	}
+}
+
+// steps returns a text that changes when a journal or the log of a run gets longer.
+func (l *live) steps() (text string) {
+	known, _ := program.KnownPrograms(l.options)
+	for _, k := range known {
+		logs, _ := filepath.Glob(filepath.Join(escapeGlob(string(k.State)), "journal*"))
+		runs, _ := filepath.Glob(filepath.Join(escapeGlob(string(k.State)), "sessions", "*", "run*"))
+		for _, name := range append(logs, runs...) {
+			if info, err := os.Stat(name); err == nil && !info.IsDir() {
+				text += fmt.Sprintln(name, info.ModTime().UnixNano(), info.Size())
+			}
+		}
+	}
+	return text
+}
+
+// escapeGlob returns a pattern that matches only a path.
+func escapeGlob(path string) string {
+	return strings.NewReplacer(`\`, `\\`, "*", `\*`, "?", `\?`, "[", `\[`).Replace(path)
 }
 
 // fingerprint returns a text that changes when a call, an answer, a session or a staged
@@ -109,7 +159,7 @@ func (l *live) fingerprint() string {
 
 // ServeHTTP implements http.Handler. It sends an event for each change.
 func (l *live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	changed, stop, ok := l.listen()
+	heard, stop, ok := l.listen()
 	if !ok {
 		refuse(w, http.StatusServiceUnavailable, "too many pages are open")
 		return
@@ -132,8 +182,8 @@ func (l *live) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		select {
 		case <-r.Context().Done():
 			return
-		case <-changed:
-			text = "event: changed\ndata: \n\n"
+		case n := <-heard:
+			text = "event: " + string(n) + "\ndata: \n\n"
 		case <-alive.C:
 		}
 		if !send(text) {

@@ -28,6 +28,7 @@ type server struct {
 	secrets []string // that the journal must not show
 	guard   *guard
 	live    *live
+	actions actions
 	inbox   *inbox.Reader
 	pages   pages
 }
@@ -94,6 +95,19 @@ func newServer(o program.Options, host, front string, secrets []string) *server 
 	mux.HandleFunc("GET /call/{program}/{id}/state", s.showState)
 	mux.HandleFunc("POST /call/{program}/{id}", s.decide)
 	mux.HandleFunc("GET /decision/{program}/{id}", s.showDecision)
+	mux.HandleFunc("GET /session/{program}/{id}", s.showSession)
+	mux.HandleFunc("POST /session/{program}/{id}", s.decideSession)
+	mux.HandleFunc("GET /session/{program}/{id}/files", s.showFiles)
+	mux.HandleFunc("GET /session/{program}/{id}/file/{index}", s.showChange)
+	mux.HandleFunc("GET /session/{program}/{id}/timeline", s.showTimeline)
+	mux.HandleFunc("GET /session/{program}/{id}/state", s.showSessionState)
+	mux.HandleFunc("GET /journal", s.showJournal)
+	mux.HandleFunc("GET /journal/export/{format}", s.exportJournal)
+	mux.HandleFunc("GET /pictures", s.showPictures)
+	mux.HandleFunc("GET /commit/{program}/{id}", s.showCommit)
+	mux.HandleFunc("POST /commit/{program}/{id}", s.decideCommit)
+	mux.HandleFunc("GET /commit/{program}/{id}/file/{index}", s.showCommitFile)
+	mux.HandleFunc("GET /commit/{program}/{id}/state", s.showCommitState)
 	mux.HandleFunc("/", func(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, &sandbox.Error{Op: "page", Path: r.URL.Path, Code: sandbox.ErrNotFound, Hint: "the inbox lists everything that waits"})
 	})
@@ -132,6 +146,12 @@ type view struct {
 	Data   any
 }
 
+// WithData returns the view with other data, for a part of a page.
+func (v view) WithData(data any) view {
+	v.Data = data
+	return v
+}
+
 // render writes a page.
 func (s *server) render(w http.ResponseWriter, status int, name string, v view) {
 	v.Prefix, v.Home, v.Now = s.guard.prefix, s.options.Home, s.options.Now()
@@ -160,6 +180,7 @@ func (s *server) fail(w http.ResponseWriter, err error) {
 type inboxView struct {
 	Items    []inbox.Item
 	Problems []inbox.Problem
+	Done     string // what the last page did
 }
 
 func (s *server) readInbox(w http.ResponseWriter, r *http.Request, name string) {
@@ -168,7 +189,7 @@ func (s *server) readInbox(w http.ResponseWriter, r *http.Request, name string) 
 		s.fail(w, err)
 		return
 	}
-	s.render(w, http.StatusOK, name, view{Title: fmt.Sprintf("Inbox (%d)", len(items)), Data: inboxView{items, problems}})
+	s.render(w, http.StatusOK, name, view{Title: fmt.Sprintf("Inbox (%d)", len(items)), Data: inboxView{items, problems, s.actions.takeNote(r.URL.Query().Get("done"))}})
 }
 
 // showInbox shows everything that waits.

@@ -182,9 +182,9 @@ func (l *Look) addVerdicts(seen *clearance.Look, t Target, scanners *scan.Set) {
 	})
 }
 
-// describeScanners returns a line for each scanner: whether it found something, and what it did
+// DescribeScanners returns a line for each scanner: whether it found something, and what it did
 // not examine.
-func (l *Look) describeScanners() []string {
+func (l *Look) DescribeScanners() []string {
 	var list []string
 	for _, line := range l.Scanned {
 		name, state, _ := strings.Cut(line, " ")
@@ -275,23 +275,18 @@ func (l *Look) ShowSummary(w io.Writer, page visible.Page) error {
 	for _, text := range l.restOfMessage() {
 		line("  | %s", text)
 	}
-	var held []string
-	for _, f := range l.Found {
-		if f.Hold {
-			held = append(held, f.String())
-		}
-	}
-	rows(visible.Warning, limitLines(held))
+	held, told := l.Findings()
+	rows(visible.Warning, held)
 	flags, _ := listRisky(l.Flags)
 	rows(visible.Warning, flags)
-	rows("·", limitLines(l.describeFindings()))
+	rows("·", told)
 	for _, f := range l.Files {
 		for _, text := range review.Lines(f.change) {
 			line("  %s", text)
 		}
 	}
 	if len(l.Scanned) > 0 {
-		line("scanned: %s", strings.Join(l.describeScanners(), ", "))
+		line("scanned: %s", strings.Join(l.DescribeScanners(), ", "))
 	}
 	if l.Intake > 0 {
 		line("read %s, staged %s (%d %%)", tool.FormatSize(l.Intake), tool.FormatSize(l.Bytes), (100*l.Bytes+l.Intake/2)/l.Intake)
@@ -483,6 +478,23 @@ func (l *Look) changesToShow(a pushArgs) ([]tool.Change, error) {
 		list = append(list, c)
 	}
 	return list, nil
+}
+
+// Changes returns the files as a request to push has them.
+func (l *Look) Changes() []tool.Change {
+	list, _ := l.changesToShow(pushArgs{Unseen: true}) // the only error is about unseen files
+	return list
+}
+
+// Findings returns the findings of the scanners as lines: those that hold a file back, and the
+// others.
+func (l *Look) Findings() (held, told []string) {
+	for _, f := range l.Found {
+		if f.Hold {
+			held = append(held, f.String())
+		}
+	}
+	return limitLines(held), limitLines(l.describeFindings())
 }
 
 // checkOverrides returns an error unless the user overrides everything that scanners hold

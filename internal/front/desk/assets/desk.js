@@ -1,4 +1,4 @@
-// Keeps the open pages up to date, and measures which parts of a call were on the screen.
+// Keeps the open pages up to date, and measures which parts of a page were on the screen.
 (() => {
   'use strict';
   const prefix = document.body.dataset.prefix;
@@ -6,76 +6,130 @@
   // One tab of the browser listens for changes and tells the others. Each tab that listens
   // by itself would take one of the few connections that a browser opens to one server.
   let stale = false;
-  const refresh = () => {
-    stale = document.hidden;
-    if (!stale) htmx.trigger(document.body, 'desk');
+  const refresh = what => {
+    stale = document.hidden && (stale || what);
+    if (!document.hidden) htmx.trigger(document.body, what === 'changed' ? 'desk' : 'activity');
   };
-  document.addEventListener('visibilitychange', () => { if (stale) refresh(); });
+  document.addEventListener('visibilitychange', () => { if (stale) refresh('changed'); });
   const channel = new BroadcastChannel('golem-desk');
   const hear = what => {
     document.getElementById('gone').hidden = what !== 'gone';
-    if (what === 'changed') refresh();
+    if (what !== 'gone') refresh(what);
   };
   const tell = what => { channel.postMessage(what); hear(what); };
   channel.onmessage = e => hear(e.data);
   const listen = () => new Promise(() => {
     let ended = false;
     const source = new EventSource(prefix + 'events');
-    source.addEventListener('changed', () => tell('changed'));
+    for (const what of ['changed', 'activity']) source.addEventListener(what, () => tell(what));
     source.onerror = () => { ended = true; tell('gone'); };
     source.onopen = () => { if (ended) tell('changed'); ended = false; };
   });
   if (navigator.locks) navigator.locks.request('golem-desk', listen); else listen();
 
-  // A part of a call counts as seen when each of its pieces was on the screen.
-  const form = document.querySelector('form.answer');
+  // A part of a page counts as seen when each of its pieces was on the screen.
+  const answer = document.querySelector('form.answer'), pick = document.querySelector('form.pick'), review = document.querySelector('form.review');
+  const form = answer || pick || review;
   if (!form) return;
-  const yes = form.querySelector('button.yes'), never = yes.disabled;
+  const left = new Map(), names = new Map();
+  const before = new Set((form.dataset.before || '').split(','));
+  const isSeen = item => before.has(item) || left.get(item) === 0;
+  const count = (n, noun) => n + ' ' + noun + (n === 1 ? '' : 's');
   let settled = false;
-  const report = () => {
+
+  // The page of a call: the button works after everything was on the screen.
+  const reportAnswer = () => {
+    const yes = answer.querySelector('button.yes');
+    if (yes.dataset.never === undefined) yes.dataset.never = yes.disabled;
     const seen = [], open = [];
-    const left = new Map(); // the first piece of each part that was not on the screen, or null
-    for (const piece of document.querySelectorAll('[data-item]')) {
-      const item = piece.dataset.item;
-      if (!left.get(item)) left.set(item, 'seen' in piece.dataset ? null : piece);
-    }
-    for (const [item, piece] of left) (piece ? open : seen).push(item);
-    const closed = document.querySelectorAll('.closed').length;
-    form.elements.seen.value = seen.join(',');
+    for (const item of left.keys()) (isSeen(item) ? seen : open).push(item);
+    answer.elements.seen.value = seen.join(',');
     const files = new Set();
     for (const item of open) {
-      const at = left.get(item);
+      const at = names.get(item);
       const file = at && at.closest('.file');
       files.add(file ? file.querySelector('h3').textContent : item);
     }
-    for (const c of document.querySelectorAll('.closed')) files.add(c.closest('.file').querySelector('h3').textContent);
-    const done = open.length === 0 && closed === 0;
-    yes.disabled = never || !done || !settled;
+    const closed = [...document.querySelectorAll('.closed')].filter(c => !before.has(c.dataset.content));
+    for (const c of closed) files.add(c.closest('.file').querySelector('h3').textContent);
+    answer.elements.confirmed.value = open.concat(closed.map(c => c.dataset.content)).join(',');
+    const done = open.length === 0 && closed.length === 0;
+    yes.disabled = yes.dataset.never === 'true' || !done || !settled;
     document.getElementById('viewed').textContent = done ? 'Everything that golem can show was on your screen.' :
-      files.size + (files.size === 1 ? ' part was' : ' parts were') + ' not on your screen yet. Scroll through all of it to approve.';
+      count(files.size, 'part') + (files.size === 1 ? ' was' : ' were') + ' not on your screen yet. Scroll through all of it to approve.';
     const list = document.createElement('ul');
     for (const text of files) list.appendChild(document.createElement('li')).textContent = text;
     document.getElementById('unviewed').replaceChildren(list);
-    document.getElementById('unviewed-count').textContent = files.size + (files.size === 1 ? ' part' : ' parts') + ' not viewed';
+    document.getElementById('unviewed-count').textContent = count(files.size, 'part') + ' not viewed';
   };
+
+  // The page of a commit: what was on the screen counts on the next page.
+  const reportSeen = () => { form.elements.seen.value = [...left.keys()].filter(isSeen).join(','); };
+
+  // The page of a session: the ticks say what to apply.
+  const reportPick = () => {
+    reportSeen();
+    let files = 0, hunks = 0;
+    for (const box of pick.querySelectorAll('input[name=pick]:checked')) box.dataset.of ? hunks++ : files++;
+    for (const box of pick.querySelectorAll('input[data-of]:checked')) if (pick.querySelector('input[data-file="' + box.dataset.of + '"]').checked) hunks--;
+    const all = [];
+    if (files) all.push(count(files, 'file'));
+    if (hunks) all.push(count(hunks, 'part') + ' of other files');
+    document.getElementById('picked').textContent = all.length ? 'Chosen: ' + all.join(' and ') + '.' : 'Tick what you want to apply.';
+  };
+  if (pick) {
+    const tickParts = box => {
+      for (const part of pick.querySelectorAll('input[data-of="' + box.dataset.file + '"]')) part.checked = box.checked;
+      box.indeterminate = false;
+    };
+    pick.addEventListener('change', e => {
+      const box = e.target;
+      if (box.id === 'pick-all') for (const file of pick.querySelectorAll('input[data-file]')) { file.checked = box.checked; tickParts(file); }
+      if (box.dataset.file) tickParts(box);
+      if (box.dataset.of) {
+        const parts = [...pick.querySelectorAll('input[data-of="' + box.dataset.of + '"]')], file = pick.querySelector('input[data-file="' + box.dataset.of + '"]');
+        file.checked = parts.every(p => p.checked);
+        file.indeterminate = !file.checked && parts.some(p => p.checked);
+      }
+      reportPick();
+    });
+  }
+
+  const report = answer ? reportAnswer : pick ? reportPick : reportSeen;
   let waiting = false;
   const later = () => {
     if (waiting) return;
     waiting = true;
-    setTimeout(() => { waiting = false; report(); }, 100);
+    requestAnimationFrame(() => { waiting = false; report(); });
   };
-  const observer = new IntersectionObserver(entries => {
-    for (const e of entries) {
-      if (e.intersectionRatio < 0.95) continue;
-      observer.unobserve(e.target);
-      e.target.dataset.seen = '';
-      later();
-    }
-  }, { threshold: [0.95, 1] });
+  // The bar with the buttons covers the end of the screen: what is below it is not seen.
+  const bar = document.querySelector('.bar'), open = new Set();
+  let observer;
+  const observe = () => {
+    if (observer) observer.disconnect();
+    observer = new IntersectionObserver(entries => {
+      for (const e of entries) {
+        if (e.intersectionRatio < 0.95 || !open.delete(e.target)) continue;
+        observer.unobserve(e.target);
+        const n = left.get(e.target.dataset.item) - 1;
+        left.set(e.target.dataset.item, n);
+        if (n === 0) later();
+      }
+    }, { threshold: [0.95, 1], rootMargin: '0px 0px -' + (bar ? bar.offsetHeight : 0) + 'px 0px' });
+    for (const piece of open) observer.observe(piece);
+  };
+  observe();
+  if (bar) new ResizeObserver(observe).observe(bar);
   const watch = root => {
     for (const piece of root.querySelectorAll('[data-item]')) {
+      const item = piece.dataset.item;
+      left.set(item, (left.get(item) || 0) + 1);
+      names.set(item, piece);
+      open.add(piece);
       observer.observe(piece);
     }
+    for (const file of pick ? root.querySelectorAll('input[data-file]') : []) if (document.getElementById('pick-all').checked) file.checked = true;
+    for (const part of pick ? root.querySelectorAll('input[data-of]') : []) if (pick.querySelector('input[data-file="' + part.dataset.of + '"]').checked) part.checked = true;
     later();
   };
   document.body.addEventListener('htmx:load', e => { if (e.detail.elt !== document.body) watch(e.detail.elt); });

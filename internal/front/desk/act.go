@@ -1,0 +1,308 @@
+package desk
+
+import (
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/choice"
+	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// maxActions is how many calls of the desk wait for their approval at the same time.
+const maxActions = 200
+
+// An action is a call that the user makes at the desk. The gate asks about it, so it waits
+// for the approval of the user like any other call. Then the desk makes it again.
+type action struct {
+	program, session string // the session is "" if the call is not about one
+	call             tool.Call
+	shown            choice.Shown // that the page of the session showed
+	approved         bool         // the user has approved it
+}
+
+// actions are the calls of the desk that wait, by the id of their request.
+type actions struct {
+	mu    sync.Mutex
+	all   map[string]action
+	order []string
+	notes map[string]string // what was done, by a random name
+}
+
+func (a *actions) add(id string, one action) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.all == nil {
+		a.all = make(map[string]action)
+	}
+	if _, ok := a.all[id]; !ok {
+		a.order = append(a.order, id)
+	}
+	a.all[id] = one
+	for len(a.order) > maxActions {
+		delete(a.all, a.order[0])
+		a.order = slices.Delete(a.order, 0, 1)
+	}
+}
+
+func (a *actions) find(id string) (action, bool) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	one, ok := a.all[id]
+	return one, ok
+}
+
+func (a *actions) remove(id string) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	delete(a.all, id)
+	a.order = slices.DeleteFunc(a.order, func(other string) bool { return other == id })
+}
+
+// act makes a call through the gate. If it needs approval, golem shows the request;
+// otherwise it shows the session with what was done.
+func (s *server) act(w http.ResponseWriter, r *http.Request, a action) {
+	p, err := s.openFor(a)
+	if err == nil {
+		err = p.CheckTrust()
+	}
+	var gate *program.Gate
+	if err == nil {
+		gate, err = p.OpenGate(program.GateOptions{Secrets: s.secrets, Session: a.session, SingleCall: true})
+	}
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	result := gate.Do(r.Context(), policy.User, a.call)
+	late := gate.Close()
+	s.live.notify()
+	switch {
+	case result.Pending != nil:
+		s.actions.add(result.Pending.ID, a)
+		changed := ""
+		if a.approved {
+			changed = "?changed"
+		}
+		http.Redirect(w, r, s.guard.prefix+"call/"+a.program+"/"+result.Pending.ID+changed, http.StatusSeeOther)
+	case result.Err != nil:
+		s.fail(w, result.Err)
+	case late != nil:
+		s.fail(w, late)
+	default:
+		text := strings.Join(append([]string{result.Text}, result.Notes...), "; ")
+		if a.call.Tool == "apply_changes" {
+			text += "; golem undo restores what was there"
+		}
+		http.Redirect(w, r, s.guard.prefix+a.back()+"?done="+s.actions.addNote(visible.Line(text, maxNote)), http.StatusSeeOther)
+	}
+}
+
+// openFor opens the program of an action.
+func (s *server) openFor(a action) (*program.Program, error) {
+	if a.session == "" {
+		return inbox.OpenProgram(s.options, a.program)
+	}
+	one, err := inbox.OpenSession(s.options, a.program, a.session)
+	return one.Program, err
+}
+
+// back returns the page that shows what was done.
+func (a action) back() string {
+	if a.session == "" {
+		return ""
+	}
+	return "session/" + a.program + "/" + a.session
+}
+
+// decideSession does what the user wants with a session.
+func (s *server) decideSession(w http.ResponseWriter, r *http.Request) {
+	key, id := r.PathValue("program"), r.PathValue("id")
+	if err := r.ParseForm(); err != nil {
+		s.fail(w, &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "golem could not read the form: " + err.Error()})
+		return
+	}
+	p, err := s.pages.use(r.PostForm.Get("nonce"), key, sessionPage(id))
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	one, err := inbox.OpenSession(s.options, key, id)
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	a := action{program: key, session: id}
+	what := r.PostForm.Get("action")
+	switch what {
+	case "apply":
+		picks, err := p.picks(r.PostForm["pick"])
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+		if len(picks) == 0 {
+			s.renderSession(w, r, http.StatusUnprocessableEntity, sessionView{Nothing: true})
+			return
+		}
+		parts, shown, changed, err := p.parts(one, picks, strings.Split(r.PostForm.Get("seen"), ","))
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+		if len(changed) > 0 {
+			s.renderSession(w, r, http.StatusConflict, sessionView{Changed: changed})
+			return
+		}
+		a.shown = shown
+		a.call, err = newCall("apply_changes", map[string]any{"parts": parts})
+		if err != nil {
+			s.fail(w, err)
+			return
+		}
+	case "discard":
+		names := []string{"/"}
+		if picks, err := p.picks(r.PostForm["pick"]); err == nil && len(picks) > 0 {
+			names = nil
+			for i := range picks {
+				names = append(names, p.files[i])
+			}
+			slices.Sort(names)
+		}
+		a.call, err = newCall("discard_changes", map[string]any{"paths": names})
+	case "commits":
+		a.call, err = newCall("apply_changes", map[string]any{"commits": true})
+	default:
+		err = &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "the action is apply, discard or commits"}
+	}
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	s.act(w, r, a)
+}
+
+func newCall(name string, args map[string]any) (tool.Call, error) {
+	data, err := json.Marshal(args)
+	return tool.Call{Tool: name, Args: data}, err
+}
+
+// A pick is what the user chose of a file.
+type pick struct {
+	whole, mode bool
+	hunks       []int
+}
+
+// picks returns what the user chose, by the index of the file.
+func (p *page) picks(values []string) (map[int]pick, error) {
+	list := make(map[int]pick)
+	for _, value := range values {
+		number, part, partial := strings.Cut(value, ".")
+		i, err := strconv.Atoi(number)
+		if err != nil || i < 0 || i >= len(p.files) {
+			return nil, &sandbox.Error{Op: "decide", Path: value, Code: sandbox.ErrInvalid, Hint: "the page has no such file"}
+		}
+		one := list[i]
+		switch n, err := strconv.Atoi(part); {
+		case !partial:
+			one.whole = true
+		case part == "mode":
+			one.mode = true
+		case err != nil || n < 1:
+			return nil, &sandbox.Error{Op: "decide", Path: value, Code: sandbox.ErrInvalid, Hint: "the page has no such hunk"}
+		default:
+			one.hunks = append(one.hunks, n)
+		}
+		list[i] = one
+	}
+	return list, nil
+}
+
+// parts returns the argument of apply_changes for what the user chose, and the contents
+// that were on the screen. Changed names the files that are not as the page showed them.
+func (p *page) parts(one inbox.Session, picks map[int]pick, seen []string) (parts []choice.Part, shown choice.Shown, changed []string, err error) {
+	var names []string
+	for i := range picks {
+		names = append(names, p.files[i])
+	}
+	slices.Sort(names)
+	found, err := readFiles(one, names)
+	if err != nil {
+		return nil, nil, nil, err
+	}
+	var list []*choice.Item
+	for _, i := range sortedKeys(picks) {
+		f, ok := found[p.files[i]]
+		digest, sent := p.digests[i]
+		if !ok || sent && digest != f.Digest() {
+			changed = append(changed, visible.Name(p.files[i]))
+			continue
+		}
+		if len(f.items) == 0 {
+			return nil, nil, nil, &sandbox.Error{Op: "apply", Path: p.files[i], Code: sandbox.ErrConflict, Hint: newChangeView(f.FileChange, i).Why}
+		}
+		if !sent && !picks[i].whole {
+			return nil, nil, nil, &sandbox.Error{Op: "apply", Path: p.files[i], Code: sandbox.ErrInvalid, Hint: "the page did not show its hunks; open the file and choose again"}
+		}
+		hunk := 0
+		for _, c := range f.items {
+			item := strconv.Itoa(i)
+			c.Chosen = picks[i].whole
+			switch {
+			case c.Mode:
+				c.Chosen, item = c.Chosen || picks[i].mode, item+".mode"
+			case c.Hunk != nil:
+				hunk++
+				c.Chosen, item = c.Chosen || slices.Contains(picks[i].hunks, hunk), fmt.Sprintf("%s.%d", item, hunk)
+			}
+			c.Seen = p.sent[item] && slices.Contains(seen, item)
+		}
+		list = append(list, f.items...)
+	}
+	if len(changed) > 0 {
+		return nil, nil, changed, nil
+	}
+	parts, shown, err = choice.Parts(list)
+	return parts, shown, nil, err
+}
+
+func sortedKeys(m map[int]pick) (keys []int) {
+	for i := range m {
+		keys = append(keys, i)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// maxNotes is how many notes about what was done the desk keeps.
+const maxNotes = 100
+
+// addNote keeps a note for the next page, and returns its name.
+func (a *actions) addNote(text string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if a.notes == nil || len(a.notes) > maxNotes {
+		a.notes = make(map[string]string)
+	}
+	name := rand.Text()
+	a.notes[name] = text
+	return name
+}
+
+// takeNote returns a note and forgets it.
+func (a *actions) takeNote(name string) string {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	defer delete(a.notes, name)
+	return a.notes[name]
+}

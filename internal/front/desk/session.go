@@ -1,0 +1,485 @@
+package desk
+
+import (
+	"cmp"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/choice"
+	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// These constants limit how much of a session a page shows before the user opens more.
+const (
+	maxFilesListed = 200 // then the list continues when the user scrolls
+	maxFilesOpen   = 50
+	maxEvents      = 200
+	maxFlags       = 50
+)
+
+// A sessionView is a session on a page.
+type sessionView struct {
+	inbox.About
+	Nonce     string
+	Changed   []string // names of the files that changed after the page showed them
+	Nothing   bool     // the user chose nothing
+	Flags     []string
+	MoreFlags int
+	List      filesView
+	Total     string
+	Skipped   []string
+	Commits   []commitsView
+	Events    []inbox.Event
+	Earlier   int // events that are not shown
+	After     int // how many events there are
+	Done      string
+}
+
+// A filesView is a part of the list of changed files.
+type filesView struct {
+	At    string // the path of the page
+	Nonce string
+	Dirs  []dirView
+	Next  int // the index of the next file, 0 if there is none
+	Left  int // how many files come after
+}
+
+// A dirView is a directory with changed files.
+type dirView struct {
+	Name  string
+	Files []changeView
+}
+
+// A changeView is a changed file on the page of a session.
+type changeView struct {
+	At, Nonce string
+	Index     int
+	Base      string // the last part of its name
+	Name      string
+	Mark      string // A, M or D
+	Word      string // the same as a word
+	About     string
+	Flags     []string
+	Why       string // why it cannot be chosen, "" if it can
+	Open      bool
+	Pieces    []pieceView
+}
+
+// A pieceView is a part of a change that can be chosen.
+type pieceView struct {
+	Item  string // names it in the form: 3 is all of file 3, 3.1 its first hunk, 3.mode its permission bits
+	Title string
+	Whole bool // it is all of the change
+	Rows  []visible.Row
+}
+
+// A commitsView is a repository with commits that a session made.
+type commitsView struct {
+	Name    string
+	Refs    []string
+	Commits []changes.Commit
+}
+
+func sessionPage(id string) string { return "session " + id }
+
+// showSession shows a session: what happens in it, and what it has changed.
+func (s *server) showSession(w http.ResponseWriter, r *http.Request) {
+	s.renderSession(w, r, http.StatusOK, sessionView{Done: s.actions.takeNote(r.URL.Query().Get("done"))})
+}
+
+func (s *server) renderSession(w http.ResponseWriter, r *http.Request, status int, v sessionView) {
+	key, id := r.PathValue("program"), r.PathValue("id")
+	one, err := inbox.OpenSession(s.options, key, id)
+	if err == nil {
+		v.About, err = one.About()
+	}
+	var events []inbox.Event
+	if err == nil {
+		events, err = one.Timeline()
+	}
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	v.After = len(events)
+	v.Earlier = max(0, len(events)-maxEvents)
+	if r.URL.Query().Has("everything") {
+		v.Earlier = 0
+	}
+	v.Events = events[v.Earlier:]
+	if err := s.addChanges(r.Context(), one, &v); err != nil {
+		s.fail(w, err)
+		return
+	}
+	s.render(w, status, "session", view{Title: cmp.Or(v.What, "Session "+v.ID), Data: v})
+}
+
+// addChanges adds the changes of a session to its page.
+func (s *server) addChanges(ctx context.Context, one inbox.Session, v *sessionView) error {
+	r, err := one.Program.Sessions().Review(one.Session, nil, false)
+	if err != nil {
+		return err
+	}
+	files, open := sortFiles(r)
+	p := &page{program: v.Program, id: sessionPage(v.ID), digest: digestReview(r), sent: make(map[string]bool), digests: make(map[int]string)}
+	for _, c := range files {
+		p.files = append(p.files, c.Path)
+	}
+	opened, err := readFiles(one, open)
+	if err != nil {
+		return err
+	}
+	l := fileList{s: s, about: v.About, review: r, files: files, opened: opened}
+	v.List = l.part(p, 0)
+	s.pages.add(p)
+	v.Nonce = p.nonce
+	v.List.setNonce(p.nonce)
+	for _, f := range r.Flags[:min(len(r.Flags), maxFlags)] {
+		v.Flags = append(v.Flags, visible.Text(f.String()))
+	}
+	v.MoreFlags = len(r.Flags) - len(v.Flags)
+	added, removed := 0, 0
+	for _, c := range r.Files {
+		added, removed = added+c.Added, removed+c.Removed
+	}
+	if len(r.Files) > 0 {
+		v.Total = visible.Count(len(r.Files), "file") + " changed, " + visible.LineCounts(added, removed)
+	}
+	if r.Git > 0 {
+		v.Skipped = append(v.Skipped, visible.Count(r.Git, "file")+" in .git, which golem never applies")
+	}
+	if r.Unfit != "" {
+		v.Skipped = append(v.Skipped, visible.Text(r.Unfit))
+	}
+	for _, target := range r.Others {
+		v.Skipped = append(v.Skipped, "changes in a directory that was mounted at "+visible.Name(target)+", and is not now")
+	}
+	if !r.Refs {
+		return nil
+	}
+	repositories, skipped, err := program.Commits(one.Program, one.Session).Read(ctx)
+	if err != nil {
+		skipped = append(skipped, err.Error())
+	}
+	for _, text := range skipped {
+		v.Skipped = append(v.Skipped, "commits: "+visible.Line(text, maxNote))
+	}
+	for _, repository := range repositories {
+		c := commitsView{Name: visible.Name(repository.Name), Commits: repository.Commits}
+		for _, ref := range repository.Branches {
+			c.Refs = append(c.Refs, sandbox.Shown(ref))
+		}
+		v.Commits = append(v.Commits, c)
+	}
+	return nil
+}
+
+// sortFiles returns the files of a review by name, and the names of those that a page shows
+// open: the riskiest, as far as there is room.
+func sortFiles(r *session.Review) (files []session.FileChange, open []string) {
+	rows := 0
+	for _, c := range r.Files {
+		if rows += c.Added + c.Removed + 10; rows > maxRowsOpen || len(open) >= maxFilesOpen || c.Size > maxBytesOpen {
+			break
+		}
+		open = append(open, c.Path)
+	}
+	files = slices.Clone(r.Files)
+	slices.SortFunc(files, func(a, b session.FileChange) int {
+		return cmp.Or(cmp.Compare(path.Dir(a.Path), path.Dir(b.Path)), cmp.Compare(a.Path, b.Path))
+	})
+	return files, open
+}
+
+// digestReview returns a hash of the list of changes, without their contents.
+func digestReview(r *session.Review) string {
+	sum := sha256.New()
+	json.NewEncoder(sum).Encode([]any{r.Files, r.Git, r.Unfit, r.Others})
+	return hex.EncodeToString(sum.Sum(nil))
+}
+
+// A fileContent is a changed file as a page shows it.
+type fileContent struct {
+	*choice.File
+	items []*choice.Item // empty if it cannot be chosen
+}
+
+// readFiles reads changed files with their diffs, by name.
+func readFiles(one inbox.Session, names []string) (map[string]fileContent, error) {
+	found := make(map[string]fileContent)
+	if len(names) == 0 {
+		return found, nil
+	}
+	store := one.Program.Sessions()
+	r, err := store.Review(one.Session, names, true)
+	if err != nil {
+		return nil, err
+	}
+	contents, err := store.OpenContents(one.Session)
+	if err != nil {
+		return nil, err
+	}
+	defer contents.Close()
+	for _, c := range r.Files {
+		if !slices.Contains(names, c.Path) {
+			continue
+		}
+		content := fileContent{File: choice.NewFile(r, c)}
+		if choice.ObstacleOf(r, c, true) == choice.None {
+			if err := content.Read(contents); err != nil {
+				return nil, err
+			}
+			content.items = content.Items()
+		}
+		found[c.Path] = content
+	}
+	return found, nil
+}
+
+// A fileList makes the list of changed files on a page.
+type fileList struct {
+	s      *server
+	about  inbox.About
+	review *session.Review
+	files  []session.FileChange
+	opened map[string]fileContent
+}
+
+// part returns the files from an index on. It records in the page what they show.
+func (l fileList) part(p *page, from int) filesView {
+	v := filesView{At: l.s.sessionPath(l.about)}
+	to := min(len(l.files), from+maxFilesListed)
+	if to < len(l.files) {
+		v.Next, v.Left = to, len(l.files)-to
+	}
+	for i := from; i < to; i++ {
+		f := l.files[i]
+		dir := visible.Name(path.Dir(f.Path))
+		if n := len(v.Dirs); n == 0 || v.Dirs[n-1].Name != dir {
+			v.Dirs = append(v.Dirs, dirView{Name: dir})
+		}
+		one := newChangeView(f, i)
+		one.At = v.At
+		for _, flag := range l.review.Flags {
+			if flag.Path == f.Path {
+				one.Flags = append(one.Flags, visible.Text(flag.At("")))
+			}
+		}
+		if content, ok := l.opened[f.Path]; ok {
+			one.open(content)
+			p.addFile(i, content.Digest(), one.items())
+		}
+		last := &v.Dirs[len(v.Dirs)-1]
+		last.Files = append(last.Files, one)
+	}
+	return v
+}
+
+func (v *filesView) setNonce(nonce string) {
+	v.Nonce = nonce
+	for _, d := range v.Dirs {
+		for i := range d.Files {
+			d.Files[i].Nonce = nonce
+		}
+	}
+}
+
+// newChangeView returns a changed file without its content.
+func newChangeView(c session.FileChange, index int) changeView {
+	v := changeView{Index: index, Base: visible.Name(path.Base(c.Path)), Name: visible.Name(c.Path), Mark: "M", Word: "changed", About: visible.LineCounts(c.Added, c.Removed)}
+	switch c.Op {
+	case overlay.Create:
+		v.Mark, v.Word = "A", "new"
+	case overlay.Delete:
+		v.Mark, v.Word = "D", "deleted"
+	}
+	var about []string
+	switch {
+	case c.Kind == overlay.Symlink:
+		about = append(about, "symlink to "+sandbox.Shown(c.LinkTarget))
+	case c.Kind == overlay.Dir:
+		about = append(about, "directory")
+	case c.Binary, c.Unread:
+		about = append(about, "not shown, "+tool.FormatSize(c.Size))
+	case c.Added+c.Removed > 0:
+		about = append(about, visible.LineCounts(c.Added, c.Removed))
+	}
+	if c.OldMode != "" {
+		about = append(about, "permission bits "+c.OldMode+" → "+c.Mode)
+	} else if c.UnusualMode {
+		about = append(about, "permission bits "+c.Mode)
+	}
+	v.About = strings.Join(about, ", ")
+	switch {
+	case c.Conflict:
+		v.Why = "changed in your directory too; golem apply --merge combines both versions"
+	case c.Kind == overlay.Special:
+		v.Why = "a pipe, socket or device, which golem never applies"
+	case c.Protected != "":
+		v.Flags = append(v.Flags, "protected ("+visible.Text(c.Protected)+")")
+	}
+	return v
+}
+
+// open adds the content of a file.
+func (v *changeView) open(f fileContent) {
+	v.Open = true
+	name := strconv.Itoa(v.Index)
+	hunk := 0
+	for _, c := range f.items {
+		piece := pieceView{Item: name, Whole: true}
+		diff := f.Diff
+		switch {
+		case c.Mode:
+			piece = pieceView{Item: name + ".mode", Title: "Permission bits " + f.OldMode + " → " + f.FileChange.Mode}
+			diff = ""
+		case c.Hunk != nil:
+			hunk++
+			piece = pieceView{Item: fmt.Sprintf("%s.%d", name, hunk), Title: fmt.Sprintf("Hunk %d", hunk)}
+			diff = c.Hunk.String()
+		}
+		piece.add(diff)
+		v.Pieces = append(v.Pieces, piece)
+	}
+	if len(f.items) == 0 {
+		piece := pieceView{Item: name, Whole: true}
+		piece.add(f.Diff)
+		v.Pieces = append(v.Pieces, piece)
+	}
+}
+
+// add adds the rows of a diff.
+func (p *pieceView) add(diff string) {
+	for r := range visible.Diff(diff) {
+		p.Rows = append(p.Rows, visible.Row{Mark: r.Mark, Text: visible.Text(r.Text), Item: p.Item})
+	}
+}
+
+// items returns the items of an open file.
+func (v changeView) items() (list []string) {
+	for _, p := range v.Pieces {
+		list = append(list, p.Item)
+	}
+	return list
+}
+
+func (s *server) sessionPath(a inbox.About) string {
+	return s.guard.prefix + "session/" + a.Program + "/" + a.ID
+}
+
+// showFiles shows the next part of the list of files on a page that is open.
+func (s *server) showFiles(w http.ResponseWriter, r *http.Request) {
+	key, id, nonce := r.PathValue("program"), r.PathValue("id"), r.URL.Query().Get("page")
+	one, err := inbox.OpenSession(s.options, key, id)
+	var review *session.Review
+	if err == nil {
+		review, err = one.Program.Sessions().Review(one.Session, nil, false)
+	}
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	from, err := strconv.Atoi(r.URL.Query().Get("from"))
+	digest, ok := s.pages.digestOf(nonce, key, sessionPage(id))
+	files, _ := sortFiles(review)
+	if err != nil || !ok || digest != digestReview(review) || from < 0 || from > len(files) {
+		s.render(w, http.StatusOK, "reload", view{Data: s.sessionPath(inbox.About{Program: key, ID: id})})
+		return
+	}
+	l := fileList{s: s, about: inbox.About{Program: key, ID: id}, review: review, files: files}
+	list := l.part(nil, from)
+	list.setNonce(nonce)
+	s.render(w, http.StatusOK, "files", view{Data: list})
+}
+
+// showChange shows one changed file on the page of a session that is open.
+func (s *server) showChange(w http.ResponseWriter, r *http.Request) {
+	key, id, nonce := r.PathValue("program"), r.PathValue("id"), r.URL.Query().Get("page")
+	index, err := strconv.Atoi(r.PathValue("index"))
+	name, ok := s.pages.file(nonce, key, sessionPage(id), index)
+	if err != nil || !ok {
+		s.render(w, http.StatusOK, "reload", view{Data: s.sessionPath(inbox.About{Program: key, ID: id})})
+		return
+	}
+	one, err := inbox.OpenSession(s.options, key, id)
+	var found map[string]fileContent
+	if err == nil {
+		found, err = readFiles(one, []string{name})
+	}
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	content, ok := found[name]
+	if !ok {
+		s.render(w, http.StatusOK, "reload", view{Data: s.sessionPath(inbox.About{Program: key, ID: id})})
+		return
+	}
+	v := newChangeView(content.FileChange, index)
+	v.open(content)
+	s.pages.addFile(nonce, key, sessionPage(id), index, content.Digest(), v.items())
+	s.render(w, http.StatusOK, "pieces", view{Data: v})
+}
+
+// showTimeline shows the events of a session after those that a page has.
+func (s *server) showTimeline(w http.ResponseWriter, r *http.Request) {
+	one, err := inbox.OpenSession(s.options, r.PathValue("program"), r.PathValue("id"))
+	var events []inbox.Event
+	if err == nil {
+		events, err = one.Timeline()
+	}
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	after, err := strconv.Atoi(r.URL.Query().Get("after"))
+	if err != nil || after < 0 || after > len(events) {
+		after = len(events)
+	}
+	if after == len(events) {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	v := sessionView{About: inbox.About{Program: r.PathValue("program"), ID: r.PathValue("id")}, Events: events[after:], After: len(events)}
+	s.render(w, http.StatusOK, "events", view{Data: v})
+}
+
+// showSessionState shows the state of a session on a page that is open, and whether its
+// changes are still those that the page lists.
+func (s *server) showSessionState(w http.ResponseWriter, r *http.Request) {
+	key, id := r.PathValue("program"), r.PathValue("id")
+	one, err := inbox.OpenSession(s.options, key, id)
+	var v struct {
+		inbox.About
+		Stale bool
+	}
+	var review *session.Review
+	if err == nil {
+		v.About, err = one.About()
+	}
+	if err == nil {
+		review, err = one.Program.Sessions().Review(one.Session, nil, false)
+	}
+	if err != nil {
+		s.render(w, http.StatusOK, "over", view{Data: visible.Text(err.Error())})
+		return
+	}
+	digest, ok := s.pages.digestOf(r.URL.Query().Get("page"), key, sessionPage(id))
+	v.Stale = !ok || digest != digestReview(review)
+	s.render(w, http.StatusOK, "session-state", view{Data: v})
+}
