@@ -190,9 +190,11 @@ func endTheCell(t *testing.T, y *attackEnv) {
 	if got := statusOf(t, cell, "State"); !strings.HasPrefix(got, "S") && !strings.HasPrefix(got, "R") {
 		t.Errorf("the cell is in the state %s", got)
 	}
+	own, err := unix.Getpriority(unix.PRIO_PROCESS, 0)
+	check(t, err)
 	for _, pid := range []int{cell, holder} {
-		if nice, err := unix.Getpriority(unix.PRIO_PROCESS, pid); err != nil || nice != 20 { // the kernel's value for priority 0
-			t.Errorf("the priority of %d is %d, %v", pid, nice, err)
+		if nice, err := unix.Getpriority(unix.PRIO_PROCESS, pid); err != nil || nice != own {
+			t.Errorf("the priority of %d is %d, %v, want %d", pid, nice, err, own)
 		}
 	}
 }
