@@ -107,10 +107,15 @@ func (r *Reader) Items(ctx context.Context) ([]Item, []Problem, error) {
 			}
 		}
 	}
+	sortItems(items)
+	return items, problems, nil
+}
+
+// sortItems sorts items by their risk, and then by their age.
+func sortItems(items []Item) {
 	slices.SortStableFunc(items, func(a, b Item) int {
 		return cmp.Or(cmp.Compare(b.Risk, a.Risk), a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
 	})
-	return items, problems, nil
 }
 
 // maxTitle is how many characters of a title an item has.

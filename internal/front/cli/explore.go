@@ -5,17 +5,23 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"slices"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
 
 	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
 )
 
-// An Explorer shows the changes of a session, full screen at a terminal, until the user
-// quits or ctx ends. It returns the last words for the user. It is another front, which this package does not
-// import.
+// An Explorer shows what waits for the user, full screen at a terminal, until the user quits
+// or ctx ends. It returns the last words for the user. It is another front, which this
+// package does not import.
 type Explorer func(ctx context.Context, o inbox.ExploreOptions) (last string, err error)
 
 // minExplored is the smallest number of columns for an Explorer.
@@ -43,10 +49,11 @@ func addPlain(cmd *cobra.Command, interactive, plain *bool, otherwise string) {
 	cmd.Flags().BoolVar(plain, "plain", false, "with -i: "+otherwise)
 }
 
-// explore shows a session full screen. The command's other output waits meanwhile.
-func (f *gateFlags) explore(cmd *cobra.Command, show Explorer, terminal *os.File, o inbox.ExploreOptions) error {
+// explore shows a session or a list full screen. The command's other output waits
+// meanwhile.
+func (f *programFlags) explore(cmd *cobra.Command, show Explorer, terminal *os.File, wait time.Duration, o inbox.ExploreOptions) error {
 	screen := newScreen(terminal)
-	o.Terminal, o.Environ, o.Colours, o.Secrets, o.Settle = terminal, os.Environ(), !screen.plain, secrets(os.Environ()), settling
+	o.Terminal, o.Environ, o.Colours, o.Gate.Secrets, o.Settle, o.Age = terminal, os.Environ(), !screen.plain, secrets(os.Environ()), settling, age
 	if s := newScreen(cmd.OutOrStdout()); s.file != nil {
 		o.Colours = !s.plain
 	}
@@ -54,14 +61,14 @@ func (f *gateFlags) explore(cmd *cobra.Command, show Explorer, terminal *os.File
 	if err != nil {
 		return err
 	}
-	o.Path = func(s inbox.Session, name string) string { return newPaths(s.Program, dir).pathOf(name) }
-	o.Local = func(s inbox.Session, r tool.Request) tool.Request { return newPaths(s.Program, dir).localRequest(r) }
-	o.Result = func(s inbox.Session, r tool.Result) tool.Result { return newPaths(s.Program, dir).localResult(r) }
+	o.Path = func(p *program.Program, name string) string { return newPaths(p, dir).pathOf(name) }
+	o.Local = func(p *program.Program, r tool.Request) tool.Request { return newPaths(p, dir).localRequest(r) }
+	o.Result = func(p *program.Program, r tool.Result) tool.Result { return newPaths(p, dir).localResult(r) }
 	o.Front = withAccount("golem " + cmd.Name() + " -i, at a terminal")
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	keys := newKeyboard(terminal)
-	free, err := keys.take(ctx, f.wait)
+	free, err := keys.take(ctx, wait)
 	if err != nil {
 		return err
 	}
@@ -103,5 +110,142 @@ func (f *gateFlags) exploreSession(cmd *cobra.Command, show Explorer, w *workSes
 		return f.applyPicked(cmd, w, r, names)
 	}
 	one := w.of()
-	return f.explore(cmd, show, terminal, inbox.ExploreOptions{Session: &one, Names: names})
+	return f.explore(cmd, show, terminal, f.wait, inbox.ExploreOptions{Session: &one, Names: names})
+}
+
+// exploreAll shows everything that waits, full screen. Where the terminal cannot do that,
+// it offers one item after the other.
+func (f *programFlags) exploreAll(cmd *cobra.Command, fronts Fronts, plain bool) error {
+	terminal := findTerminal(false)
+	if terminal == nil {
+		return usageError("-i needs a terminal, and there is none; golem status --all prints what waits")
+	}
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	reader := &inbox.Reader{Options: o}
+	if why := whyPlain(terminal, plain); why != "" {
+		if !plain {
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+why+"; asking line by line")
+		}
+		return offerItems(cmd, fronts, terminal, reader)
+	}
+	return f.explore(cmd, fronts.Explore, terminal, patience, inbox.ExploreOptions{Items: reader.Items, Options: o})
+}
+
+// offerItems asks about each item that waits whether to open it, and runs the command for
+// it.
+func offerItems(cmd *cobra.Command, fronts Fronts, terminal *os.File, reader *inbox.Reader) error {
+	items, problems, err := reader.Items(cmd.Context())
+	if err != nil {
+		return err
+	}
+	for _, p := range problems {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: cannot tell what waits in %s: %s\n", p.Directory, p.Text)
+	}
+	if len(items) == 0 {
+		fmt.Fprintln(cmd.OutOrStdout(), "nothing waits for you in any directory")
+		return nil
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	for i, it := range items {
+		fmt.Fprintf(cmd.OutOrStdout(), "%d of %s: %s, %s risk, in %s, %s\n  %s\n", i+1, visible.Count(len(items), "item"), it.Kind, it.Risk, it.Directory, age(it.Since), it.Title)
+		for _, why := range it.Reasons {
+			fmt.Fprintln(cmd.OutOrStdout(), "  ! "+why)
+		}
+		p, err := inbox.OpenProgram(reader.Options, it.Program)
+		if err != nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+visible.Line(err.Error(), maxColumns))
+			continue
+		}
+		args := commandFor(it, string(p.Root()))
+		asker := newAsker(terminal, cmd.ErrOrStderr(), patience)
+		yes := asker.confirm(ctx, "open it with golem "+commandLine(args...))
+		var caught signaled
+		if errors.As(context.Cause(ctx), &caught) {
+			return caught.code()
+		}
+		if !yes {
+			continue
+		}
+		root := newRoot(fronts, args...)
+		root.SetArgs(args)
+		root.SetOut(cmd.OutOrStdout())
+		root.SetErr(cmd.ErrOrStderr())
+		root.SetIn(cmd.InOrStdin())
+		if err := root.ExecuteContext(ctx); err != nil && err.Error() != "" {
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+visible.Line(err.Error(), maxColumns))
+		}
+	}
+	return nil
+}
+
+// commandFor returns the command that decides about an item of a directory.
+func commandFor(it inbox.Item, dir string) []string {
+	switch it.Kind {
+	case inbox.KindChanges:
+		return []string{"apply", "-p", "-C", dir, "--session", it.ID}
+	case inbox.KindCommit:
+		return []string{"review", "-i", "--plain", "-C", dir, it.ID}
+	case inbox.KindRun:
+		return []string{"run", dir, "--resume", it.ID}
+	}
+	return []string{"approve", it.ID, "-C", dir}
+}
+
+// exploreCommits shows the staged commits of the program full screen, or those with some
+// ids. Where the terminal cannot do that, it prints each and asks whether to push it.
+func (f *gateFlags) exploreCommits(cmd *cobra.Command, show Explorer, ids []string, plain bool) error {
+	terminal := findTerminal(false)
+	if terminal == nil {
+		return usageError("-i needs a terminal, and there is none; golem review prints the commits")
+	}
+	p, err := f.program()
+	if err != nil {
+		return err
+	}
+	list := func(context.Context) ([]inbox.Item, []inbox.Problem, error) {
+		items, err := inbox.StagedItems(p)
+		if len(ids) > 0 {
+			items = slices.DeleteFunc(items, func(it inbox.Item) bool {
+				return !slices.ContainsFunc(ids, func(id string) bool { return id != "" && strings.HasPrefix(it.ID, id) })
+			})
+		}
+		return items, nil, err
+	}
+	items, _, err := list(cmd.Context())
+	switch {
+	case err != nil:
+		return err
+	case len(items) == 0 && len(ids) > 0:
+		return &sandbox.Error{Op: "review", Path: ids[0], Code: sandbox.ErrNotFound, Hint: "no staged commit has this id; golem review lists those that wait"}
+	case len(items) == 0:
+		return f.review(cmd, nil, false, false)
+	}
+	if err := f.askTrust(cmd, p, false); err != nil {
+		return err
+	}
+	if why := whyPlain(terminal, plain); why != "" {
+		if !plain {
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+why+"; asking line by line")
+		}
+		for _, it := range items {
+			if err := f.review(cmd, []string{it.ID}, false, false); err != nil {
+				return err
+			}
+			if newAsker(terminal, cmd.ErrOrStderr(), f.wait).confirm(cmd.Context(), "push commit "+sandbox.Shown(it.ID[:min(12, len(it.ID))])) {
+				if err := f.use(cmd, "git_push", map[string]any{"commitId": it.ID}); err != nil {
+					return err
+				}
+			}
+		}
+		return nil
+	}
+	o, err := f.options()
+	if err != nil {
+		return err
+	}
+	return f.explore(cmd, show, terminal, f.wait, inbox.ExploreOptions{Items: list, Options: o, OpenOnly: true, Gate: program.GateOptions{Worker: f.worker, Session: f.sessionID()}})
 }

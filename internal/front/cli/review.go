@@ -16,7 +16,7 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-func newReview() *cobra.Command {
+func newReview(show Explorer) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "review [ID…]",
 		Short: "Review staged commits, and push or discard them",
@@ -26,20 +26,22 @@ objects that it would push.
 
 golem shows only the first lines of a very long file; --all shows every line.
 
-With --accept ID golem asks, then pushes the commit. --discard ID discards one. Without them,
+With --accept ID golem asks, then pushes the commit. --discard ID discards one. With -i golem
+shows a commit full screen, and asks before it pushes or discards it there. Without them,
 review changes nothing.`,
-		Example: "  golem review\n  golem review --accept 4f2a91c\n  golem review --discard 4f2a91c",
+		Example: "  golem review\n  golem review -i\n  golem review --accept 4f2a91c",
 	}
 	f := addGateFlags(cmd)
 	var accept, discard string
 	var override []string
-	var summary, all, unseen bool
+	var summary, all, unseen, interactive, plain bool
 	cmd.Flags().StringVar(&accept, "accept", "", "push the commit of this id")
 	cmd.Flags().StringVar(&discard, "discard", "", "discard the commit of this id")
 	cmd.Flags().StringArrayVar(&override, "override", nil, "with --accept: push a file that a scanner holds back: PATH=REASON; may be given again")
 	cmd.Flags().BoolVar(&unseen, "unseen", false, "with --accept: also push files that are too large to show")
 	cmd.Flags().BoolVar(&summary, "summary", false, "do not show the diffs")
 	cmd.Flags().BoolVar(&all, "all", false, "show every line of every file")
+	addPlain(cmd, &interactive, &plain, "print each commit, and ask whether to push it")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		flags := cmd.Flags()
 		switch {
@@ -51,6 +53,12 @@ review changes nothing.`,
 			return usageError("--all shows every diff; it does not go with --summary, --accept or --discard")
 		case accept == "" && (len(override) > 0 || unseen):
 			return usageError("--override and --unseen go with --accept ID")
+		case plain && !interactive:
+			return usageError("--plain is for golem review -i; golem review prints plain text anyway")
+		case interactive && (all || summary || accept != "" || discard != "" || wantsJSON(cmd)):
+			return usageError("-i shows everything full screen; use it only with ID and --plain")
+		case interactive:
+			return f.exploreCommits(cmd, show, args, plain)
 		case accept != "":
 			return f.use(cmd, "git_push", map[string]any{"commitId": accept, "override": append([]string{}, override...), "unseen": unseen})
 		case discard != "":

@@ -12,21 +12,34 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-func newStatus() *cobra.Command {
+func newStatus(fronts Fronts) *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "status",
 		Short: "Show what waits for you here",
 		Long: `Show what waits for you in this directory: sessions with changes that are not applied,
 calls that wait for approval, staged commits that wait for a review, and published ports.
-With --all, show what waits for you in every directory.`,
-		Example: "  golem status\n  golem status --all\n  golem status -C ~/notes --json",
+With --all, show what waits for you in every directory.
+
+With -i golem shows what waits in every directory full screen, the riskiest first. There you
+open an item and decide: approve a call, apply changes, push a commit. ? lists the keys.
+With --plain, or at a terminal with less than 60 columns, -i asks about one item after the
+other.`,
+		Example: "  golem status\n  golem status --all\n  golem status -i",
 		Args:    noArgs,
 	}
 	f := addProgramFlags(cmd)
-	every := false
+	every, interactive, plain := false, false, false
 	cmd.Flags().BoolVar(&every, "all", false, "in every directory that golem was used in")
+	addPlain(cmd, &interactive, &plain, "ask about one item after the other")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		if every {
+		switch {
+		case plain && !interactive:
+			return usageError("--plain is for golem status -i; golem status prints plain text anyway")
+		case interactive && (wantsJSON(cmd) || f.dir != "." || f.entry != "" || len(f.set) > 0):
+			return usageError("-i shows every directory full screen; use it only with --plain")
+		case interactive:
+			return f.exploreAll(cmd, fronts, plain)
+		case every:
 			return f.statusOfAll(cmd)
 		}
 		all, err := f.sessionsHere()

@@ -15,10 +15,12 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/git"
+	"github.com/golem-forge/golem/sandbox"
 )
 
-// Explore shows the changes of a session until the user quits or ctx ends. It returns the last words of
-// the program, which is no longer on the screen.
+// Explore shows what waits for the user until the user quits or ctx ends. It returns the
+// last words for the user, because the screen is gone then.
 func Explore(ctx context.Context, o inbox.ExploreOptions) (last string, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	m := newModel(ctx, o)
@@ -35,6 +37,15 @@ func Explore(ctx context.Context, o inbox.ExploreOptions) (last string, err erro
 	return m.last, errors.Join(err, m.failed)
 }
 
+// A backend reads what waits and makes the calls of the user, beside the screen. Each of
+// its methods sends a message with the result.
+type backend struct {
+	o    inbox.ExploreOptions
+	ctx  context.Context
+	send func(tea.Msg)
+	do   func(job func() tea.Msg) // runs a job, and sends its message
+}
+
 // The messages.
 type (
 	// reviewed holds the changes of a session.
@@ -49,16 +60,49 @@ type (
 		real, own []byte
 		err       error
 	}
+	// listed holds everything that waits.
+	listed struct {
+		items    []inbox.Item
+		problems []inbox.Problem
+		took     time.Duration
+		err      error
+	}
+	// refresh says that the list is old.
+	refresh struct{}
+	// opened is a call that waits. changed says that it was shown with other content before.
+	opened struct {
+		call    inbox.Call
+		request tool.Request
+		changed bool
+		err     error
+	}
+	// answered says that a call that waits was answered, or why not.
+	answered struct {
+		call  inbox.Call
+		reply approval.Reply
+		err   error
+	}
+	// examined is a staged commit.
+	examined struct {
+		program *program.Program
+		look    *git.Look
+		err     error
+	}
+	// reloaded holds the contents of files that were read before the changes were read again.
+	reloaded struct {
+		review *review
+		files  []loaded
+	}
 	// asked is a question of a call that the user began here.
 	asked struct {
-		session inbox.Session
+		program *program.Program
 		request tool.Request
 		shown   choice.Shown
 		reply   chan<- approval.Reply
 	}
 	// called is the result of such a call.
 	called struct {
-		session inbox.Session
+		program *program.Program
 		result  tool.Result
 		err     error
 	}
@@ -68,46 +112,117 @@ type (
 	settled struct{ question *question }
 )
 
-const (
-	// drawTime is how long a frame must be on the screen before its lines count as shown. It
-	// is longer than a frame of the renderer, which skips frames that were replaced.
-	drawTime = 50 * time.Millisecond
-)
+// drawTime is how long a frame must be on the screen before its lines count as shown. It
+// is longer than a frame of the renderer, which skips frames that were replaced.
+const drawTime = 50 * time.Millisecond
+
+// readList reads everything that waits.
+func (b *backend) readList() {
+	b.do(func() tea.Msg {
+		begin := time.Now()
+		items, problems, err := b.o.Items(b.ctx)
+		return listed{items, problems, time.Since(begin), err}
+	})
+}
+
+// openItem reads an item of the list, to show it.
+func (b *backend) openItem(it inbox.Item) {
+	b.do(func() tea.Msg {
+		switch it.Kind {
+		case inbox.KindChanges:
+			s, err := inbox.OpenSession(b.o.Options, it.Program, it.Session)
+			if err != nil {
+				return reviewed{err: err}
+			}
+			r, err := s.Program.Sessions().Review(s.Session, nil, false)
+			return reviewed{s, r, err}
+		case inbox.KindCommit:
+			p, err := inbox.OpenProgram(b.o.Options, it.Program)
+			if err != nil {
+				return examined{err: err}
+			}
+			_, look, err := inbox.ReadStaged(b.ctx, p, it.ID, b.o.Gate.Secrets)
+			return examined{p, look, err}
+		}
+		c, r, err := inbox.ReadCall(b.o.Options, it.Program, it.ID)
+		return opened{call: c, request: r, err: err}
+	})
+}
+
+// answerCall answers a call that waits. If it has other content now, that is shown.
+func (b *backend) answerCall(c inbox.Call, shown tool.Request, reply approval.Reply) {
+	b.do(func() tea.Msg {
+		err := inbox.AnswerCall(c, shown, reply, b.o.Gate.Secrets)
+		if errors.Is(err, sandbox.ErrConflict) {
+			c, r, err := inbox.ReadCall(b.o.Options, inbox.Key(c.Program), c.ID)
+			return opened{call: c, request: r, changed: true, err: err}
+		}
+		return answered{c, reply, err}
+	})
+}
 
 // readReview reads the changes of a session.
-func (m *model) readReview(s inbox.Session) {
-	m.do(func() tea.Msg {
-		r, err := s.Program.Sessions().Review(s.Session, m.o.Names, false)
+func (b *backend) readReview(s inbox.Session) {
+	b.do(func() tea.Msg {
+		r, err := s.Program.Sessions().Review(s.Session, b.o.Names, false)
 		return reviewed{s, r, err}
 	})
 }
 
 // readFile reads the contents of a changed file.
-func (m *model) readFile(s inbox.Session, f *file) {
-	m.do(func() tea.Msg {
-		contents, err := s.Program.Sessions().OpenContents(s.Session)
-		if err != nil {
-			return loaded{file: f, err: err}
-		}
-		defer contents.Close()
-		real, own, err := contents.Read(f.Path, choice.MaxRead)
-		return loaded{f, real, own, err}
-	})
+func (b *backend) readFile(s inbox.Session, f *file) {
+	b.do(func() tea.Msg { return readFiles(s, []*file{f})[0] })
 }
 
-// call makes a call of the user in a session. shown are contents that were on the screen.
-func (m *model) call(s inbox.Session, what string, call tool.Call, shown choice.Shown) {
-	m.busy = what
-	m.do(func() tea.Msg {
-		ask := asker{closed: m.ctx.Done(), ask: func(_ context.Context, r tool.Request, reply chan<- approval.Reply) {
-			m.send(asked{s, r, shown, reply})
-		}}
-		gate, err := s.Program.OpenGate(program.GateOptions{Secrets: m.o.Secrets, Session: s.ID, SingleCall: true, Asker: ask})
-		if err != nil {
-			return called{session: s, err: err}
+// readAgain reads the contents of the files of a review that were read before. It reports
+// whether there are any.
+func (b *backend) readAgain(v *review) bool {
+	var again []*file
+	for _, f := range v.files {
+		if f.was != nil {
+			f.loading = true
+			again = append(again, f)
 		}
-		r := gate.Do(m.ctx, policy.User, call)
-		return called{s, r, gate.Close()}
+	}
+	if len(again) > 0 {
+		b.do(func() tea.Msg { return reloaded{v, readFiles(v.session, again)} })
+	}
+	return len(again) > 0
+}
+
+// readFiles reads the contents of changed files.
+func readFiles(s inbox.Session, files []*file) (list []loaded) {
+	contents, err := s.Program.Sessions().OpenContents(s.Session)
+	if err == nil {
+		defer contents.Close()
+	}
+	for _, f := range files {
+		one := loaded{file: f, err: err}
+		if err == nil {
+			one.real, one.own, one.err = contents.Read(f.Path, choice.MaxRead)
+		}
+		list = append(list, one)
+	}
+	return list
+}
+
+// call makes a call of the user. shown are contents that were on the screen.
+func (b *backend) call(p *program.Program, session string, call tool.Call, shown choice.Shown) {
+	b.do(func() tea.Msg {
+		ask := asker{closed: b.ctx.Done(), ask: func(_ context.Context, r tool.Request, reply chan<- approval.Reply) {
+			b.send(asked{p, r, shown, reply})
+		}}
+		o := b.o.Gate
+		o.SingleCall, o.Asker = true, ask
+		if session != "" {
+			o.Session = session
+		}
+		gate, err := p.OpenGate(o)
+		if err != nil {
+			return called{program: p, err: err}
+		}
+		r := gate.Do(b.ctx, policy.User, call)
+		return called{p, r, gate.Close()}
 	})
 }
 

@@ -30,13 +30,24 @@ type file struct {
 	loaded   bool
 	problem  string // why it cannot be shown
 	items    []*choice.Item
-	decided  []decision // for each item
-	at       int        // the current item
-	sheet    *sheet     // nil before it was drawn
-	top      int        // the first line on the screen
-	made     layout     // of the sheet
-	was      *file      // the same file before the changes were read again
-	hit      int        // the line that the last search found
+	decided  []decision   // for each item
+	at       int          // the current item
+	sheet    *sheet       // nil before it was drawn
+	top      int          // the first line on the screen
+	made     layout       // of the sheet
+	was      *file        // the same file before the changes were read again
+	hit      int          // the line that the last search found
+	staged   *tool.Change // the change, if it is one of a staged commit
+}
+
+// take adds the contents that were read, or the reason why there are none.
+func (f *file) take(msg loaded) {
+	f.loading = false
+	if msg.err != nil {
+		f.problem = visible.Line(msg.err.Error(), maxNote)
+		return
+	}
+	f.setContents(msg.real, msg.own)
 }
 
 // setContents adds the contents. If they are those of the same file before, the user's
@@ -73,6 +84,8 @@ func (f *file) arrange(l layout) {
 		switch {
 		case it.Hunk != nil:
 			diff = it.Hunk.String()
+		case f.staged != nil:
+			diff = f.staged.Diff
 		case !it.Mode:
 			diff = f.WholeDiff()
 		}
@@ -107,6 +120,15 @@ func (f *file) arrange(l layout) {
 func (f *file) notes(i int) (rows []visible.Row) {
 	warn := func(text string) { rows = append(rows, visible.Row{Mark: visible.Warning, Text: text}) }
 	it := f.items[i]
+	if f.staged != nil {
+		if f.staged.About != "" {
+			rows = append(rows, visible.Row{Mark: visible.Detail, Text: f.staged.About})
+		}
+		if f.staged.Omitted != "" {
+			rows = append(rows, visible.Row{Mark: visible.Hidden, Text: "golem does not show the content: " + f.staged.Omitted})
+		}
+		return rows
+	}
 	if it.Mode {
 		rows = append(rows, visible.Row{Mark: visible.Detail, Text: "permission bits " + f.OldMode + " → " + f.Mode})
 		return rows

@@ -19,8 +19,19 @@ var reviewKeys = []key{
 	{"/", "search; / and Enter repeats the last search"},
 	{"A", "apply what you chose, or everything that you did not decline; golem asks first"},
 	{"X", "discard the changes of the file or directory under the cursor; golem asks first"},
+	{"P", "push a staged commit; golem asks first"},
 	{"r", "read the changes again"},
-	{"q, Ctrl-C", "quit; nothing is applied without your yes"},
+	{"q, Ctrl-C", "back to the list, or quit; nothing is applied without your yes"},
+}
+
+// listKeys are the keys of the list.
+var listKeys = []key{
+	{"j k, arrows", "next and previous item"},
+	{"Enter, l", "open the item: a call, the changes of a session, or a staged commit"},
+	{"space b", "next and previous page"},
+	{"/", "search; / and Enter repeats the last search"},
+	{"r", "read again what waits; golem also does so every few seconds"},
+	{"q, Ctrl-C", "quit; what waits waits further"},
 }
 
 // questionKeys are the keys of a question.
@@ -37,11 +48,18 @@ var questionKeys = []key{
 // drawHelp returns the explanation of the keys.
 func (m *model) drawHelp() (lines []string) {
 	keys := reviewKeys
-	if m.question() != nil {
+	switch {
+	case m.question() != nil:
 		keys = questionKeys
+	case m.review == nil:
+		keys = listKeys
 	}
 	for _, k := range keys {
 		lines = append(lines, cutLine(fmt.Sprintf("  %-14s %s", k.name, k.does), m.columns-1))
 	}
-	return append(lines, "", m.paint.with(bold, cutLine("  v: viewed completely  y n p: chosen, declined, in part  !: look at it first", m.columns-1)), "", "  any key closes this help")
+	marks := "  v: viewed completely  y n p: chosen, declined, in part  !: look at it first"
+	if m.review == nil {
+		marks = "  !!: high risk  !: medium risk"
+	}
+	return append(lines, "", m.paint.with(bold, cutLine(marks, m.columns-1)), "", "  any key closes this help")
 }

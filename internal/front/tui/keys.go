@@ -24,20 +24,27 @@ func (m *model) press(key tea.KeyPressMsg) tea.Cmd {
 		m.typeKey(m.typed, key)
 	case m.question() != nil:
 		m.answer(name)
-	case name == "q":
+	case name == "q" && (m.list == nil || m.review == nil):
 		return m.quit()
 	case name == "?":
 		m.help = true
 	case m.review != nil:
 		m.note = ""
 		return m.pressReview(name)
+	case m.list != nil:
+		m.note = ""
+		m.pressList(name)
 	}
 	return nil
 }
 
-// quit ends the program. An open question is declined.
+// quit ends the program. An open question is declined, but a call of another process
+// waits further.
 func (m *model) quit() tea.Cmd {
 	for _, q := range m.questions {
+		if q.answer != nil {
+			continue
+		}
 		q.end(approval.Reply{Answer: tool.Answer{Note: "the program was ended at the question"}})
 	}
 	m.questions = nil
@@ -132,6 +139,7 @@ func (m *model) decide(key string) {
 		m.close(approval.Reply{Answer: tool.Answer{Note: "the user stopped it", Stop: true}})
 	case key == "esc" && q.answer != nil:
 		m.questions = m.questions[1:] // it still waits
+		m.readList()
 	default:
 		m.close(approval.Reply{})
 	}
@@ -154,28 +162,35 @@ func (m *model) pressReview(key string) tea.Cmd {
 		if key == "k" || key == "up" {
 			by = -1
 		}
-		m.scroll(by, !v.inDiff)
+		v.scroll(by, !v.inDiff, room)
 	case "ctrl+d", "ctrl+u":
 		by := max(1, room/2)
 		if key == "ctrl+u" {
 			by = -by
 		}
-		m.scroll(by, false)
+		v.scroll(by, false, room)
 	case "space", "pgdown", "f":
-		m.scroll(max(1, room-1), false)
+		v.scroll(max(1, room-1), false, room)
 	case "b", "pgup":
-		m.scroll(-max(1, room-1), false)
+		v.scroll(-max(1, room-1), false, room)
 	case "g", "home":
-		m.scroll(-1<<30, !v.inDiff)
+		v.scroll(-1<<30, !v.inDiff, room)
 	case "G", "end":
-		m.scroll(1<<30, !v.inDiff)
+		v.scroll(1<<30, !v.inDiff, room)
 	case "tab":
 		v.inDiff = !v.inDiff
 	case "l", "right", "enter":
 		if v.inDiff = f != nil; f == nil {
 			v.toggle()
 		}
-	case "h", "left", "esc":
+	case "q":
+		m.leave()
+	case "esc":
+		if !v.inDiff && m.list != nil {
+			m.leave()
+		}
+		v.inDiff = false
+	case "h", "left":
 		v.inDiff = false
 	case "]", "J", "[", "K":
 		if f != nil {
@@ -190,7 +205,7 @@ func (m *model) pressReview(key string) tea.Cmd {
 			m.note = "side by side needs a wider terminal: 100 columns"
 		}
 	case "v":
-		m.view()
+		m.note = v.view(room)
 	case "y", "n", "a", "d", "s", "e":
 		return m.chooseItem(key)
 	case "/":
@@ -206,6 +221,10 @@ func (m *model) pressReview(key string) tea.Cmd {
 			}
 		}}
 	case "r":
+		if v.commit != nil {
+			m.note = "a staged commit does not change"
+			return nil
+		}
 		m.busy = "reading the changes"
 		m.readReview(v.session)
 	case "A", "X", "P":
@@ -221,8 +240,14 @@ func (m *model) begin(key string) {
 	switch {
 	case m.busy != "":
 		m.note = "please wait: " + m.busy
+	case key == "P" && m.review.commit != nil:
+		m.push()
 	case key == "P":
-		m.note = "only staged commits can be pushed; golem review lists them"
+		m.note = "only staged commits can be pushed; golem review -i shows them"
+	case key == "X" && m.review.commit != nil:
+		m.discard()
+	case m.review.commit != nil:
+		m.note = "a staged commit is pushed, not applied: P pushes it"
 	case len(m.review.files) == 0 && m.review.list.Git == 0 && m.review.list.Unfit == "":
 		m.note = "the session has no changes"
 	case key == "A":
@@ -233,8 +258,7 @@ func (m *model) begin(key string) {
 }
 
 // scroll moves in the tree or in the diff.
-func (m *model) scroll(by int, inTree bool) {
-	v, room := m.review, m.area().rows
+func (v *review) scroll(by int, inTree bool, room int) {
 	f := v.file()
 	switch {
 	case inTree:
@@ -247,18 +271,18 @@ func (m *model) scroll(by int, inTree bool) {
 }
 
 // view shows the next page of the file. If all of it was on the screen, view moves to the
-// next file that was not viewed.
-func (m *model) view() {
-	v, room := m.review, m.area().rows
+// next file that was not viewed. It returns what to say.
+func (v *review) view(room int) string {
 	if f := v.file(); f != nil && f.loaded && f.sheet != nil && !f.isViewed() {
 		next := slices.Index(f.sheet.seen, false)
 		f.top = min(next, max(0, len(f.sheet.lines)-room))
 		f.scroll(0, room)
-		return
+		return ""
 	}
 	if !v.moveToFile(func(f *file) bool { return !f.isViewed() && f.problem == "" }) {
-		m.note = "all files are viewed"
+		return "all files are viewed"
 	}
+	return ""
 }
 
 // chooseItem acts on a key about the current item.
@@ -266,6 +290,9 @@ func (m *model) chooseItem(key string) tea.Cmd {
 	v, room := m.review, m.area().rows
 	f := v.file()
 	switch {
+	case v.commit != nil:
+		m.note = "golem pushes a commit as a whole: P pushes it"
+		return nil
 	case f == nil:
 		m.note = "this key is about a hunk; move to a file first"
 		return nil
@@ -287,16 +314,16 @@ func (m *model) chooseItem(key string) tea.Cmd {
 			return nil
 		}
 		f.decided[f.at] = chosen
-		m.next(f, room)
+		m.note = v.next(f, room)
 	case "n":
 		f.decided[f.at] = declined
-		m.next(f, room)
+		m.note = v.next(f, room)
 	case "a", "d":
 		for i := f.at; i < len(f.items); i++ {
 			f.decided[i] = map[string]decision{"a": chosen, "d": declined}[key]
 		}
 		f.at = len(f.items) - 1
-		m.next(f, room)
+		m.note = v.next(f, room)
 	case "s":
 		parts := it.Split()
 		if len(parts) == 0 {
@@ -315,13 +342,15 @@ func (m *model) chooseItem(key string) tea.Cmd {
 	return nil
 }
 
-// next moves to the next item of a file, or to the next file that is not decided.
-func (m *model) next(f *file, room int) {
+// next moves to the next item of a file, or to the next file that is not decided. It
+// returns what to say.
+func (v *review) next(f *file, room int) string {
 	if f.at+1 < len(f.items) {
 		f.moveTo(f.at+1, room)
-		return
+		return ""
 	}
-	if !m.review.moveToFile(func(f *file) bool { return !f.loaded || slices.Contains(f.decided, undecided) }) {
-		m.note = "you have decided about every file; A applies what you chose"
+	if !v.moveToFile(func(f *file) bool { return !f.loaded || slices.Contains(f.decided, undecided) }) {
+		return "you have decided about every file; A applies what you chose"
 	}
+	return ""
 }

@@ -9,28 +9,25 @@ import (
 
 	"github.com/golem-forge/golem/internal/choice"
 	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
 // A model is the state of the screen.
 type model struct {
-	o    inbox.ExploreOptions
-	ctx  context.Context
-	send func(tea.Msg)
-	do   func(job func() tea.Msg) // runs a job beside the screen, and sends its message
-
-	paint           paint
-	columns, height int
-	wide            bool // old and new lines side by side
-	review          *review
-	questions       []*question // the first one is on the screen
-	typed           *input      // a line that the user types
-	help            bool
-	busy            string // what golem does meanwhile
-	note            string // what golem has to say about the last key
-	last            string // what the user should know after the end
-	failed          error
+	backend
+	canvas
+	wide      bool        // old and new lines side by side
+	list      *list       // everything that waits; nil if there is only one session to show
+	review    *review     // nil if the list is on the screen
+	questions []*question // the first one is on the screen
+	typed     *input      // a line that the user types
+	help      bool
+	busy      string // what golem does meanwhile
+	note      string // what golem has to say about the last key
+	last      string // what the user should know after the end
+	failed    error
 
 	frame int  // counts what is on the screen
 	drawn bool // the frame was on the screen long enough
@@ -38,11 +35,16 @@ type model struct {
 }
 
 func newModel(ctx context.Context, o inbox.ExploreOptions) *model {
-	return &model{o: o, ctx: ctx, paint: paint(o.Colours), columns: 80, height: 24}
+	return &model{backend: backend{o: o, ctx: ctx}, canvas: canvas{paint(o.Colours), 80, 24}}
 }
 
 // Init implements tea.Model.
 func (m *model) Init() tea.Cmd {
+	if m.o.Session == nil {
+		m.busy, m.list = "reading what waits", &list{}
+		m.readList()
+		return nil
+	}
 	m.busy = "reading the changes"
 	m.readReview(*m.o.Session)
 	return nil
@@ -137,16 +139,25 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 			m.note = visible.Line(msg.err.Error(), maxNote)
 			return nil
 		}
-		m.review = newReview(msg.session, msg.list, m.o.Path, m.review)
-	case loaded:
-		msg.file.loading = false
-		if msg.err != nil {
-			msg.file.problem = visible.Line(msg.err.Error(), maxNote)
-			return nil
+		old := m.review
+		if old != nil && (old.commit != nil || old.session.ID != msg.session.ID) {
+			old = nil
 		}
-		msg.file.setContents(msg.real, msg.own)
+		m.review = newReview(msg.session, msg.list, m.o.Path, old)
+		if m.readAgain(m.review) {
+			m.busy = "reading the files again"
+		}
+	case loaded:
+		msg.file.take(msg)
+	case reloaded:
+		if m.review == msg.review {
+			m.busy = ""
+		}
+		for _, one := range msg.files {
+			one.file.take(one)
+		}
 	case asked:
-		q := newQuestion(msg.request, m.o.Local(msg.session, msg.request), msg.shown.Items(msg.request), m.localPaths(msg.session, msg.shown.Changed(msg.request)), m.o.Front)
+		q := newQuestion(msg.request, m.o.Local(msg.program, msg.request), msg.shown.Items(msg.request), m.localPaths(msg.program, msg.shown.Changed(msg.request)), m.o.Front)
 		q.reply = msg.reply
 		return m.ask(q)
 	case edited:
@@ -155,6 +166,24 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 		msg.question.open = true
 	case called:
 		m.end(msg)
+	case listed:
+		return m.takeList(msg)
+	case refresh:
+		m.list.waits = false
+		if m.review == nil && m.question() == nil { // otherwise the list is read when it is on the screen again
+			m.readList()
+		}
+	case opened:
+		return m.takeCall(msg)
+	case answered:
+		m.takeAnswer(msg)
+	case examined:
+		m.busy = ""
+		if msg.err != nil {
+			m.note = visible.Line(msg.err.Error(), maxNote)
+			return nil
+		}
+		m.review = newCommitReview(msg.program, msg.look, m.o.Path)
 	}
 	return nil
 }
@@ -162,9 +191,10 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 // maxNote is how many characters of a note are shown.
 const maxNote = 500
 
-func (m *model) localPaths(s inbox.Session, names []string) (paths []string) {
+// localPaths returns the paths of some files as the user types them.
+func (b *backend) localPaths(p *program.Program, names []string) (paths []string) {
 	for _, name := range names {
-		paths = append(paths, m.o.Path(s, name))
+		paths = append(paths, b.o.Path(p, name))
 	}
 	return paths
 }
@@ -188,13 +218,17 @@ func (m *model) end(msg called) {
 	case msg.err != nil:
 		m.note = visible.Line(msg.err.Error(), maxNote)
 	default:
-		m.note = visible.Line(m.o.Result(msg.session, msg.result).Text, maxNote)
+		m.note = visible.Line(m.o.Result(msg.program, msg.result).Text, maxNote)
 		if strings.HasPrefix(m.note, "applied: ") {
 			m.note += "; golem undo restores what was there"
 		}
 		m.last = m.note
+		if m.review != nil && m.review.commit != nil { // it was pushed or discarded
+			m.leave()
+			return
+		}
 	}
-	if m.review != nil {
+	if m.review != nil && m.review.commit == nil {
 		m.readReview(m.review.session)
 	}
 }
@@ -213,8 +247,12 @@ func (m *model) apply() {
 	}
 }
 
-// discard asks to discard the changes at the cursor.
+// discard asks to discard the changes at the cursor, or the commit.
 func (m *model) discard() {
+	if c := m.review.commit; c != nil {
+		m.callTool("discarding the commit", "git_discard", map[string]any{"commitId": c.look.CommitID}, nil)
+		return
+	}
 	names, what := m.review.names()
 	m.callTool("discarding "+what, "discard_changes", map[string]any{"paths": names}, nil)
 }
@@ -225,5 +263,6 @@ func (m *model) callTool(what, name string, args map[string]any, shown choice.Sh
 		m.note = visible.Line(err.Error(), maxNote)
 		return
 	}
-	m.call(m.review.session, what, tool.Call{Tool: name, Args: data}, shown)
+	m.busy = what
+	m.call(m.review.session.Program, m.review.sessionID(), tool.Call{Tool: name, Args: data}, shown)
 }

@@ -7,13 +7,15 @@ import (
 
 	"github.com/golem-forge/golem/internal/choice"
 	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// A review shows the changes of a session.
+// A review shows the changes of a session, or a staged commit.
 type review struct {
 	session inbox.Session
+	commit  *commit // nil for the changes of a session
 	list    *session.Review
 	files   []*file
 	tree    *node
@@ -29,7 +31,7 @@ type review struct {
 
 // newReview returns the screen of a session. It keeps what the user saw and chose in old,
 // as far as the contents are still the same; old may be nil.
-func newReview(s inbox.Session, r *session.Review, path func(inbox.Session, string) string, old *review) *review {
+func newReview(s inbox.Session, r *session.Review, path func(*program.Program, string) string, old *review) *review {
 	v := &review{session: s, list: r}
 	before := make(map[string]*file)
 	if old != nil {
@@ -38,20 +40,17 @@ func newReview(s inbox.Session, r *session.Review, path func(inbox.Session, stri
 			before[f.Path] = f
 		}
 	}
-	var paths []string
 	for _, c := range r.Files {
 		if choice.ObstacleOf(r, c, true) == choice.Covered {
 			continue
 		}
-		f := &file{File: choice.NewFile(r, c), path: path(s, c.Path), obstacle: choice.ObstacleOf(r, c, false), was: before[c.Path]}
+		f := &file{File: choice.NewFile(r, c), path: path(s.Program, c.Path), obstacle: choice.ObstacleOf(r, c, false), was: before[c.Path]}
 		if f.was != nil && !f.was.loaded {
 			f.was = nil
 		}
 		v.files = append(v.files, f)
-		paths = append(paths, fixedText(plainText(f.path)))
 	}
-	v.tree = newTree(paths)
-	v.nodes = v.tree.rows()
+	v.makeTree()
 	switch {
 	case old != nil:
 		was := old.currentPath()
@@ -63,6 +62,24 @@ func newReview(s inbox.Session, r *session.Review, path func(inbox.Session, stri
 		v.at = 1 + slices.IndexFunc(v.nodes, func(n *node) bool { return n.file == 0 })
 	}
 	return v
+}
+
+// makeTree makes the tree of the files.
+func (v *review) makeTree() {
+	var paths []string
+	for _, f := range v.files {
+		paths = append(paths, fixedText(plainText(f.path)))
+	}
+	v.tree = newTree(paths)
+	v.nodes = v.tree.rows()
+}
+
+// sessionID returns the session of the changes, "" for a commit.
+func (v *review) sessionID() string {
+	if v.commit != nil {
+		return ""
+	}
+	return v.session.ID
 }
 
 // node returns the row of the tree under the cursor, nil for all files.
@@ -133,6 +150,9 @@ func (v *review) viewed() (n int) {
 
 // title describes the session in a few words.
 func (v *review) title() string {
+	if v.commit != nil {
+		return v.commit.title()
+	}
 	text := "session " + v.session.ID
 	if what := v.session.What(); what != "" {
 		text += " (" + what + ")"
@@ -145,7 +165,19 @@ func (v *review) arrangeAbout(l layout) {
 	if v.about != nil && v.made == l {
 		return
 	}
-	var rows []visible.Row
+	rows := v.rowsAbout()
+	var lines []line
+	for i, r := range rows {
+		lines = l.appendRow(lines, i, -1, r, 0, 0)
+	}
+	v.about, v.made = newSheet(lines), l
+}
+
+// rowsAbout returns the rows about all files: findings first, and who made the changes.
+func (v *review) rowsAbout() (rows []visible.Row) {
+	if v.commit != nil {
+		return v.commit.rows()
+	}
 	say := func(mark, format string, args ...any) {
 		rows = append(rows, visible.Row{Mark: mark, Text: fmt.Sprintf(format, args...)})
 	}
@@ -168,16 +200,17 @@ func (v *review) arrangeAbout(l layout) {
 	for _, target := range v.list.Others {
 		say(visible.Hidden, "skipped: changes in a directory that was mounted at %s; mount it again to see them", visible.Name(target))
 	}
-	var lines []line
-	for i, r := range rows {
-		lines = l.appendRow(lines, i, -1, r, 0, 0)
-	}
-	v.about, v.made = newSheet(lines), l
+	return rows
 }
 
 // findings returns the lines below a file: its warnings, and who made the changes.
 func (v *review) findings(most, columns int, p paint) (lines []string) {
-	made := "made by " + v.title() + ", last used " + v.session.LastUsed.Local().Format("2006-01-02 15:04")
+	made := ""
+	if v.commit != nil {
+		made = v.commit.made()
+	} else {
+		made = "made by " + v.title() + ", last used " + v.session.LastUsed.Local().Format("2006-01-02 15:04")
+	}
 	f := v.file()
 	if f != nil {
 		for i, flag := range f.Flags {

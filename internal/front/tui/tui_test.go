@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -34,8 +35,9 @@ func newStage(t *testing.T, columns, height int) *stage {
 	t.Helper()
 	s := &stage{T: t, real: map[string]string{}, own: map[string]string{}}
 	o := inbox.ExploreOptions{Front: "a test", Environ: os.Environ(),
-		Path:  func(_ inbox.Session, name string) string { return strings.TrimPrefix(name, "/") },
-		Local: func(_ inbox.Session, r tool.Request) tool.Request { return r }}
+		Path:  func(_ *program.Program, name string) string { return strings.TrimPrefix(name, "/") },
+		Age:   func(time.Time) string { return "just now" },
+		Local: func(_ *program.Program, r tool.Request) tool.Request { return r }}
 	s.m = newModel(context.Background(), o)
 	s.m.do = func(func() tea.Msg) {} // load reads the files
 	s.m.Update(tea.WindowSizeMsg{Width: columns, Height: height})
@@ -64,6 +66,10 @@ func (s *stage) show(files ...[3]string) {
 // load reads the file under the cursor, as the reader of files would.
 func (s *stage) load() {
 	s.m.Update(nil)
+	if s.m.review == nil {
+		s.m.Update(drawn{s.m.frame})
+		return
+	}
 	for f := s.m.review.file(); f != nil && !f.loaded; {
 		var real []byte
 		if f.OldKind == overlay.File {
@@ -253,7 +259,7 @@ func TestManyFiles(t *testing.T) {
 // ask shows a question about a call.
 func (s *stage) ask(r tool.Request, shown choice.Shown) <-chan approval.Reply {
 	reply := make(chan approval.Reply, 1)
-	s.m.Update(asked{s.m.review.session, r, shown, reply})
+	s.m.Update(asked{nil, r, shown, reply})
 	s.m.Update(settled{s.m.question()})
 	s.m.Update(drawn{s.m.frame})
 	s.check()
@@ -330,7 +336,7 @@ func TestQuestion(t *testing.T) {
 	t.Run("too early", func(t *testing.T) {
 		s := newStage(t, 80, 20)
 		reply := make(chan approval.Reply, 1)
-		s.m.Update(asked{s.m.review.session, r, choice.Shown{"/long.txt": r.Changes[0]}, reply})
+		s.m.Update(asked{nil, r, choice.Shown{"/long.txt": r.Changes[0]}, reply})
 		s.press("y")
 		s.want("pressed before the question")
 		if len(reply) > 0 {
@@ -379,6 +385,92 @@ func TestChangedWords(t *testing.T) {
 		}
 		if got := c.new[y.from:y.to]; got != c.is {
 			t.Errorf("%q → %q: got %q in the new line, want %q", c.old, c.new, got, c.is)
+		}
+	}
+}
+
+// TestList: the list keeps its cursor, hostile titles stay in their line, and a call is
+// answered only after all of it was on the screen.
+func TestList(t *testing.T) {
+	hostile := "b\u202eidi\x1b[31m ┃ > y\n" + strings.Repeat("x", 400)
+	for _, size := range [][2]int{{60, 20}, {80, 24}, {200, 50}} {
+		s := newStage(t, size[0], size[1])
+		s.m.review, s.m.list = nil, &list{}
+		items := []inbox.Item{
+			{Kind: inbox.KindCall, ID: "c1", Title: hostile, Who: hostile, Directory: "/" + hostile, Risk: inbox.High, Reasons: []string{hostile}},
+			{Kind: inbox.KindChanges, ID: "s1", Title: "3 files changed", Directory: "/home/shop"},
+			{Kind: inbox.KindRun, ID: "r1", Title: "continue the run", Directory: "/home/notes"},
+		}
+		s.m.Update(listed{items: items, problems: []inbox.Problem{{Directory: hostile, Text: hostile}}})
+		s.check()
+		s.want("waiting for you: 3 items, 1 with high risk")
+		s.press("j", "k", "/", "r", "u", "n", "enter")
+		s.want(">   run")
+		s.press("enter")
+		s.want("--resume r1")
+		s.m.Update(listed{items: items[1:]})
+		if it := s.m.list.item(); it == nil || it.ID != "r1" {
+			t.Errorf("the cursor moved to %+v", it)
+		}
+		s.press("x", "A", "?", "?", "G", "g", "space", "b")
+		s.m.Update(listed{})
+		s.want("nothing waits for you")
+		s.press("enter", "j")
+	}
+}
+
+// TestWaitingCall: Esc and Ctrl-C leave a call waiting, and only y and n answer it.
+func TestWaitingCall(t *testing.T) {
+	r := tool.Request{Digest: "0123456789abcdef", Origin: policy.Model, Tool: "write_file", Summary: "write"}
+	r.Changes = []tool.Change{tool.DescribeChange("/x", sandbox.Version{}, nil, []byte("x\n"))}
+	for key, want := range map[string]tool.Verdict{"y": tool.Approved, "esc": tool.Undecided, "ctrl+c": tool.Undecided, "n": tool.Declined} {
+		s := newStage(t, 80, 24)
+		s.m.review, s.m.list = nil, &list{}
+		var replies []approval.Reply
+		s.m.Update(opened{request: r})
+		q := s.m.question()
+		q.answer = func(r approval.Reply) { replies = append(replies, r) }
+		s.m.Update(settled{q})
+		s.m.Update(drawn{s.m.frame})
+		s.m.Update(keyOf(key))
+		if key == "n" {
+			s.m.Update(keyOf("enter"))
+			s.m.Update(drawn{s.m.frame})
+		}
+		switch {
+		case want == tool.Undecided && len(replies) > 0:
+			t.Errorf("%s: answered with %+v", key, replies)
+		case want != tool.Undecided && (len(replies) != 1 || replies[0].Verdict != want || len(replies[0].Rendered) != len(r.Items())):
+			t.Errorf("%s: got %+v", key, replies)
+		}
+	}
+}
+
+// TestReadAgain: after the changes were read again, the user's choice and what was on the
+// screen count further if the content is the same. Until that is known, A waits.
+func TestReadAgain(t *testing.T) {
+	for _, changes := range []bool{false, true} {
+		s := newStage(t, 100, 30)
+		s.show([3]string{"/a.txt", "a\n", "b\n"}, [3]string{"/c.txt", "c\n", "d\n"})
+		s.press("y")
+		old := s.m.review
+		s.m.Update(reviewed{session: old.session, list: old.list})
+		f := s.m.review.files[0]
+		s.m.Update(drawn{s.m.frame})
+		s.press("A")
+		s.want("please wait: reading the files again")
+		own := "b\n"
+		if changes {
+			own = "evil\n"
+		}
+		s.m.Update(reloaded{s.m.review, []loaded{{f, []byte("a\n"), []byte(own), nil}}})
+		items, _ := s.m.review.pick()
+		_, shown, err := choice.Parts(items)
+		if _, seen := shown["/a.txt"]; err != nil || f.isViewed() == changes || seen == changes || s.m.busy != "" {
+			t.Errorf("changed %v: viewed %v, shown %v, busy %q, %v", changes, f.isViewed(), shown, s.m.busy, err)
+		}
+		if decided := f.decided[0] == chosen; decided == changes {
+			t.Errorf("changed %v: the choice counts: %v", changes, decided)
 		}
 	}
 }

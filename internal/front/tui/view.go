@@ -9,6 +9,12 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
+// A canvas is a screen to draw on.
+type canvas struct {
+	paint           paint
+	columns, height int
+}
+
 // An area is how the screen of a review is divided.
 type area struct {
 	tree, diff int // columns
@@ -70,6 +76,8 @@ func (m *model) View() tea.View {
 		lines = m.drawQuestion(q)
 	case m.review != nil:
 		lines = m.drawReview()
+	case m.list != nil:
+		lines = m.drawList()
 	default:
 		lines = []string{m.busy, m.note}
 	}
@@ -88,21 +96,30 @@ func (m *model) drawReview() (lines []string) {
 	head := cutLine(" "+v.title()+": "+v.total(), m.columns-len(viewed)-2)
 	gap := max(1, m.columns-maxCells(head)-len(viewed)-1)
 	lines = append(lines, m.paint.with(reverse, head+strings.Repeat(" ", gap)+viewed+" "))
-	right := m.drawRight(a)
+	right := v.drawRight(a, m.paint)
 	for i := range a.rows {
 		text := ""
 		if i < len(right) {
 			text = right[i]
 		}
-		lines = append(lines, m.drawTree(v.top+i, a.tree)+m.paint.with(faint, " | ")+text)
+		lines = append(lines, v.drawTree(v.top+i, a.tree, m.paint)+m.paint.with(faint, " | ")+text)
 	}
 	lines = append(lines, v.findings(findingsRoom(m.height), m.columns-1, m.paint)...)
-	return append(lines, m.drawNote(), m.drawKeys("[j k] move", "[space] page", "[v]iewed", "[y n a d s e] hunk", "[A]pply", "[X] discard", "[/]", "[?] help", "[q]uit"))
+	keys := []string{"[j k] move", "[space] page", "[v]iewed"}
+	if v.commit != nil {
+		keys = append(keys, "[P]ush", "[X] discard")
+	} else {
+		keys = append(keys, "[y n a d s e] hunk", "[A]pply", "[X] discard")
+	}
+	quit := "[q]uit"
+	if m.list != nil {
+		quit = "[q] back"
+	}
+	return append(lines, m.drawNote(), m.drawKeys(append(keys, "[/]", "[?] help", quit)...))
 }
 
 // drawTree returns a row of the tree.
-func (m *model) drawTree(i, columns int) string {
-	v := m.review
+func (v *review) drawTree(i, columns int, p paint) string {
 	cursor, code := " ", ""
 	if i == v.at {
 		cursor = ">"
@@ -114,7 +131,7 @@ func (m *model) drawTree(i, columns int) string {
 		return strings.Repeat(" ", columns)
 	}
 	if i == 0 {
-		return m.paint.with(code, fit(cursor+" all files", columns))
+		return p.with(code, fit(cursor+" all files", columns))
 	}
 	n := v.nodes[i-1]
 	indent := strings.Repeat("  ", min(n.depth, 6))
@@ -123,7 +140,7 @@ func (m *model) drawTree(i, columns int) string {
 		if n.fold {
 			sign = fmt.Sprintf(" (%d)", len(n.files()))
 		}
-		return m.paint.with(code, fit(cursor+"   "+indent+n.name+"/"+sign, columns))
+		return p.with(code, fit(cursor+"   "+indent+n.name+"/"+sign, columns))
 	}
 	f := v.files[n.file]
 	risk := " "
@@ -144,12 +161,11 @@ func (m *model) drawTree(i, columns int) string {
 	if code == "" && risk == "!" {
 		code = yellow
 	}
-	return m.paint.with(code, text)
+	return p.with(code, text)
 }
 
 // drawRight returns the lines right of the tree.
-func (m *model) drawRight(a area) (lines []string) {
-	v := m.review
+func (v *review) drawRight(a area, p paint) (lines []string) {
 	f := v.file()
 	switch {
 	case f == nil && v.at == 0 && v.about != nil:
@@ -175,9 +191,9 @@ func (m *model) drawRight(a area) (lines []string) {
 				name = cutLine("  "+plainText(visible.Name(f.path)), a.diff-len(head)-3)
 			}
 			if l.item == f.at {
-				lines = append(lines, m.paint.with(reverse, "> "+head)+name)
+				lines = append(lines, p.with(reverse, "> "+head)+name)
 			} else {
-				lines = append(lines, m.paint.with(bold, "  "+head)+name)
+				lines = append(lines, p.with(bold, "  "+head)+name)
 			}
 			continue
 		}
@@ -188,6 +204,19 @@ func (m *model) drawRight(a area) (lines []string) {
 
 // drawNote returns the line with what golem has to say, or with what the user types.
 func (m *model) drawNote() string {
+	switch {
+	case m.typed == nil && m.note != "":
+		return m.paint.with(yellow, cutLine(plainText(m.note), m.columns-1))
+	case m.typed == nil && m.busy == "" && m.review != nil && m.question() == nil:
+		if f := m.review.file(); f != nil && f.sheet != nil && f.sheet.left > 0 {
+			return m.paint.with(faint, fmt.Sprintf("%s of this file not shown yet", visible.Count(f.sheet.left, "line")))
+		}
+	}
+	return m.drawTyped()
+}
+
+// drawTyped returns the line with what the user types, or what golem does meanwhile.
+func (m *model) drawTyped() string {
 	switch {
 	case m.typed != nil:
 		text := m.typed.asks + m.typed.text
@@ -200,22 +229,16 @@ func (m *model) drawNote() string {
 			text = string(runes)
 		}
 		return text + "_"
-	case m.note != "":
-		return m.paint.with(yellow, cutLine(plainText(m.note), m.columns-1))
 	case m.busy != "":
 		return m.paint.with(faint, cutLine(m.busy+"…", m.columns-1))
-	case m.review != nil && m.question() == nil:
-		if f := m.review.file(); f != nil && f.sheet != nil && f.sheet.left > 0 {
-			return m.paint.with(faint, fmt.Sprintf("%s of this file not shown yet", visible.Count(f.sheet.left, "line")))
-		}
 	}
 	return ""
 }
 
 // drawKeys returns the line of the keys. If not all of them fit, it has only their names.
-func (m *model) drawKeys(keys ...string) string {
+func (c canvas) drawKeys(keys ...string) string {
 	line := strings.Join(keys, "  ")
-	if len(line) > m.columns-1 {
+	if len(line) > c.columns-1 {
 		var names []string
 		for _, k := range keys {
 			name, _, _ := strings.Cut(k, "]")
@@ -223,7 +246,7 @@ func (m *model) drawKeys(keys ...string) string {
 		}
 		line = strings.Join(names, " ")
 	}
-	return m.paint.with(bold, cutLine(line, m.columns-1))
+	return c.paint.with(bold, cutLine(line, c.columns-1))
 }
 
 // maxStatus is how many lines the status of a question takes.

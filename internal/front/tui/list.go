@@ -1,0 +1,292 @@
+package tui
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	tea "charm.land/bubbletea/v2"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// A list shows everything that waits for the user.
+type list struct {
+	items    []inbox.Item
+	problems []inbox.Problem
+	at, top  int
+	read     bool // it was read once
+	waits    bool // golem reads it again after some time
+	found    string
+}
+
+// item returns the item under the cursor, nil if there is none.
+func (l *list) item() *inbox.Item {
+	if l.at >= len(l.items) {
+		return nil
+	}
+	return &l.items[l.at]
+}
+
+// minRefresh is how long golem waits before it reads the list again.
+const minRefresh = 2 * time.Second
+
+// takeList shows what waits. The cursor stays at its item.
+func (m *model) takeList(msg listed) tea.Cmd {
+	l := m.list
+	var again tea.Cmd
+	if !l.waits {
+		l.waits, again = true, after(max(minRefresh, 10*msg.took), refresh{})
+	}
+	if m.busy == "reading what waits" {
+		m.busy = ""
+	}
+	if msg.err != nil {
+		m.note = visible.Line(msg.err.Error(), maxNote)
+		return again
+	}
+	was := l.item()
+	first := !l.read
+	l.items, l.problems, l.read = msg.items, msg.problems, true
+	if was != nil {
+		if i := slices.IndexFunc(l.items, func(it inbox.Item) bool {
+			return it.Kind == was.Kind && it.Program == was.Program && it.ID == was.ID
+		}); i >= 0 {
+			l.at = i
+		}
+	}
+	l.at = min(l.at, max(0, len(l.items)-1))
+	if first && m.o.OpenOnly && len(l.items) == 1 {
+		m.open()
+	}
+	return again
+}
+
+// leave goes back to the list.
+func (m *model) leave() {
+	m.review = nil
+	if m.list != nil {
+		m.readList()
+	}
+}
+
+// open opens the item under the cursor.
+func (m *model) open() {
+	it := m.list.item()
+	switch {
+	case it == nil:
+		m.note = "nothing waits for you"
+	case m.busy != "":
+		m.note = "please wait: " + m.busy
+	case it.Kind == inbox.KindRun:
+		m.note = "to continue the run, quit and type: golem run " + it.Directory + " --resume " + it.ID
+	default:
+		m.busy = map[inbox.Kind]string{inbox.KindChanges: "reading the changes", inbox.KindCommit: "the scanners look at the commit"}[it.Kind]
+		if m.busy == "" {
+			m.busy = "reading the call"
+		}
+		m.openItem(*it)
+	}
+}
+
+// takeCall asks about a call that waits.
+func (m *model) takeCall(msg opened) tea.Cmd {
+	m.busy = ""
+	if msg.err != nil {
+		m.note = visible.Line(msg.err.Error(), maxNote)
+		m.readList()
+		return nil
+	}
+	var changed []string
+	if msg.changed {
+		changed = []string{msg.call.ID}
+	}
+	q := newQuestion(msg.request, m.o.Local(msg.call.Program, msg.request), nil, changed, m.o.Front)
+	q.answer = func(r approval.Reply) {
+		m.busy = "recording your answer"
+		m.answerCall(msg.call, msg.request, r)
+	}
+	return m.ask(q)
+}
+
+// takeAnswer says that a call was answered, and how it continues.
+func (m *model) takeAnswer(msg answered) {
+	m.busy = ""
+	m.readList()
+	if msg.err != nil {
+		m.note = visible.Line(msg.err.Error(), maxNote)
+		return
+	}
+	m.list.items = slices.DeleteFunc(m.list.items, func(it inbox.Item) bool {
+		return it.ID == msg.call.ID && it.Program == inbox.Key(msg.call.Program)
+	})
+	m.list.at = min(m.list.at, max(0, len(m.list.items)-1))
+	word := "declined"
+	if msg.reply.Verdict == tool.Approved {
+		word = "approved"
+	}
+	m.note = word + ": " + visible.Line(msg.call.Tool+" "+cmp.Or(msg.call.Summary, strings.Join(msg.call.Effects, ", ")), maxNote)
+	if msg.call.Program.Runs().IsPaused(msg.call.Session) {
+		m.note += "; golem run --resume " + msg.call.Session + " continues the run"
+	} else if msg.reply.Verdict == tool.Approved {
+		m.note += "; it counts once"
+	}
+	m.last = m.note
+}
+
+// pressList acts on a key of the list.
+func (m *model) pressList(key string) {
+	l, page := m.list, max(1, m.list.room(m.canvas)-1)
+	move := func(by int) { l.at = min(max(0, l.at+by), max(0, len(l.items)-1)) }
+	switch key {
+	case "j", "down":
+		move(1)
+	case "k", "up":
+		move(-1)
+	case "space", "pgdown", "f", "ctrl+d":
+		move(page)
+	case "b", "pgup", "ctrl+u":
+		move(-page)
+	case "g", "home":
+		l.at = 0
+	case "G", "end":
+		move(1 << 30)
+	case "enter", "l", "right", "o":
+		m.open()
+	case "r":
+		m.busy = "reading what waits"
+		m.readList()
+	case "/":
+		m.typed = &input{asks: "/", done: func(text string) {
+			if text != "" {
+				l.found = text
+			}
+			if l.found != "" && !l.search(l.found) {
+				m.note = "not found: " + l.found
+			}
+		}}
+	case "A", "P", "X", "y", "n", "v":
+		m.note = "open the item first, with Enter"
+	case "esc":
+	default:
+		m.note = "no such key; ? lists the keys"
+	}
+}
+
+// search moves to the next item with a text.
+func (l *list) search(text string) bool {
+	want := strings.ToLower(text)
+	for i := range l.items {
+		at := (l.at + 1 + i) % len(l.items)
+		it := l.items[at]
+		if strings.Contains(strings.ToLower(strings.Join([]string{string(it.Kind), it.Title, it.Who, it.Directory, it.ID}, "\n")), want) {
+			l.at = at
+			return true
+		}
+	}
+	return false
+}
+
+// aboutRows is the largest number of lines below the list about the item under the cursor.
+const aboutRows = 6
+
+// room returns how many items are on the screen.
+func (l *list) room(c canvas) int { return max(1, c.height-1-c.roomAbout()-2) }
+
+// roomAbout returns how many lines are about the item under the cursor.
+func (c canvas) roomAbout() int { return min(aboutRows, max(1, c.height/3)) }
+
+// riskMark returns the mark of a risk.
+func riskMark(r inbox.Risk) string { return [...]string{"  ", "! ", "!!"}[r] }
+
+// drawList returns the lines of the list.
+func (m *model) drawList() (lines []string) {
+	l, room := m.list, m.list.room(m.canvas)
+	l.top = min(max(l.top, l.at-room+1), l.at, max(0, len(l.items)-room))
+	head := " nothing waits for you"
+	high := 0
+	for _, it := range l.items {
+		if it.Risk == inbox.High {
+			high++
+		}
+	}
+	switch {
+	case !l.read:
+		head = " reading what waits…"
+	case len(l.items) > 0:
+		head = " waiting for you: " + visible.Count(len(l.items), "item")
+		if high > 0 {
+			head += fmt.Sprintf(", %d with high risk", high)
+		}
+	}
+	lines = append(lines, m.paint.with(reverse, fill(cutLine(head, m.columns), m.columns)))
+	for i := l.top; i < l.top+room; i++ {
+		if i >= len(l.items) {
+			lines = append(lines, "")
+			continue
+		}
+		lines = append(lines, l.drawItem(i, m.canvas, m.o.Age))
+	}
+	var about []string
+	for _, piece := range visible.Broken(plainText(m.note), max(1, m.columns-2)) {
+		if piece != "" {
+			about = append(about, m.paint.with(bold, piece))
+		}
+	}
+	about = append(about, l.drawAbout(m.canvas)...)
+	for i := range m.roomAbout() {
+		if i < len(about) {
+			lines = append(lines, about[i])
+		} else {
+			lines = append(lines, "")
+		}
+	}
+	return append(lines, m.drawTyped(), m.drawKeys("[j k] move", "[Enter] open", "[/] search", "[r]ead again", "[?] help", "[q]uit"))
+}
+
+// drawItem returns the line of an item.
+func (l *list) drawItem(i int, c canvas, age func(time.Time) string) string {
+	it := l.items[i]
+	cursor, code := " ", ""
+	if it.Risk > inbox.Low {
+		code = yellow
+	}
+	if i == l.at {
+		cursor, code = ">", reverse
+	}
+	where, since := fixedText(plainText(it.Base())), age(it.Since)
+	front := cursor + riskMark(it.Risk) + " " + fit(string(it.Kind), len("changes")) + " "
+	const dirColumns, ageColumns = 14, 12
+	room := c.columns - len(front) - dirColumns - ageColumns - 2
+	text := front + fit(fixedText(plainText(it.Title)), room) + " " + fit(where, dirColumns) + " " + fit(since, ageColumns)
+	return c.paint.with(code, fill(text, c.columns))
+}
+
+// drawAbout returns the lines about the item under the cursor.
+func (l *list) drawAbout(c canvas) (lines []string) {
+	say := func(code, text string) {
+		for _, piece := range visible.Broken(plainText(text), max(1, c.columns-2)) {
+			lines = append(lines, c.paint.with(code, piece))
+		}
+	}
+	if it := l.item(); it != nil {
+		for _, why := range it.Reasons {
+			say(yellow, "! "+why)
+		}
+		say("", it.Title)
+		by := ""
+		if it.Who != "" {
+			by = "by " + it.Who + ", "
+		}
+		say(faint, by+"in "+it.Directory+", id "+it.ID)
+	}
+	for _, p := range l.problems {
+		say(yellow, "! golem cannot tell what waits in "+p.Directory+": "+p.Text)
+	}
+	return lines
+}
