@@ -11,19 +11,25 @@ import (
 	"github.com/chromedp/chromedp"
 )
 
-// pushAtDesk reviews a staged commit, overrides a scanner with a reason, and pushes. Then it
-// looks at the journal and the pictures.
-func pushAtDesk(t *testing.T, u *deskUser) {
+// stageCommit makes a program and stages a commit in it.
+func (u *deskUser) stageCommit() {
+	u.t.Helper()
 	u.write("proj/golem-forge.config.yaml", "sandbox: {root: ., mode: overlay}\nclearance:\n  targets:\n    origin: {type: bare, path: ../store.git}\n")
 	u.write("proj/main.worker", "---\nsandbox: inherit\ntoolsets: [filesystem, git]\n---\nWork.\n")
 	u.write("proj/leak.py", "key = \"AKIA"+"Z7QF3WX5N2LPR4TB\"\n")
 	u.write("proj/.github/workflows/ci.yml", "on: push\n")
 	u.write("proj/note.md", "a note\n")
 	if out, err := exec.Command("git", "init", "-q", "--bare", filepath.Join(u.dir, "store.git")).CombinedOutput(); err != nil {
-		t.Fatalf("%v\n%s", err, out)
+		u.t.Fatalf("%v\n%s", err, out)
 	}
 	u.mustGolem(0, "proj", "trust", "--yes")
 	u.mustGolem(0, "proj", "tool", "git_stage", "--files", "leak.py", "--files", "note.md", "--files", ".github/workflows/ci.yml", "--message", "Add <b>three</b>")
+}
+
+// pushAtDesk reviews a staged commit, overrides a scanner with a reason, and pushes. Then it
+// looks at the journal and the pictures.
+func pushAtDesk(t *testing.T, u *deskUser) {
+	u.stageCommit()
 	u.openDesk()
 	u.waitFor(u.browser, "Add <b>three</b>")
 	u.submit(chromedp.Click(`//a[contains(., "three")]`))

@@ -171,15 +171,10 @@ func (s *server) decideSession(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	case "discard":
-		names := []string{"/"}
-		if picks, err := p.picks(r.PostForm["pick"]); err == nil && len(picks) > 0 {
-			names = nil
-			for i := range picks {
-				names = append(names, p.files[i])
-			}
-			slices.Sort(names)
+		var names []string
+		if names, err = p.discards(r.PostForm["pick"]); err == nil {
+			a.call, err = newCall("discard_changes", map[string]any{"paths": names})
 		}
-		a.call, err = newCall("discard_changes", map[string]any{"paths": names})
 	case "commits":
 		a.call, err = newCall("apply_changes", map[string]any{"commits": true})
 	default:
@@ -226,6 +221,21 @@ func (p *page) picks(values []string) (map[int]pick, error) {
 		list[i] = one
 	}
 	return list, nil
+}
+
+// discards returns the names of the files to discard. Without a choice it is everything.
+func (p *page) discards(values []string) (names []string, err error) {
+	picks, err := p.picks(values)
+	for i, one := range picks {
+		if !one.whole {
+			return nil, &sandbox.Error{Op: "discard", Path: p.files[i], Code: sandbox.ErrInvalid, Hint: "golem discards whole files; tick the file, and not only some of its hunks; nothing was discarded"}
+		}
+		names = append(names, p.files[i])
+	}
+	if slices.Sort(names); len(names) == 0 {
+		names = []string{"/"}
+	}
+	return names, err
 }
 
 // parts returns the argument of apply_changes for what the user chose, and the contents

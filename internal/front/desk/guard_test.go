@@ -127,6 +127,21 @@ func TestPages(t *testing.T) {
 	}
 }
 
+// TestDiscards checks that a choice of hunks never discards a whole file, and that a wrong
+// choice discards nothing.
+func TestDiscards(t *testing.T) {
+	p := &page{files: []string{"/a", "/b"}}
+	for _, test := range []struct {
+		picks []string
+		want  string // "" for an error
+	}{{nil, "/"}, {[]string{"1", "0"}, "/a /b"}, {[]string{"1", "1.1", "1.2"}, "/b"}, {[]string{"0.1"}, ""}, {[]string{"0", "1.mode"}, ""}, {[]string{"7"}, ""}, {[]string{"x"}, ""}, {[]string{"0.x"}, ""}} {
+		names, err := p.discards(test.picks)
+		if got := strings.Join(names, " "); (err == nil) != (test.want != "") || err == nil && got != test.want {
+			t.Errorf("%q: got %q, %v, want %q", test.picks, got, err, test.want)
+		}
+	}
+}
+
 // TestListeners checks that pages that never read hold up nobody, and that their number is
 // limited.
 func TestListeners(t *testing.T) {
