@@ -94,7 +94,7 @@ func (r Record) SeenText() string {
 	case r.Seen == "unseen":
 		return "not everything: approved unseen, after these items were on screen"
 	case r.Seen != "":
-		return sandbox.Shown(r.Seen) + ", completely on screen"
+		return sandbox.Shown(r.Seen) + " of the call, completely on screen"
 	}
 	return ""
 }

@@ -2,8 +2,10 @@ package tool
 
 import (
 	"bytes"
+	"fmt"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/policy"
 )
@@ -96,10 +98,7 @@ func (r Request) DescribeItems(keys []string) []string {
 		if c.Part != "" {
 			texts[ItemChange(i)] += ", " + c.Part
 		}
-		texts[ItemContent(i)] = "the content of " + c.Path
-		if c.Becomes != "" {
-			texts[ItemContent(i)] += ", version " + c.Becomes
-		}
+		texts[ItemContent(i)] = c.describeContent()
 	}
 	seen := make(map[string]bool, len(keys))
 	for _, key := range keys {
@@ -123,6 +122,31 @@ func (r Request) DescribeItems(keys []string) []string {
 		list = append(list, "and "+strconv.Itoa(more)+" more")
 	}
 	return list
+}
+
+// describeContent says in words what a person sees of the content of a change: all lines
+// of a file that is created or deleted, but only the changed ones of another. The version
+// is that of the whole file after the change.
+func (c Change) describeContent() string {
+	text, shown := "the content of "+c.Path, []string{}
+	switch {
+	case len(c.Tree) > 0:
+		text = "the names in " + c.Path
+	case c.Diff != "" && c.Op == Update:
+		text = "the diff of " + c.Path
+		if c.Part != "" {
+			shown = append(shown, c.Part)
+		}
+		added, removed := CountDiffLines(c.Diff)
+		shown = append(shown, fmt.Sprintf("+%d -%d", added, removed))
+	}
+	if c.Becomes != "" {
+		text += ", version " + c.Becomes
+	}
+	if len(shown) > 0 {
+		text += " (" + strings.Join(shown, ", ") + ")"
+	}
+	return text
 }
 
 // Omitted returns the keys of the items that the request does not carry. No front can

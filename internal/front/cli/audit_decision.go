@@ -71,7 +71,11 @@ const versionMark = ", version "
 // item names none.
 func (f *programFlags) compareVersion(item string) string {
 	of, version, ok := cutLast(item, versionMark)
+	version, _, _ = strings.Cut(version, " (") // which part of the file was shown
 	name, isContent := strings.CutPrefix(of, "the content of ")
+	if !isContent {
+		name, isContent = strings.CutPrefix(of, "the diff of ")
+	}
 	if !ok || !isContent || len(version) != 32 {
 		return ""
 	}
