@@ -58,7 +58,8 @@ var (
 //	?           explain the keys
 //
 // Capital letters count too. An empty line, Ctrl-C and Ctrl-D mean no. After any other
-// line golem asks again. If nobody answers in time, the call waits for golem approve. The
+// line golem asks again. If nobody answers in time, or Ctrl-C stops a run, the call waits
+// for golem approve. The
 // By field of the answer is "user" if a person declined, and "nobody" if no one answered.
 // AskOnce treats an empty line and Ctrl-D as no answer.
 type asker struct {
@@ -133,15 +134,17 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 		a.shown = a.shown || q.whole
 		return reply
 	}
-	note := err.Error() + ": nothing was done"
-	if errors.Is(err, errLate) && again {
-		note = err.Error() + ": nothing was done; the call waits for golem approve"
-	}
-	q.show([]row{{Mark: about, Text: note}})
 	no := tool.Answer{By: "nobody", Note: err.Error(), Unattended: errors.Is(err, errNobody) || errors.Is(err, errLate)}
 	// An interrupt stops more than this question, no matter which handler caught it.
 	no.Stop = q.ctx.Err() != nil && (ctx.Err() == nil || context.Cause(ctx) != ctx.Err())
+	no.Unattended = no.Unattended || no.Stop && pausesRun(q)
+	note := err.Error() + ": nothing was done"
+	if errors.Is(err, errLate) && again || no.Stop && pausesRun(q) {
+		note += "; the call waits for golem approve"
+	}
+	q.show([]row{{Mark: about, Text: note}})
 	switch {
+	case no.Stop && no.Unattended: // nobody has decided
 	case no.Stop:
 		no.By = "user"
 	case errors.Is(err, errClosed) && again:

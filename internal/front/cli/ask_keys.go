@@ -23,6 +23,9 @@ func (q *question) offers() bool { return q.remembers() && len(approval.OfferRul
 // stops reports whether there is a run to stop. A call of the user's own is no run.
 func (q *question) stops() bool { return q.again && q.request.Origin != policy.User }
 
+// pausesRun reports whether Ctrl-C at a question leaves the call waiting: it pauses the run.
+func pausesRun(q *question) bool { return q.stops() && !q.isHost() }
+
 // isHost reports whether the question is about a host.
 func (q *question) isHost() bool { return q.request.Tool == tool.ConnectTool }
 
@@ -92,10 +95,27 @@ func (q *question) lines() int { return len(q.sheet(maxColumns).All()) }
 
 // please lists the valid answers after a typo.
 func (q *question) please() string {
+	keys := []string{"n"}
 	if q.whole {
-		return "please answer y, n or ? (help)"
+		keys = []string{"y", "n"}
 	}
-	return "please answer n or ? (help); " + q.unseen()
+	if q.more || q.omits {
+		keys = append(keys, "v")
+	}
+	if q.whole && q.remembers() {
+		keys = append(keys, "e")
+	}
+	if q.whole && q.offers() {
+		keys = append(keys, q.ruleKey())
+	}
+	if q.stops() {
+		keys = append(keys, "s")
+	}
+	text := "please answer " + strings.Join(keys, ", ") + " or ? (help)"
+	if !q.whole {
+		text += "; " + q.unseen()
+	}
+	return text
 }
 
 // explained returns the explanation of each key of the question.
@@ -139,6 +159,9 @@ func (q *question) explained() []key {
 	}
 	if !q.again {
 		return append(keys, key{"Enter", "decide later; the call still waits"})
+	}
+	if pausesRun(q) {
+		return append(keys, key{"Enter, Ctrl-D", "no"}, key{"Ctrl-C", "stop the run; the call waits, and golem approve decides it later"})
 	}
 	return append(keys, key{"Enter, Ctrl-D", "no"}, key{"Ctrl-C", "no, and stop"})
 }

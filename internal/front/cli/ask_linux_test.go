@@ -76,7 +76,7 @@ func TestA9TyposAskAgain(t *testing.T) {
 		for _, answer := range []string{"y\r", "n because\r"} {
 			s.until("\n┃ [y]es  [n]o  [e]xact call again  [r]ule…  [s]top the run  [?]\r\n┃ > ")
 			s.types(typo)
-			s.until("┃ please answer y, n or ? (help)\r\n┃ [y]es")
+			s.until("┃ please answer y, n, e, r, s or ? (help)\r\n┃ [y]es")
 			s.until(ready)
 			s.types(answer)
 		}
@@ -147,8 +147,8 @@ func TestActor(t *testing.T) {
 	}
 }
 
-// TestInterrupted checks that Ctrl-C and a hang-up decline the call and stop the run. The
-// end of the terminal declines the call too.
+// TestInterrupted checks that Ctrl-C and a hang-up stop the run, and that the call still
+// waits then. They decline a call of the user's own. The end of the terminal declines both.
 func TestInterrupted(t *testing.T) {
 	for name, interrupt := range map[string]func(s *terminalProcess){
 		"Ctrl-C":  func(s *terminalProcess) { s.types("\x03") },
@@ -163,9 +163,17 @@ func TestInterrupted(t *testing.T) {
 		interrupt(s)
 		o, _ := s.end()
 		got := o.Replies[0]
-		if got.Verdict != tool.Declined || got.Remember != nil || name != "no line" && (!got.Stop || got.By != "user") {
-			t.Errorf("%s: got %+v, want a no that stops", name, got)
+		if got.Verdict != tool.Declined || got.Remember != nil || name != "no line" && (!got.Stop || !got.Unattended || got.By != "nobody") {
+			t.Errorf("%s: got %+v, want a stop without an answer", name, got)
 		}
+	}
+	own := newRequest("/a")
+	own.Origin = policy.User
+	s := startScript(t, terminalScript{Questions: []scriptedQuestion{{Request: own}}}, setting{})
+	s.until(ready)
+	s.types("\x03")
+	if o, _ := s.end(); o.Replies[0].Verdict != tool.Declined || !o.Replies[0].Stop || o.Replies[0].By != "user" {
+		t.Errorf("a call of the user's own: got %+v, want a no that stops", o.Replies[0])
 	}
 }
 
