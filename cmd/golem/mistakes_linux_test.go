@@ -24,6 +24,7 @@ func TestInterruptAtEachPrompt(t *testing.T) {
 		{"discard", "You are about to", 3},
 		{"tool write_file --path /out/b.txt --content x", "You are about to create", 3},
 		{"exec --apply ask sh more.sh", "You are about to", 3},
+		{"discard --session last", "from session ", 3}, // there are two sessions now
 		{"sessions prune --older 1ns", "You are about to", 1},
 		{"run . go --model scripted:model.yaml", "wants to create /out/b.txt", 130},
 		{"trust", "You are about to trust", 3}, // after a change, which comes last
@@ -35,16 +36,63 @@ func TestInterruptAtEachPrompt(t *testing.T) {
 			}
 			p.startAt(80, strings.Fields(test.line)...)
 			p.answer(test.wait, "\x03")
-			if code, seen := p.waitForEnd(); code != test.code {
+			code, seen := p.waitForEnd()
+			if code != test.code {
 				t.Errorf("got code %d, want %d\n%s", code, test.code, seen)
+			}
+			if code == 130 && (!strings.Contains(seen, "nothing was done; the call waits") || !strings.Contains(seen, "next: golem approve ") || strings.Contains(seen, "do not repeat")) {
+				t.Errorf("the run does not say that the call waits:\n%s", seen)
 			}
 			if p.read("a.txt") != "a\n" || p.read("out/b.txt") != "" {
 				t.Errorf("a file changed: %q, %q", p.read("a.txt"), p.read("out/b.txt"))
 			}
 		})
 	}
+	if out, _ := p.golem("approvals"); strings.Count(out, "write_file") != 1 {
+		t.Errorf("not only the call of the run waits:\n%s", out)
+	}
 	if out, _ := p.golem("status"); !strings.Contains(out, "new.txt") && !strings.Contains(out, "with changes") {
 		t.Errorf("the changes are gone:\n%s", out)
+	}
+}
+
+// TestApplyWaits applies the changes of a session at one terminal while a command works
+// in it at another. golem says for what it waits, and Ctrl-C ends the wait.
+func TestApplyWaits(t *testing.T) {
+	t.Parallel()
+	p := newPickTest(t, map[string]string{"a.txt": "a\n"}, "echo b > a.txt")
+	agent := p.forTest(t)
+	agent.startAt(80, "exec", "--session", "last", "sh", "-c", "echo begun; exec sleep 100")
+	agent.screen.Until("begun")
+	for _, command := range []string{"apply", "discard"} {
+		p.startAt(200, command)
+		p.screen.Until("golem: waiting: sh (process ")
+		p.screen.Until("Ctrl-C stops waiting")
+		if _, err := p.person.WriteString("\x03"); err != nil {
+			t.Fatal(err)
+		}
+		if code, seen := p.waitForEnd(); code != 130 || !strings.Contains(seen, "stopped waiting; nothing was") {
+			t.Errorf("%s: code %d\n%s", command, code, seen)
+		}
+	}
+	if out, _ := p.golem("status"); !strings.Contains(out, "running: session ") || !strings.Contains(out, ": sh (process ") {
+		t.Errorf("status:\n%s", out)
+	}
+	if out, _ := p.golem("sessions"); !strings.Contains(out, "  running: sh (process ") {
+		t.Errorf("sessions:\n%s", out)
+	}
+	p.startAt(200, "apply")
+	p.screen.Until("golem: waiting: ")
+	if _, err := agent.person.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	agent.waitForEnd()
+	p.answer("You are about to update a.txt", "y\r")
+	if code, seen := p.waitForEnd(); code != 0 || p.read("a.txt") != "b\n" {
+		t.Errorf("after the wait: code %d, a.txt %q\n%s", code, p.read("a.txt"), seen)
+	}
+	if out, _ := p.golem("status"); strings.Contains(out, "running") {
+		t.Errorf("status after the end:\n%s", out)
 	}
 }
 

@@ -266,7 +266,7 @@ func TestPickNothing(t *testing.T) {
 			p.screen.Until("2 of 2")
 			p.write("a.txt", "other\n"+numberLines(nil))
 			p.answer("┃ [y]es", "q\r")
-		}, 1, "changed in your directory since the session first changed it: /a.txt; nothing was applied"},
+		}, 1, "changed in your directory since the session first changed it: a.txt; nothing was applied"},
 	} {
 		p.write("a.txt", numberLines(nil))
 		p.start()
@@ -301,15 +301,23 @@ func TestUndoOneHunk(t *testing.T) {
 		t.Fatalf("apply: code %d, want 0 and %q\n%s", code, want, seen)
 	}
 	out, _ := p.golem("audit", "show", "list.txt")
-	for _, want := range []string{"• update /list.txt, hunk 1 of 2", " = the file as it is now", " on ", ", with a terminal", "the journal keeps\nno contents"} {
+	for _, want := range []string{"• update /list.txt, hunk 1 of 2", "• the diff of /list.txt, version ", "(hunk 1 of 2, +1 -1) = the file as it is now", " on ", ", with a terminal", "the journal keeps\nno contents"} {
 		if !strings.Contains(out, want) {
 			t.Errorf("audit show: no %q in\n%s", want, out)
 		}
 	}
 	p.startAt(100, "undo")
 	p.answer("You are about to", "y\r")
-	if code, seen := p.waitForEnd(); code != 0 || p.read("list.txt") != numberLines(nil) {
+	if code, seen := p.waitForEnd(); code != 0 || p.read("list.txt") != numberLines(nil) || !strings.Contains(seen, "undone: 1 change: restored list.txt") {
 		t.Fatalf("undo: code %d, list.txt %q\n%s", code, p.read("list.txt"), seen)
+	}
+	sessions, _ := p.golem("sessions")
+	id := strings.Fields(strings.TrimPrefix(sessions, strings.SplitAfter(sessions, "\n")[0]))[0]
+	if out, _ := p.golem("audit", "show", "--tool", "undo", "--session", id); strings.Count(out, "  undo  ") != 2 {
+		t.Errorf("the journal does not have the undo in session %s:\n%s", id, out)
+	}
+	if out, code := p.golem("undo"); code != 1 || !strings.Contains(out, "golem undo --list") {
+		t.Errorf("nothing to undo: code %d\n%s", code, out)
 	}
 	if out, _ := p.golem("audit", "show", "list.txt"); !strings.Contains(out, "(the file differs now)") {
 		t.Errorf("audit show after the undo: no difference in\n%s", out)

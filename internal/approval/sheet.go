@@ -26,7 +26,7 @@ type Sheet struct {
 // NewSheet describes a request. It cuts each piece of text to at most most characters.
 func NewSheet(r tool.Request, most int) *Sheet {
 	s := &Sheet{tool: r.Tool, most: most}
-	s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.actor(r) + s.wish(r), Item: tool.ItemCall})
+	s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.actor(r) + s.wish(r) + s.session(r), Item: tool.ItemCall})
 	s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.origin(r), Item: tool.ItemCall})
 	if r.Why != "" {
 		s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: "because of " + s.line(r.Why), Item: tool.ItemWhy})
@@ -65,6 +65,14 @@ func (s *Sheet) actor(r tool.Request) string {
 		who = []string{caller(r.Origin)}
 	}
 	return strings.Join(who, " › ") + " wants to "
+}
+
+// session names the session that a call takes its changes from, if there are several.
+func (s *Sheet) session(r tool.Request) string {
+	if r.Session == "" {
+		return ""
+	}
+	return ", from session " + s.line(r.Session)
 }
 
 // origin names the tool, its caller, and the reason why golem asks.

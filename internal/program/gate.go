@@ -49,6 +49,7 @@ type GateOptions struct {
 	Exec         *session.Exec // the program that the user runs, nil for none
 	Run          bool          // the gate is for a run, which always has a session
 	SingleCall   bool          // the gate is for one call, and services end with it
+	Undo         bool          // the call undoes the last change, which may be from another session
 
 	// Copy makes the session work on copies. OnCopy receives the progress of the copying
 	// and stops it by returning an error.
@@ -167,7 +168,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if err != nil {
 		return nil, err
 	}
-	work, err := p.Sessions().OpenWorkspace(session.Options{ID: v.Session, Exec: v.Exec, Run: v.Run, Copy: v.Copy, OnCopy: v.OnCopy, Network: gate.HasNetwork()})
+	work, err := p.Sessions().OpenWorkspace(session.Options{ID: v.Session, Exec: v.Exec, Run: v.Run, Copy: v.Copy, OnCopy: v.OnCopy, Network: gate.HasNetwork(), SingleCall: v.SingleCall})
 	if err != nil {
 		return nil, err
 	}
@@ -198,6 +199,9 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	}
 	if work.Session != nil {
 		rec.Session = work.Session.ID
+	}
+	if v.Undo {
+		rec.Session = p.Sessions().UndoSession(undo.OpenStore(p.state))
 	}
 	journal, err := rec.OpenJournal(slices.Concat(v.Secrets, p.foreign().Secrets(p.options.Environ)))
 	if err != nil {

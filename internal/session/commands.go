@@ -274,6 +274,9 @@ func (c *Commands) Layered() bool {
 // returns its result. If commands would write directly and no overlay can be mounted,
 // they work on copies, and the result has their changes.
 func (c *Commands) runIn(files *sandbox.Sandbox, layered bool, do func(*jail.Session) (jail.Result, error)) (transaction.Result, error) {
+	c.workspace.mu.Lock()
+	c.workspace.hasRun = true
+	c.workspace.mu.Unlock()
 	if !layered || !c.direct || c.workspace.canOverlay() {
 		var r transaction.Result
 		err := c.inSession(files, layered, func(s *jail.Session) (err error) {

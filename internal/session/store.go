@@ -48,6 +48,10 @@ type Options struct {
 	OnCopy func(overlay.Progress) error
 
 	Network bool // commands may use the network
+
+	// SingleCall is true if the workspace is for one call. The session then counts as used
+	// only if the call runs a command or changes its files.
+	SingleCall bool
 }
 
 // A Session is work on overlays over the mounts of a program, or on copies of them. Its
@@ -169,11 +173,19 @@ func (s Store) begin(o Options, overlays bool) (found *Session, begun bool, err 
 			return nil, false, err
 		}
 	}
-	found.LastUsed = now
-	if err := os.Chtimes(filepath.Join(found.dir, sessionName), now, now); err != nil {
-		return nil, false, visible.FileError("the session", err)
+	if begun || !o.SingleCall {
+		err = found.markUsed(now)
 	}
-	return found, begun, nil
+	return found, begun, err
+}
+
+// markUsed records when somebody last worked in the session.
+func (s *Session) markUsed(now time.Time) error {
+	s.LastUsed = now
+	if err := os.Chtimes(filepath.Join(s.dir, sessionName), now, now); err != nil {
+		return visible.FileError("the session", err)
+	}
+	return nil
 }
 
 // choose returns the existing session that the options choose, nil if there is none.

@@ -43,6 +43,16 @@ func (s Store) UndoSteps(calls *undo.Store) ([]UndoStep, error) {
 	return list, nil
 }
 
+// UndoSession returns the session from which the change was applied that golem undo undoes
+// next, "" if it came from none.
+func (s Store) UndoSession(calls *undo.Store) string {
+	steps, err := s.UndoSteps(calls)
+	if err != nil || len(steps) == 0 {
+		return ""
+	}
+	return steps[0].Session
+}
+
 func (s Store) appliedStep(a *transaction.AppliedTransaction) UndoStep {
 	u := UndoStep{At: a.At(), Files: []string{}}
 	if dir := string(a.Session()); dir != "" {

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"context"
 	"encoding/json"
 	"os"
 	"path/filepath"
@@ -61,6 +62,28 @@ func (s Store) IsBusy(one *Session) bool {
 	}
 	defer k.Close()
 	return k.IsBusy()
+}
+
+// Holder returns the golem that works on the files of a session now. ok is false if there
+// is none.
+func (s Store) Holder(one *Session) (h transaction.Holder, ok bool) {
+	k, err := s.Open(one)
+	if err != nil {
+		return h, false
+	}
+	defer k.Close()
+	return k.Holder()
+}
+
+// AwaitCalls waits until no call of another golem works on a session: see
+// transaction.AwaitCalls.
+func (s Store) AwaitCalls(ctx context.Context, one *Session, tell func(transaction.Holder)) error {
+	k, err := s.Open(one)
+	if err != nil {
+		return err
+	}
+	defer k.Close()
+	return transaction.AwaitCalls(ctx, k, tell)
 }
 
 // EachAbandoned calls yield with each session that golem exec started more than an hour

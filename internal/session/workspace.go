@@ -33,11 +33,13 @@ type Workspace struct {
 	Notes      []string
 	StartNotes []string // notes about a session that has just started
 	copyLimit  int64    // bytes, 0 for no limit
+	isForCall  bool     // it is for one call: see Options.SingleCall
 
 	workTrees []workTree  // git work trees whose repositories are outside the mounts
 	gitFiles  []jail.File // files of git that name directories by their paths on the host
 
 	mu            sync.Mutex
+	hasRun        bool  // a command ran
 	noOverlay     bool  // no overlay can be mounted
 	canCopyMounts *bool // nil if not tried yet
 
@@ -49,7 +51,7 @@ type Workspace struct {
 // works on copies of the mounts with mode: overlay, and a note says what that costs. On a
 // system without copies these mounts are read-only.
 func (s Store) OpenWorkspace(o Options) (*Workspace, error) {
-	w := &Workspace{pending: s.pending(), store: s, copyLimit: maxImplicitCopy, ports: new(jail.Ports)}
+	w := &Workspace{pending: s.pending(), store: s, isForCall: o.SingleCall, copyLimit: maxImplicitCopy, ports: new(jail.Ports)}
 	if o.Exec != nil {
 		w.ports = &o.Exec.Ports
 	}
@@ -90,6 +92,13 @@ func (s Store) OpenWorkspace(o Options) (*Workspace, error) {
 		err = w.openCopies(over, o)
 	} else {
 		err = w.openOverlays(over, o.Network)
+	}
+	if err == nil {
+		holder := transaction.Holder{Process: os.Getpid(), Since: s.Now()}
+		if o.Exec != nil {
+			holder.Command = o.Exec.Command
+		}
+		w.changes.SetHolder(holder)
 	}
 	if err == nil && o.Exec != nil {
 		w.changes.StartHelper()
@@ -258,6 +267,9 @@ func (w *Workspace) Close() error {
 	err := w.closePorts()
 	if w.changes == nil {
 		return err
+	}
+	if w.isForCall && (w.hasRun || len(w.changes.Touched()) > 0) {
+		err = errors.Join(err, w.Session.markUsed(w.store.Now()))
 	}
 	return errors.Join(err, w.changes.Close())
 }

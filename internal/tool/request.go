@@ -63,6 +63,9 @@ type Request struct {
 	// OnlyUser is true if the call changes what the user trusts. No rule and no file
 	// approves it, only the user or the user's own flag.
 	OnlyUser bool `json:"clears,omitempty"`
+	// Session describes the session that the user's call is about, if there are several. A
+	// front sets it for the question only.
+	Session string `json:"-"`
 }
 
 // A Verdict is the decision of an approver. The zero value is Declined.

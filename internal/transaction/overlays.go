@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"path"
+	"time"
 
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
@@ -55,6 +56,13 @@ type Pick struct {
 	Whole bool   // Text covers all changes that the session made to the file
 	Mode  bool   // with Text: apply the session's permission bits too
 	Over  bool   // apply even if the file has changed since, because the user has seen that
+}
+
+// A Holder is the golem that works on a session now.
+type Holder struct {
+	Command string    `json:"command,omitempty"` // what runs in the session, without arguments
+	Process int       `json:"pid,omitempty"`
+	Since   time.Time `json:"since,omitzero"`
 }
 
 // ErrBusy is the error if another golem works on the session.

@@ -34,6 +34,7 @@ type Overlays struct {
 	helpers helpers
 	shown   []*os.File // the directory of each mounted overlay, nil if it is not mounted
 	used    *os.File   // locked while overlays are mounted
+	holder  Holder     // this golem, as others see it
 	calls   int        // the number of running calls
 	guests  int        // the number of running services
 	last    []string   // some of the names that the last call changed
@@ -179,6 +180,7 @@ func (o *Overlays) use(l overlay.Overlay) (err error) {
 		if o.used, err = lockFile(filepath.Join(o.dir, usedName), unix.LOCK_EX, busyWait); err != nil {
 			return err
 		}
+		writeHolder(o.used, o.holder)
 	}
 	if l.IsCopy {
 		return nil

@@ -3,6 +3,7 @@
 package transaction
 
 import (
+	"context"
 	"os"
 
 	"github.com/golem-forge/golem/internal/jail"
@@ -35,6 +36,15 @@ func (*Overlays) OpenDirectory(Directory) (*os.File, error) { return nil, errNoO
 
 // IsBusy returns false.
 func (*Overlays) IsBusy() bool { return false }
+
+// SetHolder does nothing.
+func (*Overlays) SetHolder(Holder) {}
+
+// Holder returns none.
+func (*Overlays) Holder() (Holder, bool) { return Holder{}, false }
+
+// AwaitCalls returns at once.
+func AwaitCalls(context.Context, *Overlays, func(Holder)) error { return nil }
 
 // Enter returns an error.
 func (*Overlays) Enter(fresh, changes bool) (func() error, error) { return nil, errNoOverlays }

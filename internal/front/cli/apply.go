@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -78,6 +79,9 @@ terminal to ask at.`,
 			f.approval = "approve_all"
 		}
 		w, err := f.choose(cmd)
+		if err == nil && !dry {
+			err = w.awaitCalls(cmd, "applied")
+		}
 		if err != nil {
 			return err
 		}
@@ -98,6 +102,7 @@ terminal to ask at.`,
 			return err
 		}
 		f.doing = "applying " + visible.Count(len(r.Files), "file")
+		f.explain = func(r tool.Result) tool.Result { return w.explainConflict(r, args, merge || overwrite) }
 		if len(r.Files) == 0 {
 			return w.nothing(cmd, "apply", r)
 		}
@@ -155,6 +160,34 @@ func (w *workSession) checkConflicts(r *session.Review, args []string, resolved 
 		"; nothing was applied; golem apply --merge" + typed + " combines both versions, golem apply --overwrite" + typed + " takes the session's, golem discard" + typed + " deletes the session's"}
 }
 
+// explainConflict names the conflicts of a call by the paths that the user types. The files
+// changed after golem had read them, for example while a question was open.
+func (w *workSession) explainConflict(r tool.Result, args []string, resolved bool) tool.Result {
+	if r.Err == nil || r.Err.Code != sandbox.ErrConflict {
+		return r
+	}
+	if _, busy := w.of().Holder(); busy {
+		return w.explainBusy(r)
+	}
+	again, _, err := w.review("apply", args, false)
+	if err == nil {
+		err = w.checkConflicts(again, args, resolved)
+	}
+	var now *sandbox.Error
+	if errors.As(err, &now) {
+		r.Err = now
+	}
+	return r
+}
+
+// explainBusy says what works in the session, if a call failed because of that.
+func (w *workSession) explainBusy(r tool.Result) tool.Result {
+	if h, busy := w.of().Holder(); busy && r.Err != nil && r.Err.Code == sandbox.ErrConflict {
+		r.Err = &sandbox.Error{Op: r.Err.Op, Code: r.Err.Code, Hint: describeHolder(h) + ", works in session " + w.ID + "; nothing was done; try again when it has ended"}
+	}
+	return r
+}
+
 // nothing prints what was skipped, and returns the error that there is nothing to apply
 // or discard.
 func (w *workSession) nothing(cmd *cobra.Command, verb string, r *session.Review) error {
@@ -190,12 +223,19 @@ func (f *gateFlags) callWith(cmd *cobra.Command, name string, given map[string]a
 	if err != nil && r.OK() {
 		return err
 	}
+	if f.explain != nil {
+		r = f.explain(r)
+	}
 	if !wantsJSON(cmd) && (name == "discard_changes" || f.commits && r.OK()) {
 		r.Changes = nil // in the list they would look like changes of the directory
 	}
 	if r.OK() && name == "apply_changes" && strings.HasPrefix(r.Text, applied) && !f.commits {
 		if f.partly || slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Part != "" }) {
-			r.Notes = append(r.Notes, "the rest stays in session "+f.session+"; golem diff shows it")
+			look := "golem diff"
+			if f.source != "" { // there are other sessions
+				look += " --session " + f.session
+			}
+			r.Notes = append(r.Notes, "the rest stays in session "+f.session+"; "+look+" shows it")
 		}
 		r.Notes = append(r.Notes, "golem undo restores what was there")
 	}
@@ -231,9 +271,13 @@ or no terminal to ask at.`,
 			f.approval = "approve_all"
 		}
 		w, err := f.choose(cmd)
+		if err == nil {
+			err = w.awaitCalls(cmd, "discarded")
+		}
 		if err != nil {
 			return err
 		}
+		f.explain = w.explainBusy
 		r, names, err := w.review("discard", args, false)
 		if err != nil {
 			return err

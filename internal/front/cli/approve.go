@@ -75,7 +75,7 @@ Exit code 0: answered; 3: a call still waits.`,
 		}
 		p, err := f.open(opening{})
 		if err != nil {
-			return f.findCall(strings.Join(args, ""), err)
+			return f.hintElsewhere(f.findCall(strings.Join(args, ""), err))
 		}
 		r, err := p.OpenRecords()
 		if err != nil {
@@ -113,7 +113,7 @@ func (f *approveFlags) choose(p *program.Program, r *records.Records, args []str
 	case err != nil:
 		return w, err
 	case len(all) == 0:
-		return w, usageError("nothing waits for approval here; golem status --all shows what waits elsewhere")
+		return w, f.hintElsewhere(usageError("nothing waits for approval here; golem status --all shows what waits elsewhere"))
 	case len(all) > 1:
 		return w, usagef("%d calls wait; golem approve --all shows each, golem approvals lists them", len(all))
 	case findTerminal(false) == nil:
@@ -132,6 +132,7 @@ func (f *approveFlags) approveAll(cmd *cobra.Command, p *program.Program, r *rec
 	switch {
 	case len(all) == 0:
 		fmt.Fprintln(cmd.OutOrStdout(), "nothing waits for approval")
+		f.printElsewhere(cmd.OutOrStdout())
 		return nil
 	case terminal == nil && !f.no:
 		return usageError("approve --all shows each call and asks, so it needs a terminal; golem approve ID approves one call unseen")
@@ -245,14 +246,14 @@ advance: what each rule allows, for whom, and until when.`,
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		p, err := flags.open(opening{})
 		if err != nil {
-			return err
+			return flags.hintElsewhere(err)
 		}
 		r, err := p.OpenRecords()
 		if err != nil {
 			return err
 		}
 		defer r.Close()
-		return listApprovals(cmd, p, r)
+		return flags.listApprovals(cmd, p, r)
 	}
 	cmd.AddCommand(newApprovalsShow(), newApprovalsRevoke())
 	return cmd
@@ -279,7 +280,7 @@ type ruleDocument struct {
 	Holds   bool       `json:"holds"`
 }
 
-func listApprovals(cmd *cobra.Command, p *program.Program, r *records.Records) error {
+func (f *programFlags) listApprovals(cmd *cobra.Command, p *program.Program, r *records.Records) error {
 	waiting, err := r.Pending(p.Sessions())
 	if err != nil {
 		return err
@@ -309,6 +310,9 @@ func listApprovals(cmd *cobra.Command, p *program.Program, r *records.Records) e
 		return printJSON(cmd.OutOrStdout(), map[string]any{"pending": pending, "rules": kept})
 	}
 	printApprovals(cmd.OutOrStdout(), pending, kept)
+	if len(pending) == 0 {
+		f.printElsewhere(cmd.OutOrStdout())
+	}
 	return nil
 }
 

@@ -45,7 +45,7 @@ func (f *programFlags) journal() (folder *state.Dir, where string, err error) {
 		return nil, "", err
 	}
 	if p.Content.Hash == "" && !p.HasState() {
-		return nil, "", noProgram(p)
+		return nil, "", f.hintElsewhere(noProgram(p))
 	}
 	folder, err = p.OpenJournal()
 	return folder, string(p.State()), err

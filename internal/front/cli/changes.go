@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -96,6 +97,8 @@ type sessionDocument struct {
 	Bytes int64     `json:"bytes"`
 	What  string    `json:"what,omitempty"`  // the program or the input that started it
 	State string    `json:"state,omitempty"` // running, paused, changes or clean
+	// Running is what works in the session now, nil for nothing.
+	Running *transaction.Holder `json:"running,omitempty"`
 	// Input is the input of the first run in the session, if it is known.
 	Input string `json:"input,omitempty"`
 	// Others are the targets of directories that the session changed and that are not

@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/visible"
@@ -51,6 +52,18 @@ func (f *programFlags) printElsewhere(w io.Writer) {
 		}
 		fmt.Fprintf(w, "%s %s in %s: %s\n", visible.Count(len(p.Calls), "approval"), verb, visible.Text(homeRelative(string(p.Directory), home)), command)
 	}
+}
+
+// hintElsewhere adds to an error about a missing program in which other directories calls
+// wait, in the words of golem status.
+func (f *programFlags) hintElsewhere(err error) error {
+	var absent usageError
+	if !errors.As(err, &absent) {
+		return err
+	}
+	var b strings.Builder
+	f.printElsewhere(&b)
+	return usageError(strings.TrimSuffix(string(absent)+"\n"+b.String(), "\n"))
 }
 
 // findCall returns err, or an error that names the directory in which the call with an id

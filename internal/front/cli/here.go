@@ -9,6 +9,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -16,6 +17,8 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -23,8 +26,9 @@ import (
 type workSession struct {
 	*session.Session
 	program  *program.Program
-	hasEnded bool // its command is not running
-	isNamed  bool // commands about it need --session
+	hasEnded bool           // its command is not running
+	isNamed  bool           // commands about it need --session
+	others   []*workSession // the other sessions of the directory
 	*paths
 }
 
@@ -63,12 +67,14 @@ func (w *workSession) nameOf(typed string) (string, error) {
 }
 
 // title describes a session in a few words.
-func (w *workSession) title() string {
-	text := "session " + w.ID
+func (w *workSession) title() string { return "session " + w.describe() + ", " + age(w.LastUsed) }
+
+// describe returns the id of a session, and what started it.
+func (w *workSession) describe() string {
 	if what := w.what(); what != "" {
-		text += " (" + what + ")"
+		return w.ID + " (" + what + ")"
 	}
-	return text + ", " + age(w.LastUsed)
+	return w.ID
 }
 
 // of returns the session with its program, as package inbox knows it.
@@ -78,6 +84,46 @@ func (w *workSession) of() inbox.Session {
 
 // what returns the program that started a session, or the input of its first run.
 func (w *workSession) what() string { return w.of().What() }
+
+// awaitCalls waits at a terminal until no command works in the session. It says for what
+// it waits, and Ctrl-C ends the wait. done says what the user's command does not do then.
+func (w *workSession) awaitCalls(cmd *cobra.Command, done string) error {
+	errs := cmd.ErrOrStderr()
+	if newScreen(errs).file == nil {
+		return nil // the call waits for a few seconds, and fails
+	}
+	ctx, stop := untilSignal(cmd.Context())
+	defer stop()
+	err := w.program.Sessions().AwaitCalls(ctx, w.Session, func(transaction.Holder) {
+		who := "another golem works in session " + w.ID
+		if h, ok := w.of().Holder(); ok {
+			who = describeHolder(h) + ", works in session " + w.ID
+		}
+		fmt.Fprintf(errs, "golem: waiting: %s; golem continues when it ends; Ctrl-C stops waiting\n", who)
+	})
+	var caught signaled
+	if errors.As(err, &caught) {
+		fmt.Fprintf(errs, "\ngolem: stopped waiting; nothing was %s\n", done)
+		return caught.code()
+	}
+	return err
+}
+
+// describeHolder says what works in a session, and since when.
+func describeHolder(h transaction.Holder) string {
+	text := h.Command
+	if h.Process != 0 {
+		text += fmt.Sprintf(" (process %d)", h.Process)
+	}
+	if !h.Since.IsZero() {
+		layout := "15:04"
+		if time.Since(h.Since) > 12*time.Hour {
+			layout = "2006-01-02 15:04"
+		}
+		text += ", since " + h.Since.Local().Format(layout)
+	}
+	return text
+}
 
 // maxWhat is how many characters of a command or an input are shown.
 const maxWhat = 30
@@ -205,7 +251,19 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 	chosen.isNamed = chosen.isNamed || f.sessionID() != ""
 	f.chosen, f.session, f.paths = chosen.program, chosen.ID, chosen.paths
 	chosen.hasEnded = true
+	if len(all) > 1 {
+		chosen.others = slices.DeleteFunc(all, func(w *workSession) bool { return w == chosen })
+		f.source = chosen.describe()
+	}
 	return chosen, nil
+}
+
+// localRequest returns a request as the user sees it: with the paths that the user types,
+// and with the session if there are several.
+func (f *gateFlags) localRequest(r tool.Request) tool.Request {
+	r = f.paths.localRequest(r)
+	r.Session = f.source
+	return r
 }
 
 // takeSession returns the arguments without a first one that is the id of a session, and
@@ -308,12 +366,30 @@ func isWithin(top, name string) bool {
 	return top == "/" || name == top || strings.HasPrefix(name, top+"/")
 }
 
-// unchanged returns the error for a path that a session has not changed. It suggests a
-// changed file with a similar name.
+// changedBy returns the newest other session that has changed a path, nil if there is none.
+func (w *workSession) changedBy(typed string) *workSession {
+	for _, other := range w.others {
+		name, err := other.nameOf(typed)
+		if err != nil {
+			continue
+		}
+		if r, err := other.program.Sessions().Review(other.Session, []string{name}, false); err == nil && len(r.Files) > 0 {
+			return other
+		}
+	}
+	return nil
+}
+
+// unchanged returns the error for a path that a session has not changed. It suggests
+// another session that has changed it, or a changed file with a similar name.
 func (w *workSession) unchanged(op, typed, name string) error {
 	e := &sandbox.Error{Op: op, Path: typed, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has not changed it; golem diff --stat lists the changes"}
 	if slices.Contains(strings.Split(name, "/"), ".git") {
 		e.Hint = "golem never applies changes in .git"
+		return e
+	}
+	if other := w.changedBy(typed); other != nil {
+		e.Hint = "session " + w.ID + " has not changed it, but session " + other.describe() + " has: golem " + op + " " + commandLine(typed) + " --session " + other.ID
 		return e
 	}
 	all, err := w.program.Sessions().Review(w.Session, nil, false)

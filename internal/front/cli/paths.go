@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"fmt"
 	"path"
 	"path/filepath"
 	"slices"
@@ -109,7 +110,15 @@ func (p *paths) localRequest(r tool.Request) tool.Request {
 // localResult returns the result of a call of the user with paths in place of the
 // sandbox's names.
 func (p *paths) localResult(r tool.Result) tool.Result {
-	if p == nil || len(r.Changes) == 0 {
+	if p == nil {
+		return r
+	}
+	if r.Err != nil && r.Err.Path != "" {
+		local := *r.Err
+		local.Path = p.localName(r.Err.Path)
+		r.Err = &local
+	}
+	if len(r.Changes) == 0 {
 		return r
 	}
 	r.Changes = p.localChanges(r.Changes)
@@ -121,6 +130,7 @@ func (p *paths) localResult(r tool.Result) tool.Result {
 
 const (
 	applied    = "applied: " // begins the text of a result that applied changes
+	undone     = "undone: "  // begins the text of a result that undid changes
 	maxApplied = 8           // the number of files that the text names
 )
 
@@ -140,6 +150,20 @@ func describeApplied(list []tool.Change, was string) string {
 	text := strings.Join(names, ", ")
 	if _, more, ok := cutLast(was, " and "); ok && strings.HasSuffix(more, " more") && len(list) > maxApplied {
 		text += " and " + more
+	}
+	return text
+}
+
+// describeUndone lists what an undo did.
+func describeUndone(list []tool.Change) string {
+	words := map[tool.Op]string{tool.Create: "restored ", tool.Update: "restored ", tool.Delete: "deleted ", tool.Move: "moved back "}
+	var names []string
+	for _, c := range list[:min(len(list), maxApplied)] {
+		names = append(names, words[c.Op]+visible.Name(c.Path))
+	}
+	text := strings.Join(names, ", ")
+	if more := len(list) - maxApplied; more > 0 {
+		text += fmt.Sprintf(" and %d more", more)
 	}
 	return text
 }

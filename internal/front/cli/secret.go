@@ -13,6 +13,7 @@ import (
 	"golang.org/x/term"
 
 	"github.com/golem-forge/golem/internal/keyring"
+	"github.com/golem-forge/golem/internal/secret"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -208,4 +209,15 @@ func secretName(cmd *cobra.Command, args []string) error {
 		return usageError("not a name: " + keyring.CheckName(args[0]))
 	}
 	return nil
+}
+
+// secrets returns the values of environment variables whose names look like credentials.
+func secrets(environ []string) []string {
+	var values []string
+	for _, entry := range environ {
+		if name, value, _ := strings.Cut(entry, "="); secret.IsVariable(name) {
+			values = append(values, value)
+		}
+	}
+	return values
 }

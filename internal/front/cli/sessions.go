@@ -61,6 +61,9 @@ func (w *workSession) about() (sessionDocument, error) {
 	}
 	d.What, d.Input = w.what(), w.program.Runs().FirstInput(w.Session)
 	d.State = string(program.StateOf(w.program, w.Session))
+	if h, ok := w.of().Holder(); ok {
+		d.Running = &h
+	}
 	return d, nil
 }
 
@@ -74,7 +77,11 @@ func (w *workSession) listRow(d sessionDocument) []string {
 	if w.Command == "" {
 		what = visible.Line(d.Input, maxToldInput)
 	}
-	return []string{d.ID, what, age(d.Used), d.State, visible.Count(d.Files, "file"), tool.FormatSize(d.Bytes), on}
+	state := d.State
+	if d.Running != nil {
+		state += ": " + describeHolder(*d.Running)
+	}
+	return []string{d.ID, what, age(d.Used), state, visible.Count(d.Files, "file"), tool.FormatSize(d.Bytes), on}
 }
 
 func minute(t time.Time) string { return t.Local().Format("2006-01-02 15:04") }

@@ -58,11 +58,14 @@ other.`,
 		if err != nil {
 			return err
 		}
-		ports := inbox.PublishedPorts(list)
+		ports, running := inbox.PublishedPorts(list), inbox.RunningSessions(list)
 		if wantsJSON(cmd) {
 			d := newStatusDocument(waiting)
-			d.Ports = ports
+			d.Ports, d.Running = ports, running
 			return printJSON(cmd.OutOrStdout(), d)
+		}
+		for _, r := range running {
+			fmt.Fprintf(cmd.OutOrStdout(), "running: session %s: %s\n", r.ID, describeHolder(r.Holder))
 		}
 		for _, p := range ports {
 			fmt.Fprintf(cmd.OutOrStdout(), "published: %s, session %s (%s)\n", p.Port(), p.Session, p.What)
@@ -95,7 +98,8 @@ type statusDocument struct {
 	Approvals []string        `json:"approvals"` // the ids of calls that wait for approval
 	Staged    []string        `json:"staged"`    // the ids of commits that wait for review
 
-	Ports []inbox.PublishedPort `json:"ports,omitempty"`
+	Ports   []inbox.PublishedPort  `json:"ports,omitempty"`
+	Running []inbox.RunningSession `json:"running,omitempty"`
 }
 
 // newStatusDocument returns what waits, as golem status --json prints it.

@@ -18,7 +18,6 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/profile"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/secret"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/tool"
@@ -47,8 +46,10 @@ type gateFlags struct {
 	// before returns the items of a request that the user has seen before the question; may
 	// be nil.
 	before  func(tool.Request) []string
-	repeats bool // these items are no longer on screen
-	partly  bool // some hunks of a file were applied, and others not
+	repeats bool                          // these items are no longer on screen
+	partly  bool                          // some hunks of a file were applied, and others not
+	explain func(tool.Result) tool.Result // says an error in the words of the command; may be nil
+	source  string                        // describes the session that the call is about, if there are several
 }
 
 func addGateFlags(cmd *cobra.Command) *gateFlags {
@@ -101,7 +102,7 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
-	v := program.GateOptions{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), SingleCall: true,
+	v := program.GateOptions{Worker: f.worker, ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: f.sessionID(), SingleCall: true, Undo: f.undoes,
 		Copy: wantsCopy(f.copy), OnCopy: copying.tell}
 	var live *liveOutput
 	if call.Tool == "shell" && !wantsJSON(cmd) {
@@ -115,11 +116,14 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 	v.Clipboard = clipboardOf(terminal)
 	if terminal != nil {
 		asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
-		asker.before, asker.repeats, asker.local = f.before, f.repeats, f.paths.localRequest
+		asker.before, asker.repeats, asker.local = f.before, f.repeats, f.localRequest
 		v.Asker = asker
 		defer func() {
 			f.partly = slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Part != "" })
 			if asker.shown && !wantsJSON(cmd) { // the user has just seen the changes
+				if f.undoes && r.OK() && strings.HasPrefix(r.Text, undone) {
+					r.Text += ": " + describeUndone(r.Changes)
+				}
 				r.Changes = nil
 			}
 			if terminal != os.Stdin {
@@ -191,17 +195,6 @@ func changing(g tool.Gate, name string) bool {
 		}
 	}
 	return false
-}
-
-// secrets returns the values of environment variables whose names look like credentials.
-func secrets(environ []string) []string {
-	var values []string
-	for _, entry := range environ {
-		if name, value, _ := strings.Cut(entry, "="); secret.IsVariable(name) {
-			values = append(values, value)
-		}
-	}
-	return values
 }
 
 func newTools() *cobra.Command {

@@ -110,7 +110,7 @@ func (f *gateFlags) undoPrograms() (*program.Program, *program.Options, error) {
 		}
 	}
 	if p == nil {
-		return nil, nil, missing
+		return nil, nil, f.hintElsewhere(missing)
 	}
 	return p, nil, nil
 }

@@ -60,7 +60,7 @@ func undoTool(u Undoer) tool.Tool {
 		last, err := u.Last()
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return tool.Plan{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrNotFound, Hint: "no command or file tool has changed anything that can be undone"}
+			return tool.Plan{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrNotFound, Hint: "no command or file tool has changed anything that can be undone; golem undo --list lists the changes that can be, golem status shows what waits"}
 		case err != nil:
 			return tool.Plan{}, err
 		case a.Forget:
