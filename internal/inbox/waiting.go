@@ -67,6 +67,9 @@ func Collect(ctx context.Context, all []Session, p *program.Program) (Waiting, e
 		if err != nil {
 			return w, err
 		}
+		if c.Count == 0 && c.Problem == "" && s.Program.Sessions().IsTaken(s.Session, c.Review) {
+			continue
+		}
 		if r := c.Review; len(r.Files) > 0 || r.Unfit != "" || len(r.Others) > 0 || c.Count > 0 || c.Problem != "" {
 			w.Sessions = append(w.Sessions, c)
 		}

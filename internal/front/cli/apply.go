@@ -102,7 +102,7 @@ terminal to ask at.`,
 			return err
 		}
 		f.doing = "applying " + visible.Count(len(r.Files), "file")
-		f.explain = func(r tool.Result) tool.Result { return w.explainConflict(r, args, merge || overwrite) }
+		f.explain = func(r tool.Result) tool.Result { return w.explainConflict("apply", r, args, merge || overwrite) }
 		if len(r.Files) == 0 {
 			return w.nothing(cmd, "apply", r)
 		}
@@ -160,17 +160,21 @@ func (w *workSession) checkConflicts(r *session.Review, args []string, resolved 
 		"; nothing was applied; golem apply --merge" + typed + " combines both versions, golem apply --overwrite" + typed + " takes the session's, golem discard" + typed + " deletes the session's"}
 }
 
-// explainConflict names the conflicts of a call by the paths that the user types. The files
-// changed after golem had read them, for example while a question was open.
-func (w *workSession) explainConflict(r tool.Result, args []string, resolved bool) tool.Result {
+// explainConflict says why a call failed with a conflict, with the paths that the user
+// types. Something changed after golem had read it, for example while a question was open.
+func (w *workSession) explainConflict(op string, r tool.Result, args []string, resolved bool) tool.Result {
 	if r.Err == nil || r.Err.Code != sandbox.ErrConflict {
 		return r
 	}
 	if _, busy := w.of().Holder(); busy {
 		return w.explainBusy(r)
 	}
-	again, _, err := w.review("apply", args, false)
-	if err == nil {
+	again, _, err := w.review(op, args, false)
+	switch {
+	case sandbox.CodeOf(err) == sandbox.ErrNotFound, err == nil && len(again.Files) == 0:
+		err = &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "session " + w.ID + " no longer has these changes: they were applied or discarded elsewhere while golem asked; " +
+			"this command changed nothing; golem undo --list lists what was applied"}
+	case err == nil:
 		err = w.checkConflicts(again, args, resolved)
 	}
 	var now *sandbox.Error
@@ -277,7 +281,7 @@ or no terminal to ask at.`,
 		if err != nil {
 			return err
 		}
-		f.explain = w.explainBusy
+		f.explain = func(r tool.Result) tool.Result { return w.explainConflict("discard", r, args, true) }
 		r, names, err := w.review("discard", args, false)
 		if err != nil {
 			return err

@@ -22,6 +22,9 @@ type Committer interface {
 	Imports(ctx context.Context) (list []RepositoryImport, skipped []string, err error)
 	// SessionID is the id of the session, for the names of references.
 	SessionID() string
+	// MarkTaken records which versions of files the taken commits hold: the hashes of the
+	// contents by the names of the files, "" for a deleted file.
+	MarkTaken(versions map[string][]string) error
 }
 
 // A RepositoryImport is the import of the new commits of one repository.
@@ -200,7 +203,11 @@ func applyCommits(c Committer, branch string) (tool.Plan, error) {
 		}
 		seen := tipsOf(list)
 		p := tool.NewPreparation(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) {
-			return takeCommits(ctx, c, branch, seen)
+			r, err := takeCommits(ctx, c, branch, seen)
+			if err == nil && c.MarkTaken(versionsIn(list)) != nil {
+				r.Notes = append(r.Notes, "golem could not record that the commits were taken; golem status still lists the session")
+			}
+			return r, err
 		}, commitChanges(list)...)
 		p.Summary, p.Warnings = describeCommits(list, branch)
 		p.Warnings = append(p.Warnings, skipped...)
@@ -281,7 +288,22 @@ func takeCommits(ctx context.Context, c Committer, branch, seen string) (tool.Re
 	if branch != "" {
 		lines = append(lines, "branch "+branch)
 	}
-	return tool.Result{Text: "taken: " + strings.Join(lines, ", ") + "; git log " + lines[len(lines)-1][strings.LastIndex(lines[len(lines)-1], " ")+1:] + " shows the commits", Brief: true}, nil
+	name := strings.TrimPrefix(lines[len(lines)-1], "branch ")
+	return tool.Result{Text: "taken: " + strings.Join(lines, ", ") + "\nnext: git log " + name + " shows the commits, git merge " + name +
+		" adds them to your branch, golem discard --session " + c.SessionID() + " deletes the session", Brief: true}, nil
+}
+
+// versionsIn returns the versions of files that commits hold, as MarkTaken takes them.
+func versionsIn(list []CommitRepository) map[string][]string {
+	versions := make(map[string][]string)
+	for _, r := range list {
+		for _, c := range r.Commits {
+			for _, f := range c.Files {
+				versions[f.Path] = append(versions[f.Path], f.Becomes)
+			}
+		}
+	}
+	return versions
 }
 
 // commitChanges returns commits as a prompt shows them: each message, and then the files.
