@@ -21,9 +21,15 @@ func filters() map[string]func([]byte) []byte {
 // gitUser keeps the user's name and email address of a git configuration, and nothing
 // else: no other key, no comment. It returns nil if there is neither. file is the path of
 // the configuration, and home the user's home: gitUser also reads the files that the
-// configuration includes. It ignores conditional includes.
+// configuration includes.
+//
+// It ignores conditional includes (includeIf). Most conditions are about the repository in
+// which git runs. One home directory serves a command in all of its directories, of which
+// several may be repositories, and the agent can make more. Without the conditions the
+// command gets the user's default name and address.
 func gitUser(home, file string, config []byte) []byte {
-	kept := gitUserLines(home, file, config, 0)
+	left := maxIncluded
+	kept := gitUserLines(home, file, config, 0, &left)
 	if len(kept) == 0 {
 		return nil
 	}
@@ -31,11 +37,15 @@ func gitUser(home, file string, config []byte) []byte {
 }
 
 const (
-	maxIncludes  = 10 // how deep files may include each other, as in git
+	maxIncludes  = 10  // how deep files may include each other, as in git
+	maxIncluded  = 100 // how many files golem reads in total
 	maxGitConfig = 1 << 20
 )
 
-func gitUserLines(home, file string, config []byte, depth int) (kept []string) {
+// gitUserLines returns the lines about the user in a configuration and in the files that it
+// includes. left is how many files it may still read: a file that includes itself several
+// times would otherwise be read several times more at each depth.
+func gitUserLines(home, file string, config []byte, depth int, left *int) (kept []string) {
 	section := ""
 	for line := range strings.Lines(string(config)) {
 		text := strings.TrimSpace(line)
@@ -50,7 +60,7 @@ func gitUserLines(home, file string, config []byte, depth int) (kept []string) {
 		case !found || !ok:
 		case section == "[user]" && (key == "name" || key == "email"):
 			kept = append(kept, "\t"+key+" = "+value+"\n")
-		case section == "[include]" && key == "path" && depth < maxIncludes:
+		case section == "[include]" && key == "path" && depth < maxIncludes && *left > 0:
 			name, err := strconv.Unquote(value)
 			if below, ok := strings.CutPrefix(name, "~/"); ok {
 				name = filepath.Join(home, below)
@@ -64,8 +74,9 @@ func gitUserLines(home, file string, config []byte, depth int) (kept []string) {
 			if info, err := os.Stat(name); err != nil || !info.Mode().IsRegular() || info.Size() > maxGitConfig {
 				continue // as in git, an included file need not exist
 			}
+			*left--
 			if data, err := os.ReadFile(name); err == nil {
-				kept = append(kept, gitUserLines(home, name, data, depth+1)...)
+				kept = append(kept, gitUserLines(home, name, data, depth+1, left)...)
 			}
 		}
 	}

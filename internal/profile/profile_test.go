@@ -316,6 +316,7 @@ func TestGitUserIncluded(t *testing.T) {
 		"dotfiles/me":   "[user]\n\tname = Me\n\temail = me@example.com\n[credential]\n\thelper = secret\n",
 		"dotfiles/loop": "[include]\n\tpath = loop\n[user]\n\tname = Loop\n",
 		"dotfiles/next": "[include] path = me\n",
+		"dotfiles/many": strings.Repeat("[include]\n\tpath = many\n", 1000),
 	})
 	me, loops := "\tname = \"Me\"\n\temail = \"me@example.com\"\n", strings.Repeat("\tname = \"Loop\"\n", maxIncludes)
 	for config, want := range map[string]string{
@@ -325,6 +326,7 @@ func TestGitUserIncluded(t *testing.T) {
 		"[include]\n\tpath = dotfiles/next\n":                            me,
 		"[include]\n\tpath = dotfiles/loop\n":                            loops,
 		"[include]\n\tpath = nosuch\n\tpath = dotfiles\n":                "",
+		"[user]\n\tname = Z\n[include]\n\tpath = dotfiles/many\n":        "\tname = \"Z\"\n",
 		"[includeIf \"gitdir:~/work/\"]\n\tpath = ~/dotfiles/me\n":       "",
 		"[user]\n\tname = Y\n[include]\n\tpath = ~/dotfiles/../nosuch\n": "\tname = \"Y\"\n",
 		"[include]\n\tpath = dotfiles/me\n\tname = not a user\n[core]\n": me,
