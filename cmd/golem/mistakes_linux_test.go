@@ -2,6 +2,7 @@ package main
 
 import (
 	"regexp"
+	"slices"
 	"strings"
 	"testing"
 	"unicode/utf8"
@@ -157,6 +158,19 @@ func TestPagerEndsEarly(t *testing.T) {
 	p.startAt(80, "diff")
 	if code, seen := p.waitForEnd(); code != 0 || !strings.Contains(seen, "1 file changed") {
 		t.Errorf("code %d\n%s", code, seen)
+	}
+}
+
+// TestPagerShowsNothing checks that golem prints the text itself if the pager does not.
+func TestPagerShowsNothing(t *testing.T) {
+	p := newPickTest(t, map[string]string{"a.txt": "a\n"}, "seq 100 > big.txt")
+	for _, env := range []string{"GOLEM_PAGER=true", "GOLEM_PAGER=false", "TERM=dumb"} {
+		one := p.forTest(t)
+		one.env = append(slices.Clone(p.env), env)
+		one.startAt(80, "diff")
+		if code, seen := one.waitForEnd(); code != 0 || !strings.Contains(seen, "+ 100") || !strings.Contains(seen, "next: golem diff") {
+			t.Errorf("%s: code %d\n%s", env, code, seen)
+		}
 	}
 }
 

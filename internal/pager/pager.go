@@ -9,12 +9,15 @@ import (
 	"os/exec"
 	"slices"
 	"strings"
-	"syscall"
 )
 
 // Command returns the pager that the environment chooses: GOLEM_PAGER, PAGER, or else less.
-// It is "" if the user wants none, which an empty value or cat says.
+// It is "" if the user wants none, which an empty value or cat says. It is also "" at a
+// terminal that a pager cannot control.
 func Command(environ []string) string {
+	if slices.Contains(environ, "TERM=dumb") {
+		return ""
+	}
 	for _, name := range []string{"GOLEM_PAGER", "PAGER"} {
 		for _, entry := range environ {
 			if value, ok := strings.CutPrefix(entry, name+"="); ok {
@@ -28,38 +31,64 @@ func Command(environ []string) string {
 	return "less"
 }
 
-// Show runs a pager with a text as its input, on the terminal that out is, until the user
-// leaves it. A pager that the user leaves before the end of the text is no error. The error
-// is ErrNone if the pager could not be started, and nothing was shown.
-func Show(command string, environ []string, out *os.File, text string) error {
-	words := strings.Fields(command)
-	if len(words) == 0 {
-		return ErrNone
-	}
-	cmd := exec.Command(words[0], words[1:]...)
-	cmd.Stdout, cmd.Stderr = out, out
-	cmd.Env = environ
-	if !slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "LESS=") }) {
-		cmd.Env = append(slices.Clone(environ), "LESS=FRX") // as git does: colours, no clearing, no paging of a short text
-	}
-	input, err := cmd.StdinPipe()
-	if err != nil {
-		return err
-	}
-	if err := cmd.Start(); err != nil {
-		return ErrNone
-	}
-	_, err = io.WriteString(input, text)
-	input.Close()
-	if errors.Is(err, syscall.EPIPE) || errors.Is(err, os.ErrClosed) {
-		err = nil
-	}
-	var ended *exec.ExitError
-	if late := cmd.Wait(); late != nil && !errors.As(late, &ended) {
-		err = errors.Join(err, late)
-	}
-	return err
+// A Pager is a pager that runs.
+type Pager struct {
+	cmd         *exec.Cmd
+	read, write *os.File
+	size        int64 // of the text
 }
 
-// ErrNone is the error of a pager that cannot be started.
-var ErrNone = errors.New("no pager")
+// Start starts a pager for a text, on the terminal that out is. The caller calls Feed and
+// Wait concurrently. The error is ErrNone if the pager could not be started.
+func Start(command string, environ []string, out *os.File, text string) (*Pager, error) {
+	words := strings.Fields(command)
+	if len(words) == 0 {
+		return nil, ErrNone
+	}
+	p := &Pager{cmd: exec.Command(words[0], words[1:]...), size: int64(len(text))}
+	p.cmd.Stdout, p.cmd.Stderr = out, out
+	p.cmd.Env = environ
+	if !slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "LESS=") }) {
+		p.cmd.Env = append(slices.Clone(environ), "LESS=FRX") // as git does: colours, no clearing, no paging of a short text
+	}
+	var err error
+	if p.read, p.write, err = os.Pipe(); err != nil {
+		return nil, ErrNone
+	}
+	p.cmd.Stdin = p.read
+	if p.cmd.Start() != nil {
+		p.read.Close()
+		p.write.Close()
+		return nil, ErrNone
+	}
+	return p, nil
+}
+
+// Feed writes the text to the pager. It returns when all of it was read, by the pager or by
+// Wait.
+func (p *Pager) Feed(text string) {
+	io.WriteString(p.write, text) // Wait reads the rest, so this does not fail
+	p.write.Close()
+}
+
+// Wait waits until the user leaves the pager. It is no error to leave it before the end of
+// the text. The error is ErrNone if the pager read nothing or ended with an error. Then the
+// user may not have seen the text.
+func (p *Pager) Wait() error {
+	defer p.read.Close()
+	err := p.cmd.Wait()
+	unread, _ := io.Copy(io.Discard, p.read) // what the pager left in the pipe
+	var ended *exec.ExitError
+	switch {
+	case unread == p.size:
+		return ErrNone
+	case errors.As(err, &ended) && !ended.Exited(): // a signal ended it, as after Ctrl-C
+		return nil
+	case err != nil:
+		return ErrNone
+	}
+	return nil
+}
+
+// ErrNone is the error of a pager that did not show the text.
+var ErrNone = errors.New("no pager showed the text")

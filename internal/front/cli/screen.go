@@ -4,7 +4,9 @@ import (
 	"errors"
 	"io"
 	"os"
+	"os/signal"
 	"strings"
+	"sync"
 
 	"golang.org/x/term"
 
@@ -40,6 +42,10 @@ func newScreen(w io.Writer) screen {
 		under = v.Under()
 	}
 	switch under := under.(type) {
+	case *pageBuffer:
+		s := under.screen
+		s.w = under
+		return s
 	case *stream:
 		color := colorAuto
 		if under.console.color != nil {
@@ -56,6 +62,19 @@ func newScreen(w io.Writer) screen {
 	}
 	return screen{w: w, plain: true}
 }
+
+// A pageBuffer collects text that is printed for a terminal, so that the pager can show it.
+type pageBuffer struct {
+	strings.Builder
+	screen screen
+}
+
+// newPageBuffer returns a buffer for the terminal that a writer writes to, or for the
+// writer itself.
+func newPageBuffer(w io.Writer) *pageBuffer { return &pageBuffer{screen: newScreen(w)} }
+
+// flush prints the text, in the pager if it does not fit on the terminal.
+func (b *pageBuffer) flush() error { return b.screen.print(b.String()) }
 
 // page returns the width and the colours of the screen.
 func (s screen) page() visible.Page {
@@ -92,16 +111,30 @@ func (s screen) show(rows []row) error {
 func (s screen) print(text string) error {
 	if _, height := s.size(); s.file != nil && strings.Count(text, "\n") >= height {
 		if command := pager.Command(os.Environ()); command != "" {
-			_, release := consoleOf(s.w).own() // the pager has the terminal
-			err := pager.Show(command, os.Environ(), s.file, text)
-			release()
-			if !errors.Is(err, pager.ErrNone) {
+			if err := s.showInPager(command, text); !errors.Is(err, pager.ErrNone) {
 				return err
 			}
 		}
 	}
 	_, err := io.WriteString(s.w, text)
 	return err
+}
+
+// showInPager shows a text in the pager, until the user leaves it.
+func (s screen) showInPager(command, text string) error {
+	_, release := consoleOf(s.w).own() // the pager has the terminal
+	defer release()
+	caught := make(chan os.Signal, 1)
+	signal.Notify(caught, os.Interrupt) // Ctrl-C is for the pager; if golem ended, the shell would take the terminal from it
+	defer signal.Stop(caught)
+	p, err := pager.Start(command, os.Environ(), s.file, text)
+	if err != nil {
+		return err
+	}
+	var fed sync.WaitGroup
+	fed.Go(func() { p.Feed(text) })
+	defer fed.Wait()
+	return p.Wait()
 }
 
 // lines returns a row as lines of the terminal.
