@@ -64,13 +64,13 @@ func TestForeignTerminal(t *testing.T) {
 	}
 	_, id, _ := strings.Cut(out, "after golem approve ")
 	id, _, _ = strings.Cut(id, " ")
-	if out, code := golem("approve", "-C", "notes", id); code != 3 || !strings.Contains(out, "it still waits\nnote: nobody was asked: the terminal belongs to another user") {
+	if out, code := golem("approve", "-C", "notes", id); code != 3 || !strings.Contains(out, "it still waits; golem approve "+id+" asks again, golem approve "+id+" --no declines it\nnote: nobody was asked: the terminal belongs to another user") {
 		t.Errorf("approve %q: code %d\n%s", id, code, out)
 	}
 	if err := os.WriteFile(filepath.Join(dir, "notes", "workers", "new.worker"), []byte("---\nsandbox: inherit\n---\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, code := golem("trust", "-C", "notes"); code != 3 || !strings.Contains(out, "nothing has changed\nnote: nobody was asked: the terminal belongs to another user") {
+	if out, code := golem("trust", "-C", "notes"); code != 3 || !strings.Contains(out, "nothing has changed; the same command asks again\nnote: nobody was asked: the terminal belongs to another user") {
 		t.Errorf("trust: code %d\n%s", code, out)
 	}
 }

@@ -375,15 +375,15 @@ func (s *Store) FindPending(id string) (PendingRequest, error) {
 			return w, nil
 		}
 	}
-	hint := "nothing waits for an answer"
+	hint := "nothing waits for an answer here; golem status --all shows what waits elsewhere"
 	var names []string
 	for _, w := range all {
 		names = append(names, w.ID)
 	}
 	if len(names) > 0 {
-		hint = "these wait: " + strings.Join(names, ", ")
+		hint = "these wait: " + strings.Join(names, ", ") + "; golem approve " + names[0] + " shows one, golem approvals lists them"
 	}
-	return PendingRequest{}, &sandbox.Error{Op: "approve", Path: id, Code: sandbox.ErrNotFound, Hint: hint + "; a request is used once"}
+	return PendingRequest{}, &sandbox.Error{Op: "approve", Path: id, Code: sandbox.ErrNotFound, Hint: hint}
 }
 
 // State says what was decided about a request.

@@ -231,7 +231,7 @@ func unknownHint(workers []*worker.Worker, name string) string {
 		names = append(names, w.Name)
 	}
 	if len(names) == 0 {
-		return "this program has no workers"
+		return "this program has no workers; golem init makes a program with some"
 	}
 	return strictyaml.DidYouMean(name, names)
 }

@@ -52,7 +52,7 @@ func (d *Gate) Offer(ctx context.Context, name string) (foreigntools.Offer, erro
 			return d.offer(ctx, s)
 		}
 	}
-	hint := "this worker has no MCP server"
+	hint := "this worker has no MCP server; golem tools lists its tools"
 	if len(names) > 0 {
 		hint = strictyaml.DidYouMean(name, names)
 	}

@@ -364,7 +364,9 @@ func (d *Gate) WaitingHosts() []network.WaitingHost { return d.networks.Waiting(
 func (d *Gate) IsBusy() bool { return d.work.IsBusy() }
 
 // Review reviews all changes of the gate's session, without their diffs.
-func (d *Gate) Review() (*session.Review, error) { return d.work.Review() }
+func (d *Gate) Review(report func(done, total int)) (*session.Review, error) {
+	return d.work.Review(report)
+}
 
 // canonicalRules writes the names in rules as the sandbox writes them. If the host
 // ignores case, a rule must apply to every spelling of its name. To make the sandbox use

@@ -100,7 +100,7 @@ var problems = []struct{ yaml, want string }{
 	{`sandbox: {root: ~}`, `p.yaml:1:17: sandbox.root: nothing; it is …`},
 	{`sandbox: {mounts: [{source: ` + strings.Repeat("x", 256) + `, target: /a}]}`, `p.yaml:1:29: sandbox.mounts[0].source: ` + strings.Repeat("x", 56) + "…" + strings.Repeat("x", 28) + ` is too long; a path has at most 4096 bytes, a part of it 255`},
 	{`sandbox: {root: "a\0b"}`, `p.yaml:1:17: a control character in "a\x00b"; write it without`},
-	{`sandbox: {root: /}`, `p.yaml:1:17: sandbox.root: / is the whole host; mount the directories that are needed`},
+	{`sandbox: {root: /}`, `p.yaml:1:17: sandbox.root: / is the whole host; golem shows workers single directories; cd into a project directory, or name one: --root DIR, or in the project file`},
 	{`sandbox: {zones: {a: {path: ../in}}}`, `p.yaml:1:29: sandbox.zones.a.path: ../in does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are`},
 	{`sandbox: {zones: {a: {path: /etc}}}`, `p.yaml:1:29: sandbox.zones.a.path: /etc does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are`},
 	{`sandbox: {zones: {a: {path: ~/npm}}}`, `p.yaml:1:29: sandbox.zones.a.path: ~/npm does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are`},
@@ -310,7 +310,7 @@ func TestKernelDirectories(t *testing.T) {
 	must(t, os.Symlink("/proc", filepath.Join(w.env.Home, "toproc")))
 	for _, source := range []string{"/proc", "/proc/self", "/sys/kernel", "/dev", "/dev/nothing-there", "/usr/../proc", "~/toproc", "~/toproc/self", "../home/toproc"} {
 		_, err := w.parse(`sandbox: {mounts: [{source: ` + source + `, target: /a}]}`)
-		if err == nil || !strings.Contains(err.Error(), "mount a real directory") {
+		if err == nil || !strings.Contains(err.Error(), "there are no files there; cd into a project directory") {
 			t.Errorf("%s: %v", source, err)
 		}
 	}
@@ -336,7 +336,7 @@ func TestState(t *testing.T) {
 	} {
 		w.env.State = test.state
 		_, err := w.parse(test.yaml)
-		if err == nil || !strings.Contains(err.Error(), "shows golem's own state; mount another directory") {
+		if err == nil || !strings.Contains(err.Error(), "shows golem's own state; cd into a project directory") {
 			t.Errorf("state %s, %s: %v", strings.TrimPrefix(test.state, w.top), test.yaml, err)
 		}
 	}

@@ -22,19 +22,20 @@ func (e Env) hiddenDirs() []hidden {
 	const (
 		state  = "shows golem's own state"
 		config = "shows golem's own configuration"
-		home   = "golem shows workers single directories, and no keys or settings of yours; cd into a project directory, or name one: --root DIR, or in the project file"
+		other  = "cd into a project directory, or name one: --root DIR, or in the project file"
+		home   = "golem shows workers single directories, and no keys or settings of yours; " + other
 	)
-	list := []hidden{{dir: string(filepath.Separator), is: "is the whole host", hint: "mount the directories that are needed"}}
+	list := []hidden{{dir: string(filepath.Separator), is: "is the whole host", hint: "golem shows workers single directories; " + other}}
 	for _, dir := range e.Homes {
 		if _, err := os.Stat(dir); err == nil { // golem ignores a home that does not exist
 			list = append(list, hidden{dir: dir, is: "is your home directory", holds: "contains your home directory", hint: home})
 		}
 	}
 	for _, dir := range append([]string{e.State}, e.States...) {
-		list = append(list, hidden{dir, state, state, state, "mount another directory, or keep the state elsewhere with --state"})
+		list = append(list, hidden{dir, state, state, state, other + "; --state DIR keeps the state elsewhere"})
 	}
 	for _, dir := range e.Configs {
-		list = append(list, hidden{dir, config, config, config, "mount another directory"})
+		list = append(list, hidden{dir, config, config, config, other})
 	}
 	return list
 }

@@ -92,7 +92,7 @@ func (l *loader) resolveSource(e entry) (source, base sandbox.Host, real string,
 // used.
 func resolveExisting(folder string) (real, what, hint string) {
 	if kernel := kernelDir(folder); kernel != "" {
-		return "", "is under " + kernel, "there are no files there; mount a real directory"
+		return "", "is under " + kernel, "there are no files there; cd into a project directory, or name one: --root DIR, or in the project file"
 	}
 	info, err := os.Stat(folder)
 	if err == nil {
@@ -113,7 +113,7 @@ func resolveExisting(folder string) (real, what, hint string) {
 // symlinks.
 func (l *loader) checkShowable(real string) (what, hint string) {
 	if kernel := kernelDir(real); kernel != "" {
-		return "leads to " + kernel, "there are no files there; mount a real directory"
+		return "leads to " + kernel, "there are no files there; cd into a project directory, or name one: --root DIR, or in the project file"
 	}
 	return l.checkHidden(real)
 }

@@ -63,7 +63,7 @@ func (s *Session) Proposal(name string) (Proposal, error) {
 		}
 		names = append(names, w.Name)
 	}
-	hint := fmt.Sprintf("none was proposed in session %s; --session names another", s.ID)
+	hint := fmt.Sprintf("none was proposed in session %s; --session ID names another, golem sessions lists them", s.ID)
 	if len(names) > 0 {
 		hint = "proposed in session " + s.ID + ": " + strings.Join(names, ", ")
 	}

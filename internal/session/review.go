@@ -28,23 +28,30 @@ type Review struct {
 // them. With diffs it compares every file; without, it counts the lines of the first files
 // only, and looks at the others by their names.
 func (s Store) Review(one *Session, names []string, diffs bool) (*Review, error) {
+	return s.ReviewWith(one, names, diffs, nil)
+}
+
+// ReviewWith reviews changes as Review does. report, if not nil, is called with the number
+// of changes that were read.
+func (s Store) ReviewWith(one *Session, names []string, diffs bool, report func(done, total int)) (*Review, error) {
 	k, err := s.Open(one)
 	if err != nil {
 		return nil, err
 	}
 	defer k.Close()
-	return s.review(k, one, names, diffs)
+	return s.review(k, one, names, diffs, report)
 }
 
-// Review reviews all changes of the workspace's session, without their diffs.
-func (w *Workspace) Review() (*Review, error) {
+// Review reviews all changes of the workspace's session, without their diffs. It calls
+// report as Store.ReviewWith does.
+func (w *Workspace) Review(report func(done, total int)) (*Review, error) {
 	if w.changes == nil {
-		return w.store.Review(w.Session, nil, false)
+		return w.store.ReviewWith(w.Session, nil, false, report)
 	}
-	return w.store.review(w.changes, w.Session, nil, false)
+	return w.store.review(w.changes, w.Session, nil, false, report)
 }
 
-func (s Store) review(k *transaction.Overlays, one *Session, names []string, diffs bool) (*Review, error) {
+func (s Store) review(k *transaction.Overlays, one *Session, names []string, diffs bool, report func(done, total int)) (*Review, error) {
 	files, err := s.Project.Sandbox(explain.ProbeMount)
 	if err != nil {
 		return nil, err
@@ -67,7 +74,10 @@ func (s Store) review(k *transaction.Overlays, one *Session, names []string, dif
 	}
 	var flags review.Collector
 	size := int64(0)
-	for _, c := range standing {
+	for i, c := range standing {
+		if report != nil {
+			report(i, len(standing))
+		}
 		switch {
 		case len(names) > 0 && !anyWithin(names, c.Name()):
 			continue

@@ -129,9 +129,9 @@ func (s Store) Find(id string) (*Session, error) {
 	case len(found) == 1:
 		return found[0], nil
 	}
-	hint := "there is none"
+	hint := "there are no sessions here; golem status --all lists those elsewhere"
 	if len(ids) > 0 {
-		hint = "there are " + strings.Join(ids, ", ")
+		hint = "there are " + strings.Join(ids, ", ") + "; golem sessions describes them"
 	}
 	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: hint}
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"io"
 	"slices"
 	"strings"
 
@@ -95,9 +96,7 @@ terminal to ask at.`,
 		if err != nil {
 			return err
 		}
-		read := meanwhile(cmd.ErrOrStderr(), "reading the changes")
-		r, names, err := w.review("apply", append(paths, args...), dry || pick)
-		read()
+		r, names, err := w.review(cmd.ErrOrStderr(), "apply", append(paths, args...), dry || pick)
 		if err != nil {
 			return err
 		}
@@ -169,7 +168,7 @@ func (w *workSession) explainConflict(op string, r tool.Result, args []string, r
 	if _, busy := w.of().Holder(); busy {
 		return w.explainBusy(r)
 	}
-	again, _, err := w.review(op, args, false)
+	again, _, err := w.review(io.Discard, op, args, false)
 	switch {
 	case sandbox.CodeOf(err) == sandbox.ErrNotFound, err == nil && len(again.Files) == 0:
 		err = &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "session " + w.ID + " no longer has these changes: they were applied or discarded elsewhere while golem asked; " +
@@ -198,7 +197,7 @@ func (w *workSession) nothing(cmd *cobra.Command, verb string, r *session.Review
 	for _, text := range w.skippedBy(r) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+text)
 	}
-	return &sandbox.Error{Op: verb, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no changes to " + verb}
+	return &sandbox.Error{Op: verb, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no changes to " + verb + "; golem status shows what waits here"}
 }
 
 // showDryRun prints the changes that golem apply would apply.
@@ -233,6 +232,9 @@ func (f *gateFlags) callWith(cmd *cobra.Command, name string, given map[string]a
 	if !wantsJSON(cmd) && (name == "discard_changes" || f.commits && r.OK()) {
 		r.Changes = nil // in the list they would look like changes of the directory
 	}
+	if r.Err != nil && r.Err.Code == "declined" && r.Pending == nil {
+		r.Notes = append(r.Notes, f.nextIfDeclined(name))
+	}
 	if r.OK() && name == "apply_changes" && strings.HasPrefix(r.Text, applied) && !f.commits {
 		if f.partly || slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Part != "" }) {
 			look := "golem diff"
@@ -244,6 +246,18 @@ func (f *gateFlags) callWith(cmd *cobra.Command, name string, given map[string]a
 		r.Notes = append(r.Notes, "golem undo restores what was there")
 	}
 	return cmp.Or(printResult(cmd, r), err)
+}
+
+// nextIfDeclined says what to type after the user declined to apply or discard changes.
+func (f *gateFlags) nextIfDeclined(name string) string {
+	text := "the changes stay in session " + f.session + "; "
+	switch {
+	case f.commits:
+		return "the commits stay in session " + f.session + "; golem diff" + f.option + " --commits shows them"
+	case name == "discard_changes":
+		return text + "golem diff" + f.option + " shows them, golem discard" + f.option + " PATH… deletes some"
+	}
+	return text + "golem apply" + f.option + " -p chooses some, golem discard" + f.option + " deletes them"
 }
 
 func newDiscard() *cobra.Command {
@@ -282,7 +296,7 @@ or no terminal to ask at.`,
 			return err
 		}
 		f.explain = func(r tool.Result) tool.Result { return w.explainConflict("discard", r, args, true) }
-		r, names, err := w.review("discard", args, false)
+		r, names, err := w.review(cmd.ErrOrStderr(), "discard", args, false)
 		if err != nil {
 			return err
 		}

@@ -33,7 +33,7 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+text)
 	}
 	if len(items) == 0 {
-		return &sandbox.Error{Op: "apply", Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no changes to choose from"}
+		return &sandbox.Error{Op: "apply", Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has no changes to choose from; golem diff" + w.option() + " shows why"}
 	}
 	ctx, stop := untilSignal(cmd.Context())
 	defer stop()
@@ -48,10 +48,13 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 	var caught signaled
 	switch {
 	case errors.As(context.Cause(ctx), &caught):
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped; nothing was applied")
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped; nothing was applied; golem apply"+w.option()+" -p asks again")
 		return caught.code()
 	case err != nil:
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %v; nothing was applied\n", err)
+		if errors.Is(err, errClosed) {
+			err = errStopped
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %v; nothing was applied; golem apply%s -p asks again\n", err, w.option())
 		return exit(exitDenied)
 	}
 	parts, shown, err := choice.Parts(items)
@@ -59,7 +62,7 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 		return err
 	}
 	if len(parts) == 0 {
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: you chose nothing; nothing was applied")
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: you chose nothing; nothing was applied; golem apply"+w.option()+" -p asks again, golem discard"+w.option()+" deletes the changes")
 		return exit(exitDenied)
 	}
 	f.before, f.repeats = shown.Items, asker.hasScrolled(items)

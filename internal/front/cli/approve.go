@@ -187,7 +187,7 @@ func (f *approveFlags) approve(cmd *cobra.Command, r *records.Records, w approva
 		asker.front = "golem approve, at a terminal"
 		reply = asker.AskOnce(cmd.Context(), request)
 		if reply.By != "user" || reply.Stop {
-			fmt.Fprintln(cmd.ErrOrStderr(), "golem: not answered; it still waits")
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem: not answered; it still waits; golem approve "+w.ID+" asks again, golem approve "+w.ID+" --no declines it")
 			if asker.why != nil {
 				fmt.Fprintln(cmd.ErrOrStderr(), "note: "+asker.why.Error())
 			}

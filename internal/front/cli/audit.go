@@ -101,7 +101,7 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	flags.StringVar(&f.Path, "path", "", "effects on this path, or below it")
 	flags.StringVar(&f.Session, "session", "", "the id of a session, as golem sessions lists it")
 	flags.StringVar(&f.Decision, "decision", "", "preApproved, yes, no, pending, blocked")
-	flags.StringVar(&f.Kind, "kind", "", "intent, outcome, refusal, answer, mend (a repair of the journal)")
+	flags.StringVar(&f.Kind, "kind", "", "intent, outcome, refusal, answer, repair (of the journal itself)")
 	flags.StringVar(&f.Call, "call", "", "the records of one call")
 	flags.IntVar(&f.last, "last", 0, "only the last N records")
 	flags.BoolVar(&f.all, "all", false, "records of all programs")
@@ -112,11 +112,14 @@ func addFilterFlags(cmd *cobra.Command) *filterFlags {
 var (
 	decisions = []string{"preApproved", "yes", "no", "pending", "blocked", "revoked"}
 	origins   = []string{policy.User.String(), policy.Model.String(), policy.Peer.String()}
-	kinds     = []string{string(audit.Intent), string(audit.Outcome), string(audit.Refusal), string(audit.Answer), string(audit.Repair)}
+	kinds     = []string{string(audit.Intent), string(audit.Outcome), string(audit.Refusal), string(audit.Answer), "repair", string(audit.Repair)}
 )
 
 // check refuses flags that no record can match.
 func (f *filterFlags) check() error {
+	if f.Kind == "repair" {
+		f.Kind = string(audit.Repair) // the journal keeps the older word
+	}
 	for _, flag := range []struct {
 		name, word string
 		known      []string
@@ -180,7 +183,10 @@ show the last decisions about a file in words.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		switch {
 		case len(args) == 1:
-			return flags.showDecision(cmd.OutOrStdout(), args[0], wantsJSON(cmd))
+			page := newPageBuffer(cmd.OutOrStdout())
+			safe := visible.NewWriter(page)
+			err := flags.showDecision(safe, args[0], wantsJSON(cmd))
+			return cmp.Or(err, safe.Close(), page.flush())
 		case net && (asCSV || filter.Tool != ""):
 			return usageError("--net lists connections; do not use it with --csv or --tool")
 		case net:
@@ -310,6 +316,9 @@ func formatRecord(r audit.Record, program string) string {
 	if r.Decision != "" {
 		word := sandbox.Shown(r.Decision)
 		about := sandbox.Shown(r.By)
+		if r.Decision == "pending" && r.By == "nobody" {
+			word, about = "waits for approval", ""
+		}
 		switch {
 		case r.Seen == "unseen":
 			about += "; approved unseen"
@@ -322,6 +331,7 @@ func formatRecord(r audit.Record, program string) string {
 		parts = append(parts, word)
 	}
 	switch {
+	case r.Decision == "pending" && r.Code == "declined": // the decision says it
 	case r.Code != "":
 		parts = append(parts, sandbox.Shown(r.Code))
 	case r.Kind == audit.Outcome:

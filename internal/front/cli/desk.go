@@ -25,8 +25,8 @@ the hunks of a session to apply, push a staged commit, search the journal, and l
 pictures of calls, cost and connections.
 
 golem serves the page on this machine only, until you press Ctrl-C. The address that it
-prints works once, in one browser. --listen chooses the port. Other machines cannot connect:
-use ssh -L for that.`,
+prints works once, in one browser. --listen chooses the port. Other machines cannot connect.
+To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:8137 HOST.`,
 		Example: "  golem desk\n  golem desk --no-open\n  golem desk --listen 127.0.0.1:8137",
 		Args:    noArgs,
 	}

@@ -78,9 +78,7 @@ lines that were on the screen. With --plain, or at a terminal with less than 60 
 		if interactive {
 			return f.exploreSession(cmd, show, w, args, plain)
 		}
-		read := meanwhile(cmd.ErrOrStderr(), "reading the changes")
-		r, _, err := w.review("diff", args, !stat && !names)
-		read()
+		r, _, err := w.review(cmd.ErrOrStderr(), "diff", args, !stat && !names)
 		if err != nil {
 			return err
 		}
@@ -130,26 +128,25 @@ func diffDocument(about *sessionDocument, r *session.Review) any {
 type reviewText struct {
 	*workSession
 	review *session.Review
-	screen screen
 	page   visible.Page
-	b      strings.Builder
+	b      *pageBuffer
 }
 
 func newReviewText(w io.Writer, work *workSession, r *session.Review) *reviewText {
-	s := newScreen(w)
-	return &reviewText{workSession: work, review: r, screen: s, page: s.page()}
+	b := newPageBuffer(w)
+	return &reviewText{workSession: work, review: r, page: b.screen.page(), b: b}
 }
 
 func (v *reviewText) line(format string, args ...any) {
-	v.page.Line(&v.b, fmt.Sprintf(format, args...))
+	v.page.Line(v.b, fmt.Sprintf(format, args...))
 }
 func (v *reviewText) row(mark, text string) {
-	v.page.Row(&v.b, visible.Row{Mark: mark, Text: visible.Text(text)})
+	v.page.Row(v.b, visible.Row{Mark: mark, Text: visible.Text(text)})
 }
 
 // flush prints the text. It uses a pager if the text does not fit on the terminal.
 func (v *reviewText) flush() error {
-	return v.screen.print(v.b.String())
+	return v.b.flush()
 }
 
 // head prints the session, the size of its changes, and at most most warnings.
@@ -202,7 +199,7 @@ func (v *reviewText) stat(short bool) {
 	for _, dir := range dirs.Order() {
 		rows = append(rows, []string{"", dir, dirs.Text(dir), ""})
 	}
-	printColumns(&v.b, rows)
+	printColumns(v.b, rows)
 }
 
 // diffs prints each file with its diff.
@@ -223,7 +220,17 @@ func (v *reviewText) diffs() {
 		}
 	}
 	v.b.WriteString("\n")
-	v.notes()
+	v.notes(v.hunksExample()...)
+}
+
+// hunksExample returns a command that applies one hunk of a file with several, or nothing.
+func (v *reviewText) hunksExample() []string {
+	for _, c := range v.review.Files {
+		if strings.Count("\n"+c.Diff, "\n@@ ") > 1 {
+			return []string{"golem apply" + v.option() + " --hunks " + commandLine(v.pathOf(c.Path)) + ":1"}
+		}
+	}
+	return nil
 }
 
 // notesOf returns notes about a change: permissions, conflicts, protection and size.
@@ -247,8 +254,8 @@ func (v *reviewText) notesOf(c session.FileChange) string {
 	return strings.Join(notes, "; ")
 }
 
-// notes prints the skipped changes and the next commands.
-func (v *reviewText) notes() {
+// notes prints the skipped changes and the next commands, with more of them.
+func (v *reviewText) notes(more ...string) {
 	for _, text := range v.skippedBy(v.review) {
 		v.line("%s", text)
 	}
@@ -257,11 +264,12 @@ func (v *reviewText) notes() {
 	}
 	for _, c := range v.review.Files {
 		if c.Conflict {
-			v.line("next: golem apply%s --merge combines both versions, golem apply%[1]s --overwrite takes the session's", v.option())
+			printNext(v.b, "golem apply"+v.option()+" --merge combines both versions", "golem apply"+v.option()+" --overwrite takes the session's")
 			return
 		}
 	}
-	v.line("next: golem diff%s, golem apply%[1]s [-p] [PATH…], golem discard%[1]s [PATH…]", v.option())
+	next := append([]string{"golem diff" + v.option(), "golem apply" + v.option() + " [-p] [PATH…]"}, more...)
+	printNext(v.b, append(next, "golem discard"+v.option()+" [PATH…]")...)
 }
 
 // commitsHint says how to take the commits of a session. The verb stands for the option that names the session.

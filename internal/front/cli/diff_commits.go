@@ -61,7 +61,7 @@ func (v *reviewText) commitList(r changes.CommitRepository) {
 	for _, c := range r.Commits {
 		rows = append(rows, []string{c.Short(), c.Subject(), fmt.Sprintf("+%d -%d", c.Added, c.Removed), "by " + c.Author})
 	}
-	printColumns(&v.b, rows)
+	printColumns(v.b, rows)
 	for _, name := range r.Branches {
 		v.line("golem apply --commits makes refs/golem/%s at %s", visible.Line(name, maxColumns), r.Tips[name][:7])
 	}

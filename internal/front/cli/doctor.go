@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
@@ -45,17 +46,18 @@ func newDoctor() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check what golem can protect on this machine",
 		Long: `Check what golem can protect on this machine and in the current directory. doctor tries
-each protection, and prints why one is missing and how to fix it. It changes nothing.
+each protection, and prints why one is missing and how to fix it. Without --fix it changes
+no settings of this machine.
 
-With --fix doctor shows the changes to this machine that the level namespaces needs. It
-makes them after you approve. This needs root.
+The strongest level of the jail is called namespaces. If this machine does not offer it,
+--fix shows which settings to change, and changes them after you approve. This needs root.
 
-With --apparmor it prints an AppArmor profile that lets golem confine commands. Some
+With --apparmor doctor prints an AppArmor profile that lets golem confine commands. Some
 systems, such as Ubuntu, need it.
 
-Exit code 0: commands run at the default level, namespaces. 5: they run at a weaker
-level, or do not run. The program here may require a stronger level than this machine
-has.`,
+Exit code 0: commands run at the level namespaces, the default. Exit code 5: they run at a
+weaker level, they do not run, or the program here requires a level that this machine does
+not offer.`,
 		Example: `  golem doctor
   golem doctor --fix
   golem doctor --apparmor | sudo tee /etc/apparmor.d/golem`,
@@ -196,7 +198,11 @@ func examinePolicy(p *program.Program) []finding {
 	var list []finding
 	for _, l := range p.Project.Ceiling {
 		if limits := l.Limits(); len(limits) > 0 {
-			list = append(list, finding{Name: "policy", Holds: "yes", Why: visible.Text(l.File) + " limits every program: " + visible.Text(strings.Join(limits, ", ")) + "; golem config shows the values"})
+			who := "your configuration"
+			if l.File == project.PolicyFile {
+				who = "the administrator's policy"
+			}
+			list = append(list, finding{Name: "policy", Holds: "yes", Why: who + ", " + visible.Text(l.File) + ", limits every program: " + visible.Text(strings.Join(limits, ", ")) + "; golem config shows the values"})
 		}
 	}
 	return list

@@ -52,9 +52,9 @@ The changes of the command wait in a session: golem diff shows them, and golem a
 them into your directory.
 
 In a directory with golem-forge.config.yaml or workers, the command sees the files that
-the entry worker may see, or those of --worker. --root and --mount choose directories instead. A
-profile adds what a known agent needs. golem picks it by the name of the command, and
-prints it at the start.
+the entry worker may see. --worker names another worker. --root and --mount choose
+directories instead. A profile adds what a known agent needs. golem picks it by the name
+of the command, and prints it at the start.
 
 The exit code is the command's, or 128 plus the number of the signal that ended it. If golem
 does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
@@ -65,7 +65,7 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 	f := &execFlags{gateFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
 	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
-	cmd.Flags().StringVar(&f.net, "net", "", "off, on (the host's network), or the only hosts to reach: HOST[:PORT],…; +HOST adds a host to the program's list, and +go, +npm, +pypi or +debian the hosts of that package client")
+	cmd.Flags().StringVar(&f.net, "net", "", "the network of the command: off, on (every host), or HOST[:PORT],… (only these hosts); +HOST adds a host to those that the program or the agent already has; +go, +npm, +pypi and +debian add the hosts of a package client")
 	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock or namespaces; without it golem uses the strongest that works here")
 	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the command; --profile-help lists the profiles")
 	cmd.Flags().BoolVar(&f.list, "profile-help", false, "list the profiles, yours and the built-in ones, and how to write one")
@@ -441,7 +441,9 @@ func (f *execFlags) after(cmd *cobra.Command, p *program.Program, gate *program.
 	if gate.Session == nil {
 		return false, nil
 	}
-	review, err := gate.Review()
+	report, end := beginReading(cmd.ErrOrStderr())
+	review, err := gate.Review(report)
+	end()
 	if err != nil {
 		return false, err
 	}

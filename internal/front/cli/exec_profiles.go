@@ -76,15 +76,15 @@ func printProfiles(cmd *cobra.Command) error {
 		line("variables", slices.DeleteFunc(slices.Concat(p.Env, p.Set), isCommon))
 		line("hosts", slices.Concat(p.Hosts, p.Reads))
 		if keys := describeKeys(p.Outside); keys != "" {
-			line("keys outside", []string{keys})
+			line("keys that golem adds to requests", []string{keys})
 		}
 	}
 	fmt.Fprintf(out, `
 To write your own, put a file NAME.yaml into %s.
 golem uses it for the command NAME, in place of a built-in profile of that name. Every
 key is optional. Paths are relative to your home directory. Without --net the command reaches the
-hosts of its profile, and golem asks about others. Then the keys under "keys outside" stay
-outside the jail: the command has placeholders, and golem adds the keys to its requests.
+hosts of its profile, and golem asks about others. Then the command does not get the keys
+that golem adds to requests: it gets placeholders, and golem adds the keys outside the jail.
 With --net on it reaches every host and gets the keys themselves. An example, aider.yaml:
 
 `, homeRelative(user.Profiles, user.Home))
@@ -122,7 +122,7 @@ func describeKeys(keys []profile.Key) string {
 		}
 	}
 	for _, hosts := range order {
-		parts = append(parts, strings.Join(sources[hosts], ", ")+" to "+hosts)
+		parts = append(parts, strings.Join(sources[hosts], ", ")+", for "+hosts)
 	}
 	return strings.Join(parts, "; ")
 }

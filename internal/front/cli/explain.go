@@ -45,16 +45,16 @@ func newExplain() *cobra.Command {
 symlinks and their targets, protected paths, the file, the permissions of the worker and
 its callers, and the approval that is needed.
 
-PATH is a path that a worker of the program in this directory sees. With --root or --mount
-it is a path in those mounts. Without a program and without these flags, golem mounts the
-current directory read-only at /. golem checks the real directories with the sandbox that
-the worker would get. It reads no file contents and changes nothing.
+PATH is a path as a worker of the program in this directory sees it. --root and --mount name
+directories to check instead of a program's. Without a program and without these flags,
+golem mounts the current directory read-only at /. golem checks the real directories with
+the sandbox that the worker would get. It reads no file contents and changes nothing.
 
 With -- and a command, or with --command and a line of bash, golem explains whether the
-worker may run it. It lists the commands in the line, with the rule for each and its file
-and line. It lists the parts that golem does not understand, and the files that redirections
-write. It runs nothing. One argument after -- is a line of bash. Several arguments are one
-command.
+worker may run it. For each command in the line, golem prints the rule that decides, with
+its file and line number. It also lists the parts of the line that golem does not
+understand, and the files that redirections write. It runs nothing. One argument after -- is
+a line of bash. Several arguments are one command.
 
 With --net and a URL or HOST:PORT, golem explains whether the worker's commands may connect
 to it, and which rule decides. It connects to nothing.

@@ -96,7 +96,7 @@ func (f *gateFlags) exploreSession(cmd *cobra.Command, show Explorer, w *workSes
 		return usageError("-i needs a terminal, and there is none; golem diff prints the changes, golem apply PATH… --yes applies some")
 	}
 	why := whyPlain(terminal, plain)
-	r, names, err := w.review("diff", args, why != "")
+	r, names, err := w.review(cmd.ErrOrStderr(), "diff", args, why != "")
 	if err != nil {
 		return err
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
@@ -63,7 +64,7 @@ func (w *workSession) nameOf(typed string) (string, error) {
 	if strings.HasPrefix(typed, "/") {
 		return jail.Outside(path.Clean(typed)), nil
 	}
-	return "", usagef("%s is in no directory of session %s", sandbox.Shown(typed), w.ID)
+	return "", usagef("%s is in no directory of session %s; golem diff%s --name-only lists the files that it changed", sandbox.Shown(typed), w.ID, w.option())
 }
 
 // title describes a session in a few words.
@@ -199,7 +200,7 @@ func workSessions(list []inbox.Session, dir string) (all []*workSession) {
 // addChoiceFlags adds the flags of commands that work on the changes of one session.
 func addChoiceFlags(cmd *cobra.Command) *gateFlags {
 	f := &gateFlags{programFlags: addProgramFlags(cmd), wait: patience}
-	cmd.Flags().StringVar(&f.session, "session", "", "an id, the beginning of one, or last; the newest session with changes if not given (GOLEM_SESSION)")
+	cmd.Flags().StringVar(&f.session, "session", "", "the session: an id, the beginning of an id, or last (the last used session); the newest session with changes if not given (GOLEM_SESSION)")
 	return f
 }
 
@@ -234,7 +235,7 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 		}
 		switch {
 		case chosen == nil && f.commits:
-			return nil, &sandbox.Error{Op: "session", Code: sandbox.ErrNotFound, Hint: "no session here has new commits"}
+			return nil, &sandbox.Error{Op: "session", Code: sandbox.ErrNotFound, Hint: "no session here has new commits; golem status lists the sessions with changes"}
 		case chosen == nil:
 			return nil, errNoChanges
 		case len(ids) > 1 && findTerminal(false) == nil:
@@ -249,7 +250,7 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 		}
 	}
 	chosen.isNamed = chosen.isNamed || f.sessionID() != ""
-	f.chosen, f.session, f.paths = chosen.program, chosen.ID, chosen.paths
+	f.chosen, f.session, f.paths, f.option = chosen.program, chosen.ID, chosen.paths, chosen.option()
 	chosen.hasEnded = true
 	if len(all) > 1 {
 		chosen.others = slices.DeleteFunc(all, func(w *workSession) bool { return w == chosen })
@@ -330,9 +331,9 @@ func findSession(all []*workSession, id string) (*workSession, error) {
 	case len(fits) > 1:
 		return nil, usagef("session %s: %d sessions begin like this; type more of the id", sandbox.Shown(id), len(fits))
 	case len(ids) == 0:
-		return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "there are no sessions here"}
+		return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "there are no sessions here; golem exec CMD starts one, golem status --all lists those elsewhere"}
 	}
-	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "sessions here: " + strings.Join(ids, ", ")}
+	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "sessions here: " + strings.Join(ids, ", ") + "; golem sessions describes them"}
 }
 
 // lastSession is the value of --session for the session that was used last.
@@ -340,8 +341,8 @@ const lastSession = session.Last
 
 // review returns the changes of a session at and below the typed paths, or all changes if
 // there are no paths. names are the sandbox names of the paths. A path without a change
-// is an error.
-func (w *workSession) review(op string, paths []string, diffs bool) (r *session.Review, names []string, err error) {
+// is an error. At a terminal it shows its progress there.
+func (w *workSession) review(errs io.Writer, op string, paths []string, diffs bool) (r *session.Review, names []string, err error) {
 	for _, typed := range paths {
 		name, err := w.nameOf(typed)
 		if err != nil {
@@ -349,7 +350,9 @@ func (w *workSession) review(op string, paths []string, diffs bool) (r *session.
 		}
 		names = append(names, name)
 	}
-	if r, err = w.program.Sessions().Review(w.Session, names, diffs); err != nil {
+	report, end := beginReading(errs)
+	defer end()
+	if r, err = w.program.Sessions().ReviewWith(w.Session, names, diffs, report); err != nil {
 		return nil, nil, err
 	}
 	for i, name := range names {

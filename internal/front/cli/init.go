@@ -173,12 +173,13 @@ func printInit(w io.Writer, dir string, o starter.Options, made []string) {
 	case starter.Tools:
 		about, next = "/in   read-only, for the tools", "golem tool count_words --path /in/paper.txt"
 	}
-	noKey := ""
+	note := ""
 	if o.Model == "" && o.Kind != starter.Tools {
-		noKey = "      without a key, add --model scripted:demo.yaml\n"
+		next += " --model scripted:demo.yaml"
+		note = "      demo.yaml plays the model, without a key; golem help run lists real models\n"
 	}
 	if dir != "." {
 		next = "cd " + commandLine(dir) + " && " + next
 	}
-	fmt.Fprintf(w, "  %s\nnext: %s\n%s", about, next, noKey)
+	fmt.Fprintf(w, "  %s\nnext: %s\n%s", about, next, note)
 }

@@ -6,7 +6,7 @@ import "github.com/spf13/cobra"
 var jsonForms = map[string]string{
 	"golem run":             "print JSON Lines: one object per event, the result last",
 	"golem mcp":             "refused: standard output carries the MCP protocol",
-	"golem exec":            "no effect: standard output belongs to the command; errors of golem are one JSON document",
+	"golem exec":            "with --profile-help: print one JSON document; otherwise refused, because standard output belongs to the command",
 	"golem audit export":    "no effect: the records are JSON Lines already",
 	"golem sessions export": "no effect: the export is JSON Lines already",
 	"golem completion":      "no effect: the output is a script",

@@ -83,7 +83,7 @@ func cutLast(text, sep string) (before, after string, found bool) {
 // addMountFlags adds --root and --mount to a command.
 func addMountFlags(cmd *cobra.Command) *[]*explain.Mount {
 	list := new([]*explain.Mount)
-	cmd.Flags().Var(mountFlag{"root", list}, "root", "mount the directory DIR at /; without a mode it is rw, and changes go directly to your directory")
-	cmd.Flags().Var(mountFlag{"mount", list}, "mount", "mount the directory SRC at the path DST; rw without a mode; may be given again")
+	cmd.Flags().Var(mountFlag{"root", list}, "root", "show the directory DIR as /: ro is read-only, rw (the default) changes your files directly, overlay keeps the changes in a session")
+	cmd.Flags().Var(mountFlag{"mount", list}, "mount", "show your directory SRC as the path DST, with a mode as for --root; may be given again")
 	return list
 }

@@ -194,7 +194,7 @@ Exit code 0: no problems; 2: problems.`,
 
 // noProgram returns the error for a directory without a program.
 func noProgram(p *program.Program) error {
-	return usagef("no program in %s or above it; golem init makes one", visible.Text(string(p.Root())))
+	return usagef("no program in %s or above it; -C DIR names another directory, golem init makes a program, golem status --all lists what waits elsewhere", visible.Text(string(p.Root())))
 }
 
 type lintProblem struct {

@@ -35,8 +35,8 @@ review changes nothing.`,
 	var accept, discard string
 	var override []string
 	var summary, all, unseen, interactive, plain bool
-	cmd.Flags().StringVar(&accept, "accept", "", "push the commit of this id")
-	cmd.Flags().StringVar(&discard, "discard", "", "discard the commit of this id")
+	cmd.Flags().StringVar(&accept, "accept", "", "push the commit with this id")
+	cmd.Flags().StringVar(&discard, "discard", "", "discard the commit with this id")
 	cmd.Flags().StringArrayVar(&override, "override", nil, "with --accept: push a file that a scanner holds back: PATH=REASON; may be given again")
 	cmd.Flags().BoolVar(&unseen, "unseen", false, "with --accept: also push files that are too large to show")
 	cmd.Flags().BoolVar(&summary, "summary", false, "do not show the diffs")

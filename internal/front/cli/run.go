@@ -44,7 +44,7 @@ type runFlags struct {
 
 func newRun() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "run PROGRAM|FILE [INPUT…]",
+		Use:   "run PROGRAM|FILE [INPUT…] | [PROGRAM] --resume ID",
 		Short: "Run the workers of a program with a model",
 		Long: `Run the workers of a program. The entry worker gets the input and works with the model.
 Each of its tool calls passes the gate. It can call other workers, which never have more

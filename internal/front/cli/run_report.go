@@ -403,7 +403,9 @@ func describeSession(w io.Writer, p *program.Program, gate *program.Gate) (strin
 	if gate.Session == nil {
 		return "", nil
 	}
-	review, err := gate.Review()
+	report, end := beginReading(w)
+	review, err := gate.Review(report)
+	end()
 	if err != nil || len(review.Files) == 0 && review.Unfit == "" {
 		return "", err
 	}

@@ -17,7 +17,7 @@ func newSessions() *cobra.Command {
 		Short: "List, show, export and remove sessions",
 		Long: `List the sessions of this directory, the last used one first: the id, the program or the
 input that started it, its age, its state, and the size of the files it keeps. The state
-is running (a golem works on it), paused (its run waits for an approval), changes (it has
+is running (golem uses it now), paused (its run waits for an approval), changes (it has
 changes that were not applied) or clean. golem removes empty sessions automatically. It
 keeps a session with changes until you remove it.`,
 		Example: "  golem sessions\n  golem sessions show last\n  golem sessions prune --older 30d",

@@ -85,7 +85,7 @@ other.`,
 		}
 		printStatus(cmd.OutOrStdout(), waiting, dir, at)
 		if len(waiting.Sessions) > 0 {
-			fmt.Fprintf(cmd.OutOrStdout(), "next: golem diff%s, golem apply%s, golem discard%s\n", at, at, at)
+			printNext(cmd.OutOrStdout(), "golem diff"+at, "golem apply"+at, "golem discard"+at)
 		}
 		return nil
 	}

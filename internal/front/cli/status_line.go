@@ -45,6 +45,15 @@ func beginStatus(w io.Writer, what string) *statusLine {
 	return l
 }
 
+// beginReading starts a status line for reading the changes of a session. report says how
+// many of them golem has read.
+func beginReading(w io.Writer) (report func(done, total int), end func()) {
+	l := beginStatus(w, "reading the changes")
+	return func(done, total int) {
+		l.advance(int64(done), int64(total), fmt.Sprintf("%s of %s", visible.Number(done), visible.Count(total, "change")))
+	}, l.end
+}
+
 // set says what golem does from now on.
 func (l *statusLine) set(what string) {
 	if l == nil {

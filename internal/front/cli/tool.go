@@ -41,6 +41,7 @@ type gateFlags struct {
 	exitCode  bool             // end with the exit code of a command
 	commits   bool             // the command is about commits
 	undoes    bool             // the command is about the last applied change
+	option    string           // the option that names the chosen session in a command to type next, or ""
 	chosen    *program.Program // the program of the chosen session, if there is one
 	paths     *paths           // converts the paths in prompts and results; nil for commands that take names of the sandbox
 	// before returns the items of a request that the user has seen before the question; may
@@ -67,8 +68,8 @@ func (f *gateFlags) addWorker(cmd *cobra.Command) {
 func addSessionFlags(cmd *cobra.Command, otherwise string) *gateFlags {
 	f := &gateFlags{programFlags: addProgramFlags(cmd)}
 	cmd.Flags().BoolVar(&f.reads, "approve-reads", false, "do not ask about calls that only read")
-	cmd.Flags().StringVar(&f.session, "session", "", "the session to work in: an id, the beginning of one, last or new; "+otherwise+" if not given (GOLEM_SESSION)")
-	cmd.Flags().BoolVar(&f.copy, "copy", false, "work on copies of the directories with mode: overlay, whatever their size (GOLEM_COPY=1)")
+	cmd.Flags().StringVar(&f.session, "session", "", "the session to work in: an id, the beginning of an id, last (the last used session) or new (a new session); "+otherwise+" if not given (GOLEM_SESSION)")
+	cmd.Flags().BoolVar(&f.copy, "copy", false, "copy the directories with mode: overlay before the session starts, instead of mounting them copy-on-write (GOLEM_COPY=1)")
 	cmd.Flags().DurationVar(&f.wait, "wait", patience, "how long to wait for an approval")
 	return f
 }
@@ -201,9 +202,9 @@ func newTools() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "tools [NAME]",
 		Short: "List the tools of a worker",
-		Long: `List the tools that a worker of this program has: who may call each (llm is the
-model, manual is you), the strictest approval that it needs, and its effects on files. With NAME, show that tool
-and its arguments.
+		Long: `List the tools that a worker of this program has: who may call each (llm is the model,
+manual is you), the strictest approval that it needs, and its effects on files. With NAME,
+show that tool and its arguments.
 
 golem remembers the tools that an MCP server listed when golem first started it. If the
 server lists other tools later, golem refuses its calls. --accept SERVER starts the

@@ -121,7 +121,7 @@ func trustState(p *program.Program) (trustDocument, error) {
 func (d trustDocument) print(w io.Writer) {
 	switch {
 	case d.Hash == "":
-		fmt.Fprintln(w, "nothing to trust: no project file and no workers here")
+		fmt.Fprintln(w, "nothing to trust: no project file and no workers here; golem init makes a program, golem exec CMD needs none")
 		return
 	case d.Trusted:
 		fmt.Fprintf(w, "trusted: %s\n", d.Program)
@@ -213,7 +213,7 @@ func confirmed(cmd *cobra.Command, verb, what, otherwise string) bool {
 	if asker.confirm(cmd.Context(), verb+" "+what) {
 		return true
 	}
-	fmt.Fprintln(out, "not "+verb+"ed; nothing has changed")
+	fmt.Fprintln(out, "not "+verb+"ed; nothing has changed; the same command asks again")
 	if asker.why != nil {
 		fmt.Fprintln(out, "note: "+asker.why.Error())
 	}

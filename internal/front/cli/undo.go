@@ -21,14 +21,15 @@ func newUndo() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "undo",
 		Short: "Undo the last change in your directories",
-		Long: `Undo the last change that golem made in your directories: a golem apply, a worker's command,
-or a call of a file tool in a directory with mode: rw. golem shows a diff and asks first. It restores the files, and records the undo in the journal. Changes that came
-from a session go back into it. If any of the files has changed since, golem undoes nothing.
+		Long: `Undo the last change that golem made in your directories: a golem apply, a worker's
+command, or a call of a file tool in a directory with mode: rw. golem shows a diff and asks
+first. It restores the files, and records the undo in the journal. Changes that came from a
+session go back into it. If any of the files has changed since, golem undoes nothing.
 
-Each golem undo goes back one step, and --list shows the steps. golem can undo
-the last 20 commands and applies, while their old files take at most 512 MiB. It always keeps
-the last one. It keeps the last 50 calls of file tools, with at most 64 MiB in total and
-16 MiB for one file.
+Each golem undo goes back one step, and --list shows the steps. golem keeps the old files of
+the last 20 commands and applies, up to 512 MiB. Beyond that it forgets the oldest. It
+always keeps the last one. It keeps the last 50 calls of file tools, with at most 64 MiB in
+total and 16 MiB for one file.
 
 With --forget golem forgets the last change without undoing it. Then you can undo the one
 before.

@@ -54,6 +54,17 @@ func printColumns(w io.Writer, rows [][]string) {
 	}
 }
 
+// printNext prints the commands to type next in one line. If they do not fit on the
+// terminal, each has its own line.
+func printNext(w io.Writer, commands ...string) {
+	const head = "next: "
+	text := head + strings.Join(commands, ", ")
+	if columns, _ := newScreen(w).size(); columns > 0 && utf8.RuneCountInString(text) >= columns {
+		text = head + strings.Join(commands, "\n"+strings.Repeat(" ", len(head)))
+	}
+	fmt.Fprintln(w, text)
+}
+
 // minCell is the fewest columns in which printColumns continues a cell.
 const minCell = 30
 

@@ -23,8 +23,9 @@ func newWorkers() *cobra.Command {
 		Use:   "workers",
 		Short: "Show which worker calls which, and their permissions",
 		Long: `Show the entry worker and the workers that it may call, with the files and tools that
-each gets from its caller, and how many more levels of workers it may call. It is an error if a worker asks for more than its caller
-has. Workers that no worker may call are listed below the tree.
+each gets from its caller, and how many more levels of workers it may call. It is an error
+if a worker asks for more than its caller has. Below the tree golem lists the workers that
+no worker may call.
 
 Exit code 0: no errors; 2: errors.`,
 		Example: "  golem workers\n  golem workers --entry summarise --json",
