@@ -334,15 +334,4 @@ func slash(c session.FileChange) string {
 }
 
 // age describes how long ago a time was.
-func age(t time.Time) string {
-	switch d := time.Since(t); {
-	case d < time.Minute:
-		return "just now"
-	case d < time.Hour:
-		return fmt.Sprintf("%d min ago", int(d.Minutes()))
-	case d < 24*time.Hour:
-		return visible.Count(int(d.Hours()), "hour") + " ago"
-	default:
-		return visible.Count(int(d.Hours()/24), "day") + " ago"
-	}
-}
+func age(t time.Time) string { return visible.Age(t, time.Now()) }

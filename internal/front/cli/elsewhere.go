@@ -50,7 +50,7 @@ func (f *programFlags) printElsewhere(w io.Writer) {
 		if len(p.Calls) == 1 {
 			command, verb = "golem approve "+p.Calls[0]+" -C "+typedDir(p.Directory), "waits"
 		}
-		fmt.Fprintf(w, "%s %s in %s: %s\n", visible.Count(len(p.Calls), "approval"), verb, visible.Text(homeRelative(string(p.Directory), home)), command)
+		fmt.Fprintf(w, "%s %s in %s: %s\n", visible.Count(len(p.Calls), "approval"), verb, visible.Text(visible.HomeRelative(string(p.Directory), home)), command)
 	}
 }
 
@@ -76,7 +76,7 @@ func (f *programFlags) findCall(id string, err error) error {
 	for _, p := range f.elsewhere() {
 		if slices.Contains(p.Calls, id) {
 			return &sandbox.Error{Op: "approve", Path: id, Code: sandbox.ErrNotFound,
-				Hint: "it waits in " + visible.Text(homeRelative(string(p.Directory), home)) + ": golem approve " + id + " -C " + typedDir(p.Directory)}
+				Hint: "it waits in " + visible.Text(visible.HomeRelative(string(p.Directory), home)) + ": golem approve " + id + " -C " + typedDir(p.Directory)}
 		}
 	}
 	return err
@@ -91,7 +91,7 @@ func (f *runFlags) findPaused(err error) error {
 	home, _ := os.UserHomeDir()
 	for _, p := range f.elsewhere() {
 		if slices.Contains(p.Paused, f.resume) || f.resume == "last" && len(p.Paused) > 0 {
-			return usagef("no such run here; one is paused in %s: golem run %s --resume %s", visible.Text(homeRelative(string(p.Directory), home)), typedDir(p.Directory), f.resume)
+			return usagef("no such run here; one is paused in %s: golem run %s --resume %s", visible.Text(visible.HomeRelative(string(p.Directory), home)), typedDir(p.Directory), f.resume)
 		}
 	}
 	return err

@@ -356,7 +356,7 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.G
 		if profile.IsBuiltIn(x.Profile.Name) {
 			instead = ", which replaces the built-in profile " + x.Profile.Name
 		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile is your own, %s%s\n", visible.Text(homeRelative(x.Profile.File, x.Profile.Home)), instead)
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile is your own, %s%s\n", visible.Text(visible.HomeRelative(x.Profile.File, x.Profile.Home)), instead)
 	}
 	if f.profile == "" && x.Profile.Name == profile.Plain && (profile.Host{Path: x.Path, Dir: x.Dir, Home: x.Profile.Home}).HasInstalled(command) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: there is no profile for %s, so it has none of your settings, credentials and variables; golem exec --profile-help explains how to write one\n",
@@ -413,7 +413,7 @@ func mountedAt(gate *program.Gate, home string) string {
 	}
 	var words []string
 	for _, s := range list {
-		words = append(words, fmt.Sprintf("%s is mounted at %s (%s)", visible.Text(homeRelative(s.source, home)), visible.Text(jail.Inside(gate.Files, s.name)), s.how))
+		words = append(words, fmt.Sprintf("%s is mounted at %s (%s)", visible.Text(visible.HomeRelative(s.source, home)), visible.Text(jail.Inside(gate.Files, s.name)), s.how))
 	}
 	if len(words) == 0 {
 		return "no directory is mounted"

@@ -26,14 +26,6 @@ func agentUser() profile.User {
 	return u
 }
 
-// homeRelative returns a host path as ~/… if it is in the user's home directory.
-func homeRelative(name, home string) string {
-	if below, err := filepath.Rel(home, name); err == nil && home != "" && filepath.IsLocal(below) {
-		return filepath.Join("~", below)
-	}
-	return name
-}
-
 // exampleProfile is the example that --profile-help prints.
 const exampleProfile = `description: aider, with a key of its own
 extends: python
@@ -68,7 +60,7 @@ func printProfiles(cmd *cobra.Command) error {
 			}
 		}
 		if p.File != "" {
-			line("your own", []string{homeRelative(p.File, user.Home)})
+			line("your own", []string{visible.HomeRelative(p.File, user.Home)})
 		}
 		line("also for", p.Programs)
 		line("files", slices.DeleteFunc(slices.Clone(p.Copies), isCommon))
@@ -87,7 +79,7 @@ hosts of its profile, and golem asks about others. Then the command does not get
 that golem adds to requests: it gets placeholders, and golem adds the keys outside the jail.
 With --net on it reaches every host and gets the keys themselves. An example, aider.yaml:
 
-`, homeRelative(user.Profiles, user.Home))
+`, visible.HomeRelative(user.Profiles, user.Home))
 	for line := range strings.Lines(exampleProfile) {
 		fmt.Fprint(out, "  "+line)
 	}

@@ -100,7 +100,7 @@ func placeOfSecret(s keyring.Store, in keyring.Place) string {
 		return "the system's keyring"
 	}
 	home, _ := os.UserHomeDir()
-	return "a file in " + visible.Text(homeRelative(s.Dir, home))
+	return "a file in " + visible.Text(visible.HomeRelative(s.Dir, home))
 }
 
 // Limits of a value.

@@ -53,7 +53,7 @@ func printStatusOfAll(cmd *cobra.Command, home string, list []inbox.Directory) {
 		if i > 0 {
 			fmt.Fprintln(out)
 		}
-		name := cmp.Or(homeRelative(d.Path, home), string(d.State))
+		name := cmp.Or(visible.HomeRelative(d.Path, home), string(d.State))
 		fmt.Fprintln(out, visible.Text(name))
 		if d.Problem != "" {
 			fmt.Fprintln(out, "  "+d.Problem)

@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -58,10 +57,10 @@ var templates = sync.OnceValue(func() *template.Template {
 	return template.Must(template.New("").Funcs(template.FuncMap{
 		"style":     func() template.CSS { return template.CSS(readAsset("desk.css")) },
 		"integrity": func(name string) string { return hashOf(readAsset(name)) },
-		"age":       age,
+		"age":       visible.Age,
 		"clock":     func(t time.Time) string { return t.Local().Format(time.DateTime) },
 		"count":     func(n int, noun string) string { return visible.Count(n, noun) },
-		"near":      near,
+		"near":      visible.HomeRelative,
 		"kind":      kindWords,
 		"command":   nextCommand,
 		"cells":     splitRow,
@@ -73,30 +72,6 @@ var templates = sync.OnceValue(func() *template.Template {
 		"pair":      func(values ...any) []any { return values },
 	}).ParseFS(assets, "assets/*.html"))
 })
-
-// age describes how long before now a time was.
-func age(t, now time.Time) string {
-	switch d := now.Sub(t); {
-	case t.IsZero():
-		return ""
-	case d < time.Minute:
-		return "just now"
-	case d < time.Hour:
-		return fmt.Sprintf("%d min ago", int(d.Minutes()))
-	case d < 24*time.Hour:
-		return visible.Count(int(d.Hours()), "hour") + " ago"
-	default:
-		return visible.Count(int(d.Hours()/24), "day") + " ago"
-	}
-}
-
-// near returns a directory as ~/… if it is in the user's home directory.
-func near(dir, home string) string {
-	if below, err := filepath.Rel(home, dir); err == nil && home != "" && filepath.IsLocal(below) {
-		return filepath.Join("~", below)
-	}
-	return dir
-}
 
 // formatNumber returns a whole number with separators.
 func formatNumber(n any) string {
