@@ -112,13 +112,13 @@ func (p *pages) addFile(nonce, program, id string, index int, digest string, ite
 	return true
 }
 
-func (one *page) addFile(index int, digest string, items []string) {
-	if old, ok := one.digests[index]; ok && old != digest { // the browser has both versions now
+func (p *page) addFile(index int, digest string, items []string) {
+	if old, ok := p.digests[index]; ok && old != digest { // the browser has both versions now
 		digest = ""
 	}
-	one.digests[index] = digest
+	p.digests[index] = digest
 	for _, item := range items {
-		one.sent[item] = true
+		p.sent[item] = true
 	}
 }
 
