@@ -22,10 +22,13 @@ type Waiting struct {
 	Sessions  []Changes
 	Approvals []Call
 	Staged    []Commit
+	Ready     []string // sessions whose paused run can continue, because its calls are answered
 }
 
 // IsEmpty reports whether nothing waits.
-func (w Waiting) IsEmpty() bool { return len(w.Sessions)+len(w.Approvals)+len(w.Staged) == 0 }
+func (w Waiting) IsEmpty() bool {
+	return len(w.Sessions)+len(w.Approvals)+len(w.Staged)+len(w.Ready) == 0
+}
 
 // Changes describes a session with changes, in the form of golem status --json.
 type Changes struct {
@@ -113,12 +116,21 @@ func (w *Waiting) addRecords(p *program.Program) error {
 		return err
 	}
 	defer r.Close()
-	waiting, err := r.Waiting(p.Sessions())
+	pending, err := r.Pending(p.Sessions())
 	if err != nil {
 		return err
 	}
-	for _, one := range waiting {
-		w.Approvals = append(w.Approvals, Call{one, p})
+	open := make(map[string]bool) // sessions with calls that are not answered
+	for _, one := range pending {
+		if one.Answer == nil {
+			w.Approvals = append(w.Approvals, Call{one, p})
+			open[one.Session] = true
+		}
+	}
+	for _, one := range pending {
+		if one.Answer != nil && !open[one.Session] && !slices.Contains(w.Ready, one.Session) && p.Runs().IsPaused(one.Session) {
+			w.Ready = append(w.Ready, one.Session)
+		}
 	}
 	staged, err := r.Staged()
 	for _, id := range staged {

@@ -104,6 +104,9 @@ func (p *Project) AddHosts(rules []policy.HostRule) {
 
 // NetworkPlace returns the place that says which hosts commands reach.
 func (p *Project) NetworkPlace() strictyaml.Place {
+	if place, off := p.Ceiling.NetworkOff(); off {
+		return place
+	}
 	if p.networkAt == (strictyaml.Place{}) {
 		return strictyaml.Default
 	}

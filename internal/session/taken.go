@@ -33,6 +33,16 @@ func (s *Session) taken() map[string][]string {
 	return all
 }
 
+// HasOnlyTaken reports whether all changes of a session are in commits that the user has
+// taken. It reads the changes only if there are such commits.
+func (s Store) HasOnlyTaken(one *Session) bool {
+	if len(one.taken()) == 0 {
+		return false
+	}
+	r, err := s.Review(one, nil, false)
+	return err == nil && s.IsTaken(one, r)
+}
+
 // IsTaken reports whether every change in a review of a session is also in commits that the
 // user has taken. Such a session does not wait for the user.
 func (s Store) IsTaken(one *Session, r *Review) bool {

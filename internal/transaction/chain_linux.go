@@ -2,6 +2,8 @@ package transaction
 
 import (
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -166,6 +168,19 @@ func (a *AppliedTransaction) Session() sandbox.Host {
 		if l.Store != "" {
 			return sandbox.Host(filepath.Dir(l.Store))
 		}
+	}
+	return ""
+}
+
+// LostSession returns the id of the session that the changes came from if it was removed,
+// "" otherwise. An undo cannot put the changes back into such a session.
+func (a *AppliedTransaction) LostSession() string {
+	dir := string(a.Session())
+	if dir == "" {
+		return ""
+	}
+	if _, err := os.Lstat(dir); errors.Is(err, fs.ErrNotExist) {
+		return filepath.Base(dir)
 	}
 	return ""
 }

@@ -84,6 +84,9 @@ func (*AppliedTransaction) At() time.Time { return time.Time{} }
 // Session returns "".
 func (*AppliedTransaction) Session() sandbox.Host { return "" }
 
+// LostSession returns "".
+func (*AppliedTransaction) LostSession() string { return "" }
+
 // Recover finds nothing.
 func Recover(sandbox.Host) (int, error) { return 0, nil }
 

@@ -155,6 +155,7 @@ func (w *workSession) checkConflicts(r *session.Review, args []string, resolved 
 	for _, arg := range args {
 		typed += " " + commandLine(arg)
 	}
+	typed += w.option()
 	return &sandbox.Error{Op: "apply", Code: sandbox.ErrConflict, Hint: "changed in your directory since the session first changed it: " + strings.Join(names, ", ") +
 		"; nothing was applied; golem apply --merge" + typed + " combines both versions, golem apply --overwrite" + typed + " takes the session's, golem discard" + typed + " deletes the session's"}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"io"
@@ -221,18 +222,21 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 	}
 	if chosen == nil {
 		var ids []string
+		var taken *workSession // the newest session whose changes are all in taken commits
 		for _, w := range all {
 			has, err := f.isWanted(w)
 			if err != nil {
 				return nil, err
 			}
-			if has && chosen == nil {
-				chosen = w
-			}
-			if has {
-				ids = append(ids, w.ID)
+			switch {
+			case !has:
+			case w.program.Sessions().HasOnlyTaken(w.Session):
+				taken = cmp.Or(taken, w)
+			default:
+				chosen, ids = cmp.Or(chosen, w), append(ids, w.ID)
 			}
 		}
+		chosen = cmp.Or(chosen, taken)
 		switch {
 		case chosen == nil && f.commits:
 			return nil, &sandbox.Error{Op: "session", Code: sandbox.ErrNotFound, Hint: "no session here has new commits; golem status lists the sessions with changes"}
@@ -386,7 +390,7 @@ func (w *workSession) changedBy(typed string) *workSession {
 // unchanged returns the error for a path that a session has not changed. It suggests
 // another session that has changed it, or a changed file with a similar name.
 func (w *workSession) unchanged(op, typed, name string) error {
-	e := &sandbox.Error{Op: op, Path: typed, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has not changed it; golem diff --stat lists the changes"}
+	e := &sandbox.Error{Op: op, Path: typed, Code: sandbox.ErrNotFound, Hint: "session " + w.ID + " has not changed it; golem diff --stat" + w.option() + " lists the changes"}
 	if slices.Contains(strings.Split(name, "/"), ".git") {
 		e.Hint = "golem never applies changes in .git"
 		return e

@@ -110,7 +110,7 @@ func errInit(cmd *cobra.Command, err error) error {
 	if errors.Is(err, errClosed) {
 		err = errEnd
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %v; nothing was made; golem init --yes takes the defaults\n", err)
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %v; nothing was made; %s takes the defaults\n", err, commandLine(append([]string{"golem", "init", "--yes"}, cmd.Flags().Args()...)...))
 	return exit(exitDenied)
 }
 

@@ -95,8 +95,9 @@ other.`,
 // A statusDocument is the document that golem status --json prints.
 type statusDocument struct {
 	Sessions  []inbox.Changes `json:"sessions"`
-	Approvals []string        `json:"approvals"` // the ids of calls that wait for approval
-	Staged    []string        `json:"staged"`    // the ids of commits that wait for review
+	Approvals []string        `json:"approvals"`       // the ids of calls that wait for approval
+	Staged    []string        `json:"staged"`          // the ids of commits that wait for review
+	Ready     []string        `json:"ready,omitempty"` // the sessions whose paused run can continue
 
 	Ports   []inbox.PublishedPort  `json:"ports,omitempty"`
 	Running []inbox.RunningSession `json:"running,omitempty"`
@@ -104,7 +105,7 @@ type statusDocument struct {
 
 // newStatusDocument returns what waits, as golem status --json prints it.
 func newStatusDocument(w inbox.Waiting) statusDocument {
-	d := statusDocument{Sessions: append([]inbox.Changes{}, w.Sessions...), Approvals: []string{}, Staged: []string{}}
+	d := statusDocument{Sessions: append([]inbox.Changes{}, w.Sessions...), Approvals: []string{}, Staged: []string{}, Ready: w.Ready}
 	for _, c := range w.Approvals {
 		d.Approvals = append(d.Approvals, c.ID)
 	}
@@ -184,5 +185,8 @@ func printStatus(out io.Writer, d inbox.Waiting, dir, flag string) {
 	}
 	if n := len(d.Staged); n > 0 {
 		fmt.Fprintf(out, "%s %s for review: golem review%s\n", visible.Count(n, "commit"), wait(n), flag)
+	}
+	for _, id := range d.Ready {
+		fmt.Fprintf(out, "a paused run can continue: golem run --resume %s%s\n", id, flag)
 	}
 }

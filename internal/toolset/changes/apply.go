@@ -256,7 +256,7 @@ func (a application) parseHunks() (map[string][]int, error) {
 func (a application) applyHunks(c transaction.SessionChange, numbers []int) ([]byte, string, error) {
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
 	no := func(why string) error {
-		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; apply the whole file with --paths"}
+		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrInvalid, Hint: why + "; the path without hunks applies the whole file"}
 	}
 	if c.Op != overlay.Modify || c.Kind != overlay.File || c.OldKind != overlay.File || !HasHunks(real, own) {
 		return nil, "", no("it has no hunks: only changed text files in UTF-8 have hunks")

@@ -109,7 +109,11 @@ func undoApplied(u Undoer, last *transaction.AppliedTransaction, passed []*undo.
 		if err != nil {
 			return tool.Preparation{}, undoError(err)
 		}
-		return tool.NewPreparation(run, rows.Changes()...), nil
+		ready := tool.NewPreparation(run, rows.Changes()...)
+		if id := last.LostSession(); id != "" {
+			ready.Warnings = append(ready.Warnings, "session "+id+" was removed, so that these changes cannot go back into it; golem keeps no other copy of them")
+		}
+		return ready, nil
 	}
 	return tool.NewChangePlan(prepare, effects...)
 }
