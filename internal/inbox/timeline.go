@@ -177,7 +177,7 @@ func recordEvents(r audit.Record) []Event {
 		one.Kind, one.Who = EventDecision, visible.Line(r.DeciderText(), maxTitle)
 		one.Title = visible.Line(r.KindText()+": "+r.CallText(), maxTitle)
 		if seen := r.SeenText(); seen != "" {
-			one.Title += ", " + seen
+			one.Title += ", " + visible.Line(seen, maxTitle)
 		}
 	case r.Origin == policy.Model.String():
 		return nil

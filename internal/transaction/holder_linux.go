@@ -52,7 +52,7 @@ func AwaitCalls(ctx context.Context, o *Overlays, tell func(Holder)) error {
 			f.Close()
 		}
 		if !errors.Is(err, ErrBusy) {
-			return nil // whoever works on the session next reports other errors
+			return nil // the next command in the session reports other errors
 		}
 		if !told {
 			h, _ := o.Holder()

@@ -92,7 +92,14 @@ type pieceView struct {
 type commitsView struct {
 	Name    string
 	Refs    []string
-	Commits []changes.Commit
+	Commits []commitRow
+}
+
+// A commitRow is a commit of a session. Its texts are visible text.
+type commitRow struct {
+	changes.Commit
+	Author   string
+	Warnings []string
 }
 
 func sessionPage(id string) string { return "session " + id }
@@ -180,7 +187,14 @@ func (s *server) addChanges(ctx context.Context, one inbox.Session, v *sessionVi
 		v.Skipped = append(v.Skipped, "commits: "+visible.Line(text, maxNote))
 	}
 	for _, repository := range repositories {
-		c := commitsView{Name: visible.Name(repository.Name), Commits: repository.Commits}
+		c := commitsView{Name: visible.Name(repository.Name)}
+		for _, one := range repository.Commits {
+			row := commitRow{Commit: one, Author: visible.Line(one.Author, maxNote)}
+			for _, f := range one.Flags {
+				row.Warnings = append(row.Warnings, visible.Text(f.String()))
+			}
+			c.Commits = append(c.Commits, row)
+		}
 		for _, ref := range repository.Branches {
 			c.Refs = append(c.Refs, sandbox.Shown(ref))
 		}
