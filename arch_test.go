@@ -57,6 +57,7 @@ var layers = []layer{
 	{"internal/state", 1, "the state directory: everything golem stores"},
 	{"internal/state/statetest", 1, "test suite for stores"},
 	{"internal/audit", 2, "the journal"},
+	{"internal/hub/store", 2, "the contracts of state on NATS JetStream, with fences, documents and queues"},
 	{"internal/transaction", 2, "changes of a command or session, until they are applied or discarded"},
 	{"internal/egress", 2, "a network that reaches only the hosts of a grant"},
 	{"internal/preset", 2, "the hosts from which the user's package clients download"},

@@ -1,0 +1,85 @@
+package store
+
+import (
+	"fmt"
+
+	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// An once is a stream that takes one message for each subject: the hash of a key.
+type once struct{ *stream }
+
+// writerHeader names the call that added a message. A call whose acknowledgement was lost
+// finds its own message by it.
+const writerHeader = "Golem-Writer"
+
+// oncePerSubject is the shape of a stream that takes one message for each subject.
+var oncePerSubject = jetstream.StreamConfig{MaxMsgsPerSubject: 1, DiscardNewPerSubject: true}
+
+// Once returns the decisions of a name made of a-z, 0-9, - and _.
+func (s *Store) Once(name string) (state.Once, error) {
+	made, err := s.openStream("once", name, oncePerSubject)
+	if err != nil {
+		return nil, err
+	}
+	return &once{made}, nil
+}
+
+// A Fence decides each key once, and nobody can remove a decision, not even the hub.
+type Fence struct{ once }
+
+// Fence returns the fence of a name.
+func (s *Store) Fence(name string) (*Fence, error) {
+	shape := oncePerSubject
+	shape.DenyDelete, shape.DenyPurge = true, true
+	made, err := s.openStream("fence", name, shape)
+	if err != nil {
+		return nil, err
+	}
+	return &Fence{once{made}}, nil
+}
+
+// Forget refuses: what a fence has decided stays.
+func (*Fence) Forget(string) error {
+	return fmt.Errorf("what a fence has decided stays decided")
+}
+
+// Decide implements state.Once.
+func (o *once) Decide(key string, value []byte) (kept []byte, first bool, err error) {
+	if len(value) > MaxValue {
+		return nil, false, fmt.Errorf("a value of %d bytes; at most %d are kept", len(value), MaxValue)
+	}
+	subject, writer := hexHash(key), nats.NewInbox()
+	for tries := 0; ; tries++ {
+		_, err := o.add(subject, nats.Header{writerHeader: {writer}}, value)
+		if err == nil {
+			return value, true, nil
+		}
+		m, ok, second := o.last(subject)
+		if second == nil && ok { // it has a value, perhaps this one: the acknowledgement may be lost
+			return m.Data, m.Header.Get(writerHeader) == writer, nil
+		}
+		if tries > 3 || isCode(err, codeStoreFailed) && second != nil {
+			return nil, false, err
+		}
+	}
+}
+
+// Look implements state.Once.
+func (o *once) Look(key string) (value []byte, ok bool, err error) {
+	m, ok, err := o.last(hexHash(key))
+	if !ok {
+		return nil, false, err
+	}
+	return m.Data, true, nil
+}
+
+// Forget implements state.Once.
+func (o *once) Forget(key string) error {
+	ctx, cancel := o.within()
+	defer cancel()
+	return o.Purge(ctx, jetstream.WithPurgeSubject(o.base+"."+hexHash(key)))
+}
