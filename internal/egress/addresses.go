@@ -37,7 +37,8 @@ var forbidden = []struct {
 	{netip.MustParsePrefix("::/128"), "this host", false},
 	{netip.MustParsePrefix("::1/128"), "loopback", true},
 	{netip.MustParsePrefix("::/96"), "reserved", false},
-	{netip.MustParsePrefix("64:ff9b:1::/48"), "translated", false}, // to any IPv4 address
+	{netip.MustParsePrefix("::ffff:0:0:0/96"), "translated", false}, // to any IPv4 address
+	{netip.MustParsePrefix("64:ff9b:1::/48"), "translated", false},
 	{netip.MustParsePrefix("100::/64"), "reserved", false},
 	{netip.MustParsePrefix("2001::/32"), "tunnel", false},
 	{netip.MustParsePrefix("fc00::/7"), "private", true},

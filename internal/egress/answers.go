@@ -5,6 +5,7 @@ import (
 	"context"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 )
 
@@ -49,7 +50,11 @@ func hideSecret(answer *http.Response) error {
 }
 
 func (s *secret) hideInHeader(h http.Header) {
-	for _, values := range h {
+	for name, values := range h {
+		if strings.Contains(lower(name), lower(s.value)) { // net/http has changed its case
+			delete(h, name)
+			continue
+		}
 		for i, v := range values {
 			for _, p := range s.pairs {
 				v = strings.ReplaceAll(v, string(p.hidden), string(p.shown))
@@ -77,18 +82,23 @@ func (w hidingWriter) WriteHeader(code int) {
 // Unwrap gives http.ResponseController the writer's other methods.
 func (w hidingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// A replacer replaces texts by others of the same length. It holds back a byte only as
-// long as it may be the beginning of such a text, so an answer still flows.
+// A replacer replaces texts by others of the same length. It holds back bytes only as
+// long as they may be the beginning of such a text. It does not hold back fewer than
+// minHeld, so that the last byte of a message does not wait for the next message. If they
+// are the beginning of a text, it replaces the rest.
 type replacer struct {
 	io.ReadCloser
 	pairs []pair
 	atEnd func()
 
 	buffer []byte
+	tail   []byte // the last bytes that were returned
 	held   []byte // read and not yet returned; the first ready bytes can be
 	ready  int
 	err    error
 }
+
+const minHeld = 4
 
 func (r *replacer) Read(b []byte) (int, error) {
 	for r.ready == 0 {
@@ -98,6 +108,8 @@ func (r *replacer) Read(b []byte) (int, error) {
 		r.fill()
 	}
 	n := copy(b, r.held[:r.ready])
+	r.tail = append(r.tail, r.held[max(0, n-minHeld+1):n]...)
+	r.tail = r.tail[max(0, len(r.tail)-minHeld+1):]
 	r.held, r.ready = r.held[n:], r.ready-n
 	return n, nil
 }
@@ -108,17 +120,18 @@ func (r *replacer) fill() {
 		r.buffer = make([]byte, copySize)
 	}
 	n, err := r.ReadCloser.Read(r.buffer)
-	r.held = append(bytes.Clone(r.held), r.buffer[:n]...)
+	all := slices.Concat(r.tail, r.held, r.buffer[:n])
 	for _, p := range r.pairs {
 		for i := 0; ; i += len(p.hidden) {
-			at := bytes.Index(r.held[i:], p.hidden)
+			at := bytes.Index(all[i:], p.hidden)
 			if at < 0 {
 				break
 			}
 			i += at
-			copy(r.held[i:], p.shown)
+			copy(all[i:], p.shown)
 		}
 	}
+	r.held = all[len(r.tail):]
 	r.ready = len(r.held)
 	if err != nil {
 		if r.err = err; r.err == io.EOF && r.atEnd != nil {
@@ -127,9 +140,9 @@ func (r *replacer) fill() {
 		return
 	}
 	for _, p := range r.pairs {
-		for size := min(len(p.hidden)-1, len(r.held)); size > 0; size-- {
-			if bytes.HasSuffix(r.held, p.hidden[:size]) {
-				r.ready = min(r.ready, len(r.held)-size)
+		for size := min(len(p.hidden)-1, len(all)); size >= minHeld; size-- {
+			if bytes.HasSuffix(all, p.hidden[:size]) {
+				r.ready = max(0, min(r.ready, len(r.held)-size))
 				break
 			}
 		}

@@ -3,6 +3,7 @@ package egress
 import (
 	"net/http"
 	"net/netip"
+	"slices"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/policy"
@@ -59,8 +60,6 @@ func (s *stream) findSecret(r *http.Request, rule policy.HostRule) (*secret, err
 	if removed {
 		r.URL.RawQuery = strings.Join(kept, "&")
 	}
-	r.Trailer = nil // headers that come after the body
-	r.Header.Del("Trailer")
 	return secret, nil
 }
 
@@ -80,14 +79,21 @@ func (s *stream) noticePlaceholders(r *http.Request, here *secret) {
 		if secret == here {
 			continue
 		}
+		notice := func(where string) {
+			record := s.record(Noticed)
+			record.Request = r.Method + " " + r.URL.EscapedPath()
+			record.Why = "the placeholder of the credential " + name + " in " + where + ": the credential is not for this host"
+			s.n.report(record)
+		}
+		if strings.Contains(r.URL.Path, secret.placeholder) {
+			notice("the path")
+		}
+		if strings.Contains(unescape(r.URL.RawQuery), secret.placeholder) {
+			notice("the query")
+		}
 		for header, values := range r.Header {
-			for _, v := range values {
-				if secret.carries(v) {
-					record := s.record(Noticed)
-					record.Request = r.Method + " " + r.URL.EscapedPath()
-					record.Why = "the placeholder of the credential " + name + " in " + header + ": the credential is not for this host"
-					s.n.report(record)
-				}
+			if slices.ContainsFunc(values, secret.carries) {
+				notice(header)
 			}
 		}
 	}

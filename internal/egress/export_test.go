@@ -27,3 +27,6 @@ func (n *Network) MakeLeaf(host string) (*x509.Certificate, error) {
 
 // Authority returns the certificate of the session's authority.
 func (n *Network) Authority() []byte { return n.o.Authority.PEM() }
+
+// CloseIdle closes the connections to servers that no request uses.
+func (n *Network) CloseIdle() { n.direct.CloseIdleConnections() }

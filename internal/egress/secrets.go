@@ -3,10 +3,14 @@ package egress
 import (
 	"crypto/rand"
 	"encoding/base64"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"html"
 	"math/big"
+	"net/url"
 	"os"
+	"slices"
 	"strings"
 )
 
@@ -86,7 +90,9 @@ func newSecret(name string, c Credential) (*secret, error) {
 			return nil, err
 		}
 	}
-	s.pairs = []pair{{[]byte(s.value), []byte(s.placeholder)}}
+	for _, encode := range encodings {
+		s.hide(encode(s.value), encode(s.placeholder))
+	}
 	used := false
 	s.full = os.Expand(template, func(variable string) string {
 		if variable == "value" {
@@ -100,13 +106,43 @@ func newSecret(name string, c Credential) (*secret, error) {
 		}
 		used = true
 		encode := func(value string) string { return base64.StdEncoding.EncodeToString([]byte(user + ":" + value)) }
-		s.pairs = append(s.pairs, pair{[]byte(encode(s.value)), []byte(encode(s.placeholder))})
+		s.hide(encode(s.value), encode(s.placeholder))
 		return encode(s.value)
 	})
 	if err == nil && !used {
 		err = errors.New("header: write ${value} where the value goes")
 	}
 	return s, err
+}
+
+// encodings are the forms in which a server may repeat a header that it got: as it is, in
+// a URL, in JSON, in HTML, in base64 and in hex.
+var encodings = []func(string) string{
+	func(text string) string { return text },
+	url.QueryEscape,
+	url.PathEscape,
+	func(text string) string { return strings.ReplaceAll(text, "/", `\/`) },
+	func(text string) string { return strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(text) },
+	func(text string) string {
+		return strings.NewReplacer(`"`, `\"`, `\`, `\\`, "<", `\u003c`, ">", `\u003e`, "&", `\u0026`).Replace(text)
+	},
+	html.EscapeString,
+	func(text string) string { return base64.RawStdEncoding.EncodeToString([]byte(text)) },
+	func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) },
+	func(text string) string { return hex.EncodeToString([]byte(text)) },
+	func(text string) string { return strings.ToUpper(hex.EncodeToString([]byte(text))) },
+}
+
+// hide makes a text one that answers must not have. A placeholder of another shape may
+// have another length in some encodings; then letters x take its place.
+func (s *secret) hide(hidden, shown string) {
+	if slices.ContainsFunc(s.pairs, func(p pair) bool { return string(p.hidden) == hidden }) {
+		return
+	}
+	if len(shown) != len(hidden) {
+		shown = strings.Repeat("x", len(hidden))
+	}
+	s.pairs = append(s.pairs, pair{[]byte(hidden), []byte(shown)})
 }
 
 // Placeholder returns the text that stands for a credential inside: it has the same shape

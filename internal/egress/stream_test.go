@@ -296,7 +296,7 @@ func TestAddresses(t *testing.T) {
 		"127.0.0.1": "loopback", "127.9.9.9": "loopback", "::1": "loopback", "::ffff:127.0.0.1": "loopback", "64:ff9b::7f00:1": "loopback", "2002:7f00:1::": "loopback",
 		"10.1.2.3": "private", "172.31.0.1": "private", "192.168.1.1": "private", "100.64.0.1": "private", "fd00::1": "private", "::ffff:10.0.0.1": "private",
 		"169.254.169.254": "metadata service", "::ffff:169.254.169.254": "metadata service", "fd00:ec2::254": "metadata service", "fd00:ec2::23": "metadata service", "fd20:ce::254": "metadata service", "168.63.129.16": "metadata service", "100.100.100.200": "metadata service",
-		"64:ff9b::a9fe:a9fe": "metadata service", "2002:a9fe:a9fe::1": "metadata service", "64:ff9b:1::a9fe:a9fe": "translated",
+		"64:ff9b::a9fe:a9fe": "metadata service", "2002:a9fe:a9fe::1": "metadata service", "64:ff9b:1::a9fe:a9fe": "translated", "::ffff:0:a9fe:a9fe": "translated", "::ffff:0:127.0.0.1": "translated",
 		"169.254.1.1": "link-local", "fe80::1": "link-local", "fe80::1%eth0": "link-local", "8.8.8.8%x": "",
 		"224.0.0.1": "multicast", "ff02::1": "multicast", "0.0.0.0": "this host", "::": "this host", "255.255.255.255": "reserved",
 		"198.18.0.1": "stand-in", "::7f00:1": "reserved", "2001:0:1::1": "tunnel",

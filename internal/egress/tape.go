@@ -5,7 +5,6 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
-	"strings"
 )
 
 // A tape is a connection whose first bytes can be read again.
@@ -72,7 +71,7 @@ func (t *tape) readHello(ctx context.Context) (name string, err error) {
 	if hello == nil {
 		return "", refusal("not a valid TLS hello: " + err.Error())
 	}
-	return strings.ToLower(hello.ServerName), nil
+	return lower(hello.ServerName), nil
 }
 
 // silent is a connection that sends nothing.

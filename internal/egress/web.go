@@ -217,9 +217,14 @@ func (s *stream) checkRequest(r *http.Request) (*secret, error) {
 		return nil, refusal("the request is for " + strconv.Quote(r.Host) + ", but the program looked up " + s.host)
 	case r.URL.Opaque != "" || r.URL.Scheme != "" && r.URL.Host == "": // "x:http://example.org/" would leave without its x:
 		return nil, refusal("the request is for another URL than its host")
+	case strings.Contains(r.URL.RawQuery, " "): // HTTP/2 has such a query, and HTTP/1.1 would end it there
+		return nil, refusal("the query has a space; write %20")
 	case r.URL.Host != "" && (!s.isAuthority(r.URL.Host) || r.URL.User != nil || r.URL.Scheme != s.scheme()):
 		return nil, refusal("the request is for another URL than its host")
 	}
+	// Some servers read headers after the body like those before it, where golem has checked them.
+	r.Trailer = nil
+	r.Header.Del("Trailer")
 	// An upgrade to another protocol than websocket would hide later requests.
 	if upgrade := r.Header.Values("Upgrade"); len(upgrade) != 1 || !strings.EqualFold(upgrade[0], "websocket") {
 		r.Header.Del("Upgrade")
@@ -244,10 +249,24 @@ func (s *stream) checkRequest(r *http.Request) (*secret, error) {
 // isAuthority reports whether the host of a request is the stream's, with or without its
 // port.
 func (s *stream) isAuthority(host string) bool {
-	u := url.URL{Host: strings.ToLower(host)}
+	u := url.URL{Host: lower(host)}
 	name := strings.TrimSuffix(u.Hostname(), ".")
+	if strings.HasPrefix(host, "[") != strings.Contains(name, ":") {
+		return false // only an IPv6 address is in brackets
+	}
 	isHost := name == s.host || name == "localhost" && isLoopback(s.host)
 	return isHost && (u.Port() == "" || u.Port() == strconv.Itoa(int(s.port)))
+}
+
+// lower returns a name in lower case. It changes only ASCII letters: some others would
+// become ASCII.
+func lower(name string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'A' && r <= 'Z' {
+			return r - 'A' + 'a'
+		}
+		return r
+	}, name)
 }
 
 func (s *stream) scheme() string {
