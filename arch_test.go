@@ -33,6 +33,7 @@ var layers = []layer{
 	{"sandbox", 0, "file access for workers: mounts, limits, one resolver, errors, backends"},
 	{"sandbox/sandboxtest", 0, "test suite for backends, and the table of attacks"},
 	{"internal/durable", 0, "replaces files so that a crash leaves the old or the new content"},
+	{"internal/parcel", 0, "a directory as a list of entries with contents by hash, to make it on another machine"},
 	{"internal/claim", 0, "tells whether the process that made a file still needs it"},
 	{"internal/overlay", 0, "changes over a directory: list, pick, apply, undo"},
 	{"internal/secret", 0, "recognizes credentials by their form, and variables that hold them by their names"},
