@@ -33,6 +33,19 @@ func (s *Step) Chain() []string {
 	return append(s.Parent.Chain(), s.Worker.Name)
 }
 
+// Missing returns a problem if the worker takes its caller's files and would have the
+// toolset filesystem with them, but the caller lacks it: then the worker sees no file.
+func (s *Step) Missing() (problems strictyaml.Problems) {
+	t, ok := s.Worker.Toolset("filesystem")
+	if !ok || !t.Implied || s.Parent == nil || len(s.Problems) > 0 || s.Grant.Tools.Has("filesystem") {
+		return nil
+	}
+	caller := sandbox.Shown(s.Parent.Worker.Name)
+	problems.Note(strictyaml.Problem{Place: t.Place, What: "no tools for files: " + caller + " calls it, and has no toolset filesystem",
+		Hint: "write filesystem: under toolsets of " + caller + ", or toolsets: [] here if it needs no files", Code: sandbox.ErrExceedsParent})
+	return problems
+}
+
 // calledBy reports whether a worker is this one or one of its callers.
 func (s *Step) calledBy(w *worker.Worker) bool {
 	return s != nil && (s.Worker == w || s.Parent.calledBy(w))
@@ -136,7 +149,7 @@ func (c Tree) locate(folder string) (string, bool) {
 }
 
 // Lint returns problems between the files of a program: workers that ask for more than
-// their callers have, and calls of workers that do not exist.
+// their callers have or get no tools from them, and calls of workers that do not exist.
 func (c Tree) Lint() strictyaml.Problems {
 	var problems strictyaml.Problems
 	for _, w := range c.Workers {
@@ -157,6 +170,7 @@ func (c Tree) Lint() strictyaml.Problems {
 	var visit func(s *Step)
 	visit = func(s *Step) {
 		problems = append(problems, s.Problems...)
+		problems = append(problems, s.Missing()...)
 		if _, err := s.Grant.Files.Apply(all); err != nil && len(s.Problems) == 0 {
 			problems.Add(strictyaml.Node{Place: s.Worker.Sandbox.Place}, err.Error(), "")
 		}

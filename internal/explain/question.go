@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/golem-forge/golem/sandbox"
@@ -33,6 +34,7 @@ type Answer struct {
 	Error    *Refusal `json:"error,omitempty"` // the error that a worker gets
 	Readable []string `json:"readable"`
 	Writable []string `json:"writable"`
+	ReadOnly []string `json:"read_only,omitempty"` // mounts below the writable names that may not be written
 
 	End string `json:"-"` // the name after all symlinks
 }
@@ -60,7 +62,7 @@ func Ask(ctx context.Context, op, asked string, s *sandbox.Sandbox, given []*Mou
 
 func (q question) answer(ctx context.Context) Answer {
 	a := Answer{Path: sandbox.Shown(q.asked), Op: q.op, Facts: []Fact{},
-		Readable: shown(q.s.ReadableRoots()), Writable: shown(q.s.WritableRoots())}
+		Readable: shown(q.s.ReadableRoots()), Writable: shown(q.s.WritableRoots()), ReadOnly: q.readOnly()}
 	o := q.ask(ctx)
 	name, err := q.s.Canonical(q.asked)
 	if err != nil {
@@ -87,6 +89,18 @@ func (q question) answer(ctx context.Context) Answer {
 	a.Allowed = true
 	a.Reason = sandbox.Shown(end) + " may be " + q.done(end)
 	return a
+}
+
+// readOnly returns the mounts that may not be written although a name above may be.
+func (q question) readOnly() (names []string) {
+	for _, m := range q.s.Mounts() {
+		if !q.s.CanWrite(m.Target) && m.Target != "/" && slices.ContainsFunc(q.s.WritableRoots(), func(root string) bool {
+			return root == "/" || strings.HasPrefix(m.Target, root+"/")
+		}) {
+			names = append(names, sandbox.Shown(m.Target))
+		}
+	}
+	return names
 }
 
 // Refuse turns the answer into a no.

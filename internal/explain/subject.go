@@ -38,8 +38,18 @@ func (s Subject) File(ctx context.Context, op, path string) (Answer, error) {
 	if err != nil {
 		return a, err
 	}
+	s.addTools(&a)
 	s.addTrust(&a)
 	return a, nil
+}
+
+// addTools refuses a file to a worker that has no tool for it.
+func (s Subject) addTools(a *Answer) {
+	if len(s.Chain) == 0 || !a.Allowed || !s.Grant.Tools.IsEmpty() {
+		return
+	}
+	worker := s.Chain[len(s.Chain)-1].Worker
+	a.Refuse("unknown_tool", worker+" has no tools", "write filesystem: under toolsets of "+worker+" and of the workers that call it")
 }
 
 // file answers as if the program were trusted.

@@ -2,6 +2,7 @@ package program
 
 import (
 	"context"
+	"slices"
 
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/project"
@@ -54,7 +55,7 @@ func explainSubject(p *Program, name string) (explain.Subject, error) {
 		s.Grant = step.Grant
 	}
 	for at := step; at != nil; at = at.Parent {
-		s.Chain = append([]explain.Link{{Worker: at.Worker.Name, Grant: at.Grant, From: at.Worker.Sandbox.Place.String(), Problems: at.Problems}}, s.Chain...)
+		s.Chain = append([]explain.Link{{Worker: at.Worker.Name, Grant: at.Grant, From: at.Worker.Sandbox.Place.String(), Problems: slices.Concat(at.Problems, at.Missing())}}, s.Chain...)
 	}
 	return s, nil
 }

@@ -243,7 +243,11 @@ func printAnswer(w io.Writer, a explain.Answer) {
 		return
 	}
 	fmt.Fprintf(w, "the worker gets: %s\n", a.Error.Message)
-	fmt.Fprintf(w, "allowed: read %s; write %s\n", list(a.Readable), list(a.Writable))
+	except := ""
+	if len(a.ReadOnly) > 0 {
+		except = " except " + list(a.ReadOnly)
+	}
+	fmt.Fprintf(w, "allowed: read %s; write %s%s\n", list(a.Readable), list(a.Writable), except)
 }
 
 func list(names []string) string {
