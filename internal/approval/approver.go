@@ -116,6 +116,7 @@ func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
 	if a, ok := d.answerAlone(r); ok {
 		return a
 	}
+	r.Earlier = d.Store.explainEarlier(r, d.scope(), d.Now())
 	if a, ok, err := d.Store.takeAnswer(r, d.scope(), d.Now()); err != nil {
 		return tool.Answer{By: "nobody", Note: "golem cannot read the earlier answers"}
 	} else if ok {
@@ -171,7 +172,7 @@ func (d *Approver) addPending(r tool.Request) tool.Answer {
 	if err != nil {
 		return tool.Answer{By: "nobody", Note: "golem cannot ask here, and could not store the request: " + err.Error(), Unattended: true}
 	}
-	return tool.Answer{Verdict: tool.Undecided, By: "nobody", ID: id, Unattended: true}
+	return tool.Answer{Verdict: tool.Undecided, By: "nobody", ID: id, Note: r.Earlier, Unattended: true}
 }
 
 // looksPerCheck is how many times askWhilePending looks for an answer before it checks

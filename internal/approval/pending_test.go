@@ -174,3 +174,55 @@ func TestListedEffectsAreShort(t *testing.T) {
 		t.Errorf("the request has %d effects, %v", len(r.Effects), err)
 	}
 }
+
+// TestEarlierAnswer checks that a request says why an answer to the same call does not
+// count any more.
+func TestEarlierAnswer(t *testing.T) {
+	changed := func(r tool.Request) tool.Request {
+		r.Digest += "2"
+		r.Changes = append([]tool.Change{{Path: "/out/b.md", Op: tool.Update}}, r.Changes...)
+		return r
+	}
+	for name, test := range map[string]struct {
+		answer func(t *testing.T, d *testApprover, id string)
+		then   func(d *testApprover)
+		again  func(tool.Request) tool.Request
+		want   string // "" for no note
+	}{
+		"not answered": {again: changed},
+		"other changes": {answer: func(t *testing.T, d *testApprover, id string) { answerElsewhere(true)(t, d, id, nil) }, again: changed,
+			want: "you approved this call before, but its change is different now: /out/b.md"},
+		"declined": {answer: func(t *testing.T, d *testApprover, id string) { answerElsewhere(false)(t, d, id, nil) }, again: changed,
+			want: "you declined this call before, but its change is different now: /out/b.md"},
+		"another program": {answer: func(t *testing.T, d *testApprover, id string) { answerElsewhere(true)(t, d, id, nil) }, then: func(d *testApprover) { d.Policy += "2" },
+			want: "you approved this call before, but the files of the program have changed since"},
+		"tainted": {answer: func(t *testing.T, d *testApprover, id string) { answerElsewhere(true)(t, d, id, nil) },
+			again: func(r tool.Request) tool.Request { r.Digest += "3"; r.Taint = "/in/offer.txt"; return r },
+			want:  "you approved this call before, but the worker has read /in/offer.txt since, which is untrusted"},
+	} {
+		d := newApprover(t, t.TempDir())
+		d.Asker = nil
+		first := d.Approve(t.Context(), writeA)
+		if test.answer != nil {
+			test.answer(t, d, first.ID)
+		}
+		if test.then != nil {
+			test.then(d)
+		}
+		r := writeA
+		if test.again != nil {
+			r = test.again(r)
+		}
+		a := d.Approve(t.Context(), r)
+		if a.Verdict != tool.Undecided || a.Note != test.want {
+			t.Errorf("%s: got %+v, want the note %q", name, a, test.want)
+		}
+		w, err := d.store.FindPending(a.ID)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if kept, err := d.store.Request(w); err != nil || kept.Earlier != test.want {
+			t.Errorf("%s: the stored request says %q, %v; want %q", name, kept.Earlier, err, test.want)
+		}
+	}
+}

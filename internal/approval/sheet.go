@@ -31,6 +31,9 @@ func NewSheet(r tool.Request, most int) *Sheet {
 	if r.Why != "" {
 		s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: "because of " + s.line(r.Why), Item: tool.ItemWhy})
 	}
+	if r.Earlier != "" {
+		s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.line(r.Earlier)})
+	}
 	if r.Taint != "" {
 		s.Body = append(s.Body, visible.Row{Mark: visible.Warning, Text: "tainted: the worker has read " + s.name(r.Taint) + ", which is untrusted; no rule and no earlier approval applies", Item: tool.ItemTaint})
 	}

@@ -378,7 +378,9 @@ func (s *Store) FindPending(id string) (PendingRequest, error) {
 	hint := "nothing waits for an answer here; golem status --all shows what waits elsewhere"
 	var names []string
 	for _, w := range all {
-		names = append(names, w.ID)
+		if w.Answer == nil {
+			names = append(names, w.ID)
+		}
 	}
 	if len(names) > 0 {
 		hint = "these wait: " + strings.Join(names, ", ") + "; golem approve " + names[0] + " shows one, golem approvals lists them"

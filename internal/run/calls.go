@@ -234,7 +234,7 @@ func (a continuedApprover) Approve(ctx context.Context, r tool.Request) tool.Ans
 // resumed run makes the call.
 func (t *conversation) pause(c model.Call, id string, p tool.Pending) (callResult, error) {
 	t.Budget.note(func(s *Sum) { s.Waiting++ })
-	e := Event{Type: Pending, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, Request: p.ID}
+	e := Event{Type: Pending, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, Request: p.ID, Hint: p.Earlier}
 	o := Outcome{End: Paused, Why: "a call waits for your approval", Pending: []string{p.ID}}
 	return callResult{event: e, cut: &o}, t.Log.write(Entry{Kind: "paused", In: t.id, ID: id, Call: c.ID, Pending: &p})
 }

@@ -106,8 +106,12 @@ func (in *invocation) notApproved(plan callPlan, r Request, a Answer) error {
 		if in.origin == policy.User {
 			whose, next = "your", cmp.Or(in.Again, "run the same golem command again")
 		}
-		return refusal{Result{Unattended: a.Unattended, Pending: &Pending{a.ID, r.Digest}, Err: &sandbox.Error{Op: r.Tool, Code: errDeclined,
-			Hint: nothing + ": it waits for " + whose + " approval as " + a.ID + "; after golem approve " + a.ID + " " + next}}}
+		earlier := ""
+		if a.Note != "" {
+			earlier = "; " + a.Note
+		}
+		return refusal{Result{Unattended: a.Unattended, Pending: &Pending{a.ID, r.Digest, a.Note}, Err: &sandbox.Error{Op: r.Tool, Code: errDeclined,
+			Hint: nothing + ": it waits for " + whose + " approval as " + a.ID + earlier + "; after golem approve " + a.ID + " " + next}}}
 	}
 	hint := "the user declined"
 	if a.By != "user" && a.By != "" {
@@ -117,7 +121,7 @@ func (in *invocation) notApproved(plan callPlan, r Request, a Answer) error {
 		hint += ": " + strings.Join(strings.Fields(a.Note), " ")
 	}
 	hint += "; " + nothing
-	if in.origin != policy.User {
+	if in.origin != policy.User && !a.Stop {
 		hint += "; do not repeat the call as it is"
 	}
 	return refusal{Result{Unattended: a.Unattended, Stop: a.Stop, Err: &sandbox.Error{Op: r.Tool, Code: errDeclined, Hint: hint}}}

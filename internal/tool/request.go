@@ -63,6 +63,8 @@ type Request struct {
 	// OnlyUser is true if the call changes what the user trusts. No rule and no file
 	// approves it, only the user or the user's own flag.
 	OnlyUser bool `json:"clears,omitempty"`
+	// Earlier says why an earlier answer to the same call does not count, "" if there is none.
+	Earlier string `json:"earlier,omitempty"`
 	// Session describes the session that the user's call is about, if there are several. A
 	// front sets it for the question only.
 	Session string `json:"-"`

@@ -54,6 +54,8 @@ type Result struct {
 type Pending struct {
 	ID     string `json:"id"`
 	Digest string `json:"digest"`
+	// Earlier says why an earlier answer does not count, "" if there is none.
+	Earlier string `json:"earlier,omitempty"`
 }
 
 // OK reports whether the call succeeded.

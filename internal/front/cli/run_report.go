@@ -127,7 +127,7 @@ func (r *report) tell(e run.Event) {
 		if delete(r.args, e.Call); !known {
 			call = e
 		}
-		r.line(e, e.Tool+" "+subject(call), "waits for approval as "+e.Request)
+		r.line(e, e.Tool+" "+subject(call), "waits for approval as "+e.Request+hintOf(e.Hint))
 	case run.ToolResult:
 		shown := r.endOutput(e)
 		call := r.args[e.Call]
