@@ -42,7 +42,19 @@ func (s *Step) Missing() (problems strictyaml.Problems) {
 	}
 	caller := sandbox.Shown(s.Parent.Worker.Name)
 	problems.Note(strictyaml.Problem{Place: t.Place, What: "no tools for files: " + caller + " calls it, and has no toolset filesystem",
-		Hint: "write filesystem: under toolsets of " + caller + ", or toolsets: [] here if it needs no files", Code: sandbox.ErrExceedsParent})
+		Hint: "write filesystem: under toolsets of " + caller + ", or toolsets: [] here if it needs no files"})
+	return problems
+}
+
+// AllMissing returns the problems of Missing for the worker and all that it may call.
+func (s *Step) AllMissing() (problems strictyaml.Problems) {
+	if s == nil {
+		return nil
+	}
+	problems = s.Missing()
+	for _, call := range s.Calls {
+		problems = append(problems, call.AllMissing()...)
+	}
 	return problems
 }
 
@@ -149,7 +161,7 @@ func (c Tree) locate(folder string) (string, bool) {
 }
 
 // Lint returns problems between the files of a program: workers that ask for more than
-// their callers have or get no tools from them, and calls of workers that do not exist.
+// their callers have, and calls of workers that do not exist.
 func (c Tree) Lint() strictyaml.Problems {
 	var problems strictyaml.Problems
 	for _, w := range c.Workers {
@@ -170,7 +182,6 @@ func (c Tree) Lint() strictyaml.Problems {
 	var visit func(s *Step)
 	visit = func(s *Step) {
 		problems = append(problems, s.Problems...)
-		problems = append(problems, s.Missing()...)
 		if _, err := s.Grant.Files.Apply(all); err != nil && len(s.Problems) == 0 {
 			problems.Add(strictyaml.Node{Place: s.Worker.Sandbox.Place}, err.Error(), "")
 		}

@@ -144,9 +144,6 @@ func TestLint(t *testing.T) {
 		"nothing":                  {map[string]string{"main.worker": "---\ntoolsets: {workers: {allowed_workers: [a]}}\n---\nGo.\n", "a.worker": "---\n---\nGo.\n"}, nil},
 		"no such worker":           {map[string]string{"main.worker": "---\ntoolsets: {workers: {allowed_workers: [b]}}\n---\nGo.\n", "a.worker": "---\n---\nGo.\n"}, []string{"no worker b"}},
 		"more than the caller":     {map[string]string{"main.worker": "---\ntoolsets: {workers: {allowed_workers: [a]}}\nsandbox: {paths: {data: {root: ./data, mode: ro}}}\n---\nGo.\n", "a.worker": "---\nsandbox: {paths: {out: {root: ./out, mode: rw}}}\n---\nGo.\n"}, []string{"tool filesystem: exceeds_parent", "path out: exceeds_parent"}},
-		"files without tools":      {map[string]string{"main.worker": "---\nsandbox: inherit\n" + calls("a, b")[4:], "a.worker": "---\nsandbox: inherit\n---\nGo.\n", "b.worker": "---\nsandbox: inherit\ntoolsets: []\n---\nGo.\n"}, []string{"workers/a.worker:2:10: no tools for files: main calls it"}},
-		"no files at all":          {map[string]string{"main.worker": calls("a"), "a.worker": "---\nsandbox: {readonly: true}\n---\nGo.\n"}, []string{"no tools for files: main"}},
-		"files with tools":         {map[string]string{"main.worker": "---\nsandbox: inherit\ntoolsets: {filesystem: , workers: {allowed_workers: [a]}}\n---\nGo.\n", "a.worker": "---\nsandbox: inherit\n---\nGo.\n"}, nil},
 		"uncalled, and too much":   {map[string]string{"main.worker": "---\n---\nGo.\n", "a.worker": "---\nsandbox: {paths: {data: {root: ./data, mode: rw}}}\n---\nGo.\n"}, []string{"workers/a.worker:2"}},
 		"a rule for an old name":   {map[string]string{"main.worker": "---\ntool_rules: {readFile: {approval_required: true}}\n---\nGo.\n"}, nil},
 		"a rule for no tool":       {map[string]string{"main.worker": "---\ntool_rules: {red_file: {approval_required: true}}\n---\nGo.\n"}, []string{"no tool red_file"}},
@@ -154,6 +151,32 @@ func TestLint(t *testing.T) {
 	} {
 		test.files[project.File] = mounts
 		problems := load(t, test.files).Lint()
+		ok := len(problems) == len(test.want)
+		for i := 0; ok && i < len(problems); i++ {
+			ok = strings.Contains(problems[i].Error(), test.want[i])
+		}
+		if !ok {
+			t.Errorf("%s: got %v, want %q", name, problems, test.want)
+		}
+	}
+}
+
+// TestMissing checks which workers lack the tools for their caller's files.
+func TestMissing(t *testing.T) {
+	for name, test := range map[string]struct {
+		files map[string]string
+		want  []string // a part of each problem
+	}{
+		"files without tools": {map[string]string{"main.worker": "---\nsandbox: inherit\n" + calls("a, b")[4:], "a.worker": "---\nsandbox: inherit\n---\nGo.\n", "b.worker": "---\nsandbox: inherit\ntoolsets: []\n---\nGo.\n"}, []string{"workers/a.worker:2:10: no tools for files: main calls it"}},
+		"no files at all":     {map[string]string{"main.worker": calls("a"), "a.worker": "---\nsandbox: {readonly: true}\n---\nGo.\n"}, []string{"no tools for files: main"}},
+		"files with tools":    {map[string]string{"main.worker": "---\nsandbox: inherit\ntoolsets: {filesystem: , workers: {allowed_workers: [a]}}\n---\nGo.\n", "a.worker": "---\nsandbox: inherit\n---\nGo.\n"}, nil},
+	} {
+		test.files[project.File] = mounts
+		c := load(t, test.files)
+		if problems := c.Lint(); len(problems) > 0 {
+			t.Errorf("%s: golem refuses the program: %v", name, problems)
+		}
+		problems := c.Top().AllMissing()
 		ok := len(problems) == len(test.want)
 		for i := 0; ok && i < len(problems); i++ {
 			ok = strings.Contains(problems[i].Error(), test.want[i])

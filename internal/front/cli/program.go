@@ -169,6 +169,7 @@ Exit code 0: no problems; 2: problems.`,
 			}
 		}
 		if p != nil {
+			problems = append(problems, p.Tree().AllMissing()...)
 			problems = append(problems, p.UnmetLevels()...)
 			problems = append(problems, lint.CheckSettings(p.Project, models.Names())...)
 		}
