@@ -26,7 +26,9 @@ func TestInterruptAtEachPrompt(t *testing.T) {
 		{"tool write_file --path /out/b.txt --content x", "You are about to create", 3},
 		{"exec --apply ask sh more.sh", "You are about to", 3},
 		{"discard --session last", "from session ", 3}, // there are two sessions now
-		{"sessions prune --older 1ns", "You are about to", 1},
+		{"sessions prune --older 1ns", "You are about to", 3},
+		{"sessions rm last", "never applied: a.txt", 3},
+		{"apply -p", "[q]uit", 3},
 		{"run . go --model scripted:model.yaml", "wants to create /out/b.txt", 130},
 		{"trust", "You are about to trust", 3}, // after a change, which comes last
 	} {
@@ -41,19 +43,35 @@ func TestInterruptAtEachPrompt(t *testing.T) {
 			if code != test.code {
 				t.Errorf("got code %d, want %d\n%s", code, test.code, seen)
 			}
-			if code == 130 && (!strings.Contains(seen, "nothing was done; the call waits") || !strings.Contains(seen, "next: golem approve ") || strings.Contains(seen, "do not repeat")) {
-				t.Errorf("the run does not say that the call waits:\n%s", seen)
+			if code == 130 && (!strings.Contains(seen, "stopped at the question: nothing was done") || !strings.Contains(seen, "next: golem run . --resume last") || strings.Contains(seen, "do not repeat")) {
+				t.Errorf("the run does not say how it continues:\n%s", seen)
 			}
 			if p.read("a.txt") != "a\n" || p.read("out/b.txt") != "" {
 				t.Errorf("a file changed: %q, %q", p.read("a.txt"), p.read("out/b.txt"))
 			}
 		})
 	}
-	if out, _ := p.golem("approvals"); strings.Count(out, "write_file") != 1 {
-		t.Errorf("not only the call of the run waits:\n%s", out)
+	if out, _ := p.golem("approvals"); !strings.Contains(out, "nothing waits for approval") {
+		t.Errorf("a declined call waits:\n%s", out)
 	}
 	if out, _ := p.golem("status"); !strings.Contains(out, "new.txt") && !strings.Contains(out, "with changes") {
 		t.Errorf("the changes are gone:\n%s", out)
+	}
+}
+
+// TestDeclinedUndo checks that golem says what to type after a no to an undo.
+func TestDeclinedUndo(t *testing.T) {
+	t.Parallel()
+	p := newPickTest(t, map[string]string{"a.txt": "a\n"}, "echo b > a.txt")
+	if out, code := p.golem("apply", "--yes"); code != 0 {
+		t.Fatalf("apply: code %d\n%s", code, out)
+	}
+	for _, answer := range []string{"n\r", "\x03", "\r"} {
+		p.startAt(120, "undo")
+		p.answer("You are about to", answer)
+		if code, seen := p.waitForEnd(); code != 3 || !strings.Contains(seen, "your files stay as they are; golem undo --list lists what can be undone") || p.read("a.txt") != "b\n" {
+			t.Errorf("%q: code %d\n%s", answer, code, seen)
+		}
 	}
 }
 

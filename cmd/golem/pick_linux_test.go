@@ -241,7 +241,7 @@ func TestPickNothing(t *testing.T) {
 		code int
 		want string
 	}{
-		{func() { p.answer("1 of 2", "y\r"); p.answer("2 of 2", "\x03") }, 130, "stopped; nothing was applied"},
+		{func() { p.answer("1 of 2", "y\r"); p.answer("2 of 2", "\x03") }, 3, "stopped; nothing was applied"},
 		{func() { p.answer("1 of 2", "y\r"); p.answer("2 of 2", "\x04") }, 3, "nothing was applied"},
 		{func() { p.answer("1 of 2", "y\r"); p.answer("2 of 2", "q\r"); p.answer("You are about to", "n\r") }, 3, "nothing was applied"},
 		{func() { p.answer("1 of 2", "d\r") }, 3, "you chose nothing"},

@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"cmp"
 	"os"
 	"slices"
 
@@ -71,4 +72,42 @@ func (w *WaitingPlace) add(p *program.Program) {
 			w.Paused = append(w.Paused, one.Session)
 		}
 	}
+}
+
+// A ChangedPlace is a directory with sessions that have changes.
+type ChangedPlace struct {
+	Directory sandbox.Host
+	Sessions  []string // their ids, the last used one first
+}
+
+// ChangedBelow returns the directories below dir whose sessions have changes. It skips
+// directories that it cannot read: it serves hints only.
+func ChangedBelow(o program.Options, dir string) (list []ChangedPlace) {
+	known, err := program.KnownPrograms(o)
+	if err != nil {
+		return nil
+	}
+	for _, k := range known {
+		at := string(k.Directory)
+		if at == "" || at == dir || !isBelow(dir, at) || slices.ContainsFunc(list, func(c ChangedPlace) bool { return c.Directory == k.Directory }) {
+			continue
+		}
+		all, _, err := sessionsIn(o, at)
+		if err != nil {
+			continue
+		}
+		slices.SortStableFunc(all, func(a, b Session) int { return b.LastUsed.Compare(a.LastUsed) })
+		place := ChangedPlace{Directory: k.Directory}
+		for _, s := range all {
+			store := s.Program.Sessions()
+			if has, err := store.HasChanges(s.Session); err == nil && has && !store.HasOnlyTaken(s.Session) {
+				place.Sessions = append(place.Sessions, s.ID)
+			}
+		}
+		if len(place.Sessions) > 0 {
+			list = append(list, place)
+		}
+	}
+	slices.SortFunc(list, func(a, b ChangedPlace) int { return cmp.Compare(a.Directory, b.Directory) })
+	return list
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/changes"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -96,12 +97,15 @@ terminal to ask at.`,
 		if err != nil {
 			return err
 		}
+		w.hunks = hunks
 		r, names, err := w.review(cmd.ErrOrStderr(), "apply", append(paths, args...), dry || pick)
 		if err != nil {
 			return err
 		}
 		f.doing = "applying " + visible.Count(len(r.Files), "file")
-		f.explain = func(r tool.Result) tool.Result { return w.explainConflict("apply", r, args, merge || overwrite) }
+		f.explain = func(r tool.Result) tool.Result {
+			return w.explainConflict("apply", r, append(slices.Clone(paths), args...), merge || overwrite)
+		}
 		if len(r.Files) == 0 {
 			return w.nothing(cmd, "apply", r)
 		}
@@ -111,7 +115,7 @@ terminal to ask at.`,
 		if pick {
 			return f.applyPicked(cmd, w, r, names)
 		}
-		if err := w.checkConflicts(r, args, merge || overwrite); err != nil {
+		if err := w.checkConflicts(r, append(slices.Clone(paths), args...), merge || overwrite, names[:len(paths)]...); err != nil {
 			return err
 		}
 		if yes {
@@ -141,10 +145,11 @@ func (w *workSession) hunksOf(hunks []string) (paths, parts []string, err error)
 
 // checkConflicts returns an error if files to apply changed in the user's directory too
 // and the user has not said what to do about it. args are the paths that the user typed.
-func (w *workSession) checkConflicts(r *session.Review, args []string, resolved bool) error {
+// Nothing resolves a conflict in a file of which the user named hunks.
+func (w *workSession) checkConflicts(r *session.Review, args []string, resolved bool, hunks ...string) error {
 	var names []string
 	for _, c := range r.Files {
-		if c.Conflict && !resolved {
+		if c.Conflict && (!resolved || slices.Contains(hunks, c.Path)) {
 			names = append(names, w.shown(c.Path))
 		}
 	}
@@ -174,6 +179,10 @@ func (w *workSession) explainConflict(op string, r tool.Result, args []string, r
 	case sandbox.CodeOf(err) == sandbox.ErrNotFound, err == nil && len(again.Files) == 0:
 		err = &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "session " + w.ID + " no longer has these changes: they were applied or discarded elsewhere while golem asked; " +
 			"this command changed nothing; golem undo --list lists what was applied"}
+	case err == nil && resolved && r.Err.Path != "": // golem could not merge a file
+		file := commandLine(r.Err.Path) + w.option()
+		err = &sandbox.Error{Op: op, Path: r.Err.Path, Code: r.Err.Code, Hint: strings.Replace(r.Err.Hint, changes.AfterMerge,
+			"golem apply --overwrite "+file+" takes the session's version, golem discard "+file+" deletes it", 1)}
 	case err == nil:
 		err = w.checkConflicts(again, args, resolved)
 	}

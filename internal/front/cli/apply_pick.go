@@ -49,7 +49,7 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 	switch {
 	case errors.As(context.Cause(ctx), &caught):
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped; nothing was applied; golem apply"+w.option()+" -p asks again")
-		return caught.code()
+		return caught.atQuestion()
 	case err != nil:
 		if errors.Is(err, errClosed) {
 			err = errStopped

@@ -2,6 +2,7 @@ package cli
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"io"
 	"os"
@@ -43,8 +44,8 @@ func newApprove() *cobra.Command {
 		Short: "Approve or decline a call that waits",
 		Long: `Approve or decline a call that waits because golem could not ask you. golem approvals lists
 these calls. At a terminal golem shows the call and asks. If only one call waits, you can
-omit the ID. --all shows every call that waits, one after the other. The approval covers
-exactly this call with these changes, and golem uses it once.
+omit the ID, except with --no. --all shows every call that waits, one after the other. The
+approval covers exactly this call with these changes, and golem uses it once.
 
 Without a terminal, golem approve ID approves the call unseen, and the journal says so.
 golem approvals revoke ID deletes a rule, or a call that waits.
@@ -91,7 +92,7 @@ Exit code 0: answered; 3: a call still waits.`,
 		}
 		answered, _, err := f.approve(cmd, r, w)
 		if err != nil {
-			return err
+			return f.sayAnswered(p, w, err)
 		}
 		if !answered {
 			return exit(exitDenied)
@@ -114,6 +115,8 @@ func (f *approveFlags) choose(p *program.Program, r *records.Records, args []str
 		return w, err
 	case len(all) == 0:
 		return w, f.hintElsewhere(usageError("nothing waits for approval here; golem status --all shows what waits elsewhere"))
+	case f.no:
+		return w, usagef("--no declines a call unseen, so it takes the ID: golem approve %s --no; golem approve shows the calls that wait, and asks", all[0].ID)
 	case len(all) > 1:
 		return w, usagef("%d calls wait; golem approve --all shows each, golem approvals lists them", len(all))
 	case findTerminal(false) == nil:
@@ -206,6 +209,28 @@ func (f *approveFlags) approve(cmd *cobra.Command, r *records.Records, w approva
 	return true, false, nil
 }
 
+// sayAnswered adds to the error about a call that was answered already how it continues.
+func (f *approveFlags) sayAnswered(p *program.Program, w approval.PendingRequest, err error) error {
+	var known *sandbox.Error
+	if !errors.As(err, &known) || known.Code != sandbox.ErrExists {
+		return err
+	}
+	next := "golem makes the call when the same call is made again"
+	if p.Runs().IsPaused(w.Session) {
+		next = f.resumeCommand(w.Session) + " continues its run"
+	}
+	return &sandbox.Error{Op: known.Op, Path: known.Path, Code: known.Code, Hint: known.Hint + "; " + next}
+}
+
+// resumeCommand returns the command that continues the paused run of a session.
+func (f *programFlags) resumeCommand(session string) string {
+	where := ""
+	if f.dir != "." {
+		where = " " + commandLine(f.dir)
+	}
+	return "golem run" + where + " --resume " + session
+}
+
 // sayNext says how the calls that were answered continue.
 func (f *approveFlags) sayNext(cmd *cobra.Command, p *program.Program, done []approval.PendingRequest) {
 	if wantsJSON(cmd) || len(done) == 0 {
@@ -222,11 +247,7 @@ func (f *approveFlags) sayNext(cmd *cobra.Command, p *program.Program, done []ap
 		}
 	}
 	for _, id := range runs {
-		where := ""
-		if f.dir != "." {
-			where = " " + commandLine(f.dir)
-		}
-		fmt.Fprintf(cmd.OutOrStdout(), "next: golem run%s --resume %s\n", where, id)
+		fmt.Fprintln(cmd.OutOrStdout(), "next: "+f.resumeCommand(id))
 	}
 	if others && !f.no {
 		fmt.Fprintln(cmd.OutOrStdout(), "the approval counts once: now if the call still waits, otherwise when the same call is made again")
@@ -269,6 +290,8 @@ type pendingDocument struct {
 	Session string    `json:"session,omitempty"`
 	Made    time.Time `json:"made"`
 	Answer  string    `json:"answer,omitempty"`
+
+	next string // how the call continues after its answer
 }
 
 type ruleDocument struct {
@@ -291,9 +314,13 @@ func (f *programFlags) listApprovals(cmd *cobra.Command, p *program.Program, r *
 	}
 	pending, kept := []pendingDocument{}, []ruleDocument{}
 	for _, w := range waiting {
-		d := pendingDocument{w.ID, w.Digest, shownAll(w.Workers), sandbox.Shown(w.Tool), shownAll(w.Effects), visible.Line(w.Summary, maxColumns), w.Session, w.Made, ""}
+		d := pendingDocument{w.ID, w.Digest, shownAll(w.Workers), sandbox.Shown(w.Tool), shownAll(w.Effects), visible.Line(w.Summary, maxColumns), w.Session, w.Made, "", ""}
 		if w.Answer != nil {
 			d.Answer = map[bool]string{true: "yes", false: "no"}[w.Answer.Yes]
+			d.next = "counts when the same call is made again"
+			if p.Runs().IsPaused(w.Session) {
+				d.next = f.resumeCommand(w.Session)
+			}
 		}
 		pending = append(pending, d)
 	}
@@ -330,29 +357,35 @@ func shownAll(names []string) []string {
 }
 
 func printApprovals(w io.Writer, pending []pendingDocument, rules []ruleDocument) {
-	if len(pending) == 0 {
+	var waiting, answered [][]string
+	for _, p := range pending {
+		row := []string{p.ID, strings.Join(p.Workers, " → "), p.Tool, comesTo(p.Wish, p.Effects), ""}
+		switch {
+		case p.Answer != "":
+			row[4] = p.Answer + ": " + p.next
+			answered = append(answered, row)
+			continue
+		case p.Session != "":
+			row[4] = "in session " + p.Session
+		}
+		waiting = append(waiting, row)
+	}
+	if len(waiting) == 0 {
 		fmt.Fprintln(w, "nothing waits for approval")
 	} else {
 		fmt.Fprintln(w, "waiting for approval: golem approve ID")
 	}
-	var rows [][]string
-	for _, p := range pending {
-		state := "not answered"
-		if p.Answer != "" {
-			state = "answered " + p.Answer + ", not used yet"
-		}
-		if p.Session != "" {
-			state += ", in session " + p.Session
-		}
-		rows = append(rows, []string{p.ID, strings.Join(p.Workers, " → "), p.Tool, comesTo(p.Wish, p.Effects), state})
+	printColumns(w, waiting)
+	if len(answered) > 0 {
+		fmt.Fprintln(w, "answered, and not used yet:")
+		printColumns(w, answered)
 	}
-	printColumns(w, rows)
+	var rows [][]string
 	if len(rules) == 0 {
 		fmt.Fprintln(w, "no rules are remembered")
 		return
 	}
 	fmt.Fprintln(w, "remembered rules: golem approvals revoke ID")
-	rows = nil
 	for _, r := range rules {
 		state := ""
 		if !r.Holds {

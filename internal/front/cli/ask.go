@@ -58,9 +58,8 @@ var (
 //	?           explain the keys
 //
 // Capital letters count too. An empty line, Ctrl-C and Ctrl-D mean no. After any other
-// line golem asks again. If nobody answers in time, or Ctrl-C stops a run, the call waits
-// for golem approve. The
-// By field of the answer is "user" if a person declined, and "nobody" if no one answered.
+// line golem asks again. Ctrl-C also stops a run, and a resumed run asks again. If nobody
+// answers in time, the call waits for golem approve. The By field of the answer is "user" if a person declined, and "nobody" if no one answered.
 // AskOnce treats an empty line and Ctrl-D as no answer.
 type asker struct {
 	keys    *keyboard
@@ -85,6 +84,8 @@ type asker struct {
 	// local returns a request with the paths as the user types them; may be nil.
 	local func(tool.Request) tool.Request
 	why   error // why golem could not ask the last question, if the user can fix it
+	// stopped is true if a signal such as Ctrl-C ended the last question of confirm.
+	stopped bool
 }
 
 // newAsker returns an asker that reads from in and waits at most wait for each line. It
@@ -137,14 +138,12 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 	no := tool.Answer{By: "nobody", Note: err.Error(), Unattended: errors.Is(err, errNobody) || errors.Is(err, errLate)}
 	// An interrupt stops more than this question, no matter which handler caught it.
 	no.Stop = q.ctx.Err() != nil && (ctx.Err() == nil || context.Cause(ctx) != ctx.Err())
-	no.Unattended = no.Unattended || no.Stop && pausesRun(q)
 	note := err.Error() + ": nothing was done"
-	if errors.Is(err, errLate) && again || no.Stop && pausesRun(q) {
+	if errors.Is(err, errLate) && again {
 		note += "; the call waits for golem approve"
 	}
 	q.show([]row{{Mark: about, Text: note}})
 	switch {
-	case no.Stop && no.Unattended: // nobody has decided
 	case no.Stop:
 		no.By = "user"
 	case errors.Is(err, errClosed) && again:
@@ -165,7 +164,10 @@ func (a *asker) confirm(ctx context.Context, what string) bool {
 		}
 		return false
 	}
-	defer done()
+	defer func() {
+		a.stopped = q.ctx.Err() != nil
+		done()
+	}()
 	q.options = func() []string { return []string{"[y]es", "[n]o", "[?]"} }
 	q.redraw = func() {
 		q.show([]row{{Mark: visible.Header, Text: "You are about to " + visible.Line(what, maxColumns)}})

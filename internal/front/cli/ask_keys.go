@@ -23,9 +23,6 @@ func (q *question) offers() bool { return q.remembers() && len(approval.OfferRul
 // stops reports whether there is a run to stop. A call of the user's own is no run.
 func (q *question) stops() bool { return q.again && q.request.Origin != policy.User }
 
-// pausesRun reports whether Ctrl-C at a question leaves the call waiting: it pauses the run.
-func pausesRun(q *question) bool { return q.stops() && !q.isHost() }
-
 // isHost reports whether the question is about a host.
 func (q *question) isHost() bool { return q.request.Tool == tool.ConnectTool }
 
@@ -155,13 +152,13 @@ func (q *question) explained() []key {
 	case q.stops() && q.isHost():
 		keys = append(keys, key{"s", "no, and do not ask again: golem refuses other hosts, and golem approvals lists them"})
 	case q.stops():
-		keys = append(keys, key{"s", "no, and stop the run"})
+		keys = append(keys, key{"s", "no, and stop the run; golem run --resume asks again"})
 	}
 	if !q.again {
 		return append(keys, key{"Enter", "decide later; the call still waits"})
 	}
-	if pausesRun(q) {
-		return append(keys, key{"Enter, Ctrl-D", "no"}, key{"Ctrl-C", "stop the run; the call waits, and golem approve decides it later"})
+	if q.stops() && !q.isHost() {
+		return append(keys, key{"Enter, Ctrl-D", "no"}, key{"Ctrl-C", "no, and stop the run; golem run --resume asks again"})
 	}
 	return append(keys, key{"Enter, Ctrl-D", "no"}, key{"Ctrl-C", "no, and stop"})
 }

@@ -147,8 +147,8 @@ func TestActor(t *testing.T) {
 	}
 }
 
-// TestInterrupted checks that Ctrl-C and a hang-up stop the run, and that the call still
-// waits then. They decline a call of the user's own. The end of the terminal declines both.
+// TestInterrupted checks that Ctrl-C and a hang-up decline the call and stop the run. The
+// end of the terminal declines the call too.
 func TestInterrupted(t *testing.T) {
 	for name, interrupt := range map[string]func(s *terminalProcess){
 		"Ctrl-C":  func(s *terminalProcess) { s.types("\x03") },
@@ -163,8 +163,8 @@ func TestInterrupted(t *testing.T) {
 		interrupt(s)
 		o, _ := s.end()
 		got := o.Replies[0]
-		if got.Verdict != tool.Declined || got.Remember != nil || name != "no line" && (!got.Stop || !got.Unattended || got.By != "nobody") {
-			t.Errorf("%s: got %+v, want a stop without an answer", name, got)
+		if got.Verdict != tool.Declined || got.Remember != nil || name != "no line" && (!got.Stop || got.Unattended || got.By != "user") {
+			t.Errorf("%s: got %+v, want a no that stops", name, got)
 		}
 	}
 	own := newRequest("/a")

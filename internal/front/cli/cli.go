@@ -299,6 +299,9 @@ func flagErrorOf(cmd *cobra.Command, path string, err error) error {
 	case errors.As(err, &ours):
 		return ours
 	case errors.As(err, &empty):
+		if hint := valueHints[empty.GetSpecifiedName()]; hint != "" {
+			return usagef("%s needs a value: %s", dashed(empty.GetSpecifiedName()), hint)
+		}
 		return usagef("%s needs a value; %s --help lists the flags", dashed(empty.GetSpecifiedName()), path)
 	case errors.As(err, &wrong):
 		return usagef("--%s %s: %s", wrong.GetFlag().Name, sandbox.Shown(wrong.GetValue()), takes(wrong))

@@ -54,6 +54,53 @@ func (f *programFlags) printElsewhere(w io.Writer) {
 	}
 }
 
+// changedBelow returns the directories below this one whose sessions have changes.
+func (f *programFlags) changedBelow() []inbox.ChangedPlace {
+	o, err := f.options()
+	if err != nil {
+		return nil
+	}
+	dir, err := f.realDir()
+	if err != nil {
+		return nil
+	}
+	return inbox.ChangedBelow(o, dir)
+}
+
+// hintBelow returns a line for each directory below this one whose sessions have changes,
+// with the command to type there.
+func (f *programFlags) hintBelow(command string) (lines []string) {
+	const most = 3
+	list := f.changedBelow()
+	for i, p := range list {
+		if i == most {
+			return append(lines, "sessions with changes are in "+visible.Count(len(list)-most, "more directory")+" below: golem status --all")
+		}
+		verb := "have"
+		if len(p.Sessions) == 1 {
+			verb = "has"
+		}
+		dir := typedDir(p.Directory)
+		lines = append(lines, fmt.Sprintf("%s in %s %s changes: %s -C %s", visible.Count(len(p.Sessions), "session"), dir, verb, command, dir))
+	}
+	return lines
+}
+
+// findBelow returns err, or an error that names the directory below this one that has the
+// session with an id. command is what the user typed.
+func (f *programFlags) findBelow(id, command string, err error) error {
+	if sandbox.CodeOf(err) != sandbox.ErrNotFound {
+		return err
+	}
+	for _, p := range f.changedBelow() {
+		if slices.ContainsFunc(p.Sessions, func(s string) bool { return strings.HasPrefix(s, id) || id == lastSession }) {
+			dir := typedDir(p.Directory)
+			return &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "it is in " + dir + ": " + command + " --session " + commandLine(id) + " -C " + dir}
+		}
+	}
+	return err
+}
+
 // hintElsewhere adds to an error about a missing program in which other directories calls
 // wait, in the words of golem status.
 func (f *programFlags) hintElsewhere(err error) error {

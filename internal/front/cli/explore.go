@@ -163,9 +163,9 @@ func offerItems(cmd *cobra.Command, fronts Fronts, terminal *os.File, reader *in
 		args := commandFor(it, string(p.Root()))
 		asker := newAsker(terminal, cmd.ErrOrStderr(), patience)
 		yes := asker.confirm(ctx, "open it with golem "+commandLine(args...))
-		var caught signaled
-		if errors.As(context.Cause(ctx), &caught) {
-			return caught.code()
+		if asker.stopped {
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped; "+visible.Count(len(items)-i, "item")+" without an answer; golem status --all lists what waits")
+			return exit(exitDenied)
 		}
 		if !yes {
 			continue
@@ -235,7 +235,13 @@ func (f *gateFlags) exploreCommits(cmd *cobra.Command, show Explorer, ids []stri
 			if err := f.review(cmd, []string{it.ID}, false, false); err != nil {
 				return err
 			}
-			if newAsker(terminal, cmd.ErrOrStderr(), f.wait).confirm(cmd.Context(), "push commit "+sandbox.Shown(it.ID[:min(12, len(it.ID))])) {
+			asker := newAsker(terminal, cmd.ErrOrStderr(), f.wait)
+			yes := asker.confirm(cmd.Context(), "push commit "+sandbox.Shown(it.ID[:min(12, len(it.ID))]))
+			if asker.stopped {
+				fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped; the commit still waits; golem review lists what waits")
+				return exit(exitDenied)
+			}
+			if yes {
 				if err := f.use(cmd, "git_push", map[string]any{"commitId": it.ID}); err != nil {
 					return err
 				}

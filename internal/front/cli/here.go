@@ -31,6 +31,7 @@ type workSession struct {
 	hasEnded bool           // its command is not running
 	isNamed  bool           // commands about it need --session
 	others   []*workSession // the other sessions of the directory
+	hunks    []string       // the values of --hunks
 	*paths
 }
 
@@ -205,8 +206,17 @@ func addChoiceFlags(cmd *cobra.Command) *gateFlags {
 	return f
 }
 
-// errNoChanges is the error if no session of the directory has changes.
-var errNoChanges = errors.New("no session here has changes; golem exec CMD starts one")
+// A noChangesError is the error if no session of the directory has changes.
+type noChangesError string
+
+func (e noChangesError) Error() string { return string(e) }
+
+// noChanges returns the error if no session here has changes. It names those in
+// directories below.
+func (f *programFlags) noChanges(command string) error {
+	lines := append([]string{"no session here has changes; golem exec CMD starts one"}, f.hintBelow(command)...)
+	return noChangesError(strings.Join(lines, "\n"))
+}
 
 // choose returns the session that the user named, or the newest session with changes. If
 // several sessions have changes, it prints that. Without a terminal it returns an error
@@ -218,7 +228,7 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 	}
 	chosen, err := f.named(all)
 	if err != nil {
-		return nil, err
+		return nil, f.findBelow(f.sessionID(), cmd.CommandPath(), err)
 	}
 	if chosen == nil {
 		var ids []string
@@ -241,7 +251,7 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 		case chosen == nil && f.commits:
 			return nil, &sandbox.Error{Op: "session", Code: sandbox.ErrNotFound, Hint: "no session here has new commits; golem status lists the sessions with changes"}
 		case chosen == nil:
-			return nil, errNoChanges
+			return nil, f.noChanges(cmd.CommandPath())
 		case len(ids) > 1 && findTerminal(false) == nil:
 			return nil, usagef("%d sessions here have changes: %s; choose one with --session", len(ids), strings.Join(ids, ", "))
 		case len(ids) > 1:
@@ -387,6 +397,30 @@ func (w *workSession) changedBy(typed string) *workSession {
 	return nil
 }
 
+// hasChanged reports whether the session has changed a path.
+func (w *workSession) hasChanged(typed string) bool {
+	name, err := w.nameOf(typed)
+	if err != nil {
+		return false
+	}
+	r, err := w.program.Sessions().Review(w.Session, []string{name}, false)
+	return err == nil && len(r.Files) > 0
+}
+
+// asTyped returns a path as the user typed it: alone, or with its hunks.
+func (w *workSession) asTyped(typed string) string {
+	var words []string
+	for _, h := range w.hunks {
+		if file, _, _ := cutLast(h, ":"); file == typed {
+			words = append(words, "--hunks", h)
+		}
+	}
+	if len(words) == 0 {
+		words = []string{typed}
+	}
+	return commandLine(words...)
+}
+
 // unchanged returns the error for a path that a session has not changed. It suggests
 // another session that has changed it, or a changed file with a similar name.
 func (w *workSession) unchanged(op, typed, name string) error {
@@ -396,15 +430,22 @@ func (w *workSession) unchanged(op, typed, name string) error {
 		return e
 	}
 	if other := w.changedBy(typed); other != nil {
-		e.Hint = "session " + w.ID + " has not changed it, but session " + other.describe() + " has: golem " + op + " " + commandLine(typed) + " --session " + other.ID
+		e.Hint = "session " + w.ID + " has not changed it, but session " + other.describe() + " has: golem " + op + " " + w.asTyped(typed) + " --session " + other.ID
 		return e
+	}
+	file, numbers, isHunk := cutLast(typed, ":")
+	if isHunk = isHunk && numbers != "" && strings.Trim(numbers, "0123456789,") == ""; isHunk {
+		if other := w.changedBy(file); other != nil && !w.hasChanged(file) {
+			e.Hint = "session " + w.ID + " has not changed " + sandbox.Shown(file) + ", but session " + other.describe() + " has: golem apply --hunks " + commandLine(typed) + " --session " + other.ID
+			return e
+		}
 	}
 	all, err := w.program.Sessions().Review(w.Session, nil, false)
 	if err != nil {
 		return e
 	}
-	if file, numbers, ok := cutLast(name, ":"); ok && numbers != "" && strings.Trim(numbers, "0123456789,") == "" && slices.ContainsFunc(all.Files, func(c session.FileChange) bool { return c.Path == file }) {
-		e.Hint = "golem apply --hunks " + commandLine(typed) + " applies these hunks, golem apply -p " + commandLine(strings.TrimSuffix(typed, ":"+numbers)) + " asks about each"
+	if isHunk && w.hasChanged(file) {
+		e.Hint = "golem apply --hunks " + commandLine(typed) + w.option() + " applies these hunks, golem apply -p " + commandLine(file) + w.option() + " asks about each"
 		return e
 	}
 	var near []string

@@ -121,6 +121,8 @@ func (f *runFlags) begin(args []string) ([]string, error) {
 	case err != nil && f.dir != ".": // the flag names the program, so all words are the input
 		f.said = f.dir
 		return args, nil
+	case err != nil && strings.HasPrefix(sameMeaning(args[0]), "exec "):
+		return nil, usagef("no program %s; golem run starts workers, golem exec starts other programs: golem exec %s", sandbox.Shown(args[0]), commandLine(args...))
 	case err != nil && strings.Contains(args[0], " "): // the input, without the program
 		return nil, usagef("no program %s; the first argument is a directory or a worker file: golem run . %s", sandbox.Shown(args[0]), commandLine(args...))
 	case err != nil:

@@ -44,6 +44,9 @@ keeps a session with changes until you remove it.`,
 		}
 		if len(list) == 0 {
 			fmt.Fprintln(cmd.OutOrStdout(), "no sessions here; golem exec CMD starts one")
+			for _, line := range flags.hintBelow("golem sessions") {
+				fmt.Fprintln(cmd.OutOrStdout(), line)
+			}
 			return nil
 		}
 		printColumns(cmd.OutOrStdout(), rows)

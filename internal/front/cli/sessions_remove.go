@@ -63,7 +63,7 @@ func newSessionsRemove() *cobra.Command {
 another golem uses. It asks before it removes a session with changes that were not
 applied. Without a terminal it skips such a session, unless you give --yes.
 
-Exit code 0: all removed; 1: some skipped.`,
+Exit code 0: all removed; 1: some skipped; 3: declined.`,
 		Example: "  golem sessions rm k3xq2a\n  golem sessions rm last\n  golem sessions rm --older 30d --yes",
 	}
 	flags := addProgramFlags(cmd)
@@ -179,10 +179,13 @@ func prune(cmd *cobra.Command, empty, changed []*workSession, yes bool) error {
 		}
 		ok := yes && !group.changed
 		if !ok && !wantsJSON(cmd) && !(yes && group.changed) {
-			ok = asksYes(cmd, fmt.Sprintf(group.question, visible.Count(len(group.list), "session")))
+			ok = r.ask(fmt.Sprintf(group.question, visible.Count(len(group.list), "session")))
 		}
 		if !ok {
 			r.decline(group.list, group.changed)
+			if r.stopped {
+				break
+			}
 			continue
 		}
 		if err := r.remove(group.list); err != nil {
@@ -207,27 +210,34 @@ func showGroup(cmd *cobra.Command, list []*workSession, what string) error {
 	return nil
 }
 
-// asksYes asks at the terminal. what completes the sentence "You are about to …". Without
-// a terminal the answer is no.
-func asksYes(cmd *cobra.Command, what string) bool {
-	terminal := findTerminal(false)
-	return terminal != nil && newAsker(terminal, cmd.ErrOrStderr(), patience).confirm(cmd.Context(), what)
-}
-
 // A removal removes sessions and records which were skipped.
 type removal struct {
 	cmd *cobra.Command
 	yes bool // also sessions with changes, without asking
 
 	removed, busy, kept []string
-	declined            bool
+	declined            bool // the user said no
+	stopped             bool // the user wants no more questions
+}
+
+// ask asks at the terminal. what completes the sentence "You are about to …". Without a
+// terminal the answer is no.
+func (r *removal) ask(what string) bool {
+	terminal := findTerminal(false)
+	if terminal == nil {
+		return false
+	}
+	asker := newAsker(terminal, r.cmd.ErrOrStderr(), patience)
+	yes := asker.confirm(r.cmd.Context(), what)
+	r.declined, r.stopped = r.declined || !yes, asker.stopped
+	return yes
 }
 
 // remove removes sessions, except those that are in use, and those with changes unless
 // the user agrees.
 func (r *removal) remove(list []*workSession) error {
 	for _, w := range list {
-		if !r.yes && w.program.Sessions().HasWork(w.Session) && !asksYes(r.cmd, "delete "+w.title()+", with changes that were never applied") {
+		if !r.yes && w.program.Sessions().HasWork(w.Session) && (r.stopped || !r.ask("delete "+w.title()+", with changes that were never applied"+w.namesOf())) {
 			r.kept = append(r.kept, w.ID)
 			continue
 		}
@@ -241,6 +251,23 @@ func (r *removal) remove(list []*workSession) error {
 		}
 	}
 	return nil
+}
+
+// namesOf lists a few files that a session has changed, for a question.
+func (w *workSession) namesOf() string {
+	const most = 3
+	r, err := w.program.Sessions().Review(w.Session, nil, false)
+	if err != nil || len(r.Files) == 0 {
+		return ""
+	}
+	var names []string
+	for _, c := range r.Files[:min(most, len(r.Files))] {
+		names = append(names, w.shown(c.Path))
+	}
+	if more := len(r.Files) - most; more > 0 {
+		names = append(names, visible.Count(more, "more file"))
+	}
+	return ": " + strings.Join(names, ", ")
 }
 
 // decline records that the user does not want to remove sessions.

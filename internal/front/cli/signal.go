@@ -21,6 +21,15 @@ func (s signaled) code() exit {
 	return exitFailed
 }
 
+// atQuestion returns the exit code after a signal at a question. Ctrl-C is a no there, as in
+// every command.
+func (s signaled) atQuestion() exit {
+	if s.Signal == os.Interrupt {
+		return exitDenied
+	}
+	return s.code()
+}
+
 // untilSignal returns a context that ends when a signal asks golem to end. The signal is
 // then its cause, and golem ends, reports and journals the call. A second signal ends
 // golem at once. golem ignores signals that it was started to ignore.

@@ -73,6 +73,9 @@ other.`,
 		if waiting.IsEmpty() {
 			fmt.Fprintln(cmd.OutOrStdout(), "nothing waits for you here")
 			f.printElsewhere(cmd.OutOrStdout())
+			for _, line := range f.hintBelow("golem status") {
+				fmt.Fprintln(cmd.OutOrStdout(), line)
+			}
 			return nil
 		}
 		dir, err := f.realDir()

@@ -74,6 +74,15 @@ var flagHints = map[string]string{
 	"approve --yes": "golem approve ID is the approval; without a terminal golem does not show the call first",
 }
 
+// valueHints says, for flags without a value, which value to type.
+var valueHints = map[string]string{
+	"resume":  "golem run --resume last continues the last run, --resume ID that of a session; golem sessions lists them",
+	"session": "--session last is the session that was used last, --session ID another one; golem sessions lists them",
+	"model":   "--model anthropic:NAME, openai:NAME, ollama:NAME or scripted:FILE",
+	"branch":  "--branch NAME names a new branch",
+	"hunks":   "--hunks PATH:1,3; golem diff PATH numbers the hunks",
+}
+
 const noNetHint = "the network is off unless you pass --net on or --net HOST"
 
 // agentPrograms are programs that people run in the jail.

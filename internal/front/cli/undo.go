@@ -62,6 +62,12 @@ Exit code 0: done; 1: nothing to undo, or a file changed since; 3: declined.`,
 		if err != nil {
 			return err
 		}
+		flags.explain = func(r tool.Result) tool.Result {
+			if r.Err != nil && r.Err.Code == "declined" && r.Pending == nil {
+				r.Notes = append(r.Notes, "your files stay as they are; golem undo --list lists what can be undone")
+			}
+			return r
+		}
 		return flags.call(cmd, tool.Call{Tool: "undo", Args: args})
 	}
 	return cmd
@@ -72,6 +78,9 @@ func (f *gateFlags) call(cmd *cobra.Command, c tool.Call) error {
 	r, err := f.do(cmd, c, false)
 	if err != nil && r.OK() {
 		return err
+	}
+	if f.explain != nil {
+		r = f.explain(r)
 	}
 	if printed := printResult(cmd, r); printed != nil {
 		return printed
@@ -110,17 +119,33 @@ func (f *gateFlags) undoPrograms() (*program.Program, *program.Options, error) {
 			break
 		}
 	}
+	var absent usageError
+	if p == nil && errors.As(missing, &absent) {
+		return nil, nil, f.nothingToUndo()
+	}
 	if p == nil {
-		return nil, nil, f.hintElsewhere(missing)
+		return nil, nil, missing
 	}
 	return p, nil, nil
+}
+
+// nothingToUndo returns the error for a directory in which golem has changed nothing that
+// it can undo.
+func (f *gateFlags) nothingToUndo() error {
+	dir, err := f.realDir()
+	if err != nil {
+		return err
+	}
+	var b strings.Builder
+	f.printElsewhere(&b)
+	hint := "golem has applied nothing in " + visible.Text(dir) + " that it can undo; golem status shows what waits, -C DIR names another directory"
+	return &sandbox.Error{Op: "undo", Code: sandbox.ErrNotFound, Hint: strings.TrimSuffix(hint+"\n"+b.String(), "\n")}
 }
 
 // listUndo prints the changes that can be undone.
 func (f *gateFlags) listUndo(cmd *cobra.Command) error {
 	p, o, err := f.undoPrograms()
-	var none usageError
-	if err != nil && !errors.As(err, &none) { // without a program there is nothing to undo
+	if err != nil && sandbox.CodeOf(err) != sandbox.ErrNotFound { // there is nothing to undo
 		return err
 	}
 	programs := []*program.Program{p}

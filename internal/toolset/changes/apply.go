@@ -307,18 +307,46 @@ func (a application) applyPart(c transaction.SessionChange, p part) ([]byte, str
 func (a application) merge(c transaction.SessionChange) ([]byte, error) {
 	base := a.keeper.Base(c)
 	real, own := a.keeper.Texts(c, tool.MaxCompared)
-	no := func(why string) error {
+	no := func(why string) *sandbox.Error {
 		return &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrConflict,
-			Hint: why + "; nothing was applied; --overwrite takes the session's version, golem discard deletes it"}
+			Hint: why + "; nothing was applied; " + AfterMerge}
 	}
 	if base == nil || real == nil || own == nil || !tool.IsText(base) || !tool.IsText(real) || !tool.IsText(own) {
 		return nil, no("golem cannot merge the two versions: the version from before both changes is not kept, or one version is deleted, too large or not text")
 	}
 	text, clean := merge.Texts(string(base), string(real), string(own), merge.Marks{Ours: "directory", Base: "before", Theirs: "session"})
 	if !clean {
-		return nil, no("both have changed the same lines:\n" + text)
+		e := no("both have changed the same lines")
+		e.Hint += ":\n" + excerptConflicts(text)
+		return nil, e
 	}
 	return []byte(text), nil
+}
+
+// AfterMerge says what the user can do if golem cannot merge a file. A front replaces it by
+// commands to type.
+const AfterMerge = "--overwrite takes the session's version, golem discard deletes it"
+
+// maxConflictLines is how many lines of conflicts an error has.
+const maxConflictLines = 40
+
+// excerptConflicts returns the conflicts of a merged text, without the rest.
+func excerptConflicts(text string) string {
+	var lines []string
+	inside := false
+	for line := range strings.Lines(text) {
+		inside = inside || strings.HasPrefix(line, "<<<<<<< ")
+		if inside {
+			lines = append(lines, line)
+		}
+		if strings.HasPrefix(line, ">>>>>>> ") {
+			inside = false
+		}
+	}
+	if more := len(lines) - maxConflictLines; more > 0 {
+		lines = append(lines[:maxConflictLines], "and "+visible.Count(more, "more line")+"\n")
+	}
+	return strings.TrimSuffix(strings.Join(lines, ""), "\n")
 }
 
 // hasParentIn reports whether a directory that a name is in was picked.
