@@ -58,6 +58,7 @@ var layers = []layer{
 	{"internal/state", 1, "the state directory: everything golem stores"},
 	{"internal/state/statetest", 1, "test suite for stores"},
 	{"internal/audit", 2, "the journal"},
+	{"internal/hub", 1, "the connection to a hub: keys, jobs and decisions with their signatures"},
 	{"internal/hub/store", 2, "the contracts of state on NATS JetStream, with fences, documents and queues"},
 	{"internal/transaction", 2, "changes of a command or session, until they are applied or discarded"},
 	{"internal/egress", 2, "a network that reaches only the hosts of a grant"},
@@ -68,6 +69,7 @@ var layers = []layer{
 	{"internal/worker", 2, "reads .worker files"},
 	{"internal/project", 2, "reads golem-forge.config.yaml"},
 	{"internal/undo", 2, "keeps what file tools replace, so that the user can undo the last calls"},
+	{"internal/hub/serve", 3, "the hub: keeps jobs, contents and decisions, and answers people and nodes by their roles"},
 	{"internal/starter", 3, "makes a new program for golem init"},
 	{"internal/trust", 3, "what content of a program the user trusts, and what it permits"},
 	{"internal/tool", 3, "tools, calls, plans, results, and the gate that every call passes"},
@@ -137,6 +139,8 @@ var imports = []limit{
 		why: "these packages are compiled for the browser"},
 	{names: []string{"unsafe"}, only: []string{"internal/jail/*_linux.go"},
 		why: "system calls that golang.org/x/sys does not wrap, and nothing else"},
+	{names: []string{"github.com/nats-io/nats-server/v2/server"}, only: []string{"internal/hub/serve"},
+		why: "it adds 10 MB, so only golem-hub links it"},
 	{names: []string{"C"}, why: "one static binary, no cgo"},
 	{names: []string{"log"}, why: "functions return errors, and the journal records what happened"},
 	{names: []string{"testing"}, only: []string{"sandbox/sandboxtest", "internal/state/statetest", "internal/testutil"}, why: "test code is in test files, or in packages for them"},
@@ -171,7 +175,7 @@ var variables = []limit{
 var goroutines = limit{
 	only: []string{
 		"sandbox/walk*.go", "sandbox/search*.go", "sandbox/sandboxtest", "internal/state/statetest",
-		"internal/audit", "internal/run", "internal/model", "internal/model/*", "internal/egress", "internal/jail", "internal/transaction", "internal/terminal", "internal/front/*",
+		"internal/audit", "internal/run", "internal/model", "internal/model/*", "internal/egress", "internal/jail", "internal/transaction", "internal/hub/serve", "internal/terminal", "internal/front/*",
 	},
 	why: "a goroutine has an owner that waits for it",
 }

@@ -35,13 +35,19 @@ func (s *Store) Queue(name string, deadline time.Duration) (*Queue, error) {
 	return &Queue{made, deadline}, nil
 }
 
-// Add adds a task to a lane, made of a-z, 0-9, - and _. Tasks with the same id are added once
-// within two minutes.
+// Add adds a task to a lane, unless the lane has a task with this id. Both are made of a-z,
+// 0-9, - and _.
 func (q *Queue) Add(lane, id string, data []byte) error {
 	if !plainName(lane) {
 		return nameError("lane", lane)
 	}
-	_, err := q.add(lane, nil, data, jetstream.WithMsgID(id))
+	if !plainName(id) {
+		return nameError("task", id)
+	}
+	_, err := q.add(lane+"."+id, nil, data, jetstream.WithExpectLastSequencePerSubject(0))
+	if isCode(err, codeWrongLast, codeWrongLastSub) {
+		return nil
+	}
 	return err
 }
 
@@ -52,7 +58,7 @@ func (q *Queue) Take(lane string, wait time.Duration) (t Task, ok bool, err erro
 	}
 	setup, cancel := q.within()
 	defer cancel()
-	consumer, err := q.CreateOrUpdateConsumer(setup, jetstream.ConsumerConfig{Durable: lane, FilterSubject: q.base + "." + lane, AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.deadline, MaxAckPending: 100_000})
+	consumer, err := q.CreateOrUpdateConsumer(setup, jetstream.ConsumerConfig{Durable: lane, FilterSubject: q.base + "." + lane + ".*", AckPolicy: jetstream.AckExplicitPolicy, AckWait: q.deadline, MaxAckPending: 100_000})
 	if err != nil {
 		return t, false, err
 	}

@@ -1,0 +1,280 @@
+package hub
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"time"
+)
+
+// An Invitation asks the hub to know a key.
+type Invitation struct {
+	Key  string `json:"key"`
+	Role Role   `json:"role"`
+	Name string `json:"name"`
+}
+
+// Invite makes the hub know a key.
+func (c *Client) Invite(ctx context.Context, i Invitation) error {
+	_, err := c.ask(ctx, "invite", i, nil, nil)
+	return err
+}
+
+// Revoke makes the hub refuse a key, or all keys of a name, and returns how many.
+func (c *Client) Revoke(ctx context.Context, keyOrName string) (n int, err error) {
+	_, err = c.ask(ctx, "revoke", keyOrName, nil, &n)
+	return n, err
+}
+
+// Users lists who may use the hub.
+func (c *Client) Users(ctx context.Context) (list []User, err error) {
+	_, err = c.ask(ctx, "users", nil, nil, &list)
+	return list, err
+}
+
+// Lookup asks for contents. Job is "" for the user's own, which jobs can begin with.
+type Lookup struct {
+	Job     string   `json:"job,omitempty"`
+	Attempt int      `json:"attempt,omitempty"`
+	Hashes  []string `json:"hashes"`
+}
+
+// Missing returns which contents the hub lacks.
+func (c *Client) Missing(ctx context.Context, l Lookup) (hashes []string, err error) {
+	const most = 1000
+	for len(l.Hashes) > 0 {
+		part := l
+		part.Hashes = l.Hashes[:min(len(l.Hashes), most)]
+		l.Hashes = l.Hashes[len(part.Hashes):]
+		var some []string
+		if _, err := c.ask(ctx, "missing", part, nil, &some); err != nil {
+			return nil, err
+		}
+		hashes = append(hashes, some...)
+	}
+	return hashes, nil
+}
+
+// A Part is a part of a content.
+type Part struct {
+	Job     string `json:"job,omitempty"`
+	Attempt int    `json:"attempt,omitempty"`
+	Hash    string `json:"hash"`
+	Offset  int64  `json:"offset"`
+	Size    int64  `json:"size"` // of the whole content
+}
+
+// Put sends a content.
+func (c *Client) Put(ctx context.Context, p Part, content io.Reader) error {
+	buffer := make([]byte, MaxPart)
+	for {
+		n, err := io.ReadFull(content, buffer)
+		if err != nil && err != io.EOF && err != io.ErrUnexpectedEOF {
+			return err
+		}
+		if _, err := c.ask(ctx, "put", p, buffer[:n], nil); err != nil {
+			return err
+		}
+		p.Offset += int64(n)
+		if p.Offset >= p.Size {
+			return nil
+		}
+		if n == 0 {
+			return fmt.Errorf("a content of %d bytes ended after %d; it changed while it was sent", p.Size, p.Offset)
+		}
+	}
+}
+
+// Get returns a content of a job, or of the user's own. It verifies its hash.
+func (c *Client) Get(ctx context.Context, p Part) ([]byte, error) {
+	var content bytes.Buffer
+	for {
+		var got Part
+		data, err := c.ask(ctx, "get", p, nil, &got)
+		if err != nil {
+			return nil, err
+		}
+		content.Write(data)
+		p.Offset += int64(len(data))
+		if p.Offset >= got.Size {
+			break
+		}
+		if len(data) == 0 {
+			return nil, fmt.Errorf("content %s ended early", p.Hash)
+		}
+	}
+	if HashOf(content.Bytes()) != p.Hash {
+		return nil, fmt.Errorf("content %s: the hub sent another one", p.Hash)
+	}
+	return content.Bytes(), nil
+}
+
+// Submit makes a job.
+func (c *Client) Submit(ctx context.Context, s Signed) error {
+	_, err := c.ask(ctx, "submit", s, nil, nil)
+	return err
+}
+
+// A Filter chooses jobs.
+type Filter struct {
+	States []State `json:"states,omitempty"`
+	Most   int     `json:"most,omitempty"` // the newest ones
+}
+
+// Jobs lists the jobs that the user may see, newest first.
+func (c *Client) Jobs(ctx context.Context, f Filter) (list []Job, err error) {
+	_, err = c.ask(ctx, "jobs", f, nil, &list)
+	return list, err
+}
+
+// Job returns a job by its id, or by the only beginning of one.
+func (c *Client) Job(ctx context.Context, id string) (j Job, err error) {
+	_, err = c.ask(ctx, "job", id, nil, &j)
+	return j, err
+}
+
+// An EventsQuery asks for the events of a job from a number on. If there are none, the hub
+// waits for some.
+type EventsQuery struct {
+	Job  string        `json:"job"`
+	From uint64        `json:"from"`
+	Wait time.Duration `json:"wait,omitempty"`
+}
+
+// Events are lines of JSON, as golem run --json prints them.
+type Events struct {
+	Next  uint64   `json:"next"`
+	Lines [][]byte `json:"lines"`
+	State State    `json:"state"`
+}
+
+// Events returns the events of a job.
+func (c *Client) Events(ctx context.Context, q EventsQuery) (e Events, err error) {
+	_, err = c.ask(ctx, "events", q, nil, &e)
+	return e, err
+}
+
+// Cancel stops a job.
+func (c *Client) Cancel(ctx context.Context, job string) error {
+	_, err := c.ask(ctx, "cancel", job, nil, nil)
+	return err
+}
+
+// Retry queues a job again that failed, was cancelled or is in doubt. The calls in doubt may
+// be made again.
+func (c *Client) Retry(ctx context.Context, job string) error {
+	_, err := c.ask(ctx, "retry", job, nil, nil)
+	return err
+}
+
+// Decide sends a signed decision.
+func (c *Client) Decide(ctx context.Context, job string, s Signed) error {
+	_, err := c.ask(ctx, "decide", struct {
+		Job    string `json:"job"`
+		Signed Signed `json:"signed"`
+	}{job, s}, nil, nil)
+	return err
+}
+
+// An Offer is what a node offers when it asks for a job.
+type Offer struct {
+	Labels []string      `json:"labels,omitempty"`
+	Wait   time.Duration `json:"wait"`
+}
+
+// Take asks for a job. It returns nil if there is none.
+func (c *Client) Take(ctx context.Context, o Offer) (j *Job, err error) {
+	_, err = c.ask(ctx, "take", o, nil, &j)
+	return j, err
+}
+
+// An Attempt names an attempt at a job.
+type Attempt struct {
+	Job    string `json:"job"`
+	Number int    `json:"number"`
+}
+
+// Beat says that the node still works on a job, and returns whether it shall stop.
+func (c *Client) Beat(ctx context.Context, a Attempt) (cancel bool, err error) {
+	_, err = c.ask(ctx, "beat", a, nil, &cancel)
+	return cancel, err
+}
+
+// A Claim is the wish to make a call with an effect.
+type Claim struct {
+	Attempt
+	Call   string `json:"call"` // its id in the run
+	Tool   string `json:"tool"`
+	Digest string `json:"digest"`
+	// Local says that the call changes only files of the job. They came back from the last
+	// checkpoint, so it can be made again.
+	Local bool   `json:"local,omitempty"`
+	Nonce string `json:"nonce"` // the same if the claim is sent again
+}
+
+// Claim asks whether a call may be made. The error has CodeDoubt if an earlier attempt began it.
+func (c *Client) Claim(ctx context.Context, claim Claim) error {
+	_, err := c.ask(ctx, "claim", claim, nil, nil)
+	return err
+}
+
+// A Checkpoint is where another node could continue.
+type Checkpoint struct {
+	Attempt
+	Files   string   `json:"files"` // the hash of the list of files
+	Journal Head     `json:"journal"`
+	Lines   [][]byte `json:"lines,omitempty"` // events since the last one
+	First   uint64   `json:"first"`           // the number of the first line
+}
+
+// Checkpoint keeps a checkpoint.
+func (c *Client) Checkpoint(ctx context.Context, p Checkpoint) error {
+	_, err := c.ask(ctx, "checkpoint", p, nil, nil)
+	return err
+}
+
+// A Question is about calls that wait for a decision.
+type Question struct {
+	Attempt
+	Requests []Request `json:"requests"`
+}
+
+// Ask tells the hub which calls wait. They are decided while the node holds the job or later.
+func (c *Client) Ask(ctx context.Context, q Question) error {
+	_, err := c.ask(ctx, "question", q, nil, nil)
+	return err
+}
+
+// A DecisionsQuery asks for the requests of a job with their decisions. The hub waits until
+// one has a decision that was not there before.
+type DecisionsQuery struct {
+	Attempt
+	Wait time.Duration `json:"wait"`
+}
+
+// Decisions returns the requests of a job.
+func (c *Client) Decisions(ctx context.Context, q DecisionsQuery) (list []Request, err error) {
+	_, err = c.ask(ctx, "decisions", q, nil, &list)
+	return list, err
+}
+
+// Pause gives a job back that waits for decisions.
+func (c *Client) Pause(ctx context.Context, a Attempt) error {
+	_, err := c.ask(ctx, "pause", a, nil, nil)
+	return err
+}
+
+// An End says how an attempt ended.
+type End struct {
+	Attempt
+	State  State  `json:"state"`
+	Result Result `json:"result"`
+	Doubt  *Doubt `json:"doubt,omitempty"`
+}
+
+// End ends an attempt.
+func (c *Client) End(ctx context.Context, e End) error {
+	_, err := c.ask(ctx, "end", e, nil, nil)
+	return err
+}

@@ -1,0 +1,3 @@
+// Package serve is the hub: it keeps jobs, contents and decisions in a store on JetStream, and
+// answers the requests of people and nodes, each by its role.
+package serve

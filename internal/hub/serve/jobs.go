@@ -1,0 +1,231 @@
+package serve
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/hub/store"
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// A board keeps the jobs of a hub, with their contents, decisions and fences. Several hubs of a
+// cluster have the same one: every change is made only by somebody who knows what was there.
+type board struct {
+	key      string // the hub's own
+	deadline time.Duration
+	now      func() time.Time
+	tell     func(format string, args ...any)
+	ctx      context.Context
+	store    *store.Store
+	jobs     *store.Documents
+	queue    *store.Queue
+	fence    *store.Fence
+	decided  state.Once
+	contents contents
+	index    *index
+}
+
+// open opens what the board keeps.
+func (b *board) open(secret secret) (err error) {
+	if b.jobs, err = b.store.Documents("jobs"); err != nil {
+		return err
+	}
+	if b.queue, err = b.store.Queue("jobs", b.deadline); err != nil {
+		return err
+	}
+	if b.fence, err = b.store.Fence("calls"); err != nil {
+		return err
+	}
+	if b.decided, err = b.store.Once("decisions"); err != nil {
+		return err
+	}
+	b.contents.secret = secret
+	b.contents.kept, err = b.store.Once("contents")
+	return err
+}
+
+// readJob reads a job by its id.
+func (b *board) readJob(id string) (j hub.Job, revision uint64, err error) {
+	if len(id) > 40 || strings.ContainsFunc(id, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }) || id == "" {
+		return j, 0, missing("no job %.40q; golem jobs lists them", id)
+	}
+	data, revision, err := b.jobs.Get(id)
+	if err != nil {
+		return j, 0, err
+	}
+	if revision == 0 {
+		return j, 0, missing("no job %s; golem jobs lists them", id)
+	}
+	return j, revision, json.Unmarshal(data, &j)
+}
+
+// errSame says that a change leaves a job as it is.
+var errSame = errors.New("nothing to change")
+
+// update changes a job. If somebody else changes it at the same time, change is called again.
+func (b *board) update(id string, change func(*hub.Job) error) (hub.Job, error) {
+	for {
+		j, revision, err := b.readJob(id)
+		if err != nil {
+			return j, err
+		}
+		if err := change(&j); errors.Is(err, errSame) {
+			return j, nil
+		} else if err != nil {
+			return j, err
+		}
+		err = b.putJob(&j, revision)
+		if !errors.Is(err, store.ErrChanged) {
+			return j, err
+		}
+	}
+}
+
+func (b *board) putJob(j *hub.Job, revision uint64) error {
+	j.Changed = b.now()
+	data, err := json.Marshal(j)
+	if err != nil {
+		return err
+	}
+	if _, err := b.jobs.Put(j.ID, data, revision); err != nil {
+		return err
+	}
+	b.index.keepJob(*j)
+	return nil
+}
+
+// submit makes a job. The same job may be sent twice.
+func (b *board) submit(u hub.User, signed hub.Signed) error {
+	spec, err := hub.OpenSpec(signed)
+	if err != nil {
+		return invalid("%v", err)
+	}
+	switch {
+	case spec.User != u.Key:
+		return invalid("the job is signed by somebody else")
+	case spec.Hub != b.key:
+		return invalid("the job is for another hub")
+	case len(signed.Text) > 1<<20:
+		return invalid("the job has more than a megabyte; attach its input as a file")
+	}
+	for _, key := range spec.Approvers {
+		if a, ok := b.index.user(key); !ok || a.Role != hub.Approve {
+			return invalid("%s is no approver here; golem hub users lists them", hub.Short(key))
+		}
+	}
+	if err := b.contents.complete(ofUser(u.Key), spec.Files, nil); err != nil {
+		return err
+	}
+	line, _, _ := strings.Cut(strings.TrimSpace(spec.Input), "\n")
+	j := hub.Job{Spec: signed, ID: spec.ID, User: u.Key, Name: spec.Name, Input: line[:min(len(line), 200)], State: hub.Queued, Turn: 1, Created: b.now(), Files: spec.Files}
+	err = b.putJob(&j, 0)
+	if errors.Is(err, store.ErrChanged) {
+		known, _, err := b.readJob(spec.ID)
+		if err == nil && string(known.Spec.Text) != string(signed.Text) {
+			err = invalid("another job has the id %s", spec.ID)
+		}
+		if err != nil || known.State != hub.Queued {
+			return err
+		}
+		return b.enqueue(known, spec)
+	}
+	if err != nil {
+		return err
+	}
+	return b.enqueue(j, spec)
+}
+
+// A turn is a task of the queue: the job, and how often it had been queued.
+type turn struct {
+	Job  string `json:"job"`
+	Turn int    `json:"turn"`
+}
+
+// enqueue adds a job to its queue. If the hub dies before, the sweep does it.
+func (b *board) enqueue(j hub.Job, spec hub.Spec) error {
+	data, err := json.Marshal(turn{j.ID, j.Turn})
+	if err != nil {
+		return err
+	}
+	return b.queue.Add(lane(spec.Labels), j.ID+"-"+strconv.Itoa(j.Turn), data)
+}
+
+// enqueueJob adds a job to its queue, with the labels of its spec.
+func (b *board) enqueueJob(j hub.Job) error {
+	spec, err := hub.OpenSpec(j.Spec)
+	if err != nil {
+		return err
+	}
+	return b.enqueue(j, spec)
+}
+
+// lane returns the part of the queue for jobs with labels.
+func lane(labels []string) string {
+	if len(labels) == 0 {
+		return "any"
+	}
+	return strings.Join(labels, "_")
+}
+
+// lanes returns the parts of the queue whose jobs a node with labels may do.
+func lanes(labels []string) []string {
+	sets := [][]string{nil}
+	for _, l := range labels {
+		for _, set := range slices.Clone(sets) {
+			sets = append(sets, append(slices.Clone(set), l))
+		}
+	}
+	var list []string
+	for _, set := range slices.Backward(sets) { // the jobs that few nodes can do come first
+		list = append(list, lane(set))
+	}
+	return list
+}
+
+// sweepAlways looks for jobs that a hub left between two steps when it died: now, and from
+// time to time.
+func (b *board) sweepAlways() {
+	for {
+		if err := b.sweep(); err != nil && b.ctx.Err() == nil {
+			b.tell("looking for forgotten jobs: %v; trying again", err)
+		}
+		select {
+		case <-b.ctx.Done():
+			return
+		case <-time.After(max(b.deadline, time.Second)):
+		}
+	}
+}
+
+func (b *board) sweep() error {
+	for _, j := range b.index.allJobs() {
+		if b.ctx.Err() != nil {
+			return nil
+		}
+		// A job that has just changed is still on its way.
+		if b.now().Sub(j.Changed) < b.deadline {
+			continue
+		}
+		switch {
+		case j.State == hub.Queued:
+			whole, _, err := b.readJob(j.ID)
+			if err != nil || whole.State != hub.Queued {
+				continue
+			}
+			if err := b.enqueueJob(whole); err != nil { // nothing happens if it is in the queue
+				return err
+			}
+		case j.State == hub.Waiting:
+			if err := b.resume(j.ID); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}

@@ -1,0 +1,80 @@
+package serve
+
+import (
+	"crypto/hkdf"
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+
+	"github.com/nats-io/nkeys"
+
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// A secret is what a hub must keep to itself: its own key, and the secret from which it derives
+// the keys of contents.
+type secret struct {
+	Seed   string `json:"seed"`
+	Master []byte `json:"master"`
+	public string
+}
+
+// secretName is the file of the secret. Hubs of one cluster have the same one.
+const secretName = "hub.json"
+
+// openSecret reads the secret of a hub, and makes it at its first start.
+func openSecret(dir *state.Dir) (s secret, err error) {
+	err = dir.Update(secretName, func(old []byte) ([]byte, error) {
+		if len(old) > 0 {
+			if err := json.Unmarshal(old, &s); err != nil {
+				return nil, fmt.Errorf("%s is damaged; copy it back from a backup or from another hub of the cluster: %w", secretName, err)
+			}
+			return old, nil
+		}
+		pair, err := nkeys.CreateServer()
+		if err != nil {
+			return nil, err
+		}
+		seed, err := pair.Seed()
+		if err != nil {
+			return nil, err
+		}
+		s.Seed, s.Master = string(seed), make([]byte, 32)
+		rand.Read(s.Master)
+		return json.Marshal(s)
+	})
+	if err != nil {
+		return s, err
+	}
+	pair, err := nkeys.FromSeed([]byte(s.Seed))
+	if err == nil {
+		s.public, err = pair.PublicKey()
+	}
+	return s, err
+}
+
+// key returns a key that is derived for a purpose.
+func (s secret) key(purpose string) []byte {
+	key, err := hkdf.Key(sha256.New, s.Master, nil, "golem hub "+purpose, 32)
+	if err != nil {
+		panic(err) // only for a length that is too long
+	}
+	return key
+}
+
+// derive returns a password for a purpose.
+func (s secret) derive(purpose string) string { return hex.EncodeToString(s.key(purpose)) }
+
+// name returns a short name of this hub, for its streams.
+func (s secret) name() string { return s.derive("name")[:12] }
+
+// sign signs with the hub's own key.
+func (s secret) sign(data []byte) ([]byte, error) {
+	pair, err := nkeys.FromSeed([]byte(s.Seed))
+	if err != nil {
+		return nil, err
+	}
+	return pair.Sign(data)
+}
