@@ -13,8 +13,10 @@ import (
 // parts the program gets. The rest is useless to the program or not meant for it.
 func filters() map[string]func([]byte) []byte {
 	return map[string]func([]byte) []byte{
-		".npmrc":       npmRegistries,
-		".claude.json": claudeAccount,
+		".npmrc":               npmRegistries,
+		".config/pip/pip.conf": pipIndexes,
+		".pip/pip.conf":        pipIndexes,
+		".claude.json":         claudeAccount,
 	}
 }
 
@@ -132,6 +134,51 @@ func npmRegistries(config []byte) []byte {
 		}
 	}
 	return []byte(strings.Join(append(kept, ""), "\n"))
+}
+
+// pipIndexes keeps the package indexes of a pip configuration, except URLs with a password.
+func pipIndexes(config []byte) []byte {
+	var b strings.Builder
+	key, urls := "", []string(nil)
+	end := func() {
+		if len(urls) > 0 {
+			b.WriteString(key + " = " + strings.Join(urls, "\n    ") + "\n")
+		}
+		key, urls = "", nil
+	}
+	for line := range strings.Lines(string(config)) {
+		text := strings.TrimSpace(line)
+		isFurther := line[0] == ' ' || line[0] == '\t' // a value of the last key
+		switch {
+		case text == "" || strings.ContainsAny(text[:1], "#;"):
+			continue
+		case text[0] == '[' && !isFurther:
+			end()
+			b.WriteString(text + "\n")
+			continue
+		case !isFurther:
+			end()
+			key, text, _ = strings.Cut(text, "=")
+			key = strings.ReplaceAll(strings.TrimSpace(key), "_", "-")
+		}
+		for _, url := range strings.Fields(text) {
+			if (key == "index-url" || key == "extra-index-url") && !strings.Contains(url, "@") {
+				urls = append(urls, url)
+			}
+		}
+	}
+	end()
+	return []byte(b.String())
+}
+
+// withoutPasswords returns the variables that hold URLs without a password.
+func withoutPasswords(getenv func(string) string, names ...string) (list []string) {
+	for _, name := range names {
+		if value := getenv(name); value != "" && !strings.Contains(value, "@") {
+			list = append(list, name+"="+value)
+		}
+	}
+	return list
 }
 
 // claudeAccount keeps the account and the permanent answers in Claude Code's state file,

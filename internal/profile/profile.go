@@ -91,7 +91,7 @@ func profiles(home string, getenv func(string) string) []Profile {
 		{Name: "node", About: "Node and its package managers, without credentials", Programs: []string{"npm", "npx", "pnpm", "yarn", "corepack"},
 			Copies: with(git, ".npmrc"), Env: with(proxies, "npm_config_registry", "NODE_ENV"), Set: []string{"npm_config_update_notifier=false"}},
 		{Name: "python", About: "Python and pip, without credentials", Programs: []string{"python3", "pip", "pip3"},
-			Copies: git, Env: proxies, Set: []string{"PIP_DISABLE_PIP_VERSION_CHECK=1"}},
+			Copies: with(git, ".config/pip/pip.conf", ".pip/pip.conf"), Env: proxies, Set: with(withoutPasswords(getenv, "PIP_INDEX_URL", "PIP_EXTRA_INDEX_URL"), "PIP_DISABLE_PIP_VERSION_CHECK=1")},
 		{Name: "claude", About: "Claude Code", Net: true, Outside: claudeKeys(), Dropped: []string{"ANTHROPIC_CUSTOM_HEADERS"}, Quiet: []string{"CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC=1"},
 			Copies:  with(git, ".claude/CLAUDE.md", ".claude/keybindings.json", ".claude/agents", ".claude/commands", ".claude/skills", ".claude/output-styles"),
 			Logins:  []string{".claude.json", ".claude/.credentials.json", ".claude/settings.json"},

@@ -136,6 +136,7 @@ func TestProfileCopies(t *testing.T) {
 	writeFiles(t, user, map[string]string{
 		".gitconfig":                      "[user]\n\tname = Me # token: secret\n\tsigningkey = X\n[credential]\n\thelper = store\n[url \"https://token@host/\"]\n\tinsteadOf = x\n",
 		".npmrc":                          "registry=https://packages.example/\n//packages.example/:_authToken=secret\n@mine:registry = https://mine.example/\n@other:registry=https://me:secret@other.example/\n_auth=secret\n",
+		".config/pip/pip.conf":            "[global]\nuser = me\nindex_url: https://wrong.example\nindex-url = https://me:secret@packages.example/simple\n[install]\n# secret\nextra_index_url =\n  https://a.example/simple\n  https://me:secret@b.example/simple\n\n  https://c.example/simple\npassword = secret\n",
 		".claude.json":                    `{"theme":"dark","hasCompletedOnboarding":true,"projects":{"/home/me/x":{"history":["secret"]}},"mcpServers":{"x":{"env":{"T":"secret"}}}}`,
 		".claude/.credentials.json":       "claude's",
 		".claude/commands/mine/review.md": "look at it",
@@ -148,9 +149,10 @@ func TestProfileCopies(t *testing.T) {
 	lines := "sandbox_mode = \"danger-full-access\"\ncheck_for_update_on_startup = false\n"
 	daemon := "[features]\ndaemon_auto_start = false\n"
 	for profile, want := range map[string]map[string]string{
-		"plain": {".gitconfig": name},
-		"git":   {".gitconfig": name},
-		"node":  {".gitconfig": name, ".npmrc": "registry=https://packages.example/\n@mine:registry = https://mine.example/\n"},
+		"plain":  {".gitconfig": name},
+		"git":    {".gitconfig": name},
+		"node":   {".gitconfig": name, ".npmrc": "registry=https://packages.example/\n@mine:registry = https://mine.example/\n"},
+		"python": {".gitconfig": name, ".config/pip/pip.conf": "[global]\n[install]\nextra-index-url = https://a.example/simple\n    https://c.example/simple\n"},
 		"claude": {".gitconfig": name, ".claude/.claude.json": "{\n  \"hasCompletedOnboarding\": true,\n  \"theme\": \"dark\"\n}\n",
 			".claude/.credentials.json": "claude's", ".claude/commands/mine/review.md": "look at it"},
 		"codex": {".gitconfig": name, ".codex/auth.json": "codex's", ".codex/config.toml": lines + "model = \"m\"\n[profiles.safe]\nmodel = \"n\"\n" + daemon + "x = 1\n"},

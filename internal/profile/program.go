@@ -106,10 +106,37 @@ func (p *Program) look(name string) string {
 	}
 	for _, file := range names {
 		if info, err := os.Stat(file); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
-			return file
+			return p.inToolchain(file, info)
 		}
 	}
 	return ""
+}
+
+// inToolchain returns the file that rustup would start for a program, or else the file
+// itself. All programs of rustup are one file, which starts the program of the same name
+// in the user's default toolchain.
+func (p *Program) inToolchain(file string, info fs.FileInfo) string {
+	dir, name := filepath.Split(file)
+	rustup, err := os.Stat(filepath.Join(dir, "rustup"))
+	if err != nil || name == "rustup" || !os.SameFile(info, rustup) {
+		return file
+	}
+	settings, err := os.ReadFile(filepath.Join(p.host.Home, ".rustup", "settings.toml"))
+	if err != nil {
+		return file
+	}
+	for line := range strings.Lines(string(settings)) {
+		key, value, _ := strings.Cut(line, "=")
+		toolchain := strings.Trim(strings.TrimSpace(value), `"'`)
+		if strings.TrimSpace(key) != "default_toolchain" || toolchain != filepath.Base(toolchain) {
+			continue
+		}
+		real := filepath.Join(p.host.Home, ".rustup", "toolchains", toolchain, "bin", name)
+		if info, err := os.Stat(real); err == nil && info.Mode().IsRegular() && info.Mode()&0o111 != 0 {
+			return real
+		}
+	}
+	return file
 }
 
 // shows reports whether a sandbox shows a file under this path, without resolving

@@ -22,15 +22,19 @@ func TestFind(t *testing.T) {
 	const node = ".nvm/versions/node/v22"
 	script := "#!/usr/bin/env node\n"
 	writeFiles(t, home, map[string]string{
-		"agent":                            "binary",
-		"secret":                           "",
-		"Downloads/tool":                   "binary",
-		".local/bin/single":                "binary",
-		".local/bin/plain.sh":              "#!/bin/sh\n",
-		".local/bin/pinned":                "#!" + filepath.Join(home, node, "bin/node") + " --flag\n",
-		".local/lib/python3.11":            "",
-		".local/share/claude/versions/2.1": "binary",
-		node + "/bin/node":                 "binary",
+		"agent":                 "binary",
+		".cargo/bin/rustup":     "binary",
+		".rustup/settings.toml": "version = \"12\"\ndefault_toolchain = \"stable-linux\"\n",
+		".rustup/toolchains/stable-linux/bin/cargo":     "binary",
+		".rustup/toolchains/stable-linux/lib/rustlib/x": "",
+		"secret":                                           "",
+		"Downloads/tool":                                   "binary",
+		".local/bin/single":                                "binary",
+		".local/bin/plain.sh":                              "#!/bin/sh\n",
+		".local/bin/pinned":                                "#!" + filepath.Join(home, node, "bin/node") + " --flag\n",
+		".local/lib/python3.11":                            "",
+		".local/share/claude/versions/2.1":                 "binary",
+		node + "/bin/node":                                 "binary",
 		node + "/lib/node_modules/npm/bin/npm-cli.js":      script,
 		node + "/lib/node_modules/@a/agent/bin/a.js":       script,
 		".npm-global/lib/node_modules/@b/agent/cli.js":     script,
@@ -53,6 +57,8 @@ func TestFind(t *testing.T) {
 		node + "/bin/a":        "../lib/node_modules/@a/agent/bin/a.js",
 		".npm-global/bin/b":    "../lib/node_modules/@b/agent/cli.js",
 		".local/bin/elsewhere": "/no/such/file",
+		".cargo/bin/cargo":     "rustup",
+		".cargo/bin/missing":   "rustup",
 		"work/node":            filepath.Join(home, node, "bin/node"),
 		"work/link":            "../private/bin/tool",
 		"work/bin/listed":      "../../private/bin/tool",
@@ -70,7 +76,7 @@ func TestFind(t *testing.T) {
 		t.Fatal(err)
 	}
 	search := strings.Join([]string{filepath.Join(home, ".pyenv/shims"), filepath.Join(home, ".local/bin"), filepath.Join(home, node, "bin"),
-		filepath.Join(home, ".npm-global/bin"), filepath.Join(home, "sdk/go1.26/bin"), filepath.Join(home, ".local/share/pnpm"), filepath.Join(home, "work/bin"), "relative", ""}, ":")
+		filepath.Join(home, ".npm-global/bin"), filepath.Join(home, "sdk/go1.26/bin"), filepath.Join(home, ".local/share/pnpm"), filepath.Join(home, ".cargo/bin"), filepath.Join(home, "work/bin"), "relative", ""}, ":")
 	alone := "<alone>"
 	for _, c := range []struct {
 		program, path string
@@ -84,6 +90,9 @@ func TestFind(t *testing.T) {
 		{program: "go", path: "/opt/golem/0/bin/go", mounts: []string{"sdk/go1.26"}, paths: "/opt/golem/0/bin"},
 		{program: "pn", path: "/opt/golem/0/pn", mounts: []string{".local/share/pnpm"}, paths: "/opt/golem/0"},
 		{program: "claude", path: "/opt/golem/0/2.1", mounts: []string{alone}, paths: "/opt/golem/0"},
+		{program: "cargo", path: "/opt/golem/0/bin/cargo", mounts: []string{".rustup/toolchains/stable-linux"}, paths: "/opt/golem/0/bin"},
+		{program: "rustup", path: "/opt/golem/0/rustup", mounts: []string{alone}, paths: "/opt/golem/0"},
+		{program: "missing", path: "/opt/golem/0/rustup", mounts: []string{alone}, paths: "/opt/golem/0"},
 		{program: "single", path: "/opt/golem/0/single", mounts: []string{alone}, paths: "/opt/golem/0"},
 		{program: "plain.sh", path: "/opt/golem/0/plain.sh", mounts: []string{alone}, paths: "/opt/golem/0"},
 		{program: "pinned", path: "/opt/golem/0/pinned", mounts: []string{alone, node}, paths: "/opt/golem/0", with: "/opt/golem/1/bin/node --flag"},
