@@ -13,6 +13,7 @@ import (
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/internal/worker"
+	"golang.org/x/net/publicsuffix"
 )
 
 // A Request is the content of a program, parsed, that the user is asked to trust.
@@ -46,14 +47,14 @@ func (r Request) Permissions() []Permission {
 	if r.Project.Network.IsAll() {
 		add(r.Project.NetworkPlace().String(), "commands use the whole network")
 	}
-	for _, host := range r.Project.Network.Patterns() {
-		add(r.Project.NetworkPlace().String(), "commands reach the host "+visible.Quote(host))
+	for _, rule := range r.Project.Network.Rules() {
+		add(r.Project.NetworkPlace().String(), "commands reach the host "+describeHost(rule))
 	}
 	if r.Project.AskHosts && !r.Project.Network.IsEmpty() && !r.Project.Network.IsAll() {
 		add(r.Project.PlaceOf("network.ask").String(), "commands ask you about other hosts")
 	}
-	for _, host := range r.Project.Fetch.Patterns() {
-		add(r.Project.PlaceOf("network.fetch").String(), "web_fetch reads from the host "+visible.Quote(host))
+	for _, rule := range r.Project.Fetch.Rules() {
+		add(r.Project.PlaceOf("network.fetch").String(), "web_fetch reads from the host "+describeHost(rule))
 	}
 	if r.Project.AllowPrivate {
 		add(r.Project.PlaceOf("network.allow_private").String(), "these names may lead to private addresses")
@@ -320,4 +321,17 @@ func shortHash(t ToolFiles, name string) string {
 		return "missing"
 	}
 	return "sha256 " + t.Hash([]string{name})[:12]
+}
+
+// describeHost returns a rule as text. It warns about a pattern whose names belong to
+// anybody, such as *.com or *.github.io: an attacker can have one, too.
+func describeHost(rule policy.HostRule) string {
+	text := visible.Quote(rule.String())
+	below, isPattern := strings.CutPrefix(rule.Host, "*.")
+	suffix, isRegistry := publicsuffix.PublicSuffix(below)
+	isKnown := isRegistry || strings.Contains(suffix, ".") // an unknown name such as test has no rule in the list
+	if isPattern && suffix == below && isKnown && !strings.HasSuffix(below, ".arpa") {
+		text += ", where anybody can get a name"
+	}
+	return text
 }

@@ -194,9 +194,13 @@ func TestPermissions(t *testing.T) {
 		"the default":      {"sandbox: {root: ., mode: ro}\n", "---\nsandbox: inherit\n---\nGo.\n", nil},
 		"a writable mount": {"sandbox: {root: ., mode: rw}\n", "---\nsandbox: inherit\n---\nGo.\n", []string{`golem-forge.config.yaml:1 workers write`}},
 		"the network":      {"sandbox: {root: ., mode: ro}\nnetwork: {allow: [example.com]}\n", "---\nsandbox: inherit\n---\nGo.\n", []string{"golem-forge.config.yaml:2 commands reach the host"}},
-		"everything":       {"sandbox: {root: ., mode: ro}\napproval: {mode: approve_all}\n", "---\nsandbox: inherit\n---\nGo.\n", []string{"golem-forge.config.yaml:2 golem runs every call without asking you"}},
-		"a model":          {"sandbox: {root: ., mode: ro}\nmodel: ollama:x\n", "---\nsandbox: inherit\n---\nGo.\n", []string{"golem-forge.config.yaml:2 the model"}},
-		"commands":         {"sandbox: {root: ., mode: ro}\n", "---\nsandbox: inherit\ntoolsets: [shell]\n---\nGo.\n", []string{"main.worker:3 main runs commands"}},
+		"names of anybody": {"sandbox: {root: ., mode: ro}\nnetwork: {allow: ['*.com', '*.co.uk:8443', '*.github.io', '*.example.com', '*.test', '*.home.arpa', co.uk]}\n", "---\nsandbox: inherit\n---\nGo.\n",
+			[]string{"golem-forge.config.yaml:2 commands reach the host *.co.uk:8443, where anybody can get a name", "golem-forge.config.yaml:2 commands reach the host *.com, where anybody can get a name",
+				"golem-forge.config.yaml:2 commands reach the host *.example.com", "golem-forge.config.yaml:2 commands reach the host *.github.io, where anybody can get a name",
+				"golem-forge.config.yaml:2 commands reach the host *.home.arpa", "golem-forge.config.yaml:2 commands reach the host *.test", "golem-forge.config.yaml:2 commands reach the host co.uk"}},
+		"everything": {"sandbox: {root: ., mode: ro}\napproval: {mode: approve_all}\n", "---\nsandbox: inherit\n---\nGo.\n", []string{"golem-forge.config.yaml:2 golem runs every call without asking you"}},
+		"a model":    {"sandbox: {root: ., mode: ro}\nmodel: ollama:x\n", "---\nsandbox: inherit\n---\nGo.\n", []string{"golem-forge.config.yaml:2 the model"}},
+		"commands":   {"sandbox: {root: ., mode: ro}\n", "---\nsandbox: inherit\ntoolsets: [shell]\n---\nGo.\n", []string{"main.worker:3 main runs commands"}},
 	} {
 		root := t.TempDir()
 		p, err := project.Parse(root, project.File, []byte(test.config), project.Env{}, nil)
@@ -209,7 +213,7 @@ func TestPermissions(t *testing.T) {
 		ok := true
 		for i, one := range (trust.Request{Root: root, Project: p, Workers: []*worker.Worker{w}, Entry: w}).Permissions() {
 			got = append(got, one.From+" "+one.What)
-			ok = ok && i < len(test.want) && strings.HasPrefix(strings.ReplaceAll(got[i], `"`, ""), test.want[i])
+			ok = ok && i < len(test.want) && strings.HasPrefix(strings.ReplaceAll(got[i], `"`, ""), test.want[i]) && strings.Contains(got[i], "anybody") == strings.Contains(test.want[i], "anybody")
 		}
 		if !ok || len(got) != len(test.want) {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
