@@ -1,0 +1,209 @@
+package main
+
+import (
+	"archive/tar"
+	"archive/zip"
+	"bytes"
+	"compress/gzip"
+	"context"
+	"crypto/sha256"
+	"fmt"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+)
+
+// A packageServer is an Internet with package registries: files by their URLs.
+type packageServer struct {
+	files map[string]string
+
+	mu       sync.Mutex
+	requests []string
+}
+
+func (s *packageServer) answer(w http.ResponseWriter, scheme, host string, r *http.Request) {
+	s.mu.Lock()
+	s.requests = append(s.requests, r.Method+" "+scheme+"://"+host+r.URL.Path)
+	s.mu.Unlock()
+	content, ok := s.files[scheme+"://"+host+r.URL.Path]
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	if strings.HasSuffix(r.URL.Path, "/") {
+		w.Header().Set("Content-Type", "text/html")
+	}
+	w.Write([]byte(content))
+}
+
+// run returns the output of a command and its error.
+func (s *packageServer) run(t *testing.T, dir string, env []string, name string, args ...string) (string, error) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, name, args...)
+	cmd.Dir, cmd.Env = dir, env
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// start makes the server the user's proxy, and returns the environment of a user and an
+// empty directory.
+func (s *packageServer) start(t *testing.T) (env []string, dir string) {
+	t.Helper()
+	top := t.TempDir()
+	dir = filepath.Join(top, "work")
+	proxy, authority, end, err := serveInternet(s.answer)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(end)
+	trusted := filepath.Join(top, "authority.pem")
+	for _, err := range []error{os.Mkdir(dir, 0o755), os.Mkdir(filepath.Join(top, "home"), 0o755), os.WriteFile(trusted, authority, 0o644)} {
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	return []string{"HOME=" + filepath.Join(top, "home"), "GOLEM_STATE=" + filepath.Join(top, "state"), "PATH=" + os.Getenv("PATH"), "HTTPS_PROXY=" + proxy, "HTTP_PROXY=" + proxy,
+		"SSL_CERT_FILE=" + trusted}, dir
+}
+
+// check checks that the server got requests, all of them reads from the hosts.
+func (s *packageServer) check(t *testing.T, hosts ...string) {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, r := range s.requests {
+		if !slices.ContainsFunc(hosts, func(h string) bool { return strings.HasPrefix(r, "GET https://"+h+"/") }) {
+			t.Errorf("a server got %s", r)
+		}
+	}
+	if len(s.requests) == 0 {
+		t.Error("no server got a request")
+	}
+	s.requests = nil
+}
+
+func writeAll(t *testing.T, dir string, files map[string]string) {
+	t.Helper()
+	for name, text := range files {
+		name = filepath.Join(dir, name)
+		if err := os.MkdirAll(filepath.Dir(name), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(name, []byte(text), 0o644); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestPipRecipe installs a package with pip as the guide says. The index is that of the
+// user's settings, and its page leads to another host for the file.
+func TestPipRecipe(t *testing.T) {
+	t.Parallel()
+	if out, err := exec.Command("python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
+		t.Skipf("pip does not work here: %v\n%s", err, out)
+	}
+	var wheel bytes.Buffer
+	z := zip.NewWriter(&wheel)
+	const info = "hello-1.0.dist-info/"
+	for _, f := range [][2]string{{"hello.py", "text = 'hello from the index'\n"}, {info + "METADATA", "Metadata-Version: 2.1\nName: hello\nVersion: 1.0\n"},
+		{info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}, {info + "RECORD", "hello.py,,\n" + info + "METADATA,,\n" + info + "WHEEL,,\n" + info + "RECORD,,\n"}} {
+		w, err := z.Create(f[0])
+		if err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(w, f[1])
+	}
+	if err := z.Close(); err != nil {
+		t.Fatal(err)
+	}
+	const file = "https://files.example.org/hello-1.0-py3-none-any.whl"
+	s := &packageServer{files: map[string]string{file: wheel.String(),
+		"https://pip.example.com/simple/hello/": fmt.Sprintf(`<a href="%s#sha256=%x">hello-1.0-py3-none-any.whl</a>`, file, sha256.Sum256(wheel.Bytes()))}}
+	env, dir := s.start(t)
+	writeAll(t, dir, map[string]string{"requirements.txt": "hello==1.0\n"})
+	writeAll(t, filepath.Join(filepath.Dir(dir), "home"), map[string]string{".config/pip/pip.conf": "[global]\nindex-url = https://pip.example.com/simple\n"})
+	if out, err := s.run(t, dir, env, "golem", "exec", "--net", "+pypi,files.example.org", "--", "pip", "install", "--target", "packages", "-r", "requirements.txt"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s.check(t, "pip.example.com", "files.example.org")
+	if out, err := s.run(t, dir, env, "golem", "exec", "--session", "last", "--env", "PYTHONPATH=packages", "--", "python3", "-c", "import hello; print(hello.text)"); err != nil || !strings.Contains(out, "hello from the index") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	// The hosts of a preset take no uploads.
+	if out, err := s.run(t, dir, env, "golem", "exec", "--net", "+pypi", "--", "curl", "-sS", "-d", "stolen", "https://pip.example.com/legacy/"); err != nil || !strings.Contains(out, "golem refused this request") || len(s.requests) > 0 {
+		t.Errorf("%v\n%s\n%q", err, out, s.requests)
+	}
+}
+
+// TestCargoRecipe builds a package with cargo as the guide says: with the hosts of a
+// sparse registry, by a list and by rules that let only reads pass.
+func TestCargoRecipe(t *testing.T) {
+	t.Parallel()
+	out, err := exec.Command("rustc", "--print", "sysroot").Output()
+	rust := strings.TrimSpace(string(out))
+	if err != nil || !exists(filepath.Join(rust, "bin", "cargo")) {
+		t.Skipf("cargo does not work here: %v", err)
+	}
+	var crate bytes.Buffer
+	gz := gzip.NewWriter(&crate)
+	archive := tar.NewWriter(gz)
+	for _, f := range [][2]string{{"greet-1.0.0/Cargo.toml", "[package]\nname = \"greet\"\nversion = \"1.0.0\"\nedition = \"2021\"\n"}, {"greet-1.0.0/src/lib.rs", "pub fn greet() -> &'static str { \"hello\" }\n"}} {
+		if err := archive.WriteHeader(&tar.Header{Name: f[0], Mode: 0o644, Size: int64(len(f[1]))}); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(archive, f[1])
+	}
+	if err := archive.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if err := gz.Close(); err != nil {
+		t.Fatal(err)
+	}
+	s := &packageServer{files: map[string]string{
+		"https://index.example.com/config.json":        `{"dl": "https://crates.example.com/{crate}/{version}.crate"}`,
+		"https://index.example.com/gr/ee/greet":        fmt.Sprintf(`{"name":"greet","vers":"1.0.0","deps":[],"cksum":"%x","features":{},"yanked":false}`+"\n", sha256.Sum256(crate.Bytes())),
+		"https://crates.example.com/greet/1.0.0.crate": crate.String(),
+	}}
+	project := map[string]string{
+		"Cargo.toml":         "[package]\nname = \"mine\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\ngreet = { version = \"1\", registry = \"example\" }\n",
+		"src/lib.rs":         "pub fn text() -> &'static str { greet::greet() }\n",
+		".cargo/config.toml": "[registries.example]\nindex = \"sparse+https://index.example.com/\"\n",
+	}
+	path := "PATH=" + filepath.Join(rust, "bin") + ":" + os.Getenv("PATH") // rustup has no settings in a new home
+	t.Run("list", func(t *testing.T) {
+		env, dir := s.start(t)
+		writeAll(t, dir, project)
+		if err := os.Link(filepath.Join(dir, "../authority.pem"), filepath.Join(dir, "authority.pem")); err != nil { // golem passes TLS on
+			t.Fatal(err)
+		}
+		out, err := s.run(t, dir, append(env, path), "golem", "exec", "--net", "index.example.com,crates.example.com", "--env", "CARGO_HTTP_CAINFO=authority.pem", "--", "cargo", "build")
+		if err != nil || !strings.Contains(out, "Compiling greet v1.0.0") || !strings.Contains(out, "Finished") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		s.check(t, "index.example.com", "crates.example.com")
+	})
+	t.Run("reads", func(t *testing.T) {
+		env, dir := s.start(t)
+		writeAll(t, dir, project)
+		writeAll(t, dir, map[string]string{"golem-forge.config.yaml": "sandbox: {root: ., mode: overlay}\nnetwork:\n  allow:\n    - {host: index.example.com, methods: [GET]}\n    - {host: crates.example.com, methods: [GET]}\n"})
+		if out, err := s.run(t, dir, env, "golem", "trust", "--yes"); err != nil {
+			t.Fatalf("%v\n%s", err, out)
+		}
+		out, err := s.run(t, dir, append(env, path), "golem", "exec", "--", "cargo", "build")
+		if err != nil || !strings.Contains(out, "Finished") {
+			t.Errorf("%v\n%s", err, out)
+		}
+		s.check(t, "index.example.com", "crates.example.com")
+		if out, err := s.run(t, dir, env, "golem", "exec", "--", "curl", "-sS", "-T", "Cargo.toml", "https://index.example.com/api/v1/crates/new"); err != nil || !strings.Contains(out, "golem refused this request") || len(s.requests) > 0 {
+			t.Errorf("%v\n%s\n%q", err, out, s.requests)
+		}
+	})
+}
