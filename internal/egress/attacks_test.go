@@ -24,6 +24,7 @@ import (
 	"testing"
 	"time"
 
+	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/net/http2"
 	"golang.org/x/net/http2/hpack"
 
@@ -752,5 +753,40 @@ func TestReplacer(t *testing.T) {
 	close(messages)
 	if rest, err := io.ReadAll(answer.Body); err != nil || string(rest) != w.placeholder("vendor")[3:]+"!" {
 		t.Errorf("got %q, %v", rest, err)
+	}
+}
+
+// TestQuestionsStayInside asks many DNS questions below a pattern of the list and
+// elsewhere. None of them leaves: golem resolves a name only when a program connects to it.
+func TestQuestionsStayInside(t *testing.T) {
+	w := newWorld(t, rules("*.example.com")...)
+	w.site("example.com", &requestLog{})
+	w.site("a.example.com", &requestLog{})
+	var asked []string
+	w.options.Resolve = func(ctx context.Context, name string) ([]netip.Addr, error) {
+		asked = append(asked, name)
+		return w.resolve(ctx, name)
+	}
+	w.open()
+	data := strings.Repeat(strings.Repeat("s", 60)+".", 3)
+	for _, network := range []string{"udp", "tcp"} {
+		for _, zone := range []string{"example.com.", "evil.org."} {
+			for _, kind := range []dnsmessage.Type{dnsmessage.TypeA, dnsmessage.TypeAAAA, dnsmessage.TypeTXT, dnsmessage.TypeMX, dnsmessage.TypeNS, dnsmessage.TypeSRV, dnsmessage.TypePTR, dnsmessage.TypeALL, 10, 64, 65} {
+				q := question(data+zone, kind)
+				b, err := q.Pack()
+				if err != nil {
+					t.Fatal(err)
+				}
+				if m, _ := w.send(network, b); len(m.Answers) > 1 || len(m.Answers) == 1 && kind != dnsmessage.TypeA {
+					t.Errorf("%s %v: got %v", network, kind, m.Answers)
+				}
+			}
+		}
+	}
+	if len(asked) > 0 {
+		t.Errorf("golem asked for %q", asked)
+	}
+	if code, _, err := get(w.client(nil), "http://a.example.com/"); err != nil || code != 200 || !slices.Equal(asked, []string{"a.example.com"}) {
+		t.Errorf("got %d, %v; golem asked for %q", code, err, asked)
 	}
 }

@@ -3,7 +3,9 @@ package egress
 import (
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
+	"unicode/utf8"
 
 	"github.com/golem-forge/golem/internal/policy"
 )
@@ -52,10 +54,12 @@ func whyAmbiguous(u *url.URL) string {
 		return "an empty segment"
 	case strings.ContainsFunc(u.Path, func(r rune) bool { return r < ' ' || r == 0x7f }):
 		return "a control character"
+	case !utf8.ValidString(u.Path):
+		return "a byte that is not UTF-8"
 	}
 	for segment := range strings.SplitSeq(u.Path, "/") {
 		name, _, _ := strings.Cut(segment, ";")
-		if name == "." || name == ".." {
+		if strings.HasPrefix(name, ".") && strings.Trim(name, ". ") == "" { // some servers ignore dots and spaces at the end
 			return "a dot segment"
 		}
 	}
@@ -72,8 +76,30 @@ func hasMethodParameter(u *url.URL) bool {
 	return false
 }
 
-// methodHeaders ask a server to take another method than that of the request.
-var methodHeaders = []string{"X-Http-Method-Override", "X-Http-Method", "X-Method-Override"}
+// overrides are headers by which some servers read another method, path or host than
+// that of the request.
+var overrides = []string{
+	"x-http-method-override", "x-http-method", "x-method-override",
+	"x-original-url", "x-original-uri", "x-rewrite-url", "x-forwarded-uri", "x-forwarded-path", "x-forwarded-prefix",
+	"forwarded", "x-forwarded-host", "x-forwarded-server", "x-original-host", "x-host", "x-http-host-override",
+}
+
+// dropDoubles removes headers that some servers read as another one: they take an
+// underscore for a hyphen. If the rules limit requests, it also removes overrides.
+func dropDoubles(h http.Header, isLimited bool) {
+	for name := range h {
+		plain := strings.ReplaceAll(lower(name), "_", "-")
+		switch plain {
+		case "host", "content-length", "transfer-encoding", "connection", "upgrade", "trailer", "expect":
+			if strings.Contains(name, "_") {
+				delete(h, name)
+			}
+		}
+		if isLimited && slices.Contains(overrides, plain) {
+			delete(h, name)
+		}
+	}
+}
 
 // queryParts yields the names and values of a query, also of one that url.ParseQuery does
 // not accept.

@@ -225,6 +225,7 @@ func (s *stream) checkRequest(r *http.Request) (*secret, error) {
 	// Some servers read headers after the body like those before it, where golem has checked them.
 	r.Trailer = nil
 	r.Header.Del("Trailer")
+	dropDoubles(r.Header, s.needsRequests())
 	// An upgrade to another protocol than websocket would hide later requests.
 	if upgrade := r.Header.Values("Upgrade"); len(upgrade) != 1 || !strings.EqualFold(upgrade[0], "websocket") {
 		r.Header.Del("Upgrade")
@@ -236,9 +237,6 @@ func (s *stream) checkRequest(r *http.Request) (*secret, error) {
 	rule, err := s.findRule(r)
 	if err != nil {
 		return nil, err
-	}
-	for _, name := range methodHeaders {
-		r.Header.Del(name)
 	}
 	if rule.Credential != "" {
 		return s.findSecret(r, rule)
