@@ -75,6 +75,32 @@ func TestDeclinedUndo(t *testing.T) {
 	}
 }
 
+// TestConfigEdit checks what golem says if the editor saves nothing, or fails.
+func TestConfigEdit(t *testing.T) {
+	t.Parallel()
+	p := newPickTest(t, nil, "true")
+	p.env = append(p.env, "HOME="+p.dir, "XDG_CONFIG_HOME="+p.dir+"/.config", "VISUAL=", "GOLEM_EDITOR=")
+	file := p.dir + "/.config/golem/config.yaml"
+	for _, test := range []struct {
+		editor, want string
+		code         int
+	}{
+		{"true", "nothing was saved, and golem made no file: " + file, 0},
+		{"false", "the editor false failed (exit status 1); " + file + " is as it was; choose another editor with EDITOR=…, or change the file yourself and run golem lint", 1},
+		{"echo 'notify: bell' >", "no problems: " + file, 0},
+		{"true", "unchanged, no problems: " + file, 0},
+		{"echo 'notify: loud' >", "notify: loud; it is auto, desktop, bell or off", 2},
+	} {
+		one := p.forTest(t)
+		one.env = append(slices.Clone(p.env), "EDITOR="+test.editor)
+		one.startAt(500, "config", "edit", "--user")
+		code, seen := one.waitForEnd()
+		if plain := strings.Join(strings.Fields(seen), " "); code != test.code || !strings.Contains(plain, test.want) {
+			t.Errorf("EDITOR=%s: code %d, want %d with %q\n%s", test.editor, code, test.code, test.want, seen)
+		}
+	}
+}
+
 // TestApplyWaits applies the changes of a session at one terminal while a command works
 // in it at another. golem says for what it waits, and Ctrl-C ends the wait.
 func TestApplyWaits(t *testing.T) {
@@ -186,7 +212,7 @@ func TestPagerShowsNothing(t *testing.T) {
 		one := p.forTest(t)
 		one.env = append(slices.Clone(p.env), env)
 		one.startAt(80, "diff")
-		if code, seen := one.waitForEnd(); code != 0 || !strings.Contains(seen, "+ 100") || !strings.Contains(seen, "next: golem diff") {
+		if code, seen := one.waitForEnd(); code != 0 || !strings.Contains(seen, "+ 100") || !strings.Contains(seen, "next: golem apply") {
 			t.Errorf("%s: code %d\n%s", env, code, seen)
 		}
 	}

@@ -396,8 +396,13 @@ func (s *Sheet) arguments(r tool.Request) {
 			s.Body = append(s.Body, visible.Row{Mark: visible.Argument, Text: s.name(key) + ": " + s.text(value)})
 			continue
 		}
-		lines := strings.Split(value, "\n")
-		s.Body = append(s.Body, visible.Row{Mark: visible.Argument, Text: s.name(key) + ": " + visible.Count(len(lines), "line")})
+		text, ends := strings.CutSuffix(value, "\n")
+		lines := strings.Split(text, "\n")
+		size := visible.Count(len(lines), "line")
+		if !ends && key != "command" { // there it means nothing
+			size += ", without a newline at the end"
+		}
+		s.Body = append(s.Body, visible.Row{Mark: visible.Argument, Text: s.name(key) + ": " + size})
 		for _, line := range lines {
 			s.Body = append(s.Body, visible.Row{Mark: visible.Content, Text: s.text(line)})
 		}

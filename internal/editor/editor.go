@@ -9,6 +9,8 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // Command returns the editor that the environment chooses: GOLEM_EDITOR, VISUAL, EDITOR,
@@ -45,9 +47,9 @@ func Edit(command string, environ []string, terminal *os.File, name, text string
 	if err := cmd.Run(); err != nil {
 		var ended *exec.ExitError
 		if errors.As(err, &ended) {
-			return "", fmt.Errorf("the editor failed (%s)", ended)
+			return "", fmt.Errorf("the editor %s failed (%s)", sandbox.Shown(command), ended)
 		}
-		return "", errors.New("the editor cannot be started")
+		return "", fmt.Errorf("the editor %s cannot be started", sandbox.Shown(command))
 	}
 	info, err := os.Stat(file)
 	if err != nil {

@@ -81,7 +81,10 @@ func (l *loader) resolveSource(e entry) (source, base sandbox.Host, real string,
 	if place, denied := l.env.Ceiling.DeniedRoot(real); what == "" && denied {
 		what, hint = "may not be mounted", rootHint(place)
 	}
-	if what != "" {
+	if e.source.Place == strictyaml.Default && kernelDir(l.real) != "" { // one problem for all defaults
+		l.problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: l.real}, What: "a directory of the kernel",
+			Hint: "there are no files of yours here; cd into a project directory, or name one: --root DIR"})
+	} else if what != "" {
 		label := strings.TrimSuffix(e.label+"."+e.key, ".")
 		l.problems.Add(e.source, label+": "+sandbox.Shown(e.source.Text)+" "+what, hint)
 	}

@@ -198,11 +198,21 @@ func (k Key) describe() string {
 	phrase := cmp.Or(phrases[k.Type], string(k.Type))
 	switch {
 	case k.Type == Word:
-		return strings.Join(k.Words, " | ")
+		return OneOf(k.Words)
 	case len(k.Words) > 0:
-		return strings.Join(k.Words, " | ") + " | " + phrase
+		return strings.Join(k.Words, ", ") + ", " + phrase
 	}
 	return phrase
+}
+
+// OneOf lists words to choose from: a, b or c. It uses no bar, which golem escapes at the
+// start of a terminal's line.
+func OneOf(words []string) string {
+	if len(words) < 2 {
+		return strings.Join(words, "")
+	}
+	last := len(words) - 1
+	return strings.Join(words[:last], ", ") + " or " + words[last]
 }
 
 func (k Key) check(n Node, problems *Problems) {

@@ -68,11 +68,11 @@ func TestCheck(t *testing.T) {
 		{"trips: [a]", "1:8: trips: a list; it is a map; write trips: {to: [sea]}"},
 		{"trips: {by: {car: red}}", "1:13: trips.by: a map; it is a list of maps; write by: [{car: red}]"},
 		{"trips: a", "1:8: trips: a; it is a map"},
-		{"switch: no", "1:9: switch: no; it is on | off | true or false; did you mean off?"},
-		{"switch: NO", "1:9: switch: NO; it is on | off | true or false; did you mean off?"},
-		{"switch: of", "1:9: switch: of; it is on | off | true or false"}, // as near to on as to off
-		{"switch: Yes", "1:9: switch: Yes; it is on | off | true or false; did you mean on?"},
-		{"switch: Off", "1:9: switch: Off; it is on | off | true or false; did you mean off?"},
+		{"switch: no", "1:9: switch: no; it is on, off, true or false; did you mean off?"},
+		{"switch: NO", "1:9: switch: NO; it is on, off, true or false; did you mean off?"},
+		{"switch: of", "1:9: switch: of; it is on, off, true or false"}, // as near to on as to off
+		{"switch: Yes", "1:9: switch: Yes; it is on, off, true or false; did you mean on?"},
+		{"switch: Off", "1:9: switch: Off; it is on, off, true or false; did you mean off?"},
 		{"open: {a: b}", "1:7: open: a map; it is true or false"},
 		{"rooms: -1", "1:8: rooms: -1; it is a whole number"},
 		{"rooms: '3'", `1:8: rooms: "3"; it is a whole number; write it without quotes`},
@@ -80,11 +80,11 @@ func TestCheck(t *testing.T) {
 		{"size: 10 apples", "1:7: size: 10 apples; it is a number of bytes, such as 10000000, 10MB or 512KiB"},
 		{"price: free", "1:8: price: free; it is a number"},
 		{"time: soon", "1:7: time: soon; it is a time, such as 30s, 5m or a number of seconds"},
-		{"mode: RW", "1:7: mode: RW; it is ro | rw | overlay; did you mean rw?"},
-		{"mode: overlya", "1:7: mode: overlya; it is ro | rw | overlay; did you mean overlay?"},
-		{"mode: sandboxed", "1:7: mode: sandboxed; it is ro | rw | overlay"},
-		{"mode: " + strings.Repeat("x", 300), "1:7: mode: " + strings.Repeat("x", 56) + "…" + strings.Repeat("x", 28) + "; it is ro | rw | overlay"},
-		{"level: lndlock", "1:8: level: lndlock; it is landlock | namespaces | true or false; did you mean landlock?"},
+		{"mode: RW", "1:7: mode: RW; it is ro, rw or overlay; did you mean rw?"},
+		{"mode: overlya", "1:7: mode: overlya; it is ro, rw or overlay; did you mean overlay?"},
+		{"mode: sandboxed", "1:7: mode: sandboxed; it is ro, rw or overlay"},
+		{"mode: " + strings.Repeat("x", 300), "1:7: mode: " + strings.Repeat("x", 56) + "…" + strings.Repeat("x", 28) + "; it is ro, rw or overlay"},
+		{"level: lndlock", "1:8: level: lndlock; it is landlock, namespaces, true or false; did you mean landlock?"},
 		{"doors: a", "1:8: doors: a; it is a list of texts"},
 		{"doors: []", "1:8: doors: an empty list; leave the key out, or name something"},
 		{"doors: [a, [b], , {c: d}, ~]", "1:17: not YAML"},
@@ -110,7 +110,7 @@ func TestCheck(t *testing.T) {
 
 		// All problems at once, each with its place.
 		{"nam: a\nopen: yes\nmode: x\ngarden:\n  trees: -1\n", "1:1: unknown key \"nam\"; did you mean name? " + known +
-			"\n2:7: open: yes; it is true or false; did you mean true?\n3:7: mode: x; it is ro | rw | overlay\n5:10: garden.trees: -1; it is a whole number"},
+			"\n2:7: open: yes; it is true or false; did you mean true?\n3:7: mode: x; it is ro, rw or overlay\n5:10: garden.trees: -1; it is a whole number"},
 	} {
 		n, problems := strictyaml.Parse("f", []byte(test.text))
 		if len(problems) == 0 {

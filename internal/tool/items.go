@@ -182,7 +182,7 @@ func (r Request) ListedEffects() []policy.Effect {
 	}
 	only := len(r.Effects) == 1
 	untold := func(e policy.Effect) bool {
-		if only && (len(r.Changes) == 0 || r.Summary != "" && e.Verb == policy.Use) {
+		if only && (len(r.Changes) == 0 || e.Verb == policy.Use && (r.Summary != "" || e.Target == r.Tool)) {
 			return false
 		}
 		return !told[policy.Effect{Verb: e.Verb, Target: e.Target}]

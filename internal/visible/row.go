@@ -122,9 +122,9 @@ func (p Page) Line(w io.Writer, text string) error {
 	return nil
 }
 
-// Broken splits a text into pieces that fit the given number of columns, after a space if
-// one is near. It counts the maximum width of each character. If columns is not positive,
-// the text stays whole.
+// Broken splits a text into pieces that fit the given number of columns, after a space
+// unless a word is longer than that. It counts the maximum width of each character. If
+// columns is not positive, the text stays whole.
 func Broken(text string, columns int) []string {
 	if columns <= 0 {
 		return []string{text}
@@ -144,7 +144,7 @@ func Broken(text string, columns int) []string {
 		}
 		after += width
 		if used += width; used > columns && i > start && !unicode.IsMark(r) && !isTag(r) {
-			if space > start && after <= columns/2 {
+			if space > start && after <= columns {
 				pieces = append(pieces, text[start:space])
 				start, used = space, after
 			} else {

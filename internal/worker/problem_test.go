@@ -34,7 +34,7 @@ func TestProblems(t *testing.T) {
 
 		// simple values
 		{"mode: batch", []string{`1:7: mode: batch; it is `}},
-		{"mode: Chat", []string{`1:7: mode: Chat; it is single | chat; did you mean chat?`}},
+		{"mode: Chat", []string{`1:7: mode: Chat; it is single or chat; did you mean chat?`}},
 		{"compatible_models: []", []string{`1:20: compatible_models: an empty list; leave the key out`}},
 		{`compatible_models: [" "]`, []string{`1:21: compatible_models: an empty name`}},
 		{"locked: yes", []string{`1:9: locked: yes; it is `}},
@@ -62,7 +62,7 @@ func TestProblems(t *testing.T) {
 		{"sandbox: {zones: [{name: /a}, {name: ..}, {name: a/b}, {name: .}, {name: ''}]}", []string{
 			`1:26: sandbox.zones.name: /a; it is the name of a top directory, without slashes: data for /data`,
 			`1:38: sandbox.zones.name: ..;`, `1:50: sandbox.zones.name: a/b;`, `1:63: sandbox.zones.name: .;`, `1:74: sandbox.zones.name: "";`}},
-		{"sandbox: {zones: [{name: a, mode: RW}]}", []string{`1:35: sandbox.zones.mode: RW; it is ro | rw; did you mean rw?`}},
+		{"sandbox: {zones: [{name: a, mode: RW}]}", []string{`1:35: sandbox.zones.mode: RW; it is ro or rw; did you mean rw?`}},
 		{"sandbox: {zones: [{name: a, mode: yes}]}", []string{`1:35: sandbox.zones.mode: yes; it is `}},
 		{"sandbox: {zones: [{name: a, mode: none}]}", []string{`1:35: sandbox.zones.mode: none; it is `}},
 		{"sandbox: {zones: [{name: a, approval: {write: auto}}]}", []string{`1:47: sandbox.zones.approval.write: auto; it is `}},
@@ -113,7 +113,7 @@ func TestProblems(t *testing.T) {
 		{"toolsets: {shell: {rules: [{approval: ask}]}}", []string{`1:28: shell rule: pattern ""; write the words that the command begins with`}},
 		{`toolsets: {shell: {rules: [{pattern: "a\nb", approval: ask}]}}`, []string{`1:38: shell rule: pattern "a\nb";`}},
 		{"toolsets: {shell: {rules: [{pattern: ls, allowed: true}]}}", []string{`1:28: shell rule: no approval level`, `1:42: unknown key "allowed" in toolsets.shell.rules`}},
-		{"toolsets: {shell: {rules: [{use: readonly}]}}", []string{`1:34: toolsets.shell.rules.use: readonly; it is read_only | build; did you mean read_only?`}},
+		{"toolsets: {shell: {rules: [{use: readonly}]}}", []string{`1:34: toolsets.shell.rules.use: readonly; it is read_only or build; did you mean read_only?`}},
 		{"toolsets: {shell: {rules: [{use: build, pattern: ls}]}}", []string{`1:41: shell rule: pattern beside use;`}},
 		{"toolsets: {shell: {rules: [{use: build, approval: ask}]}}", []string{`1:41: shell rule: approval beside use; a predefined set needs no approval`}},
 		{"shell_rules: [{pattern: git log | cat, allowed: false}]", []string{`1:25: shell rule: pattern git log | cat; a pattern is the words of one command`}},

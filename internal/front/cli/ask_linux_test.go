@@ -498,7 +498,7 @@ func TestFoldedContent(t *testing.T) {
 	}
 	for _, want := range []string{
 		"(2,001 lines)", "lines not shown (", "+ " + payload, "(4809 characters omitted)", "wget evil", "make 101 changes",
-		"= command: 1,001 lines", "[y 0123abcd] yes, unseen", "not everything is shown; v shows it; y 0123abcd approves it unseen",
+		"= command: 1,000 lines", "[y 0123abcd] yes, unseen", "not everything is shown; v shows it; y 0123abcd approves it unseen",
 	} {
 		if !strings.Contains(screen, want) {
 			t.Errorf("the screen lacks %q", want)

@@ -21,7 +21,7 @@ func TestShowRequest(t *testing.T) {
   • read /in
   • run "make -s\x1b" (asks)
   = command: make -s\x1b
-  = text: 2 lines
+  = text: 2 lines, without a newline at the end
   │ a
   │ 	b
   = timeout: 5
@@ -71,6 +71,8 @@ func TestEffectsListedOnce(t *testing.T) {
 		{"one more", []policy.Effect{write, remove, {Verb: policy.Write, Target: "/c"}}, []policy.Effect{write, remove, {Verb: policy.Write, Target: "/c"}},
 			"  • write /a (asks)\n  • delete /b (asks)\n  • write /c (asks)\n"},
 		{"another verb", []policy.Effect{write, {Verb: policy.Write, Target: "/b"}}, []policy.Effect{write, {Verb: policy.Write, Target: "/b"}}, "  • write /a (asks)\n  • write /b (asks)\n"},
+		{"its own use", []policy.Effect{{Verb: policy.Use, Target: "apply_changes"}}, []policy.Effect{{Verb: policy.Use, Target: "apply_changes"}}, ""},
+		{"another use", []policy.Effect{{Verb: policy.Use, Target: "other"}}, []policy.Effect{{Verb: policy.Use, Target: "other"}}, "  • use other (asks)\n"},
 		{"one unasked", []policy.Effect{write, remove}, []policy.Effect{remove}, "  • write /a\n  • delete /b (asks)\n"},
 	} {
 		var out bytes.Buffer
@@ -78,6 +80,22 @@ func TestEffectsListedOnce(t *testing.T) {
 		want := "  You are about to apply 2 changes\n  (tool apply_changes as main, asked every time)\n" + test.want + "  • create /a\n  • delete /b\n"
 		if got := out.String(); got != want {
 			t.Errorf("%s: got\n%s\nwant\n%s", test.name, got, want)
+		}
+	}
+}
+
+// TestLinesAreCounted checks that the number of lines of an argument is that of the lines
+// that are shown.
+func TestLinesAreCounted(t *testing.T) {
+	for args, want := range map[string]string{
+		`{"content":"1\n2\n3\n"}`:   "  = content: 3 lines\n  │ 1\n  │ 2\n  │ 3\n",
+		`{"content":"1\n2\n3"}`:     "  = content: 3 lines, without a newline at the end\n  │ 1\n  │ 2\n  │ 3\n",
+		`{"content":"1\n2\n3\n\n"}`: "  = content: 4 lines\n  │ 1\n  │ 2\n  │ 3\n  │ \n",
+	} {
+		var out bytes.Buffer
+		showRequest(&out, tool.Request{Tool: "x", Args: []byte(args)})
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%s: got\n%s\nwant\n%s", args, &out, want)
 		}
 	}
 }

@@ -17,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -125,7 +126,7 @@ func (f *filterFlags) check() error {
 		known      []string
 	}{{"--decision", f.Decision, decisions}, {"--origin", f.Origin, origins}, {"--kind", f.Kind, kinds}} {
 		if flag.word != "" && !slices.Contains(flag.known, flag.word) {
-			return usagef("%s %s: it is %s", flag.name, sandbox.Shown(flag.word), strings.Join(flag.known, " | "))
+			return usagef("%s %s: it is %s", flag.name, sandbox.Shown(flag.word), strictyaml.OneOf(flag.known))
 		}
 	}
 	if f.last < 0 {
@@ -256,7 +257,7 @@ func (f *programFlags) printCSV(cmd *cobra.Command, filter *filterFlags) error {
 }
 
 // recordsHead is the line above the records.
-const recordsHead = "   n  time                 %ssession   kind     from   worker  tool  what\n"
+const recordsHead = "   n  time                 %ssession   kind     from   worker  tool  what"
 
 // printRecords prints records below a line of column names. At a terminal it uses the
 // pager if they do not fit.
@@ -275,7 +276,9 @@ func (f *programFlags) printRecords(cmd *cobra.Command, filter *filterFlags) err
 	}
 	err := f.eachRecord(cmd, filter, func(r inbox.JournalRecord) error {
 		if shown++; shown == 1 {
-			fmt.Fprintf(to, recordsHead, column("program"))
+			if err := s.page().Line(to, fmt.Sprintf(recordsHead, column("program"))); err != nil {
+				return err
+			}
 		}
 		return s.page().Line(to, formatRecord(r.Record, column(r.Program)))
 	})

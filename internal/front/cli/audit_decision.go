@@ -144,7 +144,7 @@ func (f *programFlags) namesOf(typed string) (names []string) {
 // printDecision prints one record in words. For each item that was shown, now says what
 // became of its file.
 func printDecision(w io.Writer, r audit.Record, now func(item string) string) {
-	fmt.Fprintf(w, "record %d, %s: %s\n", r.Number, r.Time.Local().Format(time.DateTime), r.KindText())
+	newScreen(w).page().Line(w, fmt.Sprintf("record %d, %s: %s", r.Number, r.Time.Local().Format(time.DateTime), r.KindText()))
 	var rows [][]string
 	add := func(name, text string) {
 		if text != "" {

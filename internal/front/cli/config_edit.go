@@ -49,26 +49,33 @@ Exit code 0: saved or unchanged, no problems; 2: problems.`,
 		if file == "" {
 			return errNoPlace
 		}
-		if err := editFile(file); err != nil {
+		saved, err := editFile(file)
+		if err != nil {
 			return err
 		}
 		if _, err := flags.open(opening{strict: true, otherwise: emptyProgram}); err != nil { // Main prints all problems, and ends with exit code 2
 			return err
 		}
-		fmt.Fprintln(cmd.OutOrStdout(), "no problems: "+visible.Text(file))
+		what := "no problems"
+		if _, err := os.Stat(file); errors.Is(err, fs.ErrNotExist) {
+			what = "nothing was saved, and golem made no file"
+		} else if !saved {
+			what = "unchanged, no problems"
+		}
+		fmt.Fprintln(cmd.OutOrStdout(), what+": "+visible.Text(file))
 		return nil
 	}
 	return cmd
 }
 
 // editFile opens a file in the user's editor and saves the text if it has changed.
-func editFile(file string) error {
+func editFile(file string) (saved bool, err error) {
 	if real, err := filepath.EvalSymlinks(file); err == nil {
 		file = real // the symlink stays
 	}
 	terminal := findTerminal(false)
 	if terminal == nil {
-		return usagef("no terminal to edit at; change %s with another program, then run golem lint", visible.Text(file))
+		return false, usagef("no terminal to edit at; change %s with another program, then run golem lint", visible.Text(file))
 	}
 	mode := fs.FileMode(0o600)
 	old, err := os.ReadFile(file)
@@ -76,20 +83,20 @@ func editFile(file string) error {
 		mode = info.Mode().Perm()
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
-		return visible.FileError(file, err)
+		return false, visible.FileError(file, err)
 	}
 	text, err := editor.Edit(editor.Command(os.Environ()), os.Environ(), terminal, filepath.Base(file), string(old))
 	if err != nil {
-		return err
+		return false, fmt.Errorf("%w; %s is as it was; choose another editor with EDITOR=…, or change the file yourself and run golem lint", err, visible.Text(file))
 	}
 	if text == string(old) {
-		return nil
+		return false, nil
 	}
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
-		return visible.FileError(file, err)
+		return false, visible.FileError(file, err)
 	}
 	if now, err := os.ReadFile(file); err == nil && string(now) != string(old) {
-		return fmt.Errorf("%s changed while you edited it; nothing was saved", visible.Text(file))
+		return false, fmt.Errorf("%s changed while you edited it; nothing was saved", visible.Text(file))
 	}
-	return durable.WriteFile(file, []byte(text), mode)
+	return true, durable.WriteFile(file, []byte(text), mode)
 }

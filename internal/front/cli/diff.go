@@ -128,9 +128,10 @@ func diffDocument(about *sessionDocument, r *session.Review) any {
 // A reviewText is the changes of a session as text for a person at a terminal.
 type reviewText struct {
 	*workSession
-	review *session.Review
-	page   visible.Page
-	b      *pageBuffer
+	review   *session.Review
+	page     visible.Page
+	b        *pageBuffer
+	hasDiffs bool // it shows the diffs
 }
 
 func newReviewText(w io.Writer, work *workSession, r *session.Review) *reviewText {
@@ -205,6 +206,7 @@ func (v *reviewText) stat(short bool) {
 
 // diffs prints each file with its diff.
 func (v *reviewText) diffs() {
+	v.hasDiffs = true
 	v.head(math.MaxInt)
 	for _, c := range v.review.Files {
 		text := letter(c.Op) + " " + v.shown(c.Path) + slash(c)
@@ -269,7 +271,11 @@ func (v *reviewText) notes(more ...string) {
 			return
 		}
 	}
-	next := append([]string{"golem diff" + v.option(), "golem apply" + v.option() + " [-p] [PATH…]"}, more...)
+	var next []string
+	if !v.hasDiffs {
+		next = append(next, "golem diff"+v.option())
+	}
+	next = append(append(next, "golem apply"+v.option()+" [-p] [PATH…]"), more...)
 	printNext(v.b, append(next, "golem discard"+v.option()+" [PATH…]")...)
 }
 

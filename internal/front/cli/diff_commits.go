@@ -41,7 +41,7 @@ func showCommits(cmd *cobra.Command, w *workSession, stat bool) error {
 			v.commit(c)
 		}
 	}
-	v.line("next: golem apply --commits [--branch NAME]")
+	printNext(v.b, "golem apply"+v.option()+" --commits [--branch NAME]")
 	return v.flush()
 }
 
@@ -72,7 +72,7 @@ func (v *reviewText) commit(c changes.Commit) {
 	v.b.WriteString("\n")
 	v.line("commit %s by %s (unverified), %s", c.Hash, c.Author, c.Time.Format("2006-01-02 15:04"))
 	for line := range strings.Lines(c.Message) {
-		v.row(content, strings.TrimSuffix(line, "\n"))
+		v.line("    %s", visible.Text(strings.TrimSuffix(line, "\n")))
 	}
 	for _, f := range c.Files {
 		text := string(f.Op) + " " + v.shown(f.Path)

@@ -249,7 +249,7 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 		chosen = cmp.Or(chosen, taken)
 		switch {
 		case chosen == nil && f.commits:
-			return nil, &sandbox.Error{Op: "session", Code: sandbox.ErrNotFound, Hint: "no session here has new commits; golem status lists the sessions with changes"}
+			return nil, &sandbox.Error{Op: cmd.Name() + " --commits", Code: sandbox.ErrNotFound, Hint: "no session here has commits that your repository lacks; golem " + cmd.Name() + " without --commits is for changed files, golem status lists the sessions"}
 		case chosen == nil:
 			return nil, f.noChanges(cmd.CommandPath())
 		case len(ids) > 1 && findTerminal(false) == nil:

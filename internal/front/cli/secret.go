@@ -6,6 +6,7 @@ import (
 	"io"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -55,6 +56,13 @@ that only you can read. A credential with from: keyring uses the secret of its n
 models use the secret of their vendor, such as anthropic. Commands never get the value:
 golem adds it to their requests, outside the jail.`,
 		Example: "  golem secret set github\n  golem secret ls\n  golem secret rm github",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) > 0 && slices.Contains(strings.Fields(subSynonyms["show"]+" show print read"), args[0]) {
+				return usageError("golem never prints a secret; golem secret ls lists the names, golem secret set NAME replaces one")
+			}
+			return noArgs(cmd, args)
+		},
+		RunE: func(cmd *cobra.Command, _ []string) error { return cmd.Help() },
 	}
 	cmd.AddCommand(newSecretSet(), newSecretList(), newSecretRemove())
 	return cmd

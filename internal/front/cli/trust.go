@@ -98,6 +98,7 @@ type trustDocument struct {
 	Trusted bool               `json:"trusted"`
 	Grants  []trust.Permission `json:"grants"`
 	Changes string             `json:"changes,omitempty"` // diff since it was last trusted
+	Limits  []string           `json:"limits,omitempty"`  // what a policy forbids nevertheless
 }
 
 func trustState(p *program.Program) (trustDocument, error) {
@@ -114,6 +115,9 @@ func trustState(p *program.Program) (trustDocument, error) {
 	}
 	for _, w := range p.TrustRequest().Permissions() {
 		doc.Grants = append(doc.Grants, trust.Permission{What: visible.Text(w.What), From: visible.Text(w.From)})
+	}
+	if place, off := p.Project.Ceiling.NetworkOff(); off {
+		doc.Limits = append(doc.Limits, "the network stays off: "+visible.Text(place.String()))
 	}
 	return doc, nil
 }
@@ -143,6 +147,9 @@ func (d trustDocument) print(w io.Writer) {
 		rows = append(rows, []string{g.From, g.What})
 	}
 	printColumns(w, rows)
+	for _, limit := range d.Limits {
+		fmt.Fprintln(w, "whatever it asks for, "+limit)
+	}
 }
 
 // askTrust returns an error if the user does not trust a program. At a terminal it shows

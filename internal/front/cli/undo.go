@@ -1,7 +1,6 @@
 package cli
 
 import (
-	"errors"
 	"fmt"
 	"path/filepath"
 	"slices"
@@ -119,33 +118,29 @@ func (f *gateFlags) undoPrograms() (*program.Program, *program.Options, error) {
 			break
 		}
 	}
-	var absent usageError
-	if p == nil && errors.As(missing, &absent) {
-		return nil, nil, f.nothingToUndo()
+	if p == nil && f.hasRunHere() {
+		return nil, nil, &sandbox.Error{Op: "undo", Code: sandbox.ErrNotFound, Hint: "golem has applied nothing here that it can undo; golem status shows what waits, golem sessions lists the sessions"}
 	}
 	if p == nil {
-		return nil, nil, missing
+		return nil, nil, f.hintElsewhere(missing)
 	}
 	return p, nil, nil
 }
 
-// nothingToUndo returns the error for a directory in which golem has changed nothing that
-// it can undo.
-func (f *gateFlags) nothingToUndo() error {
-	dir, err := f.realDir()
+// hasRunHere reports whether golem exec has worked in this directory without a program.
+func (f *gateFlags) hasRunHere() bool {
+	o, err := f.options()
 	if err != nil {
-		return err
+		return false
 	}
-	var b strings.Builder
-	f.printElsewhere(&b)
-	hint := "golem has applied nothing in " + visible.Text(dir) + " that it can undo; golem status shows what waits, -C DIR names another directory"
-	return &sandbox.Error{Op: "undo", Code: sandbox.ErrNotFound, Hint: strings.TrimSuffix(hint+"\n"+b.String(), "\n")}
+	p, err := program.LoadMounts(o, nil)
+	return err == nil && p.HasState()
 }
 
 // listUndo prints the changes that can be undone.
 func (f *gateFlags) listUndo(cmd *cobra.Command) error {
 	p, o, err := f.undoPrograms()
-	if err != nil && sandbox.CodeOf(err) != sandbox.ErrNotFound { // there is nothing to undo
+	if err != nil && !isAbsent(err) { // without a program there is nothing to undo
 		return err
 	}
 	programs := []*program.Program{p}
@@ -166,6 +161,17 @@ func (f *gateFlags) listUndo(cmd *cobra.Command) error {
 		more, err := program.UndoSteps(p)
 		if err != nil {
 			return err
+		}
+		local, err := f.pathsOf(p)
+		if err != nil {
+			return err
+		}
+		for i := range more {
+			for k, name := range more[i].Files {
+				if !wantsJSON(cmd) {
+					more[i].Files[k] = local.localName(name)
+				}
+			}
 		}
 		steps = append(steps, more...)
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 	"unicode"
 	"unicode/utf8"
@@ -38,6 +39,12 @@ func printColumns(w io.Writer, rows [][]string) {
 			}
 		}
 	}
+	if isNarrow(rows, widths, columns) {
+		for _, row := range rows {
+			fmt.Fprintln(w, strings.Join(wrapCells(row, columns), "\n"))
+		}
+		return
+	}
 	for _, row := range rows {
 		var line strings.Builder
 		used := 0
@@ -54,13 +61,58 @@ func printColumns(w io.Writer, rows [][]string) {
 	}
 }
 
+// isNarrow reports whether a row does not fit on the terminal, not even if its last cell
+// continues in its column.
+func isNarrow(rows [][]string, widths []int, columns int) bool {
+	return columns > 0 && slices.ContainsFunc(rows, func(row []string) bool {
+		used, last := 0, ""
+		for i, cell := range row {
+			if cell == "" {
+				continue
+			}
+			used, last = 2*(i+1), cell
+			for _, width := range widths[:i] {
+				used += width
+			}
+		}
+		return columns-used-1 < minCell && used+utf8.RuneCountInString(last) >= columns
+	})
+}
+
+// wrapCells returns a row as lines of a narrow terminal. It breaks between cells if it can.
+func wrapCells(row []string, columns int) []string {
+	const indent = "    "
+	lines := []string{" "}
+	for _, cell := range row {
+		last := &lines[len(lines)-1]
+		switch {
+		case cell == "":
+		case cells(*last)+1+cells(cell) < columns:
+			*last += " " + cell + " "
+		default:
+			for _, piece := range visible.Broken(cell, columns-len(indent)-1) {
+				lines = append(lines, indent+strings.TrimRight(piece, " "))
+			}
+			lines[len(lines)-1] += " "
+		}
+	}
+	for i := range lines {
+		lines[i] = strings.TrimRight(lines[i], " ")
+	}
+	return slices.DeleteFunc(lines, func(line string) bool { return line == "" })
+}
+
 // printNext prints the commands to type next in one line. If they do not fit on the
 // terminal, each has its own line.
 func printNext(w io.Writer, commands ...string) {
 	const head = "next: "
 	text := head + strings.Join(commands, ", ")
 	if columns, _ := newScreen(w).size(); columns > 0 && utf8.RuneCountInString(text) >= columns {
-		text = head + strings.Join(commands, "\n"+strings.Repeat(" ", len(head)))
+		indent := "\n" + strings.Repeat(" ", len(head))
+		for i, command := range commands {
+			commands[i] = strings.Join(wrapWords(command, columns-len(head)-3), indent+"  ")
+		}
+		text = head + strings.Join(commands, indent)
 	}
 	fmt.Fprintln(w, text)
 }

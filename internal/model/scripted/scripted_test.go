@@ -220,7 +220,7 @@ func TestProblems(t *testing.T) {
 		"- calls: [{args: {}}]":                  "demo.yaml:1:11: a call without a tool; name the tool",
 		"- calls: [{tool: a, args: {}, raw: b}]": "raw beside args; keep one",
 		"- expect: '('":                          "demo.yaml:1:11: expect: error parsing regexp",
-		"- stop: never":                          "demo.yaml:1:9: script.stop: never; it is done | calls | length | refused",
+		"- stop: never":                          "demo.yaml:1:9: script.stop: never; it is done, calls, length or refused",
 		"- stop: calls":                          "demo.yaml:1:9: stop: calls, and there are none",
 		"- fail: broke":                          "did you mean broken?",
 		"- fail: broken\n  text: a":              "demo.yaml:1:9: fail beside text",

@@ -69,7 +69,7 @@ func newReadTool(name, description string) tool.Tool {
 func (s Set) openDesk(ctx context.Context, op string) (*clearance.Desk, error) {
 	if s.Desk == nil || len(s.Targets) == 0 {
 		return nil, &sandbox.Error{Op: op, Code: sandbox.ErrNotFound,
-			Hint: "no repository is configured for results; the user can name one in the configuration: clearance: {targets: {origin: {type: local, path: .}}}"}
+			Hint: "the project file names no repository for results; the user can add one with golem config edit: clearance: {targets: {origin: {type: local, path: .}}}"}
 	}
 	return s.Desk(ctx)
 }
