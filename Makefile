@@ -69,7 +69,7 @@ export CGO_ENABLED := 0
 STAMPED := $(GOFLAGS)
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: help build demo test soak everyday bench fuzz lint clean \
+.PHONY: help build build-hub demo test soak everyday bench fuzz lint clean \
 	format vet staticcheck tidy unit race systems cross need-race tools
 
 help: ## list the targets
@@ -78,6 +78,10 @@ help: ## list the targets
 build: export GOFLAGS := $(STAMPED)
 build: ## build bin/golem, one static binary
 	go build -trimpath -ldflags='-s -w' -o bin/golem ./cmd/golem
+
+build-hub: export GOFLAGS := $(STAMPED)
+build-hub: build ## build bin/golem-hub too, the server for a team
+	go build -trimpath -ldflags='-s -w' -o bin/golem-hub ./cmd/golem-hub
 
 demo: build ## show the guarantees on a real directory; no key, no network
 	@scripts/demo

@@ -57,8 +57,8 @@ var layers = []layer{
 	{"internal/clearance/scan", 1, "scanners for content, one file each"},
 	{"internal/state", 1, "the state directory: everything golem stores"},
 	{"internal/state/statetest", 1, "test suite for stores"},
-	{"internal/audit", 2, "the journal"},
 	{"internal/hub", 1, "the connection to a hub: keys, jobs and decisions with their signatures"},
+	{"internal/audit", 2, "the journal"},
 	{"internal/hub/store", 2, "the contracts of state on NATS JetStream, with fences, documents and queues"},
 	{"internal/transaction", 2, "changes of a command or session, until they are applied or discarded"},
 	{"internal/egress", 2, "a network that reaches only the hosts of a grant"},
@@ -94,6 +94,7 @@ var layers = []layer{
 	{"internal/inbox", 8, "collects what waits for the user, for every front"},
 	{"internal/front/*", 9, "the ways in: command line, MCP server, browser"},
 	{"cmd/golem", 10, "main"},
+	{"cmd/golem-hub", 10, "main of golem-hub"},
 	{".", 11, "this test; the root directory has no other code"},
 }
 

@@ -174,14 +174,23 @@ type Doubt struct {
 
 // A Decision answers a request. It counts for exactly the request whose hash it names.
 type Decision struct {
-	Hub     string          `json:"hub"`
-	Job     string          `json:"job"`
-	Request string          `json:"request"`
-	Hash    string          `json:"hash"` // of the whole request, as it was shown
-	By      string          `json:"by"`   // the key of the approver
-	Name    string          `json:"name"` // of the approver
-	Reply   json.RawMessage `json:"reply"`
-	Time    time.Time       `json:"time"`
+	Hub     string    `json:"hub"`
+	Job     string    `json:"job"`
+	Request string    `json:"request"`
+	Hash    string    `json:"hash"` // of the whole request, as it was shown
+	By      string    `json:"by"`   // the key of the approver
+	Name    string    `json:"name"` // of the approver
+	Reply   Reply     `json:"reply"`
+	Time    time.Time `json:"time"`
+}
+
+// A Reply is the answer of a person, with what was on the screen.
+type Reply struct {
+	Yes          bool     `json:"yes"`
+	Note         string   `json:"note,omitempty"`
+	Rendered     []string `json:"rendered,omitempty"`     // the items of the request that were shown completely
+	DigestPrefix string   `json:"digestPrefix,omitempty"` // what the person typed of the digest
+	Front        string   `json:"front,omitempty"`        // where the person answered
 }
 
 // SignDecision signs a decision.

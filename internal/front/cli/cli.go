@@ -174,7 +174,7 @@ type subcommand struct {
 
 // groups are the groups of golem help.
 var groups = []*cobra.Group{
-	{ID: "run", Title: "Run"}, {ID: "review", Title: "Review"}, {ID: "project", Title: "Project"}, {ID: "records", Title: "Records"}, {ID: "more", Title: "More"},
+	{ID: "run", Title: "Run"}, {ID: "review", Title: "Review"}, {ID: "project", Title: "Project"}, {ID: "team", Title: "Team"}, {ID: "records", Title: "Records"}, {ID: "more", Title: "More"},
 }
 
 // subcommands lists the commands in the order of golem help.
@@ -186,6 +186,7 @@ func subcommands(fronts Fronts) []subcommand {
 		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"config", "project", newConfig},
 		{"secret", "project", newSecret},
 		{"workers", "project", newWorkers}, {"tools", "project", newTools}, {"schema", "project", newSchema},
+		{"hub", "team", newHub}, {"jobs", "team", newJobs},
 		{"sessions", "records", newSessions}, {"audit", "records", newAudit}, {"doctor", "records", newDoctor},
 		{"tool", "more", newTool}, {"scan", "more", newScan}, {"completion", "more", newCompletion}, {"man", "more", newMan}, {"version", "more", newVersion},
 		{"changes", "", newChanges},

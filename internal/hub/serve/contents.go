@@ -154,6 +154,23 @@ func (c *contents) whole(o owner, hash string, most int64) (content []byte, err 
 	return content, nil
 }
 
+// remove removes a content.
+func (c *contents) remove(o owner, hash string) error {
+	size, ok, err := c.size(o, hash)
+	if err != nil || !ok {
+		return err
+	}
+	if err := c.kept.Forget(c.name(o, hash) + " size"); err != nil {
+		return err
+	}
+	for part := range size/hub.MaxPart + 1 {
+		if err := c.kept.Forget(c.name(o, hash) + " " + fmt.Sprint(part)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // maxList limits the size of a list of files.
 const maxList = 64 << 20
 
@@ -170,15 +187,17 @@ func (c *contents) list(o owner, hash string) (map[string]bool, error) {
 	if err != nil {
 		return nil, err
 	}
-	var entries []struct {
-		Hash string `json:"hash"`
+	type entry struct {
+		Hash string
+		Size int64
 	}
-	if err := json.Unmarshal(data, &entries); err != nil {
+	var snapshot struct{ Program, State []entry }
+	if err := json.Unmarshal(data, &snapshot); err != nil {
 		return nil, invalid("the list of files cannot be read")
 	}
 	all := map[string]bool{hash: true}
-	for _, e := range entries {
-		if e.Hash != "" {
+	for _, e := range append(snapshot.Program, snapshot.State...) {
+		if e.Size > 0 { // an empty file has no content to send
 			all[e.Hash] = true
 		}
 	}

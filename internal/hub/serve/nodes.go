@@ -153,7 +153,8 @@ func (b *board) checkpoint(u hub.User, p hub.Checkpoint) error {
 	if err := b.addEvents(j.ID, p.First, p.Lines); err != nil {
 		return err
 	}
-	_, err = b.held(u, p.Attempt, func(j *hub.Job) error {
+	before := j.Checkpoint
+	j, err = b.held(u, p.Attempt, func(j *hub.Job) error {
 		if p.Journal.Count < j.Journal.Count || p.Journal.Count == j.Journal.Count && p.Journal.Hash != j.Journal.Hash {
 			b.tell("node %s sent a journal of job %s that lacks records which it had before", u.Name, j.ID)
 			return invalid("the journal of job %s lacks records that it had before", j.ID)
@@ -161,7 +162,32 @@ func (b *board) checkpoint(u hub.User, p hub.Checkpoint) error {
 		j.Checkpoint, j.Journal = p.Files, p.Journal
 		return nil
 	})
-	return err
+	if err != nil {
+		return err
+	}
+	if before != "" && before != p.Files {
+		b.forgetCheckpoint(j, before)
+	}
+	return nil
+}
+
+// forgetCheckpoint removes the contents of an earlier checkpoint that the job no longer needs.
+// If it fails, they only take space.
+func (b *board) forgetCheckpoint(j hub.Job, before string) {
+	old, err := b.contents.list(ofJob(j.ID), before)
+	if err != nil {
+		return
+	}
+	now, err := b.contents.list(ofJob(j.ID), j.Checkpoint)
+	if err != nil {
+		return
+	}
+	for hash := range old {
+		asked := slices.ContainsFunc(j.Requests, func(r hub.Request) bool { return r.Hash == hash })
+		if !now[hash] && !asked {
+			b.contents.remove(ofJob(j.ID), hash)
+		}
+	}
 }
 
 // addEvents adds the events of a job that are not there yet.
@@ -284,13 +310,16 @@ func (b *board) resume(id string) error {
 // endAttempt ends an attempt.
 func (b *board) endAttempt(u hub.User, e hub.End) error {
 	switch {
-	case e.State != hub.Done && e.State != hub.Failed && e.State != hub.Cancelled && e.State != hub.InDoubt:
+	case e.State != hub.Done && e.State != hub.Failed && e.State != hub.Cancelled && e.State != hub.InDoubt && e.State != hub.Queued:
 		return invalid("an attempt does not end as %.20q", e.State)
 	case len(e.Result.Answer) > 1<<20 || len(e.Result.Why) > 1<<16:
 		return invalid("the answer is too long")
 	}
 	j, err := b.held(u, e.Attempt, func(j *hub.Job) error {
-		j.State, j.Result = e.State, e.Result
+		if j.State, j.Result = e.State, e.Result; e.State == hub.Queued { // the node stops, and another one continues
+			j.Turn++
+			j.Node = ""
+		}
 		if e.Doubt != nil && e.State == hub.InDoubt {
 			j.Doubts = append(j.Doubts, hub.Doubt{Call: e.Doubt.Call, Tool: e.Doubt.Tool, Attempt: e.Doubt.Attempt})
 		}
@@ -306,7 +335,10 @@ func (b *board) endAttempt(u hub.User, e hub.End) error {
 	if err != nil {
 		return err
 	}
-	return b.queue.Done(j.Receipt)
+	if err := b.queue.Done(j.Receipt); err != nil || j.State != hub.Queued {
+		return err
+	}
+	return b.enqueueJob(j)
 }
 
 // A decideInput is a signed decision about a request of a job.

@@ -110,11 +110,11 @@ func send(t testing.TB, c *hub.Client, job hub.Attempt, content string) string {
 // list sends a list of files with a content each.
 func list(t testing.TB, c *hub.Client, job hub.Attempt, contents ...string) string {
 	t.Helper()
-	var entries []map[string]string
+	var entries []map[string]any
 	for i, content := range contents {
-		entries = append(entries, map[string]string{"name": fmt.Sprint("file", i), "hash": send(t, c, job, content)})
+		entries = append(entries, map[string]any{"Name": fmt.Sprint("file", i), "Hash": send(t, c, job, content), "Size": len(content)})
 	}
-	text, err := json.Marshal(entries)
+	text, err := json.Marshal(map[string]any{"program": entries})
 	must(t, err)
 	return send(t, c, job, string(text))
 }
@@ -147,7 +147,7 @@ func of(j *hub.Job) hub.Attempt { return hub.Attempt{Job: j.ID, Number: j.Attemp
 // decision signs a decision about a request.
 func decision(t testing.TB, c *hub.Client, job string, r hub.Request, reply string) hub.Signed {
 	t.Helper()
-	s, err := hub.SignDecision(c.Credentials, hub.Decision{Hub: c.Hub, Job: job, Request: r.ID, Hash: r.Hash, By: c.Key, Name: c.Name, Reply: json.RawMessage(fmt.Sprintf("%q", reply))})
+	s, err := hub.SignDecision(c.Credentials, hub.Decision{Hub: c.Hub, Job: job, Request: r.ID, Hash: r.Hash, By: c.Key, Name: c.Name, Reply: hub.Reply{Note: reply}})
 	must(t, err)
 	return s
 }
@@ -198,7 +198,7 @@ func TestJob(t *testing.T) {
 	if j.Attempt != 2 || j.Checkpoint != files || len(j.Requests) != 1 || j.Requests[0].Decided == nil || j.Events != 3 {
 		t.Fatalf("got %+v", j)
 	}
-	if d, err := hub.OpenDecision(*j.Requests[0].Decided, spec, j.Requests[0]); err != nil || string(d.Reply) != `"yes"` {
+	if d, err := hub.OpenDecision(*j.Requests[0].Decided, spec, j.Requests[0]); err != nil || d.Reply.Note != "yes" {
 		t.Errorf("decision: got %+v, %v", d, err)
 	}
 	if _, err := node.Beat(t.Context(), hub.Attempt{Job: id, Number: 1}); !hub.IsCode(err, hub.CodeStale) {
@@ -349,7 +349,7 @@ func TestHostileNode(t *testing.T) {
 			t.Errorf("got %v", err)
 		}
 		// Signed by itself, in the name of the approver, sent by an approver who does not look.
-		forged, err := hub.SignDecision(evil.Credentials, hub.Decision{Hub: evil.Hub, Job: j.ID, Request: "r1", Hash: request.Hash, By: approver.Key, Reply: json.RawMessage(`"yes"`)})
+		forged, err := hub.SignDecision(evil.Credentials, hub.Decision{Hub: evil.Hub, Job: j.ID, Request: "r1", Hash: request.Hash, By: approver.Key, Reply: hub.Reply{Yes: true}})
 		must(t, err)
 		if err := approver.Decide(t.Context(), j.ID, forged); !hub.IsCode(err, hub.CodeInvalid) {
 			t.Errorf("a forged signature: got %v", err)
@@ -385,7 +385,7 @@ func TestHostileNode(t *testing.T) {
 			}
 		}
 		// A checkpoint that names the secret by its hash does not make it the job's own.
-		text := fmt.Sprintf(`[{"name":"x","hash":%q}]`, secret)
+		text := fmt.Sprintf(`{"program":[{"Name":"x","Hash":%q,"Size":4}]}`, secret)
 		files := send(t, evil, of(j), text)
 		if err := evil.Checkpoint(t.Context(), hub.Checkpoint{Attempt: of(j), Files: files}); !hub.IsCode(err, hub.CodeInvalid) {
 			t.Errorf("checkpoint: got %v", err)

@@ -1,0 +1,282 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// hubFlags name the credentials for a hub.
+type hubFlags struct{ creds string }
+
+func addHubFlags(cmd *cobra.Command) *hubFlags {
+	f := &hubFlags{}
+	cmd.Flags().StringVar(&f.creds, "creds", "", "your credentials for the hub (GOLEM_HUB; default hub.creds beside your configuration)")
+	return f
+}
+
+// credentials reads the credentials of the flag, of GOLEM_HUB, or of the file beside the user's
+// configuration.
+func (f *hubFlags) credentials() (hub.Credentials, error) {
+	file := f.creds
+	if file == "" {
+		file = os.Getenv("GOLEM_HUB")
+	}
+	if file == "" {
+		home, _ := os.UserHomeDir()
+		config := configFile(home)
+		if config == "" {
+			return hub.Credentials{}, usageError("no home directory; name the credentials for the hub with --creds")
+		}
+		file = filepath.Join(filepath.Dir(config), "hub.creds")
+		if _, err := os.Stat(file); errors.Is(err, os.ErrNotExist) {
+			return hub.Credentials{}, usagef("no credentials for a hub; an administrator makes them with golem hub invite; put them into %s, or name them with --creds or GOLEM_HUB", file)
+		}
+	}
+	c, err := hub.ReadCredentials(file)
+	if err != nil {
+		return c, usageError(err.Error())
+	}
+	return c, nil
+}
+
+// hubPatience is how long a command waits for a hub that does not answer.
+const hubPatience = 20 * time.Second
+
+// connect connects to the hub. The context ends with the command, and after a while.
+func (f *hubFlags) connect(cmd *cobra.Command) (*hub.Client, error) {
+	c, err := f.credentials()
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(cmd.Context(), hubPatience)
+	defer cancel()
+	return hub.Connect(ctx, c, hub.Options{OnChange: func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), "golem:", text) }})
+}
+
+// ask calls do with a connection, and with a context that ends after a while.
+func (f *hubFlags) ask(cmd *cobra.Command, do func(ctx context.Context, c *hub.Client) error) error {
+	c, err := f.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	ctx, cancel := context.WithTimeout(cmd.Context(), hubPatience)
+	defer cancel()
+	return hubError(do(ctx, c))
+}
+
+// hubError returns the answer of a hub as an error of this command line.
+func hubError(err error) error {
+	var said *hub.Error
+	if !errors.As(err, &said) {
+		return err
+	}
+	code := map[string]sandbox.Code{hub.CodeRefused: "blocked", hub.CodeMissing: sandbox.ErrNotFound, hub.CodeDecided: sandbox.ErrExists, hub.CodeInvalid: sandbox.ErrInvalid}[said.Code]
+	if code == "" {
+		code = sandbox.ErrInternal
+	}
+	return &sandbox.Error{Op: "hub", Code: code, Hint: visible.Text(said.Text)}
+}
+
+func newHub() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "hub",
+		Short: "Keep the jobs of a team, and invite people and machines",
+		Long: `Start a hub: it keeps the jobs of a team, gives them to its machines, and brings every call
+that needs approval to the people who may approve. This starts the program golem-hub, which
+must be beside golem or in PATH. golem-hub --help lists its flags.
+
+golem hub invite makes credentials for a role: submit makes jobs, node does them, approve
+decides about their calls, and admin invites others. A node can never decide.`,
+		Example: `  golem hub --data /var/lib/golem-hub --listen :4222
+  golem hub invite --data /var/lib/golem-hub --role node --name build-1 > node.creds
+  golem hub users`,
+		DisableFlagParsing: true,
+	}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		for _, word := range args {
+			if word == "--help" || word == "-h" {
+				return cmd.Help()
+			}
+		}
+		return startHub(args)
+	}
+	cmd.AddCommand(newHubInvite(), newHubUsers(), newHubRevoke())
+	return cmd
+}
+
+// findHub returns the program golem-hub: beside this one, or in PATH.
+func findHub() (string, error) {
+	name := "golem-hub" + exeSuffix
+	if self, err := os.Executable(); err == nil {
+		if real, err := filepath.EvalSymlinks(self); err == nil {
+			self = real
+		}
+		if file := filepath.Join(filepath.Dir(self), name); isProgram(file) {
+			return file, nil
+		}
+	}
+	for _, dir := range filepath.SplitList(os.Getenv("PATH")) {
+		if file := filepath.Join(dir, name); filepath.IsAbs(file) && isProgram(file) {
+			return file, nil
+		}
+	}
+	return "", usageError("golem-hub is not installed: it is a program of its own, because it is large; make build-hub in golem's repository builds bin/golem-hub; put it beside golem or into PATH")
+}
+
+func isProgram(file string) bool {
+	info, err := os.Stat(file)
+	return err == nil && info.Mode().IsRegular()
+}
+
+// adminFlags name the credentials of an administrator.
+type adminFlags struct {
+	*hubFlags
+	data string
+}
+
+func addAdminFlags(cmd *cobra.Command) *adminFlags {
+	f := &adminFlags{hubFlags: addHubFlags(cmd)}
+	cmd.Flags().StringVar(&f.data, "data", "", "the directory of a hub on this machine, which has the credentials of its administrator")
+	return f
+}
+
+func (f *adminFlags) use() error {
+	if f.data == "" {
+		return nil
+	}
+	if f.creds != "" {
+		return usageError("--data and --creds name the credentials; use one of them")
+	}
+	f.creds = filepath.Join(f.data, "admin.creds")
+	return nil
+}
+
+func newHubInvite() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "invite --role ROLE --name NAME",
+		Short: "Make credentials for a person or a machine",
+		Long: `Make credentials for a person or a machine, and print them. They are secret: whoever has the
+file has the role. The hub stores only the public key.
+
+Roles: submit makes jobs and reads its own; node does jobs; approve decides about calls and
+makes jobs; admin invites, revokes, and reads and cancels all jobs.`,
+		Example: `  golem hub invite --data /var/lib/golem-hub --role node --name build-1 > node.creds
+  golem hub invite --role approve --name ada > ada.creds`,
+		Args: noArgs,
+	}
+	f := addAdminFlags(cmd)
+	var role, name string
+	cmd.Flags().StringVar(&role, "role", "", "submit, node, approve or admin")
+	cmd.Flags().StringVar(&name, "name", "", "who gets them, for lists and the journal")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if role == "" || name == "" {
+			return usageError("invite whom? golem hub invite --role node --name build-1 > node.creds; the roles are submit, node, approve and admin")
+		}
+		r, err := hub.ParseRole(role)
+		if err != nil {
+			return usageError(err.Error())
+		}
+		if err := f.use(); err != nil {
+			return err
+		}
+		seed, key, err := hub.NewSeed()
+		if err != nil {
+			return err
+		}
+		return f.ask(cmd, func(ctx context.Context, c *hub.Client) error {
+			if err := c.Invite(ctx, hub.Invitation{Key: key, Role: r, Name: name}); err != nil {
+				return err
+			}
+			made := c.Credentials
+			made.Role, made.Name, made.Seed = r, name, seed
+			text, err := made.Text()
+			if err != nil {
+				return err
+			}
+			_, err = cmd.OutOrStdout().Write(text)
+			return err
+		})
+	}
+	return cmd
+}
+
+func newHubUsers() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "users",
+		Short:   "List who may use the hub",
+		Long:    "List the people and machines that were invited to the hub, with their roles and keys.",
+		Example: "  golem hub users\n  golem hub users --data /var/lib/golem-hub",
+		Args:    noArgs,
+	}
+	f := addAdminFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		if err := f.use(); err != nil {
+			return err
+		}
+		return f.ask(cmd, func(ctx context.Context, c *hub.Client) error {
+			list, err := c.Users(ctx)
+			if err != nil {
+				return err
+			}
+			if wantsJSON(cmd) {
+				return printJSON(cmd.OutOrStdout(), list)
+			}
+			rows := [][]string{{"NAME", "ROLE", "KEY", "INVITED"}}
+			for _, u := range list {
+				invited := minute(u.Invited)
+				if u.Revoked {
+					invited = "revoked"
+				}
+				rows = append(rows, []string{visible.Line(u.Name, maxColumns), string(u.Role), u.Key, invited})
+			}
+			printColumns(cmd.OutOrStdout(), rows)
+			return nil
+		})
+	}
+	return cmd
+}
+
+func newHubRevoke() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "revoke NAME|KEY",
+		Short: "Make credentials useless",
+		Long: `Make the credentials of a name or a key useless, at once. Jobs of a revoked node are given to
+another node when its deadline is over. To replace a key, invite the name again.`,
+		Example: "  golem hub revoke build-1\n  golem hub revoke build-1 --data /var/lib/golem-hub",
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) != 1 {
+				return usageError("revoke whom? golem hub revoke NAME; golem hub users lists them")
+			}
+			return nil
+		},
+	}
+	f := addAdminFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if err := f.use(); err != nil {
+			return err
+		}
+		return f.ask(cmd, func(ctx context.Context, c *hub.Client) error {
+			n, err := c.Revoke(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			if wantsJSON(cmd) {
+				return printJSON(cmd.OutOrStdout(), map[string]any{"revoked": n})
+			}
+			fmt.Fprintf(cmd.OutOrStdout(), "revoked %s of %s\n", visible.Count(n, "key"), sandbox.Shown(args[0]))
+			return nil
+		})
+	}
+	return cmd
+}

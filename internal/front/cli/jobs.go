@@ -1,0 +1,355 @@
+package cli
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+func newJobs() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "jobs",
+		Short: "List the jobs of a hub, and follow, stop or repeat one",
+		Long: `List the jobs of a hub, newest first: their state, the machine that works on them, their age
+and cost. golem submit makes jobs.
+
+States: queued, running, waiting (for an approval), in doubt (a machine died during a call, so
+nobody knows whether it was done), done, failed, cancelled.`,
+		Example: "  golem jobs\n  golem jobs logs -f k3v9q2xz\n  golem jobs cancel k3v9q2xz",
+		Args:    noArgs,
+	}
+	f := addHubFlags(cmd)
+	var state []string
+	var most int
+	cmd.Flags().StringSliceVar(&state, "state", nil, "only jobs in these states, such as waiting or in-doubt")
+	cmd.Flags().IntVar(&most, "last", 50, "how many jobs to list")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+		filter := hub.Filter{Most: most}
+		for _, s := range state {
+			filter.States = append(filter.States, hub.State(strings.ReplaceAll(s, "-", " ")))
+		}
+		return f.ask(cmd, func(ctx context.Context, c *hub.Client) error {
+			list, err := c.Jobs(ctx, filter)
+			if err != nil {
+				return err
+			}
+			names, err := userNames(ctx, c)
+			if err != nil {
+				return err
+			}
+			return printJobs(cmd, list, names)
+		})
+	}
+	cmd.AddCommand(newJobsShow(), newJobsLogs(), newJobsChange("cancel", "Stop jobs",
+		"Stop jobs. A job that runs stops after its current call. What it has made so far stays.", func(ctx context.Context, c *hub.Client, id string) error { return c.Cancel(ctx, id) }),
+		newJobsChange("retry", "Run jobs again that failed, were cancelled or are in doubt",
+			"Run jobs again that failed, were cancelled or are in doubt. They continue where they stopped.\nA call in doubt is made again: first find out whether it was done.", func(ctx context.Context, c *hub.Client, id string) error { return c.Retry(ctx, id) }))
+	return cmd
+}
+
+// userNames returns the names of the users of a hub by their keys.
+func userNames(ctx context.Context, c *hub.Client) (map[string]string, error) {
+	list, err := c.Users(ctx)
+	names := make(map[string]string)
+	for _, u := range list {
+		names[u.Key] = visible.Line(u.Name, maxColumns)
+	}
+	return names, err
+}
+
+// A jobDocument is a job as --json prints it.
+type jobDocument struct {
+	ID      string            `json:"id"`
+	State   hub.State         `json:"state"`
+	Program string            `json:"program"`
+	Input   string            `json:"input,omitempty"`
+	By      string            `json:"by"`
+	Node    string            `json:"node,omitempty"`
+	Attempt int               `json:"attempt"`
+	Created time.Time         `json:"created"`
+	Changed time.Time         `json:"changed"`
+	Waiting []requestDocument `json:"waiting,omitempty"`
+	Doubts  []hub.Doubt       `json:"doubts,omitempty"`
+	Result  hub.Result        `json:"result"`
+}
+
+type requestDocument struct {
+	ID      string    `json:"id"`
+	Tool    string    `json:"tool"`
+	Since   time.Time `json:"since"`
+	Decided bool      `json:"decided"`
+}
+
+func documentOf(j hub.Job, names map[string]string) jobDocument {
+	d := jobDocument{ID: j.ID, State: j.State, Program: visible.Line(j.Name, maxColumns), Input: visible.Line(j.Input, maxColumns), By: names[j.User], Node: names[j.Node], Attempt: j.Attempt, Created: j.Created, Changed: j.Changed, Result: j.Result}
+	d.Result.Answer, d.Result.Why = visible.Text(d.Result.Answer), visible.Text(d.Result.Why)
+	for _, r := range j.Requests {
+		d.Waiting = append(d.Waiting, requestDocument{visible.Line(r.ID, 40), visible.Line(r.Tool, 40), r.Since, r.Decided != nil})
+	}
+	for _, doubt := range j.Doubts {
+		d.Doubts = append(d.Doubts, hub.Doubt{Call: visible.Line(doubt.Call, maxColumns), Tool: visible.Line(doubt.Tool, maxColumns), Attempt: doubt.Attempt, Again: doubt.Again})
+	}
+	return d
+}
+
+func printJobs(cmd *cobra.Command, list []hub.Job, names map[string]string) error {
+	documents := []jobDocument{}
+	for _, j := range list {
+		documents = append(documents, documentOf(j, names))
+	}
+	out := cmd.OutOrStdout()
+	if wantsJSON(cmd) {
+		return printJSON(out, documents)
+	}
+	if len(documents) == 0 {
+		fmt.Fprintln(out, `no jobs; golem submit . "what to do" makes one`)
+		return nil
+	}
+	rows := [][]string{{"JOB", "STATE", "NODE", "AGE", "COST", "WHAT"}}
+	waiting, doubtful := 0, 0
+	for _, d := range documents {
+		rows = append(rows, []string{d.ID, d.stateText(), d.Node, age(d.Created), dollars(d.Result.Dollars), d.Program + ": " + d.Input})
+		if d.State == hub.InDoubt {
+			doubtful++
+		}
+		for _, w := range d.Waiting {
+			if !w.Decided && !d.State.IsOver() {
+				waiting++
+			}
+		}
+	}
+	printColumns(out, rows)
+	if waiting > 0 {
+		fmt.Fprintf(out, "%s for approval; next: golem approve --hub\n", waits(waiting))
+	}
+	if doubtful > 0 {
+		fmt.Fprintf(out, "%s in doubt; next: golem jobs show JOB\n", visible.Count(doubtful, "job"))
+	}
+	return nil
+}
+
+// waits says that calls wait.
+func waits(n int) string {
+	if n == 1 {
+		return "1 call waits"
+	}
+	return fmt.Sprintf("%d calls wait", n)
+}
+
+func (d jobDocument) stateText() string {
+	if d.Attempt > 1 && !d.State.IsOver() {
+		return fmt.Sprintf("%s (attempt %d)", d.State, d.Attempt)
+	}
+	return string(d.State)
+}
+
+// dollars returns a cost, "" for none.
+func dollars(amount float64) string {
+	if amount == 0 {
+		return ""
+	}
+	return fmt.Sprintf("$%.4f", amount)
+}
+
+// oneJob refuses all but one argument.
+func oneJob(cmd *cobra.Command, args []string) error {
+	if len(args) != 1 {
+		return usagef("golem jobs %s takes one job; golem jobs lists them", cmd.Name())
+	}
+	return nil
+}
+
+func newJobsShow() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "show JOB",
+		Short:   "Show a job: its state, what it waits for, its answer",
+		Long:    "Show a job of the hub: its state, the calls that wait for approval, the calls in doubt, and its\nanswer. A few first letters of the id suffice.",
+		Example: "  golem jobs show k3v9q2xz\n  golem jobs show k3v9q2xz --json",
+		Args:    oneJob,
+	}
+	f := addHubFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return f.ask(cmd, func(ctx context.Context, c *hub.Client) error {
+			j, err := c.Job(ctx, args[0])
+			if err != nil {
+				return err
+			}
+			names, err := userNames(ctx, c)
+			if err != nil {
+				return err
+			}
+			d := documentOf(j, names)
+			if wantsJSON(cmd) {
+				return printJSON(cmd.OutOrStdout(), d)
+			}
+			d.print(cmd.OutOrStdout())
+			return nil
+		})
+	}
+	return cmd
+}
+
+// print prints a job for people.
+func (d jobDocument) print(w io.Writer) {
+	fmt.Fprintf(w, "job %s: %s\n", d.ID, d.stateText())
+	rows := [][]string{{"program", d.Program}, {"input", d.Input}, {"by", d.By + ", " + age(d.Created)}}
+	if d.Node != "" {
+		rows = append(rows, []string{"node", fmt.Sprintf("%s, attempt %d", d.Node, d.Attempt)})
+	}
+	if d.Result.Calls > 0 || d.Result.Tokens > 0 {
+		rows = append(rows, []string{"work", strings.TrimSpace(fmt.Sprintf("%s, %s %s", visible.Count(int(d.Result.Calls), "call"), visible.Count(int(d.Result.Tokens), "token"), dollars(d.Result.Dollars)))})
+	}
+	if d.Result.Why != "" {
+		rows = append(rows, []string{"why", d.Result.Why})
+	}
+	for _, r := range d.Waiting {
+		text := r.Tool + ", waits since " + age(r.Since)
+		if r.Decided {
+			text = r.Tool + ", decided"
+		}
+		rows = append(rows, []string{"call " + r.ID, text})
+	}
+	for _, doubt := range d.Doubts {
+		text := fmt.Sprintf("%s: attempt %d began it and was cut off", doubt.Tool, doubt.Attempt)
+		if doubt.Again {
+			text += "; it may be made again"
+		}
+		rows = append(rows, []string{"doubt " + doubt.Call, text})
+	}
+	printColumns(w, rows)
+	if d.Result.Answer != "" {
+		fmt.Fprintf(w, "\n%s\n", d.Result.Answer)
+	}
+	switch {
+	case d.State == hub.InDoubt:
+		printNext(w, "golem jobs logs "+d.ID, "golem jobs retry "+d.ID+" (makes the call in doubt again)", "golem jobs cancel "+d.ID)
+	case d.State == hub.Waiting:
+		printNext(w, "golem approve --hub")
+	case d.State == hub.Done:
+		printNext(w, "golem jobs fetch "+d.ID)
+	case d.State == hub.Failed:
+		printNext(w, "golem jobs logs "+d.ID, "golem jobs retry "+d.ID)
+	}
+}
+
+func newJobsLogs() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     "logs JOB",
+		Short:   "Show what a job did",
+		Long:    "Show the events of a job: its calls and their results. -f waits for more until the job is over.",
+		Example: "  golem jobs logs k3v9q2xz\n  golem jobs logs -f k3v9q2xz",
+		Args:    oneJob,
+	}
+	f := addHubFlags(cmd)
+	follow := false
+	cmd.Flags().BoolVarP(&follow, "follow", "f", false, "wait for more events")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		c, err := f.connect(cmd)
+		if err != nil {
+			return err
+		}
+		defer c.Close()
+		return hubError(followJob(cmd, c, args[0], follow))
+	}
+	return cmd
+}
+
+// followJob prints the events of a job.
+func followJob(cmd *cobra.Command, c *hub.Client, id string, follow bool) error {
+	q := hub.EventsQuery{Job: id, From: 1}
+	if follow {
+		q.Wait = 15 * time.Second
+	}
+	for {
+		ctx, cancel := context.WithTimeout(cmd.Context(), hubPatience)
+		e, err := c.Events(ctx, q)
+		cancel()
+		if err != nil {
+			return err
+		}
+		for _, line := range e.Lines {
+			if wantsJSON(cmd) {
+				fmt.Fprintln(cmd.OutOrStdout(), string(line))
+			} else if text := eventText(line); text != "" {
+				fmt.Fprintln(cmd.OutOrStdout(), text)
+			}
+		}
+		q.From = e.Next
+		if len(e.Lines) == 0 && (!follow || e.State.IsOver() || e.State == hub.InDoubt) {
+			return nil
+		}
+	}
+}
+
+// eventText returns one line for an event of a run, "" for those that say nothing.
+func eventText(line []byte) string {
+	var e run.Event
+	if err := json.Unmarshal(line, &e); err != nil {
+		return visible.Line(string(line), maxColumns)
+	}
+	at := e.Time.Local().Format("15:04:05")
+	text := ""
+	switch e.Type {
+	case run.RunStart:
+		text = "begins, with the model " + e.Model
+	case run.ToolCall:
+		text = e.Tool + " " + string(e.Args)
+	case run.ToolResult:
+		text = "  → " + e.Text
+		if e.OK != nil && !*e.OK {
+			text = "  → failed: " + e.Hint
+		}
+	case run.Pending:
+		text = e.Tool + " waits for approval as " + e.Request
+	case run.Note:
+		text = "note: " + e.Text
+	case run.RunEnd:
+		text = string(e.End) + ": " + e.Text + e.Hint
+	default:
+		return ""
+	}
+	return at + "  " + visible.Line(e.Worker, 30) + "  " + visible.Line(text, 200)
+}
+
+// newJobsChange returns a command that changes jobs.
+func newJobsChange(name, short, long string, do func(ctx context.Context, c *hub.Client, id string) error) *cobra.Command {
+	cmd := &cobra.Command{
+		Use:     name + " JOB…",
+		Short:   short,
+		Long:    long,
+		Example: "  golem jobs " + name + " k3v9q2xz\n  golem jobs " + name + " k3v9q2xz p7d2m4aa",
+		Args: func(cmd *cobra.Command, args []string) error {
+			if len(args) == 0 {
+				return usagef("golem jobs %s which job? golem jobs lists them", cmd.Name())
+			}
+			return nil
+		},
+	}
+	f := addHubFlags(cmd)
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		return f.ask(cmd, func(ctx context.Context, c *hub.Client) error {
+			for _, id := range args {
+				if err := do(ctx, c, id); err != nil {
+					return err
+				}
+				if !wantsJSON(cmd) {
+					fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", map[string]string{"cancel": "cancelled", "retry": "queued again"}[name], id)
+				}
+			}
+			if wantsJSON(cmd) {
+				return printJSON(cmd.OutOrStdout(), map[string]any{"jobs": args})
+			}
+			return nil
+		})
+	}
+	return cmd
+}
