@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	goruntime "runtime"
 	"slices"
 	"strings"
 	"testing"
@@ -48,7 +49,12 @@ func TestDesk(t *testing.T) {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { os.RemoveAll(dir) }) // a process of the browser may still write there
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.UserDataDir(dir))
+
+	// chromedp starts the browser with Pdeathsig, which kills it when the thread that
+	// started it ends. Other tests in this process end threads.
+	goruntime.LockOSThread()
+	t.Cleanup(goruntime.UnlockOSThread)
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.UserDataDir(dir), chromedp.WSURLReadTimeout(browserPatience))
 	allocated, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
 	limited, cancel := context.WithTimeout(allocated, 10*time.Minute)
