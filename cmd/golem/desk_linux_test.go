@@ -64,7 +64,7 @@ func TestDesk(t *testing.T) {
 	if err := chromedp.Run(browser); err != nil { // starts it
 		t.Fatal(err)
 	}
-	for name, test := range map[string]func(*testing.T, *deskUser){"Approve": approveAtDesk, "Changed": refuseChangedContent, "Unseen": nameUnseen, "Inert": keepInert, "Apply": applyAtDesk, "Unviewed": nameUnviewed, "Push": pushAtDesk, "Survive": surviveAtDesk, "Access": checkAccess} {
+	for name, test := range map[string]func(*testing.T, *deskUser){"Approve": approveAtDesk, "Changed": refuseChangedContent, "Unseen": nameUnseen, "Inert": keepInert, "Apply": applyAtDesk, "Unviewed": nameUnviewed, "Push": pushAtDesk, "Supervise": superviseAtDesk, "Survive": surviveAtDesk, "Access": checkAccess} {
 		t.Run(name, func(t *testing.T) {
 			home := t.TempDir()
 			test(t, &deskUser{t: t, first: browser, dir: t.TempDir(), environ: append(os.Environ(), "HOME="+home, "GOLEM_STATE="+filepath.Join(home, "state"), "DISPLAY=", "WAYLAND_DISPLAY=")})

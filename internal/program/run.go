@@ -44,12 +44,14 @@ type Run struct {
 
 	job  RunOptions
 	log  *run.Log
+	now  *run.Now
 	dir  *state.Dir
 	free func() error // lets others run in the session
 }
 
 // OpenRun opens a run: its gate with a session, and its log.
-func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
+func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
+	j := options
 	step, err := p.reach(j.Worker)
 	if err != nil {
 		return nil, err
@@ -61,10 +63,24 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 		return nil, &sandbox.Error{Op: "run", Path: j.ModelName, Code: "blocked", Hint: place.String() + " lists the models that may be used; choose one of them with --model"}
 	}
 	j.GateOptions.Run = true
+	var now *run.Now // set before the first command runs
+	j.OnOutput = func(workers []string, data []byte) {
+		now.Output(data)
+		if onOutput := options.OnOutput; onOutput != nil {
+			onOutput(workers, data)
+		}
+	}
+	j.OnEvent = func(e run.Event) {
+		now.Tell(e)
+		if onEvent := options.OnEvent; onEvent != nil {
+			onEvent(e)
+		}
+	}
 	gate, err := p.OpenGate(j.GateOptions)
 	if err != nil {
 		return nil, err
 	}
+	now = run.NewNow(gate.Session.NowFile(), j.Secrets)
 	defer func() {
 		if r == nil {
 			gate.Close()
@@ -98,7 +114,7 @@ func (p *Program) OpenRun(j RunOptions) (r *Run, err error) {
 	if err != nil {
 		return nil, errors.Join(err, free(), dir.Close())
 	}
-	r = &Run{Gate: gate, Chat: step.Worker.Mode == "chat", job: j, log: log, dir: dir, free: free, Run: &run.Run{ID: gate.Session.ID, Policy: gate.records.Policy, Log: log, Tell: j.OnEvent, Now: p.options.Now, Secrets: j.Secrets,
+	r = &Run{Gate: gate, Chat: step.Worker.Mode == "chat", job: j, log: log, now: now, dir: dir, free: free, Run: &run.Run{ID: gate.Session.ID, Policy: gate.records.Policy, Log: log, Tell: j.OnEvent, Now: p.options.Now, Secrets: j.Secrets,
 		Budget: run.NewBudget(step.Grant.Limits, j.Price, p.options.Now())}}
 	if r.Entry, err = r.worker(step, step.Grant); err != nil {
 		r.Close()
@@ -154,6 +170,7 @@ func (r *Run) HasOpenCalls() bool { return r.log.HasOpenCalls() }
 
 // Close ends the commands and closes the gate and the log.
 func (r *Run) Close() error {
+	r.now.Close()
 	r.log.Close()
 	r.free()
 	r.dir.Close()

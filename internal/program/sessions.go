@@ -71,7 +71,7 @@ const (
 // StateOf returns the state of a session of a program. A session that cannot be read counts as
 // one with changes, so that nobody removes it by mistake.
 func StateOf(p *Program, s *session.Session) SessionState {
-	if p.Sessions().IsBusy(s) || isRunning(s) {
+	if IsRunning(p, s) {
 		return SessionRunning
 	}
 	if end, err := p.Runs().End(s); err == nil && end == run.Paused {
@@ -83,8 +83,25 @@ func StateOf(p *Program, s *session.Session) SessionState {
 	return SessionClean
 }
 
-// isRunning reports whether a run works in a session.
-func isRunning(s *session.Session) bool {
+// ProcessOf returns the process of the golem that works in a session now, and whether it is a
+// run. The kernel says that the process holds the lock of the session. The process is 0 if
+// there is none, or if the system does not show it.
+func ProcessOf(p *Program, s *session.Session) (process int, isRun bool) {
+	if dir, err := s.OpenState(); err == nil {
+		process = run.Process(dir)
+		dir.Close()
+	}
+	if process > 0 {
+		return process, true
+	}
+	return session.Process(p.Sessions(), s), false
+}
+
+// IsRunning reports whether a golem works in a session.
+func IsRunning(p *Program, s *session.Session) bool {
+	if p.Sessions().IsBusy(s) {
+		return true
+	}
 	dir, err := s.OpenState()
 	if err != nil {
 		return false

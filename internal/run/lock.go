@@ -11,6 +11,13 @@ import (
 // ErrLocked is the error of Lock while another run works in the session.
 var ErrLocked = errors.New("another run works in this session")
 
+// leaseName is the name of the lease that a run has in the state of its session.
+const leaseName = "run"
+
+// Process returns the process of the run that works in a session, whose state is in dir: 0
+// if there is none, or if the system does not show it.
+func Process(dir *state.Dir) int { return dir.LeaseHolder(leaseName) }
+
 // Lock prevents other runs in a session, whose state is in dir: two that continue the same
 // run would do everything twice. free ends that. Lock waits at most patience for another
 // run to end.
@@ -21,7 +28,7 @@ func Lock(dir *state.Dir, patience time.Duration) (free func() error, err error)
 	}
 	ctx, cancel := context.WithTimeout(context.Background(), patience)
 	defer cancel()
-	free, err = leases.Take(ctx, "run", "a run")
+	free, err = leases.Take(ctx, leaseName, "a run")
 	if errors.Is(err, context.DeadlineExceeded) {
 		err = ErrLocked
 	}

@@ -94,9 +94,11 @@ func (r *Run) modelContext(ctx context.Context) (context.Context, context.Cancel
 }
 
 // hide removes secrets from a text.
-func (r *Run) hide(text string) string {
+func (r *Run) hide(text string) string { return hideSecrets(text, r.Secrets) }
+
+func hideSecrets(text string, secrets []string) string {
 	const least = 8 // shorter values are no secrets and occur everywhere
-	for _, secret := range r.Secrets {
+	for _, secret := range secrets {
 		if len(secret) >= least {
 			text = strings.ReplaceAll(text, secret, "[a secret of the user's]")
 		}

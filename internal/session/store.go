@@ -259,6 +259,9 @@ func exists(name string) bool {
 // OpenState opens the directory of the session, for the log of a run.
 func (s *Session) OpenState() (*state.Dir, error) { return state.Open(s.dir) }
 
+// NowFile returns the file in which the run of the session shows what it does at the moment.
+func (s *Session) NowFile() string { return filepath.Join(s.dir, "run-now") }
+
 // TaintFile returns the file that exists once a worker of the session has read untrusted
 // input.
 func (s *Session) TaintFile() string { return filepath.Join(s.dir, "untrusted") }

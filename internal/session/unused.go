@@ -75,6 +75,17 @@ func (s Store) Holder(one *Session) (h transaction.Holder, ok bool) {
 	return k.Holder()
 }
 
+// Process returns the process of the golem that works on the files of a session now, as the
+// kernel shows it: 0 if there is none.
+func Process(s Store, one *Session) int {
+	k, err := s.Open(one)
+	if err != nil {
+		return 0
+	}
+	defer k.Close()
+	return transaction.Process(k)
+}
+
 // AwaitCalls waits until no call of another golem works on a session: see
 // transaction.AwaitCalls.
 func (s Store) AwaitCalls(ctx context.Context, one *Session, tell func(transaction.Holder)) error {

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"os"
 	"sync"
 	"time"
 )
@@ -62,6 +63,26 @@ func (f *Dir) wait(ctx context.Context, name string) (*held, error) {
 		}
 	}
 }
+
+// LeaseHolder returns the process that has the lease of a name now: 0 if none has it, or if
+// the system does not show it.
+func (f *Dir) LeaseHolder(name string) int {
+	room, err := f.room("leases", false)
+	if err != nil {
+		return 0
+	}
+	defer room.Close()
+	file, err := open(room.root, hexHash(name), toRead)
+	if err != nil {
+		return 0
+	}
+	defer file.Close()
+	return LockHolder(file)
+}
+
+// LockHolder returns the process that holds the lock of an open file: 0 if none does, or if
+// the system does not show it.
+func LockHolder(file *os.File) int { return holder(file).id }
 
 // owner returns the owner that a lease's file names.
 func (f *Dir) owner(name string) string {

@@ -10,6 +10,8 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/state"
 )
 
 // SetHolder sets what other golems see while this one works on the session.
@@ -40,6 +42,20 @@ func (o *Overlays) Holder() (h Holder, ok bool) {
 		return Holder{}, true
 	}
 	return h, true
+}
+
+// Process returns the process of the other golem that works on a session now, as the kernel
+// shows it. It is 0 if there is none.
+func Process(o *Overlays) int {
+	if !o.IsBusy() {
+		return 0
+	}
+	f, err := os.Open(filepath.Join(o.dir, usedName))
+	if err != nil {
+		return 0
+	}
+	defer f.Close()
+	return state.LockHolder(f)
 }
 
 // AwaitCalls waits until no call of another golem works on the session, or until ctx ends;

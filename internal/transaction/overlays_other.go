@@ -43,6 +43,9 @@ func (*Overlays) SetHolder(Holder) {}
 // Holder returns none.
 func (*Overlays) Holder() (Holder, bool) { return Holder{}, false }
 
+// Process returns none.
+func Process(*Overlays) int { return 0 }
+
 // AwaitCalls returns at once.
 func AwaitCalls(context.Context, *Overlays, func(Holder)) error { return nil }
 

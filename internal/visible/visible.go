@@ -102,13 +102,16 @@ func Number[N int | int64 | uint64](n N) string {
 	return sign + text
 }
 
-// Count returns a number with its noun: 1 file, 2,000 files, 2 directories.
+// Count returns a number with its noun: 1 file, 2,000 files, 2 directories, 2 processes.
 func Count[N int | int64 | uint64](n N, noun string) string {
 	if n == 1 {
 		return "1 " + noun
 	}
 	if stem, ok := strings.CutSuffix(noun, "ry"); ok {
 		return Number(n) + " " + stem + "ries"
+	}
+	if strings.HasSuffix(noun, "ss") {
+		return Number(n) + " " + noun + "es"
 	}
 	return Number(n) + " " + noun + "s"
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/strictyaml"
@@ -51,10 +52,9 @@ func usagef(format string, args ...any) error { return usageError(fmt.Sprintf(fo
 // another front, which this package does not import.
 type Server func(ctx context.Context, p *program.Program, v program.GateOptions, o program.ServeOptions) error
 
-// A Desk serves the pages of golem desk at an address until ctx ends. It calls ready with
-// the address that logs a browser in, and with a file that leads there. The journal does
-// not show the secrets. It is another front, which this package does not import.
-type Desk func(ctx context.Context, o program.Options, listen, front string, secrets []string, ready func(address, file string)) error
+// A Desk serves the pages of golem desk until ctx ends. It is another front, which this
+// package does not import.
+type Desk func(ctx context.Context, o inbox.DeskOptions) error
 
 // Fronts are the other ways in that commands start.
 type Fronts struct {

@@ -10,6 +10,8 @@ import (
 
 	"github.com/golem-forge/golem/internal/browser"
 	"github.com/golem-forge/golem/internal/clipboard"
+	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -22,7 +24,8 @@ that wait for approval, sessions with changes, staged commits and paused runs. T
 comes first. You can approve a call there after you have viewed all of it. The approval
 covers exactly the content that the page showed, as with golem approve. You can also choose
 the hunks of a session to apply, push a staged commit, search the journal, and look at
-pictures of calls, cost and connections.
+pictures of calls, cost and connections. The page also shows what runs now, and can stop
+and resume runs.
 
 golem serves the page on this machine only, until you press Ctrl-C. The address that it
 prints works once, in one browser. --listen chooses the port. Other machines cannot connect.
@@ -46,7 +49,7 @@ To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:813
 		}
 		ctx, stop := untilSignal(cmd.Context())
 		defer stop()
-		err = serve(ctx, o, listen, withAccount("golem desk, in a browser"), secrets(os.Environ()), func(address, file string) {
+		ready := func(address, file string) {
 			fmt.Fprintln(cmd.OutOrStdout(), address)
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: this address works once, in one browser; Ctrl-C ends the desk")
 			if noOpen {
@@ -55,7 +58,8 @@ To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:813
 			if err := browser.Open(ctx, clipboard.Directories(), os.Environ(), file); err != nil && ctx.Err() == nil {
 				fmt.Fprintf(cmd.ErrOrStderr(), "golem: no browser was opened (%s); open the address yourself\n", visible.Line(err.Error(), maxColumns))
 			}
-		})
+		}
+		err = serve(ctx, inbox.DeskOptions{Options: o, Listen: listen, Front: withAccount("golem desk, in a browser"), Secrets: secrets(os.Environ()), Ready: ready, Resume: f.resumeRun})
 		var caught signaled
 		if errors.As(context.Cause(ctx), &caught) {
 			return caught.code()
@@ -63,4 +67,14 @@ To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:813
 		return err
 	}
 	return cmd
+}
+
+// resumeRun starts golem run --resume for the run of a session. It has no terminal, so calls
+// that need approval wait for the user.
+func (f *programFlags) resumeRun(dir, session string, output *os.File) (wait func() int, err error) {
+	args := []string{"run", dir, "--resume", session}
+	if f.state != "" {
+		args = append(args, "--state", f.state)
+	}
+	return jail.StartSelf(args, output)
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -69,6 +70,10 @@ var templates = sync.OnceValue(func() *template.Template {
 		"shorten":   visible.Cut,
 		"cost":      costText,
 		"eventkind": eventWord,
+		"controls":  newControls,
+		"ending":    endingOf,
+		"size":      tool.FormatSize,
+		"percent":   func(load float64) string { return fmt.Sprintf("%.0f %%", 100*load) },
 		"pair":      func(values ...any) []any { return values },
 	}).ParseFS(assets, "assets/*.html"))
 })

@@ -328,9 +328,10 @@ func splitRow(r visible.Row) (list []cell) {
 
 // A decisionView is a decision as the journal has it.
 type decisionView struct {
-	ID      string
-	Records []recordView
-	Next    string
+	Program, ID, Nonce string
+	Records            []recordView
+	Session            string // in which the call waited, "" if it is not known
+	Resume             bool   // its run can continue
 }
 
 // A recordView is a record of the journal.
@@ -358,6 +359,14 @@ func (s *server) showDecision(w http.ResponseWriter, r *http.Request) {
 	if err != nil {
 		s.fail(w, err)
 		return
+	}
+	v.Program = key
+	if one, wrong := inbox.OpenSession(s.options, key, v.Session); wrong == nil {
+		if v.Resume = one.CanResume(); v.Resume {
+			v.Nonce = s.addControlPage()
+		}
+	} else {
+		v.Session = ""
 	}
 	title := "Declined"
 	for _, one := range v.Records {

@@ -19,6 +19,9 @@ func readDecision(p *program.Program, id string) (v decisionView, err error) {
 	defer folder.Close()
 	list, err := audit.Related(folder, id)
 	for _, r := range list {
+		if r.Kind != audit.Answer { // an answer names the process that made it
+			v.Session = r.Session
+		}
 		one := recordView{Number: r.Number, Time: r.Time.Local().Format(time.DateTime), What: r.KindText(), Front: r.DeciderText(), Seen: r.SeenText(), Call: r.CallText(),
 			Note: visible.Line(r.Note, maxNote), Digest: sandbox.Shown(r.Digest), Request: sandbox.Shown(r.Request)}
 		for _, text := range r.Shown {

@@ -11,6 +11,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/program"
 )
 
@@ -22,7 +23,7 @@ func start(t *testing.T) (*server, *http.Client) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	s := newServer(program.Options{State: t.TempDir(), Home: t.TempDir(), Now: time.Now}, listener.Addr().String(), "golem desk, in a browser", nil)
+	s := newServer(inbox.DeskOptions{Options: program.Options{State: t.TempDir(), Home: t.TempDir(), Now: time.Now}, Front: "golem desk, in a browser"}, listener.Addr().String())
 	h := &httptest.Server{Listener: listener, Config: &http.Server{Handler: s.guard}}
 	h.Start()
 	t.Cleanup(h.Close)

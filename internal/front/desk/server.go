@@ -24,33 +24,35 @@ import (
 // A server serves the pages of one user.
 type server struct {
 	options program.Options
+	resume  func(dir, session string, output *os.File) (wait func() int, err error)
 	front   string   // names the desk and the user's account in the journal
 	secrets []string // that the journal must not show
 	guard   *guard
 	live    *live
 	actions actions
+	resumed resumed
 	inbox   *inbox.Reader
+	watcher *inbox.Watcher
 	pages   pages
 }
 
-// Serve serves the desk at an address of this machine until ctx ends. It calls ready with
-// the address that logs a browser in, and with a file that leads there. Only the user can
-// read that file. The journal records the decisions with front, and without the secrets.
-func Serve(ctx context.Context, o program.Options, listen, front string, secrets []string, ready func(address, file string)) error {
-	if err := checkLoopback(listen); err != nil {
+// Serve serves the desk at an address of this machine until ctx ends.
+func Serve(ctx context.Context, o inbox.DeskOptions) error {
+	if err := checkLoopback(o.Listen); err != nil {
 		return err
 	}
-	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", listen)
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", o.Listen)
 	if err != nil {
-		return &sandbox.Error{Op: "--listen", Path: listen, Code: sandbox.ErrInvalid, Hint: "golem cannot listen there: " + err.Error() + "; without the flag golem chooses a free port"}
+		return &sandbox.Error{Op: "--listen", Path: o.Listen, Code: sandbox.ErrInvalid, Hint: "golem cannot listen there: " + err.Error() + "; without the flag golem chooses a free port"}
 	}
 	defer l.Close()
-	s := newServer(o, l.Addr().String(), front, secrets)
+	s := newServer(o, l.Addr().String())
 	file, err := s.writeFile()
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(filepath.Dir(file))
+	s.resumed.dir = filepath.Dir(file)
+	defer os.RemoveAll(s.resumed.dir)
 	h := &http.Server{Handler: s.guard, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), BaseContext: func(net.Listener) context.Context { return ctx }}
 	var wait sync.WaitGroup
@@ -62,7 +64,7 @@ func Serve(ctx context.Context, o program.Options, listen, front string, secrets
 		<-watching.Done()
 		h.Close()
 	})
-	ready(s.guard.address(), file)
+	o.Ready(s.guard.address(), file)
 	if err := h.Serve(l); !errors.Is(err, http.ErrServerClosed) {
 		return err
 	}
@@ -82,12 +84,16 @@ func checkLoopback(listen string) error {
 		Hint: "golem desk is only for this machine: other machines would need TLS and a token for each person, which it does not have; use 127.0.0.1:PORT, and ssh -L to reach it from elsewhere"}
 }
 
-func newServer(o program.Options, host, front string, secrets []string) *server {
-	s := &server{options: o, front: front, secrets: secrets, guard: newGuard(host), live: newLive(o), inbox: &inbox.Reader{Options: o}}
-	s.pages.now = o.Now
+func newServer(o inbox.DeskOptions, host string) *server {
+	s := &server{options: o.Options, front: o.Front, secrets: o.Secrets, resume: o.Resume, guard: newGuard(host), live: newLive(o.Options), inbox: &inbox.Reader{Options: o.Options}}
+	s.watcher = &inbox.Watcher{Options: o.Options, Reader: s.inbox}
+	s.pages.now = o.Options.Now
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET /{$}", s.showInbox)
 	mux.HandleFunc("GET /list", s.showList)
+	mux.HandleFunc("GET /live", s.showLive)
+	mux.HandleFunc("GET /activities", s.showActivities)
+	mux.HandleFunc("POST /control/{program}/{id}", s.control)
 	mux.Handle("GET /events", s.live)
 	mux.HandleFunc("GET /assets/{name}", serveAsset)
 	mux.HandleFunc("GET /call/{program}/{id}", s.showCall)
@@ -100,6 +106,7 @@ func newServer(o program.Options, host, front string, secrets []string) *server 
 	mux.HandleFunc("GET /session/{program}/{id}/files", s.showFiles)
 	mux.HandleFunc("GET /session/{program}/{id}/file/{index}", s.showChange)
 	mux.HandleFunc("GET /session/{program}/{id}/timeline", s.showTimeline)
+	mux.HandleFunc("GET /session/{program}/{id}/now", s.showNow)
 	mux.HandleFunc("GET /session/{program}/{id}/state", s.showSessionState)
 	mux.HandleFunc("GET /journal", s.showJournal)
 	mux.HandleFunc("GET /journal/export/{format}", s.exportJournal)
@@ -178,22 +185,35 @@ func (s *server) fail(w http.ResponseWriter, err error) {
 
 // An inboxView is the content of the inbox.
 type inboxView struct {
-	Items    []inbox.Item
-	Problems []inbox.Problem
-	Done     string // what the last page did
+	Items      []inbox.Item
+	Problems   []inbox.Problem
+	Done       string // what the last page did
+	Nonce      string
+	Activities activitiesView
 }
 
-func (s *server) readInbox(w http.ResponseWriter, r *http.Request, name string) {
+// showInbox shows everything that waits, and what runs.
+func (s *server) showInbox(w http.ResponseWriter, r *http.Request) {
+	items, problems, err := s.inbox.Items(r.Context())
+	var list []inbox.Activity
+	if err == nil {
+		list, err = s.watcher.Activities(r.Context())
+	}
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	nonce := s.addControlPage()
+	v := inboxView{Items: items, Problems: problems, Done: s.actions.takeNote(r.URL.Query().Get("done")), Nonce: nonce, Activities: activitiesView{List: list, Nonce: nonce, Short: true}}
+	s.render(w, http.StatusOK, "inbox", view{Title: fmt.Sprintf("Inbox (%d)", len(items)), Data: v})
+}
+
+// showList shows only the list of the inbox, for a page that is open.
+func (s *server) showList(w http.ResponseWriter, r *http.Request) {
 	items, problems, err := s.inbox.Items(r.Context())
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
-	s.render(w, http.StatusOK, name, view{Title: fmt.Sprintf("Inbox (%d)", len(items)), Data: inboxView{items, problems, s.actions.takeNote(r.URL.Query().Get("done"))}})
+	s.render(w, http.StatusOK, "list", view{Data: inboxView{Items: items, Problems: problems, Nonce: r.URL.Query().Get("page")}})
 }
-
-// showInbox shows everything that waits.
-func (s *server) showInbox(w http.ResponseWriter, r *http.Request) { s.readInbox(w, r, "inbox") }
-
-// showList shows only the list of the inbox, for a page that is open.
-func (s *server) showList(w http.ResponseWriter, r *http.Request) { s.readInbox(w, r, "list") }

@@ -48,6 +48,8 @@ type sessionView struct {
 	Earlier   int // events that are not shown
 	After     int // how many events there are
 	Done      string
+	Status    statusView
+	Now       inbox.Event // what its run does at the moment
 }
 
 // A filesView is a part of the list of changed files.
@@ -133,6 +135,8 @@ func (s *server) renderSession(w http.ResponseWriter, r *http.Request, status in
 		s.fail(w, err)
 		return
 	}
+	v.Status = s.newStatus(one, v.About, v.Nonce)
+	v.Now, _ = one.Now()
 	s.render(w, status, "session", view{Title: cmp.Or(v.What, "Session "+v.ID), Data: v})
 }
 
@@ -478,13 +482,10 @@ func (s *server) showTimeline(w http.ResponseWriter, r *http.Request) {
 func (s *server) showSessionState(w http.ResponseWriter, r *http.Request) {
 	key, id := r.PathValue("program"), r.PathValue("id")
 	one, err := inbox.OpenSession(s.options, key, id)
-	var v struct {
-		inbox.About
-		Stale bool
-	}
+	var about inbox.About
 	var review *session.Review
 	if err == nil {
-		v.About, err = one.About()
+		about, err = one.About()
 	}
 	if err == nil {
 		review, err = one.Program.Sessions().Review(one.Session, nil, false)
@@ -493,7 +494,9 @@ func (s *server) showSessionState(w http.ResponseWriter, r *http.Request) {
 		s.render(w, http.StatusOK, "over", view{Data: visible.Text(err.Error())})
 		return
 	}
-	digest, ok := s.pages.digestOf(r.URL.Query().Get("page"), key, sessionPage(id))
+	nonce := r.URL.Query().Get("page")
+	v := s.newStatus(one, about, nonce)
+	digest, ok := s.pages.digestOf(nonce, key, sessionPage(id))
 	v.Stale = !ok || digest != digestReview(review)
 	s.render(w, http.StatusOK, "session-state", view{Data: v})
 }

@@ -27,6 +27,10 @@
   });
   if (navigator.locks) navigator.locks.request('golem-desk', listen); else listen();
 
+  // What runs is read again and again, while somebody looks.
+  const ticking = document.querySelectorAll('[data-tick]');
+  if (ticking.length) setInterval(() => { if (!document.hidden) for (const e of ticking) htmx.trigger(e, 'tick'); }, 2000);
+
   // A part of a page counts as seen when each of its pieces was on the screen.
   const answer = document.querySelector('form.answer'), pick = document.querySelector('form.pick'), review = document.querySelector('form.review');
   const form = answer || pick || review;

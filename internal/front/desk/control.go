@@ -1,0 +1,227 @@
+package desk
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"strings"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// An activitiesView is the list of sessions that run, or that can continue.
+type activitiesView struct {
+	List  []inbox.Activity
+	Nonce string
+	Short bool // without connections and ports
+	Done  string
+}
+
+// controlPage is the id of pages with buttons for several sessions.
+const controlPage = "control"
+
+// addControlPage remembers a page with buttons for several sessions, and returns its nonce.
+func (s *server) addControlPage() string {
+	p := &page{id: controlPage}
+	s.pages.add(p)
+	return p.nonce
+}
+
+// showLive shows what the user's golems do now.
+func (s *server) showLive(w http.ResponseWriter, r *http.Request) {
+	list, err := s.watcher.Activities(r.Context())
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	s.render(w, http.StatusOK, "live", view{Title: "Live", Data: activitiesView{List: list, Nonce: s.addControlPage(), Done: s.actions.takeNote(r.URL.Query().Get("done"))}})
+}
+
+// showActivities shows only the list of what runs, for a page that is open.
+func (s *server) showActivities(w http.ResponseWriter, r *http.Request) {
+	list, err := s.watcher.Activities(r.Context())
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	s.render(w, http.StatusOK, "activities", view{Data: activitiesView{List: list, Nonce: r.URL.Query().Get("page"), Short: r.URL.Query().Has("short")}})
+}
+
+// control stops or continues what runs in a session.
+func (s *server) control(w http.ResponseWriter, r *http.Request) {
+	key, id := r.PathValue("program"), r.PathValue("id")
+	if err := r.ParseForm(); err != nil {
+		s.fail(w, &sandbox.Error{Op: "control", Path: id, Code: sandbox.ErrInvalid, Hint: "golem could not read the form: " + err.Error()})
+		return
+	}
+	back, nonce := r.PostForm.Get("back"), r.PostForm.Get("nonce")
+	var err error
+	if back == "session" {
+		back = "session/" + key + "/" + id
+		_, err = s.pages.use(nonce, key, sessionPage(id))
+	} else {
+		back = map[string]string{"live": "live"}[back]
+		_, err = s.pages.use(nonce, "", controlPage)
+	}
+	var one inbox.Session
+	if err == nil {
+		one, err = inbox.OpenSession(s.options, key, id)
+	}
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	note := ""
+	switch r.PostForm.Get("action") {
+	case "stop":
+		note, err = one.Stop(false)
+	case "end":
+		note, err = one.Stop(true)
+	case "resume":
+		note, err = s.continueRun(one)
+	default:
+		err = &sandbox.Error{Op: "control", Path: id, Code: sandbox.ErrInvalid, Hint: "the action is stop, end or resume"}
+	}
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	s.live.notify()
+	http.Redirect(w, r, s.guard.prefix+back+"?done="+s.actions.addNote(note), http.StatusSeeOther)
+}
+
+// continueRun starts a process that continues the run of a session.
+func (s *server) continueRun(one inbox.Session) (note string, err error) {
+	if !one.CanResume() {
+		return "", &sandbox.Error{Op: "resume", Path: one.ID, Code: sandbox.ErrConflict, Hint: "its run works now, is finished, or waits for your decision; reload the page"}
+	}
+	output, err := os.CreateTemp(s.resumed.dir, "resumed-")
+	if err != nil {
+		return "", err
+	}
+	wait, err := s.resume(string(one.Program.Root()), one.ID, output)
+	if err != nil {
+		output.Close()
+		return "", err
+	}
+	s.resumed.set(one.ID, "")
+	go func() {
+		defer output.Close()
+		code := wait()
+		s.resumed.set(one.ID, describeEnd(code, output))
+		s.live.notify()
+	}()
+	return "golem continues the run in session " + one.ID, nil
+}
+
+// resumed says how the runs ended that the desk continued.
+type resumed struct {
+	dir string // for their output
+
+	mu    sync.Mutex
+	ended map[string]string // by session
+}
+
+func (r *resumed) set(session, text string) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.ended == nil || len(r.ended) > maxNotes {
+		r.ended = make(map[string]string)
+	}
+	r.ended[session] = text
+}
+
+// find returns how the run of a session ended, "" if nothing went wrong.
+func (r *resumed) find(session string) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.ended[session]
+}
+
+// These are exit codes of golem run: see golem run --help.
+const (
+	exitDone    = 0
+	exitWaiting = 3
+)
+
+// describeEnd describes a run that did not end well by the last lines that it printed.
+func describeEnd(code int, output *os.File) string {
+	if code == exitDone || code == exitWaiting {
+		return ""
+	}
+	const most, lines = 4 << 10, 8
+	info, err := output.Stat()
+	if err != nil {
+		return ""
+	}
+	from := max(info.Size()-most, 0)
+	data, _ := io.ReadAll(io.NewSectionReader(output, from, most))
+	var last []string
+	for line := range strings.SplitSeq(strings.ToValidUTF8(string(data), "�"), "\n") {
+		if line = strings.TrimSpace(line); line != "" {
+			last = append(last, visible.Line(line, maxNote))
+		}
+	}
+	last = last[max(len(last)-lines, 0):]
+	return fmt.Sprintf("golem run --resume ended with exit code %d: %s", code, cmp.Or(strings.Join(last, "; "), "it printed nothing"))
+}
+
+// A controlsView has the buttons that stop or continue what runs in a session.
+type controlsView struct {
+	Prefix, Nonce, Back, Program, ID string
+	What                             string // run, command or resume
+}
+
+func newControls(prefix, nonce, back, program, id, what string) controlsView {
+	return controlsView{prefix, nonce, back, program, id, what}
+}
+
+// endingOf says which buttons end what runs: a run can stop after its current call.
+func endingOf(isRun bool) string {
+	if isRun {
+		return "run"
+	}
+	return "command"
+}
+
+// A statusView says what happens in a session now, with buttons.
+type statusView struct {
+	inbox.About
+	Nonce   string
+	Stale   bool   // the page lists other changes than the session has
+	Ended   string // how a run ended that the desk continued
+	Waiting []inbox.Item
+	What    string // the buttons, "" for none
+}
+
+// newStatus returns what happens in a session now.
+func (s *server) newStatus(one inbox.Session, about inbox.About, nonce string) statusView {
+	v := statusView{About: about, Nonce: nonce, Waiting: s.inbox.WaitingIn(one)}
+	if about.State == program.SessionRunning {
+		if process, isRun := program.ProcessOf(one.Program, one.Session); process > 0 {
+			v.What = endingOf(isRun)
+		}
+		return v
+	}
+	if v.Ended = s.resumed.find(one.ID); about.HasRun && one.CanResume() {
+		v.What = "resume"
+	}
+	return v
+}
+
+// showNow shows what a run does at the moment on a page that is open.
+func (s *server) showNow(w http.ResponseWriter, r *http.Request) {
+	one, err := inbox.OpenSession(s.options, r.PathValue("program"), r.PathValue("id"))
+	if err != nil {
+		s.fail(w, err)
+		return
+	}
+	now, _ := one.Now()
+	s.render(w, http.StatusOK, "now", view{Data: now})
+}
