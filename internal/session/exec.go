@@ -74,14 +74,17 @@ func (c *Commands) networkEnv(env []string) []string {
 	if c.policy.Egress == nil {
 		return env
 	}
-	names := []string{"http_proxy", "https_proxy", "all_proxy", "no_proxy"}
-	if c.policy.Egress.Certificates != nil {
-		names = append(names, jail.CertificateVariables()...)
-	}
 	return slices.DeleteFunc(env, func(e string) bool {
 		name, _, _ := strings.Cut(e, "=")
-		return slices.Contains(names, name) || slices.Contains(names, strings.ToLower(name))
+		return IsReplaced(name, c.policy.Egress.Certificates != nil)
 	})
+}
+
+// IsReplaced reports whether commands with a list of hosts get a variable of the user not
+// at all or with another value: one of proxies or, if golem ends TLS, of certificates.
+func IsReplaced(variable string, endsTLS bool) bool {
+	return slices.Contains([]string{"http_proxy", "https_proxy", "all_proxy", "no_proxy"}, strings.ToLower(variable)) ||
+		endsTLS && slices.Contains(jail.CertificateVariables(), variable)
 }
 
 // prepareExec gives commands the home directory, limits and mounts of the program that

@@ -365,7 +365,12 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.G
 	for _, m := range x.Profile.Mounts {
 		adds = append(adds, string(m.Source)+" at "+m.Target+" (read-only)")
 	}
-	adds = append(adds, present(x.Profile.Env)...)
+	for _, name := range present(x.Profile.Env) {
+		isList := !hosts.IsAll() && !hosts.IsEmpty()
+		if !isList || !session.IsReplaced(name, slices.ContainsFunc(hosts.Rules(), policy.HostRule.NeedsRequests)) {
+			adds = append(adds, name)
+		}
+	}
 	for _, e := range x.Profile.Set {
 		name, _, _ := strings.Cut(e, "=") // the value may contain a variable of the user
 		adds = append(adds, name+", which it sets")
