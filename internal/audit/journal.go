@@ -217,6 +217,18 @@ func lineAt(log state.Log, position uint64) (line []byte, err error) {
 	return line, err
 }
 
+// Flush writes queued records, so that other processes see them.
+func (j *Journal) Flush() error {
+	j.mu.Lock()
+	b := j.next
+	done := j.closed || len(b.entries) == 0
+	j.mu.Unlock()
+	if done {
+		return nil
+	}
+	return j.flush(b)
+}
+
 // Close writes queued records and syncs everything. After an error, the records that were
 // queued last are not in the journal. If nothing was written since the last sync, Close
 // does not touch the files.

@@ -44,10 +44,11 @@ func Check(dir string) error {
 	return fmt.Errorf("state directory %s: a newer golem wrote it (version %d of the state, and this golem knows %d); use that golem, or name another directory with --state", dir, d.Version, stateVersion)
 }
 
-// Describe writes the description of a state directory, if there is none or one of an older
-// version. root is the program's directory.
+// Describe writes the description of a state directory, if there is none, or one of an older
+// version or of another directory: the state may have been moved with the program. root is
+// the program's directory.
 func Describe(folder *state.Dir, dir, root string) error {
-	if d, err := readDescription(dir); err != nil || d.Version == stateVersion {
+	if d, err := readDescription(dir); err != nil || d.Version == stateVersion && d.Directory == root {
 		return err
 	}
 	return folder.Update(descriptionName, func([]byte) ([]byte, error) {

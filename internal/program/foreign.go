@@ -34,7 +34,7 @@ func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands
 	if t, ok := g.Taint.(*taint.Tracker); ok {
 		source = t.CommandSource
 	}
-	o := session.CommandOptions{Gate: g, Hosts: hosts, Egress: d.networks.Egress(hosts, g.Workers, source), Owner: session.OwnerOf(g, hosts, "program", f.Name+"\x00"+foreigntools.Identity(f)),
+	o := session.CommandOptions{Gate: g, Hosts: hosts, Egress: d.networks.Egress(hosts, g.Workers, source), Owner: d.work.OwnerOf(g, hosts, "program", f.Name+"\x00"+foreigntools.Identity(f)),
 		Etc: d.program.Project.Etc, Mounts: mounts, ReadOnly: f.Reach == nil || f.Reach.ReadOnly}
 	o.Env, o.Missing = foreigntools.Environment(f, d.program.options.Environ)
 	return d.work.Commands(o), nil

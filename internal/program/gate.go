@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"path/filepath"
 	"slices"
 	"strings"
 	"sync"
@@ -20,7 +21,6 @@ import (
 	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
-	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/records"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/taint"
@@ -31,7 +31,6 @@ import (
 	"github.com/golem-forge/golem/internal/toolset/git"
 	"github.com/golem-forge/golem/internal/toolset/shell"
 	"github.com/golem-forge/golem/internal/toolset/web"
-	"github.com/golem-forge/golem/internal/trust"
 	"github.com/golem-forge/golem/internal/undo"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
@@ -218,7 +217,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	done := new(records.DoneCalls)
 	gate.Journal = records.GateJournal{Journal: journal, Sign: writers.Signer(), Done: done}
 	desk := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: rec.Approvals,
-		Asker: v.Asker, PendingAsker: v.Beside, Policy: policyHash(p.Content, p.Project)}
+		Asker: v.Asker, PendingAsker: v.Beside, Policy: policyHash(p)}
 	if place, off := p.Project.Ceiling.UnseenOff(); off {
 		desk.UnseenOff = place.String()
 	}
@@ -260,9 +259,9 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 	tracker := d.newTracker(g.Files)
 	g.Taint, g.Grant = tracker, tracker.RequireNamespaces(g.Grant)
 	hosts := g.Hosts()
-	own := session.OwnerOf(g, hosts, "worker", "")
+	own := d.work.OwnerOf(g, hosts, "worker", "")
 	if d.exec != nil {
-		own = session.OwnerOf(g, hosts, "profile", d.exec.Profile.Name)
+		own = d.work.OwnerOf(g, hosts, "profile", d.exec.Profile.Name)
 		d.HasHome = d.work.Session.HasHome(own)
 	}
 	var onOutput func(data []byte)
@@ -409,14 +408,21 @@ func closeAll(running []io.Closer) error {
 	return errors.Join(errs...)
 }
 
-// policyHash returns the hash that remembered approvals are bound to. It covers the
+// policyHash returns the hash that remembered approvals of a program are bound to. It covers the
 // content of the program and the effect of flags and environment on its mounts and rules.
-// It does not cover the approval mode.
-func policyHash(content trust.Content, rules *project.Project) string {
-	h := sha256.New()
-	fmt.Fprintln(h, content.Hash)
+// It does not cover the approval mode, nor where the program is: the same program may
+// continue in another directory or on another machine.
+func policyHash(p *Program) string {
+	h, rules := sha256.New(), p.Project
+	within := func(dir sandbox.Host) string {
+		if rel, err := filepath.Rel(p.root, string(dir)); err == nil && filepath.IsLocal(rel) {
+			return rel
+		}
+		return string(dir)
+	}
+	fmt.Fprintln(h, p.Content.Hash)
 	for _, m := range rules.Mounts {
-		fmt.Fprintf(h, "mount %q %q %q %s %q %d\n", m.Target, string(m.Base), string(m.Source), m.Mode, m.Suffixes, m.MaxFileBytes)
+		fmt.Fprintf(h, "mount %q %q %q %s %q %d\n", m.Target, within(m.Base), within(m.Source), m.Mode, m.Suffixes, m.MaxFileBytes)
 	}
 	for _, r := range rules.Rules {
 		fmt.Fprintf(h, "rule %v %q %v\n", r.Verb, r.Target, r.Approval)

@@ -10,7 +10,7 @@ import (
 
 // OpenRecords opens the records of the program, and makes them if they are missing.
 func (p *Program) OpenRecords() (*records.Records, error) {
-	o := records.Options{State: p.state, Root: p.root, Policy: policyHash(p.Content, p.Project), Now: p.options.Now}
+	o := records.Options{State: p.state, Root: p.root, Policy: policyHash(p), Now: p.options.Now}
 	if place, off := p.Project.Ceiling.UnseenOff(); off {
 		o.UnseenOff = place.String()
 	}

@@ -33,6 +33,12 @@ type RunOptions struct {
 	Resume    bool     // continue the run of the session
 	Attached  []string // files of the user that the entry worker gets, attached or as its input
 	OnEvent   func(run.Event)
+
+	// Claim and Checkpoint are those of run.Run, for a run that moves between machines.
+	// They may be nil. At a Checkpoint, a Snapshotter finds everything that a resumed run
+	// needs.
+	Claim      func(ctx context.Context, call, digest string) error
+	Checkpoint func(ctx context.Context) error
 }
 
 // A Run is an open run. It is closed after use.
@@ -115,7 +121,15 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 		return nil, errors.Join(err, free(), dir.Close())
 	}
 	r = &Run{Gate: gate, Chat: step.Worker.Mode == "chat", job: j, log: log, now: now, dir: dir, free: free, Run: &run.Run{ID: gate.Session.ID, Policy: gate.records.Policy, Log: log, Tell: j.OnEvent, Now: p.options.Now, Secrets: j.Secrets,
-		Budget: run.NewBudget(step.Grant.Limits, j.Price, p.options.Now())}}
+		Budget: run.NewBudget(step.Grant.Limits, j.Price, p.options.Now()), Claim: j.Claim}}
+	if j.Checkpoint != nil {
+		r.Checkpoint = func(ctx context.Context) error {
+			if err := gate.journal.Flush(); err != nil {
+				return err
+			}
+			return j.Checkpoint(ctx)
+		}
+	}
 	if r.Entry, err = r.worker(step, step.Grant); err != nil {
 		r.Close()
 		return nil, err

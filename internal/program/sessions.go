@@ -17,7 +17,7 @@ import (
 
 // Sessions returns the store of the program's sessions.
 func (p *Program) Sessions() session.Store {
-	return session.Store{State: p.state, Project: p.Project, Given: p.mounts, Now: p.options.Now}
+	return session.Store{State: p.state, Root: p.root, Project: p.Project, Given: p.mounts, Now: p.options.Now}
 }
 
 // RemoveSession removes a session with its changes for the user, unless another golem

@@ -126,9 +126,14 @@ func (r *Records) CheckPending(w approval.PendingRequest) error {
 	return nil
 }
 
-// Answer answers a pending request with the reply of a person. It records the answer in
+// Answer answers a pending request with the reply of the user. It records the answer in
 // the journal first.
 func (r *Records) Answer(id string, reply approval.Reply, secrets []string) error {
+	return r.AnswerAs(id, "user", reply, secrets)
+}
+
+// AnswerAs is Answer for the reply of another person, whom by names.
+func (r *Records) AnswerAs(id, by string, reply approval.Reply, secrets []string) error {
 	w, err := r.Approvals.FindPending(id)
 	if err == nil {
 		err = r.CheckPending(w)
@@ -156,11 +161,11 @@ func (r *Records) Answer(id string, reply approval.Reply, secrets []string) erro
 		word = "yes"
 	}
 	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Workers: w.Workers, Tool: w.Tool, Effects: effects,
-		Decision: word, By: "user", Seen: a.SeenText(), Front: a.Front, Shown: a.Shown, Digest: w.Digest, Request: id, Note: a.Note}
+		Decision: word, By: by, Seen: a.SeenText(), Front: a.Front, Shown: a.Shown, Digest: w.Digest, Request: id, Note: a.Note}
 	if err := r.Write(record, secrets); err != nil {
 		return err
 	}
-	reply.By = "user"
+	reply.By = by
 	err = r.Approvals.Answer(id, reply, r.now())
 	if err != nil { // another answer came first
 		record.Code, record.Note = string(sandbox.CodeOf(err)), "too late: it does not count"

@@ -119,7 +119,7 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 			return callResult{result: known}, nil
 		}
 		if _, begun := t.past.begun[c.ID]; begun && !t.isWorker(c.Tool) {
-			return not("golem was killed during this call, and does not know whether it was done; check before you make it again")
+			return not(inDoubt)
 		}
 	}
 	if o := t.over(ctx); o.End != "" {
@@ -140,7 +140,13 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 	t.teller.say(Event{Type: ToolCall, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, Args: validArgs(c.Args)})
 	call := &inCall{id: id, conversation: started}
 	trusted := t.w.Exposure.Source() == ""
-	got := t.gateOf(c, id).Do(context.WithValue(ctx, callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(argsOf(c))})
+	got := t.gateOf(ctx, c, call).Do(context.WithValue(ctx, callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(argsOf(c))})
+	if r := t.interruption.Load(); r != nil {
+		return callResult{}, *r
+	}
+	if call.inDoubt {
+		got = tool.Result{Err: &sandbox.Error{Op: c.Tool, Code: sandbox.ErrInternal, Hint: inDoubt}}
+	}
 	if from := t.w.Exposure.Source(); trusted && from != "" {
 		t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: sandbox.Shown(from) + " is untrusted: from now on golem asks before anything leaves the overlay"})
 	}
@@ -179,16 +185,23 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 		}
 		return callResult{event: e}, err
 	}
-	return callResult{result: r, event: e}, nil
+	return callResult{result: r, event: e}, t.checkpoint(ctx)
 }
 
 // gateOf returns the gate for one call. It writes the call to the log just before the
 // journal gets its intent, so that a call in the log may have had an effect, and any other
 // had none.
-func (t *conversation) gateOf(c model.Call, id string) tool.Gate {
+func (t *conversation) gateOf(ctx context.Context, c model.Call, call *inCall) tool.Gate {
 	gate := t.gate
-	gate.Journal = callJournal{gate.Journal, func(digest string) error {
-		return t.Log.write(Entry{Kind: "call", In: t.id, ID: id, Call: c.ID, Digest: digest, Policy: t.Policy})
+	claimed := t.isWorker(c.Tool) // a worker claims its own calls
+	gate.Journal = callJournal{gate.Journal, func(digest string, changes bool) error {
+		if changes && !claimed {
+			if err := t.claim(ctx, call, digest); err != nil {
+				return err
+			}
+			claimed = true
+		}
+		return t.Log.write(Entry{Kind: "call", In: t.id, ID: call.id, Call: c.ID, Digest: digest, Policy: t.Policy})
 	}}
 	if t.past == nil {
 		return gate
@@ -202,13 +215,13 @@ func (t *conversation) gateOf(c model.Call, id string) tool.Gate {
 // A callJournal calls begin before it writes an intent.
 type callJournal struct {
 	tool.Journal
-	begin func(digest string) error
+	begin func(digest string, changes bool) error
 }
 
 // Write implements tool.Journal.
 func (j callJournal) Write(r audit.Record, wait audit.Wait) error {
 	if r.Kind == audit.Intent {
-		if err := j.begin(r.Digest); err != nil {
+		if err := j.begin(r.Digest, wait == audit.Durable); err != nil {
 			return err
 		}
 	}
@@ -289,5 +302,6 @@ type callKey struct{}
 type inCall struct {
 	id           string
 	conversation string   // id of the conversation that the call starts
+	inDoubt      bool     // another machine may have made the call
 	cut          *Outcome // why the worker could not finish, if a resumed run can continue it
 }

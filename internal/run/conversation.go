@@ -179,6 +179,9 @@ func (t *conversation) turns(ctx context.Context) (Outcome, error) {
 		if o, err := t.handleAnswer(answer); err != nil || o.End != "" {
 			return o, err
 		}
+		if err := t.checkpoint(ctx); err != nil {
+			return Outcome{}, err
+		}
 	}
 }
 

@@ -22,6 +22,7 @@ type Log struct {
 	mu    sync.Mutex
 	known map[string]*past // conversations of the run to continue
 	begun int64            // number of workers that the run had started
+	calls map[string]int   // how often each call of the run has begun, by its id
 }
 
 // logVersion is the version of the lines that this golem writes. It also reads older
@@ -77,7 +78,7 @@ func OpenLog(folder *state.Dir, resume bool, now func() time.Time) (*Log, error)
 	if err != nil {
 		return nil, err
 	}
-	l := &Log{log: kept, now: now, known: make(map[string]*past)}
+	l := &Log{log: kept, now: now, known: make(map[string]*past), calls: make(map[string]int)}
 	if resume {
 		err = l.load()
 	}
@@ -95,6 +96,7 @@ func (l *Log) load() error {
 		switch {
 		case e.Kind == "begin" && e.In == top:
 			l.begun = 0
+			clear(l.calls)
 		case e.Kind == "begin":
 			l.begun++
 		}
@@ -117,6 +119,7 @@ func (l *Log) load() error {
 			}
 		case "call":
 			p.begun[e.Call] = begunCall{e.Digest, e.Policy}
+			l.calls[e.ID]++
 		case "undone", "paused":
 			delete(p.begun, e.Call)
 		case "result":
@@ -215,12 +218,28 @@ func (l *Log) forgetBelow(id string) {
 	maps.DeleteFunc(l.known, func(other string, _ *past) bool { return strings.HasPrefix(other, id+"/") })
 }
 
+// timesBegun returns how often a call has begun. A call that was paused or stopped begins
+// again.
+func (l *Log) timesBegun(id string) int {
+	if l == nil {
+		return 0
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.calls[id]
+}
+
 // write appends an entry. The line survives the end of this process.
 func (l *Log) write(e Entry) error {
 	if l == nil {
 		return nil
 	}
 	e.Version, e.Time = logVersion, l.now()
+	if e.Kind == "call" {
+		l.mu.Lock()
+		l.calls[e.ID]++
+		l.mu.Unlock()
+	}
 	var lines [][]byte
 	for _, part := range split(e) {
 		line, err := json.Marshal(part)

@@ -25,12 +25,25 @@ type Run struct {
 	// Secrets are values that golem hides from models: the user's keys.
 	Secrets []string
 
+	// Claim, if set, reserves a call before it has an effect. The run may move between
+	// machines, and only one of them may make the call. The digest is that of the call. If
+	// Claim returns ErrInDoubt, the run does not make the call and tells the model that its
+	// outcome is unknown. Any other error interrupts the run.
+	Claim func(ctx context.Context, call, digest string) error
+
+	// Checkpoint, if set, is called when the run can be continued elsewhere with the files
+	// that it has written so far: after each answer of the model, after each call, and at
+	// the end of Do. A last answer counts as the end. An error interrupts the run.
+	Checkpoint func(ctx context.Context) error
+
 	teller  reporter
 	once    sync.Once
 	history []model.Message // of the entry worker
 	steps   int             // number of the model's answers to the entry worker
 	halt    chan struct{}   // closed by Stop
 	stopped atomic.Bool
+
+	interruption atomic.Pointer[error] // why the run cannot go on here
 }
 
 // top is the id of the entry worker's conversation.
@@ -66,13 +79,16 @@ func (r *Run) Forget() {
 
 // Do lets a worker work on an input. It continues the conversation of this run or of its
 // log. The input, if there is one, is the user's next message. An error means that the
-// run could not be recorded. Everything else is in the outcome.
+// run could not be recorded, or was interrupted. Everything else is in the outcome.
 func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {
 	r.begin()
 	ctx, cancel := r.Budget.within(ctx, r.Now())
 	defer cancel()
 	r.teller.say(Event{Type: RunStart, Worker: w.Name, Chain: w.Gate.Workers, Model: w.ModelName, Text: in.Text})
 	o, err := r.converse(ctx, w, top, "", in)
+	if err == nil {
+		err = r.checkpoint(ctx)
+	}
 	sum := r.Budget.Sum()
 	ok := o.OK() && err == nil
 	r.teller.say(Event{Type: RunEnd, Worker: w.Name, Chain: w.Gate.Workers, OK: &ok, End: o.End, Text: o.Text, Hint: o.Why, Sum: &sum})

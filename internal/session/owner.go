@@ -27,7 +27,8 @@ type Owner string
 
 // OwnerOf returns the owner of the commands of a gate. Kind and name distinguish the
 // commands of the worker itself from those of programs. Hosts are those that they reach.
-func OwnerOf(g tool.Gate, hosts policy.Hosts, kind, name string) Owner {
+// An owner stays the same if the session and the program move to another machine.
+func (w *Workspace) OwnerOf(g tool.Gate, hosts policy.Hosts, kind, name string) Owner {
 	h := sha256.New()
 	network := "false"
 	switch {
@@ -43,10 +44,22 @@ func OwnerOf(g tool.Gate, hosts policy.Hosts, kind, name string) Owner {
 			if m.Backend != nil {
 				source = m.Backend.Traits().Host
 			}
-			fmt.Fprintf(h, "%q %v %q %q\n", anchor, m.Access, m.Target, string(source))
+			fmt.Fprintf(h, "%q %v %q %q\n", anchor, m.Access, m.Target, w.firstPath(string(source)))
 		}
 	}
 	return Owner(hex.EncodeToString(h.Sum(nil)[:8]))
+}
+
+// firstPath returns the path that a directory of the program had where the session was
+// started.
+func (w *Workspace) firstPath(dir string) string {
+	if w.Session == nil || w.Session.Root == "" {
+		return dir
+	}
+	if rel, err := filepath.Rel(realPath(w.store.Root), dir); err == nil && filepath.IsLocal(rel) {
+		return filepath.Join(w.Session.Root, rel)
+	}
+	return dir
 }
 
 // The directories of owners in a session, and the directories of one owner.

@@ -24,6 +24,7 @@ import (
 // A Store holds the sessions of one program.
 type Store struct {
 	State   string // the program's state directory
+	Root    string // the program's directory
 	Project *project.Project
 	Given   []Mount // the mounts that the user gave instead of a configuration
 	Now     func() time.Time
@@ -65,6 +66,10 @@ type Session struct {
 	// Command is the program that golem exec started it with, without the arguments:
 	// these may hold secrets.
 	Command string `json:"command,omitempty"`
+	// Root is the directory that the program had when the session was started, maybe on
+	// another machine. The names of owners are made with it. An older golem did not write
+	// it.
+	Root string `json:"root,omitempty"`
 
 	dir string
 }
@@ -73,6 +78,7 @@ type Session struct {
 const (
 	sessionsName = "sessions"
 	sessionName  = "session.json"
+	nowName      = "run-now"
 	homeName     = "home" // in the directory of an owner; an older golem had it in the directory of a session
 )
 
@@ -162,7 +168,7 @@ func (s Store) begin(o Options, overlays bool) (found *Session, begun bool, err 
 	now := s.Now()
 	if begun = found == nil; begun {
 		id := strings.ToLower(rand.Text()[:6])
-		found = &Session{ID: id, Started: now, Copy: o.Copy || !overlays && transaction.CanCopy, Mounts: s.Given, dir: filepath.Join(s.dir(), id)}
+		found = &Session{ID: id, Started: now, Copy: o.Copy || !overlays && transaction.CanCopy, Mounts: s.Given, Root: realPath(s.Root), dir: filepath.Join(s.dir(), id)}
 		if o.Exec != nil {
 			found.Command = o.Exec.Command
 		}
@@ -251,6 +257,14 @@ func overlayMount(m project.Mount) transaction.Directory {
 	return transaction.Directory{Host: sandbox.Host(m.RealHostDir()), Target: m.Target}
 }
 
+// realPath returns a path without symlinks, or the path itself if that fails.
+func realPath(name string) string {
+	if real, err := filepath.EvalSymlinks(name); err == nil {
+		return real
+	}
+	return name
+}
+
 func exists(name string) bool {
 	_, err := os.Stat(name)
 	return err == nil
@@ -260,7 +274,7 @@ func exists(name string) bool {
 func (s *Session) OpenState() (*state.Dir, error) { return state.Open(s.dir) }
 
 // NowFile returns the file in which the run of the session shows what it does at the moment.
-func (s *Session) NowFile() string { return filepath.Join(s.dir, "run-now") }
+func (s *Session) NowFile() string { return filepath.Join(s.dir, nowName) }
 
 // TaintFile returns the file that exists once a worker of the session has read untrusted
 // input.

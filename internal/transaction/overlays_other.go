@@ -106,3 +106,6 @@ func (*Overlays) Join(string, bool) (bool, string) { return false, "" }
 
 // Serve does nothing.
 func (*Overlays) Serve() func() { return func() {} }
+
+// Relocate does nothing: there are no overlays here.
+func Relocate(sandbox.Host, []Directory) error { return nil }

@@ -1,0 +1,586 @@
+package program_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/parcel"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// A shelf is a directory that all machines of a test share: contents by hash, the last
+// snapshot of a run, and the calls that were claimed.
+type shelf string
+
+func (s shelf) put(_ context.Context, hash string, _ int64, content io.Reader) error {
+	data, err := io.ReadAll(content)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(string(s), hash), data, 0o600)
+}
+
+func (s shelf) get(_ context.Context, hash string) (io.ReadCloser, error) {
+	return os.Open(filepath.Join(string(s), hash))
+}
+
+func (s shelf) save(made program.Snapshot) error {
+	data, err := json.Marshal(made)
+	if err != nil {
+		return err
+	}
+	next := filepath.Join(string(s), "next")
+	if err := os.WriteFile(next, data, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(next, filepath.Join(string(s), "snapshot"))
+}
+
+func (s shelf) last() (made program.Snapshot, err error) {
+	data, err := os.ReadFile(filepath.Join(string(s), "snapshot"))
+	if err == nil {
+		err = json.Unmarshal(data, &made)
+	}
+	return made, err
+}
+
+// claim reserves a call for an attempt. Nobody claims a call twice.
+func (s shelf) claim(call string) error {
+	f, err := os.OpenFile(filepath.Join(string(s), "claim "+strings.ReplaceAll(call, "/", "_")), os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return run.ErrInDoubt
+	}
+	f.Close()
+	return err
+}
+
+// movingModel makes one call in each answer, whatever the results are, and ends with all
+// results.
+type movingModel []model.Call
+
+func (m movingModel) Answer(_ context.Context, r model.Request, _ func(model.Piece)) (model.Answer, error) {
+	at := len(r.Messages) / 2
+	if at < len(m) {
+		c := m[at]
+		c.ID = fmt.Sprint("c", at)
+		return model.Answer{Stop: model.Calls, Parts: []model.Part{{Call: &c}}}, nil
+	}
+	var texts []string
+	for _, message := range r.Messages {
+		for _, p := range message.Parts {
+			if p.Result != nil {
+				texts = append(texts, p.Result.Text)
+			}
+		}
+	}
+	return model.Answer{Stop: model.Done, Parts: []model.Part{{Text: strings.Join(texts, "\n")}}}, nil
+}
+
+// The calls of the run: 1.1 to 4.1. The third needs an approval.
+var movingCalls = movingModel{
+	{Tool: "write_file", Args: `{"path":"/new.txt","content":"new\n"}`},
+	{Tool: "shell", Args: `{"command":"rm old.txt && rm -r dir && mkdir dir && echo fresh > dir/fresh && ln -sf there link && echo more >> log.txt && echo more >> big.bin && chmod 755 run.sh && mkdir empty && export WORD=kept && cd dir && echo hello > ~/note"}`},
+	{Tool: "delete_file", Args: `{"path":"/asked.txt"}`},
+	{Tool: "shell", Args: `{"command":"pwd; echo $WORD; cat ~/note; echo last >> ../log.txt"}`},
+}
+
+// movedFiles are the files of the program.
+var movedFiles = map[string]string{
+	"golem-forge.config.yaml": "sandbox: {root: ., mode: overlay, approval: {delete: ask}}\n",
+	"main.worker":             "---\nsandbox: inherit\ntoolsets: {filesystem: {}, shell: {default: {approval: preApproved}}}\n---\nWork.\n",
+	"old.txt":                 "old\n", "dir/a": "a\n", "dir/b/c": "c\n", "log.txt": "log\n", "run.sh": "#!/bin/sh\n", "asked.txt": "asked\n", "same.txt": "same\n",
+	"big.bin": strings.Repeat("large ", 1<<19), // golem does not keep its content
+}
+
+// movedChanges are the changes of all calls.
+var movedChanges = []string{"asked.txt delete", "big.bin change", "dir/a delete", "dir/b delete", "dir/fresh create", "empty create", "link change", "log.txt change", "new.txt create", "old.txt delete", "run.sh mode"}
+
+// newMovingJob makes the first snapshot: a program without state.
+func newMovingJob(t *testing.T) (s shelf, hash string) {
+	t.Helper()
+	s = shelf(t.TempDir())
+	dir := filepath.Join(t.TempDir(), "made")
+	for name, text := range movedFiles {
+		name = filepath.Join(dir, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Symlink("here", filepath.Join(dir, "link")); err != nil {
+		t.Fatal(err)
+	}
+	tree, err := (&parcel.Reader{Put: s.put}).Read(t.Context(), dir)
+	if err == nil {
+		err = s.save(program.Snapshot{Program: tree})
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, err := program.Load(program.Options{Dir: dir, State: t.TempDir(), Now: time.Now})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s, p.Content.Hash
+}
+
+// restore makes a job in a new directory, from the last snapshot.
+func (s shelf) restore(dir, hash string) (*program.Program, error) {
+	made, err := s.last()
+	if err != nil {
+		return nil, err
+	}
+	return program.RestoreJob(context.Background(), dir, program.Options{Trust: hash, Now: time.Now}, made, s.get)
+}
+
+const (
+	movingVariable = "GOLEM_TEST_MOVE"      // the shelf, the directory of the job, the hash
+	movingKill     = "GOLEM_TEST_MOVE_KILL" // where the process kills itself
+)
+
+// TestMovingGolem is a machine that continues the run.
+func TestMovingGolem(t *testing.T) {
+	words := strings.Split(os.Getenv(movingVariable), "\x1f")
+	if len(words) != 3 {
+		return
+	}
+	points := map[string]int{}
+	kill := func(point string) {
+		points[point]++
+		if os.Getenv(movingKill) == fmt.Sprintf("%s %d", point, points[point]) {
+			unix.Kill(os.Getpid(), unix.SIGKILL)
+			select {}
+		}
+	}
+	s := shelf(words[0])
+	p, err := s.restore(words[1], words[2])
+	if err != nil {
+		t.Fatal(err)
+	}
+	shots, err := program.NewSnapshotter(p, s.put, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, resumed, err := program.OpenOnlyRun(p, program.RunOptions{Model: movingCalls, ModelName: "test", Claim: func(_ context.Context, call, _ string) error {
+		kill("before claim")
+		err := s.claim(call)
+		kill("after claim")
+		return err
+	}, Checkpoint: func(ctx context.Context) error {
+		kill("before checkpoint")
+		made, err := shots.Take(ctx)
+		if err == nil {
+			err = s.save(made)
+		}
+		kill("after checkpoint")
+		return err
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	in := run.Input{Text: "go"}
+	if resumed {
+		in = run.Input{}
+	}
+	o, err := r.Do(context.Background(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	data, err := json.Marshal(o)
+	if err != nil {
+		t.Fatal(err)
+	}
+	fmt.Printf("outcome: %s\n", data)
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// startMoving starts a machine that continues the run in a new directory.
+func startMoving(t *testing.T, s shelf, hash, point string) (dir string, o run.Outcome, killed bool) {
+	t.Helper()
+	dir = filepath.Join(t.TempDir(), "job")
+	cmd := exec.Command("/proc/self/exe", "-test.run=^TestMovingGolem$")
+	cmd.Env = append(os.Environ(), movingVariable+"="+strings.Join([]string{string(s), dir, hash}, "\x1f"), movingKill+"="+point)
+	out, err := cmd.CombinedOutput()
+	if err != nil && cmd.ProcessState.Sys().(interface{ Signaled() bool }).Signaled() {
+		return dir, o, true
+	}
+	_, text, ok := strings.Cut(string(out), "outcome: ")
+	if err != nil || !ok {
+		t.Fatalf("%v: %s", err, out)
+	}
+	text, _, _ = strings.Cut(text, "\n")
+	if err := json.Unmarshal([]byte(text), &o); err != nil {
+		t.Fatal(err)
+	}
+	return dir, o, false
+}
+
+// reviewMoved returns the changes of the only session of a program. A conflict is an error.
+func reviewMoved(t *testing.T, p *program.Program) (changes []string) {
+	t.Helper()
+	list, err := p.Sessions().List()
+	if err != nil || len(list) != 1 {
+		t.Fatalf("%d sessions, %v", len(list), err)
+	}
+	k, err := p.Sessions().Open(list[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer k.Close()
+	found, _, err := k.Changes()
+	if err != nil || len(k.OtherTargets()) > 0 {
+		t.Fatal(err, k.OtherTargets())
+	}
+	for _, c := range found {
+		if c.Conflict {
+			t.Errorf("%s is a conflict", c.Name())
+		}
+		changes = append(changes, c.Path+" "+string(c.Op))
+	}
+	slices.Sort(changes)
+	return changes
+}
+
+// checkMoved checks the journal of a program, and that golem knows where it is.
+func checkMoved(t *testing.T, p *program.Program) {
+	t.Helper()
+	folder, err := p.OpenJournal()
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer folder.Close()
+	if report, err := audit.Verify(t.Context(), folder, nil); err != nil || report.Bad != nil || report.Records == 0 {
+		t.Errorf("the journal: %+v, %v", report, err)
+	}
+	if data, err := os.ReadFile(filepath.Join(string(p.State()), "state.json")); err != nil || !strings.Contains(string(data), string(p.Root())) {
+		t.Errorf("the state is described as %s, %v", data, err)
+	}
+}
+
+// answerMoved answers the only waiting request, as somebody elsewhere.
+func answerMoved(t *testing.T, p *program.Program) {
+	t.Helper()
+	waiting, err := program.WaitingRequests(p)
+	if err != nil || len(waiting) != 1 || waiting[0].Request.Digest != waiting[0].Digest || len(waiting[0].Request.Items()) == 0 {
+		t.Fatalf("got %+v, %v", waiting, err)
+	}
+	data, err := json.Marshal(waiting)
+	var sent []program.WaitingRequest
+	if err == nil {
+		err = json.Unmarshal(data, &sent)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	reply := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: sent[0].Request.Items()}
+	if err := program.AnswerRequest(p, waiting[0].ID, "approver A by the hub", reply, nil); err != nil {
+		t.Fatal(err)
+	}
+	if err := program.AnswerRequest(p, waiting[0].ID, "approver B by the hub", reply, nil); err == nil {
+		t.Error("a second answer counts")
+	}
+}
+
+// TestRunMoves continues a run on another machine for each part of it. The run is killed at
+// every claim and every checkpoint. No call is made twice, and all changes of finished calls
+// are there.
+func TestRunMoves(t *testing.T) {
+	type point struct {
+		part  int // before or after the approval
+		place string
+	}
+	points := []point{{0, "nowhere"}}
+	for part, checkpoints := range []int{6, 4} {
+		for _, when := range []string{"before", "after"} {
+			for i := range 2 {
+				points = append(points, point{part + 1, fmt.Sprintf("%s claim %d", when, i+1)})
+			}
+			for i := range checkpoints {
+				points = append(points, point{part + 1, fmt.Sprintf("%s checkpoint %d", when, i+1)})
+			}
+		}
+	}
+	for at, point := range points {
+		t.Run(fmt.Sprintf("%d %s", point.part, point.place), func(t *testing.T) {
+			t.Parallel()
+			part := 1
+			start := func(t *testing.T, s shelf, hash string, kills int) (string, run.Outcome, bool) {
+				place := ""
+				if kills == 0 && part == point.part {
+					place = point.place
+				}
+				return startMoving(t, s, hash, place)
+			}
+			s, hash := newMovingJob(t)
+			kills := 0
+			dir, o, killed := start(t, s, hash, 0)
+			for range 6 {
+				if killed {
+					kills++
+				} else if o.End == run.Finished {
+					break
+				}
+				if !killed && o.End == run.Paused {
+					part = 2
+					// The answer is given where the run was, or after the move.
+					p, err := program.OpenJob(dir, program.Options{Trust: hash, Now: time.Now})
+					if at%2 == 0 {
+						p, err = s.restore(filepath.Join(t.TempDir(), "answered"), hash)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+					answerMoved(t, p)
+					shots, err := program.NewSnapshotter(p, s.put, nil)
+					if err != nil {
+						t.Fatal(err)
+					}
+					made, err := shots.Take(t.Context())
+					if err == nil {
+						err = s.save(made)
+					}
+					if err != nil {
+						t.Fatal(err)
+					}
+				}
+				dir, o, killed = start(t, s, hash, kills)
+			}
+			if o.End != run.Finished {
+				t.Fatalf("got %+v", o)
+			}
+			if point.part > 0 && kills != 1 {
+				t.Errorf("killed %d times", kills)
+			}
+			p, err := program.OpenJob(dir, program.Options{Trust: hash, Now: time.Now})
+			if err != nil {
+				t.Fatal(err)
+			}
+			checkMoved(t, p)
+			got := reviewMoved(t, p)
+			again, err := s.restore(filepath.Join(t.TempDir(), "review"), hash)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if moved := reviewMoved(t, again); !slices.Equal(moved, got) {
+				t.Errorf("after another move: %q, want %q", moved, got)
+			}
+			checkMoved(t, again)
+			// A call is in doubt if the machine died after the claim and before the next
+			// checkpoint, which is the one after its result.
+			doubt := strings.HasPrefix(point.place, "after claim")
+			switch fmt.Sprint(point.part, " ", point.place) {
+			case "1 before checkpoint 2", "1 before checkpoint 4", "2 before checkpoint 1", "2 before checkpoint 3":
+				doubt = true
+			}
+			if strings.Contains(o.Text, "does not know whether it was done") != doubt {
+				t.Errorf("in doubt: %v, got %s", doubt, o.Text)
+			}
+			if doubt {
+				return // the changes of that call are not there
+			}
+			if !slices.Equal(got, movedChanges) {
+				t.Errorf("got %q, want %q", got, movedChanges)
+			}
+			if !strings.Contains(o.Text, "/dir") || !strings.Contains(o.Text, "kept\nhello") {
+				t.Errorf("the directory, variables and home are not kept: %s", o.Text)
+			}
+			changes, err := p.Sessions().List()
+			if err != nil {
+				t.Fatal(err)
+			}
+			log, err := os.ReadFile(filepath.Join(string(p.State()), "sessions", changes[0].ID, "0", "upper", "log.txt"))
+			if err != nil || string(log) != "log\nmore\nlast\n" {
+				t.Errorf("got %q, %v", log, err)
+			}
+		})
+	}
+}
+
+// TestCopyMoves: a session on copies moves like one on overlays. A file of the copy that the
+// session has not changed is not a change afterwards, even if the program changes it.
+func TestCopyMoves(t *testing.T) {
+	s, hash := newMovingJob(t)
+	p, err := s.restore(filepath.Join(t.TempDir(), "first"), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _, err := program.OpenOnlyRun(p, program.RunOptions{GateOptions: program.GateOptions{Copy: true}, Model: movingCalls[:2], ModelName: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if o, err := r.Do(t.Context(), run.Input{Text: "go"}); err != nil || o.End != run.Finished {
+		t.Fatalf("got %+v, %v", o, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	want := reviewMoved(t, p)
+	if len(want) < 10 {
+		t.Fatalf("got %q", want)
+	}
+	shots, err := program.NewSnapshotter(p, s.put, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := shots.Take(t.Context())
+	if err == nil {
+		err = s.save(made)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	moved, err := s.restore(filepath.Join(t.TempDir(), "second"), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := reviewMoved(t, moved); !slices.Equal(got, want) {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if err := os.WriteFile(filepath.Join(string(moved.Root()), "same.txt"), []byte("changed\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if got := reviewMoved(t, moved); !slices.Equal(got, want) {
+		t.Errorf("after a change of the program: got %q, want %q", got, want)
+	}
+}
+
+// TestHostileSnapshot: nothing in a snapshot makes golem work outside the directory of the
+// job.
+func TestHostileSnapshot(t *testing.T) {
+	s, hash := newMovingJob(t)
+	p, err := s.restore(filepath.Join(t.TempDir(), "first"), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, _, err := program.OpenOnlyRun(p, program.RunOptions{Model: movingCalls[:2], ModelName: "test"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := r.Do(t.Context(), run.Input{Text: "go"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	shots, err := program.NewSnapshotter(p, s.put, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := shots.Take(t.Context())
+	if err != nil {
+		t.Fatal(err)
+	}
+	outside := filepath.Join(t.TempDir(), "outside")
+	if err := os.MkdirAll(filepath.Join(outside, "upper"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	in := "sessions/" + r.ID
+	link := func(name string) program.Snapshot {
+		return program.Snapshot{Program: made.Program, State: append(slices.DeleteFunc(slices.Clone(made.State), func(e parcel.Entry) bool { return e.Name == name || strings.HasPrefix(e.Name, name+"/") }),
+			parcel.Entry{Name: name, Kind: parcel.Link, Target: outside})}
+	}
+	extra := func(name string) program.Snapshot {
+		return program.Snapshot{Program: made.Program, State: append(slices.Clone(made.State), parcel.Entry{Name: name, Kind: parcel.Dir, Mode: 0o700})}
+	}
+	for name, one := range map[string]program.Snapshot{
+		"the session":         link(in),
+		"the overlay":         link(in + "/0"),
+		"the changes":         link(in + "/0/upper"),
+		"the work directory":  link(in + "/0/work"),
+		"the mount point":     link(in + "/0/seen"),
+		"an owner":            link(in + "/owners"),
+		"the sessions":        link("sessions"),
+		"the journal":         link("journal.key"),
+		"changes to apply":    extra("layers"),
+		"changes to undo":     extra("undo"),
+		"another program":     {Program: append(slices.Clone(made.Program), parcel.Entry{Name: "zz.worker", Kind: parcel.Link, Target: "main.worker"}), State: made.State},
+		"a program elsewhere": {Program: parcel.Tree{{Name: "golem-forge.config.yaml", Kind: parcel.Link, Target: filepath.Join(string(p.Root()), "golem-forge.config.yaml")}}, State: made.State},
+	} {
+		slices.SortFunc(one.State, func(a, b parcel.Entry) int { return strings.Compare(a.Name, b.Name) })
+		if _, err := program.RestoreJob(t.Context(), filepath.Join(t.TempDir(), "job"), program.Options{Trust: hash, Now: time.Now}, one, s.get); err == nil {
+			t.Errorf("%s: it was restored", name)
+		}
+	}
+
+	// The paths of overlays are not those that a snapshot names.
+	about := fmt.Sprintf(`{"Layers":[{"Folder":%q,"Store":%q}],"Target":["/"]}`, outside, outside)
+	lie := program.Snapshot{Program: made.Program, State: slices.Clone(made.State)}
+	for i, e := range lie.State {
+		if e.Name == in+"/about.json" {
+			tree, err := (&parcel.Reader{Put: s.put}).Read(t.Context(), writeAbout(t, about))
+			if err != nil {
+				t.Fatal(err)
+			}
+			lie.State[i].Hash, lie.State[i].Size = tree[0].Hash, tree[0].Size
+		}
+	}
+	moved, err := program.RestoreJob(t.Context(), filepath.Join(t.TempDir(), "job"), program.Options{Trust: hash, Now: time.Now}, lie, s.get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got := reviewMoved(t, moved); len(got) < 10 {
+		t.Errorf("got %q", got)
+	}
+	if list, err := os.ReadDir(outside); err != nil || len(list) != 1 {
+		t.Errorf("outside: %v, %v", list, err)
+	}
+}
+
+func writeAbout(t *testing.T, text string) (dir string) {
+	dir = t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "about.json"), []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	return dir
+}
+
+// TestPolicyMoves: approvals are bound to a program wherever it is. A mount outside the
+// program is another one in another place, and such a program cannot move.
+func TestPolicyMoves(t *testing.T) {
+	policyOf := func(config string) string {
+		dir := filepath.Join(t.TempDir(), "program")
+		if err := errors.Join(os.MkdirAll(filepath.Join(dir, "in"), 0o755), os.Mkdir(filepath.Join(dir, "../near"), 0o755),
+			os.WriteFile(filepath.Join(dir, "golem-forge.config.yaml"), []byte(config), 0o644)); err != nil {
+			t.Fatal(err)
+		}
+		p, err := program.Load(program.Options{Dir: dir, State: t.TempDir(), Now: time.Now})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if _, err := program.NewSnapshotter(p, nil, nil); (err != nil) != strings.Contains(config, "near") {
+			t.Errorf("%s: %v", config, err)
+		}
+		records, err := p.OpenRecords()
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer records.Close()
+		return records.Policy
+	}
+	const inside, outside = "sandbox: {root: ., mode: overlay, mounts: [{source: in, target: /in}]}\n", "sandbox: {root: ., mode: overlay, mounts: [{source: ../near, target: /in}]}\n"
+	if one, other := policyOf(inside), policyOf(inside); one != other {
+		t.Error("the policy depends on the directory of the program")
+	}
+	if one, other := policyOf(outside), policyOf(outside); one == other {
+		t.Error("the policy does not depend on a directory outside the program")
+	}
+}

@@ -1,0 +1,52 @@
+package transaction
+
+import (
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// Relocate makes the overlays of a session that came from another machine fit these
+// directories, which came with it. It takes no path from the description that came with
+// them: overlays are in dir, and a directory is found by its target. A target that is not
+// in the list keeps its changes, which OtherTargets reports.
+func Relocate(dir sandbox.Host, list []Directory) error {
+	known, err := readDescription(string(dir))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	used, err := lockFile(filepath.Join(string(dir), usedName), unix.LOCK_EX, busyWait)
+	if err != nil {
+		return err
+	}
+	defer used.Close()
+	var layers []overlay.Overlay
+	for i, target := range known.Target {
+		l := overlay.Overlay{Store: filepath.Join(string(dir), strconv.Itoa(i)), IsCopy: known.Layers[i].IsCopy}
+		at := slices.IndexFunc(list, func(d Directory) bool { return d.Target == target })
+		isLast := !slices.Contains(known.Target[i+1:], target) // an older one is from another configuration
+		if at >= 0 && isLast {
+			l.Dir = string(list[at].Host)
+			if err := os.MkdirAll(l.Dir, 0o777); err != nil {
+				return err
+			}
+			if err := overlay.Rebase(l); err != nil {
+				return fmt.Errorf("%s: %w", sandbox.Shown(target), err)
+			}
+		}
+		layers = append(layers, l)
+	}
+	return description{Layers: layers, Target: known.Target}.write(string(dir))
+}
