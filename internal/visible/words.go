@@ -3,7 +3,11 @@ package visible
 import (
 	"fmt"
 	"path/filepath"
+	"strings"
 	"time"
+	"unicode"
+
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // Age says how long before now a time was; "" for no time.
@@ -28,4 +32,22 @@ func HomeRelative(name, home string) string {
 		return filepath.Join("~", below)
 	}
 	return name
+}
+
+// CommandLine quotes words for a shell, so that a user can copy the line. A word that
+// sandbox.Shown changes is printed in that form, and cannot be used as typed.
+func CommandLine(words ...string) string {
+	var line []string
+	for _, w := range words {
+		plain := strings.IndexFunc(w, func(r rune) bool {
+			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./:=@%+,", r)
+		}) < 0
+		if shown := sandbox.Shown(w); shown != w {
+			w = shown
+		} else if !plain || w == "" {
+			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
+		}
+		line = append(line, w)
+	}
+	return strings.Join(line, " ")
 }

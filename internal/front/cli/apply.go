@@ -158,7 +158,7 @@ func (w *workSession) checkConflicts(r *session.Review, args []string, resolved 
 	}
 	typed := ""
 	for _, arg := range args {
-		typed += " " + commandLine(arg)
+		typed += " " + visible.CommandLine(arg)
 	}
 	typed += w.option()
 	return &sandbox.Error{Op: "apply", Code: sandbox.ErrConflict, Hint: "changed in your directory since the session first changed it: " + strings.Join(names, ", ") +
@@ -180,7 +180,7 @@ func (w *workSession) explainConflict(op string, r tool.Result, args []string, r
 		err = &sandbox.Error{Op: op, Code: sandbox.ErrConflict, Hint: "session " + w.ID + " no longer has these changes: they were applied or discarded elsewhere while golem asked; " +
 			"this command changed nothing; golem undo --list lists what was applied"}
 	case err == nil && resolved && r.Err.Path != "": // golem could not merge a file
-		file := commandLine(r.Err.Path) + w.option()
+		file := visible.CommandLine(r.Err.Path) + w.option()
 		err = &sandbox.Error{Op: op, Path: r.Err.Path, Code: r.Err.Code, Hint: strings.Replace(r.Err.Hint, changes.AfterMerge,
 			"golem apply --overwrite "+file+" takes the session's version, golem discard "+file+" deletes it", 1)}
 	case err == nil:

@@ -226,7 +226,7 @@ func (f *approveFlags) sayAnswered(p *program.Program, w approval.PendingRequest
 func (f *programFlags) resumeCommand(session string) string {
 	where := ""
 	if f.dir != "." {
-		where = " " + commandLine(f.dir)
+		where = " " + visible.CommandLine(f.dir)
 	}
 	return "golem run" + where + " --resume " + session
 }

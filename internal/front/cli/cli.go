@@ -272,14 +272,14 @@ func noArgs(cmd *cobra.Command, args []string) error {
 			return usagef("no %s %s; did you mean %s?", cmd.Name(), args[0], cmd.CommandPath())
 		}
 		if _, err := os.Lstat(args[0]); err == nil && cmd.Name() == "audit" {
-			return usagef("no audit %s; golem audit show %s shows who decided about the file", sandbox.Shown(args[0]), commandLine(args[0]))
+			return usagef("no audit %s; golem audit show %s shows who decided about the file", sandbox.Shown(args[0]), visible.CommandLine(args[0]))
 		}
 		return usagef("no %s %s; %s", cmd.Name(), sandbox.Shown(args[0]), didYouMean(args[0], cmd.CommandPath()+" ", names))
 	}
 	if len(args) > 0 {
 		hint := cmd.CommandPath() + " --help shows its flags"
 		if info, err := os.Stat(args[0]); err == nil && info.IsDir() && cmd.Flags().Lookup("program") != nil {
-			hint = "a directory is named with -C: " + cmd.CommandPath() + " -C " + commandLine(args[0])
+			hint = "a directory is named with -C: " + cmd.CommandPath() + " -C " + visible.CommandLine(args[0])
 		}
 		return usagef("%s takes no argument, got %s; %s", cmd.Name(), sandbox.Shown(args[0]), hint)
 	}

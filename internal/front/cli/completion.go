@@ -155,7 +155,7 @@ func complete(typed string, values []cobra.Completion) ([]cobra.Completion, cobr
 	var fits []cobra.Completion
 	for _, v := range values {
 		word, about, _ := strings.Cut(v, "\t")
-		if strings.HasPrefix(word, typed) && commandLine(word) == word && word != "" {
+		if strings.HasPrefix(word, typed) && visible.CommandLine(word) == word && word != "" {
 			fits = append(fits, cobra.CompletionWithDesc(word, visible.Line(about, maxAbout)))
 		}
 	}

@@ -230,7 +230,7 @@ func (v *reviewText) diffs() {
 func (v *reviewText) hunksExample() []string {
 	for _, c := range v.review.Files {
 		if strings.Count("\n"+c.Diff, "\n@@ ") > 1 {
-			return []string{"golem apply" + v.option() + " --hunks " + commandLine(v.pathOf(c.Path)) + ":1"}
+			return []string{"golem apply" + v.option() + " --hunks " + visible.CommandLine(v.pathOf(c.Path)) + ":1"}
 		}
 	}
 	return nil

@@ -31,9 +31,9 @@ func typedDir(dir sandbox.Host) string {
 		here, err = filepath.EvalSymlinks(here)
 	}
 	if below, wrong := filepath.Rel(here, string(dir)); err == nil && wrong == nil && filepath.IsLocal(below) {
-		return commandLine(below)
+		return visible.CommandLine(below)
 	}
-	return commandLine(string(dir))
+	return visible.CommandLine(string(dir))
 }
 
 // printElsewhere says in which other directories calls wait for approval.
@@ -95,7 +95,7 @@ func (f *programFlags) findBelow(id, command string, err error) error {
 	for _, p := range f.changedBelow() {
 		if slices.ContainsFunc(p.Sessions, func(s string) bool { return strings.HasPrefix(s, id) || id == lastSession }) {
 			dir := typedDir(p.Directory)
-			return &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "it is in " + dir + ": " + command + " --session " + commandLine(id) + " -C " + dir}
+			return &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "it is in " + dir + ": " + command + " --session " + visible.CommandLine(id) + " -C " + dir}
 		}
 	}
 	return err

@@ -197,7 +197,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if ran.Code == exitNotFound && !inPath(args[0]) {
 		hint := "check the name"
 		if words := strings.Fields(args[0]); len(args) == 1 && len(words) > 1 {
-			hint = "a program and its arguments are single words: golem exec " + commandLine(words...) + "; a line for a shell: golem exec sh -c " + commandLine(args[0])
+			hint = "a program and its arguments are single words: golem exec " + visible.CommandLine(words...) + "; a line for a shell: golem exec sh -c " + visible.CommandLine(args[0])
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: no program %s in your PATH; %s\n", sandbox.Shown(args[0]), hint)
 	}

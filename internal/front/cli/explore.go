@@ -162,7 +162,7 @@ func offerItems(cmd *cobra.Command, fronts Fronts, terminal *os.File, reader *in
 		}
 		args := commandFor(it, string(p.Root()))
 		asker := newAsker(terminal, cmd.ErrOrStderr(), patience)
-		yes := asker.confirm(ctx, "open it with golem "+commandLine(args...))
+		yes := asker.confirm(ctx, "open it with golem "+visible.CommandLine(args...))
 		if asker.stopped {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped; "+visible.Count(len(items)-i, "item")+" without an answer; golem status --all lists what waits")
 			return exit(exitDenied)

@@ -21,6 +21,7 @@ import (
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/transaction"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -418,7 +419,7 @@ func (w *workSession) asTyped(typed string) string {
 	if len(words) == 0 {
 		words = []string{typed}
 	}
-	return commandLine(words...)
+	return visible.CommandLine(words...)
 }
 
 // unchanged returns the error for a path that a session has not changed. It suggests
@@ -436,7 +437,7 @@ func (w *workSession) unchanged(op, typed, name string) error {
 	file, numbers, isHunk := cutLast(typed, ":")
 	if isHunk = isHunk && numbers != "" && strings.Trim(numbers, "0123456789,") == ""; isHunk {
 		if other := w.changedBy(file); other != nil && !w.hasChanged(file) {
-			e.Hint = "session " + w.ID + " has not changed " + sandbox.Shown(file) + ", but session " + other.describe() + " has: golem apply --hunks " + commandLine(typed) + " --session " + other.ID
+			e.Hint = "session " + w.ID + " has not changed " + sandbox.Shown(file) + ", but session " + other.describe() + " has: golem apply --hunks " + visible.CommandLine(typed) + " --session " + other.ID
 			return e
 		}
 	}
@@ -445,7 +446,7 @@ func (w *workSession) unchanged(op, typed, name string) error {
 		return e
 	}
 	if isHunk && w.hasChanged(file) {
-		e.Hint = "golem apply --hunks " + commandLine(typed) + w.option() + " applies these hunks, golem apply -p " + commandLine(file) + w.option() + " asks about each"
+		e.Hint = "golem apply --hunks " + visible.CommandLine(typed) + w.option() + " applies these hunks, golem apply -p " + visible.CommandLine(file) + w.option() + " asks about each"
 		return e
 	}
 	var near []string

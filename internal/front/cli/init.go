@@ -110,7 +110,7 @@ func errInit(cmd *cobra.Command, err error) error {
 	if errors.Is(err, errClosed) {
 		err = errEnd
 	}
-	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %v; nothing was made; %s takes the defaults\n", err, commandLine(append([]string{"golem", "init", "--yes"}, cmd.Flags().Args()...)...))
+	fmt.Fprintf(cmd.ErrOrStderr(), "golem: %v; nothing was made; %s takes the defaults\n", err, visible.CommandLine(append([]string{"golem", "init", "--yes"}, cmd.Flags().Args()...)...))
 	return exit(exitDenied)
 }
 
@@ -179,7 +179,7 @@ func printInit(w io.Writer, dir string, o starter.Options, made []string) {
 		note = "      demo.yaml plays the model, without a key; golem help run lists real models\n"
 	}
 	if dir != "." {
-		next = "cd " + commandLine(dir) + " && " + next
+		next = "cd " + visible.CommandLine(dir) + " && " + next
 	}
 	fmt.Fprintf(w, "  %s\nnext: %s\n%s", about, next, note)
 }

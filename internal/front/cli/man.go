@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 func newMan() *cobra.Command {
@@ -37,7 +38,7 @@ not exist. The pages have the same text as --help.`,
 			if wantsJSON(cmd) {
 				return printJSON(cmd.OutOrStdout(), map[string]any{"dir": args[0], "pages": names})
 			}
-			fmt.Fprintf(cmd.OutOrStdout(), "wrote %d pages to %s; man -l %s shows the first\n", len(names), commandLine(args[0]), commandLine(filepath.Join(args[0], names[0])))
+			fmt.Fprintf(cmd.OutOrStdout(), "wrote %d pages to %s; man -l %s shows the first\n", len(names), visible.CommandLine(args[0]), visible.CommandLine(filepath.Join(args[0], names[0])))
 			return nil
 		},
 	}

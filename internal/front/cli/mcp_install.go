@@ -16,6 +16,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -128,7 +129,7 @@ func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
 		if len(flags) > 0 {
 			again = slices.Concat(again, []string{"--"}, flags)
 		}
-		fmt.Fprintf(out, "%s: add this to %s, or run %s:\n%s", c.title, path, commandLine(again...), entry.whole())
+		fmt.Fprintf(out, "%s: add this to %s, or run %s:\n%s", c.title, path, visible.CommandLine(again...), entry.whole())
 	default:
 		fmt.Fprint(out, diff)
 	}

@@ -122,9 +122,9 @@ func (f *runFlags) begin(args []string) ([]string, error) {
 		f.said = f.dir
 		return args, nil
 	case err != nil && strings.HasPrefix(sameMeaning(args[0]), "exec "):
-		return nil, usagef("no program %s; golem run starts workers, golem exec starts other programs: golem exec %s", sandbox.Shown(args[0]), commandLine(args...))
+		return nil, usagef("no program %s; golem run starts workers, golem exec starts other programs: golem exec %s", sandbox.Shown(args[0]), visible.CommandLine(args...))
 	case err != nil && strings.Contains(args[0], " "): // the input, without the program
-		return nil, usagef("no program %s; the first argument is a directory or a worker file: golem run . %s", sandbox.Shown(args[0]), commandLine(args...))
+		return nil, usagef("no program %s; the first argument is a directory or a worker file: golem run . %s", sandbox.Shown(args[0]), visible.CommandLine(args...))
 	case err != nil:
 		return nil, usagef("no program %s; the first argument is a directory or a worker file: golem run . \"what to do\"; a worker by its name: golem run . --entry NAME \"what to do\"", sandbox.Shown(args[0]))
 	case f.dir != ".":
@@ -164,7 +164,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	out := newReport(cmd)
 	out.resumed = f.resume != ""
 	if f.dir != "." {
-		out.where = " -C " + commandLine(f.dir)
+		out.where = " -C " + visible.CommandLine(f.dir)
 	}
 	requests := network.NewOwnRequests("model", "the model that you chose", time.Now)
 	defer requests.Close()
@@ -216,7 +216,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	late := errors.Join(reviewed, r.Close())
 	out.changes = changes
 	if err == nil { // there is an answer, even if closing the records failed
-		err = out.end("golem run "+commandLine(f.said)+" --resume ", o, sum, code)
+		err = out.end("golem run "+visible.CommandLine(f.said)+" --resume ", o, sum, code)
 	}
 	return withLate(cmd, err, late)
 }

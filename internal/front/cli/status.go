@@ -84,7 +84,7 @@ other.`,
 		}
 		at := ""
 		if f.dir != "." {
-			at = " -C " + commandLine(f.dir)
+			at = " -C " + visible.CommandLine(f.dir)
 		}
 		printStatus(cmd.OutOrStdout(), waiting, dir, at)
 		if len(waiting.Sessions) > 0 {

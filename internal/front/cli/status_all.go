@@ -59,9 +59,9 @@ func printStatusOfAll(cmd *cobra.Command, home string, list []inbox.Directory) {
 			fmt.Fprintln(out, "  "+d.Problem)
 			continue
 		}
-		printStatus(indented{out}, d.Waiting, d.Path, " -C "+commandLine(d.Path))
+		printStatus(indented{out}, d.Waiting, d.Path, " -C "+visible.CommandLine(d.Path))
 		if len(d.Sessions) > 0 {
-			fmt.Fprintf(out, "  next: cd %s && golem diff\n", commandLine(d.Path))
+			fmt.Fprintf(out, "  next: cd %s && golem diff\n", visible.CommandLine(d.Path))
 		}
 	}
 }

@@ -421,7 +421,7 @@ func runTool(cmd *cobra.Command, flags *gateFlags, args []string) error {
 	own := newToolArgs(t)
 	own.addTo(all)
 	if rest := all.Args()[1:]; len(rest) > 0 && !strings.HasPrefix(rest[0], "-") && all.Lookup("command") != nil {
-		return usagef("%s takes flags, and no argument %s; golem tool %s --command %s", t.Name, sandbox.Shown(rest[0]), t.Name, commandLine(strings.Join(rest, " ")))
+		return usagef("%s takes flags, and no argument %s; golem tool %s --command %s", t.Name, sandbox.Shown(rest[0]), t.Name, visible.CommandLine(strings.Join(rest, " ")))
 	}
 	all.SetInterspersed(true)
 	if err := all.Parse(all.Args()[1:]); err != nil {

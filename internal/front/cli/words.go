@@ -5,7 +5,6 @@ import (
 	"io"
 	"slices"
 	"strings"
-	"unicode"
 	"unicode/utf8"
 
 	"github.com/spf13/cobra"
@@ -119,24 +118,6 @@ func printNext(w io.Writer, commands ...string) {
 
 // minCell is the fewest columns in which printColumns continues a cell.
 const minCell = 30
-
-// commandLine quotes words for a shell, so that a user can copy the line. A word that
-// sandbox.Shown changes is printed in that form, and cannot be used as typed.
-func commandLine(words ...string) string {
-	var line []string
-	for _, w := range words {
-		plain := strings.IndexFunc(w, func(r rune) bool {
-			return !unicode.IsLetter(r) && !unicode.IsDigit(r) && !strings.ContainsRune("_-./:=@%+,", r)
-		}) < 0
-		if shown := sandbox.Shown(w); shown != w {
-			w = shown
-		} else if !plain || w == "" {
-			w = "'" + strings.ReplaceAll(w, "'", `'\''`) + "'"
-		}
-		line = append(line, w)
-	}
-	return strings.Join(line, " ")
-}
 
 // didYouMean suggests the word nearest to the given one, or lists all words.
 func didYouMean(word, before string, words []string) string {

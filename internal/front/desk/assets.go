@@ -7,7 +7,6 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
-	"strings"
 	"sync"
 	"time"
 
@@ -117,7 +116,7 @@ func kindWords(k inbox.Kind) string {
 
 // nextCommand returns the command that shows an item in a terminal.
 func nextCommand(i inbox.Item) string {
-	dir := shellWord(i.Directory)
+	dir := visible.CommandLine(i.Directory)
 	switch i.Kind {
 	case inbox.KindChanges:
 		return "golem diff -C " + dir + " --session " + i.ID
@@ -127,12 +126,4 @@ func nextCommand(i inbox.Item) string {
 		return "golem run " + dir + " --resume " + i.ID
 	}
 	return ""
-}
-
-// shellWord returns a word as a shell reads it.
-func shellWord(word string) string {
-	if word != "" && strings.Trim(word, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789/._-+~") == "" {
-		return word
-	}
-	return "'" + strings.ReplaceAll(word, "'", `'\''`) + "'"
 }

@@ -16,6 +16,7 @@ import (
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/git"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -52,6 +53,7 @@ type (
 	reviewed struct {
 		session inbox.Session
 		list    *session.Review
+		holder  *transaction.Holder // what works in the session now; nil for nothing
 		err     error
 	}
 	// loaded holds the contents of a changed file.
@@ -134,8 +136,7 @@ func (b *backend) openItem(it inbox.Item) {
 			if err != nil {
 				return reviewed{err: err}
 			}
-			r, err := s.Program.Sessions().Review(s.Session, nil, false)
-			return reviewed{s, r, err}
+			return reviewSession(s, nil)
 		case inbox.KindCommit:
 			p, err := inbox.OpenProgram(b.o.Options, it.Program)
 			if err != nil {
@@ -163,10 +164,17 @@ func (b *backend) answerCall(c inbox.Call, shown tool.Request, reply approval.Re
 
 // readReview reads the changes of a session.
 func (b *backend) readReview(s inbox.Session) {
-	b.do(func() tea.Msg {
-		r, err := s.Program.Sessions().Review(s.Session, b.o.Names, false)
-		return reviewed{s, r, err}
-	})
+	b.do(func() tea.Msg { return reviewSession(s, b.o.Names) })
+}
+
+// reviewSession reads the changes of a session at and below some names.
+func reviewSession(s inbox.Session, names []string) reviewed {
+	r, err := s.Program.Sessions().Review(s.Session, names, false)
+	msg := reviewed{session: s, list: r, err: err}
+	if h, ok := s.Holder(); ok {
+		msg.holder = &h
+	}
+	return msg
 }
 
 // readFile reads the contents of a changed file.

@@ -5,23 +5,30 @@ import "fmt"
 // A key is a key and what it does.
 type key struct{ name, does string }
 
-// reviewKeys are the keys of a review.
-var reviewKeys = []key{
-	{"j k, arrows", "next and previous file, or line if the diff has the focus"},
-	{"Tab, l h", "move between the tree and the diff; Enter opens a directory"},
-	{"space b", "next and previous page of the file"},
-	{"v", "next page; at the end, the next file that you have not viewed"},
-	{"] [", "next and previous hunk"},
-	{"y n", "apply this hunk, or leave it in the session"},
-	{"a d", "the same for the rest of the file"},
-	{"s e", "split this hunk; edit it in your editor (VISUAL, EDITOR)"},
-	{"w", "old and new lines side by side"},
-	{"/", "search; / and Enter repeats the last search"},
-	{"A", "apply what you chose, or everything that you did not decline; golem asks first"},
-	{"X", "discard the changes of the file or directory under the cursor; golem asks first"},
-	{"P", "push a staged commit; golem asks first"},
-	{"r", "read the changes again"},
-	{"q, Ctrl-C", "back to the list, or quit; nothing is applied without your yes"},
+// reviewKeys returns the keys of a review: of a staged commit, or of the changes of a
+// session. quit is what q does.
+func reviewKeys(commit bool, quit string) []key {
+	keys := []key{
+		{"j k, arrows", "next and previous file, or line if the diff has the focus"},
+		{"Tab, l h", "move between the tree and the diff; Enter opens a directory"},
+		{"space b", "next and previous page of the file"},
+		{"v", "next page; at the end, the next file that you have not viewed"},
+		{"w", "old and new lines side by side"},
+		{"/", "search; / and Enter repeats the last search"},
+	}
+	if commit {
+		keys = append(keys, key{"P", "push the commit; golem asks first"}, key{"X", "discard the commit; golem asks first"})
+	} else {
+		keys = append(keys,
+			key{"] [", "next and previous hunk"},
+			key{"y n", "apply this hunk, or leave it in the session"},
+			key{"a d", "the same for the rest of the file"},
+			key{"s e", "split this hunk; edit it in your editor (VISUAL, EDITOR)"},
+			key{"A", "apply what you chose, or everything that you did not decline; golem asks first"},
+			key{"X", "discard the changes of the file or directory under the cursor; golem asks first"},
+			key{"r", "read the changes again"})
+	}
+	return append(keys, key{"q, Ctrl-C", quit})
 }
 
 // listKeys are the keys of the list.
@@ -47,19 +54,30 @@ var questionKeys = []key{
 
 // drawHelp returns the explanation of the keys.
 func (m *model) drawHelp() (lines []string) {
-	keys := reviewKeys
+	keys := listKeys
 	switch {
 	case m.question() != nil:
 		keys = questionKeys
-	case m.review == nil:
-		keys = listKeys
+	case m.review != nil:
+		isCommit := m.review.commit != nil
+		quit := "quit; nothing is applied without your yes"
+		switch {
+		case m.list != nil:
+			quit = "q goes back to the list, Ctrl-C quits; nothing is done without your yes"
+		case isCommit:
+			quit = "quit; nothing is pushed without your yes"
+		}
+		keys = reviewKeys(isCommit, quit)
 	}
 	for _, k := range keys {
 		lines = append(lines, cutLine(fmt.Sprintf("  %-14s %s", k.name, k.does), m.columns-1))
 	}
 	marks := "  v: viewed completely  y n p: chosen, declined, in part  !: look at it first"
-	if m.review == nil {
+	switch {
+	case m.review == nil:
 		marks = "  !!: high risk  !: medium risk"
+	case m.review.commit != nil:
+		marks = "  v: viewed completely  !: look at it first"
 	}
 	return append(lines, "", m.paint.with(bold, cutLine(marks, m.columns-1)), "", "  any key closes this help")
 }

@@ -84,7 +84,7 @@ func (m *model) open() {
 	case m.busy != "":
 		m.note = "please wait: " + m.busy
 	case it.Kind == inbox.KindRun:
-		m.note = "to continue the run, quit and type: golem run " + it.Directory + " --resume " + it.ID
+		m.note = "to continue the run, quit and type: golem run " + visible.CommandLine(it.Directory) + " --resume " + it.ID
 	default:
 		m.busy = map[inbox.Kind]string{inbox.KindChanges: "reading the changes", inbox.KindCommit: "the scanners look at the commit"}[it.Kind]
 		if m.busy == "" {

@@ -144,6 +144,7 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 			old = nil
 		}
 		m.review = newReview(msg.session, msg.list, m.o.Path, old)
+		m.review.holder = msg.holder
 		if m.readAgain(m.review) {
 			m.busy = "reading the files again"
 		}

@@ -12,7 +12,8 @@ import (
 )
 
 // A question asks the user about a request. It shows the rows of approval.Sheet, without
-// the contents that were on the screen before, and records which rows were on the screen.
+// the contents that were on the screen before. It
+// records which rows were on the screen.
 type question struct {
 	request tool.Request
 	shows   tool.Request // with the paths as the user types them
@@ -44,11 +45,19 @@ func newQuestion(r, shows tool.Request, before, changed []string, front string) 
 	for _, path := range changed {
 		q.rows = append(q.rows, visible.Row{Mark: visible.Warning, Text: "changed since you looked at it: " + visible.Name(path) + "; the new content is below"})
 	}
-	seen := setOf(before)
+	seen, contents, omitted := setOf(before), make(map[string]bool), make(map[string]bool)
+	for i := range shows.Changes {
+		contents[tool.ItemContent(i)] = true
+	}
 	for _, row := range q.all {
-		if row.Item == "" || !seen[row.Item] {
-			q.rows = append(q.rows, row)
+		if seen[row.Item] && contents[row.Item] {
+			omitted[row.Item] = true
+			continue
 		}
+		q.rows = append(q.rows, row)
+	}
+	if n := len(omitted); n > 0 {
+		q.rows = append(q.rows, visible.Row{Mark: visible.Hidden, Text: "you have seen the content of " + visible.Count(n, "file") + " before this question"})
 	}
 	return q
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -17,6 +18,7 @@ type review struct {
 	session inbox.Session
 	commit  *commit // nil for the changes of a session
 	list    *session.Review
+	holder  *transaction.Holder // what worked in the session when golem read it; nil for nothing
 	files   []*file
 	tree    *node
 	nodes   []*node // the rows of the tree that are shown
@@ -182,6 +184,9 @@ func (v *review) rowsAbout() (rows []visible.Row) {
 		rows = append(rows, visible.Row{Mark: mark, Text: fmt.Sprintf(format, args...)})
 	}
 	say(visible.About, "%s: %s", v.title(), v.total())
+	if v.holder != nil {
+		say(visible.Warning, "%s", v.stillRuns())
+	}
 	say(visible.About, "started %s, last used %s", v.session.Started.Local().Format("2006-01-02 15:04"), v.session.LastUsed.Local().Format("2006-01-02 15:04"))
 	if v.session.Command != "" {
 		say(visible.About, "made by the program %s, in the jail", visible.Name(v.session.Command))
@@ -211,6 +216,9 @@ func (v *review) findings(most, columns int, p paint) (lines []string) {
 	} else {
 		made = "made by " + v.title() + ", last used " + v.session.LastUsed.Local().Format("2006-01-02 15:04")
 	}
+	if v.holder != nil {
+		made = plainText(v.stillRuns())
+	}
 	f := v.file()
 	if f != nil {
 		for i, flag := range f.Flags {
@@ -222,6 +230,11 @@ func (v *review) findings(most, columns int, p paint) (lines []string) {
 		}
 	}
 	return append(lines, p.with(faint, cutLine(made, columns)))
+}
+
+// stillRuns says what works in the session now.
+func (v *review) stillRuns() string {
+	return visible.Line(v.holder.Command, maxNote) + fmt.Sprintf(" (process %d) still works in this session; r reads its changes again", v.holder.Process)
 }
 
 // pick returns the items to apply, and describes them.

@@ -19,6 +19,8 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/git"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -471,6 +473,71 @@ func TestReadAgain(t *testing.T) {
 		}
 		if decided := f.decided[0] == chosen; decided == changes {
 			t.Errorf("changed %v: the choice counts: %v", changes, decided)
+		}
+	}
+}
+
+// TestQuestionAboutSeen: a question about one file that was on the screen before still says
+// what it asks.
+func TestQuestionAboutSeen(t *testing.T) {
+	r := tool.Request{Digest: "0123456789abcdef", Origin: policy.User, Tool: "apply_changes"}
+	r.Changes = []tool.Change{tool.DescribeChange("/a.txt", sandbox.Version{}, nil, []byte("a\n"))}
+	s := newStage(t, 80, 20)
+	reply := s.ask(r, choice.Shown{"/a.txt": r.Changes[0]})
+	s.want("You are about to create /a.txt (1 line")
+	s.want("you have seen the content of 1 file before this question")
+	s.want("[y]es")
+	s.press("y")
+	if got := <-reply; got.Verdict != tool.Approved || len(got.Rendered) != len(r.Items()) {
+		t.Errorf("got %+v", got)
+	}
+}
+
+// TestStillRuns: the screen says that a command still works in the session.
+func TestStillRuns(t *testing.T) {
+	s := newStage(t, 100, 24)
+	s.show([3]string{"/a.txt", "a\n", "b\n"})
+	if strings.Contains(s.screen(), "still works") {
+		t.Error("a session without a command runs")
+	}
+	old := s.m.review
+	s.m.Update(reviewed{session: old.session, list: old.list, holder: &transaction.Holder{Command: "claude", Process: 77}})
+	s.want("claude (process 77) still works in this session; r reads its changes again")
+}
+
+// TestKeysFit: the line of the keys omits keys that are easy to guess before it omits what
+// the others do.
+func TestKeysFit(t *testing.T) {
+	for columns, want := range map[int]string{
+		140: "[j k] move  [space] page  [v]iewed  [y n a d s e] hunk  [A]pply  [X] discard  [/]  [?] help  [q]uit",
+		80:  "[v]iewed  [y n a d s e] hunk  [A]pply  [X] discard  [?] help  [q]uit",
+		60:  "[y n a d s e] hunk  [A]pply  [X] discard  [?] help  [q]uit",
+	} {
+		s := newStage(t, columns, 24)
+		s.show([3]string{"/a.txt", "a\n", "b\n"})
+		lines := strings.Split(s.screen(), "\n")
+		if got := lines[len(lines)-1]; got != want {
+			t.Errorf("%d columns: got %q, want %q", columns, got, want)
+		}
+	}
+}
+
+// TestHelpOfReview: the help lists only keys that do something.
+func TestHelpOfReview(t *testing.T) {
+	s := newStage(t, 100, 30)
+	s.show([3]string{"/a.txt", "a\n", "b\n"})
+	s.press("?")
+	s.want("split this hunk")
+	if strings.Contains(s.screen(), "push") || strings.Contains(s.screen(), "list") {
+		t.Errorf("the changes of a session have no P and no list:\n%s", s.screen())
+	}
+	s.press("?")
+	s.m.review.commit = &commit{&git.Look{}}
+	s.press("?")
+	s.want("push the commit")
+	for _, not := range []string{"hunk", "declined", "read the changes again", "apply"} {
+		if strings.Contains(s.screen(), not) {
+			t.Errorf("the help of a commit has %q:\n%s", not, s.screen())
 		}
 	}
 }

@@ -235,9 +235,18 @@ func (m *model) drawTyped() string {
 	return ""
 }
 
-// drawKeys returns the line of the keys. If not all of them fit, it has only their names.
+// guessable are keys that the line of the keys omits first if it is too long.
+var guessable = []string{"[/]", "[/] search", "[j k] move", "[r]ead again", "[space] page", "[v]iewed"}
+
+// drawKeys returns the line of the keys. If not all of them fit, it omits some that ? lists.
+// If that does not help, it has only their names.
 func (c canvas) drawKeys(keys ...string) string {
 	line := strings.Join(keys, "  ")
+	for _, one := range guessable {
+		if fewer := strings.Replace(line, one+"  ", "", 1); len(line) > c.columns-1 {
+			line = fewer
+		}
+	}
 	if len(line) > c.columns-1 {
 		var names []string
 		for _, k := range keys {
