@@ -505,5 +505,18 @@ func (s *Store) Revoke(id string) error {
 	})
 }
 
+// Forget removes all rules and all answers. Requests that had an answer wait again.
+func (s *Store) Forget() error {
+	return s.update(func(k *contents) error {
+		k.Rules = nil
+		for _, w := range k.Pending {
+			if err := s.once.Forget(w.ID); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
 // newID returns a short random ID that a person can type.
 func newID() string { return strings.ToLower(rand.Text()[:8]) }

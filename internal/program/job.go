@@ -7,8 +7,10 @@ import (
 	"path/filepath"
 
 	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/parcel"
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
@@ -135,4 +137,22 @@ func AnswerRequest(p *Program, id, by string, reply approval.Reply, secrets []st
 	}
 	defer records.Close()
 	return records.AnswerAs(id, by, reply, secrets)
+}
+
+// ForgetAnswers removes the answers and remembered rules of a program, after its state came
+// from a machine that may not decide. Its requests wait again.
+func ForgetAnswers(p *Program, secrets []string) error {
+	if !p.HasState() {
+		return nil
+	}
+	records, err := p.OpenRecords()
+	if err != nil {
+		return err
+	}
+	defer records.Close()
+	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Decision: "revoked", By: "golem", Note: "all answers and rules that came from another machine"}
+	if err := records.Write(record, secrets); err != nil {
+		return err
+	}
+	return records.Approvals.Forget()
 }

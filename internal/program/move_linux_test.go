@@ -116,9 +116,14 @@ var movedChanges = []string{"asked.txt delete", "big.bin change", "dir/a delete"
 // newMovingJob makes the first snapshot: a program without state.
 func newMovingJob(t *testing.T) (s shelf, hash string) {
 	t.Helper()
+	return newJob(t, movedFiles)
+}
+
+func newJob(t *testing.T, files map[string]string) (s shelf, hash string) {
+	t.Helper()
 	s = shelf(t.TempDir())
 	dir := filepath.Join(t.TempDir(), "made")
-	for name, text := range movedFiles {
+	for name, text := range files {
 		name = filepath.Join(dir, name)
 		if err := errors.Join(os.MkdirAll(filepath.Dir(name), 0o755), os.WriteFile(name, []byte(text), 0o644)); err != nil {
 			t.Fatal(err)
@@ -582,5 +587,86 @@ func TestPolicyMoves(t *testing.T) {
 	}
 	if one, other := policyOf(outside), policyOf(outside); one == other {
 		t.Error("the policy does not depend on a directory outside the program")
+	}
+}
+
+// openMoving restores the last snapshot and opens its run, which saves snapshots and notes
+// its claims.
+func openMoving(t *testing.T, s shelf, hash string, m model.Model, claims *[]string) (*program.Program, *program.Run, bool) {
+	t.Helper()
+	p, err := s.restore(filepath.Join(t.TempDir(), "job"), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	shots, err := program.NewSnapshotter(p, s.put, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	r, resumed, err := program.OpenOnlyRun(p, program.RunOptions{Model: m, ModelName: "test",
+		Claim: func(_ context.Context, call, _ string) error { *claims = append(*claims, call); return s.claim(call) },
+		Checkpoint: func(ctx context.Context) error {
+			made, err := shots.Take(ctx)
+			if err == nil {
+				err = s.save(made)
+			}
+			return err
+		}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return p, r, resumed
+}
+
+// TestPausedCommandMoves: a command whose changes waited for an approval begins again on
+// another machine, with another claim. An answer that came with the state can be forgotten.
+func TestPausedCommandMoves(t *testing.T) {
+	files := map[string]string{
+		"golem-forge.config.yaml": "sandbox: {mounts: [{source: out, target: /out, mode: rw}], approval: {write: ask}}\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets: {filesystem: {}, shell: {default: {approval: preApproved}}}\n---\nWork.\n",
+		"out/log.txt":             "log\n",
+	}
+	s, hash := newJob(t, files)
+	m := movingModel{{Tool: "shell", Args: `{"command":"echo more >> /out/log.txt"}`}}
+	var claims []string
+	_, r, _ := openMoving(t, s, hash, m, &claims)
+	if o, err := r.Do(t.Context(), run.Input{Text: "go"}); err != nil || o.End != run.Paused {
+		t.Fatalf("got %+v, %v", o, err)
+	}
+	if err := r.Close(); err != nil {
+		t.Fatal(err)
+	}
+	p, err := s.restore(filepath.Join(t.TempDir(), "forgets"), hash)
+	if err != nil {
+		t.Fatal(err)
+	}
+	answerMoved(t, p)
+	if waiting, err := program.WaitingRequests(p); err != nil || len(waiting) != 0 {
+		t.Errorf("got %+v, %v", waiting, err)
+	}
+	if err := program.ForgetAnswers(p, nil); err != nil {
+		t.Fatal(err)
+	}
+	answerMoved(t, p)
+	shots, err := program.NewSnapshotter(p, s.put, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := shots.Take(t.Context())
+	if err == nil {
+		err = s.save(made)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	p, r, resumed := openMoving(t, s, hash, m, &claims)
+	defer r.Close()
+	if o, err := r.Do(t.Context(), run.Input{}); err != nil || o.End != run.Finished || !resumed {
+		t.Fatalf("got %+v, %v", o, err)
+	}
+	if log, err := os.ReadFile(filepath.Join(string(p.Root()), "out", "log.txt")); err != nil || string(log) != "log\nmore\n" {
+		t.Errorf("got %q, %v", log, err)
+	}
+	if !slices.Equal(claims, []string{"1.1", "1.1+1"}) {
+		t.Errorf("claims: %q", claims)
 	}
 }

@@ -146,3 +146,17 @@ func TestCheckpointFails(t *testing.T) {
 		t.Errorf("got %+v, %v, %v", made, o, err)
 	}
 }
+
+// TestCheckpointOfStoppedRun: a run that is stopped ends with a checkpoint.
+func TestCheckpointOfStoppedRun(t *testing.T) {
+	d, w := movingRun(t)
+	ctx, cancel := context.WithCancel(t.Context())
+	last := errors.New("none")
+	d.again(false, func(r *run.Run) {
+		r.Claim = func(context.Context, string, string) error { cancel(); return nil }
+		r.Checkpoint = func(ctx context.Context) error { last = ctx.Err(); return last }
+		if o, err := r.Do(ctx, w, run.Input{Text: "go"}); err != nil || o.End != run.Stopped || last != nil {
+			t.Errorf("got %+v, %v; the context of the checkpoint: %v", o, err, last)
+		}
+	})
+}
