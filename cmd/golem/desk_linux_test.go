@@ -304,7 +304,7 @@ func approveAtDesk(t *testing.T, u *deskUser) {
 		t.Errorf("the call: got %q, %v", got, err)
 	}
 	shown := u.mustGolem(0, "notes", "audit", "show", ids[0])
-	for _, want := range []string{", with golem desk, in a browser", "completely on screen", "the content of /out/a.md"} {
+	for _, want := range []string{", with golem desk, in a browser", "completely on screen", "the content of /out/a.md", "the text that was on screen; its hash is the one in the journal:\n┃ You are about to create /out/a.md", "\n┃ + first\n┃ + second\n"} {
 		if !strings.Contains(shown, want) {
 			t.Errorf("golem audit show: got no %q in\n%s", want, shown)
 		}

@@ -45,6 +45,9 @@ type Reply struct {
 	// Rendered are the items of the request that were on screen completely: see
 	// tool.Request.Items. A front reports them whatever the answer is.
 	Rendered []string
+	// Display is the request as the person saw it, if its paths were shown differently; nil
+	// if it was shown as it is.
+	Display *tool.Request
 	// DigestPrefix is the beginning of the request's digest that the person typed, at
 	// least MinDigestPrefix digits; "" for none.
 	DigestPrefix string
@@ -139,6 +142,9 @@ func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
 	if err != nil {
 		return tool.Answer{By: "nobody", Note: err.Error()}
 	}
+	if a.Front != "" {
+		a.Text = d.Store.KeepShown(r, reply)
+	}
 	if a.Verdict == tool.Approved && reply.Remember != nil && !r.OnlyUser && !a.Unseen {
 		rule, err := d.completeRule(*reply.Remember, r)
 		if err != nil {
@@ -199,6 +205,7 @@ func (d *Approver) askWhilePending(ctx context.Context, r tool.Request) tool.Ans
 		return no("the call was ended before there was an answer")
 	}
 	if !reply.Unattended {
+		reply.Text = d.Store.KeepShown(r, reply)
 		switch err := d.Store.Answer(pending.ID, reply, d.Now()); {
 		case err == nil, sandbox.CodeOf(err) == sandbox.ErrExists:
 		case sandbox.CodeOf(err) == errUnseen: // the request is still pending

@@ -86,9 +86,10 @@ type StoredAnswer struct {
 	// Unseen and Items are those of tool.Answer.
 	Unseen bool `json:"unseen,omitempty"`
 	Items  int  `json:"items,omitempty"`
-	// Front and Shown are those of tool.Answer.
+	// Front, Shown and Text are those of tool.Answer.
 	Front string   `json:"front,omitempty"`
 	Shown []string `json:"shown,omitempty"`
+	Text  string   `json:"text,omitempty"`
 }
 
 type contents struct {
@@ -286,7 +287,7 @@ func (s *Store) takeAnswer(r tool.Request, at requestScope, now time.Time) (a to
 		if err != nil || given == nil {
 			return err
 		}
-		a, ok = tool.Answer{By: given.By, Note: given.Note, ID: w.ID, Unseen: given.Unseen, Items: given.Items, Front: given.Front, Shown: given.Shown}, true
+		a, ok = tool.Answer{By: given.By, Note: given.Note, ID: w.ID, Unseen: given.Unseen, Items: given.Items, Front: given.Front, Shown: given.Shown, Text: given.Text}, true
 		if given.Yes {
 			a.Verdict = tool.Approved
 		}
@@ -341,7 +342,7 @@ func (s *Store) Answer(id string, reply Reply, made time.Time) error {
 	if err != nil {
 		return err
 	}
-	value, err := json.Marshal(StoredAnswer{Yes: a.Verdict == tool.Approved, By: a.By, Note: a.Note, Made: made, Unseen: a.Unseen, Items: a.Items, Front: a.Front, Shown: a.Shown})
+	value, err := json.Marshal(StoredAnswer{Yes: a.Verdict == tool.Approved, By: a.By, Note: a.Note, Made: made, Unseen: a.Unseen, Items: a.Items, Front: a.Front, Shown: a.Shown, Text: a.Text})
 	if err != nil {
 		return err
 	}

@@ -28,7 +28,7 @@ func (r *redactor) record(rec Record) Record {
 	k := &keeper{redactor: r, left: maxBytes, nodes: maxNodes}
 	for _, text := range []*string{
 		&rec.Call, &rec.Session, &rec.Origin, &rec.Tool, &rec.Decision, &rec.By,
-		&rec.Seen, &rec.Front, &rec.Digest, &rec.Request, &rec.Code, &rec.Note,
+		&rec.Seen, &rec.Front, &rec.Text, &rec.Digest, &rec.Request, &rec.Code, &rec.Note,
 	} {
 		*text = k.text(*text)
 	}

@@ -69,6 +69,7 @@ func middle(r Record) (b []byte, err error) {
 	text(`,"seen":`, r.Seen)
 	text(`,"front":`, r.Front)
 	list(`,"shown":[`, r.Shown)
+	text(`,"text":`, r.Text)
 	text(`,"digest":`, r.Digest)
 	text(`,"request":`, r.Request)
 	text(`,"code":`, r.Code)

@@ -44,6 +44,7 @@ type Record struct {
 	// screen completely, in words: names and versions, and no content.
 	Front   string   `json:"front,omitempty"`
 	Shown   []string `json:"shown,omitempty"`
+	Text    string   `json:"text,omitempty"`   // hash of the text that was on screen, if golem has kept it
 	Digest  string   `json:"digest,omitempty"` // digest of the exact call, including its changes
 	Request string   `json:"request,omitempty"`
 	Code    string   `json:"code,omitempty"` // "" if the call succeeded

@@ -161,7 +161,7 @@ func (n *Networks) askHost(ctx context.Context, workers []string, q egress.Quest
 		return egress.Later
 	}
 	record := audit.Record{Kind: audit.Answer, Origin: r.Origin.String(), Workers: workers, Tool: r.Tool, Effects: []string{r.Effects[0].String()},
-		Decision: "no", By: a.By, Seen: a.SeenText(), Front: a.Front, Shown: a.Shown, Digest: r.Digest, Request: a.ID, Note: a.Note}
+		Decision: "no", By: a.By, Seen: a.SeenText(), Front: a.Front, Shown: a.Shown, Text: a.Text, Digest: r.Digest, Request: a.ID, Note: a.Note}
 	if a.Verdict == tool.Approved {
 		record.Decision = "yes"
 	}

@@ -160,8 +160,11 @@ func (r *Records) AnswerAs(id, by string, reply approval.Reply, secrets []string
 	if a.Verdict == tool.Approved {
 		word = "yes"
 	}
+	if a.Front != "" {
+		reply.Text = r.Approvals.KeepShown(request, reply)
+	}
 	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Workers: w.Workers, Tool: w.Tool, Effects: effects,
-		Decision: word, By: by, Seen: a.SeenText(), Front: a.Front, Shown: a.Shown, Digest: w.Digest, Request: id, Note: a.Note}
+		Decision: word, By: by, Seen: a.SeenText(), Front: a.Front, Shown: a.Shown, Text: reply.Text, Digest: w.Digest, Request: id, Note: a.Note}
 	if err := r.Write(record, secrets); err != nil {
 		return err
 	}

@@ -34,7 +34,7 @@ func (in *invocation) approve(ctx context.Context, plan callPlan, prepared prepa
 	}
 	a := in.ask(ctx, r)
 	in.record.By, in.record.Note, in.record.Request = a.By, a.Note, a.ID
-	in.record.Front, in.record.Shown = a.Front, a.Shown
+	in.record.Front, in.record.Shown, in.record.Text = a.Front, a.Shown, a.Text
 	switch a.Verdict {
 	case Approved:
 		in.record.Decision, in.record.Seen = "yes", a.SeenText()

@@ -97,6 +97,8 @@ type Answer struct {
 	// Request.DescribeItems returns them.
 	Front string
 	Shown []string
+	// Text is the hash of the text that was shown, "" if golem did not keep it.
+	Text string
 	// Keep, if set, remembers an approval for later calls. The gate calls it after the
 	// approval is in the journal.
 	Keep func() error `json:"-"`

@@ -131,7 +131,7 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 	}
 	reply, err := q.put()
 	if err == nil {
-		reply.Front = withAccount(a.front)
+		reply.Front, reply.Display, reply.Rendered = withAccount(a.front), &q.display, q.seen
 		a.shown = a.shown || q.whole
 		return reply
 	}
@@ -152,7 +152,7 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 	if no.By == "user" {
 		no.Front = withAccount(a.front)
 	}
-	return approval.Reply{Answer: no}
+	return approval.Reply{Answer: no, Display: &q.display, Rendered: q.seen}
 }
 
 // confirm asks a yes-or-no question. what completes the sentence "You are about to …".

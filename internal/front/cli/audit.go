@@ -165,9 +165,9 @@ and who decided, and the outcome. The flags select records.
 With --net, list the connections of commands to hosts instead: the host, whether golem
 allowed it, how many bytes went each way, and how long it took.
 
-With ID, show one decision in words: who decided, where, and what was on screen. ID is the
-number of a record, the id of a request or of a call, or the start of a digest. With PATH,
-show the last decisions about a file in words.`,
+With ID, show one decision in words: who decided, where, and the text that was on screen. ID
+is the number of a record, the id of a request or of a call, or the start of a digest. With
+PATH, show the last decisions about a file in words.`,
 		Example: "  golem audit show --last 20\n  golem audit show src/main.c\n  golem audit show --net --since 7d",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 1 {

@@ -13,7 +13,9 @@ import (
 	"strings"
 	"time"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -47,6 +49,7 @@ func (f *programFlags) showDecision(w io.Writer, id string, json bool) error {
 		return printJSON(w, map[string]any{"records": list})
 	}
 	versions := false
+	texts := make(map[string]bool)
 	for i, r := range list {
 		if i > 0 {
 			fmt.Fprintln(w)
@@ -56,6 +59,10 @@ func (f *programFlags) showDecision(w io.Writer, id string, json bool) error {
 			versions = versions || text != ""
 			return text
 		})
+		if r.Text != "" && !texts[r.Text] {
+			texts[r.Text] = true
+			printShown(w, folder, r.Text)
+		}
 	}
 	if versions {
 		fmt.Fprint(w, "\na version is the first 32 hexadecimal digits of the SHA-256 of a content; the journal keeps\nno contents: sha256sum FILE proves that a copy is the content of a version\n")
@@ -177,4 +184,27 @@ func withAccount(front string) string {
 		name += " on " + host
 	}
 	return front + audit.AccountMark + name
+}
+
+// printShown prints the text that a person had on screen, by its hash in the journal.
+func printShown(w io.Writer, folder *state.Dir, hash string) {
+	store, err := approval.Open(folder)
+	var shown approval.Shown
+	if err == nil {
+		shown, err = store.FindShown(hash)
+	}
+	if err != nil {
+		fmt.Fprintf(w, "golem does not have the text any more: it keeps those of the last decisions; its hash was %s\n", sandbox.Shown(hash))
+		return
+	}
+	rows, missing := shown.Rows()
+	fmt.Fprintln(w, "the text that was on screen; its hash is the one in the journal:")
+	for _, r := range rows {
+		for _, line := range r.Barred(maxColumns, false) {
+			fmt.Fprint(w, line)
+		}
+	}
+	if missing > 0 {
+		fmt.Fprintf(w, "%s of the call not on screen\n", visible.Count(missing, "more line"))
+	}
 }

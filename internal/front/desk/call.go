@@ -342,6 +342,8 @@ type recordView struct {
 	Call, Note      string
 	Shown, Effects  []string
 	Digest, Request string
+	Rows            []visible.Row // the text that was on screen
+	Missing         int           // how many rows of the call were not
 }
 
 // showDecision shows what the journal has about a decision.

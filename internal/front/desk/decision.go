@@ -3,6 +3,7 @@ package desk
 import (
 	"time"
 
+	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/visible"
@@ -18,12 +19,20 @@ func readDecision(p *program.Program, id string) (v decisionView, err error) {
 	}
 	defer folder.Close()
 	list, err := audit.Related(folder, id)
+	store, wrong := approval.Open(folder)
+	texts := make(map[string]bool)
 	for _, r := range list {
 		if r.Kind != audit.Answer { // an answer names the process that made it
 			v.Session = r.Session
 		}
 		one := recordView{Number: r.Number, Time: r.Time.Local().Format(time.DateTime), What: r.KindText(), Front: r.DeciderText(), Seen: r.SeenText(), Call: r.CallText(),
 			Note: visible.Line(r.Note, maxNote), Digest: sandbox.Shown(r.Digest), Request: sandbox.Shown(r.Request)}
+		if r.Text != "" && !texts[r.Text] && wrong == nil {
+			texts[r.Text] = true
+			if shown, err := store.FindShown(r.Text); err == nil {
+				one.Rows, one.Missing = shown.Rows()
+			}
+		}
 		for _, text := range r.Shown {
 			one.Shown = append(one.Shown, visible.Line(text, maxNote))
 		}

@@ -173,6 +173,7 @@ func (q *question) end(r approval.Reply) {
 	if r.Rendered == nil && q.sheet != nil {
 		r.Rendered = q.rendered()
 	}
+	r.Display = &q.shows
 	if q.answer != nil {
 		q.answer(r)
 		return
