@@ -7,6 +7,8 @@ import (
 	"compress/gzip"
 	"context"
 	"crypto/sha256"
+	"crypto/sha512"
+	"encoding/base64"
 	"fmt"
 	"net/http"
 	"os"
@@ -103,18 +105,32 @@ func writeAll(t *testing.T, dir string, files map[string]string) {
 	}
 }
 
-// TestPipRecipe installs a package with pip as the guide says. The index is that of the
-// user's settings, and its page leads to another host for the file.
-func TestPipRecipe(t *testing.T) {
-	t.Parallel()
-	if out, err := exec.Command("python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
-		t.Skipf("pip does not work here: %v\n%s", err, out)
+// packTar returns an archive with names and contents.
+func packTar(t *testing.T, files [][2]string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	gz := gzip.NewWriter(&b)
+	archive := tar.NewWriter(gz)
+	for _, f := range files {
+		if err := archive.WriteHeader(&tar.Header{Name: f[0], Mode: 0o644, Size: int64(len(f[1]))}); err != nil {
+			t.Fatal(err)
+		}
+		fmt.Fprint(archive, f[1])
 	}
-	var wheel bytes.Buffer
-	z := zip.NewWriter(&wheel)
-	const info = "hello-1.0.dist-info/"
-	for _, f := range [][2]string{{"hello.py", "text = 'hello from the index'\n"}, {info + "METADATA", "Metadata-Version: 2.1\nName: hello\nVersion: 1.0\n"},
-		{info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}, {info + "RECORD", "hello.py,,\n" + info + "METADATA,,\n" + info + "WHEEL,,\n" + info + "RECORD,,\n"}} {
+	for _, end := range []func() error{archive.Close, gz.Close} {
+		if err := end(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b.Bytes()
+}
+
+// packZip returns an archive with names and contents.
+func packZip(t *testing.T, files [][2]string) []byte {
+	t.Helper()
+	var b bytes.Buffer
+	z := zip.NewWriter(&b)
+	for _, f := range files {
 		w, err := z.Create(f[0])
 		if err != nil {
 			t.Fatal(err)
@@ -124,9 +140,75 @@ func TestPipRecipe(t *testing.T) {
 	if err := z.Close(); err != nil {
 		t.Fatal(err)
 	}
+	return b.Bytes()
+}
+
+// TestNpmRecipe installs a package with npm as the guide says, with the registry of the
+// user's settings. The only write that passes is npm's question about known problems.
+func TestNpmRecipe(t *testing.T) {
+	t.Parallel()
+	if out, err := exec.Command("npm", "--version").CombinedOutput(); err != nil {
+		t.Skipf("npm does not work here: %v\n%s", err, out)
+	}
+	archive := packTar(t, [][2]string{{"package/package.json", `{"name": "hello", "version": "1.0.0", "main": "index.js"}`}, {"package/index.js", "module.exports = 'hello from the registry'\n"}})
+	sum := sha512.Sum512(archive)
+	integrity := "sha512-" + base64.StdEncoding.EncodeToString(sum[:])
+	const file, audit = "https://npm.example.com/hello/-/hello-1.0.0.tgz", "POST https://npm.example.com/-/npm/v1/security/"
+	s := &packageServer{files: map[string]string{file: string(archive)}}
+	env, dir := s.start(t)
+	writeAll(t, dir, map[string]string{"package.json": `{"name": "mine", "version": "1.0.0", "dependencies": {"hello": "1.0.0"}}`,
+		"package-lock.json": fmt.Sprintf(`{"name": "mine", "version": "1.0.0", "lockfileVersion": 3, "packages": {"": {"name": "mine", "version": "1.0.0", "dependencies": {"hello": "1.0.0"}},
+	"node_modules/hello": {"version": "1.0.0", "resolved": %q, "integrity": %q}}}`, file, integrity)})
+	writeAll(t, filepath.Join(filepath.Dir(dir), "home"), map[string]string{".npmrc": "registry=https://npm.example.com/\n"})
+	if out, err := s.run(t, dir, env, "golem", "exec", "--net", "+npm", "--", "npm", "ci"); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	audits := len(s.requests)
+	s.requests = slices.DeleteFunc(s.requests, func(r string) bool { return strings.HasPrefix(r, audit) })
+	if audits -= len(s.requests); audits == 0 {
+		t.Error("npm has not asked about known problems")
+	}
+	s.check(t, "npm.example.com")
+	if out, err := s.run(t, dir, env, "golem", "exec", "--session", "last", "--", "node", "-p", "require('hello')"); err != nil || !strings.Contains(out, "hello from the registry") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if out, err := s.run(t, dir, env, "golem", "exec", "--net", "+npm", "--", "npm", "publish"); err == nil || len(s.requests) > 0 && !strings.HasPrefix(s.requests[0], "GET ") {
+		t.Errorf("%v\n%s\n%q", err, out, s.requests)
+	}
+}
+
+// TestGoRecipe builds a program with a module as the guide says, with the user's proxy.
+func TestGoRecipe(t *testing.T) {
+	t.Parallel()
+	const at, base = "example.com/hello@v1.0.0/", "https://go.example.com/example.com/hello/@v/v1.0.0"
+	const mod = "module example.com/hello\n\ngo 1.20\n"
+	s := &packageServer{files: map[string]string{base + ".info": `{"Version": "v1.0.0"}`, base + ".mod": mod,
+		base + ".zip": string(packZip(t, [][2]string{{at + "go.mod", mod}, {at + "hello.go", "package hello\n\nconst Text = \"hello from the proxy\"\n"}}))}}
+	env, dir := s.start(t)
+	env = append(env, "GOPROXY=https://go.example.com", "GOSUMDB=off", "GOTOOLCHAIN=local")
+	writeAll(t, dir, map[string]string{"go.mod": "module example.com/mine\n\ngo 1.20\n\nrequire example.com/hello v1.0.0\n", "main.go": "package main\n\nimport \"example.com/hello\"\n\nfunc main() { println(hello.Text) }\n"})
+	if out, err := s.run(t, dir, env, "golem", "exec", "--net", "+go", "--", "go", "build", "-mod=mod", "./..."); err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	s.check(t, "go.example.com")
+	if out, err := s.run(t, dir, env, "golem", "exec", "--session", "last", "--", "./mine"); err != nil || !strings.Contains(out, "hello from the proxy") {
+		t.Errorf("%v\n%s", err, out)
+	}
+}
+
+// TestPipRecipe installs a package with pip as the guide says. The index is that of the
+// user's settings, and its page leads to another host for the file.
+func TestPipRecipe(t *testing.T) {
+	t.Parallel()
+	if out, err := exec.Command("python3", "-m", "pip", "--version").CombinedOutput(); err != nil {
+		t.Skipf("pip does not work here: %v\n%s", err, out)
+	}
+	const info = "hello-1.0.dist-info/"
+	wheel := packZip(t, [][2]string{{"hello.py", "text = 'hello from the index'\n"}, {info + "METADATA", "Metadata-Version: 2.1\nName: hello\nVersion: 1.0\n"},
+		{info + "WHEEL", "Wheel-Version: 1.0\nGenerator: test\nRoot-Is-Purelib: true\nTag: py3-none-any\n"}, {info + "RECORD", "hello.py,,\n" + info + "METADATA,,\n" + info + "WHEEL,,\n" + info + "RECORD,,\n"}})
 	const file = "https://files.example.org/hello-1.0-py3-none-any.whl"
-	s := &packageServer{files: map[string]string{file: wheel.String(),
-		"https://pip.example.com/simple/hello/": fmt.Sprintf(`<a href="%s#sha256=%x">hello-1.0-py3-none-any.whl</a>`, file, sha256.Sum256(wheel.Bytes()))}}
+	s := &packageServer{files: map[string]string{file: string(wheel),
+		"https://pip.example.com/simple/hello/": fmt.Sprintf(`<a href="%s#sha256=%x">hello-1.0-py3-none-any.whl</a>`, file, sha256.Sum256(wheel))}}
 	env, dir := s.start(t)
 	writeAll(t, dir, map[string]string{"requirements.txt": "hello==1.0\n"})
 	writeAll(t, filepath.Join(filepath.Dir(dir), "home"), map[string]string{".config/pip/pip.conf": "[global]\nindex-url = https://pip.example.com/simple\n"})
@@ -152,25 +234,11 @@ func TestCargoRecipe(t *testing.T) {
 	if err != nil || !exists(filepath.Join(rust, "bin", "cargo")) {
 		t.Skipf("cargo does not work here: %v", err)
 	}
-	var crate bytes.Buffer
-	gz := gzip.NewWriter(&crate)
-	archive := tar.NewWriter(gz)
-	for _, f := range [][2]string{{"greet-1.0.0/Cargo.toml", "[package]\nname = \"greet\"\nversion = \"1.0.0\"\nedition = \"2021\"\n"}, {"greet-1.0.0/src/lib.rs", "pub fn greet() -> &'static str { \"hello\" }\n"}} {
-		if err := archive.WriteHeader(&tar.Header{Name: f[0], Mode: 0o644, Size: int64(len(f[1]))}); err != nil {
-			t.Fatal(err)
-		}
-		fmt.Fprint(archive, f[1])
-	}
-	if err := archive.Close(); err != nil {
-		t.Fatal(err)
-	}
-	if err := gz.Close(); err != nil {
-		t.Fatal(err)
-	}
+	crate := packTar(t, [][2]string{{"greet-1.0.0/Cargo.toml", "[package]\nname = \"greet\"\nversion = \"1.0.0\"\nedition = \"2021\"\n"}, {"greet-1.0.0/src/lib.rs", "pub fn greet() -> &'static str { \"hello\" }\n"}})
 	s := &packageServer{files: map[string]string{
 		"https://index.example.com/config.json":        `{"dl": "https://crates.example.com/{crate}/{version}.crate"}`,
-		"https://index.example.com/gr/ee/greet":        fmt.Sprintf(`{"name":"greet","vers":"1.0.0","deps":[],"cksum":"%x","features":{},"yanked":false}`+"\n", sha256.Sum256(crate.Bytes())),
-		"https://crates.example.com/greet/1.0.0.crate": crate.String(),
+		"https://index.example.com/gr/ee/greet":        fmt.Sprintf(`{"name":"greet","vers":"1.0.0","deps":[],"cksum":"%x","features":{},"yanked":false}`+"\n", sha256.Sum256(crate)),
+		"https://crates.example.com/greet/1.0.0.crate": string(crate),
 	}}
 	project := map[string]string{
 		"Cargo.toml":         "[package]\nname = \"mine\"\nversion = \"0.1.0\"\nedition = \"2021\"\n[dependencies]\ngreet = { version = \"1\", registry = \"example\" }\n",
