@@ -1,6 +1,7 @@
 package overlay
 
 import (
+	"errors"
 	"maps"
 	"slices"
 
@@ -27,6 +28,9 @@ func Rebase(o Overlay) error {
 			continue
 		}
 		low, kind, err := s.statReal(name)
+		if errors.Is(err, unix.EACCES) {
+			continue // in a directory that is closed to golem
+		}
 		if err != nil {
 			return err
 		}
@@ -77,7 +81,7 @@ func (s *sessionStore) hasKeptContent(v *version, low unix.Stat_t) (bool, error)
 // restamp returns the stamp of the copied file if it is still as it was copied.
 func (s *sessionStore) restamp(v version, low unix.Stat_t) (copyStamp, error) {
 	st, err := s.upper.stat(v.Path)
-	if s.canIgnore(err) || err == nil && (kindOf(st) != File || permissions(st) != v.Mode) {
+	if s.canIgnore(err) || errors.Is(err, unix.EACCES) || err == nil && (kindOf(st) != File || permissions(st) != v.Mode) {
 		return v.Copy, nil
 	}
 	if err != nil {

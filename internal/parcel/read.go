@@ -219,10 +219,11 @@ func (s *scan) file(root *os.Root, base string, info fs.FileInfo, e Entry) error
 	}
 	const tries = 3
 	for range tries {
-		f, err := openFile(root, base, info)
+		f, attributes, err := openFile(root, base, info)
 		if err != nil {
 			return err
 		}
+		e.Attributes = attributes
 		made, after, err := s.content(f, e)
 		f.Close()
 		switch {
@@ -240,9 +241,6 @@ func (s *scan) file(root *os.Root, base string, info fs.FileInfo, e Entry) error
 // content completes the entry of a file, and stores its content.
 func (s *scan) content(f *os.File, e Entry) (Entry, fs.FileInfo, error) {
 	info, err := f.Stat()
-	if err == nil {
-		e.Attributes, err = readAttributes(f)
-	}
 	if err != nil {
 		return e, nil, err
 	}
@@ -311,23 +309,32 @@ func (r *checkedReader) end() error {
 	return io.EOF
 }
 
-// openFile opens a file for reading. A command may have made it unreadable.
-func openFile(root *os.Root, base string, info fs.FileInfo) (f *os.File, err error) {
+// openFile opens a file for reading, and returns its attributes. A command may have made it
+// unreadable.
+func openFile(root *os.Root, base string, info fs.FileInfo) (f *os.File, attributes map[string][]byte, err error) {
 	open := func() error {
 		f, err = root.OpenFile(base, os.O_RDONLY|noWait, 0)
+		if err != nil {
+			return err
+		}
+		is, err := f.Stat()
+		if err == nil && !os.SameFile(is, info) {
+			err = fs.ErrNotExist // somebody replaced it
+		}
+		if err == nil {
+			attributes, err = readAttributes(f)
+		}
+		if err != nil {
+			f.Close()
+		}
 		return err
 	}
-	if err = open(); errors.Is(err, fs.ErrPermission) {
-		err = withMode(root, base, info.Mode().Perm(), 0o400, open)
+	if mode := info.Mode().Perm(); mode&0o400 == 0 {
+		err = withMode(root, base, mode, 0o400, open)
+	} else {
+		err = open()
 	}
-	if err != nil {
-		return nil, err
-	}
-	if is, err := f.Stat(); err != nil || !os.SameFile(is, info) {
-		f.Close()
-		return nil, errors.Join(err, fs.ErrNotExist) // somebody replaced it
-	}
-	return f, nil
+	return f, attributes, err
 }
 
 // withMode calls do while a file or directory has more permission bits.

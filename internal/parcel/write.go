@@ -161,14 +161,13 @@ func isSame(dir *os.Root, base string, info fs.FileInfo, e Entry) (bool, error) 
 	if !info.Mode().IsRegular() || info.Size() != e.Size || uint32(info.Mode().Perm()) != e.Mode || hasOtherNames(info) {
 		return false, nil
 	}
-	f, err := openFile(dir, base, info)
+	f, attributes, err := openFile(dir, base, info)
 	if err != nil {
 		return false, err
 	}
 	defer f.Close()
-	attributes, err := readAttributes(f)
-	if err != nil || !equalAttributes(attributes, e.Attributes) {
-		return false, err
+	if !equalAttributes(attributes, e.Attributes) {
+		return false, nil
 	}
 	hash := sha256.New()
 	if _, err := io.Copy(hash, f); err != nil || hex.EncodeToString(hash.Sum(nil)) != e.Hash {
