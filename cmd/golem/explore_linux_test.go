@@ -66,6 +66,18 @@ func TestExplorePlain(t *testing.T) {
 	}
 }
 
+// TestExplorePlainStops: Ctrl-C at a question of the list ends it, and says what waits.
+func TestExplorePlainStops(t *testing.T) {
+	t.Parallel()
+	p := newPickTest(t, map[string]string{"a.txt": "a\n"}, `echo b > a.txt`)
+	p.env = append(p.env, "TERM=dumb")
+	p.startAt(100, "status", "-i")
+	p.answer("1 of 1 item: changes, low risk", "\x03")
+	if code, seen := p.waitForEnd(); code != 3 || !strings.Contains(seen, "golem: stopped; 1 item without an answer; golem status --all lists what waits") {
+		t.Errorf("code %d\n%s", code, seen)
+	}
+}
+
 // TestExploreInbox approves a call that waits and applies the changes of a session, both
 // with golem status -i. The journal says where the user answered.
 func TestExploreInbox(t *testing.T) {

@@ -9,6 +9,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -134,6 +135,9 @@ func (s Store) Find(id string) (*Session, error) {
 		return list[0], nil
 	case len(found) == 1:
 		return found[0], nil
+	}
+	if len(found) > 1 {
+		return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: strconv.Itoa(len(found)) + " sessions begin like this; type more of the id; golem sessions lists them"}
 	}
 	hint := "there are no sessions here; golem status --all lists those elsewhere"
 	if len(ids) > 0 {

@@ -4,6 +4,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -216,7 +217,9 @@ review and apply them.`,
 		}
 		return cmd.Help()
 	}
-	root.PersistentPreRunE = refuseInside
+	root.PersistentPreRunE = func(cmd *cobra.Command, args []string) error {
+		return cmp.Or(refuseInside(cmd, args), refuseEmpty(cmd))
+	}
 	root.DisableSuggestions = true // noCommand suggests a command, in one line
 	root.CompletionOptions.DisableDefaultCmd = true
 	root.PersistentFlags().Bool("json", false, "print JSON: one document, or JSON Lines if the help of the command says so")
@@ -241,6 +244,17 @@ review and apply them.`,
 		addCompletions(root)
 	}
 	return root
+}
+
+// refuseEmpty refuses a flag for a session without a value, as of an empty variable: the
+// command would otherwise use another session.
+func refuseEmpty(cmd *cobra.Command) error {
+	for _, name := range []string{"session", "resume"} {
+		if f := cmd.Flags().Lookup(name); f != nil && f.Changed && f.Value.String() == "" {
+			return usagef("--%s is empty; %s", name, valueHints[name])
+		}
+	}
+	return nil
 }
 
 // refuseInside refuses to act as the user if golem runs inside a command that it

@@ -326,6 +326,9 @@ func (f *gateFlags) named(all []*workSession) (*workSession, error) {
 // findSession returns the session with an id, or with an id that starts so. The id last
 // means the session used last.
 func findSession(all []*workSession, id string) (*workSession, error) {
+	if id == "" { // the beginning of every id, for example of an empty variable
+		return nil, usageError("an empty id names no session; golem sessions lists them, last is the session that was used last")
+	}
 	if id == lastSession && len(all) > 0 {
 		return all[0], nil
 	}

@@ -3,6 +3,7 @@ package cli
 import (
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"slices"
 	"strconv"
@@ -216,6 +217,7 @@ type removal struct {
 	yes bool // also sessions with changes, without asking
 
 	removed, busy, kept []string
+	gone                []string // removed by another golem meanwhile
 	declined            bool // the user said no
 	stopped             bool // the user wants no more questions
 }
@@ -244,6 +246,8 @@ func (r *removal) remove(list []*workSession) error {
 		switch err := w.program.RemoveSession(w.Session, secrets(os.Environ())); {
 		case errors.Is(err, transaction.ErrBusy):
 			r.busy = append(r.busy, w.ID)
+		case errors.Is(err, fs.ErrNotExist): // another golem removed it while this one asked
+			r.gone = append(r.gone, w.ID)
 		case err != nil:
 			return &sandbox.Error{Op: "sessions", Path: w.ID, Code: sandbox.CodeOf(err), Hint: err.Error()}
 		default:
@@ -289,6 +293,9 @@ func (r *removal) report() error {
 		}
 	} else {
 		fmt.Fprintf(out, "removed %s\n", visible.Count(len(r.removed), "session"))
+		for _, id := range r.gone {
+			fmt.Fprintf(out, "session %s is gone already: another golem removed it\n", id)
+		}
 		for _, id := range r.busy {
 			fmt.Fprintf(out, "skipped session %s: another golem uses it\n", id)
 		}

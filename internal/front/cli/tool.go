@@ -431,6 +431,9 @@ func runTool(cmd *cobra.Command, flags *gateFlags, args []string) error {
 		printTool(cmd.OutOrStdout(), t)
 		return nil
 	}
+	if err := refuseEmpty(cmd); err != nil {
+		return err
+	}
 	if all.NArg() > 0 {
 		return usagef("%s takes flags, and no argument %s; golem tool %s --help lists them; a value with spaces needs quotes: --flag 'two words'%s",
 			t.Name, sandbox.Shown(all.Arg(0)), t.Name, own.several())
