@@ -32,6 +32,7 @@ type deskUser struct {
 	dir     string // holds the programs
 	environ []string
 	address string          // what golem desk printed
+	process int             // of golem desk
 	first   context.Context // the browser of all users
 	cookies cdp.BrowserContextID
 	browser context.Context // the first tab of this user
@@ -64,7 +65,7 @@ func TestDesk(t *testing.T) {
 	if err := chromedp.Run(browser); err != nil { // starts it
 		t.Fatal(err)
 	}
-	for name, test := range map[string]func(*testing.T, *deskUser){"Approve": approveAtDesk, "Changed": refuseChangedContent, "Unseen": nameUnseen, "Inert": keepInert, "Apply": applyAtDesk, "Unviewed": nameUnviewed, "Push": pushAtDesk, "Supervise": superviseAtDesk, "Survive": surviveAtDesk, "Access": checkAccess} {
+	for name, test := range map[string]func(*testing.T, *deskUser){"Approve": approveAtDesk, "Changed": refuseChangedContent, "Unseen": nameUnseen, "Inert": keepInert, "Apply": applyAtDesk, "Unviewed": nameUnviewed, "Push": pushAtDesk, "Supervise": superviseAtDesk, "Race": raceAtDesk, "Survive": surviveAtDesk, "Access": checkAccess} {
 		t.Run(name, func(t *testing.T) {
 			home := t.TempDir()
 			test(t, &deskUser{t: t, first: browser, dir: t.TempDir(), environ: append(os.Environ(), "HOME="+home, "GOLEM_STATE="+filepath.Join(home, "state"), "DISPLAY=", "WAYLAND_DISPLAY=")})
@@ -125,6 +126,7 @@ func (u *deskUser) openDesk() {
 		cmd.Process.Signal(os.Interrupt)
 		cmd.Wait()
 	})
+	u.process = cmd.Process.Pid
 	line, err := bufio.NewReader(out).ReadString('\n')
 	if err != nil {
 		u.t.Fatalf("golem desk printed no address: %v", err)
