@@ -91,6 +91,7 @@ var layers = []layer{
 	{"internal/run", 6, "the loop of a run: model, calls, delegation, budgets, resume"},
 	{"internal/choice", 7, "the hunks and files that the user chooses among the changes of a session"},
 	{"internal/program", 7, "opens a project and connects its parts"},
+	{"internal/hub/node", 8, "does the jobs of a hub on this machine"},
 	{"internal/inbox", 8, "collects what waits for the user, for every front"},
 	{"internal/front/*", 9, "the ways in: command line, MCP server, browser"},
 	{"cmd/golem", 10, "main"},
@@ -176,7 +177,7 @@ var variables = []limit{
 var goroutines = limit{
 	only: []string{
 		"sandbox/walk*.go", "sandbox/search*.go", "sandbox/sandboxtest", "internal/state/statetest",
-		"internal/audit", "internal/run", "internal/model", "internal/model/*", "internal/egress", "internal/jail", "internal/transaction", "internal/hub/serve", "internal/terminal", "internal/front/*",
+		"internal/audit", "internal/run", "internal/model", "internal/model/*", "internal/egress", "internal/jail", "internal/transaction", "internal/hub/serve", "internal/hub/node", "internal/terminal", "internal/front/*",
 	},
 	why: "a goroutine has an owner that waits for it",
 }

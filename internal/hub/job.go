@@ -118,6 +118,7 @@ type Job struct {
 	ID      string    `json:"id"`
 	User    string    `json:"user"`
 	Name    string    `json:"name"`
+	Trust   string    `json:"trust"`           // the hash of the program's content
 	Input   string    `json:"input,omitempty"` // its first line
 	State   State     `json:"state"`
 	Created time.Time `json:"created"`

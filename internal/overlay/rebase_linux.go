@@ -10,10 +10,11 @@ import (
 
 // Rebase makes the store of a session fit a copy of its real directory, after both came
 // from another machine. Inodes and times are new there, so golem would take every file for
-// one that somebody changed. The caller has checked that the copy has the contents of the
-// original. A base that does not have the size, mode or kept content of the copied file
-// stays as it is, and its change is a conflict.
-func Rebase(o Overlay) error {
+// one that somebody changed. isSame reports whether a file of the directory has the content
+// that it had on the other machine; nil means that all do. A base of any other file, or one
+// that does not have the size, mode or kept content of the file, stays as it is, and its
+// change is a conflict.
+func Rebase(o Overlay, isSame func(name string) bool) error {
 	if err := o.MarkStart(); err != nil {
 		return err
 	}
@@ -24,7 +25,7 @@ func Rebase(o Overlay) error {
 	defer s.close()
 	for _, name := range slices.Sorted(maps.Keys(s.bases.all)) {
 		v := *s.bases.all[name]
-		if v.Unknown || v.Skipped || v.Covered {
+		if v.Unknown || v.Skipped || v.Covered || isSame != nil && !isSame(name) {
 			continue
 		}
 		low, kind, err := s.statReal(name)

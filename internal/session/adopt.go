@@ -1,9 +1,15 @@
 package session
 
 import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
 	"strconv"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/parcel"
 	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -16,9 +22,60 @@ func Adopt(s Store) error {
 		return err
 	}
 	for _, one := range list {
-		if err := transaction.Relocate(sandbox.Host(one.dir), s.OverlayMounts()); err != nil {
+		if err := transaction.Relocate(sandbox.Host(one.dir), s.OverlayMounts(), nil); err != nil {
 			return &sandbox.Error{Op: "session", Path: one.ID, Code: sandbox.ErrInternal, Hint: "it cannot be continued on this machine: " + err.Error()}
 		}
+	}
+	return nil
+}
+
+// overlaysName is the file in which package transaction describes the overlays of a session.
+const overlaysName = "about.json"
+
+// Receive adds a session that another machine has made, for review. tree is its directory
+// there, and write makes a directory of such a tree. Only its overlays are taken: nothing that
+// could name a directory of this machine, or continue a run. isSame reports whether a file of
+// a mount has the content that it had when the session began. The session counts as untrusted,
+// from a source.
+func Receive(s Store, id, source string, tree parcel.Tree, write func(dir string, t parcel.Tree) error, isSame func(target, name string) bool) (err error) {
+	final := filepath.Join(s.dir(), id)
+	if _, err := os.Lstat(final); err == nil {
+		return &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrExists, Hint: "it is here already; golem diff --session " + id + " shows it"}
+	}
+	var take parcel.Tree
+	for _, e := range tree {
+		top, _, _ := strings.Cut(e.Name, "/")
+		if _, err := strconv.Atoi(top); err == nil || e.Name == overlaysName {
+			take = append(take, e)
+		}
+	}
+	if err := os.MkdirAll(s.dir(), 0o700); err != nil {
+		return err
+	}
+	temp := filepath.Join(s.dir(), ".received-"+id)
+	defer func() {
+		if err != nil {
+			os.RemoveAll(temp)
+		}
+	}()
+	if err := write(temp, take); err != nil {
+		return err
+	}
+	about, err := json.Marshal(Session{ID: id, Started: s.Now(), Command: source, Root: s.Root})
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(temp, sessionName), about, 0o600); err != nil {
+		return err
+	}
+	if err := os.WriteFile((&Session{dir: temp}).TaintFile(), []byte(source), 0o600); err != nil {
+		return err
+	}
+	if err := durable.Rename(temp, final); err != nil {
+		return err
+	}
+	if err := transaction.Relocate(sandbox.Host(final), s.OverlayMounts(), isSame); err != nil {
+		return errors.Join(&sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrInternal, Hint: "its changes do not fit here: " + err.Error()}, os.RemoveAll(final))
 	}
 	return nil
 }

@@ -108,4 +108,4 @@ func (*Overlays) Join(string, bool) (bool, string) { return false, "" }
 func (*Overlays) Serve() func() { return func() {} }
 
 // Relocate does nothing: there are no overlays here.
-func Relocate(sandbox.Host, []Directory) error { return nil }
+func Relocate(sandbox.Host, []Directory, func(target, name string) bool) error { return nil }

@@ -18,8 +18,9 @@ import (
 // Relocate makes the overlays of a session that came from another machine fit these
 // directories, which came with it. It takes no path from the description that came with
 // them: overlays are in dir, and a directory is found by its target. A target that is not
-// in the list keeps its changes, which OtherTargets reports.
-func Relocate(dir sandbox.Host, list []Directory) error {
+// in the list keeps its changes, which OtherTargets reports. isSame reports whether a file has
+// the content that it had on the other machine; nil means that all do.
+func Relocate(dir sandbox.Host, list []Directory, isSame func(target, name string) bool) error {
 	known, err := readDescription(string(dir))
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
@@ -42,7 +43,11 @@ func Relocate(dir sandbox.Host, list []Directory) error {
 			if err := os.MkdirAll(l.Dir, 0o777); err != nil {
 				return err
 			}
-			if err := overlay.Rebase(l); err != nil {
+			var same func(name string) bool
+			if isSame != nil {
+				same = func(name string) bool { return isSame(target, name) }
+			}
+			if err := overlay.Rebase(l, same); err != nil {
 				return fmt.Errorf("%s: %w", sandbox.Shown(target), err)
 			}
 		}

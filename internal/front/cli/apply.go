@@ -123,6 +123,7 @@ terminal to ask at.`,
 		}
 		return f.callWith(cmd, "apply_changes", map[string]any{"paths": append([]string{}, names[len(paths):]...), "hunks": append([]string{}, parts...), "merge": merge, "overwrite": overwrite})
 	}
+	addFetchFlag(cmd, f.programFlags)
 	return cmd
 }
 

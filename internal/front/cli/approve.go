@@ -35,6 +35,8 @@ type approveFlags struct {
 	no, all bool
 	reason  string
 	wait    time.Duration
+	hub     *hubFlags
+	atHub   bool
 }
 
 func newApprove() *cobra.Command {
@@ -50,11 +52,14 @@ approval covers exactly this call with these changes, and golem uses it once.
 Without a terminal, golem approve ID approves the call unseen, and the journal says so.
 golem approvals revoke ID deletes a rule, or a call that waits.
 
+With --hub golem shows the calls that wait at your hub. Your answer is signed with your key and
+covers exactly what you saw. The ID is that of a call or of a job.
+
 A run is paused while its call waits. golem run --resume last makes the call and continues
 the run.
 
 Exit code 0: answered; 3: a call still waits.`,
-		Example: "  golem approve k3v9q2xz\n  golem approve k3v9q2xz --no --reason wrong-file\n  golem approve --all",
+		Example: "  golem approve k3v9q2xz\n  golem approve k3v9q2xz --no --reason wrong-file\n  golem approve --hub",
 		Args: func(_ *cobra.Command, args []string) error {
 			switch {
 			case f.all && len(args) > 0:
@@ -65,7 +70,8 @@ Exit code 0: answered; 3: a call still waits.`,
 			return nil
 		},
 	}
-	f.programFlags = addProgramFlags(cmd)
+	f.programFlags, f.hub = addProgramFlags(cmd), addHubFlags(cmd)
+	cmd.Flags().BoolVar(&f.atHub, "hub", false, "answer calls that wait at your hub")
 	cmd.Flags().BoolVar(&f.no, "no", false, "decline the call")
 	cmd.Flags().BoolVar(&f.all, "all", false, "show every call that waits, and ask about each")
 	cmd.Flags().StringVar(&f.reason, "reason", "", "the reason, for the worker")
@@ -73,6 +79,9 @@ Exit code 0: answered; 3: a call still waits.`,
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if f.reason != "" && !f.no {
 			return usageError("--reason goes with --no")
+		}
+		if f.atHub {
+			return f.approveHub(cmd, args)
 		}
 		p, err := f.open(opening{})
 		if err != nil {

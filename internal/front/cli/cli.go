@@ -187,7 +187,7 @@ func subcommands(fronts Fronts) []subcommand {
 		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"config", "project", newConfig},
 		{"secret", "project", newSecret},
 		{"workers", "project", newWorkers}, {"tools", "project", newTools}, {"schema", "project", newSchema},
-		{"hub", "team", newHub}, {"jobs", "team", newJobs},
+		{"submit", "team", newSubmit}, {"jobs", "team", newJobs}, {"node", "team", newNode}, {"hub", "team", newHub},
 		{"sessions", "records", newSessions}, {"audit", "records", newAudit}, {"doctor", "records", newDoctor},
 		{"tool", "more", newTool}, {"scan", "more", newScan}, {"completion", "more", newCompletion}, {"man", "more", newMan}, {"version", "more", newVersion},
 		{"changes", "", newChanges},

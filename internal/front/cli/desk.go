@@ -66,6 +66,7 @@ To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:813
 		}
 		return err
 	}
+	addFetchFlag(cmd, f)
 	return cmd
 }
 

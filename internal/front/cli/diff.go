@@ -109,6 +109,7 @@ lines that were on the screen. With --plain, or at a terminal with less than 60 
 		v.diffs()
 		return v.flush()
 	}
+	addFetchFlag(cmd, f.programFlags)
 	return cmd
 }
 

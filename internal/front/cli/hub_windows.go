@@ -1,5 +1,7 @@
 package cli
 
+import "github.com/golem-forge/golem/internal/visible"
+
 const exeSuffix = ".exe"
 
 // startHub says how to start golem-hub: a process cannot be replaced by another here.
@@ -8,5 +10,5 @@ func startHub([]string) error {
 	if err != nil {
 		return err
 	}
-	return usagef("start the program itself: %s", commandLine(file))
+	return usagef("start the program itself: %s", visible.CommandLine(file))
 }

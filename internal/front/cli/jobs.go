@@ -49,7 +49,7 @@ nobody knows whether it was done), done, failed, cancelled.`,
 			return printJobs(cmd, list, names)
 		})
 	}
-	cmd.AddCommand(newJobsShow(), newJobsLogs(), newJobsChange("cancel", "Stop jobs",
+	cmd.AddCommand(newJobsShow(), newJobsLogs(), newJobsFetch(), newJobsChange("cancel", "Stop jobs",
 		"Stop jobs. A job that runs stops after its current call. What it has made so far stays.", func(ctx context.Context, c *hub.Client, id string) error { return c.Cancel(ctx, id) }),
 		newJobsChange("retry", "Run jobs again that failed, were cancelled or are in doubt",
 			"Run jobs again that failed, were cancelled or are in doubt. They continue where they stopped.\nA call in doubt is made again: first find out whether it was done.", func(ctx context.Context, c *hub.Client, id string) error { return c.Retry(ctx, id) }))
@@ -235,7 +235,7 @@ func (d jobDocument) print(w io.Writer) {
 	case d.State == hub.Waiting:
 		printNext(w, "golem approve --hub")
 	case d.State == hub.Done:
-		printNext(w, "golem jobs fetch "+d.ID)
+		printNext(w, "golem jobs fetch "+d.ID+" in the directory of the program")
 	case d.State == hub.Failed:
 		printNext(w, "golem jobs logs "+d.ID, "golem jobs retry "+d.ID)
 	}

@@ -66,6 +66,7 @@ review changes nothing.`,
 		}
 		return f.review(cmd, args, summary, all)
 	}
+	addFetchFlag(cmd, f.programFlags)
 	return cmd
 }
 

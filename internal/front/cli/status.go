@@ -92,6 +92,7 @@ other.`,
 		}
 		return nil
 	}
+	addFetchFlag(cmd, f)
 	return cmd
 }
 

@@ -123,7 +123,7 @@ func (b *board) submit(u hub.User, signed hub.Signed) error {
 		return err
 	}
 	line, _, _ := strings.Cut(strings.TrimSpace(spec.Input), "\n")
-	j := hub.Job{Spec: signed, ID: spec.ID, User: u.Key, Name: spec.Name, Input: line[:min(len(line), 200)], State: hub.Queued, Turn: 1, Created: b.now(), Files: spec.Files}
+	j := hub.Job{Spec: signed, ID: spec.ID, User: u.Key, Name: spec.Name, Trust: spec.Trust, Input: line[:min(len(line), 200)], State: hub.Queued, Turn: 1, Created: b.now(), Files: spec.Files}
 	err = b.putJob(&j, 0)
 	if errors.Is(err, store.ErrChanged) {
 		known, _, err := b.readJob(spec.ID)

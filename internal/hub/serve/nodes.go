@@ -22,7 +22,7 @@ func (b *board) take(u hub.User, o hub.Offer) (*hub.Job, error) {
 	until := b.now().Add(min(o.Wait, 20*time.Second))
 	for {
 		for _, lane := range all {
-			j, err := b.takeFrom(u, lane, min(o.Wait, 5*time.Second)/time.Duration(len(all)))
+			j, err := b.takeFrom(u, lane, min(o.Wait, time.Second)/time.Duration(len(all)))
 			if err != nil || j != nil {
 				return j, err
 			}
@@ -155,7 +155,7 @@ func (b *board) checkpoint(u hub.User, p hub.Checkpoint) error {
 	}
 	before := j.Checkpoint
 	j, err = b.held(u, p.Attempt, func(j *hub.Job) error {
-		if p.Journal.Count < j.Journal.Count || p.Journal.Count == j.Journal.Count && p.Journal.Hash != j.Journal.Hash {
+		if p.Journal.Count < j.Journal.Count || j.Journal.Count > 0 && p.Journal.Count == j.Journal.Count && p.Journal.Hash != j.Journal.Hash {
 			b.tell("node %s sent a journal of job %s that lacks records which it had before", u.Name, j.ID)
 			return invalid("the journal of job %s lacks records that it had before", j.ID)
 		}

@@ -1,0 +1,186 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+func newJobsFetch() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "fetch [JOB…]",
+		Short: "Bring the changes of jobs here, for review",
+		Long: `Bring the changes of jobs here, as sessions of the program in this directory. Then golem diff,
+golem apply and golem discard work on them as on every other session. Without a JOB, golem
+brings all finished jobs of this program that it has not brought before.
+
+If you have changed a file since you submitted it, its change is a conflict, as always.`,
+		Example: "  golem jobs fetch k3v9q2xz\n  golem jobs fetch",
+	}
+	f := &fetchFlags{programFlags: addProgramFlags(cmd), hub: addHubFlags(cmd)}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		fetched, err := f.fetch(cmd, args)
+		if err != nil {
+			return err
+		}
+		return f.print(cmd, fetched)
+	}
+	return cmd
+}
+
+// fetchFlags are the flags of commands that bring jobs here.
+type fetchFlags struct {
+	*programFlags
+	hub *hubFlags
+}
+
+// A fetchedJob is a job whose session is here now.
+type fetchedJob struct {
+	Job     string   `json:"job"`
+	Session string   `json:"session"`
+	Direct  []string `json:"direct,omitempty"` // files that it changed in mounts without an overlay
+}
+
+// fetch brings the sessions of jobs here: of these, or of all finished jobs of the program that
+// were not brought before.
+func (f *fetchFlags) fetch(cmd *cobra.Command, ids []string) ([]fetchedJob, error) {
+	p, err := f.open(opening{})
+	if err != nil {
+		return nil, err
+	}
+	if p.Content.Hash == "" {
+		return nil, noProgram(p)
+	}
+	c, err := f.hub.connect(cmd)
+	if err != nil {
+		return nil, err
+	}
+	defer c.Close()
+	before, err := program.FetchedJobs(p)
+	if err != nil {
+		return nil, err
+	}
+	all := len(ids) == 0
+	if all {
+		jobs, err := c.Jobs(cmd.Context(), hub.Filter{States: []hub.State{hub.Done}})
+		if err != nil {
+			return nil, hubError(err)
+		}
+		for _, j := range slices.Backward(jobs) {
+			if j.User == c.Key && j.Trust == p.Content.Hash && !slices.Contains(before, j.ID) {
+				ids = append(ids, j.ID)
+			}
+		}
+	}
+	status := beginStatus(cmd.ErrOrStderr(), "fetching jobs")
+	defer status.end()
+	var list []fetchedJob
+	for i, id := range ids {
+		status.set(fmt.Sprintf("fetching job %d of %d", i+1, len(ids)))
+		one, err := fetchJob(cmd.Context(), c, p, id)
+		if all && (sandbox.CodeOf(err) == sandbox.ErrExists || sandbox.CodeOf(err) == sandbox.ErrNotFound) { // it is here, or it has changed nothing
+			continue
+		}
+		if err != nil {
+			return list, hubError(err)
+		}
+		list = append(list, one)
+	}
+	return list, nil
+}
+
+// fetchJob brings the session of one job here.
+func fetchJob(ctx context.Context, c *hub.Client, p *program.Program, id string) (one fetchedJob, err error) {
+	j, err := c.Job(ctx, id)
+	if err != nil {
+		return one, err
+	}
+	if _, err := hub.OpenSpec(j.Spec); err != nil {
+		return one, err
+	}
+	switch {
+	case j.State == hub.Running || j.State == hub.Queued:
+		return one, &sandbox.Error{Op: "fetch", Path: j.ID, Code: sandbox.ErrConflict, Hint: "the job is " + string(j.State) + "; golem jobs logs -f " + j.ID + " waits for it"}
+	case j.Checkpoint == "":
+		return one, &sandbox.Error{Op: "fetch", Path: j.ID, Code: sandbox.ErrNotFound, Hint: "the job has made nothing"}
+	}
+	r := program.JobResult{Source: "job " + j.ID}
+	for _, part := range []struct {
+		hash string
+		into *program.Snapshot
+	}{{j.Files, &r.Begin}, {j.Checkpoint, &r.End}} {
+		text, err := c.Get(ctx, hub.Part{Job: j.ID, Hash: part.hash})
+		if err != nil {
+			return one, err
+		}
+		if err := json.Unmarshal(text, part.into); err != nil {
+			return one, errors.New("the list of the job's files cannot be read")
+		}
+	}
+	one.Job = j.ID
+	one.Session, one.Direct, err = program.ReceiveJob(ctx, p, r, func(ctx context.Context, hash string) (io.ReadCloser, error) {
+		data, err := c.Get(ctx, hub.Part{Job: j.ID, Hash: hash})
+		return io.NopCloser(bytes.NewReader(data)), err
+	})
+	if err != nil && sandbox.CodeOf(err) != sandbox.ErrExists {
+		return one, err
+	}
+	return one, errors.Join(program.NoteFetched(p, j.ID), err)
+}
+
+// print says what was brought.
+func (f *fetchFlags) print(cmd *cobra.Command, list []fetchedJob) error {
+	out := cmd.OutOrStdout()
+	if wantsJSON(cmd) {
+		if list == nil {
+			list = []fetchedJob{}
+		}
+		return printJSON(out, list)
+	}
+	if len(list) == 0 {
+		fmt.Fprintln(out, "nothing new to fetch; golem jobs lists all jobs")
+		return nil
+	}
+	for _, one := range list {
+		fmt.Fprintf(out, "job %s is session %s\n", one.Job, one.Session)
+		if len(one.Direct) > 0 {
+			shown := one.Direct[:min(len(one.Direct), 5)]
+			fmt.Fprintf(cmd.ErrOrStderr(), "note: the job also changed %s in mounts without an overlay (%s); these changes stay at the hub; mode: overlay brings them here\n", visible.Count(len(one.Direct), "file"), strings.Join(shownAll(shown), ", "))
+		}
+	}
+	printNext(out, "golem diff --session "+list[len(list)-1].Session, "golem status")
+	return nil
+}
+
+// addFetchFlag adds --hub to a command that shows or changes sessions. Before it runs, golem
+// brings the finished jobs of the program here.
+func addFetchFlag(cmd *cobra.Command, flags *programFlags) {
+	f := &fetchFlags{flags, addHubFlags(cmd)}
+	atHub := false
+	cmd.Flags().BoolVar(&atHub, "hub", false, "first bring the finished jobs of your hub here")
+	run := cmd.RunE
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if atHub {
+			list, err := f.fetch(cmd, nil)
+			if err != nil {
+				return err
+			}
+			for _, one := range list {
+				fmt.Fprintf(cmd.ErrOrStderr(), "golem: job %s is session %s\n", one.Job, one.Session)
+			}
+		}
+		return run(cmd, args)
+	}
+}

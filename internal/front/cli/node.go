@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/hub/node"
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/model/models"
+	"github.com/golem-forge/golem/internal/model/prices"
+	"github.com/golem-forge/golem/internal/network"
+	"github.com/golem-forge/golem/internal/program"
+)
+
+func newNode() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "node",
+		Short: "Do the jobs of a hub on this machine",
+		Long: `Do the jobs of a hub on this machine, until Ctrl-C. Each job runs as golem run does: its files
+in a directory of its own, its commands in the jail, its calls through the gate. Models use
+the keys of this machine.
+
+After every call the node sends a checkpoint to the hub. If the node dies, another one
+continues the job from there. A job that waits for an approval keeps its slot for the time of
+--hold; then any node can continue it.
+
+Ctrl-C stops each job after its current call and gives it back. A second Ctrl-C ends the node
+at once.`,
+		Example: `  golem node --creds node.creds
+  golem node --creds node.creds --slots 4 --label gpu`,
+		Args: noArgs,
+	}
+	f := addHubFlags(cmd)
+	o := node.Options{Price: prices.Cost, Now: time.Now}
+	var labels []string
+	cmd.Flags().IntVar(&o.Slots, "slots", max(1, runtime.NumCPU()/2), "how many jobs to do at once")
+	cmd.Flags().StringSliceVar(&labels, "label", nil, "what this machine offers, such as gpu; jobs can demand labels")
+	cmd.Flags().DurationVar(&o.Hold, "hold", 30*time.Second, "how long a job that waits for an approval keeps its slot")
+	cmd.Flags().StringVar(&o.Dir, "dir", "", "the directory for jobs in work (default golem-node in your state directory)")
+	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
+		if o.Slots < 1 || o.Slots > 1000 {
+			return usageError("--slots is a number from 1 to 1000")
+		}
+		if o.Labels, err = hub.CheckLabels(labels); err != nil {
+			return usageError("--label: " + err.Error())
+		}
+		flags := &programFlags{dir: "."}
+		if o.Program, err = flags.options(); err != nil {
+			return err
+		}
+		if o.Dir == "" {
+			o.Dir = filepath.Join(o.Program.StateHome, "golem-node")
+		}
+		if o.Dir, err = filepath.Abs(o.Dir); err != nil {
+			return err
+		}
+		o.Secrets, o.OpenModel = secrets(os.Environ()), openJobModel
+		tell := newTeller(cmd.ErrOrStderr())
+		o.Tell = func(text string) { tell("golem node: " + text) }
+		if o.Client, err = f.connect(cmd); err != nil {
+			return err
+		}
+		defer o.Client.Close()
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		go func() { // the second signal ends the process
+			<-ctx.Done()
+			if cmd.Context().Err() == nil {
+				o.Tell("stopping after the current calls; press Ctrl-C again to end at once")
+			}
+			stop()
+		}()
+		o.Tell(fmt.Sprintf("%s offers %d slots to the hub at %s", o.Client.Name, o.Slots, o.Client.URLs[0]))
+		return node.Run(ctx, o)
+	}
+	return cmd
+}
+
+// newTeller returns a function that prints lines whole, from any goroutine.
+func newTeller(w io.Writer) func(text string) {
+	var mu sync.Mutex
+	return func(text string) {
+		mu.Lock()
+		defer mu.Unlock()
+		fmt.Fprintln(w, text)
+	}
+}
+
+// openJobModel opens the model of a job. Files of scripted models are in the job's program.
+func openJobModel(p *program.Program, name string, requests *network.OwnRequests) (m model.Model, full string, closed func() error, err error) {
+	if name == "" {
+		name = p.Project.Model
+	}
+	if name == "" && p.Entry != nil {
+		name = p.Entry.Model.Text
+	}
+	closed = func() error { return nil }
+	if name == "" {
+		return nil, "", closed, usageError("the job names no model; submit it again with --model")
+	}
+	server := p.Project.ModelServer
+	root := string(p.Root())
+	m, err = models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, ByProject: true, Env: os.LookupEnv,
+		Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Transport: requests,
+		Read: func(file string) ([]byte, error) { return readInside(root, file) }})
+	if err != nil {
+		return nil, name, closed, err
+	}
+	return model.Retrying(m, model.Retry{Jitter: func() float64 { return 0.5 + rand.Float64()/2 }, Tell: func(*model.Error, int, time.Duration) {}}), name, closed, nil
+}
+
+// readInside reads a file of a program. A job must not name files of the machine.
+func readInside(root, name string) ([]byte, error) {
+	if !filepath.IsLocal(name) {
+		return nil, usagef("%s is outside the program; a job can use only files of its program", name)
+	}
+	dir, err := os.OpenRoot(root)
+	if err != nil {
+		return nil, err
+	}
+	defer dir.Close()
+	return dir.ReadFile(name)
+}

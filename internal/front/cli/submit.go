@@ -1,0 +1,259 @@
+package cli
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"crypto/rand"
+	"encoding/json"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// submitFlags are the flags of golem submit.
+type submitFlags struct {
+	*programFlags
+	hub       *hubFlags
+	model     string
+	each      []string
+	labels    []string
+	approvers []string
+	wait      bool
+}
+
+func newSubmit() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "submit PROGRAM INPUT…",
+		Short: "Give a program to a hub, whose machines run it",
+		Long: `Give a program with its files to a hub. One of its machines runs it as golem run does, and the
+changes come back for your review. golem prints the id of the job.
+
+The whole directory of the program is sent, but only files that the hub does not have. Mounts
+must be inside it. The machine runs exactly the content that you trust now.
+
+--each makes one job for each file, with the file attached or named in the input. --approver
+says whose approvals count; otherwise those of all approvers that the hub has now.`,
+		Example: `  golem submit . "Summarise the papers"
+  golem submit . "Summarise the paper" --each in/*.pdf
+  golem submit . "Train it" --label gpu --follow`,
+	}
+	f := &submitFlags{programFlags: addProgramFlags(cmd), hub: addHubFlags(cmd)}
+	cmd.Flags().StringVar(&f.model, "model", "", "the model, with the keys of the machine that runs the job")
+	cmd.Flags().StringArrayVar(&f.each, "each", nil, "one job for each of these files; words after the input are more of them")
+	cmd.Flags().StringSliceVar(&f.labels, "label", nil, "what the machine must offer, such as gpu")
+	cmd.Flags().StringSliceVar(&f.approvers, "approver", nil, "the name of an approver whose decisions count")
+	cmd.Flags().BoolVar(&f.wait, "follow", false, "print the events of the job until it is over")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error { return f.run(cmd, args) }
+	return cmd
+}
+
+func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
+	input, err := f.take(args)
+	if err != nil {
+		return err
+	}
+	labels, err := hub.CheckLabels(f.labels)
+	if err != nil {
+		return usageError("--label: " + err.Error())
+	}
+	p, err := f.open(opening{})
+	if err != nil {
+		return err
+	}
+	if p.Content.Hash == "" {
+		return noProgram(p)
+	}
+	if err := f.askTrust(cmd, p, false); err != nil {
+		return err
+	}
+	specs, err := f.specs(p, input)
+	if err != nil {
+		return err
+	}
+	c, err := f.hub.connect(cmd)
+	if err != nil {
+		return err
+	}
+	defer c.Close()
+	approvers, err := f.findApprovers(cmd.Context(), c)
+	if err != nil {
+		return hubError(err)
+	}
+	files, err := sendProgram(cmd, c, p)
+	if err != nil {
+		return hubError(err)
+	}
+	var ids []string
+	for _, s := range specs {
+		s.ID, s.Hub, s.User, s.Files, s.Labels, s.Approvers, s.Created = strings.ToLower(rand.Text()[:10]), c.Hub, c.Key, files, labels, approvers, time.Now().UTC()
+		signed, err := hub.SignSpec(c.Credentials, s)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := context.WithTimeout(cmd.Context(), hubPatience)
+		err = c.Submit(ctx, signed)
+		cancel()
+		if err != nil {
+			return hubError(err)
+		}
+		if ids = append(ids, s.ID); !wantsJSON(cmd) {
+			fmt.Fprintln(cmd.OutOrStdout(), s.ID)
+		}
+	}
+	switch {
+	case wantsJSON(cmd):
+		return printJSON(cmd.OutOrStdout(), map[string]any{"jobs": ids})
+	case f.wait && len(ids) == 1:
+		return hubError(followJob(cmd, c, ids[0], true))
+	case len(ids) == 1:
+		printNext(cmd.ErrOrStderr(), "golem jobs logs -f "+ids[0])
+	default:
+		printNext(cmd.ErrOrStderr(), "golem jobs")
+	}
+	return nil
+}
+
+// take takes the program from the arguments, and returns the input. With --each, words after
+// the first one of the input are files: the shell has written them out.
+func (f *submitFlags) take(args []string) (input string, err error) {
+	if len(args) > 0 && f.dir == "." {
+		if info, err := os.Stat(args[0]); err == nil && info.IsDir() {
+			f.dir, args = args[0], args[1:]
+		} else {
+			return "", usagef("no program %s; the first argument is a directory: golem submit . \"what to do\"", sandbox.Shown(args[0]))
+		}
+	}
+	if len(f.each) > 0 && len(args) > 1 {
+		f.each, args = append(f.each, args[1:]...), args[:1]
+	}
+	input = strings.Join(args, " ")
+	if strings.TrimSpace(input) == "" && len(f.each) == 0 {
+		return "", usageError("submit what? golem submit . \"what to do\"")
+	}
+	if len(input) > maxInput {
+		return "", usageError("the input is too long; put it into a file of the program")
+	}
+	return input, nil
+}
+
+// specs returns what to submit: one job, or one for each file of --each.
+func (f *submitFlags) specs(p *program.Program, input string) ([]hub.Spec, error) {
+	one := hub.Spec{Name: filepath.Base(string(p.Root())), Trust: p.Content.Hash, Entry: f.entry, Input: input, Model: cmp.Or(f.model, p.Project.Model)}
+	if len(f.each) == 0 {
+		return []hub.Spec{one}, nil
+	}
+	at, err := f.pathsOf(p)
+	if err != nil {
+		return nil, err
+	}
+	var list []hub.Spec
+	for _, file := range f.each {
+		host, err := filepath.Abs(file)
+		if err != nil {
+			return nil, err
+		}
+		host = realPath(host)
+		info, err := os.Stat(host)
+		if err != nil || !info.Mode().IsRegular() {
+			return nil, usagef("--each %s: no such file", sandbox.Shown(file))
+		}
+		name, ok := nameIn(at.mounts, host)
+		if !ok {
+			return nil, usagef("--each %s: no mount of the program has it; workers could not read it", sandbox.Shown(file))
+		}
+		s := one
+		s.Input = strings.TrimSpace(input + "\n\nThe file: " + name)
+		if attachedUnasked(host) {
+			rel, err := filepath.Rel(string(p.Root()), host)
+			if err != nil || !filepath.IsLocal(rel) {
+				return nil, usagef("--each %s: it is outside the program", sandbox.Shown(file))
+			}
+			s.Attached = []string{filepath.ToSlash(rel)}
+		}
+		list = append(list, s)
+	}
+	return list, nil
+}
+
+// findApprovers returns the keys of the approvers that the user named, or of all.
+func (f *submitFlags) findApprovers(ctx context.Context, c *hub.Client) (keys []string, err error) {
+	ctx, cancel := context.WithTimeout(ctx, hubPatience)
+	defer cancel()
+	users, err := c.Users(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, u := range users {
+		if u.Role == hub.Approve && !u.Revoked && (len(f.approvers) == 0 || slices.Contains(f.approvers, u.Name)) {
+			keys = append(keys, u.Key)
+		}
+	}
+	for _, name := range f.approvers {
+		if !slices.ContainsFunc(users, func(u hub.User) bool { return u.Name == name && u.Role == hub.Approve && !u.Revoked }) {
+			return nil, usagef("--approver %s: nobody with this name may approve; golem hub users lists who may", sandbox.Shown(name))
+		}
+	}
+	return keys, nil
+}
+
+// sendProgram sends the files of a program that the hub lacks, and returns the hash of their
+// list.
+func sendProgram(cmd *cobra.Command, c *hub.Client, p *program.Program) (string, error) {
+	status := beginStatus(cmd.ErrOrStderr(), "sending the program")
+	defer status.end()
+	hashing, err := program.NewSnapshotter(p, nil, nil)
+	if err != nil {
+		return "", err
+	}
+	made, err := hashing.TakeProgram(cmd.Context())
+	if err != nil {
+		return "", err
+	}
+	var hashes []string
+	for _, e := range made.Program {
+		if e.Size > 0 {
+			hashes = append(hashes, e.Hash)
+		}
+	}
+	missing, err := c.Missing(cmd.Context(), hub.Lookup{Hashes: hashes})
+	if err != nil {
+		return "", err
+	}
+	lacking := make(map[string]bool)
+	for _, hash := range missing {
+		lacking[hash] = true
+	}
+	if len(lacking) > 0 {
+		count := 0
+		sending, err := program.NewSnapshotter(p, func(ctx context.Context, hash string, size int64, content io.Reader) error {
+			if count++; count%50 == 0 {
+				status.set(fmt.Sprintf("sending the program: %d of %s", count, visible.Count(len(lacking), "file")))
+			}
+			return c.Put(ctx, hub.Part{Hash: hash, Size: size}, content)
+		}, func(hash string) bool { return !lacking[hash] })
+		if err != nil {
+			return "", err
+		}
+		if made, err = sending.TakeProgram(cmd.Context()); err != nil {
+			return "", err
+		}
+	}
+	text, err := json.Marshal(made)
+	if err != nil {
+		return "", err
+	}
+	hash := hub.HashOf(text)
+	return hash, c.Put(cmd.Context(), hub.Part{Hash: hash, Size: int64(len(text))}, bytes.NewReader(text))
+}

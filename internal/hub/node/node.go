@@ -1,0 +1,159 @@
+package node
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/network"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// Options are the options of a node.
+type Options struct {
+	Client *hub.Client
+	Dir    string // for jobs in work, and contents that were fetched before
+	Slots  int    // how many jobs it does at once
+	Labels []string
+	// Hold is how long a job that waits for a decision keeps its slot.
+	Hold time.Duration
+	// Program is what is the same for all jobs: the environment and the user's configuration.
+	Program program.Options
+	// OpenModel opens the model of a job.
+	OpenModel func(p *program.Program, name string, requests *network.OwnRequests) (m model.Model, fullName string, close func() error, err error)
+	Price     func(name string, u model.Usage) (dollars float64, known bool)
+	Secrets   []string // values that must not get into journals
+	Tell      func(text string)
+	Now       func() time.Time
+}
+
+// A node does jobs.
+type node struct {
+	Options
+	contents contents
+	deadline time.Duration
+}
+
+// Run does jobs until ctx ends. Then it stops each job after its current call, and gives it
+// back.
+func Run(ctx context.Context, o Options) error {
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return err
+	}
+	dir, err := state.Open(o.Dir)
+	if err != nil {
+		return err
+	}
+	defer dir.Close()
+	leases, err := dir.Leases()
+	if err != nil {
+		return err
+	}
+	now, cancel := context.WithTimeout(ctx, time.Second)
+	release, err := leases.Take(now, "node", "a node")
+	cancel()
+	if err != nil {
+		return fmt.Errorf("another golem node uses the directory %s; stop it, or name another one with --dir: %w", o.Dir, err)
+	}
+	defer release()
+	greeting, err := o.Client.Hello(ctx)
+	if err != nil {
+		return err
+	}
+	if greeting.User.Role != hub.Node {
+		return fmt.Errorf("these credentials are of the role %s; a node needs its own: golem hub invite --role node --name NAME", greeting.User.Role)
+	}
+	n := &node{Options: o, contents: contents{filepath.Join(o.Dir, "contents")}, deadline: time.Duration(max(greeting.Until, 1)) * time.Second}
+	if err := os.RemoveAll(filepath.Join(o.Dir, "jobs")); err != nil { // of a node that was killed; the hub has their checkpoints
+		return err
+	}
+	var slots sync.WaitGroup
+	for slot := range o.Slots {
+		slots.Go(func() { n.work(ctx, slot) })
+	}
+	slots.Wait()
+	return nil
+}
+
+// work takes one job after the other.
+func (n *node) work(ctx context.Context, slot int) {
+	for ctx.Err() == nil {
+		j, err := n.Client.Take(ctx, hub.Offer{Labels: n.Labels, Wait: 10 * time.Second})
+		if ctx.Err() != nil && j == nil {
+			return
+		}
+		if err != nil {
+			n.Tell("asking for a job: " + err.Error())
+			select {
+			case <-ctx.Done():
+			case <-time.After(time.Second):
+			}
+			continue
+		}
+		if j != nil {
+			n.do(ctx, slot, *j)
+		}
+	}
+}
+
+// do does one job, until it is over, waits for too long, or another node has it.
+func (n *node) do(ctx context.Context, slot int, j hub.Job) {
+	n.Tell(fmt.Sprintf("job %s (%s), attempt %d: begins", j.ID, j.Name, j.Attempt))
+	dir := filepath.Join(n.Dir, "jobs", fmt.Sprintf("%d-%s", slot, j.ID))
+	defer os.RemoveAll(dir)
+	a := &attempt{node: n, job: j, dir: dir, next: j.Events + 1}
+	end, err := a.do(ctx)
+	switch {
+	case hub.IsCode(err, hub.CodeStale):
+		n.Tell(fmt.Sprintf("job %s: another node has it now", j.ID))
+		return
+	case err != nil:
+		end = hub.End{State: hub.Failed, Result: hub.Result{Why: err.Error()}}
+	}
+	if end.State == "" { // it waits, and the hub knows
+		n.Tell(fmt.Sprintf("job %s: waits for an approval", j.ID))
+		return
+	}
+	end.Attempt = hub.Attempt{Job: j.ID, Number: j.Attempt}
+	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.deadline)
+	defer cancel()
+	if err := n.Client.End(last, end); err != nil {
+		n.Tell(fmt.Sprintf("job %s: telling the hub how it ended: %v", j.ID, err))
+		return
+	}
+	n.Tell(fmt.Sprintf("job %s: %s %s", j.ID, end.State, end.Result.Why))
+}
+
+// beats tells the hub that an attempt is in work, until ctx ends. It calls stop if the job is
+// cancelled, and lost if another node has it, or the hub was away for longer than the deadline.
+func (n *node) beats(ctx context.Context, a hub.Attempt, stop func(), lost func(error)) {
+	last := n.Now()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-time.After(n.deadline / 4):
+		}
+		try, cancel := context.WithTimeout(ctx, n.deadline/4)
+		cancelled, err := n.Client.Beat(try, a)
+		cancel()
+		switch {
+		case err == nil:
+			if last = n.Now(); cancelled {
+				stop()
+			}
+		case hub.IsCode(err, hub.CodeStale) || hub.IsCode(err, hub.CodeRefused):
+			lost(err)
+			return
+		case ctx.Err() == nil && n.Now().Sub(last) > n.deadline:
+			lost(&hub.Error{Code: hub.CodeStale, Text: "the hub was away for longer than the deadline, so another node may have the job"})
+			return
+		}
+	}
+}

@@ -1,0 +1,162 @@
+package program
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/parcel"
+	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// TakeProgram makes a snapshot of the program without its state, so that another machine can
+// begin a run.
+func (s *Snapshotter) TakeProgram(ctx context.Context) (made Snapshot, err error) {
+	if made.Program, err = s.files.Read(ctx, s.program.root); err != nil {
+		return made, fmt.Errorf("the program: %w", err)
+	}
+	return made, nil
+}
+
+// A JobResult is what a job has made.
+type JobResult struct {
+	Source string   // what the user calls the job
+	Begin  Snapshot // what it began with
+	End    Snapshot
+}
+
+// ReceiveJob adds the session of a job to the program, for review. get returns a content by its
+// hash. direct are the files that the job changed in mounts without an overlay: they stay where
+// they are.
+func ReceiveJob(ctx context.Context, p *Program, r JobResult, get func(ctx context.Context, hash string) (io.ReadCloser, error)) (id string, direct []string, err error) {
+	if err := r.End.check(); err != nil {
+		return "", nil, err
+	}
+	id, tree := onlySession(r.End.State)
+	if id == "" {
+		return "", nil, &sandbox.Error{Op: "job", Code: sandbox.ErrNotFound, Hint: "it has made no session; golem jobs show says how it ended"}
+	}
+	hashing, err := NewSnapshotter(p, nil, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	now, err := hashing.TakeProgram(ctx)
+	if err != nil {
+		return "", nil, err
+	}
+	records, err := p.OpenRecords() // it makes the state directory
+	if err != nil {
+		return "", nil, err
+	}
+	if err := records.Close(); err != nil {
+		return "", nil, err
+	}
+	began, here := byName(r.Begin.Program), byName(now.Program)
+	isSame := func(target, name string) bool {
+		for _, m := range p.Project.Mounts {
+			rel, err := filepath.Rel(realPath(p.root), m.RealHostDir())
+			if m.Target != target || err != nil {
+				continue
+			}
+			at := path.Join(filepath.ToSlash(rel), name)
+			a, b := began[at], here[at]
+			return a.Kind == b.Kind && (a.Kind == parcel.Dir || a.Hash == b.Hash && a.Target == b.Target)
+		}
+		return false
+	}
+	err = session.Receive(p.Sessions(), id, r.Source, tree, func(dir string, t parcel.Tree) error { return parcel.Write(ctx, dir, t, parcel.Limits{}, get) }, isSame)
+	return id, changed(r.Begin.Program, r.End.Program), err
+}
+
+// onlySession returns the id of the only session in the state of a job, and its directory.
+func onlySession(state parcel.Tree) (id string, tree parcel.Tree) {
+	for _, e := range state {
+		parts := strings.SplitN(e.Name, "/", 3)
+		if parts[0] != "sessions" || len(parts) < 3 {
+			continue
+		}
+		if id == "" {
+			id = parts[1]
+		}
+		if parts[1] == id {
+			e.Name = parts[2]
+			tree = append(tree, e)
+		}
+	}
+	if strings.ContainsFunc(id, func(r rune) bool { return (r < 'a' || r > 'z') && (r < '0' || r > '9') }) {
+		return "", nil
+	}
+	return id, tree
+}
+
+func byName(t parcel.Tree) map[string]parcel.Entry {
+	all := make(map[string]parcel.Entry, len(t))
+	for _, e := range t {
+		all[e.Name] = e
+	}
+	return all
+}
+
+// changed returns the names of files that differ between two trees.
+func changed(before, after parcel.Tree) (names []string) {
+	old, now := byName(before), byName(after)
+	for name, e := range now {
+		if was := old[name]; e.Kind != parcel.Dir && (was.Kind != e.Kind || was.Hash != e.Hash || was.Target != e.Target) {
+			names = append(names, name)
+		}
+	}
+	for name, e := range old {
+		if _, ok := now[name]; !ok && e.Kind != parcel.Dir {
+			names = append(names, name)
+		}
+	}
+	slices.Sort(names)
+	return names
+}
+
+// fetchedName is the file with the ids of the jobs whose sessions were brought here.
+const fetchedName = "jobs.json"
+
+// FetchedJobs returns the ids of the jobs whose sessions were brought here, also of those that
+// are gone again.
+func FetchedJobs(p *Program) (ids []string, err error) {
+	data, err := os.ReadFile(filepath.Join(p.state, fetchedName))
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err == nil {
+		err = json.Unmarshal(data, &ids)
+	}
+	return ids, err
+}
+
+// NoteFetched notes that the session of a job was brought here.
+func NoteFetched(p *Program, id string) error {
+	folder, err := state.Open(p.state)
+	if err != nil {
+		return err
+	}
+	defer folder.Close()
+	return folder.Update(fetchedName, func(old []byte) ([]byte, error) {
+		var ids []string
+		if len(old) > 0 {
+			if err := json.Unmarshal(old, &ids); err != nil {
+				return nil, err
+			}
+		}
+		if !slices.Contains(ids, id) {
+			ids = append(ids, id)
+		}
+		return json.Marshal(ids)
+	})
+}
