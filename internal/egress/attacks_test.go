@@ -36,15 +36,15 @@ import (
 // every line ends in CR LF, no line is folded, there is one host, and a body has one
 // length. So nobody after golem can see a request that golem did not see.
 type strictServer struct {
-	t    *testing.T
-	l    net.Listener
-	mu   sync.Mutex
-	list []string
+	l     net.Listener
+	mu    sync.Mutex
+	list  []string
+	wrong []string // what other servers might read in another way
 }
 
 // newStrictServer starts a server, with TLS if there is a configuration.
-func newStrictServer(t *testing.T, config *tls.Config) *strictServer {
-	s := &strictServer{t: t, l: listen(t)}
+func newStrictServer(t testing.TB, config *tls.Config) *strictServer {
+	s := &strictServer{l: listen(t)}
 	if config != nil {
 		s.l = tls.NewListener(s.l, config)
 	}
@@ -80,7 +80,7 @@ func (s *strictServer) serve(r *bufio.Reader) bool {
 		text, err := r.ReadString('\n')
 		found := want.FindStringSubmatch(text)
 		if err == nil && found == nil {
-			s.t.Errorf("the server got %q as %s", text, what)
+			s.reject("%q as %s", text, what)
 		}
 		return found
 	}
@@ -102,7 +102,7 @@ func (s *strictServer) serve(r *bufio.Reader) bool {
 	}
 	hosts, lengths, codings := header["host"], header["content-length"], header["transfer-encoding"]
 	if len(hosts) != 1 || len(lengths)+len(codings) > 1 {
-		s.t.Errorf("the server got hosts %q, lengths %q and codings %q", hosts, lengths, codings)
+		s.reject("hosts %q, lengths %q and codings %q", hosts, lengths, codings)
 		return false
 	}
 	size := 0
@@ -125,7 +125,7 @@ func (s *strictServer) serve(r *bufio.Reader) bool {
 			case err != nil: // golem has ended a request that the program has not
 				return false
 			case end != "\r\n":
-				s.t.Errorf("the server got %q after a chunk", end)
+				s.reject("%q after a chunk", end)
 				return false
 			}
 			if n == 0 {
@@ -139,79 +139,98 @@ func (s *strictServer) serve(r *bufio.Reader) bool {
 	return true
 }
 
-func (s *strictServer) seen() string {
+func (s *strictServer) reject(format string, args ...any) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return strings.Join(s.list, ", ")
+	s.wrong = append(s.wrong, fmt.Sprintf(format, args...))
+}
+
+// take returns the requests that the server got, and forgets them.
+func (s *strictServer) take(t testing.TB) []string {
+	t.Helper()
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, what := range s.wrong {
+		t.Errorf("the server got %s", what)
+	}
+	list := s.list
+	s.list, s.wrong = nil, nil
+	return list
+}
+
+func (s *strictServer) seen(t testing.TB) string { return strings.Join(s.take(t), ", ") }
+
+const (
+	post  = "POST / HTTP/1.1\r\nHost: example.com\r\n"
+	evil  = "GET /evil HTTP/1.1\r\nHost: evil.org\r\n\r\n"
+	empty = "0\r\n\r\n"
+)
+
+// smugglingCases are requests that servers read in different ways, and what the server gets.
+var smugglingCases = map[string]struct{ raw, want string }{
+	"length before chunks":         {post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + empty + evil, "POST example.com/ 0"},
+	"chunks before length":         {post + "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n" + empty + evil, "POST example.com/ 0"},
+	"two codings":                  {post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n" + empty + evil, ""},
+	"two codings in a line":        {post + "Transfer-Encoding: identity, chunked\r\n\r\n" + empty + evil, ""},
+	"a coding with a tab":          {post + "Transfer-Encoding:\tchunked\r\n\r\n" + empty, "POST example.com/ 0"},
+	"a coding with a control":      {post + "Transfer-Encoding: \x0bchunked\r\n\r\n" + empty + evil, ""},
+	"a coding in quotes":           {post + "Transfer-Encoding: \"chunked\"\r\n\r\n" + empty + evil, ""},
+	"a coding in HTTP/1.0":         {"POST / HTTP/1.0\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + empty + evil, "POST example.com/ 5"},
+	"a folded coding":              {post + "X: y\r\n Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + empty, "POST example.com/ 5"},
+	"a coding on the next line":    {post + "Transfer-Encoding:\r\n chunked\r\n\r\n" + empty, "POST example.com/ 0"},
+	"a folded length":              {post + "Content-Length: 0\r\n 40\r\n\r\n" + evil, ""},
+	"a length with a sign":         {post + "Content-Length: +0\r\n\r\n" + evil, ""},
+	"a negative length":            {post + "Content-Length: -1\r\n\r\n" + evil, ""},
+	"a length in a list":           {post + "Content-Length: 0, 40\r\n\r\n" + evil, ""},
+	"a length in hex":              {post + "Content-Length: 0x28\r\n\r\n" + evil, ""},
+	"a length with an underscore":  {post + "Content-Length: 4_0\r\n\r\n" + evil, ""},
+	"a length that is too long":    {post + "Content-Length: 18446744073709551616\r\n\r\n" + evil, ""},
+	"the same length twice":        {post + "Content-Length: 2\r\nContent-Length: 2\r\n\r\nhi", "POST example.com/ 2"},
+	"a length of a GET":            {"GET / HTTP/1.1\r\nHost: example.com\r\nContent-Length: " + strconv.Itoa(len(evil)) + "\r\n\r\n" + evil, "GET example.com/ " + strconv.Itoa(len(evil))},
+	"lines without CR":             {"GET / HTTP/1.1\nHost: example.com\n\n", "GET example.com/ 0"},
+	"a host after a bare LF":       {"GET / HTTP/1.1\r\nX: y\nHost: evil.org\r\nHost: example.com\r\n\r\n", ""},
+	"a bare CR in a header":        {"GET / HTTP/1.1\r\nX: y\rHost: evil.org\r\nHost: example.com\r\n\r\n", ""},
+	"a bare CR in the first line":  {"GET / HTTP/1.1\rX: y\r\nHost: example.com\r\n\r\n", ""},
+	"a NUL in a header":            {"GET / HTTP/1.1\r\nHost: example.com\r\nX: a\x00b\r\n\r\n", ""},
+	"a name with a space":          {"GET / HTTP/1.1\r\nHost: example.com\r\nX Y: z\r\n\r\n", ""},
+	"a line without a colon":       {"GET / HTTP/1.1\r\nHost: example.com\r\nHost evil.org\r\n\r\n", ""},
+	"a first header with a space":  {"GET / HTTP/1.1\r\n Host: evil.org\r\nHost: example.com\r\n\r\n", ""},
+	"a folded host":                {"GET / HTTP/1.1\r\nHost: example.com\r\n\t.evil.org\r\n\r\n", ""},
+	"hosts in a list":              {"GET / HTTP/1.1\r\nHost: example.com, evil.org\r\n\r\n", ""},
+	"two equal hosts":              {"GET / HTTP/1.1\r\nHost: example.com\r\nHost: example.com\r\n\r\n", ""},
+	"a host in brackets":           {"GET / HTTP/1.1\r\nHost: [example.com]\r\n\r\n", ""},
+	"a host with a path":           {"GET / HTTP/1.1\r\nHost: example.com/evil.org\r\n\r\n", ""},
+	"a host with two ports":        {"GET / HTTP/1.1\r\nHost: example.com:80:80\r\n\r\n", ""},
+	"an absolute URL wins":         {"GET http://evil.org/ HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
+	"an absolute URL as user":      {"GET http://example.com@evil.org/ HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
+	"a URL with a fragment":        {"GET /x#y HTTP/1.1\r\nHost: example.com\r\n\r\n", "GET example.com/x%23y 0"},
+	"a path without a slash":       {"GET evil.org/ HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
+	"two spaces in the first line": {"GET  / HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
+	"a version in the query":       {"GET /?x HTTP/1.0 HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
+	"a tab in the first line":      {"GET /x\tHTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
+	"a version of two digits":      {"GET / HTTP/1.10\r\nHost: example.com\r\n\r\n", ""},
+	"a chunk in hex with 0x":       {post + "Transfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n" + evil, ""},
+	"a chunk with an underscore":   {post + "Transfer-Encoding: chunked\r\n\r\n0_0\r\n\r\n" + evil, ""},
+	"a chunk with a sign":          {post + "Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n" + evil, ""},
+	"a chunk longer than its size": {post + "Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n" + empty + evil, ""},
+	"a chunk with an extension":    {post + "Transfer-Encoding: chunked\r\n\r\n2;x=\"y\"\r\nhi\r\n" + empty, "POST example.com/ 2"},
+	"a chunk that ends in LF":      {post + "Transfer-Encoding: chunked\r\n\r\n2\nhi\n0\n\n", ""},
+	"a host in a trailer":          {post + "Trailer: Host\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nHost: evil.org\r\n\r\n", "POST example.com/ 0"},
+	"a length in a trailer":        {post + "Trailer: Content-Length\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: 9\r\n\r\n", ""},
+	"a trailer that nobody named":  {post + "Transfer-Encoding: chunked\r\n\r\n0\r\nHost: evil.org\r\n\r\n", "POST example.com/ 0"},
+	"hop by hop":                   {"GET / HTTP/1.1\r\nHost: example.com\r\nConnection: Host, X-Y\r\nX-Y: z\r\n\r\n", "GET example.com/ 0"},
+	"a length made hop by hop":     {post + "Connection: Content-Length, Transfer-Encoding\r\nContent-Length: " + strconv.Itoa(len(evil)) + "\r\n\r\n" + evil, "POST example.com/ " + strconv.Itoa(len(evil))},
+	"CONNECT with a body":          {"CONNECT evil.org:443 HTTP/1.1\r\nHost: example.com\r\nContent-Length: 0\r\n\r\n" + evil, ""},
+	"an upgrade to TLS":            {"OPTIONS * HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: TLS/1.0\r\n\r\n", "OPTIONS example.com* 0"},
+	"a websocket that is none":     {"GET / HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: websocket, h2c\r\n\r\n" + evil, "GET example.com/ 0"},
+	"TRACE":                        {"TRACE / HTTP/1.1\r\nHost: example.com\r\n\r\n", "TRACE example.com/ 0"},
+	"a method in lower case":       {"connect evil.org:443 HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
 }
 
 // TestSmuggling sends requests that servers read in different ways. Golem refuses them, or
 // sends them on in a form that leaves no choice. It does so for plain HTTP and inside TLS.
 func TestSmuggling(t *testing.T) {
-	const (
-		post  = "POST / HTTP/1.1\r\nHost: example.com\r\n"
-		evil  = "GET /evil HTTP/1.1\r\nHost: evil.org\r\n\r\n"
-		empty = "0\r\n\r\n"
-	)
-	for name, test := range map[string]struct{ raw, want string }{
-		"length before chunks":         {post + "Content-Length: 4\r\nTransfer-Encoding: chunked\r\n\r\n" + empty + evil, "POST example.com/ 0"},
-		"chunks before length":         {post + "Transfer-Encoding: chunked\r\nContent-Length: 4\r\n\r\n" + empty + evil, "POST example.com/ 0"},
-		"two codings":                  {post + "Transfer-Encoding: chunked\r\nTransfer-Encoding: identity\r\n\r\n" + empty + evil, ""},
-		"two codings in a line":        {post + "Transfer-Encoding: identity, chunked\r\n\r\n" + empty + evil, ""},
-		"a coding with a tab":          {post + "Transfer-Encoding:\tchunked\r\n\r\n" + empty, "POST example.com/ 0"},
-		"a coding with a control":      {post + "Transfer-Encoding: \x0bchunked\r\n\r\n" + empty + evil, ""},
-		"a coding in quotes":           {post + "Transfer-Encoding: \"chunked\"\r\n\r\n" + empty + evil, ""},
-		"a coding in HTTP/1.0":         {"POST / HTTP/1.0\r\nHost: example.com\r\nTransfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + empty + evil, "POST example.com/ 5"},
-		"a folded coding":              {post + "X: y\r\n Transfer-Encoding: chunked\r\nContent-Length: 5\r\n\r\n" + empty, "POST example.com/ 5"},
-		"a coding on the next line":    {post + "Transfer-Encoding:\r\n chunked\r\n\r\n" + empty, "POST example.com/ 0"},
-		"a folded length":              {post + "Content-Length: 0\r\n 40\r\n\r\n" + evil, ""},
-		"a length with a sign":         {post + "Content-Length: +0\r\n\r\n" + evil, ""},
-		"a negative length":            {post + "Content-Length: -1\r\n\r\n" + evil, ""},
-		"a length in a list":           {post + "Content-Length: 0, 40\r\n\r\n" + evil, ""},
-		"a length in hex":              {post + "Content-Length: 0x28\r\n\r\n" + evil, ""},
-		"a length with an underscore":  {post + "Content-Length: 4_0\r\n\r\n" + evil, ""},
-		"a length that is too long":    {post + "Content-Length: 18446744073709551616\r\n\r\n" + evil, ""},
-		"the same length twice":        {post + "Content-Length: 2\r\nContent-Length: 2\r\n\r\nhi", "POST example.com/ 2"},
-		"a length of a GET":            {"GET / HTTP/1.1\r\nHost: example.com\r\nContent-Length: " + strconv.Itoa(len(evil)) + "\r\n\r\n" + evil, "GET example.com/ " + strconv.Itoa(len(evil))},
-		"lines without CR":             {"GET / HTTP/1.1\nHost: example.com\n\n", "GET example.com/ 0"},
-		"a host after a bare LF":       {"GET / HTTP/1.1\r\nX: y\nHost: evil.org\r\nHost: example.com\r\n\r\n", ""},
-		"a bare CR in a header":        {"GET / HTTP/1.1\r\nX: y\rHost: evil.org\r\nHost: example.com\r\n\r\n", ""},
-		"a bare CR in the first line":  {"GET / HTTP/1.1\rX: y\r\nHost: example.com\r\n\r\n", ""},
-		"a NUL in a header":            {"GET / HTTP/1.1\r\nHost: example.com\r\nX: a\x00b\r\n\r\n", ""},
-		"a name with a space":          {"GET / HTTP/1.1\r\nHost: example.com\r\nX Y: z\r\n\r\n", ""},
-		"a line without a colon":       {"GET / HTTP/1.1\r\nHost: example.com\r\nHost evil.org\r\n\r\n", ""},
-		"a first header with a space":  {"GET / HTTP/1.1\r\n Host: evil.org\r\nHost: example.com\r\n\r\n", ""},
-		"a folded host":                {"GET / HTTP/1.1\r\nHost: example.com\r\n\t.evil.org\r\n\r\n", ""},
-		"hosts in a list":              {"GET / HTTP/1.1\r\nHost: example.com, evil.org\r\n\r\n", ""},
-		"two equal hosts":              {"GET / HTTP/1.1\r\nHost: example.com\r\nHost: example.com\r\n\r\n", ""},
-		"a host in brackets":           {"GET / HTTP/1.1\r\nHost: [example.com]\r\n\r\n", ""},
-		"a host with a path":           {"GET / HTTP/1.1\r\nHost: example.com/evil.org\r\n\r\n", ""},
-		"a host with two ports":        {"GET / HTTP/1.1\r\nHost: example.com:80:80\r\n\r\n", ""},
-		"an absolute URL wins":         {"GET http://evil.org/ HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
-		"an absolute URL as user":      {"GET http://example.com@evil.org/ HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
-		"a URL with a fragment":        {"GET /x#y HTTP/1.1\r\nHost: example.com\r\n\r\n", "GET example.com/x%23y 0"},
-		"a path without a slash":       {"GET evil.org/ HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
-		"two spaces in the first line": {"GET  / HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
-		"a version in the query":       {"GET /?x HTTP/1.0 HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
-		"a tab in the first line":      {"GET /x\tHTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
-		"a version of two digits":      {"GET / HTTP/1.10\r\nHost: example.com\r\n\r\n", ""},
-		"a chunk in hex with 0x":       {post + "Transfer-Encoding: chunked\r\n\r\n0x0\r\n\r\n" + evil, ""},
-		"a chunk with an underscore":   {post + "Transfer-Encoding: chunked\r\n\r\n0_0\r\n\r\n" + evil, ""},
-		"a chunk with a sign":          {post + "Transfer-Encoding: chunked\r\n\r\n-1\r\n\r\n" + evil, ""},
-		"a chunk longer than its size": {post + "Transfer-Encoding: chunked\r\n\r\n1\r\nabc\r\n" + empty + evil, ""},
-		"a chunk with an extension":    {post + "Transfer-Encoding: chunked\r\n\r\n2;x=\"y\"\r\nhi\r\n" + empty, "POST example.com/ 2"},
-		"a chunk that ends in LF":      {post + "Transfer-Encoding: chunked\r\n\r\n2\nhi\n0\n\n", ""},
-		"a host in a trailer":          {post + "Trailer: Host\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nHost: evil.org\r\n\r\n", "POST example.com/ 0"},
-		"a length in a trailer":        {post + "Trailer: Content-Length\r\nTransfer-Encoding: chunked\r\n\r\n0\r\nContent-Length: 9\r\n\r\n", ""},
-		"a trailer that nobody named":  {post + "Transfer-Encoding: chunked\r\n\r\n0\r\nHost: evil.org\r\n\r\n", "POST example.com/ 0"},
-		"hop by hop":                   {"GET / HTTP/1.1\r\nHost: example.com\r\nConnection: Host, X-Y\r\nX-Y: z\r\n\r\n", "GET example.com/ 0"},
-		"a length made hop by hop":     {post + "Connection: Content-Length, Transfer-Encoding\r\nContent-Length: " + strconv.Itoa(len(evil)) + "\r\n\r\n" + evil, "POST example.com/ " + strconv.Itoa(len(evil))},
-		"CONNECT with a body":          {"CONNECT evil.org:443 HTTP/1.1\r\nHost: example.com\r\nContent-Length: 0\r\n\r\n" + evil, ""},
-		"an upgrade to TLS":            {"OPTIONS * HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: TLS/1.0\r\n\r\n", "OPTIONS example.com* 0"},
-		"a websocket that is none":     {"GET / HTTP/1.1\r\nHost: example.com\r\nConnection: Upgrade\r\nUpgrade: websocket, h2c\r\n\r\n" + evil, "GET example.com/ 0"},
-		"TRACE":                        {"TRACE / HTTP/1.1\r\nHost: example.com\r\n\r\n", "TRACE example.com/ 0"},
-		"a method in lower case":       {"connect evil.org:443 HTTP/1.1\r\nHost: example.com\r\n\r\n", ""},
-	} {
+	for name, test := range smugglingCases {
 		for _, ended := range []bool{false, true} {
 			t.Run(name+map[bool]string{true: ", ended"}[ended], func(t *testing.T) {
 				t.Parallel()
@@ -244,7 +263,7 @@ func TestSmuggling(t *testing.T) {
 				} else {
 					answer = exchange(w.mustDial("example.com", 80), raw)
 				}
-				if got := server.seen(); got != test.want {
+				if got := server.seen(t); got != test.want {
 					t.Errorf("the server got %q, want %q; the program got %q", got, test.want, answer)
 				}
 			})
@@ -254,13 +273,13 @@ func TestSmuggling(t *testing.T) {
 
 // rawHTTP2 is a program that speaks HTTP/2 frame by frame.
 type rawHTTP2 struct {
-	t      *testing.T
+	t      testing.TB
 	c      net.Conn
 	framer *http2.Framer
 	stream uint32
 }
 
-func (w *world) rawHTTP2(t *testing.T, host string) *rawHTTP2 {
+func (w *world) rawHTTP2(t testing.TB, host string) *rawHTTP2 {
 	t.Helper()
 	config := w.trustAuthority("h2")
 	config.ServerName = host
@@ -329,7 +348,6 @@ func (p *rawHTTP2) send(fields ...string) string {
 // TestHTTP2Smuggling sends HTTP/2 requests that would be other requests in HTTP/1.1, and
 // several authorities over one connection.
 func TestHTTP2Smuggling(t *testing.T) {
-	const evil = "GET /evil HTTP/1.1\r\nHost: evil.org\r\n\r\n"
 	request := func(more ...string) []string {
 		return append([]string{":method", "GET", ":scheme", "https", ":authority", "example.com", ":path", "/"}, more...)
 	}
@@ -397,7 +415,7 @@ func TestHTTP2Smuggling(t *testing.T) {
 			}
 			p.c.Close()
 			w.network.Close()
-			if got := server.seen(); got != test.want && got != "" {
+			if got := server.seen(t); got != test.want && got != "" {
 				t.Errorf("the server got %q, want %q", got, test.want)
 			} else if got == "" && test.code == "200" {
 				t.Error("the server got nothing")
@@ -789,4 +807,77 @@ func TestQuestionsStayInside(t *testing.T) {
 	if code, _, err := get(w.client(nil), "http://a.example.com/"); err != nil || code != 200 || !slices.Equal(asked, []string{"a.example.com"}) {
 		t.Errorf("got %d, %v; golem asked for %q", code, err, asked)
 	}
+}
+
+// fuzzWorld is a world for many inputs, with a strict server and a rule that limits
+// requests.
+func fuzzWorld(f *testing.F) (*world, *strictServer) {
+	w := newWorld(f, policy.HostRule{Host: "example.com", Methods: []string{"GET", "POST"}, Paths: []string{"/a/**"}})
+	secure := w.site("example.com", &requestLog{})
+	server := newStrictServer(f, &tls.Config{Certificates: secure.TLS.Certificates, NextProtos: []string{"http/1.1"}})
+	plain := newStrictServer(f, nil)
+	w.host("example.com", 80, plain.l.Addr())
+	w.host("example.com", 443, server.l.Addr())
+	w.options.Record = func(egress.Record) error { return nil }
+	w.openWithTLS(secure)
+	return w, map[bool]*strictServer{true: server, false: plain}[strings.Contains(f.Name(), "HTTP2")]
+}
+
+var allowedRequest = regexp.MustCompile(`^(GET|POST) (?i:example\.com)\.?(:80|:443|:)?/a(/[^/?]*)*(\?.*)? \d+$`)
+
+func checkAllowed(t *testing.T, server *strictServer) {
+	t.Helper()
+	for _, r := range server.take(t) {
+		path, _, _ := strings.Cut(r, "?")
+		if !allowedRequest.MatchString(r) || strings.Contains(path, "/../") || strings.Contains(path, "//") || strings.Contains(strings.ToLower(path), "%2f") {
+			t.Errorf("the server got %q", r)
+		}
+	}
+}
+
+// FuzzHTTP1 sends any bytes as plain HTTP. The server gets only requests that the rule
+// allows, in a form that all servers read alike.
+func FuzzHTTP1(f *testing.F) {
+	w, server := fuzzWorld(f)
+	for _, c := range smugglingCases {
+		f.Add([]byte(c.raw))
+		f.Add([]byte(strings.ReplaceAll(c.raw, " / ", " /a/b ")))
+	}
+	f.Fuzz(func(t *testing.T, raw []byte) {
+		w.t = t
+		c, err := w.dial("example.com", 80)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer c.Close()
+		c.SetDeadline(time.Now().Add(10 * time.Second))
+		c.Write(raw)
+		c.(*net.TCPConn).CloseWrite()
+		io.Copy(io.Discard, c)
+		checkAllowed(t, server)
+	})
+}
+
+// FuzzHTTP2 sends any fields as a request of HTTP/2, which golem sends on as HTTP/1.1.
+func FuzzHTTP2(f *testing.F) {
+	w, server := fuzzWorld(f)
+	f.Add("GET", "example.com", "/a/b", "x-y", "z", "")
+	f.Add("POST", "example.com", "/a/b?c", "content-length", "5", "0\r\n\r\n")
+	f.Add("POST", "EXAMPLE.com:443", "/a/../b", "host", "evil.org", evil)
+	f.Add("CONNECT", "evil.org", "http://evil.org/a/b", "transfer-encoding", "chunked", evil)
+	f.Add("GET", "example.com\r\nHost: evil.org", "/a/b HTTP/1.1\r\n\r\nGET /evil", "te: x\r\n", "y\nHost: evil.org", "")
+	f.Fuzz(func(t *testing.T, method, authority, path, name, value, body string) {
+		w.t = t
+		p := w.rawHTTP2(t, "example.com")
+		defer p.c.Close()
+		fields := []string{":method", method, ":scheme", "https", ":authority", authority, ":path", path}
+		if name != "" {
+			fields = append(fields, name, value)
+		}
+		if body != "" {
+			fields = append(fields, "", body)
+		}
+		p.send(fields...)
+		checkAllowed(t, server)
+	})
 }
