@@ -69,11 +69,11 @@ export CGO_ENABLED := 0
 STAMPED := $(GOFLAGS)
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: help build build-hub demo test soak everyday bench fuzz lint clean \
+.PHONY: help build build-hub demo test soak everyday screenshots bench fuzz lint clean \
 	format vet staticcheck tidy unit race systems cross need-race tools
 
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-8s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-11s %s\n", $$1, $$2}' $(MAKEFILE_LIST)
 
 build: export GOFLAGS := $(STAMPED)
 build: ## build bin/golem, one static binary
@@ -106,6 +106,10 @@ everyday: ## run the commands of docs/jail.md, "Everyday work", in the jail; ins
 	@scripts/need $(COMMANDS) unshare=util-linux $(NEEDS) $(CLIENTS) $(EVERYDAY)
 	go test -count=1 -vet=off -timeout 2h -parallel 2 -run '^TestEverydayWork$$' ./cmd/golem
 	go test -count=1 -vet=off -run '^TestEverydayTable$$' ./cmd/golem -update
+
+screenshots: ## draw the pictures of golem desk in docs/, from the program of make demo; needs chromium
+	@scripts/need $(CHROMIUM)
+	GOLEM_TEST_PICTURES=docs scripts/roomy go test -count=1 -vet=off -run '^TestDesk$$/^Pictures$$' ./cmd/golem
 
 bench: build ## measure golem and its peers, and compare with the targets
 	@scripts/bench

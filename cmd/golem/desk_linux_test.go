@@ -65,7 +65,11 @@ func TestDesk(t *testing.T) {
 	if err := chromedp.Run(browser); err != nil { // starts it
 		t.Fatal(err)
 	}
-	for name, test := range map[string]func(*testing.T, *deskUser){"Approve": approveAtDesk, "Changed": refuseChangedContent, "Unseen": nameUnseen, "Inert": keepInert, "Apply": applyAtDesk, "Unviewed": nameUnviewed, "Push": pushAtDesk, "Supervise": superviseAtDesk, "Race": raceAtDesk, "Survive": surviveAtDesk, "Access": checkAccess} {
+	tests := map[string]func(*testing.T, *deskUser){"Approve": approveAtDesk, "Changed": refuseChangedContent, "Unseen": nameUnseen, "Inert": keepInert, "Apply": applyAtDesk, "Unviewed": nameUnviewed, "Push": pushAtDesk, "Supervise": superviseAtDesk, "Race": raceAtDesk, "Survive": surviveAtDesk, "Access": checkAccess}
+	if os.Getenv("GOLEM_TEST_PICTURES") != "" {
+		tests["Pictures"] = drawDesk
+	}
+	for name, test := range tests {
 		t.Run(name, func(t *testing.T) {
 			home := t.TempDir()
 			test(t, &deskUser{t: t, first: browser, dir: t.TempDir(), environ: append(os.Environ(), "HOME="+home, "GOLEM_STATE="+filepath.Join(home, "state"), "DISPLAY=", "WAYLAND_DISPLAY=")})

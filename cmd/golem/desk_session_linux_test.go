@@ -64,7 +64,7 @@ func applyAtDesk(t *testing.T, u *deskUser) {
 	}
 	hunk := func(n int) string { return fmt.Sprintf(`input[aria-label="Hunk %d of /app.txt"]`, n) }
 	u.do(click(hunk(1)), click(hunk(3)))
-	u.waitFor(u.browser, "Chosen: 2 parts of other files.")
+	u.waitFor(u.browser, "Chosen: 2 parts.")
 	u.submit(click(`button[value=apply]`))
 	u.waitFor(u.browser, "Your decision")
 	if text := u.text(); !strings.Contains(text, "first") || !strings.Contains(text, "third") || strings.Contains(text, "second") || strings.Contains(text, "keep.txt") {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -32,6 +33,7 @@ type Activity struct {
 	// how many processors they kept busy since the last look, -1 before the second look.
 	Usage       *jail.Usage     `json:"usage,omitempty"`
 	Load        float64         `json:"load"`
+	Doing       string          `json:"doing,omitempty"` // what its run does at the moment, in one line
 	Ports       []PublishedPort `json:"ports,omitempty"`
 	Connections []Event         `json:"connections,omitempty"` // the last ones
 	Open        int             `json:"open_connections"`
@@ -127,6 +129,7 @@ func (w *Watcher) activity(s Session, dir string) (a Activity, ok bool) {
 	if running {
 		a.Ports = PublishedPorts([]Session{s})
 		a.Connections, a.Open = s.lastConnections()
+		a.Doing = s.doing()
 	}
 	a.Waiting = w.Reader.WaitingIn(s)
 	a.Resume = !running && !slices.ContainsFunc(a.Waiting, func(i Item) bool { return i.Kind == KindCall })
@@ -274,6 +277,20 @@ func (s Session) Now() (e Event, ok bool) {
 	e = Event{Kind: EventNote, Title: visible.Line(title, maxTitle)}
 	e.setText(lastRunes(text, maxEventText))
 	return e, true
+}
+
+// doing returns what the run of the session does at the moment, in one line: with the last
+// line of an output.
+func (s Session) doing() string {
+	e, ok := s.Now()
+	if !ok {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(e.Text), "\n")
+	if last := lines[len(lines)-1]; last != "" {
+		return e.Title + ": " + visible.Cut(last, maxTitle)
+	}
+	return e.Title
 }
 
 // lastRunes returns the last n characters of a text.

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"html/template"
 	"net/http"
+	"strings"
 	"sync"
 	"time"
 
@@ -115,8 +116,11 @@ func kindWords(k inbox.Kind) string {
 }
 
 // nextCommand returns the command that shows an item in a terminal.
-func nextCommand(i inbox.Item) string {
+func nextCommand(i inbox.Item, home string) string {
 	dir := visible.CommandLine(i.Directory)
+	if near := visible.HomeRelative(i.Directory, home); dir == i.Directory && strings.HasPrefix(near, "~/") {
+		dir = near // a shell reads it in the same way
+	}
 	switch i.Kind {
 	case inbox.KindChanges:
 		return "golem diff -C " + dir + " --session " + i.ID

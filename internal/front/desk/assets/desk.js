@@ -78,7 +78,7 @@
     for (const box of pick.querySelectorAll('input[data-of]:checked')) if (pick.querySelector('input[data-file="' + box.dataset.of + '"]').checked) hunks--;
     const all = [];
     if (files) all.push(count(files, 'file'));
-    if (hunks) all.push(count(hunks, 'part') + ' of other files');
+    if (hunks) all.push(count(hunks, 'part') + (files ? ' of other files' : ''));
     document.getElementById('picked').textContent = all.length ? 'Chosen: ' + all.join(' and ') + '.' : 'Tick what you want to apply.';
   };
   if (pick) {
