@@ -1,0 +1,171 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math/rand/v2"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/hub"
+)
+
+// check compares the jobs with what reached the sink: nothing is lost, and nothing twice.
+func (w *work) check(jobs map[string]hub.Job) {
+	w.t.Helper()
+	done, doubtful := 0, 0
+	for id, j := range jobs {
+		n := w.sink.times(id)
+		switch {
+		case j.State == hub.Done && n == 1:
+			done++
+		case j.State == hub.InDoubt && n <= 1:
+			doubtful++
+		default:
+			w.t.Errorf("job %s is %s (%s) after attempt %d, and its message arrived %d times", id, j.State, j.Result.Why, j.Attempt, n)
+		}
+	}
+	w.t.Logf("%d jobs: %d done, %d in doubt", len(jobs), done, doubtful)
+}
+
+// TestJobs lets two nodes do jobs that need an approval, and nothing goes wrong.
+func TestJobs(t *testing.T) {
+	s := newSite(t)
+	w := newWork(s, 2)
+	s.startNode("a", "--slots", "2", "--hold", "100ms")
+	s.startNode("b", "--slots", "2", "--hold", "5s")
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var approving sync.WaitGroup
+	defer approving.Wait()
+	defer stop()
+	for _, a := range w.approvers {
+		approving.Go(func() { w.approve(ctx, a) })
+	}
+	var ids []string
+	for i := range 10 {
+		ids = append(ids, fmt.Sprintf("job%05d", i))
+		w.submit(ids[i])
+	}
+	jobs := w.await(ids, 2*time.Minute)
+	w.check(jobs)
+	for _, j := range jobs {
+		if j.State != hub.Done || j.Result.Answer != "sent" {
+			t.Errorf("job %s: got %s, %+v", j.ID, j.State, j.Result)
+		}
+	}
+}
+
+// TestKills kills nodes and the hub at random times. Every job ends, no message arrives twice,
+// and a call that may have been made shows as in doubt. GOLEM_SOAK_JOBS and
+// GOLEM_SOAK_MINUTES make it longer.
+func TestKills(t *testing.T) {
+	count, minutes := 30, 0
+	if text := os.Getenv("GOLEM_SOAK_JOBS"); text != "" {
+		var err error
+		count, err = strconv.Atoi(text)
+		must(t, err)
+		minutes, _ = strconv.Atoi(os.Getenv("GOLEM_SOAK_MINUTES"))
+	}
+	s := newSite(t)
+	w := newWork(s, 2)
+	w.sink.slow = 20 * time.Millisecond
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer stop()
+	for _, a := range w.approvers {
+		others.Go(func() { w.approve(ctx, a) })
+	}
+	names := []string{"a", "b", "c"}
+	for _, name := range names {
+		s.startNode(name, "--slots", "2", "--hold", "300ms")
+	}
+	var ids []string
+	for i := range count {
+		ids = append(ids, fmt.Sprintf("job%05d", i))
+		w.submit(ids[i])
+	}
+	random := rand.New(rand.NewPCG(1, 2))
+	begin := time.Now()
+	patience := 3 * time.Minute
+	if minutes > 0 {
+		patience = time.Duration(minutes) * time.Minute
+	}
+	kills := 0
+	kill := func() {
+		if random.IntN(4) == 0 {
+			s.restartHub()
+		} else {
+			name := names[random.IntN(len(names))]
+			s.nodes[name].kill()
+			s.startNode(name, "--slots", "2", "--hold", "300ms")
+		}
+		kills++
+	}
+	for time.Since(begin) < patience && (minutes > 0 || kills < 8) {
+		time.Sleep(time.Duration(300+random.IntN(1500)) * time.Millisecond)
+		kill()
+		if last, err := w.maker.Job(t.Context(), ids[len(ids)-1]); minutes > 0 && err == nil && (last.State.IsOver() || last.State == hub.InDoubt) {
+			break
+		}
+	}
+	jobs := w.await(ids, patience)
+	t.Logf("%d kills in %s", kills, time.Since(begin).Round(time.Second))
+	w.check(jobs)
+}
+
+// TestReview follows a user's commands: submit, approve, see what the job did, bring its
+// changes here and apply them.
+func TestReview(t *testing.T) {
+	s := newSite(t)
+	w := newWork(s, 1)
+	s.startNode("a")
+	dir := filepath.Join(s.dir, "program")
+	must(t, os.WriteFile(filepath.Join(dir, "in", "body.json"), []byte(`{"id":"review"}`), 0o600))
+	run := func(c *hub.Client, want string, args ...string) string {
+		t.Helper()
+		out, err := s.golem(dir, c, args...)
+		if err != nil || !strings.Contains(out, want) {
+			t.Fatalf("golem %s: %v, want %q:\n%s", strings.Join(args, " "), err, want, out)
+		}
+		return out
+	}
+	run(w.maker, "trusted", "trust", "--yes")
+	out := run(w.maker, "next: golem jobs logs -f", "submit", ".", "send it", "--model", "scripted:script.yaml")
+	id, _, _ := strings.Cut(out, "\n")
+	approver := w.approvers[0]
+	var call string
+	for range 100 {
+		list, err := approver.Jobs(t.Context(), hub.Filter{})
+		must(t, err)
+		if len(list) == 1 && len(list[0].Requests) == 1 {
+			call = list[0].Requests[0].ID
+			break
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	run(w.maker, "1 call waits for approval; next: golem approve --hub", "jobs")
+	if out, err := s.golem(dir, w.maker, "approve", "--hub", call); err == nil || !strings.Contains(out, "the role submit may not do this") {
+		t.Errorf("a submitter approves: %v\n%s", err, out)
+	}
+	run(approver, "yes: api_send of job "+id, "approve", "--hub", call)
+	run(w.maker, "finished: sent", "jobs", "logs", "-f", id)
+	if n := w.sink.times("review"); n != 1 {
+		t.Errorf("the message arrived %d times", n)
+	}
+	run(w.maker, "job "+id+": done", "jobs", "show", id)
+	run(w.maker, "job "+id+" is session", "jobs", "fetch", id)
+	run(w.maker, "+made", "diff", "--hub")
+	run(w.maker, "applied: created out/note.md", "apply", "--yes")
+	if data, err := os.ReadFile(filepath.Join(dir, "out", "note.md")); string(data) != "made\n" || err != nil {
+		t.Errorf("applied: got %q, %v", data, err)
+	}
+	run(w.maker, "nothing new to fetch", "jobs", "fetch")
+}

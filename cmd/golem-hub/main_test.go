@@ -1,0 +1,19 @@
+package main
+
+import (
+	"os"
+	"testing"
+
+	"github.com/rogpeppe/go-internal/testscript"
+
+	"github.com/golem-forge/golem/internal/front/cli"
+	_ "github.com/golem-forge/golem/internal/front/part" // processes of a jail end here
+)
+
+// TestMain makes golem and golem-hub commands of this test binary.
+func TestMain(m *testing.M) {
+	testscript.Main(m, map[string]func(){
+		"golem":     func() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, nil, nil, nil)) },
+		"golem-hub": main,
+	})
+}

@@ -1,0 +1,353 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/parcel"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/tool"
+)
+
+// A site is a hub with nodes, all real processes, on this machine.
+type site struct {
+	t      testing.TB
+	dir    string
+	listen string
+	hub    *process
+	nodes  map[string]*process
+}
+
+// A process is a command with its output in a file.
+type process struct {
+	*exec.Cmd
+	log  string
+	args []string
+}
+
+const deadline = 3 * time.Second
+
+// newSite starts a hub.
+func newSite(t testing.TB) *site {
+	t.Helper()
+	free, err := net.Listen("tcp", "127.0.0.1:0")
+	must(t, err)
+	s := &site{t: t, dir: t.TempDir(), listen: free.Addr().String(), nodes: make(map[string]*process)}
+	must(t, free.Close())
+	must(t, os.MkdirAll(filepath.Join(s.dir, "home"), 0o700))
+	t.Cleanup(s.close)
+	s.startHub()
+	return s
+}
+
+func must(t testing.TB, err error) {
+	t.Helper()
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func (s *site) data() string { return filepath.Join(s.dir, "data") }
+
+// start starts a process of this site.
+func (s *site) start(name string, args ...string) *process {
+	s.t.Helper()
+	p := &process{exec.Command(args[0], args[1:]...), filepath.Join(s.dir, name+".log"), args}
+	out, err := os.OpenFile(p.log, os.O_CREATE|os.O_APPEND|os.O_WRONLY, 0o600)
+	must(s.t, err)
+	defer out.Close()
+	p.Stdout, p.Stderr = out, out
+	p.Env = append(os.Environ(), "HOME="+filepath.Join(s.dir, "home"), "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "GOLEM_STATE=")
+	p.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	must(s.t, p.Start())
+	return p
+}
+
+// kill ends a process like kill -9.
+func (p *process) kill() {
+	p.Process.Kill()
+	p.Wait()
+}
+
+func (s *site) startHub() {
+	s.t.Helper()
+	s.hub = s.start("hub", "golem-hub", "--data", s.data(), "--listen", s.listen, "--deadline", deadline.String())
+	for range 400 {
+		if c, err := net.Dial("tcp", s.listen); err == nil {
+			c.Close()
+			if _, err := hub.ReadCredentials(filepath.Join(s.data(), "admin.creds")); err == nil {
+				return
+			}
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	s.t.Fatalf("the hub does not start:\n%s", s.logs())
+}
+
+func (s *site) restartHub() {
+	s.t.Helper()
+	s.hub.kill()
+	s.startHub()
+}
+
+// startNode starts a node with its own credentials and directory.
+func (s *site) startNode(name string, args ...string) {
+	s.t.Helper()
+	creds := filepath.Join(s.dir, name+".creds")
+	if _, err := os.Stat(creds); err != nil {
+		must(s.t, s.invite(hub.Node, name).Write(creds))
+	}
+	s.nodes[name] = s.start(name, append([]string{"golem", "node", "--creds", creds, "--dir", filepath.Join(s.dir, "node-"+name)}, args...)...)
+}
+
+func (s *site) close() {
+	for _, p := range s.nodes {
+		p.kill()
+	}
+	if s.hub != nil {
+		s.hub.kill()
+	}
+	if s.t.Failed() {
+		s.t.Log(s.logs())
+	}
+}
+
+// logs returns the end of what the processes have printed.
+func (s *site) logs() string {
+	var all strings.Builder
+	files, _ := filepath.Glob(filepath.Join(s.dir, "*.log"))
+	for _, file := range files {
+		data, _ := os.ReadFile(file)
+		fmt.Fprintf(&all, "== %s\n%s\n", filepath.Base(file), data[max(0, len(data)-3000):])
+	}
+	return all.String()
+}
+
+// invite returns new credentials of a role.
+func (s *site) invite(role hub.Role, name string) hub.Credentials {
+	s.t.Helper()
+	admin, err := hub.ReadCredentials(filepath.Join(s.data(), "admin.creds"))
+	must(s.t, err)
+	c := s.connect(admin)
+	defer c.Close()
+	seed, key, err := hub.NewSeed()
+	must(s.t, err)
+	must(s.t, c.Invite(s.t.Context(), hub.Invitation{Key: key, Role: role, Name: name}))
+	admin.Role, admin.Name, admin.Seed = role, name, seed
+	return admin
+}
+
+func (s *site) connect(c hub.Credentials) *hub.Client {
+	s.t.Helper()
+	client, err := hub.Connect(s.t.Context(), c, hub.Options{})
+	must(s.t, err)
+	return client
+}
+
+// client connects somebody new of a role.
+func (s *site) client(role hub.Role, name string) *hub.Client {
+	s.t.Helper()
+	c := s.connect(s.invite(role, name))
+	s.t.Cleanup(c.Close)
+	return c
+}
+
+// golem runs golem in a directory with credentials, and returns what it prints.
+func (s *site) golem(dir string, c *hub.Client, args ...string) (string, error) {
+	s.t.Helper()
+	creds := filepath.Join(s.dir, "of-"+c.Name+".creds")
+	must(s.t, c.Credentials.Write(creds))
+	cmd := exec.Command("golem", args...)
+	cmd.Dir = dir
+	cmd.Env = append(os.Environ(), "HOME="+filepath.Join(s.dir, "home"), "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "GOLEM_STATE=", "GOLEM_HUB="+creds)
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // without a terminal
+	out, err := cmd.CombinedOutput()
+	return string(out), err
+}
+
+// A sink is a service outside of golem that counts what reaches it.
+type sink struct {
+	*httptest.Server
+	mu    sync.Mutex
+	count map[string]int
+	slow  time.Duration
+}
+
+func newSink(t testing.TB) *sink {
+	s := &sink{count: make(map[string]int)}
+	s.Server = httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		data, _ := io.ReadAll(r.Body)
+		var body struct{ ID string }
+		if err := json.Unmarshal(data, &body); err != nil {
+			t.Errorf("the sink got %q", data)
+		}
+		s.mu.Lock()
+		s.count[body.ID]++
+		s.mu.Unlock()
+		time.Sleep(s.slow)
+	}))
+	t.Cleanup(s.Close)
+	return s
+}
+
+func (s *sink) times(id string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.count[id]
+}
+
+// A work makes jobs that send one message to the sink, after an approval.
+type work struct {
+	*site
+	maker     *hub.Client
+	approvers []*hub.Client
+	sink      *sink
+	common    parcel.Tree
+	trust     string
+}
+
+func newWork(s *site, approvers int) *work {
+	s.t.Helper()
+	w := &work{site: s, maker: s.client(hub.Submit, "maker"), sink: newSink(s.t)}
+	for i := range approvers {
+		w.approvers = append(w.approvers, s.client(hub.Approve, fmt.Sprint("approver", i)))
+	}
+	dir := filepath.Join(s.dir, "program")
+	must(s.t, os.MkdirAll(filepath.Join(dir, "out"), 0o700))
+	must(s.t, os.WriteFile(filepath.Join(dir, "golem-forge.config.yaml"), []byte("sandbox:\n  mounts:\n    - {source: ./out, target: /out, mode: overlay}\n    - {source: ./in, target: /in, mode: ro}\nclearance:\n  endpoints:\n    sink: {url: "+w.sink.URL+", mode: both}\n"), 0o600))
+	must(s.t, os.MkdirAll(filepath.Join(dir, "in"), 0o700))
+	must(s.t, os.WriteFile(filepath.Join(dir, "main.worker"), []byte("---\nsandbox: inherit\ntoolsets: {filesystem: , clearance: }\n---\nWork.\n"), 0o600))
+	must(s.t, os.WriteFile(filepath.Join(dir, "script.yaml"), []byte(`- calls: [{tool: write_file, args: {path: /out/note.md, content: "made\n"}}]
+- calls: [{tool: api_send, args: {endpoint: sink, path: /in/body.json}}]
+- text: sent
+`), 0o600))
+	p, err := program.Load(program.Options{Dir: dir, StateHome: s.dir, Now: time.Now})
+	must(s.t, err)
+	w.trust = p.Content.Hash
+	reader := parcel.Reader{Put: func(ctx context.Context, hash string, size int64, content io.Reader) error {
+		return w.maker.Put(ctx, hub.Part{Hash: hash, Size: size}, content)
+	}}
+	w.common, err = reader.Read(s.t.Context(), dir)
+	must(s.t, err)
+	return w
+}
+
+// submit makes a job with a body of its own.
+func (w *work) submit(id string) {
+	w.t.Helper()
+	body := fmt.Sprintf(`{"id":%q}`, id)
+	put := func(data []byte) string {
+		sum := sha256.Sum256(data)
+		hash := hex.EncodeToString(sum[:])
+		must(w.t, w.maker.Put(w.t.Context(), hub.Part{Hash: hash, Size: int64(len(data))}, bytes.NewReader(data)))
+		return hash
+	}
+	snapshot := program.Snapshot{}
+	for _, e := range w.common {
+		if snapshot.Program = append(snapshot.Program, e); e.Name == "in" {
+			snapshot.Program = append(snapshot.Program, parcel.Entry{Name: "in/body.json", Kind: parcel.File, Mode: 0o600, Size: int64(len(body)), Hash: put([]byte(body)), Modified: time.Unix(1, 0).UTC()})
+		}
+	}
+	text, err := json.Marshal(snapshot)
+	must(w.t, err)
+	spec := hub.Spec{ID: id, Hub: w.maker.Hub, User: w.maker.Key, Name: "sender", Trust: w.trust, Input: "send it", Model: "scripted:script.yaml", Files: put(text)}
+	for _, a := range w.approvers {
+		spec.Approvers = append(spec.Approvers, a.Key)
+	}
+	signed, err := hub.SignSpec(w.maker.Credentials, spec)
+	must(w.t, err)
+	must(w.t, w.maker.Submit(w.t.Context(), signed))
+}
+
+// approve answers every call that waits, until ctx ends, as a person would who looks at it.
+func (w *work) approve(ctx context.Context, a *hub.Client) {
+	for ctx.Err() == nil {
+		jobs, err := a.Jobs(ctx, hub.Filter{States: []hub.State{hub.Running, hub.Waiting}})
+		if err != nil {
+			continue
+		}
+		for _, j := range jobs {
+			for _, r := range j.Requests {
+				if r.Decided == nil && ctx.Err() == nil {
+					if err := decide(ctx, a, j, r, true); err != nil && !hub.IsCode(err, hub.CodeDecided) && ctx.Err() == nil && !hub.IsCode(err, hub.CodeMissing) {
+						w.t.Errorf("approve: %v", err)
+					}
+				}
+			}
+		}
+		time.Sleep(time.Duration(20+rand.IntN(50)) * time.Millisecond)
+	}
+}
+
+// decide signs an answer to a request after reading it.
+func decide(ctx context.Context, a *hub.Client, j hub.Job, r hub.Request, yes bool) error {
+	text, err := a.Get(ctx, hub.Part{Job: j.ID, Hash: r.Hash})
+	if err != nil {
+		return err
+	}
+	var request tool.Request
+	if err := json.Unmarshal(text, &request); err != nil {
+		return err
+	}
+	signed, err := hub.SignDecision(a.Credentials, hub.Decision{Hub: a.Hub, Job: j.ID, Request: r.ID, Hash: r.Hash, By: a.Key, Name: a.Name, Reply: hub.Reply{Yes: yes, Rendered: request.Items(), Front: "a test"}, Time: time.Now()})
+	if err != nil {
+		return err
+	}
+	return a.Decide(ctx, j.ID, signed)
+}
+
+// await waits until every job of the list is over or in doubt, and returns them.
+func (w *work) await(ids []string, patience time.Duration) map[string]hub.Job {
+	w.t.Helper()
+	end := time.Now().Add(patience)
+	found := make(map[string]hub.Job)
+	for time.Now().Before(end) && !w.t.Failed() {
+		for _, id := range ids {
+			if _, ok := found[id]; ok {
+				continue
+			}
+			ctx, cancel := context.WithTimeout(w.t.Context(), 20*time.Second)
+			j, err := w.maker.Job(ctx, id)
+			cancel()
+			if err != nil {
+				continue // the hub is away for a moment
+			}
+			if j.State.IsOver() || j.State == hub.InDoubt {
+				found[id] = j
+			} else {
+				break // the others are not sooner
+			}
+		}
+		if len(found) == len(ids) {
+			return found
+		}
+		time.Sleep(100 * time.Millisecond)
+	}
+	left := []string{}
+	for _, id := range ids {
+		if _, ok := found[id]; !ok && len(left) < 5 {
+			j, err := w.maker.Job(w.t.Context(), id)
+			left = append(left, fmt.Sprintf("%s: %s attempt %d turn %d node %.8s %v", id, j.State, j.Attempt, j.Turn, j.Node, err))
+		}
+	}
+	w.t.Fatalf("%d of %d jobs are over; for example:\n%s", len(found), len(ids), strings.Join(left, "\n"))
+	return nil
+}
