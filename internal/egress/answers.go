@@ -36,6 +36,9 @@ func hideSecret(answer *http.Response) error {
 			return refusal("the server compressed its answer, so golem cannot keep the credential " + s.name + " out of it")
 		}
 	}
+	if answer.StatusCode == http.StatusUnauthorized {
+		noticeRefusal(answer.Request, s)
+	}
 	answer.Header.Del("Set-Cookie")
 	s.hideInHeader(answer.Header)
 	body := &replacer{ReadCloser: answer.Body, pairs: s.pairs, atEnd: func() { s.hideInHeader(answer.Trailer) }}
@@ -47,6 +50,19 @@ func hideSecret(answer *http.Response) error {
 		}{body, both}
 	}
 	return nil
+}
+
+// noticeRefusal records that a host does not accept the credential: the program cannot know
+// why, because it has only the placeholder.
+func noticeRefusal(r *http.Request, s *secret) {
+	from, ok := r.Context().Value(streamKey{}).(*stream)
+	if !ok {
+		return
+	}
+	record := from.record(Noticed)
+	record.Request = r.Method + " " + r.URL.EscapedPath()
+	record.Why = "the host does not accept the credential " + s.name + " (401); if it has expired, renew it outside and start the command again"
+	from.n.report(record)
 }
 
 func (s *secret) hideInHeader(h http.Header) {

@@ -424,6 +424,21 @@ func TestEchoedSecret(t *testing.T) {
 	}
 }
 
+// TestExpiredCredential checks that the journal says why a program with a placeholder is not
+// authorized.
+func TestExpiredCredential(t *testing.T) {
+	w := newVendor(t, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) { http.Error(out, "expired", http.StatusUnauthorized) }))
+	for _, host := range []string{"api.example.com", "example.com"} {
+		if code, _, err := get(w.client(w.trustAuthority()), "https://"+host+"/v1"); err != nil || code != http.StatusUnauthorized {
+			t.Errorf("%s: got %d, %v", host, code, err)
+		}
+	}
+	r := w.await("a notice", func(r egress.Record) bool { return r.Step == egress.Noticed })
+	if r.Host != "example.com" || r.Request != "GET /v1" || !strings.HasPrefix(r.Why, "the host does not accept the credential vendor (401); ") {
+		t.Errorf("got %+v", r)
+	}
+}
+
 // TestInvalidCredentials checks that a network does not open with a credential that it
 // cannot use, and that the error does not have its value.
 func TestInvalidCredentials(t *testing.T) {
