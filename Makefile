@@ -69,7 +69,7 @@ export CGO_ENABLED := 0
 STAMPED := $(GOFLAGS)
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: help build build-hub demo test soak everyday screenshots bench fuzz lint clean \
+.PHONY: help build build-hub demo demo-hub soak-hub test soak everyday screenshots bench fuzz lint clean \
 	format vet staticcheck tidy unit race systems cross need-race tools
 
 help: ## list the targets
@@ -86,6 +86,9 @@ build-hub: build ## build bin/golem-hub too, the server for a team
 demo: build ## show the guarantees on a real directory; no key, no network
 	@scripts/demo
 
+demo-hub: build-hub ## show a hub with two nodes: 20 jobs, a node dies, somebody approves; no key, no network
+	@scripts/demo-hub
+
 test: ## run everything: lint, tests, race detector, fuzzing, other systems
 	@log=$$(mktemp); trap 'rm -f "$$log"' EXIT; \
 	{ scripts/need $(COMMANDS) unshare=util-linux $(NEEDS) || true; scripts/need --within 120 $(CLIENTS) || true; scripts/need --within 120 $(CHROMIUM) || true; } >"$$log" 2>&1 & \
@@ -100,6 +103,11 @@ soak: ## test for hours: ROUNDS times the rounds, more with the race detector, S
 	$(MAKE) unit TESTFLAGS=-timeout=12h
 	$(MAKE) race TESTFLAGS=-timeout=12h NOT_RACE='^(TestAttacks|TestOrdinaryUser)$$'
 	@scripts/fuzz $(SOAKTIME) $$(go list -m -f '{{.Path}}' all)
+
+soak-hub: export GOLEM_SOAK_JOBS := $(or $(JOBS),10000)
+soak-hub: export GOLEM_SOAK_MINUTES := $(or $(MINUTES),30)
+soak-hub: ## do 10,000 jobs on a hub while nodes and the hub are killed at random times (JOBS, MINUTES)
+	go test -count=1 -vet=off -v -timeout 3h -run '^TestKills$$' ./cmd/golem-hub
 
 everyday: export GOLEM_TEST_EVERYDAY := 1
 everyday: ## run the commands of docs/jail.md, "Everyday work", in the jail; installs them from Debian and npm

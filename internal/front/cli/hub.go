@@ -172,7 +172,7 @@ file has the role. The hub stores only the public key.
 Roles: submit makes jobs and reads its own; node does jobs; approve decides about calls and
 makes jobs; admin invites, revokes, and reads and cancels all jobs.`,
 		Example: `  golem hub invite --data /var/lib/golem-hub --role node --name build-1 > node.creds
-  golem hub invite --role approve --name ada > ada.creds`,
+  golem hub invite --role approve --name reviewer > reviewer.creds`,
 		Args: noArgs,
 	}
 	f := addAdminFlags(cmd)
