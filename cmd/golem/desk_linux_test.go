@@ -319,7 +319,7 @@ func approveAtDesk(t *testing.T, u *deskUser) {
 	// Declined, with a reason for the worker.
 	u.do(chromedp.Navigate(u.base()), chromedp.Click(`//a[contains(., "/out/late.md")]`), chromedp.WaitVisible("form.answer"), chromedp.SendKeys(`input[name=reason]`, "not like this"))
 	u.submit(chromedp.Evaluate(`document.querySelector("button.no").click()`, nil))
-	if out := u.mustGolem(3, "notes", "tool", "write_file", "--path", "/out/late.md", "--content", "x"); !strings.Contains(out, "the user declined: not like this") {
+	if out := u.mustGolem(3, "notes", "tool", "write_file", "--path", "/out/late.md", "--content", "x"); !strings.Contains(out, "you declined: not like this") {
 		t.Errorf("a declined call: got %s", out)
 	}
 }

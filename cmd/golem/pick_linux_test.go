@@ -141,7 +141,7 @@ func TestPickHunks(t *testing.T) {
 	p.answer("4 of 6: a.txt (+2 -2)", "s\r")
 	p.answer("4 of 7: a.txt (+1 -1)", "y\r")
 	p.answer("5 of 7: a.txt (+1 -1)", "x\r")
-	p.answer("please answer y, n, a, d, q or ? (help)", "?\r")
+	p.answer("please answer y, n, a, d, e, q or ? (help)", "?\r")
 	p.answer("stop, and apply nothing", "\r")
 	p.answer("6 of 7: a.txt (+1 -1)", "e\r")
 	p.answer("6 of 7: a.txt (+1 -1), as you edited it", "y\r")
@@ -248,7 +248,7 @@ func TestPickNothing(t *testing.T) {
 		{func() { p.answer("1 of 2", "y\r"); p.answer("2 of 2", "\r"); p.answer("You are about to", "\x03") }, 3, "nothing was applied"},
 		{func() { // an editor that fails, and a hunk that is too small to split
 			p.answer("1 of 2", "e\r")
-			p.answer("the editor failed (exit status 1); the hunk is as it was", "s\r")
+			p.answer("the editor false failed (exit status 1); the hunk is as it was", "s\r")
 			p.answer("this cannot be split further", "q\r")
 		}, 3, "you chose nothing"},
 		{func() { // the window becomes smaller

@@ -306,12 +306,25 @@ func (s *Sheet) changes(r tool.Request) {
 			s.Head[0].Item = tool.ItemChange(i)
 		}
 		for r := range visible.Diff(c.Diff) {
+			if isCommit(c) { // the lines of the message are no change of a file
+				if r.Mark != visible.Added {
+					continue
+				}
+				r.Mark = visible.Content
+			}
 			s.Body = append(s.Body, visible.Row{Mark: r.Mark, Text: s.text(r.Text), Item: tool.ItemContent(i)})
 		}
 		for _, name := range c.Tree {
 			s.Body = append(s.Body, visible.Row{Mark: visible.Content, Text: s.name(name), Item: tool.ItemContent(i)})
 		}
 	}
+}
+
+// isCommit reports whether a change is a commit that the call takes. Its diff adds the lines
+// of the message. The version of a file is shorter than the hash of a commit.
+func isCommit(c tool.Change) bool {
+	hash, ok := strings.CutPrefix(c.Path, "commit ")
+	return ok && c.Op == tool.Create && len(c.Becomes) >= 40 && strings.HasPrefix(c.Becomes, hash)
 }
 
 // verb describes what a call does to a file. Discarding a change restores the file of the
@@ -339,9 +352,8 @@ func (s *Sheet) change(c tool.Change) string {
 	if c.Part != "" {
 		size = append(size, s.line(c.Part))
 	}
-	// The version of a file is shorter than the hash of a commit.
-	if hash, ok := strings.CutPrefix(c.Path, "commit "); ok && len(c.Becomes) >= 40 && strings.HasPrefix(c.Becomes, hash) {
-		text = "commit " + s.line(hash)
+	if isCommit(c) {
+		text = s.line(c.Path)
 	} else if c.Diff != "" {
 		more, less := countLines(c)
 		if c.Op == tool.Create && less == 0 {

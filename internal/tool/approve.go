@@ -114,6 +114,9 @@ func (in *invocation) notApproved(plan callPlan, r Request, a Answer) error {
 			Hint: nothing + ": it waits for " + whose + " approval as " + a.ID + earlier + "; after golem approve " + a.ID + " " + next}}}
 	}
 	hint := "the user declined"
+	if in.origin == policy.User {
+		hint = "you declined"
+	}
 	if a.By != "user" && a.By != "" {
 		hint = "no (" + a.By + ")"
 	}

@@ -67,7 +67,7 @@ terminal to ask at.`,
 		case all && (len(args) > 0 || len(hunks) > 0):
 			return usageError("--all applies everything; omit the paths or --all")
 		case branch != "" && !f.commits:
-			return usageError("--branch names the new branch for --commits")
+			return usagef("--branch names the new branch for commits: golem apply --commits --branch %s", visible.CommandLine(branch))
 		case f.commits && (len(args) > 0 || len(hunks) > 0 || all || dry || merge || overwrite || pick):
 			return usageError("--commits takes all commits of the session; use it only with --branch, --session, --yes and --wait; golem diff --commits shows them")
 		case merge && overwrite:

@@ -259,7 +259,7 @@ func (p *picker) answer(word string) (moved, quit bool, err error) {
 		}
 		return p.edit(it)
 	default:
-		p.typo("please answer y, n, a, d, q or ? (help)")
+		p.typo("please answer " + p.please())
 		return false, false, nil
 	}
 	return true, false, nil
@@ -311,6 +311,21 @@ func (p *picker) keys(whole bool) []string {
 		keys = append(keys, "[e]dit")
 	}
 	return append(keys, "[q]uit", "[?]")
+}
+
+// please lists the valid answers after a typo.
+func (p *picker) please() string {
+	answers := []string{"y", "n", "a", "d"}
+	if !p.whole() {
+		answers[0] = "Enter"
+	}
+	if len(p.parts()) > 0 {
+		answers = append(answers, "s")
+	}
+	if p.items[p.at].Hunk != nil {
+		answers = append(answers, "e")
+	}
+	return strings.Join(answers, ", ") + ", q or ? (help)"
 }
 
 // explain returns the explanation of each key.

@@ -131,11 +131,13 @@ func withLate(cmd *cobra.Command, err, late error) error {
 // place, in the form that editors know. Problems with flags and variables begin like
 // every other error.
 func printProblems(w io.Writer, problems strictyaml.Problems) {
+	columns, _ := newScreen(w).size()
 	for _, p := range problems {
+		text := p.Error()
 		if p.Place.Line == 0 {
-			fmt.Fprint(w, "golem: ")
+			text = "golem: " + text
 		}
-		fmt.Fprintln(w, p.Error())
+		fmt.Fprintln(w, wrapClauses(text, columns))
 	}
 }
 

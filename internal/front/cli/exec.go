@@ -201,6 +201,9 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		}
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: no program %s in your PATH; %s\n", sandbox.Shown(args[0]), hint)
 	}
+	if name := ownFlag(cmd, args[1:]); ran.Code != 0 && name != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s got %s; flags of golem come before the command: golem exec %s … %s\n", sandbox.Shown(args[0]), name, name, visible.CommandLine(args[0]))
+	}
 	if ran.Code != 0 {
 		var told exit
 		if err != nil && !errors.As(err, &told) {
@@ -209,6 +212,18 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return exit(ran.Code)
 	}
 	return err
+}
+
+// ownFlag returns the first of a program's arguments that is a flag of golem exec, and that
+// other programs rarely have; "" for none.
+func ownFlag(cmd *cobra.Command, args []string) string {
+	for _, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		if slices.Contains([]string{"--net", "--root", "--mount", "--session", "--apply", "--publish", "--jail", "--profile"}, name) && cmd.Flags().Lookup(name[2:]) != nil {
+			return name
+		}
+	}
+	return ""
 }
 
 // removeUnused removes earlier sessions of golem exec that hold nothing: all changes were

@@ -318,7 +318,7 @@ func noCommand(root *cobra.Command, name string) string {
 	if other := sameMeaning(name); other != "" {
 		return text + "did you mean golem " + other + "?"
 	}
-	var names []string
+	names := []string{"help"}
 	for _, c := range root.Commands() {
 		if c.IsAvailableCommand() {
 			names = append(names, c.Name())

@@ -178,7 +178,7 @@ func (f *programFlags) realDir() (string, error) {
 		dir, err = filepath.EvalSymlinks(dir)
 	}
 	if errors.Is(err, fs.ErrNotExist) {
-		return "", usagef("-C %s: no such directory", sandbox.Shown(f.dir))
+		return "", usagef("-C %s: no such directory; golem status --all lists the directories in which something waits", sandbox.Shown(f.dir))
 	}
 	return dir, err
 }

@@ -183,7 +183,10 @@ Exit code 0: no problems; 2: problems.`,
 				fmt.Fprintf(cmd.OutOrStdout(), "  %s: %s\n", visible.Text(program.From), visible.Text(program.What))
 			}
 		} else {
-			fmt.Fprintln(cmd.OutOrStdout(), problems.Error())
+			columns, _ := newScreen(cmd.OutOrStdout()).size()
+			for _, p := range problems {
+				fmt.Fprintln(cmd.OutOrStdout(), wrapClauses(p.Error(), columns))
+			}
 		}
 		if len(problems) > 0 {
 			return exit(exitUsage)

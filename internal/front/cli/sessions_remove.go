@@ -218,8 +218,8 @@ type removal struct {
 
 	removed, busy, kept []string
 	gone                []string // removed by another golem meanwhile
-	declined            bool // the user said no
-	stopped             bool // the user wants no more questions
+	declined            bool     // the user said no
+	stopped             bool     // the user wants no more questions
 }
 
 // ask asks at the terminal. what completes the sentence "You are about to …". Without a
