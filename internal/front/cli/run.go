@@ -39,6 +39,8 @@ type runFlags struct {
 	file   string
 	attach []string
 	dry    bool
+	plain  bool
+	chatty bool   // there is no input, and the user sits at a terminal
 	said   string // the argument that named the program
 }
 
@@ -49,6 +51,9 @@ func newRun() *cobra.Command {
 		Long: `Run the workers of a program. The entry worker gets the input and works with the model.
 Each of its tool calls passes the gate. It can call other workers, which never have more
 permissions than the worker that calls them.
+
+Without an input, golem reads messages at a terminal, one after the other: a chat. /help in
+it lists the commands and keys.
 
 PROGRAM is a directory with main.worker. FILE is the worker file to start with. The other
 arguments are the input. With -C, all arguments are input. golem attaches PDFs and images
@@ -75,6 +80,7 @@ spent; 5: no jail; 130: stopped.`,
 	cmd.Flags().StringVar(&f.file, "file", "", "a file with the input; - is standard input")
 	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "a file to attach to the input; may be given again")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show what a run could do and would ask, and run nothing")
+	cmd.Flags().BoolVar(&f.plain, "plain", false, "in a chat: read plain lines, without editing, history and completion")
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		words, err := f.begin(args)
 		if err != nil {
@@ -203,6 +209,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
 	out.session = r.ID
+	r.Chat = r.Chat || f.chatty
 	if !r.Chat && !wantsJSON(cmd) { // in a chat the user types
 		out.status = beginStatus(cmd.ErrOrStderr(), "waiting for the model")
 		defer out.status.end()
@@ -346,6 +353,9 @@ func (f *runFlags) given(cmd *cobra.Command, p *program.Program, words []string)
 		return in, err
 	}
 	if f.resume == "" && strings.TrimSpace(in.Text) == "" && len(in.Files) == 0 && p.Entry != nil && !p.Entry.AllowEmptyInput && p.Entry.Mode != "chat" {
+		if f.chatty = !wantsJSON(cmd) && newScreen(os.Stdin).file != nil && findTerminal(false) != nil; f.chatty {
+			return in, nil
+		}
 		return in, usagef("%s needs an input; golem run %s \"what to do\"", visible.Text(p.Entry.Name), sandbox.Shown(f.said))
 	}
 	return in, nil

@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
@@ -16,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -23,32 +25,52 @@ const chatHelp = `  /new            start a new conversation; changes are kept
   /tool NAME …    call a tool yourself, such as /tool read_file --path /in/a.txt;
                   /tool NAME --help lists its flags
   /help           show this help
-  /exit           end the run; golem run … --resume ID continues it`
+  /exit           end the run; golem run … --resume ID continues it
+  Enter           send the message; Ctrl-J begins a new line, which is shown as ␤
+  Up, Down, Tab   earlier messages; complete a command or the name of a tool
+  Ctrl-C          delete the line, and end the chat if it is pressed twice; while the worker
+                  works, stop after the current call`
 
 // chat runs the worker for each line that the user types.
 func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *program.Run, in run.Input, out *report) (o run.Outcome, err error) {
+	var editor *lineEditor
 	lines := bufio.NewReader(os.Stdin)
 	prompt := "" // empty if standard input is no terminal
-	if newScreen(os.Stdin).file != nil {
+	read := func() (string, error) { return lines.ReadString('\n') }
+	if screen := newScreen(os.Stdin).file; screen != nil {
 		prompt = "> "
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: type a message; /help lists the commands")
+		if whyPlain(screen, f.plain) == "" {
+			editor = newLineEditor(screen, screen, consoleOf(cmd.ErrOrStderr()), prompt, func(line string) []string { return completeChat(line, toolNames(r)) })
+			defer editor.close()
+			prompt, read = "", editor.read
+		}
 	}
 	o = run.Outcome{End: run.Finished}
 	for open := r.HasOpenCalls(); ctx.Err() == nil; open = false {
 		if open || strings.TrimSpace(in.Text) != "" || len(in.Files) > 0 {
-			if o, err = r.Do(ctx, in); err != nil || o.End == run.Spent || o.End == run.Stopped || o.End == run.Paused {
+			began := time.Now()
+			if editor != nil {
+				out.setStatus(beginStatus(cmd.ErrOrStderr(), "waiting for the model"))
+			}
+			o, err = r.Do(ctx, in)
+			out.setStatus(nil)
+			if err != nil || o.End == run.Spent || o.End == run.Stopped || o.End == run.Paused {
 				return o, err
 			}
 			out.answered(o)
+			if editor != nil {
+				fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+out.turnText(r, time.Since(began)))
+			}
 		}
 		in = run.Input{}
 		fmt.Fprint(cmd.ErrOrStderr(), prompt)
-		line, err := nextLine(ctx, r, lines)
-		if errors.Is(err, errUnasked) {
+		line, err := nextLine(ctx, r, read)
+		if errors.Is(err, errUnasked) || errors.Is(err, errInterrupted) {
 			break
 		}
 		if errors.Is(err, io.EOF) && line == "" {
-			if prompt != "" {
+			if prompt != "" || editor != nil {
 				fmt.Fprintln(cmd.ErrOrStderr())
 			}
 			return run.Outcome{End: run.Finished}, nil
@@ -84,16 +106,16 @@ var errUnasked = errors.New("the run is to stop")
 
 // nextLine returns the next line, or errUnasked if the run stops first. The read itself
 // cannot be cancelled. A read that is still waiting ends with the process.
-func nextLine(ctx context.Context, r *program.Run, lines *bufio.Reader) (line string, err error) {
-	read := make(chan struct{})
+func nextLine(ctx context.Context, r *program.Run, read func() (string, error)) (line string, err error) {
+	done := make(chan struct{})
 	var got string
 	var failed error
 	go func() {
-		got, failed = lines.ReadString('\n')
-		close(read)
+		got, failed = read()
+		close(done)
 	}()
 	select {
-	case <-read:
+	case <-done:
 		return got, failed
 	case <-r.Stopped():
 	case <-ctx.Done():
@@ -185,4 +207,41 @@ func splitWords(line string) (words []string, err error) {
 		words = append(words, b.String())
 	}
 	return words, nil
+}
+
+// toolNames returns the names of the tools that the user can call in a chat.
+func toolNames(r *program.Run) (names []string) {
+	for _, t := range r.Entry.Gate.Tools {
+		names = append(names, t.Name)
+	}
+	return names
+}
+
+// setStatus replaces the status line by that of a turn, nil for none.
+func (r *report) setStatus(l *statusLine) {
+	r.mu.Lock()
+	old := r.status
+	r.status = l
+	r.mu.Unlock()
+	old.end()
+}
+
+// turnText says how long a turn of a chat took, what the run has used so far, and how much
+// of the context the conversation takes.
+func (r *report) turnText(one *program.Run, took time.Duration) string {
+	r.mu.Lock()
+	context := r.context
+	r.mu.Unlock()
+	s := one.Budget.Sum()
+	text := fmt.Sprintf("%s; %s tokens in, %s out", took.Round(100*time.Millisecond), visible.Number(s.Tokens.Input), visible.Number(s.Tokens.Output))
+	if s.Cost > 0 {
+		text += fmt.Sprintf("; $%.2f", s.Cost)
+	}
+	switch most := one.Entry.Context; {
+	case context > 0 && most > 0:
+		text += fmt.Sprintf("; %d %% of the context", min(100*context/most, 100))
+	case context > 0:
+		text += fmt.Sprintf("; %s tokens of context", visible.Number(context))
+	}
+	return text
 }

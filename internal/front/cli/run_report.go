@@ -38,12 +38,13 @@ type report struct {
 	balance program.Balance
 	changes string // describes the changes that wait in the session, "" for none
 
-	mu     sync.Mutex
-	args   map[string]run.Event   // calls without a result yet
-	live   map[string]*liveOutput // the output of commands that run, by the chain of workers
-	open   bool                   // a line of streamed text has not ended
-	answer io.Writer              // with the gutter of the entry worker, while it streams
-	status *statusLine            // what the run waits for; nil if it is not shown
+	mu      sync.Mutex
+	args    map[string]run.Event   // calls without a result yet
+	live    map[string]*liveOutput // the output of commands that run, by the chain of workers
+	open    bool                   // a line of streamed text has not ended
+	answer  io.Writer              // with the gutter of the entry worker, while it streams
+	status  *statusLine            // what the run waits for; nil if it is not shown
+	context int64                  // the tokens of the entry worker's last turn
 }
 
 func newReport(cmd *cobra.Command) *report {
@@ -94,6 +95,9 @@ func indentOf(e run.Event) string { return strings.Repeat("  ", max(len(e.Chain)
 func (r *report) tell(e run.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
+	if e.Usage != nil && len(e.Chain) == 1 {
+		r.context = e.Usage.Input + e.Usage.CacheRead + e.Usage.CacheWrite + e.Usage.Output
+	}
 	if r.json {
 		if e.Type != run.Piece {
 			r.print(e)

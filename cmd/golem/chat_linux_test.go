@@ -1,0 +1,76 @@
+package main
+
+import (
+	"strings"
+	"testing"
+
+	"golang.org/x/sys/unix"
+)
+
+// TestChat types messages at a terminal: of several lines, pasted, from the history and with
+// completion. golem reads lines at a terminal that cannot move the cursor.
+func TestChat(t *testing.T) {
+	t.Parallel()
+	p := newPickTest(t, nil, "true")
+	p.write("main.worker", "---\nsandbox: inherit\ntoolsets: [filesystem]\nmax_context_tokens: 1000\n---\nTalk.\n")
+	p.write("golem-forge.config.yaml", "sandbox: {root: ., mode: overlay}\n")
+	p.write("demo.yaml", `main:
+  - expect: (?s)first\nsecond$
+    text: two lines
+    usage: {input: 200, output: 50}
+  - expect: (?s)one\n    two\nthree$
+    text: pasted
+    usage: {input: 300, output: 50}
+  - expect: (?s)one\n    two\nthree$
+    text: again
+    usage: {input: 400, output: 50}
+`)
+	if out, code := p.golem("trust", "--yes"); code != 0 {
+		t.Fatal(out)
+	}
+	p.startAt(100, "run", ".", "--model", "scripted:demo.yaml")
+	modes := func() *unix.Termios {
+		t.Helper()
+		m, err := unix.IoctlGetTermios(int(p.person.Fd()), unix.TCGETS)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return m
+	}
+	before := *modes()
+	p.typeKeys("type a message", "")
+	p.typeKeys("> ", "wrong")
+	p.typeKeys("wrong", "\x03") // Ctrl-C deletes the line
+	p.typeKeys("", "/too\tread_f\t")
+	p.typeKeys("/tool read_file", "\x03")
+	p.typeKeys("", "first\nsecond")
+	p.typeKeys("first␤second", "\r")
+	p.typeKeys("two lines", "")
+	p.typeKeys("; 25 % of the context", "")
+	p.typeKeys("> ", "\x1b[200~one\r\n\ttwo\nthree\x1b[201~")
+	p.typeKeys("one␤    two␤three", "\r")
+	p.typeKeys("pasted", "")
+	p.typeKeys("; 35 % of the context", "")
+	p.typeKeys("> ", "\x1b[A")
+	p.typeKeys("one␤    two␤three", "\r")
+	p.typeKeys("again", "")
+	p.typeKeys("; 45 % of the context", "")
+	p.typeKeys("> ", "\x03")
+	p.typeKeys("Ctrl-C again ends the chat", "\x03")
+	code, seen := p.waitForEnd()
+	if code != 130 || !strings.Contains(seen, "200 tokens in, 50 out") || !strings.Contains(seen, "--resume") {
+		t.Errorf("code %d\n%q", code, seen)
+	}
+	if after := *modes(); after.Lflag != before.Lflag || after.Iflag != before.Iflag || after.Oflag != before.Oflag {
+		t.Errorf("the modes of the terminal: got %+v, want %+v", after, before)
+	}
+
+	plain := p.forTest(t)
+	plain.env = append(plain.env, "TERM=dumb")
+	plain.startAt(100, "run", ".", "--model", "scripted:demo.yaml")
+	plain.typeKeys("type a message", "/help\r")
+	plain.typeKeys("/tool NAME", "/exit\r")
+	if code, seen := plain.waitForEnd(); code != 0 || strings.Contains(seen, "\x1b[?2004h") {
+		t.Errorf("without a cursor: code %d\n%q", code, seen)
+	}
+}
