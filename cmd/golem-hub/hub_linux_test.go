@@ -35,6 +35,7 @@ func (w *work) check(jobs map[string]hub.Job) {
 
 // TestJobs lets two nodes do jobs that need an approval, and nothing goes wrong.
 func TestJobs(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	w := newWork(s, 2)
 	s.startNode("a", "--slots", "2", "--hold", "100ms")
@@ -65,6 +66,7 @@ func TestJobs(t *testing.T) {
 // and a call that may have been made shows as in doubt. GOLEM_SOAK_JOBS and
 // GOLEM_SOAK_MINUTES make it longer.
 func TestKills(t *testing.T) {
+	t.Parallel()
 	count, minutes := 30, 0
 	if text := os.Getenv("GOLEM_SOAK_JOBS"); text != "" {
 		var err error
@@ -110,7 +112,11 @@ func TestKills(t *testing.T) {
 		kills++
 	}
 	for time.Since(begin) < patience && (minutes > 0 || kills < 8) {
-		time.Sleep(time.Duration(300+random.IntN(1500)) * time.Millisecond)
+		pause := 300 + random.IntN(1500)
+		if minutes > 0 {
+			pause *= 4
+		}
+		time.Sleep(time.Duration(pause) * time.Millisecond)
 		kill()
 		if last, err := w.maker.Job(t.Context(), ids[len(ids)-1]); minutes > 0 && err == nil && (last.State.IsOver() || last.State == hub.InDoubt) {
 			break
@@ -121,9 +127,40 @@ func TestKills(t *testing.T) {
 	w.check(jobs)
 }
 
+// TestCluster kills one hub of three after the other, also the leader. Clients continue with the
+// others, and every job ends.
+func TestCluster(t *testing.T) {
+	t.Parallel()
+	s, start := newCluster(t)
+	w := newWork(s, 1)
+	ctx, stop := context.WithCancel(t.Context())
+	defer stop()
+	var others sync.WaitGroup
+	defer others.Wait()
+	defer stop()
+	others.Go(func() { w.approve(ctx, w.approvers[0]) })
+	for _, name := range []string{"a", "b"} {
+		s.startNode(name, "--slots", "2", "--hold", "300ms")
+	}
+	var ids []string
+	for i := range 12 {
+		ids = append(ids, fmt.Sprintf("job%05d", i))
+		w.submit(ids[i])
+		if i%4 == 3 {
+			hub := i / 4
+			s.others[hub].kill()
+			time.Sleep(time.Second)
+			start(hub)
+			time.Sleep(3 * time.Second) // only one of three may be away
+		}
+	}
+	w.check(w.await(ids, 3*time.Minute))
+}
+
 // TestReview follows a user's commands: submit, approve, see what the job did, bring its
 // changes here and apply them.
 func TestReview(t *testing.T) {
+	t.Parallel()
 	s := newSite(t)
 	w := newWork(s, 1)
 	s.startNode("a")

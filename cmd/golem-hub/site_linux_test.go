@@ -33,6 +33,7 @@ type site struct {
 	dir    string
 	listen string
 	hub    *process
+	others []*process // the other hubs of a cluster
 	nodes  map[string]*process
 }
 
@@ -48,10 +49,7 @@ const deadline = 3 * time.Second
 // newSite starts a hub.
 func newSite(t testing.TB) *site {
 	t.Helper()
-	free, err := net.Listen("tcp", "127.0.0.1:0")
-	must(t, err)
-	s := &site{t: t, dir: t.TempDir(), listen: free.Addr().String(), nodes: make(map[string]*process)}
-	must(t, free.Close())
+	s := &site{t: t, dir: t.TempDir(), listen: freeAddresses(t, 1)[0], nodes: make(map[string]*process)}
 	must(t, os.MkdirAll(filepath.Join(s.dir, "home"), 0o700))
 	t.Cleanup(s.close)
 	s.startHub()
@@ -90,16 +88,78 @@ func (p *process) kill() {
 func (s *site) startHub() {
 	s.t.Helper()
 	s.hub = s.start("hub", "golem-hub", "--data", s.data(), "--listen", s.listen, "--deadline", deadline.String())
-	for range 400 {
-		if c, err := net.Dial("tcp", s.listen); err == nil {
-			c.Close()
-			if _, err := hub.ReadCredentials(filepath.Join(s.data(), "admin.creds")); err == nil {
-				return
+	s.until("the hub starts", func() bool {
+		c, err := net.Dial("tcp", s.listen)
+		if err != nil {
+			return false
+		}
+		c.Close()
+		return fileExists(filepath.Join(s.data(), "admin.creds"))
+	})
+}
+
+// freeAddresses returns addresses of this machine that nobody uses now.
+func freeAddresses(t testing.TB, n int) (list []string) {
+	t.Helper()
+	for range n {
+		l, err := net.Listen("tcp", "127.0.0.1:0")
+		must(t, err)
+		defer l.Close()
+		list = append(list, l.Addr().String())
+	}
+	return list
+}
+
+// newCluster starts three hubs that are one. start starts the hub of a number again.
+func newCluster(t testing.TB) (s *site, start func(i int)) {
+	t.Helper()
+	s = &site{t: t, dir: t.TempDir(), nodes: make(map[string]*process), others: make([]*process, 3)}
+	must(t, os.MkdirAll(filepath.Join(s.dir, "home"), 0o700))
+	t.Cleanup(s.close)
+	at := freeAddresses(t, 6)
+	data := func(i int) string { return filepath.Join(s.dir, []string{"data", "data1", "data2"}[i]) }
+	start = func(i int) {
+		t.Helper()
+		routes := []string{}
+		for other := range 3 {
+			if other != i {
+				routes = append(routes, at[3+other])
 			}
+		}
+		s.others[i] = s.start(fmt.Sprint("hub", i), "golem-hub", "--data", data(i), "--name", fmt.Sprint("hub", i), "--listen", at[i], "--public", strings.Join(at[:3], ","),
+			"--cluster", strings.Join(routes, ","), "--cluster-listen", at[3+i], "--deadline", deadline.String())
+	}
+	start(0)
+	secret := filepath.Join(data(0), "hub.json")
+	s.until("the first hub has a secret", func() bool { return fileExists(secret) })
+	text, err := os.ReadFile(secret)
+	must(t, err)
+	for i := 1; i < 3; i++ {
+		must(t, os.MkdirAll(data(i), 0o700))
+		must(t, os.WriteFile(filepath.Join(data(i), "hub.json"), text, 0o600))
+		start(i)
+	}
+	for i := range 3 {
+		s.until("a hub of the cluster has started", func() bool { return fileExists(filepath.Join(data(i), "admin.creds")) })
+	}
+	return s, start
+}
+
+func fileExists(name string) bool {
+	info, err := os.Stat(name)
+	return err == nil && info.Size() > 0
+}
+
+// until waits until a condition holds.
+func (s *site) until(what string, is func() bool) {
+	s.t.Helper()
+	for range 1200 {
+		if is() {
+			return
 		}
 		time.Sleep(50 * time.Millisecond)
 	}
-	s.t.Fatalf("the hub does not start:\n%s", s.logs())
+	s.t.Fatalf("waited in vain: %s\n%s", what, s.logs())
 }
 
 func (s *site) restartHub() {
@@ -122,8 +182,10 @@ func (s *site) close() {
 	for _, p := range s.nodes {
 		p.kill()
 	}
-	if s.hub != nil {
-		s.hub.kill()
+	for _, p := range append(s.others, s.hub) {
+		if p != nil {
+			p.kill()
+		}
 	}
 	if s.t.Failed() {
 		s.t.Log(s.logs())

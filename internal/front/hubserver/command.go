@@ -101,12 +101,12 @@ func (f *flags) run(cmd *cobra.Command) error {
 	}
 	errs := cmd.ErrOrStderr()
 	o.Tell = func(text string) { fmt.Fprintln(errs, "golem hub:", text) }
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
-	defer stop()
-	s, err := serve.Start(o)
+	s, err := serve.Start(o) // until it has started, a signal ends the process
 	if err != nil {
 		return err
 	}
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
+	defer stop()
 	fmt.Fprintf(errs, "golem hub: listening at %s, with its data in %s\n", strings.Join(s.Addresses(), ", "), o.Data)
 	fmt.Fprintf(errs, "next: golem hub invite --data %s --role node --name NAME > node.creds\n", o.Data)
 	<-ctx.Done()

@@ -105,14 +105,22 @@ func (s *Store) openStream(kind, name string, shape jetstream.StreamConfig) (*st
 	shape.Discard = jetstream.DiscardNew // a full stream refuses, and loses nothing
 	ctx, cancel := s.within()
 	defer cancel()
-	made, err := s.js.CreateOrUpdateStream(ctx, shape)
-	for errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) && ctx.Err() == nil { // another process made it at this moment
-		made, err = s.js.CreateOrUpdateStream(ctx, shape)
+	made, err := s.makeStream(ctx, shape)
+	for err != nil && ctx.Err() == nil && (errors.Is(err, jetstream.ErrStreamNameAlreadyInUse) || errors.Is(err, context.DeadlineExceeded)) { // another process made it at this moment, or a cluster has no leader yet
+		made, err = s.makeStream(ctx, shape)
 	}
 	if err != nil {
 		return nil, fmt.Errorf("stream %s: %w", shape.Name, err)
 	}
 	return &stream{s, made, base}, nil
+}
+
+// makeStream tries once to make a stream. A cluster without a leader does not answer, and later
+// does not remember the question.
+func (s *Store) makeStream(ctx context.Context, shape jetstream.StreamConfig) (jetstream.Stream, error) {
+	ctx, cancel := context.WithTimeout(ctx, 3*time.Second)
+	defer cancel()
+	return s.js.CreateOrUpdateStream(ctx, shape)
 }
 
 // last returns the newest message of a subject, and false if there is none.
