@@ -29,12 +29,13 @@ import (
 
 // A site is a hub with nodes, all real processes, on this machine.
 type site struct {
-	t      testing.TB
-	dir    string
-	listen string
-	hub    *process
-	others []*process // the other hubs of a cluster
-	nodes  map[string]*process
+	t       testing.TB
+	dir     string
+	listen  string
+	hub     *process
+	hubArgs []string
+	others  []*process // the other hubs of a cluster
+	nodes   map[string]*process
 }
 
 // A process is a command with its output in a file.
@@ -87,7 +88,7 @@ func (p *process) kill() {
 
 func (s *site) startHub() {
 	s.t.Helper()
-	s.hub = s.start("hub", "golem-hub", "--data", s.data(), "--listen", s.listen, "--deadline", deadline.String())
+	s.hub = s.start("hub", append([]string{"golem-hub", "--data", s.data(), "--listen", s.listen, "--deadline", deadline.String()}, s.hubArgs...)...)
 	s.until("the hub starts", func() bool {
 		c, err := net.Dial("tcp", s.listen)
 		if err != nil {
@@ -312,31 +313,48 @@ func newWork(s *site, approvers int) *work {
 	return w
 }
 
-// submit makes a job with a body of its own.
+// submit makes a job that sends a message with its own id.
 func (w *work) submit(id string) {
 	w.t.Helper()
-	body := fmt.Sprintf(`{"id":%q}`, id)
-	put := func(data []byte) string {
+	signed, err := w.prepare(w.t.Context(), id, "")
+	must(w.t, err)
+	must(w.t, w.maker.Submit(w.t.Context(), signed))
+}
+
+// prepare sends the files of a job, with more in one of them, and signs the job.
+func (w *work) prepare(ctx context.Context, id, more string) (hub.Signed, error) {
+	put := func(data []byte) (string, error) {
 		sum := sha256.Sum256(data)
 		hash := hex.EncodeToString(sum[:])
-		must(w.t, w.maker.Put(w.t.Context(), hub.Part{Hash: hash, Size: int64(len(data))}, bytes.NewReader(data)))
-		return hash
+		return hash, w.maker.Put(ctx, hub.Part{Hash: hash, Size: int64(len(data))}, bytes.NewReader(data))
 	}
 	snapshot := program.Snapshot{}
 	for _, e := range w.common {
-		if snapshot.Program = append(snapshot.Program, e); e.Name == "in" {
-			snapshot.Program = append(snapshot.Program, parcel.Entry{Name: "in/body.json", Kind: parcel.File, Mode: 0o600, Size: int64(len(body)), Hash: put([]byte(body)), Modified: time.Unix(1, 0).UTC()})
+		if snapshot.Program = append(snapshot.Program, e); e.Name != "in" {
+			continue
+		}
+		for _, file := range []struct{ name, text string }{{"in/body.json", fmt.Sprintf(`{"id":%q}`, id)}, {"in/more.txt", more}} {
+			entry := parcel.Entry{Name: file.name, Kind: parcel.File, Mode: 0o600, Size: int64(len(file.text)), Modified: time.Unix(1, 0).UTC()}
+			hash, err := put([]byte(file.text))
+			if err != nil {
+				return hub.Signed{}, err
+			}
+			entry.Hash = hash
+			snapshot.Program = append(snapshot.Program, entry)
 		}
 	}
 	text, err := json.Marshal(snapshot)
-	must(w.t, err)
-	spec := hub.Spec{ID: id, Hub: w.maker.Hub, User: w.maker.Key, Name: "sender", Trust: w.trust, Input: "send it", Model: "scripted:script.yaml", Files: put(text)}
+	if err != nil {
+		return hub.Signed{}, err
+	}
+	spec := hub.Spec{ID: id, Hub: w.maker.Hub, User: w.maker.Key, Name: "sender", Trust: w.trust, Input: "send it", Model: "scripted:script.yaml"}
+	if spec.Files, err = put(text); err != nil {
+		return hub.Signed{}, err
+	}
 	for _, a := range w.approvers {
 		spec.Approvers = append(spec.Approvers, a.Key)
 	}
-	signed, err := hub.SignSpec(w.maker.Credentials, spec)
-	must(w.t, err)
-	must(w.t, w.maker.Submit(w.t.Context(), signed))
+	return hub.SignSpec(w.maker.Credentials, spec)
 }
 
 // approve answers every call that waits, until ctx ends, as a person would who looks at it.

@@ -14,6 +14,6 @@ import (
 func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){
 		"golem":     func() { os.Exit(cli.Main(os.Args[1:], os.Stdout, os.Stderr, nil, nil, nil)) },
-		"golem-hub": main,
+		"golem-hub": main, "nats-server": natsServer, "skewed-node": skewedNode,
 	})
 }
