@@ -64,7 +64,7 @@ func (f *approveFlags) approveHub(cmd *cobra.Command, args []string) error {
 	}
 	open := 0
 	for i, one := range list {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: call %d of %d at the hub: %s of job %s (%s), waits since %s\n", i+1, len(list), one.ID, one.job.ID, visible.Line(one.job.Name, maxColumns), age(one.Since))
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: call %d of %d at the hub: %s of job %s (%s), asked %s\n", i+1, len(list), one.ID, one.job.ID, visible.Line(one.job.Name, maxColumns), age(one.Since))
 		answered, stop, err := f.decide(cmd, c, one)
 		if sandbox.CodeOf(err) == sandbox.ErrExists { // somebody else was faster
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)

@@ -98,8 +98,8 @@ must be beside golem or in PATH. golem-hub --help lists its flags.
 
 golem hub invite makes credentials for a role: submit makes jobs, node does them, approve
 decides about their calls, and admin invites others. A node can never decide.`,
-		Example: `  golem hub --data /var/lib/golem-hub --listen :4222
-  golem hub invite --data /var/lib/golem-hub --role node --name build-1 > node.creds
+		Example: `  golem hub --data /var/lib/golem-hub --listen :4222 --public hub.example.org:4222
+  golem hub invite --data /var/lib/golem-hub --role node --name build-1 --out node.creds
   golem hub users`,
 		DisableFlagParsing: true,
 	}
@@ -167,21 +167,26 @@ func newHubInvite() *cobra.Command {
 		Use:   "invite --role ROLE --name NAME",
 		Short: "Make credentials for a person or a machine",
 		Long: `Make credentials for a person or a machine, and print them. They are secret: whoever has the
-file has the role. The hub stores only the public key.
+file has the role. The hub stores only the public key. --out writes them to a new file that only
+you can read.
 
 Roles: submit makes jobs and reads its own; node does jobs; approve decides about calls and
 makes jobs; admin invites, revokes, and reads and cancels all jobs.`,
-		Example: `  golem hub invite --data /var/lib/golem-hub --role node --name build-1 > node.creds
-  golem hub invite --role approve --name reviewer > reviewer.creds`,
+		Example: `  golem hub invite --data /var/lib/golem-hub --role node --name build-1 --out node.creds
+  golem hub invite --role approve --name reviewer --out reviewer.creds`,
 		Args: noArgs,
 	}
 	f := addAdminFlags(cmd)
-	var role, name string
+	var role, name, file string
 	cmd.Flags().StringVar(&role, "role", "", "submit, node, approve or admin")
 	cmd.Flags().StringVar(&name, "name", "", "who gets them, for lists and the journal")
+	cmd.Flags().StringVar(&file, "out", "", "write them to this new file, which only you can read")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if role == "" || name == "" {
-			return usageError("invite whom? golem hub invite --role node --name build-1 > node.creds; the roles are submit, node, approve and admin")
+			return usageError("invite whom? golem hub invite --role node --name build-1 --out node.creds; the roles are submit, node, approve and admin")
+		}
+		if _, err := os.Lstat(file); file != "" && err == nil {
+			return usagef("--out %s: the file exists; name another one, or remove it", sandbox.Shown(file))
 		}
 		r, err := hub.ParseRole(role)
 		if err != nil {
@@ -200,6 +205,12 @@ makes jobs; admin invites, revokes, and reads and cancels all jobs.`,
 			}
 			made := c.Credentials
 			made.Role, made.Name, made.Seed = r, name, seed
+			if file != "" {
+				if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+					return err
+				}
+				return made.Write(file)
+			}
 			text, err := made.Text()
 			if err != nil {
 				return err
@@ -252,7 +263,8 @@ func newHubRevoke() *cobra.Command {
 		Use:   "revoke NAME|KEY",
 		Short: "Make credentials useless",
 		Long: `Make the credentials of a name or a key useless, at once. Jobs of a revoked node are given to
-another node when its deadline is over. To replace a key, invite the name again.`,
+another node when its deadline is over. To replace a key, invite the name again, and then revoke
+the old key: golem hub users lists the keys. A name stands for all its keys.`,
 		Example: "  golem hub revoke build-1\n  golem hub revoke build-1 --data /var/lib/golem-hub",
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {

@@ -79,6 +79,7 @@ type jobDocument struct {
 	Changed time.Time         `json:"changed"`
 	Waiting []requestDocument `json:"waiting,omitempty"`
 	Doubts  []hub.Doubt       `json:"doubts,omitempty"`
+	Labels  []string          `json:"labels,omitempty"` // only of one job
 	Result  hub.Result        `json:"result"`
 }
 
@@ -109,6 +110,10 @@ func printJobs(cmd *cobra.Command, list []hub.Job, names map[string]string) erro
 	out := cmd.OutOrStdout()
 	if wantsJSON(cmd) {
 		return printJSON(out, documents)
+	}
+	if len(documents) == 0 && cmd.Flags().Changed("state") {
+		fmt.Fprintln(out, "no jobs in this state; golem jobs lists all jobs")
+		return nil
 	}
 	if len(documents) == 0 {
 		fmt.Fprintln(out, `no jobs; golem submit . "what to do" makes one`)
@@ -188,6 +193,9 @@ func newJobsShow() *cobra.Command {
 				return err
 			}
 			d := documentOf(j, names)
+			if spec, err := hub.OpenSpec(j.Spec); err == nil {
+				d.Labels = spec.Labels
+			}
 			if wantsJSON(cmd) {
 				return printJSON(cmd.OutOrStdout(), d)
 			}
@@ -205,6 +213,9 @@ func (d jobDocument) print(w io.Writer) {
 	if d.Node != "" {
 		rows = append(rows, []string{"node", fmt.Sprintf("%s, attempt %d", d.Node, d.Attempt)})
 	}
+	if len(d.Labels) > 0 {
+		rows = append(rows, []string{"labels", strings.Join(d.Labels, ", ")})
+	}
 	if d.Result.Calls > 0 || d.Result.Tokens > 0 {
 		rows = append(rows, []string{"work", strings.TrimSpace(fmt.Sprintf("%s, %s %s", visible.Count(int(d.Result.Calls), "call"), visible.Count(int(d.Result.Tokens), "token"), dollars(d.Result.Dollars)))})
 	}
@@ -212,7 +223,7 @@ func (d jobDocument) print(w io.Writer) {
 		rows = append(rows, []string{"why", d.Result.Why})
 	}
 	for _, r := range d.Waiting {
-		text := r.Tool + ", waits since " + age(r.Since)
+		text := r.Tool + ", waits for approval, asked " + age(r.Since)
 		if r.Decided {
 			text = r.Tool + ", decided"
 		}
@@ -234,6 +245,8 @@ func (d jobDocument) print(w io.Writer) {
 		printNext(w, "golem jobs logs "+d.ID, "golem jobs retry "+d.ID+" (makes the call in doubt again)", "golem jobs cancel "+d.ID)
 	case d.State == hub.Waiting:
 		printNext(w, "golem approve --hub")
+	case d.State == hub.Queued && len(d.Labels) > 0:
+		fmt.Fprintln(w, "it waits for a node that offers all its labels: golem node --label", strings.Join(d.Labels, ","))
 	case d.State == hub.Done:
 		printNext(w, "golem jobs fetch "+d.ID+" in the directory of the program")
 	case d.State == hub.Failed:
@@ -314,6 +327,9 @@ func eventText(line []byte) string {
 		text = "note: " + e.Text
 	case run.RunEnd:
 		text = string(e.End) + ": " + e.Text + e.Hint
+		if e.End == "" {
+			text = "interrupted"
+		}
 	default:
 		return ""
 	}

@@ -70,15 +70,21 @@ Connections from other machines are encrypted. Without --tls the hub makes a cer
 its own, and puts it into the credentials.
 
 Three hubs are one cluster: each has its own --data, with a copy of the first one's hub.json,
-and names the others with --cluster. One of them may die.`,
+admin.creds and certificate.pem, and names the others with --cluster. One of them may die. The
+connections between them are not encrypted: give them a network of their own.`,
 		Example: `  golem hub --data /var/lib/golem-hub
   golem hub --data /var/lib/golem-hub --listen :4222 --public hub.example.org:4222
   golem hub --data /var/lib/golem-hub --nats nats://nats.example.org:4222`,
-		Args:          cobra.NoArgs,
+		Args: func(_ *cobra.Command, args []string) error {
+			if len(args) > 0 {
+				return usageError(fmt.Sprintf("golem hub has no command %s; the commands are invite, users and revoke, and golem hub without one starts a hub", visible.Line(args[0], 60)))
+			}
+			return nil
+		},
 		SilenceErrors: true, SilenceUsage: true,
 	}
 	cmd.SetFlagErrorFunc(func(_ *cobra.Command, err error) error {
-		return usageError(err.Error() + "; golem hub --help lists the flags")
+		return usageError(err.Error() + "; golem-hub --help lists the flags")
 	})
 	cmd.Flags().StringVar(&f.data, "data", "", "the directory of the hub (default golem-hub in your state directory)")
 	cmd.Flags().StringVar(&f.listen, "listen", "127.0.0.1:4222", "the address for people and nodes")
@@ -108,11 +114,20 @@ func (f *flags) run(cmd *cobra.Command) error {
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	fmt.Fprintf(errs, "golem hub: listening at %s, with its data in %s\n", strings.Join(s.Addresses(), ", "), o.Data)
-	fmt.Fprintf(errs, "next: golem hub invite --data %s --role node --name NAME > node.creds\n", o.Data)
+	if host, _, _ := net.SplitHostPort(f.listen); len(f.public) == 0 && !hub.IsLoopback(host) && !isOneAddress(host) {
+		fmt.Fprintln(errs, "golem hub: credentials name 127.0.0.1, which only this machine reaches; --public HOST:PORT names the address for others")
+	}
+	fmt.Fprintf(errs, "next: golem hub invite --data %s --role node --name NAME --out node.creds\n", o.Data)
 	<-ctx.Done()
 	fmt.Fprintln(errs, "golem hub: stopping")
 	s.Close()
 	return nil
+}
+
+// isOneAddress reports whether a host to listen at is a name or one address, not all of them.
+func isOneAddress(host string) bool {
+	ip := net.ParseIP(host)
+	return host != "" && (ip == nil || !ip.IsUnspecified())
 }
 
 // options reads the flags.

@@ -90,7 +90,7 @@ func (a *attempt) do(outer context.Context) (end hub.End, err error) {
 		}
 		switch {
 		case outcome.End == run.Paused:
-			more, err := a.wait(ctx, outer)
+			more, err := a.wait(ctx, stop)
 			if err != nil || !more {
 				return end, lostOr(ctx, err)
 			}
@@ -330,9 +330,9 @@ func headOf(state parcel.Tree) (h hub.Head) {
 	return h
 }
 
-// wait tells the hub which calls wait, and holds the job for a while. more is true if there is
-// a decision. Otherwise the hub has the job back.
-func (a *attempt) wait(ctx, outer context.Context) (more bool, err error) {
+// wait tells the hub which calls wait, and holds the job for a while, or until it shall stop.
+// more is true if there is a decision. Otherwise the hub has the job back.
+func (a *attempt) wait(ctx context.Context, stop <-chan struct{}) (more bool, err error) {
 	waiting, err := program.WaitingRequests(a.program)
 	if err != nil {
 		return false, err
@@ -351,8 +351,10 @@ func (a *attempt) wait(ctx, outer context.Context) (more bool, err error) {
 	until := a.Now().Add(a.Hold)
 	for {
 		left := until.Sub(a.Now())
-		if outer.Err() != nil {
+		select {
+		case <-stop: // the node ends, or the job is cancelled
 			left = 0
+		default:
 		}
 		list, err := a.Client.Decisions(ctx, hub.DecisionsQuery{Attempt: a.id(), Wait: max(min(left, 10*time.Second), 0)})
 		if err != nil {

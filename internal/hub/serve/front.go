@@ -36,7 +36,7 @@ func (s *Server) openFront() error {
 	if err != nil {
 		return err
 	}
-	s.conn, err = nats.Connect("", nats.InProcessServer(s.front), nats.Nkey(public, pair.Sign), nats.MaxReconnects(-1))
+	s.conn, err = nats.Connect("", nats.InProcessServer(s.front), nats.Nkey(public, pair.Sign), nats.MaxReconnects(-1), nats.ErrorHandler(ignoreErrors))
 	if err != nil {
 		return err
 	}

@@ -118,23 +118,33 @@ func (b *board) claim(u hub.User, c hub.Claim) error {
 	if len(c.Call) > 1000 || len(c.Nonce) > 100 || len(c.Tool) > 200 {
 		return invalid("the request is too long")
 	}
-	key, round := fmt.Sprintf("%s %q", j.ID, c.Call), 0
-	for _, d := range j.Doubts {
-		if d.Call == c.Call && d.Again {
-			round++
-		}
-	}
-	mine := fmt.Sprintf("%d %s", c.Number, c.Nonce)
+	mine, only := fmt.Sprintf("%d %s", c.Number, c.Nonce), ""
 	if c.Local { // every attempt has its own copy of the files, so each may make the call once
-		key += fmt.Sprintf(" attempt %d", c.Number)
+		only = fmt.Sprintf(" attempt %d", c.Number)
 	}
-	kept, first, err := b.fence.Decide(fmt.Sprintf("%s round %d", key, round), []byte(mine))
+	kept, first, err := b.fence.Decide(fenceKey(j, c.Call, only), []byte(mine))
 	if err != nil || first || string(kept) == mine {
 		return err
 	}
-	attempt := 0
+	return &hub.Error{Code: hub.CodeDoubt, Text: fmt.Sprintf("attempt %d began the call %s (%s) and was cut off, so nobody knows whether it was done; golem jobs retry %s makes it again, golem jobs cancel %s ends the job", claimant(kept), c.Call, c.Tool, j.ID, j.ID)}
+}
+
+// fenceKey returns the key of a call in the fence. A call that a person lets a job make again
+// has a new one.
+func fenceKey(j hub.Job, call, only string) string {
+	round := 0
+	for _, d := range j.Doubts {
+		if d.Call == call && d.Again {
+			round++
+		}
+	}
+	return fmt.Sprintf("%s %q%s round %d", j.ID, call, only, round)
+}
+
+// claimant returns the number of the attempt that made a claim.
+func claimant(kept []byte) (attempt int) {
 	fmt.Sscan(string(kept), &attempt)
-	return &hub.Error{Code: hub.CodeDoubt, Text: fmt.Sprintf("attempt %d began the call %s (%s) and was cut off, so nobody knows whether it was done; golem jobs retry %s makes it again, golem jobs cancel %s ends the job", attempt, c.Call, c.Tool, j.ID, j.ID)}
+	return attempt
 }
 
 // checkpoint keeps where another node could continue. All its files must have been sent.
@@ -268,9 +278,12 @@ func (b *board) decisions(u hub.User, q hub.DecisionsQuery) ([]hub.Request, erro
 }
 
 // pause takes a job back that waits for decisions. If one came meanwhile, it is queued again.
+// If it was cancelled meanwhile, it is over.
 func (b *board) pause(u hub.User, a hub.Attempt) error {
 	j, err := b.held(u, a, func(j *hub.Job) error {
-		j.State = hub.Waiting
+		if j.State = hub.Waiting; j.Cancel {
+			j.State, j.Result.Why = hub.Cancelled, "cancelled"
+		}
 		return nil
 	})
 	if err != nil {
@@ -316,12 +329,22 @@ func (b *board) endAttempt(u hub.User, e hub.End) error {
 		return invalid("the answer is too long")
 	}
 	j, err := b.held(u, e.Attempt, func(j *hub.Job) error {
+		began := e.Number
+		if e.Doubt != nil {
+			kept, ok, err := b.fence.Look(fenceKey(*j, e.Doubt.Call, ""))
+			if err != nil {
+				return err
+			}
+			if ok {
+				began = claimant(kept)
+			}
+		}
 		if j.State, j.Result = e.State, e.Result; e.State == hub.Queued { // the node stops, and another one continues
 			j.Turn++
 			j.Node = ""
 		}
 		if e.Doubt != nil && e.State == hub.InDoubt {
-			j.Doubts = append(j.Doubts, hub.Doubt{Call: e.Doubt.Call, Tool: e.Doubt.Tool, Attempt: e.Doubt.Attempt})
+			j.Doubts = append(j.Doubts, hub.Doubt{Call: e.Doubt.Call, Tool: e.Doubt.Tool, Attempt: began})
 		}
 		return nil
 	})

@@ -263,6 +263,43 @@ func TestSilentNode(t *testing.T) {
 	must(t, b.End(t.Context(), hub.End{Attempt: of(again), State: hub.Cancelled}))
 }
 
+// TestCancelWaiting checks that a job that is cancelled while its node waits for a decision is
+// over when the node gives it back.
+func TestCancelWaiting(t *testing.T) {
+	p := start(t)
+	admin := p.admin()
+	maker, node, approver := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "node"), p.client(admin, hub.Approve, "approver")
+	id := submit(t, maker, []string{approver.Key}, nil, "x")
+	j := take(t, node)
+	must(t, node.Ask(t.Context(), hub.Question{Attempt: of(j), Requests: []hub.Request{{ID: "r1", Hash: send(t, node, of(j), "request"), Tool: "push"}}}))
+	must(t, maker.Cancel(t.Context(), id))
+	must(t, node.Pause(t.Context(), of(j)))
+	if got, err := maker.Job(t.Context(), id); err != nil || got.State != hub.Cancelled {
+		t.Errorf("got %s, %v, want %s", got.State, err, hub.Cancelled)
+	}
+}
+
+// TestDoubt checks that a job in doubt names the attempt that began the call.
+func TestDoubt(t *testing.T) {
+	p := start(t)
+	admin := p.admin()
+	maker, a, b := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "a"), p.client(admin, hub.Node, "b")
+	id := submit(t, maker, nil, nil, "x")
+	must(t, a.Claim(t.Context(), hub.Claim{Attempt: of(take(t, a)), Call: "1.1", Tool: "push", Nonce: "x"}))
+	again := take(t, b)
+	if err := b.Claim(t.Context(), hub.Claim{Attempt: of(again), Call: "1.1", Tool: "push", Nonce: "y"}); !hub.IsCode(err, hub.CodeDoubt) {
+		t.Fatalf("the second attempt: got %v", err)
+	}
+	must(t, b.End(t.Context(), hub.End{Attempt: of(again), State: hub.InDoubt, Doubt: &hub.Doubt{Call: "1.1", Tool: "push", Attempt: 2}}))
+	got, err := maker.Job(t.Context(), id)
+	must(t, err)
+	if len(got.Doubts) != 1 || got.Doubts[0].Attempt != 1 || got.State != hub.InDoubt {
+		t.Fatalf("got %s, %+v, want a doubt of attempt 1", got.State, got.Doubts)
+	}
+	must(t, maker.Retry(t.Context(), id))
+	must(t, a.Claim(t.Context(), hub.Claim{Attempt: of(take(t, a)), Call: "1.1", Tool: "push", Nonce: "z"}))
+}
+
 // TestLabels checks that a job goes to a node with all its labels.
 func TestLabels(t *testing.T) {
 	p := start(t)

@@ -123,7 +123,7 @@ func (s *Server) takeData() error {
 // openStorage connects to JetStream. A server inside the hub syncs every write.
 func (s *Server) openStorage() (err error) {
 	if s.options.Storage != "" {
-		s.kept, err = nats.Connect(s.options.Storage, nats.Name("golem hub"), nats.MaxReconnects(-1), nats.ReconnectWait(300*time.Millisecond))
+		s.kept, err = nats.Connect(s.options.Storage, nats.Name("golem hub"), nats.MaxReconnects(-1), nats.ReconnectWait(300*time.Millisecond), nats.ErrorHandler(ignoreErrors))
 		if err != nil {
 			return fmt.Errorf("the NATS server %s: %w; check that it runs", shownURL(s.options.Storage), err)
 		}
@@ -139,9 +139,12 @@ func (s *Server) openStorage() (err error) {
 	if s.storage, err = startServer(o); err != nil {
 		return err
 	}
-	s.kept, err = nats.Connect("", nats.InProcessServer(s.storage), nats.UserInfo("hub", o.Password), nats.MaxReconnects(-1))
+	s.kept, err = nats.Connect("", nats.InProcessServer(s.storage), nats.UserInfo("hub", o.Password), nats.MaxReconnects(-1), nats.ErrorHandler(ignoreErrors))
 	return err
 }
+
+// ignoreErrors keeps the client from printing errors of a connection. Requests that fail report them.
+func ignoreErrors(*nats.Conn, *nats.Subscription, error) {}
 
 func (s *Server) clusterOptions(o *server.Options, c *Cluster) error {
 	host, port, err := splitAddress(c.Listen)
