@@ -1,10 +1,6 @@
 package inbox
 
-import (
-	"os"
-
-	"github.com/golem-forge/golem/internal/program"
-)
+import "github.com/golem-forge/golem/internal/program"
 
 // DeskOptions are the options of a front that serves what waits for the user as pages in a
 // browser.
@@ -15,9 +11,6 @@ type DeskOptions struct {
 	Secrets []string // that the journal must not show
 	// Ready gets the address that logs a browser in, and a file that leads there. Only the
 	// user can read that file.
-	Ready func(address, file string)
-	// Resume starts a process that continues the run of a session of a directory, and that
-	// prints to output. The process does not end with the desk. wait waits for its end, and
-	// returns its exit code.
-	Resume func(dir, session string, output *os.File) (wait func() int, err error)
+	Ready  func(address, file string)
+	Resume Starter
 }

@@ -31,6 +31,7 @@ type ExploreOptions struct {
 	Path   func(p *program.Program, name string) string
 	Local  func(p *program.Program, r tool.Request) tool.Request
 	Result func(p *program.Program, r tool.Result) tool.Result
+	Resume Starter
 	Front  string                 // where the user answers, for the journal
 	Settle time.Duration          // how long a question is on screen before an answer is accepted
 	Age    func(time.Time) string // describes how long ago a time was

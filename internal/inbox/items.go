@@ -28,6 +28,7 @@ const (
 	KindChanges Kind = "changes" // a session with changes
 	KindCommit  Kind = "commit"  // a staged commit that waits for review
 	KindRun     Kind = "run"     // a paused run that can continue
+	KindRunning Kind = "running" // a session that a golem works in now; only Watcher has them
 )
 
 // A Risk says how closely to look at an item.

@@ -125,13 +125,14 @@ func (f *programFlags) exploreAll(cmd *cobra.Command, fronts Fronts, plain bool)
 		return err
 	}
 	reader := &inbox.Reader{Options: o}
+	watcher := &inbox.Watcher{Options: o, Reader: reader}
 	if why := whyPlain(terminal, plain); why != "" {
 		if !plain {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+why+"; asking line by line")
 		}
 		return offerItems(cmd, fronts, terminal, reader)
 	}
-	return f.explore(cmd, fronts.Explore, terminal, patience, inbox.ExploreOptions{Items: reader.Items, Options: o})
+	return f.explore(cmd, fronts.Explore, terminal, patience, inbox.ExploreOptions{Items: watcher.ItemsAndActivities, Options: o, Resume: f.resumeRun})
 }
 
 // offerItems asks about each item that waits whether to open it, and runs the command for

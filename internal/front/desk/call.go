@@ -10,8 +10,6 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/inbox"
-	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/records"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -51,47 +49,20 @@ type fileView struct {
 	Path  string // of the page that shows it
 }
 
-// openCall opens a call that waits. The caller closes the records.
-func (s *server) openCall(key, id string) (*program.Program, *records.Records, approval.PendingRequest, tool.Request, error) {
-	none := approval.PendingRequest{}
-	p, err := inbox.OpenProgram(s.options, key)
-	if err != nil {
-		return nil, nil, none, tool.Request{}, err
-	}
-	records, err := p.OpenRecords()
-	if err != nil {
-		return nil, nil, none, tool.Request{}, err
-	}
-	w, err := records.Approvals.FindPending(id)
-	if err == nil {
-		err = records.CheckPending(w)
-	}
-	var request tool.Request
-	if err == nil {
-		request, err = records.Approvals.Request(w)
-	}
-	if err != nil {
-		records.Close()
-		return nil, nil, none, tool.Request{}, err
-	}
-	return p, records, w, request, nil
-}
-
 // showCall shows a call that waits, with as much of its content as a page can hold.
 func (s *server) showCall(w http.ResponseWriter, r *http.Request) {
 	s.renderCall(w, http.StatusOK, r.PathValue("program"), r.PathValue("id"), callView{All: r.URL.Query().Has("all"), Changed: r.URL.Query().Has("changed")})
 }
 
 func (s *server) renderCall(w http.ResponseWriter, status int, key, id string, how callView) {
-	p, records, pending, request, err := s.openCall(key, id)
+	call, request, err := inbox.ReadCall(s.options, key, id)
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
-	records.Close() // a browser may read the page slowly
 	v := newCallView(request, how.All)
-	v.Program, v.ID, v.Directory, v.Changed, v.Missing, v.Confirmed = key, id, visible.Text(string(p.Root())), how.Changed, how.Missing, how.Confirmed
-	one := &page{program: key, id: id, digest: request.Digest, call: pending.CallDigest, session: pending.Session, sent: v.sent(request)}
+	v.Program, v.ID, v.Directory, v.Changed, v.Missing, v.Confirmed = key, id, visible.Text(string(call.Program.Root())), how.Changed, how.Missing, how.Confirmed
+	one := &page{program: key, id: id, digest: request.Digest, call: call.CallDigest, session: call.Session, sent: v.sent(request)}
 	if a, ok := s.actions.find(id); ok {
 		one.before = a.shown.Items(request)
 		v.Before, v.Session = strings.Join(one.before, ","), a.session
@@ -165,12 +136,11 @@ func (v callView) sent(r tool.Request) map[string]bool {
 // showFile shows one file of a call on a page that is open.
 func (s *server) showFile(w http.ResponseWriter, r *http.Request) {
 	key, id := r.PathValue("program"), r.PathValue("id")
-	_, records, _, request, err := s.openCall(key, id)
+	_, request, err := inbox.ReadCall(s.options, key, id)
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
-	records.Close()
 	v := newCallView(request, true)
 	i, err := strconv.Atoi(r.PathValue("index"))
 	if err != nil || i < 0 || i >= len(v.Files) {
@@ -186,9 +156,8 @@ func (s *server) showFile(w http.ResponseWriter, r *http.Request) {
 
 // showState tells an open page whether its call still waits.
 func (s *server) showState(w http.ResponseWriter, r *http.Request) {
-	_, records, _, _, err := s.openCall(r.PathValue("program"), r.PathValue("id"))
+	_, _, err := inbox.ReadCall(s.options, r.PathValue("program"), r.PathValue("id"))
 	if err == nil {
-		records.Close()
 		w.WriteHeader(http.StatusNoContent) // htmx keeps the page as it is
 		return
 	}
@@ -207,13 +176,12 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	_, records, pending, request, err := s.openCall(key, id)
+	call, request, err := inbox.ReadCall(s.options, key, id)
 	if err != nil {
 		s.failChanged(w, one, err)
 		return
 	}
-	defer records.Close()
-	if request.Digest != one.digest || pending.Digest != one.digest || r.PostForm.Get("digest") != one.digest {
+	if request.Digest != one.digest || r.PostForm.Get("digest") != one.digest {
 		s.renderCall(w, http.StatusConflict, key, id, callView{Changed: true})
 		return
 	}
@@ -236,7 +204,11 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request) {
 		s.renderCall(w, http.StatusUnprocessableEntity, key, id, callView{Missing: missing(request, reply.Rendered), Confirmed: strings.Join(notRendered(request, reply.Rendered), ",")})
 		return
 	}
-	if err := records.Answer(id, reply, s.secrets); err != nil {
+	switch err := inbox.AnswerCall(call, request, reply, s.secrets); {
+	case sandbox.CodeOf(err) == sandbox.ErrConflict:
+		s.renderCall(w, http.StatusConflict, key, id, callView{Changed: true})
+		return
+	case err != nil:
 		s.fail(w, err)
 		return
 	}
@@ -245,7 +217,6 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request) {
 		s.actions.remove(id)
 		if reply.Verdict == tool.Approved {
 			a.approved = true
-			records.Close()
 			s.act(w, r, a)
 			return
 		}

@@ -1,17 +1,11 @@
 package desk
 
 import (
-	"cmp"
-	"fmt"
-	"io"
 	"net/http"
-	"os"
-	"strings"
 	"sync"
 
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -96,34 +90,20 @@ func (s *server) control(w http.ResponseWriter, r *http.Request) {
 	http.Redirect(w, r, s.guard.prefix+back+"?done="+s.actions.addNote(note), http.StatusSeeOther)
 }
 
-// continueRun starts a process that continues the run of a session.
+// continueRun continues the run of a session in another process.
 func (s *server) continueRun(one inbox.Session) (note string, err error) {
-	if !one.CanResume() {
-		return "", &sandbox.Error{Op: "resume", Path: one.ID, Code: sandbox.ErrConflict, Hint: "its run works now, is finished, or waits for your decision; reload the page"}
-	}
-	output, err := os.CreateTemp(s.resumed.dir, "resumed-")
-	if err != nil {
-		return "", err
-	}
-	wait, err := s.resume(string(one.Program.Root()), one.ID, output)
-	if err != nil {
-		output.Close()
-		return "", err
-	}
-	s.resumed.set(one.ID, "")
-	go func() {
-		defer output.Close()
-		code := wait()
-		s.resumed.set(one.ID, describeEnd(code, output))
+	note, err = one.Resume(s.resume, func(problem string) {
+		s.resumed.set(one.ID, problem)
 		s.live.notify()
-	}()
-	return "golem continues the run in session " + one.ID, nil
+	})
+	if err == nil {
+		s.resumed.set(one.ID, "")
+	}
+	return note, err
 }
 
 // resumed says how the runs ended that the desk continued.
 type resumed struct {
-	dir string // for their output
-
 	mu    sync.Mutex
 	ended map[string]string // by session
 }
@@ -142,34 +122,6 @@ func (r *resumed) find(session string) string {
 	r.mu.Lock()
 	defer r.mu.Unlock()
 	return r.ended[session]
-}
-
-// These are exit codes of golem run: see golem run --help.
-const (
-	exitDone    = 0
-	exitWaiting = 3
-)
-
-// describeEnd describes a run that did not end well by the last lines that it printed.
-func describeEnd(code int, output *os.File) string {
-	if code == exitDone || code == exitWaiting {
-		return ""
-	}
-	const most, lines = 4 << 10, 8
-	info, err := output.Stat()
-	if err != nil {
-		return ""
-	}
-	from := max(info.Size()-most, 0)
-	data, _ := io.ReadAll(io.NewSectionReader(output, from, most))
-	var last []string
-	for line := range strings.SplitSeq(strings.ToValidUTF8(string(data), "�"), "\n") {
-		if line = strings.TrimSpace(line); line != "" {
-			last = append(last, visible.Line(line, maxNote))
-		}
-	}
-	last = last[max(len(last)-lines, 0):]
-	return fmt.Sprintf("golem run --resume ended with exit code %d: %s", code, cmp.Or(strings.Join(last, "; "), "it printed nothing"))
 }
 
 // A controlsView has the buttons that stop or continue what runs in a session.

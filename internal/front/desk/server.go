@@ -24,7 +24,7 @@ import (
 // A server serves the pages of one user.
 type server struct {
 	options program.Options
-	resume  func(dir, session string, output *os.File) (wait func() int, err error)
+	resume  inbox.Starter
 	front   string   // names the desk and the user's account in the journal
 	secrets []string // that the journal must not show
 	guard   *guard
@@ -51,8 +51,7 @@ func Serve(ctx context.Context, o inbox.DeskOptions) error {
 	if err != nil {
 		return err
 	}
-	s.resumed.dir = filepath.Dir(file)
-	defer os.RemoveAll(s.resumed.dir)
+	defer os.RemoveAll(filepath.Dir(file))
 	h := &http.Server{Handler: s.guard, ReadHeaderTimeout: 10 * time.Second, ReadTimeout: 30 * time.Second, WriteTimeout: time.Minute, IdleTimeout: 2 * time.Minute, MaxHeaderBytes: 64 << 10,
 		ErrorLog: slog.NewLogLogger(slog.DiscardHandler, slog.LevelError), BaseContext: func(net.Listener) context.Context { return ctx }}
 	var wait sync.WaitGroup

@@ -84,6 +84,11 @@ type (
 		reply approval.Reply
 		err   error
 	}
+	// controlled says what became of stopping or continuing what runs in a session.
+	controlled struct {
+		note string
+		err  error
+	}
 	// examined is a staged commit.
 	examined struct {
 		program *program.Program
@@ -147,6 +152,27 @@ func (b *backend) openItem(it inbox.Item) {
 		}
 		c, r, err := inbox.ReadCall(b.o.Options, it.Program, it.ID)
 		return opened{call: c, request: r, err: err}
+	})
+}
+
+// control stops what runs in the session of an item, or continues its run.
+func (b *backend) control(it inbox.Item, key string) {
+	b.do(func() tea.Msg {
+		s, err := inbox.OpenSession(b.o.Options, it.Program, it.Session)
+		if err != nil {
+			return controlled{err: err}
+		}
+		note := ""
+		if key == "R" {
+			note, err = s.Resume(b.o.Resume, func(problem string) {
+				if problem != "" && b.ctx.Err() == nil {
+					b.send(controlled{note: problem})
+				}
+			})
+		} else {
+			note, err = s.Stop(key == "E")
+		}
+		return controlled{note, err}
 	})
 }
 

@@ -37,6 +37,8 @@ var listKeys = []key{
 	{"Enter, l", "open the item: a call, the changes of a session, or a staged commit"},
 	{"space b", "next and previous page"},
 	{"/", "search; / and Enter repeats the last search"},
+	{"R", "continue a run that is paused, without a terminal"},
+	{"S E", "stop what is running after its current call, or end it now"},
 	{"r", "read again what waits; golem also does so every few seconds"},
 	{"q, Ctrl-C", "quit; what waits waits further"},
 }

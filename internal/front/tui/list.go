@@ -84,7 +84,9 @@ func (m *model) open() {
 	case m.busy != "":
 		m.note = "please wait: " + m.busy
 	case it.Kind == inbox.KindRun:
-		m.note = "to continue the run, quit and type: golem run " + visible.CommandLine(it.Directory) + " --resume " + it.ID
+		m.note = "R continues the run; it has no terminal, and its calls wait here; with a terminal: golem run " + visible.CommandLine(it.Directory) + " --resume " + it.ID
+	case it.Kind == inbox.KindRunning:
+		m.note = "S stops the run after its current call, E ends it now"
 	default:
 		m.busy = map[inbox.Kind]string{inbox.KindChanges: "reading the changes", inbox.KindCommit: "the scanners look at the commit"}[it.Kind]
 		if m.busy == "" {
@@ -133,6 +135,9 @@ func (m *model) takeAnswer(msg answered) {
 	m.note = word + ": " + visible.Line(msg.call.Tool+" "+cmp.Or(msg.call.Summary, strings.Join(msg.call.Effects, ", ")), maxNote)
 	if msg.call.Program.Runs().IsPaused(msg.call.Session) {
 		m.note += "; golem run --resume " + msg.call.Session + " continues the run"
+		if m.o.Resume != nil {
+			m.note += ", or R here"
+		}
 	} else if msg.reply.Verdict == tool.Approved {
 		m.note += "; it counts once"
 	}
@@ -170,11 +175,26 @@ func (m *model) pressList(key string) {
 				m.note = "not found: " + l.found
 			}
 		}}
+	case "R", "S", "E":
+		m.control(key)
 	case "A", "P", "X", "y", "n", "v":
 		m.note = "open the item first, with Enter"
 	case "esc":
 	default:
 		m.note = "no such key; ? lists the keys"
+	}
+}
+
+// control stops what the item under the cursor runs, or continues its run.
+func (m *model) control(key string) {
+	it := m.list.item()
+	switch {
+	case m.o.Resume == nil:
+		m.note = "no such key; ? lists the keys"
+	case it == nil || key == "R" && it.Kind != inbox.KindRun || key != "R" && it.Kind != inbox.KindRunning:
+		m.note = "R continues a run that is paused, S and E end one that is running; move to it first"
+	default:
+		m.backend.control(*it, key)
 	}
 }
 
@@ -215,14 +235,23 @@ func (m *model) drawList() (lines []string) {
 			high++
 		}
 	}
-	switch {
+	running := 0
+	for _, it := range l.items {
+		if it.Kind == inbox.KindRunning {
+			running++
+		}
+	}
+	switch waiting := len(l.items) - running; {
 	case !l.read:
 		head = " reading what waits…"
-	case len(l.items) > 0:
-		head = " waiting for you: " + visible.Count(len(l.items), "item")
+	case waiting > 0:
+		head = " waiting for you: " + visible.Count(waiting, "item")
 		if high > 0 {
 			head += fmt.Sprintf(", %d with high risk", high)
 		}
+	}
+	if running > 0 {
+		head += fmt.Sprintf("; %s running", visible.Count(running, "session"))
 	}
 	lines = append(lines, m.paint.with(reverse, fill(cutLine(head, m.columns), m.columns)))
 	for i := l.top; i < l.top+room; i++ {

@@ -178,6 +178,12 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 		return m.takeCall(msg)
 	case answered:
 		m.takeAnswer(msg)
+	case controlled:
+		if m.note = msg.note; msg.err != nil {
+			m.note = visible.Line(msg.err.Error(), maxNote)
+		}
+		m.last = m.note
+		m.readList()
 	case examined:
 		m.busy = ""
 		if msg.err != nil {
