@@ -19,32 +19,30 @@ import (
 // returns its exit code.
 type Starter func(dir, session string, output *os.File) (wait func() int, err error)
 
-// Resume continues the run of the session in another process. note says so. ended is called
-// when that process ends, with a problem in words, "" if there was none.
-func (s Session) Resume(start Starter, ended func(problem string)) (note string, err error) {
+// Resume continues the run of the session in another process. note says so. The caller calls
+// wait, which returns when that process ends, with a problem in words, "" if there was none.
+func (s Session) Resume(start Starter) (note string, wait func() (problem string), err error) {
 	if !s.CanResume() {
-		return "", &sandbox.Error{Op: "resume", Path: s.ID, Code: sandbox.ErrConflict, Hint: "its run works now, is finished, or waits for your decision; look at it again"}
+		return "", nil, &sandbox.Error{Op: "resume", Path: s.ID, Code: sandbox.ErrConflict, Hint: "its run works now, is finished, or waits for your decision; look at it again"}
 	}
 	output, err := os.CreateTemp("", "golem-resumed-")
 	if err != nil {
-		return "", err
+		return "", nil, err
 	}
-	wait, err := start(string(s.Program.Root()), s.ID, output)
+	end, err := start(string(s.Program.Root()), s.ID, output)
 	remove := func() {
 		output.Close()
 		os.Remove(output.Name())
 	}
 	if err != nil {
 		remove()
-		return "", err
+		return "", nil, err
 	}
-	go func() {
-		code := wait()
-		problem := describeEnd(code, output)
-		remove()
-		ended(problem)
-	}()
-	return "golem continues the run in session " + s.ID, nil
+	os.Remove(output.Name()) // it stays readable here; Windows removes it only later
+	return "golem continues the run in session " + s.ID, func() string {
+		defer remove()
+		return describeEnd(end(), output)
+	}, nil
 }
 
 // These are exit codes of golem run: see golem run --help.

@@ -92,14 +92,16 @@ func (s *server) control(w http.ResponseWriter, r *http.Request) {
 
 // continueRun continues the run of a session in another process.
 func (s *server) continueRun(one inbox.Session) (note string, err error) {
-	note, err = one.Resume(s.resume, func(problem string) {
-		s.resumed.set(one.ID, problem)
-		s.live.notify()
-	})
-	if err == nil {
-		s.resumed.set(one.ID, "")
+	note, wait, err := one.Resume(s.resume)
+	if err != nil {
+		return "", err
 	}
-	return note, err
+	s.resumed.set(one.ID, "")
+	go func() { // the run may work longer than the desk
+		s.resumed.set(one.ID, wait())
+		s.live.notify()
+	}()
+	return note, nil
 }
 
 // resumed says how the runs ended that the desk continued.

@@ -164,11 +164,14 @@ func (b *backend) control(it inbox.Item, key string) {
 		}
 		note := ""
 		if key == "R" {
-			note, err = s.Resume(b.o.Resume, func(problem string) {
-				if problem != "" && b.ctx.Err() == nil {
-					b.send(controlled{note: problem})
-				}
-			})
+			var wait func() string
+			if note, wait, err = s.Resume(b.o.Resume); err == nil {
+				go func() { // the run may work longer than the screen is open
+					if problem := wait(); problem != "" && b.ctx.Err() == nil {
+						b.send(controlled{note: problem})
+					}
+				}()
+			}
 		} else {
 			note, err = s.Stop(key == "E")
 		}
