@@ -285,6 +285,7 @@ type work struct {
 	sink      *sink
 	common    parcel.Tree
 	trust     string
+	script    string // of the model, instead of the usual one
 }
 
 func newWork(s *site, approvers int) *work {
@@ -333,7 +334,7 @@ func (w *work) prepare(ctx context.Context, id, more string) (hub.Signed, error)
 		if snapshot.Program = append(snapshot.Program, e); e.Name != "in" {
 			continue
 		}
-		for _, file := range []struct{ name, text string }{{"in/body.json", fmt.Sprintf(`{"id":%q}`, id)}, {"in/more.txt", more}} {
+		for _, file := range []struct{ name, text string }{{"in/body.json", fmt.Sprintf(`{"id":%q}`, id)}, {"in/more.txt", more}, {"in/script.yaml", w.script}} {
 			entry := parcel.Entry{Name: file.name, Kind: parcel.File, Mode: 0o600, Size: int64(len(file.text)), Modified: time.Unix(1, 0).UTC()}
 			hash, err := put([]byte(file.text))
 			if err != nil {
@@ -348,6 +349,9 @@ func (w *work) prepare(ctx context.Context, id, more string) (hub.Signed, error)
 		return hub.Signed{}, err
 	}
 	spec := hub.Spec{ID: id, Hub: w.maker.Hub, User: w.maker.Key, Name: "sender", Trust: w.trust, Input: "send it", Model: "scripted:script.yaml"}
+	if w.script != "" {
+		spec.Model = "scripted:in/script.yaml"
+	}
 	if spec.Files, err = put(text); err != nil {
 		return hub.Signed{}, err
 	}

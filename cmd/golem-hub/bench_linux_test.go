@@ -1,0 +1,148 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/benchtable"
+	"github.com/golem-forge/golem/internal/hub"
+)
+
+// BenchmarkTable measures a hub on this machine beside a loop of golem run.
+func BenchmarkTable(b *testing.B) {
+	table := benchtable.Peers(os.Stdout)
+	plainLoop := runLoop(b, 20)
+	for _, nodes := range []int{1, 2, 4} {
+		each := jobsOnHub(b, nodes, 40)
+		table.Against(fmt.Sprintf("a job, with %d nodes of 1 slot", nodes), benchtable.Series{each}, "golem run in a loop", benchtable.Series{plainLoop}, 0)
+	}
+	first, resumed := latencies(b, 15)
+	table.Row("submit until the first event", benchtable.Duration(first), "", "", "", "")
+	table.Row("decision until a paused job is done", benchtable.Duration(resumed), "", "", "", "")
+	before, after, count := memory(b, 5_000)
+	table.Row(fmt.Sprintf("hub memory, %s finished jobs", benchtable.Thousands(count)), fmt.Sprintf("%d MB", after>>20), fmt.Sprintf("%d MB without jobs", before>>20), "", "", "")
+}
+
+// simple makes the work of a hub without approvals: a job that writes one file.
+func simple(b *testing.B, s *site) *work {
+	b.Helper()
+	w := newWork(s, 1)
+	w.script = "- calls: [{tool: write_file, args: {path: /out/note.md, content: \"made\\n\"}}]\n- text: done\n"
+	return w
+}
+
+// runLoop returns the seconds that one golem run takes, for the same work.
+func runLoop(b *testing.B, n int) float64 {
+	b.Helper()
+	s := newSite(b)
+	w := simple(b, s)
+	dir := filepath.Join(s.dir, "program")
+	must(b, os.WriteFile(filepath.Join(dir, "simple.yaml"), []byte(w.script), 0o600))
+	if out, err := s.golem(dir, w.maker, "trust", "--yes"); err != nil {
+		b.Fatal(out)
+	}
+	begin := time.Now()
+	for range n {
+		if out, err := s.golem(dir, w.maker, "run", ".", "go", "--model", "scripted:simple.yaml"); err != nil {
+			b.Fatal(out)
+		}
+	}
+	return time.Since(begin).Seconds() / float64(n)
+}
+
+// jobsOnHub returns the seconds for one of n jobs, with some nodes.
+func jobsOnHub(b *testing.B, nodes, n int) float64 {
+	b.Helper()
+	s := newSite(b)
+	defer s.close()
+	w := simple(b, s)
+	var ids []string
+	for i := range n {
+		ids = append(ids, fmt.Sprintf("job%05d", i))
+		w.submit(ids[i])
+	}
+	begin := time.Now()
+	for i := range nodes {
+		s.startNode(fmt.Sprint("n", i), "--slots", "1")
+	}
+	w.await(ids, 5*time.Minute)
+	return time.Since(begin).Seconds() / float64(n)
+}
+
+// latencies returns the seconds from a submission to the first event, and from a decision to the
+// end of a job that had given its slot back.
+func latencies(b *testing.B, n int) (first, resumed float64) {
+	b.Helper()
+	s := newSite(b)
+	w := newWork(s, 1)
+	s.startNode("a", "--slots", "1", "--hold", "0s")
+	time.Sleep(time.Second)
+	for i := range n {
+		id := fmt.Sprintf("job%05d", i)
+		begin := time.Now()
+		w.submit(id)
+		for {
+			ctx, cancel := context.WithTimeout(b.Context(), 20*time.Second)
+			e, err := w.maker.Events(ctx, hub.EventsQuery{Job: id, Wait: 10 * time.Second})
+			cancel()
+			must(b, err)
+			if len(e.Lines) > 0 {
+				break
+			}
+		}
+		first += time.Since(begin).Seconds()
+		var j hub.Job
+		s.until("the job waits", func() bool {
+			var err error
+			j, err = w.maker.Job(b.Context(), id)
+			must(b, err)
+			return j.State == hub.Waiting
+		})
+		begin = time.Now()
+		must(b, decide(b.Context(), w.approvers[0], j, j.Requests[0], true))
+		for !j.State.IsOver() {
+			var err error
+			j, err = w.maker.Job(b.Context(), id)
+			must(b, err)
+		}
+		resumed += time.Since(begin).Seconds()
+	}
+	return first / float64(n), resumed / float64(n)
+}
+
+// memory returns the memory of a hub before and after many jobs that were cancelled at once.
+func memory(b *testing.B, n int) (before, after int64, count int) {
+	b.Helper()
+	s := newSite(b)
+	w := simple(b, s)
+	before = residentMemory(b, s.hub.Process.Pid)
+	signed, err := w.prepare(b.Context(), "job99999", "")
+	must(b, err)
+	spec, err := hub.OpenSpec(signed)
+	must(b, err)
+	for i := range n {
+		spec.ID = fmt.Sprintf("job%06d", i)
+		one, err := hub.SignSpec(w.maker.Credentials, spec)
+		must(b, err)
+		must(b, w.maker.Submit(b.Context(), one))
+		must(b, w.maker.Cancel(b.Context(), spec.ID))
+	}
+	return before, residentMemory(b, s.hub.Process.Pid), n
+}
+
+// residentMemory returns the memory of a process in bytes.
+func residentMemory(b *testing.B, pid int) int64 {
+	b.Helper()
+	out, err := exec.Command("sed", "-n", "s/^VmRSS:[^0-9]*\\([0-9]*\\) kB/\\1/p", fmt.Sprintf("/proc/%d/status", pid)).Output()
+	must(b, err)
+	kb, err := strconv.ParseInt(strings.TrimSpace(string(out)), 10, 64)
+	must(b, err)
+	return kb << 10
+}
