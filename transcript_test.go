@@ -53,25 +53,32 @@ func (s *stage) transcripts(document string) {
 	s.Helper()
 	commands := 0
 	for _, b := range blocks(s.T, document) {
-		if b.lang != "console" && b.lang != "terminal" {
-			continue
-		}
-		for _, c := range commandsOf(s.T, document, b) {
-			commands++
-			var got string
-			if b.lang == "terminal" {
-				got = s.shell(c.text, answers(c.want))
-			} else {
-				got = s.shell(c.text, nil)
-			}
-			if !patternFor(c.want).MatchString(got) {
-				s.Errorf("%s:%d: $ %s\ngot:\n%s\nwant:\n%s", document, c.line, c.text, got, c.want)
-			}
-		}
+		commands += s.block(document, b)
 	}
 	if commands < 5 {
 		s.Fatalf("%s: found %d commands: the test checks nothing", document, commands)
 	}
+}
+
+// block runs the commands of a block if it is a transcript, and returns how many it has.
+func (s *stage) block(document string, b block) int {
+	s.Helper()
+	if b.lang != "console" && b.lang != "terminal" {
+		return 0
+	}
+	list := commandsOf(s.T, document, b)
+	for _, c := range list {
+		var got string
+		if b.lang == "terminal" {
+			got = s.shell(c.text, answers(c.want))
+		} else {
+			got = s.shell(c.text, nil)
+		}
+		if !patternFor(c.want).MatchString(got) {
+			s.Errorf("%s:%d: $ %s\ngot:\n%s\nwant:\n%s", document, c.line, c.text, got, c.want)
+		}
+	}
+	return len(list)
 }
 
 // A command is a line that begins with $, and its expected output.
