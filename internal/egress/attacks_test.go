@@ -294,10 +294,9 @@ func (w *world) rawHTTP2(t testing.TB, host string) *rawHTTP2 {
 	return p
 }
 
-// send sends a request and returns the status of the answer, or what ended the request.
-// Fields are names and values. A field "" is followed by the body, and then by trailers.
-func (p *rawHTTP2) send(fields ...string) string {
-	p.t.Helper()
+// begin sends a request and returns its number. A request with a body has one field "" in
+// front of it.
+func (p *rawHTTP2) begin(fields ...string) uint32 {
 	var b bytes.Buffer
 	encode := func(list []string) []byte {
 		b.Reset()
@@ -321,6 +320,14 @@ func (p *rawHTTP2) send(fields ...string) string {
 			p.framer.WriteHeaders(http2.HeadersFrameParam{StreamID: id, BlockFragment: encode(rest[1:]), EndHeaders: true, EndStream: true})
 		}
 	}
+	return id
+}
+
+// send sends a request and returns the status of the answer, or what ended the request.
+// Fields are names and values. A field "" is followed by the body, and then by trailers.
+func (p *rawHTTP2) send(fields ...string) string {
+	p.t.Helper()
+	id := p.begin(fields...)
 	for {
 		f, err := p.framer.ReadFrame()
 		if err != nil {

@@ -28,5 +28,8 @@ func (n *Network) MakeLeaf(host string) (*x509.Certificate, error) {
 // Authority returns the certificate of the session's authority.
 func (n *Network) Authority() []byte { return n.o.Authority.PEM() }
 
+// Unfinished returns how many bytes the network keeps of unfinished messages.
+func (n *Network) Unfinished() int64 { return n.budget.used.Load() }
+
 // CloseIdle closes the connections to servers that no request uses.
 func (n *Network) CloseIdle() { n.direct.CloseIdleConnections() }

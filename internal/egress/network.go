@@ -77,6 +77,8 @@ type Network struct {
 	work   sync.WaitGroup
 
 	count   atomic.Uint64 // connections so far
+	running atomic.Int64  // requests
+	budget  budget
 	reports reports
 
 	mu     sync.Mutex

@@ -27,6 +27,7 @@ type stream struct {
 	rules []policy.HostRule
 	ended bool // golem ends TLS
 	web   bool // the HTTP server has the connection
+	load  *load
 	// opened is set when golem records that the connection passes.
 	opened bool
 	// detached is set before golem closes the server's side and keeps the program's.
@@ -46,7 +47,8 @@ func (n *Network) Serve(l net.Listener, destination func(net.Conn) (netip.AddrPo
 }
 
 func (n *Network) serve(c net.Conn, destination func(net.Conn) (netip.AddrPort, error)) {
-	s := &stream{n: n, id: n.count.Add(1), tape: &tape{Conn: c, recording: true}, start: n.o.Now()}
+	s := &stream{n: n, id: n.count.Add(1), tape: &tape{Conn: c, recording: true, budget: &n.budget}, start: n.o.Now()}
+	defer s.tape.release()
 	to, err := destination(c)
 	if err != nil {
 		s.refuse(err)

@@ -548,7 +548,7 @@ func TestManyConnections(t *testing.T) {
 
 // TestSlowReaders checks that programs that do not read cost golem little memory.
 func TestSlowReaders(t *testing.T) {
-	w := newWorld(t, rules("example.com:7", "example.com")...)
+	w := newWorld(t, append(rules("example.com:7", "example.com"), policy.HostRule{Host: "api.example.com", Methods: []string{"GET"}})...)
 	endless := listen(t)
 	var serving sync.WaitGroup
 	serving.Go(func() {
@@ -567,23 +567,94 @@ func TestSlowReaders(t *testing.T) {
 	})
 	t.Cleanup(func() { endless.Close(); w.network.Close(); serving.Wait() })
 	w.host("example.com", 7, endless.Addr())
-	w.site("example.com", http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+	always := http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
 		var err error
 		for b := make([]byte, 64<<10); err == nil; {
 			_, err = out.Write(b)
 		}
-	}))
-	w.open()
+	})
+	w.site("example.com", always)
+	w.openWithTLS(w.site("api.example.com", always))
 	before := heap()
-	for range 15 {
+	for range 10 {
 		c := w.mustDial("example.com", 7)
 		io.ReadFull(c, make([]byte, 1<<20))
 		c = w.mustDial("example.com", 80)
 		io.WriteString(c, "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n")
 		io.ReadFull(c, make([]byte, 1<<20))
+		config := w.trustAuthority("http/1.1") // golem speaks HTTP/2 with the server
+		config.ServerName = "api.example.com"
+		c = tls.Client(w.mustDial("api.example.com", 443), config)
+		io.WriteString(c, "GET / HTTP/1.1\r\nHost: api.example.com\r\n\r\n")
+		io.ReadFull(c, make([]byte, 1<<20))
 	}
+	time.Sleep(time.Second) // the servers still send
 	if grown := heap() - before; grown > 20<<20 {
 		t.Errorf("30 slow readers took %d bytes", grown)
+	}
+}
+
+// TestUnfinished checks that programs that begin many messages cost golem little memory: TLS
+// hellos, headers of HTTP/1.1 and HTTP/2, and bodies that the host does not read.
+func TestUnfinished(t *testing.T) {
+	w := newWorld(t, policy.HostRule{Host: "example.com"}, policy.HostRule{Host: "api.example.com", Methods: []string{"GET", "POST"}})
+	w.site("example.com", &requestLog{})
+	w.openWithTLS(w.site("api.example.com", http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		if r.Method == "POST" {
+			<-r.Context().Done()
+		}
+	})))
+	var hello []byte
+	for body := append([]byte{1, 0, 0xfe, 0}, make([]byte, 0xf000)...); len(body) > 0; {
+		part := body[:min(len(body), 16000)]
+		hello = append(append(hello, 0x16, 3, 1, byte(len(part)>>8), byte(len(part))), part...)
+		body = body[len(part):]
+	}
+	const count = 1000
+	for name, begin := range map[string]func() net.Conn{
+		"hellos": func() net.Conn {
+			c := w.mustDial("example.com", 443)
+			c.Write(hello)
+			return c
+		},
+		"headers": func() net.Conn {
+			c := w.mustDial("example.com", 80)
+			io.WriteString(c, "GET / HTTP/1.1\r\nHost: example.com\r\nX: "+strings.Repeat("x", 60<<10))
+			return c
+		},
+		"requests": func() net.Conn {
+			p := w.rawHTTP2(t, "api.example.com")
+			p.begin(":method", "POST", ":scheme", "https", ":authority", "api.example.com", ":path", "/", "x", strings.Repeat("x", 40<<10))
+			return p.c
+		},
+	} {
+		before := heap()
+		var all []net.Conn
+		for range map[bool]int{true: count / 5, false: count}[name == "requests"] {
+			all = append(all, begin())
+		}
+		time.Sleep(500 * time.Millisecond)
+		grown, unfinished := heap()-before, w.network.Unfinished()
+		t.Logf("%d %s took %d MB, %d MB of them counted", len(all), name, grown>>20, unfinished>>20)
+		if grown > 200<<20 || unfinished > 32<<20 {
+			t.Errorf("%d %s took %d MB, %d MB of them counted", len(all), name, grown>>20, unfinished>>20)
+		}
+		for _, c := range all {
+			c.Close()
+		}
+		for range 300 {
+			if w.network.Unfinished() == 0 {
+				break
+			}
+			time.Sleep(100 * time.Millisecond)
+		}
+		if left := w.network.Unfinished(); left != 0 {
+			t.Errorf("%s: golem still counts %d bytes", name, left)
+		}
+		if code, _, err := get(w.client(w.trustAuthority()), "https://api.example.com/"); err != nil || code != 200 {
+			t.Errorf("after the %s: got %d, %v", name, code, err)
+		}
+		w.network.CloseIdle()
 	}
 }
 

@@ -13,6 +13,8 @@ type tape struct {
 	recording bool
 	bytes     []byte // what was read so far
 	at        int    // how much of it was read again
+	budget    *budget
+	held      int64 // what the tape took of the budget
 }
 
 // maxTape is more than crypto/tls accepts as a hello, in records of any size.
@@ -34,6 +36,10 @@ func (t *tape) Read(b []byte) (int, error) {
 		return 0, refusal("the first message is too long")
 	}
 	n, err := t.Conn.Read(b)
+	if full := t.budget.take(int64(n)); full != nil {
+		return 0, full
+	}
+	t.held += int64(n)
 	t.bytes = append(t.bytes, b[:n]...)
 	t.at += n
 	return n, err
@@ -43,7 +49,18 @@ func (t *tape) Read(b []byte) (int, error) {
 func (t *tape) rewind() { t.at = 0 }
 
 // play ends the recording. Reads start at the first byte.
-func (t *tape) play() { t.recording, t.at = false, 0 }
+func (t *tape) play() {
+	t.recording, t.at = false, 0
+	t.release()
+}
+
+// release gives back what the tape took of the budget.
+func (t *tape) release() {
+	if t.held > 0 {
+		t.budget.give(t.held)
+		t.held = 0
+	}
+}
 
 // peek returns at least the first byte, without moving on.
 func (t *tape) peek() (byte, error) {

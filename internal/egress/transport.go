@@ -44,7 +44,7 @@ func (n *Network) dialOwn(ctx context.Context, _, address string) (net.Conn, err
 		return nil, err
 	}
 	own, inside := net.Pipe()
-	s := &stream{n: n, id: n.count.Add(1), tape: &tape{Conn: inside, recording: true}, start: n.o.Now(), host: host, port: uint16(port)}
+	s := &stream{n: n, id: n.count.Add(1), tape: &tape{Conn: inside, recording: true, budget: &n.budget}, start: n.o.Now(), host: host, port: uint16(port)}
 	if n.o.Program != nil {
 		s.program = n.o.Program(inside)
 	}
@@ -55,7 +55,7 @@ func (n *Network) dialOwn(ctx context.Context, _, address string) (net.Conn, err
 	if !n.keep(inside) {
 		return nil, refusal("too many connections")
 	}
-	if !n.run(func() { defer n.release(inside); s.carry() }) {
+	if !n.run(func() { defer n.release(inside); defer s.tape.release(); s.carry() }) {
 		n.release(inside)
 		return nil, net.ErrClosed
 	}

@@ -21,7 +21,6 @@ import (
 // request in the first.
 
 const (
-	maxHeader  = 256 << 10
 	headerTime = time.Minute
 	idleTime   = 5 * time.Minute
 	halfTime   = 30 * time.Second // for an answer after the program's half has ended
@@ -39,6 +38,7 @@ func (n *Network) startWeb() {
 		MaxIdleConnsPerHost:   16,
 		IdleConnTimeout:       idleTime,
 		ExpectContinueTimeout: time.Second,
+		HTTP2:                 &http.HTTP2Config{MaxReceiveBufferPerStream: maxDownload, MaxReceiveBufferPerConnection: maxDownloads},
 	}
 	n.viaProxy = n.direct.Clone()
 	n.viaProxy.Proxy = func(r *http.Request) (*url.URL, error) { return n.proxyFor(r.URL) }
@@ -65,6 +65,7 @@ func (n *Network) startWeb() {
 		IdleTimeout:                  idleTime,
 		MaxHeaderBytes:               maxHeader,
 		Protocols:                    protocols,
+		HTTP2:                        &http.HTTP2Config{MaxConcurrentStreams: maxStreams, MaxReceiveBufferPerConnection: maxUpload, MaxReceiveBufferPerStream: maxUpload},
 		DisableGeneralOptionsHandler: true,
 	}
 	n.work.Go(func() { n.web.Serve(n.toWeb) })
@@ -103,6 +104,7 @@ func (h *handoff) Addr() net.Addr { return &net.TCPAddr{} }
 type webConn struct {
 	*tape
 	s    *stream
+	load load
 	done chan struct{}
 	once sync.Once
 }
@@ -110,6 +112,17 @@ type webConn struct {
 func (c *webConn) Read(b []byte) (int, error) {
 	n, err := c.tape.Read(b)
 	c.s.sent.Add(int64(n))
+	if full := c.load.add(&c.s.n.budget, n); full != nil {
+		record := c.s.record(Noticed)
+		record.Why = "golem closed the connection: " + full.Error()
+		c.s.n.report(record)
+		return 0, full
+	}
+	select {
+	case <-c.done: // the load was cleared, or will be
+		c.load.clear(&c.s.n.budget)
+	default:
+	}
 	return n, err
 }
 
@@ -147,6 +160,7 @@ func (s *stream) serveWeb(ctx context.Context, config *tls.Config) error {
 	s.tape.SetReadDeadline(time.Time{})
 	s.tape.play()
 	c := &webConn{tape: s.tape, s: s, done: make(chan struct{})}
+	s.load = &c.load
 	var served net.Conn = c
 	if config != nil {
 		served = tls.Server(c, config)
@@ -161,6 +175,7 @@ func (s *stream) serveWeb(ctx context.Context, config *tls.Config) error {
 	case <-ctx.Done():
 		c.Close()
 	}
+	c.load.clear(&s.n.budget)
 	return nil
 }
 
@@ -168,6 +183,12 @@ func (s *stream) serveWeb(ctx context.Context, config *tls.Config) error {
 func (n *Network) serveRequest(w http.ResponseWriter, r *http.Request) {
 	s := r.Context().Value(streamKey{}).(*stream)
 	s.requests.Add(1)
+	end, err := n.begin(s.load, r)
+	if err != nil {
+		s.deny(w, r, err)
+		return
+	}
+	defer end()
 	secret, err := s.checkRequest(r)
 	if err != nil {
 		s.deny(w, r, err)
