@@ -108,6 +108,8 @@ func checkAccess(t *testing.T, u *deskUser) {
 	u.mustGolem(3, "notes", "tool", "write_file", "--path", "/out/a.md", "--content", "first\n")
 	u.write("shop/a.txt", "old\n")
 	u.mustGolem(0, "shop", "exec", "sh", "-c", "echo new >a.txt; mkdir .husky; echo x >.husky/pre-commit")
+	u.writeRun("paused", "", "main:\n  - calls: [{tool: delete_file, args: {path: /app.txt}}]\n")
+	u.startRun("paused", "Tidy up")()
 	u.openDesk()
 	check := func(page string) {
 		t.Helper()
@@ -135,7 +137,7 @@ func checkAccess(t *testing.T, u *deskUser) {
 		u.submit(chromedp.Click(fmt.Sprintf(`.item a[href*="%s"]`, page.link)))
 		check(page.name)
 	}
-	for _, page := range []string{"journal", "pictures", "none"} {
+	for _, page := range []string{"live", "journal", "pictures", "none"} {
 		u.do(chromedp.Navigate(u.base() + page))
 		check(page)
 	}
