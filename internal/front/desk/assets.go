@@ -61,6 +61,7 @@ var templates = sync.OnceValue(func() *template.Template {
 		"age":       visible.Age,
 		"clock":     func(t time.Time) string { return t.Local().Format(time.DateTime) },
 		"count":     func(n int, noun string) string { return visible.Count(n, noun) },
+		"total":     func(n uint64, noun string) string { return visible.Count(n, noun) },
 		"near":      visible.HomeRelative,
 		"kind":      kindWords,
 		"command":   nextCommand,
