@@ -195,6 +195,30 @@ func TestPlainPrompts(t *testing.T) {
 	}
 }
 
+// TestNarrowOutput checks that golem itself breaks its lines on a terminal of 40 columns,
+// between words. The terminal would break them anywhere.
+func TestNarrowOutput(t *testing.T) {
+	t.Parallel()
+	p := newTrustedPickTest(t, questionFiles)
+	p.env = append(p.env, "GOLEM_PAGER=cat", "TERM=xterm")
+	if out, code := p.golem("exec", "--session", "new", "sh", "-c", "echo b > a.txt; echo all: > Makefile"); code != 0 {
+		t.Fatalf("exec: code %d\n%s", code, out)
+	}
+	p.golem("run", ".", "go", "--model", "scripted:model.yaml") // its call waits
+	for _, line := range []string{"status", "diff --session last", "diff --session last --stat", "sessions", "approvals", "audit show", "audit show a.txt", "workers", "trust", "doctor",
+		"undo --list", "lint", "apply nosuch.txt --session last", "diff nosuch.txt --session last", "sessions show last", "explain /out/x --op write", "tools", "run", "approve nosuch"} {
+		one := p.forTest(t)
+		one.startAt(40, strings.Fields(line)...)
+		_, seen := one.waitForEnd()
+		for text := range strings.Lines(erasedLines.ReplaceAllString(seen, "")) {
+			text = strings.TrimRight(text, "\r\n")
+			if n := utf8.RuneCountInString(text); n > 40 && strings.Contains(strings.TrimSpace(text), " ") {
+				t.Errorf("golem %s: a line of %d columns: %q", line, n, text)
+			}
+		}
+	}
+}
+
 // TestPagerEndsEarly checks that a pager that shows only the beginning is no error.
 func TestPagerEndsEarly(t *testing.T) {
 	p := newPickTest(t, map[string]string{"a.txt": "a\n"}, "seq 100000 > big.txt")

@@ -138,20 +138,21 @@ func findings(list []jail.Finding) []finding {
 // missing.
 func (d diagnosis) print(w io.Writer) {
 	for _, f := range d.Found {
-		fmt.Fprintf(w, "%-12s %-5s %s\n", f.Name, f.Holds, f.Why)
+		printLine(w, fmt.Sprintf("%-12s %-5s ", f.Name, f.Holds), f.Why)
 	}
+	fmt.Fprintln(w)
 	switch {
 	case d.Refused:
-		fmt.Fprintf(w, "\ncommands of this program are refused: see required above. Other programs run at the level %s, where a command\n", d.Level)
+		printLine(w, "", fmt.Sprintf("commands of this program are refused: see required above. Other programs run at the level %s, where a command", d.Level))
 	case d.Default:
-		fmt.Fprintf(w, "\ncommands run at the level %s, the strongest. A command\n", d.Level)
+		printLine(w, "", fmt.Sprintf("commands run at the level %s, the strongest. A command", d.Level))
 	case d.Level == jail.None.String():
-		fmt.Fprintf(w, "\ncommands are not run here: this machine has nothing to confine them with. golem cannot promise that a command\n")
+		printLine(w, "", "commands are not run here: this machine has nothing to confine them with. golem cannot promise that a command")
 	default:
-		fmt.Fprintf(w, "\ncommands run at the level %s, which is weaker than namespaces, the default. A command\n", d.Level)
+		printLine(w, "", fmt.Sprintf("commands run at the level %s, which is weaker than namespaces, the default. A command", d.Level))
 	}
 	for _, p := range d.Promises {
-		fmt.Fprintf(w, "  %-5s %s\n", p.Holds, p.Why)
+		printLine(w, fmt.Sprintf("  %-5s ", p.Holds), p.Why)
 	}
 	for _, f := range d.Found {
 		if f.Fix != "" {

@@ -3,7 +3,6 @@ package cli
 import (
 	"context"
 	"errors"
-	"fmt"
 	"io"
 	"slices"
 	"strings"
@@ -195,7 +194,7 @@ func yesOrNo(allowed bool, level string) string {
 
 // printCommand prints the answer, then each part on a line.
 func printCommand(w io.Writer, a explain.CommandAnswer) {
-	fmt.Fprintf(w, "%s: %s\n", yesOrNo(a.Allowed, a.Approval), a.Reason)
+	printLine(w, "", yesOrNo(a.Allowed, a.Approval)+": "+a.Reason)
 	var rows [][]string
 	for _, p := range append(a.Parts, a.Writes...) {
 		kind := p.Kind
@@ -206,7 +205,7 @@ func printCommand(w io.Writer, a explain.CommandAnswer) {
 	}
 	printColumns(w, rows)
 	if !a.Allowed {
-		fmt.Fprintf(w, "the worker gets: %s\n", a.Error.Message)
+		printLine(w, "", "the worker gets: "+a.Error.Message)
 	}
 }
 
@@ -233,7 +232,7 @@ func aboutPart(p explain.CommandPart) []string {
 // printAnswer prints the answer, then each fact on a line. After a no it also prints
 // which paths are allowed.
 func printAnswer(w io.Writer, a explain.Answer) {
-	fmt.Fprintf(w, "%s: %s\n", yesOrNo(a.Allowed, a.Approval), a.Reason)
+	printLine(w, "", yesOrNo(a.Allowed, a.Approval)+": "+a.Reason)
 	var rows [][]string
 	for _, f := range a.Facts {
 		rows = append(rows, []string{f.Kind, f.Path, f.Is, f.From})
@@ -242,12 +241,12 @@ func printAnswer(w io.Writer, a explain.Answer) {
 	if a.Allowed {
 		return
 	}
-	fmt.Fprintf(w, "the worker gets: %s\n", a.Error.Message)
+	printLine(w, "", "the worker gets: "+a.Error.Message)
 	except := ""
 	if len(a.ReadOnly) > 0 {
 		except = " except " + list(a.ReadOnly)
 	}
-	fmt.Fprintf(w, "allowed: read %s; write %s%s\n", list(a.Readable), list(a.Writable), except)
+	printLine(w, "", "allowed: read "+list(a.Readable)+"; write "+list(a.Writable)+except)
 }
 
 func list(names []string) string {

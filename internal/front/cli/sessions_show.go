@@ -128,7 +128,7 @@ func showEntry(cmd *cobra.Command, e run.Entry, calls map[string]string) {
 	out := cmd.OutOrStdout()
 	indent := strings.Repeat("  ", strings.Count(e.In, "/"))
 	line := func(format string, args ...any) {
-		fmt.Fprintln(out, indent+visible.Line(cutLine(fmt.Sprintf(format, args...)), math.MaxInt))
+		newScreen(out).page().Line(out, indent+visible.Line(cutLine(fmt.Sprintf(format, args...)), math.MaxInt))
 	}
 	switch e.Kind {
 	case "begin":

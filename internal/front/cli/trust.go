@@ -128,11 +128,11 @@ func (d trustDocument) print(w io.Writer) {
 		fmt.Fprintln(w, "nothing to trust: no project file and no workers here; golem init makes a program, golem exec CMD needs none")
 		return
 	case d.Trusted:
-		fmt.Fprintf(w, "trusted: %s\n", d.Program)
+		printLine(w, "", "trusted: "+d.Program)
 	default:
-		fmt.Fprintf(w, "not trusted yet: %s\n", d.Program)
+		printLine(w, "", "not trusted yet: "+d.Program)
 	}
-	fmt.Fprintf(w, "content %s\n", d.Hash)
+	printLine(w, "", "content "+d.Hash)
 	if d.Changes != "" {
 		fmt.Fprintln(w, "changed since you trusted it:")
 		fmt.Fprint(newGutter(w, ""), d.Changes)
@@ -148,7 +148,7 @@ func (d trustDocument) print(w io.Writer) {
 	}
 	printColumns(w, rows)
 	for _, limit := range d.Limits {
-		fmt.Fprintln(w, "whatever it asks for, "+limit)
+		printLine(w, "", "whatever it asks for, "+limit)
 	}
 }
 

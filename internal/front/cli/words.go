@@ -60,6 +60,26 @@ func printColumns(w io.Writer, rows [][]string) {
 	}
 }
 
+// printLine prints a line that begins with front. At a terminal it continues below the end
+// of front, or with a small indent if there is too little room.
+func printLine(w io.Writer, front, text string) {
+	columns, _ := newScreen(w).size()
+	line := front + text
+	if columns == 0 || cells(line) < columns {
+		fmt.Fprintln(w, line)
+		return
+	}
+	indent := utf8.RuneCountInString(front)
+	if columns-indent-1 < minCell {
+		indent = 4
+	}
+	first := visible.Broken(line, columns-1)[0]
+	fmt.Fprintln(w, strings.TrimRight(first, " "))
+	for _, piece := range visible.Broken(line[len(first):], max(1, columns-indent-1)) {
+		fmt.Fprintln(w, strings.Repeat(" ", indent)+strings.TrimRight(piece, " "))
+	}
+}
+
 // isNarrow reports whether a row does not fit on the terminal, not even if its last cell
 // continues in its column.
 func isNarrow(rows [][]string, widths []int, columns int) bool {

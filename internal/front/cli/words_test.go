@@ -35,3 +35,12 @@ func TestWrapCells(t *testing.T) {
 		}
 	}
 }
+
+// TestPrintLine checks that a line without a terminal stays whole.
+func TestPrintLine(t *testing.T) {
+	var b strings.Builder
+	printLine(&b, "state  yes  ", strings.Repeat("word ", 60)+"end")
+	if got := b.String(); strings.Count(got, "\n") != 1 || !strings.HasSuffix(got, "end\n") {
+		t.Errorf("got %q", got)
+	}
+}

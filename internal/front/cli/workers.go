@@ -173,13 +173,12 @@ func (d *workerStep) print(w io.Writer, indent string) {
 	if len(d.Hosts) > 0 {
 		gets += "; hosts " + strings.Join(d.Hosts, ", ")
 	}
-	line := fmt.Sprintf("%s%s  %s", indent, d.Name, gets)
 	if d.Note != "" {
-		line = fmt.Sprintf("%s%s  (%s)", indent, d.Name, d.Note)
+		gets = "(" + d.Note + ")"
 	}
-	fmt.Fprintln(w, line)
+	printLine(w, indent+d.Name+"  ", gets)
 	for _, p := range d.Problems {
-		fmt.Fprintf(w, "%s  error: %s; %s  (%s:%d)\n", indent, p.What, p.Hint, p.Source, p.Line)
+		printLine(w, indent+"  error: ", fmt.Sprintf("%s; %s  (%s:%d)", p.What, p.Hint, p.Source, p.Line))
 	}
 	for _, c := range d.Calls {
 		c.print(w, indent+"  ")

@@ -1,6 +1,10 @@
 package tui
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/golem-forge/golem/internal/visible"
+)
 
 // A key is a key and what it does.
 type key struct{ name, does string }
@@ -54,6 +58,9 @@ var questionKeys = []key{
 	{"Ctrl-C", "no, and quit"},
 }
 
+// helpEnd is how many lines follow the keys in the help.
+const helpEnd = 4
+
 // drawHelp returns the explanation of the keys.
 func (m *model) drawHelp() (lines []string) {
 	keys := listKeys
@@ -71,8 +78,21 @@ func (m *model) drawHelp() (lines []string) {
 		}
 		keys = reviewKeys(isCommit, quit)
 	}
+	const indent = "                 " // as wide as the names
 	for _, k := range keys {
-		lines = append(lines, cutLine(fmt.Sprintf("  %-14s %s", k.name, k.does), m.columns-1))
+		for i, piece := range visible.Broken(k.does, max(1, m.columns-len(indent)-1)) {
+			front := indent
+			if i == 0 {
+				front = fmt.Sprintf("  %-14s ", k.name)
+			}
+			lines = append(lines, front+piece)
+		}
+	}
+	if len(lines)+helpEnd > m.height { // a line for each key
+		lines = nil
+		for _, k := range keys {
+			lines = append(lines, cutLine(fmt.Sprintf("  %-14s %s", k.name, k.does), m.columns-1))
+		}
 	}
 	marks := "  v: viewed completely  y n p: chosen, declined, in part  !: look at it first"
 	switch {

@@ -1,6 +1,7 @@
 package tui
 
 import (
+	"cmp"
 	"slices"
 	"strings"
 
@@ -46,6 +47,7 @@ func (m *model) quit() tea.Cmd {
 			continue
 		}
 		q.end(approval.Reply{Answer: tool.Answer{Note: "the program was ended at the question"}})
+		m.last = cmp.Or(m.last, "stopped at the question: nothing was done")
 	}
 	m.questions = nil
 	return tea.Quit

@@ -1,0 +1,89 @@
+package cli
+
+import (
+	"fmt"
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/toolset/git"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// A toolResult is the document that golem tool --json prints.
+type toolResult struct {
+	OK      bool          `json:"ok"`
+	Result  any           `json:"result,omitempty"`
+	Changes []tool.Change `json:"changes,omitempty"`
+	Notes   []string      `json:"notes,omitempty"`
+	Error   *toolError    `json:"error,omitempty"`
+	Pending *tool.Pending `json:"pending,omitempty"`
+}
+
+// A toolError is an error in the form that every command prints with --json.
+type toolError struct {
+	Code    sandbox.Code `json:"code"`
+	Message string       `json:"message"`
+	Hint    string       `json:"hint,omitempty"`
+}
+
+// printResult prints the result of a call, and returns the exit code as an error.
+func printResult(cmd *cobra.Command, r tool.Result) error {
+	if wantsJSON(cmd) {
+		doc := toolResult{OK: r.OK(), Result: r.Data, Changes: r.Changes, Notes: r.Notes, Pending: r.Pending}
+		if doc.Result == nil && r.OK() {
+			doc.Result = map[string]string{"text": r.Text}
+		}
+		if r.Err != nil {
+			doc.Error = &toolError{r.Err.Code, r.Err.Error(), r.Err.Hint}
+		}
+		if err := printJSON(cmd.OutOrStdout(), doc); err != nil {
+			return err
+		}
+	} else if s, l := newScreen(cmd.OutOrStdout()), shownBy(r.Data); r.OK() && l != nil && s.file != nil {
+		return l.Show(s.w, s.page())
+	} else if r.OK() {
+		fmt.Fprintln(newGutter(cmd.OutOrStdout(), ""), r.String())
+	} else {
+		if r.Text != "" { // a part of it was done
+			fmt.Fprintln(newGutter(cmd.OutOrStdout(), ""), strings.TrimSuffix(r.Text, "\n"))
+			r.Text = ""
+		}
+		columns, _ := newScreen(cmd.ErrOrStderr()).size()
+		for line := range strings.SplitSeq("golem: "+strings.TrimPrefix(r.String(), "Error: "), "\n") {
+			if strings.HasPrefix(line, "golem: ") || strings.HasPrefix(line, "note: ") { // other lines are contents
+				line = wrapClauses(line, columns)
+			}
+			fmt.Fprintln(cmd.ErrOrStderr(), line)
+		}
+	}
+	if r.Err == nil {
+		return nil
+	}
+	switch r.Err.Code {
+	case "declined", "blocked", "manual_only", "untrusted":
+		return exit(exitDenied)
+	case "invalid_args", "unknown_tool":
+		return exit(exitUsage)
+	case jail.ErrNoSandbox:
+		return exit(exitNoSandbox)
+	}
+	return exit(exitFailed)
+}
+
+// A shower is a result that prints itself for a person at a terminal.
+type shower interface {
+	Show(io.Writer, visible.Page) error
+}
+
+var _ shower = (*git.Look)(nil)
+
+// shownBy returns a result that prints itself, or nil.
+func shownBy(data any) shower {
+	s, _ := data.(shower)
+	return s
+}
