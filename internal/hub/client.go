@@ -103,11 +103,13 @@ type Client struct {
 	Credentials
 	Key  string // the public key
 	conn *nats.Conn
+	tell func(text string)
 }
 
 // Options are the options of a connection.
 type Options struct {
-	// OnChange, if set, is told when the connection is lost, and when it is back.
+	// OnChange, if set, gets a text when the connection is lost, when it is back, and when the
+	// hub answers for a while that it cannot do something, such as with a full disk.
 	OnChange func(text string)
 }
 
@@ -146,7 +148,7 @@ func Connect(ctx context.Context, c Credentials, o Options) (*Client, error) {
 	case err != nil:
 		return nil, fmt.Errorf("the hub at %s does not answer: %w; check that golem hub runs there", strings.Join(c.URLs, ", "), err)
 	}
-	client := &Client{Credentials: c, Key: key, conn: conn}
+	client := &Client{Credentials: c, Key: key, conn: conn, tell: told}
 	if _, err := client.Hello(ctx); err != nil {
 		client.Close()
 		return nil, err
@@ -179,6 +181,9 @@ func (c *Client) Close() { c.conn.Close() }
 // askPatience is how long one answer may take. Requests that wait say for how long.
 const askPatience = 30 * time.Second
 
+// patientTries is how often the hub may answer that it cannot do something until the user hears of it.
+const patientTries = 5
+
 // ask asks the hub, and reads the answer into out. It tries again while the hub is away,
 // until ctx ends: every method may be asked twice.
 func (c *Client) ask(ctx context.Context, method string, in any, data []byte, out any) ([]byte, error) {
@@ -186,11 +191,14 @@ func (c *Client) ask(ctx context.Context, method string, in any, data []byte, ou
 	if err != nil {
 		return nil, err
 	}
-	for {
+	for tries := 1; ; tries++ {
 		got, err := c.askOnce(ctx, method, message, out)
 		var refused *Error
 		if err == nil || errors.As(err, &refused) && refused.Code != CodeInternal {
 			return got, err
+		}
+		if refused != nil && tries == patientTries {
+			c.tell(refused.Text + "; trying again")
 		}
 		select {
 		case <-ctx.Done():

@@ -19,6 +19,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
+// errNoModel says how to name a model.
+const errNoModel = usageError("no model; name one with --model, GOLEM_MODEL or model: in the project file: anthropic:claude-sonnet-4-5, ollama:qwen3; without a key: scripted:demo.yaml")
+
 // open opens the model of the flag, the environment, the project or the entry worker. It
 // reports retries by tell.
 func (f *runFlags) open(p *program.Program, requests http.RoundTripper, tell func(string)) (m model.Model, name string, closed func() error, err error) {
@@ -33,7 +36,7 @@ func (f *runFlags) open(p *program.Program, requests http.RoundTripper, tell fun
 		name = p.Entry.Model.Text
 	}
 	if name == "" {
-		return nil, name, closed, usageError("no model; name one with --model, GOLEM_MODEL or model: in the project file: anthropic:claude-sonnet-4-5, ollama:qwen3; without a key: scripted:demo.yaml")
+		return nil, name, closed, errNoModel
 	}
 	name = withFullPath(string(p.Root()), name)
 	server := p.Project.ModelServer

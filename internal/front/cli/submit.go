@@ -151,6 +151,9 @@ func (f *submitFlags) take(args []string) (input string, err error) {
 // specs returns what to submit: one job, or one for each file of --each.
 func (f *submitFlags) specs(p *program.Program, input string) ([]hub.Spec, error) {
 	one := hub.Spec{Name: filepath.Base(string(p.Root())), Trust: p.Content.Hash, Entry: f.entry, Input: input, Model: cmp.Or(f.model, p.Project.Model)}
+	if one.Model == "" && (p.Entry == nil || p.Entry.Model.Text == "") {
+		return nil, errNoModel
+	}
 	if len(f.each) == 0 {
 		return []hub.Spec{one}, nil
 	}

@@ -127,7 +127,11 @@ func (n *node) do(ctx context.Context, slot int, j hub.Job) {
 		n.Tell(fmt.Sprintf("job %s: telling the hub how it ended: %v", j.ID, err))
 		return
 	}
-	n.Tell(fmt.Sprintf("job %s: %s %s", j.ID, end.State, end.Result.Why))
+	said := string(end.State)
+	if end.Result.Why != "" {
+		said += ": " + end.Result.Why
+	}
+	n.Tell(fmt.Sprintf("job %s: %s", j.ID, said))
 }
 
 // beats tells the hub that an attempt is in work, until ctx ends. It calls stop if the job is

@@ -13,7 +13,9 @@ import (
 	"testing"
 	"time"
 
+	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
+	"github.com/nats-io/nkeys"
 
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/hub/serve"
@@ -542,5 +544,51 @@ func TestUnknownUser(t *testing.T) {
 	var refused *hub.Error
 	if err := admin.Decide(t.Context(), "x", hub.Signed{}); !errors.As(err, &refused) {
 		t.Errorf("an administrator decides: got %v", err)
+	}
+}
+
+// TestPatience checks that a client tries again if the hub cannot do something now, and says so.
+func TestPatience(t *testing.T) {
+	front, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, AlwaysEnableNonce: true})
+	must(t, err)
+	front.Start()
+	defer front.Shutdown()
+	if !front.ReadyForConnections(10 * time.Second) {
+		t.Fatal("the server does not start")
+	}
+	own, err := nkeys.CreateServer()
+	must(t, err)
+	public, err := own.PublicKey()
+	must(t, err)
+	conn, err := nats.Connect(front.ClientURL())
+	must(t, err)
+	defer conn.Close()
+	asked := 0
+	_, err = conn.Subscribe("golem.ask.*.*", func(m *nats.Msg) {
+		var proof string
+		if strings.HasSuffix(m.Subject, ".hello") {
+			hub.Unpack(m.Data, &proof)
+			signature, _ := own.Sign([]byte("golem hub\n" + proof))
+			answer, _ := hub.Pack(hub.Greeting{Hub: public}, nil, signature)
+			m.Respond(answer)
+			return
+		}
+		asked++
+		var failure *hub.Error
+		if asked < 8 {
+			failure = &hub.Error{Code: hub.CodeInternal, Text: "the disk is full"}
+		}
+		answer, _ := hub.Pack([]hub.User{}, failure, nil)
+		m.Respond(answer)
+	})
+	must(t, err)
+	seed, _, err := hub.NewSeed()
+	must(t, err)
+	var said []string
+	c, err := hub.Connect(t.Context(), hub.Credentials{Hub: public, URLs: []string{front.ClientURL()}, Role: hub.Admin, Name: "x", Seed: seed}, hub.Options{OnChange: func(text string) { said = append(said, text) }})
+	must(t, err)
+	defer c.Close()
+	if _, err := c.Users(t.Context()); err != nil || len(said) != 1 || !strings.Contains(said[0], "the disk is full; trying again") {
+		t.Errorf("got %v, and it said %q", err, said)
 	}
 }
