@@ -192,7 +192,7 @@ func encode(r storedRequest) ([]byte, error) {
 	for i := range r.Changes {
 		if c := &r.Changes[i]; c.Diff != "" || len(c.Tree) > 0 {
 			c.Diff, c.Tree, c.Original = "", nil, nil
-			c.Omitted = "too large to be kept with the request"
+			c.Omitted = tool.OmittedStored
 		}
 	}
 	if body, err = json.Marshal(r); err == nil && len(body) > maxRequest {

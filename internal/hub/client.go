@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"strings"
 	"time"
 
@@ -127,7 +128,7 @@ func Connect(ctx context.Context, c Credentials, o Options) (*Client, error) {
 	options := []nats.Option{
 		nats.Name("golem " + string(c.Role)), nats.CustomInboxPrefix(InboxPrefix(key)), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(10 * time.Second),
 		nats.ReconnectBufSize(-1), // a request that cannot be sent fails, and is tried again as a whole
-		nats.Nkey(key, func(nonce []byte) ([]byte, error) { return c.Sign(nonce) }),
+		nats.Nkey(key, c.signNonce),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
 			if err != nil {
 				told("the connection to the hub is lost; trying to connect again")
@@ -154,6 +155,17 @@ func Connect(ctx context.Context, c Credentials, o Options) (*Client, error) {
 		return nil, err
 	}
 	return client, nil
+}
+
+var plainNonce = regexp.MustCompile(`^[A-Za-z0-9_+/=-]{8,64}$`)
+
+// signNonce signs the text with which a server asks for a proof of the key. The server chooses
+// the text, so it must be one that is no job and no decision.
+func (c Credentials) signNonce(nonce []byte) ([]byte, error) {
+	if !plainNonce.Match(nonce) {
+		return nil, errors.New("the server asks for a signature of something else than a number; check the address of the hub")
+	}
+	return c.Sign(nonce)
 }
 
 // tls returns the settings of the encryption, nil for none.

@@ -107,6 +107,15 @@ type WaitingRequest struct {
 	Request tool.Request `json:"request"`
 }
 
+// check returns an error if an answer would count for another call than the request shows. Its
+// state may come from a machine that lies.
+func (w WaitingRequest) check() error {
+	if w.Digest != w.Request.Digest || w.CallDigest != w.Request.CallDigest {
+		return &sandbox.Error{Op: "approve", Path: w.ID, Code: sandbox.ErrInvalid, Hint: "it is stored for another call; submit the job again"}
+	}
+	return w.Request.CheckDigests()
+}
+
 // WaitingRequests returns the requests of a program that wait for an answer.
 func WaitingRequests(p *Program) (waiting []WaitingRequest, err error) {
 	if !p.HasState() {
@@ -120,7 +129,10 @@ func WaitingRequests(p *Program) (waiting []WaitingRequest, err error) {
 	list, err := records.Waiting(p.Sessions())
 	for _, w := range list {
 		one := WaitingRequest{PendingRequest: w}
-		if one.Request, err = records.Approvals.Request(w); err != nil {
+		if one.Request, err = records.Approvals.Request(w); err == nil {
+			err = one.check()
+		}
+		if err != nil {
 			return nil, err
 		}
 		waiting = append(waiting, one)

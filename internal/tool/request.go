@@ -5,8 +5,10 @@ import (
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"net"
+	"slices"
 	"strconv"
 
 	"github.com/golem-forge/golem/internal/policy"
@@ -173,6 +175,30 @@ func (r *Request) setDigests() error {
 	}{call, r.Changes, r.Summary, r.Warnings, r.Taint, r.Problem, r.MoreWarnings})
 	return err
 }
+
+// CheckDigests returns an error unless the digests of a stored request are those of its call
+// and changes. Then an approval of what it shows counts for nothing else. If the store has
+// omitted the content of changes, it checks only the digest of the call.
+func (r Request) CheckDigests() error {
+	said := r
+	if err := r.setDigests(); err != nil {
+		return err
+	}
+	if said.Digest != r.Digest && len(r.Changes) == 0 {
+		r.Changes = []Change{} // in a stored request it looks like nil
+		if err := r.setDigests(); err != nil {
+			return err
+		}
+	}
+	omitted := slices.ContainsFunc(r.Changes, func(c Change) bool { return c.Omitted == OmittedStored })
+	if said.CallDigest != r.CallDigest || said.Digest != r.Digest && !omitted {
+		return errors.New("the request shows another call than the one it asks about; decline it, and start the run again")
+	}
+	return nil
+}
+
+// OmittedStored says in Change.Omitted that a store had no room for the content.
+const OmittedStored = "too large to be kept with the request"
 
 func digest(v any) (string, error) {
 	b, err := json.Marshal(v)

@@ -101,7 +101,7 @@ func (f *approveFlags) decide(cmd *cobra.Command, c *hub.Client, one hubCall) (a
 	if err := json.Unmarshal(text, &request); err != nil {
 		return false, false, fmt.Errorf("the call %s cannot be read: %w", one.ID, err)
 	}
-	if request.Digest != one.Digest {
+	if request.Digest != one.Digest || request.CheckDigests() != nil {
 		return false, false, fmt.Errorf("the call %s is not the one that the node asks about; golem jobs cancel %s ends the job", one.ID, one.job.ID)
 	}
 	reply := hub.Reply{Yes: !f.no, Note: f.reason, DigestPrefix: request.Digest, Front: withAccount("golem approve --hub, without a terminal")}

@@ -8,6 +8,8 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"slices"
+	"strings"
 	"sync"
 	"syscall"
 	"time"
@@ -21,6 +23,8 @@ import (
 	"github.com/golem-forge/golem/internal/model/prices"
 	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 func newNode() *cobra.Command {
@@ -29,7 +33,8 @@ func newNode() *cobra.Command {
 		Short: "Do the jobs of a hub on this machine",
 		Long: `Do the jobs of a hub on this machine, until Ctrl-C. Each job runs as golem run does: its files
 in a directory of its own, its commands in the jail, its calls through the gate. Models use
-the keys of this machine.
+the keys of this machine at their vendors. A job gets no other environment variable or secret
+of yours, unless --pass names it: then every submitter can use it for any host.
 
 After every call the node sends a checkpoint to the hub. If the node dies, another one
 continues the job from there. A job that waits for an approval keeps its slot for the time of
@@ -38,15 +43,17 @@ continues the job from there. A job that waits for an approval keeps its slot fo
 Ctrl-C stops each job after its current call and gives it back. A second Ctrl-C ends the node
 at once.`,
 		Example: `  golem node --creds node.creds
-  golem node --creds node.creds --slots 4 --label gpu`,
+  golem node --creds node.creds --slots 4 --label gpu
+  golem node --creds node.creds --pass GITHUB_TOKEN`,
 		Args: noArgs,
 	}
 	f := addHubFlags(cmd)
 	o := node.Options{Price: prices.Cost, Now: time.Now}
-	var labels []string
+	var labels, passed []string
 	cmd.Flags().IntVar(&o.Slots, "slots", max(1, runtime.NumCPU()/2), "how many jobs to do at once")
 	cmd.Flags().StringSliceVar(&labels, "label", nil, "what this machine offers, such as gpu; jobs can demand labels")
 	cmd.Flags().DurationVar(&o.Hold, "hold", 30*time.Second, "how long a job that waits for an approval keeps its slot")
+	cmd.Flags().StringSliceVar(&passed, "pass", nil, "an environment variable or secret of yours that every job may use")
 	cmd.Flags().StringVar(&o.Dir, "dir", "", "the directory for jobs in work (default golem-node in your state directory)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if o.Slots < 1 || o.Slots > 1000 {
@@ -65,7 +72,8 @@ at once.`,
 		if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 			return err
 		}
-		o.Secrets, o.OpenModel = secrets(os.Environ()), openJobModel
+		o.Program.Environ, o.Program.Secret = jobEnvironment(os.Environ(), passed), passedSecret(passed)
+		o.Secrets, o.OpenModel = secrets(os.Environ()), jobModels(passed)
 		tell := newTeller(cmd.ErrOrStderr())
 		o.Tell = func(text string) { tell("golem node: " + text) }
 		if o.Client, err = f.connect(cmd); err != nil {
@@ -93,7 +101,45 @@ func newTeller(w io.Writer) func(text string) {
 	return func(text string) {
 		mu.Lock()
 		defer mu.Unlock()
-		fmt.Fprintln(w, text)
+		fmt.Fprintln(w, visible.Line(text, maxTold))
+	}
+}
+
+// maxTold limits a line of a node. Names and reasons of jobs come from others.
+const maxTold = 2000
+
+// jobEnvironment returns the environment that jobs can name in their project files: what
+// programs need to start, and what the user passes. golem run gives a program everything,
+// because the user trusts it. Here only its submitter does.
+func jobEnvironment(all, passed []string) (list []string) {
+	needed := []string{"PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "TZ", "TMPDIR", "XDG_RUNTIME_DIR", "SYSTEMROOT"}
+	for _, one := range all {
+		name, _, _ := strings.Cut(one, "=")
+		if slices.Contains(needed, name) || strings.HasPrefix(name, "LC_") || slices.Contains(passed, name) {
+			list = append(list, one)
+		}
+	}
+	return list
+}
+
+// passedSecret returns a function that finds the secrets of the user that jobs may use.
+func passedSecret(passed []string) func(name string) (string, error) {
+	return func(name string) (string, error) {
+		if !slices.Contains(passed, name) {
+			return "", usagef("this node does not pass the secret %s to jobs; golem node --pass %s does", sandbox.Shown(name), sandbox.Shown(name))
+		}
+		return findSecret(name)
+	}
+}
+
+// jobModels returns the function that opens the models of jobs. A job can name the variable of
+// a key only if the user passes it: its project file also names the server that gets the key.
+func jobModels(passed []string) func(*program.Program, string, *network.OwnRequests) (model.Model, string, func() error, error) {
+	return func(p *program.Program, name string, requests *network.OwnRequests) (model.Model, string, func() error, error) {
+		if key := p.Project.ModelServer.Key; key != "" && !slices.Contains(passed, key) {
+			return nil, name, func() error { return nil }, usagef("this node does not pass the key %s to jobs; golem node --pass %s does", sandbox.Shown(key), sandbox.Shown(key))
+		}
+		return openJobModel(p, name, requests)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"path/filepath"
 	"strings"
 	"sync"
 	"time"
@@ -52,12 +53,6 @@ func (a *attempt) part(hash string, size int64) hub.Part {
 
 // do does the job. The end has no state if the job waits for decisions.
 func (a *attempt) do(outer context.Context) (end hub.End, err error) {
-	if a.spec, err = hub.OpenSpec(a.job.Spec); err != nil {
-		return end, err
-	}
-	if a.spec.Hub != a.Client.Hub || a.spec.ID != a.job.ID {
-		return end, errors.New("the job was made for another hub")
-	}
 	// The end of the node does not end a call: the run stops after it.
 	ctx, lose := context.WithCancelCause(context.WithoutCancel(outer))
 	defer lose(nil)
@@ -138,7 +133,7 @@ func (a *attempt) result(o run.Outcome, why string) hub.Result {
 func (a *attempt) restore(ctx context.Context) error {
 	hash := a.job.Checkpoint
 	if hash == "" {
-		hash = a.job.Files
+		hash = a.spec.Files
 	}
 	data, err := a.Client.Get(ctx, a.part(hash, 0))
 	if err != nil {
@@ -190,14 +185,18 @@ func (a *attempt) run(ctx context.Context, stop <-chan struct{}) (o run.Outcome,
 	}
 	defer closeModel()
 	v := program.GateOptions{Secrets: a.Secrets}
-	r, resumed, err := program.OpenOnlyRun(a.program, program.RunOptions{GateOptions: v, Model: m, ModelName: name, Requests: requests, Price: a.Price, Attached: a.spec.Attached, OnEvent: a.hear, Claim: a.claim, Checkpoint: a.checkpoint})
+	attached, err := a.attached()
+	if err != nil {
+		return o, err
+	}
+	r, resumed, err := program.OpenOnlyRun(a.program, program.RunOptions{GateOptions: v, Model: m, ModelName: name, Requests: requests, Price: a.Price, Attached: attached, OnEvent: a.hear, Claim: a.claim, Checkpoint: a.checkpoint})
 	if err != nil {
 		return o, err
 	}
 	in := run.Input{}
 	if !resumed {
 		in.Text = a.spec.Input
-		if in.Files, err = a.program.Attach(a.spec.Attached); err != nil {
+		if in.Files, err = a.program.Attach(attached); err != nil {
 			return o, errors.Join(err, r.Close())
 		}
 	}
@@ -221,6 +220,18 @@ func (a *attempt) run(ctx context.Context, stop <-chan struct{}) (o run.Outcome,
 		err = errors.Join(err, a.checkpoint(ctx))
 	}
 	return o, err
+}
+
+// attached returns the attached files of the job. They must be files of its program: a job
+// does not read files of this machine.
+func (a *attempt) attached() (names []string, err error) {
+	for _, name := range a.spec.Attached {
+		if !filepath.IsLocal(filepath.FromSlash(name)) {
+			return nil, fmt.Errorf("the job attaches %.200q, which is outside its program; attach a file of the program", name)
+		}
+		names = append(names, filepath.Join(string(a.program.Root()), filepath.FromSlash(name)))
+	}
+	return names, nil
 }
 
 // maxLine limits an event. Longer ones are left out: the log of the run has them.

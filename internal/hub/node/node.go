@@ -104,10 +104,15 @@ func (n *node) work(ctx context.Context, slot int) {
 
 // do does one job, until it is over, waits for too long, or another node has it.
 func (n *node) do(ctx context.Context, slot int, j hub.Job) {
-	n.Tell(fmt.Sprintf("job %s (%s), attempt %d: begins", j.ID, j.Name, j.Attempt))
-	dir := filepath.Join(n.Dir, "jobs", fmt.Sprintf("%d-%s", slot, j.ID))
+	spec, err := hub.OpenSpec(j.Spec)
+	if err != nil || spec.Hub != n.Client.Hub || spec.ID != j.ID { // the id names a directory here
+		n.Tell("the hub gave a job that nobody has signed for it; the job is left to its deadline")
+		return
+	}
+	n.Tell(fmt.Sprintf("job %s (%s), attempt %d: begins", j.ID, spec.Name, j.Attempt))
+	dir := filepath.Join(n.Dir, "jobs", fmt.Sprintf("%d-%s", slot, spec.ID))
 	defer os.RemoveAll(dir)
-	a := &attempt{node: n, job: j, dir: dir, next: j.Events + 1}
+	a := &attempt{node: n, job: j, spec: spec, dir: dir, next: j.Events + 1}
 	end, err := a.do(ctx)
 	switch {
 	case hub.IsCode(err, hub.CodeStale):
