@@ -206,7 +206,8 @@ func TestNarrowOutput(t *testing.T) {
 	}
 	p.golem("run", ".", "go", "--model", "scripted:model.yaml") // its call waits
 	for _, line := range []string{"status", "diff --session last", "diff --session last --stat", "sessions", "approvals", "audit show", "audit show a.txt", "workers", "trust", "doctor",
-		"undo --list", "lint", "apply nosuch.txt --session last", "diff nosuch.txt --session last", "sessions show last", "explain /out/x --op write", "tools", "run", "approve nosuch"} {
+		"undo --list", "lint", "apply nosuch.txt --session last", "diff nosuch.txt --session last", "sessions show last", "explain /out/x --op write", "tools", "run", "approve nosuch",
+		"run . go --model scripted:model.yaml --approval auto_deny"} {
 		one := p.forTest(t)
 		one.startAt(40, strings.Fields(line)...)
 		_, seen := one.waitForEnd()

@@ -432,7 +432,7 @@ func (q *question) answer(text string) (approval.Reply, error) {
 		q.show(help(q.explained()))
 		return again("")
 	case word == "s" && q.stops():
-		return approval.Reply{Answer: tool.Answer{By: "user", Note: "the user stopped it", Stop: true}}, nil
+		return approval.Reply{Answer: tool.Answer{By: "user", Note: "stopped the run", Stop: true}}, nil
 	case word == "v" && (q.more || q.omits):
 		if err := q.page(); err != nil {
 			return approval.Reply{}, err

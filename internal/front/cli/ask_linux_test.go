@@ -29,7 +29,7 @@ const ready = " > "
 func TestAnswers(t *testing.T) {
 	no, yes := tool.Answer{By: "user"}, tool.Answer{Verdict: tool.Approved, By: "user"}
 	noted := func(a tool.Answer, note string) tool.Answer { a.Note = note; return a }
-	stopped := tool.Answer{By: "user", Note: "the user stopped it", Stop: true}
+	stopped := tool.Answer{By: "user", Note: "stopped the run", Stop: true}
 	tests := []struct {
 		typed string
 		want  tool.Answer

@@ -361,17 +361,17 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 			fmt.Fprint(r.errs, r.changes)
 			return nil
 		}
-		fmt.Fprintf(r.errs, "%s  %s, %s (%d ok, %d refused), %s; %s; session %s\n", word, visible.Count(s.Workers, "worker"), visible.Count(s.Calls, "call"), s.Calls-s.Refused, s.Refused,
+		r.sayLine("%s  %s, %s (%d ok, %d refused), %s; %s; session %s", word, visible.Count(s.Workers, "worker"), visible.Count(s.Calls, "call"), s.Calls-s.Refused, s.Refused,
 			visible.Count(s.Asked, "question"), r.costs(s), r.session)
 		if len(s.By) > 1 {
 			for _, name := range slices.Sorted(maps.Keys(s.By)) {
 				share := s.By[name]
-				fmt.Fprintf(r.errs, "      %s: %s, %s\n", visible.Text(name), visible.Count(int(share.Turns), "answer"), tokens(share.Tokens.Input+share.Tokens.CacheRead+share.Tokens.CacheWrite, share.Tokens.Output, share.Cost, s.Unpriced))
+				r.sayLine("      %s: %s, %s", visible.Text(name), visible.Count(int(share.Turns), "answer"), tokens(share.Tokens.Input+share.Tokens.CacheRead+share.Tokens.CacheWrite, share.Tokens.Output, share.Cost, s.Unpriced))
 			}
 		}
 		r.balanced()
 		if o.Why != "" && o.End != run.Paused {
-			fmt.Fprintln(r.errs, "golem: "+visible.Text(o.Why))
+			r.sayLine("golem: %s", visible.Text(o.Why))
 		}
 		fmt.Fprint(r.errs, r.changes)
 		switch o.End {
@@ -394,7 +394,7 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 		return exit(exitFailed)
 	case s.Nobody > 0:
 		if !r.json {
-			fmt.Fprintf(r.errs, "golem: %s needed approval and got none; --approval interactive asks, --approval approve_all approves everything\n", visible.Count(s.Nobody, "call"))
+			r.sayLine("golem: %s needed approval and got none; --approval interactive asks, --approval approve_all approves everything", visible.Count(s.Nobody, "call"))
 		}
 		return exit(exitDenied)
 	}
@@ -428,18 +428,24 @@ func describeChanges(w io.Writer, p *program.Program, s *session.Session, review
 	return v.b.String(), nil
 }
 
+// sayLine prints a line, which breaks between words at a terminal.
+func (r *report) sayLine(format string, args ...any) {
+	columns, _ := newScreen(r.errs).size()
+	fmt.Fprintln(r.errs, wrapClauses(fmt.Sprintf(format, args...), columns))
+}
+
 // paused prints which calls wait for approval, and how to continue the run.
 func (r *report) paused(again string, ids []string) {
 	verb := " waits"
 	if len(ids) > 1 {
 		verb = " wait"
 	}
-	fmt.Fprintf(r.errs, "golem: the run is paused: %s%s for your approval; golem keeps the run until you continue it\n", visible.Count(len(ids), "call"), verb)
+	r.sayLine("golem: the run is paused: %s%s for your approval; golem keeps the run until you continue it", visible.Count(len(ids), "call"), verb)
 	which := "--all"
 	if len(ids) == 1 {
 		which = ids[0]
 	}
-	fmt.Fprintf(r.errs, "next: golem approve %s%s, then %s\n", which, r.where, again)
+	r.sayLine("next: golem approve %s%s, then %s", which, r.where, again)
 	var terminal io.Writer
 	if s := streamOf(r.errs); s != nil && s.file != nil {
 		terminal = s.file

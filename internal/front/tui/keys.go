@@ -138,7 +138,7 @@ func (m *model) decide(key string) {
 	case key == "s" && !q.isWorkers():
 		m.note = "please answer y, n or ? (help)"
 	case key == "s":
-		m.close(approval.Reply{Answer: tool.Answer{Note: "the user stopped it", Stop: true}})
+		m.close(approval.Reply{Answer: tool.Answer{Note: "stopped the run", Stop: true}})
 	case key == "esc" && q.answer != nil:
 		m.questions = m.questions[1:] // it still waits
 		m.readList()
