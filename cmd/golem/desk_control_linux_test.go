@@ -90,6 +90,8 @@ func superviseAtDesk(t *testing.T, u *deskUser) {
 	u.submit(click(`li:has(a[href*="/shop-"]) button[value=stop]`))
 	u.waitFor(u.browser, "stops after its current call")
 	u.submit(click(`li:has(a[href*="/shop-"]) button[value=end]`))
+	u.waitFor(u.browser, "The run can continue later")
+	u.submit(click(`button[value=end]`))
 	if code, out := stopped(); code != 130 {
 		t.Errorf("the run that the desk ended: got %d\n%s", code, out)
 	}

@@ -84,6 +84,7 @@ func superviseFive(t *testing.T, u *deskUser) {
 	for _, name := range []string{"tests", "build"} {
 		inbox()
 		u.submit(click(`.activity:has(a[href*="/` + name + `-"]) button[value=end]`))
+		u.submit(click(`button[value=end]`))
 		if code, out := ended[name](); code != 143 {
 			t.Errorf("%s: got %d\n%s", name, code, out)
 		}

@@ -40,7 +40,8 @@ func TestExploreRunning(t *testing.T) {
 	p.screen.Until("1 session running")
 	p.screen.Until("main calls shell")
 	p.typeKeys(": tick", "E") // the last line of its output
-	p.screen.Until("golem ends what runs in session")
+	p.typeKeys("end it now?", "y\r")
+	p.screen.Until("ends what runs in session")
 	<-ended
 	if got := cmd.ProcessState.ExitCode(); got != 143 {
 		t.Errorf("the run ended with exit code %d", got)

@@ -166,14 +166,16 @@ func (s Session) waiting() (list []Call) {
 	return list
 }
 
+// HasRun reports whether a worker was run in the session.
+func (s Session) HasRun() bool {
+	begin, err := s.Program.Runs().Begin(s.Session)
+	return err == nil && begin.Worker != ""
+}
+
 // isUnfinished reports whether the session has a run that is not finished.
 func (s Session) isUnfinished() bool {
 	end, err := s.Program.Runs().End(s.Session)
-	if err != nil || end == run.Finished {
-		return false
-	}
-	begin, err := s.Program.Runs().Begin(s.Session)
-	return err == nil && begin.Worker != ""
+	return err == nil && end != run.Finished && s.HasRun()
 }
 
 // CanResume reports whether the session has a run that neither works nor is finished, and

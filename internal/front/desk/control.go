@@ -55,13 +55,9 @@ func (s *server) control(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	back, nonce := r.PostForm.Get("back"), r.PostForm.Get("nonce")
-	var err error
-	if back == "session" {
-		back = "session/" + key + "/" + id
+	_, err := s.pages.use(nonce, "", controlPage)
+	if err != nil && back == "session" {
 		_, err = s.pages.use(nonce, key, sessionPage(id))
-	} else {
-		back = map[string]string{"live": "live"}[back]
-		_, err = s.pages.use(nonce, "", controlPage)
 	}
 	var one inbox.Session
 	if err == nil {
@@ -72,12 +68,15 @@ func (s *server) control(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	note := ""
-	switch r.PostForm.Get("action") {
-	case "stop":
+	switch action := r.PostForm.Get("action"); {
+	case action == "end" && r.PostForm.Get("confirm") == "": // a command of an agent may lose its work
+		s.render(w, http.StatusOK, "end", view{Title: "End it now?", Data: newControls(s.guard.prefix, s.addControlPage(), back, key, id, endingOf(one.HasRun()))})
+		return
+	case action == "stop":
 		note, err = one.Stop(false)
-	case "end":
+	case action == "end":
 		note, err = one.Stop(true)
-	case "resume":
+	case action == "resume":
 		note, err = s.continueRun(one)
 	default:
 		err = &sandbox.Error{Op: "control", Path: id, Code: sandbox.ErrInvalid, Hint: "the action is stop, end or resume"}
@@ -87,7 +86,8 @@ func (s *server) control(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	s.live.notify()
-	http.Redirect(w, r, s.guard.prefix+back+"?done="+s.actions.addNote(note), http.StatusSeeOther)
+	at := map[string]string{"live": "live", "session": "session/" + key + "/" + id}[back]
+	http.Redirect(w, r, s.guard.prefix+at+"?done="+s.actions.addNote(note), http.StatusSeeOther)
 }
 
 // continueRun continues the run of a session in another process.

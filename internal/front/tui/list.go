@@ -193,6 +193,13 @@ func (m *model) control(key string) {
 		m.note = "no such key; ? lists the keys"
 	case it == nil || key == "R" && it.Kind != inbox.KindRun || key != "R" && it.Kind != inbox.KindRunning:
 		m.note = "R continues a run that is paused, S and E end one that is running; move to it first"
+	case key == "E":
+		one := *it
+		m.typed = &input{asks: "end it now? its changes stay in the session (y or n): ", done: func(text string) {
+			if text = strings.ToLower(strings.TrimSpace(text)); text == "y" || text == "yes" {
+				m.backend.control(one, key)
+			}
+		}}
 	default:
 		m.backend.control(*it, key)
 	}
