@@ -165,6 +165,9 @@ var plainLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
 // maxLabels limits the labels of a node or a job.
 const maxLabels = 5
 
+// maxLabelBytes limits the length of all labels together: they name a part of the queue.
+const maxLabelBytes = 100
+
 // CheckLabels sorts labels, and returns an error for those that no hub takes.
 func CheckLabels(labels []string) ([]string, error) {
 	labels = slices.Clone(labels)
@@ -177,6 +180,9 @@ func CheckLabels(labels []string) ([]string, error) {
 	}
 	if len(labels) > maxLabels {
 		return nil, fmt.Errorf("%d labels (%s); at most %d are allowed", len(labels), strings.Join(labels, ", "), maxLabels)
+	}
+	if all := strings.Join(labels, "_"); len(all) > maxLabelBytes {
+		return nil, fmt.Errorf("the labels have %d characters together; at most %d are allowed", len(all), maxLabelBytes)
 	}
 	return labels, nil
 }

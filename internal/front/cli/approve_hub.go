@@ -27,7 +27,7 @@ func waitingCalls(ctx context.Context, c *hub.Client) (list []hubCall, err error
 	jobs, err := c.Jobs(ctx, hub.Filter{States: []hub.State{hub.Running, hub.Waiting}})
 	for _, j := range jobs {
 		for _, r := range j.Requests {
-			if r.Decided == nil {
+			if r.Decided == nil && visible.Name(r.ID) == r.ID && visible.Name(j.ID) == j.ID { // people see and type them
 				list = append(list, hubCall{r, j})
 			}
 		}

@@ -91,7 +91,7 @@ type requestDocument struct {
 }
 
 func documentOf(j hub.Job, names map[string]string) jobDocument {
-	d := jobDocument{ID: j.ID, State: j.State, Program: visible.Line(j.Name, maxColumns), Input: visible.Line(j.Input, maxColumns), By: names[j.User], Node: names[j.Node], Attempt: j.Attempt, Created: j.Created, Changed: j.Changed, Result: j.Result}
+	d := jobDocument{ID: visible.Line(j.ID, 40), State: hub.State(visible.Line(string(j.State), 40)), Program: visible.Line(j.Name, maxColumns), Input: visible.Line(j.Input, maxColumns), By: names[j.User], Node: names[j.Node], Attempt: j.Attempt, Created: j.Created, Changed: j.Changed, Result: j.Result}
 	d.Result.Answer, d.Result.Why = visible.Text(d.Result.Answer), visible.Text(d.Result.Why)
 	for _, r := range j.Requests {
 		d.Waiting = append(d.Waiting, requestDocument{visible.Line(r.ID, 40), visible.Line(r.Tool, 40), r.Since, r.Decided != nil})
@@ -291,7 +291,9 @@ func followJob(cmd *cobra.Command, c *hub.Client, id string, follow bool) error 
 		}
 		for _, line := range e.Lines {
 			if wantsJSON(cmd) {
-				fmt.Fprintln(cmd.OutOrStdout(), string(line))
+				if safe, err := visible.JSONLine(json.RawMessage(line)); err == nil {
+					cmd.OutOrStdout().Write(safe)
+				}
 			} else if text := eventText(line); text != "" {
 				fmt.Fprintln(cmd.OutOrStdout(), text)
 			}

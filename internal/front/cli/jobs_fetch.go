@@ -107,10 +107,12 @@ func fetchJob(ctx context.Context, c *hub.Client, p *program.Program, id string)
 	if err != nil {
 		return one, err
 	}
-	if _, err := hub.OpenSpec(j.Spec); err != nil {
-		return one, err
-	}
+	spec, err := hub.OpenSpec(j.Spec)
 	switch {
+	case err != nil:
+		return one, err
+	case spec.ID != j.ID || spec.Hub != c.Hub || spec.Files != j.Files:
+		return one, &sandbox.Error{Op: "fetch", Path: id, Code: sandbox.ErrInvalid, Hint: "the hub sent another job than its submitter signed; ask its administrator"}
 	case j.State == hub.Running || j.State == hub.Queued:
 		return one, &sandbox.Error{Op: "fetch", Path: j.ID, Code: sandbox.ErrConflict, Hint: "the job is " + string(j.State) + "; golem jobs logs -f " + j.ID + " waits for it"}
 	case j.Checkpoint == "":

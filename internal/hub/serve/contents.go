@@ -4,6 +4,8 @@ import (
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -21,10 +23,14 @@ type contents struct {
 
 	mu    sync.Mutex
 	lists map[string]map[string]bool // the hashes in lists of files that were used last
+	total int                        // of hashes in lists
 }
 
-// maxLists limits the lists of files in memory.
-const maxLists = 100
+// maxLists limits the lists of files in memory, and maxListedHashes what is in them.
+const (
+	maxLists        = 100
+	maxListedHashes = 1_000_000
+)
 
 // An owner is whom a content belongs to.
 type owner string
@@ -99,7 +105,7 @@ func (c *contents) put(o owner, p hub.Part, data []byte) error {
 		return invalid("%.80q is no SHA-256", p.Hash)
 	case p.Size < 0 || p.Size > maxContent:
 		return invalid("a content of %d bytes; at most %d are kept", p.Size, maxContent)
-	case p.Offset%hub.MaxPart != 0 || len(data) > hub.MaxPart || !last && len(data) != hub.MaxPart || p.Offset+int64(len(data)) > p.Size:
+	case p.Offset < 0 || p.Offset > p.Size || p.Offset%hub.MaxPart != 0 || len(data) > hub.MaxPart || !last && len(data) != hub.MaxPart || p.Offset+int64(len(data)) > p.Size:
 		return invalid("a part of %d bytes at %d, of %d; parts have %d bytes", len(data), p.Offset, p.Size, hub.MaxPart)
 	}
 	if p.Size <= hub.MaxPart && hub.HashOf(data) != p.Hash {
@@ -108,11 +114,39 @@ func (c *contents) put(o owner, p hub.Part, data []byte) error {
 	if err := c.keep(o, p.Hash, fmt.Sprint(p.Offset/hub.MaxPart), data); err != nil || !last {
 		return err
 	}
+	if p.Size > hub.MaxPart {
+		if err := c.verify(o, p); err != nil {
+			return err
+		}
+	}
 	text, err := json.Marshal(size{p.Size})
 	if err != nil {
 		return err
 	}
 	return c.keep(o, p.Hash, "size", text)
+}
+
+// verify returns an error unless the parts of a content have its hash. Then it removes them, so
+// that they can be sent again: a file may have changed while it was sent.
+func (c *contents) verify(o owner, p hub.Part) error {
+	if _, ok, err := c.size(o, p.Hash); err != nil || ok {
+		return err // it is complete
+	}
+	sum := sha256.New()
+	for part := range (p.Size + hub.MaxPart - 1) / hub.MaxPart {
+		data, ok, err := c.look(o, p.Hash, fmt.Sprint(part))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return invalid("content %.64s lacks a part; send all of it", p.Hash)
+		}
+		sum.Write(data)
+	}
+	if hex.EncodeToString(sum.Sum(nil)) == p.Hash {
+		return nil
+	}
+	return errors.Join(invalid("the content does not match its hash; send it again"), c.removeParts(o, p.Hash, p.Size))
 }
 
 // get returns the part of a content at an offset, and the size of the whole.
@@ -163,6 +197,10 @@ func (c *contents) remove(o owner, hash string) error {
 	if err := c.kept.Forget(c.name(o, hash) + " size"); err != nil {
 		return err
 	}
+	return c.removeParts(o, hash, size)
+}
+
+func (c *contents) removeParts(o owner, hash string, size int64) error {
 	for part := range size/hub.MaxPart + 1 {
 		if err := c.kept.Forget(c.name(o, hash) + " " + fmt.Sprint(part)); err != nil {
 			return err
@@ -203,9 +241,10 @@ func (c *contents) list(o owner, hash string) (map[string]bool, error) {
 	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if c.lists == nil || len(c.lists) >= maxLists {
-		c.lists = make(map[string]map[string]bool)
+	if c.lists == nil || len(c.lists) >= maxLists || c.total+len(all) > maxListedHashes {
+		c.lists, c.total = make(map[string]map[string]bool), 0
 	}
+	c.total += len(all)
 	c.lists[key] = all
 	return all, nil
 }

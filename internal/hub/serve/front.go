@@ -4,6 +4,7 @@ import (
 	"encoding/base64"
 	"fmt"
 	"strings"
+	"sync"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -103,13 +104,14 @@ func (s *Server) receive(m *nats.Msg) {
 	if len(parts) != 4 || !strings.HasPrefix(m.Reply, hub.InboxPrefix(parts[2])+".") {
 		return
 	}
-	select {
-	case s.slots <- struct{}{}:
-	default: // the client asks again
+	leave, ok := s.slots.enter(parts[2], 1+len(m.Data)/slotBytes)
+	if !ok { // the client asks again
+		message, _ := hub.Pack(nil, &hub.Error{Code: hub.CodeInternal, Text: "too many requests at once; ask again later"}, nil)
+		s.conn.Publish(m.Reply, message)
 		return
 	}
 	s.work.Go(func() {
-		defer func() { <-s.slots }()
+		defer leave()
 		value, data, failure := s.answer(parts[2], parts[3], m.Data)
 		message, err := hub.Pack(value, failure, data)
 		if err != nil || len(message) > maxMessage {
@@ -117,4 +119,42 @@ func (s *Server) receive(m *nats.Msg) {
 		}
 		s.conn.Publish(m.Reply, message)
 	})
+}
+
+// Slots limit the requests in work: of all clients, and of each one, so that none can keep the
+// others out. A long request takes several: one for each slotBytes.
+type slots struct {
+	mu   sync.Mutex
+	used int
+	each map[string]int
+}
+
+// The limits. A node may have a thousand jobs, each with a request that waits.
+const (
+	maxSlots     = 20_000
+	maxSlotsEach = 1_500
+	slotBytes    = 64 << 10
+)
+
+// enter takes slots for a request of a key, and returns how to leave them. It returns false if
+// there are not enough.
+func (s *slots) enter(key string, n int) (leave func(), ok bool) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.used+n > maxSlots || s.each[key]+n > maxSlotsEach {
+		return nil, false
+	}
+	if s.each == nil {
+		s.each = make(map[string]int)
+	}
+	s.used += n
+	s.each[key] += n
+	return func() {
+		s.mu.Lock()
+		defer s.mu.Unlock()
+		s.used -= n
+		if s.each[key] -= n; s.each[key] == 0 {
+			delete(s.each, key)
+		}
+	}, true
 }

@@ -1,21 +1,35 @@
 package serve
 
 import (
+	"slices"
+	"strings"
 	"sync"
 
 	"github.com/golem-forge/golem/internal/hub"
 )
 
-// An index has the users and jobs of a hub in memory. It follows what is kept.
+// An index has the users and jobs of a hub in memory. It follows what is kept. Several hubs
+// write, and their clocks differ, so the revision says what is newer.
 type index struct {
-	mu    sync.Mutex
-	users map[string]hub.User
-	jobs  map[string]hub.Job // without their specs
-	news  chan struct{}      // closed at the next change
+	mu        sync.Mutex
+	users     map[string]hub.User
+	jobs      map[string]hub.Job // without their specs
+	revisions map[string]uint64  // of each user and job
+	news      chan struct{}      // closed at the next change
 }
 
 func newIndex() *index {
-	return &index{users: make(map[string]hub.User), jobs: make(map[string]hub.Job), news: make(chan struct{})}
+	return &index{users: make(map[string]hub.User), jobs: make(map[string]hub.Job), revisions: make(map[string]uint64), news: make(chan struct{})}
+}
+
+// isNew reports whether a revision of a user or a job is newer than the one in the index, and
+// notes it.
+func (x *index) isNew(name string, revision uint64) bool {
+	if revision <= x.revisions[name] {
+		return false
+	}
+	x.revisions[name] = revision
+	return true
 }
 
 // user returns a user who was not revoked.
@@ -26,23 +40,42 @@ func (x *index) user(key string) (hub.User, bool) {
 	return u, ok && !u.Revoked
 }
 
-func (x *index) keepUser(u hub.User) {
+func (x *index) keepUser(u hub.User, revision uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	x.users[u.Key] = u
-	x.tell()
+	if x.isNew("user "+u.Key, revision) {
+		x.users[u.Key] = u
+		x.tell()
+	}
 }
 
+// maxListed limits the length of a text in lists. The job itself has all of it.
+const maxListed = 1000
+
 // keepJob keeps what lists need of a job.
-func (x *index) keepJob(j hub.Job) {
+func (x *index) keepJob(j hub.Job, revision uint64) {
 	j.Spec, j.Receipt = hub.Signed{}, ""
+	j.Name, j.Result.Answer, j.Result.Why = cut(j.Name), cut(j.Result.Answer), cut(j.Result.Why)
+	j.Requests = slices.Clone(j.Requests)
+	for i, r := range j.Requests {
+		if r.Decided != nil {
+			j.Requests[i].Decided = &hub.Signed{} // that there is one
+		}
+	}
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	if known, ok := x.jobs[j.ID]; ok && known.Changed.After(j.Changed) {
-		return
+	if x.isNew("job "+j.ID, revision) {
+		x.jobs[j.ID] = j
+		x.tell()
 	}
-	x.jobs[j.ID] = j
-	x.tell()
+}
+
+// cut returns the beginning of a text.
+func cut(text string) string {
+	if len(text) <= maxListed {
+		return text
+	}
+	return strings.ToValidUTF8(strings.Clone(text[:maxListed]), "") + "…"
 }
 
 func (x *index) tell() {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"slices"
 	"strconv"
 	"strings"
@@ -93,11 +94,11 @@ func (b *board) putJob(j *hub.Job, revision uint64) error {
 	if err != nil {
 		return err
 	}
-	if _, err := b.jobs.Put(j.ID, data, revision); err != nil {
-		return err
+	revision, err = b.jobs.Put(j.ID, data, revision)
+	if err == nil {
+		b.index.keepJob(*j, revision)
 	}
-	b.index.keepJob(*j)
-	return nil
+	return err
 }
 
 // submit makes a job. The same job may be sent twice.
@@ -204,28 +205,46 @@ func (b *board) sweepAlways() {
 }
 
 func (b *board) sweep() error {
+	var failed []error
 	for _, j := range b.index.allJobs() {
 		if b.ctx.Err() != nil {
 			return nil
 		}
-		// A job that has just changed is still on its way.
-		if b.now().Sub(j.Changed) < b.deadline {
+		// A job that has just changed is still on its way. One from the future has a wrong clock.
+		if age := b.now().Sub(j.Changed); age >= 0 && age < b.deadline {
 			continue
 		}
-		switch {
-		case j.State == hub.Queued:
-			whole, _, err := b.readJob(j.ID)
-			if err != nil || whole.State != hub.Queued {
+		if err := b.sweepJob(j); err != nil { // one bad job does not stop the others
+			if failed = append(failed, fmt.Errorf("job %s: %w", j.ID, err)); len(failed) > 5 {
+				break
+			}
+		}
+	}
+	return errors.Join(failed...)
+}
+
+func (b *board) sweepJob(j hub.Job) error {
+	switch j.State {
+	case hub.Queued:
+		whole, _, err := b.readJob(j.ID)
+		if err != nil || whole.State != hub.Queued {
+			return err
+		}
+		return b.enqueueJob(whole) // nothing happens if it is in the queue
+	case hub.Waiting:
+		for _, r := range j.Requests {
+			if r.Decided != nil {
 				continue
 			}
-			if err := b.enqueueJob(whole); err != nil { // nothing happens if it is in the queue
-				return err
+			kept, ok, err := b.decided.Look(decisionKey(j.ID, r))
+			if err == nil && ok {
+				err = b.keepDecision(j.ID, r, kept)
 			}
-		case j.State == hub.Waiting:
-			if err := b.resume(j.ID); err != nil {
+			if err != nil {
 				return err
 			}
 		}
+		return b.resume(j.ID)
 	}
 	return nil
 }

@@ -4,11 +4,13 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/hub/store"
 	"github.com/golem-forge/golem/internal/state"
 )
 
@@ -86,13 +88,23 @@ func sequence(receipt string) string {
 	return parts[at]
 }
 
+// maxHeld limits the size of a job that a node changes.
+const maxHeld = store.MaxValue * 3 / 4
+
 // held changes a job that a node holds. A node whose attempt is not the current one is refused.
 func (b *board) held(u hub.User, a hub.Attempt, change func(*hub.Job) error) (hub.Job, error) {
 	return b.update(a.Job, func(j *hub.Job) error {
 		if j.State != hub.Running || j.Node != u.Key || j.Attempt != a.Number {
 			return stale(a.Job)
 		}
-		return change(j)
+		if err := change(j); err != nil {
+			return err
+		}
+		// People must still be able to change the job.
+		if text, err := json.Marshal(j); err != nil || len(text) > maxHeld {
+			return invalid("job %s would take more than %d bytes; send less with it", j.ID, maxHeld)
+		}
+		return nil
 	})
 }
 
@@ -109,13 +121,16 @@ func (b *board) beat(u hub.User, a hub.Attempt) (cancel bool, err error) {
 	return j.Cancel, err
 }
 
+// maxCall limits the id of a call.
+const maxCall = 1000
+
 // claim lets a node make a call with an effect, if no other attempt has begun it.
 func (b *board) claim(u hub.User, c hub.Claim) error {
 	j, err := b.look(u, c.Attempt)
 	if err != nil {
 		return err
 	}
-	if len(c.Call) > 1000 || len(c.Nonce) > 100 || len(c.Tool) > 200 {
+	if len(c.Call) > maxCall || len(c.Nonce) > 100 || len(c.Tool) > 200 {
 		return invalid("the request is too long")
 	}
 	mine, only := fmt.Sprintf("%d %s", c.Number, c.Nonce), ""
@@ -165,6 +180,9 @@ func (b *board) checkpoint(u hub.User, p hub.Checkpoint) error {
 	}
 	before := j.Checkpoint
 	j, err = b.held(u, p.Attempt, func(j *hub.Job) error {
+		if len(p.Journal.Hash) > 100 {
+			return invalid("the hash of the journal is too long")
+		}
 		if p.Journal.Count < j.Journal.Count || j.Journal.Count > 0 && p.Journal.Count == j.Journal.Count && p.Journal.Hash != j.Journal.Hash {
 			b.tell("node %s sent a journal of job %s that lacks records which it had before", u.Name, j.ID)
 			return invalid("the journal of job %s lacks records that it had before", j.ID)
@@ -205,6 +223,9 @@ func (b *board) addEvents(job string, first uint64, lines [][]byte) error {
 	if len(lines) == 0 {
 		return nil
 	}
+	if slices.ContainsFunc(lines, func(line []byte) bool { return !json.Valid(line) }) {
+		return invalid("an event is no JSON")
+	}
 	log, err := b.store.Log("job-"+job, 0)
 	if err != nil {
 		return err
@@ -221,6 +242,9 @@ func (b *board) addEvents(job string, first uint64, lines [][]byte) error {
 // maxQuestions limits the requests of a job.
 const maxQuestions = 1000
 
+// plainRequest is how ids of requests look. People type them.
+var plainRequest = regexp.MustCompile(`^[a-z0-9]{1,40}$`)
+
 // question keeps which calls of a job wait for a decision.
 func (b *board) question(u hub.User, q hub.Question) error {
 	for _, r := range q.Requests {
@@ -235,8 +259,8 @@ func (b *board) question(u hub.User, q hub.Question) error {
 			if slices.ContainsFunc(j.Requests, func(known hub.Request) bool { return known.ID == r.ID && known.Hash == r.Hash }) {
 				continue
 			}
-			if len(j.Requests) >= maxQuestions || len(r.ID) > 100 || len(r.Tool) > 200 || len(r.Digest) > 200 {
-				return invalid("too many requests, or a request that is too long")
+			if len(j.Requests) >= maxQuestions || !plainRequest.MatchString(r.ID) || len(r.Tool) > 200 || len(r.Digest) > 200 {
+				return invalid("too many requests, a request that is too long, or an id with other characters than a-z and 0-9")
 			}
 			r.Decided, r.Since = nil, b.now()
 			j.Requests = append(slices.DeleteFunc(j.Requests, func(known hub.Request) bool { return known.ID == r.ID }), r)
@@ -325,8 +349,10 @@ func (b *board) endAttempt(u hub.User, e hub.End) error {
 	switch {
 	case e.State != hub.Done && e.State != hub.Failed && e.State != hub.Cancelled && e.State != hub.InDoubt && e.State != hub.Queued:
 		return invalid("an attempt does not end as %.20q", e.State)
-	case len(e.Result.Answer) > 1<<20 || len(e.Result.Why) > 1<<16:
+	case len(e.Result.Answer) > 1<<20 || len(e.Result.Why) > 1<<16 || len(e.Result.Session) > 100:
 		return invalid("the answer is too long")
+	case e.Doubt != nil && (len(e.Doubt.Call) > maxCall || len(e.Doubt.Tool) > 200):
+		return invalid("the call in doubt is too long")
 	}
 	j, err := b.held(u, e.Attempt, func(j *hub.Job) error {
 		began := e.Number
@@ -400,30 +426,42 @@ func (b *board) decide(u hub.User, in decideInput) error {
 	if err != nil {
 		return err
 	}
-	kept, first, err := b.decided.Decide(j.ID+" "+d.Request+" "+d.Hash, text)
+	kept, first, err := b.decided.Decide(decisionKey(j.ID, j.Requests[at]), text)
 	if err != nil {
+		return err
+	}
+	// An earlier decision may not be in the job: the hub died, or a node asked again.
+	if err := b.keepDecision(j.ID, j.Requests[at], kept); err != nil {
+		return err
+	}
+	if err := b.resume(j.ID); err != nil {
 		return err
 	}
 	if !first && string(kept) != string(text) {
 		return &hub.Error{Code: hub.CodeDecided, Text: "somebody decided about " + d.Request + " of job " + j.ID + " before"}
 	}
+	return nil
+}
+
+// decisionKey returns the key of the decision about a request.
+func decisionKey(job string, r hub.Request) string { return job + " " + r.ID + " " + r.Hash }
+
+// keepDecision adds a decision about a request to its job.
+func (b *board) keepDecision(job string, about hub.Request, kept []byte) error {
 	var signed hub.Signed
 	if err := json.Unmarshal(kept, &signed); err != nil {
 		return err
 	}
-	_, err = b.update(j.ID, func(j *hub.Job) error {
+	_, err := b.update(job, func(j *hub.Job) error {
 		for i, r := range j.Requests {
-			if r.ID == d.Request && r.Hash == d.Hash && r.Decided == nil {
+			if r.ID == about.ID && r.Hash == about.Hash && r.Decided == nil {
 				j.Requests[i].Decided = &signed
 				return nil
 			}
 		}
 		return errSame
 	})
-	if err != nil {
-		return err
-	}
-	return b.resume(j.ID)
+	return err
 }
 
 // missing returns which contents a user or a job lacks.

@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -24,7 +25,15 @@ func (b *board) listJobs(u hub.User, f hub.Filter) []hub.Job {
 	if f.Most <= 0 || f.Most > most {
 		f.Most = most
 	}
-	return list[:min(len(list), f.Most)]
+	list = list[:min(len(list), f.Most)]
+	size := 0
+	for i, j := range list {
+		text, err := json.Marshal(j)
+		if size += len(text); err != nil || size > maxMessage/2 {
+			return list[:i] // the rest does not fit into one answer
+		}
+	}
+	return list
 }
 
 // findJob returns a job that a user may see, by its id or the only beginning of one.

@@ -58,16 +58,13 @@ type Server struct {
 	ctx     context.Context
 	end     context.CancelFunc
 	work    sync.WaitGroup
-	slots   chan struct{} // one for each request in work
-	seed    string        // of the first administrator
+	slots   slots  // of requests in work
+	seed    string // of the first administrator
 }
-
-// maxRequests limits the requests in work.
-const maxRequests = 2000
 
 // Start starts a hub. It returns when clients can connect.
 func Start(o Options) (s *Server, err error) {
-	s = &Server{options: o, slots: make(chan struct{}, maxRequests), index: newIndex()}
+	s = &Server{options: o, index: newIndex()}
 	s.ctx, s.end = context.WithCancel(context.Background())
 	defer func() {
 		if err != nil {

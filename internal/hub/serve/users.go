@@ -43,22 +43,22 @@ func (s *Server) follow() error {
 		})
 	}
 	start("users", func(ready func()) error {
-		return s.users.Follow(s.ctx, ready, func(_ string, value []byte) error {
+		return s.users.Follow(s.ctx, ready, func(_ string, value []byte, revision uint64) error {
 			var u hub.User
 			if err := json.Unmarshal(value, &u); err != nil {
 				return err
 			}
-			s.index.keepUser(u)
+			s.index.keepUser(u, revision)
 			return nil
 		})
 	})
 	start("jobs", func(ready func()) error {
-		return s.board.jobs.Follow(s.ctx, ready, func(_ string, value []byte) error {
+		return s.board.jobs.Follow(s.ctx, ready, func(_ string, value []byte, revision uint64) error {
 			var j hub.Job
 			if err := json.Unmarshal(value, &j); err != nil {
 				return err
 			}
-			s.index.keepJob(j)
+			s.index.keepJob(j, revision)
 			return nil
 		})
 	})
@@ -121,10 +121,10 @@ func (s *Server) putUser(u hub.User) error {
 	key := strings.ToLower(u.Key)
 	_, revision, err := s.users.Get(key)
 	if err == nil {
-		_, err = s.users.Put(key, data, revision)
+		revision, err = s.users.Put(key, data, revision)
 	}
 	if err == nil {
-		s.index.keepUser(u)
+		s.index.keepUser(u, revision)
 	}
 	return err
 }

@@ -112,7 +112,7 @@ func (d *Documents) Each(yield func(key string, value []byte, revision uint64) e
 
 // Follow calls yield with every document, and then with each one that is written, until ctx
 // ends or yield returns an error. At the end of those that exist it calls ready.
-func (d *Documents) Follow(ctx context.Context, ready func(), yield func(key string, value []byte) error) error {
+func (d *Documents) Follow(ctx context.Context, ready func(), yield func(key string, value []byte, revision uint64) error) error {
 	about, err := d.Info(ctx)
 	if err != nil {
 		return err
@@ -139,11 +139,11 @@ func (d *Documents) Follow(ctx context.Context, ready func(), yield func(key str
 		if err != nil {
 			return err
 		}
-		if err := yield(m.Subject()[len(d.base)+1:], m.Data()); err != nil {
-			return err
-		}
 		at, err := m.Metadata()
 		if err != nil {
+			return err
+		}
+		if err := yield(m.Subject()[len(d.base)+1:], m.Data(), at.Sequence.Stream); err != nil {
 			return err
 		}
 		if last > 0 && at.Sequence.Stream >= last {

@@ -1,0 +1,172 @@
+package serve_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/nats-io/nats.go"
+
+	"github.com/golem-forge/golem/internal/hub"
+)
+
+// TestHostileTexts checks that a node cannot give the hub texts that steer a terminal, or that
+// make a job too large for others to change.
+func TestHostileTexts(t *testing.T) {
+	p := start(t)
+	admin := p.admin()
+	maker, evil := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "evil")
+	id := submit(t, maker, nil, nil, "x")
+	j := take(t, evil)
+	hash := send(t, evil, of(j), "request")
+	for _, name := range []string{"", "r1\x1b[2K", "r1; rm -rf x", "../r1", strings.Repeat("r", 100), "r\n1"} {
+		if err := evil.Ask(t.Context(), hub.Question{Attempt: of(j), Requests: []hub.Request{{ID: name, Hash: hash}}}); !hub.IsCode(err, hub.CodeInvalid) {
+			t.Errorf("the request %q: got %v", name, err)
+		}
+	}
+	files := list(t, evil, of(j), "x")
+	for _, line := range []string{"\x1b]0;owned\x07", "{}\n{}", `{"a":`} {
+		if err := evil.Checkpoint(t.Context(), hub.Checkpoint{Attempt: of(j), Files: files, First: 1, Lines: [][]byte{[]byte(line)}}); !hub.IsCode(err, hub.CodeInvalid) {
+			t.Errorf("the event %q: got %v", line, err)
+		}
+	}
+	huge := strings.Repeat("x", 3<<20)
+	for name, err := range map[string]error{
+		"doubt":   evil.End(t.Context(), hub.End{Attempt: of(j), State: hub.InDoubt, Doubt: &hub.Doubt{Call: huge}}),
+		"session": evil.End(t.Context(), hub.End{Attempt: of(j), State: hub.Done, Result: hub.Result{Session: huge}}),
+		"journal": evil.Checkpoint(t.Context(), hub.Checkpoint{Attempt: of(j), Files: files, Journal: hub.Head{Count: 1, Hash: huge}}),
+		"escapes": evil.End(t.Context(), hub.End{Attempt: of(j), State: hub.Done, Result: hub.Result{Answer: strings.Repeat("\x01", 1<<20)}}),
+	} {
+		if !hub.IsCode(err, hub.CodeInvalid) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	must(t, maker.Cancel(t.Context(), id))
+}
+
+// TestParts checks that the hub keeps a content of several parts only if it has its hash, and
+// that a content which changed while it was sent can be sent again.
+func TestParts(t *testing.T) {
+	p := start(t)
+	maker := p.client(p.admin(), hub.Submit, "maker")
+	whole := bytes.Repeat([]byte("0123456789abcdef"), hub.MaxPart/8+1)
+	hash := hub.HashOf(whole)
+	part := hub.Part{Hash: hash, Size: int64(len(whole))}
+	changed := bytes.Clone(whole)
+	changed[hub.MaxPart+5] = 'X'
+	if err := maker.Put(t.Context(), part, bytes.NewReader(changed)); !hub.IsCode(err, hub.CodeInvalid) {
+		t.Errorf("a content that changed: got %v", err)
+	}
+	must(t, maker.Put(t.Context(), part, bytes.NewReader(whole)))
+	if got, err := maker.Get(t.Context(), hub.Part{Hash: hash}); err != nil || !bytes.Equal(got, whole) {
+		t.Errorf("sent again: got %d bytes, %v", len(got), err)
+	}
+	other := bytes.Repeat([]byte("another "), hub.MaxPart/4+1)
+	last := hub.Part{Hash: hub.HashOf(other), Size: int64(len(other)), Offset: 2 * hub.MaxPart}
+	if err := maker.Put(t.Context(), last, bytes.NewReader(other[2*hub.MaxPart:])); !hub.IsCode(err, hub.CodeInvalid) {
+		t.Errorf("only the last part: got %v", err)
+	}
+	full := bytes.Repeat([]byte("x"), hub.MaxPart)
+	for _, odd := range []hub.Part{{Offset: -hub.MaxPart}, {Offset: 1<<63 - hub.MaxPart, Size: 1 << 20}, {Offset: hub.MaxPart, Size: hub.MaxPart - 1}} {
+		odd.Hash = hub.HashOf(full)
+		if err := maker.Put(t.Context(), odd, bytes.NewReader(full)); !hub.IsCode(err, hub.CodeInvalid) {
+			t.Errorf("%+v: got %v", odd, err)
+		}
+	}
+}
+
+// TestLargeJobs checks that many jobs with long answers and names do not make lists fail.
+func TestLargeJobs(t *testing.T) {
+	p := start(t)
+	admin := p.admin()
+	maker, node := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "node")
+	files := list(t, maker, hub.Attempt{}, "x")
+	for i := range 12 {
+		spec := hub.Spec{ID: fmt.Sprintf("large%05d", i), Hub: maker.Hub, User: maker.Key, Name: strings.Repeat("n", 700_000), Trust: hub.HashOf(nil), Files: files}
+		signed, err := hub.SignSpec(maker.Credentials, spec)
+		must(t, err)
+		must(t, maker.Submit(t.Context(), signed))
+		must(t, node.End(t.Context(), hub.End{Attempt: of(take(t, node)), State: hub.Done, Result: hub.Result{Answer: strings.Repeat("a", 500_000)}}))
+	}
+	if all, err := admin.Jobs(t.Context(), hub.Filter{}); err != nil || len(all) != 12 {
+		t.Errorf("got %d jobs, %v", len(all), err)
+	}
+	if one, err := maker.Job(t.Context(), "large00003"); err != nil || len(one.Result.Answer) != 500_000 {
+		t.Errorf("got %d bytes, %v", len(one.Result.Answer), err)
+	}
+}
+
+// TestLongLabels checks that labels which are too long for the queue are refused at once.
+func TestLongLabels(t *testing.T) {
+	p := start(t)
+	maker := p.client(p.admin(), hub.Submit, "maker")
+	var labels []string
+	for _, c := range "abcde" {
+		labels = append(labels, strings.Repeat(string(c), 32))
+	}
+	spec := hub.Spec{ID: "labels00", Hub: maker.Hub, User: maker.Key, Trust: hub.HashOf(nil), Files: list(t, maker, hub.Attempt{}, "x"), Labels: labels}
+	signed, err := hub.SignSpec(maker.Credentials, spec)
+	must(t, err)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Second)
+	defer cancel()
+	if err := maker.Submit(ctx, signed); !hub.IsCode(err, hub.CodeInvalid) {
+		t.Errorf("got %v", err)
+	}
+	if all, err := maker.Jobs(t.Context(), hub.Filter{}); err != nil || len(all) != 0 {
+		t.Errorf("the job is there: %+v, %v", all, err)
+	}
+}
+
+// TestFlood checks that a node with thousands of requests that wait does not keep others out.
+func TestFlood(t *testing.T) {
+	p := start(t)
+	admin := p.admin()
+	creds := p.invite(admin, hub.Node, "evil")
+	key, err := creds.PublicKey()
+	must(t, err)
+	conn, err := nats.Connect(creds.URLs[0], nats.Nkey(key, creds.Sign), nats.CustomInboxPrefix(hub.InboxPrefix(key)))
+	must(t, err)
+	defer conn.Close()
+	message, err := hub.Pack(hub.Offer{Labels: []string{"none"}, Wait: 20 * time.Second}, nil, nil)
+	must(t, err)
+	for range 5000 {
+		must(t, conn.PublishRequest(hub.AskSubject(key, "take"), hub.InboxPrefix(key)+".x", message))
+	}
+	must(t, conn.Flush())
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	if _, err := admin.Users(ctx); err != nil {
+		t.Errorf("somebody else: %v", err)
+	}
+}
+
+// TestOldAnswers checks that a decision which the hub kept when it died reaches its job.
+func TestOldAnswers(t *testing.T) {
+	p := start(t)
+	admin := p.admin()
+	maker, node, a, b := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "node"), p.client(admin, hub.Approve, "a"), p.client(admin, hub.Approve, "b")
+	for i, again := range []bool{true, false} { // somebody decides again, or nobody does
+		id := submit(t, maker, []string{a.Key, b.Key}, nil, "x")
+		j := take(t, node)
+		r := hub.Request{ID: "r1", Hash: send(t, node, of(j), fmt.Sprint("request", i)), Tool: "push"}
+		must(t, node.Ask(t.Context(), hub.Question{Attempt: of(j), Requests: []hub.Request{r}}))
+		must(t, node.Pause(t.Context(), of(j)))
+		text, err := json.Marshal(decision(t, a, id, r, "first"))
+		must(t, err)
+		must(t, p.server.KeepDecision(id, r, text))
+		if again {
+			if err := b.Decide(t.Context(), id, decision(t, b, id, r, "second")); !hub.IsCode(err, hub.CodeDecided) {
+				t.Errorf("got %v", err)
+			}
+		}
+		got := take(t, node)
+		if got.ID != id || got.Requests[0].Decided == nil || !strings.Contains(string(got.Requests[0].Decided.Text), "first") {
+			t.Errorf("got %+v", got)
+		}
+		must(t, node.End(t.Context(), hub.End{Attempt: of(got), State: hub.Done}))
+	}
+}
