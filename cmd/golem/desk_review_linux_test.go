@@ -68,6 +68,14 @@ func pushAtDesk(t *testing.T, u *deskUser) {
 		t.Errorf("the journal:\n%s", text)
 	}
 	u.screenshot("journal")
+
+	// A call that no person decided about is neither approved nor declined.
+	u.do(chromedp.Navigate(u.base() + "journal?tool=git_stage"))
+	u.submit(click(`a[href*="/decision/"]`))
+	if text := u.text(); strings.Contains(text, "Declined") || strings.Contains(text, "Approved") {
+		t.Errorf("a call that a rule allowed:\n%s", text)
+	}
+	u.do(chromedp.Navigate(u.base() + "journal?tool=git_push"))
 	var exported string
 	u.do(chromedp.Evaluate(`fetch('journal/export/json?tool=git_push').then(r => r.text())`, &exported, awaitPromise))
 	var got, want struct{ Records []map[string]any }

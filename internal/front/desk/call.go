@@ -301,6 +301,7 @@ func splitRow(r visible.Row) (list []cell) {
 type decisionView struct {
 	Program, ID, Nonce string
 	Records            []recordView
+	Outcome            string // what a person decided: Approved or Declined, or else Call
 	Session            string // in which the call waited, "" if it is not known
 	Resume             bool   // its run can continue
 }
@@ -341,11 +342,6 @@ func (s *server) showDecision(w http.ResponseWriter, r *http.Request) {
 	} else {
 		v.Session = ""
 	}
-	title := "Declined"
-	for _, one := range v.Records {
-		if strings.Contains(one.What, "approved") {
-			title = "Approved"
-		}
-	}
+	title := v.Outcome
 	s.render(w, http.StatusOK, "decision", view{Title: fmt.Sprintf("%s: %s", title, visible.Line(id, 40)), Data: v})
 }

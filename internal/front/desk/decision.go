@@ -12,7 +12,7 @@ import (
 
 // readDecision returns what the journal has about a decision.
 func readDecision(p *program.Program, id string) (v decisionView, err error) {
-	v.ID = id
+	v.ID, v.Outcome = id, "Call"
 	folder, err := p.OpenJournal()
 	if err != nil || folder == nil {
 		return v, err
@@ -24,6 +24,12 @@ func readDecision(p *program.Program, id string) (v decisionView, err error) {
 	for _, r := range list {
 		if r.Kind != audit.Answer { // an answer names the process that made it
 			v.Session = r.Session
+		}
+		switch r.Decision {
+		case "yes":
+			v.Outcome = "Approved"
+		case "no":
+			v.Outcome = "Declined"
 		}
 		one := recordView{Number: r.Number, Time: r.Time.Local().Format(time.DateTime), What: r.KindText(), Front: r.DeciderText(), Seen: r.SeenText(), Call: r.CallText(),
 			Note: visible.Line(r.Note, maxNote), Digest: sandbox.Shown(r.Digest), Request: sandbox.Shown(r.Request)}
