@@ -7,3 +7,12 @@ func (s *Server) KeepDecision(job string, r hub.Request, signed []byte) error {
 	_, _, err := s.board.decided.Decide(decisionKey(job, r), signed)
 	return err
 }
+
+// QueueParts returns how many parts of the queue nodes have made.
+func (s *Server) QueueParts() (int, error) {
+	about, err := s.board.queue.Info(s.ctx)
+	if err != nil {
+		return 0, err
+	}
+	return about.State.Consumers, nil
+}

@@ -121,6 +121,33 @@ func TestLongLabels(t *testing.T) {
 	}
 }
 
+// TestMadeUpLabels checks that a node cannot fill the storage of the hub with parts of the queue
+// by naming labels, and that it gets a job as soon as there is one.
+func TestMadeUpLabels(t *testing.T) {
+	p := start(t)
+	admin := p.admin()
+	maker, evil := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "evil")
+	for i := range 20 {
+		if j, err := evil.Take(t.Context(), hub.Offer{Labels: []string{fmt.Sprint("a", i), fmt.Sprint("b", i), fmt.Sprint("c", i)}}); j != nil || err != nil {
+			t.Fatal(j, err)
+		}
+	}
+	if n, err := p.server.QueueParts(); n != 0 || err != nil {
+		t.Errorf("the queue has %d parts, %v", n, err)
+	}
+	go func() {
+		time.Sleep(300 * time.Millisecond)
+		submit(t, maker, nil, []string{"gpu"}, "x")
+	}()
+	begin := time.Now()
+	if j := take(t, evil, "gpu", "large"); j.Attempt != 1 || time.Since(begin) > 4*time.Second {
+		t.Errorf("got %+v after %v", j, time.Since(begin))
+	}
+	if n, err := p.server.QueueParts(); n != 1 || err != nil {
+		t.Errorf("the queue has %d parts, %v", n, err)
+	}
+}
+
 // TestFlood checks that a node with thousands of requests that wait does not keep others out.
 func TestFlood(t *testing.T) {
 	p := start(t)

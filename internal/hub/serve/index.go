@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"encoding/json"
 	"slices"
 	"strings"
 	"sync"
@@ -15,11 +16,12 @@ type index struct {
 	users     map[string]hub.User
 	jobs      map[string]hub.Job // without their specs
 	revisions map[string]uint64  // of each user and job
+	lanes     map[string]int     // how many jobs that are not over each part of the queue has
 	news      chan struct{}      // closed at the next change
 }
 
 func newIndex() *index {
-	return &index{users: make(map[string]hub.User), jobs: make(map[string]hub.Job), revisions: make(map[string]uint64), news: make(chan struct{})}
+	return &index{users: make(map[string]hub.User), jobs: make(map[string]hub.Job), revisions: make(map[string]uint64), lanes: make(map[string]int), news: make(chan struct{})}
 }
 
 // isNew reports whether a revision of a user or a job is newer than the one in the index, and
@@ -54,6 +56,8 @@ const maxListed = 1000
 
 // keepJob keeps what lists need of a job.
 func (x *index) keepJob(j hub.Job, revision uint64) {
+	var spec struct{ Labels []string }
+	json.Unmarshal(j.Spec.Text, &spec) // it was checked when it was submitted
 	j.Spec, j.Receipt = hub.Signed{}, ""
 	j.Name, j.Result.Answer, j.Result.Why = cut(j.Name), cut(j.Result.Answer), cut(j.Result.Why)
 	j.Requests = slices.Clone(j.Requests)
@@ -65,9 +69,27 @@ func (x *index) keepJob(j hub.Job, revision uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.isNew("job "+j.ID, revision) {
+		if known, ok := x.jobs[j.ID]; ok && !known.State.IsOver() {
+			x.lanes[lane(spec.Labels)]--
+		}
+		if !j.State.IsOver() {
+			x.lanes[lane(spec.Labels)]++
+		}
 		x.jobs[j.ID] = j
 		x.tell()
 	}
+}
+
+// used returns those parts of the queue that have jobs.
+func (x *index) used(lanes []string) (list []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, l := range lanes {
+		if x.lanes[l] > 0 {
+			list = append(list, l)
+		}
+	}
+	return list
 }
 
 // cut returns the beginning of a text.

@@ -23,14 +23,24 @@ func (b *board) take(u hub.User, o hub.Offer) (*hub.Job, error) {
 	all := lanes(labels)
 	until := b.now().Add(min(o.Wait, 20*time.Second))
 	for {
-		for _, lane := range all {
-			j, err := b.takeFrom(u, lane, min(o.Wait, time.Second)/time.Duration(len(all)))
+		changed := b.index.changed()
+		used := b.index.used(all) // a node cannot make parts of the queue by naming labels
+		for _, lane := range used {
+			j, err := b.takeFrom(u, lane, min(o.Wait, time.Second)/time.Duration(len(used)))
 			if err != nil || j != nil {
 				return j, err
 			}
 		}
-		if b.ctx.Err() != nil || !b.now().Before(until) {
+		left := until.Sub(b.now())
+		if b.ctx.Err() != nil || left <= 0 {
 			return nil, nil
+		}
+		if len(used) == 0 {
+			select {
+			case <-b.ctx.Done():
+			case <-changed:
+			case <-time.After(left):
+			}
 		}
 	}
 }
