@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -43,11 +44,16 @@ var address = sync.OnceValue(func() string {
 	if !s.ReadyForConnections(20 * time.Second) {
 		panic("the server does not start")
 	}
+	running = s
 	stop = func() { s.Shutdown(); s.WaitForShutdown(); os.RemoveAll(dir) }
 	return s.ClientURL()
 })
 
-var stop = func() {}
+var (
+	stop    = func() {}
+	running *server.Server // in the first process
+	opens   atomic.Int64   // connections of the first process
+)
 
 func TestMain(m *testing.M) {
 	code := m.Run()
@@ -64,6 +70,7 @@ type opened struct {
 func (o opened) Close() error {
 	err := o.Store.Close()
 	o.conn.Close()
+	opens.Add(-1)
 	return err
 }
 
@@ -72,13 +79,50 @@ func open(dir string) (opened, error) {
 	if err != nil {
 		return opened{}, err
 	}
-	sum := sha256.Sum256([]byte(dir))
-	s, err := store.Open(conn, hex.EncodeToString(sum[:8]), 1)
+	opens.Add(1)
+	s, err := store.Open(conn, prefix(dir), 1)
 	return opened{s, conn}, err
 }
 
+// prefix returns the name of the store of a directory.
+func prefix(dir string) string {
+	sum := sha256.Sum256([]byte(dir))
+	return hex.EncodeToString(sum[:8])
+}
+
+// settle waits until the server has handled everything that killed processes had sent: until it
+// has closed their connections, and then until a message that is added after theirs is kept.
+func settle(dir string) error {
+	for tries := 0; int64(running.NumClients()) > opens.Load(); tries++ {
+		if tries > 2000 {
+			return errors.New("the connections of killed processes stay open")
+		}
+		time.Sleep(5 * time.Millisecond)
+	}
+	s, err := open(dir)
+	if err != nil {
+		return err
+	}
+	defer s.Close()
+	js, err := s.conn.JetStream()
+	if err != nil {
+		return err
+	}
+	for _, kind := range []string{"log.all", "once.once", "blobs.blobs", "documents.leases"} {
+		name := prefix(dir) + "." + kind
+		if _, err := js.StreamInfo(strings.ReplaceAll(name, ".", "-")); errors.Is(err, nats.ErrStreamNotFound) {
+			continue
+		}
+		if _, err := js.Publish(name+".settled", nil); err != nil && !strings.Contains(err.Error(), "maximum messages per subject") {
+			return err
+		}
+	}
+	return nil
+}
+
 var suite = statetest.Suite{
-	Open: func(dir string) (statetest.Store, error) { return open(dir) },
+	Open:   func(dir string) (statetest.Store, error) { return open(dir) },
+	Settle: settle,
 	Start: func(words [3]string) (statetest.Process, error) {
 		cmd := exec.Command(os.Args[0], "-test.run=^TestStoreSuite$")
 		cmd.Env = append(os.Environ(), wordsVariable+"="+strings.Join(words[:], "\n"), serverVariable+"="+address())

@@ -92,6 +92,7 @@ func (s Suite) blobKills(t *testing.T) {
 	for round := range 40 {
 		tag := fmt.Sprint(round)
 		lines := s.start(t, "put until killed", dir, tag).kill(random, random.IntN(6))
+		s.settle(t, dir)
 		for i := range len(lines) + 2 {
 			text := content(tag, i)
 			got, err := b.Get(sum(text), 1<<20)

@@ -88,6 +88,7 @@ func (s Suite) leaseKill(t *testing.T) {
 			t.Fatalf("a lease that another process holds: %v", err)
 		}
 		p.kill(random, 0)
+		s.settle(t, dir)
 		release, err := l.Take(ended(), "lease", "me")
 		if err != nil {
 			t.Fatalf("a lease whose holder was killed: %v", err)

@@ -330,6 +330,7 @@ func (s Suite) logKills(t *testing.T) {
 				acknowledged[i], _ = strconv.Atoi(lines[len(lines)-1])
 			}
 		}
+		s.settle(t, dir)
 		c.check(t, l)
 		for i, name := range names {
 			if got := c.counts[name]; got < acknowledged[i] {

@@ -126,6 +126,7 @@ func (s Suite) onceKills(t *testing.T) {
 	for round := range 40 {
 		tag := fmt.Sprintf("%d-", round)
 		lines := s.start(t, "decide until killed", dir, tag).kill(random, random.IntN(10))
+		s.settle(t, dir)
 		for i := range len(lines) + 2 {
 			key := fmt.Sprint(tag, i)
 			value, ok, err := o.Look(key)

@@ -33,6 +33,9 @@ type Suite struct {
 	Open func(dir string) (Store, error)
 	// Start starts another process, which calls Play with the same words.
 	Start func(words [3]string) (Process, error)
+	// Settle, if set, returns when everything that killed processes have sent to the store
+	// of a directory has arrived. Only a store behind a network needs it.
+	Settle func(dir string) error
 }
 
 // Run tests each promise in a subtest.
@@ -78,6 +81,14 @@ func (s Suite) at(t testing.TB, dir string) Store {
 	must(t, err)
 	t.Cleanup(func() { store.Close() })
 	return store
+}
+
+// settle waits until killed processes have no more effect.
+func (s Suite) settle(t testing.TB, dir string) {
+	t.Helper()
+	if s.Settle != nil {
+		must(t, s.Settle(dir))
+	}
 }
 
 // smallSegment makes a log start a new segment often.
