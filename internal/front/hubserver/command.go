@@ -70,8 +70,8 @@ Connections from other machines are encrypted. Without --tls the hub makes a cer
 its own, and puts it into the credentials.
 
 Three hubs are one cluster: each has its own --data, with a copy of the first one's hub.json
-and certificate.pem, and names the others with --cluster. One of them may die. The connections
-between them are not encrypted: give them a network of their own.`,
+and certificate.pem, and names the others with --cluster. One of them may die. Connections
+between them are encrypted with a key that they derive from hub.json.`,
 		Example: `  golem hub --data /var/lib/golem-hub
   golem hub --data /var/lib/golem-hub --listen :4222 --public hub.example.org:4222
   golem hub --data /var/lib/golem-hub --nats nats://nats.example.org:4222`,

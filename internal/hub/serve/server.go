@@ -148,10 +148,14 @@ func (s *Server) clusterOptions(o *server.Options, c *Cluster) error {
 	if err != nil {
 		return err
 	}
+	encrypted, err := s.secret.routeTLS()
+	if err != nil {
+		return err
+	}
 	password := s.secret.derive("cluster")
 	o.ServerName = c.Name
 	o.DontListen, o.Host, o.Port = false, "127.0.0.1", server.RANDOM_PORT // a server of a cluster must listen
-	o.Cluster = server.ClusterOpts{Name: "golem", Host: host, Port: port, Username: "hub", Password: password}
+	o.Cluster = server.ClusterOpts{Name: "golem", Host: host, Port: port, Username: "hub", Password: password, TLSConfig: encrypted, TLSTimeout: 10}
 	for _, route := range c.Routes {
 		o.Routes = append(o.Routes, &url.URL{Scheme: "nats", Host: route, User: url.UserPassword("hub", password)})
 	}
