@@ -550,6 +550,33 @@ func TestHostileSnapshot(t *testing.T) {
 	}
 }
 
+// TestMountsMoveInside: no symlink in the files of a program lets a mount leave them, also if
+// the directory of the mount does not exist yet.
+func TestMountsMoveInside(t *testing.T) {
+	outside := t.TempDir()
+	if err := os.Mkdir(filepath.Join(outside, "there"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for source, target := range map[string]string{"data/there": outside, "data/new": outside, "data/a/b": outside, "data": filepath.Join(outside, "new"), "data/in": ""} {
+		s, hash := newJob(t, map[string]string{"golem-forge.config.yaml": "sandbox: {root: ., mounts: [{source: " + source + ", target: /m, mode: rw}]}\n", "main.worker": "---\nsandbox: inherit\n---\nWork.\n"})
+		made, err := s.last()
+		if err != nil {
+			t.Fatal(err)
+		}
+		if target != "" {
+			made.Program = append(slices.DeleteFunc(made.Program, func(e parcel.Entry) bool { return strings.HasPrefix(e.Name+"/", "data/") }), parcel.Entry{Name: "data", Kind: parcel.Link, Target: target})
+			slices.SortFunc(made.Program, func(a, b parcel.Entry) int { return strings.Compare(a.Name, b.Name) })
+		}
+		_, err = program.RestoreJob(t.Context(), filepath.Join(t.TempDir(), "job"), program.Options{Trust: hash, Now: time.Now}, made, s.get)
+		if (err == nil) != (target == "") {
+			t.Errorf("%s with data → %s: got %v", source, target, err)
+		}
+		if list, err := os.ReadDir(outside); err != nil || len(list) != 1 {
+			t.Errorf("outside: %v, %v", list, err)
+		}
+	}
+}
+
 func writeAbout(t *testing.T, text string) (dir string) {
 	dir = t.TempDir()
 	if err := os.WriteFile(filepath.Join(dir, "about.json"), []byte(text), 0o600); err != nil {
