@@ -10,6 +10,7 @@ import (
 	"fmt"
 	"regexp"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -157,12 +158,12 @@ func Connect(ctx context.Context, c Credentials, o Options) (*Client, error) {
 	return client, nil
 }
 
-var plainNonce = regexp.MustCompile(`^[A-Za-z0-9_+/=-]{8,64}$`)
+var plainNonce = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_+/=-]{8,64}$`) })
 
 // signNonce signs the text with which a server asks for a proof of the key. The server chooses
 // the text, so it must be one that is no job and no decision.
 func (c Credentials) signNonce(nonce []byte) ([]byte, error) {
-	if !plainNonce.Match(nonce) {
+	if !plainNonce().Match(nonce) {
 		return nil, errors.New("the server asks for a signature of something else than a number; check the address of the hub")
 	}
 	return c.Sign(nonce)

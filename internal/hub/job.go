@@ -6,8 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
+	"strings"
 	"time"
 )
 
@@ -66,13 +66,10 @@ func OpenSpec(s Signed) (spec Spec, err error) {
 	return spec, spec.check()
 }
 
-var (
-	plainID   = regexp.MustCompile(`^[a-z0-9]{8,32}$`)
-	plainHash = regexp.MustCompile(`^[0-9a-f]{64}$`)
-)
-
 // IsHash reports whether a text is a hexadecimal SHA-256.
-func IsHash(text string) bool { return plainHash.MatchString(text) }
+func IsHash(text string) bool {
+	return isPlain(text, 64, 64, "") && !strings.ContainsFunc(text, func(r rune) bool { return r > 'f' })
+}
 
 // HashOf returns the hexadecimal SHA-256 of data.
 func HashOf(data []byte) string {
@@ -83,7 +80,7 @@ func HashOf(data []byte) string {
 func (s Spec) check() error {
 	labels, err := CheckLabels(s.Labels)
 	switch {
-	case !plainID.MatchString(s.ID):
+	case !isPlain(s.ID, 8, 32, ""):
 		return fmt.Errorf("%.40q is no id of a job", s.ID)
 	case !IsHash(s.Files) || !IsHash(s.Trust):
 		return errors.New("the job does not name its files by their hash")

@@ -7,7 +7,6 @@ import (
 	"net"
 	"net/url"
 	"os"
-	"regexp"
 	"slices"
 	"strings"
 
@@ -160,7 +159,17 @@ func Verify(public string, data, signature []byte) error {
 // Short returns the first letters of a key, for messages.
 func Short(key string) string { return key[:min(len(key), 12)] }
 
-var plainLabel = regexp.MustCompile(`^[a-z0-9]([a-z0-9-]{0,30}[a-z0-9])?$`)
+// isLabel reports whether a text is a label: a-z, 0-9, and - between them.
+func isLabel(text string) bool {
+	return isPlain(text, 1, 32, "-") && !strings.HasPrefix(text, "-") && !strings.HasSuffix(text, "-")
+}
+
+// isPlain reports whether a text consists of so many letters a-z, digits, and other characters.
+func isPlain(text string, least, most int, other string) bool {
+	return len(text) >= least && len(text) <= most && !strings.ContainsFunc(text, func(r rune) bool {
+		return (r < 'a' || r > 'z') && (r < '0' || r > '9') && !strings.ContainsRune(other, r)
+	})
+}
 
 // maxLabels limits the labels of a node or a job.
 const maxLabels = 5
@@ -174,7 +183,7 @@ func CheckLabels(labels []string) ([]string, error) {
 	slices.Sort(labels)
 	labels = slices.Compact(labels)
 	for _, l := range labels {
-		if !plainLabel.MatchString(l) || l == "any" {
+		if !isLabel(l) || l == "any" {
 			return nil, fmt.Errorf("%.40q is no label; a label has a-z, 0-9 and -, such as gpu", l)
 		}
 	}
