@@ -126,6 +126,8 @@ func (d *Documents) Follow(ctx context.Context, ready func(), yield func(key str
 		return err
 	}
 	defer messages.Stop()
+	// Without a leader Next tries forever to make its consumer again, whatever its context says.
+	defer context.AfterFunc(ctx, messages.Stop)()
 	last := about.State.LastSeq
 	if about.State.Msgs == 0 {
 		last = 0
