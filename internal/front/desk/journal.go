@@ -3,6 +3,7 @@ package desk
 import (
 	"cmp"
 	"encoding/json"
+	"html/template"
 	"net/http"
 	"net/url"
 	"slices"
@@ -27,8 +28,8 @@ type journalView struct {
 	Decisions                       []string
 	Records                         []journalRow
 	Problems                        []inbox.Problem
-	Cut                             bool   // there are more records
-	Query                           string // the filters, for an export
+	Cut                             bool         // there are more records
+	Query                           template.URL // the filters, for an export
 }
 
 // A journalRow is a record in a table.
@@ -53,7 +54,7 @@ func journalFilter(q url.Values) (key string, f audit.Filter) {
 func (s *server) showJournal(w http.ResponseWriter, r *http.Request) {
 	key, f := journalFilter(r.URL.Query())
 	v := journalView{Program: key, Session: visible.Text(f.Session), Worker: visible.Text(f.Worker), Tool: visible.Text(f.Tool), Decision: visible.Text(f.Decision),
-		Decisions: []string{"preApproved", "yes", "no", "pending", "blocked", "revoked"}, Query: r.URL.RawQuery}
+		Decisions: []string{"preApproved", "yes", "no", "pending", "blocked", "revoked"}, Query: encodeFilter(key, f)}
 	list, problems, err := inbox.ReadJournals(s.options, key, f, maxRecords+1)
 	if err == nil {
 		v.Programs, err = inbox.VerifyJournals(r.Context(), s.options, "")
@@ -68,12 +69,13 @@ func (s *server) showJournal(w http.ResponseWriter, r *http.Request) {
 	for _, one := range slices.Backward(list) {
 		v.Records = append(v.Records, newJournalRow(one))
 	}
-	v.Query = encodeFilter(key, f)
 	s.render(w, http.StatusOK, "journal", view{Title: "Journal", Data: v})
 }
 
-func encodeFilter(key string, f audit.Filter) string {
-	return url.Values{"program": {key}, "session": {f.Session}, "worker": {f.Worker}, "tool": {f.Tool}, "decision": {f.Decision}}.Encode()
+// encodeFilter returns what a page filters by as the query of an address. A string would
+// not do: a template escapes the = and & of strings.
+func encodeFilter(key string, f audit.Filter) template.URL {
+	return template.URL(url.Values{"program": {key}, "session": {f.Session}, "worker": {f.Worker}, "tool": {f.Tool}, "decision": {f.Decision}}.Encode())
 }
 
 func newJournalRow(r inbox.JournalRecord) journalRow {

@@ -123,18 +123,19 @@ func (l *live) watch(ctx context.Context) {
 }
 
 // steps returns a text that changes when a journal or the log of a run gets longer.
-func (l *live) steps() (text string) {
+func (l *live) steps() string {
+	var text strings.Builder
 	known, _ := program.KnownPrograms(l.options)
 	for _, k := range known {
 		logs, _ := filepath.Glob(filepath.Join(escapeGlob(string(k.State)), "journal*"))
 		runs, _ := filepath.Glob(filepath.Join(escapeGlob(string(k.State)), "sessions", "*", "run*"))
 		for _, name := range append(logs, runs...) {
 			if info, err := os.Stat(name); err == nil && !info.IsDir() {
-				text += fmt.Sprintln(name, info.ModTime().UnixNano(), info.Size())
+				fmt.Fprintln(&text, name, info.ModTime().UnixNano(), info.Size())
 			}
 		}
 	}
-	return text
+	return text.String()
 }
 
 // escapeGlob returns a pattern that matches only a path.
@@ -146,15 +147,16 @@ func escapeGlob(path string) string {
 // commit comes or goes.
 func (l *live) fingerprint() string {
 	known, err := program.KnownPrograms(l.options)
-	text := fmt.Sprint(err)
+	var text strings.Builder
+	fmt.Fprintln(&text, err)
 	for _, k := range known {
 		for _, name := range []string{"approvals.json", "answers", "sessions", "staged.json", "staged"} {
 			if info, err := os.Stat(filepath.Join(string(k.State), name)); err == nil {
-				text += fmt.Sprintln(k.State, name, info.ModTime().UnixNano(), info.Size())
+				fmt.Fprintln(&text, k.State, name, info.ModTime().UnixNano(), info.Size())
 			}
 		}
 	}
-	return text
+	return text.String()
 }
 
 // ServeHTTP implements http.Handler. It sends an event for each change.

@@ -1,0 +1,43 @@
+package desk
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/program"
+)
+
+// TestManySessions checks that the look for changes, which happens four times a second,
+// takes memory in proportion to the number of sessions.
+func TestManySessions(t *testing.T) {
+	const sessions, most = 2000, 10 << 10 // bytes for each session
+	state := t.TempDir()
+	dir := filepath.Join(state, "shop-1")
+	for i := range sessions {
+		one := filepath.Join(dir, "sessions", fmt.Sprint(i))
+		if err := os.MkdirAll(one, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(one, "run.jsonl"), nil, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.WriteFile(filepath.Join(dir, "state.json"), []byte(`{"version": 1, "directory": "/shop"}`), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	l := newLive(program.Options{State: state, Now: time.Now})
+	var before, after runtime.MemStats
+	runtime.ReadMemStats(&before)
+	text := l.steps()
+	runtime.ReadMemStats(&after)
+	if len(text) < sessions*len(dir) {
+		t.Fatalf("the text has %d bytes, and cannot name all runs", len(text))
+	}
+	if used := (after.TotalAlloc - before.TotalAlloc) / sessions; used > most {
+		t.Errorf("got %d bytes for each of %d sessions, want at most %d", used, sessions, most)
+	}
+}
