@@ -5,10 +5,12 @@ import (
 	"fmt"
 	"math/rand/v2"
 	"os"
+	"os/exec"
 	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
+	"syscall"
 	"testing"
 	"time"
 
@@ -205,4 +207,39 @@ func TestReview(t *testing.T) {
 		t.Errorf("applied: got %q, %v", data, err)
 	}
 	run(w.maker, "nothing new to fetch", "jobs", "fetch")
+}
+
+// TestConfiguredHub checks that commands use the hub that the configuration names, and work
+// without it if it is away.
+func TestConfiguredHub(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := newWork(s, 1)
+	w.script = "- calls: [{tool: write_file, args: {path: /out/note.md, content: \"made\\n\"}}]\n- text: done\n"
+	s.startNode("a")
+	dir := filepath.Join(s.dir, "program")
+	config := filepath.Join(s.dir, "home", ".config", "golem")
+	must(t, os.MkdirAll(config, 0o700))
+	must(t, w.maker.Credentials.Write(filepath.Join(config, "mine.creds")))
+	must(t, os.WriteFile(filepath.Join(config, "config.yaml"), []byte("hub: ~/.config/golem/mine.creds\n"), 0o600))
+	golem := func(want string, args ...string) {
+		t.Helper()
+		cmd := exec.Command("golem", args...)
+		cmd.Dir = dir
+		cmd.Env = append(os.Environ(), "HOME="+filepath.Join(s.dir, "home"), "XDG_STATE_HOME=", "XDG_CONFIG_HOME=", "GOLEM_STATE=", "GOLEM_HUB=")
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+		out, err := cmd.CombinedOutput()
+		if err != nil || !strings.Contains(string(out), want) {
+			t.Errorf("golem %s: %v, want %q:\n%s", strings.Join(args, " "), err, want, out)
+		}
+	}
+	golem("trusted", "trust", "--yes")
+	w.submit("job00001")
+	w.await([]string{"job00001"}, time.Minute)
+	golem("job job00001 is session", "status")
+	golem("+made", "diff")
+	golem("nothing waits for approval at the hub", "approve")
+	s.hub.kill()
+	golem("note: nothing was brought from the hub of your configuration", "status")
+	s.startHub()
 }

@@ -117,7 +117,7 @@ node p.js`, want: "pressed 2", landlock: noModes + ", " + noSockets},
 	{name: "a web project: npm test with Playwright, Chromium, a server and PostgreSQL", programs: []string{"npm", "chromium", "psql"}, files: "web", slow: true, net: true, command: []string{"npm", "test"}, want: "2 passed", landlock: noModes + ", " + noSockets, root: "PostgreSQL refuses to run as root"},
 	{name: "Xvfb and an X client", programs: []string{"Xvfb", "xdpyinfo"}, slow: true, script: `Xvfb :7 -screen 0 640x480x24 -nolisten tcp >/dev/null 2>&1 & ` + try + `DISPLAY=:7 xdpyinfo 2>/dev/null | grep dimensions; do ` + pause + `done; kill $!`, want: "640x480", landlock: noSockets},
 	{name: "fontconfig", programs: []string{"fc-list", "fc-match"}, script: `fc-list >/dev/null; fc-match sans`, want: `"`},
-	{name: "ImageMagick", programs: []string{"convert"}, script: `convert -size 9x7 xc:red a.png; identify a.png`, want: "PNG 9x7"},
+	{name: "ImageMagick", programs: []string{"convert", "identify"}, script: `convert -size 9x7 xc:red a.png; identify a.png`, want: "PNG 9x7"},
 
 	// Terminals and keys.
 	{name: "tmux", programs: []string{"tmux"}, script: `tmux -f /dev/null new-session -d -s a 'echo inside; sleep 30'; ` + try + `tmux capture-pane -p -t a | grep inside; do ` + pause + `done; tmux kill-server`, want: "inside", landlock: noSockets},

@@ -65,7 +65,9 @@ func ConfigSchema() strictyaml.Key {
 				Doc: "Colours: at a terminal, always or never. `--color`, `NO_COLOR` and `CLICOLOR_FORCE` count first."},
 		}},
 		strictyaml.Key{Name: "notify", Type: strictyaml.Word, Words: []string{"auto", "desktop", "bell", "off"}, Default: "auto", Example: "off",
-			Doc: "How golem tells you that a question has waited for ten seconds, or that a run waits: a notification on the desktop (`notify-send`), the bell of the terminal, the first that works (`auto`), or not at all."})
+			Doc: "How golem tells you that a question has waited for ten seconds, or that a run waits: a notification on the desktop (`notify-send`), the bell of the terminal, the first that works (`auto`), or not at all."},
+		strictyaml.Key{Name: "hub", Type: strictyaml.Text, Example: "~/.config/golem/hub.creds",
+			Doc: "The file with your credentials for a hub. `golem status`, `diff`, `apply`, `review` and `desk` then bring its finished jobs here, and `golem approve` shows its calls, as with `--hub`."})
 	i := slices.IndexFunc(schema.Keys, func(k strictyaml.Key) bool { return k.Name == "approval" })
 	schema.Keys[i].Keys[0].Default = "interactive"
 	schema.Keys[i].Keys[0].Doc = "The mode for programs that name none, and the widest mode: `auto_deny` declines everything that needs approval, `interactive` asks you, `approve_all` approves everything that is not blocked."
@@ -167,6 +169,7 @@ type Preferences struct {
 	StateFrom  strictyaml.Place
 	Color      string // auto, always or never; "" for the default
 	Notify     string // auto, desktop, bell or off; "" for the default
+	Hub        string // the file with the credentials for a hub; "" for none
 }
 
 // Preferences returns the preferences in the user's configuration.
@@ -181,6 +184,9 @@ func (c Ceiling) Preferences() (p Preferences) {
 		}
 		if n, ok := l.at("notify"); ok {
 			p.Notify = n.Text
+		}
+		if n, ok := l.at("hub"); ok {
+			p.Hub = n.Text
 		}
 	}
 	return p

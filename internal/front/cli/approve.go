@@ -96,6 +96,9 @@ Exit code 0: answered; 3: a call still waits.`,
 			return f.approveAll(cmd, p, r)
 		}
 		w, err := f.choose(p, r, args)
+		if err != nil && hubOfConfig() != "" && f.waitsElsewhere(p, r, args, err) {
+			return f.approveHub(cmd, args)
+		}
 		if err != nil {
 			return err
 		}
@@ -110,6 +113,16 @@ Exit code 0: answered; 3: a call still waits.`,
 		return nil
 	}
 	return cmd
+}
+
+// waitsElsewhere reports whether the call that the user means is not here: none waits here, or
+// none has the id.
+func (f *approveFlags) waitsElsewhere(p *program.Program, r *records.Records, args []string, err error) bool {
+	if len(args) == 1 {
+		return sandbox.CodeOf(err) == sandbox.ErrNotFound
+	}
+	all, err := r.Waiting(p.Sessions())
+	return err == nil && len(all) == 0
 }
 
 // choose returns the request that the user named, or the only one that waits.

@@ -1,11 +1,13 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -27,10 +29,7 @@ func addHubFlags(cmd *cobra.Command) *hubFlags {
 // credentials reads the credentials of the flag, of GOLEM_HUB, or of the file beside the user's
 // configuration.
 func (f *hubFlags) credentials() (hub.Credentials, error) {
-	file := f.creds
-	if file == "" {
-		file = os.Getenv("GOLEM_HUB")
-	}
+	file := cmp.Or(f.creds, os.Getenv("GOLEM_HUB"), hubOfConfig())
 	if file == "" {
 		home, _ := os.UserHomeDir()
 		config := configFile(home)
@@ -47,6 +46,17 @@ func (f *hubFlags) credentials() (hub.Credentials, error) {
 		return c, usageError(err.Error())
 	}
 	return c, nil
+}
+
+// hubOfConfig returns the file with the credentials for a hub that the user's configuration
+// names, or "". Then commands use the hub without --hub.
+func hubOfConfig() string {
+	file := preferences().Hub
+	if rest, ok := strings.CutPrefix(file, "~/"); ok {
+		home, _ := os.UserHomeDir()
+		return filepath.Join(home, rest)
+	}
+	return file
 }
 
 // hubPatience is how long a command waits for a hub that does not answer.

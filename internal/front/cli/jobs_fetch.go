@@ -166,6 +166,12 @@ func (f *fetchFlags) print(cmd *cobra.Command, list []fetchedJob) error {
 	return nil
 }
 
+// lacksProgram reports whether there is no program here, and so no job.
+func (f *fetchFlags) lacksProgram() bool {
+	p, err := f.open(opening{})
+	return err != nil || p.Content.Hash == ""
+}
+
 // addFetchFlag adds --hub to a command that shows or changes sessions. Before it runs, golem
 // brings the finished jobs of the program here.
 func addFetchFlag(cmd *cobra.Command, flags *programFlags) {
@@ -174,10 +180,17 @@ func addFetchFlag(cmd *cobra.Command, flags *programFlags) {
 	cmd.Flags().BoolVar(&atHub, "hub", false, "first bring the finished jobs of your hub here")
 	run := cmd.RunE
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		if atHub {
+		byConfig := !cmd.Flags().Changed("hub") && hubOfConfig() != ""
+		if byConfig && f.lacksProgram() {
+			return run(cmd, args)
+		}
+		if atHub || byConfig {
 			list, err := f.fetch(cmd, nil)
-			if err != nil {
+			if err != nil && !byConfig {
 				return err
+			}
+			if err != nil {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: nothing was brought from the hub of your configuration: %v\n", err)
 			}
 			for _, one := range list {
 				fmt.Fprintf(cmd.ErrOrStderr(), "golem: job %s is session %s\n", one.Job, one.Session)
