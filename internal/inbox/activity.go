@@ -178,6 +178,13 @@ func (s Session) isUnfinished() bool {
 	return err == nil && end != run.Finished && s.HasRun()
 }
 
+// isPaused reports whether the session has a run that waits for an approval, or can continue
+// after one. Runs.IsPaused would read all sessions to find this one.
+func (s Session) isPaused() bool {
+	end, err := s.Program.Runs().End(s.Session)
+	return err == nil && end == run.Paused
+}
+
 // CanResume reports whether the session has a run that neither works nor is finished, and
 // none of its calls waits for the user.
 func (s Session) CanResume() bool {

@@ -200,7 +200,7 @@ func directoryOf(ctx context.Context, o program.Options, k inventory.Known, runs
 		return d
 	}
 	for _, s := range all {
-		if runs && s.Program.Runs().IsPaused(s.ID) {
+		if runs && s.isPaused() {
 			d.Paused = append(d.Paused, s)
 		}
 	}
