@@ -110,6 +110,16 @@ func superviseAtDesk(t *testing.T, u *deskUser) {
 	u.viewAll(u.browser)
 	u.submit(click("button.yes"))
 	u.waitFor(u.browser, "Its run is paused, and can continue now")
+
+	// A program that changed since the user trusted it does not continue, and the page says so.
+	var decision string
+	worker := u.read("notes/main.worker")
+	u.write("notes/main.worker", worker+"Do more.\n")
+	u.do(chromedp.Location(&decision))
+	u.submit(click("button[value=resume]"))
+	u.waitFor(u.browser, "before you trust them; golem trust -C")
+	u.write("notes/main.worker", worker)
+	u.do(chromedp.Navigate(decision))
 	u.submit(click("button[value=resume]"))
 	u.waitFor(u.browser, "1 file changed")
 	u.waitGone(`.activity a[href*="/notes-"]`)

@@ -25,6 +25,9 @@ func (s Session) Resume(start Starter) (note string, wait func() (problem string
 	if !s.CanResume() {
 		return "", nil, &sandbox.Error{Op: "resume", Path: s.ID, Code: sandbox.ErrConflict, Hint: "its run works now, is finished, or waits for your decision; look at it again"}
 	}
+	if err := s.Program.CheckTrust(); err != nil { // the process would end at once, with the exit code of a run that waits
+		return "", nil, err
+	}
 	output, err := os.CreateTemp("", "golem-resumed-")
 	if err != nil {
 		return "", nil, err

@@ -176,7 +176,7 @@ func (s *server) fail(w http.ResponseWriter, err error) {
 		status = http.StatusNotFound
 	case sandbox.ErrExists, sandbox.ErrConflict:
 		status = http.StatusConflict
-	case sandbox.ErrInvalid, "unseen", "blocked":
+	case sandbox.ErrInvalid, "unseen", "blocked", "untrusted":
 		status = http.StatusUnprocessableEntity
 	}
 	s.render(w, status, "failed", view{Title: "Not done", Data: visible.Text(err.Error())})
