@@ -159,10 +159,11 @@ func (l *fileLog) look() (v *view, e ending, settled bool, err error) {
 	v.close()
 	for try := 0; ; try++ {
 		v, e, settled, err = l.lookLocked()
-		if err != nil || settled || v.headed || try == 8 {
+		if err != nil || settled || v.headed || try == 11 {
 			return v, e, settled, err
 		}
-		// A writer holds the lock and may have been interrupted in the middle of the head.
+		// A writer holds the lock and may have been interrupted in the middle of the head. On
+		// a virtual machine its processor may stand still for a second.
 		v.close()
 		time.Sleep(time.Millisecond << try)
 	}
