@@ -65,7 +65,7 @@ func TestDesk(t *testing.T) {
 	if err := chromedp.Run(browser); err != nil { // starts it
 		t.Fatal(err)
 	}
-	tests := map[string]func(*testing.T, *deskUser){"Approve": approveAtDesk, "Changed": refuseChangedContent, "Unseen": nameUnseen, "Inert": keepInert, "Apply": applyAtDesk, "Unviewed": nameUnviewed, "Push": pushAtDesk, "Supervise": superviseAtDesk, "Five": superviseFive, "Race": raceAtDesk, "Survive": surviveAtDesk, "Access": checkAccess}
+	tests := map[string]func(*testing.T, *deskUser){"Approve": approveAtDesk, "Changed": refuseChangedContent, "Unseen": nameUnseen, "Inert": keepInert, "Apply": applyAtDesk, "Unviewed": nameUnviewed, "Push": pushAtDesk, "Supervise": superviseAtDesk, "Five": superviseFive, "Race": raceAtDesk, "Survive": surviveAtDesk, "Worker": refuseServiceWorker, "Access": checkAccess}
 	if os.Getenv("GOLEM_TEST_PICTURES") != "" {
 		tests["Pictures"] = drawDesk
 	}
@@ -114,10 +114,10 @@ func (u *deskUser) pending(dir string) (ids []string) {
 	return ids
 }
 
-// openDesk starts golem desk, and a browser that logs in.
-func (u *deskUser) openDesk() {
+// startDesk starts golem desk.
+func (u *deskUser) startDesk(args ...string) {
 	u.t.Helper()
-	cmd := exec.Command("golem", "desk", "--no-open")
+	cmd := exec.Command("golem", append([]string{"desk", "--no-open"}, args...)...)
 	cmd.Dir, cmd.Env = u.dir, u.environ
 	out, err := cmd.StdoutPipe()
 	if err == nil {
@@ -136,7 +136,13 @@ func (u *deskUser) openDesk() {
 		u.t.Fatalf("golem desk printed no address: %v", err)
 	}
 	u.address = strings.TrimSpace(line)
-	err = chromedp.Run(u.first, chromedp.ActionFunc(func(ctx context.Context) error {
+}
+
+// openDesk starts golem desk, and a browser that logs in.
+func (u *deskUser) openDesk() {
+	u.t.Helper()
+	u.startDesk()
+	err := chromedp.Run(u.first, chromedp.ActionFunc(func(ctx context.Context) (err error) {
 		u.cookies, err = target.CreateBrowserContext().Do(ofBrowser(ctx))
 		return err
 	}))

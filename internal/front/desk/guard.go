@@ -68,6 +68,11 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if token := r.URL.Query().Get("token"); token != "" && r.URL.Path == g.prefix && r.Method == http.MethodGet {
 		switch {
 		case g.useToken(token):
+			w.Header().Set("Clear-Site-Data", `"storage"`) // removes service workers
+			if !isNavigation(r) {
+				refuse(w, http.StatusForbidden, "not the browser itself, but a service worker or a page asked for this address: another server has had this port before; run golem desk again with another port")
+				return
+			}
 			http.SetCookie(w, &http.Cookie{Name: cookieName, Value: g.cookie, Path: g.prefix, HttpOnly: true, SameSite: http.SameSiteStrictMode})
 			g.login(w)
 		case known: // the user has opened the address again
@@ -87,6 +92,15 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	r.Body = http.MaxBytesReader(w, r.Body, maxBody)
 	http.StripPrefix(strings.TrimSuffix(g.prefix, "/"), g.next).ServeHTTP(w, r)
+}
+
+// isNavigation reports whether a browser asks for a page because the user opened an address.
+// A server that had the port of the desk before may have left a service worker in the
+// browser, or an open page. Both belong to the origin of the desk, so they could read its
+// pages and decide in the user's name. Only the browser can write these headers.
+func isNavigation(r *http.Request) bool {
+	to := r.Header.Get("Sec-Fetch-Dest") // "" without a browser
+	return (to == "" || to == "document") && r.Header.Get("Sec-Fetch-Site") != "same-origin" && r.Header.Get("Service-Worker-Navigation-Preload") == ""
 }
 
 const notYours = "log in with the address that golem desk printed"

@@ -100,6 +100,26 @@ func TestGuard(t *testing.T) {
 	want("a file outside the assets", 404, "GET", base+"assets/base.html", nil)
 }
 
+// TestLogin checks that only the browser itself can log in, and that another try uses up the
+// token.
+func TestLogin(t *testing.T) {
+	for _, one := range []struct {
+		name, value string
+		status      int
+	}{{"Sec-Fetch-Dest", "document", 200}, {"Sec-Fetch-Site", "none", 200}, {"Sec-Fetch-Site", "cross-site", 200}, // the file that leads to the desk
+		{"Sec-Fetch-Dest", "empty", 403}, {"Sec-Fetch-Dest", "iframe", 403}, {"Sec-Fetch-Site", "same-origin", 403}, {"Service-Worker-Navigation-Preload", "true", 403}} {
+		s, c := start(t)
+		address := s.guard.address()
+		response, _ := ask(t, c, "GET", address, func(r *http.Request) { r.Header.Set(one.name, one.value) })
+		if response.StatusCode != one.status || (len(response.Cookies()) > 0) != (one.status == 200) || response.Header.Get("Clear-Site-Data") != `"storage"` {
+			t.Errorf("%s: %s: got %s and %v", one.name, one.value, response.Status, response.Header)
+		}
+		if response, _ := ask(t, c, "GET", address, nil); response.StatusCode != 401 {
+			t.Errorf("%s: %s, the token again: got %s", one.name, one.value, response.Status)
+		}
+	}
+}
+
 // TestPages checks that a page decides once, and only about its own call.
 func TestPages(t *testing.T) {
 	p := pages{now: time.Now}
