@@ -8,6 +8,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/golem-forge/golem/internal/hub"
@@ -30,6 +31,9 @@ type board struct {
 	decided  state.Once
 	contents contents
 	index    *index
+
+	mu    sync.Mutex
+	added map[string]int // the turns of jobs that this hub has added to the queue, by job
 }
 
 // open opens what the board keeps.
@@ -154,7 +158,27 @@ func (b *board) enqueue(j hub.Job, spec hub.Spec) error {
 	if err != nil {
 		return err
 	}
-	return b.queue.Add(lane(spec.Labels), j.ID+"-"+strconv.Itoa(j.Turn), data)
+	if err := b.queue.Add(lane(spec.Labels), j.ID+"-"+strconv.Itoa(j.Turn), data); err != nil {
+		return err
+	}
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if b.added == nil {
+		b.added = make(map[string]int)
+	}
+	b.added[j.ID] = j.Turn
+	return nil
+}
+
+// hasAdded reports whether this hub has added a job to the queue in its current turn. It
+// forgets jobs that are in no queue.
+func (b *board) hasAdded(j hub.Job) bool {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	if j.State != hub.Queued && j.State != hub.Running {
+		delete(b.added, j.ID)
+	}
+	return b.added[j.ID] == j.Turn
 }
 
 // enqueueJob adds a job to its queue, with the labels of its spec.
@@ -212,6 +236,9 @@ func (b *board) sweep() error {
 		}
 		// A job that has just changed is still on its way. One from the future has a wrong clock.
 		if age := b.now().Sub(j.Changed); age >= 0 && age < b.deadline {
+			continue
+		}
+		if b.hasAdded(j) && j.State == hub.Queued {
 			continue
 		}
 		if err := b.sweepJob(j); err != nil { // one bad job does not stop the others
