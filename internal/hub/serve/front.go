@@ -48,7 +48,7 @@ func (s *Server) openFront() error {
 	return err
 }
 
-// A guard lets in whoever proves to have a key that the hub knows.
+// A guard lets in each client that proves to have a key that the hub knows.
 type guard struct {
 	server *Server
 	own    string // the key of the hub's own connection

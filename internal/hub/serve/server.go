@@ -32,7 +32,7 @@ type Options struct {
 	// Deadline is how long a node may be silent until its job is given to another one.
 	Deadline time.Duration
 	Now      func() time.Time
-	Tell     func(text string) // is told what an operator should know
+	Tell     func(text string) // prints what an operator should know
 }
 
 // A Cluster connects the storage of several hubs. They have the same secret.
