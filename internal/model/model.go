@@ -27,7 +27,27 @@ type Request struct {
 	// Schema, if set, is the schema of the answer's text. A vendor without support for it
 	// ignores it; the caller checks the answer anyway.
 	Schema json.RawMessage `json:"schema,omitempty"`
+	// Effort is how much the model thinks before it answers. A vendor without support for it
+	// ignores it.
+	Effort Effort `json:"effort,omitempty"`
+	// Temperature, if set, is how much chance is in the answer. A vendor or a model that
+	// refuses the number gets none.
+	Temperature *float64 `json:"temperature,omitempty"`
+	// Thoughts asks for readable thoughts from vendors that send them only on request.
+	Thoughts bool `json:"thoughts,omitempty"`
 }
+
+// An Effort is how much a model thinks before it answers. The zero value leaves it to the
+// vendor.
+type Effort string
+
+// The efforts.
+const (
+	NoEffort     Effort = "none" // it does not think, if the model allows that
+	LowEffort    Effort = "low"
+	MediumEffort Effort = "medium"
+	HighEffort   Effort = "high"
+)
 
 // A Role is the side that wrote a message.
 type Role string
