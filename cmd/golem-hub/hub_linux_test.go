@@ -191,10 +191,13 @@ func TestReview(t *testing.T) {
 		time.Sleep(100 * time.Millisecond)
 	}
 	run(w.maker, "1 call waits for approval; next: golem approve --hub", "jobs")
-	if out, err := s.golem(dir, w.maker, "approve", "--hub", call); err == nil || !strings.Contains(out, "the role submit may not do this") {
+	if out, err := s.golem(dir, w.maker, "approve", "--hub", call); err == nil || !strings.Contains(out, "your credentials have the role submit, which may not decide") {
 		t.Errorf("a submitter approves: %v\n%s", err, out)
 	}
 	run(approver, "yes: api_send of job "+id, "approve", "--hub", call)
+	for _, want := range []string{"a person approved the call", "with golem approve --hub, without a terminal", "nothing: approved unseen"} {
+		run(approver, want, "audit", "show", call)
+	}
 	run(w.maker, "finished: sent", "jobs", "logs", "-f", id)
 	if n := w.sink.times("review"); n != 1 {
 		t.Errorf("the message arrived %d times", n)

@@ -330,6 +330,14 @@ func (s *Store) CheckAnswer(w PendingRequest, reply Reply) (tool.Answer, error) 
 	return reply.toAnswer(r)
 }
 
+// CheckReply is CheckAnswer for a request that waits elsewhere.
+func CheckReply(r tool.Request, reply Reply) (tool.Answer, error) {
+	if reply.Verdict != tool.Approved {
+		return reply.Answer, nil
+	}
+	return reply.toAnswer(r)
+}
+
 // Answer stores a person's answer to a request. The first answer counts: a later one is
 // an error, and so is one to a request that is not pending. If CheckSeen refuses an
 // approval, Answer returns an error and the request stays pending.

@@ -188,6 +188,9 @@ func (c Credentials) tls() (*tls.Config, error) {
 	return config, nil
 }
 
+// IsConnected reports whether there is a connection now.
+func (c *Client) IsConnected() bool { return c.conn.IsConnected() }
+
 // Close ends the connection.
 func (c *Client) Close() { c.conn.Close() }
 

@@ -115,8 +115,9 @@ type Job struct {
 	ID      string    `json:"id"`
 	User    string    `json:"user"`
 	Name    string    `json:"name"`
-	Trust   string    `json:"trust"`           // the hash of the program's content
-	Input   string    `json:"input,omitempty"` // its first line
+	Trust   string    `json:"trust"`            // the hash of the program's content
+	Labels  []string  `json:"labels,omitempty"` // only in lists, which have no spec
+	Input   string    `json:"input,omitempty"`  // its first line
 	State   State     `json:"state"`
 	Created time.Time `json:"created"`
 	Changed time.Time `json:"changed"`

@@ -8,6 +8,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/records"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -84,7 +85,7 @@ func ReadFigures(o program.Options, since time.Time, steps int) (Figures, error)
 		}
 		at := &f.Calls[min(max(int(r.Time.Sub(since)/step), 0), steps-1)]
 		at.count(r.Record)
-		countApproval(allowed, rules, r.Record)
+		countApproval(allowed, rules, r)
 		waits.add(r)
 	}
 	for _, c := range connections {
@@ -142,7 +143,7 @@ func (c *CallCount) count(r audit.Record) {
 }
 
 // countApproval counts a decision about a call.
-func countApproval(tools map[string]*Approvals, rules map[string]int, r audit.Record) {
+func countApproval(tools map[string]*Approvals, rules map[string]int, r JournalRecord) {
 	if r.Tool == "" {
 		return
 	}
@@ -156,9 +157,22 @@ func countApproval(tools map[string]*Approvals, rules map[string]int, r audit.Re
 		rules[cmp.Or(visible.Line(r.By, maxTitle), "no rule is necessary")]++
 	case r.Kind == audit.Intent && r.Decision == "yes":
 		one().ByHand++
-	case r.Decision == "no" && (r.Kind == audit.Refusal || r.Kind == audit.Answer):
+	case r.Kind == audit.Answer && r.Decision == "yes" && IsHubKey(r.Key): // the call itself is in the journal of a node
+		one().ByHand += counts(r)
+	case r.Decision == "no" && r.Kind == audit.Answer:
+		one().Declined += counts(r)
+	case r.Decision == "no" && r.Kind == audit.Refusal:
 		one().Declined++
 	}
+}
+
+// counts returns 1 for an answer, and -1 for the second record of one, which says that it does
+// not count.
+func counts(r JournalRecord) int {
+	if r.Code != "" {
+		return -1
+	}
+	return 1
 }
 
 // A waitCounter measures the time from a request to its answer.
@@ -177,6 +191,9 @@ func (w waitCounter) add(r JournalRecord) {
 		return
 	}
 	began, waits := w.since[key]
+	if took, ok := r.Args[records.WaitedArg].(float64); ok && IsHubKey(r.Key) && r.Kind == audit.Answer && r.Code == "" {
+		began, waits = r.Time.Add(-time.Duration(took)*time.Millisecond), true
+	}
 	switch {
 	case r.Kind == audit.Refusal && r.Decision == "pending" && !waits:
 		w.since[key] = r.Time

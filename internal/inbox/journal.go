@@ -2,14 +2,18 @@ package inbox
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // A JournalRecord is a record with the program that it is about, in the form of
@@ -60,6 +64,49 @@ func eachJournal(o program.Options, key string, yield func(inventory.Journal, *s
 		}
 	}
 	return err
+}
+
+// OpenJournal opens the journal of the program or hub with a key.
+func OpenJournal(o program.Options, key string) (folder *state.Dir, err error) {
+	journals, err := program.Journals(o)
+	for _, j := range journals {
+		if filepath.Base(string(j.State)) == key {
+			return state.Open(string(j.State))
+		}
+	}
+	if err == nil {
+		err = &sandbox.Error{Op: "journal", Path: key, Code: sandbox.ErrNotFound, Hint: "golem keeps no journal with this name; golem audit show --all lists the records of all"}
+	}
+	return nil, err
+}
+
+// HubKey returns the key of the journal with the user's decisions at a hub.
+func HubKey(c *hub.Client) string { return inventory.HubStateName(c.Hub) }
+
+// IsHubKey reports whether a key is that of the decisions at a hub.
+func IsHubKey(key string) bool { return strings.HasSuffix(key, inventory.HubSuffix) }
+
+// HubDecision returns the records of the user's decision at a hub with the id of a call, and the
+// directory of their journal. The directory is nil if there are none.
+func HubDecision(o program.Options, id string) (*state.Dir, []audit.Record, error) {
+	journals, err := program.Journals(o)
+	for _, j := range journals {
+		if !IsHubKey(filepath.Base(string(j.State))) {
+			continue
+		}
+		folder, err := state.Open(string(j.State))
+		if err != nil {
+			return nil, nil, err
+		}
+		list, err := audit.Related(folder, id)
+		if err == nil && len(list) > 0 {
+			return folder, list, nil
+		}
+		if err = errors.Join(err, folder.Close()); err != nil {
+			return nil, nil, err
+		}
+	}
+	return nil, nil, err
 }
 
 // A JournalState says whether the journal of a program is whole.

@@ -23,6 +23,17 @@ func StateName(root string) string {
 // BareSuffix ends the name of the state directory of mounts without a program.
 const BareSuffix = "-bare"
 
+// HubSuffix ends the name of a state directory with the user's decisions at a hub. It belongs
+// to no program.
+const HubSuffix = "-hub"
+
+// HubStateName returns the name of the state directory with the user's decisions at the hub
+// that has a public key.
+func HubStateName(key string) string {
+	sum := sha256.Sum256([]byte(key))
+	return "hub-" + hex.EncodeToString(sum[:8]) + HubSuffix
+}
+
 // A Known is a directory that golem keeps state for.
 type Known struct {
 	Name      string       // the name of the directory
@@ -43,7 +54,7 @@ func Programs(base string, sources func(state string) []string) ([]Known, error)
 	for _, e := range entries {
 		dir := filepath.Join(base, e.Name())
 		d, wrong := readDescription(dir)
-		if !e.IsDir() || wrong == nil && d.Version == 0 && !isState(dir) {
+		if !e.IsDir() || strings.HasSuffix(e.Name(), HubSuffix) || wrong == nil && d.Version == 0 && !isState(dir) {
 			continue
 		}
 		if d.Directory == "" {
@@ -75,13 +86,14 @@ func exists(name string) bool {
 	return err == nil
 }
 
-// A Journal is the journal of one program, in its state directory.
+// A Journal is the journal of one program, or of the user's decisions at a hub, in its state
+// directory.
 type Journal struct {
-	Program string // the name of the program's directory
+	Program string // the name of the program's directory, or hub
 	State   sandbox.Host
 }
 
-// Journals returns the journals of all programs, sorted by name. base is the directory with
+// Journals returns the journals of all programs and hubs, sorted by name. base is the directory with
 // the state of all programs.
 func Journals(base string) ([]Journal, error) {
 	entries, err := os.ReadDir(base)
@@ -101,7 +113,7 @@ func Journals(base string) ([]Journal, error) {
 
 // NameOf returns the name of the program whose state directory is dir.
 func NameOf(dir string) string {
-	name := strings.TrimSuffix(filepath.Base(dir), BareSuffix)
+	name := strings.TrimSuffix(strings.TrimSuffix(filepath.Base(dir), BareSuffix), HubSuffix)
 	if i := strings.LastIndex(name, "-"); i > 0 {
 		return name[:i]
 	}

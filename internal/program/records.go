@@ -2,7 +2,9 @@ package program
 
 import (
 	"os"
+	"path/filepath"
 
+	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/records"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/sandbox"
@@ -15,6 +17,19 @@ func (p *Program) OpenRecords() (*records.Records, error) {
 		o.UnseenOff = place.String()
 	}
 	return records.Open(o)
+}
+
+// OpenHubRecords opens the records of the user's decisions at the hub that has a public key.
+func OpenHubRecords(o Options, key string) (*records.Records, error) {
+	c, err := o.ceiling()
+	if err != nil {
+		return nil, err
+	}
+	r := records.Options{State: filepath.Join(o.stateBase(), inventory.HubStateName(key)), Now: o.Now}
+	if place, off := c.UnseenOff(); off {
+		r.UnseenOff = place.String()
+	}
+	return records.Open(r)
 }
 
 // State returns the program's state directory, to be shown to the user.

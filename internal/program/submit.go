@@ -160,3 +160,14 @@ func NoteFetched(p *Program, id string) error {
 		return json.Marshal(ids)
 	})
 }
+
+// CountChanges returns how many files a job has changed in the overlays of its session.
+func (r JobResult) CountChanges() (n int) {
+	_, tree := onlySession(r.End.State)
+	for _, e := range tree {
+		if parts := strings.SplitN(e.Name, "/", 3); len(parts) == 3 && parts[1] == "upper" && e.Kind != parcel.Dir {
+			n++
+		}
+	}
+	return n
+}

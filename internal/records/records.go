@@ -146,12 +146,30 @@ func (r *Records) AnswerAs(id, by string, reply approval.Reply, secrets []string
 		return err
 	}
 	a, err := r.Approvals.CheckAnswer(w, reply)
-	if err == nil && a.Unseen && a.Verdict == tool.Approved && r.unseenOff != "" {
-		err = &sandbox.Error{Op: "approve", Path: id, Code: "blocked", Hint: approval.UnseenOffNote(r.unseenOff)}
+	if err == nil {
+		err = r.checkUnseen(id, a)
 	}
 	if err != nil {
 		return err
 	}
+	record := r.answerRecord(id, by, request, a, &reply)
+	if err := r.Write(record, secrets); err != nil {
+		return err
+	}
+	reply.By = by
+	return r.noteFailed(record, r.Approvals.Answer(id, reply, r.now()), secrets)
+}
+
+// checkUnseen returns an error if a policy forbids an approval of what nobody has seen.
+func (r *Records) checkUnseen(id string, a tool.Answer) error {
+	if a.Unseen && a.Verdict == tool.Approved && r.unseenOff != "" {
+		return &sandbox.Error{Op: "approve", Path: id, Code: "blocked", Hint: approval.UnseenOffNote(r.unseenOff)}
+	}
+	return nil
+}
+
+// answerRecord returns the record of an answer. It keeps the text that was on screen.
+func (r *Records) answerRecord(id, by string, request tool.Request, a tool.Answer, reply *approval.Reply) audit.Record {
 	var effects []string
 	for _, e := range request.Effects {
 		effects = append(effects, e.String())
@@ -161,21 +179,60 @@ func (r *Records) AnswerAs(id, by string, reply approval.Reply, secrets []string
 		word = "yes"
 	}
 	if a.Front != "" {
-		reply.Text = r.Approvals.KeepShown(request, reply)
+		reply.Text = r.Approvals.KeepShown(request, *reply)
 	}
-	record := audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Workers: w.Workers, Tool: w.Tool, Effects: effects,
-		Decision: word, By: by, Seen: a.SeenText(), Front: a.Front, Shown: a.Shown, Text: reply.Text, Digest: w.Digest, Request: id, Note: a.Note}
+	return audit.Record{Kind: audit.Answer, Origin: policy.User.String(), Workers: request.Workers, Tool: request.Tool, Effects: effects,
+		Decision: word, By: by, Seen: a.SeenText(), Front: a.Front, Shown: a.Shown, Text: reply.Text, Digest: request.Digest, Request: id, Note: a.Note}
+}
+
+// noteFailed records that an answer does not count because of an error, and returns the error.
+func (r *Records) noteFailed(record audit.Record, err error, secrets []string) error {
+	if err == nil {
+		return nil
+	}
+	var refused *sandbox.Error
+	switch {
+	case sandbox.CodeOf(err) == sandbox.ErrExists:
+		record.Note = "too late: it does not count"
+	case errors.As(err, &refused) && refused.Code != sandbox.ErrInternal:
+		record.Note = "it does not count: " + err.Error()
+	default:
+		record.Note = "golem does not know whether it counts: " + err.Error()
+	}
+	record.Code = string(sandbox.CodeOf(err))
+	return errors.Join(err, r.Write(record, secrets))
+}
+
+// A Distant is a request that waits on another machine.
+type Distant struct {
+	ID      string
+	Job     string // that asks
+	Request tool.Request
+	Since   time.Time
+}
+
+// AnswerDistant answers a request on another machine with the reply of the user: send sends the
+// answer. The journal of this machine gets it first, and also if it does not count there.
+func (r *Records) AnswerDistant(d Distant, reply approval.Reply, secrets []string, send func() error) error {
+	a, err := approval.CheckReply(d.Request, reply)
+	if err == nil {
+		err = r.checkUnseen(d.ID, a)
+	}
+	if err != nil {
+		return err
+	}
+	r.Session = d.Job
+	record := r.answerRecord(d.ID, "user", d.Request, a, &reply)
+	record.Args = map[string]any{"job": d.Job, WaitedArg: max(r.now().Sub(d.Since), 0).Milliseconds()}
 	if err := r.Write(record, secrets); err != nil {
 		return err
 	}
-	reply.By = by
-	err = r.Approvals.Answer(id, reply, r.now())
-	if err != nil { // another answer came first
-		record.Code, record.Note = string(sandbox.CodeOf(err)), "too late: it does not count"
-		return errors.Join(err, r.Write(record, secrets))
-	}
-	return nil
+	return r.noteFailed(record, send(), secrets)
 }
+
+// WaitedArg names how many milliseconds a request waited, in the record of an answer to another
+// machine. The journal of this machine does not have the request itself.
+const WaitedArg = "waited"
 
 // Revoke removes a rule or a request, and returns a description of it.
 func (r *Records) Revoke(id string, secrets []string) (string, error) {

@@ -225,3 +225,47 @@ func TestExplainError(t *testing.T) {
 		t.Errorf("got %q, signed %d times", got, signed)
 	}
 }
+
+// TestAnswerDistant checks that the journal has the user's answer to another machine before it
+// is sent, with the text that was on screen, and says if it does not count there.
+func TestAnswerDistant(t *testing.T) {
+	s := open(t, "")
+	request := tool.Request{Digest: strings.Repeat("d1", 32), CallDigest: "c1", Origin: policy.Model, Workers: []string{"main"}, Tool: "write_file", Args: []byte("{}"),
+		Effects: []policy.Effect{{Verb: policy.Write, Target: "/a"}}, Changes: []tool.Change{{Path: "/a", Op: tool.Create}}}
+	d := records.Distant{ID: "req1", Job: "job1", Request: request, Since: start.Add(-90 * time.Second)}
+	yes := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, Front: "golem desk"}, Rendered: request.Items()}
+	sent := 0
+	if err := s.AnswerDistant(d, yes, nil, func() error { sent++; return nil }); err != nil || sent != 1 {
+		t.Fatalf("got %v, sent %d times", err, sent)
+	}
+	late := &sandbox.Error{Op: "approve", Code: sandbox.ErrExists, Hint: "reviewer approved it"}
+	if err := s.AnswerDistant(d, yes, nil, func() error { return late }); !errors.Is(err, late) {
+		t.Errorf("a late answer: got %v", err)
+	}
+	lost := errors.New("the hub did not answer")
+	if err := s.AnswerDistant(d, yes, nil, func() error { return lost }); !errors.Is(err, lost) {
+		t.Errorf("a lost answer: got %v", err)
+	}
+	unseen := yes
+	unseen.Rendered = nil
+	if err := s.AnswerDistant(d, unseen, nil, func() error { sent++; return nil }); sandbox.CodeOf(err) != "unseen" || sent != 1 {
+		t.Errorf("an approval of what was not shown: got %v, sent %d times", err, sent)
+	}
+	off := open(t, "policy.yaml:1")
+	unseen.DigestPrefix = request.Digest
+	if err := off.AnswerDistant(d, unseen, nil, func() error { sent++; return nil }); sandbox.CodeOf(err) != "blocked" || sent != 1 {
+		t.Errorf("an unseen approval that a policy forbids: got %v, sent %d times", err, sent)
+	}
+	if got, want := strings.Join(s.answers(t), "; "), "yes; yes; yes exists too late: it does not count; yes; yes internal golem does not know whether it counts: the hub did not answer"; got != want {
+		t.Errorf("journal:\ngot  %s\nwant %s", got, want)
+	}
+	err := audit.Read(s.Folder, audit.Filter{Session: "job1"}, func(r audit.Record, _ []byte) error {
+		if r.By != "user" || r.Front != "golem desk" || r.Text == "" || r.Request != "req1" || r.Args[records.WaitedArg] != 90000.0 {
+			t.Errorf("record: got %+v", r)
+		}
+		return nil
+	})
+	if err != nil {
+		t.Error(err)
+	}
+}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -24,23 +25,29 @@ import (
 // what was on screen.
 func (f *programFlags) showDecision(w io.Writer, id string, json bool) error {
 	folder, _, err := f.journal()
-	if err != nil {
-		return err
-	}
-	var list []audit.Record
 	if folder != nil {
 		defer folder.Close()
-		if list, err = audit.Related(folder, id); err != nil {
-			return err
+	}
+	list, wrong := f.findRecords(folder, id)
+	if wrong != nil {
+		return wrong
+	}
+	if len(list) == 0 { // a decision at a hub belongs to no directory
+		o, wrong := f.options()
+		if wrong != nil {
+			return wrong
 		}
-		for _, name := range f.namesOf(id) {
-			if len(list) > 0 {
-				break
-			}
-			if list, err = audit.RelatedToPath(folder, name, maxDecisions); err != nil {
-				return err
-			}
+		atHub, records, wrong := inbox.HubDecision(o, id)
+		if wrong != nil {
+			return wrong
 		}
+		if atHub != nil {
+			defer atHub.Close()
+			folder, list, err = atHub, records, nil
+		}
+	}
+	if err != nil {
+		return err
 	}
 	if len(list) == 0 {
 		return &sandbox.Error{Op: "record", Path: id, Code: sandbox.ErrNotFound, Hint: "it is the number of a record, the id of a request or a call, the start of a digest, or a path that a call changed; golem audit show lists the records"}
@@ -68,6 +75,22 @@ func (f *programFlags) showDecision(w io.Writer, id string, json bool) error {
 		fmt.Fprint(w, "\na version is the first 32 hexadecimal digits of the SHA-256 of a content; the journal keeps\nno contents: sha256sum FILE proves that a copy is the content of a version\n")
 	}
 	return nil
+}
+
+// findRecords returns the records about a decision, or about the last calls that changed a path.
+func (f *programFlags) findRecords(folder *state.Dir, id string) (list []audit.Record, err error) {
+	if folder == nil {
+		return nil, nil
+	}
+	if list, err = audit.Related(folder, id); err != nil || len(list) > 0 {
+		return list, err
+	}
+	for _, name := range f.namesOf(id) {
+		if list, err = audit.RelatedToPath(folder, name, maxDecisions); err != nil || len(list) > 0 {
+			break
+		}
+	}
+	return list, err
 }
 
 // versionMark separates the name of a file from the version that was shown, in an item of

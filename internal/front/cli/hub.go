@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -82,20 +83,7 @@ func (f *hubFlags) ask(cmd *cobra.Command, do func(ctx context.Context, c *hub.C
 	defer c.Close()
 	ctx, cancel := context.WithTimeout(cmd.Context(), hubPatience)
 	defer cancel()
-	return hubError(do(ctx, c))
-}
-
-// hubError returns the answer of a hub as an error of this command line.
-func hubError(err error) error {
-	var said *hub.Error
-	if !errors.As(err, &said) {
-		return err
-	}
-	code := map[string]sandbox.Code{hub.CodeRefused: "blocked", hub.CodeMissing: sandbox.ErrNotFound, hub.CodeDecided: sandbox.ErrExists, hub.CodeInvalid: sandbox.ErrInvalid}[said.Code]
-	if code == "" {
-		code = sandbox.ErrInternal
-	}
-	return &sandbox.Error{Op: "hub", Code: code, Hint: visible.Text(said.Text)}
+	return inbox.HubError(do(ctx, c))
 }
 
 func newHub() *cobra.Command {

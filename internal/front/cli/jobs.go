@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -42,11 +43,11 @@ nobody knows whether it was done), done, failed, cancelled.`,
 			if err != nil {
 				return err
 			}
-			names, err := userNames(ctx, c)
+			names, err := inbox.UserNames(ctx, c)
 			if err != nil {
 				return err
 			}
-			return printJobs(cmd, list, names)
+			return printJobs(cmd, c, list, names)
 		})
 	}
 	cmd.AddCommand(newJobsShow(), newJobsLogs(), newJobsFetch(), newJobsChange("cancel", "Stop jobs",
@@ -56,56 +57,10 @@ nobody knows whether it was done), done, failed, cancelled.`,
 	return cmd
 }
 
-// userNames returns the names of the users of a hub by their keys.
-func userNames(ctx context.Context, c *hub.Client) (map[string]string, error) {
-	list, err := c.Users(ctx)
-	names := make(map[string]string)
-	for _, u := range list {
-		names[u.Key] = visible.Line(u.Name, maxColumns)
-	}
-	return names, err
-}
-
-// A jobDocument is a job as --json prints it.
-type jobDocument struct {
-	ID      string            `json:"id"`
-	State   hub.State         `json:"state"`
-	Program string            `json:"program"`
-	Input   string            `json:"input,omitempty"`
-	By      string            `json:"by"`
-	Node    string            `json:"node,omitempty"`
-	Attempt int               `json:"attempt"`
-	Created time.Time         `json:"created"`
-	Changed time.Time         `json:"changed"`
-	Waiting []requestDocument `json:"waiting,omitempty"`
-	Doubts  []hub.Doubt       `json:"doubts,omitempty"`
-	Labels  []string          `json:"labels,omitempty"` // only of one job
-	Result  hub.Result        `json:"result"`
-}
-
-type requestDocument struct {
-	ID      string    `json:"id"`
-	Tool    string    `json:"tool"`
-	Since   time.Time `json:"since"`
-	Decided bool      `json:"decided"`
-}
-
-func documentOf(j hub.Job, names map[string]string) jobDocument {
-	d := jobDocument{ID: visible.Line(j.ID, 40), State: hub.State(visible.Line(string(j.State), 40)), Program: visible.Line(j.Name, maxColumns), Input: visible.Line(j.Input, maxColumns), By: names[j.User], Node: names[j.Node], Attempt: j.Attempt, Created: j.Created, Changed: j.Changed, Result: j.Result}
-	d.Result.Answer, d.Result.Why = visible.Text(d.Result.Answer), visible.Text(d.Result.Why)
-	for _, r := range j.Requests {
-		d.Waiting = append(d.Waiting, requestDocument{visible.Line(r.ID, 40), visible.Line(r.Tool, 40), r.Since, r.Decided != nil})
-	}
-	for _, doubt := range j.Doubts {
-		d.Doubts = append(d.Doubts, hub.Doubt{Call: visible.Line(doubt.Call, maxColumns), Tool: visible.Line(doubt.Tool, maxColumns), Attempt: doubt.Attempt, Again: doubt.Again})
-	}
-	return d
-}
-
-func printJobs(cmd *cobra.Command, list []hub.Job, names map[string]string) error {
-	documents := []jobDocument{}
+func printJobs(cmd *cobra.Command, c *hub.Client, list []hub.Job, names map[string]string) error {
+	documents := []inbox.Job{}
 	for _, j := range list {
-		documents = append(documents, documentOf(j, names))
+		documents = append(documents, inbox.NewJob(c, j, names))
 	}
 	out := cmd.OutOrStdout()
 	if wantsJSON(cmd) {
@@ -122,15 +77,11 @@ func printJobs(cmd *cobra.Command, list []hub.Job, names map[string]string) erro
 	rows := [][]string{{"JOB", "STATE", "NODE", "AGE", "COST", "WHAT"}}
 	waiting, doubtful := 0, 0
 	for _, d := range documents {
-		rows = append(rows, []string{d.ID, d.stateText(), d.Node, age(d.Created), dollars(d.Result.Dollars), d.Program + ": " + d.Input})
+		rows = append(rows, []string{d.ID, d.StateText(), d.Node, age(d.Created), d.Cost(), d.Program + ": " + d.Input})
 		if d.State == hub.InDoubt {
 			doubtful++
 		}
-		for _, w := range d.Waiting {
-			if !w.Decided && !d.State.IsOver() {
-				waiting++
-			}
-		}
+		waiting += d.OpenCalls()
 	}
 	printColumns(out, rows)
 	if waiting > 0 {
@@ -148,21 +99,6 @@ func waits(n int) string {
 		return "1 call waits"
 	}
 	return fmt.Sprintf("%d calls wait", n)
-}
-
-func (d jobDocument) stateText() string {
-	if d.Attempt > 1 && !d.State.IsOver() {
-		return fmt.Sprintf("%s (attempt %d)", d.State, d.Attempt)
-	}
-	return string(d.State)
-}
-
-// dollars returns a cost, "" for none.
-func dollars(amount float64) string {
-	if amount == 0 {
-		return ""
-	}
-	return fmt.Sprintf("$%.4f", amount)
 }
 
 // oneJob refuses all but one argument.
@@ -184,31 +120,23 @@ func newJobsShow() *cobra.Command {
 	f := addHubFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		return f.ask(cmd, func(ctx context.Context, c *hub.Client) error {
-			j, err := c.Job(ctx, args[0])
+			d, err := inbox.ReadJob(ctx, c, args[0])
 			if err != nil {
 				return err
-			}
-			names, err := userNames(ctx, c)
-			if err != nil {
-				return err
-			}
-			d := documentOf(j, names)
-			if spec, err := hub.OpenSpec(j.Spec); err == nil {
-				d.Labels = spec.Labels
 			}
 			if wantsJSON(cmd) {
 				return printJSON(cmd.OutOrStdout(), d)
 			}
-			d.print(cmd.OutOrStdout())
+			printJob(cmd.OutOrStdout(), d)
 			return nil
 		})
 	}
 	return cmd
 }
 
-// print prints a job for people.
-func (d jobDocument) print(w io.Writer) {
-	fmt.Fprintf(w, "job %s: %s\n", d.ID, d.stateText())
+// printJob prints a job for people.
+func printJob(w io.Writer, d inbox.Job) {
+	fmt.Fprintf(w, "job %s: %s\n", d.ID, d.StateText())
 	rows := [][]string{{"program", d.Program}, {"input", d.Input}, {"by", d.By + ", " + age(d.Created)}}
 	if d.Node != "" {
 		rows = append(rows, []string{"node", fmt.Sprintf("%s, attempt %d", d.Node, d.Attempt)})
@@ -217,7 +145,7 @@ func (d jobDocument) print(w io.Writer) {
 		rows = append(rows, []string{"labels", strings.Join(d.Labels, ", ")})
 	}
 	if d.Result.Calls > 0 || d.Result.Tokens > 0 {
-		rows = append(rows, []string{"work", strings.TrimSpace(fmt.Sprintf("%s, %s %s", visible.Count(int(d.Result.Calls), "call"), visible.Count(int(d.Result.Tokens), "token"), dollars(d.Result.Dollars)))})
+		rows = append(rows, []string{"work", strings.TrimSpace(fmt.Sprintf("%s, %s %s", visible.Count(int(d.Result.Calls), "call"), visible.Count(int(d.Result.Tokens), "token"), d.Cost()))})
 	}
 	if d.Result.Why != "" {
 		rows = append(rows, []string{"why", d.Result.Why})
@@ -271,7 +199,7 @@ func newJobsLogs() *cobra.Command {
 			return err
 		}
 		defer c.Close()
-		return hubError(followJob(cmd, c, args[0], follow))
+		return inbox.HubError(followJob(cmd, c, args[0], follow))
 	}
 	return cmd
 }

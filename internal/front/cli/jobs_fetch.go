@@ -1,18 +1,14 @@
 package cli
 
 import (
-	"bytes"
-	"context"
-	"encoding/json"
-	"errors"
 	"fmt"
-	"io"
 	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -46,16 +42,9 @@ type fetchFlags struct {
 	hub *hubFlags
 }
 
-// A fetchedJob is a job whose session is here now.
-type fetchedJob struct {
-	Job     string   `json:"job"`
-	Session string   `json:"session"`
-	Direct  []string `json:"direct,omitempty"` // files that it changed in mounts without an overlay
-}
-
 // fetch brings the sessions of jobs here: of these, or of all finished jobs of the program that
 // were not brought before.
-func (f *fetchFlags) fetch(cmd *cobra.Command, ids []string) ([]fetchedJob, error) {
+func (f *fetchFlags) fetch(cmd *cobra.Command, ids []string) ([]inbox.FetchedJob, error) {
 	p, err := f.open(opening{})
 	if err != nil {
 		return nil, err
@@ -76,7 +65,7 @@ func (f *fetchFlags) fetch(cmd *cobra.Command, ids []string) ([]fetchedJob, erro
 	if all {
 		jobs, err := c.Jobs(cmd.Context(), hub.Filter{States: []hub.State{hub.Done}})
 		if err != nil {
-			return nil, hubError(err)
+			return nil, inbox.HubError(err)
 		}
 		for _, j := range slices.Backward(jobs) {
 			if j.User == c.Key && j.Trust == p.Content.Hash && !slices.Contains(before, j.ID) {
@@ -86,68 +75,27 @@ func (f *fetchFlags) fetch(cmd *cobra.Command, ids []string) ([]fetchedJob, erro
 	}
 	status := beginStatus(cmd.ErrOrStderr(), "fetching jobs")
 	defer status.end()
-	var list []fetchedJob
+	var list []inbox.FetchedJob
 	for i, id := range ids {
 		status.set(fmt.Sprintf("fetching job %d of %d", i+1, len(ids)))
-		one, err := fetchJob(cmd.Context(), c, p, id)
+		one, err := inbox.FetchJob(cmd.Context(), c, p, id)
 		if all && (sandbox.CodeOf(err) == sandbox.ErrExists || sandbox.CodeOf(err) == sandbox.ErrNotFound) { // it is here, or it has changed nothing
 			continue
 		}
 		if err != nil {
-			return list, hubError(err)
+			return list, inbox.HubError(err)
 		}
 		list = append(list, one)
 	}
 	return list, nil
 }
 
-// fetchJob brings the session of one job here.
-func fetchJob(ctx context.Context, c *hub.Client, p *program.Program, id string) (one fetchedJob, err error) {
-	j, err := c.Job(ctx, id)
-	if err != nil {
-		return one, err
-	}
-	spec, err := hub.OpenSpec(j.Spec)
-	switch {
-	case err != nil:
-		return one, err
-	case spec.ID != j.ID || spec.Hub != c.Hub || spec.Files != j.Files:
-		return one, &sandbox.Error{Op: "fetch", Path: id, Code: sandbox.ErrInvalid, Hint: "the hub sent another job than its submitter signed; ask its administrator"}
-	case j.State == hub.Running || j.State == hub.Queued:
-		return one, &sandbox.Error{Op: "fetch", Path: j.ID, Code: sandbox.ErrConflict, Hint: "the job is " + string(j.State) + "; golem jobs logs -f " + j.ID + " waits for it"}
-	case j.Checkpoint == "":
-		return one, &sandbox.Error{Op: "fetch", Path: j.ID, Code: sandbox.ErrNotFound, Hint: "the job has made nothing"}
-	}
-	r := program.JobResult{Source: "job " + j.ID}
-	for _, part := range []struct {
-		hash string
-		into *program.Snapshot
-	}{{j.Files, &r.Begin}, {j.Checkpoint, &r.End}} {
-		text, err := c.Get(ctx, hub.Part{Job: j.ID, Hash: part.hash})
-		if err != nil {
-			return one, err
-		}
-		if err := json.Unmarshal(text, part.into); err != nil {
-			return one, errors.New("the list of the job's files cannot be read")
-		}
-	}
-	one.Job = j.ID
-	one.Session, one.Direct, err = program.ReceiveJob(ctx, p, r, func(ctx context.Context, hash string) (io.ReadCloser, error) {
-		data, err := c.Get(ctx, hub.Part{Job: j.ID, Hash: hash})
-		return io.NopCloser(bytes.NewReader(data)), err
-	})
-	if err != nil && sandbox.CodeOf(err) != sandbox.ErrExists {
-		return one, err
-	}
-	return one, errors.Join(program.NoteFetched(p, j.ID), err)
-}
-
 // print says what was brought.
-func (f *fetchFlags) print(cmd *cobra.Command, list []fetchedJob) error {
+func (f *fetchFlags) print(cmd *cobra.Command, list []inbox.FetchedJob) error {
 	out := cmd.OutOrStdout()
 	if wantsJSON(cmd) {
 		if list == nil {
-			list = []fetchedJob{}
+			list = []inbox.FetchedJob{}
 		}
 		return printJSON(out, list)
 	}

@@ -17,6 +17,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -89,11 +90,11 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 	defer c.Close()
 	approvers, err := f.findApprovers(cmd.Context(), c)
 	if err != nil {
-		return hubError(err)
+		return inbox.HubError(err)
 	}
 	files, err := sendProgram(cmd, c, p)
 	if err != nil {
-		return hubError(err)
+		return inbox.HubError(err)
 	}
 	var ids []string
 	for _, s := range specs {
@@ -106,7 +107,7 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 		err = c.Submit(ctx, signed)
 		cancel()
 		if err != nil {
-			return hubError(err)
+			return inbox.HubError(err)
 		}
 		if ids = append(ids, s.ID); !wantsJSON(cmd) {
 			fmt.Fprintln(cmd.OutOrStdout(), s.ID)
@@ -116,7 +117,7 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 	case wantsJSON(cmd):
 		return printJSON(cmd.OutOrStdout(), map[string]any{"jobs": ids})
 	case f.wait && len(ids) == 1:
-		return hubError(followJob(cmd, c, ids[0], true))
+		return inbox.HubError(followJob(cmd, c, ids[0], true))
 	case len(ids) == 1:
 		printNext(cmd.ErrOrStderr(), "golem jobs logs -f "+ids[0])
 	default:

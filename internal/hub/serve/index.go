@@ -58,7 +58,7 @@ const maxListed = 1000
 func (x *index) keepJob(j hub.Job, revision uint64) {
 	var spec struct{ Labels []string }
 	json.Unmarshal(j.Spec.Text, &spec) // it was checked when it was submitted
-	j.Spec, j.Receipt = hub.Signed{}, ""
+	j.Spec, j.Receipt, j.Labels = hub.Signed{}, "", spec.Labels
 	j.Name, j.Result.Answer, j.Result.Why = cut(j.Name), cut(j.Result.Answer), cut(j.Result.Why)
 	j.Requests = slices.Clone(j.Requests)
 	for i, r := range j.Requests {
