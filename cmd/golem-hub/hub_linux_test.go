@@ -159,6 +159,28 @@ func TestCluster(t *testing.T) {
 	w.check(w.await(ids, 3*time.Minute))
 }
 
+// TestReach checks that a node does not let a job reach its own network, unless its operator
+// names the host.
+func TestReach(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := newWork(s, 1)
+	w.approving()
+	named := s.reach
+	s.reach = "127.0.0.1:1"
+	s.startNode("a")
+	w.submit("job00001")
+	job := w.await([]string{"job00001"}, time.Minute)["job00001"]
+	if job.State != hub.Failed || !strings.Contains(job.Result.Why, "golem node --reach "+named) || w.sink.times("job00001") > 0 {
+		t.Errorf("got %s, %s, and %d messages", job.State, job.Result.Why, w.sink.times("job00001"))
+	}
+	s.nodes["a"].kill()
+	s.reach = named
+	s.startNode("b")
+	must(t, w.maker.Retry(t.Context(), "job00001"))
+	w.check(w.await([]string{"job00001"}, time.Minute))
+}
+
 // TestReview follows a user's commands: submit, approve, see what the job did, bring its
 // changes here and apply them.
 func TestReview(t *testing.T) {

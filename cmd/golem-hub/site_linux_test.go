@@ -36,6 +36,7 @@ type site struct {
 	hubArgs []string
 	others  []*process // the other hubs of a cluster
 	nodes   map[string]*process
+	reach   string // what the nodes let jobs reach
 }
 
 // A process is a command with its output in a file.
@@ -176,7 +177,7 @@ func (s *site) startNode(name string, args ...string) {
 	if _, err := os.Stat(creds); err != nil {
 		must(s.t, s.invite(hub.Node, name).Write(creds))
 	}
-	s.nodes[name] = s.start(name, append([]string{"golem", "node", "--creds", creds, "--dir", filepath.Join(s.dir, "node-"+name)}, args...)...)
+	s.nodes[name] = s.start(name, append([]string{"golem", "node", "--creds", creds, "--dir", filepath.Join(s.dir, "node-"+name), "--reach", s.reach}, args...)...)
 }
 
 func (s *site) close() {
@@ -291,6 +292,7 @@ type work struct {
 func newWork(s *site, approvers int) *work {
 	s.t.Helper()
 	w := &work{site: s, maker: s.client(hub.Submit, "maker"), sink: newSink(s.t)}
+	s.reach = w.sink.Listener.Addr().String()
 	for i := range approvers {
 		w.approvers = append(w.approvers, s.client(hub.Approve, fmt.Sprint("approver", i)))
 	}

@@ -20,10 +20,12 @@ type OwnTransport struct {
 }
 
 // NewOwnTransport returns a transport to the host of a URL. By says who chose the host,
-// for records. The host may have a private address, but not that of a metadata service.
-// The caller closes the transport.
-func NewOwnTransport(o Options, to *url.URL, by string) (*OwnTransport, error) {
-	o.Private = append(o.Private, to.Hostname())
+// for records. With private the host may have a private address, but not that of a metadata
+// service. The caller closes the transport.
+func NewOwnTransport(o Options, to *url.URL, by string, private bool) (*OwnTransport, error) {
+	if private {
+		o.Private = append(o.Private, to.Hostname())
+	}
 	n, err := New(o)
 	if err != nil {
 		return nil, err

@@ -45,7 +45,7 @@ func TestOwnTransport(t *testing.T) {
 		t.Fatal(err)
 	}
 	program := func(net.Conn) string { return "golem" }
-	transport, err := egress.NewOwnTransport(egress.Options{Program: program, Record: record, Now: time.Now}, to, "the user")
+	transport, err := egress.NewOwnTransport(egress.Options{Program: program, Record: record, Now: time.Now}, to, "the user", true)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -96,7 +96,7 @@ func TestOwnTransportAddresses(t *testing.T) {
 				}
 				return nil
 			}}
-		transport, err := egress.NewOwnTransport(o, to, "the user")
+		transport, err := egress.NewOwnTransport(o, to, "the user", true)
 		if err != nil {
 			t.Fatal(err)
 		}

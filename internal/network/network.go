@@ -37,6 +37,9 @@ type Options struct {
 	Session     string                            // the session of the commands, "" for none
 	Process     string                            // the id of this process, which begins the ids of connections
 	Now         func() time.Time
+	// MayBePrivate reports whether golem's own requests may reach a host, with its port, at a
+	// private address. nil is for a program that the user trusts: it may name any.
+	MayBePrivate func(host string) bool
 }
 
 // Networks are the networks of a gate whose commands reach only some hosts.

@@ -17,6 +17,7 @@ import (
 type OwnRequests struct {
 	program, by string
 	now         func() time.Time
+	private     func(host string) bool // which hosts may have a private address; nil for all
 
 	mu         sync.Mutex
 	newLog     func() *connectionLog // nil before there is a journal
@@ -30,10 +31,14 @@ func NewOwnRequests(part, by string, now func() time.Time) *OwnRequests {
 	return &OwnRequests{program: "golem (" + part + ")", by: by, now: now}
 }
 
+// LimitPrivate lets only some hosts have a private address: somebody else chose them.
+func (o *OwnRequests) LimitPrivate(may func(host string) bool) { o.private = may }
+
 // OwnRequests returns the requests of a part of golem for workers.
 func (n *Networks) OwnRequests(part, by string, workers []string) *OwnRequests {
 	o := NewOwnRequests(part, by, n.Now)
 	o.RecordIn(n, workers)
+	o.LimitPrivate(n.MayBePrivate)
 	return o
 }
 
@@ -68,7 +73,7 @@ func (o *OwnRequests) open(r *http.Request) (*egress.OwnTransport, error) {
 	if t := o.transports[r.URL.Host]; t != nil {
 		return t, nil
 	}
-	t, err := egress.NewOwnTransport(egress.Options{Proxy: environmentProxy, Program: func(net.Conn) string { return o.program }, Record: o.newLog().record, Now: o.now}, r.URL, o.by)
+	t, err := egress.NewOwnTransport(egress.Options{Proxy: environmentProxy, Program: func(net.Conn) string { return o.program }, Record: o.newLog().record, Now: o.now}, r.URL, o.by, o.private == nil || o.private(r.URL.Host))
 	if err != nil {
 		return nil, err
 	}

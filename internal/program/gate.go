@@ -232,7 +232,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	gate.Enter = work.Enter()
 	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: append(work.StartNotes, network.PresetNotes(p.presets)...)}
-	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Journal: d.Journal, Approver: desk, Process: rec.Process, Now: p.options.Now})
+	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Journal: d.Journal, Approver: desk, Process: rec.Process, Now: p.options.Now, MayBePrivate: mayBePrivate(p)})
 	if work.Session != nil {
 		d.networks.Session = work.Session.ID
 	}

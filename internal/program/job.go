@@ -41,6 +41,11 @@ func OpenJob(dir string, o Options) (*Program, error) {
 	if p.Content.Hash != o.Trust {
 		return nil, &sandbox.Error{Op: "job", Code: "untrusted", Hint: "the program is not the one that the user trusts; submit it again"}
 	}
+	if o.Job != nil {
+		if err := o.Job.check(p); err != nil {
+			return nil, err
+		}
+	}
 	return p, nil
 }
 

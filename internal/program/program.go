@@ -41,6 +41,7 @@ type Options struct {
 	Presets   []string          // sets of hosts that the user adds
 	Agent     project.Agent     // the program that the user runs, if it has a profile
 	Trust     string            // the hash of content that the user trusts for this call
+	Job       *JobLimits        // the program is somebody else's job, which may use only this of the machine; nil for the user's own
 	Now       func() time.Time
 }
 

@@ -26,7 +26,7 @@ func (p *Program) targets() target.Targets {
 // hostEnv returns the user's environment. The program's directory and all state count as
 // writable: they hold files of strangers, and overlays of sessions.
 func (p *Program) hostEnv() target.Env {
-	e := target.Env{Variables: p.options.Environ, Writable: []string{p.root, p.options.stateBase()}}
+	e := target.Env{Variables: p.options.Environ, Writable: []string{p.root, p.options.stateBase()}, OnlyNamed: p.options.Job != nil}
 	for _, m := range p.Project.Mounts {
 		if m.Mode != sandbox.ReadOnly.String() || m.Untrusted {
 			e.Writable = append(e.Writable, m.HostDir())

@@ -16,6 +16,9 @@ import (
 type Env struct {
 	Variables []string // NAME=value
 	Writable  []string // the directories of the host that workers may write to
+	// OnlyNamed lets pushes use only the variables that the worker's file names, never the
+	// logins of the user of this machine.
+	OnlyNamed bool
 }
 
 // Safe returns the environment with a PATH without directories that workers may write to:
@@ -72,9 +75,9 @@ func (e Env) credentials(w *worker.Worker) git.Credentials {
 				}
 			}
 		}
-		if w.Git.Credentials.Mode == "explicit" {
-			return git.Explicit(named)
-		}
+	}
+	if e.OnlyNamed || w != nil && w.Git.Credentials.Mode == "explicit" {
+		return git.Explicit(named)
 	}
 	return git.Inherit(e.Safe())
 }
@@ -83,6 +86,9 @@ func (e Env) credentials(w *worker.Worker) git.Credentials {
 // names, or the user.
 func (e Env) persons(ctx context.Context, store *git.Store, w *worker.Worker) (author, committer git.Person) {
 	environment := e.Variables
+	if e.OnlyNamed {
+		environment = nil
+	}
 	if w != nil {
 		if w.Git.Credentials.Mode == "explicit" {
 			environment = nil

@@ -36,6 +36,10 @@ in a directory of its own, its commands in the jail, its calls through the gate.
 the keys of this machine at their vendors. A job gets no other environment variable or secret
 of yours, unless --pass names it: then every submitter can use it for any host.
 
+A job reaches public hosts only. --reach names what else every job may use: a host of your own
+network, a model server, a git server to push to, or a file or socket outside the job. A job
+that needs more fails, and says which flag would allow it.
+
 After every call the node sends a checkpoint to the hub. If the node dies, another one
 continues the job from there. A job that waits for an approval keeps its slot for the time of
 --hold; then any node can continue it.
@@ -44,16 +48,18 @@ Ctrl-C stops each job after its current call and gives it back. A second Ctrl-C 
 at once.`,
 		Example: `  golem node --creds node.creds
   golem node --creds node.creds --slots 4 --label gpu
-  golem node --creds node.creds --pass GITHUB_TOKEN`,
+  golem node --creds node.creds --pass GITHUB_TOKEN --reach github.com`,
 		Args: noArgs,
 	}
 	f := addHubFlags(cmd)
 	o := node.Options{Price: prices.Cost, Now: time.Now}
-	var labels, passed []string
+	var labels, passed, reach []string
+	limits := &program.JobLimits{}
 	cmd.Flags().IntVar(&o.Slots, "slots", max(1, runtime.NumCPU()/2), "how many jobs to do at once")
 	cmd.Flags().StringSliceVar(&labels, "label", nil, "what this machine offers, such as gpu; jobs can demand labels")
 	cmd.Flags().DurationVar(&o.Hold, "hold", 30*time.Second, "how long a job that waits for an approval keeps its slot")
 	cmd.Flags().StringSliceVar(&passed, "pass", nil, "an environment variable or secret of yours that every job may use")
+	cmd.Flags().StringSliceVar(&reach, "reach", nil, "a host with a private address, a git server, a model server, or a file or socket by its path, that every job may use; all for every host")
 	cmd.Flags().StringVar(&o.Dir, "dir", "", "the directory for jobs in work (default golem-node in your state directory)")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) (err error) {
 		if o.Slots < 1 || o.Slots > 1000 {
@@ -61,6 +67,12 @@ at once.`,
 		}
 		if o.Labels, err = hub.CheckLabels(labels); err != nil {
 			return usageError("--label: " + err.Error())
+		}
+		limits.Names = passed
+		for _, text := range reach {
+			if err := limits.ParseReach(text); err != nil {
+				return usagef("--reach: %v", err)
+			}
 		}
 		flags := &programFlags{dir: "."}
 		if o.Program, err = flags.options(); err != nil {
@@ -72,8 +84,8 @@ at once.`,
 		if o.Dir, err = filepath.Abs(o.Dir); err != nil {
 			return err
 		}
-		o.Program.Environ, o.Program.Secret = jobEnvironment(os.Environ(), passed), passedSecret(passed)
-		o.Secrets, o.OpenModel = secrets(os.Environ()), jobModels(passed)
+		o.Program.Environ, o.Program.Secret, o.Program.Job = jobEnvironment(os.Environ(), passed), passedSecret(passed), limits
+		o.Secrets, o.OpenModel = secrets(os.Environ()), jobModels(limits)
 		tell := newTeller(cmd.ErrOrStderr())
 		o.Tell = func(text string) { tell("golem node: " + text) }
 		if o.Client, err = f.connect(cmd); err != nil {
@@ -134,17 +146,17 @@ func passedSecret(passed []string) func(name string) (string, error) {
 
 // jobModels returns the function that opens the models of jobs. A job can name the variable of
 // a key only if the user passes it: its project file also names the server that gets the key.
-func jobModels(passed []string) func(*program.Program, string, *network.OwnRequests) (model.Model, string, func() error, error) {
+func jobModels(limits *program.JobLimits) func(*program.Program, string, *network.OwnRequests) (model.Model, string, func() error, error) {
 	return func(p *program.Program, name string, requests *network.OwnRequests) (model.Model, string, func() error, error) {
-		if key := p.Project.ModelServer.Key; key != "" && !slices.Contains(passed, key) {
+		if key := p.Project.ModelServer.Key; key != "" && !slices.Contains(limits.Names, key) {
 			return nil, name, func() error { return nil }, usagef("this node does not pass the key %s to jobs; golem node --pass %s does", sandbox.Shown(key), sandbox.Shown(key))
 		}
-		return openJobModel(p, name, requests)
+		return openJobModel(p, name, requests, limits.MayReach)
 	}
 }
 
 // openJobModel opens the model of a job. Files of scripted models are in the job's program.
-func openJobModel(p *program.Program, name string, requests *network.OwnRequests) (m model.Model, full string, closed func() error, err error) {
+func openJobModel(p *program.Program, name string, requests *network.OwnRequests, mayUse func(host string) bool) (m model.Model, full string, closed func() error, err error) {
 	if name == "" {
 		name = p.Project.Model
 	}
@@ -157,7 +169,7 @@ func openJobModel(p *program.Program, name string, requests *network.OwnRequests
 	}
 	server := p.Project.ModelServer
 	root := string(p.Root())
-	m, err = models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, ByProject: true, Env: os.LookupEnv,
+	m, err = models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, ByProject: true, MayUse: mayUse, Env: os.LookupEnv,
 		Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Transport: requests,
 		Read: func(file string) ([]byte, error) { return readInside(root, file) }})
 	if err != nil {

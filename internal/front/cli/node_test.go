@@ -22,10 +22,63 @@ func TestJobSecrets(t *testing.T) {
 	}
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "s")
 	p := &program.Program{Project: &project.Project{Model: "openai:m", ModelServer: project.Server{URL: "https://collector.example/v1", Key: "AWS_SECRET_ACCESS_KEY"}}}
-	if _, _, _, err := jobModels(nil)(p, "", nil); err == nil || !strings.Contains(err.Error(), "golem node --pass AWS_SECRET_ACCESS_KEY") {
+	if _, _, _, err := jobModels(&program.JobLimits{})(p, "", nil); err == nil || !strings.Contains(err.Error(), "golem node --pass AWS_SECRET_ACCESS_KEY") {
 		t.Errorf("the job sends any variable to any server: %v", err)
 	}
-	if _, _, _, err := jobModels([]string{"AWS_SECRET_ACCESS_KEY"})(p, "", nil); err != nil {
+	limits := &program.JobLimits{Names: []string{"AWS_SECRET_ACCESS_KEY"}}
+	if err := limits.ParseReach("collector.example"); err != nil {
+		t.Fatal(err)
+	}
+	if _, _, _, err := jobModels(limits)(p, "", nil); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestJobModelServers checks that a job uses only model servers of vendors, and those that the
+// user of the node names.
+func TestJobModelServers(t *testing.T) {
+	for _, name := range []string{"OPENAI_BASE_URL", "OLLAMA_HOST", "ANTHROPIC_BASE_URL"} {
+		t.Setenv(name, "")
+	}
+	t.Setenv("OPENAI_API_KEY", "k")
+	t.Setenv("ANTHROPIC_API_KEY", "k")
+	open := func(model, url string, reach ...string) error {
+		limits := &program.JobLimits{}
+		for _, text := range reach {
+			if err := limits.ParseReach(text); err != nil {
+				t.Fatal(err)
+			}
+		}
+		_, _, _, err := jobModels(limits)(&program.Program{Project: &project.Project{Model: model, ModelServer: project.Server{URL: url}}}, "", nil)
+		return err
+	}
+	for _, one := range []struct {
+		model, url string
+		reach      []string
+		want       string // of the flag that would allow it
+	}{
+		{"openai:m", "", nil, ""},
+		{"openai:m", "https://api.openai.com/v1/", nil, ""},
+		{"openai:m", "https://openrouter.ai/api/v1/", nil, ""},
+		{"openai:m", "http://169.254.169.254/latest/", nil, "--reach 169.254.169.254"},
+		{"openai:m", "http://10.0.0.8:8080/admin/", nil, "--reach 10.0.0.8:8080"},
+		{"openai:m", "http://localhost:9200/", nil, "--reach localhost:9200"},
+		{"openai:m", "https://collector.example/v1", nil, "--reach collector.example"},
+		{"openai:m", "https://api.openai.com.collector.example/v1", nil, "--reach api.openai.com.collector.example"},
+		{"openai:m", "http://api.openai.com/v1/", nil, "--reach api.openai.com"},
+		{"openai:m", "http://10.0.0.8:8080/v1/", []string{"10.0.0.8:8080"}, ""},
+		{"openai:m", "http://10.0.0.8:22/v1/", []string{"10.0.0.8:8080"}, "--reach 10.0.0.8:22"},
+		{"ollama:m", "", nil, "--reach localhost:11434"},
+		{"ollama:m", "", []string{"localhost:11434"}, ""},
+		{"ollama:m", "http://10.0.0.8:11434/v1/", []string{"all"}, ""},
+	} {
+		err := open(one.model, one.url, one.reach...)
+		if one.want == "" && err != nil || one.want != "" && (err == nil || !strings.Contains(err.Error(), one.want)) {
+			t.Errorf("%s at %s with --reach %v: got %v, want %q", one.model, one.url, one.reach, err, one.want)
+		}
+	}
+	t.Setenv("OLLAMA_HOST", "http://10.0.0.9:11434") // the user of the node names it
+	if err := open("ollama:m", "http://10.0.0.8:11434/v1/"); err != nil {
 		t.Error(err)
 	}
 }

@@ -24,6 +24,7 @@ type Options struct {
 	// Hold is how long a job that waits for a decision keeps its slot.
 	Hold time.Duration
 	// Program is what is the same for all jobs: the environment and the user's configuration.
+	// Without limits for jobs, they reach public hosts only.
 	Program program.Options
 	// OpenModel opens the model of a job.
 	OpenModel func(p *program.Program, name string, requests *network.OwnRequests) (m model.Model, fullName string, close func() error, err error)
@@ -43,6 +44,9 @@ type node struct {
 // Run does jobs until ctx ends. Then it stops each job after its current call, and gives it
 // back.
 func Run(ctx context.Context, o Options) error {
+	if o.Program.Job == nil {
+		o.Program.Job = &program.JobLimits{}
+	}
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err
 	}

@@ -33,6 +33,9 @@ type Options struct {
 	Base      string
 	KeyName   string
 	ByProject bool
+	// MayUse reports whether a server may be used that is neither a vendor's own nor named by
+	// the user's environment, by its host and port. nil is for all.
+	MayUse func(host string) bool
 
 	Env     func(name string) (string, bool)
 	Keyring func(service, user string) (string, error) // the user's secrets, nil for none; service is golem, user the vendor
@@ -150,6 +153,9 @@ func (v vendor) server(o Options) (wire.Server, error) {
 		s.Base = base
 	}
 	elsewhere := s.Base.Scheme != own.Scheme || s.Base.Host != own.Host
+	if o.MayUse != nil && from != v.baseVar && !isVendors(s.Base) && !o.MayUse(s.Base.Host) {
+		return fail(model.Bad, s.Base.Host+" is no server of a vendor, and this machine lets jobs use no other one", "golem node --reach "+s.Base.Host+" lets jobs use it")
+	}
 
 	names := v.keys
 	if o.KeyName != "" && (!o.ByProject || byProject) {
@@ -174,6 +180,14 @@ func (v vendor) server(o Options) (wire.Server, error) {
 		s.KeyFrom = "a variable for the key, named beside base_url"
 	}
 	return s, nil
+}
+
+// isVendors reports whether an address is a vendor's own on the internet.
+func isVendors(base *url.URL) bool {
+	return slices.ContainsFunc(vendors, func(v vendor) bool {
+		own, _ := url.Parse(v.base)
+		return base.Scheme == own.Scheme && base.Host == own.Host && !loopback(own.Hostname())
+	})
 }
 
 // service is the name of golem's keys in the keyring.
