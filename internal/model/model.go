@@ -4,6 +4,8 @@ package model
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"encoding/json"
 	"strings"
 	"time"
@@ -99,7 +101,20 @@ type Result struct {
 type File struct {
 	Name string `json:"name"`
 	Type string `json:"type"` // such as image/png
-	Data []byte `json:"data"`
+	Data []byte `json:"data,omitempty"`
+
+	// Size and Digest describe the content where a record is shown without it.
+	Size   int    `json:"size,omitempty"`
+	Digest string `json:"digest,omitempty"` // sha256 in hex
+}
+
+// WithoutData returns the file with its size and digest in place of its content.
+func (f File) WithoutData() File {
+	if f.Data == nil {
+		return f
+	}
+	sum := sha256.Sum256(f.Data)
+	return File{Name: f.Name, Type: f.Type, Size: len(f.Data), Digest: hex.EncodeToString(sum[:])}
 }
 
 // A Tool is a tool that the model may ask for.

@@ -159,7 +159,7 @@ func TestServer(t *testing.T) {
 	} {
 		ctx := t.Context()
 		if takes {
-			ctx = tool.WithMedia(ctx)
+			ctx = tool.WithMedia(ctx, tool.AllMedia)
 		}
 		r := gate.Do(ctx, policy.Model, tool.Call{Tool: "test_echo", Args: []byte(`{"text": "show"}`)})
 		if shown := len(r.Media) == 1 && r.Media[0].Type == "image/png"; r.String() != want || shown != takes {

@@ -49,7 +49,7 @@ func openCalls(messages []model.Message) []model.Call {
 // model wrote them, and returns the results in the same order. If a call cannot be
 // finished, the conversation ends and the calls after it are not made.
 func (t *conversation) answerCalls(ctx context.Context, calls []model.Call) (Outcome, error) {
-	results := make([]model.Result, len(calls))
+	results, files := make([]model.Result, len(calls)), make([][]model.File, len(calls))
 	for i, c := range calls {
 		d, err := t.call(ctx, i, c)
 		if d.event.Type != "" {
@@ -65,7 +65,7 @@ func (t *conversation) answerCalls(ctx context.Context, calls []model.Call) (Out
 			}
 			return o, nil
 		}
-		results[i] = d.result
+		results[i], files[i] = d.result, d.files
 	}
 	var parts []model.Part
 	room := maxResults
@@ -74,6 +74,9 @@ func (t *conversation) answerCalls(ctx context.Context, calls []model.Call) (Out
 			r.Text = droppedArgs
 		}
 		parts = append(parts, model.Part{Result: &r})
+	}
+	for _, list := range files { // vendors want all results first
+		parts = append(parts, fileParts(list, &room)...)
 	}
 	times := t.repeats.see(turnKey(calls, results))
 	if times >= toldAfter {
@@ -104,8 +107,9 @@ func turnKey(calls []model.Call, results []model.Result) []byte {
 // A callResult holds the result of a call.
 type callResult struct {
 	result model.Result
-	event  Event    // empty if the call was made before the run was interrupted
-	cut    *Outcome // why the call was not finished; a resumed run makes it again
+	files  []model.File // that come with the result
+	event  Event        // empty if the call was made before the run was interrupted
+	cut    *Outcome     // why the call was not finished; a resumed run makes it again
 }
 
 // call makes one call, unless it was made before the run was interrupted.
@@ -116,7 +120,7 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 	}
 	if t.past != nil {
 		if known, ok := t.past.results[c.ID]; ok {
-			return callResult{result: known}, nil
+			return callResult{result: known, files: t.past.files[c.ID]}, nil
 		}
 		if _, begun := t.past.begun[c.ID]; begun && !t.isWorker(c.Tool) {
 			return not(inDoubt)
@@ -140,7 +144,7 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 	t.teller.say(Event{Type: ToolCall, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, Args: validArgs(c.Args)})
 	call := &inCall{id: id, conversation: started}
 	trusted := t.w.Exposure.Source() == ""
-	got := t.gateOf(ctx, c, call).Do(context.WithValue(ctx, callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(argsOf(c))})
+	got := t.gateOf(ctx, c, call).Do(context.WithValue(t.withMedia(ctx), callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(argsOf(c))})
 	if r := t.interruption.Load(); r != nil {
 		return callResult{}, *r
 	}
@@ -168,7 +172,7 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 	if call.cut != nil {
 		return callResult{cut: call.cut}, nil
 	}
-	r := model.Result{ID: c.ID, Text: t.hide(got.String()), Failed: got.Err != nil}
+	r, files := model.Result{ID: c.ID, Text: t.hide(got.String()), Failed: got.Err != nil}, filesOf(got, number)
 	ok := got.Err == nil
 	e := Event{Type: ToolResult, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, OK: &ok, Text: r.Text}
 	if got.Err != nil {
@@ -179,13 +183,13 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 		o := t.over(ctx)
 		return callResult{event: e, cut: &o}, t.Log.write(Entry{Kind: "undone", In: t.id, ID: id, Call: c.ID})
 	}
-	if err := t.Log.write(Entry{Kind: "result", In: t.id, ID: id, Call: c.ID, Result: &r}); err != nil {
+	if err := t.Log.write(Entry{Kind: "result", In: t.id, ID: id, Call: c.ID, Result: &r, Files: files}); err != nil {
 		if ok {
 			err = fmt.Errorf("%s was done, but its result could not be kept: %w", sandbox.Shown(c.Tool), err)
 		}
 		return callResult{event: e}, err
 	}
-	return callResult{result: r, event: e}, t.checkpoint(ctx)
+	return callResult{result: r, files: files, event: e}, t.checkpoint(ctx)
 }
 
 // gateOf returns the gate for one call. It writes the call to the log just before the

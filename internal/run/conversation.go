@@ -251,6 +251,15 @@ func (t *conversation) ask(ctx context.Context) (model.Answer, Outcome, error) {
 			}
 			continue
 		}
+		if wrong != nil && wrong.Class == model.Bad {
+			dropped, err := t.dropRefusedFiles(wrong.What)
+			if err != nil {
+				return answer, Outcome{}, err
+			}
+			if dropped {
+				continue
+			}
+		}
 		class := model.Broken
 		if wrong != nil {
 			class = wrong.Class

@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"maps"
+	"slices"
 	"strings"
 	"sync"
 	"time"
@@ -36,6 +37,7 @@ type past struct {
 	messages []model.Message
 	begun    map[string]begunCall    // calls of the last message that had begun
 	results  map[string]model.Result // results of these calls
+	files    map[string][]model.File // that came with these results
 	outcome  *Outcome
 }
 
@@ -68,7 +70,28 @@ type Entry struct {
 	Policy   string          `json:"policy,omitempty"`  // that this approval is bound to
 	Pending  *tool.Pending   `json:"pending,omitempty"` // the request that a paused call waits for
 	Result   *model.Result   `json:"result,omitempty"`
+	Files    []model.File    `json:"files,omitempty"` // that came with the result
 	Outcome  *Outcome        `json:"outcome,omitempty"`
+}
+
+// WithoutFileData returns the entry with sizes and digests in place of the contents of
+// files.
+func (e Entry) WithoutFileData() Entry {
+	e.Files = slices.Clone(e.Files)
+	for i, f := range e.Files {
+		e.Files[i] = f.WithoutData()
+	}
+	e.Messages = slices.Clone(e.Messages)
+	for i, m := range e.Messages {
+		e.Messages[i].Parts = slices.Clone(m.Parts)
+		for n, p := range m.Parts {
+			if p.File != nil {
+				short := p.File.WithoutData()
+				e.Messages[i].Parts[n].File = &short
+			}
+		}
+	}
+	return e
 }
 
 // OpenLog opens the log in a directory. With resume, conversations continue from their
@@ -102,7 +125,7 @@ func (l *Log) load() error {
 		}
 		switch e.Kind {
 		case "begin", "message", "replace": // ids of calls may repeat with other calls
-			p.begun, p.results, p.outcome = make(map[string]begunCall), make(map[string]model.Result), nil
+			p.begun, p.results, p.files, p.outcome = make(map[string]begunCall), make(map[string]model.Result), make(map[string][]model.File), nil
 			l.forgetBelow(e.In)
 			p.step = max(e.Step, p.step)
 		}
@@ -123,7 +146,7 @@ func (l *Log) load() error {
 		case "undone", "paused":
 			delete(p.begun, e.Call)
 		case "result":
-			p.results[e.Call] = *e.Result
+			p.results[e.Call], p.files[e.Call] = *e.Result, e.Files
 		case "end":
 			p.outcome = e.Outcome
 		}

@@ -47,6 +47,10 @@ func removeResults(messages []model.Message, want int64) (shorter []model.Messag
 			}
 		}
 		shorter[i].Parts = parts
+		if m := withoutFiles(shorter[i], "it was omitted to save space; read it again if you need it"); m != nil {
+			shorter[i] = *m
+			left++
+		}
 	}
 	return shorter, left
 }

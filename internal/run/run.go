@@ -124,12 +124,18 @@ func hideSecrets(text string, secrets []string) string {
 
 // estimate returns the approximate number of tokens in messages.
 func estimate(messages []model.Message) int64 {
-	const perToken, perFile = 4, 1600
+	const perToken, perFile = 4, 1600 // bytes of text for a token, tokens for an image
 	var n int64
 	for _, m := range messages {
 		for _, p := range m.Parts {
 			if p.File != nil {
-				n += max(perFile, int64(len(p.File.Data))/perToken/4)
+				n += perFile // vendors scale images down
+				if p.File.Type == model.PDF {
+					n += int64(len(p.File.Data)) / perToken / 4
+				}
+				if strings.HasPrefix(p.File.Type, "text/") {
+					n += int64(len(p.File.Data)) / perToken
+				}
 				continue
 			}
 			n += int64(sizeOf(p))/perToken + 4

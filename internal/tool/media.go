@@ -3,6 +3,7 @@ package tool
 import (
 	"bytes"
 	"context"
+	"slices"
 )
 
 // MaxMedia is how many bytes of media a result may have. Encoded as base64, as most
@@ -37,10 +38,27 @@ func MediaType(start []byte) string {
 
 type mediaKey struct{}
 
-// WithMedia returns the context for a caller that accepts media.
-func WithMedia(ctx context.Context) context.Context {
-	return context.WithValue(ctx, mediaKey{}, true)
+// Accepted says which media the caller of a tool accepts.
+type Accepted struct {
+	Types []string // MIME types
+	Bytes int      // of one file
+	Names string   // names what the caller accepts, for a person; "" for a caller that accepts all types
 }
 
-// AcceptsMedia reports whether the caller of a tool accepts media.
-func AcceptsMedia(ctx context.Context) bool { return ctx.Value(mediaKey{}) != nil }
+// Has reports whether the caller accepts media of a type.
+func (a Accepted) Has(kind string) bool { return slices.Contains(a.Types, kind) }
+
+// AllMedia is accepted by a caller that passes on everything that models can read.
+var AllMedia = Accepted{Types: []string{"application/pdf", "image/png", "image/jpeg", "image/gif", "image/webp"}, Bytes: MaxMedia}
+
+// WithMedia returns the context for a caller that accepts media.
+func WithMedia(ctx context.Context, a Accepted) context.Context {
+	return context.WithValue(ctx, mediaKey{}, a)
+}
+
+// AcceptedMedia returns what media the caller of a tool accepts. It reports false for a
+// caller that gets only text.
+func AcceptedMedia(ctx context.Context) (Accepted, bool) {
+	a, ok := ctx.Value(mediaKey{}).(Accepted)
+	return a, ok
+}

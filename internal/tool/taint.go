@@ -76,7 +76,11 @@ func (in *invocation) recordHearsay(from string, files []string) {
 // recordSize records for taint how many bytes of results the worker has got.
 func (in *invocation) recordSize(r Result) {
 	if in.canBeSteered() {
-		in.Taint.AddBytes(int64(len(r.Text)))
+		n := len(r.Text)
+		for _, m := range r.Media {
+			n += len(m.Data)
+		}
+		in.Taint.AddBytes(int64(n))
 	}
 }
 

@@ -61,7 +61,7 @@ changes, and golem audit show the decisions about the calls.`,
 		if wantsJSON(cmd) {
 			list := []run.Entry{}
 			err := p.RunHistory(s, func(e run.Entry) error {
-				list = append(list, e)
+				list = append(list, e.WithoutFileData())
 				return nil
 			})
 			if err != nil {
@@ -165,7 +165,8 @@ func showPart(line func(string, ...any), worker string, role model.Role, p model
 	case p.Text != "":
 		line("  %s: %s", who, firstLine(p.Text))
 	case p.File != nil:
-		line("  with the file %s, %s, %d bytes", p.File.Name, p.File.Type, len(p.File.Data))
+		f := p.File.WithoutData()
+		line("  with the file %s, %s, %d bytes, sha256 %.12s", f.Name, f.Type, f.Size, f.Digest)
 	}
 }
 
@@ -184,7 +185,7 @@ func newSessionsExport() *cobra.Command {
 			return err
 		}
 		return w.program.RunHistory(w.Session, func(e run.Entry) error {
-			line, err := visible.JSONLine(e)
+			line, err := visible.JSONLine(e.WithoutFileData())
 			if err != nil {
 				return err
 			}

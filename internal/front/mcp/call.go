@@ -162,7 +162,7 @@ func (s *server) do(ctx context.Context, c *call) tool.Result {
 	}
 	defer s.ending.Done()
 	defer s.tidy.Reset(quiet)
-	ctx = context.WithValue(tool.WithMedia(ctx), callKey{}, c)
+	ctx = context.WithValue(tool.WithMedia(ctx, tool.AllMedia), callKey{}, c)
 	if c.turn.enter(ctx); ctx.Err() != nil {
 		return tool.Result{Err: canceledError(do.Tool)}
 	}

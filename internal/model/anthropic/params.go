@@ -101,6 +101,9 @@ func thought(t model.Thinking) []sdk.ContentBlockParamUnion {
 	return nil
 }
 
+// FileTypes implements [model.FileTaker].
+func (m *Model) FileTypes() []string { return model.AllFileTypes() }
+
 func (m *Model) file(f model.File) (sdk.ContentBlockParamUnion, error) {
 	switch {
 	case f.Type == "image/png", f.Type == "image/jpeg", f.Type == "image/gif", f.Type == "image/webp":
@@ -116,7 +119,7 @@ func (m *Model) file(f model.File) (sdk.ContentBlockParamUnion, error) {
 	}
 	return sdk.ContentBlockParamUnion{}, &model.Error{Class: model.Bad, Model: m.client.Model,
 		What: "it does not accept the file " + visible.Name(f.Name) + " of the type " + visible.Name(f.Type),
-		Hint: "it accepts text, PDF, and images as PNG, JPEG, GIF and WebP"}
+		Hint: "it accepts " + model.ListFileTypes(m.FileTypes())}
 }
 
 // wireID returns a valid id for the API, always the same for the same id. A conversation

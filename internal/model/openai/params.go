@@ -108,6 +108,14 @@ func (m *Model) fromUser(message model.Message) (list []sdk.ChatCompletionMessag
 	return list, nil
 }
 
+// FileTypes implements [model.FileTaker].
+func (m *Model) FileTypes() []string {
+	if m.able.PDF {
+		return model.AllFileTypes()
+	}
+	return model.ImageTypes
+}
+
 func (m *Model) file(f model.File) ([]sdk.ChatCompletionContentPartUnionParam, error) {
 	inline := "data:" + f.Type + ";base64," + base64.StdEncoding.EncodeToString(f.Data)
 	switch {
@@ -120,10 +128,6 @@ func (m *Model) file(f model.File) ([]sdk.ChatCompletionContentPartUnionParam, e
 	case strings.HasPrefix(f.Type, "text/"):
 		return []sdk.ChatCompletionContentPartUnionParam{sdk.TextContentPart("The file " + f.Name + " follows."), sdk.TextContentPart(string(f.Data))}, nil
 	}
-	takes := "it accepts text, and images as PNG, JPEG, GIF and WebP"
-	if m.able.PDF {
-		takes = "it accepts text, PDF, and images as PNG, JPEG, GIF and WebP"
-	}
 	return nil, &model.Error{Class: model.Bad, Model: m.client.Model,
-		What: "it does not accept the file " + visible.Name(f.Name) + " of the type " + visible.Name(f.Type), Hint: takes}
+		What: "it does not accept the file " + visible.Name(f.Name) + " of the type " + visible.Name(f.Type), Hint: "it accepts " + model.ListFileTypes(m.FileTypes())}
 }

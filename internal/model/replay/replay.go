@@ -29,6 +29,7 @@ type entry struct {
 	Request json.RawMessage `json:"request"`
 	Answer  *model.Answer   `json:"answer,omitempty"`
 	Error   *model.Error    `json:"error,omitempty"`
+	Files   []string        `json:"files,omitempty"` // the types of files that the model takes
 
 	played bool
 }
@@ -59,7 +60,7 @@ type recorder struct {
 
 func (r *recorder) Answer(ctx context.Context, request model.Request, tell func(model.Piece)) (model.Answer, error) {
 	answer, err := r.model.Answer(ctx, request, tell)
-	e := entry{Answer: &answer}
+	e := entry{Answer: &answer, Files: r.FileTypes()}
 	if err != nil {
 		e.Answer = nil
 		if !errors.As(err, &e.Error) {
@@ -71,6 +72,9 @@ func (r *recorder) Answer(ctx context.Context, request model.Request, tell func(
 	}
 	return answer, err
 }
+
+// FileTypes implements [model.FileTaker].
+func (r *recorder) FileTypes() []string { return model.FileTypes(r.model) }
 
 func (r *recorder) write(request model.Request, e entry) (err error) {
 	if e.Request, e.Digest, err = digest(request); err != nil {
@@ -117,6 +121,14 @@ func New(file string, data []byte) (*Model, error) {
 		m.entries = append(m.entries, e)
 	}
 	return m, nil
+}
+
+// FileTypes implements [model.FileTaker].
+func (m *Model) FileTypes() []string {
+	if len(m.entries) == 0 {
+		return nil
+	}
+	return m.entries[0].Files
 }
 
 // Answer implements [model.Model].

@@ -47,6 +47,9 @@ type turn struct {
 	wait         time.Duration
 }
 
+// FileTypes implements [model.FileTaker].
+func (m *Model) FileTypes() []string { return model.AllFileTypes() }
+
 // Answer implements [model.Model].
 func (m *Model) Answer(ctx context.Context, r model.Request, tell func(model.Piece)) (model.Answer, error) {
 	t, err := m.turn(r)

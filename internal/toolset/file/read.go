@@ -47,7 +47,7 @@ type readData struct {
 }
 
 func readFile() tool.Tool {
-	return tool.New(reader("read_file", "Read a text file as numbered lines. Long files come in pages; the answer says how to continue. It also returns the version for if_version."),
+	return tool.New(reader("read_file", "Read a text file as numbered lines. Long files come in pages; the answer says how to continue. It also reads images and PDFs, if the model accepts them. It also returns the version for if_version."),
 		func(_ context.Context, names tool.Names, a readArgs) (tool.Plan, error) {
 			at, err := locateFile(names, a.Path)
 			if err != nil {
@@ -59,8 +59,8 @@ func readFile() tool.Tool {
 			}
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				d, text, err := read(ctx, files, at, wish{a.Offset, a.Limit, from, maxPage})
-				if err != nil && tool.AcceptsMedia(ctx) {
-					return readMedia(files, at, err)
+				if accepted, ok := tool.AcceptedMedia(ctx); ok && err != nil {
+					return readMedia(files, at, accepted, err)
 				}
 				return tool.Result{Text: text, Data: d}, err
 			}

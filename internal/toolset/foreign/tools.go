@@ -62,7 +62,8 @@ func (s *Server) plan(about tool.Tool, name string) func(context.Context, tool.N
 			if err != nil {
 				return tool.Result{}, err
 			}
-			return newResult(about.Name, r, tool.AcceptsMedia(ctx)), nil
+			accepted, _ := tool.AcceptedMedia(ctx)
+			return newResult(about.Name, r, accepted), nil
 		})
 	}
 }
@@ -104,19 +105,19 @@ func (s *Server) Lister(rules []policy.Rule, keep func(Listing) error) tool.Tool
 	})
 }
 
-// newResult returns the answer of a server as a result. It includes images only if the caller
-// accepts them.
-func newResult(name string, r *mcp.CallToolResult, images bool) tool.Result {
+// newResult returns the answer of a server as a result. It includes the images that the
+// caller accepts.
+func newResult(name string, r *mcp.CallToolResult, accepted tool.Accepted) tool.Result {
 	var parts []string
 	var media []tool.Media
-	room := tool.MaxMedia
+	room := accepted.Bytes
 	for _, c := range r.Content {
 		switch c := c.(type) {
 		case *mcp.TextContent:
 			parts = append(parts, c.Text)
 		case *mcp.ImageContent:
 			kind := tool.MediaType(c.Data) // golem does not trust the type that the server names
-			if !images || !strings.HasPrefix(kind, "image/") || len(c.Data) > room {
+			if !strings.HasPrefix(kind, "image/") || !accepted.Has(kind) || len(c.Data) > room {
 				parts = append(parts, fmt.Sprintf("[an image, %s, %d bytes, not shown]", visible.Line(c.MIMEType, 60), len(c.Data)))
 				continue
 			}
