@@ -115,6 +115,9 @@ func (x Tools) Secrets(environment []string) (values []string) {
 		for _, s := range w.Servers {
 			add(s.Foreign)
 		}
+		for _, h := range w.Hooks {
+			add(h.Foreign)
+		}
 	}
 	return values
 }

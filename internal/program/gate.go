@@ -287,11 +287,12 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 	if d.exec != nil {
 		g.Tools = append(g.Tools, shell.Exec(run))
 	}
-	customTools, err := d.program.foreign().Custom(step, func(f worker.Foreign) (custom.Runner, error) {
+	runner := func(f worker.Foreign) (custom.Runner, error) {
 		c, err := d.foreignCommands(g, f)
 		running = append(running, c)
 		return c, err
-	})
+	}
+	customTools, err := d.program.foreign().Custom(step, runner)
 	if err != nil {
 		return g, nil, nil, err
 	}
@@ -313,6 +314,13 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 		return g, nil, nil, err
 	}
 	g.Tools = append(g.Tools, servers...)
+	hooks, err := d.program.foreign().Hooks(step, g, runner)
+	if err != nil {
+		return g, nil, nil, err
+	}
+	if hooks != nil {
+		g.Hooks = hooks
+	}
 	g = denyTools(g, d.program.Project.Ceiling)
 	d.mu.Lock()
 	defer d.mu.Unlock()

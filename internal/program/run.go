@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/calltree"
+	"github.com/golem-forge/golem/internal/foreigntools"
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/policy"
@@ -133,6 +134,9 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 	if r.Entry, err = r.worker(step, step.Grant); err != nil {
 		r.Close()
 		return nil, err
+	}
+	if hooks, ok := r.Entry.Gate.Hooks.(*foreigntools.Hooks); ok && !r.Chat {
+		r.AtEnd = hooks.End
 	}
 	r.Entry.Exposure.MarkTainted(attachmentsOf(p, step).UntrustedMount(j.Attached))
 	return r, nil

@@ -36,6 +36,10 @@ type Run struct {
 	// the end of Do. A last answer counts as the end. An error interrupts the run.
 	Checkpoint func(ctx context.Context) error
 
+	// AtEnd, if set, looks at the last answer of the entry worker. An error says why the
+	// work is not finished. The worker gets the reason and continues, a few times.
+	AtEnd func(ctx context.Context, ok bool, answer string) (notes []string, err error)
+
 	teller  reporter
 	once    sync.Once
 	history []model.Message // of the entry worker
@@ -86,6 +90,9 @@ func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {
 	defer cancel()
 	r.teller.say(Event{Type: RunStart, Worker: w.Name, Chain: w.Gate.Workers, Model: w.ModelName, Text: in.Text})
 	o, err := r.converse(ctx, w, top, "", in)
+	if err == nil && r.AtEnd != nil {
+		o, err = r.askAtEnd(ctx, w, o)
+	}
 	if err == nil {
 		err = r.checkpoint(ctx)
 	}
@@ -93,6 +100,32 @@ func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {
 	ok := o.OK() && err == nil
 	r.teller.say(Event{Type: RunEnd, Worker: w.Name, Chain: w.Gate.Workers, OK: &ok, End: o.End, Text: o.Text, Hint: o.Why, Sum: &sum})
 	return o, err
+}
+
+// maxReturns is how often a worker continues after AtEnd has refused its last answer.
+const maxReturns = 3
+
+// askAtEnd asks AtEnd about the outcome of a run, and lets the worker continue if that
+// refuses.
+func (r *Run) askAtEnd(ctx context.Context, w *Worker, o Outcome) (Outcome, error) {
+	for returns := 0; o.End == Finished || o.End == Declined; returns++ {
+		notes, refusal := r.AtEnd(ctx, o.OK(), o.Text)
+		for _, note := range notes {
+			r.teller.say(Event{Type: Note, Worker: w.Name, Chain: w.Gate.Workers, Text: note})
+		}
+		if refusal == nil {
+			return o, nil
+		}
+		if returns == maxReturns || !o.OK() || ctx.Err() != nil {
+			return Outcome{End: Failed, Text: o.Text, Why: refusal.Error()}, nil
+		}
+		r.teller.say(Event{Type: Note, Worker: w.Name, Chain: w.Gate.Workers, Text: refusal.Error()})
+		var err error
+		if o, err = r.converse(ctx, w, top, "", Input{Text: "You are not finished: " + refusal.Error()}); err != nil {
+			return o, err
+		}
+	}
+	return o, nil
 }
 
 // modelContext returns a context for questions to models. It ends with ctx or as soon as

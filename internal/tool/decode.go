@@ -30,6 +30,7 @@ const (
 	errManual   = sandbox.Code("manual_only")
 	errBlocked  = sandbox.Code("blocked")
 	errDeclined = sandbox.Code("declined")
+	errRefused  = sandbox.Code("hook")
 )
 
 func (t Tool) argsError(format string, args ...any) error {

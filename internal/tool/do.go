@@ -16,6 +16,10 @@ func (g Gate) Do(ctx context.Context, origin policy.Origin, call Call) Result {
 	if err != nil {
 		return in.refuse(err)
 	}
+	notes, err := in.runBefore(ctx, plan)
+	if err != nil {
+		return in.refuse(err)
+	}
 	approval, err := in.approve(ctx, plan, prepared, decision)
 	if err != nil {
 		return in.refuse(err)
@@ -28,6 +32,7 @@ func (g Gate) Do(ctx context.Context, origin policy.Origin, call Call) Result {
 	r := in.execute(ctx, plan, prepared, approval)
 	r = in.recordOutcome(plan, r)
 	r = in.applyDeferred(ctx, plan, r)
+	r = in.runAfter(ctx, plan, r, notes)
 	in.recordSize(r)
 	return r
 }

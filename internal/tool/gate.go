@@ -29,6 +29,7 @@ type Gate struct {
 	Workers  []string // from the entry worker to this one
 	Taint    Taint    // records untrusted input; may be nil
 	Undo     Undo     // saves what a call is about to change; may be nil
+	Hooks    Hooks    // look at calls before and after they are made; may be nil
 
 	// Again tells the user how to make a call again that waited for approval; "" means to
 	// run the golem command again.

@@ -112,7 +112,8 @@ func (r Request) usesFiles() bool {
 	return slices.ContainsFunc(r.Workers, func(w *worker.Worker) bool {
 		reaches := func(f worker.Foreign) bool { return f.Reach != nil }
 		return w.Sandbox.Kind != worker.NoSandbox || slices.ContainsFunc(w.Custom, func(c worker.Custom) bool { return reaches(c.Foreign) }) ||
-			slices.ContainsFunc(w.Servers, func(s worker.Server) bool { return reaches(s.Foreign) })
+			slices.ContainsFunc(w.Servers, func(s worker.Server) bool { return reaches(s.Foreign) }) ||
+			slices.ContainsFunc(w.Hooks, func(h worker.Hook) bool { return reaches(h.Foreign) })
 	})
 }
 
@@ -310,6 +311,9 @@ func (r Request) ForeignPrograms() []Permission {
 		}
 		for _, s := range w.Servers {
 			add(w.Name, s.Foreign, " as the MCP server "+s.Name)
+		}
+		for _, h := range w.Hooks {
+			add(w.Name, h.Foreign, " as the hook "+h.Name+" ("+h.On+")")
 		}
 	}
 	return list

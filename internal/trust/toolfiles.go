@@ -43,6 +43,9 @@ func ReadToolFiles(root string, workers []*worker.Worker) (ToolFiles, strictyaml
 		for _, s := range w.Servers {
 			r.readProgram(s.Foreign)
 		}
+		for _, h := range w.Hooks {
+			r.readProgram(h.Foreign)
+		}
 	}
 	return r.files, r.problems
 }

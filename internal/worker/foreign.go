@@ -2,6 +2,7 @@ package worker
 
 import (
 	"path"
+	"slices"
 	"strings"
 	"time"
 	"unicode"
@@ -44,6 +45,31 @@ type Server struct {
 	Tools []strictyaml.Node // the only tools that the worker gets; none for all
 }
 
+// A Hook is a program that looks at calls of the worker and of the workers that it calls.
+type Hook struct {
+	Foreign
+	On    string   // one of HookTimes
+	Tools []string // patterns of the tools; none for all
+}
+
+// The times at which hooks run.
+const (
+	BeforeCall = "before_call"
+	AfterCall  = "after_call"
+	RunEnd     = "run_end"
+)
+
+// HookTimes returns the times at which hooks run.
+func HookTimes() []string { return []string{BeforeCall, AfterCall, RunEnd} }
+
+// Matches reports whether the hook looks at calls of a tool.
+func (h Hook) Matches(tool string) bool {
+	return len(h.Tools) == 0 || slices.ContainsFunc(h.Tools, func(pattern string) bool {
+		matches, _ := path.Match(pattern, tool)
+		return matches
+	})
+}
+
 // Tool returns the name of the tool in grants.
 func (c Custom) Tool() string { return "custom." + c.Name }
 
@@ -72,6 +98,7 @@ const maxServer = 32
 type foreignReader struct {
 	custom   []Custom
 	servers  []Server
+	hooks    []Hook
 	problems *strictyaml.Problems
 }
 
@@ -106,9 +133,44 @@ func (r *foreignReader) read(top strictyaml.Node) {
 		s.Tools = scalars(f.Value, "tools")
 		r.servers = append(r.servers, s)
 	}
+	hooks, _ := top.At("hooks")
+	for _, f := range hooks.Fields {
+		if f.Value.Kind == strictyaml.Map {
+			r.readHook(f)
+		}
+	}
 }
 
-func (f Foreign) what(set string) string { return "toolsets." + set + "." + sandbox.Shown(f.Name) }
+// readHook reads one hook.
+func (r *foreignReader) readHook(f strictyaml.Field) {
+	h := Hook{Foreign: r.readProgram("hooks", f)}
+	what := h.what("hooks")
+	on, ok := f.Value.At("on")
+	if h.On = on.Text; !ok {
+		r.problems.Add(f.Key, what+": no on", "write on: before_call, after_call or run_end")
+	}
+	if h.Reach != nil && !h.Reach.ReadOnly {
+		r.problems.Add(strictyaml.Node{Place: h.Reach.Place}, what+".files: readonly: false", "a hook only reads; a custom tool can write")
+	}
+	for _, n := range scalars(f.Value, "tools") {
+		switch _, err := path.Match(n.Text, ""); {
+		case h.On == RunEnd:
+			r.problems.Add(n, what+".tools beside on: run_end", "leave it out: the end of a run is no call")
+		case err != nil || n.Text == "" || strings.ContainsFunc(n.Text, unicode.IsSpace):
+			r.problems.Add(n, what+".tools: "+shown(n.Text), "it is the name of a tool, such as shell, or a pattern, such as git_*; golem tools lists them")
+		}
+		h.Tools = append(h.Tools, n.Text)
+	}
+	r.hooks = append(r.hooks, h)
+}
+
+// what returns the place of the program in the worker file.
+func (f Foreign) what(set string) string {
+	if set != "hooks" {
+		set = "toolsets." + set
+	}
+	return set + "." + sandbox.Shown(f.Name)
+}
 
 // scalars returns the scalars of a list. The schema reports other values.
 func scalars(n strictyaml.Node, key string) []strictyaml.Node {
@@ -126,7 +188,7 @@ func scalars(n strictyaml.Node, key string) []strictyaml.Node {
 func (r *foreignReader) readProgram(set string, at strictyaml.Field) Foreign {
 	f := Foreign{Name: at.Key.Text, Place: at.Key.Place, Command: scalars(at.Value, "command"), With: scalars(at.Value, "with"), Env: scalars(at.Value, "env")}
 	if !isWorkerName(f.Name) {
-		r.problems.Add(at.Key, "toolsets."+set+": "+shown(f.Name), "its name is letters, digits, _ and -, 64 at most")
+		r.problems.Add(at.Key, strings.TrimSuffix(f.what(set), "."+sandbox.Shown(f.Name))+": "+shown(f.Name), "its name is letters, digits, _ and -, 64 at most")
 	}
 	if !at.Value.Has("command") {
 		r.problems.Add(at.Key, f.what(set)+": no command", "write command: [./tools/x.py], a file of the program, or command: [python3, ./tools/x.py]")
@@ -282,5 +344,8 @@ func (b *request) checkReach(own policy.Grant) {
 	}
 	for _, s := range b.w.Servers {
 		check(s.Foreign, s.Tool())
+	}
+	for _, h := range b.w.Hooks {
+		check(h.Foreign, h.what("hooks"))
 	}
 }

@@ -36,6 +36,7 @@ func Schema() strictyaml.Key {
 			Doc: "Another name for `instructions`."},
 		sandboxKey(),
 		toolsetsKey(),
+		hooksKey(),
 		attachmentsKey(),
 		{Name: "allow_empty_input", Type: strictyaml.Bool, Default: "false", Example: "true",
 			Doc: "Whether a call may have no input."},
@@ -138,6 +139,24 @@ func toolsetsKey() strictyaml.Key {
 					Doc: "The file that describes it: a JSON schema of its arguments, with a `description`."}},
 					foreignKeys(strictyaml.Key{Example: "false", Doc: "Whether it only reads. Otherwise golem treats its changes like those of a command."})...)},
 		}}
+}
+
+// hooksKey describes the programs that look at calls. They have the keys of a foreign program
+// except approval: the user approves a hook by trusting it.
+func hooksKey() strictyaml.Key {
+	keys := []strictyaml.Key{
+		{Name: "on", Type: strictyaml.Word, Words: HookTimes(), Example: "before_call",
+			Doc: "When golem runs it: `before_call`, `after_call`, or `run_end`, when the worker that the run started with has given its last answer. Required."},
+		{Name: "tools", Type: strictyaml.Texts, Example: "[shell, git_*]",
+			Doc: "The only tools whose calls it looks at, by name; `*` stands for any letters. Default: all."},
+	}
+	for _, k := range foreignKeys(strictyaml.Key{Example: "true", Doc: "A hook only reads, so `false` is an error."}) {
+		if k.Name != "approval" {
+			keys = append(keys, k)
+		}
+	}
+	return strictyaml.Key{Name: "hooks", Type: strictyaml.Named, Example: "{no-push: {on: before_call, tools: [shell], command: [./hooks/no-push.sh]}}",
+		Doc: "Programs that look at the calls of this worker and of the workers that it calls, each under a name. They can refuse a call or add a note, and never approve one.", Keys: keys}
 }
 
 // foreignKeys returns the keys of a foreign program.

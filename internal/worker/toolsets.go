@@ -51,7 +51,7 @@ func (r *reader) readToolsets(top strictyaml.Node) {
 	}
 	foreign := foreignReader{problems: &r.problems}
 	foreign.read(top)
-	r.w.Custom, r.w.Servers = foreign.custom, foreign.servers
+	r.w.Custom, r.w.Servers, r.w.Hooks = foreign.custom, foreign.servers, foreign.hooks
 	r.readWorkers(top)
 	if !written && r.hasFiles() {
 		r.imply("filesystem", r.w.Sandbox.Place, true)

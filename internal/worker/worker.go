@@ -30,6 +30,7 @@ type Worker struct {
 	Git      Git
 	Custom   []Custom // in the order written, like Servers
 	Servers  []Server
+	Hooks    []Hook
 	Workers  policy.Set    // the workers that it may call
 	Rules    []policy.Rule // approval levels as written, one layer
 

@@ -85,6 +85,61 @@ func New(about tool.Tool, schema []byte, p Program, r Runner) (tool.Tool, error)
 	})
 }
 
+// NewHook returns the tool that runs a hook: a program that reads a call as JSON from stdin. If
+// it ends with exit code 0, its output is a note. Otherwise the tool fails, and its output
+// says why. It changes nothing.
+func NewHook(about tool.Tool, p Program, r Runner) (tool.Tool, error) {
+	about.Mode, about.Verbs, about.Program, about.Private = policy.LLM, []policy.Verb{policy.Run}, Runs(about.Name), []string{"args", "result"}
+	return tool.Dynamic(about, []byte(`{"type": "object", "additionalProperties": true}`), func(_ context.Context, names tool.Names, args json.RawMessage) (tool.Plan, error) {
+		effects := []policy.Effect{{Verb: policy.Run, Target: about.Program}}
+		seen := []policy.Effect{}
+		if p.Folder == "" {
+			effects = append(effects, names.ConnectEffects(p.Network)...)
+		} else {
+			effects = append(effects, names.CommandEffectsIn(p.Folder, true, p.Network)...)
+		}
+		for _, e := range effects {
+			if e.Verb == policy.Read {
+				seen = append(seen, e)
+			}
+		}
+		plan := tool.NewReadPlan(func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+			if err := r.Able(); err != nil {
+				return tool.Result{}, err
+			}
+			c := p.Command
+			c.Input, c.Time = append(args, '\n'), p.Timeout
+			if len(seen) > 0 {
+				c.Dir = startDir(files, p.Folder, effects)
+			}
+			ran, err := r.Run(ctx, files, c, r.Layered())
+			if err == nil && ran.Changed != nil {
+				err = ran.Changed.Discard()
+			}
+			if err != nil {
+				return tool.Result{}, err
+			}
+			return hookResult(about.Name, ran), nil
+		}, effects...)
+		plan.Visible = seen
+		return plan, nil
+	})
+}
+
+// hookResult returns what a hook has said, and whether it refuses.
+func hookResult(name string, ran transaction.Result) tool.Result {
+	text, _ := ran.Stdout.Text()
+	r := tool.Result{Text: text, Record: describeEnd(ran.Result) + " (" + ran.Level.String() + ")"}
+	if ran.Code == 0 && !ran.Late && !ran.Stopped {
+		return r
+	}
+	if r.Text = strings.TrimSpace(text + "\n" + last(ran.Stderr)); ran.Late || ran.Stopped {
+		r.Text = ""
+	}
+	r.Err = &sandbox.Error{Op: name, Code: code(ran.Result), Hint: describeEnd(ran.Result)}
+	return r
+}
+
 // startDir returns the directory in which a program starts: the declared one or, if that
 // is not readable, the first visible one in it.
 func startDir(files *sandbox.Sandbox, folder string, effects []policy.Effect) string {
