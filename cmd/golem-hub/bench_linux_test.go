@@ -15,7 +15,8 @@ import (
 	"github.com/golem-forge/golem/internal/hub"
 )
 
-// BenchmarkTable measures a hub on this machine beside a loop of golem run.
+// BenchmarkTable measures a hub on this machine beside a loop of golem run. GOLEM_BENCH_JOBS sets
+// how many finished jobs it has when its memory is measured.
 func BenchmarkTable(b *testing.B) {
 	table := benchtable.Peers(os.Stdout)
 	plainLoop := runLoop(b, 20)
@@ -26,8 +27,16 @@ func BenchmarkTable(b *testing.B) {
 	first, resumed := latencies(b, 15)
 	table.Row("submit until the first event", benchtable.Duration(first), "", "", "", "")
 	table.Row("decision until a paused job is done", benchtable.Duration(resumed), "", "", "", "")
-	before, after, count := memory(b, 5_000)
-	table.Row(fmt.Sprintf("hub memory, %s finished jobs", benchtable.Thousands(count)), fmt.Sprintf("%d MB", after>>20), fmt.Sprintf("%d MB without jobs", before>>20), "", "", "")
+	count := 5_000
+	if text := os.Getenv("GOLEM_BENCH_JOBS"); text != "" {
+		var err error
+		count, err = strconv.Atoi(text)
+		must(b, err)
+	}
+	m := memory(b, count)
+	table.Row(fmt.Sprintf("hub memory, %s finished jobs", benchtable.Thousands(count)), fmt.Sprintf("%d MB", m.after>>20), fmt.Sprintf("%d MB without jobs", m.before>>20), "", "", "")
+	table.Row("the same after a restart", fmt.Sprintf("%d MB", m.again>>20), "", "", "", "")
+	table.Row("time of that restart", benchtable.Duration(m.restart), "", "", "", "")
 }
 
 // simple makes the work of a hub without approvals: a job that writes one file.
@@ -117,12 +126,19 @@ func latencies(b *testing.B, n int) (first, resumed float64) {
 	return first / float64(n), resumed / float64(n)
 }
 
-// memory returns the memory of a hub before and after many jobs that were cancelled at once.
-func memory(b *testing.B, n int) (before, after int64, count int) {
+// A hubMemory is the memory of a hub in bytes without jobs, with many, and with those after a
+// restart, which takes some seconds.
+type hubMemory struct {
+	before, after, again int64
+	restart              float64
+}
+
+// memory returns the memory of a hub with many jobs that were cancelled at once.
+func memory(b *testing.B, n int) (m hubMemory) {
 	b.Helper()
 	s := newSite(b)
 	w := simple(b, s)
-	before = residentMemory(b, s.hub.Process.Pid)
+	m.before = residentMemory(b, s.hub.Process.Pid)
 	signed, err := w.prepare(b.Context(), "job99999", "")
 	must(b, err)
 	spec, err := hub.OpenSpec(signed)
@@ -134,7 +150,12 @@ func memory(b *testing.B, n int) (before, after int64, count int) {
 		must(b, w.maker.Submit(b.Context(), one))
 		must(b, w.maker.Cancel(b.Context(), spec.ID))
 	}
-	return before, residentMemory(b, s.hub.Process.Pid), n
+	m.after = residentMemory(b, s.hub.Process.Pid)
+	begin := time.Now()
+	s.restartHub()
+	m.restart = time.Since(begin).Seconds()
+	m.again = residentMemory(b, s.hub.Process.Pid)
+	return m
 }
 
 // residentMemory returns the memory of a process in bytes.

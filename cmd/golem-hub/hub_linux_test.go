@@ -94,18 +94,20 @@ func TestKills(t *testing.T) {
 	var ids []string
 	for i := range count {
 		ids = append(ids, fmt.Sprintf("job%05d", i))
-		w.submit(ids[i])
 	}
-	random := rand.New(rand.NewPCG(1, 2))
 	begin := time.Now()
+	submitted := make(chan error, 1)
+	others.Go(func() { submitted <- w.submitAll(ctx, ids) })
+	random := rand.New(rand.NewPCG(1, 2))
 	patience := 3 * time.Minute
 	if minutes > 0 {
 		patience = time.Duration(minutes) * time.Minute
 	}
-	kills := 0
+	kills, hubs := 0, 0
 	kill := func() {
 		if random.IntN(4) == 0 {
 			s.restartHub()
+			hubs++
 		} else {
 			name := names[random.IntN(len(names))]
 			s.nodes[name].kill()
@@ -120,12 +122,16 @@ func TestKills(t *testing.T) {
 		}
 		time.Sleep(time.Duration(pause) * time.Millisecond)
 		kill()
+		if kills%50 == 0 {
+			t.Logf("after %s: %d kills, %d messages have arrived", time.Since(begin).Round(time.Second), kills, w.sink.arrived())
+		}
 		if last, err := w.maker.Job(t.Context(), ids[len(ids)-1]); minutes > 0 && err == nil && (last.State.IsOver() || last.State == hub.InDoubt) {
 			break
 		}
 	}
+	must(t, <-submitted)
 	jobs := w.await(ids, patience)
-	t.Logf("%d kills in %s", kills, time.Since(begin).Round(time.Second))
+	t.Logf("%d jobs in %s; %d kills, of which %d of the hub", len(jobs), time.Since(begin).Round(time.Second), kills, hubs)
 	w.check(jobs)
 }
 

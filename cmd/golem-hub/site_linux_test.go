@@ -272,6 +272,13 @@ func newSink(t testing.TB) *sink {
 	return s
 }
 
+// arrived returns how many messages have arrived, each counted once.
+func (s *sink) arrived() int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return len(s.count)
+}
+
 func (s *sink) times(id string) int {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -322,6 +329,34 @@ func (w *work) submit(id string) {
 	signed, err := w.prepare(w.t.Context(), id, "")
 	must(w.t, err)
 	must(w.t, w.maker.Submit(w.t.Context(), signed))
+}
+
+// submitAll submits jobs while the hub may be away, one after the other.
+func (w *work) submitAll(ctx context.Context, ids []string) error {
+	for _, id := range ids {
+		for {
+			err := w.trySubmit(ctx, id)
+			if err == nil {
+				break
+			}
+			select {
+			case <-ctx.Done():
+				return fmt.Errorf("%s was not submitted: %w", id, err)
+			case <-time.After(100 * time.Millisecond):
+			}
+		}
+	}
+	return nil
+}
+
+func (w *work) trySubmit(ctx context.Context, id string) error {
+	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	defer cancel()
+	signed, err := w.prepare(ctx, id, "")
+	if err != nil {
+		return err
+	}
+	return w.maker.Submit(ctx, signed)
 }
 
 // prepare sends the files of a job, with more in one of them, and signs the job.
