@@ -198,9 +198,8 @@ func TestProviders(t *testing.T) {
 		pdf               bool
 	}{
 		{"anthropic:claude-sonnet-4-5", "ANTHROPIC_BASE_URL", "k-anthropic", true},
-		{"openai:gpt-5", "OPENAI_BASE_URL", "Bearer k-openai", true},
+		{"openai:gpt-4.1", "OPENAI_BASE_URL", "Bearer k-openai", true},
 		{"openrouter:x/y", "OPENROUTER_BASE_URL", "Bearer k-openrouter", true},
-		{"gemini:gemini-2.5-pro", "GEMINI_BASE_URL", "Bearer k-gemini", false},
 		{"ollama:qwen3", "OLLAMA_HOST", "", false},
 	} {
 		for name, files := range exampleFiles {

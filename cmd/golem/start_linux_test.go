@@ -34,7 +34,7 @@ func traceInit(t *testing.T, args ...string) map[string][]string {
 func TestJailProcessesStartEarly(t *testing.T) {
 	t.Parallel()
 	all, early := traceInit(t, "version"), traceInit(t, "jail-hold")
-	for _, name := range []string{"net/http", "github.com/google/jsonschema-go/jsonschema", "github.com/openai/openai-go/v3/responses"} {
+	for _, name := range []string{"net/http", "github.com/google/jsonschema-go/jsonschema", "github.com/modelcontextprotocol/go-sdk/mcp"} {
 		if all[name] == nil {
 			t.Errorf("golem version does not initialise %s: the test checks nothing", name)
 		}

@@ -1,6 +1,11 @@
 package model
 
-import "fmt"
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"strings"
+)
 
 // maxID limits the length of a call's id.
 const maxID = 256
@@ -40,4 +45,15 @@ func isID(id string) bool {
 		}
 	}
 	return id != "" && len(id) <= maxID
+}
+
+// FitID returns an id for a vendor that allows at most so many characters, and none that odd
+// reports. The same id always gives the same one. A conversation that another vendor began
+// may have ids that are invalid here.
+func FitID(id string, most int, odd func(rune) bool) string {
+	if id != "" && len(id) <= most && !strings.ContainsFunc(id, odd) {
+		return id
+	}
+	sum := sha256.Sum256([]byte(id))
+	return "call_" + hex.EncodeToString(sum[:16])
 }

@@ -128,6 +128,7 @@ type Tool struct {
 type Piece struct {
 	Text     string
 	Thinking string
+	Note     string // for the user: golem asked again without a setting that the server refused
 }
 
 // An Answer is a complete answer of a model. It may be empty: some models add nothing to
@@ -137,6 +138,7 @@ type Answer struct {
 	Stop  Stop   `json:"stop"`
 	Usage Usage  `json:"usage"`
 	Model string `json:"model,omitempty"` // the model that answered, by its vendor's name
+	Why   string `json:"why,omitempty"`   // the vendor's word for a refusal, such as SAFETY
 }
 
 // A Stop is the reason why an answer ended.
@@ -181,6 +183,16 @@ type Usage struct {
 	CacheWrite int64 `json:"cache_write,omitempty"`
 }
 
+// Clamped returns the usage without numbers that cannot be true: servers report negative and
+// huge ones.
+func (u Usage) Clamped() Usage {
+	const most = 1 << 40
+	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
+		*n = min(max(*n, 0), most)
+	}
+	return u
+}
+
 // Add returns the sum.
 func (u Usage) Add(v Usage) Usage {
 	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
@@ -203,10 +215,11 @@ const (
 	Overloaded Class = "overloaded" // or rate limited; may work later
 	Broken     Class = "broken"     // the connection or the server failed; may work later
 	TimedOut   Class = "timeout"
-	Denied     Class = "denied"   // the key is missing, wrong or not allowed to use the model
-	Unknown    Class = "unknown"  // there is no such model
-	TooLong    Class = "too_long" // the conversation does not fit
-	Bad        Class = "bad"      // the request or the answer is malformed
+	Unreached  Class = "unreached" // there is no such host, or nothing answers there
+	Denied     Class = "denied"    // the key is missing, wrong or not allowed to use the model
+	Unknown    Class = "unknown"   // there is no such model
+	TooLong    Class = "too_long"  // the conversation does not fit
+	Bad        Class = "bad"       // the request or the answer is malformed
 )
 
 // Error implements error.

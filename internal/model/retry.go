@@ -3,6 +3,7 @@ package model
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 )
 
@@ -21,7 +22,7 @@ type Retry struct {
 }
 
 // Retrying returns a model that repeats a request if its error may pass. It waits as long
-// as the server asks for, and fails at once if that is too long.
+// as the server asks for. If that is too long it fails at once, with an error that says so.
 func Retrying(m Model, r Retry) Model {
 	if r.Tries == 0 {
 		r.Tries = 5
@@ -59,7 +60,11 @@ func (r *retrying) Answer(ctx context.Context, request Request, tell func(Piece)
 		wait = wait/2 + time.Duration(float64(wait/2)*r.retry.Jitter())
 		wait = max(wait, e.After)
 		if wait > left {
-			return answer, err
+			told := *e
+			if e.After > 0 {
+				told.Hint = fmt.Sprintf("the server asks to wait %s, and golem waits at most %s; run it again then", e.After.Round(time.Second/10), r.retry.Most)
+			}
+			return answer, &told
 		}
 		left -= wait
 		if r.retry.Tell != nil {

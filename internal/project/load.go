@@ -143,6 +143,9 @@ func (l *loader) readRunSettings() {
 			l.problems.Add(n, "model_server.key without a url", "say which server it is for: model_server: {url: …, key: …}")
 		}
 	}
+	if n, ok := l.valueAt("model_server", "api"); ok {
+		p.ModelServer.API = n.Text
+	}
 	p.Approval = "interactive"
 	if n, ok := l.valueAt("approval", "mode"); ok {
 		p.Approval, p.ApprovalBy = approvalMode(n.Text), n.Place

@@ -86,6 +86,7 @@ type Mount struct {
 type Server struct {
 	URL string
 	Key string           // the environment variable that holds its key
+	API string           // chat or responses, "" for the one that the model needs
 	By  strictyaml.Place // zero if nobody names a server
 }
 

@@ -15,6 +15,8 @@ func Schema() strictyaml.Key {
 			Doc: "Your own server in place of the vendor's. Golem sends it no key except the one named here.", Keys: []strictyaml.Key{
 				{Name: "url", Type: strictyaml.Text, Example: "http://localhost:8000/v1", Doc: "Its address: https, or http on this machine. Elsewhere http is allowed only without a key."},
 				{Name: "key", Type: strictyaml.Text, Example: "TEAM_KEY", Doc: "The environment variable that holds its key."},
+				{Name: "api", Type: strictyaml.Word, Words: []string{"chat", "responses"}, Example: "chat",
+					Doc: "The API of OpenAI that golem uses for `openai:NAME`, also at the vendor's own server. Without it golem uses `responses` for models that think, such as gpt-5 and o3, and `chat` for all others."},
 			}},
 		{Name: "approval", Type: strictyaml.Group, Example: "{mode: interactive}", Doc: "How golem answers questions.", Keys: []strictyaml.Key{
 			{Name: "mode", Type: strictyaml.Word, Words: approvalWords(), Default: "interactive", Example: "auto_deny",

@@ -73,6 +73,7 @@ clearance:
 		model =  (default)
 		model_server.url =  (default)
 		model_server.key =  (default)
+		model_server.api =  (default)
 		approval.mode = approve_all (p.yaml:8)
 		delegation.max_depth = 5 (default)
 		worker_paths = [., workers, .workers] (default)

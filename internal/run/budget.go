@@ -166,7 +166,7 @@ func (s spending) plus(t spending, times int64) spending {
 // count adds the usage of an answer. For the limits, an estimate replaces numbers that
 // the server does not report.
 func (b *Budget) count(worker, modelName string, said, about model.Usage) {
-	u := clampUsage(said)
+	u := said.Clamped()
 	counts := u
 	if u.Input+u.CacheRead+u.CacheWrite == 0 {
 		counts.Input = about.Input
@@ -184,16 +184,6 @@ func (b *Budget) count(worker, modelName string, said, about model.Usage) {
 	b.sum.By[worker] = share
 	b.sum.Turns++
 	b.sum.Tokens, b.sum.Cost = b.sum.Tokens.Add(u), b.sum.Cost+cost
-}
-
-// clampUsage limits the token counts that a server reports: none is negative or too large
-// to add up.
-func clampUsage(u model.Usage) model.Usage {
-	const most = 1 << 40
-	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
-		*n = min(max(*n, 0), most)
-	}
-	return u
 }
 
 // A countingApprover counts the approval questions.

@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 // A conversation is the conversation of one worker with its model.
@@ -231,6 +232,9 @@ func (t *conversation) ask(ctx context.Context) (model.Answer, Outcome, error) {
 		request := model.Request{Worker: t.w.Name, System: t.system, Messages: t.messages, Tools: t.offered, MaxTokens: room, Schema: t.w.Schema}
 		asking, cancel := t.modelContext(ctx)
 		answer, err := t.w.Model.Answer(asking, request, func(p model.Piece) {
+			if p.Note != "" {
+				t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: p.Note})
+			}
 			if p.Text != "" {
 				t.teller.say(Event{Type: Piece, Worker: t.w.Name, Chain: t.gate.Workers, Text: p.Text})
 			}
@@ -274,7 +278,11 @@ func (t *conversation) handleAnswer(a model.Answer) (Outcome, error) {
 	text, calls := textOf(a.Parts), callsOf(a.Parts)
 	switch {
 	case a.Stop == model.Refused:
-		return Outcome{End: Declined, Text: text, Why: "the model refused to continue"}, nil
+		why := "the model refused to continue"
+		if a.Why != "" {
+			why += ": " + visible.Line(a.Why, 100)
+		}
+		return Outcome{End: Declined, Text: text, Why: why}, nil
 	case a.Stop == model.Length:
 		if t.cut++; t.cut == maxCut {
 			return Outcome{End: Failed, Text: text, Why: fmt.Sprintf("its answers were cut off %d times, because they were too long", t.cut)}, nil

@@ -40,7 +40,7 @@ func (f *runFlags) open(p *program.Program, requests http.RoundTripper, tell fun
 	}
 	name = withFullPath(string(p.Root()), name)
 	server := p.Project.ModelServer
-	m, err = models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, ByProject: !strings.HasPrefix(server.By.Source, "--"),
+	m, err = models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, API: models.API(server.API), ByProject: !strings.HasPrefix(server.By.Source, "--"),
 		Env: os.LookupEnv, Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Transport: requests, Read: func(file string) ([]byte, error) { return readBeside(string(p.Root()), file) }})
 	var wrong *model.Error
 	if errors.As(err, &wrong) {

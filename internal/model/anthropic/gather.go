@@ -2,26 +2,23 @@ package anthropic
 
 import (
 	"encoding/json"
-	"fmt"
 	"strings"
 
-	sdk "github.com/anthropics/anthropic-sdk-go"
-
 	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/model/wire"
 )
 
 // A gathering builds an answer from the events of a stream. It accepts events only in
 // their proper order. An answer is complete only if the server sent its beginning and its
 // end.
 type gathering struct {
-	tell   func(model.Piece)
+	wire.Listener
 	begun  bool
 	blocks []*block
 	open   *block // the block that receives pieces
-	stop   sdk.StopReason
+	stop   string
 	usage  model.Usage
 	model  string
-	ended  bool
 }
 
 // A block is a part of the answer.
@@ -31,103 +28,148 @@ type block struct {
 	id, tool  string
 	text      strings.Builder // text, thinking or arguments
 	start     string          // the arguments in the first event
-	signature string
+	signature strings.Builder
 	redacted  string
 }
 
-// take processes an event and returns what is wrong with it.
-func (g *gathering) take(e sdk.MessageStreamEventUnion) (wrong string) {
+// An event is an event of the stream, with the fields of all types.
+type event struct {
+	Type    string
+	Index   int64
+	Message struct {
+		Model string
+		Usage usage
+	}
+	ContentBlock struct {
+		Type, ID, Name, Text, Thinking, Signature, Data string
+		Input                                           json.RawMessage
+	} `json:"content_block"`
+	Delta struct {
+		Type, Text, Thinking, Signature string
+		PartialJSON                     json.RawMessage `json:"partial_json"`
+		StopReason                      wire.Text       `json:"stop_reason"`
+	}
+	Usage usage
+}
+
+type usage struct {
+	Input      wire.Count `json:"input_tokens"`
+	Output     wire.Count `json:"output_tokens"`
+	CacheRead  wire.Count `json:"cache_read_input_tokens"`
+	CacheWrite wire.Count `json:"cache_creation_input_tokens"`
+}
+
+// take processes an event.
+func (g *gathering) take(sent wire.Event) (done bool, err error) {
+	if sent.Name == "error" {
+		return false, g.Client.Streamed(sent.Data)
+	}
+	var e event
+	if err := json.Unmarshal(sent.Data, &e); err != nil {
+		return false, err
+	}
+	if e.Type == "error" {
+		return false, g.Client.Streamed(sent.Data)
+	}
 	if !g.begun && e.Type != "message_start" {
-		return "the stream begins with " + e.Type
+		if e.Type == "ping" {
+			return false, nil
+		}
+		return false, g.Client.Bad("the stream begins with %s", e.Type)
 	}
 	switch e.Type {
 	case "message_start":
 		if g.begun {
-			return "a second answer in one stream"
+			return false, g.Client.Bad("a second answer in one stream")
 		}
-		g.begun, g.model = true, string(e.Message.Model)
-		u := e.Message.Usage
-		g.count(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens)
+		g.begun, g.model = true, e.Message.Model
+		g.count(e.Message.Usage)
 	case "content_block_start":
-		return g.start(e)
+		return false, g.start(e)
 	case "content_block_delta":
 		if g.open == nil || g.open.index != e.Index {
-			return fmt.Sprintf("a piece of block %d, which is not open", e.Index)
+			return false, g.Client.Bad("a piece of block %d, which is not open", e.Index)
 		}
-		return g.piece(e.Delta)
+		return false, g.piece(e)
 	case "content_block_stop":
 		if g.open == nil || g.open.index != e.Index {
-			return fmt.Sprintf("the end of block %d, which is not open", e.Index)
+			return false, g.Client.Bad("the end of block %d, which is not open", e.Index)
 		}
 		g.open = nil
 	case "message_delta":
-		g.stop = e.Delta.StopReason
-		u := e.Usage
-		g.count(u.InputTokens, u.OutputTokens, u.CacheReadInputTokens, u.CacheCreationInputTokens)
+		if e.Delta.StopReason != "" {
+			g.stop = string(e.Delta.StopReason)
+		}
+		g.count(e.Usage)
 	case "message_stop":
 		if g.open != nil || g.stop == "" {
-			return "the end of an answer that is not finished"
+			return false, g.Client.Bad("the end of an answer that is not finished")
 		}
-		g.ended = true
+		return true, nil
 	}
-	return ""
+	return false, nil
 }
 
-func (g *gathering) start(e sdk.MessageStreamEventUnion) (wrong string) {
+func (g *gathering) start(e event) error {
 	if g.open != nil {
-		return fmt.Sprintf("block %d begins before block %d ends", e.Index, g.open.index)
+		return g.Client.Bad("block %d begins before block %d ends", e.Index, g.open.index)
 	}
 	b := e.ContentBlock
-	g.open = &block{index: e.Index, kind: b.Type, id: b.ID, tool: b.Name, signature: b.Signature, redacted: b.Data}
+	g.open = &block{index: e.Index, kind: b.Type, id: b.ID, tool: b.Name, redacted: b.Data}
+	g.open.signature.WriteString(b.Signature)
 	g.blocks = append(g.blocks, g.open)
 	switch b.Type {
 	case "text":
-		g.say(model.Piece{Text: b.Text})
+		return g.say(model.Piece{Text: b.Text})
 	case "thinking":
-		g.say(model.Piece{Thinking: b.Thinking})
+		return g.say(model.Piece{Thinking: b.Thinking})
 	case "tool_use":
-		g.open.start = b.JSON.Input.Raw()
+		g.open.start = string(b.Input)
 	}
-	return ""
+	return g.Keep(len(b.Data)+len(b.Input), 1)
 }
 
-func (g *gathering) piece(d sdk.MessageStreamEventUnionDelta) (wrong string) {
-	kind := ""
+func (g *gathering) piece(e event) error {
+	kind, d := "", e.Delta
 	switch d.Type {
 	case "text_delta":
 		kind = "text"
-		g.say(model.Piece{Text: d.Text})
-	case "thinking_delta":
+	case "thinking_delta", "signature_delta":
 		kind = "thinking"
-		g.say(model.Piece{Thinking: d.Thinking})
-	case "signature_delta":
-		kind = "thinking"
-		g.open.signature += d.Signature
 	case "input_json_delta":
 		kind = "tool_use"
-		g.open.text.WriteString(model.ArgsPiece(d.PartialJSON, d.JSON.PartialJSON.Raw()))
 	default: // something that golem did not ask for, such as citations
-		return ""
+		return nil
 	}
 	if kind != g.open.kind && (kind != "tool_use" || g.open.kind != "server_tool_use") {
-		return fmt.Sprintf("a %s in a block of %s", d.Type, g.open.kind)
+		return g.Client.Bad("a %s in a block of %s", d.Type, g.open.kind)
 	}
-	return ""
+	switch d.Type {
+	case "text_delta":
+		return g.say(model.Piece{Text: d.Text})
+	case "thinking_delta":
+		return g.say(model.Piece{Thinking: d.Thinking})
+	case "signature_delta":
+		g.open.signature.WriteString(d.Signature)
+		return g.Keep(len(d.Signature), 0)
+	}
+	args := wire.Args(d.PartialJSON)
+	g.open.text.WriteString(args)
+	return g.Keep(len(args), 0)
 }
 
 // say keeps a piece and passes it on.
-func (g *gathering) say(p model.Piece) {
+func (g *gathering) say(p model.Piece) error {
 	g.open.text.WriteString(p.Text + p.Thinking)
-	if g.tell != nil && p != (model.Piece{}) {
-		g.tell(p)
-	}
+	return g.Say(p)
 }
 
 // count records tokens. The server sends running totals. An event without a number keeps
 // the last one.
-func (g *gathering) count(input, output, read, write int64) {
-	u := &g.usage
-	u.Input, u.Output, u.CacheRead, u.CacheWrite = max(u.Input, input), max(u.Output, output), max(u.CacheRead, read), max(u.CacheWrite, write)
+func (g *gathering) count(u usage) {
+	to := &g.usage
+	to.Input, to.Output = max(to.Input, int64(u.Input)), max(to.Output, int64(u.Output))
+	to.CacheRead, to.CacheWrite = max(to.CacheRead, int64(u.CacheRead)), max(to.CacheWrite, int64(u.CacheWrite))
 }
 
 // A proof is the signature that the vendor requires back with a thought.
@@ -138,7 +180,7 @@ type proof struct {
 
 // answer returns the answer of a stream that has ended.
 func (g *gathering) answer() model.Answer {
-	a := model.Answer{Usage: g.usage, Model: g.model, Stop: model.Done}
+	a := model.Answer{Usage: g.usage.Clamped(), Model: g.model, Stop: model.Done}
 	for _, b := range g.blocks {
 		switch b.kind {
 		case "text":
@@ -146,7 +188,7 @@ func (g *gathering) answer() model.Answer {
 				a.Parts = append(a.Parts, model.Part{Text: b.text.String()})
 			}
 		case "thinking", "redacted_thinking":
-			p, _ := json.Marshal(proof{b.signature, b.redacted}) // strings can always be encoded
+			p, _ := json.Marshal(proof{b.signature.String(), b.redacted}) // strings can always be encoded
 			a.Parts = append(a.Parts, model.Part{Thinking: &model.Thinking{Text: b.text.String(), Proof: p}})
 		case "tool_use":
 			args := b.text.String()
@@ -161,7 +203,7 @@ func (g *gathering) answer() model.Answer {
 	case "max_tokens", "model_context_window_exceeded":
 		a.Stop = model.Length
 	case "refusal":
-		a.Stop = model.Refused
+		a.Stop, a.Why = model.Refused, g.stop
 	}
 	return a
 }

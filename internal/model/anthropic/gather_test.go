@@ -1,18 +1,12 @@
 package anthropic
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"reflect"
 	"strings"
 	"testing"
-
-	sdk "github.com/anthropics/anthropic-sdk-go"
-	"github.com/anthropics/anthropic-sdk-go/packages/ssestream"
 
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/model/wire"
@@ -22,12 +16,12 @@ var test = New("m", wire.Server{Model: "anthropic:m", Base: &url.URL{Scheme: "ht
 
 // gather returns the answer of a stream of bytes.
 func gather(data string) (model.Answer, error) {
-	response := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader([]byte(data)))}
-	return test.gather(context.Background(), model.Request{}, ssestream.NewStream[sdk.MessageStreamEventUnion](ssestream.NewDecoder(response), nil), nil)
+	g := test.gather(nil)
+	return g.finish(model.Request{}, test.client.Events(context.Background(), strings.NewReader(data), g.take))
 }
 
 // event returns an event with its name and more fields.
-func event(name, more string) string {
+func sent(name, more string) string {
 	if more != "" {
 		more = "," + more
 	}
@@ -35,12 +29,12 @@ func event(name, more string) string {
 }
 
 var (
-	begin = event("message_start", `"message":{"model":"m","usage":{"input_tokens":1}}`)
-	call  = event("content_block_start", `"index":0,"content_block":{"type":"tool_use","id":"a","name":"r","input":{}}`)
-	some  = event("content_block_delta", `"index":0,"delta":{"type":"input_json_delta","partial_json":"{\"a\":1}"}`)
-	end   = event("content_block_stop", `"index":0`)
-	stop  = event("message_delta", `"delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":5}`)
-	over  = event("message_stop", "")
+	begin = sent("message_start", `"message":{"model":"m","usage":{"input_tokens":1}}`)
+	call  = sent("content_block_start", `"index":0,"content_block":{"type":"tool_use","id":"a","name":"r","input":{}}`)
+	some  = sent("content_block_delta", `"index":0,"delta":{"type":"input_json_delta","partial_json":"{\"a\":1}"}`)
+	end   = sent("content_block_stop", `"index":0`)
+	stop  = sent("message_delta", `"delta":{"stop_reason":"tool_use"},"usage":{"output_tokens":5}`)
+	over  = sent("message_stop", "")
 )
 
 func TestOrder(t *testing.T) {
@@ -51,7 +45,7 @@ func TestOrder(t *testing.T) {
 		{"what comes behind the end is not read", begin + call + end + stop + over + call, `a r {}; calls`},
 		{"a pause", begin + strings.Replace(stop, "tool_use", "pause_turn", 1) + over, `done`},
 		{"no more room in the window", begin + call + end + strings.Replace(stop, "tool_use", "model_context_window_exceeded", 1) + over, `a r {}; length`},
-		{"hidden thinking", begin + event("content_block_start", `"index":0,"content_block":{"type":"redacted_thinking","data":"xyz"}`) + end + stop + over, `({"anthropic_redacted":"xyz"}); done`},
+		{"hidden thinking", begin + sent("content_block_start", `"index":0,"content_block":{"type":"redacted_thinking","data":"xyz"}`) + end + stop + over, `({"anthropic_redacted":"xyz"}); done`},
 		{"a tool of the server's", begin + strings.Replace(call, "tool_use", "server_tool_use", 1) + some + end + stop + over, `done`},
 		{"no beginning", call + end + stop + over, "bad"},
 		{"two beginnings", begin + begin + stop + over, "bad"},

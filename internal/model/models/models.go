@@ -5,16 +5,20 @@
 package models
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"net"
 	"net/http"
 	"net/url"
 	"slices"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/model/anthropic"
+	"github.com/golem-forge/golem/internal/model/gemini"
 	"github.com/golem-forge/golem/internal/model/openai"
 	"github.com/golem-forge/golem/internal/model/replay"
 	"github.com/golem-forge/golem/internal/model/scripted"
@@ -33,6 +37,7 @@ type Options struct {
 	Base      string
 	KeyName   string
 	ByProject bool
+	API       API // of the server; "" for the one that the model needs
 	// MayUse reports whether a server may be used that is neither a vendor's own nor named by
 	// the user's environment, by its host and port. nil is for all.
 	MayUse func(host string) bool
@@ -43,7 +48,17 @@ type Options struct {
 
 	Transport   http.RoundTripper // sends the requests; nil for one without a proxy
 	First, Idle time.Duration     // see wire.Server; 0 for the defaults
+	Whole       time.Duration
 }
+
+// An API is one of the APIs that a server of the vendor openai may have.
+type API string
+
+// The APIs.
+const (
+	Chat      API = "chat"      // chat completions
+	Responses API = "responses" // the one that sends thoughts back
+)
 
 // A vendor is the part of a name before the colon.
 type vendor struct {
@@ -51,7 +66,7 @@ type vendor struct {
 	base    string   // its own server
 	baseVar string   // the user's variable for another server
 	keys    []string // the user's variables for its key
-	able    openai.Able
+	chat    openai.Dialect
 }
 
 const (
@@ -59,14 +74,23 @@ const (
 	replayName   = "replay"
 	ollamaName   = "ollama"
 	claudeName   = "anthropic"
+	openaiName   = "openai"
+	geminiName   = "gemini"
 )
 
 var vendors = []vendor{
 	{name: claudeName, base: "https://api.anthropic.com/", baseVar: "ANTHROPIC_BASE_URL", keys: []string{"ANTHROPIC_API_KEY"}},
-	{name: "openai", base: "https://api.openai.com/v1/", baseVar: "OPENAI_BASE_URL", keys: []string{"OPENAI_API_KEY"},
-		able: openai.Able{PDF: true, Schema: true, NewMax: true}},
-	{name: "openrouter", base: "https://openrouter.ai/api/v1/", baseVar: "OPENROUTER_BASE_URL", keys: []string{"OPENROUTER_API_KEY"}, able: openai.Able{PDF: true}},
-	{name: "gemini", base: "https://generativelanguage.googleapis.com/v1beta/openai/", baseVar: "GEMINI_BASE_URL", keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}},
+	{name: openaiName, base: "https://api.openai.com/v1/", baseVar: "OPENAI_BASE_URL", keys: []string{"OPENAI_API_KEY"},
+		chat: openai.Dialect{PDF: openai.FilePDF, Schema: openai.AlwaysSchema}},
+	{name: geminiName, base: "https://generativelanguage.googleapis.com/v1beta/", baseVar: "GEMINI_BASE_URL", keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}},
+	{name: "openrouter", base: "https://openrouter.ai/api/v1/", baseVar: "OPENROUTER_BASE_URL", keys: []string{"OPENROUTER_API_KEY"},
+		chat: openai.Dialect{PDF: openai.FilePDF, Effort: openai.EffortObject, Thoughts: openai.ThoughtDetails}},
+	{name: "mistral", base: "https://api.mistral.ai/v1/", baseVar: "MISTRAL_BASE_URL", keys: []string{"MISTRAL_API_KEY"},
+		chat: openai.Dialect{PDF: openai.DocumentPDF, Effort: openai.EffortNoneHigh, Thoughts: openai.ThoughtChunks, NoUsage: true, Strict: true}},
+	{name: "deepseek", base: "https://api.deepseek.com/", baseVar: "DEEPSEEK_BASE_URL", keys: []string{"DEEPSEEK_API_KEY"},
+		chat: openai.Dialect{NoImages: true, Schema: openai.NoSchema, Effort: openai.EffortSwitch, Thoughts: openai.ThoughtAlways}},
+	{name: "groq", base: "https://api.groq.com/openai/v1/", baseVar: "GROQ_BASE_URL", keys: []string{"GROQ_API_KEY"}},
+	{name: "xai", base: "https://api.x.ai/v1/", baseVar: "XAI_BASE_URL", keys: []string{"XAI_API_KEY"}, chat: openai.Dialect{Schema: openai.AlwaysSchema}},
 	{name: ollamaName, base: "http://localhost:11434/v1/", baseVar: "OLLAMA_HOST"},
 }
 
@@ -112,14 +136,53 @@ func Open(o Options) (model.Model, error) {
 	if err != nil {
 		return nil, err
 	}
-	if v.name == claudeName {
+	switch {
+	case o.API != "" && v.name != openaiName:
+		return fail("the vendor "+v.name+" has only one API", "remove model_server.api; it is for openai:NAME")
+	case v.name == claudeName:
 		s.Header = anthropic.Header
 		return anthropic.New(name, s), nil
+	case v.name == geminiName && !strings.HasSuffix(s.Base.Path, "/openai/"):
+		s.Header = gemini.Header
+		return gemini.New(name, s), nil
 	}
 	s.Header, s.Scheme = openai.Header, openai.Scheme
-	able := v.able
-	able.NewMax = able.NewMax && s.Base.String() == v.base
-	return openai.New(name, able, s), nil
+	chat := v.chat
+	switch elsewhere := s.Base.String() != v.base; {
+	case o.API == Responses, o.API == "" && v.name == openaiName && openai.Reasons(name) && !elsewhere:
+		return openai.NewResponses(name, s), nil
+	case o.API == "" && v.name == openaiName && openai.Reasons(name):
+		return &either{responses: openai.NewResponses(name, s), chat: openai.New(name, chat, s)}, nil
+	}
+	if v.name == openaiName && s.Base.String() != v.base && !openai.Reasons(name) {
+		chat.Schema = openai.AloneSchema // a server of the user's, which may not know more
+	}
+	return openai.New(name, chat, s), nil
+}
+
+// An either is a model of a server that may not have the API responses.
+type either struct {
+	responses, chat model.Model
+	lacks           atomic.Bool // the server has only chat completions
+}
+
+// FileTypes implements [model.FileTaker].
+func (e *either) FileTypes() []string { return model.FileTypes(e.responses) }
+
+// Answer implements [model.Model].
+func (e *either) Answer(ctx context.Context, r model.Request, tell func(model.Piece)) (model.Answer, error) {
+	if !e.lacks.Load() {
+		answer, err := e.responses.Answer(ctx, r, tell)
+		var wrong *model.Error
+		if !errors.As(err, &wrong) || wrong.Class != model.Unknown && !strings.Contains(wrong.What, "answers 405") {
+			return answer, err
+		}
+	}
+	answer, err := e.chat.Answer(ctx, r, tell)
+	if err == nil {
+		e.lacks.Store(true)
+	}
+	return answer, err
 }
 
 // opened converts a model to the interface, with a nil for an error.
@@ -132,7 +195,7 @@ func opened[M model.Model](m M, err error) (model.Model, error) {
 
 // server returns the address of the vendor's model, and the key for it.
 func (v vendor) server(o Options) (wire.Server, error) {
-	s := wire.Server{Model: o.Spec, Transport: o.Transport, First: o.First, Idle: o.Idle}
+	s := wire.Server{Model: o.Spec, Transport: o.Transport, First: o.First, Idle: o.Idle, Whole: o.Whole}
 	fail := func(class model.Class, what, hint string) (wire.Server, error) {
 		return s, &model.Error{Class: class, Model: visible.Name(o.Spec), What: what, Hint: hint}
 	}

@@ -16,7 +16,8 @@ import (
 // every host, as the proxy or as the address itself.
 func TestKeys(t *testing.T) {
 	all := []string{"ANTHROPIC_API_KEY", "for-anthropic", "OPENAI_API_KEY", "for-openai", "OPENROUTER_API_KEY", "for-openrouter",
-		"GEMINI_API_KEY", "for-gemini", "GOOGLE_API_KEY", "for-google", "CORP_KEY", "for-corp"}
+		"GEMINI_API_KEY", "for-gemini", "MISTRAL_API_KEY", "for-mistral", "DEEPSEEK_API_KEY", "for-deepseek", "GROQ_API_KEY", "for-groq", "XAI_API_KEY", "for-xai",
+		"GOOGLE_API_KEY", "for-google", "CORP_KEY", "for-corp"}
 	for _, test := range []struct {
 		name    string
 		options models.Options
@@ -27,7 +28,12 @@ func TestKeys(t *testing.T) {
 		{"by the user's environment", models.Options{Spec: "openai:m"}, []string{"OPENAI_BASE_URL", "LOCAL"}, "Bearer for-openai"},
 		{"by the user's environment", models.Options{Spec: "anthropic:m"}, []string{"ANTHROPIC_BASE_URL", "LOCAL"}, "for-anthropic"},
 		{"by the user's environment", models.Options{Spec: "openrouter:m"}, []string{"OPENROUTER_BASE_URL", "LOCAL"}, "Bearer for-openrouter"},
-		{"by the user's environment", models.Options{Spec: "gemini:m"}, []string{"GEMINI_BASE_URL", "LOCAL"}, "Bearer for-gemini"},
+		{"by the user's environment", models.Options{Spec: "gemini:m"}, []string{"GEMINI_BASE_URL", "LOCAL"}, "for-gemini"},
+		{"by the user's environment", models.Options{Spec: "mistral:m"}, []string{"MISTRAL_BASE_URL", "LOCAL"}, "Bearer for-mistral"},
+		{"by the user's environment", models.Options{Spec: "deepseek:m"}, []string{"DEEPSEEK_BASE_URL", "LOCAL"}, "Bearer for-deepseek"},
+		{"by the user's environment", models.Options{Spec: "groq:m"}, []string{"GROQ_BASE_URL", "LOCAL"}, "Bearer for-groq"},
+		{"by the user's environment", models.Options{Spec: "xai:m"}, []string{"XAI_BASE_URL", "LOCAL"}, "Bearer for-xai"},
+		{"by the project, none", models.Options{Spec: "gemini:m", Base: "LOCAL", ByProject: true}, nil, ""},
 		{"ollama has none", models.Options{Spec: "ollama:m"}, []string{"OLLAMA_HOST", "LOCAL"}, ""},
 		{"by the user, another key", models.Options{Spec: "openai:m", Base: "LOCAL", KeyName: "CORP_KEY"}, nil, "Bearer for-corp"},
 		{"by the project, none", models.Options{Spec: "openai:m", Base: "LOCAL", ByProject: true}, nil, ""},
@@ -56,7 +62,7 @@ func TestKeys(t *testing.T) {
 			if len(s.headers) != 1 {
 				t.Fatalf("%d requests, want one without a retry", len(s.headers))
 			}
-			if got := s.headers[0].Get("Authorization") + s.headers[0].Get("X-Api-Key"); got != test.want {
+			if got := s.headers[0].Get("Authorization") + s.headers[0].Get("X-Api-Key") + s.headers[0].Get("X-Goog-Api-Key"); got != test.want {
 				t.Errorf("sent %q, want %q", got, test.want)
 			}
 			for name, values := range s.headers[0] {
@@ -100,10 +106,12 @@ func TestOwnHosts(t *testing.T) {
 	for spec, want := range map[string]string{
 		"anthropic:m": "https://api.anthropic.com", "openai:m": "https://api.openai.com", "openrouter:a/b:free": "https://openrouter.ai",
 		"gemini:m": "https://generativelanguage.googleapis.com", "ollama:qwen3:8b": "http://localhost:11434",
+		"mistral:m": "https://api.mistral.ai", "deepseek:m": "https://api.deepseek.com", "groq:m": "https://api.groq.com", "xai:m": "https://api.x.ai", "openai:gpt-5": "https://api.openai.com",
 	} {
 		var asked *url.URL
 		stop := errors.New("stop")
-		m, err := models.Open(models.Options{Spec: spec, Env: env("ANTHROPIC_API_KEY", secret, "OPENAI_API_KEY", secret, "OPENROUTER_API_KEY", secret, "GOOGLE_API_KEY", secret),
+		m, err := models.Open(models.Options{Spec: spec, Env: env("ANTHROPIC_API_KEY", secret, "OPENAI_API_KEY", secret, "OPENROUTER_API_KEY", secret, "GOOGLE_API_KEY", secret,
+			"MISTRAL_API_KEY", secret, "DEEPSEEK_API_KEY", secret, "GROQ_API_KEY", secret, "XAI_API_KEY", secret),
 			Transport: transport(func(r *http.Request) (*http.Response, error) { asked = r.URL; return nil, stop })})
 		if err != nil {
 			t.Fatal(err)

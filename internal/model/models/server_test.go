@@ -33,7 +33,10 @@ type called struct {
 
 // A dialect is a vendor's format.
 type dialect struct {
+	name                 string // of the test; "" for the vendor
 	vendor, path, header string
+	api                  models.API
+	whole                bool // arguments of calls come as a whole
 	stops                map[model.Stop]string
 	events               func(sampleAnswer) []string // each with the empty line after it
 	failure              string                      // an event in the middle of a stream, overloaded
@@ -47,6 +50,20 @@ var dialects = []dialect{
 		events:  anthropicEvents,
 		failure: "event: error\ndata: {\"type\":\"error\",\"error\":{\"type\":\"overloaded_error\",\"message\":\"Overloaded\"}}\n\n",
 		full:    `{"type":"error","error":{"type":"invalid_request_error","message":"prompt is too long: 201000 tokens > 200000 maximum"}}`,
+	},
+	{
+		name: "responses", vendor: "openai", api: models.Responses, path: "/responses", header: "Authorization",
+		stops:   map[model.Stop]string{model.Done: "completed", model.Calls: "completed", model.Length: "max_output_tokens", model.Refused: "content_filter"},
+		events:  responsesEvents,
+		failure: "event: error\ndata: {\"type\":\"error\",\"code\":\"overloaded\",\"message\":\"Overloaded\",\"param\":null}\n\n",
+		full:    `{"error":{"message":"Your input exceeds the context window of this model.","type":"invalid_request_error","param":"input","code":"context_length_exceeded"}}`,
+	},
+	{
+		vendor: "gemini", path: "/models/the-model:streamGenerateContent", header: "X-Goog-Api-Key", whole: true,
+		stops:   map[model.Stop]string{model.Done: "STOP", model.Calls: "STOP", model.Length: "MAX_TOKENS", model.Refused: "SAFETY"},
+		events:  geminiEvents,
+		failure: "data: {\"error\":{\"code\":503,\"message\":\"Overloaded\",\"status\":\"UNAVAILABLE\"}}\n\n",
+		full:    `{"error":{"code":400,"message":"The input token count (1100000) exceeds the maximum number of tokens allowed (1048576).","status":"INVALID_ARGUMENT"}}`,
 	},
 	{
 		vendor: "openai", path: "/chat/completions", header: "Authorization",
@@ -127,6 +144,89 @@ func openaiEvents(s sampleAnswer) (events []string) {
 		"data: [DONE]\n\n")
 }
 
+func responsesEvents(s sampleAnswer) (events []string) {
+	number := 0
+	event := func(name string, data map[string]any) {
+		data["type"], data["sequence_number"] = name, number
+		number++
+		text, _ := json.Marshal(data)
+		events = append(events, "event: "+name+"\ndata: "+string(text)+"\n\n")
+	}
+	index := -1
+	item := func(start, end map[string]any, kind string, deltas []string) {
+		index++
+		event("response.output_item.added", map[string]any{"output_index": index, "item": start})
+		for _, d := range deltas {
+			event("response."+kind+".delta", map[string]any{"output_index": index, "delta": d})
+		}
+		event("response.output_item.done", map[string]any{"output_index": index, "item": end})
+	}
+	event("response.created", map[string]any{"response": map[string]any{"id": "resp_1", "model": "the-model-1", "status": "in_progress", "output": []any{}, "usage": nil, "error": nil, "incomplete_details": nil}})
+	event("response.in_progress", map[string]any{"response": map[string]any{"id": "resp_1", "model": "the-model-1", "status": "in_progress"}})
+	if s.thinking != nil {
+		item(map[string]any{"type": "reasoning", "id": "rs_1", "summary": []any{}, "encrypted_content": "half"},
+			map[string]any{"type": "reasoning", "id": "rs_1", "encrypted_content": "gAAAA", "summary": []any{map[string]any{"type": "summary_text", "text": strings.Join(s.thinking, "")}}},
+			"reasoning_summary_text", s.thinking)
+	}
+	if s.text != nil {
+		item(map[string]any{"type": "message", "id": "msg_1", "role": "assistant", "status": "in_progress", "content": []any{}},
+			map[string]any{"type": "message", "id": "msg_1", "role": "assistant", "status": "completed", "content": []any{map[string]any{"type": "output_text", "text": strings.Join(s.text, ""), "annotations": []any{}}}},
+			"output_text", s.text)
+	}
+	for _, c := range s.calls {
+		call := func(args string) map[string]any {
+			return map[string]any{"type": "function_call", "id": "fc_1", "call_id": c.id, "name": c.tool, "arguments": args, "status": "completed"}
+		}
+		item(call(""), call(strings.Join(c.args, "")), "function_call_arguments", c.args)
+	}
+	end := map[string]any{"id": "resp_1", "model": "the-model-1", "status": "completed", "output": []any{},
+		"usage": map[string]any{"input_tokens": 40, "input_tokens_details": map[string]any{"cached_tokens": 30}, "output_tokens": 7, "output_tokens_details": map[string]any{"reasoning_tokens": 3}, "total_tokens": 47}}
+	if s.stop != "completed" {
+		end["status"], end["incomplete_details"] = "incomplete", map[string]any{"reason": s.stop}
+		event("response.incomplete", map[string]any{"response": end})
+		return events
+	}
+	event("response.completed", map[string]any{"response": end})
+	return events
+}
+
+func geminiEvents(s sampleAnswer) (events []string) {
+	chunk := func(part map[string]any, finish string, usage map[string]any) {
+		parts := []any{}
+		if part != nil {
+			parts = append(parts, part)
+		}
+		candidate := map[string]any{"index": 0, "content": map[string]any{"role": "model", "parts": parts}}
+		if finish != "" {
+			candidate["finishReason"] = finish
+		}
+		text, _ := json.Marshal(map[string]any{"candidates": []any{candidate}, "modelVersion": "the-model-1", "responseId": "r", "usageMetadata": usage})
+		events = append(events, "data: "+string(text)+"\r\n\r\n")
+	}
+	some := map[string]any{"promptTokenCount": 40, "cachedContentTokenCount": 30, "totalTokenCount": 40}
+	chunk(map[string]any{"text": ""}, "", some)
+	chunk(nil, "", some)
+	for _, t := range s.thinking {
+		chunk(map[string]any{"text": t, "thought": true}, "", some)
+	}
+	for _, t := range s.text {
+		chunk(map[string]any{"text": t}, "", some)
+	}
+	for i, c := range s.calls {
+		call := map[string]any{"id": c.id, "name": c.tool}
+		if args := strings.Join(c.args, ""); args != "" {
+			call["args"] = json.RawMessage(args)
+		}
+		part := map[string]any{"functionCall": call}
+		if i == 0 {
+			part["thoughtSignature"] = "EqQBCg=="
+		}
+		chunk(part, "", some)
+	}
+	chunk(map[string]any{"text": ""}, s.stop, map[string]any{"promptTokenCount": 40, "cachedContentTokenCount": 30, "candidatesTokenCount": 4, "thoughtsTokenCount": 3, "totalTokenCount": 47})
+	return events
+}
+
 // A server plays a vendor on the loopback interface, and keeps what it received.
 type server struct {
 	*httptest.Server
@@ -173,8 +273,8 @@ func answer(status int, media, body string) http.HandlerFunc {
 // open returns a vendor's model at an address from the user.
 func open(t *testing.T, d dialect, base string, change ...func(*models.Options)) model.Model {
 	t.Helper()
-	o := models.Options{Spec: d.vendor + ":the-model", Base: base, First: 5 * time.Second, Idle: 5 * time.Second,
-		Env: env("ANTHROPIC_API_KEY", secret, "OPENAI_API_KEY", secret)}
+	o := models.Options{Spec: d.vendor + ":the-model", Base: base, API: d.api, First: 5 * time.Second, Idle: 5 * time.Second,
+		Env: env("ANTHROPIC_API_KEY", secret, "OPENAI_API_KEY", secret, "GEMINI_API_KEY", secret)}
 	for _, c := range change {
 		c(&o)
 	}

@@ -1,6 +1,7 @@
 package models_test
 
 import (
+	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,6 +10,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -20,7 +22,7 @@ import (
 // forEachVendor runs a test for each vendor.
 func forEachVendor(t *testing.T, test func(t *testing.T, d dialect)) {
 	for _, d := range dialects {
-		t.Run(d.vendor, func(t *testing.T) { test(t, d) })
+		t.Run(cmp.Or(d.name, d.vendor), func(t *testing.T) { test(t, d) })
 	}
 }
 
@@ -66,6 +68,9 @@ func TestAnswers(t *testing.T) {
 				model.Calls, `a r 1; call_2 r 2; call_3 r 3; call_4 r 4; calls`, 4},
 		} {
 			t.Run(test.name, func(t *testing.T) {
+				if d.whole && slices.ContainsFunc(test.say.calls, func(c called) bool { return !json.Valid([]byte(strings.Join(c.args, ""))) }) {
+					return // this vendor cannot say it
+				}
 				test.say.stop = d.stops[test.stop]
 				s := startServer(t, stream(d.events(test.say)...))
 				told := ""
@@ -103,6 +108,9 @@ func TestSendBack(t *testing.T) {
 	forEachVendor(t, func(t *testing.T, d dialect) {
 		say := sampleAnswer{thinking: []string{"Hm."}, text: []string{"Look."}, stop: d.stops[model.Calls], calls: []called{
 			{"a", "r", []string{`{"n":12345678901234567890}`}}, {"a", "r", []string{`{"cut`}}, {"functions.r:0", "r", nil}}}
+		if d.whole {
+			say.calls[1].args = []string{`{"cut":1}`}
+		}
 		s := startServer(t, stream(d.events(say)...))
 		m := open(t, d, s.URL)
 		a, err := m.Answer(context.Background(), hello, nil)
@@ -124,7 +132,7 @@ func TestSendBack(t *testing.T) {
 		if _, err := m.Answer(context.Background(), r, nil); err != nil {
 			t.Fatal(err)
 		}
-		if got, want := reduce(t, s.bodies[1]), sent[d.vendor](t, injection); !reflect.DeepEqual(got, want) {
+		if got, want := reduce(t, s.bodies[1]), sent[cmp.Or(d.name, d.vendor)](t, injection); !reflect.DeepEqual(got, want) {
 			g, _ := json.MarshalIndent(got, "", " ")
 			w, _ := json.MarshalIndent(want, "", " ")
 			t.Errorf("got\n%s\nwant\n%s", g, w)
@@ -162,13 +170,43 @@ var sent = map[string]func(*testing.T, string) any{
 				{"type":"tool_result","tool_use_id":"call_e78f3ad96c466bb529d6c0a072ebd610","is_error":false,"content":[{"type":"text","text":"result 2"}]},
 				{"type":"text","text":"And:","cache_control":{"type":"ephemeral"}}]}]}`)
 	},
+	"responses": func(t *testing.T, injection string) any {
+		quoted, _ := json.Marshal(injection)
+		return reduce(t, "\n"+`{"model":"the-model","max_output_tokens":99,"stream":true,"store":false,"include":["reasoning.encrypted_content"],"instructions":"Be brief.",
+			"tools":[{"type":"function","name":"r","description":"Reads.","strict":false,"parameters":{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}},
+				{"type":"function","name":"s","strict":false,"parameters":{"type":"object","properties":{}}}],
+			"input":[{"type":"message","role":"user","content":[{"type":"input_text","text":"Hello"}]},
+			{"type":"reasoning","id":"rs_1","encrypted_content":"gAAAA","summary":[{"type":"summary_text","text":"Hm."}]},
+			{"type":"message","role":"assistant","content":[{"type":"output_text","text":"Look."}]},
+			{"type":"function_call","call_id":"a","name":"r","arguments":"{\"n\":12345678901234567890}"},
+			{"type":"function_call","call_id":"call_2","name":"r","arguments":"{\"INVALID_JSON\":\"{\\\"cut\"}"},
+			{"type":"function_call","call_id":"functions.r:0","name":"r","arguments":"{\"INVALID_JSON\":\"\"}"},
+			{"type":"function_call_output","call_id":"a","output":`+string(quoted)+`},
+			{"type":"function_call_output","call_id":"call_2","output":"result 1"},
+			{"type":"function_call_output","call_id":"functions.r:0","output":"result 2"},
+			{"type":"message","role":"user","content":[{"type":"input_text","text":"And:"},{"type":"input_text","text":" \n"}]}]}`)
+	},
+	"gemini": func(t *testing.T, injection string) any {
+		quoted, _ := json.Marshal(injection)
+		return reduce(t, "\n"+`{"generationConfig":{"maxOutputTokens":99},"systemInstruction":{"parts":[{"text":"Be brief."}]},
+			"tools":[{"functionDeclarations":[{"name":"r","description":"Reads.","parametersJsonSchema":{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}},{"name":"s"}]}],
+			"contents":[{"role":"user","parts":[{"text":"Hello"}]},
+			{"role":"model","parts":[{"text":"Look."},
+				{"functionCall":{"id":"a","name":"r","args":{"n":12345678901234567890}},"thoughtSignature":"EqQBCg=="},
+				{"functionCall":{"id":"call_2","name":"r","args":{"cut":1}}},
+				{"functionCall":{"id":"functions.r:0","name":"r","args":{}}}]},
+			{"role":"user","parts":[{"functionResponse":{"id":"a","name":"r","response":{"output":`+string(quoted)+`}}},
+				{"functionResponse":{"id":"call_2","name":"r","response":{"error":"result 1"}}},
+				{"functionResponse":{"id":"functions.r:0","name":"r","response":{"output":"result 2"}}},
+				{"text":"And:"},{"text":" \n"}]}]}`)
+	},
 	"openai": func(t *testing.T, injection string) any {
 		quoted, _ := json.Marshal(injection)
 		return reduce(t, "\n"+`{"model":"the-model","max_tokens":99,"stream":true,"stream_options":{"include_usage":true},
 			"tools":[{"type":"function","function":{"name":"r","description":"Reads.","parameters":{"type":"object","properties":{"n":{"type":"integer"}},"additionalProperties":false}}},
 				{"type":"function","function":{"name":"s"}}],
 			"messages":[{"role":"system","content":"Be brief."},{"role":"user","content":"Hello"},
-			{"role":"assistant","content":"Look.","tool_calls":[
+			{"role":"assistant","content":"Look.","reasoning_content":"Hm.","tool_calls":[
 				{"id":"a","type":"function","function":{"name":"r","arguments":"{\"n\":12345678901234567890}"}},
 				{"id":"call_2","type":"function","function":{"name":"r","arguments":"{\"INVALID_JSON\":\"{\\\"cut\"}"}},
 				{"id":"functions.r:0","type":"function","function":{"name":"r","arguments":"{\"INVALID_JSON\":\"\"}"}}]},
@@ -201,12 +239,14 @@ func TestFiles(t *testing.T) {
 		}
 		mustFail(t, ask(model.File{Name: "a\x1b.zip", Type: "application/zip"}), model.Bad, `the file "a\x1b.zip" of the type application/zip`, "it accepts text, PDF, and images")
 	})
-	gemini, err := models.Open(models.Options{Spec: "gemini:g", Env: env("GEMINI_API_KEY", secret)})
-	if err != nil {
-		t.Fatal(err)
+	for spec, want := range map[string]string{"groq:m": "it accepts text, and images as", "deepseek:m": "it accepts text"} {
+		m, err := models.Open(models.Options{Spec: spec, Env: env("GROQ_API_KEY", secret, "DEEPSEEK_API_KEY", secret)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = m.Answer(context.Background(), model.Request{Messages: []model.Message{{Role: model.User, Parts: []model.Part{{File: &model.File{Name: "a.pdf", Type: "application/pdf"}}}}}}, nil)
+		mustFail(t, err, model.Bad, "the file a.pdf", want)
 	}
-	_, err = gemini.Answer(context.Background(), model.Request{Messages: []model.Message{{Role: model.User, Parts: []model.Part{{File: &model.File{Name: "a.pdf", Type: "application/pdf"}}}}}}, nil)
-	mustFail(t, err, model.Bad, "the file a.pdf", "it accepts text, and images")
 }
 
 // TestCutStreams: a stream that ends too early is an error, and its calls are not made.
@@ -215,7 +255,7 @@ func TestCutStreams(t *testing.T) {
 		events := d.events(sampleAnswer{text: []string{"Look."}, calls: []called{{"a", "w", []string{`{"path":`, `"/a"}`}}, {"b", "w", []string{`{}`}}}, stop: d.stops[model.Calls]})
 		whole := strings.Join(events, "")
 		end := len(whole) // the length of the complete stream
-		if d.vendor == "openai" {
+		if d.path == "/chat/completions" {
 			end = strings.Index(whole, `"usage":{`)
 			end = strings.LastIndex(whole[:end], "data: ") // the reason to stop arrived completely
 		}
@@ -365,7 +405,7 @@ func TestConnections(t *testing.T) {
 			class model.Class
 			words string
 		}{
-			"http://" + gone: {model.Broken, "nothing answers at " + gone},
+			"http://" + gone: {model.Unreached, "nothing answers at " + gone},
 			secure.URL:       {model.Bad, "is not valid"},
 			strings.Replace(plain.URL, "http", "https", 1): {model.Bad, "does not speak TLS"},
 		} {

@@ -1,11 +1,8 @@
 package openai
 
 import (
-	"bytes"
 	"context"
 	"fmt"
-	"io"
-	"net/http"
 	"net/url"
 	"reflect"
 	"strings"
@@ -18,12 +15,12 @@ import (
 
 // gather returns the answer of a stream of bytes.
 func gather(data string) (model.Answer, error) {
-	m := New("m", Able{}, wire.Server{Model: "openai:m", Base: &url.URL{Scheme: "https", Host: "host", Path: "/"}})
-	response := &http.Response{Header: http.Header{}, Body: io.NopCloser(bytes.NewReader([]byte(data)))}
-	return m.gather(context.Background(), model.Request{}, response, nil)
+	m := New("m", Dialect{}, wire.Server{Model: "openai:m", Base: &url.URL{Scheme: "https", Host: "host", Path: "/"}})
+	g := m.gather(nil)
+	return g.finish(model.Request{}, m.client.Events(context.Background(), strings.NewReader(data), g.take))
 }
 
-func chunk(delta, finish string) string {
+func part(delta, finish string) string {
 	return fmt.Sprintf("data: {\"choices\":[{\"index\":0,\"delta\":%s,\"finish_reason\":%s}]}\n\n", delta, finish)
 }
 
@@ -31,24 +28,24 @@ func chunk(delta, finish string) string {
 func TestOtherServers(t *testing.T) {
 	const done = "data: [DONE]\n\n"
 	for _, test := range []struct{ name, data, want string }{
-		{"all calls have one index", chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"{}"}}]}`, "null") +
-			chunk(`{"tool_calls":[{"index":0,"id":"b","function":{"name":"s","arguments":"{}"}}]}`, `"stop"`), "a r {}; b s {}; calls"},
-		{"no index, no ids, whole calls", chunk(`{"tool_calls":[{"function":{"name":"r","arguments":"{}"}},{"function":{"name":"r","arguments":"{\"a\":1}"}}]}`, `"tool_calls"`),
+		{"all calls have one index", part(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"{}"}}]}`, "null") +
+			part(`{"tool_calls":[{"index":0,"id":"b","function":{"name":"s","arguments":"{}"}}]}`, `"stop"`), "a r {}; b s {}; calls"},
+		{"no index, no ids, whole calls", part(`{"tool_calls":[{"function":{"name":"r","arguments":"{}"}},{"function":{"name":"r","arguments":"{\"a\":1}"}}]}`, `"tool_calls"`),
 			`call_1 r {}; call_2 r {"a":1}; calls`},
-		{"the name in every piece", chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"{\"a"}}]}`, "null") +
-			chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"\":1}"}}]}`, `"stop"`), `a r {"a":1}; calls`},
-		{"null arguments", chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":null}}]}`, `"stop"`), "a r ; calls"},
-		{"a proof", chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"{}"},"extra_content":{"google":{"thought_signature":"xyz"}}}]}`, `"stop"`),
+		{"the name in every piece", part(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"{\"a"}}]}`, "null") +
+			part(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"\":1}"}}]}`, `"stop"`), `a r {"a":1}; calls`},
+		{"null arguments", part(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":null}}]}`, `"stop"`), "a r ; calls"},
+		{"a proof", part(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"{}"},"extra_content":{"google":{"thought_signature":"xyz"}}}]}`, `"stop"`),
 			`a r {} {"google":{"thought_signature":"xyz"}}; calls`},
-		{"a refusal", chunk(`{"refusal":"No."}`, "null") + chunk(`{}`, `"stop"`), "No.; refused"},
-		{"thinking", chunk(`{"reasoning":"Hm.","content":""}`, "null") + chunk(`{"content":"a"}`, `"stop"`), "(Hm.); a; done"},
-		{"a comment, CRLF", ": OPENROUTER PROCESSING\r\n\r\n" + strings.ReplaceAll(chunk(`{"content":"a"}`, `"stop"`), "\n", "\r\n"), "a; done"},
-		{"a reason nobody knows", chunk(`{"content":"a"}`, `"eos"`), "a; done"},
+		{"a refusal", part(`{"refusal":"No."}`, "null") + part(`{}`, `"stop"`), "No.; refused"},
+		{"thinking", part(`{"reasoning":"Hm.","content":""}`, "null") + part(`{"content":"a"}`, `"stop"`), "(Hm.); a; done"},
+		{"a comment, CRLF", ": OPENROUTER PROCESSING\r\n\r\n" + strings.ReplaceAll(part(`{"content":"a"}`, `"stop"`), "\n", "\r\n"), "a; done"},
+		{"a reason nobody knows", part(`{"content":"a"}`, `"eos"`), "a; done"},
 		{"a second choice", "data: {\"choices\":[{\"index\":1,\"delta\":{\"content\":\"b\"},\"finish_reason\":\"stop\"}]}\n\n" + done, "broken"},
-		{"more after the end", chunk(`{}`, `"stop"`) + chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r"}}]}`, "null"), "bad"},
-		{"a second end", chunk(`{}`, `"stop"`) + chunk(`{}`, `"length"`), "bad"},
-		{"ended by an error", chunk(`{"content":"a"}`, `"error"`), "broken"},
-		{"no reason", chunk(`{"content":"a"}`, "null") + done, "broken"},
+		{"more after the end", part(`{}`, `"stop"`) + part(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r"}}]}`, "null"), "broken"},
+		{"a second end", part(`{}`, `"stop"`) + part(`{}`, `"length"`), "length"},
+		{"ended by an error", part(`{"content":"a"}`, `"error"`), "broken"},
+		{"no reason", part(`{"content":"a"}`, "null") + done, "broken"},
 	} {
 		a, err := gather(test.data)
 		got := summarize(a)
@@ -79,11 +76,11 @@ func summarize(a model.Answer) string {
 // FuzzStream: no stream completes a call that was incomplete. If a stream is cut
 // anywhere, there are no calls to make, or the same ones.
 func FuzzStream(f *testing.F) {
-	call := chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"{\"a"}}]}`, "null")
+	call := part(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":"{\"a"}}]}`, "null")
 	for _, seed := range []string{
-		call + chunk(`{"tool_calls":[{"index":0,"function":{"arguments":"\":1}"}}]}`, "null") + chunk(`{}`, `"tool_calls"`) + "data: [DONE]\n\n",
-		call + chunk(`{"tool_calls":[{"index":1,"id":"b","function":{"name":"s","arguments":"{}"}}]}`, `"stop"`),
-		call + chunk(`{}`, `"length"`), call, chunk(`{}`, `"stop"`), "data: {}\n\n", "data: []\n\n", "data: {\"choices\":[{}]}\n\n", "",
+		call + part(`{"tool_calls":[{"index":0,"function":{"arguments":"\":1}"}}]}`, "null") + part(`{}`, `"tool_calls"`) + "data: [DONE]\n\n",
+		call + part(`{"tool_calls":[{"index":1,"id":"b","function":{"name":"s","arguments":"{}"}}]}`, `"stop"`),
+		call + part(`{}`, `"length"`), call, part(`{}`, `"stop"`), "data: {}\n\n", "data: []\n\n", "data: {\"choices\":[{}]}\n\n", "",
 	} {
 		f.Add(seed, uint(len(seed)/2))
 	}
@@ -109,7 +106,7 @@ func FuzzStream(f *testing.F) {
 // must refuse such arguments.
 func TestC11HalfACharacterInArguments(t *testing.T) {
 	for args, want := range map[string]bool{`"{\"path\":\"/a\udcff\"}"`: false, `"{\"path\":\"/a\ud800"`: false, `"{\"path\":\"/a\ud83d\ude00\"}"`: true, `"{\"path\":\"/a\\ud800\"}"`: true} {
-		a, err := gather(chunk(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":`+args+`}}]}`, `"stop"`) + "data: [DONE]\n\n")
+		a, err := gather(part(`{"tool_calls":[{"index":0,"id":"a","function":{"name":"r","arguments":`+args+`}}]}`, `"stop"`) + "data: [DONE]\n\n")
 		if err != nil || len(a.Parts) != 1 {
 			t.Fatalf("%s: got %+v, %v", args, a, err)
 		}

@@ -1,14 +1,13 @@
-// Package openai implements model.Model with OpenAI's chat completions API, which many
-// other servers offer too.
+// Package openai implements model.Model with OpenAI's APIs: chat completions, which many
+// other servers offer too, and responses.
 package openai
 
 import (
 	"context"
-	"net/http"
-
-	sdk "github.com/openai/openai-go/v3"
-	"github.com/openai/openai-go/v3/option"
-	"github.com/openai/openai-go/v3/packages/ssestream"
+	"errors"
+	"io"
+	"regexp"
+	"sync"
 
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/model/wire"
@@ -20,73 +19,114 @@ const (
 	Scheme = "Bearer "
 )
 
-// Able lists the optional abilities of a server.
-type Able struct {
-	PDF    bool // accepts PDF files
-	Schema bool // accepts a schema for its answer together with tools
-	NewMax bool // accepts the limit of an answer only under its new name, max_completion_tokens
+// A Dialect says how a server's chat completions differ. The zero value is what most servers
+// accept.
+type Dialect struct {
+	PDF      PDF
+	NoImages bool
+	Schema   Schema
+	Effort   Effort
+	Thoughts Thoughts
+	// NoUsage says that the server counts tokens without being asked, and refuses to be asked.
+	NoUsage bool
+	// Strict says that the server has rules of Mistral: ids of nine characters, and no message
+	// of the user directly after a result.
+	Strict bool
 }
 
-// A Model is a model of such a server.
+// PDF is how a server accepts PDF files.
+type PDF int
+
+// The ways.
+const (
+	NoPDF       PDF = iota
+	FilePDF         // as a part of the type file
+	DocumentPDF     // as a part of the type document_url
+)
+
+// Schema is when a server accepts a schema for its answer.
+type Schema int
+
+// The times.
+const (
+	AloneSchema  Schema = iota // only without tools: it would keep the model from calling them
+	AlwaysSchema               // together with tools
+	NoSchema
+)
+
+// Effort is how a server is told how much the model thinks.
+type Effort int
+
+// The ways.
+const (
+	EffortField    Effort = iota // reasoning_effort
+	EffortObject                 // reasoning: {effort}, as at OpenRouter
+	EffortSwitch                 // thinking: {type}, with reasoning_effort, as at DeepSeek
+	EffortNoneHigh               // reasoning_effort is none or high
+)
+
+// Thoughts is how a server gets its thoughts back.
+type Thoughts int
+
+// The ways.
+const (
+	ThoughtField   Thoughts = iota // in the field that they came in, in turns with calls
+	ThoughtAlways                  // in reasoning_content, also if it is empty, in turns with calls
+	ThoughtDetails                 // in reasoning_details
+	ThoughtChunks                  // as parts of the content
+)
+
+// A Model is a model of a server with chat completions.
 type Model struct {
-	name   string
-	able   Able
-	client *wire.Client
-	api    sdk.Client
+	name    string
+	dialect Dialect
+	client  *wire.Client
 }
 
-// New returns a model of a server. It disables the defaults of the vendor's library,
-// which then reads no environment variables, knows no key and repeats no request.
-func New(name string, able Able, s wire.Server) *Model {
-	c := wire.NewClient(s)
-	return &Model{name: name, able: able, client: c, api: sdk.Client{Options: []option.RequestOption{
-		option.WithBaseURL(s.Base.String()), option.WithHTTPClient(c), option.WithMaxRetries(0),
-	}}}
+// New returns a model of a server with chat completions.
+func New(name string, d Dialect, s wire.Server) *Model {
+	return &Model{name: name, dialect: d, client: wire.NewClient(s)}
 }
 
 // Answer implements [model.Model].
 func (m *Model) Answer(ctx context.Context, r model.Request, tell func(model.Piece)) (model.Answer, error) {
-	params, err := m.params(r)
-	if err != nil {
-		return model.Answer{}, err
-	}
-	var response *http.Response
-	if err := m.api.Post(ctx, "chat/completions", params, &response, option.WithJSONSet("stream", true)); err != nil {
-		return model.Answer{}, m.client.Fault(ctx, err)
-	}
-	return m.gather(ctx, r, response, tell)
+	return m.client.Adjust(r, tell, func(r model.Request, refuses wire.Refuses) (model.Answer, error) {
+		body, err := m.body(r, refuses)
+		if err != nil {
+			return model.Answer{}, err
+		}
+		g := m.gather(tell)
+		err = m.client.Stream(ctx, wire.Call{Path: "chat/completions", Body: body}, g.take)
+		return g.finish(r, err)
+	})
 }
 
-// gather reads a stream to its end.
-func (m *Model) gather(ctx context.Context, r model.Request, response *http.Response, tell func(model.Piece)) (model.Answer, error) {
-	stream := ssestream.NewStream[sdk.ChatCompletionChunk](events{ssestream.NewDecoder(response)}, nil)
-	defer stream.Close()
-	g := gathering{tell: tell}
-	for stream.Next() {
-		if wrong := g.take(stream.Current()); wrong != "" {
-			return model.Answer{}, m.client.Bad("%s", wrong)
-		}
+// gather returns a gathering for an answer.
+func (m *Model) gather(tell func(model.Piece)) *gathering {
+	return &gathering{Listener: wire.Listener{Client: m.client, Tell: tell}}
+}
+
+// finish returns the answer of a stream that ended with an error, nil if the server marked
+// its end.
+func (g *gathering) finish(r model.Request, err error) (model.Answer, error) {
+	if errors.Is(err, io.EOF) {
+		err = nil // the reason why the answer ended is enough
 	}
-	if err := stream.Err(); err != nil {
-		return model.Answer{}, m.client.Fault(ctx, err)
+	if err == nil && (g.end == "" || g.end == "error") {
+		err = g.Client.CutOff()
 	}
-	if g.finish == "" || g.finish == "error" {
-		return model.Answer{}, m.client.CutOff()
+	if err != nil {
+		return model.Answer{}, err
 	}
 	answer := g.answer()
 	model.Distinct(r.Messages, answer.Parts)
 	return answer, nil
 }
 
-// events drops events without data. Servers send them as comments to keep a connection
-// alive, and the library fails on them.
-type events struct{ ssestream.Decoder }
+var reasoner = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^(openai/)?(o[1-9](-|$)|gpt-([5-9]|[1-9][0-9])|codex|computer-use)`)
+})
 
-func (e events) Next() bool {
-	for e.Decoder.Next() {
-		if len(e.Event().Data) > 0 {
-			return true
-		}
-	}
-	return false
-}
+// Reasons reports whether a model of OpenAI thinks before it answers. These models need the
+// API responses, which sends their thoughts back, and the new name of the limit of an answer.
+func Reasons(name string) bool { return reasoner().MatchString(name) }

@@ -1,7 +1,6 @@
 package wire
 
 import (
-	"bufio"
 	"context"
 	"crypto/tls"
 	"encoding/json"
@@ -33,9 +32,6 @@ func (c *Client) Fault(ctx context.Context, err error) error {
 	if errors.As(err, &e) {
 		return e
 	}
-	if said, ok := strings.CutPrefix(err.Error(), "received error while streaming: "); ok { // the prefix that both libraries use
-		return c.streamed([]byte(said))
-	}
 	host := c.Base.Host
 	var dns *net.DNSError
 	var certificate *tls.CertificateVerificationError
@@ -47,12 +43,14 @@ func (c *Client) Fault(ctx context.Context, err error) error {
 		return c.fail(model.TimedOut, fmt.Sprintf("%s did not answer within %s", host, c.First), "try again")
 	case errors.Is(err, errIdle):
 		return c.fail(model.TimedOut, fmt.Sprintf("the answer from %s stopped for %s", host, c.Idle), "try again")
-	case errors.Is(err, errLong), errors.Is(err, bufio.ErrTooLong):
-		return c.fail(model.Bad, fmt.Sprintf("the answer from %s is larger than %d MiB", host, maxAnswer>>20), "ask for less, or limit the tokens of an answer")
+	case errors.Is(err, errWhole):
+		return c.fail(model.TimedOut, fmt.Sprintf("the answer from %s did not end within %s", host, c.Whole), "try again")
+	case errors.Is(err, errLong):
+		return c.fail(model.Bad, fmt.Sprintf("the answer from %s is larger than golem accepts: %d MiB of text, and %d MiB in total", host, maxKept>>20, maxAnswer>>20), "ask for less, or limit the tokens of an answer")
 	case errors.As(err, &dns):
-		return c.fail(model.Broken, "the name "+strings.TrimSuffix(dns.Name, ".")+" is not found", "check the address "+c.address()+" and the network")
+		return c.fail(c.unreached(), "the name "+strings.TrimSuffix(dns.Name, ".")+" is not found", "check the address "+c.address()+" and the network")
 	case errors.Is(err, syscall.ECONNREFUSED):
-		return c.fail(model.Broken, "nothing answers at "+host, "start the server, or check the address "+c.address())
+		return c.fail(c.unreached(), "nothing answers at "+host, "start the server, or check the address "+c.address())
 	case errors.As(err, &certificate):
 		return c.fail(model.Bad, "the certificate of "+host+" is not valid: "+certificate.Err.Error(), "check the address "+c.address()+", this machine's clock and its certificate authorities")
 	case errors.As(err, &record), errors.Is(err, http.ErrSchemeMismatch):
@@ -69,11 +67,21 @@ func (c *Client) Fault(ctx context.Context, err error) error {
 	return c.fail(model.Broken, "the connection to "+host+": "+err.Error(), "check the network, and try again")
 }
 
+// unreached returns the class of the error for a server that is not there. If it was there
+// before, it probably comes back.
+func (c *Client) unreached() model.Class {
+	if c.reached.Load() {
+		return model.Broken
+	}
+	return model.Unreached
+}
+
 // A complaint is a server's error message, in all the forms that servers use.
 type complaint struct {
 	Kind    string
 	Code    string
 	Message string
+	After   time.Duration // when to try again
 }
 
 func complained(text []byte) complaint {
@@ -86,8 +94,10 @@ func complained(text []byte) complaint {
 		text = outer.Error
 	}
 	var inner struct {
-		Type, Status, Message string
-		Code                  any
+		Type, Status, Param   Text
+		Message, Code, Detail json.RawMessage
+		Metadata              struct{ Raw Text }
+		Details               []struct{ RetryDelay Text }
 	}
 	var c complaint
 	if json.Unmarshal(text, &c.Message) == nil {
@@ -96,25 +106,45 @@ func complained(text []byte) complaint {
 	if json.Unmarshal(text, &inner) != nil {
 		return c
 	}
-	c.Kind, c.Message = inner.Type+" "+inner.Status, inner.Message
-	if inner.Code != nil {
-		c.Code = fmt.Sprint(inner.Code)
+	c.Kind, c.Code = strings.TrimSpace(string(inner.Type+" "+inner.Status)), plain(inner.Code)
+	for _, more := range []string{plain(inner.Message), plain(inner.Detail), string(inner.Metadata.Raw), string(inner.Param)} {
+		if more != "" && !strings.Contains(c.Message, more) { // a gateway puts the vendor's words into metadata
+			c.Message = strings.TrimSpace(c.Message + " " + more)
+		}
+	}
+	for _, d := range inner.Details {
+		if wait, err := time.ParseDuration(string(d.RetryDelay)); err == nil {
+			c.After = min(max(wait, 0), maxAfter)
+		}
 	}
 	return c
 }
 
-// streamed returns the error that a server sent in the middle of a stream.
-func (c *Client) streamed(text []byte) error {
+// plain returns the text of a JSON value: a string without its quotes, other values as they
+// are.
+func plain(raw json.RawMessage) string {
+	var text string
+	if len(raw) == 0 || string(raw) == "null" {
+		return ""
+	}
+	if json.Unmarshal(raw, &text) == nil {
+		return text
+	}
+	return string(raw)
+}
+
+// Streamed returns the error that a server sent in the middle of a stream.
+func (c *Client) Streamed(text []byte) error {
 	said := complained(text)
 	status := http.StatusInternalServerError // the answer had begun
 	switch number, err := strconv.Atoi(said.Code); {
 	case err == nil && number >= 400 && number < 600:
 		status = number
-	case strings.Contains(said.Kind, "overloaded"):
+	case strings.Contains(said.Kind+said.Code, "overloaded"):
 		status = 529
-	case strings.Contains(said.Kind, "rate_limit"):
+	case strings.Contains(said.Kind+said.Code, "rate_limit"):
 		status = http.StatusTooManyRequests
-	case strings.Contains(said.Kind, "invalid_request"):
+	case strings.Contains(said.Kind, "invalid_request"), strings.Contains(said.Code, "context_length"):
 		status = http.StatusBadRequest
 	}
 	return c.class(status, said)
@@ -135,10 +165,10 @@ func (c *Client) refused(r *http.Response) error {
 		if said.Message == "" {
 			return c.fail(model.Bad, c.Base.Host+" answers with "+r.Header.Get("Content-Type")+" in place of a stream", "check the address "+c.address())
 		}
-		return c.streamed(text)
+		return c.Streamed(text)
 	}
 	e := c.class(r.StatusCode, said)
-	e.After = after(r.Header)
+	e.After = max(after(r.Header), said.After)
 	return e
 }
 
@@ -167,7 +197,7 @@ func (c *Client) class(status int, said complaint) *model.Error {
 		return c.fail(model.Denied, what, "the key from "+c.KeyFrom+" may not do this at "+c.Base.Host)
 	case status == http.StatusNotFound:
 		return c.fail(model.Unknown, what, "check the name of the model and the address "+c.address())
-	case status == http.StatusRequestEntityTooLarge, status == http.StatusBadRequest && full().MatchString(all):
+	case status == http.StatusRequestEntityTooLarge, (status == http.StatusBadRequest || status == http.StatusUnprocessableEntity) && full().MatchString(all):
 		return c.fail(model.TooLong, what, "send less, or start a new conversation")
 	case status == http.StatusTooManyRequests, status == http.StatusServiceUnavailable, status == 529:
 		return c.fail(model.Overloaded, what, "try again later")
@@ -179,19 +209,24 @@ func (c *Client) class(status int, said complaint) *model.Error {
 	return c.fail(model.Bad, what, "the server rejects this request")
 }
 
-// after returns how long the server asks to wait: in seconds, or until a time by its own clock.
+// maxAfter limits how long a server can ask to wait.
+const maxAfter = 24 * time.Hour
+
+// after returns how long the server asks to wait: in milliseconds, in seconds, or until a time
+// by its own clock.
 func after(h http.Header) time.Duration {
-	const most = 24 * time.Hour
 	wait := time.Duration(0)
 	text := h.Get("Retry-After")
-	if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
-		wait = time.Duration(min(seconds, most.Seconds()) * float64(time.Second))
+	if ms, err := strconv.ParseFloat(h.Get("Retry-After-Ms"), 64); err == nil && ms > 0 {
+		wait = time.Duration(min(ms, float64(maxAfter.Milliseconds())) * float64(time.Millisecond))
+	} else if seconds, err := strconv.ParseFloat(text, 64); err == nil && seconds > 0 {
+		wait = time.Duration(min(seconds, maxAfter.Seconds()) * float64(time.Second))
 	} else if until, err := http.ParseTime(text); err == nil {
 		if now, err := http.ParseTime(h.Get("Date")); err == nil {
 			wait = until.Sub(now)
 		}
 	}
-	return min(max(wait, 0), most)
+	return min(max(wait, 0), maxAfter)
 }
 
 // clean returns a text for one line of an error, without keys.

@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"net/url"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/golem-forge/golem/internal/model"
@@ -31,16 +32,18 @@ type Server struct {
 	Transport http.RoundTripper // sends the requests; nil for one without a proxy
 	First     time.Duration     // timeout for the first byte of an answer; 0 means 5 minutes
 	Idle      time.Duration     // timeout between two bytes; 0 means 2 minutes
+	Whole     time.Duration     // timeout for a whole answer; 0 means 1 hour
 }
 
 // maxAnswer limits the bytes of a stream.
 const maxAnswer = 64 << 20
 
-// A Client sends requests to one server. The vendors' libraries use it as their HTTP
-// client.
+// A Client sends requests to one server.
 type Client struct {
 	Server
-	http *http.Client
+	http    *http.Client
+	reached atomic.Bool // the server has answered before
+	learned learned
 }
 
 // NewClient returns a client for a server.
@@ -50,6 +53,9 @@ func NewClient(s Server) *Client {
 	}
 	if s.Idle == 0 {
 		s.Idle = 2 * time.Minute
+	}
+	if s.Whole == 0 {
+		s.Whole = time.Hour
 	}
 	if s.Transport == nil {
 		s.Transport = &http.Transport{ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 30 * time.Second}
@@ -64,15 +70,15 @@ func NewClient(s Server) *Client {
 var (
 	errFirst = errors.New("no answer in time")
 	errIdle  = errors.New("the answer stopped")
+	errWhole = errors.New("the answer does not end")
 	errLong  = errors.New("the answer is too large")
 )
 
-// Do sends a request, with the key if it goes to the server. A response that is not a
-// stream is an error.
-func (c *Client) Do(r *http.Request) (*http.Response, error) {
+// do sends a request with the key. A response that is not a stream is an error.
+func (c *Client) do(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	r = r.Clone(ctx)
-	for _, name := range []string{"Authorization", "X-Api-Key"} {
+	for _, name := range []string{"Authorization", "X-Api-Key", "X-Goog-Api-Key"} {
 		r.Header.Del(name)
 	}
 	if c.Key != "" && r.URL.Scheme == c.Base.Scheme && r.URL.Host == c.Base.Host {
@@ -88,7 +94,9 @@ func (c *Client) Do(r *http.Request) (*http.Response, error) {
 		}
 		return nil, err
 	}
-	response.Body = &body{ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, idle: c.Idle, left: maxAnswer}
+	c.reached.Store(true)
+	whole := time.AfterFunc(c.Whole, func() { cancel(errWhole) })
+	response.Body = &body{ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, whole: whole, idle: c.Idle, left: maxAnswer}
 	if response.StatusCode == http.StatusOK && isStream(response) {
 		return response, nil
 	}
@@ -109,6 +117,7 @@ type body struct {
 	ctx    context.Context
 	cancel context.CancelCauseFunc
 	timer  *time.Timer
+	whole  *time.Timer
 	idle   time.Duration
 	left   int64
 }
@@ -131,6 +140,7 @@ func (b *body) Read(p []byte) (int, error) {
 
 func (b *body) Close() error {
 	b.timer.Stop()
+	b.whole.Stop()
 	b.cancel(nil)
 	return b.ReadCloser.Close()
 }
@@ -143,6 +153,11 @@ func (c *Client) fail(class model.Class, what, hint string) *model.Error {
 // Bad returns the error for a malformed answer.
 func (c *Client) Bad(format string, args ...any) error {
 	return c.fail(model.Bad, fmt.Sprintf(format, args...), "the server sent what golem does not understand: check the address "+c.address())
+}
+
+// Failed returns the error for an answer that the server gave up.
+func (c *Client) Failed(format string, args ...any) error {
+	return c.fail(model.Broken, fmt.Sprintf(format, args...), "try again")
 }
 
 // CutOff returns the error for a stream that ended too early.

@@ -42,7 +42,7 @@ func TestKeyStays(t *testing.T) {
 			t.Fatal(err)
 		}
 		r.Header.Set("Authorization", "Bearer secret-key")
-		response, err := c.Do(r)
+		response, err := c.do(r)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -65,7 +65,7 @@ func TestEndless(t *testing.T) {
 	t.Cleanup(s.Close)
 	c := client(t, s.URL)
 	r, _ := http.NewRequest("POST", s.URL, nil)
-	response, err := c.Do(r)
+	response, err := c.do(r)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +74,7 @@ func TestEndless(t *testing.T) {
 	if n > maxAnswer || !errors.Is(err, errLong) {
 		t.Errorf("read %d, %v", n, err)
 	}
-	if e := c.Fault(context.Background(), err).(*model.Error); e.Class != model.Bad || !strings.Contains(e.What, "is larger than 64 MiB") {
+	if e := c.Fault(context.Background(), err).(*model.Error); e.Class != model.Bad || !strings.Contains(e.What, "is larger than golem accepts") {
 		t.Errorf("got %v", e)
 	}
 }
@@ -87,7 +87,7 @@ func TestFaults(t *testing.T) {
 		class model.Class
 		want  string
 	}{
-		{&url.Error{Op: "Post", URL: "https://host.example/?k=secret-key", Err: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "host.example"}}}, model.Broken, "the name host.example is not found"},
+		{&url.Error{Op: "Post", URL: "https://host.example/?k=secret-key", Err: &net.OpError{Op: "dial", Err: &net.DNSError{Err: "no such host", Name: "host.example"}}}, model.Unreached, "the name host.example is not found"},
 		{&url.Error{Op: "Post", URL: "https://x/?k=secret-key", Err: errors.New("odd: secret-key \x1b[2J sk-abcdefgh")}, model.Broken, `the connection to host.example: odd: [key] \x1b[2J [key]`},
 		{fmt.Errorf("a: %w", &model.Error{Class: model.TooLong, What: "own"}), model.TooLong, "own"},
 	} {
