@@ -23,6 +23,11 @@ func (o Options) Preferences() project.Preferences {
 	return c.Preferences()
 }
 
+// SetConfig returns the text of the user's configuration with another value of a key.
+func (o Options) SetConfig(data []byte, key, value string) ([]byte, error) {
+	return project.SetConfig(o.Config, data, o.Home, policyTools(), key, value)
+}
+
 // policyTools returns the names of tools and toolsets that a policy may list.
 func policyTools() []string {
 	names := []string{"exec", "custom", "mcp"}

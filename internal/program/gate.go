@@ -429,6 +429,9 @@ func policyHash(p *Program) string {
 		return string(dir)
 	}
 	fmt.Fprintln(h, p.Content.Hash)
+	if IsDefault(p) { // another version of golem may have another one
+		fmt.Fprintf(h, "worker %q\n", p.Entry.Content)
+	}
 	for _, m := range rules.Mounts {
 		fmt.Fprintf(h, "mount %q %q %q %s %q %d\n", m.Target, within(m.Base), within(m.Source), m.Mode, m.Suffixes, m.MaxFileBytes)
 	}

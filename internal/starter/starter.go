@@ -254,3 +254,13 @@ func headOf(gitDir string) string {
 func isPlainName(name string) bool {
 	return name != "" && strings.Trim(name, "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-") == ""
 }
+
+// DefaultWorker returns the worker file of golem run in a directory without a program. It is
+// the worker of a new program of the kind Repository, so golem init writes it out.
+func DefaultWorker() []byte {
+	data, err := templates.ReadFile("template/repository/main.worker")
+	if err != nil {
+		panic(err) // the file is part of the program
+	}
+	return data
+}

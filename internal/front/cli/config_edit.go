@@ -6,11 +6,14 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/editor"
+	"github.com/golem-forge/golem/internal/model/models"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -63,6 +66,61 @@ Exit code 0: saved or unchanged, no problems; 2: problems.`,
 			what = "unchanged, no problems"
 		}
 		fmt.Fprintln(cmd.OutOrStdout(), what+": "+visible.Text(file))
+		return nil
+	}
+	return cmd
+}
+
+func newConfigSet() *cobra.Command {
+	cmd := &cobra.Command{
+		Use:   "set KEY VALUE",
+		Short: "Set a value of your configuration",
+		Long: `Set a value of your own configuration, ~/.config/golem/config.yaml, which golem makes if
+it is missing. golem changes one line of the file, and only if the result is valid. The
+values of your configuration are defaults and limits for all programs.`,
+		Example: "  golem config set model anthropic:claude-sonnet-4-5\n  golem config set notify off",
+	}
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) != 2 {
+			return usageError("config set takes a key and a value: golem config set model anthropic:claude-sonnet-4-5")
+		}
+		return nil
+	}
+	flags := &programFlags{dir: "."}
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		o, err := flags.options()
+		if err != nil {
+			return err
+		}
+		file := o.Config
+		if file == "" {
+			return errNoPlace
+		}
+		if real, err := filepath.EvalSymlinks(file); err == nil {
+			file = real // the symlink stays
+		}
+		mode := fs.FileMode(0o600)
+		if info, err := os.Stat(file); err == nil {
+			mode = info.Mode().Perm()
+		}
+		old, err := os.ReadFile(file)
+		if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return visible.FileError(file, err)
+		}
+		if before, vendor, ok := strings.Cut(args[1], ":"); args[0] == "model" && (!ok || vendor == "" || !slices.Contains(models.Names(), before)) {
+			return usagef("model %s: a model is vendor:name, such as anthropic:claude-sonnet-4-5; vendors are %s", visible.Text(args[1]), strings.Join(models.Names(), ", "))
+		}
+		text, err := o.SetConfig(old, args[0], args[1])
+		if err != nil {
+			return err
+		}
+		if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+			return visible.FileError(file, err)
+		}
+		if err := durable.WriteFile(file, text, mode); err != nil {
+			return visible.FileError(file, err)
+		}
+		fmt.Fprintf(cmd.OutOrStdout(), "set %s to %s in %s\n", args[0], visible.Text(args[1]), visible.Text(visible.HomeRelative(file, o.Home)))
 		return nil
 	}
 	return cmd

@@ -144,6 +144,20 @@ func (f *runFlags) findPaused(err error) error {
 	return err
 }
 
+// hintPaused is like findPaused, for an error that says why golem cannot open this
+// directory. It stays if a program is here.
+func (f *runFlags) hintPaused(err error) error {
+	p, wrong := f.open(opening{otherwise: emptyProgram})
+	if f.resume == "" || wrong != nil || p.Content.Hash != "" {
+		return err
+	}
+	none := noProgram(p)
+	if found := f.findPaused(none); found != none {
+		return found
+	}
+	return err
+}
+
 // isAbsent reports whether an error means that there is no program here, or that it does
 // not have something.
 func isAbsent(err error) bool {

@@ -65,7 +65,7 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 	f := &execFlags{gateFlags: addSessionFlags(cmd, "a new one"), given: addMountFlags(cmd)}
 	f.addWorker(cmd)
 	cmd.Flags().SetInterspersed(false) // the flags after CMD are its own
-	cmd.Flags().StringVar(&f.net, "net", "", "the network of the command: off, on (every host), or HOST[:PORT],… (only these hosts); +HOST adds a host to those that the program or the agent already has; +go, +npm, +pypi and +debian add the hosts of a package client")
+	cmd.Flags().StringVar(&f.net, "net", "", netUsage)
 	cmd.Flags().StringVar(&f.jail, "jail", "", "the weakest level to accept: landlock or namespaces; without it golem uses the strongest that works here")
 	cmd.Flags().StringVar(&f.profile, "profile", "", "settings, credentials and variables for the command; --profile-help lists the profiles")
 	cmd.Flags().BoolVar(&f.list, "profile-help", false, "list the profiles, yours and the built-in ones, and how to write one")

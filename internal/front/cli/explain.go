@@ -46,8 +46,9 @@ its callers, and the approval that is needed.
 
 PATH is a path as a worker of the program in this directory sees it. --root and --mount name
 directories to check instead of a program's. Without a program and without these flags,
-golem mounts the current directory read-only at /. golem checks the real directories with
-the sandbox that the worker would get. It reads no file contents and changes nothing.
+the worker is the default worker, which golem run uses on the current directory. golem
+checks the real directories with the sandbox that the worker would get. It reads no file
+contents and changes nothing.
 
 With -- and a command, or with --command and a line of bash, golem explains whether the
 worker may run it. For each command in the line, golem prints the rule that decides, with
@@ -116,15 +117,11 @@ func answered(ctx context.Context, flags *programFlags, mounts []*explain.Mount,
 		return explain.Answer{}, usageError("--root and --mount replace the program; do not use them with --worker or flags about a program")
 	}
 	if len(mounts) == 0 {
-		p, err := flags.open(opening{otherwise: emptyProgram})
+		p, err := flags.open(opening{otherwise: defaultWorker})
 		if err != nil {
 			return explain.Answer{}, err
 		}
-		if p.Content.Hash != "" || worker != "" {
-			return p.Explain(ctx, op, path, worker)
-		}
-		here := &explain.Mount{From: "the current directory", Source: p.Root(), Target: "/", Access: sandbox.ReadOnly}
-		mounts = []*explain.Mount{here}
+		return p.Explain(ctx, op, path, worker)
 	}
 	a, err := explain.Mounts(ctx, op, path, mounts)
 	var given *explain.MountError
@@ -162,7 +159,7 @@ func explainArgs(cmd *cobra.Command, args []string, line string) error {
 
 // explainCommand prints whether a worker may run a command line.
 func explainCommand(cmd *cobra.Command, flags *programFlags, line, worker string) error {
-	p, err := flags.open(opening{otherwise: emptyProgram})
+	p, err := flags.open(opening{otherwise: defaultWorker})
 	if err != nil {
 		return err
 	}

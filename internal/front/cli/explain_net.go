@@ -11,7 +11,7 @@ import (
 
 // explainNetwork prints whether commands of a worker may connect to a host.
 func explainNetwork(cmd *cobra.Command, flags *programFlags, url, worker string) error {
-	p, err := flags.open(opening{otherwise: emptyProgram})
+	p, err := flags.open(opening{otherwise: defaultWorker})
 	if err != nil {
 		return err
 	}

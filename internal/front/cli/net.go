@@ -14,6 +14,9 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
+// netUsage describes --net.
+const netUsage = "the network of commands: off, on (every host), or HOST[:PORT],… (only these hosts); +HOST adds a host to those that the program or the agent already has; +go, +npm, +pypi and +debian add the hosts of a package client"
+
 // setNetwork applies the value of --net: off, on, a list of hosts, or a list of hosts that
 // are added to those of the program.
 func (f *programFlags) setNetwork(text string) error {

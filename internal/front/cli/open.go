@@ -6,6 +6,7 @@ import (
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // An opening says what a command opens.
@@ -26,6 +27,7 @@ const (
 	flagMounts                         // the mounts of flags, or the directory as an overlay
 	emptyProgram                       // a program without files: its Content.Hash is ""
 	sessionState                       // the state of sessions without a program; emptyProgram if there is none
+	defaultWorker                      // the default worker, with the mounts of a session or the directory as an overlay
 )
 
 // open opens the program of a command. Every command uses it. Flags override the
@@ -55,6 +57,8 @@ func (f *programFlags) open(how opening) (*program.Program, error) {
 	switch {
 	case p == nil || how.otherwise == emptyProgram:
 		return p, err
+	case how.otherwise == defaultWorker:
+		return openDefault(o, p, err, how.session)
 	case how.otherwise == sessionMounts, how.otherwise == sessionOrDirectory:
 		found, err := openSessionMounts(o, p, how.session)
 		var none usageError
@@ -80,6 +84,31 @@ func openFlagMounts(o program.Options, given []*explain.Mount) (*program.Program
 		return nil, usagef("%v", err)
 	}
 	return program.LoadMounts(o, mounts)
+}
+
+// openDefault opens the default worker, unless there is a program. It works in the mounts of
+// a session, if the id names one that started without a program, or else on the directory as an overlay.
+func openDefault(o program.Options, p *program.Program, wrong error, id string) (*program.Program, error) {
+	named := id != "" && id != session.New && id != session.Last
+	if p.Content.Hash != "" && !named || wrong != nil {
+		return p, wrong
+	}
+	if named {
+		found, err := program.LoadDefaultSession(o, id)
+		switch {
+		case err == nil:
+			return found, nil
+		case p.Content.Hash != "":
+			return p, wrong
+		case sandbox.CodeOf(err) != sandbox.ErrNotFound:
+			return nil, err
+		}
+	}
+	mounts, err := program.MountsFromFlags(o, nil)
+	if err != nil {
+		return nil, err
+	}
+	return program.LoadDefault(o, mounts)
 }
 
 // openSessionMounts opens the mounts of a session that started without a program. It

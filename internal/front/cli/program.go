@@ -154,13 +154,10 @@ Exit code 0: no problems; 2: problems.`,
 		if dry && !fix {
 			return usageError("--dry-run is for golem lint --fix")
 		}
-		p, err := flags.open(opening{strict: true, otherwise: emptyProgram})
+		p, err := flags.open(opening{strict: true, otherwise: defaultWorker})
 		var problems strictyaml.Problems
 		if err != nil && !errors.As(err, &problems) {
 			return err
-		}
-		if p != nil && p.Content.Hash == "" && len(problems) == 0 {
-			return noProgram(p)
 		}
 		var fixed []strictyaml.Respelling
 		if fix && p != nil {
@@ -178,6 +175,9 @@ Exit code 0: no problems; 2: problems.`,
 				return err
 			}
 		} else if len(problems) == 0 {
+			if program.IsDefault(p) {
+				fmt.Fprintln(cmd.OutOrStdout(), noProgramNote)
+			}
 			fmt.Fprintf(cmd.OutOrStdout(), "no problems: %s, %s\n", visible.Count(len(p.Project.Mounts), "mount"), visible.Count(len(p.Workers), "worker"))
 			for _, program := range p.TrustRequest().ForeignPrograms() {
 				fmt.Fprintf(cmd.OutOrStdout(), "  %s: %s\n", visible.Text(program.From), visible.Text(program.What))
@@ -195,6 +195,9 @@ Exit code 0: no problems; 2: problems.`,
 	}
 	return cmd
 }
+
+// noProgramNote says which worker golem run uses in a directory without a program.
+const noProgramNote = "no program here: golem run uses the default worker; golem init --for repository writes it out as a program"
 
 // noProgram returns the error for a directory without a program.
 func noProgram(p *program.Program) error {
@@ -327,7 +330,7 @@ value.`,
 		printColumns(cmd.OutOrStdout(), rows)
 		return nil
 	}
-	cmd.AddCommand(newConfigEdit())
+	cmd.AddCommand(newConfigEdit(), newConfigSet())
 	return cmd
 }
 

@@ -8,11 +8,8 @@ import (
 	"io"
 	"os"
 	"os/signal"
-	"path/filepath"
-	"strings"
 	"sync/atomic"
 	"time"
-	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 
@@ -24,8 +21,6 @@ import (
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
-	"github.com/golem-forge/golem/internal/worker"
-	"github.com/golem-forge/golem/sandbox"
 )
 
 // runFlags are the flags of golem run.
@@ -46,19 +41,24 @@ type runFlags struct {
 
 func newRun() *cobra.Command {
 	cmd := &cobra.Command{
-		Use:   "run PROGRAM|FILE [INPUT…] | [PROGRAM] --resume ID",
-		Short: "Run the workers of a program with a model",
-		Long: `Run the workers of a program. The entry worker gets the input and works with the model.
-Each of its tool calls passes the gate. It can call other workers, which never have more
-permissions than the worker that calls them.
+		Use:   "run [PROGRAM|WORKER] [INPUT…] | [PROGRAM] --resume ID",
+		Short: "Let a model work on this directory, or run a program",
+		Long: `Give a task to a worker with a model. The worker works on a copy-on-write view of the
+current directory, and its changes wait in a session: golem diff shows them, and golem
+apply copies them into your directory. Each of its tool calls passes the gate. Its commands
+run in the jail, without a network unless you allow one.
 
-Without an input, golem reads messages at a terminal, one after the other: a chat. /help in
-it lists the commands and keys.
+In a directory with a program, the entry worker of the program gets the task. Elsewhere it
+is the default worker, which has tools for files and commands; golem workers shows it, and
+golem init --for repository writes it out. PROGRAM is a directory, and WORKER is the name or
+the file of a worker. A first word that names neither is part of the input. With -C, all
+arguments are input. golem adds the text of a pipe to the input: git diff | golem run
+"review this". It attaches PDFs and images that are named; --attach attaches other files.
+The answer goes to standard output, the progress to standard error.
 
-PROGRAM is a directory with main.worker. FILE is the worker file to start with. The other
-arguments are the input. With -C, all arguments are input. golem attaches PDFs and images
-among them; --attach attaches other files. The answer goes to standard output,
-the progress to standard error.
+The model is that of --model, GOLEM_MODEL, the project file or golem config set model. Without
+an input, golem reads messages at a terminal, one after the other: a chat. /help in it lists
+the commands and keys.
 
 If a call needs approval and nobody answers, the run pauses: golem approve ID decides, and
 --resume last continues. Ctrl-C stops the run after the current call. A second Ctrl-C ends
@@ -68,8 +68,8 @@ repeat calls that were done.
 Exit code 0: done, also if you declined a call; 1: failed; 2: wrong arguments or
 configuration; 3: a call waits for approval, or auto_deny refused one; 4: the budget is
 spent; 5: no jail; 130: stopped.`,
-		Example: `  golem run . "Summarise the papers"
-  golem run . --model scripted:demo.yaml "Summarise the papers"
+		Example: `  golem run "fix the failing test"
+  golem run "review this change" --model ollama:qwen3 < change.diff
   golem run --resume last`,
 	}
 	f := &runFlags{gateFlags: addSessionFlags(cmd, "a new one")}
@@ -81,23 +81,26 @@ spent; 5: no jail; 130: stopped.`,
 	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "a file to attach to the input; may be given again")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show what a run could do and would ask, and run nothing")
 	cmd.Flags().BoolVar(&f.plain, "plain", false, "in a chat: read plain lines, without editing, history and completion")
+	net := ""
+	cmd.Flags().StringVar(&net, "net", "", netUsage)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
-		words, err := f.begin(args)
+		if err := f.setNetwork(net); err != nil {
+			return err
+		}
+		words, err := f.begin(args, cmd.ErrOrStderr())
 		if err != nil {
 			return err
 		}
-		p, err := f.program()
-		if err != nil && f.resume != "" {
-			return f.findPaused(err)
-		}
+		p, err := f.open(opening{otherwise: defaultWorker, session: cmp.Or(f.resumed(), f.sessionID())})
 		if err != nil {
-			return err
+			return f.hintPaused(err)
 		}
 		if f.dry {
 			return dryRun(cmd, p)
 		}
-		if f.resume != "" && f.entry == "" {
-			if p, err = f.programBefore(p); err != nil && f.resume != "last" {
+		if f.resume != "" && (f.entry == "" || program.IsDefault(p)) {
+			isDefault := program.IsDefault(p)
+			if p, err = f.programBefore(p); err != nil && (isDefault || f.resume != "last") {
 				return f.findPaused(err)
 			}
 			if err != nil {
@@ -109,53 +112,9 @@ spent; 5: no jail; 130: stopped.`,
 	return cmd
 }
 
-// begin takes the program from the arguments, and returns the other arguments.
-func (f *runFlags) begin(args []string) ([]string, error) {
-	if f.resume != "" && f.session != "" {
-		return nil, usageError("--resume names the session whose run continues; omit --session")
-	}
-	if len(args) == 0 {
-		if f.dir == "." && f.resume == "" {
-			return nil, usageError("run what? golem run . for the program in this directory")
-		}
-		f.said = f.dir
-		return nil, nil
-	}
-	f.said = args[0]
-	info, err := os.Stat(args[0])
-	switch {
-	case err != nil && f.dir != ".": // the flag names the program, so all words are the input
-		f.said = f.dir
-		return args, nil
-	case err != nil && strings.HasPrefix(sameMeaning(args[0]), "exec "):
-		return nil, usagef("no program %s; golem run starts workers, golem exec starts other programs: golem exec %s", sandbox.Shown(args[0]), visible.CommandLine(args...))
-	case err != nil && strings.Contains(args[0], " "): // the input, without the program
-		return nil, usagef("no program %s; the first argument is a directory or a worker file: golem run . %s", sandbox.Shown(args[0]), visible.CommandLine(args...))
-	case err != nil:
-		return nil, usagef("no program %s; the first argument is a directory or a worker file: golem run . \"what to do\"; a worker by its name: golem run . --entry NAME \"what to do\"", sandbox.Shown(args[0]))
-	case f.dir != ".":
-		return nil, usageError("--program and an argument name a program; use one of them")
-	case info.IsDir():
-		f.dir = args[0]
-	case worker.Stem(args[0]) == "":
-		return nil, usagef("%s is no worker file: its name does not end in .worker, .yaml or .yml", sandbox.Shown(args[0]))
-	case f.entry != "":
-		return nil, usageError("--entry and a worker file name a worker; use one of them")
-	default:
-		f.dir, f.entry = filepath.Dir(args[0]), worker.Stem(filepath.Base(args[0]))
-		if f.entry == "worker" {
-			f.entry = filepath.Base(f.dir)
-		}
-	}
-	return args[1:], nil
-}
-
 // run runs a program.
 func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) error {
-	if p.Content.Hash == "" {
-		return noProgram(p)
-	}
-	if err := f.askTrust(cmd, p, f.file == "-"); err != nil { // before golem opens any file that the program names
+	if err := f.askTrust(cmd, p, f.takesStdin(p)); err != nil { // before golem opens any file that the program names
 		return err
 	}
 	if f.resume == "" {
@@ -174,7 +133,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	}
 	requests := network.NewOwnRequests("model", "the model that you chose", time.Now)
 	defer requests.Close()
-	m, name, closeModel, err := f.open(p, requests, out.note)
+	m, name, closeModel, err := f.openModel(p, requests, out.note)
 	if err != nil {
 		return err
 	}
@@ -187,7 +146,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		}
 		v.Session = s.ID
 	}
-	if terminal := findTerminal(f.file == "-"); terminal != nil {
+	if terminal := findTerminal(f.takesStdin(p)); terminal != nil {
 		v.Asker = telling{newAsker(terminal, cmd.ErrOrStderr(), f.wait), out}
 		if terminal != os.Stdin {
 			defer terminal.Close()
@@ -204,6 +163,9 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	copying.end(err == nil)
 	if err != nil {
 		return err
+	}
+	if program.IsDefault(p) && !out.json {
+		f.tellDefault(cmd, p, r.Gate, name)
 	}
 	for _, note := range append(r.Gate.StartNotes, r.Gate.Notes...) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
@@ -223,7 +185,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	late := errors.Join(reviewed, r.Close())
 	out.changes = changes
 	if err == nil { // there is an answer, even if closing the records failed
-		err = out.end("golem run "+visible.CommandLine(f.said)+" --resume ", o, sum, code)
+		err = out.end(f.command(p)+"--resume ", o, sum, code)
 	}
 	return withLate(cmd, err, late)
 }
@@ -242,6 +204,9 @@ func (f *runFlags) programBefore(p *program.Program) (*program.Program, error) {
 	s, err := p.Runs().Find(f.resumed())
 	if err != nil {
 		return nil, err
+	}
+	if program.IsDefault(p) {
+		return f.open(opening{otherwise: defaultWorker, session: s.ID}) // it may have other mounts
 	}
 	begin, err := p.Runs().Begin(s)
 	if err != nil || begin.Worker == "" || p.Entry != nil && p.Entry.Name == begin.Worker {
@@ -299,78 +264,4 @@ type telling struct {
 func (t telling) Ask(ctx context.Context, r tool.Request) approval.Reply {
 	t.out.asks(r)
 	return t.Asker.Ask(ctx, r)
-}
-
-// given returns the input of the entry worker.
-func (f *runFlags) given(cmd *cobra.Command, p *program.Program, words []string) (in run.Input, err error) {
-	files := f.attach
-	var text []string
-	for _, word := range words {
-		if attachedUnasked(word) {
-			files = append(files, word)
-		} else {
-			text = append(text, word)
-		}
-	}
-	said := 0
-	for _, is := range []bool{len(text) > 0, f.input != "", f.file != ""} {
-		if is {
-			said++
-		}
-	}
-	if said > 1 {
-		return in, usageError("the input is given twice; use arguments, --input or --file")
-	}
-	switch {
-	case f.file == "-":
-		data, err := io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxInput+1))
-		if err != nil {
-			return in, err
-		}
-		in.Text = string(data)
-	case f.file != "":
-		data, err := os.ReadFile(f.file)
-		if err != nil {
-			return in, usagef("--file %s: %v", sandbox.Shown(f.file), errors.Unwrap(err))
-		}
-		in.Text = string(data)
-		from, err := filepath.Abs(f.file) // unlike the name of an attachment, it does not start at the worker's directory
-		if err != nil {
-			return in, err
-		}
-		f.handed = append(f.handed, from)
-	default:
-		in.Text = cmp.Or(f.input, strings.Join(text, " "))
-	}
-	if len(in.Text) > maxInput {
-		return in, usagef("the input has more than %s; attach it as a file", tool.FormatSize(maxInput))
-	}
-	if !utf8.ValidString(in.Text) {
-		return in, usageError("the input is not UTF-8 text; attach it as a file")
-	}
-	f.handed = append(f.handed, files...)
-	if in.Files, err = p.Attach(files); err != nil {
-		return in, err
-	}
-	if f.resume == "" && strings.TrimSpace(in.Text) == "" && len(in.Files) == 0 && p.Entry != nil && !p.Entry.AllowEmptyInput && p.Entry.Mode != "chat" {
-		if f.chatty = !wantsJSON(cmd) && newScreen(os.Stdin).file != nil && findTerminal(false) != nil; f.chatty {
-			return in, nil
-		}
-		return in, usagef("%s needs an input; golem run %s \"what to do\"", visible.Text(p.Entry.Name), sandbox.Shown(f.said))
-	}
-	return in, nil
-}
-
-// maxInput is the maximum size of an input in bytes.
-const maxInput = 1 << 20
-
-// attachedUnasked reports whether golem attaches a word of the input as a file: a PDF or
-// an image that exists.
-func attachedUnasked(word string) bool {
-	switch strings.ToLower(filepath.Ext(word)) {
-	case ".pdf", ".png", ".jpg", ".jpeg", ".gif", ".webp":
-		info, err := os.Stat(word)
-		return err == nil && info.Mode().IsRegular()
-	}
-	return false
 }

@@ -19,12 +19,33 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// errNoModel says how to name a model.
-const errNoModel = usageError("no model; name one with --model, GOLEM_MODEL or model: in the project file: anthropic:claude-sonnet-4-5, ollama:qwen3; without a key: scripted:demo.yaml")
+// noModel returns the error if no model is named. It says what to type, and names a vendor
+// whose key is there.
+func noModel() error {
+	var places []string
+	for _, k := range models.KeySources() {
+		from := ""
+		for _, name := range k.Variables {
+			if strings.TrimSpace(os.Getenv(name)) != "" && from == "" {
+				from = "in " + name
+			}
+		}
+		if secret, err := findSecret(k.Vendor); from == "" && err == nil && secret != "" {
+			from = "among your secrets"
+		}
+		if from != "" {
+			return usagef("no model is named, but golem found your key for %s %s; use it:\n  golem config set model %s    for every run\n  --model %s                   for this run", k.Vendor, from, k.Example, k.Example)
+		}
+		places = append(places, k.Variables...)
+	}
+	first := models.KeySources()[0]
+	return usagef("no model is named, and golem found no key in %s or among your secrets; type:\n  golem secret set %s                     stores your key\n  golem config set model %s    names the model for every run; --model, GOLEM_MODEL or model: in the project file name another\nwithout a key: --model ollama:qwen3 is a model on this machine, and --model scripted:FILE plays a script",
+		strings.Join(places, ", "), first.Vendor, first.Example)
+}
 
-// open opens the model of the flag, the environment, the project or the entry worker. It
+// openModel opens the model of the flag, the environment, the project or the entry worker. It
 // reports retries by tell.
-func (f *runFlags) open(p *program.Program, requests http.RoundTripper, tell func(string)) (m model.Model, name string, closed func() error, err error) {
+func (f *runFlags) openModel(p *program.Program, requests http.RoundTripper, tell func(string)) (m model.Model, name string, closed func() error, err error) {
 	name = cmp.Or(f.model, p.Project.Model)
 	closed = func() error { return nil }
 	if name == "" && f.resume != "" {
@@ -36,7 +57,7 @@ func (f *runFlags) open(p *program.Program, requests http.RoundTripper, tell fun
 		name = p.Entry.Model.Text
 	}
 	if name == "" {
-		return nil, name, closed, errNoModel
+		return nil, name, closed, noModel()
 	}
 	name = withFullPath(string(p.Root()), name)
 	server := p.Project.ModelServer

@@ -153,7 +153,7 @@ func (f *submitFlags) take(args []string) (input string, err error) {
 func (f *submitFlags) specs(p *program.Program, input string) ([]hub.Spec, error) {
 	one := hub.Spec{Name: filepath.Base(string(p.Root())), Trust: p.Content.Hash, Entry: f.entry, Input: input, Model: cmp.Or(f.model, p.Project.Model)}
 	if one.Model == "" && (p.Entry == nil || p.Entry.Model.Text == "") {
-		return nil, errNoModel
+		return nil, noModel()
 	}
 	if len(f.each) == 0 {
 		return []hub.Spec{one}, nil

@@ -33,12 +33,9 @@ Exit code 0: no errors; 2: errors.`,
 	}
 	flags := addProgramFlags(cmd)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		p, err := flags.open(opening{strict: true, otherwise: emptyProgram})
+		p, err := flags.open(opening{strict: true, otherwise: defaultWorker})
 		if p == nil || p.Project == nil {
 			return err
-		}
-		if p.Content.Hash == "" {
-			return noProgram(p)
 		}
 		top := p.Tree()
 		doc := workersDocument{Entry: describe(p, top), Unreached: []string{}, Problems: problemsOf(err)}
@@ -55,6 +52,9 @@ Exit code 0: no errors; 2: errors.`,
 		}
 		if top == nil {
 			fmt.Fprintln(cmd.OutOrStdout(), "no entry worker: a program has a main.worker, or name one with --entry")
+		}
+		if program.IsDefault(p) {
+			fmt.Fprintln(cmd.OutOrStdout(), noProgramNote)
 		}
 		doc.Entry.print(cmd.OutOrStdout(), "")
 		if len(doc.Unreached) > 0 {
