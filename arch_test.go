@@ -92,6 +92,7 @@ var layers = []layer{
 	{"internal/choice", 7, "the hunks and files that the user chooses among the changes of a session"},
 	{"internal/program", 7, "opens a project and connects its parts"},
 	{"internal/hub/node", 8, "does the jobs of a hub on this machine"},
+	{"internal/evaluation", 8, "runs the cases of a program and compares the runs with what the user expects"},
 	{"internal/inbox", 8, "collects what waits for the user, for every front"},
 	{"internal/front/*", 9, "the ways in: command line, MCP server, browser"},
 	{"cmd/golem", 10, "main"},

@@ -61,8 +61,15 @@ func (s *stage) transcripts(document string) {
 }
 
 // block runs the commands of a block if it is a transcript, and returns how many it has.
+// The block "yaml NAME.yaml" becomes a file in the current directory.
 func (s *stage) block(document string, b block) int {
 	s.Helper()
+	if _, name, ok := strings.Cut(b.lang, "yaml "); ok && strings.HasSuffix(name, ".yaml") {
+		if err := os.WriteFile(filepath.Join(s.dir, filepath.Base(name)), []byte(b.text), 0o666); err != nil {
+			s.Fatal(err)
+		}
+		return 0
+	}
 	if b.lang != "console" && b.lang != "terminal" {
 		return 0
 	}

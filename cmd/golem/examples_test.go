@@ -1,6 +1,8 @@
 package main
 
 import (
+	"encoding/json"
+	"maps"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -74,4 +76,49 @@ func TestExamples(t *testing.T) {
 			}
 		})
 	}
+}
+
+// TestExampleCases runs golem eval over the cases of every example. The cases change no
+// file of it.
+func TestExampleCases(t *testing.T) {
+	for name := range exampleFiles {
+		t.Run(name, func(t *testing.T) {
+			t.Parallel()
+			dir, golem := example(t, name)
+			if out, err := golem("trust", "--yes").CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			before := listing(t, dir)
+			out, err := golem("eval", "--json").Output()
+			var result struct {
+				Passed, Failed int
+			}
+			if err != nil || json.Unmarshal(out, &result) != nil || result.Passed == 0 || result.Failed > 0 {
+				t.Errorf("%v\n%s", err, out)
+			}
+			if after := listing(t, dir); !maps.Equal(before, after) {
+				t.Errorf("the cases changed files:\n%v\n%v", before, after)
+			}
+		})
+	}
+}
+
+// listing returns the content of all files in a directory by their names. The content of a
+// directory is "".
+func listing(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	files := make(map[string]string)
+	err := filepath.WalkDir(dir, func(name string, e os.DirEntry, err error) error {
+		if err != nil || e.IsDir() {
+			files[name] = ""
+			return err
+		}
+		data, err := os.ReadFile(name)
+		files[name] = string(data)
+		return err
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return files
 }

@@ -31,7 +31,7 @@ func (g Grant) Meet(h Grant) Grant {
 		Workers:     g.Workers.meet(h.Workers),
 		Hosts:       g.Hosts.meet(h.Hosts),
 		Credentials: g.Credentials.meet(h.Credentials),
-		Limits:      g.Limits.meet(h.Limits),
+		Limits:      g.Limits.Meet(h.Limits),
 		Depth:       min(g.Depth, h.Depth),
 		Attachments: g.Attachments.meet(h.Attachments),
 		Level:       max(g.Level, h.Level),

@@ -18,7 +18,8 @@ type Limits struct {
 	Budget  time.Duration // time of the whole run
 }
 
-func (l Limits) meet(m Limits) Limits {
+// Meet returns the lower of each limit.
+func (l Limits) Meet(m Limits) Limits {
 	return Limits{
 		CPU: lower(l.CPU, m.CPU), Memory: lower(l.Memory, m.Memory), Pids: lower(l.Pids, m.Pids),
 		Time: lower(l.Time, m.Time), Output: lower(l.Output, m.Output), FileSize: lower(l.FileSize, m.FileSize),

@@ -48,6 +48,7 @@ type GateOptions struct {
 	Exec         *session.Exec // the program that the user runs, nil for none
 	Run          bool          // the gate is for a run, which always has a session
 	SingleCall   bool          // the gate is for one call, and services end with it
+	Isolated     bool          // a new session gets an overlay over each writable mount, and changes no file of the user
 	Undo         bool          // the call undoes the last change, which may be from another session
 
 	// Copy makes the session work on copies. OnCopy receives the progress of the copying
@@ -136,7 +137,7 @@ func (p *Program) unlistTools(tools []tool.Tool) []tool.Tool {
 	targets := len(p.targets().List()) > 0
 	noHost := p.Project.Network.IsEmpty() && p.Project.Fetch.IsEmpty()
 	for i, t := range tools {
-		if t.Toolset == "changes" && t.Name != "undo" && len(p.Sessions().OverlayMounts()) == 0 || t.Toolset == "git" && !targets || t.Name == "api_send" && len(p.Project.Endpoints) == 0 || t.Toolset == "web" && noHost {
+		if t.Toolset == "changes" && t.Name != "undo" && !asksOverlay(p) || t.Toolset == "git" && !targets || t.Name == "api_send" && len(p.Project.Endpoints) == 0 || t.Toolset == "web" && noHost {
 			tools[i].Unlisted = true
 		}
 	}
@@ -159,6 +160,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if err := p.CheckTrust(); err != nil {
 		return nil, err
 	}
+	p = forSession(p, v)
 	gate, err := p.Tools(v.Worker)
 	if err != nil {
 		return nil, err
@@ -167,7 +169,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if err != nil {
 		return nil, err
 	}
-	work, err := p.Sessions().OpenWorkspace(session.Options{ID: v.Session, Exec: v.Exec, Run: v.Run, Copy: v.Copy, OnCopy: v.OnCopy, Network: gate.HasNetwork(), SingleCall: v.SingleCall})
+	work, err := p.Sessions().OpenWorkspace(session.Options{ID: v.Session, Exec: v.Exec, Run: v.Run, Copy: v.Copy, OnCopy: v.OnCopy, Network: gate.HasNetwork(), SingleCall: v.SingleCall, Isolated: p.plain != nil})
 	if err != nil {
 		return nil, err
 	}

@@ -60,6 +60,7 @@ type Program struct {
 	toolFiles  trust.ToolFiles
 	presets    []network.Preset // those of the project
 	scanBudget *scan.Budget     // shared by all scanners of this process
+	plain      *project.Project // the project without the overlays that isolation added to Project; nil if it added none
 }
 
 // Load reads the program that a directory belongs to. It returns all problems with its

@@ -31,8 +31,9 @@ type RunOptions struct {
 	ModelName string               // as the user writes it
 	Requests  *network.OwnRequests // those of the model, nil for a model without any
 	Price     func(modelName string, u model.Usage) (dollars float64, known bool)
-	Resume    bool     // continue the run of the session
-	Attached  []string // files of the user that the entry worker gets, attached or as its input
+	Limits    policy.Limits // that hold beside those of the worker; zero is no limit
+	Resume    bool          // continue the run of the session
+	Attached  []string      // files of the user that the entry worker gets, attached or as its input
 	OnEvent   func(run.Event)
 
 	// Claim and Checkpoint are those of run.Run, for a run that moves between machines.
@@ -122,7 +123,7 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 		return nil, errors.Join(err, free(), dir.Close())
 	}
 	r = &Run{Gate: gate, Chat: step.Worker.Mode == "chat", job: j, log: log, now: now, dir: dir, free: free, Run: &run.Run{ID: gate.Session.ID, Policy: gate.records.Policy, Log: log, Tell: j.OnEvent, Now: p.options.Now, Secrets: j.Secrets,
-		Budget: run.NewBudget(step.Grant.Limits, j.Price, p.options.Now()), Claim: j.Claim}}
+		Budget: run.NewBudget(step.Grant.Limits.Meet(j.Limits), j.Price, p.options.Now()), Claim: j.Claim}}
 	if j.Checkpoint != nil {
 		r.Checkpoint = func(ctx context.Context) error {
 			if err := gate.journal.Flush(); err != nil {
@@ -210,7 +211,7 @@ func (r *Run) worker(step *calltree.Step, grant policy.Grant) (*run.Worker, erro
 	}
 	tracker, _ := gate.Taint.(*taint.Tracker)
 	made := &run.Worker{Name: w.Name, Exposure: tracker, Prompt: w.Prompt, Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
-		Layer: r.Gate.work.HasOverlays() && len(p.Sessions().OverlayMounts()) > 0, Any: grant.Workers.IsAll(), Notes: notes, Close: release}
+		Layer: r.Gate.work.HasOverlays() && asksOverlay(p), Any: grant.Workers.IsAll(), Notes: notes, Close: release}
 	if schema := w.OutputSchema; schema.Kind != 0 {
 		if made.Schema, err = json.Marshal(schema.Value()); err == nil {
 			err = run.CheckSchema(made.Schema)

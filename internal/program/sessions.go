@@ -1,6 +1,8 @@
 package program
 
 import (
+	"context"
+	"errors"
 	"path/filepath"
 	"strings"
 
@@ -20,12 +22,66 @@ func (p *Program) Sessions() session.Store {
 	return session.Store{State: p.state, Root: p.root, Project: p.Project, Given: p.mounts, Now: p.options.Now}
 }
 
+// forSession returns the program with its mounts as the session of a gate has them.
+func forSession(p *Program, v GateOptions) *Program {
+	isolated := v.Isolated
+	if !isolated && v.Session != "" && v.Session != session.New {
+		s, err := p.Sessions().Find(v.Session) // opening the session returns the error
+		isolated = err == nil && s.Isolated
+	}
+	if !isolated {
+		return p
+	}
+	own := *p
+	own.Project, own.plain = p.Project.Isolated(), p.Project
+	return &own
+}
+
+// asksOverlay reports whether the project itself asks for an overlay. Only then the worker
+// learns of it: an isolated run has the prompt and the tools of a plain one.
+func asksOverlay(p *Program) bool {
+	store := p.Sessions()
+	if p.plain != nil {
+		store.Project = p.plain
+	}
+	return len(store.OverlayMounts()) > 0
+}
+
 // RemoveSession removes a session with its changes for the user, unless another golem
 // works on it. It records that in the journal first.
 func (p *Program) RemoveSession(s *session.Session, secrets []string) error {
 	return removeSession(p, s, func(r *records.Records) error {
 		return r.Write(audit.Record{Kind: audit.Answer, Session: s.ID, Origin: policy.User.String(), Decision: "revoked", By: "user", Note: "removes session " + s.ID}, secrets)
 	})
+}
+
+// DiscardStaged discards the commits that a session has staged.
+func DiscardStaged(ctx context.Context, p *Program, id string) (err error) {
+	r, err := p.OpenRecords()
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, r.Close()) }()
+	waiting, err := clearance.Waiting(r.Folder)
+	if err != nil || len(waiting) == 0 {
+		return err
+	}
+	desk := newDesk(p, r, nil)
+	defer desk.Close()
+	open, err := desk.Open(ctx)
+	if err != nil {
+		return err
+	}
+	list, err := open.List()
+	if err != nil {
+		return err
+	}
+	for _, c := range list {
+		if c.Session == id || c.Tree == id {
+			err = errors.Join(err, open.Discard(ctx, c.ID))
+		}
+	}
+	return err
 }
 
 // RemoveUnused removes a session that holds nothing. The journal has no record of it,

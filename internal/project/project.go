@@ -238,6 +238,19 @@ func (p *Project) Sandbox(layer func(Mount) (sandbox.Mount, error)) (*sandbox.Sa
 	return s, err
 }
 
+// Isolated returns the project with an overlay over each mount that is writable. A
+// session of it changes no file of the user.
+func (p *Project) Isolated() *Project {
+	isolated := *p
+	isolated.Mounts = slices.Clone(p.Mounts)
+	for i, m := range isolated.Mounts {
+		if m.Access() >= sandbox.ReadWrite {
+			isolated.Mounts[i].Mode = Overlay
+		}
+	}
+	return &isolated
+}
+
 // Layered reports whether changes at a name stay in an overlay.
 func (p *Project) Layered(name string) bool {
 	i := p.mountOf(name)

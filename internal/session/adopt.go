@@ -22,7 +22,7 @@ func Adopt(s Store) error {
 		return err
 	}
 	for _, one := range list {
-		if err := transaction.Relocate(sandbox.Host(one.dir), s.OverlayMounts(), nil); err != nil {
+		if err := transaction.Relocate(sandbox.Host(one.dir), storeOf(s, one).OverlayMounts(), nil); err != nil {
 			return &sandbox.Error{Op: "session", Path: one.ID, Code: sandbox.ErrInternal, Hint: "it cannot be continued on this machine: " + err.Error()}
 		}
 	}

@@ -57,7 +57,7 @@ func (s Store) Changes(one *Session, names []string, diffs bool) (list []FileCha
 		return nil, "", err
 	}
 	defer k.Close()
-	return s.changes(k, names, diffs)
+	return storeOf(s, one).changes(k, names, diffs)
 }
 
 func (s Store) changes(k *transaction.Overlays, names []string, diffs bool) (list []FileChange, unfit string, err error) {

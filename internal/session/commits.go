@@ -30,7 +30,7 @@ type Commits struct {
 
 // Commits returns a reader of the commits of a session. open opens the private git store.
 func (s Store) Commits(one *Session, open func(context.Context) (*git.Store, error)) *Commits {
-	return &Commits{s, one, open}
+	return &Commits{storeOf(s, one), one, open}
 }
 
 // Committer returns a reader of the commits of the workspace's session, nil if it has no
@@ -253,7 +253,7 @@ func (s Store) MayHaveCommits(one *Session) (bool, error) {
 		return false, err
 	}
 	defer k.Close()
-	list, err := s.repositories(k)
+	list, err := storeOf(s, one).repositories(k)
 	if err != nil {
 		return false, err
 	}

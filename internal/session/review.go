@@ -39,7 +39,7 @@ func (s Store) ReviewWith(one *Session, names []string, diffs bool, report func(
 		return nil, err
 	}
 	defer k.Close()
-	return s.review(k, one, names, diffs, report)
+	return storeOf(s, one).review(k, one, names, diffs, report)
 }
 
 // Review reviews all changes of the workspace's session, without their diffs. It calls
@@ -110,7 +110,7 @@ func (s Store) HasChanges(one *Session) (bool, error) {
 		return false, err
 	}
 	defer k.Close()
-	files, err := s.Project.Sandbox(explain.ProbeMount)
+	files, err := storeOf(s, one).Project.Sandbox(explain.ProbeMount)
 	if err != nil {
 		return false, err
 	}

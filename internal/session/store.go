@@ -51,6 +51,10 @@ type Options struct {
 
 	Network bool // commands may use the network
 
+	// Isolated says that the program has an overlay over each writable mount: see
+	// project.Project.Isolated. A new session remembers it.
+	Isolated bool
+
 	// SingleCall is true if the workspace is for one call. The session then counts as used
 	// only if the call runs a command or changes its files.
 	SingleCall bool
@@ -71,6 +75,8 @@ type Session struct {
 	// another machine. The names of owners are made with it. An older golem did not write
 	// it.
 	Root string `json:"root,omitempty"`
+	// Isolated is that of Options.
+	Isolated bool `json:"isolated,omitempty"`
 
 	dir string
 }
@@ -172,7 +178,7 @@ func (s Store) begin(o Options, overlays bool) (found *Session, begun bool, err 
 	now := s.Now()
 	if begun = found == nil; begun {
 		id := strings.ToLower(rand.Text()[:6])
-		found = &Session{ID: id, Started: now, Copy: o.Copy || !overlays && transaction.CanCopy, Mounts: s.Given, Root: realPath(s.Root), dir: filepath.Join(s.dir(), id)}
+		found = &Session{ID: id, Started: now, Copy: o.Copy || !overlays && transaction.CanCopy, Mounts: s.Given, Root: realPath(s.Root), Isolated: o.Isolated, dir: filepath.Join(s.dir(), id)}
 		if o.Exec != nil {
 			found.Command = o.Exec.Command
 		}
@@ -199,7 +205,8 @@ func (s *Session) markUsed(now time.Time) error {
 }
 
 // choose returns the existing session that the options choose, nil if there is none.
-// Without an id it is the last used session that works on this machine.
+// Without an id it is the last used session that works on this machine and with the
+// mounts of this program.
 func (s Store) choose(o Options, overlays bool) (*Session, error) {
 	if o.ID == New {
 		return nil, nil
@@ -221,7 +228,7 @@ func (s Store) choose(o Options, overlays bool) (*Session, error) {
 		return nil, err
 	}
 	for _, one := range list {
-		if one.Copy || overlays && !o.Copy {
+		if one.Isolated == o.Isolated && (one.Copy || overlays && !o.Copy) {
 			return one, nil
 		}
 	}
@@ -243,7 +250,15 @@ func (s *Session) writeFile(name string, content any) error {
 
 // Open opens the changes of a session, to list, apply and discard them.
 func (s Store) Open(one *Session) (*transaction.Overlays, error) {
-	return transaction.Look(sandbox.Host(one.dir), s.OverlayMounts())
+	return transaction.Look(sandbox.Host(one.dir), storeOf(s, one).OverlayMounts())
+}
+
+// storeOf returns the store with the mounts as a session has them.
+func storeOf(s Store, one *Session) Store {
+	if one.Isolated {
+		s.Project = s.Project.Isolated()
+	}
+	return s
 }
 
 // OverlayMounts returns the mounts of the program with mode: overlay.

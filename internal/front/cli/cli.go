@@ -183,7 +183,7 @@ var groups = []*cobra.Group{
 // subcommands lists the commands in the order of golem help.
 func subcommands(fronts Fronts) []subcommand {
 	return []subcommand{
-		{"run", "run", newRun}, {"exec", "run", newExec}, {"ports", "run", newPorts}, {"mcp", "run", func() *cobra.Command { return newMCP(fronts.MCP) }},
+		{"run", "run", newRun}, {"eval", "run", newEval}, {"exec", "run", newExec}, {"ports", "run", newPorts}, {"mcp", "run", func() *cobra.Command { return newMCP(fronts.MCP) }},
 		{"status", "review", func() *cobra.Command { return newStatus(fronts) }}, {"diff", "review", func() *cobra.Command { return newDiff(fronts.Explore) }}, {"apply", "review", newApply}, {"discard", "review", newDiscard}, {"undo", "review", newUndo},
 		{"review", "review", func() *cobra.Command { return newReview(fronts.Explore) }}, {"approve", "review", newApprove}, {"approvals", "review", newApprovals}, {"desk", "review", func() *cobra.Command { return newDesk(fronts.Desk) }},
 		{"init", "project", newInit}, {"trust", "project", newTrust}, {"lint", "project", newLint}, {"explain", "project", newExplain}, {"config", "project", newConfig},

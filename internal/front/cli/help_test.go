@@ -45,7 +45,7 @@ func TestExamples(t *testing.T) {
 func TestGroups(t *testing.T) {
 	root := rootWithHelp()
 	for group, want := range map[string][]string{
-		"run":     {"run", "exec", "ports", "mcp"},
+		"run":     {"run", "eval", "exec", "ports", "mcp"},
 		"review":  {"status", "diff", "apply", "discard", "undo", "review", "approve", "approvals", "desk"},
 		"records": {"sessions", "audit", "doctor"},
 		"more":    {"tool", "scan", "completion", "man", "version", "help"},

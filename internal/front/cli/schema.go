@@ -5,6 +5,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/evaluation"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/worker"
@@ -19,6 +20,7 @@ var schemas = []struct {
 	{"project", "The project file of a golem program", project.Schema},
 	{"worker", "The keys of a golem worker file", worker.Schema},
 	{"policy", "The administrator's policy for golem, /etc/golem/policy.yaml", project.PolicySchema},
+	{"eval", "The cases of golem eval", evaluation.Schema},
 	{"config", "The user's configuration of golem, ~/.config/golem/config.yaml", project.ConfigSchema},
 }
 
@@ -28,10 +30,10 @@ func newSchema() *cobra.Command {
 		names = append(names, s.name)
 	}
 	return &cobra.Command{
-		Use:   "schema project|worker|policy|config",
+		Use:   "schema project|worker|policy|config|eval",
 		Short: "Print a JSON Schema for the files that golem reads",
 		Long: `Print the JSON Schema of the project file, of the keys of a worker file, of the
-administrator's policy, or of your own configuration. Editors complete and check the file
+administrator's policy, of your own configuration, or of a file with cases. Editors complete and check the file
 with it. An editor finds the schema by a line such as
 
   # yaml-language-server: $schema=golem-forge.schema.json
@@ -41,7 +43,7 @@ golem lint checks more than a schema can, such as whether a directory exists.`,
 		ValidArgs: names,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) != 1 {
-				return usageError("schema of what? golem schema project, worker, policy or config")
+				return usageError("schema of what? golem schema project, worker, policy, config or eval")
 			}
 			if !slices.Contains(names, args[0]) {
 				return usagef("no schema %s; %s", sandbox.Shown(args[0]), didYouMean(args[0], "golem schema ", names))

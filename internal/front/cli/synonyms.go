@@ -11,6 +11,7 @@ import (
 // thing: git, jj, docker, gh, npm, systemctl.
 var synonyms = map[string]string{
 	"run":                           "start up chat ask agent prompt task go compose",
+	"eval":                          "evaluate evals bench benchmark case cases",
 	"run --resume last":             "resume continue",
 	"exec":                          "sandbox jail confine launch spawn container attach enter",
 	"exec bash":                     "shell sh bash zsh fish",
