@@ -6,9 +6,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/model"
-	"github.com/golem-forge/golem/internal/model/prices"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -86,33 +84,12 @@ func (s Session) About() (About, error) {
 	if data, err := os.ReadFile(s.TaintFile()); err == nil {
 		a.Taint = visible.Line(strings.TrimSpace(string(data)), maxTitle)
 	}
-	a.Input = visible.Line(s.Program.Runs().FirstInput(s.Session), maxTitle)
-	using := make(map[string]int) // indexes in a.Use, by worker and model
-	now := make(map[string]int)   // the same, by conversation
-	err := s.Program.RunHistory(s.Session, func(e run.Entry) error {
-		a.HasRun = true
-		if e.Kind == "begin" {
-			key := e.Worker + "\x00" + e.Model
-			if _, ok := using[key]; !ok {
-				using[key] = len(a.Use)
-				a.Use = append(a.Use, WorkerUse{Worker: sandbox.Shown(e.Worker), Model: e.Model})
-			}
-			now[e.In] = using[key]
-		}
-		i, ok := now[e.In]
-		if e.Usage == nil || !ok {
-			return nil
-		}
-		u := &a.Use[i]
-		u.Turns, u.Tokens = u.Turns+1, u.Tokens.Add(*e.Usage)
-		cost, known := prices.Cost(u.Model, *e.Usage)
-		u.Cost, u.Unpriced = u.Cost+cost, u.Unpriced || !known
-		return nil
-	})
-	for i := range a.Use {
-		u := &a.Use[i]
-		a.Total.add(*u)
-		u.Model = sandbox.Shown(u.Model)
+	sum, err := s.Program.Runs().Summary(s.Session)
+	a.Input, a.HasRun = visible.Line(sum.Input, maxTitle), sum.HasRun
+	for _, u := range sum.Uses {
+		use := WorkerUse{sandbox.Shown(u.Worker), sandbox.Shown(u.Model), u.Turns, u.Tokens, u.Cost, u.Unpriced}
+		a.Use = append(a.Use, use)
+		a.Total.add(use)
 	}
 	return a, err
 }

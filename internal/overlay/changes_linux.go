@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"errors"
 	"fmt"
+	"hash/maphash"
 	"io"
 	"os"
 	"path"
@@ -65,6 +66,7 @@ type scanner struct {
 	since        int64 // the start of the work
 	list         []PathChange
 	conflicts    []string
+	hasStamps    bool
 	isLenient    bool     // skip bad names, and files that vanish during the scan
 	badNames     []string // those that were skipped
 }
@@ -237,11 +239,31 @@ func (s *scanner) addChange(c PathChange, st, low unix.Stat_t) (err error) {
 			}
 		}
 	}
+	s.addStamp(&c, st, low)
 	s.list = append(s.list, c)
 	if c.Kind == Dir {
 		return s.scanNewDir(c.Path, c.Path)
 	}
 	return nil
+}
+
+// stamps is the seed of stamps, which are for this process only.
+var stamps = maphash.MakeSeed()
+
+// addStamp gives the change of a file with these states its stamp.
+func (s *scanner) addStamp(c *PathChange, st, low unix.Stat_t) {
+	if !s.hasStamps || c.Kind != File && c.OldKind != File {
+		return
+	}
+	type state struct {
+		path          string
+		op            Op
+		kind, oldKind Kind
+		mode, oldMode uint32
+		own, real     copyStamp
+	}
+	c.Stamp = maphash.Comparable(stamps, state{c.Path, c.Op, c.Kind, c.OldKind, c.Mode, c.OldMode, copyStampOf(st), copyStampOf(low)})
+	c.Changed = max(st.Ctim.Nano(), low.Ctim.Nano())
 }
 
 // scanNewDir scans a new directory, which is applied as a whole.
@@ -253,6 +275,7 @@ func (s *scanner) scanNewDir(name, top string) error {
 	if err != nil {
 		return err
 	}
+	s.list = slices.Grow(s.list, len(names))
 	for _, base := range names {
 		at := path.Join(name, base)
 		if ok, err := s.checkName(at, base); !ok {
@@ -281,6 +304,7 @@ func (s *scanner) scanNewDir(name, top string) error {
 				return err
 			}
 		}
+		s.addStamp(&c, st, unix.Stat_t{})
 		s.list = append(s.list, c)
 		if c.Kind == Dir {
 			if err := s.scanNewDir(at, top); err != nil {

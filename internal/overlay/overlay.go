@@ -132,6 +132,12 @@ type PathChange struct {
 
 	// Digest is the digest of the session's version of a file, if AddDigests added it.
 	Digest string `json:"Sum,omitempty"`
+
+	// Stamp changes when the file changes, in the session or in the real directory. It is 0
+	// if it is not known. Changed is when one of the two was changed last, in nanoseconds. A
+	// second change within the same tick of the clock does not change the stamp.
+	Stamp   uint64 `json:"-"`
+	Changed int64  `json:"-"`
 }
 
 // Within returns the changes at and below paths; "." is all.

@@ -144,6 +144,32 @@ func (o Overlay) SessionChanges() ([]PathChange, error) {
 	return s.changes()
 }
 
+// ErrDenied is the error of a process that may not access everything it needs. A helper of
+// the user may.
+var ErrDenied = errors.New("a directory or file is not accessible")
+
+// SessionChangesHere is SessionChanges for a process without the permissions of a helper. If
+// it was not allowed to access a path, the error is ErrDenied. The changes have stamps.
+func SessionChangesHere(o Overlay) ([]PathChange, error) {
+	if o.IsCopy { // it makes directories accessible by changing their mode
+		return nil, ErrDenied
+	}
+	s, err := openSession(o, unix.LOCK_SH)
+	if errors.Is(err, fs.ErrPermission) {
+		return nil, ErrDenied
+	}
+	if err != nil {
+		return nil, err
+	}
+	defer s.base().close()
+	s.base().hasStamps = true
+	list, err := s.changes()
+	if s.base().upper.isDenied || s.base().lower.isDenied {
+		return nil, ErrDenied
+	}
+	return list, err
+}
+
 // BaseContent returns the content of the real file when the session first changed it, if
 // it was kept. For a copy no contents are kept.
 func (o Overlay) BaseContent(name string) ([]byte, error) {
@@ -399,7 +425,9 @@ func (s *overlaySession) visitLeaf(t entry) (stays bool, err error) {
 		return true, nil
 	}
 	if t.kind == Nothing {
-		s.list = append(s.list, PathChange{Path: t.name, Op: Delete, OldKind: t.realKind, Conflict: !s.isCurrent(t.version, t.lower, t.realKind)})
+		c := PathChange{Path: t.name, Op: Delete, OldKind: t.realKind, Conflict: !s.isCurrent(t.version, t.lower, t.realKind)}
+		s.addStamp(&c, t.upper, t.lower)
+		s.list = append(s.list, c)
 		return true, nil
 	}
 	return true, s.addChanged(t)

@@ -8,6 +8,7 @@ import (
 	"math/rand/v2"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"runtime"
 	"slices"
 	"strings"
@@ -106,7 +107,69 @@ func (b *fixture) changes() string {
 	b.t.Helper()
 	list, err := b.SessionChanges()
 	must(b.t, err)
-	return formatChanges(list)
+	text := formatChanges(list)
+	if here, err := overlay.SessionChangesHere(b.Overlay); err != nil && !b.IsCopy || err == nil && formatChanges(here) != text {
+		b.t.Errorf("this process lists %s, %v, and a helper %s", formatChanges(here), err, text)
+	}
+	return text
+}
+
+// TestSessionChangesHere checks that a process which may not access everything lists
+// nothing, and that a stamp changes with its file.
+func TestSessionChangesHere(t *testing.T) {
+	if os.Getuid() != 0 {
+		t.Skip("only root can take permissions from a thread")
+	}
+	t.Parallel()
+	dir := t.TempDir()
+	for at := dir; at != "/"; at = filepath.Dir(at) { // another user must get there
+		if info, err := os.Stat(at); err == nil && info.Mode()&0o001 == 0 {
+			must(t, os.Chmod(at, info.Mode()|0o011))
+		}
+	}
+	o := overlay.Overlay{Dir: filepath.Join(dir, "real"), Store: filepath.Join(dir, "store")}
+	must(t, os.Mkdir(o.Dir, 0o755))
+	must(t, os.Mkdir(o.Store, 0o700))
+	must(t, o.InitSession())
+	run(t, o.UpperDir(), "mkdir new secret; echo a >new/a; echo b >secret/b")
+	run(t, dir, "chown -R 65534 store real")
+	asOther := func() (list []overlay.PathChange, err error) {
+		done := make(chan bool)
+		go func() {
+			runtime.LockOSThread() // the thread ends with the goroutine
+			defer close(done)
+			if err = unix.Setfsuid(65534); err == nil {
+				list, err = overlay.SessionChangesHere(o)
+			}
+		}()
+		<-done
+		return list, err
+	}
+	list, err := asOther()
+	if err != nil || formatChanges(list) != "create new folder, create new/a file, create secret folder, create secret/b file" {
+		t.Fatalf("got %s, %v", formatChanges(list), err)
+	}
+	if ago := time.Since(time.Unix(0, list[1].Changed)); ago < 0 || ago > time.Hour {
+		t.Errorf("the file changed %v ago", ago)
+	}
+	must(t, os.Chmod(filepath.Join(o.UpperDir(), "secret"), 0))
+	if list, err := asOther(); err != overlay.ErrDenied {
+		t.Errorf("with a directory that it may not enter: got %s, %v", formatChanges(list), err)
+	}
+
+	stamps := func() uint64 {
+		time.Sleep(50 * time.Millisecond) // longer than a tick of the clock
+		list, err := overlay.SessionChangesHere(o)
+		if err != nil || len(list) != 4 {
+			t.Fatalf("got %s, %v", formatChanges(list), err)
+		}
+		return list[1].Stamp
+	}
+	first := stamps()
+	run(t, o.UpperDir(), "cp -p new/a new/b; echo c >new/a; touch -r new/b new/a; rm new/b") // the same size and time of change
+	if second := stamps(); first == 0 || second == 0 || first == second {
+		t.Errorf("the stamps before and after a change: %d, %d", first, second)
+	}
 }
 
 func formatChanges(list []overlay.PathChange) string {

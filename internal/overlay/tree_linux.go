@@ -19,6 +19,7 @@ type tree struct {
 	lastFD  int // of lastDir, or -1
 
 	noMounts bool // refuse to open paths on other mounts
+	isDenied bool // this process was not allowed to access a path
 }
 
 func openTree(name string) (*tree, error) {
@@ -103,8 +104,14 @@ func (t *tree) openAt(dir int, name string, flags int) (int, error) {
 		case unix.ENOSYS:
 			err = errNoOpenat2
 		}
-		return fd, err
+		return fd, t.note(err)
 	}
+}
+
+// note records whether an error is one of permissions.
+func (t *tree) note(err error) error {
+	t.isDenied = t.isDenied || err == unix.EACCES || err == unix.EPERM
+	return err
 }
 
 // withParent calls do with the open parent directory of a path and the last part of the
@@ -153,7 +160,7 @@ func (t *tree) stat(name string) (st unix.Stat_t, err error) {
 		return st, unix.Fstat(t.fd, &st)
 	}
 	err = t.withParent(name, func(dir int, base string) error { return unix.Fstatat(dir, base, &st, unix.AT_SYMLINK_NOFOLLOW) })
-	return st, err
+	return st, t.note(err)
 }
 
 // list returns the names in a directory, sorted.
@@ -179,5 +186,5 @@ func (t *tree) readLink(name string) (to string, err error) {
 		}
 		return err
 	})
-	return to, err
+	return to, t.note(err)
 }

@@ -43,6 +43,10 @@ type Options struct {
 	Trust     string            // the hash of content that the user trusts for this call
 	Job       *JobLimits        // the program is somebody else's job, which may use only this of the machine; nil for the user's own
 	Now       func() time.Time
+
+	// For a process that looks at the same sessions again and again, nil for others.
+	Examined  *session.Examined
+	Histories *Histories
 }
 
 // A Program is a directory with a project file and workers, loaded and connected.

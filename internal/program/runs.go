@@ -40,34 +40,42 @@ func (r Runs) Find(id string) (*session.Session, error) {
 
 // Begin returns the first entry of the session's last run. It names the entry worker
 // and the model.
-func (r Runs) Begin(s *session.Session) (begin run.Entry, err error) {
-	return begin, r.program.RunHistory(s, func(e run.Entry) error {
-		if e.Kind == "begin" && run.IsEntry(e.In) {
-			begin = e
-		}
-		return nil
-	})
+func (r Runs) Begin(s *session.Session) (run.Entry, error) {
+	sum, err := r.Summary(s)
+	return sum.Begin, err
 }
 
 // FirstInput returns the first line of the input of the first run of a session. It returns
 // "" if there was no run or its record cannot be read, so that a list does not fail.
 func (r Runs) FirstInput(s *session.Session) (input string) {
+	if r.program.options.Histories != nil {
+		sum, _ := r.Summary(s)
+		return sum.Input
+	}
 	r.program.RunHistory(s, func(e run.Entry) error {
-		for _, m := range e.Messages {
-			for _, part := range m.Parts {
-				if m.Role != model.User || part.Text == "" {
-					continue
-				}
-				line, rest, _ := strings.Cut(strings.TrimSpace(part.Text), "\n")
-				if input = line; strings.TrimSpace(rest) != "" {
-					input += " …"
-				}
-				return errFound
-			}
+		if input = inputOf(e); input != "" {
+			return errFound
 		}
 		return nil
 	})
 	return input
+}
+
+// inputOf returns the first line of an input, "" if the entry has none.
+func inputOf(e run.Entry) string {
+	for _, m := range e.Messages {
+		for _, part := range m.Parts {
+			if m.Role != model.User || part.Text == "" {
+				continue
+			}
+			line, rest, _ := strings.Cut(strings.TrimSpace(part.Text), "\n")
+			if strings.TrimSpace(rest) != "" {
+				line += " …"
+			}
+			return line
+		}
+	}
+	return ""
 }
 
 // IsPaused reports whether the last run of the session waits for an approval.
@@ -82,14 +90,7 @@ func (r Runs) IsPaused(id string) bool {
 
 // End returns how the last run of a session ended: "" if nothing was run in it, or its
 // run works now or was killed.
-func (r Runs) End(s *session.Session) (end run.End, err error) {
-	return end, r.program.RunHistory(s, func(e run.Entry) error {
-		switch {
-		case e.Kind == "end" && e.Outcome != nil && run.IsEntry(e.In):
-			end = e.Outcome.End
-		case e.Kind != "end":
-			end = ""
-		}
-		return nil
-	})
+func (r Runs) End(s *session.Session) (run.End, error) {
+	sum, err := r.Summary(s)
+	return sum.End, err
 }

@@ -156,7 +156,19 @@ func (l *Log) load() error {
 
 // Read calls yield with each line until yield returns an error.
 func (l *Log) Read(yield func(Entry) error) error {
-	return l.log.Read(0, func(_ uint64, record []byte) error {
+	return l.ReadFrom(0, func(_ uint64, e Entry) error { return yield(e) })
+}
+
+// Len returns how many lines the log has.
+func (l *Log) Len() (uint64, error) {
+	tail, err := l.log.Tail()
+	return tail.Count, err
+}
+
+// ReadFrom is Read for the lines from a number on. The first line has the number 1. It is
+// fast if this Log has read the lines before.
+func (l *Log) ReadFrom(from uint64, yield func(number uint64, e Entry) error) error {
+	return l.log.Read(from, func(number uint64, record []byte) error {
 		var e Entry
 		if err := json.Unmarshal(record, &e); err != nil {
 			return err
@@ -164,7 +176,7 @@ func (l *Log) Read(yield func(Entry) error) error {
 		if e.Version > logVersion {
 			return newerLogError(e.Version)
 		}
-		return yield(e)
+		return yield(number, e)
 	})
 }
 

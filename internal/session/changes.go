@@ -77,6 +77,8 @@ func (s Store) changes(k *transaction.Overlays, names []string, diffs bool) (lis
 	list = []FileChange{}
 	at := make(map[string]int) // indexes of the new directories
 	ofGit := repositoriesAmong(files, standing)
+	texts := transaction.OpenTexts(k)
+	defer texts.Close()
 	size := int64(0)
 	for _, c := range standing {
 		if len(names) > 0 && !anyWithin(names, c.Name()) {
@@ -102,7 +104,7 @@ func (s Store) changes(k *transaction.Overlays, names []string, diffs bool) (lis
 			at[c.Name()] = len(list)
 		}
 		size += c.Size
-		d, _ := changedOf(k, files, c, diffs || len(list) < maxCounted && size < maxCountedBytes, diffs)
+		d, _ := changedOf(texts, files, c, diffs || len(list) < maxCounted && size < maxCountedBytes, diffs)
 		d.Git = ofGit(c.Name())
 		list = append(list, d)
 	}
@@ -131,7 +133,7 @@ type texts struct {
 
 // changedOf describes a change. Read says whether to read the contents, and diffs whether
 // to compare them line by line.
-func changedOf(k *transaction.Overlays, files *sandbox.Sandbox, c transaction.SessionChange, read, diffs bool) (FileChange, texts) {
+func changedOf(from *transaction.Texts, files *sandbox.Sandbox, c transaction.SessionChange, read, diffs bool) (FileChange, texts) {
 	d := FileChange{Path: c.Name(), Op: c.Op, Kind: c.Kind, OldKind: c.OldKind, Size: c.Size, LinkTarget: c.LinkTarget, Conflict: c.Conflict, Protected: files.ProtectedBy(c.Name()),
 		GitModes: [2]string{approval.GitMode(c.OldKind, c.OldMode), approval.GitMode(c.Kind, c.Mode)}}
 	if c.Op != overlay.Delete && c.Kind != overlay.Symlink {
@@ -144,7 +146,7 @@ func changedOf(k *transaction.Overlays, files *sandbox.Sandbox, c transaction.Se
 	if d.Unread = !read && (c.Kind == overlay.File || c.OldKind == overlay.File) && c.Op != overlay.Mode; d.Unread || c.Kind != overlay.File && c.OldKind != overlay.File || c.Op == overlay.Mode {
 		return d, texts{}
 	}
-	real, own := k.Texts(c, tool.MaxCompared/2)
+	real, own := from.Read(c, tool.MaxCompared/2)
 	t := texts{real: real, own: own}
 	d.Unread = c.OldKind == overlay.File && real == nil || c.Kind == overlay.File && own == nil
 	if real == nil && own == nil {
@@ -153,14 +155,14 @@ func changedOf(k *transaction.Overlays, files *sandbox.Sandbox, c transaction.Se
 	if d.Binary = !tool.IsText(real) || !tool.IsText(own); d.Binary {
 		return d, t
 	}
-	from, to := c.Name(), c.Name()
+	old, new := c.Name(), c.Name()
 	if real == nil {
-		from = ""
+		old = ""
 	}
 	if own == nil {
-		to = ""
+		new = ""
 	}
-	diff := tool.UnifiedDiff(from, to, tool.DecodeText(real, false), tool.DecodeText(own, false))
+	diff := tool.UnifiedDiff(old, new, tool.DecodeText(real, false), tool.DecodeText(own, false))
 	t.diff = diff
 	d.Added, d.Removed = tool.CountDiffLines(diff)
 	if diffs {

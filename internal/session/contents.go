@@ -4,7 +4,6 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -17,20 +16,21 @@ type Contents struct {
 
 // OpenContents opens the changed files of a session.
 func (s Store) OpenContents(one *Session) (*Contents, error) {
-	k, err := s.Open(one)
+	l, err := s.Look(one)
 	if err != nil {
 		return nil, err
 	}
-	list, _, err := k.Changes()
-	if err != nil {
-		k.Close()
-		return nil, jail.CommandError(err)
-	}
-	c := &Contents{k, make(map[string]transaction.SessionChange, len(list))}
-	for _, change := range list {
+	return l.Contents(), nil
+}
+
+// Contents returns the contents of the listed files. They are open until one of the two is
+// closed.
+func (l *Look) Contents() *Contents {
+	c := &Contents{l.overlays, make(map[string]transaction.SessionChange, len(l.changes))}
+	for _, change := range l.changes {
 		c.changes[change.Name()] = change
 	}
-	return c, nil
+	return c
 }
 
 // IsPartial reports whether the session has also changed directories that are not mounted

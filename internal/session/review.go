@@ -34,12 +34,12 @@ func (s Store) Review(one *Session, names []string, diffs bool) (*Review, error)
 // ReviewWith reviews changes as Review does. report, if not nil, is called with the number
 // of changes that were read.
 func (s Store) ReviewWith(one *Session, names []string, diffs bool, report func(done, total int)) (*Review, error) {
-	k, err := s.Open(one)
+	l, err := s.Look(one)
 	if err != nil {
 		return nil, err
 	}
-	defer k.Close()
-	return storeOf(s, one).review(k, one, names, diffs, report)
+	defer l.Close()
+	return l.review(names, diffs, report)
 }
 
 // Review reviews all changes of the workspace's session, without their diffs. It calls
@@ -48,11 +48,54 @@ func (w *Workspace) Review(report func(done, total int)) (*Review, error) {
 	if w.changes == nil {
 		return w.store.ReviewWith(w.Session, nil, false, report)
 	}
-	return w.store.review(w.changes, w.Session, nil, false, report)
+	l, err := newLook(w.store, w.changes, w.Session)
+	if err != nil {
+		return nil, err
+	}
+	return l.review(nil, false, report)
 }
 
-func (s Store) review(k *transaction.Overlays, one *Session, names []string, diffs bool, report func(done, total int)) (*Review, error) {
-	files, err := s.Project.Sandbox(explain.ProbeMount)
+// A Look is the list of a session's changes at one time, to review them and to read their
+// contents.
+type Look struct {
+	store    Store
+	session  *Session
+	overlays *transaction.Overlays
+	changes  []transaction.SessionChange
+	unfit    string
+}
+
+// Look lists the changes of a session.
+func (s Store) Look(one *Session) (*Look, error) {
+	k, err := s.Open(one)
+	if err != nil {
+		return nil, err
+	}
+	l, err := newLook(s, k, one)
+	if err != nil {
+		k.Close()
+	}
+	return l, err
+}
+
+func newLook(s Store, k *transaction.Overlays, one *Session) (*Look, error) {
+	list, unfit, err := k.Changes()
+	if err != nil {
+		return nil, jail.CommandError(err)
+	}
+	return &Look{storeOf(s, one), one, k, list, unfit}, nil
+}
+
+// Close closes the files.
+func (l *Look) Close() { l.overlays.Close() }
+
+// Review reviews the listed changes as Store.Review does.
+func (l *Look) Review(names []string, diffs bool) (*Review, error) {
+	return l.review(names, diffs, nil)
+}
+
+func (l *Look) review(names []string, diffs bool, report func(done, total int)) (*Review, error) {
+	files, err := l.store.Project.Sandbox(explain.ProbeMount)
 	if err != nil {
 		return nil, err
 	}
@@ -62,41 +105,67 @@ func (s Store) review(k *transaction.Overlays, one *Session, names []string, dif
 			return nil, err
 		}
 	}
-	standing, unfit, err := k.Changes()
-	if err != nil {
-		return nil, jail.CommandError(err)
+	k, standing := l.overlays, l.changes
+	texts := transaction.OpenTexts(k)
+	defer texts.Close()
+	r := &Review{Unfit: l.unfit, Others: k.OtherTargets(), Refs: l.session.HasCommits()}
+	var flags review.Collector
+	if len(names) == 0 {
+		r.Files = make([]FileChange, 0, len(standing))
+		flags.Grow(len(standing))
 	}
-	r := &Review{Unfit: unfit, Others: k.OtherTargets(), Refs: one.HasCommits()}
 	ofGit := repositoriesAmong(files, standing)
 	filled := make(map[string]bool) // new directories with something in them
 	for _, c := range standing {
 		filled[path.Dir(c.Name())] = true
 	}
-	var flags review.Collector
+	known := l.store.Examined.of(l.session)
+	examined := make(map[string]examination)
+	settled := l.store.Now().Add(-settling).UnixNano()
 	size := int64(0)
 	for i, c := range standing {
 		if report != nil {
 			report(i, len(standing))
 		}
+		name := c.Name()
 		switch {
-		case len(names) > 0 && !anyWithin(names, c.Name()):
+		case len(names) > 0 && !anyWithin(names, name):
 			continue
-		case files.ProtectedBy(c.Name()) == ".git" || ofGit(c.Name()):
+		case files.ProtectedBy(name) == ".git" || ofGit(name):
 			if c.Kind != overlay.Dir {
 				r.Git++
-				r.Refs = r.Refs || strings.Contains(c.Name(), "/.git/refs/") || strings.HasSuffix(c.Name(), "/.git/packed-refs")
+				r.Refs = r.Refs || strings.Contains(name, "/.git/refs/") || strings.HasSuffix(name, "/.git/packed-refs")
 			}
 			continue
 		}
 		size += c.Size
-		d, t := changedOf(k, files, c, diffs || len(r.Files) < maxCounted && size < maxCountedBytes, diffs)
-		if c.Kind == overlay.Dir && c.Op == overlay.Create && !d.UnusualMode && filled[c.Name()] {
+		read := diffs || len(r.Files) < maxCounted && size < maxCountedBytes
+		before, isKnown := find(known, name, c)
+		if isKnown = isKnown && !diffs; isKnown {
+			read = false
+		}
+		d, t := changedOf(texts, files, c, read, diffs)
+		if isKnown {
+			d.Added, d.Removed, d.Binary, d.Unread = before.added, before.removed, before.binary, before.unread
+		}
+		if c.Kind == overlay.Dir && c.Op == overlay.Create && !d.UnusualMode && filled[name] {
 			continue // the files in it show that it is new
 		}
 		if r.Files = append(r.Files, d); c.Kind == overlay.Dir && c.Op != overlay.Delete {
 			continue // a new directory is as risky as the files in it
 		}
-		flags.Add(approval.ReviewChange(c.Name(), c.PathChange, t.real, t.own, t.diff, d.Unread))
+		change := approval.ReviewChange(name, c.PathChange, t.real, t.own, t.diff, d.Unread)
+		if isKnown {
+			flags.AddKnown(change, before.flags)
+		} else {
+			before = examination{c.Stamp, d.Added, d.Removed, d.Binary, d.Unread, flags.Add(change)}
+		}
+		if c.Stamp != 0 && c.Changed < settled && l.store.Examined != nil && (read || isKnown) {
+			examined[name] = before
+		}
+	}
+	if len(names) == 0 && !diffs {
+		l.store.Examined.set(l.session, examined)
 	}
 	r.Flags = flags.Flags()
 	review.Sort(r.Files, func(d FileChange) string { return d.Path }, r.Flags)

@@ -29,6 +29,8 @@ type Store struct {
 	Project *project.Project
 	Given   []Mount // the mounts that the user gave instead of a configuration
 	Now     func() time.Time
+	// Examined, if not nil, makes repeated reviews of the same sessions faster.
+	Examined *Examined
 }
 
 // A Mount is a mount that the user gave on the command line instead of a configuration.

@@ -23,35 +23,30 @@ func (s Store) IsUnused(one *Session, profile profile.Profile) bool {
 		one.writeFile(appliedName, profile.Name) // checked again later
 		return false
 	}
-	list, unfit, err := s.Changes(one, nil, false)
-	if err != nil || len(list) > 0 || unfit != "" {
-		return false
-	}
-	k, err := s.Open(one)
+	l, err := s.Look(one)
 	if err != nil {
 		return false
 	}
-	others := k.OtherTargets() // the mount may show another directory now
-	k.Close()
-	if len(others) > 0 {
-		return false
-	}
-	return one.hasOnlyProfileFiles(profile)
+	has := l.hasWork()
+	l.Close()
+	return !has && one.hasOnlyProfileFiles(profile)
 }
 
 // HasWork reports whether a session has changes or commits that were not applied, or
 // cannot be read.
 func (s Store) HasWork(one *Session) bool {
-	list, unfit, err := s.Changes(one, nil, false)
-	if err != nil || len(list) > 0 || unfit != "" || one.HasCommits() {
-		return true
-	}
-	k, err := s.Open(one)
+	l, err := s.Look(one)
 	if err != nil {
 		return true
 	}
-	defer k.Close()
-	return len(k.OtherTargets()) > 0
+	defer l.Close()
+	return l.hasWork() || one.HasCommits()
+}
+
+// hasWork reports whether there are changes. The mount may show another directory now than
+// the one with the changes.
+func (l *Look) hasWork() bool {
+	return len(l.changes) > 0 || l.unfit != "" || len(l.overlays.OtherTargets()) > 0
 }
 
 // IsBusy reports whether another golem works on the files of a session now.

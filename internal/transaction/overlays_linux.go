@@ -223,18 +223,57 @@ func (o *Overlays) Base(c SessionChange) (base []byte) {
 // Texts returns the current content of a changed file in the directory and in the
 // session. A content is nil if the file does not exist or has more than most bytes.
 func (o *Overlays) Texts(c SessionChange, most int64) (real, own []byte) {
-	i := slices.Index(o.targets, c.Target)
+	r := OpenTexts(o)
+	defer r.Close()
+	return r.Read(c, most)
+}
+
+// OpenTexts returns a reader of many changed files. The files come fastest in the order of
+// their names.
+func OpenTexts(o *Overlays) *Texts { return &Texts{o: o, readers: make(map[string]*overlay.Reader)} }
+
+// Texts reads the contents of changed files.
+type Texts struct {
+	o       *Overlays
+	readers map[string]*overlay.Reader // by directory, nil if it cannot be opened
+}
+
+// Read is like Overlays.Texts.
+func (t *Texts) Read(c SessionChange, most int64) (real, own []byte) {
+	i := slices.Index(t.o.targets, c.Target)
 	if i < 0 {
 		return nil, nil
 	}
-	l := o.layers[i]
+	l := t.o.layers[i]
 	if c.OldKind == overlay.File {
-		real, _ = overlay.ReadFile(l.Dir, c.Path, most)
+		real = t.readFile(l.Dir, c.Path, most)
 	}
 	if c.Kind == overlay.File {
-		own, _ = overlay.ReadFile(l.UpperOrCopy(), c.Path, most)
+		own = t.readFile(l.UpperOrCopy(), c.Path, most)
 	}
 	return real, own
+}
+
+func (t *Texts) readFile(dir, name string, most int64) []byte {
+	r, ok := t.readers[dir]
+	if !ok {
+		r, _ = overlay.OpenReader(dir)
+		t.readers[dir] = r
+	}
+	if r == nil {
+		return nil
+	}
+	data, _ := r.ReadFile(name, most)
+	return data
+}
+
+// Close closes the files.
+func (t *Texts) Close() {
+	for _, r := range t.readers {
+		if r != nil {
+			r.Close()
+		}
+	}
 }
 
 // OtherTargets returns the targets of changed directories that Open did not get. They are

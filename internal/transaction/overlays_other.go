@@ -69,6 +69,18 @@ func (*Overlays) Base(SessionChange) []byte { return nil }
 // Texts returns nothing.
 func (*Overlays) Texts(SessionChange, int64) (real, own []byte) { return nil, nil }
 
+// OpenTexts returns a reader that finds nothing.
+func OpenTexts(*Overlays) *Texts { return nil }
+
+// Texts reads the contents of changed files.
+type Texts struct{}
+
+// Read returns nothing.
+func (*Texts) Read(SessionChange, int64) (real, own []byte) { return nil, nil }
+
+// Close does nothing.
+func (*Texts) Close() {}
+
 // OtherTargets returns nothing.
 func (*Overlays) OtherTargets() []string { return nil }
 

@@ -151,8 +151,8 @@ type table struct {
 	harmless []entry            // hidden files that are not code
 }
 
-var known = sync.OnceValue(func() table {
-	t := table{words: make(map[string][]entry), harmless: entries("", harmless)}
+var known = sync.OnceValue(func() *table {
+	t := &table{words: make(map[string][]entry), harmless: entries("", harmless)}
 	for _, group := range trusted {
 		for _, e := range entries(group.why, group.names) {
 			if first := e.parts[0]; strings.Contains(first, "*") {

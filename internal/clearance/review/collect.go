@@ -1,6 +1,10 @@
 package review
 
-import "github.com/golem-forge/golem/internal/visible"
+import (
+	"slices"
+
+	"github.com/golem-forge/golem/internal/visible"
+)
 
 // A Collector collects the flags of many changes. Everything that shows changes to a
 // person uses one, so that all of them warn of the same files in the same order. It keeps
@@ -15,10 +19,19 @@ type Collector struct {
 // one flag counts them.
 const maxUnread = 20
 
+// Grow makes room for so many more changes.
+func (l *Collector) Grow(n int) { l.changes = slices.Grow(l.changes, n) }
+
 // Add adds a change, and returns its own flags, the riskiest first.
 func (l *Collector) Add(c FileChange) []Flag {
 	list := Flags(c)
-	l.flags = append(l.flags, list...)
+	l.AddKnown(c, list)
+	return list
+}
+
+// AddKnown adds a change whose own flags are known already. It needs no contents.
+func (l *Collector) AddKnown(c FileChange, own []Flag) {
+	l.flags = append(l.flags, own...)
 	if c.Cut && c.New == nil && c.Operation != remove {
 		if l.unread == nil {
 			l.unread = make(map[string]bool)
@@ -27,7 +40,6 @@ func (l *Collector) Add(c FileChange) []Flag {
 	}
 	c.Old, c.New, c.Diff = nil, nil, ""
 	l.changes = append(l.changes, c)
-	return list
 }
 
 // Flags returns the flags of all changes, and those of the changes as a whole, the

@@ -95,8 +95,8 @@ func texts(c FileChange) []Flag {
 	if c.Binary || c.Mode == link || c.Mode == submodule {
 		return nil
 	}
-	inCode := isCode(c.Path)
 	_, becomes := Code(c.Path)
+	inCode := isCodeIf(c.Path, becomes)
 	found := make(map[Kind]int)
 	var list []Flag
 	tell := func(f Flag) bool {
@@ -327,8 +327,14 @@ func program(content []byte) (kind string, ok bool) {
 // isCode reports whether a file is code by its name. There lookalike letters matter more
 // than in prose.
 func isCode(name string) bool {
+	_, becomes := Code(name)
+	return isCodeIf(name, becomes)
+}
+
+// isCodeIf is isCode for a file that becomes code, or not, as Code says.
+func isCodeIf(name string, becomes bool) bool {
 	ending := strings.ToLower(path.Ext(name))
-	if _, ok := Code(name); ok && ending != ".md" {
+	if becomes && ending != ".md" {
 		return true
 	}
 	switch ending {

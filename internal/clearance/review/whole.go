@@ -53,10 +53,14 @@ type tree struct {
 	left  int // number of flags beyond the limit
 }
 
-// A folder maps each folded name in a directory to its spellings.
-type folder map[string]map[string]*node
+// A folder holds the names in a directory.
+type folder struct {
+	names  map[string]*node
+	folded map[string][]*node // the spellings of each folded name
+}
 
 type node struct {
+	name     string
 	made     bool // a change writes it, or something in it
 	gone     bool // changes delete it, or everything in it
 	contents folder
@@ -68,21 +72,21 @@ const maxDepth = 32
 func (t *tree) add(name string, made, gone bool) {
 	at := &t.root
 	for _, part := range strings.SplitN(strings.Trim(name, "/"), "/", maxDepth) {
-		if *at == nil {
-			*at = make(folder)
-		}
-		pieces := strings.Split(part, "/")
-		for i := range pieces {
-			pieces[i] = fold(pieces[i])
-		}
-		key := strings.Join(pieces, "/")
-		if (*at)[key] == nil {
-			(*at)[key] = make(map[string]*node)
-		}
-		n := (*at)[key][part]
+		n := at.names[part]
 		if n == nil {
-			n = &node{gone: true}
-			(*at)[key][part] = n
+			if at.names == nil {
+				at.names, at.folded = make(map[string]*node), make(map[string][]*node)
+			}
+			pieces := []string{part}
+			if strings.Contains(part, "/") {
+				pieces = strings.Split(part, "/")
+			}
+			for i := range pieces {
+				pieces[i] = fold(pieces[i])
+			}
+			n = &node{name: part, gone: true}
+			key := strings.Join(pieces, "/")
+			at.names[part], at.folded[key] = n, append(at.folded[key], n)
 		}
 		n.made, n.gone = n.made || made, n.gone && gone
 		at = &n.contents
@@ -96,12 +100,13 @@ func (t *tree) look(f *folder) {
 			return parts + ": git takes this directory for a repository, and runs what its configuration says"
 		})
 	}
-	for _, key := range slices.Sorted(maps.Keys(*f)) {
-		spellings := (*f)[key]
+	for _, key := range slices.Sorted(maps.Keys(f.folded)) {
+		spellings := f.folded[key]
+		slices.SortFunc(spellings, func(a, b *node) int { return strings.Compare(a.name, b.name) })
 		t.clash(spellings)
-		for _, name := range slices.Sorted(maps.Keys(spellings)) {
-			t.at = append(t.at, name)
-			t.look(&spellings[name].contents)
+		for _, n := range spellings {
+			t.at = append(t.at, n.name)
+			t.look(&n.contents)
 			t.at = t.at[:len(t.at)-1]
 		}
 	}
@@ -123,7 +128,7 @@ func (f *folder) bare() string {
 
 // has reports whether a name is in a directory after the changes.
 func (f *folder) has(key string) bool {
-	for _, n := range (*f)[key] {
+	for _, n := range f.folded[key] {
 		if !n.gone {
 			return true
 		}
@@ -132,19 +137,19 @@ func (f *folder) has(key string) bool {
 }
 
 // clash flags names that are equal on other systems, if a change writes one of them.
-func (t *tree) clash(spellings map[string]*node) {
+func (t *tree) clash(spellings []*node) {
 	if len(spellings) < 2 {
 		return
 	}
 	var made, stays, gone string
-	for _, name := range slices.Sorted(maps.Keys(spellings)) {
-		switch n := spellings[name]; {
+	for _, n := range spellings {
+		switch {
 		case n.gone:
-			gone = name
+			gone = n.name
 		case n.made && made == "":
-			made = name
+			made = n.name
 		default:
-			stays = name
+			stays = n.name
 		}
 	}
 	switch {

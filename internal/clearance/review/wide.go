@@ -31,7 +31,7 @@ func Narrow(name string, content []byte) (text []byte, encoding string) {
 		return nil, ""
 	}
 	most := ownText
-	if _, becomes := Code(name); becomes || isCode(name) {
+	if _, becomes := Code(name); becomes || isCodeIf(name, becomes) {
 		most = ownTextCode
 	}
 	units := make([]uint16, 0, len(content)/2-1)

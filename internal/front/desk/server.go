@@ -17,6 +17,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -84,6 +85,7 @@ func checkLoopback(listen string) error {
 }
 
 func newServer(o inbox.DeskOptions, host string) *server {
+	o.Options.Examined, o.Options.Histories = &session.Examined{}, &program.Histories{}
 	s := &server{options: o.Options, front: o.Front, secrets: o.Secrets, resume: o.Resume, guard: newGuard(host), live: newLive(o.Options), inbox: &inbox.Reader{Options: o.Options}}
 	s.watcher = &inbox.Watcher{Options: o.Options, Reader: s.inbox}
 	s.pages.now = o.Options.Now

@@ -142,7 +142,12 @@ func (s *server) renderSession(w http.ResponseWriter, r *http.Request, status in
 
 // addChanges adds the changes of a session to its page.
 func (s *server) addChanges(ctx context.Context, one inbox.Session, v *sessionView) error {
-	r, err := one.Program.Sessions().Review(one.Session, nil, false)
+	look, err := one.Program.Sessions().Look(one.Session)
+	if err != nil {
+		return err
+	}
+	defer look.Close()
+	r, err := look.Review(nil, false)
 	if err != nil {
 		return err
 	}
@@ -151,7 +156,7 @@ func (s *server) addChanges(ctx context.Context, one inbox.Session, v *sessionVi
 	for _, c := range files {
 		p.files = append(p.files, c.Path)
 	}
-	opened, err := readFiles(one, open)
+	opened, err := readLooked(look, open)
 	if err != nil {
 		return err
 	}
@@ -227,7 +232,11 @@ func sortFiles(r *session.Review) (files []session.FileChange, open []string) {
 // digestReview returns a hash of the list of changes, without their contents.
 func digestReview(r *session.Review) string {
 	sum := sha256.New()
-	json.NewEncoder(sum).Encode([]any{r.Files, r.Git, r.Unfit, r.Others})
+	encoder := json.NewEncoder(sum)
+	for _, f := range r.Files {
+		encoder.Encode(f)
+	}
+	encoder.Encode([]any{r.Git, r.Unfit, r.Others})
 	return hex.EncodeToString(sum.Sum(nil))
 }
 
@@ -239,20 +248,28 @@ type fileContent struct {
 
 // readFiles reads changed files with their diffs, by name.
 func readFiles(one inbox.Session, names []string) (map[string]fileContent, error) {
+	if len(names) == 0 {
+		return nil, nil
+	}
+	look, err := one.Program.Sessions().Look(one.Session)
+	if err != nil {
+		return nil, err
+	}
+	defer look.Close()
+	return readLooked(look, names)
+}
+
+// readLooked is readFiles for changes that are listed already.
+func readLooked(look *session.Look, names []string) (map[string]fileContent, error) {
 	found := make(map[string]fileContent)
 	if len(names) == 0 {
 		return found, nil
 	}
-	store := one.Program.Sessions()
-	r, err := store.Review(one.Session, names, true)
+	r, err := look.Review(names, true)
 	if err != nil {
 		return nil, err
 	}
-	contents, err := store.OpenContents(one.Session)
-	if err != nil {
-		return nil, err
-	}
-	defer contents.Close()
+	contents := look.Contents()
 	for _, c := range r.Files {
 		if !slices.Contains(names, c.Path) {
 			continue

@@ -1,0 +1,187 @@
+package program
+
+import (
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"sync"
+
+	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/model/prices"
+	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// A RunSummary is what the log of a session's runs says in total.
+type RunSummary struct {
+	HasRun bool      // a worker was run in the session
+	Begin  run.Entry // the first entry of the last run
+	End    run.End   // how the last run ended: "" if it works now or was killed
+	Input  string    // the first line of the first input
+	Uses   []RunUse
+
+	using map[string]int // indexes in Uses, by worker and model
+	now   map[string]int // the same, by conversation
+}
+
+// A RunUse is what a worker has used with a model.
+type RunUse struct {
+	Worker, Model string
+	Turns         int
+	Tokens        model.Usage
+	Cost          float64
+	Unpriced      bool // some usage has no known price
+}
+
+// add adds an entry of the log.
+func (r *RunSummary) add(e run.Entry) {
+	if r.HasRun = true; r.using == nil {
+		r.using, r.now = make(map[string]int), make(map[string]int)
+	}
+	if r.Input == "" {
+		r.Input = inputOf(e)
+	}
+	switch {
+	case e.Kind == "end" && e.Outcome != nil && run.IsEntry(e.In):
+		r.End = e.Outcome.End
+	case e.Kind != "end":
+		r.End = ""
+	}
+	if e.Kind == "begin" {
+		if run.IsEntry(e.In) {
+			r.Begin = e
+		}
+		key := e.Worker + "\x00" + e.Model
+		if _, ok := r.using[key]; !ok {
+			r.using[key] = len(r.Uses)
+			r.Uses = append(r.Uses, RunUse{Worker: e.Worker, Model: e.Model})
+		}
+		r.now[e.In] = r.using[key]
+	}
+	if i, ok := r.now[e.In]; ok && e.Usage != nil {
+		u := &r.Uses[i]
+		u.Turns, u.Tokens = u.Turns+1, u.Tokens.Add(*e.Usage)
+		cost, known := prices.Cost(u.Model, *e.Usage)
+		u.Cost, u.Unpriced = u.Cost+cost, u.Unpriced || !known
+	}
+}
+
+// Summary returns what the log of a session's runs says.
+func (r Runs) Summary(s *session.Session) (RunSummary, error) {
+	if h := r.program.options.Histories; h != nil {
+		return h.read(r.program, s)
+	}
+	var sum RunSummary
+	err := r.program.RunHistory(s, func(e run.Entry) error {
+		sum.add(e)
+		return nil
+	})
+	return sum, err
+}
+
+// Histories follow the logs of runs for a process that reads them again and again. Each time
+// they read only what was appended since.
+type Histories struct {
+	mu  sync.Mutex
+	all map[string]*history // by directory of the session
+}
+
+// maxHistories is how many logs Histories keep open.
+const maxHistories = 200
+
+// A history is the log of a session's runs, as far as it was read.
+type history struct {
+	mu   sync.Mutex
+	dir  *state.Dir
+	is   fs.FileInfo // of the directory
+	log  *run.Log
+	next uint64 // number of the next entry to read
+	sum  RunSummary
+}
+
+// read returns the summary of a session.
+func (h *Histories) read(p *Program, s *session.Session) (RunSummary, error) {
+	at := filepath.Dir(s.NowFile())
+	is, err := os.Stat(at)
+	if err != nil {
+		h.forget(at)
+		return RunSummary{}, err
+	}
+	h.mu.Lock()
+	one := h.all[at]
+	if one == nil && len(h.all) >= maxHistories {
+		for other := range h.all { // any of them
+			h.drop(other)
+			break
+		}
+	}
+	if one == nil {
+		one = &history{}
+		if h.all == nil {
+			h.all = make(map[string]*history)
+		}
+		h.all[at] = one
+	}
+	h.mu.Unlock()
+	one.mu.Lock()
+	defer one.mu.Unlock()
+	return one.read(p, s, is)
+}
+
+// forget closes the log of a session that is gone.
+func (h *Histories) forget(at string) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.drop(at)
+}
+
+func (h *Histories) drop(at string) {
+	if one := h.all[at]; one != nil {
+		delete(h.all, at)
+		one.mu.Lock() // somebody may read it
+		defer one.mu.Unlock()
+		one.close()
+	}
+}
+
+func (one *history) close() {
+	if one.log != nil {
+		one.log.Close()
+		one.dir.Close()
+	}
+	one.dir, one.log, one.next, one.sum = nil, nil, 1, RunSummary{}
+}
+
+// read reads what was appended. is describes the directory of the session now.
+func (one *history) read(p *Program, s *session.Session, is fs.FileInfo) (RunSummary, error) {
+	if one.log != nil {
+		if n, err := one.log.Len(); err != nil || n+1 < one.next || !os.SameFile(is, one.is) {
+			one.close() // another log is there
+		}
+	}
+	if one.log == nil {
+		dir, err := s.OpenState()
+		if err != nil {
+			return RunSummary{}, err
+		}
+		log, err := run.OpenLog(dir, false, p.options.Now)
+		if err != nil {
+			dir.Close()
+			return RunSummary{}, err
+		}
+		one.dir, one.log, one.is, one.next = dir, log, is, 1
+	}
+	err := one.log.ReadFrom(one.next, func(number uint64, e run.Entry) error {
+		one.sum.add(e)
+		one.next = number + 1
+		return nil
+	})
+	sum := one.sum
+	sum.Uses, sum.using, sum.now = slices.Clone(sum.Uses), nil, nil
+	if err != nil { // the next call reads everything again, and reports it again
+		one.close()
+	}
+	return sum, err
+}
