@@ -274,3 +274,64 @@ func TestConfiguredHub(t *testing.T) {
 	golem("note: nothing was brought from the hub of your configuration", "status")
 	s.startHub()
 }
+
+// TestDirectMount checks that changes in a mount without an overlay come back for review: new,
+// changed and deleted files, and a conflict with a file that the user changed meanwhile.
+func TestDirectMount(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := newWork(s, 1)
+	s.startNode("a")
+	dir := filepath.Join(s.dir, "notes")
+	for name, text := range map[string]string{
+		"golem-forge.config.yaml": "approval: {mode: approve_all}\nsandbox:\n  mounts:\n    - {source: ./out, target: /out, mode: rw}\n    - {source: ./kept, target: /kept, mode: overlay}\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets: {filesystem: }\n---\nWork.\n",
+		"out/changed.md":          "old\n", "out/gone/a.md": "a\n", "out/gone/b.md": "b\n", "out/mine.md": "old\n", "kept/x": "x\n",
+		"script.yaml": `- calls:
+    - {tool: write_file, args: {path: /out/changed.md, content: "new\n"}}
+    - {tool: write_file, args: {path: /out/deep/made.md, content: "made\n"}}
+    - {tool: write_file, args: {path: /out/mine.md, content: "theirs\n"}}
+    - {tool: write_file, args: {path: /kept/y, content: "y\n"}}
+    - {tool: delete_file, args: {path: /out/gone/a.md}}
+- text: done
+`} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	golem := func(want string, args ...string) string {
+		t.Helper()
+		out, err := s.golem(dir, w.maker, args...)
+		if err != nil || !strings.Contains(out, want) {
+			t.Fatalf("golem %s: %v, want %q:\n%s", strings.Join(args, " "), err, want, out)
+		}
+		return out
+	}
+	golem("trusted", "trust", "--yes")
+	id, _, _ := strings.Cut(golem("next:", "submit", ".", "work", "--model", "scripted:script.yaml"), "\n")
+	golem("done", "jobs", "logs", "-f", id)
+	must(t, os.WriteFile(filepath.Join(dir, "out", "mine.md"), []byte("mine\n"), 0o600))
+	golem("job "+id+" is session", "jobs", "fetch")
+	out := golem("+made", "diff")
+	for _, want := range []string{"-old", "+new", "-a", "+y"} {
+		if !strings.Contains(out, want) {
+			t.Errorf("the diff lacks %q:\n%s", want, out)
+		}
+	}
+	if data, _ := os.ReadFile(filepath.Join(dir, "out", "changed.md")); string(data) != "old\n" {
+		t.Errorf("the fetch changed a file: %q", data)
+	}
+	if out, err := s.golem(dir, w.maker, "apply", "--yes"); err == nil || !strings.Contains(out, "changed in your directory since the session first changed it: out/mine.md") {
+		t.Errorf("the file of the user is no conflict: %v\n%s", err, out)
+	}
+	golem("", "discard", "--yes", "out/mine.md")
+	out = golem("applied", "apply", "--yes")
+	for name, want := range map[string]string{"out/changed.md": "new\n", "out/deep/made.md": "made\n", "out/gone/b.md": "b\n", "out/mine.md": "mine\n", "kept/y": "y\n", "out/gone/a.md": ""} {
+		if data, _ := os.ReadFile(filepath.Join(dir, name)); string(data) != want {
+			t.Errorf("%s: got %q, want %q; golem apply said:\n%s", name, data, want, out)
+		}
+	}
+	golem("", "undo", "--yes")
+	if data, _ := os.ReadFile(filepath.Join(dir, "out", "changed.md")); string(data) != "old\n" {
+		t.Errorf("after undo: got %q", data)
+	}
+}

@@ -29,10 +29,10 @@ func NewSheet(r tool.Request, most int) *Sheet {
 	s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.actor(r) + s.wish(r) + s.session(r), Item: tool.ItemCall})
 	s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.origin(r), Item: tool.ItemCall})
 	if r.Why != "" {
-		s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: "because of " + s.line(r.Why), Item: tool.ItemWhy})
+		s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: says(r) + "because of " + s.line(r.Why), Item: tool.ItemWhy})
 	}
 	if r.Earlier != "" {
-		s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.line(r.Earlier)})
+		s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: says(r) + s.line(r.Earlier)})
 	}
 	if r.Taint != "" {
 		s.Body = append(s.Body, visible.Row{Mark: visible.Warning, Text: "tainted: the worker has read " + s.name(r.Taint) + ", which is untrusted; no rule and no earlier approval applies", Item: tool.ItemTaint})
@@ -88,28 +88,43 @@ func (s *Sheet) origin(r tool.Request) string {
 	case r.Origin != policy.User && r.Origin != policy.Model:
 		text += ", called by " + caller(r.Origin)
 	}
+	var said []string
 	switch {
 	case r.Origin == policy.User: // your own calls are not steered
 	case r.Tool == tool.ConnectTool: // the call is about the network itself
 	case r.Network:
-		text += ", network on"
+		said = append(said, "network on")
 	case len(r.Hosts) > 0:
-		text += ", network: only " + s.name(strings.Join(r.Hosts, ", "))
+		said = append(said, "network: only "+s.name(strings.Join(r.Hosts, ", ")))
 	default:
-		text += ", network off"
+		said = append(said, "network off")
 	}
-	if r.Taint != "" {
-		text += ", tainted by " + s.name(r.Taint)
+	switch {
+	case r.Taint != "":
+		said = append(said, "tainted by "+s.name(r.Taint))
+	case r.Reporter != "":
+		said = append(said, "not tainted")
 	}
 	switch {
 	case r.OnlyUser:
-		text += ", asked every time"
+		said = append(said, "asked every time")
 	case r.Rule != "":
-		text += ", asked by " + s.name(r.Rule)
+		said = append(said, "asked by "+s.name(r.Rule))
 	default:
-		text += ", asked by default"
+		said = append(said, "asked by default")
 	}
-	return text + ")"
+	if r.Reporter != "" {
+		return text + "; " + says(r) + strings.Join(said, ", ") + ")"
+	}
+	return text + ", " + strings.Join(said, ", ") + ")"
+}
+
+// says begins what only the reporter of a request says, "" for this golem.
+func says(r tool.Request) string {
+	if r.Reporter == "" {
+		return ""
+	}
+	return r.Reporter + " says: "
 }
 
 // maxAlikes is how many look-alike names are listed.

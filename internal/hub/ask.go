@@ -226,6 +226,7 @@ type Checkpoint struct {
 	Journal Head     `json:"journal"`
 	Lines   [][]byte `json:"lines,omitempty"` // events since the last one
 	First   uint64   `json:"first"`           // the number of the first line
+	Taint   string   `json:"taint,omitempty"` // the untrusted input that the job has read
 }
 
 // Checkpoint keeps a checkpoint.

@@ -130,6 +130,7 @@ type Job struct {
 	Files      string    `json:"files"`                // the hash of the list of files to begin with
 	Checkpoint string    `json:"checkpoint,omitempty"` // the hash of the list of files to continue with
 	Journal    Head      `json:"journal,omitzero"`
+	Taint      string    `json:"taint,omitempty"` // the untrusted input that it has read; no node can take it back
 	Requests   []Request `json:"requests,omitempty"`
 	Doubts     []Doubt   `json:"doubts,omitempty"`
 	Cancel     bool      `json:"cancel,omitempty"` // the node shall stop

@@ -88,6 +88,7 @@ func readRequest(ctx context.Context, c *hub.Client, one HubCall) (request tool.
 	if request.Digest != one.Digest || request.CheckDigests() != nil {
 		return request, &sandbox.Error{Op: "approve", Path: one.ID, Code: sandbox.ErrInvalid, Hint: "the call is not the one that the node asks about; golem jobs cancel " + one.Job.ID + " ends the job"}
 	}
+	request.Reporter = "the node"
 	return request, nil
 }
 

@@ -16,7 +16,7 @@ import (
 type FetchedJob struct {
 	Job     string   `json:"job"`
 	Session string   `json:"session"`
-	Direct  []string `json:"direct,omitempty"` // files that it changed in mounts without an overlay
+	Dropped []string `json:"dropped,omitempty"` // files that changed where the job may not write
 }
 
 // FetchJob brings the session of a job here, as a session of a program. The error has the code
@@ -31,7 +31,7 @@ func FetchJob(ctx context.Context, c *hub.Client, p *program.Program, id string)
 		return one, err
 	}
 	one.Job = j.ID
-	one.Session, one.Direct, err = program.ReceiveJob(ctx, p, r, func(ctx context.Context, hash string) (io.ReadCloser, error) {
+	one.Session, one.Dropped, err = program.ReceiveJob(ctx, p, r, func(ctx context.Context, hash string) (io.ReadCloser, error) {
 		data, err := c.Get(ctx, hub.Part{Job: j.ID, Hash: hash})
 		return io.NopCloser(bytes.NewReader(data)), err
 	})

@@ -70,6 +70,27 @@ func Rebase(o Overlay, isSame func(name string) bool) error {
 	return s.bases.save()
 }
 
+// RecordReceived records the bases of changes that came from another machine as whole files:
+// what the real directory has now. The change of a file that isSame does not report to be as it
+// was on the other machine is a conflict.
+func RecordReceived(o Overlay, isSame func(name string) bool) error {
+	s, err := openStore(o, unix.LOCK_EX)
+	if err != nil {
+		return err
+	}
+	defer s.close()
+	if err := (&overlaySession{sessionStore: *s}).record(); err != nil {
+		return err
+	}
+	for _, name := range slices.Sorted(maps.Keys(s.bases.all)) {
+		if v := *s.bases.all[name]; v.Kind != Dir && !isSame(name) {
+			v.Unknown = true
+			s.bases.put(&v)
+		}
+	}
+	return s.bases.save()
+}
+
 // hasKeptContent reports whether a real file has the kept content of a version. A version
 // without one has any content.
 func (s *sessionStore) hasKeptContent(v *version, low unix.Stat_t) (bool, error) {

@@ -8,10 +8,12 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/inventory"
 	"github.com/golem-forge/golem/internal/parcel"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -172,4 +174,22 @@ func ForgetAnswers(p *Program, secrets []string) error {
 		return err
 	}
 	return records.Approvals.Forget()
+}
+
+// JobTaint returns the untrusted input that a job has read, "" for none.
+func JobTaint(p *Program) string {
+	list, err := p.Sessions().List()
+	if err != nil || len(list) != 1 {
+		return ""
+	}
+	return taint.ReadMarker(taintFile(p.state, list[0]))
+}
+
+// TaintJob marks the session of a job as tainted, if it has one and is not.
+func TaintJob(p *Program, from string) error {
+	list, err := p.Sessions().List()
+	if err != nil || len(list) != 1 || from == "" || JobTaint(p) != "" {
+		return err
+	}
+	return durable.WriteFile(taintFile(p.state, list[0]), []byte(from), 0o600)
 }

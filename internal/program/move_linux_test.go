@@ -526,6 +526,16 @@ func TestHostileSnapshot(t *testing.T) {
 		}
 	}
 
+	// A machine that dropped the mark of untrusted input cannot hide what the hub knows.
+	clean := program.Snapshot{Program: made.Program, State: slices.DeleteFunc(slices.Clone(made.State), func(e parcel.Entry) bool { return e.Name == in+"/untrusted" })}
+	tainted, err := program.RestoreJob(t.Context(), filepath.Join(t.TempDir(), "job"), program.Options{Trust: hash, Now: time.Now}, clean, s.get)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := program.TaintJob(tainted, "/in"); err != nil || program.JobTaint(tainted) != "/in" {
+		t.Errorf("got %q, %v", program.JobTaint(tainted), err)
+	}
+
 	// The paths of overlays are not those that a snapshot names.
 	about := fmt.Sprintf(`{"Layers":[{"Folder":%q,"Store":%q}],"Target":["/"]}`, outside, outside)
 	lie := program.Snapshot{Program: made.Program, State: slices.Clone(made.State)}

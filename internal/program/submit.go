@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"maps"
 	"os"
 	"path"
 	"path/filepath"
@@ -35,10 +36,10 @@ type JobResult struct {
 	End    Snapshot
 }
 
-// ReceiveJob adds the session of a job to the program, for review. get returns a content by its
-// hash. direct are the files that the job changed in mounts without an overlay: they stay where
-// they are.
-func ReceiveJob(ctx context.Context, p *Program, r JobResult, get func(ctx context.Context, hash string) (io.ReadCloser, error)) (id string, direct []string, err error) {
+// ReceiveJob adds the session of a job to the program, for review, with its changes in mounts
+// without an overlay. get returns a content by its hash. dropped are the files that changed
+// outside all mounts to which the job may write: the machine that did it must have changed them.
+func ReceiveJob(ctx context.Context, p *Program, r JobResult, get func(ctx context.Context, hash string) (io.ReadCloser, error)) (id string, dropped []string, err error) {
 	if err := r.End.check(); err != nil {
 		return "", nil, err
 	}
@@ -74,8 +75,71 @@ func ReceiveJob(ctx context.Context, p *Program, r JobResult, get func(ctx conte
 		}
 		return false
 	}
-	err = session.Receive(p.Sessions(), id, r.Source, tree, func(dir string, t parcel.Tree) error { return parcel.Write(ctx, dir, t, parcel.Limits{}, get) }, isSame)
-	return id, changed(r.Begin.Program, r.End.Program), err
+	direct, dropped := directChanges(p, r)
+	err = session.Receive(p.Sessions(), id, r.Source, tree, direct, func(dir string, t parcel.Tree) error { return parcel.Write(ctx, dir, t, parcel.Limits{}, get) }, isSame)
+	return id, dropped, err
+}
+
+// directChanges returns the changes of a job in the directory of its program: those in mounts
+// with mode: rw by their targets, as an overlay keeps them, and the names of all others.
+func directChanges(p *Program, r JobResult) (direct map[string]parcel.Tree, dropped []string) {
+	began, ended := byName(r.Begin.Program), byName(r.End.Program)
+	made := make(map[string]map[string]parcel.Entry)
+	for _, name := range changed(r.Begin.Program, r.End.Program) {
+		target, dir, ok := writableMount(p, name)
+		if !ok {
+			dropped = append(dropped, name)
+			continue
+		}
+		if made[target] == nil {
+			made[target] = make(map[string]parcel.Entry)
+		}
+		in := func(name string) string { return strings.TrimPrefix(strings.TrimPrefix(name, dir), "/") }
+		e, exists := ended[name]
+		e = parcel.Entry{Name: in(name), Kind: e.Kind, Mode: e.Mode, Size: e.Size, Hash: e.Hash, Target: e.Target, Modified: e.Modified} // without attributes
+		if !exists || e.Kind == parcel.Gone {
+			e = parcel.Entry{Kind: parcel.Gone}
+			for ; path.Dir(name) != dir && path.Dir(name) != "."; name = path.Dir(name) { // only the mark of the directory that is gone
+				if _, exists := ended[path.Dir(name)]; exists {
+					break
+				}
+			}
+			above, exists := ended[path.Dir(name)]
+			if _, existed := began[name]; !existed || exists && above.Kind != parcel.Dir {
+				continue
+			}
+			e.Name = in(name)
+		}
+		made[target][e.Name] = e
+		for up := path.Dir(name); up != "." && up != dir && len(up) > len(dir); up = path.Dir(up) {
+			above := ended[up]
+			made[target][in(up)] = parcel.Entry{Name: in(up), Kind: parcel.Dir, Mode: above.Mode, Modified: above.Modified}
+		}
+	}
+	direct = make(map[string]parcel.Tree)
+	for target, all := range made {
+		for _, name := range slices.Sorted(maps.Keys(all)) {
+			direct[target] = append(direct[target], all[name])
+		}
+	}
+	return direct, dropped
+}
+
+// writableMount returns the mount that a file of the program belongs to, with its directory in
+// the program, if workers may write to it without an overlay.
+func writableMount(p *Program, name string) (target, dir string, ok bool) {
+	longest := -1
+	for _, m := range p.Project.Mounts {
+		rel, err := filepath.Rel(realPath(p.root), m.RealHostDir())
+		if err != nil || !filepath.IsLocal(rel) {
+			continue
+		}
+		rel = strings.TrimSuffix(filepath.ToSlash(rel)+"/", "./")
+		if strings.HasPrefix(name, rel) && len(rel) > longest {
+			longest, target, dir, ok = len(rel), m.Target, strings.TrimSuffix(rel, "/"), m.Mode == sandbox.ReadWrite.String()
+		}
+	}
+	return target, dir, ok
 }
 
 // onlySession returns the id of the only session in the state of a job, and its directory.
@@ -111,7 +175,7 @@ func byName(t parcel.Tree) map[string]parcel.Entry {
 func changed(before, after parcel.Tree) (names []string) {
 	old, now := byName(before), byName(after)
 	for name, e := range now {
-		if was := old[name]; e.Kind != parcel.Dir && (was.Kind != e.Kind || was.Hash != e.Hash || was.Target != e.Target) {
+		if was := old[name]; e.Kind != parcel.Dir && (was.Kind != e.Kind || was.Hash != e.Hash || was.Target != e.Target || was.Mode != e.Mode) {
 			names = append(names, name)
 		}
 	}

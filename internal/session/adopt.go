@@ -1,7 +1,6 @@
 package session
 
 import (
-	"encoding/json"
 	"errors"
 	"os"
 	"path/filepath"
@@ -35,12 +34,16 @@ const overlaysName = "about.json"
 // Receive adds a session that another machine has made, for review. tree is its directory
 // there, and write makes a directory of such a tree. Only its overlays are taken: nothing that
 // could name a directory of this machine, or continue a run. isSame reports whether a file of
-// a mount has the content that it had when the session began. The session counts as untrusted,
-// from a source.
-func Receive(s Store, id, source string, tree parcel.Tree, write func(dir string, t parcel.Tree) error, isSame func(target, name string) bool) (err error) {
+// a mount has the content that it had when the session began. direct are its changes in mounts
+// with mode: rw, by their targets, as overlays keep them. The session counts as untrusted, from a
+// source.
+func Receive(s Store, id, source string, tree parcel.Tree, direct map[string]parcel.Tree, write func(dir string, t parcel.Tree) error, isSame func(target, name string) bool) (err error) {
 	final := filepath.Join(s.dir(), id)
-	if _, err := os.Lstat(final); err == nil {
+	if _, err := os.Lstat(filepath.Join(final, sessionName)); err == nil {
 		return &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrExists, Hint: "it is here already; golem diff --session " + id + " shows it"}
+	}
+	if err := os.RemoveAll(final); err != nil { // of a golem that was killed here
+		return err
 	}
 	var take parcel.Tree
 	for _, e := range tree {
@@ -61,13 +64,6 @@ func Receive(s Store, id, source string, tree parcel.Tree, write func(dir string
 	if err := write(temp, take); err != nil {
 		return err
 	}
-	about, err := json.Marshal(Session{ID: id, Started: s.Now(), Command: source, Root: s.Root})
-	if err != nil {
-		return err
-	}
-	if err := os.WriteFile(filepath.Join(temp, sessionName), about, 0o600); err != nil {
-		return err
-	}
 	if err := os.WriteFile((&Session{dir: temp}).TaintFile(), []byte(source), 0o600); err != nil {
 		return err
 	}
@@ -77,7 +73,18 @@ func Receive(s Store, id, source string, tree parcel.Tree, write func(dir string
 	if err := transaction.Relocate(sandbox.Host(final), s.OverlayMounts(), isSame); err != nil {
 		return errors.Join(&sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrInternal, Hint: "its changes do not fit here: " + err.Error()}, os.RemoveAll(final))
 	}
-	return nil
+	for _, m := range s.Project.Mounts {
+		changes := direct[m.Target]
+		if m.Mode != sandbox.ReadWrite.String() || len(changes) == 0 {
+			continue
+		}
+		err := transaction.Receive(sandbox.Host(final), overlayMount(m), func(upper string) error { return write(upper, changes) }, func(name string) bool { return isSame(m.Target, name) })
+		if err != nil {
+			return errors.Join(&sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrInternal, Hint: "its changes in " + sandbox.Shown(m.Target) + " do not fit here: " + err.Error()}, os.RemoveAll(final))
+		}
+	}
+	// With its file it is a session, and it has all its changes.
+	return (&Session{dir: final}).writeFile(sessionName, Session{ID: id, Started: s.Now(), Command: source, Root: s.Root, Isolated: true})
 }
 
 // A Part says what a path in the state directory of a program is for.

@@ -49,7 +49,7 @@ func New(o Options) *Tracker {
 	if len(e.Untrusted) > 0 {
 		e.LinkedSource = func(name string, tree bool) string { return hardLinkedIn(o.Files, e.Untrusted, name, tree) }
 	}
-	kept := func() string { return readMarker(o.Marker) }
+	kept := func() string { return ReadMarker(o.Marker) }
 	e.MarkTainted(kept())
 	mounts := slices.Contains(slices.Collect(maps.Values(trust)), true)
 	if web := !o.Project.Network.IsEmpty() || !o.Project.Fetch.IsEmpty(); mounts || web {
@@ -59,8 +59,8 @@ func New(o Options) *Tracker {
 	return e
 }
 
-// readMarker returns the untrusted path that a marker names, "" if there is no marker.
-func readMarker(file string) string {
+// ReadMarker returns the untrusted path that a marker names, "" if there is no marker.
+func ReadMarker(file string) string {
 	from, err := os.ReadFile(file)
 	if errors.Is(err, fs.ErrNotExist) {
 		return ""

@@ -70,6 +70,9 @@ type Request struct {
 	// Session describes the session that the user's call is about, if there are several. A
 	// front sets it for the question only.
 	Session string `json:"-"`
+	// Reporter names who reports what the digest does not cover, such as the network and the
+	// rule: a machine that may lie. It is "" for this golem. A front sets it.
+	Reporter string `json:"-"`
 }
 
 // A Verdict is the decision of an approver. The zero value is Declined.

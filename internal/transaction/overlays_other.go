@@ -121,3 +121,8 @@ func (*Overlays) Serve() func() { return func() {} }
 
 // Relocate does nothing: there are no overlays here.
 func Relocate(sandbox.Host, []Directory, func(target, name string) bool) error { return nil }
+
+// Receive returns an error.
+func Receive(sandbox.Host, Directory, func(upper string) error, func(name string) bool) error {
+	return errNoOverlays
+}

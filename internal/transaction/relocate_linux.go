@@ -55,3 +55,25 @@ func Relocate(dir sandbox.Host, list []Directory, isSame func(target, name strin
 	}
 	return description{Layers: layers, Target: known.Target}.write(string(dir))
 }
+
+// Receive adds an overlay over a directory to those of a session that came from another
+// machine. fill writes the changes, as an overlay keeps them. isSame reports whether a file of
+// the directory has the content that it had on the other machine.
+func Receive(dir sandbox.Host, d Directory, fill func(upper string) error, isSame func(name string) bool) error {
+	if err := os.MkdirAll(string(d.Host), 0o777); err != nil {
+		return err
+	}
+	o := &Overlays{dir: string(dir)}
+	return o.open([]Directory{d}, func(l *overlay.Overlay, _ Directory) error {
+		if err := l.InitSession(); err != nil {
+			return err
+		}
+		if err := l.MarkStart(); err != nil {
+			return err
+		}
+		if err := fill(l.UpperDir()); err != nil {
+			return err
+		}
+		return overlay.RecordReceived(*l, isSame)
+	})
+}

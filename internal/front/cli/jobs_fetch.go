@@ -105,9 +105,9 @@ func (f *fetchFlags) print(cmd *cobra.Command, list []inbox.FetchedJob) error {
 	}
 	for _, one := range list {
 		fmt.Fprintf(out, "job %s is session %s\n", one.Job, one.Session)
-		if len(one.Direct) > 0 {
-			shown := one.Direct[:min(len(one.Direct), 5)]
-			fmt.Fprintf(cmd.ErrOrStderr(), "note: the job also changed %s in mounts without an overlay (%s); these changes stay at the hub; mode: overlay brings them here\n", visible.Count(len(one.Direct), "file"), strings.Join(shownAll(shown), ", "))
+		if len(one.Dropped) > 0 {
+			shown := one.Dropped[:min(len(one.Dropped), 5)]
+			fmt.Fprintf(cmd.ErrOrStderr(), "warning: the node changed %s where the job may not write (%s), which golem did not bring here; ask the administrator of the hub to look at the node\n", visible.Count(len(one.Dropped), "file"), strings.Join(shownAll(shown), ", "))
 		}
 	}
 	printNext(out, "golem diff --session "+list[len(list)-1].Session, "golem status")

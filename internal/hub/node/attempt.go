@@ -161,6 +161,10 @@ func (a *attempt) restore(ctx context.Context) error {
 	if err := program.ForgetAnswers(a.program, a.Secrets); err != nil {
 		return err
 	}
+	// A node may have dropped the mark of what the job has read.
+	if err := program.TaintJob(a.program, a.job.Taint); err != nil {
+		return err
+	}
 	gate, err := a.program.Tools("")
 	if err != nil {
 		return err
@@ -290,7 +294,7 @@ func (a *attempt) checkpoint(ctx context.Context) error {
 		return err
 	}
 	a.mu.Lock()
-	c := hub.Checkpoint{Attempt: a.id(), Files: hash, Journal: headOf(made.State), Lines: fitting(a.lines), First: a.next}
+	c := hub.Checkpoint{Attempt: a.id(), Files: hash, Journal: headOf(made.State), Lines: fitting(a.lines), First: a.next, Taint: program.JobTaint(a.program)}
 	a.mu.Unlock()
 	if err := a.Client.Checkpoint(ctx, c); err != nil {
 		return err

@@ -197,3 +197,22 @@ func TestOldAnswers(t *testing.T) {
 		must(t, node.End(t.Context(), hub.End{Attempt: of(got), State: hub.Done}))
 	}
 }
+
+// TestTaintStays checks that no later node can take back that a job has read untrusted input.
+func TestTaintStays(t *testing.T) {
+	p := start(t)
+	admin := p.admin()
+	maker, first, second := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "first"), p.client(admin, hub.Node, "second")
+	id := submit(t, maker, nil, nil, "a")
+	j := take(t, first)
+	must(t, first.Checkpoint(t.Context(), hub.Checkpoint{Attempt: of(j), Files: list(t, first, of(j), "b"), First: 1, Taint: "/in"}))
+	must(t, first.End(t.Context(), hub.End{Attempt: of(j), State: hub.Queued}))
+	j = take(t, second)
+	if j.Taint != "/in" {
+		t.Errorf("the next node hears of %q", j.Taint)
+	}
+	must(t, second.Checkpoint(t.Context(), hub.Checkpoint{Attempt: of(j), Files: list(t, second, of(j), "c"), First: 1}))
+	if j, err := maker.Job(t.Context(), id); err != nil || j.Taint != "/in" {
+		t.Errorf("got %q, %v", j.Taint, err)
+	}
+}

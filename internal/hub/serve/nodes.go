@@ -198,6 +198,9 @@ func (b *board) checkpoint(u hub.User, p hub.Checkpoint) error {
 			return invalid("the journal of job %s lacks records that it had before", j.ID)
 		}
 		j.Checkpoint, j.Journal = p.Files, p.Journal
+		if j.Taint == "" {
+			j.Taint = cut(p.Taint)
+		}
 		return nil
 	})
 	if err != nil {
