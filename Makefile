@@ -69,7 +69,7 @@ export CGO_ENABLED := 0
 STAMPED := $(GOFLAGS)
 export GOFLAGS := $(GOFLAGS) -buildvcs=false
 
-.PHONY: help build build-hub demo demo-hub soak-hub test soak everyday screenshots bench fuzz lint clean \
+.PHONY: help build build-hub demo demo-hub soak-hub test soak everyday screenshots dist bench fuzz lint clean \
 	format vet staticcheck tidy unit race systems cross need-race tools
 
 help: ## list the targets
@@ -119,6 +119,9 @@ screenshots: ## draw the pictures of golem desk in docs/, from the program of ma
 	@scripts/need $(CHROMIUM)
 	GOLEM_TEST_PICTURES=docs scripts/roomy go test -count=1 -vet=off -run '^TestDesk$$/^Pictures$$' ./cmd/golem
 
+dist: ## make the files of a release in dist/: binaries, packages, images, SBOMs, hashes; the same commit gives the same bytes
+	@scripts/dist
+
 bench: build ## measure golem and its peers, and compare with the targets
 	@scripts/bench
 
@@ -128,7 +131,7 @@ fuzz: ## run every fuzz target for FUZZTIME (make fuzz FUZZTIME=1m)
 lint: format vet staticcheck tidy ## run gofmt, vet, staticcheck, and check go.mod
 
 clean: ## remove the built files
-	rm -rf bin
+	rm -rf bin dist
 
 # The steps of lint and test, in their order.
 

@@ -107,14 +107,17 @@ func TestDidYouMean(t *testing.T) {
 
 func TestVersionText(t *testing.T) {
 	info := &debug.BuildInfo{
-		Main:     debug.Module{Version: "v1.2.3"},
 		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}},
 	}
 	system := fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	if got, want := newBuild(info).String(), "golem v1.2.3, commit 0123456789ab with changes, "+system; got != want {
+	if got, want := newBuild(info).String(), "golem "+release+", commit 0123456789ab with changes, "+system; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
-	if got, want := newBuild(nil).String(), "golem (devel), "+system; got != want {
+	installed := &debug.BuildInfo{Main: debug.Module{Version: "v0.1.1-0.20261117150000-0123456789ab"}}
+	if got, want := newBuild(installed).String(), "golem "+release+", commit 0123456789ab, "+system; got != want {
+		t.Errorf("got %q, want %q", got, want)
+	}
+	if got, want := newBuild(nil).String(), "golem "+release+", "+system; got != want {
 		t.Errorf("got %q, want %q", got, want)
 	}
 }

@@ -4,9 +4,13 @@ import (
 	"fmt"
 	"runtime"
 	"runtime/debug"
+	"strings"
 
 	"github.com/spf13/cobra"
 )
+
+// release is the version of this source. docs/releasing.md says when it changes.
+const release = "0.1.0"
 
 // A build is the version information in the binary.
 type build struct {
@@ -42,12 +46,12 @@ func printVersion(cmd *cobra.Command) error {
 // newBuild reads the build information that the go command stored in the binary. info may
 // be nil.
 func newBuild(info *debug.BuildInfo) build {
-	b := build{Version: "(devel)", Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
+	b := build{Version: release, Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH}
 	if info == nil {
 		return b
 	}
-	if info.Main.Version != "" {
-		b.Version = info.Main.Version
+	if parts := strings.Split(info.Main.Version, "-"); len(parts) >= 3 { // go install of a commit: v0.1.1-0.TIME-COMMIT
+		b.Commit = parts[len(parts)-1]
 	}
 	for _, s := range info.Settings {
 		switch s.Key {
