@@ -13,6 +13,7 @@ import (
 // golem from them with install.sh, refuses a changed archive, and installs, uses and
 // removes the Debian package on a copy of this machine.
 func TestRelease(t *testing.T) {
+	t.Parallel()
 	for _, program := range []string{"dpkg", "script", "unshare", "awk"} {
 		if _, err := exec.LookPath(program); err != nil {
 			t.Skip(program + " is missing; on Debian make test installs it")
