@@ -43,6 +43,7 @@ type GateOptions struct {
 	Beside       approval.PendingAsker // asks instead of Asker, if set
 	HostAsker    approval.Asker        // asks about hosts while the program that the user runs has the terminal
 	ApproveReads bool
+	Untrusted    []string      // more files that taint a worker that reads them
 	Secrets      []string      // values that must not get into the journal
 	Session      string        // an id, session.New, or "" for the session used last
 	Exec         *session.Exec // the program that the user runs, nil for none
@@ -77,6 +78,7 @@ type Gate struct {
 	done      *records.DoneCalls
 	exec      *session.Exec
 	once      bool
+	untrusted []string
 	opened    time.Time
 	clipboard func(ctx context.Context, text string) (how string, err error)
 	onOutput  func(workers []string, data []byte)
@@ -232,7 +234,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	gate.Approver = desk
 	gate.Undo = session.UndoRecorder{Store: undo.OpenStore(p.state), Files: files, Now: p.options.Now}
 	gate.Enter = work.Enter()
-	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
+	d := &Gate{Gate: gate, program: p, allFiles: files, work: work, records: rec, journal: journal, writers: writers, done: done, exec: v.Exec, once: v.SingleCall, untrusted: v.Untrusted, opened: p.options.Now(), clipboard: v.Clipboard, onOutput: v.OnOutput, step: step,
 		Session: work.Session, Notes: work.Notes, StartNotes: append(work.StartNotes, network.PresetNotes(p.presets)...)}
 	d.networks = network.New(network.Options{Project: p.Project, Environ: p.options.Environ, HostEnviron: p.hostEnv().Safe, Secret: p.options.Secret, Journal: d.Journal, Approver: desk, Process: rec.Process, Now: p.options.Now, MayBePrivate: mayBePrivate(p)})
 	if work.Session != nil {

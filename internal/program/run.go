@@ -33,6 +33,7 @@ type RunOptions struct {
 	Price     func(modelName string, u model.Usage) (dollars float64, known bool)
 	Limits    policy.Limits // that hold beside those of the worker; zero is no limit
 	Resume    bool          // continue the run of the session
+	Follow    []Instruction // the trusted instructions for workers that read such files
 	Attached  []string      // files of the user that the entry worker gets, attached or as its input
 	OnEvent   func(run.Event)
 
@@ -210,7 +211,7 @@ func (r *Run) worker(step *calltree.Step, grant policy.Grant) (*run.Worker, erro
 		return nil, err
 	}
 	tracker, _ := gate.Taint.(*taint.Tracker)
-	made := &run.Worker{Name: w.Name, Exposure: tracker, Prompt: w.Prompt, Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
+	made := &run.Worker{Name: w.Name, Exposure: tracker, Prompt: withInstructions(w, r.job.Follow), Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
 		Layer: r.Gate.work.HasOverlays() && asksOverlay(p), Any: grant.Workers.IsAll(), Notes: notes, Close: release}
 	if schema := w.OutputSchema; schema.Kind != 0 {
 		if made.Schema, err = json.Marshal(schema.Value()); err == nil {

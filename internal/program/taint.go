@@ -21,5 +21,5 @@ func taintFile(state string, s *session.Session) string {
 
 // newTracker returns the tracker of what a worker reads.
 func (d *Gate) newTracker(files *sandbox.Sandbox) *taint.Tracker {
-	return taint.New(taint.Options{Files: files, Project: d.program.Project, HasOverlays: d.work.HasOverlays(), Marker: taintFile(d.program.state, d.work.Session)})
+	return taint.New(taint.Options{Files: files, Project: d.program.Project, Untrusted: d.untrusted, HasOverlays: d.work.HasOverlays(), Marker: taintFile(d.program.state, d.work.Session)})
 }

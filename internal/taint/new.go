@@ -19,7 +19,8 @@ import (
 type Options struct {
 	Files       *sandbox.Sandbox // the files of the worker
 	Project     *project.Project
-	HasOverlays bool // changes to mounts of mode overlay go to the overlays of a session
+	Untrusted   []string // more files that are untrusted
+	HasOverlays bool     // changes to mounts of mode overlay go to the overlays of a session
 
 	// Marker is a file that exists once untrusted input was read. All who share the files
 	// of the worker have the same one, and become tainted together.
@@ -46,12 +47,17 @@ func New(o Options) *Tracker {
 			e.Untrusted = append(e.Untrusted, name)
 		}
 	}
+	for _, name := range o.Untrusted {
+		if o.Files.CanRead(name) {
+			e.Untrusted = append(e.Untrusted, name)
+		}
+	}
 	if len(e.Untrusted) > 0 {
 		e.LinkedSource = func(name string, tree bool) string { return hardLinkedIn(o.Files, e.Untrusted, name, tree) }
 	}
 	kept := func() string { return ReadMarker(o.Marker) }
 	e.MarkTainted(kept())
-	mounts := slices.Contains(slices.Collect(maps.Values(trust)), true)
+	mounts := slices.Contains(slices.Collect(maps.Values(trust)), true) || len(e.Untrusted) > 0
 	if web := !o.Project.Network.IsEmpty() || !o.Project.Fetch.IsEmpty(); mounts || web {
 		e.SharedSource = kept
 	}

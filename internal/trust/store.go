@@ -1,6 +1,7 @@
 package trust
 
 import (
+	"cmp"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -20,11 +21,15 @@ type Store struct {
 	State    string // the program's state directory
 	Root     string // the program's directory
 	Accepted string // the hash that the user trusts for this call, "" for none
+	File     string // the file with the records, "" for that of a program
 	Now      func() time.Time
 }
 
-// recordsFile holds the records, newest last.
+// recordsFile holds the records of a program, newest last.
 const recordsFile = "trust.json"
+
+// file returns the name of the file with the records.
+func (s Store) file() string { return cmp.Or(s.File, recordsFile) }
 
 // maxRecords is how many records are kept.
 const maxRecords = 20
@@ -63,7 +68,7 @@ func (s Store) records() ([]record, error) {
 		return nil, err
 	}
 	defer folder.Close()
-	data, err := folder.Read(recordsFile)
+	data, err := folder.Read(s.file())
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +96,7 @@ func (s Store) Add(c Content) error {
 		return err
 	}
 	defer folder.Close()
-	return folder.Update(recordsFile, func(old []byte) ([]byte, error) {
+	return folder.Update(s.file(), func(old []byte) ([]byte, error) {
 		records, err := parseRecords(old)
 		if err != nil {
 			return nil, err

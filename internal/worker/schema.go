@@ -34,6 +34,8 @@ func Schema() strictyaml.Key {
 			Doc: "The prompt, in a file without a body."},
 		{Name: "prompt", Type: strictyaml.Text, Example: "You review code.",
 			Doc: "Another name for `instructions`."},
+		{Name: "instruction_files", Type: strictyaml.Texts, Empty: true, Example: "[AGENTS.md, CLAUDE.md]",
+			Doc: "Names of files with further instructions. Golem reads them in the program's directory and in those above it, up to the top of the git repository. It follows a file only if you trust its content: `golem trust AGENTS.md`."},
 		sandboxKey(),
 		toolsetsKey(),
 		hooksKey(),

@@ -22,6 +22,8 @@ type Worker struct {
 	Mode   string          // single | chat
 	Model  strictyaml.Node // the model of a run that starts with it; its text is "" for none
 	Models []string        // compatible_models; empty for any
+	// InstructionFiles are names of files with more instructions, which the user may trust.
+	InstructionFiles []string
 
 	Sandbox  Sandbox            // what it declares
 	Toolsets []Toolset          // in the order written
@@ -108,6 +110,7 @@ func (r *reader) readKeys(top strictyaml.Node, page page) {
 	}
 	w.Model = r.readModel(top)
 	w.Models = r.readModels(top)
+	w.InstructionFiles = r.readInstructionFiles(top)
 	w.Attachments = r.readAttachments(top)
 	w.AllowEmptyInput = isTrue(top, "allow_empty_input")
 	w.Locked = isTrue(top, "locked")
@@ -178,6 +181,16 @@ func (r *reader) readModels(top strictyaml.Node) []string {
 	for _, item := range n.Items {
 		if item.Kind == strictyaml.Scalar && strings.TrimSpace(item.Text) == "" {
 			r.problems.Add(item, "compatible_models: an empty name", "name a model, such as anthropic:*")
+		}
+	}
+	return n.Texts()
+}
+
+func (r *reader) readInstructionFiles(top strictyaml.Node) []string {
+	n, _ := top.At("instruction_files")
+	for _, item := range n.Items {
+		if item.Kind == strictyaml.Scalar && (strings.ContainsAny(item.Text, "/\\\x00") || strings.HasPrefix(item.Text, ".") || strings.TrimSpace(item.Text) == "") {
+			r.problems.Add(item, "instruction_files: "+shown(item.Text), "write the name of a file without a directory, such as AGENTS.md")
 		}
 	}
 	return n.Texts()

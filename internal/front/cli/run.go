@@ -146,6 +146,11 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		}
 		v.Session = s.ID
 	}
+	follow, untrusted, err := f.askInstructions(cmd, p, out.note)
+	if err != nil {
+		return err
+	}
+	v.Untrusted = untrusted
 	if terminal := findTerminal(f.takesStdin(p)); terminal != nil {
 		v.Asker = telling{newAsker(terminal, cmd.ErrOrStderr(), f.wait), out}
 		if terminal != os.Stdin {
@@ -159,7 +164,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	defer end(nil)
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	v.OnCopy = copying.tell
-	r, err := p.OpenRun(program.RunOptions{GateOptions: v, Model: m, ModelName: name, Requests: requests, Price: prices.Cost, Resume: f.resume != "", Attached: f.handed, OnEvent: out.tell})
+	r, err := p.OpenRun(program.RunOptions{GateOptions: v, Model: m, ModelName: name, Requests: requests, Price: prices.Cost, Resume: f.resume != "", Follow: follow, Attached: f.handed, OnEvent: out.tell})
 	copying.end(err == nil)
 	if err != nil {
 		return err

@@ -18,25 +18,37 @@ import (
 func newTrust() *cobra.Command {
 	yes, printHash := false, false
 	cmd := &cobra.Command{
-		Use:   "trust",
+		Use:   "trust [FILE]",
 		Short: "Show what a program may do, and trust it",
 		Long: `Show what the files of this program would allow, each with its line, and what has changed
 since you last trusted it. Then golem asks whether to trust it. Trust holds for exactly
 these files: if one byte changes, golem asks again. Before you trust it, a program can only
 read its own directory. golem run, exec, mcp and tool ask the same question at a terminal.
 
+FILE is a file with instructions for workers, AGENTS.md or CLAUDE.md. golem shows it, or what
+has changed in it, and asks. A worker follows it only while you trust its content. Before
+that, a worker that reads it is tainted.
+
 In a script, pass the hash to other commands: golem run --trust HASH. --print-hash prints
 it. Print the hash after you have read the files. Store it in a place that the authors of
 the files cannot change.
 
 Exit code 0: trusted; 3: not trusted.`,
-		Example: "  golem trust\n  golem trust --yes\n  golem trust --print-hash",
-		Args:    noArgs,
+		Example: "  golem trust\n  golem trust AGENTS.md\n  golem trust --print-hash",
+	}
+	cmd.Args = func(_ *cobra.Command, args []string) error {
+		if len(args) > 1 {
+			return usagef("trust takes one file, got %d", len(args))
+		}
+		return nil
 	}
 	flags := addProgramFlags(cmd)
 	cmd.Flags().BoolVar(&yes, "yes", false, "trust it without asking")
 	cmd.Flags().BoolVar(&printHash, "print-hash", false, "print only the hash of the files, for --trust, and trust nothing")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if len(args) == 1 {
+			return flags.trustInstruction(cmd, args[0], yes, printHash)
+		}
 		p, err := flags.open(opening{filesOnly: true, strict: true, otherwise: emptyProgram})
 		if err != nil {
 			return err

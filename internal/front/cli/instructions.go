@@ -1,0 +1,148 @@
+package cli
+
+import (
+	"cmp"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"slices"
+
+	"github.com/spf13/cobra"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/visible"
+)
+
+// askInstructions returns the files of instructions, such as AGENTS.md. At a terminal it shows
+// those that the user does not trust, and asks whether to follow them. Otherwise it says
+// that golem does not follow them. A worker that reads an untrusted one is tainted.
+func (f *runFlags) askInstructions(cmd *cobra.Command, p *program.Program, note func(string)) (follow []program.Instruction, untrusted []string, err error) {
+	list, err := program.Instructions(p)
+	if err != nil {
+		return nil, nil, err
+	}
+	mode := approval.Mode(cmp.Or(f.approval, os.Getenv("GOLEM_APPROVAL"), string(approval.Interactive)))
+	var terminal *os.File
+	if !wantsJSON(cmd) && f.trust == "" && mode == approval.Interactive {
+		terminal = findTerminal(f.takesStdin(p))
+	}
+	if terminal != nil && terminal != os.Stdin {
+		defer terminal.Close()
+	}
+	if !wantsJSON(cmd) {
+		note = func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+text) }
+	}
+	errs, all := cmd.ErrOrStderr(), true // all: the user trusts every text
+	for i, one := range list {
+		name := visible.Text(one.Name)
+		switch {
+		case one.Same || one.Trusted:
+		case one.Problem != "":
+			note(name + " is not followed: " + one.Problem)
+		case terminal == nil:
+			note(name + " is not trusted, its text is not followed; golem trust " + visible.CommandLine(f.typedInstruction(one)))
+		default:
+			if err := showInstruction(errs, one); err != nil {
+				return nil, nil, err
+			}
+			asker := newAsker(terminal, errs, patience)
+			if !asker.confirm(cmd.Context(), "let workers follow "+one.Name+" as it is now") {
+				fmt.Fprintln(errs, "golem: "+name+" is not followed in this run")
+			} else if err := one.Trust(); err != nil {
+				return nil, nil, err
+			} else {
+				list[i].Trusted = true
+			}
+		}
+		all = all && (one.Same || list[i].Trusted)
+	}
+	for _, one := range list {
+		if one.Path != "" && (one.Same && !all || !one.Same && !one.Trusted) {
+			untrusted = append(untrusted, one.Path)
+		}
+	}
+	return slices.DeleteFunc(list, func(one program.Instruction) bool { return !one.Trusted }), untrusted, nil
+}
+
+// typedInstruction returns the path of a file of instructions as the user types it here.
+func (f *programFlags) typedInstruction(one program.Instruction) string {
+	return filepath.ToSlash(filepath.Join(f.dir, one.Name))
+}
+
+// showInstruction shows a file of instructions, or what has changed since the user trusted
+// it.
+func showInstruction(w io.Writer, one program.Instruction) error {
+	changes, err := one.Changes()
+	if err != nil {
+		return err
+	}
+	text := one.Text
+	if changes != "" {
+		printLine(w, "", one.Name+" has changed since you trusted it:")
+		text = changes
+	} else {
+		printLine(w, "", one.Name+" has instructions for workers:")
+	}
+	fmt.Fprintln(newGutter(w, one.Name), visible.Text(text))
+	return nil
+}
+
+// trustInstruction shows a file of instructions and asks whether workers may follow it.
+func (f *programFlags) trustInstruction(cmd *cobra.Command, file string, yes, printHash bool) error {
+	p, err := f.open(opening{otherwise: defaultWorker})
+	if err != nil {
+		return err
+	}
+	names := program.InstructionNames(p)
+	if base := filepath.Base(file); !slices.Contains(names, base) {
+		return usagef("trust takes a file of instructions for workers (AGENTS.md, CLAUDE.md), got %s; a directory is named with -C: golem trust -C %s", visible.Text(file), visible.CommandLine(file))
+	}
+	if !filepath.IsAbs(file) {
+		file = filepath.Join(f.dir, file)
+	}
+	one, err := program.FindInstruction(p, file)
+	switch {
+	case err != nil:
+		return err
+	case one.Problem != "":
+		return usagef("%s cannot be trusted: %s", visible.Text(one.Name), one.Problem)
+	case printHash:
+		fmt.Fprintln(cmd.OutOrStdout(), one.Hash())
+		return nil
+	}
+	if yes {
+		if err := checkUnseen("trust", p); err != nil {
+			return err
+		}
+	}
+	out := cmd.OutOrStdout()
+	if !wantsJSON(cmd) {
+		if one.Trusted {
+			printLine(out, "", "trusted: "+one.Name)
+			return nil
+		}
+		if err := showInstruction(out, one); err != nil {
+			return err
+		}
+	}
+	if !one.Trusted && (yes || !wantsJSON(cmd) && confirmed(cmd, "trust", one.Name+" as it is now", "golem trust --yes "+visible.CommandLine(file)+", or pass --trust HASH in a script")) {
+		if err := one.Trust(); err != nil {
+			return err
+		}
+		one.Trusted = true
+		if !wantsJSON(cmd) {
+			fmt.Fprintln(out, "trusted as it is now: workers follow it")
+		}
+	}
+	if wantsJSON(cmd) {
+		if err := printJSON(out, map[string]any{"file": visible.Text(one.Name), "hash": one.Hash(), "trusted": one.Trusted}); err != nil {
+			return err
+		}
+	}
+	if !one.Trusted {
+		return exit(exitDenied)
+	}
+	return nil
+}
