@@ -4,6 +4,8 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/golem-forge/golem/internal/policy"
 )
 
 // An entry is a command of a ready-made set. More words may follow, except those that
@@ -124,6 +126,18 @@ func readOnly() []entry {
 			"npm --version", "npm -v", "python --version", "python3 --version", "cargo --version", "rustc --version", "gcc --version", "make --version",
 			"java -version"),
 	)
+}
+
+// OnlyReads reports whether a line has only commands of the set read_only, and leaves the
+// next command as it is: in the same directory, with the same variables.
+func OnlyReads(line string) bool {
+	if ok, _ := Matches(policy.ShellRule{Use: "read_only", Approval: policy.PreApproved}, line); !ok {
+		return false
+	}
+	parsed := Parse(line)
+	return len(parsed.Writes) == 0 && !slices.ContainsFunc(parsed.Parts, func(p Part) bool {
+		return p.writes || p.sets || len(p.Assigns) > 0 || slices.Contains([]string{"", "cd", "read", "set"}, name(p.Words))
+	})
 }
 
 // build returns the entries of commands that build and test the code in the tree. They

@@ -20,6 +20,7 @@ import (
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/taint"
+	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -227,6 +228,7 @@ func (r *Run) worker(step *calltree.Step, grant policy.Grant) (*run.Worker, erro
 		}
 	}
 	made.Propose = r.propose
+	made.Reach = func(name string, n run.Narrow) (tool.Reach, bool) { return r.reachOf(step, grant, name, n) }
 	made.Child = func(name string, n run.Narrow) (*run.Worker, error) { return r.child(step, grant, name, n) }
 	return made, nil
 }
@@ -234,6 +236,29 @@ func (r *Run) worker(step *calltree.Step, grant policy.Grant) (*run.Worker, erro
 // child returns the worker that another one calls, with what both its file and its caller
 // permit.
 func (r *Run) child(parent *calltree.Step, has policy.Grant, name string, n run.Narrow) (*run.Worker, error) {
+	step, grant, err := r.childGrant(parent, has, name, n)
+	if err != nil {
+		return nil, err
+	}
+	return r.worker(step, grant)
+}
+
+// reachOf returns which files a worker that another one calls may read and write.
+func (r *Run) reachOf(parent *calltree.Step, has policy.Grant, name string, n run.Narrow) (reach tool.Reach, ok bool) {
+	_, grant, err := r.childGrant(parent, has, name, n)
+	if err != nil {
+		return reach, false
+	}
+	files, err := grant.Files.Apply(r.Gate.allFiles)
+	if err != nil {
+		return reach, false
+	}
+	return tool.Reach{Reads: files.ReadableRoots(), Writes: files.WritableRoots()}, true
+}
+
+// childGrant returns the step of a worker that another one calls, and its grant.
+func (r *Run) childGrant(parent *calltree.Step, has policy.Grant, name string, n run.Narrow) (*calltree.Step, policy.Grant, error) {
+	fail := func(err error) (*calltree.Step, policy.Grant, error) { return nil, policy.Grant{}, err }
 	p := r.Gate.program
 	at := slices.IndexFunc(p.Workers, func(w *worker.Worker) bool { return w.Name == name })
 	var names []string
@@ -246,25 +271,25 @@ func (r *Run) child(parent *calltree.Step, has policy.Grant, name string, n run.
 		if near := sandbox.Nearest(name, names); len(near) > 0 {
 			hint = "did you mean " + near[0] + "? " + hint
 		}
-		return nil, &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrNotFound, Hint: hint}
+		return fail(&sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrNotFound, Hint: hint})
 	case !has.Workers.Has(name):
-		return nil, &sandbox.Error{Op: "call", Path: name, Code: "blocked", Hint: "delegation to " + name + " is not allowed; allowed: " + joinSorted(names)}
+		return fail(&sandbox.Error{Op: "call", Path: name, Code: "blocked", Hint: "delegation to " + name + " is not allowed; allowed: " + joinSorted(names)})
 	}
 	caller := *parent
 	caller.Grant = has // restrictions by its own caller stay
 	step := p.calls().Step(&caller, p.Workers[at])
 	if len(step.Problems) > 0 {
-		return nil, &sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrExceedsParent, Hint: step.Problems.Error()}
+		return fail(&sandbox.Error{Op: "call", Path: name, Code: sandbox.ErrExceedsParent, Hint: step.Problems.Error()})
 	}
 	files, err := has.Files.Apply(r.Gate.allFiles)
 	if err != nil {
-		return nil, err
+		return fail(err)
 	}
 	grant, err := narrow(step.Grant, files, n)
 	if err != nil {
-		return nil, err
+		return fail(err)
 	}
-	return r.worker(step, grant)
+	return step, grant, nil
 }
 
 // narrow restricts a grant as the caller of a worker asks. It is an error to name a

@@ -30,8 +30,8 @@ func (s *seen) Answer(ctx context.Context, r model.Request, tell func(model.Piec
 }
 
 // runScript runs a program of these files with a script, and returns the results of the tools,
-// one per line.
-func runScript(t *testing.T, files map[string]string, script string, asker approval.Asker) (said string, asked *seen, o run.Outcome) {
+// one per line. It passes events to tell.
+func runScript(t *testing.T, files map[string]string, script string, asker approval.Asker, tell ...func(run.Event)) (said string, asked *seen, o run.Outcome) {
 	t.Helper()
 	options := writeProgram(t, files)
 	p := loadProgram(t, options)
@@ -45,6 +45,9 @@ func runScript(t *testing.T, files map[string]string, script string, asker appro
 	asked = &seen{Model: m}
 	var b strings.Builder
 	r, err := p.OpenRun(RunOptions{GateOptions: GateOptions{Session: session.New, Asker: asker}, Model: asked, ModelName: "scripted:demo.yaml", OnEvent: func(e run.Event) {
+		for _, one := range tell {
+			one(e)
+		}
 		if e.Type == run.ToolResult {
 			fmt.Fprintf(&b, "%s %s: %s\n", strings.Join(e.Chain, ">"), e.Tool, strings.Join(strings.Fields(e.Text), " "))
 		}
@@ -261,5 +264,50 @@ c: [{text: "1"}]
 	}
 	if w, err := r.Gate.Session.Proposal("new"); err != nil || !strings.Contains(w.Content, "first") {
 		t.Errorf("%+v, %v", w, err)
+	}
+}
+
+// TestWorkersAtOnce: workers that only read, or write to different directories, work at
+// once. Those that share a directory work one after the other.
+func TestWorkersAtOnce(t *testing.T) {
+	files := func(mode string) map[string]string {
+		return map[string]string{
+			"golem-forge.config.yaml": "sandbox:\n  mounts:\n    - {source: ./data, target: /data, mode: " + mode + ", approval: {write: preApproved}}\n",
+			"main.worker":             "---\nsandbox: inherit\ntoolsets:\n  filesystem:\n  workers: {allowed_workers: [child]}\n---\nWork.\n",
+			"child.worker":            "---\ndescription: Works.\nsandbox: inherit\ntoolsets:\n  filesystem:\n---\nWork.\n",
+			"data/a/x":                "a\n", "data/b/x": "b\n",
+		}
+	}
+	for _, test := range []struct {
+		name, mode, first, second string
+		atOnce                    bool
+	}{
+		{"only read", "ro", "{input: one}", "{input: two}", true},
+		{"asked to read only", "rw", "{input: one, readonly: true}", "{input: two, readonly: true}", true},
+		{"different directories", "rw", "{input: one, restrict: /data/a}", "{input: two, restrict: /data/b}", true},
+		{"the same directory", "rw", "{input: one}", "{input: two}", false},
+		{"one reads what the other writes", "rw", "{input: one, readonly: true}", "{input: two, restrict: /data/b}", false},
+	} {
+		t.Run(test.name, func(t *testing.T) {
+			var events []run.Event
+			_, _, o := runScript(t, files(test.mode), "main:\n  - calls: [{tool: child, args: "+test.first+"}, {tool: child, args: "+test.second+"}]\n  - text: done\n"+
+				"child:\n  each:\n    - {wait: 1s, text: ok}\n", nil, func(e run.Event) { events = append(events, e) })
+			if !o.OK() {
+				t.Fatalf("%+v", o)
+			}
+			started, atOnce := 0, false
+			for _, e := range events {
+				switch e.Type {
+				case run.Started:
+					started++
+				case run.ToolResult:
+					atOnce = atOnce || started == 2
+					started = 0
+				}
+			}
+			if atOnce != test.atOnce {
+				t.Errorf("at once: %v, want %v", atOnce, test.atOnce)
+			}
+		})
 	}
 }

@@ -20,10 +20,15 @@ import (
 // first command makes the directory out.
 func gateWith(t *testing.T, settings string) (*program.Gate, string) {
 	t.Helper()
+	return gateWithTools(t, settings, "[filesystem, shell]")
+}
+
+func gateWithTools(t *testing.T, settings, toolsets string) (*program.Gate, string) {
+	t.Helper()
 	dir := t.TempDir()
 	for name, text := range map[string]string{
 		"golem-forge.config.yaml": "sandbox:\n  mode: direct\n  zones:\n    out: {path: ./out, mode: rw}\n    in: {path: ./in, mode: ro}\n" + settings,
-		"main.worker":             "---\ndescription: x\nsandbox: inherit\ntoolsets: [filesystem, shell]\n---\nWork.\n",
+		"main.worker":             "---\ndescription: x\nsandbox: inherit\ntoolsets: " + toolsets + "\n---\nWork.\n",
 	} {
 		if err := os.WriteFile(filepath.Join(dir, name), []byte(text), 0o644); err != nil {
 			t.Fatal(err)
@@ -114,5 +119,22 @@ func TestGateLimitsCommands(t *testing.T) {
 	}
 	if size := runCommand(t, gate, "stat -c %s /out/large").Stdout; size != "1000\n" {
 		t.Errorf("a file of %s bytes, want 1000", size)
+	}
+}
+
+// TestCommandsThatOnlyRead: commands that only read can run at once. A command that may
+// write, or changes where the next one starts, runs by itself.
+func TestCommandsThatOnlyRead(t *testing.T) {
+	gate, _ := gateWithTools(t, "", "{filesystem: {}, shell: {default: {approval: preApproved}}}")
+	runCommand(t, gate, "true") // makes the directory
+	for command, want := range map[string]bool{"cat /out/one": true, "ls | wc -l": true, "touch /out/two": false, "cd /out": false, "make": false} {
+		args, err := json.Marshal(map[string]string{"command": command})
+		if err != nil {
+			t.Fatal(err)
+		}
+		reach, ok := gate.Reach(context.Background(), policy.Model, tool.Call{Tool: "shell", Args: args})
+		if ok != want || ok && (len(reach.Writes) > 0 || len(reach.Reads) == 0) {
+			t.Errorf("%s: %+v, %v", command, reach, ok)
+		}
 	}
 }

@@ -19,11 +19,12 @@ type Budget struct {
 	price  func(modelName string, u model.Usage) (dollars float64, known bool)
 	ends   time.Time // zero means never
 
-	mu    sync.Mutex
-	taken spending // reserved by questions without an answer yet
-	used  spending
-	begun int64 // number of workers that other workers started
-	sum   Sum
+	mu      sync.Mutex
+	taken   spending // reserved by questions without an answer yet
+	used    spending
+	settled chan struct{} // closed when a question has its answer; nil if nobody waits
+	begun   int64         // number of workers that other workers started
+	sum     Sum
 }
 
 type spending struct {
@@ -68,9 +69,9 @@ func (s overBudget) Error() string {
 	return s.what + "; raise budget." + s.key + " in the project file or with --set budget." + s.key + "=…, then continue with --resume"
 }
 
-// canStart returns the reason why no more workers can be started, or nil. A worker that
-// could not ask its model once is not started.
-func (b *Budget) canStart() error {
+// start counts a worker, or returns why it cannot be started. A worker that could not ask
+// its model once is not started.
+func (b *Budget) start() error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	switch l := b.limits; {
@@ -79,15 +80,7 @@ func (b *Budget) canStart() error {
 	case b.begun >= l.Workers:
 		return overBudget{fmt.Sprintf("%d workers were started", l.Workers), "workers"}
 	}
-	return nil
-}
-
-// start counts a worker, or returns why it cannot be started.
-func (b *Budget) start() error {
-	if err := b.canStart(); err != nil {
-		return err
-	}
-	b.startedBefore(1)
+	b.begun++
 	return nil
 }
 
@@ -98,46 +91,79 @@ func (b *Budget) startedBefore(n int64) {
 	b.begun += n
 }
 
+// A settlement ends the reservation of a question, and counts the answer if there is one.
+type settlement func(worker string, a model.Answer, answered bool)
+
 // reserve reserves the possible cost of one question. It returns how many tokens the
-// answer may have.
-func (b *Budget) reserve(modelName string, input, output int64, now time.Time) (room int64, settle func(worker string, a model.Answer, answered bool), err error) {
+// answer may have. If questions without an answer yet have reserved what this one needs,
+// it waits for them.
+func (b *Budget) reserve(ctx context.Context, modelName string, input, output int64, now time.Time) (int64, settlement, error) {
+	for {
+		room, settle, wait, err := b.tryReserve(modelName, input, output, now)
+		if wait == nil {
+			return room, settle, err
+		}
+		select {
+		case <-wait:
+		case <-ctx.Done():
+			return 0, nil, context.Cause(ctx)
+		}
+	}
+}
+
+// tryReserve reserves the possible cost of one question. If that is not possible, or the
+// answer would have less room, only because others have reserved something, it reserves
+// nothing and returns a channel that is closed when one of them has its answer.
+func (b *Budget) tryReserve(modelName string, input, output int64, now time.Time) (room int64, settle settlement, wait <-chan struct{}, err error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	l := b.limits
 	if !b.ends.IsZero() && !now.Before(b.ends) {
-		return 0, nil, b.outOfTime()
-	}
-	if b.used.turns+b.taken.turns >= l.Turns {
-		return 0, nil, b.outOfTurns()
+		return 0, nil, nil, b.outOfTime()
 	}
 	take := spending{turns: 1, tokens: input + output}
+	var known bool
+	if l.Cost > 0 {
+		if take.cost, known = b.price(modelName, model.Usage{Input: input, Output: output}); !known {
+			return 0, nil, nil, overBudget{"the price of " + modelName + " is not known, so budget.cost cannot be kept; leave it out and use budget.tokens, or choose a model with a price", ""}
+		}
+	}
+	if both := b.used.plus(b.taken, 1).plus(take, 1); b.taken.turns > 0 && (both.turns > l.Turns || l.Tokens > 0 && both.tokens > l.Tokens || l.Cost > 0 && both.cost > l.Cost) {
+		if b.settled == nil {
+			b.settled = make(chan struct{})
+		}
+		return 0, nil, b.settled, nil
+	}
+	if b.used.turns >= l.Turns {
+		return 0, nil, nil, b.outOfTurns()
+	}
 	if l.Tokens > 0 {
 		left := l.Tokens - b.used.tokens - b.taken.tokens
 		if left < input+leastAnswer {
-			return 0, nil, overBudget{fmt.Sprintf("%d of %d tokens are used, and the next question has about %d", b.used.tokens, l.Tokens, input), "tokens"}
+			return 0, nil, nil, overBudget{fmt.Sprintf("%d of %d tokens are used, and the next question has about %d", b.used.tokens, l.Tokens, input), "tokens"}
 		}
 		output = min(output, left-input)
 		take.tokens = input + output
 	}
 	if l.Cost > 0 {
-		cost, known := b.price(modelName, model.Usage{Input: input, Output: output})
-		if !known {
-			return 0, nil, overBudget{"the price of " + modelName + " is not known, so budget.cost cannot be kept; leave it out and use budget.tokens, or choose a model with a price", ""}
+		take.cost, _ = b.price(modelName, model.Usage{Input: input, Output: output})
+		if b.used.cost+b.taken.cost+take.cost > l.Cost {
+			return 0, nil, nil, overBudget{fmt.Sprintf("$%.4f of $%.4f are used, and the next question may cost $%.4f", b.used.cost, l.Cost, take.cost), "cost"}
 		}
-		if b.used.cost+b.taken.cost+cost > l.Cost {
-			return 0, nil, overBudget{fmt.Sprintf("$%.4f of $%.4f are used, and the next question may cost $%.4f", b.used.cost, l.Cost, cost), "cost"}
-		}
-		take.cost = cost
 	}
 	b.taken = b.taken.plus(take, 1)
 	return output, func(worker string, a model.Answer, answered bool) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		b.taken = b.taken.plus(take, -1)
+		if b.settled != nil {
+			close(b.settled)
+			b.settled = nil
+		}
 		if answered {
 			b.count(worker, modelName, a.Usage, model.Usage{Input: input, Output: estimate([]model.Message{{Parts: a.Parts}})})
 		}
-	}, nil
+	}, nil, nil
 }
 
 // within returns a context that ends when the budget's time is over.

@@ -45,40 +45,37 @@ func openCalls(messages []model.Message) []model.Call {
 	return callsOf(messages[len(messages)-1].Parts)
 }
 
-// answerCalls makes the calls of an answer, one after the other in the order in which the
-// model wrote them, and returns the results in the same order. If a call cannot be
-// finished, the conversation ends and the calls after it are not made.
+// answerCalls makes the calls of an answer. It makes calls at once that cannot meet, and
+// all others one after the other, in the order in which the model wrote them. The results
+// have that order too. If a call cannot be finished, the conversation ends, and no call
+// after it begins.
 func (t *conversation) answerCalls(ctx context.Context, calls []model.Call) (Outcome, error) {
-	results, files := make([]model.Result, len(calls)), make([][]model.File, len(calls))
-	for i, c := range calls {
-		d, err := t.call(ctx, i, c)
-		if d.event.Type != "" {
-			t.teller.say(d.event)
-		}
-		if err != nil {
+	done := make([]callResult, len(calls))
+	for from := 0; from < len(calls); {
+		n := t.countTogether(ctx, calls, from)
+		if err := t.makeCalls(ctx, calls, from, done[from:from+n]); err != nil {
 			return Outcome{}, err
 		}
-		if d.cut != nil { // a resumed run makes the remaining calls
-			o := Outcome{End: d.cut.End, Text: t.lastText(), Why: d.cut.Why, Pending: d.cut.Pending}
-			if o.End == Paused {
-				o.Pending = append(o.Pending, t.keepRequests(ctx, calls, i+1)...)
+		for i, d := range done[from : from+n] {
+			if d.cut != nil { // a resumed run makes the remaining calls
+				return t.cutShort(ctx, calls, done, from+i), nil
 			}
-			return o, nil
 		}
-		results[i], files[i] = d.result, d.files
+		from += n
 	}
 	var parts []model.Part
 	room := maxResults
-	for _, r := range results {
+	for _, d := range done {
+		r := d.result
 		if room -= len(r.Text); room < 0 {
 			r.Text = droppedArgs
 		}
 		parts = append(parts, model.Part{Result: &r})
 	}
-	for _, list := range files { // vendors want all results first
-		parts = append(parts, fileParts(list, &room)...)
+	for _, d := range done { // vendors want all results first
+		parts = append(parts, fileParts(d.files, &room)...)
 	}
-	times := t.repeats.see(turnKey(calls, results))
+	times := t.repeats.see(turnKey(calls, done))
 	if times >= toldAfter {
 		parts = append(parts, model.Part{Text: fmt.Sprintf("You have made the same calls %d times, with the same results. They will not change: do something else, or say what keeps you from it.", times)})
 	}
@@ -93,12 +90,34 @@ func (t *conversation) answerCalls(ctx context.Context, calls []model.Call) (Out
 	return Outcome{}, nil
 }
 
+// cutShort returns the outcome of a conversation whose answer has a call that could not be
+// finished. It says how many calls after it were not begun.
+func (t *conversation) cutShort(ctx context.Context, calls []model.Call, done []callResult, at int) Outcome {
+	cut := done[at].cut
+	o := Outcome{End: cut.End, Text: t.lastText(), Why: cut.Why, Pending: cut.Pending}
+	unmade := 0
+	for i := at + 1; i < len(calls); i++ {
+		if done[i].result.ID == "" && (t.past == nil || !t.past.has(calls[i].ID)) {
+			unmade++
+		}
+	}
+	switch {
+	case o.End == Paused:
+		o.Pending = append(o.Pending, t.keepRequests(ctx, calls, done, at+1)...)
+	case o.End == Spent && unmade == 1:
+		o.Why += "; 1 more call of the answer was not made"
+	case o.End == Spent && unmade > 1:
+		o.Why += fmt.Sprintf("; %d more calls of the answer were not made", unmade)
+	}
+	return o
+}
+
 // turnKey returns bytes that are equal for equal turns.
-func turnKey(calls []model.Call, results []model.Result) []byte {
+func turnKey(calls []model.Call, done []callResult) []byte {
 	type one struct{ Tool, Args, Text string }
 	var all []one
 	for i, c := range calls {
-		all = append(all, one{c.Tool, c.Args, results[i].Text})
+		all = append(all, one{c.Tool, c.Args, done[i].result.Text})
 	}
 	turn, _ := json.Marshal(all)
 	return turn
@@ -110,24 +129,27 @@ type callResult struct {
 	files  []model.File // that come with the result
 	event  Event        // empty if the call was made before the run was interrupted
 	cut    *Outcome     // why the call was not finished; a resumed run makes it again
+
+	counted bool // the call starts a worker, which the budget has counted
 }
 
-// call makes one call, unless it was made before the run was interrupted.
-func (t *conversation) call(ctx context.Context, number int, c model.Call) (callResult, error) {
-	not := func(why string) (callResult, error) {
+// beginCall reports that a call begins. It returns false and the result if the call is not
+// made: it was made before the run was interrupted, or cannot be made.
+func (t *conversation) beginCall(ctx context.Context, number int, c model.Call) (r callResult, ready bool) {
+	not := func(why string) (callResult, bool) {
 		r, ok := model.Result{ID: c.ID, Failed: true, Text: "Error: " + why}, false
-		return callResult{result: r, event: Event{Type: ToolResult, Worker: t.w.Name, Chain: t.gate.Workers, Tool: c.Tool, OK: &ok, Code: sandbox.ErrLimit, Hint: why}}, nil
+		return callResult{result: r, event: Event{Type: ToolResult, Worker: t.w.Name, Chain: t.gate.Workers, Tool: c.Tool, OK: &ok, Code: sandbox.ErrLimit, Hint: why}}, false
 	}
 	if t.past != nil {
 		if known, ok := t.past.results[c.ID]; ok {
-			return callResult{result: known, files: t.past.files[c.ID]}, nil
+			return callResult{result: known, files: t.past.files[c.ID]}, false
 		}
-		if _, begun := t.past.begun[c.ID]; begun && !t.isWorker(c.Tool) {
+		if t.past.hasBegun(c.ID) && !t.isWorker(c.Tool) {
 			return not(inDoubt)
 		}
 	}
 	if o := t.over(ctx); o.End != "" {
-		return callResult{cut: &o}, nil
+		return callResult{cut: &o}, false
 	}
 	switch {
 	case t.floods[c.ID] > 0:
@@ -135,30 +157,42 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 	case number >= maxCalls:
 		return not(fmt.Sprintf("at most %d calls in one answer are allowed; nothing was done", maxCalls))
 	}
-	id, started := t.callID(number), t.startedBy(c)
-	if t.isWorker(c.Tool) && !t.Log.knows(started) { // before the worker uses memory
-		if err := t.Budget.canStart(); err != nil {
-			return callResult{cut: &Outcome{End: Spent, Why: err.Error()}}, nil
+	if t.isWorker(c.Tool) && !t.Log.knows(t.startedBy(c)) { // before the worker uses memory
+		if err := t.Budget.start(); err != nil {
+			return callResult{cut: &Outcome{End: Spent, Why: err.Error()}}, false
 		}
+		r.counted = true
 	}
-	t.teller.say(Event{Type: ToolCall, Worker: t.w.Name, Chain: t.gate.Workers, Call: id, Tool: c.Tool, Args: validArgs(c.Args)})
-	call := &inCall{id: id, conversation: started}
-	trusted := t.w.Exposure.Source() == ""
+	t.teller.say(Event{Type: ToolCall, Worker: t.w.Name, Chain: t.gate.Workers, Call: t.callID(number), Tool: c.Tool, Args: validArgs(c.Args)})
+	return r, true
+}
+
+// call makes one call. With counted, the budget has counted the worker that it starts.
+func (t *conversation) call(ctx context.Context, number int, c model.Call, u *turn, counted bool) (callResult, error) {
+	id := t.callID(number)
+	call := &inCall{id: id, conversation: t.startedBy(c), turn: u}
 	got := t.gateOf(ctx, c, call).Do(context.WithValue(t.withMedia(ctx), callKey{}, call), policy.Model, tool.Call{Tool: c.Tool, Args: []byte(argsOf(c))})
+	if counted && !call.started {
+		t.Budget.startedBefore(-1)
+	}
 	if r := t.interruption.Load(); r != nil {
 		return callResult{}, *r
 	}
 	if call.inDoubt {
 		got = tool.Result{Err: &sandbox.Error{Op: c.Tool, Code: sandbox.ErrInternal, Hint: inDoubt}}
 	}
-	if from := t.w.Exposure.Source(); trusted && from != "" {
+	if from := t.w.Exposure.Source(); from != "" && !t.taintTold.Swap(true) {
 		t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: sandbox.Shown(from) + " is untrusted: from now on golem asks before anything leaves the overlay"})
 	}
 	if got.Pending != nil {
 		return t.pause(c, id, *got.Pending)
 	}
+	if got.Err != nil && call.cut == nil && !call.changes && ctx.Err() != nil { // it was stopped, and did nothing
+		o := t.over(ctx)
+		call.early, call.cut = true, &o
+	}
 	t.Budget.note(func(s *Sum) {
-		if call.cut != nil && call.cut.End == Paused {
+		if call.cut != nil && (call.cut.End == Paused || call.early) {
 			return // a resumed run counts the call
 		}
 		s.Calls++
@@ -192,18 +226,29 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call) (call
 	return callResult{result: r, files: files, event: e}, t.checkpoint(ctx)
 }
 
-// gateOf returns the gate for one call. It writes the call to the log just before the
-// journal gets its intent, so that a call in the log may have had an effect, and any other
-// had none.
+// gateOf returns the gate for one call. It writes a call that changes something to the
+// log just before the journal gets its intent. So a call in the log may have had an effect,
+// and any other had none.
 func (t *conversation) gateOf(ctx context.Context, c model.Call, call *inCall) tool.Gate {
 	gate := t.gate
+	gate.Turn = func(ctx context.Context, alone bool) error {
+		err := call.turn.wait(ctx, alone)
+		if err != nil {
+			call.early, call.cut = true, &Outcome{End: Stopped, Text: t.lastText(), Why: errEarlier.Hint}
+		}
+		return err
+	}
 	claimed := t.isWorker(c.Tool) // a worker claims its own calls
-	gate.Journal = callJournal{gate.Journal, func(digest string, changes bool) error {
+	gate.Journal = callJournal{gate.Journal, call.turn.begin, func(digest string, changes bool) error {
 		if changes && !claimed {
 			if err := t.claim(ctx, call, digest); err != nil {
 				return err
 			}
 			claimed = true
+		}
+		call.changes = call.changes || changes
+		if !changes {
+			return nil // it has no effect, so a resumed run makes it again
 		}
 		return t.Log.write(Entry{Kind: "call", In: t.id, ID: call.id, Call: c.ID, Digest: digest, Policy: t.Policy})
 	}}
@@ -216,9 +261,10 @@ func (t *conversation) gateOf(ctx context.Context, c model.Call, call *inCall) t
 	return gate
 }
 
-// A callJournal calls begin before it writes an intent.
+// A callJournal calls begin before it writes an intent, and began after that.
 type callJournal struct {
 	tool.Journal
+	began func()
 	begin func(digest string, changes bool) error
 }
 
@@ -228,6 +274,9 @@ func (j callJournal) Write(r audit.Record, wait audit.Wait) error {
 		if err := j.begin(r.Digest, wait == audit.Durable); err != nil {
 			return err
 		}
+	}
+	if r.Kind == audit.Intent {
+		defer j.began()
 	}
 	return j.Journal.Write(r, wait)
 }
@@ -258,9 +307,9 @@ func (t *conversation) pause(c model.Call, id string, p tool.Pending) (callResul
 
 // keepRequests keeps the requests of the calls after a paused one, so that a person can
 // decide about all calls of an answer at once. It makes none of them.
-func (t *conversation) keepRequests(ctx context.Context, calls []model.Call, from int) (ids []string) {
+func (t *conversation) keepRequests(ctx context.Context, calls []model.Call, done []callResult, from int) (ids []string) {
 	for i, c := range calls {
-		if i < from || t.past != nil && t.past.has(c.ID) || t.isWorker(c.Tool) || len(c.Args) > maxArgs {
+		if i < from || done[i].result.ID != "" || t.past != nil && t.past.has(c.ID) || t.isWorker(c.Tool) || len(c.Args) > maxArgs {
 			continue
 		}
 		gate := t.gate
@@ -305,7 +354,11 @@ type callKey struct{}
 // An inCall connects a tool that starts a worker with its call.
 type inCall struct {
 	id           string
-	conversation string   // id of the conversation that the call starts
+	conversation string // id of the conversation that the call starts
+	turn         *turn
+	started      bool     // the worker was started
+	changes      bool     // it has begun, and changes something
+	early        bool     // it was stopped before it did anything
 	inDoubt      bool     // another machine may have made the call
 	cut          *Outcome // why the worker could not finish, if a resumed run can continue it
 }

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync/atomic"
 
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/policy"
@@ -26,12 +27,14 @@ type conversation struct {
 	offered  []model.Tool
 	messages []model.Message
 	past     *past // the recorded part, if it continues
+	turn     *turn // of the call that started the worker, nil for none
 
-	repeats repeats
-	empty   int            // number of empty answers
-	cut     int            // number of answers that were too long
-	unfit   int            // number of answers that did not match the schema
-	floods  map[string]int // calls of the last answer with arguments that are too long, and their sizes
+	repeats   repeats
+	empty     int            // number of empty answers
+	cut       int            // number of answers that were too long
+	unfit     int            // number of answers that did not match the schema
+	taintTold atomic.Bool    // the user knows that the worker is tainted
+	floods    map[string]int // calls of the last answer with arguments that are too long, and their sizes
 }
 
 // The number of bad answers before a conversation ends.
@@ -45,21 +48,17 @@ const (
 
 // converse lets a worker work on an input until it has answered.
 // The conversation has an id; caller is the id of the call that started the worker, or "".
-func (r *Run) converse(ctx context.Context, w *Worker, id, caller string, in Input) (Outcome, error) {
-	t := &conversation{Run: r, w: w, id: id, caller: caller, past: r.Log.takePast(id)}
+func (r *Run) converse(ctx context.Context, w *Worker, id, caller string, in Input, u *turn) (Outcome, error) {
+	t := &conversation{Run: r, w: w, id: id, caller: caller, past: r.Log.takePast(id), turn: u}
+	t.taintTold.Store(w.Exposure.Source() != "")
 	if t.past != nil && id != top && len(t.past.messages) > 0 {
 		in = Input{} // the recorded part includes the input
 	}
 	if t.past != nil && t.past.outcome != nil && t.past.outcome.OK() && in.isEmpty() {
 		return *t.past.outcome, nil
 	}
-	switch {
-	case id == top && t.past != nil:
+	if id == top && t.past != nil {
 		r.Budget.startedBefore(r.Log.begunWorkers())
-	case id != top && t.past == nil:
-		if err := r.Budget.start(); err != nil {
-			return Outcome{End: Spent, Why: err.Error()}, nil
-		}
 	}
 	r.Budget.note(func(s *Sum) { s.Workers++ })
 	t.gate = w.Gate
@@ -225,12 +224,16 @@ func (t *conversation) ask(ctx context.Context) (model.Answer, Outcome, error) {
 			return model.Answer{}, Outcome{}, err
 		}
 		input := estimate(t.messages) + int64(len(t.system))/4
-		room, settle, err := t.Budget.reserve(t.w.ModelName, input, answerRoom, t.Now())
+		asking, cancel := t.modelContext(ctx)
+		room, settle, err := t.Budget.reserve(asking, t.w.ModelName, input, answerRoom, t.Now())
 		if err != nil {
+			cancel()
+			if o := t.over(ctx); o.End != "" {
+				return model.Answer{}, o, nil
+			}
 			return model.Answer{}, Outcome{End: Spent, Text: t.lastText(), Why: err.Error()}, nil
 		}
 		request := model.Request{Worker: t.w.Name, System: t.system, Messages: t.messages, Tools: t.offered, MaxTokens: room, Schema: t.w.Schema}
-		asking, cancel := t.modelContext(ctx)
 		answer, err := t.w.Model.Answer(asking, request, func(p model.Piece) {
 			if p.Note != "" {
 				t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: p.Note})

@@ -200,6 +200,14 @@ func (t *conversation) planCall(names tool.Names, name string, a callArgs) (tool
 		}
 		return tool.NewPreparation(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) { return t.delegate(ctx, child, in) }), nil
 	}, effects...)
+	plan.Reach = func() (reach tool.Reach, ok bool) {
+		if t.w.Reach == nil || model.AnswersInOrder(t.w.Model, t.w.Name) {
+			return reach, false
+		}
+		reach, ok = t.w.Reach(name, restriction)
+		reach.Reads = append(reach.Reads, files...)
+		return reach, ok
+	}
 	return plan, nil
 }
 
@@ -208,6 +216,7 @@ const (
 	errBlocked sandbox.Code = "blocked"
 	errDepth   sandbox.Code = "depth"
 	errPaused  sandbox.Code = "paused"
+	errStopped sandbox.Code = "stopped"
 )
 
 // child returns the worker with a name, narrowed by n.
@@ -234,7 +243,8 @@ func (t *conversation) delegate(ctx context.Context, child *Worker, in Input) (t
 	}
 	child.Exposure.MarkTainted(t.w.Exposure.Source()) // its input may contain what the caller has read
 	child.Exposure.AddBytes(in.size())                // the input counts as read by the child
-	o, err := t.converse(ctx, child, call.conversation, call.id, in)
+	call.started = true
+	o, err := t.converse(ctx, child, call.conversation, call.id, in, call.turn)
 	t.w.Exposure.Merge(child.Exposure)
 	if child.Close != nil {
 		err = errors.Join(err, child.Close())

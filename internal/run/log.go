@@ -316,6 +316,12 @@ func (p *past) has(call string) bool {
 	return ok
 }
 
+// hasBegun reports whether a call had begun that may have had an effect.
+func (p *past) hasBegun(call string) bool {
+	_, ok := p.begun[call]
+	return ok
+}
+
 // endsWith reports whether the last message is of a role.
 func (p *past) endsWith(role model.Role) bool {
 	last := len(p.messages) - 1

@@ -45,6 +45,7 @@ type Run struct {
 	history []model.Message // of the entry worker
 	steps   int             // number of the model's answers to the entry worker
 	halt    chan struct{}   // closed by Stop
+	places  chan struct{}   // a value for each call that is made beside another one
 	stopped atomic.Bool
 
 	interruption atomic.Pointer[error] // why the run cannot go on here
@@ -55,7 +56,7 @@ const top = "run"
 
 func (r *Run) begin() {
 	r.once.Do(func() {
-		r.halt = make(chan struct{})
+		r.halt, r.places = make(chan struct{}), make(chan struct{}, atOnce-1)
 		r.teller.tell, r.teller.now = r.Tell, r.Now
 	})
 }
@@ -89,7 +90,7 @@ func (r *Run) Do(ctx context.Context, w *Worker, in Input) (Outcome, error) {
 	ctx, cancel := r.Budget.within(ctx, r.Now())
 	defer cancel()
 	r.teller.say(Event{Type: RunStart, Worker: w.Name, Chain: w.Gate.Workers, Model: w.ModelName, Text: in.Text})
-	o, err := r.converse(ctx, w, top, "", in)
+	o, err := r.converse(ctx, w, top, "", in, nil)
 	if err == nil && r.AtEnd != nil {
 		o, err = r.askAtEnd(ctx, w, o)
 	}
@@ -121,7 +122,7 @@ func (r *Run) askAtEnd(ctx context.Context, w *Worker, o Outcome) (Outcome, erro
 		}
 		r.teller.say(Event{Type: Note, Worker: w.Name, Chain: w.Gate.Workers, Text: refusal.Error()})
 		var err error
-		if o, err = r.converse(ctx, w, top, "", Input{Text: "You are not finished: " + refusal.Error()}); err != nil {
+		if o, err = r.converse(ctx, w, top, "", Input{Text: "You are not finished: " + refusal.Error()}, nil); err != nil {
 			return o, err
 		}
 	}

@@ -29,6 +29,9 @@ type Worker struct {
 	Any     bool
 	// Child returns a worker to start, with at most the permissions of this one.
 	Child func(name string, n Narrow) (*Worker, error)
+	// Reach returns which files such a worker may read and write, with the workers that it
+	// starts itself. It may be nil: then workers are called one after the other.
+	Reach func(name string, n Narrow) (tool.Reach, bool)
 	// Close releases the worker's resources when it is done; may be nil.
 	Close func() error
 	// Propose keeps a new worker, which has only a prompt, for the user to review. It

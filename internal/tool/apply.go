@@ -68,6 +68,9 @@ func (in *invocation) apply(ctx context.Context, plan callPlan, changes *Deferre
 	if err != nil {
 		return Result{}, err
 	}
+	if err := in.waitForTurn(ctx, plan, decision); err != nil {
+		return Result{}, err
+	}
 	var prepared preparedCall
 	prepared.Changes, prepared.Warnings = changes.Changes()
 	approval, err := in.approve(ctx, plan, prepared, decision)

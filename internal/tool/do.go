@@ -16,6 +16,9 @@ func (g Gate) Do(ctx context.Context, origin policy.Origin, call Call) Result {
 	if err != nil {
 		return in.refuse(err)
 	}
+	if err := in.waitForTurn(ctx, plan, decision); err != nil {
+		return in.refuse(err)
+	}
 	notes, err := in.runBefore(ctx, plan)
 	if err != nil {
 		return in.refuse(err)

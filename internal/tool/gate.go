@@ -39,6 +39,12 @@ type Gate struct {
 	// The call invokes leave when it is done with the files. With fresh, the call must see
 	// the changes that others have made to the files since the last time.
 	Enter func(fresh, changes bool) (leave func() error, err error)
+
+	// Turn, if set, lets a call wait for others that were asked for before it. The gate
+	// calls it before a question, and before a call begins that changes something. With
+	// alone, the calls before must have ended; otherwise it is enough that they have
+	// begun. The gate refuses the call with the error of Turn.
+	Turn func(ctx context.Context, alone bool) error
 }
 
 // An invocation is one call on its way through the gate.

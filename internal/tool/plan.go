@@ -49,6 +49,11 @@ type Plan struct {
 	// needs approval, the approver is asked first, and does not see the changes.
 	NetworkToPrepare bool
 
+	// Reach, if set, returns which files the call may read and write, if it can run at the
+	// same time as other calls although it does more than read files: it runs a command
+	// that only reads, or a worker.
+	Reach func() (Reach, bool)
+
 	reading Run // either reading or prepare is set
 	prepare func(ctx context.Context, files *sandbox.Sandbox) (Preparation, error)
 }

@@ -76,6 +76,9 @@ func (r *recorder) Answer(ctx context.Context, request model.Request, tell func(
 // FileTypes implements [model.FileTaker].
 func (r *recorder) FileTypes() []string { return model.FileTypes(r.model) }
 
+// AnswersInOrder implements [model.Ordered].
+func (r *recorder) AnswersInOrder(except string) bool { return model.AnswersInOrder(r.model, except) }
+
 func (r *recorder) write(request model.Request, e entry) (err error) {
 	if e.Request, e.Digest, err = digest(request); err != nil {
 		return err

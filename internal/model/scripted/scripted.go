@@ -50,6 +50,17 @@ type turn struct {
 // FileTypes implements [model.FileTaker].
 func (m *Model) FileTypes() []string { return model.AllFileTypes() }
 
+// AnswersInOrder implements [model.Ordered]. Turns under the key each do not depend on the
+// order.
+func (m *Model) AnswersInOrder(except string) bool {
+	for worker, s := range m.scripts {
+		if !s.each && worker != except {
+			return true
+		}
+	}
+	return m.anybody
+}
+
 // Answer implements [model.Model].
 func (m *Model) Answer(ctx context.Context, r model.Request, tell func(model.Piece)) (model.Answer, error) {
 	t, err := m.turn(r)

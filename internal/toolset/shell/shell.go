@@ -106,6 +106,16 @@ func (s Set) planRun(names tool.Names, rules command.Rules, a args) (tool.Plan, 
 	plan := tool.NewChangePlan(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...)
 	// Direct writes are not known before, and cannot be undone.
 	plan.Deferred, plan.AlwaysAsk, plan.Rules, plan.Why = layered, !layered, matched, why
+	if layered && command.OnlyReads(a.Command) {
+		plan.Reach = func() (r tool.Reach, ok bool) {
+			for _, e := range effects {
+				if e.Verb == policy.Read {
+					r.Reads = append(r.Reads, e.Target)
+				}
+			}
+			return r, true
+		}
+	}
 	if a.Cwd == "" && from.dir != from.top {
 		a.Cwd = from.dir // the prompt shows where the command starts
 		plan.Args = a
