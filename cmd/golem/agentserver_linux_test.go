@@ -12,6 +12,9 @@ import (
 	"testing"
 )
 
+// An object is a JSON object.
+type object = map[string]any
+
 // A modelServer plays a language model for the tested agents, in the format of each
 // provider. In each conversation it first asks the agent to write a file and then to run
 // a command. It uses the tools that the agent offers, with arguments that fit their

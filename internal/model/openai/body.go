@@ -154,7 +154,9 @@ func (m *Model) fromModel(message model.Message, working bool) []object {
 			calls = append(calls, c)
 		case p.Thinking != nil:
 			var proof proof
-			json.Unmarshal(p.Thinking.Proof, &proof) // other proofs have none of the fields
+			if json.Unmarshal(p.Thinking.Proof, &proof) != nil || proof.From != m.client.Base.Host {
+				continue // another vendor's
+			}
 			details = append(details, proof.Details...)
 			if proof.Field != "" {
 				fields[proof.Field] += p.Thinking.Text

@@ -34,6 +34,7 @@ type call struct {
 
 // A proof says how a thought came, and so how it goes back.
 type proof struct {
+	From    string            `json:"chat_from,omitempty"` // the server
 	Field   string            `json:"chat_field,omitempty"`
 	Chunk   bool              `json:"chat_chunk,omitempty"`
 	Details []json.RawMessage `json:"openrouter_details,omitempty"`
@@ -287,7 +288,7 @@ func (g *gathering) count(u *usage) {
 func (g *gathering) answer() model.Answer {
 	a := model.Answer{Usage: g.usage, Model: g.model, Stop: model.Done}
 	if g.thinking.Len() > 0 || len(g.details) > 0 {
-		p := proof{Field: g.field, Chunk: g.chunk}
+		p := proof{From: g.Client.Base.Host, Field: g.field, Chunk: g.chunk}
 		for _, d := range g.details {
 			raw, _ := json.Marshal(d) // it was JSON before
 			p.Details = append(p.Details, raw)
