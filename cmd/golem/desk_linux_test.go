@@ -55,7 +55,7 @@ func TestDesk(t *testing.T) {
 	// started it ends. Other tests in this process end threads.
 	goruntime.LockOSThread()
 	t.Cleanup(goruntime.UnlockOSThread)
-	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.UserDataDir(dir), chromedp.WSURLReadTimeout(browserPatience))
+	options := append(slices.Clone(chromedp.DefaultExecAllocatorOptions[:]), chromedp.ExecPath("chromium"), chromedp.NoSandbox, chromedp.DisableGPU, chromedp.WindowSize(1280, 900), chromedp.UserDataDir(dir), chromedp.Flag("host-resolver-rules", "MAP "+reboundName+" 127.0.0.1"), chromedp.WSURLReadTimeout(browserPatience))
 	allocated, cancel := chromedp.NewExecAllocator(context.Background(), options...)
 	t.Cleanup(cancel)
 	limited, cancel := context.WithTimeout(allocated, 10*time.Minute)
@@ -65,7 +65,7 @@ func TestDesk(t *testing.T) {
 	if err := chromedp.Run(browser); err != nil { // starts it
 		t.Fatal(err)
 	}
-	tests := map[string]func(*testing.T, *deskUser){"Approve": approveAtDesk, "Changed": refuseChangedContent, "Unseen": nameUnseen, "Inert": keepInert, "Apply": applyAtDesk, "Unviewed": nameUnviewed, "Push": pushAtDesk, "Supervise": superviseAtDesk, "Five": superviseFive, "Race": raceAtDesk, "Survive": surviveAtDesk, "Worker": refuseServiceWorker, "Access": checkAccess}
+	tests := map[string]func(*testing.T, *deskUser){"Approve": approveAtDesk, "Changed": refuseChangedContent, "Unseen": nameUnseen, "Inert": keepInert, "Apply": applyAtDesk, "Unviewed": nameUnviewed, "Push": pushAtDesk, "Supervise": superviseAtDesk, "Five": superviseFive, "Race": raceAtDesk, "Survive": surviveAtDesk, "Worker": refuseServiceWorker, "Rebind": refuseRebinding, "Tabs": openTabs, "Access": checkAccess}
 	if os.Getenv("GOLEM_TEST_PICTURES") != "" {
 		tests["Pictures"] = drawDesk
 	}

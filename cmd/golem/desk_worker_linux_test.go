@@ -11,15 +11,16 @@ import (
 )
 
 // refuseServiceWorker checks that a service worker, which a server left in the browser that
-// had the port of the desk before, gets no page of the desk.
+// had the port of the desk before, gets neither the address of the desk nor a page of it.
 func refuseServiceWorker(t *testing.T, u *deskUser) {
 	u.openDesk()
 	const change = `.then(async r => new Response('STOLEN ' + await r.text(), {headers: {'Content-Type': 'text/html'}}))`
-	for name, one := range map[string]struct{ script, want string }{
-		"forwards the request": {`addEventListener('fetch', e => e.respondWith(fetch(e.request)` + change + `))`, "run golem desk again with another port"},
-		"gets it in advance": {`addEventListener('activate', e => e.waitUntil(registration.navigationPreload.enable()));
-addEventListener('fetch', e => e.respondWith(e.preloadResponse` + change + `))`, "run golem desk again with another port"},
-		"waits for the login": {`addEventListener('fetch', e => { if (!e.request.url.includes('token')) e.respondWith(fetch(e.request)` + change + `) })`, "Everything that waits for you"},
+	for name, script := range map[string]string{
+		"forwards the request": `addEventListener('fetch', e => e.respondWith(fetch(e.request)` + change + `))`,
+		"gets it in advance": `addEventListener('activate', e => e.waitUntil(registration.navigationPreload.enable()));
+addEventListener('fetch', e => e.respondWith(e.preloadResponse` + change + `))`,
+		"answers itself":      `addEventListener('fetch', e => e.respondWith(new Response('STOLEN ' + e.request.url, {headers: {'Content-Type': 'text/html'}})))`,
+		"waits for the login": `addEventListener('fetch', e => { if (!e.request.url.includes('token')) e.respondWith(fetch(e.request)` + change + `) })`,
 	} {
 		l, err := net.Listen("tcp", "127.0.0.1:0")
 		if err != nil {
@@ -28,7 +29,7 @@ addEventListener('fetch', e => e.respondWith(e.preloadResponse` + change + `))`,
 		before := &http.Server{Handler: http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 			if r.URL.Path == "/worker.js" {
 				w.Header().Set("Content-Type", "text/javascript")
-				io.WriteString(w, "addEventListener('install', () => skipWaiting());\n"+one.script)
+				io.WriteString(w, "addEventListener('install', () => skipWaiting());\n"+script)
 				return
 			}
 			w.Header().Set("Content-Type", "text/html")
@@ -39,8 +40,14 @@ addEventListener('fetch', e => e.respondWith(e.preloadResponse` + change + `))`,
 		u.waitFor(u.browser, "registered")
 		before.Close()
 		u.startDesk("--listen", l.Addr().String())
+		if name == "answers itself" { // the worker is there
+			u.do(chromedp.Navigate("http://" + l.Addr().String() + "/x?token=secret"))
+			if text := u.text(); !strings.Contains(text, "STOLEN") {
+				t.Errorf("no service worker: %s", text)
+			}
+		}
 		u.do(chromedp.Navigate(u.address))
-		u.waitFor(u.browser, one.want)
+		u.waitFor(u.browser, "Everything that waits for you")
 		u.do(chromedp.Navigate(u.base()))
 		if text := u.text(); strings.Contains(text, "STOLEN") {
 			t.Errorf("a service worker that %s still gets the pages: %s", name, text)

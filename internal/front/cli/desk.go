@@ -28,7 +28,8 @@ pictures of calls, cost and connections. The page also shows what runs now, and 
 and resume runs.
 
 golem serves the page on this machine only, until you press Ctrl-C. The address that it
-prints works once, in one browser. --listen chooses the port. Other machines cannot connect.
+prints works once, in one browser. --listen chooses the port. The address then has a new name
+below localhost each time, which Safari may not find. Other machines cannot connect.
 To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:8137 HOST.`,
 		Example: "  golem desk\n  golem desk --no-open\n  golem desk --listen 127.0.0.1:8137",
 		Args:    noArgs,

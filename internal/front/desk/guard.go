@@ -57,7 +57,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		w.Header().Set(key, value)
 	}
 	if r.Host != g.host { // the name of another site may lead here
-		refuse(w, http.StatusForbidden, "this is not the address of golem desk")
+		refuse(w, http.StatusForbidden, "this is not the address of golem desk; use the one that it printed")
 		return
 	}
 	if len(r.URL.Path) < len(g.prefix) || !equal(r.URL.Path[:len(g.prefix)], g.prefix) {

@@ -100,6 +100,28 @@ func TestGuard(t *testing.T) {
 	want("a file outside the assets", 404, "GET", base+"assets/base.html", nil)
 }
 
+// TestHost checks that the desk has a new name if the user chose its port, and no other.
+func TestHost(t *testing.T) {
+	for listen, want := range map[string]string{"127.0.0.1:0": "at", "[::1]:0": "at", "127.0.0.2:8137": "at", "127.0.0.1:8137": ".localhost:8137", "[::1]:8137": ".localhost:8137"} {
+		one, other := hostFor(listen, "at"), hostFor(listen, "at")
+		if !strings.HasSuffix(one, want) || (one == other) != (want == "at") {
+			t.Errorf("%s: got %s and %s", listen, one, other)
+		}
+	}
+	s, c := start(t)
+	at := s.guard.host
+	s.guard.host = "desk-x.localhost:80"
+	address := strings.Replace(s.guard.address(), s.guard.host, at, 1)
+	for host, status := range map[string]int{at: 403, "localhost:80": 403, "desk-y.localhost:80": 403, "x.desk-x.localhost:80": 403, "desk-x.localhost": 403} {
+		if response, _ := ask(t, c, "GET", address, func(r *http.Request) { r.Host = host }); response.StatusCode != status {
+			t.Errorf("%s: got %s", host, response.Status)
+		}
+	}
+	if response, _ := ask(t, c, "GET", address, func(r *http.Request) { r.Host = s.guard.host }); response.StatusCode != 200 {
+		t.Errorf("its own name: got %s", response.Status)
+	}
+}
+
 // TestLogin checks that only the browser itself can log in, and that another try uses up the
 // token.
 func TestLogin(t *testing.T) {

@@ -2,6 +2,7 @@ package desk
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"html/template"
@@ -12,6 +13,7 @@ import (
 	"net/netip"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"time"
 
@@ -47,7 +49,7 @@ func Serve(ctx context.Context, o inbox.DeskOptions) error {
 		return &sandbox.Error{Op: "--listen", Path: o.Listen, Code: sandbox.ErrInvalid, Hint: "golem cannot listen there: " + err.Error() + "; without the flag golem chooses a free port"}
 	}
 	defer l.Close()
-	s := newServer(o, l.Addr().String())
+	s := newServer(o, hostFor(o.Listen, l.Addr().String()))
 	file, err := s.writeFile()
 	if err != nil {
 		return err
@@ -82,6 +84,18 @@ func checkLoopback(listen string) error {
 	}
 	return &sandbox.Error{Op: "--listen", Path: listen, Code: sandbox.ErrInvalid,
 		Hint: "golem desk is only for this machine: other machines would need TLS and a token for each person, which it does not have; use 127.0.0.1:PORT, and ssh -L to reach it from elsewhere"}
+}
+
+// hostFor returns the name and the port of the desk in the browser. at is the address that
+// golem listens on. If the user chose the port, another server may have had it before, and
+// may have left a service worker in the browser that sees every request to the same name and
+// port. So the name is a new one below localhost, which browsers take for this machine.
+func hostFor(listen, at string) string {
+	host, port, err := net.SplitHostPort(listen)
+	if err != nil || port == "0" || host != "127.0.0.1" && host != "::1" { // browsers know only these two
+		return at
+	}
+	return "desk-" + strings.ToLower(rand.Text()) + ".localhost:" + port
 }
 
 func newServer(o inbox.DeskOptions, host string) *server {
