@@ -143,6 +143,33 @@ func superviseAtDesk(t *testing.T, u *deskUser) {
 		t.Errorf("the journal has no decision about the host: %s", out)
 	}
 
+	// A host that the user always allows. The page shows the rule before.
+	out, _ = u.golem("crawler", "exec", "curl", "-sm", "5", "http://more.example.net/")
+	if !strings.Contains(out, "it asked for more.example.net") {
+		t.Fatalf("a host that is not on the list: got %s", out)
+	}
+	u.do(chromedp.Navigate(u.base()))
+	u.waitFor(u.browser, "Unknown host")
+	u.submit(click(`.item a[href*="/call/crawler-"]`))
+	u.waitFor(u.browser, "more.example.net")
+	var rule string
+	u.do(chromedp.Text("#always", &rule))
+	u.viewAll(u.browser)
+	u.submit(click("button[value=approve-always]"))
+	u.waitFor(u.browser, "Approved")
+	_, rule, _ = strings.Cut(rule, "revoke: ")
+	if out := u.mustGolem(0, "crawler", "approvals"); rule == "" || !strings.Contains(out, rule) || !strings.Contains(out, "more.example.net") {
+		t.Errorf("the page showed the rule %q, and golem remembers %s", rule, out)
+	}
+	if out := u.mustGolem(0, "crawler", "audit", "show", "--json", "--decision", "yes"); !strings.Contains(out, "remembered as rule ") {
+		t.Errorf("the journal has no rule: %s", out)
+	}
+	for range 2 { // also after the answer itself was used
+		if out, _ := u.golem("crawler", "exec", "curl", "-sm", "5", "http://more.example.net/"); strings.Contains(out, "it asked for") {
+			t.Errorf("a host that is always allowed: got %s", out)
+		}
+	}
+
 	// A button works once, and a process that does not work in the session is never ended.
 	u.do(page.BringToFront(), chromedp.Navigate(u.base()+"live"))
 	var status int

@@ -146,11 +146,11 @@ func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
 		a.Text = d.Store.KeepShown(r, reply)
 	}
 	if a.Verdict == tool.Approved && reply.Remember != nil && !r.OnlyUser && !a.Unseen {
-		rule, err := d.completeRule(*reply.Remember, r)
+		rule, err := reply.Remember.complete(r, d.scope(), d.Now())
 		if err != nil {
 			return tool.Answer{By: "nobody", Note: err.Error()}
 		}
-		a.Note = "remembered as rule " + rule.ID + ": " + rule.String()
+		a.Note = rule.Note()
 		a.Keep = func() error { return d.addRule(rule) }
 	}
 	return a
@@ -249,17 +249,6 @@ func (d *Approver) findRule(r tool.Request) (Rule, bool) {
 		}
 	}
 	return Rule{}, false
-}
-
-// completeRule completes a rule that the user chose for a request. It refuses a rule that
-// does not approve the request.
-func (d *Approver) completeRule(rule Rule, r tool.Request) (Rule, error) {
-	rule.ID, rule.Policy, rule.Session, rule.Made = newID(), d.Policy, d.Session, d.Now()
-	known := rule.Scope == Run || rule.Scope == Project || rule.Scope == Session && d.Session != ""
-	if !known || !rule.permits(r) {
-		return rule, errOtherCall
-	}
-	return rule, nil
 }
 
 // addRule remembers a rule.

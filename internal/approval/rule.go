@@ -108,6 +108,9 @@ func (r Rule) String() string {
 	return text
 }
 
+// Note returns the text about the rule in the record of the answer that made it.
+func (r Rule) Note() string { return "remembered as rule " + r.ID + ": " + r.String() }
+
 // permits reports whether the rule approves a request. The user made the rule for a
 // worker that was not tainted. For a tainted worker only the rule for an exact call
 // counts, if the user made it after the worker had read the same untrusted path.
@@ -179,6 +182,29 @@ func OfferRules(q tool.Request) []Rule {
 		list = append(list, Rule{Origin: q.Origin, Workers: q.Workers, Tool: q.Tool, Effects: folder})
 	}
 	return list
+}
+
+// AlwaysRule returns the narrowest rule for a request, in its project and until the user
+// revokes it. ok is false if golem remembers nothing for the request.
+func AlwaysRule(q tool.Request) (rule Rule, ok bool) {
+	offers := OfferRules(q)
+	if q.OnlyUser || len(offers) == 0 {
+		return Rule{}, false
+	}
+	rule = offers[0]
+	rule.Scope = Project
+	return rule, true
+}
+
+// complete completes a rule that the user chose for a request in a scope. It refuses a rule
+// that does not approve the request.
+func (r Rule) complete(q tool.Request, at requestScope, now time.Time) (Rule, error) {
+	r.ID, r.Policy, r.Session, r.Made = newID(), at.Policy, at.Session, now
+	known := r.Scope == Run || r.Scope == Project || r.Scope == Session && at.Session != ""
+	if !known || q.OnlyUser || !r.permits(q) {
+		return r, errOtherCall
+	}
+	return r, nil
 }
 
 // byCommandWords returns effects with the first words of commands in place of the whole

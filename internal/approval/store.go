@@ -338,6 +338,19 @@ func CheckReply(r tool.Request, reply Reply) (tool.Answer, error) {
 	return reply.toAnswer(r)
 }
 
+// CompleteRule completes the rule that a person chose with an approval of a pending request.
+// Answer then remembers it. A rule for one run is none for a request that waits.
+func (s *Store) CompleteRule(w PendingRequest, rule Rule, now time.Time) (Rule, error) {
+	r, err := s.Request(w)
+	if err != nil {
+		return rule, err
+	}
+	if rule.Scope == Run {
+		return rule, errOtherCall
+	}
+	return rule.complete(r, w.requestScope, now)
+}
+
 // Answer stores a person's answer to a request. The first answer counts: a later one is
 // an error, and so is one to a request that is not pending. If CheckSeen refuses an
 // approval, Answer returns an error and the request stays pending.
@@ -355,6 +368,9 @@ func (s *Store) Answer(id string, reply Reply, made time.Time) error {
 		return err
 	}
 	old, first, err := s.once.Decide(id, value)
+	if err == nil && first && a.Verdict == tool.Approved && !a.Unseen && reply.Remember != nil && reply.Remember.ID != "" {
+		return s.addRule(*reply.Remember)
+	}
 	if err != nil || first {
 		return err
 	}

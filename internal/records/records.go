@@ -149,6 +149,11 @@ func (r *Records) AnswerAs(id, by string, reply approval.Reply, secrets []string
 	if err == nil {
 		err = r.checkUnseen(id, a)
 	}
+	if err == nil && reply.Remember != nil && a.Verdict == tool.Approved && !a.Unseen {
+		rule, wrong := r.Approvals.CompleteRule(w, *reply.Remember, r.now())
+		reply.Remember, err = &rule, wrong
+		a.Note = rule.Note()
+	}
 	if err != nil {
 		return err
 	}

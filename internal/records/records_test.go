@@ -269,3 +269,59 @@ func TestAnswerDistant(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestAnswerRemembers checks that an approval of a request that waits can make a rule, and
+// that the journal has it. A decline, an approval unseen and a rule for another call make
+// none.
+func TestAnswerRemembers(t *testing.T) {
+	for name, test := range map[string]struct {
+		verdict tool.Verdict
+		seen    bool
+		change  func(*approval.Rule)
+		rules   int
+		fails   bool
+	}{
+		"approved":            {tool.Approved, true, func(*approval.Rule) {}, 1, false},
+		"declined":            {tool.Declined, true, func(*approval.Rule) {}, 0, false},
+		"unseen":              {tool.Approved, false, func(*approval.Rule) {}, 0, true},
+		"for another file":    {tool.Approved, true, func(r *approval.Rule) { r.Effects[0].Target = "/other" }, 0, true},
+		"for a run that ends": {tool.Approved, true, func(r *approval.Rule) { r.Scope = approval.Run }, 0, true},
+	} {
+		s := open(t, "")
+		id := s.request(t, "write_file", "/out/abc")
+		w, err := s.Approvals.FindPending(id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		request, err := s.Approvals.Request(w)
+		if err != nil {
+			t.Fatal(err)
+		}
+		rule, ok := approval.AlwaysRule(request)
+		if !ok {
+			t.Fatal("no rule for the request")
+		}
+		reply := s.reply(t, id, test.verdict, test.seen)
+		test.change(&rule)
+		reply.Remember = &rule
+		if err := s.Answer(id, reply, nil); (err != nil) != test.fails {
+			t.Errorf("%s: got %v", name, err)
+		}
+		rules, err := s.Approvals.Rules()
+		if err != nil || len(rules) != test.rules {
+			t.Errorf("%s: got the rules %v, %v", name, rules, err)
+		}
+		noted := 0
+		if err := audit.Read(s.Folder, audit.Filter{}, func(r audit.Record, _ []byte) error {
+			if strings.Contains(r.Note, "remembered as rule ") {
+				noted++
+			}
+			return nil
+		}); err != nil || noted != test.rules {
+			t.Errorf("%s: the journal notes %d rules, %v", name, noted, err)
+		}
+		if test.rules == 1 && (rules[0].Policy != "p1" || rules[0].String() != "main: write_file may write /out/abc, in this project") {
+			t.Errorf("%s: got the rule %+v", name, rules[0])
+		}
+	}
+}

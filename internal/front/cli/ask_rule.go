@@ -26,11 +26,9 @@ func (q *question) exactly() approval.Rule {
 	return rule
 }
 
-// always returns the narrowest rule for the request, in this project and until the user
-// revokes it.
+// always returns the rule of the key that allows a host always.
 func (q *question) always() approval.Rule {
-	rule := approval.OfferRules(q.request)[0]
-	rule.Scope = approval.Project
+	rule, _ := approval.AlwaysRule(q.request)
 	return rule
 }
 

@@ -37,6 +37,7 @@ type callView struct {
 	Unsent             []string      // names of the files that the page does not show yet
 	Omitted            []string      // what golem cannot show, in words
 	Before             string        // items that another page showed
+	Always             string        // what golem remembers if the user always allows a host, "" if it cannot
 	Session            string        // the session from whose page the user made the call, "" for none
 }
 
@@ -76,6 +77,9 @@ func (s *server) renderCall(w http.ResponseWriter, status int, key, id string, h
 func newCallView(r tool.Request, all bool) callView {
 	sheet := approval.NewSheet(r, math.MaxInt)
 	v := callView{Digest: r.Digest, Tool: sandbox.Shown(r.Tool), Head: sheet.Head, Tail: sheet.Tail}
+	if rule, ok := alwaysRule(r); ok {
+		v.Always = visible.Line(rule.String(), math.MaxInt)
+	}
 	titles, content := make(map[string]int), make(map[string]int)
 	for i := range r.Changes {
 		titles[tool.ItemChange(i)], content[tool.ItemContent(i)] = i, i
@@ -114,6 +118,15 @@ func newCallView(r tool.Request, all bool) callView {
 		}
 	}
 	return v
+}
+
+// alwaysRule returns the rule by which golem always allows a host, as at a terminal. ok is
+// false for other calls.
+func alwaysRule(r tool.Request) (approval.Rule, bool) {
+	if r.Tool != tool.ConnectTool {
+		return approval.Rule{}, false
+	}
+	return approval.AlwaysRule(r)
 }
 
 // maxNote is how many characters of a note a page shows.
@@ -189,6 +202,13 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request) {
 	switch r.PostForm.Get("answer") {
 	case "approve":
 		reply.Verdict = tool.Approved
+	case "approve-always":
+		rule, ok := alwaysRule(request)
+		if !ok {
+			s.fail(w, &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "golem remembers no rule for this call; approve it once"})
+			return
+		}
+		reply.Verdict, reply.Remember = tool.Approved, &rule
 	case "approve-unseen":
 		reply.Verdict, reply.DigestPrefix = tool.Approved, r.PostForm.Get("unseen")
 		if reply.DigestPrefix == "" || !isConfirmed(request, reply.Rendered, strings.Split(r.PostForm.Get("confirmed"), ",")) {
@@ -197,7 +217,7 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request) {
 	case "decline":
 		reply.Note = visible.Line(strings.TrimSpace(r.PostForm.Get("reason")), maxNote)
 	default:
-		s.fail(w, &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "the answer is approve or decline"})
+		s.fail(w, &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "the answer is approve, approve-always for a host, or decline"})
 		return
 	}
 	if _, err := approval.CheckSeen(request, reply); err != nil {

@@ -43,8 +43,8 @@
 
   // The page of a call: the button works after everything was on the screen.
   const reportAnswer = () => {
-    const yes = answer.querySelector('button.yes');
-    if (yes.dataset.never === undefined) yes.dataset.never = yes.disabled;
+    const buttons = answer.querySelectorAll('button.yes');
+    for (const yes of buttons) if (yes.dataset.never === undefined) yes.dataset.never = yes.disabled;
     const seen = [], open = [];
     for (const item of left.keys()) (isSeen(item) ? seen : open).push(item);
     answer.elements.seen.value = seen.join(',');
@@ -58,7 +58,7 @@
     for (const c of closed) files.add(c.closest('.file').querySelector('h3').textContent);
     answer.elements.confirmed.value = open.concat(closed.map(c => c.dataset.content)).join(',');
     const done = open.length === 0 && closed.length === 0;
-    yes.disabled = yes.dataset.never === 'true' || !done || !settled;
+    for (const yes of buttons) yes.disabled = yes.dataset.never === 'true' || !done || !settled;
     document.getElementById('viewed').textContent = done ? 'Everything that golem can show was on your screen.' :
       count(files.size, 'part') + (files.size === 1 ? ' was' : ' were') + ' not on your screen yet. Scroll through all of it to approve.';
     const list = document.createElement('ul');
