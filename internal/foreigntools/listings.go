@@ -37,6 +37,9 @@ func (x Tools) listingKey(s worker.Server) string {
 	if len(s.Env) > 0 {
 		key = fmt.Appendf(key, " %q", worker.Words(s.Env))
 	}
+	if s.Remote != nil {
+		key = fmt.Appendf(key, " %q", s.Remote.Identity())
+	}
 	return fmt.Sprintf("%x", sha256.Sum256(key))
 }
 

@@ -73,6 +73,12 @@ func ProgramOf(s worker.Server, limit time.Duration) foreign.Program {
 	if s.Reach != nil {
 		program.Folder = s.Reach.Folder
 	}
+	if r := s.Remote; r != nil {
+		program.Remote = &foreign.Remote{URL: r.URL}
+		if !r.Trusted {
+			program.Remote.Source = "https://" + r.Host()
+		}
+	}
 	return program
 }
 

@@ -114,6 +114,14 @@ func (x Tools) Secrets(environment []string) (values []string) {
 		}
 		for _, s := range w.Servers {
 			add(s.Foreign)
+			if s.Remote == nil {
+				continue
+			}
+			for _, h := range s.Remote.Headers {
+				if value, ok := project.LookupEnv(environment, h.Variable); ok {
+					values = append(values, value)
+				}
+			}
 		}
 		for _, h := range w.Hooks {
 			add(h.Foreign)
@@ -148,7 +156,11 @@ func (x Tools) Lint() strictyaml.Problems {
 			x.lintCustom(c, &problems)
 		}
 		for _, s := range w.Servers {
-			alike(s.Tool(), Identity(s.Foreign), s.Place)
+			is := Identity(s.Foreign)
+			if s.Remote != nil {
+				is += "\x01" + s.Remote.Identity()
+			}
+			alike(s.Tool(), is, s.Place)
 		}
 	}
 	return problems

@@ -2,9 +2,18 @@ package program
 
 import (
 	"context"
+	"errors"
+	"io"
+	"net/http"
+	"slices"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/foreigntools"
+	"github.com/golem-forge/golem/internal/keyring"
+	"github.com/golem-forge/golem/internal/model/models"
+	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/taint"
@@ -40,6 +49,74 @@ func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands
 	return d.work.Commands(o), nil
 }
 
+// newServer returns an MCP server of a worker for a gate, and what is closed after use.
+func (d *Gate) newServer(g tool.Gate, s worker.Server, p foreign.Program) (*foreign.Server, []io.Closer, error) {
+	if p.Remote != nil {
+		source := func() string { return "" }
+		if t, ok := g.Taint.(*taint.Tracker); ok {
+			source = t.Source
+		}
+		dialer, err := d.networks.Remote(s.Name, p.Remote.URL, g.Hosts(), g.Workers, source, func() (http.Header, []string, error) { return remoteHeaders(d.program, s) })
+		if err != nil {
+			return nil, nil, err
+		}
+		p.Remote.Dialer = remoteDialer{dialer}
+		server := foreign.NewServer(s.Name, p, nil)
+		return server, []io.Closer{server}, nil
+	}
+	c, err := d.foreignCommands(g, s.Foreign)
+	if err != nil {
+		return nil, nil, err
+	}
+	server := foreign.NewServer(s.Name, p, c)
+	return server, []io.Closer{c, server}, nil
+}
+
+// A remoteDialer is a network.Remote as a foreign.Dialer.
+type remoteDialer struct{ *network.Remote }
+
+// Dial implements foreign.Dialer.
+func (r remoteDialer) Dial() (foreign.Requests, error) { return r.Remote.Dial() }
+
+// remoteHeaders returns the headers for a server, and the secrets in them. A secret that
+// is the key of a model goes only to that model's host.
+func remoteHeaders(p *Program, s worker.Server) (header http.Header, hidden []string, err error) {
+	header = make(http.Header)
+	fail := func(name, hint string) (http.Header, []string, error) {
+		return nil, nil, &sandbox.Error{Op: "mcp", Path: s.Name, Code: sandbox.ErrNotFound, Hint: name + ": " + hint}
+	}
+	for _, h := range s.Remote.Headers {
+		var value string
+		if h.Variable != "" {
+			text, _ := project.LookupEnv(p.options.Environ, h.Variable)
+			if value = strings.TrimSpace(text); value == "" {
+				return fail(h.Name, "the environment variable "+h.Variable+" is not set; set it and start golem again")
+			}
+		} else {
+			if slices.ContainsFunc(models.KeySources(), func(k models.KeySource) bool { return k.Vendor == h.Secret }) {
+				return fail(h.Name, "the secret "+h.Secret+" is the key of a model, and goes only to its host; store the key of the server under another name")
+			}
+			text, err := "", error(keyring.ErrNotFound)
+			if p.options.Secret != nil {
+				text, err = p.options.Secret(h.Secret)
+			}
+			if errors.Is(err, keyring.ErrNotFound) {
+				return fail(h.Name, "there is no secret "+h.Secret+"; store it with golem secret set "+h.Secret)
+			}
+			if err != nil {
+				return nil, nil, err
+			}
+			value = strings.TrimSpace(text)
+		}
+		if strings.ContainsFunc(value, func(r rune) bool { return r < ' ' || r > '~' }) {
+			return fail(h.Name, h.Source()+" has characters that no header may have; store it again")
+		}
+		header.Set(h.Name, h.Prefix+value)
+		hidden = append(hidden, value)
+	}
+	return header, hidden, nil
+}
+
 // Offer lists the tools of a server of the gate's worker.
 func (d *Gate) Offer(ctx context.Context, name string) (foreigntools.Offer, error) {
 	var names []string
@@ -60,12 +137,10 @@ func (d *Gate) Offer(ctx context.Context, name string) (foreigntools.Offer, erro
 }
 
 func (d *Gate) offer(ctx context.Context, s worker.Server) (o foreigntools.Offer, err error) {
-	c, err := d.foreignCommands(d.Gate, s.Foreign)
+	server, running, err := d.newServer(d.Gate, s, foreigntools.ProgramOf(s, d.Grant.Limits.Time))
 	if err != nil {
 		return o, err
 	}
-	defer c.Close()
-	server := foreign.NewServer(s.Name, foreigntools.ProgramOf(s, d.Grant.Limits.Time), c)
-	defer server.Close()
+	defer closeAll(running)
 	return d.program.foreign().Offer(ctx, d.Gate, d.step, s, server)
 }

@@ -306,13 +306,9 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 		lister = d.lister(step, g, tracker)
 	}
 	servers, notes, err := d.program.foreign().Servers(step, grant.Limits.Time, g.Tools, func(s worker.Server, p foreign.Program) (*foreign.Server, error) {
-		c, err := d.foreignCommands(g, s.Foreign)
-		if err != nil {
-			return nil, err
-		}
-		server := foreign.NewServer(s.Name, p, c)
-		running = append(running, c, server)
-		return server, nil
+		server, closers, err := d.newServer(g, s, p)
+		running = append(running, closers...)
+		return server, err
 	}, lister)
 	if err != nil {
 		return g, nil, nil, err
@@ -342,6 +338,9 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 // list before anything else.
 func (d *Gate) lister(step *calltree.Step, g tool.Gate, tracker *taint.Tracker) func(worker.Server, *foreign.Server) (foreign.Listing, error) {
 	return func(s worker.Server, server *foreign.Server) (foreign.Listing, error) {
+		if s.Remote != nil && !s.Remote.Trusted {
+			return nil, fmt.Errorf("%s is not trusted; golem tools --accept %s shows them first", s.Remote.Host(), s.Name)
+		}
 		if s.Reach != nil {
 			if from := tracker.UntrustedMount(s.Reach.Folder, true); from != "" {
 				return nil, fmt.Errorf("it reads %s, which is not trusted; golem tools --accept %s shows them first", from, s.Name)

@@ -310,6 +310,10 @@ func (r Request) ForeignPrograms() []Permission {
 			}
 		}
 		for _, s := range w.Servers {
+			if s.Remote != nil {
+				list = append(list, remotePermission(w.Name, s, strings.TrimSpace(unasked)))
+				continue
+			}
 			add(w.Name, s.Foreign, " as the MCP server "+s.Name)
 		}
 		for _, h := range w.Hooks {
@@ -317,6 +321,21 @@ func (r Request) ForeignPrograms() []Permission {
 		}
 	}
 	return list
+}
+
+// remotePermission describes an MCP server that golem reaches over HTTP.
+func remotePermission(name string, s worker.Server, unasked string) Permission {
+	what := name + " uses the MCP server " + s.Name + " at " + visible.Quote(s.Remote.URL)
+	for _, h := range s.Remote.Headers {
+		what += ", which gets " + h.Source()
+	}
+	if s.Remote.Trusted {
+		what += ", and its results count as trusted"
+	}
+	if s.Approval != nil && s.Approval.Approval == policy.PreApproved {
+		what += ", " + unasked
+	}
+	return Permission{what, s.Place.String()}
 }
 
 // shortHash returns the first digits of the hash of a file.

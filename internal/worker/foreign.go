@@ -43,6 +43,8 @@ type Custom struct {
 type Server struct {
 	Foreign
 	Tools []strictyaml.Node // the only tools that the worker gets; none for all
+	// Remote is nil for a server that golem starts as a program.
+	Remote *Remote
 }
 
 // A Hook is a program that looks at calls of the worker and of the workers that it calls.
@@ -122,7 +124,7 @@ func (r *foreignReader) read(top strictyaml.Node) {
 		if f.Value.Kind == strictyaml.Scalar || f.Value.Kind == strictyaml.List {
 			continue
 		}
-		s := Server{Foreign: r.readProgram("mcp", f)}
+		s := r.readServer(f)
 		if len(s.Name) > maxServer {
 			r.problems.Add(f.Key, s.what("mcp")+": a long name", "at most 32 letters are allowed: its tools are named "+sandbox.Shown(s.Name[:8])+"…_TOOL")
 		}
@@ -190,7 +192,7 @@ func (r *foreignReader) readProgram(set string, at strictyaml.Field) Foreign {
 	if !isWorkerName(f.Name) {
 		r.problems.Add(at.Key, strings.TrimSuffix(f.what(set), "."+sandbox.Shown(f.Name))+": "+shown(f.Name), "its name is letters, digits, _ and -, 64 at most")
 	}
-	if !at.Value.Has("command") {
+	if !at.Value.Has("command") && !at.Value.Has("url") {
 		r.problems.Add(at.Key, f.what(set)+": no command", "write command: [./tools/x.py], a file of the program, or command: [python3, ./tools/x.py]")
 	}
 	for i, word := range f.Command {

@@ -178,6 +178,14 @@ func TestProblems(t *testing.T) {
 		{"toolsets: {mcp: {search: {command: [node, ./s.js], files: {readonly: false}}}}", []string{`1:70: toolsets.mcp.search.files: readonly: false; a server runs between calls`}},
 		{"toolsets: {mcp: {search: {command: [node], schema: ./x}}}", []string{`1:44: unknown key "schema" in toolsets.mcp.search`}},
 		{"toolsets: {mcp: {" + strings.Repeat("s", 33) + ": {command: [node]}}}", []string{`1:18: toolsets.mcp.sssssss`}},
+		{"toolsets: {mcp: {search: {url: 'http://example.com/mcp'}}}", []string{`1:32: toolsets.mcp.search.url: not https; write an address such as`}},
+		{"toolsets: {mcp: {search: {url: 'https://me:x@example.com/mcp'}}}", []string{`1:32: toolsets.mcp.search.url: a name before the host`}},
+		{"toolsets: {mcp: {search: {url: 'https://*.example.com/mcp'}}}", []string{`1:32: toolsets.mcp.search.url: not a`}},
+		{"toolsets: {mcp: {search: {url: 'https:///mcp'}}}", []string{`1:32: toolsets.mcp.search.url: not an address`}},
+		{"toolsets: {mcp: {search: {url: 'https://example.com/mcp', command: [node], env: [A]}}}", []string{`1:68: toolsets.mcp.search.command beside url; leave it out`, `1:81: toolsets.mcp.search.env beside url`}},
+		{"toolsets: {mcp: {search: {command: [node], trust: trusted}}}", []string{`1:51: toolsets.mcp.search.trust: no url`}},
+		{"toolsets: {mcp: {search: {url: 'https://example.com/mcp', headers: {Host: secret X, A: sk-123, B: secret, C: env PATH}}}}", []string{
+			`1:69: toolsets.mcp.search.headers: Host; it is the name of a header`, `1:88: toolsets.mcp.search.headers.A: no source; write secret NAME`, `1:99: toolsets.mcp.search.headers.B: no source`, `1:110: toolsets.mcp.search.headers.C: PATH; write the name`}},
 		{"toolsets: {git: {credentials: {mode: none}}}", []string{`1:38: toolsets.git.credentials.mode: none; it is `}},
 
 		// old keys next to the current ones

@@ -20,25 +20,35 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// A client is an agent with a file in the project directory that lists MCP servers.
+// A client is an agent with a file that lists MCP servers: in the project directory, or in
+// the user's home if it has no other.
 type client struct {
 	name  string
 	title string
 	file  string
 	under string   // the key of the object with the servers; "" for TOML
-	typed bool     // each server has a type: stdio
+	kind  string   // the type of each server; "" if it has none
 	where []string // flags for the directory, if the client starts servers elsewhere
 	then  string   // what the user does next
+	words bool     // the command is a list with its arguments
+	home  bool     // the file is in the user's home, for all directories
 }
 
 func clients() []client {
 	open := []string{"-C", "${workspaceFolder}"} // the variable that editors replace
 	return []client{
-		{"claude-code", "Claude Code", ".mcp.json", "mcpServers", false, nil, "start claude in this directory, and approve the server once; /mcp shows it"},
-		{"codex", "Codex", ".codex/config.toml", "", false, nil, "start codex in this directory, which it must trust; /mcp shows it"},
-		{"gemini", "Gemini CLI", ".gemini/settings.json", "mcpServers", false, nil, "start gemini in this directory; /mcp shows it"},
-		{"vscode", "VS Code", ".vscode/mcp.json", "servers", true, open, "open this directory in VS Code, and start the server: MCP: List Servers"},
-		{"cursor", "Cursor", ".cursor/mcp.json", "mcpServers", false, open, "open this directory in Cursor, and switch the server on in its settings, under MCP"},
+		{"claude-code", "Claude Code", ".mcp.json", "mcpServers", "", nil, "start claude in this directory, and approve the server once; /mcp shows it", false, false},
+		{"codex", "Codex", ".codex/config.toml", "", "", nil, "start codex in this directory, which it must trust; /mcp shows it", false, false},
+		{"gemini", "Gemini CLI", ".gemini/settings.json", "mcpServers", "", nil, "start gemini in this directory; /mcp shows it", false, false},
+		{"vscode", "VS Code", ".vscode/mcp.json", "servers", "stdio", open, "open this directory in VS Code, and start the server: MCP: List Servers", false, false},
+		{"cursor", "Cursor", ".cursor/mcp.json", "mcpServers", "", open, "open this directory in Cursor, and switch the server on in its settings, under MCP", false, false},
+		{"opencode", "opencode", "opencode.json", "mcp", "local", nil, "start opencode in this directory; opencode mcp list shows it", true, false},
+		{"crush", "Crush", "crush.json", "mcp", "stdio", nil, "start crush in this directory", false, false},
+		{"qwen", "Qwen Code", ".qwen/settings.json", "mcpServers", "", nil, "start qwen in this directory; /mcp shows it", false, false},
+		{"roo", "Roo Code", ".roo/mcp.json", "mcpServers", "", open, "open this directory in VS Code; Roo Code lists the server in its settings, under MCP", false, false},
+		{"zed", "Zed", ".zed/settings.json", "context_servers", "", nil, "open this directory in Zed, and trust it; the settings of the agent list the server", false, false},
+		{"windsurf", "Windsurf", ".codeium/windsurf/mcp_config.json", "mcpServers", "", nil, "refresh the MCP servers of Cascade; the entry is for this directory, also when you open another one", false, true},
+		{"cline", "Cline", ".cline/data/settings/cline_mcp_settings.json", "mcpServers", "", nil, "start cline; for the extension in VS Code, add the entry under MCP Servers > Configure; it is for this directory, also when you open another one", false, true},
 	}
 }
 
@@ -101,7 +111,14 @@ func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
 	if err != nil {
 		return err
 	}
-	path := followed(filepath.Join(dir, filepath.FromSlash(c.file)))
+	top := dir
+	if c.home {
+		if top, err = os.UserHomeDir(); err != nil {
+			return usagef("%s keeps its servers in your home directory, and HOME is not set; set it", c.title)
+		}
+		c.where = []string{"-C", dir} // the client starts servers elsewhere, and has one file for all directories
+	}
+	path := followed(filepath.Join(top, filepath.FromSlash(c.file)))
 	old, err := readSettings(path)
 	if err != nil {
 		return err
@@ -215,8 +232,11 @@ func (c client) entry(command string, args []string) entry {
 		return entry{toml: "[mcp_servers.golem]\ncommand = " + quoted(command) + "\nargs = " + list + "\n"}
 	}
 	lines := []string{`"command": ` + quoted(command), `"args": ` + list}
-	if c.typed {
-		lines = slices.Insert(lines, 0, `"type": "stdio"`)
+	if c.words {
+		lines = []string{`"command": [` + strings.Join(append([]string{quoted(command)}, words...), ", ") + "]"}
+	}
+	if c.kind != "" {
+		lines = slices.Insert(lines, 0, `"type": `+quoted(c.kind))
 	}
 	return entry{under: c.under, lines: lines}
 }
@@ -294,18 +314,11 @@ func (e entry) into(old string) (string, error) {
 // again returns JSON text with the entry in place of an older entry of golem. It refuses
 // an older entry with fields that golem does not write.
 func (e entry) again(old string, was json.RawMessage) (string, error) {
-	var own struct {
-		Type    string   `json:"type"`
-		Command string   `json:"command"`
-		Args    []string `json:"args"`
-	}
-	d := json.NewDecoder(bytes.NewReader(was))
-	d.DisallowUnknownFields()
-	if d.Decode(&own) != nil || !startsGolem(own.Command, own.Args) {
+	if !isOwnEntry(was) {
 		return "", errors.New("its entry golem is another server, or has fields that golem does not write; remove that entry first")
 	}
 	at, _, nested := e.place(old)
-	d = json.NewDecoder(strings.NewReader("{" + old[at:]))
+	d := json.NewDecoder(strings.NewReader("{" + old[at:]))
 	d.Token() // the brace
 	for nested && d.More() {
 		key, err := d.Token()
@@ -323,6 +336,27 @@ func (e entry) again(old string, was json.RawMessage) (string, error) {
 		break
 	}
 	return "", errNotEdited
+}
+
+// isOwnEntry reports whether a JSON value is an entry of golem, with no fields that golem
+// does not write.
+func isOwnEntry(value json.RawMessage) bool {
+	var own struct {
+		Type    string          `json:"type"`
+		Command json.RawMessage `json:"command"`
+		Args    []string        `json:"args"`
+	}
+	d := json.NewDecoder(bytes.NewReader(value))
+	d.DisallowUnknownFields()
+	if d.Decode(&own) != nil {
+		return false
+	}
+	var words []string
+	if json.Unmarshal(own.Command, &words) == nil && len(words) > 0 && own.Args == nil {
+		return startsGolem(words[0], words[1:])
+	}
+	var command string
+	return json.Unmarshal(own.Command, &command) == nil && startsGolem(command, own.Args)
 }
 
 var errNotEdited = errors.New("it is written in a way that golem does not edit")

@@ -3,6 +3,7 @@ package cli
 import (
 	"encoding/json"
 	"reflect"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -112,5 +113,46 @@ func TestEntries(t *testing.T) {
 		if got != test.want && (err == nil || !strings.HasPrefix(got, test.want)) {
 			t.Errorf("%s: got\n%s\nwant\n%s", test.old, got, test.want)
 		}
+	}
+}
+
+// TestClientEntries checks the form of the entry that each client reads.
+func TestClientEntries(t *testing.T) {
+	for name, want := range map[string]string{
+		"claude-code": `{"mcpServers":{"golem":{"args":["mcp","x"],"command":"golem"}}}`,
+		"vscode":      `{"servers":{"golem":{"args":["mcp","x"],"command":"golem","type":"stdio"}}}`,
+		"opencode":    `{"mcp":{"golem":{"command":["golem","mcp","x"],"type":"local"}}}`,
+		"crush":       `{"mcp":{"golem":{"args":["mcp","x"],"command":"golem","type":"stdio"}}}`,
+		"qwen":        `{"mcpServers":{"golem":{"args":["mcp","x"],"command":"golem"}}}`,
+		"roo":         `{"mcpServers":{"golem":{"args":["mcp","x"],"command":"golem"}}}`,
+		"zed":         `{"context_servers":{"golem":{"args":["mcp","x"],"command":"golem"}}}`,
+		"windsurf":    `{"mcpServers":{"golem":{"args":["mcp","x"],"command":"golem"}}}`,
+		"cline":       `{"mcpServers":{"golem":{"args":["mcp","x"],"command":"golem"}}}`,
+	} {
+		i := slices.IndexFunc(clients(), func(c client) bool { return c.name == name })
+		if i < 0 {
+			t.Errorf("no client %s", name)
+			continue
+		}
+		e := clients()[i].entry("golem", []string{"mcp", "x"})
+		var value any
+		if err := json.Unmarshal([]byte(e.whole()), &value); err != nil {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got, _ := json.Marshal(value); string(got) != want {
+			t.Errorf("%s: got %s, want %s", name, got, want)
+		}
+		// an older entry of golem is replaced, with everything else kept
+		older := clients()[i].entry("/opt/golem", []string{"mcp"})
+		text, err := older.into(`{"theme": "dark"}`)
+		if err == nil {
+			text, err = e.into(text)
+		}
+		if err != nil || !e.in(text) || !strings.Contains(text, `"theme": "dark"`) || strings.Contains(text, "/opt") {
+			t.Errorf("%s: got %s, %v", name, text, err)
+		}
+	}
+	if _, err := (client{under: "mcp", kind: "local", words: true}).entry("golem", nil).into(`{"mcp": {"golem": {"type": "local", "command": ["evil", "mcp"]}}}`); err == nil {
+		t.Error("golem replaced the entry of another program")
 	}
 }

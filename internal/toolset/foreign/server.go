@@ -31,6 +31,7 @@ type Program struct {
 	Network bool
 	Time    time.Duration // limit for a call
 	Only    []string      // the wanted tools; none for all
+	Remote  *Remote       // nil for a server that golem starts
 }
 
 // A Server is an MCP server of a worker. golem starts it when it is first needed, and
@@ -48,9 +49,20 @@ type Server struct {
 
 // A live is a server that runs.
 type live struct {
-	*conn
+	link
 	session *mcp.ClientSession
 	listing Listing
+}
+
+// A link is a connection with a server.
+type link interface {
+	mcp.Transport
+	Close() error
+	isEnded() bool
+	// brokenError returns why the connection is unusable, nil if it is usable.
+	brokenError() *sandbox.Error
+	// describeEnd ends the connection, and says why a call failed.
+	describeEnd(err error, network bool) string
 }
 
 // NewServer returns a server with a name. Without a starter golem can only show its
@@ -87,30 +99,26 @@ func (s *Server) ensureRunning(ctx context.Context, files *sandbox.Sandbox) (*li
 	if s.refused != nil {
 		return nil, s.refused
 	}
-	if s.live != nil && !s.live.process.Ended() {
+	if s.live != nil && !s.live.isEnded() {
 		return s.live, nil
 	}
 	s.end()
-	c := s.program.Command
-	if s.program.Folder != "" && files.CanRead(s.program.Folder) {
-		c.Dir = jail.Inside(files, s.program.Folder)
-	}
-	process, err := s.start.Open(files, c)
+	to, err := s.open(files)
 	if err != nil {
 		return nil, err
 	}
-	defer process.Until(ctx)()
-	l := &live{conn: newConn(process)}
+	defer endWith(ctx, to)()
+	l := &live{link: to}
 	client := mcp.NewClient(&mcp.Implementation{Name: "golem", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{},
 		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}}) // otherwise the library would repeat a call as often as the server asks
-	l.session, err = client.Connect(ctx, l.conn, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
+	l.session, err = client.Connect(ctx, to, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
 	if err == nil {
 		if l.listing, err = list(ctx, l.session, s.program.Only); err != nil {
 			l.session.Close()
 		}
 	}
 	if err != nil {
-		return nil, s.callError(ctx, l.conn, err)
+		return nil, s.callError(ctx, to, err)
 	}
 	s.live = l
 	if s.listing != nil && l.listing.Hash() != s.listing.Hash() {
@@ -122,6 +130,26 @@ func (s *Server) ensureRunning(ctx context.Context, files *sandbox.Sandbox) (*li
 	return l, nil
 }
 
+// open starts the server, or prepares the connection with a remote one.
+func (s *Server) open(files *sandbox.Sandbox) (link, error) {
+	if r := s.program.Remote; r != nil {
+		requests, err := r.Dialer.Dial()
+		if err != nil {
+			return nil, err
+		}
+		return newRemoteConn(r.URL, requests), nil
+	}
+	c := s.program.Command
+	if s.program.Folder != "" && files.CanRead(s.program.Folder) {
+		c.Dir = jail.Inside(files, s.program.Folder)
+	}
+	process, err := s.start.Open(files, c)
+	if err != nil {
+		return nil, err
+	}
+	return newConn(process), nil
+}
+
 // call calls a tool of the server.
 func (s *Server) call(ctx context.Context, files *sandbox.Sandbox, tool string, args json.RawMessage) (*mcp.CallToolResult, error) {
 	ctx, cancel := context.WithTimeout(ctx, s.program.Time)
@@ -130,10 +158,10 @@ func (s *Server) call(ctx context.Context, files *sandbox.Sandbox, tool string, 
 	if err != nil {
 		return nil, err
 	}
-	defer l.process.Until(ctx)()
+	defer endWith(ctx, l.link)()
 	r, err := l.session.CallTool(ctx, &mcp.CallToolParams{Name: tool, Arguments: args})
 	if err != nil {
-		return nil, s.callError(ctx, l.conn, err)
+		return nil, s.callError(ctx, l.link, err)
 	}
 	if r.NeedsInput() {
 		return nil, &sandbox.Error{Op: "mcp", Path: s.name, Code: "failed", Hint: "the server sent a request instead of an answer, and golem answers no requests of a server"}
@@ -143,11 +171,14 @@ func (s *Server) call(ctx context.Context, files *sandbox.Sandbox, tool string, 
 
 // callError returns the error of a call that failed. A server that answered with an error
 // keeps running. Any other server has ended, or failed ends it.
-func (s *Server) callError(ctx context.Context, c *conn, err error) error {
+func (s *Server) callError(ctx context.Context, c link, err error) error {
 	said := func(code sandbox.Code, hint string) error {
 		return &sandbox.Error{Op: "mcp", Path: s.name, Code: code, Hint: hint}
 	}
-	const again = "; it was ended, and the next call starts it again"
+	again := again
+	if s.program.Remote != nil {
+		again = "; golem closed the connection, and the next call opens it again"
+	}
 	var known *sandbox.Error
 	switch {
 	case errors.Is(ctx.Err(), context.DeadlineExceeded):
@@ -165,6 +196,14 @@ func (s *Server) callError(ctx context.Context, c *conn, err error) error {
 	case errors.As(err, new(wireError)):
 		return said("failed", "the server says: "+cutEnd(err.Error()))
 	}
+	return said("failed", c.describeEnd(err, s.program.Network))
+}
+
+// again says what becomes of a server that golem ended.
+const again = "; it was ended, and the next call starts it again"
+
+// describeEnd implements link.
+func (c *conn) describeEnd(err error, network bool) string {
 	r, _ := c.process.Close()
 	hint := fmt.Sprintf("the server ended with exit %d", r.Code)
 	if r.Signal != "" && !r.Stopped {
@@ -175,11 +214,25 @@ func (s *Server) callError(ctx context.Context, c *conn, err error) error {
 	}
 	if text, _ := r.Stderr.Text(); strings.TrimSpace(text) != "" {
 		hint += "; it said: " + cutEnd(strings.TrimSpace(text))
-		if !s.program.Network && unreachablePattern().MatchString(text) {
+		if !network && unreachablePattern().MatchString(text) {
 			hint += "; it has no network and an empty home directory; a server that installs packages when it starts, as with npx, needs network: true in the worker file"
 		}
 	}
-	return said("failed", hint)
+	return hint
+}
+
+// isEnded implements link.
+func (c *conn) isEnded() bool { return c.process.Ended() }
+
+// endWith ends a server that golem started if ctx ends before the returned function is
+// called. The requests to another one end with ctx anyway.
+func endWith(ctx context.Context, l link) func() {
+	c, ok := l.(*conn)
+	if !ok {
+		return func() {}
+	}
+	stop := c.process.Until(ctx)
+	return func() { stop() }
 }
 
 // unreachablePattern matches messages of programs that could not reach the network.

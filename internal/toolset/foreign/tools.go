@@ -71,6 +71,9 @@ func (s *Server) plan(about tool.Tool, name string) func(context.Context, tool.N
 // newPlan returns the plan of an action of the server.
 func (s *Server) newPlan(names tool.Names, runs string, run tool.Run) (tool.Plan, error) {
 	effects := []policy.Effect{{Verb: policy.Run, Target: runs}}
+	if r := s.program.Remote; r != nil {
+		return s.newRemotePlan(r, effects, run)
+	}
 	if s.program.Folder == "" {
 		effects = append(effects, names.ConnectEffects(s.program.Network)...)
 	} else {
@@ -85,6 +88,22 @@ func (s *Server) newPlan(names tool.Names, runs string, run tool.Run) (tool.Plan
 		return tool.NewPreparation(run), s.start.Able()
 	}
 	return tool.NewChangePlan(able, effects...), nil
+}
+
+// newRemotePlan returns the plan of an action of a server that golem reaches over HTTP.
+func (s *Server) newRemotePlan(r *Remote, effects []policy.Effect, run tool.Run) (tool.Plan, error) {
+	if r.Dialer == nil {
+		return tool.Plan{}, &sandbox.Error{Op: "mcp", Path: s.name, Code: "blocked", Hint: "golem has no network here"}
+	}
+	ask, err := r.Dialer.Check()
+	if err != nil {
+		return tool.Plan{}, &sandbox.Error{Op: "mcp", Path: s.name, Code: "blocked", Hint: err.Error()}
+	}
+	plan := tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+		return tool.NewPreparation(run), nil
+	}, effects...)
+	plan.AlwaysAsk, plan.TaintedBy = ask, r.Source
+	return plan, nil
 }
 
 // Lister returns the tool with which the user lists the tools of a server. Starting the
