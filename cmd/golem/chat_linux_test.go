@@ -69,8 +69,42 @@ func TestChat(t *testing.T) {
 	plain.env = append(plain.env, "TERM=dumb")
 	plain.startAt(100, "run", ".", "--model", "scripted:demo.yaml")
 	plain.typeKeys("type a message", "/help\r")
-	plain.typeKeys("/tool NAME", "/exit\r")
+	plain.typeKeys("/tool NAME", "/compact\r")
+	plain.typeKeys("there is nothing to summarise yet", "/exit\r")
 	if code, seen := plain.waitForEnd(); code != 0 || strings.Contains(seen, "\x1b[?2004h") {
 		t.Errorf("without a cursor: code %d\n%q", code, seen)
+	}
+}
+
+// TestCompactChat summarises a chat with a model of its own. The next answer comes from the
+// shorter conversation, and golem sessions show says what was done.
+func TestCompactChat(t *testing.T) {
+	t.Parallel()
+	p := newPickTest(t, nil, "true")
+	p.write("main.worker", "---\nsandbox: inherit\n---\nTalk.\n")
+	p.write("golem-forge.config.yaml", "sandbox: {root: ., mode: overlay}\nsummary_model: scripted:summary.yaml\n")
+	long := strings.Repeat("much to say ", 200)
+	p.write("demo.yaml", "main:\n  - text: one "+long+"\n  - text: two "+long+"\n  - text: three\n  - text: the end\n")
+	p.write("summary.yaml", "- expect: the worker writes. one much to say\n  text: it said much\n")
+	if out, code := p.golem("trust", "--yes"); code != 0 {
+		t.Fatal(out)
+	}
+	p.env = append(p.env, "TERM=dumb")
+	p.startAt(100, "run", ".", "--model", "scripted:demo.yaml")
+	p.typeKeys("type a message", "first\r")
+	p.typeKeys("one much", "")
+	p.typeKeys("> ", "second\r")
+	p.typeKeys("two much", "")
+	p.typeKeys("> ", "third\r")
+	p.typeKeys("three", "")
+	p.typeKeys("> ", "/compact\r")
+	p.typeKeys("golem: summarised 0 calls, ", "last\r")
+	p.typeKeys("the end", "")
+	p.typeKeys("> ", "/exit\r")
+	if code, seen := p.waitForEnd(); code != 0 {
+		t.Errorf("code %d\n%q", code, seen)
+	}
+	if out, code := p.golem("sessions", "show"); code != 0 || !strings.Contains(out, "summarised 0 calls, ") {
+		t.Errorf("code %d\n%s", code, out)
 	}
 }

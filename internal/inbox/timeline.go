@@ -118,7 +118,11 @@ func entryEvents(e run.Entry, tools map[string]string) (list []Event) {
 	case "begin":
 		add(EventNote, e.Worker+" begins, with the model "+cmp.Or(e.Model, "of the program"), "")
 	case "replace":
-		add(EventNote, "golem shortened the conversation, or added to it", "")
+		title := "golem shortened the conversation, or added to it"
+		if e.Note != "" {
+			title = "golem " + e.Note
+		}
+		add(EventNote, title, "")
 	case "result":
 		if e.Result != nil {
 			add(EventResult, cmp.Or(tools[e.In+" "+e.Call], "a call"), e.Result.Text).Failed = e.Result.Failed

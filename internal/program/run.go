@@ -28,15 +28,17 @@ import (
 // RunOptions are the options of a run: its gate, its model, and the user's files.
 type RunOptions struct {
 	GateOptions
-	Model     model.Model
-	ModelName string               // as the user writes it
-	Requests  *network.OwnRequests // those of the model, nil for a model without any
-	Price     func(modelName string, u model.Usage) (dollars float64, known bool)
-	Limits    policy.Limits // that hold beside those of the worker; zero is no limit
-	Resume    bool          // continue the run of the session
-	Follow    []Instruction // the trusted instructions for workers that read such files
-	Attached  []string      // files of the user that the entry worker gets, attached or as its input
-	OnEvent   func(run.Event)
+	Model      model.Model
+	Summarizer run.Summarizer       // summarises long conversations; without a model, Model does
+	Context    int64                // how many tokens the model takes, 0 if that is not known
+	ModelName  string               // as the user writes it
+	Requests   *network.OwnRequests // those of the model, nil for a model without any
+	Price      func(modelName string, u model.Usage) (dollars float64, known bool)
+	Limits     policy.Limits // that hold beside those of the worker; zero is no limit
+	Resume     bool          // continue the run of the session
+	Follow     []Instruction // the trusted instructions for workers that read such files
+	Attached   []string      // files of the user that the entry worker gets, attached or as its input
+	OnEvent    func(run.Event)
 
 	// Claim and Checkpoint are those of run.Run, for a run that moves between machines.
 	// They may be nil. At a Checkpoint, a Snapshotter finds everything that a resumed run
@@ -71,6 +73,9 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 	}
 	if place, denied := p.Project.Ceiling.DeniedModel(j.ModelName); denied {
 		return nil, &sandbox.Error{Op: "run", Path: j.ModelName, Code: "blocked", Hint: place.String() + " lists the models that may be used; choose one of them with --model"}
+	}
+	if place, denied := p.Project.Ceiling.DeniedModel(j.Summarizer.Name); denied && j.Summarizer.Name != "" {
+		return nil, &sandbox.Error{Op: "run", Path: j.Summarizer.Name, Code: "blocked", Hint: place.String() + " lists the models that may be used; choose one of them with --set summary_model=…"}
 	}
 	j.GateOptions.Run = true
 	var now *run.Now // set before the first command runs
@@ -212,7 +217,7 @@ func (r *Run) worker(step *calltree.Step, grant policy.Grant) (*run.Worker, erro
 		return nil, err
 	}
 	tracker, _ := gate.Taint.(*taint.Tracker)
-	made := &run.Worker{Name: w.Name, Exposure: tracker, Prompt: withInstructions(w, r.job.Follow), Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: w.MaxContextTokens, Empty: w.AllowEmptyInput,
+	made := &run.Worker{Name: w.Name, Exposure: tracker, Prompt: withInstructions(w, r.job.Follow), Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: smallest(w.MaxContextTokens, r.job.Context), Summarizer: r.job.Summarizer, Empty: w.AllowEmptyInput,
 		Layer: r.Gate.work.HasOverlays() && asksOverlay(p), Any: grant.Workers.IsAll(), Notes: notes, Close: release}
 	if schema := w.OutputSchema; schema.Kind != 0 {
 		if made.Schema, err = json.Marshal(schema.Value()); err == nil {
@@ -312,6 +317,17 @@ func narrow(g policy.Grant, caller *sandbox.Sandbox, n run.Narrow) (policy.Grant
 	}
 	return g, nil
 }
+
+// smallest returns the smaller of two limits. 0 means no limit.
+func smallest(a, b int64) int64 {
+	if a == 0 || b > 0 && b < a {
+		return b
+	}
+	return a
+}
+
+// Compact summarises the conversation of the entry worker now. It returns what it did.
+func (r *Run) Compact(ctx context.Context) (string, error) { return r.Run.Compact(ctx, r.Entry) }
 
 // checkModel returns an error if a worker does not support a model.
 func checkModel(w *worker.Worker, name string) error {

@@ -39,14 +39,15 @@ type Project struct {
 	// namespaces, container, or "" for the strongest of the machine.
 	Level string
 
-	Model       string
-	ModelServer Server
-	Approval    string // interactive, approve_all, auto_deny
-	ApprovalBy  strictyaml.Place
-	MaxDepth    int
-	WorkerPaths []string // relative to Root, with slashes
-	Limits      policy.Limits
-	Etc         []string // names in /etc that commands see in addition to the usual ones
+	Model        string
+	SummaryModel string // summarises long conversations; "" for the model of the run
+	ModelServer  Server
+	Approval     string // interactive, approve_all, auto_deny
+	ApprovalBy   strictyaml.Place
+	MaxDepth     int
+	WorkerPaths  []string // relative to Root, with slashes
+	Limits       policy.Limits
+	Etc          []string // names in /etc that commands see in addition to the usual ones
 
 	Targets         []Target // ordered by name
 	Endpoints       []Endpoint

@@ -205,6 +205,7 @@ var counts = map[string][2]string{
 	"network.allow_private":      {`network: {allow_private: false}`, `network: {allow_private: true}`},
 
 	"model":                {``, `model: a:b`},
+	"summary_model":        {``, `summary_model: a:b`},
 	"model_server.url":     {``, `model_server: {url: "https://a/"}`},
 	"model_server.api":     {"", `model_server: {api: chat}`},
 	"model_server.key":     {`model_server: {url: "https://a/"}`, `model_server: {url: "https://a/", key: K}`},
@@ -267,7 +268,7 @@ func TestEveryKeyCounts(t *testing.T) {
 		for _, x := range p.Endpoints {
 			text += fmt.Sprint("\n", x.Name, x.ForModels, x.URL, x.Method, x.Type, x.Headers)
 		}
-		return text + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v", p.Protect, p.Network, p.Level, p.Model, p.ModelServer.URL+p.ModelServer.Key+p.ModelServer.API, p.Approval, p.MaxDepth,
+		return text + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v", p.Protect, p.Network, p.Level, p.Model+p.SummaryModel, p.ModelServer.URL+p.ModelServer.Key+p.ModelServer.API, p.Approval, p.MaxDepth,
 			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc, p.AllowPrivate, p.AskHosts, p.Credentials, p.Presets, p.Fetch) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
 	}
 	left := len(counts)

@@ -71,6 +71,7 @@ clearance:
 		network.presets =  (default)
 		credentials =  (default)
 		model =  (default)
+		summary_model =  (default)
 		model_server.url =  (default)
 		model_server.key =  (default)
 		model_server.api =  (default)

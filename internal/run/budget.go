@@ -226,6 +226,9 @@ func (c countingApprover) Approve(ctx context.Context, r tool.Request) tool.Answ
 	a := c.Approver.Approve(ctx, r)
 	if a.By == "user" {
 		c.budget.note(func(s *Sum) { s.Asked++ })
+		if call, ok := ctx.Value(callKey{}).(*inCall); ok && a.Verdict == tool.Approved {
+			call.approve(r)
+		}
 	}
 	return a
 }

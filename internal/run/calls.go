@@ -11,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -82,6 +83,11 @@ func (t *conversation) answerCalls(ctx context.Context, calls []model.Call) (Out
 	if err := t.say(model.User, nil, parts...); err != nil {
 		return Outcome{}, err
 	}
+	for _, d := range done {
+		if d.decision != "" {
+			t.decisions = append(t.decisions, d.decision)
+		}
+	}
 	t.past = nil // later calls are new, even if they reuse an id
 	t.Log.forget(t.id)
 	if times >= endedAfter {
@@ -125,10 +131,11 @@ func turnKey(calls []model.Call, done []callResult) []byte {
 
 // A callResult holds the result of a call.
 type callResult struct {
-	result model.Result
-	files  []model.File // that come with the result
-	event  Event        // empty if the call was made before the run was interrupted
-	cut    *Outcome     // why the call was not finished; a resumed run makes it again
+	result   model.Result
+	files    []model.File // that come with the result
+	decision string       // of the user about the call, "" for none
+	event    Event        // empty if the call was made before the run was interrupted
+	cut      *Outcome     // why the call was not finished; a resumed run makes it again
 
 	counted bool // the call starts a worker, which the budget has counted
 }
@@ -217,13 +224,17 @@ func (t *conversation) call(ctx context.Context, number int, c model.Call, u *tu
 		o := t.over(ctx)
 		return callResult{event: e, cut: &o}, t.Log.write(Entry{Kind: "undone", In: t.id, ID: id, Call: c.ID})
 	}
-	if err := t.Log.write(Entry{Kind: "result", In: t.id, ID: id, Call: c.ID, Result: &r, Files: files}); err != nil {
+	decision := call.approved
+	if got.Err != nil && got.Err.Code == errDeclined {
+		decision = "declined: " + visible.Line(c.Tool+" "+c.Args, 200) + ": " + visible.Line(got.Err.Hint, 500)
+	}
+	if err := t.Log.write(Entry{Kind: "result", In: t.id, ID: id, Call: c.ID, Result: &r, Files: files, Decision: decision}); err != nil {
 		if ok {
 			err = fmt.Errorf("%s was done, but its result could not be kept: %w", sandbox.Shown(c.Tool), err)
 		}
 		return callResult{event: e}, err
 	}
-	return callResult{result: r, files: files, event: e}, t.checkpoint(ctx)
+	return callResult{result: r, files: files, decision: decision, event: e}, t.checkpoint(ctx)
 }
 
 // gateOf returns the gate for one call. It writes a call that changes something to the
@@ -359,6 +370,7 @@ type inCall struct {
 	started      bool     // the worker was started
 	changes      bool     // it has begun, and changes something
 	early        bool     // it was stopped before it did anything
+	approved     string   // what the user approved, "" for nothing
 	inDoubt      bool     // another machine may have made the call
 	cut          *Outcome // why the worker could not finish, if a resumed run can continue it
 }

@@ -29,6 +29,8 @@ type conversation struct {
 	past     *past // the recorded part, if it continues
 	turn     *turn // of the call that started the worker, nil for none
 
+	decisions []string // what the user decided about its calls
+
 	repeats   repeats
 	empty     int            // number of empty answers
 	cut       int            // number of answers that were too long
@@ -83,7 +85,7 @@ func (r *Run) converse(ctx context.Context, w *Worker, id, caller string, in Inp
 		o, err = t.turns(ctx)
 	}
 	if id == top {
-		r.history, r.steps = t.messages, t.step
+		r.history, r.steps, r.decisions = t.messages, t.step, t.decisions
 	}
 	if err == nil {
 		err = r.Log.write(Entry{Kind: "end", In: id, Outcome: &o})
@@ -96,9 +98,9 @@ func (r *Run) converse(ctx context.Context, w *Worker, id, caller string, in Inp
 func (t *conversation) open(ctx context.Context, in Input) (Outcome, error) {
 	switch {
 	case t.past != nil:
-		t.messages, t.step = t.past.messages, t.past.step
+		t.messages, t.step, t.decisions = t.past.messages, t.past.step, t.past.decisions
 	case t.id == top && t.history != nil:
-		t.messages, t.step = t.history, t.steps
+		t.messages, t.step, t.decisions = t.history, t.steps, t.Run.decisions
 	default:
 		if err := t.Log.write(Entry{Kind: "begin", In: t.id, ID: t.caller, Worker: t.w.Name, Model: t.w.ModelName}); err != nil {
 			return Outcome{}, err
@@ -220,7 +222,7 @@ func textOf(parts []model.Part) string {
 // ask asks the model. If the outcome has an end, there is no answer.
 func (t *conversation) ask(ctx context.Context) (model.Answer, Outcome, error) {
 	for tries := 0; ; tries++ {
-		if err := t.makeRoom(t.w.Context); err != nil {
+		if err := t.makeRoom(ctx, t.w.Context); err != nil {
 			return model.Answer{}, Outcome{}, err
 		}
 		input := estimate(t.messages) + int64(len(t.system))/4
@@ -245,7 +247,7 @@ func (t *conversation) ask(ctx context.Context) (model.Answer, Outcome, error) {
 		cancel()
 		settle(t.w.Name, answer, err == nil)
 		if err == nil {
-			t.teller.say(Event{Type: Message, Worker: t.w.Name, Chain: t.gate.Workers, Text: textOf(answer.Parts), Calls: len(callsOf(answer.Parts)), Model: answer.Model, Usage: &answer.Usage})
+			t.teller.say(Event{Type: Message, Worker: t.w.Name, Chain: t.gate.Workers, Text: textOf(answer.Parts), Calls: len(callsOf(answer.Parts)), Model: answer.Model, Usage: &answer.Usage, Context: t.contextOf(answer)})
 			return answer, Outcome{}, nil
 		}
 		if o := t.over(ctx); o.End != "" {
@@ -253,7 +255,7 @@ func (t *conversation) ask(ctx context.Context) (model.Answer, Outcome, error) {
 		}
 		var wrong *model.Error
 		if errors.As(err, &wrong) && wrong.Class == model.TooLong && tries < 3 {
-			if err := t.makeRoom(estimate(t.messages) / 2); err != nil {
+			if err := t.makeRoom(ctx, estimate(t.messages)/2); err != nil {
 				return answer, Outcome{}, err
 			}
 			continue

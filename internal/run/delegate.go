@@ -213,10 +213,11 @@ func (t *conversation) planCall(names tool.Names, name string, a callArgs) (tool
 
 // Error codes of the gate that this package uses too.
 const (
-	errBlocked sandbox.Code = "blocked"
-	errDepth   sandbox.Code = "depth"
-	errPaused  sandbox.Code = "paused"
-	errStopped sandbox.Code = "stopped"
+	errBlocked  sandbox.Code = "blocked"
+	errDepth    sandbox.Code = "depth"
+	errPaused   sandbox.Code = "paused"
+	errDeclined sandbox.Code = "declined"
+	errStopped  sandbox.Code = "stopped"
 )
 
 // child returns the worker with a name, narrowed by n.

@@ -28,10 +28,11 @@ type Event struct {
 	Calls   int             `json:"calls,omitempty"`   // number of calls that a message asks for
 	Request string          `json:"request,omitempty"` // id of the request that waits for approval
 
-	Model string       `json:"model,omitempty"`
-	End   End          `json:"end,omitempty"`
-	Usage *model.Usage `json:"usage,omitempty"`
-	Sum   *Sum         `json:"sum,omitempty"`
+	Model   string       `json:"model,omitempty"`
+	End     End          `json:"end,omitempty"`
+	Usage   *model.Usage `json:"usage,omitempty"`
+	Context *Context     `json:"context,omitempty"` // of the conversation after a message
+	Sum     *Sum         `json:"sum,omitempty"`
 }
 
 // A Kind is a kind of event.

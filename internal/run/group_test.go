@@ -15,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // A meeting lets calls wait for each other, so that it ends only if they run at once.
@@ -404,5 +405,34 @@ func TestReachOfGate(t *testing.T) {
 	}
 	if len(h.journal.records) != 0 || h.asked.Load() != 0 {
 		t.Errorf("the journal has %d records, and %d questions were asked", len(h.journal.records), h.asked.Load())
+	}
+}
+
+// TestHugeResult: a tool returns 100 MB. The model gets at most 1 MiB of it, and the log
+// keeps no more.
+func TestHugeResult(t *testing.T) {
+	d := newDiary(t)
+	huge := tool.New(tool.Tool{Name: "huge", Toolset: "test", Mode: policy.Both, Description: "Returns much."}, func(context.Context, tool.Names, struct{}) (tool.Plan, error) {
+		return tool.NewReadPlan(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+			return tool.Result{Text: strings.Repeat("0123456789", 10_000_000)}, nil
+		}), nil
+	})
+	var got string
+	w := d.worker(player(func(r model.Request) (model.Answer, error) {
+		if len(r.Messages) > 1 {
+			got = r.Messages[2].Parts[0].Result.Text
+			return newTextAnswer("done"), nil
+		}
+		return newCallsAnswer("huge", `{}`), nil
+	}), "main")
+	w.Gate.Tools = append(w.Gate.Tools, huge)
+	w.Gate.Grant.Approvals = w.Gate.Grant.Approvals.With(policy.Rule{Verb: policy.Use, Target: "huge", Approval: policy.PreApproved})
+	if o := d.do(false, w, "go"); !o.OK() || len(got) > 1<<20 || !strings.Contains(got, "bytes omitted here") {
+		t.Errorf("%d bytes: %+v", len(got), o)
+	}
+	for _, e := range d.entries() {
+		if e.Result != nil && len(e.Result.Text) > 1<<20 {
+			t.Errorf("the log has %d bytes", len(e.Result.Text))
+		}
 	}
 }

@@ -39,6 +39,8 @@ type past struct {
 	results  map[string]model.Result // results of these calls
 	files    map[string][]model.File // that came with these results
 	outcome  *Outcome
+
+	decisions []string // what the user decided about its calls
 }
 
 // A begunCall is a call that was approved, and whose effect may have happened.
@@ -72,6 +74,8 @@ type Entry struct {
 	Result   *model.Result   `json:"result,omitempty"`
 	Files    []model.File    `json:"files,omitempty"` // that came with the result
 	Outcome  *Outcome        `json:"outcome,omitempty"`
+	Decision string          `json:"decision,omitempty"` // of the user about the call
+	Note     string          `json:"note,omitempty"`     // how golem replaced the messages
 }
 
 // WithoutFileData returns the entry with sizes and digests in place of the contents of
@@ -146,6 +150,9 @@ func (l *Log) load() error {
 		case "undone", "paused":
 			delete(p.begun, e.Call)
 		case "result":
+			if e.Decision != "" {
+				p.decisions = append(p.decisions, e.Decision)
+			}
 			p.results[e.Call], p.files[e.Call] = *e.Result, e.Files
 		case "end":
 			p.outcome = e.Outcome
@@ -237,6 +244,16 @@ func (l *Log) takePast(id string) *past {
 	p := l.known[id]
 	delete(l.known, id)
 	return p
+}
+
+// pastOf returns the recorded part of a conversation that has not continued yet, or nil.
+func (l *Log) pastOf(id string) *past {
+	if l == nil {
+		return nil
+	}
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.known[id]
 }
 
 // forget drops the recorded parts of conversations that calls of a conversation started.

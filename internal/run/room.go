@@ -1,18 +1,34 @@
 package run
 
 import (
+	"context"
+	"errors"
 	"fmt"
 
 	"github.com/golem-forge/golem/internal/model"
 )
 
 // makeRoom shortens a conversation that has more than most tokens; 0 means no limit. It
-// keeps the task, which comes first, and the last turns. It first removes the results of
-// older calls, then older turns. It informs the model and the user.
-func (t *conversation) makeRoom(most int64) error {
+// keeps the task, which comes first, and the last turns. It first has the older part
+// summarised. If that fails or is not enough, it removes the results of older calls, then
+// older turns. It informs the model and the user.
+func (t *conversation) makeRoom(ctx context.Context, most int64) error {
 	before := estimate(t.messages)
 	if most == 0 || before <= most*9/10 {
 		return nil
+	}
+	switch did, err := t.summarize(ctx, most*3/10); {
+	case err == nil:
+		t.note(did)
+		if before = estimate(t.messages); before <= most*9/10 {
+			return nil
+		}
+	case t.over(ctx).End != "":
+		return nil // the caller ends the conversation
+	case errors.As(err, new(logError)):
+		return err
+	case !errors.Is(err, errNothingToSummarize):
+		t.note("golem could not summarise the conversation, and drops its oldest results: " + err.Error())
 	}
 	want := most * 6 / 10
 	messages, left := removeResults(t.messages, want)
@@ -23,9 +39,13 @@ func (t *conversation) makeRoom(most int64) error {
 		return nil // there is nothing to remove
 	}
 	t.messages = messages
-	t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers,
-		Text: fmt.Sprintf("the conversation was too long and was shortened, from about %d to %d tokens; the task and the last turns stay", before, estimate(messages))})
+	t.note(fmt.Sprintf("the conversation was too long and was shortened, from about %d to %d tokens; the task and the last turns stay", before, estimate(messages)))
 	return t.Log.write(Entry{Kind: "replace", In: t.id, Step: t.step, Worker: t.w.Name, Messages: messages})
+}
+
+// note reports an action of golem itself.
+func (t *conversation) note(text string) {
+	t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: text})
 }
 
 // kept is how many messages at the end stay as they are.

@@ -40,13 +40,14 @@ type Run struct {
 	// work is not finished. The worker gets the reason and continues, a few times.
 	AtEnd func(ctx context.Context, ok bool, answer string) (notes []string, err error)
 
-	teller  reporter
-	once    sync.Once
-	history []model.Message // of the entry worker
-	steps   int             // number of the model's answers to the entry worker
-	halt    chan struct{}   // closed by Stop
-	places  chan struct{}   // a value for each call that is made beside another one
-	stopped atomic.Bool
+	teller    reporter
+	once      sync.Once
+	history   []model.Message // of the entry worker
+	steps     int             // number of the model's answers to the entry worker
+	decisions []string        // of the user about calls of the entry worker
+	halt      chan struct{}   // closed by Stop
+	places    chan struct{}   // a value for each call that is made beside another one
+	stopped   atomic.Bool
 
 	interruption atomic.Pointer[error] // why the run cannot go on here
 }
@@ -77,7 +78,7 @@ func (r *Run) Stopped() <-chan struct{} {
 
 // Forget makes the next input start a new conversation.
 func (r *Run) Forget() {
-	r.history, r.steps = nil, 0
+	r.history, r.steps, r.decisions = nil, 0, nil
 	r.Log.takePast(top)
 	r.Log.forget(top)
 }

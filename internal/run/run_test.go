@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"sync/atomic"
@@ -325,14 +326,17 @@ func TestSchema(t *testing.T) {
 	}
 }
 
-// TestShortenConversation: a conversation that is too long is shortened. The task stays, and no result
-// is without its call.
+// TestShortenConversation: a conversation that is too long, and cannot be summarised, is
+// shortened. The task stays, and no result is without its call.
 func TestShortenConversation(t *testing.T) {
 	h := newTestRun(t)
 	_, err := h.files.Write("/in/long", []byte(strings.Repeat("word ", 2000)))
 	must(t, err)
 	turn, most := 0, int64(0)
 	m := player(func(r model.Request) (model.Answer, error) {
+		if r.Worker == "golem summary" {
+			return model.Answer{}, &model.Error{Class: model.Bad, Model: "x", What: "no summaries"}
+		}
 		if r.Messages[0].Parts[0].Text != "the task" {
 			t.Errorf("the task is gone: %+v", r.Messages[0])
 		}
@@ -362,12 +366,10 @@ func TestShortenConversation(t *testing.T) {
 	if !o.OK() || most > 4*20_000 {
 		t.Errorf("%+v, %d bytes", o, most)
 	}
-	told := false
-	for _, e := range h.events {
-		told = told || e.Type == run.Note && strings.Contains(e.Text, "shortened")
-	}
-	if !told {
-		t.Error("there is no note")
+	for _, want := range []string{"shortened", "golem could not summarise the conversation, and drops its oldest results: model x: bad; no summaries"} {
+		if !slices.ContainsFunc(h.events, func(e run.Event) bool { return e.Type == run.Note && strings.Contains(e.Text, want) }) {
+			t.Errorf("no note with %q", want)
+		}
 	}
 }
 

@@ -11,17 +11,18 @@ import (
 // A Worker can be started by a run. It holds the prompt, the permissions and the workers
 // that it may start.
 type Worker struct {
-	Name      string
-	Prompt    string
-	Gate      tool.Gate // without the tools that start workers
-	Model     model.Model
-	ModelName string          // as written in the configuration: anthropic:claude-sonnet-4-5
-	Schema    json.RawMessage // schema of its answer; nil allows any text
-	Context   int64           // most tokens of a conversation; 0 means the model's limit
-	Empty     bool            // it may be started without input
-	Layer     bool            // its changes wait for the user
-	Notes     []string        // notes for the user at the start
-	Exposure  *taint.Tracker  // records what it has read, shared with its gate; may be nil
+	Name       string
+	Prompt     string
+	Gate       tool.Gate // without the tools that start workers
+	Model      model.Model
+	ModelName  string          // as written in the configuration: anthropic:claude-sonnet-4-5
+	Schema     json.RawMessage // schema of its answer; nil allows any text
+	Summarizer Summarizer      // summarises its conversation; without a model, its own does
+	Context    int64           // most tokens of a conversation; 0 means the model's limit
+	Empty      bool            // it may be started without input
+	Layer      bool            // its changes wait for the user
+	Notes      []string        // notes for the user at the start
+	Exposure   *taint.Tracker  // records what it has read, shared with its gate; may be nil
 
 	// Callees are the workers that it may start, each with its own tool. With Any, it may
 	// start more workers by name.

@@ -65,6 +65,9 @@ func (r Request) Permissions() []Permission {
 	if r.Project.Model != "" {
 		add(r.Project.PlaceOf("model").String(), "the model "+visible.Quote(r.Project.Model)+" receives what workers read")
 	}
+	if r.Project.SummaryModel != "" {
+		add(r.Project.PlaceOf("summary_model").String(), "the model "+visible.Quote(r.Project.SummaryModel)+" receives what workers read, in long conversations")
+	}
 	if s := r.Project.ModelServer; s.URL != "" {
 		what := "the server " + visible.Quote(s.URL) + " receives what workers read"
 		if s.Key != "" {

@@ -138,6 +138,10 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		return err
 	}
 	defer closeModel()
+	summarizer, err := openSummarizer(p, name, requests, out.note)
+	if err != nil {
+		return err
+	}
 	v := program.GateOptions{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy)}
 	if f.resume != "" {
 		s, err := p.Runs().Find(f.resumed())
@@ -164,7 +168,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	defer end(nil)
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	v.OnCopy = copying.tell
-	r, err := p.OpenRun(program.RunOptions{GateOptions: v, Model: m, ModelName: name, Requests: requests, Price: prices.Cost, Resume: f.resume != "", Follow: follow, Attached: f.handed, OnEvent: out.tell})
+	r, err := p.OpenRun(program.RunOptions{GateOptions: v, Model: m, ModelName: name, Summarizer: summarizer, Context: contextOf(p, name), Requests: requests, Price: prices.Cost, Resume: f.resume != "", Follow: follow, Attached: f.handed, OnEvent: out.tell})
 	copying.end(err == nil)
 	if err != nil {
 		return err

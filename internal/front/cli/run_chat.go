@@ -22,6 +22,7 @@ import (
 )
 
 const chatHelp = `  /new            start a new conversation; changes are kept
+  /compact        summarise the conversation so far, so that it takes less of the context
   /tool NAME …    call a tool yourself, such as /tool read_file --path /in/a.txt;
                   /tool NAME --help lists its flags
   /help           show this help
@@ -88,6 +89,12 @@ func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *program.Run,
 		case word == "/new":
 			r.Forget()
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: a new conversation")
+		case word == "/compact":
+			did, err := r.Compact(ctx)
+			if err != nil {
+				did = "the conversation stays as it is: " + err.Error()
+			}
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+visible.Text(did))
 		case word == "/help":
 			fmt.Fprintln(cmd.ErrOrStderr(), chatHelp)
 		case word == "/tool":
@@ -95,7 +102,7 @@ func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *program.Run,
 				fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)
 			}
 		default:
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: no %s; there is /new, /tool, /help, /exit\n", word)
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: no %s; there is /new, /compact, /tool, /help, /exit\n", word)
 		}
 	}
 	return run.Outcome{End: run.Stopped}, nil
@@ -237,11 +244,11 @@ func (r *report) turnText(one *program.Run, took time.Duration) string {
 	if s.Cost > 0 {
 		text += fmt.Sprintf("; $%.2f", s.Cost)
 	}
-	switch most := one.Entry.Context; {
-	case context > 0 && most > 0:
-		text += fmt.Sprintf("; %d %% of the context", min(100*context/most, 100))
-	case context > 0:
-		text += fmt.Sprintf("; %s tokens of context", visible.Number(context))
+	switch {
+	case context.Limit > 0:
+		text += fmt.Sprintf("; %d %% of the context", context.Share())
+	case context.Tokens > 0:
+		text += fmt.Sprintf("; %s tokens of context", visible.Number(context.Tokens))
 	}
 	return text
 }

@@ -16,6 +16,8 @@ import (
 	"github.com/golem-forge/golem/internal/model/models"
 	"github.com/golem-forge/golem/internal/model/replay"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -60,19 +62,9 @@ func (f *runFlags) openModel(p *program.Program, requests http.RoundTripper, tel
 		return nil, name, closed, noModel()
 	}
 	name = withFullPath(string(p.Root()), name)
-	server := p.Project.ModelServer
-	m, err = models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, API: models.API(server.API), ByProject: !strings.HasPrefix(server.By.Source, "--"),
-		Env: os.LookupEnv, Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Transport: requests, Read: func(file string) ([]byte, error) { return readBeside(string(p.Root()), file) }})
-	var wrong *model.Error
-	if errors.As(err, &wrong) {
-		err = usageError(err.Error())
-	}
-	if err != nil {
+	if m, err = openNamed(p, name, p.Project.ModelServer, requests, tell); err != nil {
 		return nil, name, closed, err
 	}
-	m = model.Retrying(m, model.Retry{Jitter: func() float64 { return 0.5 + rand.Float64()/2 }, Tell: func(e *model.Error, tried int, wait time.Duration) {
-		tell(fmt.Sprintf("trying again in %s: %s", wait.Round(time.Second/10), e.Error()))
-	}})
 	if f.record == "" {
 		return m, name, closed, nil
 	}
@@ -86,6 +78,48 @@ func (f *runFlags) openModel(p *program.Program, requests http.RoundTripper, tel
 		return nil, name, closed, err
 	}
 	return replay.Record(m, file), name, file.Close, nil
+}
+
+// openNamed opens a model by its name, at a server of the user if it has an address.
+func openNamed(p *program.Program, name string, server project.Server, requests http.RoundTripper, tell func(string)) (model.Model, error) {
+	m, err := models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, API: models.API(server.API), ByProject: !strings.HasPrefix(server.By.Source, "--"),
+		Env: os.LookupEnv, Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Transport: requests, Read: func(file string) ([]byte, error) { return readBeside(string(p.Root()), file) }})
+	var wrong *model.Error
+	if errors.As(err, &wrong) {
+		err = usageError(err.Error())
+	}
+	if err != nil {
+		return nil, err
+	}
+	return model.Retrying(m, model.Retry{Jitter: func() float64 { return 0.5 + rand.Float64()/2 }, Tell: func(e *model.Error, tried int, wait time.Duration) {
+		tell(fmt.Sprintf("trying again in %s: %s", wait.Round(time.Second/10), e.Error()))
+	}}), nil
+}
+
+// openSummarizer opens the model that summarises long conversations, if the project names
+// one beside the model of the run. A server of the project is only for models of the
+// same vendor.
+func openSummarizer(p *program.Program, runs string, requests http.RoundTripper, tell func(string)) (run.Summarizer, error) {
+	name := p.Project.SummaryModel
+	if name == "" {
+		return run.Summarizer{}, nil
+	}
+	var server project.Server
+	vendor, _, _ := strings.Cut(name, ":")
+	if strings.HasPrefix(runs, vendor+":") {
+		server = p.Project.ModelServer
+	}
+	m, err := openNamed(p, withFullPath(string(p.Root()), name), server, requests, tell)
+	return run.Summarizer{Model: m, Name: name}, err
+}
+
+// contextOf returns how many tokens the model of a run takes, 0 if that is not known, as
+// for a server of the user.
+func contextOf(p *program.Program, name string) int64 {
+	if p.Project.ModelServer.URL != "" {
+		return 0
+	}
+	return models.Context(name)
 }
 
 // modelBefore returns the model of the run that continues.

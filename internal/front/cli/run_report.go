@@ -44,7 +44,7 @@ type report struct {
 	open    bool                   // a line of streamed text has not ended
 	answer  io.Writer              // with the gutter of the entry worker, while it streams
 	status  *statusLine            // what the run waits for; nil if it is not shown
-	context int64                  // the tokens of the entry worker's last turn
+	context run.Context            // what the conversation of the entry worker takes
 }
 
 func newReport(cmd *cobra.Command) *report {
@@ -95,8 +95,8 @@ func indentOf(e run.Event) string { return strings.Repeat("  ", max(len(e.Chain)
 func (r *report) tell(e run.Event) {
 	r.mu.Lock()
 	defer r.mu.Unlock()
-	if e.Usage != nil && len(e.Chain) == 1 {
-		r.context = e.Usage.Input + e.Usage.CacheRead + e.Usage.CacheWrite + e.Usage.Output
+	if e.Context != nil && len(e.Chain) == 1 {
+		r.context = *e.Context
 	}
 	if r.json {
 		if e.Type != run.Piece {
@@ -164,7 +164,11 @@ func (r *report) waitsFor(e run.Event) string {
 		}
 	}
 	if len(calls) == 0 {
-		return visible.Line(e.Worker, maxMark) + ": waiting for the model"
+		text := visible.Line(e.Worker, maxMark) + ": waiting for the model"
+		if share := r.context.Share(); share > 0 {
+			text += fmt.Sprintf(" (%d %% of the context)", share)
+		}
+		return text
 	}
 	return visible.Line(slices.Min(calls), maxMark)
 }

@@ -148,7 +148,7 @@ func showEntry(cmd *cobra.Command, e run.Entry, calls map[string]string) {
 			}
 		}
 	case "replace":
-		line("  the conversation was shortened, or added to")
+		line("  %s", cmp.Or(e.Note, "the conversation was shortened, or added to"))
 	case "end":
 		if e.Outcome != nil {
 			line("  %s%s", e.Outcome.End, hintOf(e.Outcome.Why))
