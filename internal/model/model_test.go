@@ -52,6 +52,7 @@ func TestRetrying(t *testing.T) {
 		{"longer than the server asks", []error{over, failing(model.Overloaded, s)}, model.Retry{}, []time.Duration{s, 2 * s}, false},
 		{"the server asks too much", []error{failing(model.Overloaded, time.Hour)}, model.Retry{}, nil, true},
 		{"too much in all", []error{over, over, over, over}, model.Retry{Most: 5 * s}, []time.Duration{s, 2 * s}, true},
+		{"nothing is there", []error{failing(model.Unreached)}, model.Retry{}, nil, true},
 		{"will not pass", []error{failing(model.Denied)}, model.Retry{}, nil, true},
 		{"another error", []error{errors.New("x")}, model.Retry{}, nil, true},
 		{"very many", slices.Repeat([]error{over}, 70), model.Retry{Tries: 71, Most: 1 << 62, First: 1}, nil, false},
@@ -77,6 +78,16 @@ func TestRetrying(t *testing.T) {
 				t.Errorf("waited %v, told %v, asked %d times; want %v", waits, told, f.asked, test.waits)
 			}
 		})
+	}
+}
+
+// TestTooLongWait: the error says how long the server wanted golem to wait.
+func TestTooLongWait(t *testing.T) {
+	f := &flaky{errs: []error{failing(model.Overloaded, 10*time.Minute)}}
+	_, err := model.Retrying(f, model.Retry{}).Answer(context.Background(), model.Request{}, nil)
+	const want = "model m: overloaded; x; the server asks to wait 10m0s, and golem waits at most 2m0s; run it again then"
+	if err == nil || err.Error() != want || f.asked != 1 {
+		t.Errorf("got %v after %d questions\nwant %s", err, f.asked, want)
 	}
 }
 

@@ -355,6 +355,77 @@ func TestRetryAfter(t *testing.T) {
 	})
 }
 
+// TestOtherWaits: servers ask for a wait in other ways, too.
+func TestOtherWaits(t *testing.T) {
+	forEachVendor(t, func(t *testing.T, d dialect) {
+		for _, test := range []struct {
+			header, value, body string
+			want                time.Duration
+		}{
+			{"Retry-After-Ms", "1500", "", 1500 * time.Millisecond},
+			{"Retry-After-Ms", "soon", "", 0},
+			{"Retry-After-Ms", "1e300", "", 24 * time.Hour},
+			{"X", "", `{"error":{"code":429,"message":"Quota","status":"RESOURCE_EXHAUSTED","details":[{"@type":"type.googleapis.com/google.rpc.Help"},{"@type":"type.googleapis.com/google.rpc.RetryInfo","retryDelay":"34.5s"}]}}`, 34500 * time.Millisecond},
+			{"X", "", `{"error":{"message":"Quota","details":[{"retryDelay":"-3s"}]}}`, 0},
+		} {
+			s := startServer(t, func(w http.ResponseWriter, r *http.Request) {
+				w.Header().Set(test.header, test.value)
+				w.Header().Set("Content-Type", "application/json")
+				w.WriteHeader(429)
+				fmt.Fprint(w, test.body)
+			})
+			_, err := open(t, d, s.URL).Answer(context.Background(), hello, nil)
+			mustFail(t, err, model.Overloaded)
+			if got := err.(*model.Error).After; got != test.want {
+				t.Errorf("%s %s: got %s, want %s", test.value, test.body, got, test.want)
+			}
+		}
+	})
+}
+
+// TestServerComesBack: a server that has answered before is probably only restarting.
+func TestServerComesBack(t *testing.T) {
+	forEachVendor(t, func(t *testing.T, d dialect) {
+		s := startServer(t, stream(d.events(sampleAnswer{text: []string{"ok"}, stop: d.stops[model.Done]})...))
+		m := open(t, d, s.URL)
+		if _, err := m.Answer(context.Background(), hello, nil); err != nil {
+			t.Fatal(err)
+		}
+		s.Close()
+		_, err := m.Answer(context.Background(), hello, nil)
+		mustFail(t, err, model.Broken)
+	})
+}
+
+// TestOtherAPI: a server of the user's without the API responses gets chat completions.
+func TestOtherAPI(t *testing.T) {
+	chat := dialects[len(dialects)-1]
+	for status, ok := range map[int]bool{404: true, 405: true, 500: false} {
+		s := startServer(t, func(w http.ResponseWriter, r *http.Request) {
+			if strings.HasSuffix(r.URL.Path, "/responses") {
+				answer(status, "application/json", `{"error":"no such path"}`)(w, r)
+				return
+			}
+			stream(chat.events(sampleAnswer{text: []string{"ok"}, stop: "stop"})...)(w, r)
+		})
+		m, err := models.Open(models.Options{Spec: "openai:gpt-5", Base: s.URL, Env: env("OPENAI_API_KEY", secret)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for range 2 {
+			if a, err := m.Answer(context.Background(), hello, nil); ok != (err == nil && a.Text() == "ok") {
+				t.Errorf("%d: got %v, %v", status, a, err)
+			}
+		}
+		if ok && len(s.bodies) != 3 { // it asks for the API responses only once
+			t.Errorf("%d: %d requests", status, len(s.bodies))
+		}
+	}
+	if _, err := models.Open(models.Options{Spec: "mistral:m", API: models.Chat, Env: env("MISTRAL_API_KEY", secret)}); err == nil {
+		t.Error("a vendor with one API accepts a choice")
+	}
+}
+
 // TestSilentServer: the client leaves a server that sends nothing, or nothing more.
 func TestSilentServer(t *testing.T) {
 	forEachVendor(t, func(t *testing.T, d dialect) {

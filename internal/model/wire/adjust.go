@@ -97,7 +97,7 @@ func withoutProofs(messages []model.Message) []model.Message {
 var words = sync.OnceValue(func() (w struct {
 	refused, max, otherMax, tooLong, room, number, proofs, noProofs, required, summary, effort, schema *regexp.Regexp
 }) {
-	w.refused = regexp.MustCompile(`answers 4(00|22)\b`)
+	w.refused = regexp.MustCompile(`^(00|22)\b`)
 	w.max = regexp.MustCompile(`(?i)max_(completion_|output_|new_)?tokens|maxOutputTokens|max output tokens|output tokens|completion tokens|in the completion`)
 	w.otherMax = regexp.MustCompile(`(?i)(unsupported|not supported|unknown|unrecognized|unexpected|extra|not permitted)[^.]*'?max_(completion_)?tokens|max_(completion_)?tokens'? (is )?(unsupported|not supported|not permitted|unknown)|max_(completion_)?tokens.{0,40}extra`)
 	w.tooLong = regexp.MustCompile(`(?i)context (length|window|limit|size)`)
@@ -119,8 +119,9 @@ func (l *learned) learn(next *model.Request, r model.Request, what string) (note
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	w := words()
+	_, what, found := strings.Cut(what, "answers 4") // the address before has numbers, too
 	switch {
-	case !w.refused.MatchString(what):
+	case !found || !w.refused.MatchString(what):
 		return ""
 	case !l.otherMax && r.MaxTokens > 0 && w.otherMax.MatchString(what):
 		l.otherMax = true
