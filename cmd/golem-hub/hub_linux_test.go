@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -15,6 +16,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/program"
 )
 
 // check compares the jobs with what reached the sink: nothing is lost, and nothing twice.
@@ -333,5 +335,68 @@ func TestDirectMount(t *testing.T) {
 	golem("", "undo", "--yes")
 	if data, _ := os.ReadFile(filepath.Join(dir, "out", "changed.md")); string(data) != "old\n" {
 		t.Errorf("after undo: got %q", data)
+	}
+}
+
+// TestPruneKills kills the hub while it removes old jobs. In the end they are gone, and every
+// file of the others is there.
+func TestPruneKills(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := newWork(s, 0)
+	w.script = "- calls: [{tool: write_file, args: {path: /out/note.md, content: \"made\\n\"}}]\n- text: done\n"
+	s.startNode("a", "--slots", "2")
+	submit := func(from, to int) (ids []string) {
+		for i := from; i < to; i++ {
+			ids = append(ids, fmt.Sprintf("job%05d", i))
+			w.submit(ids[len(ids)-1])
+		}
+		w.await(ids, 2*time.Minute)
+		return ids
+	}
+	old := submit(0, 12)
+	border := time.Now()
+	kept := submit(12, 18)
+	admin, err := hub.ReadCredentials(filepath.Join(s.data(), "admin.creds"))
+	must(t, err)
+	c := s.connect(admin)
+	random := rand.New(rand.NewPCG(3, 4))
+	for range 5 {
+		ctx, cancel := context.WithCancel(t.Context())
+		var pruning sync.WaitGroup
+		pruning.Go(func() { c.Prune(ctx, hub.Prune{Before: border}) })
+		time.Sleep(time.Duration(random.IntN(150)) * time.Millisecond)
+		s.restartHub()
+		cancel()
+		pruning.Wait()
+	}
+	_, err = c.Prune(t.Context(), hub.Prune{Before: border})
+	must(t, err)
+	for _, id := range old {
+		if _, err := w.maker.Job(t.Context(), id); !hub.IsCode(err, hub.CodeMissing) {
+			t.Errorf("job %s is there: %v", id, err)
+		}
+	}
+	for _, id := range kept {
+		j, err := w.maker.Job(t.Context(), id)
+		must(t, err)
+		for _, list := range []string{j.Files, j.Checkpoint} {
+			text, err := w.maker.Get(t.Context(), hub.Part{Job: id, Hash: list})
+			must(t, err)
+			var files program.Snapshot
+			must(t, json.Unmarshal(text, &files))
+			for _, e := range append(files.Program, files.State...) {
+				if e.Size == 0 {
+					continue
+				}
+				if _, err := w.maker.Get(t.Context(), hub.Part{Job: id, Hash: e.Hash}); err != nil {
+					t.Errorf("job %s lacks %s: %v", id, e.Name, err)
+				}
+			}
+		}
+	}
+	out, err := s.golem(s.dir, c, "hub", "nodes")
+	if err != nil || !strings.Contains(out, "NODE  JOBS  SLOTS") || !strings.Contains(out, "a ") {
+		t.Errorf("golem hub nodes: %v\n%s", err, out)
 	}
 }

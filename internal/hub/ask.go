@@ -119,12 +119,76 @@ func (c *Client) Submit(ctx context.Context, s Signed) error {
 // A Filter chooses jobs.
 type Filter struct {
 	States []State `json:"states,omitempty"`
-	Most   int     `json:"most,omitempty"` // the newest ones
+	Most   int     `json:"most,omitempty"`  // the newest ones, 0 for all
+	Trust  string  `json:"trust,omitempty"` // only of a program with this content
+	Mine   bool    `json:"mine,omitempty"`  // only those of the user's own
+	After  string  `json:"after,omitempty"` // only those that a list has after this job
 }
 
-// Jobs lists the jobs that the user may see, newest first.
+// Jobs lists the jobs that the user may see, newest first. A hub sends long lists in parts.
 func (c *Client) Jobs(ctx context.Context, f Filter) (list []Job, err error) {
-	_, err = c.ask(ctx, "jobs", f, nil, &list)
+	most, seen := f.Most, make(map[string]bool)
+	for {
+		var part []Job
+		if f.Most = 0; most > 0 {
+			f.Most = most - len(list)
+		}
+		if _, err := c.ask(ctx, "jobs", f, nil, &part); err != nil {
+			return nil, err
+		}
+		if len(part) == 0 || seen[part[0].ID] { // an older hub sends the same part again
+			return list, nil
+		}
+		for _, j := range part {
+			seen[j.ID] = true
+		}
+		if list = append(list, part...); most > 0 && len(list) >= most {
+			return list, nil
+		}
+		f.After = part[len(part)-1].ID
+	}
+}
+
+// Remove removes a job that is over, with its files.
+func (c *Client) Remove(ctx context.Context, job string) error {
+	_, err := c.ask(ctx, "remove", job, nil, nil)
+	return err
+}
+
+// A Prune chooses jobs that are over, to remove them.
+type Prune struct {
+	Before time.Time `json:"before"`         // that have not changed since
+	User   string    `json:"user,omitempty"` // only of this name or key
+	Dry    bool      `json:"dry,omitempty"`  // only count them
+}
+
+// Prune removes jobs that are over, and returns how many. It removes a part of them at a time.
+func (c *Client) Prune(ctx context.Context, p Prune) (n int, err error) {
+	for {
+		var some int
+		if _, err := c.ask(ctx, "prune", p, nil, &some); err != nil {
+			return n, err
+		}
+		if n += some; some == 0 || p.Dry {
+			return n, nil
+		}
+	}
+}
+
+// A NodeInfo is what a hub knows about a node.
+type NodeInfo struct {
+	Key     string    `json:"key"`
+	Name    string    `json:"name"`
+	Slots   int       `json:"slots"`
+	Labels  []string  `json:"labels,omitempty"`
+	Version string    `json:"version,omitempty"`
+	Seen    time.Time `json:"seen"` // when it last asked for a job or worked on one
+	Jobs    []string  `json:"jobs,omitempty"`
+}
+
+// Nodes lists the nodes that the hub has heard of, with those that it has not revoked.
+func (c *Client) Nodes(ctx context.Context) (list []NodeInfo, err error) {
+	_, err = c.ask(ctx, "nodes", nil, nil, &list)
 	return list, err
 }
 
@@ -179,8 +243,10 @@ func (c *Client) Decide(ctx context.Context, job string, s Signed) error {
 
 // An Offer is what a node offers when it asks for a job.
 type Offer struct {
-	Labels []string      `json:"labels,omitempty"`
-	Wait   time.Duration `json:"wait"`
+	Labels  []string      `json:"labels,omitempty"`
+	Wait    time.Duration `json:"wait"`
+	Slots   int           `json:"slots,omitempty"`   // how many jobs it does at once, for lists
+	Version string        `json:"version,omitempty"` // of its golem, for lists
 }
 
 // Take asks for a job. It returns nil if there is none.

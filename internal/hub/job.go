@@ -133,8 +133,9 @@ type Job struct {
 	Taint      string    `json:"taint,omitempty"` // the untrusted input that it has read; no node can take it back
 	Requests   []Request `json:"requests,omitempty"`
 	Doubts     []Doubt   `json:"doubts,omitempty"`
-	Cancel     bool      `json:"cancel,omitempty"` // the node shall stop
-	Events     uint64    `json:"events,omitempty"` // how many there are, for a node that takes it
+	Cancel     bool      `json:"cancel,omitempty"`  // the node shall stop
+	Removed    bool      `json:"removed,omitempty"` // the hub removes it, with its files
+	Events     uint64    `json:"events,omitempty"`  // how many there are, for a node that takes it
 	Result     Result    `json:"result,omitzero"`
 }
 

@@ -47,7 +47,7 @@ func (f *approveFlags) approveHub(cmd *cobra.Command, args []string) error {
 	for i, one := range list {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: call %d of %d at the hub: %s of job %s (%s), asked %s\n", i+1, len(list), one.ID, one.Job.ID, visible.Line(one.Job.Name, maxColumns), age(one.Since))
 		answered, stop, err := f.decide(cmd, c, one)
-		if sandbox.CodeOf(err) == sandbox.ErrExists { // somebody else was faster
+		if sandbox.CodeOf(err) == sandbox.ErrExists || len(args) == 0 && sandbox.CodeOf(err) == "blocked" { // somebody else was faster, or others must decide
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)
 			continue
 		}

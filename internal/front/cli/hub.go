@@ -109,7 +109,7 @@ decides about their calls, and admin invites others. A node can never decide.`,
 		}
 		return startHub(args)
 	}
-	cmd.AddCommand(newHubInvite(), newHubUsers(), newHubRevoke())
+	cmd.AddCommand(newHubInvite(), newHubUsers(), newHubRevoke(), newHubNodes(), newHubPrune())
 	return cmd
 }
 

@@ -34,7 +34,10 @@ nobody knows whether it was done), done, failed, cancelled.`,
 	cmd.Flags().StringSliceVar(&state, "state", nil, "only jobs in these states, such as waiting or in-doubt")
 	cmd.Flags().IntVar(&most, "last", 50, "how many jobs to list")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
-		filter := hub.Filter{Most: most}
+		if most < 1 {
+			return usageError("--last is a number above 0")
+		}
+		filter := hub.Filter{Most: most + 1} // one more tells that there are more
 		for _, s := range state {
 			filter.States = append(filter.States, hub.State(strings.ReplaceAll(s, "-", " ")))
 		}
@@ -47,13 +50,22 @@ nobody knows whether it was done), done, failed, cancelled.`,
 			if err != nil {
 				return err
 			}
-			return printJobs(cmd, c, list, names)
+			more := len(list) > most
+			if err := printJobs(cmd, c, list[:min(len(list), most)], names); err != nil {
+				return err
+			}
+			if more {
+				fmt.Fprintf(cmd.ErrOrStderr(), "note: there are older jobs; golem jobs --last %d lists more of them\n", 10*most)
+			}
+			return nil
 		})
 	}
 	cmd.AddCommand(newJobsShow(), newJobsLogs(), newJobsFetch(), newJobsChange("cancel", "Stop jobs",
 		"Stop jobs. A job that runs stops after its current call. What it has made so far stays.", func(ctx context.Context, c *hub.Client, id string) error { return c.Cancel(ctx, id) }),
 		newJobsChange("retry", "Run jobs again that failed, were cancelled or are in doubt",
-			"Run jobs again that failed, were cancelled or are in doubt. They continue where they stopped.\nA call in doubt is made again: first find out whether it was done.", func(ctx context.Context, c *hub.Client, id string) error { return c.Retry(ctx, id) }))
+			"Run jobs again that failed, were cancelled or are in doubt. They continue where they stopped.\nA call in doubt is made again: first find out whether it was done.", func(ctx context.Context, c *hub.Client, id string) error { return c.Retry(ctx, id) }),
+		newJobsChange("rm", "Remove jobs that are over",
+			"Remove jobs that are over from the hub, with their files, events and decisions. Sessions that you\nhave fetched stay. golem jobs cancel ends a job that is not over.", func(ctx context.Context, c *hub.Client, id string) error { return c.Remove(ctx, id) }))
 	return cmd
 }
 
@@ -288,7 +300,7 @@ func newJobsChange(name, short, long string, do func(ctx context.Context, c *hub
 					return err
 				}
 				if !wantsJSON(cmd) {
-					fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", map[string]string{"cancel": "cancelled", "retry": "queued again"}[name], id)
+					fmt.Fprintf(cmd.OutOrStdout(), "%s: %s\n", map[string]string{"cancel": "cancelled", "retry": "queued again", "rm": "removed"}[name], id)
 				}
 			}
 			if wantsJSON(cmd) {

@@ -63,7 +63,7 @@ func (f *fetchFlags) fetch(cmd *cobra.Command, ids []string) ([]inbox.FetchedJob
 	}
 	all := len(ids) == 0
 	if all {
-		jobs, err := c.Jobs(cmd.Context(), hub.Filter{States: []hub.State{hub.Done}})
+		jobs, err := c.Jobs(cmd.Context(), hub.Filter{States: []hub.State{hub.Done}, Trust: p.Content.Hash, Mine: true})
 		if err != nil {
 			return nil, inbox.HubError(err)
 		}

@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -85,6 +86,8 @@ at once.`,
 			return err
 		}
 		o.Program.Environ, o.Program.Secret, o.Program.Job = jobEnvironment(os.Environ(), passed), passedSecret(passed), limits
+		info, _ := debug.ReadBuildInfo()
+		o.Version = newBuild(info).Version
 		o.Secrets, o.OpenModel = secrets(os.Environ()), jobModels(limits)
 		tell := newTeller(cmd.ErrOrStderr())
 		o.Tell = func(text string) { tell("golem node: " + text) }

@@ -26,6 +26,7 @@ type flags struct {
 	data, listen, tls, storage, clusterListen, name string
 	public, cluster                                 []string
 	deadline                                        time.Duration
+	replicas, maxJobs                               int
 }
 
 // Main runs golem-hub and returns its exit code.
@@ -77,7 +78,7 @@ between them are encrypted with a key that they derive from hub.json.`,
   golem hub --data /var/lib/golem-hub --nats nats://nats.example.org:4222`,
 		Args: func(_ *cobra.Command, args []string) error {
 			if len(args) > 0 {
-				return usageError(fmt.Sprintf("golem hub has no command %s; the commands are invite, users and revoke, and golem hub without one starts a hub", visible.Line(args[0], 60)))
+				return usageError(fmt.Sprintf("golem hub has no command %s; the commands are invite, users, revoke, nodes and prune, and golem hub without one starts a hub", visible.Line(args[0], 60)))
 			}
 			return nil
 		},
@@ -91,6 +92,8 @@ between them are encrypted with a key that they derive from hub.json.`,
 	cmd.Flags().StringSliceVar(&f.public, "public", nil, "the HOST:PORT by which others reach the hub, for credentials")
 	cmd.Flags().StringVar(&f.tls, "tls", "", "a certificate and its key, as CERT.pem,KEY.pem")
 	cmd.Flags().StringVar(&f.storage, "nats", "", "the URL of a NATS server with JetStream, 2.10 or later, instead of the one in the hub")
+	cmd.Flags().IntVar(&f.replicas, "replicas", 1, "with --nats: how many servers of its cluster keep each stream: 1, 3 or 5")
+	cmd.Flags().IntVar(&f.maxJobs, "max-jobs", 0, "how many jobs of one submitter the hub keeps (default any number)")
 	cmd.Flags().StringSliceVar(&f.cluster, "cluster", nil, "the other hubs of a cluster, as HOST:PORT")
 	cmd.Flags().StringVar(&f.clusterListen, "cluster-listen", ":6222", "the address for the other hubs")
 	cmd.Flags().StringVar(&f.name, "name", "", "the name of this hub in its cluster (default the name of the machine)")
@@ -147,7 +150,15 @@ func (f *flags) options() (o serve.Options, err error) {
 	if err != nil {
 		return o, usageError(fmt.Sprintf("--listen %q is no address; an address is HOST:PORT, or :PORT for all addresses of this machine", f.listen))
 	}
-	o = serve.Options{Data: f.data, Listen: f.listen, Storage: f.storage, Deadline: f.deadline, Now: time.Now}
+	o = serve.Options{Data: f.data, Listen: f.listen, Storage: f.storage, Deadline: f.deadline, Replicas: f.replicas, MaxJobs: f.maxJobs, Now: time.Now}
+	switch {
+	case f.replicas != 1 && f.replicas != 3 && f.replicas != 5:
+		return o, usageError("--replicas is 1, 3 or 5")
+	case f.replicas > 1 && f.storage == "":
+		return o, usageError("--replicas is for --nats; with --cluster every hub keeps everything")
+	case f.maxJobs < 0:
+		return o, usageError("--max-jobs is a number above 0")
+	}
 	scheme := "nats://"
 	if f.tls != "" || !hub.IsLoopback(host) {
 		scheme = "tls://"

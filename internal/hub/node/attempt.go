@@ -120,13 +120,36 @@ func (a *attempt) result(o run.Outcome, why string) hub.Result {
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	r := hub.Result{Answer: o.Text, Why: why, Dollars: a.sum.Cost, Tokens: a.sum.Tokens.Input + a.sum.Tokens.Output, Calls: int64(a.sum.Calls)}
-	if len(r.Answer) > 1<<19 {
-		r.Answer = strings.ToValidUTF8(r.Answer[:1<<19], "")
-	}
+	r.Answer, r.Why = fit(r.Answer, maxAnswer), fit(r.Why, maxWhy)
 	if list, err := a.program.Sessions().List(); err == nil && len(list) == 1 {
 		r.Session = list[0].ID
 	}
 	return r
+}
+
+// maxAnswer and maxWhy limit the texts of a result as JSON, which the hub takes. The session has
+// all of the answer.
+const (
+	maxAnswer = 1 << 19
+	maxWhy    = 1 << 15
+)
+
+// fit returns the beginning of a text that has at most most bytes as JSON, and says that it is
+// cut.
+func fit(text string, most int) string {
+	const note = "\n… (the rest is in the session of the job)"
+	cut := strings.ToValidUTF8(text, "\uFFFD")
+	for {
+		data, err := json.Marshal(cut)
+		if err != nil || len(data) <= most {
+			break
+		}
+		cut = strings.ToValidUTF8(cut[:len(cut)*min(most, len(data)-1)/len(data)], "")
+	}
+	if len(cut) < len(text) {
+		cut += note
+	}
+	return cut
 }
 
 // restore makes the directory of the job from its last checkpoint, or from what was submitted.

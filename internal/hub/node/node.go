@@ -21,6 +21,8 @@ type Options struct {
 	Dir    string // for jobs in work, and contents that were fetched before
 	Slots  int    // how many jobs it does at once
 	Labels []string
+	// Version is that of golem, for lists of nodes.
+	Version string
 	// Hold is how long a job that waits for a decision keeps its slot.
 	Hold time.Duration
 	// Program is what is the same for all jobs: the environment and the user's configuration.
@@ -88,7 +90,7 @@ func Run(ctx context.Context, o Options) error {
 // work takes one job after the other.
 func (n *node) work(ctx context.Context, slot int) {
 	for ctx.Err() == nil {
-		j, err := n.Client.Take(ctx, hub.Offer{Labels: n.Labels, Wait: 10 * time.Second})
+		j, err := n.Client.Take(ctx, hub.Offer{Labels: n.Labels, Wait: 10 * time.Second, Slots: n.Slots, Version: n.Version})
 		if ctx.Err() != nil && j == nil {
 			return
 		}
@@ -123,7 +125,7 @@ func (n *node) do(ctx context.Context, slot int, j hub.Job) {
 		n.Tell(fmt.Sprintf("job %s: another node has it now", j.ID))
 		return
 	case err != nil:
-		end = hub.End{State: hub.Failed, Result: hub.Result{Why: err.Error()}}
+		end = hub.End{State: hub.Failed, Result: hub.Result{Why: fit(err.Error(), maxWhy)}}
 	}
 	if end.State == "" { // it waits, and the hub knows
 		n.Tell(fmt.Sprintf("job %s: waits for an approval", j.ID))
@@ -132,7 +134,11 @@ func (n *node) do(ctx context.Context, slot int, j hub.Job) {
 	end.Attempt = hub.Attempt{Job: j.ID, Number: j.Attempt}
 	last, cancel := context.WithTimeout(context.WithoutCancel(ctx), n.deadline)
 	defer cancel()
-	if err := n.Client.End(last, end); err != nil {
+	err = n.Client.End(last, end)
+	if hub.IsCode(err, hub.CodeInvalid) { // otherwise another node would do all of it again
+		err = n.Client.End(last, hub.End{Attempt: end.Attempt, State: hub.Failed, Result: hub.Result{Why: "it ended as " + string(end.State) + ", but the hub refused its result: " + fit(err.Error(), maxWhy)}})
+	}
+	if err != nil {
 		n.Tell(fmt.Sprintf("job %s: telling the hub how it ended: %v", j.ID, err))
 		return
 	}

@@ -55,6 +55,9 @@ func methods() map[string]method {
 		"events":  on(people, func(s *Server, u hub.User, in hub.EventsQuery) (any, error) { return value(s.board.events(u, in)) }),
 		"cancel":  on(people, func(s *Server, u hub.User, in string) (any, error) { return nil, s.board.cancel(u, in) }),
 		"retry":   on(people, func(s *Server, u hub.User, in string) (any, error) { return nil, s.board.retry(u, in) }),
+		"remove":  on(people, func(s *Server, u hub.User, in string) (any, error) { return nil, remover{s.board}.remove(u, in) }),
+		"prune":   on(admins, func(s *Server, u hub.User, in hub.Prune) (any, error) { return value(remover{s.board}.prune(u, in)) }),
+		"nodes":   on(people, func(s *Server, _ hub.User, _ any) (any, error) { return value(nodeList{s.board}.listNodes()) }),
 		"decide":  on(approvers, func(s *Server, u hub.User, in decideInput) (any, error) { return nil, s.board.decide(u, in) }),
 
 		"take":       on(nodes, func(s *Server, u hub.User, in hub.Offer) (any, error) { return value(s.board.take(u, in)) }),

@@ -188,20 +188,37 @@ func (c *contents) whole(o owner, hash string, most int64) (content []byte, err 
 	return content, nil
 }
 
-// remove removes a content.
+// remove removes a content. First it is not complete any more, so that nobody relies on it. If
+// the hub dies then, the next remove finds the parts.
 func (c *contents) remove(o owner, hash string) error {
 	size, ok, err := c.size(o, hash)
-	if err != nil || !ok {
+	if err != nil {
 		return err
 	}
-	if err := c.kept.Forget(c.name(o, hash) + " size"); err != nil {
-		return err
+	if ok {
+		if err := c.kept.Forget(c.name(o, hash) + " size"); err != nil {
+			return err
+		}
+		return c.removeParts(o, hash, size)
 	}
-	return c.removeParts(o, hash, size)
+	parts := int64(0)
+	for {
+		if _, ok, err := c.kept.Look(c.name(o, hash) + " " + fmt.Sprint(parts)); err != nil {
+			return err
+		} else if !ok {
+			break
+		}
+		parts++
+	}
+	if parts == 0 {
+		return nil
+	}
+	return c.removeParts(o, hash, (parts-1)*hub.MaxPart)
 }
 
+// removeParts removes the parts of a content, the last one first.
 func (c *contents) removeParts(o owner, hash string, size int64) error {
-	for part := range size/hub.MaxPart + 1 {
+	for part := size / hub.MaxPart; part >= 0; part-- {
 		if err := c.kept.Forget(c.name(o, hash) + " " + fmt.Sprint(part)); err != nil {
 			return err
 		}
@@ -247,6 +264,13 @@ func (c *contents) list(o owner, hash string) (map[string]bool, error) {
 	c.total += len(all)
 	c.lists[key] = all
 	return all, nil
+}
+
+// forgetLists forgets the lists in memory: another hub may have removed some.
+func (c *contents) forgetLists() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lists, c.total = nil, 0
 }
 
 // complete returns an error unless all contents of a list of files are kept. The list belongs

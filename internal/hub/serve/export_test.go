@@ -1,6 +1,12 @@
 package serve
 
-import "github.com/golem-forge/golem/internal/hub"
+import (
+	"context"
+
+	"github.com/nats-io/nats.go/jetstream"
+
+	"github.com/golem-forge/golem/internal/hub"
+)
 
 // KeepDecision keeps a decision as a hub does that dies before it changes the job.
 func (s *Server) KeepDecision(job string, r hub.Request, signed []byte) error {
@@ -15,4 +21,16 @@ func (s *Server) QueueParts() (int, error) {
 		return 0, err
 	}
 	return about.State.Consumers, nil
+}
+
+// Contents returns how many messages with contents the hub keeps.
+func (s *Server) Contents() (uint64, error) {
+	kept := s.board.contents.kept.(interface {
+		Info(context.Context, ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error)
+	})
+	about, err := kept.Info(s.ctx)
+	if err != nil {
+		return 0, err
+	}
+	return about.State.Msgs, nil
 }

@@ -2,6 +2,7 @@ package serve
 
 import (
 	"encoding/json"
+	"maps"
 	"slices"
 	"strings"
 	"sync"
@@ -16,12 +17,13 @@ type index struct {
 	users     map[string]hub.User
 	jobs      map[string]hub.Job // without their specs
 	revisions map[string]uint64  // of each user and job
+	removed   map[string]bool    // jobs whose files are not all removed yet
 	lanes     map[string]int     // how many jobs that are not over each part of the queue has
 	news      chan struct{}      // closed at the next change
 }
 
 func newIndex() *index {
-	return &index{users: make(map[string]hub.User), jobs: make(map[string]hub.Job), revisions: make(map[string]uint64), lanes: make(map[string]int), news: make(chan struct{})}
+	return &index{users: make(map[string]hub.User), jobs: make(map[string]hub.Job), removed: make(map[string]bool), revisions: make(map[string]uint64), lanes: make(map[string]int), news: make(chan struct{})}
 }
 
 // isNew reports whether a revision of a user or a job is newer than the one in the index, and
@@ -75,7 +77,12 @@ func (x *index) keepJob(j hub.Job, revision uint64) {
 		if !j.State.IsOver() {
 			x.lanes[lane(spec.Labels)]++
 		}
-		x.jobs[j.ID] = j
+		if j.Removed {
+			delete(x.jobs, j.ID)
+			x.removed[j.ID] = true
+		} else {
+			x.jobs[j.ID] = j
+		}
 		x.tell()
 	}
 }
@@ -128,4 +135,39 @@ func (x *index) allJobs() (list []hub.Job) {
 		list = append(list, j)
 	}
 	return list
+}
+
+// job returns a job of the index.
+func (x *index) job(id string) (hub.Job, bool) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	j, ok := x.jobs[id]
+	return j, ok
+}
+
+// count returns how many jobs of a user are kept.
+func (x *index) count(user string) (n int) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, j := range x.jobs {
+		if j.User == user {
+			n++
+		}
+	}
+	return n
+}
+
+// removing returns the jobs whose files are not all removed yet.
+func (x *index) removing() []string {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return slices.Collect(maps.Keys(x.removed))
+}
+
+// forget forgets a job that is removed.
+func (x *index) forget(id string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	delete(x.removed, id)
+	delete(x.revisions, "job "+id)
 }

@@ -27,6 +27,8 @@ func invalid(format string, args ...any) error {
 	return &hub.Error{Code: hub.CodeInvalid, Text: fmt.Sprintf(format, args...)}
 }
 
+func refused(text string) error { return &hub.Error{Code: hub.CodeRefused, Text: text} }
+
 func missing(format string, args ...any) error {
 	return &hub.Error{Code: hub.CodeMissing, Text: fmt.Sprintf(format, args...)}
 }

@@ -31,9 +31,15 @@ type board struct {
 	decided  state.Once
 	contents contents
 	index    *index
+	pruning  *store.Documents
+	nodes    *store.Documents
+	maxJobs  int // of one user, 0 for any number
+
+	removing sync.Mutex // held while this hub removes contents
 
 	mu    sync.Mutex
-	added map[string]int // the turns of jobs that this hub has added to the queue, by job
+	added map[string]int          // the turns of jobs that this hub has added to the queue, by job
+	seen  map[string]hub.NodeInfo // what this hub last wrote down about nodes
 }
 
 // open opens what the board keeps.
@@ -48,6 +54,12 @@ func (b *board) open(secret secret) (err error) {
 		return err
 	}
 	if b.decided, err = b.store.Once("decisions"); err != nil {
+		return err
+	}
+	if b.pruning, err = b.store.Documents("pruning"); err != nil {
+		return err
+	}
+	if b.nodes, err = b.store.Documents("nodes"); err != nil {
 		return err
 	}
 	b.contents.secret = secret
@@ -67,7 +79,13 @@ func (b *board) readJob(id string) (j hub.Job, revision uint64, err error) {
 	if revision == 0 {
 		return j, 0, missing("no job %s; golem jobs lists them", id)
 	}
-	return j, revision, json.Unmarshal(data, &j)
+	if err := json.Unmarshal(data, &j); err != nil {
+		return j, 0, err
+	}
+	if j.Removed {
+		return j, revision, missing("no job %s; it was removed", id)
+	}
+	return j, revision, nil
 }
 
 // errSame says that a change leaves a job as it is.
@@ -124,6 +142,9 @@ func (b *board) submit(u hub.User, signed hub.Signed) error {
 			return invalid("%s is no approver here; golem hub users lists them", hub.Short(key))
 		}
 	}
+	if _, known := b.index.job(spec.ID); !known && b.maxJobs > 0 && b.index.count(u.Key) >= b.maxJobs {
+		return invalid("the hub keeps %d jobs of yours, and no more; golem jobs rm JOB removes some that are over", b.maxJobs)
+	}
 	if err := b.contents.complete(ofUser(u.Key), spec.Files, nil); err != nil {
 		return err
 	}
@@ -141,6 +162,9 @@ func (b *board) submit(u hub.User, signed hub.Signed) error {
 		return b.enqueue(known, spec)
 	}
 	if err != nil {
+		return err
+	}
+	if err := (remover{b}).checkNew(j); err != nil {
 		return err
 	}
 	return b.enqueue(j, spec)
@@ -230,6 +254,9 @@ func (b *board) sweepAlways() {
 
 func (b *board) sweep() error {
 	var failed []error
+	if err := (remover{b}).finishRemovals(); err != nil {
+		failed = append(failed, err)
+	}
 	for _, j := range b.index.allJobs() {
 		if b.ctx.Err() != nil {
 			return nil

@@ -20,6 +20,7 @@ func (b *board) take(u hub.User, o hub.Offer) (*hub.Job, error) {
 	if err != nil {
 		return nil, invalid("%v", err)
 	}
+	nodeList{b}.noteNode(u, labels, o)
 	all := lanes(labels)
 	until := b.now().Add(min(o.Wait, 20*time.Second))
 	for {
@@ -49,6 +50,9 @@ func (b *board) takeFrom(u hub.User, lane string, wait time.Duration) (*hub.Job,
 	task, ok, err := b.queue.Take(lane, wait)
 	if err != nil || !ok {
 		return nil, err
+	}
+	if _, ok := b.index.user(u.Key); !ok { // it was revoked while it waited
+		return nil, errors.Join(refused("the hub does not know this key any more; ask an administrator for new credentials"), b.queue.Return(task.Receipt))
 	}
 	var t turn
 	if err := json.Unmarshal(task.Data, &t); err != nil {
@@ -127,6 +131,9 @@ func (b *board) beat(u hub.User, a hub.Attempt) (cancel bool, err error) {
 	j, err := b.look(u, a)
 	if err == nil {
 		err = b.queue.Beat(j.Receipt)
+	}
+	if err == nil {
+		nodeList{b}.seeNode(u)
 	}
 	return j.Cancel, err
 }
@@ -522,7 +529,19 @@ func (b *board) put(u hub.User, in input) (any, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	return nil, nil, b.contents.put(o, p, in.data)
+	if u.Role == hub.Node { // nobody removes contents of a job that runs
+		return nil, nil, b.contents.put(o, p, in.data)
+	}
+	if err := (remover{b}).awaitPruning(); err != nil {
+		return nil, nil, err
+	}
+	if err := b.contents.put(o, p, in.data); err != nil {
+		return nil, nil, err
+	}
+	if now, _, err := (remover{b}).pruningNow(); err != nil || now { // it may be gone again
+		return nil, nil, errors.Join(&hub.Error{Code: hub.CodeInternal, Text: "the hub removes files of old jobs at the moment; ask again later"}, err)
+	}
+	return nil, nil, nil
 }
 
 // get returns a part of a content: of a job that a node holds, of a job that a person may see,

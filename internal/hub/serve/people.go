@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"slices"
@@ -15,12 +16,13 @@ func maySee(u hub.User, j hub.Job) bool {
 	return u.Role == hub.Admin || u.Role == hub.Approve || j.User == u.Key
 }
 
-// listJobs returns the jobs that a user may see, newest first.
+// listJobs returns the jobs that a user may see, newest first: as many as fit into one answer.
 func (b *board) listJobs(u hub.User, f hub.Filter) []hub.Job {
+	after, hasAfter := b.index.job(f.After)
 	list := slices.DeleteFunc(b.index.allJobs(), func(j hub.Job) bool {
-		return !maySee(u, j) || len(f.States) > 0 && !slices.Contains(f.States, j.State)
+		return !maySee(u, j) || len(f.States) > 0 && !slices.Contains(f.States, j.State) || f.Trust != "" && f.Trust != j.Trust || f.Mine && j.User != u.Key || hasAfter && byAge(j, after) <= 0
 	})
-	slices.SortFunc(list, func(a, b hub.Job) int { return b.Created.Compare(a.Created) })
+	slices.SortFunc(list, byAge)
 	const most = 2000
 	if f.Most <= 0 || f.Most > most {
 		f.Most = most
@@ -29,11 +31,16 @@ func (b *board) listJobs(u hub.User, f hub.Filter) []hub.Job {
 	size := 0
 	for i, j := range list {
 		text, err := json.Marshal(j)
-		if size += len(text); err != nil || size > maxMessage/2 {
-			return list[:i] // the rest does not fit into one answer
+		if size += len(text); i > 0 && (err != nil || size > maxMessage/2) {
+			return list[:i] // the client asks for the rest
 		}
 	}
 	return list
+}
+
+// byAge orders jobs, the newest first.
+func byAge(a, b hub.Job) int {
+	return cmp.Or(b.Created.Compare(a.Created), strings.Compare(a.ID, b.ID))
 }
 
 // findJob returns a job that a user may see, by its id or the only beginning of one.

@@ -27,6 +27,8 @@ type place struct {
 	dir    string
 	server *serve.Server
 	listen string
+
+	maxJobs int
 }
 
 const deadline = 2 * time.Second
@@ -40,7 +42,7 @@ func start(t *testing.T) *place {
 
 func (p *place) start() {
 	p.t.Helper()
-	s, err := serve.Start(serve.Options{Data: p.dir, Listen: p.listen, Deadline: deadline, Now: time.Now, Tell: func(text string) { p.t.Log("hub: " + text) }})
+	s, err := serve.Start(serve.Options{Data: p.dir, Listen: p.listen, Deadline: deadline, MaxJobs: p.maxJobs, Now: time.Now, Tell: func(text string) { p.t.Log("hub: " + text) }})
 	if err != nil {
 		p.t.Fatal(err)
 	}

@@ -29,6 +29,10 @@ type Options struct {
 	CA      string   // the certificate that clients need to know, in PEM
 	Storage string   // the URL of a NATS server with JetStream; "" for one inside the hub
 	Cluster *Cluster // the other hubs, nil for none
+	// Replicas are the servers of Storage that keep each stream; 0 for one.
+	Replicas int
+	// MaxJobs limits the jobs of one user that the hub keeps; 0 for any number.
+	MaxJobs int
 	// Deadline is how long a node may be silent until its job is given to another one.
 	Deadline time.Duration
 	Now      func() time.Time
@@ -124,6 +128,10 @@ func (s *Server) openStorage() (err error) {
 		if err != nil {
 			return fmt.Errorf("the NATS server %s: %w; check that it runs", shownURL(s.options.Storage), err)
 		}
+		if most := s.kept.MaxPayload(); most < maxMessage {
+			return fmt.Errorf("the NATS server %s takes messages of at most %d bytes; set max_payload: %d in its configuration", shownURL(s.options.Storage), most, maxMessage)
+		}
+		s.tell("using the NATS server %s (%s); golem cannot see whether it syncs every write: its configuration needs sync_interval: always in the section jetstream, on every server of the cluster", shownURL(s.options.Storage), s.kept.ConnectedServerVersion())
 		return nil
 	}
 	o := &server.Options{ServerName: "golem-hub", DontListen: true, JetStream: true, StoreDir: filepath.Join(s.options.Data, "jetstream"), SyncAlways: true, NoSigs: true, NoLog: true, MaxPayload: maxMessage,
@@ -181,7 +189,7 @@ const maxMessage = 8 << 20
 
 // openStore opens what the hub keeps. In a new cluster it waits for a leader.
 func (s *Server) openStore() (err error) {
-	replicas := 1
+	replicas := max(s.options.Replicas, 1)
 	if s.options.Cluster != nil {
 		replicas = min(3, len(s.options.Cluster.Routes)+1)
 	}
@@ -189,7 +197,7 @@ func (s *Server) openStore() (err error) {
 	if err != nil {
 		return err
 	}
-	s.board = &board{key: s.secret.public, deadline: s.options.Deadline, now: s.options.Now, tell: s.tell, ctx: s.ctx, store: kept, index: s.index}
+	s.board = &board{key: s.secret.public, deadline: s.options.Deadline, now: s.options.Now, tell: s.tell, ctx: s.ctx, store: kept, index: s.index, maxJobs: s.options.MaxJobs}
 	open := func() (err error) {
 		if s.users, err = s.board.store.Documents("users"); err != nil {
 			return err

@@ -118,7 +118,7 @@ func (s *Server) putUser(u hub.User) error {
 	if err != nil {
 		return err
 	}
-	key := strings.ToLower(u.Key)
+	key := lowerKey(u.Key)
 	_, revision, err := s.users.Get(key)
 	if err == nil {
 		revision, err = s.users.Put(key, data, revision)
@@ -165,3 +165,6 @@ func (s *Server) revoke(keyOrName string) (n int, err error) {
 	}
 	return n, nil
 }
+
+// lowerKey returns a key as the name of a document.
+func lowerKey(key string) string { return strings.ToLower(key) }

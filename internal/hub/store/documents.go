@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"time"
 
 	"github.com/nats-io/nats.go"
 	"github.com/nats-io/nats.go/jetstream"
@@ -128,15 +129,25 @@ func (d *Documents) Follow(ctx context.Context, ready func(), yield func(key str
 	defer messages.Stop()
 	// Without a leader Next tries forever to make its consumer again, whatever its context says.
 	defer context.AfterFunc(ctx, messages.Stop)()
-	last := about.State.LastSeq
-	if about.State.Msgs == 0 {
-		last = 0
+	isReady := about.State.Msgs == 0
+	if isReady {
 		ready()
 	}
 	for {
-		m, err := messages.Next(jetstream.NextContext(ctx))
+		wait := jetstream.NextContext(ctx)
+		if !isReady { // the last documents may be removed before they arrive
+			wait = jetstream.NextMaxWait(time.Second)
+		}
+		m, err := messages.Next(wait)
 		if ctx.Err() != nil {
 			return context.Cause(ctx)
+		}
+		if errors.Is(err, nats.ErrTimeout) && !isReady {
+			if left, err := consumer.Info(ctx); err == nil && left.NumPending == 0 && left.NumAckPending == 0 {
+				isReady = true
+				ready()
+			}
+			continue
 		}
 		if err != nil {
 			return err
@@ -148,8 +159,8 @@ func (d *Documents) Follow(ctx context.Context, ready func(), yield func(key str
 		if err := yield(m.Subject()[len(d.base)+1:], m.Data(), at.Sequence.Stream); err != nil {
 			return err
 		}
-		if last > 0 && at.Sequence.Stream >= last {
-			last = 0
+		if !isReady && (at.NumPending == 0 || at.Sequence.Stream >= about.State.LastSeq) {
+			isReady = true
 			ready()
 		}
 	}

@@ -247,3 +247,17 @@ func (l *log) Close() error {
 	l.closed = true
 	return nil
 }
+
+// RemoveLog removes the log of a name, with all its records.
+func (s *Store) RemoveLog(name string) error {
+	if !plainName(name) {
+		return nameError("log", name)
+	}
+	made, err := s.openStream("log", "all", jetstream.StreamConfig{})
+	if err != nil {
+		return err
+	}
+	ctx, cancel := made.within()
+	defer cancel()
+	return made.Purge(ctx, jetstream.WithPurgeSubject(made.base+"."+name))
+}

@@ -82,6 +82,9 @@ func (q *Queue) Take(lane string, wait time.Duration) (t Task, ok bool, err erro
 // Beat says that a task is in work.
 func (q *Queue) Beat(receipt string) error { return q.conn.Publish(receipt, []byte("+WPI")) }
 
+// Return gives a task back at once.
+func (q *Queue) Return(receipt string) error { return q.conn.Publish(receipt, []byte("-NAK")) }
+
 // Done says that a task is finished. It returns when the queue has removed it.
 func (q *Queue) Done(receipt string) error {
 	m, err := q.conn.Request(receipt, []byte("+ACK"), patience)
