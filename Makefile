@@ -117,7 +117,7 @@ everyday: ## run the commands of docs/jail.md, "Everyday work", in the jail; ins
 
 screenshots: ## draw the pictures of golem desk in docs/, from the program of make demo; needs chromium
 	@scripts/need $(CHROMIUM)
-	GOLEM_TEST_PICTURES=docs scripts/roomy go test -count=1 -vet=off -run '^TestDesk$$/^Pictures$$' ./cmd/golem
+	GOLEM_TEST_PICTURES=docs scripts/roomy go test -count=1 -vet=off -run '^TestDesk$$/^Pictures' ./cmd/golem
 
 dist: ## make the files of a release in dist/: binaries, packages, images, SBOMs, hashes; the same commit gives the same bytes
 	@scripts/dist

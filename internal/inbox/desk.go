@@ -13,4 +13,5 @@ type DeskOptions struct {
 	// user can read that file.
 	Ready  func(address, file string)
 	Resume Starter
+	Hub    *HubWatcher // nil for none
 }

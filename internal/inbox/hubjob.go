@@ -146,7 +146,7 @@ func jobEvent(line []byte) (one Event, ok bool) {
 	case run.Note:
 		one.Kind, title = EventNote, e.Text
 	case run.RunEnd:
-		one.Kind, title, text = EventEnd, "ended: "+string(e.End), e.Text+e.Hint
+		one.Kind, title, text = EventEnd, "ended: "+string(e.End), e.Hint // the answer has an event of its own
 		if e.End == "" {
 			title = "interrupted"
 		}

@@ -28,6 +28,8 @@ const (
 	KindChanges Kind = "changes" // a session with changes
 	KindCommit  Kind = "commit"  // a staged commit that waits for review
 	KindRun     Kind = "run"     // a paused run that can continue
+	KindJob     Kind = "job"     // a job of a hub that is in doubt or failed
+	KindFetch   Kind = "fetch"   // a finished job of a hub, whose changes are not here
 	KindRunning Kind = "running" // a session that a golem works in now; only Watcher has them
 )
 
@@ -48,6 +50,7 @@ type Item struct {
 	Kind      Kind      `json:"kind"`
 	Program   string    `json:"program"` // see Key
 	Directory string    `json:"directory"`
+	Job       string    `json:"job,omitempty"` // of a hub; then the directory says which it is
 	ID        string    `json:"id"`
 	Session   string    `json:"session,omitempty"`
 	Title     string    `json:"title"`
@@ -134,11 +137,23 @@ func (r *Reader) call(c Call, dir string) Item {
 	for _, e := range c.Effects {
 		effects = append(effects, visible.Line(e, maxTitle))
 	}
-	item.Title = visible.Cut(sandbox.Shown(c.Tool)+": "+cmp.Or(visible.Line(c.Summary, maxTitle), strings.Join(effects, ", ")), maxTitle)
+	item.Title = callTitle(c.Tool, c.Summary, effects)
 	if c.Tool == tool.ConnectTool {
 		item.Kind = KindHost
 	}
 	return item
+}
+
+// callTitle returns the title of a call, with its visible effects.
+func callTitle(name, summary string, effects []string) string {
+	return visible.Cut(sandbox.Shown(name)+": "+cmp.Or(visible.Line(summary, maxTitle), strings.Join(effects, ", ")), maxTitle)
+}
+
+// MergeItems returns two lists as one, the riskiest first and then the oldest.
+func MergeItems(a, b []Item) []Item {
+	all := slices.Concat(a, b)
+	sortItems(all)
+	return all
 }
 
 // assess returns the risk of a call that waits.

@@ -225,8 +225,10 @@ func NoteFetched(p *Program, id string) error {
 	})
 }
 
-// CountChanges returns how many files a job has changed in the overlays of its session.
+// CountChanges returns how many files a job has changed, in the overlays of its session and in
+// mounts without an overlay.
 func (r JobResult) CountChanges() (n int) {
+	n = len(changed(r.Begin.Program, r.End.Program))
 	_, tree := onlySession(r.End.State)
 	for _, e := range tree {
 		if parts := strings.SplitN(e.Name, "/", 3); len(parts) == 3 && parts[1] == "upper" && e.Kind != parcel.Dir {

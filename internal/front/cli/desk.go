@@ -27,11 +27,14 @@ the hunks of a session to apply, push a staged commit, search the journal, and l
 pictures of calls, cost and connections. The page also shows what runs now, and can stop
 and resume runs.
 
+With --hub, or if your configuration names a hub, the page also has the calls that wait for
+you at the hub, its jobs, and the results to fetch. golem signs your decisions there with your key.
+
 golem serves the page on this machine only, until you press Ctrl-C. The address that it
 prints works once, in one browser. --listen chooses the port. The address then has a new name
 below localhost each time, which Safari may not find. Other machines cannot connect.
 To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:8137 HOST.`,
-		Example: "  golem desk\n  golem desk --no-open\n  golem desk --listen 127.0.0.1:8137",
+		Example: "  golem desk\n  golem desk --hub\n  golem desk --listen 127.0.0.1:8137",
 		Args:    noArgs,
 	}
 	f := &programFlags{dir: "."}
@@ -40,6 +43,8 @@ To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:813
 	noOpen, listen := false, "127.0.0.1:0"
 	cmd.Flags().BoolVar(&noOpen, "no-open", false, "print the address, and do not open a browser")
 	cmd.Flags().StringVar(&listen, "listen", listen, "the address of this machine to listen on; port 0 is a free port")
+	atHub, hubAccess := false, addHubFlags(cmd)
+	cmd.Flags().BoolVar(&atHub, "hub", false, "also show the calls and jobs of your hub")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		if wantsJSON(cmd) {
 			return usageError("golem desk serves pages; golem status --all --json prints what waits")
@@ -47,6 +52,15 @@ To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:813
 		o, err := f.options()
 		if err != nil {
 			return err
+		}
+		var watcher *inbox.HubWatcher
+		if atHub {
+			if _, err := hubAccess.credentials(); err != nil {
+				return err
+			}
+		}
+		if atHub || !cmd.Flags().Changed("hub") && hubOfConfig() != "" {
+			watcher = inbox.NewHubWatcher(o, hubAccess.credentials)
 		}
 		ctx, stop := untilSignal(cmd.Context())
 		defer stop()
@@ -60,14 +74,13 @@ To open the page on another machine, forward the port: ssh -L 8137:127.0.0.1:813
 				fmt.Fprintf(cmd.ErrOrStderr(), "golem: no browser was opened (%s); open the address yourself\n", visible.Line(err.Error(), maxColumns))
 			}
 		}
-		err = serve(ctx, inbox.DeskOptions{Options: o, Listen: listen, Front: withAccount("golem desk, in a browser"), Secrets: secrets(os.Environ()), Ready: ready, Resume: f.resumeRun})
+		err = serve(ctx, inbox.DeskOptions{Options: o, Listen: listen, Front: withAccount("golem desk, in a browser"), Secrets: secrets(os.Environ()), Ready: ready, Resume: f.resumeRun, Hub: watcher})
 		var caught signaled
 		if errors.As(context.Cause(ctx), &caught) {
 			return caught.code()
 		}
 		return err
 	}
-	addFetchFlag(cmd, f)
 	return cmd
 }
 

@@ -96,6 +96,13 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return inbox.HubError(err)
 	}
+	known, err := p.OpenRecords() // golem desk finds the program of a finished job by its state
+	if err == nil {
+		err = known.Close()
+	}
+	if err != nil {
+		return err
+	}
 	var ids []string
 	for _, s := range specs {
 		s.ID, s.Hub, s.User, s.Files, s.Labels, s.Approvers, s.Created = strings.ToLower(rand.Text()[:10]), c.Hub, c.Key, files, labels, approvers, time.Now().UTC()

@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
@@ -70,6 +71,7 @@ var templates = sync.OnceValue(func() *template.Template {
 		"number":    formatNumber,
 		"shorten":   visible.Cut,
 		"cost":      costText,
+		"work":      workText,
 		"eventkind": eventWord,
 		"controls":  newControls,
 		"ending":    endingOf,
@@ -101,6 +103,11 @@ func costText(u inbox.WorkerUse) string {
 	return text
 }
 
+// workText says how much a job has done.
+func workText(r hub.Result) string {
+	return visible.Count(r.Calls, "call") + ", " + visible.Count(r.Tokens, "token")
+}
+
 // eventWord says what an event is.
 func eventWord(e inbox.Event) string {
 	word := map[inbox.EventKind]string{inbox.EventInput: "Input", inbox.EventAnswer: "Answer", inbox.EventCall: "Call", inbox.EventResult: "Result",
@@ -113,7 +120,7 @@ func eventWord(e inbox.Event) string {
 
 // kindWords says what an item is.
 func kindWords(k inbox.Kind) string {
-	return map[inbox.Kind]string{inbox.KindCall: "Call", inbox.KindHost: "Unknown host", inbox.KindChanges: "Changes", inbox.KindCommit: "Staged commit", inbox.KindRun: "Paused run"}[k]
+	return map[inbox.Kind]string{inbox.KindCall: "Call", inbox.KindHost: "Unknown host", inbox.KindChanges: "Changes", inbox.KindCommit: "Staged commit", inbox.KindRun: "Paused run", inbox.KindJob: "Job", inbox.KindFetch: "Finished job"}[k]
 }
 
 // nextCommand returns the command that shows an item in a terminal.
@@ -123,6 +130,14 @@ func nextCommand(i inbox.Item, home string) string {
 		dir = near // a shell reads it in the same way
 	}
 	switch i.Kind {
+	case inbox.KindCall, inbox.KindHost:
+		if i.Job != "" {
+			return "golem approve --hub " + i.ID
+		}
+	case inbox.KindJob:
+		return "golem jobs show " + i.ID
+	case inbox.KindFetch:
+		return "golem jobs fetch " + i.ID
 	case inbox.KindChanges:
 		return "golem diff -C " + dir + " --session " + i.ID
 	case inbox.KindCommit:

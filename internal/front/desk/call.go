@@ -23,22 +23,25 @@ const (
 
 // A callView is a call on a page.
 type callView struct {
-	Program, ID, Nonce string
-	All                bool // show every file
-	Digest             string
-	Directory          string
-	Tool               string
-	Changed            bool     // the content is newer than the one that the user decided about
-	Missing            []string // what was not on the screen when the user approved, in words
-	Confirmed          string   // the same, as items
-	Head, Notes, Tail  []visible.Row
-	Files              []fileView
-	Rest               []visible.Row // arguments, in the end
-	Unsent             []string      // names of the files that the page does not show yet
-	Omitted            []string      // what golem cannot show, in words
-	Before             string        // items that another page showed
-	Always             string        // what golem remembers if the user always allows a host, "" if it cannot
-	Session            string        // the session from whose page the user made the call, "" for none
+	At, Program       string // the page; the program is "" for a call at the hub
+	ID, Nonce         string
+	Job               string // of the hub, "" for a call of this machine
+	Blocked           string // why the user may not decide, "" if that is allowed
+	All               bool   // show every file
+	Digest            string
+	Directory         string
+	Tool              string
+	Changed           bool     // the content is newer than the one that the user decided about
+	Missing           []string // what was not on the screen when the user approved, in words
+	Confirmed         string   // the same, as items
+	Head, Notes, Tail []visible.Row
+	Files             []fileView
+	Rest              []visible.Row // arguments, in the end
+	Unsent            []string      // names of the files that the page does not show yet
+	Omitted           []string      // what golem cannot show, in words
+	Before            string        // items that another page showed
+	Always            string        // what golem remembers if the user always allows a host, "" if it cannot
+	Session           string        // the session from whose page the user made the call, "" for none
 }
 
 // A fileView is a change of a call.
@@ -50,22 +53,54 @@ type fileView struct {
 	Path  string // of the page that shows it
 }
 
-// showCall shows a call that waits, with as much of its content as a page can hold.
-func (s *server) showCall(w http.ResponseWriter, r *http.Request) {
-	s.renderCall(w, http.StatusOK, r.PathValue("program"), r.PathValue("id"), callView{All: r.URL.Query().Has("all"), Changed: r.URL.Query().Has("changed")})
+// A waitingCall is a call that waits for the user, here or at the hub.
+type waitingCall struct {
+	at, program, id string // its page
+	job             string // of the hub, "" for a call of this machine
+	place           string // its directory or job, in words
+	request         tool.Request
+	version         string // changes with everything that a decision covers
+	session         string
+	blocked         string // why the user may not decide, "" if that is allowed
+	answer          func(reply approval.Reply) error
 }
 
-func (s *server) renderCall(w http.ResponseWriter, status int, key, id string, how callView) {
+// readCall returns the call that a request of the browser is about.
+func (s *server) readCall(r *http.Request) (waitingCall, error) {
+	if job := r.PathValue("job"); job != "" {
+		return s.hub.readCall(r.Context(), job, r.PathValue("id"))
+	}
+	return s.readLocalCall(r.PathValue("program"), r.PathValue("id"))
+}
+
+func (s *server) readLocalCall(key, id string) (waitingCall, error) {
 	call, request, err := inbox.ReadCall(s.options, key, id)
+	if err != nil {
+		return waitingCall{}, err
+	}
+	return waitingCall{at: "call/" + key + "/" + id, program: key, id: id, place: visible.Text(string(call.Program.Root())), request: request, version: request.Digest, session: call.Session,
+		answer: func(reply approval.Reply) error { return inbox.AnswerCall(call, request, reply, s.secrets) }}, nil
+}
+
+// showCall shows a call that waits, with as much of its content as a page can hold.
+func (s *server) showCall(w http.ResponseWriter, r *http.Request) {
+	call, err := s.readCall(r)
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
-	v := newCallView(request, how.All)
-	v.Program, v.ID, v.Directory, v.Changed, v.Missing, v.Confirmed = key, id, visible.Text(string(call.Program.Root())), how.Changed, how.Missing, how.Confirmed
-	one := &page{program: key, id: id, digest: request.Digest, call: call.CallDigest, session: call.Session, sent: v.sent(request)}
-	if a, ok := s.actions.find(id); ok {
-		one.before = a.shown.Items(request)
+	s.renderCall(w, http.StatusOK, call, callView{All: r.URL.Query().Has("all"), Changed: r.URL.Query().Has("changed")})
+}
+
+func (s *server) renderCall(w http.ResponseWriter, status int, call waitingCall, how callView) {
+	v := newCallView(call.request, how.All)
+	v.At, v.Program, v.ID, v.Job, v.Blocked, v.Directory, v.Changed, v.Missing, v.Confirmed = s.guard.prefix+call.at, call.program, call.id, call.job, call.blocked, call.place, how.Changed, how.Missing, how.Confirmed
+	one := &page{program: call.at, id: call.id, digest: call.request.Digest, version: call.version, call: call.request.CallDigest, session: call.session, sent: v.sent(call.request)}
+	if call.job != "" { // a hub keeps no rules
+		v.Always = ""
+	}
+	if a, ok := s.actions.find(call.id); ok && call.job == "" {
+		one.before = a.shown.Items(call.request)
 		v.Before, v.Session = strings.Join(one.before, ","), a.session
 	}
 	s.pages.add(one)
@@ -148,29 +183,32 @@ func (v callView) sent(r tool.Request) map[string]bool {
 
 // showFile shows one file of a call on a page that is open.
 func (s *server) showFile(w http.ResponseWriter, r *http.Request) {
-	key, id := r.PathValue("program"), r.PathValue("id")
-	_, request, err := inbox.ReadCall(s.options, key, id)
+	call, err := s.readCall(r)
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
-	v := newCallView(request, true)
+	v := newCallView(call.request, true)
 	i, err := strconv.Atoi(r.PathValue("index"))
 	if err != nil || i < 0 || i >= len(v.Files) {
 		s.fail(w, &sandbox.Error{Op: "file", Path: r.PathValue("index"), Code: sandbox.ErrNotFound, Hint: "the call has " + visible.Count(len(v.Files), "change")})
 		return
 	}
-	if !s.pages.addSent(r.URL.Query().Get("page"), key, id, request.Digest, tool.ItemContent(i)) {
-		s.fail(w, &sandbox.Error{Op: "file", Path: id, Code: sandbox.ErrConflict, Hint: "the page is too old; reload it"})
+	if !s.pages.addSent(r.URL.Query().Get("page"), call.at, call.id, call.request.Digest, tool.ItemContent(i)) {
+		s.fail(w, &sandbox.Error{Op: "file", Path: call.id, Code: sandbox.ErrConflict, Hint: "the page is too old; reload it"})
 		return
 	}
 	s.render(w, http.StatusOK, "file", view{Data: v.Files[i]})
 }
 
-// showState tells an open page whether its call still waits.
+// showState tells an open page whether its call still waits. A hub that does not answer leaves
+// the page as it is.
 func (s *server) showState(w http.ResponseWriter, r *http.Request) {
-	_, _, err := inbox.ReadCall(s.options, r.PathValue("program"), r.PathValue("id"))
-	if err == nil {
+	call, err := s.readCall(r)
+	if err == nil && !s.pages.isVersion(r.URL.Query().Get("page"), call.at, call.id, call.version) {
+		err = &sandbox.Error{Op: "approve", Path: call.id, Code: sandbox.ErrConflict, Hint: "the call changed since it was shown; look at it again"}
+	}
+	if err == nil || r.PathValue("job") != "" && sandbox.CodeOf(err) == sandbox.ErrInternal {
 		w.WriteHeader(http.StatusNoContent) // htmx keeps the page as it is
 		return
 	}
@@ -179,23 +217,27 @@ func (s *server) showState(w http.ResponseWriter, r *http.Request) {
 
 // decide answers a call. The answer counts for the content that the page showed.
 func (s *server) decide(w http.ResponseWriter, r *http.Request) {
-	key, id := r.PathValue("program"), r.PathValue("id")
+	id := r.PathValue("id")
 	if err := r.ParseForm(); err != nil {
 		s.fail(w, &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "golem could not read the form: " + err.Error()})
 		return
 	}
-	one, err := s.pages.use(r.PostForm.Get("nonce"), key, id)
+	at := "call/" + r.PathValue("program") + "/" + id
+	if job := r.PathValue("job"); job != "" {
+		at = hubCallPage(job, id)
+	}
+	one, err := s.pages.use(r.PostForm.Get("nonce"), at, id)
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
-	call, request, err := inbox.ReadCall(s.options, key, id)
+	call, err := s.readCall(r)
 	if err != nil {
-		s.failChanged(w, one, err)
+		s.failChanged(w, r.PathValue("program"), one, err)
 		return
 	}
-	if request.Digest != one.digest || r.PostForm.Get("digest") != one.digest {
-		s.renderCall(w, http.StatusConflict, key, id, callView{Changed: true})
+	if call.version != one.version || r.PostForm.Get("digest") != one.digest {
+		s.renderCall(w, http.StatusConflict, call, callView{Changed: true})
 		return
 	}
 	reply := approval.Reply{Answer: tool.Answer{By: "user", Front: s.front}, Rendered: one.rendered(r.PostForm.Get("seen"))}
@@ -203,15 +245,15 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request) {
 	case "approve":
 		reply.Verdict = tool.Approved
 	case "approve-always":
-		rule, ok := alwaysRule(request)
-		if !ok {
+		rule, ok := alwaysRule(call.request)
+		if !ok || call.job != "" { // a hub keeps no rules
 			s.fail(w, &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "golem remembers no rule for this call; approve it once"})
 			return
 		}
 		reply.Verdict, reply.Remember = tool.Approved, &rule
 	case "approve-unseen":
 		reply.Verdict, reply.DigestPrefix = tool.Approved, r.PostForm.Get("unseen")
-		if reply.DigestPrefix == "" || !isConfirmed(request, reply.Rendered, strings.Split(r.PostForm.Get("confirmed"), ",")) {
+		if reply.DigestPrefix == "" || !isConfirmed(call.request, reply.Rendered, strings.Split(r.PostForm.Get("confirmed"), ",")) {
 			reply.DigestPrefix = "none" // no digest begins like this
 		}
 	case "decline":
@@ -220,20 +262,24 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, &sandbox.Error{Op: "decide", Path: id, Code: sandbox.ErrInvalid, Hint: "the answer is approve, approve-always for a host, or decline"})
 		return
 	}
-	if _, err := approval.CheckSeen(request, reply); err != nil {
-		s.renderCall(w, http.StatusUnprocessableEntity, key, id, callView{Missing: missing(request, reply.Rendered), Confirmed: strings.Join(notRendered(request, reply.Rendered), ",")})
+	if _, err := approval.CheckSeen(call.request, reply); err != nil {
+		s.renderCall(w, http.StatusUnprocessableEntity, call, callView{Missing: missing(call.request, reply.Rendered), Confirmed: strings.Join(notRendered(call.request, reply.Rendered), ",")})
 		return
 	}
-	switch err := inbox.AnswerCall(call, request, reply, s.secrets); {
+	switch err := call.answer(reply); {
 	case sandbox.CodeOf(err) == sandbox.ErrConflict:
-		s.renderCall(w, http.StatusConflict, key, id, callView{Changed: true})
+		if call, err = s.readCall(r); err != nil {
+			s.fail(w, err)
+			return
+		}
+		s.renderCall(w, http.StatusConflict, call, callView{Changed: true})
 		return
 	case err != nil:
 		s.fail(w, err)
 		return
 	}
 	s.live.notify()
-	if a, ok := s.actions.find(id); ok {
+	if a, ok := s.actions.find(id); ok && call.job == "" {
 		s.actions.remove(id)
 		if reply.Verdict == tool.Approved {
 			a.approved = true
@@ -241,7 +287,7 @@ func (s *server) decide(w http.ResponseWriter, r *http.Request) {
 			return
 		}
 	}
-	http.Redirect(w, r, s.guard.prefix+"decision/"+key+"/"+id, http.StatusSeeOther)
+	http.Redirect(w, r, s.guard.prefix+"decision/"+call.program+"/"+id, http.StatusSeeOther)
 }
 
 // notRendered returns the items of a request that were not rendered.
@@ -279,14 +325,17 @@ func (p *page) rendered(seen string) (items []string) {
 
 // failChanged shows why a call cannot be decided any more. If the same call waits with
 // other content, it shows that content.
-func (s *server) failChanged(w http.ResponseWriter, one *page, err error) {
-	if p, wrong := inbox.OpenProgram(s.options, one.program); wrong == nil {
+func (s *server) failChanged(w http.ResponseWriter, key string, one *page, err error) {
+	if p, wrong := inbox.OpenProgram(s.options, key); wrong == nil {
 		if records, wrong := p.OpenRecords(); wrong == nil {
 			list, _ := records.Waiting(p.Sessions())
 			records.Close()
 			for _, other := range list {
-				if other.CallDigest == one.call && other.Session == one.session && other.Digest != one.digest {
-					s.renderCall(w, http.StatusConflict, one.program, other.ID, callView{Changed: true})
+				if other.CallDigest != one.call || other.Session != one.session || other.Digest == one.digest {
+					continue
+				}
+				if call, wrong := s.readLocalCall(key, other.ID); wrong == nil {
+					s.renderCall(w, http.StatusConflict, call, callView{Changed: true})
 					return
 				}
 			}
@@ -323,6 +372,7 @@ type decisionView struct {
 	Records            []recordView
 	Outcome            string // what a person decided: Approved or Declined, or else Call
 	Session            string // in which the call waited, "" if it is not known
+	Job                string // of the hub, "" for a call of this machine
 	Resume             bool   // its run can continue
 }
 
@@ -341,12 +391,13 @@ type recordView struct {
 // showDecision shows what the journal has about a decision.
 func (s *server) showDecision(w http.ResponseWriter, r *http.Request) {
 	key, id := r.PathValue("program"), r.PathValue("id")
-	p, err := inbox.OpenProgram(s.options, key)
+	folder, err := inbox.OpenJournal(s.options, key)
 	if err != nil {
 		s.fail(w, err)
 		return
 	}
-	v, err := readDecision(p, id)
+	defer folder.Close()
+	v, err := readDecision(folder, id, inbox.IsHubKey(key))
 	if err == nil && len(v.Records) == 0 {
 		err = &sandbox.Error{Op: "decision", Path: id, Code: sandbox.ErrNotFound, Hint: "the journal has no record of it"}
 	}
@@ -355,7 +406,9 @@ func (s *server) showDecision(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	v.Program = key
-	if one, wrong := inbox.OpenSession(s.options, key, v.Session); wrong == nil {
+	if v.Job != "" {
+		v.Session = ""
+	} else if one, wrong := inbox.OpenSession(s.options, key, v.Session); wrong == nil {
 		if v.Resume = one.CanResume(); v.Resume {
 			v.Nonce = s.addControlPage()
 		}

@@ -5,19 +5,14 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
-	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// readDecision returns what the journal has about a decision.
-func readDecision(p *program.Program, id string) (v decisionView, err error) {
+// readDecision returns what a journal has about a decision.
+func readDecision(folder *state.Dir, id string, atHub bool) (v decisionView, err error) {
 	v.ID, v.Outcome = id, "Call"
-	folder, err := p.OpenJournal()
-	if err != nil || folder == nil {
-		return v, err
-	}
-	defer folder.Close()
 	list, err := audit.Related(folder, id)
 	store, wrong := approval.Open(folder)
 	texts := make(map[string]bool)
@@ -25,10 +20,15 @@ func readDecision(p *program.Program, id string) (v decisionView, err error) {
 		if r.Kind != audit.Answer { // an answer names the process that made it
 			v.Session = r.Session
 		}
-		switch r.Decision {
-		case "yes":
+		if atHub {
+			v.Job = sandbox.Shown(r.Session)
+		}
+		switch {
+		case atHub && r.Code != "":
+			v.Outcome = "Not counted"
+		case r.Decision == "yes":
 			v.Outcome = "Approved"
-		case "no":
+		case r.Decision == "no":
 			v.Outcome = "Declined"
 		}
 		one := recordView{Number: r.Number, Time: r.Time.Local().Format(time.DateTime), What: r.KindText(), Front: r.DeciderText(), Seen: r.SeenText(), Call: r.CallText(),

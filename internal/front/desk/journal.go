@@ -42,6 +42,7 @@ type journalRow struct {
 	Effects               string
 	Decision, By, Seen    string
 	Failed                bool
+	Job                   bool // the session is a job of a hub
 	Linked                bool // the session has a page; an answer names the process that made it
 }
 
@@ -90,7 +91,7 @@ func newJournalRow(r inbox.JournalRecord) journalRow {
 	}
 	row := journalRow{Key: r.Key, ID: cmp.Or(r.Request, r.Call), Program: visible.Text(r.Program), Number: r.Number, Time: r.Time, Session: sandbox.Shown(r.Session), Worker: strings.Join(workers, " › "), Tool: sandbox.Shown(r.Tool),
 		What: r.KindText(), Effects: strings.Join(effects, ", "), Decision: sandbox.Shown(r.Decision), By: visible.Line(r.DeciderText(), maxNote), Seen: r.SeenText(),
-		Failed: r.Decision != "pending" && (r.Code != "" || r.Kind == audit.Refusal), Linked: r.Kind != audit.Answer}
+		Failed: r.Decision != "pending" && (r.Code != "" || r.Kind == audit.Refusal), Job: inbox.IsHubKey(r.Key), Linked: r.Kind != audit.Answer}
 	if row.Effects == "" {
 		row.Effects = visible.Line(r.Command(), maxNote)
 	}

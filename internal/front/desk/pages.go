@@ -20,7 +20,8 @@ const maxPageFiles = 100_000
 // it showed.
 type page struct {
 	nonce                 string
-	program, id           string
+	program, id           string // which page it is
+	version               string // of a call: changes with everything that a decision covers
 	digest, call, session string
 	made                  time.Time
 	sent                  map[string]bool // the items that the browser got completely
@@ -87,6 +88,15 @@ func (p *pages) addSent(nonce, program, id, digest string, items ...string) bool
 		p.all[i].sent[item] = true
 	}
 	return true
+}
+
+// isVersion reports whether a page shows a version of a call. A page that is not open any more
+// shows every version.
+func (p *pages) isVersion(nonce, program, id, version string) bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	i := p.find(nonce, program, id)
+	return i < 0 || p.all[i].version == version
 }
 
 // file returns the name of a file on the page of a session.

@@ -36,6 +36,7 @@ type server struct {
 	resumed resumed
 	inbox   *inbox.Reader
 	watcher *inbox.Watcher
+	hub     *hubPages // nil for none
 	pages   pages
 }
 
@@ -62,6 +63,9 @@ func Serve(ctx context.Context, o inbox.DeskOptions) error {
 	watching, stop := context.WithCancel(ctx)
 	defer stop()
 	wait.Go(func() { s.live.watch(watching) })
+	if s.hub != nil {
+		wait.Go(func() { s.hub.Watch(watching) })
+	}
 	wait.Go(func() {
 		<-watching.Done()
 		h.Close()
@@ -115,6 +119,10 @@ func newServer(o inbox.DeskOptions, host string) *server {
 	mux.HandleFunc("GET /call/{program}/{id}/file/{index}", s.showFile)
 	mux.HandleFunc("GET /call/{program}/{id}/state", s.showState)
 	mux.HandleFunc("POST /call/{program}/{id}", s.decide)
+	if o.Hub != nil {
+		s.hub = &hubPages{o.Hub, s}
+		s.hub.addTo(mux)
+	}
 	mux.HandleFunc("GET /decision/{program}/{id}", s.showDecision)
 	mux.HandleFunc("GET /session/{program}/{id}", s.showSession)
 	mux.HandleFunc("POST /session/{program}/{id}", s.decideSession)
@@ -164,6 +172,7 @@ type view struct {
 	Title  string
 	Prefix string // the random path of the desk
 	Home   string
+	Hub    bool // there are pages for a hub
 	Now    time.Time
 	Data   any
 }
@@ -176,7 +185,7 @@ func (v view) WithData(data any) view {
 
 // render writes a page.
 func (s *server) render(w http.ResponseWriter, status int, name string, v view) {
-	v.Prefix, v.Home, v.Now = s.guard.prefix, s.options.Home, s.options.Now()
+	v.Prefix, v.Home, v.Hub, v.Now = s.guard.prefix, s.options.Home, s.hub != nil, s.options.Now()
 	w.Header().Set("Content-Type", "text/html; charset=utf-8")
 	w.WriteHeader(status)
 	if err := templates().ExecuteTemplate(w, name, v); err != nil {
@@ -202,6 +211,7 @@ func (s *server) fail(w http.ResponseWriter, err error) {
 type inboxView struct {
 	Items      []inbox.Item
 	Problems   []inbox.Problem
+	Hub        hubProblem
 	Done       string // what the last page did
 	Nonce      string
 	Activities activitiesView
@@ -219,8 +229,8 @@ func (s *server) showInbox(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	nonce := s.addControlPage()
-	v := inboxView{Items: items, Problems: problems, Done: s.actions.takeNote(r.URL.Query().Get("done")), Nonce: nonce, Activities: activitiesView{List: list, Nonce: nonce, Short: true}}
-	s.render(w, http.StatusOK, "inbox", view{Title: fmt.Sprintf("Inbox (%d)", len(items)), Data: v})
+	v := inboxView{Items: s.hub.addItems(items), Problems: problems, Hub: s.hub.problem(), Done: s.actions.takeNote(r.URL.Query().Get("done")), Nonce: nonce, Activities: activitiesView{List: list, Nonce: nonce, Short: true}}
+	s.render(w, http.StatusOK, "inbox", view{Title: fmt.Sprintf("Inbox (%d)", len(v.Items)), Data: v})
 }
 
 // showList shows only the list of the inbox, for a page that is open.
@@ -230,5 +240,5 @@ func (s *server) showList(w http.ResponseWriter, r *http.Request) {
 		s.fail(w, err)
 		return
 	}
-	s.render(w, http.StatusOK, "list", view{Data: inboxView{Items: items, Problems: problems, Nonce: r.URL.Query().Get("page")}})
+	s.render(w, http.StatusOK, "list", view{Data: inboxView{Items: s.hub.addItems(items), Problems: problems, Nonce: r.URL.Query().Get("page")}})
 }

@@ -1,0 +1,269 @@
+package desk
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/golem-forge/golem/internal/approval"
+	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// hubPatience is how long a page waits for a hub that it asks itself.
+const hubPatience = 10 * time.Second
+
+// hubCallPage returns the page of a call of a job.
+func hubCallPage(job, id string) string { return "job/" + job + "/call/" + id }
+
+// hubPages serves the pages of the hub. It is nil if there is none.
+type hubPages struct {
+	*inbox.HubWatcher
+	desk *server
+}
+
+// addTo adds the pages of the hub to those of the desk.
+func (h *hubPages) addTo(mux *http.ServeMux) {
+	h.OnChange, h.IsWatched = h.desk.live.notify, h.desk.live.isHeard
+	mux.HandleFunc("GET /jobs", h.showJobs)
+	mux.HandleFunc("GET /jobs/list", h.showJobList)
+	mux.HandleFunc("GET /jobs/problem", h.showProblem)
+	mux.HandleFunc("GET /job/{job}", h.showJob)
+	mux.HandleFunc("POST /job/{job}", h.changeJob)
+	mux.HandleFunc("GET /job/{job}/state", h.showJobState)
+	mux.HandleFunc("GET /job/{job}/log", h.showJobLog)
+	mux.HandleFunc("GET /job/{job}/call/{id}", h.desk.showCall)
+	mux.HandleFunc("GET /job/{job}/call/{id}/file/{index}", h.desk.showFile)
+	mux.HandleFunc("GET /job/{job}/call/{id}/state", h.desk.showState)
+	mux.HandleFunc("POST /job/{job}/call/{id}", h.desk.decide)
+}
+
+// addItems adds what waits at the hub to a list.
+func (h *hubPages) addItems(items []inbox.Item) []inbox.Item {
+	if h == nil {
+		return items
+	}
+	return inbox.MergeItems(items, h.State().Items)
+}
+
+// readCall returns a call that waits at the hub.
+func (h *hubPages) readCall(ctx context.Context, job, id string) (waitingCall, error) {
+	c, err := h.Client()
+	if err != nil {
+		return waitingCall{}, err
+	}
+	limited, cancel := context.WithTimeout(ctx, hubPatience)
+	defer cancel()
+	one, request, err := inbox.ReadHubCall(limited, c, job, id)
+	if err != nil {
+		return waitingCall{}, err
+	}
+	call := waitingCall{at: hubCallPage(job, id), program: inbox.HubKey(c), id: id, job: one.Job.ID, place: "job " + one.Job.ID + " of " + visible.Line(one.Job.Name, maxNote), request: request, version: one.Hash}
+	if err := inbox.CheckHubApprover(limited, c, one); err != nil {
+		call.blocked = visible.Text(err.Error())
+	}
+	call.answer = func(reply approval.Reply) error {
+		limited, cancel := context.WithTimeout(context.WithoutCancel(ctx), hubPatience) // a closed tab does not lose the answer of the hub
+		defer cancel()
+		err := inbox.DecideHubCall(limited, c, h.desk.options, one, request, reply, h.desk.secrets)
+		if err == nil {
+			h.Settle(job, id)
+		}
+		return err
+	}
+	return call, nil
+}
+
+// A hubProblem says why a page has no news of the hub.
+type hubProblem struct {
+	Text     string // "" if the hub answers
+	Waiting  bool   // the hub has not been asked yet
+	Answered time.Time
+}
+
+func (h *hubPages) problem() hubProblem {
+	if h == nil {
+		return hubProblem{}
+	}
+	state := h.State()
+	return hubProblem{Text: state.Problem, Waiting: state.Problem == "" && state.Answered.IsZero(), Answered: state.Answered}
+}
+
+// showProblem shows only whether the hub answers, for a page that is open.
+func (h *hubPages) showProblem(w http.ResponseWriter, _ *http.Request) {
+	h.desk.render(w, http.StatusOK, "hub-said", view{Data: h.problem()})
+}
+
+// A jobsView is the list of the jobs of the hub.
+type jobsView struct {
+	inbox.HubState
+	Hub hubProblem
+}
+
+func (h *hubPages) newJobsView() jobsView { return jobsView{h.State(), h.problem()} }
+
+// showJobs shows the jobs of the hub as it listed them last.
+func (h *hubPages) showJobs(w http.ResponseWriter, _ *http.Request) {
+	h.desk.render(w, http.StatusOK, "jobs", view{Title: "Jobs", Data: h.newJobsView()})
+}
+
+// showJobList shows only the list of jobs, for a page that is open.
+func (h *hubPages) showJobList(w http.ResponseWriter, _ *http.Request) {
+	h.desk.render(w, http.StatusOK, "job-list", view{Data: h.newJobsView()})
+}
+
+// A jobView is a job of the hub on a page.
+type jobView struct {
+	inbox.Job
+	Nonce  string
+	Done   string // what the last page did
+	Hub    hubProblem
+	Open   []inbox.JobRequest // the calls that wait
+	Events []inbox.Event
+	Next   uint64 // the number of the next event
+}
+
+func newJobView(j inbox.Job, nonce string) jobView {
+	v := jobView{Job: j, Nonce: nonce}
+	for _, r := range j.Waiting {
+		if !r.Decided && !j.IsOver() {
+			v.Open = append(v.Open, r)
+		}
+	}
+	return v
+}
+
+// CanCancel reports whether the user can stop the job.
+func (v jobView) CanCancel() bool { return v.Own && !v.IsOver() }
+
+// CanRetry reports whether the user can run the job again.
+func (v jobView) CanRetry() bool {
+	return v.Own && slices.Contains([]hub.State{hub.Failed, hub.Cancelled, hub.InDoubt}, v.State)
+}
+
+// CanFetch reports whether the user can bring the changes of the job here.
+func (v jobView) CanFetch() bool {
+	return v.Own && (v.IsOver() || v.State == hub.Waiting || v.State == hub.InDoubt)
+}
+
+// ask calls do with the connection to the hub and a context that ends after a while.
+func (h *hubPages) ask(r *http.Request, do func(ctx context.Context, c *hub.Client) error) error {
+	c, err := h.Client()
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), hubPatience)
+	defer cancel()
+	return inbox.HubError(do(ctx, c))
+}
+
+// showJob shows a job. If the hub does not answer, the page has what it said last.
+func (h *hubPages) showJob(w http.ResponseWriter, r *http.Request) {
+	id, nonce := r.PathValue("job"), h.desk.addControlPage()
+	var v jobView
+	err := h.ask(r, func(ctx context.Context, c *hub.Client) error {
+		j, err := inbox.ReadJob(ctx, c, id)
+		if v = newJobView(j, nonce); err == nil {
+			v.Events, v.Next, err = inbox.ReadJobEvents(ctx, c, j.ID, 1)
+		}
+		return err
+	})
+	if sandbox.CodeOf(err) == sandbox.ErrInternal {
+		known := h.State().Jobs
+		if i := slices.IndexFunc(known, func(j inbox.Job) bool { return j.ID == id }); i >= 0 {
+			v, err = newJobView(known[i], nonce), nil
+			v.Next = 1
+		}
+	}
+	if err != nil {
+		h.desk.fail(w, err)
+		return
+	}
+	v.Hub, v.Done = h.problem(), h.desk.actions.takeNote(r.URL.Query().Get("done"))
+	h.desk.render(w, http.StatusOK, "job", view{Title: "Job " + v.ID, Data: v})
+}
+
+// showJobState shows only the state of a job, for a page that is open.
+func (h *hubPages) showJobState(w http.ResponseWriter, r *http.Request) {
+	var v jobView
+	err := h.ask(r, func(ctx context.Context, c *hub.Client) error {
+		j, err := inbox.ReadJob(ctx, c, r.PathValue("job"))
+		v = newJobView(j, r.URL.Query().Get("page"))
+		return err
+	})
+	if err != nil {
+		w.WriteHeader(http.StatusNoContent) // htmx keeps the page as it is, and another part says why
+		return
+	}
+	h.desk.render(w, http.StatusOK, "job-state", view{Data: v})
+}
+
+// showJobLog shows the events of a job that a page does not have yet.
+func (h *hubPages) showJobLog(w http.ResponseWriter, r *http.Request) {
+	from, err := strconv.ParseUint(r.URL.Query().Get("from"), 10, 64)
+	v := jobView{Job: inbox.Job{ID: r.PathValue("job")}}
+	if err == nil {
+		err = h.ask(r, func(ctx context.Context, c *hub.Client) (err error) {
+			v.Events, v.Next, err = inbox.ReadJobEvents(ctx, c, v.ID, from)
+			return err
+		})
+	}
+	if err != nil || len(v.Events) == 0 && v.Next == from {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	h.desk.render(w, http.StatusOK, "job-events", view{Data: v})
+}
+
+// changeJob cancels, retries or fetches a job.
+func (h *hubPages) changeJob(w http.ResponseWriter, r *http.Request) {
+	id := r.PathValue("job")
+	if err := r.ParseForm(); err != nil {
+		h.desk.fail(w, &sandbox.Error{Op: "job", Path: id, Code: sandbox.ErrInvalid, Hint: "golem could not read the form: " + err.Error()})
+		return
+	}
+	if _, err := h.desk.pages.use(r.PostForm.Get("nonce"), "", controlPage); err != nil {
+		h.desk.fail(w, err)
+		return
+	}
+	back, note := "job/"+id, ""
+	confirm := false
+	err := h.ask(r, func(ctx context.Context, c *hub.Client) error {
+		switch action := r.PostForm.Get("action"); action {
+		case "cancel":
+			note = "golem cancels job " + id + "; a job that runs stops after its current call"
+			return c.Cancel(ctx, id)
+		case "retry":
+			j, err := inbox.ReadJob(ctx, c, id)
+			if err != nil {
+				return err
+			}
+			if confirm = j.State == hub.InDoubt && r.PostForm.Get("confirm") == ""; confirm {
+				return nil
+			}
+			note = "job " + id + " is queued again"
+			return c.Retry(ctx, id)
+		case "fetch":
+			key, one, err := h.Fetch(ctx, c, id)
+			if back, note = "session/"+key+"/"+one.Session, "job "+id+" is session "+one.Session; len(one.Dropped) > 0 {
+				note += "; warning: the node changed " + visible.Count(len(one.Dropped), "file") + " where the job may not write, which golem did not bring here; ask the administrator of the hub to look at the node"
+			}
+			return err
+		}
+		return &sandbox.Error{Op: "job", Path: id, Code: sandbox.ErrInvalid, Hint: "the action is cancel, retry or fetch"}
+	})
+	switch {
+	case err != nil:
+		h.desk.fail(w, err)
+	case confirm:
+		h.desk.render(w, http.StatusOK, "job-retry", view{Title: "Make the call in doubt again?", Data: jobView{Job: inbox.Job{ID: id}, Nonce: h.desk.addControlPage()}})
+	default:
+		h.Look()
+		h.desk.live.notify()
+		http.Redirect(w, r, h.desk.guard.prefix+back+"?done="+h.desk.actions.addNote(note), http.StatusSeeOther)
+	}
+}
