@@ -151,8 +151,10 @@ type Result struct {
 	Answer  string  `json:"answer,omitempty"`
 	Why     string  `json:"why,omitempty"` // why it is not done
 	Dollars float64 `json:"dollars,omitempty"`
-	Tokens  int64   `json:"tokens,omitempty"`
-	Calls   int64   `json:"calls,omitempty"`
+	// Unpriced says that some usage has no known price, so Dollars is only a part.
+	Unpriced bool  `json:"unpriced,omitempty"`
+	Tokens   int64 `json:"tokens,omitempty"`
+	Calls    int64 `json:"calls,omitempty"`
 }
 
 // A Request is a call that waits for a decision.

@@ -82,7 +82,12 @@ func (d Job) StateText() string {
 
 // Cost returns what the job has cost, "" for nothing.
 func (d Job) Cost() string {
-	if d.Result.Dollars == 0 {
+	switch {
+	case d.Result.Unpriced && d.Result.Dollars > 0:
+		return fmt.Sprintf("$%.4f and more, cost unknown", d.Result.Dollars)
+	case d.Result.Unpriced:
+		return "cost unknown"
+	case d.Result.Dollars == 0:
 		return ""
 	}
 	return fmt.Sprintf("$%.4f", d.Result.Dollars)

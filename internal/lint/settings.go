@@ -38,6 +38,11 @@ func CheckSettings(p *project.Project, vendors []string) strictyaml.Problems {
 			problems.Add(node, "model: there is no vendor "+sandbox.Shown(vendor), strictyaml.DidYouMean(vendor, vendors)+" Vendors are "+strings.Join(vendors, ", "))
 		}
 	}
+	for _, name := range p.Fallbacks {
+		if vendor, _, _ := strings.Cut(name, ":"); !slices.Contains(vendors, vendor) {
+			problems.Add(strictyaml.Node{Place: values["fallback_models"].From}, "fallback_models: there is no vendor "+sandbox.Shown(vendor), strictyaml.DidYouMean(vendor, vendors)+" Vendors are "+strings.Join(vendors, ", "))
+		}
+	}
 	return problems
 }
 

@@ -34,10 +34,12 @@ type RunOptions struct {
 	ModelName  string               // as the user writes it
 	Requests   *network.OwnRequests // those of the model, nil for a model without any
 	Price      func(modelName string, u model.Usage) (dollars float64, known bool)
-	Limits     policy.Limits // that hold beside those of the worker; zero is no limit
-	Resume     bool          // continue the run of the session
-	Follow     []Instruction // the trusted instructions for workers that read such files
-	Attached   []string      // files of the user that the entry worker gets, attached or as its input
+	Fallbacks  []run.Choice   // models to ask if Model does not answer
+	Answers    policy.Answers // of the user, for all workers
+	Limits     policy.Limits  // that hold beside those of the worker; zero is no limit
+	Resume     bool           // continue the run of the session
+	Follow     []Instruction  // the trusted instructions for workers that read such files
+	Attached   []string       // files of the user that the entry worker gets, attached or as its input
 	OnEvent    func(run.Event)
 
 	// Claim and Checkpoint are those of run.Run, for a run that moves between machines.
@@ -76,6 +78,9 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 	}
 	if place, denied := p.Project.Ceiling.DeniedModel(j.Summarizer.Name); denied && j.Summarizer.Name != "" {
 		return nil, &sandbox.Error{Op: "run", Path: j.Summarizer.Name, Code: "blocked", Hint: place.String() + " lists the models that may be used; choose one of them with --set summary_model=…"}
+	}
+	if err := checkFallbacks(p, j, step.Grant.Limits.Meet(j.Limits)); err != nil {
+		return nil, err
 	}
 	j.GateOptions.Run = true
 	var now *run.Now // set before the first command runs
@@ -212,12 +217,17 @@ func (r *Run) worker(step *calltree.Step, grant policy.Grant) (*run.Worker, erro
 	if err := checkModel(w, r.job.ModelName); err != nil {
 		return nil, err
 	}
+	for _, c := range r.job.Fallbacks {
+		if err := checkModel(w, c.Name); err != nil {
+			return nil, err
+		}
+	}
 	gate, release, notes, err := r.Gate.newGate(step, grant, step.Chain(), true)
 	if err != nil {
 		return nil, err
 	}
 	tracker, _ := gate.Taint.(*taint.Tracker)
-	made := &run.Worker{Name: w.Name, Exposure: tracker, Prompt: withInstructions(w, r.job.Follow), Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Context: smallest(w.MaxContextTokens, r.job.Context), Summarizer: r.job.Summarizer, Empty: w.AllowEmptyInput,
+	made := &run.Worker{Name: w.Name, Exposure: tracker, Prompt: withInstructions(w, r.job.Follow), Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Fallbacks: r.job.Fallbacks, Answers: r.job.Answers.Or(w.Answers).Or(p.Project.Answers), Context: smallest(w.MaxContextTokens, r.job.Context), Summarizer: r.job.Summarizer, Empty: w.AllowEmptyInput,
 		Layer: r.Gate.work.HasOverlays() && asksOverlay(p), Any: grant.Workers.IsAll(), Notes: notes, Close: release}
 	if schema := w.OutputSchema; schema.Kind != 0 {
 		if made.Schema, err = json.Marshal(schema.Value()); err == nil {
@@ -328,6 +338,22 @@ func smallest(a, b int64) int64 {
 
 // Compact summarises the conversation of the entry worker now. It returns what it did.
 func (r *Run) Compact(ctx context.Context) (string, error) { return r.Run.Compact(ctx, r.Entry) }
+
+// checkFallbacks returns an error if a run may not ask one of its fallback models.
+func checkFallbacks(p *Program, j RunOptions, limits policy.Limits) error {
+	for _, c := range j.Fallbacks {
+		if place, denied := p.Project.Ceiling.DeniedModel(c.Name); denied {
+			return &sandbox.Error{Op: "run", Path: c.Name, Code: "blocked", Hint: place.String() + " lists the models that may be used; leave this one out of fallback_models and --fallback"}
+		}
+		if j.Price == nil || limits.Cost == 0 {
+			continue
+		}
+		if _, known := j.Price(c.Name, model.Usage{}); !known {
+			return &sandbox.Error{Op: "run", Path: c.Name, Code: sandbox.ErrInvalid, Hint: "its price is not known, so budget.cost cannot be kept; leave it out of fallback_models and --fallback, or use budget.tokens"}
+		}
+	}
+	return nil
+}
 
 // checkModel returns an error if a worker does not support a model.
 func checkModel(w *worker.Worker, name string) error {

@@ -53,6 +53,9 @@ func ConfigSchema() strictyaml.Key {
 	schema := PolicySchema()
 	schema.Keys = append([]strictyaml.Key{
 		{Name: "model", Type: strictyaml.Text, Example: "anthropic:claude-sonnet-4-5", Doc: "The model for programs that name none."},
+		{Name: "fallback_models", Type: strictyaml.Texts, Example: "[ollama:qwen3]", Doc: "The models that golem asks if that model does not answer, for programs that name none."},
+		{Name: "effort", Type: strictyaml.Word, Words: policy.Efforts(), Example: "high", Doc: "How much models think before they answer, for programs that do not say it."},
+		{Name: "show_thinking", Type: strictyaml.Bool, Default: "false", Example: "true", Doc: "Whether you see the thoughts of models, for programs that do not say it."},
 	}, schema.Keys...)
 	schema.Keys = append(schema.Keys,
 		credentialsKey(true),
@@ -311,7 +314,7 @@ func (c Ceiling) setDefaults(tree strictyaml.Node) strictyaml.Node {
 		if len(l.schema.Keys) == len(PolicySchema().Keys) {
 			continue // a policy has no defaults
 		}
-		for _, keys := range [][]string{{"model"}, {"approval", "mode"}} {
+		for _, keys := range [][]string{{"model"}, {"fallback_models"}, {"effort"}, {"show_thinking"}, {"approval", "mode"}} {
 			value, ok := l.at(keys...)
 			if _, written := tree.At(keys...); ok && !written {
 				tree = tree.Set(keys, value)
@@ -365,6 +368,9 @@ func (p *Project) Asked() *Project {
 	for _, l := range p.Ceiling {
 		if p.PlaceOf("model").Source == l.File {
 			q.Model = ""
+		}
+		if p.PlaceOf("fallback_models").Source == l.File {
+			q.Fallbacks = nil
 		}
 	}
 	return &q

@@ -40,7 +40,9 @@ type Project struct {
 	Level string
 
 	Model        string
-	SummaryModel string // summarises long conversations; "" for the model of the run
+	SummaryModel string         // summarises long conversations; "" for the model of the run
+	Fallbacks    []string       // models to ask if Model does not answer
+	Answers      policy.Answers // how models answer workers that say nothing about it
 	ModelServer  Server
 	Approval     string // interactive, approve_all, auto_deny
 	ApprovalBy   strictyaml.Place

@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -147,6 +148,12 @@ func TestExamples(t *testing.T) {
 
 // counts are two files for every key of the schema that differ only in this key.
 var counts = map[string][2]string{
+	"fallback_models":   {`fallback_models: [a:b]`, `fallback_models: [a:c]`},
+	"effort":            {`effort: low`, `effort: high`},
+	"temperature":       {`temperature: 0`, `temperature: 1`},
+	"max_answer_tokens": {`max_answer_tokens: 300`, `max_answer_tokens: 400`},
+	"show_thinking":     {`show_thinking: false`, `show_thinking: true`},
+
 	"sandbox.root":           {`sandbox: {root: .}`, `sandbox: {root: in}`},
 	"sandbox.mode":           {`sandbox: {root: .}`, `sandbox: {root: ., mode: ro}`},
 	"sandbox.readonly":       {`sandbox: {root: .}`, `sandbox: {root: ., readonly: true}`},
@@ -268,7 +275,10 @@ func TestEveryKeyCounts(t *testing.T) {
 		for _, x := range p.Endpoints {
 			text += fmt.Sprint("\n", x.Name, x.ForModels, x.URL, x.Method, x.Type, x.Headers)
 		}
-		return text + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v", p.Protect, p.Network, p.Level, p.Model+p.SummaryModel, p.ModelServer.URL+p.ModelServer.Key+p.ModelServer.API, p.Approval, p.MaxDepth,
+		if a, err := json.Marshal(p.Answers); err == nil {
+			text += string(a)
+		}
+		return text + fmt.Sprint(p.Fallbacks) + fmt.Sprintf("\n%v %v %v %v %v %v %v %v %+v %v %+v %+v", p.Protect, p.Network, p.Level, p.Model+p.SummaryModel, p.ModelServer.URL+p.ModelServer.Key+p.ModelServer.API, p.Approval, p.MaxDepth,
 			p.WorkerPaths, p.Limits, p.Scanners, p.ClearanceLimits, p.Engines) + fmt.Sprint(p.Etc, p.AllowPrivate, p.AskHosts, p.Credentials, p.Presets, p.Fetch) + string(p.Engines.Clamd) + fmt.Sprint(len(p.Engines.Yara))
 	}
 	left := len(counts)

@@ -206,6 +206,7 @@ func (b *Budget) count(worker, modelName string, said, about model.Usage) {
 	b.sum.Unpriced = b.sum.Unpriced || !known
 	share := b.sum.By[worker]
 	share.Turns++
+	share.Unpriced = share.Unpriced || !known
 	share.Tokens, share.Cost = share.Tokens.Add(u), share.Cost+cost
 	b.sum.By[worker] = share
 	b.sum.Turns++

@@ -32,6 +32,7 @@ type conversation struct {
 	decisions []string // what the user decided about its calls
 
 	repeats   repeats
+	answered  string         // the model of the last answer
 	empty     int            // number of empty answers
 	cut       int            // number of answers that were too long
 	unfit     int            // number of answers that did not match the schema
@@ -150,7 +151,11 @@ func (t *conversation) say(role model.Role, usage *model.Usage, parts ...model.P
 		return t.Log.write(Entry{Kind: "replace", In: t.id, Step: t.step, Worker: t.w.Name, Messages: t.messages})
 	}
 	t.messages = append(t.messages, m)
-	return t.Log.write(Entry{Kind: "message", In: t.id, Step: t.step, Worker: t.w.Name, Messages: []model.Message{m}, Usage: usage})
+	e := Entry{Kind: "message", In: t.id, Step: t.step, Worker: t.w.Name, Messages: []model.Message{m}, Usage: usage}
+	if role == model.Assistant && t.answered != t.w.ModelName { // the begin names the other one
+		e.Model = t.answered
+	}
+	return t.Log.write(e)
 }
 
 // turns alternates between the model and the tools until the conversation ends.
@@ -226,8 +231,9 @@ func (t *conversation) ask(ctx context.Context) (model.Answer, Outcome, error) {
 			return model.Answer{}, Outcome{}, err
 		}
 		input := estimate(t.messages) + int64(len(t.system))/4
+		choice, at := t.choice()
 		asking, cancel := t.modelContext(ctx)
-		room, settle, err := t.Budget.reserve(asking, t.w.ModelName, input, answerRoom, t.Now())
+		room, settle, err := t.Budget.reserve(asking, choice.Name, input, roomFor(t.w), t.Now())
 		if err != nil {
 			cancel()
 			if o := t.over(ctx); o.End != "" {
@@ -235,10 +241,13 @@ func (t *conversation) ask(ctx context.Context) (model.Answer, Outcome, error) {
 			}
 			return model.Answer{}, Outcome{End: Spent, Text: t.lastText(), Why: err.Error()}, nil
 		}
-		request := model.Request{Worker: t.w.Name, System: t.system, Messages: t.messages, Tools: t.offered, MaxTokens: room, Schema: t.w.Schema}
-		answer, err := t.w.Model.Answer(asking, request, func(p model.Piece) {
+		request := newRequest(t, room)
+		answer, err := choice.Model.Answer(asking, request, func(p model.Piece) {
 			if p.Note != "" {
 				t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Text: p.Note})
+			}
+			if p.Thinking != "" && request.Thoughts {
+				t.teller.say(Event{Type: Thought, Worker: t.w.Name, Chain: t.gate.Workers, Text: p.Thinking})
 			}
 			if p.Text != "" {
 				t.teller.say(Event{Type: Piece, Worker: t.w.Name, Chain: t.gate.Workers, Text: p.Text})
@@ -247,11 +256,15 @@ func (t *conversation) ask(ctx context.Context) (model.Answer, Outcome, error) {
 		cancel()
 		settle(t.w.Name, answer, err == nil)
 		if err == nil {
+			t.answered = choice.Name
 			t.teller.say(Event{Type: Message, Worker: t.w.Name, Chain: t.gate.Workers, Text: textOf(answer.Parts), Calls: len(callsOf(answer.Parts)), Model: answer.Model, Usage: &answer.Usage, Context: t.contextOf(answer)})
 			return answer, Outcome{}, nil
 		}
 		if o := t.over(ctx); o.End != "" {
 			return answer, o, nil
+		}
+		if t.fallBack(at, err) {
+			continue
 		}
 		var wrong *model.Error
 		if errors.As(err, &wrong) && wrong.Class == model.TooLong && tries < 3 {

@@ -43,6 +43,7 @@ const (
 	RunStart   Kind = "run_start"
 	Started    Kind = "worker_start" // by another worker
 	Piece      Kind = "piece"
+	Thought    Kind = "thought" // a piece of the model's thinking, if the user wants to see it
 	Message    Kind = "message"
 	ToolCall   Kind = "tool_call"
 	Approval   Kind = "approval"
@@ -67,11 +68,45 @@ type Sum struct {
 	By       map[string]Share `json:"by,omitempty"`       // per worker
 }
 
+// MarshalJSON implements json.Marshaler. A cost that is not known is null, not 0.
+func (s Sum) MarshalJSON() ([]byte, error) {
+	type plain Sum
+	return marshalCost(plain(s), s.Cost, s.Unpriced)
+}
+
+// MarshalJSON implements json.Marshaler, as for Sum.
+func (s Share) MarshalJSON() ([]byte, error) {
+	type plain Share
+	return marshalCost(plain(s), s.Cost, s.Unpriced)
+}
+
+// marshalCost encodes a value with its cost.
+func marshalCost[T any](value T, cost float64, unpriced bool) ([]byte, error) {
+	data, err := json.Marshal(value)
+	if err != nil || !unpriced {
+		return data, err
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(data, &fields); err != nil {
+		return nil, err
+	}
+	fields["cost"] = json.RawMessage("null")
+	if cost > 0 {
+		fields["known_cost"], err = json.Marshal(cost)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return json.Marshal(fields)
+}
+
 // A Share is the usage of one worker over all its conversations.
 type Share struct {
 	Turns  int64       `json:"turns"`
 	Tokens model.Usage `json:"tokens"`
 	Cost   float64     `json:"cost"`
+	// Unpriced says that some of the usage has no known price.
+	Unpriced bool `json:"unpriced,omitempty"`
 }
 
 // A reporter passes on events, one at a time.

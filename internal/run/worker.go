@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 
 	"github.com/golem-forge/golem/internal/model"
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/internal/tool"
 )
@@ -16,6 +17,8 @@ type Worker struct {
 	Gate       tool.Gate // without the tools that start workers
 	Model      model.Model
 	ModelName  string          // as written in the configuration: anthropic:claude-sonnet-4-5
+	Fallbacks  []Choice        // models to ask if Model does not answer, in this order
+	Answers    policy.Answers  // how the model answers
 	Schema     json.RawMessage // schema of its answer; nil allows any text
 	Summarizer Summarizer      // summarises its conversation; without a model, its own does
 	Context    int64           // most tokens of a conversation; 0 means the model's limit

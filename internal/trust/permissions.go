@@ -68,6 +68,9 @@ func (r Request) Permissions() []Permission {
 	if r.Project.SummaryModel != "" {
 		add(r.Project.PlaceOf("summary_model").String(), "the model "+visible.Quote(r.Project.SummaryModel)+" receives what workers read, in long conversations")
 	}
+	for _, name := range r.Project.Fallbacks {
+		add(r.Project.PlaceOf("fallback_models").String(), "the model "+visible.Quote(name)+" receives what workers read, if another does not answer")
+	}
 	if s := r.Project.ModelServer; s.URL != "" {
 		what := "the server " + visible.Quote(s.URL) + " receives what workers read"
 		if s.Key != "" {
@@ -207,6 +210,9 @@ func (r Request) addWorker(add func(from, what string), w *worker.Worker) {
 	addRules(add, who, w.Rules)
 	if w.Model.Text != "" {
 		add(w.Model.Place.String(), who+"names the model "+visible.Quote(w.Model.Text)+", which receives what workers read")
+	}
+	for _, f := range w.Fallbacks {
+		add(f.Place.String(), who+"names the model "+visible.Quote(f.Text)+", which receives what workers read, if another does not answer")
 	}
 	if r.Project.File == "" {
 		// Without a project file, the paths of the entry worker are the project's.

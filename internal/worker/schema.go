@@ -4,6 +4,7 @@ import (
 	"slices"
 
 	"github.com/golem-forge/golem/internal/command"
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
 
@@ -30,6 +31,16 @@ func Schema() strictyaml.Key {
 			Doc: "The model of a run that starts with this worker, if `--model`, `GOLEM_MODEL` and the project file name none. Workers that it calls use the model of the run."},
 		{Name: "compatible_models", Type: strictyaml.Texts, Example: `["anthropic:*", "openai:gpt-5"]`,
 			Doc: "The models that it is written for. Default: any."},
+		{Name: "fallback_models", Type: strictyaml.Texts, Empty: true, Example: "[openai:gpt-5-mini, ollama:qwen3]",
+			Doc: "Models that golem asks in this order if the model of a run that starts with this worker is overloaded after retries, does not exist, or does not accept your key. `--fallback` and the project file count first."},
+		{Name: "effort", Type: strictyaml.Word, Words: policy.Efforts(), Example: "high",
+			Doc: "How much the model thinks before it answers. `none` turns thinking off, if the model allows that. Default: the vendor's."},
+		{Name: "temperature", Type: strictyaml.Money, Example: "0.2",
+			Doc: "How much chance is in the answers, from 0 to 2. Default: the vendor's."},
+		{Name: "max_answer_tokens", Type: strictyaml.Whole, Example: "8000",
+			Doc: "The most tokens of one answer, from 256; by default 16000."},
+		{Name: "show_thinking", Type: strictyaml.Bool, Default: "false", Example: "true",
+			Doc: "Whether you see the thoughts of the model while it works."},
 		{Name: "instructions", Type: strictyaml.Text, Example: "You review code.",
 			Doc: "The prompt, in a file without a body."},
 		{Name: "prompt", Type: strictyaml.Text, Example: "You review code.",

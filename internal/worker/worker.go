@@ -22,6 +22,9 @@ type Worker struct {
 	Mode   string          // single | chat
 	Model  strictyaml.Node // the model of a run that starts with it; its text is "" for none
 	Models []string        // compatible_models; empty for any
+	// Fallbacks are models to ask if the model does not answer, for a run that starts with it.
+	Fallbacks []strictyaml.Node
+	Answers   policy.Answers // how the model answers it
 	// InstructionFiles are names of files with more instructions, which the user may trust.
 	InstructionFiles []string
 
@@ -110,7 +113,9 @@ func (r *reader) readKeys(top strictyaml.Node, page page) {
 	}
 	w.Model = r.readModel(top)
 	w.Models = r.readModels(top)
-	w.InstructionFiles = r.readInstructionFiles(top)
+	w.Fallbacks = readFallbacks(r, top)
+	w.Answers = readAnswers(r, top)
+	w.InstructionFiles = readInstructionFiles(r, top)
 	w.Attachments = r.readAttachments(top)
 	w.AllowEmptyInput = isTrue(top, "allow_empty_input")
 	w.Locked = isTrue(top, "locked")
@@ -186,7 +191,41 @@ func (r *reader) readModels(top strictyaml.Node) []string {
 	return n.Texts()
 }
 
-func (r *reader) readInstructionFiles(top strictyaml.Node) []string {
+func readFallbacks(r *reader, top strictyaml.Node) []strictyaml.Node {
+	n, _ := top.At("fallback_models")
+	for _, item := range n.Items {
+		vendor, name, _ := strings.Cut(item.Text, ":")
+		if item.Kind == strictyaml.Scalar && (vendor == "" || name == "") {
+			r.problems.Add(item, "fallback_models: "+shown(item.Text), "write VENDOR:MODEL, such as openai:gpt-5-mini")
+		}
+	}
+	return n.Items
+}
+
+func readAnswers(r *reader, top strictyaml.Node) policy.Answers {
+	a := policy.Answers{Effort: textOf(top, "effort")}
+	if n, ok := top.At("temperature"); ok {
+		t, err := n.Number()
+		if err == nil && t > policy.MaxTemperature {
+			r.problems.Add(n, "temperature: "+shown(n.Text), "it is a number from 0 to 2")
+		}
+		a.Temperature = &t
+	}
+	if n, ok := top.At("max_answer_tokens"); ok {
+		most, err := n.Int()
+		if err == nil && most < policy.MinAnswerTokens {
+			r.problems.Add(n, "max_answer_tokens: "+shown(n.Text), "at least 256, so that an answer is of use")
+		}
+		a.MaxTokens = most
+	}
+	if n, ok := top.At("show_thinking"); ok {
+		show := n.Bool()
+		a.ShowThinking = &show
+	}
+	return a
+}
+
+func readInstructionFiles(r *reader, top strictyaml.Node) []string {
 	n, _ := top.At("instruction_files")
 	for _, item := range n.Items {
 		if item.Kind == strictyaml.Scalar && (strings.ContainsAny(item.Text, "/\\\x00") || strings.HasPrefix(item.Text, ".") || strings.TrimSpace(item.Text) == "") {

@@ -191,7 +191,9 @@ func (f *evalFlags) openModel(c evaluation.Case, p *program.Program, requests *n
 	if r.model == "" {
 		r.model = c.Model
 	}
-	return r.openModel(p, requests, func(string) {})
+	r.only = true
+	opened, _, closed, err := r.openModel(p, requests, func(string) {})
+	return opened.Model, opened.Name, closed, err
 }
 
 // report prints the results and returns the exit code.
@@ -267,7 +269,7 @@ func (f *evalFlags) print(cmd *cobra.Command, results []evaluation.Result) {
 		cost := "-"
 		switch {
 		case r.Unpriced:
-			cost = "?"
+			cost = costUnknown
 		case r.Cost > 0:
 			cost = fmt.Sprintf("$%.4f", r.Cost)
 		}

@@ -27,16 +27,22 @@ import (
 type runFlags struct {
 	handed []string // files for the entry worker: attachments, and the file of its input
 	*gateFlags
-	model  string
-	record string
-	resume string
-	input  string
-	file   string
-	attach []string
-	dry    bool
-	plain  bool
-	chatty bool   // there is no input, and the user sits at a terminal
-	said   string // the argument that named the program
+	model       string
+	fallback    []string
+	only        bool // without fallbacks
+	effort      string
+	temperature float64
+	maxTokens   int64
+	thinking    bool
+	record      string
+	resume      string
+	input       string
+	file        string
+	attach      []string
+	dry         bool
+	plain       bool
+	chatty      bool   // there is no input, and the user sits at a terminal
+	said        string // the argument that named the program
 }
 
 func newRun() *cobra.Command {
@@ -74,6 +80,11 @@ spent; 5: no jail; 130: stopped.`,
 	}
 	f := &runFlags{gateFlags: addSessionFlags(cmd, "a new one")}
 	cmd.Flags().StringVar(&f.model, "model", "", "the model: anthropic:…, openai:…, ollama:…, scripted:FILE (GOLEM_MODEL)")
+	cmd.Flags().StringArrayVar(&f.fallback, "fallback", nil, "a model to ask if the model is overloaded, unknown or refuses your key; may be given again")
+	cmd.Flags().StringVar(&f.effort, "effort", "", "how much the model thinks before it answers: none, low, medium or high")
+	cmd.Flags().Float64Var(&f.temperature, "temperature", 0, "how much chance is in the answers, from 0 to 2")
+	cmd.Flags().Int64Var(&f.maxTokens, "max-tokens", 0, "the most tokens of one answer")
+	cmd.Flags().BoolVar(&f.thinking, "thinking", false, "show the thoughts of the model")
 	cmd.Flags().StringVar(&f.record, "record", "", "record the model's answers in a file, for --model replay:FILE")
 	cmd.Flags().StringVar(&f.resume, "resume", "", "continue the run of a session: an id, or last")
 	cmd.Flags().StringVar(&f.input, "input", "", "the input, instead of arguments")
@@ -133,12 +144,16 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	}
 	requests := network.NewOwnRequests("model", "the model that you chose", time.Now)
 	defer requests.Close()
-	m, name, closeModel, err := f.openModel(p, requests, out.note)
+	answers, err := f.answers(cmd)
+	if err != nil {
+		return err
+	}
+	m, fallbacks, closeModel, err := f.openModel(p, requests, out.note)
 	if err != nil {
 		return err
 	}
 	defer closeModel()
-	summarizer, err := openSummarizer(p, name, requests, out.note)
+	summarizer, err := openSummarizer(p, m.Name, requests, out.note)
 	if err != nil {
 		return err
 	}
@@ -168,13 +183,13 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	defer end(nil)
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	v.OnCopy = copying.tell
-	r, err := p.OpenRun(program.RunOptions{GateOptions: v, Model: m, ModelName: name, Summarizer: summarizer, Context: contextOf(p, name), Requests: requests, Price: prices.Cost, Resume: f.resume != "", Follow: follow, Attached: f.handed, OnEvent: out.tell})
+	r, err := p.OpenRun(program.RunOptions{GateOptions: v, Model: m.Model, ModelName: m.Name, Fallbacks: fallbacks, Answers: answers, Summarizer: summarizer, Context: contextOf(p, m.Name), Requests: requests, Price: prices.Cost, Resume: f.resume != "", Follow: follow, Attached: f.handed, OnEvent: out.tell})
 	copying.end(err == nil)
 	if err != nil {
 		return err
 	}
 	if program.IsDefault(p) && !out.json {
-		f.tellDefault(cmd, p, r.Gate, name)
+		f.tellDefault(cmd, p, r.Gate, m.Name)
 	}
 	for _, note := range append(r.Gate.StartNotes, r.Gate.Notes...) {
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)

@@ -241,7 +241,9 @@ func (r *report) turnText(one *program.Run, took time.Duration) string {
 	r.mu.Unlock()
 	s := one.Budget.Sum()
 	text := fmt.Sprintf("%s; %s tokens in, %s out", took.Round(100*time.Millisecond), visible.Number(s.Tokens.Input), visible.Number(s.Tokens.Output))
-	if s.Cost > 0 {
+	if s.Unpriced {
+		text += "; " + costUnknown
+	} else if s.Cost > 0 {
 		text += fmt.Sprintf("; $%.2f", s.Cost)
 	}
 	switch {

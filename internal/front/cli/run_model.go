@@ -9,12 +9,16 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
+
+	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/model/models"
 	"github.com/golem-forge/golem/internal/model/replay"
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/run"
@@ -45,28 +49,43 @@ func noModel() error {
 		strings.Join(places, ", "), first.Vendor, first.Example)
 }
 
-// openModel opens the model of the flag, the environment, the project or the entry worker. It
-// reports retries by tell.
-func (f *runFlags) openModel(p *program.Program, requests http.RoundTripper, tell func(string)) (m model.Model, name string, closed func() error, err error) {
-	name = cmp.Or(f.model, p.Project.Model)
+// openModel opens the model of the flag, the environment, the project or the entry worker, and
+// its fallbacks. A model without a key is skipped if there is another one. It reports retries
+// by tell.
+func (f *runFlags) openModel(p *program.Program, requests http.RoundTripper, tell func(string)) (first run.Choice, fallbacks []run.Choice, closed func() error, err error) {
+	name := cmp.Or(f.model, p.Project.Model)
 	closed = func() error { return nil }
 	if name == "" && f.resume != "" {
 		if name, err = f.modelBefore(p); err != nil {
-			return nil, name, closed, err
+			return first, nil, closed, err
 		}
 	}
 	if name == "" && p.Entry != nil {
 		name = p.Entry.Model.Text
 	}
 	if name == "" {
-		return nil, name, closed, noModel()
+		return first, nil, closed, noModel()
 	}
-	name = withFullPath(string(p.Root()), name)
-	if m, err = openNamed(p, name, p.Project.ModelServer, requests, tell); err != nil {
-		return nil, name, closed, err
+	names := append([]string{name}, f.fallbackNames(p)...)
+	var list []run.Choice
+	for i, name := range names {
+		name = withFullPath(string(p.Root()), name)
+		m, err := openNamed(p, name, serverFor(p, names[0], name), requests, tell)
+		var wrong *model.Error
+		if errors.As(err, &wrong) && wrong.Class == model.Denied && len(list)+len(names)-i > 1 {
+			tell(err.Error() + "; golem asks another model")
+			continue
+		}
+		if wrong != nil {
+			err = usageError(err.Error())
+		}
+		if err != nil {
+			return first, nil, closed, err
+		}
+		list = append(list, run.Choice{Name: name, Model: m})
 	}
 	if f.record == "" {
-		return m, name, closed, nil
+		return list[0], list[1:], closed, nil
 	}
 	file, err := os.OpenFile(f.record, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
 	if errors.Is(err, os.ErrExist) {
@@ -75,19 +94,58 @@ func (f *runFlags) openModel(p *program.Program, requests http.RoundTripper, tel
 		err = usagef("--record %s: %v; name a file that can be made", sandbox.Shown(f.record), errors.Unwrap(err))
 	}
 	if err != nil {
-		return nil, name, closed, err
+		return first, nil, closed, err
 	}
-	return replay.Record(m, file), name, file.Close, nil
+	for i, c := range list {
+		list[i].Model = replay.Record(c.Model, file)
+	}
+	return list[0], list[1:], file.Close, nil
+}
+
+// fallbackNames returns the models to ask if the model does not answer: those of the flag,
+// the project or the entry worker.
+func (f *runFlags) fallbackNames(p *program.Program) []string {
+	switch {
+	case f.only:
+		return nil
+	case len(f.fallback) > 0:
+		return f.fallback
+	}
+	names := p.Project.Fallbacks
+	if p.Project.Fallbacks == nil && p.Entry != nil {
+		for _, n := range p.Entry.Fallbacks {
+			names = append(names, n.Text)
+		}
+	}
+	return names
+}
+
+// answers returns how models answer, as the flags say it.
+func (f *runFlags) answers(cmd *cobra.Command) (policy.Answers, error) {
+	a := policy.Answers{Effort: f.effort, MaxTokens: f.maxTokens}
+	flags := cmd.Flags()
+	if a.Effort != "" && !slices.Contains(policy.Efforts(), a.Effort) {
+		return a, usagef("--effort %s: it is %s", sandbox.Shown(a.Effort), strings.Join(policy.Efforts(), ", "))
+	}
+	if flags.Changed("temperature") {
+		if !(f.temperature >= 0 && f.temperature <= policy.MaxTemperature) {
+			return a, usageError("--temperature is a number from 0 to 2")
+		}
+		a.Temperature = &f.temperature
+	}
+	if flags.Changed("max-tokens") && a.MaxTokens < policy.MinAnswerTokens {
+		return a, usagef("--max-tokens %d: at least %d, so that an answer is of use", a.MaxTokens, policy.MinAnswerTokens)
+	}
+	if flags.Changed("thinking") {
+		a.ShowThinking = &f.thinking
+	}
+	return a, nil
 }
 
 // openNamed opens a model by its name, at a server of the user if it has an address.
 func openNamed(p *program.Program, name string, server project.Server, requests http.RoundTripper, tell func(string)) (model.Model, error) {
 	m, err := models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, API: models.API(server.API), ByProject: !strings.HasPrefix(server.By.Source, "--"),
 		Env: os.LookupEnv, Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Transport: requests, Read: func(file string) ([]byte, error) { return readBeside(string(p.Root()), file) }})
-	var wrong *model.Error
-	if errors.As(err, &wrong) {
-		err = usageError(err.Error())
-	}
 	if err != nil {
 		return nil, err
 	}
@@ -97,20 +155,27 @@ func openNamed(p *program.Program, name string, server project.Server, requests 
 }
 
 // openSummarizer opens the model that summarises long conversations, if the project names
-// one beside the model of the run. A server of the project is only for models of the
-// same vendor.
+// one beside the model of the run.
 func openSummarizer(p *program.Program, runs string, requests http.RoundTripper, tell func(string)) (run.Summarizer, error) {
 	name := p.Project.SummaryModel
 	if name == "" {
 		return run.Summarizer{}, nil
 	}
-	var server project.Server
-	vendor, _, _ := strings.Cut(name, ":")
-	if strings.HasPrefix(runs, vendor+":") {
-		server = p.Project.ModelServer
+	m, err := openNamed(p, withFullPath(string(p.Root()), name), serverFor(p, runs, name), requests, tell)
+	var wrong *model.Error
+	if errors.As(err, &wrong) {
+		err = usageError(err.Error())
 	}
-	m, err := openNamed(p, withFullPath(string(p.Root()), name), server, requests, tell)
 	return run.Summarizer{Model: m, Name: name}, err
+}
+
+// serverFor returns the server of the project for a model, if it has the vendor of the
+// model of the run.
+func serverFor(p *program.Program, runs, name string) project.Server {
+	if vendor, _, _ := strings.Cut(name, ":"); strings.HasPrefix(runs, vendor+":") {
+		return p.Project.ModelServer
+	}
+	return project.Server{}
 }
 
 // contextOf returns how many tokens the model of a run takes, 0 if that is not known, as

@@ -41,6 +41,7 @@ type report struct {
 	mu      sync.Mutex
 	args    map[string]run.Event   // calls without a result yet
 	live    map[string]*liveOutput // the output of commands that run, by the chain of workers
+	thought string                 // the last line of thinking, which has not ended
 	open    bool                   // a line of streamed text has not ended
 	answer  io.Writer              // with the gutter of the entry worker, while it streams
 	status  *statusLine            // what the run waits for; nil if it is not shown
@@ -99,7 +100,7 @@ func (r *report) tell(e run.Event) {
 		r.context = *e.Context
 	}
 	if r.json {
-		if e.Type != run.Piece {
+		if e.Type != run.Piece && e.Type != run.Thought {
 			r.print(e)
 		}
 		return
@@ -113,7 +114,15 @@ func (r *report) tell(e run.Event) {
 			}
 			fmt.Fprint(r.answer, e.Text)
 		}
+	case run.Thought:
+		r.thought += e.Text
+		for at := strings.IndexByte(r.thought, '\n'); at >= 0; at = strings.IndexByte(r.thought, '\n') {
+			r.think(e, r.thought[:at])
+			r.thought = r.thought[at+1:]
+		}
 	case run.Message:
+		r.think(e, r.thought)
+		r.thought = ""
 		r.endLine()
 		if text := strings.TrimSpace(e.Text); text != "" && e.Calls > 0 && (len(e.Chain) > 1 || !r.stream) {
 			r.line(e, "says", firstLine(text)) // a message without calls is the answer, and is printed elsewhere
@@ -152,6 +161,13 @@ func (r *report) tell(e run.Event) {
 		r.line(e, "note", e.Text)
 	}
 	r.status.set(r.waitsFor(e))
+}
+
+// think prints a line of a model's thinking.
+func (r *report) think(e run.Event, text string) {
+	if strings.TrimSpace(text) != "" {
+		r.line(e, "thinks", strings.TrimSpace(text))
+	}
 }
 
 // waitsFor says what the run waits for after an event: a call without a result, or else
@@ -370,7 +386,7 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 		if len(s.By) > 1 {
 			for _, name := range slices.Sorted(maps.Keys(s.By)) {
 				share := s.By[name]
-				r.sayLine("      %s: %s, %s", visible.Text(name), visible.Count(int(share.Turns), "answer"), tokens(share.Tokens.Input+share.Tokens.CacheRead+share.Tokens.CacheWrite, share.Tokens.Output, share.Cost, s.Unpriced))
+				r.sayLine("      %s: %s, %s", visible.Text(name), visible.Count(int(share.Turns), "answer"), tokens(share.Tokens.Input+share.Tokens.CacheRead+share.Tokens.CacheWrite, share.Tokens.Output, share.Cost, share.Unpriced))
 			}
 		}
 		r.balanced()
@@ -475,13 +491,27 @@ func (r *report) costs(s run.Sum) string {
 	return tokens(s.Tokens.Input+s.Tokens.CacheRead+s.Tokens.CacheWrite, s.Tokens.Output, s.Cost, s.Unpriced)
 }
 
+// costUnknown says that the table of prices lacks a model.
+const costUnknown = "cost unknown"
+
+// costText describes a cost, which is the known part of it if some usage has no known price.
+func costText(cost float64, unpriced bool) string {
+	switch {
+	case unpriced && cost > 0:
+		return fmt.Sprintf("$%.4f and more, ", cost) + costUnknown
+	case unpriced:
+		return costUnknown
+	}
+	return fmt.Sprintf("$%.4f", cost)
+}
+
 func tokens(in, out int64, cost float64, unpriced bool) string {
 	text := fmt.Sprintf("%d tokens in, %d out", in, out)
 	switch {
 	case unpriced:
-		return text + ", price not known"
+		return text + ", " + costText(cost, unpriced)
 	case cost > 0:
-		return text + fmt.Sprintf(", $%.4f", cost)
+		return text + ", " + costText(cost, unpriced)
 	}
 	return text
 }

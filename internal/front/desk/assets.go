@@ -96,11 +96,13 @@ func formatNumber(n any) string {
 
 // costText returns what a worker has cost.
 func costText(u inbox.WorkerUse) string {
-	text := fmt.Sprintf("$%.2f", u.Cost)
-	if u.Unpriced {
-		text += " and an unknown price"
+	switch {
+	case u.Unpriced && u.Cost > 0:
+		return fmt.Sprintf("$%.2f and more, cost unknown", u.Cost)
+	case u.Unpriced:
+		return "cost unknown"
 	}
-	return text
+	return fmt.Sprintf("$%.2f", u.Cost)
 }
 
 // workText says how much a job has done.

@@ -1,0 +1,53 @@
+package run
+
+import (
+	"errors"
+	"fmt"
+
+	"github.com/golem-forge/golem/internal/model"
+)
+
+// A Choice is a model that a worker may ask.
+type Choice struct {
+	Name  string // as written in the configuration
+	Model model.Model
+}
+
+// choice returns the model that the worker asks now, and its number.
+func (t *conversation) choice() (Choice, int) {
+	at := min(int(t.fallen.Load()), len(t.w.Fallbacks))
+	if at == 0 {
+		return Choice{t.w.ModelName, t.w.Model}, 0
+	}
+	return t.w.Fallbacks[at-1], at
+}
+
+// fallBack lets the run ask the next model after an error of the model with a number. It
+// reports whether there is one. All workers of the run ask it from now on: to wait again for
+// a model that is overloaded would take minutes for each answer.
+func (t *conversation) fallBack(at int, err error) bool {
+	var wrong *model.Error
+	if !errors.As(err, &wrong) || wrong.Class != model.Overloaded && wrong.Class != model.Unknown && wrong.Class != model.Denied || at >= len(t.w.Fallbacks) {
+		return false
+	}
+	if t.fallen.CompareAndSwap(int32(at), int32(at+1)) {
+		next := t.w.Fallbacks[at].Name
+		t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Model: next, Text: fmt.Sprintf("%s; %s answers from now on", wrong.Error(), next)})
+	}
+	return true
+}
+
+// newRequest returns the request for the model of a conversation.
+func newRequest(t *conversation, room int64) model.Request {
+	a := t.w.Answers
+	return model.Request{Worker: t.w.Name, System: t.system, Messages: t.messages, Tools: t.offered, MaxTokens: room, Schema: t.w.Schema,
+		Effort: model.Effort(a.Effort), Temperature: a.Temperature, Thoughts: a.ShowThinking != nil && *a.ShowThinking}
+}
+
+// roomFor returns how many tokens an answer to a worker may have.
+func roomFor(w *Worker) int64 {
+	if w.Answers.MaxTokens > 0 {
+		return w.Answers.MaxTokens
+	}
+	return answerRoom
+}
