@@ -231,7 +231,7 @@ func after(h http.Header) time.Duration {
 
 // clean returns a text for one line of an error, without keys.
 func (c *Client) clean(text string) string {
-	if c.Key != "" {
+	if len(c.Key) >= 8 { // servers without keys get a word such as none, which hides nothing
 		text = strings.ReplaceAll(text, c.Key, "[key]")
 	}
 	return visible.Line(secret.HideModelKeys(text, "[key]"), 500)
