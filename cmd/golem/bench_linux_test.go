@@ -60,7 +60,6 @@ func BenchmarkTable(b *testing.B) {
 	}
 	benchRuns(b, t, golem)
 	benchMany(b, t, golem)
-	benchDesk(b, t, golem)
 	fmt.Printf("\ntargets met: %d of %d\n", t.Met, t.Met+t.Missed)
 	b.SkipNow() // the table is the result
 }

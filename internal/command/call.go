@@ -64,7 +64,7 @@ func (r *reader) readCommand(p Part, input *Word) {
 	case slices.Contains(elsewherePrograms, n):
 		r.readElsewhere(p)
 	default:
-		if w, ok := runners[n]; ok {
+		if w, ok := runners()[n]; ok {
 			r.readRunner(p, w)
 			return
 		}

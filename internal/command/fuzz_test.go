@@ -84,7 +84,7 @@ func (d *simpleCheck) script(text string, lang syntax.LangVariant) {
 
 // isKnown reports whether an allowed line may contain the program.
 func isKnown(n string) bool {
-	_, runs := runners[n]
+	_, runs := runners()[n]
 	for _, set := range Sets() {
 		runs = runs || entries()[set][n] != nil
 	}

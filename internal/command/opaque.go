@@ -90,10 +90,12 @@ func changesPrograms(variable string) bool {
 
 // textPrograms are programs that take their arguments as text or file names, and run none of
 // them.
-var textPrograms = strings.Fields("echo printf cat tac ls dir head tail wc cut tr uniq comm join paste column fold fmt rev od hexdump strings grep egrep fgrep rg " +
-	"tree diff cmp stat file du df basename dirname realpath readlink md5sum sha1sum sha256sum sha512sum b2sum cksum base64 seq expr jq date " +
-	": true false test [ cd pwd mkdir rmdir touch rm chmod chown chgrp which type command whereis man info whatis apropos sleep read id whoami uname kill " +
-	"set unset shift return exit break continue wait umask ulimit")
+var textPrograms = sync.OnceValue(func() []string {
+	return strings.Fields("echo printf cat tac ls dir head tail wc cut tr uniq comm join paste column fold fmt rev od hexdump strings grep egrep fgrep rg " +
+		"tree diff cmp stat file du df basename dirname realpath readlink md5sum sha1sum sha256sum sha512sum b2sum cksum base64 seq expr jq date " +
+		": true false test [ cd pwd mkdir rmdir touch rm chmod chown chgrp which type command whereis man info whatis apropos sleep read id whoami uname kill " +
+		"set unset shift return exit break continue wait umask ulimit")
+})
 
 // takesText reports whether a command runs none of its arguments.
 func takesText(words []Word) bool {
@@ -101,7 +103,7 @@ func takesText(words []Word) bool {
 	if n == "git" && len(words) > 1 {
 		return words[1].is("commit", "tag", "notes", "stash", "merge", "add", "log", "show", "diff", "status", "blame", "rm", "mv", "revert", "cherry-pick")
 	}
-	return slices.Contains(textPrograms, n)
+	return slices.Contains(textPrograms(), n)
 }
 
 // hasSubcommands reports whether the first operand of a program is a subcommand, not a
@@ -193,20 +195,22 @@ func codeOption(words []Word, letters, why string) string {
 
 // gitCommands lists the subcommands of git and of its usual extensions. Any other word
 // may be an alias, and an alias can stand for any command.
-var gitCommands = strings.Fields("add am annotate apply archive bisect blame branch bugreport bundle cat-file check-attr check-ignore check-mailmap " +
-	"check-ref-format checkout checkout-index cherry cherry-pick citool clean clone column commit commit-graph commit-tree config count-objects credential " +
-	"credential-cache credential-store daemon describe diagnose diff diff-files diff-index diff-pairs diff-tree difftool fast-export fast-import fetch fetch-pack " +
-	"filter-branch fmt-merge-msg for-each-ref for-each-repo format-patch fsck gc get-tar-commit-id grep gui gitk hash-object help history hook http-backend http-fetch " +
-	"http-push imap-send index-pack init init-db instaweb interpret-trailers last-modified lfs log ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base " +
-	"merge-file merge-index merge-one-file merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes pack-objects pack-redundant pack-refs patch-id " +
-	"prune prune-packed pull push quiltimport range-diff read-tree rebase receive-pack reflog refs remote repack replace replay request-pull rerere reset restore " +
-	"rev-list rev-parse revert rm send-email send-pack shell shortlog show show-branch show-index show-ref sparse-checkout stage stash status stripspace " +
-	"submodule subtree svn switch symbolic-ref tag unpack-file unpack-objects update-index update-ref update-server-info upload-archive upload-pack var " +
-	"verify-commit verify-pack verify-tag version whatchanged worktree write-tree")
+var gitCommands = sync.OnceValue(func() []string {
+	return strings.Fields("add am annotate apply archive bisect blame branch bugreport bundle cat-file check-attr check-ignore check-mailmap " +
+		"check-ref-format checkout checkout-index cherry cherry-pick citool clean clone column commit commit-graph commit-tree config count-objects credential " +
+		"credential-cache credential-store daemon describe diagnose diff diff-files diff-index diff-pairs diff-tree difftool fast-export fast-import fetch fetch-pack " +
+		"filter-branch fmt-merge-msg for-each-ref for-each-repo format-patch fsck gc get-tar-commit-id grep gui gitk hash-object help history hook http-backend http-fetch " +
+		"http-push imap-send index-pack init init-db instaweb interpret-trailers last-modified lfs log ls-files ls-remote ls-tree mailinfo mailsplit maintenance merge merge-base " +
+		"merge-file merge-index merge-one-file merge-tree mergetool mktag mktree multi-pack-index mv name-rev notes pack-objects pack-redundant pack-refs patch-id " +
+		"prune prune-packed pull push quiltimport range-diff read-tree rebase receive-pack reflog refs remote repack replace replay request-pull rerere reset restore " +
+		"rev-list rev-parse revert rm send-email send-pack shell shortlog show show-branch show-index show-ref sparse-checkout stage stash status stripspace " +
+		"submodule subtree svn switch symbolic-ref tag unpack-file unpack-objects update-index update-ref update-server-info upload-archive upload-pack var " +
+		"verify-commit verify-pack verify-tag version whatchanged worktree write-tree")
+})
 
 // mayBeAlias reports whether git could take the subcommand as an alias.
 func mayBeAlias(words []Word) bool {
-	return len(words) > 1 && words[1].Literal && words[1].Text != "" && words[1].Text[0] != '-' && !slices.Contains(gitCommands, words[1].Text)
+	return len(words) > 1 && words[1].Literal && words[1].Text != "" && words[1].Text[0] != '-' && !slices.Contains(gitCommands(), words[1].Text)
 }
 
 // normalizeGit returns words with programs of git in their usual spelling: git-push becomes

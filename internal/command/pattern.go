@@ -51,7 +51,7 @@ func NewPattern(text string, passes bool) (p Pattern, why string) {
 		return p, ""
 	}
 	first := p.words[0]
-	_, runs := runners[first]
+	_, runs := runners()[first]
 	switch {
 	case first == "*" && len(p.words) > 1:
 		return p, "its first word is the command; a star alone is for every command"

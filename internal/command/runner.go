@@ -3,6 +3,7 @@ package command
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // A runner describes the command line of a program that only runs another one: which
@@ -17,22 +18,24 @@ type runner struct {
 	number   bool     // -10 is an option
 }
 
-var runners = map[string]runner{
-	"env": {flags: "i0v", values: "uC", long: []string{"ignore-environment", "null", "debug"}, longer: []string{"unset", "chdir"}, assigns: true},
-	"timeout": {flags: "v", values: "ks", long: []string{"foreground", "preserve-status", "verbose"}, longer: []string{"kill-after", "signal"},
-		operands: 1},
-	"nohup":   {},
-	"nice":    {values: "n", longer: []string{"adjustment"}, number: true},
-	"ionice":  {flags: "t", values: "cn", long: []string{"ignore"}, longer: []string{"class", "classdata"}},
-	"stdbuf":  {values: "ioe", longer: []string{"input", "output", "error"}},
-	"setsid":  {flags: "cfw", long: []string{"ctty", "fork", "wait"}},
-	"time":    {flags: "pv", long: []string{"portability", "verbose"}},
-	"exec":    {},
-	"command": {flags: "p"},
-	"builtin": {},
-	"busybox": {},
-	"toybox":  {},
-}
+var runners = sync.OnceValue(func() map[string]runner {
+	return map[string]runner{
+		"env": {flags: "i0v", values: "uC", long: []string{"ignore-environment", "null", "debug"}, longer: []string{"unset", "chdir"}, assigns: true},
+		"timeout": {flags: "v", values: "ks", long: []string{"foreground", "preserve-status", "verbose"}, longer: []string{"kill-after", "signal"},
+			operands: 1},
+		"nohup":   {},
+		"nice":    {values: "n", longer: []string{"adjustment"}, number: true},
+		"ionice":  {flags: "t", values: "cn", long: []string{"ignore"}, longer: []string{"class", "classdata"}},
+		"stdbuf":  {values: "ioe", longer: []string{"input", "output", "error"}},
+		"setsid":  {flags: "cfw", long: []string{"ctty", "fork", "wait"}},
+		"time":    {flags: "pv", long: []string{"portability", "verbose"}},
+		"exec":    {},
+		"command": {flags: "p"},
+		"builtin": {},
+		"busybox": {},
+		"toybox":  {},
+	}
+})
 
 // An option is an option of a runner, before the command.
 type option struct {

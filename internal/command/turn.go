@@ -19,46 +19,48 @@ type turn struct {
 }
 
 // turns holds the turn of each command, by its first words.
-var turns = map[string]turn{
-	"find": {dashed: []string{"delete", "exec", "execdir", "ok", "okdir", "fprint", "fprint0", "fprintf", "fls"}},
-	"fd":   {long: []string{"exec", "exec-batch"}, letters: "xX"},
-	"rg":   {long: []string{"pre", "hostname-bin", "search-zip"}, letters: "z"},
-	"sort": {long: []string{"output", "compress-program"}, letters: "o"},
-	"tree": {letters: "oR"},
-	"file": {long: []string{"compile", "uncompress", "uncompress-noreport"}, letters: "CzZ"},
-	"diff": {long: []string{"paginate"}, letters: "l"},
-	"uniq": {check: checkOperands},
-	"date": {check: checkDate},
-	"tar": {long: []string{"to-command", "checkpoint-action", "use-compress-program", "rsh-command", "rmt-command", "info-script", "new-volume-script"},
-		letters: "IF", check: checkTar},
-	"rsync":  {long: []string{"rsh", "rsync-path"}, letters: "e"},
-	"yq":     {long: []string{"inplace", "in-place"}, letters: "i"},
-	"sed":    {check: checkSed},
-	"awk":    {check: checkAwk},
-	"printf": {check: checkPrintf},
-	"test":   {check: checkTest},
-	"[":      {check: checkTest},
-	"read":   {check: checkRead},
+var turns = sync.OnceValue(func() map[string]turn {
+	return map[string]turn{
+		"find": {dashed: []string{"delete", "exec", "execdir", "ok", "okdir", "fprint", "fprint0", "fprintf", "fls"}},
+		"fd":   {long: []string{"exec", "exec-batch"}, letters: "xX"},
+		"rg":   {long: []string{"pre", "hostname-bin", "search-zip"}, letters: "z"},
+		"sort": {long: []string{"output", "compress-program"}, letters: "o"},
+		"tree": {letters: "oR"},
+		"file": {long: []string{"compile", "uncompress", "uncompress-noreport"}, letters: "CzZ"},
+		"diff": {long: []string{"paginate"}, letters: "l"},
+		"uniq": {check: checkOperands},
+		"date": {check: checkDate},
+		"tar": {long: []string{"to-command", "checkpoint-action", "use-compress-program", "rsh-command", "rmt-command", "info-script", "new-volume-script"},
+			letters: "IF", check: checkTar},
+		"rsync":  {long: []string{"rsh", "rsync-path"}, letters: "e"},
+		"yq":     {long: []string{"inplace", "in-place"}, letters: "i"},
+		"sed":    {check: checkSed},
+		"awk":    {check: checkAwk},
+		"printf": {check: checkPrintf},
+		"test":   {check: checkTest},
+		"[":      {check: checkTest},
+		"read":   {check: checkRead},
 
-	"git":           {long: gitLong},
-	"git grep":      {long: gitLong, letters: "O"},
-	"git cat-file":  {long: append([]string{"textconv", "filters"}, gitLong...)},
-	"git archive":   {long: append([]string{"remote"}, gitLong...), letters: "o"},
-	"git rebase":    {long: gitLong, letters: "x"},
-	"git difftool":  {long: gitLong, letters: "x"},
-	"git clone":     {long: append([]string{"config", "template"}, gitLong...), letters: "uc", infix: []string{"::"}},
-	"git fetch":     {long: gitLong, infix: []string{"::"}},
-	"git pull":      {long: gitLong, infix: []string{"::"}},
-	"git push":      {long: gitLong, infix: []string{"::"}},
-	"git ls-remote": {long: gitLong, infix: []string{"::"}},
+		"git":           {long: gitLong},
+		"git grep":      {long: gitLong, letters: "O"},
+		"git cat-file":  {long: append([]string{"textconv", "filters"}, gitLong...)},
+		"git archive":   {long: append([]string{"remote"}, gitLong...), letters: "o"},
+		"git rebase":    {long: gitLong, letters: "x"},
+		"git difftool":  {long: gitLong, letters: "x"},
+		"git clone":     {long: append([]string{"config", "template"}, gitLong...), letters: "uc", infix: []string{"::"}},
+		"git fetch":     {long: gitLong, infix: []string{"::"}},
+		"git pull":      {long: gitLong, infix: []string{"::"}},
+		"git push":      {long: gitLong, infix: []string{"::"}},
+		"git ls-remote": {long: gitLong, infix: []string{"::"}},
 
-	"go":     {dashed: []string{"exec", "toolexec", "vettool", "ldflags", "gccgoflags", "overlay", "modfile"}},
-	"go env": {dashed: []string{"w", "u"}},
-	"make":   {long: []string{"eval"}, check: checkMake},
-	"cargo":  {long: []string{"config"}},
-	"npm":    {long: []string{"script-shell", "node-options", "userconfig", "globalconfig"}},
-	"cmake":  {begins: []string{"-E", "-P"}},
-}
+		"go":     {dashed: []string{"exec", "toolexec", "vettool", "ldflags", "gccgoflags", "overlay", "modfile"}},
+		"go env": {dashed: []string{"w", "u"}},
+		"make":   {long: []string{"eval"}, check: checkMake},
+		"cargo":  {long: []string{"config"}},
+		"npm":    {long: []string{"script-shell", "node-options", "userconfig", "globalconfig"}},
+		"cmake":  {begins: []string{"-E", "-P"}},
+	}
+})
 
 // gitLong lists options of git's subcommands that write a file or run a program.
 var gitLong = []string{"output", "ext-diff", "show-signature", "open-files-in-pager", "extcmd", "exec", "upload-pack", "receive-pack"}
@@ -67,10 +69,10 @@ var gitLong = []string{"output", "ext-diff", "show-signature", "open-files-in-pa
 // so; "" if nothing does. The rule names the first words itself, so they are not checked.
 func findTurn(words []Word, first int) string {
 	key := name(words)
-	t, ok := turns[turnName(key)]
+	t, ok := turns()[turnName(key)]
 	own := 1
 	if len(words) > 1 && words[1].Literal {
-		if under, is := turns[key+" "+words[1].Text]; is {
+		if under, is := turns()[key+" "+words[1].Text]; is {
 			t, ok, own = under, true, 2
 		}
 	}

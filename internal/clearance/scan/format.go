@@ -7,6 +7,7 @@ import (
 	"path"
 	"slices"
 	"strings"
+	"sync"
 	"unicode/utf8"
 
 	"github.com/gabriel-vasile/mimetype"
@@ -21,28 +22,32 @@ func (f format) Version() string { return fmt.Sprint("2 ", f.allow) }
 
 // kinds maps extensions of binary files to the kinds that their content must have, by the
 // names of the mimetype library. A kind also counts as the kind it is based on.
-var kinds = map[string][]string{
-	".png": {"image/png"}, ".jpg": {"image/jpeg"}, ".jpeg": {"image/jpeg"}, ".gif": {"image/gif"}, ".webp": {"image/webp"},
-	".bmp": {"image/bmp"}, ".ico": {"image/x-icon", "image/png"}, ".tif": {"image/tiff"}, ".tiff": {"image/tiff"}, ".avif": {"image/avif"},
-	".psd": {"image/vnd.adobe.photoshop"}, ".pdf": {"application/pdf"},
-	".zip": {"application/zip"}, ".jar": {"application/zip"}, ".gz": {"application/gzip"}, ".tgz": {"application/gzip"},
-	".bz2": {"application/x-bzip2"}, ".tar": {"application/x-tar"}, ".xz": {"application/x-xz"}, ".7z": {"application/x-7z-compressed"},
-	".zst": {"application/zstd"}, ".rar": {"application/x-rar-compressed"},
-	".docx": {"application/zip"}, ".xlsx": {"application/zip"}, ".pptx": {"application/zip"}, ".odt": {"application/zip"},
-	".ods": {"application/zip"}, ".odp": {"application/zip"}, ".epub": {"application/zip"}, ".apk": {"application/zip"},
-	".doc": {"application/x-ole-storage"}, ".xls": {"application/x-ole-storage"}, ".ppt": {"application/x-ole-storage"},
-	".mp3": {"audio/mpeg"}, ".wav": {"audio/wav"}, ".ogg": {"application/ogg"}, ".flac": {"audio/flac"}, ".mp4": {"video/mp4"},
-	".webm": {"video/webm"}, ".woff": {"font/woff"}, ".woff2": {"font/woff2"}, ".ttf": {"font/ttf"}, ".otf": {"font/otf"},
-	".wasm": {"application/wasm"}, ".exe": {"application/vnd.microsoft.portable-executable"},
-	".dll": {"application/vnd.microsoft.portable-executable"}, ".so": {"application/x-elf"}, ".class": {"application/x-java-applet"},
-	".sqlite": {"application/vnd.sqlite3"},
-}
+var kinds = sync.OnceValue(func() map[string][]string {
+	return map[string][]string{
+		".png": {"image/png"}, ".jpg": {"image/jpeg"}, ".jpeg": {"image/jpeg"}, ".gif": {"image/gif"}, ".webp": {"image/webp"},
+		".bmp": {"image/bmp"}, ".ico": {"image/x-icon", "image/png"}, ".tif": {"image/tiff"}, ".tiff": {"image/tiff"}, ".avif": {"image/avif"},
+		".psd": {"image/vnd.adobe.photoshop"}, ".pdf": {"application/pdf"},
+		".zip": {"application/zip"}, ".jar": {"application/zip"}, ".gz": {"application/gzip"}, ".tgz": {"application/gzip"},
+		".bz2": {"application/x-bzip2"}, ".tar": {"application/x-tar"}, ".xz": {"application/x-xz"}, ".7z": {"application/x-7z-compressed"},
+		".zst": {"application/zstd"}, ".rar": {"application/x-rar-compressed"},
+		".docx": {"application/zip"}, ".xlsx": {"application/zip"}, ".pptx": {"application/zip"}, ".odt": {"application/zip"},
+		".ods": {"application/zip"}, ".odp": {"application/zip"}, ".epub": {"application/zip"}, ".apk": {"application/zip"},
+		".doc": {"application/x-ole-storage"}, ".xls": {"application/x-ole-storage"}, ".ppt": {"application/x-ole-storage"},
+		".mp3": {"audio/mpeg"}, ".wav": {"audio/wav"}, ".ogg": {"application/ogg"}, ".flac": {"audio/flac"}, ".mp4": {"video/mp4"},
+		".webm": {"video/webm"}, ".woff": {"font/woff"}, ".woff2": {"font/woff2"}, ".ttf": {"font/ttf"}, ".otf": {"font/otf"},
+		".wasm": {"application/wasm"}, ".exe": {"application/vnd.microsoft.portable-executable"},
+		".dll": {"application/vnd.microsoft.portable-executable"}, ".so": {"application/x-elf"}, ".class": {"application/x-java-applet"},
+		".sqlite": {"application/vnd.sqlite3"},
+	}
+})
 
 // textual are the extensions of files that must be text.
-var textual = strings.Fields(`.md .markdown .rst .txt .text .adoc .csv .tsv .log .go .mod .sum .py .pyi .js .mjs .cjs .jsx .tsx .rb .rs .c .h .cc
+var textual = sync.OnceValue(func() []string {
+	return strings.Fields(`.md .markdown .rst .txt .text .adoc .csv .tsv .log .go .mod .sum .py .pyi .js .mjs .cjs .jsx .tsx .rb .rs .c .h .cc
 .cpp .hpp .cs .java .kt .kts .swift .scala .php .pl .pm .lua .r .sh .bash .zsh .fish .ps1 .bat .cmd .sql .html .htm .xhtml .css .scss .less .sass .xml
 .xsl .svg .json .jsonl .json5 .yaml .yml .toml .ini .cfg .conf .env .properties .lock .gradle .cmake .mk .proto .graphql .tf .hcl .vue .svelte .tex .bib
 .diff .patch .gitignore .gitattributes .editorconfig .worker .ipynb .map .pem .crt .asm .s .el .clj .ex .exs .erl .hs .ml .jl .nix .zig .dart`)
+})
 
 // programs are the kinds of executable files.
 var programs = []string{"application/x-elf", "application/vnd.microsoft.portable-executable", "application/x-mach-binary",
@@ -60,7 +65,7 @@ func (f format) Scan(_ context.Context, c Content) ([]Finding, error) {
 	kind := mimetype.Detect(data)
 	odd := oddByte(data)
 	ext := strings.ToLower(path.Ext(c.Path))
-	if want, ok := kinds[ext]; ok && !slices.ContainsFunc(want, func(w string) bool { return isKind(kind, w) }) {
+	if want, ok := kinds()[ext]; ok && !slices.ContainsFunc(want, func(w string) bool { return isKind(kind, w) }) {
 		found = append(found, Finding{Hold: true, What: fmt.Sprintf("its name ends in %s, but it is %s", ext, kind)})
 	}
 	if odd < 0 {
@@ -72,7 +77,7 @@ func (f format) Scan(_ context.Context, c Content) ([]Finding, error) {
 	if (kind.Is(unknown) || isKind(kind, "text/plain")) && mostlyText(data) {
 		return append(found, Finding{Offset: int64(odd), What: "text with control characters"}), nil
 	}
-	if slices.Contains(textual, ext) {
+	if slices.Contains(textual(), ext) {
 		found = append(found, Finding{Hold: true, Offset: int64(odd), What: fmt.Sprintf("its name ends in %s, but it is not text: %s", ext, kind)})
 	}
 	what := fmt.Sprintf("%s, %d bytes, %.1f bits of entropy a byte", kind, len(data), byteEntropy(data))

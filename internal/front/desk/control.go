@@ -129,7 +129,7 @@ func (r *resumed) find(session string) string {
 // A controlsView has the buttons that stop or continue what runs in a session.
 type controlsView struct {
 	Prefix, Nonce, Back, Program, ID string
-	What                             string // run, command or resume
+	What                             string // run, command, resume or manual
 }
 
 func newControls(prefix, nonce, back, program, id, what string) controlsView {
@@ -158,6 +158,7 @@ type statusView struct {
 func (s *server) newStatus(one inbox.Session, about inbox.About, nonce string) statusView {
 	v := statusView{About: about, Nonce: nonce, Waiting: s.inbox.WaitingIn(one)}
 	if about.State == program.SessionRunning {
+		v.What = "manual"
 		if process, isRun := program.ProcessOf(one.Program, one.Session); process > 0 {
 			v.What = endingOf(isRun)
 		}

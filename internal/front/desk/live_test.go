@@ -5,6 +5,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"strings"
 	"testing"
 	"time"
 
@@ -39,5 +40,24 @@ func TestManySessions(t *testing.T) {
 	}
 	if used := (after.TotalAlloc - before.TotalAlloc) / sessions; used > most {
 		t.Errorf("got %d bytes for each of %d sessions, want at most %d", used, sessions, most)
+	}
+}
+
+// TestControls checks which buttons stop or continue what runs.
+func TestControls(t *testing.T) {
+	for what, want := range map[string]string{"run": "stop end", "command": "end", "resume": "resume", "manual": ""} {
+		var page strings.Builder
+		if err := templates().ExecuteTemplate(&page, "controls", newControls("/x/", "n", "live", "p", "s", what)); err != nil {
+			t.Fatal(err)
+		}
+		var got []string
+		for _, action := range []string{"stop", "end", "resume"} {
+			if strings.Contains(page.String(), `value="`+action+`"`) {
+				got = append(got, action)
+			}
+		}
+		if strings.Join(got, " ") != want || strings.Contains(page.String(), "only on Linux") != (what == "manual") {
+			t.Errorf("%s: got %s", what, &page)
+		}
 	}
 }
