@@ -201,7 +201,7 @@ func approveAtHub(t *testing.T, u *deskUser) {
 	h.screenshot("hub-inbox")
 	h.do(chromedp.Navigate(h.base() + "jobs"))
 	h.waitFor(u.browser, "1 call to decide")
-	for _, want := range []string{id, "running", "build-1", "gpu", "You are reviewer, with the role approve"} {
+	for _, want := range []string{id, "running", "build-1", "gpu", "You are reviewer, with the role approve", "1 of 4 slots"} {
 		h.waitFor(u.browser, want)
 	}
 	h.checkInert("jobs")

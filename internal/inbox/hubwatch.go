@@ -50,6 +50,7 @@ type HubState struct {
 	Answered time.Time // when it answered last; zero if it never did
 	Items    []Item
 	Jobs     []Job // the newest first
+	Nodes    []hub.NodeInfo
 }
 
 // A HubWatcher asks a hub in the background what waits for the user, and keeps the last answer.
@@ -70,6 +71,7 @@ type HubWatcher struct {
 	// Only Watch uses these.
 	names    map[string]string // of the users, by key
 	all      []hub.Job         // the last list of all jobs
+	nodes    []hub.NodeInfo
 	listed   time.Time
 	reads    int                  // how many calls this look has read
 	open     int                  // how many jobs are not over
@@ -194,9 +196,34 @@ func (w *HubWatcher) look(ctx context.Context) {
 // isSameState reports whether two states show the same.
 func isSameState(a, b HubState) bool {
 	a.Answered, b.Answered = time.Time{}, time.Time{}
+	a.Nodes, b.Nodes = withoutSeen(a.Nodes), withoutSeen(b.Nodes)
 	one, err := json.Marshal(a)
 	other, wrong := json.Marshal(b)
 	return err == nil && wrong == nil && string(one) == string(other)
+}
+
+// withoutSeen returns nodes without the time when the hub heard of them, which changes all the time.
+func withoutSeen(list []hub.NodeInfo) []hub.NodeInfo {
+	list = slices.Clone(list)
+	for i := range list {
+		list[i].Seen = time.Time{}
+	}
+	return list
+}
+
+// readNodes returns the nodes of a hub. An older hub lists none.
+func readNodes(ctx context.Context, c *hub.Client) ([]hub.NodeInfo, error) {
+	list, err := c.Nodes(ctx)
+	if hub.IsCode(err, hub.CodeInvalid) {
+		return nil, nil
+	}
+	for i, n := range list {
+		list[i].Name, list[i].Version = visible.Line(n.Name, maxWhat), visible.Line(n.Version, maxWhat)
+		for j, l := range n.Labels {
+			list[i].Labels[j] = visible.Line(l, maxWhat)
+		}
+	}
+	return list, err
 }
 
 // connected returns the connection, and makes it if there is none.
@@ -238,6 +265,7 @@ func (w *HubWatcher) read(ctx context.Context) (s HubState, err error) {
 	if err != nil {
 		return s, err
 	}
+	s.Nodes = w.nodes
 	for _, j := range jobs {
 		s.Jobs = append(s.Jobs, NewJob(c, j, w.names))
 	}
@@ -271,6 +299,9 @@ func (w *HubWatcher) readJobs(ctx context.Context, c *hub.Client) ([]hub.Job, er
 			return nil, err
 		}
 		if w.names, err = UserNames(ctx, c); err != nil {
+			return nil, err
+		}
+		if w.nodes, err = readNodes(ctx, c); err != nil {
 			return nil, err
 		}
 		w.all, w.active, w.listed = all, string(text), now
