@@ -400,3 +400,20 @@ func TestPruneKills(t *testing.T) {
 		t.Errorf("golem hub nodes: %v\n%s", err, out)
 	}
 }
+
+// TestContentReturns lets a job write a content again that an earlier checkpoint had and a later
+// one did not.
+func TestContentReturns(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := newWork(s, 0)
+	for _, text := range []string{"first", "second", "first", "second"} {
+		w.script += "- calls: [{tool: write_file, args: {path: /out/note.md, content: \"" + text + "\\n\"}}]\n"
+	}
+	w.script += "- text: done\n"
+	s.startNode("a")
+	w.submit("job00001")
+	if j := w.await([]string{"job00001"}, time.Minute)["job00001"]; j.State != hub.Done {
+		t.Errorf("got %s: %s", j.State, j.Result.Why)
+	}
+}

@@ -19,8 +19,8 @@ import (
 // A Reader lists a directory, again and again. It remembers the hashes of files that have
 // not changed. One goroutine at a time may use it.
 type Reader struct {
-	// Put stores a content that the Reader has not seen before. The content ends with an
-	// error if it does not have the hash any more. Put is not called for empty files. If it
+	// Put stores a content that the last tree of the Reader did not have: the others may be
+	// removed by then. The content ends with an error if it does not have the hash any more. Put is not called for empty files. If it
 	// is nil, contents are only hashed.
 	Put func(ctx context.Context, hash string, size int64, content io.Reader) error
 	// Known reports whether a content is stored already, so that Put is not needed; nil if
@@ -33,7 +33,7 @@ type Reader struct {
 	Limits Limits
 
 	seen  map[string]seenEntry
-	known map[string]bool // hashes that Put has stored
+	known map[string]bool // hashes of the last tree that Put has stored
 }
 
 // A seenEntry is an entry with the stamp that its file had.
@@ -80,6 +80,13 @@ func (r *Reader) Read(ctx context.Context, dir string) (Tree, error) {
 	}
 	slices.SortFunc(scan.tree, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	r.seen = scan.next
+	known := make(map[string]bool, len(r.known)) // a content that no tree has may be removed
+	for _, e := range scan.tree {
+		if r.known[e.Hash] {
+			known[e.Hash] = true
+		}
+	}
+	r.known = known
 	return scan.tree, nil
 }
 

@@ -127,6 +127,17 @@ func (a *attempt) result(o run.Outcome, why string) hub.Result {
 	return r
 }
 
+// hashesOf returns the hashes of all files of a snapshot.
+func hashesOf(s program.Snapshot) map[string]bool {
+	all := make(map[string]bool)
+	for _, tree := range []parcel.Tree{s.Program, s.State} {
+		for _, e := range tree {
+			all[e.Hash] = true
+		}
+	}
+	return all
+}
+
 // maxAnswer and maxWhy limit the texts of a result as JSON, which the hub takes. The session has
 // all of the answer.
 const (
@@ -166,12 +177,8 @@ func (a *attempt) restore(ctx context.Context) error {
 	if err := json.Unmarshal(data, &s); err != nil {
 		return fmt.Errorf("the list of files: %w", err)
 	}
-	a.known = map[string]bool{hash: true}
-	for _, tree := range []parcel.Tree{s.Program, s.State} {
-		for _, e := range tree {
-			a.known[e.Hash] = true
-		}
-	}
+	a.known = hashesOf(s)
+	a.known[hash] = true
 	o := a.Program
 	o.Entry, o.Trust = a.spec.Entry, a.spec.Trust
 	a.program, err = program.RestoreJob(ctx, a.dir, o, s, func(ctx context.Context, hash string) (io.ReadCloser, error) {
@@ -322,6 +329,8 @@ func (a *attempt) checkpoint(ctx context.Context) error {
 	if err := a.Client.Checkpoint(ctx, c); err != nil {
 		return err
 	}
+	a.known = hashesOf(made) // the hub removes the contents that only an earlier checkpoint had
+	a.known[hash] = true
 	a.mu.Lock()
 	defer a.mu.Unlock()
 	a.lines, a.next = a.lines[len(c.Lines):], a.next+uint64(len(c.Lines))
