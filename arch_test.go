@@ -89,6 +89,7 @@ var layers = []layer{
 	{"internal/foreigntools", 6, "tools of the programs that worker files name: custom tools and MCP servers"},
 	{"internal/session", 6, "sessions of exec, run and mcp: their overlays or copies, files and commands"},
 	{"internal/run", 6, "the loop of a run: model, calls, delegation, budgets, resume"},
+	{"internal/telemetry", 7, "spans of OpenTelemetry for runs, workers, answers and calls, without their content"},
 	{"internal/choice", 7, "the hunks and files that the user chooses among the changes of a session"},
 	{"internal/program", 7, "opens a project and connects its parts"},
 	{"internal/hub/node", 8, "does the jobs of a hub on this machine"},

@@ -29,10 +29,11 @@ import (
 type RunOptions struct {
 	GateOptions
 	Model      model.Model
-	Summarizer run.Summarizer       // summarises long conversations; without a model, Model does
-	Context    int64                // how many tokens the model takes, 0 if that is not known
-	ModelName  string               // as the user writes it
-	Requests   *network.OwnRequests // those of the model, nil for a model without any
+	Summarizer run.Summarizer         // summarises long conversations; without a model, Model does
+	Context    int64                  // how many tokens the model takes, 0 if that is not known
+	ModelName  string                 // as the user writes it
+	Requests   *network.OwnRequests   // those of the model, nil for a model without any
+	Others     []*network.OwnRequests // more requests of golem for the run; the journal records them, too
 	Price      func(modelName string, u model.Usage) (dollars float64, known bool)
 	Fallbacks  []run.Choice   // models to ask if Model does not answer
 	Answers    policy.Answers // of the user, for all workers
@@ -108,6 +109,9 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 	}()
 	if j.Requests != nil {
 		j.Requests.RecordIn(gate.networks, gate.Workers)
+	}
+	for _, o := range j.Others {
+		o.RecordIn(gate.networks, gate.Workers)
 	}
 	dir, err := gate.Session.OpenState()
 	if err != nil {
@@ -207,6 +211,9 @@ func (r *Run) Close() error {
 	r.dir.Close()
 	if r.job.Requests != nil {
 		r.job.Requests.Close() // before the journal
+	}
+	for _, o := range r.job.Others {
+		o.Close()
 	}
 	return r.Gate.Close()
 }

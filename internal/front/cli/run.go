@@ -183,7 +183,8 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	defer end(nil)
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	v.OnCopy = copying.tell
-	r, err := p.OpenRun(program.RunOptions{GateOptions: v, Model: m.Model, ModelName: m.Name, Fallbacks: fallbacks, Answers: answers, Summarizer: summarizer, Context: contextOf(p, m.Name), Requests: requests, Price: prices.Cost, Resume: f.resume != "", Follow: follow, Attached: f.handed, OnEvent: out.tell})
+	traces := newTracer(p, out.note)
+	r, err := p.OpenRun(program.RunOptions{GateOptions: v, Model: m.Model, ModelName: m.Name, Fallbacks: fallbacks, Answers: answers, Summarizer: summarizer, Context: contextOf(p, m.Name), Requests: requests, Others: traces.others(), Price: prices.Cost, Resume: f.resume != "", Follow: follow, Attached: f.handed, OnEvent: traces.also(out.tell)})
 	copying.end(err == nil)
 	if err != nil {
 		return err
@@ -195,6 +196,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+note)
 	}
 	out.session = r.ID
+	traces.begin(r.ID)
 	r.Chat = r.Chat || f.chatty
 	if !r.Chat && !wantsJSON(cmd) { // in a chat the user types
 		out.status = beginStatus(cmd.ErrOrStderr(), "waiting for the model")
@@ -203,6 +205,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	heard := stopping(r.Stop, end, cmd.ErrOrStderr())
 	o, err := f.talk(ctx, cmd, r, in, out)
 	code := heard()
+	traces.end(out.note)
 	sum := r.Budget.Sum()
 	out.balance = r.Balance()
 	changes, reviewed := describeSession(cmd.ErrOrStderr(), p, r.Gate)
