@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -85,7 +86,7 @@ func showInstruction(w io.Writer, one program.Instruction) error {
 	} else {
 		printLine(w, "", one.Name+" has instructions for workers:")
 	}
-	fmt.Fprintln(newGutter(w, one.Name), visible.Text(text))
+	fmt.Fprintln(newGutter(w, one.Name), visible.Text(strings.TrimRight(text, "\n")))
 	return nil
 }
 
