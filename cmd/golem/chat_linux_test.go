@@ -1,6 +1,7 @@
 package main
 
 import (
+	"fmt"
 	"strings"
 	"testing"
 
@@ -106,5 +107,29 @@ func TestCompactChat(t *testing.T) {
 	}
 	if out, code := p.golem("sessions", "show"); code != 0 || !strings.Contains(out, "summarised 0 calls, ") {
 		t.Errorf("code %d\n%s", code, out)
+	}
+}
+
+// TestRecordedSummary records a run with a summary by another model, and plays it again
+// without either model.
+func TestRecordedSummary(t *testing.T) {
+	t.Parallel()
+	long := strings.Repeat("word ", 1500)
+	script := "main:\n"
+	for i := range 6 {
+		script += fmt.Sprintf("  - calls: [{tool: read_file, args: {path: /long.txt, limit: %d}}]\n", i+1)
+	}
+	_, _, golem := newTrustedProgram(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox: {root: ., mode: overlay}\nsummary_model: scripted:summary.yaml\n",
+		"main.worker":             "---\nsandbox: inherit\ntoolsets: [filesystem]\nmax_context_tokens: 3000\n---\nWork.\n",
+		"demo.yaml":               script + "  - text: all done\n",
+		"summary.yaml":            "golem summary:\n  each:\n    - text: it read a file\n",
+		"long.txt":                long + "\n",
+	})
+	for _, args := range [][]string{{"--model", "scripted:demo.yaml", "--record", "../record.jsonl"}, {"--model", "replay:../record.jsonl"}} {
+		out, err := golem(append([]string{"run", ".", "go"}, args...)...).CombinedOutput()
+		if err != nil || !strings.Contains(string(out), "all done") || !strings.Contains(string(out), "summarised ") || strings.Contains(string(out), "could not") {
+			t.Fatalf("%v: %v\n%s", args, err, out)
+		}
 	}
 }

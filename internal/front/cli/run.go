@@ -35,6 +35,7 @@ type runFlags struct {
 	maxTokens   int64
 	thinking    bool
 	record      string
+	recordFile  *os.File // the record of --record, nil for none
 	resume      string
 	input       string
 	file        string
@@ -153,7 +154,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		return err
 	}
 	defer closeModel()
-	summarizer, err := openSummarizer(p, m.Name, requests, out.note)
+	summarizer, err := f.openSummarizer(p, m.Name, requests, out.note)
 	if err != nil {
 		return err
 	}

@@ -96,6 +96,7 @@ func (f *runFlags) openModel(p *program.Program, requests http.RoundTripper, tel
 	if err != nil {
 		return first, nil, closed, err
 	}
+	f.recordFile = file
 	for i, c := range list {
 		list[i].Model = replay.Record(c.Model, file)
 	}
@@ -155,16 +156,20 @@ func openNamed(p *program.Program, name string, server project.Server, requests 
 }
 
 // openSummarizer opens the model that summarises long conversations, if the project names
-// one beside the model of the run.
-func openSummarizer(p *program.Program, runs string, requests http.RoundTripper, tell func(string)) (run.Summarizer, error) {
+// one beside the model of the run. A run that is played from a record has its summaries
+// from the record too.
+func (f *runFlags) openSummarizer(p *program.Program, runs string, requests http.RoundTripper, tell func(string)) (run.Summarizer, error) {
 	name := p.Project.SummaryModel
-	if name == "" {
+	if name == "" || strings.HasPrefix(runs, "replay:") {
 		return run.Summarizer{}, nil
 	}
 	m, err := openNamed(p, withFullPath(string(p.Root()), name), serverFor(p, runs, name), requests, tell)
 	var wrong *model.Error
 	if errors.As(err, &wrong) {
 		err = usageError(err.Error())
+	}
+	if err == nil && f.recordFile != nil {
+		m = replay.Record(m, f.recordFile)
 	}
 	return run.Summarizer{Model: m, Name: name}, err
 }
