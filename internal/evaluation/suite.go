@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"os"
+	"path/filepath"
 	"slices"
 	"sync"
 	"time"
@@ -215,12 +216,14 @@ func (s *Suite) noteMissing(p *program.Program) {
 		s.noted = make(map[string]bool)
 	}
 	for _, m := range p.Project.Mounts {
-		dir := m.RealHostDir()
-		if s.noted[dir] {
-			continue // a case may have created it
+		if m.Access() < sandbox.ReadWrite {
+			continue
 		}
-		s.noted[dir] = true
-		if _, err := os.Lstat(dir); err != nil && m.Access() >= sandbox.ReadWrite {
+		for dir := m.RealHostDir(); !s.noted[dir]; dir = filepath.Dir(dir) { // what is noted, a case may have created
+			s.noted[dir] = true
+			if _, err := os.Lstat(dir); err == nil {
+				break
+			}
 			s.missing = append(s.missing, dir)
 		}
 	}
@@ -232,6 +235,7 @@ func (s *Suite) Close() {
 	if s.kept {
 		return
 	}
+	slices.SortFunc(s.missing, func(a, b string) int { return len(b) - len(a) }) // a directory after those in it
 	for _, dir := range s.missing {
 		os.Remove(dir) // it stays if somebody has put a file there
 	}

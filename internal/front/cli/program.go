@@ -154,10 +154,13 @@ Exit code 0: no problems; 2: problems.`,
 		if dry && !fix {
 			return usageError("--dry-run is for golem lint --fix")
 		}
-		p, err := flags.open(opening{strict: true, otherwise: defaultWorker})
+		p, err := flags.open(opening{strict: true, otherwise: emptyProgram})
 		var problems strictyaml.Problems
 		if err != nil && !errors.As(err, &problems) {
 			return err
+		}
+		if p != nil && p.Content.Hash == "" && len(problems) == 0 {
+			return noProgram(p)
 		}
 		var fixed []strictyaml.Respelling
 		if fix && p != nil {
@@ -175,9 +178,6 @@ Exit code 0: no problems; 2: problems.`,
 				return err
 			}
 		} else if len(problems) == 0 {
-			if program.IsDefault(p) {
-				fmt.Fprintln(cmd.OutOrStdout(), noProgramNote)
-			}
 			fmt.Fprintf(cmd.OutOrStdout(), "no problems: %s, %s\n", visible.Count(len(p.Project.Mounts), "mount"), visible.Count(len(p.Workers), "worker"))
 			for _, program := range p.TrustRequest().ForeignPrograms() {
 				fmt.Fprintf(cmd.OutOrStdout(), "  %s: %s\n", visible.Text(program.From), visible.Text(program.What))

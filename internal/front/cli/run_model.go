@@ -40,12 +40,12 @@ func noModel() error {
 			from = "among your secrets"
 		}
 		if from != "" {
-			return usagef("no model is named, but golem found your key for %s %s; use it:\n  golem config set model %s    for every run\n  --model %s                   for this run", k.Vendor, from, k.Example, k.Example)
+			return usagef("no model is named, but golem found your key for %s %s; golem config set model %s uses it for every run, and --model %s for this run", k.Vendor, from, k.Example, k.Example)
 		}
 		places = append(places, k.Variables...)
 	}
 	first := models.KeySources()[0]
-	return usagef("no model is named, and golem found no key in %s or among your secrets; type:\n  golem secret set %s                     stores your key\n  golem config set model %s    names the model for every run; --model, GOLEM_MODEL or model: in the project file name another\nwithout a key: --model ollama:qwen3 is a model on this machine, and --model scripted:FILE plays a script",
+	return usagef("no model is named, and golem found no key in %s or among your secrets; golem secret set %s stores your key, and golem config set model %s names the model for every run; --model, GOLEM_MODEL or model: in the project file name another; without a key, --model ollama:qwen3 is a model on this machine, and --model scripted:FILE plays a script",
 		strings.Join(places, ", "), first.Vendor, first.Example)
 }
 

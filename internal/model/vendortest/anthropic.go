@@ -3,6 +3,7 @@ package vendortest
 import (
 	"net/http"
 	"regexp"
+	"sync"
 
 	"github.com/golem-forge/golem/internal/model"
 )
@@ -10,7 +11,7 @@ import (
 // A messages plays Anthropic.
 type messages struct{ *Server }
 
-var anthropicID = regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`)
+var anthropicID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9_-]{1,64}$`) })
 
 func (m messages) refuse(r *refusal) any {
 	return object{"type": "error", "error": object{"type": "invalid_request_error", "message": r.message}}
@@ -93,7 +94,7 @@ func (m messages) read(path string, header http.Header, b object) (seen Seen, wr
 				continue
 			case "tool_use":
 				id := textOf(block, "id")
-				if !anthropicID.MatchString(id) {
+				if !anthropicID().MatchString(id) {
 					return seen, refusef("messages.%d.content.%d.tool_use.id: String should match pattern", n, i)
 				}
 				if from := m.calls[id]; from != 0 && from != thought {

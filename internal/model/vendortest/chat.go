@@ -5,6 +5,7 @@ import (
 	"net/http"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/golem-forge/golem/internal/model"
 )
@@ -36,7 +37,7 @@ const (
 	inChunks                    // as parts of the content, back or not
 )
 
-var nineID = regexp.MustCompile(`^[a-zA-Z0-9]{9}$`)
+var nineID = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[a-zA-Z0-9]{9}$`) })
 
 func (c chat) refuse(r *refusal) any {
 	if c.nine {
@@ -117,7 +118,7 @@ func (c chat) read(path string, _ http.Header, b object) (seen Seen, wrong *refu
 			number := 0
 			for _, one := range calls {
 				id, f := textOf(one, "id"), objectOf(one, "function")
-				if c.nine && !nineID.MatchString(id) {
+				if c.nine && !nineID().MatchString(id) {
 					return seen, refusef("Tool call id was %s but must be a-z, A-Z, 0-9, with a length of 9.", id)
 				}
 				if !json.Valid([]byte(textOf(f, "arguments"))) {
