@@ -15,15 +15,16 @@ import (
 type index struct {
 	mu        sync.Mutex
 	users     map[string]hub.User
-	jobs      map[string]hub.Job // without their specs
-	revisions map[string]uint64  // of each user and job
-	removed   map[string]bool    // jobs whose files are not all removed yet
-	lanes     map[string]int     // how many jobs that are not over each part of the queue has
-	news      chan struct{}      // closed at the next change
+	jobs      map[string]*hub.Job // without their specs; they are replaced, not changed
+	owned     map[string]int      // how many jobs of each user are kept
+	revisions map[string]uint64   // of each user and job
+	removed   map[string]bool     // jobs whose files are not all removed yet
+	lanes     map[string]int      // how many jobs that are not over each part of the queue has
+	news      chan struct{}       // closed at the next change
 }
 
 func newIndex() *index {
-	return &index{users: make(map[string]hub.User), jobs: make(map[string]hub.Job), removed: make(map[string]bool), revisions: make(map[string]uint64), lanes: make(map[string]int), news: make(chan struct{})}
+	return &index{users: make(map[string]hub.User), jobs: make(map[string]*hub.Job), owned: make(map[string]int), removed: make(map[string]bool), revisions: make(map[string]uint64), lanes: make(map[string]int), news: make(chan struct{})}
 }
 
 // isNew reports whether a revision of a user or a job is newer than the one in the index, and
@@ -71,17 +72,22 @@ func (x *index) keepJob(j hub.Job, revision uint64) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	if x.isNew("job "+j.ID, revision) {
-		if known, ok := x.jobs[j.ID]; ok && !known.State.IsOver() {
+		known := x.jobs[j.ID]
+		if known != nil && !known.State.IsOver() {
 			x.lanes[lane(spec.Labels)]--
 		}
 		if !j.State.IsOver() {
 			x.lanes[lane(spec.Labels)]++
 		}
+		if known != nil {
+			x.owned[known.User]--
+		}
 		if j.Removed {
 			delete(x.jobs, j.ID)
 			x.removed[j.ID] = true
 		} else {
-			x.jobs[j.ID] = j
+			x.jobs[j.ID] = &j
+			x.owned[j.User]++
 		}
 		x.tell()
 	}
@@ -128,11 +134,14 @@ func (x *index) allUsers() (list []hub.User) {
 	return list
 }
 
-func (x *index) allJobs() (list []hub.Job) {
+// findJobs returns the jobs that match. Match must not change them.
+func (x *index) findJobs(match func(*hub.Job) bool) (list []hub.Job) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
 	for _, j := range x.jobs {
-		list = append(list, j)
+		if match(j) {
+			list = append(list, *j)
+		}
 	}
 	return list
 }
@@ -141,20 +150,29 @@ func (x *index) allJobs() (list []hub.Job) {
 func (x *index) job(id string) (hub.Job, bool) {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	j, ok := x.jobs[id]
-	return j, ok
+	if j := x.jobs[id]; j != nil {
+		return *j, true
+	}
+	return hub.Job{}, false
+}
+
+// notInWork returns those jobs that neither wait for a node nor run on one.
+func (x *index) notInWork(ids []string) (list []string) {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	for _, id := range ids {
+		if j := x.jobs[id]; j == nil || j.State != hub.Queued && j.State != hub.Running {
+			list = append(list, id)
+		}
+	}
+	return list
 }
 
 // count returns how many jobs of a user are kept.
-func (x *index) count(user string) (n int) {
+func (x *index) count(user string) int {
 	x.mu.Lock()
 	defer x.mu.Unlock()
-	for _, j := range x.jobs {
-		if j.User == user {
-			n++
-		}
-	}
-	return n
+	return x.owned[user]
 }
 
 // removing returns the jobs whose files are not all removed yet.

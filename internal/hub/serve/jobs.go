@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -199,10 +200,20 @@ func (b *board) enqueue(j hub.Job, spec hub.Spec) error {
 func (b *board) hasAdded(j hub.Job) bool {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	if j.State != hub.Queued && j.State != hub.Running {
-		delete(b.added, j.ID)
-	}
 	return b.added[j.ID] == j.Turn
+}
+
+// forgetAdded forgets the jobs that no longer are in the queue or in work.
+func (b *board) forgetAdded() {
+	b.mu.Lock()
+	ids := slices.Collect(maps.Keys(b.added))
+	b.mu.Unlock()
+	ids = b.index.notInWork(ids)
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, id := range ids {
+		delete(b.added, id)
+	}
 }
 
 // enqueueJob adds a job to its queue, with the labels of its spec.
@@ -257,13 +268,16 @@ func (b *board) sweep() error {
 	if err := (remover{b}).finishRemovals(); err != nil {
 		failed = append(failed, err)
 	}
-	for _, j := range b.index.allJobs() {
+	b.forgetAdded()
+	now := b.now()
+	open := b.index.findJobs(func(j *hub.Job) bool {
+		// A job that has just changed is still on its way. One from the future has a wrong clock.
+		age := now.Sub(j.Changed)
+		return (j.State == hub.Queued || j.State == hub.Waiting) && (age < 0 || age >= b.deadline)
+	})
+	for _, j := range open {
 		if b.ctx.Err() != nil {
 			return nil
-		}
-		// A job that has just changed is still on its way. One from the future has a wrong clock.
-		if age := b.now().Sub(j.Changed); age >= 0 && age < b.deadline {
-			continue
 		}
 		if b.hasAdded(j) && j.State == hub.Queued {
 			continue

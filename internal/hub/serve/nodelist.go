@@ -62,10 +62,8 @@ func (b nodeList) keepNode(n hub.NodeInfo) {
 // listNodes returns the nodes that a hub has heard of and that were not revoked.
 func (b nodeList) listNodes() (list []hub.NodeInfo, err error) {
 	at := make(map[string][]string)
-	for _, j := range b.index.allJobs() {
-		if j.State == hub.Running {
-			at[j.Node] = append(at[j.Node], j.ID)
-		}
+	for _, j := range b.index.findJobs(func(j *hub.Job) bool { return j.State == hub.Running }) {
+		at[j.Node] = append(at[j.Node], j.ID)
 	}
 	list = []hub.NodeInfo{}
 	err = b.nodes.Each(func(_ string, value []byte, _ uint64) error {

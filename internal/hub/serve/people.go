@@ -19,8 +19,8 @@ func maySee(u hub.User, j hub.Job) bool {
 // listJobs returns the jobs that a user may see, newest first: as many as fit into one answer.
 func (b *board) listJobs(u hub.User, f hub.Filter) []hub.Job {
 	after, hasAfter := b.index.job(f.After)
-	list := slices.DeleteFunc(b.index.allJobs(), func(j hub.Job) bool {
-		return !maySee(u, j) || len(f.States) > 0 && !slices.Contains(f.States, j.State) || f.Trust != "" && f.Trust != j.Trust || f.Mine && j.User != u.Key || hasAfter && byAge(j, after) <= 0
+	list := b.index.findJobs(func(j *hub.Job) bool {
+		return (len(f.States) == 0 || slices.Contains(f.States, j.State)) && (f.Trust == "" || f.Trust == j.Trust) && (!f.Mine || j.User == u.Key) && maySee(u, *j) && (!hasAfter || byAge(*j, after) > 0)
 	})
 	slices.SortFunc(list, byAge)
 	const most = 2000
@@ -48,15 +48,11 @@ func (b *board) findJob(u hub.User, id string) (hub.Job, error) {
 	if id == "" {
 		return hub.Job{}, invalid("name a job; golem jobs lists them")
 	}
-	var found []string
-	for _, j := range b.index.allJobs() {
-		if maySee(u, j) && strings.HasPrefix(j.ID, id) {
-			found = append(found, j.ID)
-		}
+	if j, known := b.index.job(id); known && maySee(u, j) {
+		j, _, err := b.readJob(id)
+		return j, err
 	}
-	if slices.Contains(found, id) {
-		found = []string{id}
-	}
+	found := b.index.findJobs(func(j *hub.Job) bool { return strings.HasPrefix(j.ID, id) && maySee(u, *j) })
 	switch len(found) {
 	case 0:
 		return hub.Job{}, missing("no job %.40q; golem jobs lists them", id)
@@ -64,7 +60,7 @@ func (b *board) findJob(u hub.User, id string) (hub.Job, error) {
 	default:
 		return hub.Job{}, invalid("%d jobs begin with %.40s; write more of the id", len(found), id)
 	}
-	j, _, err := b.readJob(found[0])
+	j, _, err := b.readJob(found[0].ID)
 	return j, err
 }
 

@@ -53,12 +53,12 @@ func (b remover) prune(_ hub.User, p hub.Prune) (n int, err error) {
 	if p.Before.IsZero() {
 		return 0, invalid("prune needs a time")
 	}
-	for _, j := range b.index.allJobs() {
+	for _, j := range b.index.findJobs(func(j *hub.Job) bool { return j.State.IsOver() && j.Changed.Before(p.Before) }) {
 		name := ""
 		if known, ok := b.index.user(j.User); ok {
 			name = known.Name
 		}
-		if !j.State.IsOver() || !j.Changed.Before(p.Before) || p.User != "" && p.User != j.User && p.User != name {
+		if p.User != "" && p.User != j.User && p.User != name {
 			continue
 		}
 		if !p.Dry {
