@@ -3,6 +3,7 @@ package main
 import (
 	"context"
 	"encoding/json"
+	"errors"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -415,5 +416,30 @@ func TestContentReturns(t *testing.T) {
 	w.submit("job00001")
 	if j := w.await([]string{"job00001"}, time.Minute)["job00001"]; j.State != hub.Done {
 		t.Errorf("got %s: %s", j.State, j.Result.Why)
+	}
+}
+
+// TestWaitingRequest checks that a request that waits is asked again as soon as a killed hub is
+// back, and not only when its own time is over.
+func TestWaitingRequest(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := newWork(s, 1)
+	w.submit("job00000")
+	got := make(chan error, 1)
+	go func() {
+		ctx, cancel := context.WithTimeout(t.Context(), 25*time.Second) // a request alone has 30
+		defer cancel()
+		e, err := w.maker.Events(ctx, hub.EventsQuery{Job: "job00000", Wait: 24 * time.Second})
+		if err == nil && len(e.Lines) == 0 {
+			err = errors.New("no events")
+		}
+		got <- err
+	}()
+	time.Sleep(time.Second) // the request waits at the hub
+	s.restartHub()
+	s.startNode("a", "--slots", "1")
+	if err := <-got; err != nil {
+		t.Error(err)
 	}
 }

@@ -103,9 +103,10 @@ func Unpack(message []byte, value any) (data []byte, err error) {
 // A Client is a connection to a hub. It reconnects by itself.
 type Client struct {
 	Credentials
-	Key  string // the public key
-	conn *nats.Conn
-	tell func(text string)
+	Key    string // the public key
+	conn   *nats.Conn
+	tell   func(text string)
+	losses *losses
 }
 
 // Options are the options of a connection.
@@ -126,11 +127,13 @@ func Connect(ctx context.Context, c Credentials, o Options) (*Client, error) {
 			o.OnChange(text)
 		}
 	}
+	losses := &losses{next: make(chan struct{})}
 	options := []nats.Option{
 		nats.Name("golem " + string(c.Role)), nats.CustomInboxPrefix(InboxPrefix(key)), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(10 * time.Second),
 		nats.ReconnectBufSize(-1), // a request that cannot be sent fails, and is tried again as a whole
 		nats.Nkey(key, c.signNonce),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
+			losses.tell()
 			if err != nil {
 				told("the connection to the hub is lost; trying to connect again")
 			}
@@ -150,7 +153,7 @@ func Connect(ctx context.Context, c Credentials, o Options) (*Client, error) {
 	case err != nil:
 		return nil, fmt.Errorf("the hub at %s does not answer: %w; check that golem hub runs there", strings.Join(c.URLs, ", "), err)
 	}
-	client := &Client{Credentials: c, Key: key, conn: conn, tell: told}
+	client := &Client{Credentials: c, Key: key, conn: conn, tell: told, losses: losses}
 	if _, err := client.Hello(ctx); err != nil {
 		client.Close()
 		return nil, err
@@ -227,14 +230,42 @@ func (c *Client) ask(ctx context.Context, method string, in any, data []byte, ou
 	}
 }
 
+// askOnce asks the hub one time. A lost connection ends it: no answer would come.
 func (c *Client) askOnce(ctx context.Context, method string, message []byte, out any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
+	lost := c.losses.wait()
+	go func() {
+		select {
+		case <-lost:
+			cancel()
+		case <-ctx.Done():
+		}
+	}()
 	m, err := c.conn.RequestWithContext(ctx, AskSubject(c.Key, method), message)
 	if err != nil {
 		return nil, err
 	}
 	return Unpack(m.Data, out)
+}
+
+// losses tells those who wait that the connection was lost.
+type losses struct {
+	mu   sync.Mutex
+	next chan struct{} // closed at the next loss
+}
+
+func (l *losses) wait() <-chan struct{} {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.next
+}
+
+func (l *losses) tell() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	close(l.next)
+	l.next = make(chan struct{})
 }
 
 // A Greeting is what a hub says about itself and the user.
