@@ -127,7 +127,7 @@ func Connect(ctx context.Context, c Credentials, o Options) (*Client, error) {
 			o.OnChange(text)
 		}
 	}
-	losses := &losses{next: make(chan struct{})}
+	losses := newLosses()
 	options := []nats.Option{
 		nats.Name("golem " + string(c.Role)), nats.CustomInboxPrefix(InboxPrefix(key)), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(10 * time.Second),
 		nats.ReconnectBufSize(-1), // a request that cannot be sent fails, and is tried again as a whole
@@ -234,14 +234,8 @@ func (c *Client) ask(ctx context.Context, method string, in any, data []byte, ou
 func (c *Client) askOnce(ctx context.Context, method string, message []byte, out any) ([]byte, error) {
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	lost := c.losses.wait()
-	go func() {
-		select {
-		case <-lost:
-			cancel()
-		case <-ctx.Done():
-		}
-	}()
+	stop := context.AfterFunc(c.losses.next(), cancel)
+	defer stop()
 	m, err := c.conn.RequestWithContext(ctx, AskSubject(c.Key, method), message)
 	if err != nil {
 		return nil, err
@@ -252,20 +246,28 @@ func (c *Client) askOnce(ctx context.Context, method string, message []byte, out
 // losses tells those who wait that the connection was lost.
 type losses struct {
 	mu   sync.Mutex
-	next chan struct{} // closed at the next loss
+	lost context.Context // ends at the next loss
+	end  context.CancelFunc
 }
 
-func (l *losses) wait() <-chan struct{} {
+func newLosses() *losses {
+	l := &losses{}
+	l.lost, l.end = context.WithCancel(context.Background())
+	return l
+}
+
+// next returns a context that ends at the next loss.
+func (l *losses) next() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.next
+	return l.lost
 }
 
 func (l *losses) tell() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	close(l.next)
-	l.next = make(chan struct{})
+	l.end()
+	l.lost, l.end = context.WithCancel(context.Background())
 }
 
 // A Greeting is what a hub says about itself and the user.
