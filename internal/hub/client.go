@@ -127,7 +127,7 @@ func Connect(ctx context.Context, c Credentials, o Options) (*Client, error) {
 			o.OnChange(text)
 		}
 	}
-	losses := newLosses()
+	losses := &losses{next: make(chan struct{})}
 	options := []nats.Option{
 		nats.Name("golem " + string(c.Role)), nats.CustomInboxPrefix(InboxPrefix(key)), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(10 * time.Second),
 		nats.ReconnectBufSize(-1), // a request that cannot be sent fails, and is tried again as a whole
@@ -232,10 +232,18 @@ func (c *Client) ask(ctx context.Context, method string, in any, data []byte, ou
 
 // askOnce asks the hub one time. A lost connection ends it: no answer would come.
 func (c *Client) askOnce(ctx context.Context, method string, message []byte, out any) ([]byte, error) {
+	var watch sync.WaitGroup
+	defer watch.Wait()
 	ctx, cancel := context.WithTimeout(ctx, askPatience)
 	defer cancel()
-	stop := context.AfterFunc(c.losses.next(), cancel)
-	defer stop()
+	lost := c.losses.wait()
+	watch.Go(func() {
+		select {
+		case <-lost:
+			cancel()
+		case <-ctx.Done():
+		}
+	})
 	m, err := c.conn.RequestWithContext(ctx, AskSubject(c.Key, method), message)
 	if err != nil {
 		return nil, err
@@ -246,28 +254,20 @@ func (c *Client) askOnce(ctx context.Context, method string, message []byte, out
 // losses tells those who wait that the connection was lost.
 type losses struct {
 	mu   sync.Mutex
-	lost context.Context // ends at the next loss
-	end  context.CancelFunc
+	next chan struct{} // closed at the next loss
 }
 
-func newLosses() *losses {
-	l := &losses{}
-	l.lost, l.end = context.WithCancel(context.Background())
-	return l
-}
-
-// next returns a context that ends at the next loss.
-func (l *losses) next() context.Context {
+func (l *losses) wait() <-chan struct{} {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	return l.lost
+	return l.next
 }
 
 func (l *losses) tell() {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.end()
-	l.lost, l.end = context.WithCancel(context.Background())
+	close(l.next)
+	l.next = make(chan struct{})
 }
 
 // A Greeting is what a hub says about itself and the user.
