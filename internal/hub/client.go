@@ -232,23 +232,32 @@ func (c *Client) ask(ctx context.Context, method string, in any, data []byte, ou
 
 // askOnce asks the hub one time. A lost connection ends it: no answer would come.
 func (c *Client) askOnce(ctx context.Context, method string, message []byte, out any) ([]byte, error) {
-	var watch sync.WaitGroup
-	defer watch.Wait()
-	ctx, cancel := context.WithTimeout(ctx, askPatience)
-	defer cancel()
 	lost := c.losses.wait()
-	watch.Go(func() {
-		select {
-		case <-lost:
-			cancel()
-		case <-ctx.Done():
-		}
-	})
-	m, err := c.conn.RequestWithContext(ctx, AskSubject(c.Key, method), message)
+	answers := make(chan *nats.Msg, 1)
+	inbox := c.conn.NewInbox()
+	answer, err := c.conn.ChanSubscribe(inbox, answers)
 	if err != nil {
 		return nil, err
 	}
-	return Unpack(m.Data, out)
+	defer answer.Unsubscribe()
+	if err := c.conn.PublishRequest(AskSubject(c.Key, method), inbox, message); err != nil {
+		return nil, err
+	}
+	patience := time.NewTimer(askPatience)
+	defer patience.Stop()
+	select {
+	case m := <-answers:
+		if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+			return nil, nats.ErrNoResponders
+		}
+		return Unpack(m.Data, out)
+	case <-lost:
+		return nil, errors.New("the connection was lost")
+	case <-patience.C:
+		return nil, nats.ErrTimeout
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
 }
 
 // losses tells those who wait that the connection was lost.
