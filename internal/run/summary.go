@@ -211,7 +211,7 @@ func recordOf(earlier string, old []model.Message, most int) string {
 			case p.Thinking != nil:
 				continue
 			case m.Role == model.User:
-				what = "the worker is told"
+				what = "a message to the worker"
 			}
 			fmt.Fprintf(&b, "[%s] %s\n", what, strings.ReplaceAll(cutMiddle(text, each), "</record", "< /record"))
 		}

@@ -125,7 +125,7 @@ func FuzzStream(f *testing.F) {
 	})
 }
 
-// TestThinking: each generation of models is told in its own way how much to think.
+// TestThinking checks that each generation of models gets the effort in the form that it accepts.
 func TestThinking(t *testing.T) {
 	for _, test := range []struct{ name, effort, want string }{
 		{"claude-sonnet-4-5", "", "null null"},

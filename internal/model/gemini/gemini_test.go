@@ -76,7 +76,7 @@ func summarize(a model.Answer) string {
 	return strings.Join(append(list, strings.TrimSpace(string(a.Stop)+" "+a.Why)), "; ")
 }
 
-// TestThinking: each generation of models is told in its own way how much to think.
+// TestThinking checks that each generation of models gets the effort in the form that it accepts.
 func TestThinking(t *testing.T) {
 	for _, test := range []struct {
 		name, effort, want string

@@ -54,7 +54,7 @@ const (
 	NoSchema
 )
 
-// Effort is how a server is told how much the model thinks.
+// Effort is the form in which a request says how much the model thinks.
 type Effort int
 
 // The ways.

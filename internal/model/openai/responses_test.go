@@ -117,7 +117,7 @@ func TestResponsesThoughts(t *testing.T) {
 	}
 }
 
-// TestEffort: each dialect is told in its own way how much to think.
+// TestEffort checks that each dialect gets the effort in the form that it accepts.
 func TestEffort(t *testing.T) {
 	for _, test := range []struct {
 		way          Effort
