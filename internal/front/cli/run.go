@@ -63,9 +63,15 @@ arguments are input. golem adds the text of a pipe to the input: git diff | gole
 "review this". It attaches PDFs and images that are named; --attach attaches other files.
 The answer goes to standard output, the progress to standard error.
 
-The model is that of --model, GOLEM_MODEL, the project file or golem config set model. Without
-an input, golem reads messages at a terminal, one after the other: a chat. /help in it lists
-the commands and keys.
+The model is that of --model, GOLEM_MODEL, the project file or golem config set model:
+VENDOR:NAME. The vendors are anthropic, openai, gemini, openrouter, mistral, deepseek, groq,
+xai and ollama. golem reads a key from the vendor's variable, such as ANTHROPIC_API_KEY, or
+from the secret with the vendor's name: golem secret set anthropic. Three need no key:
+ollama:NAME is a model on this machine, scripted:FILE plays a script, and replay:FILE plays
+a record.
+
+Without an input, golem reads messages at a terminal, one after the other: a chat. /help in
+it lists the commands and keys.
 
 If a call needs approval and nobody answers, the run pauses: golem approve ID decides, and
 --resume last continues. Ctrl-C stops the run after the current call. A second Ctrl-C ends

@@ -28,7 +28,6 @@ import (
 // noModel returns the error if no model is named. It says what to type, and names a vendor
 // whose key is there.
 func noModel() error {
-	var places []string
 	for _, k := range models.KeySources() {
 		from := ""
 		for _, name := range k.Variables {
@@ -42,11 +41,10 @@ func noModel() error {
 		if from != "" {
 			return usagef("no model is named, but golem found your key for %s %s; golem config set model %s uses it for every run, and --model %s for this run", k.Vendor, from, k.Example, k.Example)
 		}
-		places = append(places, k.Variables...)
 	}
 	first := models.KeySources()[0]
-	return usagef("no model is named, and golem found no key in %s or among your secrets; golem secret set %s stores your key, and golem config set model %s names the model for every run; --model, GOLEM_MODEL or model: in the project file name another; without a key, --model ollama:qwen3 is a model on this machine, and --model scripted:FILE plays a script",
-		strings.Join(places, ", "), first.Vendor, first.Example)
+	return usagef("no model is named, and golem found no key of a vendor; golem secret set %s stores your key, and golem config set model %s names the model for every run; golem help run lists the vendors, and models that need no key",
+		first.Vendor, first.Example)
 }
 
 // openModel opens the model of the flag, the environment, the project or the entry worker, and
