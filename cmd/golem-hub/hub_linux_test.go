@@ -139,10 +139,14 @@ func TestKills(t *testing.T) {
 }
 
 // TestCluster kills one hub of three after the other, also the leader. Clients continue with the
-// others, and every job ends.
+// others, and every job ends. If all were killed, the first one waits for the others.
 func TestCluster(t *testing.T) {
 	t.Parallel()
 	s, start := newCluster(t)
+	said := func(hub int, what string) int { // how often
+		data, _ := os.ReadFile(filepath.Join(s.dir, fmt.Sprint("hub", hub, ".log")))
+		return strings.Count(string(data), "golem hub: "+what)
+	}
 	w := newWork(s, 1)
 	ctx, stop := context.WithCancel(t.Context())
 	defer stop()
@@ -162,10 +166,24 @@ func TestCluster(t *testing.T) {
 			s.others[hub].kill()
 			time.Sleep(time.Second)
 			start(hub)
-			time.Sleep(3 * time.Second) // only one of three may be away
+			s.until("the hub has started again", func() bool { return said(hub, "listening at") == 2 }) // only one of three may be away
 		}
 	}
-	w.check(w.await(ids, 3*time.Minute))
+	w.check(w.await(ids, 5*time.Minute))
+	for hub := range 3 {
+		s.others[hub].kill()
+	}
+	start(0)
+	s.until("a hub waits for the others", func() bool { return said(0, "waiting for the other hubs of the cluster: ") == 1 })
+	for hub := 1; hub < 3; hub++ {
+		start(hub)
+	}
+	for hub := range 3 {
+		s.until("all hubs have started again", func() bool { return said(hub, "listening at") == 3 })
+	}
+	if _, err := w.maker.Job(t.Context(), ids[0]); err != nil {
+		t.Error(err)
+	}
 }
 
 // TestReach checks that a node does not let a job reach its own network, unless its operator

@@ -204,9 +204,20 @@ func (s *Server) openStore() (err error) {
 		}
 		return s.board.open(s.secret)
 	}
-	for tries := 0; ; tries++ {
-		if err = open(); err == nil || s.options.Cluster == nil || tries > 60 {
+	return s.patiently(open)
+}
+
+// patiently tries again while the hubs of a cluster have no leader. A hub alone fails at once.
+func (s *Server) patiently(do func() error) error {
+	said := ""
+	for {
+		err := do()
+		if err == nil || s.options.Cluster == nil {
 			return err
+		}
+		if text := err.Error(); text != said {
+			s.tell("waiting for the other hubs of the cluster: %s", text)
+			said = text
 		}
 		select {
 		case <-s.ctx.Done():

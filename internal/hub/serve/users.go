@@ -8,6 +8,7 @@ import (
 	"path/filepath"
 	"regexp"
 	"strings"
+	"sync"
 
 	"github.com/nats-io/nkeys"
 
@@ -16,16 +17,13 @@ import (
 
 // follow keeps the index up to date. It returns when the index has everything.
 func (s *Server) follow() error {
-	ready, failed := make(chan struct{}, 2), make(chan error, 2)
-	start := func(what string, run func(ready func()) error) {
+	failed := make(chan error, 1)
+	start := func(what string, run func(ready func()) error) <-chan struct{} {
+		ready := make(chan struct{})
+		tellReady := sync.OnceFunc(func() { close(ready) })
 		s.work.Go(func() {
 			for {
-				err := run(func() {
-					select {
-					case ready <- struct{}{}:
-					default:
-					}
-				})
+				err := run(tellReady)
 				if s.ctx.Err() != nil {
 					return
 				}
@@ -41,8 +39,9 @@ func (s *Server) follow() error {
 				}
 			}
 		})
+		return ready
 	}
-	start("users", func(ready func()) error {
+	users := start("users", func(ready func()) error {
 		return s.users.Follow(s.ctx, ready, func(_ string, value []byte, revision uint64) error {
 			var u hub.User
 			if err := json.Unmarshal(value, &u); err != nil {
@@ -52,7 +51,7 @@ func (s *Server) follow() error {
 			return nil
 		})
 	})
-	start("jobs", func(ready func()) error {
+	jobs := start("jobs", func(ready func()) error {
 		return s.board.jobs.Follow(s.ctx, ready, func(_ string, value []byte, revision uint64) error {
 			var j hub.Job
 			if err := json.Unmarshal(value, &j); err != nil {
@@ -62,11 +61,16 @@ func (s *Server) follow() error {
 			return nil
 		})
 	})
-	for range 2 {
+	for users != nil || jobs != nil {
 		select {
-		case <-ready:
+		case <-users:
+			users = nil
+		case <-jobs:
+			jobs = nil
 		case err := <-failed:
-			return err
+			if s.options.Cluster == nil {
+				return err
+			}
 		case <-s.ctx.Done():
 			return context.Cause(s.ctx)
 		}
@@ -93,7 +97,8 @@ func (s *Server) inviteAdmin() error {
 	if err != nil {
 		return err
 	}
-	if err := s.putUser(hub.User{Key: public, Role: hub.Admin, Name: "admin", Invited: s.options.Now()}); err != nil {
+	u := hub.User{Key: public, Role: hub.Admin, Name: "admin", Invited: s.options.Now()}
+	if err := s.patiently(func() error { return s.putUser(u) }); err != nil {
 		return err
 	}
 	s.seed = seed
