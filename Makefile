@@ -122,7 +122,7 @@ screenshots: ## draw the pictures of golem desk in docs/, from the program of ma
 dist: ## make the files of a release in dist/: binaries, packages, images, SBOMs, hashes; the same commit gives the same bytes
 	@scripts/dist
 
-bench: build ## measure golem and its peers, and compare with the targets
+bench: build ## measure golem and its peers, and write docs/benchmarks.md
 	@scripts/bench
 
 fuzz: ## run every fuzz target for FUZZTIME (make fuzz FUZZTIME=1m)

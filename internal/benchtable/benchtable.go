@@ -176,7 +176,15 @@ func (t *Table) Against(work string, ours Series, peer string, theirs Series, ta
 	if target > 0 {
 		limit, ok = fmt.Sprintf("%.2f×", target), t.Judge(ratio <= target)
 	}
-	t.Row(work, Duration(ours.Median()), Duration(theirs.Median())+" "+peer, fmt.Sprintf("%.2f×", ratio), limit, ok)
+	t.Row(work, Duration(ours.Median()), Duration(theirs.Median())+" "+peer, Ratio(ratio), limit, ok)
+}
+
+// Ratio formats a ratio, with at least one digit that is not 0 if it is above a thousandth.
+func Ratio(ratio float64) string {
+	if ratio < 0.0995 {
+		return fmt.Sprintf("%.3f×", ratio)
+	}
+	return fmt.Sprintf("%.2f×", ratio)
 }
 
 // Judge counts a target as met or missed, and returns the word for it.

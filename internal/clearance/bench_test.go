@@ -69,5 +69,5 @@ func benchDiff(b *testing.B, table *benchtable.Table) {
 			}
 		}))
 	table.Against("diff of 1,000 files", series[0], "git diff", series[1], 1.5)
-	table.Row("the same with flags", benchtable.Duration(series[2].Median()), benchtable.Duration(series[1].Median())+" git diff", fmt.Sprintf("%.2f×", series[2].Over(series[1])), "–", "")
+	table.Row("diff of 1,000 files, with flags", benchtable.Duration(series[2].Median()), benchtable.Duration(series[1].Median())+" git diff", fmt.Sprintf("%.2f×", series[2].Over(series[1])), "", "")
 }

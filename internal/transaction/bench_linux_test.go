@@ -55,8 +55,8 @@ func BenchmarkOverlays(b *testing.B) {
 	times := benchtable.Turns(benchtable.FewRounds, 50*time.Millisecond, read(shown, nothing), read(plain, nothing),
 		read(shown, call(false)), benchtable.Repeat(call(false)), benchtable.Repeat(call(true)))
 	table := benchtable.Peers(os.Stdout)
-	table.Against("read 4 KiB through a layer", times[0], "in the folder", times[1], 1.5)
-	table.Against("the same, flushed before", times[2], "in the folder", times[1], 0)
+	table.Against("read 4 KiB through an overlay", times[0], "in the directory", times[1], 1.5)
+	table.Against("the same, flushed before", times[2], "in the directory", times[1], 0)
 	table.Row("flush", benchtable.Duration(times[3].Median()), "", "", "", "")
 	table.Row("around a call that changes", benchtable.Duration(times[4].Median()), "", "", "", "")
 	fmt.Printf("\ntargets met: %d of %d\n", table.Met, table.Met+table.Missed)

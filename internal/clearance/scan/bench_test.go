@@ -101,7 +101,7 @@ func benchSet(b *testing.B, table *benchtable.Table, name string, s *Set, files 
 	speed := func(s benchtable.Series) string { return fmt.Sprintf("%.0f MB/s", float64(size)/1e6/s.Median()) }
 	beside, ratio := "", ""
 	if peer != nil {
-		beside, ratio = speed(series[1])+" "+peer[0], fmt.Sprintf("%.2f×", series[0].Over(series[1]))
+		beside, ratio = speed(series[1])+" "+peer[0], fmt.Sprintf("%.2f×", series[1].Over(series[0])) // of the speeds
 	}
 	table.Row(fmt.Sprintf("scan %.0f MB: %s", float64(size)/1e6, name), speed(series[0]), beside, ratio, "", "")
 }
