@@ -282,9 +282,12 @@ func (m *model) isKept(name string) bool {
 // session changed.
 func (m *model) isConflict(name string) bool {
 	base, real := m.bases[name], m.real[name]
+	_, own := m.own[name]
 	switch {
 	case base.unknown || base.kind != real.kind:
 		return true
+	case own && real.kind == overlay.File && base.plain() == real.plain():
+		return false // the user wrote the same content again
 	case real.kind == overlay.Nothing:
 		return false
 	case real.kind == overlay.Dir && m.own[name].kind == overlay.Dir:
