@@ -40,6 +40,7 @@ var layers = []layer{
 	{"internal/merge", 0, "merges two changed texts with their common base"},
 	{"internal/patch", 0, "hunks of a text to choose, split and edit; patches that git reads"},
 	{"internal/benchtable", 0, "times golem and its peers for make bench"},
+	{"internal/version", 0, "which source a binary was built from"},
 	{"internal/testutil", 0, "helpers for the tests of many packages"},
 	{"internal/policy", 1, "grants, effects, approval levels and rules, as pure values"},
 	{"internal/command", 1, "splits command lines into words and matches them against rules"},

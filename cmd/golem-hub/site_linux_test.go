@@ -2,6 +2,7 @@ package main
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
@@ -31,6 +32,7 @@ import (
 type site struct {
 	t       testing.TB
 	dir     string
+	dataDir string // of the hub, if it is not data in dir
 	listen  string
 	hub     *process
 	hubArgs []string
@@ -65,7 +67,7 @@ func must(t testing.TB, err error) {
 	}
 }
 
-func (s *site) data() string { return filepath.Join(s.dir, "data") }
+func (s *site) data() string { return cmp.Or(s.dataDir, filepath.Join(s.dir, "data")) }
 
 // start starts a process of this site.
 func (s *site) start(name string, args ...string) *process {
@@ -162,6 +164,13 @@ func (s *site) until(what string, is func() bool) {
 		time.Sleep(50 * time.Millisecond)
 	}
 	s.t.Fatalf("waited in vain: %s\n%s", what, s.logs())
+}
+
+// stopHub stops the hub as an operator does.
+func (s *site) stopHub() {
+	s.t.Helper()
+	must(s.t, s.hub.Process.Signal(syscall.SIGTERM))
+	must(s.t, s.hub.Wait())
 }
 
 func (s *site) restartHub() {

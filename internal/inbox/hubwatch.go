@@ -388,6 +388,9 @@ func (w *HubWatcher) jobItems(ctx context.Context, c *hub.Client, jobs []hub.Job
 					item.Reasons = append(item.Reasons, "nobody knows whether "+visible.Line(cmp.Or(d.Tool, d.Call), maxWhat)+" was done")
 				}
 			}
+			if len(item.Reasons) == 0 { // after a restore
+				item.Title, item.Reasons = "a job is in doubt", []string{visible.Line(j.Result.Why, maxProblem)}
+			}
 		case j.State == hub.Failed && w.Options.Now().Sub(j.Changed) < failedSince && !w.isFetched(j):
 			item.Risk, item.Title = Medium, "a job failed"
 			if why := visible.Line(j.Result.Why, maxProblem); why != "" {

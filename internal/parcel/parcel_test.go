@@ -9,7 +9,6 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"io/fs"
 	"math/rand/v2"
 	"os"
 	"path"
@@ -120,14 +119,7 @@ func TestRoundTrip(t *testing.T) {
 		if i%5 == 0 {
 			top = filepath.Join(t.TempDir(), "top")
 			last := top
-			t.Cleanup(func() { // closed directories cannot be removed
-				filepath.WalkDir(last, func(name string, e fs.DirEntry, err error) error {
-					if err == nil && e.IsDir() {
-						os.Chmod(name, 0o700)
-					}
-					return nil
-				})
-			})
+			t.Cleanup(func() { reopen(last) })
 		}
 		must(t, parcel.Write(t.Context(), top, sent, parcel.Limits{}, s.get))
 		got := store{}

@@ -119,7 +119,7 @@ func newMovingJob(t *testing.T) (s shelf, hash string) {
 	return newJob(t, movedFiles)
 }
 
-func newJob(t *testing.T, files map[string]string) (s shelf, hash string) {
+func newJob(t testing.TB, files map[string]string) (s shelf, hash string) {
 	t.Helper()
 	s = shelf(t.TempDir())
 	dir := filepath.Join(t.TempDir(), "made")

@@ -2,9 +2,6 @@ package cli
 
 import (
 	"bytes"
-	"fmt"
-	"runtime"
-	"runtime/debug"
 	"strings"
 	"testing"
 
@@ -102,22 +99,5 @@ func TestDidYouMean(t *testing.T) {
 		if got := didYouMean(test.word, "", words); got != test.want {
 			t.Errorf("didYouMean(%q): got %q, want %q", test.word, got, test.want)
 		}
-	}
-}
-
-func TestVersionText(t *testing.T) {
-	info := &debug.BuildInfo{
-		Settings: []debug.BuildSetting{{Key: "vcs.revision", Value: "0123456789abcdef"}, {Key: "vcs.modified", Value: "true"}},
-	}
-	system := fmt.Sprintf("%s %s/%s", runtime.Version(), runtime.GOOS, runtime.GOARCH)
-	if got, want := newBuild(info).String(), "golem "+release+", commit 0123456789ab with changes, "+system; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	installed := &debug.BuildInfo{Main: debug.Module{Version: "v0.1.1-0.20261117150000-0123456789ab"}}
-	if got, want := newBuild(installed).String(), "golem "+release+", commit 0123456789ab, "+system; got != want {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	if got, want := newBuild(nil).String(), "golem "+release+", "+system; got != want {
-		t.Errorf("got %q, want %q", got, want)
 	}
 }

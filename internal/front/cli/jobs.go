@@ -182,7 +182,11 @@ func printJob(w io.Writer, d inbox.Job) {
 	}
 	switch {
 	case d.State == hub.InDoubt:
-		printNext(w, "golem jobs logs "+d.ID, "golem jobs retry "+d.ID+" (makes the call in doubt again)", "golem jobs cancel "+d.ID)
+		again := " (makes the call in doubt again)"
+		if len(d.Doubts) == 0 {
+			again = "" // after a restore; the row why explains it
+		}
+		printNext(w, "golem jobs logs "+d.ID, "golem jobs retry "+d.ID+again, "golem jobs cancel "+d.ID)
 	case d.State == hub.Waiting:
 		printNext(w, "golem approve --hub")
 	case d.State == hub.Queued && len(d.Labels) > 0:

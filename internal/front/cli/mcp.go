@@ -20,6 +20,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/version"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -90,8 +91,7 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 		return err
 	}
 	bare := p.Content.Hash == ""
-	info, _ := debug.ReadBuildInfo()
-	o := program.ServeOptions{In: os.Stdin, Out: os.Stdout, Errs: cmd.ErrOrStderr(), Version: newBuild(info).Version, Wait: f.wait, Show: shortly}
+	o := program.ServeOptions{In: os.Stdin, Out: os.Stdout, Errs: cmd.ErrOrStderr(), Version: version.Release, Wait: f.wait, Show: shortly}
 	if f.http.Address != "" {
 		if o.HTTP, err = f.listening(); err != nil {
 			return err

@@ -8,7 +8,6 @@ import (
 	"os/signal"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
 	"slices"
 	"strings"
 	"sync"
@@ -24,6 +23,7 @@ import (
 	"github.com/golem-forge/golem/internal/model/prices"
 	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/version"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -86,8 +86,7 @@ at once.`,
 			return err
 		}
 		o.Program.Environ, o.Program.Secret, o.Program.Job = jobEnvironment(os.Environ(), passed), passedSecret(passed), limits
-		info, _ := debug.ReadBuildInfo()
-		o.Version = newBuild(info).Version
+		o.Version = version.Release
 		o.Secrets, o.OpenModel = secrets(os.Environ()), jobModels(limits)
 		tell := newTeller(cmd.ErrOrStderr())
 		o.Tell = func(text string) { tell("golem node: " + text) }

@@ -15,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/telemetry"
+	"github.com/golem-forge/golem/internal/version"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -57,7 +58,7 @@ func newTracer(p *program.Program, tell func(string)) *tracer {
 		return nil
 	}
 	requests := network.NewOwnRequests("telemetry", "your OTEL_EXPORTER_OTLP_ENDPOINT", time.Now)
-	t := &tracer{Recorder: telemetry.NewRecorder(settings, release), settings: settings, requests: requests, halt: make(chan struct{}), ended: make(chan struct{}),
+	t := &tracer{Recorder: telemetry.NewRecorder(settings, version.Release), settings: settings, requests: requests, halt: make(chan struct{}), ended: make(chan struct{}),
 		client: &http.Client{Transport: requests, CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }}}
 	return t
 }

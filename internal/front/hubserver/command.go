@@ -18,6 +18,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/hub/serve"
+	"github.com/golem-forge/golem/internal/version"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -27,6 +28,7 @@ type flags struct {
 	public, cluster                                 []string
 	deadline                                        time.Duration
 	replicas, maxJobs                               int
+	restored, version                               bool
 }
 
 // Main runs golem-hub and returns its exit code.
@@ -77,8 +79,8 @@ between them are encrypted with a key that they derive from hub.json.`,
   golem hub --data /var/lib/golem-hub --listen :4222 --public hub.example.org:4222
   golem hub --data /var/lib/golem-hub --nats nats://nats.example.org:4222`,
 		Args: func(_ *cobra.Command, args []string) error {
-			if len(args) > 0 {
-				return usageError(fmt.Sprintf("golem hub has no command %s; the commands are invite, users, revoke, nodes and prune, and golem hub without one starts a hub", visible.Line(args[0], 60)))
+			if len(args) > 0 && (args[0] != "version" || len(args) > 1) {
+				return usageError(fmt.Sprintf("golem hub has no command %s; the commands are invite, users, revoke, nodes, prune and version, and golem hub without one starts a hub", visible.Line(args[0], 60)))
 			}
 			return nil
 		},
@@ -97,8 +99,16 @@ between them are encrypted with a key that they derive from hub.json.`,
 	cmd.Flags().StringSliceVar(&f.cluster, "cluster", nil, "the other hubs of a cluster, as HOST:PORT")
 	cmd.Flags().StringVar(&f.clusterListen, "cluster-listen", ":6222", "the address for the other hubs")
 	cmd.Flags().StringVar(&f.name, "name", "", "the name of this hub in its cluster (default the name of the machine)")
+	cmd.Flags().BoolVar(&f.restored, "restored", false, "the data is an older backup: put all jobs that are not over in doubt")
 	cmd.Flags().DurationVar(&f.deadline, "deadline", 30*time.Second, "how long a node may be silent until its job is given to another")
-	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.run(cmd) }
+	cmd.Flags().BoolVar(&f.version, "version", false, "print the version")
+	cmd.RunE = func(cmd *cobra.Command, args []string) error {
+		if f.version || len(args) > 0 {
+			fmt.Fprintln(cmd.OutOrStdout(), version.Current().Text("golem-hub"))
+			return nil
+		}
+		return f.run(cmd)
+	}
 	return cmd
 }
 
@@ -150,7 +160,7 @@ func (f *flags) options() (o serve.Options, err error) {
 	if err != nil {
 		return o, usageError(fmt.Sprintf("--listen %q is no address; an address is HOST:PORT, or :PORT for all addresses of this machine", f.listen))
 	}
-	o = serve.Options{Data: f.data, Listen: f.listen, Storage: f.storage, Deadline: f.deadline, Replicas: f.replicas, MaxJobs: f.maxJobs, Now: time.Now}
+	o = serve.Options{Data: f.data, Listen: f.listen, Storage: f.storage, Deadline: f.deadline, Replicas: f.replicas, MaxJobs: f.maxJobs, Restored: f.restored, Now: time.Now}
 	switch {
 	case f.replicas != 1 && f.replicas != 3 && f.replicas != 5:
 		return o, usageError("--replicas is 1, 3 or 5")

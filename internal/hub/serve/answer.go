@@ -91,9 +91,10 @@ func (s *Server) answer(key, name string, message []byte) (value any, data []byt
 	}
 	in := input{}
 	var err error
-	if in.data, err = hub.Unpack(message, &in.value); err == nil {
-		value, data, err = m.do(s, u, in)
+	if in.data, err = hub.Unpack(message, &in.value); err != nil {
+		return nil, nil, &hub.Error{Code: hub.CodeInvalid, Text: "the hub cannot read the request; this golem may be newer than the hub"}
 	}
+	value, data, err = m.do(s, u, in)
 	if err == nil {
 		return value, data, nil
 	}

@@ -34,3 +34,8 @@ func (s *Server) Contents() (uint64, error) {
 	}
 	return about.State.Msgs, nil
 }
+
+// Answer answers a request of a key, as if it had come over the network.
+func (s *Server) Answer(key, name string, message []byte) (value any, data []byte, failure *hub.Error) {
+	return s.answer(key, name, message)
+}

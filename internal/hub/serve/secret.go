@@ -16,10 +16,15 @@ import (
 // A secret is what a hub must keep to itself: its own key, and the secret from which it derives
 // the keys of contents.
 type secret struct {
-	Seed   string `json:"seed"`
-	Master []byte `json:"master"`
-	public string
+	Version int    `json:"version,omitempty"` // of the data in the directory; 0 is 1
+	Seed    string `json:"seed"`
+	Master  []byte `json:"master"`
+	public  string
 }
+
+// dataVersion is the newest version of the data that this hub reads. A change that older hubs
+// would misread raises it.
+const dataVersion = 1
 
 // secretName is the file of the secret. Hubs of one cluster have the same one.
 const secretName = "hub.json"
@@ -31,6 +36,9 @@ func openSecret(dir *state.Dir) (s secret, err error) {
 			if err := json.Unmarshal(old, &s); err != nil {
 				return nil, fmt.Errorf("%s is damaged; copy it back from a backup or from another hub of the cluster: %w", secretName, err)
 			}
+			if s.Version > dataVersion {
+				return nil, fmt.Errorf("the data is of a newer golem-hub (version %d, and this one reads up to %d); install the newer golem-hub again", s.Version, dataVersion)
+			}
 			return old, nil
 		}
 		pair, err := nkeys.CreateServer()
@@ -41,7 +49,7 @@ func openSecret(dir *state.Dir) (s secret, err error) {
 		if err != nil {
 			return nil, err
 		}
-		s.Seed, s.Master = string(seed), make([]byte, 32)
+		s.Version, s.Seed, s.Master = dataVersion, string(seed), make([]byte, 32)
 		rand.Read(s.Master)
 		return json.Marshal(s)
 	})

@@ -23,18 +23,20 @@ import (
 
 // A place is a hub in a directory, which can be stopped and started again.
 type place struct {
-	t      *testing.T
+	t      testing.TB
 	dir    string
 	server *serve.Server
 	listen string
 
-	maxJobs int
+	maxJobs  int
+	deadline time.Duration
+	isQuiet  bool // it does not log what the hub tells
 }
 
 const deadline = 2 * time.Second
 
-func start(t *testing.T) *place {
-	p := &place{t: t, dir: t.TempDir(), listen: "127.0.0.1:0"}
+func start(t testing.TB) *place {
+	p := &place{t: t, dir: t.TempDir(), listen: "127.0.0.1:0", deadline: deadline}
 	p.start()
 	t.Cleanup(func() { p.server.Close() })
 	return p
@@ -42,7 +44,11 @@ func start(t *testing.T) *place {
 
 func (p *place) start() {
 	p.t.Helper()
-	s, err := serve.Start(serve.Options{Data: p.dir, Listen: p.listen, Deadline: deadline, MaxJobs: p.maxJobs, Now: time.Now, Tell: func(text string) { p.t.Log("hub: " + text) }})
+	s, err := serve.Start(serve.Options{Data: p.dir, Listen: p.listen, Deadline: p.deadline, MaxJobs: p.maxJobs, Now: time.Now, Tell: func(text string) {
+		if !p.isQuiet {
+			p.t.Log("hub: " + text)
+		}
+	}})
 	if err != nil {
 		p.t.Fatal(err)
 	}

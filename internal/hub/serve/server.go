@@ -33,6 +33,8 @@ type Options struct {
 	Replicas int
 	// MaxJobs limits the jobs of one user that the hub keeps; 0 for any number.
 	MaxJobs int
+	// Restored says that the data came from an older backup: nothing continues without a person.
+	Restored bool
 	// Deadline is how long a node may be silent until its job is given to another one.
 	Deadline time.Duration
 	Now      func() time.Time
@@ -93,6 +95,11 @@ func Start(o Options) (s *Server, err error) {
 	}
 	if err = s.follow(); err != nil {
 		return s, err
+	}
+	if o.Restored {
+		if err = s.board.stopRestored(); err != nil {
+			return s, err
+		}
 	}
 	if err = s.inviteAdmin(); err != nil {
 		return s, err
