@@ -171,7 +171,7 @@ func (l *fileLog) look() (v *view, e ending, settled bool, err error) {
 
 // lookLocked is look with the locks of the log, if they are free.
 func (l *fileLog) lookLocked() (v *view, e ending, settled bool, err error) {
-	free, quiet, err := l.tryLock()
+	free, quiet, n, err := l.tryLock()
 	if err != nil {
 		return nil, ending{}, false, err
 	}
@@ -179,6 +179,7 @@ func (l *fileLog) lookLocked() (v *view, e ending, settled bool, err error) {
 	if v, err = l.view(); err != nil {
 		return nil, ending{}, false, err
 	}
+	quiet = quiet && (n > 0 || v.cur == nil && !v.headed) // otherwise the first writer came meanwhile
 	e, ok := v.stable()
 	if !ok || quiet {
 		// Without the lock, this serves only for a useless head: next may look too.
@@ -191,9 +192,9 @@ func (l *fileLog) lookLocked() (v *view, e ending, settled bool, err error) {
 	return v, e, quiet, nil
 }
 
-// tryLock takes the locks of the log if they are free. If nobody has ever appended, or
-// this user may not, there are no locks to take.
-func (l *fileLog) tryLock() (free func(), got bool, err error) {
+// tryLock takes the locks of the log if they are free, and returns their number. If nobody
+// has ever appended, or this user may not, there are no locks to take.
+func (l *fileLog) tryLock() (free func(), got bool, n int, err error) {
 	var files []*os.File
 	free = func() {
 		for _, file := range files {
@@ -213,12 +214,12 @@ func (l *fileLog) tryLock() (free func(), got bool, err error) {
 		}
 		if err != nil {
 			free()
-			return nil, false, trouble(name, err)
+			return nil, false, 0, trouble(name, err)
 		}
 		if !got {
-			return free, false, nil
+			return free, false, 0, nil
 		}
 		files = append(files, file)
 	}
-	return free, true, nil
+	return free, true, len(files), nil
 }
