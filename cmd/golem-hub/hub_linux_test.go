@@ -227,7 +227,7 @@ func TestReview(t *testing.T) {
 	}
 	run(w.maker, "trusted", "trust", "--yes")
 	out := run(w.maker, "next: golem jobs logs -f", "submit", ".", "send it", "--model", "scripted:script.yaml")
-	id, _, _ := strings.Cut(out, "\n")
+	id := jobIn(out)
 	approver := w.approvers[0]
 	var call string
 	for range 100 {
@@ -328,7 +328,7 @@ func TestDirectMount(t *testing.T) {
 		return out
 	}
 	golem("trusted", "trust", "--yes")
-	id, _, _ := strings.Cut(golem("next:", "submit", ".", "work", "--model", "scripted:script.yaml"), "\n")
+	id := jobIn(golem("next:", "submit", ".", "work", "--model", "scripted:script.yaml"))
 	golem("done", "jobs", "logs", "-f", id)
 	must(t, os.WriteFile(filepath.Join(dir, "out", "mine.md"), []byte("mine\n"), 0o600))
 	golem("job "+id+" is session", "jobs", "fetch")

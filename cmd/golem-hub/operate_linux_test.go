@@ -157,6 +157,47 @@ func TestNewerData(t *testing.T) {
 	}
 }
 
+// TestSubmit checks that golem submit sends only what a job needs, and says so.
+func TestSubmit(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := newWork(s, 0)
+	s.startNode("a")
+	dir := filepath.Join(s.dir, "program")
+	const secret = "a secret beside the mounts"
+	for name, text := range map[string]string{".git/config": secret, ".env": secret, "in/body.json": `{"id":"x"}`, "simple.yaml": "- calls: [{tool: list_files, args: {path: /in}}]\n- text: done\n"} {
+		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	run := func(want string, args ...string) string {
+		t.Helper()
+		out, err := s.golem(dir, w.maker, args...)
+		if err != nil || !strings.Contains(out, want) {
+			t.Fatalf("golem %s: %v, want %q:\n%s", strings.Join(args, " "), err, want, out)
+		}
+		return out
+	}
+	run("trusted", "trust", "--yes")
+	out := run("golem: not sent, because no mount has it: .env, .git, script.yaml\n", "submit", ".", "go", "--model", "scripted:simple.yaml")
+	if !strings.Contains(out, "golem: the job gets 4 files; sending 2 contents that the hub lacks (") {
+		t.Errorf("got:\n%s", out)
+	}
+	run("golem: the job gets 4 files; the hub has them all\n", "submit", ".", "go", "--model", "scripted:simple.yaml")
+	list, err := w.maker.Jobs(t.Context(), hub.Filter{})
+	must(t, err)
+	for _, j := range list {
+		if done := w.await([]string{j.ID}, time.Minute)[j.ID]; done.State != hub.Done {
+			t.Errorf("got %s: %s", done.State, done.Result.Why)
+		}
+		if _, err := w.maker.Get(t.Context(), hub.Part{Job: j.ID, Hash: hub.HashOf([]byte(secret))}); !hub.IsCode(err, hub.CodeMissing) {
+			t.Errorf("the hub has the secret: %v", err)
+		}
+	}
+	if _, err := w.maker.Get(t.Context(), hub.Part{Hash: hub.HashOf([]byte(secret))}); !hub.IsCode(err, hub.CodeMissing) {
+		t.Errorf("the hub has the secret: %v", err)
+	}
+}
+
 // TestRotateKeys replaces keys with the commands of docs/hub.md: of a submitter, a node that was
 // stolen, and the administrator.
 func TestRotateKeys(t *testing.T) {

@@ -256,6 +256,13 @@ func (s *site) golem(dir string, c *hub.Client, args ...string) (string, error) 
 	return string(out), err
 }
 
+// jobIn returns the id in what golem submit printed.
+func jobIn(out string) string {
+	_, id, _ := strings.Cut(out, "next: golem jobs logs -f ")
+	id, _, _ = strings.Cut(id, "\n")
+	return id
+}
+
 // A sink is a service outside of golem that counts what reaches it.
 type sink struct {
 	*httptest.Server

@@ -140,7 +140,8 @@ func (h *deskHub) newProgram(name, content string) {
 func (h *deskHub) submitJob(name string, more ...string) string {
 	h.t.Helper()
 	out := h.mustGolem(0, name, append([]string{"submit", ".", "Summarise " + evilText, "--model", "scripted:script.yaml"}, more...)...)
-	id, _, _ := strings.Cut(out, "\n")
+	_, id, _ := strings.Cut(out, "next: golem jobs logs -f ")
+	id, _, _ = strings.Cut(id, "\n")
 	return id
 }
 

@@ -20,13 +20,66 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// TakeProgram makes a snapshot of the program without its state, so that another machine can
-// begin a run.
-func (s *Snapshotter) TakeProgram(ctx context.Context) (made Snapshot, err error) {
-	if made.Program, err = s.files.Read(ctx, s.program.root); err != nil {
-		return made, fmt.Errorf("the program: %w", err)
+// TakeProgram makes a snapshot of what a run of the program needs, so that another machine can
+// begin it: its mounts, the content that the user trusts, and the files of its models and
+// scanners. models are more models than the program names. skipped are the names that a run
+// does not need.
+func (s *Snapshotter) TakeProgram(ctx context.Context, models ...string) (made Snapshot, skipped []string, err error) {
+	needed := neededPaths(s.program, models)
+	s.files.Skip = func(name string) bool {
+		if slices.ContainsFunc(needed, func(path string) bool { return path == "." || isWithin(path, name) || isWithin(name, path) }) {
+			return false
+		}
+		skipped = append(skipped, name)
+		return true
 	}
-	return made, nil
+	if made.Program, err = s.files.Read(ctx, s.program.root); err != nil {
+		return made, skipped, fmt.Errorf("the program: %w", err)
+	}
+	return made, skipped, nil
+}
+
+// isWithin reports whether a path with slashes is a directory or below it.
+func isWithin(dir, name string) bool { return name == dir || strings.HasPrefix(name, dir+"/") }
+
+// neededPaths returns the files and directories in the program's directory that a run reads.
+func neededPaths(p *Program, models []string) (list []string) {
+	root := realPath(p.root)
+	add := func(file string) { // with what it leads to, if it is a symlink
+		if !filepath.IsAbs(file) {
+			file = filepath.Join(p.root, file)
+		}
+		for _, pair := range [][2]string{{p.root, file}, {root, realPath(file)}} {
+			if rel, err := filepath.Rel(pair[0], pair[1]); err == nil && filepath.IsLocal(rel) {
+				list = append(list, filepath.ToSlash(rel))
+			}
+		}
+	}
+	for _, m := range p.Project.Mounts {
+		add(m.RealHostDir())
+	}
+	for name := range p.Content.Files {
+		add(name)
+	}
+	for _, name := range InstructionNames(p) {
+		add(name)
+	}
+	for _, file := range append(slices.Clone(p.Project.Engines.Yara), p.Project.Engines.Clamd) {
+		if file != "" {
+			add(string(file))
+		}
+	}
+	models = append(append(slices.Clone(models), p.Project.Model, p.Project.SummaryModel), p.Project.Fallbacks...)
+	for _, w := range p.Workers {
+		models = append(models, w.Model.Text)
+	}
+	for _, name := range models {
+		if kind, file, ok := strings.Cut(name, ":"); ok && (kind == "scripted" || kind == "replay") && file != "" {
+			add(file)
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // A JobResult is what a job has made.
@@ -51,7 +104,7 @@ func ReceiveJob(ctx context.Context, p *Program, r JobResult, get func(ctx conte
 	if err != nil {
 		return "", nil, err
 	}
-	now, err := hashing.TakeProgram(ctx)
+	now, _, err := hashing.TakeProgram(ctx)
 	if err != nil {
 		return "", nil, err
 	}

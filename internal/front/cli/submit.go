@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -18,6 +19,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/parcel"
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -41,8 +43,9 @@ func newSubmit() *cobra.Command {
 		Long: `Give a program with its files to a hub. One of its machines runs it as golem run does, and the
 changes come back for your review. golem prints the id of the job.
 
-The whole directory of the program is sent, but only files that the hub does not have. Mounts
-must be inside it. The machine runs exactly the content that you trust now.
+golem sends the project file, the workers with their tools, and all mounts, which must be inside
+the directory of the program: only files that the hub does not have. The machine runs exactly
+the content that you trust now.
 
 --each makes one job for each file, with the file attached or named in the input. --approver
 says whose approvals count; otherwise those of all approvers that the hub has now.`,
@@ -92,7 +95,7 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return inbox.HubError(err)
 	}
-	files, err := sendProgram(cmd, c, p)
+	files, err := sendProgram(cmd, c, p, []string{specs[0].Model})
 	if err != nil {
 		return inbox.HubError(err)
 	}
@@ -219,45 +222,55 @@ func (f *submitFlags) findApprovers(ctx context.Context, c *hub.Client) (keys []
 	return keys, nil
 }
 
-// sendProgram sends the files of a program that the hub lacks, and returns the hash of their
-// list.
-func sendProgram(cmd *cobra.Command, c *hub.Client, p *program.Program) (string, error) {
-	status := beginStatus(cmd.ErrOrStderr(), "sending the program")
-	defer status.end()
+// sendProgram sends the files of a program that the hub lacks, says what it sends, and returns the
+// hash of their list. models are those that the jobs name.
+func sendProgram(cmd *cobra.Command, c *hub.Client, p *program.Program, models []string) (string, error) {
+	status := beginStatus(cmd.ErrOrStderr(), "reading the program")
+	defer func() { status.end() }()
 	hashing, err := program.NewSnapshotter(p, nil, nil)
 	if err != nil {
 		return "", err
 	}
-	made, err := hashing.TakeProgram(cmd.Context())
+	made, skipped, err := hashing.TakeProgram(cmd.Context(), models...)
 	if err != nil {
 		return "", err
 	}
-	var hashes []string
+	sizes, files := make(map[string]int64), 0
 	for _, e := range made.Program {
+		if e.Kind != parcel.Dir {
+			files++
+		}
 		if e.Size > 0 {
-			hashes = append(hashes, e.Hash)
+			sizes[e.Hash] = e.Size
 		}
 	}
-	missing, err := c.Missing(cmd.Context(), hub.Lookup{Hashes: hashes})
+	missing, err := c.Missing(cmd.Context(), hub.Lookup{Hashes: slices.Sorted(maps.Keys(sizes))})
 	if err != nil {
 		return "", err
 	}
-	lacking := make(map[string]bool)
+	lacking, total, sent := make(map[string]bool), int64(0), int64(0)
 	for _, hash := range missing {
 		lacking[hash] = true
+		total += sizes[hash]
+	}
+	status.end()
+	if !wantsJSON(cmd) {
+		sayWhatIsSent(cmd.ErrOrStderr(), files, len(lacking), total, skipped)
 	}
 	if len(lacking) > 0 {
-		count := 0
+		status = beginStatus(cmd.ErrOrStderr(), "sending the program")
 		sending, err := program.NewSnapshotter(p, func(ctx context.Context, hash string, size int64, content io.Reader) error {
-			if count++; count%50 == 0 {
-				status.set(fmt.Sprintf("sending the program: %d of %s", count, visible.Count(len(lacking), "file")))
-			}
-			return c.Put(ctx, hub.Part{Hash: hash, Size: size}, content)
+			return c.Put(ctx, hub.Part{Hash: hash, Size: size}, readerFunc(func(b []byte) (int, error) {
+				n, err := content.Read(b)
+				sent += int64(n)
+				status.advance(sent, total, fmt.Sprintf("%s of %s", visible.Amount(sent), visible.Amount(total)))
+				return n, err
+			}))
 		}, func(hash string) bool { return !lacking[hash] })
 		if err != nil {
 			return "", err
 		}
-		if made, err = sending.TakeProgram(cmd.Context()); err != nil {
+		if made, _, err = sending.TakeProgram(cmd.Context(), models...); err != nil {
 			return "", err
 		}
 	}
@@ -267,4 +280,30 @@ func sendProgram(cmd *cobra.Command, c *hub.Client, p *program.Program) (string,
 	}
 	hash := hub.HashOf(text)
 	return hash, c.Put(cmd.Context(), hub.Part{Hash: hash, Size: int64(len(text))}, bytes.NewReader(text))
+}
+
+// A readerFunc is an io.Reader.
+type readerFunc func(b []byte) (int, error)
+
+// Read implements io.Reader.
+func (f readerFunc) Read(b []byte) (int, error) { return f(b) }
+
+// sayWhatIsSent prints what the nodes of a hub will have of a program.
+func sayWhatIsSent(w io.Writer, files, lacking int, bytes int64, skipped []string) {
+	text := fmt.Sprintf("golem: the job gets %s", visible.Count(files, "file"))
+	switch {
+	case lacking == 0:
+		text += "; the hub has them all"
+	default:
+		text += fmt.Sprintf("; sending %s that the hub lacks (%s)", visible.Count(lacking, "content"), visible.Amount(bytes))
+	}
+	fmt.Fprintln(w, text)
+	const most = 5
+	if n := len(skipped); n > 0 {
+		more := ""
+		if n > most {
+			skipped, more = skipped[:most], fmt.Sprintf(" and %d more", n-most)
+		}
+		fmt.Fprintf(w, "golem: not sent, because no mount has it: %s%s\n", strings.Join(shownAll(skipped), ", "), more)
+	}
 }
