@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/golem-forge/golem/internal/durable"
@@ -23,6 +24,11 @@ type Store struct {
 	Dir string
 	// Lock keeps other processes from adding and removing steps until release is called.
 	Lock func() (release func() error, err error)
+
+	// sizes are the sizes of the steps that makeRoom has seen. If another process undoes the
+	// newest step and saves one of the same number, its size here is the old one.
+	mu    sync.Mutex
+	sizes map[string]int64
 }
 
 // A step is a file with a line of JSON, followed by the saved content. A second file
@@ -79,32 +85,40 @@ func (s *Store) makeRoom(size int64) (number int, err error) {
 	if err != nil {
 		return 0, err
 	}
-	type kept struct {
-		name string
-		size int64
-	}
-	var steps []kept
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	seen := s.sizes
+	s.sizes = make(map[string]int64)
+	var steps []string
 	for _, e := range list {
-		name := filepath.Join(s.Dir, e.Name())
-		switch info, err := e.Info(); {
-		case strings.HasSuffix(e.Name(), tempSuffix):
-			if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		switch name := e.Name(); {
+		case strings.HasSuffix(name, tempSuffix):
+			if err := os.Remove(filepath.Join(s.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
 				return 0, err
 			}
-		case err == nil && strings.HasSuffix(e.Name(), stepSuffix):
-			steps = append(steps, kept{name, info.Size()})
-			size += info.Size()
+		case strings.HasSuffix(name, stepSuffix):
+			is, known := seen[name]
+			if !known {
+				info, err := e.Info()
+				if err != nil {
+					continue // it was removed
+				}
+				is = info.Size()
+			}
+			steps, s.sizes[name] = append(steps, name), is
+			size += is
 		}
 	}
 	for len(steps) >= MaxSteps || len(steps) > 0 && size > MaxTotal {
-		if err := remove(steps[0].name); err != nil {
+		if err := remove(filepath.Join(s.Dir, steps[0])); err != nil {
 			return 0, err
 		}
-		size -= steps[0].size
+		size -= s.sizes[steps[0]]
+		delete(s.sizes, steps[0])
 		steps = steps[1:]
 	}
 	if len(steps) > 0 {
-		fmt.Sscanf(filepath.Base(steps[len(steps)-1].name), "%d", &number)
+		fmt.Sscanf(steps[len(steps)-1], "%d", &number)
 	}
 	return number + 1, nil
 }
@@ -190,6 +204,9 @@ func (s *Store) Remove(st *Step) error {
 		return err
 	}
 	defer release()
+	s.mu.Lock()
+	delete(s.sizes, filepath.Base(st.file))
+	s.mu.Unlock()
 	return remove(st.file)
 }
 
