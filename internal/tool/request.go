@@ -1,12 +1,14 @@
 package tool
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"slices"
 	"strconv"
@@ -204,10 +206,19 @@ func (r Request) CheckDigests() error {
 const OmittedStored = "too large to be kept with the request"
 
 func digest(v any) (string, error) {
-	b, err := json.Marshal(v)
-	if err != nil {
+	h := sha256.New()
+	if err := json.NewEncoder(withoutNewline{h}).Encode(v); err != nil {
 		return "", err
 	}
-	sum := sha256.Sum256(b)
-	return hex.EncodeToString(sum[:]), nil
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// withoutNewline passes on a value of a json.Encoder, which writes it at once, as
+// json.Marshal would return it. Marshal copies the value, which may be large.
+type withoutNewline struct{ io.Writer }
+
+// Write implements io.Writer.
+func (w withoutNewline) Write(p []byte) (int, error) {
+	_, err := w.Writer.Write(bytes.TrimSuffix(p, []byte("\n")))
+	return len(p), err
 }

@@ -18,8 +18,8 @@ import (
 // punctuation.
 func Alikes(line string, code bool) iter.Seq[Trick] {
 	return func(yield func(Trick) bool) {
-		var waits *Trick // a word that looks Latin, held until the next word is known
-		spoken := false  // the previous word is clearly of another script
+		var waits Trick // a word that looks Latin, held until the next word is known; empty for none
+		spoken := false // the previous word is clearly of another script
 		dotless := code && hasDotless(line)
 		for at := 0; at < len(line); {
 			w := nextWord(line[at:], code, dotless)
@@ -38,18 +38,18 @@ func Alikes(line string, code bool) iter.Seq[Trick] {
 				continue
 			}
 			other := w.foreign > w.alike
-			if waits != nil && !other && !yield(*waits) {
+			if waits.Says != "" && !other && !yield(waits) {
 				return
 			}
-			waits = nil
+			waits = Trick{}
 			word := line[at : at+w.length]
-			t := &Trick{Alike, at, at + w.length, ""}
+			t := Trick{Alike, at, at + w.length, ""}
 			at += w.length
 			switch {
 			case w.alike == 0 || other:
 			case w.latin > 0:
 				t.Says = "letters of other scripts in a word that looks like " + toLatin(word)
-				if !yield(*t) {
+				if !yield(t) {
 					return
 				}
 			case code && w.alike-w.wide > 1 && !spoken:
@@ -58,8 +58,8 @@ func Alikes(line string, code bool) iter.Seq[Trick] {
 			}
 			spoken = other
 		}
-		if waits != nil {
-			yield(*waits)
+		if waits.Says != "" {
+			yield(waits)
 		}
 	}
 }

@@ -111,6 +111,11 @@ func (s *server) AskWhilePending(ctx context.Context, r tool.Request, id string,
 	if s.asked.Add(1) > maxAsked {
 		return nobody
 	}
+	weight := weigh(len(c.request.Params.Arguments))
+	defer s.kept.Add(-int64(weight))
+	if s.kept.Add(int64(weight)) > maxHeld && weight > 0 {
+		return nobody
+	}
 	c.waits.Store(&id)
 	defer c.waits.Store(nil)
 	c.turn.leave() // a call that waits for a person must not block other calls
@@ -121,8 +126,8 @@ func (s *server) AskWhilePending(ctx context.Context, r tool.Request, id string,
 	if c.forms != nil {
 		return s.askThere(wait, c, f)
 	}
-	s.slots.leave()
-	defer s.slots.enter()
+	s.slots.leave(weight)
+	defer s.slots.enter(weight, s.ctx.Done())
 	if canElicit(c.request) && c.request.ProtocolVersion() < multiRound {
 		said, asked := make(chan approval.Reply, 1), make(chan struct{})
 		go func() {

@@ -78,20 +78,22 @@ func (s *server) limit(ctx context.Context, p *mcp.CallToolParamsRaw) (free func
 	if s.options.HTTP == nil {
 		return func() {}, nil
 	}
-	select {
-	case <-s.slots.free:
-		return s.slots.leave, nil
-	default:
+	weight := weigh(len(p.Arguments))
+	leave := func() { s.slots.leave(weight) }
+	if s.slots.tryEnter(weight) {
+		return leave, nil
 	}
 	size := int64(len(p.Arguments) + aCall)
 	defer s.held.Add(-size)
 	if s.held.Add(size) > maxHeld {
 		return nil, &sandbox.Error{Op: p.Name, Code: sandbox.ErrLimit, Hint: "too many calls wait for others to end; nothing was done, make it again later"}
 	}
+	t := s.slots.ask(weight)
 	select {
-	case <-s.slots.free:
-		return s.slots.leave, nil
+	case <-t.ready:
+		return leave, nil
 	case <-ctx.Done():
+		s.slots.giveUp(t)
 		return nil, canceledError(p.Name)
 	}
 }

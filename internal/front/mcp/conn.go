@@ -31,7 +31,7 @@ const grace = 2 * time.Second
 type conn struct {
 	in    io.ReadCloser
 	out   io.Writer
-	slots slots
+	slots *slots
 	stop  <-chan struct{} // closed when the connection must end
 
 	inTurn func(tool.Call) *turn // returns the turn of a call, nil for none
@@ -51,9 +51,10 @@ type conn struct {
 	writing sync.Mutex // held while a line is written
 
 	// Only Read uses these.
-	queue []waiting
-	held  int // bytes in the queue
-	ended <-chan time.Time
+	queue  []waiting
+	held   int     // bytes in the queue
+	ticket *ticket // of the first call of the queue; nil for none
+	ended  <-chan time.Time
 
 	mu     sync.Mutex
 	calls  map[string]standing // calls without an answer yet
@@ -65,6 +66,7 @@ type conn struct {
 // A standing is the state of a call.
 type standing struct {
 	under  bool               // the call runs
+	size   int                // the bytes that it has of the slots
 	cancel context.CancelFunc // cancels a direct call; nil if the library runs the call
 	turn   *turn              // the turn that its request carries, nil for none
 }
@@ -76,7 +78,7 @@ type waiting struct {
 	size int
 }
 
-func newConn(in io.ReadCloser, out io.Writer, s slots, stop <-chan struct{}) *conn {
+func newConn(in io.ReadCloser, out io.Writer, s *slots, stop <-chan struct{}) *conn {
 	c := &conn{in: in, out: out, slots: s, stop: stop, lead: lead{free: make(chan struct{}, 1)}, input: bufio.NewReaderSize(in, 64<<10), lines: make(chan line),
 		idle: make(chan struct{}, 1), closed: make(chan struct{}), calls: make(map[string]standing), quick: make(map[string]bool)}
 	c.lead.watch = time.AfterFunc(time.Hour, c.checkLeader)
@@ -104,9 +106,14 @@ func (c *conn) Close() error {
 // Read implements mcp.Connection.
 func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 	for {
+		var ready <-chan struct{}
 		if len(c.queue) > 0 {
+			if c.ticket == nil {
+				c.ticket = c.slots.ask(weigh(c.queue[0].size))
+			}
+			ready = c.ticket.ready
 			select {
-			case <-c.slots.free:
+			case <-ready:
 				return c.next(), nil
 			default:
 			}
@@ -114,12 +121,9 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		if c.ended != nil && len(c.queue) == 0 && c.countRunning() == 0 {
 			return nil, io.EOF
 		}
-		lines, free := c.lines, c.slots.free
+		lines := c.lines
 		if c.held > maxHeld || c.ended != nil {
 			lines = nil
-		}
-		if len(c.queue) == 0 {
-			free = nil
 		}
 		select {
 		case <-c.stop:
@@ -129,7 +133,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 		case <-c.ended:
 			return nil, io.EOF
 		case <-c.idle:
-		case <-free:
+		case <-ready:
 			return c.next(), nil
 		case l := <-lines:
 			if l.err != nil {
@@ -216,7 +220,8 @@ func (c *conn) next() *jsonrpc.Request {
 	c.queue[0] = waiting{}
 	c.queue = c.queue[1:]
 	c.held -= first.size
-	s := standing{under: true, turn: c.inTurn(parseCall(first.Request))}
+	c.ticket = nil
+	s := standing{under: true, size: weigh(first.size), turn: c.inTurn(parseCall(first.Request))}
 	if s.turn != nil {
 		first.Request.Extra = s.turn.carrier()
 	}
@@ -271,6 +276,10 @@ func (c *conn) cancelCall(r *jsonrpc.Request) {
 		return
 	}
 	c.held -= c.queue[i].size
+	if i == 0 && c.ticket != nil {
+		c.slots.giveUp(c.ticket)
+		c.ticket = nil
+	}
 	c.queue = slices.Delete(c.queue, i, i+1)
 	c.ahead.Add(-1)
 	delete(c.calls, key)
@@ -309,7 +318,7 @@ func (c *conn) removeAnswered(key string) {
 		was.turn.drop()
 	}
 	if was.under {
-		c.slots.leave()
+		c.slots.leave(was.size)
 	}
 	if !ending {
 		return

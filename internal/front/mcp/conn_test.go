@@ -273,7 +273,7 @@ func TestCancelQueuedCall(t *testing.T) {
 		{`1`, `[1]`, false},
 		{`1`, `{}`, false},
 	} {
-		c := newConn(io.NopCloser(strings.NewReader("")), io.Discard, slots{}, nil)
+		c := newConn(io.NopCloser(strings.NewReader("")), io.Discard, new(slots), nil)
 		for _, text := range []string{`"id":` + test.id + `,"method":"tools/list"`, `"method":"notifications/cancelled","params":` + test.params} {
 			if _, err := c.take(line{data: []byte(`{"jsonrpc":"2.0",` + text + `}`)}); err != nil {
 				t.Fatal(err)

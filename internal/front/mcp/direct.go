@@ -186,15 +186,14 @@ func (c *conn) start(l line) (s started, ok bool) {
 	if s.direct, ok = parseDirect(l.data); !ok || !isInitialized(do.session) {
 		return s, false
 	}
-	select {
-	case <-c.slots.free:
-	default:
+	size := weigh(len(l.data))
+	if !c.slots.tryEnter(size) {
 		return s, false
 	}
 	s.ctx, s.cancel = context.WithCancel(do.ctx)
-	if !c.recordCall(string(s.id), standing{under: true, cancel: s.cancel}) {
+	if !c.recordCall(string(s.id), standing{under: true, size: size, cancel: s.cancel}) {
 		s.cancel()
-		c.slots.leave()
+		c.slots.leave(size)
 		return s, false
 	}
 	s.turn = c.inTurn(tool.Call{Tool: s.name, Args: s.args})

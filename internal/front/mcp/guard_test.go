@@ -198,7 +198,7 @@ func TestC8Guard(t *testing.T) {
 // TestC8Write checks that an answer without a JSON form does not end a connection.
 func TestC8Write(t *testing.T) {
 	var out bytes.Buffer
-	c := newConn(io.NopCloser(strings.NewReader("")), &out, slots{}, nil)
+	c := newConn(io.NopCloser(strings.NewReader("")), &out, new(slots), nil)
 	defer c.Close()
 	id, _ := jsonrpc.MakeID("a")
 	if err := c.Write(t.Context(), &jsonrpc.Response{ID: id, Error: &jsonrpc.Error{Code: -1, Data: json.RawMessage(`{"uri":"\x00"}`)}}); err != nil {

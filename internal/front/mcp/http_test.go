@@ -407,19 +407,29 @@ func TestSessionEnds(t *testing.T) {
 	}
 }
 
-// TestQueueLimit checks that the calls that wait for a slot are limited, and that they
-// end when their clients cancel them.
+// TestQueueLimit checks that the bytes of the calls that run and of those that wait for a
+// slot are limited. Calls that wait end when their clients cancel them. A small call passes
+// large ones.
 func TestQueueLimit(t *testing.T) {
-	s := &server{options: program.ServeOptions{HTTP: &program.HTTPOptions{}}, slots: newSlots(t.Context().Done())}
+	s := &server{options: program.ServeOptions{HTTP: &program.HTTPOptions{}}, slots: new(slots)}
 	large := &mcp.CallToolParamsRaw{Name: "write_file", Arguments: make([]byte, maxMessage)}
-	for i := range maxCalls {
-		if _, err := s.limit(t.Context(), large); err != nil {
+	const run, fit = maxRunning / maxMessage, (maxHeld - 1) / (maxMessage + aCall) // each waiting call counts a little more than its message
+	var frees []func()
+	for i := range run {
+		free, err := s.limit(t.Context(), large)
+		if err != nil {
 			t.Fatalf("%d: %v", i, err)
 		}
+		frees = append(frees, free)
 	}
+	small := &mcp.CallToolParamsRaw{Name: "read_file", Arguments: make([]byte, maxSmall)}
+	free, err := s.limit(t.Context(), small)
+	if err != nil {
+		t.Fatal(err)
+	}
+	free()
 	ctx, cancel := context.WithCancel(t.Context())
 	ended := make(chan error)
-	const fit = 3 // each call counts a little more than its message
 	for range fit {
 		go func() {
 			_, err := s.limit(ctx, large)
@@ -439,9 +449,17 @@ func TestQueueLimit(t *testing.T) {
 	if s.held.Load() != 0 {
 		t.Errorf("%d bytes are waiting", s.held.Load())
 	}
-	s.slots.leave()
+	frees[0]()
 	if _, err := s.limit(t.Context(), large); err != nil {
 		t.Error(err)
+	}
+	for range maxCalls - run {
+		if _, err := s.limit(t.Context(), small); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if s.slots.tryEnter(0) {
+		t.Errorf("more than %d calls run", maxCalls)
 	}
 }
 

@@ -45,12 +45,13 @@ type line struct {
 // readLine reads a line. It keeps only both ends of a line that is longer than
 // maxMessage.
 func readLine(in *bufio.Reader) line {
-	var whole, tail []byte
+	var parts [][]byte // joined at the end, because a slice that grows leaves several times its size
+	var tail []byte
 	size := 0
 	for {
 		part, err := in.ReadSlice('\n')
 		if size += len(part); size <= maxMessage {
-			whole = append(whole, part...)
+			parts = append(parts, bytes.Clone(part))
 		} else {
 			tail = append(tail, part...)
 			tail = slices.Delete(tail, 0, max(0, len(tail)-maxShown))
@@ -60,10 +61,12 @@ func readLine(in *bufio.Reader) line {
 			continue
 		case err != nil: // an incomplete last line is not a message
 			return line{err: io.EOF}
-		case size <= maxMessage:
-			return line{data: whole}
+		case size > maxMessage:
+			return line{long: slices.Concat(parts[0][:min(len(parts[0]), maxShown)], []byte("\n"), tail)}
+		case len(parts) == 1:
+			return line{data: parts[0]}
 		}
-		return line{long: slices.Concat(whole[:maxShown], []byte("\n"), tail)}
+		return line{data: slices.Concat(parts...)}
 	}
 }
 

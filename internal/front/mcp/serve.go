@@ -38,7 +38,7 @@ func Serve(ctx context.Context, p *program.Program, v program.GateOptions, o pro
 	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	s := &server{options: o, ctx: ctx, slots: newSlots(ctx.Done()), turns: turns{files: make(map[string][]*turn)}, parked: make(map[string]*call)}
+	s := &server{options: o, ctx: ctx, slots: new(slots), turns: turns{files: make(map[string][]*turn)}, parked: make(map[string]*call)}
 	v.Beside = s
 	s.tidy = collectLazily()
 	defer s.tidy.Stop()
@@ -93,7 +93,7 @@ type server struct {
 	ctx     context.Context // ends when the server ends
 	gate    *program.Gate
 	sdk     *mcp.Server
-	slots   slots
+	slots   *slots
 	turns   turns
 	changes map[string]bool        // the tools that change the files that a call names
 	key     func() ([]byte, error) // the key for request states
@@ -101,6 +101,7 @@ type server struct {
 	tidy   *time.Timer    // frees memory when no call runs
 	ending sync.WaitGroup // calls that run
 	asked  atomic.Int32   // how many of them wait for a person
+	kept   atomic.Int64   // bytes of those
 	held   atomic.Int64   // bytes of calls that wait for a slot
 
 	under sync.Map // an *under for each call
