@@ -1,6 +1,9 @@
 package golem_test
 
 import (
+	"encoding/pem"
+	"net/http"
+	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -10,8 +13,8 @@ import (
 )
 
 // TestRelease makes the files of a release for this machine twice, compares their bytes, installs
-// golem from them with install.sh, refuses a changed archive, and installs, uses and
-// removes the Debian package on a copy of this machine.
+// golem from them with install.sh and over HTTPS, refuses a changed archive, and installs,
+// uses and removes the packages on a copy of this machine. It also starts the images.
 func TestRelease(t *testing.T) {
 	t.Parallel()
 	for _, program := range []string{"dpkg", "script", "unshare", "awk"} {
@@ -51,9 +54,54 @@ func TestRelease(t *testing.T) {
 	if out, err := install.CombinedOutput(); err == nil || !strings.Contains(string(out), "nothing was installed") {
 		t.Errorf("a changed archive: got %v, %q", err, out)
 	}
-	packages, _ := filepath.Glob(filepath.Join(dirs[0], "golem_*.deb"))
-	if out := run(t, clone, nil, "scripts/try-package", packages[0]); !strings.HasSuffix(out, "installed, used and removed\n") {
-		t.Errorf("the package: got\n%s", out)
+	tryDownload(t, clone, dirs[0])
+	for program, pattern := range map[string]string{"dpkg": "golem_*.deb", "rpm": "golem-0*.rpm"} {
+		packages, _ := filepath.Glob(filepath.Join(dirs[0], pattern))
+		if _, err := exec.LookPath(program); err != nil {
+			t.Logf("without %s: %s is missing", packages, program)
+		} else if out := run(t, clone, nil, "scripts/try-package", packages[0]); !strings.HasSuffix(out, "installed, used and removed\n") {
+			t.Errorf("%s: got\n%s", packages, out)
+		}
+	}
+	if _, err := exec.LookPath("crun"); err != nil || os.Geteuid() != 0 {
+		t.Log("without the images: they need crun and root")
+		return
+	}
+	for pattern, words := range map[string][]string{"golem_*.oci.tar": {"version", "golem 0."}, "golem-hub_*.oci.tar": {"--help", "golem hub invite"}} {
+		images, _ := filepath.Glob(filepath.Join(dirs[0], pattern))
+		if out := run(t, clone, nil, "scripts/try-image", images[0], words[0]); !strings.Contains(out, words[1]) {
+			t.Errorf("%s: got\n%s", images, out)
+		}
+	}
+}
+
+// tryDownload installs golem over HTTPS, with the step of the GitHub Action.
+func tryDownload(t *testing.T, clone, release string) {
+	if _, err := exec.LookPath("curl"); err != nil {
+		t.Log("without a download: curl is missing")
+		return
+	}
+	server := httptest.NewTLSServer(http.FileServer(http.Dir(release)))
+	defer server.Close()
+	work := t.TempDir()
+	certificate := filepath.Join(work, "certificate.pem")
+	if err := os.WriteFile(certificate, pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: server.Certificate().Raw}), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	_, step, found := strings.Cut(read(t, filepath.Join(clone, "packaging/action.yml")), "      run: |\n")
+	if !found {
+		t.Fatal("packaging/action.yml has no step")
+	}
+	path := filepath.Join(work, "path")
+	env := []string{"CURL_CA_BUNDLE=" + certificate, "GITHUB_ACTION_PATH=" + filepath.Join(clone, "packaging"), "RUNNER_TEMP=" + work, "GITHUB_PATH=" + path, "FROM=" + server.URL, "KEY="}
+	run(t, work, env, "sh", "-ec", step)
+	if out := run(t, work, nil, filepath.Join(strings.TrimSpace(read(t, path)), "golem"), "version"); !strings.HasPrefix(out, "golem 0.") {
+		t.Errorf("got %q", out)
+	}
+	// Without that variable nothing trusts the certificate.
+	install := exec.Command("sh", filepath.Join(clone, "packaging/install.sh"), "--from", server.URL, "--to", filepath.Join(work, "other"))
+	if out, err := install.CombinedOutput(); err == nil || !strings.Contains(string(out), "cannot be read") {
+		t.Errorf("a server without a known certificate: got %v, %q", err, out)
 	}
 }
 
