@@ -27,6 +27,9 @@ func BenchmarkTable(b *testing.B) {
 	first, resumed := latencies(b, 15)
 	table.Row("submit until the first event", benchtable.Duration(first), "", "", "", "")
 	table.Row("decision until a paused job is done", benchtable.Duration(resumed), "", "", "", "")
+	listening, taken := restartQueued(b, 5_000)
+	table.Row("a killed hub with 5,000 queued jobs listens again", benchtable.Duration(listening), "", "", "", "")
+	table.Row("and gives a node the first one", benchtable.Duration(taken), "", "", "", "")
 	count := 5_000
 	if text := os.Getenv("GOLEM_BENCH_JOBS"); text != "" {
 		var err error
@@ -124,6 +127,45 @@ func latencies(b *testing.B, n int) (first, resumed float64) {
 		resumed += time.Since(begin).Seconds()
 	}
 	return first / float64(n), resumed / float64(n)
+}
+
+// restartQueued returns the seconds from the start of a hub with queued jobs until it listens, and
+// until a node has the first one.
+func restartQueued(b *testing.B, n int) (listening, taken float64) {
+	b.Helper()
+	s := newSite(b)
+	defer s.close()
+	w := simple(b, s)
+	w.submitMany(n)
+	node := s.invite(hub.Node, "n")
+	time.Sleep(deadline) // so that the hub looks whether each job is in the queue
+	s.hub.kill()
+	begin := time.Now()
+	s.startHub()
+	listening = time.Since(begin).Seconds()
+	c := s.connect(node)
+	defer c.Close()
+	j, err := c.Take(b.Context(), hub.Offer{Wait: 20 * time.Second, Slots: 1})
+	must(b, err)
+	if j == nil {
+		b.Fatal("there is no job")
+	}
+	return listening, time.Since(begin).Seconds()
+}
+
+// submitMany submits jobs with the same files.
+func (w *work) submitMany(n int) {
+	w.t.Helper()
+	signed, err := w.prepare(w.t.Context(), "job99999", "")
+	must(w.t, err)
+	spec, err := hub.OpenSpec(signed)
+	must(w.t, err)
+	for i := range n {
+		spec.ID = fmt.Sprintf("job%06d", i)
+		one, err := hub.SignSpec(w.maker.Credentials, spec)
+		must(w.t, err)
+		must(w.t, w.maker.Submit(w.t.Context(), one))
+	}
 }
 
 // A hubMemory is the memory of a hub in bytes without jobs, with many, and with those after a

@@ -391,6 +391,17 @@ func TestPruneKills(t *testing.T) {
 	}
 	_, err = c.Prune(t.Context(), hub.Prune{Before: border})
 	must(t, err)
+	w.checkPruned(old, kept)
+	out, err := s.golem(s.dir, c, "hub", "nodes")
+	if err != nil || !strings.Contains(out, "NODE  JOBS  SLOTS") || !strings.Contains(out, "a ") {
+		t.Errorf("golem hub nodes: %v\n%s", err, out)
+	}
+}
+
+// checkPruned checks that old jobs are gone, and that the others have all their files.
+func (w *work) checkPruned(old, kept []string) {
+	t := w.t
+	t.Helper()
 	for _, id := range old {
 		if _, err := w.maker.Job(t.Context(), id); !hub.IsCode(err, hub.CodeMissing) {
 			t.Errorf("job %s is there: %v", id, err)
@@ -414,10 +425,64 @@ func TestPruneKills(t *testing.T) {
 			}
 		}
 	}
-	out, err := s.golem(s.dir, c, "hub", "nodes")
-	if err != nil || !strings.Contains(out, "NODE  JOBS  SLOTS") || !strings.Contains(out, "a ") {
-		t.Errorf("golem hub nodes: %v\n%s", err, out)
+}
+
+// TestClusterPrune removes old jobs at two of three hubs at once, while others are submitted
+// and a hub is killed. Every job that is left has all its files, wherever it is read.
+func TestClusterPrune(t *testing.T) {
+	t.Parallel()
+	s, start := newCluster(t)
+	w := newWork(s, 0)
+	w.script = "- calls: [{tool: write_file, args: {path: /out/note.md, content: \"made\\n\"}}]\n- text: done\n"
+	s.startNode("a", "--slots", "2")
+	submit := func(from, to int) (ids []string) {
+		for i := from; i < to; i++ {
+			ids = append(ids, fmt.Sprintf("job%05d", i))
+			w.submit(ids[len(ids)-1])
+		}
+		return ids
 	}
+	old := submit(0, 8)
+	w.await(old, 2*time.Minute)
+	border := time.Now()
+	kept := submit(8, 9) // with the same program, whose files stay
+	w.await(kept, time.Minute)
+	var pruning sync.WaitGroup
+	admins := []*hub.Client{}
+	for i, data := range []string{"data", "data1"} {
+		admin, err := hub.ReadCredentials(filepath.Join(s.dir, data, "admin.creds"))
+		must(t, err)
+		admin.URLs = admin.URLs[i : i+1] // at this hub only
+		c := s.connect(admin)
+		t.Cleanup(c.Close)
+		admins = append(admins, c)
+		pruning.Go(func() {
+			ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+			defer cancel()
+			if _, err := c.Prune(ctx, hub.Prune{Before: border}); err != nil {
+				t.Errorf("prune: %v", err)
+			}
+		})
+	}
+	kept = append(kept, submit(9, 12)...)
+	s.others[2].kill()
+	kept = append(kept, submit(12, 14)...)
+	pruning.Wait()
+	start(2)
+	kept = append(kept, submit(14, 16)...)
+	w.await(kept, 2*time.Minute)
+	s.until("all hubs have removed the old jobs", func() bool {
+		for _, c := range admins {
+			if n, err := c.Prune(t.Context(), hub.Prune{Before: border, Dry: true}); err != nil || n > 0 {
+				return false
+			}
+		}
+		return true
+	})
+	w.checkPruned(old, kept)
+	again := submit(16, 18)
+	w.await(again, time.Minute)
+	w.checkPruned(old, append(kept, again...))
 }
 
 // TestContentReturns lets a job write a content again that an earlier checkpoint had and a later

@@ -9,16 +9,18 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"strings"
 	"sync"
 
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/hub/store"
 	"github.com/golem-forge/golem/internal/state"
 )
 
 // contents keeps contents in parts, encrypted. Each belongs to a user, who made it for jobs,
 // or to a job, whose node made it. Nobody else can name it.
 type contents struct {
-	kept   state.Once
+	kept   *store.Groups
 	secret secret
 
 	mu    sync.Mutex
@@ -48,6 +50,15 @@ const maxContent = 1 << 30
 
 func (c *contents) name(o owner, hash string) string { return string(o) + " " + hash }
 
+// of returns where the contents of an owner are kept. Those of a job are a group, which is removed as a
+// whole. older is where the first hubs kept them, nil if that is the same.
+func (c *contents) of(o owner) (kept, older state.Once) {
+	if strings.HasPrefix(string(o), "job ") {
+		return c.kept.In(string(o)), c.kept
+	}
+	return c.kept, nil
+}
+
 func (c *contents) cipher(o owner, hash string) (cipher.AEAD, error) {
 	block, err := aes.NewCipher(c.secret.key("content " + c.name(o, hash)))
 	if err != nil {
@@ -64,26 +75,36 @@ func (c *contents) keep(o owner, hash, part string, value []byte) error {
 	}
 	nonce := make([]byte, seal.NonceSize())
 	rand.Read(nonce)
-	_, _, err = c.kept.Decide(c.name(o, hash)+" "+part, seal.Seal(nonce, nonce, value, []byte(part)))
+	kept, _ := c.of(o)
+	_, _, err = kept.Decide(c.name(o, hash)+" "+part, seal.Seal(nonce, nonce, value, []byte(part)))
 	return err
 }
 
 // look returns a value that was kept.
 func (c *contents) look(o owner, hash, part string) (value []byte, ok bool, err error) {
-	data, ok, err := c.kept.Look(c.name(o, hash) + " " + part)
+	kept, older := c.of(o)
+	data, ok, err := kept.Look(c.name(o, hash) + " " + part)
+	if err == nil && !ok && older != nil {
+		data, ok, err = older.Look(c.name(o, hash) + " " + part)
+	}
 	if err != nil || !ok {
 		return nil, false, err
 	}
+	value, err = c.unseal(o, hash, part, data)
+	return value, err == nil, err
+}
+
+// unseal decrypts a value that was kept.
+func (c *contents) unseal(o owner, hash, part string, data []byte) ([]byte, error) {
 	seal, err := c.cipher(o, hash)
 	if err != nil {
-		return nil, false, err
+		return nil, err
 	}
 	n := seal.NonceSize()
 	if len(data) < n {
-		return nil, false, errors.New("a content is damaged")
+		return nil, errors.New("a content is damaged")
 	}
-	value, err = seal.Open(nil, data[:n], data[n:], []byte(part))
-	return value, err == nil, err
+	return seal.Open(nil, data[:n], data[n:], []byte(part))
 }
 
 // size returns the size of a content, and false if it is not complete.
@@ -146,7 +167,7 @@ func (c *contents) verify(o owner, p hub.Part) error {
 	if hex.EncodeToString(sum.Sum(nil)) == p.Hash {
 		return nil
 	}
-	return errors.Join(invalid("the content does not match its hash; send it again"), c.removeParts(o, p.Hash, p.Size))
+	return errors.Join(invalid("the content does not match its hash; send it again"), c.remove(o, p.Hash))
 }
 
 // get returns the part of a content at an offset, and the size of the whole.
@@ -188,42 +209,86 @@ func (c *contents) whole(o owner, hash string, most int64) (content []byte, err 
 	return content, nil
 }
 
-// remove removes a content. First it is not complete any more, so that nobody relies on it. If
-// the hub dies then, the next remove finds the parts.
+// remove removes a content.
 func (c *contents) remove(o owner, hash string) error {
-	size, ok, err := c.size(o, hash)
-	if err != nil {
+	kept, older := c.of(o)
+	found, err := c.removeFrom(kept, o, hash)
+	if err != nil || found || older == nil {
 		return err
 	}
-	if ok {
-		if err := c.kept.Forget(c.name(o, hash) + " size"); err != nil {
-			return err
-		}
-		return c.removeParts(o, hash, size)
+	_, err = c.removeFrom(older, o, hash)
+	return err
+}
+
+// removeFrom removes a content from one place, and reports whether it was complete there. First
+// it is not complete any more, so that nobody relies on it. If the hub dies then, the next
+// removal finds the parts.
+func (c *contents) removeFrom(kept state.Once, o owner, hash string) (found bool, err error) {
+	name := c.name(o, hash) + " "
+	last := int64(-1)
+	data, found, err := kept.Look(name + "size")
+	if err != nil {
+		return found, err
 	}
-	parts := int64(0)
-	for {
-		if _, ok, err := c.kept.Look(c.name(o, hash) + " " + fmt.Sprint(parts)); err != nil {
-			return err
+	if found {
+		text, err := c.unseal(o, hash, "size", data)
+		if err != nil {
+			return found, err
+		}
+		var s size
+		if err := json.Unmarshal(text, &s); err != nil {
+			return found, err
+		}
+		if err := kept.Forget(name + "size"); err != nil {
+			return found, err
+		}
+		last = s.Size / hub.MaxPart
+	}
+	for !found {
+		if _, ok, err := kept.Look(name + fmt.Sprint(last+1)); err != nil {
+			return found, err
 		} else if !ok {
 			break
 		}
-		parts++
+		last++
 	}
-	if parts == 0 {
-		return nil
+	for part := last; part >= 0; part-- {
+		if err := kept.Forget(name + fmt.Sprint(part)); err != nil {
+			return found, err
+		}
 	}
-	return c.removeParts(o, hash, (parts-1)*hub.MaxPart)
+	return found, nil
 }
 
-// removeParts removes the parts of a content, the last one first.
-func (c *contents) removeParts(o owner, hash string, size int64) error {
-	for part := size / hub.MaxPart; part >= 0; part-- {
-		if err := c.kept.Forget(c.name(o, hash) + " " + fmt.Sprint(part)); err != nil {
+// removeJob removes all contents of a job, also those that no checkpoint names. older are the
+// hashes of those that an older hub may have kept.
+func (c *contents) removeJob(id string, older map[string]bool) error {
+	for hash := range older {
+		if _, err := c.removeFrom(c.kept, ofJob(id), hash); err != nil {
 			return err
 		}
 	}
-	return nil
+	return c.kept.ForgetGroup(string(ofJob(id)))
+}
+
+// keepOnly removes the contents of a job except some.
+func (c *contents) keepOnly(id string, hashes map[string]bool) error {
+	keys := make(map[string]bool)
+	for hash := range hashes {
+		size, ok, err := c.size(ofJob(id), hash)
+		if err != nil {
+			return err
+		}
+		if !ok {
+			continue
+		}
+		name := c.name(ofJob(id), hash) + " "
+		keys[name+"size"] = true
+		for part := range size/hub.MaxPart + 1 {
+			keys[name+fmt.Sprint(part)] = true
+		}
+	}
+	return c.kept.ForgetOthers(string(ofJob(id)), keys)
 }
 
 // maxList limits the size of a list of files.

@@ -1,10 +1,6 @@
 package serve
 
 import (
-	"context"
-
-	"github.com/nats-io/nats.go/jetstream"
-
 	"github.com/golem-forge/golem/internal/hub"
 )
 
@@ -25,10 +21,7 @@ func (s *Server) QueueParts() (int, error) {
 
 // Contents returns how many messages with contents the hub keeps.
 func (s *Server) Contents() (uint64, error) {
-	kept := s.board.contents.kept.(interface {
-		Info(context.Context, ...jetstream.StreamInfoOpt) (*jetstream.StreamInfo, error)
-	})
-	about, err := kept.Info(s.ctx)
+	about, err := s.board.contents.kept.Info(s.ctx)
 	if err != nil {
 		return 0, err
 	}

@@ -64,7 +64,7 @@ func (b *board) open(secret secret) (err error) {
 		return err
 	}
 	b.contents.secret = secret
-	b.contents.kept, err = b.store.Once("contents")
+	b.contents.kept, err = b.store.Groups("contents")
 	return err
 }
 

@@ -404,6 +404,9 @@ func (b *board) endAttempt(u hub.User, e hub.End) error {
 	if err != nil {
 		return err
 	}
+	if j.State.IsOver() && j.Attempt > 1 {
+		remover{b}.dropLeftovers(j)
+	}
 	if err := b.queue.Done(j.Receipt); err != nil || j.State != hub.Queued {
 		return err
 	}

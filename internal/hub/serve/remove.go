@@ -102,6 +102,11 @@ func (b remover) finishRemovals() error {
 	if err != nil {
 		return err
 	}
+	return errors.Join(b.finishAll(ids), b.endPruning(revision)) // after an error nobody waits for this hub
+}
+
+// finishAll removes everything of jobs that are marked, for a while.
+func (b remover) finishAll(ids []string) error {
 	used, err := b.usedLists()
 	if err != nil {
 		return err
@@ -115,6 +120,11 @@ func (b remover) finishRemovals() error {
 			return err
 		}
 	}
+	return nil
+}
+
+// endPruning says that this hub removes no contents any more.
+func (b remover) endPruning(revision uint64) error {
 	data, err := json.Marshal(pruning{})
 	if err == nil {
 		_, err = b.pruning.Put(pruningKey, data, revision)
@@ -250,23 +260,46 @@ func (b remover) finishRemoval(id string, used map[string][]string) error {
 	return nil
 }
 
-// removeContents removes the contents of a job, and those that it began with if no other job of
-// the user has them.
-func (b remover) removeContents(j hub.Job, used []string) error {
+// ownContents returns the hashes of the contents that nodes have sent for a job and that it still
+// names.
+func (b remover) ownContents(j hub.Job) (map[string]bool, error) {
 	own := make(map[string]bool)
 	for _, r := range j.Requests {
 		own[r.Hash] = true
 	}
-	if j.Checkpoint != "" {
-		list, err := b.contents.list(ofJob(j.ID), j.Checkpoint)
-		if err != nil && !hub.IsCode(err, hub.CodeMissing) { // it is gone if a hub died here
-			return err
-		}
-		for hash := range list {
-			own[hash] = true
-		}
+	if j.Checkpoint == "" {
+		return own, nil
 	}
-	if err := b.removeHashes(ofJob(j.ID), own, j.Checkpoint); err != nil {
+	list, err := b.contents.list(ofJob(j.ID), j.Checkpoint)
+	if err != nil && !hub.IsCode(err, hub.CodeMissing) { // it is gone if a hub died here
+		return nil, err
+	}
+	for hash := range list {
+		own[hash] = true
+	}
+	return own, nil
+}
+
+// dropLeftovers removes what nodes that died have sent for a job, and no checkpoint names. If it
+// fails, it only takes space until the job is removed.
+func (b remover) dropLeftovers(j hub.Job) {
+	own, err := b.ownContents(j)
+	if err == nil {
+		err = b.contents.keepOnly(j.ID, own)
+	}
+	if err != nil {
+		b.tell("removing files of job %s that a dead node has sent: %v", j.ID, err)
+	}
+}
+
+// removeContents removes the contents of a job, and those that it began with if no other job of
+// the user has them.
+func (b remover) removeContents(j hub.Job, used []string) error {
+	own, err := b.ownContents(j)
+	if err != nil {
+		return err
+	}
+	if err := b.contents.removeJob(j.ID, own); err != nil {
 		return err
 	}
 	if slices.Contains(used, j.Files) {

@@ -256,3 +256,55 @@ func TestLongLists(t *testing.T) {
 		t.Errorf("of another program: got %d jobs, %v", len(got), err)
 	}
 }
+
+// TestLeftovers checks that contents which a node sent before it died go when another node has
+// done the job, and that nothing of a job is left when it is removed.
+func TestLeftovers(t *testing.T) {
+	p := start(t)
+	admin := p.admin()
+	maker, dead, node := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "dead"), p.client(admin, hub.Node, "node")
+	ctx := t.Context()
+	count := func() uint64 {
+		t.Helper()
+		n, err := p.server.Contents()
+		must(t, err)
+		return n
+	}
+	begin := count()
+	id := submit(t, maker, nil, nil, "begin")
+	submitted := count()
+	j := take(t, dead)
+	big := strings.Repeat("0123456789abcdef", hub.MaxPart/8) // of two parts
+	list(t, dead, of(j), "a first part", big)                // and no checkpoint
+	send(t, dead, of(j), "another one")
+	if count() < submitted+8 {
+		t.Fatalf("got %d contents after %d", count(), submitted)
+	}
+	time.Sleep(deadline + time.Second)
+	j = take(t, node)
+	if j.ID != id || j.Attempt != 2 {
+		t.Fatalf("got %s, attempt %d", j.ID, j.Attempt)
+	}
+	files := list(t, node, of(j), "begin", "result", big+"other")
+	must(t, node.Checkpoint(ctx, hub.Checkpoint{Attempt: of(j), Files: files, First: 1, Lines: [][]byte{[]byte("{}")}}))
+	asked := send(t, node, of(j), "a call")
+	must(t, node.Ask(ctx, hub.Question{Attempt: of(j), Requests: []hub.Request{{ID: "r1", Hash: asked}}}))
+	must(t, node.End(ctx, hub.End{Attempt: of(j), State: hub.Done}))
+	// The list, the call, the result and what the job began with have a size and a part each, and
+	// the large content has a size and three parts.
+	if got := count(); got != submitted+12 {
+		t.Errorf("got %d contents, %d of them were submitted", got, submitted)
+	}
+	for _, hash := range []string{files, asked, hub.HashOf([]byte("result")), hub.HashOf([]byte(big + "other")), hub.HashOf([]byte("begin"))} {
+		if _, err := maker.Get(ctx, hub.Part{Job: id, Hash: hash}); err != nil {
+			t.Errorf("a content of the job is gone: %v", err)
+		}
+	}
+	if _, err := maker.Get(ctx, hub.Part{Job: id, Hash: hub.HashOf([]byte("another one"))}); !hub.IsCode(err, hub.CodeMissing) {
+		t.Errorf("a content of the dead node is there: %v", err)
+	}
+	must(t, maker.Remove(ctx, id))
+	if got := count(); got != begin {
+		t.Errorf("%d contents are left, want %d", got, begin)
+	}
+}

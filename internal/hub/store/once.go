@@ -9,8 +9,14 @@ import (
 	"github.com/golem-forge/golem/internal/state"
 )
 
-// An once is a stream that takes one message for each subject: the hash of a key.
-type once struct{ *stream }
+// An once is a stream that takes one message for each subject: the hash of a key, after that of
+// its group if it has one.
+type once struct {
+	*stream
+	group string // "" or the first part of its subjects, with a dot
+}
+
+func (o *once) subject(key string) string { return o.group + hexHash(key) }
 
 // writerHeader names the call that added a message. A call whose acknowledgement was lost
 // finds its own message by it.
@@ -25,7 +31,53 @@ func (s *Store) Once(name string) (state.Once, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &once{made}, nil
+	return &once{made, ""}, nil
+}
+
+// Groups are decisions in groups. All of a group can be removed at once.
+type Groups struct{ once }
+
+// Groups returns the groups of a name. Its own keys, in no group, are those of Once.
+func (s *Store) Groups(name string) (*Groups, error) {
+	made, err := s.openStream("once", name, oncePerSubject)
+	if err != nil {
+		return nil, err
+	}
+	return &Groups{once{made, ""}}, nil
+}
+
+// In returns the decisions of a group.
+func (g *Groups) In(group string) state.Once { return &once{g.stream, hexHash(group) + "."} }
+
+// ForgetGroup removes all decisions of a group.
+func (g *Groups) ForgetGroup(group string) error {
+	ctx, cancel := g.within()
+	defer cancel()
+	return g.Purge(ctx, jetstream.WithPurgeSubject(g.base+"."+hexHash(group)+".>"))
+}
+
+// ForgetOthers removes all decisions of a group except those of some keys.
+func (g *Groups) ForgetOthers(group string, keys map[string]bool) error {
+	ctx, cancel := g.within()
+	defer cancel()
+	prefix := g.base + "." + hexHash(group) + "."
+	about, err := g.Info(ctx, jetstream.WithSubjectFilter(prefix+">"))
+	if err != nil {
+		return err
+	}
+	keep := make(map[string]bool, len(keys))
+	for key := range keys {
+		keep[prefix+hexHash(key)] = true
+	}
+	for subject := range about.State.Subjects {
+		if keep[subject] {
+			continue
+		}
+		if err := g.Purge(ctx, jetstream.WithPurgeSubject(subject)); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // A Fence decides each key once, and nobody can remove a decision, not even the hub.
@@ -39,7 +91,7 @@ func (s *Store) Fence(name string) (*Fence, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Fence{once{made}}, nil
+	return &Fence{once{made, ""}}, nil
 }
 
 // Forget refuses: what a fence has decided stays.
@@ -52,7 +104,7 @@ func (o *once) Decide(key string, value []byte) (kept []byte, first bool, err er
 	if len(value) > MaxValue {
 		return nil, false, fmt.Errorf("a value of %d bytes; at most %d are kept", len(value), MaxValue)
 	}
-	subject, writer := hexHash(key), nats.NewInbox()
+	subject, writer := o.subject(key), nats.NewInbox()
 	for tries := 0; ; tries++ {
 		_, err := o.add(subject, nats.Header{writerHeader: {writer}}, value)
 		if err == nil {
@@ -70,7 +122,7 @@ func (o *once) Decide(key string, value []byte) (kept []byte, first bool, err er
 
 // Look implements state.Once.
 func (o *once) Look(key string) (value []byte, ok bool, err error) {
-	m, ok, err := o.last(hexHash(key))
+	m, ok, err := o.last(o.subject(key))
 	if !ok {
 		return nil, false, err
 	}
@@ -81,5 +133,5 @@ func (o *once) Look(key string) (value []byte, ok bool, err error) {
 func (o *once) Forget(key string) error {
 	ctx, cancel := o.within()
 	defer cancel()
-	return o.Purge(ctx, jetstream.WithPurgeSubject(o.base+"."+hexHash(key)))
+	return o.Purge(ctx, jetstream.WithPurgeSubject(o.base+"."+o.subject(key)))
 }

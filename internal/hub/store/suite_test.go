@@ -17,6 +17,7 @@ import (
 	"github.com/nats-io/nats.go"
 
 	"github.com/golem-forge/golem/internal/hub/store"
+	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/state/statetest"
 )
 
@@ -191,6 +192,58 @@ func TestFence(t *testing.T) {
 	if kept, ok, err := f.Look("job 1.1"); string(kept) != "node a" || !ok || err != nil {
 		t.Errorf("look: got %q, %t, %v", kept, ok, err)
 	}
+}
+
+// TestGroups checks that groups have their own keys, and are removed as a whole or in part.
+func TestGroups(t *testing.T) {
+	s := newStore(t)
+	g, err := s.Groups("contents")
+	if err != nil {
+		t.Fatal(err)
+	}
+	plain, err := s.Once("contents")
+	if err != nil {
+		t.Fatal(err)
+	}
+	places := map[string]state.Once{"a": g.In("a"), "b": g.In("b"), "none": plain}
+	for name, place := range places {
+		for _, key := range []string{"1", "2", "3"} {
+			if kept, first, err := place.Decide(key, []byte(name+key)); string(kept) != name+key || !first || err != nil {
+				t.Fatalf("%s %s: got %q, %t, %v", name, key, kept, first, err)
+			}
+		}
+	}
+	check := func(want map[string]string) {
+		t.Helper()
+		for name, place := range places {
+			got := ""
+			for _, key := range []string{"1", "2", "3"} {
+				if kept, ok, err := place.Look(key); err != nil || ok && string(kept) != name+key {
+					t.Errorf("%s %s: got %q, %v", name, key, kept, err)
+				} else if ok {
+					got += key
+				}
+			}
+			if got != want[name] {
+				t.Errorf("%s has %q, want %q", name, got, want[name])
+			}
+		}
+	}
+	if kept, ok, err := g.Look("1"); string(kept) != "none1" || !ok || err != nil { // keys in no group are those of Once
+		t.Errorf("got %q, %t, %v", kept, ok, err)
+	}
+	if err := places["b"].Forget("3"); err != nil {
+		t.Error(err)
+	}
+	check(map[string]string{"a": "123", "b": "12", "none": "123"})
+	if err := g.ForgetOthers("a", map[string]bool{"2": true, "other": true}); err != nil {
+		t.Error(err)
+	}
+	check(map[string]string{"a": "2", "b": "12", "none": "123"})
+	if err := g.ForgetGroup("b"); err != nil {
+		t.Error(err)
+	}
+	check(map[string]string{"a": "2", "b": "", "none": "123"})
 }
 
 // TestDocuments checks that a document is replaced only by somebody who knows it.
