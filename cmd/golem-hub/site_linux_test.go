@@ -157,7 +157,7 @@ func fileExists(name string) bool {
 // until waits until a condition holds.
 func (s *site) until(what string, is func() bool) {
 	s.t.Helper()
-	for range 1200 {
+	for range 3600 { // three minutes, because elections of a cluster take long on a busy machine
 		if is() {
 			return
 		}
