@@ -17,6 +17,9 @@ import (
 // with it.
 const listingsFile = "mcp.json"
 
+// IsRecord reports whether a file of a state directory holds the tool lists of servers.
+func IsRecord(name string) bool { return name == listingsFile }
+
 // keptListings is how many lists are kept.
 const keptListings = 50
 

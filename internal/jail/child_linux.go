@@ -36,7 +36,7 @@ func Child(args []string, stderr io.Writer, handle Handler) (code int, is bool) 
 	if len(args) != 1 {
 		return 0, false
 	}
-	work := map[string]func(*wire) error{launchWord: launch, holdWord: func(w *wire) error { return holder(w, handle) }, cellWord: cell, probeWord: probe, bareWord: bareHold, bareCellWord: bareCell}[args[0]]
+	work := map[string]func(*wire) error{launchWord: launch, holdWord: func(w *wire) error { return holder(w, handle) }, cellWord: cell, probeWord: probe, bareWord: bareHold, bareCellWord: bareCell, memoryWord: mountMemory}[args[0]]
 	if work == nil {
 		return 0, false
 	}
@@ -51,7 +51,7 @@ func Child(args []string, stderr io.Writer, handle Handler) (code int, is bool) 
 		w.send(report{Error: "close what else is open: " + err.Error()})
 		return 1, true
 	}
-	if args[0] != probeWord {
+	if args[0] != probeWord && args[0] != memoryWord {
 		// If the machine runs out of memory, the kernel ends parts of a session before
 		// other processes.
 		os.WriteFile("/proc/self/oom_score_adj", []byte("1000"), 0)

@@ -44,15 +44,8 @@ func Instructions(p *Program) ([]Instruction, error) {
 	if len(names) == 0 {
 		return nil, nil
 	}
-	dirs := []string{p.root}
-	if top := git.Above(p.root); top != "" {
-		for dir := p.root; dir != top; {
-			dir = filepath.Dir(dir)
-			dirs = append([]string{dir}, dirs...)
-		}
-	}
 	var list []Instruction
-	for _, dir := range dirs {
+	for _, dir := range instructionDirs(p) {
 		for _, name := range names {
 			one, err := readInstruction(p, filepath.Join(dir, name))
 			if err != nil {
@@ -69,6 +62,19 @@ func Instructions(p *Program) ([]Instruction, error) {
 		}
 	}
 	return list, nil
+}
+
+// instructionDirs returns the directories whose instructions hold for a program: its own, and
+// those above it in a repository, the highest first.
+func instructionDirs(p *Program) []string {
+	dirs := []string{p.root}
+	if top := git.Above(p.root); top != "" {
+		for dir := p.root; dir != top; {
+			dir = filepath.Dir(dir)
+			dirs = append([]string{dir}, dirs...)
+		}
+	}
+	return dirs
 }
 
 // InstructionNames returns the names of the files with instructions that workers of a

@@ -29,6 +29,7 @@ type Options struct {
 	Dir       string                            // the program, or a directory in it
 	Entry     string                            // the entry worker; "" for main
 	State     string                            // where all state is kept; "" for golem in StateHome
+	States    []string                          // more directories with golem's state; golem mounts none of them
 	StateHome string                            // the user's state directory
 	Home      string                            // the user's home, for ~
 	Homes     []string                          // all directories that may be the user's home; golem mounts none of them
@@ -164,7 +165,7 @@ func FindPresets(ctx context.Context, p *Program, names []string) []network.Pres
 // projectEnv returns what a project file may refer to, and the directories that no mount
 // may show.
 func (o Options) projectEnv() project.Env {
-	env := project.Env{Home: o.Home, State: o.stateBase(), Configs: o.Configs, Homes: o.Homes, Hosts: o.Hosts, Presets: o.Presets, Agent: o.Agent}
+	env := project.Env{Home: o.Home, State: o.stateBase(), States: slices.Clone(o.States), Configs: o.Configs, Homes: o.Homes, Hosts: o.Hosts, Presets: o.Presets, Agent: o.Agent}
 	if usual := filepath.Join(o.StateHome, "golem"); o.StateHome != "" && exists(usual) {
 		env.States = append(env.States, usual)
 	}
@@ -244,6 +245,9 @@ func (p *Program) Ceiling() (policy.Grant, *sandbox.Sandbox, error) {
 	s, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Source: p.Root(), Access: sandbox.ReadOnly}}})
 	return policy.Grant{Files: policy.AllFiles(), Tools: policy.SetOf("filesystem")}, s, err
 }
+
+// StateOfAll returns the directory with the state of all programs.
+func StateOfAll(o Options) string { return o.stateBase() }
 
 // stateBase returns the directory with the state of all programs.
 func (o Options) stateBase() string {

@@ -22,7 +22,7 @@ func (e Env) hiddenDirs() []hidden {
 	const (
 		state  = "shows golem's own state"
 		config = "shows golem's own configuration"
-		other  = "cd into a project directory, or name one: --root DIR, or in the project file"
+		other  = "cd into a project directory, or name one: golem exec --root DIR, golem run ./DIR, or in the project file"
 		home   = "golem shows workers single directories, and no keys or settings of yours; " + other
 	)
 	list := []hidden{{dir: string(filepath.Separator), is: "is the whole host", hint: "golem shows workers single directories; " + other}}

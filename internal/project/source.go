@@ -83,7 +83,7 @@ func (l *loader) resolveSource(e entry) (source, base sandbox.Host, real string,
 	}
 	if e.source.Place == strictyaml.Default && kernelDir(l.real) != "" { // one problem for all defaults
 		l.problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: l.real}, What: "a directory of the kernel",
-			Hint: "there are no files of yours here; cd into a project directory, or name one: --root DIR"})
+			Hint: "there are no files of yours here; cd into a project directory, or name one: golem exec --root DIR, golem run ./DIR"})
 	} else if what != "" {
 		label := strings.TrimSuffix(e.label+"."+e.key, ".")
 		l.problems.Add(e.source, label+": "+sandbox.Shown(e.source.Text)+" "+what, hint)
@@ -95,7 +95,7 @@ func (l *loader) resolveSource(e entry) (source, base sandbox.Host, real string,
 // used.
 func resolveExisting(folder string) (real, what, hint string) {
 	if kernel := kernelDir(folder); kernel != "" {
-		return "", "is under " + kernel, "there are no files there; cd into a project directory, or name one: --root DIR, or in the project file"
+		return "", "is under " + kernel, "there are no files there; cd into a project directory, or name one: golem exec --root DIR, golem run ./DIR, or in the project file"
 	}
 	info, err := os.Stat(folder)
 	if err == nil {
@@ -116,7 +116,7 @@ func resolveExisting(folder string) (real, what, hint string) {
 // symlinks.
 func (l *loader) checkShowable(real string) (what, hint string) {
 	if kernel := kernelDir(real); kernel != "" {
-		return "leads to " + kernel, "there are no files there; cd into a project directory, or name one: --root DIR, or in the project file"
+		return "leads to " + kernel, "there are no files there; cd into a project directory, or name one: golem exec --root DIR, golem run ./DIR, or in the project file"
 	}
 	return l.checkHidden(real)
 }

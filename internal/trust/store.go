@@ -28,6 +28,11 @@ type Store struct {
 // recordsFile holds the records of a program, newest last.
 const recordsFile = "trust.json"
 
+// IsRecord reports whether a file of a state directory holds records of trust.
+func IsRecord(name string) bool {
+	return strings.HasPrefix(name, "trust") && strings.HasSuffix(name, ".json")
+}
+
 // file returns the name of the file with the records.
 func (s Store) file() string { return cmp.Or(s.File, recordsFile) }
 

@@ -474,7 +474,7 @@ func (f *execFlags) after(cmd *cobra.Command, p *program.Program, gate *program.
 		return review.Git > 0, nil
 	}
 	if f.apply == "no" {
-		text, err := describeChanges(cmd.ErrOrStderr(), p, gate.Session, review)
+		text, err := describeChanges(cmd.ErrOrStderr(), p, gate.Session, review, "", false)
 		if err != nil {
 			return true, err
 		}

@@ -31,6 +31,7 @@ type workSession struct {
 	program  *program.Program
 	hasEnded bool           // its command is not running
 	isNamed  bool           // commands about it need --session
+	where    string         // more options that commands about it need, "" for none
 	others   []*workSession // the other sessions of the directory
 	hunks    []string       // the values of --hunks
 	*paths
@@ -45,9 +46,9 @@ func newWorkSession(p *program.Program, s *session.Session, dir string) *workSes
 // command finds it without.
 func (w *workSession) option() string {
 	if !w.isNamed {
-		return ""
+		return w.where
 	}
-	return " --session " + w.ID
+	return w.where + " --session " + w.ID
 }
 
 // nameOf returns the name in the sandbox of a path that the user typed. The path is

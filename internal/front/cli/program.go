@@ -33,6 +33,7 @@ type programFlags struct {
 	hosts                              []policy.HostRule // of --net +HOST
 	presets                            []string          // of --net +PRESET
 	agent                              project.Agent     // the command of golem exec
+	states                             []string          // directories of golem's state beside the one in use
 }
 
 func addProgramFlags(cmd *cobra.Command) *programFlags {
@@ -57,7 +58,7 @@ func (f *programFlags) given() bool {
 }
 
 func (f *programFlags) options() (program.Options, error) {
-	o := program.Options{Dir: f.dir, Entry: f.entry, Trust: f.trust, State: f.state, Environ: os.Environ(), Now: time.Now}
+	o := program.Options{States: f.states, Dir: f.dir, Entry: f.entry, Trust: f.trust, State: f.state, Environ: os.Environ(), Now: time.Now}
 	if hash, err := hex.DecodeString(f.trust); f.trust != "" && (err != nil || len(hash) != sha256.Size) {
 		return o, usageError("--trust takes the hash that golem trust --print-hash prints: 64 hexadecimal digits")
 	}

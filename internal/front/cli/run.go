@@ -8,6 +8,7 @@ import (
 	"io"
 	"os"
 	"os/signal"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -42,8 +43,10 @@ type runFlags struct {
 	attach      []string
 	dry         bool
 	plain       bool
-	chatty      bool   // there is no input, and the user sits at a terminal
-	said        string // the argument that named the program
+	sandbox     string      // as the user wrote it
+	apart       *runSandbox // that of --sandbox, nil for none
+	chatty      bool        // there is no input, and the user sits at a terminal
+	said        string      // the argument that named the program
 }
 
 func newRun() *cobra.Command {
@@ -70,6 +73,11 @@ from the secret with the vendor's name: golem secret set anthropic. Three need n
 ollama:NAME is a model on this machine, scripted:FILE plays a script, and replay:FILE plays
 a record.
 
+With --sandbox, the run writes nothing to your disk except in DIR, and with memory nothing at
+all: its sessions, logs and records are there, and every directory that the worker may write
+to is copy-on-write. At the end golem lists what would have changed. memory:4GiB gives it
+more room than 1 GiB. To look at a run in DIR later: golem diff --state DIR.
+
 Without an input, golem reads messages at a terminal, one after the other: a chat. /help in
 it lists the commands and keys.
 
@@ -83,6 +91,7 @@ configuration; 3: a call waits for approval, or auto_deny refused one; 4: the bu
 spent; 5: no jail; 130: stopped.`,
 		Example: `  golem run "fix the failing test"
   golem run "review this change" --model ollama:qwen3 < change.diff
+  golem run --sandbox memory "try to remove the old API"
   golem run --resume last`,
 	}
 	f := &runFlags{gateFlags: addSessionFlags(cmd, "a new one")}
@@ -99,11 +108,18 @@ spent; 5: no jail; 130: stopped.`,
 	cmd.Flags().StringArrayVar(&f.attach, "attach", nil, "a file to attach to the input; may be given again")
 	cmd.Flags().BoolVar(&f.dry, "dry-run", false, "show what a run could do and would ask, and run nothing")
 	cmd.Flags().BoolVar(&f.plain, "plain", false, "in a chat: read plain lines, without editing, history and completion")
+	cmd.Flags().StringVar(&f.sandbox, "sandbox", "", "keep everything that the run writes in memory, or in a new directory: memory, memory:SIZE or DIR")
 	net := ""
 	cmd.Flags().StringVar(&net, "net", "", netUsage)
 	cmd.RunE = func(cmd *cobra.Command, args []string) error {
 		if err := f.setNetwork(net); err != nil {
 			return err
+		}
+		if err := f.readSandbox(); err != nil {
+			return err
+		}
+		if f.apart.needsMemory() && !f.dry {
+			return f.apart.startInMemory()
 		}
 		words, err := f.begin(args, cmd.ErrOrStderr())
 		if err != nil {
@@ -116,6 +132,11 @@ spent; 5: no jail; 130: stopped.`,
 		if f.dry {
 			return dryRun(cmd, p)
 		}
+		if f.apart != nil {
+			if p, err = f.enterSandbox(p); err != nil {
+				return err
+			}
+		}
 		if f.resume != "" && (f.entry == "" || program.IsDefault(p)) {
 			isDefault := program.IsDefault(p)
 			if p, err = f.programBefore(p); err != nil && (isDefault || f.resume != "last") {
@@ -125,7 +146,7 @@ spent; 5: no jail; 130: stopped.`,
 				return err
 			}
 		}
-		return f.run(cmd, p, words)
+		return f.apart.explainFull(cmd.ErrOrStderr(), f.run(cmd, p, words))
 	}
 	return cmd
 }
@@ -134,6 +155,11 @@ spent; 5: no jail; 130: stopped.`,
 func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) error {
 	if err := f.askTrust(cmd, p, f.takesStdin(p)); err != nil { // before golem opens any file that the program names
 		return err
+	}
+	if f.apart != nil {
+		if err := program.CheckSandbox(p, realPath(f.apart.dir)); err != nil {
+			return err
+		}
 	}
 	if f.resume == "" {
 		if err := program.CheckStateLimit(p); err != nil {
@@ -148,6 +174,9 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	out.resumed = f.resume != ""
 	if f.dir != "." {
 		out.where = " -C " + visible.CommandLine(f.dir)
+	}
+	if f.apart != nil {
+		out.where, out.gone = f.apart.options(out.where), f.apart.memory
 	}
 	requests := network.NewOwnRequests("model", "the model that you chose", time.Now)
 	defer requests.Close()
@@ -164,7 +193,7 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	if err != nil {
 		return err
 	}
-	v := program.GateOptions{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy)}
+	v := program.GateOptions{ApproveReads: f.reads, Secrets: secrets(os.Environ()), Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), Isolated: f.apart != nil}
 	if f.resume != "" {
 		s, err := p.Runs().Find(f.resumed())
 		if err != nil {
@@ -215,11 +244,11 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	traces.end(out.note)
 	sum := r.Budget.Sum()
 	out.balance = r.Balance()
-	changes, reviewed := describeSession(cmd.ErrOrStderr(), p, r.Gate)
+	changes, reviewed := describeSession(cmd.ErrOrStderr(), p, r.Gate, f.apart.options(""), out.gone)
 	late := errors.Join(reviewed, r.Close())
-	out.changes = changes
+	out.changes = changes + f.apart.describe()
 	if err == nil { // there is an answer, even if closing the records failed
-		err = out.end(f.command(p)+"--resume ", o, sum, code)
+		err = out.end(f.command(p)+strings.TrimPrefix(f.apart.options("")+" --resume ", " "), o, sum, code)
 	}
 	return withLate(cmd, err, late)
 }

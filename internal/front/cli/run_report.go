@@ -37,6 +37,7 @@ type report struct {
 	where   string // the flag that names the program for other commands, "" if they find it here
 	balance program.Balance
 	changes string // describes the changes that wait in the session, "" for none
+	gone    bool   // nothing of the run is kept, so it cannot continue
 
 	mu      sync.Mutex
 	args    map[string]run.Event   // calls without a result yet
@@ -394,10 +395,13 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 			r.sayLine("golem: %s", visible.Text(o.Why))
 		}
 		fmt.Fprint(r.errs, r.changes)
-		switch o.End {
-		case run.Paused:
+		switch {
+		case r.gone && o.End == run.Paused:
+			r.sayLine("golem: a call needs your approval, and a run in memory cannot wait for it; --approval approve_all approves all calls, and --sandbox DIR keeps the run")
+		case r.gone: // it cannot continue
+		case o.End == run.Paused:
 			r.paused(again+r.session, o.Pending)
-		case run.Stopped, run.Spent, run.Failed, run.Looping:
+		case o.End == run.Stopped, o.End == run.Spent, o.End == run.Failed, o.End == run.Looping:
 			fmt.Fprintln(r.errs, "next: "+again+"last")
 		}
 	}
@@ -423,7 +427,7 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 
 // describeSession returns a text about the changes that wait in the session of a gate, and
 // the next commands. It is "" if there are none.
-func describeSession(w io.Writer, p *program.Program, gate *program.Gate) (string, error) {
+func describeSession(w io.Writer, p *program.Program, gate *program.Gate, where string, gone bool) (string, error) {
 	if gate.Session == nil {
 		return "", nil
 	}
@@ -433,18 +437,23 @@ func describeSession(w io.Writer, p *program.Program, gate *program.Gate) (strin
 	if err != nil || len(review.Files) == 0 && review.Unfit == "" {
 		return "", err
 	}
-	return describeChanges(w, p, gate.Session, review)
+	return describeChanges(w, p, gate.Session, review, where, gone)
 }
 
-// describeChanges returns a text about the changes of a session, and the next commands.
-func describeChanges(w io.Writer, p *program.Program, s *session.Session, review *session.Review) (string, error) {
+// describeChanges returns a text about the changes of a session, and the next commands with
+// the options where. There are no next commands if the session is gone.
+func describeChanges(w io.Writer, p *program.Program, s *session.Session, review *session.Review, where string, gone bool) (string, error) {
 	dir, err := os.Getwd()
 	if err != nil {
 		return "", err
 	}
-	v := newReviewText(w, newWorkSession(p, s, dir), review)
+	work := newWorkSession(p, s, dir)
+	work.where = where
+	v := newReviewText(w, work, review)
 	v.stat(true)
-	v.notes()
+	if !gone {
+		v.notes()
+	}
 	return v.b.String(), nil
 }
 
