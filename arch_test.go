@@ -39,6 +39,7 @@ var layers = []layer{
 	{"internal/secret", 0, "recognizes credentials by their form, and variables that hold them by their names"},
 	{"internal/merge", 0, "merges two changed texts with their common base"},
 	{"internal/patch", 0, "hunks of a text to choose, split and edit; patches that git reads"},
+	{"internal/syntax", 0, "finds comments, strings, keywords and names in source code, for colours"},
 	{"internal/benchtable", 0, "times golem and its peers for make bench"},
 	{"internal/version", 0, "which source a binary was built from"},
 	{"internal/testutil", 0, "helpers for the tests of many packages"},

@@ -4,6 +4,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 
@@ -143,5 +144,56 @@ func nameUnviewed(t *testing.T, u *deskUser) {
 	}
 	if _, err := os.Stat(filepath.Join(u.dir, "shop/new/1.txt")); err == nil {
 		t.Error("a file that was not chosen was applied")
+	}
+}
+
+// colourSyntax checks that diffs have the colours of their language in the browser, and that
+// the text stays what it is.
+func colourSyntax(t *testing.T, u *deskUser) {
+	u.write("shop/app.go", "package shop\n\nfunc price() int {\n\treturn 1\n}\n")
+	added := "\treturn 12 // \"<b onclick=x>\" \u202e & more"
+	u.write("shop/new.go", "package shop\n\nfunc price() int {\n"+added+"\n}\n")
+	u.mustGolem(0, "shop", "exec", "sh", "-c", "mv new.go app.go")
+	u.openDesk()
+	u.openSession()
+	u.screenshot("colours")
+	var found struct {
+		Lines   []string
+		Kinds   []string
+		Colours int
+		Tags    int
+	}
+	read := func() {
+		t.Helper()
+		u.do(chromedp.Evaluate(`(() => { const lines = [...document.querySelectorAll('.file .line .text')], spans = [...document.querySelectorAll('.file .text span')];
+			return {lines: lines.map(e => e.textContent), kinds: spans.map(e => e.className + ' ' + e.textContent), colours: new Set(spans.map(e => getComputedStyle(e).color)).size, tags: document.querySelectorAll('.text b').length} })()`, &found))
+	}
+	read()
+	want := strings.Replace(added, "\u202e", `\u202e`, 1)
+	if !slices.Contains(found.Lines, want) || found.Tags > 0 {
+		t.Errorf("the lines: got %q, want also %q", found.Lines, want)
+	}
+	for _, kind := range []string{"code-keyword func", "code-name price", "code-number 12", "code-comment " + strings.TrimPrefix(want, "\treturn 12 ")} {
+		if !slices.Contains(found.Kinds, kind) {
+			t.Errorf("the parts: got %q, want also %q", found.Kinds, kind)
+		}
+	}
+	if found.Colours < 4 {
+		t.Errorf("the browser uses %d colours for them", found.Colours)
+	}
+
+	// The page that asks has them too, and the approval covers the same text.
+	u.do(click(`label:has([title="/app.go"])`))
+	u.submit(click(`button[value=apply]`))
+	u.waitFor(u.browser, "Your decision")
+	read()
+	if !slices.Contains(found.Lines, want) || !slices.Contains(found.Kinds, "code-number 12") || found.Tags > 0 {
+		t.Errorf("the page that asks: got %q, %q", found.Lines, found.Kinds)
+	}
+	u.viewAll(u.browser)
+	u.submit(click("button.yes"))
+	u.waitFor(u.browser, "golem undo restores")
+	if got := u.read("shop/app.go"); !strings.Contains(got, added) {
+		t.Errorf("on the disk: %q", got)
 	}
 }

@@ -75,7 +75,6 @@ func (w *Watcher) Activities(ctx context.Context) ([]Activity, error) {
 	}
 	slices.SortStableFunc(known, func(a, b inventory.Known) int { return cmp.Compare(a.Directory, b.Directory) })
 	var list []Activity
-	var processes []int
 	last := ""
 	for _, k := range known {
 		if k.Directory == "" || last == string(k.Directory) {
@@ -88,12 +87,32 @@ func (w *Watcher) Activities(ctx context.Context) ([]Activity, error) {
 		}
 		for _, s := range all {
 			if a, ok := w.activity(s, last); ok {
-				list, processes = append(list, a), append(processes, a.Process)
+				list = append(list, a)
 			}
 		}
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
 		}
+	}
+	return w.complete(list), nil
+}
+
+// ItemsWithActivities returns what Reader.Items and Activities return. It loads each program
+// once.
+func (w *Watcher) ItemsWithActivities(ctx context.Context) (items []Item, problems []Problem, list []Activity, err error) {
+	items, problems, err = w.Reader.items(ctx, func(s Session, dir string) {
+		if a, ok := w.activity(s, dir); ok {
+			list = append(list, a)
+		}
+	})
+	return items, problems, w.complete(list), err
+}
+
+// complete adds what the processes use, and sorts the list.
+func (w *Watcher) complete(list []Activity) []Activity {
+	var processes []int
+	for _, a := range list {
+		processes = append(processes, a.Process)
 	}
 	w.addUsage(list, jail.ReadUsage(processes))
 	slices.SortStableFunc(list, func(a, b Activity) int {
@@ -102,7 +121,7 @@ func (w *Watcher) Activities(ctx context.Context) ([]Activity, error) {
 		}
 		return cmp.Or(a.Since.Compare(b.Since), cmp.Compare(a.ID, b.ID))
 	})
-	return list, nil
+	return list
 }
 
 // activity returns what happens in a session. ok is false if nothing does.

@@ -83,8 +83,11 @@ func (a *assessment) add(risk Risk, reason string) {
 type Problem struct{ Directory, Text string }
 
 // Items returns everything that waits for the user, the riskiest first and then the oldest.
-func (r *Reader) Items(ctx context.Context) ([]Item, []Problem, error) {
-	list, err := DirectoriesWithRuns(ctx, r.Options)
+func (r *Reader) Items(ctx context.Context) ([]Item, []Problem, error) { return r.items(ctx, nil) }
+
+// items is Items. It calls visit, if it is not nil, with each session.
+func (r *Reader) items(ctx context.Context, visit func(s Session, dir string)) ([]Item, []Problem, error) {
+	list, err := directories(ctx, r.Options, true, visit)
 	if err != nil {
 		return nil, nil, err
 	}

@@ -78,11 +78,10 @@ func describeEnd(code int, output *os.File) string {
 // ItemsAndActivities returns everything that waits for the user, as Reader.Items does, and
 // then what runs, and the runs that can continue.
 func (w *Watcher) ItemsAndActivities(ctx context.Context) ([]Item, []Problem, error) {
-	items, problems, err := w.Reader.Items(ctx)
+	items, problems, list, err := w.ItemsWithActivities(ctx)
 	if err != nil {
 		return nil, nil, err
 	}
-	list, err := w.Activities(ctx)
 	for _, a := range list {
 		isRun := func(i Item) bool { return i.Kind == KindRun && i.Session == a.ID && i.Program == a.Program }
 		item := Item{Kind: KindRunning, Program: a.Program, Directory: a.Directory, ID: a.ID, Session: a.ID, Who: cmp.Or(a.Input, a.Command, a.What), Since: a.Since}

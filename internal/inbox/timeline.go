@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/golem-forge/golem/internal/audit"
@@ -47,16 +48,64 @@ type Event struct {
 // maxEventText is how many characters of a message or a result an event has.
 const maxEventText = 8000
 
-// Timeline returns the steps of a session in order: what its workers and the user wrote,
-// the calls with their results, the connections and the decisions. An event that is there
-// stays there, except that the end of a connection becomes part of it.
-func (s Session) Timeline() ([]Event, error) {
-	var list []Event
-	tools := make(map[string]string) // by conversation and call
-	err := s.Program.RunHistory(s.Session, func(e run.Entry) error {
-		list = append(list, entryEvents(e, tools)...)
-		return nil
-	})
+// Timelines keep the events that they read from the logs of runs. So a page that follows a
+// run does not make golem read all of its log again. The zero value is ready.
+type Timelines struct {
+	mu  sync.Mutex
+	all map[string]*runEvents // by state directory and session
+}
+
+// These limit how much Timelines keep.
+const (
+	maxTimelines    = 4
+	maxTimelineText = 4 << 20 // bytes of the texts of one
+)
+
+// runEvents are the events of the log of a session's runs, as far as it was read.
+type runEvents struct {
+	next  uint64 // number of the next entry to read
+	size  int
+	list  []Event
+	tools map[string]string // by conversation and call
+}
+
+// read returns the events of a session's runs.
+func (t *Timelines) read(s Session) ([]Event, error) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	key := string(s.Program.State()) + "/" + s.ID
+	one := t.all[key]
+	if one == nil {
+		one = &runEvents{next: 1, tools: make(map[string]string)}
+	}
+	n, err := s.Program.RunEntries(s.Session, one.next, one.add)
+	if err == nil && n+1 < one.next { // another log is there
+		one = &runEvents{next: 1, tools: make(map[string]string)}
+		_, err = s.Program.RunEntries(s.Session, one.next, one.add)
+	}
+	if t.all == nil || len(t.all) >= maxTimelines && t.all[key] == nil {
+		t.all = make(map[string]*runEvents)
+	}
+	if t.all[key] = one; err != nil || one.size > maxTimelineText {
+		delete(t.all, key)
+	}
+	return slices.Clone(one.list), err
+}
+
+func (one *runEvents) add(number uint64, e run.Entry) error {
+	events := entryEvents(e, one.tools)
+	for _, e := range events {
+		one.size += len(e.Title) + len(e.Text)
+	}
+	one.list, one.next = append(one.list, events...), number+1
+	return nil
+}
+
+// Of returns the steps of a session in order: what its workers and the user wrote, the calls
+// with their results, the connections and the decisions. An event that is there stays there,
+// except that the end of a connection becomes part of it.
+func (t *Timelines) Of(s Session) ([]Event, error) {
+	list, err := t.read(s)
 	if err != nil {
 		return nil, err
 	}

@@ -151,16 +151,12 @@ type Directory struct {
 // Directories returns all directories in which something waits for the user, and those in
 // which golem cannot tell, sorted by path.
 func Directories(ctx context.Context, o program.Options) ([]Directory, error) {
-	return directories(ctx, o, false)
+	return directories(ctx, o, false, nil)
 }
 
-// DirectoriesWithRuns is like Directories, and also finds the paused runs. It reads the logs
-// of all runs.
-func DirectoriesWithRuns(ctx context.Context, o program.Options) ([]Directory, error) {
-	return directories(ctx, o, true)
-}
-
-func directories(ctx context.Context, o program.Options, runs bool) ([]Directory, error) {
+// directories is Directories. With runs it also finds the paused runs, for which it reads the
+// logs of all runs. It calls visit, if it is not nil, with each session.
+func directories(ctx context.Context, o program.Options, runs bool, visit func(s Session, dir string)) ([]Directory, error) {
 	known, err := program.KnownPrograms(o)
 	if err != nil {
 		return nil, err
@@ -173,7 +169,7 @@ func directories(ctx context.Context, o program.Options, runs bool) ([]Directory
 			continue // the program and golem exec without it
 		}
 		last = string(k.Directory)
-		if d := directoryOf(ctx, o, k, runs); !d.IsEmpty() || len(d.Paused) > 0 || d.Problem != "" {
+		if d := directoryOf(ctx, o, k, runs, visit); !d.IsEmpty() || len(d.Paused) > 0 || d.Problem != "" {
 			list = append(list, d)
 		}
 	}
@@ -181,7 +177,7 @@ func directories(ctx context.Context, o program.Options, runs bool) ([]Directory
 }
 
 // directoryOf returns what waits in one directory.
-func directoryOf(ctx context.Context, o program.Options, k inventory.Known, runs bool) Directory {
+func directoryOf(ctx context.Context, o program.Options, k inventory.Known, runs bool, visit func(s Session, dir string)) Directory {
 	d := Directory{Path: string(k.Directory), State: k.State}
 	if d.Path == "" {
 		d.Problem = "an older golem did not record its directory; run golem status there once"
@@ -202,6 +198,9 @@ func directoryOf(ctx context.Context, o program.Options, k inventory.Known, runs
 	for _, s := range all {
 		if runs && s.isPaused() {
 			d.Paused = append(d.Paused, s)
+		}
+		if visit != nil {
+			visit(s, d.Path)
 		}
 	}
 	return d

@@ -102,12 +102,21 @@ type history struct {
 }
 
 // read returns the summary of a session.
-func (h *Histories) read(p *Program, s *session.Session) (RunSummary, error) {
+func (h *Histories) read(p *Program, s *session.Session) (sum RunSummary, err error) {
+	err = h.use(p, s, func(one *history) error {
+		sum, err = one.read()
+		return err
+	})
+	return sum, err
+}
+
+// use calls do with the history of a session, whose log is open.
+func (h *Histories) use(p *Program, s *session.Session, do func(one *history) error) error {
 	at := filepath.Dir(s.NowFile())
 	is, err := os.Stat(at)
 	if err != nil {
 		h.forget(at)
-		return RunSummary{}, err
+		return err
 	}
 	h.mu.Lock()
 	one := h.all[at]
@@ -127,7 +136,38 @@ func (h *Histories) read(p *Program, s *session.Session) (RunSummary, error) {
 	h.mu.Unlock()
 	one.mu.Lock()
 	defer one.mu.Unlock()
-	return one.read(p, s, is)
+	if err := one.open(p, s, is); err != nil {
+		return err
+	}
+	return do(one)
+}
+
+// RunEntries calls yield with the log entries of the session's runs from a number on. The
+// first has the number 1. It returns how many there are. If the process has Histories, it
+// reads only what was appended since the last time.
+func (p *Program) RunEntries(s *session.Session, from uint64, yield func(number uint64, e run.Entry) error) (n uint64, err error) {
+	read := func(log *run.Log) error {
+		if n, err = log.Len(); err != nil || n < from {
+			return err
+		}
+		return log.ReadFrom(from, yield)
+	}
+	if h := p.options.Histories; h != nil {
+		err = h.use(p, s, func(one *history) error { return read(one.log) })
+		return n, err
+	}
+	dir, err := s.OpenState()
+	if err != nil {
+		return 0, err
+	}
+	defer dir.Close()
+	log, err := run.OpenLog(dir, false, p.options.Now)
+	if err != nil {
+		return 0, err
+	}
+	defer log.Close()
+	err = read(log)
+	return n, err
 }
 
 // forget closes the log of a session that is gone.
@@ -154,25 +194,31 @@ func (one *history) close() {
 	one.dir, one.log, one.next, one.sum = nil, nil, 1, RunSummary{}
 }
 
-// read reads what was appended. is describes the directory of the session now.
-func (one *history) read(p *Program, s *session.Session, is fs.FileInfo) (RunSummary, error) {
+// open opens the log, if it is not open. is describes the directory of the session now.
+func (one *history) open(p *Program, s *session.Session, is fs.FileInfo) error {
 	if one.log != nil {
 		if n, err := one.log.Len(); err != nil || n+1 < one.next || !os.SameFile(is, one.is) {
 			one.close() // another log is there
 		}
 	}
-	if one.log == nil {
-		dir, err := s.OpenState()
-		if err != nil {
-			return RunSummary{}, err
-		}
-		log, err := run.OpenLog(dir, false, p.options.Now)
-		if err != nil {
-			dir.Close()
-			return RunSummary{}, err
-		}
-		one.dir, one.log, one.is, one.next = dir, log, is, 1
+	if one.log != nil {
+		return nil
 	}
+	dir, err := s.OpenState()
+	if err != nil {
+		return err
+	}
+	log, err := run.OpenLog(dir, false, p.options.Now)
+	if err != nil {
+		dir.Close()
+		return err
+	}
+	one.dir, one.log, one.is, one.next = dir, log, is, 1
+	return nil
+}
+
+// read reads what was appended.
+func (one *history) read() (RunSummary, error) {
 	err := one.log.ReadFrom(one.next, func(number uint64, e run.Entry) error {
 		one.sum.add(e)
 		one.next = number + 1

@@ -5,6 +5,8 @@ import (
 	"iter"
 	"strings"
 	"unicode"
+
+	"github.com/golem-forge/golem/internal/syntax"
 )
 
 // A Row is a printed line with visible text. Its mark says what kind of line it is.
@@ -29,21 +31,29 @@ const (
 	Warning  = "!"
 )
 
-// colour returns the escape sequences before and after a row.
-func (r Row) colour() (on, off string) {
-	switch r.Mark {
+// MarkColour returns the code of the colour of a row with a mark at a terminal, or "".
+func MarkColour(mark string) string {
+	switch mark {
 	case Header:
-		return "\x1b[7m", "\x1b[0m"
+		return "7"
 	case Added:
-		return "\x1b[32m", "\x1b[0m"
+		return "32"
 	case Removed:
-		return "\x1b[31m", "\x1b[0m"
+		return "31"
 	case Hunk:
-		return "\x1b[36m", "\x1b[0m"
+		return "36"
 	case Hidden, Warning:
-		return "\x1b[33m", "\x1b[0m"
+		return "33"
 	}
-	return "", ""
+	return ""
+}
+
+// Coloured returns a text with the codes of a colour, or unchanged if there are none.
+func Coloured(codes, text string) string {
+	if codes == "" || text == "" {
+		return text
+	}
+	return "\x1b[" + codes + "m" + text + "\x1b[0m"
 }
 
 // Margin is the number of columns of a line that are not for the text of a row: those of
@@ -53,7 +63,9 @@ const Margin = 7
 // Lines returns a row as lines for a terminal of the given width, or as one line if the
 // width is 0. It wraps the text itself: if the terminal wrapped it, untrusted text could
 // begin a line like golem's own.
-func (r Row) Lines(columns int, colours bool) []string { return r.lines("  ", columns, colours) }
+func (r Row) Lines(columns int, colours bool) []string {
+	return r.lines("  ", columns, colours, nil)
+}
 
 // Barred returns a row as lines of a question. Each line begins with the bar, and bars in
 // its text are escaped.
@@ -63,29 +75,42 @@ func (r Row) Barred(columns int, colours bool) []string {
 		margin = "\x1b[1m" + Bar + "\x1b[0m "
 	}
 	r.Text = Barless(r.Text)
-	return r.lines(margin, columns, colours)
+	return r.lines(margin, columns, colours, nil)
 }
 
-func (r Row) lines(margin string, columns int, colours bool) []string {
+// lines returns the lines of a row. The spans are those of its text, or nil.
+func (r Row) lines(margin string, columns int, colours bool, spans []syntax.Span) []string {
 	first, next := r.Mark+" ", "┆ "
 	if r.Mark == About || r.Mark == Header {
 		first = ""
 	}
-	on, off := "", ""
+	colour := ""
 	if colours {
-		on, off = r.colour()
+		colour = MarkColour(r.Mark)
 	}
 	room := columns - Margin
 	if columns > 0 {
 		room = max(room, 1)
 	}
 	var lines []string
+	at := 0
 	for i, piece := range Broken(r.Text, room) {
 		before := next
 		if i == 0 {
 			before = first
 		}
-		lines = append(lines, margin+on+before+piece+off+"\n")
+		if spans == nil || !colours {
+			lines = append(lines, margin+Coloured(colour, before+piece)+"\n")
+			continue
+		}
+		line, codes, text := margin, colour, before
+		for _, s := range CutSpans(spans, at, at+len(piece)) {
+			if next := PaintedColour(colour, s.Kind); next != codes {
+				line, codes, text = line+Coloured(codes, text), next, ""
+			}
+			text += s.Text
+		}
+		lines, at = append(lines, line+Coloured(codes, text)+"\n"), at+len(piece)
 	}
 	return lines
 }
@@ -98,13 +123,38 @@ type Page struct {
 }
 
 // Row prints a row.
-func (p Page) Row(w io.Writer, r Row) error {
-	for _, line := range r.Lines(p.Columns, p.Colours) {
+func (p Page) Row(w io.Writer, r Row) error { return p.row(w, r, nil) }
+
+func (p Page) row(w io.Writer, r Row, spans []syntax.Span) error {
+	for _, line := range r.lines("  ", p.Columns, p.Colours, spans) {
 		if _, err := io.WriteString(w, line); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// Diff prints the unified diff of a file, made visible, with the colours of its language.
+func (p Page) Diff(w io.Writer, name, diff string) error {
+	rows := DiffRows(diff)
+	spans := make([][]syntax.Span, len(rows))
+	if p.Colours {
+		spans = Paint(name, rows)
+	}
+	for i, r := range rows {
+		if err := p.row(w, r, spans[i]); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// DiffRows returns the lines of a unified diff as rows, made visible.
+func DiffRows(diff string) (rows []Row) {
+	for r := range Diff(diff) {
+		rows = append(rows, Row{Mark: r.Mark, Text: Text(r.Text)})
+	}
+	return rows
 }
 
 // Line prints a line of golem that may contain untrusted text, made visible. If it wraps

@@ -219,9 +219,7 @@ func (v *reviewText) diffs() {
 		}
 		v.b.WriteString("\n")
 		v.line("%s", text)
-		for r := range visible.Diff(c.Diff) {
-			v.row(r.Mark, r.Text)
-		}
+		v.page.Diff(v.b, c.Path, c.Diff)
 	}
 	v.b.WriteString("\n")
 	v.notes(v.hunksExample()...)

@@ -83,8 +83,6 @@ func (v *reviewText) commit(c changes.Commit) {
 			text += "  content not shown: " + f.Omitted
 		}
 		v.line("%s", text)
-		for r := range visible.Diff(f.Diff) {
-			v.row(r.Mark, r.Text)
-		}
+		v.page.Diff(v.b, f.Path, f.Diff)
 	}
 }

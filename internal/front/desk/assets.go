@@ -67,6 +67,7 @@ var templates = sync.OnceValue(func() *template.Template {
 		"kind":      kindWords,
 		"command":   nextCommand,
 		"cells":     splitRow,
+		"painted":   paintRows,
 		"lines":     visible.LineCounts,
 		"number":    formatNumber,
 		"shorten":   visible.Cut,

@@ -10,6 +10,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/inbox"
+	"github.com/golem-forge/golem/internal/syntax"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -51,6 +52,7 @@ type fileView struct {
 	Rows  []visible.Row
 	Open  bool
 	Path  string // of the page that shows it
+	Name  string // of the file, for its colours
 }
 
 // A waitingCall is a call that waits for the user, here or at the hub.
@@ -118,7 +120,7 @@ func newCallView(r tool.Request, all bool) callView {
 	titles, content := make(map[string]int), make(map[string]int)
 	for i := range r.Changes {
 		titles[tool.ItemChange(i)], content[tool.ItemContent(i)] = i, i
-		v.Files = append(v.Files, fileView{Index: i, Title: visible.Row{Text: visible.Name(r.Changes[i].Path)}})
+		v.Files = append(v.Files, fileView{Index: i, Title: visible.Row{Text: visible.Name(r.Changes[i].Path)}, Name: r.Changes[i].Path})
 	}
 	for _, row := range sheet.Body {
 		i, isTitle := titles[row.Item]
@@ -352,6 +354,23 @@ const maxPiece = 200
 type cell struct {
 	Mark, Class, Text, Item string
 	First                   bool
+	Spans                   []syntax.Span // of its text
+}
+
+// paintRows returns the rows of a diff of a file in pieces, with the parts that have a
+// colour. If the name is empty, there are none.
+func paintRows(name string, rows []visible.Row) (list []cell) {
+	spans := visible.Paint(name, rows)
+	for i, r := range rows {
+		at := 0
+		for _, c := range splitRow(r) {
+			if c.Spans = visible.CutSpans(spans[i], at, at+len(c.Text)); c.Spans == nil {
+				c.Spans = []syntax.Span{{Text: c.Text}}
+			}
+			list, at = append(list, c), at+len(c.Text)
+		}
+	}
+	return list
 }
 
 // splitRow returns a row in pieces.
@@ -360,7 +379,7 @@ func splitRow(r visible.Row) (list []cell) {
 	text := []rune(r.Text)
 	for first := true; first || len(text) > 0; first = false {
 		n := min(len(text), maxPiece)
-		list = append(list, cell{r.Mark, class, string(text[:n]), r.Item, first})
+		list = append(list, cell{r.Mark, class, string(text[:n]), r.Item, first, nil})
 		text = text[n:]
 	}
 	return list

@@ -153,9 +153,9 @@ func changeRows(index int, c tool.Change) fileView {
 			title += ", " + visible.Line(text, maxNote)
 		}
 	}
-	f := fileView{Index: index, Title: visible.Row{Text: title}}
-	for r := range visible.Diff(c.Diff) {
-		f.Rows = append(f.Rows, visible.Row{Mark: r.Mark, Text: visible.Text(r.Text), Item: tool.ItemContent(index)})
+	f := fileView{Index: index, Title: visible.Row{Text: title}, Rows: visible.DiffRows(c.Diff), Name: c.Path}
+	for i := range f.Rows {
+		f.Rows[i].Item = tool.ItemContent(index)
 	}
 	return f
 }

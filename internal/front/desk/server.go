@@ -36,6 +36,7 @@ type server struct {
 	resumed resumed
 	inbox   *inbox.Reader
 	watcher *inbox.Watcher
+	events  inbox.Timelines
 	hub     *hubPages // nil for none
 	pages   pages
 }
@@ -219,11 +220,7 @@ type inboxView struct {
 
 // showInbox shows everything that waits, and what runs.
 func (s *server) showInbox(w http.ResponseWriter, r *http.Request) {
-	items, problems, err := s.inbox.Items(r.Context())
-	var list []inbox.Activity
-	if err == nil {
-		list, err = s.watcher.Activities(r.Context())
-	}
+	items, problems, list, err := s.watcher.ItemsWithActivities(r.Context())
 	if err != nil {
 		s.fail(w, err)
 		return

@@ -71,6 +71,7 @@ type dirView struct {
 type changeView struct {
 	At, Nonce string
 	Index     int
+	Path      string
 	Base      string // the last part of its name
 	Name      string
 	Mark      string // A, M or D
@@ -119,7 +120,7 @@ func (s *server) renderSession(w http.ResponseWriter, r *http.Request, status in
 	}
 	var events []inbox.Event
 	if err == nil {
-		events, err = one.Timeline()
+		events, err = s.events.Of(one)
 	}
 	if err != nil {
 		s.fail(w, err)
@@ -336,7 +337,7 @@ func (v *filesView) setNonce(nonce string) {
 
 // newChangeView returns a changed file without its content.
 func newChangeView(c session.FileChange, index int) changeView {
-	v := changeView{Index: index, Base: visible.Name(path.Base(c.Path)), Name: visible.Name(c.Path), Mark: "M", Word: "changed", About: visible.LineCounts(c.Added, c.Removed)}
+	v := changeView{Index: index, Path: c.Path, Base: visible.Name(path.Base(c.Path)), Name: visible.Name(c.Path), Mark: "M", Word: "changed", About: visible.LineCounts(c.Added, c.Removed)}
 	switch c.Op {
 	case overlay.Create:
 		v.Mark, v.Word = "A", "new"
@@ -400,8 +401,9 @@ func (v *changeView) open(f fileContent) {
 
 // add adds the rows of a diff.
 func (p *pieceView) add(diff string) {
-	for r := range visible.Diff(diff) {
-		p.Rows = append(p.Rows, visible.Row{Mark: r.Mark, Text: visible.Text(r.Text), Item: p.Item})
+	p.Rows = visible.DiffRows(diff)
+	for i := range p.Rows {
+		p.Rows[i].Item = p.Item
 	}
 }
 
@@ -476,7 +478,7 @@ func (s *server) showTimeline(w http.ResponseWriter, r *http.Request) {
 	one, err := inbox.OpenSession(s.options, r.PathValue("program"), r.PathValue("id"))
 	var events []inbox.Event
 	if err == nil {
-		events, err = one.Timeline()
+		events, err = s.events.Of(one)
 	}
 	if err != nil {
 		s.fail(w, err)

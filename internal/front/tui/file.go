@@ -77,7 +77,7 @@ func (f *file) arrange(l layout) {
 		lines = append(lines, line{row: row, item: i, head: true, find: f.path})
 		row++
 		for _, r := range f.notes(i) {
-			lines = l.appendRow(lines, row, i, r, 0, 0)
+			lines = l.appendRow(lines, row, i, painted{Row: r})
 			row++
 		}
 		diff := ""
@@ -89,11 +89,7 @@ func (f *file) arrange(l layout) {
 		case !it.Mode:
 			diff = f.WholeDiff()
 		}
-		var rows []visible.Row
-		for r := range visible.Diff(diff) {
-			rows = append(rows, r)
-		}
-		lines, row = l.appendDiff(lines, row, i, rows)
+		lines, row = l.appendDiff(lines, row, i, l.paintRows(f.path, diff))
 	}
 	old, was := f.sheet, f.made
 	f.sheet, f.made = newSheet(lines), l

@@ -5,6 +5,7 @@ import (
 	"unicode"
 	"unicode/utf8"
 
+	"github.com/golem-forge/golem/internal/syntax"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -88,8 +89,31 @@ type layout struct {
 // minWide is the smallest width of a pane for old and new lines side by side.
 const minWide = 60
 
+// A painted row is a row with the parts of its text that are drawn differently.
+type painted struct {
+	visible.Row
+	spans  []syntax.Span // of its text, or nil
+	change span          // the changed words
+}
+
+// paintRows returns the rows of a diff of a file, with plain text.
+func (l layout) paintRows(name, diff string) (list []painted) {
+	rows := visible.DiffRows(diff)
+	for i := range rows {
+		rows[i].Text = plainText(rows[i].Text)
+	}
+	spans := make([][]syntax.Span, len(rows))
+	if l.paint {
+		spans = visible.Paint(name, rows)
+	}
+	for i, r := range rows {
+		list = append(list, painted{Row: r, spans: spans[i]})
+	}
+	return list
+}
+
 // appendRow appends the lines of one row, which are wrapped behind its mark.
-func (l layout) appendRow(lines []line, row, item int, r visible.Row, from, to int) []line {
+func (l layout) appendRow(lines []line, row, item int, r painted) []line {
 	text := plainText(r.Text)
 	first, next := r.Mark+" ", "┆ "
 	if r.Mark == visible.About || r.Mark == visible.Header {
@@ -101,56 +125,60 @@ func (l layout) appendRow(lines []line, row, item int, r visible.Row, from, to i
 		if i == 0 {
 			mark = first
 		}
-		drawn := l.paint.with(markColour(r.Mark), mark) + l.words(piece, at, from, to, markColour(r.Mark))
+		drawn := l.paint.with(visible.MarkColour(r.Mark), mark) + l.words(r, piece, at)
 		lines = append(lines, line{row: row, item: item, text: drawn, find: piece})
 		at += len(piece)
 	}
 	return lines
 }
 
-// words returns a piece of a line, which begins at an offset of it, with the bytes between
-// from and to as changed words.
-func (l layout) words(piece string, at, from, to int, colour string) string {
-	a, b := min(max(from-at, 0), len(piece)), min(max(to-at, 0), len(piece))
-	if a >= b {
-		return l.paint.with(colour, piece)
+// words returns a piece of the text of a row, which begins at an offset of it, with its
+// colours and its changed words.
+func (l layout) words(r painted, piece string, at int) string {
+	if !l.paint {
+		return piece
 	}
-	return l.paint.with(colour, piece[:a]) + l.paint.with(strong+";"+colour, piece[a:b]) + l.paint.with(colour, piece[b:])
+	spans := visible.CutSpans(r.spans, at, at+len(piece))
+	if spans == nil {
+		spans = []syntax.Span{{Text: piece}}
+	}
+	var b strings.Builder
+	for _, s := range spans {
+		codes := visible.PaintedColour(visible.MarkColour(r.Mark), s.Kind)
+		x, y := min(max(r.change.from-at, 0), len(s.Text)), min(max(r.change.to-at, 0), len(s.Text))
+		b.WriteString(l.paint.with(codes, s.Text[:x]))
+		if x < y {
+			b.WriteString(l.paint.with(strings.TrimSuffix(strong+";"+codes, ";"), s.Text[x:y]))
+		}
+		b.WriteString(l.paint.with(codes, s.Text[max(x, y):]))
+		at += len(s.Text)
+	}
+	return b.String()
 }
 
 // appendDiff appends the lines of a part of a diff. It returns the number of the next row.
-func (l layout) appendDiff(lines []line, row, item int, rows []visible.Row) ([]line, int) {
+func (l layout) appendDiff(lines []line, row, item int, rows []painted) ([]line, int) {
 	for len(rows) > 0 {
 		removed := count(rows, visible.Removed)
 		added := count(rows[removed:], visible.Added)
 		if removed+added == 0 {
 			if l.isWide() && rows[0].Mark == visible.Content {
-				lines = l.appendPair(lines, row, item, rows[0], rows[0], span{}, span{})
+				lines = l.appendPair(lines, row, item, rows[0], rows[0])
 			} else {
-				lines = l.appendRow(lines, row, item, rows[0], 0, 0)
+				lines = l.appendRow(lines, row, item, rows[0])
 			}
 			row, rows = row+1, rows[1:]
 			continue
 		}
 		old, new := rows[:removed], rows[removed:removed+added]
+		for i := range min(removed, added) {
+			old[i].change, new[i].change = changedWords(old[i].Text, new[i].Text)
+		}
 		if l.isWide() {
 			lines, row = l.appendPairs(lines, row, item, old, new)
 		} else {
-			for i, r := range old {
-				from, to := 0, 0
-				if i < len(new) {
-					change, _ := changedWords(r.Text, new[i].Text)
-					from, to = change.from, change.to
-				}
-				lines, row = l.appendRow(lines, row, item, r, from, to), row+1
-			}
-			for i, r := range new {
-				from, to := 0, 0
-				if i < len(old) {
-					_, change := changedWords(old[i].Text, r.Text)
-					from, to = change.from, change.to
-				}
-				lines, row = l.appendRow(lines, row, item, r, from, to), row+1
+			for _, r := range rows[:removed+added] {
+				lines, row = l.appendRow(lines, row, item, r), row+1
 			}
 		}
 		rows = rows[removed+added:]
@@ -161,7 +189,7 @@ func (l layout) appendDiff(lines []line, row, item int, rows []visible.Row) ([]l
 func (l layout) isWide() bool { return l.wide && l.width >= minWide }
 
 // count counts the rows with a mark at the start.
-func count(rows []visible.Row, mark string) (n int) {
+func count(rows []painted, mark string) (n int) {
 	for n < len(rows) && rows[n].Mark == mark {
 		n++
 	}
@@ -169,20 +197,16 @@ func count(rows []visible.Row, mark string) (n int) {
 }
 
 // appendPairs appends old and new rows next to each other.
-func (l layout) appendPairs(lines []line, row, item int, old, new []visible.Row) ([]line, int) {
+func (l layout) appendPairs(lines []line, row, item int, old, new []painted) ([]line, int) {
 	for i := range max(len(old), len(new)) {
-		var a, b visible.Row
-		var x, y span
+		var a, b painted
 		if i < len(old) {
 			a = old[i]
 		}
 		if i < len(new) {
 			b = new[i]
 		}
-		if i < len(old) && i < len(new) {
-			x, y = changedWords(a.Text, b.Text)
-		}
-		lines, row = l.appendPair(lines, row, item, a, b, x, y), row+1
+		lines, row = l.appendPair(lines, row, item, a, b), row+1
 	}
 	return lines, row
 }
@@ -191,16 +215,16 @@ func (l layout) appendPairs(lines []line, row, item int, old, new []visible.Row)
 type span struct{ from, to int }
 
 // appendPair appends two rows next to each other. A row without a mark is empty.
-func (l layout) appendPair(lines []line, row, item int, old, new visible.Row, x, y span) []line {
+func (l layout) appendPair(lines []line, row, item int, old, new painted) []line {
 	half := (l.width - 4) / 2
 	room := half - len("- ")
-	side := func(r visible.Row, s span) (texts, finds []string) {
+	side := func(r painted) (texts, finds []string) {
 		if r.Mark == "" {
 			return nil, nil
 		}
 		text := fixedText(plainText(r.Text))
 		if text != plainText(r.Text) {
-			s = span{} // the offsets are those of another text
+			r.change, r.spans = span{}, nil // the offsets are those of another text
 		}
 		mark := r.Mark + " "
 		if r.Mark == visible.Content {
@@ -210,14 +234,14 @@ func (l layout) appendPair(lines []line, row, item int, old, new visible.Row, x,
 		for first := true; first || text != ""; first = false {
 			piece := text[:cutAt(text, room)]
 			padding := strings.Repeat(" ", max(0, room-fixedWidth(piece)))
-			texts = append(texts, l.paint.with(markColour(r.Mark), mark)+l.words(piece, at, s.from, s.to, markColour(r.Mark))+padding)
+			texts = append(texts, l.paint.with(visible.MarkColour(r.Mark), mark)+l.words(r, piece, at)+padding)
 			finds = append(finds, piece)
 			at, text, mark = at+len(piece), text[len(piece):], "┆ "
 		}
 		return texts, finds
 	}
-	left, found := side(old, x)
-	right, more := side(new, y)
+	left, found := side(old)
+	right, more := side(new)
 	empty := strings.Repeat(" ", half)
 	for i := range max(len(left), len(right)) {
 		a, b, find := empty, "", ""

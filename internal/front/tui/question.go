@@ -16,9 +16,10 @@ import (
 // records which rows were on the screen.
 type question struct {
 	request tool.Request
-	shows   tool.Request // with the paths as the user types them
-	before  []string     // items that were on the screen before the question
-	changed []string     // paths that were on the screen with other content
+	always  *approval.Rule // the rule that allows a host always; nil if golem offers none
+	shows   tool.Request   // with the paths as the user types them
+	before  []string       // items that were on the screen before the question
+	changed []string       // paths that were on the screen with other content
 	reply   chan<- approval.Reply
 	front   string
 	answer  func(approval.Reply) // used in place of reply, if set
@@ -62,15 +63,40 @@ func newQuestion(r, shows tool.Request, before, changed []string, front string) 
 	return q
 }
 
+// paintRows returns the rows with plain text, those of diffs with their colours.
+func (q *question) paintRows(l layout) []painted {
+	rows := make([]painted, len(q.rows))
+	of := make(map[string][]int) // the rows of each content
+	for i, r := range q.rows {
+		r.Text = plainText(r.Text)
+		rows[i].Row = r
+		of[r.Item] = append(of[r.Item], i)
+	}
+	for i, c := range q.request.Changes {
+		if !l.paint {
+			break
+		}
+		var diff []visible.Row
+		for _, k := range of[tool.ItemContent(i)] {
+			diff = append(diff, rows[k].Row)
+		}
+		for n, spans := range visible.Paint(c.Path, diff) {
+			rows[of[tool.ItemContent(i)][n]].spans = spans
+		}
+	}
+	return rows
+}
+
 // arrange makes the lines for a width.
 func (q *question) arrange(l layout) {
 	var lines []line
 	l.width -= len("  ") // the bar
-	for i, r := range q.rows {
+	rows := q.paintRows(l)
+	for i, r := range rows {
 		if i == len(q.changed) && r.Mark == visible.About {
 			r.Mark = visible.Header
 		}
-		lines = l.appendRow(lines, i, 0, r, 0, 0)
+		lines = l.appendRow(lines, i, 0, r)
 	}
 	old := q.sheet
 	q.sheet = newSheet(lines)

@@ -170,7 +170,7 @@ func (v *review) arrangeAbout(l layout) {
 	rows := v.rowsAbout()
 	var lines []line
 	for i, r := range rows {
-		lines = l.appendRow(lines, i, -1, r, 0, 0)
+		lines = l.appendRow(lines, i, -1, painted{Row: r})
 	}
 	v.about, v.made = newSheet(lines), l
 }

@@ -15,36 +15,16 @@ const (
 	bold    = "1"
 	faint   = "2"
 	reverse = "7"
-	red     = "31"
-	green   = "32"
 	yellow  = "33"
-	cyan    = "36"
 	strong  = "1;4" // the changed words of a line
 )
 
 // with returns a text with colours.
 func (p paint) with(codes, text string) string {
-	if !bool(p) || text == "" || codes == "" {
+	if !bool(p) {
 		return text
 	}
-	return "\x1b[" + codes + "m" + text + "\x1b[0m"
-}
-
-// markColour returns the colour of a row with a mark.
-func markColour(mark string) string {
-	switch mark {
-	case visible.Header:
-		return reverse
-	case visible.Added:
-		return green
-	case visible.Removed:
-		return red
-	case visible.Hunk:
-		return cyan
-	case visible.Hidden, visible.Warning:
-		return yellow
-	}
-	return ""
+	return visible.Coloured(codes, text)
 }
 
 // plainText returns an untrusted line for the screen: visible, without bars and tabs.

@@ -1,0 +1,89 @@
+package inbox
+
+import (
+	"bytes"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/state"
+)
+
+// TestTimelines checks that golem reads only what was appended to the log of a run, and
+// everything if another log is there.
+func TestTimelines(t *testing.T) {
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "golem-forge.config.yaml"), []byte("sandbox:\n  mounts:\n    - {source: ., target: /docs, mode: ro}\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	p, err := program.Load(program.Options{Dir: dir, State: t.TempDir(), Now: time.Now, Histories: &program.Histories{}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	at := filepath.Join(string(p.State()), "sessions", "abcdef")
+	write := func(lines ...string) {
+		t.Helper()
+		if err := os.MkdirAll(at, 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(filepath.Join(at, "session.json"), []byte(`{"id":"abcdef"}`), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		folder, err := state.Open(at)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer folder.Close()
+		log, err := folder.Log("run", 64<<20)
+		if err != nil {
+			t.Fatal(err)
+		}
+		defer log.Close()
+		var records [][]byte
+		for _, line := range lines {
+			records = append(records, []byte(line))
+		}
+		if err := log.Append(false, func(state.Tail) ([][]byte, []byte, error) { return records, nil, nil }); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var all Timelines
+	check := func(what, want string) {
+		t.Helper()
+		one, err := p.Sessions().Find("abcdef")
+		if err != nil {
+			t.Fatal(err)
+		}
+		list, err := all.Of(Session{one, p})
+		var texts []string
+		for _, e := range list {
+			texts = append(texts, e.Title+": "+e.Text)
+		}
+		if got := strings.Join(texts, ", "); err != nil || got != want {
+			t.Errorf("%s: got %s, %v, want %s", what, got, err, want)
+		}
+	}
+	call := `{"kind":"message","in":"run","messages":[{"role":"assistant","parts":[{"text":"one"},{"call":{"id":"c","tool":"shell","args":"{}"}}]}]}`
+	write(call)
+	check("at first", "writes: one, calls shell: ")
+	file := filepath.Join(at, "run.jsonl")
+	data, err := os.ReadFile(file)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// An entry never changes. A change of one shows whether golem reads it again.
+	if err := os.WriteFile(file, bytes.Replace(data, []byte("one"), []byte("two"), 1), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	check("again", "writes: one, calls shell: ")
+	write(`{"kind":"result","in":"run","call":"c","result":{"text":"done"}}`)
+	check("after a result", "writes: one, calls shell: , shell: done")
+	if err := os.RemoveAll(at); err != nil {
+		t.Fatal(err)
+	}
+	write(`{"kind":"begin","in":"run","worker":"boss","model":"m"}`)
+	check("another log", "boss begins, with the model m: ")
+}
