@@ -461,6 +461,68 @@ func loseHub(t *testing.T, u *deskUser) {
 	h.waitFor(job, "✓ done")
 }
 
+// retryInDoubt shows a job in doubt. The desk asks before it makes the call again.
+func retryInDoubt(t *testing.T, u *deskUser) {
+	h := newDeskHub(t, u)
+	h.newProgram("one", "the content\n")
+	node, second := h.connect(filepath.Join(u.dir, "fake.creds")), h.connect(filepath.Join(u.dir, "second.creds"))
+	id := h.submitJob("one", "--label", "fake")
+	take := func(want int) {
+		t.Helper()
+		taken, err := node.Take(t.Context(), hub.Offer{Labels: []string{"fake"}, Wait: browserPatience})
+		if err != nil || taken == nil || taken.ID != id || taken.Attempt != want {
+			t.Fatalf("the node took %+v, %v, want attempt %d of %s", taken, err, want, id)
+		}
+	}
+	take(1)
+	first := hub.Attempt{Job: id, Number: 1}
+	if err := node.Claim(t.Context(), hub.Claim{Attempt: first, Call: "call1", Tool: "send_mail<b>", Digest: "d", Nonce: "n"}); err != nil {
+		t.Fatal(err)
+	}
+	if err := node.End(t.Context(), hub.End{Attempt: first, State: hub.InDoubt, Doubt: &hub.Doubt{Call: "call1", Tool: "send_mail<b>"}}); err != nil {
+		t.Fatal(err)
+	}
+	h.openDesk()
+	h.waitFor(u.browser, "a job is in doubt: a machine was cut off during a call")
+	h.waitFor(u.browser, "nobody knows whether send_mail<b> was done")
+	h.waitFor(u.browser, "high risk")
+	h.checkInert("inbox")
+	h.screenshot("hub-doubt-inbox")
+	h.do(chromedp.Click(`//a[contains(., "a job is in doubt")]`), chromedp.WaitVisible("#job-retry"))
+	h.waitFor(u.browser, "In doubt: attempt 1 began send_mail<b> and was cut off")
+	h.checkInert("job")
+	h.screenshot("hub-doubt")
+
+	// Retry asks first, and going back changes nothing.
+	h.click("#job-retry")
+	h.waitFor(u.browser, "Make the call in doubt again?")
+	h.waitFor(u.browser, "it is done a second time now")
+	h.screenshot("hub-doubt-retry")
+	state := func() hub.State {
+		t.Helper()
+		j, err := second.Job(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j.State
+	}
+	if got := state(); got != hub.InDoubt {
+		t.Fatalf("before the user has answered: the job is %s", got)
+	}
+	h.click("main a.button")
+	h.waitFor(u.browser, "▲ in doubt")
+	h.click("#job-retry")
+	h.waitFor(u.browser, "Make the call in doubt again?")
+	h.click("button[value=retry]")
+	h.waitFor(u.browser, "job "+id+" is queued again")
+	take(2)
+	if err := node.Claim(t.Context(), hub.Claim{Attempt: hub.Attempt{Job: id, Number: 2}, Call: "call1", Tool: "send_mail<b>", Digest: "d", Nonce: "m"}); err != nil {
+		t.Errorf("the call may be made again: %v", err)
+	}
+	h.do(chromedp.Navigate(h.base()))
+	h.waitUntilGone("a job is in doubt")
+}
+
 // drawHub takes the picture of the jobs in the docs: one is done, one failed, and two wait.
 func drawHub(t *testing.T, u *deskUser) {
 	dir, err := filepath.Abs(filepath.Join("..", "..", os.Getenv("GOLEM_TEST_PICTURES")))

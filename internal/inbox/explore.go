@@ -24,6 +24,8 @@ type ExploreOptions struct {
 	Items    func(ctx context.Context) ([]Item, []Problem, error)
 	Options  program.Options
 	OpenOnly bool // open the item of the list, if there is only one
+	// Hub watches a hub, to list what waits there too. It is nil for none.
+	Hub *HubWatcher
 	// Gate has the options for the calls of the user.
 	Gate program.GateOptions
 	// Path returns the path by which the user can name a file of a program. Local and

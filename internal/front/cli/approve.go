@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"os"
 	"slices"
 	"strings"
@@ -209,7 +210,7 @@ func (f *approveFlags) approve(cmd *cobra.Command, r *records.Records, w approva
 			return false, false, err
 		}
 		asker := newAsker(terminal, cmd.ErrOrStderr(), f.wait)
-		asker.front = "golem approve, at a terminal"
+		asker.front, asker.keepsRules = "golem approve, at a terminal", true
 		reply = asker.AskOnce(cmd.Context(), request)
 		if reply.By != "user" || reply.Stop {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: not answered; it still waits; golem approve "+w.ID+" asks again, golem approve "+w.ID+" --no declines it")
@@ -228,6 +229,9 @@ func (f *approveFlags) approve(cmd *cobra.Command, r *records.Records, w approva
 		return true, false, printJSON(cmd.OutOrStdout(), map[string]any{"id": w.ID, "digest": w.Digest, "answer": word})
 	}
 	fmt.Fprintf(cmd.OutOrStdout(), "%s: %s %s, by %s\n", word, w.Tool, comesTo(visible.Line(w.Summary, maxColumns), shownAll(w.Effects)), strings.Join(shownAll(w.Workers), " → "))
+	if reply.Remember != nil {
+		fmt.Fprintln(cmd.OutOrStdout(), "remembered: "+visible.Line(reply.Remember.String(), math.MaxInt)+"; golem approvals revoke removes it")
+	}
 	return true, false, nil
 }
 

@@ -68,6 +68,8 @@ type asker struct {
 	wait    time.Duration
 	settle  time.Duration
 	session bool // a session can store remembered answers
+	// keepsRules is true if AskOnce offers to allow a host always.
+	keepsRules bool
 	// untilEnd is true if golem remembers an exact call until the program ends, and not
 	// for a day.
 	untilEnd bool
@@ -104,7 +106,8 @@ func newAsker(in *os.File, out io.Writer, wait time.Duration) *asker {
 // with its own answer.
 func (a *asker) Ask(ctx context.Context, r tool.Request) approval.Reply { return a.ask(ctx, r, true) }
 
-// AskOnce asks without offering to remember the answer.
+// AskOnce asks without offering to remember the answer, except for a host if keepsRules is
+// set.
 func (a *asker) AskOnce(ctx context.Context, r tool.Request) approval.Reply {
 	return a.ask(ctx, r, false)
 }
@@ -445,6 +448,15 @@ func (q *question) answer(text string) (approval.Reply, error) {
 	case word == "e":
 		rule := q.exactly()
 		q.rule("remembered", rule)
+		yes.Remember = &rule
+	case word == "a" && !q.again:
+		rule, err := q.confirmAlways()
+		if errors.Is(err, errBack) {
+			q.redraw = q.drawAll
+			return again(err.Error())
+		} else if err != nil {
+			return approval.Reply{}, err
+		}
 		yes.Remember = &rule
 	case word == "a":
 		rule := q.always()

@@ -18,7 +18,13 @@ type key struct{ name, does string }
 func (q *question) remembers() bool { return q.again && !q.request.OnlyUser }
 
 // offers reports whether there are rules to choose from.
-func (q *question) offers() bool { return q.remembers() && len(approval.OfferRules(q.request)) > 0 }
+func (q *question) offers() bool {
+	if !q.again && q.isHost() {
+		_, ok := approval.AlwaysRule(q.request)
+		return ok && q.keepsRules
+	}
+	return q.remembers() && len(approval.OfferRules(q.request)) > 0
+}
 
 // stops reports whether there is a run to stop. A call of the user's own is no run.
 func (q *question) stops() bool { return q.again && q.request.Origin != policy.User }

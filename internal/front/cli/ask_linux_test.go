@@ -606,6 +606,44 @@ func TestAskOnce(t *testing.T) {
 	}
 }
 
+// TestAlwaysOnce checks that AskOnce shows the rule for a host before it remembers it, and
+// offers none for other calls.
+func TestAlwaysOnce(t *testing.T) {
+	host := newRequest("/a")
+	host.Tool, host.Changes, host.Args = tool.ConnectTool, nil, []byte("{}")
+	host.Effects = []policy.Effect{{Verb: policy.Connect, Target: "api.example.org:443"}}
+	host.ToApprove = host.Effects
+	want, ok := approval.AlwaysRule(host)
+	if !ok {
+		t.Fatal("there is no rule for the host")
+	}
+	for _, keeps := range []bool{true, false} {
+		p := terminalScript{KeepsRules: keeps, Questions: []scriptedQuestion{{Request: host, Once: true}, {Request: host, Once: true}, {Request: newRequest("/a"), Once: true}}}
+		s := startScript(t, p, setting{columns: 200})
+		typed := []string{"a", "y", "a", "n", "n", "a", "y"}
+		if !keeps {
+			typed = []string{"a", "y", "a", "n", "a", "y"}
+		}
+		for _, one := range typed {
+			s.until(ready)
+			s.types(one + "\r")
+		}
+		o, screen := s.end()
+		if got := o.Replies[0]; got.Verdict != tool.Approved || (got.Remember != nil) != keeps || keeps && got.Remember.String() != want.String() {
+			t.Errorf("always: got %+v, want %+v", got, want)
+		}
+		if got := o.Replies[1]; got.Verdict != tool.Declined || got.Remember != nil {
+			t.Errorf("no to the rule, and then no: got %+v", got)
+		}
+		if got := o.Replies[2]; got.Verdict != tool.Approved || got.Remember != nil {
+			t.Errorf("another call: got %+v", got)
+		}
+		if strings.Contains(screen, "the rule "+want.String()) != keeps || strings.Contains(screen, "[a]lways") != keeps {
+			t.Errorf("keeps %v: the screen is %q", keeps, screen)
+		}
+	}
+}
+
 // TestTerminalInUse checks that only one golem process asks at a terminal at a time. Otherwise an
 // answer could reach the wrong one.
 func TestTerminalInUse(t *testing.T) {

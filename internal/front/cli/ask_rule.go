@@ -66,14 +66,24 @@ func (q *question) choose() (approval.Rule, error) {
 	if long := spans[chosen].long; long > 0 {
 		rule.Expires = time.Now().Add(long)
 	}
-	err = q.step(func() {
+	return rule, q.confirmRule(rule)
+}
+
+// confirmRule shows a rule as golem will store it, and asks whether to remember it.
+func (q *question) confirmRule(rule approval.Rule) error {
+	return q.step(func() {
 		q.rule("the rule", rule)
 		q.showKeys("remember it, and do this?", "[y]es", "[n]o")
 	}, "please answer y or n", func(text string) bool {
 		text = strings.ToLower(text)
 		return text == "y" || text == "yes"
 	})
-	return rule, err
+}
+
+// confirmAlways returns the rule that allows a host always, after the user has read it.
+func (q *question) confirmAlways() (approval.Rule, error) {
+	rule := q.always()
+	return rule, q.confirmRule(rule)
 }
 
 // number reads a number from 1 to most, and returns it minus 1.

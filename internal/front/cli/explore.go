@@ -130,9 +130,16 @@ func (f *programFlags) exploreAll(cmd *cobra.Command, fronts Fronts, plain bool)
 		if !plain {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+why+"; asking line by line")
 		}
+		if hubOfConfig() != "" {
+			fmt.Fprintln(cmd.ErrOrStderr(), "golem: only what waits on this machine; golem approve --hub and golem jobs show what waits at your hub")
+		}
 		return offerItems(cmd, fronts, terminal, reader)
 	}
-	return f.explore(cmd, fronts.Explore, terminal, patience, inbox.ExploreOptions{Items: watcher.ItemsAndActivities, Options: o, Resume: f.resumeRun})
+	e := inbox.ExploreOptions{Items: watcher.ItemsAndActivities, Options: o, Resume: f.resumeRun}
+	if hubOfConfig() != "" {
+		e.Hub = inbox.NewHubWatcher(o, (&hubFlags{}).credentials)
+	}
+	return f.explore(cmd, fronts.Explore, terminal, patience, e)
 }
 
 // offerItems asks about each item that waits whether to open it, and runs the command for

@@ -22,6 +22,7 @@ With --all, show what waits for you in every directory.
 
 With -i golem shows what waits in every directory full screen, the riskiest first. There you
 open an item and decide: approve a call, apply changes, push a commit. ? lists the keys.
+If your configuration names a hub, the list has what waits there too.
 With --plain, or at a terminal with less than 60 columns, -i asks about one item after the
 other.`,
 		Example: "  golem status\n  golem status --all\n  golem status -i",

@@ -41,6 +41,7 @@ type terminalScript struct {
 	Questions  []scriptedQuestion
 	AtOnce     bool // ask all questions at once
 	Session    bool
+	KeepsRules bool
 	TypeAhead  bool // start after something was typed
 	Raw        bool // leave the terminal in raw mode first
 	Background bool // another process group has the terminal
@@ -114,7 +115,7 @@ func (p terminalScript) perform(in *os.File, o *scriptResult) {
 	}
 	before, _ := unix.IoctlGetTermios(fd, unix.TCGETS)
 	a := newAsker(in, out, 0)
-	a.session = p.Session
+	a.session, a.keepsRules = p.Session, p.KeepsRules
 	if !p.Slow {
 		a.settle = time.Millisecond
 	}

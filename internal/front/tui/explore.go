@@ -29,6 +29,10 @@ func Explore(ctx context.Context, o inbox.ExploreOptions) (last string, err erro
 	m.send = p.Send
 	var work sync.WaitGroup
 	m.do = func(job func() tea.Msg) { work.Go(func() { p.Send(job()) }) }
+	if o.Hub != nil {
+		o.Hub.OnChange = func() { p.Send(heard{}) }
+		work.Go(func() { o.Hub.Watch(ctx) })
+	}
 	_, err = p.Run()
 	cancel()
 	work.Wait() // a call that was begun ends before golem does
@@ -71,16 +75,18 @@ type (
 	}
 	// refresh says that the list is old.
 	refresh struct{}
+	// heard says that something else waits at the hub.
+	heard struct{}
 	// opened is a call that waits. changed says that it was shown with other content before.
 	opened struct {
-		call    inbox.Call
+		call    waiting
 		request tool.Request
 		changed bool
 		err     error
 	}
 	// answered says that a call that waits was answered, or why not.
 	answered struct {
-		call  inbox.Call
+		call  waiting
 		reply approval.Reply
 		err   error
 	}
@@ -128,6 +134,13 @@ func (b *backend) readList() {
 	b.do(func() tea.Msg {
 		begin := time.Now()
 		items, problems, err := b.o.Items(b.ctx)
+		if b.o.Hub != nil && err == nil {
+			state := b.o.Hub.State()
+			items = inbox.MergeItems(items, state.Items)
+			if state.Problem != "" {
+				problems = append(problems, inbox.Problem{Directory: "your hub", Text: state.Problem})
+			}
+		}
 		return listed{items, problems, time.Since(begin), err}
 	})
 }
@@ -150,7 +163,7 @@ func (b *backend) openItem(it inbox.Item) {
 			_, look, err := inbox.ReadStaged(b.ctx, p, it.ID, b.o.Gate.Secrets)
 			return examined{p, look, err}
 		}
-		c, r, err := inbox.ReadCall(b.o.Options, it.Program, it.ID)
+		c, r, err := b.readCall(it)
 		return opened{call: c, request: r, err: err}
 	})
 }
@@ -180,11 +193,11 @@ func (b *backend) control(it inbox.Item, key string) {
 }
 
 // answerCall answers a call that waits. If it has other content now, that is shown.
-func (b *backend) answerCall(c inbox.Call, shown tool.Request, reply approval.Reply) {
+func (b *backend) answerCall(c waiting, shown tool.Request, reply approval.Reply) {
 	b.do(func() tea.Msg {
-		err := inbox.AnswerCall(c, shown, reply, b.o.Gate.Secrets)
+		err := b.answer(c, shown, reply)
 		if errors.Is(err, sandbox.ErrConflict) {
-			c, r, err := inbox.ReadCall(b.o.Options, inbox.Key(c.Program), c.ID)
+			c, r, err := b.readCall(c.item)
 			return opened{call: c, request: r, changed: true, err: err}
 		}
 		return answered{c, reply, err}

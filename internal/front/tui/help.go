@@ -38,7 +38,7 @@ func reviewKeys(commit bool, quit string) []key {
 // listKeys are the keys of the list.
 var listKeys = []key{
 	{"j k, arrows", "next and previous item"},
-	{"Enter, l", "open the item: a call, the changes of a session, or a staged commit"},
+	{"Enter, l", "open the item: a call, the changes of a session, a staged commit, or a job of your hub"},
 	{"space b", "next and previous page"},
 	{"/", "search; / and Enter repeats the last search"},
 	{"R", "continue a run that is paused, without a terminal"},
@@ -51,6 +51,7 @@ var listKeys = []key{
 var questionKeys = []key{
 	{"space b, j k", "show the rest: next and previous page or line"},
 	{"y", "yes; only if everything was on the screen"},
+	{"a", "yes to a host that waits, and always in this project; golem shows the rule first"},
 	{"u", "yes, also to what was not on the screen; you type the beginning of its digest"},
 	{"n", "no"},
 	{"Esc", "no; a call of another process waits further"},

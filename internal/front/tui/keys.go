@@ -92,7 +92,7 @@ func (m *model) answer(key string) {
 		q.top = 0
 	case "G", "end":
 		q.top = most
-	case "y", "n", "u", "esc", "s":
+	case "y", "n", "u", "a", "esc", "s":
 		if !q.open {
 			m.note = "keys that were pressed before the question are ignored"
 			return
@@ -113,6 +113,18 @@ func (m *model) decide(key string) {
 		m.close(q.yes())
 	case key == "y":
 		m.note = q.describeUnseen() + "; space shows the next page, u approves it unseen"
+	case key == "a" && q.always == nil:
+		m.note = "please answer y, n or ? (help)"
+	case key == "a" && !q.isWhole():
+		m.note = q.describeUnseen() + "; space shows the next page"
+	case key == "a":
+		m.typed = &input{asks: "remember this rule, and approve? " + visible.Line(q.always.String(), maxNote) + " (y or n): ", done: func(text string) {
+			if text = strings.ToLower(strings.TrimSpace(text)); text == "y" || text == "yes" {
+				reply := q.yes()
+				reply.Remember = q.always
+				m.close(reply)
+			}
+		}}
 	case key == "u" && q.isWhole():
 		m.note = "everything was on the screen; y approves it"
 	case key == "u" && q.digest() == "":

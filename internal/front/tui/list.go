@@ -1,7 +1,6 @@
 package tui
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -85,6 +84,16 @@ func (m *model) open() {
 		m.note = "please wait: " + m.busy
 	case it.Kind == inbox.KindRun:
 		m.note = "R continues the run; it has no terminal, and its calls wait here; with a terminal: golem run " + visible.CommandLine(it.Directory) + " --resume " + it.ID
+	case it.Kind == inbox.KindJob:
+		m.note = "golem jobs show " + it.Job + " prints what happened; golem jobs retry " + it.Job + " runs it again, golem jobs cancel " + it.Job + " ends it"
+	case it.Kind == inbox.KindFetch:
+		one := *it
+		m.typed = &input{asks: "fetch the changes of the job, to review them here? (y or n): ", done: func(text string) {
+			if text = strings.ToLower(strings.TrimSpace(text)); text == "y" || text == "yes" {
+				m.busy = "fetching the changes"
+				m.fetch(one)
+			}
+		}}
 	case it.Kind == inbox.KindRunning:
 		m.note = "S stops the run after its current call, E ends it now"
 	default:
@@ -106,9 +115,16 @@ func (m *model) takeCall(msg opened) tea.Cmd {
 	}
 	var changed []string
 	if msg.changed {
-		changed = []string{msg.call.ID}
+		changed = []string{msg.call.item.ID}
 	}
-	q := newQuestion(msg.request, m.o.Local(msg.call.Program, msg.request), nil, changed, m.o.Front)
+	local := msg.request
+	if msg.call.hub == nil {
+		local = m.o.Local(msg.call.call.Program, msg.request)
+	}
+	q := newQuestion(msg.request, local, nil, changed, m.o.Front)
+	if rule, ok := approval.AlwaysRule(msg.request); ok && msg.call.hub == nil && msg.request.Tool == tool.ConnectTool { // a hub keeps no rules
+		q.always = &rule
+	}
 	q.answer = func(r approval.Reply) {
 		m.busy = "recording your answer"
 		m.answerCall(msg.call, msg.request, r)
@@ -125,20 +141,24 @@ func (m *model) takeAnswer(msg answered) {
 		return
 	}
 	m.list.items = slices.DeleteFunc(m.list.items, func(it inbox.Item) bool {
-		return it.ID == msg.call.ID && it.Program == inbox.Key(msg.call.Program)
+		return it.ID == msg.call.item.ID && it.Program == msg.call.item.Program && it.Job == msg.call.item.Job
 	})
 	m.list.at = min(m.list.at, max(0, len(m.list.items)-1))
 	word := "declined"
 	if msg.reply.Verdict == tool.Approved {
 		word = "approved"
 	}
-	m.note = word + ": " + visible.Line(msg.call.Tool+" "+cmp.Or(msg.call.Summary, strings.Join(msg.call.Effects, ", ")), maxNote)
-	if msg.call.Program.Runs().IsPaused(msg.call.Session) {
-		m.note += "; golem run --resume " + msg.call.Session + " continues the run"
+	title := strings.Replace(msg.call.item.Title, ": ", " ", 1)
+	m.note = word + ": " + visible.Cut(title, maxNote)
+	switch c := msg.call.call; {
+	case msg.call.hub != nil:
+		m.note += "; job " + msg.call.item.Job + " continues by itself"
+	case c.Program.Runs().IsPaused(c.Session):
+		m.note += "; golem run --resume " + c.Session + " continues the run"
 		if m.o.Resume != nil {
 			m.note += ", or R here"
 		}
-	} else if msg.reply.Verdict == tool.Approved {
+	case msg.reply.Verdict == tool.Approved:
 		m.note += "; it counts once"
 	}
 	m.last = m.note

@@ -174,11 +174,16 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 		if m.review == nil && m.question() == nil { // otherwise the list is read when it is on the screen again
 			m.readList()
 		}
+	case heard:
+		if m.review == nil && m.question() == nil {
+			m.readList()
+		}
 	case opened:
 		return m.takeCall(msg)
 	case answered:
 		m.takeAnswer(msg)
 	case controlled:
+		m.busy = ""
 		if m.note = msg.note; msg.err != nil {
 			m.note = visible.Line(msg.err.Error(), maxNote)
 		}

@@ -2,8 +2,10 @@ package tui
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
+	"regexp"
 	"strings"
 	"testing"
 	"time"
@@ -13,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/choice"
 	flags "github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/hub"
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/policy"
@@ -538,6 +541,99 @@ func TestHelpOfReview(t *testing.T) {
 	for _, not := range []string{"hunk", "declined", "read the changes again", "apply"} {
 		if strings.Contains(s.screen(), not) {
 			t.Errorf("the help of a commit has %q:\n%s", not, s.screen())
+		}
+	}
+}
+
+// TestAlways checks that a allows a host always after the user has read the rule, and that no
+// other call and no call of a hub has it.
+func TestAlways(t *testing.T) {
+	host := tool.Request{Digest: "0123456789abcdef", Origin: policy.Model, Tool: tool.ConnectTool, Effects: []policy.Effect{{Verb: policy.Connect, Target: "api.example.org:443"}}}
+	host.ToApprove = host.Effects
+	want, ok := approval.AlwaysRule(host)
+	if !ok {
+		t.Fatal("there is no rule for the host")
+	}
+	file := host
+	file.Tool = "write_file"
+	for _, c := range []struct {
+		msg  opened
+		keys []string
+		rule bool
+	}{{opened{request: host}, []string{"a", "y", "enter"}, true}, {opened{request: host}, []string{"a", "n", "enter", "y"}, false}, {opened{request: file}, []string{"a", "y"}, false}, {opened{request: host, call: waiting{hub: &inbox.HubCall{}}}, []string{"a", "y"}, false}} {
+		s := newStage(t, 100, 24)
+		s.m.review, s.m.list = nil, &list{}
+		var replies []approval.Reply
+		s.m.Update(c.msg)
+		q := s.m.question()
+		q.answer = func(r approval.Reply) { replies = append(replies, r) }
+		s.m.Update(settled{q})
+		s.m.Update(drawn{s.m.frame})
+		for i, key := range c.keys {
+			if s.m.Update(keyOf(key)); i == 0 && c.rule && !strings.Contains(strings.Join(strings.Fields(s.screen()), " "), want.String()) {
+				t.Errorf("the rule %s is not on the screen:\n%s", want, s.screen())
+			}
+			s.m.Update(drawn{s.m.frame})
+		}
+		if len(replies) != 1 || replies[0].Verdict != tool.Approved || (replies[0].Remember != nil) != c.rule {
+			t.Errorf("%q: got %+v", c.keys, replies)
+		}
+	}
+}
+
+// TestHubItems checks that the list has what waits at a hub, and what the user can do there.
+func TestHubItems(t *testing.T) {
+	s := newStage(t, 100, 24)
+	s.m.review, s.m.list = nil, &list{}
+	s.m.o.Items = func(context.Context) ([]inbox.Item, []inbox.Problem, error) {
+		return []inbox.Item{{Kind: inbox.KindChanges, ID: "s1", Title: "3 files changed", Directory: "/home/shop"}}, nil, nil
+	}
+	now := func() time.Time { return time.Unix(1000, 0) }
+	s.m.o.Hub = inbox.NewHubWatcher(program.Options{Now: now}, func() (hub.Credentials, error) { return hub.Credentials{}, errors.New("no credentials for a hub") })
+	var msg tea.Msg
+	s.m.do = func(job func() tea.Msg) { msg = job() }
+	ctx, cancel := context.WithCancel(t.Context())
+	s.m.o.Hub.OnChange = cancel
+	s.m.o.Hub.Watch(ctx)
+	s.m.Update(heard{})
+	s.m.Update(msg)
+	s.want("waiting for you: 1 item")
+	s.want("golem cannot tell what waits in your hub: no credentials for a hub")
+	s.m.Update(listed{items: []inbox.Item{{Kind: inbox.KindJob, ID: "j1", Job: "j1", Title: "a job is in doubt"}, {Kind: inbox.KindFetch, ID: "j2", Job: "j2", Title: "a job is done"}, {Kind: inbox.KindCall, ID: "c1", Job: "j3", Title: "write_file: x"}}})
+	s.press("enter")
+	s.want("golem jobs retry j1")
+	s.press("j", "enter")
+	s.want("fetch the changes of the job")
+	s.press("y", "enter")
+	s.m.Update(msg)
+	s.want("no credentials for a hub")
+	s.press("j", "enter") // the call at the hub, which does not answer
+	s.m.Update(msg)
+	s.want("no credentials for a hub")
+}
+
+// TestColoursOfSyntax checks that the colours of a language change no text, and that the
+// changed words stay marked.
+func TestColoursOfSyntax(t *testing.T) {
+	for _, wide := range []bool{false, true} {
+		var screens []string
+		for _, colours := range []bool{false, true} {
+			s := newStage(t, 160, 20)
+			s.m.wide = wide
+			s.show([3]string{"/a.go", "func f() int { // one\n\treturn 1\n}\n", "func f() int { // one\n\treturn \"\x1b[31m\u202e\" + 12\n}\n"})
+			s.press("j", "down") // checks that nothing on the screen is an escape sequence
+			s.m.paint = paint(colours)
+			s.m.arrange()
+			screens = append(screens, s.m.View().Content)
+		}
+		bare := regexp.MustCompile("\x1b\\[[0-9;]*m").ReplaceAllString(screens[1], "")
+		if bare != screens[0] {
+			t.Errorf("wide %v: with colours\n%s\nwithout\n%s", wide, bare, screens[0])
+		}
+		for _, part := range []string{"\x1b[35mfunc", "\x1b[94mf\x1b", "\x1b[2m// one", "\x1b[35mreturn", "\x1b[1;4;36m1", "\x1b[1;4;33m\"\\x1b[31m\\u202e\""} {
+			if !strings.Contains(screens[1], part) {
+				t.Errorf("wide %v: %q lacks %q", wide, screens[1], part)
+			}
 		}
 	}
 }

@@ -301,6 +301,9 @@ func (m *model) drawQuestion(q *question) (lines []string) {
 		return append(lines, bar)
 	}
 	keys := []string{"[y]es", "[n]o"}
+	if q.always != nil {
+		keys = append(keys, "[a]lways…")
+	}
 	if !q.isWhole() {
 		keys = []string{"[n]o", "[u]nseen yes"}
 	}
