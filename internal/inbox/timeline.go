@@ -78,10 +78,10 @@ func (t *Timelines) read(s Session) ([]Event, error) {
 	if one == nil {
 		one = &runEvents{next: 1, tools: make(map[string]string)}
 	}
-	n, err := s.Program.RunEntries(s.Session, one.next, one.add)
+	n, err := s.Program.Runs().Entries(s.Session, one.next, one.add)
 	if err == nil && n+1 < one.next { // another log is there
 		one = &runEvents{next: 1, tools: make(map[string]string)}
-		_, err = s.Program.RunEntries(s.Session, one.next, one.add)
+		_, err = s.Program.Runs().Entries(s.Session, one.next, one.add)
 	}
 	if t.all == nil || len(t.all) >= maxTimelines && t.all[key] == nil {
 		t.all = make(map[string]*runEvents)

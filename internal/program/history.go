@@ -142,18 +142,18 @@ func (h *Histories) use(p *Program, s *session.Session, do func(one *history) er
 	return do(one)
 }
 
-// RunEntries calls yield with the log entries of the session's runs from a number on. The
+// Entries calls yield with the log entries of the session's runs from a number on. The
 // first has the number 1. It returns how many there are. If the process has Histories, it
 // reads only what was appended since the last time.
-func (p *Program) RunEntries(s *session.Session, from uint64, yield func(number uint64, e run.Entry) error) (n uint64, err error) {
+func (r Runs) Entries(s *session.Session, from uint64, yield func(number uint64, e run.Entry) error) (n uint64, err error) {
 	read := func(log *run.Log) error {
 		if n, err = log.Len(); err != nil || n < from {
 			return err
 		}
 		return log.ReadFrom(from, yield)
 	}
-	if h := p.options.Histories; h != nil {
-		err = h.use(p, s, func(one *history) error { return read(one.log) })
+	if h := r.program.options.Histories; h != nil {
+		err = h.use(r.program, s, func(one *history) error { return read(one.log) })
 		return n, err
 	}
 	dir, err := s.OpenState()
@@ -161,7 +161,7 @@ func (p *Program) RunEntries(s *session.Session, from uint64, yield func(number 
 		return 0, err
 	}
 	defer dir.Close()
-	log, err := run.OpenLog(dir, false, p.options.Now)
+	log, err := run.OpenLog(dir, false, r.program.options.Now)
 	if err != nil {
 		return 0, err
 	}

@@ -449,20 +449,11 @@ func (q *question) answer(text string) (approval.Reply, error) {
 		rule := q.exactly()
 		q.rule("remembered", rule)
 		yes.Remember = &rule
-	case word == "a" && !q.again:
-		rule, err := q.confirmAlways()
-		if errors.Is(err, errBack) {
-			q.redraw = q.drawAll
-			return again(err.Error())
-		} else if err != nil {
-			return approval.Reply{}, err
-		}
-		yes.Remember = &rule
-	case word == "a":
-		rule := q.always()
+	case word == "a" && q.again:
+		rule, _ := approval.AlwaysRule(q.request)
 		q.rule("remembered", rule)
 		yes.Remember = &rule
-	case word == "r":
+	case word == "a" || word == "r":
 		rule, err := q.choose()
 		if errors.Is(err, errBack) {
 			q.redraw = q.drawAll

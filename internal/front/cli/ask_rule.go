@@ -26,15 +26,13 @@ func (q *question) exactly() approval.Rule {
 	return rule
 }
 
-// always returns the rule of the key that allows a host always.
-func (q *question) always() approval.Rule {
-	rule, _ := approval.AlwaysRule(q.request)
-	return rule
-}
-
-// choose lets the user choose a rule and its duration. Then the user confirms the rule as
-// golem will store it.
+// choose lets the user choose a rule and its duration, except for a host, which has one.
+// Then the user confirms the rule as golem will store it.
 func (q *question) choose() (approval.Rule, error) {
+	if q.isHost() {
+		rule, _ := approval.AlwaysRule(q.request)
+		return rule, q.confirmRule(rule)
+	}
 	offers := approval.OfferRules(q.request)
 	var listed []string
 	for i, offer := range offers {
@@ -78,12 +76,6 @@ func (q *question) confirmRule(rule approval.Rule) error {
 		text = strings.ToLower(text)
 		return text == "y" || text == "yes"
 	})
-}
-
-// confirmAlways returns the rule that allows a host always, after the user has read it.
-func (q *question) confirmAlways() (approval.Rule, error) {
-	rule := q.always()
-	return rule, q.confirmRule(rule)
 }
 
 // number reads a number from 1 to most, and returns it minus 1.
