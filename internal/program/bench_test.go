@@ -185,3 +185,25 @@ func hashAll(dir string) error {
 	}
 	return nil
 }
+
+// BenchmarkReadFile is the row of a journaled read, to profile it.
+func BenchmarkReadFile(tb *testing.B) {
+	b := &bench{tb}
+	dir := b.TempDir()
+	b.check(os.Mkdir(filepath.Join(dir, "in"), 0o777))
+	b.check(os.WriteFile(filepath.Join(dir, "golem-forge.config.yaml"), []byte("sandbox:\n  mounts:\n    - {source: ./in, target: /in, mode: ro}\n"), 0o666))
+	b.check(os.WriteFile(filepath.Join(dir, "main.worker"), []byte("---\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n"), 0o666))
+	b.check(os.WriteFile(filepath.Join(dir, "in", "f.txt"), lines(4096), 0o666))
+	p, err := program.Load(program.Options{Dir: dir, State: b.TempDir(), Now: time.Now})
+	b.check(err)
+	b.check(p.Trust())
+	gate, err := p.OpenGate(program.GateOptions{})
+	b.check(err)
+	defer gate.Close()
+	tb.ReportAllocs()
+	for tb.Loop() {
+		if r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: "read_file", Args: []byte(`{"path":"/in/f.txt"}`)}); !r.OK() {
+			b.Fatal(r.Err)
+		}
+	}
+}
