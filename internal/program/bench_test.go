@@ -44,8 +44,8 @@ func (b *bench) check(err error) {
 	}
 }
 
-// gate measures a program as golem init makes it, with a file of 4 KiB.
-func (b *bench) gate(t *benchtable.Table) {
+// openGate opens a program as golem init makes it, with a file of 4 KiB.
+func (b *bench) openGate() *program.Gate {
 	dir := filepath.Join(b.TempDir(), "notes")
 	_, _, err := starter.Make(dir, starter.Options{})
 	b.check(err)
@@ -55,8 +55,30 @@ func (b *bench) gate(t *benchtable.Table) {
 	b.check(p.Trust())
 	gate, err := p.OpenGate(program.GateOptions{})
 	b.check(err)
-	defer gate.Close()
+	b.Cleanup(func() { b.check(gate.Close()) })
+	return gate
+}
 
+// readFile reads the file of openGate with the tool.
+func (b *bench) readFile(gate *program.Gate) {
+	if r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: "read_file", Args: []byte(`{"path":"/in/f.txt"}`)}); !r.OK() {
+		b.Fatal(r.Err)
+	}
+}
+
+// BenchmarkReadFile is the row of a journaled read, to profile it.
+func BenchmarkReadFile(tb *testing.B) {
+	b := &bench{tb}
+	gate := b.openGate()
+	tb.ReportAllocs()
+	for tb.Loop() {
+		b.readFile(gate)
+	}
+}
+
+// gate measures a decision and a read.
+func (b *bench) gate(t *benchtable.Table) {
+	gate := b.openGate()
 	effect := policy.Effect{Verb: policy.Read, Target: "/in/f.txt"}
 	decide := func() { gate.Grant.Decide(effect) }
 	took := benchtable.Turns(benchtable.ManyRounds, benchtable.Burst, benchtable.Repeat(decide))[0].Median()
@@ -65,11 +87,7 @@ func (b *bench) gate(t *benchtable.Table) {
 	t.Row("decide a call", fmt.Sprint(allocs, " allocations"), "", "", "0", t.Judge(allocs == 0))
 
 	got := benchtable.Turns(benchtable.ManyRounds, benchtable.Burst,
-		benchtable.Repeat(func() {
-			if r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: "read_file", Args: []byte(`{"path":"/in/f.txt"}`)}); !r.OK() {
-				b.Fatal(r.Err)
-			}
-		}),
+		benchtable.Repeat(func() { b.readFile(gate) }),
 		benchtable.Repeat(func() { _, err := gate.Files.Read("/in/f.txt"); b.check(err) }),
 	)
 	const most = 60e-6
@@ -184,26 +202,4 @@ func hashAll(dir string) error {
 		}
 	}
 	return nil
-}
-
-// BenchmarkReadFile is the row of a journaled read, to profile it.
-func BenchmarkReadFile(tb *testing.B) {
-	b := &bench{tb}
-	dir := b.TempDir()
-	b.check(os.Mkdir(filepath.Join(dir, "in"), 0o777))
-	b.check(os.WriteFile(filepath.Join(dir, "golem-forge.config.yaml"), []byte("sandbox:\n  mounts:\n    - {source: ./in, target: /in, mode: ro}\n"), 0o666))
-	b.check(os.WriteFile(filepath.Join(dir, "main.worker"), []byte("---\nsandbox: inherit\ntoolsets: [filesystem]\n---\nWork.\n"), 0o666))
-	b.check(os.WriteFile(filepath.Join(dir, "in", "f.txt"), lines(4096), 0o666))
-	p, err := program.Load(program.Options{Dir: dir, State: b.TempDir(), Now: time.Now})
-	b.check(err)
-	b.check(p.Trust())
-	gate, err := p.OpenGate(program.GateOptions{})
-	b.check(err)
-	defer gate.Close()
-	tb.ReportAllocs()
-	for tb.Loop() {
-		if r := gate.Do(context.Background(), policy.Model, tool.Call{Tool: "read_file", Args: []byte(`{"path":"/in/f.txt"}`)}); !r.OK() {
-			b.Fatal(r.Err)
-		}
-	}
 }

@@ -46,6 +46,27 @@ func (l *fileLeases) Take(ctx context.Context, name, owner string) (release func
 	return free, nil
 }
 
+// Lock is a lease for short and frequent use: its file stays, because to create and remove
+// it takes longer than the rest. A Lock and a lease of the same name exclude each other.
+func (f *Dir) Lock(ctx context.Context, name, owner string) (release func() error, err error) {
+	room, err := f.room("leases", true)
+	if err != nil {
+		return nil, err
+	}
+	file, err := room.wait(ctx, hexHash(name))
+	if err == nil && file.size == 0 {
+		_, err = file.WriteAt([]byte(owner[:min(len(owner), maxOwner)]), 0)
+	}
+	if err != nil {
+		if file != nil {
+			room.unlock(file)
+		}
+		room.Close()
+		return nil, fmt.Errorf("lock %q: %w", name, trouble("leases", err))
+	}
+	return sync.OnceValue(func() error { return errors.Join(room.unlock(file), room.Close()) }), nil
+}
+
 // wait locks a file. It gives up when ctx ends.
 func (f *Dir) wait(ctx context.Context, name string) (*held, error) {
 	tick := time.NewTimer(0)

@@ -16,17 +16,10 @@ func OpenStore(dir string) *Store {
 		if err != nil {
 			return nil, err
 		}
-		leases, err := folder.Leases()
-		if err == nil {
-			ctx, cancel := context.WithTimeout(context.Background(), lockWait)
-			defer cancel()
-			var release func() error
-			if release, err = leases.Take(ctx, "undo", "golem"); err == nil {
-				return func() error { defer folder.Close(); return release() }, nil
-			}
-		}
-		folder.Close()
-		return nil, err
+		defer folder.Close()
+		ctx, cancel := context.WithTimeout(context.Background(), lockWait)
+		defer cancel()
+		return folder.Lock(ctx, "undo", "golem")
 	}}
 }
 
