@@ -289,3 +289,62 @@ func sendAgain(t *testing.T, w *work) {
 		f.Close()
 	}
 }
+
+// TestEach submits a job for each file, for nodes with a label, and follows them with the commands
+// of a submitter.
+func TestEach(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := newWork(s, 0)
+	s.startNode("plain")
+	dir := filepath.Join(s.dir, "program")
+	for name, text := range map[string]string{"in/a.txt": "a\n", "in/b.txt": "b\n", "in/c.pdf": "%PDF-1.4\n", "simple.yaml": "- calls: [{tool: write_file, args: {path: /out/note.md, content: \"made\\n\"}}]\n- text: done\n"} {
+		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
+	}
+	run := func(want string, args ...string) string {
+		t.Helper()
+		out, err := s.golem(dir, w.maker, args...)
+		if err != nil || !strings.Contains(out, want) {
+			t.Fatalf("golem %s: %v, want %q:\n%s", strings.Join(args, " "), err, want, out)
+		}
+		return out
+	}
+	run("trusted", "trust", "--yes")
+	run("next: golem jobs\n", "submit", ".", "Summarise it", "--label", "gpu", "--model", "scripted:simple.yaml", "--each", "in/a.txt", "in/b.txt", "in/c.pdf")
+	list, err := w.maker.Jobs(t.Context(), hub.Filter{})
+	must(t, err)
+	ids := make(map[string]string)
+	for _, listed := range list {
+		j, err := w.maker.Job(t.Context(), listed.ID)
+		must(t, err)
+		spec, err := hub.OpenSpec(j.Spec)
+		must(t, err)
+		_, file, _ := strings.Cut(spec.Input, "Summarise it\n\nThe file: ")
+		ids[file] = j.ID
+		if isPDF := file == "/in/c.pdf"; isPDF != (len(spec.Attached) == 1 && spec.Attached[0] == "in/c.pdf") {
+			t.Errorf("%s: attached %q", file, spec.Attached)
+		}
+	}
+	a, b, c := ids["/in/a.txt"], ids["/in/b.txt"], ids["/in/c.pdf"]
+	if len(list) != 3 || a == "" || b == "" || c == "" {
+		t.Fatalf("got %d jobs: %v", len(list), ids)
+	}
+	time.Sleep(time.Second) // the node without the label has time for mischief
+	run("it waits for a node that offers all its labels: golem node --label gpu", "jobs", "show", a)
+	run("", "jobs", "cancel", b)
+	run("", "jobs", "cancel", c)
+	run("cancelled", "jobs", "show", b)
+	run("", "jobs", "retry", b)
+	s.startNode("gpu", "--label", "gpu,big")
+	for _, id := range []string{a, b} {
+		run("finished: done", "jobs", "logs", "-f", id)
+	}
+	if j := w.await([]string{a}, time.Minute)[a]; j.Attempt != 1 {
+		t.Errorf("the job had %d attempts", j.Attempt)
+	}
+	run("job "+a+" is session", "status", "--hub")
+	run("", "jobs", "rm", c)
+	if out := run(a, "jobs"); strings.Contains(out, c) {
+		t.Errorf("the removed job is listed:\n%s", out)
+	}
+}

@@ -16,6 +16,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync"
 	"syscall"
@@ -182,11 +183,17 @@ func (s *site) restartHub() {
 // startNode starts a node with its own credentials and directory.
 func (s *site) startNode(name string, args ...string) {
 	s.t.Helper()
+	s.startNodeIn(nil, name, args...)
+}
+
+// startNodeIn starts a node by a command, such as one that enters a namespace.
+func (s *site) startNodeIn(command []string, name string, args ...string) {
+	s.t.Helper()
 	creds := filepath.Join(s.dir, name+".creds")
 	if _, err := os.Stat(creds); err != nil {
 		must(s.t, s.invite(hub.Node, name).Write(creds))
 	}
-	s.nodes[name] = s.start(name, append([]string{"golem", "node", "--creds", creds, "--dir", filepath.Join(s.dir, "node-"+name), "--reach", s.reach}, args...)...)
+	s.nodes[name] = s.start(name, slices.Concat(command, []string{"golem", "node", "--creds", creds, "--dir", filepath.Join(s.dir, "node-"+name), "--reach", s.reach}, args)...)
 }
 
 func (s *site) close() {
