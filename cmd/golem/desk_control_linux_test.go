@@ -79,7 +79,7 @@ func superviseAtDesk(t *testing.T, u *deskUser) {
 		u.waitFor(u.browser, want)
 	}
 	u.screenshot("running")
-	u.submit(chromedp.Click(`//a[contains(., "Test the shop")]`))
+	u.submit(followLink("Test the shop"))
 	u.waitFor(u.browser, "main calls shell")
 	u.waitFor(u.browser, "<b>tick</b>\n<b>tick</b>\n<b>tick</b>\n<b>tick</b>")
 	u.screenshot("output")

@@ -208,7 +208,7 @@ func approveAtHub(t *testing.T, u *deskUser) {
 	h.checkInert("jobs")
 	h.screenshot("hub-jobs")
 
-	h.do(chromedp.Navigate(h.base()), chromedp.Click(`//a[contains(., "write_file: ")]`), chromedp.WaitVisible("form.answer"))
+	h.do(chromedp.Navigate(h.base()), followLink("write_file: "), chromedp.WaitVisible("form.answer"))
 	h.waitFor(u.browser, "second line")
 	h.waitFor(u.browser, "at your hub")
 	h.checkInert("call")
@@ -248,7 +248,7 @@ func approveAtHub(t *testing.T, u *deskUser) {
 	// The inbox offers the changes, and the job becomes a session.
 	h.do(chromedp.Navigate(h.base()))
 	h.waitFor(u.browser, "a job is done: 1 changed file to fetch")
-	h.do(chromedp.Click(`//a[contains(., "a job is done")]`), chromedp.WaitVisible("#job-fetch"))
+	h.do(followLink("a job is done"), chromedp.WaitVisible("#job-fetch"))
 	h.click("#job-fetch")
 	h.waitFor(u.browser, "job "+id+" is session")
 	h.waitFor(u.browser, "paper.md")
@@ -445,7 +445,7 @@ func loseHub(t *testing.T, u *deskUser) {
 			t.Errorf("the page %q took %v without the hub", path, took)
 		}
 	}
-	h.do(chromedp.Navigate(h.base()), chromedp.Click(`//a[contains(@href, "/job/")]`))
+	h.do(chromedp.Navigate(h.base()), followLink("/job/"))
 	h.waitFor(u.browser, "Not done")
 	h.waitFor(u.browser, "check that golem hub runs there")
 
@@ -453,7 +453,7 @@ func loseHub(t *testing.T, u *deskUser) {
 	h.waitFor(u.browser, "golem cannot ask your hub")
 	h.start()
 	h.waitUntilGone("golem cannot ask your hub")
-	h.do(chromedp.Click(`//a[contains(@href, "/job/")]`), chromedp.WaitVisible("form.answer"))
+	h.do(followLink("/job/"), chromedp.WaitVisible("form.answer"))
 	h.viewAll(u.browser)
 	h.submit(chromedp.Evaluate(`document.querySelector("button.yes").click()`, nil))
 	h.waitFor(u.browser, "Approved: ")
@@ -488,7 +488,7 @@ func retryInDoubt(t *testing.T, u *deskUser) {
 	h.waitFor(u.browser, "high risk")
 	h.checkInert("inbox")
 	h.screenshot("hub-doubt-inbox")
-	h.do(chromedp.Click(`//a[contains(., "a job is in doubt")]`), chromedp.WaitVisible("#job-retry"))
+	h.do(followLink("a job is in doubt"), chromedp.WaitVisible("#job-retry"))
 	h.waitFor(u.browser, "In doubt: attempt 1 began send_mail<b> and was cut off")
 	h.checkInert("job")
 	h.screenshot("hub-doubt")

@@ -297,7 +297,7 @@ func approveAtDesk(t *testing.T, u *deskUser) {
 	ids := u.pending("notes")
 	other := u.newTab()
 	for _, tab := range []context.Context{u.browser, other} {
-		u.doIn(tab, chromedp.Navigate(u.base()), chromedp.Click(`//a[contains(., "/out/a.md")]`), chromedp.WaitVisible("form.answer"))
+		u.doIn(tab, chromedp.Navigate(u.base()), followLink("/out/a.md"), chromedp.WaitVisible("form.answer"))
 	}
 	u.do(page.BringToFront()) // a browser draws only the tab in front
 	u.waitFor(u.browser, "second")
@@ -323,7 +323,7 @@ func approveAtDesk(t *testing.T, u *deskUser) {
 	}
 
 	// Declined, with a reason for the worker.
-	u.do(chromedp.Navigate(u.base()), chromedp.Click(`//a[contains(., "/out/late.md")]`), chromedp.WaitVisible("form.answer"), chromedp.SendKeys(`input[name=reason]`, "not like this"))
+	u.do(chromedp.Navigate(u.base()), followLink("/out/late.md"), chromedp.WaitVisible("form.answer"), chromedp.SendKeys(`input[name=reason]`, "not like this"))
 	u.submit(chromedp.Evaluate(`document.querySelector("button.no").click()`, nil))
 	if out := u.mustGolem(3, "notes", "tool", "write_file", "--path", "/out/late.md", "--content", "x"); !strings.Contains(out, "you declined: not like this") {
 		t.Errorf("a declined call: got %s", out)
@@ -341,7 +341,7 @@ func refuseChangedContent(t *testing.T, u *deskUser) {
 	edit := []string{"tool", "edit_file", "--path", "/out/a.md", "--old", "hi", "--new", "ho"}
 	u.mustGolem(3, "notes", edit...)
 	u.openDesk()
-	u.do(chromedp.Click(`//a[contains(., "/out/a.md")]`), chromedp.WaitVisible("form.answer"))
+	u.do(followLink("/out/a.md"), chromedp.WaitVisible("form.answer"))
 	u.viewAll(u.browser)
 
 	// The file changes, and the same call waits with other changes. golem tells the page so,
@@ -362,6 +362,16 @@ func refuseChangedContent(t *testing.T, u *deskUser) {
 	u.mustGolem(0, "notes", edit...)
 }
 
+// followLink clicks the first link with a part in its text or address, once there is one. The
+// page finds the link itself, because the inbox may replace its rows at any moment.
+func followLink(part string) chromedp.Action {
+	return chromedp.Poll(fmt.Sprintf(`(() => {
+		const link = [...document.links].find(a => a.textContent.includes(%[1]q) || a.href.includes(%[1]q));
+		link?.click();
+		return !!link;
+	})()`, part), nil)
+}
+
 // nameUnseen checks that the page names what was not on the screen, and that an
 // approval without it is recorded as such.
 func nameUnseen(t *testing.T, u *deskUser) {
@@ -370,7 +380,7 @@ func nameUnseen(t *testing.T, u *deskUser) {
 	u.mustGolem(3, "notes", "tool", "write_file", "--path", "/out/long.md", "--content", long)
 	id := u.pending("notes")[0]
 	u.openDesk()
-	u.do(chromedp.Click(`//a[contains(., "/out/long.md")]`), chromedp.WaitVisible("form.answer"), chromedp.WaitVisible("//button[contains(., 'View 2,00')]"))
+	u.do(followLink("/out/long.md"), chromedp.WaitVisible("form.answer"), chromedp.WaitVisible("//button[contains(., 'View 2,00')]"))
 	u.screenshot("unseen")
 
 	// A form that claims more than the page showed is refused, and the file is named.
@@ -390,7 +400,7 @@ func nameUnseen(t *testing.T, u *deskUser) {
 
 	// The file counts after the page showed all of it.
 	u.mustGolem(3, "notes", "tool", "write_file", "--path", "/out/next.md", "--content", long)
-	u.do(chromedp.Navigate(u.base()), chromedp.Click(`//a[contains(., "/out/next.md")]`), chromedp.WaitVisible("form.answer"), chromedp.Click("//button[contains(., 'View 2,00')]"))
+	u.do(chromedp.Navigate(u.base()), followLink("/out/next.md"), chromedp.WaitVisible("form.answer"), chromedp.Click("//button[contains(., 'View 2,00')]"))
 	u.waitFor(u.browser, "one more line")
 	u.viewAll(u.browser)
 	id = u.pending("notes")[0]

@@ -62,7 +62,7 @@ func drawDesk(t *testing.T, u *deskUser) {
 	u.submit(chromedp.Navigate(u.base() + "live"))
 	u.waitFor(u.browser, "CPU ")
 	u.picture(dir, "desk-live", 480)
-	u.submit(chromedp.Click(`//a[contains(., "Run the tests until")]`))
+	u.submit(followLink("Run the tests until"))
 	u.waitFor(u.browser, "test 5: ok")
 	u.picture(dir, "desk-run", 620)
 	u.submit(chromedp.Navigate(u.base()))

@@ -32,7 +32,7 @@ func raceAtDesk(t *testing.T, u *deskUser) {
 	// because a browser draws only the tab in front.
 	ask := func(tab context.Context) {
 		t.Helper()
-		u.doIn(tab, page.BringToFront(), chromedp.Navigate(u.base()), chromedp.Click(`//a[contains(., "changed,")]`), chromedp.WaitVisible("form.pick"), click(`label:has([title="/a.txt"])`), click(`button[value=apply]`), chromedp.WaitVisible("form.answer"))
+		u.doIn(tab, page.BringToFront(), chromedp.Navigate(u.base()), followLink("changed,"), chromedp.WaitVisible("form.pick"), click(`label:has([title="/a.txt"])`), click(`button[value=apply]`), chromedp.WaitVisible("form.answer"))
 		u.viewAll(tab)
 	}
 	other := u.newWindow()

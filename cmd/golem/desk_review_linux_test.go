@@ -32,7 +32,7 @@ func pushAtDesk(t *testing.T, u *deskUser) {
 	u.stageCommit()
 	u.openDesk()
 	u.waitFor(u.browser, "Add <b>three</b>")
-	u.submit(chromedp.Click(`//a[contains(., "three")]`))
+	u.submit(followLink("three"))
 	text := u.text()
 	order := []string{"Findings", "secrets", "Where it comes from", "1 file that becomes code", "ci.yml", "The other files", "note.md", "Push or discard"}
 	at := 0

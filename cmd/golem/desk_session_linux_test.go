@@ -43,7 +43,7 @@ func click(query string) chromedp.Action {
 func (u *deskUser) openSession() {
 	u.t.Helper()
 	u.do(chromedp.Navigate(u.base()), chromedp.WaitVisible(`//a[contains(., "changed,")]`))
-	u.submit(chromedp.Click(`//a[contains(., "changed,")]`))
+	u.submit(followLink("changed,"))
 	u.do(chromedp.WaitVisible("form.pick"))
 }
 

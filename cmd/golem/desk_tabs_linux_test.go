@@ -59,7 +59,7 @@ func openTabs(t *testing.T, u *deskUser) {
 	u.doIn(other, chromedp.Navigate(u.base()), chromedp.Evaluate(`window.kept = 1`, nil))
 	decline := func(name string) {
 		t.Helper()
-		u.do(page.BringToFront(), chromedp.Navigate(u.base()), chromedp.Click(`//a[contains(., "/out/`+name+`.md")]`), chromedp.WaitVisible("form.answer"))
+		u.do(page.BringToFront(), chromedp.Navigate(u.base()), followLink("/out/"+name+".md"), chromedp.WaitVisible("form.answer"))
 		u.submit(chromedp.Evaluate(`document.querySelector("button.no").click()`, nil))
 		u.waitFor(u.browser, "Declined")
 	}
