@@ -48,7 +48,8 @@ func newApprove() *cobra.Command {
 		Long: `Approve or decline a call that waits because golem could not ask you. golem approvals lists
 these calls. At a terminal golem shows the call and asks. If only one call waits, you can
 omit the ID, except with --no. --all shows every call that waits, one after the other. The
-approval covers exactly this call with these changes, and golem uses it once.
+approval covers exactly this call with these changes, and golem uses it once. For a host that
+waits, a also allows it always in this project. golem shows the rule first, and asks.
 
 Without a terminal, golem approve ID approves the call unseen, and the journal says so.
 golem approvals revoke ID deletes a rule, or a call that waits.

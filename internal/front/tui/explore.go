@@ -58,6 +58,7 @@ type (
 		session inbox.Session
 		list    *session.Review
 		holder  *transaction.Holder // what works in the session now; nil for nothing
+		again   bool                // the session was on the screen when golem began to read
 		err     error
 	}
 	// loaded holds the contents of a changed file.
@@ -204,9 +205,13 @@ func (b *backend) answerCall(c waiting, shown tool.Request, reply approval.Reply
 	})
 }
 
-// readReview reads the changes of a session.
-func (b *backend) readReview(s inbox.Session) {
-	b.do(func() tea.Msg { return reviewSession(s, b.o.Names) })
+// readReview reads the changes of a session. again says that it is on the screen.
+func (b *backend) readReview(s inbox.Session, again bool) {
+	b.do(func() tea.Msg {
+		msg := reviewSession(s, b.o.Names)
+		msg.again = again
+		return msg
+	})
 }
 
 // reviewSession reads the changes of a session at and below some names.

@@ -240,7 +240,7 @@ func (m *model) pressReview(key string) tea.Cmd {
 			return nil
 		}
 		m.busy = "reading the changes"
-		m.readReview(v.session)
+		m.readReview(v.session, true)
 	case "A", "X", "P":
 		m.begin(key)
 	default:

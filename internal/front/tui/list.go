@@ -270,7 +270,7 @@ func (m *model) drawList() (lines []string) {
 	}
 	switch waiting := len(l.items) - running; {
 	case !l.read:
-		head = " reading what waits…"
+		head = " reading what waits"
 	case waiting > 0:
 		head = " waiting for you: " + visible.Count(waiting, "item")
 		if high > 0 {
@@ -338,6 +338,9 @@ func (l *list) drawAbout(c canvas) (lines []string) {
 		by := ""
 		if it.Who != "" {
 			by = "by " + it.Who + ", "
+		}
+		if it.Kind == inbox.KindJob || it.Kind == inbox.KindFetch { // who is its input
+			by = "input: " + it.Who + ", "
 		}
 		say(faint, by+"in "+it.Directory+", id "+it.ID)
 	}

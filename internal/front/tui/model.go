@@ -46,7 +46,7 @@ func (m *model) Init() tea.Cmd {
 		return nil
 	}
 	m.busy = "reading the changes"
-	m.readReview(*m.o.Session)
+	m.readReview(*m.o.Session, false)
 	return nil
 }
 
@@ -142,6 +142,9 @@ func (m *model) handle(msg tea.Msg) tea.Cmd {
 		old := m.review
 		if old != nil && (old.commit != nil || old.session.ID != msg.session.ID) {
 			old = nil
+		}
+		if msg.again && old == nil { // the user has left it meanwhile
+			return nil
 		}
 		m.review = newReview(msg.session, msg.list, m.o.Path, old)
 		m.review.holder = msg.holder
@@ -241,7 +244,7 @@ func (m *model) end(msg called) {
 		}
 	}
 	if m.review != nil && m.review.commit == nil {
-		m.readReview(m.review.session)
+		m.readReview(m.review.session, true)
 	}
 }
 

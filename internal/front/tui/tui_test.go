@@ -581,6 +581,24 @@ func TestAlways(t *testing.T) {
 	}
 }
 
+// TestLeaveWhileReading checks that changes which arrive after the user has left a review do
+// not open it again.
+func TestLeaveWhileReading(t *testing.T) {
+	s := newStage(t, 100, 24)
+	s.show([3]string{"/a.txt", "a\n", "b\n"})
+	s.m.list = &list{}
+	old := s.m.review
+	s.press("q")
+	s.m.Update(reviewed{session: old.session, list: old.list, again: true})
+	if s.m.review != nil {
+		t.Error("the review is open again")
+	}
+	s.m.Update(reviewed{session: old.session, list: old.list})
+	if s.m.review == nil {
+		t.Error("the user opened the review, and it is not open")
+	}
+}
+
 // TestHubItems checks that the list has what waits at a hub, and what the user can do there.
 func TestHubItems(t *testing.T) {
 	s := newStage(t, 100, 24)
