@@ -28,7 +28,7 @@ type Suite struct {
 	Copy bool // sessions work on copies
 
 	Open    func(c Case) (*program.Program, error)
-	Model   func(c Case, p *program.Program, requests *network.OwnRequests) (m model.Model, name string, closed func() error, err error)
+	Models  func(c Case, p *program.Program, requests *network.OwnRequests) (Models, error)
 	Price   func(modelName string, u model.Usage) (dollars float64, known bool)
 	Secrets []string
 	Now     func() time.Time
@@ -39,6 +39,14 @@ type Suite struct {
 	missing []string // directories of mounts that did not exist when the first case began
 	noted   map[string]bool
 	kept    bool // a session
+}
+
+// Models are the models of a case.
+type Models struct {
+	run.Choice
+	Fallbacks  []run.Choice
+	Summarizer run.Summarizer
+	Context    int64 // how many tokens the model takes, 0 if that is not known
 }
 
 // A Result is what became of a case.
@@ -134,21 +142,25 @@ func (s *Suite) tryCase(ctx context.Context, c Case, r *Result) (err error) {
 	}
 	requests := network.NewOwnRequests("model", "the model that you chose", s.Now)
 	defer requests.Close()
-	m, name, closeModel, err := s.Model(c, p, requests)
+	m, err := s.Models(c, p, requests)
 	if err != nil {
 		return err
 	}
-	defer closeModel()
+	instructions, err := program.Instructions(p)
+	if err != nil {
+		return err
+	}
+	follow, untrusted, notes := program.Followed(instructions)
 	s.noteMissing(p)
 	calls := &callList{called: make(map[string]bool), refused: make(map[string]bool)}
 	opened, err := p.OpenRun(program.RunOptions{
-		GateOptions: program.GateOptions{Asker: asker{c.Approve}, Secrets: s.Secrets, Session: session.New, Isolated: true, Copy: s.Copy},
-		Model:       m, ModelName: name, Requests: requests, Price: s.Price, Limits: c.Budget, Attached: c.Attach, OnEvent: calls.note,
+		GateOptions: program.GateOptions{Asker: asker{c.Approve}, Secrets: s.Secrets, Session: session.New, Isolated: true, Copy: s.Copy, Untrusted: untrusted},
+		Model:       m.Model, ModelName: m.Name, Fallbacks: m.Fallbacks, Summarizer: m.Summarizer, Context: m.Context, Requests: requests, Price: s.Price, Limits: c.Budget, Follow: follow, Attached: c.Attach, OnEvent: calls.note,
 	})
 	if err != nil {
 		return err
 	}
-	r.Notes = slices.Concat(opened.Gate.StartNotes, opened.Gate.Notes)
+	r.Notes = slices.Concat(notes, opened.Gate.StartNotes, opened.Gate.Notes)
 	outcome := run.Outcome{End: run.Stopped}
 	if s.enter(opened) {
 		outcome, err = opened.Do(ctx, in)

@@ -28,6 +28,10 @@ import (
 // Service is the name of golem in the system's keyring.
 const Service = "golem"
 
+// LoginPrefix begins the names of secrets that hold logins at MCP servers. No header and no
+// credential may have such a secret.
+const LoginPrefix = "mcp-login-"
+
 // ErrNotFound is the error for a secret that does not exist.
 var ErrNotFound = errors.New("no such secret")
 

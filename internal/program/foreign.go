@@ -61,8 +61,12 @@ func (d *Gate) newServer(g tool.Gate, s worker.Server, p foreign.Program) (*fore
 			return nil, nil, err
 		}
 		p.Remote.Dialer = remoteDialer{dialer}
+		closers := []io.Closer{}
+		if login, requests := d.loginOf(s, g.Workers); login != nil {
+			p.Remote.Login, closers = login, append(closers, requests)
+		}
 		server := foreign.NewServer(s.Name, p, nil)
-		return server, []io.Closer{server}, nil
+		return server, append(closers, server), nil
 	}
 	c, err := d.foreignCommands(g, s.Foreign)
 	if err != nil {

@@ -206,7 +206,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if v.Undo {
 		rec.Session = p.Sessions().UndoSession(undo.OpenStore(p.state))
 	}
-	journal, err := rec.OpenJournal(slices.Concat(v.Secrets, p.foreign().Secrets(p.options.Environ)))
+	journal, err := rec.OpenJournal(slices.Concat(v.Secrets, p.foreign().Secrets(p.options.Environ), remoteSecrets(p)))
 	if err != nil {
 		return nil, errors.Join(err, rec.Close())
 	}

@@ -150,6 +150,33 @@ func nameInMounts(p *Program, file string) (name string) {
 	return name
 }
 
+// Followed returns the instructions of a list that the user trusts, for a run that asks
+// nobody. It also returns the files that taint a worker that reads them, and a note for each
+// file that is not followed.
+func Followed(list []Instruction) (follow []Instruction, untrusted, notes []string) {
+	all := true // the user trusts every text
+	for _, one := range list {
+		switch {
+		case one.Same:
+			continue
+		case one.Trusted:
+			follow = append(follow, one)
+			continue
+		case one.Problem != "":
+			notes = append(notes, one.Name+" is not followed: "+one.Problem)
+		default:
+			notes = append(notes, one.Name+" is not trusted, its text is not followed; golem trust "+filepath.ToSlash(one.Name))
+		}
+		all = false
+	}
+	for _, one := range list {
+		if one.Path != "" && (one.Same && !all || !one.Same && !one.Trusted) {
+			untrusted = append(untrusted, one.Path)
+		}
+	}
+	return follow, untrusted, notes
+}
+
 // Hash returns the hash of the content, for --trust.
 func (i Instruction) Hash() string { return i.content.Hash }
 

@@ -37,6 +37,8 @@ type Options struct {
 	Config    string                            // the user's configuration; "" for none
 	Environ   []string                          // NAME=value
 	Secret    func(name string) (string, error) // returns a secret of the user, or keyring.ErrNotFound
+	Login     func(name string) (string, error) // returns a login of the user at an MCP server, or keyring.ErrNotFound; nil for none
+	KeepLogin func(name, value string) error    // stores such a login; nil if golem may not
 	Settings  []project.Setting
 	Hosts     []policy.HostRule // that the user adds to the hosts of the program
 	Presets   []string          // sets of hosts that the user adds

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -14,7 +15,6 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/evaluation"
-	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/model/prices"
 	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/program"
@@ -130,7 +130,7 @@ func (f *evalFlags) run(cmd *cobra.Command, file *evaluation.File, cases []evalu
 	if err := program.CheckStateLimit(p); err != nil {
 		return err
 	}
-	suite := &evaluation.Suite{Keep: f.keep, Copy: wantsCopy(f.copy), Open: f.openCase, Model: f.openModel, Price: prices.Cost, Secrets: secrets(os.Environ()), Now: time.Now}
+	suite := &evaluation.Suite{Keep: f.keep, Copy: wantsCopy(f.copy), Open: f.openCase, Models: f.openModels, Price: prices.Cost, Secrets: secrets(os.Environ()), Now: time.Now}
 	defer suite.Close()
 	ctx, end := context.WithCancelCause(cmd.Context())
 	defer end(nil)
@@ -185,15 +185,20 @@ func (f *evalFlags) openCase(c evaluation.Case) (*program.Program, error) {
 	return own.program()
 }
 
-// openModel opens the model of a case.
-func (f *evalFlags) openModel(c evaluation.Case, p *program.Program, requests *network.OwnRequests) (model.Model, string, func() error, error) {
-	r := &runFlags{gateFlags: &gateFlags{programFlags: f.programFlags}, model: f.model}
-	if r.model == "" {
-		r.model = c.Model
+// openModels opens the models of a case. A model that the user or the file names for the
+// case has no fallback: a case with a script must not ask another model.
+func (f *evalFlags) openModels(c evaluation.Case, p *program.Program, requests *network.OwnRequests) (all evaluation.Models, err error) {
+	r := &runFlags{gateFlags: &gateFlags{programFlags: f.programFlags}, model: cmp.Or(f.model, c.Model)}
+	r.only = r.model != ""
+	quiet := func(string) {}
+	if all.Choice, all.Fallbacks, _, err = r.openModel(p, requests, quiet); err != nil {
+		return all, err
 	}
-	r.only = true
-	opened, _, closed, err := r.openModel(p, requests, func(string) {})
-	return opened.Model, opened.Name, closed, err
+	all.Context = contextOf(p, all.Name)
+	if vendor, _, _ := strings.Cut(all.Name, ":"); vendor != "scripted" {
+		all.Summarizer, err = r.openSummarizer(p, all.Name, requests, quiet)
+	}
+	return all, err
 }
 
 // report prints the results and returns the exit code.

@@ -35,7 +35,7 @@ func (f *runFlags) askInstructions(cmd *cobra.Command, p *program.Program, note 
 	if !wantsJSON(cmd) {
 		note = func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+text) }
 	}
-	errs, all := cmd.ErrOrStderr(), true // all: the user trusts every text
+	errs := cmd.ErrOrStderr()
 	for i, one := range list {
 		name := visible.Text(one.Name)
 		switch {
@@ -57,14 +57,9 @@ func (f *runFlags) askInstructions(cmd *cobra.Command, p *program.Program, note 
 				list[i].Trusted = true
 			}
 		}
-		all = all && (one.Same || list[i].Trusted)
 	}
-	for _, one := range list {
-		if one.Path != "" && (one.Same && !all || !one.Same && !one.Trusted) {
-			untrusted = append(untrusted, one.Path)
-		}
-	}
-	return slices.DeleteFunc(list, func(one program.Instruction) bool { return !one.Trusted }), untrusted, nil
+	follow, untrusted, _ = program.Followed(list)
+	return follow, untrusted, nil
 }
 
 // typedInstruction returns the path of a file of instructions as the user types it here.

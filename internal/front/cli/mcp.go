@@ -72,7 +72,7 @@ Each client needs a token: golem prints a new one at the start, or reads --token
 	flags.StringVar(&f.http.Cert, "cert", "", "with --http: the certificate, a PEM file")
 	flags.StringVar(&f.http.Key, "key", "", "with --http: the key of the certificate, a PEM file")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error { return f.run(cmd, serve) }
-	cmd.AddCommand(newInstall())
+	cmd.AddCommand(newInstall(), newMCPLogin(), newMCPLogout())
 	return cmd
 }
 

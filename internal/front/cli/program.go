@@ -34,6 +34,7 @@ type programFlags struct {
 	presets                            []string          // of --net +PRESET
 	agent                              project.Agent     // the command of golem exec
 	states                             []string          // directories of golem's state beside the one in use
+	sealed                             bool              // golem stores nothing of the user's elsewhere
 }
 
 func addProgramFlags(cmd *cobra.Command) *programFlags {
@@ -87,6 +88,10 @@ func (f *programFlags) options() (program.Options, error) {
 	var err error
 	o.Settings, err = f.settings()
 	o.Hosts, o.Presets, o.Secret, o.Agent = f.hosts, f.presets, findSecret, f.agent
+	o.Login, o.KeepLogin = findStoredSecret, keepLogin
+	if f.sealed {
+		o.KeepLogin = nil
+	}
 	return o, err
 }
 

@@ -115,7 +115,7 @@ func (f *runFlags) enterSandbox(p *program.Program) (*program.Program, error) {
 		return nil, err
 	}
 	f.states = append(f.states, program.StateOfAll(o))
-	f.state = s.dir
+	f.state, f.sealed = s.dir, true
 	return f.open(opening{otherwise: defaultWorker})
 }
 

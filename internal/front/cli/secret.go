@@ -30,6 +30,9 @@ func userSecrets() (keyring.Store, error) {
 
 // findSecret returns a secret of the user by its name.
 func findSecret(name string) (string, error) {
+	if strings.HasPrefix(name, keyring.LoginPrefix) { // only its own server gets a login
+		return "", keyring.ErrNotFound
+	}
 	s, err := userSecrets()
 	if err != nil {
 		return "", err

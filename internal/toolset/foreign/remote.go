@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"slices"
 	"strings"
 	"sync"
 
@@ -39,8 +40,9 @@ type Requests interface {
 // A Remote is the address of a server that golem reaches over HTTP.
 type Remote struct {
 	URL    string
-	Source string // the address as the source of untrusted input, "" if its results are trusted
-	Dialer Dialer // nil if golem can only show its tools
+	Source string      // the address as the source of untrusted input, "" if its results are trusted
+	Dialer Dialer      // nil if golem can only show its tools
+	Login  *LoginStore // the user's login there; nil if a header takes its place
 }
 
 // A remoteConn is the connection with a server over HTTP. It returns only the answers to
@@ -49,6 +51,8 @@ type remoteConn struct {
 	url      string
 	requests Requests
 	inner    mcp.Connection // set by Connect
+	store    *LoginStore
+	login    *loggedIn // nil without a login
 
 	mu      sync.Mutex
 	waits   map[string]bool // requests without an answer yet
@@ -68,7 +72,11 @@ var errRedirect = errors.New("the server redirects to another address, and golem
 // Connect implements mcp.Transport.
 func (c *remoteConn) Connect(ctx context.Context) (mcp.Connection, error) {
 	client := &http.Client{Transport: c, CheckRedirect: func(*http.Request, []*http.Request) error { return errRedirect }}
-	inner, err := (&mcp.StreamableClientTransport{Endpoint: c.url, HTTPClient: client, MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: maxMessage}).Connect(ctx)
+	transport := &mcp.StreamableClientTransport{Endpoint: c.url, HTTPClient: client, MaxRetries: -1, DisableStandaloneSSE: true, MaxEventSize: maxMessage}
+	if c.login != nil {
+		transport.OAuthHandler = c.login
+	}
+	inner, err := transport.Connect(ctx)
 	c.inner = inner
 	return c, err
 }
@@ -113,15 +121,28 @@ func (c *remoteConn) RoundTrip(r *http.Request) (*http.Response, error) {
 	if err != nil {
 		return nil, err
 	}
-	switch answer.StatusCode {
-	case http.StatusUnauthorized, http.StatusForbidden:
+	if answer.StatusCode == http.StatusUnauthorized || answer.StatusCode == http.StatusForbidden {
+		if c.login != nil && !c.login.hasRenewed(sent) {
+			return answer, nil // the SDK asks the login for another token
+		}
 		answer.Body.Close()
-		return nil, c.markBroken("denied", fmt.Sprintf("the server answers %d: it accepts no request without a key, or not this one; store the key with golem secret set NAME, and write headers: {Authorization: Bearer secret NAME} in the worker file", answer.StatusCode))
+		return nil, c.markBroken("denied", c.describeRefusal(answer.StatusCode))
 	}
 	answer.Body = &limitedBody{ReadCloser: answer.Body, left: maxMessage, over: func() error {
 		return c.markBroken(sandbox.ErrLimit, fmt.Sprintf("the server sent an answer of more than %d bytes", maxMessage))
 	}}
 	return answer, nil
+}
+
+// describeRefusal says what to do if the server wants a key or a login.
+func (c *remoteConn) describeRefusal(code int) string {
+	switch {
+	case c.login != nil:
+		return fmt.Sprintf("the server answers %d: it refuses your login; %s logs in again", code, c.store.logIn())
+	case c.store != nil && code == http.StatusUnauthorized:
+		return "the server answers 401: it wants a login or a key; " + c.store.logIn() + " logs in; for a key, golem secret set NAME stores it, and headers: {Authorization: Bearer secret NAME} in the worker file sends it"
+	}
+	return fmt.Sprintf("the server answers %d: it accepts no request without a key, or not this one; store the key with golem secret set NAME, and write headers: {Authorization: Bearer secret NAME} in the worker file", code)
 }
 
 // A limitedBody fails after a number of bytes.
@@ -187,7 +208,7 @@ func (c *remoteConn) accept(answer *jsonrpc.Response) error {
 			return c.markBroken(sandbox.ErrInvalid, "the server sent an ambiguous message: "+bad.Error())
 		}
 	}
-	for _, hidden := range c.requests.Hidden() {
+	for _, hidden := range slices.Concat(c.requests.Hidden(), c.login.secrets()) {
 		answer.Result = bytes.ReplaceAll(answer.Result, []byte(hidden), []byte("[a secret of the user's]"))
 		var wrong wireError
 		if errors.As(answer.Error, &wrong) && strings.Contains(wrong.Message, hidden) {

@@ -137,7 +137,13 @@ func (s *Server) open(files *sandbox.Sandbox) (link, error) {
 		if err != nil {
 			return nil, err
 		}
-		return newRemoteConn(r.URL, requests), nil
+		conn := newRemoteConn(r.URL, requests)
+		conn.store = r.Login
+		conn.login, err = r.Login.open(func(why string) error { return conn.markBroken("denied", why) })
+		if err != nil {
+			return nil, errors.Join(err, requests.Close())
+		}
+		return conn, nil
 	}
 	c := s.program.Command
 	if s.program.Folder != "" && files.CanRead(s.program.Folder) {
