@@ -103,6 +103,7 @@ func (s *Store) openStream(kind, name string, shape jetstream.StreamConfig) (*st
 	shape.Subjects = []string{base + ".>"}
 	shape.Storage, shape.Replicas = jetstream.FileStorage, s.replicas
 	shape.Discard = jetstream.DiscardNew // a full stream refuses, and loses nothing
+	shape.AllowDirect = s.replicas == 1  // fast reads; another replica may not have the newest message
 	ctx, cancel := s.within()
 	defer cancel()
 	made, err := s.makeStream(ctx, shape)
