@@ -139,7 +139,13 @@ func (h *deskHub) newProgram(name, content string) {
 // submitJob submits the program and returns the id of the job.
 func (h *deskHub) submitJob(name string, more ...string) string {
 	h.t.Helper()
-	out := h.mustGolem(0, name, append([]string{"submit", ".", "Summarise " + evilText, "--model", "scripted:script.yaml"}, more...)...)
+	return h.submitInput(name, "Summarise "+evilText, more...)
+}
+
+// submitInput is submitJob with an input.
+func (h *deskHub) submitInput(name, input string, more ...string) string {
+	h.t.Helper()
+	out := h.mustGolem(0, name, append([]string{"submit", ".", input, "--model", "scripted:script.yaml"}, more...)...)
 	_, id, _ := strings.Cut(out, "next: golem jobs logs -f ")
 	id, _, _ = strings.Cut(id, "\n")
 	return id
@@ -535,19 +541,15 @@ func drawHub(t *testing.T, u *deskUser) {
 	h.newProgram("letters", "Nobody asks for money.\n")
 	h.newProgram("tests", "")
 	h.write("tests/script.yaml", "- fail: denied\n")
-	submit := func(name, input string, more ...string) string {
-		id, _, _ := strings.Cut(h.mustGolem(0, name, append([]string{"submit", ".", input, "--model", "scripted:script.yaml"}, more...)...), "\n")
-		return id
-	}
-	done := submit("papers", "Summarise the first paper")
+	done := h.submitInput("papers", "Summarise the first paper")
 	h.mustGolem(0, ".", "approve", "--hub", waitForCall(t, client, done).Requests[0].ID)
-	submit("tests", "Run the tests until they pass", "--label", "gpu")
-	waitForCall(t, client, submit("papers", "Summarise the second paper", "--label", "gpu"))
-	waitForCall(t, client, submit("letters", "What do the letters say?"))
+	h.submitInput("tests", "Run the tests until they pass", "--label", "gpu")
+	waitForCall(t, client, h.submitInput("papers", "Summarise the second paper", "--label", "gpu"))
+	waitForCall(t, client, h.submitInput("letters", "What do the letters say?"))
 	h.openDesk()
 	h.do(chromedp.Navigate(h.base() + "jobs"))
 	for _, want := range []string{"✓ done", "✗ failed", "1 call to decide"} {
 		h.waitFor(u.browser, want)
 	}
-	h.picture(dir, "desk-jobs", 420)
+	h.picture(dir, "desk-jobs", 620)
 }

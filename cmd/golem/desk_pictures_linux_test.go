@@ -68,7 +68,7 @@ func drawDesk(t *testing.T, u *deskUser) {
 	u.submit(chromedp.Navigate(u.base()))
 	u.submit(chromedp.Click(`.item a[href*="/session/shop-"]`))
 	u.do(click(`input[aria-label="Hunk 1 of /price.py"]`))
-	u.picture(dir, "desk-session", 760)
+	u.picture(dir, "desk-session", 1000)
 	u.submit(chromedp.Navigate(u.base()))
 	u.submit(chromedp.Click(`.item a[href*="/commit/"]`))
 	u.picture(dir, "desk-commit", 760)
