@@ -85,7 +85,7 @@ func newMCPLogout() *cobra.Command {
 		Use:     "logout SERVER",
 		Short:   "Delete the login at a remote MCP server",
 		Long:    `Delete the login of golem mcp login from this machine. The server may keep it until it expires.`,
-		Example: "  golem mcp logout search",
+		Example: "  golem mcp logout search\n  golem mcp logout search --worker reviewer",
 		Args:    oneServer,
 	}
 	f := &gateFlags{programFlags: addProgramFlags(cmd)}
