@@ -25,7 +25,7 @@ func TestFlood(t *testing.T) {
 		t.Fatal(err)
 	}
 	r := h.newRawClient()
-	content := strings.Repeat(`a line of text\n`, size/15)
+	content := strings.Repeat(strings.Repeat("x", 1000)+`\n`, size/1000)
 	runtime.GC()
 	var stats runtime.MemStats
 	runtime.ReadMemStats(&stats)
