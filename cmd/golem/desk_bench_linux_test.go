@@ -120,7 +120,7 @@ func (c *deskClient) open(path string) (took benchtable.Series) {
 func benchOpening(b *testing.B, t *benchtable.Table, golem string) {
 	const files = 6000
 	c := newDeskClient(b, golem)
-	c.run(0, ".", "exec", "sh", "-c", fmt.Sprintf("mkdir d; i=0; while [ $i -lt %d ]; do echo $i >d/$i.txt; i=$((i+1)); done", files))
+	c.run(0, ".", "exec", "sh", "-c", fmt.Sprintf(`mkdir d; i=0; while [ $i -lt %d ]; do printf 'package d\n\n// f returns a number.\nfunc f() int {\n\tfor range "ab" {\n\t}\n\treturn %%d\n}\n' $i >d/$i.go; i=$((i+1)); done`, files)) // in a language with colours
 	c.start()
 	before := peakMemory(b, c.desk.Pid)
 	session := regexp.MustCompile(`session/[a-z0-9/-]+`).FindString(c.body(c.http.Get(c.base)))
