@@ -21,7 +21,6 @@ import (
 	"github.com/golem-forge/golem/internal/clipboard"
 	"github.com/golem-forge/golem/internal/keyring"
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -137,7 +136,7 @@ func (f *gateFlags) openForLogin(cmd *cobra.Command) (*program.Gate, error) {
 	if err := f.askTrust(cmd, p, false); err != nil {
 		return nil, err
 	}
-	return p.OpenGate(program.GateOptions{Worker: f.worker, Secrets: secrets(os.Environ()), Session: session.New, SingleCall: true})
+	return p.OpenGate(program.GateOptions{Worker: f.worker, Secrets: secrets(os.Environ()), SingleCall: true})
 }
 
 // keepLogin stores the login at a server.
