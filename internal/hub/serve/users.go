@@ -68,7 +68,7 @@ func (s *Server) follow() error {
 		case <-jobs:
 			jobs = nil
 		case err := <-failed:
-			if s.options.Cluster == nil {
+			if s.options.Cluster == nil && s.options.Storage == "" {
 				return err
 			}
 		case <-s.ctx.Done():

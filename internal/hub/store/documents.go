@@ -118,7 +118,7 @@ func (d *Documents) Follow(ctx context.Context, ready func(), yield func(key str
 	if err != nil {
 		return err
 	}
-	consumer, err := d.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})
+	consumer, err := d.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, MaxResetAttempts: 5})
 	if err != nil {
 		return err
 	}
@@ -127,12 +127,15 @@ func (d *Documents) Follow(ctx context.Context, ready func(), yield func(key str
 		return err
 	}
 	defer messages.Stop()
-	// Without a leader Next tries forever to make its consumer again, whatever its context says.
+	// Without a leader Next tries several times to make its consumer again, whatever its context says.
 	defer context.AfterFunc(ctx, messages.Stop)()
 	isReady := about.State.Msgs == 0
 	if isReady {
 		ready()
 	}
+	// Such short waits do not notice that the consumer is lost, as it can be when a cluster elects
+	// a leader. So the answer of the server and the number of waits in vain tell.
+	silent := 0
 	for {
 		wait := jetstream.NextContext(ctx)
 		if !isReady { // the last documents may be removed before they arrive
@@ -143,15 +146,23 @@ func (d *Documents) Follow(ctx context.Context, ready func(), yield func(key str
 			return context.Cause(ctx)
 		}
 		if errors.Is(err, nats.ErrTimeout) && !isReady {
-			if left, err := consumer.Info(ctx); err == nil && left.NumPending == 0 && left.NumAckPending == 0 {
+			left, err := consumer.Info(ctx)
+			switch {
+			case err != nil:
+				return fmt.Errorf("the documents stopped to arrive: %w", err)
+			case left.NumPending == 0 && left.NumAckPending == 0:
 				isReady = true
 				ready()
+			case silent == 10:
+				return fmt.Errorf("%d documents do not arrive", left.NumPending)
 			}
+			silent++
 			continue
 		}
 		if err != nil {
 			return err
 		}
+		silent = 0
 		at, err := m.Metadata()
 		if err != nil {
 			return err
