@@ -181,13 +181,14 @@ type Usage struct {
 	Output     int64 `json:"output"`
 	CacheRead  int64 `json:"cache_read,omitempty"`
 	CacheWrite int64 `json:"cache_write,omitempty"`
+	Charged    int64 `json:"charged,omitempty"` // millionths of a dollar, if the server says what it charges
 }
 
 // Clamped returns the usage without numbers that cannot be true: servers report negative and
 // huge ones.
 func (u Usage) Clamped() Usage {
 	const most = 1 << 40
-	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite} {
+	for _, n := range []*int64{&u.Input, &u.Output, &u.CacheRead, &u.CacheWrite, &u.Charged} {
 		*n = min(max(*n, 0), most)
 	}
 	return u
@@ -195,7 +196,7 @@ func (u Usage) Clamped() Usage {
 
 // Add returns the sum.
 func (u Usage) Add(v Usage) Usage {
-	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite}
+	return Usage{u.Input + v.Input, u.Output + v.Output, u.CacheRead + v.CacheRead, u.CacheWrite + v.CacheWrite, u.Charged + v.Charged}
 }
 
 // An Error is the reason why there is no answer.

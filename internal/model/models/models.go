@@ -84,7 +84,7 @@ var vendors = []vendor{
 		chat: openai.Dialect{PDF: openai.FilePDF, Schema: openai.AlwaysSchema}},
 	{name: geminiName, base: "https://generativelanguage.googleapis.com/v1beta/", baseVar: "GEMINI_BASE_URL", keys: []string{"GEMINI_API_KEY", "GOOGLE_API_KEY"}},
 	{name: "openrouter", base: "https://openrouter.ai/api/v1/", baseVar: "OPENROUTER_BASE_URL", keys: []string{"OPENROUTER_API_KEY"},
-		chat: openai.Dialect{PDF: openai.FilePDF, Effort: openai.EffortObject, Thoughts: openai.ThoughtDetails}},
+		chat: openai.Dialect{PDF: openai.FilePDF, Effort: openai.EffortObject, Thoughts: openai.ThoughtDetails, Charges: true}},
 	{name: "mistral", base: "https://api.mistral.ai/v1/", baseVar: "MISTRAL_BASE_URL", keys: []string{"MISTRAL_API_KEY"},
 		chat: openai.Dialect{PDF: openai.DocumentPDF, Effort: openai.EffortNoneHigh, Thoughts: openai.ThoughtChunks, NoUsage: true, Strict: true}},
 	{name: "deepseek", base: "https://api.deepseek.com/", baseVar: "DEEPSEEK_BASE_URL", keys: []string{"DEEPSEEK_API_KEY"},

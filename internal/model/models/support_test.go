@@ -101,6 +101,9 @@ func TestSupport(t *testing.T) {
 			if c.last().Marked {
 				cache = "marked"
 			}
+			if charged := first.Usage.Charged; charged > 0 != (v.Name == "OpenRouter") || charged != 0 && charged != 950 {
+				t.Errorf("charged %d millionths of a dollar", charged)
+			}
 			if total := first.Usage.Input + first.Usage.CacheRead; total != 10 || first.Usage.Output != 5 {
 				t.Errorf("got %+v", first.Usage)
 			}

@@ -12,6 +12,7 @@ import (
 // if the server sent a reason why it finished, and no more of it after that.
 type gathering struct {
 	wire.Listener
+	charges  bool // of the dialect
 	text     strings.Builder
 	thinking strings.Builder
 	field    string // the field in which the thoughts came
@@ -82,6 +83,7 @@ type usage struct {
 	Total  wire.Count `json:"total_tokens"`
 	Hit    wire.Count `json:"prompt_cache_hit_tokens"`
 	Cached wire.Count `json:"cached_tokens"`
+	Cost   wire.Amount
 	In     struct {
 		Cached wire.Count `json:"cached_tokens"`
 	} `json:"prompt_tokens_details"`
@@ -282,6 +284,9 @@ func (g *gathering) count(u *usage) {
 		output += more // this server counts thoughts apart
 	}
 	g.usage = model.Usage{Input: int64(u.Input - read), Output: int64(output), CacheRead: int64(read)}.Clamped()
+	if g.charges {
+		g.usage.Charged = int64(u.Cost)
+	}
 }
 
 // answer returns the answer of a stream that has finished.

@@ -29,6 +29,8 @@ type Dialect struct {
 	Thoughts Thoughts
 	// NoUsage says that the server counts tokens without being asked, and refuses to be asked.
 	NoUsage bool
+	// Charges says that the server reports what an answer costs, in dollars.
+	Charges bool
 	// Strict says that the server has rules of Mistral: ids of nine characters, and no message
 	// of the user directly after a result.
 	Strict bool
@@ -103,7 +105,7 @@ func (m *Model) Answer(ctx context.Context, r model.Request, tell func(model.Pie
 
 // gather returns a gathering for an answer.
 func (m *Model) gather(tell func(model.Piece)) *gathering {
-	return &gathering{Listener: wire.Listener{Client: m.client, Tell: tell}}
+	return &gathering{Listener: wire.Listener{Client: m.client, Tell: tell}, charges: m.dialect.Charges}
 }
 
 // finish returns the answer of a stream that ended with an error, nil if the server marked

@@ -56,12 +56,16 @@ var table = []price{
 var dated = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`-(\d{8}|\d{4}-\d{2}-\d{2}|latest)$`) })
 
 // Cost returns the price of tokens in dollars, and whether it is known. The name has the
-// form vendor:name. Models on this machine cost nothing.
+// form vendor:name. Models on this machine cost nothing. What the server says that it charges
+// counts before the table.
 func Cost(name string, u model.Usage) (dollars float64, known bool) {
 	vendor, _, _ := strings.Cut(name, ":")
 	switch vendor {
 	case "ollama", "scripted", "replay":
 		return 0, true
+	}
+	if u.Charged > 0 {
+		return float64(u.Charged) / 1e6, true
 	}
 	name = dated().ReplaceAllString(name, "")
 	i := slices.IndexFunc(table, func(p price) bool { return p.name == name })

@@ -31,6 +31,18 @@ func TestCost(t *testing.T) {
 	}
 }
 
+// TestCharged: what the server charges counts, also for a model without a price.
+func TestCharged(t *testing.T) {
+	for _, name := range []string{"openrouter:anthropic/claude-sonnet-4-5", "anthropic:claude-sonnet-4-5"} {
+		if got, known := Cost(name, model.Usage{Input: 10, Output: 5, Charged: 950}); !known || got != 0.00095 {
+			t.Errorf("%s: got %v, %v", name, got, known)
+		}
+	}
+	if got, known := Cost("ollama:qwen3", model.Usage{Charged: 950}); !known || got != 0 {
+		t.Errorf("a model on this machine: got %v, %v", got, known)
+	}
+}
+
 // TestTable: tokens from a cache never cost more than others.
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}

@@ -246,7 +246,10 @@ func (c chat) write(s *stream, a answer) {
 	switch c.thoughts {
 	case inField:
 		usage["prompt_cache_hit_tokens"] = 3
-	case noThoughts, inDetails:
+	case inDetails: // OpenRouter
+		usage["cost"] = 0.00095
+		fallthrough
+	case noThoughts:
 		usage["prompt_tokens_details"] = object{"cached_tokens": 3}
 	}
 	s.event("", object{"id": "chatcmpl-1", "object": "chat.completion.chunk", "model": "loop", "choices": list{}, "usage": usage})

@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math"
 	"net/http"
 	"strconv"
 	"strings"
@@ -123,6 +124,21 @@ func (c *Count) UnmarshalJSON(text []byte) error {
 		number = 0
 	}
 	*c = Count(min(number, most))
+	return nil
+}
+
+// An Amount is money in millionths, which JSON has as a number of whole units. Reading one never
+// fails: what is no positive number is zero.
+type Amount int64
+
+// UnmarshalJSON implements json.Unmarshaler.
+func (a *Amount) UnmarshalJSON(text []byte) error {
+	const most = 1 << 40
+	number, err := strconv.ParseFloat(string(text), 64)
+	if number *= 1e6; err != nil || !(number > 0) {
+		number = 0
+	}
+	*a = Amount(math.Ceil(min(number, most)))
 	return nil
 }
 

@@ -3,6 +3,7 @@ package wire
 import (
 	"bytes"
 	"context"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
@@ -103,5 +104,17 @@ func TestFaults(t *testing.T) {
 	}
 	if c.First != 5*time.Minute || c.Idle != 2*time.Minute {
 		t.Errorf("got %s, %s", c.First, c.Idle)
+	}
+}
+
+// TestAmount: money that cannot be true counts as nothing, or is limited.
+func TestAmount(t *testing.T) {
+	for text, want := range map[string]Amount{
+		"0.00095": 950, "1e-7": 1, "2": 2_000_000, "0": 0, "-1": 0, "null": 0, `"3"`: 0, "{}": 0, "[1]": 0, "1e300": 1 << 40,
+	} {
+		var got struct{ Cost Amount }
+		if err := json.Unmarshal([]byte(`{"cost":`+text+`}`), &got); err != nil || got.Cost != want {
+			t.Errorf("%s: got %d, %v, want %d", text, got.Cost, err, want)
+		}
 	}
 }
