@@ -49,6 +49,9 @@ var table = []price{
 	{name: "xai:grok-4-1-fast-non-reasoning", input: 0.20, output: 0.50, cached: 0.05, date: "2026-07"},
 	{name: "deepseek:deepseek-chat", input: 0.28, output: 0.42, cached: 0.028, date: "2026-04"},
 	{name: "deepseek:deepseek-reasoner", input: 0.28, output: 0.42, cached: 0.028, date: "2026-04"},
+	{name: "mistral:mistral-medium-3-5", input: 1.50, output: 7.50, cached: 1.50, date: "2026-06"},
+	{name: "mistral:magistral-medium", input: 2, output: 5, cached: 2, date: "2026-06"},
+	{name: "mistral:codestral", input: 0.30, output: 0.90, cached: 0.30, date: "2026-06"},
 	{name: "groq:openai/gpt-oss-120b", input: 0.15, output: 0.60, cached: 0.075, date: "2026-06"},
 }
 

@@ -23,6 +23,7 @@ func TestCost(t *testing.T) {
 		{"gemini:gemini-2.5-pro", 2*1.25 + 1.5*10 + 2*0.125, true}, // a long request costs more
 		{"gemini:gemini-2.5-flash", 2.83, true},
 		{"mistral:mistral-large-latest", 0, false},
+		{"mistral:magistral-medium-latest", 9, true},
 		{"ollama:qwen3", 0, true}, {"scripted:a.yaml", 0, true}, {"replay:a", 0, true},
 	} {
 		if got, known := Cost(test.name, million); known != test.known || math.Abs(got-test.want) > 1e-9 {
@@ -47,7 +48,7 @@ func TestCharged(t *testing.T) {
 func TestTable(t *testing.T) {
 	seen := map[string]bool{}
 	for _, p := range table {
-		if seen[p.name] || len(p.date) != len("2026-10") || p.input <= 0 || p.output < p.input || p.cached >= p.input || p.written != 0 && p.written < p.input {
+		if seen[p.name] || len(p.date) != len("2026-10") || p.input <= 0 || p.output < p.input || p.cached > p.input || p.written != 0 && p.written < p.input {
 			t.Errorf("%+v", p)
 		}
 		seen[p.name] = true
