@@ -194,13 +194,15 @@ func tryConformance(t *testing.T, m nodeModules) {
 }
 
 // conformanceLine matches a line of the suite's summary.
-var conformanceLine = regexp.MustCompile(`(?m)^([✓✗]) ([a-z0-9-]+): (\d+) passed, (\d+) failed`)
+var conformanceLine = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`(?m)^([✓✗]) ([a-z0-9-]+): (\d+) passed, (\d+) failed`)
+})
 
 // conformanceReport returns a report of the scenarios, or "" if there are none. The suite
 // wrote the checks of the scenarios to dir.
 func conformanceReport(t *testing.T, revision, dir, out string) string {
 	var passed, failed []string
-	for _, line := range conformanceLine.FindAllStringSubmatch(out, -1) {
+	for _, line := range conformanceLine().FindAllStringSubmatch(out, -1) {
 		name := line[2]
 		why, expected := conformanceFailures[name]
 		switch failing := line[1] == "✗"; {

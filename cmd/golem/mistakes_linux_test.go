@@ -4,6 +4,7 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"unicode/utf8"
 )
@@ -158,7 +159,7 @@ func newTrustedPickTest(t *testing.T, files map[string]string) *pickTest {
 }
 
 // erasedLines matches status lines, which golem draws on a slow machine and erases.
-var erasedLines = regexp.MustCompile(`golem: [^\r\n]*\r\x1b\[K`)
+var erasedLines = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`golem: [^\r\n]*\r\x1b\[K`) })
 
 // TestPlainPrompts checks a question on terminals that support little: no colours, no
 // escape sequences, and lines that fit.
@@ -181,7 +182,7 @@ func TestPlainPrompts(t *testing.T) {
 				t.Errorf("code %d\n%s", code, seen)
 			}
 			if test.env != "TERM=dumb" {
-				seen = erasedLines.ReplaceAllString(seen, "")
+				seen = erasedLines().ReplaceAllString(seen, "")
 			}
 			if strings.Contains(seen, "\x1b") {
 				t.Errorf("there are escape sequences:\n%q", seen)
@@ -211,7 +212,7 @@ func TestNarrowOutput(t *testing.T) {
 		one := p.forTest(t)
 		one.startAt(40, strings.Fields(line)...)
 		_, seen := one.waitForEnd()
-		for text := range strings.Lines(erasedLines.ReplaceAllString(seen, "")) {
+		for text := range strings.Lines(erasedLines().ReplaceAllString(seen, "")) {
 			text = strings.TrimRight(text, "\r\n")
 			if n := utf8.RuneCountInString(text); n > 40 && strings.Contains(strings.TrimSpace(text), " ") {
 				t.Errorf("golem %s: a line of %d columns: %q", line, n, text)
