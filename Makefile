@@ -10,7 +10,7 @@ MAKEFLAGS += --no-print-directory
 NEEDS := gcc=gcc /usr/include/stdio.h=libc6-dev
 
 # Programs that commands in the tests use.
-COMMANDS := python3=python3 curl=curl wget=wget ssh=openssh-client ps=procps git=git setsid=util-linux flock=util-linux bash=bash
+COMMANDS := python3=python3 curl=curl wget=wget ssh=openssh-client ps=procps git=git setsid=util-linux flock=util-linux bash=bash ip=iproute2
 
 # Programs that install and run foreign agents and MCP clients, shells that complete
 # commands, and a reader of manual pages. Without them their tests are skipped, with the
@@ -21,7 +21,7 @@ CLIENTS := node=nodejs npm=npm zsh=zsh fish=fish mandoc=mandoc
 CHROMIUM := chromium=chromium
 
 # The commands of TestEverydayWork.
-EVERYDAY := patch=patch xz=xz-utils zip=zip unzip=unzip rsync=rsync inotifywait=inotify-tools ip=iproute2 jq=jq vim=vim openssl=openssl make=make cmake=cmake ninja=ninja-build \
+EVERYDAY := patch=patch xz=xz-utils zip=zip unzip=unzip rsync=rsync inotifywait=inotify-tools jq=jq vim=vim openssl=openssl make=make cmake=cmake ninja=ninja-build \
 	autoconf=autoconf ccache=ccache gdb=gdb strace=strace valgrind=valgrind clangd=clangd gopls=gopls pytest-3=python3-pytest /usr/lib/python3/dist-packages/setuptools=python3-setuptools \
 	/usr/lib/python3/dist-packages/pip=python3-pip /usr/share/doc/python3-venv=python3-venv curl=curl sqlite3=sqlite3 redis-server=redis-server psql=postgresql dbus-run-session=dbus-daemon \
 	dbus-send=dbus-bin chromium=chromium Xvfb=xvfb xdpyinfo=x11-utils fc-match=fontconfig convert=imagemagick tmux=tmux script=bsdutils gpg=gnupg ssh-agent=openssh-client perl=perl \

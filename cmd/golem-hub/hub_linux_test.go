@@ -219,11 +219,7 @@ func TestReview(t *testing.T) {
 	must(t, os.WriteFile(filepath.Join(dir, "in", "body.json"), []byte(`{"id":"review"}`), 0o600))
 	run := func(c *hub.Client, want string, args ...string) string {
 		t.Helper()
-		out, err := s.golem(dir, c, args...)
-		if err != nil || !strings.Contains(out, want) {
-			t.Fatalf("golem %s: %v, want %q:\n%s", strings.Join(args, " "), err, want, out)
-		}
-		return out
+		return s.mustGolem(dir, c, want, args...)
 	}
 	run(w.maker, "trusted", "trust", "--yes")
 	out := run(w.maker, "next: golem jobs logs -f", "submit", ".", "send it", "--model", "scripted:script.yaml")

@@ -169,14 +169,7 @@ func TestSubmit(t *testing.T) {
 		must(t, os.MkdirAll(filepath.Dir(filepath.Join(dir, name)), 0o700))
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	run := func(want string, args ...string) string {
-		t.Helper()
-		out, err := s.golem(dir, w.maker, args...)
-		if err != nil || !strings.Contains(out, want) {
-			t.Fatalf("golem %s: %v, want %q:\n%s", strings.Join(args, " "), err, want, out)
-		}
-		return out
-	}
+	run := func(want string, args ...string) string { t.Helper(); return s.mustGolem(dir, w.maker, want, args...) }
 	run("trusted", "trust", "--yes")
 	out := run("golem: not sent, because no mount has it: .env, .git, script.yaml\n", "submit", ".", "go", "--model", "scripted:simple.yaml")
 	if !strings.Contains(out, "golem: the job gets 4 files; sending 2 contents that the hub lacks (") {
@@ -301,14 +294,7 @@ func TestEach(t *testing.T) {
 	for name, text := range map[string]string{"in/a.txt": "a\n", "in/b.txt": "b\n", "in/c.pdf": "%PDF-1.4\n", "simple.yaml": "- calls: [{tool: write_file, args: {path: /out/note.md, content: \"made\\n\"}}]\n- text: done\n"} {
 		must(t, os.WriteFile(filepath.Join(dir, name), []byte(text), 0o600))
 	}
-	run := func(want string, args ...string) string {
-		t.Helper()
-		out, err := s.golem(dir, w.maker, args...)
-		if err != nil || !strings.Contains(out, want) {
-			t.Fatalf("golem %s: %v, want %q:\n%s", strings.Join(args, " "), err, want, out)
-		}
-		return out
-	}
+	run := func(want string, args ...string) string { t.Helper(); return s.mustGolem(dir, w.maker, want, args...) }
 	run("trusted", "trust", "--yes")
 	run("next: golem jobs\n", "submit", ".", "Summarise it", "--label", "gpu", "--model", "scripted:simple.yaml", "--each", "in/a.txt", "in/b.txt", "in/c.pdf")
 	list, err := w.maker.Jobs(t.Context(), hub.Filter{})

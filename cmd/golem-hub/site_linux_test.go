@@ -263,6 +263,16 @@ func (s *site) golem(dir string, c *hub.Client, args ...string) (string, error) 
 	return string(out), err
 }
 
+// mustGolem is golem for a command that must succeed and print a text.
+func (s *site) mustGolem(dir string, c *hub.Client, want string, args ...string) string {
+	s.t.Helper()
+	out, err := s.golem(dir, c, args...)
+	if err != nil || !strings.Contains(out, want) {
+		s.t.Fatalf("golem %s: %v, want %q:\n%s", strings.Join(args, " "), err, want, out)
+	}
+	return out
+}
+
 // jobIn returns the id in what golem submit printed.
 func jobIn(out string) string {
 	_, id, _ := strings.Cut(out, "next: golem jobs logs -f ")
