@@ -288,11 +288,11 @@ func (c killingGate) kill(at string) {
 }
 
 // Save implements tool.Undo.
-func (c killingGate) Save(call, name string, changes []tool.Change) error {
+func (c killingGate) Save(call, name string, changes []tool.Change) (func() error, error) {
 	c.kill("before keeping")
-	err := c.Undo.Save(call, name, changes)
+	wait, err := c.Undo.Save(call, name, changes)
 	c.kill("after keeping")
-	return err
+	return wait, err
 }
 
 // Write implements tool.Journal.

@@ -16,7 +16,7 @@ type UndoRecorder struct {
 }
 
 // Save implements tool.Undo.
-func (k UndoRecorder) Save(call, name string, changes []tool.Change) error {
+func (k UndoRecorder) Save(call, name string, changes []tool.Change) (wait func() error, err error) {
 	var ops []undo.Op
 	for _, c := range changes {
 		o := undo.Op{Path: c.Path, To: c.To, Becomes: c.Becomes}

@@ -11,9 +11,14 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// execute runs the call between Enter and leave. A call of another worker does not enter:
+// execute runs the call between Enter and leave, after undo has saved what it replaces. A call of another worker does not enter:
 // the calls that the worker makes do so themselves.
 func (in *invocation) execute(ctx context.Context, plan callPlan, prepared preparedCall, approval approval) Result {
+	if in.saved != nil {
+		if err := in.saved(); err != nil {
+			return failed(plan.tool.currentName(), undoError(plan.tool.currentName(), err))
+		}
+	}
 	if plan.callsWorker() {
 		return in.runRestricted(ctx, plan, prepared)
 	}

@@ -52,6 +52,7 @@ type invocation struct {
 	Gate   // from addRules on, its Grant has the rules for this call
 	origin policy.Origin
 	record audit.Record // everything that the journal learns about the call
+	saved  func() error // waits until undo has saved the call; nil without undo
 }
 
 func newInvocation(g Gate, origin policy.Origin, tool string) *invocation {

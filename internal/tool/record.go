@@ -17,24 +17,26 @@ type Journal interface {
 	Write(r audit.Record, wait audit.Wait) error
 }
 
-// An Undo saves what a call is about to change, so that the user can undo the call. When
-// Save returns, the copy is on the disk.
+// An Undo saves what a call is about to change, so that the user can undo the call. Save
+// writes the copy. The change may begin when wait has returned nil: then the copy is on the
+// disk.
 type Undo interface {
-	Save(call, tool string, changes []Change) error
+	Save(call, tool string, changes []Change) (wait func() error, err error)
 }
 
 // recordIntent writes to the journal what is about to happen. If it fails, nothing happens.
-// A call that changes something waits until the intent is on the disk. Undo saves the old
-// content before that: if golem stops in between, the call has changed nothing, and an undo
-// detects this. The approval is remembered only after the intent is written.
+// A call that changes something waits until the intent is on the disk. Undo writes the old
+// content before that, and both reach the disk at the same time: if golem stops in between,
+// the call has changed nothing, and an undo detects this. The approval is remembered only
+// after the intent is written.
 func (in *invocation) recordIntent(ctx context.Context, plan callPlan, prepared preparedCall, approval approval) error {
 	if err := ctx.Err(); err != nil {
 		return timeoutError(plan.tool.currentName(), err)
 	}
 	if in.Undo != nil && prepared.Undoable && len(prepared.Changes) > 0 {
-		if err := in.Undo.Save(in.record.Call, plan.tool.currentName(), prepared.Changes); err != nil {
-			return &sandbox.Error{Op: plan.tool.currentName(), Code: sandbox.ErrInternal,
-				Hint: "nothing was done, because golem cannot save the content that the call replaces (" + cause(err) + "); the user can free space in the state directory, or choose another with --state"}
+		var err error
+		if in.saved, err = in.Undo.Save(in.record.Call, plan.tool.currentName(), prepared.Changes); err != nil {
+			return undoError(plan.tool.currentName(), err)
 		}
 	}
 	in.record.Kind = audit.Intent
@@ -43,6 +45,9 @@ func (in *invocation) recordIntent(ctx context.Context, plan callPlan, prepared 
 		wait = audit.Queued
 	}
 	if err := in.Journal.Write(in.record, wait); err != nil {
+		if in.saved != nil {
+			in.saved() // closes its file
+		}
 		return journalError(plan.tool.currentName(), err)
 	}
 	if approval.keep != nil && approval.keep() != nil {
@@ -90,6 +95,11 @@ func timeoutError(op string, err error) error {
 		hint = "the time limit passed before anything was done"
 	}
 	return &sandbox.Error{Op: op, Code: "timeout", Hint: hint}
+}
+
+func undoError(op string, err error) error {
+	return &sandbox.Error{Op: op, Code: sandbox.ErrInternal,
+		Hint: "nothing was done, because golem cannot save the content that the call replaces (" + cause(err) + "); the user can free space in the state directory, or choose another with --state"}
 }
 
 func journalError(op string, err error) error {

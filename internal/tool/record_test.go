@@ -1,12 +1,16 @@
 package tool_test
 
 import (
+	"context"
+	"errors"
 	"fmt"
 	"strings"
 	"testing"
 
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/policy"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // A waitJournal records how long each record was waited for.
@@ -70,5 +74,54 @@ func TestC10RecordsAreWaitedFor(t *testing.T) {
 		if got := test.r.Least(); got != test.want {
 			t.Errorf("%+v: got %d, want %d", test.r, got, test.want)
 		}
+	}
+}
+
+// A failingUndo is an undo that fails when it writes or when it syncs.
+type failingUndo struct{ write, sync error }
+
+func (f failingUndo) Save(string, string, []tool.Change) (func() error, error) {
+	return func() error { return f.sync }, f.write
+}
+
+// TestUndoIsWaitedFor checks that a call changes nothing unless undo has its old content on
+// the disk, and that the journal has the end of such a call.
+func TestUndoIsWaitedFor(t *testing.T) {
+	write := tool.New(tool.Tool{Name: "write", Toolset: "filesystem", Mode: policy.Both, Verbs: write1, Description: "test"},
+		func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
+			return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+				return tool.NewPreparation(func(_ context.Context, files *sandbox.Sandbox) (tool.Result, error) {
+					return tool.Result{}, writeFile(files, a.Path)
+				}, tool.Change{Path: a.Path, Op: tool.Update}).WithUndo(), nil
+			}, policy.Effect{Verb: policy.Write, Target: a.Path}), nil
+		})
+	full := errors.New("no space left on device")
+	for _, test := range []struct {
+		undo failingUndo
+		want string
+	}{
+		{failingUndo{write: full}, "refusal"},
+		{failingUndo{sync: full}, "intent outcome"},
+	} {
+		r := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.PreApproved}}, write)
+		j := &waitJournal{}
+		r.Journal, r.Undo = j, test.undo
+		result := r.call(policy.Model, "write", `{"path": "/out/a.md"}`)
+		if result.OK() || !strings.Contains(result.Err.Hint, "nothing was done") || !strings.Contains(result.Err.Hint, "no space left") {
+			t.Errorf("%+v: got %v", test.undo, result.Err)
+		}
+		r.unchanged(t)
+		kinds := strings.Join(j.list, " ")
+		for _, w := range []string{fmt.Sprint(":", audit.Durable), fmt.Sprint(":", audit.Written)} {
+			kinds = strings.ReplaceAll(kinds, w, "")
+		}
+		if kinds != test.want {
+			t.Errorf("%+v: the journal has %s, want %s", test.undo, kinds, test.want)
+		}
+	}
+	r := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.PreApproved}}, write)
+	r.Undo = failingUndo{}
+	if result := r.call(policy.Model, "write", `{"path": "/out/a.md"}`); !result.OK() || r.files.Files()["a.md"] != "new" {
+		t.Errorf("with a working undo: got %v, %v", result.Err, r.files.Files())
 	}
 }

@@ -54,6 +54,7 @@ type Step struct {
 	Mounts  []Mount   `json:"mounts"`
 	Entries []Entry   `json:"entries,omitempty"`
 	Rename  *Rename   `json:"moved,omitempty"`
+	Saved   int64     `json:"saved"` // bytes of saved content; 0 in a step of an older golem
 	// Impossible says why the call cannot be undone, "" if it can.
 	Impossible string `json:"impossible,omitempty"`
 

@@ -32,46 +32,60 @@ type Store struct {
 }
 
 // A step is a file with a line of JSON, followed by the saved content. A second file
-// marks that an undo of the step was started.
+// marks that an undo of the step was started. If golem or the machine stopped before all of a
+// step was written, its call was not made, and the step is ignored.
 const (
 	stepSuffix    = ".step"
 	undoingSuffix = ".undoing"
 	tempSuffix    = ".new"
 )
 
-// Save saves what a call is about to change as a new step. When it returns, the step is
-// on the disk. The files must include all mounts of the project.
-func (s *Store) Save(files *sandbox.Sandbox, call, tool string, ops []Op, now time.Time) error {
+// Save writes what a call is about to change as a new step. When wait has returned nil, the
+// step is on the disk. A caller that syncs another file meanwhile waits less: the file system
+// writes both together. Call wait even if the call is not made. The files must include all
+// mounts of the project.
+func (s *Store) Save(files *sandbox.Sandbox, call, tool string, ops []Op, now time.Time) (wait func() error, err error) {
 	step, body := record(files, ops)
 	if step == nil {
-		return nil
+		return func() error { return nil }, nil
 	}
 	step.Time, step.Call, step.Tool = now, call, tool
 	data, err := encode(step, body)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	release, err := s.Lock()
 	if err != nil {
-		return err
+		return nil, err
 	}
 	defer release()
 	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return err
+		return nil, err
 	}
 	number, err := s.makeRoom(int64(len(data)))
 	if err != nil {
-		return err
+		return nil, err
 	}
-	return durable.WriteFile(filepath.Join(s.Dir, fmt.Sprintf("%09d%s", number, stepSuffix)), data, 0o600)
+	name := filepath.Join(s.Dir, fmt.Sprintf("%09d%s", number, stepSuffix))
+	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := f.Write(data); err != nil {
+		return nil, errors.Join(err, f.Close(), os.Remove(name))
+	}
+	startSync(f)
+	return func() error { return errors.Join(f.Sync(), f.Close(), durable.SyncDir(s.Dir)) }, nil
 }
 
 // encode returns a step as it is stored. A step that is too large is stored without its
 // entries.
 func encode(step *Step, body []byte) ([]byte, error) {
+	step.Saved = int64(len(body))
 	head, err := json.Marshal(step)
 	if err == nil && len(head)+1+len(body) > MaxTotal {
 		step.Impossible, step.Rename, body = fmt.Sprintf("it is more than %d MiB", MaxTotal>>20), nil, nil
+		step.Saved = 0
 		step.Entries = []Entry{{Path: step.Entries[0].Path}}
 		head, err = json.Marshal(step)
 	}
@@ -126,15 +140,14 @@ func (s *Store) makeRoom(size int64) (number int, err error) {
 // Steps returns the saved steps, the newest first. A step that cannot be read is returned
 // as one that cannot be undone.
 func (s *Store) Steps() ([]*Step, error) {
-	names, err := filepath.Glob(filepath.Join(s.Dir, "*"+stepSuffix))
+	names, err := s.names()
 	if err != nil {
 		return nil, err
 	}
-	slices.Sort(names)
 	var steps []*Step
-	for _, name := range slices.Backward(names) {
+	for _, name := range names {
 		step, err := readStep(name)
-		if errors.Is(err, fs.ErrNotExist) {
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF) {
 			continue
 		}
 		if err != nil {
@@ -148,11 +161,21 @@ func (s *Store) Steps() ([]*Step, error) {
 // Newest returns when the newest step was saved, by the clock of the file system. It
 // returns the zero time if there is no step.
 func (s *Store) Newest() time.Time {
-	names, _ := filepath.Glob(filepath.Join(s.Dir, "*"+stepSuffix))
-	if len(names) == 0 {
-		return time.Time{}
+	names, _ := s.names()
+	for _, name := range names {
+		if _, err := readStep(name); !errors.Is(err, io.ErrUnexpectedEOF) {
+			return modTime(name)
+		}
 	}
-	return modTime(slices.Max(names))
+	return time.Time{}
+}
+
+// names returns the files of the steps, the newest first.
+func (s *Store) names() ([]string, error) {
+	names, err := filepath.Glob(filepath.Join(s.Dir, "*"+stepSuffix))
+	slices.Sort(names)
+	slices.Reverse(names)
+	return names, err
 }
 
 // SavedAt returns when the step was saved, by the clock of the file system.
@@ -166,18 +189,33 @@ func modTime(name string) time.Time {
 	return info.ModTime()
 }
 
+// readStep reads a step without its content. It returns io.ErrUnexpectedEOF if a part of the
+// step is missing.
 func readStep(name string) (*Step, error) {
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
 	}
 	defer f.Close()
+	info, err := f.Stat()
+	if err != nil {
+		return nil, err
+	}
 	head, err := bufio.NewReaderSize(f, 64<<10).ReadBytes('\n')
+	if err == io.EOF {
+		return nil, io.ErrUnexpectedEOF
+	}
 	if err != nil {
 		return nil, err
 	}
 	step := &Step{file: name, body: int64(len(head))}
-	return step, json.Unmarshal(head, step)
+	if err := json.Unmarshal(head, step); err != nil {
+		return nil, err
+	}
+	if info.Size() < step.body+step.Saved {
+		return nil, io.ErrUnexpectedEOF
+	}
+	return step, nil
 }
 
 // content returns the saved content of a file.

@@ -25,8 +25,16 @@ func newDeletion(t *testing.T) (store *undo.Store, files *sandbox.Sandbox, dir s
 	files, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/m", Source: sandbox.Host(dir), Access: sandbox.ReadWrite}}})
 	must(t, err)
 	store = &undo.Store{Dir: filepath.Join(t.TempDir(), "undo"), Lock: func() (func() error, error) { return func() error { return nil }, nil }}
-	must(t, store.Save(files, "call", "delete_file", []undo.Op{{Verb: undo.Delete, Path: "/m/tree"}}, time.Unix(0, 0)))
+	saveStep(t, store, files, undo.Op{Verb: undo.Delete, Path: "/m/tree"})
 	return store, files, dir
+}
+
+// saveStep saves a step and waits for it.
+func saveStep(t *testing.T, store *undo.Store, files *sandbox.Sandbox, op undo.Op) {
+	t.Helper()
+	wait, err := store.Save(files, "call", "a tool", []undo.Op{op}, time.Unix(0, 0))
+	must(t, err)
+	must(t, wait())
 }
 
 func must(t *testing.T, err error) {
@@ -140,8 +148,43 @@ func TestA7DamagedContentIsNotRestored(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dir, "tree/b/3")); err == nil {
 		t.Error("damaged content was restored")
 	}
-	must(t, os.WriteFile(list[0], []byte("{"), 0o600))
+	must(t, os.WriteFile(list[0], []byte("{\n"), 0o600))
 	if p := planNewest(t, store, files); p.IsEmpty() || !strings.Contains(p.Step.Impossible, "damaged") {
 		t.Errorf("a step that cannot be read: %+v", p)
+	}
+}
+
+// TestUnfinishedStepIsIgnored checks that a step of which a part is missing does not hide the
+// one before it: its call was not made.
+func TestUnfinishedStepIsIgnored(t *testing.T) {
+	store, files, dir := newDeletion(t)
+	must(t, os.RemoveAll(filepath.Join(dir, "tree")))
+	first := store.Newest()
+	must(t, os.WriteFile(filepath.Join(dir, "text"), []byte("old"), 0o644))
+	saveStep(t, store, files, undo.Op{Verb: undo.Write, Path: "/m/text", Becomes: "new"})
+	list, err := filepath.Glob(filepath.Join(store.Dir, "*.step"))
+	if err != nil || len(list) != 2 {
+		t.Fatalf("got %v, %v", list, err)
+	}
+	info, err := os.Stat(list[1])
+	must(t, err)
+	for size := info.Size(); size >= 0; size-- {
+		must(t, os.Truncate(list[1], size))
+		want := 1
+		if size == info.Size() {
+			want = 2
+		}
+		if steps, err := store.Steps(); err != nil || len(steps) != want {
+			t.Fatalf("with %d of %d bytes: got %d steps, %v; want %d", size, info.Size(), len(steps), err, want)
+		}
+		if isFirst := store.Newest().Equal(first); isFirst != (want == 1) {
+			t.Fatalf("with %d of %d bytes, the newest step is the first one: %v", size, info.Size(), isFirst)
+		}
+	}
+	must(t, planNewest(t, store, files).Run(t.Context(), files))
+	checkTree(t, dir)
+	saveStep(t, store, files, undo.Op{Verb: undo.Delete, Path: "/m/tree"})
+	if steps, err := store.Steps(); err != nil || len(steps) != 2 {
+		t.Errorf("after a step that follows the unfinished one: got %d steps, %v", len(steps), err)
 	}
 }
