@@ -9,15 +9,18 @@ import (
 
 	"golang.org/x/sys/unix"
 
+	"github.com/golem-forge/golem/internal/benchtable"
 	"github.com/golem-forge/golem/internal/overlay"
 )
 
 // BenchmarkTable prints how long it takes to list, apply and undo some created, modified
 // and deleted files, in a small and in a large tree. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
-	fmt.Println("\n| changed files | tree | list | list and apply | undo | at most | ok? |")
-	fmt.Println("| --- | --- | --- | --- | --- | --- | --- |")
-	met, missed := 0, 0
+	user := "user"
+	if os.Geteuid() == 0 {
+		user = "root"
+	}
+	t := benchtable.Peers(os.Stdout)
 	for _, tree := range []int{1_000, 100_000} {
 		for _, n := range []struct {
 			files int
@@ -27,14 +30,13 @@ func BenchmarkTable(b *testing.B) {
 				continue
 			}
 			list, apply, undo := measure(b, tree, n.files)
-			ok := "yes"
-			if met++; apply > n.most {
-				ok, met, missed = "NO", met-1, missed+1
-			}
-			fmt.Printf("| %d | %d | %v | %v | %v | %v | %s |\n", n.files, tree, list.Round(time.Microsecond), apply.Round(time.Microsecond), undo.Round(time.Microsecond), n.most, ok)
+			what := fmt.Sprintf(" %s changes in %s files, %s", benchtable.Thousands(n.files), benchtable.Thousands(tree), user)
+			t.Row("list"+what, benchtable.Duration(list.Seconds()), "", "", "", "")
+			t.Row("list and apply"+what, benchtable.Duration(apply.Seconds()), "", "", benchtable.Duration(n.most.Seconds()), t.Judge(apply <= n.most))
+			t.Row("undo"+what, benchtable.Duration(undo.Seconds()), "", "", "", "")
 		}
 	}
-	fmt.Printf("\ntargets met: %d of %d\n", met, met+missed)
+	fmt.Printf("\ntargets met: %d of %d\n", t.Met, t.Met+t.Missed)
 	b.SkipNow() // the table is the result
 }
 

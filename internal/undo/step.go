@@ -54,12 +54,11 @@ type Step struct {
 	Mounts  []Mount   `json:"mounts"`
 	Entries []Entry   `json:"entries,omitempty"`
 	Rename  *Rename   `json:"moved,omitempty"`
-	Saved   int64     `json:"saved"` // bytes of saved content; 0 in a step of an older golem
 	// Impossible says why the call cannot be undone, "" if it can.
 	Impossible string `json:"impossible,omitempty"`
 
-	file string // the file that holds the step
-	body int64  // the offset of the saved content in it
+	slot slot
+	body int64 // the offset of the saved content in its file
 }
 
 // A Mount is a directory of the host in which a step changes something.

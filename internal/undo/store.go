@@ -1,9 +1,8 @@
 package undo
 
 import (
-	"bufio"
 	"bytes"
-	"encoding/json"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"io"
@@ -25,20 +24,24 @@ type Store struct {
 	// Lock keeps other processes from adding and removing steps until release is called.
 	Lock func() (release func() error, err error)
 
-	// sizes are the sizes of the steps that makeRoom has seen. If another process undoes the
-	// newest step and saves one of the same number, its size here is the old one.
 	mu    sync.Mutex
-	sizes map[string]int64
+	steps []slot // the steps, the oldest first
+	turn  string // steps is right as long as the file of the same name holds this
 }
 
-// A step is a file with a line of JSON, followed by the saved content. A second file
-// marks that an undo of the step was started. If golem or the machine stopped before all of a
-// step was written, its call was not made, and the step is ignored.
+// A step is in one of MaxSteps files. A new step overwrites the oldest one, because the file
+// system needs less time for that than for a new file. A second file marks that an undo of
+// the step was started. The file turn changes with the steps.
 const (
 	stepSuffix    = ".step"
 	undoingSuffix = ".undoing"
-	tempSuffix    = ".new"
+	turnName      = "turn"
 )
+
+// fileOf returns the file of the step with a number.
+func (s *Store) fileOf(number int) string {
+	return filepath.Join(s.Dir, fmt.Sprintf("%02d%s", number%MaxSteps, stepSuffix))
+}
 
 // Save writes what a call is about to change as a new step. When wait has returned nil, the
 // step is on the disk. A caller that syncs another file meanwhile waits less: the file system
@@ -50,108 +53,149 @@ func (s *Store) Save(files *sandbox.Sandbox, call, tool string, ops []Op, now ti
 		return func() error { return nil }, nil
 	}
 	step.Time, step.Call, step.Tool = now, call, tool
-	data, err := encode(step, body)
+	content, err := encode(step, body)
 	if err != nil {
 		return nil, err
 	}
+	err = s.change(func() error {
+		number := 1
+		if n := len(s.steps); n > 0 {
+			number = s.steps[n-1].number + 1
+		}
+		file := s.fileOf(number)
+		if err := s.makeRoom(file, int64(len(content))); err != nil {
+			return err
+		}
+		wait, err = overwrite(file, seal(number, content))
+		s.steps = append(s.steps, slot{file, number, int64(len(content))})
+		return err
+	})
+	return wait, err
+}
+
+// change calls do while no other process changes the steps, with s.steps up to date.
+func (s *Store) change(do func() error) error {
 	release, err := s.Lock()
 	if err != nil {
-		return nil, err
+		return err
 	}
 	defer release()
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
-		return nil, err
+		return err
 	}
-	number, err := s.makeRoom(int64(len(data)))
+	file, err := os.OpenFile(filepath.Join(s.Dir, turnName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer file.Close()
+	next := rand.Text()
+	last := make([]byte, len(next))
+	if _, err := file.ReadAt(last, 0); err != nil || string(last) != s.turn {
+		if s.steps, err = s.slots(); err != nil {
+			return err
+		}
+	}
+	s.turn = "" // after an error, read the steps again
+	if _, err := file.WriteAt([]byte(next), 0); err != nil {
+		return err
+	}
+	if err := do(); err != nil {
+		return err
+	}
+	s.turn = next
+	return nil
+}
+
+// makeRoom removes old steps to make room for one of size bytes in file. It leaves what is in
+// that file, for the new step to overwrite.
+func (s *Store) makeRoom(file string, size int64) error {
+	for _, old := range s.steps {
+		size += old.size
+	}
+	for len(s.steps) > 0 && (s.steps[0].file == file || size > MaxTotal) {
+		old := s.steps[0]
+		if old.file != file {
+			if err := old.remove(); err != nil {
+				return err
+			}
+		}
+		size -= old.size
+		s.steps = s.steps[1:]
+	}
+	return removeFile(slot{file: file}.mark())
+}
+
+// overwrite replaces the content of a file, or creates it. When wait has returned nil, the
+// content is on the disk.
+func overwrite(name string, data []byte) (wait func() error, err error) {
+	f, err := os.OpenFile(name, os.O_RDWR, 0)
+	isNew := errors.Is(err, fs.ErrNotExist)
+	if isNew {
+		f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	}
 	if err != nil {
 		return nil, err
 	}
-	name := filepath.Join(s.Dir, fmt.Sprintf("%09d%s", number, stepSuffix))
-	f, err := os.OpenFile(name, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
-	if err != nil {
-		return nil, err
+	info, err := f.Stat()
+	if err == nil {
+		_, err = f.WriteAt(data, 0)
 	}
-	if _, err := f.Write(data); err != nil {
+	if err == nil && info.Size() > int64(len(data)) {
+		err = f.Truncate(int64(len(data)))
+	}
+	if err != nil {
 		return nil, errors.Join(err, f.Close(), os.Remove(name))
 	}
 	startSync(f)
-	return func() error { return errors.Join(f.Sync(), f.Close(), durable.SyncDir(s.Dir)) }, nil
+	return func() error {
+		err := syncData(f)
+		if err == nil {
+			_, err = f.WriteAt([]byte{finished}, 0)
+		}
+		if isNew {
+			err = errors.Join(err, durable.SyncDir(filepath.Dir(name)))
+		}
+		return errors.Join(err, f.Close())
+	}, nil
 }
 
-// encode returns a step as it is stored. A step that is too large is stored without its
-// entries.
-func encode(step *Step, body []byte) ([]byte, error) {
-	step.Saved = int64(len(body))
-	head, err := json.Marshal(step)
-	if err == nil && len(head)+1+len(body) > MaxTotal {
-		step.Impossible, step.Rename, body = fmt.Sprintf("it is more than %d MiB", MaxTotal>>20), nil, nil
-		step.Saved = 0
-		step.Entries = []Entry{{Path: step.Entries[0].Path}}
-		head, err = json.Marshal(step)
-	}
-	return append(append(head, '\n'), body...), err
-}
-
-// makeRoom removes old steps to make room for one of size bytes, and returns its number.
-// It also removes temporary files that killed processes have left.
-func (s *Store) makeRoom(size int64) (number int, err error) {
-	list, err := os.ReadDir(s.Dir)
+// slots returns the steps, the oldest first. It also finds steps that were not written to
+// their end.
+func (s *Store) slots() ([]slot, error) {
+	names, err := filepath.Glob(filepath.Join(s.Dir, "*"+stepSuffix))
 	if err != nil {
-		return 0, err
+		return nil, err
 	}
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	seen := s.sizes
-	s.sizes = make(map[string]int64)
-	var steps []string
-	for _, e := range list {
-		switch name := e.Name(); {
-		case strings.HasSuffix(name, tempSuffix):
-			if err := os.Remove(filepath.Join(s.Dir, name)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-				return 0, err
+	var list []slot
+	for _, name := range names {
+		if f, err := os.Open(name); err == nil {
+			if head, err := readHead(f); err == nil {
+				list = append(list, slot{name, head.number, head.length})
 			}
-		case strings.HasSuffix(name, stepSuffix):
-			is, known := seen[name]
-			if !known {
-				info, err := e.Info()
-				if err != nil {
-					continue // it was removed
-				}
-				is = info.Size()
-			}
-			steps, s.sizes[name] = append(steps, name), is
-			size += is
+			f.Close()
 		}
 	}
-	for len(steps) >= MaxSteps || len(steps) > 0 && size > MaxTotal {
-		if err := remove(filepath.Join(s.Dir, steps[0])); err != nil {
-			return 0, err
-		}
-		size -= s.sizes[steps[0]]
-		delete(s.sizes, steps[0])
-		steps = steps[1:]
-	}
-	if len(steps) > 0 {
-		fmt.Sscanf(steps[len(steps)-1], "%d", &number)
-	}
-	return number + 1, nil
+	slices.SortFunc(list, func(a, b slot) int { return a.number - b.number })
+	return list, nil
 }
 
-// Steps returns the saved steps, the newest first. A step that cannot be read is returned
-// as one that cannot be undone.
+// Steps returns the saved steps, the newest first. A step that is damaged is returned as one
+// that cannot be undone.
 func (s *Store) Steps() ([]*Step, error) {
-	names, err := s.names()
+	list, err := s.slots()
 	if err != nil {
 		return nil, err
 	}
 	var steps []*Step
-	for _, name := range names {
-		step, err := readStep(name)
-		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, io.ErrUnexpectedEOF) {
+	for _, at := range slices.Backward(list) {
+		step, err := s.read(at)
+		switch {
+		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnfinished):
 			continue
-		}
-		if err != nil {
-			step = &Step{Tool: "a file tool", Time: modTime(name), Impossible: "the old content that golem saved of it is damaged", file: name}
+		case err != nil:
+			step = &Step{Tool: "a file tool", Time: modTime(at.file), Impossible: "the old content that golem saved of it is damaged", slot: at}
 		}
 		steps = append(steps, step)
 	}
@@ -161,25 +205,32 @@ func (s *Store) Steps() ([]*Step, error) {
 // Newest returns when the newest step was saved, by the clock of the file system. It
 // returns the zero time if there is no step.
 func (s *Store) Newest() time.Time {
-	names, _ := s.names()
-	for _, name := range names {
-		if _, err := readStep(name); !errors.Is(err, io.ErrUnexpectedEOF) {
-			return modTime(name)
+	list, _ := s.slots()
+	for _, at := range slices.Backward(list) {
+		if _, err := s.read(at); !errors.Is(err, errUnfinished) {
+			return modTime(at.file)
 		}
 	}
 	return time.Time{}
 }
 
-// names returns the files of the steps, the newest first.
-func (s *Store) names() ([]string, error) {
-	names, err := filepath.Glob(filepath.Join(s.Dir, "*"+stepSuffix))
-	slices.Sort(names)
-	slices.Reverse(names)
-	return names, err
+// read reads a step. If it seems damaged, another process may just write it, so read looks
+// again while none does.
+func (s *Store) read(at slot) (*Step, error) {
+	step, err := readStep(at)
+	if err == nil || errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnfinished) {
+		return step, err
+	}
+	release, e := s.Lock()
+	if e != nil {
+		return nil, err
+	}
+	defer release()
+	return readStep(at)
 }
 
 // SavedAt returns when the step was saved, by the clock of the file system.
-func (st *Step) SavedAt() time.Time { return modTime(st.file) }
+func (st *Step) SavedAt() time.Time { return modTime(st.slot.file) }
 
 func modTime(name string) time.Time {
 	info, err := os.Stat(name)
@@ -189,38 +240,9 @@ func modTime(name string) time.Time {
 	return info.ModTime()
 }
 
-// readStep reads a step without its content. It returns io.ErrUnexpectedEOF if a part of the
-// step is missing.
-func readStep(name string) (*Step, error) {
-	f, err := os.Open(name)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
-	info, err := f.Stat()
-	if err != nil {
-		return nil, err
-	}
-	head, err := bufio.NewReaderSize(f, 64<<10).ReadBytes('\n')
-	if err == io.EOF {
-		return nil, io.ErrUnexpectedEOF
-	}
-	if err != nil {
-		return nil, err
-	}
-	step := &Step{file: name, body: int64(len(head))}
-	if err := json.Unmarshal(head, step); err != nil {
-		return nil, err
-	}
-	if info.Size() < step.body+step.Saved {
-		return nil, io.ErrUnexpectedEOF
-	}
-	return step, nil
-}
-
 // content returns the saved content of a file.
 func (st *Step) content(n Node) ([]byte, error) {
-	f, err := os.Open(st.file)
+	f, err := os.Open(st.slot.file)
 	if err != nil {
 		return nil, err
 	}
@@ -237,35 +259,48 @@ func (st *Step) content(n Node) ([]byte, error) {
 
 // Remove removes a step.
 func (s *Store) Remove(st *Step) error {
-	release, err := s.Lock()
-	if err != nil {
-		return err
-	}
-	defer release()
-	s.mu.Lock()
-	delete(s.sizes, filepath.Base(st.file))
-	s.mu.Unlock()
-	return remove(st.file)
-}
-
-// remove removes the files of a step. The mark of an undo goes first: without the step it
-// means nothing.
-func remove(file string) error {
-	for _, name := range []string{strings.TrimSuffix(file, stepSuffix) + undoingSuffix, file} {
-		if err := os.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return err
+	return s.change(func() error {
+		i := slices.Index(s.steps, st.slot)
+		if i < 0 {
+			return nil
 		}
-	}
-	return nil
+		s.steps = slices.Delete(s.steps, i, i+1)
+		return st.slot.remove()
+	})
 }
 
 // isUndoing reports whether an undo of the step was started.
 func (st *Step) isUndoing() bool {
-	_, err := os.Lstat(strings.TrimSuffix(st.file, stepSuffix) + undoingSuffix)
+	_, err := os.Lstat(st.slot.mark())
 	return err == nil
 }
 
 // markUndoing records that an undo of the step starts.
-func (st *Step) markUndoing() error {
-	return durable.WriteAlone(strings.TrimSuffix(st.file, stepSuffix)+undoingSuffix, nil, 0o600)
+func (st *Step) markUndoing() error { return durable.WriteAlone(st.slot.mark(), nil, 0o600) }
+
+// A slot is the place of a step.
+type slot struct {
+	file   string
+	number int   // newer steps have higher ones
+	size   int64 // bytes, without the first line
+}
+
+// mark returns the file that marks that an undo of the step was started.
+func (s slot) mark() string { return strings.TrimSuffix(s.file, stepSuffix) + undoingSuffix }
+
+// remove removes the files of a step. The mark of an undo goes first: without the step it
+// means nothing.
+func (s slot) remove() error {
+	if err := removeFile(s.mark()); err != nil {
+		return err
+	}
+	return removeFile(s.file)
+}
+
+// removeFile removes a file that may be missing.
+func removeFile(name string) error {
+	if err := os.Remove(name); !errors.Is(err, fs.ErrNotExist) {
+		return err
+	}
+	return nil
 }

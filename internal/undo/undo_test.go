@@ -1,9 +1,12 @@
 package undo_test
 
 import (
+	"bytes"
 	"context"
+	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -128,8 +131,8 @@ func TestA7UndoRepairsBits(t *testing.T) {
 	checkTree(t, dir)
 }
 
-// TestA7DamagedContentIsNotRestored checks that saved content is compared with its
-// digest.
+// TestA7DamagedContentIsNotRestored checks that golem reports damage of a saved step, wherever
+// it is, and restores nothing of it.
 func TestA7DamagedContentIsNotRestored(t *testing.T) {
 	store, files, dir := newDeletion(t)
 	must(t, os.RemoveAll(filepath.Join(dir, "tree")))
@@ -139,23 +142,28 @@ func TestA7DamagedContentIsNotRestored(t *testing.T) {
 	}
 	data, err := os.ReadFile(list[0])
 	must(t, err)
-	i := strings.LastIndex(string(data), "tree/b/3")
-	data[i] = 'T'
-	must(t, os.WriteFile(list[0], data, 0o600))
-	if err := planNewest(t, store, files).Run(t.Context(), files); err == nil || !strings.Contains(err.Error(), "damaged") {
-		t.Errorf("got %v", err)
+	before := planNewest(t, store, files)
+	for i := bytes.IndexByte(data, '\n') + 1; i < len(data); i++ {
+		damaged := bytes.Clone(data)
+		damaged[i] ^= 1
+		must(t, os.WriteFile(list[0], damaged, 0o600))
+		if p := planNewest(t, store, files); p.IsEmpty() || !strings.Contains(p.Step.Impossible, "damaged") {
+			t.Fatalf("byte %d: got %+v", i, p)
+		}
+	}
+	damaged := bytes.Clone(data)
+	damaged[bytes.LastIndex(data, []byte("tree/b/3"))] = 'T'
+	must(t, os.WriteFile(list[0], damaged, 0o600))
+	if err := before.Run(t.Context(), files); err == nil || !strings.Contains(err.Error(), "damaged") {
+		t.Errorf("content that was damaged after the plan: got %v", err)
 	}
 	if _, err := os.Stat(filepath.Join(dir, "tree/b/3")); err == nil {
 		t.Error("damaged content was restored")
 	}
-	must(t, os.WriteFile(list[0], []byte("{\n"), 0o600))
-	if p := planNewest(t, store, files); p.IsEmpty() || !strings.Contains(p.Step.Impossible, "damaged") {
-		t.Errorf("a step that cannot be read: %+v", p)
-	}
 }
 
-// TestUnfinishedStepIsIgnored checks that a step of which a part is missing does not hide the
-// one before it: its call was not made.
+// TestUnfinishedStepIsIgnored checks that a step that was not written to its end does not
+// hide the one before it: its call was not made.
 func TestUnfinishedStepIsIgnored(t *testing.T) {
 	store, files, dir := newDeletion(t)
 	must(t, os.RemoveAll(filepath.Join(dir, "tree")))
@@ -166,25 +174,69 @@ func TestUnfinishedStepIsIgnored(t *testing.T) {
 	if err != nil || len(list) != 2 {
 		t.Fatalf("got %v, %v", list, err)
 	}
-	info, err := os.Stat(list[1])
+	whole, err := os.ReadFile(list[1])
 	must(t, err)
-	for size := info.Size(); size >= 0; size-- {
-		must(t, os.Truncate(list[1], size))
-		want := 1
-		if size == info.Size() {
-			want = 2
-		}
-		if steps, err := store.Steps(); err != nil || len(steps) != want {
-			t.Fatalf("with %d of %d bytes: got %d steps, %v; want %d", size, info.Size(), len(steps), err, want)
-		}
-		if isFirst := store.Newest().Equal(first); isFirst != (want == 1) {
-			t.Fatalf("with %d of %d bytes, the newest step is the first one: %v", size, info.Size(), isFirst)
+	whole[0] = 'w'
+	old := bytes.Repeat([]byte("{old}\n"), len(whole)) // a longer step that was in the same file
+	for size := range len(whole) + 1 {
+		for _, data := range [][]byte{whole[:size], slices.Concat(whole[:size], old[size:])} {
+			must(t, os.WriteFile(list[1], data, 0o600))
+			want := 1
+			if size == len(whole) {
+				want = 2
+			}
+			if steps, err := store.Steps(); err != nil || len(steps) != want {
+				t.Fatalf("with %d of %d bytes: got %d steps, %v; want %d", size, len(whole), len(steps), err, want)
+			}
+			if isFirst := store.Newest().Equal(first); isFirst != (want == 1) {
+				t.Fatalf("with %d of %d bytes, the newest step is the first one: %v", size, len(whole), isFirst)
+			}
 		}
 	}
+	must(t, os.WriteFile(list[1], whole[:len(whole)-1], 0o600))
 	must(t, planNewest(t, store, files).Run(t.Context(), files))
 	checkTree(t, dir)
 	saveStep(t, store, files, undo.Op{Verb: undo.Delete, Path: "/m/tree"})
 	if steps, err := store.Steps(); err != nil || len(steps) != 2 {
 		t.Errorf("after a step that follows the unfinished one: got %d steps, %v", len(steps), err)
+	}
+}
+
+// TestStoresTakeTurns saves and removes steps from two stores on one directory, as two
+// processes do: each sees the newest steps of both, in their order.
+func TestStoresTakeTurns(t *testing.T) {
+	dir := t.TempDir()
+	files, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/m", Source: sandbox.Host(dir), Access: sandbox.ReadWrite}}})
+	must(t, err)
+	lock := func() (func() error, error) { return func() error { return nil }, nil }
+	kept := filepath.Join(t.TempDir(), "undo")
+	stores := []*undo.Store{{Dir: kept, Lock: lock}, {Dir: kept, Lock: lock}}
+	var want []string
+	for i := range 300 {
+		path := fmt.Sprint("/m/", i)
+		saveStep(t, stores[i/3%2], files, undo.Op{Verb: undo.Write, Path: path, Becomes: "new"})
+		want = append(want, path)
+		if i%7 == 0 {
+			for _, back := range []int{0, 2} { // the newest, and an older one
+				if len(want) > back {
+					steps, err := stores[i/2%2].Steps()
+					must(t, err)
+					must(t, stores[i/2%2].Remove(steps[back]))
+					want = slices.Delete(want, len(want)-1-back, len(want)-back)
+				}
+			}
+		}
+		var got []string
+		for _, store := range stores {
+			steps, err := store.Steps()
+			must(t, err)
+			got = nil
+			for _, step := range slices.Backward(steps) {
+				got = append(got, step.Entries[0].Path)
+			}
+			if len(got) > undo.MaxSteps || len(got) < min(len(want), undo.MaxSteps*3/4) || !slices.Equal(got, want[len(want)-len(got):]) {
+				t.Fatalf("after %d calls: got %v, want the end of %v", i+1, got, want)
+			}
+		}
 	}
 }
