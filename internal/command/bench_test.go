@@ -29,7 +29,8 @@ func BenchmarkTable(b *testing.B) {
 
 // BenchmarkJudge measures one ordinary line against the ready-made sets.
 func BenchmarkJudge(b *testing.B) {
-	rules := NewRules(policy.Shell{}.With(readySets()))
+	layer := parseRules("yes <read_only>", "yes <build>", "no git push", "ask git", "no rm", "no rm -rf", "yes npm run *", "ask curl", "no default")
+	rules := NewRules(policy.Shell{}.With(readySets()).With(layer))
 	b.ReportAllocs()
 	for b.Loop() {
 		rules.Judge(line200)

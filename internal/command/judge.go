@@ -85,10 +85,11 @@ type Verdict struct {
 func (r Rules) Judge(line string) Judgement {
 	j := Judgement{Line: Parse(line), Ruled: len(r.layers) > 0}
 	alone := !slices.ContainsFunc(j.Parts, func(p Part) bool { return !p.Plain && !p.Runs })
-	for _, p := range j.Parts {
+	for i := range j.Parts {
+		p := &j.Parts[i]
 		v := Verdict{Approval: policy.PreApproved}
-		for _, l := range r.layers {
-			said := l.judge(p, alone)
+		for i := range r.layers {
+			said := r.layers[i].judge(p, alone)
 			switch {
 			case said.Said && (!v.Said || said.Approval < v.Approval || said.Approval == v.Approval && v.Unsure && !said.Unsure):
 				if !v.Said {
@@ -116,7 +117,7 @@ func or(a, b string) string {
 
 // judge returns the verdict of a layer for a part. A part that runs no program needs no
 // rule, unless the line has only such parts.
-func (l layer) judge(p Part, alone bool) Verdict {
+func (l *layer) judge(p *Part, alone bool) Verdict {
 	best := Verdict{Approval: policy.PreApproved}
 	rank := -1
 	if !p.Plain {
@@ -143,9 +144,10 @@ func (l layer) judge(p Part, alone bool) Verdict {
 
 // findLongest returns the verdict of the longest rule that certainly matches a part, and the
 // rank of that rule.
-func (l layer) findLongest(p Part) (Verdict, int) {
+func (l *layer) findLongest(p *Part) (Verdict, int) {
 	best, rank := Verdict{Approval: policy.PreApproved}, -1
-	for _, r := range l.rules {
+	for i := range l.rules {
+		r := &l.rules[i]
 		now := r.pattern.rank()
 		ok, why := false, ""
 		switch {
@@ -168,9 +170,10 @@ func (l layer) findLongest(p Part) (Verdict, int) {
 // restrictPossible applies restricting rules to a part that they could match. A blocking rule blocks
 // the part: nobody can approve what nobody can judge. A rule that asks makes the part
 // ask.
-func (l layer) restrictPossible(p Part, best Verdict, rank int) Verdict {
+func (l *layer) restrictPossible(p *Part, best Verdict, rank int) Verdict {
 	for _, level := range []policy.Approval{policy.Blocked, policy.Ask} {
-		for _, r := range l.rules {
+		for i := range l.rules {
+			r := &l.rules[i]
 			if r.Approval != level || best.Approval <= level || r.pattern.rank() <= rank {
 				continue
 			}
@@ -267,7 +270,7 @@ func findPattern(text, line string) (bool, string) {
 		return false, why
 	}
 	for _, p := range Parse(line).Parts {
-		if certain, _ := pattern.restricts(p); certain || pattern.matchesAll() {
+		if certain, _ := pattern.restricts(&p); certain || pattern.matchesAll() {
 			return true, shorten(p.Text) + " does"
 		}
 	}

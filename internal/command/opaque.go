@@ -90,11 +90,15 @@ func changesPrograms(variable string) bool {
 
 // textPrograms are programs that take their arguments as text or file names, and run none of
 // them.
-var textPrograms = sync.OnceValue(func() []string {
-	return strings.Fields("echo printf cat tac ls dir head tail wc cut tr uniq comm join paste column fold fmt rev od hexdump strings grep egrep fgrep rg " +
+var textPrograms = sync.OnceValue(func() map[string]bool {
+	set := make(map[string]bool)
+	for _, name := range strings.Fields("echo printf cat tac ls dir head tail wc cut tr uniq comm join paste column fold fmt rev od hexdump strings grep egrep fgrep rg " +
 		"tree diff cmp stat file du df basename dirname realpath readlink md5sum sha1sum sha256sum sha512sum b2sum cksum base64 seq expr jq date " +
 		": true false test [ cd pwd mkdir rmdir touch rm chmod chown chgrp which type command whereis man info whatis apropos sleep read id whoami uname kill " +
-		"set unset shift return exit break continue wait umask ulimit")
+		"set unset shift return exit break continue wait umask ulimit") {
+		set[name] = true
+	}
+	return set
 })
 
 // takesText reports whether a command runs none of its arguments.
@@ -103,7 +107,7 @@ func takesText(words []Word) bool {
 	if n == "git" && len(words) > 1 {
 		return words[1].is("commit", "tag", "notes", "stash", "merge", "add", "log", "show", "diff", "status", "blame", "rm", "mv", "revert", "cherry-pick")
 	}
-	return slices.Contains(textPrograms(), n)
+	return textPrograms()[n]
 }
 
 // hasSubcommands reports whether the first operand of a program is a subcommand, not a

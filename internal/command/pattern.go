@@ -77,9 +77,9 @@ func isAssign(w string) bool {
 
 // passes reports whether a rule with the pattern allows a part. If the part only starts
 // like the pattern, why says what differs.
-func (p Pattern) passes(part Part) (ok bool, why string) {
-	for _, words := range [][]Word{part.Words, part.words()} {
-		if !p.begins(words) {
+func (p *Pattern) passes(part *Part) (ok bool, why string) {
+	for i, words := range [...][]Word{part.Words, part.own} {
+		if i > 0 && words == nil || !p.begins(words) {
 			continue
 		}
 		if why = p.compareVariables(part); why != "" {
@@ -93,7 +93,7 @@ func (p Pattern) passes(part Part) (ok bool, why string) {
 }
 
 // begins reports whether words are known to start with those of the pattern.
-func (p Pattern) begins(words []Word) bool {
+func (p *Pattern) begins(words []Word) bool {
 	if len(p.words) > len(words) {
 		return false
 	}
@@ -112,7 +112,7 @@ func (p Pattern) begins(words []Word) bool {
 
 // compareVariables explains how the variables of a part differ from those of the pattern; "" if they
 // do not.
-func (p Pattern) compareVariables(part Part) string {
+func (p *Pattern) compareVariables(part *Part) string {
 	for _, a := range part.Assigns {
 		if !slices.ContainsFunc(p.assigns, func(w string) bool {
 			variable, value, _ := strings.Cut(w, "=")
@@ -131,17 +131,15 @@ func (p Pattern) compareVariables(part Part) string {
 // words of the part are not known, and it could match. The rule also matches other
 // spellings: other options in between, and options separate, combined or in another
 // order.
-func (p Pattern) restricts(part Part) (certain, possible bool) {
+func (p *Pattern) restricts(part *Part) (certain, possible bool) {
 	possible = part.Unknown != "" && !part.writes && !part.sets
 	if len(part.Words) == 0 {
 		return false, possible
 	}
-	spellings := [][]Word{part.Words, part.words()}
-	if name(part.Words) == "git" {
-		spellings = spellings[1:] // the options before the subcommand are known
-	}
-	for _, words := range spellings {
-		sure, maybe := p.matchWords(words)
+	certain, maybe := p.matchWords(part.words())
+	possible = possible || maybe
+	if part.own != nil && name(part.Words) != "git" { // of git, the options before the subcommand are known
+		sure, maybe := p.matchWords(part.Words)
 		certain, possible = certain || sure, possible || maybe
 	}
 	return certain, possible
@@ -150,11 +148,12 @@ func (p Pattern) restricts(part Part) (certain, possible bool) {
 // explainHidden explains why a part could run a command that the pattern matches, although its
 // own words do not match; "" if it cannot. If allowed is true, code that golem cannot
 // read is no reason.
-func (p Pattern) explainHidden(part Part, allowed bool) string {
+func (p *Pattern) explainHidden(part *Part, allowed bool) string {
 	if part.opaque != "" && !allowed {
 		return part.opaque
 	}
-	for _, g := range part.guesses {
+	for i := range part.guesses {
+		g := &part.guesses[i]
 		if certain, _ := p.restricts(g); certain && !g.Plain {
 			return shorten(g.Text) + " may be a command that it runs"
 		}
@@ -188,7 +187,7 @@ func (p Pattern) explainHidden(part Part, allowed bool) string {
 	return ""
 }
 
-func (p Pattern) matchWords(words []Word) (certain, possible bool) {
+func (p *Pattern) matchWords(words []Word) (certain, possible bool) {
 	if !words[0].Literal {
 		return false, true
 	}

@@ -53,7 +53,7 @@ func Covers(patterns []string, line string) bool {
 		}
 		runs = true
 		known := p.Unknown == "" && !p.Runs && p.own == nil && len(p.Assigns) == 0 && !slices.ContainsFunc(p.Words, func(w Word) bool { return !w.Literal })
-		if !known || !slices.ContainsFunc(all, func(pattern Pattern) bool { ok, _ := pattern.passes(p); return ok }) {
+		if !known || !slices.ContainsFunc(all, func(pattern Pattern) bool { ok, _ := pattern.passes(&p); return ok }) {
 			return false
 		}
 	}

@@ -179,7 +179,7 @@ var allowedVariables = map[string][]string{
 
 // allows reports whether a set allows a part. If the part only starts like a command of
 // the set, why says what differs.
-func allows(set string, p Part) (ok bool, why string) {
+func allows(set string, p *Part) (ok bool, why string) {
 	words := p.words()
 	for _, e := range entries()[set][name(words)] {
 		if !e.begins(words) {
@@ -196,7 +196,7 @@ func allows(set string, p Part) (ok bool, why string) {
 }
 
 // findVariable names a variable of a part that may change what the command does.
-func findVariable(p Part) string {
+func findVariable(p *Part) string {
 	for _, a := range p.Assigns {
 		if a.Name == "IFS" && name(p.Words) == "read" {
 			continue
