@@ -106,15 +106,12 @@ type Span struct{ From, To int }
 
 // AppendSpans adds the parts of a text that look like a credential.
 func AppendSpans(spans []Span, s string) []Span {
-	lower := strings.ToLower(s)
-	if pairs := hintPairs(); !pairs.first.in(lower) || !pairs.last.in(lower) {
-		return spans
-	}
-	for i := range patterns {
-		p := &patterns[i]
-		if !hinted(lower, p.hints) {
+	found := hintTable().find(strings.ToLower(s))
+	for i := 0; found != 0; i, found = i+1, found>>1 {
+		if found&1 == 0 {
 			continue
 		}
+		p := &patterns[i]
 		for _, m := range p.match().FindAllStringSubmatchIndex(s, -1) {
 			from, to := m[2*p.group], m[2*p.group+1]
 			if p.sure == nil || p.sure(s[from:to]) {
@@ -125,32 +122,41 @@ func AppendSpans(spans []Span, s string) []Span {
 	return spans
 }
 
-// pairs is a set of pairs of bytes: for each first byte, one bit for four second bytes.
-type pairs [256]uint64
+// A table finds the hints of all patterns in one pass.
+type table struct {
+	pairs [256]uint64 // the first two bytes of hints: for each first byte, one bit for four second bytes
+	hints [256][]hint // by their first byte
+}
 
-// hintPairs are the pairs with which hints begin and end. Most texts contain none of the
-// first or none of the last, and need no closer look.
-var hintPairs = sync.OnceValue(func() *struct{ first, last pairs } {
-	var sets struct{ first, last pairs }
-	for _, p := range patterns {
+type hint struct {
+	text    string
+	pattern int
+}
+
+var hintTable = sync.OnceValue(func() *table {
+	var t table
+	for i, p := range patterns {
 		for _, h := range p.hints {
-			sets.first.add(h[0], h[1])
-			sets.last.add(h[len(h)-2], h[len(h)-1])
+			t.pairs[h[0]] |= 1 << (h[1] % 64)
+			t.hints[h[0]] = append(t.hints[h[0]], hint{h, i})
 		}
 	}
-	return &sets
+	return &t
 })
 
-func (p *pairs) add(a, b byte) { p[a] |= uint64(1) << (b % 64) }
-
-// in reports whether a text may contain one of the pairs.
-func (p *pairs) in(text string) bool {
-	for i := 1; i < len(text); i++ {
-		if p[text[i-1]]&(1<<(text[i]%64)) != 0 {
-			return true
+// find returns the patterns whose hints are in a text, one bit for each.
+func (t *table) find(lower string) (found uint64) {
+	for i := 1; i < len(lower); i++ {
+		if t.pairs[lower[i-1]]&(1<<(lower[i]%64)) == 0 {
+			continue
+		}
+		for _, h := range t.hints[lower[i-1]] {
+			if strings.HasPrefix(lower[i-1:], h.text) {
+				found |= 1 << h.pattern
+			}
 		}
 	}
-	return false
+	return found
 }
 
 // hinted reports whether a text contains one of the hints.

@@ -13,10 +13,15 @@ const busyWait = 5 * time.Second
 // lockFile opens a file and locks it. If others hold the lock longer than most, the error
 // is ErrBusy.
 func lockFile(name string, how int, most time.Duration) (*os.File, error) {
-	f, err := os.OpenFile(name, os.O_CREATE|os.O_RDWR, 0o600)
-	if err != nil {
-		return nil, err
+	// os.OpenFile would ask the kernel whether it can wait for the file.
+	fd, err := unix.Open(name, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
+	for err == unix.EINTR {
+		fd, err = unix.Open(name, unix.O_CREAT|unix.O_RDWR|unix.O_CLOEXEC, 0o600)
 	}
+	if err != nil {
+		return nil, &os.PathError{Op: "open", Path: name, Err: err}
+	}
+	f := os.NewFile(uintptr(fd), name)
 	if err := lock(f, how, most); err != nil {
 		f.Close()
 		return nil, err
