@@ -10,7 +10,7 @@ MAKEFLAGS += --no-print-directory
 NEEDS := gcc=gcc /usr/include/stdio.h=libc6-dev
 
 # Programs that commands in the tests use.
-COMMANDS := python3=python3 curl=curl wget=wget ssh=openssh-client ps=procps git=git setsid=util-linux flock=util-linux bash=bash ip=iproute2
+COMMANDS := python3=python3 curl=curl wget=wget ssh=openssh-client ps=procps git=git setsid=util-linux flock=util-linux bash=bash ip=iproute2 minisign=minisign
 
 # Programs that install and run foreign agents and MCP clients, shells that complete
 # commands, and a reader of manual pages. Without them their tests are skipped, with the

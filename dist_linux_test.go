@@ -55,6 +55,7 @@ func TestRelease(t *testing.T) {
 		t.Errorf("a changed archive: got %v, %q", err, out)
 	}
 	tryDownload(t, clone, dirs[0])
+	trySignature(t, clone, dirs[0])
 	for program, pattern := range map[string]string{"dpkg": "golem_*.deb", "rpm": "golem-0*.rpm"} {
 		packages, _ := filepath.Glob(filepath.Join(dirs[0], pattern))
 		if _, err := exec.LookPath(program); err != nil {
@@ -103,6 +104,41 @@ func tryDownload(t *testing.T, clone, release string) {
 	if out, err := install.CombinedOutput(); err == nil || !strings.Contains(string(out), "cannot be read") {
 		t.Errorf("a server without a known certificate: got %v, %q", err, out)
 	}
+}
+
+// trySignature signs the hashes of a release and installs golem with the key. It refuses
+// another key, hashes that were changed after the signature, and a missing signature.
+func trySignature(t *testing.T, clone, release string) {
+	if _, err := exec.LookPath("minisign"); err != nil {
+		t.Log("without a signature: minisign is missing")
+		return
+	}
+	work := t.TempDir()
+	signed := filepath.Join(work, "release")
+	run(t, work, nil, "cp", "-R", release, signed)
+	key := func(name string) string {
+		run(t, work, nil, "minisign", "-G", "-W", "-p", name+".pub", "-s", name+".key")
+		return strings.Split(read(t, filepath.Join(work, name+".pub")), "\n")[1]
+	}
+	ours, others := key("ours"), key("others")
+	install := func(key, want string) {
+		t.Helper()
+		to := filepath.Join(work, "to")
+		out, err := exec.Command("sh", filepath.Join(clone, "packaging/install.sh"), "--from", signed, "--to", to, "--key", key).CombinedOutput()
+		_, missing := os.Stat(filepath.Join(to, "bin/golem"))
+		if installs := want == "installed: "; !strings.Contains(string(out), want) || (err == nil) != installs || (missing == nil) != installs {
+			t.Errorf("got %v, %v, %q; want %q", err, missing, out, want)
+		}
+		os.RemoveAll(to)
+	}
+	install(ours, "there is no "+signed+"/SHA256SUMS.minisig")
+	run(t, signed, nil, "minisign", "-S", "-s", filepath.Join(work, "ours.key"), "-m", "SHA256SUMS")
+	install(ours, "installed: ")
+	install(others, "is not by this key; nothing was installed")
+	if err := os.WriteFile(filepath.Join(signed, "SHA256SUMS"), []byte(read(t, filepath.Join(signed, "SHA256SUMS"))+"\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	install(ours, "is not by this key; nothing was installed")
 }
 
 // run runs a program in a directory and returns its output.

@@ -21,7 +21,7 @@ func (r *reader) readFind(p Part) {
 		for end < len(p.Words) && !p.Words[end].is(";") && !(plus && p.Words[end].is("+") && p.Words[end-1].is("{}")) {
 			end++
 		}
-		if slices.ContainsFunc(p.Words, func(w Word) bool { return w.splits }) || end == len(p.Words) {
+		if slices.ContainsFunc(p.Words, func(w Word) bool { return w.splits }) || end == len(p.Words) || end == i+1 {
 			p.Unknown = "golem cannot tell where the command of " + w.Text + " ends"
 		}
 		words := slices.Clone(p.Words[i+1 : end])

@@ -86,6 +86,7 @@ func TestJudge(t *testing.T) {
 		{"find . -delete", "yes find * -delete", []policy.ShellLayer{parseRules("yes find", "yes find * -delete")}},
 		{"find . -exec rm {} +", "-", []policy.ShellLayer{parseRules("yes find")}},
 		{"find . -exec ls {} +", "yes find", []policy.ShellLayer{parseRules("yes find", "yes ls")}},
+		{`find . -exec \; rm \;`, "-", []policy.ShellLayer{parseRules("yes find")}},
 		{"sed -i s/a/b/ x", "-", []policy.ShellLayer{parseRules("yes sed")}},
 		{"sed -i s/a/b/ x", "yes sed -i", []policy.ShellLayer{parseRules("yes sed -i")}},
 		{"awk '{print > \"x\"}'", "-", []policy.ShellLayer{parseRules("yes awk")}},

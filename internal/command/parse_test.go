@@ -135,6 +135,7 @@ func TestParse(t *testing.T) {
 		{"xargs", "xargs (runs)\nxargs: echo ‹…›"},
 		{`find . -name x -exec a {} \; -execdir b -c{} + -o`, "find . -name x -exec a {} ; -execdir b -c{} + -o (?)\nfind -exec: a ‹{}›\nfind -execdir: b ‹-c{}› + -o"},
 		{`find . -exec a {} + -print`, "find . -exec a {} + -print\nfind -exec: a ‹{}›"},
+		{`find . -exec \; a \;`, "find . -exec ; a ; (?)"},
 		{"sudo -u x a b", "sudo -u x a b (?)\nsudo: x a b\nsudo: a b"},
 		{"sudo X=1 a", "sudo X=1 a (?)\nsudo: a"},
 
