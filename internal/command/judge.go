@@ -85,6 +85,7 @@ type Verdict struct {
 func (r Rules) Judge(line string) Judgement {
 	j := Judgement{Line: Parse(line), Ruled: len(r.layers) > 0}
 	alone := !slices.ContainsFunc(j.Parts, func(p Part) bool { return !p.Plain && !p.Runs })
+	j.Verdicts = make([]Verdict, 0, len(j.Parts))
 	for i := range j.Parts {
 		p := &j.Parts[i]
 		v := Verdict{Approval: policy.PreApproved}

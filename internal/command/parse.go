@@ -136,6 +136,9 @@ func (r *reader) add(p Part) {
 		p.Assigns = append(slices.Clip(r.given), p.Assigns...)
 	}
 	r.inspect(&p)
+	if r.parts == nil {
+		r.parts = make([]Part, 0, 8) // few lines have more
+	}
 	r.parts = append(r.parts, p)
 }
 
