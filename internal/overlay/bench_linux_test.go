@@ -30,7 +30,7 @@ func BenchmarkTable(b *testing.B) {
 				continue
 			}
 			list, apply, undo := measure(b, tree, n.files)
-			what := fmt.Sprintf(" %s changes in %s files, %s", benchtable.Thousands(n.files), benchtable.Thousands(tree), user)
+			what := fmt.Sprintf(", %s of %s files changed, %s", benchtable.Thousands(n.files), benchtable.Thousands(tree), user)
 			t.Row("list"+what, benchtable.Duration(list.Seconds()), "", "", "", "")
 			t.Row("list and apply"+what, benchtable.Duration(apply.Seconds()), "", "", benchtable.Duration(n.most.Seconds()), t.Judge(apply <= n.most))
 			t.Row("undo"+what, benchtable.Duration(undo.Seconds()), "", "", "", "")

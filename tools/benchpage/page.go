@@ -59,7 +59,11 @@ func (p *part) markdown(reasons []reason) string {
 	if len(order) > 0 {
 		b.WriteString("\nGoals that are missed, and why:\n\n")
 		for _, why := range order {
-			fmt.Fprintf(&b, "- *%s*: %s\n", strings.Join(works[why], "; "), why)
+			rows := strings.Join(works[why], "; ")
+			if n := len(works[why]); n > 4 {
+				rows = fmt.Sprintf("%s; and %d more rows of this kind", works[why][0], n-1)
+			}
+			fmt.Fprintf(&b, "- *%s*: %s\n", rows, why)
 		}
 	}
 	if groups := p.groups(); len(groups) > 0 {
