@@ -52,16 +52,23 @@ and records it in the journal.`,
 			flags.session = s.ID
 			return discardChanges(cmd, flags, args)
 		}
+		// Both walk through all that the session keeps.
+		var about sessionDocument
+		described := make(chan error, 1)
+		go func() {
+			var err error
+			about, err = aboutSession(p, s)
+			described <- err
+		}()
 		list, unfit, err := p.Sessions().Changes(s, args, diff)
+		if e := <-described; err == nil {
+			err = e
+		}
 		if err != nil {
 			return err
 		}
 		if len(list) == 0 && len(args) > 0 {
 			return &sandbox.Error{Op: "changes", Path: args[0], Code: sandbox.ErrNotFound, Hint: "session " + s.ID + " has not changed it; golem changes lists what it has"}
-		}
-		about, err := aboutSession(p, s)
-		if err != nil {
-			return err
 		}
 		if wantsJSON(cmd) {
 			return printJSON(cmd.OutOrStdout(), map[string]any{"session": about, "changes": list, "unfit": unfit})
