@@ -9,7 +9,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/program"
-	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/state/statetest"
 )
 
 // TestTimelines checks that golem reads only what was appended to the log of a run, and
@@ -24,32 +24,6 @@ func TestTimelines(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := filepath.Join(string(p.State()), "sessions", "abcdef")
-	write := func(lines ...string) {
-		t.Helper()
-		if err := os.MkdirAll(at, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(at, "session.json"), []byte(`{"id":"abcdef"}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		folder, err := state.Open(at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer folder.Close()
-		log, err := folder.Log("run", 64<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer log.Close()
-		var records [][]byte
-		for _, line := range lines {
-			records = append(records, []byte(line))
-		}
-		if err := log.Append(false, func(state.Tail) ([][]byte, []byte, error) { return records, nil, nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
 	var all Timelines
 	check := func(what, want string) {
 		t.Helper()
@@ -67,7 +41,7 @@ func TestTimelines(t *testing.T) {
 		}
 	}
 	call := `{"kind":"message","in":"run","messages":[{"role":"assistant","parts":[{"text":"one"},{"call":{"id":"c","tool":"shell","args":"{}"}}]}]}`
-	write(call)
+	statetest.AppendRun(t, at, call)
 	check("at first", "writes: one, calls shell: ")
 	file := filepath.Join(at, "run.jsonl")
 	data, err := os.ReadFile(file)
@@ -79,11 +53,11 @@ func TestTimelines(t *testing.T) {
 		t.Fatal(err)
 	}
 	check("again", "writes: one, calls shell: ")
-	write(`{"kind":"result","in":"run","call":"c","result":{"text":"done"}}`)
+	statetest.AppendRun(t, at, `{"kind":"result","in":"run","call":"c","result":{"text":"done"}}`)
 	check("after a result", "writes: one, calls shell: , shell: done")
 	if err := os.RemoveAll(at); err != nil {
 		t.Fatal(err)
 	}
-	write(`{"kind":"begin","in":"run","worker":"boss","model":"m"}`)
+	statetest.AppendRun(t, at, `{"kind":"begin","in":"run","worker":"boss","model":"m"}`)
 	check("another log", "boss begins, with the model m: ")
 }

@@ -10,7 +10,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/session"
-	"github.com/golem-forge/golem/internal/state"
+	"github.com/golem-forge/golem/internal/state/statetest"
 )
 
 // TestHistories checks that golem reads only what was appended to the log of a run, and
@@ -26,32 +26,6 @@ func TestHistories(t *testing.T) {
 		t.Fatal(err)
 	}
 	at := filepath.Join(string(p.State()), "sessions", "abcdef")
-	write := func(lines ...string) {
-		t.Helper()
-		if err := os.MkdirAll(at, 0o700); err != nil {
-			t.Fatal(err)
-		}
-		if err := os.WriteFile(filepath.Join(at, "session.json"), []byte(`{"id":"abcdef"}`), 0o600); err != nil {
-			t.Fatal(err)
-		}
-		folder, err := state.Open(at)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer folder.Close()
-		log, err := folder.Log("run", 64<<20)
-		if err != nil {
-			t.Fatal(err)
-		}
-		defer log.Close()
-		var records [][]byte
-		for _, line := range lines {
-			records = append(records, []byte(line))
-		}
-		if err := log.Append(false, func(state.Tail) ([][]byte, []byte, error) { return records, nil, nil }); err != nil {
-			t.Fatal(err)
-		}
-	}
 	check := func(what, want string) {
 		t.Helper()
 		var one *session.Session
@@ -67,7 +41,7 @@ func TestHistories(t *testing.T) {
 			t.Errorf("%s: got %s, %v, want %s", what, got, err, want)
 		}
 	}
-	write(`{"kind":"begin","in":"run","worker":"boss","model":"m"}`, `{"kind":"message","in":"run","messages":[{"role":"user","parts":[{"text":"Do it\nnow"}]}]}`, `{"kind":"message","in":"run","usage":{"input":1}}`)
+	statetest.AppendRun(t, at, `{"kind":"begin","in":"run","worker":"boss","model":"m"}`, `{"kind":"message","in":"run","messages":[{"role":"user","parts":[{"text":"Do it\nnow"}]}]}`, `{"kind":"message","in":"run","usage":{"input":1}}`)
 	check("at first", `true boss "Do it …" , boss 1 turns 1 tokens`)
 	file := filepath.Join(at, "run.jsonl")
 	data, err := os.ReadFile(file)
@@ -78,12 +52,12 @@ func TestHistories(t *testing.T) {
 	if err := os.WriteFile(file, bytes.Replace(data, []byte(`"input":1`), []byte(`"input":9`), 1), 0o600); err != nil {
 		t.Fatal(err)
 	}
-	write(`{"kind":"message","in":"run","usage":{"input":2}}`, `{"kind":"end","in":"run","outcome":{"end":"finished"}}`)
+	statetest.AppendRun(t, at, `{"kind":"message","in":"run","usage":{"input":2}}`, `{"kind":"end","in":"run","outcome":{"end":"finished"}}`)
 	check("after two more", `true boss "Do it …" finished, boss 2 turns 3 tokens`)
 	check("without a change", `true boss "Do it …" finished, boss 2 turns 3 tokens`)
 	if err := os.RemoveAll(at); err != nil {
 		t.Fatal(err)
 	}
-	write(`{"kind":"begin","in":"run","worker":"other","model":"m"}`)
+	statetest.AppendRun(t, at, `{"kind":"begin","in":"run","worker":"other","model":"m"}`)
 	check("after another session took its place", `true other "" , other 0 turns 0 tokens`)
 }
