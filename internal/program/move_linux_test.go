@@ -281,6 +281,22 @@ func checkMoved(t *testing.T, p *program.Program) {
 	}
 }
 
+// saveSnapshot saves a snapshot of a program on a shelf.
+func saveSnapshot(t *testing.T, s shelf, p *program.Program) {
+	t.Helper()
+	shots, err := program.NewSnapshotter(p, s.put, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	made, err := shots.Take(t.Context())
+	if err == nil {
+		err = s.save(made)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
 // answerMoved answers the only waiting request, as somebody elsewhere.
 func answerMoved(t *testing.T, p *program.Program) {
 	t.Helper()
@@ -355,17 +371,7 @@ func TestRunMoves(t *testing.T) {
 						t.Fatal(err)
 					}
 					answerMoved(t, p)
-					shots, err := program.NewSnapshotter(p, s.put, nil)
-					if err != nil {
-						t.Fatal(err)
-					}
-					made, err := shots.Take(t.Context())
-					if err == nil {
-						err = s.save(made)
-					}
-					if err != nil {
-						t.Fatal(err)
-					}
+					saveSnapshot(t, s, p)
 				}
 				dir, o, killed = start(t, s, hash, kills)
 			}
@@ -442,17 +448,7 @@ func TestCopyMoves(t *testing.T) {
 	if len(want) < 10 {
 		t.Fatalf("got %q", want)
 	}
-	shots, err := program.NewSnapshotter(p, s.put, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := shots.Take(t.Context())
-	if err == nil {
-		err = s.save(made)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	saveSnapshot(t, s, p)
 	moved, err := s.restore(filepath.Join(t.TempDir(), "second"), hash)
 	if err != nil {
 		t.Fatal(err)
@@ -684,17 +680,7 @@ func TestPausedCommandMoves(t *testing.T) {
 		t.Fatal(err)
 	}
 	answerMoved(t, p)
-	shots, err := program.NewSnapshotter(p, s.put, nil)
-	if err != nil {
-		t.Fatal(err)
-	}
-	made, err := shots.Take(t.Context())
-	if err == nil {
-		err = s.save(made)
-	}
-	if err != nil {
-		t.Fatal(err)
-	}
+	saveSnapshot(t, s, p)
 	p, r, resumed := openMoving(t, s, hash, m, &claims)
 	defer r.Close()
 	if o, err := r.Do(t.Context(), run.Input{}); err != nil || o.End != run.Finished || !resumed {
