@@ -101,7 +101,7 @@ func tryDownload(t *testing.T, clone, release string) {
 	}
 	// Without that variable nothing trusts the certificate.
 	install := exec.Command("sh", filepath.Join(clone, "packaging/install.sh"), "--from", server.URL, "--to", filepath.Join(work, "other"))
-	if out, err := install.CombinedOutput(); err == nil || !strings.Contains(string(out), "cannot be read") {
+	if out, err := install.CombinedOutput(); err == nil || !strings.Contains(string(out), "cannot read ") {
 		t.Errorf("a server without a known certificate: got %v, %q", err, out)
 	}
 }
@@ -131,14 +131,14 @@ func trySignature(t *testing.T, clone, release string) {
 		}
 		os.RemoveAll(to)
 	}
-	install(ours, "there is no "+signed+"/SHA256SUMS.minisig")
+	install(ours, "cannot read "+signed+"/SHA256SUMS.minisig")
 	run(t, signed, nil, "minisign", "-S", "-s", filepath.Join(work, "ours.key"), "-m", "SHA256SUMS")
 	install(ours, "installed: ")
-	install(others, "is not by this key; nothing was installed")
+	install(others, "has no valid signature by this key; nothing was installed")
 	if err := os.WriteFile(filepath.Join(signed, "SHA256SUMS"), []byte(read(t, filepath.Join(signed, "SHA256SUMS"))+"\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	install(ours, "is not by this key; nothing was installed")
+	install(ours, "has no valid signature by this key; nothing was installed")
 }
 
 // run runs a program in a directory and returns its output.
