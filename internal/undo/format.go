@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"hash/crc32"
 	"io"
+	"io/fs"
 	"os"
 )
 
@@ -18,8 +19,8 @@ const (
 	unfinished byte = 'w'
 	finished   byte = 's'
 
-	headFormat = "%c %08x %09d %012d\n"
-	headLength = 1 + 1 + 8 + 1 + 9 + 1 + 12 + 1
+	headFormat = "%c %08x %019d %012d\n"
+	headLength = 1 + 1 + 8 + 1 + 19 + 1 + 12 + 1
 	sumStart   = 1 + 1 + 8 + 1 // the checksum covers everything from here on
 )
 
@@ -40,13 +41,13 @@ func encode(step *Step, body []byte) ([]byte, error) {
 	return append(append(head, '\n'), body...), err
 }
 
-// seal returns the content of a step's file.
-func seal(number int, content []byte) []byte {
-	file := fmt.Appendf(make([]byte, 0, headLength+len(content)), headFormat, unfinished, 0, number, len(content))
+// seal returns the content of a step's file, and its checksum.
+func seal(number int, content []byte) (file []byte, sum uint32) {
+	file = fmt.Appendf(make([]byte, 0, headLength+len(content)), headFormat, unfinished, 0, number, len(content))
 	file = append(file, content...)
-	sum := crc32.Checksum(file[sumStart:], castagnoli())
+	sum = crc32.Checksum(file[sumStart:], castagnoli())
 	copy(file, fmt.Sprintf(headFormat, unfinished, sum, number, len(content)))
-	return file
+	return file, sum
 }
 
 func castagnoli() *crc32.Table { return crc32.MakeTable(crc32.Castagnoli) }
@@ -59,6 +60,9 @@ type fileHead struct {
 	length int64
 }
 
+// slot returns the place of the step whose file has this first line.
+func (h fileHead) slot(file string) slot { return slot{file, h.number, h.length, h.sum} }
+
 func readHead(f *os.File) (h fileHead, err error) {
 	line := make([]byte, headLength)
 	if _, err := f.ReadAt(line, 0); err != nil {
@@ -68,7 +72,8 @@ func readHead(f *os.File) (h fileHead, err error) {
 	return h, err
 }
 
-// readStep reads a step, without its content, and checks all of it.
+// readStep reads a step, without its content, and checks all of it. The error is
+// fs.ErrNotExist if another step is in its file by now.
 func readStep(at slot) (*Step, error) {
 	f, err := os.Open(at.file)
 	if err != nil {
@@ -76,6 +81,13 @@ func readStep(at slot) (*Step, error) {
 	}
 	defer f.Close()
 	head, err := readHead(f)
+	if err != nil {
+		return nil, err
+	}
+	if head.slot(at.file) != at {
+		return nil, fs.ErrNotExist
+	}
+	info, err := f.Stat()
 	if err != nil {
 		return nil, err
 	}
@@ -93,6 +105,6 @@ func readStep(at slot) (*Step, error) {
 	if err != nil {
 		return nil, errDamaged
 	}
-	step := &Step{slot: slot{at.file, head.number, head.length}, body: headLength + int64(len(line))}
+	step := &Step{slot: at, body: headLength + int64(len(line)), saved: info.ModTime()}
 	return step, json.Unmarshal(line, step)
 }

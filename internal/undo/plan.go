@@ -5,6 +5,7 @@ import (
 	"context"
 	"fmt"
 	"io"
+	"os"
 	"path"
 	"slices"
 
@@ -43,7 +44,7 @@ func (st *Step) Plan(files *sandbox.Sandbox) Plan {
 	if st.Rename != nil {
 		p.compareMove(files)
 	}
-	undoing := st.isUndoing()
+	undoing := st.slot.isUndoing()
 	for _, e := range st.Entries {
 		now, err := readNode(files, e.Path)
 		switch {
@@ -190,7 +191,12 @@ func (p Plan) EachSaved(visit func(name string, then overlay.State)) {
 func (p Plan) savedState(n Node, name string) overlay.State {
 	s := overlay.State{Path: name, Kind: n.Kind, Mode: uint32(n.Mode.Perm()), Size: n.Size, LinkTarget: n.To}
 	s.Content = func() (io.ReadCloser, error) {
-		data, err := p.Step.content(n)
+		f, err := p.Step.open()
+		if err != nil {
+			return nil, err
+		}
+		defer f.Close()
+		data, err := p.Step.content(f, n)
 		return io.NopCloser(bytes.NewReader(data)), err
 	}
 	return s
@@ -222,9 +228,11 @@ func (p Plan) Run(ctx context.Context, files *sandbox.Sandbox) error {
 	if now := p.Step.Plan(files); !p.isSame(now) {
 		return conflictError(append(now.Conflicts, p.names()...))
 	}
-	if err := p.Step.markUndoing(); err != nil {
+	saved, err := p.Step.beginUndo()
+	if err != nil {
 		return err
 	}
+	defer saved.Close()
 	m := p.Step.Rename
 	if p.MoveBack {
 		if err := files.Move(m.To, m.From); err != nil {
@@ -251,7 +259,7 @@ func (p Plan) Run(ctx context.Context, files *sandbox.Sandbox) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := p.restore(files, e); err != nil {
+		if err := p.restore(files, e, saved); err != nil {
 			return err
 		}
 	}
@@ -265,11 +273,12 @@ func (p Plan) Run(ctx context.Context, files *sandbox.Sandbox) error {
 	return nil
 }
 
-func (p Plan) restore(files *sandbox.Sandbox, e Entry) error {
+// restore gives a name its old state. saved is the file of the step.
+func (p Plan) restore(files *sandbox.Sandbox, e Entry, saved *os.File) error {
 	var content []byte
 	if e.Before.Kind == overlay.File {
 		var err error
-		if content, err = p.Step.content(e.Before); err != nil {
+		if content, err = p.Step.content(saved, e.Before); err != nil {
 			return err
 		}
 	}

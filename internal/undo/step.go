@@ -57,8 +57,10 @@ type Step struct {
 	// Impossible says why the call cannot be undone, "" if it can.
 	Impossible string `json:"impossible,omitempty"`
 
-	slot slot
-	body int64 // the offset of the saved content in its file
+	store *Store
+	slot  slot
+	body  int64 // the offset of the saved content in its file
+	saved time.Time
 }
 
 // A Mount is a directory of the host in which a step changes something.
@@ -125,6 +127,9 @@ func record(files *sandbox.Sandbox, ops []Op) (*Step, []byte) {
 			t.step.Entries, t.step.Rename = nil, nil
 			for _, o := range ops {
 				t.step.Entries = append(t.step.Entries, Entry{Path: o.Path})
+				if t.isDirect(o.Path) {
+					t.addMount(o.Path)
+				}
 			}
 			return t.step, nil
 		}

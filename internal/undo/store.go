@@ -66,8 +66,9 @@ func (s *Store) Save(files *sandbox.Sandbox, call, tool string, ops []Op, now ti
 		if err := s.makeRoom(file, int64(len(content))); err != nil {
 			return err
 		}
-		wait, err = overwrite(file, seal(number, content))
-		s.steps = append(s.steps, slot{file, number, int64(len(content))})
+		data, sum := seal(number, content)
+		wait, err = overwrite(file, data)
+		s.steps = append(s.steps, slot{file, number, int64(len(content)), sum})
 		return err
 	})
 	return wait, err
@@ -82,7 +83,11 @@ func (s *Store) change(do func() error) error {
 	defer release()
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if err := os.Mkdir(s.Dir, 0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+	err = os.Mkdir(s.Dir, 0o700)
+	if err == nil {
+		err = durable.SyncDir(filepath.Dir(s.Dir))
+	}
+	if err != nil && !errors.Is(err, fs.ErrExist) {
 		return err
 	}
 	file, err := os.OpenFile(filepath.Join(s.Dir, turnName), os.O_RDWR|os.O_CREATE, 0o600)
@@ -109,32 +114,30 @@ func (s *Store) change(do func() error) error {
 }
 
 // makeRoom removes old steps to make room for one of size bytes in file. It leaves what is in
-// that file, for the new step to overwrite.
+// that file, for the new step to overwrite, unless an undo may be reading it.
 func (s *Store) makeRoom(file string, size int64) error {
+	s.steps = slices.DeleteFunc(s.steps, func(old slot) bool { return old.file == file })
 	for _, old := range s.steps {
 		size += old.size
 	}
-	for len(s.steps) > 0 && (s.steps[0].file == file || size > MaxTotal) {
+	for len(s.steps) > 0 && size > MaxTotal {
 		old := s.steps[0]
-		if old.file != file {
-			if err := old.remove(); err != nil {
-				return err
-			}
+		if err := old.remove(); err != nil {
+			return err
 		}
 		size -= old.size
 		s.steps = s.steps[1:]
 	}
-	return removeFile(slot{file: file}.mark())
+	if at := (slot{file: file}); at.isUndoing() {
+		return at.remove()
+	}
+	return nil
 }
 
-// overwrite replaces the content of a file, or creates it. When wait has returned nil, the
-// content is on the disk.
+// overwrite replaces the content of the file of a step, or creates it. When wait has returned
+// nil, the content is on the disk.
 func overwrite(name string, data []byte) (wait func() error, err error) {
-	f, err := os.OpenFile(name, os.O_RDWR, 0)
-	isNew := errors.Is(err, fs.ErrNotExist)
-	if isNew {
-		f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
-	}
+	f, isNew, err := openFinished(name)
 	if err != nil {
 		return nil, err
 	}
@@ -151,14 +154,31 @@ func overwrite(name string, data []byte) (wait func() error, err error) {
 	startSync(f)
 	return func() error {
 		err := syncData(f)
+		if err == nil && isNew {
+			err = durable.SyncDir(filepath.Dir(name))
+		}
 		if err == nil {
 			_, err = f.WriteAt([]byte{finished}, 0)
 		}
-		if isNew {
-			err = errors.Join(err, durable.SyncDir(filepath.Dir(name)))
-		}
 		return errors.Join(err, f.Close())
 	}, nil
+}
+
+// openFinished opens the file of a finished step. If there is none, it creates a new file. It
+// does not return the file of an unfinished step, because the wait of that step may still
+// write its letter there.
+func openFinished(name string) (f *os.File, isNew bool, err error) {
+	if f, err = os.OpenFile(name, os.O_RDWR, 0); err == nil {
+		letter := make([]byte, 1)
+		if _, err = f.ReadAt(letter, 0); err == nil && letter[0] == finished {
+			return f, false, nil
+		}
+		f.Close()
+	}
+	if err = removeFile(name); err == nil {
+		f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
+	}
+	return f, true, err
 }
 
 // slots returns the steps, the oldest first. It also finds steps that were not written to
@@ -171,8 +191,8 @@ func (s *Store) slots() ([]slot, error) {
 	var list []slot
 	for _, name := range names {
 		if f, err := os.Open(name); err == nil {
-			if head, err := readHead(f); err == nil {
-				list = append(list, slot{name, head.number, head.length})
+			if head, err := readHead(f); err == nil && name == s.fileOf(head.number) {
+				list = append(list, head.slot(name))
 			}
 			f.Close()
 		}
@@ -195,23 +215,18 @@ func (s *Store) Steps() ([]*Step, error) {
 		case errors.Is(err, fs.ErrNotExist) || errors.Is(err, errUnfinished):
 			continue
 		case err != nil:
-			step = &Step{Tool: "a file tool", Time: modTime(at.file), Impossible: "the old content that golem saved of it is damaged", slot: at}
+			saved := modTime(at.file)
+			step = &Step{Tool: "a file tool", Time: saved, Impossible: "the old content that golem saved of it is damaged", slot: at, saved: saved}
+		}
+		step.store = s
+		// The time is that of the letter. Of two calls at the same time, the first may be the
+		// last to write it.
+		if n := len(steps); n > 0 && step.saved.After(steps[n-1].saved) {
+			step.saved = steps[n-1].saved
 		}
 		steps = append(steps, step)
 	}
 	return steps, nil
-}
-
-// Newest returns when the newest step was saved, by the clock of the file system. It
-// returns the zero time if there is no step.
-func (s *Store) Newest() time.Time {
-	list, _ := s.slots()
-	for _, at := range slices.Backward(list) {
-		if _, err := s.read(at); !errors.Is(err, errUnfinished) {
-			return modTime(at.file)
-		}
-	}
-	return time.Time{}
 }
 
 // read reads a step. If it seems damaged, another process may just write it, so read looks
@@ -229,8 +244,9 @@ func (s *Store) read(at slot) (*Step, error) {
 	return readStep(at)
 }
 
-// SavedAt returns when the step was saved, by the clock of the file system.
-func (st *Step) SavedAt() time.Time { return modTime(st.slot.file) }
+// SavedAt returns when the step was saved, by the clock of the file system. It is not later
+// than that of a newer step.
+func (st *Step) SavedAt() time.Time { return st.saved }
 
 func modTime(name string) time.Time {
 	info, err := os.Stat(name)
@@ -240,13 +256,8 @@ func modTime(name string) time.Time {
 	return info.ModTime()
 }
 
-// content returns the saved content of a file.
-func (st *Step) content(n Node) ([]byte, error) {
-	f, err := os.Open(st.slot.file)
-	if err != nil {
-		return nil, err
-	}
-	defer f.Close()
+// content returns the saved content of a file. f is the file of the step.
+func (st *Step) content(f *os.File, n Node) ([]byte, error) {
 	var b bytes.Buffer
 	if _, err := io.Copy(&b, io.NewSectionReader(f, st.body+n.At, n.Size)); err != nil {
 		return nil, err
@@ -255,6 +266,21 @@ func (st *Step) content(n Node) ([]byte, error) {
 		return nil, errors.New("the content that golem saved for undo is damaged")
 	}
 	return b.Bytes(), nil
+}
+
+// open opens the file of the step. The error is a conflict if a newer step is in it.
+func (st *Step) open() (*os.File, error) {
+	f, err := os.Open(st.slot.file)
+	if err == nil {
+		if head, e := readHead(f); e == nil && head.slot(st.slot.file) == st.slot {
+			return f, nil
+		}
+		f.Close()
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
+		err = &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "golem no longer has the old content: it was undone or forgotten meanwhile, or newer calls took its place; nothing was undone; golem undo --list lists what can be undone"}
+	}
+	return nil, err
 }
 
 // Remove removes a step.
@@ -269,24 +295,40 @@ func (s *Store) Remove(st *Step) error {
 	})
 }
 
-// isUndoing reports whether an undo of the step was started.
-func (st *Step) isUndoing() bool {
-	_, err := os.Lstat(st.slot.mark())
-	return err == nil
+// beginUndo records that an undo of the step starts, and opens its file. The file keeps its
+// content until it is closed: a new step does not overwrite a file with this mark.
+func (st *Step) beginUndo() (*os.File, error) {
+	release, err := st.store.Lock()
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	f, err := st.open()
+	if err != nil {
+		return nil, err
+	}
+	if err := durable.WriteAlone(st.slot.mark(), nil, 0o600); err != nil {
+		return nil, errors.Join(err, f.Close())
+	}
+	return f, nil
 }
-
-// markUndoing records that an undo of the step starts.
-func (st *Step) markUndoing() error { return durable.WriteAlone(st.slot.mark(), nil, 0o600) }
 
 // A slot is the place of a step.
 type slot struct {
 	file   string
 	number int   // newer steps have higher ones
 	size   int64 // bytes, without the first line
+	sum    uint32
 }
 
 // mark returns the file that marks that an undo of the step was started.
 func (s slot) mark() string { return strings.TrimSuffix(s.file, stepSuffix) + undoingSuffix }
+
+// isUndoing reports whether an undo of the step was started.
+func (s slot) isUndoing() bool {
+	_, err := os.Lstat(s.mark())
+	return err == nil
+}
 
 // remove removes the files of a step. The mark of an undo goes first: without the step it
 // means nothing.

@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"fmt"
+	"hash/crc32"
 	"os"
 	"path/filepath"
 	"slices"
@@ -167,7 +168,7 @@ func TestA7DamagedContentIsNotRestored(t *testing.T) {
 func TestUnfinishedStepIsIgnored(t *testing.T) {
 	store, files, dir := newDeletion(t)
 	must(t, os.RemoveAll(filepath.Join(dir, "tree")))
-	first := store.Newest()
+	first := newest(t, store)
 	must(t, os.WriteFile(filepath.Join(dir, "text"), []byte("old"), 0o644))
 	saveStep(t, store, files, undo.Op{Verb: undo.Write, Path: "/m/text", Becomes: "new"})
 	list, err := filepath.Glob(filepath.Join(store.Dir, "*.step"))
@@ -188,7 +189,7 @@ func TestUnfinishedStepIsIgnored(t *testing.T) {
 			if steps, err := store.Steps(); err != nil || len(steps) != want {
 				t.Fatalf("with %d of %d bytes: got %d steps, %v; want %d", size, len(whole), len(steps), err, want)
 			}
-			if isFirst := store.Newest().Equal(first); isFirst != (want == 1) {
+			if isFirst := newest(t, store).Equal(first); isFirst != (want == 1) {
 				t.Fatalf("with %d of %d bytes, the newest step is the first one: %v", size, len(whole), isFirst)
 			}
 		}
@@ -200,6 +201,14 @@ func TestUnfinishedStepIsIgnored(t *testing.T) {
 	if steps, err := store.Steps(); err != nil || len(steps) != 2 {
 		t.Errorf("after a step that follows the unfinished one: got %d steps, %v", len(steps), err)
 	}
+}
+
+// newest returns when the newest step was saved.
+func newest(t *testing.T, store *undo.Store) time.Time {
+	t.Helper()
+	steps, err := store.Steps()
+	must(t, err)
+	return steps[0].SavedAt()
 }
 
 // TestStoresTakeTurns saves and removes steps from two stores on one directory, as two
@@ -238,5 +247,129 @@ func TestStoresTakeTurns(t *testing.T) {
 				t.Fatalf("after %d calls: got %v, want the end of %v", i+1, got, want)
 			}
 		}
+	}
+}
+
+// saveMany saves steps and waits for each.
+func saveMany(t *testing.T, store *undo.Store, files *sandbox.Sandbox, n int) {
+	t.Helper()
+	for i := range n {
+		saveStep(t, store, files, undo.Op{Verb: undo.Write, Path: fmt.Sprint("/m/many", i), Becomes: "new"})
+	}
+}
+
+// TestLateWait waits for a step after newer steps have taken the places of all older ones, and
+// checks that it does not mark the newest one as finished.
+func TestLateWait(t *testing.T) {
+	store, files, dir := newDeletion(t)
+	late, err := store.Save(files, "call", "a tool", []undo.Op{{Verb: undo.Write, Path: "/m/late", Becomes: "new"}}, time.Unix(0, 0))
+	must(t, err)
+	saveMany(t, store, files, undo.MaxSteps-1)
+	must(t, os.WriteFile(filepath.Join(dir, "last"), []byte("old"), 0o644))
+	wait, err := store.Save(files, "call", "a tool", []undo.Op{{Verb: undo.Write, Path: "/m/last", Becomes: "new"}}, time.Unix(0, 0))
+	must(t, err)
+	name := filepath.Join(store.Dir, "02.step")
+	data, err := os.ReadFile(name)
+	must(t, err)
+	must(t, os.WriteFile(name, data[:len(data)-1], 0o600)) // as if golem was killed while it wrote this
+	must(t, late())
+	steps, err := store.Steps()
+	if err != nil || len(steps) != undo.MaxSteps-1 || steps[0].Impossible != "" {
+		t.Errorf("got %d steps, %v, the newest is %+v", len(steps), err, steps[0])
+	}
+	must(t, wait())
+}
+
+// TestStepsKeepTheirOrder waits for the second of two steps first. The times of the steps must
+// have the order of the steps.
+func TestStepsKeepTheirOrder(t *testing.T) {
+	store, files, _ := newDeletion(t)
+	var waits []func() error
+	for _, name := range []string{"/m/1", "/m/2"} {
+		wait, err := store.Save(files, "call", "a tool", []undo.Op{{Verb: undo.Write, Path: name, Becomes: "new"}}, time.Unix(0, 0))
+		must(t, err)
+		waits = append(waits, wait)
+	}
+	must(t, waits[1]())
+	time.Sleep(20 * time.Millisecond)
+	must(t, waits[0]())
+	steps, err := store.Steps()
+	must(t, err)
+	if len(steps) != 3 || steps[0].Entries[0].Path != "/m/2" || steps[1].SavedAt().After(steps[0].SavedAt()) {
+		t.Errorf("got %+v", steps)
+	}
+}
+
+// A busyContext calls do when Err is called for the left-th time.
+type busyContext struct {
+	context.Context
+	left *int
+	do   func()
+}
+
+// Err implements context.Context.
+func (b busyContext) Err() error {
+	if *b.left--; *b.left == 0 {
+		b.do()
+	}
+	return nil
+}
+
+// TestUndoKeepsItsStep saves more steps than golem keeps while it undoes one: the undo
+// completes. It also does so before the undo: then golem undoes nothing.
+func TestUndoKeepsItsStep(t *testing.T) {
+	for _, left := range []int{1, 4, 8} {
+		store, files, dir := newDeletion(t)
+		must(t, os.RemoveAll(filepath.Join(dir, "tree")))
+		must(t, planNewest(t, store, files).Run(busyContext{t.Context(), &left, func() { saveMany(t, store, files, undo.MaxSteps+1) }}, files))
+		checkTree(t, dir)
+		if steps, err := store.Steps(); err != nil || len(steps) != undo.MaxSteps || left > 0 {
+			t.Errorf("after the undo: got %d steps, %v", len(steps), err)
+		}
+	}
+	store, files, dir := newDeletion(t)
+	must(t, os.RemoveAll(filepath.Join(dir, "tree")))
+	plan := planNewest(t, store, files)
+	saveMany(t, store, files, undo.MaxSteps)
+	if err := plan.Run(t.Context(), files); err == nil || !strings.Contains(err.Error(), "newer calls took its place") {
+		t.Errorf("undo of a step that golem has no longer: got %v", err)
+	}
+	if marks, _ := filepath.Glob(filepath.Join(store.Dir, "*.undoing")); len(marks) > 0 {
+		t.Errorf("the newer step is marked: %v", marks)
+	}
+	if _, err := os.Stat(filepath.Join(dir, "tree")); err == nil {
+		t.Error("a part was undone")
+	}
+}
+
+// TestRemoveKeepsAnother removes a step twice. The second time, another step of the same number
+// and size is in its place, which must stay.
+func TestRemoveKeepsAnother(t *testing.T) {
+	store, files, _ := newDeletion(t)
+	saveStep(t, store, files, undo.Op{Verb: undo.Write, Path: "/m/1", Becomes: "new"})
+	steps, err := store.Steps()
+	must(t, err)
+	must(t, store.Remove(steps[0]))
+	saveStep(t, store, files, undo.Op{Verb: undo.Write, Path: "/m/2", Becomes: "new"})
+	must(t, store.Remove(steps[0]))
+	if steps, err := store.Steps(); err != nil || len(steps) != 2 || steps[0].Entries[0].Path != "/m/2" {
+		t.Errorf("got %d steps, %v", len(steps), err)
+	}
+}
+
+// TestHighNumbers checks the steps after one with a very high number.
+func TestHighNumbers(t *testing.T) {
+	store, files, _ := newDeletion(t)
+	name := filepath.Join(store.Dir, "01.step")
+	data, err := os.ReadFile(name)
+	must(t, err)
+	_, content, _ := bytes.Cut(data, []byte("\n"))
+	rest := append(fmt.Appendf(nil, "%019d %012d\n", int64(1e18+1), len(content)), content...)
+	sum := crc32.Checksum(rest, crc32.MakeTable(crc32.Castagnoli))
+	must(t, os.WriteFile(name, append(fmt.Appendf(nil, "s %08x ", sum), rest...), 0o600))
+	saveMany(t, &undo.Store{Dir: store.Dir, Lock: store.Lock}, files, 2)
+	steps, err := store.Steps()
+	if err != nil || len(steps) != 3 || steps[0].Entries[0].Path != "/m/many1" || steps[2].Entries[0].Path != "/m/tree" {
+		t.Errorf("got %d steps, %v", len(steps), err)
 	}
 }
