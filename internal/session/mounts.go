@@ -38,11 +38,47 @@ func SettingsFor(mounts []Mount) []project.Setting {
 // LastChange returns when changes were last applied, or made by a file tool directly; the
 // zero time for never. Calls holds those of file tools.
 func (s Store) LastChange(calls *undo.Store) time.Time {
-	applied, called := s.LastApplied(), calls.Newest()
-	if called.After(applied) {
-		return called
+	applied := s.LastApplied()
+	if steps := stepsAfter(calls, applied); len(steps) > 0 {
+		return steps[0].SavedAt()
 	}
 	return applied
+}
+
+// stepsAfter returns the calls of file tools after a time, the last one first. It begins with
+// one that has something to undo.
+func stepsAfter(calls *undo.Store, applied time.Time) []*undo.Step {
+	steps, _ := calls.Steps()
+	steps = skipEmpty(steps, applied)
+	if len(steps) > 0 && !steps[0].SavedAt().After(applied) {
+		return nil
+	}
+	return steps
+}
+
+// skipEmpty returns steps without the first ones that have nothing to undo, as far as they
+// were saved after a time.
+func skipEmpty(steps []*undo.Step, applied time.Time) []*undo.Step {
+	for len(steps) > 0 && steps[0].SavedAt().After(applied) && isEmpty(steps[0]) {
+		steps = steps[1:]
+	}
+	return steps
+}
+
+// isEmpty reports whether a call changed nothing in its directories, or is undone.
+func isEmpty(step *undo.Step) bool {
+	files, err := mountsOf(step)
+	return err == nil && step.Plan(files).IsEmpty()
+}
+
+// mountsOf returns the directories in which a call changed something. A call whose step is
+// damaged has none. The error says that a directory is gone.
+func mountsOf(step *undo.Step) (*sandbox.Sandbox, error) {
+	var c sandbox.Config
+	for _, m := range step.Mounts {
+		c.Mounts = append(c.Mounts, sandbox.Mount{Source: sandbox.Host(m.Dir), Target: m.Target, Access: sandbox.ReadOnly})
+	}
+	return sandbox.New(c)
 }
 
 // UndoMounts returns the directories that the last of these changes was made in.
@@ -52,12 +88,11 @@ func (s Store) UndoMounts(calls *undo.Store) (mounts []Mount, err error) {
 			mounts = append(mounts, Mount{Source: source, Target: target, Mode: sandbox.ReadWrite.String()})
 		}
 	}
-	if calls.Newest().After(s.LastApplied()) {
-		steps, err := calls.Steps()
-		if err != nil || len(steps) == 0 {
-			return nil, err
+	for _, step := range stepsAfter(calls, s.LastApplied()) {
+		if _, gone := mountsOf(step); gone != nil || len(step.Mounts) == 0 {
+			continue // golem undo reports it and forgets it with the directories of an earlier step
 		}
-		for _, m := range steps[0].Mounts {
+		for _, m := range step.Mounts {
 			add(m.Dir, m.Target)
 		}
 		return mounts, nil

@@ -189,3 +189,63 @@ func TestNoUndo(t *testing.T) {
 		t.Errorf("steps: got %v, %v", steps, err)
 	}
 }
+
+// TestUndoFindsTheLastChange checks which directories golem undo mounts, if the last calls of
+// file tools were made in others: one that did nothing there, one that is damaged, and one
+// whose directory is gone.
+func TestUndoFindsTheLastChange(t *testing.T) {
+	for _, test := range []struct {
+		name    string
+		spoil   func(step, file string) error
+		want    string // why the last call cannot be undone, "" if golem passes it
+		listing int
+	}{
+		{"not made", func(_, file string) error { return os.Remove(file) }, "", 1},
+		{"damaged", func(step, _ string) error { return os.Truncate(step, 80) }, "damaged", 2},
+		{"gone", func(_, file string) error { return os.RemoveAll(filepath.Dir(file)) }, "elsewhere", 2},
+	} {
+		s := newStore(t)
+		calls := undo.OpenStore(s.State)
+		var dirs []string
+		var first *sandbox.Sandbox
+		for range 2 {
+			dir := t.TempDir()
+			files, err := sandbox.New(sandbox.Config{Mounts: []sandbox.Mount{{Target: "/", Source: sandbox.Host(dir), Access: sandbox.ReadWrite}}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			if first == nil {
+				first = files
+			}
+			wait, err := calls.Save(files, "call", "write_file", []undo.Op{{Verb: undo.Write, Path: "/file", Becomes: (sandbox.Version{}).With([]byte("new")).String()}}, time.Unix(0, 0))
+			if err == nil {
+				err = errors.Join(wait(), os.WriteFile(filepath.Join(dir, "file"), []byte("new"), 0o644))
+			}
+			if err != nil {
+				t.Fatal(err)
+			}
+			dirs = append(dirs, dir)
+		}
+		if err := test.spoil(filepath.Join(s.State, "undo", "02.step"), filepath.Join(dirs[1], "file")); err != nil {
+			t.Fatal(err)
+		}
+		if mounts, err := s.UndoMounts(calls); err != nil || len(mounts) != 1 || mounts[0].Source != dirs[0] {
+			t.Errorf("%s: got %v, %v, want %s", test.name, mounts, err, dirs[0])
+		}
+		if list, err := s.UndoSteps(calls); err != nil || len(list) != test.listing {
+			t.Errorf("%s: list: got %v, %v", test.name, list, err)
+		}
+		u := (&Workspace{pending: s.pending()}).Undoer(calls, first)
+		plan, passed, ok, err := u.LastStep()
+		got := plan.Step.Impossible
+		if plan.Elsewhere != "" {
+			got = "elsewhere"
+		}
+		if err != nil || !ok || !strings.Contains(got, test.want) || test.want == "" && (got != "" || len(passed) != 1 || len(plan.Remove) != 1) {
+			t.Errorf("%s: got %+v, passed %v, %v, %v", test.name, plan, passed, ok, err)
+		}
+		if at := s.LastChange(calls); !at.Equal(plan.Step.SavedAt()) {
+			t.Errorf("%s: last change: got %v, want %v", test.name, at, plan.Step.SavedAt())
+		}
+	}
+}

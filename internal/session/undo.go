@@ -37,7 +37,7 @@ func (u *Undoer) LastStep() (plan undo.Plan, passed []*undo.Step, ok bool, err e
 		if !step.SavedAt().After(landed) {
 			break
 		}
-		if plan = step.Plan(u.files); !plan.IsEmpty() {
+		if plan = step.Plan(u.files); !plan.IsEmpty() && (plan.Elsewhere == "" || !isEmpty(step)) {
 			return plan, passed, true, nil
 		}
 		passed = append(passed, step)

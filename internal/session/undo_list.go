@@ -36,7 +36,7 @@ func (s Store) UndoSteps(calls *undo.Store) ([]UndoStep, error) {
 	if err != nil {
 		return nil, err
 	}
-	for _, st := range steps {
+	for _, st := range skipEmpty(steps, s.LastApplied()) {
 		list = append(list, UndoStep{At: st.SavedAt(), Tool: st.Tool, Files: undo.Topmost(st.Names()), Problem: st.Impossible})
 	}
 	slices.SortStableFunc(list, func(a, b UndoStep) int { return b.At.Compare(a.At) })
