@@ -316,7 +316,7 @@ func TestUndoOneHunk(t *testing.T) {
 	if out, _ := p.golem("audit", "show", "--tool", "undo", "--session", id); strings.Count(out, "  undo  ") != 2 {
 		t.Errorf("the journal does not have the undo in session %s:\n%s", id, out)
 	}
-	if out, code := p.golem("undo"); code != 1 || !strings.Contains(out, "golem undo --list") {
+	if out, code := p.golem("undo"); code != 1 || !strings.Contains(out, "there is nothing to undo here; golem status") {
 		t.Errorf("nothing to undo: code %d\n%s", code, out)
 	}
 	if out, _ := p.golem("audit", "show", "list.txt"); !strings.Contains(out, "(the file differs now)") {

@@ -530,7 +530,7 @@ func (s *Session) Holds() []Held {
 		{TempLimit, true, "size of the file system at /tmp"},
 	}
 	if !memory {
-		list[2] = Held{MemoryLimit, false, "the sum is read every 50 ms, with shared memory, /tmp and /dev/shm, so that a burst is above it for a moment; files without a name (memfd_create) are refused; an rlimit for each process is far above"}
+		list[2] = Held{MemoryLimit, false, "reading the sum every 50 ms, so a burst can exceed it for a moment"}
 	}
 	switch {
 	case pids:

@@ -262,29 +262,29 @@ func older(release string, major, minor int) bool {
 }
 
 func foundLayers(f facts, tried map[string]attempt) Finding {
-	const now = "golem decides about changes of commands before it applies them"
+	const now = "changes of commands wait in an overlay until golem applies them"
 	const copies = "sessions work on copies of mounts with mode: overlay"
 	const direct = "so each command works on a copy of what it may write, and " + copies
 	lower, upper := tried[tryOverlay], tried[tryUpper]
 	switch {
 	case lower.Worked && upper.Worked:
-		return Finding{"layers", Yes, "overlayfs, with the state directory on " + f.StateFS + "; " + now, ""}
+		return Finding{"overlay", Yes, "overlayfs, with the state directory on " + f.StateFS + "; " + now, ""}
 	case lower.Worked:
 		why := "overlayfs, but not with an overlay in the state directory, which is on " + f.StateFS + ": " + upper.Text
 		if f.NoFolder {
-			return Finding{"layers", Part, why + "; " + direct, "name a state directory that you can write: --state DIR or GOLEM_STATE"}
+			return Finding{"overlay", Part, why + "; " + direct, "name a state directory that you can write: --state DIR or GOLEM_STATE"}
 		}
 		switch f.StateFS {
 		case "overlayfs", "nfs", "cifs", "fuse", "9p", "vfat":
 			why += "; that file system cannot hold one"
 		}
-		return Finding{"layers", Part, why + "; " + direct, "name a state directory on a disk of this machine (ext4, xfs, btrfs, tmpfs; in a container, a volume): --state DIR or GOLEM_STATE"}
+		return Finding{"overlay", Part, why + "; " + direct, "name a state directory on a disk of this machine (ext4, xfs, btrfs, tmpfs; in a container, a volume): --state DIR or GOLEM_STATE"}
 	}
 	if !tried[tryTree].Worked {
-		return Finding{"layers", No, "they need namespaces; " + copies, ""}
+		return Finding{"overlay", No, "they need namespaces; " + copies, ""}
 	}
 	why, fix := cause(f, tryOverlay, lower)
-	return Finding{"layers", No, why + "; " + copies, fix}
+	return Finding{"overlay", No, why + "; " + copies, fix}
 }
 
 func foundLandlock(f facts, tried map[string]attempt) Finding {
@@ -339,10 +339,10 @@ func foundLimits(f facts, tried map[string]attempt) Finding {
 		}
 		part = append(part, string(h.Limit)+" by "+h.How)
 		if h.Limit == MemoryLimit || h.Limit == ProcessesLimit {
-			fix = "golem can make no control group (cgroup) where it runs; start it "
+			fix = "golem cannot make a control group (cgroup) here; start it "
 			switch {
 			case !f.Systemd:
-				fix += "in one that it may write: delegated to your user, or by a container that gives it one"
+				fix += "where your user may write its cgroup, such as in a session of systemd or in a container with a cgroup of its own"
 			case f.Root:
 				fix += "with: systemd-run --scope golem …, or in a container with one that it may write"
 			default:

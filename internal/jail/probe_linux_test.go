@@ -168,7 +168,7 @@ func TestProbe(t *testing.T) {
 		if r.Best != Namespaces {
 			t.Errorf("level: got %s, want namespaces; %+v", r.Best, r.Found)
 		}
-		for _, name := range []string{"namespaces", "layers", "seccomp", "network", "sockets"} {
+		for _, name := range []string{"namespaces", "overlay", "seccomp", "network", "sockets"} {
 			if f := find(t, r.Found, name); f.Holds != Yes || f.Fix != "" {
 				t.Errorf("%+v, want yes", f)
 			}
@@ -212,7 +212,7 @@ func TestProbeFiltered(t *testing.T) {
 func TestProbeState(t *testing.T) {
 	check := func(t *testing.T, r Report, why string) {
 		t.Helper()
-		f := find(t, r.Found, "layers")
+		f := find(t, r.Found, "overlay")
 		if f.Holds != Part || !strings.Contains(f.Why, why) || !strings.Contains(f.Fix, "--state DIR") {
 			t.Errorf("layers: got %+v, want part, …%s…", f, why)
 		}

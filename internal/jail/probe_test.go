@@ -99,9 +99,9 @@ func TestDiagnose(t *testing.T) {
 			"landlock", Part, "ABI 3", "newer kernel", Namespaces},
 		"state on overlayfs": {func(f *facts, tried map[string]attempt) {
 			f.StateFS, tried[tryUpper] = "overlayfs", attempt{Errno: "EINVAL", Text: "overlay: invalid argument"}
-		}, "layers", Part, "on overlayfs: overlay: invalid argument; that file system cannot hold one", "GOLEM_STATE", Namespaces},
+		}, "overlay", Part, "on overlayfs: overlay: invalid argument; that file system cannot hold one", "GOLEM_STATE", Namespaces},
 		"state on NFS": {func(f *facts, tried map[string]attempt) { f.StateFS, tried[tryUpper] = "nfs", attempt{Errno: "EINVAL"} },
-			"layers", Part, "on nfs", "--state DIR", Namespaces},
+			"overlay", Part, "on nfs", "--state DIR", Namespaces},
 		"no filter": {func(_ *facts, tried map[string]attempt) { tried[trySeccomp] = attempt{Errno: "EINVAL"} },
 			"seccomp", No, "system calls", "CONFIG_SECCOMP_FILTER", None},
 		"no control group": {func(f *facts, _ map[string]attempt) {
@@ -112,7 +112,7 @@ func TestDiagnose(t *testing.T) {
 		}, "limits", Part, "memory by rlimit", "systemd-run --scope", Namespaces},
 		"no control group, and no systemd": {func(f *facts, _ map[string]attempt) {
 			f.Held = append(f.Held, Held{MemoryLimit, false, "rlimit"})
-		}, "limits", Part, "memory by rlimit", "start it in one that it may write", Namespaces},
+		}, "limits", Part, "memory by rlimit", "start it where your user may write its cgroup", Namespaces},
 		"golem may be run and not read": {func(f *facts, tried map[string]attempt) {
 			f.Unreadable, tried[tryIDs] = "/opt/it's golem", attempt{Errno: "EACCES", Text: "fork/exec: permission denied"}
 		}, "namespaces", No, "no mapping of your user id (an id map): fork/exec: permission denied; golem may run its own program file but not read it",
@@ -127,7 +127,7 @@ func TestDiagnose(t *testing.T) {
 		"no /proc, of Landlock": {withoutProc, "landlock", No, "there is no /proc where golem runs", "", None},
 		"state where nothing can be made": {func(f *facts, tried map[string]attempt) {
 			f.NoFolder, tried[tryUpper] = true, attempt{Errno: "EROFS", Text: "mkdir: read-only file system"}
-		}, "layers", Part, "mkdir: read-only file system", "name a state directory that you can write", Namespaces},
+		}, "overlay", Part, "mkdir: read-only file system", "name a state directory that you can write", Namespaces},
 		"a list of hosts": {func(*facts, map[string]attempt) {}, "network", Yes, "off, on, or a list of hosts", "", Namespaces},
 		"no nftables": {func(_ *facts, tried map[string]attempt) {
 			tried[tryOutlet] = attempt{Worked: true, Text: "nftables: not supported"}

@@ -85,8 +85,10 @@ func Amount(n int64) string {
 		return fmt.Sprintf("%d bytes", n)
 	case n < 10_000_000:
 		return fmt.Sprintf("%d KB", n/1000)
+	case n < 10_000_000_000:
+		return fmt.Sprintf("%d MB", n/1_000_000)
 	}
-	return fmt.Sprintf("%d MB", n/1_000_000)
+	return fmt.Sprintf("%d GB", n/1_000_000_000)
 }
 
 // Number returns a number with commas: 6,003.

@@ -229,3 +229,12 @@ func TestCount(t *testing.T) {
 		}
 	}
 }
+
+// TestAmount checks the units of sizes.
+func TestAmount(t *testing.T) {
+	for n, want := range map[int64]string{0: "0 bytes", 1: "1 byte", 9_999: "9999 bytes", 10_000: "10 KB", 9_999_999_999: "9999 MB", 50 << 30: "53 GB"} {
+		if got := visible.Amount(n); got != want {
+			t.Errorf("Amount(%d): got %q, want %q", n, got, want)
+		}
+	}
+}

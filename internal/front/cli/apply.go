@@ -104,6 +104,10 @@ terminal to ask at.`,
 		}
 		f.doing = "applying " + visible.Count(len(r.Files), "file")
 		f.explain = func(r tool.Result) tool.Result {
+			if r.OK() && len(args) > 0 {
+				rest, _, err := w.review(io.Discard, "apply", nil, false)
+				f.partly = f.partly || err == nil && len(rest.Files) > 0
+			}
 			return w.explainConflict("apply", r, append(slices.Clone(paths), args...), merge || overwrite)
 		}
 		if len(r.Files) == 0 {

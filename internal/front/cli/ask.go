@@ -31,7 +31,7 @@ const (
 // call.
 var (
 	errNobody    = errors.New("nobody can be asked: the terminal is not ours to read from")
-	errForeign   = errors.New("nobody was asked: the terminal belongs to another user, as after su; log in as this user, or run golem approve in a terminal of this user")
+	errForeign   = errors.New("nobody was asked: the terminal belongs to another user, as after su; log in as this user, or run golem approve in a terminal of this user; tmux opens one")
 	errLate      = errors.New("no answer in time")
 	errEnd       = errors.New("the input ended without an answer")
 	errStopped   = errors.New("stopped at the question")

@@ -23,14 +23,13 @@ func newCompletion() *cobra.Command {
 		Use:   "completion bash|zsh|fish|powershell",
 		Short: "Print a script that completes commands in a shell",
 		Long: `Print a script for your shell. It completes commands, flags, session ids, the ids of
-calls that wait, and the names of workers and tools. To install it:
+calls that wait, and the names of workers and tools. To use it, add a
+line to the startup file of your shell, and start a new one:
 
-  bash        golem completion bash > ~/.local/share/bash-completion/completions/golem
-  zsh         golem completion zsh > "${fpath[1]}/_golem"
-  fish        golem completion fish > ~/.config/fish/completions/golem.fish
-  powershell  golem completion powershell | Out-String | Invoke-Expression
-
-Then start a new shell.`,
+  bash        . <(golem completion bash)       in ~/.bashrc
+  zsh         . <(golem completion zsh)        in ~/.zshrc, after compinit
+  fish        golem completion fish | source   in ~/.config/fish/config.fish
+  powershell  golem completion powershell | Out-String | Invoke-Expression`,
 		Example:   "  golem completion bash > golem.bash\n  golem completion fish > golem.fish",
 		ValidArgs: shells,
 		Args: func(_ *cobra.Command, args []string) error {

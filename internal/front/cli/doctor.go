@@ -185,7 +185,7 @@ func examineState(flags *programFlags) (finding, *program.Program) {
 		return no, p
 	}
 	if !p.HasState() {
-		where += ": the first call makes it"
+		where += ": golem makes it when it needs it"
 	}
 	return finding{Name: "state", Holds: "yes", Why: where}, p
 }

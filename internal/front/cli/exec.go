@@ -386,12 +386,16 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.G
 			adds = append(adds, name)
 		}
 	}
+	var sets []string
 	for _, e := range x.Profile.Set {
 		name, _, _ := strings.Cut(e, "=") // the value may contain a variable of the user
-		adds = append(adds, name+", which it sets")
+		sets = append(sets, name)
 	}
 	if len(adds) > 0 {
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile adds %s\n", strings.Join(adds, "; "))
+	}
+	if len(sets) > 0 {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile sets %s\n", strings.Join(sets, ", "))
 	}
 	tellNetwork(cmd.ErrOrStderr(), p, hosts, agent, secrets)
 }

@@ -46,7 +46,7 @@ type gateFlags struct {
 	// be nil.
 	before  func(tool.Request) []string
 	repeats bool                          // these items are no longer on screen
-	partly  bool                          // some hunks of a file were applied, and others not
+	partly  bool                          // some changes of the session were applied, and others not
 	explain func(tool.Result) tool.Result // says an error in the words of the command; may be nil
 	source  string                        // describes the session that the call is about, if there are several
 }

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 
@@ -60,7 +61,7 @@ func undoTool(u Undoer) tool.Tool {
 		last, err := u.Last()
 		switch {
 		case errors.Is(err, fs.ErrNotExist):
-			return tool.Plan{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrNotFound, Hint: "no command or file tool has changed anything that can be undone; golem undo --list lists the changes that can be, golem status shows what waits"}
+			return tool.Plan{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrNotFound, Hint: "there is nothing to undo here; golem status shows what waits"}
 		case err != nil:
 			return tool.Plan{}, err
 		case a.Forget:
@@ -98,7 +99,12 @@ func undoApplied(u Undoer, last *transaction.AppliedTransaction, passed []*undo.
 		if len(conflicts) > 0 {
 			return tool.Result{}, &sandbox.Error{Op: "undo", Code: sandbox.ErrConflict, Hint: "changed since: " + approval.ListNames(conflicts) + forgetHint}
 		}
-		return undoResult(len(effects), u.Forget(passed...))
+		r, err := undoResult(len(effects), u.Forget(passed...))
+		if dir := string(last.Session()); dir != "" && last.LostSession() == "" {
+			id := filepath.Base(dir)
+			r.Notes = append(r.Notes, "the changes are back in session "+id+"; golem diff --session "+id+" shows them")
+		}
+		return r, err
 	}
 	prepare := func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
 		rows := approval.NewReversalList()
