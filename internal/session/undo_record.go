@@ -36,3 +36,6 @@ func (k UndoRecorder) Save(call, name string, changes []tool.Change) (wait func(
 	}
 	return k.Store.Save(k.Files, call, name, ops, k.Now())
 }
+
+// RemoveFailed implements tool.Undo.
+func (k UndoRecorder) RemoveFailed(call string) error { return k.Store.RemoveFailed(k.Files, call) }

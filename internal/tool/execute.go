@@ -11,13 +11,19 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-// execute runs the call between Enter and leave, after undo has saved what it replaces. A call of another worker does not enter:
-// the calls that the worker makes do so themselves.
-func (in *invocation) execute(ctx context.Context, plan callPlan, prepared preparedCall, approval approval) Result {
+// execute runs the call between Enter and leave, after undo has saved what it replaces. If the
+// call is refused because a file changed meanwhile, undo removes that again. A call of another
+// worker does not enter: the calls that the worker makes do so themselves.
+func (in *invocation) execute(ctx context.Context, plan callPlan, prepared preparedCall, approval approval) (r Result) {
 	if in.saved != nil {
 		if err := in.saved(); err != nil {
 			return failed(plan.tool.currentName(), undoError(plan.tool.currentName(), err))
 		}
+		defer func() {
+			if r.Err != nil && r.Err.Code == sandbox.ErrConflict {
+				in.Undo.RemoveFailed(in.record.Call) // if this fails, the user can still forget it
+			}
+		}()
 	}
 	if plan.callsWorker() {
 		return in.runRestricted(ctx, plan, prepared)
@@ -26,7 +32,7 @@ func (in *invocation) execute(ctx context.Context, plan callPlan, prepared prepa
 	if err != nil {
 		return failed(plan.tool.currentName(), err)
 	}
-	r := in.runRestricted(ctx, plan, prepared)
+	r = in.runRestricted(ctx, plan, prepared)
 	if leave() != nil {
 		r.Notes = append(r.Notes, sayDone(r)+"golem could not record which content of your directory its changes are based on")
 	}

@@ -19,9 +19,11 @@ type Journal interface {
 
 // An Undo saves what a call is about to change, so that the user can undo the call. Save
 // writes the copy. The change may begin when wait has returned nil: then the copy is on the
-// disk.
+// disk. RemoveFailed removes what was saved for a call that failed, if the call has changed
+// nothing.
 type Undo interface {
 	Save(call, tool string, changes []Change) (wait func() error, err error)
+	RemoveFailed(call string) error
 }
 
 // recordIntent writes to the journal what is about to happen. If it fails, nothing happens.

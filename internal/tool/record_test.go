@@ -77,12 +77,18 @@ func TestC10RecordsAreWaitedFor(t *testing.T) {
 	}
 }
 
-// A failingUndo is an undo that fails when it writes or when it syncs.
-type failingUndo struct{ write, sync error }
+// A failingUndo is an undo that fails when it writes or when it syncs. It counts the calls of
+// RemoveFailed.
+type failingUndo struct {
+	write, sync error
+	removed     *int
+}
 
 func (f failingUndo) Save(string, string, []tool.Change) (func() error, error) {
 	return func() error { return f.sync }, f.write
 }
+
+func (f failingUndo) RemoveFailed(string) error { *f.removed++; return nil }
 
 // TestUndoIsWaitedFor checks that a call changes nothing unless undo has its old content on
 // the disk, and that the journal has the end of such a call.
@@ -123,5 +129,32 @@ func TestUndoIsWaitedFor(t *testing.T) {
 	r.Undo = failingUndo{}
 	if result := r.call(policy.Model, "write", `{"path": "/out/a.md"}`); !result.OK() || r.files.Files()["a.md"] != "new" {
 		t.Errorf("with a working undo: got %v, %v", result.Err, r.files.Files())
+	}
+}
+
+// TestUndoOfFailedCall checks that undo removes what it saved for a call that was refused
+// because a file changed meanwhile, and only for such a call.
+func TestUndoOfFailedCall(t *testing.T) {
+	for _, test := range []struct {
+		code sandbox.Code
+		want int
+	}{{"", 0}, {sandbox.ErrConflict, 1}, {sandbox.ErrInternal, 0}} {
+		write := tool.New(tool.Tool{Name: "write", Toolset: "filesystem", Mode: policy.Both, Verbs: write1, Description: "test"},
+			func(_ context.Context, _ tool.Names, a pathArgs) (tool.Plan, error) {
+				return tool.NewChangePlan(func(context.Context, *sandbox.Sandbox) (tool.Preparation, error) {
+					return tool.NewPreparation(func(context.Context, *sandbox.Sandbox) (tool.Result, error) {
+						if test.code != "" {
+							return tool.Result{}, &sandbox.Error{Op: "write", Code: test.code, Hint: "test"}
+						}
+						return tool.Result{}, nil
+					}, tool.Change{Path: a.Path, Op: tool.Update}).WithUndo(), nil
+				}, policy.Effect{Verb: policy.Write, Target: a.Path}), nil
+			})
+		r := newRoom(t, []policy.Rule{{Verb: policy.Write, Target: "/out", Approval: policy.PreApproved}}, write)
+		removed := 0
+		r.Undo = failingUndo{removed: &removed}
+		if result := r.call(policy.Model, "write", `{"path": "/out/a.md"}`); result.OK() != (test.code == "") || removed != test.want {
+			t.Errorf("%q: got %v, removed %d, want %d", test.code, result.Err, removed, test.want)
+		}
 	}
 }

@@ -32,6 +32,12 @@ func (p Plan) IsEmpty() bool {
 	return len(p.Conflicts)+len(p.Remove)+len(p.Restore)+len(p.Modes) == 0 && !p.MoveBack && !p.DeleteCopy && p.Elsewhere == "" && p.Step.Impossible == ""
 }
 
+// isNothingThere reports whether no name is in the state that the call gives to it.
+func (p Plan) isNothingThere() bool {
+	p.Conflicts = nil
+	return p.IsEmpty() && len(p.nonEmpty) == 0
+}
+
 // Plan compares the files with a step.
 func (st *Step) Plan(files *sandbox.Sandbox) Plan {
 	p := Plan{Step: st}

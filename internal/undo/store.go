@@ -149,7 +149,9 @@ func overwrite(name string, data []byte) (wait func() error, err error) {
 		err = f.Truncate(int64(len(data)))
 	}
 	if err != nil {
-		return nil, errors.Join(err, f.Close(), os.Remove(name))
+		f.Close()
+		os.Remove(name)
+		return nil, err
 	}
 	startSync(f)
 	return func() error {
@@ -160,7 +162,10 @@ func overwrite(name string, data []byte) (wait func() error, err error) {
 		if err == nil {
 			_, err = f.WriteAt([]byte{finished}, 0)
 		}
-		return errors.Join(err, f.Close())
+		if closed := f.Close(); err == nil {
+			err = closed
+		}
+		return err
 	}, nil
 }
 
@@ -175,7 +180,10 @@ func openFinished(name string) (f *os.File, isNew bool, err error) {
 		}
 		f.Close()
 	}
-	if err = removeFile(name); err == nil {
+	if !errors.Is(err, fs.ErrNotExist) {
+		err = removeFile(name)
+	}
+	if err == nil || errors.Is(err, fs.ErrNotExist) {
 		f, err = os.OpenFile(name, os.O_RDWR|os.O_CREATE|os.O_EXCL, 0o600)
 	}
 	return f, true, err
@@ -293,6 +301,24 @@ func (s *Store) Remove(st *Step) error {
 		s.steps = slices.Delete(s.steps, i, i+1)
 		return st.slot.remove()
 	})
+}
+
+// RemoveFailed removes the step of a call that failed, if nothing of its change is there. Such
+// a step would be in the way of an undo: another call may have changed the same names.
+func (s *Store) RemoveFailed(files *sandbox.Sandbox, call string) error {
+	list, err := s.slots()
+	if err != nil {
+		return err
+	}
+	for _, at := range slices.Backward(list) {
+		if step, err := s.read(at); err == nil && step.Call == call {
+			if step.Plan(files).isNothingThere() {
+				return s.Remove(step)
+			}
+			return nil
+		}
+	}
+	return nil
 }
 
 // beginUndo records that an undo of the step starts, and opens its file. The file keeps its

@@ -178,7 +178,7 @@ func TestUnfinishedStepIsIgnored(t *testing.T) {
 	whole, err := os.ReadFile(list[1])
 	must(t, err)
 	whole[0] = 'w'
-	old := bytes.Repeat([]byte("{old}\n"), len(whole)) // a longer step that was in the same file
+	old := bytes.Repeat([]byte("~"), 2*len(whole)) // a longer step that was in the same file
 	for size := range len(whole) + 1 {
 		for _, data := range [][]byte{whole[:size], slices.Concat(whole[:size], old[size:])} {
 			must(t, os.WriteFile(list[1], data, 0o600))
@@ -371,5 +371,23 @@ func TestHighNumbers(t *testing.T) {
 	steps, err := store.Steps()
 	if err != nil || len(steps) != 3 || steps[0].Entries[0].Path != "/m/many1" || steps[2].Entries[0].Path != "/m/tree" {
 		t.Errorf("got %d steps, %v", len(steps), err)
+	}
+}
+
+// TestFailedCallIsRemoved checks which steps of failed calls are removed: those of which
+// nothing is there.
+func TestFailedCallIsRemoved(t *testing.T) {
+	for now, want := range map[string]int{"old": 1, "other": 1, "new": 2} {
+		store, files, dir := newDeletion(t)
+		must(t, os.WriteFile(filepath.Join(dir, "text"), []byte("old"), 0o644))
+		op := undo.Op{Verb: undo.Write, Path: "/m/text", Becomes: (sandbox.Version{}).With([]byte("new")).String()}
+		wait, err := store.Save(files, "failed", "a tool", []undo.Op{op}, time.Unix(0, 0))
+		must(t, err)
+		must(t, wait())
+		must(t, os.WriteFile(filepath.Join(dir, "text"), []byte(now), 0o644))
+		must(t, store.RemoveFailed(files, "failed"))
+		if steps, err := store.Steps(); err != nil || len(steps) != want {
+			t.Errorf("the file is %s: got %d steps, %v, want %d", now, len(steps), err, want)
+		}
 	}
 }
