@@ -473,7 +473,7 @@ func (s *overlaySession) visitUpperDir(t entry) (stays bool, err error) {
 		// did.
 		quiet := *s
 		quiet.isListing, quiet.removals = false, nil
-		stays, err := quiet.visitDir(t.name, t.childSource(s.since), false)
+		stays, err := quiet.visitDir(t.name, t.childSource(s.since, 0), false)
 		if err != nil {
 			return false, err
 		}
@@ -516,7 +516,7 @@ func (s *overlaySession) visitSharedDir(t entry) (stays bool, err error) {
 		t.version, t.isKnown = s.closeVersion(t), false
 	}
 	s.keepVersion(t)
-	src := t.childSource(s.since)
+	src := t.childSource(s.since, t.lower.Ino)
 	marked := opaque && !s.tidy
 	switch {
 	case src.from == fromNothing:

@@ -253,6 +253,11 @@ func TestSessionChanges(t *testing.T) {
 		{">rm -r sub; mkdir -p sub/deep; echo x > sub/deep/e|!echo y > sub/deep/d", "delete sub/c, delete sub/deep/d!, create sub/deep/e file"},
 		{">rm -r sub|>mkdir -p sub/deep|!echo y > sub/c", "delete sub/c!, delete sub/deep/d"},
 		{">rm -r many; mkdir many; echo 1 > many/1; echo x > many/2|!echo y > many/1", "change many/2 file, delete many/3, delete many/4, delete many/5"},
+		{"!mkdir -p o/m; echo y > o/m/f|>rm -r sub|!rm -r sub; mv o sub", "delete sub!"},
+		{"!mkdir -p o/m; echo y > o/m/f|>rm -r sub|!rm -r sub; mv o sub|>mkdir sub", "delete sub/m!"}, // a moved directory, with older files
+		{"!mkdir -p o/m; echo y > o/m/f|>rm -r sub|!rm -r sub; mv o sub|>mkdir -p sub/m", "delete sub/m/f!"},
+		{"!mkdir -p o/m; echo y > o/m/f|>rm -r sub; mkdir sub|!rm -r sub; mv o sub", ""},
+		{"!mkdir -p o/m; echo y > o/m/f|~rm -r sub; mkdir sub|!rm -r sub; mv o sub", "delete sub/m!"},
 		{">rm -r sub; echo x > sub", "change sub file"},
 		{">rm -r sub; echo x > sub|!echo y > sub/deep/d", "change sub file!"},
 		{">rm a; mkdir a; echo x > a/x", "change a folder, create a/x file"},

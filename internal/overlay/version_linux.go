@@ -29,6 +29,9 @@ type version struct {
 	// or nothing if Since is 0.
 	Open  bool  `json:",omitempty"`
 	Since int64 `json:"At,omitempty"`
+	// DirIno is the inode of a directory. A directory that somebody moved to the path has
+	// another one, and the files in it may be older than Since.
+	DirIno uint64 `json:"Dir,omitempty"`
 
 	// CheckedCtime is the ctime of the session's file when it was last found to be a
 	// change.
@@ -50,7 +53,7 @@ type version struct {
 func versionOf(name string, st unix.Stat_t, at int64) *version {
 	v := &version{Path: name, Kind: kindOf(st), Ino: st.Ino, Size: st.Size, Ctime: st.Ctim.Nano(), Mode: permissions(st), Unknown: st.Ctim.Nano() >= at}
 	if v.Kind == Dir {
-		v.Ino, v.Size, v.Ctime, v.Since = 0, 0, 0, at
+		v.Ino, v.Size, v.Ctime, v.Since, v.DirIno = 0, 0, 0, at, st.Ino
 	}
 	return v
 }
@@ -90,11 +93,14 @@ const (
 	fromUnknown
 )
 
-// childSource returns the source for files in a directory of this version.
-func (v *version) childSource(since int64) baseSource {
+// childSource returns the source for files in a directory of this version. now is the inode
+// of the real directory, 0 if there is none.
+func (v *version) childSource(since int64, now uint64) baseSource {
 	switch {
 	case v.Open:
 		return baseSource{from: fromReal, since: since}
+	case v.Kind == Dir && v.Since > 0 && v.DirIno != 0 && now != 0 && now != v.DirIno:
+		return baseSource{from: fromUnknown}
 	case v.Kind == Dir && v.Since > 0:
 		return baseSource{from: fromReal, since: v.Since, isOpaque: true}
 	case v.Kind != Dir && v.Unknown:
