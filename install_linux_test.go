@@ -75,7 +75,7 @@ func TestInstall(t *testing.T) {
 	for _, version := range []string{"one", "two"} {
 		out, err := install([]string{home}, "--from", version+"/", "--to", "my programs/", "--hub")
 		want := "installed: " + to + "/bin/golem (golem " + map[string]string{"one": "1", "two": "2"}[version] + ")\nnext: export PATH=\"" + to + "/bin:$PATH\"; "
-		if err != nil || !strings.HasPrefix(out, want) {
+		if err != nil || !strings.HasPrefix(out, want) || !strings.Contains(out, "\nnext: golem exec claude") {
 			t.Fatalf("got %v, %q; want %q", err, out, want)
 		}
 	}

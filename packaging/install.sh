@@ -126,3 +126,4 @@ case :$PATH: in
   *) echo "next: export PATH=\"$to/bin:\$PATH\"; add this line to the startup file of your shell, too" ;;
 esac
 echo "next: golem doctor says which guarantees hold on this machine"
+echo "next: golem exec claude, in the directory of a project, runs your agent in the jail"

@@ -100,7 +100,7 @@ var problems = []struct{ yaml, want string }{
 	{`sandbox: {root: ~}`, `p.yaml:1:17: sandbox.root: nothing; it is …`},
 	{`sandbox: {mounts: [{source: ` + strings.Repeat("x", 256) + `, target: /a}]}`, `p.yaml:1:29: sandbox.mounts[0].source: ` + strings.Repeat("x", 56) + "…" + strings.Repeat("x", 28) + ` is too long; a path has at most 4096 bytes, a part of it 255`},
 	{`sandbox: {root: "a\0b"}`, `p.yaml:1:17: a control character in "a\x00b"; write it without`},
-	{`sandbox: {root: /}`, `p.yaml:1:17: sandbox.root: / is the whole host; golem shows workers single directories; cd into a project directory, or name one: golem exec --root DIR, golem run ./DIR, or in the project file`},
+	{`sandbox: {root: /}`, `p.yaml:1:17: sandbox.root: / is the whole host; golem shows agents single directories; cd into a project directory, or name one: golem exec --root DIR, golem run ./DIR, or in the project file`},
 	{`sandbox: {zones: {a: {path: ../in}}}`, `p.yaml:1:29: sandbox.zones.a.path: ../in does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are`},
 	{`sandbox: {zones: {a: {path: /etc}}}`, `p.yaml:1:29: sandbox.zones.a.path: /etc does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are`},
 	{`sandbox: {zones: {a: {path: ~/npm}}}`, `p.yaml:1:29: sandbox.zones.a.path: ~/npm does not lie under sandbox.root; with mode: sandboxed all zones do; write a path relative to it, or mode: direct for paths as they are`},

@@ -23,9 +23,9 @@ func (e Env) hiddenDirs() []hidden {
 		state  = "shows golem's own state"
 		config = "shows golem's own configuration"
 		other  = "cd into a project directory, or name one: golem exec --root DIR, golem run ./DIR, or in the project file"
-		home   = "golem shows workers single directories, and no keys or settings of yours; " + other
+		home   = "golem shows agents single directories, and none of your keys and settings; " + other
 	)
-	list := []hidden{{dir: string(filepath.Separator), is: "is the whole host", hint: "golem shows workers single directories; " + other}}
+	list := []hidden{{dir: string(filepath.Separator), is: "is the whole host", hint: "golem shows agents single directories; " + other}}
 	for _, dir := range e.Homes {
 		if _, err := os.Stat(dir); err == nil { // golem ignores a home that does not exist
 			list = append(list, hidden{dir: dir, is: "is your home directory", holds: "contains your home directory", hint: home})

@@ -39,6 +39,10 @@ func (l *loader) hostPath(label string, n strictyaml.Node) (string, bool) {
 	return filepath.Clean(text), true
 }
 
+// MountPlace begins the place of settings that come from a mount, and from no file. The
+// path of the mount in the sandbox follows.
+const MountPlace = "the directory at "
+
 // checkPathText returns what is wrong with the text of a path, without looking at the host.
 func checkPathText(text string) (what, hint string) {
 	const most, part = 4096, 255
@@ -85,8 +89,11 @@ func (l *loader) resolveSource(e entry) (source, base sandbox.Host, real string,
 		l.problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: l.real}, What: "a directory of the kernel",
 			Hint: "there are no files of yours here; cd into a project directory, or name one: golem exec --root DIR, golem run ./DIR"})
 	} else if what != "" {
-		label := strings.TrimSuffix(e.label+"."+e.key, ".")
-		l.problems.Add(e.source, label+": "+sandbox.Shown(e.source.Text)+" "+what, hint)
+		label := strings.TrimSuffix(e.label+"."+e.key, ".") + ": "
+		if strings.HasPrefix(e.source.Place.Source, MountPlace) { // no file has the key
+			label = ""
+		}
+		l.problems.Add(e.source, label+sandbox.Shown(e.source.Text)+" "+what, hint)
 	}
 	return source, base, real, what == ""
 }

@@ -16,7 +16,7 @@ func SettingsFor(mounts []Mount) []project.Setting {
 	var settings []project.Setting
 	list := strictyaml.Node{Kind: strictyaml.List}
 	for _, m := range mounts {
-		place := strictyaml.Place{Source: "the directory at " + m.Target}
+		place := strictyaml.Place{Source: project.MountPlace + m.Target}
 		word := func(text string) strictyaml.Node {
 			return strictyaml.Node{Place: place, Kind: strictyaml.Scalar, Text: text}
 		}
