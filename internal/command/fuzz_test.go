@@ -2,6 +2,7 @@ package command
 
 import (
 	"bytes"
+	"regexp"
 	"slices"
 	"strings"
 	"testing"
@@ -166,12 +167,16 @@ func (d *simpleCheck) redirect(r *syntax.Redirect) {
 	}
 }
 
+// emptySubstitution matches substitutions that run nothing.
+var emptySubstitution = regexp.MustCompile("[$<>]\\([ \t\n]*\\)|`[ \t\n]*`")
+
 // bytes looks for substitutions outside quotes that are not among the parts.
 func (d *simpleCheck) bytes(line string, j Judgement) {
 	bare := unquoted(line)
-	for _, none := range []string{"$((", "$$", "$()", "$(<", "<()", ">()", "``"} {
+	for _, none := range []string{"$((", "$$", "$(<"} {
 		bare = strings.ReplaceAll(bare, none, "")
 	}
+	bare = emptySubstitution.ReplaceAllString(bare, "")
 	reached := func(way string) bool {
 		return slices.ContainsFunc(j.Parts, func(p Part) bool { return slices.Contains(p.Via, way) })
 	}
