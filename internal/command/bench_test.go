@@ -15,8 +15,7 @@ const line200 = `cd src && git status --short | grep -v '^??' | head -n 20; for 
 // BenchmarkTable prints how long judging a line takes. `make bench` runs it.
 func BenchmarkTable(b *testing.B) {
 	t := benchtable.Peers(os.Stdout)
-	layer := parseRules("yes <read_only>", "yes <build>", "no git push", "ask git", "no rm", "no rm -rf", "yes npm run *", "ask curl", "no default")
-	rules := NewRules(policy.Shell{}.With(readySets()).With(layer))
+	rules := twoLayers()
 	for _, c := range []struct {
 		what, line string
 	}{{fmt.Sprintf("judge a line of %d bytes", len(line200)), line200}, {"judge git status", "git status"}} {
@@ -27,10 +26,15 @@ func BenchmarkTable(b *testing.B) {
 	b.SkipNow() // the table is the result
 }
 
-// BenchmarkJudge measures one ordinary line against the ready-made sets.
-func BenchmarkJudge(b *testing.B) {
+// twoLayers returns the ready-made sets and a layer of rules.
+func twoLayers() Rules {
 	layer := parseRules("yes <read_only>", "yes <build>", "no git push", "ask git", "no rm", "no rm -rf", "yes npm run *", "ask curl", "no default")
-	rules := NewRules(policy.Shell{}.With(readySets()).With(layer))
+	return NewRules(policy.Shell{}.With(readySets()).With(layer))
+}
+
+// BenchmarkJudge measures one ordinary line against two layers.
+func BenchmarkJudge(b *testing.B) {
+	rules := twoLayers()
 	b.ReportAllocs()
 	for b.Loop() {
 		rules.Judge(line200)

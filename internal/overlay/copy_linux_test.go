@@ -163,6 +163,8 @@ func TestCopyConflict(t *testing.T) {
 		{"rm -r sub", "echo y > sub/deep/new", "!delete sub"},
 		{"rm -r sub", "rm sub/deep/d", "delete sub"},
 		{"rm -r sub", "mkfifo sub/p", "!delete sub"},
+		{"rm -r sub", "rm -r sub; mv many sub", "!delete sub"}, // a moved directory, with older files
+		{"rm -r sub; mkdir sub", "rm -r sub; mv many sub", ""},
 		{"echo x > n", "echo y > n", "!change n file"},
 		{"mkdir n; echo x > n/f", "mkdir n; echo y > n/g", "create n/f file"},
 		{"mkdir n; chmod 700 n", "mkdir n", "!mode n folder"},
