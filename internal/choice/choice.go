@@ -61,8 +61,8 @@ func (f *File) Items() (list []*Item) {
 	if f.Op != overlay.Modify || f.Kind != overlay.File || f.OldKind != overlay.File || !changes.HasHunks(f.Real, f.Own) {
 		return []*Item{{File: f}}
 	}
-	hunks, err := patch.Hunks(string(f.Real), string(f.Own))
-	if err != nil || len(hunks) == 0 {
+	hunks := patch.Hunks(string(f.Real), string(f.Own))
+	if len(hunks) == 0 {
 		return []*Item{{File: f}}
 	}
 	if f.OldMode != "" {

@@ -7,10 +7,9 @@ import (
 	"fmt"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
-
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/git"
+	"github.com/golem-forge/golem/internal/patch"
 )
 
 // maxShown limits how much of a file is compared.
@@ -126,7 +125,7 @@ func compareContents(f File, old, current []byte, oldSize, size int64) FileDiff 
 	case Delete:
 		after = "/dev/null"
 	}
-	diff.Text = udiff.Unified(before, after, string(old), string(current))
+	diff.Text = patch.Unified(before, after, string(old), string(current))
 	diff.Added, diff.Removed = count(diff.Text)
 	return diff
 }

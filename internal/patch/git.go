@@ -64,12 +64,8 @@ func (f File) Write(w io.Writer) error {
 		writeLiteral(&b, f.New)
 		writeLiteral(&b, f.Old)
 	case len(f.Old)+len(f.New) > 0:
-		hunks, err := Hunks(string(f.Old), string(f.New))
-		if err != nil {
-			return err
-		}
 		fmt.Fprintf(&b, "--- %s\n+++ %s\n", label(from), label(to))
-		for i, h := range hunks {
+		for i, h := range Hunks(string(f.Old), string(f.New)) {
 			text := h.String()
 			if f.Numbered {
 				text = strings.Replace(text, " @@\n", fmt.Sprintf(" @@ hunk %d\n", i+1), 1)

@@ -7,7 +7,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
+	"github.com/aymanbagabas/go-udiff/lcs"
 	"github.com/bluekeyes/go-gitdiff/gitdiff"
 )
 
@@ -36,16 +36,89 @@ const (
 // noNewline is the line of a diff that follows a line without a newline.
 const noNewline = `\ No newline at end of file`
 
+// around is the number of unchanged lines before and after a change in a hunk.
+const around = 3
+
 // Hunks returns the hunks of the difference of two texts.
-func Hunks(old, new string) ([]Hunk, error) {
+func Hunks(old, new string) (hunks []Hunk) {
 	if old == new {
-		return nil, nil
+		return nil
 	}
-	files, _, err := gitdiff.Parse(strings.NewReader(udiff.Unified("a", "b", old, new)))
-	if err != nil || len(files) != 1 {
-		return nil, fmt.Errorf("%d files: %w", len(files), err)
+	before, after := splitLines(old), splitLines(new)
+	var h *Hunk
+	at := 0 // index of the first line of the old text that h does not have yet
+	keep := func(end int) {
+		for ; at < min(end, len(before)); at++ {
+			h.Lines = append(h.Lines, Line{Context, before[at]})
+		}
 	}
-	return hunksOf(files[0]), nil
+	for _, d := range lcs.DiffLines(before, after) {
+		if h == nil || d.Start > at+2*around {
+			if h != nil {
+				keep(at + around)
+			}
+			at = max(0, d.Start-around)
+			hunks = append(hunks, Hunk{old: at, new: d.ReplStart - (d.Start - at)})
+			h = &hunks[len(hunks)-1]
+		}
+		keep(d.Start)
+		for ; at < d.End; at++ {
+			h.Lines = append(h.Lines, Line{Removed, before[at]})
+		}
+		for _, line := range after[d.ReplStart:d.ReplEnd] {
+			h.Lines = append(h.Lines, Line{Added, line})
+		}
+	}
+	if h != nil {
+		keep(at + around)
+	}
+	return hunks
+}
+
+// Unified returns the difference of two texts in the unified format, with the names of the
+// two files. It returns "" if the texts are equal. All of golem makes diffs by it, because
+// udiff.Unified writes wrong line numbers after a hunk with two changes.
+func Unified(from, to, old, new string) string {
+	if old == new {
+		return ""
+	}
+	var b strings.Builder
+	b.Grow(len(from) + len(to) + len(old)/8 + len(new)/8 + 80)
+	b.WriteString("--- " + from + "\n+++ " + to + "\n")
+	switch {
+	case old == "":
+		writeWhole(&b, Added, new)
+	case new == "":
+		writeWhole(&b, Removed, old)
+	default:
+		for _, h := range Hunks(old, new) {
+			h.write(&b)
+		}
+	}
+	return b.String()
+}
+
+// writeWhole writes the hunk of a text that is added or removed completely. It compares
+// nothing, so that a session with thousands of new files opens fast.
+func writeWhole(b *strings.Builder, mark byte, text string) {
+	lines := strings.Count(text, "\n")
+	isCut := !strings.HasSuffix(text, "\n")
+	if isCut {
+		lines++
+	}
+	b.Grow(len(text) + lines + 80)
+	old, new := lineRange(0, lines), lineRange(0, 0)
+	if mark == Added {
+		old, new = new, old
+	}
+	b.WriteString("@@ -" + old + " +" + new + " @@\n")
+	for line := range strings.Lines(text) {
+		b.WriteByte(mark)
+		b.WriteString(line)
+	}
+	if isCut {
+		b.WriteString("\n" + noNewline + "\n")
+	}
 }
 
 // Parse reads hunks in the unified format, as Hunk.String returns them.
@@ -233,10 +306,15 @@ func (h Hunk) Count() (added, removed int) {
 
 // String returns the hunk in the unified format.
 func (h Hunk) String() string {
+	var b strings.Builder
+	h.write(&b)
+	return b.String()
+}
+
+func (h Hunk) write(b *strings.Builder) {
 	added, removed := h.Count()
 	same := len(h.Lines) - added - removed
-	var b strings.Builder
-	fmt.Fprintf(&b, "@@ -%s +%s @@\n", lineRange(h.old, same+removed), lineRange(h.new, same+added))
+	fmt.Fprintf(b, "@@ -%s +%s @@\n", lineRange(h.old, same+removed), lineRange(h.new, same+added))
 	for _, l := range h.Lines {
 		b.WriteByte(l.Mark)
 		b.WriteString(l.Text)
@@ -244,7 +322,6 @@ func (h Hunk) String() string {
 			b.WriteString("\n" + noNewline + "\n")
 		}
 	}
-	return b.String()
 }
 
 // lineRange returns a range of lines as a diff has it.

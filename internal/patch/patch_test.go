@@ -7,6 +7,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 )
@@ -29,7 +30,7 @@ func number(n int, replaced ...int) string {
 // randomText returns a text of a few lines, often without a newline at its end.
 func randomText(r *rand.Rand) string {
 	var b strings.Builder
-	for range r.IntN(12) {
+	for range r.IntN(30) {
 		fmt.Fprintf(&b, "%c\n", 'a'+rune(r.IntN(4)))
 	}
 	return strings.TrimSuffix(b.String(), []string{"", "\n"}[r.IntN(2)])
@@ -41,10 +42,7 @@ func TestHunksApply(t *testing.T) {
 	r := rand.New(rand.NewPCG(1, 2))
 	for range 3000 {
 		old, new := randomText(r), randomText(r)
-		hunks, err := Hunks(old, new)
-		if err != nil {
-			t.Fatalf("%q to %q: %v", old, new, err)
-		}
+		hunks := Hunks(old, new)
 		if got, err := Apply(old, nil); err != nil || got != old {
 			t.Errorf("no hunk of %q: got %q, %v", old, got, err)
 		}
@@ -73,6 +71,24 @@ func TestHunksApply(t *testing.T) {
 		if got, err := Apply(old, read); err != nil || got != new {
 			t.Errorf("%q to %q, written and read: got %q, %v", old, new, got, err)
 		}
+		before, after := splitLines(old), splitLines(new)
+		for _, h := range slices.Concat(hunks, parts) {
+			i, j := h.old, h.new
+			for _, l := range h.Lines {
+				if l.Mark != Added {
+					if i >= len(before) || before[i] != l.Text {
+						t.Fatalf("%q to %q: the old text does not have line %d of\n%s", old, new, i+1, h)
+					}
+					i++
+				}
+				if l.Mark != Removed {
+					if j >= len(after) || after[j] != l.Text {
+						t.Fatalf("%q to %q: the new text does not have line %d of\n%s", old, new, j+1, h)
+					}
+					j++
+				}
+			}
+		}
 		for i, p := range parts {
 			if len(p.Split()) != 1 {
 				t.Errorf("part %d can be split again:\n%s", i, p)
@@ -86,9 +102,9 @@ func TestHunksApply(t *testing.T) {
 func TestSplitChooses(t *testing.T) {
 	places := []int{5, 7, 9}
 	old := number(12)
-	hunks, err := Hunks(old, number(12, places...))
-	if err != nil || len(hunks) != 1 {
-		t.Fatalf("got %d hunks, %v", len(hunks), err)
+	hunks := Hunks(old, number(12, places...))
+	if len(hunks) != 1 {
+		t.Fatalf("got %d hunks", len(hunks))
 	}
 	parts := hunks[0].Split()
 	if len(parts) != 3 {
@@ -110,9 +126,9 @@ func TestSplitChooses(t *testing.T) {
 
 // TestPositions checks that hunks have the right line numbers.
 func TestPositions(t *testing.T) {
-	hunks, err := Hunks(number(40), strings.Replace(number(40, 3, 5, 30), "line 36\n", "", 1))
-	if err != nil || len(hunks) != 2 {
-		t.Fatal(hunks, err)
+	hunks := Hunks(number(40), strings.Replace(number(40, 3, 5, 30), "line 36\n", "", 1))
+	if len(hunks) != 2 {
+		t.Fatal(hunks)
 	}
 	for i, want := range []string{"@@ -1,8 +1,8 @@\n", "@@ -27,13 +27,12 @@\n"} {
 		if got := hunks[i].String(); !strings.HasPrefix(got, want) {
@@ -121,12 +137,72 @@ func TestPositions(t *testing.T) {
 	}
 }
 
+// TestUnifiedAsGit compares diffs of random texts with those of git diff, byte by byte. No
+// line occurs twice, so that there is one shortest diff.
+func TestUnifiedAsGit(t *testing.T) {
+	r := rand.New(rand.NewPCG(3, 4))
+	dir := t.TempDir()
+	var made strings.Builder
+	for n := range 400 {
+		texts := [2]string{}
+		for i := range 5 + r.IntN(60) {
+			line := fmt.Sprintf("line %d of %d\n", i, n)
+			if r.IntN(6) > 0 {
+				texts[0] += line
+				texts[1] += line
+				continue
+			}
+			for side := range texts {
+				for more := range r.IntN(3) {
+					texts[side] += fmt.Sprintf("%d.%d only on side %d of %d\n", i, more, side, n)
+				}
+			}
+		}
+		if n%4 == 0 {
+			texts[n/4%2] = strings.TrimSuffix(texts[n/4%2], "\n")
+		}
+		name := fmt.Sprintf("%04d", n)
+		for side, text := range texts {
+			if err := os.MkdirAll(filepath.Join(dir, "ab"[side:side+1]), 0o755); err != nil {
+				t.Fatal(err)
+			}
+			if err := os.WriteFile(filepath.Join(dir, "ab"[side:side+1], name), []byte(text), 0o644); err != nil {
+				t.Fatal(err)
+			}
+		}
+		made.WriteString(Unified("a/"+name, "b/"+name, texts[0], texts[1]))
+	}
+	git := exec.Command("git", "diff", "--no-index", "--no-prefix", "--no-color", "--diff-algorithm=minimal", "--no-indent-heuristic", "a", "b")
+	git.Dir = dir
+	git.Env = append(os.Environ(), "GIT_CEILING_DIRECTORIES="+filepath.Dir(dir), "GIT_CONFIG_GLOBAL=/dev/null", "GIT_CONFIG_SYSTEM=/dev/null")
+	out, _ := git.Output() // it exits with 1 if the directories differ
+	var want strings.Builder
+	for line := range strings.Lines(string(out)) {
+		switch {
+		case strings.HasPrefix(line, "diff --git "), strings.HasPrefix(line, "index "):
+			continue
+		case strings.HasPrefix(line, "@@ "): // git adds a line of the file after the second @@
+			line = line[:strings.LastIndex(line, " @@")+3] + "\n"
+		}
+		want.WriteString(line)
+	}
+	got, wanted := strings.Split(made.String(), "\n"), strings.Split(want.String(), "\n")
+	for i := range min(len(wanted), len(got)) {
+		if wanted[i] != got[i] {
+			t.Fatalf("line %d: got %q, git has %q; before it\n%s", i+1, got[i], wanted[i], strings.Join(got[max(0, i-20):i], "\n"))
+		}
+	}
+	if len(wanted) != len(got) || len(got) < 1000 {
+		t.Errorf("got %d lines, git has %d", len(got), len(wanted))
+	}
+}
+
 // TestEdit checks which edits of a hunk fit.
 func TestEdit(t *testing.T) {
 	old := "one\ntwo\nthree\n"
-	hunks, err := Hunks(old, "one\n2\nthree\n")
-	if err != nil || len(hunks) != 1 {
-		t.Fatal(hunks, err)
+	hunks := Hunks(old, "one\n2\nthree\n")
+	if len(hunks) != 1 {
+		t.Fatal(hunks)
 	}
 	for _, test := range []struct{ text, want, err string }{
 		{"# a comment\n@@ -1,3 +1,3 @@\n one\n-two\n+zwei\n three\n", "one\nzwei\nthree\n", ""},

@@ -3,13 +3,11 @@ package tool
 import (
 	"bytes"
 	"fmt"
-	"strconv"
 	"strings"
 	"unicode/utf8"
 
-	"github.com/aymanbagabas/go-udiff"
-
 	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/patch"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -79,45 +77,7 @@ func UnifiedDiff(from, to, old, new string) string {
 	if len(old)+len(new) > MaxCompared {
 		return ""
 	}
-	from, to = diffLabel("a", from), diffLabel("b", to)
-	switch {
-	case old == "" && new != "":
-		return wholeDiff(from, to, "+", new)
-	case new == "" && old != "":
-		return wholeDiff(from, to, "-", old)
-	}
-	return udiff.Unified(from, to, old, new)
-}
-
-// wholeDiff returns the diff of a text that is added or removed completely, as
-// udiff.Unified does. It compares nothing, so that a session with thousands of new files
-// opens fast.
-func wholeDiff(from, to, mark, text string) string {
-	lines := strings.Count(text, "\n")
-	isCut := !strings.HasSuffix(text, "\n")
-	if isCut {
-		lines++
-	}
-	side := "1"
-	if lines > 1 {
-		side += "," + strconv.Itoa(lines)
-	}
-	var b strings.Builder
-	b.Grow(len(from) + len(to) + len(text) + lines + 80)
-	b.WriteString("--- " + from + "\n+++ " + to + "\n")
-	if mark == "+" {
-		b.WriteString("@@ -0,0 +" + side + " @@\n")
-	} else {
-		b.WriteString("@@ -" + side + " +0,0 @@\n")
-	}
-	for line := range strings.Lines(text) {
-		b.WriteString(mark)
-		b.WriteString(line)
-	}
-	if isCut {
-		b.WriteString("\n\\ No newline at end of file\n")
-	}
-	return b.String()
+	return patch.Unified(diffLabel("a", from), diffLabel("b", to), old, new)
 }
 
 // diffLabel returns a name for the header of a diff. It escapes line ends, which would

@@ -4,19 +4,39 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aymanbagabas/go-udiff"
-
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
 )
 
-// TestWholeDiff checks that the diff of a whole text is the one that a comparison makes.
-func TestWholeDiff(t *testing.T) {
-	for _, text := range []string{"a", "a\n", "\n", "a\nb", "a\nb\n", "\n\n", "é\r\nx\n", "-\n+\n@@ -1 +1 @@\n", strings.Repeat("line\n", 1000)} {
-		if got, want := tool.UnifiedDiff("", "/x", "", text), udiff.Unified("/dev/null", "b/x", "", text); got != want {
-			t.Errorf("%.20q is new: got\n%.300s\nwant\n%.300s", text, got, want)
+// TestUnifiedDiff checks the line numbers of a change: a hunk with two changes must not
+// move those of the hunks after it. The warnings about a line use these numbers, too.
+func TestUnifiedDiff(t *testing.T) {
+	var old, new strings.Builder
+	for i := range 60 {
+		line := strings.Repeat("x", i+1)
+		old.WriteString(line + "\n")
+		switch i + 1 {
+		case 3, 7:
+			line = "changed"
+		case 50:
+			line = "a\u202eb"
 		}
-		if got, want := tool.UnifiedDiff("/x", "", text, ""), udiff.Unified("a/x", "/dev/null", text, ""); got != want {
-			t.Errorf("%.20q is deleted: got\n%.300s\nwant\n%.300s", text, got, want)
+		new.WriteString(line + "\n")
+	}
+	diff := tool.UnifiedDiff("/f", "/f", old.String(), new.String())
+	for _, want := range []string{"--- a/f\n+++ b/f\n@@ -1,10 +1,10 @@\n", "\n@@ -47,7 +47,7 @@\n"} {
+		if !strings.Contains(diff, want) {
+			t.Errorf("got\n%s\nwant %q in it", diff, want)
 		}
+	}
+	c := tool.DescribeChange("/f", sandbox.Version{}.With([]byte(old.String())), []byte(old.String()), []byte(new.String()))
+	if len(c.Flags) == 0 || c.Flags[0].Line != 50 {
+		t.Errorf("got %v, want a flag of line 50", c.Flags)
+	}
+	if got := tool.UnifiedDiff("", "/x", "", "a\nb"); got != "--- /dev/null\n+++ b/x\n@@ -0,0 +1,2 @@\n+a\n+b\n\\ No newline at end of file\n" {
+		t.Errorf("a new file: got %q", got)
+	}
+	if got := tool.UnifiedDiff("/x", "", "a\n", ""); got != "--- a/x\n+++ /dev/null\n@@ -1 +0,0 @@\n-a\n" {
+		t.Errorf("a deleted file: got %q", got)
 	}
 }

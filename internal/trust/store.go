@@ -9,8 +9,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/aymanbagabas/go-udiff"
-
+	"github.com/golem-forge/golem/internal/patch"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -127,7 +126,7 @@ func (s Store) Diff(c Content) (string, error) {
 	slices.Sort(names)
 	var b strings.Builder
 	for _, name := range slices.Compact(names) {
-		b.WriteString(udiff.Unified(visible.Quote(name), visible.Quote(name), last.Files[name], c.Files[name]))
+		b.WriteString(patch.Unified(visible.Quote(name), visible.Quote(name), last.Files[name], c.Files[name]))
 	}
 	return b.String(), nil
 }

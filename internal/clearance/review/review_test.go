@@ -8,9 +8,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/aymanbagabas/go-udiff"
-
 	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/patch"
 	"github.com/golem-forge/golem/internal/visible"
 )
 
@@ -30,7 +29,7 @@ func newFileChange(path, old, new string) review.FileChange {
 	c.OldSize, c.Size = int64(len(old)), int64(len(new))
 	c.Binary = strings.Contains(old+new, "\x00")
 	if !c.Binary {
-		c.Diff = udiff.Unified("a/"+strings.TrimPrefix(path, "/"), "b/"+strings.TrimPrefix(path, "/"), old, new)
+		c.Diff = patch.Unified("a/"+strings.TrimPrefix(path, "/"), "b/"+strings.TrimPrefix(path, "/"), old, new)
 	}
 	return c
 }

@@ -12,10 +12,10 @@ import (
 	"slices"
 	"strings"
 
-	"github.com/aymanbagabas/go-udiff"
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/durable"
+	"github.com/golem-forge/golem/internal/patch"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -133,7 +133,7 @@ func (c client) install(cmd *cobra.Command, flags []string, write bool) error {
 	case err != nil:
 		return usagef("%s: %v; fix that, or add this yourself:\n%s", sandbox.Shown(path), err, strings.TrimSpace(entry.whole()))
 	}
-	diff := udiff.Unified(path, path, string(old), next)
+	diff := patch.Unified(path, path, string(old), next)
 	switch {
 	case wantsJSON(cmd):
 		if err := printJSON(out, map[string]any{"client": c.name, "file": path, "content": next, "written": write && diff != ""}); err != nil {

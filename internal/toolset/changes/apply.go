@@ -292,14 +292,10 @@ func (a application) applyPart(c transaction.SessionChange, p part) ([]byte, str
 	if err != nil {
 		return nil, "", &sandbox.Error{Op: "apply_changes", Path: c.Name(), Code: sandbox.ErrConflict, Hint: "the hunks do not fit the file in your directory: " + err.Error() + "; nothing was applied"}
 	}
-	all, err := patch.Hunks(string(real), string(own))
-	if err != nil {
-		return nil, "", no("golem cannot split its diff into hunks")
-	}
 	if p.Patch == "" {
 		return []byte(text), "only the permission bits", nil
 	}
-	return []byte(text), patch.Name(all, hunks), nil
+	return []byte(text), patch.Name(patch.Hunks(string(real), string(own)), hunks), nil
 }
 
 // merge combines the versions of the session and of the directory. It fails if both changed
