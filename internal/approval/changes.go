@@ -74,7 +74,7 @@ func Classify(op string, files *sandbox.Sandbox, t *transaction.Transaction, nam
 	}
 	if t.Unfit != "" {
 		l.refusal = &sandbox.Error{Op: op, Code: sandbox.ErrInvalid,
-			Hint: t.Unfit + ": names are text, with at most 255 bytes a part and 4,096 in all; nothing was applied"}
+			Hint: t.Unfit + "; nothing was applied"}
 	}
 	repositories := l.repositoryFilter()
 	for _, c := range t.Changes {

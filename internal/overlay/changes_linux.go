@@ -357,4 +357,6 @@ func (s *scanner) hasSameContent(name string, st, low unix.Stat_t) (bool, error)
 type NameError struct{ Path string }
 
 // Error implements error.
-func (u *NameError) Error() string { return fmt.Sprintf("%.200q cannot be a name here", u.Path) }
+func (u *NameError) Error() string {
+	return fmt.Sprintf("%.200q cannot be a name here: names are UTF-8 text, with at most 255 bytes a part and 4,096 in all", u.Path)
+}

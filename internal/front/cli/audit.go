@@ -61,13 +61,21 @@ type timeFlag struct {
 // Set implements pflag.Value.
 func (f *timeFlag) Set(text string) error {
 	f.text = text
+	if days := slices.Index([]string{"today", "yesterday"}, text); days >= 0 {
+		year, month, day := time.Now().Date()
+		f.time = time.Date(year, month, day-days, 0, 0, 0, 0, time.Local)
+		return nil
+	}
 	if ago, err := time.ParseDuration(text); err == nil && ago >= 0 {
 		f.time = time.Now().Add(-ago)
 		return nil
 	}
-	if days, err := strconv.ParseUint(strings.TrimSuffix(text, "d"), 10, 16); err == nil && strings.HasSuffix(text, "d") {
-		f.time = time.Now().AddDate(0, 0, -int(days))
-		return nil
+	for unit, days := range map[string]int{"d": 1, "w": 7} {
+		number, ok := strings.CutSuffix(text, unit)
+		if n, err := strconv.ParseUint(number, 10, 16); ok && err == nil {
+			f.time = time.Now().AddDate(0, 0, -int(n)*days)
+			return nil
+		}
 	}
 	for _, layout := range []string{time.RFC3339, "2006-01-02 15:04:05", "2006-01-02 15:04", time.DateOnly} {
 		if t, err := time.ParseInLocation(layout, text, time.Local); err == nil {
@@ -75,7 +83,7 @@ func (f *timeFlag) Set(text string) error {
 			return nil
 		}
 	}
-	return errors.New("it is a time such as 2h (ago), 2026-11-15 or 2026-11-15T10:42:00Z")
+	return errors.New("it is a time such as 2h, 7d or 2w (ago), yesterday, 2026-11-15 or 2026-11-15T10:42:00Z")
 }
 
 // String implements pflag.Value.
@@ -94,7 +102,7 @@ type filterFlags struct {
 func addFilterFlags(cmd *cobra.Command) *filterFlags {
 	f := &filterFlags{}
 	flags := cmd.Flags()
-	flags.Var(&f.since, "since", "records since then: 2h or 7d (ago), 2026-11-15, 2026-11-15T10:42:00Z")
+	flags.Var(&f.since, "since", "records since then: 2h, 7d or 2w (ago), yesterday, 2026-11-15, 2026-11-15T10:42:00Z")
 	flags.Var(&f.until, "until", "records before then")
 	flags.StringVar(&f.Origin, "origin", "", "calls by the user, by a model, or by a peer, which is another agent")
 	flags.StringVar(&f.Worker, "worker", "", "calls by this worker, or by one that it called")

@@ -329,8 +329,8 @@ func flagErrorOf(cmd *cobra.Command, path string, err error) error {
 	if c, _, err := newRoot(Fronts{}).Find([]string{name}); err == nil && c.HasParent() {
 		return usagef("unknown flag --%s; it is a command: %s", name, c.CommandPath())
 	}
-	if hint := flagHints[cmd.Name()+" --"+name]; hint != "" {
-		return usagef("unknown flag --%s; %s", name, hint)
+	if hint := flagHints[cmd.Name()+" "+dashed(name)]; hint != "" {
+		return usagef("unknown flag %s; %s", dashed(name), hint)
 	}
 	if other := flagSynonyms[name]; other != "" && cmd.Flags().Lookup(other) != nil {
 		return usagef("unknown flag %s; did you mean --%s?", sandbox.Shown(dashed(name)), other)

@@ -22,7 +22,7 @@ func fixMachine(cmd *cobra.Command, yes bool) error {
 	out := cmd.OutOrStdout()
 	fixes := jail.Fixes(sandbox.Host(self))
 	if len(fixes) == 0 {
-		fmt.Fprintln(out, "golem doctor --fix knows nothing to change on this machine; golem doctor lists what is missing and what to type")
+		fmt.Fprintln(out, "nothing to change: no setting of this machine keeps golem from confining commands; golem doctor lists what holds")
 		return nil
 	}
 	for i, f := range fixes {

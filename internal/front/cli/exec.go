@@ -77,7 +77,7 @@ does not run the command, it is 2: wrong arguments; 3: declined; 5: no jail.`,
 			return printProfiles(cmd)
 		}
 		if len(args) == 0 {
-			return usageError("exec needs a command, such as golem exec bash")
+			return usageError("exec needs a command, such as golem exec bash" + takenAsValue(cmd))
 		}
 		if err := f.setNetwork(f.net); err != nil {
 			return err
@@ -138,6 +138,10 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if why := f.whyMissing(args); why != "" {
+		fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+why)
+		return exit(exitNotFound)
+	}
 	p, err := f.program()
 	if err != nil {
 		return err
@@ -194,17 +198,8 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		err = cmp.Or(err, program.RemoveUnused(p, gate.Session))
 	}
 	f.removeUnused(p, user)
-	if ran.Code == exitNotFound && !inPath(args[0]) {
-		hint := "check the name"
-		if words := strings.Fields(args[0]); len(args) == 1 && len(words) > 1 {
-			hint = "a program and its arguments are single words: golem exec " + visible.CommandLine(words...) + "; a line for a shell: golem exec sh -c " + visible.CommandLine(args[0])
-		}
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: no program %s in your PATH; %s\n", sandbox.Shown(args[0]), hint)
-	}
-	if name := ownFlag(cmd, args[1:]); ran.Code != 0 && name != "" {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s got %s; flags of golem come before the command: golem exec %s … %s\n", sandbox.Shown(args[0]), name, name, visible.CommandLine(args[0]))
-	}
 	if ran.Code != 0 {
+		f.explainFailure(cmd, p, gate, args, ran.Code)
 		var told exit
 		if err != nil && !errors.As(err, &told) {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)
@@ -212,18 +207,6 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		return exit(ran.Code)
 	}
 	return err
-}
-
-// ownFlag returns the first of a program's arguments that is a flag of golem exec, and that
-// other programs rarely have; "" for none.
-func ownFlag(cmd *cobra.Command, args []string) string {
-	for _, arg := range args {
-		name, _, _ := strings.Cut(arg, "=")
-		if slices.Contains([]string{"--net", "--root", "--mount", "--session", "--apply", "--publish", "--jail", "--profile"}, name) && cmd.Flags().Lookup(name[2:]) != nil {
-			return name
-		}
-	}
-	return ""
 }
 
 // removeUnused removes earlier sessions of golem exec that hold nothing: all changes were
@@ -237,17 +220,6 @@ func (f *execFlags) removeUnused(p *program.Program, user profile.User) {
 	}
 	p.Sessions().EachApplied(func(s *session.Session, name string) { remove(s, name, "") })
 	p.Sessions().EachAbandoned(func(s *session.Session) { remove(s, "", s.Command) })
-}
-
-// exitNotFound is the exit code of a shell that does not find a program.
-const exitNotFound = 127
-
-// inPath reports whether PATH has a program of this name, or the name is a path.
-func inPath(name string) bool {
-	return strings.Contains(name, "/") || slices.ContainsFunc(filepath.SplitList(os.Getenv("PATH")), func(dir string) bool {
-		info, err := os.Stat(filepath.Join(dir, name))
-		return err == nil && !info.IsDir()
-	})
 }
 
 // openGate opens the gate for the command. It uses a new session unless the user names one.
@@ -449,7 +421,11 @@ func mountedAt(gate *program.Gate, home string) string {
 func copiesOf(names []string) []string {
 	var list []string
 	for _, name := range names {
-		list = append(list, "a copy of ~/"+name)
+		if part := profile.PartOf(name); part != "" {
+			list = append(list, part+" from ~/"+name)
+		} else {
+			list = append(list, "a copy of ~/"+name)
+		}
 	}
 	return list
 }

@@ -3,7 +3,9 @@ package cli
 import (
 	"context"
 	"errors"
+	"fmt"
 	"io"
+	"path"
 	"slices"
 	"strings"
 
@@ -94,9 +96,14 @@ Exit code 0: yes; 3: no.`,
 			}
 			return explainCommand(cmd, flags, line, worker)
 		}
-		a, err := answered(cmd.Context(), flags, *mounts, op.op, args[0], worker)
+		a, p, err := answered(cmd.Context(), flags, *mounts, op.op, args[0], worker)
 		if err != nil {
 			return err
+		}
+		if p != nil && !a.Allowed {
+			if hint := meantName(p, args[0], path.Join("/", args[0])); hint != "" {
+				fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+hint)
+			}
 		}
 		if wantsJSON(cmd) {
 			err = printJSON(cmd.OutOrStdout(), a)
@@ -111,32 +118,33 @@ Exit code 0: yes; 3: no.`,
 	return cmd
 }
 
-// answered returns the answer for the given mounts, or for the program.
-func answered(ctx context.Context, flags *programFlags, mounts []*explain.Mount, op, path, worker string) (explain.Answer, error) {
+// answered returns the answer for the given mounts, or for the program, which it returns too.
+func answered(ctx context.Context, flags *programFlags, mounts []*explain.Mount, op, name, worker string) (explain.Answer, *program.Program, error) {
 	if len(mounts) > 0 && (worker != "" || flags.given()) {
-		return explain.Answer{}, usageError("--root and --mount replace the program; do not use them with --worker or flags about a program")
+		return explain.Answer{}, nil, usageError("--root and --mount replace the program; do not use them with --worker or flags about a program")
 	}
 	if len(mounts) == 0 {
 		p, err := flags.open(opening{otherwise: defaultWorker})
 		if err != nil {
-			return explain.Answer{}, err
+			return explain.Answer{}, nil, err
 		}
-		return p.Explain(ctx, op, path, worker)
+		a, err := p.Explain(ctx, op, name, worker)
+		return a, p, err
 	}
-	a, err := explain.Mounts(ctx, op, path, mounts)
+	a, err := explain.Mounts(ctx, op, name, mounts)
 	var given *explain.MountError
 	var wrong *sandbox.Error
 	if errors.As(err, &given) || errors.As(err, &wrong) {
-		return a, usagef("%v", err)
+		return a, nil, usagef("%v", err)
 	}
 	if err != nil {
-		return a, err
+		return a, nil, err
 	}
 	o, err := flags.options()
 	if err != nil {
-		return a, err
+		return a, nil, err
 	}
-	return a, program.CheckMounts(o, mounts) // golem exec refuses the same mounts
+	return a, nil, program.CheckMounts(o, mounts) // golem exec refuses the same mounts
 }
 
 // explainArgs checks that the arguments are one path or a command.

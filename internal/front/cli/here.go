@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/program"
@@ -220,6 +221,12 @@ func (f *programFlags) noChanges(command string) error {
 	return noChangesError(strings.Join(lines, "\n"))
 }
 
+// inWorkTree reports whether a directory is in a git work tree.
+func inWorkTree(dir string) bool {
+	_, err := os.Lstat(filepath.Join(dir, ".git"))
+	return err == nil || git.Above(dir) != ""
+}
+
 // choose returns the session that the user named, or the newest session with changes. If
 // several sessions have changes, it prints that. Without a terminal it returns an error
 // then.
@@ -251,6 +258,9 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 		chosen = cmp.Or(chosen, taken)
 		switch {
 		case chosen == nil && f.commits:
+			if dir, err := f.realDir(); err == nil && !inWorkTree(dir) {
+				return nil, usagef("%s --commits: this directory is not in a git repository; golem %s without --commits is for changed files", cmd.Name(), cmd.Name())
+			}
 			return nil, &sandbox.Error{Op: cmd.Name() + " --commits", Code: sandbox.ErrNotFound, Hint: "no session here has commits that your repository lacks; golem " + cmd.Name() + " without --commits is for changed files, golem status lists the sessions"}
 		case chosen == nil:
 			return nil, f.noChanges(cmd.CommandPath())

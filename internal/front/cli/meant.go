@@ -30,19 +30,21 @@ func meant(p *program.Program, args json.RawMessage, wrong *sandbox.Error) strin
 	if given.Path == "" {
 		return ""
 	}
-	file, err := filepath.Abs(given.Path)
+	return meantName(p, given.Path, wrong.Path)
+}
+
+// meantName does the same for one path that the user typed, and the sandbox name for which
+// golem took it.
+func meantName(p *program.Program, typed, taken string) string {
+	file, err := filepath.Abs(typed)
 	if err == nil {
 		file, err = filepath.EvalSymlinks(file)
 	}
 	if err != nil {
 		return "" // the file does not exist
 	}
-	var mounts []mountedDir
-	for _, m := range p.Project.Mounts {
-		mounts = append(mounts, mountedDir{m.RealHostDir(), m.Target})
-	}
-	name, ok := nameIn(mounts, file)
-	if !ok || name == wrong.Path {
+	name, ok := nameIn(newPaths(p, "").mounts, file)
+	if !ok || name == taken {
 		return ""
 	}
 	return "the file of that name here is " + sandbox.Shown(name) + ": names begin at the top of the program, wherever you are"

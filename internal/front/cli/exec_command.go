@@ -1,0 +1,144 @@
+package cli
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// exitNotFound is the exit code of a shell that does not find a program.
+const exitNotFound = 127
+
+// searchPath returns the directories in which the jail looks for a program: those of the
+// user's PATH and its own.
+func searchPath() []string {
+	return filepath.SplitList(os.Getenv("PATH") + string(os.PathListSeparator) + jail.Path)
+}
+
+// inPath reports whether the jail may find a program of this name, or the name is a path.
+func inPath(name string) bool {
+	return strings.Contains(name, "/") || slices.ContainsFunc(searchPath(), func(dir string) bool {
+		info, err := os.Stat(filepath.Join(dir, name))
+		return err == nil && !info.IsDir()
+	})
+}
+
+// shellCommands are commands that a shell runs itself. No program has their name, or the
+// program has no effect on the command that comes next.
+const shellCommands = "cd export source alias unalias set unset eval umask ulimit pushd popd . : shopt declare typeset local read exec exit return"
+
+// whyMissing says why the jail cannot find the program of a new session, and what to type.
+// It returns "" if the jail may find it. A session that continues may have programs of its
+// own, and so may a PATH that the user sets.
+func (f *execFlags) whyMissing(args []string) string {
+	name := args[0]
+	if rest, ok := strings.CutPrefix(name, "~/"); ok {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return ""
+		}
+		return "no program " + sandbox.Shown(name) + ": your shell does not replace a ~ in quotes; type golem exec " + visible.CommandLine(append([]string{filepath.Join(home, rest)}, args[1:]...)...)
+	}
+	id := f.sessionID()
+	ownPath := slices.ContainsFunc(f.env, func(e string) bool { return e == "PATH" || strings.HasPrefix(e, "PATH=") })
+	if inPath(name) || id != "" && id != session.New || ownPath || f.profile != "" {
+		return ""
+	}
+	missing := "no program " + sandbox.Shown(name) + " in your PATH; "
+	switch words := strings.Fields(name); {
+	case slices.Contains(strings.Fields(shellCommands), name):
+		hint := "; type golem exec sh -c " + visible.CommandLine(strings.Join(args, " "))
+		if name == "cd" {
+			hint = "; go to the directory first, and then type golem exec CMD there"
+		}
+		return sandbox.Shown(name) + " is a command of the shell and no program" + hint
+	case len(args) == 1 && len(words) > 1:
+		return missing + "a program and its arguments are single words: golem exec " + visible.CommandLine(words...) + "; a line for a shell: golem exec sh -c " + visible.CommandLine(name)
+	case slices.Contains(strings.Fields(agentPrograms), name):
+		return missing + "install it first, outside golem"
+	}
+	if near := sandbox.Nearest(name, programs()); len(near) > 0 {
+		return missing + "did you mean golem exec " + visible.CommandLine(append([]string{near[0]}, args[1:]...)...) + "?"
+	}
+	return missing + "check the name"
+}
+
+// programs returns the names of the programs in PATH.
+func programs() []string {
+	var names []string
+	for _, dir := range searchPath() {
+		entries, _ := os.ReadDir(dir) // a directory of PATH may be missing
+		for _, e := range entries {
+			names = append(names, e.Name())
+		}
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// takenAsValue says that a flag took the command as its value, or returns "".
+func takenAsValue(cmd *cobra.Command) (text string) {
+	cmd.Flags().Visit(func(f *pflag.Flag) {
+		if value := f.Value.String(); f.Value.Type() == "string" && value != "" && inPath(value) {
+			text = fmt.Sprintf("; --%s took %s as its value: golem exec --%s VALUE %s", f.Name, sandbox.Shown(value), f.Name, visible.CommandLine(value))
+		}
+	})
+	return text
+}
+
+// explainFailure prints what may have made the command fail, if it is something that is
+// different in the jail.
+func (f *execFlags) explainFailure(cmd *cobra.Command, p *program.Program, gate *program.Gate, args []string, code int) {
+	shown := sandbox.Shown(args[0])
+	if code == exitNotFound && !inPath(args[0]) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: no program %s in your PATH; check the name\n", shown)
+	}
+	if name := ownFlag(cmd, args[1:]); name != "" {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s got %s; flags of golem come before the command: golem exec %s … %s\n", shown, name, name, visible.CommandLine(args[0]))
+	}
+	if slices.Contains([]string{"docker", "docker-compose", "podman", "nerdctl"}, filepath.Base(args[0])) {
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the jail has no container engine; run %s outside golem\n", shown)
+	}
+	for _, arg := range args {
+		if inside := insideName(p, gate, arg); inside != "" {
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is %s in the jail\n", visible.Text(arg), visible.Text(inside))
+			return
+		}
+	}
+}
+
+// insideName returns the path in the jail of a file that the user named by its path on the
+// host, or "".
+func insideName(p *program.Program, gate *program.Gate, file string) string {
+	if !filepath.IsAbs(file) {
+		return ""
+	}
+	name, ok := nameIn(newPaths(p, "").mounts, realPath(file))
+	if inside := jail.Inside(gate.Files, name); ok && inside != file {
+		return inside
+	}
+	return ""
+}
+
+// ownFlag returns the first of a program's arguments that is a flag of golem exec, and that
+// other programs rarely have; "" for none.
+func ownFlag(cmd *cobra.Command, args []string) string {
+	for _, arg := range args {
+		name, _, _ := strings.Cut(arg, "=")
+		if slices.Contains([]string{"--net", "--root", "--mount", "--session", "--apply", "--publish", "--jail", "--profile"}, name) && cmd.Flags().Lookup(name[2:]) != nil {
+			return name
+		}
+	}
+	return ""
+}
