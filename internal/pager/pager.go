@@ -47,10 +47,7 @@ func Start(command string, environ []string, out *os.File, text string) (*Pager,
 	}
 	p := &Pager{cmd: exec.Command(words[0], words[1:]...), size: int64(len(text))}
 	p.cmd.Stdout, p.cmd.Stderr = out, out
-	p.cmd.Env = environ
-	if !slices.ContainsFunc(environ, func(e string) bool { return strings.HasPrefix(e, "LESS=") }) {
-		p.cmd.Env = append(slices.Clone(environ), "LESS=FRX") // as git does: colours, no clearing, no paging of a short text
-	}
+	p.cmd.Env = withDefaults(environ)
 	var err error
 	if p.read, p.write, err = os.Pipe(); err != nil {
 		return nil, ErrNone
@@ -62,6 +59,20 @@ func Start(command string, environ []string, out *os.File, text string) (*Pager,
 		return nil, ErrNone
 	}
 	return p, nil
+}
+
+// withDefaults adds settings for less, unless the user has their own. LESS is as git sets
+// it: colours, no clearing, no paging of a short text. golem writes UTF-8, also if the
+// locale names no character set; less would print it as <E2><94><86>.
+func withDefaults(environ []string) []string {
+	environ = slices.Clone(environ)
+	for _, e := range []string{"LESS=FRX", "LESSCHARSET=utf-8"} {
+		name, _, _ := strings.Cut(e, "=")
+		if !slices.ContainsFunc(environ, func(has string) bool { return strings.HasPrefix(has, name+"=") }) {
+			environ = append(environ, e)
+		}
+	}
+	return environ
 }
 
 // Feed writes the text to the pager. It returns when all of it was read, by the pager or by

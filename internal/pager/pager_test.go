@@ -67,3 +67,17 @@ func TestPager(t *testing.T) {
 		}
 	}
 }
+
+// TestDefaults checks the settings for less: those of the user stay.
+func TestDefaults(t *testing.T) {
+	for _, c := range []struct{ environ, want string }{
+		{"", "LESS=FRX LESSCHARSET=utf-8"},
+		{"LANG=C", "LANG=C LESS=FRX LESSCHARSET=utf-8"},
+		{"LESS=S", "LESS=S LESSCHARSET=utf-8"},
+		{"LESSCHARSET=latin1 LESS=", "LESSCHARSET=latin1 LESS="},
+	} {
+		if got := strings.Join(withDefaults(strings.Fields(c.environ)), " "); got != c.want {
+			t.Errorf("%s: got %q, want %q", c.environ, got, c.want)
+		}
+	}
+}
