@@ -211,7 +211,7 @@ func (a agent) try(t *testing.T, bin string) {
 	}
 	for name := range files {
 		used := !strings.HasPrefix(name, ".ssh") && !strings.HasPrefix(name, "repository")
-		if used && !strings.Contains(stderr, "a copy of ~/"+name) {
+		if used && !strings.Contains(stderr, " ~/"+name) {
 			t.Errorf("golem does not say that ~/%s is copied:\n%s", name, stderr)
 		}
 	}

@@ -9,15 +9,31 @@ import (
 	"strings"
 )
 
-// filters returns, for some files of the user's home, a function that keeps only the
-// parts the program gets. The rest is useless to the program or not meant for it.
-func filters() map[string]func([]byte) []byte {
-	return map[string]func([]byte) []byte{
-		".npmrc":               npmRegistries,
-		".config/pip/pip.conf": pipIndexes,
-		".pip/pip.conf":        pipIndexes,
-		".claude.json":         claudeAccount,
+// A filter keeps only the part of a file that the program gets. The rest is useless to the
+// program or not meant for it.
+type filter struct {
+	part string // the part, for the user
+	keep func([]byte) []byte
+}
+
+// filters returns the filters by the names of files in the user's home. The filter of a git
+// configuration is gitUser, which reads other files too.
+func filters() map[string]filter {
+	return map[string]filter{
+		".npmrc":               {"the registries", npmRegistries},
+		".config/pip/pip.conf": {"the package indexes", pipIndexes},
+		".pip/pip.conf":        {"the package indexes", pipIndexes},
+		".claude.json":         {"your account and permanent answers", claudeAccount},
 	}
+}
+
+// PartOf returns, for the user, the part of a file that the program gets: "your name and
+// address". It is "" if golem copies the whole file.
+func PartOf(name string) string {
+	if git, _ := Common(); slices.Contains(git, name) {
+		return "your name and address"
+	}
+	return filters()[name].part
 }
 
 // gitUser keeps the user's name and email address of a git configuration, and nothing

@@ -556,8 +556,8 @@ func (p Profile) copy(name string, write func(name string, data []byte) error) e
 func (p Profile) filter(name string, data []byte) []byte {
 	if git, _ := Common(); slices.Contains(git, name) {
 		data = gitUser(p.Home, filepath.Join(p.Home, name), data)
-	} else if kept, ok := filters()[name]; ok {
-		data = kept(data)
+	} else if f, ok := filters()[name]; ok {
+		data = f.keep(data)
 	}
 	for _, l := range slices.Backward(p.Lines) {
 		if l.File == name {
