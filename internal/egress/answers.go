@@ -1,7 +1,6 @@
 package egress
 
 import (
-	"bytes"
 	"context"
 	"io"
 	"net/http"
@@ -11,43 +10,62 @@ import (
 
 type secretKey struct{}
 
-// withSecret returns a request whose answer must not have the secret.
-func withSecret(r *http.Request, s *secret) *http.Request {
-	return r.WithContext(context.WithValue(r.Context(), secretKey{}, s))
+// A use of secrets: the one that golem adds to a request, nil for none, and those that its
+// answer must not have.
+type use struct {
+	add  *secret
+	hide []*secret
 }
 
-func secretOf(ctx context.Context) *secret {
-	s, _ := ctx.Value(secretKey{}).(*secret)
-	return s
+func withSecrets(r *http.Request, u use) *http.Request {
+	return r.WithContext(context.WithValue(r.Context(), secretKey{}, u))
 }
 
-// hideSecret replaces the secret in an answer by its placeholder, and removes cookies:
+func secretsOf(ctx context.Context) use {
+	u, _ := ctx.Value(secretKey{}).(use)
+	return u
+}
+
+// secrets returns the secrets that the host of the stream gets. It may repeat one in the
+// answer to another request.
+func (s *stream) secrets() (list []*secret) {
+	for _, rule := range s.rules {
+		if secret := s.n.secrets[rule.Credential]; secret != nil && !slices.Contains(list, secret) {
+			list = append(list, secret)
+		}
+	}
+	return list
+}
+
+// hideSecrets replaces secrets in an answer by their placeholders, and removes cookies:
 // they would be another authentication.
-func hideSecret(answer *http.Response) error {
+func hideSecrets(answer *http.Response) error {
 	if len(answer.Trailer) > 0 {
 		answer.Header.Del("Content-Length") // HTTP/1.1 has trailers only without a length
 	}
-	s := secretOf(answer.Request.Context())
-	if s == nil {
+	u := secretsOf(answer.Request.Context())
+	if len(u.hide) == 0 {
 		return nil
 	}
 	for _, coding := range answer.Header.Values("Content-Encoding") {
 		if coding != "" && !strings.EqualFold(coding, "identity") {
-			return refusal("the server compressed its answer, so golem cannot keep the credential " + s.name + " out of it")
+			return refusal("the server compressed its answer, so golem cannot keep the credential " + u.hide[0].name + " out of it")
 		}
 	}
-	if answer.StatusCode == http.StatusUnauthorized {
-		noticeRefusal(answer.Request, s)
+	if answer.StatusCode == http.StatusUnauthorized && u.add != nil {
+		noticeRefusal(answer.Request, u.add)
 	}
 	answer.Header.Del("Set-Cookie")
-	s.hideInHeader(answer.Header)
-	body := &replacer{ReadCloser: answer.Body, pairs: s.pairs, atEnd: func() { s.hideInHeader(answer.Trailer) }}
-	answer.Body = body
-	if both, ok := body.ReadCloser.(io.ReadWriteCloser); ok { // after an upgrade
+	both, isUpgrade := answer.Body.(io.ReadWriteCloser)
+	for _, s := range u.hide {
+		s.hideInHeader(answer.Header)
+		answer.Body = &replacer{ReadCloser: answer.Body, finder: s.finder(), atEnd: func() { s.hideInHeader(answer.Trailer) }}
+	}
+	if isUpgrade {
 		answer.Body = struct {
-			*replacer
+			io.ReadCloser
 			io.Writer
-		}{body, both}
+		}{answer.Body, both}
 	}
 	return nil
 }
@@ -65,32 +83,33 @@ func noticeRefusal(r *http.Request, s *secret) {
 	from.n.report(record)
 }
 
+// hideInHeader hides the secret in the values of a header. It removes a name that has a part
+// of the secret: net/http has changed its case.
 func (s *secret) hideInHeader(h http.Header) {
 	for name, values := range h {
-		if strings.Contains(lower(name), lower(s.value)) { // net/http has changed its case
+		if s.folded().hideText(lower(name)) != lower(name) {
 			delete(h, name)
 			continue
 		}
 		for i, v := range values {
-			for _, p := range s.pairs {
-				v = strings.ReplaceAll(v, string(p.hidden), string(p.shown))
-			}
-			values[i] = v
+			values[i] = s.finder().hideText(v)
 		}
 	}
 }
 
-// A hidingWriter replaces the secret in answers that come before the real one, such as
+// A hidingWriter replaces secrets in answers that come before the real one, such as
 // 103 Early Hints, which the reverse proxy passes on by itself.
 type hidingWriter struct {
 	http.ResponseWriter
-	s *secret
+	secrets []*secret
 }
 
 func (w hidingWriter) WriteHeader(code int) {
 	if code < 200 {
 		w.Header().Del("Set-Cookie")
-		w.s.hideInHeader(w.Header())
+		for _, s := range w.secrets {
+			s.hideInHeader(w.Header())
+		}
 	}
 	w.ResponseWriter.WriteHeader(code)
 }
@@ -98,69 +117,52 @@ func (w hidingWriter) WriteHeader(code int) {
 // Unwrap gives http.ResponseController the writer's other methods.
 func (w hidingWriter) Unwrap() http.ResponseWriter { return w.ResponseWriter }
 
-// A replacer replaces texts by others of the same length. It holds back bytes only as
-// long as they may be the beginning of such a text. It does not hold back fewer than
-// minHeld, so that the last byte of a message does not wait for the next message. If they
-// are the beginning of a text, it replaces the rest.
+// A replacer is an answer's body without the secret. It holds back bytes only as long as
+// they may be the beginning of a secret (finder.held).
 type replacer struct {
 	io.ReadCloser
-	pairs []pair
-	atEnd func()
+	finder *finder
+	atEnd  func()
 
-	buffer []byte
-	tail   []byte // the last bytes that were returned
-	held   []byte // read and not yet returned; the first ready bytes can be
-	ready  int
-	err    error
+	buffer   []byte
+	seen     []byte // bytes of the host: the last ones that were returned, then those that are held back
+	returned int    // how many of them were returned
+	ready    []byte // bytes to return
+	out      []byte // the array of ready
+	err      error
 }
 
-const minHeld = 4
-
 func (r *replacer) Read(b []byte) (int, error) {
-	for r.ready == 0 {
+	for len(r.ready) == 0 {
 		if r.err != nil {
 			return 0, r.err
 		}
 		r.fill()
 	}
-	n := copy(b, r.held[:r.ready])
-	r.tail = append(r.tail, r.held[max(0, n-minHeld+1):n]...)
-	r.tail = r.tail[max(0, len(r.tail)-minHeld+1):]
-	r.held, r.ready = r.held[n:], r.ready-n
+	n := copy(b, r.ready)
+	r.ready = r.ready[n:]
 	return n, nil
 }
 
-// fill reads more and replaces what is complete.
+// fill reads more and hides the secret in it.
 func (r *replacer) fill() {
 	if r.buffer == nil {
 		r.buffer = make([]byte, copySize)
 	}
-	n, err := r.ReadCloser.Read(r.buffer)
-	all := slices.Concat(r.tail, r.held, r.buffer[:n])
-	for _, p := range r.pairs {
-		for i := 0; ; i += len(p.hidden) {
-			at := bytes.Index(all[i:], p.hidden)
-			if at < 0 {
-				break
-			}
-			i += at
-			copy(all[i:], p.shown)
-		}
+	var n int
+	n, r.err = r.ReadCloser.Read(r.buffer)
+	r.seen = append(r.seen, r.buffer[:n]...)
+	r.out = r.finder.hide(r.out[:0], r.seen, r.returned)
+	held := 0
+	switch {
+	case r.err == nil:
+		held = min(r.finder.held(r.seen), len(r.out))
+	case r.err == io.EOF && r.atEnd != nil:
+		r.atEnd()
 	}
-	r.held = all[len(r.tail):]
-	r.ready = len(r.held)
-	if err != nil {
-		if r.err = err; r.err == io.EOF && r.atEnd != nil {
-			r.atEnd()
-		}
-		return
-	}
-	for _, p := range r.pairs {
-		for size := min(len(p.hidden)-1, len(all)); size >= minHeld; size-- {
-			if bytes.HasSuffix(all, p.hidden[:size]) {
-				r.ready = max(0, min(r.ready, len(r.held)-size))
-				break
-			}
-		}
-	}
+	r.ready = r.out[:len(r.out)-held]
+	r.returned = len(r.seen) - held
+	old := max(0, r.returned-r.finder.context)
+	r.seen = slices.Delete(r.seen, 0, old)
+	r.returned -= old
 }

@@ -9,8 +9,10 @@ import (
 	"crypto/tls"
 	"encoding/base64"
 	"encoding/binary"
+	"encoding/hex"
 	"errors"
 	"fmt"
+	"html"
 	"io"
 	"net"
 	"net/http"
@@ -23,6 +25,7 @@ import (
 	"sync"
 	"testing"
 	"time"
+	"unicode"
 
 	"golang.org/x/net/dns/dnsmessage"
 	"golang.org/x/net/http2"
@@ -681,7 +684,7 @@ func TestEncodedEcho(t *testing.T) {
 			}
 		}
 	}
-	if !slices.Contains(lines, url.QueryEscape(fake)) || !slices.Contains(lines, fmt.Sprintf("%x", fake)) {
+	if !slices.Contains(lines, fmt.Sprintf("%X", fake)) || !slices.Contains(lines, fmt.Sprintf("%x", fake)) {
 		t.Errorf("the placeholder is missing in %q", lines)
 	}
 
@@ -697,6 +700,175 @@ func TestEncodedEcho(t *testing.T) {
 		answer.Body.Close()
 		if all := strings.ToLower(fmt.Sprint(answer.Header)); strings.Contains(all, strings.ToLower(token)) || answer.Header.Get("X-Other") != "1" {
 			t.Errorf("%s: got %s", protocol, all)
+		}
+	}
+}
+
+// TestPlaceholderShape checks that a placeholder has nothing of a secret but its length, a
+// prefix that all secrets of the kind have, and the set of its characters.
+func TestPlaceholderShape(t *testing.T) {
+	for _, test := range []struct{ value, form string }{
+		{"sk-proj-REALKEY-0123456789abcdefABCDEF", `^sk-proj-[A-Za-z0-9]{19}placeholder$`},
+		{"REALKEY-PART_0123456789abcdefABCDEF", `^[A-Za-z0-9]{24}placeholder$`},
+		{"acme_live_0123456789abcdef", `^[a-z0-9]{26}$`},
+		{"ghp_0123456789abcdefABCDEF0123456789abcd", `^ghp_[A-Za-z0-9]{25}placeholder$`},
+		{"github_pat_11ABCDEFG0123456789_abcdefghijklmnop", `^github_pat_[A-Za-z0-9]{25}placeholder$`},
+		{"0123456789abcdef0123456789abcdef", `^[0-9a-f]{32}$`},
+		{"AKIA0123456789ABCDEF", `^AKIA[0-9A-Z]{16}$`},
+		{"6fa459ea-ee8a-3ca4-894e-db77e160355e", `^[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}$`},
+		{"eyJhbGciOiJIUzI1NiJ9.eyJzdWIiOiIxIn0.c2lnbmF0dXJlIG9mIHRoZSB0b2tlbg", `^eyJhbGciOiJIUzI1NiJ9\.eyJzdWIiOiIxIn0\.[A-Za-z0-9]{19}placeholder$`},
+		{"abcdABCD", `^[A-Za-z0-9]{8}$`},
+	} {
+		classes := 0
+		for range 20 {
+			got, err := egress.NewPlaceholder(test.value)
+			if err != nil || !regexp.MustCompile(test.form).MatchString(got) || len(got) != len(test.value) {
+				t.Fatalf("%s: got %q, %v, want %s", test.value, got, err, test.form)
+			}
+			same := true
+			for i := range got {
+				same = same && unicode.IsDigit(rune(got[i])) == unicode.IsDigit(rune(test.value[i])) && unicode.IsUpper(rune(got[i])) == unicode.IsUpper(rune(test.value[i]))
+			}
+			if same {
+				classes++
+			}
+		}
+		if classes > 10 {
+			t.Errorf("%s: the placeholders have its digits and letters in the same places", test.value)
+		}
+	}
+}
+
+// TestPartsOfSecrets checks that no part of a secret comes back, wherever it stands in a
+// message that the host encodes, once or twice, and wherever the host cuts it.
+func TestPartsOfSecrets(t *testing.T) {
+	const few = 10 // 40 bits of a key in hex; fewer of others
+	std, raw := base64.StdEncoding.EncodeToString, base64.RawURLEncoding.EncodeToString
+	decode := func(text string) []byte {
+		b, _ := base64.RawStdEncoding.DecodeString(strings.NewReplacer("-", "+", "_", "/", "=", "").Replace(text))
+		return b
+	}
+	inHex := func(b []byte) []byte {
+		b, _ = hex.DecodeString(strings.ToLower(string(b)))
+		return b
+	}
+	each := func(format string) func([]byte) string {
+		return func(b []byte) (text string) {
+			for _, c := range b {
+				text += fmt.Sprintf(format, c)
+			}
+			return text
+		}
+	}
+	unescape := func(text string) []byte {
+		text, _ = url.PathUnescape(text)
+		text, _ = url.PathUnescape(html.UnescapeString(text))
+		if plain, err := strconv.Unquote(`"` + text + `"`); err == nil {
+			text = plain
+		}
+		return []byte(text)
+	}
+	forms := []struct {
+		name   string
+		encode func([]byte) string
+		decode func(string) []byte
+	}{
+		{"plain", func(b []byte) string { return string(b) }, unescape},
+		{"base64", std, decode},
+		{"base64 for URLs", raw, decode},
+		{"base64 twice", func(b []byte) string { return std([]byte(std(b))) }, func(s string) []byte { return decode(string(decode(s))) }},
+		{"hex in base64", func(b []byte) string { return std(fmt.Appendf(nil, "%x", b)) }, func(s string) []byte { return inHex(decode(s)) }},
+		{"base64 in hex", func(b []byte) string { return fmt.Sprintf("%x", std(b)) }, func(s string) []byte { return decode(string(inHex([]byte(s)))) }},
+		{"hex", each("%02x"), func(s string) []byte { return inHex([]byte(s)) }},
+		{"HEX", each("%02X"), func(s string) []byte { return inHex([]byte(s)) }},
+		{"hex with spaces", each("%02x "), func(s string) []byte { return inHex([]byte(strings.ReplaceAll(s, " ", ""))) }},
+		{"percent", each("%%%02X"), unescape},
+		{"percent twice", each("%%25%02x"), unescape},
+		{"JSON", each(`\u%04x`), unescape},
+		{"entities", each("&#%d;"), unescape},
+		{"hex entities", each("&#x%x;"), unescape},
+		{"UTF-16", each("%c\x00"), func(s string) []byte { return []byte(strings.ReplaceAll(s, "\x00", "")) }},
+		{"base64 in lines", func(b []byte) string {
+			var lines []string
+			for line := range slices.Chunk([]byte(std(b)), 24) {
+				lines = append(lines, string(line))
+			}
+			return strings.Join(lines, "\r\n")
+		}, func(s string) []byte { return decode(strings.ReplaceAll(s, "\r\n", "")) }},
+	}
+	for _, key := range []string{token, otherSecret, "0123456789abcdef0123456789abcdef"[:31] + "5", "q7/Zm+4w9=Kx&2Lp0aR~8vT!3sYd6Hf"} {
+		w := newWorld(t, policy.HostRule{Host: "example.com", Credential: "c"})
+		w.options.Credentials = map[string]egress.Credential{"c": {Value: key, Header: "X-Api-Key: ${value}"}}
+		var message []byte
+		w.openWithTLS(w.site("example.com", http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+			if r.Header.Get("X-Api-Key") != key {
+				t.Error("the host did not get the key")
+			}
+			out.Header().Set("X-Echo", strings.NewReplacer("\r\n", " ", "\x00", " ").Replace(string(message)))
+			out.Write(message)
+		})))
+		fake := w.placeholder("c")
+		public := 0
+		for public < len(key) && key[public] == fake[public] {
+			public++
+		}
+		client := w.client(w.trustAuthority())
+		for _, form := range forms {
+			for offset, before := range []string{"", "X", "Ke", "X-Key: "} {
+				for cut, part := range map[string]string{"": key, "its end": key[:len(key)-2], "its half": key[:len(key)/2+public/2], "its start": key[5:], "both": key[5 : len(key)-2]} {
+					if form.name == "base64 in lines" && cut != "" {
+						continue // a line has too few characters of the rest
+					}
+					message = []byte(form.encode([]byte(before + part + "\n}")))
+					answer, err := client.Get("https://example.com/")
+					if err != nil {
+						t.Fatal(err)
+					}
+					body, err := io.ReadAll(answer.Body)
+					answer.Body.Close()
+					if err != nil || len(body) != len(message) {
+						t.Fatalf("%s without %s: got %q, %v", form.name, cut, body, err)
+					}
+					for _, got := range []string{string(form.decode(string(body))), string(form.decode(answer.Header.Get("X-Echo")))} {
+						for i := public; i+few <= len(key); i++ {
+							if strings.Contains(got, key[i:i+few]) {
+								t.Fatalf("%s of %s at %d without %s: got %q", form.name, key, offset, cut, got)
+							}
+						}
+					}
+					if got := string(form.decode(string(body))); cut == "" && (form.name == "base64" || form.name == "base64 for URLs") && got != before+fake+"\n}" {
+						t.Errorf("%s at %d: got %q, want the placeholder %q", form.name, offset, got, fake)
+					}
+				}
+			}
+		}
+	}
+}
+
+// TestGuesses checks that a program which has a host echo its guesses does not learn from
+// the answer whether a short one is right.
+func TestGuesses(t *testing.T) {
+	w := newVendor(t, http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		io.Copy(out, r.Body)
+		out.(http.Flusher).Flush()
+		<-r.Context().Done()
+	}))
+	for end := len("sk-ant-api03-"); end < len("sk-ant-api03-")+7; end++ {
+		var got [2]string
+		for i, guess := range []string{token[:end] + "!", token[:end-1] + "*!"} {
+			answer, err := w.client(w.trustAuthority()).Post("https://example.com/", "text/plain", strings.NewReader(guess+" "))
+			if err != nil {
+				t.Fatal(err)
+			}
+			b := make([]byte, len(guess))
+			if _, err := io.ReadFull(answer.Body, b); err != nil {
+				t.Fatal(err)
+			}
+			answer.Body.Close()
+			got[i] = strings.TrimPrefix(string(b), guess)
+		}
+		if got[0] != got[1] {
+			t.Errorf("a guess of %d characters: got %q", end, got)
 		}
 	}
 }
@@ -747,7 +919,7 @@ func TestReplacer(t *testing.T) {
 		}
 	}))
 	fake := w.placeholder("vendor")
-	want := "<" + fake + token[:7] + fake + token[:len(token)-1] + "." + fmt.Sprintf("%x", fake) + ">"
+	want := "<" + fake + token[:7] + fake + fake[:len(token)-1] + "." + fmt.Sprintf("%x", fake) + ">"
 	for step := range len(token) + 2 {
 		_, body, err := get(w.client(w.trustAuthority()), fmt.Sprintf("https://example.com/?step=%d", step+1))
 		if err != nil || body != want {

@@ -63,10 +63,9 @@ func (s *stream) findSecret(r *http.Request, rule policy.HostRule) (*secret, err
 	return secret, nil
 }
 
-// addSecret sets the header of the request that leaves, and removes what would make its
-// answer unreadable for golem: compression, and parts of a text.
-func (s *secret) addSecret(h http.Header) {
-	h.Set(s.header, s.full)
+// keepReadable removes from a request what would make its answer unreadable for golem:
+// compression, and parts of a text.
+func keepReadable(h http.Header) {
 	h.Set("Accept-Encoding", "identity")
 	for _, name := range []string{"Range", "If-Range", "Sec-Websocket-Extensions"} {
 		h.Del(name)

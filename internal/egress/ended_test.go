@@ -388,7 +388,7 @@ func TestEchoedSecret(t *testing.T) {
 			"https://example.com/header":    "",
 			"https://example.com/hint":      "hinted",
 			"https://example.com/plain":     fake + "\n" + fake + fake + "\n",
-			"https://example.com/bytes":     "<" + token[:10] + fake + ">" + token[:20],
+			"https://example.com/bytes":     "<" + token[:10] + fake + ">" + fake[:20],
 			"https://example.com/range":     fake,
 			"https://example.com/trailer":   "body",
 			"https://example.com/gzip":      "golem refused",
@@ -421,6 +421,36 @@ func TestEchoedSecret(t *testing.T) {
 				t.Errorf("%s %s: got %s", protocol, url, all)
 			}
 		}
+	}
+}
+
+// TestEchoElsewhere checks that a host does not return a secret in the answer to a request
+// that has another credential or none.
+func TestEchoElsewhere(t *testing.T) {
+	const other = "ghp_kPqZ7vXw2LmN9tYb4RsD8fGh3JcV6aEu1QxT"
+	w := newWorld(t, policy.HostRule{Host: "example.com", Credential: "vendor", Paths: []string{"/v1/**"}}, policy.HostRule{Host: "example.com", Paths: []string{"/log"}},
+		policy.HostRule{Host: "example.com", Credential: "git", Paths: []string{"/git/**"}})
+	w.options.Credentials = map[string]egress.Credential{"vendor": {Value: token, Header: "x-api-key: ${value}"}, "git": {Value: other, Header: "Authorization: Bearer ${value}"}}
+	var log []string
+	w.openWithTLS(w.site("example.com", http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		log = append(log, r.Header.Get("X-Api-Key"), r.Header.Get("Authorization"))
+		out.Header().Set("X-Log", strings.Join(log, ","))
+		io.WriteString(out, strings.Join(log, "\n"))
+	})))
+	client := w.client(w.trustAuthority())
+	for _, path := range []string{"/v1/x", "/git/x", "/log"} {
+		answer, err := client.Get("https://example.com" + path)
+		if err != nil {
+			t.Fatal(err)
+		}
+		body, err := io.ReadAll(answer.Body)
+		answer.Body.Close()
+		if all := fmt.Sprint(answer.Header, string(body)); err != nil || strings.Contains(all, token) || strings.Contains(all, other) || !strings.Contains(all, w.placeholder("vendor")) {
+			t.Errorf("%s: got %s, %v", path, all, err)
+		}
+	}
+	if len(log) != 6 || log[0] != token || log[3] != "Bearer "+other || log[4] != "" || log[5] != "" {
+		t.Errorf("the host got %q", log)
 	}
 }
 

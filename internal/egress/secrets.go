@@ -3,15 +3,14 @@ package egress
 import (
 	"crypto/rand"
 	"encoding/base64"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"html"
 	"math/big"
-	"net/url"
 	"os"
-	"slices"
 	"strings"
+	"sync"
+
+	known "github.com/golem-forge/golem/internal/secret"
 )
 
 // A Credential is a secret that golem adds to requests.
@@ -48,12 +47,10 @@ type secret struct {
 	full        string // its value
 	value       string
 	placeholder string
-	plain       bool // it may leave without TLS
-	pairs       []pair
+	plain       bool           // it may leave without TLS
+	finder      func() *finder // finds the value in answers
+	folded      func() *finder // the same in lower case, for names of headers
 }
-
-// A pair is a text that must not reach programs, and one of the same length that does.
-type pair struct{ hidden, shown []byte }
 
 type secrets map[string]*secret
 
@@ -90,9 +87,11 @@ func newSecret(name string, c Credential) (*secret, error) {
 			return nil, err
 		}
 	}
-	for _, encode := range encodings {
-		s.hide(encode(s.value), encode(s.placeholder))
-	}
+	s.finder = sync.OnceValue(func() *finder { return newFinder(s.value, s.placeholder) })
+	s.folded = sync.OnceValue(func() *finder {
+		public := len(known.PublicPrefix(s.value))
+		return newFinder(lower(s.value), lower(s.value[:public])+strings.Repeat("*", len(s.value)-public))
+	})
 	used := false
 	s.full = os.Expand(template, func(variable string) string {
 		if variable == "value" {
@@ -105,44 +104,12 @@ func newSecret(name string, c Credential) (*secret, error) {
 			return ""
 		}
 		used = true
-		encode := func(value string) string { return base64.StdEncoding.EncodeToString([]byte(user + ":" + value)) }
-		s.hide(encode(s.value), encode(s.placeholder))
-		return encode(s.value)
+		return base64.StdEncoding.EncodeToString([]byte(user + ":" + s.value))
 	})
 	if err == nil && !used {
 		err = errors.New("header: write ${value} where the value goes")
 	}
 	return s, err
-}
-
-// encodings are the forms in which a server may repeat a header that it got: as it is, in
-// a URL, in JSON, in HTML, in base64 and in hex.
-var encodings = []func(string) string{
-	func(text string) string { return text },
-	url.QueryEscape,
-	url.PathEscape,
-	func(text string) string { return strings.ReplaceAll(text, "/", `\/`) },
-	func(text string) string { return strings.NewReplacer(`"`, `\"`, `\`, `\\`).Replace(text) },
-	func(text string) string {
-		return strings.NewReplacer(`"`, `\"`, `\`, `\\`, "<", `\u003c`, ">", `\u003e`, "&", `\u0026`).Replace(text)
-	},
-	html.EscapeString,
-	func(text string) string { return base64.RawStdEncoding.EncodeToString([]byte(text)) },
-	func(text string) string { return base64.RawURLEncoding.EncodeToString([]byte(text)) },
-	func(text string) string { return hex.EncodeToString([]byte(text)) },
-	func(text string) string { return strings.ToUpper(hex.EncodeToString([]byte(text))) },
-}
-
-// hide makes a text one that answers must not have. A placeholder of another shape may
-// have another length in some encodings; then letters x take its place.
-func (s *secret) hide(hidden, shown string) {
-	if slices.ContainsFunc(s.pairs, func(p pair) bool { return string(p.hidden) == hidden }) {
-		return
-	}
-	if len(shown) != len(hidden) {
-		shown = strings.Repeat("x", len(hidden))
-	}
-	s.pairs = append(s.pairs, pair{[]byte(hidden), []byte(shown)})
 }
 
 // Placeholder returns the text that stands for a credential inside: it has the same shape
@@ -155,42 +122,63 @@ func (n *Network) Placeholder(credential string) (string, bool) {
 	return s.placeholder, true
 }
 
-// makePlaceholder returns a text of the same shape. It keeps a prefix by which clients
-// recognise keys ("sk-ant-", "ghp_"), and ends in "placeholder" if there is room. A JSON Web
-// Token keeps its claims, which clients read, and loses its signature, without which nobody
-// accepts it.
+// makePlaceholder returns a text of the same length that a client takes for such a secret.
+// It keeps only a prefix that all secrets of the kind have ("sk-ant-", "ghp_"). The rest is
+// random, from the same set of characters, and ends in "placeholder" if there is room. A
+// JSON Web Token keeps its claims, which clients read, and loses its signature.
 func makePlaceholder(value string) (string, error) {
 	const word, letters = "placeholder", 16
-	keep := strings.LastIndexAny(value[:min(len(value)/2, 16)], "-_") + 1
-	if strings.HasPrefix(value, "eyJ") && strings.Count(value, ".") == 2 {
-		keep = strings.LastIndexByte(value, '.') + 1
+	if strings.Trim(value, "-_. ") == "" {
+		return "", errors.New("its value has no letters and digits")
 	}
-	text := []byte(value)
-	for i := keep; i < len(text); i++ {
-		class := ""
-		switch c := text[i]; {
-		case c >= '0' && c <= '9':
-			class = "0123456789"
-		case c >= 'a' && c <= 'z':
-			class = "abcdefghijklmnopqrstuvwxyz"
-		case c >= 'A' && c <= 'Z':
-			class = "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-		default:
-			continue
+	keep := len(known.PublicPrefix(value))
+	alphabet := alphabetOf(value[keep:])
+	for {
+		text := []byte(value)
+		for i := keep; i < len(text); i++ {
+			if isUUID(value[keep:]) && text[i] == '-' {
+				continue
+			}
+			n, err := rand.Int(rand.Reader, big.NewInt(int64(len(alphabet))))
+			if err != nil {
+				return "", err
+			}
+			text[i] = alphabet[n.Int64()]
 		}
-		n, err := rand.Int(rand.Reader, big.NewInt(int64(len(class))))
-		if err != nil {
-			return "", err
+		if len(text)-keep >= letters+len(word) && strings.Contains(alphabet, word[:1]) {
+			copy(text[len(text)-len(word):], word)
 		}
-		text[i] = class[n.Int64()]
+		if string(text) != value {
+			return string(text), nil
+		}
 	}
-	if len(text)-keep >= letters+len(word) {
-		copy(text[len(text)-len(word):], word)
+}
+
+// alphabetOf returns the letters and digits that a placeholder for a text may have, so that
+// clients which check the form of a key accept it. The order of the text's own kinds of
+// characters has no influence.
+func alphabetOf(text string) string {
+	const digits, lower, upper = "0123456789", "abcdefghijklmnopqrstuvwxyz", "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+	for _, alphabet := range []string{digits, digits + lower[:6], digits + upper[:6], digits + lower, digits + upper} {
+		if strings.Trim(text, alphabet+"-_.") == "" {
+			return alphabet
+		}
 	}
-	if string(text) == value {
-		return "", errors.New("its value has too few letters and digits")
+	return digits + lower + upper
+}
+
+// isUUID reports whether a text has the form of a UUID, whose hyphens are public.
+func isUUID(text string) bool {
+	groups := strings.Split(text, "-")
+	if len(text) != 36 || len(groups) != 5 {
+		return false
 	}
-	return string(text), nil
+	for i, size := range []int{8, 4, 4, 4, 12} {
+		if len(groups[i]) != size || strings.Trim(groups[i], "0123456789abcdefABCDEF") != "" {
+			return false
+		}
+	}
+	return true
 }
 
 // carries reports whether a header has the placeholder, as it is or in Basic

@@ -48,7 +48,7 @@ func (n *Network) startWeb() {
 		Transport:      roundTripper(n.roundTrip),
 		FlushInterval:  -1,
 		ErrorHandler:   n.reportFailure,
-		ModifyResponse: hideSecret,
+		ModifyResponse: hideSecrets,
 		ErrorLog:       quiet,
 		BufferPool:     &buffers{},
 	}
@@ -199,8 +199,8 @@ func (n *Network) serveRequest(w http.ResponseWriter, r *http.Request) {
 		// A server may answer while the program still sends.
 		http.NewResponseController(w).EnableFullDuplex()
 	}
-	if secret != nil {
-		w, r = hidingWriter{w, secret}, withSecret(r, secret)
+	if hide := s.secrets(); len(hide) > 0 {
+		w, r = hidingWriter{w, hide}, withSecrets(r, use{secret, hide})
 	}
 	if !s.ended {
 		ctx, cancel := n.outlive(r.Context())
@@ -320,8 +320,12 @@ func (n *Network) rewrite(p *httputil.ProxyRequest) {
 			p.Out.Header[name] = v
 		}
 	}
-	if secret := secretOf(p.In.Context()); secret != nil {
-		secret.addSecret(p.Out.Header)
+	u := secretsOf(p.In.Context())
+	if u.add != nil {
+		p.Out.Header.Set(u.add.header, u.add.full)
+	}
+	if len(u.hide) > 0 {
+		keepReadable(p.Out.Header)
 	}
 }
 
