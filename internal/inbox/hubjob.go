@@ -11,7 +11,8 @@ import (
 	"github.com/golem-forge/golem/internal/visible"
 )
 
-// A Job is a job of a hub, in the form of golem jobs --json. All its texts are visible text.
+// A Job is a job of a hub, in the form of golem jobs --json. All its texts are visible
+// text, except the answer: that is data, and a page makes prose of it.
 type Job struct {
 	ID      string       `json:"id"`
 	State   hub.State    `json:"state"`
@@ -42,7 +43,7 @@ type JobRequest struct {
 func NewJob(c *hub.Client, j hub.Job, names map[string]string) Job {
 	d := Job{ID: visible.Line(j.ID, 40), State: hub.State(visible.Line(string(j.State), 40)), Program: visible.Line(j.Name, maxTitle), Input: visible.Line(j.Input, maxTitle), By: names[j.User], Node: names[j.Node], Attempt: j.Attempt, Created: j.Created, Changed: j.Changed, Result: j.Result,
 		Own: j.User == c.Key || c.Role == hub.Admin}
-	d.Result.Answer, d.Result.Why, d.Result.Session = visible.Text(d.Result.Answer), visible.Text(d.Result.Why), visible.Line(d.Result.Session, 40)
+	d.Result.Answer, d.Result.Why, d.Result.Session = visible.Data(d.Result.Answer), visible.Text(d.Result.Why), visible.Line(d.Result.Session, 40)
 	labels := j.Labels
 	if spec, err := hub.OpenSpec(j.Spec); err == nil {
 		labels = spec.Labels

@@ -33,7 +33,7 @@ type Trick struct {
 // selector after a pictogram, the tags of a flag.
 func Tricks(line string) iter.Seq[Trick] {
 	return func(yield func(Trick) bool) {
-		s := tricks{line: line, before: -1}
+		s := tricks{line: line}
 		for s.at < len(line) {
 			start := s.at
 			deceit := s.next()
@@ -58,8 +58,7 @@ func Tricks(line string) iter.Seq[Trick] {
 type tricks struct {
 	line    string
 	at      int
-	before  rune // the last character that is not a mark, a joiner or a selector
-	chosen  bool // the last character was a selector
+	near    neighbours
 	rtl     bool // the line has letters of a right-to-left script
 	counted bool // rtl is set
 }
@@ -69,7 +68,8 @@ type tricks struct {
 func (s *tricks) next() Deceit {
 	r, size := utf8.DecodeRuneInString(s.line[s.at:])
 	if r < utf8.RuneSelf && r >= ' ' && r != 0x7f { // most characters
-		s.at, s.before, s.chosen = s.at+1, r, false
+		s.at++
+		s.near = neighbours{before: r}
 		return ""
 	}
 	if r == blackFlag {
@@ -78,10 +78,7 @@ func (s *tricks) next() Deceit {
 	s.at += size
 	after, _ := utf8.DecodeRuneInString(s.line[s.at:])
 	deceit := s.judge(r, after)
-	s.chosen = unicode.Is(unicode.Variation_Selector, r)
-	if !unicode.Is(unicode.Inherited, r) && !s.chosen {
-		s.before = r
-	}
+	s.near.add(r)
 	return deceit
 }
 
@@ -93,7 +90,7 @@ func (s *tricks) judge(r, after rune) Deceit {
 		return Commands
 	case r >= 0x202a && r <= 0x202e, r >= 0x2066 && r <= 0x2069:
 		return Reorders
-	case isUnseen(r) && !s.isNeeded(r, after), unicode.Is(unicode.Co, r) && (unicode.Is(unicode.Co, s.before) || unicode.Is(unicode.Co, after)):
+	case isUnseen(r) && !s.isNeeded(r, after), unicode.Is(unicode.Co, r) && (unicode.Is(unicode.Co, s.near.before) || unicode.Is(unicode.Co, after)):
 		return Unseen // a single private-use character is an icon; no font shows several
 	}
 	return ""
@@ -101,26 +98,48 @@ func (s *tricks) judge(r, after rune) Deceit {
 
 // isNeeded reports whether an invisible character has a proper use at its position.
 func (s *tricks) isNeeded(r, after rune) bool {
+	return s.near.need(r, after) || isDirectionMark(r) && s.rightToLeft()
+}
+
+// neighbours are the characters before a position in a text.
+type neighbours struct {
+	before rune // the last character that is not a mark, a joiner or a selector
+	chosen bool // the last character was a selector
+}
+
+// add moves the position behind r.
+func (n *neighbours) add(r rune) {
+	n.chosen = unicode.Is(unicode.Variation_Selector, r)
+	if !unicode.Is(unicode.Inherited, r) && !n.chosen {
+		n.before = r
+	}
+}
+
+// need reports whether a script or an emoji needs the invisible character r between the
+// neighbours and the character after.
+func (n neighbours) need(r, after rune) bool {
 	switch {
-	case r == 0x200d && isPictogram(s.before):
+	case r == 0x200d && isPictogram(n.before):
 		return isPictogram(after)
 	case r == 0x200c, r == 0x200d:
-		return unicode.In(s.before, joining...) && !isUnseen(after)
+		return unicode.In(n.before, joining...) && !isUnseen(after)
 	case r == 0x200b:
-		return unicode.In(s.before, spaceless...) && unicode.In(after, spaceless...)
+		return unicode.In(n.before, spaceless...) && unicode.In(after, spaceless...)
 	case r == 0xfe0e, r == 0xfe0f:
-		return !s.chosen && (isPictogram(s.before) || isKeycap(s.before) && after == 0x20e3)
+		return !n.chosen && (isPictogram(n.before) || isKeycap(n.before) && after == 0x20e3)
 	case r >= 0xfe00 && r <= 0xfe02, r >= 0xe0100 && r <= 0xe01ef:
-		return !s.chosen && unicode.In(s.before, unicode.Han, unicode.Sm, unicode.Myanmar, unicode.Phags_Pa, eastern)
+		return !n.chosen && unicode.In(n.before, unicode.Han, unicode.Sm, unicode.Myanmar, unicode.Phags_Pa, eastern)
 	case r >= 0x180b && r <= 0x180f:
-		return !s.chosen && unicode.Is(unicode.Mongolian, s.before)
-	case r == 0x200e, r == 0x200f, r == 0x061c:
-		return s.rightToLeft()
+		return !n.chosen && unicode.Is(unicode.Mongolian, n.before)
 	case r == 0x2800:
-		return isBraille(s.before) || isBraille(after)
+		return isBraille(n.before) || isBraille(after)
 	}
 	return false
 }
+
+// isDirectionMark reports whether r is an invisible letter with a direction. Unlike an
+// override it does not reorder letters.
+func isDirectionMark(r rune) bool { return r == 0x200e || r == 0x200f || r == 0x061c }
 
 func (s *tricks) rightToLeft() bool {
 	if !s.counted {

@@ -153,10 +153,58 @@ func encode(document any, indent string) ([]byte, error) {
 	return out.Bytes(), nil
 }
 
+// Prose returns text in a human language that is safe to print, such as the answer of a
+// model. Unlike Text it keeps what languages and emoji need: other spaces, joiners,
+// selectors and directional marks. Use Text for names, commands and source code, where
+// the same characters deceive.
+func Prose(text string) string {
+	s := scan{keep: kept, reader: person}
+	return s.escape(text)
+}
+
+// Data returns text for a program that reads it from a pipe, a file or JSON. Only control
+// characters and bytes that are not UTF-8 become escapes. The result can deceive a person
+// at a terminal.
+func Data(text string) string {
+	s := scan{keep: kept, reader: machine}
+	return s.escape(text)
+}
+
+// A reader says for whom a text is escaped.
+type reader int
+
+const (
+	careful reader = iota // a person who must see every character
+	person                // a person who reads prose
+	machine               // a program
+)
+
 // A scan is the state of a walk over a text.
 type scan struct {
-	keep string // characters that pass although they are not plain
-	room int    // how many more marks may follow
+	keep   string // characters that pass although they are not plain
+	reader reader
+	room   int // how many more marks may follow
+	near   neighbours
+	unseen bool // the last character was invisible
+}
+
+// passesBefore is like passes, for a character with another one after it.
+func (s *scan) passesBefore(r, after rune) bool {
+	switch s.reader {
+	case machine:
+		return !unicode.IsControl(r) || strings.ContainsRune(s.keep, r) || r == '\r' && after == '\n'
+	case person:
+		defer s.near.add(r)
+		defer func() { s.unseen = isUnseen(r) }()
+		switch {
+		case unicode.Is(unicode.Zs, r), isPictogram(r):
+			s.room = maxMarks
+			return true
+		case isUnseen(r):
+			return s.near.need(r, after) || !s.unseen && isDirectionMark(r)
+		}
+	}
+	return s.passes(r)
 }
 
 // passes reports whether the next character may be printed unchanged.
@@ -183,13 +231,14 @@ func (s *scan) escape(text string) string {
 		r, size := utf8.DecodeRuneInString(text)
 		switch {
 		case r == utf8.RuneError && size == 1:
-			s.room = 0
+			s.room, s.near, s.unseen = 0, neighbours{}, false
 			fmt.Fprintf(&b, `\x%02x`, text[0])
 		case r == blackFlag:
 			s.room = maxMarks
+			s.near.add(r)
 			size += flagTags(text[size:])
 			b.WriteString(text[:size])
-		case s.passes(r):
+		case s.passesBefore(r, firstRune(text[size:])):
 			b.WriteRune(r)
 		default:
 			b.WriteString(strings.Trim(strconv.QuoteRuneToASCII(r), "'"))
@@ -197,4 +246,9 @@ func (s *scan) escape(text string) string {
 		text = text[size:]
 	}
 	return b.String()
+}
+
+func firstRune(text string) rune {
+	r, _ := utf8.DecodeRuneInString(text)
+	return r
 }

@@ -42,6 +42,40 @@ func TestText(t *testing.T) {
 	}
 }
 
+// TestProse checks that prose keeps what languages and emoji need, and that nothing else
+// invisible passes.
+func TestProse(t *testing.T) {
+	for _, text := range []string{
+		"❤\ufe0f 👩\u200d👩\u200d👧 1\ufe0f\u20e3 🏴\U000e0067\U000e0062\U000e0073\U000e0063\U000e0074\U000e007f \U0001fae9", "10\u202f000\u00a0€, «\u00a0oui\u00a0»", "日本\u3000語", "葛\U000e0100",
+		"می\u200cخواهم", "क्\u200dष", "שלום!\u200f (a)", "\u200eabc", "\u0645\u061c1", "\u1820\u180b", "ภา\u200bษา", "⠁\u2800⠃", "e\u0301\n\t",
+	} {
+		if got := visible.Prose(text); got != text {
+			t.Errorf("Prose(%q): got %q", text, got)
+		}
+	}
+	for _, test := range []struct{ text, want string }{
+		{"a\u200bb\u2060c", `a\u200bb\u2060c`}, {"a\u200db", `a\u200db`}, {"a\ufe0f", `a\ufe0f`}, {"❤\ufe0f\ufe0f", "❤\ufe0f" + `\ufe0f`},
+		{"\u202eabc\u202c", `\u202eabc\u202c`}, {"\u2066a\u2069", `\u2066a\u2069`}, {"a\u200e\u200f", "a\u200e" + `\u200f`}, {"\u2028", `\u2028`},
+		{"\x1b[2Ja\rb\x9b", `\x1b[2Ja\rb\x9b`}, {"\U000e0041", `\U000e0041`}, {"a\u3164", `a\u3164`}, {"a" + strings.Repeat("\u0301", 5), "a" + strings.Repeat("\u0301", 4) + `\u0301`},
+	} {
+		if got := visible.Prose(test.text); got != test.want {
+			t.Errorf("Prose(%q): got %q, want %q", test.text, got, test.want)
+		}
+	}
+}
+
+// TestData checks that text for a program keeps every character except controls.
+func TestData(t *testing.T) {
+	for _, test := range []struct{ text, want string }{
+		{"❤\ufe0f\u202f\u200d\u00a0\u200f\u202e\ufeff\u2028\U000e0041\ue000\ufffd\n\t\r\n", "❤\ufe0f\u202f\u200d\u00a0\u200f\u202e\ufeff\u2028\U000e0041\ue000\ufffd\n\t\r\n"},
+		{"a\x1b[2J\rb\x00\x7f\u009b\xff", `a\x1b[2J\rb\x00\x7f\u009b\xff`},
+	} {
+		if got := visible.Data(test.text); got != test.want {
+			t.Errorf("Data(%q): got %q, want %q", test.text, got, test.want)
+		}
+	}
+}
+
 // TestLine checks texts on one line and their shortening.
 func TestLine(t *testing.T) {
 	for _, test := range []struct {
@@ -168,6 +202,26 @@ func FuzzVisible(f *testing.F) {
 		w.Close()
 		if got := out.String(); got != whole {
 			t.Errorf("in pieces of %d: got %q, want %q", 1+piece%7, got, whole)
+		}
+
+		for what, want := range map[string]string{"Prose": visible.Prose(text), "Data": visible.Data(text)} {
+			var out bytes.Buffer
+			w := visible.NewProseWriter(&out)
+			if what == "Data" {
+				w = visible.NewWriter(&out).ForData()
+			}
+			for rest := data; len(rest) > 0; {
+				n := min(len(rest), 1+int(piece%7))
+				w.Write(rest[:n])
+				rest = rest[n:]
+			}
+			w.Close()
+			if got := out.String(); got != want {
+				t.Errorf("%s in pieces of %d: got %q, want %q", what, 1+piece%7, got, want)
+			}
+			if !utf8.ValidString(want) || strings.ContainsFunc(strings.ReplaceAll(want, "\r\n", ""), func(r rune) bool { return unicode.IsControl(r) && r != '\n' && r != '\t' }) {
+				t.Errorf("%s: a control character in %q", what, want)
+			}
 		}
 
 		doc, err := visible.JSON(map[string]string{text: text})

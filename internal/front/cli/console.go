@@ -100,7 +100,20 @@ func newGutter(w io.Writer, mark string) io.Writer {
 		}
 		return r
 	}, visible.Line(mark, maxMark))
-	return visible.NewWriter(guttered{s, name + gutterEnd})
+	return visible.NewProseWriter(guttered{s, name + gutterEnd})
+}
+
+// newAnswer returns a writer for the answer of a model or the result of a tool. At a
+// terminal it is a gutter. A pipe and a file get the text as it is, except for control
+// characters.
+func newAnswer(w io.Writer, mark string) io.Writer {
+	if to := newGutter(w, mark); to != w {
+		return to
+	}
+	if v, ok := w.(*visible.Writer); ok {
+		return v.ForData()
+	}
+	return w
 }
 
 const (

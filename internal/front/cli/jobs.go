@@ -178,7 +178,8 @@ func printJob(w io.Writer, d inbox.Job) {
 	}
 	printColumns(w, rows)
 	if d.Result.Answer != "" {
-		fmt.Fprintf(w, "\n%s\n", d.Result.Answer)
+		fmt.Fprintln(w)
+		fmt.Fprintln(newAnswer(w, ""), d.Result.Answer)
 	}
 	switch {
 	case d.State == hub.InDoubt:

@@ -47,10 +47,10 @@ func printResult(cmd *cobra.Command, r tool.Result) error {
 	} else if s, l := newScreen(cmd.OutOrStdout()), shownBy(r.Data); r.OK() && l != nil && s.file != nil {
 		return l.Show(s.w, s.page())
 	} else if r.OK() {
-		fmt.Fprintln(newGutter(cmd.OutOrStdout(), ""), r.String())
+		fmt.Fprintln(newAnswer(cmd.OutOrStdout(), ""), r.String())
 	} else {
 		if r.Text != "" { // a part of it was done
-			fmt.Fprintln(newGutter(cmd.OutOrStdout(), ""), strings.TrimSuffix(r.Text, "\n"))
+			fmt.Fprintln(newAnswer(cmd.OutOrStdout(), ""), strings.TrimSuffix(r.Text, "\n"))
 			r.Text = ""
 		}
 		columns, _ := newScreen(cmd.ErrOrStderr()).size()

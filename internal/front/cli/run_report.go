@@ -216,9 +216,10 @@ func last(list []string) string {
 	return list[len(list)-1]
 }
 
-// print prints an event as a line of JSON. It makes the text of workers visible.
+// print prints an event as a line of JSON. The text of workers has no control characters
+// after a program has decoded it.
 func (r *report) print(e run.Event) {
-	e.Text, e.Hint, e.Tool = visible.Text(e.Text), visible.Text(e.Hint), visible.Text(e.Tool)
+	e.Text, e.Hint, e.Tool = visible.Data(e.Text), visible.Data(e.Hint), visible.Data(e.Tool)
 	session := "" // set only at the start and end of a run
 	if e.Type == run.RunStart || e.Type == run.RunEnd {
 		session = r.session
@@ -356,7 +357,7 @@ func (r *report) answered(o run.Outcome) {
 		return
 	}
 	if !r.stream && o.Text != "" {
-		fmt.Fprintln(r.out, strings.TrimRight(o.Text, "\n"))
+		fmt.Fprintln(newAnswer(r.out, ""), strings.TrimRight(o.Text, "\n"))
 	}
 	if o.Why != "" {
 		fmt.Fprintln(r.errs, "golem: "+visible.Text(o.Why))
@@ -371,7 +372,7 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 	r.endLine()
 	if !r.json {
 		if !r.stream && o.Text != "" {
-			fmt.Fprintln(r.out, strings.TrimRight(o.Text, "\n"))
+			fmt.Fprintln(newAnswer(r.out, ""), strings.TrimRight(o.Text, "\n"))
 		}
 		word := "done"
 		switch {

@@ -3,6 +3,7 @@ package cli
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"strings"
 	"testing"
 
@@ -43,3 +44,39 @@ func TestReportHostile(t *testing.T) {
 		}
 	}
 }
+
+// TestReportAnswer checks that a pipe and JSON get the answer of a model as it is, except
+// for control characters, and that a full disk is noticed.
+func TestReportAnswer(t *testing.T) {
+	const said = "❤\ufe0f 10\u202f000\u00a0€ 👩\u200d👧 שלום!\u200f \x1b[2J"
+	want := strings.ReplaceAll(said, "\x1b", `\x1b`)
+	for _, asJSON := range []bool{true, false} {
+		var out bytes.Buffer
+		to := visible.NewWriter(&out)
+		r := &report{out: to, errs: to, json: asJSON, args: make(map[string]run.Event)}
+		if asJSON {
+			r.tell(run.Event{Type: run.Message, Worker: "main", Chain: []string{"main"}, Text: said})
+		}
+		r.answered(run.Outcome{End: run.Finished, Text: said})
+		got := strings.TrimSuffix(out.String(), "\n")
+		if asJSON {
+			var e run.Event
+			if err := json.Unmarshal(out.Bytes(), &e); err != nil {
+				t.Fatal(err)
+			}
+			got = e.Text
+		}
+		if got != want {
+			t.Errorf("json %v: got %q, want %q", asJSON, got, want)
+		}
+	}
+	full := visible.NewWriter(failing{})
+	(&report{out: full, errs: full}).answered(run.Outcome{End: run.Finished, Text: said})
+	if full.Err() == nil {
+		t.Error("a failure to write the answer was lost")
+	}
+}
+
+type failing struct{}
+
+func (failing) Write([]byte) (int, error) { return 0, errors.New("full") }

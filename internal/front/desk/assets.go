@@ -71,6 +71,7 @@ var templates = sync.OnceValue(func() *template.Template {
 		"lines":     visible.LineCounts,
 		"number":    formatNumber,
 		"shorten":   visible.Cut,
+		"prose":     visible.Prose,
 		"cost":      costText,
 		"work":      workText,
 		"eventkind": eventWord,
