@@ -1,6 +1,7 @@
 package golem_test
 
 import (
+	"encoding/json"
 	"encoding/pem"
 	"net/http"
 	"net/http/httptest"
@@ -54,6 +55,7 @@ func TestRelease(t *testing.T) {
 	if out, err := install.CombinedOutput(); err == nil || !strings.Contains(string(out), "nothing was installed") {
 		t.Errorf("a changed archive: got %v, %q", err, out)
 	}
+	checkLicences(t, clone, dirs[0])
 	tryDownload(t, clone, dirs[0])
 	trySignature(t, clone, dirs[0])
 	for program, pattern := range map[string]string{"dpkg": "golem_*.deb", "rpm": "golem-0*.rpm"} {
@@ -72,6 +74,50 @@ func TestRelease(t *testing.T) {
 		images, _ := filepath.Glob(filepath.Join(dirs[0], pattern))
 		if out := run(t, clone, nil, "scripts/try-image", images[0], words[0]); !strings.Contains(out, words[1]) {
 			t.Errorf("%s: got\n%s", images, out)
+		}
+	}
+}
+
+// checkLicences compares the licences in each kind of file of a release with the modules of
+// go.mod that the binaries contain.
+func checkLicences(t *testing.T, clone, release string) {
+	one := func(pattern string) string {
+		t.Helper()
+		files, _ := filepath.Glob(filepath.Join(release, pattern))
+		if len(files) != 1 {
+			t.Fatalf("%s: got %q", pattern, files)
+		}
+		return files[0]
+	}
+	notice := run(t, release, nil, "tar", "-xzOf", one("golem_*.tar.gz"), "--wildcards", "*/share/doc/golem/NOTICE")
+	for _, p := range []string{"golem_*.deb", "golem-hub_*.deb"} {
+		name, _, _ := strings.Cut(p, "_")
+		if got := run(t, release, nil, "sh", "-c", "dpkg --fsys-tarfile "+one(p)+" | tar -xOf - ./usr/share/doc/"+name+"/NOTICE"); got != notice {
+			t.Errorf("%s has another NOTICE, or none", p)
+		}
+	}
+	for _, p := range []string{"golem_*.oci.tar", "golem-hub_*.oci.tar"} {
+		name, _, _ := strings.Cut(p, "_")
+		if got := run(t, release, nil, "sh", "-c", "for f in $(tar -tf "+one(p)+" blobs); do tar -xOf "+one(p)+" $f | tar -xzOf - usr/share/doc/"+name+"/NOTICE 2>/dev/null || true; done"); got != notice {
+			t.Errorf("%s has another NOTICE, or none", p)
+		}
+	}
+	for _, p := range []string{"golem_*.spdx.json", "golem-hub_*.spdx.json"} {
+		var sbom struct {
+			Packages []struct{ Name, VersionInfo, LicenseDeclared string }
+		}
+		if err := json.Unmarshal([]byte(read(t, one(p))), &sbom); err != nil || len(sbom.Packages) < 20 {
+			t.Fatalf("%s: %v, %d packages", p, err, len(sbom.Packages))
+		}
+		for _, m := range sbom.Packages[1:] {
+			if !strings.Contains(notice, "\n  "+m.Name+" "+m.VersionInfo+": "+m.LicenseDeclared+"\n") {
+				t.Errorf("NOTICE does not have %s %s with the licence %s of %s", m.Name, m.VersionInfo, m.LicenseDeclared, p)
+			}
+		}
+	}
+	for _, text := range []string{"Copyright 2009 The Go Authors", "TERMS AND CONDITIONS FOR USE, REPRODUCTION, AND DISTRIBUTION", "Permission is hereby granted, free of charge"} {
+		if !strings.Contains(notice, text) {
+			t.Errorf("NOTICE does not contain %q", text)
 		}
 	}
 }

@@ -12,10 +12,18 @@ import (
 
 type object = map[string]any
 
-// makeImage writes an OCI image with one static binary and nothing else, as the archive of an
+// makeImage writes an OCI image with one static binary and the licences, as the archive of an
 // image layout. `podman load -i FILE` reads it.
 func (r release) makeImage(binary, arch string, data []byte) error {
-	layer, err := r.tarOf([]file{{"usr/bin/" + binary, data, 0o755}, {"tmp/", nil, 0o1777}, {"work/", nil, 0o755}})
+	files := []file{{"usr/bin/" + binary, data, 0o755}, {"tmp/", nil, 0o1777}, {"work/", nil, 0o755}}
+	for _, name := range []string{"LICENSE", "NOTICE"} {
+		text, err := os.ReadFile(filepath.Join(r.work, "share/doc/golem", name))
+		if err != nil {
+			return err
+		}
+		files = append(files, file{"usr/share/doc/" + binary + "/" + name, text, 0o644})
+	}
+	layer, err := r.tarOf(files)
 	if err != nil {
 		return err
 	}
@@ -47,7 +55,7 @@ func (r release) makeImage(binary, arch string, data []byte) error {
 	if err != nil {
 		return err
 	}
-	var files []file
+	files = nil
 	for _, blob := range [][]byte{packed, config, manifest} {
 		files = append(files, file{"blobs/sha256/" + hash(blob), blob, 0o644})
 	}

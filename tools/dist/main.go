@@ -2,9 +2,12 @@
 // same bytes.
 //
 //	dist WORK OUT VERSION SECONDS
+//	dist notice WORK >NOTICE
 //
 // WORK has a directory GOOS_GOARCH with the binaries of each system, and the directory share with
-// everything else that archives contain. OUT gets the archives, an SBOM for each binary,
+// everything else that archives contain. The file modules in it has a line for each module
+// that a binary contains: its path, its version and its directory. dist notice writes their
+// licences. OUT gets the archives, an SBOM for each binary,
 // OCI images, a Homebrew formula, and SHA256SUMS of them and of the packages that are there
 // already. SECONDS is the time of all files, in Unix time.
 package main
@@ -28,6 +31,7 @@ import (
 type release struct {
 	work, out, version string
 	when               time.Time
+	modules            []module
 }
 
 // A file is a file or, if its name ends in a slash, a directory of an archive.
@@ -38,19 +42,36 @@ type file struct {
 }
 
 func main() {
-	if len(os.Args) != 5 {
-		fmt.Fprintln(os.Stderr, "usage: dist WORK OUT VERSION SECONDS")
-		os.Exit(2)
-	}
-	seconds, err := strconv.ParseInt(os.Args[4], 10, 64)
-	r := release{work: os.Args[1], out: os.Args[2], version: os.Args[3], when: time.Unix(seconds, 0).UTC()}
-	if err == nil {
-		err = r.make()
-	}
+	err := run(os.Args[1:])
 	if err != nil {
 		fmt.Fprintln(os.Stderr, "dist:", err)
 		os.Exit(1)
 	}
+}
+
+func run(args []string) error {
+	notice := len(args) == 2 && args[0] == "notice"
+	if !notice && len(args) != 4 {
+		return errors.New("usage: dist WORK OUT VERSION SECONDS, or dist notice WORK")
+	}
+	work := args[0]
+	if notice {
+		work = args[1]
+	}
+	list, err := os.Open(filepath.Join(work, "modules"))
+	if err != nil {
+		return err
+	}
+	defer list.Close()
+	modules, err := readModules(list)
+	if err != nil || notice {
+		return errors.Join(err, writeNotice(os.Stdout, modules))
+	}
+	seconds, err := strconv.ParseInt(args[3], 10, 64)
+	if err != nil {
+		return err
+	}
+	return release{work: work, out: args[1], version: args[2], when: time.Unix(seconds, 0).UTC(), modules: modules}.make()
 }
 
 func (r release) make() error {
@@ -101,12 +122,10 @@ func (r release) makeSystem(dir string) error {
 	for i, f := range shared {
 		shared[i].name = "share/" + f.name
 	}
-	for _, name := range []string{"LICENSE", "README.md", "CHANGELOG.md"} {
-		data, err := os.ReadFile(name)
-		if err != nil {
-			return err
+	for _, f := range shared {
+		if name, ok := strings.CutPrefix(f.name, "share/doc/golem/"); ok { // at the top too, for a reader
+			files = append(files, file{name, f.data, 0o644})
 		}
-		files = append(files, file{name, data, 0o644})
 	}
 	files = append(files, shared...)
 	for i := range files {

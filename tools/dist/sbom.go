@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"debug/buildinfo"
 	"encoding/json"
 	"fmt"
@@ -20,8 +21,12 @@ func (r release) makeSBOM(binary, name string, data []byte) error {
 		"checksums": []object{{"algorithm": "SHA256", "checksumValue": hash(data)}}, "licenseDeclared": "MIT"}
 	packages := []object{main}
 	relations := []object{{"spdxElementId": document, "relationshipType": "DESCRIBES", "relatedSpdxElement": "SPDXRef-main"}}
+	licences := make(map[string]string)
+	for _, m := range r.modules {
+		licences[m.path] = m.licences
+	}
 	add := func(id, path, version, source string) {
-		packages = append(packages, object{"SPDXID": id, "name": path, "versionInfo": version, "downloadLocation": "NOASSERTION", "filesAnalyzed": false,
+		packages = append(packages, object{"SPDXID": id, "name": path, "versionInfo": version, "downloadLocation": "NOASSERTION", "filesAnalyzed": false, "licenseDeclared": cmp.Or(licences[path], "NOASSERTION"),
 			"externalRefs": []object{{"referenceCategory": "PACKAGE-MANAGER", "referenceType": "purl", "referenceLocator": source}}})
 		relations = append(relations, object{"spdxElementId": "SPDXRef-main", "relationshipType": "DEPENDS_ON", "relatedSpdxElement": id})
 	}
