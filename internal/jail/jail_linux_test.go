@@ -13,6 +13,9 @@ import (
 
 // TestMain also runs the test program as a helper of golem, and as a probe in the jail.
 func TestMain(m *testing.M) {
+	if os.Getenv(forgets) != "" {
+		forgetChild()
+	}
 	if code, is := transaction.Child(os.Args[1:], os.Stderr); is {
 		os.Exit(code)
 	}
