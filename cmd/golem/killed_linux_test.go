@@ -7,6 +7,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"strings"
+	"syscall"
 	"testing"
 	"time"
 )
@@ -170,4 +171,140 @@ func TestKilledApply(t *testing.T) {
 		t.Errorf("applied %d times, undone %d times: the test checks nothing", applied, undone)
 	}
 	run("audit", "verify")
+}
+
+// TestKilledThenRead kills golem and its helpers while golem applies a session, or undoes
+// that. Each command that reads first completes or reverts what was cut off: afterwards
+// either the directory or the session has all changes, and the command says what it did.
+func TestKilledThenRead(t *testing.T) {
+	t.Parallel()
+	const files = 400
+	readers := [][]string{{"status"}, {"status", "--all"}, {"status", "--json"}, {"diff", "--stat"}, {"changes"}, {"undo", "--list"}, {"sessions"}, {"sessions", "show", "last"}, {"sessions", "prune", "--clean", "--yes"},
+		{"sessions", "rm", "last"}, {"audit", "show"}, {"explain", "f1"}, {"approvals"}, {"review"}, {"tools"}, {"tool", "list_files"}, {"exec", "true"}}
+	halves := 0
+	for _, reader := range readers {
+		undo := rand.N(2) == 0
+		dir, state := t.TempDir(), t.TempDir()
+		golem := func(args ...string) *exec.Cmd {
+			cmd := exec.Command("golem", args...)
+			cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
+			return cmd
+		}
+		run := func(args ...string) string {
+			t.Helper()
+			out, err := golem(args...).CombinedOutput()
+			if err != nil {
+				t.Fatalf("golem %v: %v\n%s", args, err, out)
+			}
+			return string(out)
+		}
+		run("exec", "--", "sh", "-c", fmt.Sprintf("for i in $(seq %d); do echo $i > f$i; done", files))
+		args, marker := []string{"apply", "--yes"}, "golem-session-*/decided"
+		if undo {
+			run("apply", "--yes")
+			args, marker = []string{"undo", "--yes"}, "landed-*/undoing"
+		}
+		// counts returns how many of the files the directory and the session have.
+		counts := func() (inDir, inSession int) {
+			t.Helper()
+			for i := range files {
+				if _, err := os.Lstat(filepath.Join(dir, fmt.Sprintf("f%d", i+1))); err == nil {
+					inDir++
+				}
+			}
+			uppers, err := filepath.Glob(filepath.Join(state, "*", "sessions", "*", "*", "upper", "f*"))
+			if err != nil {
+				t.Fatal(err)
+			}
+			return inDir, len(uppers)
+		}
+		cmd := golem(args...)
+		cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+		if err := cmd.Start(); err != nil {
+			t.Fatal(err)
+		}
+		ended := make(chan error, 1)
+		go func() { ended <- cmd.Wait() }()
+		least := rand.N(files)
+		for over := false; !over; {
+			select {
+			case <-ended:
+				over = true
+			default:
+				inDir, _ := counts()
+				found, err := filepath.Glob(filepath.Join(state, "*", "layers", marker))
+				if err != nil {
+					t.Fatal(err)
+				}
+				done := inDir
+				if undo {
+					done = files - inDir
+				}
+				if len(found) > 0 && done >= least {
+					syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+					<-ended
+					over = true
+				}
+			}
+		}
+		inDir, inSession := counts()
+		half := inDir%files != 0 || inSession%files != 0 || inDir == inSession
+		out, err := golem(reader...).CombinedOutput()
+		if half {
+			halves++
+		}
+		if half && !strings.Contains(string(out), "golem was killed") {
+			t.Errorf("golem %v says nothing: %v\n%s", reader, err, out)
+		}
+		if nowDir, nowSession := counts(); nowDir%files != 0 || nowDir+nowSession != files {
+			t.Errorf("golem %v left %d of %d files in the directory and %d in the session, before it %d and %d: %v\n%s", reader, nowDir, files, nowSession, inDir, inSession, err, out)
+		}
+	}
+	t.Logf("%d of %d were cut off in the middle", halves, len(readers))
+	if halves == 0 {
+		t.Error("golem was never cut off in the middle: the test checks nothing")
+	}
+}
+
+// TestUndoAfterKilledUndo cuts off an undo. The next golem undo completes it, and undoes
+// nothing else.
+func TestUndoAfterKilledUndo(t *testing.T) {
+	t.Parallel()
+	dir, state := t.TempDir(), t.TempDir()
+	run := func(args ...string) string {
+		t.Helper()
+		cmd := exec.Command("golem", args...)
+		cmd.Dir, cmd.Env = dir, append(os.Environ(), "GOLEM_STATE="+state)
+		out, err := cmd.CombinedOutput()
+		if err != nil {
+			t.Fatalf("golem %v: %v\n%s", args, err, out)
+		}
+		return string(out)
+	}
+	for _, name := range []string{"first", "second"} {
+		run("exec", "--", "touch", name)
+		run("apply", "--yes")
+	}
+	last, err := filepath.Glob(filepath.Join(state, "*", "layers", "last"))
+	if err != nil || len(last) != 1 {
+		t.Fatal(last, err)
+	}
+	name, err := os.ReadFile(last[0])
+	if err != nil {
+		t.Fatal(err)
+	}
+	// golem writes this file before it moves the first file
+	if err := os.WriteFile(filepath.Join(filepath.Dir(last[0]), string(name), "undoing"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if out := run("undo", "--yes"); !strings.Contains(out, "completed the undo that was cut off") {
+		t.Errorf("golem undo says %s", out)
+	}
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 1 || entries[0].Name() != "first" {
+		t.Errorf("the directory has %v, want the file of the first apply: %v", entries, err)
+	}
+	run("undo", "--yes")
+	if entries, err := os.ReadDir(dir); err != nil || len(entries) != 0 {
+		t.Errorf("the directory has %v after a second undo: %v", entries, err)
+	}
 }

@@ -182,11 +182,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	}()
 	// A session may lack changes that were being applied. They come back before its
 	// overlays are mounted.
-	recovered, err := work.Recover()
-	if recovered > 0 {
-		work.Notes = append(work.Notes, "golem was killed while it applied changes, and has now applied the rest, except for files that changed since; golem undo undoes them")
-	}
-	if err != nil {
+	if err := work.Recover(); err != nil {
 		return nil, fmt.Errorf("changes of a command that was cut off: %w", err)
 	}
 	files, err := p.Project.Sandbox(work.Mount)

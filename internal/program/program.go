@@ -46,6 +46,7 @@ type Options struct {
 	Trust     string            // the hash of content that the user trusts for this call
 	Job       *JobLimits        // the program is somebody else's job, which may use only this of the machine; nil for the user's own
 	Now       func() time.Time
+	OnRecover func(session.Recovery) // see session.Store; nil for none
 
 	// For a process that looks at the same sessions again and again, nil for others.
 	Examined  *session.Examined

@@ -19,7 +19,7 @@ import (
 
 // Sessions returns the store of the program's sessions.
 func (p *Program) Sessions() session.Store {
-	return session.Store{State: p.state, Root: p.root, Project: p.Project, Given: p.mounts, Now: p.options.Now, Examined: p.options.Examined}
+	return session.Store{State: p.state, Root: p.root, Project: p.Project, Given: p.mounts, Now: p.options.Now, Examined: p.options.Examined, OnRecover: p.options.OnRecover}
 }
 
 // forSession returns the program with its mounts as the session of a gate has them.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/transaction"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -54,13 +55,62 @@ func (l pendingChanges) probeFile() string {
 
 // LastApplied returns when changes were last applied that can be undone, the zero time
 // for never.
-func (s Store) LastApplied() time.Time { return s.pending().lastApplied() }
+func (s Store) LastApplied() time.Time {
+	Recover(s)
+	return s.pending().lastApplied()
+}
 
 // AppliedMounts returns the mounts that the changes applied last were made in.
 func (s Store) AppliedMounts() ([]transaction.Directory, error) {
+	Recover(s)
 	last, err := transaction.Last(s.pending().dir)
 	if err != nil {
 		return nil, err
 	}
 	return last.Directories(), nil
+}
+
+// A Recovery says what golem did about changes that a killed golem was applying or
+// undoing.
+type Recovery struct {
+	Undone bool     // golem has completed an undo
+	Notes  []string // lines for the user
+}
+
+// recover completes what a killed golem was applying or undoing. See transaction.Recover.
+func (l pendingChanges) recover() (r Recovery, err error) {
+	done, err := transaction.Recover(l.dir)
+	var notes []string
+	if done.Applied > 0 {
+		notes = append(notes, "golem was killed while it applied changes, and has now applied the rest, except for files that changed since; golem undo undoes them")
+	}
+	if done.Undone > 0 {
+		notes = append(notes, "golem was killed while it undid changes, and has now undone the rest, except for files that changed since")
+	}
+	if done.Reverted > 0 {
+		notes = append(notes, "golem was killed before it had applied any change, and nothing is applied now; golem diff shows the changes")
+	}
+	for _, b := range done.Broken {
+		notes = append(notes, "golem was killed while it applied or undid changes, and cannot complete that: "+visible.Text(b.Why)+"; your directory may have a part of them, and "+visible.Text(string(b.Dir))+" keeps the files")
+	}
+	return Recovery{Undone: done.Undone > 0, Notes: notes}, err
+}
+
+// Recover completes what a killed golem was applying or undoing in the directories of the
+// program. Everything that lists sessions or changes calls it first, because a session
+// lacks changes that are half applied. It calls OnRecover with what it did, and with the
+// reason if it failed. It reports whether there was something to complete.
+func Recover(s Store) bool {
+	l := s.pending()
+	if !transaction.IsInterrupted(l.dir) {
+		return false
+	}
+	r, err := l.recover()
+	if err != nil {
+		r.Notes = append(r.Notes, "golem was killed while it applied or undid changes, and cannot complete that now ("+visible.Text(jail.Plain(err))+"), so lists of changes are incomplete; golem completes it when you type the command again and this no longer fails")
+	}
+	if s.OnRecover != nil {
+		s.OnRecover(r)
+	}
+	return true
 }

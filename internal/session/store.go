@@ -30,7 +30,8 @@ type Store struct {
 	Given   []Mount // the mounts that the user gave instead of a configuration
 	Now     func() time.Time
 	// Examined, if not nil, makes repeated reviews of the same sessions faster.
-	Examined *Examined
+	Examined  *Examined
+	OnRecover func(Recovery) // called if Recover finds something to do, unless nil
 }
 
 // A Mount is a mount that the user gave on the command line instead of a configuration.
@@ -101,6 +102,7 @@ func (s Store) dir() string { return filepath.Join(s.State, sessionsName) }
 
 // List returns all sessions, the one used last first.
 func (s Store) List() ([]*Session, error) {
+	Recover(s)
 	entries, err := os.ReadDir(s.dir())
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return nil, visible.FileError("the sessions", err)

@@ -24,6 +24,7 @@ type UndoStep struct {
 // UndoSteps returns the changes that can be undone, the last one first. Calls holds those
 // that file tools made directly.
 func (s Store) UndoSteps(calls *undo.Store) ([]UndoStep, error) {
+	Recover(s)
 	applied, err := transaction.History(s.pending().dir)
 	if err != nil {
 		return nil, err

@@ -300,9 +300,12 @@ func (w *Workspace) canCopy() bool {
 // HasOverlays reports whether the session keeps the changes to mounts with mode: overlay.
 func (w *Workspace) HasOverlays() bool { return w.changes != nil }
 
-// Recover finishes applying changes that golem was applying when it was killed. It returns
-// how many transactions it has applied.
-func (w *Workspace) Recover() (int, error) { return transaction.Recover(w.pending.dir) }
+// Recover completes what a killed golem was applying or undoing, and adds notes about it.
+func (w *Workspace) Recover() error {
+	r, err := w.pending.recover()
+	w.Notes = append(w.Notes, r.Notes...)
+	return err
+}
 
 // IsBusy reports whether another golem works on the session now: calls that use its files
 // fail until it ends.

@@ -1,14 +1,24 @@
 package transaction
 
 import (
+	"errors"
+	"fmt"
+	"math"
 	"os"
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/claim"
+	"github.com/golem-forge/golem/internal/state"
 )
 
 // busyWait is how long golem waits for another golem.
 const busyWait = 5 * time.Second
+
+// stoppedWait is how long golem waits for a process before it looks whether the process is
+// stopped.
+const stoppedWait = 3 * time.Second
 
 // lockFile opens a file and locks it. If others hold the lock longer than most, the error
 // is ErrBusy.
@@ -46,19 +56,40 @@ func lock(f *os.File, how int, most time.Duration) error {
 
 // lockDirectory waits until no other process has locked a directory, and locks it until
 // the file is closed.
-func lockDirectory(dir string) (*os.File, error) {
+func lockDirectory(dir string) (*os.File, error) { return lockDirectoryWithin(dir, math.MaxInt64) }
+
+// lockDirectoryWithin is lockDirectory with a time limit. If others hold the lock longer,
+// the error is ErrBusy. If the process that holds it is stopped, golem does not wait for
+// long: the error names the process.
+func lockDirectoryWithin(dir string, most time.Duration) (*os.File, error) {
 	f, err := os.Open(dir)
 	if err != nil {
 		return nil, err
 	}
 	for {
-		err := unix.Flock(int(f.Fd()), unix.LOCK_EX)
+		wait := min(most, stoppedWait)
+		err := lock(f, unix.LOCK_EX, wait)
 		if err == nil {
 			return f, nil
 		}
-		if err != unix.EINTR {
-			f.Close()
-			return nil, err
+		if most -= wait; errors.Is(err, ErrBusy) && most > 0 {
+			if err = checkStopped(state.LockHolder(f)); err == nil {
+				continue
+			}
 		}
+		f.Close()
+		return nil, err
 	}
+}
+
+// checkStopped returns an error if a process is stopped, for example by Ctrl-Z or a
+// debugger.
+func checkStopped(pid int) error {
+	if pid == 0 {
+		return nil
+	}
+	if is := claim.Stat(pid); len(is) == 0 || is[0] != "T" && is[0] != "t" {
+		return nil
+	}
+	return fmt.Errorf("%w, and its process %d is stopped; kill -CONT %d continues it, kill -9 %d ends it", ErrBusy, pid, pid, pid)
 }

@@ -88,7 +88,10 @@ func (*AppliedTransaction) Session() sandbox.Host { return "" }
 func (*AppliedTransaction) LostSession() string { return "" }
 
 // Recover finds nothing.
-func Recover(sandbox.Host) (int, error) { return 0, nil }
+func Recover(sandbox.Host) (Recovered, error) { return Recovered{}, nil }
+
+// IsInterrupted returns false.
+func IsInterrupted(sandbox.Host) bool { return false }
 
 // Name returns "".
 func (*AppliedTransaction) Name() string { return "" }

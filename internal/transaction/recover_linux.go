@@ -11,38 +11,64 @@ import (
 	"github.com/golem-forge/golem/internal/claim"
 	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // Recover completes transactions that were being applied or undone when golem was killed,
 // and removes the remains of others. It sets aside transactions that it cannot complete.
-// It returns the number of transactions that it applied.
-func Recover(dir sandbox.Host) (n int, err error) {
+// If a transaction is half done and another golem works here for longer than a few
+// seconds, the error is ErrBusy.
+func Recover(dir sandbox.Host) (done Recovered, err error) {
 	st := &store{dir: string(dir)}
 	list, err := st.findAbandoned()
 	if len(list) == 0 {
-		return 0, err
+		return done, err
 	}
 	// Another golem may be working here. Wait for it only if a record is half done.
 	held, ok := claim.Seize(st.dir)
 	if !ok && !slices.ContainsFunc(list, isHalfDone) {
-		return 0, nil
+		return done, nil
 	}
 	if !ok {
-		if held, err = lockDirectory(st.dir); err != nil {
-			return 0, err
+		if held, err = lockDirectoryWithin(st.dir, busyWait); err != nil {
+			return done, err
 		}
 	}
 	defer held.Close()
 	if list, err = st.findAbandoned(); len(list) == 0 {
-		return 0, err
+		return done, err
 	}
 	err = withHelper(func(h *helper) error {
 		more, err := (&store{st.dir, h}).recoverAll()
-		n += more
+		done.add(more)
 		return err
 	})
-	return n, ifHalfDone(err, list)
+	return done, ifHalfDone(err, list)
+}
+
+// IsInterrupted reports whether a golem was killed while it applied or undid changes, and
+// no other golem completes that now. It is faster than Recover: it does not look for
+// remains that only need to be removed.
+func IsInterrupted(dir sandbox.Host) bool {
+	entries, err := os.ReadDir(string(dir))
+	if err != nil {
+		return false
+	}
+	return slices.ContainsFunc(entries, func(e fs.DirEntry) bool {
+		at := filepath.Join(string(dir), e.Name())
+		if strings.HasPrefix(e.Name(), appliedPrefix) {
+			return isUndoing(at) && !isInUse(at)
+		}
+		return claim.IsAbandoned(e.Name()) && isHalfDone(at) && !isInUse(at)
+	})
+}
+
+// isInUse reports whether a golem works on a record.
+func isInUse(dir string) bool {
+	held, ok := claim.Seize(dir)
+	held.Close()
+	return !ok
 }
 
 // ifHalfDone returns err if a record of a list is still to be applied or undone, and nil
@@ -54,8 +80,25 @@ func ifHalfDone(err error, list []string) error {
 	return nil
 }
 
-// isHalfDone reports whether golem still has to apply or undo the changes of a record.
-func isHalfDone(dir string) bool { return isUndoing(dir) || (&record{dir: dir}).isDecided() }
+// isHalfDone reports whether golem still has to apply or undo the changes of a record, or
+// to put back files that the record took from a session.
+func isHalfDone(dir string) bool {
+	w := &record{dir: dir}
+	if isUndoing(dir) || w.isDecided() {
+		return true
+	}
+	if strings.HasPrefix(filepath.Base(dir), appliedPrefix) {
+		return false
+	}
+	w, err := readRecord(dir)
+	return err == nil && w.isStarted()
+}
+
+// isStarted reports whether a record that is not applied has moved files, of a directory
+// or of a session.
+func (w *record) isStarted() bool {
+	return slices.ContainsFunc(w.layers, overlay.Overlay.HasMoves) || w.holdsTaken()
+}
 
 // findAbandoned returns the directories of abandoned records. These are records of a
 // golem that has ended, records that are half undone, and applied records that golem has
@@ -77,56 +120,62 @@ func (st *store) findAbandoned() (list []string, err error) {
 }
 
 // recoverAll completes or removes all abandoned records. The store is locked.
-func (st *store) recoverAll() (n int, err error) {
+func (st *store) recoverAll() (done Recovered, err error) {
 	list, err := st.findAbandoned()
 	for _, dir := range list {
 		held, ok := claim.Seize(dir)
 		if !ok {
 			continue // a golem uses it that cannot be seen from here
 		}
-		applied, e := st.recover(dir)
+		one, e := st.recover(dir)
 		held.Close()
 		var later postponed
 		if e != nil && !errors.Is(e, jail.ErrEnded) && !errors.Is(e, ErrBusy) && !(errors.As(e, &later) && isHalfDone(dir)) {
-			e = durable.Rename(dir, filepath.Join(st.dir, "broken-"+filepath.Base(dir)))
+			aside := filepath.Join(st.dir, "broken-"+filepath.Base(dir))
+			if isHalfDone(dir) {
+				one.Broken = append(one.Broken, Broken{sandbox.Host(aside), jail.Plain(e)})
+			}
+			e = durable.Rename(dir, aside)
 		}
 		if e != nil {
 			err = e
-		} else if applied {
-			n++
+		} else {
+			done.add(one)
 		}
 	}
-	return n, ifHalfDone(err, list)
+	return done, ifHalfDone(err, list)
 }
 
-// recover applies, undoes or removes an abandoned record, as its golem intended. It
-// reports whether it applied the record.
-func (st *store) recover(dir string) (applied bool, err error) {
+// recover applies, undoes or removes an abandoned record, as its golem intended.
+func (st *store) recover(dir string) (done Recovered, err error) {
 	w, err := readRecord(dir)
 	if err != nil {
-		return false, os.RemoveAll(dir) // golem was killed while it made the record
+		return done, os.RemoveAll(dir) // golem was killed while it made the record
 	}
 	switch {
 	case isUndoing(dir):
 		_, err := st.undo(w, nil)
-		return false, err
+		return Recovered{Undone: 1}, err
 	case strings.HasPrefix(filepath.Base(dir), appliedPrefix):
-		return false, errors.Join(w.undecide(), st.remove(w)) // golem has forgotten it
+		return done, errors.Join(w.undecide(), st.remove(w)) // golem has forgotten it
 	case !w.isDecided():
+		if w.isStarted() {
+			done.Reverted = 1
+		}
 		if _, err := st.each(w, abortRecord); err != nil {
-			return false, err
+			return done, err
 		}
 		if list := w.inPlace(); len(list) > 0 {
 			session := &Overlays{dir: filepath.Dir(w.of[list[0]].Store)}
 			if err := session.alone(func() error { return st.giveBack(w) }); err != nil {
-				return false, err
+				return done, err
 			}
 		}
-		return false, st.remove(w)
+		return done, st.remove(w)
 	}
 	clash, err := st.each(w, recoverRecord) // keeps the files that others have changed since
 	if err != nil {
-		return false, err
+		return done, err
 	}
-	return true, errors.Join(st.settle(w, clash), st.remember(w))
+	return Recovered{Applied: 1}, errors.Join(st.settle(w, clash), st.remember(w))
 }

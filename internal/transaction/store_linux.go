@@ -118,7 +118,7 @@ func (st *store) list(w *record) (t *Transaction, err error) {
 func (st *store) remove(w *record) error {
 	defer w.held.Close()
 	applied := strings.HasPrefix(filepath.Base(w.dir), appliedPrefix)
-	if !applied && (slices.ContainsFunc(w.layers, overlay.Overlay.HasMoves) || w.holdsTaken()) || w.isDecided() {
+	if !applied && w.isStarted() || w.isDecided() {
 		return errors.New("it is being applied")
 	}
 	for _, l := range w.layers {

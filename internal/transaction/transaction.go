@@ -5,6 +5,7 @@ import (
 
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // A CommandChange is a change in a directory that commands may write. It names the
@@ -46,4 +47,23 @@ type fileReader interface {
 type Result struct {
 	jail.Result
 	Changed *Transaction // nil if nothing changed
+}
+
+// Recovered says what Recover has completed.
+type Recovered struct {
+	Applied  int      // transactions that are now applied
+	Undone   int      // transactions that are now undone
+	Reverted int      // transactions of which nothing is applied now: golem was killed before it had decided to apply them
+	Broken   []Broken // transactions that golem could neither complete nor revert
+}
+
+// A Broken is a transaction that golem has set aside.
+type Broken struct {
+	Dir sandbox.Host // the directory that keeps its files
+	Why string
+}
+
+func (r *Recovered) add(other Recovered) {
+	r.Applied, r.Undone, r.Reverted = r.Applied+other.Applied, r.Undone+other.Undone, r.Reverted+other.Reverted
+	r.Broken = append(r.Broken, other.Broken...)
 }

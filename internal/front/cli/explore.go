@@ -124,9 +124,13 @@ func (f *programFlags) exploreAll(cmd *cobra.Command, fronts Fronts, plain bool)
 	if err != nil {
 		return err
 	}
+	why := whyPlain(terminal, plain)
+	if why == "" {
+		o.OnRecover = nil // a line would damage the full screen
+	}
 	reader := &inbox.Reader{Options: o}
 	watcher := &inbox.Watcher{Options: o, Reader: reader}
-	if why := whyPlain(terminal, plain); why != "" {
+	if why != "" {
 		if !plain {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+why+"; asking line by line")
 		}
@@ -261,5 +265,6 @@ func (f *gateFlags) exploreCommits(cmd *cobra.Command, show Explorer, ids []stri
 	if err != nil {
 		return err
 	}
+	o.OnRecover = nil // a line would damage the full screen
 	return f.explore(cmd, show, terminal, f.wait, inbox.ExploreOptions{Items: list, Options: o, OpenOnly: true, Gate: program.GateOptions{Worker: f.worker, Session: f.sessionID()}})
 }

@@ -32,8 +32,19 @@ const (
 
 // open opens the program of a command. Every command uses it. Flags override the
 // environment, which overrides the project file. Unless the opening is strict, workers
-// that ask for too much are no error: the gate refuses only them.
+// that ask for too much are no error: the gate refuses only them. If an earlier golem was
+// killed while it applied or undid changes in the directory, open completes that, and reads
+// the program again: its files may have changed.
 func (f *programFlags) open(how opening) (*program.Program, error) {
+	p, err := f.openNow(how)
+	if p != nil && session.Recover(p.Sessions()) {
+		return f.openNow(how)
+	}
+	return p, err
+}
+
+// openNow is open for a directory as it is.
+func (f *programFlags) openNow(how opening) (*program.Program, error) {
 	if how.filesOnly && (len(f.set) > 0 || f.approval != "") {
 		return nil, usageError("trust is for the files as they are; do not use --set or --approval with it")
 	}

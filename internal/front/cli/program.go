@@ -35,10 +35,11 @@ type programFlags struct {
 	agent                              project.Agent     // the command of golem exec
 	states                             []string          // directories of golem's state beside the one in use
 	sealed                             bool              // golem stores nothing of the user's elsewhere
+	recovered                          *recovered
 }
 
 func addProgramFlags(cmd *cobra.Command) *programFlags {
-	f := &programFlags{}
+	f := &programFlags{recovered: &recovered{errs: cmd.ErrOrStderr}}
 	flags := cmd.Flags()
 	flags.StringVarP(&f.dir, "program", "C", ".", "the directory of the program, or one inside it")
 	flags.StringVar(&f.state, "state", "", "the directory of golem's state (GOLEM_STATE)")
@@ -88,7 +89,7 @@ func (f *programFlags) options() (program.Options, error) {
 	var err error
 	o.Settings, err = f.settings()
 	o.Hosts, o.Presets, o.Secret, o.Agent = f.hosts, f.presets, findSecret, f.agent
-	o.Login, o.KeepLogin = findStoredSecret, keepLogin
+	o.Login, o.KeepLogin, o.OnRecover = findStoredSecret, keepLogin, f.recovered.add
 	if f.sealed {
 		o.KeepLogin = nil
 	}

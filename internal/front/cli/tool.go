@@ -93,6 +93,9 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 	if err := f.askTrust(cmd, p, taken); err != nil {
 		return r, err
 	}
+	if f.undoes && f.recovered.hasUndone() { // the user wants one change undone, not two
+		return tool.Result{Text: "completed the undo that was cut off; golem undo --list lists what can be undone next"}, nil
+	}
 	if f.undoes && f.paths == nil {
 		if f.paths, err = f.pathsOf(p); err != nil {
 			return r, err
