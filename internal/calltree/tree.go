@@ -1,6 +1,7 @@
 package calltree
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -68,7 +69,7 @@ type Tree struct {
 	Root     string // the program's directory
 	Project  *project.Project
 	Workers  []*worker.Worker
-	Entry    *worker.Worker // nil if there is none
+	Entry    *worker.Worker // of FindEntry; nil if there is none
 	Complete bool           // no worker file is missing from Workers because of an error
 	Tools    []string       // the names of golem's own tools
 }
@@ -245,18 +246,70 @@ func Named(workers []*worker.Worker, name string) *worker.Worker {
 	return nil
 }
 
+// FindEntry returns the worker that a program starts with: the one with the given name.
+// Without a name it is the worker of main.worker in the program's directory, whatever
+// name its file has, or else a worker called main, or else the only worker. It returns an
+// error if the program has other workers, because then nothing says whose limits apply.
+// It returns nil if the program has no worker.
+func FindEntry(workers []*worker.Worker, name string) (*worker.Worker, error) {
+	if name != "" {
+		if w := Named(workers, name); w != nil {
+			return w, nil
+		}
+		return nil, UnknownError(workers, name)
+	}
+	if len(workers) == 0 {
+		return nil, nil
+	}
+	for _, isEntry := range []func(w *worker.Worker) bool{
+		func(w *worker.Worker) bool { return w.File == project.EntryWorker },
+		func(w *worker.Worker) bool { return strings.EqualFold(worker.Stem(w.File), "main") },
+		func(w *worker.Worker) bool { return w.Name == "main" },
+		func(*worker.Worker) bool { return true },
+	} {
+		var found []*worker.Worker
+		for _, w := range workers {
+			if isEntry(w) {
+				found = append(found, w)
+			}
+		}
+		if len(found) == 1 {
+			return found[0], nil
+		}
+		if len(found) > 1 {
+			break
+		}
+	}
+	names := namesOf(workers)
+	hint := "none of " + strings.Join(names[:min(len(names), maxNamed)], ", ")
+	if more := len(names) - maxNamed; more > 0 {
+		hint += fmt.Sprintf(" and %d more", more)
+	}
+	return nil, &sandbox.Error{Op: "worker", Code: sandbox.ErrNotFound, Hint: hint + " is the entry worker; name one with --entry, or call its file " + project.EntryWorker}
+}
+
+// maxNamed is how many workers an error names.
+const maxNamed = 8
+
 // UnknownError returns the error for a name that no worker has.
 func UnknownError(workers []*worker.Worker, name string) error {
 	return &sandbox.Error{Op: "worker", Path: name, Code: sandbox.ErrNotFound, Hint: unknownHint(workers, name)}
 }
 
 func unknownHint(workers []*worker.Worker, name string) string {
-	var names []string
-	for _, w := range workers {
-		names = append(names, w.Name)
-	}
+	names := namesOf(workers)
 	if len(names) == 0 {
 		return "this program has no workers; golem init makes a program with some"
 	}
 	return strictyaml.DidYouMean(name, names)
+}
+
+// namesOf returns the names of workers, sorted.
+func namesOf(workers []*worker.Worker) []string {
+	var names []string
+	for _, w := range workers {
+		names = append(names, w.Name)
+	}
+	slices.Sort(names)
+	return names
 }

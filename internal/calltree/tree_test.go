@@ -186,3 +186,58 @@ func TestMissing(t *testing.T) {
 		}
 	}
 }
+
+// TestFindEntry: a program whose workers have limits never starts without them.
+func TestFindEntry(t *testing.T) {
+	for name, test := range map[string]struct {
+		files map[string]string // the file and the name that it gives its worker, "" for none
+		entry string
+		want  string // the file, or a part of the error
+	}{
+		"none":                          {nil, "", ""},
+		"main":                          {map[string]string{"main.worker": "", "a.worker": ""}, "", "main.worker"},
+		"main with another name":        {map[string]string{"main.worker": "writer", "a.worker": ""}, "", "main.worker"},
+		"main in upper case":            {map[string]string{"main.worker": "Main", "a.worker": ""}, "", "main.worker"},
+		"main before one called main":   {map[string]string{"main.worker": "x", "a.worker": "main"}, "", "main.worker"},
+		"the file in upper case":        {map[string]string{"MAIN.worker": "x", "a.worker": ""}, "", "MAIN.worker"},
+		"both cases":                    {map[string]string{"main.worker": "x", "Main.worker": "y"}, "", "main.worker"},
+		"yaml":                          {map[string]string{"main.yml": "x", "a.worker": ""}, "", "main.yml"},
+		"two of yaml":                   {map[string]string{"main.yml": "x", "main.yaml": "y"}, "", "--entry"},
+		"main elsewhere":                {map[string]string{"workers/main.worker": "", "a.worker": ""}, "", "workers/main.worker"},
+		"main elsewhere, another name":  {map[string]string{"workers/main.worker": "x", "a.worker": ""}, "", "none of a, x is the entry worker; name one with --entry, or call its file main.worker"},
+		"only one":                      {map[string]string{"workers/x.worker": ""}, "", "workers/x.worker"},
+		"two":                           {map[string]string{"a.worker": "", "b.worker": ""}, "", "none of a, b is the entry worker; name one with --entry"},
+		"one called Main beside others": {map[string]string{"a.worker": "Main", "b.worker": ""}, "", "--entry"},
+		"by name":                       {map[string]string{"main.worker": "", "b.worker": ""}, "b", "b.worker"},
+		"main by its own name":          {map[string]string{"main.worker": "writer", "b.worker": ""}, "writer", "main.worker"},
+		"a name in another case":        {map[string]string{"main.worker": "", "b.worker": ""}, "B", "did you mean b?"},
+		"a name that nobody has":        {map[string]string{"main.worker": "writer", "b.worker": ""}, "main", "not_found"},
+	} {
+		t.Run(name, func(t *testing.T) {
+			var workers []*worker.Worker
+			for file, own := range test.files {
+				text := "---\n"
+				if own != "" {
+					text += "name: " + own + "\n"
+				}
+				w, err := worker.Parse(file, []byte(text+"---\nGo.\n"))
+				if err != nil {
+					t.Fatal(err)
+				}
+				workers = append(workers, w)
+			}
+			w, err := calltree.FindEntry(workers, test.entry)
+			if err != nil && (w != nil || test.want == "" || !strings.Contains(err.Error(), test.want)) {
+				t.Fatalf("got %v, want %q", err, test.want)
+			}
+			if got := ""; err == nil {
+				if w != nil {
+					got = w.File
+				}
+				if got != test.want {
+					t.Errorf("got %q, want %q", got, test.want)
+				}
+			}
+		})
+	}
+}

@@ -26,7 +26,7 @@ type File struct {
 type Case struct {
 	Name    string
 	Place   strictyaml.Place
-	Entry   string // the entry worker; "" for main
+	Entry   string // the entry worker; "" for that of the program
 	Model   string // as the user writes it, "" for the model of the program
 	Input   string
 	Attach  []string // files to attach, absolute
@@ -83,7 +83,7 @@ func Schema() strictyaml.Key {
 func commonKeys(of string) []strictyaml.Key {
 	return []strictyaml.Key{
 		{Name: "model", Type: strictyaml.Text, Example: "scripted:demo.yaml", Doc: "The model of " + of + ". The file of `scripted:` and `replay:` is relative to this file. Without it, the model of the program."},
-		{Name: "entry", Type: strictyaml.Text, Default: "main", Example: "reviewer", Doc: "The entry worker of " + of + "."},
+		{Name: "entry", Type: strictyaml.Text, Default: "the entry worker of the program", Example: "reviewer", Doc: "The entry worker of " + of + "."},
 		{Name: "approve", Type: strictyaml.Texts, Example: "[write_file, shell]", Doc: "The tools whose calls are approved in " + of + ", if they need approval; `true` for every tool. Without it golem declines such calls.",
 			Or: []strictyaml.Key{{Type: strictyaml.Bool}}},
 		{Name: "budget", Type: strictyaml.Group, Doc: "The most that each run may use. A budget of the program that is lower holds.", Keys: []strictyaml.Key{

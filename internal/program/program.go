@@ -27,7 +27,7 @@ import (
 // Options are what a front knows about the user's wishes and about the machine.
 type Options struct {
 	Dir       string                            // the program, or a directory in it
-	Entry     string                            // the entry worker; "" for main
+	Entry     string                            // the entry worker; "" for that of calltree.FindEntry
 	State     string                            // where all state is kept; "" for golem in StateHome
 	States    []string                          // more directories with golem's state; golem mounts none of them
 	StateHome string                            // the user's state directory
@@ -57,13 +57,14 @@ type Options struct {
 type Program struct {
 	Project *project.Project
 	Workers []*worker.Worker // ordered by name
-	Entry   *worker.Worker   // nil if there is none
+	Entry   *worker.Worker   // nil if there is no worker, or if CheckEntry returns an error
 	Content trust.Content    // what the user is asked to trust
 
 	options    Options
 	root       string
 	state      string          // the directory of this program's state
 	complete   bool            // all worker files could be read
+	noEntry    error           // why none of several workers is the entry worker
 	mounts     []session.Mount // those of LoadMounts
 	toolFiles  trust.ToolFiles
 	presets    []network.Preset // those of the project
@@ -110,6 +111,9 @@ func Load(o Options) (*Program, error) {
 	if err := note(err); err != nil {
 		return nil, err
 	}
+	if len(p.Workers) == 0 {
+		problems = append(problems, ignoredWorkers(p)...)
+	}
 	var missing strictyaml.Problems
 	p.toolFiles, missing = trust.ReadToolFiles(root, p.Workers)
 	problems = append(problems, missing...)
@@ -118,8 +122,8 @@ func Load(o Options) (*Program, error) {
 		return nil, strictyaml.Problems{{Place: strictyaml.Place{Source: root}, What: "the files of the workers are too large in all",
 			Hint: "at most 16 MiB in all are allowed"}}
 	}
-	if err := p.findEntry(); err != nil && len(problems) == 0 {
-		return p, err
+	if p.Entry, p.noEntry = calltree.FindEntry(p.Workers, o.Entry); p.noEntry != nil && o.Entry != "" && len(problems) == 0 {
+		return p, p.noEntry
 	}
 	if file == "" && p.Entry != nil && p.Entry.Sandbox.Kind == worker.Paths {
 		settings := append([]project.Setting{pathsOf(p.Entry)}, o.Settings...)
@@ -135,6 +139,24 @@ func Load(o Options) (*Program, error) {
 		problems = append(problems, p.targets().Lint()...)
 	}
 	return p, problems.Err()
+}
+
+// ignoredWorkers returns a problem for a main.worker between the directory of the user and
+// the program. A program without workers has only the limits of its project file.
+func ignoredWorkers(p *Program) (problems strictyaml.Problems) {
+	at, err := filepath.Abs(p.options.Dir)
+	if err != nil {
+		return nil
+	}
+	for ; at != p.root && at != filepath.Dir(at); at = filepath.Dir(at) {
+		rel, err := filepath.Rel(p.root, at)
+		if err == nil && exists(filepath.Join(at, project.EntryWorker)) {
+			dir := sandbox.Shown(filepath.ToSlash(rel))
+			problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: dir + "/" + project.EntryWorker}, What: "this worker is not read, and the program has no other",
+				Hint: "write worker_paths: [" + dir + "] in the project file above it, or a project file next to it"})
+		}
+	}
+	return problems
 }
 
 // IsOnlyExcess reports whether every problem of Load is a worker that asks for too much. The
@@ -211,17 +233,18 @@ func readError(file string, err error) error {
 // Root returns the program's directory, to be shown to the user.
 func (p *Program) Root() sandbox.Host { return sandbox.Host(p.root) }
 
-// findEntry sets the entry worker.
-func (p *Program) findEntry() error {
-	name := p.options.Entry
-	if name == "" {
-		name = "main"
+// CheckEntry returns an error if the program has workers and none of them is the entry
+// worker. Then no command acts for the program: it would have the rights of the whole
+// project, without the limits of any worker.
+func (p *Program) CheckEntry() error { return p.noEntry }
+
+// EntryProblems returns the error of CheckEntry as a problem of the program's files.
+func EntryProblems(p *Program) (problems strictyaml.Problems) {
+	var wrong *sandbox.Error
+	if errors.As(p.noEntry, &wrong) {
+		problems.Note(strictyaml.Problem{Place: strictyaml.Place{Source: project.EntryWorker}, What: "not found", Hint: wrong.Hint})
 	}
-	p.Entry = p.Worker(name)
-	if p.Entry == nil && p.options.Entry != "" {
-		return calltree.UnknownError(p.Workers, name)
-	}
-	return nil
+	return problems
 }
 
 // Worker returns the worker with a name, nil if there is none.

@@ -72,7 +72,7 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 		return nil, err
 	}
 	if step == nil {
-		return nil, &sandbox.Error{Op: "run", Code: sandbox.ErrNotFound, Hint: "the program has no worker to begin with; write main.worker, or name one with --entry"}
+		return nil, &sandbox.Error{Op: "run", Code: sandbox.ErrNotFound, Hint: "this program has only a project file, and no worker to begin with; write main.worker"}
 	}
 	if place, denied := p.Project.Ceiling.DeniedModel(j.ModelName); denied {
 		return nil, &sandbox.Error{Op: "run", Path: j.ModelName, Code: "blocked", Hint: place.String() + " lists the models that may be used; choose one of them with --model"}

@@ -16,11 +16,11 @@ func (p *Program) calls() calltree.Tree {
 // Tree returns the entry worker and all that it may call, nil if there is no entry worker.
 func (p *Program) Tree() *calltree.Step { return p.calls().Top() }
 
-// reach returns the step of a worker; nil if no name is given and there is no entry
-// worker.
+// reach returns the step of a worker, "" for the entry worker. It returns nil if no name is
+// given and the program has no worker at all: then the project file is its only limit.
 func (p *Program) reach(name string) (*calltree.Step, error) {
 	if name == "" && p.Entry == nil {
-		return nil, nil
+		return nil, p.CheckEntry()
 	}
 	if name == "" {
 		name = p.Entry.Name

@@ -16,7 +16,8 @@ const (
 	FileShort = "golem-forge.config.yml"
 )
 
-const entryWorker = "main.worker"
+// EntryWorker is the name of the worker file that a program starts with.
+const EntryWorker = "main.worker"
 
 // Find returns the absolute directory of the program and the name of its project file, ""
 // if it has none. It walks up from dir and takes the nearest directory with a project
@@ -41,7 +42,7 @@ func Find(dir string) (root, file string, err error) {
 			return at, file, nil
 		}
 		if !program {
-			if program, _ = exists(filepath.Join(at, entryWorker)); program {
+			if program, _ = exists(filepath.Join(at, EntryWorker)); program {
 				root = at
 			}
 		}

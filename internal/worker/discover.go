@@ -105,6 +105,8 @@ func (d *finder) readDirectory(name string) {
 			d.readFile(name)
 		case Stem(name) != "":
 			d.readYAML(name)
+		case Stem(strings.ToLower(name)) != "" && !e.IsDir():
+			d.reportCase(name)
 		case e.IsDir():
 			file := path.Join(name, "worker")
 			if _, err := d.root.Lstat(file + suffix); errors.Is(err, fs.ErrPermission) {
@@ -126,20 +128,45 @@ func Stem(name string) string {
 	return ""
 }
 
-// reportElsewhere reports workers in a directory that older systems read, and that the
-// project does not name.
-func (d *finder) reportElsewhere(paths []string) {
-	if slices.ContainsFunc(paths, func(p string) bool { return path.Clean(filepath.ToSlash(p)) == typeScriptDir }) {
-		return
-	}
-	if info, err := d.root.Lstat(typeScriptDir); err != nil || !info.IsDir() {
-		return
-	}
-	entries, _ := fs.ReadDir(d.root.FS(), typeScriptDir)
-	for _, e := range entries {
-		if strings.HasSuffix(e.Name(), suffix) {
-			d.addProblem(typeScriptDir, "workers there are not read", "write worker_paths: ["+typeScriptDir+"] in golem-forge.config.yaml, or move them to workers")
+// reportCase reports a worker file whose ending is not in lower case. Without it the
+// program could have no worker, and no limits of one.
+func (d *finder) reportCase(name string) {
+	ending := strings.ToLower(path.Ext(name))
+	if ending != suffix {
+		if data, err := d.readContent(name); err != nil || !workerKey().Match(data) {
 			return
+		}
+	}
+	if _, err := d.root.Lstat(strings.TrimSuffix(name, path.Ext(name)) + ending); err == nil { // a host that ignores case
+		return
+	}
+	d.addProblem(sandbox.Shown(name), "this worker is not read", "a worker file ends in "+ending+", in lower case; rename it")
+}
+
+// reportElsewhere reports workers in directories that older systems read, or whose names
+// are nearly those that golem reads, if the project does not name them.
+func (d *finder) reportElsewhere(paths []string) {
+	near := []string{typeScriptDir}
+	if slices.Contains(paths, "workers") {
+		near = append(near, "worker", "workers")
+	}
+	top, _ := fs.ReadDir(d.root.FS(), ".")
+	for _, dir := range top {
+		name := dir.Name()
+		info, err := d.root.Lstat(name)
+		isRead := func(p string) bool {
+			read, err := d.root.Stat(filepath.Clean(p))
+			return err == nil && os.SameFile(read, info)
+		}
+		if err != nil || !dir.IsDir() || !slices.Contains(near, strings.ToLower(name)) || slices.ContainsFunc(paths, isRead) {
+			continue
+		}
+		entries, _ := fs.ReadDir(d.root.FS(), name)
+		for _, e := range entries {
+			if file := path.Join(name, e.Name()); e.Name()[0] != '.' && strings.HasSuffix(e.Name(), suffix) && !d.seen[file] {
+				d.addProblem(name, "workers there are not read", "write worker_paths: ["+name+"] in golem-forge.config.yaml, or move them to workers")
+				break
+			}
 		}
 	}
 }

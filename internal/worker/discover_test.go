@@ -68,6 +68,9 @@ func TestDiscover(t *testing.T) {
 		{"one directory twice", map[string]string{"w/a.worker": "", "main.worker": ""}, []string{"w", "./w/", ".", "w/../w"}, "main=main.worker a=w/a.worker", ""},
 		{"a name of its own", map[string]string{"a.worker": "name: z", "b.worker": ""}, []string{"."}, "b=b.worker z=a.worker", ""},
 		{"main has another name", map[string]string{"main.worker": "name: z", "b.worker": ""}, []string{"."}, "z=main.worker b=b.worker", ""},
+		{"worker for workers", map[string]string{"worker/a.worker": ""}, []string{".", "workers"}, "", "worker: workers there are not read; write worker_paths: [worker]"},
+		{"a worker of that name", map[string]string{"worker/worker.worker": ""}, []string{".", "workers"}, "worker=worker/worker.worker", ""},
+		{"other directories by choice", map[string]string{"workers/a.worker": "", "w/b.worker": ""}, []string{"w"}, "b=w/b.worker", ""},
 		{"hidden names", map[string]string{".a.worker": ":", ".worker": ":", ".git/worker.worker": ":", "b.worker~": ":", "b.worker": ""}, []string{"."}, "b=b.worker", ""},
 
 		{"a name twice", map[string]string{"a.worker": "", "w/a.worker": ""}, []string{".", "w"}, "a=a.worker a=w/a.worker",

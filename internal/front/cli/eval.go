@@ -182,7 +182,11 @@ func (f *evalFlags) openCase(c evaluation.Case) (*program.Program, error) {
 	if own.entry == "" {
 		own.entry = c.Entry
 	}
-	return own.program()
+	p, err := own.program()
+	if err != nil {
+		return nil, err
+	}
+	return p, p.CheckEntry()
 }
 
 // openModels opens the models of a case. A model that the user or the file names for the

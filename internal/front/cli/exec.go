@@ -146,6 +146,9 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return err
 	}
+	if err := p.CheckEntry(); err != nil {
+		return err
+	}
 	if err := f.askTrust(cmd, p, false); err != nil {
 		return err
 	}

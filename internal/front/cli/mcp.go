@@ -84,6 +84,9 @@ func (f *mcpFlags) run(cmd *cobra.Command, serve Server) error {
 	if err != nil {
 		return err
 	}
+	if err := p.CheckEntry(); err != nil {
+		return err
+	}
 	if err := f.askTrust(cmd, p, false); err != nil { // standard input is the client's, unless it is a terminal
 		return err
 	}

@@ -45,7 +45,7 @@ func addProgramFlags(cmd *cobra.Command) *programFlags {
 	flags.StringVar(&f.state, "state", "", "the directory of golem's state (GOLEM_STATE)")
 	flags.StringVar(&f.trust, "trust", "", "trust the program if it has this hash, for this command")
 	flags.StringVar(&f.approval, "approval", "", "for calls that need approval: interactive asks you, approve_all approves, auto_deny declines (GOLEM_APPROVAL)")
-	flags.StringVar(&f.entry, "entry", "", "the entry worker; main if not given")
+	flags.StringVar(&f.entry, "entry", "", "the entry worker; that of main.worker if not given, or the only worker")
 	flags.StringArrayVar(&f.set, "set", nil, "override a value of the project file for this command: a.b=value; may be given again")
 	markShared(flags, "program", "state", "trust", "approval", "entry", "set")
 	return f
@@ -176,6 +176,7 @@ Exit code 0: no problems; 2: problems.`,
 			}
 		}
 		if p != nil {
+			problems = append(problems, program.EntryProblems(p)...)
 			problems = append(problems, p.Tree().AllMissing()...)
 			problems = append(problems, p.UnmetLevels()...)
 			problems = append(problems, lint.CheckSettings(p.Project, models.Names())...)

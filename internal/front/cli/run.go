@@ -152,6 +152,9 @@ spent; 5: no jail; 130: stopped.`,
 
 // run runs a program.
 func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) error {
+	if err := p.CheckEntry(); err != nil {
+		return err
+	}
 	if err := f.askTrust(cmd, p, f.takesStdin(p)); err != nil { // before golem opens any file that the program names
 		return err
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
@@ -48,10 +50,7 @@ func (f *runFlags) begin(args []string, errs io.Writer) ([]string, error) {
 			return nil, usageError("--entry and a worker file name a worker; use one of them")
 		}
 		f.said = word
-		f.dir, f.entry = filepath.Dir(word), worker.Stem(filepath.Base(word))
-		if f.entry == "worker" {
-			f.entry = filepath.Base(f.dir)
-		}
+		f.dir, f.entry = filepath.Dir(word), workerName(word)
 		return args[1:], nil
 	case err == nil || !errors.Is(err, fs.ErrNotExist):
 		return args, nil // a file that the input is about, or a text that is no name
@@ -90,6 +89,24 @@ func isProgramName(args []string) bool {
 		return false
 	}
 	return strings.HasPrefix(sameMeaning(args[0]), "exec ")
+}
+
+// workerName returns the name of the worker in a file: the one in the file, or else that
+// of the file.
+func workerName(file string) string {
+	full, err := filepath.Abs(file)
+	if err != nil {
+		full = file
+	}
+	if data, err := project.ReadFile(filepath.Dir(full), filepath.Base(full), strictyaml.MaxFile); err == nil {
+		if w, err := worker.Parse(full, data); err == nil {
+			return w.Name
+		}
+	}
+	if stem := worker.Stem(filepath.Base(full)); stem != "worker" {
+		return stem
+	}
+	return filepath.Base(filepath.Dir(full))
 }
 
 // hasProgram reports whether a directory has a program of its own. One that cannot be read

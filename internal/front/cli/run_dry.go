@@ -27,8 +27,11 @@ type dryStep struct {
 // dryRun prints what a run could do and would ask.
 func dryRun(cmd *cobra.Command, p *program.Program) error {
 	top := p.Tree()
+	if err := p.CheckEntry(); err != nil {
+		return err
+	}
 	if top == nil {
-		return usageError("no entry worker: a program has a main.worker, or name one with --entry")
+		return usageError("no worker: this program has only a project file; write main.worker, or golem init makes a program with workers")
 	}
 	step, err := dryOf(p, top)
 	if err != nil {

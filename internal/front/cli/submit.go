@@ -79,6 +79,9 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 	if p.Content.Hash == "" {
 		return noProgram(p)
 	}
+	if err := p.CheckEntry(); err != nil {
+		return err
+	}
 	if err := f.askTrust(cmd, p, false); err != nil {
 		return err
 	}

@@ -90,6 +90,9 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 	if err != nil {
 		return r, err
 	}
+	if err := p.CheckEntry(); err != nil {
+		return r, err
+	}
 	if err := f.askTrust(cmd, p, taken); err != nil {
 		return r, err
 	}

@@ -65,6 +65,9 @@ Exit code 0: trusted; 3: not trusted.`,
 				return err
 			}
 		}
+		if wrong := p.CheckEntry(); wrong != nil {
+			fmt.Fprintln(cmd.ErrOrStderr(), "note:", wrong)
+		}
 		doc, err := trustState(p)
 		if err != nil {
 			return err

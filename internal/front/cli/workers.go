@@ -38,6 +38,9 @@ Exit code 0: no errors; 2: errors.`,
 			return err
 		}
 		top := p.Tree()
+		if err == nil {
+			err = program.EntryProblems(p).Err()
+		}
 		doc := workersDocument{Entry: describe(p, top), Unreached: []string{}, Problems: problemsOf(err)}
 		for _, w := range p.Workers {
 			if top.Find(w.Name) == nil {
@@ -50,8 +53,8 @@ Exit code 0: no errors; 2: errors.`,
 			}
 			return quietly(err)
 		}
-		if top == nil {
-			fmt.Fprintln(cmd.OutOrStdout(), "no entry worker: a program has a main.worker, or name one with --entry")
+		if top == nil && err == nil {
+			fmt.Fprintln(cmd.OutOrStdout(), "no worker: this program has only a project file")
 		}
 		if program.IsDefault(p) {
 			fmt.Fprintln(cmd.OutOrStdout(), noProgramNote)
@@ -70,7 +73,7 @@ Exit code 0: no errors; 2: errors.`,
 // it showed all.
 func unlessIn(top *calltree.Step, err error) error {
 	var problems strictyaml.Problems
-	if !errors.As(err, &problems) {
+	if err == nil || !errors.As(err, &problems) {
 		return err
 	}
 	shown := map[strictyaml.Problem]bool{}
