@@ -83,7 +83,21 @@ var approvalModes = []string{"auto_deny", "interactive", "approve_all"}
 // ParsePolicy reads the administrator's policy. tools are the names that the lists of
 // tools may have. The error is a strictyaml.Problems.
 func ParsePolicy(file string, data []byte, tools []string) (Layer, error) {
-	return parseLayer(Layer{File: file, schema: PolicySchema()}, data, tools)
+	l := Layer{File: file, schema: PolicySchema()}
+	if isBlank(data) {
+		return l, newProblem(file, "is empty", "a policy that limits nothing is {}; write its keys, or remove the file")
+	}
+	return parseLayer(l, data, tools)
+}
+
+// isBlank reports whether a YAML text has only comments, empty lines and document markers.
+func isBlank(data []byte) bool {
+	for line := range strings.Lines(strings.TrimPrefix(string(data), "\ufeff")) {
+		if line = strings.TrimSpace(line); line != "" && line != "---" && line != "..." && line[0] != '#' {
+			return false
+		}
+	}
+	return true
 }
 
 // ParseConfig reads the user's configuration, in which ~ is home.

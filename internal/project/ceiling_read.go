@@ -45,6 +45,9 @@ func readConfig(name string) ([]byte, error) {
 	if name == "" {
 		return nil, nil
 	}
+	if err := checkMisnamed(name); err != nil {
+		return nil, err
+	}
 	wrong := func(what, hint string) error {
 		return strictyaml.Problems{{Place: strictyaml.Place{Source: name}, What: what, Hint: hint}}
 	}

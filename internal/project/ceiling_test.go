@@ -1,6 +1,7 @@
 package project_test
 
 import (
+	"cmp"
 	"fmt"
 	"math/rand/v2"
 	"os"
@@ -86,7 +87,7 @@ func TestCeilingProperty(t *testing.T) {
 	accepted := 0
 	for range testutil.Rounds(400) {
 		layers := []randomLayer{newRandomLayer(r, dirs), newRandomLayer(r, dirs)}
-		policy, err := project.ParsePolicy("policy", []byte(layers[0].text), ceilingTools)
+		policy, err := project.ParsePolicy("policy", []byte(cmp.Or(layers[0].text, "{}")), ceilingTools)
 		if err != nil {
 			t.Fatalf("%v\n%s", err, layers[0].text)
 		}
@@ -146,6 +147,14 @@ func TestCeilingProperty(t *testing.T) {
 }
 
 func TestCeilingNarrowsWithoutReason(t *testing.T) {
+	for _, text := range []string{"", "\n", "# network: off\n", "---\n", "\ufeff---\n# x\n...\n"} {
+		if _, err := project.ParsePolicy("policy", []byte(text), nil); err == nil || !strings.Contains(err.Error(), "policy: is empty; a policy that limits nothing is {}") {
+			t.Errorf("%q: got %v", text, err)
+		}
+	}
+	if _, err := project.ParsePolicy("policy", []byte("{}\n"), nil); err != nil {
+		t.Error(err)
+	}
 	layer, err := project.ParsePolicy("policy", []byte("network: on\napproval: {mode: approve_all}\n"), nil)
 	if err != nil {
 		t.Fatal(err)
@@ -180,5 +189,30 @@ func TestAskedValues(t *testing.T) {
 	}
 	if got := asked.PlaceOf("sandbox.network").Line; got != 1 {
 		t.Errorf("line of the network request: got %d, want 1", got)
+	}
+}
+
+// TestMisnamedConfig: a configuration that golem does not read because of its name may hold
+// limits.
+func TestMisnamedConfig(t *testing.T) {
+	for _, test := range []struct {
+		files []string
+		want  string // a part of the error
+	}{
+		{nil, ""},
+		{[]string{"config.yaml", "config.yaml~", "config.yaml.bak", "settings.json", "theme.yml"}, ""},
+		{[]string{"config.yml"}, "config.yml: golem does not read this file; rename it to config.yaml"},
+		{[]string{"config.yaml", "config.yml"}, "config.yml: golem does not read this file; golem reads config.yaml in the same directory; keep one of the two"},
+		{[]string{"config"}, "config: golem does not read this file"},
+		{[]string{"CONFIG.json"}, "CONFIG.json: golem does not read this file"},
+	} {
+		dir := t.TempDir()
+		for _, name := range test.files {
+			must(t, os.WriteFile(filepath.Join(dir, name), []byte("network: off\n"), 0o600))
+		}
+		_, err := project.ReadCeiling(filepath.Join(dir, "config.yaml"), dir, nil)
+		if (err == nil) != (test.want == "") || err != nil && !strings.Contains(err.Error(), test.want) {
+			t.Errorf("%q: got %v, want %q", test.files, err, test.want)
+		}
 	}
 }

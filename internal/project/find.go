@@ -6,6 +6,8 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/strictyaml"
 )
@@ -22,7 +24,9 @@ const EntryWorker = "main.worker"
 // Find returns the absolute directory of the program and the name of its project file, ""
 // if it has none. It walks up from dir and takes the nearest directory with a project
 // file. If there is none, it takes the nearest directory with main.worker, and otherwise
-// dir itself. Both spellings of the file name in one directory are an error.
+// dir itself. Both spellings of the file name in one directory are an error. So is a file
+// on the way whose name is nearly that of a project file: its limits must not be missing
+// in silence.
 func Find(dir string) (root, file string, err error) {
 	dir, err = filepath.Abs(dir)
 	if err != nil {
@@ -61,6 +65,17 @@ func findFile(dir string) (string, error) {
 		return "", newProblem(dir, "the directory cannot be read", "a project file could be in it; check its permissions")
 	}
 	short, _ := exists(filepath.Join(dir, FileShort))
+	for _, name := range []string{"golem-forge.yaml", "golem-forge.yml", "golem-forge.json", "golem-forge.toml", "golem-forge.config", "golem-forge.config.json", "golem-forge.config.toml",
+		"golem-forge-config.yaml", "golem-forge-config.yml", "golem_forge.config.yaml", "." + File, "Golem-Forge.config.yaml", "golem-forge.config.YAML", "golem-forge.Config.yaml", "GOLEM-FORGE.CONFIG.YAML"} {
+		if !isMisnamed(dir, name, File) {
+			continue
+		}
+		hint := "rename it"
+		if long || short {
+			hint = "remove it, or move its keys"
+		}
+		return "", newProblem(filepath.Join(dir, name), "golem does not read this file", "the project file is called "+File+"; "+hint)
+	}
 	switch {
 	case long && short:
 		return "", newProblem(filepath.Join(dir, File), FileShort+" is in the same directory", "keep one of the two")
@@ -70,6 +85,39 @@ func findFile(dir string) (string, error) {
 		return FileShort, nil
 	}
 	return "", nil
+}
+
+// isMisnamed reports whether a directory has a file of this name. If the host ignores case,
+// it may be the file of the right name.
+func isMisnamed(dir, name, right string) bool {
+	info, err := os.Lstat(filepath.Join(dir, name))
+	if err != nil {
+		return false
+	}
+	real, err := os.Lstat(filepath.Join(dir, right))
+	return err != nil || !os.SameFile(info, real)
+}
+
+// checkMisnamed returns an error if the directory of a file has another file whose name
+// differs only in case or ending, such as policy.yml beside policy.yaml: it may hold limits
+// that golem does not read.
+func checkMisnamed(file string) error {
+	dir, right := filepath.Split(file)
+	stem := strings.TrimSuffix(right, filepath.Ext(right))
+	entries, _ := os.ReadDir(dir) // golem reports elsewhere that it cannot read the file
+	for _, e := range entries {
+		ending := filepath.Ext(e.Name())
+		isNear := strings.EqualFold(strings.TrimSuffix(e.Name(), ending), stem) && slices.Contains([]string{"", ".yaml", ".yml", ".json", ".toml", ".conf"}, strings.ToLower(ending))
+		if e.Name() == right || !isNear || e.IsDir() || !isMisnamed(dir, e.Name(), right) {
+			continue
+		}
+		hint := "rename it to " + right
+		if _, err := os.Lstat(file); err == nil {
+			hint = "golem reads " + right + " in the same directory; keep one of the two"
+		}
+		return newProblem(filepath.Join(dir, e.Name()), "golem does not read this file", hint)
+	}
+	return nil
 }
 
 func exists(name string) (bool, error) {

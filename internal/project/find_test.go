@@ -26,7 +26,7 @@ func TestFind(t *testing.T) {
 		{"main.worker", []string{"a/main.worker", "a/b/x"}, "a/b", "a", ""},
 		{"the nearest main.worker", []string{"main.worker", "a/main.worker", "a/b/x"}, "a/b", "a", ""},
 		{"nothing", []string{"a/b/x"}, "a/b", "a/b", ""},
-		{"another name", []string{"a/golem-forge.config.json", "a/b/x"}, "a/b", "a/b", ""},
+		{"another name", []string{"a/golem-forge.schema.json", "a/b/x"}, "a/b", "a/b", ""},
 	} {
 		t.Run(test.name, func(t *testing.T) {
 			top := t.TempDir()
@@ -61,7 +61,8 @@ func TestFindRelative(t *testing.T) {
 
 func TestFindProblems(t *testing.T) {
 	top := t.TempDir()
-	for _, file := range []string{"both/" + project.File, "both/" + project.FileShort, "both/in/x", "dangling/x"} {
+	for _, file := range []string{"both/" + project.File, "both/" + project.FileShort, "both/in/x", "dangling/x", "near/golem-forge.yaml", "near/in/x",
+		"beside/golem-forge.yml", "beside/" + project.File, "json/golem-forge.config.json"} {
 		must(t, os.MkdirAll(filepath.Join(top, filepath.Dir(file)), 0o777))
 		must(t, os.WriteFile(filepath.Join(top, file), nil, 0o666))
 	}
@@ -70,6 +71,10 @@ func TestFindProblems(t *testing.T) {
 		"both/in":              project.FileShort + " is in the same directory; keep one of the two",
 		"none":                 "not a directory; name the program's directory",
 		"both/" + project.File: "not a directory; name the program's directory",
+		"near":                 "near/golem-forge.yaml: golem does not read this file; the project file is called golem-forge.config.yaml; rename it",
+		"near/in":              "near/golem-forge.yaml: golem does not read this file; the project file is called golem-forge.config.yaml; rename it",
+		"beside":               "beside/golem-forge.yml: golem does not read this file; the project file is called golem-forge.config.yaml; remove it, or move its keys",
+		"json":                 "json/golem-forge.config.json: golem does not read this file; the project file is called golem-forge.config.yaml; rename it",
 	} {
 		if _, _, err := project.Find(filepath.Join(top, from)); err == nil || !strings.HasSuffix(err.Error(), want) {
 			t.Errorf("%s: %v", from, err)

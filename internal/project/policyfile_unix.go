@@ -26,6 +26,9 @@ func ReadPolicy() ([]byte, error) {
 	if _, err := os.Lstat(filepath.Dir(PolicyFile)); errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
 	}
+	if err := checkMisnamed(PolicyFile); err != nil {
+		return nil, err
+	}
 	real, err := walkTrusted(PolicyFile)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil
@@ -55,7 +58,7 @@ func ReadPolicy() ([]byte, error) {
 func walkTrusted(name string) (string, error) {
 	const most = 20
 	at, rest, links := "/", strings.Split(strings.Trim(name, "/"), "/"), 0
-	if err := checkTrusted(at); err != nil {
+	if err := checkTrusted(at, false); err != nil {
 		return "", err
 	}
 	for len(rest) > 0 {
@@ -79,7 +82,7 @@ func walkTrusted(name string) (string, error) {
 		if err != nil {
 			return "", policyProblem(next, "cannot be read", "ask an administrator to run sudo chmod go+rX "+filepath.Dir(next))
 		}
-		if err := checkTrusted(next); err != nil {
+		if err := checkTrusted(next, links > 0); err != nil {
 			return "", err
 		}
 		switch {
@@ -102,22 +105,29 @@ func walkTrusted(name string) (string, error) {
 }
 
 // checkTrusted returns an error if somebody other than root could change a file, symlink
-// or directory.
-func checkTrusted(name string) error {
+// or directory. linked means that a symlink leads there: then the file belongs in place of
+// the symlink, because the directory may be one that all users need to change.
+func checkTrusted(name string, linked bool) error {
 	info, err := os.Lstat(name)
 	if err != nil {
 		return policyProblem(name, "cannot be read", "ask an administrator to repair or remove it")
 	}
 	owner, ok := info.Sys().(*syscall.Stat_t)
+	advise := func(what, command string) error {
+		if linked {
+			return policyProblem(name, what, PolicyFile+" leads there by a symlink, and golem obeys only a policy that nobody but root can change: replace the symlink with a file of root")
+		}
+		return policyProblem(name, what, command)
+	}
 	switch {
 	case !ok || owner.Uid != 0:
 		uid := "somebody"
 		if ok {
 			uid = "the user " + strconv.Itoa(int(owner.Uid))
 		}
-		return policyProblem(name, "belongs to "+uid, "golem obeys only a policy that belongs to root: sudo chown -h root "+name)
+		return advise("belongs to "+uid, "golem obeys only a policy that belongs to root: sudo chown -h root "+name)
 	case info.Mode()&fs.ModeSymlink == 0 && info.Mode().Perm()&0o022 != 0:
-		return policyProblem(name, "users other than root can change it", "golem obeys only a policy that nobody else can change: sudo chmod go-w "+name)
+		return advise("users other than root can change it", "golem obeys only a policy that nobody else can change: sudo chmod go-w "+name)
 	}
 	return nil
 }
