@@ -52,7 +52,7 @@ func (h hub) dial(ctx context.Context) (*api, error) {
 	}
 	next := h.target.Web
 	if next == nil {
-		next = &http.Transport{ForceAttemptHTTP2: true, TLSHandshakeTimeout: 30 * time.Second, ResponseHeaderTimeout: time.Minute, IdleConnTimeout: time.Minute}
+		next = &http.Transport{ForceAttemptHTTP2: true, TLSHandshakeTimeout: 30 * time.Second, ResponseHeaderTimeout: time.Minute, IdleConnTimeout: time.Minute, MaxResponseHeaderBytes: 64 << 10}
 	}
 	web := &http.Client{
 		Transport:     courier{next, root, token},

@@ -111,7 +111,7 @@ func (n *Network) checkAddresses(name string, port uint16, all []netip.Addr) ([]
 		}
 	}
 	if len(good) == 0 {
-		return nil, refusal(fmt.Sprintf("%s leads to %s; golem connects there only if the list names the address", name, strings.Join(bad, ", ")))
+		return nil, addressRefusal(fmt.Sprintf("%s leads to %s; golem connects there only if the list names the address", name, strings.Join(bad, ", ")))
 	}
 	return good, nil
 }
@@ -132,7 +132,7 @@ func (n *Network) checkSocket(ctx context.Context, _, address string, _ syscall.
 	}
 	name, _ := ctx.Value(hostKey{}).(string)
 	if why := n.whyForbidden(name, to); why != "" {
-		return refusal(to.Addr().String() + " is forbidden: " + why)
+		return addressRefusal(to.Addr().String() + " is forbidden: " + why)
 	}
 	return nil
 }
@@ -141,3 +141,17 @@ func (n *Network) checkSocket(ctx context.Context, _, address string, _ syscall.
 type refusal string
 
 func (r refusal) Error() string { return string(r) }
+
+// An addressRefusal is a refusal that names addresses, which programs do not learn.
+type addressRefusal string
+
+func (r addressRefusal) Error() string { return string(r) }
+
+// As makes an addressRefusal a refusal for errors.As.
+func (r addressRefusal) As(target any) bool {
+	if t, ok := target.(*refusal); ok {
+		*t = refusal(r)
+		return true
+	}
+	return false
+}

@@ -2,6 +2,7 @@ package egress
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"net/http"
 	"slices"
@@ -35,6 +36,18 @@ func (s *stream) secrets() (list []*secret) {
 		}
 	}
 	return list
+}
+
+// checkAnswer refuses an answer with too many headers, and hides secrets in others.
+func checkAnswer(answer *http.Response) error {
+	fields := 0
+	for _, values := range answer.Header {
+		fields += len(values)
+	}
+	if fields > maxFields {
+		return refusal(fmt.Sprintf("the answer has %d headers, more than %d", fields, maxFields))
+	}
+	return hideSecrets(answer)
 }
 
 // hideSecrets replaces secrets in an answer by their placeholders, and removes cookies:

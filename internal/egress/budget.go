@@ -12,6 +12,7 @@ const (
 	maxUnfinished = 32 << 20 // bytes of hellos and headers
 	maxRequests   = 1024     // at the same time
 	maxHeader     = 64 << 10
+	maxFields     = 1000      // of an answer
 	maxStreams    = 100       // of an HTTP/2 connection
 	maxUpload     = 256 << 10 // bytes of an HTTP/2 connection that wait for the host
 	maxDownload   = 512 << 10 // bytes of an HTTP/2 answer that wait for the program
@@ -25,7 +26,7 @@ type budget struct{ used atomic.Int64 }
 func (b *budget) take(n int64) error {
 	if b.used.Add(n) > maxUnfinished {
 		b.used.Add(-n)
-		return refusal("programs have sent too many unfinished messages")
+		return refusal("programs and hosts have sent too many unfinished messages")
 	}
 	return nil
 }
@@ -47,24 +48,33 @@ func sizeOf(r *http.Request) int64 {
 
 // A load is what a connection with HTTP requests takes from the budget.
 type load struct {
-	unread  atomic.Int64 // bytes of requests that golem has not read to their end
+	arrived atomic.Int64 // bytes of messages that golem has not read to their end
+	unread  atomic.Int64 // what they take of the budget
 	running atomic.Int32 // requests
 }
 
-// add counts bytes that arrived, unless they may be the body of a request.
+// add counts bytes that arrived, unless they may be the body of a request. Headers can be so
+// short that each byte takes about heavy bytes of memory. Usual heads are not so long that
+// it matters.
 func (l *load) add(b *budget, n int) error {
+	const light, heavy = 2 << 10, 16
 	if n == 0 || l.running.Load() > 0 {
 		return nil
 	}
-	if err := b.take(int64(n)); err != nil {
+	before := l.arrived.Add(int64(n)) - int64(n)
+	weight := int64(n) + (heavy-1)*(max(before+int64(n), light)-max(before, light))
+	if err := b.take(weight); err != nil {
 		return err
 	}
-	l.unread.Add(int64(n))
+	l.unread.Add(weight)
 	return nil
 }
 
 // clear gives back the bytes that arrived.
-func (l *load) clear(b *budget) { b.give(l.unread.Swap(0)) }
+func (l *load) clear(b *budget) {
+	l.arrived.Store(0)
+	b.give(l.unread.Swap(0))
+}
 
 // begin counts a request that golem has read. The caller calls end when it is answered.
 func (n *Network) begin(l *load, r *http.Request) (end func(), err error) {

@@ -6,6 +6,7 @@ import (
 	"crypto/tls"
 	"errors"
 	"fmt"
+	"io"
 	"net"
 	"net/http"
 	"net/netip"
@@ -97,7 +98,7 @@ func (n *Network) dialTunnel(ctx context.Context, proxy *url.URL, at string) (ne
 		c.Close()
 		return nil, fmt.Errorf("proxy %s: %w", proxy.Host, err)
 	}
-	r := bufio.NewReader(c)
+	r := bufio.NewReader(io.LimitReader(c, maxHeader))
 	response, err := http.ReadResponse(r, request)
 	if err != nil {
 		c.Close()

@@ -4,10 +4,12 @@ import (
 	"context"
 	"crypto/tls"
 	"errors"
+	"fmt"
 	"io"
 	"log/slog"
 	"net"
 	"net/http"
+	"net/http/httptrace"
 	"net/http/httputil"
 	"net/url"
 	"strconv"
@@ -30,15 +32,16 @@ func (n *Network) startWeb() {
 	quiet := slog.NewLogLogger(slog.DiscardHandler, slog.LevelError)
 	n.toWeb = &handoff{conns: make(chan net.Conn), done: make(chan struct{})}
 	n.direct = &http.Transport{
-		DialContext:           n.dialAddress,
-		TLSClientConfig:       &tls.Config{RootCAs: n.o.Roots},
-		DisableCompression:    true,
-		ForceAttemptHTTP2:     true,
-		TLSHandshakeTimeout:   30 * time.Second,
-		MaxIdleConnsPerHost:   16,
-		IdleConnTimeout:       idleTime,
-		ExpectContinueTimeout: time.Second,
-		HTTP2:                 &http.HTTP2Config{MaxReceiveBufferPerStream: maxDownload, MaxReceiveBufferPerConnection: maxDownloads},
+		DialContext:            n.dialAddress,
+		TLSClientConfig:        &tls.Config{RootCAs: n.o.Roots},
+		DisableCompression:     true,
+		ForceAttemptHTTP2:      true,
+		TLSHandshakeTimeout:    30 * time.Second,
+		MaxIdleConnsPerHost:    16,
+		IdleConnTimeout:        idleTime,
+		ExpectContinueTimeout:  time.Second,
+		MaxResponseHeaderBytes: maxHeader,
+		HTTP2:                  &http.HTTP2Config{MaxReceiveBufferPerStream: maxDownload, MaxReceiveBufferPerConnection: maxDownloads},
 	}
 	n.viaProxy = n.direct.Clone()
 	n.viaProxy.Proxy = func(r *http.Request) (*url.URL, error) { return n.proxyFor(r.URL) }
@@ -48,7 +51,7 @@ func (n *Network) startWeb() {
 		Transport:      roundTripper(n.roundTrip),
 		FlushInterval:  -1,
 		ErrorHandler:   n.reportFailure,
-		ModifyResponse: hideSecrets,
+		ModifyResponse: checkAnswer,
 		ErrorLog:       quiet,
 		BufferPool:     &buffers{},
 	}
@@ -342,7 +345,14 @@ func (n *Network) roundTrip(r *http.Request) (*http.Response, error) {
 	if proxy != nil {
 		return n.viaProxy.RoundTrip(r)
 	}
-	return n.direct.RoundTrip(r)
+	var k *kept
+	trace := &httptrace.ClientTrace{GotConn: func(to httptrace.GotConnInfo) {
+		if k.endHead(); to.Conn != nil { // an earlier connection was too old
+			k = beginHead(to.Conn)
+		}
+	}}
+	defer func() { k.endHead() }()
+	return n.direct.RoundTrip(r.WithContext(httptrace.WithClientTrace(r.Context(), trace)))
 }
 
 // dialAddress is the dialer of the transport. Its address is a host with its port.
@@ -359,13 +369,60 @@ func (n *Network) dialAddress(ctx context.Context, _, address string) (net.Conn,
 	if err != nil {
 		return nil, err
 	}
-	return &kept{c, n}, nil
+	return &kept{Conn: c, n: n}, nil
 }
 
-// A kept connection leaves the network's list when it is closed.
+// A kept connection leaves the network's list when it is closed. While golem waits for an
+// answer, the connection counts the bytes of the answer's head.
 type kept struct {
 	net.Conn
 	n *Network
+
+	mu    sync.Mutex
+	heads bool // an answer's head is awaited
+	head  load
+}
+
+// beginHead makes a connection count the head of the next answer. HTTP/2 limits heads by
+// itself, so it returns nil for such a connection.
+func beginHead(c net.Conn) *kept {
+	if t, ok := c.(*tls.Conn); ok {
+		if t.ConnectionState().NegotiatedProtocol == "h2" {
+			return nil
+		}
+		c = t.NetConn()
+	}
+	k, ok := c.(*kept)
+	if !ok {
+		return nil
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.heads = true
+	return k
+}
+
+// endHead ends what beginHead began.
+func (k *kept) endHead() {
+	if k == nil {
+		return
+	}
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	k.heads = false
+	k.head.clear(&k.n.budget)
+}
+
+func (k *kept) Read(b []byte) (int, error) {
+	n, err := k.Conn.Read(b)
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	if k.heads {
+		if full := k.head.add(&k.n.budget, n); full != nil {
+			return 0, full
+		}
+	}
+	return n, err
 }
 
 func (k *kept) Close() error {
@@ -373,8 +430,8 @@ func (k *kept) Close() error {
 	return nil
 }
 
-// reportFailure answers a request that could not be sent. The program does not learn to
-// which addresses a name leads.
+// reportFailure answers a request that could not be sent, or whose answer golem refuses. The
+// program does not learn to which addresses a name leads.
 func (n *Network) reportFailure(w http.ResponseWriter, r *http.Request, err error) {
 	s := r.Context().Value(streamKey{}).(*stream)
 	var why refusal
@@ -382,16 +439,25 @@ func (n *Network) reportFailure(w http.ResponseWriter, r *http.Request, err erro
 		record := s.record(Denied)
 		record.Request, record.Why = r.Method+" "+r.URL.EscapedPath(), why.Error()
 		n.report(record)
+		told := why.Error()
+		if errors.As(err, new(addressRefusal)) {
+			told = "the address of " + s.host + " is not allowed"
+		}
 		w.Header().Set("X-Golem", "refused")
-		http.Error(w, "golem refused this request: the address of "+s.host+" is not allowed", http.StatusForbidden)
+		http.Error(w, "golem refused this request: "+told, http.StatusForbidden)
 		return
 	}
+	told := "golem cannot reach " + s.host
 	if r.Context().Err() == nil && !errors.Is(err, io.EOF) {
+		if strings.Contains(err.Error(), "response headers exceeded") || strings.Contains(err.Error(), "response header list larger") {
+			err = fmt.Errorf("the headers of the answer are longer than %d bytes", maxHeader)
+			told = "golem refused the answer of " + s.host + ": " + err.Error()
+		}
 		record := s.record(Noticed)
 		record.Request, record.Why = r.Method+" "+r.URL.EscapedPath(), err.Error()
 		n.report(record)
 	}
-	http.Error(w, "golem cannot reach "+s.host, http.StatusBadGateway)
+	http.Error(w, told, http.StatusBadGateway)
 }
 
 // buffers are the buffers with which the reverse proxy copies.

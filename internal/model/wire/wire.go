@@ -58,7 +58,7 @@ func NewClient(s Server) *Client {
 		s.Whole = time.Hour
 	}
 	if s.Transport == nil {
-		s.Transport = &http.Transport{ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 30 * time.Second}
+		s.Transport = &http.Transport{ForceAttemptHTTP2: true, IdleConnTimeout: time.Minute, TLSHandshakeTimeout: 30 * time.Second, MaxResponseHeaderBytes: 64 << 10}
 	}
 	return &Client{Server: s, http: &http.Client{
 		Transport:     s.Transport,
