@@ -3,6 +3,9 @@ package main
 import (
 	"strings"
 	"testing"
+	"time"
+
+	"golang.org/x/sys/unix"
 )
 
 // questionFiles are the files of a program whose commands ask.
@@ -108,5 +111,34 @@ func TestEmptySession(t *testing.T) {
 	}
 	if out, _ := p.golem("status"); !strings.Contains(out, "1 session with changes") || p.read("a.txt") != "a\n" {
 		t.Errorf("a.txt %q\n%s", p.read("a.txt"), out)
+	}
+}
+
+// TestInterruptedSecret checks that Ctrl-C while golem reads a secret ends golem, stores
+// nothing, and leaves a terminal that shows what the user types.
+func TestInterruptedSecret(t *testing.T) {
+	t.Parallel()
+	p := newPickTest(t, map[string]string{"a.txt": "a\n"}, "true")
+	p.startAt(80, "secret", "set", "github")
+	p.screen.Until("golem does not show it")
+	for { // golem asks before the terminal hides what the user types
+		if modes, err := unix.IoctlGetTermios(int(p.person.Fd()), unix.TCGETS); err != nil || modes.Lflag&unix.ECHO == 0 {
+			break
+		}
+		time.Sleep(10 * time.Millisecond)
+	}
+	if _, err := p.person.WriteString("\x03"); err != nil {
+		t.Fatal(err)
+	}
+	code, seen := p.waitForEnd()
+	if code != 3 || !strings.Contains(seen, "golem: stored nothing for github") {
+		t.Errorf("code %d\n%s", code, seen)
+	}
+	modes, err := unix.IoctlGetTermios(int(p.person.Fd()), unix.TCGETS)
+	if err != nil || modes.Lflag&unix.ECHO == 0 {
+		t.Errorf("the terminal does not show what the user types: %v", err)
+	}
+	if out, code := p.golem("secret", "ls"); code != 0 || !strings.Contains(out, "no secrets") {
+		t.Errorf("code %d\n%s", code, out)
 	}
 }

@@ -92,8 +92,10 @@ func (systemKeyring) Delete(service, user string) error { return system.Delete(s
 // An Entry describes a secret, without its value.
 type Entry struct {
 	Name string    `json:"name"`
-	In   Place     `json:"in"`
-	Set  time.Time `json:"set"`
+	In   Place     `json:"in,omitempty"` // empty if its file is damaged
+	Set  time.Time `json:"set,omitzero"`
+	// Problem says why golem cannot use the secret, and what to type. It is empty if golem can.
+	Problem string `json:"problem,omitempty"`
 }
 
 // A Place is where the value of a secret is.
@@ -192,7 +194,7 @@ func (s Store) Remove(name string) error {
 		return errors.New(hint)
 	}
 	r, err := s.read(name)
-	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOpen) {
+	if err != nil && !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, errOpen) && !errors.Is(err, errDamaged) {
 		return err
 	}
 	missing := errors.Is(err, fs.ErrNotExist)
@@ -218,7 +220,8 @@ func (s Store) Remove(name string) error {
 	return durable.SyncDir(s.Dir)
 }
 
-// List returns all secrets that golem stored, by name.
+// List returns all secrets that golem stored, by name. One that golem cannot use has a
+// Problem.
 func (s Store) List() ([]Entry, error) {
 	files, err := os.ReadDir(s.Dir)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -234,10 +237,14 @@ func (s Store) List() ([]Entry, error) {
 			continue
 		}
 		r, err := s.read(name)
-		if err != nil && !errors.Is(err, errOpen) {
-			return nil, err
+		if errors.Is(err, fs.ErrNotExist) {
+			continue // another process removed it
 		}
-		list = append(list, Entry{name, r.In, r.Set})
+		e := Entry{Name: name, In: r.In, Set: r.Set}
+		if err != nil {
+			e.Problem = err.Error()
+		}
+		list = append(list, e)
 	}
 	slices.SortFunc(list, func(a, b Entry) int { return strings.Compare(a.Name, b.Name) })
 	return list, nil
@@ -247,13 +254,21 @@ const ending = ".json"
 
 func (s Store) file(name string) string { return filepath.Join(s.Dir, name+ending) }
 
-// errOpen is the error for a file that other users can read.
-var errOpen = errors.New("other users can read it")
+// Errors of a secret's file.
+var (
+	errOpen    = errors.New("other users can read it")
+	errDamaged = errors.New("the file is damaged")
+)
 
 // read reads the file of a secret. It refuses a file that other users can read, but
 // returns its content except for the value.
 func (s Store) read(name string) (r record, err error) {
 	const most = 1 << 20
+	if info, err := os.Lstat(s.file(name)); err != nil {
+		return r, err
+	} else if !info.Mode().IsRegular() { // opening a named pipe would wait
+		return r, fmt.Errorf("%s: %w; golem secret set %s replaces it", s.file(name), errDamaged, name)
+	}
 	f, err := os.Open(s.file(name))
 	if err != nil {
 		return r, err
@@ -268,7 +283,7 @@ func (s Store) read(name string) (r record, err error) {
 		err = json.Unmarshal(data, &r)
 	}
 	if err != nil || r.In != InFile && r.In != InKeyring {
-		return record{}, fmt.Errorf("%s is damaged; golem secret set %s replaces it", f.Name(), name)
+		return record{}, fmt.Errorf("%s: %w; golem secret set %s replaces it", f.Name(), errDamaged, name)
 	}
 	if runtime.GOOS != "windows" && info.Mode().Perm()&0o077 != 0 {
 		r.Value = ""

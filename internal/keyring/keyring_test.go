@@ -144,10 +144,47 @@ func TestRefusedNames(t *testing.T) {
 	if got, err := s.Get("open"); got != "" || err == nil || !strings.Contains(err.Error(), "chmod 600") {
 		t.Errorf("a file that others can read: got %q, %v", got, err)
 	}
-	if list, err := s.List(); err != nil || len(list) != 1 {
+	if list, err := s.List(); err != nil || len(list) != 1 || !strings.Contains(list[0].Problem, "other users can read it; chmod 600") {
 		t.Errorf("List: got %v, %v", list, err)
 	}
 	if err := s.Remove("open"); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestDamagedFiles checks that one file that golem cannot read does not hide the other
+// secrets, and that the user can replace or remove it.
+func TestDamagedFiles(t *testing.T) {
+	s := newStore(t, nil)
+	for _, name := range []string{"good", "damaged", "empty", "odd"} {
+		if _, _, err := s.Set(name, "the-value"); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for name, content := range map[string]string{"damaged": "{\"in\":", "empty": "", "odd": `{"in":"elsewhere"}`} {
+		if err := os.WriteFile(filepath.Join(s.Dir, name+".json"), []byte(content), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if err := os.Mkdir(filepath.Join(s.Dir, "directory.json"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	list, err := s.List()
+	if err != nil || len(list) != 5 {
+		t.Fatalf("got %v, %v", list, err)
+	}
+	for _, e := range list {
+		if (e.Problem == "") != (e.Name == "good") || e.Name != "good" && !strings.Contains(e.Problem, "the file is damaged; golem secret set "+e.Name) {
+			t.Errorf("got %+v", e)
+		}
+	}
+	if err := s.Remove("damaged"); err != nil {
+		t.Errorf("Remove: %v", err)
+	}
+	if _, _, err := s.Set("empty", "another-value"); err != nil {
+		t.Errorf("Set: %v", err)
+	}
+	if got, err := s.Get("empty"); got != "another-value" || err != nil {
+		t.Errorf("Get: got %q, %v", got, err)
 	}
 }

@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"context"
 	"errors"
 	"fmt"
 	"io"
@@ -126,8 +127,12 @@ func readSecret(cmd *cobra.Command, name string) (string, error) {
 	var err error
 	if fd := int(os.Stdin.Fd()); term.IsTerminal(fd) {
 		fmt.Fprintf(cmd.ErrOrStderr(), "Value of %s (golem does not show it): ", name)
-		data, err = term.ReadPassword(fd)
+		data, err = readHidden(cmd.Context(), fd)
 		fmt.Fprintln(cmd.ErrOrStderr())
+		if caught := (signaled{}); errors.As(err, &caught) {
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: stored nothing for %s\n", name)
+			return "", caught.atQuestion()
+		}
 	} else {
 		data, err = io.ReadAll(io.LimitReader(cmd.InOrStdin(), maxSecret+2))
 	}
@@ -145,6 +150,33 @@ func readSecret(cmd *cobra.Command, name string) (string, error) {
 		return "", usagef("the value is shorter than %d characters, so golem could not tell it from other text; check it", minSecret)
 	}
 	return value, nil
+}
+
+// readHidden reads a line at a terminal that does not show it. The error is a signaled if a
+// signal ends the wait; then the terminal has its usual modes again.
+func readHidden(ctx context.Context, fd int) ([]byte, error) {
+	usual, err := term.GetState(fd)
+	if err != nil {
+		return nil, err
+	}
+	ctx, stop := untilSignal(ctx)
+	defer stop()
+	type result struct {
+		data []byte
+		err  error
+	}
+	line := make(chan result, 1)
+	go func() {
+		data, err := term.ReadPassword(fd)
+		line <- result{data, err}
+	}()
+	select {
+	case r := <-line:
+		return r.data, r.err
+	case <-ctx.Done(): // golem ends, and the read with it
+		term.Restore(fd, usual)
+		return nil, context.Cause(ctx)
+	}
 }
 
 func newSecretList() *cobra.Command {
@@ -173,9 +205,18 @@ func newSecretList() *cobra.Command {
 			}
 			var rows [][]string
 			for _, e := range list {
-				rows = append(rows, []string{e.Name, placeOfSecret(s, e.In), e.Set.Local().Format("2006-01-02")})
+				place, date := "-", "-"
+				if e.In != "" {
+					place, date = placeOfSecret(s, e.In), e.Set.Local().Format("2006-01-02")
+				}
+				rows = append(rows, []string{e.Name, place, date})
 			}
 			printColumns(cmd.OutOrStdout(), rows)
+			for _, e := range list {
+				if e.Problem != "" {
+					fmt.Fprintf(cmd.ErrOrStderr(), "golem: warning: the secret %s cannot be used: %s\n", e.Name, visible.Line(e.Problem, 300))
+				}
+			}
 			return nil
 		},
 	}
