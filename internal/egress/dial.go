@@ -71,6 +71,22 @@ func (n *Network) dialDirect(ctx context.Context, host string, port uint16) (net
 	return nil, errors.Join(failed...)
 }
 
+// resolve returns the addresses of a name: those of the user's hosts file, or else those of
+// DNS. The search list of DNS must not change the name, so golem asks DNS for the name with a
+// final dot. The hosts file has names without one.
+func resolve(ctx context.Context, name string) ([]netip.Addr, error) {
+	offline := net.Resolver{PreferGo: true, Dial: func(context.Context, string, string) (net.Conn, error) {
+		return nil, errors.New("only the hosts file")
+	}}
+	if all, err := offline.LookupNetIP(ctx, "ip", name); err == nil && len(all) > 0 {
+		return all, nil
+	}
+	if name == "localhost" { // DNS need not know it
+		return []netip.Addr{netip.AddrFrom4([4]byte{127, 0, 0, 1}), netip.IPv6Loopback()}, nil
+	}
+	return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".")
+}
+
 // proxyFor returns the user's proxy for a URL, nil for none.
 func (n *Network) proxyFor(u *url.URL) (*url.URL, error) {
 	if n.o.Proxy == nil {

@@ -33,3 +33,6 @@ func (n *Network) Unfinished() int64 { return n.budget.used.Load() }
 
 // CloseIdle closes the connections to servers that no request uses.
 func (n *Network) CloseIdle() { n.direct.CloseIdleConnections() }
+
+// Resolve is the default of Options.Resolve.
+func Resolve(ctx context.Context, name string) ([]netip.Addr, error) { return resolve(ctx, name) }

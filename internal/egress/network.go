@@ -103,9 +103,7 @@ func New(o Options) (*Network, error) {
 		o.Patience = 4 * time.Second
 	}
 	if o.Resolve == nil {
-		o.Resolve = func(ctx context.Context, name string) ([]netip.Addr, error) {
-			return net.DefaultResolver.LookupNetIP(ctx, "ip", name+".") // the search list of the host must not change the name
-		}
+		o.Resolve = resolve
 	}
 	if o.Record == nil {
 		o.Record = func(Record) error { return nil }

@@ -11,6 +11,8 @@ import (
 	"net/http/httptest"
 	"net/netip"
 	"net/url"
+	"os"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -105,6 +107,32 @@ func TestOwnTransportAddresses(t *testing.T) {
 		want := cmp.Or(test.want, "dialled")
 		if err == nil || !strings.Contains(err.Error(), want) || !strings.Contains(refused, test.want) {
 			t.Errorf("%s at %s: got %v, refused %q, want %q", test.host, test.address, err, refused, want)
+		}
+	}
+}
+
+// TestHostsFile checks that golem finds localhost, and the names of this machine's hosts
+// file, also those without a dot, which DNS may not know.
+func TestHostsFile(t *testing.T) {
+	want := map[string]string{"localhost": "127.0.0.1"}
+	data, err := os.ReadFile("/etc/hosts")
+	if err != nil {
+		t.Log(err)
+	}
+	for line := range strings.Lines(string(data)) {
+		line, _, _ = strings.Cut(line, "#")
+		if fields := strings.Fields(line); len(fields) > 1 && strings.Contains(fields[0], ".") {
+			for _, name := range fields[1:] {
+				if want[name] == "" {
+					want[name] = fields[0]
+				}
+			}
+		}
+	}
+	for name, address := range want {
+		got, err := egress.Resolve(t.Context(), name)
+		if err != nil || !slices.ContainsFunc(got, func(a netip.Addr) bool { return a.Unmap().String() == address }) {
+			t.Errorf("%s: got %v, %v, want %s", name, got, err, address)
 		}
 	}
 }

@@ -12,11 +12,7 @@ import (
 
 // findRule returns the rule that allows a request, or an error that says what is allowed.
 func (s *stream) findRule(r *http.Request) (policy.HostRule, error) {
-	query := r.URL.RawQuery
-	if text, err := url.PathUnescape(query); err == nil {
-		query = text
-	}
-	q := policy.Request{Method: r.Method, Path: r.URL.Path, Query: query}
+	q := policy.Request{Method: r.Method, Path: r.URL.Path, Query: decodePercent(r.URL.RawQuery)}
 	if types := r.Header.Values("Content-Type"); len(types) == 1 {
 		q.Type = types[0]
 	}
@@ -114,9 +110,14 @@ func queryParts(raw string) func(yield func(name, value string) bool) {
 	}
 }
 
-func unescape(text string) string {
-	if plain, err := url.QueryUnescape(text); err == nil {
-		return plain
+func unescape(text string) string { return decodePercent(strings.ReplaceAll(text, "+", " ")) }
+
+// decodePercent decodes the valid escapes of a text, also beside invalid ones: servers do.
+func decodePercent(text string) string {
+	for i := 0; i+3 <= len(text); i++ {
+		if plain, err := url.PathUnescape(text[i : i+3]); err == nil && len(plain) == 1 {
+			text = text[:i] + plain + text[i+3:]
+		}
 	}
 	return text
 }

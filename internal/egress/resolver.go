@@ -154,7 +154,8 @@ func pack(m dnsmessage.Message) []byte {
 }
 
 // plainName returns a name in lower case and without the last dot. It returns false if a
-// label has another character than a letter, a digit or a hyphen, or is too long.
+// label has another character than a letter, a digit, a hyphen or an underscore, or is too
+// long.
 func plainName(text string) (string, bool) {
 	name := strings.TrimSuffix(text, ".")
 	if len(name) == 0 || len(name) > 253 {
@@ -166,7 +167,7 @@ func plainName(text string) (string, bool) {
 		}
 		for i := range len(label) {
 			switch c := label[i]; {
-			case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-':
+			case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '-', c == '_':
 			default:
 				return "", false
 			}

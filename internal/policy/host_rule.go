@@ -99,7 +99,9 @@ func (r HostRule) Validate() error {
 // normalize returns a valid rule in the canonical form.
 func (r HostRule) normalize() HostRule {
 	r = r.clone()
-	r.Host = hostName(r.Host)
+	if r.Host = hostName(r.Host); r.Host == "localhost" {
+		r.Host = "127.0.0.1" // programs in a jail do not ask golem for this name
+	}
 	if a, err := netip.ParseAddr(r.Host); err == nil {
 		r.Host = a.Unmap().String()
 	}
@@ -179,10 +181,14 @@ func (r HostRule) AllowsRequest(q Request) bool {
 
 // isRead reports whether a request only reads: no push by git, and no method that writes,
 // except the one with which git fetches. That one has no query and a type of its own, so
-// that no server reads parameters from it: its path may also be that of another service.
+// that no server reads parameters from it: its path may also be that of another service. The
+// list of references may name only the service that fetches.
 func (q Request) isRead() bool {
 	const push = "receive-pack"
 	if strings.Contains(strings.ToLower(q.Path+"?"+q.Query), push) {
+		return false
+	}
+	if strings.HasSuffix(strings.TrimRight(strings.ToLower(q.Path), "/"), "/info/refs") && q.Query != "" && q.Query != "service=git-upload-pack" {
 		return false
 	}
 	isFetch := strings.HasSuffix(q.Path, "/git-upload-pack") && q.Query == "" && q.Type == "application/x-git-upload-pack-request"
