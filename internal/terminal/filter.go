@@ -8,27 +8,33 @@ import (
 	"unicode/utf8"
 )
 
-// A Filter stands between a program and a terminal. It passes all output unchanged,
-// except control sequences that
+// A Filter stands between a program and a terminal. It passes text and the sequences that
+// programs draw with:
+//
+//   - CSI sequences of a list, which move the cursor, erase, scroll, set colours and modes,
+//     and ask for the size, the position and the kind of the terminal;
+//   - DCS for sixel pictures, and for questions about settings and capabilities;
+//   - OSC, except those below, and ESC with a letter.
+//
+// It drops all other CSI and DCS sequences: those that read the screen back, define what a
+// key types, run macros, print on paper, report titles, or pass on sequences to another
+// terminal. It drops the strings that begin with APC, PM and SOS: pictures of kitty stay
+// above what golem prints later, and can be read from files. It drops ENQ, which makes a
+// terminal type a text. It drops OSC sequences that
 //
 //   - reach the clipboard: OSC 52 and OSC 5522;
 //   - reach files, properties and programs of the desktop: OSC 3, 20, 46, 50, 55, 72, 440,
 //     5113 and 7773, OSC 9 with 6, 7 or 8, and OSC 1337 with a key that is not known to be
 //     harmless, such as Copy, ReportVariable, RequestUpload, or a File that is not shown
 //     inline;
-//   - make the terminal read a file or shared memory: kitty pictures (APC G) whose data is not
-//     in the sequence (t=d), background pictures (OSC 11 with a sign before a name), and
-//     ESC }, after which Terminology reads names;
-//   - control the program that contains the terminal: DCS @kitty-cmd, and OSC 51, which is
-//     for editors that show a terminal;
-//   - make the terminal type text that the program has set before: CSI 20 t and 21 t,
-//     which report titles;
-//   - define what a key types, a macro does, or a character looks like: DCS with the final
-//     |, z, {, or + p;
-//   - print on paper: CSI with the final i;
-//   - make the terminal parse sequences differently from this filter: CSI ? 2 l (VT52),
-//     CSI ? 38 h (Tektronix), and ESC % with anything but G (no UTF-8);
-//   - begin with more than a kilobyte that no terminal knows.
+//   - make the terminal read a file: background pictures (OSC 11 with a sign before a name),
+//     and ESC }, after which Terminology reads names;
+//   - control the program that contains the terminal: OSC 51, which is for editors that show
+//     a terminal.
+//
+// It also drops what makes the terminal parse sequences differently from this filter, CSI ? 2
+// l (VT52), CSI ? 38 h (Tektronix) and ESC % with anything but G (no UTF-8), and sequences that
+// begin with more than a kilobyte that no terminal knows.
 //
 // The filter replaces such a sequence with ESC \, the end of a string that has no
 // beginning, which does nothing. Without it, the output before and after could join into
@@ -62,7 +68,6 @@ const (
 	dropped       // in a string sequence that is dropped
 	dropEnd       // after an ESC in a dropped sequence
 	coding        // after ESC %
-	picture       // after APC
 )
 
 const (
@@ -72,7 +77,7 @@ const (
 	esc    = 0x1b
 	rubout = 0x7f
 	// The one-character forms of ESC and a letter are from firstC1 to lastC1.
-	firstC1, dcs, identify, csi, terminator, osc, apc, lastC1 = 0x80, 0x90, 0x9a, 0x9b, 0x9c, 0x9d, 0x9f, 0x9f
+	firstC1, dcs, sos, identify, csi, terminator, osc, pm, apc, lastC1 = 0x80, 0x90, 0x98, 0x9a, 0x9b, 0x9c, 0x9d, 0x9e, 0x9f, 0x9f
 
 	longest = 1 << 10
 )
@@ -118,6 +123,9 @@ func isControl(b byte) bool { return b < ' ' && b != esc && b != cancel && b != 
 
 // step handles one byte.
 func (f *Filter) step(to []byte, b byte) []byte {
+	if b == enquiry && f.state != ground && f.state != letter {
+		return to // a terminal would execute it inside a sequence
+	}
 	switch f.state {
 	case ground:
 		return f.text(to, b)
@@ -135,8 +143,6 @@ func (f *Filter) step(to []byte, b byte) []byte {
 		return f.device(to, b)
 	case coding:
 		return f.coding(to, b)
-	case picture:
-		return f.picture(to, b)
 	case ignored:
 		switch {
 		case b == esc:
@@ -167,7 +173,7 @@ func (f *Filter) text(to []byte, b byte) []byte {
 	case b == esc:
 		return f.begin(to, b)
 	case b == enquiry:
-		f.asked = true
+		return append(to, esc, '\\')
 	case b == shiftOut:
 		f.used, f.left.letters = true, true
 	case b >= utf8.RuneSelf:
@@ -206,10 +212,12 @@ func (f *Filter) letter(to []byte, b byte) []byte {
 func (f *Filter) single(to []byte, c byte) []byte {
 	f.used = f.used || c <= lastC1
 	switch {
-	case c == csi, c == osc, c == dcs, c == apc:
+	case c == csi, c == osc, c == dcs:
 		f.value = f.value[:0]
-		f.state = map[byte]state{csi: control, osc: number, dcs: device, apc: picture}[c]
+		f.state = map[byte]state{csi: control, osc: number, dcs: device}[c]
 		return to
+	case c == apc, c == pm, c == sos:
+		return f.drop(to, dropped)
 	case c == identify:
 		f.names++
 		f.asked = true
@@ -259,8 +267,8 @@ func (f *Filter) escape(to []byte, b byte) []byte {
 		return f.hold(to, b, number, dropped)
 	case b == 'P':
 		return f.hold(to, b, device, dropped)
-	case b == '_':
-		return f.hold(to, b, picture, dropped)
+	case b == '_', b == '^', b == 'X':
+		return f.drop(to, dropped)
 	case b == '%':
 		return f.hold(to, b, coding, ground)
 	case b == '}':
@@ -305,11 +313,49 @@ func (f *Filter) control(to []byte, b byte) []byte {
 	switch {
 	case b < '@':
 		return f.hold(to, b, control, ignored)
-	case b == 'i', reportsTitle(f.value), leavesMode(f.value):
+	case !isKnownControl(f.value), reportsTitle(f.value), leavesMode(f.value):
 		return f.drop(to, ground)
 	}
 	f.noteControl(f.value)
 	return append(f.release(to), b)
+}
+
+// knownControls are the CSI sequences that pass, without their numbers: a sign that may begin
+// one, signs before the final letter, and that letter.
+var knownControls = func() map[string]bool {
+	known := map[string]bool{}
+	for final := range strings.SplitSeq("@ABCDEFGHIJKLMPSTXZ`abcdefghlmnqrstu", "") {
+		known[final] = true
+	}
+	for _, each := range strings.Fields(`?h ?l ?J ?K ?n ?m ?S ?s ?r ?u ?W ?c >c >q >m >u >n >p =c =u <u !p "p "q $p ?$p $r $t $v $x $z ${ $} $~ $| *| *x '} '~ #p #q #{ #} #P #Q #R`) {
+		known[each] = true
+	}
+	for _, final := range []string{"q", "@", "A"} {
+		known[" "+final] = true
+	}
+	return known
+}()
+
+// isKnownControl reports whether a CSI sequence is one of those that pass.
+func isKnownControl(value []byte) bool {
+	isNumber := func(c byte) bool { return c >= '0' && c <= '9' || c == ';' || c == ':' }
+	var kind []byte
+	for i, c := range value {
+		if isNumber(c) && len(bytes.TrimLeft(kind, "<=>?")) == 0 { // no sign before the final letter yet
+			continue
+		}
+		if i > 0 && c >= '<' && c <= '?' {
+			return false
+		}
+		kind = append(kind, c)
+	}
+	return knownControls[string(kind)] && !(string(kind) == "?n" && readsMemory(value))
+}
+
+// readsMemory reports whether a question for a status is about the terminal's memory.
+func readsMemory(value []byte) bool {
+	what, _, _ := bytes.Cut(value[1:len(value)-1], []byte(";"))
+	return numeral(what) == "62" || numeral(what) == "63"
 }
 
 // reportsTitle reports whether a CSI sequence makes the terminal type its title.
@@ -401,20 +447,16 @@ func (f *Filter) colour(to []byte, b byte) []byte {
 // device handles a byte after DCS: numbers and signs, and the letter after them, which
 // selects the function.
 func (f *Filter) device(to []byte, b byte) []byte {
-	const word = "@kitty-cmd"
 	if isControl(b) {
 		return f.hold(to, b, device, dropped)
 	}
 	if b != esc && b != cancel && b != sub && b < 0x80 {
 		f.value = append(f.value, b)
-		at := bytes.IndexFunc(f.value, func(r rune) bool { return r >= '@' })
 		switch {
-		case at < 0:
+		case b < '@':
 			return f.hold(to, b, device, dropped)
-		case at == len(f.value)-1 && defines(f.value), string(f.value[at:]) == word:
+		case !isKnownDevice(f.value):
 			return f.drop(to, dropped)
-		case strings.HasPrefix(word, string(f.value[at:])):
-			return f.hold(to, b, device, dropped)
 		}
 	}
 	f.asked = true
@@ -425,58 +467,12 @@ func (f *Filter) device(to []byte, b byte) []byte {
 	return f.text(to, b)
 }
 
-// defines reports whether a DCS sequence that starts with value defines keys, macros,
-// characters or properties of the terminal.
-func defines(value []byte) bool {
-	switch value[len(value)-1] {
-	case '|', 'z', '{':
-		return true
-	case 'p':
-		return bytes.Contains(value, []byte("+"))
-	}
-	return false
-}
-
-// picture handles a byte after APC. A sequence that starts with G is a picture, with keys
-// up to a semicolon. If the keys say where the data is, they must say that it follows.
-func (f *Filter) picture(to []byte, b byte) []byte {
-	ends := b == esc || b == cancel || b == sub || b >= 0x80
-	switch {
-	case isControl(b):
-		return f.hold(to, b, picture, dropped)
-	case !ends:
-		f.value = append(f.value, b)
-	}
-	f.asked = true
-	switch {
-	case len(f.value) == 0 || f.value[0] != 'G': // not a picture
-	case b != ';' && !ends:
-		return f.hold(to, b, picture, dropped)
-	case ends && b != esc, !hasData(string(f.value[1:])): // not every terminal ends the sequence there
-		return f.step(f.drop(to, dropped), b)
-	}
-	to = f.release(to)
-	if b == esc {
-		return f.begin(to, b)
-	}
-	return f.text(to, b)
-}
-
-// hasData reports whether the keys of a picture say that its data is in the sequence, and
-// contain nothing that a terminal may parse differently.
-func hasData(keys string) bool {
-	keys = strings.TrimSuffix(keys, ";")
-	if keys == "" {
-		return true
-	}
-	for key := range strings.SplitSeq(keys, ",") {
-		name, value, _ := strings.Cut(key, "=")
-		odd := strings.Trim(value, "0123456789+-abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ") != ""
-		if len(name) != 1 || odd || name == "t" && value != "d" {
-			return false
-		}
-	}
-	return true
+// isKnownDevice reports whether a DCS sequence that starts with value draws a sixel picture,
+// asks for a setting or a capability, or begins or ends an update.
+func isKnownDevice(value []byte) bool {
+	kind := strings.TrimLeft(string(value), "0123456789;")
+	number, isUpdate := strings.CutPrefix(string(value), "=")
+	return slices.Contains([]string{"q", "$q", "+q"}, kind) || isUpdate && (number == "1s" || number == "2s")
 }
 
 // Undo returns the output that resets the terminal to its usual state. It returns nothing

@@ -43,7 +43,7 @@ func TestFilter(t *testing.T) {
 		{"a\u009d52;c;x\u009cb", "a" + st + "b"},
 		{"a\xe2\x9d52;c;x\x07b", "a\xe2" + st + "b"},
 		{"a\xe0\x82\x9d52;c;x\x07b", "a\xe0\x82" + st + "b"},
-		{"a\x1bPtmux;\x1b\x1b]52;c;x\x07\x1b\\b", "a\x1bPtmux;\x1b" + st + "\x1b\\b"},
+		{"a\x1bPtmux;\x1b\x1b]52;c;x\x07\x1b\\b", "a" + st + "\x1b" + st + "\x1b\\b"},
 		{"a\x1b]5522;x\x07b", "a" + st + "b"},
 		{"a\x1b]1337;Copy=:aGk=\x07b", "a" + st + "b"},
 		{"a\x1b]1337;CopyToClipboard=x\x07b", "a" + st + "b"},
@@ -51,11 +51,11 @@ func TestFilter(t *testing.T) {
 		{"a\x1b]51;[\"call\",\"f\"]\x07b", "a" + st + "b"},
 		{"a\x1bP@kitty-cmd{\"cmd\":\"launch\"}\x1b\\b", "a" + st + "b"},
 		{"a\x90@kitty-\x00cmd{}\x9cb", "a" + st + "b"},
-		{"a\x1bPtmux;\x1b\x1bP@kitty-cmd{}\x1b\x1b\\\x1b\\b", "a\x1bPtmux;\x1b" + st + "\x1b\x1b\\\x1b\\b"},
-		{"a\x1bP@kitty\x1b\\\x1bP+q544e\x1b\\\x1bP\x1b\\b", "a\x1bP@kitty\x1b\\\x1bP+q544e\x1b\\\x1bP\x1b\\b"},
+		{"a\x1bPtmux;\x1b\x1bP@kitty-cmd{}\x1b\x1b\\\x1b\\b", "a" + st + "\x1b" + st + "\x1b\x1b\\\x1b\\b"},
+		{"a\x1bP@kitty\x1b\\\x1bP+q544e\x1b\\\x1bP\x1b\\b", "a" + st + "\x1bP+q544e\x1b\\\x1bP\x1b\\b"},
 		{"a\x1b]4;2;#000\x07\x1b]11;?\x1b\\b", "a\x1b]4;2;#000\x07\x1b]11;?\x1b\\b"},
 		{"a\x1b[21t\x1b[020;1t\x9b21tb", "a" + st + st + st + "b"},
-		{"a\x1b[22;0t\x1b[18t\x1b[?21t\x1b[21 tb", "a\x1b[22;0t\x1b[18t\x1b[?21t\x1b[21 tb"},
+		{"a\x1b[22;0t\x1b[18t\x1b[?21t\x1b[21 tb", "a\x1b[22;0t\x1b[18t" + st + st + "b"},
 		{"a\x1b" + long + "]52;c;x\x07b", "a" + st + "]52;c;x\x07b"},
 		{"a\x1b[" + long + "1mb", "a" + st + "b"},
 		// The rest of two sequences must not form a new one.
@@ -113,7 +113,7 @@ func TestUndo(t *testing.T) {
 	if got, want := string(f.Undo()), st+"\x1b[?1003l"; got != want {
 		t.Errorf("again: got %q, want %q", got, want)
 	}
-	for output, want := range map[string]int{"x\x1b[1mx\x1b[2J\x1b[4;5H\x1b(B": -1, "\x1b[6n": 0, "\x05": 0, "\x1b]11;?\x07": 0, "\x1bP$qm\x1b\\": 0, "\x1b[?1003h": 0, "\x1b[c\x1b[0c\x1bZ\x9a\u009a\x1b[>c": 5} {
+	for output, want := range map[string]int{"x\x1b[1mx\x1b[2J\x1b[4;5H\x1b(B": -1, "\x1b[6n": 0, "\x05": -1, "\x1b]11;?\x07": 0, "\x1bP$qm\x1b\\": 0, "\x1b[?1003h": 0, "\x1b[c\x1b[0c\x1bZ\x9a\u009a\x1b[>c": 5} {
 		f := &Filter{}
 		filterOutput(f, []byte(output))
 		if asked, names := f.Asked(); asked != (want >= 0) || names != max(want, 0) {
@@ -138,6 +138,9 @@ func TestC15FilterStopsWhatReachesFurther(t *testing.T) {
 		"\x1b_Gt=f;L2V0Yy9wYXNzd2Q=\x1b\\", "\x1b_Ga=T,t=t;eA==\x1b\\", "\x1b_Ga=q,f=100,t=s,S=4;eA==\x1b\\", "\x9fGt=f;eA==\x9c", "\u009fGt=f;eA==\u009c", // pictures in files
 		"\x1b_Ga=T,t=d,t=f;eA==\x1b\\", "\x1b_Gt=f,t=d;eA==\x1b\\", "\x1b_Gt\x00=\x7ff;eA==\x1b\\", "\x1b_\x00Gt=f;eA==\x1b\\", "\x1b_Gt =f;eA==\x1b\\", "\x1b_G t=f;eA==\x1b\\", "\x1b_Gt;eA==\x1b\\",
 		"\x1b_Ga=T\u00e9,t=f;eA==\x1b\\", "\x1b_Gt=F;eA==\x1b\\", "\x1b_Ga=T:t=f;eA==\x1b\\", "\x1b_Gt=f\x1b\\",
+		"\x1b_Ga=T,f=100,t=d,m=1;aGk=\x1b\\", "\x1b_Gm=0;aGk=\x1b\\", "\x1b_Ga=d,d=A\x1b\\", "\x1b_G\x1b\\", "\x1b_title\x1b\\", "\x9fx\x9c", "\x1b^x\x1b\\", "\x1bXx\x1b\\", "\u009ex\u009c", // other strings
+		"\x05", "\x1bPp\x1b\\", "\x1bPtmux;x\x1b\\", "\x1bP=3s\x1b\\", "\x1bP1$tx\x1b\\", // answers, other devices
+		"\x1b[1;1;1;1;80;24*y", "\x9b1*y", "\x1b[\x051\x05*y", "\x1b[?63;1n", "\x1b[?063n", "\x1b[1*z", "\x1b[1$w", "\x1b[1x", "\x1b[1$u", "\x1b[1;2&w", "\x1b[1?m", "\x1b[ 1q", "\x1b[>1t", "\x1b[1y", // the screen, macros
 		"\x1b]20;/etc/x.png\x07", "\x1b]55;/tmp/x\x07", "\x1b]440;/x.wav\x07", "\x1b]7773;x.ico\x07", "\x1b]72;x\x07", "\x1b]11;*x.png\x07", "\x1b]11;_x.png\x07", "\x1b]011;%x\x1b\\", // other files
 		"\x1b]9;6;\"macro\"\x07", "\x1b]9;7;\"cmd\"\x07", "\x1b]9;08;\"PATH\"\x1b\\", "\x1b}",
 		"\x1b[5i", "\x1b[?5i", "\x1b[4i", "\x1b[i", "\x1b[0i", "\x9b5i", "\u009b05i", "\x1b[?1i", "\x1b[1;5i", "\x1b[ 5i", // printing
@@ -154,9 +157,9 @@ func TestC15FilterStopsWhatReachesFurther(t *testing.T) {
 		}
 	}
 	for _, output := range []string{
-		"\x1bPq#0;2;0;0;0~-\x1b\\", "\x1bP0;1;0q~\x1b\\", "\x1bP$qm\x1b\\", "\x1bP+q544e\x1b\\", "\x1bP=1s\x1b\\", "\x1bPp\x1b\\",
+		"\x1bPq#0;2;0;0;0~-\x1b\\", "\x1bP0;1;0q~\x1b\\", "\x1bP$qm\x1b\\", "\x1bP+q544e\x1b\\", "\x1bP=1s\x1b\\",
 		"\x1b]1337;File=name=eA==;inline=1:aGk=\x07", "\x1b]1337;SetMark\x07", "\x1b]1337;CurrentDir=/x\x07", "\x1b]1337;SetUserVar=a=eA==\x1b\\", "\x1b]1337;FilePart=aGk=\x07",
-		"\x1b_Ga=T,f=100,t=d,m=1;aGk=\x1b\\", "\x1b_Gm=0;aGk=\x1b\\", "\x1b_Ga=d,d=A\x1b\\", "\x1b_G\x1b\\", "\x1b_Gz=-1,q=2;\x1b\\", "\x1b_title\x1b\\", "\x1b_\x1b\\", "\x9fx\x9c", "\x1b^x\x1b\\",
+		"\x1b[1;2H\x1b[2 q\x1b[!p\x1b[?2026$p\x1b[38:2::1:2:3m\x1b[>1u\x1b[<u\x1b[?u\x1b[>0q\x1b[6n\x1b[?996n\x1b[c\x1b[#p\x1b[1;1;2;2$z",
 		"\x1b]11;?\x07", "\x1b]11;#fff\x07", "\x1b]11;rgb:0/0/0\x1b\\", "\x1b]9;tests passed\x07", "\x1b]9;60 tests passed\x07", "\x1b]9;9;/x\x07",
 		"\x1b]133;A\x07", "\x1b]7;file://h/x\x07", "\x1b]9;4;1;50\x07", "\x1b]2;title\x07", "\x1b]777;notify;a;b\x07",
 		"\x1b[?2h", "\x1b[?25l", "\x1b[?2004h", "\x1b[?38l", "\x1b[2l", "\x1b%G", "\x1b[3J",
@@ -198,7 +201,7 @@ func (r *reader) refused() (bad, long bool) {
 			for at < len(r.text) && skipString(r.text[at]) {
 				at++
 			}
-			if at < len(r.text) && strings.ContainsRune("[]P%_}", r.text[at]) {
+			if at < len(r.text) && strings.ContainsRune("[]P%_^X}", r.text[at]) {
 				kind = r.text[at]
 			}
 			at++
@@ -208,8 +211,10 @@ func (r *reader) refused() (bad, long bool) {
 			kind = ']'
 		case 0x90:
 			kind = 'P'
-		case 0x9f:
+		case 0x9f, 0x9e, 0x98:
 			kind = '_'
+		case 0x05:
+			bad = true
 		}
 		controls := at - i
 		var body []rune
@@ -233,13 +238,9 @@ func (r *reader) refused() (bad, long bool) {
 			long = long || controls > longest/2
 		case '[':
 			long = long || controls+len(body) > longest/2
-			bad = bad || complete && (title(text) || strings.HasSuffix(text, "i") || mode(text))
-		case '}':
+			bad = bad || complete && (title(text) || mode(text) || strings.HasSuffix(text, "n") && memory.MatchString(text) || text != "" && text[len(text)-1] >= '@' && !drawing.MatchString(text))
+		case '}', '_', '^', 'X':
 			bad = true
-		case '_':
-			keys, _, ended := strings.Cut(text, ";")
-			long = long || controls+len(keys) > longest/2
-			bad = bad || strings.HasPrefix(text, "G") && (ended && !direct(keys[1:]) || !ended && complete && (r.text[end] != 0x1b || !direct(keys[1:])))
 		case '%':
 			bad = bad || text != "" && text != "G" || text == "" && complete && r.text[end] >= 0x80
 			long = long || controls > longest/2
@@ -252,7 +253,7 @@ func (r *reader) refused() (bad, long bool) {
 				head = len(text)
 			}
 			long = long || controls+head > longest/2
-			bad = bad || strings.HasPrefix(text[head:], "@kitty-cmd") || head < len(text) && (strings.ContainsRune("|z{", rune(text[head])) || text[head] == 'p' && strings.Contains(text[:head], "+"))
+			bad = bad || head < len(text) && !devices.MatchString(text[:head+1])
 		}
 	}
 	return bad, long
@@ -280,15 +281,12 @@ func title(text string) bool {
 	return slices.Contains([]string{"20", "21"}, strings.TrimLeft(digits, "0"))
 }
 
-// direct reports whether the keys of a picture say clearly that its data follows.
-func direct(keys string) bool {
-	for _, key := range strings.Split(keys, ",") {
-		if keys != "" && (!regexp.MustCompile(`^[^=,](=[0-9A-Za-z+-]*)?$`).MatchString(key) || key[0] == 't' && key != "t=d") {
-			return false
-		}
-	}
-	return true
-}
+// drawing matches the CSI sequences that pass, and devices the DCS sequences, to the letter.
+var (
+	drawing = regexp.MustCompile(`^([0-9;:]*([@A-MPSTXZ\x60a-hl-nq-u]|[ ][q@A]|!p|"[pq]|\$[prtvxz{}~|]|\*[|x]|'[}~]|#[pq{}PQR])|\?[0-9;:]*([hlJKnmSsruWc]|\$p)|>[0-9;:]*[cqmunp]|=[0-9;:]*[cu]|<[0-9;:]*u)$`)
+	devices = regexp.MustCompile(`^([0-9;]*[$+]?q|=[12]s)$`)
+	memory  = regexp.MustCompile(`^\?0*6[23](;|n)`)
+)
 
 func clip(text string, complete bool) bool {
 	text = strings.TrimLeft(text, " +")
