@@ -28,7 +28,7 @@ func TestInterruptAtEachPrompt(t *testing.T) {
 		{"exec --apply ask sh more.sh", "You are about to", 3},
 		{"discard --session last", "from session ", 3}, // there are two sessions now
 		{"sessions prune --older 1ns", "You are about to", 3},
-		{"sessions rm last", "never applied: a.txt", 3},
+		{"sessions rm last", "discard the changes to a.txt", 3},
 		{"apply -p", "[q]uit", 3},
 		{"run . go --model scripted:model.yaml", "wants to create /out/b.txt", 130},
 		{"trust", "You are about to trust", 3}, // after a change, which comes last

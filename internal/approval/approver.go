@@ -119,6 +119,7 @@ func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
 	if a, ok := d.answerAlone(r); ok {
 		return a
 	}
+	r.UnseenOff = d.UnseenOff
 	r.Earlier = d.Store.explainEarlier(r, d.scope(), d.Now())
 	if a, ok, err := d.Store.takeAnswer(r, d.scope(), d.Now()); err != nil {
 		return tool.Answer{By: "nobody", Note: "golem cannot read the earlier answers"}
@@ -208,7 +209,7 @@ func (d *Approver) askWhilePending(ctx context.Context, r tool.Request) tool.Ans
 		reply.Text = d.Store.KeepShown(r, reply)
 		switch err := d.Store.Answer(pending.ID, reply, d.Now()); {
 		case err == nil, sandbox.CodeOf(err) == sandbox.ErrExists:
-		case sandbox.CodeOf(err) == errUnseen: // the request is still pending
+		case sandbox.CodeOf(err) == errUnseen, sandbox.CodeOf(err) == errUnseenOff: // the request is still pending
 			reply.Unattended = true
 		default:
 			return no("the request does not wait any more; an answer counts once")

@@ -14,6 +14,18 @@ const MinDigestPrefix = 8
 // errUnseen is the code of an approval that covers more than was shown.
 const errUnseen = sandbox.Code("unseen")
 
+// errUnseenOff is the code of such an approval if a policy forbids it.
+const errUnseenOff = sandbox.Code("blocked")
+
+// UnseenDigest returns the beginning of the digest that a person types to approve a request
+// without seeing all of it. It is "" if that is not possible, or if a policy forbids it.
+func UnseenDigest(r tool.Request) string {
+	if r.UnseenOff != "" || len(r.Digest) < MinDigestPrefix || !isDigestPrefix(r.Digest, r.Digest[:MinDigestPrefix]) {
+		return ""
+	}
+	return r.Digest[:MinDigestPrefix]
+}
+
 // CheckSeen applies the rule of approvals to a reply: see tool.Request.Items. It returns
 // an error for an approval that is not valid, with what to do instead. It reports whether
 // a valid approval covers something that was not shown. Every front uses it, and none
@@ -26,6 +38,9 @@ func CheckSeen(r tool.Request, reply Reply) (unseen bool, err error) {
 	if reply.DigestPrefix != "" {
 		if !isDigestPrefix(r.Digest, reply.DigestPrefix) {
 			return false, unseenError("the digest of this call is not "+sandbox.Shown(reply.DigestPrefix)+"; look at the call again", r)
+		}
+		if missing > 0 && r.UnseenOff != "" {
+			return false, &sandbox.Error{Op: "approve", Code: errUnseenOff, Hint: UnseenOffNote(r.UnseenOff)}
 		}
 		return missing > 0, nil
 	}
@@ -61,8 +76,10 @@ func isDigestPrefix(digest, text string) bool {
 
 func unseenError(why string, r tool.Request) error {
 	hint := why
-	if len(r.Digest) >= MinDigestPrefix {
-		hint += "; view all of it, or name the digest to approve it unseen: " + r.Digest[:MinDigestPrefix]
+	if digest := UnseenDigest(r); digest != "" {
+		hint += "; view all of it, or name the digest to approve it unseen: " + digest
+	} else if r.UnseenOff != "" {
+		hint += "; " + UnseenOffNote(r.UnseenOff)
 	}
 	return &sandbox.Error{Op: "approve", Code: errUnseen, Hint: hint}
 }

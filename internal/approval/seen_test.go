@@ -12,6 +12,7 @@ import (
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/sandbox"
 )
 
 // drawRequest returns a random request.
@@ -136,5 +137,30 @@ func TestA1ModesApproveUnseen(t *testing.T) {
 	d.Mode = approval.ApproveAll
 	if a := d.approve(writeA); a.Verdict != tool.Approved || a.SeenText() != "unseen" {
 		t.Errorf("approve_all: got %+v", a)
+	}
+}
+
+// TestUnseenOff checks that no digest approves what was not shown if a policy forbids it, and
+// that golem names no digest to type then.
+func TestUnseenOff(t *testing.T) {
+	r, err := tool.NewCommandRequest("trust", "trust it", []string{"risky"}, []string{"one", "two"}, nil, map[string]string{"content": "c"})
+	if err != nil || !r.IsCommand() {
+		t.Fatalf("got %+v, %v", r, err)
+	}
+	unseen := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, DigestPrefix: r.Digest, Rendered: r.Items()[1:]}
+	whole := approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: r.Items()}
+	if missing, err := approval.CheckSeen(r, unseen); err != nil || !missing || approval.UnseenDigest(r) != r.Digest[:approval.MinDigestPrefix] {
+		t.Errorf("without a policy: got %v, %v, and the digest %q", missing, err, approval.UnseenDigest(r))
+	}
+	r.UnseenOff = "policy.yaml:2"
+	if _, err := approval.CheckSeen(r, unseen); sandbox.CodeOf(err) != "blocked" || !strings.Contains(err.Error(), "policy.yaml:2") {
+		t.Errorf("got %v, want that the policy forbids it", err)
+	}
+	if _, err := approval.CheckSeen(r, whole); err != nil || approval.UnseenDigest(r) != "" {
+		t.Errorf("everything was shown: got %v, and the digest %q", err, approval.UnseenDigest(r))
+	}
+	other, err := tool.NewCommandRequest("trust", "trust it", []string{"risky"}, []string{"one", "three"}, nil, map[string]string{"content": "c"})
+	if err != nil || other.Digest == r.Digest {
+		t.Errorf("other details have the same digest, or %v", err)
 	}
 }

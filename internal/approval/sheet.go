@@ -2,6 +2,7 @@ package approval
 
 import (
 	"bytes"
+	"cmp"
 	"encoding/json"
 	"maps"
 	"math"
@@ -27,7 +28,9 @@ type Sheet struct {
 func NewSheet(r tool.Request, most int) *Sheet {
 	s := &Sheet{tool: r.Tool, most: most}
 	s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.actor(r) + s.wish(r) + s.session(r), Item: tool.ItemCall})
-	s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.origin(r), Item: tool.ItemCall})
+	if !r.IsCommand() {
+		s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: s.origin(r), Item: tool.ItemCall})
+	}
 	if r.Why != "" {
 		s.Head = append(s.Head, visible.Row{Mark: visible.About, Text: says(r) + "because of " + s.line(r.Why), Item: tool.ItemWhy})
 	}
@@ -42,6 +45,9 @@ func NewSheet(r tool.Request, most int) *Sheet {
 	}
 	s.flags(r)
 	s.alikes(r)
+	for i, text := range r.Details {
+		s.Body = append(s.Body, visible.Row{Mark: visible.Detail, Text: s.line(text), Item: tool.ItemDetail(i)})
+	}
 	s.effects(r)
 	s.directories(r)
 	s.changes(r)
@@ -342,19 +348,17 @@ func isCommit(c tool.Change) bool {
 	return ok && c.Op == tool.Create && len(c.Becomes) >= 40 && strings.HasPrefix(c.Becomes, hash)
 }
 
-// verb describes what a call does to a file. Discarding a change restores the file of the
-// directory, so discarding a new file deletes it.
+// verbs says what some calls do to a file, in other words than the operation. Discarding a
+// change restores the file of the directory, so discarding a new file deletes it.
+var verbs = map[string]map[tool.Op]string{
+	"discard_changes":   {tool.Delete: "discard the new", tool.Create: "discard the deletion of", tool.Update: "discard the changes to", tool.Move: "discard the move of"},
+	"golem sessions rm": {tool.Create: "discard the new", tool.Delete: "discard the deletion of", tool.Update: "discard the changes to", tool.Move: "discard the move of"},
+	"golem trust":       {tool.Create: "new:", tool.Delete: "deleted:", tool.Update: "changed since you trusted it:"},
+}
+
+// verb describes what a call does to a file.
 func (s *Sheet) verb(op tool.Op) string {
-	if s.tool != "discard_changes" {
-		return s.line(string(op))
-	}
-	switch op {
-	case tool.Delete:
-		return "discard the new"
-	case tool.Create:
-		return "discard the deletion of"
-	}
-	return "discard the changes to"
+	return cmp.Or(verbs[s.tool][op], s.line(string(op)))
 }
 
 // change describes what happens to a file, and the size of the change.

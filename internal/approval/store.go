@@ -38,6 +38,10 @@ type Store struct {
 	folder *state.Dir
 	once   state.Once
 	blobs  state.Blobs
+
+	// UnseenOff is the line of a policy that does not allow approving what golem did not
+	// show, "" for none. Requests of the store carry it.
+	UnseenOff string
 }
 
 // Open returns the store in a program's state directory.
@@ -50,7 +54,7 @@ func Open(folder *state.Dir) (*Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &Store{folder, once, blobs}, nil
+	return &Store{folder: folder, once: once, blobs: blobs}, nil
 }
 
 // A PendingRequest is a request whose answer was not used yet.
@@ -475,6 +479,7 @@ func (s *Store) Request(w PendingRequest) (tool.Request, error) {
 	if err == nil {
 		err = errors.Join(tool.CheckJSON(body), json.Unmarshal(body, &r))
 	}
+	r.UnseenOff = s.UnseenOff
 	return r.Request, err
 }
 

@@ -56,7 +56,7 @@ func WaitingHubCalls(ctx context.Context, c *hub.Client) ([]HubCall, error) {
 
 // ReadHubCall returns a call that waits at a hub, and what it asks for. The error has the code
 // exists and names the person, if somebody has decided.
-func ReadHubCall(ctx context.Context, c *hub.Client, job, id string) (one HubCall, request tool.Request, err error) {
+func ReadHubCall(ctx context.Context, c *hub.Client, o program.Options, job, id string) (one HubCall, request tool.Request, err error) {
 	j, err := c.Job(ctx, job)
 	if err != nil {
 		return one, request, HubError(err)
@@ -72,7 +72,9 @@ func ReadHubCall(ctx context.Context, c *hub.Client, job, id string) (one HubCal
 	if j.State.IsOver() {
 		return one, request, &sandbox.Error{Op: "approve", Path: id, Code: sandbox.ErrConflict, Hint: "job " + j.ID + " is " + visible.Line(string(j.State), maxWhat) + ", so the call does not wait any more"}
 	}
-	request, err = readRequest(ctx, c, one)
+	if request, err = readRequest(ctx, c, one); err == nil {
+		request.UnseenOff, err = o.UnseenOff()
+	}
 	return one, request, err
 }
 
@@ -178,7 +180,7 @@ func DecideHubCall(ctx context.Context, c *hub.Client, o program.Options, one Hu
 		if !hub.IsCode(err, hub.CodeDecided) && !hub.IsCode(err, hub.CodeInvalid) {
 			return HubError(err)
 		}
-		now, _, wrong := ReadHubCall(ctx, c, one.Job.ID, one.ID)
+		now, _, wrong := ReadHubCall(ctx, c, o, one.Job.ID, one.ID)
 		switch {
 		case sandbox.CodeOf(wrong) == sandbox.ErrExists: // it says who has decided
 			return wrong

@@ -332,7 +332,7 @@ func (w *HubWatcher) callItem(ctx context.Context, c *hub.Client, one HubCall) (
 		known.assessment.add(High, "golem has not read it yet")
 	} else if !ok {
 		var err error
-		if known, err = readKnownCall(ctx, c, one); err == nil {
+		if known, err = readKnownCall(ctx, c, w.Options, one); err == nil {
 			if len(w.calls) > maxAssessed {
 				clear(w.calls)
 			}
@@ -347,8 +347,8 @@ func (w *HubWatcher) callItem(ctx context.Context, c *hub.Client, one HubCall) (
 }
 
 // readKnownCall reads what an item needs of a call.
-func readKnownCall(ctx context.Context, c *hub.Client, one HubCall) (known knownCall, err error) {
-	whole, request, err := ReadHubCall(ctx, c, one.Job.ID, one.ID)
+func readKnownCall(ctx context.Context, c *hub.Client, o program.Options, one HubCall) (known knownCall, err error) {
+	whole, request, err := ReadHubCall(ctx, c, o, one.Job.ID, one.ID)
 	if err != nil || whole.Hash != one.Hash {
 		known.title = visible.Line(one.Tool, maxTitle)
 		known.assessment.add(High, "golem cannot read it: "+visible.Line(fmt.Sprint(err), maxProblem))

@@ -217,10 +217,7 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	done := new(records.DoneCalls)
 	gate.Journal = records.GateJournal{Journal: journal, Sign: writers.Signer(), Done: done}
 	desk := &approval.Approver{Mode: approval.Mode(p.Project.Approval), ModeIsFlag: strings.HasPrefix(p.Project.ApprovalBy.Source, "--"), ApproveReads: v.ApproveReads, Store: rec.Approvals,
-		Asker: v.Asker, PendingAsker: v.Beside, Policy: policyHash(p)}
-	if place, off := p.Project.Ceiling.UnseenOff(); off {
-		desk.UnseenOff = place.String()
-	}
+		Asker: v.Asker, PendingAsker: v.Beside, Policy: policyHash(p), UnseenOff: UnseenOff(p)}
 	if desk.Now, err = audit.MonotonicClock(rec.Folder, p.options.Now); err != nil {
 		return closed(err)
 	}

@@ -133,7 +133,7 @@ func readInstruction(p *Program, file string) (Instruction, error) {
 	}
 	one.Text = string(data)
 	one.content = trust.NewContent(base, data, nil, nil)
-	one.store = trust.Store{State: filepath.Join(p.options.stateBase(), inventory.StateName(dir)+inventory.BareSuffix), Root: dir, Accepted: p.options.Trust, File: "trust-" + base + ".json", Now: p.options.Now}
+	one.store = trust.Store{State: filepath.Join(p.options.stateBase(), inventory.StateName(dir)+inventory.BareSuffix), Root: dir, Accepted: p.options.Trust, UnseenOff: unseenTrustOff(p), File: "trust-" + base + ".json", Now: p.options.Now}
 	one.Trusted, err = one.store.IsTrusted(one.content)
 	return one, err
 }
@@ -180,9 +180,19 @@ func Followed(list []Instruction) (follow []Instruction, untrusted, notes []stri
 // Hash returns the hash of the content, for --trust.
 func (i Instruction) Hash() string { return i.content.Hash }
 
-// Changes returns what has changed since the user last trusted the file, "" if it was never
-// trusted.
-func (i Instruction) Changes() (string, error) { return i.store.Diff(i.content) }
+// TrustQuestion returns the request to trust the file: its text, or what has changed since
+// the user last trusted it.
+func (i Instruction) TrustQuestion() (tool.Request, error) {
+	list, err := i.store.Differences(i.content)
+	if err != nil {
+		return tool.Request{}, err
+	}
+	changes := trustChanges(list)
+	if len(changes) == 0 {
+		changes = []tool.Change{tool.DescribeChange(i.Name, sandbox.Version{}, nil, []byte(i.Text))}
+	}
+	return tool.NewCommandRequest("trust", "let workers follow "+i.Name+" as it is now", nil, nil, changes, map[string]string{"content": i.content.Hash, "file": i.Name})
+}
 
 // Trust records that the user trusts the file as it is in i.
 func (i Instruction) Trust() error { return i.store.Add(i.content) }

@@ -121,9 +121,9 @@ func TestTrustIsBoundToContent(t *testing.T) {
 		if err != nil || got != want {
 			t.Errorf("%s: trusted %v, %v", what, got, err)
 		}
-		changed, err := p.TrustStore().Diff(p.Content)
-		if err != nil || (changed == "") != want {
-			t.Errorf("%s: changes %q, %v", what, changed, err)
+		changed, err := p.TrustStore().Differences(p.Content)
+		if err != nil || (len(changed) == 0) != want {
+			t.Errorf("%s: changes %v, %v", what, changed, err)
 		}
 	}
 	trusted(true, "as it was")

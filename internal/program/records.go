@@ -5,6 +5,7 @@ import (
 	"path/filepath"
 
 	"github.com/golem-forge/golem/internal/inventory"
+	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/records"
 	"github.com/golem-forge/golem/internal/state"
 	"github.com/golem-forge/golem/sandbox"
@@ -12,24 +13,34 @@ import (
 
 // OpenRecords opens the records of the program, and makes them if they are missing.
 func (p *Program) OpenRecords() (*records.Records, error) {
-	o := records.Options{State: p.state, Root: p.root, Policy: policyHash(p), Now: p.options.Now}
-	if place, off := p.Project.Ceiling.UnseenOff(); off {
-		o.UnseenOff = place.String()
-	}
-	return records.Open(o)
+	return records.Open(records.Options{State: p.state, Root: p.root, Policy: policyHash(p), UnseenOff: UnseenOff(p), Now: p.options.Now})
 }
 
 // OpenHubRecords opens the records of the user's decisions at the hub that has a public key.
 func OpenHubRecords(o Options, key string) (*records.Records, error) {
-	c, err := o.ceiling()
+	unseenOff, err := o.UnseenOff()
 	if err != nil {
 		return nil, err
 	}
-	r := records.Options{State: filepath.Join(o.stateBase(), inventory.HubStateName(key)), Now: o.Now}
+	return records.Open(records.Options{State: filepath.Join(o.stateBase(), inventory.HubStateName(key)), UnseenOff: unseenOff, Now: o.Now})
+}
+
+// UnseenOff returns the line of a policy of this machine that does not allow approving what
+// golem did not show, "" for none.
+func (o Options) UnseenOff() (string, error) {
+	c, err := o.ceiling()
+	return unseenOff(c), err
+}
+
+// UnseenOff returns the line of a policy that does not allow approving what golem did not
+// show, for a program, "" for none.
+func UnseenOff(p *Program) string { return unseenOff(p.Project.Ceiling) }
+
+func unseenOff(c project.Ceiling) string {
 	if place, off := c.UnseenOff(); off {
-		r.UnseenOff = place.String()
+		return place.String()
 	}
-	return records.Open(r)
+	return ""
 }
 
 // State returns the program's state directory, to be shown to the user.

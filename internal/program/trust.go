@@ -1,13 +1,25 @@
 package program
 
 import (
+	"slices"
+
+	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/trust"
 	"github.com/golem-forge/golem/sandbox"
 )
 
 // TrustStore returns the store of the program's content that the user trusts.
 func (p *Program) TrustStore() trust.Store {
-	return trust.Store{State: p.state, Root: p.root, Accepted: p.options.Trust, Now: p.options.Now}
+	return trust.Store{State: p.state, Root: p.root, Accepted: p.options.Trust, UnseenOff: unseenTrustOff(p), Now: p.options.Now}
+}
+
+// unseenTrustOff is UnseenOff for a hash that the user gives to a command. It is "" for a job:
+// its submitter has signed the hash, and the policy of the submitter's machine counts.
+func unseenTrustOff(p *Program) string {
+	if p.options.Job != nil {
+		return ""
+	}
+	return UnseenOff(p)
 }
 
 // TrustRequest returns the content that the user is asked to trust.
@@ -30,6 +42,51 @@ func (p *Program) CheckTrust() error {
 	}
 	return &sandbox.Error{Op: "trust", Code: "untrusted",
 		Hint: "this program's files have no effect before you trust them; " + command + " shows what they ask for"}
+}
+
+// TrustQuestion returns the request to trust the content of a program. Its warnings are the
+// risky permissions. If the user has trusted other content of the program before, it shows
+// what has changed since. Otherwise it lists all permissions.
+func TrustQuestion(p *Program) (tool.Request, error) {
+	list, err := p.TrustStore().Differences(p.Content)
+	if err != nil {
+		return tool.Request{}, err
+	}
+	permissions := p.TrustRequest().Permissions()
+	slices.SortStableFunc(permissions, func(a, b trust.Permission) int { return int(b.Risk) - int(a.Risk) })
+	var warnings, details []string
+	for _, one := range permissions {
+		text := one.What + " (" + one.From + ")"
+		switch {
+		case one.Risk > trust.Usual:
+			warnings = append(warnings, text)
+		case len(list) == 0:
+			details = append(details, text)
+		}
+	}
+	if len(permissions) == 0 {
+		details = append(details, "it permits nothing except reading its own directory")
+	}
+	if place, off := p.Project.Ceiling.NetworkOff(); off {
+		details = append(details, "whatever it asks for, the network stays off: "+place.String())
+	}
+	return tool.NewCommandRequest("trust", "trust the program in "+p.root+" as it is now", warnings, details, trustChanges(list), map[string]string{"content": p.Content.Hash})
+}
+
+// trustChanges returns what has changed since the user last trusted a content.
+func trustChanges(list []trust.Difference) []tool.Change {
+	var changes []tool.Change
+	for _, d := range list {
+		op := tool.Update
+		switch {
+		case !d.Had:
+			op = tool.Create
+		case !d.Has:
+			op = tool.Delete
+		}
+		changes = append(changes, tool.Change{Path: d.Name, Op: op, Diff: d.Diff})
+	}
+	return changes
 }
 
 // Trust records that the user trusts the program's content.

@@ -35,7 +35,7 @@ func PolicySchema() strictyaml.Key {
 			{Name: "mode", Type: strictyaml.Word, Words: approvalModes, Default: "approve_all", Example: "interactive",
 				Doc: "The widest mode: `auto_deny` declines everything that needs approval, `interactive` also lets a person decide, `approve_all` allows every mode."},
 			{Name: "unseen", Type: strictyaml.Bool, Default: "true", Example: "false",
-				Doc: "`false` means that nobody approves what was not shown to a person: `approve_all`, `--yes`, `--approve-reads` and `golem approve` without a terminal."},
+				Doc: "`false` means that nobody approves what was not shown to a person: `approve_all`, `--yes`, `--approve-reads`, `--trust HASH` and `golem approve` without a terminal."},
 		}},
 		{Name: "roots", Type: strictyaml.Texts, Example: "[/home, /srv/projects]",
 			Doc: "The only directories that may be mounted, with everything below them."},

@@ -2,6 +2,7 @@ package records
 
 import (
 	"crypto/rand"
+	"encoding/json"
 	"errors"
 	"slices"
 	"strings"
@@ -25,8 +26,7 @@ type Records struct {
 	Process   string // the id of this process
 	Session   string // the id of the session in the journal, or of this process if there is none
 
-	now       func() time.Time
-	unseenOff string
+	now func() time.Time
 }
 
 // Options say where the records of a program are, and what approvals need.
@@ -51,8 +51,9 @@ func Open(o Options) (*Records, error) {
 	if err != nil {
 		return nil, errors.Join(err, folder.Close())
 	}
+	store.UnseenOff = o.UnseenOff
 	id := strings.ToLower(rand.Text()[:8])
-	return &Records{Approvals: store, Policy: o.Policy, Folder: folder, Process: id, Session: id, now: o.Now, unseenOff: o.UnseenOff}, nil
+	return &Records{Approvals: store, Policy: o.Policy, Folder: folder, Process: id, Session: id, now: o.Now}, nil
 }
 
 // Sessions are the sessions of a program.
@@ -146,9 +147,6 @@ func (r *Records) AnswerAs(id, by string, reply approval.Reply, secrets []string
 		return err
 	}
 	a, err := r.Approvals.CheckAnswer(w, reply)
-	if err == nil {
-		err = r.checkUnseen(id, a)
-	}
 	if err == nil && reply.Remember != nil && a.Verdict == tool.Approved && !a.Unseen {
 		rule, wrong := r.Approvals.CompleteRule(w, *reply.Remember, r.now())
 		reply.Remember, err = &rule, wrong
@@ -163,14 +161,6 @@ func (r *Records) AnswerAs(id, by string, reply approval.Reply, secrets []string
 	}
 	reply.By = by
 	return r.noteFailed(record, r.Approvals.Answer(id, reply, r.now()), secrets)
-}
-
-// checkUnseen returns an error if a policy forbids an approval of what nobody has seen.
-func (r *Records) checkUnseen(id string, a tool.Answer) error {
-	if a.Unseen && a.Verdict == tool.Approved && r.unseenOff != "" {
-		return &sandbox.Error{Op: "approve", Path: id, Code: "blocked", Hint: approval.UnseenOffNote(r.unseenOff)}
-	}
-	return nil
 }
 
 // answerRecord returns the record of an answer. It keeps the text that was on screen.
@@ -219,10 +209,8 @@ type Distant struct {
 // AnswerDistant answers a request on another machine with the reply of the user: send sends the
 // answer. The journal of this machine gets it first, and also if it does not count there.
 func (r *Records) AnswerDistant(d Distant, reply approval.Reply, secrets []string, send func() error) error {
+	d.Request.UnseenOff = r.Approvals.UnseenOff
 	a, err := approval.CheckReply(d.Request, reply)
-	if err == nil {
-		err = r.checkUnseen(d.ID, a)
-	}
 	if err != nil {
 		return err
 	}
@@ -233,6 +221,26 @@ func (r *Records) AnswerDistant(d Distant, reply approval.Reply, secrets []strin
 		return err
 	}
 	return r.noteFailed(record, send(), secrets)
+}
+
+// Decide records in the journal what the user decided about a command of theirs that is no
+// call of a tool: see tool.NewCommandRequest. After an approval it calls do, and records if
+// that fails. By names who decided: the user, or a flag such as --yes. An approval of a flag
+// covers what nobody has seen.
+func (r *Records) Decide(request tool.Request, by string, reply approval.Reply, secrets []string, do func() error) error {
+	request.UnseenOff = r.Approvals.UnseenOff
+	a, err := approval.CheckReply(request, reply)
+	if err != nil {
+		return err
+	}
+	record := r.answerRecord("", by, request, a, &reply)
+	if err := json.Unmarshal(request.Args, &record.Args); err != nil {
+		return err
+	}
+	if err := r.Write(record, secrets); err != nil || a.Verdict != tool.Approved {
+		return err
+	}
+	return r.noteFailed(record, do(), secrets)
 }
 
 // WaitedArg names how many milliseconds a request waited, in the record of an answer to another

@@ -23,6 +23,9 @@ const (
 // ItemWarning returns the key of the warning at an index of Warnings.
 func ItemWarning(i int) string { return "warning " + strconv.Itoa(i) }
 
+// ItemDetail returns the key of the line at an index of Details.
+func ItemDetail(i int) string { return "detail " + strconv.Itoa(i) }
+
 // ItemEffect returns the key of the effect at an index of ListedEffects.
 func ItemEffect(i int) string { return "effect " + strconv.Itoa(i) }
 
@@ -44,7 +47,7 @@ func ItemContent(i int) string { return "content " + strconv.Itoa(i) }
 // approval.Reply.DigestPrefix, and the approval is recorded as unseen. Only
 // approval.CheckSeen applies the rule.
 func (r Request) Items() []string {
-	items := make([]string, 0, 2+len(r.Warnings)+2*len(r.Changes))
+	items := make([]string, 0, 2+len(r.Warnings)+len(r.Details)+2*len(r.Changes))
 	items = append(items, ItemCall)
 	if r.Why != "" {
 		items = append(items, ItemWhy)
@@ -57,6 +60,9 @@ func (r Request) Items() []string {
 	}
 	if r.MoreWarnings > 0 {
 		items = append(items, ItemMore)
+	}
+	for i := range r.Details {
+		items = append(items, ItemDetail(i))
 	}
 	for i := range r.ListedEffects() {
 		items = append(items, ItemEffect(i))
@@ -86,6 +92,9 @@ func (r Request) DescribeItems(keys []string) []string {
 	texts := map[string]string{ItemCall: "the call", ItemWhy: "why it asks", ItemTaint: "tainted by " + r.Taint, ItemArguments: "all arguments", ItemProblem: "why the changes are not known"}
 	for i := range r.Warnings {
 		texts[ItemWarning(i)] = "warning " + strconv.Itoa(i+1)
+	}
+	for i := range r.Details {
+		texts[ItemDetail(i)] = "line " + strconv.Itoa(i+1)
 	}
 	for i, e := range effects {
 		texts[ItemEffect(i)] = e.String()

@@ -12,6 +12,7 @@ import (
 	"net"
 	"slices"
 	"strconv"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/policy"
 )
@@ -49,6 +50,8 @@ type Request struct {
 	// at first.
 	Summary  string   `json:"wish,omitempty"`
 	Warnings []string `json:"warnings,omitempty"`
+	// Details are further lines that the user decides about, such as what a program permits.
+	Details []string `json:"details,omitempty"`
 	// MoreWarnings is how many warnings are omitted.
 	MoreWarnings int `json:"more_warnings,omitempty"`
 	// Problem says why the changes are not known. If Unknown is true, the call can still
@@ -75,6 +78,9 @@ type Request struct {
 	// Reporter names who reports what the digest does not cover, such as the network and the
 	// rule: a machine that may lie. It is "" for this golem. A front sets it.
 	Reporter string `json:"-"`
+	// UnseenOff is the line of a policy that does not allow approving what golem did not
+	// show, "" for none. The approver, or the store of the request, sets it.
+	UnseenOff string `json:"-"`
 }
 
 // A Verdict is the decision of an approver. The zero value is Declined.
@@ -155,6 +161,26 @@ func NewConnectRequest(workers []string, host string, ports []uint16, program, t
 	return r, r.setDigests()
 }
 
+// commandPrefix begins the Tool of a request about a command. No tool has such a name.
+const commandPrefix = "golem "
+
+// NewCommandRequest returns the request to confirm a command of the user that is no call of
+// a tool, such as golem trust. The summary completes "You are about to …". The warnings are
+// the risky lines, and the details all others. The arguments bind the approval to more than
+// is shown, such as the hash of a content.
+func NewCommandRequest(command, summary string, warnings, details []string, changes []Change, args map[string]string) (Request, error) {
+	text, err := json.Marshal(args)
+	if err != nil {
+		return Request{}, err
+	}
+	r := Request{Origin: policy.User, Workers: []string{policy.NoWorker}, Tool: commandPrefix + command, Args: text, Summary: summary, Warnings: warnings, Details: details, Changes: changes, OnlyUser: true}
+	return r, r.setDigests()
+}
+
+// IsCommand reports whether the request is about a command of the user that is no call of a
+// tool.
+func (r Request) IsCommand() bool { return strings.HasPrefix(r.Tool, commandPrefix) }
+
 // setDigests sets the hashes that an approval is bound to.
 func (r *Request) setDigests() error {
 	type same struct {
@@ -176,8 +202,9 @@ func (r *Request) setDigests() error {
 		Warnings []string `json:",omitempty"`
 		Taint    string   `json:",omitempty"`
 		Problem  string
-		More     int `json:",omitempty"`
-	}{call, r.Changes, r.Summary, r.Warnings, r.Taint, r.Problem, r.MoreWarnings})
+		More     int      `json:",omitempty"`
+		Details  []string `json:",omitempty"`
+	}{call, r.Changes, r.Summary, r.Warnings, r.Taint, r.Problem, r.MoreWarnings, r.Details})
 	return err
 }
 

@@ -30,14 +30,28 @@ type Request struct {
 type Permission struct {
 	What string `json:"what"`
 	From string `json:"from"`
+	Risk Risk   `json:"-"`
 }
+
+// A Risk says how much a permission allows. A question shows the riskiest first.
+type Risk uint8
+
+// The risks.
+const (
+	Usual  Risk = iota // nothing leaves the jail, and the user is asked
+	Risky              // one directory, host or program, or calls that golem does not ask about
+	Severe             // every host, files outside the program, secrets, or no questions at all
+)
+
+// permit adds a permission to a list.
+type permit func(risk Risk, from, what string)
 
 // Permissions returns all that trusting the program permits: files outside its directory or
 // to be written, the network, calls without approval, programs that would run. They are
 // ordered by file and line.
 func (r Request) Permissions() []Permission {
 	var list []Permission
-	add := func(from, what string) { list = append(list, Permission{what, from}) }
+	add := func(risk Risk, from, what string) { list = append(list, Permission{what, from, risk}) }
 	for _, m := range r.Project.Mounts {
 		if m.From == strictyaml.Default && !r.usesFiles() {
 			continue
@@ -45,51 +59,54 @@ func (r Request) Permissions() []Permission {
 		r.addMount(add, m.Target, m.Mode, string(m.Source), string(m.Base), m.From)
 	}
 	if r.Project.Network.IsAll() {
-		add(r.Project.NetworkPlace().String(), "commands use the whole network")
+		add(Severe, r.Project.NetworkPlace().String(), "commands use the whole network")
 	}
 	for _, rule := range r.Project.Network.Rules() {
-		add(r.Project.NetworkPlace().String(), "commands reach the host "+describeHost(rule))
+		add(Risky, r.Project.NetworkPlace().String(), "commands reach the host "+describeHost(rule))
 	}
 	if r.Project.AskHosts && !r.Project.Network.IsEmpty() && !r.Project.Network.IsAll() {
-		add(r.Project.PlaceOf("network.ask").String(), "commands ask you about other hosts")
+		add(Usual, r.Project.PlaceOf("network.ask").String(), "commands ask you about other hosts")
 	}
 	for _, rule := range r.Project.Fetch.Rules() {
-		add(r.Project.PlaceOf("network.fetch").String(), "web_fetch reads from the host "+describeHost(rule))
+		add(Risky, r.Project.PlaceOf("network.fetch").String(), "web_fetch reads from the host "+describeHost(rule))
 	}
 	if r.Project.AllowPrivate {
-		add(r.Project.PlaceOf("network.allow_private").String(), "these names may lead to private addresses")
+		add(Severe, r.Project.PlaceOf("network.allow_private").String(), "these names may lead to private addresses")
 	}
 	if r.Project.Approval == "approve_all" {
-		add(r.Project.PlaceOf("approval.mode").String(), "golem runs every call without asking you, unless a rule blocks it")
+		add(Severe, r.Project.PlaceOf("approval.mode").String(), "golem runs every call without asking you, unless a rule blocks it")
 	}
 	if r.Project.Model != "" {
-		add(r.Project.PlaceOf("model").String(), "the model "+visible.Quote(r.Project.Model)+" receives what workers read")
+		add(Usual, r.Project.PlaceOf("model").String(), "the model "+visible.Quote(r.Project.Model)+" receives what workers read")
 	}
 	if r.Project.SummaryModel != "" {
-		add(r.Project.PlaceOf("summary_model").String(), "the model "+visible.Quote(r.Project.SummaryModel)+" receives what workers read, in long conversations")
+		add(Usual, r.Project.PlaceOf("summary_model").String(), "the model "+visible.Quote(r.Project.SummaryModel)+" receives what workers read, in long conversations")
 	}
 	for _, name := range r.Project.Fallbacks {
-		add(r.Project.PlaceOf("fallback_models").String(), "the model "+visible.Quote(name)+" receives what workers read, if another does not answer")
+		add(Usual, r.Project.PlaceOf("fallback_models").String(), "the model "+visible.Quote(name)+" receives what workers read, if another does not answer")
 	}
 	if s := r.Project.ModelServer; s.URL != "" {
-		what := "the server " + visible.Quote(s.URL) + " receives what workers read"
+		risk, what := Risky, "the server "+visible.Quote(s.URL)+" receives what workers read"
 		if s.Key != "" {
+			risk = Severe
 			what += ", and your key " + visible.Quote(s.Key)
 		}
-		add(r.Project.PlaceOf("model_server.url").String(), what)
+		add(risk, r.Project.PlaceOf("model_server.url").String(), what)
 	}
 	for _, t := range r.Project.Targets {
 		where := string(t.Path) + t.URL + t.Repo
-		what := "results can be pushed to " + visible.Quote(t.Name) + ": " + visible.Quote(where) + ", only by you"
+		risk, what := Usual, "results can be pushed to "+visible.Quote(t.Name)+": "+visible.Quote(where)+", only by you"
 		if t.Hooks {
+			risk = Severe
 			what += "; a push runs the hooks of that repository as you, outside the jail"
 		}
-		add(t.From.String(), what)
+		add(risk, t.From.String(), what)
 	}
 	r.addScanners(add)
 	for _, e := range r.Project.Endpoints {
-		what := "results can be sent to " + visible.Quote(e.Name) + ": " + visible.Quote(e.URL)
+		risk, what := Usual, "results can be sent to "+visible.Quote(e.Name)+": "+visible.Quote(e.URL)
 		if e.ForModels {
+			risk = Risky
 			what += ", by you, and by workers if you approve the call"
 		} else {
 			what += ", only by you"
@@ -99,10 +116,10 @@ func (r Request) Permissions() []Permission {
 				what += ", with your " + visible.Quote(h.Variable)
 			}
 		}
-		add(e.From.String(), what)
+		add(risk, e.From.String(), what)
 	}
 	if scanners := r.Project.Scanners; len(scanners) < len(allScanners) {
-		add(r.Project.PlaceOf("clearance.scanners").String(), "scanners look at results only for: "+strings.Join(scanners, ", "))
+		add(Risky, r.Project.PlaceOf("clearance.scanners").String(), "scanners look at results only for: "+strings.Join(scanners, ", "))
 	}
 	addRules(add, "workers ", r.Project.Rules)
 	for _, w := range r.Workers {
@@ -137,22 +154,22 @@ func (r Request) sentSecrets() []Permission {
 			what += " (" + visible.Quote(c.From.String()) + ")"
 		}
 		rule.Credential = ""
-		list = append(list, Permission{what + " to " + visible.Quote(rule.String()), r.Project.NetworkPlace().String()})
+		list = append(list, Permission{what + " to " + visible.Quote(rule.String()), r.Project.NetworkPlace().String(), Severe})
 	}
 	return list
 }
 
 // addScanners adds what scanners run and reach, and the kinds of files that they ignore.
-func (r Request) addScanners(add func(from, what string)) {
+func (r Request) addScanners(add permit) {
 	e := r.Project.Engines
 	for _, x := range e.External {
-		add(x.From.String(), "the scanner "+visible.Quote(x.Name)+" runs "+visible.Quote(strings.Join(x.Command, " "))+", in the jail")
+		add(Risky, x.From.String(), "the scanner "+visible.Quote(x.Name)+" runs "+visible.Quote(strings.Join(x.Command, " "))+", in the jail")
 	}
 	if e.Clamd != "" {
-		add(r.Project.PlaceOf("clearance.malware.clamd").String(), "clamd sees the results, at "+visible.Quote(string(e.Clamd)))
+		add(Usual, r.Project.PlaceOf("clearance.malware.clamd").String(), "clamd sees the results, at "+visible.Quote(string(e.Clamd)))
 	}
 	if len(e.Allow) > 0 {
-		add(r.Project.PlaceOf("clearance.allow").String(), "scanners do not hold back binary files of the kinds "+visible.Quote(strings.Join(e.Allow, ", ")))
+		add(Risky, r.Project.PlaceOf("clearance.allow").String(), "scanners do not hold back binary files of the kinds "+visible.Quote(strings.Join(e.Allow, ", ")))
 	}
 }
 
@@ -176,49 +193,54 @@ func cutLine(place string) (file string, line int) {
 }
 
 // addMount adds a mount that is writable, or that shows files outside the program.
-func (r Request) addMount(add func(from, what string), target, mode, source, base string, from strictyaml.Place) {
+func (r Request) addMount(add permit, target, mode, source, base string, from strictyaml.Place) {
 	if base != "" {
 		source = filepath.Join(base, source)
 	}
 	rel, err := filepath.Rel(r.Root, source)
 	outside := err != nil || !filepath.IsLocal(rel)
-	what := "workers read "
-	switch mode {
-	case "rw":
+	risk, what := Risky, "workers read "
+	switch {
+	case mode == "rw" && outside:
+		risk, what = Severe, "workers write "
+	case mode == "rw":
 		what = "workers write "
-	case project.Overlay:
+	case mode == project.Overlay:
 		what = "workers change, in an overlay, "
+	}
+	if mode == project.Overlay && !outside {
+		risk = Usual
 	}
 	switch {
 	case outside:
-		add(from.String(), what+visible.Quote(source)+", outside the program, as "+target)
+		add(risk, from.String(), what+visible.Quote(source)+", outside the program, as "+target)
 	case mode != "ro":
-		add(from.String(), what+visible.Quote(filepath.ToSlash(rel))+" as "+target)
+		add(risk, from.String(), what+visible.Quote(filepath.ToSlash(rel))+" as "+target)
 	}
 }
 
-func addRules(add func(from, what string), who string, rules []policy.Rule) {
+func addRules(add permit, who string, rules []policy.Rule) {
 	for _, r := range rules {
 		if r.Approval == policy.PreApproved && r.Verb != policy.Read {
-			add(r.From, who+"may "+r.Verb.String()+" "+visible.Quote(r.Target)+unasked)
+			add(Risky, r.From, who+"may "+r.Verb.String()+" "+visible.Quote(r.Target)+unasked)
 		}
 	}
 }
 
-func (r Request) addWorker(add func(from, what string), w *worker.Worker) {
+func (r Request) addWorker(add permit, w *worker.Worker) {
 	who := visible.Quote(w.Name) + " "
 	addRules(add, who, w.Rules)
 	if w.Model.Text != "" {
-		add(w.Model.Place.String(), who+"names the model "+visible.Quote(w.Model.Text)+", which receives what workers read")
+		add(Usual, w.Model.Place.String(), who+"names the model "+visible.Quote(w.Model.Text)+", which receives what workers read")
 	}
 	for _, f := range w.Fallbacks {
-		add(f.Place.String(), who+"names the model "+visible.Quote(f.Text)+", which receives what workers read, if another does not answer")
+		add(Usual, f.Place.String(), who+"names the model "+visible.Quote(f.Text)+", which receives what workers read, if another does not answer")
 	}
 	if r.Project.File == "" {
 		// Without a project file, the paths of the entry worker are the project's.
 		for _, path := range w.Sandbox.Paths {
 			if r.Entry != w {
-				add(path.Place.String(), who+"as the entry: "+path.Access.String()+" "+visible.Quote(path.Root)+" as /"+visible.Quote(path.Name))
+				add(Risky, path.Place.String(), who+"as the entry: "+path.Access.String()+" "+visible.Quote(path.Root)+" as /"+visible.Quote(path.Name))
 			}
 		}
 	}
@@ -228,17 +250,21 @@ func (r Request) addWorker(add func(from, what string), w *worker.Worker) {
 	for _, t := range w.Toolsets {
 		switch t.Name {
 		case "shell":
-			add(t.Place.String(), who+"runs commands")
+			add(Usual, t.Place.String(), who+"runs commands")
 		}
 	}
 	if w.Shell != nil {
 		for _, r := range w.Shell.Rules {
 			if r.Approval == policy.PreApproved {
-				add(r.From, who+"runs "+commandsOf(r)+unasked)
+				risk := Risky
+				if strings.TrimSpace(r.Pattern) == "*" {
+					risk = Severe
+				}
+				add(risk, r.From, who+"runs "+commandsOf(r)+unasked)
 			}
 		}
 		if w.Shell.Default == policy.PreApproved {
-			add(w.Shell.From, who+"runs any command"+unasked)
+			add(Severe, w.Shell.From, who+"runs any command"+unasked)
 		}
 	}
 }
@@ -259,19 +285,19 @@ func commandsOf(r policy.ShellRule) string {
 }
 
 // addGit adds the repositories that the user pushes results to, and the credentials used.
-func (r Request) addGit(add func(from, what string), who string, g worker.Git, from string) {
+func (r Request) addGit(add permit, who string, g worker.Git, from string) {
 	what := who + "stages commits; your push then uses "
 	if g.Credentials.Mode == "explicit" {
-		add(from, what+"the credentials that are named here")
+		add(Risky, from, what+"the credentials that are named here")
 	} else {
-		add(from, what+"your credentials")
+		add(Risky, from, what+"your credentials")
 	}
 	if t := g.Inline; t != nil {
-		add(t.Place.String(), who+"stages results for "+visible.Quote(t.Path+t.URL+t.Repo)+"; only you can push them")
+		add(Usual, t.Place.String(), who+"stages results for "+visible.Quote(t.Path+t.URL+t.Repo)+"; only you can push them")
 	}
 	for _, v := range g.Credentials.Env {
 		if v.Pass {
-			add(v.Place.String(), who+"gives git your "+visible.Quote(v.Name))
+			add(Severe, v.Place.String(), who+"gives git your "+visible.Quote(v.Name))
 		}
 	}
 }
@@ -288,7 +314,7 @@ func (r Request) ForeignPrograms() []Permission {
 			}
 			words = append(words, text)
 		}
-		what := visible.Quote(who) + " runs " + strings.Join(words, " ") + as
+		risk, what := Risky, visible.Quote(who)+" runs "+strings.Join(words, " ")+as
 		for _, word := range f.With {
 			what += ", with " + visible.Quote(worker.FileOf(word.Text))
 		}
@@ -304,18 +330,19 @@ func (r Request) ForeignPrograms() []Permission {
 			what += ", and reaches the network"
 		}
 		if len(f.Env) > 0 {
+			risk = Severe
 			what += ", and gets your " + visible.Quote(strings.Join(worker.Words(f.Env), ", "))
 		}
 		if f.Approval != nil && f.Approval.Approval == policy.PreApproved {
 			what += ", " + strings.TrimSpace(unasked)
 		}
-		list = append(list, Permission{what, f.Place.String()})
+		list = append(list, Permission{what, f.Place.String(), risk})
 	}
 	for _, w := range r.Workers {
 		for _, c := range w.Custom {
 			add(w.Name, c.Foreign, " as the tool "+c.Name)
 			if d, err := r.Tools.Describe(c); err == nil && d.Approval.Approval == policy.PreApproved {
-				list = append(list, Permission{"the tool " + c.Name + " runs" + unasked + ", unless a worker has a rule for it", d.Approval.From})
+				list = append(list, Permission{"the tool " + c.Name + " runs" + unasked + ", unless a worker has a rule for it", d.Approval.From, Risky})
 			}
 		}
 		for _, s := range w.Servers {
@@ -334,8 +361,9 @@ func (r Request) ForeignPrograms() []Permission {
 
 // remotePermission describes an MCP server that golem reaches over HTTP.
 func remotePermission(name string, s worker.Server, unasked string) Permission {
-	what := name + " uses the MCP server " + s.Name + " at " + visible.Quote(s.Remote.URL)
+	risk, what := Risky, name+" uses the MCP server "+s.Name+" at "+visible.Quote(s.Remote.URL)
 	for _, h := range s.Remote.Headers {
+		risk = Severe
 		what += ", which gets " + h.Source()
 	}
 	if s.Remote.Trusted {
@@ -344,7 +372,7 @@ func remotePermission(name string, s worker.Server, unasked string) Permission {
 	if s.Approval != nil && s.Approval.Approval == policy.PreApproved {
 		what += ", " + unasked
 	}
-	return Permission{what, s.Place.String()}
+	return Permission{what, s.Place.String(), risk}
 }
 
 // shortHash returns the first digits of the hash of a file.

@@ -20,8 +20,12 @@ type Store struct {
 	State    string // the program's state directory
 	Root     string // the program's directory
 	Accepted string // the hash that the user trusts for this call, "" for none
-	File     string // the file with the records, "" for that of a program
-	Now      func() time.Time
+	// UnseenOff is the line of a policy that does not allow trusting a hash without a look at
+	// the content, "" for none. Then Accepted counts only if the user trusts that content
+	// anyway.
+	UnseenOff string
+	File      string // the file with the records, "" for that of a program
+	Now       func() time.Time
 }
 
 // recordsFile holds the records of a program, newest last.
@@ -52,14 +56,20 @@ func (s Store) IsTrusted(c Content) (bool, error) {
 	case c.Hash == "":
 		return true, nil
 	case s.Accepted == "":
-	case s.Accepted == c.Hash:
+	case s.Accepted == c.Hash && s.UnseenOff == "":
 		return true, nil
+	case s.Accepted == c.Hash:
 	default:
 		return false, &sandbox.Error{Op: "trust", Code: "untrusted",
 			Hint: "--trust names other content than this program's; look at it with golem trust"}
 	}
 	records, err := s.records()
-	return slices.ContainsFunc(records, func(r record) bool { return r.Hash == c.Hash }), err
+	trusted := slices.ContainsFunc(records, func(r record) bool { return r.Hash == c.Hash })
+	if err == nil && !trusted && s.Accepted != "" {
+		err = &sandbox.Error{Op: "trust", Code: "blocked",
+			Hint: visible.Text(s.UnseenOff) + " does not allow --trust: you have not looked at this content with golem trust; run golem trust at a terminal, and then this command without --trust"}
+	}
+	return trusted, err
 }
 
 // records returns the records. It makes no state directory if there is none.
@@ -114,19 +124,30 @@ func (s Store) Add(c Content) error {
 	})
 }
 
-// Diff returns a unified diff from the newest trusted content to this one: "" if nothing
-// was trusted yet or nothing has changed.
-func (s Store) Diff(c Content) (string, error) {
+// A Difference is a file that differs from the newest trusted content.
+type Difference struct {
+	Name     string
+	Had, Has bool   // the trusted content had the file, and this content has it
+	Diff     string // in the unified format
+}
+
+// Differences returns the files that differ from the newest trusted content. There are none
+// if nothing was trusted yet.
+func (s Store) Differences(c Content) ([]Difference, error) {
 	records, err := s.records()
 	if err != nil || len(records) == 0 {
-		return "", err
+		return nil, err
 	}
 	last := records[len(records)-1]
 	names := slices.Concat(c.names(), Content{Files: last.Files}.names())
 	slices.Sort(names)
-	var b strings.Builder
+	var list []Difference
 	for _, name := range slices.Compact(names) {
-		b.WriteString(patch.Unified(visible.Quote(name), visible.Quote(name), last.Files[name], c.Files[name]))
+		before, had := last.Files[name]
+		now, has := c.Files[name]
+		if had != has || before != now {
+			list = append(list, Difference{name, had, has, patch.Unified(visible.Quote(name), visible.Quote(name), before, now)})
+		}
 	}
-	return b.String(), nil
+	return list, nil
 }

@@ -57,14 +57,23 @@ func TestStore(t *testing.T) {
 		if is(c) {
 			t.Errorf("%s: changed content is trusted", name)
 		}
-		diff, err := s.Diff(c)
-		if err != nil || strings.Count(diff, "\n-") != 1 || strings.Count(diff, "\n+") != 2 {
-			t.Errorf("%s: got the diff %q, %v", name, diff, err)
+		list, err := s.Differences(c)
+		if err != nil || len(list) != 1 || strings.Count(list[0].Diff, "\n-") != 1 || strings.Count(list[0].Diff, "\n+") != 2 {
+			t.Errorf("%s: got the differences %v, %v", name, list, err)
 		}
 	}
-	if diff, err := s.Diff(first); err != nil || diff != "" {
-		t.Errorf("the same content: got the diff %q, %v", diff, err)
+	if list, err := s.Differences(first); err != nil || len(list) > 0 {
+		t.Errorf("the same content: got the differences %v, %v", list, err)
 	}
+	other := newContent(t, "a: 3\n", "One.\n", "")
+	s.Accepted, s.UnseenOff = other.Hash, "policy.yaml:2"
+	if ok, err := s.IsTrusted(other); ok || err == nil || !strings.Contains(err.Error(), "policy.yaml:2 does not allow --trust") {
+		t.Errorf("a hash that nobody looked at, and a policy against it: got %v, %v", ok, err)
+	}
+	if s.Accepted = first.Hash; !is(first) {
+		t.Error("the policy also refuses a hash that the user trusts")
+	}
+	s.Accepted, s.UnseenOff = "", ""
 	for i := range 30 {
 		if err := s.Add(newContent(t, fmt.Sprintf("a: %d\n", 100+i), "One.\n", "")); err != nil {
 			t.Fatal(err)

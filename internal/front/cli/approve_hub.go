@@ -73,7 +73,11 @@ func (f *approveFlags) approveHub(cmd *cobra.Command, args []string) error {
 func (f *approveFlags) decide(cmd *cobra.Command, c *hub.Client, waiting inbox.HubCall) (answered, stop bool, err error) {
 	ctx, cancel := context.WithTimeout(cmd.Context(), hubPatience)
 	defer cancel()
-	one, request, err := inbox.ReadHubCall(ctx, c, waiting.Job.ID, waiting.ID)
+	o, err := f.options()
+	if err != nil {
+		return false, false, err
+	}
+	one, request, err := inbox.ReadHubCall(ctx, c, o, waiting.Job.ID, waiting.ID)
 	if err == nil {
 		err = inbox.CheckHubApprover(ctx, c, one)
 	}
@@ -94,10 +98,6 @@ func (f *approveFlags) decide(cmd *cobra.Command, c *hub.Client, waiting inbox.H
 		if reply.Remember != nil {
 			fmt.Fprintln(cmd.ErrOrStderr(), "note: the answer counts for this call only; rules are not kept at a hub")
 		}
-	}
-	o, err := f.options()
-	if err != nil {
-		return false, false, err
 	}
 	ctx, cancel = context.WithTimeout(cmd.Context(), hubPatience) // the user may have read for long
 	defer cancel()

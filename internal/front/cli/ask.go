@@ -86,8 +86,6 @@ type asker struct {
 	// local returns a request with the paths as the user types them; may be nil.
 	local func(tool.Request) tool.Request
 	why   error // why golem could not ask the last question, if the user can fix it
-	// stopped is true if a signal such as Ctrl-C ended the last question of confirm.
-	stopped bool
 }
 
 // newAsker returns an asker that reads from in and waits at most wait for each line. It
@@ -142,7 +140,7 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 	// An interrupt stops more than this question, no matter which handler caught it.
 	no.Stop = q.ctx.Err() != nil && (ctx.Err() == nil || context.Cause(ctx) != ctx.Err())
 	note := err.Error() + ": nothing was done"
-	if errors.Is(err, errLate) && again {
+	if errors.Is(err, errLate) && again && !r.IsCommand() {
 		note += "; the call waits for golem approve"
 	}
 	q.show([]row{{Mark: about, Text: note}})
@@ -156,42 +154,6 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 		no.Front = withAccount(a.front)
 	}
 	return approval.Reply{Answer: no, Display: &q.display, Rendered: q.seen}
-}
-
-// confirm asks a yes-or-no question. what completes the sentence "You are about to …".
-func (a *asker) confirm(ctx context.Context, what string) bool {
-	q, done, err := a.open(ctx)
-	if err != nil {
-		if errors.Is(err, errForeign) {
-			a.why = err
-		}
-		return false
-	}
-	defer func() {
-		a.stopped = q.ctx.Err() != nil
-		done()
-	}()
-	q.options = func() []string { return []string{"[y]es", "[n]o", "[?]"} }
-	q.redraw = func() {
-		q.show([]row{{Mark: visible.Header, Text: "You are about to " + visible.Line(what, maxColumns)}})
-		q.showKeys(q.options()...)
-	}
-	q.begin()
-	for range maxTypos {
-		text, err := q.read()
-		switch word := strings.ToLower(text); {
-		case err != nil && !errors.Is(err, errTypo), word == "" && err == nil, word == "n", word == "no":
-			return false
-		case word == "y", word == "yes":
-			return q.failed == nil
-		case word == "?":
-			q.show(help([]key{{"y, yes", "yes"}, {"n, no, Enter", "no: nothing is changed"}, {"Ctrl-C, Ctrl-D", "no"}}))
-			q.typo("")
-		default:
-			q.typo("please answer y, n or ? (help)")
-		}
-	}
-	return false
 }
 
 // open creates a question that owns the terminal until done is called.
@@ -376,8 +338,10 @@ func (q *question) unseen() string {
 	} else {
 		text = "not everything can be shown"
 	}
-	if digest, ok := q.digest(); ok {
+	if digest := approval.UnseenDigest(q.request); digest != "" {
 		text += "; y " + digest + " approves it unseen"
+	} else if q.request.UnseenOff != "" {
+		text += "; " + visible.Text(q.request.UnseenOff) + " does not allow approving it unseen"
 	}
 	return text
 }
@@ -398,23 +362,13 @@ func (q *question) yes() approval.Reply {
 	return approval.Reply{Answer: tool.Answer{Verdict: tool.Approved, By: "user"}, Rendered: q.seen}
 }
 
-// digest returns the digest prefix that a person types to approve a request without
-// seeing all of it.
-func (q *question) digest() (string, bool) {
-	d := q.request.Digest
-	if len(d) < approval.MinDigestPrefix || strings.Trim(d, "0123456789abcdef") != "" {
-		return "", false
-	}
-	return d[:approval.MinDigestPrefix], true
-}
-
 // answer interprets a line. When it returns errTypo, it has explained the error and shown
 // the keys again.
 func (q *question) answer(text string) (approval.Reply, error) {
 	yes := q.yes()
 	word, rest, _ := strings.Cut(text, " ")
 	word, rest = strings.ToLower(word), strings.Trim(rest, " ")
-	digest, ok := q.digest()
+	digest := approval.UnseenDigest(q.request)
 	again := func(say string) (approval.Reply, error) {
 		q.typo(say)
 		return approval.Reply{}, errTypo
@@ -426,7 +380,7 @@ func (q *question) answer(text string) (approval.Reply, error) {
 		return approval.Reply{Answer: tool.Answer{By: "nobody"}}, nil
 	case word == "":
 		return approval.Reply{Answer: tool.Answer{By: "user"}}, nil
-	case word == "y" && ok && strings.ToLower(rest) == digest:
+	case word == "y" && digest != "" && strings.ToLower(rest) == digest:
 		yes.DigestPrefix = digest
 		return yes, q.failed
 	case rest != "":

@@ -24,6 +24,9 @@ func TestA1RenderedItemsAreOnScreen(t *testing.T) {
 		for i := range rapid.IntRange(0, 3).Draw(t, "warnings") {
 			r.Warnings = append(r.Warnings, strings.Repeat(fmt.Sprint("w", i), rapid.IntRange(1, 200).Draw(t, "long")))
 		}
+		for i := range rapid.IntRange(0, 3).Draw(t, "details") {
+			r.Details = append(r.Details, strings.Repeat(fmt.Sprint("d", i), rapid.IntRange(1, 200).Draw(t, "long")))
+		}
 		for i := range rapid.IntRange(0, 40).Draw(t, "changes") {
 			c := tool.Change{Path: fmt.Sprintf("/f%d", i), Op: rapid.SampledFrom([]tool.Op{tool.Create, tool.Update, tool.Delete}).Draw(t, "op")}
 			switch rapid.IntRange(0, 3).Draw(t, "kind") {

@@ -66,7 +66,7 @@ func (q *question) choicesIf(whole, more bool) []string {
 		if more {
 			keys = append(keys, "[v]iew all "+visible.Count(q.lines(), "line"))
 		}
-		if digest, ok := q.digest(); ok {
+		if digest := approval.UnseenDigest(q.request); digest != "" {
 			keys = append(keys, "[y "+digest+"] yes, unseen")
 		}
 	}
@@ -138,7 +138,7 @@ func (q *question) explained() []key {
 	if q.more || q.omits {
 		keys = append(keys, key{"v", "view everything, page by page"})
 	}
-	if digest, ok := q.digest(); ok && !q.whole {
+	if digest := approval.UnseenDigest(q.request); digest != "" && !q.whole {
 		keys = append(keys, key{"y " + digest, "yes, this once, also to the part that was not shown"})
 	}
 	if q.whole && q.remembers() {
@@ -228,7 +228,10 @@ func (q *question) showKeys(keys ...string) {
 // showHead prints the rows of a request. The first row states the question. The second
 // row is printed on the same line if it fits.
 func (q *question) showHead(rows []row) {
-	if len(rows) > 1 && rows[0].Mark == about && rows[1].Mark == about {
+	switch {
+	case len(rows) > 0 && rows[0].Mark == about && (len(rows) == 1 || rows[1].Mark != about):
+		rows = append([]row{{Mark: visible.Header, Text: rows[0].Text}}, rows[1:]...)
+	case len(rows) > 1 && rows[0].Mark == about:
 		first, second := visible.Barless(rows[0].Text), visible.Barless(rows[1].Text)
 		used := cells(first) + cells(second)
 		if gap := min(q.columns, maxHeader) - used - visible.Margin; gap >= 2 {

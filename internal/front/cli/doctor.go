@@ -75,7 +75,7 @@ not offer.`,
 		case fix && wantsJSON(cmd):
 			return usageError("--fix prints no JSON; golem doctor --json says what is missing")
 		case fix:
-			return fixMachine(cmd, yes)
+			return flags.fixMachine(cmd, yes)
 		}
 		if profile {
 			return printProfile(cmd.OutOrStdout(), wantsJSON(cmd))

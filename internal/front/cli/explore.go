@@ -173,9 +173,11 @@ func offerItems(cmd *cobra.Command, fronts Fronts, terminal *os.File, reader *in
 			continue
 		}
 		args := commandFor(it, string(p.Root()))
-		asker := newAsker(terminal, cmd.ErrOrStderr(), patience)
-		yes := asker.confirm(ctx, "open it with golem "+visible.CommandLine(args...))
-		if asker.stopped {
+		yes, stopped, err := newAsker(terminal, cmd.ErrOrStderr(), patience).confirm(ctx, "status -i", "open it with golem "+visible.CommandLine(args...))
+		if err != nil {
+			return err
+		}
+		if stopped {
 			fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped; "+visible.Count(len(items)-i, "item")+" without an answer; golem status --all lists what waits")
 			return exit(exitDenied)
 		}
@@ -247,9 +249,11 @@ func (f *gateFlags) exploreCommits(cmd *cobra.Command, show Explorer, ids []stri
 			if err := f.review(cmd, []string{it.ID}, false, false); err != nil {
 				return err
 			}
-			asker := newAsker(terminal, cmd.ErrOrStderr(), f.wait)
-			yes := asker.confirm(cmd.Context(), "push commit "+sandbox.Shown(it.ID[:min(12, len(it.ID))]))
-			if asker.stopped {
+			yes, stopped, err := newAsker(terminal, cmd.ErrOrStderr(), f.wait).confirm(cmd.Context(), "review -i", "push commit "+it.ID[:min(12, len(it.ID))])
+			if err != nil {
+				return err
+			}
+			if stopped {
 				fmt.Fprintln(cmd.ErrOrStderr(), "golem: stopped; the commit still waits; golem review lists what waits")
 				return exit(exitDenied)
 			}

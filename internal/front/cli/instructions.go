@@ -3,11 +3,9 @@ package cli
 import (
 	"cmp"
 	"fmt"
-	"io"
 	"os"
 	"path/filepath"
 	"slices"
-	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -45,16 +43,16 @@ func (f *runFlags) askInstructions(cmd *cobra.Command, p *program.Program, note 
 		case terminal == nil:
 			note(name + " is not trusted, its text is not followed; golem trust " + visible.CommandLine(f.typedInstruction(one)))
 		default:
-			if err := showInstruction(errs, one); err != nil {
+			request, err := one.TrustQuestion()
+			if err != nil {
 				return nil, nil, err
 			}
-			asker := newAsker(terminal, errs, patience)
-			if !asker.confirm(cmd.Context(), "let workers follow "+one.Name+" as it is now") {
-				fmt.Fprintln(errs, "golem: "+name+" is not followed in this run")
-			} else if err := one.Trust(); err != nil {
+			d := decision{cmd: cmd, program: p, terminal: terminal, out: errs}
+			if list[i].Trusted, _, err = d.decide(request, one.Trust); err != nil {
 				return nil, nil, err
-			} else {
-				list[i].Trusted = true
+			}
+			if !list[i].Trusted {
+				fmt.Fprintln(errs, "golem: "+name+" is not followed in this run")
 			}
 		}
 	}
@@ -65,24 +63,6 @@ func (f *runFlags) askInstructions(cmd *cobra.Command, p *program.Program, note 
 // typedInstruction returns the path of a file of instructions as the user types it here.
 func (f *programFlags) typedInstruction(one program.Instruction) string {
 	return filepath.ToSlash(filepath.Join(f.dir, one.Name))
-}
-
-// showInstruction shows a file of instructions, or what has changed since the user trusted
-// it.
-func showInstruction(w io.Writer, one program.Instruction) error {
-	changes, err := one.Changes()
-	if err != nil {
-		return err
-	}
-	text := one.Text
-	if changes != "" {
-		printLine(w, "", one.Name+" has changed since you trusted it:")
-		text = changes
-	} else {
-		printLine(w, "", one.Name+" has instructions for workers:")
-	}
-	fmt.Fprintln(newGutter(w, one.Name), visible.Text(strings.TrimRight(text, "\n")))
-	return nil
 }
 
 // trustInstruction shows a file of instructions and asks whether workers may follow it.
@@ -114,21 +94,25 @@ func (f *programFlags) trustInstruction(cmd *cobra.Command, file string, yes, pr
 		}
 	}
 	out := cmd.OutOrStdout()
-	if !wantsJSON(cmd) {
-		if one.Trusted {
-			printLine(out, "", "trusted: "+one.Name)
-			return nil
-		}
-		if err := showInstruction(out, one); err != nil {
-			return err
-		}
+	if one.Trusted && !wantsJSON(cmd) {
+		printLine(out, "", "trusted: "+one.Name)
+		return nil
 	}
-	if !one.Trusted && (yes || !wantsJSON(cmd) && confirmed(cmd, "trust", one.Name+" as it is now", "golem trust --yes "+visible.CommandLine(file)+", or pass --trust HASH in a script")) {
-		if err := one.Trust(); err != nil {
+	if !one.Trusted && (yes || !wantsJSON(cmd)) {
+		request, err := one.TrustQuestion()
+		if err != nil {
 			return err
 		}
-		one.Trusted = true
+		d := decision{cmd: cmd, program: p, out: out, yes: yes}
 		if !wantsJSON(cmd) {
+			if d.terminal = findTerminal(false); yes || d.terminal == nil {
+				showRequest(out, request)
+			}
+		}
+		if one.Trusted, err = d.confirmed(request, "trusted", "golem trust --yes "+visible.CommandLine(file)+", or pass --trust HASH in a script", one.Trust); err != nil {
+			return err
+		}
+		if one.Trusted && !wantsJSON(cmd) {
 			fmt.Fprintln(out, "trusted as it is now: workers follow it")
 		}
 	}

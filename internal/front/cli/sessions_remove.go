@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -153,7 +154,7 @@ ask at.`,
 
 // prune shows sessions without and with changes, asks for each group, and removes them.
 func prune(cmd *cobra.Command, empty, changed []*workSession, yes bool) error {
-	r := &removal{cmd: cmd, yes: true}
+	r := &removal{cmd: cmd}
 	if len(empty)+len(changed) == 0 {
 		if wantsJSON(cmd) {
 			return r.report()
@@ -173,14 +174,20 @@ func prune(cmd *cobra.Command, empty, changed []*workSession, yes bool) error {
 		if len(group.list) == 0 {
 			continue
 		}
-		if !wantsJSON(cmd) {
-			if err := showGroup(cmd, group.list, group.what); err != nil {
-				return err
-			}
+		rows, err := groupRows(group.list)
+		if err != nil {
+			return err
+		}
+		asks := !yes && !wantsJSON(cmd)
+		if !wantsJSON(cmd) && !(asks && findTerminal(false) != nil) { // otherwise the question shows them
+			fmt.Fprintf(cmd.OutOrStdout(), "%s %s:\n", visible.Count(len(group.list), "session"), group.what)
+			printColumns(cmd.OutOrStdout(), rows)
 		}
 		ok := yes && !group.changed
-		if !ok && !wantsJSON(cmd) && !(yes && group.changed) {
-			ok = r.ask(fmt.Sprintf(group.question, visible.Count(len(group.list), "session")))
+		if asks {
+			if ok, err = r.ask(group.list, fmt.Sprintf(group.question, visible.Count(len(group.list), "session")), rows); err != nil {
+				return err
+			}
 		}
 		if !ok {
 			r.decline(group.list, group.changed)
@@ -189,26 +196,25 @@ func prune(cmd *cobra.Command, empty, changed []*workSession, yes bool) error {
 			}
 			continue
 		}
-		if err := r.remove(group.list); err != nil {
-			return err
+		for _, w := range group.list {
+			if err := r.removeOne(w); err != nil {
+				return err
+			}
 		}
 	}
 	return r.report()
 }
 
-// showGroup lists sessions that prune would remove.
-func showGroup(cmd *cobra.Command, list []*workSession, what string) error {
-	fmt.Fprintf(cmd.OutOrStdout(), "%s %s:\n", visible.Count(len(list), "session"), what)
-	var rows [][]string
+// groupRows describes sessions that prune would remove.
+func groupRows(list []*workSession) (rows [][]string, err error) {
 	for _, w := range list {
 		d, err := w.about()
 		if err != nil {
-			return err
+			return nil, err
 		}
 		rows = append(rows, w.listRow(d))
 	}
-	printColumns(cmd.OutOrStdout(), rows)
-	return nil
+	return rows, nil
 }
 
 // A removal removes sessions and records which were skipped.
@@ -222,56 +228,125 @@ type removal struct {
 	stopped             bool     // the user wants no more questions
 }
 
-// ask asks at the terminal. what completes the sentence "You are about to …". Without a
-// terminal the answer is no.
-func (r *removal) ask(what string) bool {
-	terminal := findTerminal(false)
-	if terminal == nil {
-		return false
+// ask asks whether to delete sessions. The summary completes "You are about to …", and rows
+// describe the sessions. golem shows every change that would be lost. Without a terminal the
+// answer is no, unless the user gave --yes.
+func (r *removal) ask(list []*workSession, summary string, rows [][]string) (bool, error) {
+	if r.yes {
+		if err := checkUnseen("sessions rm", list[0].program); err != nil {
+			return false, err
+		}
 	}
-	asker := newAsker(terminal, r.cmd.ErrOrStderr(), patience)
-	yes := asker.confirm(r.cmd.Context(), what)
-	r.declined, r.stopped = r.declined || !yes, asker.stopped
-	return yes
+	request, err := removeQuestion(list, summary, rows)
+	if err != nil {
+		return false, err
+	}
+	d := decision{cmd: r.cmd, program: list[0].program, terminal: findTerminal(false), out: r.cmd.ErrOrStderr(), yes: r.yes}
+	if d.terminal == nil && !d.yes {
+		return false, nil
+	}
+	yes, reply, err := d.decide(request, func() error {
+		if again, err := removeQuestion(list, summary, rows); err != nil || again.Digest != request.Digest {
+			return &sandbox.Error{Op: "sessions rm", Code: sandbox.ErrConflict, Hint: "a session has changed since its changes were shown; nothing was removed; type the command again"}
+		}
+		return nil
+	})
+	r.declined, r.stopped = r.declined || err == nil && !yes, reply.Stop
+	return yes, err
+}
+
+// removeQuestion returns the request to delete sessions, with every change that would be
+// lost.
+func removeQuestion(list []*workSession, summary string, rows [][]string) (tool.Request, error) {
+	var details, ids []string
+	var changes []tool.Change
+	for _, row := range rows {
+		details = append(details, strings.Join(strings.Fields(strings.Join(row, " ")), " "))
+	}
+	for _, w := range list {
+		before := ""
+		if len(list) > 1 {
+			before = w.ID + ": "
+		}
+		lost, more := w.lost(before)
+		changes, details, ids = append(changes, lost...), append(details, more...), append(ids, w.ID)
+	}
+	return tool.NewCommandRequest("sessions rm", summary, nil, details, changes, map[string]string{"sessions": strings.Join(ids, " ")})
+}
+
+// lost returns the changes of a session that were not applied, and further lines about them.
+// Each path gets a text before it.
+func (w *workSession) lost(before string) (changes []tool.Change, more []string) {
+	r, err := w.program.Sessions().Review(w.Session, nil, true)
+	if errors.Is(err, fs.ErrNotExist) { // it is gone already
+		return nil, nil
+	}
+	if err != nil {
+		return []tool.Change{{Path: before + "/", Op: tool.Update, About: "golem cannot read the changes: " + err.Error(), Omitted: "unreadable"}}, nil
+	}
+	for _, c := range r.Files {
+		one := tool.Change{Path: before + w.pathOf(c.Path) + slash(c), Op: tool.Op(c.Op), Diff: c.Diff}
+		if one.Op != tool.Create && one.Op != tool.Delete {
+			one.Op = tool.Update
+		}
+		switch {
+		case c.Diff != "":
+		case c.Binary || c.Unread:
+			one.About, one.Omitted = tool.FormatSize(c.Size), "binary or too large"
+		default:
+			one.About = strings.Trim(what(c), "()")
+		}
+		changes = append(changes, one)
+	}
+	if r.Unfit != "" {
+		changes = append(changes, tool.Change{Path: before + "/", Op: tool.Update, About: r.Unfit, Omitted: "names that cannot be shown"})
+	}
+	for _, target := range r.Others {
+		changes = append(changes, tool.Change{Path: before + target, Op: tool.Update, About: "the changes of a directory that is not mounted now", Omitted: "not mounted"})
+	}
+	if r.Git > 0 {
+		more = append(more, before+visible.Count(r.Git, "changed file")+" in .git, not shown; golem diff --commits --session "+w.ID+" shows the commits")
+	}
+	return changes, more
 }
 
 // remove removes sessions, except those that are in use, and those with changes unless
 // the user agrees.
 func (r *removal) remove(list []*workSession) error {
 	for _, w := range list {
-		if !r.yes && w.program.Sessions().HasWork(w.Session) && (r.stopped || !r.ask("delete "+w.title()+", with changes that were never applied"+w.namesOf())) {
-			r.kept = append(r.kept, w.ID)
-			continue
+		if w.program.Sessions().HasWork(w.Session) {
+			ok := false
+			if !r.stopped {
+				var err error
+				if ok, err = r.ask([]*workSession{w}, "delete "+w.title()+", with changes that were never applied", nil); err != nil {
+					return err
+				}
+			}
+			if !ok {
+				r.kept = append(r.kept, w.ID)
+				continue
+			}
 		}
-		switch err := w.program.RemoveSession(w.Session, secrets(os.Environ())); {
-		case errors.Is(err, transaction.ErrBusy):
-			r.busy = append(r.busy, w.ID)
-		case errors.Is(err, fs.ErrNotExist): // another golem removed it while this one asked
-			r.gone = append(r.gone, w.ID)
-		case err != nil:
-			return &sandbox.Error{Op: "sessions", Path: w.ID, Code: sandbox.CodeOf(err), Hint: err.Error()}
-		default:
-			r.removed = append(r.removed, w.ID)
+		if err := r.removeOne(w); err != nil {
+			return err
 		}
 	}
 	return nil
 }
 
-// namesOf lists a few files that a session has changed, for a question.
-func (w *workSession) namesOf() string {
-	const most = 3
-	r, err := w.program.Sessions().Review(w.Session, nil, false)
-	if err != nil || len(r.Files) == 0 {
-		return ""
+// removeOne removes a session, unless another golem uses it.
+func (r *removal) removeOne(w *workSession) error {
+	switch err := w.program.RemoveSession(w.Session, secrets(os.Environ())); {
+	case errors.Is(err, transaction.ErrBusy):
+		r.busy = append(r.busy, w.ID)
+	case errors.Is(err, fs.ErrNotExist): // another golem removed it while this one asked
+		r.gone = append(r.gone, w.ID)
+	case err != nil:
+		return &sandbox.Error{Op: "sessions", Path: w.ID, Code: sandbox.CodeOf(err), Hint: err.Error()}
+	default:
+		r.removed = append(r.removed, w.ID)
 	}
-	var names []string
-	for _, c := range r.Files[:min(most, len(r.Files))] {
-		names = append(names, w.shown(c.Path))
-	}
-	if more := len(r.Files) - most; more > 0 {
-		names = append(names, visible.Count(more, "more file"))
-	}
-	return ": " + strings.Join(names, ", ")
+	return nil
 }
 
 // decline records that the user does not want to remove sessions.

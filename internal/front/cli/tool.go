@@ -288,19 +288,26 @@ func acceptTools(cmd *cobra.Command, p *program.Program, worker, server string, 
 		fmt.Fprintln(out, "nothing has changed: it has the same tools")
 		return nil
 	}
-	for _, line := range offer.Differences {
-		fmt.Fprintln(out, line)
-	}
 	if yes {
 		if err := checkUnseen("tools", p); err != nil {
 			return err
 		}
 	}
-	if !yes && !confirmed(cmd, "accept", "these tools of "+server, "golem tools --accept "+server+" --yes") {
-		return exit(exitDenied)
-	}
-	if err := offer.Accept(); err != nil {
+	request, err := tool.NewCommandRequest("tools --accept", "accept these tools of "+server, nil, offer.Differences, nil, map[string]string{"server": server})
+	if err != nil {
 		return err
+	}
+	d := decision{cmd: cmd, program: p, terminal: findTerminal(false), out: out, yes: yes}
+	if yes || d.terminal == nil { // otherwise the question shows it
+		for _, line := range offer.Differences {
+			fmt.Fprintln(out, line)
+		}
+	}
+	switch ok, err := d.confirmed(request, "accepted", "golem tools --accept "+server+" --yes", offer.Accept); {
+	case err != nil:
+		return err
+	case !ok:
+		return exit(exitDenied)
 	}
 	fmt.Fprintln(out, "accepted, as they are now")
 	return nil

@@ -31,7 +31,7 @@ that, a worker that reads it is tainted.
 
 In a script, pass the hash to other commands: golem run --trust HASH. --print-hash prints
 it. Print the hash after you have read the files. Store it in a place that the authors of
-the files cannot change.
+the files cannot change. A policy with approval: {unseen: false} does not allow --trust.
 
 Exit code 0: trusted; 3: not trusted.`,
 		Example: "  golem trust\n  golem trust AGENTS.md\n  golem trust --print-hash",
@@ -72,15 +72,22 @@ Exit code 0: trusted; 3: not trusted.`,
 		if err != nil {
 			return err
 		}
+		d := decision{cmd: cmd, program: p, out: cmd.OutOrStdout(), yes: yes}
 		if !wantsJSON(cmd) {
+			d.terminal = findTerminal(false)
+		}
+		if !wantsJSON(cmd) && (doc.Trusted || yes || d.terminal == nil) { // otherwise the question shows it
 			doc.print(cmd.OutOrStdout())
 		}
-		if !doc.Trusted && (yes || !wantsJSON(cmd) && askedYes(cmd)) {
-			if err := p.Trust(); err != nil {
+		if !doc.Trusted && (yes || !wantsJSON(cmd)) {
+			request, err := program.TrustQuestion(p)
+			if err != nil {
 				return err
 			}
-			doc.Trusted = true
-			if !wantsJSON(cmd) {
+			if doc.Trusted, err = d.confirmed(request, "trusted", "golem trust --yes, or pass --trust HASH in a script", p.Trust); err != nil {
+				return err
+			}
+			if doc.Trusted && !wantsJSON(cmd) {
 				fmt.Fprintln(cmd.OutOrStdout(), "trusted as it is now")
 			}
 		}
@@ -95,15 +102,6 @@ Exit code 0: trusted; 3: not trusted.`,
 		return nil
 	}
 	return cmd
-}
-
-// checkUnseen returns an error if a policy forbids --yes: nobody saw what it approves.
-func checkUnseen(op string, p *program.Program) error {
-	place, off := p.Project.Ceiling.UnseenOff()
-	if !off {
-		return nil
-	}
-	return &sandbox.Error{Op: op, Code: "blocked", Hint: visible.Text(place.String()) + " does not allow approving without looking; run the command at a terminal without --yes"}
 }
 
 // A trustDocument describes a program to trust, and whether it is trusted.
@@ -123,10 +121,13 @@ func trustState(p *program.Program) (trustDocument, error) {
 		return doc, err
 	}
 	if !doc.Trusted {
-		if doc.Changes, err = p.TrustStore().Diff(p.Content); err != nil {
+		list, err := p.TrustStore().Differences(p.Content)
+		if err != nil {
 			return doc, err
 		}
-		doc.Changes = visible.Text(doc.Changes)
+		for _, d := range list {
+			doc.Changes += visible.Text(d.Diff)
+		}
 	}
 	for _, w := range p.TrustRequest().Permissions() {
 		doc.Grants = append(doc.Grants, trust.Permission{What: visible.Text(w.What), From: visible.Text(w.From)})
@@ -167,9 +168,8 @@ func (d trustDocument) print(w io.Writer) {
 	}
 }
 
-// askTrust returns an error if the user does not trust a program. At a terminal it shows
-// what the program may do, or only what has changed since the user last trusted it, and
-// asks. taken means that standard input holds content.
+// askTrust returns an error if the user does not trust a program. At a terminal it asks.
+// taken means that standard input holds content.
 func (f *programFlags) askTrust(cmd *cobra.Command, p *program.Program, taken bool) error {
 	trusted, err := p.IsTrusted()
 	if err != nil || trusted {
@@ -192,52 +192,19 @@ func (f *programFlags) askTrust(cmd *cobra.Command, p *program.Program, taken bo
 	if err != nil {
 		return err
 	}
-	doc, err := trustState(files)
+	request, err := program.TrustQuestion(files)
 	if err != nil {
 		return err
 	}
-	errs := cmd.ErrOrStderr()
-	if doc.Changes != "" {
-		fmt.Fprintf(errs, "%s has changed since you trusted it:\n", doc.Program)
-		fmt.Fprint(newGutter(errs, ""), doc.Changes)
-		fmt.Fprintln(errs, "golem trust lists everything that it permits")
-	} else {
-		doc.print(errs)
-	}
-	asker := newAsker(terminal, errs, patience)
-	if !asker.confirm(cmd.Context(), "trust this program as it is now") {
-		if asker.why != nil {
-			fmt.Fprintln(errs, "note: "+asker.why.Error())
+	d := decision{cmd: cmd, program: files, terminal: terminal, out: cmd.ErrOrStderr()}
+	yes, _, err := d.decide(request, func() error {
+		if files.Content.Hash != p.Content.Hash {
+			return &sandbox.Error{Op: "trust", Code: "untrusted", Hint: "a file of the program changed while you were asked; nothing was done; type the command again"}
 		}
-		return p.CheckTrust()
+		return files.Trust()
+	})
+	if err != nil || yes {
+		return err
 	}
-	if files.Content.Hash != p.Content.Hash {
-		return &sandbox.Error{Op: "trust", Code: "untrusted", Hint: "a file of the program changed while you were asked; nothing was done; type the command again"}
-	}
-	return files.Trust()
-}
-
-// askedYes asks the user whether to trust the program.
-func askedYes(cmd *cobra.Command) bool {
-	return confirmed(cmd, "trust", "this program as it is now", "golem trust --yes, or pass --trust HASH in a script")
-}
-
-// confirmed asks the user at the terminal whether to do something, such as to trust a
-// program. It accepts an answer only from a terminal.
-func confirmed(cmd *cobra.Command, verb, what, otherwise string) bool {
-	out := cmd.OutOrStdout()
-	terminal := findTerminal(false)
-	if terminal == nil {
-		fmt.Fprintln(out, "no terminal to ask at: look at it, then run "+otherwise)
-		return false
-	}
-	asker := newAsker(terminal, out, patience)
-	if asker.confirm(cmd.Context(), verb+" "+what) {
-		return true
-	}
-	fmt.Fprintln(out, "not "+verb+"ed; nothing has changed; the same command asks again")
-	if asker.why != nil {
-		fmt.Fprintln(out, "note: "+asker.why.Error())
-	}
-	return false
+	return p.CheckTrust()
 }

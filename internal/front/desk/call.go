@@ -42,6 +42,7 @@ type callView struct {
 	Omitted           []string      // what golem cannot show, in words
 	Before            string        // items that another page showed
 	Always            string        // what golem remembers if the user always allows a host, "" if it cannot
+	UnseenOff         string        // the line of a policy that does not allow approving what was not viewed, "" for none
 	Session           string        // the session from whose page the user made the call, "" for none
 }
 
@@ -113,7 +114,7 @@ func (s *server) renderCall(w http.ResponseWriter, status int, call waitingCall,
 // newCallView returns a call as a page shows it. With all, every file is open.
 func newCallView(r tool.Request, all bool) callView {
 	sheet := approval.NewSheet(r, math.MaxInt)
-	v := callView{Digest: r.Digest, Tool: sandbox.Shown(r.Tool), Head: sheet.Head, Tail: sheet.Tail}
+	v := callView{Digest: r.Digest, Tool: sandbox.Shown(r.Tool), Head: sheet.Head, Tail: sheet.Tail, UnseenOff: visible.Line(r.UnseenOff, maxNote)}
 	if rule, ok := alwaysRule(r); ok {
 		v.Always = visible.Line(rule.String(), math.MaxInt)
 	}

@@ -58,7 +58,7 @@ func (h *hubPages) readCall(ctx context.Context, job, id string) (waitingCall, e
 	}
 	limited, cancel := context.WithTimeout(ctx, hubPatience)
 	defer cancel()
-	one, request, err := inbox.ReadHubCall(limited, c, job, id)
+	one, request, err := inbox.ReadHubCall(limited, c, h.desk.options, job, id)
 	if err != nil {
 		return waitingCall{}, err
 	}

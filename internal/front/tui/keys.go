@@ -112,7 +112,10 @@ func (m *model) decide(key string) {
 	case key == "y" && q.isWhole():
 		m.close(q.yes())
 	case key == "y":
-		m.note = q.describeUnseen() + "; space shows the next page, u approves it unseen"
+		m.note = q.describeUnseen() + "; space shows the next page"
+		if approval.UnseenDigest(q.request) != "" {
+			m.note += ", u approves it unseen"
+		}
 	case key == "a" && q.always == nil:
 		m.note = "please answer y, n or ? (help)"
 	case key == "a" && !q.isWhole():
@@ -127,10 +130,12 @@ func (m *model) decide(key string) {
 		}}
 	case key == "u" && q.isWhole():
 		m.note = "everything was on the screen; y approves it"
-	case key == "u" && q.digest() == "":
+	case key == "u" && q.request.UnseenOff != "":
+		m.note = visible.Line(q.request.UnseenOff, maxNote) + " does not allow approving it unseen; space shows the next page"
+	case key == "u" && approval.UnseenDigest(q.request) == "":
 		m.note = "this call cannot be approved unseen"
 	case key == "u":
-		digest := q.digest()
+		digest := approval.UnseenDigest(q.request)
 		m.typed = &input{asks: q.describeUnseen() + "; type " + digest + " to approve it unseen: ", done: func(text string) {
 			reply := q.yes()
 			if reply.DigestPrefix = strings.ToLower(strings.TrimSpace(text)); reply.DigestPrefix == "" {

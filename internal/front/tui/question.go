@@ -142,16 +142,6 @@ func (q *question) isWhole() bool {
 	return err == nil
 }
 
-// digest returns the beginning of the digest that the user types to approve something
-// unseen, or "" if there is none.
-func (q *question) digest() string {
-	d := q.request.Digest
-	if len(d) < approval.MinDigestPrefix || strings.Trim(d, "0123456789abcdef") != "" {
-		return ""
-	}
-	return d[:approval.MinDigestPrefix]
-}
-
 // unseen names what was not on the screen.
 func (q *question) unseen() (files, others []string) {
 	seen := setOf(q.rendered())

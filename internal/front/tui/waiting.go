@@ -36,7 +36,7 @@ func (b *backend) readCall(it inbox.Item) (waiting, tool.Request, error) {
 	}
 	ctx, cancel := context.WithTimeout(b.ctx, hubPatience)
 	defer cancel()
-	one, r, err := inbox.ReadHubCall(ctx, c, it.Job, it.ID)
+	one, r, err := inbox.ReadHubCall(ctx, c, b.o.Options, it.Job, it.ID)
 	if err == nil {
 		err = inbox.CheckHubApprover(ctx, c, one)
 	}
