@@ -257,7 +257,7 @@ func countLines(c tool.Change) (added, removed int) {
 func (s *Sheet) flags(r tool.Request) {
 	type flagged struct {
 		visible.Row
-		risk int
+		flag review.Flag
 	}
 	var list []flagged
 	for i, c := range r.Changes {
@@ -266,10 +266,10 @@ func (s *Sheet) flags(r tool.Request) {
 			name = c.To
 		}
 		for _, f := range c.Flags {
-			list = append(list, flagged{visible.Row{Mark: visible.Warning, Text: visible.Cut(f.At(s.name(name)), s.most), Item: tool.ItemChange(i)}, f.Risk})
+			list = append(list, flagged{visible.Row{Mark: visible.Warning, Text: visible.Cut(f.At(s.name(name)), s.most), Item: tool.ItemChange(i)}, f})
 		}
 	}
-	slices.SortStableFunc(list, func(a, b flagged) int { return b.risk - a.risk })
+	review.OrderBy(list, func(f flagged) review.Flag { return f.flag })
 	for _, f := range list {
 		s.Body = append(s.Body, f.Row)
 	}
@@ -286,11 +286,11 @@ func (s *Sheet) directories(r tool.Request) {
 			continue
 		}
 		added, removed := countLines(c)
-		dirs.Add(strings.TrimPrefix(c.Path, "/"), added, removed)
+		dirs.Add(strings.TrimPrefix(c.Path, "/"), added, removed, c.Omitted == "" || c.Omitted == "binary")
 	}
-	for _, dir := range dirs.Order() {
-		s.Body = append(s.Body, visible.Row{Mark: visible.Detail, Text: s.name(dir) + " " + dirs.Text(dir)})
-	}
+	dirs.Each(func(dir, counts string) {
+		s.Body = append(s.Body, visible.Row{Mark: visible.Detail, Text: s.name(dir) + " " + counts})
+	})
 }
 
 func (s *Sheet) effect(e policy.Effect) string {

@@ -83,7 +83,7 @@ func (d *Desk) Look(ctx context.Context, c *StagedCommit, most Limit, scanners *
 	if flag, ok := review.Handed(c.Intake, l.Bytes, float64(most)); ok && c.Intake > 0 {
 		l.Flags = append(l.Flags, flag)
 	}
-	slices.SortStableFunc(l.Flags, func(a, b review.Flag) int { return b.Risk - a.Risk })
+	review.Order(l.Flags)
 	var all []review.Flag
 	for _, s := range l.Files {
 		all = append(all, s.Flags...)
@@ -232,7 +232,7 @@ func (l *Look) Risky() []review.Flag {
 	for _, s := range l.Files {
 		all = append(all, s.Flags...)
 	}
-	slices.SortStableFunc(all, func(a, b review.Flag) int { return b.Risk - a.Risk })
+	review.Order(all)
 	return all
 }
 

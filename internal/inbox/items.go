@@ -263,7 +263,7 @@ func changesItem(c Changes, dir string) Item {
 	if c.Review.Unfit != "" {
 		a.add(Medium, "names that are no text")
 	}
-	title := visible.Count(c.Files, "file") + " changed, " + visible.LineCounts(c.Added, c.Removed)
+	title := c.Review.Total().String()
 	switch {
 	case c.Problem != "":
 		a.add(Medium, "commits cannot be read")

@@ -97,10 +97,9 @@ func changesOf(ctx context.Context, s Session) (Changes, error) {
 	if err != nil {
 		return Changes{}, err
 	}
-	c := Changes{ID: s.ID, What: s.What(), Used: s.LastUsed, Files: len(r.Files), Git: r.Git, Commits: r.Refs, Flags: append([]review.Flag{}, r.Flags...), Session: s, Review: r}
-	for _, f := range r.Files {
-		c.Added, c.Removed = c.Added+f.Added, c.Removed+f.Removed
-	}
+	c := Changes{ID: s.ID, What: s.What(), Used: s.LastUsed, Git: r.Git, Commits: r.Refs, Flags: append([]review.Flag{}, r.Flags...), Session: s, Review: r}
+	t := r.Total()
+	c.Files, c.Added, c.Removed = t.Files, t.Added, t.Removed
 	if c.Commits {
 		if c.Count, err = program.Commits(s.Program, s.Session).Count(ctx); err != nil {
 			c.Problem = visible.Line(err.Error(), maxProblem)

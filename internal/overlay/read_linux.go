@@ -59,6 +59,31 @@ func (r *Reader) ReadFile(name string, most int64) ([]byte, error) {
 	return r.tree.readFile(name, most)
 }
 
+// Walk calls visit for everything below a directory, in the order of the paths, until visit
+// returns false. It skips directories that cannot be read.
+func (r *Reader) Walk(dir string, visit func(s State) bool) {
+	r.tree.walk(dir, visit)
+}
+
+func (t *tree) walk(dir string, visit func(s State) bool) bool {
+	names, err := t.list(dir)
+	if err != nil {
+		return true
+	}
+	for _, base := range names {
+		name := path.Join(dir, base)
+		st, err := t.stat(name)
+		if err != nil {
+			continue
+		}
+		kind := kindOf(st)
+		if !visit(State{Path: name, Kind: kind, Mode: permissions(st), Size: st.Size}) || kind == Dir && !t.walk(name, visit) {
+			return false
+		}
+	}
+	return true
+}
+
 // Close closes the directory.
 func (r *Reader) Close() { r.tree.close() }
 

@@ -29,7 +29,10 @@ type FileChange struct {
 	OldMode     string       `json:"had,omitempty"`       // the old mode, if it is another
 	UnusualMode bool         `json:"-"`                   // it is new, and its mode is not the usual one
 	LinkTarget  string       `json:"to,omitempty"`        // the target of a symlink
-	Files       int          `json:"files,omitempty"`     // the number of files in a new directory
+	Files       int          `json:"files,omitempty"`     // the number of files in a new directory, or in one that is deleted or replaced
+	From        string       `json:"from,omitempty"`      // the old path of a file in a moved directory; Added, Removed and Diff compare with it
+	Edited      bool         `json:"edited,omitempty"`    // it differs from the file at From
+	MovedTo     string       `json:"moved_to,omitempty"`  // where the files of a deleted directory are now; Files counts those that are not there
 	Conflict    bool         `json:"conflict"`            // the user's directory has changed there too
 	Protected   string       `json:"protected,omitempty"` // the pattern that protects it, or with Inside something in it
 	Inside      bool         `json:"holds,omitempty"`     // Protected or Git is about something in it
@@ -79,7 +82,7 @@ func (s Store) changes(k *transaction.Overlays, names []string, diffs bool) (lis
 	ofGit := repositoriesAmong(files, standing)
 	texts := transaction.OpenTexts(k)
 	defer texts.Close()
-	size := int64(0)
+	size, lost := int64(0), newLosses()
 	for _, c := range standing {
 		if len(names) > 0 && !anyWithin(names, c.Name()) {
 			continue
@@ -105,6 +108,9 @@ func (s Store) changes(k *transaction.Overlays, names []string, diffs bool) (lis
 		}
 		size += c.Size
 		d, _ := changedOf(texts, files, c, diffs || len(list) < maxCounted && size < maxCountedBytes, diffs)
+		if isDirectoryGone(c) {
+			lost.add(texts, c, &d)
+		}
 		d.Git = ofGit(c.Name())
 		list = append(list, d)
 	}

@@ -11,17 +11,19 @@ import (
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/transaction"
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 // A Review lists the changes of a session file by file, for a person who decides what to
 // apply. It has no file of a git repository: golem never applies changes there.
 type Review struct {
-	Files  []FileChange  // the riskiest first
-	Flags  []review.Flag // the riskiest first
-	Git    int           // changed files of git repositories, which are not among Files
-	Refs   bool          // the session has changed a branch or a tag of a repository
-	Unfit  string        // not "" if there are names that are no text
-	Others []string      // targets of directories with changes that are not mounted now
+	Files  []FileChange       // the riskiest first, and last those that were only moved
+	Flags  []review.Flag      // in the order of review.Order
+	Moves  []transaction.Move // directories that were moved
+	Git    int                // changed files of git repositories, which are not among Files
+	Refs   bool               // the session has changed a branch or a tag of a repository
+	Unfit  string             // not "" if there are names that are no text
+	Others []string           // targets of directories with changes that are not mounted now
 }
 
 // Review reviews the changes of a session at and below some names; without names, all of
@@ -122,6 +124,9 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 	known := l.store.Examined.of(l.session)
 	examined := make(map[string]examination)
 	settled := l.store.Now().Add(-settling).UnixNano()
+	lost := newLosses()
+	var from map[string]string // old names of files in moved directories
+	r.Moves, from = lost.findMoves(texts, standing)
 	size := int64(0)
 	for i, c := range standing {
 		if report != nil {
@@ -141,10 +146,17 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 		size += c.Size
 		read := diffs || len(r.Files) < maxCounted && size < maxCountedBytes
 		before, isKnown := find(known, name, c)
-		if isKnown = isKnown && !diffs; isKnown {
+		if isKnown = isKnown && !diffs && from[name] == ""; isKnown {
 			read = false
 		}
 		d, t := changedOf(texts, files, c, read, diffs)
+		was := c.PathChange
+		if from[name] != "" && read && c.Kind == overlay.File {
+			was = lost.compare(texts, c, from[name], &d, &t, diffs)
+		}
+		if isDirectoryGone(c) {
+			lost.add(texts, c, &d)
+		}
 		if isKnown {
 			d.Added, d.Removed, d.Binary, d.Unread = before.added, before.removed, before.binary, before.unread
 		}
@@ -154,13 +166,17 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 		if r.Files = append(r.Files, d); c.Kind == overlay.Dir && c.Op != overlay.Delete {
 			continue // a new directory is as risky as the files in it
 		}
-		change := approval.ReviewChange(name, c.PathChange, t.real, t.own, t.diff, d.Unread)
-		if isKnown {
+		change := approval.ReviewChange(name, was, t.real, t.own, t.diff, d.Unread)
+		change.Files = d.Files
+		switch {
+		case isKnown:
 			flags.AddKnown(change, before.flags)
-		} else {
+		case d.IsOnlyMoved():
+			flags.AddKnown(change, nil)
+		default:
 			before = examination{c.Stamp, d.Added, d.Removed, d.Binary, d.Unread, flags.Add(change)}
 		}
-		if c.Stamp != 0 && c.Changed < settled && l.store.Examined != nil && (read || isKnown) {
+		if c.Stamp != 0 && c.Changed < settled && l.store.Examined != nil && (read || isKnown) && from[name] == "" {
 			examined[name] = before
 		}
 	}
@@ -169,7 +185,64 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 	}
 	r.Flags = flags.Flags()
 	review.Sort(r.Files, func(d FileChange) string { return d.Path }, r.Flags)
+	slices.SortStableFunc(r.Files, func(a, b FileChange) int { return b.priority() - a.priority() })
+	r.Moves = slices.DeleteFunc(r.Moves, func(m transaction.Move) bool {
+		return len(names) > 0 && !anyWithin(names, m.To) && !anyWithin(names, m.From)
+	})
 	return r, nil
+}
+
+// IsOnlyMoved reports whether a file is in a moved directory, and is as it was.
+func (d FileChange) IsOnlyMoved() bool { return d.From != "" && !d.Edited }
+
+// priority puts files that were only moved, and directories that are only gone from their old
+// place, behind all others.
+func (d FileChange) priority() int {
+	if d.IsOnlyMoved() || d.MovedTo != "" && d.Files == 0 {
+		return 0
+	}
+	return 1
+}
+
+// A Total is how much changes.
+type Total struct {
+	Files          int // with those in deleted directories
+	Added, Removed int // lines
+	Unread         int // files whose lines are not counted
+	Moved          int // files that were only moved
+}
+
+// Total returns how much the changes of a review are.
+func (r *Review) Total() (t Total) {
+	for _, c := range r.Files {
+		n := 1
+		if c.OldKind == overlay.Dir && c.Kind != overlay.Dir {
+			n = c.Files
+			if n == 0 && c.MovedTo == "" {
+				n = 1
+			}
+		}
+		t.Files, t.Added, t.Removed = t.Files+n, t.Added+c.Added, t.Removed+c.Removed
+		if c.Unread {
+			t.Unread += n
+		}
+		if c.IsOnlyMoved() {
+			t.Moved++
+		}
+	}
+	return t
+}
+
+// String describes how much changes: "3 files changed, +10 -2".
+func (t Total) String() string {
+	text := visible.Count(t.Files, "file") + " changed, "
+	if text += visible.LineCounts(t.Added, t.Removed); t.Unread > 0 {
+		text += " without " + visible.Count(t.Unread, "file") + " that golem did not read"
+	}
+	if t.Moved > 0 {
+		text += ", " + visible.Number(t.Moved) + " only moved"
+	}
+	return text
 }
 
 // HasChanges reports whether a session has changed something outside git repositories.

@@ -254,12 +254,37 @@ func (t *Texts) Read(c SessionChange, most int64) (real, own []byte) {
 	return real, own
 }
 
-func (t *Texts) readFile(dir, name string, most int64) []byte {
+// OldFiles lists the files and symlinks of the user's directory at the path of a change that
+// deletes or replaces it. It stops after most names, with those of directories.
+func (t *Texts) OldFiles(c SessionChange, most int) (list []OldFile) {
+	i := slices.Index(t.o.targets, c.Target)
+	if i < 0 {
+		return nil
+	}
+	if r := t.reader(t.o.layers[i].Dir); r != nil {
+		r.Walk(c.Path, func(s overlay.State) bool {
+			if s.Kind != overlay.Dir {
+				list = append(list, OldFile{relative(c.Path, s.Path), s.Kind, s.Mode, s.Size})
+			}
+			most--
+			return most > 0
+		})
+	}
+	return list
+}
+
+// reader returns the reader of a directory, nil if it cannot be opened.
+func (t *Texts) reader(dir string) *overlay.Reader {
 	r, ok := t.readers[dir]
 	if !ok {
 		r, _ = overlay.OpenReader(dir)
 		t.readers[dir] = r
 	}
+	return r
+}
+
+func (t *Texts) readFile(dir, name string, most int64) []byte {
+	r := t.reader(dir)
 	if r == nil {
 		return nil
 	}

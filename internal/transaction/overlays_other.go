@@ -78,6 +78,9 @@ type Texts struct{}
 // Read returns nothing.
 func (*Texts) Read(SessionChange, int64) (real, own []byte) { return nil, nil }
 
+// OldFiles returns nothing.
+func (*Texts) OldFiles(SessionChange, int) []OldFile { return nil }
+
 // Close does nothing.
 func (*Texts) Close() {}
 

@@ -42,8 +42,8 @@ func (l *Collector) AddKnown(c FileChange, own []Flag) {
 	l.changes = append(l.changes, c)
 }
 
-// Flags returns the flags of all changes, and those of the changes as a whole, the
-// riskiest first.
+// Flags returns the flags of all changes, and those of the changes as a whole, in the
+// order of Order.
 func (l *Collector) Flags() []Flag {
 	many := len(l.unread) > maxUnread
 	var list []Flag
@@ -56,6 +56,6 @@ func (l *Collector) Flags() []Flag {
 		list = append(list, flag(NotSeen, "", "the content of %s was not looked at", visible.Count(len(l.unread), "file")))
 	}
 	list = append(list, All(l.changes)...)
-	byRisk(list)
+	Order(list)
 	return list
 }

@@ -23,7 +23,7 @@ func TestCollector(t *testing.T) {
 	for _, f := range l.Flags() {
 		got = append(got, string(f.Kind)+" "+f.Path)
 	}
-	want := "[bidi x.txt code Makefile not looked at ]"
+	want := "[code Makefile bidi x.txt not looked at ]"
 	if fmt.Sprint(got) != want {
 		t.Errorf("got %v, want %v", got, want)
 	}

@@ -1,7 +1,6 @@
 package review
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
@@ -25,6 +24,7 @@ type FileChange struct {
 	Sum           string // SHA-256 of the new content; computed if "" and New is complete
 	Passed        string // path of a file with the same bytes that the worker read, "" for none
 	Links         int    // number of hard links of the staged file, 0 if unknown
+	Files         int    // number of files in a directory that is deleted
 }
 
 // The modes.
@@ -49,18 +49,18 @@ type Kind string
 // The kinds, the riskiest first.
 const (
 	Bare       Kind = "bare repository" // git would read a directory as a repository
+	Becomes    Kind = "code"            // the file becomes code when it is trusted
 	Bidi       Kind = "bidi"            // a text is shown in another order than programs read it
 	Invisible  Kind = "invisible"       // a text has invisible characters
 	Control    Kind = "control"         // characters that control a terminal
-	Becomes    Kind = "code"            // the file becomes code when it is trusted
-	Link       Kind = "link"
+	DeleteMany Kind = "delete many"
 	Submodule  Kind = "submodule"
 	Lookalike  Kind = "lookalike" // letters that look like others
 	Case       Kind = "case"      // names that are equal on other systems
 	Windows    Kind = "windows"   // a name that Windows cannot store, or reads differently
 	Mode       Kind = "mode"
 	NotSeen    Kind = "not looked at" // too large to examine
-	DeleteMany Kind = "delete many"
+	Link       Kind = "link"
 	Hardlink   Kind = "hardlink"  // the file has several hard links
 	Unmerged   Kind = "unmerged"  // conflict markers of an unfinished merge
 	Binary     Kind = "binary"    // not readable for people
@@ -72,8 +72,8 @@ const (
 
 // risks is the risk of each kind, from 0 to 100. A single flag may have another risk.
 var risks = map[Kind]int{
-	Bare: 95, Bidi: 95, Invisible: 90, Control: 90, Becomes: 85, Link: 60, Submodule: 80, Lookalike: 75, Case: 75, Windows: 72, Mode: 70,
-	NotSeen: 65, DeleteMany: 60, Hardlink: 60, Unmerged: 55, Binary: 50, Minified: 45, Large: 40, Unchanged: 30, Ratio: 55,
+	Bare: 99, Becomes: 95, Bidi: 90, Invisible: 87, Control: 87, DeleteMany: 83, Submodule: 80, Lookalike: 75, Case: 75, Windows: 72, Mode: 70,
+	NotSeen: 65, Link: 60, Hardlink: 60, Unmerged: 55, Ratio: 55, Binary: 50, Minified: 45, Large: 40, Unchanged: 30,
 }
 
 // A Flag is something to look at.
@@ -85,6 +85,8 @@ type Flag struct {
 	Risk int    `json:"risk"`
 	// Deleted is true if the change deletes the file.
 	Deleted bool `json:"deleted,omitempty"`
+	// Installed is true if the file is new in a directory that a package manager fills.
+	Installed bool `json:"installed,omitempty"`
 }
 
 // String returns the flag as one line that is safe to print.
@@ -130,38 +132,16 @@ func Flags(c FileChange) []Flag {
 	list := slices.Concat(code(c), modes(c), name(c))
 	if c.Operation != remove {
 		list = append(list, slices.Concat(texts(c), contents(c))...)
+	} else if c.Files > 0 {
+		list = append(list, flag(DeleteMany, c.Path, "DELETE a directory with %s", visible.Count(c.Files, "file")))
 	}
-	byRisk(list)
-	return list
-}
-
-func byRisk(list []Flag) {
-	slices.SortStableFunc(list, func(a, b Flag) int { return b.Risk - a.Risk })
-}
-
-// Sort sorts values that belong to files by the flags of the files. The file with the
-// riskiest flag comes first, then the one with more flags. The sort is stable.
-func Sort[T any](files []T, path func(T) string, flags []Flag) {
-	type weight struct{ risk, count int }
-	weights := make(map[string]weight)
-	for _, f := range flags {
-		w := weights[f.Path]
-		weights[f.Path] = weight{max(w.risk, f.Risk), w.count + 1}
-	}
-	// A flag of a directory counts for every file in it.
-	of := func(name string) weight {
-		sum := weights[name]
-		for i := len(name) - 1; i > 0; i-- {
-			if w, ok := weights[name[:i]]; ok && name[i] == '/' {
-				sum = weight{max(sum.risk, w.risk), sum.count + w.count}
-			}
+	if c.Operation == create && isInstalled(c.Path) {
+		for i := range list {
+			list[i].Installed = true
 		}
-		return sum
 	}
-	slices.SortStableFunc(files, func(a, b T) int {
-		x, y := of(path(a)), of(path(b))
-		return cmp.Or(y.risk-x.risk, y.count-x.count)
-	})
+	Order(list)
+	return list
 }
 
 // Handed returns a flag if out has more than most bytes for each byte of in. A worker

@@ -82,7 +82,7 @@ func TestFlags(t *testing.T) {
 			[]string{":1: bidi", "not looked at: only the first 4 bytes of 50 MB", "large: 50 MB"}},
 		{"minified", newFileChange("a.js", "-", "ok\n"+strings.Repeat("x", 3000)), []string{"/a.js:2: minified: a line of 3000 bytes"}},
 		{"beyond the screen", newFileChange("a.js", "-", "ok()"+strings.Repeat(" ", 200)+";evil()\n"), []string{"/a.js:1: invisible: a gap of 200 columns, and behind it, on no screen: ;evil()"}},
-		{"indented beyond the screen", newFileChange("AGENTS.md", "-", strings.Repeat("\t", 20)+"obey\n"), []string{"invisible: a gap of 160 columns", "code: "}},
+		{"indented beyond the screen", newFileChange("AGENTS.md", "-", strings.Repeat("\t", 20)+"obey\n"), []string{"code: ", "invisible: a gap of 160 columns"}},
 		{"nothing beyond the screen", newFileChange("a.js", "-", "ok()"+strings.Repeat(" ", 200)+"\n"), nil},
 		{"a table", newFileChange("a.txt", "-", "a"+strings.Repeat(" ", 200)+"b\n"), nil},
 		{"unmerged", newFileChange("a", "x\n", "x\n<<<<<<< ours\ny\n=======\nz\n>>>>>>> theirs\n"), []string{"/a:2: unmerged: both sides of a merge"}},
@@ -157,6 +157,8 @@ func TestChangesTogether(t *testing.T) {
 		{made("HEAD", "objects"), nil, nil},
 		{made("-a", "-b"), nil, []string{"delete many: DELETE 2 files"}},
 		{made("-a", "b"), nil, nil},
+		{[]review.FileChange{{Path: "d", Operation: "delete", Files: 100}, {Path: "e", Operation: "create"}}, nil, nil}, // the directory has its own flag
+		{[]review.FileChange{{Path: "d", Operation: "delete", Files: 100}, {Path: "x", Operation: "delete"}, {Path: "e", Operation: "create"}}, nil, []string{"DELETE 101 files"}},
 		{made("-a", "-b", "-c", "-d", "-e", "-f", "-g", "-h", "-i", "-j", "k"), nil, []string{"DELETE 10 files"}},
 	} {
 		flags := review.All(test.changes, test.beside...)
@@ -189,15 +191,6 @@ func TestScripts(t *testing.T) {
 		if len(flags) != 1 || !strings.HasSuffix(flags[0].Text, test.want) {
 			t.Errorf("%s to %s: got %v, want %s", test.old, test.new, flags, test.want)
 		}
-	}
-}
-
-// TestSort checks that files with riskier flags come first.
-func TestSort(t *testing.T) {
-	files := []string{"a", "b", "c", "d", "e"}
-	review.Sort(files, strings.Clone, []review.Flag{{Path: "c", Risk: 10}, {Path: "d", Risk: 90}, {Path: "e", Risk: 10}, {Path: "e", Risk: 5}})
-	if got := strings.Join(files, ""); got != "decab" {
-		t.Errorf("got %s", got)
 	}
 }
 
@@ -337,7 +330,7 @@ func TestOutputLimits(t *testing.T) {
 		fmt.Fprintf(&diff, "@@ -%d,1 +%d,2 @@\n a\n+\u202e\n", i*10+1, i*10+1)
 	}
 	c.Diff = diff.String()
-	if flags := review.Flags(c); len(flags) != 12 || flags[0].Line != 2 || flags[1].Line != 12 {
+	if flags := review.Flags(c); len(flags) != 12 || flags[0].Line != 2 || flags[2].Line != 12 {
 		t.Errorf("100,000 hunks: got %d, %v", len(flags), flags)
 	}
 	out.Reset()

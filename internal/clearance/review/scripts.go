@@ -17,6 +17,9 @@ func code(c FileChange) []Flag {
 		return nil
 	}
 	f := flag(Becomes, c.Path, "%s", why)
+	if c.Operation == update {
+		f.Risk += 2 // the user has it in use; new files of the kind must not hide it
+	}
 	if why == hidden {
 		f.Risk = risks[Mode] // files of known programs come first
 	}

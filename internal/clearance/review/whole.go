@@ -4,6 +4,8 @@ import (
 	"maps"
 	"slices"
 	"strings"
+
+	"github.com/golem-forge/golem/internal/visible"
 )
 
 // The maximum number of flags of All, and how many deletions raise a flag.
@@ -31,16 +33,20 @@ func All(changes []FileChange, beside ...string) []Flag {
 	if t.left > 0 {
 		list = append(list, flag(Case, "", "and %d more such names and directories", t.left))
 	}
-	gone := 0
+	gone, largest, rest := 0, 0, 0
 	for _, c := range changes {
-		if c.Operation == remove {
-			gone++
+		if c.Operation != remove {
+			rest++
+			continue
 		}
+		gone += max(1, c.Files)
+		largest = max(largest, c.Files)
 	}
-	if gone >= many || gone > 1 && gone == len(changes) {
-		list = append(list, flag(DeleteMany, "", "DELETE %d files", gone))
+	// A directory that is deleted has a flag of its own.
+	if gone > largest && (gone >= many || gone > 1 && rest == 0) {
+		list = append(list, flag(DeleteMany, "", "DELETE %s", visible.Count(gone, "file")))
 	}
-	byRisk(list)
+	Order(list)
 	return list
 }
 

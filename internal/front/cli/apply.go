@@ -102,7 +102,7 @@ terminal to ask at.`,
 		if err != nil {
 			return err
 		}
-		f.doing = "applying " + visible.Count(len(r.Files), "file")
+		f.doing = "applying " + visible.Count(r.Total().Files, "file")
 		f.explain = func(r tool.Result) tool.Result {
 			if r.OK() && len(args) > 0 {
 				rest, _, err := w.review(io.Discard, "apply", nil, false)
@@ -123,7 +123,7 @@ terminal to ask at.`,
 			return err
 		}
 		if yes {
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: applying %s unseen (--yes)\n", visible.Count(len(r.Files), "changed file"))
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: applying %s unseen (--yes)\n", visible.Count(r.Total().Files, "changed file"))
 		}
 		return f.callWith(cmd, "apply_changes", map[string]any{"paths": append([]string{}, names[len(paths):]...), "hunks": append([]string{}, parts...), "merge": merge, "overwrite": overwrite})
 	}
@@ -315,7 +315,7 @@ or no terminal to ask at.`,
 		if err != nil {
 			return err
 		}
-		f.doing = "discarding " + visible.Count(len(r.Files), "file")
+		f.doing = "discarding " + visible.Count(r.Total().Files, "file")
 		if len(r.Files) == 0 && r.Git == 0 && r.Unfit == "" {
 			return w.nothing(cmd, "discard", r)
 		}
@@ -323,7 +323,7 @@ or no terminal to ask at.`,
 			names = []string{"/"}
 		}
 		if yes {
-			what := visible.Count(len(r.Files), "changed file")
+			what := visible.Count(r.Total().Files, "changed file")
 			if r.Git > 0 {
 				what += " and " + visible.Count(r.Git, "file") + " in .git"
 			}

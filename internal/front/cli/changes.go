@@ -213,8 +213,25 @@ func letter(op overlay.Op) string {
 	return "M"
 }
 
+// lost describes what a deleted or replaced directory held.
+func lost(c session.FileChange) string {
+	text := visible.Count(c.Files, "file")
+	if c.Unread {
+		text = "at least " + text
+	}
+	if c.Removed > 0 {
+		text += ", -" + visible.Number(c.Removed) + " lines"
+	}
+	return text
+}
+
 // what describes a change.
 func what(c session.FileChange) string {
+	if c.OldKind == overlay.Dir && c.Op == overlay.Modify {
+		made := c
+		made.Op, made.OldKind, made.Removed = overlay.Create, overlay.Nothing, 0
+		return what(made) + ", in place of a directory with " + lost(c)
+	}
 	switch {
 	case c.Op == overlay.Mode:
 		return "permission bits " + c.OldMode + " → " + c.Mode
@@ -224,8 +241,10 @@ func what(c session.FileChange) string {
 		return "a symlink to " + sandbox.Shown(c.LinkTarget)
 	case c.Kind == overlay.Dir:
 		return visible.Count(c.Files, "file") + ", " + tool.FormatSize(c.Size)
-	case c.Op == overlay.Delete && c.OldKind == overlay.Dir:
-		return "a directory with its contents"
+	case c.OldKind == overlay.Dir && c.MovedTo != "" && c.Files == 0:
+		return "moved to " + sandbox.Shown(c.MovedTo)
+	case c.OldKind == overlay.Dir && c.Op == overlay.Delete:
+		return "a directory with " + lost(c)
 	case c.Binary:
 		return tool.FormatSize(c.Size) + ", binary"
 	case c.Added == 0 && c.Removed == 0 && c.Op != overlay.Delete:

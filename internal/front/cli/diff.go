@@ -5,7 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"math"
+	"slices"
 	"strings"
 	"time"
 
@@ -123,7 +123,7 @@ func diffDocument(about *sessionDocument, r *session.Review) any {
 	if flags == nil {
 		flags = []review.Flag{}
 	}
-	return map[string]any{"session": about, "changes": files, "flags": flags, "skipped_in_git": r.Git, "unfit": r.Unfit}
+	return map[string]any{"session": about, "changes": files, "flags": flags, "moves": r.Moves, "skipped_in_git": r.Git, "unfit": r.Unfit}
 }
 
 // A reviewText is the changes of a session as text for a person at a terminal.
@@ -152,20 +152,19 @@ func (v *reviewText) flush() error {
 	return v.b.flush()
 }
 
-// head prints the session, the size of its changes, and at most most warnings.
-func (v *reviewText) head(most int) {
-	v.line("%s: %s", v.title(), total(v.review))
-	for i, f := range v.review.Flags {
-		if i == most {
-			v.row(warning, "and "+visible.Count(len(v.review.Flags)-i, "more warning")+"; golem diff --stat lists all")
-			break
-		}
+// head prints the session, the size of its changes, and warnings.
+func (v *reviewText) head(flags []review.Flag) {
+	v.line("%s: %s", v.title(), v.review.Total())
+	for _, f := range flags {
 		v.row(warning, v.flag(f))
+	}
+	if n := len(v.review.Flags); n > len(flags) {
+		v.row(warning, fmt.Sprintf("%s of %s; golem diff%s --stat lists all", visible.Number(len(flags)), visible.Count(n, "warning"), v.option()))
 	}
 }
 
-// maxFlagLines is how many warnings a short list has.
-const maxFlagLines = 50
+// maxFlagLines is about how many warnings a short list has. See review.Shorten.
+const maxFlagLines = 20
 
 // flag returns a warning as a line.
 func (v *reviewText) flag(f review.Flag) string {
@@ -175,43 +174,110 @@ func (v *reviewText) flag(f review.Flag) string {
 	return f.At(v.shown(f.Path))
 }
 
-// stat prints a line for each file. If there are more than review.MostFiles, it prints only files
-// with warnings or conflicts. Then one line for each directory sums up its other files. A
-// short list is for the end of a command. It has at most maxFlagLines warnings.
+// stat prints a line for each moved directory, and a line for each file that was not only
+// moved. If there are more than review.MostFiles, it prints only files with warnings,
+// conflicts, edits in a moved directory, and deleted directories. Then one line for each
+// directory sums up its other files. A short list is for the end of a command. It has only
+// the first warnings of each kind.
 func (v *reviewText) stat(short bool) {
-	most := math.MaxInt
+	flags := v.review.Flags
 	if short {
-		most = maxFlagLines
+		flags = review.Shorten(flags, maxFlagLines)
 	}
-	v.head(most)
-	var rows [][]string
+	v.head(flags)
+	rows := v.moves()
 	flagged := make(map[string]bool)
-	for _, f := range v.review.Flags {
+	for _, f := range flags {
 		flagged[f.Path] = true
 	}
-	long := len(v.review.Files) > review.MostFiles
+	files := slices.DeleteFunc(slices.Clone(v.review.Files), isFolded)
+	long := len(files) > review.MostFiles
+	counted := make(map[string]int) // rows of each reason that is no warning
 	var dirs review.DirectoryCounts
-	for _, c := range v.review.Files {
+	for _, c := range files {
 		name := v.shown(c.Path)
-		if !long || flagged[c.Path] && len(rows) < most || c.Conflict {
-			rows = append(rows, []string{letter(c.Op), name + slash(c), what(c), v.notesOf(c)})
+		reason := ""
+		switch {
+		case c.Conflict:
+			reason = "conflict"
+		case c.From != "":
+			reason = "edited"
+		case slash(c) != "" && c.Op != overlay.Create:
+			reason = "directory"
+		}
+		if counted[reason]++; !long || flagged[c.Path] || reason != "" && (!short || counted[reason] <= review.MostFiles) {
+			rows = append(rows, []string{letter(c.Op), name + slash(c), v.what(c), v.notesOf(c)})
 			continue
 		}
-		dirs.Add(name, c.Added, c.Removed)
+		dirs.Add(name, c.Added, c.Removed, !c.Unread)
 	}
-	for _, dir := range dirs.Order() {
-		rows = append(rows, []string{"", dir, dirs.Text(dir), ""})
-	}
+	dirs.Each(func(dir, counts string) { rows = append(rows, []string{"", dir, counts, ""}) })
 	printColumns(v.b, rows)
+}
+
+// isFolded reports whether a change is part of a moved directory, and has no row of its own.
+func isFolded(c session.FileChange) bool {
+	return c.IsOnlyMoved() || c.MovedTo != "" && c.Files == 0
+}
+
+// moves returns a row for each moved directory.
+func (v *reviewText) moves() (rows [][]string) {
+	for _, m := range v.review.Moves {
+		same, edited := 0, 0
+		for _, c := range v.review.Files {
+			switch {
+			case c.From == "" || !strings.HasPrefix(c.From, m.From+"/"):
+			case c.Edited:
+				edited++
+			default:
+				same++
+			}
+		}
+		if same+edited == 0 {
+			continue
+		}
+		text := visible.Count(same+edited, "file") + " moved"
+		if edited > 0 {
+			text += ", " + visible.Number(edited) + " of them edited"
+		}
+		rows = append(rows, []string{"R", v.shown(m.From) + "/ → " + v.shown(m.To) + "/", text, ""})
+	}
+	return rows
+}
+
+// what describes a change, with paths as the user types them.
+func (v *reviewText) what(c session.FileChange) string {
+	switch {
+	case c.From != "" && c.Added+c.Removed > 0:
+		return "moved from " + v.shown(c.From) + " (" + visible.LineCounts(c.Added, c.Removed) + ")"
+	case c.From != "":
+		return "moved from " + v.shown(c.From)
+	case c.MovedTo != "":
+		return what(c) + "; the others moved to " + v.shown(c.MovedTo) + "/"
+	}
+	return what(c)
 }
 
 // diffs prints each file with its diff.
 func (v *reviewText) diffs() {
 	v.hasDiffs = true
-	v.head(math.MaxInt)
+	flags := review.Shorten(v.review.Flags, maxFlagLines)
+	v.head(flags)
+	own := make(map[string][]review.Flag) // of each file, if the head omits some
+	if len(flags) < len(v.review.Flags) {
+		for _, f := range v.review.Flags {
+			own[f.Path] = append(own[f.Path], f)
+		}
+	}
+	for _, row := range v.moves() {
+		v.line("%s %s  %s", row[0], row[1], row[2])
+	}
 	for _, c := range v.review.Files {
+		if isFolded(c) {
+			continue
+		}
 		text := letter(c.Op) + " " + v.shown(c.Path) + slash(c)
-		if about := what(c); about != "" {
+		if about := v.what(c); about != "" {
 			text += "  " + about
 		}
 		if note := v.notesOf(c); note != "" {
@@ -219,6 +285,9 @@ func (v *reviewText) diffs() {
 		}
 		v.b.WriteString("\n")
 		v.line("%s", text)
+		for _, f := range own[c.Path] {
+			v.row(warning, v.flag(f))
+		}
 		v.page.Diff(v.b, c.Path, c.Diff)
 	}
 	v.b.WriteString("\n")
@@ -250,7 +319,9 @@ func (v *reviewText) notesOf(c session.FileChange) string {
 	if c.Protected != "" {
 		notes = append(notes, "protected ("+c.Protected+"): golem applies it only if you name it")
 	}
-	if c.Unread {
+	if c.Unread && slash(c) != "" {
+		notes = append(notes, "too many files to count all lines")
+	} else if c.Unread {
 		notes = append(notes, "too large to compare")
 	}
 	return strings.Join(notes, "; ")
@@ -314,21 +385,6 @@ func (w *workSession) skippedBy(r *session.Review) []string {
 		lines = append(lines, "skipped: changes in a directory that was mounted at "+visible.Name(target)+"; mount it again to see them")
 	}
 	return lines
-}
-
-// total describes how much has changed.
-func total(r *session.Review) string {
-	added, removed, unread := 0, 0, 0
-	for _, c := range r.Files {
-		added, removed = added+c.Added, removed+c.Removed
-		if c.Unread {
-			unread++
-		}
-	}
-	if unread > 0 {
-		return visible.Count(len(r.Files), "file") + " changed, " + visible.LineCounts(added, removed) + " without " + visible.Count(unread, "file") + " that golem did not read"
-	}
-	return visible.Count(len(r.Files), "file") + " changed, " + visible.LineCounts(added, removed)
 }
 
 // slash returns "/" for a directory, to add to its path.

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/patch"
 	"github.com/golem-forge/golem/internal/session"
@@ -23,10 +24,14 @@ const maxPatched = 64 << 20
 // All other text goes to standard error.
 func (w *workSession) printPatch(cmd *cobra.Command, r *session.Review) error {
 	errs := cmd.ErrOrStderr()
-	fmt.Fprintf(errs, "golem: %s: %s\n", w.title(), total(r))
+	fmt.Fprintf(errs, "golem: %s: %s\n", w.title(), r.Total())
 	v := newReviewText(cmd.OutOrStdout(), w, r)
-	for _, f := range r.Flags {
+	flags := review.Shorten(r.Flags, maxFlagLines)
+	for _, f := range flags {
 		fmt.Fprintln(errs, "! "+v.flag(f))
+	}
+	if len(flags) < len(r.Flags) {
+		fmt.Fprintf(errs, "! %s of %s; golem diff%s --stat lists all\n", visible.Number(len(flags)), visible.Count(len(r.Flags), "warning"), w.option())
 	}
 	for _, text := range w.skippedBy(r) {
 		fmt.Fprintln(errs, "golem: "+text)

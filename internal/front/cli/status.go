@@ -3,10 +3,12 @@ package cli
 import (
 	"fmt"
 	"io"
+	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/visible"
@@ -133,27 +135,49 @@ func statusRow(s inbox.Changes, dir string) []string {
 	return []string{s.ID, s.What, age(s.Used), visible.Count(s.Files, "file"), visible.LineCounts(s.Added, s.Removed), commits, warningsOf(w, s.Review)}
 }
 
+// maxFlagName limits the length of a name in the warnings of golem status.
+const maxFlagName = 60
+
 // warningsOf summarises the warnings of a session in one line.
 func warningsOf(w *workSession, r *session.Review) string {
-	code := make(map[string]bool)
-	first, others := "", 0
+	code, installed, others := make(map[string]bool), make(map[string]bool), 0
 	for _, f := range r.Flags {
 		switch {
 		case !f.BecomesCode():
 			others++
-		case !code[f.Path]:
-			if code[f.Path] = true; first == "" {
-				first = w.shown(f.Path)
-			}
+		case f.Installed:
+			installed[f.Path] = true
+		default:
+			code[f.Path] = true
 		}
+	}
+	// One file for each reason, so that many of one kind hide no other.
+	var names []string
+	for _, f := range review.FirstOfEach(r.Flags) {
+		if name := visible.Cut(w.shown(f.Path), maxFlagName); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	if len(names) < len(code) {
+		names = append(names, "…")
 	}
 	var parts []string
 	switch len(code) {
 	case 0:
 	case 1:
-		parts = append(parts, "1 file becomes code ("+first+")")
+		parts = append(parts, "1 file becomes code ("+strings.Join(names, ", ")+")")
 	default:
-		parts = append(parts, visible.Count(len(code), "file")+" become code ("+first+", …)")
+		parts = append(parts, visible.Count(len(code), "file")+" become code ("+strings.Join(names, ", ")+")")
+	}
+	if len(installed) > 0 {
+		parts = append(parts, visible.Count(len(installed), "file")+" of packages that become code")
+	}
+	for _, f := range r.Flags {
+		if f.Kind == review.DeleteMany && f.Path != "" {
+			parts = append(parts, "deletes "+visible.Cut(w.shown(f.Path), maxFlagName)+"/")
+			others--
+			break
+		}
 	}
 	if others > 0 {
 		parts = append(parts, visible.Count(others, "warning"))

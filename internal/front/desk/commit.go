@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/choice"
+	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/git"
@@ -114,11 +115,11 @@ func newCommitView(l *git.Look, all bool) commitView {
 		v.Told = append(v.Told, visible.Text(text))
 	}
 	code := make(map[string]bool)
-	for i, f := range l.Flags {
+	for _, f := range l.Flags {
 		code[f.Path] = code[f.Path] || f.BecomesCode()
-		if i < maxFlags {
-			v.Flags = append(v.Flags, visible.Text(f.String()))
-		}
+	}
+	for _, f := range review.Shorten(l.Flags, maxFlags) {
+		v.Flags = append(v.Flags, visible.Text(f.String()))
 	}
 	rows, size := 0, 0
 	for i, c := range l.Changes() {

@@ -14,6 +14,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/choice"
+	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/inbox"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/program"
@@ -166,16 +167,12 @@ func (s *server) addChanges(ctx context.Context, one inbox.Session, v *sessionVi
 	s.pages.add(p)
 	v.Nonce = p.nonce
 	v.List.setNonce(p.nonce)
-	for _, f := range r.Flags[:min(len(r.Flags), maxFlags)] {
+	for _, f := range review.Shorten(r.Flags, maxFlags) {
 		v.Flags = append(v.Flags, visible.Text(f.String()))
 	}
 	v.MoreFlags = len(r.Flags) - len(v.Flags)
-	added, removed := 0, 0
-	for _, c := range r.Files {
-		added, removed = added+c.Added, removed+c.Removed
-	}
 	if len(r.Files) > 0 {
-		v.Total = visible.Count(len(r.Files), "file") + " changed, " + visible.LineCounts(added, removed)
+		v.Total = r.Total().String()
 	}
 	if r.Git > 0 {
 		v.Skipped = append(v.Skipped, visible.Count(r.Git, "file")+" in .git, which golem never applies")
@@ -346,6 +343,15 @@ func newChangeView(c session.FileChange, index int) changeView {
 	}
 	var about []string
 	switch {
+	case c.MovedTo != "" && c.Files == 0:
+		about = append(about, "moved to "+visible.Name(c.MovedTo))
+	case c.OldKind == overlay.Dir && c.Kind != overlay.Dir:
+		about = append(about, "directory with "+visible.Count(c.Files, "file")+", -"+visible.Number(c.Removed)+" lines")
+	case c.From != "":
+		about = append(about, "moved from "+visible.Name(c.From))
+		if c.Edited {
+			about = append(about, visible.LineCounts(c.Added, c.Removed))
+		}
 	case c.Kind == overlay.Symlink:
 		about = append(about, "symlink to "+sandbox.Shown(c.LinkTarget))
 	case c.Kind == overlay.Dir:

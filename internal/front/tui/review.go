@@ -133,6 +133,9 @@ func (v *review) toggle() {
 
 // total describes how much has changed.
 func (v *review) total() string {
+	if v.commit == nil {
+		return v.list.Total().String()
+	}
 	added, removed := 0, 0
 	for _, f := range v.files {
 		added, removed = added+f.Added, removed+f.Removed

@@ -29,8 +29,11 @@ const (
 // examine examines a file for review, and runs the scanners.
 func (s Set) examine(ctx context.Context, op string, files *sandbox.Sandbox, h *heldFile) error {
 	flags := review.Flags(h.reviewChange())
-	for i, f := range flags {
+	for _, f := range flags {
 		h.risk = max(h.risk, f.Risk)
+	}
+	flags = review.Shorten(flags, maxTold)
+	for i, f := range flags {
 		if i == maxTold {
 			h.warnings = append(h.warnings, fmt.Sprintf("%s: and %d more to look at", sandbox.Shown(h.name), len(flags)-i))
 			break

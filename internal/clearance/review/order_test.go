@@ -1,0 +1,105 @@
+package review_test
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+)
+
+// flood returns the flags of a change with so many files of each harmless-looking kind, and
+// with some files that become code.
+func flood(n int) []review.Flag {
+	var l review.Collector
+	for i := range n {
+		l.Add(newFileChange(fmt.Sprintf("a/%03d.txt", i), "-", strings.Repeat("x\u202ey\n", 20)))
+		l.Add(newFileChange(fmt.Sprintf("b/%03d.txt", i), "-", strings.Repeat("x\u200by\n", 20)))
+		l.Add(newFileChange(fmt.Sprintf("node_modules/%03d/package.json", i), "-", `{"scripts":{"postinstall":"x"}}`))
+		l.Add(newFileChange(fmt.Sprintf("node_modules/%03d/Makefile", i), "-", "all:\n"))
+		l.Add(newFileChange(fmt.Sprintf("go/%03d/go.mod", i), "-", "module x\n"))
+		l.Add(newFileChange(fmt.Sprintf("A%03d.mk", i), "-", "all:\n"))
+		l.Add(newFileChange(fmt.Sprintf("a/%03d/package.json", i), "-", `{"scripts":{"postinstall":"x"}}`))
+	}
+	l.Add(newFileChange("zz/.github/workflows/ci.yml", "a\n", "b\n"))
+	l.Add(newFileChange("zz/Makefile", "a\n", "b\n"))
+	l.Add(newFileChange("zz/package.json", `{}`, `{"scripts":{"postinstall":"x"}}`))
+	l.Add(newFileChange("zz/node_modules/x/Makefile", "a\n", "b\n")) // it was there before
+	l.Add(review.FileChange{Path: "src", Operation: "delete", OldMode: "000000", Mode: "000000", Files: 100})
+	return l.Flags()
+}
+
+// TestOrder checks that no number of flags of one kind hides another kind, and that files
+// that become code come first.
+func TestOrder(t *testing.T) {
+	for _, n := range []int{1, 30, 700} {
+		flags := flood(n)
+		for what, most := range map[string]int{"zz/.github/workflows/ci.yml": 12, "zz/Makefile": 12, "zz/package.json": 12, "zz/node_modules/x/Makefile": 12, "src": 20} {
+			if i := slices.IndexFunc(flags, func(f review.Flag) bool { return f.Path == what }); i < 0 || i >= most {
+				t.Errorf("%d of each: got %s at %d", n, what, i)
+			}
+		}
+		for _, kind := range []review.Kind{review.Becomes, review.Bidi, review.Invisible, review.DeleteMany} {
+			if i := slices.IndexFunc(flags, func(f review.Flag) bool { return f.Kind == kind }); i < 0 || i > 20 {
+				t.Errorf("%d of each: got the first %s at %d", n, kind, i)
+			}
+		}
+		if first := slices.IndexFunc(flags, func(f review.Flag) bool { return f.Installed }); first < 0 || slices.ContainsFunc(flags[first:], func(f review.Flag) bool { return !f.Installed }) {
+			t.Errorf("%d of each: installed files are not last", n)
+		}
+		short := review.Shorten(flags, 20)
+		if len(short) > 40 {
+			t.Errorf("%d of each: got %d lines", n, len(short))
+		}
+		for _, kind := range []review.Kind{review.Becomes, review.Bidi, review.Invisible, review.DeleteMany} {
+			if !slices.ContainsFunc(short, func(f review.Flag) bool { return f.Kind == kind }) {
+				t.Errorf("%d of each: the short list lacks %s", n, kind)
+			}
+		}
+		for _, path := range []string{"zz/.github/workflows/ci.yml", "zz/Makefile", "zz/package.json", "src"} {
+			if !slices.ContainsFunc(short, func(f review.Flag) bool { return f.Path == path }) {
+				t.Errorf("%d of each: the short list lacks %s", n, path)
+			}
+		}
+		left := len(flags)
+		for _, f := range short {
+			more := 0
+			if _, text, ok := strings.Cut(f.Text, "; and "); ok {
+				fmt.Sscanf(text, "%d more like it", &more)
+			}
+			left -= 1 + more
+		}
+		if left != 0 {
+			t.Errorf("%d of each: the short list does not count %d flags", n, left)
+		}
+		var names []string
+		for _, f := range review.FirstOfEach(flags) {
+			names = append(names, f.Path)
+		}
+		if got, want := strings.Join(names, " "), "zz/package.json zz/.github/workflows/ci.yml zz/Makefile"; got != want {
+			t.Errorf("%d of each: got the first files %s, want %s", n, got, want)
+		}
+	}
+}
+
+// TestSort checks that files come in the order of their flags, and that the flag of a
+// directory counts for the files in it.
+func TestSort(t *testing.T) {
+	files := []string{"a", "b", "c", "d", "e", "f/g"}
+	review.Sort(files, strings.Clone, []review.Flag{{Path: "c", Risk: 10}, {Path: "d", Risk: 90}, {Path: "e", Risk: 10}, {Path: "e", Risk: 5}, {Path: "f", Risk: 50}})
+	if got := strings.Join(files, " "); got != "d f/g c e a b" {
+		t.Errorf("got %s", got)
+	}
+	many := []string{"y"}
+	var flags []review.Flag
+	for i := range 100 {
+		name := fmt.Sprintf("bidi%d", i)
+		many = append(many, name)
+		flags = append(flags, review.Flag{Kind: review.Bidi, Path: name, Risk: 90})
+	}
+	review.Sort(many, strings.Clone, append(flags, review.Flag{Kind: review.DeleteMany, Path: "y", Risk: 80}))
+	if i := slices.Index(many, "y"); i > 5 {
+		t.Errorf("the deleted directory is at %d of 101", i)
+	}
+}
