@@ -87,6 +87,7 @@ demo: build ## show the guarantees on a real directory; no key, no network
 	@scripts/demo
 
 demo-hub: build-hub ## show a hub with two nodes: 20 jobs, a node dies, somebody approves; no key, no network
+	@scripts/need python3=python3 setsid=util-linux
 	@scripts/demo-hub
 
 test: ## run everything: lint, tests, race detector, fuzzing, other systems
@@ -107,6 +108,7 @@ soak: ## test for hours: ROUNDS times the rounds, more with the race detector, S
 soak-hub: export GOLEM_SOAK_JOBS := $(or $(JOBS),10000)
 soak-hub: export GOLEM_SOAK_MINUTES := $(or $(MINUTES),30)
 soak-hub: ## do 10,000 jobs on a hub while nodes and the hub are killed at random times (JOBS, MINUTES)
+	@scripts/need $(COMMANDS)
 	go test -count=1 -vet=off -v -timeout 3h -run '^TestKills$$' ./cmd/golem-hub
 
 everyday: export GOLEM_TEST_EVERYDAY := 1
