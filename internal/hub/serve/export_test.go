@@ -4,6 +4,17 @@ import (
 	"github.com/golem-forge/golem/internal/hub"
 )
 
+// The steps at which a test can wait.
+const (
+	StepChecked  = string(stepChecked)
+	StepPut      = string(stepPut)
+	StepUsed     = string(stepUsed)
+	StepReplaced = string(stepReplaced)
+)
+
+// OnStep makes a hub call a function at each step.
+func (o *Options) OnStep(do func(step string)) { o.onStep = func(s step) { do(string(s)) } }
+
 // KeepDecision keeps a decision as a hub does that dies before it changes the job.
 func (s *Server) KeepDecision(job string, r hub.Request, signed []byte) error {
 	_, _, err := s.board.decided.Decide(decisionKey(job, r), signed)

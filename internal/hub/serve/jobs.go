@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"hash/fnv"
 	"maps"
 	"slices"
 	"strconv"
@@ -35,12 +36,45 @@ type board struct {
 	pruning  *store.Documents
 	nodes    *store.Documents
 	maxJobs  int // of one user, 0 for any number
+	onStep
 
 	removing sync.Mutex // held while this hub removes contents
+	changing jobLocks
 
 	mu    sync.Mutex
 	added map[string]int          // the turns of jobs that this hub has added to the queue, by job
 	seen  map[string]hub.NodeInfo // what this hub last wrote down about nodes
+}
+
+// A step is a place between a check and what follows from it. Tests wait there.
+type step string
+
+// The steps.
+const (
+	stepChecked  step = "a submission has found its contents"
+	stepPut      step = "a content is kept"
+	stepUsed     step = "a removal knows which contents are used"
+	stepReplaced step = "a checkpoint has replaced an earlier one"
+)
+
+// An onStep hears of steps; nil if nobody does.
+type onStep func(step)
+
+// at reports a step.
+func (f onStep) at(s step) {
+	if f != nil {
+		f(s)
+	}
+}
+
+// jobLocks are locks for the contents of jobs. Each is for some of them.
+type jobLocks [1024]sync.RWMutex
+
+// of returns the lock of a job: held to remove contents, and held for reading to add some.
+func (l *jobLocks) of(job string) *sync.RWMutex {
+	sum := fnv.New32a()
+	sum.Write([]byte(job))
+	return &l[sum.Sum32()%uint32(len(l))]
 }
 
 // open opens what the board keeps.
@@ -146,9 +180,14 @@ func (b *board) submit(u hub.User, signed hub.Signed) error {
 	if _, known := b.index.job(spec.ID); !known && b.maxJobs > 0 && b.index.count(u.Key) >= b.maxJobs {
 		return invalid("the hub keeps %d jobs of yours, and no more; golem jobs rm JOB removes some that are over", b.maxJobs)
 	}
+	_, mark, err := (remover{b}).pruningNow()
+	if err != nil {
+		return err
+	}
 	if err := b.contents.complete(ofUser(u.Key), spec.Files, nil); err != nil {
 		return err
 	}
+	b.at(stepChecked)
 	line, _, _ := strings.Cut(strings.TrimSpace(spec.Input), "\n")
 	j := hub.Job{Spec: signed, ID: spec.ID, User: u.Key, Name: spec.Name, Trust: spec.Trust, Input: line[:min(len(line), 200)], State: hub.Queued, Turn: 1, Created: b.now(), Files: spec.Files}
 	err = b.putJob(&j, 0)
@@ -165,7 +204,7 @@ func (b *board) submit(u hub.User, signed hub.Signed) error {
 	if err != nil {
 		return err
 	}
-	if err := (remover{b}).checkNew(j); err != nil {
+	if err := (remover{b}).checkNew(j, mark); err != nil {
 		return err
 	}
 	return b.enqueue(j, spec)

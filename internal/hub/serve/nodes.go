@@ -181,6 +181,11 @@ func claimant(kept []byte) (attempt int) {
 
 // checkpoint keeps where another node could continue. All its files must have been sent.
 func (b *board) checkpoint(u hub.User, p hub.Checkpoint) error {
+	// If the node asks twice, the second request waits until the first has removed what it replaced:
+	// then the node sends more, perhaps the same again.
+	changing := b.changing.of(p.Job)
+	changing.Lock()
+	defer changing.Unlock()
 	j, err := b.look(u, p.Attempt)
 	if err != nil {
 		return err
@@ -214,14 +219,18 @@ func (b *board) checkpoint(u hub.User, p hub.Checkpoint) error {
 		return err
 	}
 	if before != "" && before != p.Files {
-		b.forgetCheckpoint(j, before)
+		b.at(stepReplaced)
+		b.forgetCheckpoint(u, p.Attempt, j, before)
 	}
 	return nil
 }
 
 // forgetCheckpoint removes the contents of an earlier checkpoint that the job no longer needs.
 // If it fails, they only take space.
-func (b *board) forgetCheckpoint(j hub.Job, before string) {
+func (b *board) forgetCheckpoint(u hub.User, a hub.Attempt, j hub.Job, before string) {
+	if now, err := b.look(u, a); err != nil || now.Checkpoint != j.Checkpoint { // another attempt may need them
+		return
+	}
 	old, err := b.contents.list(ofJob(j.ID), before)
 	if err != nil {
 		return
@@ -532,16 +541,24 @@ func (b *board) put(u hub.User, in input) (any, []byte, error) {
 	if err != nil {
 		return nil, nil, err
 	}
-	if u.Role == hub.Node { // nobody removes contents of a job that runs
+	if u.Role == hub.Node {
+		changing := b.changing.of(p.Job)
+		changing.RLock()
+		defer changing.RUnlock()
 		return nil, nil, b.contents.put(o, p, in.data)
 	}
 	if err := (remover{b}).awaitPruning(); err != nil {
 		return nil, nil, err
 	}
+	_, mark, err := (remover{b}).pruningNow()
+	if err != nil {
+		return nil, nil, err
+	}
 	if err := b.contents.put(o, p, in.data); err != nil {
 		return nil, nil, err
 	}
-	if now, _, err := (remover{b}).pruningNow(); err != nil || now { // it may be gone again
+	b.at(stepPut)
+	if now, revision, err := (remover{b}).pruningNow(); err != nil || now || revision != mark { // it may be gone again
 		return nil, nil, errors.Join(&hub.Error{Code: hub.CodeInternal, Text: "the hub removes files of old jobs at the moment; ask again later"}, err)
 	}
 	return nil, nil, nil

@@ -89,8 +89,8 @@ const (
 
 // finishRemovals removes everything of the jobs that are marked. Contents may be shared with a
 // job that somebody submits at this moment, perhaps at another hub. So the hub first says that
-// it removes contents, and then looks which jobs there are. A submitter makes the job, and then
-// looks whether a hub removes contents.
+// it removes contents, and then looks which jobs there are. A submission reads the mark, looks for
+// the contents, makes the job, and then compares the mark.
 func (b remover) finishRemovals() error {
 	ids := b.index.removing()
 	if len(ids) == 0 {
@@ -102,21 +102,22 @@ func (b remover) finishRemovals() error {
 	if err != nil {
 		return err
 	}
-	return errors.Join(b.finishAll(ids), b.endPruning(revision)) // after an error nobody waits for this hub
+	return errors.Join(b.finishAll(ids, revision), b.endPruning(revision)) // after an error nobody waits for this hub
 }
 
-// finishAll removes everything of jobs that are marked, for a while.
-func (b remover) finishAll(ids []string) error {
+// finishAll removes everything of jobs that are marked, for a while. revision is that of the mark.
+func (b remover) finishAll(ids []string, revision uint64) error {
 	used, err := b.usedLists()
 	if err != nil {
 		return err
 	}
+	b.at(stepUsed)
 	end := b.now().Add(pruningTime / 2)
 	for _, id := range ids {
 		if b.ctx.Err() != nil || b.now().After(end) { // the next sweep continues
 			break
 		}
-		if err := b.finishRemoval(id, used); err != nil {
+		if err := b.finishRemoval(id, used, revision); err != nil {
 			return err
 		}
 	}
@@ -187,11 +188,11 @@ func (b remover) awaitPruning() error {
 	}
 }
 
-// checkNew returns an error if contents of a new job are gone, because a hub removed them at the
-// same time. The submitter sends them again, as another job.
-func (b remover) checkNew(j hub.Job) error {
-	now, _, err := b.pruningNow()
-	if err != nil || !now {
+// checkNew returns an error if contents of a new job are gone, because a hub removed some since the
+// mark had a revision. The submitter sends them again, as another job.
+func (b remover) checkNew(j hub.Job, mark uint64) error {
+	now, revision, err := b.pruningNow()
+	if err != nil || !now && revision == mark {
 		return err
 	}
 	if err := b.awaitPruning(); err != nil {
@@ -226,7 +227,7 @@ func (b remover) usedLists() (map[string][]string, error) {
 }
 
 // finishRemoval removes everything of a job that is marked.
-func (b remover) finishRemoval(id string, used map[string][]string) error {
+func (b remover) finishRemoval(id string, used map[string][]string, mark uint64) error {
 	data, revision, err := b.jobs.Get(id)
 	if err != nil {
 		return err
@@ -242,7 +243,7 @@ func (b remover) finishRemoval(id string, used map[string][]string) error {
 	if !j.Removed {
 		return nil
 	}
-	if err := b.removeContents(j, used[j.User]); err != nil {
+	if err := b.removeContents(j, used[j.User], mark); err != nil {
 		return err
 	}
 	for _, r := range j.Requests {
@@ -293,8 +294,8 @@ func (b remover) dropLeftovers(j hub.Job) {
 }
 
 // removeContents removes the contents of a job, and those that it began with if no other job of
-// the user has them.
-func (b remover) removeContents(j hub.Job, used []string) error {
+// the user has them. mark is the revision of this hub's mark.
+func (b remover) removeContents(j hub.Job, used []string, mark uint64) error {
 	own, err := b.ownContents(j)
 	if err != nil {
 		return err
@@ -325,14 +326,18 @@ func (b remover) removeContents(j hub.Job, used []string) error {
 		}
 		begin = left
 	}
-	return b.removeHashes(ofUser(j.User), begin, j.Files)
+	return b.removeHashes(ofUser(j.User), begin, j.Files, mark)
 }
 
-// removeHashes removes contents, and at last the list that names them.
-func (b remover) removeHashes(o owner, hashes map[string]bool, list string) error {
+// removeHashes removes contents, and at last the list that names them. It stops when the mark of this
+// hub is over: then a new job may rely on the rest.
+func (b remover) removeHashes(o owner, hashes map[string]bool, list string, mark uint64) error {
 	for hash := range hashes {
 		if hash == list {
 			continue
+		}
+		if now, revision, err := b.pruningNow(); err != nil || !now || revision != mark {
+			return errors.Join(errors.New("removing files took longer than this hub had said"), err)
 		}
 		if err := b.contents.remove(o, hash); err != nil {
 			return err

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/hub"
+	"github.com/golem-forge/golem/internal/hub/serve"
 )
 
 // finish takes the next job and ends it, with a checkpoint.
@@ -164,6 +165,120 @@ func TestRemoveWhileSubmitting(t *testing.T) {
 		must(t, node.End(ctx, hub.End{Attempt: of(j), State: hub.Done}))
 	}
 	close(done)
+}
+
+// TestRemoveBetweenSteps removes jobs exactly between a check of another request and what follows from
+// it. Every job that the hub took can read all its files.
+func TestRemoveBetweenSteps(t *testing.T) {
+	p := start(t)
+	admin := p.admin()
+	maker, node := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "node")
+	ctx := t.Context()
+	prune := func() {
+		if n, err := admin.Prune(ctx, hub.Prune{Before: time.Now().Add(time.Hour)}); n == 0 || err != nil {
+			t.Errorf("pruned %d, %v", n, err)
+		}
+	}
+	begin := func() { // there is a job with the files that is over
+		t.Helper()
+		submit(t, maker, nil, nil, "one", "two")
+		finish(t, node, "result")
+	}
+	// trySubmit submits a job with the same files, which the hub has.
+	trySubmit := func() (files string, err error) {
+		files = hub.HashOf([]byte(listText("one", "two")))
+		signed, err := hub.SignSpec(maker.Credentials, hub.Spec{ID: fmt.Sprintf("job%08d", jobs.Add(1)), Hub: maker.Hub, User: maker.Key, Name: "papers", Trust: hub.HashOf(nil), Files: files})
+		must(t, err)
+		return files, maker.Submit(ctx, signed)
+	}
+	// checkFiles takes the job that was submitted, and reads its files.
+	checkFiles := func(t *testing.T, files string) {
+		j := take(t, node)
+		for _, hash := range []string{files, hub.HashOf([]byte("one")), hub.HashOf([]byte("two"))} {
+			if _, err := node.Get(ctx, hub.Part{Job: j.ID, Attempt: j.Attempt, Hash: hash}); err != nil {
+				t.Errorf("the job lacks a file: %v", err)
+			}
+		}
+		must(t, node.End(ctx, hub.End{Attempt: of(j), State: hub.Done}))
+	}
+
+	t.Run("submit", func(t *testing.T) {
+		begin()
+		pruned := p.once(serve.StepChecked, prune)
+		_, err := trySubmit()
+		if !pruned() || !hub.IsCode(err, hub.CodeInvalid) || !strings.Contains(err.Error(), "submit it again") {
+			t.Errorf("got %v", err)
+		}
+		if j, err := node.Take(ctx, hub.Offer{Wait: 100 * time.Millisecond}); j != nil || err != nil {
+			t.Errorf("a node has the job: %+v, %v", j, err)
+		}
+		submit(t, maker, nil, nil, "one", "two")
+		checkFiles(t, hub.HashOf([]byte(listText("one", "two"))))
+	})
+
+	t.Run("put", func(t *testing.T) {
+		pruned := p.once(serve.StepPut, prune) // of the job before
+		send(t, maker, hub.Attempt{}, "one")
+		missing, err := maker.Missing(ctx, hub.Lookup{Hashes: []string{hub.HashOf([]byte("one"))}})
+		if !pruned() || err != nil || len(missing) > 0 {
+			t.Errorf("a content that was acknowledged is missing: %v, %v", missing, err)
+		}
+	})
+
+	t.Run("a hub that stood still", func(t *testing.T) {
+		begin()
+		var files string
+		submitted := p.once(serve.StepUsed, func() {
+			p.ahead.Store(int64(5 * time.Minute)) // nobody waits for the hub any more
+			var err error
+			if files, err = trySubmit(); err != nil {
+				t.Errorf("submit: %v", err)
+			}
+		})
+		limited, cancel := context.WithTimeout(ctx, 2*time.Second)
+		defer cancel()
+		admin.Prune(limited, hub.Prune{Before: time.Now().Add(time.Hour)}) // it may fail, and the sweep continues
+		if !submitted() {
+			t.Fatal("nothing was removed")
+		}
+		checkFiles(t, files)
+	})
+}
+
+// TestCheckpointTwice checks that a content stays which a node sends again while an earlier request
+// of it removes the files of a checkpoint.
+func TestCheckpointTwice(t *testing.T) {
+	p := start(t)
+	p.deadline = time.Minute
+	p.restart()
+	admin := p.admin()
+	maker, node := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "node")
+	ctx := t.Context()
+	submit(t, maker, nil, nil, "begin")
+	j := take(t, node)
+	checkpoint := func(contents ...string) error {
+		return node.Checkpoint(ctx, hub.Checkpoint{Attempt: of(j), Files: list(t, node, of(j), contents...), First: 1})
+	}
+	must(t, checkpoint("old"))
+	sent := make(chan error, 1)
+	replaced := p.once(serve.StepReplaced, func() {
+		// The node has lost the connection, asked again, got its answer, and works on the next checkpoint.
+		go func() {
+			hash := hub.HashOf([]byte("old"))
+			sent <- node.Put(ctx, hub.Part{Job: j.ID, Attempt: j.Attempt, Hash: hash, Size: 3}, strings.NewReader("old"))
+		}()
+		select {
+		case err := <-sent:
+			sent <- err
+		case <-time.After(500 * time.Millisecond): // it waits for this request
+		}
+	})
+	must(t, checkpoint("new"))
+	must(t, <-sent)
+	missing, err := node.Missing(ctx, hub.Lookup{Job: j.ID, Attempt: j.Attempt, Hashes: []string{hub.HashOf([]byte("old"))}})
+	if !replaced() || err != nil || len(missing) > 0 {
+		t.Errorf("a content that was acknowledged is missing: %v, %v", missing, err)
+	}
 }
 
 // TestMaxJobs checks that a hub keeps a limited number of jobs of one submitter.

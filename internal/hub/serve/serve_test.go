@@ -31,6 +31,33 @@ type place struct {
 	maxJobs  int
 	deadline time.Duration
 	isQuiet  bool // it does not log what the hub tells
+
+	mu    sync.Mutex
+	steps map[string]func() // what happens once at a step of the hub
+	ahead atomic.Int64      // how much the clock of the hub is ahead, in nanoseconds
+}
+
+// once lets something happen the next time that the hub comes to a step. It returns a function that
+// reports whether it has happened.
+func (p *place) once(step string, do func()) (happened func() bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.steps == nil {
+		p.steps = make(map[string]func())
+	}
+	var done atomic.Bool
+	p.steps[step] = func() { do(); done.Store(true) }
+	return done.Load
+}
+
+func (p *place) atStep(step string) {
+	p.mu.Lock()
+	do := p.steps[step]
+	delete(p.steps, step)
+	p.mu.Unlock()
+	if do != nil {
+		do()
+	}
 }
 
 const deadline = 2 * time.Second
@@ -44,11 +71,13 @@ func start(t testing.TB) *place {
 
 func (p *place) start() {
 	p.t.Helper()
-	s, err := serve.Start(serve.Options{Data: p.dir, Listen: p.listen, Deadline: p.deadline, MaxJobs: p.maxJobs, Now: time.Now, Tell: func(text string) {
+	o := serve.Options{Data: p.dir, Listen: p.listen, Deadline: p.deadline, MaxJobs: p.maxJobs, Now: func() time.Time { return time.Now().Add(time.Duration(p.ahead.Load())) }, Tell: func(text string) {
 		if !p.isQuiet {
 			p.t.Log("hub: " + text)
 		}
-	}})
+	}}
+	o.OnStep(p.atStep)
+	s, err := serve.Start(o)
 	if err != nil {
 		p.t.Fatal(err)
 	}
@@ -120,13 +149,20 @@ func send(t testing.TB, c *hub.Client, job hub.Attempt, content string) string {
 // list sends a list of files with a content each.
 func list(t testing.TB, c *hub.Client, job hub.Attempt, contents ...string) string {
 	t.Helper()
+	for _, content := range contents {
+		send(t, c, job, content)
+	}
+	return send(t, c, job, listText(contents...))
+}
+
+// listText returns a list of files with a content each.
+func listText(contents ...string) string {
 	var entries []map[string]any
 	for i, content := range contents {
-		entries = append(entries, map[string]any{"Name": fmt.Sprint("file", i), "Hash": send(t, c, job, content), "Size": len(content)})
+		entries = append(entries, map[string]any{"Name": fmt.Sprint("file", i), "Hash": hub.HashOf([]byte(content)), "Size": len(content)})
 	}
-	text, err := json.Marshal(map[string]any{"program": entries})
-	must(t, err)
-	return send(t, c, job, string(text))
+	text, _ := json.Marshal(map[string]any{"program": entries})
+	return string(text)
 }
 
 var jobs atomic.Int64

@@ -39,6 +39,7 @@ type Options struct {
 	Deadline time.Duration
 	Now      func() time.Time
 	Tell     func(text string) // prints what an operator should know
+	onStep   onStep            // for tests
 }
 
 // A Cluster connects the storage of several hubs. They have the same secret.
@@ -142,7 +143,8 @@ func (s *Server) openStorage() (err error) {
 		return nil
 	}
 	o := &server.Options{ServerName: "golem-hub", DontListen: true, JetStream: true, StoreDir: filepath.Join(s.options.Data, "jetstream"), SyncAlways: true, NoSigs: true, NoLog: true, MaxPayload: maxMessage,
-		Username: "hub", Password: s.secret.derive("storage")}
+		JetStreamLimits: server.JSLimitOpts{DefaultMaxConsumers: -1}, // a server allows 1000 readers of a stream otherwise
+		Username:        "hub", Password: s.secret.derive("storage")}
 	if c := s.options.Cluster; c != nil {
 		if err := s.clusterOptions(o, c); err != nil {
 			return err
@@ -204,7 +206,7 @@ func (s *Server) openStore() (err error) {
 	if err != nil {
 		return err
 	}
-	s.board = &board{key: s.secret.public, deadline: s.options.Deadline, now: s.options.Now, tell: s.tell, ctx: s.ctx, store: kept, index: s.index, maxJobs: s.options.MaxJobs}
+	s.board = &board{key: s.secret.public, deadline: s.options.Deadline, now: s.options.Now, tell: s.tell, ctx: s.ctx, store: kept, index: s.index, maxJobs: s.options.MaxJobs, onStep: s.options.onStep}
 	open := func() (err error) {
 		if s.users, err = s.board.store.Documents("users"); err != nil {
 			return err
