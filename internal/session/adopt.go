@@ -83,8 +83,16 @@ func Receive(s Store, id, source string, tree parcel.Tree, direct map[string]par
 			return errors.Join(&sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrInternal, Hint: "its changes in " + sandbox.Shown(m.Target) + " do not fit here: " + err.Error()}, os.RemoveAll(final))
 		}
 	}
+	look, err := transaction.Look(sandbox.Host(final), s.OverlayMounts())
+	if err != nil {
+		return errors.Join(err, os.RemoveAll(final))
+	}
+	isCopy := len(s.OverlayMounts()) > 0 && !look.Mounted() // then it can be used where no overlay can be mounted
+	if err := look.Close(); err != nil {
+		return err
+	}
 	// With its file it is a session, and it has all its changes.
-	return (&Session{dir: final}).writeFile(sessionName, Session{ID: id, Started: s.Now(), Command: source, Root: s.Root, Isolated: true})
+	return (&Session{dir: final}).writeFile(sessionName, Session{ID: id, Started: s.Now(), Command: source, Copy: isCopy, Root: s.Root, Isolated: true})
 }
 
 // A Part says what a path in the state directory of a program is for.
