@@ -1,13 +1,16 @@
 package main
 
 import (
+	"context"
 	"fmt"
 	"math/rand/v2"
 	"net"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -137,5 +140,76 @@ func TestPartition(t *testing.T) {
 	w.submit("job00009")
 	if j := w.await([]string{"job00009"}, time.Minute)["job00009"]; j.State != hub.Done {
 		t.Errorf("got %s: %s", j.State, j.Result.Why)
+	}
+}
+
+// TestHubAway starts commands and a node while the hub is away. They say so, and continue when it is
+// back.
+func TestHubAway(t *testing.T) {
+	t.Parallel()
+	s := newSite(t)
+	w := newWork(s, 1)
+	files := make(map[string]string)
+	for name, c := range map[string]*hub.Client{"maker": w.maker, "approver": w.approvers[0]} {
+		files[name] = filepath.Join(s.dir, name+".creds")
+		must(t, c.Credentials.Write(files[name]))
+	}
+	must(t, s.invite(hub.Node, "a").Write(filepath.Join(s.dir, "a.creds")))
+	dir := filepath.Join(s.dir, "program")
+	s.mustGolem(dir, w.maker, "", "trust", "--yes")
+	s.stopHub()
+	commands := map[string]*process{
+		"jobs":    s.start("jobs", "golem", "jobs", "--creds", files["maker"]),
+		"approve": s.start("approve", "golem", "approve", "--hub", "--creds", files["approver"]),
+		"submit":  s.start("submit", "golem", "submit", dir, "send it", "--model", "scripted:script.yaml", "--creds", files["maker"]),
+	}
+	s.startNode("a")
+	says := func(p *process, text string) func() bool {
+		return func() bool {
+			said, err := os.ReadFile(p.log)
+			return err == nil && strings.Contains(string(said), text)
+		}
+	}
+	for name, p := range commands {
+		s.until(name+" waits for the hub", says(p, "trying again"))
+	}
+	s.until("the node waits for the hub", says(s.nodes["a"], "trying again"))
+	s.startHub()
+	for name, p := range commands {
+		if err := p.Wait(); err != nil {
+			said, _ := os.ReadFile(p.log)
+			t.Errorf("golem %s: %v\n%s", name, err, said)
+		}
+	}
+	s.until("the node offers its slots", says(s.nodes["a"], "offers"))
+}
+
+// TestManySlots lets one node do 64 jobs at once, which all wait for an approval. No job is given away.
+func TestManySlots(t *testing.T) {
+	t.Parallel()
+	s := newSiteAt(t, freeAddresses(t, 1)[0], "--deadline", "1m") // a busy machine is not a silent node
+	w := newWork(s, 1)
+	const slots = 64
+	s.startNode("a", "--slots", fmt.Sprint(slots), "--hold", "10m")
+	var ids []string
+	for i := range slots {
+		ids = append(ids, fmt.Sprintf("job%05d", i))
+		w.submit(ids[i])
+	}
+	s.until("all jobs wait for an approval, on the node", func() bool {
+		jobs, err := w.maker.Jobs(t.Context(), hub.Filter{States: []hub.State{hub.Running}})
+		return err == nil && len(jobs) == slots && !slices.ContainsFunc(jobs, func(j hub.Job) bool { return len(j.Requests) == 0 })
+	})
+	ctx, stop := context.WithCancel(t.Context())
+	var approving sync.WaitGroup
+	defer approving.Wait()
+	defer stop()
+	approving.Go(func() { w.approve(ctx, w.approvers[0]) })
+	jobs := w.await(ids, 3*time.Minute)
+	w.check(jobs)
+	for _, j := range jobs {
+		if j.State != hub.Done || j.Attempt != 1 {
+			t.Errorf("job %s is %s after attempt %d (%s)", j.ID, j.State, j.Attempt, j.Result.Why)
+		}
 	}
 }

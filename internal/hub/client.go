@@ -9,8 +9,10 @@ import (
 	"errors"
 	"fmt"
 	"regexp"
+	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/nats-io/nats.go"
@@ -103,20 +105,31 @@ func Unpack(message []byte, value any) (data []byte, err error) {
 // A Client is a connection to a hub. It reconnects by itself.
 type Client struct {
 	Credentials
-	Key    string // the public key
-	conn   *nats.Conn
-	tell   func(text string)
-	losses *losses
+	Key      string // the public key
+	conn     *nats.Conn
+	tell     func(text string)
+	patience time.Duration
+	losses   *losses
+	answers  *answers
+	heavy    chan struct{} // has a place for each heavy request that may be on its way
+	isSilent atomic.Bool   // the user knows that the hub does not answer
 }
 
 // Options are the options of a connection.
 type Options struct {
-	// OnChange, if set, gets a text when the connection is lost, when it is back, and when the
-	// hub answers for a while that it cannot do something, such as with a full disk.
+	// OnChange, if set, gets a text when the hub does not answer, when the connection is lost, when
+	// it is back, and when the hub answers for a while that it cannot do something, such as with a
+	// full disk. Some of the text is the hub's.
 	OnChange func(text string)
+	// Once makes Connect fail if the hub does not answer at once: the caller tries again itself.
+	Once bool
+	// Patience is how long a request waits for a hub that does not answer at all; 0 for as long as
+	// its context.
+	Patience time.Duration
 }
 
-// Connect connects to the hub of the credentials, and checks that it knows them.
+// Connect connects to the hub of the credentials, and checks that it knows them. It tries again
+// while the hub is away, until ctx ends, unless the options say Once.
 func Connect(ctx context.Context, c Credentials, o Options) (*Client, error) {
 	key, err := c.PublicKey()
 	if err != nil {
@@ -127,38 +140,85 @@ func Connect(ctx context.Context, c Credentials, o Options) (*Client, error) {
 			o.OnChange(text)
 		}
 	}
-	losses := &losses{next: make(chan struct{})}
+	losses := newLosses()
 	options := []nats.Option{
-		nats.Name("golem " + string(c.Role)), nats.CustomInboxPrefix(InboxPrefix(key)), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(10 * time.Second),
+		nats.Name("golem " + string(c.Role)), nats.CustomInboxPrefix(InboxPrefix(key)), nats.MaxReconnects(-1), nats.ReconnectWait(500 * time.Millisecond), nats.Timeout(connectPatience),
 		nats.ReconnectBufSize(-1), // a request that cannot be sent fails, and is tried again as a whole
 		nats.Nkey(key, c.signNonce),
 		nats.DisconnectErrHandler(func(_ *nats.Conn, err error) {
-			losses.tell()
+			losses.tell(errLost)
 			if err != nil {
 				told("the connection to the hub is lost; trying to connect again")
 			}
 		}),
-		nats.ReconnectHandler(func(*nats.Conn) { told("connected to the hub again") }),
-		nats.ErrorHandler(func(*nats.Conn, *nats.Subscription, error) {}),
+		nats.ReconnectHandler(func(*nats.Conn) {
+			losses.allow()
+			told("connected to the hub again")
+		}),
+		nats.ErrorHandler(func(_ *nats.Conn, _ *nats.Subscription, err error) {
+			// Without its subscription the client would wait for every answer in vain.
+			if errors.Is(err, nats.ErrMaxSubscriptionsExceeded) || errors.Is(err, nats.ErrPermissionViolation) {
+				losses.refuse(&Error{Code: CodeRefused, Text: fmt.Sprintf("the hub refuses to answer on this connection: %v; check that golem and golem-hub have the same version", err)})
+			}
+		}),
 	}
 	if config, err := c.tls(); err != nil {
 		return nil, err
 	} else if config != nil {
 		options = append(options, nats.Secure(config))
 	}
-	conn, err := nats.Connect(strings.Join(c.URLs, ","), options...)
-	switch {
-	case errors.Is(err, nats.ErrAuthorization):
-		return nil, errors.New("the hub does not know these credentials, or they were revoked; ask an administrator for new ones: golem hub invite")
-	case err != nil:
-		return nil, fmt.Errorf("the hub at %s does not answer: %w; check that golem hub runs there", strings.Join(c.URLs, ", "), err)
+	conn, err := dial(ctx, c, o.Once, options, told)
+	if err != nil {
+		return nil, err
 	}
-	client := &Client{Credentials: c, Key: key, conn: conn, tell: told, losses: losses}
-	if _, err := client.Hello(ctx); err != nil {
+	client := &Client{Credentials: c, Key: key, conn: conn, tell: told, patience: o.Patience, losses: losses, heavy: make(chan struct{}, maxHeavy)}
+	client.answers = &answers{prefix: conn.NewInbox() + ".", waiting: make(map[string]chan *nats.Msg)}
+	if _, err = conn.Subscribe(client.answers.prefix+"*", client.answers.receive); err == nil {
+		_, err = client.Hello(ctx)
+	}
+	if err != nil {
 		client.Close()
 		return nil, err
 	}
 	return client, nil
+}
+
+// connectPatience is how long one server of a hub may take until another one is tried. A server
+// that is stopped accepts the connection and says nothing.
+const connectPatience = 3 * time.Second
+
+// dial connects to a server of the hub. It tries once, or until ctx ends.
+func dial(ctx context.Context, c Credentials, once bool, options []nats.Option, tell func(string)) (*nats.Conn, error) {
+	at := strings.Join(c.URLs, ", ")
+	for first := true; ; first = false {
+		conn, err := nats.Connect(strings.Join(c.URLs, ","), options...)
+		switch {
+		case err == nil:
+			return conn, nil
+		case errors.Is(err, nats.ErrAuthorization):
+			return nil, errors.New("the hub does not know these credentials, or they were revoked; ask an administrator for new ones: golem hub invite")
+		case isCertificate(err):
+			return nil, fmt.Errorf("the hub at %s has a certificate that the credentials do not name: %w; check the address, or ask an administrator for new credentials", at, err)
+		}
+		failed := fmt.Errorf("the hub at %s does not answer: %w; check that golem hub runs there", at, err)
+		if once || ctx.Err() != nil {
+			return nil, failed
+		}
+		if first {
+			tell(fmt.Sprintf("the hub at %s does not answer: %v; trying again", at, err))
+		}
+		select {
+		case <-ctx.Done():
+			return nil, failed
+		case <-time.After(300 * time.Millisecond):
+		}
+	}
+}
+
+// isCertificate reports whether a connection failed because of the certificate of the server.
+func isCertificate(err error) bool {
+	var unverified *tls.CertificateVerificationError
+	return errors.As(err, &unverified)
 }
 
 var plainNonce = sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(`^[A-Za-z0-9_+/=-]{8,64}$`) })
@@ -197,18 +257,37 @@ func (c *Client) IsConnected() bool { return c.conn.IsConnected() }
 // Close ends the connection.
 func (c *Client) Close() { c.conn.Close() }
 
-// askPatience is how long one answer may take. Requests that wait say for how long.
-const askPatience = 30 * time.Second
+const (
+	// askPatience is how long one answer may take. Requests that wait say for how long.
+	askPatience = 30 * time.Second
+	// silence is how long the hub may take to answer until the user hears of it.
+	silence = 3 * time.Second
+	// patientTries is how often the hub may answer that it cannot do something until the user hears of it.
+	patientTries = 5
+	// maxHeavy limits the heavy requests on their way. The hub keeps answers that the client has not
+	// read yet in memory, and drops a client that has too many of them.
+	maxHeavy = 4
+)
 
-// patientTries is how often the hub may answer that it cannot do something until the user hears of it.
-const patientTries = 5
+// isHeavy reports whether the messages of a method are long: parts of contents, and lists.
+func isHeavy(method string) bool { return method == "put" || method == "get" || method == "jobs" }
+
+// isWaiting reports whether the hub may wait before it answers a method.
+func isWaiting(method string) bool {
+	return method == "take" || method == "decisions" || method == "events"
+}
 
 // ask asks the hub, and reads the answer into out. It tries again while the hub is away,
-// until ctx ends: every method may be asked twice.
+// until ctx or the client's patience ends: every method may be asked twice.
 func (c *Client) ask(ctx context.Context, method string, in any, data []byte, out any) ([]byte, error) {
 	message, err := Pack(in, nil, data)
 	if err != nil {
 		return nil, err
+	}
+	patience := &time.Timer{}
+	if c.patience > 0 && !isWaiting(method) {
+		patience = time.NewTimer(c.patience)
+		defer patience.Stop()
 	}
 	for tries := 1; ; tries++ {
 		got, err := c.askOnce(ctx, method, message, out)
@@ -219,9 +298,14 @@ func (c *Client) ask(ctx context.Context, method string, in any, data []byte, ou
 		if refused != nil && tries == patientTries {
 			c.tell(refused.Text + "; trying again")
 		}
+		if refused != nil && patience.C != nil {
+			patience.Reset(c.patience)
+		}
 		select {
 		case <-ctx.Done():
 			return nil, fmt.Errorf("the hub did not answer (%s): %w", method, errors.Join(err, context.Cause(ctx)))
+		case <-patience.C:
+			return nil, fmt.Errorf("the hub at %s did not answer (%s) for %s: %w; check that golem hub runs there, and most hubs of a cluster", strings.Join(c.URLs, ", "), method, c.patience, err)
 		case <-time.After(300 * time.Millisecond):
 		}
 		if c.conn.IsClosed() {
@@ -230,53 +314,136 @@ func (c *Client) ask(ctx context.Context, method string, in any, data []byte, ou
 	}
 }
 
+// errLost says that a connection was lost while a request was on its way.
+var errLost = errors.New("the connection was lost")
+
 // askOnce asks the hub one time. A lost connection ends it: no answer would come.
 func (c *Client) askOnce(ctx context.Context, method string, message []byte, out any) ([]byte, error) {
-	lost := c.losses.wait()
-	answers := make(chan *nats.Msg, 1)
-	inbox := c.conn.NewInbox()
-	answer, err := c.conn.ChanSubscribe(inbox, answers)
-	if err != nil {
-		return nil, err
+	if isHeavy(method) {
+		select {
+		case c.heavy <- struct{}{}:
+			defer func() { <-c.heavy }()
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
 	}
-	defer answer.Unsubscribe()
+	lost := c.losses.wait()
+	inbox, answer, forget := c.answers.expect()
+	defer forget()
 	if err := c.conn.PublishRequest(AskSubject(c.Key, method), inbox, message); err != nil {
 		return nil, err
 	}
 	patience := time.NewTimer(askPatience)
 	defer patience.Stop()
-	select {
-	case m := <-answers:
-		if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
-			return nil, nats.ErrNoResponders
+	slow := &time.Timer{}
+	if !isWaiting(method) {
+		slow = time.NewTimer(silence)
+		defer slow.Stop()
+	}
+	for {
+		select {
+		case m := <-answer:
+			if len(m.Data) == 0 && m.Header.Get("Status") == "503" {
+				return nil, nats.ErrNoResponders
+			}
+			if !isWaiting(method) && c.isSilent.Swap(false) {
+				c.tell("the hub answers again")
+			}
+			return Unpack(m.Data, out)
+		case <-slow.C:
+			if !c.isSilent.Swap(true) { // one line is enough for all requests
+				c.tell("the hub does not answer yet (" + method + "); waiting for it")
+			}
+		case <-lost.Done():
+			return nil, context.Cause(lost)
+		case <-patience.C:
+			return nil, nats.ErrTimeout
+		case <-ctx.Done():
+			return nil, ctx.Err()
 		}
-		return Unpack(m.Data, out)
-	case <-lost:
-		return nil, errors.New("the connection was lost")
-	case <-patience.C:
-		return nil, nats.ErrTimeout
-	case <-ctx.Done():
-		return nil, ctx.Err()
 	}
 }
 
-// losses tells those who wait that the connection was lost.
-type losses struct {
-	mu   sync.Mutex
-	next chan struct{} // closed at the next loss
+// answers brings each answer to the request that waits for it. All come to one subscription: a
+// hub limits how many a connection may have.
+type answers struct {
+	prefix  string // of the inboxes, with a dot
+	mu      sync.Mutex
+	last    uint64 // the number of the last request
+	waiting map[string]chan *nats.Msg
 }
 
-func (l *losses) wait() <-chan struct{} {
+// expect returns an inbox for one answer.
+func (a *answers) expect() (inbox string, answer <-chan *nats.Msg, forget func()) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	a.last++
+	inbox, made := a.prefix+strconv.FormatUint(a.last, 10), make(chan *nats.Msg, 1)
+	a.waiting[inbox] = made
+	return inbox, made, func() {
+		a.mu.Lock()
+		defer a.mu.Unlock()
+		delete(a.waiting, inbox)
+	}
+}
+
+// receive takes an answer. Nobody may wait for it any more.
+func (a *answers) receive(m *nats.Msg) {
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	select {
+	case a.waiting[m.Subject] <- m:
+	default:
+	}
+}
+
+// losses tells those who wait that the connection was lost, or that the hub refuses to answer on it.
+type losses struct {
+	mu      sync.Mutex
+	next    context.Context // ends at the next loss, with its cause
+	lose    context.CancelCauseFunc
+	refused bool // nothing is answered until the client has connected again
+}
+
+func newLosses() *losses {
+	l := &losses{}
+	l.next, l.lose = context.WithCancelCause(context.Background())
+	return l
+}
+
+// wait returns a context that ends at the next loss.
+func (l *losses) wait() context.Context {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	return l.next
 }
 
-func (l *losses) tell() {
+// tell ends what waits for an answer.
+func (l *losses) tell(cause error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	close(l.next)
-	l.next = make(chan struct{})
+	l.lose(cause)
+	if !l.refused {
+		l.next, l.lose = context.WithCancelCause(context.Background())
+	}
+}
+
+// refuse ends what waits for an answer, and every later request.
+func (l *losses) refuse(cause error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.refused = true
+	l.lose(cause)
+}
+
+// allow lets requests wait for answers again.
+func (l *losses) allow() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.refused {
+		l.refused = false
+		l.next, l.lose = context.WithCancelCause(context.Background())
+	}
 }
 
 // A Greeting is what a hub says about itself and the user.

@@ -243,7 +243,7 @@ func (w *HubWatcher) connected(ctx context.Context) (c *hub.Client, where string
 		return nil, "", err
 	}
 	where = visible.Line(strings.Join(credentials.URLs, ", "), maxTitle)
-	c, err = hub.Connect(ctx, credentials, hub.Options{OnChange: func(string) { w.Look() }})
+	c, err = hub.Connect(ctx, credentials, hub.Options{Once: true, OnChange: func(string) { w.Look() }})
 	if err != nil {
 		return nil, where, err
 	}

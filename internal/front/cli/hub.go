@@ -60,10 +60,14 @@ func hubOfConfig() string {
 	return file
 }
 
-// hubPatience is how long a command waits for a hub that does not answer.
-const hubPatience = 20 * time.Second
+const (
+	// hubPatience is how long a command waits for a hub that does not answer.
+	hubPatience = 20 * time.Second
+	// longHubPatience is how long it waits in the middle of its work, such as with files on their way.
+	longHubPatience = time.Minute
+)
 
-// connect connects to the hub. The context ends with the command, and after a while.
+// connect connects to the hub. It tries again for a while if the hub does not answer.
 func (f *hubFlags) connect(cmd *cobra.Command) (*hub.Client, error) {
 	c, err := f.credentials()
 	if err != nil {
@@ -71,7 +75,8 @@ func (f *hubFlags) connect(cmd *cobra.Command) (*hub.Client, error) {
 	}
 	ctx, cancel := context.WithTimeout(cmd.Context(), hubPatience)
 	defer cancel()
-	return hub.Connect(ctx, c, hub.Options{OnChange: func(text string) { fmt.Fprintln(cmd.ErrOrStderr(), "golem:", text) }})
+	tell := newTeller(cmd.ErrOrStderr())
+	return hub.Connect(ctx, c, hub.Options{OnChange: func(text string) { tell("golem: " + text) }, Patience: longHubPatience})
 }
 
 // ask calls do with a connection, and with a context that ends after a while.

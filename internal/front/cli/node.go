@@ -90,12 +90,16 @@ at once.`,
 		o.Secrets, o.OpenModel = secrets(os.Environ()), jobModels(limits)
 		tell := newTeller(cmd.ErrOrStderr())
 		o.Tell = func(text string) { tell("golem node: " + text) }
-		if o.Client, err = f.connect(cmd); err != nil {
+		credentials, err := f.credentials()
+		if err != nil {
+			return err
+		}
+		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
+		defer stop()
+		if o.Client, err = hub.Connect(ctx, credentials, hub.Options{OnChange: o.Tell}); err != nil {
 			return err
 		}
 		defer o.Client.Close()
-		ctx, stop := signal.NotifyContext(cmd.Context(), os.Interrupt, syscall.SIGTERM)
-		defer stop()
 		go func() { // the second signal ends the process
 			<-ctx.Done()
 			if cmd.Context().Err() == nil {

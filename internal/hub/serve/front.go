@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/nats-io/nats-server/v2/server"
 	"github.com/nats-io/nats.go"
@@ -27,8 +28,8 @@ func (s *Server) openFront() error {
 	if err != nil {
 		return err
 	}
-	o := &server.Options{ServerName: "golem-front", Host: host, Port: port, NoSigs: true, NoLog: true, MaxPayload: maxMessage, AlwaysEnableNonce: true, MaxSubs: 16, MaxControlLine: 1024,
-		TLSConfig: s.options.TLS, TLSTimeout: 5, AuthTimeout: 10, NoSystemAccount: true}
+	o := &server.Options{ServerName: "golem-front", Host: host, Port: port, NoSigs: true, NoLog: true, MaxPayload: maxMessage, AlwaysEnableNonce: true, MaxSubs: maxSlotsEach, MaxControlLine: 1024,
+		TLSConfig: s.options.TLS, TLSTimeout: 5, AuthTimeout: 10, WriteDeadline: 30 * time.Second, NoSystemAccount: true}
 	o.CustomClientAuthentication = &guard{s, public}
 	if s.front, err = startServer(o); err != nil {
 		return fmt.Errorf("listen at %s: %w", s.options.Listen, err)
@@ -129,7 +130,8 @@ type slots struct {
 	each map[string]int
 }
 
-// The limits. A node may have a thousand jobs, each with a request that waits.
+// The limits. A node may have a thousand jobs, each with a request that waits. The first versions of
+// golem have a subscription for each.
 const (
 	maxSlots     = 20_000
 	maxSlotsEach = 1_500

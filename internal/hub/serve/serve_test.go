@@ -593,7 +593,7 @@ func TestUnknownUser(t *testing.T) {
 
 // TestPatience checks that a client tries again if the hub cannot do something now, and says so.
 func TestPatience(t *testing.T) {
-	front, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, AlwaysEnableNonce: true})
+	front, err := server.NewServer(&server.Options{Host: "127.0.0.1", Port: server.RANDOM_PORT, NoSigs: true, NoLog: true, AlwaysEnableNonce: true, MaxSubs: 1})
 	must(t, err)
 	front.Start()
 	defer front.Shutdown()
@@ -635,4 +635,16 @@ func TestPatience(t *testing.T) {
 	if _, err := c.Users(t.Context()); err != nil || len(said) != 1 || !strings.Contains(said[0], "the disk is full; trying again") {
 		t.Errorf("got %v, and it said %q", err, said)
 	}
+	// One subscription is enough for all requests.
+	ctx, cancel := context.WithTimeout(t.Context(), 20*time.Second)
+	defer cancel()
+	var asking sync.WaitGroup
+	for range 20 {
+		asking.Go(func() {
+			if _, err := c.Users(ctx); err != nil {
+				t.Error(err)
+			}
+		})
+	}
+	asking.Wait()
 }
