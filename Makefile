@@ -151,8 +151,8 @@ tidy:
 
 # Lint has already vetted the tests, with more analysers. Most tests wait for processes,
 # so more of them run at once than the machine has cores. A test that fails is run once
-# more, because many of them start real processes on a machine that may be busy; its name
-# is printed. The result of the MCP conformance suite is printed whether they pass or not.
+# more, which tells whether it always fails. The run fails all the same, unless
+# scripts/unsteady.txt lists the test. The result of the MCP conformance suite is printed whether they pass or not.
 unit: export GOLEM_TEST_CONFORMANCE := $(CURDIR)/bin/conformance.txt
 unit: tools
 	@scripts/need $(COMMANDS) unshare=util-linux
@@ -160,7 +160,7 @@ unit: tools
 	@scripts/roomy bin/gotestsum --format pkgname --format-icons text \
 		--rerun-fails=1 --rerun-fails-max-failures=10 --rerun-fails-report=bin/again.txt --packages=./... \
 		-- -count=1 -vet=off -p 3 -parallel 4 -timeout 20m $(TESTFLAGS); code=$$?; \
-	sed 's/^/failed once, and was run again: /' bin/again.txt 2>/dev/null; \
+	scripts/unsteady bin/again.txt || code=1; \
 	cat $(GOLEM_TEST_CONFORMANCE) 2>/dev/null || echo "without the MCP conformance suite, which npm could not install"; exit $$code
 
 race: tools need-race
