@@ -82,10 +82,11 @@ func (d *Documents) Each(yield func(key string, value []byte, revision uint64) e
 	if err != nil || newest.State.Msgs == 0 {
 		return err
 	}
-	consumer, err := d.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy})
+	consumer, err := d.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: readersEnd})
 	if err != nil {
 		return err
 	}
+	defer d.forgetReader(consumer)
 	for {
 		batch, err := consumer.FetchNoWait(500)
 		if err != nil {
@@ -118,10 +119,11 @@ func (d *Documents) Follow(ctx context.Context, ready func(), yield func(key str
 	if err != nil {
 		return err
 	}
-	consumer, err := d.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, MaxResetAttempts: 5})
+	consumer, err := d.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{DeliverPolicy: jetstream.DeliverAllPolicy, MaxResetAttempts: 5, InactiveThreshold: readersEnd})
 	if err != nil {
 		return err
 	}
+	defer d.forgetReader(consumer)
 	messages, err := consumer.Messages()
 	if err != nil {
 		return err

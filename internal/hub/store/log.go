@@ -164,10 +164,11 @@ func (l *log) Read(from uint64, yield func(number uint64, record []byte) error) 
 	}
 	ctx, cancel := context.WithCancel(l.ended)
 	defer cancel()
-	consumer, err := l.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{FilterSubjects: []string{l.base + "." + l.subject}, DeliverPolicy: jetstream.DeliverAllPolicy})
+	consumer, err := l.OrderedConsumer(ctx, jetstream.OrderedConsumerConfig{FilterSubjects: []string{l.base + "." + l.subject}, DeliverPolicy: jetstream.DeliverAllPolicy, InactiveThreshold: readersEnd})
 	if err != nil {
 		return err
 	}
+	defer l.forgetReader(consumer)
 	messages, err := consumer.Messages(jetstream.PullMaxMessages(500))
 	if err != nil {
 		return err

@@ -146,6 +146,18 @@ func (s *stream) add(subject string, header nats.Header, data []byte, options ..
 	return ack.Sequence, nil
 }
 
+// readersEnd is how long the server keeps a reader of a stream whose process has died.
+const readersEnd = 30 * time.Second
+
+// forgetReader removes a reader of the stream from the server, which allows only so many at once.
+func (s *stream) forgetReader(reader jetstream.Consumer) {
+	if about := reader.CachedInfo(); about != nil {
+		ctx, cancel := s.within()
+		defer cancel()
+		s.DeleteConsumer(ctx, about.Name) // if it fails, the server removes it later
+	}
+}
+
 // isCode reports whether an error of the server has a code.
 func isCode(err error, codes ...jetstream.ErrorCode) bool {
 	var e *jetstream.APIError
