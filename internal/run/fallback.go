@@ -27,7 +27,12 @@ func (t *conversation) choice() (Choice, int) {
 // a model that is overloaded would take minutes for each answer.
 func (t *conversation) fallBack(at int, err error) bool {
 	var wrong *model.Error
-	if !errors.As(err, &wrong) || wrong.Class != model.Overloaded && wrong.Class != model.Unknown && wrong.Class != model.Denied || at >= len(t.w.Fallbacks) {
+	if !errors.As(err, &wrong) || at >= len(t.w.Fallbacks) {
+		return false
+	}
+	switch wrong.Class {
+	case model.Overloaded, model.Unknown, model.Denied, model.Unreached, model.Broken, model.TimedOut:
+	default: // the request is at fault, and another model would get the same
 		return false
 	}
 	if t.fallen.CompareAndSwap(int32(at), int32(at+1)) {

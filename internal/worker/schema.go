@@ -32,7 +32,7 @@ func Schema() strictyaml.Key {
 		{Name: "compatible_models", Type: strictyaml.Texts, Example: `["anthropic:*", "openai:gpt-5"]`,
 			Doc: "The models that it is written for. Default: any."},
 		{Name: "fallback_models", Type: strictyaml.Texts, Empty: true, Example: "[openai:gpt-5-mini, ollama:qwen3]",
-			Doc: "Models that golem asks in this order if the model of a run that starts with this worker is overloaded after retries, does not exist, or does not accept your key. `--fallback` and the project file count first."},
+			Doc: "Models that golem asks in this order if the model of a run that starts with this worker is overloaded or cannot be reached after retries, does not exist, or does not accept your key. `--fallback` and the project file count first."},
 		{Name: "effort", Type: strictyaml.Word, Words: policy.Efforts(), Example: "high",
 			Doc: "How much the model thinks before it answers. `none` turns thinking off, if the model allows that. Default: the vendor's."},
 		{Name: "temperature", Type: strictyaml.Money, Example: "0.2",

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"io"
+	"slices"
 
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/model/wire"
@@ -27,15 +28,33 @@ func New(name string, s wire.Server) *Model {
 // Answer implements [model.Model].
 func (m *Model) Answer(ctx context.Context, r model.Request, tell func(model.Piece)) (model.Answer, error) {
 	return m.client.Adjust(r, tell, func(r model.Request, _ wire.Refuses) (model.Answer, error) {
-		body, err := m.body(r)
-		if err != nil {
-			return model.Answer{}, err
+		var whole model.Answer
+		for turn := 1; ; turn++ {
+			body, err := m.body(r)
+			if err != nil {
+				return model.Answer{}, err
+			}
+			g := m.gather(tell)
+			err = m.client.Stream(ctx, wire.Call{Path: "v1/messages", Header: map[string]string{"Anthropic-Version": "2023-06-01"}, Body: body, Split: splitMessage}, g.take)
+			answer, err := g.finish(r, err)
+			if err != nil {
+				return model.Answer{}, err
+			}
+			part := answer.Parts
+			answer.Parts, answer.Usage = slices.Concat(whole.Parts, part), whole.Usage.Add(answer.Usage)
+			if whole = answer; g.stop != pauseTurn || len(part) == 0 || turn == maxTurns {
+				return whole, nil
+			}
+			// The server pauses a long answer, and goes on if it gets the beginning back.
+			r.Messages = append(slices.Clip(r.Messages), model.Message{Role: model.Assistant, Parts: part})
 		}
-		g := m.gather(tell)
-		err = m.client.Stream(ctx, wire.Call{Path: "v1/messages", Header: map[string]string{"Anthropic-Version": "2023-06-01"}, Body: body}, g.take)
-		return g.finish(r, err)
 	})
 }
+
+const (
+	pauseTurn = "pause_turn"
+	maxTurns  = 10 // limit of the parts of a paused answer
+)
 
 // gather returns a gathering for an answer.
 func (m *Model) gather(tell func(model.Piece)) *gathering {

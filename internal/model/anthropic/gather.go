@@ -172,6 +172,41 @@ func (g *gathering) count(u usage) {
 	to.CacheRead, to.CacheWrite = max(to.CacheRead, int64(u.CacheRead)), max(to.CacheWrite, int64(u.CacheWrite))
 }
 
+// splitMessage returns the events of a message that came as one document.
+func splitMessage(document []byte) []wire.Event {
+	var m struct {
+		Type    string
+		Model   json.RawMessage   `json:"model,omitempty"`
+		Usage   json.RawMessage   `json:"usage,omitempty"`
+		Content []json.RawMessage `json:"content"`
+		Stop    json.RawMessage   `json:"stop_reason"`
+	}
+	if json.Unmarshal(document, &m) != nil || m.Type != "message" {
+		return nil
+	}
+	var list []wire.Event
+	add := func(kind string, e map[string]any) {
+		e["type"] = kind
+		if data, err := json.Marshal(e); err == nil {
+			list = append(list, wire.Event{Name: kind, Data: data})
+		}
+	}
+	start := map[string]json.RawMessage{}
+	for name, value := range map[string]json.RawMessage{"model": m.Model, "usage": m.Usage} {
+		if value != nil {
+			start[name] = value
+		}
+	}
+	add("message_start", map[string]any{"message": start})
+	for i, block := range m.Content {
+		add("content_block_start", map[string]any{"index": i, "content_block": block})
+		add("content_block_stop", map[string]any{"index": i})
+	}
+	add("message_delta", map[string]any{"delta": map[string]any{"stop_reason": m.Stop}})
+	add("message_stop", map[string]any{})
+	return list
+}
+
 // A proof is the signature that the vendor requires back with a thought.
 type proof struct {
 	Signature string `json:"anthropic_signature,omitempty"`

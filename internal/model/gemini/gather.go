@@ -72,6 +72,23 @@ type part struct {
 	} `json:"functionCall"`
 }
 
+// splitDocument returns the events of an answer that came as one document, or as a list of
+// chunks.
+func splitDocument(document []byte) (events []wire.Event) {
+	var list []json.RawMessage
+	if json.Unmarshal(document, &list) != nil {
+		list = []json.RawMessage{document}
+	}
+	for _, data := range list {
+		var c struct{ Candidates, PromptFeedback json.RawMessage }
+		if json.Unmarshal(data, &c) != nil || len(events) == 0 && c.Candidates == nil && c.PromptFeedback == nil {
+			return nil
+		}
+		events = append(events, wire.Event{Data: data})
+	}
+	return events
+}
+
 // take processes an event.
 func (g *gathering) take(sent wire.Event) (done bool, err error) {
 	var c chunk

@@ -35,7 +35,7 @@ func (m *Model) Answer(ctx context.Context, r model.Request, tell func(model.Pie
 			return model.Answer{}, err
 		}
 		g := m.gather(tell)
-		err = m.client.Stream(ctx, wire.Call{Path: "models/" + m.name + ":streamGenerateContent", Query: "alt=sse", Body: body}, g.take)
+		err = m.client.Stream(ctx, wire.Call{Path: "models/" + m.name + ":streamGenerateContent", Query: "alt=sse", Body: body, Split: splitDocument}, g.take)
 		return g.finish(r, err)
 	})
 }

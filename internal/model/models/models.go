@@ -174,7 +174,7 @@ func (e *either) Answer(ctx context.Context, r model.Request, tell func(model.Pi
 	if !e.lacks.Load() {
 		answer, err := e.responses.Answer(ctx, r, tell)
 		var wrong *model.Error
-		if !errors.As(err, &wrong) || wrong.Class != model.Unknown && !strings.Contains(wrong.What, "answers 405") {
+		if !errors.As(err, &wrong) || !isMissing(wrong) {
 			return answer, err
 		}
 	}
@@ -183,6 +183,16 @@ func (e *either) Answer(ctx context.Context, r model.Request, tell func(model.Pi
 		e.lacks.Store(true)
 	}
 	return answer, err
+}
+
+// isMissing reports whether a server answers that it does not have an API: in whatever way
+// servers say that about an address.
+func isMissing(e *model.Error) bool {
+	says := func(words ...string) bool {
+		return slices.ContainsFunc(words, func(w string) bool { return strings.Contains(strings.ToLower(e.What), w) })
+	}
+	return e.Class == model.Unknown || says("answers 405", "answers 501") ||
+		says("answers 400") && says("responses", "endpoint", "route", "path", "url", "unsupported api", "unknown request") && !says("'input", "response_format", "parameter")
 }
 
 // opened converts a model to the interface, with a nil for an error.

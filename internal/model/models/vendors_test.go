@@ -311,6 +311,7 @@ func TestFaults(t *testing.T) {
 			{"an error as a text", answer(400, "application/json", `{"error":"model does not support tools"}`), model.Bad, "does not support tools"},
 			{"a page", answer(200, "text/html; charset=utf-8", "<html>log in</html>"), model.Bad, "answers with text/html; charset=utf-8 in place of a stream"},
 			{"an error with 200", answer(200, "application/json", `{"error":{"message":"upstream","code":502}}`), model.Broken, "upstream"},
+			{"not implemented", answer(501, "application/json", body("api_error", "no")), model.Bad, "501: no; the server does not support"},
 			{"JSON with 200", answer(200, "application/json", `{"choices":[]}`), model.Bad, "in place of a stream"},
 			{"garbage", answer(200, "text/event-stream", "\x00\xff\n\n\n:::\r\n"), "", ""},
 			{"garbled", answer(200, "text/event-stream", middle[0]+"event: content_block_start\ndata: {\"choices\": [{\n\n"), model.Broken, "garbled"},
@@ -400,10 +401,18 @@ func TestServerComesBack(t *testing.T) {
 // TestOtherAPI: a server of the user's without the API responses gets chat completions.
 func TestOtherAPI(t *testing.T) {
 	chat := dialects[len(dialects)-1]
-	for status, ok := range map[int]bool{404: true, 405: true, 500: false} {
+	for _, test := range []struct {
+		status int
+		says   string
+		ok     bool
+	}{
+		{404, "no such path", true}, {405, "no such path", true}, {501, "not implemented", true}, {500, "no such path", false},
+		{400, "Unsupported endpoint /v1/responses", true}, {400, "unknown route", true}, {400, "Invalid value for the parameter 'input[0].path'", false}, {400, "bad", false},
+	} {
+		status, ok := test.status, test.ok
 		s := startServer(t, func(w http.ResponseWriter, r *http.Request) {
 			if strings.HasSuffix(r.URL.Path, "/responses") {
-				answer(status, "application/json", `{"error":"no such path"}`)(w, r)
+				answer(status, "application/json", `{"error":"`+test.says+`"}`)(w, r)
 				return
 			}
 			stream(chat.events(sampleAnswer{text: []string{"ok"}, stop: "stop"})...)(w, r)
@@ -414,7 +423,7 @@ func TestOtherAPI(t *testing.T) {
 		}
 		for range 2 {
 			if a, err := m.Answer(context.Background(), hello, nil); ok != (err == nil && a.Text() == "ok") {
-				t.Errorf("%d: got %v, %v", status, a, err)
+				t.Errorf("%d %s: got %v, %v", status, test.says, a, err)
 			}
 		}
 		if ok && len(s.bodies) != 3 { // it asks for the API responses only once

@@ -1,6 +1,7 @@
 package openai
 
 import (
+	"bytes"
 	"encoding/json"
 	"strings"
 
@@ -123,6 +124,37 @@ func (g *gathering) take(sent wire.Event) (done bool, err error) {
 		g.end = last(g.end, string(choice.Finish))
 	}
 	return false, nil
+}
+
+// splitCompletion returns the events of a completion that came as one document: a chunk with
+// the whole message, and the end.
+func splitCompletion(document []byte) []wire.Event {
+	in := json.NewDecoder(bytes.NewReader(document))
+	in.UseNumber()
+	var c map[string]any
+	if in.Decode(&c) != nil {
+		return nil
+	}
+	choices, _ := c["choices"].([]any)
+	for _, each := range choices {
+		choice, _ := each.(map[string]any)
+		message, ok := choice["message"].(map[string]any)
+		if !ok {
+			return nil
+		}
+		choice["delta"] = message
+		calls, _ := message["tool_calls"].([]any)
+		for i, call := range calls {
+			if call, ok := call.(map[string]any); ok {
+				call["index"] = i
+			}
+		}
+	}
+	data, err := json.Marshal(c)
+	if err != nil || len(choices) == 0 {
+		return nil
+	}
+	return []wire.Event{{Data: data}, {Data: []byte("[DONE]")}}
 }
 
 // last returns the more careful of two reasons: some servers send a second one.

@@ -98,7 +98,7 @@ func (m *Model) Answer(ctx context.Context, r model.Request, tell func(model.Pie
 			return model.Answer{}, err
 		}
 		g := m.gather(tell)
-		err = m.client.Stream(ctx, wire.Call{Path: "chat/completions", Body: body}, g.take)
+		err = m.client.Stream(ctx, wire.Call{Path: "chat/completions", Body: body, Split: splitCompletion}, g.take)
 		return g.finish(r, err)
 	})
 }

@@ -33,9 +33,27 @@ func (m *ResponsesModel) Answer(ctx context.Context, r model.Request, tell func(
 			return model.Answer{}, err
 		}
 		g := m.gather(tell)
-		err = m.client.Stream(ctx, wire.Call{Path: "responses", Body: body}, g.take)
+		err = m.client.Stream(ctx, wire.Call{Path: "responses", Body: body, Split: splitResponse}, g.take)
 		return g.finish(r, err)
 	})
+}
+
+// splitResponse returns the last event of a response that came as one document. That event
+// has the whole.
+func splitResponse(document []byte) []wire.Event {
+	var r struct{ Object, Status string }
+	if json.Unmarshal(document, &r) != nil || r.Object != "response" {
+		return nil
+	}
+	kind := "response.completed"
+	if r.Status == "failed" || r.Status == "incomplete" {
+		kind = "response." + r.Status
+	}
+	data, err := json.Marshal(map[string]any{"type": kind, "response": json.RawMessage(document)})
+	if err != nil {
+		return nil
+	}
+	return []wire.Event{{Name: kind, Data: data}}
 }
 
 // body converts a request for the API.
@@ -353,7 +371,6 @@ func (g *responding) close(e respondEvent) error {
 		if g.stop, g.why = model.Length, e.Response.Incomplete.Reason; g.why == "content_filter" {
 			g.stop = model.Refused
 		}
-		return nil
 	}
 	if len(g.items) == 0 { // the server sent only the whole
 		for n, o := range e.Response.Output {
@@ -361,6 +378,9 @@ func (g *responding) close(e respondEvent) error {
 				return err
 			}
 		}
+	}
+	if g.stop != model.Done {
+		return nil
 	}
 	if slices.ContainsFunc(g.items, func(i *item) bool { return !i.done }) {
 		return g.Client.Bad("the end of an answer that is not finished")

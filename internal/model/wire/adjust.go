@@ -1,6 +1,7 @@
 package wire
 
 import (
+	"encoding/json"
 	"errors"
 	"regexp"
 	"strconv"
@@ -20,7 +21,11 @@ type learned struct {
 	thoughts    bool  // asked for, in a readable form
 	proofs      bool  // thoughts with their proofs
 	most        int64 // tokens of an answer; 0 if not known
-	otherMax    bool  // the limit of an answer has another name
+	// window is the size of the context, and input and size are the tokens and bytes of a
+	// conversation with which an answer of most tokens did not fit. They are 0 if not known.
+	window, input int64
+	size          int
+	otherMax      bool // the limit of an answer has another name
 }
 
 // Refuses tells a vendor what its server has refused so far.
@@ -66,6 +71,9 @@ func (l *learned) fit(r model.Request) (model.Request, Refuses) {
 	if l.most > 0 && (r.MaxTokens == 0 || r.MaxTokens > l.most) {
 		r.MaxTokens = l.most
 	}
+	if room := l.room(r); room > 0 && (r.MaxTokens == 0 || r.MaxTokens > room) {
+		r.MaxTokens = room
+	}
 	if l.proofs {
 		r.Messages = withoutProofs(r.Messages)
 	}
@@ -95,13 +103,14 @@ func withoutProofs(messages []model.Message) []model.Message {
 
 // The words of servers about a setting.
 var words = sync.OnceValue(func() (w struct {
-	refused, max, otherMax, tooLong, room, number, proofs, noProofs, required, summary, effort, schema *regexp.Regexp
+	refused, max, otherMax, tooLong, room, sum, number, proofs, noProofs, required, summary, effort, schema *regexp.Regexp
 }) {
 	w.refused = regexp.MustCompile(`^(00|22)\b`)
 	w.max = regexp.MustCompile(`(?i)max_(completion_|output_|new_)?tokens|maxOutputTokens|max output tokens|output tokens|completion tokens|in the completion`)
 	w.otherMax = regexp.MustCompile(`(?i)(unsupported|not supported|unknown|unrecognized|unexpected|extra|not permitted)[^.]*'?max_(completion_)?tokens|max_(completion_)?tokens'? (is )?(unsupported|not supported|not permitted|unknown)|max_(completion_)?tokens.{0,40}extra`)
 	w.tooLong = regexp.MustCompile(`(?i)context (length|window|limit|size)`)
 	w.room = regexp.MustCompile(`(?i)context (?:length|window)[^0-9]*(\d+)\D.*?(\d+) (?:input tokens|in the messages|prompt tokens|of text input)`)
+	w.sum = regexp.MustCompile(`(?i)context (?:length|window|limit)[^0-9]*(\d+) \+ \d+ > (\d+)`)
 	w.number = regexp.MustCompile(`\d+`)
 	w.proofs = regexp.MustCompile(`(?i)encrypted|signature`)
 	w.noProofs = regexp.MustCompile(`(?i)encrypted content is not supported|reasoning(_content|_details)?\W*(is |are )?(unsupported|not supported|not permitted|unknown|extra)|(unsupported|unknown|unrecognized|extra)[^.]*reasoning_(content|details)`)
@@ -128,6 +137,13 @@ func (l *learned) learn(next *model.Request, r model.Request, what string) (note
 		return "wants the limit of an answer under another name: golem asks again with that name"
 	case w.max.MatchString(what):
 		most, always := lower(what, r.MaxTokens)
+		if most > 0 && !always {
+			window, input, ok := findWindow(what)
+			if !ok { // no later part of this conversation has more room
+				window, input = most+spareRoom, 0
+			}
+			l.window, l.input, l.size = window, input, sizeOf(*next)
+		}
 		if most == 0 {
 			return ""
 		}
@@ -155,15 +171,61 @@ func (l *learned) learn(next *model.Request, r model.Request, what string) (note
 	return ""
 }
 
+// room estimates how many tokens an answer may have behind a conversation, 0 if it does not
+// know. It keeps a part of the window free, because tokens differ in size.
+func (l *learned) room(r model.Request) int64 {
+	size := sizeOf(r)
+	if l.size == 0 || size < l.size { // a smaller conversation may have room for any answer
+		return 0
+	}
+	more := int64(float64(l.input) * float64(size-l.size) / float64(l.size))
+	return max(l.window-l.input-more-more/4-spareRoom, leastRoom)
+}
+
+// sizeOf returns the bytes of a conversation.
+func sizeOf(r model.Request) (n int) {
+	n = len(r.System)
+	for _, t := range r.Tools {
+		n += len(t.Name) + len(t.Description) + len(t.Schema)
+	}
+	for _, m := range r.Messages {
+		data, err := json.Marshal(m)
+		if err == nil {
+			n += len(data)
+		}
+	}
+	return n
+}
+
+const (
+	leastRoom = 256 // the smallest limit of an answer that golem asks for after a complaint
+	spareRoom = 16  // tokens that golem leaves free in a window
+)
+
+// findWindow returns the size of the context, and how much of it a conversation takes, from
+// the words of a server.
+func findWindow(what string) (window, input int64, ok bool) {
+	w := words()
+	if m := w.room.FindStringSubmatch(what); m != nil {
+		window, _ = strconv.ParseInt(m[1], 10, 64)
+		input, _ = strconv.ParseInt(m[2], 10, 64)
+		return window, input, true
+	}
+	if m := w.sum.FindStringSubmatch(what); m != nil {
+		input, _ = strconv.ParseInt(m[1], 10, 64)
+		window, _ = strconv.ParseInt(m[2], 10, 64)
+		return window, input, true
+	}
+	return 0, 0, false
+}
+
 // lower returns a lower limit of an answer after a complaint, 0 if there is none, and whether
 // it holds for every conversation.
 func lower(what string, most int64) (limit int64, always bool) {
-	const least = 256
+	const least = leastRoom
 	w := words()
-	if room := w.room.FindStringSubmatch(what); room != nil {
-		window, _ := strconv.ParseInt(room[1], 10, 64)
-		input, _ := strconv.ParseInt(room[2], 10, 64)
-		if left := window - input - 16; left >= least && (most == 0 || left < most) {
+	if window, input, ok := findWindow(what); ok {
+		if left := window - input - spareRoom; left >= least && (most == 0 || left < most) {
 			return left, false
 		}
 		return 0, false

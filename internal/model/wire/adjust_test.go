@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/http"
 	"net/http/httptest"
+	"net/url"
 	"strings"
 	"testing"
 
@@ -29,7 +30,7 @@ func TestAdjust(t *testing.T) {
 		{400, "`max_tokens` must be less than or equal to `8192`, the maximum value for `max_tokens` is less than the `context_window` for this model", model.Request{MaxTokens: 16_000}, "max 8192"},
 		{400, "'max_tokens' or 'max_completion_tokens' is too large: 16000. This model's maximum context length is 12000 tokens and your request has 2000 input tokens (16000 > 12000 - 2000).", model.Request{MaxTokens: 16_000}, "max 9984"},
 		{400, "This model's maximum context length is 8192 tokens. However, you requested 17000 tokens (1000 in the messages, 16000 in the completion).", model.Request{MaxTokens: 16_000}, "max 7176"},
-		{400, "input length and `max_tokens` exceed context limit: 190000 + 16000 > 200000, decrease input length or `max_tokens` and try again", model.Request{MaxTokens: 16_000}, "max 8000"},
+		{400, "input length and `max_tokens` exceed context limit: 190000 + 16000 > 200000, decrease input length or `max_tokens` and try again", model.Request{MaxTokens: 16_000}, "max 9984"},
 		{400, "Unable to submit request because it has a maxOutputTokens value of 100000 but the supported range is from 1 (inclusive) to 65537 (exclusive).", model.Request{MaxTokens: 100_000}, "max 65537"},
 		{400, "max_tokens is too large", model.Request{MaxTokens: 16_000}, "max 8000"},
 		{400, "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead.", model.Request{MaxTokens: 16_000}, "other max"},
@@ -131,5 +132,52 @@ func TestAdjustEnds(t *testing.T) {
 	})
 	if err == nil || asked > 10 {
 		t.Errorf("got %v after %d questions", err, asked)
+	}
+}
+
+// TestAdjustRemembers checks that golem asks a growing conversation for answers that fit,
+// without another refusal, and that a smaller conversation has its whole room.
+func TestAdjustRemembers(t *testing.T) {
+	const window = 12_000
+	talk := func(bytes int) model.Request {
+		return model.Request{MaxTokens: 8000, Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Text: strings.Repeat("word", bytes/4)}}}}}
+	}
+	for name, complain := range map[string]func(input, most int64) string{
+		"a window": func(input, most int64) string {
+			return fmt.Sprintf("This model's maximum context length is %d tokens. However, you requested %d tokens (%d in the messages, %d in the completion).", window, input+most, input, most)
+		},
+		"a sum": func(input, most int64) string {
+			return fmt.Sprintf("input length and `max_tokens` exceed context limit: %d + %d > %d, decrease input length or `max_tokens` and try again", input, most, window)
+		},
+		"no number": func(_, _ int64) string { return "max_tokens does not fit into the context window" },
+	} {
+		c := NewClient(Server{Model: "m", Base: &url.URL{Scheme: "http", Host: "h"}})
+		refused := 0
+		ask := func(r model.Request) (got int64) {
+			t.Helper()
+			if _, err := c.Adjust(r, nil, func(r model.Request, _ Refuses) (model.Answer, error) {
+				input := int64(len(r.Messages[0].Parts[0].Text) / 4)
+				if got = r.MaxTokens; input+r.MaxTokens > window {
+					refused++
+					return model.Answer{}, &model.Error{Class: model.Bad, What: "h answers 400: " + complain(input, r.MaxTokens)}
+				}
+				return model.Answer{}, nil
+			}); err != nil {
+				t.Errorf("%s: %v", name, err)
+			}
+			return got
+		}
+		ask(talk(24_000))
+		first := refused
+		for more := 24_400; name != "no number" && more < 30_000; more += 400 {
+			ask(talk(more))
+		}
+		ask(talk(24_400))
+		if first == 0 || refused != first {
+			t.Errorf("%s: %d refusals, and later %d", name, first, refused-first)
+		}
+		if got := ask(talk(4000)); got != 8000 {
+			t.Errorf("%s: a small conversation may have %d tokens, want 8000", name, got)
+		}
 	}
 }

@@ -151,8 +151,7 @@ func (c *Client) Streamed(text []byte) error {
 }
 
 // refused returns the error for a response that is not an answer.
-func (c *Client) refused(r *http.Response) error {
-	text, _ := io.ReadAll(io.LimitReader(r.Body, 64<<10)) // a partial body is enough
+func (c *Client) refused(r *http.Response, text []byte) error {
 	if r.StatusCode >= 300 && r.StatusCode < 400 {
 		to := "elsewhere"
 		if u, err := r.Location(); err == nil {
@@ -203,6 +202,8 @@ func (c *Client) class(status int, said complaint) *model.Error {
 		return c.fail(model.Overloaded, what, "try again later")
 	case status == http.StatusRequestTimeout:
 		return c.fail(model.TimedOut, what, "try again")
+	case status == http.StatusNotImplemented, status == http.StatusHTTPVersionNotSupported:
+		return c.fail(model.Bad, what, "the server does not support this request, and would not at another try")
 	case status >= 500:
 		return c.fail(model.Broken, what, "try again")
 	}

@@ -30,6 +30,9 @@ type Call struct {
 	Query  string
 	Header map[string]string
 	Body   any // sent as JSON
+	// Split returns the events of an answer that the server sent as one JSON document in place
+	// of a stream, none if the document is no answer.
+	Split func(document []byte) []Event
 }
 
 // Stream makes a call and passes the events of the answer to take, until take says that the
@@ -57,7 +60,38 @@ func (c *Client) Stream(ctx context.Context, call Call, take func(Event) (done b
 		return c.Fault(ctx, err)
 	}
 	defer response.Body.Close()
+	if !isStream(response) {
+		return c.document(ctx, response, call, take)
+	}
 	return c.Events(ctx, response.Body, take)
+}
+
+// document passes the events of an answer that came as a JSON document to take. Some servers
+// send a stream with the content type of a document.
+func (c *Client) document(ctx context.Context, response *http.Response, call Call, take func(Event) (done bool, err error)) error {
+	text, err := io.ReadAll(response.Body)
+	if err != nil {
+		return c.Fault(ctx, err)
+	}
+	if start := bytes.TrimSpace(text); bytes.HasPrefix(start, []byte("data:")) || bytes.HasPrefix(start, []byte("event:")) {
+		return c.Events(ctx, bytes.NewReader(text), take)
+	}
+	var events []Event
+	if call.Split != nil && complained(text).Message == "" {
+		events = call.Split(text)
+	}
+	if len(events) == 0 {
+		return c.refused(response, text[:min(len(text), maxRefusal)])
+	}
+	for _, e := range events {
+		switch done, err := take(e); {
+		case err != nil:
+			return c.Fault(ctx, err)
+		case done:
+			return nil
+		}
+	}
+	return io.EOF
 }
 
 // Events passes the events of a stream to take, as [Client.Stream] does.

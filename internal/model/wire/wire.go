@@ -74,7 +74,8 @@ var (
 	errLong  = errors.New("the answer is too large")
 )
 
-// do sends a request with the key. A response that is not a stream is an error.
+// do sends a request with the key. A response that is neither a stream nor a JSON document
+// is an error.
 func (c *Client) do(r *http.Request) (*http.Response, error) {
 	ctx, cancel := context.WithCancelCause(r.Context())
 	r = r.Clone(ctx)
@@ -97,11 +98,21 @@ func (c *Client) do(r *http.Request) (*http.Response, error) {
 	c.reached.Store(true)
 	whole := time.AfterFunc(c.Whole, func() { cancel(errWhole) })
 	response.Body = &body{ReadCloser: response.Body, ctx: ctx, cancel: cancel, timer: timer, whole: whole, idle: c.Idle, left: maxAnswer}
-	if response.StatusCode == http.StatusOK && isStream(response) {
+	if response.StatusCode == http.StatusOK && (isStream(response) || isJSON(response)) {
 		return response, nil
 	}
 	defer response.Body.Close()
-	return nil, c.refused(response)
+	text, _ := io.ReadAll(io.LimitReader(response.Body, maxRefusal)) // a partial body is enough
+	return nil, c.refused(response, text)
+}
+
+// maxRefusal limits how much of a response golem reads for an error message.
+const maxRefusal = 64 << 10
+
+// isJSON reports whether a response is a JSON document.
+func isJSON(r *http.Response) bool {
+	media, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	return strings.HasSuffix(media, "json")
 }
 
 // isStream reports whether a response may be a stream of events. A response without a
