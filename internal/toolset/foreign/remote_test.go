@@ -218,3 +218,49 @@ func TestRemoteChanged(t *testing.T) {
 		t.Errorf("got %v", err)
 	}
 }
+
+// TestRemoteWithoutHandshake: golem uses a server that knows only the version without a
+// handshake, however it refuses the handshake, and asks for none the next time.
+func TestRemoteWithoutHandshake(t *testing.T) {
+	for name, refuse := range map[string]func(w http.ResponseWriter, id json.RawMessage){
+		"unknown method": func(w http.ResponseWriter, id json.RawMessage) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"error":{"code":-32601,"message":"no such method"}}`, id)
+		},
+		"another version": func(w http.ResponseWriter, id json.RawMessage) {
+			fmt.Fprintf(w, `{"jsonrpc":"2.0","id":%s,"result":{"protocolVersion":"2099-01-01","capabilities":{},"serverInfo":{"name":"x","version":"1"}}}`, id)
+		},
+		"bad request": func(w http.ResponseWriter, _ json.RawMessage) { http.Error(w, "no", http.StatusBadRequest) },
+	} {
+		var hellos atomic.Int64
+		inner := sdkServer(true)
+		s, _ := newRemote(t, http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+			body, _ := io.ReadAll(r.Body)
+			var q struct {
+				ID     json.RawMessage `json:"id"`
+				Method string          `json:"method"`
+			}
+			if json.Unmarshal(body, &q); q.Method == "initialize" {
+				hellos.Add(1)
+				w.Header().Set("Content-Type", "application/json")
+				refuse(w, q.ID)
+				return
+			}
+			r.Body = io.NopCloser(strings.NewReader(string(body)))
+			inner.ServeHTTP(w, r)
+		}), time.Minute)
+		for range 2 {
+			r, err := s.call(context.Background(), nil, "echo", json.RawMessage(`{"text":"hello"}`))
+			if err != nil {
+				t.Errorf("%s: %v", name, err)
+				break
+			}
+			if got := newResult("far_echo", r, tool.Accepted{}); got.Text != "you said hello" {
+				t.Errorf("%s: got %q", name, got.Text)
+			}
+			s.Close()
+		}
+		if hellos.Load() != 1 {
+			t.Errorf("%s: %d handshakes, want 1", name, hellos.Load())
+		}
+	}
+}

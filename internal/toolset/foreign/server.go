@@ -5,11 +5,14 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"net/http"
 	"regexp"
+	"slices"
 	"strings"
 	"sync"
 	"time"
 
+	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
 	"github.com/golem-forge/golem/internal/jail"
@@ -43,6 +46,7 @@ type Server struct {
 	listing Listing // the list that the server must have
 
 	mu      sync.Mutex
+	version string // of the protocol
 	live    *live
 	refused error // set if the server lists other tools
 }
@@ -68,7 +72,7 @@ type link interface {
 // NewServer returns a server with a name. Without a starter golem can only show its
 // tools.
 func NewServer(name string, p Program, s Starter) *Server {
-	return &Server{name: name, program: p, start: s}
+	return &Server{name: name, program: p, start: s, version: protocol}
 }
 
 // Close ends the server, if it runs.
@@ -87,9 +91,12 @@ func (s *Server) end() {
 	}
 }
 
-// protocol is the version that golem uses. It is the newest of those that begin with a
-// handshake, which all servers know.
-const protocol = "2025-11-25"
+// The versions of the protocol that golem uses. It tries the handshake first: many servers
+// end if another request comes before it.
+const (
+	protocol  = "2025-11-25" // the newest that begins with a handshake
+	stateless = "2026-07-28" // without a handshake
+)
 
 // ensureRunning returns the server with its tools listed. It starts the server if it does not
 // run.
@@ -103,22 +110,14 @@ func (s *Server) ensureRunning(ctx context.Context, files *sandbox.Sandbox) (*li
 		return s.live, nil
 	}
 	s.end()
-	to, err := s.open(files)
-	if err != nil {
-		return nil, err
-	}
-	defer endWith(ctx, to)()
-	l := &live{link: to}
-	client := mcp.NewClient(&mcp.Implementation{Name: "golem", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{},
-		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}}) // otherwise the library would repeat a call as often as the server asks
-	l.session, err = client.Connect(ctx, to, &mcp.ClientSessionOptions{ProtocolVersion: protocol})
-	if err == nil {
-		if l.listing, err = list(ctx, l.session, s.program.Only); err != nil {
-			l.session.Close()
+	l, failed, err := s.connect(ctx, files, s.version)
+	if err != nil && s.version == protocol && lacksHandshake(failed) && ctx.Err() == nil {
+		if other, _, wrong := s.connect(ctx, files, stateless); wrong == nil {
+			l, err, s.version = other, nil, stateless
 		}
 	}
 	if err != nil {
-		return nil, s.callError(ctx, to, err)
+		return nil, err
 	}
 	s.live = l
 	if s.listing != nil && l.listing.Hash() != s.listing.Hash() {
@@ -128,6 +127,42 @@ func (s *Server) ensureRunning(ctx context.Context, files *sandbox.Sandbox) (*li
 		return nil, s.refused
 	}
 	return l, nil
+}
+
+// lacksHandshake reports whether a server answered that it does not know the handshake, or
+// only newer versions of the protocol.
+func lacksHandshake(err error) bool {
+	var wrong wireError
+	if errors.As(err, &wrong) {
+		return slices.Contains([]int64{jsonrpc.CodeMethodNotFound, jsonrpc.CodeInvalidRequest, jsonrpc.CodeInvalidParams, mcp.CodeUnsupportedProtocolVersion}, wrong.Code)
+	}
+	return err != nil && (strings.Contains(err.Error(), "unsupported protocol version") || strings.Contains(err.Error(), http.StatusText(http.StatusBadRequest)))
+}
+
+// connect starts the server and lists its tools. If it fails, failed is the error of the
+// connection, and err the one for the caller.
+func (s *Server) connect(ctx context.Context, files *sandbox.Sandbox, version string) (l *live, failed, err error) {
+	to, err := s.open(files)
+	if err != nil {
+		return nil, nil, err
+	}
+	if remote, ok := to.(*remoteConn); ok && version == stateless {
+		remote.version = version
+	}
+	defer endWith(ctx, to)()
+	l = &live{link: to}
+	client := mcp.NewClient(&mcp.Implementation{Name: "golem", Version: "1"}, &mcp.ClientOptions{Capabilities: &mcp.ClientCapabilities{},
+		MultiRoundTrip: &mcp.MultiRoundTripOptions{Disabled: true}}) // otherwise the library would repeat a call as often as the server asks
+	l.session, err = client.Connect(ctx, to, &mcp.ClientSessionOptions{ProtocolVersion: version})
+	if err == nil {
+		if l.listing, err = list(ctx, l.session, s.program.Only); err != nil {
+			l.session.Close()
+		}
+	}
+	if err != nil {
+		return nil, err, s.callError(ctx, to, err)
+	}
+	return l, nil, nil
 }
 
 // open starts the server, or prepares the connection with a remote one.
