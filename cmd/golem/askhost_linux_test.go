@@ -115,7 +115,7 @@ func TestAskHostLines(t *testing.T) {
 	t.Parallel()
 	a := newAskHosts(t)
 	a.start(`echo before; curl -sS http://one.example/; curl -sS http://one.example/again
-curl -sS http://two.example/; curl -sS http://three.example/; curl -sS http://three.example/again; echo after`)
+curl -sS http://two.example/; curl -sS http://three.example/; curl -sS http://three.example/again; curl -sS http://four.example/; echo after`)
 	a.screen.Until("before")
 	a.screen.Until("\x1b[?1049h")
 	a.answer("one.example", "x\r")
@@ -127,16 +127,23 @@ curl -sS http://two.example/; curl -sS http://three.example/; curl -sS http://th
 	a.answer("two.example", "a\r")
 	a.screen.Until("the internet got http://two.example/")
 	a.answer("three.example", "n\r")
+	a.answer("four.example", "never\r")
 	a.screen.Until("after")
 	seen := a.end()
-	if n := strings.Count(seen, "wants to connect"); n != 3 {
-		t.Errorf("%d questions, want 3:\n%s", n, seen)
+	if n := strings.Count(seen, "wants to connect"); n != 4 {
+		t.Errorf("%d questions, want 4:\n%s", n, seen)
 	}
 	if out := a.output("exec", "--", "curl", "-sS", "http://two.example/"); !strings.Contains(out, "the internet got http://two.example/") {
 		t.Errorf("the rule does not count: %s", out)
 	}
 	if out := a.output("exec", "--", "curl", "-sS", "http://one.example/"); strings.Contains(out, "the internet got") {
 		t.Errorf("a yes until the end of the command counts later: %s", out)
+	}
+	if out := a.output("exec", "--", "curl", "-sS", "http://four.example/"); strings.Contains(out, "the internet got") || strings.Contains(out, "it asked for four.example") {
+		t.Errorf("golem asks again after never: %s", out)
+	}
+	if out := a.output("approvals"); !strings.Contains(out, "may never connect four.example") {
+		t.Errorf("the rules are not listed:\n%s", out)
 	}
 	if out := a.output("audit", "show", "--kind", "answer"); !strings.Contains(out, "connect one.example  yes (user") || !strings.Contains(out, "connect three.example  no (user") {
 		t.Errorf("the journal has no approvals:\n%s", out)
@@ -160,11 +167,12 @@ func TestAskHostStop(t *testing.T) {
 	}
 }
 
-// TestAskHostLate: a yes after the connection was refused lets the next one pass.
+// TestAskHostLate: a connection waits as long as the question is open. If the program gives
+// up before, a yes lets its next connection pass.
 func TestAskHostLate(t *testing.T) {
 	t.Parallel()
 	a := newAskHosts(t)
-	a.start(`curl -sS http://one.example/ || curl -sS http://one.example/again; echo after`)
+	a.start(`curl -sS --max-time 1 http://one.example/; until curl -sS --max-time 1 http://one.example/again; do sleep 0.1; done; echo after`)
 	a.screen.Until("wants to connect one.example")
 	a.screen.Until("┃ > ")
 	for range 300 {

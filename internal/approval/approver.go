@@ -1,6 +1,7 @@
 package approval
 
 import (
+	"cmp"
 	"context"
 	"slices"
 	"sync"
@@ -65,8 +66,11 @@ type Approver struct {
 	PendingAsker PendingAsker // used in place of Asker, if set
 	Policy       string       // the hash of the program's policy
 	Session      string       // the session in which an answer counts; "" for none
-	UnseenOff    string       // the line of a policy that does not allow approving changes that golem did not show; "" for none
-	Now          func() time.Time
+	// HostSession is the session in which golem remembers declined hosts, "" for that of
+	// Session.
+	HostSession string
+	UnseenOff   string // the line of a policy that does not allow approving changes that golem did not show; "" for none
+	Now         func() time.Time
 
 	mu       sync.Mutex
 	runRules []Rule // remembered for this run
@@ -93,12 +97,15 @@ func (d *Approver) Approve(ctx context.Context, r tool.Request) tool.Answer {
 // WithAsker returns an approver that asks elsewhere. If the asker is nil, it asks nobody
 // here: a request waits for golem approve. It is for a terminal that another program uses.
 func (d *Approver) WithAsker(a Asker) *Approver {
-	return &Approver{Mode: d.Mode, ModeIsFlag: d.ModeIsFlag, Store: d.Store, Asker: a, Policy: d.Policy, Session: d.Session, UnseenOff: d.UnseenOff, Now: d.Now}
+	return &Approver{Mode: d.Mode, ModeIsFlag: d.ModeIsFlag, Store: d.Store, Asker: a, Policy: d.Policy, Session: d.Session, HostSession: d.HostSession, UnseenOff: d.UnseenOff, Now: d.Now}
 }
 
 // answerAlone answers a request that needs no person: by the mode, a flag or a remembered
 // rule.
 func (d *Approver) answerAlone(r tool.Request) (a tool.Answer, ok bool) {
+	if rule, ok := d.findRule(r, Rule.refuses); ok {
+		return tool.Answer{By: "rule " + rule.ID, Note: rule.String()}, true
+	}
 	switch {
 	case d.Mode == ApproveAll && r.Guess != "":
 		return tool.Answer{By: "approve_all", Note: r.Guess}, true
@@ -111,7 +118,7 @@ func (d *Approver) answerAlone(r tool.Request) (a tool.Answer, ok bool) {
 	case d.ApproveReads && d.UnseenOff == "" && r.Taint == "" && onlyReads(r):
 		return tool.Answer{Verdict: tool.Approved, By: "--approve-reads", Unseen: true}, true
 	}
-	rule, ok := d.findRule(r)
+	rule, ok := d.findRule(r, Rule.permits)
 	return tool.Answer{Verdict: tool.Approved, By: "rule " + rule.ID}, ok && !r.OnlyUser
 }
 
@@ -146,7 +153,17 @@ func (d *Approver) answer(ctx context.Context, r tool.Request) tool.Answer {
 	if a.Front != "" {
 		a.Text = d.Store.KeepShown(r, reply)
 	}
-	if a.Verdict == tool.Approved && reply.Remember != nil && !r.OnlyUser && !a.Unseen {
+	if refusal, ok := d.refusalFor(r, reply); ok && a.Verdict != tool.Approved {
+		rule, err := refusal.complete(r, requestScope{d.Policy, d.hostSession()}, d.Now())
+		if err != nil {
+			return tool.Answer{By: "nobody", Note: err.Error()}
+		}
+		if refusal.Scope == Project {
+			a.Note = rule.Note()
+		}
+		a.Keep = func() error { return d.addRule(rule) }
+	}
+	if a.Verdict == tool.Approved && reply.Remember != nil && len(reply.Remember.Refused) == 0 && !r.OnlyUser && !a.Unseen {
 		rule, err := reply.Remember.complete(r, d.scope(), d.Now())
 		if err != nil {
 			return tool.Answer{By: "nobody", Note: err.Error()}
@@ -228,8 +245,8 @@ func (d *Approver) askWhilePending(ctx context.Context, r tool.Request) tool.Ans
 	return pending
 }
 
-// findRule returns the remembered rule that approves a request, if there is one.
-func (d *Approver) findRule(r tool.Request) (Rule, bool) {
+// findRule returns the remembered rule that decides about a request, if there is one.
+func (d *Approver) findRule(r tool.Request, decides func(Rule, tool.Request) bool) (Rule, bool) {
 	d.mu.Lock()
 	rules := slices.Clone(d.runRules)
 	d.mu.Unlock()
@@ -242,15 +259,38 @@ func (d *Approver) findRule(r tool.Request) (Rule, bool) {
 		if rule.Policy != d.Policy || !rule.Expires.IsZero() && !now.Before(rule.Expires) {
 			continue
 		}
-		if rule.Scope == Session && (rule.Session != d.Session || d.Session == "") {
+		session := d.Session
+		if len(rule.Refused) > 0 {
+			session = d.hostSession()
+		}
+		if rule.Scope == Session && (rule.Session != session || session == "") {
 			continue
 		}
-		if rule.permits(r) {
+		if decides(rule, r) {
 			return rule, true
 		}
 	}
 	return Rule{}, false
 }
+
+// refusalFor returns the rule by which golem remembers that a person declined a host: the
+// rule that they chose, or else one for the session.
+func (d *Approver) refusalFor(r tool.Request, reply Reply) (Rule, bool) {
+	if reply.By != "user" || reply.Stop {
+		return Rule{}, false
+	}
+	if reply.Remember != nil && len(reply.Remember.Refused) > 0 {
+		return *reply.Remember, true
+	}
+	scope := Session
+	if d.hostSession() == "" {
+		scope = Run
+	}
+	return RefusalRule(r, scope)
+}
+
+// hostSession returns the session in which golem remembers declined hosts.
+func (d *Approver) hostSession() string { return cmp.Or(d.HostSession, d.Session) }
 
 // addRule remembers a rule.
 func (d *Approver) addRule(rule Rule) error {

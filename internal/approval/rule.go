@@ -36,6 +36,9 @@ type Rule struct {
 	// "" for none. See [Rule.permits].
 	Taint   string            `json:"taint,omitempty"`
 	Effects []PermittedEffect `json:"effects,omitempty"`
+	// Refused are the effects of a rule that declines requests. Such a rule has no Effects,
+	// and approves nothing.
+	Refused []PermittedEffect `json:"refused,omitempty"`
 	Scope   Scope             `json:"scope"`
 	Session string            `json:"session,omitempty"`
 	Policy  string            `json:"policy"`
@@ -91,6 +94,11 @@ func (r Rule) String() string {
 		if r.Taint != "" {
 			text += ", also after reading " + visible.Name(r.Taint)
 		}
+	} else if len(r.Refused) > 0 {
+		for _, e := range r.Refused {
+			what = append(what, e.String())
+		}
+		text += " may never " + strings.Join(what, ", ")
 	} else {
 		text += " may " + strings.Join(what, ", ")
 	}
@@ -130,6 +138,14 @@ func (r Rule) permits(q tool.Request) bool {
 		}
 	}
 	return len(q.ToApprove) > 0 && len(r.Effects) > 0
+}
+
+// refuses reports whether the rule declines a request: if the request needs approval for
+// one of its effects. Unlike an approval it also counts for a tainted worker.
+func (r Rule) refuses(q tool.Request) bool {
+	return r.Tool == q.Tool && slices.ContainsFunc(q.ToApprove, func(e policy.Effect) bool {
+		return slices.ContainsFunc(r.Refused, func(p PermittedEffect) bool { return p.covers(e) })
+	})
 }
 
 // coversCommand reports whether the rule approves each command of a line by its words.
@@ -196,12 +212,25 @@ func AlwaysRule(q tool.Request) (rule Rule, ok bool) {
 	return rule, true
 }
 
+// RefusalRule returns the rule that declines connections to the host of a request. ok is
+// false for other requests.
+func RefusalRule(q tool.Request, scope Scope) (rule Rule, ok bool) {
+	if q.Tool != tool.ConnectTool {
+		return Rule{}, false
+	}
+	rule = Rule{Origin: q.Origin, Workers: q.Workers, Tool: q.Tool, Scope: scope}
+	for _, e := range q.ToApprove {
+		rule.Refused = append(rule.Refused, PermittedEffect{Effect: e})
+	}
+	return rule, len(rule.Refused) > 0
+}
+
 // complete completes a rule that the user chose for a request in a scope. It refuses a rule
-// that does not approve the request.
+// that does not decide about the request.
 func (r Rule) complete(q tool.Request, at requestScope, now time.Time) (Rule, error) {
 	r.ID, r.Policy, r.Session, r.Made = newID(), at.Policy, at.Session, now
 	known := r.Scope == Run || r.Scope == Project || r.Scope == Session && at.Session != ""
-	if !known || q.OnlyUser || !r.permits(q) {
+	if !known || q.OnlyUser || !r.permits(q) && !r.refuses(q) {
 		return r, errOtherCall
 	}
 	return r, nil

@@ -56,7 +56,7 @@ func askedPorts(port uint16) []uint16 {
 
 // ask waits for the answer to a question, as long as the network has patience. It returns
 // what allows the host, or why golem refuses it.
-func (n *Network) ask(ctx context.Context, q Question) (string, error) {
+func (n *Network) ask(ctx context.Context, q Question, watch func() (gone <-chan struct{}, stop func())) (string, error) {
 	key := fmt.Sprint(q.Host, q.Ports, q.Listed)
 	answer, p := n.questions.find(key)
 	if p == nil && answer == Later {
@@ -65,12 +65,23 @@ func (n *Network) ask(ctx context.Context, q Question) (string, error) {
 		}
 	}
 	if p != nil {
-		timer := time.NewTimer(n.o.Patience)
-		defer timer.Stop()
+		var late <-chan time.Time
+		if n.o.Patience > 0 {
+			timer := time.NewTimer(n.o.Patience)
+			defer timer.Stop()
+			late = timer.C
+		}
+		var gone <-chan struct{}
+		if watch != nil {
+			closed, stop := watch()
+			defer stop()
+			gone = closed
+		}
 		select {
 		case <-p.done:
-		case <-timer.C:
+		case <-late:
 		case <-ctx.Done():
+		case <-gone: // the program gave up, so the answer is for its next try
 		}
 		answer = n.questions.leave(p)
 	}

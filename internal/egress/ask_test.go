@@ -192,3 +192,50 @@ func TestTainted(t *testing.T) {
 		t.Errorf("a host for reading: got %d, %v, %d questions", code, err, u.count())
 	}
 }
+
+// TestOptionalHost checks that golem refuses a host that a program does not need without a
+// question, unless the list has it.
+func TestOptionalHost(t *testing.T) {
+	w, u := newWorld(t, rules("listed.org:7")...), newUser()
+	w.options.Ask, w.options.Optional = u.ask, []string{"new.org", "listed.org"}
+	w.echo("new.org", 7)
+	w.echo("listed.org", 7)
+	w.open()
+	if passes(w.mustDial("new.org", 7)) || u.count() != 0 {
+		t.Errorf("the host passed, or golem asked: %d questions", u.count())
+	}
+	if r := w.awaitStep(egress.Refused, "new.org"); !strings.Contains(r.Why, "does not need new.org; to allow it, use --net +new.org") {
+		t.Errorf("got %+v", r)
+	}
+	if !passes(w.mustDial("listed.org", 7)) {
+		t.Error("the list does not count")
+	}
+}
+
+// TestQuestionStaysOpen checks that a connection waits for its question, that what the
+// program sends meanwhile arrives, and that an answer after the program gave up is for its
+// next connection.
+func TestQuestionStaysOpen(t *testing.T) {
+	w, u := newAskingWorld(t, 0)
+	c := w.mustDial("new.org", 7)
+	if _, err := c.Write([]byte("hello")); err != nil {
+		t.Fatal(err)
+	}
+	<-u.arrived
+	u.answers <- egress.Once
+	if got := exchange(c, "!"); !strings.HasPrefix("hello!", got) || got == "" {
+		t.Errorf("got %q, want hello!", got)
+	}
+	gone := w.mustDial("new.org", 7)
+	<-u.arrived
+	gone.Close()
+	if r := w.awaitStep(egress.Refused, "new.org"); !strings.Contains(r.Why, "the next try passes") {
+		t.Errorf("got %+v", r)
+	}
+	u.answers <- egress.Once
+	for !passes(w.mustDial("new.org", 7)) { // the answer may still be on its way
+		if t.Context().Err() != nil || u.count() > 2 {
+			t.Fatalf("no try passed; %d questions", u.count())
+		}
+	}
+}

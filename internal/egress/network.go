@@ -25,7 +25,11 @@ type Options struct {
 	// ListedOnly makes golem refuse hosts that are not listed. Then it asks only about
 	// those of Tainted.
 	ListedOnly bool
-	// Patience is how long a connection waits for an answer, 4 seconds if it is zero.
+	// Optional are hosts that programs ask for and do not need. Golem refuses them without a
+	// question if they are not listed.
+	Optional []string
+	// Patience is how long a connection waits for an answer. If it is zero, the connection
+	// waits as long as the question is open: the program has a timeout of its own.
 	Patience time.Duration
 	// Tainted reports whether programs have read untrusted content. Then golem also asks
 	// about hosts of the list that take more than reads.
@@ -98,9 +102,6 @@ const maxConnections = 4096
 func New(o Options) (*Network, error) {
 	if o.Now == nil {
 		return nil, errors.New("egress: Options.Now is missing")
-	}
-	if o.Patience == 0 {
-		o.Patience = 4 * time.Second
 	}
 	if o.Resolve == nil {
 		o.Resolve = resolve

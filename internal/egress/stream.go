@@ -59,7 +59,7 @@ func (n *Network) serve(c net.Conn, destination func(net.Conn) (netip.AddrPort, 
 	}
 	s.port = to.Port()
 	if s.host, err = n.hostAt(to.Addr().Unmap()); err == nil {
-		s.rules, s.decision, err = n.decide(n.ctx, s.host, s.port, s.program)
+		s.rules, s.decision, err = n.decide(n.ctx, s.host, s.port, s.program, s.tape.watch)
 	}
 	if err != nil {
 		s.refuse(err)
@@ -102,8 +102,9 @@ func (n *Network) hostAt(a netip.Addr) (string, error) {
 	return a.String(), nil
 }
 
-// decide returns the rules for a host and a port, and what allows them.
-func (n *Network) decide(ctx context.Context, host string, port uint16, program string) ([]policy.HostRule, string, error) {
+// decide returns the rules for a host and a port, and what allows them. Watch watches the
+// connection while a question about it is open; it may be nil.
+func (n *Network) decide(ctx context.Context, host string, port uint16, program string, watch func() (gone <-chan struct{}, stop func())) ([]policy.HostRule, string, error) {
 	rules := n.o.Hosts.Find(host, port)
 	asks := len(rules) == 0 || n.o.Tainted != nil && n.o.Tainted() && slices.ContainsFunc(rules, policy.HostRule.CanWrite)
 	if !asks {
@@ -116,7 +117,10 @@ func (n *Network) decide(ctx context.Context, host string, port uint16, program 
 		at := net.JoinHostPort(host, strconv.Itoa(int(port)))
 		return nil, "", refusal(at + " is not on the list of hosts; to allow it, use --net +" + at)
 	}
-	decision, err := n.ask(ctx, Question{Host: host, Ports: askedPorts(port), Program: program, Listed: len(rules) > 0})
+	if len(rules) == 0 && slices.Contains(n.o.Optional, host) {
+		return nil, "", refusal("the agent does not need " + host + "; to allow it, use --net +" + host)
+	}
+	decision, err := n.ask(ctx, Question{Host: host, Ports: askedPorts(port), Program: program, Listed: len(rules) > 0}, watch)
 	if err == nil && len(rules) == 0 {
 		rules = []policy.HostRule{{Host: host, Ports: askedPorts(port)}}
 	}

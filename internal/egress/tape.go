@@ -5,6 +5,8 @@ import (
 	"crypto/tls"
 	"errors"
 	"net"
+	"os"
+	"time"
 )
 
 // A tape is a connection whose first bytes can be read again.
@@ -71,6 +73,33 @@ func (t *tape) peek() (byte, error) {
 		return 0, err
 	}
 	return b[0], nil
+}
+
+// maxWatched is how much watch reads of a connection.
+const maxWatched = 64 << 10
+
+// watch reads ahead until stop is called. Gone is closed if the other side closes the
+// connection before. Afterwards reads start at the first byte.
+func (t *tape) watch() (gone <-chan struct{}, stop func()) {
+	closed, over := make(chan struct{}), make(chan struct{})
+	go func() {
+		defer close(over)
+		var b [4096]byte
+		for len(t.bytes) < maxWatched {
+			if _, err := t.Read(b[:]); errors.Is(err, os.ErrDeadlineExceeded) {
+				return
+			} else if err != nil {
+				close(closed)
+				return
+			}
+		}
+	}()
+	return closed, func() {
+		t.SetReadDeadline(time.Unix(1, 0)) // ends the Read
+		<-over
+		t.SetReadDeadline(time.Time{})
+		t.rewind()
+	}
 }
 
 const tlsHandshake = 0x16 // the first byte of a TLS connection

@@ -48,7 +48,7 @@ func (n *Network) dialOwn(ctx context.Context, _, address string) (net.Conn, err
 	if n.o.Program != nil {
 		s.program = n.o.Program(inside)
 	}
-	if s.rules, s.decision, err = n.decide(ctx, s.host, s.port, s.program); err != nil {
+	if s.rules, s.decision, err = n.decide(ctx, s.host, s.port, s.program, nil); err != nil {
 		s.refuse(err)
 		return nil, err
 	}

@@ -39,7 +39,7 @@ func NewAgent(p profile.Profile, getenv func(string) string, secret func(string)
 // their names have a colon.
 func (a Agent) Needs() project.Agent {
 	hosts := a.Profile.Needs(a.Logins, a.getenv)
-	needs := project.Agent{Name: a.Profile.Name, Hosts: hosts.Rules, Private: hosts.Private}
+	needs := project.Agent{Name: a.Profile.Name, Hosts: hosts.Rules, Optional: a.Profile.Optional, Private: hosts.Private}
 	name := func(key string) string { return a.Profile.Name + ":" + key }
 	for i, r := range needs.Hosts {
 		if r.Credential != "" {

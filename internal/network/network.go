@@ -50,12 +50,13 @@ type Networks struct {
 	mu      sync.Mutex
 	opened  int
 	waiting []WaitingHost
-	stopped bool // the user wants no more questions
+	stopped bool                     // the user wants no more questions
+	asking  map[*tool.Request]func() // ends the questions that wait, each by its request
 }
 
 // New returns the networks of a gate.
 func New(o Options) *Networks {
-	return &Networks{Options: o, secrets: credentials{project: o.Project, environ: o.Environ, hostEnviron: o.HostEnviron, secret: o.Secret}}
+	return &Networks{Options: o, secrets: credentials{project: o.Project, environ: o.Environ, hostEnviron: o.HostEnviron, secret: o.Secret}, asking: make(map[*tool.Request]func())}
 }
 
 // Egress returns the network of commands that reach only some hosts. It is nil if they
@@ -80,7 +81,7 @@ func (n *Networks) Egress(hosts policy.Hosts, workers []string, source func() st
 		}
 		log := &connectionLog{journal: n.Journal, workers: workers, prefix: n.newName()}
 		return egress.New(egress.Options{Hosts: hosts, AllowPrivate: n.Project.AllowPrivate, Private: n.Project.Private, Proxy: environmentProxy, Record: log.record, Now: n.Now, Authority: authority, Credentials: credentials, Program: program,
-			Tainted: func() bool { return source() != "" }, ListedOnly: !n.Project.AskHosts,
+			Optional: n.Project.Optional, Tainted: func() bool { return source() != "" }, ListedOnly: !n.Project.AskHosts,
 			Ask: func(ctx context.Context, q egress.Question) egress.Answer { return n.askHost(ctx, workers, q, source) }})
 	}
 	e := &jail.Egress{Ports: slices.Compact(slices.Sorted(slices.Values(ports))), Open: open, Host: hostPorts(hosts),
@@ -151,7 +152,13 @@ func (n *Networks) askHost(ctx context.Context, workers []string, q egress.Quest
 	if err != nil {
 		return egress.Later
 	}
-	a := n.approver().Approve(ctx, r)
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	approver := n.begin(&r, cancel)
+	a := approver.Approve(ctx, r)
+	n.mu.Lock()
+	delete(n.asking, &r)
+	n.mu.Unlock()
 	if a.Stop {
 		n.stop()
 	}
@@ -172,7 +179,7 @@ func (n *Networks) askHost(ctx context.Context, workers []string, q egress.Quest
 		return egress.Later
 	}
 	switch {
-	case a.Verdict == tool.Approved && a.Keep != nil && a.Keep() != nil:
+	case a.Keep != nil && a.Keep() != nil:
 		return egress.Later
 	case a.Verdict == tool.Approved:
 		return egress.Once // a rule answers the next question
@@ -190,21 +197,27 @@ func (n *Networks) describe(program string) string {
 	return program + " in session " + n.Session
 }
 
-// approver returns who answers questions: nobody here, once the user wants no more.
-func (n *Networks) approver() *approval.Approver {
+// begin returns who answers a question: nobody here, once the user wants no more. Until the
+// question is answered, stop can end it.
+func (n *Networks) begin(r *tool.Request, end func()) *approval.Approver {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	if n.stopped {
 		return n.Approver.WithAsker(nil)
 	}
+	n.asking[r] = end
 	return n.Approver
 }
 
-// stop ends all questions: other hosts wait for golem approve.
+// stop ends all questions, also those that wait for their turn: other hosts wait for golem
+// approve.
 func (n *Networks) stop() {
 	n.mu.Lock()
 	defer n.mu.Unlock()
 	n.stopped = true
+	for _, end := range n.asking {
+		end()
+	}
 }
 
 // environmentProxy returns the user's own proxy for a URL, nil for none.

@@ -3,7 +3,9 @@ package network
 import (
 	"context"
 	"errors"
+	"slices"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -214,5 +216,89 @@ func TestPresets(t *testing.T) {
 	AddPresets(p, list, nil)
 	if !p.Network.Allows("registry.example.org") || !p.Network.Allows("api.example.org") || p.Network.Allows("other.example.org") {
 		t.Errorf("got %v", p.Network.Patterns())
+	}
+}
+
+// TestDeclinedHostIsRemembered checks that golem does not ask again about a host that the
+// user declined: in the session after a no, and in the project after never.
+func TestDeclinedHostIsRemembered(t *testing.T) {
+	q := egress.Question{Host: "new.example.org", Ports: []uint16{443}}
+	request, err := tool.NewConnectRequest([]string{"main"}, q.Host, q.Ports, "curl", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	never, ok := approval.RefusalRule(request, approval.Project)
+	if !ok {
+		t.Fatal("no rule for a host")
+	}
+	for name, test := range map[string]struct {
+		remember *approval.Rule
+		other    int // questions after another session has asked, too
+	}{"no": {nil, 2}, "never": {&never, 1}} {
+		a := &asker{reply: approval.Reply{Answer: tool.Answer{Verdict: tool.Declined, By: "user"}, Remember: test.remember}}
+		n, j := newNetworks(t, a, "")
+		n.Approver.HostSession = "s1"
+		ask := func(n *Networks, taint string) {
+			t.Helper()
+			if got := n.askHost(context.Background(), []string{"main"}, q, func() string { return taint }); got != egress.No {
+				t.Errorf("%s: got %v, want no", name, got)
+			}
+		}
+		ask(n, "")
+		ask(n, "")
+		ask(n, "/in") // a tainted session gets no more
+		if a.asked != 1 {
+			t.Errorf("%s: %d questions, want 1", name, a.asked)
+		}
+		if r := j.records[len(j.records)-1]; r.Decision != "no" || !strings.HasPrefix(r.By, "rule ") {
+			t.Errorf("%s: the journal has %+v", name, r)
+		}
+		n.Approver.Mode = approval.ApproveAll
+		if got := n.Approver.Approve(context.Background(), request); got.Verdict == tool.Approved {
+			t.Errorf("%s: approve_all approved a declined host", name)
+		}
+		n.Approver.Mode = ""
+		n.Approver.HostSession = "s2"
+		ask(n, "")
+		if a.asked != test.other {
+			t.Errorf("%s: %d questions in another session, want %d", name, a.asked, test.other)
+		}
+	}
+}
+
+// queue is an asker whose first answer ends all questions. The others wait for their turn
+// until their context ends.
+type queue struct{ waits, answer chan struct{} }
+
+func (a queue) Ask(ctx context.Context, r tool.Request) approval.Reply {
+	select {
+	case a.waits <- struct{}{}: // the first question
+		<-a.answer
+		return approval.Reply{Answer: tool.Answer{By: "user", Stop: true}}
+	default:
+	}
+	a.answer <- struct{}{}
+	<-ctx.Done()
+	return approval.Reply{Answer: tool.Answer{By: "nobody", Unattended: true}}
+}
+
+// TestStopEndsWaitingQuestions checks that no more questions holds for a question that
+// waits already.
+func TestStopEndsWaitingQuestions(t *testing.T) {
+	n, _ := newNetworks(t, nil, "")
+	n.Approver.Asker = queue{make(chan struct{}, 1), make(chan struct{})}
+	var got [2]egress.Answer
+	var asking sync.WaitGroup
+	for i, host := range []string{"one.example.org", "two.example.org"} {
+		asking.Go(func() {
+			got[i] = n.askHost(context.Background(), []string{"main"}, egress.Question{Host: host, Ports: []uint16{443}}, func() string { return "" })
+		})
+	}
+	asking.Wait()
+	if slices.Sort(got[:]); got != [2]egress.Answer{egress.Later, egress.No} {
+		t.Errorf("got %v", got)
+	}
+	if list := n.Waiting(); len(list) != 1 {
+		t.Errorf("%d hosts wait for golem approve, want 1", len(list))
 	}
 }

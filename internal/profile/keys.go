@@ -146,6 +146,22 @@ func piKeys() []Key {
 		Key{Name: "anthropic", File: file, Field: "anthropic.access", Header: bearer, Hosts: []string{"api.anthropic.com"}})
 }
 
+func copilotKeys() []Key {
+	copilot := vendor{"copilot", bearer, "", []string{"api.githubcopilot.com", "api.individual.githubcopilot.com", "api.business.githubcopilot.com", "api.enterprise.githubcopilot.com", "api.github.com"},
+		[]string{"COPILOT_GITHUB_TOKEN"}}
+	return copilot.keys("")
+}
+
+func antigravityKeys() []Key {
+	gemini := vendor{"antigravity", google, "", []string{"generativelanguage.googleapis.com"}, []string{"ANTIGRAVITY_API_KEY"}}
+	return gemini.keys("")
+}
+
+func cnKeys() []Key {
+	hub := vendor{"continue", bearer, "", []string{"api.continue.dev"}, []string{"CONTINUE_API_KEY"}}
+	return append(manyKeys("", "", nil), hub.keys("")...)
+}
+
 func crushKeys() []Key {
 	list := manyKeys(".local/share/crush/crush.json", "", func(vendor string) string { return "providers." + vendor + ".api_key" })
 	for i := range list {

@@ -3,6 +3,7 @@ package profile
 import (
 	"errors"
 	"fmt"
+	"os"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -159,12 +160,12 @@ func TestLogins(t *testing.T) {
 
 // TestNeeds checks the hosts that a program has without --net.
 func TestNeeds(t *testing.T) {
-	const git = ", github.com (git read), gitlab.com (git read)"
+	const git, hello = ", github.com (git read), gitlab.com (git read)", ", platform.claude.com (GET, HEAD)"
 	for _, c := range []struct{ profile, env, want, private string }{
-		{"claude", "", git[len(", "):], ""}, // with a key of its own, it could send everything to the vendor
-		{"claude", "ANTHROPIC_API_KEY=0123456789", "api.anthropic.com (credential anthropic)" + git, ""},
-		{"claude", "ANTHROPIC_BASE_URL=http://gateway.corp", "gateway.corp:80" + git, "gateway.corp"},
-		{"claude", "ANTHROPIC_BASE_URL=http://127.0.0.1:8080", "127.0.0.1:8080" + git, ""},
+		{"claude", "", git[len(", "):] + hello, ""}, // with a key of its own, it could send everything to the vendor
+		{"claude", "ANTHROPIC_API_KEY=0123456789", "api.anthropic.com (credential anthropic)" + git + hello, ""},
+		{"claude", "ANTHROPIC_BASE_URL=http://gateway.corp", "gateway.corp:80" + git + hello, "gateway.corp"},
+		{"claude", "ANTHROPIC_BASE_URL=http://127.0.0.1:8080", "127.0.0.1:8080" + git + hello, ""},
 		{"qwen", "OPENAI_BASE_URL=http://127.0.0.1:8080", "127.0.0.1:8080" + git, ""},
 		{"opencode", "GROQ_API_KEY=0123456789", "api.groq.com (credential groq)" + git + ", models.dev (GET, HEAD), models.opencode.ai (GET, HEAD)", ""},
 		{"python", "", "", ""},
@@ -186,5 +187,28 @@ func TestNeeds(t *testing.T) {
 		if got != c.want || strings.Join(n.Private, ",") != c.private {
 			t.Errorf("%s %s: got %s, %q, want %s, %s", c.profile, c.env, got, n.Private, c.want, c.private)
 		}
+	}
+}
+
+// TestLocalServers checks that golem finds the addresses of this machine in the settings of
+// an agent.
+func TestLocalServers(t *testing.T) {
+	home := t.TempDir()
+	for name, text := range map[string]string{
+		".codex/config.toml": "[model_providers.local]\nbase_url = \"http://localhost:11434/v1\"\nother = \"http://127.0.0.1:11434/x\"\nremote = \"http://localhost.example.org/\"\nodd = \"http://localhost:99999/\"\n",
+		".codex/auth.json":   `{"OPENAI_API_KEY": "x", "url": "https://[::1]/"}`,
+	} {
+		file := filepath.Join(home, name)
+		if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o600)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p, err := User{Home: home, Getenv: noVariables}.ProfileFor("codex", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []LocalServer{{".codex/auth.json", "https://[::1]", 443}, {".codex/config.toml", "http://localhost:11434", 11434}}
+	if got := p.LocalServers(); !slices.Equal(got, want) {
+		t.Errorf("got %v, want %v", got, want)
 	}
 }

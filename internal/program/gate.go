@@ -221,6 +221,9 @@ func (p *Program) OpenGate(v GateOptions) (opened *Gate, err error) {
 	if desk.Now, err = audit.MonotonicClock(rec.Folder, p.options.Now); err != nil {
 		return closed(err)
 	}
+	if work.Session != nil {
+		desk.HostSession = work.Session.ID
+	}
 	if (v.Beside != nil || v.Run) && work.Session != nil { // agents and runs in several sessions may ask at the same time
 		desk.Session = work.Session.ID
 	}

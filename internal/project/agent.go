@@ -10,6 +10,7 @@ import (
 type Agent struct {
 	Name        string            // of the profile
 	Hosts       []policy.HostRule // the network, unless a file or a flag says which one
+	Optional    []string          // hosts that it asks for and does not need, for a network that its profile says
 	Private     []string          // names of servers that the user chose, which may lead to private addresses
 	Credentials []Credential      // that the rules of Hosts name
 }

@@ -62,6 +62,7 @@ func readNetwork(l *loader) {
 		l.project.networkAt = strictyaml.Place{Source: "the profile " + l.env.Agent.Name}
 		l.project.Network = policy.HostsOfRules(l.env.Agent.Hosts...)
 	}
+	l.project.Optional = l.env.Agent.Optional
 	if at, ok := block.At("fetch"); ok && isBlock {
 		var rules []policy.HostRule
 		for _, item := range at.Items {

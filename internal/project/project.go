@@ -33,7 +33,10 @@ type Project struct {
 	ByAgent bool
 	// Private are names of servers that the user chose for the agent. They may lead to
 	// private addresses.
-	Private  []string
+	Private []string
+	// Optional are hosts that the agent asks for and does not need. Golem refuses them without
+	// a question, unless the network has them.
+	Optional []string
 	AskHosts bool // golem asks about hosts that are not in Network, if that is a list
 	// Level is the weakest level of the jail that commands may run in: landlock,
 	// namespaces, container, or "" for the strongest of the machine.

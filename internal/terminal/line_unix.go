@@ -23,6 +23,9 @@ const (
 	stopTime   = 300 * time.Millisecond
 	lookTime   = 200 * time.Millisecond
 	redrawTime = 50 * time.Millisecond
+
+	idleTime    = time.Second     // without keys, before golem takes the terminal
+	composeTime = 4 * time.Second // the same in a line that the user has not ended
 )
 
 // A Line connects golem's own streams with those of a program.
@@ -42,6 +45,9 @@ type Line struct {
 	relays  []*relay
 	answers answers
 
+	idle, compose time.Duration // idleTime and composeTime
+	quiet         *time.Timer   // fires when the user has not typed for a while; nil before the first key; mu guards it
+
 	turn   sync.Mutex // held while the line is interrupted
 	mu     sync.Mutex
 	lent   bool        // somebody else has the terminal
@@ -53,6 +59,8 @@ type Line struct {
 
 	caught chan os.Signal
 	passed chan os.Signal
+	ending chan struct{} // closed when Close begins
+	end    sync.Once
 	done   chan struct{}
 	hears  sync.WaitGroup
 }
@@ -67,7 +75,7 @@ type relay struct {
 // stdout is one, because then the user sees its output. If stdout goes elsewhere, the
 // keys may be meant for another program, such as a pager.
 func Open(stdin, stdout, stderr *os.File) (*Line, error) {
-	l := &Line{in: -1, out: -1, done: make(chan struct{})}
+	l := &Line{in: -1, out: -1, ending: make(chan struct{}), done: make(chan struct{}), idle: idleTime, compose: composeTime}
 	l.Wanted = isTerminal(stdout)
 	if l.Wanted {
 		l.in, l.out = int(stdout.Fd()), int(stdout.Fd())
@@ -332,6 +340,7 @@ func (l *Line) copyKeys(ended *os.File) {
 			return
 		}
 		l.answers.read(piece[:n])
+		l.noteKeys(piece[n-1])
 		if write(l.keys.from, piece[:n], ended) != nil {
 			return
 		}
@@ -403,7 +412,8 @@ func (l *Line) Suspend() {
 // settings. The program's output waits. Then the screen and the settings are as before.
 // If the program draws on the alternate screen itself, Lend makes it do so again. Lend
 // returns false, without a call of f, if the program has no terminal, or golem is in the
-// background.
+// background. Lend waits until the user pauses, so that words for the program do not
+// become an answer.
 func (l *Line) Lend(f func()) bool {
 	l.turn.Lock()
 	defer l.turn.Unlock()
@@ -412,7 +422,7 @@ func (l *Line) Lend(f func()) bool {
 		return false
 	default:
 	}
-	if !l.Wanted || l.keys == nil || !l.isForeground() {
+	if !l.Wanted || l.keys == nil || !l.isForeground() || !l.waitIdle() {
 		return false
 	}
 	l.halt()
@@ -434,6 +444,39 @@ func (l *Line) Lend(f func()) bool {
 	if left.isFullScreen() {
 		l.redraw()
 	}
+	return true
+}
+
+// noteKeys notes that the user typed something that ends with a key.
+func (l *Line) noteKeys(last byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	wait := l.idle
+	if last != '\r' && last != '\n' {
+		wait = l.compose
+	}
+	if l.quiet == nil {
+		l.quiet = time.NewTimer(wait)
+		return
+	}
+	l.quiet.Reset(wait)
+}
+
+// waitIdle waits until the user has not typed for a while. It returns false if the program
+// ends first.
+func (l *Line) waitIdle() bool {
+	l.mu.Lock()
+	quiet := l.quiet
+	l.mu.Unlock()
+	if quiet == nil {
+		return true
+	}
+	select {
+	case <-quiet.C:
+	case <-l.ending:
+		return false
+	}
+	quiet.Reset(0) // it stays quiet until the next key
 	return true
 }
 
@@ -468,6 +511,7 @@ func (l *Line) Close() error {
 		return nil
 	default:
 	}
+	l.end.Do(func() { close(l.ending) })
 	l.turn.Lock()
 	defer l.turn.Unlock()
 	l.halt()

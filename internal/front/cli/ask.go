@@ -388,6 +388,10 @@ func (q *question) answer(text string) (approval.Reply, error) {
 	case word == "?":
 		q.show(help(q.explained()))
 		return again("")
+	case word == "never" && q.offers() && q.isHost():
+		rule, _ := approval.RefusalRule(q.request, approval.Project)
+		q.rule("remembered", rule)
+		return approval.Reply{Answer: tool.Answer{By: "user"}, Remember: &rule}, nil
 	case word == "s" && q.stops():
 		return approval.Reply{Answer: tool.Answer{By: "user", Note: "stopped the run", Stop: true}}, nil
 	case word == "v" && (q.more || q.omits):

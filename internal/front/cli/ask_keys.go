@@ -78,7 +78,7 @@ func (q *question) choicesIf(whole, more bool) []string {
 	}
 	switch {
 	case whole && q.offers() && q.isHost():
-		keys = append(keys, "[a]lways in this project")
+		keys = append(keys, "[a]lways in this project", "[never]")
 	case whole && q.offers():
 		keys = append(keys, "[r]ule…")
 	}
@@ -111,6 +111,9 @@ func (q *question) please() string {
 	if q.whole && q.offers() {
 		keys = append(keys, q.ruleKey())
 	}
+	if q.whole && q.offers() && q.isHost() {
+		keys = append(keys, "never")
+	}
 	if q.stops() {
 		keys = append(keys, "s")
 	}
@@ -129,7 +132,7 @@ func (q *question) explained() []key {
 	}
 	switch {
 	case q.isHost():
-		keys = append(keys, key{"n, n REASON", "no, also to later connections; the journal records the reason"})
+		keys = append(keys, key{"n, n REASON", "no, also to later connections in this session; the journal records the reason"})
 	case q.request.Origin == policy.User:
 		keys = append(keys, key{"n, n REASON", "no; the journal records the reason"})
 	default:
@@ -150,7 +153,8 @@ func (q *question) explained() []key {
 	}
 	switch {
 	case q.whole && q.offers() && q.isHost():
-		keys = append(keys, key{"a", "yes, and always in this project; golem approvals revoke removes the rule"})
+		keys = append(keys, key{"a", "yes, and always in this project; golem approvals revoke removes the rule"},
+			key{"never", "no, and never in this project; golem approvals revoke removes the rule"})
 	case q.whole && q.offers():
 		keys = append(keys, key{"r", "yes, and choose a rule for calls like this one"})
 	}

@@ -20,13 +20,14 @@ const maxHostWait = time.Minute
 // An execTerminal connects the command of golem exec with the streams of this process. It
 // asks about hosts while the command has the terminal.
 type execTerminal struct {
-	asker *asker // nil if nobody can be asked
+	asker *asker        // nil if nobody can be asked
+	turn  chan struct{} // holds one element while a question is open
 	line  atomic.Pointer[terminal.Line]
 }
 
 // newExecTerminal returns an execTerminal that asks as another asker does.
 func newExecTerminal(like approval.Asker) *execTerminal {
-	t := &execTerminal{}
+	t := &execTerminal{turn: make(chan struct{}, 1)}
 	if a, ok := like.(*asker); ok && a != nil {
 		t.asker = &asker{keys: a.keys, screen: a.screen, wait: min(a.wait, maxHostWait), settle: a.settle, turn: make(chan struct{}, 1), front: a.front, untilEnd: true}
 	}
@@ -56,10 +57,24 @@ func (t *execTerminal) attach(ctx context.Context, s *jail.Session, c jail.Comma
 	return s.Attach(ctx, c, at)
 }
 
+// why returns why golem could not ask, if the user can fix it.
+func (t *execTerminal) why() error {
+	if t.asker == nil {
+		return nil
+	}
+	return t.asker.why
+}
+
 // Ask implements approval.Asker. Without a terminal nobody answers, and the request waits.
+// So does a question that ctx ends before its turn.
 func (t *execTerminal) Ask(ctx context.Context, r tool.Request) approval.Reply {
 	reply := approval.Reply{Answer: tool.Answer{By: "nobody", Note: errNobody.Error(), Unattended: true}}
-	if line := t.line.Load(); line != nil && t.asker != nil {
+	select {
+	case t.turn <- struct{}{}:
+		defer func() { <-t.turn }()
+	case <-ctx.Done():
+	}
+	if line := t.line.Load(); line != nil && t.asker != nil && ctx.Err() == nil {
 		line.Lend(func() { reply = t.asker.Ask(ctx, r) })
 	}
 	return reply

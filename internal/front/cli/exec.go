@@ -29,6 +29,7 @@ import (
 // execFlags are the flags of golem exec.
 type execFlags struct {
 	*gateFlags
+	hosts   *execTerminal // asks about hosts
 	given   *[]*explain.Mount
 	net     string
 	jail    string
@@ -193,7 +194,7 @@ func (f *execFlags) run(cmd *cobra.Command, args []string) error {
 		var wrong error
 		waiting, wrong = f.after(cmd, p, gate)
 		err = cmp.Or(err, wrong)
-		printWaitingHosts(cmd.ErrOrStderr(), gate.WaitingHosts())
+		printWaitingHosts(cmd.ErrOrStderr(), gate.WaitingHosts(), f.hosts.why())
 	}
 	late := gate.Close()
 	err = withLate(cmd, err, late)
@@ -228,13 +229,13 @@ func (f *execFlags) removeUnused(p *program.Program, user profile.User) {
 // openGate opens the gate for the command. It uses a new session unless the user names one.
 func (f *execFlags) openGate(cmd *cobra.Command, p *program.Program, x *session.Exec) (*program.Gate, error) {
 	asker := f.asker(cmd, p)
-	hosts := newExecTerminal(asker)
-	x.Attach = hosts.attach
+	f.hosts = newExecTerminal(asker)
+	x.Attach = f.hosts.attach
 	ctx, stop := untilSignal(cmd.Context()) // after this the command gets the signals
 	defer stop()
 	copying := newCopying(ctx, cmd.ErrOrStderr(), wantsCopy(f.copy))
 	gate, err := p.OpenGate(program.GateOptions{Worker: f.worker, Session: cmp.Or(f.sessionID(), session.New), Copy: wantsCopy(f.copy), OnCopy: copying.tell,
-		Secrets: secrets(os.Environ()), Exec: x, Asker: asker, HostAsker: hosts})
+		Secrets: secrets(os.Environ()), Exec: x, Asker: asker, HostAsker: f.hosts})
 	copying.end(err == nil)
 	var caught signaled
 	if errors.As(err, &caught) {

@@ -91,6 +91,13 @@ func tellNetwork(w io.Writer, p *program.Program, hosts policy.Hosts, agent netw
 			parts = append(parts, text)
 		}
 		fmt.Fprintln(w, "golem: it reaches "+strings.Join(parts, "; "))
+		if list := slices.Clone(agent.Profile.Optional); len(list) > 0 && p.Project.ByAgent {
+			const most = 3
+			if more := len(list) - most; more > 0 {
+				list = append(list[:most], visible.Count(more, "more host"))
+			}
+			fmt.Fprintln(w, "golem: it does not need "+visible.Text(strings.Join(list, ", "))+", which golem refuses without a question; --net +HOST allows one, and --profile-help lists them")
+		}
 		if len(agent.Logins) == 0 {
 			fmt.Fprintf(w, "golem: you have no login for %s that golem knows; %s\n", visible.Text(agent.Profile.Name), agent.Profile.LoginAdvice())
 		}
@@ -104,6 +111,11 @@ func tellNetwork(w io.Writer, p *program.Program, hosts policy.Hosts, agent netw
 			outside = "; without --net on your keys stay outside"
 		}
 		fmt.Fprintf(w, "golem: warning: the agent can read these credentials: %s%s\n", strings.Join(secrets, "; "), outside)
+	}
+	for _, s := range agent.Profile.LocalServers() {
+		if !hosts.IsAll() && len(hosts.Find("127.0.0.1", s.Port)) == 0 {
+			fmt.Fprintf(w, "golem: warning: ~/%s names a server on this machine, %s, which the agent cannot reach; --net +127.0.0.1:%d lets it\n", visible.Text(s.File), visible.Text(s.Address), s.Port)
+		}
 	}
 	var names []string
 	for _, r := range needs.Hosts {

@@ -67,6 +67,7 @@ func printProfiles(cmd *cobra.Command) error {
 		line("credentials", slices.Concat(p.Logins, p.Keys))
 		line("variables", slices.DeleteFunc(slices.Concat(p.Env, p.Set), isCommon))
 		line("hosts", slices.Concat(p.Hosts, p.Reads))
+		line("hosts that golem refuses without a question", p.Optional)
 		if keys := describeKeys(p.Outside); keys != "" {
 			line("keys that golem adds to requests", []string{keys})
 		}

@@ -61,8 +61,12 @@ func (f *programFlags) setNetwork(text string) error {
 	return err
 }
 
-// printWaitingHosts says which hosts a program asked for, and how to allow them.
-func printWaitingHosts(w io.Writer, list []network.WaitingHost) {
+// printWaitingHosts says which hosts a program asked for, and how to allow them. Why is why
+// golem could not ask, nil if the user cannot fix it.
+func printWaitingHosts(w io.Writer, list []network.WaitingHost, why error) {
+	if len(list) > 0 && why != nil {
+		fmt.Fprintln(w, "golem: "+why.Error())
+	}
 	for _, h := range list {
 		if h.Listed {
 			fmt.Fprintf(w, "golem: it asked for %s, and golem asks you first because it may have read untrusted content; golem approve %s allows it once\n", visible.Text(h.Host), h.Request)
