@@ -3,6 +3,7 @@ package foreigntools
 import (
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/jail"
@@ -59,6 +60,26 @@ func (x Tools) WriteFiles(f worker.Foreign) ([]jail.Mount, error) {
 		}
 	}
 	return mount, nil
+}
+
+// stateDir is the directory in the jail that a program keeps its files in.
+const stateDir = jail.Tools + "/state"
+
+// OpenState makes the directory in which a program of a worker keeps files between runs. It
+// returns the mount and the variables with paths in it, none if the program keeps nothing.
+func (x Tools) OpenState(f worker.Foreign, name string) (mounts []jail.Mount, env []string, err error) {
+	if len(f.State) == 0 {
+		return nil, nil, nil
+	}
+	dir := filepath.Join(x.State, "servers", name, f.Name)
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return nil, nil, visible.FileError("the directory of the server "+f.Name, err)
+	}
+	for _, word := range f.State {
+		name, path, _ := strings.Cut(word.Text, "=")
+		env = append(env, name+"="+stateDir+"/"+path)
+	}
+	return []jail.Mount{{Source: sandbox.Host(dir), Target: stateDir, Write: true}}, env, nil
 }
 
 // commandOf returns the command that runs a foreign program. The shell looks up programs

@@ -169,7 +169,7 @@ func (x Tools) Lint() strictyaml.Problems {
 // Identity returns a text that is the same for the same foreign program.
 func Identity(f worker.Foreign) string {
 	var parts []string
-	for _, list := range [][]strictyaml.Node{f.Command, f.With, f.Env} {
+	for _, list := range [][]strictyaml.Node{f.Command, f.With, f.Env, f.State} {
 		parts = append(parts, strings.Join(worker.Words(list), "\x00"))
 	}
 	return strings.Join(parts, "\x01")

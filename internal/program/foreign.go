@@ -35,6 +35,10 @@ func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands
 	if err != nil {
 		return nil, err
 	}
+	kept, variables, err := d.program.foreign().OpenState(f, g.Workers[len(g.Workers)-1])
+	if err != nil {
+		return nil, err
+	}
 	var hosts policy.Hosts
 	if f.Network != nil {
 		hosts = g.Hosts()
@@ -44,8 +48,9 @@ func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands
 		source = t.CommandSource
 	}
 	o := session.CommandOptions{Gate: g, Hosts: hosts, Egress: d.networks.Egress(hosts, g.Workers, source), Owner: d.work.OwnerOf(g, hosts, "program", f.Name+"\x00"+foreigntools.Identity(f)),
-		Etc: d.program.Project.Etc, Mounts: mounts, ReadOnly: f.Reach == nil || f.Reach.ReadOnly}
+		Etc: d.program.Project.Etc, Mounts: append(mounts, kept...), ReadOnly: f.Reach == nil || f.Reach.ReadOnly}
 	o.Env, o.Missing = foreigntools.Environment(f, d.program.options.Environ)
+	o.Env = append(o.Env, variables...)
 	return d.work.Commands(o), nil
 }
 

@@ -15,6 +15,11 @@ func ReadFile(dir, name string, limit int64) ([]byte, error) {
 		return nil, err
 	}
 	defer root.Close()
+	return ReadFileIn(root, name, limit)
+}
+
+// ReadFileIn is like ReadFile, for a directory that is open.
+func ReadFileIn(root *os.Root, name string, limit int64) ([]byte, error) {
 	info, err := root.Lstat(name)
 	if err != nil {
 		return nil, err

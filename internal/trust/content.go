@@ -23,8 +23,9 @@ const MaxContent = 16 << 20
 // workers, and the files of its foreign tools.
 func NewContent(file string, data []byte, workers []*worker.Worker, tools ToolFiles) Content {
 	c := Content{Files: map[string]string{}}
+	full := tools.holdsTexts()
 	for name, data := range tools {
-		c.Files["./"+name] = recordedText(data) // no other file has a name with this prefix
+		c.Files["./"+name] = recordedText(data, full) // no other file has a name with this prefix
 	}
 	if file != "" {
 		c.Files[file] = string(data)

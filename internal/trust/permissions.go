@@ -326,6 +326,9 @@ func (r Request) ForeignPrograms() []Permission {
 		default:
 			what += "; it changes files in " + visible.Quote(f.Reach.Folder)
 		}
+		if len(f.State) > 0 {
+			what += ", keeps files between runs in servers/" + visible.Quote(who+"/"+f.Name) + " of golem's state for this program"
+		}
 		if f.Network != nil {
 			what += ", and reaches the network"
 		}

@@ -27,9 +27,9 @@ type ToolFiles map[string][]byte
 
 // The limits of tool files.
 const (
-	maxToolFile  = 32 << 20 // bytes of a file
-	maxToolBytes = 64 << 20 // of all
-	maxToolFiles = 2000
+	maxToolFile  = 32 << 20  // bytes of a file
+	maxToolBytes = 128 << 20 // of all
+	maxToolFiles = 20_000
 )
 
 // ReadToolFiles reads all files that the foreign tools of workers name.
@@ -54,6 +54,7 @@ func ReadToolFiles(root string, workers []*worker.Worker) (ToolFiles, strictyaml
 type toolFileReader struct {
 	root     string
 	files    ToolFiles
+	bytes    int // of files
 	problems strictyaml.Problems
 }
 
@@ -80,14 +81,15 @@ func (r *toolFileReader) readProgram(f worker.Foreign) {
 // worker's file was refused for it already.
 func (r *toolFileReader) readFile(at strictyaml.Node, limit int64) {
 	name := worker.FileOf(at.Text)
-	if at.Kind != strictyaml.Scalar || !filepath.IsLocal(name) || r.files[name] != nil {
-		return
+	if at.Kind == strictyaml.Scalar && filepath.IsLocal(name) && r.files[name] == nil {
+		data, err := project.ReadFile(r.root, name, limit)
+		r.add(at, name, limit, data, err)
 	}
-	data, err := project.ReadFile(r.root, name, limit)
-	sum := len(data)
-	for _, other := range r.files {
-		sum += len(other)
-	}
+}
+
+// add adds a file that was read. It reports whether there is no problem with it.
+func (r *toolFileReader) add(at strictyaml.Node, name string, limit int64, data []byte, err error) bool {
+	before := len(r.problems)
 	switch {
 	case errors.Is(err, fs.ErrNotExist):
 		r.problems.Add(at, "no file "+sandbox.Shown(name), "golem looks for it in the program's directory")
@@ -95,11 +97,13 @@ func (r *toolFileReader) readFile(at strictyaml.Node, limit int64) {
 		r.problems.Add(at, "the file "+sandbox.Shown(name)+": "+causeOf(err), "it must be a regular file that you can read")
 	case int64(len(data)) > limit:
 		r.problems.Add(at, "the file "+sandbox.Shown(name)+" is too large", fmt.Sprintf("at most %d bytes are allowed", limit))
-	case sum > maxToolBytes || len(r.files) >= maxToolFiles:
-		r.problems.Add(at, "the files of foreign tools are too many or too large in all", fmt.Sprintf("at most %d files and %d bytes in all are allowed", maxToolFiles, maxToolBytes))
+	case r.bytes+len(data) > maxToolBytes || len(r.files) >= maxToolFiles:
+		r.problems.Add(at, "the files of foreign tools are too many or too large in all", fmt.Sprintf("at most %d files and %d bytes in all are allowed; leave out what the tools do not need, such as tests and sources of dependencies", maxToolFiles, maxToolBytes))
 	default:
 		r.files[name] = append([]byte{}, data...) // not nil, even if the file is empty
+		r.bytes += len(data)
 	}
+	return len(r.problems) == before
 }
 
 // readDir reads the regular files in a directory. It skips symlinks: the tool does not see
@@ -112,14 +116,14 @@ func (r *toolFileReader) readDir(at strictyaml.Node) {
 	}
 	defer root.Close()
 	err = fs.WalkDir(root.FS(), worker.FileOf(at.Text), func(name string, d fs.DirEntry, err error) error {
-		before := len(r.problems)
-		if err == nil && d.Type().IsRegular() {
-			r.readFile(strictyaml.Node{Place: at.Place, Kind: strictyaml.Scalar, Text: name}, maxToolFile)
+		if err != nil || !d.Type().IsRegular() || r.files[name] != nil {
+			return err
 		}
-		if len(r.problems) > before {
+		data, err := project.ReadFileIn(root, name, maxToolFile)
+		if !r.add(at, name, maxToolFile, data, err) {
 			return fs.SkipAll
 		}
-		return err
+		return nil
 	})
 	if err != nil {
 		r.problems.Add(at, "the directory "+sandbox.Shown(at.Text)+": "+causeOf(err), "it must be a directory that you can read")
@@ -134,13 +138,25 @@ func causeOf(err error) string {
 	return err.Error()
 }
 
-// maxRecordedText is the longest file that a record holds in full, for later diffs.
-const maxRecordedText = 256 << 10
+// The limits of tool files that a record holds in full, for later diffs.
+const (
+	maxRecordedText  = 256 << 10 // of a file
+	maxRecordedTexts = 4 << 20   // of all; a record of more has none, but hashes
+)
+
+// holdsTexts reports whether a record holds the texts of the files.
+func (t ToolFiles) holdsTexts() bool {
+	sum := 0
+	for _, data := range t {
+		sum += min(len(data), maxRecordedText)
+	}
+	return sum <= maxRecordedTexts
+}
 
 // recordedText returns what a record holds of a tool file: its text, or its hash after a
 // NUL, which no text has.
-func recordedText(data []byte) string {
-	if len(data) <= maxRecordedText && utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
+func recordedText(data []byte, full bool) string {
+	if full && len(data) <= maxRecordedText && utf8.Valid(data) && bytes.IndexByte(data, 0) < 0 {
 		return string(data)
 	}
 	return fmt.Sprintf("\x00%x, %d bytes\n", sha256.Sum256(data), len(data))

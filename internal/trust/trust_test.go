@@ -1,6 +1,7 @@
 package trust_test
 
 import (
+	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -227,5 +228,48 @@ func TestPermissions(t *testing.T) {
 		if !ok || len(got) != len(test.want) {
 			t.Errorf("%s: got %q, want %q", name, got, test.want)
 		}
+	}
+}
+
+// TestManyToolFiles checks that a package with thousands of files can be trusted, that its
+// record stays small, and that golem refuses files that are too large in all.
+func TestManyToolFiles(t *testing.T) {
+	w := parse(t, "main.worker", toolWorker)
+	root := t.TempDir()
+	for file, text := range map[string]string{"run.sh": "#!/bin/sh\n", "run.json": "{}"} {
+		if err := os.WriteFile(filepath.Join(root, file), []byte(text), 0o755); err != nil {
+			t.Fatal(err)
+		}
+	}
+	write := func(from, to int, text string) {
+		t.Helper()
+		for i := from; i < to; i++ {
+			file := filepath.Join(root, "lib", fmt.Sprint("package", i/100), fmt.Sprint(i, ".js"))
+			if err := errors.Join(os.MkdirAll(filepath.Dir(file), 0o755), os.WriteFile(file, []byte(text), 0o644)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	write(0, 4200, strings.Repeat("x", 2000))
+	files, problems := trust.ReadToolFiles(root, []*worker.Worker{w})
+	if len(problems) > 0 || len(files) != 4202 {
+		t.Fatalf("%d files, %v", len(files), problems)
+	}
+	content := trust.NewContent("", nil, []*worker.Worker{w}, files)
+	if content.Size() > 1<<20 {
+		t.Errorf("the record has %d bytes", content.Size())
+	}
+	files["lib/package3/345.js"] = append([]byte{'y'}, files["lib/package3/345.js"][1:]...)
+	if trust.NewContent("", nil, []*worker.Worker{w}, files).Hash == content.Hash {
+		t.Error("a changed file has the same hash")
+	}
+	for i := range 5 {
+		large := filepath.Join(root, "lib", fmt.Sprint("large", i))
+		if err := errors.Join(os.WriteFile(large, nil, 0o644), os.Truncate(large, 30<<20)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if _, problems := trust.ReadToolFiles(root, []*worker.Worker{w}); len(problems) == 0 || !strings.Contains(problems[0].Error(), "at most 20000 files and 134217728 bytes") {
+		t.Errorf("too many files: %v", problems)
 	}
 }

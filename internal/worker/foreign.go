@@ -2,6 +2,7 @@ package worker
 
 import (
 	"path"
+	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -20,6 +21,7 @@ type Foreign struct {
 	Reach   *Reach            // nil for no files
 	Network *strictyaml.Place // nil for none
 	Env     []strictyaml.Node // the user's environment variables that it gets, by name
+	State   []strictyaml.Node // NAME=path: variables with paths in a directory of its own, which stays after it ends
 	Timeout time.Duration
 	// Approval is the approval level of its calls as written, nil if missing.
 	Approval *policy.Rule
@@ -188,7 +190,7 @@ func scalars(n strictyaml.Node, key string) []strictyaml.Node {
 
 // readProgram reads the keys that custom tools and MCP servers share.
 func (r *foreignReader) readProgram(set string, at strictyaml.Field) Foreign {
-	f := Foreign{Name: at.Key.Text, Place: at.Key.Place, Command: scalars(at.Value, "command"), With: scalars(at.Value, "with"), Env: scalars(at.Value, "env")}
+	f := Foreign{Name: at.Key.Text, Place: at.Key.Place, Command: scalars(at.Value, "command"), With: scalars(at.Value, "with"), Env: scalars(at.Value, "env"), State: scalars(at.Value, "state")}
 	if !isWorkerName(f.Name) {
 		r.problems.Add(at.Key, strings.TrimSuffix(f.what(set), "."+sandbox.Shown(f.Name))+": "+shown(f.Name), "its name is letters, digits, _ and -, 64 at most")
 	}
@@ -221,6 +223,12 @@ func (r *foreignReader) readProgram(set string, at strictyaml.Field) Foreign {
 			r.problems.Add(name, f.what(set)+".env: "+shown(name.Text), "write the name of an environment variable, such as SEARCH_API_KEY")
 		case canChoosePrograms(name.Text) || strings.HasPrefix(name.Text, "GOLEM_"):
 			r.problems.Add(name, f.what(set)+".env: "+shown(name.Text)+" is not passed on", "such a variable chooses programs or files, and the jail has its own; name those that the program itself asks for, such as SEARCH_API_KEY")
+		}
+	}
+	for _, word := range f.State {
+		name, file, _ := strings.Cut(word.Text, "=")
+		if !isVariable(name) || canChoosePrograms(name) || strings.HasPrefix(name, "GOLEM_") || !filepath.IsLocal(file) || file != path.Clean(file) {
+			r.problems.Add(word, f.what(set)+".state: "+shown(word.Text), "write NAME=path: a variable that the program asks for, and a path in its own directory, such as MEMORY_FILE_PATH=memory.jsonl")
 		}
 	}
 	f.Reach = r.readReach(at.Value, f.what(set))
