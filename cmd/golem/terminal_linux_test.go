@@ -67,6 +67,12 @@ func TestForeignTerminal(t *testing.T) {
 	if out, code := golem("approve", "-C", "notes", id); code != 3 || !strings.Contains(out, "it still waits; golem approve "+id+" asks again, golem approve "+id+" --no declines it\nnote: nobody was asked: the terminal belongs to another user") {
 		t.Errorf("approve %q: code %d\n%s", id, code, out)
 	}
+	if err := os.WriteFile(filepath.Join(dir, "play.yaml"), []byte("- calls: [{tool: write_file, args: {path: /out/b, content: x}}]\n- text: Done.\n"), 0o644); err != nil {
+		t.Fatal(err)
+	}
+	if out, code := golem("run", "notes", "go", "--model", "scripted:play.yaml"); code != 3 || !strings.Contains(out, "nobody was asked: the terminal belongs to another user") {
+		t.Errorf("run: code %d\n%s", code, out)
+	}
 	if err := os.WriteFile(filepath.Join(dir, "notes", "workers", "new.worker"), []byte("---\nsandbox: inherit\n---\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}

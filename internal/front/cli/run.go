@@ -208,8 +208,10 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		return err
 	}
 	v.Untrusted = untrusted
+	var asker *asker
 	if terminal := findTerminal(f.takesStdin(p)); terminal != nil {
-		v.Asker = telling{newAsker(terminal, cmd.ErrOrStderr(), f.wait), out}
+		asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
+		v.Asker = telling{asker, out}
 		if terminal != os.Stdin {
 			defer terminal.Close()
 		}
@@ -244,6 +246,9 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 	o, err := f.talk(ctx, cmd, r, in, out)
 	code := heard()
 	traces.end(out.note)
+	if asker != nil && asker.why != nil && o.End == run.Paused {
+		out.note(asker.why.Error())
+	}
 	sum := r.Budget.Sum()
 	out.balance = r.Balance()
 	changes, reviewed := describeSession(cmd.ErrOrStderr(), p, r.Gate, f.apart.options(""), out.gone)
