@@ -45,6 +45,7 @@ type Suite struct {
 type Models struct {
 	run.Choice
 	Fallbacks  []run.Choice
+	Workers    map[string]program.WorkerModel // of workers that name one
 	Summarizer run.Summarizer
 	Context    int64 // how many tokens the model takes, 0 if that is not known
 }
@@ -155,7 +156,7 @@ func (s *Suite) tryCase(ctx context.Context, c Case, r *Result) (err error) {
 	calls := &callList{called: make(map[string]bool), refused: make(map[string]bool)}
 	opened, err := p.OpenRun(program.RunOptions{
 		GateOptions: program.GateOptions{Asker: asker{c.Approve}, Secrets: s.Secrets, Session: session.New, Isolated: true, Copy: s.Copy, Untrusted: untrusted},
-		Model:       m.Model, ModelName: m.Name, Fallbacks: m.Fallbacks, Summarizer: m.Summarizer, Context: m.Context, Requests: requests, Price: s.Price, Limits: c.Budget, Follow: follow, Attached: c.Attach, OnEvent: calls.note,
+		Model:       m.Model, ModelName: m.Name, Fallbacks: m.Fallbacks, Models: m.Workers, Summarizer: m.Summarizer, Context: m.Context, Requests: requests, Price: s.Price, Limits: c.Budget, Follow: follow, Attached: c.Attach, OnEvent: calls.note,
 	})
 	if err != nil {
 		return err

@@ -35,12 +35,13 @@ type RunOptions struct {
 	Requests   *network.OwnRequests   // those of the model, nil for a model without any
 	Others     []*network.OwnRequests // more requests of golem for the run; the journal records them, too
 	Price      func(modelName string, u model.Usage) (dollars float64, known bool)
-	Fallbacks  []run.Choice   // models to ask if Model does not answer
-	Answers    policy.Answers // of the user, for all workers
-	Limits     policy.Limits  // that hold beside those of the worker; zero is no limit
-	Resume     bool           // continue the run of the session
-	Follow     []Instruction  // the trusted instructions for workers that read such files
-	Attached   []string       // files of the user that the entry worker gets, attached or as its input
+	Fallbacks  []run.Choice           // models to ask if Model does not answer
+	Models     map[string]WorkerModel // of workers that name one, by the worker's name; the others ask the model of their caller
+	Answers    policy.Answers         // of the user, for all workers
+	Limits     policy.Limits          // that hold beside those of the worker; zero is no limit
+	Resume     bool                   // continue the run of the session
+	Follow     []Instruction          // the trusted instructions for workers that read such files
+	Attached   []string               // files of the user that the entry worker gets, attached or as its input
 	OnEvent    func(run.Event)
 
 	// Claim and Checkpoint are those of run.Run, for a run that moves between machines.
@@ -74,13 +75,7 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 	if step == nil {
 		return nil, &sandbox.Error{Op: "run", Code: sandbox.ErrNotFound, Hint: "this program has only a project file, and no worker to begin with; write main.worker"}
 	}
-	if place, denied := p.Project.Ceiling.DeniedModel(j.ModelName); denied {
-		return nil, &sandbox.Error{Op: "run", Path: j.ModelName, Code: "blocked", Hint: place.String() + " lists the models that may be used; choose one of them with --model"}
-	}
-	if place, denied := p.Project.Ceiling.DeniedModel(j.Summarizer.Name); denied && j.Summarizer.Name != "" {
-		return nil, &sandbox.Error{Op: "run", Path: j.Summarizer.Name, Code: "blocked", Hint: place.String() + " lists the models that may be used; choose one of them with --set summary_model=…"}
-	}
-	if err := checkFallbacks(p, j, step.Grant.Limits.Meet(j.Limits)); err != nil {
+	if err := checkModels(p, j, step.Grant.Limits.Meet(j.Limits)); err != nil {
 		return nil, err
 	}
 	j.GateOptions.Run = true
@@ -148,7 +143,7 @@ func (p *Program) OpenRun(options RunOptions) (r *Run, err error) {
 			return j.Checkpoint(ctx)
 		}
 	}
-	if r.Entry, err = r.worker(step, step.Grant); err != nil {
+	if r.Entry, err = r.worker(step, step.Grant, nil); err != nil {
 		r.Close()
 		return nil, err
 	}
@@ -218,13 +213,13 @@ func (r *Run) Close() error {
 	return r.Gate.Close()
 }
 
-// worker returns a worker for the run.
-func (r *Run) worker(step *calltree.Step, grant policy.Grant) (*run.Worker, error) {
-	w, p := step.Worker, r.Gate.program
-	if err := checkModel(w, r.job.ModelName); err != nil {
+// worker returns a worker for the run. above are the budgets of the workers that call it.
+func (r *Run) worker(step *calltree.Step, grant policy.Grant, above []*run.Budget) (*run.Worker, error) {
+	w, p, m := step.Worker, r.Gate.program, r.modelOf(step)
+	if err := checkModel(w, m.Name); err != nil {
 		return nil, err
 	}
-	for _, c := range r.job.Fallbacks {
+	for _, c := range m.Fallbacks {
 		if err := checkModel(w, c.Name); err != nil {
 			return nil, err
 		}
@@ -234,8 +229,11 @@ func (r *Run) worker(step *calltree.Step, grant policy.Grant) (*run.Worker, erro
 		return nil, err
 	}
 	tracker, _ := gate.Taint.(*taint.Tracker)
-	made := &run.Worker{Name: w.Name, Exposure: tracker, Prompt: withInstructions(w, r.job.Follow), Gate: gate, Model: r.job.Model, ModelName: r.job.ModelName, Fallbacks: r.job.Fallbacks, Answers: r.job.Answers.Or(w.Answers).Or(p.Project.Answers), Context: smallest(w.MaxContextTokens, r.job.Context), Summarizer: r.job.Summarizer, Empty: w.AllowEmptyInput,
+	made := &run.Worker{Name: w.Name, Exposure: tracker, Prompt: withInstructions(w, r.job.Follow), Gate: gate, Model: m.Model, ModelName: m.Name, Fallbacks: m.Fallbacks, Budgets: above, Answers: r.job.Answers.Or(w.Answers).Or(p.Project.Answers), Context: smallest(w.MaxContextTokens, m.Context), Summarizer: r.job.Summarizer, Empty: w.AllowEmptyInput,
 		Layer: r.Gate.work.HasOverlays() && asksOverlay(p), Any: grant.Workers.IsAll(), Notes: notes, Close: release}
+	if w.Budget != (policy.Limits{}) {
+		made.Budgets = append([]*run.Budget{run.NewWorkerBudget(w.Budget, w.File, r.job.Price, p.options.Now())}, above...)
+	}
 	if schema := w.OutputSchema; schema.Kind != 0 {
 		if made.Schema, err = json.Marshal(schema.Value()); err == nil {
 			err = run.CheckSchema(made.Schema)
@@ -251,18 +249,20 @@ func (r *Run) worker(step *calltree.Step, grant policy.Grant) (*run.Worker, erro
 	}
 	made.Propose = r.propose
 	made.Reach = func(name string, n run.Narrow) (tool.Reach, bool) { return r.reachOf(step, grant, name, n) }
-	made.Child = func(name string, n run.Narrow) (*run.Worker, error) { return r.child(step, grant, name, n) }
+	made.Child = func(name string, n run.Narrow) (*run.Worker, error) {
+		return r.child(step, grant, made.Budgets, name, n)
+	}
 	return made, nil
 }
 
 // child returns the worker that another one calls, with what both its file and its caller
 // permit.
-func (r *Run) child(parent *calltree.Step, has policy.Grant, name string, n run.Narrow) (*run.Worker, error) {
+func (r *Run) child(parent *calltree.Step, has policy.Grant, above []*run.Budget, name string, n run.Narrow) (*run.Worker, error) {
 	step, grant, err := r.childGrant(parent, has, name, n)
 	if err != nil {
 		return nil, err
 	}
-	return r.worker(step, grant)
+	return r.worker(step, grant, above)
 }
 
 // reachOf returns which files a worker that another one calls may read and write.
@@ -346,11 +346,26 @@ func smallest(a, b int64) int64 {
 // Compact summarises the conversation of the entry worker now. It returns what it did.
 func (r *Run) Compact(ctx context.Context) (string, error) { return r.Run.Compact(ctx, r.Entry) }
 
-// checkFallbacks returns an error if a run may not ask one of its fallback models.
-func checkFallbacks(p *Program, j RunOptions, limits policy.Limits) error {
-	for _, c := range j.Fallbacks {
-		if place, denied := p.Project.Ceiling.DeniedModel(c.Name); denied {
-			return &sandbox.Error{Op: "run", Path: c.Name, Code: "blocked", Hint: place.String() + " lists the models that may be used; leave this one out of fallback_models and --fallback"}
+// checkModels returns an error if a run may not ask one of its models.
+func checkModels(p *Program, j RunOptions, limits policy.Limits) error {
+	if err := CheckModel(p, j.ModelName, "choose one of them with --model"); err != nil {
+		return err
+	}
+	if j.Summarizer.Name != "" {
+		if err := CheckModel(p, j.Summarizer.Name, "choose one of them with --set summary_model=…"); err != nil {
+			return err
+		}
+	}
+	fallbacks := slices.Clone(j.Fallbacks)
+	for name, m := range j.Models {
+		if err := CheckModel(p, m.Name, "change the model of the worker "+name+", or choose one model for all workers with --model"); err != nil {
+			return err
+		}
+		fallbacks = append(fallbacks, m.Fallbacks...)
+	}
+	for _, c := range fallbacks {
+		if err := CheckModel(p, c.Name, "leave this one out of fallback_models and --fallback"); err != nil {
+			return err
 		}
 		if j.Price == nil || limits.Cost == 0 {
 			continue

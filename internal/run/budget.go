@@ -3,6 +3,8 @@ package run
 import (
 	"context"
 	"fmt"
+	"math"
+	"slices"
 	"sync"
 	"time"
 
@@ -18,6 +20,7 @@ type Budget struct {
 	limits policy.Limits // zero means no limit
 	price  func(modelName string, u model.Usage) (dollars float64, known bool)
 	ends   time.Time // zero means never
+	file   string    // the worker file that sets the limits; "" for those of the run
 
 	mu      sync.Mutex
 	taken   spending // reserved by questions without an answer yet
@@ -60,11 +63,15 @@ func NewBudget(l policy.Limits, price func(string, model.Usage) (float64, bool),
 
 // An overBudget error reports that the budget does not cover the next step. key is the
 // configuration key that would raise the limit.
-type overBudget struct{ what, key string }
+// file is the worker file with the key; "" for the budget of the run.
+type overBudget struct{ what, key, file string }
 
 func (s overBudget) Error() string {
-	if s.key == "" {
+	switch {
+	case s.key == "":
 		return s.what
+	case s.file != "":
+		return s.what + "; raise budget." + s.key + " in " + s.file
 	}
 	return s.what + "; raise budget." + s.key + " in the project file or with --set budget." + s.key + "=…, then continue with --resume"
 }
@@ -78,7 +85,7 @@ func (b *Budget) start() error {
 	case b.used.turns+b.taken.turns >= l.Turns:
 		return b.outOfTurns()
 	case b.begun >= l.Workers:
-		return overBudget{fmt.Sprintf("%d workers were started", l.Workers), "workers"}
+		return overBudget{fmt.Sprintf("%d workers were started", l.Workers), "workers", b.file}
 	}
 	b.begun++
 	return nil
@@ -89,6 +96,38 @@ func (b *Budget) startedBefore(n int64) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.begun += n
+}
+
+// NewWorkerBudget returns a budget that a worker file sets for its worker and the workers
+// that it calls. It limits only the answers of models and what they cost.
+func NewWorkerBudget(l policy.Limits, file string, price func(string, model.Usage) (float64, bool), now time.Time) *Budget {
+	if l.Turns == 0 {
+		l.Turns = math.MaxInt64 // the budget of the run has a limit
+	}
+	b := NewBudget(policy.Limits{Turns: l.Turns, Tokens: l.Tokens, Cost: l.Cost}, price, now)
+	b.file = file
+	return b
+}
+
+// reserve reserves the possible cost of one question in the budgets of the worker, of its
+// callers and of the run, in this order. So workers that wait for each other never hold
+// what the other needs.
+func (t *conversation) reserve(ctx context.Context, modelName string, input, output int64) (int64, settlement, error) {
+	var all []settlement
+	settle := func(worker string, a model.Answer, answered bool) {
+		for _, one := range all {
+			one(worker, a, answered)
+		}
+	}
+	for _, b := range append(slices.Clone(t.w.Budgets), t.Budget) {
+		room, one, err := b.reserve(ctx, modelName, input, output, t.Now())
+		if err != nil {
+			settle("", model.Answer{}, false)
+			return 0, nil, err
+		}
+		output, all = room, append(all, one)
+	}
+	return output, settle, nil
 }
 
 // A settlement ends the reservation of a question, and counts the answer if there is one.
@@ -125,7 +164,7 @@ func (b *Budget) tryReserve(modelName string, input, output int64, now time.Time
 	var known bool
 	if l.Cost > 0 {
 		if take.cost, known = b.price(modelName, model.Usage{Input: input, Output: output}); !known {
-			return 0, nil, nil, overBudget{"the price of " + modelName + " is not known, so budget.cost cannot be kept; leave it out and use budget.tokens, or choose a model with a price", ""}
+			return 0, nil, nil, overBudget{"the price of " + modelName + " is not known, so budget.cost cannot be kept; leave it out and use budget.tokens, or choose a model with a price", "", b.file}
 		}
 	}
 	if both := b.used.plus(b.taken, 1).plus(take, 1); b.taken.turns > 0 && (both.turns > l.Turns || l.Tokens > 0 && both.tokens > l.Tokens || l.Cost > 0 && both.cost > l.Cost) {
@@ -140,7 +179,7 @@ func (b *Budget) tryReserve(modelName string, input, output int64, now time.Time
 	if l.Tokens > 0 {
 		left := l.Tokens - b.used.tokens - b.taken.tokens
 		if left < input+leastAnswer {
-			return 0, nil, nil, overBudget{fmt.Sprintf("%d of %d tokens are used, and the next question has about %d", b.used.tokens, l.Tokens, input), "tokens"}
+			return 0, nil, nil, overBudget{fmt.Sprintf("%d of %d tokens are used, and the next question has about %d", b.used.tokens, l.Tokens, input), "tokens", b.file}
 		}
 		output = min(output, left-input)
 		take.tokens = input + output
@@ -148,7 +187,7 @@ func (b *Budget) tryReserve(modelName string, input, output int64, now time.Time
 	if l.Cost > 0 {
 		take.cost, _ = b.price(modelName, model.Usage{Input: input, Output: output})
 		if b.used.cost+b.taken.cost+take.cost > l.Cost {
-			return 0, nil, nil, overBudget{fmt.Sprintf("$%.4f of $%.4f are used, and the next question may cost $%.4f", b.used.cost, l.Cost, take.cost), "cost"}
+			return 0, nil, nil, overBudget{fmt.Sprintf("$%.4f of $%.4f are used, and the next question may cost $%.4f", b.used.cost, l.Cost, take.cost), "cost", b.file}
 		}
 	}
 	b.taken = b.taken.plus(take, 1)
@@ -175,11 +214,11 @@ func (b *Budget) within(ctx context.Context, now time.Time) (context.Context, co
 }
 
 func (b *Budget) outOfTurns() overBudget {
-	return overBudget{fmt.Sprintf("the models have answered %d times", b.limits.Turns), "turns"}
+	return overBudget{fmt.Sprintf("the models have answered %d times", b.limits.Turns), "turns", b.file}
 }
 
 func (b *Budget) outOfTime() overBudget {
-	return overBudget{"the time is over: " + b.limits.Budget.String(), "time"}
+	return overBudget{"the time is over: " + b.limits.Budget.String(), "time", b.file}
 }
 
 // leastAnswer is the smallest useful number of tokens for an answer.
@@ -206,6 +245,7 @@ func (b *Budget) count(worker, modelName string, said, about model.Usage) {
 	b.sum.Unpriced = b.sum.Unpriced || !known
 	share := b.sum.By[worker]
 	share.Turns++
+	share.Model = modelName
 	share.Unpriced = share.Unpriced || !known
 	share.Tokens, share.Cost = share.Tokens.Add(u), share.Cost+cost
 	b.sum.By[worker] = share

@@ -64,3 +64,40 @@ func TestBudgetTime(t *testing.T) {
 		t.Errorf("%+v", o)
 	}
 }
+
+// TestWorkerBudget: the budget of a worker file ends only that worker, also if it is used up
+// by a worker that it calls. The budget of the run ends the run.
+func TestWorkerBudget(t *testing.T) {
+	for _, test := range []struct {
+		run, child policy.Limits
+		want       run.End
+		answers    int64
+	}{
+		{policy.Limits{}, policy.Limits{Turns: 3}, run.Finished, 5},
+		{policy.Limits{}, policy.Limits{Cost: 30}, run.Finished, 5},
+		{policy.Limits{Turns: 3}, policy.Limits{Turns: 300}, run.Spent, 3},
+	} {
+		h := newTestRun(t)
+		price := func(string, model.Usage) (float64, bool) { return 10, true }
+		own := run.NewWorkerBudget(test.child, "workers/child.worker", price, time.Time{})
+		caller := h.worker(playAnswers(newCallsAnswer("child", `{"input":"x"}`), newTextAnswer("done without it")), "main")
+		caller.Callees = []run.Callee{{Name: "child"}}
+		caller.Child = func(string, run.Narrow) (*run.Worker, error) {
+			child := h.worker(playAnswers(newCallsAnswer("grandchild", `{"input":"x"}`), newTextAnswer("never")), "main", "child")
+			child.Budgets, child.Callees = []*run.Budget{own}, []run.Callee{{Name: "grandchild"}}
+			child.Child = func(string, run.Narrow) (*run.Worker, error) {
+				below := h.worker(claimingModel{}, "main", "child", "grandchild")
+				below.Budgets = child.Budgets
+				return below, nil
+			}
+			return child, nil
+		}
+		r := h.run(test.run)
+		r.Budget = run.NewBudget(test.run, price, time.Time{})
+		o, err := r.Do(context.Background(), caller, run.Input{Text: "go"})
+		must(t, err)
+		if got := r.Budget.Sum().Turns; o.End != test.want || got != test.answers {
+			t.Errorf("%+v: got %s after %d answers: %s, want %s after %d", test.child, o.End, got, o.Why, test.want, test.answers)
+		}
+	}
+}

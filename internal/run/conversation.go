@@ -233,13 +233,14 @@ func (t *conversation) ask(ctx context.Context) (model.Answer, Outcome, error) {
 		input := estimate(t.messages) + int64(len(t.system))/4
 		choice, at := t.choice()
 		asking, cancel := t.modelContext(ctx)
-		room, settle, err := t.Budget.reserve(asking, choice.Name, input, roomFor(t.w), t.Now())
+		room, settle, err := t.reserve(asking, choice.Name, input, roomFor(t.w))
 		if err != nil {
 			cancel()
 			if o := t.over(ctx); o.End != "" {
 				return model.Answer{}, o, nil
 			}
-			return model.Answer{}, Outcome{End: Spent, Text: t.lastText(), Why: err.Error()}, nil
+			var own overBudget
+			return model.Answer{}, Outcome{End: Spent, Text: t.lastText(), Why: err.Error(), Own: errors.As(err, &own) && own.file != ""}, nil
 		}
 		request := newRequest(t, room)
 		answer, err := choice.Model.Answer(asking, request, func(p model.Piece) {

@@ -264,7 +264,9 @@ func (t *conversation) delegate(ctx context.Context, child *Worker, in Input) (t
 		call.cut = &o
 		r.Err = &sandbox.Error{Op: child.Name, Code: errPaused, Hint: o.Why}
 	case Spent, Stopped:
-		call.cut = &o
+		if !o.Own { // the caller of a worker with a budget of its own continues
+			call.cut = &o
+		}
 		r.Err = &sandbox.Error{Op: child.Name, Code: sandbox.ErrLimit, Hint: o.Why}
 	default:
 		why := o.Why

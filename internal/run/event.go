@@ -102,6 +102,7 @@ func marshalCost[T any](value T, cost float64, unpriced bool) ([]byte, error) {
 
 // A Share is the usage of one worker over all its conversations.
 type Share struct {
+	Model  string      `json:"model,omitempty"` // that answered last, as written in the configuration
 	Turns  int64       `json:"turns"`
 	Tokens model.Usage `json:"tokens"`
 	Cost   float64     `json:"cost"`

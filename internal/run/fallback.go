@@ -3,6 +3,7 @@ package run
 import (
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/golem-forge/golem/internal/model"
 )
@@ -15,16 +16,22 @@ type Choice struct {
 
 // choice returns the model that the worker asks now, and its number.
 func (t *conversation) choice() (Choice, int) {
-	at := min(int(t.fallen.Load()), len(t.w.Fallbacks))
+	at := min(int(t.fallenFrom(t.w.ModelName).Load()), len(t.w.Fallbacks))
 	if at == 0 {
 		return Choice{t.w.ModelName, t.w.Model}, 0
 	}
 	return t.w.Fallbacks[at-1], at
 }
 
+// fallenFrom counts, for all workers with a model, the models that did not answer.
+func (r *Run) fallenFrom(modelName string) *atomic.Int32 {
+	count, _ := r.fallen.LoadOrStore(modelName, new(atomic.Int32))
+	return count.(*atomic.Int32)
+}
+
 // fallBack lets the run ask the next model after an error of the model with a number. It
-// reports whether there is one. All workers of the run ask it from now on: to wait again for
-// a model that is overloaded would take minutes for each answer.
+// reports whether there is one. All workers of the run with the same model ask it from now
+// on: to wait again for a model that is overloaded would take minutes for each answer.
 func (t *conversation) fallBack(at int, err error) bool {
 	var wrong *model.Error
 	if !errors.As(err, &wrong) || at >= len(t.w.Fallbacks) {
@@ -35,7 +42,7 @@ func (t *conversation) fallBack(at int, err error) bool {
 	default: // the request is at fault, and another model would get the same
 		return false
 	}
-	if t.fallen.CompareAndSwap(int32(at), int32(at+1)) {
+	if t.fallenFrom(t.w.ModelName).CompareAndSwap(int32(at), int32(at+1)) {
 		next := t.w.Fallbacks[at].Name
 		t.teller.say(Event{Type: Note, Worker: t.w.Name, Chain: t.gate.Workers, Model: next, Text: fmt.Sprintf("%s; %s answers from now on", wrong.Error(), next)})
 	}

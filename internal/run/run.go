@@ -48,7 +48,7 @@ type Run struct {
 	halt      chan struct{}   // closed by Stop
 	places    chan struct{}   // a value for each call that is made beside another one
 	stopped   atomic.Bool
-	fallen    atomic.Int32 // how many models did not answer; the next fallback is asked
+	fallen    sync.Map // for each model, by its name, how many did not answer: an *atomic.Int32; the next fallback is asked
 
 	interruption atomic.Pointer[error] // why the run cannot go on here
 }

@@ -165,7 +165,7 @@ func (t *conversation) askForSummary(ctx context.Context, earlier string, old []
 		Messages: []model.Message{{Role: model.User, Parts: []model.Part{{Text: "<record>\n" + record + "\n</record>"}}}}}
 	asking, cancel := t.modelContext(ctx)
 	defer cancel()
-	tokens, settle, err := t.Budget.reserve(asking, s.Name, estimate(request.Messages)+int64(len(summarySystem))/4, summaryRoom, t.Now())
+	tokens, settle, err := t.reserve(asking, s.Name, estimate(request.Messages)+int64(len(summarySystem))/4, summaryRoom)
 	if err != nil {
 		return "", err
 	}

@@ -19,6 +19,7 @@ type Worker struct {
 	ModelName  string          // as written in the configuration: anthropic:claude-sonnet-4-5
 	Fallbacks  []Choice        // models to ask if Model does not answer, in this order
 	Answers    policy.Answers  // how the model answers
+	Budgets    []*Budget       // of its own file and those of its callers, beside that of the run
 	Schema     json.RawMessage // schema of its answer; nil allows any text
 	Summarizer Summarizer      // summarises its conversation; without a model, its own does
 	Context    int64           // most tokens of a conversation; 0 means the model's limit
@@ -77,6 +78,8 @@ type Outcome struct {
 	Data json.RawMessage `json:"data,omitempty"` // the text as JSON, if there is a schema
 	End  End             `json:"end"`
 	Why  string          `json:"why,omitempty"` // the reason of an unwanted end, and what to do
+	// Own says that only the budget of a worker file is used up, and the run can continue.
+	Own bool `json:"own,omitempty"`
 	// Model is the class of the model's error, if that is the reason.
 	Model model.Class `json:"model,omitempty"`
 	// Pending are the ids of the requests that wait for approval, if the run is paused.

@@ -41,6 +41,8 @@ func TestProblems(t *testing.T) {
 		{`locked: "true"`, []string{`1:9: locked: "true"; it is `}},
 		{"max_context_tokens: 0", []string{`1:21: max_context_tokens: 0; leave it out for no limit`}},
 		{"max_context_tokens: -1", []string{`1:21: max_context_tokens: -1; it is `}},
+		{"budget: {turns: 0}", []string{`1:17: budget.turns: 0; a number above 0; leave the key out for no limit`}},
+		{"budget: {cost: -1, token: 2}", []string{`1:16: budget.cost: -1; it is a number`, `1:20: unknown key "token" in budget; did you mean tokens?`}},
 		{"output_schema: text", []string{`1:16: output_schema: a single value; it is a JSON schema`}},
 		{"output_schema:", []string{`1:15: output_schema: nothing`}},
 		{"attachment_policy: {max_attachments: many}", []string{`1:38: attachment_policy.max_attachments: many; it is `}},

@@ -20,11 +20,12 @@ type Worker struct {
 	Content           []byte           // the whole file, byte for byte
 
 	Mode   string          // single | chat
-	Model  strictyaml.Node // the model of a run that starts with it; its text is "" for none
+	Model  strictyaml.Node // its model; its text is "" for that of its caller
 	Models []string        // compatible_models; empty for any
-	// Fallbacks are models to ask if the model does not answer, for a run that starts with it.
+	// Fallbacks are models to ask if the model does not answer.
 	Fallbacks []strictyaml.Node
 	Answers   policy.Answers // how the model answers it
+	Budget    policy.Limits  // turns, tokens and cost of it and of the workers that it calls, in one call; zero is no limit
 	// InstructionFiles are names of files with more instructions, which the user may trust.
 	InstructionFiles []string
 
@@ -115,6 +116,7 @@ func (r *reader) readKeys(top strictyaml.Node, page page) {
 	w.Models = r.readModels(top)
 	w.Fallbacks = readFallbacks(r, top)
 	w.Answers = readAnswers(r, top)
+	w.Budget = readBudget(r, top)
 	w.InstructionFiles = readInstructionFiles(r, top)
 	w.Attachments = r.readAttachments(top)
 	w.AllowEmptyInput = isTrue(top, "allow_empty_input")
@@ -223,6 +225,30 @@ func readAnswers(r *reader, top strictyaml.Node) policy.Answers {
 		a.ShowThinking = &show
 	}
 	return a
+}
+
+// readBudget reads what the worker may use. Zero would mean no limit, so it is an error.
+func readBudget(r *reader, top strictyaml.Node) (l policy.Limits) {
+	n, _ := top.At("budget")
+	for _, f := range n.Fields {
+		amount, err := f.Value.Number()
+		if err != nil { // the schema has reported it
+			continue
+		}
+		if amount <= 0 || amount > 1e12 {
+			r.problems.Add(f.Value, "budget."+f.Key.Text+": "+shown(f.Value.Text), "a number above 0; leave the key out for no limit")
+			continue
+		}
+		switch f.Key.Text {
+		case "turns":
+			l.Turns = int64(amount)
+		case "tokens":
+			l.Tokens = int64(amount)
+		case "cost":
+			l.Cost = amount
+		}
+	}
+	return l
 }
 
 func readInstructionFiles(r *reader, top strictyaml.Node) []string {

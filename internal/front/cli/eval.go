@@ -198,6 +198,9 @@ func (f *evalFlags) openModels(c evaluation.Case, p *program.Program, requests *
 	if all.Choice, all.Fallbacks, _, err = r.openModel(p, requests, quiet); err != nil {
 		return all, err
 	}
+	if all.Workers, err = r.openWorkers(p, all.Name, requests, quiet); err != nil {
+		return all, err
+	}
 	all.Context = contextOf(p, all.Name)
 	if vendor, _, _ := strings.Cut(all.Name, ":"); vendor != "scripted" {
 		all.Summarizer, err = r.openSummarizer(p, all.Name, requests, quiet)

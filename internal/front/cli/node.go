@@ -25,6 +25,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/version"
 	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -164,16 +165,19 @@ func jobModels(limits *program.JobLimits) func(*program.Program, string, *networ
 // openJobModel opens the model of a job. Files of scripted models are in the job's program.
 func openJobModel(p *program.Program, name string, requests *network.OwnRequests, mayUse func(host string) bool) (m model.Model, full string, closed func() error, err error) {
 	if name == "" {
-		name = p.Project.Model
-	}
-	if name == "" && p.Entry != nil {
-		name = p.Entry.Model.Text
+		name = program.EntryModel(p)
 	}
 	closed = func() error { return nil }
 	if name == "" {
 		return nil, "", closed, usageError("the job names no model; submit it again with --model")
 	}
+	if err := program.CheckModel(p, name, "submit the job again with one of them as --model"); err != nil {
+		return nil, name, closed, err
+	}
 	server := p.Project.ModelServer
+	if slices.ContainsFunc(p.Workers, func(w *worker.Worker) bool { return w != p.Entry && w.Model.Text == name }) {
+		server = serverFor(p, program.EntryModel(p), name)
+	}
 	root := string(p.Root())
 	m, err = models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, API: models.API(server.API), ByProject: true, MayUse: mayUse, Env: os.LookupEnv,
 		Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Transport: requests,

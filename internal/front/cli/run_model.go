@@ -22,6 +22,7 @@ import (
 	"github.com/golem-forge/golem/internal/program"
 	"github.com/golem-forge/golem/internal/project"
 	"github.com/golem-forge/golem/internal/run"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -47,21 +48,20 @@ func noModel() error {
 		first.Vendor, first.Example)
 }
 
-// openModel opens the model of the flag, the environment, the project or the entry worker, and
+// openModel opens the model of the flag, the environment, the entry worker or the project, and
 // its fallbacks. A model without a key is skipped if there is another one. It reports retries
 // by tell.
 func (f *runFlags) openModel(p *program.Program, requests http.RoundTripper, tell func(string)) (first run.Choice, fallbacks []run.Choice, closed func() error, err error) {
-	name := cmp.Or(f.model, p.Project.Model)
 	closed = func() error { return nil }
-	if name == "" && f.resume != "" {
+	name := cmp.Or(f.model, program.ChosenModel(p))
+	f.oneModel = name != ""
+	if ofProject := p.Project.Model != "" && (p.Entry == nil || p.Entry.Model.Text == ""); name == "" && f.resume != "" && !ofProject {
 		if name, err = f.modelBefore(p); err != nil {
 			return first, nil, closed, err
 		}
+		f.oneModel = name != "" && name != withFullPath(string(p.Root()), program.EntryModel(p)) // a flag chose it
 	}
-	if name == "" && p.Entry != nil {
-		name = p.Entry.Model.Text
-	}
-	if name == "" {
+	if name = cmp.Or(name, program.EntryModel(p)); name == "" {
 		return first, nil, closed, noModel()
 	}
 	names := append([]string{name}, f.fallbackNames(p)...)
@@ -141,8 +141,48 @@ func (f *runFlags) answers(cmd *cobra.Command) (policy.Answers, error) {
 	return a, nil
 }
 
-// openNamed opens a model by its name, at a server of the user if it has an address.
+// openWorkers opens the models of the workers that name one, unless one model is chosen for
+// all workers. runs is the model of the run.
+func (f *runFlags) openWorkers(p *program.Program, runs string, requests http.RoundTripper, tell func(string)) (map[string]program.WorkerModel, error) {
+	if f.oneModel {
+		return nil, nil
+	}
+	all := make(map[string]program.WorkerModel)
+	for _, w := range program.WorkersWithModel(p) {
+		names := []string{w.Model.Text}
+		for _, n := range w.Fallbacks {
+			names = append(names, n.Text)
+		}
+		var list []run.Choice
+		var wrong error
+		for _, name := range names {
+			m, err := openNamed(p, name, serverFor(p, runs, name), requests, tell)
+			if err != nil {
+				wrong = cmp.Or(wrong, err)
+				continue
+			}
+			if f.recordFile != nil {
+				m = replay.Record(m, f.recordFile)
+			}
+			list = append(list, run.Choice{Name: name, Model: m})
+		}
+		if len(list) == 0 || sandbox.CodeOf(wrong) == "blocked" {
+			return nil, usagef("the worker %s: %v; --model chooses one model for all workers", visible.Text(w.Name), wrong)
+		}
+		if wrong != nil {
+			tell(wrong.Error() + "; golem asks another model for " + visible.Text(w.Name))
+		}
+		all[w.Name] = program.WorkerModel{Choice: list[0], Fallbacks: list[1:], Context: contextOf(p, list[0].Name)}
+	}
+	return all, nil
+}
+
+// openNamed opens a model by its name, at a server of the user if it has an address. It
+// returns an error if a policy forbids the model.
 func openNamed(p *program.Program, name string, server project.Server, requests http.RoundTripper, tell func(string)) (model.Model, error) {
+	if err := program.CheckModel(p, name, "choose one of them with --model"); err != nil {
+		return nil, err
+	}
 	m, err := models.Open(models.Options{Spec: name, Base: server.URL, KeyName: server.Key, API: models.API(server.API), ByProject: !strings.HasPrefix(server.By.Source, "--"),
 		Env: os.LookupEnv, Keyring: func(_, vendor string) (string, error) { return findSecret(vendor) }, Transport: requests, Read: func(file string) ([]byte, error) { return readBeside(string(p.Root()), file) }})
 	if err != nil {

@@ -386,8 +386,15 @@ func (r *report) end(again string, o run.Outcome, s run.Sum, signal exit) error 
 		r.sayLine("%s  %s, %s (%d ok, %d refused), %s; %s; session %s", word, visible.Count(s.Workers, "worker"), visible.Count(s.Calls, "call"), s.Calls-s.Refused, s.Refused,
 			visible.Count(s.Asked, "question"), r.costs(s), r.session)
 		if len(s.By) > 1 {
+			asked := map[string]bool{}
+			for _, share := range s.By {
+				asked[share.Model] = true
+			}
 			for _, name := range slices.Sorted(maps.Keys(s.By)) {
 				share := s.By[name]
+				if len(asked) > 1 {
+					name += " (" + share.Model + ")"
+				}
 				r.sayLine("      %s: %s, %s", visible.Text(name), visible.Count(int(share.Turns), "answer"), tokens(share.Tokens.Input+share.Tokens.CacheRead+share.Tokens.CacheWrite, share.Tokens.Output, share.Cost, share.Unpriced))
 			}
 		}

@@ -98,7 +98,14 @@ func (f *submitFlags) run(cmd *cobra.Command, args []string) error {
 	if err != nil {
 		return inbox.HubError(err)
 	}
-	files, err := sendProgram(cmd, c, p, []string{specs[0].Model})
+	names := []string{specs[0].Model}
+	if specs[0].Model == "" {
+		names = []string{program.EntryModel(p)}
+		for _, w := range program.WorkersWithModel(p) {
+			names = append(names, w.Model.Text)
+		}
+	}
+	files, err := sendProgram(cmd, c, p, names)
 	if err != nil {
 		return inbox.HubError(err)
 	}
@@ -164,9 +171,13 @@ func (f *submitFlags) take(args []string) (input string, err error) {
 
 // specs returns what to submit: one job, or one for each file of --each.
 func (f *submitFlags) specs(p *program.Program, input string) ([]hub.Spec, error) {
-	one := hub.Spec{Name: filepath.Base(string(p.Root())), Trust: p.Content.Hash, Entry: f.entry, Input: input, Model: cmp.Or(f.model, p.Project.Model)}
-	if one.Model == "" && (p.Entry == nil || p.Entry.Model.Text == "") {
+	one := hub.Spec{Name: filepath.Base(string(p.Root())), Trust: p.Content.Hash, Entry: f.entry, Input: input, Model: cmp.Or(f.model, program.ChosenModel(p))}
+	name := cmp.Or(one.Model, program.EntryModel(p))
+	if name == "" {
 		return nil, noModel()
+	}
+	if p.Project.PlaceOf("model").Source != p.Project.File && name == p.Project.Model { // the node has no other way to know it
+		one.Model = name
 	}
 	if len(f.each) == 0 {
 		return []hub.Spec{one}, nil

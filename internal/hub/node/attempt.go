@@ -218,12 +218,23 @@ func (a *attempt) run(ctx context.Context, stop <-chan struct{}) (o run.Outcome,
 		return o, err
 	}
 	defer closeModel()
+	workers := make(map[string]program.WorkerModel)
+	if a.spec.Model == "" { // otherwise it is for all workers
+		for _, w := range program.WorkersWithModel(a.program) {
+			own, name, closeOwn, err := a.OpenModel(a.program, w.Model.Text, requests)
+			if err != nil {
+				return o, fmt.Errorf("the worker %s: %w", w.Name, err)
+			}
+			defer closeOwn()
+			workers[w.Name] = program.WorkerModel{Choice: run.Choice{Name: name, Model: own}}
+		}
+	}
 	v := program.GateOptions{Secrets: a.Secrets}
 	attached, err := a.attached()
 	if err != nil {
 		return o, err
 	}
-	r, resumed, err := program.OpenOnlyRun(a.program, program.RunOptions{GateOptions: v, Model: m, ModelName: name, Requests: requests, Price: a.Price, Attached: attached, OnEvent: a.hear, Claim: a.claim, Checkpoint: a.checkpoint})
+	r, resumed, err := program.OpenOnlyRun(a.program, program.RunOptions{GateOptions: v, Model: m, ModelName: name, Models: workers, Requests: requests, Price: a.Price, Attached: attached, OnEvent: a.hear, Claim: a.claim, Checkpoint: a.checkpoint})
 	if err != nil {
 		return o, err
 	}
