@@ -1,6 +1,7 @@
 package session
 
 import (
+	"bytes"
 	"path"
 	"slices"
 	"strings"
@@ -10,6 +11,7 @@ import (
 	"github.com/golem-forge/golem/internal/explain"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/visible"
 )
@@ -157,6 +159,9 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 		if isDirectoryGone(c) {
 			lost.add(texts, c, &d)
 		}
+		if read && c.Op == overlay.Mode && c.Kind == overlay.File && c.Mode&^c.OldMode&0o111 != 0 {
+			t.own = scriptLine(texts, c)
+		}
 		if isKnown {
 			d.Added, d.Removed, d.Binary, d.Unread = before.added, before.removed, before.binary, before.unread
 		}
@@ -190,6 +195,17 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 		return len(names) > 0 && !anyWithin(names, m.To) && !anyWithin(names, m.From)
 	})
 	return r, nil
+}
+
+// scriptLine returns the first line of a script that becomes executable, nil for other files.
+// The content does not change, so that nothing else of it matters.
+func scriptLine(from *transaction.Texts, c transaction.SessionChange) []byte {
+	_, own := from.Read(c, tool.MaxCompared/2)
+	line, _, _ := bytes.Cut(own, []byte("\n"))
+	if !bytes.HasPrefix(line, []byte("#!")) || !tool.IsText(line) {
+		return nil
+	}
+	return line
 }
 
 // IsOnlyMoved reports whether a file is in a moved directory, and is as it was.

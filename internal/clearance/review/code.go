@@ -47,6 +47,10 @@ func find(name string) (entry, bool) {
 // keep their settings in such files, and new programs appear every week.
 const hidden = "hidden, as settings of programs often are"
 
+// script is the reason for files that run only if somebody calls them. A file is also a script
+// if it begins with #!, whatever its name and its permission bits are.
+const script = "a script, which people and programs run"
+
 // first returns the first entry that matches the parts of a path.
 func first(list []entry, parts []string) (entry, bool) {
 	i := slices.IndexFunc(list, func(e entry) bool { return e.matches(parts) })
@@ -279,4 +283,7 @@ var trusted = []struct{ why, names string }{
 		*.reg *.lnk *.url *.webloc *.scf *.inf autorun.inf desktop.ini *.vbs *.vbe *.wsf *.wsh *.hta *.jse *.msc *.scr *.cpl *.workflow *.scpt *.applescript *.command .xsessions ld.so.preload ld.so.conf ld.so.conf.d/ .ld.so.conf
 		*.library-ms *.searchconnector-ms *.search-ms *.settingcontent-ms *.theme *.appref-ms *.application *.appinstaller *.gadget *.diagcab *.iqy *.slk *.jnlp *.rdp *.ica *.sct *.wsc *.ps1xml *.psd1 *.pssc *.pif *.ahk *.au3
 		*.mobileconfig *.terminal *.inetloc *.fileloc *.afploc *.app/ *.workflow/ *.action/ *.bundle/ *.plugin/ *.prefpane/ *.kext/ *.scptd/ *.flatpakref`},
+	{"a notebook, which runs its cells", `*.ipynb`},
+	{script, `
+		*.sh *.bash *.zsh *.fish *.ksh *.csh *.bat *.cmd *.ps1 *.psm1 bin/ scripts/*.py scripts/*.js scripts/*.mjs scripts/*.cjs scripts/*.ts scripts/*.rb scripts/*.pl scripts/*.php scripts/*.lua scripts/*.r`},
 }

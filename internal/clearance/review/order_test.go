@@ -83,6 +83,42 @@ func TestOrder(t *testing.T) {
 	}
 }
 
+// TestScriptsByContent checks that a script is marked whatever its name, its permission bits
+// and the rest of its content are, and comes before files that only become executable.
+func TestScriptsByContent(t *testing.T) {
+	for path, content := range map[string]string{
+		"deploy": "#!/bin/sh\nrm x\n", "x.txt": "#!/usr/bin/env python3\n", "polyglot.png": "#!/bin/sh\nexit\n\x00\x89PNG", ".x/y": "#!/bin/sh\n",
+		"deploy.sh": "echo\n", "a/bin/run": "x", "scripts/x.py": "pass\n", "x.bat": "dir\r\n", "x.ps1": "ls\n", "x.ipynb": "{}\n", "X.CMD": "dir\n",
+	} {
+		c := newFileChange(path, "-", content)
+		c.Binary = strings.Contains(content, "\x00")
+		if flags := review.Flags(c); !slices.ContainsFunc(flags, func(f review.Flag) bool {
+			return f.BecomesCode() && (strings.HasPrefix(f.Text, "a script") || strings.HasPrefix(f.Text, "a notebook"))
+		}) {
+			t.Errorf("%s: got %v", path, flags)
+		}
+		if path == "polyglot.png" && !slices.ContainsFunc(review.Flags(c), func(f review.Flag) bool { return f.Kind == review.Binary && strings.HasPrefix(f.Text, "a script, ") }) {
+			t.Errorf("%s: got %v", path, review.Flags(c))
+		}
+	}
+	for _, path := range []string{"a.md", "scripts/README.md", "cabin/run", "x.shx"} {
+		if flags := review.Flags(newFileChange(path, "-", "x\n")); len(flags) > 0 {
+			t.Errorf("%s: got %v", path, flags)
+		}
+	}
+	var l review.Collector
+	for i := range 300 {
+		c := review.FileChange{Path: fmt.Sprintf("%03d", i), Operation: "update", OldMode: "100644", Mode: "100755"}
+		if i == 200 {
+			c.New = []byte("#!/bin/sh")
+		}
+		l.Add(c)
+	}
+	if flags := l.Flags(); flags[0].Path != "200" || !flags[0].BecomesCode() {
+		t.Errorf("300 modes: got first %v", flags[0])
+	}
+}
+
 // TestSort checks that files come in the order of their flags, and that the flag of a
 // directory counts for the files in it.
 func TestSort(t *testing.T) {

@@ -1,6 +1,7 @@
 package review
 
 import (
+	"bytes"
 	"encoding/json"
 	"maps"
 	"path"
@@ -13,12 +14,18 @@ import (
 // code returns a flag for a file that becomes code.
 func code(c FileChange) []Flag {
 	why, ok := Code(c.Path)
+	if (!ok || why == hidden) && bytes.HasPrefix(c.New, []byte("#!")) && c.Mode != link && c.Operation != remove {
+		why, ok = script, true
+	}
 	if !ok {
 		return nil
 	}
 	f := flag(Becomes, c.Path, "%s", why)
 	if c.Operation == update {
 		f.Risk += 2 // the user has it in use; new files of the kind must not hide it
+	}
+	if why == script {
+		f.Risk -= 7 // it does not run by itself
 	}
 	if why == hidden {
 		f.Risk = risks[Mode] // files of known programs come first

@@ -311,7 +311,7 @@ func program(content []byte) (kind string, ok bool) {
 	for _, p := range []struct{ begins, kind string }{
 		{"\x7fELF", "a program for Linux"}, {"MZ", "a program for Windows"}, {"\xfe\xed\xfa", "a program for macOS"},
 		{"\xcf\xfa\xed\xfe", "a program for macOS"}, {"\xce\xfa\xed\xfe", "a program for macOS"}, {"\xca\xfe\xba\xbe", "a program for Java or macOS"},
-		{"\x00asm", "a program for WebAssembly"}, {"!<arch>\n", "a library"}, {"dex\n", "a program for Android"}, {"BC\xc0\xde", "a program for LLVM"},
+		{"\x00asm", "a program for WebAssembly"}, {"!<arch>\n", "a library"}, {"dex\n", "a program for Android"}, {"BC\xc0\xde", "a program for LLVM"}, {"#!", "a script"},
 	} {
 		if bytes.HasPrefix(content, []byte(p.begins)) {
 			return p.kind, true
