@@ -179,7 +179,9 @@ func entryEvents(e run.Entry, tools map[string]string) (list []Event) {
 	case "paused":
 		add(EventNote, cmp.Or(tools[e.In+" "+e.Call], "a call")+" waits for your approval", "")
 	case "end":
-		if e.Outcome != nil {
+		if e.Outcome != nil && e.Outcome.End == run.Paused {
+			add(EventNote, "waits", e.Outcome.Why) // it continues after an answer
+		} else if e.Outcome != nil {
 			add(EventEnd, "ended: "+string(e.Outcome.End), e.Outcome.Why).Failed = !e.Outcome.OK()
 		}
 	case "message":

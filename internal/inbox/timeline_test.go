@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/golem-forge/golem/internal/program"
+	"github.com/golem-forge/golem/internal/run"
 	"github.com/golem-forge/golem/internal/state/statetest"
 )
 
@@ -60,4 +61,17 @@ func TestTimelines(t *testing.T) {
 	}
 	statetest.AppendRun(t, at, `{"kind":"begin","in":"run","worker":"boss","model":"m"}`)
 	check("another log", "boss begins, with the model m: ")
+}
+
+// TestPausedRun checks that a run that waits for an answer has not failed.
+func TestPausedRun(t *testing.T) {
+	for end, want := range map[run.End]Event{
+		run.Paused: {Kind: EventNote, Title: "waits", Text: "a call waits for your approval"},
+		run.Failed: {Kind: EventEnd, Title: "ended: failed", Text: "a call waits for your approval", Failed: true},
+	} {
+		got := entryEvents(run.Entry{Kind: "end", Outcome: &run.Outcome{End: end, Why: "a call waits for your approval"}}, nil)
+		if len(got) != 1 || got[0] != want {
+			t.Errorf("%s: got %+v, want %+v", end, got, want)
+		}
+	}
 }

@@ -27,6 +27,7 @@ type guard struct {
 
 	mu    sync.Mutex
 	token string // "" after it was used
+	used  string // the token after it was used
 }
 
 func newGuard(host string) *guard {
@@ -43,8 +44,18 @@ func (g *guard) useToken(token string) bool {
 	if g.token == "" || !equal(g.token, token) {
 		return false
 	}
-	g.token = ""
+	g.token, g.used = "", token
 	return true
+}
+
+// explainToken says why a token does not log a browser in.
+func (g *guard) explainToken(token string) string {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	if g.used != "" && equal(g.used, token) {
+		return "this address was used already, and it works once; run golem desk again for another one"
+	}
+	return "the token in this address is wrong; copy the whole address that golem desk printed"
 }
 
 // ServeHTTP implements http.Handler.
@@ -78,7 +89,7 @@ func (g *guard) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		case known: // the user has opened the address again
 			http.Redirect(w, r, g.prefix, http.StatusSeeOther)
 		default:
-			refuse(w, http.StatusUnauthorized, "this address was used already, and it works once; run golem desk again for another one")
+			refuse(w, http.StatusUnauthorized, g.explainToken(token))
 		}
 		return
 	}

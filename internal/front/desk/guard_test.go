@@ -58,18 +58,23 @@ func ask(t *testing.T, c *http.Client, method, url string, change func(*http.Req
 func TestGuard(t *testing.T) {
 	s, c := start(t)
 	base := "http://" + s.guard.host + s.guard.prefix
+	last := "" // the body of the last response
 	want := func(what string, status int, method, url string, change func(*http.Request)) *http.Response {
 		t.Helper()
 		response, body := ask(t, c, method, url, change)
 		if response.StatusCode != status {
 			t.Errorf("%s: got %s, want %d: %s", what, response.Status, status, body)
 		}
+		last = body
 		return response
 	}
 	address := s.guard.address()
 	want("without a cookie", 401, "GET", base, nil)
 	want("outside the random path", 401, "GET", "http://"+s.guard.host+"/", nil)
 	want("a wrong token", 401, "GET", base+"?token=x", nil)
+	if !strings.Contains(last, "the token in this address is wrong") {
+		t.Errorf("a wrong token: got %s", last)
+	}
 	want("a token by POST", 401, "POST", address, nil)
 	want("another name for the host", 403, "GET", address, func(r *http.Request) { r.Host = "evil.example:80" })
 
@@ -87,6 +92,12 @@ func TestGuard(t *testing.T) {
 		t.Errorf("the content security policy: got %q", got)
 	}
 	want("the token again", 401, "GET", address, nil)
+	if !strings.Contains(last, "was used already") {
+		t.Errorf("the token again: got %s", last)
+	}
+	if want("a wrong token after the right one", 401, "GET", base+"?token=x", nil); !strings.Contains(last, "is wrong") {
+		t.Errorf("a wrong token after the right one: got %s", last)
+	}
 	c.Jar, _ = cookiejar.New(nil)
 	c.Jar.SetCookies(response.Request.URL, cookies)
 	want("the token again in the same browser", 303, "GET", address, nil)

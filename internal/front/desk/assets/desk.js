@@ -79,8 +79,13 @@
     const all = [];
     if (files) all.push(count(files, 'file'));
     if (hunks) all.push(count(hunks, 'part') + (files ? ' of other files' : ''));
+    for (const button of pick.querySelectorAll('.bar button')) button.disabled = !!unloaded();
+    if (unloaded()) all.push('golem loads the rest of the list');
     document.getElementById('picked').textContent = all.length ? 'Chosen: ' + all.join(' and ') + '.' : 'Tick what you want to apply.';
   };
+  // A long list is loaded in parts. All files are ticked only when all parts are here.
+  const unloaded = () => pick && document.getElementById('pick-all')?.checked && pick.querySelector('.more');
+  const loadAll = () => { if (unloaded()) htmx.trigger(unloaded(), 'revealed'); };
   if (pick) {
     const tickParts = box => {
       for (const part of pick.querySelectorAll('input[data-of="' + box.dataset.file + '"]')) part.checked = box.checked;
@@ -88,6 +93,7 @@
     };
     pick.addEventListener('change', e => {
       const box = e.target;
+      loadAll();
       if (box.id === 'pick-all') for (const file of pick.querySelectorAll('input[data-file]')) { file.checked = box.checked; tickParts(file); }
       if (box.dataset.file) tickParts(box);
       if (box.dataset.of) {
@@ -133,6 +139,7 @@
       observer.observe(piece);
     }
     for (const file of pick ? root.querySelectorAll('input[data-file]') : []) if (document.getElementById('pick-all').checked) file.checked = true;
+    loadAll();
     for (const part of pick ? root.querySelectorAll('input[data-of]') : []) if (pick.querySelector('input[data-file="' + part.dataset.of + '"]').checked) part.checked = true;
     later();
   };
