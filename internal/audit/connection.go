@@ -72,9 +72,10 @@ type Connections struct {
 	index map[string]int // by session and call
 }
 
-// Add adds a record. It ignores records that are not about connections.
+// Add adds a record. It ignores records that are not about connections, such as answers to
+// questions about hosts.
 func (l *Connections) Add(r Record) {
-	if r.Tool != ConnectTool {
+	if host, _ := r.Args["host"].(string); r.Tool != ConnectTool || host == "" {
 		return
 	}
 	number := func(name string) int64 {

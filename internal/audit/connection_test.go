@@ -19,7 +19,8 @@ func TestConnections(t *testing.T) {
 	open := audit.Connection{Call: "c3", Session: "s1", Host: "open.example", Port: 80, Decision: "preApproved"}
 	request := allowed
 	request.Decision, request.By, request.Code, request.Note = "blocked", "", "refused", "PUT /: not allowed"
-	for _, r := range []audit.Record{allowed.Intent(), refused.Refusal(), request.Refusal(), {Kind: audit.Intent, Call: "c1", Session: "s1", Tool: "shell"}, open.Intent(), closed.Outcome()} {
+	for _, r := range []audit.Record{allowed.Intent(), refused.Refusal(), request.Refusal(), {Kind: audit.Intent, Call: "c1", Session: "s1", Tool: "shell"},
+		{Kind: audit.Answer, Session: "s1", Tool: audit.ConnectTool, Effects: []string{"connect more.example:80"}, Decision: "yes"}, open.Intent(), closed.Outcome()} {
 		ok(t, j.Write(r, audit.Written))
 	}
 	ok(t, j.Close())

@@ -84,6 +84,7 @@ type Network struct {
 	running atomic.Int64  // requests
 	budget  budget
 	reports reports
+	tally   tally
 
 	mu     sync.Mutex
 	open   map[closer]struct{} // listeners and connections, closed by Close
@@ -141,6 +142,7 @@ func (n *Network) Close() error {
 	n.mu.Unlock()
 	n.stopWeb()
 	n.work.Wait()
+	n.recordRest()
 	return nil
 }
 

@@ -40,6 +40,9 @@ type Record struct {
 	Sent, Received int64
 	Duration       time.Duration
 	Requests       int64 // HTTP requests that golem read
+	// More is how many further connections like this one the record stands for. Sent,
+	// Received and Requests are those of all of them.
+	More int64
 }
 
 // reports counts records of refusals, so that a program that tries the same thing again
@@ -78,4 +81,93 @@ func (n *Network) report(r Record) {
 		r.Why += fmt.Sprintf(" (%d times so far)", count)
 	}
 	n.o.Record(r)
+}
+
+// A tally counts connections that pass, so that a program that connects again and again
+// does not fill the journal.
+type tally struct {
+	mu    sync.Mutex
+	total int
+	kinds map[string]*kind
+}
+
+// A kind is the connections to one host and port that one rule or answer allows.
+type kind struct {
+	count int
+	rest  Record // the connections without a record of their own, added up
+}
+
+// Limits for records of connections. After maxOfKind to one host, or maxRecorded in all,
+// only every doubling of their number has records of its own, and the last of them stands
+// for those before it.
+const (
+	maxOfKind   = 500
+	maxRecorded = 5000
+	maxTallied  = 1000
+)
+
+// find returns the kind of a connection. The caller holds the mutex.
+func (t *tally) find(r Record) *kind {
+	if t.kinds == nil {
+		t.kinds = make(map[string]*kind)
+	}
+	key := fmt.Sprint(r.Host, " ", r.Port, " ", r.Decision)
+	if t.kinds[key] == nil && len(t.kinds) >= maxTallied {
+		key = ""
+	}
+	if t.kinds[key] == nil {
+		t.kinds[key] = &kind{}
+	}
+	return t.kinds[key]
+}
+
+// begin reports whether a connection gets records of its own.
+func (t *tally) begin(r Record) bool {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.find(r)
+	k.count++
+	if k.count > maxOfKind || t.total >= maxRecorded {
+		return k.count&(k.count-1) == 0
+	}
+	t.total++
+	return true
+}
+
+// skip adds a connection that has ended without records of its own.
+func (t *tally) skip(r Record) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.find(r)
+	sum := r
+	sum.More = k.rest.More + 1
+	sum.Sent, sum.Received, sum.Requests = r.Sent+k.rest.Sent, r.Received+k.rest.Received, r.Requests+k.rest.Requests
+	k.rest = sum
+}
+
+// end returns the record of the end of a connection, with those that were skipped.
+func (t *tally) end(r Record) Record {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	k := t.find(r)
+	r.Sent, r.Received, r.Requests, r.More = r.Sent+k.rest.Sent, r.Received+k.rest.Received, r.Requests+k.rest.Requests, k.rest.More
+	k.rest = Record{}
+	return r
+}
+
+// recordRest records the connections that no other record stands for.
+func (n *Network) recordRest() {
+	n.tally.mu.Lock()
+	defer n.tally.mu.Unlock()
+	for _, k := range n.tally.kinds {
+		if r := k.rest; r.More > 0 {
+			r.ID, r.Step, r.Why = n.count.Add(1), Opened, ""
+			r.More--
+			if n.o.Record(r) == nil {
+				r.Step = Closed
+				n.o.Record(r)
+			}
+			k.rest = Record{}
+		}
+	}
 }

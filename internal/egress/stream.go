@@ -28,7 +28,8 @@ type stream struct {
 	ended bool // golem ends TLS
 	web   bool // the HTTP server has the connection
 	load  *load
-	// opened is set when golem records that the connection passes.
+	// opened is set when golem records that the connection passes. It does not do so for
+	// each of many connections.
 	opened bool
 	// detached is set before golem closes the server's side and keeps the program's.
 	detached atomic.Bool
@@ -71,10 +72,11 @@ func (n *Network) serve(c net.Conn, destination func(net.Conn) (netip.AddrPort, 
 // carry records a connection that golem allows, passes it, and records its end.
 func (s *stream) carry() {
 	n := s.n
-	s.opened = true
-	if err := n.o.Record(s.record(Opened)); err != nil {
-		s.refuse(fmt.Errorf("golem cannot record the connection: %w", err))
-		return
+	if s.opened = n.tally.begin(s.record(Opened)); s.opened {
+		if err := n.o.Record(s.record(Opened)); err != nil {
+			s.refuse(fmt.Errorf("golem cannot record the connection: %w", err))
+			return
+		}
 	}
 	if err := s.pass(n.ctx); err != nil {
 		s.refuse(err)
@@ -88,7 +90,11 @@ func (s *stream) carry() {
 	case s.web && closed.Sent > 0:
 		closed.Why = "no HTTP request came; golem passes other protocols only at a port that the list names, other than 80 and 443"
 	}
-	n.o.Record(closed)
+	if !s.opened {
+		n.tally.skip(closed)
+		return
+	}
+	n.o.Record(n.tally.end(closed))
 }
 
 // hostAt returns the name that an address stands in for, or else the address as text.

@@ -461,6 +461,36 @@ func TestManyRefusals(t *testing.T) {
 	}
 }
 
+// TestManyRecords connects again and again. Few connections get records of their own, and
+// the others are added up in them.
+func TestManyRecords(t *testing.T) {
+	w := newWorld(t, rules("example.com:7")...)
+	w.echo("example.com", 7)
+	w.open()
+	const count = 700
+	for range count {
+		if !passes(w.mustDial("example.com", 7)) {
+			t.Fatal("no echo")
+		}
+	}
+	w.network.Close()
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	opened, stands, sent := 0, int64(0), int64(0)
+	for _, r := range w.records {
+		switch r.Step {
+		case egress.Opened:
+			opened++
+		case egress.Closed:
+			stands += 1 + r.More
+			sent += r.Sent
+		}
+	}
+	if opened != 502 || stands != count || sent != count { // 500, the one at 512, and the rest
+		t.Errorf("%d connections got %d records, which stand for %d with %d bytes", count, opened, stands, sent)
+	}
+}
+
 // TestNoRecordNoConnection checks that nothing leaves if it cannot be recorded.
 func TestNoRecordNoConnection(t *testing.T) {
 	w := newWorld(t, rules("example.com")...)

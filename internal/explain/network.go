@@ -30,7 +30,7 @@ type NetworkAnswer struct {
 // Network answers whether commands of the subject may get a URL. The URL may also be a
 // host with or without a port.
 func (s Subject) Network(text string) (NetworkAnswer, error) {
-	host, port, path, err := splitURL(text)
+	host, port, path, plain, err := splitURL(text)
 	if err != nil {
 		return NetworkAnswer{}, err
 	}
@@ -52,6 +52,8 @@ func (s Subject) Network(text string) (NetworkAnswer, error) {
 		}
 	case i < 0:
 		a.Reason = "no rule for " + at + " allows a GET of " + sandbox.Shown(path)
+	case plain && rules[i].Credential != "" && host != "127.0.0.1" && host != "::1":
+		a.Rule, a.Reason = sandbox.Shown(rules[i].String()), "golem sends the credential "+sandbox.Shown(rules[i].Credential)+" only over TLS; use https://"+a.Host
 	case s.Grant.Hosts.IsAll():
 		a.Allowed, a.Reason = true, "commands here reach every host"
 	default:
@@ -66,8 +68,8 @@ func (s Subject) Network(text string) (NetworkAnswer, error) {
 }
 
 // splitURL returns the host, the port and the path of a URL, or of a host with or without a
-// port.
-func splitURL(text string) (host string, port uint16, path string, err error) {
+// port. Plain is true for a URL without TLS.
+func splitURL(text string) (host string, port uint16, path string, plain bool, err error) {
 	bad := errors.New(sandbox.Shown(text) + " is not a URL; write https://api.example.com/path, or a host such as api.example.com:443")
 	full := text
 	if !strings.Contains(text, "://") {
@@ -75,7 +77,7 @@ func splitURL(text string) (host string, port uint16, path string, err error) {
 	}
 	u, err := url.Parse(full)
 	if err != nil || u.Hostname() == "" || u.User != nil {
-		return "", 0, "", bad
+		return "", 0, "", false, bad
 	}
 	number := u.Port()
 	if number == "" {
@@ -83,12 +85,12 @@ func splitURL(text string) (host string, port uint16, path string, err error) {
 	}
 	n, err := strconv.ParseUint(number, 10, 16)
 	if err != nil || n == 0 {
-		return "", 0, "", bad
+		return "", 0, "", false, bad
 	}
 	if rule, wrong := policy.ParseHost(u.Hostname()); wrong == nil {
-		host = rule.Host
+		host = policy.HostsOfRules(rule).Rules()[0].Host
 	} else {
 		host = u.Hostname()
 	}
-	return host, uint16(n), cmp.Or(u.Path, "/"), nil
+	return host, uint16(n), cmp.Or(u.Path, "/"), u.Scheme == "http" || u.Scheme == "ws", nil
 }

@@ -28,6 +28,9 @@ func (l *connectionLog) record(r egress.Record) error {
 	if strings.HasPrefix(r.Decision, "allowed ") { // by a person or a remembered rule
 		c.Decision = "yes"
 	}
+	if r.More > 0 {
+		c.Note = strings.TrimPrefix(fmt.Sprintf("%s; with %d further connections like it", r.Why, r.More), "; ")
+	}
 	if r.Request != "" {
 		c.Note = r.Request + ": " + r.Why
 	}

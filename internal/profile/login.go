@@ -135,7 +135,7 @@ func (p Profile) Needs(logins []Login, getenv func(string) string) Needs {
 			n.Rules = append(n.Rules, r)
 		}
 	}
-	if len(p.Outside) > 0 {
+	if len(p.Outside) > 0 && !p.Alone {
 		for _, host := range gitHosts() {
 			n.Rules = append(n.Rules, policy.HostRule{Host: host, GitRead: true})
 		}

@@ -89,7 +89,7 @@ func (u User) own(name string, root strictyaml.Node) (Profile, error) {
 		}
 		return list
 	}
-	p := Profile{Name: name, About: "your own profile"}
+	p := Profile{Name: name, About: "your own profile", Alone: true}
 	if n, ok := root.At("extends"); ok {
 		list := profiles(u.Home, u.Getenv)
 		i := slices.IndexFunc(list, func(b Profile) bool { return b.Name == n.Text })

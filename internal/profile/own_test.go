@@ -8,6 +8,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -33,9 +34,10 @@ credentials:
 network: true
 hosts: [api.example.com]
 `,
-		"claude.yaml": "extends: claude\nenv: [MY_VARIABLE]\n",
-		"mine.yaml":   "extends: claude\ncredentials: {files: [.claude/more/token], keep: [.claude/shell-snapshots]}\n",
-		"notes.txt":   "not a profile",
+		"claude.yaml":  "extends: claude\nenv: [MY_VARIABLE]\n",
+		"mine.yaml":    "extends: claude\ncredentials: {files: [.claude/more/token], keep: [.claude/shell-snapshots]}\n",
+		"outside.yaml": "hosts: [api.example.com]\ncredentials: {outside: [{from: env:MY_KEY, header: 'X-Key: ${value}', hosts: [key.example.com]}]}\n",
+		"notes.txt":    "not a profile",
 	})
 	writeFiles(t, u.Home, map[string]string{".config/aider/conventions.md": "be short\n", ".config/aider/keys/oauth.json": "secret\n", ".claude/.credentials.json": "claude's", ".claude/more/token": "t"})
 
@@ -52,6 +54,15 @@ hosts: [api.example.com]
 	if p.About != "aider with my key" || !p.Net || p.File == "" || !slices.Equal(p.Set, []string{"AIDER_CHECK_UPDATE=false"}) || !slices.Equal(p.Env, []string{"AIDER_MODEL"}) ||
 		!slices.Equal(p.Keys, []string{"OPENAI_API_KEY"}) || !slices.Equal(p.Hosts, []string{"api.example.com"}) {
 		t.Errorf("got %+v", p)
+	}
+	for name, want := range map[string]string{"outside": "api.example.com", "claude": "github.com (git read), gitlab.com (git read)"} {
+		p, err := u.ProfileFor(name, "")
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got := strings.Join(policy.HostsOfRules(p.Needs(nil, noVariables).Rules...).Patterns(), ", "); got != want {
+			t.Errorf("%s reaches %q, want %q", name, got, want)
+		}
 	}
 	home, kept := t.TempDir(), t.TempDir()
 	got := fillHome(t, p, home, kept)
@@ -72,7 +83,7 @@ hosts: [api.example.com]
 	if p, err = u.ProfileFor("mine", ""); err != nil || len(p.Private) != 1 || !slices.Contains(p.Private[0].Keeps, "shell-snapshots") {
 		t.Errorf("mine: got %+v, %v", p.Private, err)
 	}
-	if all, err := u.All(); err != nil || len(all) != 1+len(profiles("", noVariables)) {
+	if all, err := u.All(); err != nil || len(all) != 2+len(profiles("", noVariables)) {
 		t.Errorf("got %d profiles, %v", len(all), err)
 	}
 	if _, err = u.ProfileFor("adier", ""); !errors.Is(err, sandbox.ErrNotFound) || !strings.Contains(err.Error(), "did you mean aider?") {

@@ -33,6 +33,7 @@ type Profile struct {
 	Outside  []Key        // the credentials that golem adds to its requests if its network is limited, in the order of preference
 	Reads    []string     // hosts from which it only reads
 	Optional []string     // hosts that it asks for and does not need, such as those for statistics and updates
+	Alone    bool         // it reaches no host that it does not name, such as those of git
 	Quiet    []string     // NAME=value, for a limited network: it then asks for fewer hosts
 	Dropped  []string     // those of Keys that it gets only with an unlimited network, because they may contain anything
 	HasLogin bool         // golem adds a credential to its requests

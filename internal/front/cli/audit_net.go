@@ -3,6 +3,7 @@ package cli
 import (
 	"cmp"
 	"fmt"
+	"slices"
 	"strings"
 	"time"
 
@@ -36,6 +37,11 @@ type connectionRecord struct {
 // printConnections prints the connections of commands, one a line.
 func (f *programFlags) printConnections(cmd *cobra.Command, filter *filterFlags) error {
 	filter.Tool = audit.ConnectTool
+	if err := filter.check(); err != nil {
+		return err
+	}
+	last := filter.last
+	filter.last = 0 // a connection has several records
 	programs := map[string]*audit.Connections{}
 	var names []string
 	if err := f.eachRecord(cmd, filter, func(r inbox.JournalRecord) error {
@@ -54,6 +60,10 @@ func (f *programFlags) printConnections(cmd *cobra.Command, filter *filterFlags)
 			list = append(list, connectionRecord{Program: name, Time: c.Time, Session: c.Session, Workers: c.Workers, Client: c.Program, Host: c.Host, Port: c.Port,
 				Decision: c.Decision, By: c.By, Open: !c.Ended, Sent: c.Sent, Received: c.Received, Seconds: c.Took.Seconds(), Code: c.Code, Note: c.Note})
 		}
+	}
+	if last > 0 {
+		slices.SortStableFunc(list, func(a, b connectionRecord) int { return a.Time.Compare(b.Time) })
+		list = list[max(0, len(list)-last):]
 	}
 	if wantsJSON(cmd) {
 		return printJSON(cmd.OutOrStdout(), map[string]any{"connections": list})

@@ -350,8 +350,11 @@ func (f *execFlags) tell(cmd *cobra.Command, p *program.Program, gate *program.G
 		fmt.Fprintf(cmd.ErrOrStderr(), "golem: the profile is your own, %s%s\n", visible.Text(visible.HomeRelative(x.Profile.File, x.Profile.Home)), instead)
 	}
 	if f.profile == "" && x.Profile.Name == profile.Plain && (profile.Host{Path: x.Path, Dir: x.Dir, Home: x.Profile.Home}).HasInstalled(command) {
-		fmt.Fprintf(cmd.ErrOrStderr(), "golem: there is no profile for %s, so it has none of your settings, credentials and variables; golem exec --profile-help explains how to write one\n",
-			visible.Text(filepath.Base(command)))
+		has := "it has none of your settings, credentials and variables"
+		if len(f.env) > 0 {
+			has = "it has none of your settings and credentials, and only the variables of --env"
+		}
+		fmt.Fprintf(cmd.ErrOrStderr(), "golem: there is no profile for %s, so %s; golem exec --profile-help explains how to write one\n", visible.Text(filepath.Base(command)), has)
 	}
 	for _, m := range x.Profile.Mounts {
 		adds = append(adds, string(m.Source)+" at "+m.Target+" (read-only)")

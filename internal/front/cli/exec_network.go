@@ -133,7 +133,15 @@ func tellNetwork(w io.Writer, p *program.Program, hosts policy.Hosts, agent netw
 			advice = "--net " + strings.Join(names, ",") + " gives it these hosts, and --net on all"
 		}
 		fmt.Fprintln(w, "golem: it is of little use without the network; "+advice)
+	case isList && len(names) > 0 && !slices.ContainsFunc(needs.Hosts, func(r policy.HostRule) bool { return !r.GitRead && isListed(hosts, r) }):
+		fmt.Fprintf(w, "golem: warning: the list has none of the hosts that %s needs; --net +%s adds them\n", visible.Text(agent.Profile.Name), strings.Join(names, ",+"))
 	}
+}
+
+// isListed reports whether a list has the host of a rule, at one of its ports.
+func isListed(h policy.Hosts, r policy.HostRule) bool {
+	r = policy.HostsOfRules(r).Rules()[0]
+	return slices.ContainsFunc(r.Ports, func(port uint16) bool { return len(h.Find(r.Host, port)) > 0 })
 }
 
 // agentRules returns the rules of a list, those with a credential first.
