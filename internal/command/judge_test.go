@@ -250,7 +250,7 @@ func TestReasons(t *testing.T) {
 		"sort -o x y":           "-o changes what the command does",
 		"X=1 ls":                "X is set for it",
 		"git branch new":        "with new it does something else",
-		"git branch -D x":       "-D is not among the options that only look",
+		"git branch -D x":       "-D is not among the options that the set allows",
 		"$x":                    "what it runs is not known before it runs",
 		"sort $x":               "$x could be an option that changes what the command does",
 		"a; (":                  "a shell could not read it",

@@ -1,6 +1,7 @@
 package command
 
 import (
+	"regexp"
 	"slices"
 	"strings"
 	"sync"
@@ -20,6 +21,9 @@ type entry struct {
 	most int
 	// operands lists the allowed operands, nil if all are.
 	operands []string
+	// plain refuses operands that may be code or settings, such as NAME=value, and options
+	// for another program after --.
+	plain bool
 
 	list []string // the fields of words
 }
@@ -150,26 +154,60 @@ func build() []entry {
 	for _, c := range []string{"build", "test", "check", "clippy", "fmt", "doc", "bench", "metadata", "tree", "nextest"} {
 		list = append(list, entry{words: "cargo " + c})
 	}
+	scripts := strings.Fields("-s --silent --if-present --workspaces -w* --workspace* -r --recursive")
 	for _, tool := range []string{"npm", "yarn", "pnpm"} {
-		list = append(list, entry{words: tool + " test"})
+		list = append(list, entry{words: tool + " test", only: scripts, plain: true})
 		for _, script := range []string{"build", "test", "lint", "format", "check", "typecheck", "compile"} {
-			list = append(list, entry{words: tool + " run " + script})
+			list = append(list, entry{words: tool + " run " + script, only: scripts, plain: true})
 		}
 	}
 	for _, script := range []string{"build", "lint"} {
-		list = append(list, entry{words: "yarn " + script}, entry{words: "pnpm " + script})
+		list = append(list, entry{words: "yarn " + script, only: scripts, plain: true}, entry{words: "pnpm " + script, only: scripts, plain: true})
 	}
 	goals := []string{"clean", "compile", "test", "test-compile", "package", "verify", "build", "check", "assemble", "testClasses", "classes"}
 	quiet := []string{"-q", "-o", "-B", "--offline", "--quiet", "--info", "--stacktrace", "--no-daemon", "-DskipTests"}
 	for _, tool := range []string{"mvn", "./mvnw", "gradle", "./gradlew"} {
 		list = append(list, entry{words: tool, only: quiet, operands: goals})
 	}
-	for _, c := range []string{"dotnet build", "dotnet test", "cmake --build", "cmake -S", "cmake -B", "python -m pytest", "python3 -m pytest",
-		"python -m unittest", "python3 -m unittest", "bundle exec rspec", "bundle exec rake"} {
-		list = append(list, entry{words: c})
+	for words, only := range buildOptions {
+		list = append(list, entry{words: words, only: strings.Fields(only + " --version --help"), plain: true})
 	}
-	return append(list, plainEntries("make gmake ninja ctest meson gofmt rustfmt pytest tox ruff mypy flake8 black tsc eslint prettier jest vitest mocha rspec rake")...)
+	return list
 }
+
+// buildOptions lists the options that the set build allows for tools that also take code,
+// plugins, settings or programs as options: a rule for the set is about the code in the
+// tree.
+var buildOptions = func() map[string]string {
+	const (
+		pytest = "-v -vv -vvv -q -qq -x -s -l -xvs -vs -sv -xv -vx -k* -m* -n* -r* --lf --ff --last-failed --failed-first --maxfail* --tb* --durations* --collect-only --co " +
+			"--color* --no-header --no-summary --cov --cov=* --cov-report=* --showlocals --strict-markers --deselect* --ignore* --timeout* --exitfirst --verbose --quiet"
+		unittest = "-v -q -f -b -k* -s* -t* -p* --verbose --quiet --failfast --buffer --locals"
+		rspec    = "-f -fd -fp -e* --example* --fail-fast* -t* --tag* --seed* --order* -b --backtrace --color --no-color --only-failures --next-failure"
+		rake     = "-T -n -m -q -s -t -P -j* --tasks --trace --dry-run --quiet --silent"
+		make     = "-j* -k -n -s -B -i -w -l* -O* -C* -q --jobs* --keep-going --dry-run --silent --quiet --always-make --no-print-directory --output-sync* --directory* --trace"
+		dotnet   = "-c --configuration* --no-restore --no-build -v* --verbosity* --nologo --filter* -f --framework*"
+	)
+	return map[string]string{
+		"make": make, "gmake": make, "pytest": pytest, "python -m pytest": pytest, "python3 -m pytest": pytest, "python -m unittest": unittest, "python3 -m unittest": unittest,
+		"rspec": rspec, "bundle exec rspec": rspec, "rake": rake, "bundle exec rake": rake, "dotnet build": dotnet, "dotnet test": dotnet,
+		"cmake --build": "-j* --parallel* --target* -t --config* --clean-first -v --verbose",
+		"cmake -S":      "-B* -G* -DCMAKE_BUILD_TYPE=* --fresh -Wno-dev", "cmake -B": "-S* -G* -DCMAKE_BUILD_TYPE=* --fresh -Wno-dev",
+		"ninja": "-j* -k* -n -v -C* --quiet --verbose", "ctest": "-j* -R* -E* -L* -C* -V -VV -N -Q --output-on-failure --test-dir* --parallel* --rerun-failed --verbose --quiet",
+		"meson setup": "-C* --buildtype=* --reconfigure --wipe", "meson compile": "-C* -j* -v --verbose --clean", "meson test": "-C* -j* -v -q --verbose --quiet --print-errorlogs --suite* --list",
+		"gofmt": "-l -w -d -s -e", "rustfmt": "--check --edition* -l -q -v --quiet --verbose",
+		"tox": "-e* -q -v -p* -r -l --recreate --parallel*", "mypy": "--strict --ignore-missing-imports --show-error-codes --no-error-summary -p* -m* --pretty -v --python-version* --check-untyped-defs",
+		"ruff":   "--fix --diff --select* --ignore* --show-fixes --statistics --exit-zero -q -v --check --line-length* --output-format* --no-cache --unsafe-fixes --quiet --verbose",
+		"flake8": "--select* --ignore* --extend-ignore* --max-line-length* --count --statistics --show-source -q -v --exclude* -j*",
+		"black":  "--check --diff -l* --line-length* -q -v --color --no-color -S --quiet --verbose",
+		"tsc":    "--noEmit -p* --project* -b --build --strict --pretty* --skipLibCheck -v", "eslint": "--fix --fix-dry-run --quiet --ext* --max-warnings* --cache --no-cache --color --no-color -v",
+		"prettier": "--check --write -c -w -l --list-different --ignore-unknown -u --log-level*",
+		"jest": "-t* --testNamePattern* --testPathPattern* -i --runInBand --coverage --coverage=* --no-coverage --watchAll=false --ci --verbose -u --updateSnapshot --bail* -w* --maxWorkers* --silent " +
+			"--passWithNoTests --findRelatedTests --onlyChanged -o --listTests",
+		"vitest": "-t* --testNamePattern* --run --coverage --silent --bail* --passWithNoTests -u --update --reporter=default --reporter=verbose --reporter=dot --reporter=json",
+		"mocha":  "-g* -f* --grep* --fgrep* -b --bail --exit -t* --timeout* --recursive --parallel",
+	}
+}()
 
 // allowedVariables lists the variables, with their values, that the sets allow for a command.
 var allowedVariables = map[string][]string{
@@ -237,10 +275,13 @@ func (e entry) explainRefusal(words []Word) string {
 				return w.Text + " could be an option"
 			}
 			if !slices.ContainsFunc(e.only, func(o string) bool { return matchesOption(o, w.Text) }) {
-				return w.Text + " is not among the options that only look"
+				return w.Text + " is not among the options that the set allows"
 			}
 		case ended || !w.mayBeOption():
 			count++
+			if e.plain && w.Literal && !plainOperand().MatchString(w.Text) && !w.is(harmlessAfter...) {
+				return w.Text + " may be code or a setting"
+			}
 			if e.operands != nil && !w.is(e.operands...) {
 				return w.Text + " is not an operand that the set allows"
 			}
@@ -254,6 +295,14 @@ func (e entry) explainRefusal(words []Word) string {
 	}
 	return ""
 }
+
+// harmlessAfter lists options that scripts of a tree get after --.
+var harmlessAfter = []string{"--watch=false", "--watchAll=false", "--run", "--ci", "--coverage", "--verbose", "--silent", "--fix", "--nocapture"}
+
+// plainOperand matches names of files, targets and tests.
+var plainOperand = sync.OnceValue(func() *regexp.Regexp {
+	return regexp.MustCompile(`^([A-Za-z0-9_./@+%*?,^|][A-Za-z0-9_./@+%*?,^| -]*)?(::[A-Za-z0-9_\[\]., -]+)*(:[a-z]+)*$`)
+})
 
 // matchesOption reports whether an option equals an item of entry.only, or has it as a prefix.
 func matchesOption(only, text string) bool {
