@@ -197,6 +197,14 @@ func (h holding) start(w *wire) (*started, error) {
 	return process, nil
 }
 
+// limitInstances limits how many inotify instances the commands of a session have. The user
+// usually has 128, which programs outside need, too. The limit is one of the holder's user
+// namespace. Where /proc cannot be written, there is none.
+func limitInstances() {
+	const most = "32"
+	os.WriteFile("/proc/sys/user/max_inotify_instances", []byte(most), 0)
+}
+
 // holder owns the namespaces of a session and starts its cells. It ends when golem closes
 // the wire.
 func holder(w *wire, handle Handler) error {
@@ -207,6 +215,7 @@ func holder(w *wire, handle Handler) error {
 	if err := loopbackUp(); err != nil {
 		return err
 	}
+	limitInstances()
 	if err := w.send(report{Pid: os.Getpid()}); err != nil {
 		return err
 	}

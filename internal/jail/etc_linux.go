@@ -92,11 +92,18 @@ func openEtc(root, name string) (fd int, st unix.Stat_t, err error) {
 	return fd, st, nil
 }
 
+// isSystemPath reports whether a path is in a directory of the system. A symlink in /etc may
+// lead elsewhere, such as to settings in a home that everybody may read.
+func isSystemPath(name string) bool {
+	return slices.ContainsFunc([]string{"/etc/", "/usr/", "/lib/", "/lib32/", "/lib64/", "/opt/", "/var/lib/", "/var/cache/", "/nix/store/", "/gnu/store/", "/ostree/", "/sysroot/"},
+		func(dir string) bool { return strings.HasPrefix(name, dir) })
+}
+
 // othersReach reports whether everybody may enter the directories above an open file,
-// after all symlinks were followed.
+// after all symlinks were followed, and the file belongs to the system.
 func othersReach(root string, fd int) bool {
 	real, err := os.Readlink(fmt.Sprintf("%s/proc/self/fd/%d", root, fd))
-	if err != nil || !strings.HasPrefix(real, root+"/") {
+	if err != nil || !strings.HasPrefix(real, root+"/") || !isSystemPath(strings.TrimPrefix(real, root)) {
 		return false
 	}
 	for _, dir := range above(strings.TrimPrefix(real, root)) {

@@ -81,6 +81,19 @@ func TestEtcShows(t *testing.T) {
 		for _, name := range []string{"own", "group", "deep/own", "deep/closed", "deep/closed/open", "led", "pipe", "missing"} {
 			names = append(names, top+"/"+name)
 		}
+		// A symlink into a home that everybody may read.
+		home, err := os.MkdirTemp("/", "golem-test-home-")
+		check(t, err)
+		defer os.RemoveAll(home)
+		check(t, os.Chmod(home, 0o755))
+		check(t, os.WriteFile(home+"/settings", []byte("of the user\n"), 0o644))
+		for name, to := range map[string]string{"home-file": home + "/settings", "home-dir": home} {
+			check(t, os.Symlink(to, "/etc/"+top+"."+name))
+			defer os.Remove("/etc/" + top + "." + name)
+		}
+		if got := run("cat /etc/"+top+".home-file /etc/"+top+".home-dir/settings 2>/dev/null; true", top+".home-file", top+".home-dir"); got != "" {
+			t.Errorf("a symlink into a home: got %q", got)
+		}
 		names = append(names, top+".led", "shadow")
 		line := "for f in " + strings.Join(names, " ") + "; do timeout 5 cat /etc/$f; ls -A /etc/$f/; done 2>/dev/null; true"
 		if got := run(line, names...); got != "" {
