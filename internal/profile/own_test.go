@@ -55,7 +55,7 @@ hosts: [api.example.com]
 		!slices.Equal(p.Keys, []string{"OPENAI_API_KEY"}) || !slices.Equal(p.Hosts, []string{"api.example.com"}) {
 		t.Errorf("got %+v", p)
 	}
-	for name, want := range map[string]string{"outside": "api.example.com", "claude": "github.com (git read), gitlab.com (git read)"} {
+	for name, want := range map[string]string{"outside": "api.example.com", "claude": "github.com (git read), gitlab.com (git read), platform.claude.com (GET, HEAD)"} {
 		p, err := u.ProfileFor(name, "")
 		if err != nil {
 			t.Fatal(err)
