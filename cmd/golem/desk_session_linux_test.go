@@ -47,6 +47,18 @@ func (u *deskUser) openSession() {
 	u.do(chromedp.WaitVisible("form.pick"))
 }
 
+// tickAllAtDesk ticks all files of a list that the page loads in parts.
+func tickAllAtDesk(t *testing.T, u *deskUser) {
+	u.write("shop/keep.txt", "as it was\n")
+	u.mustGolem(0, "shop", "exec", "sh", "-c", "for i in $(seq 502); do echo $i >f$i; done")
+	u.openDesk()
+	u.openSession()
+	u.do(chromedp.Evaluate(`document.getElementById('pick-all').click()`, nil))
+	u.waitFor(u.browser, "Chosen: 502 files.")
+	u.do(chromedp.Evaluate(`document.getElementById('pick-all').click()`, nil))
+	u.waitFor(u.browser, "Tick what you want to apply.")
+}
+
 // applyAtDesk applies some hunks of a session, and checks that exactly those are on the disk.
 func applyAtDesk(t *testing.T, u *deskUser) {
 	lines := make([]string, 60)
