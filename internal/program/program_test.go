@@ -394,3 +394,21 @@ func TestNamesThatDoNotExist(t *testing.T) {
 		}
 	}
 }
+
+// TestRemoteServerExample loads the worker with a remote MCP server in docs/workers.md, with
+// the hosts that the page names for the project.
+func TestRemoteServerExample(t *testing.T) {
+	page, err := os.ReadFile("../../docs/workers.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, after, _ := strings.Cut(string(page), "**Remote MCP servers.**")
+	_, after, _ = strings.Cut(after, "```yaml\n")
+	example, rest, _ := strings.Cut(after, "```")
+	if !strings.Contains(example, "url: https://mcp.example.com") || !strings.Contains(rest, "such as `network: [mcp.example.com]`") {
+		t.Fatalf("got the example %q", example)
+	}
+	loadProgram(t, writeProgram(t, map[string]string{
+		"golem-forge.config.yaml": "sandbox:\n  mounts: [{source: ./in, target: /in, mode: ro}]\n  network: [mcp.example.com]\n",
+		"main.worker":             example + "Work.\n", "in/a": ""}))
+}
