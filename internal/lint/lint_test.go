@@ -109,7 +109,8 @@ func TestCheckSettings(t *testing.T) {
 	}{
 		"nothing":         {"sandbox: {root: ., mode: overlay}\nmodel: ollama:qwen3\n", nil},
 		"no directory":    {"sandbox: {mounts: [{source: ./dada, target: /in}]}\n", []string{`did you mean`}},
-		"far from others": {"sandbox: {mounts: [{source: ./zzzzzzzz, target: /in}]}\n", []string{"mkdir -p"}},
+		"nothing to read": {"sandbox: {mounts: [{source: ./zzzzzzzz, target: /in, mode: ro}]}\n", []string{"mkdir -p"}},
+		"made by a write": {"sandbox: {mounts: [{source: ./zzzzzzzz, target: /in}, {source: ./yyyyyyyy, target: /out, mode: overlay}]}\n", nil},
 		"zones":           {"sandbox: {mode: sandboxed, root: ./later}\n", nil},
 		"no vendor":       {"model: qwen3\n", []string{"names no vendor"}},
 		"another vendor":  {"model: olama:qwen3\n", []string{"ollama"}},

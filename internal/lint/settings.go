@@ -46,7 +46,8 @@ func CheckSettings(p *project.Project, vendors []string) strictyaml.Problems {
 	return problems
 }
 
-// checkSource adds a problem if the directory of a mount in a file does not exist.
+// checkSource adds a problem if the directory of a mount in a file does not exist. The first
+// write makes a writable one, so that is a problem only if its name looks like a mistake.
 func checkSource(m project.Mount, problems *strictyaml.Problems) {
 	if m.From == strictyaml.Default {
 		return
@@ -57,7 +58,11 @@ func checkSource(m project.Mount, problems *strictyaml.Problems) {
 	}
 	shown := filepath.ToSlash(string(m.Source))
 	hint := "make it with mkdir -p " + sandbox.Shown(shown) + ", or name a directory that exists"
-	if near := siblingsLike(dir); near != "" {
+	near := siblingsLike(dir)
+	if near == "" && m.Access() >= sandbox.ReadWrite {
+		return
+	}
+	if near != "" {
 		hint = "did you mean " + sandbox.Shown(path.Join(path.Dir(shown), near)) + "? Otherwise " + hint
 	}
 	problems.Add(strictyaml.Node{Place: m.From}, "the directory "+sandbox.Shown(shown)+" for "+sandbox.Shown(m.Target)+" does not exist", hint)
