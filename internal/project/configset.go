@@ -23,7 +23,11 @@ func SetConfig(file string, data []byte, home string, tools []string, key, value
 		}
 	}
 	if !slices.Contains(names, key) {
-		return wrong("no key "+sandbox.Shown(key)+" with one value", "golem config set knows "+strings.Join(names, ", ")+"; golem config edit --user changes the others")
+		hint := "golem config set knows " + strings.Join(names, ", ") + "; golem config edit --user changes the others"
+		if near := sandbox.Nearest(key, names); len(near) > 0 {
+			hint = "did you mean golem config set " + near[0] + " " + sandbox.Shown(value) + "? " + hint
+		}
+		return wrong("no key "+sandbox.Shown(key)+" with one value", hint)
 	}
 	if strings.ContainsAny(value, "\r\n") || value == "" {
 		return wrong(key+": no value", "a value is one line: golem config set "+key+" VALUE")

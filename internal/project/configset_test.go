@@ -14,6 +14,7 @@ func TestSetConfig(t *testing.T) {
 		{"no line end", "notify: bell", "model", "a:b", "notify: bell\nmodel: a:b\n"},
 		{"a value that needs quotes", "", "hub", "a: b", "hub: \"a: b\"\n"},
 		{"no such key", "", "theme", "x", "error: no key theme"},
+		{"a typo", "", "modle", "a:b", "error: no key modle with one value; did you mean golem config set model a:b?"},
 		{"a list", "", "roots", "/x", "error: no key roots"},
 		{"a wrong word", "", "notify", "loud", "error: notify"},
 		{"two lines", "", "model", "a:b\nnetwork: on", "error: no value"},
