@@ -207,8 +207,8 @@ func newTools() *cobra.Command {
 		Use:   "tools [NAME]",
 		Short: "List the tools of a worker",
 		Long: `List the tools that a worker of this program has: who may call each (llm is the model,
-manual is you), the strictest approval that it needs, and its effects on files. With NAME,
-show that tool and its arguments.
+manual is you, also if the worker lacks the tool), the strictest approval that it needs,
+and its effects on files. With NAME, show that tool and its arguments.
 
 golem remembers the tools that an MCP server listed when golem first started it. If the
 server lists other tools later, golem refuses its calls. --accept SERVER starts the
@@ -327,7 +327,11 @@ type toolDocument struct {
 }
 
 func aboutTool(g tool.Gate, t tool.Tool) toolDocument {
-	return toolDocument{t.Name, t.Toolset, t.Mode.String(), g.HighestApproval(t).String(), strings.Fields(verbs(t)), t.Label, t.Category, t.Description, t.Schema()}
+	mode := t.Mode
+	if !slices.ContainsFunc(g.ToolsFor(policy.Model), func(other tool.Tool) bool { return other.Name == t.Name }) {
+		mode = policy.Manual // the user has the tool, and the worker has not
+	}
+	return toolDocument{t.Name, t.Toolset, mode.String(), g.HighestApproval(t).String(), strings.Fields(verbs(t)), t.Label, t.Category, t.Description, t.Schema()}
 }
 
 func listTools(cmd *cobra.Command, g tool.Gate) error {
