@@ -490,7 +490,7 @@ func confineBare(f fence, supervise bool) (listener int, err error) {
 	if err := unix.Capset(&header, &none[0]); err != nil {
 		return -1, fmt.Errorf("capabilities: %w", err)
 	}
-	if err := filter(seccomp(unix.Gettid(), allow, false)); err != nil {
+	if err := filter(seccomp(unix.Gettid(), false)); err != nil {
 		return -1, err
 	}
 	if err := filter(bareSeccomp(f.Network || supervise)); err != nil || !supervise {

@@ -9,6 +9,9 @@ import (
 	"golang.org/x/sys/unix"
 )
 
+// The kernel asks the cell about some calls of commands: the sockets of commands with the
+// host's network, and renames ([mover]).
+//
 // How commands use the host's network. They have their own network namespace, because
 // /proc/PID/net of the host's lists every Unix socket of the machine with its path. The
 // kernel asks the cell for each socket of an internet family. The cell is in the host's
@@ -18,6 +21,28 @@ import (
 // asks is the return value of a filter that makes the kernel ask the cell.
 const asks = unix.SECCOMP_RET_USER_NOTIF
 
+// asking returns the filter for the calls that the kernel asks the cell about.
+func asking(sockets, renames bool) []unix.SockFilter {
+	var b filterBuilder
+	b.load(atCall)
+	if renames {
+		for _, call := range renameCalls() {
+			b.when(call, asks)
+		}
+		b.when(unix.SYS_LANDLOCK_RESTRICT_SELF, asks)
+	}
+	if sockets {
+		b.call(unix.SYS_SOCKET, func() {
+			b.load(atArgs)
+			b.when(unix.AF_INET, asks)
+			b.when(unix.AF_INET6, asks)
+			b.when(unix.AF_NETLINK, asks) // the first filter allows only NETLINK_ROUTE
+		})
+	}
+	b.always(allow)
+	return b.program
+}
+
 // apartNetwork moves the calling thread to a new network namespace.
 func apartNetwork() error {
 	if err := unix.Unshare(unix.CLONE_NEWNET); err != nil {
@@ -26,8 +51,8 @@ func apartNetwork() error {
 	return loopbackUp()
 }
 
-// A socketRequest is struct seccomp_notif.
-type socketRequest struct {
+// A callRequest is struct seccomp_notif.
+type callRequest struct {
 	id         uint64
 	pid, flags uint32
 	call       int32
@@ -46,37 +71,25 @@ type fdGrant struct {
 // handAndAnswer is SECCOMP_ADDFD_FLAG_SEND.
 const handAndAnswer = 2
 
-// A socketReply is struct seccomp_notif_resp.
-type socketReply struct {
+// A callReply is struct seccomp_notif_resp.
+type callReply struct {
 	id    uint64
 	value int64
 	errno int32
 	flags uint32
 }
 
-// answerSockets opens the sockets that commands ask for. It runs in the network namespace
-// that the sockets should have.
-func answerSockets(listener int) {
-	answerRequests(listener, func(q socketRequest) { q.answer(listener) })
-}
-
 // answerRequests answers the requests of a filter until no process with that filter is
 // left, and closes the listener.
-func answerRequests(listener int, answer func(socketRequest)) {
+func answerRequests(listener int, answer func(callRequest)) {
 	defer unix.Close(listener)
-	// Block all signals, such as those that Go sends its own threads. A signal that
-	// interrupts SECCOMP_IOCTL_NOTIF_ADDFD would make the kernel answer with descriptor
-	// 0, which is another file of the command.
-	runtime.LockOSThread() // never unlocked: the thread ends with its signal mask
-	var all unix.Sigset_t
-	for i := range all.Val {
-		all.Val[i] = ^uint64(0)
-	}
-	if unix.PthreadSigmask(unix.SIG_BLOCK, &all, nil) != nil {
+	// A signal that interrupts SECCOMP_IOCTL_NOTIF_ADDFD would make the kernel answer
+	// with descriptor 0, which is another file of the command.
+	if blockSignals() != nil {
 		return
 	}
 	for {
-		var q socketRequest
+		var q callRequest
 		switch errno := control(listener, unix.SECCOMP_IOCTL_NOTIF_RECV, unsafe.Pointer(&q)); errno {
 		case 0:
 			answer(q)
@@ -92,8 +105,20 @@ func answerRequests(listener int, answer func(socketRequest)) {
 	}
 }
 
+// blockSignals locks the calling goroutine to its thread, and blocks all signals on it,
+// such as those that Go sends its own threads. It is never undone: the thread ends with its
+// signal mask.
+func blockSignals() error {
+	runtime.LockOSThread()
+	var all unix.Sigset_t
+	for i := range all.Val {
+		all.Val[i] = ^uint64(0)
+	}
+	return unix.PthreadSigmask(unix.SIG_BLOCK, &all, nil)
+}
+
 // answer opens the requested socket and hands it to the command.
-func (q socketRequest) answer(listener int) {
+func (q callRequest) answer(listener int) {
 	kind := int(int32(q.args[1]))
 	fd, err := unix.Socket(int(int32(q.args[0])), kind|unix.SOCK_CLOEXEC, int(int32(q.args[2])))
 	if err != nil {
@@ -105,8 +130,8 @@ func (q socketRequest) answer(listener int) {
 }
 
 // reply ends the call of the command with an error, or with 0.
-func (q socketRequest) reply(listener int, err error) {
-	r := socketReply{id: q.id}
+func (q callRequest) reply(listener int, err error) {
+	r := callReply{id: q.id}
 	if err != nil {
 		errno := unix.EACCES
 		errors.As(err, &errno)
@@ -115,8 +140,20 @@ func (q socketRequest) reply(listener int, err error) {
 	control(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&r))
 }
 
+// proceed lets the kernel carry out the call for the command, which may have changed its
+// arguments since the filter saw them.
+func (q callRequest) proceed(listener int) {
+	control(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&callReply{id: q.id, flags: unix.SECCOMP_USER_NOTIF_FLAG_CONTINUE}))
+}
+
+// isAlive reports whether the command still waits for the reply. If it does, q.pid is still
+// its number.
+func (q callRequest) isAlive(listener int) bool {
+	return control(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&q.id)) == 0
+}
+
 // hand gives the command a socket of a kind, whose number is the result of its call.
-func (q socketRequest) hand(listener, fd, kind int) {
+func (q callRequest) hand(listener, fd, kind int) {
 	h := fdGrant{id: q.id, flags: handAndAnswer, from: uint32(fd)}
 	if kind&unix.SOCK_CLOEXEC != 0 {
 		h.newFlags = unix.O_CLOEXEC
@@ -126,7 +163,7 @@ func (q socketRequest) hand(listener, fd, kind int) {
 		h.flags = 0
 		var number uintptr
 		if number, errno = ioctl(listener, unix.SECCOMP_IOCTL_NOTIF_ADDFD, unsafe.Pointer(&h)); errno == 0 {
-			control(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&socketReply{id: q.id, value: int64(number)}))
+			control(listener, unix.SECCOMP_IOCTL_NOTIF_SEND, unsafe.Pointer(&callReply{id: q.id, value: int64(number)}))
 		}
 	}
 	if errno != 0 {

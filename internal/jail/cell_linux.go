@@ -109,6 +109,7 @@ func cell(w *wire) error {
 	if err := h.closeSockets(tree.exposed); err != nil {
 		return err
 	}
+	h.mover = tree.mover
 	h.ahead, h.anew, h.stands, h.signal, h.others, h.prepared = tree.ahead, tree.anew, tree.stands, signalNamespace, cellThreads, true
 	var terminal []int
 	if p.Terminal {
@@ -131,15 +132,12 @@ func (t *tree) confine(p plan) error {
 	if err := hideMounts(); err != nil {
 		return err
 	}
-	inet := uint32(allow)
 	if p.Online {
 		if err := apartNetwork(); err != nil {
 			return err
 		}
-		inet = asks
 	}
-	listener, err := confineThread(inet)
-	if err != nil {
+	if err := confineThread(); err != nil {
 		return err
 	}
 	if !p.Counted {
@@ -147,13 +145,36 @@ func (t *tree) confine(p plan) error {
 			return err
 		}
 	}
-	if p.Online {
-		go answerSockets(listener)
-	}
 	if err := fenceOf(p).close(); err != nil && err != errNoLandlock {
 		return err
 	}
-	return nil
+	return t.answer(p)
+}
+
+// answer has the kernel ask the cell about some calls of the commands that the calling
+// thread starts, and answers them on other threads.
+func (t *tree) answer(p plan) error {
+	listener, err := -1, error(nil)
+	renames := p.Layered
+	if renames {
+		// A signal does not interrupt a rename that the cell has begun. Kernels before
+		// Linux 5.19 cannot promise that. If another program supervises golem's calls,
+		// golem cannot.
+		listener, err = install(asking(p.Online, true), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER|unix.SECCOMP_FILTER_FLAG_WAIT_KILLABLE_RECV)
+		renames = err == nil
+	}
+	if !renames {
+		if !p.Online {
+			return nil
+		}
+		if listener, err = install(asking(true, false), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER); err != nil {
+			return err
+		}
+		go answerRequests(listener, func(q callRequest) { q.answer(listener) })
+		return nil
+	}
+	t.mover, err = newMover(listener, t.enter, fenceOf(p))
+	return err
 }
 
 // serve reports that the cell is ready, passes files to golem, and runs the commands that
@@ -253,6 +274,7 @@ type hands struct {
 	set    bool                 // the limits are set
 	memory func() int64         // returns the bytes in file systems in memory; nil if there are none
 
+	mover     *mover // moves directories for commands; nil if they need no help
 	noSockets string // why commands have no Unix sockets, "" if they have
 	prepared  bool   // the directories are mounted
 	running   running
@@ -377,6 +399,7 @@ func (h *hands) run(o order, cancel <-chan struct{}, stopped func()) verdict {
 	}
 	v.Hit = <-hit
 	<-looked
+	h.mover.wait()
 	removeShared()
 	v.Late = slices.Contains(v.Hit, TimeLimit)
 	v.NoSockets = h.noSockets

@@ -9,34 +9,38 @@ import (
 
 // confineThread removes from the calling thread, and from all processes that it starts,
 // capabilities and the means to get them. It also installs a filter for system calls that
-// reach beyond a process and its files. Inet is the answer of the filter to a request for
-// an internet socket. If it is asks, the requests arrive at listener.
-func confineThread(inet uint32) (listener int, err error) {
+// reach beyond a process and its files.
+func confineThread() error {
 	// With a cgroup namespace, /proc does not show the path of the host's control group.
 	// A kernel that lacks such namespaces returns EINVAL.
 	if err := unix.Unshare(unix.CLONE_NEWCGROUP); err != nil && err != unix.EINVAL {
-		return -1, fmt.Errorf("cgroups of its own: %w", err)
+		return fmt.Errorf("cgroups of its own: %w", err)
 	}
+	if err := dropCapabilities(); err != nil {
+		return err
+	}
+	return filter(seccomp(unix.Gettid(), true))
+}
+
+// dropCapabilities removes from the calling thread capabilities and the means to get them.
+func dropCapabilities() error {
 	for c := uintptr(0); c <= unix.CAP_LAST_CAP; c++ {
 		if err := unix.Prctl(unix.PR_CAPBSET_DROP, c, 0, 0, 0); err != nil && err != unix.EINVAL {
-			return -1, fmt.Errorf("bounding set: %w", err)
+			return fmt.Errorf("bounding set: %w", err)
 		}
 	}
 	if err := unix.Prctl(unix.PR_CAP_AMBIENT, unix.PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0); err != nil {
-		return -1, fmt.Errorf("ambient set: %w", err)
+		return fmt.Errorf("ambient set: %w", err)
 	}
 	if err := unix.Prctl(unix.PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0); err != nil {
-		return -1, fmt.Errorf("no new privileges: %w", err)
+		return fmt.Errorf("no new privileges: %w", err)
 	}
 	header := unix.CapUserHeader{Version: unix.LINUX_CAPABILITY_VERSION_3}
 	var none [2]unix.CapUserData
 	if err := unix.Capset(&header, &none[0]); err != nil {
-		return -1, fmt.Errorf("capabilities: %w", err)
+		return fmt.Errorf("capabilities: %w", err)
 	}
-	if inet == asks {
-		return install(seccomp(unix.Gettid(), inet, true), unix.SECCOMP_FILTER_FLAG_NEW_LISTENER)
-	}
-	return -1, filter(seccomp(unix.Gettid(), inet, true))
+	return nil
 }
 
 // filter installs a seccomp filter for the calling thread.

@@ -143,7 +143,7 @@ func (a *ask) pack(p *packer) {
 func (p *plan) pack(to *packer) {
 	packList(to, &p.Steps, func(to *packer, s *step) { s.pack(to) })
 	packList(to, &p.Stores, packText)
-	to.bools(&p.Terminal, &p.Apart, &p.Counted, &p.Online, &p.Direct, &p.Shared, &p.Supervised)
+	to.bools(&p.Terminal, &p.Apart, &p.Counted, &p.Online, &p.Direct, &p.Shared, &p.Supervised, &p.Layered)
 	packText(to, &p.NoSockets)
 }
 

@@ -20,6 +20,7 @@ type plan struct {
 	Counted    bool // a control group counts the memory of commands
 	Online     bool // commands have the host's network
 	Direct     bool // commands do not write to overlays
+	Layered    bool // commands write to overlays, where the kernel moves no directory that is below
 	Supervised bool // golem makes the sockets of commands, at the level landlock
 	Shared     bool // commands of other workers may write the same directories at the same time
 
@@ -226,8 +227,9 @@ func (e *Egress) certificateSteps() []step {
 // between returns mounts for the directories between a target and the mount that contains
 // it, if that mount may be written. A mount cannot be moved. If such a directory were not
 // a mount, a command could move it, and what is hidden or read-only in it would have a
-// name where it is not. With an overlay for each command this is not needed: a command
-// cannot move a directory that existed before it.
+// name where it is not. With an overlay for each command this is not needed: the kernel
+// moves no directory that existed before the command, and the cell moves none with a mount
+// in it.
 func between(p Policy, before []Mount, target string) []step {
 	var steps []step
 	var in Mount

@@ -39,10 +39,10 @@ func denied() []uint32 {
 // newNamespaces are the flags with which clone makes a namespace.
 const newNamespaces = unix.CLONE_NEWUSER | unix.CLONE_NEWNS | unix.CLONE_NEWPID | unix.CLONE_NEWNET | unix.CLONE_NEWIPC | unix.CLONE_NEWUTS | unix.CLONE_NEWCGROUP
 
-// seccomp returns the filter for commands that a thread starts. inet is the return value
-// for sockets of an internet family. If apart is true, commands have their own namespaces
-// and their own tree. They may then use Unix sockets and trace one another.
-func seccomp(thread int, inet uint32, apart bool) []unix.SockFilter {
+// seccomp returns the filter for commands that a thread starts. If apart is true, commands
+// have their own namespaces and their own tree. They may then use Unix sockets and trace
+// one another.
+func seccomp(thread int, apart bool) []unix.SockFilter {
 	var b filterBuilder
 	b.load(atArch)
 	b.unless(hereArch, kill)
@@ -132,15 +132,15 @@ func seccomp(thread int, inet uint32, apart bool) []unix.SockFilter {
 	// reach any of the host.
 	b.call(unix.SYS_SOCKET, func() {
 		b.load(atArgs)
-		b.when(unix.AF_INET, inet)
-		b.when(unix.AF_INET6, inet)
+		b.when(unix.AF_INET, allow)
+		b.when(unix.AF_INET6, allow)
 		if apart {
 			b.when(unix.AF_UNIX, allow)
 		}
 		b.call(unix.AF_NETLINK, func() {
 			b.load(atArgs + 16)
 			b.unless(unix.NETLINK_ROUTE, deny|uint32(unix.EPROTONOSUPPORT))
-			b.always(inet)
+			b.always(allow)
 		})
 		b.always(deny | uint32(unix.EAFNOSUPPORT))
 	})

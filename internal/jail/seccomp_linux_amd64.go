@@ -11,3 +11,11 @@ func deniedHere() []uint32 {
 func modesHere() []modeCall {
 	return []modeCall{{unix.SYS_CHMOD, 1, -1}, {unix.SYS_MKNOD, 1, -1}, {unix.SYS_CREAT, 1, -1}, {unix.SYS_OPEN, 2, 1}}
 }
+
+// renameCall is the number of rename(2).
+const renameCall = unix.SYS_RENAME
+
+// renameCalls returns the system calls that rename a file.
+func renameCalls() []uint32 {
+	return []uint32{unix.SYS_RENAME, unix.SYS_RENAMEAT, unix.SYS_RENAMEAT2}
+}

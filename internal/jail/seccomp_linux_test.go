@@ -68,7 +68,7 @@ const someThread = 4321
 // TestFilterForm checks what the kernel requires of a filter: it is short, every jump and
 // every load is within bounds, and it ends with a return.
 func TestFilterForm(t *testing.T) {
-	program := seccomp(someThread, allow, true)
+	program := seccomp(someThread, true)
 	if len(program) == 0 || len(program) >= unix.BPF_MAXINSNS {
 		t.Fatalf("%d lines", len(program))
 	}
@@ -92,7 +92,7 @@ func TestFilterForm(t *testing.T) {
 // TestFilterDenies checks that the filter refuses every call of the list with any
 // arguments.
 func TestFilterDenies(t *testing.T) {
-	program := seccomp(someThread, allow, true)
+	program := seccomp(someThread, true)
 	for _, number := range denied() {
 		for _, arg := range []uint64{0, 1, ^uint64(0)} {
 			if got := answer(t, program, native(number, arg, arg, arg, arg, arg, arg)); got != deny|uint32(unix.EPERM) {
@@ -109,7 +109,7 @@ func FuzzFilter(f *testing.F) {
 	f.Add(uint32(hereArch), uint32(unix.SYS_READ), uint64(0), uint64(0), uint64(0), uint64(0))
 	f.Add(uint32(unix.AUDIT_ARCH_I386), uint32(unix.SYS_READ), uint64(0), uint64(0), uint64(0), uint64(0))
 	f.Add(uint32(hereArch), uint32(0x40000000), uint64(0), uint64(0), uint64(0), uint64(0))
-	program := seccomp(someThread, allow, true)
+	program := seccomp(someThread, true)
 	refused := map[uint32]bool{}
 	for _, number := range denied() {
 		refused[number] = true
@@ -208,18 +208,18 @@ func TestFilter(t *testing.T) {
 		unix.CLONE_NEWIPC: "ipc", unix.CLONE_NEWUTS: "uts", unix.CLONE_NEWCGROUP: "cgroup"} {
 		rows = append(rows, row{"clone with a new namespace, " + name, native(unix.SYS_CLONE, flag|uint64(unix.SIGCHLD)), perm})
 	}
-	program := seccomp(someThread, allow, true)
+	program := seccomp(someThread, true)
 	for _, r := range rows {
 		if got := answer(t, program, r.call); got != r.want {
 			t.Errorf("%s: got %#x, want %#x", r.name, got, r.want)
 		}
 	}
 	for _, number := range []uint32{unix.SYS_PTRACE, unix.SYS_PROCESS_VM_READV, unix.SYS_PROCESS_VM_WRITEV} {
-		if got := answer(t, seccomp(someThread, allow, false), native(number, 77, 77)); got != perm {
+		if got := answer(t, seccomp(someThread, false), native(number, 77, 77)); got != perm {
 			t.Errorf("call %d without namespaces: got %#x", number, got)
 		}
 	}
-	for name, program := range map[string][]unix.SockFilter{"without namespaces": seccomp(someThread, allow, false), "with exposed directories": noUnixSockets()} {
+	for name, program := range map[string][]unix.SockFilter{"without namespaces": seccomp(someThread, false), "with exposed directories": noUnixSockets()} {
 		for _, r := range []row{
 			{"socket of the file system", native(unix.SYS_SOCKET, unix.AF_UNIX, unix.SOCK_STREAM), deny | uint32(unix.EAFNOSUPPORT)},
 			{"socket of the network", native(unix.SYS_SOCKET, unix.AF_INET, unix.SOCK_STREAM), yes},

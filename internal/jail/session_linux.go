@@ -79,6 +79,7 @@ func isSmall() bool {
 func newSession(p Policy, now func() time.Time, holder *Helper) *Session {
 	s := &Session{policy: p, now: now, level: Namespaces, plan: compile(p, os.Geteuid(), os.Getegid()), holder: holder,
 		groups: newGroups(), next: make(map[*wire]Record), cells: make(map[*wire]bool)}
+	s.plan.Layered = p.Recorder != nil || p.Overlays != nil && p.Overlays.Mounted()
 	if p.Overlays != nil {
 		s.plan.Shared, s.plan.NoSockets = p.Overlays.Join(p.Loopback, p.Sole)
 	}

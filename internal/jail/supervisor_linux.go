@@ -12,7 +12,6 @@ import (
 	"strings"
 	"sync"
 	"time"
-	"unsafe"
 
 	"golang.org/x/sys/unix"
 )
@@ -193,7 +192,7 @@ func (s *supervisor) close() error {
 // serve answers the requests of a cell's filter until no process has it.
 func (s *supervisor) serve(listener int) {
 	s.answering.Go(func() {
-		answerRequests(listener, func(q socketRequest) {
+		answerRequests(listener, func(q callRequest) {
 			switch q.call {
 			case unix.SYS_SOCKET:
 				s.open(listener, q)
@@ -210,7 +209,7 @@ func (s *supervisor) serve(listener int) {
 
 // open makes a socket and hands it to the command. It makes only TCP sockets, without
 // Multipath TCP, and sockets for questions.
-func (s *supervisor) open(listener int, q socketRequest) {
+func (s *supervisor) open(listener int, q callRequest) {
 	domain, kind, protocol := int(int32(q.args[0])), int(int32(q.args[1])), int(int32(q.args[2]))
 	const flags = unix.SOCK_CLOEXEC | unix.SOCK_NONBLOCK
 	switch {
@@ -296,7 +295,7 @@ func (s *supervisor) newAsker(nonblock int) (int, error) {
 }
 
 // connect connects a socket of a command to golem, and returns the result for the command.
-func (s *supervisor) connect(listener int, q socketRequest) error {
+func (s *supervisor) connect(listener int, q callRequest) error {
 	address, inode, err := q.addressAndSocket(listener)
 	if err != nil {
 		return err
@@ -347,7 +346,7 @@ func (s *supervisor) connect(listener int, q socketRequest) error {
 
 // bind answers a request for an address: a socket for questions needs none, and commands
 // may not have another.
-func (s *supervisor) bind(listener int, q socketRequest) error {
+func (s *supervisor) bind(listener int, q callRequest) error {
 	_, inode, err := q.addressAndSocket(listener)
 	if err != nil {
 		return err
@@ -405,7 +404,7 @@ func destinationOf(b []byte) (family uint16, to netip.AddrPort) {
 
 // addressAndSocket reads the address in the memory of a process that called connect or
 // bind, and returns it with the inode number of the socket.
-func (q socketRequest) addressAndSocket(listener int) (address []byte, inode uint64, err error) {
+func (q callRequest) addressAndSocket(listener int) (address []byte, inode uint64, err error) {
 	size := int32(q.args[2])
 	if size < 2 || size > unix.SizeofSockaddrAny {
 		return nil, 0, unix.EINVAL
@@ -432,8 +431,8 @@ func (q socketRequest) addressAndSocket(listener int) (address []byte, inode uin
 		return nil, 0, unix.EFAULT
 	}
 	// If the process is gone, another may have its number.
-	if errno := control(listener, unix.SECCOMP_IOCTL_NOTIF_ID_VALID, unsafe.Pointer(&q.id)); errno != 0 {
-		return nil, 0, errno
+	if !q.isAlive(listener) {
+		return nil, 0, unix.ENOENT
 	}
 	return address, inode, nil
 }

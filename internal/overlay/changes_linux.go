@@ -72,8 +72,11 @@ type scanner struct {
 }
 
 // checkName reports whether golem can apply a file of this name. If not, it returns a
-// NameError, or notes the name if the scanner is lenient.
+// NameError, or notes the name if the scanner is lenient. It skips unfinished copies.
 func (s *scanner) checkName(name, base string) (bool, error) {
+	if IsUnfinished(base) {
+		return false, nil
+	}
 	if utf8.ValidString(base) && len(base) <= maxName && len(name) < maxPath {
 		return true, nil
 	}

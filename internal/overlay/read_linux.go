@@ -160,7 +160,7 @@ func (o Overlay) RecentPaths(visits int) (names []string, err error) {
 		for _, base := range list {
 			name := path.Join(queue[0], base)
 			st, err := upper.stat(name)
-			if visits--; err != nil || visits < 0 {
+			if visits--; err != nil || visits < 0 || IsUnfinished(base) {
 				continue
 			}
 			_, below := lower.stat(name)

@@ -344,7 +344,7 @@ func (s *overlaySession) visitDir(name string, src baseSource, opaque bool) (sta
 	}
 	for _, base := range all {
 		at := path.Join(name, base)
-		if len(at) >= maxPath || s.isListing {
+		if len(at) >= maxPath || s.isListing || IsUnfinished(base) {
 			if ok, _ := s.checkName(at, base); !ok {
 				stays = true
 				continue

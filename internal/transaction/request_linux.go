@@ -88,6 +88,9 @@ func (r request) show() (reply, []int) {
 
 func open(l overlay.Overlay) (int, error) {
 	if !l.IsCopy {
+		if err := overlay.RemoveUnfinished(l); err != nil {
+			return -1, err
+		}
 		// A call may have been killed before golem recorded its changes.
 		if err := l.RecordBases(true); err != nil {
 			return -1, err
