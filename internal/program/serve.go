@@ -24,8 +24,9 @@ type ServeOptions struct {
 	Wait time.Duration
 	// OnOpen is called when the gate is open, or with the error if it cannot be opened.
 	OnOpen func(error)
-	// Show returns the text of a request for a person, and the items that the text shows.
-	Show func(tool.Request) (text string, items []string)
+	// Show returns the text of a request for a person, of at most so many bytes, and the
+	// items that the text shows.
+	Show func(r tool.Request, most int) (text string, items []string)
 }
 
 // HTTPOptions say where golem serves agents over HTTP.

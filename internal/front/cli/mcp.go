@@ -11,6 +11,7 @@ import (
 	"slices"
 	"strings"
 	"syscall"
+	"unicode/utf8"
 
 	"github.com/spf13/cobra"
 	"golang.org/x/term"
@@ -21,6 +22,7 @@ import (
 	"github.com/golem-forge/golem/internal/session"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/version"
+	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
 
@@ -199,13 +201,21 @@ func (f *mcpFlags) tell(cmd *cobra.Command, p *program.Program) {
 	}
 }
 
-// shortly returns a request as text for a form, and the items that the text shows.
-func shortly(r tool.Request) (text string, items []string) {
-	rows, all := approval.NewSheet(r, maxColumns).Folded(2*maxRows, func(row) int { return 1 }), approval.NewSheet(r, 1<<20).All()
-	var b strings.Builder
-	err := screen{w: &b, plain: true}.show(rows)
-	if err != nil {
-		return b.String(), nil
+// shortly returns a request as text of at most so many bytes for a form, and the items that
+// the text shows.
+func shortly(r tool.Request, most int) (text string, items []string) {
+	sheet, all := approval.NewSheet(r, maxColumns), approval.NewSheet(r, 1<<20).All()
+	for fold := 2 * maxRows; ; fold = fold * 3 / 4 {
+		rows := sheet.Folded(fold, func(row) int { return 1 })
+		var b strings.Builder
+		if err := (screen{w: &b, plain: true}).show(rows); err != nil {
+			return "", nil
+		}
+		if b.Len() <= most {
+			return b.String(), approval.RenderedItems(all, rows)
+		}
+		if fold == 0 { // the first row alone is too long
+			return visible.Cut(b.String(), most/utf8.UTFMax) + "\n", nil
+		}
 	}
-	return b.String(), approval.RenderedItems(all, rows)
 }

@@ -19,6 +19,9 @@ const (
 	maxAlone = 45 * time.Second
 	// glance is the interval between checks for an answer from elsewhere.
 	glance = 100 * time.Millisecond
+	// maxFormText is how many bytes the message of a form has at most. Clients show only the
+	// beginning of a longer one, some of them 2,000 characters.
+	maxFormText = 2000
 	// maxAsked limits how many calls wait for a person at a time. Each of them keeps its
 	// resources while it waits.
 	maxAsked = maxCalls
@@ -43,20 +46,30 @@ type form struct {
 // newForm returns the form for a request. If the form cannot show the whole request, it
 // says so and asks for the digest, as a terminal does.
 func (s *server) newForm(r tool.Request, id string) form {
-	text, items := s.options.Show(r)
+	ending := "\nYour answer is for exactly this call (" + r.Digest[:approval.MinDigestPrefix] + "), once. golem approve " + id + " answers it in a terminal."
+	hint := "\nnot all is shown; golem approvals show " + id + " shows it\n"
+	text, items := s.options.Show(r, maxFormText-len(ending)-len(hint))
+	if len(text)+len(ending)+len(hint) > maxFormText {
+		items = nil // the client may cut it anywhere
+	}
 	f := form{id: id, items: items}
 	fields := map[string]any{question: map[string]any{
 		"type": "string", "title": "Do it?", "description": "yes does exactly this, once", "enum": []string{no, yes},
 	}}
 	_, err := approval.CheckSeen(r, approval.Reply{Answer: tool.Answer{Verdict: tool.Approved}, Rendered: items})
 	if f.unseen = err != nil; f.unseen {
-		text += "\nnot all is shown; golem approvals show " + id + " shows it\n"
-		fields[digest] = map[string]any{"type": "string", "title": "Digest",
-			"description": "to approve what is not shown, type " + r.Digest[:approval.MinDigestPrefix] + "; golem ignores a yes without it"}
+		text += hint
+		if named := approval.UnseenDigest(r); named != "" {
+			fields[digest] = map[string]any{"type": "string", "title": "Digest",
+				"description": "to approve what is not shown, type " + named + "; golem ignores a yes without it"}
+		} else { // a policy forbids it
+			fields[question].(map[string]any)["enum"] = []string{no}
+			fields[question].(map[string]any)["description"] = "no declines it; to approve it, run golem approve " + id + " at a terminal and look at it"
+		}
 	}
 	f.params = &mcp.ElicitParams{
 		Mode:            "form",
-		Message:         text + "\nYour answer is for exactly this call (" + r.Digest[:approval.MinDigestPrefix] + "), once. golem approve " + id + " answers it in a terminal.",
+		Message:         text + ending,
 		RequestedSchema: map[string]any{"type": "object", "properties": fields, "required": []string{question}},
 	}
 	return f

@@ -55,12 +55,8 @@ func newTestServer(t testing.TB, files map[string]string) *testServer {
 		}
 	}
 	h.options = program.Options{Dir: h.dir, State: t.TempDir(), Now: time.Now}
-	h.service = program.ServeOptions{Version: "test", Wait: 20 * time.Second, Errs: h.said, OnOpen: func(error) {}, Show: func(r tool.Request) (string, []string) {
-		items := r.Items()
-		if len(r.Args) >= 1000 {
-			items = items[1:]
-		}
-		return "about " + r.Tool + " " + string(r.Args) + "\n", items
+	h.service = program.ServeOptions{Version: "test", Wait: 20 * time.Second, Errs: h.said, OnOpen: func(error) {}, Show: func(r tool.Request, _ int) (string, []string) {
+		return "about " + r.Tool + " " + string(r.Args) + "\n", r.Items()
 	}}
 	var err error
 	if h.program, err = program.LoadMounts(h.options, []session.Mount{{Source: h.dir, Target: "/", Mode: "rw"}}); err != nil {
