@@ -203,7 +203,8 @@ func (s *Sheet) wish(r tool.Request) string {
 	if r.Summary != "" {
 		return s.line(r.Summary)
 	}
-	switch len(r.Changes) {
+	changes := slices.DeleteFunc(slices.Clone(r.Changes), isRead)
+	switch len(changes) {
 	case 0:
 		for _, e := range slices.Concat(r.ToApprove, r.Effects) {
 			if e.Verb != policy.Use {
@@ -212,14 +213,14 @@ func (s *Sheet) wish(r tool.Request) string {
 		}
 		return "use " + s.name(r.Tool)
 	case 1:
-		return s.change(r.Changes[0])
+		return s.change(changes[0])
 	}
 	verb := map[string]string{"apply_changes": "apply", "discard_changes": "discard", "undo": "undo"}[r.Tool]
 	if verb == "" {
 		verb = "make"
 	}
 	count, added, removed := 0, 0, 0
-	for _, c := range r.Changes {
+	for _, c := range changes {
 		more, less := countLines(c)
 		added, removed = added+more, removed+less
 		if !isNewDirectory(c) {
@@ -232,6 +233,9 @@ func (s *Sheet) wish(r tool.Request) string {
 	}
 	return text
 }
+
+// isRead reports whether a change describes a file that the call reads, and changes nothing.
+func isRead(c tool.Change) bool { return c.Op == tool.Read || c.Op == tool.Attach }
 
 // isNewDirectory reports whether a change only makes a directory. The files in it are
 // changes of their own.
@@ -321,7 +325,7 @@ func (s *Sheet) effects(r tool.Request) {
 // first row does not.
 func (s *Sheet) changes(r tool.Request) {
 	for i, c := range r.Changes {
-		if len(r.Changes) > 1 || r.Summary != "" {
+		if len(r.Changes) > 1 || r.Summary != "" || isRead(c) {
 			s.Body = append(s.Body, visible.Row{Mark: visible.Detail, Text: s.change(c), Item: tool.ItemChange(i)})
 		} else {
 			s.Head[0].Item = tool.ItemChange(i)
@@ -389,7 +393,7 @@ func (s *Sheet) change(c tool.Change) string {
 	}
 	if c.Diff == "" && c.Becomes != "" {
 		word := "becomes version "
-		if c.To != "" {
+		if c.To != "" || isRead(c) {
 			word = "version "
 		}
 		size = append(size, word+s.line(c.Becomes))

@@ -193,12 +193,16 @@ func (t *conversation) planCall(names tool.Names, name string, a callArgs) (tool
 		if in.Files, err = attachments(seen, files, t.gate.Grant.Attachments, child.Gate.Grant.Attachments); err != nil {
 			return tool.Preparation{}, err
 		}
+		var attached []tool.Change
 		for i, f := range in.Files {
+			attached = append(attached, tool.DescribeRead(tool.Attach, files[i], f.Data))
 			if strings.HasPrefix(f.Type, "text/") {
 				in.Files[i].Data = []byte(t.hide(string(f.Data)))
 			}
 		}
-		return tool.NewPreparation(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) { return t.delegate(ctx, child, in) }), nil
+		p := tool.NewPreparation(func(ctx context.Context, _ *sandbox.Sandbox) (tool.Result, error) { return t.delegate(ctx, child, in) })
+		p.Attached = attached
+		return p, nil
 	}, effects...)
 	plan.Reach = func() (reach tool.Reach, ok bool) {
 		if t.w.Reach == nil || model.AnswersInOrder(t.w.Model, t.w.Name) {

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"encoding/json"
+	"slices"
 	"strings"
 
 	"github.com/golem-forge/golem/internal/policy"
@@ -52,7 +53,7 @@ func (in *invocation) request(plan callPlan, prepared preparedCall, d policy.Dec
 	args, _ := json.Marshal(plan.args) // they were decoded from JSON
 	effects := prepared.effects(plan)
 	r := Request{Origin: in.origin, Workers: in.Workers, Tool: plan.tool.currentName(), Args: args, Effects: effects,
-		Rule: d.Rule.From, Why: plan.Why, Changes: prepared.Changes, Summary: prepared.Summary, Warnings: prepared.Warnings,
+		Rule: d.Rule.From, Why: plan.Why, Changes: slices.Concat(prepared.Changes, prepared.reads), Summary: prepared.Summary, Warnings: prepared.Warnings,
 		MoreWarnings: prepared.MoreWarnings, OnlyUser: plan.tool.AlwaysAsk, Guess: plan.Guess, Network: in.HasNetwork(), Hosts: in.Hosts().Patterns()}
 	for _, e := range effects {
 		if plan.mustAsk() && e.Verb != policy.Read || in.Decide(e).Approval < policy.PreApproved {

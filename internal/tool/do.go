@@ -61,7 +61,9 @@ func (in *invocation) consider(ctx context.Context, call Call) (plan callPlan, p
 		if prepared, err = in.prepare(ctx, plan); err != nil {
 			return err
 		}
-		decision, err = in.decideEmptied(plan, prepared, decision)
+		if decision, err = in.decideEmptied(plan, prepared, decision); err == nil && decision.Approval < policy.PreApproved {
+			prepared.reads = describeReads(in.Files, plan, prepared)
+		}
 		return err
 	})
 	return plan, prepared, decision, err

@@ -62,6 +62,9 @@ func (in *invocation) runRestricted(ctx context.Context, plan callPlan, prepared
 		err = in.addNearNames(plan, in.nameStop(ctx, err))
 		return r
 	}
+	if err = checkReads(in.Files, plan, prepared); err != nil {
+		return Result{}
+	}
 	r = in.addChanges(r, plan, prepared.Changes)
 	r.Notes = append(r.Notes, in.noteSkipped(plan, slices.Concat(plan.skipped, skipped))...)
 	return r

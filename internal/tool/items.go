@@ -182,8 +182,11 @@ func (r Request) ListedEffects() []policy.Effect {
 	told := make(map[policy.Effect]bool, len(r.Changes))
 	for _, c := range r.Changes {
 		verb := policy.Write
-		if c.Op == Delete {
+		switch c.Op {
+		case Delete:
 			verb = policy.Delete
+		case Read, Attach:
+			verb = policy.Read
 		}
 		if c.To == "" {
 			told[policy.Effect{Verb: verb, Target: c.Path}] = true

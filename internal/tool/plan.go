@@ -156,6 +156,8 @@ type Preparation struct {
 	// Undoable is true if the run changes exactly the listed files, so that the gate can
 	// save their old content: see Gate.Undo.
 	Undoable bool
+	// Attached are the files that the run passes on, as DescribeRead returns them.
+	Attached []Change
 
 	run Run
 }
@@ -238,4 +240,7 @@ const (
 	Delete Op = "delete"
 	Move   Op = "move"
 	Copy   Op = "copy"
+	// Read and Attach change nothing. They describe files in requests.
+	Read   Op = "read"
+	Attach Op = "attach"
 )

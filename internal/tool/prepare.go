@@ -14,6 +14,7 @@ type preparedCall struct {
 	emptied []policy.Effect // the files that the call would leave empty, as deletions
 	problem error           // why the changes are not known; approve returns it
 	later   bool            // the changes are worked out only after the approval
+	reads   []Change        // the files that the call reads or attaches, if the user is asked
 }
 
 // effects returns the effects that the gate decides about before the call runs.
