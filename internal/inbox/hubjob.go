@@ -84,6 +84,8 @@ func (d Job) StateText() string {
 // Cost returns what the job has cost, "" for nothing.
 func (d Job) Cost() string {
 	switch {
+	case d.Result.Dollars < 0 || d.Result.Dollars > 1e9: // a node can lie, and an older hub kept it
+		return "cost unknown"
 	case d.Result.Unpriced && d.Result.Dollars > 0:
 		return fmt.Sprintf("$%.4f and more, cost unknown", d.Result.Dollars)
 	case d.Result.Unpriced:

@@ -15,7 +15,7 @@ type nodeList struct{ *board }
 
 // noteNode notes what a node offers, for lists. If it fails, the list is older.
 func (b nodeList) noteNode(u hub.User, labels []string, o hub.Offer) {
-	n := hub.NodeInfo{Key: u.Key, Name: u.Name, Slots: min(max(o.Slots, 0), 1000), Labels: labels, Version: cut(o.Version), Seen: b.now()}
+	n := hub.NodeInfo{Key: u.Key, Name: u.Name, Slots: min(max(o.Slots, 0), 1000), Labels: labels, Version: plainVersion(o.Version), Seen: b.now()}
 	b.mu.Lock()
 	before, ok := b.seen[u.Key]
 	isNew := !ok || n.Seen.Sub(before.Seen) > noteEvery || before.Slots != n.Slots || before.Version != n.Version || !slices.Equal(before.Labels, n.Labels)
@@ -29,6 +29,14 @@ func (b nodeList) noteNode(u hub.User, labels []string, o hub.Offer) {
 	if isNew {
 		b.keepNode(n)
 	}
+}
+
+// plainVersion returns the version that a node reports, "" if it is none.
+func plainVersion(text string) string {
+	if !isLine(text, 100) {
+		return ""
+	}
+	return text
 }
 
 // noteEvery is how often the hub writes down that a node is there.

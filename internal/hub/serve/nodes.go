@@ -147,8 +147,8 @@ func (b *board) claim(u hub.User, c hub.Claim) error {
 	if err != nil {
 		return err
 	}
-	if len(c.Call) > maxCall || len(c.Nonce) > 100 || len(c.Tool) > 200 {
-		return invalid("the request is too long")
+	if !isLine(c.Call, maxCall) || !isLine(c.Nonce, 100) || !isLine(c.Tool, maxTool) {
+		return invalid("the request is too long, or no plain line")
 	}
 	mine, only := fmt.Sprintf("%d %s", c.Number, c.Nonce), ""
 	if c.Local { // every attempt has its own copy of the files, so each may make the call once
@@ -181,6 +181,9 @@ func claimant(kept []byte) (attempt int) {
 
 // checkpoint keeps where another node could continue. All its files must have been sent.
 func (b *board) checkpoint(u hub.User, p hub.Checkpoint) error {
+	if err := checkCheckpoint(p); err != nil {
+		return err
+	}
 	// If the node asks twice, the second request waits until the first has removed what it replaced:
 	// then the node sends more, perhaps the same again.
 	changing := b.changing.of(p.Job)
@@ -202,9 +205,6 @@ func (b *board) checkpoint(u hub.User, p hub.Checkpoint) error {
 	}
 	before := j.Checkpoint
 	j, err = b.held(u, p.Attempt, func(j *hub.Job) error {
-		if len(p.Journal.Hash) > 100 {
-			return invalid("the hash of the journal is too long")
-		}
 		if p.Journal.Count < j.Journal.Count || j.Journal.Count > 0 && p.Journal.Count == j.Journal.Count && p.Journal.Hash != j.Journal.Hash {
 			b.tell("node %s sent a journal of job %s that lacks records which it had before", u.Name, j.ID)
 			return invalid("the journal of job %s lacks records that it had before", j.ID)
@@ -277,6 +277,9 @@ var plainRequest = regexp.MustCompile(`^[a-z0-9]{1,40}$`)
 // question keeps which calls of a job wait for a decision.
 func (b *board) question(u hub.User, q hub.Question) error {
 	for _, r := range q.Requests {
+		if err := checkRequest(r); err != nil {
+			return err
+		}
 		if _, ok, err := b.contents.size(ofJob(q.Job), r.Hash); err != nil {
 			return err
 		} else if !ok {
@@ -288,8 +291,8 @@ func (b *board) question(u hub.User, q hub.Question) error {
 			if slices.ContainsFunc(j.Requests, func(known hub.Request) bool { return known.ID == r.ID && known.Hash == r.Hash }) {
 				continue
 			}
-			if len(j.Requests) >= maxQuestions || !plainRequest.MatchString(r.ID) || len(r.Tool) > 200 || len(r.Digest) > 200 {
-				return invalid("too many requests, a request that is too long, or an id with other characters than a-z and 0-9")
+			if len(j.Requests) >= maxQuestions {
+				return invalid("the job has asked about %d calls already", len(j.Requests))
 			}
 			r.Decided, r.Since = nil, b.now()
 			j.Requests = append(slices.DeleteFunc(j.Requests, func(known hub.Request) bool { return known.ID == r.ID }), r)
@@ -375,13 +378,11 @@ func (b *board) resume(id string) error {
 
 // endAttempt ends an attempt.
 func (b *board) endAttempt(u hub.User, e hub.End) error {
-	switch {
-	case e.State != hub.Done && e.State != hub.Failed && e.State != hub.Cancelled && e.State != hub.InDoubt && e.State != hub.Queued:
+	if e.State != hub.Done && e.State != hub.Failed && e.State != hub.Cancelled && e.State != hub.InDoubt && e.State != hub.Queued {
 		return invalid("an attempt does not end as %.20q", e.State)
-	case len(e.Result.Answer) > 1<<20 || len(e.Result.Why) > 1<<16 || len(e.Result.Session) > 100:
-		return invalid("the answer is too long")
-	case e.Doubt != nil && (len(e.Doubt.Call) > maxCall || len(e.Doubt.Tool) > 200):
-		return invalid("the call in doubt is too long")
+	}
+	if err := errors.Join(checkResult(e.Result), checkDoubt(e.Doubt)); err != nil {
+		return err
 	}
 	j, err := b.held(u, e.Attempt, func(j *hub.Job) error {
 		began := e.Number
