@@ -1,6 +1,7 @@
 package serve
 
 import (
+	"bytes"
 	"crypto/aes"
 	"crypto/cipher"
 	"crypto/rand"
@@ -76,8 +77,44 @@ func (c *contents) keep(o owner, hash, part string, value []byte) error {
 	nonce := make([]byte, seal.NonceSize())
 	rand.Read(nonce)
 	kept, _ := c.of(o)
-	_, _, err = kept.Decide(c.name(o, hash)+" "+part, seal.Seal(nonce, nonce, value, []byte(part)))
+	name, sealed := c.name(o, hash)+" "+part, seal.Seal(nonce, nonce, value, []byte(part))
+	there, first, err := kept.Decide(name, sealed)
+	if err != nil || first {
+		return err
+	}
+	old, damage := c.unseal(o, hash, part, there)
+	if damage == nil && bytes.Equal(old, value) {
+		return nil
+	}
+	if damage != nil && part != "size" { // the hub compares the hash again
+		if err := kept.Forget(c.name(o, hash) + " size"); err != nil {
+			return err
+		}
+	} else if _, isComplete, err := c.size(o, hash); err != nil || isComplete {
+		return err
+	}
+	// It is damaged, or of a file that changed while it was sent.
+	if err := kept.Forget(name); err != nil {
+		return err
+	}
+	_, _, err = kept.Decide(name, sealed)
 	return err
+}
+
+// errDamaged says that a content cannot be read any more.
+var errDamaged = errors.New("a content is damaged")
+
+// forgetDamaged makes a content count as missing, so that it is sent again. Its parts stay until then.
+func (c *contents) forgetDamaged(o owner, hash string, damage error) error {
+	kept, older := c.of(o)
+	err := kept.Forget(c.name(o, hash) + " size")
+	if older != nil {
+		err = errors.Join(err, older.Forget(c.name(o, hash)+" size"))
+	}
+	if err != nil {
+		return err
+	}
+	return missing("content %.64s is damaged at the hub (%v); submit the job again, and golem sends it again", hash, damage)
 }
 
 // look returns a value that was kept.
@@ -102,14 +139,21 @@ func (c *contents) unseal(o owner, hash, part string, data []byte) ([]byte, erro
 	}
 	n := seal.NonceSize()
 	if len(data) < n {
-		return nil, errors.New("a content is damaged")
+		return nil, errDamaged
 	}
-	return seal.Open(nil, data[:n], data[n:], []byte(part))
+	value, err := seal.Open(nil, data[:n], data[n:], []byte(part))
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", errDamaged, err)
+	}
+	return value, nil
 }
 
 // size returns the size of a content, and false if it is not complete.
 func (c *contents) size(o owner, hash string) (n int64, ok bool, err error) {
 	data, ok, err := c.look(o, hash, "size")
+	if errors.Is(err, errDamaged) {
+		return 0, false, nil
+	}
 	if err != nil || !ok {
 		return 0, false, err
 	}
@@ -184,7 +228,10 @@ func (c *contents) get(o owner, hash string, offset int64) (data []byte, whole i
 	}
 	data, ok, err = c.look(o, hash, fmt.Sprint(offset/hub.MaxPart))
 	if err == nil && !ok {
-		err = missing("content %.64s lacks a part", hash)
+		err = fmt.Errorf("%w: it lacks a part", errDamaged)
+	}
+	if errors.Is(err, errDamaged) {
+		err = c.forgetDamaged(o, hash, err)
 	}
 	return data, whole, err
 }
@@ -204,7 +251,7 @@ func (c *contents) whole(o owner, hash string, most int64) (content []byte, err 
 		}
 	}
 	if hub.HashOf(content) != hash {
-		return nil, invalid("content %.64s does not match its hash", hash)
+		return nil, c.forgetDamaged(o, hash, errDamaged)
 	}
 	return content, nil
 }
@@ -225,26 +272,25 @@ func (c *contents) remove(o owner, hash string) error {
 // removal finds the parts.
 func (c *contents) removeFrom(kept state.Once, o owner, hash string) (found bool, err error) {
 	name := c.name(o, hash) + " "
-	last := int64(-1)
+	last, isKnown := int64(-1), false
 	data, found, err := kept.Look(name + "size")
 	if err != nil {
 		return found, err
 	}
 	if found {
-		text, err := c.unseal(o, hash, "size", data)
-		if err != nil {
-			return found, err
-		}
 		var s size
-		if err := json.Unmarshal(text, &s); err != nil {
-			return found, err
+		text, damage := c.unseal(o, hash, "size", data)
+		if damage == nil {
+			damage = json.Unmarshal(text, &s)
 		}
 		if err := kept.Forget(name + "size"); err != nil {
 			return found, err
 		}
-		last = s.Size / hub.MaxPart
+		if isKnown = damage == nil; isKnown {
+			last = s.Size / hub.MaxPart
+		}
 	}
-	for !found {
+	for !isKnown {
 		if _, ok, err := kept.Look(name + fmt.Sprint(last+1)); err != nil {
 			return found, err
 		} else if !ok {

@@ -39,6 +39,17 @@ func (s *Server) Contents() (uint64, error) {
 	return about.State.Msgs, nil
 }
 
+// Damage replaces a part of a content of a user by something that nobody can read. The part "size"
+// says that the content is complete.
+func (s *Server) Damage(user, hash, part string) error {
+	name := s.board.contents.name(ofUser(user), hash) + " " + part
+	if err := s.board.contents.kept.Forget(name); err != nil {
+		return err
+	}
+	_, _, err := s.board.contents.kept.Decide(name, []byte("damaged, and long enough for a nonce"))
+	return err
+}
+
 // Answer answers a request of a key, as if it had come over the network.
 func (s *Server) Answer(key, name string, message []byte) (value any, data []byte, failure *hub.Error) {
 	return s.answer(key, name, message)

@@ -48,6 +48,87 @@ func TestHostileTexts(t *testing.T) {
 	must(t, maker.Cancel(t.Context(), id))
 }
 
+// TestHostileReports checks that the hub keeps no number or text of a node that no run has.
+func TestHostileReports(t *testing.T) {
+	p := start(t)
+	p.deadline = time.Minute
+	p.restart()
+	admin := p.admin()
+	maker, evil := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "evil")
+	ctx := t.Context()
+	id := submit(t, maker, nil, nil, "x")
+	j, err := evil.Take(ctx, hub.Offer{Wait: 5 * time.Second, Slots: -5, Version: "v1\x1b[2J"})
+	must(t, err)
+	hash := send(t, evil, of(j), "request")
+	files := list(t, evil, of(j), "x")
+	for _, r := range []hub.Result{{Dollars: -1e300}, {Dollars: 1e300}, {Dollars: -0.01}, {Tokens: -1}, {Tokens: 1 << 62}, {Calls: -1}, {Calls: 1 << 62}, {Session: "a\nb"}, {Session: "\x1b[2J"}} {
+		if err := evil.End(ctx, hub.End{Attempt: of(j), State: hub.Done, Result: r}); !hub.IsCode(err, hub.CodeInvalid) {
+			t.Errorf("%+v: got %v", r, err)
+		}
+	}
+	for name, err := range map[string]error{
+		"a doubtful call":  evil.End(ctx, hub.End{Attempt: of(j), State: hub.InDoubt, Doubt: &hub.Doubt{Call: "1\n2"}}),
+		"a doubtful tool":  evil.End(ctx, hub.End{Attempt: of(j), State: hub.InDoubt, Doubt: &hub.Doubt{Call: "1", Tool: "\x1b[1A"}}),
+		"a tool":           evil.Ask(ctx, hub.Question{Attempt: of(j), Requests: []hub.Request{{ID: "r1", Hash: hash, Tool: "push\r\n"}}}),
+		"a digest":         evil.Ask(ctx, hub.Question{Attempt: of(j), Requests: []hub.Request{{ID: "r1", Hash: hash, Digest: "\x00"}}}),
+		"no hash":          evil.Ask(ctx, hub.Question{Attempt: of(j), Requests: []hub.Request{{ID: "r1", Hash: "request"}}}),
+		"a claim":          evil.Claim(ctx, hub.Claim{Attempt: of(j), Call: "1\x07", Nonce: "n"}),
+		"a list":           evil.Checkpoint(ctx, hub.Checkpoint{Attempt: of(j), Files: "../" + files, First: 1}),
+		"a long journal":   evil.Checkpoint(ctx, hub.Checkpoint{Attempt: of(j), Files: files, First: 1, Journal: hub.Head{Count: 1 << 63, Hash: "h"}}),
+		"another journal":  evil.Checkpoint(ctx, hub.Checkpoint{Attempt: of(j), Files: files, First: 1, Journal: hub.Head{Count: 1, Hash: "h\n"}}),
+		"an unknown state": evil.End(ctx, hub.End{Attempt: of(j), State: "\x1b[2J"}),
+	} {
+		if !hub.IsCode(err, hub.CodeInvalid) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	if nodes, err := maker.Nodes(ctx); err != nil || len(nodes) != 1 || nodes[0].Slots != 0 || nodes[0].Version != "" {
+		t.Errorf("got %+v, %v", nodes, err)
+	}
+	must(t, evil.End(ctx, hub.End{Attempt: of(j), State: hub.Done, Result: hub.Result{Dollars: 0.5, Tokens: 3, Calls: 1, Session: "abc123"}}))
+	if j, err := maker.Job(ctx, id); err != nil || j.Result.Dollars != 0.5 {
+		t.Errorf("got %+v, %v", j, err)
+	}
+}
+
+// TestDamage checks that a content which the hub cannot read any more counts as missing once somebody
+// has tried, that golem can send it again, and that it can be removed.
+func TestDamage(t *testing.T) {
+	p := start(t)
+	p.deadline = time.Minute
+	p.restart()
+	admin := p.admin()
+	maker, node := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "node")
+	ctx := t.Context()
+	big := strings.Repeat("0123456789abcdef", hub.MaxPart/8) // of two parts
+	for _, test := range []struct{ content, part string }{{"small", "0"}, {"small", "size"}, {big, "0"}, {big, "1"}, {big, "size"}} {
+		hash := hub.HashOf([]byte(test.content))
+		submit(t, maker, nil, nil, test.content)
+		must(t, p.server.Damage(maker.Key, hash, test.part))
+		j := take(t, node)
+		if _, err := node.Get(ctx, hub.Part{Job: j.ID, Attempt: j.Attempt, Hash: hash}); !hub.IsCode(err, hub.CodeMissing) {
+			t.Errorf("part %s: got %v", test.part, err)
+		}
+		must(t, node.End(ctx, hub.End{Attempt: of(j), State: hub.Failed}))
+		if missing, err := maker.Missing(ctx, hub.Lookup{Hashes: []string{hash}}); err != nil || len(missing) != 1 {
+			t.Errorf("part %s: the hub lacks %v, %v", test.part, missing, err)
+		}
+		submit(t, maker, nil, nil, test.content)
+		j = take(t, node)
+		if got, err := node.Get(ctx, hub.Part{Job: j.ID, Attempt: j.Attempt, Hash: hash}); err != nil || string(got) != test.content {
+			t.Errorf("part %s, sent again: got %d bytes, %v", test.part, len(got), err)
+		}
+		must(t, node.End(ctx, hub.End{Attempt: of(j), State: hub.Done}))
+		must(t, p.server.Damage(maker.Key, hash, test.part))
+		if _, err := admin.Prune(ctx, hub.Prune{Before: time.Now().Add(time.Hour)}); err != nil {
+			t.Errorf("part %s: prune: %v", test.part, err)
+		}
+		if n, err := p.server.Contents(); n != 0 || err != nil {
+			t.Errorf("part %s: %d messages are left, %v", test.part, n, err)
+		}
+	}
+}
+
 // TestParts checks that the hub keeps a content of several parts only if it has its hash, and
 // that a content which changed while it was sent can be sent again.
 func TestParts(t *testing.T) {
