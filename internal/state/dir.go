@@ -21,10 +21,15 @@ type Dir struct {
 // maxDocument limits the size of a document, because a state directory may be damaged.
 const maxDocument = 64 << 20
 
-// Open opens the directory at path and creates it if it is missing. It refuses a
+// Open opens the state directory at path and creates it if it is missing. It refuses a
 // directory that other users can write to, because the data there decides what a program
 // may do.
-func Open(path string) (*Dir, error) {
+func Open(path string) (*Dir, error) { return OpenNamed(path, "state directory", "--state") }
+
+// OpenNamed is Open for a directory that the user knows by another name, and chooses with
+// another flag.
+func OpenNamed(path, name, flag string) (*Dir, error) {
+	unusable := func(path string, err error) error { return unusable(path, name, flag, err) }
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return nil, unusable(path, err)
 	}
@@ -36,9 +41,9 @@ func Open(path string) (*Dir, error) {
 	case err != nil:
 		return nil, unusable(path, err)
 	case !info.IsDir():
-		return nil, fmt.Errorf("state directory %s: not a directory; choose another with --state", path)
+		return nil, fmt.Errorf("%s %s: not a directory; choose another with %s", name, path, flag)
 	case info.Mode().Perm()&0o022 != 0 || !ours(info):
-		return nil, fmt.Errorf("state directory %s: others may write to it; chmod 700 it if it is yours, or choose another with --state", path)
+		return nil, fmt.Errorf("%s %s: others may write to it; chmod 700 it if it is yours, or choose another with %s", name, path, flag)
 	}
 	// A user who can write to the parent directory could replace this one.
 	above, err := os.Stat(filepath.Dir(path))
@@ -46,7 +51,7 @@ func Open(path string) (*Dir, error) {
 		return nil, unusable(path, err)
 	}
 	if above.Mode().Perm()&0o002 != 0 && above.Mode()&fs.ModeSticky == 0 {
-		return nil, fmt.Errorf("state directory %s: everybody may replace it; choose one in a directory of your own with --state", path)
+		return nil, fmt.Errorf("%s %s: everybody may replace it; choose one in a directory of your own with %s", name, path, flag)
 	}
 	root, err := os.OpenRoot(path)
 	if err != nil {
@@ -55,14 +60,17 @@ func Open(path string) (*Dir, error) {
 	return &Dir{root, new(locks), &waits{patience: patience}}, nil
 }
 
-// unusable adds advice to the error of an unusable state directory. The message has the
-// path, because only the user sees it.
-func unusable(path string, err error) error {
+// unusable adds advice to the error of an unusable directory. The message has the path,
+// because only the user sees it.
+func unusable(path, name, flag string, err error) error {
 	var cause *fs.PathError
 	if errors.As(err, &cause) {
 		err = cause.Err
 	}
-	return fmt.Errorf("state directory %s: %w; choose another with --state or GOLEM_STATE", path, err)
+	if flag == "--state" {
+		flag += " or GOLEM_STATE"
+	}
+	return fmt.Errorf("%s %s: %w; choose another with %s", name, path, err, flag)
 }
 
 // Close closes the directory.

@@ -52,7 +52,7 @@ func Run(ctx context.Context, o Options) error {
 	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
 		return err
 	}
-	dir, err := state.Open(o.Dir)
+	dir, err := state.OpenNamed(o.Dir, "directory of the node", "--dir")
 	if err != nil {
 		return err
 	}

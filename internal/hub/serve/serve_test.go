@@ -585,6 +585,10 @@ func TestUnknownUser(t *testing.T) {
 	if _, err := serve.Start(serve.Options{Data: p.dir, Listen: "127.0.0.1:0", Deadline: deadline, Now: time.Now}); err == nil || !strings.Contains(err.Error(), "another golem hub uses") {
 		t.Errorf("a second hub in one directory: got %v", err)
 	}
+	file := filepath.Join(p.dir, "admin.creds")
+	if _, err := serve.Start(serve.Options{Data: file, Listen: "127.0.0.1:0", Deadline: deadline, Now: time.Now}); err == nil || !strings.Contains(err.Error(), "data directory "+file) || !strings.Contains(err.Error(), "--data") {
+		t.Errorf("a file as the directory: got %v", err)
+	}
 	var refused *hub.Error
 	if err := admin.Decide(t.Context(), "x", hub.Signed{}); !errors.As(err, &refused) {
 		t.Errorf("an administrator decides: got %v", err)

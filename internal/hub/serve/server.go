@@ -79,7 +79,7 @@ func Start(o Options) (s *Server, err error) {
 			s = nil
 		}
 	}()
-	if s.dir, err = state.Open(o.Data); err != nil {
+	if s.dir, err = state.OpenNamed(o.Data, "data directory", "--data"); err != nil {
 		return s, err
 	}
 	if err = s.takeData(); err != nil {
