@@ -161,6 +161,10 @@ func TestNumberLists(t *testing.T) {
 		{"letters of HTML in hexadecimal", "a.html", []byte("<p>" + escapedAs("&#x%04x;", e) + "</p>"), want},
 		{"a table", "a.csv", []byte(strings.Repeat("1,2,3,200,4000,5,6.5,-7\n", 200)), ""},
 		{"words", "a.md", []byte(strings.Repeat("a bad cafe be dead, add a bed; fade 12 34\n", 200)), ""},
+		{"letters of HTML without an end", "a.html", []byte("<p>" + escapedAs("&#%d", e) + "</p>"), want},
+		{"letters of HTML in hexadecimal without an end", "a.html", []byte("<p>" + escapedAs("&#x%x", e) + "</p>"), want},
+		{"characters that nobody sees", "a.txt", []byte("x = " + escapedAs("%c\u200b", e) + "\n"), want},
+		{"other characters that nobody sees", "a.txt", []byte("x = " + e[:9] + "\u2060\ufe0f\u00ad\u034f\U000e0020" + e[9:] + "\n"), want},
 		{"nothing behind", "a.txt", []byte(`50% & \ &# \u{ \x &#x; \u{} %`), ""},
 	})
 }
@@ -188,4 +192,16 @@ func TestEncodedPDFStreams(t *testing.T) {
 		{"streams with one end", "a.pdf", []byte("%PDF-1.7\n" + strings.Repeat("stream\n", 1<<16) + "vvvv~>\nendstream\n%%EOF\n"), "more streams inside of each other"},
 		{"what runs is in a sheet", "a.xlsm", makeZip(member{"[Content_Types].xml", "<Types/>"}, member{"xl/macrosheets/sheet1.xml", "<x/>"}), "Office: macros"},
 	})
+}
+
+// TestShownName checks that the name of a file does not show a token in it.
+func TestShownName(t *testing.T) {
+	const token = "ghp_kPqZ7vXw2LmN9tYb4RsD8fGh3JcV6aEu1QxT"
+	for name, want := range map[string]string{
+		"src/main.go": "src/main.go", "a/" + token + ".txt": "a/ghp_….txt", token + "/" + token: "ghp_…/ghp_…", "a/ghp_\u200b" + token[4:]: "a/ghp_…", "é\u200d.txt": "é\u200d.txt",
+	} {
+		if got := ShownName(name); got != want {
+			t.Errorf("%q: got %q, want %q", name, got, want)
+		}
+	}
 }

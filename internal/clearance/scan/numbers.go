@@ -39,6 +39,11 @@ func unescaped(data []byte) (out []byte) {
 	return out
 }
 
+func isDigit(c byte, base int) bool {
+	_, err := strconv.ParseUint(string(c), base, 8)
+	return err == nil
+}
+
 // escape reads an escaped character, and returns it with the number of bytes read.
 func escape(text []byte) (c byte, length int) {
 	const most = 8 // digits, with leading zeros
@@ -50,15 +55,23 @@ func escape(text []byte) (c byte, length int) {
 			continue
 		}
 		rest := text[len(e.before):]
-		n := e.digits
-		if n == 0 {
+		n, behind := e.digits, len(e.behind)
+		switch {
+		case n == 0 && e.behind == ";": // browsers also read a character of HTML without it
+			for n < min(len(rest), most) && isDigit(rest[n], e.base) {
+				n++
+			}
+			if n == len(rest) || rest[n] != ';' {
+				behind = 0
+			}
+		case n == 0:
 			n = bytes.IndexByte(rest[:min(len(rest), most+1)], e.behind[0])
 		}
 		if n < 1 || n > len(rest) {
 			continue
 		}
 		if v, err := strconv.ParseUint(string(rest[:n]), e.base, 8); err == nil && letter(byte(v)) {
-			return byte(v), len(e.before) + n + len(e.behind)
+			return byte(v), len(e.before) + n + behind
 		}
 	}
 	return text[0], 1

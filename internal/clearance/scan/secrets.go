@@ -16,7 +16,7 @@ import (
 type secrets struct{}
 
 func (secrets) Name() string    { return secretsName }
-func (secrets) Version() string { return "4 " + rulesVersion() }
+func (secrets) Version() string { return "5 " + rulesVersion() }
 
 func (secrets) Scan(ctx context.Context, c Content) ([]Finding, error) {
 	data, err := c.bytes()
@@ -32,16 +32,28 @@ func (secrets) Scan(ctx context.Context, c Content) ([]Finding, error) {
 			found = append(found, Finding{Hold: true, What: r.ID + ", by its name"})
 		}
 	}
-	inName, err := search(ctx, c.tries, "", []byte(c.Path))
+	inName, err := searchName(ctx, c.tries, c.Path)
 	for _, f := range inName {
 		found = append(found, Finding{Hold: true, What: f.What + ", in its name"})
 	}
 	return found, err
 }
 
+// searchName finds the secrets of a name or message, also those with characters that nobody
+// sees.
+func searchName(ctx context.Context, n *tries, text string) ([]Finding, error) {
+	found, err := search(ctx, n, "", []byte(text))
+	if plain := withoutInvisible([]byte(text)); plain != nil && err == nil {
+		var more []Finding
+		more, err = search(ctx, n, "", plain)
+		found = append(found, more...)
+	}
+	return found, err
+}
+
 // Message finds secrets in a text that is not a file, such as a commit message.
 func Message(ctx context.Context, text string) []Finding {
-	found, err := search(ctx, nil, "", []byte(text))
+	found, err := searchName(ctx, nil, text)
 	if err != nil {
 		found = append(found, cannot(secretsName, cmp.Or(ended(ctx), err)))
 	}
@@ -74,9 +86,35 @@ const (
 	triesAPart = 50 // weight of a try in a whole piece of text instead of one position
 )
 
+// ShownName returns the name of a file for a person: without the secrets in it, and without
+// characters that nobody sees if they hide one.
+func ShownName(name string) string {
+	ctx := context.Background()
+	hits, _ := findHits(ctx, nil, "", []byte(name))
+	if plain := withoutInvisible([]byte(name)); len(hits) == 0 && plain != nil {
+		if hits, _ = findHits(ctx, nil, "", plain); len(hits) > 0 {
+			name = string(plain)
+		}
+	}
+	slices.SortFunc(hits, func(a, b hit) int { return b.from - a.from })
+	const kept = 4 // enough to find the file
+	end := len(name)
+	for _, h := range hits {
+		if to := min(h.to, end); h.from+kept < to {
+			name, end = name[:h.from+kept]+"…"+name[to:], h.from
+		}
+	}
+	return name
+}
+
 // search finds the secrets of a text. It adds its tries to n. A nil n counts only this
 // text.
 func search(ctx context.Context, n *tries, path string, data []byte) ([]Finding, error) {
+	hits, err := findHits(ctx, n, path, data)
+	return told(data, hits), err
+}
+
+func findHits(ctx context.Context, n *tries, path string, data []byte) ([]hit, error) {
 	if n == nil {
 		n = &tries{}
 	}
@@ -97,7 +135,7 @@ func search(ctx context.Context, n *tries, path string, data []byte) ([]Finding,
 		}
 		return err == nil && len(t.hits) < enough
 	})
-	return told(data, t.hits), err
+	return t.hits, err
 }
 
 // generic reports whether a rule describes secrets without a known form.

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"encoding/hex"
 	"iter"
+	"unicode"
 	"unicode/utf16"
 	"unicode/utf8"
 )
@@ -25,6 +26,11 @@ func openText(b *box) error {
 	}
 	if plain := unescaped(b.data); plain != nil {
 		if err := b.decoded("escaped text", plain); err != nil {
+			return err
+		}
+	}
+	if plain := withoutInvisible(b.data); plain != nil {
+		if err := b.decoded("text with invisible characters", plain); err != nil {
 			return err
 		}
 	}
@@ -71,6 +77,28 @@ func openText(b *box) error {
 		return nil
 	}
 	return b.decoded("encoded text", append(lines, b.data[done:tail]...))
+}
+
+// withoutInvisible returns the lines that have characters which nobody sees, such as U+200B,
+// without these characters. It returns nil if there are none.
+func withoutInvisible(data []byte) (out []byte) {
+	for line := range bytes.Lines(data) {
+		if bytes.IndexFunc(line, isInvisible) >= 0 {
+			out = append(out, bytes.Map(func(r rune) rune {
+				if isInvisible(r) {
+					return -1
+				}
+				return r
+			}, line)...)
+		}
+	}
+	return out
+}
+
+// isInvisible reports whether programs show nothing for a character, so that it can hide
+// inside a word.
+func isInvisible(r rune) bool {
+	return r >= 0x80 && (unicode.Is(unicode.Cf, r) || unicode.Is(unicode.Variation_Selector, r) || unicode.Is(unicode.Other_Default_Ignorable_Code_Point, r))
 }
 
 // decoded shows decoded data. It counts toward the limits like a file of an archive.

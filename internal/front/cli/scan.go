@@ -180,7 +180,7 @@ func (s *scanning) add(name string, v scan.Verdict) {
 	}
 	for _, f := range v.Findings {
 		s.found[f.Scanner]++
-		where := sandbox.Shown(name)
+		where := sandbox.Shown(scan.ShownName(name))
 		if f.Line > 0 {
 			where += fmt.Sprintf(":%d", f.Line)
 		}
