@@ -41,6 +41,7 @@ func ownSchema() strictyaml.Key {
 		}},
 		{Name: "network", Type: strictyaml.Bool, Doc: "The program needs the network: the start warns if it is off."},
 		{Name: "hosts", Type: strictyaml.Texts, Doc: "Hosts that the program needs. Without --net it reaches these, and golem asks about others."},
+		{Name: "optional", Type: strictyaml.Texts, Doc: "Hosts that the program asks for and does not need. Without --net golem refuses these without a question."},
 	}}
 }
 
@@ -109,6 +110,11 @@ func (u User) own(name string, root strictyaml.Node) (Profile, error) {
 	p.Programs = texts(checkProgram, "programs")
 	p.Copies = slices.Concat(p.Copies, texts(checkHomePath, "files"))
 	p.Hosts = slices.Concat(p.Hosts, texts(checkHost, "hosts"))
+	for _, host := range texts(checkHost, "optional") {
+		if r, err := policy.ParseHost(host); err == nil {
+			p.Optional = append(slices.Clip(p.Optional), r.Host)
+		}
+	}
 	for _, e := range texts(checkVariable, "env") {
 		if strings.Contains(e, "=") {
 			p.Set = append(slices.Clip(p.Set), e)

@@ -33,6 +33,7 @@ credentials:
   keep: [.config/aider/keys/history]
 network: true
 hosts: [api.example.com]
+optional: [Stats.example.com, "more.example.com:443"]
 `,
 		"claude.yaml":  "extends: claude\nenv: [MY_VARIABLE]\n",
 		"mine.yaml":    "extends: claude\ncredentials: {files: [.claude/more/token], keep: [.claude/shell-snapshots]}\n",
@@ -52,7 +53,7 @@ hosts: [api.example.com]
 		t.Fatal(err)
 	}
 	if p.About != "aider with my key" || !p.Net || p.File == "" || !slices.Equal(p.Set, []string{"AIDER_CHECK_UPDATE=false"}) || !slices.Equal(p.Env, []string{"AIDER_MODEL"}) ||
-		!slices.Equal(p.Keys, []string{"OPENAI_API_KEY"}) || !slices.Equal(p.Hosts, []string{"api.example.com"}) {
+		!slices.Equal(p.Keys, []string{"OPENAI_API_KEY"}) || !slices.Equal(p.Hosts, []string{"api.example.com"}) || !slices.Equal(p.Optional, []string{"stats.example.com", "more.example.com"}) {
 		t.Errorf("got %+v", p)
 	}
 	for name, want := range map[string]string{"outside": "api.example.com", "claude": "github.com (git read), gitlab.com (git read), platform.claude.com (GET, HEAD)"} {
