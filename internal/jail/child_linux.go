@@ -29,9 +29,6 @@ const (
 // wireFD is the file descriptor of the wire in a started part.
 const wireFD = 3
 
-// partName is the name under which golem starts a part.
-const partName = "golem"
-
 // Child does the work of a part if this process was started as one, and then returns the
 // exit code. A program that starts sessions calls it before anything else.
 // A Helper carries out requests with handle.
@@ -39,7 +36,7 @@ func Child(args []string, stderr io.Writer, handle Handler) (code int, is bool) 
 	if len(args) != 1 {
 		return 0, false
 	}
-	work := parts(handle)[args[0]]
+	work := map[string]func(*wire) error{launchWord: launch, holdWord: func(w *wire) error { return holder(w, handle) }, cellWord: cell, probeWord: probe, bareWord: bareHold, bareCellWord: bareCell, memoryWord: mountMemory}[args[0]]
 	if work == nil {
 		return 0, false
 	}
@@ -67,19 +64,17 @@ func Child(args []string, stderr io.Writer, handle Handler) (code int, is bool) 
 	return 0, true
 }
 
-// parts returns the work of each part.
-func parts(handle Handler) map[string]func(*wire) error {
-	return map[string]func(*wire) error{launchWord: launch, holdWord: func(w *wire) error { return holder(w, handle) }, cellWord: cell, probeWord: probe, bareWord: bareHold, bareCellWord: bareCell, memoryWord: mountMemory}
-}
-
-// checkStarter returns an error if this process was itself started as a part, and that part
-// does not start the other one. Then its program does not call Child first. Without the
-// error each part would run the whole program, which starts the next part, without end.
-func checkStarter(args []string, word string) error {
-	if len(args) != 2 || args[0] != partName || parts(nil)[args[1]] == nil {
+// checkStarter returns an error if golem started this process as a part, and the process
+// starts a session itself. Then its program does not call Child first. Without the error
+// each part would run the whole program, which starts the next part, without end. In a
+// part, wireFD is a socket whose other end another process made.
+func checkStarter() error {
+	kind, err := unix.GetsockoptInt(wireFD, unix.SOL_SOCKET, unix.SO_TYPE)
+	if err != nil || kind != unix.SOCK_SEQPACKET {
 		return nil
 	}
-	if starter := map[string]string{holdWord: launchWord, cellWord: holdWord, bareCellWord: bareWord}[word]; starter == args[1] {
+	peer, err := unix.GetsockoptUcred(wireFD, unix.SOL_SOCKET, unix.SO_PEERCRED)
+	if err != nil || int(peer.Pid) == os.Getpid() {
 		return nil
 	}
 	return errors.New("the program must call jail.Child before anything else, because the jail starts the program again")

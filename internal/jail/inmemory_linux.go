@@ -39,9 +39,6 @@ func RunInMemory(variable string, size int64, args, env []string, streams [3]*os
 			err = &sandbox.Error{Op: "--sandbox", Path: "memory", Code: ErrNoSandbox, Hint: "golem cannot mount a file system in memory here (" + err.Error() + "); golem doctor says which namespaces work; --sandbox DIR uses a directory instead"}
 		}
 	}()
-	if err := checkStarter(os.Args, memoryWord); err != nil {
-		return 0, err
-	}
 	place := "/dev/shm"
 	if unix.Access(place, unix.W_OK) != nil {
 		place = os.TempDir()
@@ -65,7 +62,7 @@ func RunInMemory(variable string, size int64, args, env []string, streams [3]*os
 	runtime.LockOSThread() // Pdeathsig ends a process with the thread that started it
 	defer runtime.UnlockOSThread()
 	end := os.NewFile(uintptr(far.fd), "wire")
-	process, err := os.StartProcess("/proc/self/exe", []string{partName, memoryWord}, &os.ProcAttr{Env: partEnv(memoryWord), Files: append(streams[:], end), Sys: memoryAttr()})
+	process, err := os.StartProcess("/proc/self/exe", []string{"golem", memoryWord}, &os.ProcAttr{Env: partEnv(memoryWord), Files: append(streams[:], end), Sys: memoryAttr()})
 	end.Close()
 	if err != nil {
 		return 0, err

@@ -17,8 +17,11 @@ const (
 	maxFiles   = maxPorts + 3 // open files in one message
 )
 
-// newWires returns the two ends of a wire.
+// newWires returns the two ends of a wire to a new part.
 func newWires() (a, b *wire, err error) {
+	if err := checkStarter(); err != nil {
+		return nil, nil, err
+	}
 	fds, err := unix.Socketpair(unix.AF_UNIX, unix.SOCK_SEQPACKET|unix.SOCK_CLOEXEC, 0)
 	if err != nil {
 		return nil, nil, fmt.Errorf("socketpair: %w", err)
