@@ -29,8 +29,8 @@ const (
 // examine examines a file for review, and runs the scanners.
 func (s Set) examine(ctx context.Context, op string, files *sandbox.Sandbox, h *heldFile) error {
 	flags := review.Flags(h.reviewChange())
-	for _, f := range flags {
-		h.risk = max(h.risk, f.Risk)
+	if len(flags) > 0 {
+		h.riskiest = flags[0]
 	}
 	flags = review.Shorten(flags, maxTold)
 	for i, f := range flags {
@@ -114,7 +114,9 @@ func newPreparation(op, wish string, run tool.Run, list []heldFile, all []review
 	for _, f := range all {
 		r.Warnings = append(r.Warnings, f.String())
 	}
-	for _, h := range slices.SortedStableFunc(slices.Values(list), func(a, b heldFile) int { return b.risk - a.risk }) {
+	sorted := slices.Clone(list)
+	review.OrderBy(sorted, func(h heldFile) review.Flag { return h.riskiest })
+	for _, h := range sorted {
 		r.Warnings = append(r.Warnings, h.warnings...)
 	}
 	if more := len(r.Warnings) - maxWarnings; more > 0 {

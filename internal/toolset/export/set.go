@@ -55,7 +55,7 @@ type heldFile struct {
 	text       []byte // all of it, nil if it is longer than maxText
 	executable bool
 	warnings   []string // what to look at first
-	risk       int      // of the first warning
+	riskiest   review.Flag
 	holds      []string // why scanners hold it back
 }
 
