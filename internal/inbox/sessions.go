@@ -1,6 +1,7 @@
 package inbox
 
 import (
+	"fmt"
 	"path/filepath"
 	"slices"
 	"strings"
@@ -49,16 +50,21 @@ func BareSessions(o program.Options, dir string) ([]Session, error) {
 		return nil, err
 	}
 	var all []Session
+	programs := make(map[string]*program.Program) // by mounts
 	for _, s := range list {
 		shows := func(d session.Mount) bool { return isBelow(realSource(d.Source), dir) }
 		if len(s.Mounts) == 0 || o.Dir != dir && !slices.ContainsFunc(s.Mounts, shows) {
 			continue
 		}
-		p, err := program.LoadMounts(o, s.Mounts)
-		if err != nil { // a directory is gone or may not be mounted any more, but the session can still be listed and removed
-			p = none
+		key := fmt.Sprintf("%q", s.Mounts)
+		if programs[key] == nil {
+			p, err := program.LoadMounts(o, s.Mounts)
+			if err != nil { // a directory is gone or may not be mounted any more, but the session can still be listed and removed
+				p = none
+			}
+			programs[key] = p
 		}
-		all = append(all, Session{s, p})
+		all = append(all, Session{s, programs[key]})
 	}
 	return all, nil
 }

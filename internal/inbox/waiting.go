@@ -23,6 +23,7 @@ type Waiting struct {
 	Approvals []Call
 	Staged    []Commit
 	Ready     []string // sessions whose paused run can continue, because its calls are answered
+	Older     int      // sessions that golem did not look at, because newer ones have changes
 }
 
 // IsEmpty reports whether nothing waits.
@@ -60,12 +61,17 @@ type Commit struct {
 	Program *program.Program
 }
 
-// Collect returns what waits in some sessions and in a program, which may be nil.
-func Collect(ctx context.Context, all []Session, p *program.Program) (Waiting, error) {
+// Collect returns what waits in some sessions and in a program, which may be nil. If most is
+// not 0, it looks at the sessions in their order until that many have changes.
+func Collect(ctx context.Context, all []Session, p *program.Program, most int) (Waiting, error) {
 	var w Waiting
 	programs := make(map[string]*program.Program) // by state directory
 	for _, s := range all {
 		programs[string(s.Program.State())] = s.Program
+		if most > 0 && len(w.Sessions) == most {
+			w.Older++
+			continue
+		}
 		c, err := changesOf(ctx, s)
 		if err != nil {
 			return w, err
@@ -188,7 +194,7 @@ func directoryOf(ctx context.Context, o program.Options, k inventory.Known, runs
 	}
 	all, p, err := sessionsIn(o, d.Path)
 	if err == nil {
-		d.Waiting, err = Collect(ctx, all, p)
+		d.Waiting, err = Collect(ctx, all, p, 0)
 	}
 	if err != nil {
 		d.Problem = firstLine(err)

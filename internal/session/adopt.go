@@ -109,7 +109,7 @@ const (
 func PartOf(name string) Part {
 	parts := strings.Split(name, "/")
 	switch parts[0] {
-	case "layers", "undo", "leases", writersFile:
+	case "layers", "undo", "leases", uncheckedName, writersFile:
 		return Machine
 	case sessionsName:
 	default:

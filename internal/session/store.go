@@ -5,12 +5,14 @@ import (
 	"crypto/rand"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"syscall"
 	"time"
 
 	"github.com/golem-forge/golem/internal/durable"
@@ -151,7 +153,12 @@ func (s Store) Find(id string) (*Session, error) {
 	}
 	hint := "there are no sessions here; golem status --all lists those elsewhere"
 	if len(ids) > 0 {
-		hint = "there are " + strings.Join(ids, ", ") + "; golem sessions describes them"
+		const most = 20
+		more := ""
+		if len(ids) > most {
+			ids, more = ids[:most], " and more"
+		}
+		hint = "there are " + strings.Join(ids, ", ") + more + "; golem sessions describes them"
 	}
 	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: hint}
 }
@@ -187,11 +194,12 @@ func (s Store) begin(o Options, overlays bool) (found *Session, begun bool, err 
 			found.Command = o.Exec.Command
 		}
 		if err := os.MkdirAll(found.dir, 0o700); err != nil {
-			return nil, false, visible.FileError("the session", err)
+			return nil, false, stateError("the session", err)
 		}
 		if err := found.writeFile(sessionName, found); err != nil {
 			return nil, false, err
 		}
+		s.uncheck(found, "")
 	}
 	if begun || !o.SingleCall {
 		err = found.markUsed(now)
@@ -203,7 +211,7 @@ func (s Store) begin(o Options, overlays bool) (found *Session, begun bool, err 
 func (s *Session) markUsed(now time.Time) error {
 	s.LastUsed = now
 	if err := os.Chtimes(filepath.Join(s.dir, sessionName), now, now); err != nil {
-		return visible.FileError("the session", err)
+		return stateError("the session", err)
 	}
 	return nil
 }
@@ -247,7 +255,7 @@ func (s *Session) writeFile(name string, content any) error {
 		return err
 	}
 	if err := durable.WriteFile(filepath.Join(s.dir, name), data, 0o600); err != nil {
-		return visible.FileError("the session", err)
+		return stateError("the session", err)
 	}
 	return nil
 }
@@ -286,6 +294,16 @@ func realPath(name string) string {
 		return real
 	}
 	return name
+}
+
+// stateError returns the error of a file in the state directory. If golem may not write
+// there, it names the path, and what helps.
+func stateError(what string, err error) error {
+	var cause *fs.PathError
+	if errors.As(err, &cause) && (errors.Is(err, fs.ErrPermission) || errors.Is(err, syscall.EROFS)) {
+		return fmt.Errorf("%s: golem cannot write %s in its state directory: %w; choose another state directory with --state DIR or GOLEM_STATE", what, visible.Text(cause.Path), cause.Err)
+	}
+	return visible.FileError(what, err)
 }
 
 func exists(name string) bool {

@@ -3,10 +3,13 @@ package session
 import (
 	"context"
 	"encoding/json"
+	"errors"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"time"
 
+	"github.com/golem-forge/golem/internal/durable"
 	"github.com/golem-forge/golem/internal/profile"
 	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/sandbox"
@@ -20,7 +23,7 @@ func (s Store) IsUnused(one *Session, profile profile.Profile) bool {
 		return false
 	}
 	if transaction.NeedsSession(s.pending().dir, sandbox.Host(one.dir)) {
-		one.writeFile(appliedName, profile.Name) // checked again later
+		s.uncheck(one, profile.Name)
 		return false
 	}
 	l, err := s.Look(one)
@@ -51,6 +54,9 @@ func (l *Look) hasWork() bool {
 
 // IsBusy reports whether another golem works on the files of a session now.
 func (s Store) IsBusy(one *Session) bool {
+	if !transaction.MayBeBusy(sandbox.Host(one.dir)) {
+		return false
+	}
 	k, err := s.Open(one)
 	if err != nil {
 		return false
@@ -62,6 +68,9 @@ func (s Store) IsBusy(one *Session) bool {
 // Holder returns the golem that works on the files of a session now. ok is false if there
 // is none.
 func (s Store) Holder(one *Session) (h transaction.Holder, ok bool) {
+	if !transaction.MayBeBusy(sandbox.Host(one.dir)) {
+		return h, false
+	}
 	k, err := s.Open(one)
 	if err != nil {
 		return h, false
@@ -92,35 +101,91 @@ func (s Store) AwaitCalls(ctx context.Context, one *Session, tell func(transacti
 	return transaction.AwaitCalls(ctx, k, tell)
 }
 
-// EachAbandoned calls yield with each session that golem exec started more than an hour
-// ago and that has no changed file: its golem was killed.
-func (s Store) EachAbandoned(yield func(one *Session)) {
-	list, err := s.List()
-	if err != nil {
+// golem exec removes earlier sessions that hold nothing any more. To find them without
+// looking at every session, golem keeps a list: the file STATE/unchecked/ID says that
+// golem worked in the session ID since somebody last looked whether it holds something.
+
+// uncheckedName is the directory with the list.
+const uncheckedName = "unchecked"
+
+func uncheckedFile(s Store, id string) string { return filepath.Join(s.State, uncheckedName, id) }
+
+// uncheck adds a session of golem exec to the list. profile is the one that ran in it, if
+// the session is kept only for golem undo. If this fails, the session stays.
+func (s Store) uncheck(one *Session, profile string) {
+	if one.Command == "" {
 		return
 	}
-	for _, one := range list {
-		if one.Command != "" && s.Now().Sub(one.LastUsed) > time.Hour && !s.IsBusy(one) {
-			yield(one)
-		}
+	file := uncheckedFile(s, one.ID)
+	if was, err := os.ReadFile(file); err == nil && (profile == "" || profile == string(was)) {
+		return
+	}
+	if err := os.WriteFile(file, []byte(profile), 0o600); errors.Is(err, fs.ErrNotExist) && makeUnchecked(s) == nil {
+		os.WriteFile(file, []byte(profile), 0o600)
 	}
 }
 
-// appliedName is a file of a session that is kept for golem undo. It holds the profile of
-// the program that ran in the session.
-const appliedName = "applied.json"
-
-// EachApplied calls yield with each session that was kept for golem undo and has no
-// changed file, and with the name of the profile that ran in it.
-func (s Store) EachApplied(yield func(one *Session, profile string)) {
+// makeUnchecked makes the list, if there is none. It begins with all sessions, because an
+// older golem had no list. It also removes credentials that an older golem left.
+func makeUnchecked(s Store) error {
+	if exists(uncheckedFile(s, "")) {
+		return nil
+	}
+	if err := s.clearOldHomes(); err != nil {
+		return err
+	}
 	list, err := s.List()
+	if err != nil {
+		return err
+	}
+	if err := os.MkdirAll(s.State, 0o700); err != nil {
+		return stateError("the sessions", err)
+	}
+	temp, err := os.MkdirTemp(s.State, ".unchecked-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(temp)
+	for _, one := range list {
+		var profile string
+		if data, err := os.ReadFile(filepath.Join(one.dir, "applied.json")); err == nil {
+			json.Unmarshal(data, &profile) // if it is damaged, the program that was run tells the profile
+		}
+		if one.Command == "" {
+			continue
+		}
+		if err := os.WriteFile(filepath.Join(temp, one.ID), []byte(profile), 0o600); err != nil {
+			return err
+		}
+	}
+	if err := durable.Rename(temp, uncheckedFile(s, "")); err != nil && !exists(uncheckedFile(s, "")) {
+		return err
+	}
+	return nil
+}
+
+// EachUnchecked calls yield with each session of golem exec that was worked in since
+// somebody last looked at it, and that has no changed file: all changes were applied or
+// discarded, or its golem was killed more than an hour ago. profile is the name of the
+// profile that ran in it, "" if golem does not know it.
+func (s Store) EachUnchecked(yield func(one *Session, profile string)) {
+	if makeUnchecked(s) != nil {
+		return
+	}
+	entries, err := os.ReadDir(uncheckedFile(s, ""))
 	if err != nil {
 		return
 	}
-	for _, one := range list {
-		var profile string
-		data, err := os.ReadFile(filepath.Join(one.dir, appliedName))
-		if err != nil || json.Unmarshal(data, &profile) != nil {
+	for _, e := range entries {
+		one, err := s.at(e.Name())
+		if errors.Is(err, fs.ErrNotExist) {
+			os.Remove(uncheckedFile(s, e.Name()))
+		}
+		if err != nil {
+			continue
+		}
+		profile, err := os.ReadFile(uncheckedFile(s, one.ID))
+		if err != nil || s.IsBusy(one) {
 			continue
 		}
 		k, err := s.Open(one)
@@ -129,8 +194,14 @@ func (s Store) EachApplied(yield func(one *Session, profile string)) {
 		}
 		files, _ := k.Usage()
 		k.Close()
-		if files == 0 {
-			yield(one, profile)
+		switch {
+		case files > 0: // the next golem that works in it adds it again
+			os.Remove(uncheckedFile(s, one.ID))
+		case len(profile) > 0 || s.Now().Sub(one.LastUsed) > time.Hour:
+			yield(one, string(profile))
+			if !transaction.NeedsSession(s.pending().dir, sandbox.Host(one.dir)) {
+				os.Remove(uncheckedFile(s, one.ID)) // it is removed now, or holds something else
+			}
 		}
 	}
 }

@@ -62,7 +62,7 @@ func (s Store) OpenWorkspace(o Options) (*Workspace, error) {
 	if len(over) == 0 && o.Exec == nil && !o.Run {
 		return w, nil
 	}
-	if err := s.clearOldHomes(); err != nil {
+	if err := makeUnchecked(s); err != nil {
 		return nil, err
 	}
 	can := w.canOverlay()
@@ -270,6 +270,9 @@ func (w *Workspace) Close() error {
 	}
 	if w.isForCall && (w.hasRun || len(w.changes.Touched()) > 0) {
 		err = errors.Join(err, w.Session.markUsed(w.store.Now()))
+	}
+	if w.Session != nil {
+		w.store.uncheck(w.Session, "")
 	}
 	return errors.Join(err, w.changes.Close())
 }

@@ -174,6 +174,17 @@ func (o *Overlays) IsBusy() bool {
 	return errors.Is(err, ErrBusy)
 }
 
+// MayBeBusy reports whether a golem may work on the session whose overlays are in dir. It
+// is faster than Open and IsBusy.
+func MayBeBusy(dir sandbox.Host) bool {
+	f, err := os.Open(filepath.Join(string(dir), usedName))
+	if err != nil {
+		return !errors.Is(err, fs.ErrNotExist)
+	}
+	defer f.Close()
+	return lock(f, unix.LOCK_SH, 0) != nil
+}
+
 // use reserves the overlays for this golem, and starts the helper that an overlay needs.
 func (o *Overlays) use(l overlay.Overlay) (err error) {
 	if o.used == nil {

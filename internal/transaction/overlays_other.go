@@ -37,6 +37,9 @@ func (*Overlays) OpenDirectory(Directory) (*os.File, error) { return nil, errNoO
 // IsBusy returns false.
 func (*Overlays) IsBusy() bool { return false }
 
+// MayBeBusy returns false.
+func MayBeBusy(sandbox.Host) bool { return false }
+
 // SetHolder does nothing.
 func (*Overlays) SetHolder(Holder) {}
 

@@ -222,8 +222,13 @@ func (f *execFlags) removeUnused(p *program.Program, user profile.User) {
 			program.RemoveUnused(p, s)
 		}
 	}
-	p.Sessions().EachApplied(func(s *session.Session, name string) { remove(s, name, "") })
-	p.Sessions().EachAbandoned(func(s *session.Session) { remove(s, "", s.Command) })
+	p.Sessions().EachUnchecked(func(s *session.Session, name string) {
+		if name != "" {
+			remove(s, name, "")
+		} else {
+			remove(s, "", s.Command)
+		}
+	})
 }
 
 // openGate opens the gate for the command. It uses a new session unless the user names one.

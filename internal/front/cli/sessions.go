@@ -18,16 +18,22 @@ func newSessions() *cobra.Command {
 		Long: `List the sessions of this directory, the last used one first: the id, the program or the
 input that started it, its age, its state, and the size of the files it keeps. The state
 is running (golem uses it now), paused (its run waits for an approval), changes (it has
-changes that were not applied) or clean. golem removes empty sessions automatically. It
-keeps a session with changes until you remove it.`,
+changes that were not applied) or clean. golem exec removes its session at the end if it
+holds nothing. golem keeps all others until you remove them. It lists the newest 20.`,
 		Example: "  golem sessions\n  golem sessions show last\n  golem sessions prune --older 30d",
 		Args:    noArgs,
 	}
 	flags := addProgramFlags(cmd)
+	last := 0
+	addLastSessions(cmd, &last)
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		list, err := flags.sessionsHere()
 		if err != nil {
 			return err
+		}
+		older := 0
+		if most := len(list); last > 0 && most > last && (!wantsJSON(cmd) || cmd.Flags().Changed("last")) {
+			older, list = most-last, list[:last]
 		}
 		documents := []sessionDocument{}
 		rows := [][]string{{"session", "started by", "used", "state", "keeps", "", ""}}
@@ -50,11 +56,22 @@ keeps a session with changes until you remove it.`,
 			return nil
 		}
 		printColumns(cmd.OutOrStdout(), rows)
+		if older > 0 {
+			fmt.Fprintf(cmd.OutOrStdout(), "not listed: %s; golem sessions --last 0 lists all, golem sessions prune removes old ones\n", visible.Count(older, "older session"))
+		}
 		return nil
 	}
 	cmd.AddCommand(newSessionsShow(), newSessionsExport(), newSessionsRemove(), newSessionsPrune())
 	return cmd
 }
+
+// addLastSessions adds the flag for the length of a list of sessions.
+func addLastSessions(cmd *cobra.Command, last *int) {
+	cmd.Flags().IntVar(last, "last", maxListed, "how many sessions to list, the last used first; 0 for all; --json lists all unless you give it")
+}
+
+// maxListed is how many sessions a list or an error names.
+const maxListed = 20
 
 // about describes a session with its state.
 func (w *workSession) about() (sessionDocument, error) {

@@ -33,6 +33,8 @@ other.`,
 	f := addProgramFlags(cmd)
 	every, interactive, plain := false, false, false
 	cmd.Flags().BoolVar(&every, "all", false, "in every directory that golem was used in")
+	last := 0
+	addLastSessions(cmd, &last)
 	addPlain(cmd, &interactive, &plain, "ask about one item after the other")
 	cmd.RunE = func(cmd *cobra.Command, _ []string) error {
 		switch {
@@ -57,7 +59,11 @@ other.`,
 		for _, w := range all {
 			list = append(list, w.of())
 		}
-		waiting, err := inbox.Collect(cmd.Context(), list, p)
+		most := last
+		if wantsJSON(cmd) && !cmd.Flags().Changed("last") {
+			most = 0
+		}
+		waiting, err := inbox.Collect(cmd.Context(), list, p, most)
 		if err != nil {
 			return err
 		}
@@ -196,8 +202,15 @@ func printStatus(out io.Writer, d inbox.Waiting, dir, flag string) {
 		rows = append(rows, statusRow(s, dir))
 	}
 	if len(rows) > 0 {
-		fmt.Fprintf(out, "%s with changes\n", visible.Count(len(rows), "session"))
+		newest := ""
+		if d.Older > 0 {
+			newest = "the newest "
+		}
+		fmt.Fprintf(out, "%s%s with changes\n", newest, visible.Count(len(rows), "session"))
 		printColumns(out, rows)
+	}
+	if d.Older > 0 {
+		fmt.Fprintf(out, "not listed: %s; golem status%s --last 0 lists all with changes\n", visible.Count(d.Older, "older session"), flag)
 	}
 	wait := func(n int) string {
 		if n == 1 {
