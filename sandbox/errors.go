@@ -67,10 +67,14 @@ func (e *Error) Error() string {
 	var b strings.Builder
 	b.WriteString(e.Op)
 	if e.Path != "" {
-		b.WriteString(" ")
+		if e.Op != "" {
+			b.WriteString(" ")
+		}
 		b.WriteString(Shown(e.Path))
 	}
-	b.WriteString(": ")
+	if b.Len() > 0 {
+		b.WriteString(": ")
+	}
 	b.WriteString(string(e.Code))
 	if e.Hint != "" {
 		b.WriteString("; ")

@@ -243,9 +243,9 @@ func bareHold(w *wire) error {
 				asked = nil // the cells notice by themselves that golem is gone
 				continue
 			}
-			cell, err := again(bareCellWord, &wire{fd}, &syscall.SysProcAttr{Setsid: true})
+			cell, err := again(bareCellWord, &wire{fd: fd}, &syscall.SysProcAttr{Setsid: true})
 			if err != nil {
-				(&wire{fd}).send(report{Error: "cell: " + err.Error()})
+				(&wire{fd: fd}).send(report{Error: "cell: " + err.Error()})
 			} else {
 				cells[cell.pid] = true
 			}

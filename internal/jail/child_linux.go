@@ -40,7 +40,7 @@ func Child(args []string, stderr io.Writer, handle Handler) (code int, is bool) 
 	if work == nil {
 		return 0, false
 	}
-	w := &wire{wireFD}
+	w := &wire{fd: wireFD}
 	// The descriptor may be one of Go's runtime.
 	if kind, err := unix.GetsockoptInt(wireFD, unix.SOL_SOCKET, unix.SO_TYPE); err != nil || kind != unix.SOCK_SEQPACKET {
 		fmt.Fprintln(stderr, "golem: this is an internal part of golem; start golem exec or golem run instead")
@@ -256,7 +256,7 @@ func holder(w *wire, handle Handler) error {
 		}
 		cell, err := networks.start(a, files[0], attr)
 		if err != nil {
-			(&wire{files[0]}).send(report{Error: "cell: " + err.Error()})
+			(&wire{fd: files[0]}).send(report{Error: "cell: " + err.Error()})
 		} else {
 			cells = append(cells, cell)
 		}
@@ -286,7 +286,7 @@ func (n *networks) start(a ask, fd int, attr *syscall.SysProcAttr) (cell *starte
 		n.first = &name
 	}
 	if !ok && (a.Isolated && *n.first == name || !a.Isolated && name == "") {
-		return again(cellWord, &wire{fd}, attr)
+		return again(cellWord, &wire{fd: fd}, attr)
 	}
 	if !ok {
 		in, err = newThread(apartNetwork)
@@ -296,7 +296,7 @@ func (n *networks) start(a ask, fd int, attr *syscall.SysProcAttr) (cell *starte
 		n.add(name, in)
 	}
 	err = in.do(func() (err error) {
-		cell, err = again(cellWord, &wire{fd}, attr)
+		cell, err = again(cellWord, &wire{fd: fd}, attr)
 		return err
 	})
 	return cell, err

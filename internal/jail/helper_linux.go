@@ -17,6 +17,7 @@ type Helper struct {
 	*wire
 	network bool // it has the host's network
 	asking  sync.Mutex
+	unread  int      // replies that a stopped helper still owes
 	child   *started // its process, if this one started it without a launcher
 
 	outlets map[string]*outlet // of networks that lead to golem, by the names of these networks
@@ -55,6 +56,9 @@ func (h *Helper) Close() error {
 	return err
 }
 
+// Process returns the process of the helper, 0 if it has sent nothing yet.
+func (h *Helper) Process() int { return h.peer }
+
 // endsWithin reports whether the helper has ended, and waits for that up to a time. The
 // kernel may kill it if memory runs out.
 func (h *Helper) endsWithin(most time.Duration) bool {
@@ -90,8 +94,24 @@ func (h *Helper) Ask(request, reply any, files ...int) (received []int, err erro
 	}
 	h.asking.Lock()
 	defer h.asking.Unlock()
+	for ; h.unread > 0; h.unread-- {
+		if err := h.awaitRunning(); err != nil {
+			return nil, err
+		}
+		_, late, err := h.receiveBytes()
+		if err != nil {
+			return nil, fmt.Errorf("jail: %w: %w", ErrEnded, err)
+		}
+		for _, fd := range late {
+			unix.Close(fd)
+		}
+	}
 	if err := h.send(ask{Request: data}, files...); err != nil {
 		return nil, fmt.Errorf("jail: %w: %w", ErrEnded, err)
+	}
+	if err := h.awaitRunning(); err != nil {
+		h.unread++
+		return nil, err
 	}
 	if received, err = h.receive(reply); err != nil {
 		return nil, fmt.Errorf("jail: %w: %w", ErrEnded, err)

@@ -45,6 +45,7 @@ func launched(h holding) (holder *Helper, wait func(), err error) {
 	if err != nil {
 		return nil, nil, err
 	}
+	near.identifyPeer()
 	holder = &Helper{wire: near, network: h.Network}
 	wait = func() {}
 	if h.Mounts && isSmall() {

@@ -6,11 +6,16 @@ import (
 	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/claim"
 )
 
 // A wire carries messages with open files between golem, the holder and a cell. It
 // preserves the boundaries of messages.
-type wire struct{ fd int }
+type wire struct {
+	fd   int
+	peer int // the process of the last message, if identifyPeer was called
+}
 
 const (
 	maxMessage = 1 << 20
@@ -29,7 +34,7 @@ func newWires() (a, b *wire, err error) {
 	for _, fd := range fds {
 		unix.SetsockoptInt(fd, unix.SOL_SOCKET, unix.SO_SNDBUF, maxMessage+1<<16)
 	}
-	return &wire{fds[0]}, &wire{fds[1]}, nil
+	return &wire{fd: fds[0]}, &wire{fd: fds[1]}, nil
 }
 
 func (w *wire) Close() error {
@@ -98,7 +103,7 @@ func (w *wire) receiveBytes() (data []byte, files []int, err error) {
 		return nil, nil, err
 	}
 	data = make([]byte, size)
-	rights := make([]byte, unix.CmsgSpace(4*maxFiles))
+	rights := make([]byte, unix.CmsgSpace(4*maxFiles)+unix.CmsgSpace(unix.SizeofUcred))
 	var n, r int
 	for {
 		n, r, _, _, err = unix.Recvmsg(w.fd, data, rights, unix.MSG_CMSG_CLOEXEC)
@@ -114,6 +119,12 @@ func (w *wire) receiveBytes() (data []byte, files []int, err error) {
 		return nil, nil, err
 	}
 	for _, m := range messages {
+		if m.Header.Type == unix.SCM_CREDENTIALS {
+			if from, err := unix.ParseUnixCredentials(&m); err == nil {
+				w.peer = int(from.Pid)
+			}
+			continue
+		}
 		fds, err := unix.ParseUnixRights(&m)
 		if err != nil {
 			return nil, nil, err
@@ -140,6 +151,33 @@ func (w *wire) next() (int, error) {
 		return n, err
 	}
 }
+
+// identifyPeer makes the kernel add the sender to each message.
+func (w *wire) identifyPeer() { unix.SetsockoptInt(w.fd, unix.SOL_SOCKET, unix.SO_PASSCRED, 1) }
+
+// awaitRunning waits for a message. If the process on the other side is stopped, for example by a
+// debugger, it does not wait for long: the error names the process.
+func (w *wire) awaitRunning() error {
+	for stopped := 0; ; {
+		poll := []unix.PollFd{{Fd: int32(w.fd), Events: unix.POLLIN}}
+		n, err := unix.Poll(poll, int(stoppedEvery.Milliseconds()))
+		if n > 0 || err != nil && err != unix.EINTR {
+			return nil // receive returns the message or the error
+		}
+		is := claim.Stat(w.peer)
+		if n < 0 || w.peer == 0 || len(is) == 0 || is[0] != "T" && is[0] != "t" {
+			stopped = 0
+			continue
+		}
+		// After Ctrl-Z and fg, the other side may continue a moment later.
+		if stopped++; stopped == 2 {
+			return fmt.Errorf("golem's helper process %d is stopped; kill -CONT %d continues it", w.peer, w.peer)
+		}
+	}
+}
+
+// stoppedEvery is how often awaitRunning looks whether the other side is stopped.
+const stoppedEvery = 2 * time.Second
 
 // wait sets how long receive waits for a message; 0 is forever.
 func (w *wire) wait(d time.Duration) {

@@ -34,7 +34,7 @@ func (f *overlayBackend) backend() (sandbox.Backend, error) {
 	}
 	dir, err := f.changes.OpenDirectory(f.mount)
 	if errors.Is(err, transaction.ErrBusy) {
-		return nil, BusyError("")
+		return nil, BusyError("session")
 	}
 	var known *sandbox.Error
 	if err != nil && !errors.As(err, &known) {

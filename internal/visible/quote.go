@@ -28,5 +28,8 @@ func FileError(name string, err error) error {
 	if errors.As(err, &cause) {
 		err = cause.Err
 	}
+	if name == "" {
+		return err
+	}
 	return fmt.Errorf("%s: %w", name, err)
 }

@@ -10,6 +10,7 @@ import (
 	"path"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"time"
 
@@ -175,6 +176,9 @@ func (f *programFlags) sessionsHere() ([]*workSession, error) {
 
 // realDir returns the current directory, or the one of -C, without symlinks.
 func (f *programFlags) realDir() (string, error) {
+	if err := checkDir(f.dir); err != nil {
+		return "", err
+	}
 	dir, err := filepath.Abs(f.dir)
 	if err == nil {
 		dir, err = filepath.EvalSymlinks(dir)
@@ -205,7 +209,7 @@ func workSessions(list []inbox.Session, dir string) (all []*workSession) {
 // addChoiceFlags adds the flags of commands that work on the changes of one session.
 func addChoiceFlags(cmd *cobra.Command) *gateFlags {
 	f := &gateFlags{programFlags: addProgramFlags(cmd), wait: patience}
-	cmd.Flags().StringVar(&f.session, "session", "", "the session: an id, the beginning of an id, or last (the last used session); the newest session with changes if not given (GOLEM_SESSION)")
+	cmd.Flags().StringVar(&f.session, "session", "", "the session: an id, the beginning of an id, or last (the last used session); the newest session with changes if not given, which without a terminal needs to be the only one (GOLEM_SESSION)")
 	return f
 }
 
@@ -243,6 +247,9 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 		var ids []string
 		var taken *workSession // the newest session whose changes are all in taken commits
 		for _, w := range all {
+			if len(ids) > maxListed {
+				break
+			}
 			has, err := f.isWanted(w)
 			if err != nil {
 				return nil, err
@@ -265,14 +272,14 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 		case chosen == nil:
 			return nil, f.noChanges(cmd.CommandPath())
 		case len(ids) > 1 && findTerminal(false) == nil:
-			return nil, usagef("%d sessions here have changes: %s; choose one with --session", len(ids), strings.Join(ids, ", "))
+			return nil, usagef("%s sessions here have changes: %s; choose one with --session", howMany(len(ids)), listIDs(ids))
 		case len(ids) > 1:
 			chosen.isNamed = true
 			verb := "have"
 			if len(ids) == 2 {
 				verb = "has"
 			}
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is the newest session; %d more %s changes: golem status\n", chosen.ID, len(ids)-1, verb)
+			fmt.Fprintf(cmd.ErrOrStderr(), "golem: %s is the newest session; %s more %s changes: golem status\n", chosen.ID, howMany(len(ids)-1), verb)
 		}
 	}
 	chosen.isNamed = chosen.isNamed || f.sessionID() != ""
@@ -362,7 +369,23 @@ func findSession(all []*workSession, id string) (*workSession, error) {
 	case len(ids) == 0:
 		return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "there are no sessions here; golem exec CMD starts one, golem status --all lists those elsewhere"}
 	}
-	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "sessions here: " + strings.Join(ids, ", ") + "; golem sessions describes them"}
+	return nil, &sandbox.Error{Op: "session", Path: id, Code: sandbox.ErrNotFound, Hint: "sessions here: " + listIDs(ids) + "; golem sessions describes them"}
+}
+
+// howMany returns a number of sessions that golem stopped to count after maxListed.
+func howMany(n int) string {
+	if n >= maxListed {
+		return fmt.Sprintf("at least %d", n)
+	}
+	return strconv.Itoa(n)
+}
+
+// listIDs returns the first ids of a list.
+func listIDs(ids []string) string {
+	if len(ids) <= maxListed {
+		return strings.Join(ids, ", ")
+	}
+	return strings.Join(ids[:maxListed], ", ") + " and more"
 }
 
 // lastSession is the value of --session for the session that was used last.

@@ -45,6 +45,9 @@ func (f *programFlags) open(how opening) (*program.Program, error) {
 
 // openNow is open for a directory as it is.
 func (f *programFlags) openNow(how opening) (*program.Program, error) {
+	if err := checkDir(f.dir); err != nil {
+		return nil, err
+	}
 	if how.filesOnly && (len(f.set) > 0 || f.approval != "") {
 		return nil, usageError("trust is for the files as they are; do not use --set or --approval with it")
 	}

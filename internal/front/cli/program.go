@@ -59,6 +59,14 @@ func (f *programFlags) given() bool {
 	return f.dir != "." || f.trust != "" || f.approval != "" || f.entry != "" || f.network != "" || len(f.set) > 0
 }
 
+// checkDir returns an error if dir is relative and the current directory was deleted.
+func checkDir(dir string) error {
+	if _, err := os.Getwd(); err != nil && !filepath.IsAbs(dir) {
+		return errors.New("the current directory does not exist any more; cd to another directory, or name one with -C /DIR")
+	}
+	return nil
+}
+
 func (f *programFlags) options() (program.Options, error) {
 	o := program.Options{States: f.states, Dir: f.dir, Entry: f.entry, Trust: f.trust, State: f.state, Environ: os.Environ(), Now: time.Now}
 	if hash, err := hex.DecodeString(f.trust); f.trust != "" && (err != nil || len(hash) != sha256.Size) {

@@ -101,6 +101,9 @@ func (f *gateFlags) undoable() (*program.Program, error) {
 // session may be gone: those of the nearest directory upwards in which golem exec applied
 // changes. They are nil if there are none.
 func (f *gateFlags) undoPrograms() (*program.Program, *program.Options, error) {
+	if err := checkDir(f.dir); err != nil {
+		return nil, nil, err
+	}
 	p, missing := f.open(opening{session: f.sessionID()})
 	o, err := f.options()
 	if err != nil {
