@@ -360,3 +360,23 @@ func TestDiscardCommits(t *testing.T) {
 		}
 	}
 }
+
+// TestPickChanged changes a file in the session after the user has chosen it. The last
+// question names it, and only it.
+func TestPickChanged(t *testing.T) {
+	t.Parallel()
+	p := newPickTest(t, map[string]string{"a.txt": "old\n", "b.txt": "old\n", "c.txt": "old\n"}, "for f in a b c; do echo new > $f.txt; done")
+	p.start()
+	p.answer("1 of 3: a.txt (+1 -1)", "y\r")
+	p.answer("2 of 3: b.txt (+1 -1)", "y\r")
+	p.screen.Until("3 of 3: c.txt (+1 -1)")
+	if out, code := p.golem("exec", "--session", "last", "sh", "-c", "echo other > b.txt"); code != 0 {
+		t.Fatalf("exec: code %d\n%s", code, out)
+	}
+	p.answer("", "y\r")
+	p.answer("changed since you looked at it: b.txt; the new content is below", "y\r")
+	code, seen := p.waitForEnd()
+	if code != 0 || p.read("b.txt") != "other\n" || strings.Count(seen, "changed since you looked") != 1 || !strings.Contains(seen, "+ other") {
+		t.Errorf("code %d, %q:\n%s", code, p.read("b.txt"), seen)
+	}
+}

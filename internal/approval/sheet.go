@@ -464,6 +464,15 @@ func (s *Sheet) name(name string) string {
 	return visible.Cut(visible.Name(name), s.most)
 }
 
+// ChangedRows warns of files that the user has seen before the question with other content.
+// They belong above the other rows of the body.
+func ChangedRows(paths []string) (rows []visible.Row) {
+	for _, path := range paths {
+		rows = append(rows, visible.Row{Mark: visible.Warning, Text: "changed since you looked at it: " + visible.Name(path) + "; the new content is below"})
+	}
+	return rows
+}
+
 // All returns all rows.
 func (s *Sheet) All() []visible.Row { return slices.Concat(s.Head, s.Body, s.Tail) }
 

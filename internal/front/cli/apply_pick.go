@@ -15,6 +15,7 @@ import (
 	"github.com/golem-forge/golem/internal/editor"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/session"
+	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -66,6 +67,12 @@ func (f *gateFlags) applyPicked(cmd *cobra.Command, w *workSession, r *session.R
 		return exit(exitDenied)
 	}
 	f.before, f.repeats = shown.Items, asker.hasScrolled(items)
+	f.changed = func(r tool.Request) (paths []string) {
+		for _, name := range shown.Changed(r) {
+			paths = append(paths, w.pathOf(name))
+		}
+		return paths
+	}
 	return f.callWith(cmd, "apply_changes", map[string]any{"parts": parts})
 }
 

@@ -79,6 +79,9 @@ type asker struct {
 	// before returns the items of a request that the user has seen before the question; may
 	// be nil.
 	before func(tool.Request) []string
+	// changed returns the paths of a request that the user has seen with other content; may
+	// be nil.
+	changed func(tool.Request) []string
 	// repeats is true if these items are no longer on screen. The question then shows them
 	// again if they fit.
 	repeats bool
@@ -129,6 +132,9 @@ func (a *asker) ask(ctx context.Context, r tool.Request, again bool) approval.Re
 	if a.before != nil {
 		q.seenBefore = a.before(r)
 		q.seen = slices.Clone(q.seenBefore)
+	}
+	if a.changed != nil {
+		q.changedSince = a.changed(r)
 	}
 	reply, err := q.put()
 	if err == nil {
@@ -211,6 +217,8 @@ type question struct {
 
 	seenBefore []string // items that were shown before the question
 	omits      bool     // the question omits them
+	// changedSince are the paths that were shown before the question with other content.
+	changedSince []string
 
 	columns, height int    // the size of the screen when the question was drawn
 	redraw          func() // draws the current step
@@ -323,6 +331,7 @@ func (q *question) drawRequest() {
 // sheet returns the request as rows, without those that the question omits.
 func (q *question) sheet(most int) *approval.Sheet {
 	s := approval.NewSheet(q.display, most)
+	s.Body = append(approval.ChangedRows(q.changedSince), s.Body...)
 	if !q.omits {
 		return s
 	}

@@ -45,6 +45,7 @@ type gateFlags struct {
 	// before returns the items of a request that the user has seen before the question; may
 	// be nil.
 	before  func(tool.Request) []string
+	changed func(tool.Request) []string   // returns the paths that the user has seen with other content; may be nil
 	repeats bool                          // these items are no longer on screen
 	partly  bool                          // some changes of the session were applied, and others not
 	explain func(tool.Result) tool.Result // says an error in the words of the command; may be nil
@@ -121,7 +122,7 @@ func (f *gateFlags) do(cmd *cobra.Command, call tool.Call, taken bool) (r tool.R
 	v.Clipboard = clipboardOf(terminal)
 	if terminal != nil {
 		asker = newAsker(terminal, cmd.ErrOrStderr(), f.wait)
-		asker.before, asker.repeats, asker.local = f.before, f.repeats, f.localRequest
+		asker.before, asker.changed, asker.repeats, asker.local = f.before, f.changed, f.repeats, f.localRequest
 		v.Asker = asker
 		defer func() {
 			f.partly = slices.ContainsFunc(r.Changes, func(c tool.Change) bool { return c.Part != "" })

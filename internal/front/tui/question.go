@@ -43,9 +43,7 @@ func newQuestion(r, shows tool.Request, before, changed []string, front string) 
 	q := &question{request: r, shows: shows, before: before, changed: changed, front: front}
 	s := approval.NewSheet(shows, math.MaxInt)
 	q.all = s.All()
-	for _, path := range changed {
-		q.rows = append(q.rows, visible.Row{Mark: visible.Warning, Text: "changed since you looked at it: " + visible.Name(path) + "; the new content is below"})
-	}
+	q.rows = approval.ChangedRows(changed)
 	seen, contents, omitted := setOf(before), make(map[string]bool), make(map[string]bool)
 	for i := range shows.Changes {
 		contents[tool.ItemContent(i)] = true
