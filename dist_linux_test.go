@@ -98,7 +98,7 @@ func checkLicences(t *testing.T, clone, release string) {
 	}
 	for _, p := range []string{"golem_*.oci.tar", "golem-hub_*.oci.tar"} {
 		name, _, _ := strings.Cut(p, "_")
-		if got := run(t, release, nil, "sh", "-c", "for f in $(tar -tf "+one(p)+" blobs); do tar -xOf "+one(p)+" $f | tar -xzOf - usr/share/doc/"+name+"/NOTICE 2>/dev/null || true; done"); got != notice {
+		if got := run(t, release, nil, "sh", "-c", "for f in $(tar -tf "+one(p)+" | grep blobs/sha256/.); do tar -xOf "+one(p)+" $f | tar -xzOf - usr/share/doc/"+name+"/NOTICE 2>/dev/null || true; done"); got != notice {
 			t.Errorf("%s has another NOTICE, or none", p)
 		}
 	}
@@ -106,7 +106,7 @@ func checkLicences(t *testing.T, clone, release string) {
 		var sbom struct {
 			Packages []struct{ Name, VersionInfo, LicenseDeclared string }
 		}
-		if err := json.Unmarshal([]byte(read(t, one(p))), &sbom); err != nil || len(sbom.Packages) < 20 {
+		if err := json.Unmarshal([]byte(read(t, one(p))), &sbom); err != nil || len(sbom.Packages) < 10 {
 			t.Fatalf("%s: %v, %d packages", p, err, len(sbom.Packages))
 		}
 		for _, m := range sbom.Packages[1:] {

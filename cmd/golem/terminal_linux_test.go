@@ -76,7 +76,7 @@ func TestForeignTerminal(t *testing.T) {
 	if err := os.WriteFile(filepath.Join(dir, "notes", "workers", "new.worker"), []byte("---\nsandbox: inherit\n---\n"), 0o644); err != nil {
 		t.Fatal(err)
 	}
-	if out, code := golem("trust", "-C", "notes"); code != 3 || !strings.Contains(out, "nothing has changed; the same command asks again\nnote: nobody was asked: the terminal belongs to another user") {
+	if out, code := golem("trust", "-C", "notes"); code != 3 || !strings.Contains(out, "not trusted; nothing has changed; the same command asks again\n") || !strings.Contains(out, "note: nobody was asked: the terminal belongs to another user") {
 		t.Errorf("trust: code %d\n%s", code, out)
 	}
 }

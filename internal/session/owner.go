@@ -99,17 +99,24 @@ func (s Store) clearOldHomes() error {
 		return nil // there are no sessions
 	}
 	for _, e := range entries {
-		dir := filepath.Join(s.dir(), e.Name())
-		old := filepath.Join(dir, homeName)
-		if info, err := os.Lstat(old); err != nil || !info.IsDir() {
-			continue
+		if err := clearOldHome(filepath.Join(s.dir(), e.Name())); err != nil {
+			return err
 		}
-		if err := profile.Scrub(old); err != nil {
-			return &sandbox.Error{Op: "session", Path: e.Name(), Code: sandbox.ErrInternal, Hint: "an older golem has left credentials in it, which cannot be removed: " + err.Error()}
-		}
-		if err := durable.Rename(old, filepath.Join(dir, oldName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
-			return visible.FileError("the home of an older golem", err)
-		}
+	}
+	return nil
+}
+
+// clearOldHome does that for the directory of one session.
+func clearOldHome(dir string) error {
+	old := filepath.Join(dir, homeName)
+	if info, err := os.Lstat(old); err != nil || !info.IsDir() {
+		return nil
+	}
+	if err := profile.Scrub(old); err != nil {
+		return &sandbox.Error{Op: "session", Path: filepath.Base(dir), Code: sandbox.ErrInternal, Hint: "an older golem has left credentials in it, which cannot be removed: " + err.Error()}
+	}
+	if err := durable.Rename(old, filepath.Join(dir, oldName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return visible.FileError("the home of an older golem", err)
 	}
 	return nil
 }

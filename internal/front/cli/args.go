@@ -224,7 +224,7 @@ func (a *toolArgs) read(stdin io.Reader) (*given, error) {
 // would replace bytes, and the call would be about another name or content.
 func encodeArgs(values any) ([]byte, error) {
 	if !isText(reflect.ValueOf(values)) {
-		return nil, usageError("an argument is not UTF-8 text, and golem takes only UTF-8; rename the file, or let a shell find it: golem exec sh -c 'ls b*'")
+		return nil, usageError("the arguments are not UTF-8 text, and golem takes only UTF-8; rename the file, or let a shell find it: golem exec sh -c 'ls b*'")
 	}
 	return json.Marshal(values)
 }

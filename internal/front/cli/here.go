@@ -266,7 +266,7 @@ func (f *gateFlags) choose(cmd *cobra.Command) (*workSession, error) {
 		switch {
 		case chosen == nil && f.commits:
 			if dir, err := f.realDir(); err == nil && !inWorkTree(dir) {
-				return nil, usagef("%s --commits: this directory is not in a git repository; golem %s without --commits is for changed files", cmd.Name(), cmd.Name())
+				return nil, &sandbox.Error{Op: cmd.Name() + " --commits", Code: sandbox.ErrNotFound, Hint: "this directory is not in a git repository; golem " + cmd.Name() + " without --commits is for changed files"}
 			}
 			return nil, &sandbox.Error{Op: cmd.Name() + " --commits", Code: sandbox.ErrNotFound, Hint: "no session here has commits that your repository lacks; golem " + cmd.Name() + " without --commits is for changed files, golem status lists the sessions"}
 		case chosen == nil:

@@ -241,18 +241,45 @@ func (r *removal) ask(list []*workSession, summary string, rows [][]string) (boo
 	if err != nil {
 		return false, err
 	}
+	seen, err := digests(list)
+	if err != nil {
+		return false, err
+	}
 	d := decision{cmd: r.cmd, program: list[0].program, terminal: findTerminal(false), out: r.cmd.ErrOrStderr(), yes: r.yes}
 	if d.terminal == nil && !d.yes {
 		return false, nil
 	}
 	yes, reply, err := d.decide(request, func() error {
-		if again, err := removeQuestion(list, summary, rows); err != nil || again.Digest != request.Digest {
+		now, err := digests(list)
+		if err != nil {
+			return err
+		}
+		for id, digest := range now {
+			if digest == seen[id] {
+				continue
+			}
 			return &sandbox.Error{Op: "sessions rm", Code: sandbox.ErrConflict, Hint: "a session has changed since its changes were shown; nothing was removed; type the command again"}
 		}
 		return nil
 	})
 	r.declined, r.stopped = r.declined || err == nil && !yes, reply.Stop
 	return yes, err
+}
+
+// digests returns the digest of the changes of each session that has some. A session that
+// another golem emptied or removed while golem asked has none, so nothing more can be lost.
+func digests(list []*workSession) (map[string]string, error) {
+	all := make(map[string]string)
+	for _, w := range list {
+		request, err := removeQuestion([]*workSession{w}, "", nil)
+		if err != nil {
+			return nil, err
+		}
+		if len(request.Changes)+len(request.Details) > 0 {
+			all[w.ID] = request.Digest
+		}
+	}
+	return all, nil
 }
 
 // removeQuestion returns the request to delete sessions, with every change that would be
