@@ -103,6 +103,12 @@ func (t *tree) openAt(dir int, name string, flags int) (int, error) {
 			continue
 		case unix.ENOSYS:
 			err = errNoOpenat2
+		case unix.EXDEV:
+			// A directory of the path moved out of the tree meanwhile: an overlay moves a
+			// deleted directory into its workdir.
+			if !t.noMounts {
+				err = unix.ENOENT
+			}
 		}
 		return fd, t.note(err)
 	}
