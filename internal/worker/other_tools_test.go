@@ -53,8 +53,8 @@ func TestDKeysThatGolemReads(t *testing.T) {
 		page, listed, file string
 		read               func(*worker.Worker) bool
 	}{
-		{"from-llm-do.md", "| `model` | the model of a run", "model: anthropic:claude-sonnet-4-5", func(w *worker.Worker) bool { return w.Model.Text == "anthropic:claude-sonnet-4-5" }},
-		{"from-llm-do.md", "| `model` | the model of a run", "model: null", func(w *worker.Worker) bool { return w.Model.Text == "" }},
+		{"from-llm-do.md", "| `model` | the model of this worker", "model: anthropic:claude-sonnet-4-5", func(w *worker.Worker) bool { return w.Model.Text == "anthropic:claude-sonnet-4-5" }},
+		{"from-llm-do.md", "| `model` | the model of this worker", "model: null", func(w *worker.Worker) bool { return w.Model.Text == "" }},
 		{"from-llm-do.md", "| `shell_cwd` | the directory", "shell_cwd: ./src", func(w *worker.Worker) bool { return w.ShellDir == "/src" }},
 		{"from-llm-do.md", "| `shell_cwd` | the directory", "shell_cwd: null", func(w *worker.Worker) bool { return w.ShellDir == "" }},
 		{"from-llm-do.md", "| `output_schema_ref` and `server_side_tools` without a value |", "output_schema_ref: null\nserver_side_tools: []", func(w *worker.Worker) bool { return true }},
