@@ -8,6 +8,7 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io/fs"
 	"maps"
 	"path"
 	"slices"
@@ -131,7 +132,7 @@ func explainProtected(op, pattern string) string {
 // findProtected returns the pattern of a protected path in a directory that was deleted
 // or replaced, "" for none. The content of the directory goes with it.
 func (l *ChangeSet) findProtected(c transaction.CommandChange) (pattern string) {
-	err := l.t.Walk(c, func(inside string) bool {
+	err := l.t.Walk(c, func(inside string, _ fs.DirEntry) bool {
 		name := jail.Outside(inside)
 		pattern = l.files.ProtectedBy(name)
 		if pattern == "" && !l.files.CanWrite(name) {
@@ -255,7 +256,7 @@ func (l *ChangeSet) Deferred() *tool.DeferredChanges {
 			effects = append(effects, policy.Effect{Verb: policy.Delete, Target: e.name})
 		}
 		if e.OldKind == overlay.Dir && e.Kind != overlay.Dir {
-			l.t.Walk(e.CommandChange, func(inside string) bool {
+			l.t.Walk(e.CommandChange, func(inside string, _ fs.DirEntry) bool {
 				effects = append(effects, policy.Effect{Verb: policy.Delete, Target: jail.Outside(inside)})
 				return true
 			})
@@ -376,8 +377,9 @@ func (l *ChangeSet) changes() (list []tool.Change, warnings []string) {
 	b := budget{rows: MaxRows, names: maxNames, bytes: maxCarried, originals: maxOriginal}
 	rest, more := sha256.New(), 0
 	var flags review.Collector
+	gone := l.findGone()
 	for _, e := range l.entries {
-		c := l.describe(e, &b, &flags)
+		c := l.describe(e, &b, &flags, gone)
 		if b.addRow(c.Path + c.To) {
 			list = append(list, c)
 			continue
@@ -386,6 +388,7 @@ func (l *ChangeSet) changes() (list []tool.Change, warnings []string) {
 		fmt.Fprintf(rest, "%q %s %s %s %s\n", c.Path, c.Op, c.Mode, c.To, c.Becomes)
 	}
 	warnings = sortByRisk(list, flags.Flags())
+	slices.SortStableFunc(list, func(x, y tool.Change) int { return gone.priority(y) - gone.priority(x) })
 	if more > 0 {
 		list = append(list, omittedChanges(more, hex.EncodeToString(rest.Sum(nil))))
 	}
@@ -444,43 +447,25 @@ func IsUsualMode(kind overlay.Kind, mode uint32) bool {
 }
 
 // describe describes one change, and adds its flags.
-func (l *ChangeSet) describe(e entry, b *budget, flags *review.Collector) tool.Change {
+func (l *ChangeSet) describe(e entry, b *budget, flags *review.Collector, gone *goneDirectories) tool.Change {
 	c, r := l.describeContent(e, b)
 	c.Part = l.parts[e.name]
-	if e.Kind != overlay.Dir || e.Op == overlay.Delete { // a new directory is as risky as the files in it
+	if e.OldKind == overlay.Dir && e.Kind != overlay.Dir {
+		gone.addTree(e, &c, &r, b)
+	}
+	gone.compare(e, &c, &r)
+	switch {
+	case e.Kind == overlay.Dir && e.Op != overlay.Delete: // a new directory is as risky as the files in it
+	case gone.onlyMoved[e.name]:
+		flags.AddKnown(r, nil)
+	default:
 		flags.Add(r)
 	}
 	if l.emptiesFile(e) {
 		c.Empties = true
 		c.About = strings.TrimPrefix(c.About+"; its content is deleted", "; ")
 	}
-	if e.OldKind == overlay.Dir && e.Kind != overlay.Dir {
-		l.addTree(e, &c, b)
-	}
 	return c
-}
-
-// addTree adds the names in a directory that is deleted or replaced.
-func (l *ChangeSet) addTree(e entry, c *tool.Change, b *budget) {
-	sum, names := sha256.New(), 0
-	err := l.t.Walk(e.CommandChange, func(inside string) bool {
-		name := jail.Outside(inside)
-		fmt.Fprintf(sum, "%q\n", name)
-		if names++; b.addRow(name) {
-			c.Tree = append(c.Tree, name)
-		}
-		return true
-	})
-	if names > 0 {
-		c.About += fmt.Sprintf(", with %s", visible.Count(names, "name"))
-		c.Base = hex.EncodeToString(sum.Sum(nil))
-	}
-	switch more := names - len(c.Tree); {
-	case err != nil:
-		c.Omitted = "the directory cannot be read"
-	case more > 0:
-		c.Omitted = visible.Count(more, "name") + " of the directory, too many to list"
-	}
 }
 
 func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review.FileChange) {
@@ -490,7 +475,7 @@ func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review
 	case e.Op == overlay.Delete:
 		c.Op, c.About = tool.Delete, e.OldKind.Noun()
 		if e.OldKind == overlay.Dir {
-			c.About = "a directory with its contents"
+			c.About = "a directory"
 		}
 		return c, r
 	case e.OldKind == overlay.Nothing:
@@ -511,6 +496,10 @@ func (l *ChangeSet) describeContent(e entry, b *budget) (c tool.Change, r review
 	}
 	if e.Op == overlay.Mode {
 		c.About = fmt.Sprintf("permission bits %04o → %s", e.OldMode, c.Mode)
+		if e.Kind == overlay.File && e.Mode&^e.OldMode&0o111 != 0 {
+			_, own, _ := l.t.Content(e.CommandChange, maxShown)
+			r = ReviewChange(e.name, e.CommandChange.PathChange, nil, ScriptLine(own), "", false)
+		}
 		return c, r
 	}
 	why := "there is too much to show"

@@ -1,6 +1,8 @@
 package approval
 
 import (
+	"bytes"
+
 	"github.com/golem-forge/golem/internal/clearance/review"
 	"github.com/golem-forge/golem/internal/overlay"
 	"github.com/golem-forge/golem/internal/tool"
@@ -39,6 +41,16 @@ func ReviewChange(name string, c overlay.PathChange, old, new []byte, diff strin
 		r.New, r.Cut = []byte(c.LinkTarget), false
 	}
 	return r
+}
+
+// ScriptLine returns the first line of a script that becomes executable, nil for other
+// contents. The content does not change, so that nothing else of it matters.
+func ScriptLine(content []byte) []byte {
+	line, _, _ := bytes.Cut(content, []byte("\n"))
+	if !bytes.HasPrefix(line, []byte("#!")) || !tool.IsText(line) {
+		return nil
+	}
+	return line
 }
 
 // GitMode returns the mode that git stores for a file; 000000 stands for none.

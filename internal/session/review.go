@@ -1,7 +1,6 @@
 package session
 
 import (
-	"bytes"
 	"path"
 	"slices"
 	"strings"
@@ -160,7 +159,8 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 			lost.add(texts, c, &d)
 		}
 		if read && c.Op == overlay.Mode && c.Kind == overlay.File && c.Mode&^c.OldMode&0o111 != 0 {
-			t.own = scriptLine(texts, c)
+			_, own := texts.Read(c, tool.MaxCompared/2)
+			t.own = approval.ScriptLine(own)
 		}
 		if isKnown {
 			d.Added, d.Removed, d.Binary, d.Unread = before.added, before.removed, before.binary, before.unread
@@ -195,17 +195,6 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 		return len(names) > 0 && !anyWithin(names, m.To) && !anyWithin(names, m.From)
 	})
 	return r, nil
-}
-
-// scriptLine returns the first line of a script that becomes executable, nil for other files.
-// The content does not change, so that nothing else of it matters.
-func scriptLine(from *transaction.Texts, c transaction.SessionChange) []byte {
-	_, own := from.Read(c, tool.MaxCompared/2)
-	line, _, _ := bytes.Cut(own, []byte("\n"))
-	if !bytes.HasPrefix(line, []byte("#!")) || !tool.IsText(line) {
-		return nil
-	}
-	return line
 }
 
 // IsOnlyMoved reports whether a file is in a moved directory, and is as it was.

@@ -55,7 +55,7 @@ func (*Transaction) Content(CommandChange, int64) (old, new []byte, err error) {
 }
 
 // Walk returns an error.
-func (*Transaction) Walk(CommandChange, func(string) bool) error { return errNoOverlays }
+func (*Transaction) Walk(CommandChange, func(string, fs.DirEntry) bool) error { return errNoOverlays }
 
 // Exists returns false.
 func (*Transaction) Exists(string) bool { return false }

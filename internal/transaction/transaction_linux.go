@@ -168,17 +168,17 @@ func (t *Transaction) layer(c CommandChange) (overlay.Overlay, error) {
 
 // Walk calls visit for every name in a deleted or replaced directory, as commands name
 // it, until visit returns false.
-func (t *Transaction) Walk(c CommandChange, visit func(inside string) bool) error {
+func (t *Transaction) Walk(c CommandChange, visit func(inside string, d fs.DirEntry) bool) error {
 	l, err := t.layer(c)
 	if err != nil {
 		return err
 	}
 	top := filepath.Join(l.Dir, c.Path)
-	return filepath.WalkDir(top, func(name string, _ fs.DirEntry, err error) error {
+	return filepath.WalkDir(top, func(name string, d fs.DirEntry, err error) error {
 		if err != nil {
 			return err
 		}
-		if name != top && !visit(filepath.Join(c.Target, c.Path, strings.TrimPrefix(name, top))) {
+		if name != top && !visit(filepath.Join(c.Target, c.Path, strings.TrimPrefix(name, top)), d) {
 			return fs.SkipAll
 		}
 		return nil

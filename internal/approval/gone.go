@@ -1,0 +1,174 @@
+package approval
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/jail"
+	"github.com/golem-forge/golem/internal/overlay"
+	"github.com/golem-forge/golem/internal/tool"
+	"github.com/golem-forge/golem/internal/transaction"
+	"github.com/golem-forge/golem/internal/visible"
+	"github.com/golem-forge/golem/sandbox"
+)
+
+// maxLost is how many bytes of deleted directories a request reads, to count their lines.
+const maxLost = 64 << 20
+
+// goneDirectories describes the directories that changes delete, replace or move.
+type goneDirectories struct {
+	l         *ChangeSet
+	moved     map[string]transaction.Move // by old name of the directory
+	from      map[string]string           // old names of new files in moved directories
+	kept      map[string]oldFile          // their old files, by old name
+	onlyMoved map[string]bool             // new names of files that are as they were
+	bytes     int64                       // how many more bytes golem reads
+}
+
+type oldFile struct {
+	transaction.OldFile
+	entry entry // of the directory
+}
+
+// findGone finds the directories that were moved.
+func (l *ChangeSet) findGone() *goneDirectories {
+	g := &goneDirectories{l: l, moved: make(map[string]transaction.Move), kept: make(map[string]oldFile), onlyMoved: make(map[string]bool), bytes: maxLost}
+	names, changes := make([]string, len(l.entries)), make([]overlay.PathChange, len(l.entries))
+	old, all := make(map[string][]transaction.OldFile), make(map[string]oldFile)
+	left := transaction.MaxOldFiles
+	for i, e := range l.entries {
+		names[i], changes[i] = e.name, e.CommandChange.PathChange
+		if e.Op != overlay.Delete || e.OldKind != overlay.Dir {
+			continue
+		}
+		l.t.Walk(e.CommandChange, func(inside string, d fs.DirEntry) bool {
+			if info, err := d.Info(); err == nil && !d.IsDir() {
+				f := transaction.OldFile{Path: strings.TrimPrefix(jail.Outside(inside), e.name+"/"), Kind: overlay.Special, Mode: uint32(info.Mode().Perm()), Size: info.Size()}
+				if info.Mode().IsRegular() {
+					f.Kind = overlay.File
+				}
+				old[e.name], all[jail.Outside(inside)] = append(old[e.name], f), oldFile{f, e}
+			}
+			left--
+			return left > 0
+		})
+	}
+	if left <= 0 {
+		return g // a directory that was not read completely counts as deleted
+	}
+	var moves []transaction.Move
+	moves, g.from = transaction.FindMoves(names, changes, old)
+	for _, m := range moves {
+		g.moved[m.From] = m
+	}
+	for _, name := range g.from {
+		g.kept[name] = all[name]
+	}
+	return g
+}
+
+// addTree adds to the change of a directory that is gone the names in it, and how many files
+// and lines are lost.
+func (g *goneDirectories) addTree(e entry, c *tool.Change, r *review.FileChange, b *budget) {
+	sum, names, lines, unread := sha256.New(), 0, 0, 0
+	err := g.l.t.Walk(e.CommandChange, func(inside string, d fs.DirEntry) bool {
+		name := jail.Outside(inside)
+		fmt.Fprintf(sum, "%q\n", name)
+		if names++; b.addRow(name) {
+			c.Tree = append(c.Tree, name)
+		}
+		if _, kept := g.kept[name]; kept || d.IsDir() {
+			return true
+		}
+		if r.Files++; !d.Type().IsRegular() {
+			return true
+		}
+		text, ok := g.read(e, strings.TrimPrefix(name, e.name+"/"), d)
+		if !ok {
+			unread++
+		} else if tool.IsText(text) {
+			lines += bytes.Count(text, []byte("\n"))
+			if len(text) > 0 && text[len(text)-1] != '\n' {
+				lines++
+			}
+		}
+		return true
+	})
+	if names > 0 {
+		c.Base = hex.EncodeToString(sum.Sum(nil))
+	}
+	m, moved := g.moved[e.name]
+	lost := visible.Count(r.Files, "file") + ", -" + visible.Number(lines) + " lines"
+	if unread > 0 {
+		lost += " without " + visible.Count(unread, "file") + " that golem did not read"
+	}
+	switch {
+	case !moved:
+		c.About += " with " + lost
+	case r.Files > 0:
+		c.About += " that moved to " + sandbox.Shown(m.To) + ", without " + lost
+	default:
+		c.About += " that moved to " + sandbox.Shown(m.To)
+	}
+	switch more := names - len(c.Tree); {
+	case err != nil:
+		c.Omitted = "the directory cannot be read"
+	case more > 0:
+		c.Omitted = visible.Count(more, "name") + " of the directory, too many to list"
+	}
+}
+
+// read reads a file in a directory that is gone.
+func (g *goneDirectories) read(e entry, name string, d fs.DirEntry) (text []byte, ok bool) {
+	info, err := d.Info()
+	if err != nil || info.Size() > min(g.bytes, maxShown) {
+		return nil, false
+	}
+	g.bytes -= info.Size()
+	text, err = g.old(e, name)
+	return text, err == nil
+}
+
+// old returns the content of a file in a directory that is gone.
+func (g *goneDirectories) old(e entry, name string) ([]byte, error) {
+	text, _, err := g.l.t.Content(transaction.CommandChange{PathChange: overlay.PathChange{Path: path.Join(e.Path, name), OldKind: overlay.File}, Target: e.Target}, maxShown)
+	return text, err
+}
+
+// compare compares a new file with the file of a moved directory that it was. A file that
+// means something else at its new path counts as new.
+func (g *goneDirectories) compare(e entry, c *tool.Change, r *review.FileChange) {
+	from, ok := g.from[e.name]
+	if f := g.kept[from]; ok && f.Kind == overlay.File && e.Kind == overlay.File && !r.Cut {
+		was, _ := review.Code(from)
+		is, _ := review.Code(e.name)
+		old, err := g.old(f.entry, f.Path)
+		if err != nil || was != is {
+			return
+		}
+		if g.onlyMoved[e.name] = bytes.Equal(old, r.New) && f.Mode == e.Mode; g.onlyMoved[e.name] {
+			c.About = join(c.About, "only moved from "+sandbox.Shown(from))
+			return
+		}
+		added, removed := tool.CountDiffLines(tool.UnifiedDiff(from, e.name, tool.DecodeText(old, false), tool.DecodeText(r.New, false)))
+		c.About = join(c.About, "moved from "+sandbox.Shown(from)+" and edited, "+visible.LineCounts(added, removed))
+	}
+}
+
+// join joins two notes about a change.
+func join(a, b string) string { return strings.TrimPrefix(a+", "+b, ", ") }
+
+// priority puts files that were only moved, and directories that are only gone from their
+// old place, behind all others.
+func (g *goneDirectories) priority(c tool.Change) int {
+	if m, ok := g.moved[c.Path]; g.onlyMoved[c.Path] || ok && m.Missing == 0 {
+		return 0
+	}
+	return 1
+}
