@@ -80,6 +80,9 @@ not offer.`,
 		if profile {
 			return printProfile(cmd.OutOrStdout(), wantsJSON(cmd))
 		}
+		if err := checkDir(flags.dir); err != nil {
+			return err
+		}
 		found, err := examine()
 		if err != nil {
 			return err

@@ -376,6 +376,9 @@ all of its files are new.`,
 		if len(args) == 1 {
 			flags.dir = args[0]
 		}
+		if err := checkDir(flags.dir); err != nil {
+			return err
+		}
 		if err := asked.complete(cmd, flags.dir); err != nil {
 			return err
 		}
