@@ -38,17 +38,10 @@ func NewRepositoryFilter(after map[string]bool, before func(name string) bool) f
 		}
 		return before(name)
 	}
-	return func(name string) bool {
-		part := name
-		for dir := path.Dir(name); ; part, dir = dir, path.Dir(dir) {
-			if isRepository(was, dir, before) || suspect && sandbox.PartOfGit(path.Base(part)) && isRepository(is, dir, now) {
-				return true
-			}
-			if dir == "/" {
-				return false
-			}
-		}
-	}
+	return overlay.AtOrBelow(func(name string) bool {
+		dir := path.Dir(name)
+		return isRepository(was, dir, before) || suspect && sandbox.PartOfGit(path.Base(name)) && isRepository(is, dir, now)
+	})
 }
 
 // isRepository reports whether git takes a directory for a repository, and caches the

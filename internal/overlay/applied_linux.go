@@ -75,14 +75,10 @@ func matchPaths(paths []string) func(name string) bool {
 	for _, p := range paths {
 		set[path.Clean(p)] = true
 	}
-	return func(name string) bool {
-		for ; name != "."; name = path.Dir(name) {
-			if set[name] {
-				return true
-			}
-		}
-		return set["."]
+	if len(set) == 0 {
+		return func(string) bool { return false }
 	}
+	return AtOrBelow(func(name string) bool { return set[name] })
 }
 
 // markDeleted makes a whiteout for an applied file that the session deleted after it was

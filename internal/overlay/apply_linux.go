@@ -420,33 +420,14 @@ func Applicable(changes []PathChange, skipped []string) []PathChange {
 	return slices.DeleteFunc(slices.Clone(changes), newPathSet(skipped).skips)
 }
 
-// A pathSet holds the paths that Apply skips.
-type pathSet map[string]bool
+// A pathSet reports whether a path is at or below one that Apply skips.
+type pathSet func(name string) bool
 
-func newPathSet(list []string) pathSet {
-	n := make(pathSet, len(list))
-	for _, name := range list {
-		n[name] = true
-	}
-	return n
-}
+func newPathSet(list []string) pathSet { return matchPaths(list) }
 
 // skips reports whether Apply skips a change: it is a special file, or at or below a path
 // of the set.
-func (n pathSet) skips(c PathChange) bool {
-	if c.Kind == Special {
-		return true
-	}
-	if len(n) == 0 {
-		return false
-	}
-	for at := c.Path; at != "."; at = path.Dir(at) {
-		if n[at] {
-			return true
-		}
-	}
-	return false
-}
+func (n pathSet) skips(c PathChange) bool { return c.Kind == Special || n(c.Path) }
 
 // setAside moves a skipped file out of a new directory that is applied without it. The
 // file may be gone with a skipped directory above it.
@@ -462,6 +443,7 @@ func (a *applier) setAside(name string, i int) error {
 		return err
 	}
 	defer to.close()
+	defer a.upper.dropMarks(0)
 	err = a.upper.withParent(name, func(dir int, base string) error {
 		return unix.Renameat(dir, base, to.fd, strconv.Itoa(i))
 	})

@@ -346,9 +346,12 @@ func inPlaceCleaner(o Overlay) (isClean func(c PathChange) bool, err error) {
 	if err != nil || len(list.Trees) == 0 || stagingOf(o) != o { // a staged file is a copy
 		return func(PathChange) bool { return false }, err
 	}
-	taken, unclean := map[string]bool{}, newPathSet(list.Unclean)
+	taken, unclean := map[string]bool{}, map[string]bool{}
 	for _, t := range list.Trees {
 		taken[t.Path] = true
+	}
+	for _, name := range list.Unclean {
+		unclean[name] = true
 	}
 	return func(c PathChange) bool { return taken[topPath(c)] && !unclean[c.Path] }, nil
 }

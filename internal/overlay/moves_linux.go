@@ -186,6 +186,7 @@ func (a *applier) makeMove(m move) error {
 	if m.OldInode != 0 { // a new file overwrites nothing
 		defer a.lockParent(m.Path)()
 	}
+	defer a.dropMoved()
 	return asReplaced(a.dir.withParent(m.Path, func(dir int, base string) error {
 		switch m.Action {
 		case moveOut:
@@ -253,6 +254,7 @@ func (a *applier) revertMove(m move) error {
 		return errReplaced
 	}
 	defer a.lockParent(m.Path)()
+	defer a.dropMoved()
 	return asReplaced(a.dir.withParent(m.Path, func(dir int, base string) error {
 		switch m.Action {
 		case moveOut:
@@ -329,4 +331,11 @@ func (a *applier) setMode(m move, here unix.Stat_t, mode uint32) error {
 
 func rename(from int, name string, to int, new string, flags uint) error {
 	return unix.Renameat2(from, name, to, new, flags)
+}
+
+// dropMoved closes the directories that the trees keep open, because one of them may have
+// been moved.
+func (a *applier) dropMoved() {
+	a.dir.dropMarks(0)
+	a.upper.dropMarks(0)
 }

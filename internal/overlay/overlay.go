@@ -22,6 +22,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 )
@@ -250,3 +251,27 @@ const (
 	maxPath = 4096
 	maxName = 255
 )
+
+// AtOrBelow returns a function that reports whether is holds for a name or for a directory
+// above it. It remembers the answers for directories, so that many names in a deep tree
+// cost one call of is each.
+func AtOrBelow(is func(name string) bool) func(name string) bool {
+	known := make(map[string]bool)
+	var within func(name string) bool
+	within = func(name string) bool {
+		if is(name) {
+			return true
+		}
+		dir := path.Dir(name)
+		if dir == name {
+			return false
+		}
+		found, ok := known[dir]
+		if !ok {
+			found = within(dir)
+			known[dir] = found
+		}
+		return found
+	}
+	return within
+}

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"path"
 
 	"golang.org/x/sys/unix"
 )
@@ -95,15 +96,17 @@ func (s *overlaySession) restoreChange(from *tree, c PathChange) error {
 
 // makeParentsLike makes the missing directories above a path in the upperdir.
 func (s *overlaySession) makeParentsLike(name string) error {
-	for _, dir := range parents(name) {
-		if _, err := s.upper.stat(dir); !errors.Is(err, unix.ENOENT) {
-			continue
-		}
-		if err := s.makeDirLike(dir); err != nil {
-			return err
-		}
+	dir := path.Dir(name)
+	if dir == "." {
+		return nil
 	}
-	return nil
+	if _, err := s.upper.stat(dir); !errors.Is(err, unix.ENOENT) {
+		return nil
+	}
+	if err := s.makeParentsLike(dir); err != nil {
+		return err
+	}
+	return s.makeDirLike(dir)
 }
 
 // copyUp copies a real file to the upperdir, with other permission bits.
