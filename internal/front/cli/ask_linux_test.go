@@ -644,6 +644,25 @@ func TestAlwaysOnce(t *testing.T) {
 	}
 }
 
+// TestLongRule checks that golem remembers no rule that does not fit on the screen.
+func TestLongRule(t *testing.T) {
+	host := newRequest("/a")
+	host.Tool, host.Changes, host.Args = tool.ConnectTool, nil, []byte("{}")
+	host.Effects = []policy.Effect{{Verb: policy.Connect, Target: "api.example.org:443"}}
+	host.ToApprove, host.Workers = host.Effects, []string{strings.Repeat("long-", 500)}
+	s := startScript(t, terminalScript{KeepsRules: true, Questions: []scriptedQuestion{{Request: host, Once: true}}}, setting{columns: 80, rows: 24})
+	for _, typed := range []string{"v\r", "\r", "a\r"} {
+		s.until(ready)
+		s.types(typed)
+	}
+	s.until("the rule does not fit")
+	s.until(ready)
+	s.types("y\r")
+	if o, screen := s.end(); o.Replies[0].Verdict != tool.Approved || o.Replies[0].Remember != nil {
+		t.Errorf("got %+v:\n%s", o.Replies[0], screen)
+	}
+}
+
 // TestTerminalInUse checks that only one golem process asks at a terminal at a time. Otherwise an
 // answer could reach the wrong one.
 func TestTerminalInUse(t *testing.T) {

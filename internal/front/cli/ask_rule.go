@@ -67,14 +67,24 @@ func (q *question) choose() (approval.Rule, error) {
 	return rule, q.confirmRule(rule)
 }
 
-// confirmRule shows a rule as golem will store it, and asks whether to remember it.
+// confirmRule shows a rule as golem will store it, and asks whether to remember it. It makes
+// no rule that does not fit on the screen, because the user could not read all of it.
 func (q *question) confirmRule(rule approval.Rule) error {
+	keys := []string{"remember it, and do this?", "[y]es", "[n]o"}
+	fits := func() bool {
+		columns, height := q.screen.size()
+		return len(ruleRow("the rule", rule).Barred(columns, false))+len(q.keyLines(keys...))+1 <= height // with the prompt
+	}
+	if !fits() {
+		q.show([]row{{Mark: about, Text: "the rule does not fit on the screen; a larger window may show it"}})
+		return errBack
+	}
 	return q.step(func() {
 		q.rule("the rule", rule)
-		q.showKeys("remember it, and do this?", "[y]es", "[n]o")
-	}, "please answer y or n", func(text string) bool {
+		q.showKeys(keys...)
+	}, "please answer y or n; y counts only if the whole rule is on the screen", func(text string) bool {
 		text = strings.ToLower(text)
-		return text == "y" || text == "yes"
+		return (text == "y" || text == "yes") && fits()
 	})
 }
 
@@ -119,5 +129,9 @@ func (q *question) step(draw func(), please string, accept func(string) bool) er
 
 // rule prints a rule word for word.
 func (q *question) rule(what string, rule approval.Rule) {
-	q.show([]row{{Mark: detail, Text: what + " " + visible.Line(rule.String(), math.MaxInt)}})
+	q.show([]row{ruleRow(what, rule)})
+}
+
+func ruleRow(what string, rule approval.Rule) row {
+	return row{Mark: detail, Text: what + " " + visible.Line(rule.String(), math.MaxInt)}
 }

@@ -2,6 +2,7 @@ package tui
 
 import (
 	"cmp"
+	"math"
 	"slices"
 	"strings"
 
@@ -121,8 +122,20 @@ func (m *model) decide(key string) {
 	case key == "a" && !q.isWhole():
 		m.note = q.describeUnseen() + "; space shows the next page"
 	case key == "a":
-		m.typed = &input{asks: "remember this rule, and approve? " + visible.Line(q.always.String(), maxNote) + " (y or n): ", done: func(text string) {
-			if text = strings.ToLower(strings.TrimSpace(text)); text == "y" || text == "yes" {
+		asks := "remember this rule, and approve? " + visible.Line(q.always.String(), math.MaxInt) + " (y or n): "
+		fits := func() bool { // with the answer
+			lines, most := m.breakStatus(plainText(asks) + "yes_")
+			return len(lines) <= most
+		}
+		const tooLong = "the rule does not fit on the screen, so golem does not remember it; y approves this call, a larger window may show the rule"
+		if !fits() {
+			m.note = tooLong
+			break
+		}
+		m.typed = &input{asks: asks, done: func(text string) {
+			if text = strings.ToLower(strings.TrimSpace(text)); !fits() { // the window is smaller now
+				m.note = tooLong
+			} else if text == "y" || text == "yes" {
 				reply := q.yes()
 				reply.Remember = q.always
 				m.close(reply)

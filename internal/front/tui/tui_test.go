@@ -581,6 +581,30 @@ func TestAlways(t *testing.T) {
 	}
 }
 
+// TestLongRule checks that golem remembers no rule that does not fit on the screen.
+func TestLongRule(t *testing.T) {
+	s := newStage(t, 100, 24)
+	s.m.review, s.m.list = nil, &list{}
+	r := tool.Request{Digest: "0123456789abcdef", Origin: policy.Model, Tool: tool.ConnectTool, Effects: []policy.Effect{{Verb: policy.Connect, Target: "api.example.org:443"}}}
+	r.ToApprove = r.Effects
+	s.m.Update(opened{request: r})
+	q := s.m.question()
+	q.always.Workers = []string{strings.Repeat("long-", 500)}
+	var replies []approval.Reply
+	q.answer = func(r approval.Reply) { replies = append(replies, r) }
+	s.m.Update(settled{q})
+	s.m.Update(drawn{s.m.frame})
+	s.m.Update(keyOf("a"))
+	if !strings.Contains(s.screen(), "the rule does not fit") {
+		t.Errorf("the screen is\n%s", s.screen())
+	}
+	s.m.Update(drawn{s.m.frame})
+	s.m.Update(keyOf("y"))
+	if len(replies) != 1 || replies[0].Verdict != tool.Approved || replies[0].Remember != nil {
+		t.Errorf("got %+v", replies)
+	}
+}
+
 // TestLeaveWhileReading checks that changes which arrive after the user has left a review do
 // not open it again.
 func TestLeaveWhileReading(t *testing.T) {

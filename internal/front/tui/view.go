@@ -273,8 +273,8 @@ func (m *model) drawStatus(q *question) (lines []string) {
 	case q.sheet != nil && !q.isWhole():
 		text = "! " + plainText(q.describeUnseen())
 	}
-	pieces := visible.Broken(text, max(1, m.columns-6))
-	if most := min(maxStatus, max(1, m.height/3)); len(pieces) > most {
+	pieces, most := m.breakStatus(text)
+	if len(pieces) > most {
 		pieces = pieces[len(pieces)-most:]
 	}
 	for _, piece := range pieces {
@@ -317,4 +317,10 @@ func (m *model) drawQuestion(q *question) (lines []string) {
 		keys = append(keys, "[esc] later")
 	}
 	return append(lines, bar+m.drawKeys(append(keys, "[?] help")...))
+}
+
+// breakStatus returns the lines of a text below a question, and how many lines the screen has
+// for it.
+func (m *model) breakStatus(text string) (lines []string, most int) {
+	return visible.Broken(text, max(1, m.columns-6)), min(maxStatus, max(1, m.height/3))
 }
