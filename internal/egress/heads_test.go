@@ -6,6 +6,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -27,21 +28,21 @@ func TestLongHeads(t *testing.T) {
 		return b.String()
 	}
 	const start, rest = "HTTP/1.1 200 OK\r\n", "Content-Length: 2\r\n\r\nok"
-	heads := map[string]struct {
-		text string
-		code int // 0 for an answer that does not end
+	heads := []struct {
+		name, text string
+		code       int // 0 for an answer that does not end
 	}{
-		"a usual one":            {start + rest, 200},
-		"a long header":          {start + "X: " + strings.Repeat("x", 9<<20) + "\r\n" + rest, 502},
-		"many headers":           {start + many(1_000_000) + rest, 502},
-		"too many short headers": {start + many(2000) + rest, 403},
-		"a long hint":            {"HTTP/1.1 103 Early Hints\r\nLink: " + strings.Repeat("x", 1<<20) + "\r\n\r\n" + start + rest, 502},
-		"a head without an end":  {start + many(9000), 0},
+		{"a usual one", start + rest, 200},
+		{"a long header", start + "X: " + strings.Repeat("x", 9<<20) + "\r\n" + rest, 502},
+		{"many headers", start + many(1_000_000) + rest, 502},
+		{"too many short headers", start + many(2000) + rest, 403},
+		{"a long hint", "HTTP/1.1 103 Early Hints\r\nLink: " + strings.Repeat("x", 1<<20) + "\r\n\r\n" + start + rest, 502},
+		{"a head without an end", start + many(9000), 0},
+		{"a usual one after the others", start + rest, 200},
 	}
 	w := newWorld(t, policy.HostRule{Host: "example.com"})
 	l := listen(t)
 	var serving sync.WaitGroup
-	var name string
 	serving.Go(func() {
 		for {
 			c, err := l.Accept()
@@ -50,21 +51,29 @@ func TestLongHeads(t *testing.T) {
 			}
 			serving.Go(func() {
 				defer c.Close()
-				if _, err := http.ReadRequest(bufio.NewReader(c)); err == nil {
-					io.WriteString(c, heads[name].text)
+				requests := bufio.NewReader(c)
+				for { // golem sends several requests by one connection
+					r, err := http.ReadRequest(requests)
+					if err != nil {
+						return
+					}
+					i, err := strconv.Atoi(strings.TrimPrefix(r.URL.Path, "/"))
+					if err != nil {
+						t.Errorf("the server got a request for %s", r.URL)
+						return
+					}
+					io.WriteString(c, heads[i].text)
 				}
-				io.Copy(io.Discard, c)
 			})
 		}
 	})
 	t.Cleanup(func() { l.Close(); w.network.Close(); serving.Wait() })
 	w.host("example.com", 80, l.Addr())
 	w.open()
-	for each, head := range heads {
-		name = each
+	for i, head := range heads {
 		if head.code != 0 {
-			if code, body, err := get(w.client(nil), "http://example.com/"); err != nil || code != head.code {
-				t.Errorf("%s: got %d, %q, %v, want %d", name, code, body, err, head.code)
+			if code, body, err := get(w.client(nil), fmt.Sprintf("http://example.com/%d", i)); err != nil || code != head.code {
+				t.Errorf("%s: got %d, %q, %v, want %d", head.name, code, body, err, head.code)
 			}
 			continue
 		}
@@ -73,13 +82,13 @@ func TestLongHeads(t *testing.T) {
 		var all []net.Conn
 		for range count {
 			c := w.mustDial("example.com", 80)
-			io.WriteString(c, "GET / HTTP/1.1\r\nHost: example.com\r\n\r\n")
+			fmt.Fprintf(c, "GET /%d HTTP/1.1\r\nHost: example.com\r\n\r\n", i)
 			all = append(all, c)
 		}
 		w.await("too many unfinished heads", func(r egress.Record) bool { return strings.Contains(r.Why, "too many unfinished messages") })
 		time.Sleep(500 * time.Millisecond)
 		if grown, unfinished := heap()-before, w.network.Unfinished(); grown > 200<<20 || unfinished > 32<<20 {
-			t.Errorf("%d of %s took %d MB, %d MB of them counted", count, name, grown>>20, unfinished>>20)
+			t.Errorf("%d of %s took %d MB, %d MB of them counted", count, head.name, grown>>20, unfinished>>20)
 		}
 		for _, c := range all {
 			c.Close()
