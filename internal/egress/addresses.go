@@ -56,7 +56,9 @@ func (n *Network) whyForbidden(host string, to netip.AddrPort) string {
 	if a.Zone() != "" {
 		return "link-local"
 	}
-	isLimited := func(r policy.HostRule) bool { return r.NeedsRequests() && r.Host != host }
+	isLimited := func(r policy.HostRule) bool {
+		return r.NeedsRequests() && r.Host != host && !(host == "localhost" && r.Host == "127.0.0.1") // a rule for localhost has the address
+	}
 	if rules := n.o.Hosts.Find(a.String(), to.Port()); len(rules) > 0 && !n.o.Hosts.IsAll() && !slices.ContainsFunc(rules, isLimited) {
 		return ""
 	}

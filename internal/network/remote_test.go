@@ -22,13 +22,17 @@ func TestRemotePrivate(t *testing.T) {
 	}))
 	defer server.Close()
 	address := strings.TrimPrefix(server.URL, "http://")
+	local := strings.Replace(address, "127.0.0.1", "localhost", 1)
 	for _, one := range []struct {
 		at, rule string
 		private  bool
 		want     bool
 	}{
 		{at: address, rule: address, want: true},
+		{at: local, rule: local, want: true},
+		{at: local, rule: address, want: true},
 		{at: address, rule: "", want: false}, // the whole network
+		{at: local, rule: "", want: false},
 		{at: address, rule: "", private: true, want: true},
 	} {
 		n, journal := newNetworks(t, &asker{}, approval.Interactive)

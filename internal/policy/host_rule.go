@@ -3,7 +3,6 @@ package policy
 import (
 	"cmp"
 	"errors"
-	"net/netip"
 	"slices"
 	"strconv"
 	"strings"
@@ -99,12 +98,7 @@ func (r HostRule) Validate() error {
 // normalize returns a valid rule in the canonical form.
 func (r HostRule) normalize() HostRule {
 	r = r.clone()
-	if r.Host = hostName(r.Host); r.Host == "localhost" {
-		r.Host = "127.0.0.1" // programs in a jail do not ask golem for this name
-	}
-	if a, err := netip.ParseAddr(r.Host); err == nil {
-		r.Host = a.Unmap().String()
-	}
+	r.Host = canonicalHost(r.Host)
 	if len(r.Ports) == 0 {
 		r.Ports = slices.Clone(webPorts)
 	}

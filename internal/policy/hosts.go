@@ -68,6 +68,22 @@ func hostName(text string) string {
 	return strings.ToLower(text)
 }
 
+// canonicalHost returns the form of a host under which rules name it. Programs in a jail do
+// not ask golem for localhost, so it is 127.0.0.1.
+func canonicalHost(text string) string {
+	host := hostName(text)
+	if host == "localhost" {
+		return "127.0.0.1"
+	}
+	if isDomain(host) {
+		return host
+	}
+	if a, err := netip.ParseAddr(host); err == nil {
+		return a.Unmap().String()
+	}
+	return host
+}
+
 // isDomain reports whether a name consists of letters, digits, "-" and "_" in parts
 // between dots. A program that connects may read anything else in another way than the
 // pattern: "evil.org/.example.com". A name that ends in a number is an address for many
@@ -110,7 +126,7 @@ func (h Hosts) Allows(host string) bool {
 	if h.all {
 		return true
 	}
-	host = hostName(host)
+	host = canonicalHost(host)
 	if !isDomain(host) && !isAddress(host) {
 		return false
 	}
@@ -131,12 +147,9 @@ func (h Hosts) Allows(host string) bool {
 // nil if the host may not be reached there. A request needs only one of the rules. Rules
 // with a credential come first: what they allow uses the credential.
 func (h Hosts) Find(host string, port uint16) []HostRule {
-	host = hostName(host)
+	host = canonicalHost(host)
 	if !isDomain(host) && !isAddress(host) {
 		return nil
-	}
-	if a, err := netip.ParseAddr(host); err == nil {
-		host = a.Unmap().String()
 	}
 	return h.at(host, port)
 }

@@ -137,6 +137,7 @@ func TestFindByPort(t *testing.T) {
 		policy.HostRule{Host: "api.x.org", Paths: []string{"/up"}, Credential: "c"},
 		policy.HostRule{Host: "git.x.org", Ports: []uint16{22}},
 		policy.HostRule{Host: "2001:db8:0::7"},
+		policy.HostRule{Host: "localhost", Ports: []uint16{11434}},
 		policy.HostRule{Host: "bad.org", Methods: []string{"get"}},
 	)
 	for _, test := range []struct {
@@ -154,6 +155,11 @@ func TestFindByPort(t *testing.T) {
 		{"api.x.org", 22, ""},
 		{"2001:db8::7", 443, "2001:db8::7"},
 		{"2001:DB8:0:0::7", 443, "2001:db8::7"},
+		{"localhost", 11434, "127.0.0.1:11434"},
+		{"LocalHost.", 11434, "127.0.0.1:11434"},
+		{"127.0.0.1", 11434, "127.0.0.1:11434"},
+		{"localhost", 22, ""},
+		{"::1", 11434, ""},
 		{"bad.org", 443, ""},
 		{"a.x.org\x00", 443, ""},
 	} {
@@ -164,6 +170,9 @@ func TestFindByPort(t *testing.T) {
 		if strings.Join(got, " | ") != test.want {
 			t.Errorf("%s:%d: got %q, want %q", test.host, test.port, got, test.want)
 		}
+	}
+	if !h.Allows("localhost") || h.Allows("::1") {
+		t.Error("a rule for localhost does not allow that name, or allows ::1")
 	}
 	if got := policy.AllHosts().Find("a.org", 22); len(got) != 1 || got[0].NeedsRequests() {
 		t.Errorf("all hosts: got %v", got)
