@@ -530,7 +530,7 @@ func (s *Session) Holds() []Held {
 		{TempLimit, true, "size of the file system at /tmp"},
 	}
 	if !memory {
-		list[2] = Held{MemoryLimit, false, "reading the sum every 50 ms, so a burst can exceed it for a moment"}
+		list[2] = Held{MemoryLimit, false, "reading the sum every 50 ms, so a burst can exceed it for a moment; buffers of sockets are not counted"}
 	}
 	switch {
 	case pids:
