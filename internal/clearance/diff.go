@@ -8,6 +8,7 @@ import (
 	"strings"
 
 	"github.com/golem-forge/golem/internal/clearance/review"
+	"github.com/golem-forge/golem/internal/clearance/scan"
 	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/internal/patch"
 )
@@ -117,7 +118,7 @@ func compareContents(f File, old, current []byte, oldSize, size int64) FileDiff 
 	if bytes.IndexByte(old, 0) >= 0 {
 		old = nil // an old content that was not text is shown by its size
 	}
-	name := strings.ReplaceAll(f.Path, "\n", `\n`) // otherwise a name could show lines that are in no file
+	name := strings.ReplaceAll(scan.ShownName(f.Path), "\n", `\n`) // otherwise a name could show lines that are in no file
 	before, after := "a/"+name, "b/"+name
 	switch f.Operation {
 	case Create:

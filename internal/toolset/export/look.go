@@ -64,7 +64,7 @@ func (s Set) examine(ctx context.Context, op string, files *sandbox.Sandbox, h *
 		if f.Hold && len(h.holds) < maxTold {
 			h.holds = append(h.holds, text)
 		} else if len(h.warnings) < 2*maxTold {
-			h.warnings = append(h.warnings, sandbox.Shown(h.name)+": "+text)
+			h.warnings = append(h.warnings, sandbox.Shown(scan.ShownName(h.name))+": "+text)
 		}
 	}
 	if verdict.Held && len(h.holds) == 0 {
@@ -108,7 +108,7 @@ func newPreparation(op, wish string, run tool.Run, list []heldFile, all []review
 				Hint: strings.Join(h.holds, "; ") + "; nothing was exported; to do it anyway: " + tool.OverrideFlag(h.name)}
 		}
 		for _, text := range h.holds {
-			r.Warnings = append(r.Warnings, "overridden: "+sandbox.Shown(h.name)+": "+text)
+			r.Warnings = append(r.Warnings, "overridden: "+sandbox.Shown(scan.ShownName(h.name))+": "+text)
 		}
 	}
 	for _, f := range all {

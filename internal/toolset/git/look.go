@@ -113,9 +113,10 @@ func (s Set) examine(ctx context.Context, desk *clearance.Desk, c *clearance.Sta
 	t := s.targetOf(c)
 	l := &Look{CommitID: c.ID, Message: c.Message, Target: c.Target, Branch: c.Branch, CreatedAt: c.CreatedAt, Workers: c.Workers, Session: c.Session,
 		Flags: append([]review.Flag{}, found.Risky()...), Intake: c.Intake, Bytes: found.Bytes, head: s.describe(c)}
+	shown := t.shownNames(c)
 	for i, f := range l.Flags {
 		if f.Path != "" {
-			l.Flags[i].Path = t.virtualName(f.Path)
+			l.Flags[i].Path = shown(f.Path)
 		}
 	}
 	contents := make(map[string]clearance.File, len(c.Files))
@@ -125,7 +126,7 @@ func (s Set) examine(ctx context.Context, desk *clearance.Desk, c *clearance.Sta
 	for _, f := range found.Files {
 		was := contents[f.Path]
 		inside := f.Path
-		f.Path = t.virtualName(f.Path)
+		f.Path = shown(f.Path)
 		l.Files = append(l.Files, seen{inside: inside, Path: f.Path, Operation: f.Operation, OldMode: f.OldMode, Mode: f.Mode, Size: f.Size, Binary: f.Binary, Encoding: f.Encoding, Cut: f.Cut, Diff: f.Diff,
 			old: string(was.Old), new: string(was.New), change: f.FileChange})
 	}
@@ -133,15 +134,34 @@ func (s Set) examine(ctx context.Context, desk *clearance.Desk, c *clearance.Sta
 		return desk.Content(ctx, c, contents[f.inside])
 	}
 	l.mark = func() error { return desk.MarkShown(c.ID) }
-	l.addVerdicts(found, t, scanners)
+	l.addVerdicts(found, shown, scanners)
 	for _, name := range found.Unseen() {
-		l.unseen = append(l.unseen, t.virtualName(name))
+		l.unseen = append(l.unseen, shown(name))
 	}
 	return l, nil
 }
 
+// shownNames returns a function for the names by which a person sees the files of a commit, and
+// overrides scanners for them. They are virtual names without the secrets in them. Files whose
+// names differ only in a secret keep them, so that an override is for one file.
+func (t Target) shownNames(c *clearance.StagedCommit) func(inside string) string {
+	names := make(map[string]string, len(c.Files))
+	count := make(map[string]int, len(c.Files))
+	for _, f := range c.Files {
+		name := scan.ShownName(t.virtualName(f.Path))
+		names[f.Path] = name
+		count[name]++
+	}
+	return func(inside string) string {
+		if name, ok := names[inside]; ok && count[name] == 1 {
+			return name
+		}
+		return t.virtualName(inside)
+	}
+}
+
 // addVerdicts adds the results of the scanners.
-func (l *Look) addVerdicts(seen *clearance.Look, t Target, scanners *scan.Set) {
+func (l *Look) addVerdicts(seen *clearance.Look, shown func(inside string) string, scanners *scan.Set) {
 	l.Found = []found{}
 	if scanners == nil {
 		return
@@ -160,7 +180,7 @@ func (l *Look) addVerdicts(seen *clearance.Look, t Target, scanners *scan.Set) {
 	add("", seen.Message)
 	l.missed = make(map[string]int)
 	for _, f := range seen.Files {
-		add(t.virtualName(f.Path), f.Verdict.Findings)
+		add(shown(f.Path), f.Verdict.Findings)
 		for _, line := range l.Scanned {
 			name, state, _ := strings.Cut(line, " ")
 			if strings.HasPrefix(state, scan.NotScanned) {
