@@ -247,6 +247,32 @@ type Offer struct {
 	Wait    time.Duration `json:"wait"`
 	Slots   int           `json:"slots,omitempty"`   // how many jobs it does at once, for lists
 	Version string        `json:"version,omitempty"` // of its golem, for lists
+	Known   *Revision     `json:"known,omitempty"`   // the newest that the node knows
+}
+
+// A Revision says how far the data of a hub had come. A hub whose data is older was restored from a
+// backup, and does not know which calls were made since. A node keeps the newest revision that it
+// has seen, and sends it with what it asks for.
+type Revision struct {
+	Start int64  `json:"start"` // of the hub; a later start has a larger one
+	ID    string `json:"id"`    // of the start
+	Calls uint64 `json:"calls"` // that nodes have begun
+	Proof []byte `json:"proof"` // that the hub has made the revision
+}
+
+// IsBefore reports whether r is older than s.
+func (r Revision) IsBefore(s Revision) bool {
+	return r.Start < s.Start || r.Start == s.Start && r.Calls < s.Calls
+}
+
+// Revision tells the hub which revision the node knows, nil for none, and returns the newest one. It
+// returns nil for a hub of an older version, which has none.
+func (c *Client) Revision(ctx context.Context, known *Revision) (now *Revision, err error) {
+	_, err = c.ask(ctx, "revision", known, nil, &now)
+	if IsCode(err, CodeInvalid) {
+		return nil, nil
+	}
+	return now, err
 }
 
 // Take asks for a job. It returns nil if there is none.
@@ -277,12 +303,15 @@ type Claim struct {
 	// checkpoint, so it can be made again.
 	Local bool   `json:"local,omitempty"`
 	Nonce string `json:"nonce"` // the same if the claim is sent again
+	// Known is the newest revision that the node knows.
+	Known *Revision `json:"known,omitempty"`
 }
 
-// Claim asks whether a call may be made. The error has CodeDoubt if an earlier attempt began it.
-func (c *Client) Claim(ctx context.Context, claim Claim) error {
-	_, err := c.ask(ctx, "claim", claim, nil, nil)
-	return err
+// Claim asks whether a call may be made, and returns the revision with the claim, nil from a hub of
+// an older version. The error has CodeDoubt if an earlier attempt began the call.
+func (c *Client) Claim(ctx context.Context, claim Claim) (now *Revision, err error) {
+	_, err = c.ask(ctx, "claim", claim, nil, &now)
+	return now, err
 }
 
 // A Checkpoint is where another node could continue.

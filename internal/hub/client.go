@@ -118,8 +118,8 @@ type Client struct {
 // Options are the options of a connection.
 type Options struct {
 	// OnChange, if set, gets a text when the hub does not answer, when the connection is lost, when
-	// it is back, and when the hub answers for a while that it cannot do something, such as with a
-	// full disk. Some of the text is the hub's.
+	// it is back, when the hub has a warning for everybody, and when it answers for a while that it
+	// cannot do something, such as with a full disk. Some of the text is the hub's.
 	OnChange func(text string)
 	// Once makes Connect fail if the hub does not answer at once: the caller tries again itself.
 	Once bool
@@ -173,12 +173,16 @@ func Connect(ctx context.Context, c Credentials, o Options) (*Client, error) {
 	}
 	client := &Client{Credentials: c, Key: key, conn: conn, tell: told, patience: o.Patience, losses: losses, heavy: make(chan struct{}, maxHeavy)}
 	client.answers = &answers{prefix: conn.NewInbox() + ".", waiting: make(map[string]chan *nats.Msg)}
+	var greeting Greeting
 	if _, err = conn.Subscribe(client.answers.prefix+"*", client.answers.receive); err == nil {
-		_, err = client.Hello(ctx)
+		greeting, err = client.Hello(ctx)
 	}
 	if err != nil {
 		client.Close()
 		return nil, err
+	}
+	if greeting.Warning != "" {
+		told(greeting.Warning)
 	}
 	return client, nil
 }
@@ -452,6 +456,8 @@ type Greeting struct {
 	User  User      `json:"user"`
 	Time  time.Time `json:"time"`
 	Until int       `json:"deadline"` // seconds after which a silent node loses its job
+	// Warning is what everybody should know who uses the hub, such as that its data is older than it was.
+	Warning string `json:"warning,omitempty"`
 }
 
 // Hello asks the hub who it is. It fails if it is another hub than the credentials name.

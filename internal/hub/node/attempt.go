@@ -305,11 +305,14 @@ func (a *attempt) claim(ctx context.Context, call, digest string) error {
 	a.mu.Lock()
 	name := a.calls[id]
 	a.mu.Unlock()
-	err := a.Client.Claim(ctx, hub.Claim{Attempt: a.id(), Call: call, Tool: name, Digest: digest, Local: a.isLocal(name), Nonce: rand.Text()})
+	now, err := a.Client.Claim(ctx, hub.Claim{Attempt: a.id(), Call: call, Tool: name, Digest: digest, Local: a.isLocal(name), Nonce: rand.Text(), Known: a.node.known.newest()})
 	if hub.IsCode(err, hub.CodeDoubt) {
 		a.doubt = &hub.Doubt{Call: call, Tool: name, Attempt: a.job.Attempt}
 	}
-	return err
+	if err != nil {
+		return err
+	}
+	return a.node.known.keep(now) // before the call: a hub that forgets it will hear of it
 }
 
 // isLocal reports whether a tool changes only files of the job. Commands do, unless they have

@@ -41,6 +41,7 @@ type node struct {
 	Options
 	contents contents
 	deadline time.Duration
+	known    *knowledge
 }
 
 // Run does jobs until ctx ends. Then it stops each job after its current call, and gives it
@@ -76,6 +77,9 @@ func Run(ctx context.Context, o Options) error {
 		return fmt.Errorf("these credentials are of the role %s; a node needs its own: golem hub invite --role node --name NAME", greeting.User.Role)
 	}
 	n := &node{Options: o, contents: contents{filepath.Join(o.Dir, "contents")}, deadline: time.Duration(max(greeting.Until, 1)) * time.Second}
+	if n.known, err = openKnowledge(o.Dir, o.Client.Hub); err != nil {
+		return err
+	}
 	if err := os.RemoveAll(filepath.Join(o.Dir, "jobs")); err != nil { // of a node that was killed; the hub has their checkpoints
 		return err
 	}
@@ -90,7 +94,7 @@ func Run(ctx context.Context, o Options) error {
 // work takes one job after the other.
 func (n *node) work(ctx context.Context, slot int) {
 	for ctx.Err() == nil {
-		j, err := n.Client.Take(ctx, hub.Offer{Labels: n.Labels, Wait: 10 * time.Second, Slots: n.Slots, Version: n.Version})
+		j, err := n.take(ctx)
 		if ctx.Err() != nil && j == nil {
 			return
 		}
@@ -106,6 +110,18 @@ func (n *node) work(ctx context.Context, slot int) {
 			n.do(ctx, slot, *j)
 		}
 	}
+}
+
+// take asks for a job.
+func (n *node) take(ctx context.Context) (*hub.Job, error) {
+	now, err := n.Client.Revision(ctx, n.known.newest())
+	if err != nil {
+		return nil, err
+	}
+	if err := n.known.keep(now); err != nil {
+		return nil, err
+	}
+	return n.Client.Take(ctx, hub.Offer{Labels: n.Labels, Wait: 10 * time.Second, Slots: n.Slots, Version: n.Version, Known: n.known.newest()})
 }
 
 // do does one job, until it is over, waits for too long, or another node has it.

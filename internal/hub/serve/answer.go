@@ -60,9 +60,12 @@ func methods() map[string]method {
 		"nodes":   on(people, func(s *Server, _ hub.User, _ any) (any, error) { return value(nodeList{s.board}.listNodes()) }),
 		"decide":  on(approvers, func(s *Server, u hub.User, in decideInput) (any, error) { return nil, s.board.decide(u, in) }),
 
-		"take":       on(nodes, func(s *Server, u hub.User, in hub.Offer) (any, error) { return value(s.board.take(u, in)) }),
-		"beat":       on(nodes, func(s *Server, u hub.User, in hub.Attempt) (any, error) { return value(s.board.beat(u, in)) }),
-		"claim":      on(nodes, func(s *Server, u hub.User, in hub.Claim) (any, error) { return nil, s.board.claim(u, in) }),
+		"take": on(nodes, func(s *Server, u hub.User, in hub.Offer) (any, error) { return value(s.board.take(u, in)) }),
+		"beat": on(nodes, func(s *Server, u hub.User, in hub.Attempt) (any, error) { return value(s.board.beat(u, in)) }),
+		"revision": on(nodes, func(s *Server, u hub.User, in *hub.Revision) (any, error) {
+			return value(revisions{s.board}.compare(u, in))
+		}),
+		"claim":      on(nodes, func(s *Server, u hub.User, in hub.Claim) (any, error) { return value(s.board.claim(u, in)) }),
 		"checkpoint": on(nodes, func(s *Server, u hub.User, in hub.Checkpoint) (any, error) { return nil, s.board.checkpoint(u, in) }),
 		"question":   on(nodes, func(s *Server, u hub.User, in hub.Question) (any, error) { return nil, s.board.question(u, in) }),
 		"decisions": on(nodes, func(s *Server, u hub.User, in hub.DecisionsQuery) (any, error) {
@@ -118,7 +121,7 @@ func (s *Server) hello(u hub.User, in input) (any, []byte, error) {
 		return nil, nil, invalid("the request is too long")
 	}
 	signature, err := s.secret.sign([]byte("golem hub\n" + proof))
-	return hub.Greeting{Hub: s.Key(), User: u, Time: s.options.Now(), Until: int(s.options.Deadline / time.Second)}, signature, err
+	return hub.Greeting{Hub: s.Key(), User: u, Time: s.options.Now(), Until: int(s.options.Deadline / time.Second), Warning: revisions{s.board}.warning()}, signature, err
 }
 
 func (s *Server) listUsers() []hub.User {

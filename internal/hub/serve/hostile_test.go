@@ -72,7 +72,7 @@ func TestHostileReports(t *testing.T) {
 		"a tool":           evil.Ask(ctx, hub.Question{Attempt: of(j), Requests: []hub.Request{{ID: "r1", Hash: hash, Tool: "push\r\n"}}}),
 		"a digest":         evil.Ask(ctx, hub.Question{Attempt: of(j), Requests: []hub.Request{{ID: "r1", Hash: hash, Digest: "\x00"}}}),
 		"no hash":          evil.Ask(ctx, hub.Question{Attempt: of(j), Requests: []hub.Request{{ID: "r1", Hash: "request"}}}),
-		"a claim":          evil.Claim(ctx, hub.Claim{Attempt: of(j), Call: "1\x07", Nonce: "n"}),
+		"a claim":          claim(ctx, evil, hub.Claim{Attempt: of(j), Call: "1\x07", Nonce: "n"}),
 		"a list":           evil.Checkpoint(ctx, hub.Checkpoint{Attempt: of(j), Files: "../" + files, First: 1}),
 		"a long journal":   evil.Checkpoint(ctx, hub.Checkpoint{Attempt: of(j), Files: files, First: 1, Journal: hub.Head{Count: 1 << 63, Hash: "h"}}),
 		"another journal":  evil.Checkpoint(ctx, hub.Checkpoint{Attempt: of(j), Files: files, First: 1, Journal: hub.Head{Count: 1, Hash: "h\n"}}),

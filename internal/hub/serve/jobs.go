@@ -35,6 +35,7 @@ type board struct {
 	index    *index
 	pruning  *store.Documents
 	nodes    *store.Documents
+	history  *store.Documents
 	maxJobs  int // of one user, 0 for any number
 	onStep
 
@@ -44,6 +45,8 @@ type board struct {
 	mu    sync.Mutex
 	added map[string]int          // the turns of jobs that this hub has added to the queue, by job
 	seen  map[string]hub.NodeInfo // what this hub last wrote down about nodes
+	// forgers are the keys of nodes that sent a revision which the hub has not made.
+	forgers map[string]bool
 }
 
 // A step is a place between a check and what follows from it. Tests wait there.
@@ -95,6 +98,9 @@ func (b *board) open(secret secret) (err error) {
 		return err
 	}
 	if b.nodes, err = b.store.Documents("nodes"); err != nil {
+		return err
+	}
+	if b.history, err = b.store.Documents("history"); err != nil {
 		return err
 	}
 	b.contents.secret = secret

@@ -3,7 +3,6 @@ package serve
 import (
 	"encoding/json"
 	"errors"
-	"fmt"
 	"regexp"
 	"slices"
 	"strings"
@@ -21,6 +20,9 @@ func (b *board) take(u hub.User, o hub.Offer) (*hub.Job, error) {
 		return nil, invalid("%v", err)
 	}
 	nodeList{b}.noteNode(u, labels, o)
+	if _, err := (revisions{b}).compare(u, o.Known); err != nil {
+		return nil, err
+	}
 	all := lanes(labels)
 	until := b.now().Add(min(o.Wait, 20*time.Second))
 	for {
@@ -53,6 +55,9 @@ func (b *board) takeFrom(u hub.User, lane string, wait time.Duration) (*hub.Job,
 	}
 	if _, ok := b.index.user(u.Key); !ok { // it was revoked while it waited
 		return nil, errors.Join(refused("the hub does not know this key any more; ask an administrator for new credentials"), b.queue.Return(task.Receipt))
+	}
+	if _, err := (revisions{b}).compare(u, nil); err != nil { // somebody noticed meanwhile that the data is older
+		return nil, errors.Join(err, b.queue.Return(task.Receipt))
 	}
 	var t turn
 	if err := json.Unmarshal(task.Data, &t); err != nil {
@@ -136,47 +141,6 @@ func (b *board) beat(u hub.User, a hub.Attempt) (cancel bool, err error) {
 		nodeList{b}.seeNode(u)
 	}
 	return j.Cancel, err
-}
-
-// maxCall limits the id of a call.
-const maxCall = 1000
-
-// claim lets a node make a call with an effect, if no other attempt has begun it.
-func (b *board) claim(u hub.User, c hub.Claim) error {
-	j, err := b.look(u, c.Attempt)
-	if err != nil {
-		return err
-	}
-	if !isLine(c.Call, maxCall) || !isLine(c.Nonce, 100) || !isLine(c.Tool, maxTool) {
-		return invalid("the request is too long, or no plain line")
-	}
-	mine, only := fmt.Sprintf("%d %s", c.Number, c.Nonce), ""
-	if c.Local { // every attempt has its own copy of the files, so each may make the call once
-		only = fmt.Sprintf(" attempt %d", c.Number)
-	}
-	kept, first, err := b.fence.Decide(fenceKey(j, c.Call, only), []byte(mine))
-	if err != nil || first || string(kept) == mine {
-		return err
-	}
-	return &hub.Error{Code: hub.CodeDoubt, Text: fmt.Sprintf("attempt %d began the call %s (%s) and was cut off, so nobody knows whether it was done; golem jobs retry %s makes it again, golem jobs cancel %s ends the job", claimant(kept), c.Call, c.Tool, j.ID, j.ID)}
-}
-
-// fenceKey returns the key of a call in the fence. A call that a person lets a job make again
-// has a new one.
-func fenceKey(j hub.Job, call, only string) string {
-	round := 0
-	for _, d := range j.Doubts {
-		if d.Call == call && d.Again {
-			round++
-		}
-	}
-	return fmt.Sprintf("%s %q%s round %d", j.ID, call, only, round)
-}
-
-// claimant returns the number of the attempt that made a claim.
-func claimant(kept []byte) (attempt int) {
-	fmt.Sscan(string(kept), &attempt)
-	return attempt
 }
 
 // checkpoint keeps where another node could continue. All its files must have been sent.

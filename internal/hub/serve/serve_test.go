@@ -85,6 +85,12 @@ func (p *place) start() {
 	p.listen = strings.TrimPrefix(s.Addresses()[0], "nats://")
 }
 
+// claim asks whether a node may make a call.
+func claim(ctx context.Context, node *hub.Client, c hub.Claim) error {
+	_, err := node.Claim(ctx, c)
+	return err
+}
+
 func (p *place) restart() {
 	p.t.Helper()
 	p.server.Close()
@@ -219,8 +225,8 @@ func TestJob(t *testing.T) {
 		}
 	}
 	p.restart()
-	must(t, node.Claim(t.Context(), hub.Claim{Attempt: of(j), Call: "1.1", Tool: "shell", Nonce: "n1"}))
-	must(t, node.Claim(t.Context(), hub.Claim{Attempt: of(j), Call: "1.1", Tool: "shell", Nonce: "n1"})) // the same claim again
+	must(t, claim(t.Context(), node, hub.Claim{Attempt: of(j), Call: "1.1", Tool: "shell", Nonce: "n1"}))
+	must(t, claim(t.Context(), node, hub.Claim{Attempt: of(j), Call: "1.1", Tool: "shell", Nonce: "n1"})) // the same claim again
 	files := list(t, node, of(j), "a worker", "what it made")
 	must(t, node.Checkpoint(t.Context(), hub.Checkpoint{Attempt: of(j), Files: files, Journal: hub.Head{Count: 3, Hash: "h3"}, First: 1, Lines: [][]byte{[]byte(`{"n":1}`), []byte(`{"n":2}`)}}))
 	must(t, node.Checkpoint(t.Context(), hub.Checkpoint{Attempt: of(j), Files: files, Journal: hub.Head{Count: 3, Hash: "h3"}, First: 2, Lines: [][]byte{[]byte(`{"n":2}`), []byte(`{"n":3}`)}}))
@@ -250,7 +256,7 @@ func TestJob(t *testing.T) {
 	if _, err := node.Beat(t.Context(), hub.Attempt{Job: id, Number: 1}); !hub.IsCode(err, hub.CodeStale) {
 		t.Errorf("the first attempt still beats: %v", err)
 	}
-	if err := other.Claim(t.Context(), hub.Claim{Attempt: of(j), Call: "1.1", Tool: "shell", Nonce: "n2"}); !hub.IsCode(err, hub.CodeDoubt) || !strings.Contains(err.Error(), "attempt 1 began") {
+	if err := claim(t.Context(), other, hub.Claim{Attempt: of(j), Call: "1.1", Tool: "shell", Nonce: "n2"}); !hub.IsCode(err, hub.CodeDoubt) || !strings.Contains(err.Error(), "attempt 1 began") {
 		t.Errorf("a call that was begun: got %v", err)
 	}
 	for range 2 { // the answer may get lost
@@ -292,7 +298,7 @@ func TestSilentNode(t *testing.T) {
 		t.Fatalf("got %+v", again)
 	}
 	stale := map[string]error{
-		"claim":      a.Claim(t.Context(), hub.Claim{Attempt: of(j), Call: "1.1", Nonce: "x"}),
+		"claim":      claim(t.Context(), a, hub.Claim{Attempt: of(j), Call: "1.1", Nonce: "x"}),
 		"checkpoint": a.Checkpoint(t.Context(), hub.Checkpoint{Attempt: of(j), Files: hub.HashOf(nil)}),
 		"end":        a.End(t.Context(), hub.End{Attempt: of(j), State: hub.Done}),
 		"pause":      a.Pause(t.Context(), of(j)),
@@ -331,9 +337,9 @@ func TestDoubt(t *testing.T) {
 	admin := p.admin()
 	maker, a, b := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "a"), p.client(admin, hub.Node, "b")
 	id := submit(t, maker, nil, nil, "x")
-	must(t, a.Claim(t.Context(), hub.Claim{Attempt: of(take(t, a)), Call: "1.1", Tool: "push", Nonce: "x"}))
+	must(t, claim(t.Context(), a, hub.Claim{Attempt: of(take(t, a)), Call: "1.1", Tool: "push", Nonce: "x"}))
 	again := take(t, b)
-	if err := b.Claim(t.Context(), hub.Claim{Attempt: of(again), Call: "1.1", Tool: "push", Nonce: "y"}); !hub.IsCode(err, hub.CodeDoubt) {
+	if err := claim(t.Context(), b, hub.Claim{Attempt: of(again), Call: "1.1", Tool: "push", Nonce: "y"}); !hub.IsCode(err, hub.CodeDoubt) {
 		t.Fatalf("the second attempt: got %v", err)
 	}
 	must(t, b.End(t.Context(), hub.End{Attempt: of(again), State: hub.InDoubt, Doubt: &hub.Doubt{Call: "1.1", Tool: "push", Attempt: 2}}))
@@ -343,7 +349,7 @@ func TestDoubt(t *testing.T) {
 		t.Fatalf("got %s, %+v, want a doubt of attempt 1", got.State, got.Doubts)
 	}
 	must(t, maker.Retry(t.Context(), id))
-	must(t, a.Claim(t.Context(), hub.Claim{Attempt: of(take(t, a)), Call: "1.1", Tool: "push", Nonce: "z"}))
+	must(t, claim(t.Context(), a, hub.Claim{Attempt: of(take(t, a)), Call: "1.1", Tool: "push", Nonce: "z"}))
 }
 
 // TestLabels checks that a job goes to a node with all its labels.

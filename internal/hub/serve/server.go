@@ -102,6 +102,9 @@ func Start(o Options) (s *Server, err error) {
 			return s, err
 		}
 	}
+	if err = s.patiently(func() error { return revisions{s.board}.begin(o.Restored) }); err != nil {
+		return s, err
+	}
 	if err = s.inviteAdmin(); err != nil {
 		return s, err
 	}

@@ -94,6 +94,17 @@ func (s *Store) Fence(name string) (*Fence, error) {
 	return &Fence{once{made, ""}}, nil
 }
 
+// Count returns how many decisions the fence has had.
+func (f *Fence) Count() (uint64, error) {
+	ctx, cancel := f.within()
+	defer cancel()
+	about, err := f.Info(ctx)
+	if err != nil {
+		return 0, err
+	}
+	return about.State.LastSeq, nil
+}
+
 // Forget refuses: what a fence has decided stays.
 func (*Fence) Forget(string) error {
 	return fmt.Errorf("what a fence has decided stays decided")
