@@ -293,14 +293,16 @@ func (c *Client) ask(ctx context.Context, method string, in any, data []byte, ou
 		patience = time.NewTimer(c.patience)
 		defer patience.Stop()
 	}
-	for tries := 1; ; tries++ {
+	for refusals := 0; ; {
 		got, err := c.askOnce(ctx, method, message, out)
 		var refused *Error
 		if err == nil || errors.As(err, &refused) && refused.Code != CodeInternal {
 			return got, err
 		}
-		if refused != nil && tries == patientTries {
-			c.tell(refused.Text + "; trying again")
+		if refused != nil { // tries that got no answer do not count
+			if refusals++; refusals == patientTries {
+				c.tell(refused.Text + "; trying again")
+			}
 		}
 		if refused != nil && patience.C != nil {
 			patience.Reset(c.patience)

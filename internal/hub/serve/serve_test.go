@@ -629,7 +629,11 @@ func TestPatience(t *testing.T) {
 		}
 		asked++
 		var failure *hub.Error
-		if asked < 8 {
+		if asked == 5 { // such as a lost answer; the next refusal is the fifth
+			m.Respond([]byte{0xff})
+			return
+		}
+		if asked < 9 {
 			failure = &hub.Error{Code: hub.CodeInternal, Text: "the disk is full"}
 		}
 		answer, _ := hub.Pack([]hub.User{}, failure, nil)
