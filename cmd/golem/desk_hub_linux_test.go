@@ -482,7 +482,7 @@ func retryInDoubt(t *testing.T, u *deskUser) {
 	}
 	take(1)
 	first := hub.Attempt{Job: id, Number: 1}
-	if err := node.Claim(t.Context(), hub.Claim{Attempt: first, Call: "call1", Tool: "send_mail<b>", Digest: "d", Nonce: "n"}); err != nil {
+	if _, err := node.Claim(t.Context(), hub.Claim{Attempt: first, Call: "call1", Tool: "send_mail<b>", Digest: "d", Nonce: "n"}); err != nil {
 		t.Fatal(err)
 	}
 	if err := node.End(t.Context(), hub.End{Attempt: first, State: hub.InDoubt, Doubt: &hub.Doubt{Call: "call1", Tool: "send_mail<b>"}}); err != nil {
@@ -522,7 +522,7 @@ func retryInDoubt(t *testing.T, u *deskUser) {
 	h.click("button[value=retry]")
 	h.waitFor(u.browser, "job "+id+" is queued again")
 	take(2)
-	if err := node.Claim(t.Context(), hub.Claim{Attempt: hub.Attempt{Job: id, Number: 2}, Call: "call1", Tool: "send_mail<b>", Digest: "d", Nonce: "m"}); err != nil {
+	if _, err := node.Claim(t.Context(), hub.Claim{Attempt: hub.Attempt{Job: id, Number: 2}, Call: "call1", Tool: "send_mail<b>", Digest: "d", Nonce: "m"}); err != nil {
 		t.Errorf("the call may be made again: %v", err)
 	}
 	h.do(chromedp.Navigate(h.base()))
