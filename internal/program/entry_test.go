@@ -97,3 +97,16 @@ func TestIgnoredWorker(t *testing.T) {
 		t.Errorf("got the entry worker %v", p.Entry)
 	}
 }
+
+// TestUnreadWorker: a project file without workers is the only limit, so golem refuses a file
+// that was meant as a worker. In a directory without a project file it may be anything.
+func TestUnreadWorker(t *testing.T) {
+	for _, name := range []string{".main.worker", "workers/x/x.worker"} {
+		if _, err := Load(writeProgram(t, map[string]string{"golem-forge.config.yaml": "", name: ""})); err == nil || !strings.Contains(err.Error(), name+": this worker is not read, and the program has no other") {
+			t.Errorf("%s: got %v", name, err)
+		}
+		if _, err := Load(writeProgram(t, map[string]string{name: ""})); err != nil && strings.Contains(err.Error(), "is not read") {
+			t.Errorf("%s without a project file: got %v", name, err)
+		}
+	}
+}

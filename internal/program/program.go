@@ -114,6 +114,9 @@ func Load(o Options) (*Program, error) {
 	if len(p.Workers) == 0 {
 		problems = append(problems, ignoredWorkers(p)...)
 	}
+	if len(p.Workers) == 0 && file != "" && p.complete {
+		problems = append(problems, worker.FindUnread(root, paths)...)
+	}
 	var missing strictyaml.Problems
 	p.toolFiles, missing = trust.ReadToolFiles(root, p.Workers)
 	problems = append(problems, missing...)

@@ -1,8 +1,13 @@
 package worker_test
 
 import (
+	"os"
 	"strings"
 	"testing"
+
+	"golang.org/x/sys/unix"
+
+	"github.com/golem-forge/golem/internal/worker"
 )
 
 // TestDiscoverCase: a worker whose name is in another case must not be missing in silence.
@@ -25,5 +30,37 @@ func TestDiscoverCase(t *testing.T) {
 				t.Errorf("got %q, %v; want %q, %q", got, err, c.want, c.err)
 			}
 		})
+	}
+}
+
+// TestFindUnread: in a program without workers, a file that was meant as one must not be
+// missing in silence. The program would have only the limits of its project file.
+func TestFindUnread(t *testing.T) {
+	const problem = "this worker is not read, and the program has no other"
+	for name, text := range map[string]string{
+		".main.worker": "", "main.worker.md": "", "Main.Worker.txt": "", "workers/.x.worker": "", "workers/x/x.worker": "", "workers/a/b/x.worker": "", "Workers/x.yaml": "prompt: x",
+		"main.yaml": "\"toolsets\": {}", "main.yml": "  toolsets : {}", "workers/a.yaml": "{prompt: x}", "workers/.a.yml": "\ufeffinstructions: x", "WORKERS/a.YML": "x: 1\nPrompt: x",
+	} {
+		if err := worker.FindUnread(writeProgram(t, map[string]string{name: text}), []string{"workers"}).Err(); err == nil || !strings.Contains(err.Error(), problem) {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	for name, text := range map[string]string{"service.worker.js": "", "openapi.yaml": "prompt: x", "main.yaml": "hosts: all", "tasks/main.yml": "prompt: x", "workers/deploy.yaml": "kind: Deployment"} {
+		if err := worker.FindUnread(writeProgram(t, map[string]string{name: text}), []string{"workers"}).Err(); err != nil {
+			t.Errorf("%s: got %v", name, err)
+		}
+	}
+	for _, make := range []func(root string) error{
+		func(root string) error { return os.Symlink("/nonexistent", root+"/main.yaml") },
+		func(root string) error { return unix.Mkfifo(root+"/workers/a.yaml", 0o600) },
+		func(root string) error { return os.Symlink("deep/x.worker", root+"/workers/.x.worker") },
+	} {
+		root := writeProgram(t, map[string]string{"workers/README": ""})
+		if err := make(root); err != nil {
+			t.Fatal(err)
+		}
+		if err := worker.FindUnread(root, []string{"workers"}).Err(); err == nil || !strings.Contains(err.Error(), problem) {
+			t.Errorf("got %v", err)
+		}
 	}
 }
