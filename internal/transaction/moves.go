@@ -30,73 +30,124 @@ type Move struct {
 // has files of the same size at the same relative paths, at least half of them. The caller
 // compares the contents. names and changes belong together. old has the files of each
 // deleted directory, by name. from has the old name of each new file in a moved directory.
+// A new file belongs to one move at most, so no deleted file seems to be where another one is.
 func FindMoves(names []string, changes []overlay.PathChange, old map[string][]OldFile) (moves []Move, from map[string]string) {
 	if len(old) == 0 {
 		return nil, nil
 	}
-	made := make(map[string]int64) // sizes of new files and symlinks
-	var dirs []string              // new directories
-	for i, c := range changes {
-		switch {
-		case c.Op != overlay.Create:
-		case c.Kind == overlay.Dir:
-			dirs = append(dirs, names[i])
-		default:
-			made[names[i]] = c.Size
-		}
-	}
-	const sample = 16
-	taken := make(map[string]bool)
-	from = make(map[string]string)
-	for i, c := range changes {
-		files := old[names[i]]
-		if c.Op != overlay.Delete || len(files) == 0 {
-			continue
-		}
-		best, most := "", 0
-		step := max(1, len(files)/sample)
-		for _, dir := range dirs {
-			if taken[dir] {
+	f := newMoveFinder(names, changes)
+	found := make(map[string]Move)
+	for _, sameName := range []bool{true, false} { // a directory that kept its name comes first
+		for i, c := range changes {
+			name := names[i]
+			if _, done := found[name]; done || c.Op != overlay.Delete || len(old[name]) == 0 {
 				continue
 			}
-			hits, tried := 0, 0
-			for k := 0; k < len(files); k += step {
-				tried++
-				if _, ok := made[path.Join(dir, files[k].Path)]; ok {
-					hits++
-				}
-			}
-			if hits*2 >= tried && hits > most {
-				best, most = dir, hits
+			if m, ok := f.claim(name, old[name], sameName); ok {
+				found[name] = m
 			}
 		}
-		if best == "" {
-			continue
-		}
-		m := Move{From: names[i], To: best}
-		same := 0
-		for _, f := range files {
-			size, ok := made[path.Join(best, f.Path)]
-			if ok {
-				m.Files++
-			}
-			if ok && (size == f.Size || f.Kind != overlay.File) {
-				same++
-			}
-		}
-		if m.Missing = len(files) - m.Files; same*2 < len(files) {
-			continue
-		}
-		taken[best] = true
-		for _, f := range files {
-			name := path.Join(best, f.Path)
-			if _, ok := made[name]; ok {
-				from[name] = path.Join(names[i], f.Path)
-			}
-		}
-		moves = append(moves, m)
 	}
-	return moves, from
+	for _, name := range names {
+		if m, ok := found[name]; ok {
+			moves = append(moves, m)
+		}
+	}
+	return moves, f.from
+}
+
+// A moveFinder finds the new directories of deleted ones.
+type moveFinder struct {
+	made map[string]int64    // sizes of new files and symlinks
+	from map[string]string   // the old names of those that belong to a move
+	dirs map[string][]string // the new directories that have a file at a relative path
+}
+
+// maxAbove is how many directories above a new file may be the moved one. A limit keeps very
+// deep trees cheap.
+const maxAbove = 64
+
+func newMoveFinder(names []string, changes []overlay.PathChange) *moveFinder {
+	f := &moveFinder{made: make(map[string]int64), from: make(map[string]string), dirs: make(map[string][]string)}
+	isNew := make(map[string]bool)
+	for i, c := range changes {
+		if c.Op == overlay.Create && c.Kind == overlay.Dir {
+			isNew[names[i]] = true
+		}
+	}
+	for i, c := range changes {
+		if c.Op != overlay.Create || c.Kind == overlay.Dir {
+			continue
+		}
+		f.made[names[i]] = c.Size
+		dir := path.Dir(names[i])
+		for above := 0; isNew[dir] && above < maxAbove; above++ {
+			below := relative(dir, names[i])
+			for _, key := range []string{below, path.Base(dir) + "//" + below} {
+				f.dirs[key] = append(f.dirs[key], dir)
+			}
+			dir = path.Dir(dir)
+		}
+	}
+	return f
+}
+
+// claim finds the new directory of a deleted one with some files. If sameName, both have the
+// same last name. It looks at a sample of the files, and at a few directories for each.
+func (f *moveFinder) claim(name string, files []OldFile, sameName bool) (Move, bool) {
+	const sample, candidates = 16, 64
+	hits := make(map[string]int)
+	best := ""
+	step := max(1, len(files)/sample)
+	for k := 0; k < len(files); k += step {
+		key := files[k].Path
+		if sameName {
+			key = path.Base(name) + "//" + key
+		}
+		tried := 0
+		for _, dir := range f.dirs[key] {
+			if f.size(dir, files[k]) < 0 {
+				continue
+			}
+			if hits[dir]++; best == "" || hits[dir] > hits[best] {
+				best = dir
+			}
+			if tried++; tried == candidates {
+				break
+			}
+		}
+	}
+	m := Move{From: name, To: best}
+	same := 0
+	for _, old := range files {
+		size := f.size(best, old)
+		if size >= 0 {
+			m.Files++
+		}
+		if size >= 0 && (size == old.Size || old.Kind != overlay.File) {
+			same++
+		}
+	}
+	if m.Missing = len(files) - m.Files; best == "" || same*2 < len(files) {
+		return Move{}, false
+	}
+	for _, old := range files {
+		if f.size(best, old) >= 0 {
+			f.from[path.Join(best, old.Path)] = path.Join(name, old.Path)
+		}
+	}
+	return m, true
+}
+
+// size returns the size of the new file that may be an old one, in a new directory; -1 if
+// there is none, or if it belongs to another move.
+func (f *moveFinder) size(dir string, old OldFile) int64 {
+	at := path.Join(dir, old.Path)
+	size, ok := f.made[at]
+	if _, taken := f.from[at]; !ok || taken {
+		return -1
+	}
+	return size
 }
 
 // relative returns a path below a directory.
