@@ -124,7 +124,7 @@ func (m *model) decide(key string) {
 	case key == "a":
 		asks := "remember this rule, and approve? " + visible.Line(q.always.String(), math.MaxInt) + " (y or n): "
 		fits := func() bool { // with the answer
-			lines, most := m.breakStatus(plainText(asks) + "yes_")
+			lines, most := breakStatus(plainText(asks)+"yes_", m.columns, m.height)
 			return len(lines) <= most
 		}
 		const tooLong = "the rule does not fit on the screen, so golem does not remember it; y approves this call, a larger window may show the rule"

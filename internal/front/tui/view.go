@@ -273,7 +273,7 @@ func (m *model) drawStatus(q *question) (lines []string) {
 	case q.sheet != nil && !q.isWhole():
 		text = "! " + plainText(q.describeUnseen())
 	}
-	pieces, most := m.breakStatus(text)
+	pieces, most := breakStatus(text, m.columns, m.height)
 	if len(pieces) > most {
 		pieces = pieces[len(pieces)-most:]
 	}
@@ -319,8 +319,8 @@ func (m *model) drawQuestion(q *question) (lines []string) {
 	return append(lines, bar+m.drawKeys(append(keys, "[?] help")...))
 }
 
-// breakStatus returns the lines of a text below a question, and how many lines the screen has
-// for it.
-func (m *model) breakStatus(text string) (lines []string, most int) {
-	return visible.Broken(text, max(1, m.columns-6)), min(maxStatus, max(1, m.height/3))
+// breakStatus returns the lines of a text below a question, and how many lines a screen of
+// this size has for it.
+func breakStatus(text string, columns, height int) (lines []string, most int) {
+	return visible.Broken(text, max(1, columns-6)), min(maxStatus, max(1, height/3))
 }
