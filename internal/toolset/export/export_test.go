@@ -135,7 +135,7 @@ func TestSend(t *testing.T) {
 			"", `8 bytes of /a.json were sent to tracker, which answered 201 Created:` + "\n" + `made \x1b[2J`},
 		{"refused", `{}`, func(w http.ResponseWriter, r *http.Request) {
 			http.Error(w, "no: "+r.Header.Get("Authorization"), http.StatusForbidden)
-		}, "network", "no: (hidden)"},
+		}, "network", "no: [a secret of the user's]"},
 		{"elsewhere", `{}`, func(w http.ResponseWriter, r *http.Request) {
 			w.Header().Set("Location", "http://elsewhere.invalid/")
 			w.WriteHeader(http.StatusTemporaryRedirect)

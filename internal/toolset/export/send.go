@@ -13,6 +13,7 @@ import (
 	"net/url"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/egress"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
@@ -207,14 +208,15 @@ func (s Set) post(ctx context.Context, op string, h heldFile, body []byte, to En
 
 // hide removes the values of headers from a text.
 func (e Endpoint) hide(text string) string {
+	var values []string
 	for _, h := range e.Headers {
 		for _, word := range append([]string{h.Value}, strings.Fields(h.Value)...) {
 			if len(word) >= 6 {
-				text = strings.ReplaceAll(text, word, "(hidden)")
+				values = append(values, word)
 			}
 		}
 	}
-	return text
+	return egress.NewHider(values).Text(text)
 }
 
 // cause returns why there was no response, without the address, which the user knows.

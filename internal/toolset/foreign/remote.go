@@ -1,7 +1,6 @@
 package foreign
 
 import (
-	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -9,12 +8,12 @@ import (
 	"io"
 	"net/http"
 	"slices"
-	"strings"
 	"sync"
 
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/golem-forge/golem/internal/egress"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
 	"github.com/golem-forge/golem/sandbox"
@@ -208,12 +207,11 @@ func (c *remoteConn) accept(answer *jsonrpc.Response) error {
 			return c.markBroken(sandbox.ErrInvalid, "the server sent an ambiguous message: "+bad.Error())
 		}
 	}
-	for _, hidden := range slices.Concat(c.requests.Hidden(), c.login.secrets()) {
-		answer.Result = bytes.ReplaceAll(answer.Result, []byte(hidden), []byte("[a secret of the user's]"))
-		var wrong wireError
-		if errors.As(answer.Error, &wrong) && strings.Contains(wrong.Message, hidden) {
-			answer.Error = &jsonrpc.Error{Code: wrong.Code, Message: strings.ReplaceAll(wrong.Message, hidden, "[a secret of the user's]")}
-		}
+	secrets := egress.NewHider(slices.Concat(c.requests.Hidden(), c.login.secrets()))
+	answer.Result = secrets.JSON(answer.Result)
+	var wrong wireError
+	if errors.As(answer.Error, &wrong) && secrets.Text(wrong.Message) != wrong.Message {
+		answer.Error = &jsonrpc.Error{Code: wrong.Code, Message: secrets.Text(wrong.Message)}
 	}
 	var first struct {
 		Version string `json:"protocolVersion"`
