@@ -5,7 +5,9 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
+	"time"
 )
 
 // manyTools is an MCP server with 90 tools.
@@ -103,11 +105,24 @@ func TestCommandsAskAboutWhatWasShown(t *testing.T) {
 				p.startAt(80, strings.Fields(test.line)...)
 				p.answer(yes, "v\r")
 				p.pageToEnd("y\r")
+				ended := make(chan struct{})
+				var client sync.WaitGroup
 				if test.name == "mcp" {
 					p.screen.Until("\n")
-					p.person.Close() // the client goes
+					client.Go(func() { // the client ends its input; golem may not read it yet
+						for {
+							select {
+							case <-ended:
+								return
+							case <-time.After(100 * time.Millisecond):
+								p.person.WriteString("\x04")
+							}
+						}
+					})
 				}
 				code, seen = p.waitForEnd()
+				close(ended)
+				client.Wait()
 				if !strings.Contains(strings.ReplaceAll(seen, "\r\n┃ ┆ ", ""), test.more) {
 					t.Errorf("golem did not show %q:\n%s", test.more, seen)
 				}
