@@ -308,7 +308,7 @@ func TestNodes(t *testing.T) {
 	maker, node := p.client(admin, hub.Submit, "maker"), p.client(admin, hub.Node, "build-1")
 	ctx := t.Context()
 	submit(t, maker, nil, []string{"gpu"}, "a")
-	j, err := node.Take(ctx, hub.Offer{Labels: []string{"gpu"}, Slots: 4, Version: "v1.2.3", Wait: 5 * time.Second})
+	j, err := node.Take(ctx, hub.Offer{Labels: []string{"gpu"}, Slots: 4, Version: "v1.2.3", Wait: 20 * time.Second})
 	must(t, err)
 	nodes, err := maker.Nodes(ctx)
 	if err != nil || len(nodes) != 1 || nodes[0].Name != "build-1" || nodes[0].Slots != 4 || fmt.Sprint(nodes[0].Labels, nodes[0].Jobs) != fmt.Sprint([]string{"gpu"}, []string{j.ID}) || nodes[0].Version != "v1.2.3" || time.Since(nodes[0].Seen) > time.Minute {

@@ -186,7 +186,7 @@ func submit(t testing.TB, c *hub.Client, approvers []string, labels []string, co
 // take takes a job that is there.
 func take(t testing.TB, c *hub.Client, labels ...string) *hub.Job {
 	t.Helper()
-	j, err := c.Take(t.Context(), hub.Offer{Labels: labels, Wait: 5 * time.Second})
+	j, err := c.Take(t.Context(), hub.Offer{Labels: labels, Wait: 20 * time.Second})
 	must(t, err)
 	if j == nil {
 		t.Fatal("there is no job")
