@@ -25,7 +25,8 @@ import (
 // files that a process has open for writing, and all that it cannot copy exactly.
 //
 // The command may change both trees meanwhile. The transfer follows no symlink and leaves
-// no mount, and a file that changed since it was copied is moved once more.
+// no mount, and a file that changed since it was copied, or that a process has opened for
+// writing since, is moved once more.
 type transfer struct {
 	fromDir  int // the directory that contains the original
 	from     string
@@ -272,7 +273,7 @@ var errLink = errors.New("not copied")
 
 // copyRegular copies a regular file with its attributes.
 func (t *transfer) copyRegular(source int, base string, target int) (err error) {
-	in, err := openat2(source, base, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_NOATIME | unix.O_CLOEXEC, Resolve: inTree})
+	in, err := openToCopy(source, base)
 	if err != nil {
 		return errLink
 	}
@@ -281,11 +282,9 @@ func (t *transfer) copyRegular(source int, base string, target int) (err error) 
 	if err := unix.Fstat(in, &st); err != nil || st.Mode&unix.S_IFMT != unix.S_IFREG {
 		return errLink
 	}
-	// The kernel grants this lease only if nobody has the file open for writing.
-	if _, err := unix.FcntlInt(uintptr(in), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
+	if hasWriter(in) {
 		return errLink
 	}
-	unix.FcntlInt(uintptr(in), unix.F_SETLEASE, unix.F_UNLCK)
 	out, err := unix.Openat(target, base, unix.O_WRONLY|unix.O_CREAT|unix.O_EXCL|unix.O_NOFOLLOW|unix.O_CLOEXEC, 0o600)
 	if err != nil {
 		return err
@@ -301,6 +300,21 @@ func (t *transfer) copyRegular(source int, base string, target int) (err error) 
 		unix.Unlinkat(target, base, 0)
 	}
 	return err
+}
+
+// openToCopy opens a file for reading without any effect on it.
+func openToCopy(dir int, base string) (int, error) {
+	return openat2(dir, base, &unix.OpenHow{Flags: unix.O_RDONLY | unix.O_NONBLOCK | unix.O_NOFOLLOW | unix.O_NOATIME | unix.O_CLOEXEC, Resolve: inTree})
+}
+
+// hasWriter reports whether a process has a regular file open for writing. The kernel
+// grants this lease only if none has.
+func hasWriter(fd int) bool {
+	if _, err := unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_RDLCK); err != nil {
+		return true
+	}
+	unix.FcntlInt(uintptr(fd), unix.F_SETLEASE, unix.F_UNLCK)
+	return false
 }
 
 func isFull(err error) bool {

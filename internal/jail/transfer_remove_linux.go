@@ -24,7 +24,7 @@ func (t *transfer) removeOriginal(source, target int) error {
 			switch {
 			case err == nil && st.Mode&unix.S_IFMT == unix.S_IFDIR:
 				dirs = append(dirs, base)
-			case err == nil && (st.Ctim.Nano() < t.began || t.linked[[2]uint64{uint64(st.Dev), st.Ino}]):
+			case err == nil && (t.linked[[2]uint64{uint64(st.Dev), st.Ino}] || st.Ctim.Nano() < t.began && !isWritten(dir, base)):
 				err = unix.Unlinkat(dir, base, 0)
 			case err == nil:
 				err = moveChanged(dir, base, target, name)
@@ -44,6 +44,17 @@ func (t *transfer) removeOriginal(source, target int) error {
 		return err
 	}
 	return unix.Unlinkat(t.fromDir, t.from, unix.AT_REMOVEDIR)
+}
+
+// isWritten reports whether a process has a file open for writing, also if golem cannot
+// tell. The process may have opened it after it was copied, and may write later.
+func isWritten(dir int, base string) bool {
+	fd, err := openToCopy(dir, base)
+	if err != nil {
+		return true
+	}
+	defer unix.Close(fd)
+	return hasWriter(fd)
 }
 
 // moveChanged moves a file over its copy, in the directory name of the copy.
