@@ -62,7 +62,7 @@ func (in *invocation) consider(ctx context.Context, call Call) (plan callPlan, p
 			return err
 		}
 		if decision, err = in.decideEmptied(plan, prepared, decision); err == nil && decision.Approval < policy.PreApproved {
-			prepared.reads = describeReads(in.Files, plan, prepared)
+			prepared.reads, err = describeReads(ctx, in.Gate, plan, prepared)
 		}
 		return err
 	})

@@ -62,7 +62,7 @@ func (in *invocation) runRestricted(ctx context.Context, plan callPlan, prepared
 		err = in.addNearNames(plan, in.nameStop(ctx, err))
 		return r
 	}
-	if err = checkReads(in.Files, plan, prepared); err != nil {
+	if err = checkReads(ctx, in.Gate, plan, prepared); err != nil {
 		return Result{}
 	}
 	r = in.addChanges(r, plan, prepared.Changes)

@@ -29,6 +29,9 @@ type Plan struct {
 	Reveals []string
 	// Visible, if set, are the effects whose targets the call shows, in place of Effects.
 	Visible []policy.Effect
+	// Levels, if not zero, means that the call reads only names of the directories among
+	// Effects, and how many levels deep. Otherwise it may read the files, too.
+	Levels int
 	// Rules are what the grant says of effects that only the tool understands, such as
 	// running a command. Each is one more layer of the grant's rules: it can lower the
 	// approval that others give, and raise only a default.

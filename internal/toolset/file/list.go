@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"io/fs"
+	"math"
 	"path"
 	"slices"
 	"strconv"
@@ -61,7 +62,11 @@ func listFiles() tool.Tool {
 				return list(ctx, files, at, a.Depth, a.Cursor)
 			}
 			plan := tool.NewReadPlan(run, names.ReadTreeEffects(at)...)
-			if a.Pattern == "" && a.Depth <= 1 {
+			plan.Levels = math.MaxInt
+			if a.Pattern == "" {
+				plan.Levels = int(max(1, a.Depth))
+			}
+			if plan.Levels == 1 {
 				plan.Visible = []policy.Effect{{Verb: policy.Read, Target: at}}
 			}
 			return plan, nil
@@ -210,7 +215,9 @@ func findFiles() tool.Tool {
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				return findPage(ctx, files, a, false)
 			}
-			return tool.NewReadPlan(run, names.ReadTreeEffects(a.Path)...), nil
+			plan = tool.NewReadPlan(run, names.ReadTreeEffects(a.Path)...)
+			plan.Levels = math.MaxInt
+			return plan, nil
 		})
 }
 

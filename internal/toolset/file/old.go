@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
 	"strings"
 	"unicode/utf8"
 
@@ -84,7 +85,9 @@ func oldList() tool.Tool {
 			run := func(ctx context.Context, files *sandbox.Sandbox) (tool.Result, error) {
 				return listOld(ctx, files, a)
 			}
-			return tool.NewReadPlan(run, names.ReadTreeEffects(a.Path)...), nil
+			plan = tool.NewReadPlan(run, names.ReadTreeEffects(a.Path)...)
+			plan.Levels = math.MaxInt
+			return plan, nil
 		})
 	return t.Alias("list_files")
 }
