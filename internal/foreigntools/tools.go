@@ -8,6 +8,7 @@ import (
 	"github.com/golem-forge/golem/internal/calltree"
 	"github.com/golem-forge/golem/internal/policy"
 	"github.com/golem-forge/golem/internal/project"
+	"github.com/golem-forge/golem/internal/secret"
 	"github.com/golem-forge/golem/internal/strictyaml"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/custom"
@@ -196,6 +197,17 @@ func (x Tools) lintCustom(c worker.Custom, problems *strictyaml.Problems) {
 		problems.Add(strictyaml.Node{Place: c.Place}, c.Tool()+": approval "+c.Approval.Approval.String()+", and its schema file says "+d.Approval.Approval.String(),
 			`a worker may only be stricter; "x-golem": {"approval": "…"} in `+sandbox.Shown(file)+" is where to say more")
 	}
+}
+
+// SecretsOf returns the values of the variables of a foreign program that hold secrets, by
+// their names.
+func SecretsOf(f worker.Foreign, environment []string) (values []string) {
+	for _, v := range f.Env {
+		if value, ok := project.LookupEnv(environment, v.Text); ok && secret.IsVariable(v.Text) {
+			values = append(values, value)
+		}
+	}
+	return values
 }
 
 // Environment returns the environment variables that a foreign program gets. missing is an

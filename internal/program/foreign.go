@@ -8,7 +8,9 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/golem-forge/golem/internal/egress"
 	"github.com/golem-forge/golem/internal/foreigntools"
+	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/keyring"
 	"github.com/golem-forge/golem/internal/model/models"
 	"github.com/golem-forge/golem/internal/network"
@@ -19,6 +21,7 @@ import (
 	"github.com/golem-forge/golem/internal/taint"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/toolset/foreign"
+	"github.com/golem-forge/golem/internal/transaction"
 	"github.com/golem-forge/golem/internal/worker"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -54,6 +57,24 @@ func (d *Gate) foreignCommands(g tool.Gate, f worker.Foreign) (*session.Commands
 	return d.work.Commands(o), nil
 }
 
+// hidingCommands run a program and hide the secrets that it got in its output.
+type hidingCommands struct {
+	*session.Commands
+	secrets egress.Hider
+}
+
+// Run implements custom.Runner.
+func (c hidingCommands) Run(ctx context.Context, files *sandbox.Sandbox, command jail.Command, layered bool) (transaction.Result, error) {
+	r, err := c.Commands.Run(ctx, files, command, layered)
+	for _, o := range []*jail.Output{&r.Stdout, &r.Stderr} {
+		if o.Hidden == 0 {
+			o.Head, o.Tail = append(o.Head, o.Tail...), nil
+		}
+		o.Head, o.Tail = []byte(c.secrets.Text(string(o.Head))), []byte(c.secrets.Text(string(o.Tail)))
+	}
+	return r, err
+}
+
 // newServer returns an MCP server of a worker for a gate, and what is closed after use.
 func (d *Gate) newServer(g tool.Gate, s worker.Server, p foreign.Program) (*foreign.Server, []io.Closer, error) {
 	if p.Remote != nil {
@@ -77,6 +98,7 @@ func (d *Gate) newServer(g tool.Gate, s worker.Server, p foreign.Program) (*fore
 	if err != nil {
 		return nil, nil, err
 	}
+	p.Secrets = foreigntools.SecretsOf(s.Foreign, d.program.options.Environ)
 	server := foreign.NewServer(s.Name, p, c)
 	return server, []io.Closer{c, server}, nil
 }

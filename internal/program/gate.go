@@ -17,6 +17,7 @@ import (
 	"github.com/golem-forge/golem/internal/approval"
 	"github.com/golem-forge/golem/internal/audit"
 	"github.com/golem-forge/golem/internal/calltree"
+	"github.com/golem-forge/golem/internal/egress"
 	"github.com/golem-forge/golem/internal/foreigntools"
 	"github.com/golem-forge/golem/internal/network"
 	"github.com/golem-forge/golem/internal/overlay"
@@ -290,7 +291,7 @@ func (d *Gate) newGate(step *calltree.Step, grant policy.Grant, chain []string, 
 	runner := func(f worker.Foreign) (custom.Runner, error) {
 		c, err := d.foreignCommands(g, f)
 		running = append(running, c)
-		return c, err
+		return hidingCommands{c, egress.NewHider(foreigntools.SecretsOf(f, d.program.options.Environ))}, err
 	}
 	customTools, err := d.program.foreign().Custom(step, runner)
 	if err != nil {

@@ -196,7 +196,7 @@ func foreignKeys(readonly strictyaml.Key) []strictyaml.Key {
 		{Name: "network", Type: strictyaml.Bool, Default: "false", Example: "true",
 			Doc: "Whether it reaches the network. The worker must have it."},
 		{Name: "env", Type: strictyaml.Texts, Example: "[SEARCH_API_KEY]",
-			Doc: "The user's environment variables that it gets, by name. It gets no others."},
+			Doc: "The user's environment variables that it gets, by name. It gets no others. Golem hides the value in results if the name is that of a secret, as with `KEY` or `TOKEN`."},
 		{Name: "approval", Type: strictyaml.Word, Words: approvalWords(), Default: "ask", Example: "blocked",
 			Doc: "The approval level of a call. For a custom tool the schema file sets it, and a worker may only be stricter."},
 		{Name: "timeout", Type: strictyaml.Span, Example: "30s",

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/golem-forge/golem/internal/egress"
 	"github.com/golem-forge/golem/internal/model"
 	"github.com/golem-forge/golem/internal/secret"
 	"github.com/golem-forge/golem/internal/visible"
@@ -234,6 +235,7 @@ func after(h http.Header) time.Duration {
 func (c *Client) clean(text string) string {
 	if len(c.Key) >= 8 { // servers without keys get a word such as none, which hides nothing
 		text = strings.ReplaceAll(text, c.Key, "[key]")
+		text = egress.NewHider([]string{c.Key}).Text(text) // encoded or cut
 	}
 	return visible.Line(secret.HideModelKeys(text, "[key]"), 500)
 }

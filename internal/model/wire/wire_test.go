@@ -3,6 +3,8 @@ package wire
 import (
 	"bytes"
 	"context"
+	"encoding/base64"
+	"encoding/hex"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -115,6 +117,33 @@ func TestAmount(t *testing.T) {
 		var got struct{ Cost Amount }
 		if err := json.Unmarshal([]byte(`{"cost":`+text+`}`), &got); err != nil || got.Cost != want {
 			t.Errorf("%s: got %d, %v, want %d", text, got.Cost, err, want)
+		}
+	}
+}
+
+// TestEncodedKey: an error of the server shows no part of the key, however the server writes
+// it.
+func TestEncodedKey(t *testing.T) {
+	const key = "sk-proj-Zq81/kPw03LmXc7Rt5Yb"
+	said := ""
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		w.WriteHeader(http.StatusBadRequest)
+		json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"message": "no: " + said}})
+	}))
+	t.Cleanup(s.Close)
+	c := client(t, s.URL)
+	c.Key = key
+	for _, said = range []string{
+		key, key[:20], key[16:], base64.StdEncoding.EncodeToString([]byte("X:" + key)), hex.EncodeToString([]byte(key)), strings.ReplaceAll(key, "/", `\/`),
+	} {
+		r, _ := http.NewRequest("POST", s.URL, nil)
+		_, err := c.do(r)
+		var e *model.Error
+		if !errors.As(err, &e) || !strings.Contains(e.What, "answers 400: no: ") {
+			t.Fatalf("%s: got %v", said, err)
+		}
+		if _, shown, _ := strings.Cut(e.What, "no: "); shown == said || strings.Contains(shown, key[16:24]) || strings.Contains(shown, said[len(said)/2:]) {
+			t.Errorf("%s: got %s", said, shown)
 		}
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/golem-forge/golem/internal/egress"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/internal/tool"
 	"github.com/golem-forge/golem/internal/visible"
@@ -37,6 +38,7 @@ const (
 type conn struct {
 	process *jail.Process
 	in      *bufio.Reader
+	secrets egress.Hider
 	chatter int // messages since the last answer
 
 	writing sync.Mutex // held while a line is written
@@ -90,7 +92,7 @@ func (c *conn) Read(context.Context) (jsonrpc.Message, error) {
 			return nil, c.markBroken(sandbox.ErrInvalid, "the server sent an ambiguous message: "+bad.Error())
 		}
 		if head.Method == "" && c.takeRequest(head.ID) {
-			message, err := jsonrpc.DecodeMessage(line)
+			message, err := jsonrpc.DecodeMessage(c.secrets.JSON(line))
 			if err != nil {
 				return nil, c.garbageError(line)
 			}
@@ -128,7 +130,7 @@ func (c *conn) takeRequest(id json.RawMessage) bool {
 
 // garbageError returns the error for a line that is not a message.
 func (c *conn) garbageError(line []byte) error {
-	return c.markBroken(sandbox.ErrInvalid, "the server wrote something that is no message of the protocol: "+visible.Line(string(line[:min(len(line), 400)]), 80)+
+	return c.markBroken(sandbox.ErrInvalid, "the server wrote something that is no message of the protocol: "+visible.Line(c.secrets.Text(string(line[:min(len(line), 400)])), 80)+
 		"; messages for people belong on its standard error")
 }
 

@@ -210,8 +210,8 @@ func (c *remoteConn) accept(answer *jsonrpc.Response) error {
 	secrets := egress.NewHider(slices.Concat(c.requests.Hidden(), c.login.secrets()))
 	answer.Result = secrets.JSON(answer.Result)
 	var wrong wireError
-	if errors.As(answer.Error, &wrong) && secrets.Text(wrong.Message) != wrong.Message {
-		answer.Error = &jsonrpc.Error{Code: wrong.Code, Message: secrets.Text(wrong.Message)}
+	if errors.As(answer.Error, &wrong) {
+		answer.Error = &jsonrpc.Error{Code: wrong.Code, Message: secrets.Text(wrong.Message), Data: secrets.JSON(wrong.Data)}
 	}
 	var first struct {
 		Version string `json:"protocolVersion"`

@@ -15,6 +15,7 @@ import (
 	"github.com/modelcontextprotocol/go-sdk/jsonrpc"
 	"github.com/modelcontextprotocol/go-sdk/mcp"
 
+	"github.com/golem-forge/golem/internal/egress"
 	"github.com/golem-forge/golem/internal/jail"
 	"github.com/golem-forge/golem/sandbox"
 )
@@ -32,6 +33,7 @@ type Program struct {
 	Command jail.Command
 	Folder  string // the directory of the worker's files that it reads, with everything below; "" for none
 	Network bool
+	Secrets []string      // the user's, which no result may show
 	Time    time.Duration // limit for a call
 	Only    []string      // the wanted tools; none for all
 	Remote  *Remote       // nil for a server that golem starts
@@ -188,7 +190,9 @@ func (s *Server) open(files *sandbox.Sandbox) (link, error) {
 	if err != nil {
 		return nil, err
 	}
-	return newConn(process), nil
+	conn := newConn(process)
+	conn.secrets = egress.NewHider(s.program.Secrets)
+	return conn, nil
 }
 
 // call calls a tool of the server.
@@ -254,7 +258,7 @@ func (c *conn) describeEnd(err error, network bool) string {
 		hint = "the server could not be understood: " + cutEnd(err.Error()) + again
 	}
 	if text, _ := r.Stderr.Text(); strings.TrimSpace(text) != "" {
-		hint += "; it said: " + cutEnd(strings.TrimSpace(text))
+		hint += "; it said: " + cutEnd(c.secrets.Text(strings.TrimSpace(text)))
 		if !network && unreachablePattern().MatchString(text) {
 			hint += "; it has no network and an empty home directory; a server that installs packages when it starts, as with npx, needs network: true in the worker file"
 		}
