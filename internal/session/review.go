@@ -178,6 +178,7 @@ func (l *Look) review(names []string, diffs bool, report func(done, total int)) 
 			flags.AddKnown(change, before.flags)
 		case d.IsOnlyMoved():
 			flags.AddKnown(change, nil)
+		case d.priority() == 0: // all its files are in another directory
 		default:
 			before = examination{c.Stamp, d.Added, d.Removed, d.Binary, d.Unread, flags.Add(change)}
 		}

@@ -95,7 +95,7 @@ func newMoveFinder(names []string, changes []overlay.PathChange) *moveFinder {
 // claim finds the new directory of a deleted one with some files. If sameName, both have the
 // same last name. It looks at a sample of the files, and at a few directories for each.
 func (f *moveFinder) claim(name string, files []OldFile, sameName bool) (Move, bool) {
-	const sample, candidates = 16, 64
+	const sample, most = 16, 64
 	hits := make(map[string]int)
 	best := ""
 	step := max(1, len(files)/sample)
@@ -104,16 +104,9 @@ func (f *moveFinder) claim(name string, files []OldFile, sameName bool) (Move, b
 		if sameName {
 			key = path.Base(name) + "//" + key
 		}
-		tried := 0
-		for _, dir := range f.dirs[key] {
-			if f.size(dir, files[k]) < 0 {
-				continue
-			}
+		for _, dir := range f.candidates(key, files[k], most) {
 			if hits[dir]++; best == "" || hits[dir] > hits[best] {
 				best = dir
-			}
-			if tried++; tried == candidates {
-				break
 			}
 		}
 	}
@@ -137,6 +130,23 @@ func (f *moveFinder) claim(name string, files []OldFile, sameName bool) (Move, b
 		}
 	}
 	return m, true
+}
+
+// candidates returns the first new directories, at most most, whose file at the relative
+// path of key belongs to no move yet. It forgets the others in front of them, so all calls
+// together look at each directory about once.
+func (f *moveFinder) candidates(key string, old OldFile, most int) []string {
+	dirs := f.dirs[key]
+	looked, free := 0, 0
+	for ; looked < len(dirs) && free < most; looked++ {
+		if f.size(dirs[looked], old) >= 0 {
+			dirs[free] = dirs[looked]
+			free++
+		}
+	}
+	copy(dirs[looked-free:looked], dirs[:free])
+	f.dirs[key] = dirs[looked-free:]
+	return f.dirs[key][:free]
 }
 
 // size returns the size of the new file that may be an old one, in a new directory; -1 if

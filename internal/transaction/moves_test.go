@@ -52,3 +52,38 @@ func TestFindMoves(t *testing.T) {
 		}
 	}
 }
+
+// TestFindMovesOfMany checks that the work grows with the number of moved directories, and
+// not with its square: all have the same file, and none has kept its name. The work is
+// counted in allocations, of which each comparison of paths makes one.
+func TestFindMovesOfMany(t *testing.T) {
+	work := func(count int) float64 {
+		var names []string
+		var changes []overlay.PathChange
+		old := make(map[string][]OldFile)
+		for i := range count {
+			dir := fmt.Sprintf("old/%06d", i)
+			names, changes = append(names, dir), append(changes, overlay.PathChange{Op: overlay.Delete, Kind: overlay.Dir})
+			old[dir] = []OldFile{{Path: "f", Kind: overlay.File, Size: 1}}
+		}
+		for i := range count {
+			dir := fmt.Sprintf("new/dir%06d", i)
+			names = append(names, dir, dir+"/f")
+			changes = append(changes, overlay.PathChange{Op: overlay.Create, Kind: overlay.Dir}, overlay.PathChange{Op: overlay.Create, Kind: overlay.File, Size: 1})
+		}
+		return testing.AllocsPerRun(1, func() {
+			moves, _ := FindMoves(names, changes, old)
+			for i, m := range moves {
+				if i != 0 && m.To <= moves[i-1].To {
+					t.Fatalf("%v, want the new directories in order", moves[:i+1])
+				}
+			}
+			if len(moves) != count {
+				t.Errorf("got %d moves, want %d", len(moves), count)
+			}
+		})
+	}
+	if few, many := work(500), work(4000); many > 12*few {
+		t.Errorf("%.0f allocations for 500 directories, %.0f for 4,000", few, many)
+	}
+}

@@ -220,31 +220,6 @@ func isFolded(c session.FileChange) bool {
 	return c.IsOnlyMoved() || c.MovedTo != "" && c.Files == 0
 }
 
-// moves returns a row for each moved directory.
-func (v *reviewText) moves() (rows [][]string) {
-	for _, m := range v.review.Moves {
-		same, edited := 0, 0
-		for _, c := range v.review.Files {
-			switch {
-			case c.From == "" || !strings.HasPrefix(c.From, m.From+"/"):
-			case c.Edited:
-				edited++
-			default:
-				same++
-			}
-		}
-		if same+edited == 0 {
-			continue
-		}
-		text := visible.Count(same+edited, "file") + " moved"
-		if edited > 0 {
-			text += ", " + visible.Number(edited) + " of them edited"
-		}
-		rows = append(rows, []string{"R", v.shown(m.From) + "/ → " + v.shown(m.To) + "/", text, ""})
-	}
-	return rows
-}
-
 // what describes a change, with paths as the user types them.
 func (v *reviewText) what(c session.FileChange) string {
 	switch {
