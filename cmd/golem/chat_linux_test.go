@@ -1,6 +1,7 @@
 package main
 
 import (
+	"encoding/base64"
 	"fmt"
 	"strings"
 	"testing"
@@ -74,6 +75,68 @@ func TestChat(t *testing.T) {
 	plain.typeKeys("there is nothing to summarise yet", "/exit\r")
 	if code, seen := plain.waitForEnd(); code != 0 || strings.Contains(seen, "\x1b[?2004h") {
 		t.Errorf("without a cursor: code %d\n%q", code, seen)
+	}
+}
+
+// TestChatCommands reviews, applies and undoes the changes of a chat in it, attaches a file, and
+// lets another model answer.
+func TestChatCommands(t *testing.T) {
+	t.Parallel()
+	p := newPickTest(t, nil, "true")
+	p.write("main.worker", `---
+sandbox: inherit
+toolsets: [filesystem]
+compatible_models: ["scripted:one.yaml", "scripted:two.yaml"]
+---
+Talk.
+`)
+	p.write("golem-forge.config.yaml", "sandbox: {root: ., mode: overlay}\n")
+	p.write("note.txt", "the words of the note")
+	p.write("one.yaml", `main:
+  - calls: [{tool: write_file, args: {path: /a.txt, content: "made\n"}}]
+  - text: the file is there
+`)
+	p.write("forbidden.yaml", "main:\n  - text: no\n")
+	p.write("two.yaml", "main:\n  - text: \"1\"\n  - text: \"2\"\n  - expect: look at @note.txt, and @gone.txt\n    text: the second model\n")
+	if out, code := p.golem("trust", "--yes"); code != 0 {
+		t.Fatal(out)
+	}
+	p.env = append(p.env, "TERM=dumb", "GOLEM_PAGER=cat")
+	p.startAt(100, "run", ".", "--model", "scripted:one.yaml", "--record", "../record.jsonl")
+	p.typeKeys("type a message", "write it\r")
+	p.typeKeys("the file is there", "")
+	p.typeKeys("> ", "/diff\r")
+	p.typeKeys("+ made", "/apply\r")
+	p.typeKeys("┃ > ", "y\r")
+	p.typeKeys("applied", "")
+	if got := p.read("a.txt"); got != "made\n" {
+		t.Errorf("after /apply: %q", got)
+	}
+	p.typeKeys("> ", "/undo\r")
+	p.typeKeys("┃ > ", "y\r")
+	p.typeKeys("undone", "")
+	if got := p.read("a.txt"); got != "" {
+		t.Errorf("after /undo: %q", got)
+	}
+	p.write("a.txt", "mine\n")
+	p.typeKeys("> ", "/apply a.txt\r")
+	p.typeKeys("/apply --overwrite a.txt takes the session's", "/discard\r")
+	p.typeKeys("┃ > ", "y\r")
+	p.typeKeys("discarded", "/apply\r")
+	p.typeKeys("has no changes to apply", "fail\r")
+	p.typeKeys("another is asked for", "/model\r")
+	p.typeKeys("scripted:one.yaml answers", "/model scripted:forbidden.yaml\r")
+	p.typeKeys("scripted:one.yaml goes on answering", "/model scripted:two.yaml\r")
+	p.typeKeys("scripted:two.yaml answers from now on", "look at @note.txt, and @gone.txt\r")
+	p.typeKeys("no file gone.txt", "")
+	p.typeKeys("the second model", "/exit\r")
+	code, seen := p.waitForEnd()
+	if code != 0 || strings.Count(seen, "the file is there") != 1 || !strings.Contains(seen, "it is written for") {
+		t.Errorf("code %d\n%q", code, seen)
+	}
+	record := p.read("../record.jsonl")
+	if note := base64.StdEncoding.EncodeToString([]byte("the words of the note")); strings.Count(record, note) != 1 {
+		t.Errorf("the models did not get the file once:\n%s", record)
 	}
 }
 

@@ -346,6 +346,42 @@ func smallest(a, b int64) int64 {
 // Compact summarises the conversation of the entry worker now. It returns what it did.
 func (r *Run) Compact(ctx context.Context) (string, error) { return r.Run.Compact(ctx, r.Entry) }
 
+// UseModel lets another model answer from now on, in the conversation of the entry worker and
+// in the workers that have no own model. context is how many tokens the model reads, 0 if that
+// is not known. Nothing changes if the model may not be asked.
+func (r *Run) UseModel(c run.Choice, context int64) error {
+	p, j := r.Gate.program, r.job
+	step, err := p.reach(j.Worker)
+	if err != nil {
+		return err
+	}
+	j.Model, j.ModelName, j.Fallbacks, j.Context = c.Model, c.Name, nil, context
+	if err := checkModels(p, j, step.Grant.Limits.Meet(j.Limits)); err != nil {
+		return err
+	}
+	if err := checkModel(step.Worker, c.Name); err != nil {
+		return err
+	}
+	r.job = j
+	r.Entry.UseModel(c, smallest(step.Worker.MaxContextTokens, context))
+	return nil
+}
+
+// Attach reads files of the user for the next message of the entry worker.
+func (r *Run) Attach(names []string) ([]model.File, error) {
+	p := r.Gate.program
+	files, err := p.Attach(names)
+	if err != nil || len(files) == 0 {
+		return nil, err
+	}
+	step, err := p.reach(r.job.Worker)
+	if err != nil {
+		return nil, err
+	}
+	r.Entry.Exposure.MarkTainted(attachmentsOf(p, step).UntrustedMount(names))
+	return files, nil
+}
+
 // checkModels returns an error if a run may not ask one of its models.
 func checkModels(p *Program, j RunOptions, limits policy.Limits) error {
 	if err := CheckModel(p, j.ModelName, "choose one of them with --model"); err != nil {

@@ -152,7 +152,7 @@ func (t *conversation) say(role model.Role, usage *model.Usage, parts ...model.P
 	}
 	t.messages = append(t.messages, m)
 	e := Entry{Kind: "message", In: t.id, Step: t.step, Worker: t.w.Name, Messages: []model.Message{m}, Usage: usage}
-	if role == model.Assistant && t.answered != t.w.ModelName { // the begin names the other one
+	if role == model.Assistant && (t.w.modelChanged || t.answered != t.w.ModelName) { // the begin names the other one
 		e.Model = t.answered
 	}
 	return t.Log.write(e)
@@ -204,11 +204,14 @@ func (t *conversation) over(ctx context.Context) Outcome {
 	return Outcome{}
 }
 
-// lastText returns the model's last text.
+// lastText returns the model's last text after the last input, "" if there is none.
 func (t *conversation) lastText() string {
-	for i := len(t.messages) - 1; i >= 0; i-- {
-		if t.messages[i].Role == model.Assistant {
-			return textOf(t.messages[i].Parts)
+	for _, m := range slices.Backward(t.messages) {
+		if m.Role == model.Assistant {
+			return textOf(m.Parts)
+		}
+		if !slices.ContainsFunc(m.Parts, func(p model.Part) bool { return p.Result != nil }) {
+			break // the input
 		}
 	}
 	return ""

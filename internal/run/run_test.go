@@ -239,6 +239,37 @@ func TestEnds(t *testing.T) {
 	}
 }
 
+// TestFailedMessage: if the model fails at a later message, its earlier answer is not the answer to it. Another
+// model then gets the whole conversation.
+func TestFailedMessage(t *testing.T) {
+	h := newTestRun(t)
+	r := h.run(policy.Limits{})
+	asked := 0
+	w := h.worker(player(func(model.Request) (model.Answer, error) {
+		if asked++; asked > 1 {
+			return model.Answer{}, &model.Error{Class: model.Denied, Model: "test:x", What: "no key", Hint: "set it"}
+		}
+		return newTextAnswer("one"), nil
+	}), "main")
+	do := func(text string) run.Outcome {
+		o, err := r.Do(context.Background(), w, run.Input{Text: text})
+		must(t, err)
+		return o
+	}
+	if o := do("first"); o.Text != "one" {
+		t.Errorf("%+v", o)
+	}
+	if o := do("second"); o.End != run.Failed || o.Text != "" {
+		t.Errorf("%+v", o)
+	}
+	w.UseModel(run.Choice{Name: "test:y", Model: player(func(q model.Request) (model.Answer, error) {
+		return newTextAnswer(fmt.Sprint(len(q.Messages), q.Messages[1].Parts[0].Text)), nil
+	})}, 0)
+	if o := do("third"); o.Text != "3one" {
+		t.Errorf("%+v", o)
+	}
+}
+
 // TestDelegation: a worker delegates to another, which delegates further. Events name the
 // chain. A worker that is too deep, circular or unknown is an ordinary result.
 func TestDelegation(t *testing.T) {

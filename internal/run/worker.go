@@ -28,6 +28,8 @@ type Worker struct {
 	Notes      []string        // notes for the user at the start
 	Exposure   *taint.Tracker  // records what it has read, shared with its gate; may be nil
 
+	modelChanged bool // another model answers than when the conversation began
+
 	// Callees are the workers that it may start, each with its own tool. With Any, it may
 	// start more workers by name.
 	Callees []Callee
@@ -42,6 +44,11 @@ type Worker struct {
 	// Propose keeps a new worker, which has only a prompt, for the user to review. It
 	// returns a text for the model. It is nil if the worker may not propose others.
 	Propose func(name, description, prompt string) (string, error)
+}
+
+// UseModel lets another model answer from now on. The conversation stays.
+func (w *Worker) UseModel(c Choice, context int64) {
+	w.Model, w.ModelName, w.Fallbacks, w.Context, w.modelChanged = c.Model, c.Name, nil, context, true
 }
 
 // A Callee is a worker as its callers know it.

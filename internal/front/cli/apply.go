@@ -167,7 +167,7 @@ func (w *workSession) checkConflicts(r *session.Review, args []string, resolved 
 	}
 	typed += w.option()
 	return &sandbox.Error{Op: "apply", Code: sandbox.ErrConflict, Hint: "changed in your directory since the session first changed it: " + strings.Join(names, ", ") +
-		"; nothing was applied; golem apply --merge" + typed + " combines both versions, golem apply --overwrite" + typed + " takes the session's, golem discard" + typed + " deletes the session's"}
+		"; nothing was applied; " + w.golem() + "apply --merge" + typed + " combines both versions, " + w.golem() + "apply --overwrite" + typed + " takes the session's, " + w.golem() + "discard" + typed + " deletes the session's"}
 }
 
 // explainConflict says why a call failed with a conflict, with the paths that the user

@@ -312,7 +312,7 @@ func (v *reviewText) notes(more ...string) {
 	}
 	for _, c := range v.review.Files {
 		if c.Conflict {
-			printNext(v.b, "golem apply"+v.option()+" --merge combines both versions", "golem apply"+v.option()+" --overwrite takes the session's")
+			printNext(v.b, v.golem()+"apply"+v.option()+" --merge combines both versions", v.golem()+"apply"+v.option()+" --overwrite takes the session's")
 			return
 		}
 	}
@@ -320,8 +320,12 @@ func (v *reviewText) notes(more ...string) {
 	if !v.hasDiffs {
 		next = append(next, "golem diff"+v.option())
 	}
-	next = append(append(next, "golem apply"+v.option()+" [-p] [PATH…]"), more...)
-	printNext(v.b, append(next, "golem discard"+v.option()+" [PATH…]")...)
+	apply := v.golem() + "apply" + v.option()
+	if !v.inChat {
+		apply += " [-p]"
+	}
+	next = append(append(next, apply+" [PATH…]"), more...)
+	printNext(v.b, append(next, v.golem()+"discard"+v.option()+" [PATH…]")...)
 }
 
 // commitsHint says how to take the commits of a session. The verb stands for the option that names the session.

@@ -36,12 +36,21 @@ type workSession struct {
 	where    string         // more options that commands about it need, "" for none
 	others   []*workSession // the other sessions of the directory
 	hunks    []string       // the values of --hunks
+	inChat   bool           // the user types /apply, and not golem apply
 	*paths
 }
 
 // newWorkSession returns a session for a command that runs in dir.
 func newWorkSession(p *program.Program, s *session.Session, dir string) *workSession {
 	return &workSession{Session: s, program: p, paths: newPaths(p, dir)}
+}
+
+// golem returns how a command to type next begins.
+func (w *workSession) golem() string {
+	if w.inChat {
+		return "/"
+	}
+	return "golem "
 }
 
 // option returns the option that names the session in a command to type next, "" if the

@@ -79,8 +79,9 @@ all: its sessions, logs and records are there, and every directory that the work
 to is copy-on-write. At the end golem lists what would have changed. memory:4GiB gives it
 more room than 1 GiB. To look at a run in DIR later: golem diff --state DIR.
 
-Without an input, golem reads messages at a terminal, one after the other: a chat. /help in
-it lists the commands and keys.
+Without an input, golem reads messages at a terminal, one after the other: a chat. There
+@FILE attaches a file, /diff, /apply, /discard and /undo review the changes, and /model
+NAME lets another model answer. /help lists the commands and keys.
 
 If a call needs approval and nobody answers, the run pauses: golem approve ID decides, and
 --resume last continues. Ctrl-C stops the run after the current call. A second Ctrl-C ends
@@ -248,7 +249,13 @@ func (f *runFlags) run(cmd *cobra.Command, p *program.Program, words []string) e
 		defer out.status.end()
 	}
 	heard := stopping(r.Stop, end, cmd.ErrOrStderr())
-	o, err := f.talk(ctx, cmd, r, in, out)
+	var o run.Outcome
+	if r.Chat {
+		talk := chat{flags: f, cmd: cmd, program: p, run: r, out: out, open: func(name string) (run.Choice, error) { return f.openAlso(p, name, requests, out.note) }}
+		o, err = talk.talk(ctx, in)
+	} else {
+		o, err = r.Do(ctx, in)
+	}
 	code := heard()
 	traces.end(out.note)
 	if asker != nil && asker.why != nil && o.End == run.Paused {
@@ -289,14 +296,6 @@ func (f *runFlags) programBefore(p *program.Program) (*program.Program, error) {
 	}
 	f.entry = begin.Worker
 	return f.program()
-}
-
-// talk runs the entry worker. In chat mode it runs it again for each message.
-func (f *runFlags) talk(ctx context.Context, cmd *cobra.Command, r *program.Run, in run.Input, out *report) (run.Outcome, error) {
-	if r.Chat {
-		return f.chat(ctx, cmd, r, in, out)
-	}
-	return r.Do(ctx, in)
 }
 
 // stopping listens for signals. The first Ctrl-C asks the run to stop. Any other signal,

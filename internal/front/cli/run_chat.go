@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -21,7 +22,15 @@ import (
 	"github.com/golem-forge/golem/sandbox"
 )
 
-const chatHelp = `  /new            start a new conversation; changes are kept
+const chatHelp = `  @FILE           in a message: attach a file of yours
+  /diff [PATH…]   show what the worker has changed and your directory does not have
+  /apply [PATH…]  apply it, or only these files; golem shows it and asks;
+                  --merge and --overwrite as for golem apply
+  /discard [PATH…]
+                  delete it, or only these files; golem shows it and asks
+  /undo           undo the last change in your directory; golem shows it and asks
+  /model [NAME]   show the model, or let another one answer from now on
+  /new            start a new conversation; changes are kept
   /compact        summarise the conversation so far, so that it takes less of the context
   /tool NAME …    call a tool yourself, such as /tool read_file --path /in/a.txt;
                   /tool NAME --help lists its flags
@@ -32,17 +41,33 @@ const chatHelp = `  /new            start a new conversation; changes are kept
   Ctrl-C          delete the line, and end the chat if it is pressed twice; while the worker
                   works, stop after the current call`
 
-// chat runs the worker for each line that the user types.
-func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *program.Run, in run.Input, out *report) (o run.Outcome, err error) {
+// chatCommands are the commands of a chat.
+func chatCommands() []string {
+	return []string{"/diff", "/apply", "/discard", "/undo", "/model", "/new", "/compact", "/tool", "/help", "/exit"}
+}
+
+// A chat runs the entry worker for each message that the user types.
+type chat struct {
+	flags   *runFlags
+	cmd     *cobra.Command
+	program *program.Program
+	run     *program.Run
+	out     *report
+	open    func(name string) (run.Choice, error) // opens another model
+}
+
+// talk reads messages and commands, until the user ends the chat.
+func (c *chat) talk(ctx context.Context, in run.Input) (o run.Outcome, err error) {
+	errs, r := c.cmd.ErrOrStderr(), c.run
 	var editor *lineEditor
 	lines := bufio.NewReader(os.Stdin)
 	prompt := "" // empty if standard input is no terminal
 	read := func() (string, error) { return lines.ReadString('\n') }
 	if screen := newScreen(os.Stdin).file; screen != nil {
 		prompt = "> "
-		fmt.Fprintln(cmd.ErrOrStderr(), "golem: type a message; /help lists the commands")
-		if whyPlain(screen, f.plain) == "" {
-			editor = newLineEditor(screen, screen, consoleOf(cmd.ErrOrStderr()), prompt, func(line string) []string { return completeChat(line, toolNames(r)) })
+		fmt.Fprintln(errs, "golem: type a message; /help lists the commands")
+		if whyPlain(screen, c.flags.plain) == "" {
+			editor = newLineEditor(screen, screen, consoleOf(errs), prompt, func(line string) []string { return completeChat(line, toolNames(r)) })
 			defer editor.close()
 			prompt, read = "", editor.read
 		}
@@ -52,27 +77,27 @@ func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *program.Run,
 		if open || strings.TrimSpace(in.Text) != "" || len(in.Files) > 0 {
 			began := time.Now()
 			if editor != nil {
-				out.setStatus(beginStatus(cmd.ErrOrStderr(), "waiting for the model"))
+				c.out.setStatus(beginStatus(errs, "waiting for the model"))
 			}
 			o, err = r.Do(ctx, in)
-			out.setStatus(nil)
+			c.out.setStatus(nil)
 			if err != nil || o.End == run.Spent || o.End == run.Stopped || o.End == run.Paused {
 				return o, err
 			}
-			out.answered(o)
+			c.out.answered(o)
 			if editor != nil {
-				fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+out.turnText(r, time.Since(began)))
+				fmt.Fprintln(errs, "golem: "+c.out.turnText(r, time.Since(began)))
 			}
 		}
 		in = run.Input{}
-		fmt.Fprint(cmd.ErrOrStderr(), prompt)
+		fmt.Fprint(errs, prompt)
 		line, err := nextLine(ctx, r, read)
 		if errors.Is(err, errUnasked) || errors.Is(err, errInterrupted) {
 			break
 		}
 		if errors.Is(err, io.EOF) && line == "" {
 			if prompt != "" || editor != nil {
-				fmt.Fprintln(cmd.ErrOrStderr())
+				fmt.Fprintln(errs)
 			}
 			return run.Outcome{End: run.Finished}, nil
 		}
@@ -80,32 +105,163 @@ func (f *runFlags) chat(ctx context.Context, cmd *cobra.Command, r *program.Run,
 			return o, err
 		}
 		line = strings.TrimSpace(line)
-		word, rest, _ := strings.Cut(line, " ")
-		switch {
-		case !strings.HasPrefix(line, "/"):
-			in.Text = line
-		case word == "/exit":
+		if line == "/exit" {
 			return run.Outcome{End: run.Finished}, nil
-		case word == "/new":
-			r.Forget()
-			fmt.Fprintln(cmd.ErrOrStderr(), "golem: a new conversation")
-		case word == "/compact":
-			did, err := r.Compact(ctx)
-			if err != nil {
-				did = "the conversation stays as it is: " + err.Error()
-			}
-			fmt.Fprintln(cmd.ErrOrStderr(), "golem: "+visible.Text(did))
-		case word == "/help":
-			fmt.Fprintln(cmd.ErrOrStderr(), chatHelp)
-		case word == "/tool":
-			if err := f.tool(ctx, cmd, r, rest); err != nil {
-				fmt.Fprintln(cmd.ErrOrStderr(), "golem:", err)
-			}
-		default:
-			fmt.Fprintf(cmd.ErrOrStderr(), "golem: no %s; there is /new, /compact, /tool, /help, /exit\n", word)
+		}
+		if strings.HasPrefix(line, "/") {
+			err = c.command(ctx, line)
+		} else {
+			in, err = c.message(line)
+		}
+		if err != nil {
+			fmt.Fprintln(errs, "golem: "+visible.Text(err.Error()))
 		}
 	}
 	return run.Outcome{End: run.Stopped}, nil
+}
+
+// message returns a message with the files that its words name by @FILE. A word with @ that
+// names no file is text.
+func (c *chat) message(line string) (in run.Input, err error) {
+	in.Text = line
+	var names []string
+	for _, word := range strings.Fields(line) {
+		if name, ok := strings.CutPrefix(strings.TrimRight(word, ",.;:!?)"), "@"); ok && name != "" {
+			names = append(names, name)
+		}
+	}
+	for {
+		in.Files, err = c.run.Attach(names)
+		var wrong *sandbox.Error
+		if !errors.As(err, &wrong) || wrong.Code != sandbox.ErrNotFound {
+			return in, err
+		}
+		fmt.Fprintln(c.cmd.ErrOrStderr(), "golem: no file "+sandbox.Shown(wrong.Path)+"; @"+sandbox.Shown(wrong.Path)+" is sent as text")
+		names = slices.DeleteFunc(names, func(name string) bool { return name == wrong.Path })
+	}
+}
+
+// command does what a line with a command says.
+func (c *chat) command(ctx context.Context, line string) error {
+	errs := c.cmd.ErrOrStderr()
+	word, rest, _ := strings.Cut(line, " ")
+	words, err := splitWords(rest)
+	if err != nil {
+		return err
+	}
+	switch word {
+	case "/new":
+		c.run.Forget()
+		fmt.Fprintln(errs, "golem: a new conversation")
+	case "/compact":
+		did, err := c.run.Compact(ctx)
+		if err != nil {
+			return fmt.Errorf("the conversation stays as it is: %w", err)
+		}
+		fmt.Fprintln(errs, "golem: "+visible.Text(did))
+	case "/help":
+		fmt.Fprintln(errs, chatHelp)
+	case "/tool":
+		return c.tool(ctx, words)
+	case "/diff":
+		return c.diff(words)
+	case "/apply", "/discard":
+		return c.decide(ctx, word[1:], words)
+	case "/undo":
+		return c.do(ctx, tool.Call{Tool: "undo", Args: []byte("{}")}, line)
+	case "/model":
+		return c.useModel(words)
+	default:
+		return usagef("no %s; there is %s", word, strings.Join(chatCommands(), ", "))
+	}
+	return nil
+}
+
+// session returns the session of the run with the paths as the user types them.
+func (c *chat) session() (*workSession, error) {
+	if c.run.Gate.Session == nil {
+		return nil, usageError("the worker has no session: what it writes is in your directory at once; /undo undoes the last change")
+	}
+	dir, err := os.Getwd()
+	w := newWorkSession(c.program, c.run.Gate.Session, dir)
+	w.inChat = true
+	return w, err
+}
+
+// diff shows the changes of the session.
+func (c *chat) diff(paths []string) error {
+	w, err := c.session()
+	if err != nil {
+		return err
+	}
+	r, _, err := w.review(c.cmd.ErrOrStderr(), "diff", paths, true)
+	if err != nil {
+		return err
+	}
+	v := newReviewText(c.cmd.OutOrStdout(), w, r)
+	v.diffs()
+	return v.flush()
+}
+
+// decide applies or discards changes of the session, after the user has seen them.
+func (c *chat) decide(ctx context.Context, verb string, words []string) error {
+	given := map[string]any{}
+	var paths []string
+	for _, word := range words {
+		switch {
+		case verb == "apply" && (word == "--merge" || word == "--overwrite"):
+			given[word[2:]] = true
+		case strings.HasPrefix(word, "-"):
+			return usagef("no %s here; golem %s in another terminal has more options, once you have ended the chat", sandbox.Shown(word), verb)
+		default:
+			paths = append(paths, word)
+		}
+	}
+	w, err := c.session()
+	if err != nil {
+		return err
+	}
+	r, names, err := w.review(c.cmd.ErrOrStderr(), verb, paths, false)
+	if err != nil {
+		return err
+	}
+	if len(r.Files) == 0 {
+		return w.nothing(c.cmd, verb, r)
+	}
+	if verb == "apply" {
+		if err := w.checkConflicts(r, paths, len(given) > 0); err != nil {
+			return err
+		}
+	} else if len(names) == 0 {
+		names = []string{"/"}
+	}
+	given["paths"] = append([]string{}, names...)
+	args, err := encodeArgs(given)
+	if err != nil {
+		return err
+	}
+	return c.do(ctx, tool.Call{Tool: verb + "_changes", Args: args}, "/"+verb)
+}
+
+// useModel lets another model answer, or says which one answers.
+func (c *chat) useModel(names []string) error {
+	switch len(names) {
+	case 0:
+		fmt.Fprintln(c.cmd.ErrOrStderr(), "golem: "+visible.Text(c.run.Entry.ModelName)+" answers; /model NAME lets another one answer")
+		return nil
+	case 1:
+	default:
+		return usageError("one model: /model NAME")
+	}
+	m, err := c.open(names[0])
+	if err == nil {
+		err = c.run.UseModel(m, contextOf(c.program, m.Name))
+	}
+	if err != nil {
+		return fmt.Errorf("%w; %s goes on answering", err, c.run.Entry.ModelName)
+	}
+	fmt.Fprintln(c.cmd.ErrOrStderr(), "golem: "+visible.Text(m.Name)+" answers from now on, with the whole conversation so far")
+	return nil
 }
 
 // errUnasked is the error if the run stops while golem waits for a line.
@@ -130,29 +286,31 @@ func nextLine(ctx context.Context, r *program.Run, read func() (string, error)) 
 	return "", errUnasked
 }
 
-// tool makes a call for the user.
-func (f *runFlags) tool(ctx context.Context, cmd *cobra.Command, r *program.Run, line string) error {
-	words, err := splitWords(line)
-	if err != nil {
-		return err
-	}
+// tool makes a call that the user typed.
+func (c *chat) tool(ctx context.Context, words []string) error {
 	if len(words) == 0 {
 		return usageError("which tool? /tool read_file --path /in/a.txt")
 	}
-	call, err := callOf(r.Entry.Gate, words)
+	call, err := callOf(c.run.Entry.Gate, words)
 	if errors.Is(err, pflag.ErrHelp) {
-		t, err := toolNamed(r.Entry.Gate.Tools, words[0])
+		t, err := toolNamed(c.run.Entry.Gate.Tools, words[0])
 		if err == nil {
-			printTool(cmd.OutOrStdout(), t)
+			printTool(c.cmd.OutOrStdout(), t)
 		}
 		return err
 	}
 	if err != nil {
 		return err
 	}
-	gate := r.Entry.Gate
-	gate.Again = "type the same /tool line again"
-	if err := printResult(cmd, gate.Do(ctx, policy.User, call)); err != nil {
+	return c.do(ctx, call, "the same /tool line")
+}
+
+// do makes a call for the user, and prints the result. typed is what the user types to make it
+// again.
+func (c *chat) do(ctx context.Context, call tool.Call, typed string) error {
+	gate := c.run.Entry.Gate
+	gate.Again = "type " + typed + " again"
+	if err := printResult(c.cmd, gate.Do(ctx, policy.User, call)); err != nil {
 		var code exit
 		if !errors.As(err, &code) {
 			return err

@@ -199,7 +199,7 @@ func commonPrefix(list []string) string {
 
 // completeChat returns what a line of a chat can become: a command, or the name of a tool.
 func completeChat(line string, tools []string) (list []string) {
-	words := []string{"/new", "/compact", "/tool", "/help", "/exit"}
+	words := chatCommands()
 	if rest, ok := strings.CutPrefix(line, "/tool "); ok && !strings.Contains(rest, " ") {
 		words = nil
 		for _, name := range tools {

@@ -101,6 +101,16 @@ func (f *runFlags) openModel(p *program.Program, requests http.RoundTripper, tel
 	return list[0], list[1:], file.Close, nil
 }
 
+// openAlso opens a model that the user names while the run goes on.
+func (f *runFlags) openAlso(p *program.Program, name string, requests http.RoundTripper, tell func(string)) (run.Choice, error) {
+	name = withFullPath(string(p.Root()), name)
+	m, err := openNamed(p, name, serverFor(p, name, name), requests, tell)
+	if err == nil && f.recordFile != nil {
+		m = replay.Record(m, f.recordFile)
+	}
+	return run.Choice{Name: name, Model: m}, err
+}
+
 // fallbackNames returns the models to ask if the model does not answer: those of the flag,
 // the project or the entry worker.
 func (f *runFlags) fallbackNames(p *program.Program) []string {
