@@ -3,6 +3,7 @@ package command
 import (
 	"slices"
 	"strings"
+	"unicode"
 	"unicode/utf8"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -21,6 +22,31 @@ func Parse(line string) Line {
 	r := reader{guesses: new(int)}
 	r.readScript(line, syntax.LangBash)
 	return Line{r.parts, r.writes}
+}
+
+// Words returns the pieces of a line that may be names of files: the words of its commands,
+// and the text between blanks, quotes and operators, which includes the words of scripts in
+// the line, files of redirections, and values of options.
+func Words(line string) []string {
+	isQuote := func(r rune) bool { return r == '\'' || r == '"' }
+	list := append(strings.FieldsFunc(line, isQuote), strings.FieldsFunc(line, func(r rune) bool {
+		return isQuote(r) || unicode.IsSpace(r) || strings.ContainsRune("`;&|<>(){}$=,:\\", r)
+	})...)
+	for _, p := range Parse(line).Parts {
+		for _, w := range p.Words {
+			list = append(list, w.Text)
+			if _, value, ok := strings.Cut(w.Text, "="); ok {
+				list = append(list, value)
+			}
+		}
+	}
+	for _, w := range list {
+		if len(w) > 2 && w[0] == '-' { // -fNAME
+			list = append(list, w[2:])
+		}
+	}
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // A reader collects the parts of a line.

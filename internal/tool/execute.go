@@ -58,12 +58,19 @@ func (in *invocation) runRestricted(ctx context.Context, plan callPlan, prepared
 	if err != nil {
 		return r
 	}
+	if plan.Words != nil {
+		if err = checkReads(ctx, in.Gate, plan, prepared); err != nil {
+			return r
+		}
+	}
 	if r, err = prepared.run(ctx, files); err != nil {
 		err = in.addNearNames(plan, in.nameStop(ctx, err))
 		return r
 	}
-	if err = checkReads(ctx, in.Gate, plan, prepared); err != nil {
-		return Result{}
+	if plan.reading != nil {
+		if err = checkReads(ctx, in.Gate, plan, prepared); err != nil {
+			return Result{}
+		}
 	}
 	r = in.addChanges(r, plan, prepared.Changes)
 	r.Notes = append(r.Notes, in.noteSkipped(plan, slices.Concat(plan.skipped, skipped))...)

@@ -32,6 +32,9 @@ type Plan struct {
 	// Levels, if not zero, means that the call reads only names of the directories among
 	// Effects, and how many levels deep. Otherwise it may read the files, too.
 	Levels int
+	// Words, if set, returns the words of a command and the directory where it starts. An
+	// approval is bound to the content of the files that the words name.
+	Words func() (dir string, words []string)
 	// Rules are what the grant says of effects that only the tool understands, such as
 	// running a command. Each is one more layer of the grant's rules: it can lower the
 	// approval that others give, and raise only a default.

@@ -6,6 +6,7 @@ import (
 	"encoding/hex"
 	"fmt"
 	"io/fs"
+	"path"
 	"slices"
 	"strings"
 
@@ -17,6 +18,7 @@ import (
 const (
 	maxTree   = 100_000         // names in a directory that one approval can cover
 	maxHashed = sandbox.MaxRead // bytes of its files that golem reads to know their versions
+	maxLooks  = 20_000          // names that golem looks up for the words of a command
 )
 
 // DescribeRead describes a file that a call reads, or attaches to a call of another worker,
@@ -34,6 +36,9 @@ func newRead(op Op, name string, size int64, version string) Change {
 // skips files that the changes describe.
 func describeReads(ctx context.Context, g Gate, plan callPlan, prepared preparedCall) ([]Change, error) {
 	list := slices.Clone(prepared.Attached)
+	if plan.Words != nil {
+		return describeNamed(append([]Change{}, list...), g, plan)
+	}
 	if plan.reading == nil {
 		return list, nil
 	}
@@ -58,6 +63,47 @@ func describeReads(ctx context.Context, g Gate, plan callPlan, prepared prepared
 				return nil, err
 			}
 			list = append(list, c)
+		}
+	}
+	return list, nil
+}
+
+// describeNamed adds the files that the words of a command name, by themselves or from a
+// directory that other words name. Words with * stand for all files that match. The command
+// must see the files, so golem needs no approval to read them.
+func describeNamed(list []Change, g Gate, plan callPlan) ([]Change, error) {
+	start, words := plan.Words()
+	names, looked, dirs, known := Names{gate: g}, 0, []string{start}, map[string]bool{start: true}
+	for i := 0; i < len(dirs); i++ {
+		for _, word := range words {
+			if i > 0 && path.IsAbs(word) {
+				continue
+			}
+			found := []string{word}
+			if !path.IsAbs(word) {
+				found[0] = path.Join(dirs[i], word)
+			}
+			if strings.ContainsAny(word, "*?[") {
+				matches, _ := fs.Glob(g.Files, strings.TrimPrefix(path.Clean(found[0]), "/"))
+				found = append(found, matches...)
+			}
+			for _, name := range found {
+				if looked++; looked > maxLooks {
+					return nil, &sandbox.Error{Op: plan.tool.currentName(), Code: sandbox.ErrLimit, Hint: "golem must ask about the command, and it names too many files for the question; write a script and run that"}
+				}
+				at, err := names.Locate("run", "/"+strings.TrimPrefix(name, "/"), sandbox.ReadOnly, false)
+				if err != nil || known[at] || !names.IsVisibleToCommands(at) {
+					continue
+				}
+				info, err := g.Files.Stat(at)
+				switch {
+				case err != nil:
+				case info.IsDir():
+					dirs, known[at] = append(dirs, at), true
+				case info.Mode().IsRegular():
+					list, known[at] = append(list, newRead(Read, at, info.Size(), versionOf(g.Files, info, sandbox.MaxRead))), true
+				}
+			}
 		}
 	}
 	return list, nil
@@ -116,19 +162,30 @@ func describeTree(ctx context.Context, files *sandbox.Sandbox, dir string, level
 	return Change{Path: dir, Op: Read, About: about + "; golem tool list_files --path " + sandbox.Shown(dir) + " lists them", Becomes: hex.EncodeToString(sum.Sum(nil)[:16])}, nil
 }
 
-// checkReads returns an error if a file has other content than the user approved. The call
-// has read it already, and its result must not be passed on.
+// checkReads returns an error if a file has other content than the user approved. Golem checks
+// a command before it runs. Any other call has read the file already, and its result must not
+// be passed on.
 func checkReads(ctx context.Context, g Gate, plan callPlan, prepared preparedCall) error {
-	if plan.reading == nil || len(prepared.reads) == 0 {
+	hint := "its content was not passed on"
+	switch {
+	case prepared.reads == nil: // nobody was asked, or there is nothing to read
+		return nil
+	case plan.Words != nil:
+		hint = "the command did not run"
+	case plan.reading == nil:
 		return nil
 	}
 	now, err := describeReads(ctx, g, plan, prepared)
 	if err != nil {
 		return err
 	}
-	for _, c := range prepared.reads {
-		if i := slices.IndexFunc(now, func(other Change) bool { return other.Path == c.Path }); i < 0 || now[i].Becomes != c.Becomes {
-			return &sandbox.Error{Op: plan.tool.currentName(), Path: c.Path, Code: sandbox.ErrConflict, Hint: "it changed after you were asked, and its content was not passed on; make the call again"}
+	for i, c := range slices.Concat(prepared.reads, now) {
+		other := now
+		if i >= len(prepared.reads) {
+			other = prepared.reads
+		}
+		if !slices.ContainsFunc(other, func(o Change) bool { return o.Path == c.Path && o.Becomes == c.Becomes }) {
+			return &sandbox.Error{Op: plan.tool.currentName(), Path: c.Path, Code: sandbox.ErrConflict, Hint: "it changed after you were asked, and " + hint + "; make the call again"}
 		}
 	}
 	return nil

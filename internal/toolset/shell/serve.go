@@ -132,6 +132,7 @@ func (s Set) planStart(names tool.Names, rules command.Rules, a startArgs) (tool
 	plan := tool.NewChangePlan(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...)
 	// It can write only what a session keeps, so there is nothing to decide later.
 	plan.Deferred, plan.Rules, plan.Why = true, matched, why
+	plan.Words = func() (string, []string) { return from.dir, command.Words(a.Command) }
 	if a.Cwd == "" && from.dir != from.top {
 		a.Cwd = from.dir
 		plan.Args = a

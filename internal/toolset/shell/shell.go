@@ -106,6 +106,7 @@ func (s Set) planRun(names tool.Names, rules command.Rules, a args) (tool.Plan, 
 	plan := tool.NewChangePlan(prepare, append([]policy.Effect{{Verb: policy.Run, Target: a.Command}}, effects...)...)
 	// Direct writes are not known before, and cannot be undone.
 	plan.Deferred, plan.AlwaysAsk, plan.Rules, plan.Why = layered, !layered, matched, why
+	plan.Words = func() (string, []string) { return from.dir, command.Words(a.Command) }
 	if layered && command.OnlyReads(a.Command) {
 		plan.Reach = func() (r tool.Reach, ok bool) {
 			for _, e := range effects {
