@@ -7,11 +7,11 @@ import (
 	"fmt"
 	"io"
 	"net/http"
+	"net/url"
 	"slices"
 	"strings"
+	"time"
 	"unicode/utf8"
-
-	"github.com/google/go-github/v68/github"
 
 	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/sandbox"
@@ -165,32 +165,26 @@ func (a *api) blobs(ctx context.Context, store *git.Store, c *StagedCommit) erro
 
 // blob creates the blob of a file. It streams the content.
 func (a *api) blob(ctx context.Context, store *git.Store, f File) error {
-	got := new(github.Blob)
-	err := a.call(ctx, func(ctx context.Context) (*github.Response, error) {
+	var got object
+	err := a.call(ctx, func(ctx context.Context) error {
 		r, err := store.Reader(ctx)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		defer r.Close()
 		content, size, err := r.Stream(f.New)
 		if err != nil {
-			return nil, err
+			return err
 		}
 		if size > maxHubFile {
-			return nil, &sandbox.Error{Op: "push", Path: f.Path, Code: sandbox.ErrLimit, Hint: "GitHub takes files of 100 MB at most"}
+			return &sandbox.Error{Op: "push", Path: f.Path, Code: sandbox.ErrLimit, Hint: "GitHub takes files of 100 MB at most"}
 		}
 		const head, tail = `{"encoding":"base64","content":"`, `"}`
-		request, err := a.client.NewRequest(http.MethodPost, a.path("blobs"), nil)
-		if err != nil {
-			return nil, err
-		}
-		request.Header.Set("Content-Type", "application/json")
-		request.Body = io.NopCloser(io.MultiReader(strings.NewReader(head), &encoder{from: content}, strings.NewReader(tail)))
-		request.ContentLength = int64(len(head)) + (size+2)/3*4 + int64(len(tail))
-		return a.client.Do(ctx, request, got)
+		body := io.MultiReader(strings.NewReader(head), &encoder{from: content}, strings.NewReader(tail))
+		return a.send(ctx, http.MethodPost, "blobs", body, int64(len(head))+(size+2)/3*4+int64(len(tail)), &got)
 	})
-	if err == nil && got.GetSHA() != string(f.New) {
-		err = differs("file "+sandbox.Shown(f.Path), got.GetSHA(), f.New)
+	if err == nil && got.SHA != string(f.New) {
+		err = differs("file "+sandbox.Shown(f.Path), got.SHA, f.New)
 	}
 	return err
 }
@@ -227,39 +221,43 @@ func (e *encoder) Read(p []byte) (int, error) {
 func (a *api) tree(ctx context.Context, base, want git.Hash, c *StagedCommit) error {
 	files := slices.Clone(c.Files)
 	slices.SortStableFunc(files, func(x, y File) int { return strings.Compare(goesFirst(x), goesFirst(y)) })
-	now := string(base)
+	now := object{string(base)}
 	for part := range slices.Chunk(files, maxHubTree) {
-		entries := make([]*github.TreeEntry, len(part))
-		for i, f := range part {
-			entries[i] = treeEntry(f)
+		body := struct {
+			Base string      `json:"base_tree,omitempty"`
+			Tree []treeEntry `json:"tree"`
+		}{Base: now.SHA}
+		for _, f := range part {
+			body.Tree = append(body.Tree, newTreeEntry(f))
 		}
-		err := a.call(ctx, func(ctx context.Context) (*github.Response, error) {
-			got, answer, err := a.client.Git.CreateTree(ctx, a.owner, a.repo, now, entries)
-			if err == nil {
-				now = got.GetSHA()
-			}
-			return answer, err
-		})
-		if err != nil {
+		if err := a.call(ctx, func(ctx context.Context) error { return a.sendJSON(ctx, http.MethodPost, "trees", body, &now) }); err != nil {
 			return err
 		}
 	}
-	if now != string(want) {
-		return differs("tree", now, want)
+	if now.SHA != string(want) {
+		return differs("tree", now.SHA, want)
 	}
 	return nil
 }
 
-// treeEntry returns the change of a file. An entry without a hash deletes the file.
-func treeEntry(f File) *github.TreeEntry {
-	e := &github.TreeEntry{Path: &f.Path, Type: github.Ptr("blob"), Mode: github.Ptr(string(f.Mode)), SHA: github.Ptr(string(f.New))}
+// A treeEntry is the change of a file in a tree. Without a hash, it deletes the file.
+type treeEntry struct {
+	Path string  `json:"path"`
+	Mode string  `json:"mode"`
+	Type string  `json:"type"`
+	SHA  *string `json:"sha"`
+}
+
+func newTreeEntry(f File) treeEntry {
 	if f.Mode == git.None {
-		e.Mode, e.SHA = github.Ptr(string(f.OldMode)), nil
+		e := treeEntry{Path: f.Path, Mode: string(f.OldMode), Type: "blob"}
 		if f.OldMode == git.Submodule {
-			e.Type = github.Ptr("commit")
+			e.Type = "commit"
 		}
+		return e
 	}
-	return e
+	hash := string(f.New)
+	return treeEntry{Path: f.Path, Mode: string(f.Mode), Type: "blob", SHA: &hash}
 }
 
 func goesFirst(f File) string {
@@ -271,48 +269,62 @@ func goesFirst(f File) string {
 
 // commit creates the commit.
 func (a *api) commit(ctx context.Context, want git.Hash, c *git.CommitObject) error {
-	who := func(p git.Person) *github.CommitAuthor {
-		return &github.CommitAuthor{Name: &p.Name, Email: &p.Email, Date: &github.Timestamp{Time: c.Time}}
+	type person struct {
+		Name  string    `json:"name"`
+		Email string    `json:"email"`
+		Date  time.Time `json:"date"`
 	}
-	commit := &github.Commit{
-		Message: &c.Message, Tree: &github.Tree{SHA: github.Ptr(string(c.Tree))},
-		Author: who(c.Author), Committer: who(c.Committer),
-	}
-	for _, p := range c.Parents {
-		commit.Parents = append(commit.Parents, &github.Commit{SHA: github.Ptr(string(p))})
-	}
-	return a.call(ctx, func(ctx context.Context) (*github.Response, error) {
-		got, answer, err := a.client.Git.CreateCommit(ctx, a.owner, a.repo, commit, nil)
-		if err == nil && got.GetSHA() != string(want) {
-			err = differs("commit", got.GetSHA(), want)
+	body := struct {
+		Message   string     `json:"message"`
+		Tree      git.Hash   `json:"tree"`
+		Parents   []git.Hash `json:"parents,omitempty"`
+		Author    person     `json:"author"`
+		Committer person     `json:"committer"`
+	}{c.Message, c.Tree, c.Parents, person{c.Author.Name, c.Author.Email, c.Time}, person{c.Committer.Name, c.Committer.Email, c.Time}}
+	return a.call(ctx, func(ctx context.Context) error {
+		var got object
+		err := a.sendJSON(ctx, http.MethodPost, "commits", body, &got)
+		if err == nil && got.SHA != string(want) {
+			err = differs("commit", got.SHA, want)
 		}
-		return answer, err
+		return err
 	})
 }
 
 // move moves the branch or creates it.
 func (a *api) move(ctx context.Context, c *StagedCommit) error {
-	ref := &github.Reference{Ref: github.Ptr("refs/heads/" + c.Branch), Object: &github.GitObject{SHA: github.Ptr(string(c.Commit))}}
-	return a.call(ctx, func(ctx context.Context) (answer *github.Response, err error) {
-		var got *github.Reference
-		if c.Base == "" {
-			got, answer, err = a.client.Git.CreateRef(ctx, a.owner, a.repo, ref)
-		} else {
-			got, answer, err = a.client.Git.UpdateRef(ctx, a.owner, a.repo, ref, false)
+	method, what, body := http.MethodPatch, "refs/heads/"+escapePath(c.Branch), map[string]any{"sha": c.Commit, "force": false}
+	if c.Base == "" {
+		method, what, body = http.MethodPost, "refs", map[string]any{"ref": "refs/heads/" + c.Branch, "sha": c.Commit}
+	}
+	return a.call(ctx, func(ctx context.Context) error {
+		var got struct {
+			Object object `json:"object"`
 		}
-		if err == nil && got.GetObject().GetSHA() != string(c.Commit) {
-			err = &sandbox.Error{Op: "push", Path: c.Branch, Code: git.ErrUnreachable, Hint: "GitHub does not say that the branch was moved; push again to find out"}
+		err := a.sendJSON(ctx, method, what, body, &got)
+		if err == nil && got.Object.SHA != string(c.Commit) {
+			return &sandbox.Error{Op: "push", Path: c.Branch, Code: git.ErrUnreachable, Hint: "GitHub does not say that the branch was moved; push again to find out"}
 		}
-		if answer != nil && answer.StatusCode == http.StatusUnprocessableEntity && movedBy(err) {
-			err = moved(c.Branch)
+		var r *refusal
+		if errors.As(err, &r) && r.status == http.StatusUnprocessableEntity && movedBy(r) {
+			return moved(c.Branch)
 		}
-		return answer, err
+		return err
 	})
 }
 
+// escapePath escapes each part of a branch's name for a URL.
+func escapePath(branch string) string {
+	parts := strings.Split(branch, "/")
+	for i, part := range parts {
+		parts[i] = url.PathEscape(part)
+	}
+	return strings.Join(parts, "/")
+}
+
 // movedBy reports whether GitHub refused because the branch was not where golem expected.
-func movedBy(err error) bool {
-	text := strings.ToLower(said(err))
+func movedBy(r *refusal) bool {
+	text := strings.ToLower(r.says)
 	return strings.Contains(text, "fast forward") || strings.Contains(text, "fast-forward") ||
 		strings.Contains(text, "already exists") || strings.Contains(text, "does not exist")
 }

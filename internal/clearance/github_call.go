@@ -1,6 +1,7 @@
 package clearance
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -11,8 +12,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/google/go-github/v68/github"
 
 	"github.com/golem-forge/golem/internal/git"
 	"github.com/golem-forge/golem/sandbox"
@@ -29,7 +28,6 @@ const (
 
 // An api is a client for the API of one repository.
 type api struct {
-	client      *github.Client
 	web         *http.Client
 	root        *url.URL
 	owner, repo string
@@ -60,22 +58,70 @@ func (h hub) dial(ctx context.Context) (*api, error) {
 	}
 	a := &api{web: web, root: root, token: token}
 	a.owner, a.repo, _ = strings.Cut(h.target.Repo, "/")
-	a.renew()
 	return a, nil
-}
-
-// renew creates a new client. After a rate limit the old one would wait by the clock of
-// this machine instead of the server's.
-func (a *api) renew() {
-	a.client = github.NewClient(a.web)
-	a.client.BaseURL, a.client.UserAgent = a.root, "golem"
 }
 
 func (a *api) close() { a.web.CloseIdleConnections() }
 
-// path returns the path of an endpoint for git objects.
-func (a *api) path(what string) string {
-	return fmt.Sprintf("repos/%s/%s/git/%s", a.owner, a.repo, what)
+// An object is a git object in an answer of GitHub.
+type object struct {
+	SHA string `json:"sha"`
+}
+
+// A refusal is an answer of GitHub other than success.
+type refusal struct {
+	status int
+	header http.Header
+	says   string // GitHub's message
+}
+
+func (r *refusal) Error() string { return fmt.Sprintf("%d %s", r.status, r.says) }
+
+// sendJSON makes one request with a JSON body, and reads the answer into out.
+func (a *api) sendJSON(ctx context.Context, method, what string, body, out any) error {
+	data, err := json.Marshal(body)
+	if err != nil {
+		return err
+	}
+	return a.send(ctx, method, what, bytes.NewReader(data), int64(len(data)), out)
+}
+
+// send makes one request to an endpoint for git objects, and reads the answer into out.
+func (a *api) send(ctx context.Context, method, what string, body io.Reader, size int64, out any) error {
+	at, err := a.root.Parse(fmt.Sprintf("repos/%s/%s/git/%s", url.PathEscape(a.owner), url.PathEscape(a.repo), what))
+	if err != nil {
+		return err
+	}
+	request, err := http.NewRequestWithContext(ctx, method, at.String(), body)
+	if err != nil {
+		return err
+	}
+	request.ContentLength = size
+	for name, value := range map[string]string{"Accept": "application/vnd.github+json", "Content-Type": "application/json", "User-Agent": "golem", "X-GitHub-Api-Version": "2022-11-28"} {
+		request.Header.Set(name, value)
+	}
+	answer, err := a.web.Do(request)
+	if err != nil {
+		return err
+	}
+	defer answer.Body.Close()
+	if answer.StatusCode/100 == 2 {
+		if err := json.NewDecoder(answer.Body).Decode(out); !errors.Is(err, io.EOF) { // an empty answer has no hash
+			return err
+		}
+		return nil
+	}
+	var text struct {
+		Message string `json:"message"`
+		Errors  []struct {
+			Message string `json:"message"`
+		} `json:"errors"`
+	}
+	json.NewDecoder(answer.Body).Decode(&text) // it may be a page of a proxy
+	for _, e := range text.Errors {
+		text.Message += " " + e.Message
+	}
+	return &refusal{answer.StatusCode, answer.Header, text.Message}
 }
 
 // A courier adds the token to requests to its own server only, and limits the size of
@@ -114,10 +160,10 @@ type limitedBody struct {
 // call repeats a request until it succeeds or must not be retried. Every request can be
 // made twice: objects are named by their content, and moving a branch again changes
 // nothing.
-func (a *api) call(ctx context.Context, do func(context.Context) (*github.Response, error)) error {
+func (a *api) call(ctx context.Context, do func(context.Context) error) error {
 	pause := firstWait
 	for try := 1; ; try++ {
-		answer, err := a.once(ctx, do)
+		err := a.once(ctx, do)
 		if err == nil {
 			return nil
 		}
@@ -125,14 +171,13 @@ func (a *api) call(ctx context.Context, do func(context.Context) (*github.Respon
 		if errors.As(err, &ours) {
 			return err
 		}
-		wait, told := a.judge(answer, err)
+		wait, told := a.judge(err)
 		if wait < 0 || try == maxTries || ctx.Err() != nil {
 			return told
 		}
 		if wait == 0 {
 			wait, pause = pause, 3*pause
 		}
-		a.renew()
 		timer := time.NewTimer(wait)
 		select {
 		case <-ctx.Done():
@@ -143,7 +188,7 @@ func (a *api) call(ctx context.Context, do func(context.Context) (*github.Respon
 	}
 }
 
-func (a *api) once(ctx context.Context, do func(context.Context) (*github.Response, error)) (*github.Response, error) {
+func (a *api) once(ctx context.Context, do func(context.Context) error) error {
 	ctx, cancel := context.WithTimeout(ctx, maxCall)
 	defer cancel()
 	return do(ctx)
@@ -152,30 +197,31 @@ func (a *api) once(ctx context.Context, do func(context.Context) (*github.Respon
 // judge says what to do about a request that failed. Wait is the time until the next try,
 // 0 for the usual pause and -1 for no other try. Told is the error if there is no other
 // try.
-func (a *api) judge(answer *github.Response, err error) (wait time.Duration, told error) {
+func (a *api) judge(err error) (wait time.Duration, told error) {
 	tell := func(code sandbox.Code, hint string) error {
 		return &sandbox.Error{Op: "push", Path: a.owner + "/" + a.repo, Code: code, Hint: hint}
 	}
-	says := ""
-	if text := strings.ReplaceAll(said(err), a.token, "…"); text != "" {
-		says = "; GitHub says: " + sandbox.Shown(text[:min(len(text), 300)])
-	}
 	var syntax *json.SyntaxError
 	var kind *json.UnmarshalTypeError
-	ok := answer != nil && answer.Response != nil
-	if !ok || answer.StatusCode/100 == 2 && !errors.As(err, &syntax) && !errors.As(err, &kind) {
+	if errors.As(err, &syntax) || errors.As(err, &kind) {
+		return -1, tell(git.ErrUnreachable, "what answers is not GitHub's API; look at url in clearance.targets")
+	}
+	var r *refusal
+	if !errors.As(err, &r) {
 		return 0, tell(git.ErrUnreachable, "GitHub cannot be reached, or has cut the connection; push again")
 	}
-	if wait, until, limited := limit(answer.Response, said(err)); limited {
+	says := ""
+	if text := strings.ReplaceAll(r.says, a.token, "…"); text != "" {
+		says = "; GitHub says: " + sandbox.Shown(text[:min(len(text), 300)])
+	}
+	if wait, until, limited := r.limit(); limited {
 		told := tell(sandbox.ErrLimit, "GitHub takes no more requests "+until+"; push again then")
 		if wait > maxWait {
 			wait = -1
 		}
 		return wait, told
 	}
-	switch code := answer.StatusCode; {
-	case code/100 == 2:
-		return -1, tell(git.ErrUnreachable, "what answers is not GitHub's API; look at url in clearance.targets")
+	switch code := r.status; {
 	case code/100 == 3:
 		return -1, tell(git.ErrUnreachable, "the repository is elsewhere now; write its new name as repo in clearance.targets")
 	case code == http.StatusUnauthorized:
@@ -193,45 +239,25 @@ func (a *api) judge(answer *github.Response, err error) (wait time.Duration, tol
 	}
 }
 
-// said returns the message of GitHub in an error.
-func said(err error) string {
-	var other *github.ErrorResponse
-	var rate *github.RateLimitError
-	var abuse *github.AbuseRateLimitError
-	switch {
-	case errors.As(err, &other):
-		text := other.Message
-		for _, e := range other.Errors {
-			text += " " + e.Message
-		}
-		return text
-	case errors.As(err, &rate):
-		return rate.Message
-	case errors.As(err, &abuse):
-		return abuse.Message
-	}
-	return ""
-}
-
 // limit reports whether a request met a rate limit, how long to wait, and the words for
 // the error. It compares with the server's clock.
-func limit(r *http.Response, says string) (wait time.Duration, until string, limited bool) {
-	if r.StatusCode != http.StatusForbidden && r.StatusCode != http.StatusTooManyRequests {
+func (r *refusal) limit() (wait time.Duration, until string, limited bool) {
+	if r.status != http.StatusForbidden && r.status != http.StatusTooManyRequests {
 		return 0, "", false
 	}
-	if seconds, err := strconv.ParseUint(r.Header.Get("Retry-After"), 10, 31); err == nil {
+	if seconds, err := strconv.ParseUint(r.header.Get("Retry-After"), 10, 31); err == nil {
 		return time.Duration(seconds) * time.Second, fmt.Sprintf("for %d seconds", seconds), true
 	}
-	if r.Header.Get("X-RateLimit-Remaining") == "0" {
-		seconds, err := strconv.ParseInt(r.Header.Get("X-RateLimit-Reset"), 10, 64)
-		now, unknown := http.ParseTime(r.Header.Get("Date"))
+	if r.header.Get("X-RateLimit-Remaining") == "0" {
+		seconds, err := strconv.ParseInt(r.header.Get("X-RateLimit-Reset"), 10, 64)
+		now, unknown := http.ParseTime(r.header.Get("Date"))
 		if err == nil && unknown == nil {
 			reset := time.Unix(seconds, 0).UTC()
 			return max(reset.Sub(now), 0), "until " + reset.Format(time.RFC3339), true
 		}
 		return maxWait + 1, "for up to an hour", true
 	}
-	if r.StatusCode == http.StatusTooManyRequests || strings.Contains(strings.ToLower(says), "rate limit") {
+	if r.status == http.StatusTooManyRequests || strings.Contains(strings.ToLower(r.says), "rate limit") {
 		return time.Minute, "for a minute", true // as GitHub's documentation asks
 	}
 	return 0, "", false
